@@ -1,0 +1,154 @@
+//! Databases: one folder each, with its connections, its dialect and the recipe of a private server.
+//!
+//! A [`Database`] opens connections. A [`Session`] is a connection used in a blocking way: to create tables, to load, to
+//! check. Where the database has a lean codec, a session turns into a [`Wire`], which the load engine's event loops drive.
+//!
+//! Invariant: databases know nothing of layouts and workloads; all they execute is a [`Program`]'s statements.
+
+pub mod dialect;
+pub mod wire;
+
+use std::path::PathBuf;
+
+use crate::record::Cells;
+use crate::statement::{Program, Request};
+use crate::trial::DatabaseSettings;
+
+pub use dialect::Dialect;
+pub use wire::{Progress, Wire};
+
+/// A database that connections can be opened to.
+pub trait Database: Send + Sync {
+    /// Name in the registry.
+    fn name(&self) -> &'static str;
+
+    /// How it writes SQL.
+    fn dialect(&self) -> &dyn Dialect;
+
+    /// Whether it runs inside this process, so that its CPU time is part of the client's.
+    fn is_embedded(&self) -> bool {
+        false
+    }
+
+    /// Opens a connection.
+    ///
+    /// # Errors
+    /// [`DatabaseError::Unavailable`] with the address and what went wrong.
+    fn connect(&self) -> Result<Box<dyn Session>, DatabaseError>;
+}
+
+/// A connection, used in a blocking way.
+pub trait Session: Send {
+    /// Executes one statement of text without values and discards its rows.
+    ///
+    /// # Errors
+    /// As the database answers.
+    fn run(&mut self, sql: &str) -> Result<(), DatabaseError>;
+
+    /// Executes one statement of text without values; the answer's rows, column by column in text form, null as none.
+    /// For small answers: versions, settings, plans.
+    ///
+    /// # Errors
+    /// As the database answers.
+    fn query(&mut self, sql: &str) -> Result<Vec<Vec<Option<String>>>, DatabaseError>;
+
+    /// Prepares all statements of a program. To be called once per connection, after the tables exist.
+    ///
+    /// # Errors
+    /// As the database answers, with the statement's text.
+    fn prepare(&mut self, program: &Program) -> Result<(), DatabaseError>;
+
+    /// Executes a request; several steps are one transaction, which is undone when a step fails. The answer comes after
+    /// the commit. With `rows`, the rows read are appended to it, else they are counted and discarded.
+    ///
+    /// # Errors
+    /// As the database answers. After [`DatabaseError::Lost`] the session is of no more use.
+    fn execute(&mut self, request: &Request, rows: Option<&mut Cells>) -> Result<Answer, DatabaseError>;
+
+    /// The database's version as it states it.
+    ///
+    /// # Errors
+    /// As the database answers.
+    fn version(&mut self) -> Result<String, DatabaseError>;
+
+    /// Turns the session into one that an event loop can drive; itself again where there is no lean codec.
+    fn into_wire(self: Box<Self>) -> Result<Box<dyn Wire>, Box<dyn Session>>;
+}
+
+/// What a request did, over all its steps.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
+pub struct Answer {
+    /// Rows read.
+    pub rows: u64,
+    /// Rows changed, of inserts and updates.
+    pub changed: u64,
+    /// Steps that expected rows and found none.
+    pub empty: u32,
+}
+
+/// What can go wrong with a database.
+#[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
+pub enum DatabaseError {
+    /// The database answered with an error; the connection is still good and nothing of the request is stored.
+    #[error("{message} ({code})")]
+    Refused {
+        /// The database's own code, as in `1062` or `23505`.
+        code: String,
+        /// Its message.
+        message: String,
+    },
+    /// The connection is lost; whether the request was stored is not known.
+    #[error("connection lost: {0}")]
+    Lost(String),
+    /// No connection could be made, or something that is needed is missing.
+    #[error("{0}")]
+    Unavailable(String),
+}
+
+impl DatabaseError {
+    /// A refusal by code and message.
+    pub fn refused(code: impl Into<String>, message: impl Into<String>) -> Self {
+        DatabaseError::Refused { code: code.into(), message: message.into() }
+    }
+}
+
+/// Where a server listens and who is let in.
+#[derive(Debug, Clone, PartialEq, Eq, Default)]
+pub struct Endpoint {
+    /// Unix socket, preferred where there is one.
+    pub unix: Option<PathBuf>,
+    /// Host and port.
+    pub tcp: Option<(String, u16)>,
+    /// User name.
+    pub user: String,
+    /// Password; empty for none.
+    pub password: String,
+    /// Name of the database (schema) on the server.
+    pub database: String,
+}
+
+/// A member of the registry.
+pub struct Entry {
+    /// Name in studies.
+    pub name: &'static str,
+    /// One line for `loadline list databases`.
+    pub summary: &'static str,
+    /// Storage engines that can be chosen, the default first; empty where there is no choice.
+    pub engines: &'static [&'static str],
+    /// Opens it. Servers get the endpoint of the private server or of `database.url`; embedded databases get none.
+    pub open: fn(&DatabaseSettings, Option<&Endpoint>) -> Result<Box<dyn Database>, DatabaseError>,
+    /// How a private server is started; none for embedded databases.
+    pub recipe: Option<&'static dyn crate::database::recipe::Recipe>,
+    /// Reads `database.url`; none for embedded databases.
+    pub read_url: Option<fn(&str) -> Result<Endpoint, String>>,
+}
+
+pub mod recipe;
+
+/// All databases, the default first. A new one is a folder and a line here.
+pub static REGISTRY: &[&Entry] = &[];
+
+/// The registry's entry of a name.
+pub fn find(name: &str) -> Option<&'static Entry> {
+    REGISTRY.iter().copied().find(|entry| entry.name == name)
+}

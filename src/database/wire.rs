@@ -1,0 +1,35 @@
+//! Wires: connections as state machines without I/O of their own, for event loops that drive many of them on one thread.
+//!
+//! The loop sends the bytes that [`Wire::start`] and [`Wire::advance`] append to `out`, and gives the bytes that arrive to
+//! [`Wire::advance`] until it says that the request is done.
+
+use std::os::fd::RawFd;
+
+use super::{Answer, DatabaseError};
+use crate::record::Cells;
+use crate::statement::Request;
+
+/// A connection with a lean codec. One request at a time.
+pub trait Wire: Send {
+    /// The socket, in blocking or non-blocking mode as the driver sets it. The wire closes it when dropped.
+    fn fd(&self) -> RawFd;
+
+    /// Begins a request: appends the first bytes to send.
+    fn start(&mut self, request: &Request, out: &mut Vec<u8>);
+
+    /// Takes in bytes that arrived and may append further bytes to send. Bytes behind [`Progress::consumed`] must be given
+    /// again, followed by more; a wire consumes whole messages and never more than its own answer.
+    fn advance(&mut self, request: &Request, input: &[u8], out: &mut Vec<u8>) -> Progress;
+
+    /// From now on keeps the rows that are read (`Some`) or only counts them (`None`). Gives back what was kept.
+    fn keep_rows(&mut self, rows: Option<Cells>) -> Option<Cells>;
+}
+
+/// How far a request has come.
+#[derive(Debug, Clone, PartialEq)]
+pub struct Progress {
+    /// Bytes of the input taken in.
+    pub consumed: usize,
+    /// The outcome; none while the request is still running. [`DatabaseError::Lost`] ends the wire.
+    pub outcome: Option<Result<Answer, DatabaseError>>,
+}

@@ -1,0 +1,42 @@
+//! loadline finds the load line of a database that records measurement data, the highest load it carries while it still
+//! answers in time, and then holds the load there.
+//!
+//! Data flows one way; the modules stand in that order:
+//! study file → [`study`] → trials → [`load`] → measurements → [`store`] → findings → [`report`].
+
+// The vocabulary: plain types that every part shares.
+pub mod finding;
+pub mod histogram;
+pub mod measurement;
+pub mod operation;
+pub mod record;
+pub mod statement;
+pub mod trial;
+pub mod units;
+
+// Pure calculations: values in, values out.
+pub mod statistics;
+
+// What is recorded, how it is laid out, what is done with it.
+pub mod data;
+pub mod layout;
+pub mod workload;
+
+// Where it goes.
+pub mod database;
+
+// What is to be found out.
+pub mod study;
+
+// The machine, the evidence, and what people see of it.
+pub mod monitor;
+pub mod report;
+pub mod server;
+pub mod store;
+
+// The engine.
+pub mod load;
+
+// The command line; the only place that knows every part.
+pub mod cli;
+pub mod commands;

@@ -1,0 +1,231 @@
+//! Measurements: everything observed in one trial. Immutable once stored; every analysis can be run again from it.
+//!
+//! Invariant: for each kind of operation, scheduled = completed + failed + abandoned.
+
+use std::collections::BTreeMap;
+
+use serde::{Deserialize, Serialize};
+
+use crate::histogram::Histogram;
+use crate::trial::Trial;
+
+/// Version of the stored form; raised when a field's meaning would change, which it never does silently.
+pub const MEASUREMENT_VERSION: u32 = 1;
+
+/// One finished trial: a line of `trials.jsonl`.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+pub struct Measurement {
+    /// [`MEASUREMENT_VERSION`] of the writer.
+    pub version: u32,
+    /// What was done.
+    pub trial: Trial,
+    /// Place in the order in which the run's trials were executed, from 0.
+    pub sequence: u64,
+    /// When the trial began, UTC, RFC 3339.
+    pub started: String,
+    /// Length of all phases together, in seconds.
+    pub total_s: f64,
+    /// Length of the measured phase, in seconds: from its start to the last operation that counts.
+    pub measured_s: f64,
+    /// Per kind of operation, by its name: `insert`, `read`, `statement-1`.
+    pub operations: BTreeMap<String, OperationMeasurement>,
+    /// Per client: how much it did. Shows whether clients were served alike.
+    pub clients: Vec<ClientMeasurement>,
+    /// How long a free client took from the intended time to sending: the generator's own lateness, apart from queueing.
+    pub generator_late: Histogram,
+    /// The threads that drove the load.
+    pub loops: Vec<LoopMeasurement>,
+    /// Equal intervals of the measured phase.
+    pub series: Vec<IntervalMeasurement>,
+    /// CPU time of loadline in the measured phase, in seconds; with an embedded database that database's work is part of it.
+    pub client_cpu_s: f64,
+    /// What the machine and the processes did; none where monitoring failed.
+    pub resources: Option<Resources>,
+    /// Version of the database as it states it.
+    pub database_version: String,
+    /// Messages of failed operations and how often each occurred; at most 20 different ones.
+    pub errors: BTreeMap<String, u64>,
+    /// Why this trial is not to be trusted; empty when it is valid.
+    pub invalid_because: Vec<String>,
+}
+
+/// What was observed of one kind of operation in the measured phase.
+#[derive(Debug, Clone, PartialEq, Default, Serialize, Deserialize)]
+pub struct OperationMeasurement {
+    /// Operations whose intended time fell into the measured phase.
+    pub scheduled: u64,
+    /// Done as they should be; a read that found nothing counts here and in `empty`.
+    pub completed: u64,
+    /// Answered with an error or with a wrong number of changed rows.
+    pub failed: u64,
+    /// Not answered when the drain phase ended.
+    pub abandoned: u64,
+    /// Completed reads that found nothing although they should have.
+    pub empty: u64,
+    /// Records written or read by the completed operations.
+    pub records: u64,
+    /// done - intended, of completed operations.
+    pub response_time: Histogram,
+    /// done - sent, of completed operations.
+    pub residence_time: Histogram,
+    /// sent - intended, of completed operations.
+    pub schedule_lag: Histogram,
+}
+
+impl OperationMeasurement {
+    /// Adds what another loop or trial saw.
+    pub fn merge(&mut self, other: &OperationMeasurement) {
+        self.scheduled += other.scheduled;
+        self.completed += other.completed;
+        self.failed += other.failed;
+        self.abandoned += other.abandoned;
+        self.empty += other.empty;
+        self.records += other.records;
+        self.response_time.merge(&other.response_time);
+        self.residence_time.merge(&other.residence_time);
+        self.schedule_lag.merge(&other.schedule_lag);
+    }
+}
+
+/// One client's share of a trial.
+#[derive(Debug, Clone, Copy, PartialEq, Default, Serialize, Deserialize)]
+pub struct ClientMeasurement {
+    /// Operations completed in the measured phase.
+    pub completed: u64,
+    /// Operations failed in the measured phase.
+    pub failed: u64,
+    /// From the start of the measured phase to the client's last answer, in seconds.
+    pub elapsed_s: f64,
+}
+
+/// One thread of the load engine.
+#[derive(Debug, Clone, PartialEq, Default, Serialize, Deserialize)]
+pub struct LoopMeasurement {
+    /// How it waits for answers: `epoll`, `io_uring` or `blocking`.
+    pub driver: String,
+    /// Clients that it carries.
+    pub clients: u32,
+    /// Its CPU time in the measured phase, in seconds.
+    pub cpu_s: f64,
+    /// Length of the measured phase as it saw it, in seconds.
+    pub wall_s: f64,
+    /// How long an answer that had arrived waited until the loop read it: at most this, at p99, in seconds.
+    pub pass_s_p99: f64,
+}
+
+/// What happened in one interval of the measured phase.
+#[derive(Debug, Clone, Copy, PartialEq, Default, Serialize, Deserialize)]
+pub struct IntervalMeasurement {
+    /// End of the interval, seconds after the start of the measured phase.
+    pub end_s: f64,
+    /// Operations completed in it.
+    pub completed: u64,
+    /// Operations failed in it.
+    pub failed: u64,
+    /// Mean response time of the completed ones, in seconds; 0 without any.
+    pub response_time_mean_s: f64,
+    /// Largest response time of the completed ones, in seconds.
+    pub response_time_max_s: f64,
+}
+
+/// What was used in the measured phase.
+#[derive(Debug, Clone, PartialEq, Default, Serialize, Deserialize)]
+pub struct Resources {
+    /// Means over the measured phase.
+    pub mean: ResourceSample,
+    /// Samples taken.
+    pub samples: u32,
+    /// CPU time that monitoring itself took, in seconds.
+    pub monitor_cpu_s: f64,
+}
+
+/// Rates and levels at one time, or their means. `at_s` counts from the start of the measured phase.
+#[derive(Debug, Clone, Copy, PartialEq, Default, Serialize, Deserialize)]
+pub struct ResourceSample {
+    /// End of the interval, in seconds.
+    pub at_s: f64,
+    /// The whole machine's CPU time in user mode, share of all CPUs, 0..1.
+    pub user: f64,
+    /// In the kernel, interrupts included.
+    pub system: f64,
+    /// Idle with an outstanding disk request.
+    pub iowait: f64,
+    /// Idle without.
+    pub idle: f64,
+    /// CPUs that the server's processes kept busy: 1.5 is one and a half CPUs.
+    pub server_cpu: f64,
+    /// CPUs that loadline kept busy.
+    pub client_cpu: f64,
+    /// Write requests to all disks per second (the paper's wtps).
+    pub write_requests_per_s: f64,
+    /// Bytes written to all disks per second (the paper's bwrtn/s times 512).
+    pub written_bytes_per_s: f64,
+    /// Bytes that the server's processes gave to the kernel to write, per second.
+    pub server_written_bytes_per_s: f64,
+    /// Memory of the machine in use, without caches.
+    pub memory_used_bytes: f64,
+    /// Resident memory of the server's processes.
+    pub server_memory_bytes: f64,
+    /// Resident memory of loadline.
+    pub client_memory_bytes: f64,
+    /// Bytes received on all network interfaces, the loopback one included, per second.
+    pub received_bytes_per_s: f64,
+    /// Bytes sent likewise.
+    pub sent_bytes_per_s: f64,
+    /// Context switches of the machine per second.
+    pub context_switches_per_s: f64,
+}
+
+/// The machine and the software of a run.
+#[derive(Debug, Clone, PartialEq, Default, Serialize, Deserialize)]
+pub struct Environment {
+    /// Version of loadline.
+    pub loadline: String,
+    /// Name of the machine.
+    pub machine: String,
+    /// Model of its CPU.
+    pub cpu: String,
+    /// Number of CPUs that loadline may use.
+    pub cpus: u32,
+    /// CPU frequency governor, if the kernel tells.
+    pub governor: Option<String>,
+    /// Memory of the machine in bytes.
+    pub memory_bytes: u64,
+    /// Operating system and kernel.
+    pub kernel: String,
+    /// File system and device of the run directory, if known.
+    pub disk: Option<String>,
+    /// Per database of the run: version and the settings that matter, name by name.
+    pub databases: BTreeMap<String, BTreeMap<String, String>>,
+}
+
+impl Measurement {
+    /// Whether nothing speaks against the trial's figures.
+    pub fn is_valid(&self) -> bool {
+        self.invalid_because.is_empty()
+    }
+
+    /// Operations of all kinds completed.
+    pub fn completed(&self) -> u64 {
+        self.operations.values().map(|operation| operation.completed).sum()
+    }
+
+    /// Operations of all kinds failed.
+    pub fn failed(&self) -> u64 {
+        self.operations.values().map(|operation| operation.failed).sum()
+    }
+
+    /// Operations completed per second; 0 when nothing was measured.
+    pub fn throughput_per_s(&self) -> f64 {
+        per_second(self.completed(), self.measured_s)
+    }
+
+    /// Records written or read per second; 0 when nothing was measured.
+    pub fn records_per_s(&self) -> f64 {
+        per_second(self.operations.values().map(|operation| operation.records).sum(), self.measured_s)
+    }
+}
+
+fn per_second(count: u64, seconds: f64) -> f64 {
+    if seconds > 0.0 { count as f64 / seconds } else { 0.0 }
+}

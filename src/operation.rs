@@ -1,0 +1,64 @@
+//! Operations: what the application wants of the database, before a layout turns it into statements.
+
+/// One operation of a workload. It names records by number; the layout asks the generator for their values.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Operation {
+    /// Write `records` consecutive records, starting with number `first`, in one transaction. Measurements that begin
+    /// or end within this range are begun and ended by it.
+    Insert {
+        /// Number of the first record.
+        first: u64,
+        /// How many records; at least 1.
+        records: u32,
+    },
+    /// Read the whole of one record by its key.
+    Read {
+        /// Number of the record.
+        record: u64,
+    },
+    /// Execute one of the study's own SQL statements; its parameters are already in the request's cells.
+    Statement {
+        /// Place in the list of the study's statements.
+        statement: u16,
+    },
+}
+
+impl Operation {
+    /// The kind under which the operation is reported.
+    pub fn kind(&self) -> OperationKind {
+        match self {
+            Operation::Insert { .. } => OperationKind::Insert,
+            Operation::Read { .. } => OperationKind::Read,
+            Operation::Statement { statement } => OperationKind::Statement(*statement),
+        }
+    }
+
+    /// How many records the operation writes or asks for.
+    pub fn records(&self) -> u64 {
+        match self {
+            Operation::Insert { records, .. } => u64::from(*records),
+            Operation::Read { .. } | Operation::Statement { .. } => 1,
+        }
+    }
+}
+
+/// Operations are measured and reported per kind.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]
+pub enum OperationKind {
+    /// [`Operation::Insert`].
+    Insert,
+    /// [`Operation::Read`].
+    Read,
+    /// [`Operation::Statement`], each statement of a study apart.
+    Statement(u16),
+}
+
+impl std::fmt::Display for OperationKind {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        match self {
+            OperationKind::Insert => f.write_str("insert"),
+            OperationKind::Read => f.write_str("read"),
+            OperationKind::Statement(index) => write!(f, "statement-{}", index + 1),
+        }
+    }
+}

@@ -1,0 +1,233 @@
+//! Records: what is measured and stored. A record type has identity columns (who measured) and value columns (what
+//! was measured); a [`Generator`] makes its records; [`Cells`] carries their values without an allocation per record.
+//!
+//! Invariant: a record is a pure function of (seed, index), so any client can make any slice of the data.
+
+use serde::{Deserialize, Serialize};
+
+/// The type of a column, neutral to the database.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "kebab-case")]
+pub enum ColumnKind {
+    /// 16-bit signed integer.
+    Int16,
+    /// 32-bit signed integer.
+    Int32,
+    /// 64-bit signed integer.
+    Int64,
+    /// 64-bit IEEE 754 number.
+    Float64,
+    /// UTF-8 text of at most this many characters.
+    Text(u32),
+    /// Bytes, at most this many.
+    Blob(u32),
+}
+
+/// One column of a record type.
+#[derive(Debug, Clone, PartialEq)]
+pub struct Column {
+    /// Name, as in the table and in studies.
+    pub name: String,
+    /// Type.
+    pub kind: ColumnKind,
+    /// Whether a record may lack it.
+    pub nullable: bool,
+    /// Whether analyses use it often: the layout `star-hot` puts it into the main table. Ignored for identity columns.
+    pub hot: bool,
+}
+
+/// A record type: the columns that say who measured, and those that say what.
+#[derive(Debug, Clone, PartialEq)]
+pub struct RecordType {
+    /// Name as in `record.type`.
+    pub name: String,
+    /// Identity columns, the same for all records of one measurement.
+    pub identity: Vec<Column>,
+    /// How many of the first identity columns make a measurement unique, together.
+    pub identity_key: usize,
+    /// The identity column that is filled in when a measurement ends, if there is one: its place in `identity`.
+    pub identity_end: Option<usize>,
+    /// Value columns.
+    pub values: Vec<Column>,
+}
+
+/// Makes the records of one type. Implementations are in `data/`.
+///
+/// Records are numbered from 0; `records_per_measurement` consecutive ones belong to one measurement.
+pub trait Generator: Send + Sync {
+    /// The type of the records made.
+    fn record_type(&self) -> &RecordType;
+
+    /// How many consecutive records share one identity; at least 1.
+    fn records_per_measurement(&self) -> u64;
+
+    /// Appends the identity columns of a measurement, in the order of [`RecordType::identity`]. `records` is how many
+    /// of its records there are so far: it decides the column [`RecordType::identity_end`], which is null for 0.
+    fn identity(&self, measurement: u64, records: u64, out: &mut Cells);
+
+    /// Appends the value columns of a record, in the order of [`RecordType::values`].
+    fn values(&self, record: u64, out: &mut Cells);
+
+    /// The measurement that a record belongs to.
+    fn measurement_of(&self, record: u64) -> u64 {
+        record / self.records_per_measurement()
+    }
+}
+
+/// One value. Text and bytes live in the [`Cells`] that the cell belongs to.
+#[derive(Debug, Clone, Copy, PartialEq)]
+pub enum Cell {
+    /// No value.
+    Null,
+    /// A whole number of any width.
+    Int(i64),
+    /// A floating-point number.
+    Float(f64),
+    /// UTF-8 text.
+    Text(Span),
+    /// Bytes.
+    Blob(Span),
+}
+
+/// A place in the bytes of a [`Cells`].
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Span {
+    start: u32,
+    length: u32,
+}
+
+/// A flat list of values with the bytes of their texts; cleared and filled again for every operation.
+#[derive(Debug, Clone, Default, PartialEq)]
+pub struct Cells {
+    cells: Vec<Cell>,
+    bytes: Vec<u8>,
+}
+
+impl Cells {
+    /// An empty list.
+    pub fn new() -> Self {
+        Self::default()
+    }
+
+    /// Forgets all values and keeps the memory.
+    pub fn clear(&mut self) {
+        self.cells.clear();
+        self.bytes.clear();
+    }
+
+    /// Number of values.
+    pub fn len(&self) -> usize {
+        self.cells.len()
+    }
+
+    /// Whether there is no value.
+    pub fn is_empty(&self) -> bool {
+        self.cells.is_empty()
+    }
+
+    /// Appends a null.
+    #[inline]
+    pub fn null(&mut self) {
+        self.cells.push(Cell::Null);
+    }
+
+    /// Appends a whole number.
+    #[inline]
+    pub fn int(&mut self, value: i64) {
+        self.cells.push(Cell::Int(value));
+    }
+
+    /// Appends a floating-point number.
+    #[inline]
+    pub fn float(&mut self, value: f64) {
+        self.cells.push(Cell::Float(value));
+    }
+
+    /// Appends text.
+    #[inline]
+    pub fn text(&mut self, value: &str) {
+        let span = self.keep(value.as_bytes());
+        self.cells.push(Cell::Text(span));
+    }
+
+    /// Appends bytes.
+    #[inline]
+    pub fn blob(&mut self, value: &[u8]) {
+        let span = self.keep(value);
+        self.cells.push(Cell::Blob(span));
+    }
+
+    /// Appends text of the given length in bytes, made in place by `fill`, which must leave valid UTF-8 there.
+    /// Bytes start as spaces. Text that is not UTF-8 afterwards becomes a run of `?`.
+    pub fn text_with(&mut self, length: usize, fill: impl FnOnce(&mut [u8])) {
+        let start = self.bytes.len();
+        self.bytes.resize(start + length, b' ');
+        fill(&mut self.bytes[start..]);
+        if std::str::from_utf8(&self.bytes[start..]).is_err() {
+            self.bytes[start..].fill(b'?');
+        }
+        self.cells.push(Cell::Text(Span { start: start as u32, length: length as u32 }));
+    }
+
+    /// Appends a copy of a cell that belongs to `other`.
+    pub fn copy_from(&mut self, other: &Cells, cell: Cell) {
+        match cell {
+            Cell::Text(span) => self.text(std::str::from_utf8(other.bytes_of(span)).unwrap_or("?")),
+            Cell::Blob(span) => self.blob(other.bytes_of(span)),
+            plain => self.cells.push(plain),
+        }
+    }
+
+    /// The value at a place; null behind the end.
+    #[inline]
+    pub fn get(&self, index: usize) -> Cell {
+        self.cells.get(index).copied().unwrap_or(Cell::Null)
+    }
+
+    /// All values in order.
+    #[inline]
+    pub fn as_slice(&self) -> &[Cell] {
+        &self.cells
+    }
+
+    /// The bytes of a text or blob cell of this list.
+    #[inline]
+    pub fn bytes_of(&self, span: Span) -> &[u8] {
+        &self.bytes[span.start as usize..(span.start + span.length) as usize]
+    }
+
+    /// A value as an owned [`serde_json::Value`]; bytes become a hexadecimal string.
+    pub fn to_json(&self, cell: Cell) -> serde_json::Value {
+        match cell {
+            Cell::Null => serde_json::Value::Null,
+            Cell::Int(value) => value.into(),
+            Cell::Float(value) => value.into(),
+            Cell::Text(span) => String::from_utf8_lossy(self.bytes_of(span)).into_owned().into(),
+            Cell::Blob(span) => self.bytes_of(span).iter().map(|byte| format!("{byte:02x}")).collect::<String>().into(),
+        }
+    }
+
+    fn keep(&mut self, value: &[u8]) -> Span {
+        let start = self.bytes.len();
+        self.bytes.extend_from_slice(value);
+        debug_assert!(self.bytes.len() <= u32::MAX as usize, "the texts of one operation exceed 4 GiB");
+        Span { start: start as u32, length: value.len() as u32 }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn cells_keep_texts_apart_and_forget_them_when_cleared() {
+        let mut cells = Cells::new();
+        cells.text("päivä");
+        cells.blob(&[0, 255]);
+        cells.text_with(3, |bytes| bytes.copy_from_slice(b"abc"));
+        let texts: Vec<_> = cells.as_slice().iter().map(|cell| cells.to_json(*cell)).collect();
+        assert_eq!(texts, ["päivä", "00ff", "abc"]);
+        cells.clear();
+        assert_eq!(cells.get(0), Cell::Null);
+    }
+}

@@ -1,0 +1,262 @@
+//! Trials: one resolved, seeded point of a study. A trial carries everything that decides what is done, so that it can be
+//! stored, resumed and sent to another machine unchanged.
+//!
+//! Invariant: [`Trial::id`] is a hash of the trial's content; equal content means equal id, on every machine.
+
+use std::collections::BTreeMap;
+
+use serde::{Deserialize, Serialize};
+
+/// The level of each factor, by the factor's dotted setting: `{"layout.name": "star", "load.clients": 4}`.
+pub type Levels = BTreeMap<String, serde_json::Value>;
+
+/// One combination of levels, with every setting resolved.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+pub struct Case {
+    /// Hash of the settings, 16 hexadecimal digits.
+    pub id: String,
+    /// The factors' levels.
+    pub levels: Levels,
+    /// All settings.
+    pub settings: Settings,
+}
+
+/// One repetition of a case.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+pub struct Trial {
+    /// Hash of everything below, 16 hexadecimal digits.
+    pub id: String,
+    /// The case that is repeated.
+    pub case: Case,
+    /// Which repetition, from 0.
+    pub round: u32,
+    /// Seed of all that is random in this trial.
+    pub seed: u64,
+}
+
+impl Case {
+    /// A case with its id computed.
+    pub fn new(levels: Levels, settings: Settings) -> Self {
+        let id = content_hash(&settings);
+        Case { id, levels, settings }
+    }
+}
+
+impl Trial {
+    /// A trial with its id computed.
+    pub fn new(case: Case, round: u32, seed: u64) -> Self {
+        let id = content_hash(&(&case.settings, round, seed));
+        Trial { id, case, round, seed }
+    }
+}
+
+/// FNV-1a over the JSON form, 64 bits as 16 hexadecimal digits. Maps are sorted, so that the form is canonical.
+fn content_hash(content: &impl Serialize) -> String {
+    let text = serde_json::to_string(content).expect("settings are plain data and always have a JSON form");
+    let hash = text
+        .bytes()
+        .fold(0xcbf2_9ce4_8422_2325_u64, |hash, byte| (hash ^ u64::from(byte)).wrapping_mul(0x0100_0000_01b3));
+    format!("{hash:016x}")
+}
+
+/// All settings of a trial, resolved from the study file, `--set` and the case's levels.
+#[derive(Debug, Clone, PartialEq, Default, Serialize, Deserialize)]
+pub struct Settings {
+    /// `[database]`
+    pub database: DatabaseSettings,
+    /// `[record]`
+    pub record: RecordSettings,
+    /// `[layout]`
+    pub layout: LayoutSettings,
+    /// `[workload]`
+    pub workload: WorkloadSettings,
+    /// `[load]`
+    pub load: LoadSettings,
+}
+
+/// `[database]`: which database, and how a private server of it is started.
+#[derive(Debug, Clone, PartialEq, Default, Serialize, Deserialize)]
+pub struct DatabaseSettings {
+    /// Name in the registry.
+    pub name: String,
+    /// Storage engine, where the database has several.
+    pub engine: Option<String>,
+    /// An existing server; without it a private one is started.
+    pub url: Option<String>,
+    /// Database file of an embedded database; without it a private one in the run directory.
+    pub path: Option<String>,
+    /// Server binary; without it the one installed.
+    pub binary: Option<String>,
+    /// Base directory of an unpacked server.
+    pub base: Option<String>,
+    /// How clients reach a private server: `unix` (default) or `tcp`.
+    pub socket: Option<String>,
+    /// CPUs that the private server is pinned to, as in `0` or `0,2-3`.
+    pub cpus: Option<String>,
+    /// The private server's own settings, as text.
+    pub config: BTreeMap<String, String>,
+}
+
+/// `[record]`: the data.
+#[derive(Debug, Clone, PartialEq, Default, Serialize, Deserialize)]
+pub struct RecordSettings {
+    /// Name in the registry, or `custom`.
+    #[serde(rename = "type")]
+    pub type_name: String,
+    /// Table name; the layouts that need several derive theirs from it.
+    pub table: String,
+    /// Records present before the measured phase.
+    pub rows: u64,
+    /// Seed of the data.
+    pub seed: u64,
+    /// Consecutive records that share one identity, at least 1. A multiple of [`WorkloadSettings::batch`].
+    pub per_measurement: u64,
+    /// Columns of a custom record.
+    pub identity: Vec<CustomColumn>,
+    /// Columns of a custom record.
+    pub values: Vec<CustomColumn>,
+}
+
+/// A column of a custom record.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+pub struct CustomColumn {
+    /// Name of the column.
+    pub name: String,
+    /// `smallint`, `int`, `bigint`, `float`, `text` or `blob`.
+    pub kind: String,
+    /// How it is filled.
+    pub fill: Fill,
+    /// Whether the layout `star-hot` keeps it in the main table.
+    pub hot: bool,
+}
+
+/// How a column or a parameter gets its values.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
+pub enum Fill {
+    /// Whole or fractional numbers, evenly spread over `[low, high]`, both included for whole numbers.
+    Uniform(f64, f64),
+    /// Whole numbers in `[low, high]`, the lowest most frequent, with this exponent.
+    Zipf(i64, i64, f64),
+    /// Normally distributed numbers: mean and standard deviation.
+    Normal(f64, f64),
+    /// Counts up from the first number by the second.
+    Sequence(i64, i64),
+    /// Random letters and digits of this length.
+    RandomText(u32),
+    /// Random bytes of this length.
+    RandomBytes(u32),
+    /// Always the same text.
+    Text(String),
+    /// Always the same number.
+    Number(f64),
+    /// One of these texts, each as likely.
+    OneOf(Vec<String>),
+}
+
+/// `[layout]`
+#[derive(Debug, Clone, PartialEq, Default, Serialize, Deserialize)]
+pub struct LayoutSettings {
+    /// Name in the registry.
+    pub name: String,
+}
+
+/// `[workload]`
+#[derive(Debug, Clone, PartialEq, Default, Serialize, Deserialize)]
+pub struct WorkloadSettings {
+    /// Name in the registry.
+    pub name: String,
+    /// Records per transaction, at least 1.
+    pub batch: u32,
+    /// Statements of the workload `sql`.
+    pub statements: Vec<SqlStatement>,
+}
+
+/// A statement of the workload `sql`.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+pub struct SqlStatement {
+    /// Text with `?` for each parameter.
+    pub sql: String,
+    /// Relative frequency, above 0.
+    pub weight: f64,
+    /// How each parameter is filled.
+    pub params: Vec<Fill>,
+    /// Whether a query may find no row.
+    pub allow_empty: bool,
+}
+
+/// `[load]`
+#[derive(Debug, Clone, PartialEq, Default, Serialize, Deserialize)]
+pub struct LoadSettings {
+    /// Arrival process.
+    pub arrivals: Arrivals,
+    /// Connections, at least 1.
+    pub clients: u32,
+    /// Arrivals per second, open loop only.
+    pub rate_per_s: Option<f64>,
+    /// What ends the measured phase.
+    pub length: Length,
+    /// Length of the discarded phase before it, in seconds.
+    pub warmup_s: f64,
+    /// Pause of a client between the end of an operation and the intended time of its next, in seconds; closed loop only.
+    pub think_s: f64,
+    /// Longest wait for operations still running after the measured phase, in seconds.
+    pub drain_s: f64,
+    /// Whether the raw times of every operation are kept.
+    pub samples: bool,
+    /// CPUs that the client is pinned to.
+    pub cpus: Option<String>,
+    /// Event-loop threads; without it one for each 64 clients.
+    pub loops: Option<u32>,
+    /// Share of failed operations that is tolerated before a trial is invalid, 0..1.
+    pub tolerated_failures: f64,
+}
+
+/// When operations arrive.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default, Serialize, Deserialize)]
+#[serde(rename_all = "kebab-case")]
+pub enum Arrivals {
+    /// Each client sends its next operation when its last one is done and the think time has passed.
+    #[default]
+    Closed,
+    /// Exponential gaps, independent of the answers.
+    Poisson,
+    /// Equal gaps, independent of the answers.
+    Constant,
+    /// Gaps from a file.
+    Trace,
+}
+
+/// What ends the measured phase of a trial.
+#[derive(Debug, Clone, Copy, PartialEq, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
+pub enum Length {
+    /// This many operations by all clients together.
+    Operations(u64),
+    /// This many operations by each client.
+    OperationsPerClient(u64),
+    /// This many seconds.
+    Seconds(f64),
+}
+
+impl Default for Length {
+    fn default() -> Self {
+        Length::Seconds(10.0)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_id_of_a_trial_depends_on_its_content_and_on_nothing_else() {
+        let case = Case::new(Levels::new(), Settings::default());
+        let again = Case::new([("x".to_owned(), 1.into())].into(), Settings::default());
+        assert_eq!(case.id, again.id, "labels do not change what is done");
+        let first = Trial::new(case.clone(), 0, 7);
+        assert_eq!(first, Trial::new(case.clone(), 0, 7));
+        assert_ne!(first.id, Trial::new(case.clone(), 1, 7).id);
+        assert_ne!(first.id, Trial::new(case, 0, 8).id);
+    }
+}

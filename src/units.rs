@@ -1,0 +1,170 @@
+//! Units: durations, sizes and rates as people write them and as reports print them.
+//!
+//! Inside the program a bare number always carries its unit in its name (`elapsed_s`, `lag_ns`, `bound_bytes`).
+//! These functions are the only place where text becomes such a number and back.
+
+use std::time::Duration;
+
+/// Nanoseconds in one second.
+pub const NS_PER_S: f64 = 1e9;
+
+/// Reads a duration such as `250us`, `1.6ms`, `10s`, `2m` or `1h`.
+///
+/// # Errors
+/// Returns a sentence that names the value and the accepted form.
+pub fn parse_duration(text: &str) -> Result<Duration, String> {
+    let (number, unit) = split_number(text);
+    let seconds_per_unit = match unit {
+        "ns" => 1e-9,
+        "us" | "µs" => 1e-6,
+        "ms" => 1e-3,
+        "s" => 1.0,
+        "m" | "min" => 60.0,
+        "h" => 3600.0,
+        _ => {
+            return Err(format!(
+                "\"{text}\" is not a duration; write a number and a unit, as in \"100ms\", \"10s\" or \"2m\""
+            ));
+        }
+    };
+    match number.parse::<f64>() {
+        Ok(value) if value.is_finite() && value >= 0.0 && value * seconds_per_unit < 1e9 => {
+            Ok(Duration::from_nanos((value * seconds_per_unit * NS_PER_S).round() as u64))
+        }
+        _ => Err(format!("\"{text}\" is not a duration; the number must be zero or more and below 30 years")),
+    }
+}
+
+/// Reads a size such as `512`, `64KiB`, `100MB` or `4GiB`, in bytes.
+///
+/// # Errors
+/// Returns a sentence that names the value and the accepted form.
+pub fn parse_bytes(text: &str) -> Result<u64, String> {
+    let (number, unit) = split_number(text);
+    let bytes_per_unit: f64 = match unit {
+        "" | "B" => 1.0,
+        "kB" | "KB" => 1e3,
+        "MB" => 1e6,
+        "GB" => 1e9,
+        "TB" => 1e12,
+        "KiB" => 1024.0,
+        "MiB" => 1024.0 * 1024.0,
+        "GiB" => 1024.0 * 1024.0 * 1024.0,
+        "TiB" => 1024.0 * 1024.0 * 1024.0 * 1024.0,
+        _ => return Err(format!("\"{text}\" is not a size; write a number and a unit, as in \"64KiB\" or \"4GiB\"")),
+    };
+    match number.parse::<f64>() {
+        Ok(value) if value.is_finite() && value >= 0.0 && value * bytes_per_unit < 9e18 => {
+            Ok((value * bytes_per_unit).round() as u64)
+        }
+        _ => Err(format!("\"{text}\" is not a size; the number must be zero or more")),
+    }
+}
+
+/// Splits `"1.6ms"` into `("1.6", "ms")`; white space between the two is allowed.
+fn split_number(text: &str) -> (&str, &str) {
+    let text = text.trim();
+    let end = text.find(|c: char| !(c.is_ascii_digit() || c == '.')).unwrap_or(text.len());
+    (&text[..end], text[end..].trim())
+}
+
+/// Prints seconds with three significant digits and the unit that reads best: `1.60 ms`, `12.3 s`.
+/// Zero prints as `0 s`; a value that is not finite as `-`.
+pub fn show_seconds(seconds: f64) -> String {
+    if !seconds.is_finite() {
+        return "-".to_owned();
+    }
+    let magnitude = seconds.abs();
+    let (scaled, unit) = match magnitude {
+        0.0 => return "0 s".to_owned(),
+        m if m < 1e-6 => (seconds * 1e9, "ns"),
+        m if m < 1e-3 => (seconds * 1e6, "µs"),
+        m if m < 1.0 => (seconds * 1e3, "ms"),
+        m if m < 600.0 => (seconds, "s"),
+        m if m < 36_000.0 => (seconds / 60.0, "min"),
+        _ => (seconds / 3600.0, "h"),
+    };
+    format!("{} {unit}", show_significant(scaled))
+}
+
+/// Prints a rate or count with thousands separators: `1,234,567`, `12.3`, `0.0123`.
+/// A value that is not finite prints as `-`.
+pub fn show_number(value: f64) -> String {
+    if !value.is_finite() {
+        return "-".to_owned();
+    }
+    if value.abs() < 1000.0 {
+        return show_significant(value);
+    }
+    let digits = format!("{:.0}", value.abs());
+    let mut out = String::with_capacity(digits.len() * 4 / 3 + 1);
+    if value < 0.0 {
+        out.push('-');
+    }
+    for (position, digit) in digits.chars().enumerate() {
+        if position > 0 && (digits.len() - position).is_multiple_of(3) {
+            out.push(',');
+        }
+        out.push(digit);
+    }
+    out
+}
+
+/// Prints bytes with a binary unit: `64.0 KiB`, `1.50 GiB`. A value that is not finite prints as `-`.
+pub fn show_bytes(bytes: f64) -> String {
+    if !bytes.is_finite() {
+        return "-".to_owned();
+    }
+    let mut scaled = bytes;
+    for unit in ["B", "KiB", "MiB", "GiB"] {
+        if scaled.abs() < 1024.0 {
+            return format!("{} {unit}", show_significant(scaled));
+        }
+        scaled /= 1024.0;
+    }
+    format!("{} TiB", show_significant(scaled))
+}
+
+/// Three significant digits, without an exponent, for values below 1000; whole numbers stay whole.
+fn show_significant(value: f64) -> String {
+    if value == value.trunc() && value.abs() < 1e6 {
+        return format!("{value:.0}");
+    }
+    let magnitude = value.abs().log10().floor() as i32;
+    let decimals = (2 - magnitude).clamp(0, 12) as usize;
+    format!("{value:.decimals$}")
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn durations_are_read_with_their_unit() {
+        assert_eq!(parse_duration("1.6ms"), Ok(Duration::from_micros(1600)));
+        assert_eq!(parse_duration("10 s"), Ok(Duration::from_secs(10)));
+        assert_eq!(parse_duration("2m"), Ok(Duration::from_secs(120)));
+        assert!(parse_duration("10").unwrap_err().contains("\"10\""));
+        assert!(parse_duration("-1s").is_err());
+        assert!(parse_duration("soon").is_err());
+    }
+
+    #[test]
+    fn sizes_are_read_with_binary_and_decimal_units() {
+        assert_eq!(parse_bytes("4GiB"), Ok(4 << 30));
+        assert_eq!(parse_bytes("100MB"), Ok(100_000_000));
+        assert_eq!(parse_bytes("512"), Ok(512));
+        assert!(parse_bytes("4 gigs").is_err());
+    }
+
+    #[test]
+    fn numbers_print_with_three_significant_digits() {
+        assert_eq!(show_seconds(0.0016), "1.60 ms");
+        assert_eq!(show_seconds(0.0), "0 s");
+        assert_eq!(show_seconds(f64::NAN), "-");
+        assert_eq!(show_number(1_234_567.4), "1,234,567");
+        assert_eq!(show_number(12.345), "12.3");
+        assert_eq!(show_number(-1000.0), "-1,000");
+        assert_eq!(show_bytes(65_536.0), "64 KiB");
+    }
+}

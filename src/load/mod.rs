@@ -9,8 +9,10 @@ mod blocking;
 mod client;
 mod clock;
 mod epoll;
+mod event_loop;
 mod phases;
 mod tally;
+mod uring;
 pub mod validity;
 
 use std::sync::mpsc;
@@ -25,11 +27,16 @@ pub use phases::Phases;
 pub use tally::Tally;
 
 use client::Client;
-use epoll::EventLoop;
+use epoll::Epoll;
+use event_loop::{EventLoop, Transport};
+use uring::Uring;
 
 /// Connections that one event loop carries at most, unless the study says otherwise: reading more answers in one pass
 /// would inflate the times of the last ones.
 pub const CLIENTS_PER_LOOP: u32 = 64;
+
+/// Connections of a loop from which on io_uring is used, where the kernel has it: below, epoll is as cheap.
+const URING_CLIENTS_LEAST: usize = 16;
 
 /// Makes a connection again, with its statements prepared, for an event loop.
 pub type Reconnect<'a> = dyn Fn() -> Result<Box<dyn Wire>, DatabaseError> + Sync + 'a;
@@ -125,12 +132,7 @@ fn works<'a>(
     match connections {
         Connections::Wires(wires) => in_parts(clients.into_iter().zip(wires).collect(), settings)
             .into_iter()
-            .map(|part| -> Work<'a> {
-                Box::new(move |context| {
-                    let event_loop = EventLoop::new(part, context, reconnect);
-                    Ok(event_loop.map_err(|error| format!("the event loop cannot be set up: {error}"))?.run())
-                })
-            })
+            .map(|part| -> Work<'a> { Box::new(move |context| run_loop(part, context, reconnect)) })
             .collect(),
         Connections::Sessions(sessions) => clients
             .into_iter()
@@ -140,6 +142,41 @@ fn works<'a>(
             })
             .collect(),
     }
+}
+
+/// Runs one event loop over the transport that suits its connections best.
+fn run_loop(
+    part: Vec<(Client, Box<dyn Wire>)>,
+    context: LoopContext<'_>,
+    reconnect: &Reconnect<'_>,
+) -> Result<LoopResult, String> {
+    fn run<T: Transport>(
+        transport: T,
+        part: Vec<(Client, Box<dyn Wire>)>,
+        context: LoopContext<'_>,
+        reconnect: &Reconnect<'_>,
+    ) -> Result<LoopResult, String> {
+        let event_loop = EventLoop::new(part, transport, context, reconnect);
+        Ok(event_loop.map_err(|error| format!("the event loop cannot be set up: {error}"))?.run())
+    }
+    let are_sockets = part.iter().all(|(_, wire)| is_socket(wire.fd()));
+    if part.len() >= URING_CLIENTS_LEAST && are_sockets {
+        // Where the kernel has no io_uring, or forbids it, epoll does the same work.
+        if let Ok(uring) = Uring::new(part.len()) {
+            return run(uring, part, context, reconnect);
+        }
+    }
+    let epoll = Epoll::new().map_err(|error| format!("the kernel gives no epoll instance: {error}"))?;
+    run(epoll, part, context, reconnect)
+}
+
+fn is_socket(fd: std::os::fd::RawFd) -> bool {
+    let mut kind: libc::c_int = 0;
+    let mut length = size_of::<libc::c_int>() as libc::socklen_t;
+    // SAFETY: both pointers are to values of ours that outlive the call, and the length is that of the value.
+    let result =
+        unsafe { libc::getsockopt(fd, libc::SOL_SOCKET, libc::SO_TYPE, (&raw mut kind).cast(), &raw mut length) };
+    result == 0
 }
 
 /// Waits on the caller's thread while the loops work.

@@ -87,11 +87,16 @@ mod tests {
     use super::*;
     use crate::measurement::{LoopMeasurement, OperationMeasurement};
 
-    const PLAIN: Circumstances =
-        Circumstances { tolerated_failures: 0.0, is_embedded: false, is_cut_short: false, always_busy_clients: Some(1) };
+    const PLAIN: Circumstances = Circumstances {
+        tolerated_failures: 0.0,
+        is_embedded: false,
+        is_cut_short: false,
+        always_busy_clients: Some(1),
+    };
 
     fn measurement(completed: u64, failed: u64, residence_ns: u64) -> Measurement {
-        let mut insert = OperationMeasurement { scheduled: completed + failed, completed, failed, ..Default::default() };
+        let mut insert =
+            OperationMeasurement { scheduled: completed + failed, completed, failed, ..Default::default() };
         (0..completed).for_each(|_| insert.residence_time.record(residence_ns));
         let case = crate::trial::Case::new(Default::default(), Default::default());
         Measurement {

@@ -178,6 +178,12 @@ impl Cells {
         }
     }
 
+    /// Appends the value at a place once more, without copying its bytes; null behind the end.
+    #[inline]
+    pub fn repeat(&mut self, index: usize) {
+        self.cells.push(self.get(index));
+    }
+
     /// The value at a place; null behind the end.
     #[inline]
     pub fn get(&self, index: usize) -> Cell {
@@ -227,6 +233,8 @@ mod tests {
         cells.text_with(3, |bytes| bytes.copy_from_slice(b"abc"));
         let texts: Vec<_> = cells.as_slice().iter().map(|cell| cells.to_json(*cell)).collect();
         assert_eq!(texts, ["päivä", "00ff", "abc"]);
+        cells.repeat(0);
+        assert_eq!(cells.to_json(cells.get(3)), "päivä");
         cells.clear();
         assert_eq!(cells.get(0), Cell::Null);
     }

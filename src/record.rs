@@ -143,6 +143,15 @@ impl Cells {
         self.cells.push(Cell::Float(value));
     }
 
+    /// Appends a value that has no bytes of its own; a text or blob, which belongs to another list, becomes a null.
+    #[inline]
+    pub fn plain(&mut self, cell: Cell) {
+        self.cells.push(match cell {
+            Cell::Text(_) | Cell::Blob(_) => Cell::Null,
+            plain => plain,
+        });
+    }
+
     /// Appends text.
     #[inline]
     pub fn text(&mut self, value: &str) {
@@ -167,6 +176,14 @@ impl Cells {
             self.bytes[start..].fill(b'?');
         }
         self.cells.push(Cell::Text(Span { start: start as u32, length: length as u32 }));
+    }
+
+    /// Appends bytes of the given length, made in place by `fill`; they start as zeros.
+    pub fn blob_with(&mut self, length: usize, fill: impl FnOnce(&mut [u8])) {
+        let start = self.bytes.len();
+        self.bytes.resize(start + length, 0);
+        fill(&mut self.bytes[start..]);
+        self.cells.push(Cell::Blob(Span { start: start as u32, length: length as u32 }));
     }
 
     /// Appends a copy of a cell that belongs to `other`.

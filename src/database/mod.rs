@@ -144,9 +144,10 @@ pub struct Entry {
 }
 
 pub mod recipe;
+pub mod sqlite;
 
 /// All databases, the default first. A new one is a folder and a line here.
-pub static REGISTRY: &[&Entry] = &[];
+pub static REGISTRY: &[&Entry] = &[&sqlite::SQLITE];
 
 /// The registry's entry of a name.
 pub fn find(name: &str) -> Option<&'static Entry> {

@@ -23,6 +23,9 @@ pub trait Layout: Send + Sync {
     fn bind(&self, operation: &Operation, generator: &dyn Generator, request: &mut Request);
 }
 
+/// Makes a layout, for a record type, a table name and the largest number of records in an operation.
+type Build = fn(&RecordType, &str, usize) -> Result<Box<dyn Layout>, String>;
+
 /// A layout that studies can name.
 pub struct Entry {
     /// Name in `layout.name`.
@@ -30,7 +33,7 @@ pub struct Entry {
     /// One line for `loadline list layouts`.
     pub summary: &'static str,
     /// Makes it, for a record type, a table name and the largest number of records in an operation.
-    pub build: fn(&RecordType, &str, usize) -> Result<Box<dyn Layout>, String>,
+    pub build: Build,
 }
 
 /// All layouts, the default first. A new one is a file and a line here.

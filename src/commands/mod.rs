@@ -1,1 +1,3 @@
 //! commands.
+
+pub mod data;

@@ -145,9 +145,10 @@ pub struct Entry {
 
 pub mod recipe;
 pub mod simulated;
+pub mod sqlite;
 
 /// All databases, the default first. A new one is a folder and a line here.
-pub static REGISTRY: &[&Entry] = &[&simulated::SIMULATED];
+pub static REGISTRY: &[&Entry] = &[&sqlite::SQLITE, &simulated::SIMULATED];
 
 /// The registry's entry of a name.
 pub fn find(name: &str) -> Option<&'static Entry> {

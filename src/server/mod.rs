@@ -32,6 +32,9 @@ use directory::PrivateDirectory;
 /// How long a server may take to stop in order before it is ended by force.
 const STOP_WITHIN: Duration = Duration::from_secs(20);
 
+/// What appends the pids of a server's processes as they are whenever it is called.
+pub type PidSource = Box<dyn FnMut(&mut Vec<u32>) + Send>;
+
 /// A running private server. Dropping it stops it and removes its directory.
 #[derive(Debug)]
 pub struct Server {
@@ -177,7 +180,7 @@ impl Server {
     }
 
     /// What appends the server's pids as they are whenever it is called, for monitoring.
-    pub fn pid_source(&self) -> Box<dyn FnMut(&mut Vec<u32>) + Send> {
+    pub fn pid_source(&self) -> PidSource {
         let main = self.child.as_ref().and_then(|child| process::ProcessIdentity::of(child.id()));
         Box::new(move |pids| {
             if let Some(main) = main.filter(|main| main.is_running()) {

@@ -235,9 +235,9 @@ fn is_mariadb(binary: &Path) -> bool {
 fn install_script(binary: &Path) -> Option<PathBuf> {
     let base = base_of(binary);
     let places = ["bin", "scripts", "sbin"].into_iter();
-    let scripts =
+    let mut scripts =
         places.flat_map(|place| ["mariadb-install-db", "mysql_install_db"].map(|name| base.join(place).join(name)));
-    scripts.filter(|script| executable(script).is_some()).next()
+    scripts.find(|script| executable(script).is_some())
 }
 
 #[cfg(test)]

@@ -6,6 +6,8 @@
 //! Invariant: databases know nothing of layouts and workloads; all they execute is a [`Program`]'s statements.
 
 pub mod dialect;
+pub mod mysql;
+pub mod postgres;
 pub mod wire;
 
 use std::path::PathBuf;

@@ -1,0 +1,3 @@
+//! MySQL and MariaDB.
+
+pub mod recipe;

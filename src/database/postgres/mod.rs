@@ -1,0 +1,3 @@
+//! PostgreSQL.
+
+pub mod recipe;

@@ -261,3 +261,6 @@ fn changed_rows(tag: &[u8]) -> u64 {
     let number = &tag[tag.len() - digits..];
     number.iter().fold(0, |number: u64, digit| number.wrapping_mul(10).wrapping_add(u64::from(digit - b'0')))
 }
+
+#[cfg(test)]
+mod tests;

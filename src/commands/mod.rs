@@ -1,1 +1,5 @@
 //! commands.
+
+pub mod list;
+pub mod output;
+pub mod plan;

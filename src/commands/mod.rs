@@ -1,3 +1,5 @@
 //! commands.
 
-pub mod data;
+pub mod list;
+pub mod output;
+pub mod plan;

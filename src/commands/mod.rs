@@ -1,3 +1,3 @@
-//! commands.
+//! Commands: the only place that wires parts together.
 
 pub mod data;

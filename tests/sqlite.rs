@@ -1,5 +1,7 @@
 //! SQLite as a database of studies: its settings, and how it fails.
 
+#![expect(clippy::unwrap_used, reason = "a test that cannot go on has failed")]
+
 use std::path::PathBuf;
 
 use loadline::database::sqlite::Sqlite;

@@ -1,3 +1,5 @@
 //! Commands: the only place that wires parts together.
 
-pub mod data;
+pub mod list;
+pub mod output;
+pub mod plan;

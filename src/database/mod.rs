@@ -6,6 +6,12 @@
 //! Invariant: databases know nothing of layouts and workloads; all they execute is a [`Program`]'s statements.
 
 pub mod dialect;
+pub mod mysql;
+pub mod postgres;
+pub mod recipe;
+pub mod session;
+pub mod simulated;
+pub mod sqlite;
 pub mod wire;
 
 use std::path::PathBuf;
@@ -143,11 +149,9 @@ pub struct Entry {
     pub read_url: Option<fn(&str) -> Result<Endpoint, String>>,
 }
 
-pub mod recipe;
-pub mod sqlite;
-
 /// All databases, the default first. A new one is a folder and a line here.
-pub static REGISTRY: &[&Entry] = &[&sqlite::SQLITE];
+pub static REGISTRY: &[&Entry] =
+    &[&sqlite::SQLITE, &mysql::MARIADB, &mysql::MYSQL, &postgres::POSTGRES, &simulated::SIMULATED];
 
 /// The registry's entry of a name.
 pub fn find(name: &str) -> Option<&'static Entry> {

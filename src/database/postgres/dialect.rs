@@ -1,0 +1,49 @@
+//! How PostgreSQL writes the statements that are neutral to databases.
+
+use crate::database::Dialect;
+use crate::record::ColumnKind;
+
+/// PostgreSQL's SQL.
+#[derive(Debug, Clone, Copy, Default)]
+pub struct PostgresDialect;
+
+impl Dialect for PostgresDialect {
+    fn quote(&self, name: &str) -> String {
+        format!("\"{}\"", name.replace('"', "\"\""))
+    }
+
+    /// Texts of limited length are TEXT: it is stored as VARCHAR(n) is, and spares the check of the length.
+    fn column_type(&self, kind: ColumnKind) -> String {
+        match kind {
+            ColumnKind::Int16 => "SMALLINT",
+            ColumnKind::Int32 => "INTEGER",
+            ColumnKind::Int64 => "BIGINT",
+            ColumnKind::Float64 => "DOUBLE PRECISION",
+            ColumnKind::Text(_) => "TEXT",
+            ColumnKind::Blob(_) => "BYTEA",
+        }
+        .to_owned()
+    }
+
+    fn placeholder(&self, number: usize) -> String {
+        format!("${}", number + 1)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::database::dialect::statement_text;
+    use crate::statement::{Statement, TableColumn};
+
+    #[test]
+    fn parameters_are_numbered_from_one_through_all_rows() {
+        let columns =
+            ["a", "b\"c"].map(|name| TableColumn { name: name.into(), kind: ColumnKind::Int16, nullable: false });
+        let insert = Statement::Insert { table: "t".into(), columns: columns.into() };
+        let text = statement_text(&PostgresDialect, &insert, 2);
+        assert_eq!(text, "INSERT INTO \"t\" (\"a\", \"b\"\"c\") VALUES ($1, $2), ($3, $4)");
+        let sql = Statement::Sql { sql: "SELECT '?' WHERE ? < ?".into(), allow_empty: false };
+        assert_eq!(statement_text(&PostgresDialect, &sql, 1), "SELECT '?' WHERE $1 < $2");
+    }
+}

@@ -1,0 +1,241 @@
+//! Messages of PostgreSQL's protocol, version 3: telling them apart in what the server sent, and writing our own.
+//!
+//! Invariant: [`read`] hands out whole messages only, and never more than was received.
+
+use crate::database::DatabaseError;
+
+/// Longest message that the server accepts or sends, in bytes.
+pub const MESSAGE_BYTES_MAX: usize = 0x3fff_ffff;
+
+/// Ends a pipeline: what came before is one transaction, unless it opened one itself.
+pub const SYNC: [u8; 5] = [b'S', 0, 0, 0, 4];
+
+/// Asks for the answers so far, without ending the transaction.
+pub const FLUSH: [u8; 5] = [b'H', 0, 0, 0, 4];
+
+/// Ends the data of a COPY.
+pub const COPY_DONE: [u8; 5] = [b'c', 0, 0, 0, 4];
+
+/// Executes the unnamed portal to its end.
+pub const EXECUTE: [u8; 10] = [b'E', 0, 0, 0, 9, 0, 0, 0, 0, 0];
+
+/// Ends a COPY that the server waits for the data of, and the pipeline.
+pub const COPY_FAIL_AND_SYNC: [u8; 11] = [b'f', 0, 0, 0, 5, 0, b'S', 0, 0, 0, 4];
+
+/// A message of the server.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Message<'input> {
+    /// Kind of message.
+    pub tag: u8,
+    /// What follows the length.
+    pub body: &'input [u8],
+}
+
+impl Message<'_> {
+    /// Bytes of the whole message.
+    pub fn length(&self) -> usize {
+        self.body.len() + 5
+    }
+
+    /// Whether the server may send it at any time, whatever it was asked.
+    pub fn is_unasked(&self) -> bool {
+        matches!(self.tag, b'N' | b'S' | b'A')
+    }
+}
+
+/// The message at the start of what was received; none while it is incomplete.
+///
+/// # Errors
+/// [`DatabaseError::Lost`] when the length is impossible: whatever this is, it is not PostgreSQL's protocol.
+#[inline]
+pub fn read(input: &[u8]) -> Result<Option<Message<'_>>, DatabaseError> {
+    let Some((&[tag, a, b, c, d], rest)) = input.split_first_chunk::<5>() else {
+        return Ok(None);
+    };
+    let length = u32::from_be_bytes([a, b, c, d]) as usize;
+    if !(4..=MESSAGE_BYTES_MAX).contains(&length) {
+        return Err(broken(&format!("a message of kind {tag:#04x} states a length of {length} bytes")));
+    }
+    Ok(rest.get(..length - 4).map(|body| Message { tag, body }))
+}
+
+/// The error for bytes that are not PostgreSQL's protocol.
+#[cold]
+pub fn broken(what: &str) -> DatabaseError {
+    DatabaseError::Lost(format!("the server does not keep to PostgreSQL's protocol: {what}"))
+}
+
+/// Appends a message; `fill` appends what follows the length. A message whose kind is 0 has no kind, as the first one
+/// of a connection.
+pub fn write(out: &mut Vec<u8>, tag: u8, fill: impl FnOnce(&mut Vec<u8>)) {
+    if tag != 0 {
+        out.push(tag);
+    }
+    let start = out.len();
+    out.extend_from_slice(&[0; 4]);
+    fill(out);
+    set_length(out, start);
+}
+
+/// Writes the length that stands at `start` and counts everything from there on.
+#[inline]
+pub fn set_length(out: &mut [u8], start: usize) {
+    debug_assert!(out.len() - start <= MESSAGE_BYTES_MAX, "callers refuse longer messages");
+    let length = (out.len() - start) as u32;
+    out[start..start + 4].copy_from_slice(&length.to_be_bytes());
+}
+
+/// Appends text and its closing zero. Zeros within are left out, as the protocol cannot carry them.
+pub fn write_text(out: &mut Vec<u8>, text: &str) {
+    out.extend(text.bytes().filter(|byte| *byte != 0));
+    out.push(0);
+}
+
+/// Takes a text with its closing zero off the front; none when there is no zero.
+pub fn take_text<'body>(body: &mut &'body [u8]) -> Option<&'body [u8]> {
+    let end = body.iter().position(|byte| *byte == 0)?;
+    let text = &body[..end];
+    *body = &body[end + 1..];
+    Some(text)
+}
+
+/// Takes a 16-bit number off the front.
+#[inline]
+pub fn take_i16(body: &mut &[u8]) -> Option<i16> {
+    let (bytes, rest) = body.split_first_chunk()?;
+    *body = rest;
+    Some(i16::from_be_bytes(*bytes))
+}
+
+/// Takes a 32-bit number off the front.
+#[inline]
+pub fn take_i32(body: &mut &[u8]) -> Option<i32> {
+    let (bytes, rest) = body.split_first_chunk()?;
+    *body = rest;
+    Some(i32::from_be_bytes(*bytes))
+}
+
+/// Takes a value off the front: its length in 32 bits, -1 for null, then its bytes. The outer none is a malformed value.
+#[inline]
+pub fn take_value<'body>(body: &mut &'body [u8]) -> Option<Option<&'body [u8]>> {
+    match take_i32(body)? {
+        -1 => Some(None),
+        length => {
+            let (value, rest) = body.split_at_checked(usize::try_from(length).ok()?)?;
+            *body = rest;
+            Some(Some(value))
+        }
+    }
+}
+
+/// What an ErrorResponse says.
+#[derive(Debug, Clone, PartialEq, Eq, Default)]
+pub struct ServerError {
+    /// ERROR, FATAL or PANIC.
+    pub severity: String,
+    /// SQLSTATE, five characters.
+    pub code: String,
+    /// The message.
+    pub message: String,
+}
+
+impl ServerError {
+    /// Reads the body of an ErrorResponse. Fields that are missing stay empty.
+    pub fn read(mut body: &[u8]) -> Self {
+        let mut error = ServerError::default();
+        while let Some((&kind, rest)) = body.split_first() {
+            body = rest;
+            let Some(text) = (kind != 0).then(|| take_text(&mut body)).flatten() else {
+                break;
+            };
+            let text = || String::from_utf8_lossy(text).into_owned();
+            match kind {
+                // `V` is never translated, unlike `S`, and follows it.
+                b'S' | b'V' => error.severity = text(),
+                b'C' => error.code = text(),
+                b'M' => error.message = text(),
+                _ => {}
+            }
+        }
+        error
+    }
+
+    /// Whether the server ends the connection with it.
+    pub fn is_fatal(&self) -> bool {
+        matches!(self.severity.as_str(), "FATAL" | "PANIC")
+            || self.code.starts_with("08")
+            || matches!(self.code.as_str(), "57P01" | "57P02" | "57P03")
+    }
+}
+
+impl From<ServerError> for DatabaseError {
+    fn from(error: ServerError) -> Self {
+        if error.is_fatal() {
+            return DatabaseError::Lost(format!("{} ({})", error.message, error.code));
+        }
+        DatabaseError::refused(error.code, error.message)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use proptest::prelude::*;
+
+    fn error_response(fields: &[(u8, &str)]) -> Vec<u8> {
+        let mut body: Vec<u8> = Vec::new();
+        for (kind, text) in fields {
+            body.push(*kind);
+            write_text(&mut body, text);
+        }
+        body.push(0);
+        body
+    }
+
+    #[test]
+    fn a_message_is_handed_out_only_when_whole() {
+        let mut bytes = Vec::new();
+        write(&mut bytes, b'C', |out| write_text(out, "SELECT 1"));
+        for length in 0..bytes.len() {
+            assert_eq!(read(&bytes[..length]), Ok(None), "{length} bytes");
+        }
+        bytes.push(b'Z');
+        let message = read(&bytes).unwrap().unwrap();
+        assert_eq!((message.tag, message.body, message.length()), (b'C', &b"SELECT 1\0"[..], bytes.len() - 1));
+    }
+
+    #[test]
+    fn impossible_lengths_are_told() {
+        for length in [0, 3, 0x4000_0000, u32::MAX] {
+            let mut bytes = vec![b'D'];
+            bytes.extend(length.to_be_bytes());
+            assert!(matches!(read(&bytes), Err(DatabaseError::Lost(_))), "{length}");
+        }
+    }
+
+    #[test]
+    fn errors_that_end_the_connection_are_losses_and_others_refusals() {
+        let read = |severity, code| -> DatabaseError {
+            let fields = [(b'S', "FEHLER"), (b'V', severity), (b'C', code), (b'M', "why"), (b'L', "12")];
+            ServerError::read(&error_response(&fields)).into()
+        };
+        assert_eq!(read("ERROR", "23505"), DatabaseError::refused("23505", "why"));
+        assert_eq!(read("FATAL", "57P01"), DatabaseError::Lost("why (57P01)".into()));
+        assert_eq!(read("FATAL", "53300"), DatabaseError::Lost("why (53300)".into()));
+        assert_eq!(read("ERROR", "08006"), DatabaseError::Lost("why (08006)".into()));
+        assert_eq!(ServerError::read(b""), ServerError::default());
+    }
+
+    proptest! {
+        #[test]
+        fn arbitrary_bytes_never_panic(bytes in proptest::collection::vec(any::<u8>(), 0..64)) {
+            if let Ok(Some(message)) = read(&bytes) {
+                prop_assert!(message.length() <= bytes.len());
+            }
+            ServerError::read(&bytes);
+            let mut rest = &bytes[..];
+            while take_value(&mut rest).is_some() {}
+            take_text(&mut rest);
+        }
+    }
+}

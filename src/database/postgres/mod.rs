@@ -1,0 +1,71 @@
+//! PostgreSQL, through a codec of our own. The main type is [`Postgres`]; the hot path is [`wire`].
+//!
+//! A connection prepares its statements once and executes them in binary, all steps of a request in one round trip; many rows
+//! of an insert go through a binary COPY in the same pipeline.
+//!
+//! Invariant: nothing here allocates per operation once buffers have grown, unless the operation fails or its rows are kept.
+
+pub mod decode;
+pub mod dialect;
+pub mod encode;
+pub mod message;
+pub mod prepare;
+pub mod prepared;
+pub mod recipe;
+pub mod startup;
+pub mod types;
+pub mod url;
+pub mod wire;
+
+use super::session::WireSession;
+use super::{Database, DatabaseError, Dialect, Endpoint, Entry, Session};
+use crate::trial::DatabaseSettings;
+
+pub use dialect::PostgresDialect;
+pub use url::read_url;
+pub use wire::PostgresWire;
+
+/// The registry's entry.
+pub static POSTGRES: Entry = Entry {
+    name: "postgres",
+    summary: "PostgreSQL: prepared statements in binary, binary COPY for batches; a private server or database.url",
+    engines: &[],
+    open,
+    recipe: Some(&recipe::POSTGRES),
+    read_url: Some(read_url),
+};
+
+/// A PostgreSQL server.
+#[derive(Debug, Clone)]
+pub struct Postgres {
+    endpoint: Endpoint,
+}
+
+impl Postgres {
+    /// The server at an endpoint; the unix socket is preferred where both are given.
+    pub fn new(endpoint: Endpoint) -> Self {
+        Postgres { endpoint }
+    }
+}
+
+impl Database for Postgres {
+    fn name(&self) -> &'static str {
+        POSTGRES.name
+    }
+
+    fn dialect(&self) -> &dyn Dialect {
+        &PostgresDialect
+    }
+
+    fn connect(&self) -> Result<Box<dyn Session>, DatabaseError> {
+        let socket = startup::connect(&self.endpoint)?;
+        Ok(Box::new(WireSession::new(PostgresWire::new(socket))))
+    }
+}
+
+fn open(_settings: &DatabaseSettings, endpoint: Option<&Endpoint>) -> Result<Box<dyn Database>, DatabaseError> {
+    let endpoint = endpoint.ok_or_else(|| {
+        DatabaseError::Unavailable("postgres needs a server: a private one, or the one of database.url".to_owned())
+    })?;
+    Ok(Box::new(Postgres::new(endpoint.clone())))
+}

@@ -1,0 +1,210 @@
+//! What happens around the hot path, in a blocking way: preparing a program's statements, and statements of text.
+//!
+//! Invariant: a call returns when the server is ready for the next one, or with the loss of the connection.
+
+use super::dialect::PostgresDialect;
+use super::message::{self, COPY_FAIL_AND_SYNC, SYNC, ServerError, broken, take_i16, take_i32, take_text, take_value};
+use super::prepared::{COPY_ROWS_MIN, Prepared};
+use super::startup::receive;
+use super::wire::PostgresWire;
+use crate::database::dialect::statement_text;
+use crate::database::session::{Channel, Prepare};
+use crate::database::{DatabaseError, Dialect};
+use crate::statement::{Program, Statement};
+
+/// Rows in text form, null as none.
+type Rows = Vec<Vec<Option<String>>>;
+
+impl Prepare for PostgresWire {
+    fn run(&mut self, channel: &mut Channel, sql: &str) -> Result<(), DatabaseError> {
+        simple_query(channel, sql, None)
+    }
+
+    fn query(&mut self, channel: &mut Channel, sql: &str) -> Result<Rows, DatabaseError> {
+        let mut rows = Rows::new();
+        simple_query(channel, sql, Some(&mut rows))?;
+        Ok(rows)
+    }
+
+    fn prepare(&mut self, channel: &mut Channel, program: &Program) -> Result<(), DatabaseError> {
+        if !self.statements.is_empty() {
+            self.statements.clear();
+            self.run(channel, "DEALLOCATE ALL")?;
+        }
+        for (number, statement) in program.statements.iter().enumerate() {
+            let text = statement_text(&PostgresDialect, statement, 1);
+            let name = format!("s{number}");
+            let types = describe(channel, &name, &text)?;
+            let can_miss = !matches!(statement, Statement::Insert { .. });
+            let mut prepared = Prepared::new(&name, text, &types.parameters, &types.columns, can_miss);
+            let copy = copy_text(statement).filter(|_| program.rows_max >= COPY_ROWS_MIN && prepared.is_fit_for_copy());
+            if let Some(copy) = copy {
+                let name = format!("c{number}");
+                describe(channel, &name, &copy)?;
+                prepared.set_copy(&name);
+            }
+            self.statements.push(prepared);
+        }
+        Ok(())
+    }
+
+    fn version(&mut self, channel: &mut Channel) -> Result<String, DatabaseError> {
+        let rows = self.query(channel, "SELECT version()")?;
+        rows.into_iter().flatten().flatten().next().ok_or_else(|| broken("it has no version"))
+    }
+}
+
+/// The COPY that takes the rows of an insert; none for other statements.
+fn copy_text(statement: &Statement) -> Option<String> {
+    let Statement::Insert { table, columns } = statement else {
+        return None;
+    };
+    let names: Vec<_> = columns.iter().map(|column| PostgresDialect.quote(&column.name)).collect();
+    Some(format!("COPY {} ({}) FROM STDIN (FORMAT binary)", PostgresDialect.quote(table), names.join(", ")))
+}
+
+/// Types of a statement's parameters and columns, as numbers of the server.
+#[derive(Debug, Default, PartialEq, Eq)]
+struct Types {
+    parameters: Vec<u32>,
+    columns: Vec<u32>,
+}
+
+/// Prepares one statement and asks for its types.
+fn describe(channel: &mut Channel, name: &str, text: &str) -> Result<Types, DatabaseError> {
+    let mut out = Vec::with_capacity(text.len() + 64);
+    message::write(&mut out, b'P', |out| {
+        message::write_text(out, name);
+        message::write_text(out, text);
+        out.extend_from_slice(&[0; 2]);
+    });
+    message::write(&mut out, b'D', |out| {
+        out.push(b'S');
+        message::write_text(out, name);
+    });
+    out.extend_from_slice(&SYNC);
+    channel.send(&out)?;
+    let mut types = Types::default();
+    let mut failure = None;
+    loop {
+        let (tag, body) = receive(channel)?;
+        let malformed = || broken("a description of a statement is malformed");
+        match tag {
+            b't' => types.parameters = parameter_types(&body).ok_or_else(malformed)?,
+            b'T' => types.columns = column_types(&body).ok_or_else(malformed)?,
+            b'E' => failure = Some(failed(&body, text)?),
+            b'Z' => {
+                pass_over_unasked(channel)?;
+                return failure.map_or(Ok(types), Err);
+            }
+            _ => {}
+        }
+    }
+}
+
+/// The refusal of a statement, with its text; the loss of the connection as the outer error.
+fn failed(body: &[u8], text: &str) -> Result<DatabaseError, DatabaseError> {
+    match ServerError::read(body).into() {
+        DatabaseError::Refused { code, message } => {
+            Ok(DatabaseError::refused(code, format!("{message}, of: {}", text.chars().take(500).collect::<String>())))
+        }
+        lost => Err(lost),
+    }
+}
+
+fn parameter_types(mut body: &[u8]) -> Option<Vec<u32>> {
+    let count = take_i16(&mut body)? as u16;
+    (0..count).map(|_| take_i32(&mut body).map(|oid| oid as u32)).collect()
+}
+
+fn column_types(mut body: &[u8]) -> Option<Vec<u32>> {
+    let count = take_i16(&mut body)?;
+    let mut column = || {
+        take_text(&mut body)?;
+        // Table and its column; then the type; then its size, modifier and form.
+        body = body.get(6..)?;
+        let oid = take_i32(&mut body)?;
+        body = body.get(8..)?;
+        Some(oid as u32)
+    };
+    (0..count).map(|_| column()).collect()
+}
+
+/// Executes text by the simple protocol, and appends its rows where they are wanted.
+fn simple_query(channel: &mut Channel, sql: &str, mut rows: Option<&mut Rows>) -> Result<(), DatabaseError> {
+    if sql.contains('\0') {
+        return Err(DatabaseError::refused("22021", "a statement cannot hold a zero character"));
+    }
+    let mut out = Vec::with_capacity(sql.len() + 8);
+    message::write(&mut out, b'Q', |out| message::write_text(out, sql));
+    channel.send(&out)?;
+    let mut failure = None;
+    loop {
+        let (tag, body) = receive(channel)?;
+        match tag {
+            b'D' => {
+                if let Some(rows) = &mut rows {
+                    rows.push(text_row(&body).ok_or_else(|| broken("a row is malformed"))?);
+                }
+            }
+            b'E' => failure = Some(failed(&body, sql)?),
+            // A COPY that waits for data; there is none. In the simple protocol a Sync would be answered apart.
+            b'G' => channel.send(&COPY_FAIL_AND_SYNC[..6])?,
+            b'Z' => {
+                pass_over_unasked(channel)?;
+                return failure.map_or(Ok(()), Err);
+            }
+            _ => {}
+        }
+    }
+}
+
+fn text_row(mut body: &[u8]) -> Option<Vec<Option<String>>> {
+    let count = take_i16(&mut body)?;
+    let mut value = || take_value(&mut body).map(|value| value.map(|text| String::from_utf8_lossy(text).into_owned()));
+    (0..count).map(|_| value()).collect()
+}
+
+/// Forgets what the server sent on its own account, so that nothing is left unread.
+fn pass_over_unasked(channel: &mut Channel) -> Result<(), DatabaseError> {
+    while let Some(message) = message::read(channel.input())?.filter(|message| message.is_unasked()) {
+        let length = message.length();
+        channel.consume(length);
+    }
+    Ok(())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::record::ColumnKind;
+    use crate::statement::TableColumn;
+    use proptest::prelude::*;
+
+    #[test]
+    fn descriptions_give_the_types_of_parameters_and_columns() {
+        assert_eq!(parameter_types(&[0, 2, 0, 0, 0, 23, 0, 0, 0, 25]), Some(vec![23, 25]));
+        let column = b"id\0\0\0\0\x01\0\x02\0\0\0\x17\0\x04\xff\xff\xff\xff\0\0";
+        let two = [&[0, 2][..], column, column].concat();
+        assert_eq!(column_types(&two), Some(vec![23, 23]));
+        assert_eq!(column_types(&two[..two.len() - 1]), None);
+        assert_eq!(parameter_types(&[0, 1, 0]), None);
+    }
+
+    #[test]
+    fn only_inserts_are_copied_and_names_are_quoted() {
+        let columns = vec![TableColumn { name: "a\"b".into(), kind: ColumnKind::Int16, nullable: false }];
+        let insert = Statement::Insert { table: "t".into(), columns };
+        assert_eq!(copy_text(&insert).unwrap(), "COPY \"t\" (\"a\"\"b\") FROM STDIN (FORMAT binary)");
+        assert_eq!(copy_text(&Statement::Sql { sql: String::new(), allow_empty: true }), None);
+    }
+
+    proptest! {
+        #[test]
+        fn arbitrary_descriptions_never_panic(body in proptest::collection::vec(any::<u8>(), 0..64)) {
+            parameter_types(&body);
+            column_types(&body);
+            text_row(&body);
+        }
+    }
+}

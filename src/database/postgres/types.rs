@@ -1,0 +1,26 @@
+//! The numbers that PostgreSQL gives to its own types. They are part of its protocol and never change.
+
+/// boolean
+pub const BOOL: u32 = 16;
+/// bytea
+pub const BYTEA: u32 = 17;
+/// name
+pub const NAME: u32 = 19;
+/// bigint
+pub const INT8: u32 = 20;
+/// smallint
+pub const INT2: u32 = 21;
+/// integer
+pub const INT4: u32 = 23;
+/// text
+pub const TEXT: u32 = 25;
+/// real
+pub const FLOAT4: u32 = 700;
+/// double precision
+pub const FLOAT8: u32 = 701;
+/// A literal whose type is not decided.
+pub const UNKNOWN: u32 = 705;
+/// character(n)
+pub const BPCHAR: u32 = 1042;
+/// character varying(n)
+pub const VARCHAR: u32 = 1043;

@@ -1,0 +1,202 @@
+//! Reads `database.url` of a PostgreSQL server: `postgres://user:password@host:port/database`, or with
+//! `?host=/socket/directory` for a unix socket.
+
+use crate::database::Endpoint;
+
+/// PostgreSQL's own port.
+const PORT: u16 = 5432;
+
+/// Form of the address, for messages.
+const FORM: &str = "postgres://user:password@host:port/database";
+
+/// The endpoint that an address names. The port is 5432 and the database is named as the user unless said otherwise.
+///
+/// # Errors
+/// A sentence that names what is wrong with the address, without the password, and the remedy.
+pub fn read_url(url: &str) -> Result<Endpoint, String> {
+    let rest = ["postgres://", "postgresql://"].iter().find_map(|scheme| url.strip_prefix(scheme));
+    let rest = rest.ok_or_else(|| format!("the address does not begin with postgres://; write {FORM}"))?;
+    let (rest, query) = rest.split_once('?').unwrap_or((rest, ""));
+    let (authority, path) = rest.split_once('/').unwrap_or((rest, ""));
+    // A password may hold an `@` that was not encoded; a host cannot.
+    let (who, place) = authority.rsplit_once('@').unwrap_or(("", authority));
+    let (user, password) = who.split_once(':').unwrap_or((who, ""));
+    let (host, port) = split_port(place)?;
+    let mut parts = Parts {
+        user: decode(user, "user")?,
+        password: decode(password, "password")?,
+        host: decode(host, "host")?,
+        port: port.map(read_port).transpose()?.unwrap_or(PORT),
+        database: decode(path, "database")?,
+    };
+    for pair in query.split('&').filter(|pair| !pair.is_empty()) {
+        let (key, value) = pair.split_once('=').unwrap_or((pair, ""));
+        parts.set(key, decode(value, key)?)?;
+    }
+    parts.endpoint()
+}
+
+/// What an address says, before it is judged.
+struct Parts {
+    user: String,
+    password: String,
+    host: String,
+    port: u16,
+    database: String,
+}
+
+impl Parts {
+    fn set(&mut self, key: &str, value: String) -> Result<(), String> {
+        match key {
+            "host" => self.host = value,
+            "port" => self.port = read_port(&value)?,
+            "user" => self.user = value,
+            "password" => self.password = value,
+            "dbname" => self.database = value,
+            "sslmode" if matches!(value.as_str(), "disable" | "allow" | "prefer") => {}
+            "sslmode" => {
+                return Err(format!(
+                    "the address asks for sslmode={value}, but loadline speaks to PostgreSQL without TLS; \
+                     leave sslmode out and let the server accept unencrypted connections, or use its unix socket"
+                ));
+            }
+            _ => {
+                return Err(format!(
+                    "the address has the unknown setting {key:?}; known are host, port, user, password, dbname and sslmode"
+                ));
+            }
+        }
+        Ok(())
+    }
+
+    fn endpoint(self) -> Result<Endpoint, String> {
+        if self.user.is_empty() {
+            return Err(format!("the address names no user; write {FORM}"));
+        }
+        if self.host.is_empty() {
+            return Err(format!("the address names no host; write {FORM}, or ?host=/directory for a unix socket"));
+        }
+        let database = if self.database.is_empty() { self.user.clone() } else { self.database };
+        let endpoint = Endpoint { user: self.user, password: self.password, database, ..Endpoint::default() };
+        Ok(if self.host.starts_with('/') {
+            let socket = format!("{}/.s.PGSQL.{}", self.host.trim_end_matches('/'), self.port);
+            Endpoint { unix: Some(socket.into()), ..endpoint }
+        } else {
+            Endpoint { tcp: Some((self.host, self.port)), ..endpoint }
+        })
+    }
+}
+
+/// Host and port, where an IPv6 address stands in brackets, which are taken off.
+fn split_port(place: &str) -> Result<(&str, Option<&str>), String> {
+    if let Some(rest) = place.strip_prefix('[') {
+        let (host, rest) = rest.split_once(']').ok_or("the address has a [ without its ]")?;
+        return match rest.strip_prefix(':') {
+            Some(port) => Ok((host, Some(port))),
+            None if rest.is_empty() => Ok((host, None)),
+            None => Err(format!("the address has {rest:?} where a port is expected; write [{host}]:{PORT}")),
+        };
+    }
+    match place.split_once(':') {
+        Some((_, port)) if port.contains(':') => {
+            Err("the address has more than one colon behind the @; put an IPv6 address in brackets".to_owned())
+        }
+        Some((host, port)) => Ok((host, Some(port))),
+        None => Ok((place, None)),
+    }
+}
+
+/// Words are not repeated in the message: where the `@` was forgotten, they are the password.
+fn read_port(text: &str) -> Result<u16, String> {
+    match text.parse() {
+        Ok(port @ 1..) => Ok(port),
+        _ if text.bytes().all(|byte| byte.is_ascii_digit()) => {
+            Err(format!("the address has the port {text:?}; a port is a number from 1 to 65535"))
+        }
+        _ => Err(format!("the address has a word where a port is expected; write {FORM}, with / in a password as %2F")),
+    }
+}
+
+/// Undoes percent-encoding.
+fn decode(text: &str, part: &str) -> Result<String, String> {
+    let mut bytes = Vec::with_capacity(text.len());
+    let mut rest = text.as_bytes();
+    while let Some((&byte, tail)) = rest.split_first() {
+        rest = tail;
+        if byte != b'%' {
+            bytes.push(byte);
+            continue;
+        }
+        let digit = |at: usize| tail.get(at).and_then(|digit| char::from(*digit).to_digit(16));
+        let (Some(high), Some(low)) = (digit(0), digit(1)) else {
+            return Err(format!("the {part} in the address has a % without two hexadecimal digits; write %25 for %"));
+        };
+        bytes.push((high * 16 + low) as u8);
+        rest = &tail[2..];
+    }
+    match String::from_utf8(bytes) {
+        Ok(text) if !text.contains('\0') => Ok(text),
+        _ => Err(format!("the {part} in the address is not UTF-8 text without zeros")),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use proptest::prelude::*;
+
+    #[test]
+    fn a_full_address_is_read_and_decoded() {
+        let endpoint = read_url("postgres://me:p%40ss%2f:x@db.example:6543/my%20data").unwrap();
+        assert_eq!(endpoint.tcp, Some(("db.example".into(), 6543)));
+        assert_eq!((endpoint.unix, endpoint.user.as_str()), (None, "me"));
+        assert_eq!((endpoint.password.as_str(), endpoint.database.as_str()), ("p@ss/:x", "my data"));
+    }
+
+    #[test]
+    fn what_is_left_out_has_defaults() {
+        let endpoint = read_url("postgresql://me@[::1]").unwrap();
+        assert_eq!(endpoint.tcp, Some(("::1".into(), 5432)));
+        assert_eq!((endpoint.password.as_str(), endpoint.database.as_str()), ("", "me"));
+    }
+
+    #[test]
+    fn a_directory_is_a_unix_socket() {
+        let url = "postgres:///data?host=/var/run/postgresql&port=5433&user=me&sslmode=disable";
+        let endpoint = read_url(url).unwrap();
+        assert_eq!(endpoint.unix, Some("/var/run/postgresql/.s.PGSQL.5433".into()));
+        assert_eq!((endpoint.tcp, endpoint.database.as_str()), (None, "data"));
+        assert_eq!(read_url("postgres://me@%2Ftmp/data").unwrap().unix, Some("/tmp/.s.PGSQL.5432".into()));
+    }
+
+    #[test]
+    fn a_wrong_address_is_explained_without_its_password() {
+        for (url, part) in [
+            ("mysql://me:secret@host/data", "postgres://"),
+            ("postgres://host/data", "no user"),
+            ("postgres://me:secret@/data", "no host"),
+            ("postgres://me:secret@host:port/data", "a word"),
+            ("postgres://me:secret", "a word"),
+            ("postgres://me:secret/2@host/data", "%2F"),
+            ("postgres://me:secret@host:0/data", "1 to 65535"),
+            ("postgres://me:secret@host:70000/data", "1 to 65535"),
+            ("postgres://me:secret@::1/data", "brackets"),
+            ("postgres://me:secret@[::1/data", "]"),
+            ("postgres://me:secret%2@host/data", "password"),
+            ("postgres://me:secret@host/%ff", "UTF-8"),
+            ("postgres://me:secret@host/data?sslmode=require", "without TLS"),
+            ("postgres://me:secret@host/data?option=1", "\"option\""),
+        ] {
+            let error = read_url(url).unwrap_err();
+            assert!(error.contains(part) && !error.contains("secret"), "{url}: {error}");
+        }
+    }
+
+    proptest! {
+        #[test]
+        fn arbitrary_addresses_never_panic(rest in "\\PC{0,40}") {
+            let _ = read_url(&format!("postgres://{rest}"));
+            let _ = decode(&rest, "part");
+        }
+    }
+}

@@ -1,0 +1,266 @@
+//! A connection to PostgreSQL as a state machine: all steps of a request leave in one pipeline that a Sync ends, which makes
+//! them one transaction and one round trip. The main type is [`PostgresWire`].
+//!
+//! Where a request of several steps has one that must change a stated number of rows and may not, the Sync is withheld (a Flush
+//! asks for the counts) until the counts are known, and a ROLLBACK precedes it when they are wrong. A request of a single step is
+//! never withheld: an update that changed no row has nothing to undo; one that changed more rows than it should fails, and says
+//! that the rows stay changed.
+//!
+//! Invariant: an outcome is given only at ReadyForQuery, when the transaction's fate is settled, or with the loss of the connection.
+
+use std::os::fd::{AsRawFd, OwnedFd, RawFd};
+
+use super::decode::append_row;
+use super::message::{self, COPY_FAIL_AND_SYNC, EXECUTE, FLUSH, Message, SYNC, ServerError, broken};
+use super::prepared::Prepared;
+use crate::database::{Answer, DatabaseError, Progress, Wire};
+use crate::record::Cells;
+use crate::statement::{Expect, Request};
+
+/// A connection with the statements prepared on it.
+#[derive(Debug)]
+pub struct PostgresWire {
+    socket: OwnedFd,
+    pub(super) statements: Vec<Prepared>,
+    rows: Option<Cells>,
+    running: Running,
+}
+
+/// How far the request has come.
+#[derive(Debug, Default)]
+struct Running {
+    answer: Answer,
+    failure: Option<DatabaseError>,
+    /// The step whose answer is awaited.
+    step: usize,
+    /// Executions of this step that have not completed.
+    completions: u32,
+    /// Rows that this step read and changed so far.
+    rows: u64,
+    changed: u64,
+    /// Whether a Sync is still to be sent.
+    is_withheld: bool,
+}
+
+impl PostgresWire {
+    /// A wire over a connection that is ready for its first statement.
+    pub fn new(socket: OwnedFd) -> Self {
+        PostgresWire { socket, statements: Vec::new(), rows: None, running: Running::default() }
+    }
+
+    fn append_steps(&self, request: &Request, out: &mut Vec<u8>) -> Result<(), DatabaseError> {
+        for step in &request.steps {
+            let statement = self.statements.get(usize::from(step.statement)).ok_or_else(|| {
+                let prepared = self.statements.len();
+                DatabaseError::refused("26000", format!("statement {} of {prepared} is not prepared", step.statement))
+            })?;
+            statement.append(step.rows as usize, step.first_cell as usize, &request.cells, out)?;
+        }
+        Ok(())
+    }
+
+    /// Whether counts must be known before the transaction may be committed.
+    fn must_withhold(&self, request: &Request) -> bool {
+        request.steps.len() > 1
+            && request.steps.iter().any(|step| {
+                matches!(step.expect, Expect::Changed(_)) && self.statements[usize::from(step.statement)].can_miss()
+            })
+    }
+
+    /// Looks to the first step that has something to complete, at or behind the current one.
+    fn await_step(&mut self, request: &Request) {
+        let running = &mut self.running;
+        running.completions = 0;
+        while let Some(step) = request.steps.get(running.step) {
+            running.completions = self.statements[usize::from(step.statement)].completions(step.rows);
+            if running.completions > 0 {
+                break;
+            }
+            running.step += 1;
+        }
+    }
+
+    /// Takes in one message; the outcome when it was the last.
+    #[inline]
+    fn take(
+        &mut self,
+        request: &Request,
+        message: Message<'_>,
+        out: &mut Vec<u8>,
+    ) -> Option<Result<Answer, DatabaseError>> {
+        match message.tag {
+            b'D' => return self.take_row(request, message.body).err().map(Err),
+            b'C' => return self.complete(request, message.body, out).err().map(Err),
+            b'Z' => return Some(self.finish(request)),
+            b'I' => return self.complete(request, b"", out).err().map(Err),
+            b'E' => {
+                let error = ServerError::read(message.body);
+                let is_fatal = error.is_fatal();
+                let error = DatabaseError::from(error);
+                if is_fatal {
+                    return Some(Err(error));
+                }
+                self.running.failure.get_or_insert(error);
+                self.release(out, &[]);
+            }
+            b'G' if self.is_stuck_in_copy(request) => {
+                self.running.is_withheld = false;
+                out.extend_from_slice(&COPY_FAIL_AND_SYNC);
+            }
+            // Parse or Bind is done; a COPY begins, in or out; a COPY out goes on and ends; or something unasked.
+            b'1' | b'2' | b'G' | b'H' | b'd' | b'c' | b'N' | b'S' | b'A' => {}
+            tag => return Some(Err(broken(&format!("it answers an execution with {tag:#04x}")))),
+        }
+        None
+    }
+
+    #[inline]
+    fn take_row(&mut self, request: &Request, body: &[u8]) -> Result<(), DatabaseError> {
+        self.running.rows += 1;
+        let Some(cells) = &mut self.rows else {
+            return Ok(());
+        };
+        let step = request.steps.get(self.running.step);
+        let columns = step.map_or(&[][..], |step| self.statements[usize::from(step.statement)].columns());
+        append_row(columns, body, cells).ok_or_else(|| broken("a row has another shape than was announced"))
+    }
+
+    /// One execution is complete.
+    #[inline]
+    fn complete(&mut self, request: &Request, tag: &[u8], out: &mut Vec<u8>) -> Result<(), DatabaseError> {
+        let Some(step) = request.steps.get(self.running.step) else {
+            // Nothing is expected any more but the end of a ROLLBACK.
+            return if self.running.failure.is_some() {
+                Ok(())
+            } else {
+                Err(broken("it completes more than was asked"))
+            };
+        };
+        self.running.changed += changed_rows(tag);
+        self.running.completions = self.running.completions.saturating_sub(1);
+        if self.running.completions > 0 {
+            return Ok(());
+        }
+        self.judge(step.expect, request);
+        self.running.step += 1;
+        self.await_step(request);
+        if self.running.step == request.steps.len() && self.running.is_withheld {
+            let rollback = if self.running.failure.is_some() { &ROLLBACK[..] } else { &[] };
+            self.release(out, rollback);
+        }
+        Ok(())
+    }
+
+    /// Compares what a step did with what was expected of it, and adds it to the answer.
+    #[inline]
+    fn judge(&mut self, expect: Expect, request: &Request) {
+        let running = &mut self.running;
+        let (rows, changed) = (std::mem::take(&mut running.rows), std::mem::take(&mut running.changed));
+        running.answer.rows += rows;
+        running.answer.changed += changed;
+        match expect {
+            Expect::Anything => {}
+            Expect::Rows => running.answer.empty += u32::from(rows == 0),
+            Expect::Changed(expected) if expected == changed => {}
+            Expect::Changed(expected) => {
+                let stays = if changed > 0 && !self.must_withhold(request) { ", and they stay changed" } else { "" };
+                let what = format!("the statement changed {changed} rows instead of {expected}{stays}");
+                self.running.failure.get_or_insert(DatabaseError::refused("rows", what));
+            }
+        }
+    }
+
+    /// Sends the Sync that was withheld, if one was, behind these bytes.
+    fn release(&mut self, out: &mut Vec<u8>, before: &[u8]) {
+        if std::mem::take(&mut self.running.is_withheld) {
+            out.extend_from_slice(before);
+            out.extend_from_slice(&SYNC);
+        }
+    }
+
+    #[inline]
+    fn finish(&mut self, request: &Request) -> Result<Answer, DatabaseError> {
+        if let Some(failure) = self.running.failure.take() {
+            return Err(failure);
+        }
+        if self.running.step < request.steps.len() || self.running.is_withheld {
+            return Err(broken("it is ready before all steps are complete"));
+        }
+        Ok(self.running.answer)
+    }
+
+    /// Whether the server now waits for the data of a study's own COPY, which nobody has. A Sync or Flush behind it was
+    /// taken for a part of the COPY; any other message would have ended it.
+    fn is_stuck_in_copy(&self, request: &Request) -> bool {
+        request.steps.get(self.running.step).is_some_and(|step| {
+            let is_ours = self.statements[usize::from(step.statement)].is_copied(step.rows as usize);
+            let is_last = self.running.step + 1 == request.steps.len() && self.running.completions <= 1;
+            !is_ours && is_last
+        })
+    }
+}
+
+/// Parse, Bind and Execute of a ROLLBACK.
+static ROLLBACK: [u8; 40] = *b"P\0\0\0\x10\0ROLLBACK\0\0\0B\0\0\0\x0c\0\0\0\0\0\0\0\0E\0\0\0\x09\0\0\0\0\0";
+const _: () = assert!(ROLLBACK.len() == 17 + 13 + EXECUTE.len());
+
+impl Wire for PostgresWire {
+    fn fd(&self) -> RawFd {
+        self.socket.as_raw_fd()
+    }
+
+    fn start(&mut self, request: &Request, out: &mut Vec<u8>) {
+        let start = out.len();
+        self.running = Running::default();
+        match self.append_steps(request, out) {
+            Ok(()) => {
+                self.running.is_withheld = self.must_withhold(request);
+                self.await_step(request);
+            }
+            Err(error) => {
+                // Nothing of the request is sent; the answer to the Sync brings the refusal to light.
+                out.truncate(start);
+                self.running.failure = Some(error);
+                self.running.step = request.steps.len();
+            }
+        }
+        out.extend_from_slice(if self.running.is_withheld { &FLUSH } else { &SYNC });
+    }
+
+    fn advance(&mut self, request: &Request, input: &[u8], out: &mut Vec<u8>) -> Progress {
+        let mut consumed = 0;
+        loop {
+            let outcome = match message::read(&input[consumed..]) {
+                Ok(None) => return Progress { consumed, outcome: None },
+                Ok(Some(message)) => {
+                    consumed += message.length();
+                    self.take(request, message, out)
+                }
+                Err(error) => Some(Err(error)),
+            };
+            if outcome.is_some() {
+                return Progress { consumed, outcome };
+            }
+        }
+    }
+
+    fn keep_rows(&mut self, rows: Option<Cells>) -> Option<Cells> {
+        std::mem::replace(&mut self.rows, rows)
+    }
+}
+
+/// Rows changed according to a command's tag: `INSERT 0 5`, `UPDATE 5`, `COPY 5`; none for tags of reading and others.
+#[inline]
+fn changed_rows(tag: &[u8]) -> u64 {
+    if matches!(tag.first(), Some(b'S' | b'F') | None) {
+        // SELECT n, FETCH n, and SET, SHOW, START TRANSACTION.
+        return 0;
+    }
+    let tag = tag.strip_suffix(&[0]).unwrap_or(tag);
+    let digits = tag.iter().rev().take_while(|byte| byte.is_ascii_digit()).count();
+    let number = &tag[tag.len() - digits..];
+    number.iter().fold(0, |number: u64, digit| number.wrapping_mul(10).wrapping_add(u64::from(digit - b'0')))
+}
+
+#[cfg(test)]
+mod tests;

@@ -1,4 +1,4 @@
-//! commands.
+//! Commands: the only place that wires parts together.
 
 pub mod list;
 pub mod output;

@@ -233,11 +233,11 @@ pub struct DataArguments {
 /// Forms of generated records.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, ValueEnum)]
 pub enum DataFormat {
-    /// Comma-separated values with a header
+    /// RFC 4180 with a heading; null is nothing, an empty text `""`, bytes are hexadecimal.
     Csv,
-    /// One JSON document a line
+    /// One JSON object a line; bytes are a hexadecimal string.
     Jsonl,
-    /// InfluxDB line protocol
+    /// InfluxDB line protocol: identity columns are tags, values are fields, the time stamp is in nanoseconds.
     Line,
 }
 

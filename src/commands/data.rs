@@ -4,6 +4,7 @@ use std::io::Write;
 
 use anyhow::{Context, anyhow};
 
+use crate::cli::DataFormat;
 use crate::data;
 use crate::record::{Cell, Cells, Generator, RecordType};
 use crate::trial::RecordSettings;
@@ -14,22 +15,11 @@ const PER_MEASUREMENT: u64 = 100;
 /// Time stamp of the first record of types that have no time of their own: 2015-01-01 00:00 UTC, in seconds since 1970.
 const EPOCH_S: u64 = 1_420_070_400;
 
-/// How records are written.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, clap::ValueEnum)]
-pub enum Format {
-    /// RFC 4180 with a heading; null is nothing, an empty text `""`, bytes are hexadecimal.
-    Csv,
-    /// One JSON object a line; bytes are a hexadecimal string.
-    Jsonl,
-    /// InfluxDB line protocol: identity columns are tags, values are fields, the time stamp is in nanoseconds.
-    Line,
-}
-
 /// Writes records 0 to `rows` - 1. Ends quietly when nobody reads any more.
 ///
 /// # Errors
 /// An unknown record type, or what went wrong when writing.
-pub fn data(record: &str, rows: u64, seed: u64, format: Format, out: &mut dyn Write) -> anyhow::Result<()> {
+pub fn data(record: &str, rows: u64, seed: u64, format: DataFormat, out: &mut dyn Write) -> anyhow::Result<()> {
     if record == "custom" {
         return Err(anyhow!("custom records are described by a study file; name one of the other record types"));
     }
@@ -43,10 +33,10 @@ pub fn data(record: &str, rows: u64, seed: u64, format: Format, out: &mut dyn Wr
 }
 
 /// Writes the first records of a generator.
-fn write_records(generator: &dyn Generator, rows: u64, format: Format, out: &mut dyn Write) -> std::io::Result<()> {
+fn write_records(generator: &dyn Generator, rows: u64, format: DataFormat, out: &mut dyn Write) -> std::io::Result<()> {
     let record_type = generator.record_type();
     let mut out = std::io::BufWriter::with_capacity(64 << 10, out);
-    if format == Format::Csv {
+    if format == DataFormat::Csv {
         let names: Vec<_> =
             record_type.identity.iter().chain(&record_type.values).map(|column| quoted(&column.name)).collect();
         writeln!(out, "{}", names.join(","))?;
@@ -61,9 +51,9 @@ fn write_records(generator: &dyn Generator, rows: u64, format: Format, out: &mut
         generator.identity(measurement, records, &mut cells);
         generator.values(record, &mut cells);
         match format {
-            Format::Csv => csv(&cells, &mut line),
-            Format::Jsonl => json(record_type, &cells, &mut line),
-            Format::Line => line_protocol(record_type, record, &cells, &mut line),
+            DataFormat::Csv => csv(&cells, &mut line),
+            DataFormat::Jsonl => json(record_type, &cells, &mut line),
+            DataFormat::Line => line_protocol(record_type, record, &cells, &mut line),
         }
         line.push('\n');
         out.write_all(line.as_bytes())?;
@@ -193,7 +183,7 @@ mod tests {
         }
     }
 
-    fn written(format: Format, identity: &[(&str, Fill)], values: &[(&str, &str, Fill)]) -> String {
+    fn written(format: DataFormat, identity: &[(&str, Fill)], values: &[(&str, &str, Fill)]) -> String {
         let column = |name: &str, kind: &str, fill: &Fill| CustomColumn {
             name: name.to_owned(),
             kind: kind.to_owned(),
@@ -215,15 +205,15 @@ mod tests {
     #[test]
     fn qos_data_never_change_unnoticed() {
         let mut out = Vec::new();
-        data("qos", 3, 1, Format::Csv, &mut out).unwrap();
+        data("qos", 3, 1, DataFormat::Csv, &mut out).unwrap();
         assert_eq!(String::from_utf8(out).unwrap(), include_str!("../../tests/golden/qos.csv"));
     }
 
     #[test]
     fn json_lines_parse_and_agree_with_csv() {
         let (mut csv, mut jsonl) = (Vec::new(), Vec::new());
-        data("qos", 5, 9, Format::Csv, &mut csv).unwrap();
-        data("qos", 5, 9, Format::Jsonl, &mut jsonl).unwrap();
+        data("qos", 5, 9, DataFormat::Csv, &mut csv).unwrap();
+        data("qos", 5, 9, DataFormat::Jsonl, &mut jsonl).unwrap();
         let csv = String::from_utf8(csv).unwrap();
         let mut csv = csv.lines().map(|line| line.split(',').collect::<Vec<_>>());
         let names = csv.next().unwrap();
@@ -240,7 +230,7 @@ mod tests {
     #[test]
     fn line_protocol_escapes_what_would_end_a_part() {
         let line = written(
-            Format::Line,
+            DataFormat::Line,
             &[("a b", Fill::Text("x, y=z\n\\".to_owned())), ("none", Fill::Text(String::new()))],
             &[
                 ("n", "int", Fill::Number(7.0)),
@@ -255,7 +245,7 @@ mod tests {
     #[test]
     fn line_protocol_of_qos_has_the_time_of_each_record() {
         let mut out = Vec::new();
-        data("qos", 2, 1, Format::Line, &mut out).unwrap();
+        data("qos", 2, 1, DataFormat::Line, &mut out).unwrap();
         let out = String::from_utf8(out).unwrap();
         let times: Vec<u64> = out.lines().map(|line| line.rsplit(' ').next().unwrap().parse().unwrap()).collect();
         assert_eq!(times[1] - times[0], 1_000_000_000);
@@ -266,7 +256,7 @@ mod tests {
     #[test]
     fn csv_quotes_what_would_break_a_line() {
         let csv = written(
-            Format::Csv,
+            DataFormat::Csv,
             &[("a,b", Fill::Text("say \"ä\"".to_owned()))],
             &[("t", "text", Fill::Text(String::new())), ("x", "blob", Fill::RandomBytes(2))],
         );
@@ -277,9 +267,9 @@ mod tests {
 
     #[test]
     fn a_closed_pipe_ends_quietly_and_a_wrong_name_does_not() {
-        assert!(data("qos", 1000, 1, Format::Csv, &mut Closed).is_ok());
-        let error = data("qoss", 1, 1, Format::Csv, &mut Closed).unwrap_err().to_string();
+        assert!(data("qos", 1000, 1, DataFormat::Csv, &mut Closed).is_ok());
+        let error = data("qoss", 1, 1, DataFormat::Csv, &mut Closed).unwrap_err().to_string();
         assert!(error.contains("unknown record.type \"qoss\""), "{error}");
-        assert!(data("custom", 1, 1, Format::Csv, &mut Closed).is_err());
+        assert!(data("custom", 1, 1, DataFormat::Csv, &mut Closed).is_err());
     }
 }

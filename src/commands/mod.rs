@@ -1,5 +1,121 @@
-//! Commands: the only place that wires parts together.
+//! The commands: the only place that knows every part and connects them.
+//!
+//! Main function: [`execute_command`]. Invariant: a request that is wrong is refused before anything is started.
 
-pub mod list;
-pub mod output;
-pub mod plan;
+mod data;
+mod execute;
+mod export;
+mod list;
+mod output;
+mod plan;
+mod progress;
+mod report;
+mod run;
+mod stage;
+
+use crate::cli::{Cli, Command, DataArguments, RunArguments, StudyArguments, not_available};
+use crate::database;
+use crate::study::{self, Names, Study};
+use crate::workload::Work;
+
+use list::{Catalogue, Member};
+use run::Destination;
+
+/// How a command ended that did what it was asked to.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
+pub enum Status {
+    /// Done and valid.
+    Valid,
+    /// Done, but something in it is invalid, or a stated bar was missed.
+    Invalid,
+}
+
+/// Why a command did not do what it was asked to.
+#[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
+pub enum Failure {
+    /// The request is wrong; nothing was started.
+    #[error("{0}")]
+    Usage(String),
+    /// It could not go on.
+    #[error("{0}")]
+    Broken(String),
+}
+
+impl Failure {
+    fn usage(error: impl Into<anyhow::Error>) -> Self {
+        Failure::Usage(format!("{:#}", error.into()))
+    }
+
+    fn broken(error: impl Into<anyhow::Error>) -> Self {
+        Failure::Broken(format!("{:#}", error.into()))
+    }
+}
+
+/// Executes what the command line asks for.
+///
+/// # Errors
+/// Sentences that name place, value and remedy.
+pub fn execute_command(cli: Cli) -> Result<Status, Failure> {
+    match cli.command {
+        Command::List { what } => {
+            list::run(what, cli.json, &catalogue(), &find_server);
+            Ok(Status::Valid)
+        }
+        Command::Plan { study } => {
+            let planned = plan::run(&study, cli.json, &names());
+            planned.map(|()| Status::Valid).map_err(|errors| Failure::Usage(errors.to_string()))
+        }
+        Command::Run(arguments) => {
+            let study = read_study(&arguments.study)?;
+            run::run(&study, &destination(&arguments), cli.json, arguments.strict)
+        }
+        Command::Report { runs, strict } => report::run(&runs, cli.json, strict),
+        Command::Export { run, format, out } => export::run(&run, format, &out),
+        Command::Data(arguments) => {
+            let mut out = std::io::BufWriter::new(std::io::stdout().lock());
+            let DataArguments { record, rows, seed, format } = arguments;
+            data::data(&record, rows, seed, format, &mut out).map_err(Failure::usage)?;
+            Ok(Status::Valid)
+        }
+        command => Err(Failure::Usage(not_available(command.name()))),
+    }
+}
+
+fn destination(arguments: &RunArguments) -> Destination {
+    match (&arguments.out, &arguments.resume) {
+        (_, Some(path)) => Destination::Resume(path.clone()),
+        (Some(path), None) => Destination::Out(path.clone()),
+        (None, None) => Destination::New,
+    }
+}
+
+fn read_study(arguments: &StudyArguments) -> Result<Study, Failure> {
+    study::load(&arguments.study, &arguments.sets, arguments.seed, arguments.quick, &names())
+        .map_err(|errors| Failure::Usage(errors.to_string()))
+}
+
+/// All names that studies may use, and the check whether a case can be built.
+fn names() -> Names {
+    Names { try_build: |settings| Work::new(settings).map(|_| ()), ..catalogue().names() }
+}
+
+/// All registries.
+fn catalogue() -> Catalogue<'static> {
+    let members = |entries: Vec<(&'static str, &'static str)>| {
+        entries.into_iter().map(|(name, summary)| Member { name, summary }).collect()
+    };
+    Catalogue {
+        records: members(crate::data::REGISTRY.iter().map(|entry| (entry.name, entry.summary)).collect()),
+        layouts: members(crate::layout::REGISTRY.iter().map(|entry| (entry.name, entry.summary)).collect()),
+        databases: database::REGISTRY,
+        workloads: members(crate::workload::REGISTRY.iter().map(|entry| (entry.name, entry.summary)).collect()),
+    }
+}
+
+/// Where the server of a database is installed.
+fn find_server(entry: &database::Entry) -> Result<std::path::PathBuf, String> {
+    match entry.recipe {
+        Some(recipe) => recipe.find_binary(&Default::default()),
+        None => Err("no private server of it can be started; use database.url".to_owned()),
+    }
+}

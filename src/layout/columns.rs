@@ -6,7 +6,7 @@ use crate::statement::{
 };
 
 /// Name of the column that numbers records.
-pub(super) const RECORD_ID: &str = "record_id";
+pub const RECORD_ID: &str = "record_id";
 
 /// Name of the column that numbers measurements.
 pub(super) const MEASUREMENT: &str = "measurement";

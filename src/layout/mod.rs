@@ -9,6 +9,8 @@ mod star;
 mod star_hot;
 mod wide;
 
+pub use columns::RECORD_ID;
+
 use crate::operation::Operation;
 use crate::record::{Generator, RecordType};
 use crate::statement::{Program, Request};

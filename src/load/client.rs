@@ -115,6 +115,9 @@ impl Client {
 
     #[inline]
     fn end(&mut self, now_ns: u64, ending: Ending<'_>, tally: &mut Tally) {
+        if self.kind == OperationKind::Insert && matches!(ending, Ending::Completed { .. }) {
+            tally.acknowledged_records += self.records;
+        }
         if self.counts {
             let times = Times { intended_ns: self.intended_ns, sent_ns: self.sent_ns, done_ns: now_ns };
             tally.count(self.kind, self.records, times, self.free_ns, ending);

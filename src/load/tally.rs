@@ -53,6 +53,8 @@ pub struct Tally {
     /// Messages and how often they occurred.
     pub errors: BTreeMap<String, u64>,
     series: Series,
+    /// Records of all completed inserts, those of the warm-up included: what the database must hold.
+    pub acknowledged_records: u64,
     /// End of the last operation that counts.
     pub last_done_ns: u64,
 }
@@ -102,6 +104,7 @@ impl Tally {
             self.note_error(message.clone(), *count);
         }
         self.series.merge(&other.series);
+        self.acknowledged_records += other.acknowledged_records;
         self.last_done_ns = self.last_done_ns.max(other.last_done_ns);
     }
 

@@ -18,6 +18,8 @@ pub struct Circumstances {
     pub is_cut_short: bool,
     /// Clients without a think time, each of which always has one operation running; none where that is not so.
     pub always_busy_clients: Option<u32>,
+    /// Records that were acknowledged, and those found in the table afterwards; none where that was not counted.
+    pub stored: Option<(u64, u64)>,
 }
 
 /// All reasons for which a trial is not to be trusted; none when it is valid.
@@ -49,6 +51,11 @@ pub fn reasons(measurement: &Measurement, circumstances: Circumstances) -> Vec<S
         reasons.push(format!(
             "the counts do not add up: {scheduled} scheduled, {completed} completed, {failed} failed, {abandoned} abandoned"
         ));
+    }
+    if let Some((acknowledged, found)) = circumstances.stored
+        && (found < acknowledged || (found > acknowledged && failed + abandoned == 0))
+    {
+        reasons.push(format!("{acknowledged} records were acknowledged and {found} are in the table"));
     }
     reasons.extend(saturated_loop(measurement, circumstances));
     reasons.extend(contradiction_of_little(measurement, circumstances));
@@ -150,6 +157,18 @@ mod tests {
         trial.loops = vec![LoopMeasurement { cpu_s: 0.99, wall_s: 1.0, ..Default::default() }];
         assert!(reasons(&trial, PLAIN)[0].contains("saturated"));
         assert!(reasons(&trial, Circumstances { is_embedded: true, ..PLAIN }).is_empty());
+    }
+
+    #[test]
+    fn acknowledged_records_that_are_not_in_the_table_are_found() {
+        let lost = Circumstances { stored: Some((1000, 999)), ..PLAIN };
+        assert_eq!(
+            reasons(&measurement(1000, 0, 900_000), lost),
+            ["1000 records were acknowledged and 999 are in the table"]
+        );
+        let unknown = Circumstances { stored: Some((500, 510)), tolerated_failures: 1.0, ..PLAIN };
+        assert!(reasons(&measurement(500, 20, 900_000), unknown).is_empty(), "a failed write may have been stored");
+        assert!(reasons(&measurement(10, 0, 900), Circumstances { stored: Some((10, 10)), ..PLAIN }).is_empty());
     }
 
     #[test]

@@ -8,7 +8,7 @@ use crate::data;
 use crate::layout::{self, Layout};
 use crate::operation::Operation;
 use crate::record::Generator;
-use crate::statement::{Expect, Program, Request, Step};
+use crate::statement::{Expect, Program, Request, Step, Table};
 use crate::trial::Settings;
 
 /// The tables, statements and data of a trial, and how its operations become requests.
@@ -59,6 +59,15 @@ impl Work {
     /// The records' generator, where there are records.
     pub fn generator(&self) -> Option<&dyn Generator> {
         self.stored.as_ref().map(|stored| &*stored.generator)
+    }
+
+    /// The table that holds one row for each record, where there are records.
+    pub fn record_table(&self) -> Option<&str> {
+        let holds_records = |table: &&Table| table.columns.iter().any(|column| column.name == layout::RECORD_ID);
+        self.stored
+            .as_ref()
+            .and_then(|stored| stored.layout.program().tables.iter().find(holds_records))
+            .map(|table| table.name.as_str())
     }
 
     /// The inserts that bring `record.rows` rows into the tables.

@@ -1,0 +1,299 @@
+//! One trial, from the empty database to the measurement: prepare, warm up, measure, drain, check.
+
+use std::sync::Arc;
+use std::time::{Duration, Instant, SystemTime, UNIX_EPOCH};
+
+use anyhow::{Context, bail};
+
+use super::stage::{Current, Fixture};
+use crate::database::{Database, DatabaseError, Session, Wire, dialect};
+use crate::load::{Connections, Observed, Observer, Source, drive, validity};
+use crate::measurement::{MEASUREMENT_VERSION, Measurement, ResourceSample, Resources};
+use crate::monitor::{self, Monitor, Targets};
+use crate::operation::Operation;
+use crate::server::{CpuList, allowed_to_this_thread, interrupted, pin_this_thread};
+use crate::statement::{Program, Request};
+use crate::trial::{Arrivals, Length, Settings, Trial};
+use crate::units::show_utc;
+use crate::workload::{self, Work, Workload};
+
+/// A measurement, with the resource samples that belong to it.
+pub struct Executed {
+    /// What was observed.
+    pub measurement: Measurement,
+    /// Resources over time.
+    pub samples: Vec<ResourceSample>,
+}
+
+/// Executes a trial. Whatever goes wrong with the database makes an invalid measurement, never a missing one.
+pub fn execute(trial: &Trial, sequence: u64, stage: anyhow::Result<&mut Current>) -> Executed {
+    let begun = Instant::now();
+    let started = now_utc();
+    let outcome = stage.and_then(|current| attempt(trial, current));
+    let mut executed = match outcome {
+        Ok(executed) => executed,
+        Err(error) => {
+            let mut measurement = empty(trial);
+            measurement.invalid_because.push(format!("it could not be carried out: {error:#}"));
+            Executed { measurement, samples: Vec::new() }
+        }
+    };
+    let measurement = &mut executed.measurement;
+    (measurement.sequence, measurement.started) = (sequence, started);
+    measurement.total_s = begun.elapsed().as_secs_f64();
+    executed
+}
+
+/// Now, UTC, RFC 3339.
+pub fn now_utc() -> String {
+    show_utc(SystemTime::now().duration_since(UNIX_EPOCH).map_or(0, |since| since.as_secs()))
+}
+
+/// Checks that a trial's settings can be carried out, as far as that is known before anything is started.
+///
+/// # Errors
+/// A sentence.
+pub fn check(settings: &Settings) -> anyhow::Result<()> {
+    Work::new(settings).map(|_| ()).map_err(anyhow::Error::msg)
+}
+
+/// One client's workload, as statements.
+struct WorkSource {
+    work: Arc<Work>,
+    workload: Box<dyn Workload>,
+}
+
+impl Source for WorkSource {
+    fn next(&mut self, request: &mut Request) -> Operation {
+        self.work.next(&mut *self.workload, request)
+    }
+}
+
+fn sources(work: &Arc<Work>, trial: &Trial) -> anyhow::Result<Vec<Box<dyn Source>>> {
+    let of = trial.case.settings.load.clients;
+    let source = |number| -> anyhow::Result<Box<dyn Source>> {
+        let workload = work.workload(workload::Client { number, of, seed: trial.seed });
+        Ok(Box::new(WorkSource { work: Arc::clone(work), workload: workload.map_err(anyhow::Error::msg)? }))
+    };
+    (0..of).map(source).collect()
+}
+
+fn attempt(trial: &Trial, current: &mut Current) -> anyhow::Result<Executed> {
+    let settings = &trial.case.settings;
+    let work = Arc::new(Work::new(settings).map_err(anyhow::Error::msg)?);
+    prepare(settings, &work, current)?;
+    let database = &*current.database;
+    let connections = connect_all(database, work.program(), settings.load.clients)?;
+    let sources = sources(&work, trial)?;
+    let mut attendant = Attendant::new(current, settings);
+    let wire = || connect_wire(database, work.program());
+    let session = || connect_session(database, work.program());
+    let observed = {
+        let _pinned = settings.load.cpus.as_deref().map(Pinned::to).transpose()?;
+        drive(&settings.load, connections, sources, (&wire, &session), &mut attendant).map_err(anyhow::Error::msg)?
+    };
+    let resources = attendant.finish(observed.measured_s);
+    if let Some(fixture) = &mut current.fixture {
+        fixture.is_changed |= settings.workload.name != "read";
+    }
+    let stored = check_stored(settings, &work, &observed, current)?;
+    let (samples, resources) = resources.map_or((Vec::new(), None), |(samples, mean)| (samples, Some(mean)));
+    let mut measurement = measured(trial, &observed, resources, current);
+    judge(&mut measurement, settings, &observed, current.database.is_embedded(), stored);
+    Ok(Executed { measurement, samples })
+}
+
+/// Keeps the calling thread, and the load threads that it starts meanwhile, on some CPUs.
+struct Pinned {
+    before: Option<CpuList>,
+}
+
+impl Pinned {
+    fn to(cpus: &str) -> anyhow::Result<Self> {
+        let before = allowed_to_this_thread();
+        pin_this_thread(&CpuList::parse(cpus)?).context("load.cpus")?;
+        Ok(Pinned { before })
+    }
+}
+
+impl Drop for Pinned {
+    fn drop(&mut self) {
+        // The CPUs allowed before are still there.
+        let _ = self.before.as_ref().map(pin_this_thread);
+    }
+}
+
+/// Makes the tables and fills them, unless they already hold what is needed.
+fn prepare(settings: &Settings, work: &Work, current: &mut Current) -> anyhow::Result<()> {
+    let tables = &work.program().tables;
+    if tables.is_empty() {
+        return Ok(());
+    }
+    let content = serde_json::to_string(&(&settings.record, &settings.layout)).context("settings as text")?;
+    if current.fixture.as_ref().is_some_and(|fixture| fixture.content == content && !fixture.is_changed) {
+        return Ok(());
+    }
+    let mut session = current.database.connect()?;
+    let dialect = current.database.dialect();
+    if let Some(fixture) = current.fixture.take() {
+        for table in fixture.tables.iter().rev() {
+            session.run(&dialect::drop_table(dialect, table))?;
+        }
+    }
+    for table in tables {
+        for sql in dialect::create_table(dialect, table) {
+            session.run(&sql).with_context(|| {
+                format!("table \"{}\" cannot be made; loadline never touches a table that it has not made", table.name)
+            })?;
+        }
+        let empty = Fixture { content: String::new(), tables: Vec::new(), is_changed: true };
+        current.fixture.get_or_insert(empty).tables.push(table.name.clone());
+    }
+    session.prepare(work.program())?;
+    let mut request = Request::default();
+    for operation in work.preload() {
+        if interrupted() {
+            bail!("interrupted while the tables were being filled");
+        }
+        request.clear();
+        work.bind(&operation, &mut request);
+        session.execute(&request, None).with_context(|| format!("filling the tables: {operation:?}"))?;
+    }
+    if let Some(fixture) = &mut current.fixture {
+        (fixture.content, fixture.is_changed) = (content, false);
+    }
+    Ok(())
+}
+
+fn connect_session(database: &dyn Database, program: &Program) -> Result<Box<dyn Session>, DatabaseError> {
+    let mut session = database.connect()?;
+    session.prepare(program)?;
+    Ok(session)
+}
+
+fn connect_wire(database: &dyn Database, program: &Program) -> Result<Box<dyn Wire>, DatabaseError> {
+    let no_codec = |_| DatabaseError::Unavailable("the database has no lean codec any more".to_owned());
+    connect_session(database, program)?.into_wire().map_err(no_codec)
+}
+
+/// Connects all clients, before any clock starts.
+fn connect_all(database: &dyn Database, program: &Program, clients: u32) -> anyhow::Result<Connections> {
+    let (mut wires, mut sessions) = (Vec::new(), Vec::new());
+    for client in 0..clients {
+        let session = connect_session(database, program);
+        let session = session.with_context(|| format!("connecting client {} of {clients}", client + 1))?;
+        match session.into_wire() {
+            Ok(wire) => wires.push(wire),
+            Err(session) => sessions.push(session),
+        }
+    }
+    Ok(if wires.is_empty() { Connections::Sessions(sessions) } else { Connections::Wires(wires) })
+}
+
+/// Watches the machine during the measured phase.
+struct Attendant {
+    targets: Option<Targets>,
+    interval: Duration,
+    monitor: Option<(Instant, Monitor)>,
+}
+
+impl Attendant {
+    fn new(current: &Current, settings: &Settings) -> Self {
+        let targets = match &current.server {
+            Some(server) => Targets::server(server.pid_source()),
+            None if current.database.is_embedded() => Targets::embedded(),
+            None => Targets::none(),
+        };
+        let is_long = matches!(settings.load.length, Length::Seconds(seconds) if seconds >= 10.0);
+        let interval = if is_long { monitor::INTERVAL } else { monitor::SHORT_INTERVAL };
+        Attendant { targets: Some(targets), interval, monitor: None }
+    }
+
+    fn finish(self, measured_s: f64) -> Option<(Vec<ResourceSample>, Resources)> {
+        let (begun, monitor) = self.monitor?;
+        monitor.stop_between(begun, begun + Duration::from_secs_f64(measured_s))
+    }
+}
+
+impl Observer for Attendant {
+    fn measure(&mut self) {
+        // A trial whose machine cannot be watched has no resources and is valid all the same.
+        let monitor = self.targets.take().and_then(|targets| Monitor::start(targets, self.interval).ok());
+        self.monitor = monitor.map(|monitor| (Instant::now(), monitor));
+    }
+
+    fn drained(&mut self) {}
+
+    fn is_interrupted(&mut self) -> bool {
+        interrupted()
+    }
+}
+
+fn empty(trial: &Trial) -> Measurement {
+    Measurement {
+        version: MEASUREMENT_VERSION,
+        trial: trial.clone(),
+        sequence: 0,
+        started: String::new(),
+        total_s: 0.0,
+        measured_s: 0.0,
+        operations: Default::default(),
+        clients: Vec::new(),
+        generator_late: Default::default(),
+        loops: Vec::new(),
+        series: Vec::new(),
+        client_cpu_s: 0.0,
+        resources: None,
+        database_version: String::new(),
+        errors: Default::default(),
+        invalid_because: Vec::new(),
+    }
+}
+
+fn measured(trial: &Trial, observed: &Observed, resources: Option<Resources>, current: &Current) -> Measurement {
+    Measurement {
+        measured_s: observed.measured_s,
+        operations: observed.tally.operations(),
+        clients: observed.clients.clone(),
+        generator_late: observed.tally.generator_late.clone(),
+        loops: observed.loops.clone(),
+        series: observed.tally.series(observed.measured_s),
+        client_cpu_s: observed.loops.iter().map(|each| each.cpu_s).sum(),
+        resources,
+        database_version: current.facts.first().map(|(_, version)| version.clone()).unwrap_or_default(),
+        errors: observed.tally.errors.clone(),
+        ..empty(trial)
+    }
+}
+
+/// How many records were acknowledged, and how many the tables hold, for workloads that only write.
+fn check_stored(
+    settings: &Settings,
+    work: &Work,
+    observed: &Observed,
+    current: &Current,
+) -> anyhow::Result<Option<(u64, u64)>> {
+    let Some(table) = work.record_table().filter(|_| settings.workload.name == "write") else { return Ok(None) };
+    let mut session = current.database.connect()?;
+    let answer = session.query(&format!("SELECT COUNT(*) FROM {}", current.database.dialect().quote(table)))?;
+    let count = answer.first().and_then(|row| row.first()).and_then(|cell| cell.as_ref()?.parse::<u64>().ok());
+    Ok(count.map(|found| (settings.record.rows + observed.tally.acknowledged_records, found)))
+}
+
+fn judge(
+    measurement: &mut Measurement,
+    settings: &Settings,
+    observed: &Observed,
+    is_embedded: bool,
+    stored: Option<(u64, u64)>,
+) {
+    let is_closed = settings.load.arrivals == Arrivals::Closed && settings.load.think_s == 0.0;
+    let circumstances = validity::Circumstances {
+        tolerated_failures: settings.load.tolerated_failures,
+        is_embedded,
+        is_cut_short: observed.is_cut_short,
+        always_busy_clients: is_closed.then_some(settings.load.clients),
+        stored,
+    };
+    measurement.invalid_because = validity::reasons(measurement, circumstances);
+}

@@ -1,0 +1,148 @@
+//! `loadline run`: executes a study's trials, round by round, until every case is settled; then reports.
+
+use std::path::{Path, PathBuf};
+
+use anyhow::Context;
+
+use super::execute::{self, execute, now_utc};
+use super::progress::Progress;
+use super::report::{publish, status_of};
+use super::stage::{Stage, entry_of};
+use super::{Failure, Status};
+use crate::measurement::Measurement;
+use crate::monitor;
+use crate::server::{self, CpuList, interrupted};
+use crate::store::{Run, RunDirectory};
+use crate::study::Study;
+use crate::study::plan::{self, Outcomes};
+use crate::study::repeat::Settled;
+
+/// Where a run goes.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub enum Destination {
+    /// A new directory named after study and time.
+    New,
+    /// This new directory.
+    Out(PathBuf),
+    /// A directory that a former run began.
+    Resume(PathBuf),
+}
+
+/// Runs a study.
+///
+/// # Errors
+/// [`Failure::Usage`] when something is wrong before anything was started; [`Failure::Broken`] when the run cannot go on.
+pub fn run(study: &Study, destination: &Destination, is_json: bool, is_strict: bool) -> Result<Status, Failure> {
+    check(study).map_err(Failure::usage)?;
+    server::install_signal_handlers();
+    let (mut directory, finished) = open(study, destination).map_err(Failure::usage)?;
+    let mut outcomes: Outcomes = finished.iter().map(outcome_of).collect();
+    let mut stage = Stage::new(directory.path()).map_err(Failure::usage)?;
+    let mut progress = Progress::new(left(study, 0, &outcomes), is_json);
+    progress.keep_moving();
+    let mut is_first = true;
+    'rounds: for round in 0..plan::rounds_max(study) {
+        for trial in plan::open_round(study, round, &outcomes) {
+            progress.begin(&trial);
+            let current = stage.enter(&trial.case.settings.database);
+            let current = match current {
+                Err(error) if is_first && !interrupted() => {
+                    return Err(nothing_done(error, directory, stage, &finished));
+                }
+                current => current,
+            };
+            is_first = false;
+            if let Ok(current) = &current {
+                let name = &trial.case.settings.database.name;
+                directory.note_database(name, current.facts.clone()).map_err(Failure::broken)?;
+            }
+            let executed = execute(&trial, directory.written(), current);
+            if interrupted() {
+                break 'rounds;
+            }
+            directory.append(&executed.measurement, &executed.samples).map_err(Failure::broken)?;
+            outcomes.extend([outcome_of(&executed.measurement)]);
+            progress.end(&executed.measurement, left(study, round, &outcomes));
+        }
+    }
+    stage.leave();
+    drop(progress);
+    if interrupted() {
+        eprintln!("interrupted; continue with the same command and --resume {}", directory.path().display());
+    }
+    let path = directory.path().to_owned();
+    let run = Run::open(&path).map_err(Failure::broken)?;
+    let findings = publish(&run, is_json).map_err(Failure::broken)?;
+    Ok(if interrupted() { Status::Invalid } else { status_of(&findings, is_strict) })
+}
+
+/// Everything that can be known to be wrong before something is started.
+fn check(study: &Study) -> anyhow::Result<()> {
+    for case in &study.cases {
+        let settings = &case.settings;
+        execute::check(settings)?;
+        let entry = entry_of(&settings.database)?;
+        match (entry.recipe, &settings.database.url) {
+            (Some(recipe), None) => server::check(recipe, &settings.database)?,
+            (None, _) if entry.read_url.is_none() && settings.database.path.is_none() => {
+                (entry.open)(&settings.database, None).map(|_| ()).or_else(needs_a_file)?;
+            }
+            _ => {}
+        }
+        if let Some(cpus) = &settings.load.cpus {
+            CpuList::parse(cpus).and_then(|cpus| cpus.check()).context("load.cpus")?;
+        }
+    }
+    Ok(())
+}
+
+/// An embedded database without a file is given one later.
+fn needs_a_file(error: crate::database::DatabaseError) -> anyhow::Result<()> {
+    if error.to_string().contains("database.path") { Ok(()) } else { Err(error.into()) }
+}
+
+fn open(study: &Study, destination: &Destination) -> anyhow::Result<(RunDirectory, Vec<Measurement>)> {
+    let path = match destination {
+        Destination::New => Path::new("runs").join(format!("{}-{}", study.name, now_utc().replace(':', ""))),
+        Destination::Out(path) | Destination::Resume(path) => path.clone(),
+    };
+    if let Destination::Resume(_) = destination {
+        let (directory, run) = RunDirectory::resume(&path, study, &monitor::environment(&path))?;
+        run.notes.iter().for_each(|note| eprintln!("note: {note}"));
+        return Ok((directory, run.measurements));
+    }
+    let beside = path.ancestors().skip(1).find(|parent| parent.exists()).unwrap_or(Path::new("."));
+    let directory = RunDirectory::create(&path, study, monitor::environment(beside), &now_utc())?;
+    Ok((directory, Vec::new()))
+}
+
+/// The database could not be set up at all: the request is wrong, and the new directory, still without a trial, goes.
+fn nothing_done(error: anyhow::Error, directory: RunDirectory, stage: Stage, finished: &[Measurement]) -> Failure {
+    let path = directory.path().to_owned();
+    drop(stage);
+    drop(directory);
+    if finished.is_empty() {
+        // It was made by this run and holds nothing; if it cannot be removed it does no harm.
+        let _ = std::fs::remove_dir_all(path);
+    }
+    Failure::usage(error)
+}
+
+fn outcome_of(measurement: &Measurement) -> (String, Option<f64>) {
+    (measurement.trial.id.clone(), measurement.is_valid().then(|| measurement.throughput_per_s()))
+}
+
+/// Trials that are still needed at least.
+fn left(study: &Study, round: u32, outcomes: &Outcomes) -> u64 {
+    let least = study.repeat.least + plan::first_counted_round(study);
+    let of_case = |case| {
+        let standing = plan::standing(study, case, plan::rounds_max(study), outcomes);
+        let done =
+            standing.throughputs.len() as u32 + standing.invalid + plan::first_counted_round(study).min(round + 1);
+        match standing.settled {
+            Settled::No => u64::from(least.saturating_sub(done).max(1)),
+            Settled::Yes | Settled::GaveUp => 0,
+        }
+    };
+    study.cases.iter().map(of_case).sum()
+}

@@ -1,0 +1,156 @@
+//! The stage: the database that trials are executed on, with its private server where it has one. One server runs at a time,
+//! so that an idle one never takes CPU or disk from the one measured.
+
+use std::path::{Path, PathBuf};
+
+use anyhow::{Context, bail};
+
+use crate::database::{self, Database, Endpoint, Entry};
+use crate::server::{Server, remove_orphans, root};
+use crate::trial::DatabaseSettings;
+
+/// The database of the trials that are being executed.
+pub struct Stage {
+    directory: PathBuf,
+    current: Option<Current>,
+}
+
+/// What is set up.
+pub struct Current {
+    settings: DatabaseSettings,
+    /// Opens connections.
+    pub database: Box<dyn Database>,
+    /// The private server, where there is one.
+    pub server: Option<Server>,
+    /// Its version and the settings that matter, read once.
+    pub facts: Vec<(String, String)>,
+    /// Tables that loadline made here, by table name: the fixture they hold.
+    pub fixture: Option<Fixture>,
+    /// File of an embedded database that is loadline's own, to be removed.
+    own_file: Option<PathBuf>,
+}
+
+/// What the tables hold after the last trial.
+#[derive(Debug, Clone, PartialEq)]
+pub struct Fixture {
+    /// The trial's record and layout settings, as text.
+    pub content: String,
+    /// Names of the tables.
+    pub tables: Vec<String>,
+    /// Whether a trial has written to them since they were filled.
+    pub is_changed: bool,
+}
+
+impl Stage {
+    /// A stage whose servers and files are below a directory. Servers that an earlier loadline left behind are ended.
+    ///
+    /// # Errors
+    /// When left-over servers cannot be dealt with.
+    pub fn new(directory: &Path) -> anyhow::Result<Self> {
+        remove_orphans(&root()).context("servers left by an earlier run could not be removed")?;
+        Ok(Stage { directory: directory.to_owned(), current: None })
+    }
+
+    /// The database with these settings, set up now if it is not already.
+    ///
+    /// # Errors
+    /// When its server does not start or it cannot be reached.
+    pub fn enter(&mut self, settings: &DatabaseSettings) -> anyhow::Result<&mut Current> {
+        if self.current.as_ref().is_none_or(|current| current.settings != *settings) {
+            self.leave();
+            self.current = Some(self.set_up(settings)?);
+        }
+        self.current.as_mut().context("the database is not set up")
+    }
+
+    /// Stops the server and removes what loadline made.
+    pub fn leave(&mut self) {
+        let Some(mut current) = self.current.take() else { return };
+        if current.server.is_none() && current.own_file.is_none() {
+            current.drop_tables();
+        }
+        if let Some(file) = &current.own_file {
+            for suffix in ["", "-wal", "-shm", "-journal"] {
+                // What is not there need not be removed.
+                let _ = std::fs::remove_file(format!("{}{suffix}", file.display()));
+            }
+        }
+    }
+
+    fn set_up(&self, settings: &DatabaseSettings) -> anyhow::Result<Current> {
+        let entry = entry_of(settings)?;
+        let mut settings_here = settings.clone();
+        let mut own_file = None;
+        let mut server = None;
+        let mut endpoint = None;
+        match (&settings.url, entry.recipe, entry.read_url) {
+            (Some(url), _, Some(read_url)) => endpoint = Some(read_url(url).map_err(anyhow::Error::msg)?),
+            (None, Some(recipe), _) => {
+                let started = Server::start(recipe, settings, Some(&self.directory))?;
+                endpoint = Some(reached_by(started.endpoint(), settings));
+                server = Some(started);
+            }
+            _ if settings.path.is_none() => {
+                let file = self.directory.join("database.db");
+                settings_here.path = Some(file.display().to_string());
+                own_file = Some(file);
+            }
+            _ => {}
+        }
+        let database = (entry.open)(&settings_here, endpoint.as_ref())?;
+        let facts = facts(entry, &*database)?;
+        Ok(Current { settings: settings.clone(), database, server, facts, fixture: None, own_file })
+    }
+}
+
+impl Drop for Stage {
+    fn drop(&mut self) {
+        self.leave();
+    }
+}
+
+impl Current {
+    /// Drops the tables that loadline made.
+    fn drop_tables(&mut self) {
+        let Some(fixture) = self.fixture.take() else { return };
+        let Ok(mut session) = self.database.connect() else { return };
+        for table in fixture.tables.iter().rev() {
+            // The database is somebody else's: a table that cannot be dropped stays, and the next run names it.
+            let _ = session.run(&database::dialect::drop_table(self.database.dialect(), table));
+        }
+    }
+}
+
+/// The registry's entry of the database that settings name.
+///
+/// # Errors
+/// A sentence, when there is none.
+pub fn entry_of(settings: &DatabaseSettings) -> anyhow::Result<&'static Entry> {
+    match database::find(&settings.name) {
+        Some(entry) => Ok(entry),
+        None => bail!("unknown database \"{}\"", settings.name),
+    }
+}
+
+/// A private server offers both kinds of socket; `database.socket` chooses.
+fn reached_by(endpoint: &Endpoint, settings: &DatabaseSettings) -> Endpoint {
+    let mut endpoint = endpoint.clone();
+    match settings.socket.as_deref() {
+        Some("tcp") => endpoint.unix = None,
+        _ => endpoint.tcp = endpoint.tcp.filter(|_| endpoint.unix.is_none()),
+    }
+    endpoint
+}
+
+fn facts(entry: &Entry, database: &dyn Database) -> anyhow::Result<Vec<(String, String)>> {
+    let mut session = database.connect()?;
+    let mut facts = vec![("version".to_owned(), session.version()?)];
+    for (name, query) in entry.recipe.map_or(&[][..], |recipe| recipe.facts()) {
+        // A setting that this version does not have is no fact.
+        let answer = session.query(query).unwrap_or_default();
+        if let Some(Some(value)) = answer.first().and_then(|row| row.last()) {
+            facts.push(((*name).to_owned(), value.clone()));
+        }
+    }
+    Ok(facts)
+}

@@ -1,5 +1,7 @@
 //! Private servers, with the real MariaDB and PostgreSQL. Both must be installed: a machine without them fails these tests.
 
+#![expect(clippy::unwrap_used, reason = "a test that cannot go on fails with the place")]
+
 #[path = "server/probe.rs"]
 mod probe;
 

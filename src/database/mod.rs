@@ -5,6 +5,7 @@
 //!
 //! Invariant: databases know nothing of layouts and workloads; all they execute is a [`Program`]'s statements.
 
+pub mod conformance;
 pub mod dialect;
 pub mod mysql;
 pub mod postgres;

@@ -135,7 +135,7 @@ mod tests {
 
     #[test]
     fn a_request_of_any_size_is_covered() {
-        let bound = |rows: &u32| Bound::new(0, *rows, std::iter::empty());
+        let bound = |rows: &u32| Bound::new(0, *rows, Vec::new(), std::iter::empty());
         let sizes = plan(61, 1000, false).iter().map(bound).collect();
         let prepared = Prepared { name: "t".into(), columns: 61, bulk: false, sizes };
         for rows in 1..=2000 {

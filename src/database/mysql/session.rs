@@ -1,5 +1,6 @@
 //! What happens around the hot path: connecting, preparing, and statements as text, in a blocking way.
 
+use super::decode::ColumnType;
 use super::dialect::{Engine, MySqlDialect};
 use super::handshake::{self, Abilities};
 use super::packet::{self, Fields, Message};
@@ -100,13 +101,14 @@ fn text_row(payload: &[u8]) -> Option<Vec<Option<String>>> {
     Some(values)
 }
 
-/// Prepares a text that must have this many parameters. The server's number of it.
+/// Prepares a text that must have this many parameters. The server's number of it and the columns of its answer: servers
+/// that cache them may never define them again.
 fn prepare_text(
     abilities: Abilities,
     channel: &mut Channel,
     sql: &str,
     parameters: usize,
-) -> Result<u32, DatabaseError> {
+) -> Result<(u32, Vec<ColumnType>), DatabaseError> {
     let mut out = Vec::new();
     packet::command(&mut out, PREPARE, sql.as_bytes());
     channel.send(&out)?;
@@ -119,19 +121,26 @@ fn prepare_text(
         Some((fields.u32()?, fields.u16()?, fields.u16()?))
     };
     let (id, columns, found) = head(&mut Fields(&first)).ok_or_else(|| out_of_step("a cut-off prepared statement"))?;
-    for definitions in [found, columns].into_iter().filter(|definitions| *definitions > 0) {
-        let end = usize::from(!abilities.deprecates_eof);
-        for _ in 0..usize::from(definitions) + end {
-            receive(channel)?;
-        }
-    }
+    definitions(abilities, channel, found)?;
+    let columns = definitions(abilities, channel, columns)?;
     if usize::from(found) == parameters {
-        return Ok(id);
+        return Ok((id, columns));
     }
-    Err(DatabaseError::refused(
-        "parameters",
-        format!("the server sees {found} parameters where there are {parameters} values"),
-    ))
+    let message = format!("the server sees {found} parameters where there are {parameters} values");
+    Err(DatabaseError::refused("parameters", message))
+}
+
+/// Reads definitions of parameters or columns, and what stands behind them.
+fn definitions(abilities: Abilities, channel: &mut Channel, count: u16) -> Result<Vec<ColumnType>, DatabaseError> {
+    let mut columns = Vec::with_capacity(usize::from(count));
+    for _ in 0..count {
+        let column = ColumnType::from_definition(&receive(channel)?);
+        columns.push(column.ok_or_else(|| out_of_step("a cut-off column"))?);
+    }
+    if count > 0 && !abilities.deprecates_eof {
+        receive(channel)?;
+    }
+    Ok(columns)
 }
 
 fn receive(channel: &mut Channel) -> Result<Vec<u8>, DatabaseError> {
@@ -177,10 +186,10 @@ impl Prepare for MySqlWire {
             let mut sizes = Vec::with_capacity(plan.texts.len());
             for (text, rows) in plan.texts.iter().rev() {
                 let count = *rows as usize;
-                let id = prepare_text(self.abilities, channel, text, count * plan.kinds.len())
+                let (id, columns) = prepare_text(self.abilities, channel, text, count * plan.kinds.len())
                     .map_err(|error| within(error, text))?;
                 let kinds = plan.kinds.iter().copied().cycle().take(count * plan.kinds.len());
-                sizes.push(Bound::new(id, *rows, kinds));
+                sizes.push(Bound::new(id, *rows, columns, kinds));
             }
             sizes.reverse();
             let name = plan.name.into_boxed_str();

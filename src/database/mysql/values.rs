@@ -36,8 +36,8 @@ pub struct Bound {
 
 impl Bound {
     /// A statement with parameters of these kinds, none where the kind is known only from the value.
-    pub fn new(id: u32, rows: u32, kinds: impl Iterator<Item = Option<ColumnKind>>) -> Self {
-        Bound { id, rows, answer: Vec::new(), types: kinds.map(type_of_kind).collect(), types_known: false }
+    pub fn new(id: u32, rows: u32, answer: Vec<ColumnType>, kinds: impl Iterator<Item = Option<ColumnKind>>) -> Self {
+        Bound { id, rows, answer, types: kinds.map(type_of_kind).collect(), types_known: false }
     }
 
     /// The server may have forgotten the types: they travel again with the next values.
@@ -176,7 +176,7 @@ mod tests {
     use super::*;
 
     fn bound(kinds: &[Option<ColumnKind>]) -> Bound {
-        Bound::new(9, 1, kinds.iter().copied())
+        Bound::new(9, 1, Vec::new(), kinds.iter().copied())
     }
 
     fn executed(statement: &mut Bound, cells: &Cells) -> Vec<u8> {

@@ -24,12 +24,12 @@ fn main() -> Result<(), Box<dyn Error>> {
     let directory = given.map_or_else(std::env::temp_dir, PathBuf::from);
     let path = directory.join(format!("loadline-bench-{}.db", std::process::id()));
     let work = Work::new(&settings())?;
-    let mut rates = [[0.0; ROUNDS]; 2];
-    for round in 0..ROUNDS {
-        rates[0][round] = with_file(&path, |path| minimal(path, &work))?;
-        rates[1][round] = with_file(&path, |path| loadline(path, &work))?;
+    let mut rates = [[0.0; 2]; ROUNDS];
+    for [minimal_rate, loadline_rate] in &mut rates {
+        *minimal_rate = with_file(&path, |path| minimal(path, &work))?;
+        *loadline_rate = with_file(&path, |path| loadline(path, &work))?;
     }
-    let [minimal, loadline] = rates.map(median);
+    let [minimal, loadline] = [0, 1].map(|which| median(rates.map(|rates| rates[which])));
     println!(
         "SQLite bulk, {} qos rows in batches of {BATCH}, layout wide, in {}",
         BATCH as usize * BATCHES,

@@ -161,6 +161,25 @@ fn data_goes_to_the_directory_asked_for() {
     }
 }
 
+#[test]
+fn a_place_that_cannot_be_used_is_named() {
+    use std::os::unix::fs::PermissionsExt;
+    let parent = std::env::temp_dir().join(format!("loadline-closed-{}", std::process::id()));
+    let error = |parent: &std::path::Path| match Server::start(&MARIADB, &DatabaseSettings::default(), Some(parent)) {
+        Ok(_) => panic!("the server started although it should not"),
+        Err(error) => error.to_string(),
+    };
+    let missing = error(&parent.join("missing"));
+    assert!(missing.starts_with("cannot find ") && missing.contains("loadline-closed-"), "{missing}");
+    std::fs::create_dir(&parent).unwrap();
+    std::fs::set_permissions(&parent, std::fs::Permissions::from_mode(0o500)).unwrap();
+    let closed = error(&parent);
+    std::fs::remove_dir(&parent).unwrap();
+    // As root the server's user is the one who may not enter; else loadline itself may not write.
+    assert!(closed.contains("loadline-closed-") && closed.contains("(--out"), "{closed}");
+    assert!(closed.contains("may not enter") || closed.contains("Permission denied"), "{closed}");
+}
+
 /// Not a claim of its own: the part of the tests below that runs in a process to be killed.
 #[test]
 fn keep_a_server_until_killed() {

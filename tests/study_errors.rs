@@ -245,6 +245,20 @@ fn open_loops_are_checked_once_they_are_available() {
 }
 
 #[test]
+fn parts_that_cannot_be_built_so_say_why_before_anything_starts() {
+    let mut names = names();
+    names.try_build = |settings| match settings.workload.batch {
+        batch @ 7.. => Err(format!("workload.batch is {batch}; the parts do not like it, write another")),
+        _ => Ok(()),
+    };
+    let text = "[workload]\nname = \"write\"\n[factors]\n\"workload.batch\" = [\n  5,\n  7,\n  8,\n]\n";
+    let errors = study::load_text("study.toml", text, &[], None, false, &names).unwrap_err().to_string();
+    let sentence =
+        |line, batch| format!("study.toml:{line}: workload.batch is {batch}; the parts do not like it, write another");
+    assert_eq!(errors, format!("{}\n{}", sentence(6, 7), sentence(7, 8)));
+}
+
+#[test]
 fn claims_follow_the_factors_through_set_and_quick() {
     let text = BUNDLED[0].text;
     let study = load(text, &["load.clients=[1.0, 2]"], false);

@@ -71,7 +71,8 @@ fn weigh(
     let ratio = &claim.ratio;
     let of = members(study, &ratio.of, &ratio.only, metric, groups)?;
     let to = members(study, &ratio.to, &ratio.only, metric, groups)?;
-    let (cells, remark) = if ratio.best { best_cells(metric, &of, &to)? } else { matched_cells(ratio, &of, &to)? };
+    let (cells, remark) =
+        if ratio.best { best_cells(ratio, metric, &of, &to)? } else { matched_cells(ratio, &of, &to)? };
     let seed = study.seed ^ 0x00c1_a135;
     let estimate = weighted_ratio(&cells, seed)
         .ok_or_else(|| format!("{} needs at least two valid trials a case, and means above zero", metric.title))?;
@@ -116,6 +117,7 @@ fn has_level(case: &Case, setting: &str, level: &Value) -> bool {
 
 /// The best case of each side.
 fn best_cells<'a>(
+    ratio: &ClaimedRatio,
     metric: &Metric,
     of: &'a [Member<'_>],
     to: &'a [Member<'_>],
@@ -127,13 +129,14 @@ fn best_cells<'a>(
         best.ok_or_else(|| no_figure(metric, members))
     };
     let (of_best, to_best) = (best(of)?, best(to)?);
+    let place = |member: &Member<'_>| {
+        let named = |setting: &String| ratio.of.contains_key(setting) || ratio.to.contains_key(setting);
+        let rest = member.case.levels.iter().filter(|(setting, _)| !named(setting));
+        show_levels(&rest.map(|(setting, level)| (setting.clone(), level.clone())).collect())
+    };
     let missing = of.iter().chain(to).filter(|member| member.values.is_empty()).count();
     let without = if missing > 0 { format!("; {missing} cases without a valid trial left out") } else { String::new() };
-    let remark = format!(
-        " (best: {} against {}{without})",
-        show_levels(&of_best.case.levels),
-        show_levels(&to_best.case.levels)
-    );
+    let remark = format!(", each at its best ({} against {}{without})", place(of_best), place(to_best));
     Ok((vec![Cell { weight: 1.0, trials: &of_best.values }, Cell { weight: -1.0, trials: &to_best.values }], remark))
 }
 

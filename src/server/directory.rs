@@ -77,16 +77,16 @@ impl PrivateDirectory {
         stop_signal: i32,
     ) -> Result<PrivateDirectory, ServerError> {
         prepare_root(root)?;
-        if let (Some(parent), Some(user)) = (parent, user)
+        let parent = parent.map(|parent| parent.canonicalize().map_err(at(parent, "find"))).transpose()?;
+        if let (Some(parent), Some(user)) = (&parent, user)
             && let Some(directory) = user.barred_by(parent)
         {
-            return Err(ServerError::Barred { parent: parent.to_owned(), directory, user: user.name.clone() });
+            return Err(ServerError::Barred { parent: parent.clone(), directory, user: user.name.clone() });
         }
         let (base, id) = make_unique(root)?;
-        let parent = parent.map(|parent| parent.canonicalize().map_err(at(parent, "find"))).transpose();
         // From here on dropping the value removes what has been made.
         let mut directory = PrivateDirectory { base, owner: Owner::new(stop_signal) };
-        directory.owner.data = parent?.map(|parent| parent.join(format!("{DATA_PREFIX}{id}")));
+        directory.owner.data = parent.map(|parent| parent.join(format!("{DATA_PREFIX}{id}")));
         directory.write_owner()?;
         make(&directory.server(), user)?;
         let data = directory.server().join("data");

@@ -128,12 +128,13 @@ impl<'a> Plan<'a> {
     fn remedy(&self, log: &str) -> String {
         let plain = |text: &str| text.to_lowercase().replace('-', "_");
         let lines = plain(&relevant_lines(log));
+        // MariaDB writes the number of the error only.
+        if lines.contains("no space left") || lines.contains("error 28") {
+            return "; free some room, or choose another place (--out, TMPDIR)".to_owned();
+        }
         let named = self.settings.config.iter().find(|(name, _)| lines.contains(&plain(name)));
         if let Some((name, value)) = named {
             return format!("; correct or remove database.config.{name} = \"{value}\"");
-        }
-        if lines.contains("no space left") {
-            return "; free some room, or choose another place (--out, TMPDIR)".to_owned();
         }
         if let Some(engine) = self.settings.engine.as_ref().filter(|engine| lines.contains(&plain(engine))) {
             return format!("; this server may not have database.engine = \"{engine}\"");

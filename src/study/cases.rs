@@ -49,7 +49,9 @@ fn make_case(draft: &Draft, number: usize, count: usize, names: &Names, errors: 
         root.put(&factor.setting, level.place, level.clone());
         levels.insert(factor.setting.clone(), level.to_json().unwrap_or_default());
     }
-    let settings = read_settings(&root, names, errors);
-    check(&settings, &root, names, errors);
+    let mut found = Errors::default();
+    let settings = read_settings(&root, names, &mut found);
+    check(&settings, &root, names, &mut found);
+    errors.extend(found);
     Case::new(levels, settings)
 }

@@ -7,17 +7,24 @@ use std::collections::BTreeSet;
 
 use super::names::Names;
 use super::place::{Errors, Place};
-use super::settings::LENGTHS;
-use super::tree::Table;
+use super::settings::{LENGTHS, SETTINGS};
+use super::tree::{Content, Table};
 use crate::trial::{Arrivals, Settings};
 
-/// Checks the settings of a case against each other. `root` is the tree that they were read from.
+/// Checks the settings of a case against each other. `root` is the tree that they were read from. When nothing is wrong
+/// with the case so far, the parts that the case is made of are asked too.
 pub fn check(settings: &Settings, root: &Table, names: &Names, errors: &mut Errors) {
     let mut rules = Rules { settings, root, names, errors };
     rules.database();
     rules.record();
     rules.workload();
     rules.load();
+    if rules.errors.is_empty()
+        && let Err(sentence) = (names.try_build)(settings)
+    {
+        let named: Vec<&str> = SETTINGS.iter().copied().filter(|setting| sentence.contains(setting)).collect();
+        rules.refuse(&named, sentence);
+    }
 }
 
 struct Rules<'a> {
@@ -38,6 +45,15 @@ impl Rules<'_> {
 
     fn refuse(&mut self, settings: &[&str], message: impl Into<String>) {
         self.errors.push(self.place(settings), message);
+    }
+
+    /// Whether a list is missing or written without items.
+    fn is_empty(&self, setting: &str) -> bool {
+        match self.root.find(setting).map(|entry| &entry.node.content) {
+            None => true,
+            Some(Content::List(items)) => items.is_empty(),
+            Some(_) => false,
+        }
     }
 
     fn database(&mut self) {
@@ -117,22 +133,14 @@ impl Rules<'_> {
         let record = &self.settings.record;
         let is_custom = record.type_name == "custom";
         for (key, columns) in [("record.identity", &record.identity), ("record.values", &record.values)] {
-            let is_written = self.root.find(key).is_some();
-            if is_custom && columns.is_empty() && !is_written {
-                let name = key.trim_start_matches("record.");
-                let remedy = format!("write {name} = [ {{ name = \"...\", kind = \"...\", fill = {{ ... }} }} ]");
-                self.refuse(&["record.type"], format!("record.type is \"custom\" and has no {name}; {remedy}"));
-            } else if is_custom
-                && columns.is_empty()
-                && self.root.find(key).is_some_and(|entry| is_empty_list(&entry.node))
-            {
-                self.refuse(&[key], format!("{key} is empty; a custom record needs at least one column there"));
-            } else if !is_custom && is_written {
+            if !is_custom && self.root.find(key).is_some() {
                 let remedy = "write type = \"custom\", or leave the columns out";
-                self.refuse(
-                    &[key, "record.type"],
-                    format!("{key} is for custom records and record.type is \"{}\"; {remedy}", record.type_name),
-                );
+                let type_name = &record.type_name;
+                let message = format!("{key} is for custom records and record.type is \"{type_name}\"; {remedy}");
+                self.refuse(&[key, "record.type"], message);
+            } else if is_custom && columns.is_empty() && self.is_empty(key) && key == "record.values" {
+                let remedy = "write values = [ { name = \"...\", kind = \"...\", fill = { ... } } ]";
+                self.refuse(&[key, "record.type"], format!("record.type is \"custom\" and has no values; {remedy}"));
             }
         }
         let mut seen = BTreeSet::new();
@@ -147,7 +155,7 @@ impl Rules<'_> {
         }
         let written = self.root.find("record.per_measurement").map(|entry| &entry.node.content);
         let batch = self.settings.workload.batch;
-        if let Some(super::tree::Content::Integer(number)) = written
+        if let Some(Content::Integer(number)) = written
             && *number < i64::from(batch)
         {
             let remedy = "a batch belongs to one measurement, so that it must be at least as much";
@@ -162,15 +170,10 @@ impl Rules<'_> {
         let workload = &self.settings.workload;
         let is_sql = workload.name == "sql";
         let is_written = self.root.find("workload.statements").is_some();
-        if is_sql && !is_written {
+        if is_sql && self.is_empty("workload.statements") {
             let remedy = "write statements = [ { sql = \"SELECT ...\" } ]";
-            self.refuse(&["workload.name"], format!("workload.name is \"sql\" and there are no statements; {remedy}"));
-        }
-        if is_sql && self.root.find("workload.statements").is_some_and(|entry| is_empty_list(&entry.node)) {
-            self.refuse(
-                &["workload.statements"],
-                "workload.statements is empty; write { sql = \"SELECT ...\" } into it",
-            );
+            let keys = ["workload.statements", "workload.name"];
+            self.refuse(&keys, format!("workload.name is \"sql\" and there are no statements; {remedy}"));
         }
         if is_written && !is_sql {
             let remedy = "write name = \"sql\", or leave the statements out";
@@ -235,8 +238,4 @@ impl Rules<'_> {
             );
         }
     }
-}
-
-fn is_empty_list(node: &super::tree::Node) -> bool {
-    matches!(&node.content, super::tree::Content::List(items) if items.is_empty())
 }

@@ -18,7 +18,7 @@ const FILL_FORMS: &str = "write one of { uniform = [low, high] }, { zipf = [low,
      { normal = [mean, deviation] }, { sequence = [first, step] }, { random_text = length }, { random_bytes = length }, \
      { text = \"...\" }, { number = 1 }, { one_of = [\"a\", \"b\"] }";
 /// Columns that layouts add themselves.
-const RESERVED_COLUMNS: &[&str] = &["record_id", "measurement_id"];
+const RESERVED_COLUMNS: &[&str] = &["record_id", "measurement"];
 
 /// The columns under a key of `[record]`; empty when it is missing.
 pub fn read_columns(record: &Section, key: &str, errors: &mut Errors) -> Vec<CustomColumn> {

@@ -4,6 +4,7 @@
 
 use super::suggest::closest;
 use crate::database::Endpoint;
+use crate::trial::Settings;
 
 const KNOWN_DATABASES: &[&str] = &["sqlite", "mariadb", "mysql", "postgres", "simulated"];
 const KNOWN_LAYOUTS: &[&str] = &["wide", "star", "star-hot", "json", "eav", "key-value", "spare"];
@@ -47,6 +48,9 @@ pub struct Names {
     pub has_samples: bool,
     /// Whether `[goal]` is available.
     pub has_goal: bool,
+    /// Asks the parts that a case is made of whether they can be built so: the record type, the layout, the workload. The
+    /// answer is a sentence that names the setting, its value and the remedy. Agrees to everything until it is filled.
+    pub try_build: fn(&Settings) -> Result<(), String>,
 }
 
 /// Reads an address such as `mysql://u:p@host:3306/db`, or says what is wrong with it.
@@ -85,6 +89,7 @@ impl Names {
             arrivals: NameList::new("arrivals", &["closed"], KNOWN_ARRIVALS),
             has_samples: false,
             has_goal: false,
+            try_build: |_| Ok(()),
             database_facts: databases,
         }
     }

@@ -47,6 +47,13 @@ impl Errors {
         }
     }
 
+    /// Takes over what others found.
+    pub fn extend(&mut self, others: Errors) {
+        for (place, message) in others.found {
+            self.push(place, message);
+        }
+    }
+
     /// Whether nothing was found so far.
     pub fn is_empty(&self) -> bool {
         self.found.is_empty()

@@ -233,7 +233,7 @@ fn read_workload(root: &Table, names: &Names, errors: &mut Errors) -> WorkloadSe
     let section = Section::open(root, "workload", WORKLOAD_KEYS, errors);
     WorkloadSettings {
         name: read_name(&section, "name", "write", &names.workloads, errors),
-        batch: section.count("batch", 1, 1_000_000, errors).unwrap_or(1),
+        batch: section.count("batch", 1, 100_000, errors).unwrap_or(1),
         statements: read_statements(&section, errors),
     }
 }

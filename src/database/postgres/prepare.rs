@@ -40,8 +40,12 @@ impl Prepare for PostgresWire {
             let copy = copy_text(statement).filter(|_| program.rows_max >= COPY_ROWS_MIN && prepared.is_fit_for_copy());
             if let Some(copy) = copy {
                 let name = format!("c{number}");
-                describe(channel, &name, &copy)?;
-                prepared.set_copy(&name);
+                match describe(channel, &name, &copy) {
+                    Ok(_) => prepared.set_copy(&name),
+                    // Other databases that speak this protocol may not prepare a COPY; row by row works with them all.
+                    Err(DatabaseError::Refused { .. }) => {}
+                    Err(lost) => return Err(lost),
+                }
             }
             self.statements.push(prepared);
         }

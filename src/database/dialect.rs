@@ -23,6 +23,12 @@ pub trait Dialect: Send + Sync {
     fn has_foreign_keys(&self) -> bool {
         true
     }
+
+    /// Whether several statements, or the rows of one, can be undone together. Where they cannot, a refused request may
+    /// leave its first rows.
+    fn has_transactions(&self) -> bool {
+        true
+    }
 }
 
 /// CREATE TABLE and CREATE INDEX statements for a table, in order.

@@ -5,7 +5,9 @@
 //!
 //! Invariant: databases know nothing of layouts and workloads; all they execute is a [`Program`]'s statements.
 
+pub mod conformance;
 pub mod dialect;
+pub mod mysql;
 pub mod postgres;
 pub mod session;
 pub mod wire;
@@ -148,7 +150,7 @@ pub struct Entry {
 pub mod recipe;
 
 /// All databases, the default first. A new one is a folder and a line here.
-pub static REGISTRY: &[&Entry] = &[];
+pub static REGISTRY: &[&Entry] = &[&mysql::MARIADB, &mysql::MYSQL];
 
 /// The registry's entry of a name.
 pub fn find(name: &str) -> Option<&'static Entry> {

@@ -1,0 +1,151 @@
+//! Checks: what was written is read, answers count rightly, and connections see each other's work.
+
+use super::*;
+
+pub const CHECKS: &[Check] = &[
+    ("a session answers text queries and tells its version", text_queries_are_answered),
+    ("values at the edges of types come back, written row by row", single_rows_come_back),
+    ("values at the edges of types come back, written together", edges_written_together_come_back),
+    ("7, 1000, 1075 and 3000 wide rows in one request come back", many_rows_come_back),
+    ("reads that find nothing count as empty, others do not", empty_reads_are_counted),
+    ("an update that changes another number of rows than expected fails", changes_are_counted),
+    ("thousands of requests on one connection", many_requests_are_answered),
+    ("a connection sees at once what another has committed", commits_are_seen),
+    ("rows that are read are appended to those kept", kept_rows_are_appended),
+];
+
+fn text_queries_are_answered(bench: &Bench<'_>) -> Outcome {
+    let mut session = bench.database.connect()?;
+    let rows = session.query("SELECT 1, NULL, 'two' UNION ALL SELECT 3, 'x', ''")?;
+    let right = [vec![Some("1"), None, Some("two")], vec![Some("3"), Some("x"), Some("")]];
+    ensure(
+        rows.len() == 2
+            && rows.iter().zip(&right).all(|(row, right)| row.iter().map(Option::as_deref).eq(right.iter().copied())),
+        || format!("expected {right:?} and got {rows:?}"),
+    )?;
+    ensure(session.query("SELECT 1 WHERE 1 = 2")?.is_empty(), || "a query without rows had some".into())?;
+    ensure(session.version()?.bytes().any(|byte| byte.is_ascii_digit()), || "the version has no number".into())
+}
+
+fn single_rows_come_back(bench: &Bench<'_>) -> Outcome {
+    let mut session = bench.connect()?;
+    for case in 0..sample::EDGES {
+        let request = one(INSERT_SAMPLE, 1, Expect::Changed(1), |cells| sample::edge(case, case, cells));
+        answered(&mut *session, &request, Answer { changed: 1, ..Answer::default() })?;
+        let mut found = Cells::new();
+        session.execute(&read(case), Some(&mut found))?;
+        same(&found, &request.cells).map_err(|Failure(text)| Failure(format!("sample {case}: {text}")))?;
+    }
+    Ok(())
+}
+
+fn edges_written_together_come_back(bench: &Bench<'_>) -> Outcome {
+    let mut session = bench.connect()?;
+    // Rows with large values among small ones: more than some servers take in one command.
+    let rows = 4 * sample::EDGES;
+    let request = one(INSERT_SAMPLE, rows as u32, Expect::Changed(rows as u64), |cells| {
+        (0..rows).for_each(|id| sample::edge(id, id % sample::EDGES, cells));
+    });
+    session.execute(&request, None)?;
+    let columns = request.cells.len() / rows as usize;
+    for id in 0..rows {
+        let mut found = Cells::new();
+        session.execute(&read(id), Some(&mut found))?;
+        let mut right = Cells::new();
+        for cell in &request.cells.as_slice()[id as usize * columns..][..columns] {
+            right.copy_from(&request.cells, *cell);
+        }
+        same(&found, &right).map_err(|Failure(text)| Failure(format!("sample {id}: {text}")))?;
+    }
+    Ok(())
+}
+
+fn many_rows_come_back(bench: &Bench<'_>) -> Outcome {
+    let mut session = bench.connect()?;
+    let mut first = 0;
+    for rows in [7, 1000, 1075, 3000, 1] {
+        let ids = first..first + rows;
+        let request = one(INSERT_WIDE, rows as u32, Expect::Changed(rows as u64), |cells| {
+            ids.clone().for_each(|id| sample::wide(id, cells));
+        });
+        answered(&mut *session, &request, Answer { changed: rows as u64, ..Answer::default() })?;
+        let range = one(READ_WIDE, 1, Expect::Rows, |cells| {
+            cells.int(ids.start);
+            cells.int(ids.end);
+        });
+        let mut found = Cells::new();
+        let answer = session.execute(&range, Some(&mut found))?;
+        ensure(answer.rows == rows as u64, || format!("wrote {rows} rows and read {}", answer.rows))?;
+        same(&found, &request.cells).map_err(|Failure(text)| Failure(format!("{rows} rows: {text}")))?;
+        first += rows;
+    }
+    Ok(())
+}
+
+fn empty_reads_are_counted(bench: &Bench<'_>) -> Outcome {
+    let mut session = bench.connect()?;
+    session.execute(&insert(1), None)?;
+    answered(&mut *session, &read(1), Answer { rows: 1, ..Answer::default() })?;
+    answered(&mut *session, &read(2), Answer { empty: 1, ..Answer::default() })?;
+    let mut both = read(1);
+    step(&mut both, READ_SAMPLE, 1, Expect::Rows, |cells| cells.int(2));
+    step(&mut both, READ_SAMPLE, 1, Expect::Anything, |cells| cells.int(2));
+    answered(&mut *session, &both, Answer { rows: 1, empty: 1, ..Answer::default() })
+}
+
+fn changes_are_counted(bench: &Bench<'_>) -> Outcome {
+    let mut session = bench.connect()?;
+    session.execute(&insert(1), None)?;
+    let update = |id: i64| {
+        one(UPDATE_SAMPLE, 1, Expect::Changed(1), |cells| {
+            cells.int(77);
+            cells.int(id);
+        })
+    };
+    let changed = Answer { changed: 1, ..Answer::default() };
+    answered(&mut *session, &update(1), changed)?;
+    // The row is found although its value stays the same.
+    answered(&mut *session, &update(1), changed)?;
+    let (code, message) = refused(&mut *session, &update(2))?;
+    ensure(code == "rows" && message.contains("0 rows instead of 1"), || format!("got {message:?} ({code})"))?;
+    answered(&mut *session, &read(1), Answer { rows: 1, ..Answer::default() })
+}
+
+fn many_requests_are_answered(bench: &Bench<'_>) -> Outcome {
+    let mut session = bench.connect()?;
+    for id in 0..1500 {
+        let request = one(INSERT_SAMPLE, 1, Expect::Changed(1), |cells| match id % 5 {
+            0 => sample::edge(id, 2, cells),
+            _ => sample::plain(id, cells),
+        });
+        session.execute(&request, None)?;
+        answered(&mut *session, &read(id / 2), Answer { rows: 1, ..Answer::default() })?;
+    }
+    let seen = bench.seen_by_others(0..1500)?;
+    ensure(seen == 1500, || format!("of 1500 samples there are {seen}"))
+}
+
+fn commits_are_seen(bench: &Bench<'_>) -> Outcome {
+    let (mut one, mut two) = (bench.connect()?, bench.connect()?);
+    for id in 0..20 {
+        let found = Answer { rows: 1, ..Answer::default() };
+        let mut pair = insert(2 * id);
+        step(&mut pair, INSERT_SAMPLE, 1, Expect::Changed(1), |cells| sample::plain(2 * id + 1, cells));
+        one.execute(&pair, None)?;
+        answered(&mut *two, &read(2 * id + 1), found)?;
+        two.execute(&insert(1000 + id), None)?;
+        answered(&mut *one, &read(1000 + id), found)?;
+    }
+    Ok(())
+}
+
+fn kept_rows_are_appended(bench: &Bench<'_>) -> Outcome {
+    let mut session = bench.connect()?;
+    let (mut found, mut right) = (Cells::new(), Cells::new());
+    for id in 0..3 {
+        session.execute(&insert(id), None)?;
+        session.execute(&read(id), Some(&mut found))?;
+        sample::plain(id, &mut right);
+    }
+    same(&found, &right)
+}

@@ -1,0 +1,140 @@
+//! Checks: what is refused leaves nothing behind, is named, and leaves the connection usable; what is lost is said to be.
+
+use super::*;
+
+pub const CHECKS: &[Check] = &[
+    ("a duplicate key is refused with a code and the connection stays usable", duplicates_are_refused),
+    ("a failing step undoes the steps before it", failing_steps_undo_all),
+    ("rows written together are all written or none", failing_rows_undo_all),
+    ("a step with an unexpected number of changes undoes the steps before it", unexpected_changes_undo_all),
+    ("an error while preparing is named with the text", bad_texts_are_named),
+    ("an error of a text statement leaves the connection usable", bad_commands_are_refused),
+    ("a killed connection is lost, and a new one works", killed_connections_are_lost),
+];
+
+fn duplicates_are_refused(bench: &Bench<'_>) -> Outcome {
+    let mut session = bench.connect()?;
+    session.execute(&insert(1), None)?;
+    for _ in 0..3 {
+        let (code, message) = refused(&mut *session, &insert(1))?;
+        ensure(!code.is_empty() && !message.is_empty(), || "the refusal has no code or message".into())?;
+        answered(&mut *session, &read(1), Answer { rows: 1, ..Answer::default() })?;
+    }
+    answered(&mut *session, &insert(2), Answer { changed: 1, ..Answer::default() })?;
+    let seen = bench.seen_by_others(0..10)?;
+    ensure(seen == 2, || format!("expected 2 samples and got {seen}"))
+}
+
+/// Executes a request that must be refused and leave none of the samples behind, and then one that must work.
+fn undone(bench: &Bench<'_>, session: &mut dyn Session, request: &Request, ids: std::ops::Range<i64>) -> Outcome {
+    refused(session, request)?;
+    if bench.database.dialect().has_transactions() {
+        let seen = bench.seen_by_others(ids.clone())?;
+        ensure(seen == 0, || format!("{seen} rows of the refused request are visible"))?;
+    }
+    let next = ids.end;
+    answered(session, &insert(next), Answer { changed: 1, ..Answer::default() })?;
+    let seen = bench.seen_by_others(next..next + 1)?;
+    ensure(seen == 1, || "what follows a refused request is not committed".into())
+}
+
+fn failing_steps_undo_all(bench: &Bench<'_>) -> Outcome {
+    let mut session = bench.connect()?;
+    session.execute(&insert(1), None)?;
+    // Which of the steps fails must not matter.
+    for (round, failing) in [0, 1, 3].into_iter().enumerate() {
+        let first = 100 * (round as i64 + 1);
+        let mut request = Request::default();
+        for number in 0..4 {
+            let id = if number == failing { 1 } else { first + number };
+            step(&mut request, INSERT_SAMPLE, 1, Expect::Changed(1), |cells| sample::plain(id, cells));
+        }
+        undone(bench, &mut *session, &request, first..first + 50)?;
+    }
+    Ok(())
+}
+
+fn failing_rows_undo_all(bench: &Bench<'_>) -> Outcome {
+    let mut session = bench.connect()?;
+    session.execute(&insert(1), None)?;
+    for (round, (rows, failing)) in [(7, 6), (1000, 999), (1075, 1074), (3000, 2999), (3000, 0)].into_iter().enumerate()
+    {
+        let first = 10_000 * (round as i64 + 1);
+        let request = one(INSERT_SAMPLE, rows as u32, Expect::Changed(rows), |cells| {
+            for number in 0..rows as i64 {
+                sample::plain(if number == failing { 1 } else { first + number }, cells);
+            }
+        });
+        undone(bench, &mut *session, &request, first..first + 5000)
+            .map_err(|Failure(text)| Failure(format!("{rows} rows: {text}")))?;
+    }
+    Ok(())
+}
+
+fn unexpected_changes_undo_all(bench: &Bench<'_>) -> Outcome {
+    let mut session = bench.connect()?;
+    let mut request = insert(5);
+    step(&mut request, UPDATE_SAMPLE, 1, Expect::Changed(1), |cells| {
+        cells.int(7);
+        cells.int(9999);
+    });
+    undone(bench, &mut *session, &request, 1..50)
+}
+
+fn bad_texts_are_named(bench: &Bench<'_>) -> Outcome {
+    let mut session = bench.database.connect()?;
+    let sql = "SELEC nonsense FROM nowhere WHERE x = ?";
+    let statement = Statement::Sql { sql: sql.into(), allow_empty: false };
+    let program = Program { tables: Vec::new(), statements: vec![statement], rows_max: 1 };
+    match session.prepare(&program) {
+        Err(DatabaseError::Refused { code, message }) => {
+            ensure(message.contains("SELEC nonsense FROM nowhere"), || format!("{message:?} does not name the text"))?;
+            ensure(!code.is_empty(), || "the refusal has no code".into())?;
+        }
+        other => return Err(Failure(format!("expected a refusal and got {other:?}"))),
+    }
+    session.prepare(&bench.program)?;
+    answered(&mut *session, &insert(1), Answer { changed: 1, ..Answer::default() })
+}
+
+fn bad_commands_are_refused(bench: &Bench<'_>) -> Outcome {
+    let mut session = bench.connect()?;
+    for sql in ["SELECT * FROM there_is_no_such_table", "nonsense"] {
+        let run = session.run(sql);
+        ensure(matches!(run, Err(DatabaseError::Refused { .. })), || format!("{sql}: got {run:?}"))?;
+        let query = session.query(sql);
+        ensure(matches!(query, Err(DatabaseError::Refused { .. })), || format!("{sql}: got {query:?}"))?;
+    }
+    answered(&mut *session, &insert(1), Answer { changed: 1, ..Answer::default() })
+}
+
+/// How a connection learns its number, and how another one ends it; none for databases without connections to end.
+fn kill(name: &str) -> Option<(&'static str, &'static str, &'static str)> {
+    match name {
+        "mariadb" | "mysql" => Some(("SELECT CONNECTION_ID()", "KILL ", "")),
+        "postgres" => Some(("SELECT pg_backend_pid()", "SELECT pg_terminate_backend(", ")")),
+        _ => None,
+    }
+}
+
+fn killed_connections_are_lost(bench: &Bench<'_>) -> Outcome {
+    let Some((number, before, after)) = kill(bench.database.name()) else {
+        return Ok(());
+    };
+    let (mut victim, mut other) = (bench.connect()?, bench.connect()?);
+    victim.execute(&insert(1), None)?;
+    let rows = victim.query(number)?;
+    let number = rows.into_iter().flatten().flatten().next().unwrap_or_default();
+    other.query(&format!("{before}{number}{after}"))?;
+    // The server ends the connection in its own time; until then it may still answer.
+    let mut outcome = victim.execute(&read(1), None);
+    for _ in 0..200 {
+        if outcome.is_err() {
+            break;
+        }
+        std::thread::sleep(std::time::Duration::from_millis(10));
+        outcome = victim.execute(&read(1), None);
+    }
+    ensure(matches!(outcome, Err(DatabaseError::Lost(_))), || format!("expected a loss and got {outcome:?}"))?;
+    answered(&mut *bench.connect()?, &read(1), Answer { rows: 1, ..Answer::default() })
+}

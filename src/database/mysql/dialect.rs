@@ -1,0 +1,116 @@
+//! How MySQL and MariaDB write SQL. The main type is [`MySqlDialect`]; [`Engine`] lists the storage engines.
+//!
+//! Texts compare byte by byte (`utf8mb4_bin`), as they do in the other databases: keys that differ only in case differ.
+
+use crate::database::Dialect;
+use crate::record::ColumnKind;
+
+/// Longer texts and byte strings are kept outside of the row, which has a bound of 65,535 bytes for all its columns.
+const WITHIN_ROW_MAX: u32 = 512;
+
+/// A storage engine.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Engine {
+    /// Transactions, foreign keys.
+    InnoDb,
+    /// Neither: every statement stands for itself, and one that fails halfway leaves its first rows.
+    MyIsam,
+    /// MariaDB's MyISAM that survives a crash; no transactions and no foreign keys either.
+    Aria,
+}
+
+impl Engine {
+    /// The engine of a name as in studies, upper and lower case alike.
+    pub fn named(name: &str) -> Option<Self> {
+        [Engine::InnoDb, Engine::MyIsam, Engine::Aria]
+            .into_iter()
+            .find(|engine| engine.name().eq_ignore_ascii_case(name))
+    }
+
+    /// Whether what belongs together can be undone together.
+    pub fn has_transactions(self) -> bool {
+        self == Engine::InnoDb
+    }
+
+    fn name(self) -> &'static str {
+        match self {
+            Engine::InnoDb => "InnoDB",
+            Engine::MyIsam => "MyISAM",
+            Engine::Aria => "Aria",
+        }
+    }
+}
+
+/// The dialect of one storage engine.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct MySqlDialect {
+    /// Engine of the tables created.
+    pub engine: Engine,
+}
+
+impl Dialect for MySqlDialect {
+    fn quote(&self, name: &str) -> String {
+        format!("`{}`", name.replace('`', "``"))
+    }
+
+    fn column_type(&self, kind: ColumnKind) -> String {
+        match kind {
+            ColumnKind::Int16 => "SMALLINT".into(),
+            ColumnKind::Int32 => "INT".into(),
+            ColumnKind::Int64 => "BIGINT".into(),
+            ColumnKind::Float64 => "DOUBLE".into(),
+            ColumnKind::Text(characters @ 0..=WITHIN_ROW_MAX) => format!("VARCHAR({characters})"),
+            // A character takes up to four bytes.
+            ColumnKind::Text(0..=0x3fff) => "TEXT".into(),
+            ColumnKind::Text(0..=0x3f_ffff) => "MEDIUMTEXT".into(),
+            ColumnKind::Text(_) => "LONGTEXT".into(),
+            ColumnKind::Blob(bytes @ 0..=WITHIN_ROW_MAX) => format!("VARBINARY({bytes})"),
+            ColumnKind::Blob(0..=0xffff) => "BLOB".into(),
+            ColumnKind::Blob(0..=0xff_ffff) => "MEDIUMBLOB".into(),
+            ColumnKind::Blob(_) => "LONGBLOB".into(),
+        }
+    }
+
+    fn placeholder(&self, _number: usize) -> String {
+        "?".into()
+    }
+
+    fn table_suffix(&self) -> String {
+        format!(" ENGINE={} DEFAULT CHARSET=utf8mb4 COLLATE=utf8mb4_bin", self.engine.name())
+    }
+
+    fn has_foreign_keys(&self) -> bool {
+        self.engine == Engine::InnoDb
+    }
+
+    fn has_transactions(&self) -> bool {
+        self.engine.has_transactions()
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn names_are_quoted_and_types_follow_the_size() {
+        let dialect = MySqlDialect { engine: Engine::Aria };
+        assert_eq!(dialect.quote("a`b"), "`a``b`");
+        assert_eq!(dialect.column_type(ColumnKind::Text(512)), "VARCHAR(512)");
+        assert_eq!(dialect.column_type(ColumnKind::Text(513)), "TEXT");
+        assert_eq!(dialect.column_type(ColumnKind::Text(16_384)), "MEDIUMTEXT");
+        assert_eq!(dialect.column_type(ColumnKind::Blob(65_535)), "BLOB");
+        assert_eq!(dialect.column_type(ColumnKind::Blob(65_536)), "MEDIUMBLOB");
+        assert_eq!(dialect.column_type(ColumnKind::Blob(1 << 24)), "LONGBLOB");
+        assert!(dialect.table_suffix().contains("ENGINE=Aria"));
+    }
+
+    #[test]
+    fn only_innodb_has_transactions_and_foreign_keys() {
+        for (name, has) in [("innodb", true), ("MyISAM", false), ("aria", false)] {
+            let dialect = MySqlDialect { engine: Engine::named(name).unwrap() };
+            assert_eq!((dialect.has_foreign_keys(), dialect.has_transactions()), (has, has), "{name}");
+        }
+        assert_eq!(Engine::named("rocksdb"), None);
+    }
+}

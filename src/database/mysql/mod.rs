@@ -1,0 +1,116 @@
+//! MySQL and MariaDB: one protocol, two names. The main type is [`MySql`].
+//!
+//! [`handshake`] logs in, [`session`] prepares, [`wire`] executes; [`packet`], [`values`], [`response`] and [`decode`] are
+//! the codec they share, and [`program`] decides what is prepared.
+//!
+//! Invariant: nothing is assumed of the server by its name; its greeting says what it can do.
+
+pub mod decode;
+pub mod dialect;
+pub mod handshake;
+pub mod packet;
+pub mod password;
+pub mod program;
+pub mod response;
+pub mod session;
+pub mod url;
+pub mod values;
+pub mod wire;
+
+use super::{Database, DatabaseError, Dialect, Endpoint, Entry, Session};
+use crate::trial::DatabaseSettings;
+use dialect::{Engine, MySqlDialect};
+
+/// The registry's entry of MariaDB.
+pub static MARIADB: Entry = Entry {
+    name: "mariadb",
+    summary: "MariaDB server, engines InnoDB, MyISAM and Aria; many rows go as bulk executes",
+    engines: &["innodb", "myisam", "aria"],
+    open: |settings, endpoint| MySql::open("mariadb", MARIADB.engines, settings, endpoint),
+    recipe: None,
+    read_url: Some(url::read_url),
+};
+
+/// The registry's entry of MySQL.
+pub static MYSQL: Entry = Entry {
+    name: "mysql",
+    summary: "MySQL server, engines InnoDB and MyISAM; many rows go as multi-row statements",
+    engines: &["innodb", "myisam"],
+    open: |settings, endpoint| MySql::open("mysql", MYSQL.engines, settings, endpoint),
+    recipe: None,
+    read_url: Some(url::read_url),
+};
+
+/// A server that speaks MySQL's protocol, and the engine that tables get there.
+#[derive(Debug, Clone)]
+pub struct MySql {
+    name: &'static str,
+    endpoint: Endpoint,
+    dialect: MySqlDialect,
+    bulk: bool,
+}
+
+impl MySql {
+    /// A server at an endpoint.
+    pub fn new(name: &'static str, endpoint: Endpoint, engine: Engine) -> Self {
+        MySql { name, endpoint, dialect: MySqlDialect { engine }, bulk: true }
+    }
+
+    /// The same server, without bulks even where it has them: many rows go as multi-row statements.
+    pub fn without_bulk(self) -> Self {
+        MySql { bulk: false, ..self }
+    }
+
+    fn open(
+        name: &'static str,
+        engines: &[&str],
+        settings: &DatabaseSettings,
+        endpoint: Option<&Endpoint>,
+    ) -> Result<Box<dyn Database>, DatabaseError> {
+        let unavailable = |text: String| Err(DatabaseError::Unavailable(text));
+        let Some(endpoint) = endpoint else {
+            return unavailable(format!("{name} needs a server: a private one or database.url"));
+        };
+        let asked = settings.engine.as_deref().unwrap_or(engines[0]);
+        let known = engines.iter().any(|engine| engine.eq_ignore_ascii_case(asked));
+        match Engine::named(asked).filter(|_| known) {
+            Some(engine) => Ok(Box::new(MySql::new(name, endpoint.clone(), engine))),
+            None => unavailable(format!("{name} has no engine {asked:?} here; there are {}", engines.join(", "))),
+        }
+    }
+}
+
+impl Database for MySql {
+    fn name(&self) -> &'static str {
+        self.name
+    }
+
+    fn dialect(&self) -> &dyn Dialect {
+        &self.dialect
+    }
+
+    fn connect(&self) -> Result<Box<dyn Session>, DatabaseError> {
+        Ok(Box::new(session::connect(&self.endpoint, self.dialect.engine, self.bulk)?))
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn engines_are_checked_before_anything_is_opened() {
+        let endpoint = Endpoint { unix: Some("/nowhere.sock".into()), ..Endpoint::default() };
+        let open = |entry: &Entry, engine: Option<&str>| {
+            let settings = DatabaseSettings { engine: engine.map(str::to_owned), ..DatabaseSettings::default() };
+            (entry.open)(&settings, Some(&endpoint))
+        };
+        assert!(open(&MARIADB, None).unwrap().dialect().has_transactions());
+        assert!(!open(&MARIADB, Some("Aria")).unwrap().dialect().has_transactions());
+        let error = open(&MYSQL, Some("aria")).err().unwrap().to_string();
+        assert!(error.contains("aria") && error.contains("innodb, myisam"), "{error}");
+        let error = open(&MYSQL, None).unwrap().connect().err().unwrap().to_string();
+        assert!(error.contains("/nowhere.sock"), "{error}");
+        assert!((MYSQL.open)(&DatabaseSettings::default(), None).is_err());
+    }
+}

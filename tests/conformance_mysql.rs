@@ -1,0 +1,263 @@
+//! MySQL and MariaDB on a live server: the conformance suite with every engine, and what only they have.
+
+use std::path::{Path, PathBuf};
+use std::process::{Child, Command, Stdio};
+use std::time::{Duration, Instant};
+
+use loadline::database::conformance::conformance;
+use loadline::database::mysql::dialect::Engine;
+use loadline::database::mysql::{MARIADB, MySql};
+use loadline::database::{Database, DatabaseError, Endpoint, Session};
+use loadline::record::{Cell, Cells};
+use loadline::statement::{Expect, Program, Request, Statement, Step};
+use loadline::trial::DatabaseSettings;
+
+/// A private mariadbd in a temporary directory; ended and removed when dropped.
+struct Server {
+    process: Child,
+    directory: PathBuf,
+    port: u16,
+}
+
+impl Server {
+    fn start(name: &str, options: &[&str]) -> Server {
+        let directory = std::env::temp_dir().join(format!("loadline-{name}-{}", std::process::id()));
+        let _ = std::fs::remove_dir_all(&directory);
+        std::fs::create_dir_all(&directory).unwrap();
+        let is_root =
+            std::fs::metadata(&directory).map(|data| std::os::unix::fs::MetadataExt::uid(&data) == 0).unwrap();
+        let user: &[&str] = if is_root { &["--user=mysql"] } else { &[] };
+        if is_root {
+            assert!(Command::new("chown").arg("mysql").arg(&directory).status().unwrap().success());
+        }
+        let data = format!("--datadir={}", directory.join("data").display());
+        let install = Command::new("mariadb-install-db")
+            .args(["--no-defaults", "--auth-root-authentication-method=normal", "--skip-test-db", &data])
+            .args(user)
+            .output()
+            .expect("mariadb-install-db: install the package mariadb-server");
+        assert!(install.status.success(), "{}", String::from_utf8_lossy(&install.stderr));
+        let port = std::net::TcpListener::bind("127.0.0.1:0").unwrap().local_addr().unwrap().port();
+        let process = Command::new("/usr/sbin/mariadbd")
+            .args(["--no-defaults", &data, "--bind-address=127.0.0.1", "--innodb-buffer-pool-size=64M"])
+            .arg(format!("--port={port}"))
+            .arg(format!("--socket={}", directory.join("socket").display()))
+            .arg(format!("--pid-file={}", directory.join("pid").display()))
+            .args(user)
+            .args(options)
+            .stdout(Stdio::null())
+            .stderr(std::fs::File::create(directory.join("log")).unwrap())
+            .spawn()
+            .unwrap();
+        let mut server = Server { process, directory, port };
+        server.wait();
+        server
+    }
+
+    fn wait(&mut self) {
+        let begun = Instant::now();
+        let admin = MySql::new("mariadb", Endpoint { database: String::new(), ..self.endpoint() }, Engine::InnoDb);
+        loop {
+            match admin.connect() {
+                Ok(mut session) => return session.run("CREATE DATABASE conformance").unwrap(),
+                Err(error) => {
+                    let log = std::fs::read_to_string(self.directory.join("log")).unwrap_or_default();
+                    assert!(self.process.try_wait().unwrap().is_none(), "the server ended: {log}");
+                    assert!(begun.elapsed() < Duration::from_secs(60), "{error}: {log}");
+                    std::thread::sleep(Duration::from_millis(50));
+                }
+            }
+        }
+    }
+
+    fn endpoint(&self) -> Endpoint {
+        Endpoint {
+            unix: Some(self.directory.join("socket")),
+            tcp: None,
+            user: "root".into(),
+            password: String::new(),
+            database: "conformance".into(),
+        }
+    }
+
+    fn database(&self, engine: Engine) -> MySql {
+        MySql::new("mariadb", self.endpoint(), engine)
+    }
+}
+
+impl Drop for Server {
+    fn drop(&mut self) {
+        let _ = self.process.kill();
+        let _ = self.process.wait();
+        let _ = std::fs::remove_dir_all(Path::new(&self.directory));
+    }
+}
+
+fn conforms(database: &dyn Database) {
+    let failures = conformance(database);
+    assert!(failures.is_empty(), "{}", failures.join("\n"));
+}
+
+#[test]
+fn mariadb_conforms_with_every_engine_with_bulks_and_without() {
+    let server = Server::start("engines", &[]);
+    for engine in [Engine::InnoDb, Engine::MyIsam, Engine::Aria] {
+        conforms(&server.database(engine));
+    }
+    conforms(&server.database(Engine::InnoDb).without_bulk());
+    let tcp = Endpoint { unix: None, tcp: Some(("127.0.0.1".into(), server.port)), ..server.endpoint() };
+    conforms(&*(MARIADB.open)(&DatabaseSettings::default(), Some(&tcp)).unwrap());
+}
+
+#[test]
+fn mariadb_conforms_when_packets_are_small_and_transactions_are_implicit() {
+    // The suite's largest value is 1 MiB, and a row has to fit.
+    let server = Server::start("small", &["--max-allowed-packet=2M", "--autocommit=0", "--sql-mode=ANSI_QUOTES"]);
+    conforms(&server.database(Engine::InnoDb));
+    conforms(&server.database(Engine::InnoDb).without_bulk());
+}
+
+fn request(sql_parameters: impl FnOnce(&mut Cells)) -> Request {
+    let mut request = Request::default();
+    sql_parameters(&mut request.cells);
+    request.steps.push(Step { statement: 0, rows: 1, first_cell: 0, expect: Expect::Anything });
+    request
+}
+
+fn prepared(database: &MySql, sql: &str) -> Box<dyn Session> {
+    let mut session = database.connect().unwrap();
+    let statement = Statement::Sql { sql: sql.into(), allow_empty: true };
+    session.prepare(&Program { tables: Vec::new(), statements: vec![statement], rows_max: 1 }).unwrap();
+    session
+}
+
+/// The values of the rows that a statement reads, as JSON.
+fn values(database: &MySql, sql: &str, parameters: impl FnOnce(&mut Cells)) -> Vec<serde_json::Value> {
+    let mut rows = Cells::new();
+    prepared(database, sql).execute(&request(parameters), Some(&mut rows)).unwrap();
+    rows.as_slice().iter().map(|cell| rows.to_json(*cell)).collect()
+}
+
+#[test]
+fn what_only_this_protocol_has_works() {
+    let server = Server::start("own", &["--max-allowed-packet=64M"]);
+    let database = server.database(Engine::InnoDb);
+    values_of_all_types_are_read(&database);
+    values_longer_than_a_packet_go_both_ways(&database);
+    a_value_that_is_too_long_is_an_error(&database);
+    procedures_with_several_results_are_read_to_the_end(&database);
+    columns_that_change_are_noticed(&database);
+    accounts_are_let_in_or_not(&server);
+}
+
+fn values_of_all_types_are_read(database: &MySql) {
+    let sql = "SELECT CAST(-5 AS DECIMAL(9,2)), DATE '2024-02-29', TIMESTAMP '2024-02-29 01:02:03.25', TIME '-26:03:04', \
+               CAST(18446744073709551615 AS UNSIGNED), CAST('1e3' AS FLOAT), NULL, X'00ff', b'101', JSON_OBJECT('a', 1), ?, ?, ?";
+    let values = values(database, sql, |cells| {
+        cells.float(-0.0);
+        cells.int(i64::MIN);
+        cells.null();
+    });
+    assert_eq!(values[0], "-5.00");
+    assert_eq!(values[1], "2024-02-29");
+    assert!(values[2].as_str().unwrap().starts_with("2024-02-29 01:02:03.25"), "{}", values[2]);
+    assert_eq!(values[3], "-26:03:04");
+    assert_eq!(values[4], "18446744073709551615");
+    assert_eq!(values[5], 1000.0);
+    assert_eq!(values[6], serde_json::Value::Null);
+    assert_eq!(values[7], "00ff");
+    assert_eq!(values[10], 0.0);
+    assert_eq!(values[11], i64::MIN);
+    assert_eq!(values[12], serde_json::Value::Null);
+}
+
+fn values_longer_than_a_packet_go_both_ways(database: &MySql) {
+    let mut session = prepared(database, "SELECT ?, ?");
+    // Both sides of the length at which a message is divided, with and without an empty last packet.
+    for length in [(1 << 24) - 40, (1 << 24) - 1, 1 << 24, 20 << 20, (2 << 24) - 30] {
+        for shift in 0..30 {
+            let long: Vec<u8> = (0..length + shift).map(|place| (place % 251) as u8).collect();
+            let request = request(|cells| {
+                cells.blob(&long);
+                cells.int(length as i64);
+            });
+            let mut rows = Cells::new();
+            let answer = session.execute(&request, Some(&mut rows)).unwrap();
+            assert_eq!((answer.rows, rows.get(1)), (1, Cell::Int(length as i64)));
+            let Cell::Blob(span) = rows.get(0) else { panic!("not a blob: {:?}", rows.get(0)) };
+            assert!(rows.bytes_of(span) == long, "{length} + {shift} bytes came back changed");
+            assert_eq!(session.execute(&request, None).unwrap().rows, 1);
+            if length != (1 << 24) - 40 {
+                break;
+            }
+        }
+    }
+}
+
+fn a_value_that_is_too_long_is_an_error(database: &MySql) {
+    let mut session = prepared(database, "SELECT LENGTH(?)");
+    let outcome = session.execute(&request(|cells| cells.blob(&vec![0; 65 << 20])), None);
+    assert!(matches!(outcome, Err(DatabaseError::Lost(_))), "{outcome:?}");
+}
+
+fn procedures_with_several_results_are_read_to_the_end(database: &MySql) {
+    let mut session = database.connect().unwrap();
+    session.run("CREATE PROCEDURE two() BEGIN SELECT 1; SELECT 2, 3; END").unwrap();
+    assert_eq!(values(database, "CALL two()", |_| ()), [1, 2, 3]);
+    assert_eq!(session.query("CALL two()").unwrap().len(), 2);
+    let mut session = prepared(database, "CALL two()");
+    for _ in 0..3 {
+        assert_eq!(session.execute(&request(|_| ()), None).unwrap().rows, 2);
+    }
+}
+
+fn columns_that_change_are_noticed(database: &MySql) {
+    let mut other = database.connect().unwrap();
+    other.run("CREATE TABLE changing (a INT)").unwrap();
+    other.run("INSERT INTO changing VALUES (5)").unwrap();
+    let mut session = prepared(database, "SELECT * FROM changing");
+    for (change, right) in
+        [("", "[5]"), ("MODIFY a VARCHAR(9)", "[\"5\"]"), ("ADD b DOUBLE DEFAULT 0.5", "[\"5\",0.5]")]
+    {
+        if !change.is_empty() {
+            other.run(&format!("ALTER TABLE changing {change}")).unwrap();
+            // Changes are also noticed by answers whose rows are only counted.
+            session.execute(&request(|_| ()), None).unwrap();
+        }
+        for _ in 0..2 {
+            let mut rows = Cells::new();
+            session.execute(&request(|_| ()), Some(&mut rows)).unwrap();
+            let values: Vec<_> = rows.as_slice().iter().map(|cell| rows.to_json(*cell)).collect();
+            assert_eq!(serde_json::Value::from(values).to_string(), right);
+        }
+    }
+}
+
+fn accounts_are_let_in_or_not(server: &Server) {
+    let mut admin = server.database(Engine::InnoDb).connect().unwrap();
+    for sql in [
+        "CREATE USER ann@localhost IDENTIFIED VIA mysql_native_password USING PASSWORD('p@ss')",
+        "GRANT ALL ON conformance.* TO ann@localhost",
+        "INSTALL SONAME 'auth_ed25519'",
+        "CREATE USER ed@localhost IDENTIFIED VIA ed25519 USING PASSWORD('x')",
+        "CREATE USER tls@localhost REQUIRE SSL",
+    ] {
+        admin.run(sql).unwrap();
+    }
+    let log_in = |user: &str, password: &str, database: &str| {
+        let (user, password, database) = (user.into(), password.into(), database.into());
+        let endpoint = Endpoint { user, password, database, ..server.endpoint() };
+        MySql::new("mariadb", endpoint, Engine::InnoDb).connect().map(drop)
+    };
+    log_in("ann", "p@ss", "conformance").unwrap();
+    for (user, password, database, right) in [
+        ("ann", "wrong", "conformance", "1045"),
+        ("nobody", "", "conformance", "1045"),
+        ("ann", "p@ss", "absent", "absent"),
+        ("ed", "x", "", "ed25519"),
+        ("tls", "", "", "1045"),
+    ] {
+        let error = log_in(user, password, database).unwrap_err().to_string();
+        assert!(error.contains(right) && error.contains("socket") && error.contains(user), "{user}: {error}");
+    }
+}

@@ -150,7 +150,7 @@ pub struct Entry {
 pub mod recipe;
 
 /// All databases, the default first. A new one is a folder and a line here.
-pub static REGISTRY: &[&Entry] = &[&mysql::MARIADB, &mysql::MYSQL];
+pub static REGISTRY: &[&Entry] = &[&mysql::MARIADB, &mysql::MYSQL, &postgres::POSTGRES];
 
 /// The registry's entry of a name.
 pub fn find(name: &str) -> Option<&'static Entry> {

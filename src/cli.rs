@@ -1,1 +1,353 @@
-//! The command line.
+//! The command line, as written: arguments are read here and understood in `commands/`.
+//!
+//! Main type: [`Cli`]. Invariant: every command of the contract is known here; those that come later are refused
+//! when they are to be executed, by [`not_available`].
+
+use std::path::PathBuf;
+
+use clap::{Args, Parser, Subcommand, ValueEnum};
+
+/// Finds the load line of a database that records measurement data, and holds the load there.
+#[derive(Debug, Clone, Parser)]
+#[command(name = "loadline", version, max_term_width = 110)]
+pub struct Cli {
+    /// Print one JSON document to stdout
+    #[arg(long, global = true)]
+    pub json: bool,
+    /// What to do.
+    #[command(subcommand)]
+    pub command: Command,
+}
+
+/// What to do.
+#[derive(Debug, Clone, Subcommand)]
+pub enum Command {
+    /// What there is, and which databases can start here
+    List {
+        /// Only this
+        what: Option<Listed>,
+    },
+    /// Check a study; print its cases, trials and an estimate; start nothing
+    Plan {
+        /// The study.
+        #[command(flatten)]
+        study: StudyArguments,
+    },
+    /// Run a study
+    Run(RunArguments),
+    /// Terminal tables and RUN/report.html
+    Report {
+        /// Run directories
+        #[arg(required = true, value_name = "RUN")]
+        runs: Vec<PathBuf>,
+        /// Exit with 1 when a claim is contradicted
+        #[arg(long)]
+        strict: bool,
+    },
+    /// Compare the alternatives of one run, of two runs, or of published summaries
+    Compare(CompareArguments),
+    /// Fit queueing models to a run or to points
+    Fit(FitArguments),
+    /// Say what a model expects at an arrival rate
+    Predict(PredictArguments),
+    /// Score alternatives by writing and reading
+    Score(ScoreArguments),
+    /// Print generated records
+    Data(DataArguments),
+    /// Read other tools' output as a run directory
+    Import {
+        /// The tool that wrote the files
+        tool: ImportedTool,
+        /// Its output
+        #[arg(required = true, value_name = "FILE")]
+        files: Vec<PathBuf>,
+        /// Directory of the run to be made
+        #[arg(long, value_name = "DIR")]
+        out: PathBuf,
+    },
+    /// Write a run as files that other tools read
+    Export {
+        /// Run directory
+        run: PathBuf,
+        /// Form of the files
+        #[arg(long)]
+        format: ExportFormat,
+        /// Directory for the files
+        #[arg(long, value_name = "DIR")]
+        out: PathBuf,
+    },
+    /// Record measurement data until SIGTERM or SIGINT
+    Record {
+        /// Configuration of the recorder
+        #[arg(value_name = "CONFIG.toml")]
+        config: PathBuf,
+    },
+    /// Generate load as told over NATS
+    Agent {
+        /// Address of the NATS server
+        #[arg(long, value_name = "URL")]
+        nats: String,
+    },
+}
+
+/// What can be listed.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, ValueEnum)]
+pub enum Listed {
+    /// Bundled studies
+    Studies,
+    /// Record types
+    Records,
+    /// Layouts
+    Layouts,
+    /// Databases
+    Databases,
+    /// Workloads
+    Workloads,
+}
+
+/// A study and how it is changed.
+#[derive(Debug, Clone, Args)]
+pub struct StudyArguments {
+    /// Name of a bundled study, or path of a study file
+    pub study: String,
+    /// Change a setting, as in load.clients=4; a list makes it a factor, no value takes it out
+    #[arg(long = "set", value_name = "KEY=VALUE")]
+    pub sets: Vec<String>,
+    /// Shrink sizes and repeats to a rehearsal of about a minute
+    #[arg(long)]
+    pub quick: bool,
+    /// Seed of the order of trials and of all that is random in them
+    #[arg(long, value_name = "N")]
+    pub seed: Option<u64>,
+}
+
+/// `run`
+#[derive(Debug, Clone, Args)]
+pub struct RunArguments {
+    /// The study.
+    #[command(flatten)]
+    pub study: StudyArguments,
+    /// Run directory to be made; without it runs/STUDY-TIME
+    #[arg(long, value_name = "DIR", conflicts_with = "resume")]
+    pub out: Option<PathBuf>,
+    /// Run directory to be continued: only what is missing is run
+    #[arg(long, value_name = "DIR")]
+    pub resume: Option<PathBuf>,
+    /// Exit with 1 when a claim is contradicted
+    #[arg(long)]
+    pub strict: bool,
+}
+
+/// `compare`
+#[derive(Debug, Clone, Args)]
+pub struct CompareArguments {
+    /// Run directory
+    #[arg(required_unless_present = "summaries", conflicts_with = "summaries")]
+    pub run: Option<PathBuf>,
+    /// Second run directory
+    pub run2: Option<PathBuf>,
+    /// Factor whose levels are compared
+    #[arg(long, value_name = "SETTING")]
+    pub factor: Option<String>,
+    /// What is compared
+    #[arg(long, default_value = "throughput")]
+    pub metric: String,
+    /// Published summaries: machine,case,variant,mean,sd,n
+    #[arg(long, value_name = "FILE.csv")]
+    pub summaries: Option<PathBuf>,
+}
+
+/// `fit`
+#[derive(Debug, Clone, Args)]
+pub struct FitArguments {
+    /// Run directory
+    #[arg(required_unless_present = "points", conflicts_with = "points")]
+    pub run: Option<PathBuf>,
+    /// Points: arrival_rate,mean_s[,se_s][,p50_s,p90_s,p99_s][,workers][,throughput]
+    #[arg(long, value_name = "FILE.csv")]
+    pub points: Option<PathBuf>,
+    /// Model to fit
+    #[arg(long, default_value = "auto")]
+    pub model: String,
+    /// Where the times of the points begin: intended or sent
+    #[arg(long, default_value = "intended")]
+    pub timer: String,
+}
+
+/// `predict`
+#[derive(Debug, Clone, Args)]
+pub struct PredictArguments {
+    /// Model
+    #[arg(long)]
+    pub model: String,
+    /// Service rate, per second
+    #[arg(long)]
+    pub mu: f64,
+    /// Constant delay, as in 1.6ms
+    #[arg(long, default_value = "0s")]
+    pub delta: String,
+    /// Arrival rate, per second
+    #[arg(long)]
+    pub arrival_rate: f64,
+    /// Quantile of response time, 0 to 1
+    #[arg(long, requires = "below")]
+    pub quantile: Option<f64>,
+    /// Bound of that quantile, as in 10ms
+    #[arg(long, requires = "quantile")]
+    pub below: Option<String>,
+}
+
+/// `score`
+#[derive(Debug, Clone, Args)]
+pub struct ScoreArguments {
+    /// Run directories
+    #[arg(required_unless_present = "writes", value_name = "RUN")]
+    pub runs: Vec<PathBuf>,
+    /// Write throughputs: alternative,throughput
+    #[arg(long, value_name = "FILE.csv", requires = "reads", conflicts_with = "runs")]
+    pub writes: Option<PathBuf>,
+    /// Read times: alternative,query,case,time_s
+    #[arg(long, value_name = "FILE.csv", requires = "writes")]
+    pub reads: Option<PathBuf>,
+    /// Weight of writing against reading
+    #[arg(long, default_value_t = 2.0)]
+    pub write_weight: f64,
+}
+
+/// `data`
+#[derive(Debug, Clone, Args)]
+pub struct DataArguments {
+    /// Record type
+    pub record: String,
+    /// How many records
+    #[arg(long, value_name = "N")]
+    pub rows: u64,
+    /// Seed of the data
+    #[arg(long, value_name = "N", default_value_t = 1)]
+    pub seed: u64,
+    /// Form of the records
+    #[arg(long, default_value = "csv")]
+    pub format: DataFormat,
+}
+
+/// Forms of generated records.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, ValueEnum)]
+pub enum DataFormat {
+    /// Comma-separated values with a header
+    Csv,
+    /// One JSON document a line
+    Jsonl,
+    /// InfluxDB line protocol
+    Line,
+}
+
+/// Forms of exported runs.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, ValueEnum)]
+pub enum ExportFormat {
+    /// Comma-separated values with a header
+    Csv,
+    /// One JSON document a line
+    Jsonl,
+    /// Apache Parquet
+    Parquet,
+}
+
+/// Tools whose output can be imported.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, ValueEnum)]
+pub enum ImportedTool {
+    /// YCSB
+    Ycsb,
+    /// sysbench
+    Sysbench,
+    /// pgbench
+    Pgbench,
+}
+
+/// Reads the arguments of this process. On wrong usage clap prints what is wrong and exits with 2.
+pub fn parse() -> Cli {
+    Cli::parse()
+}
+
+/// Commands that can be executed.
+pub const AVAILABLE: &[&str] = &["list", "plan", "run", "report", "data", "export"];
+
+impl Command {
+    /// Name as on the command line.
+    pub fn name(&self) -> &'static str {
+        match self {
+            Command::List { .. } => "list",
+            Command::Plan { .. } => "plan",
+            Command::Run(_) => "run",
+            Command::Report { .. } => "report",
+            Command::Compare(_) => "compare",
+            Command::Fit(_) => "fit",
+            Command::Predict(_) => "predict",
+            Command::Score(_) => "score",
+            Command::Data(_) => "data",
+            Command::Import { .. } => "import",
+            Command::Export { .. } => "export",
+            Command::Record { .. } => "record",
+            Command::Agent { .. } => "agent",
+        }
+    }
+}
+
+/// The sentence that refuses a command that comes later.
+pub fn not_available(command: &str) -> String {
+    format!("{command} is not available yet; available: {}", AVAILABLE.join(", "))
+}
+
+#[cfg(test)]
+mod tests {
+    use clap::CommandFactory;
+
+    use super::*;
+
+    fn read(line: &str) -> Result<Cli, clap::Error> {
+        Cli::try_parse_from(line.split(' '))
+    }
+
+    #[test]
+    fn the_definition_is_consistent() {
+        Cli::command().debug_assert();
+    }
+
+    #[test]
+    fn every_command_of_the_contract_is_read() {
+        for line in [
+            "loadline list databases --json",
+            "loadline --json list",
+            "loadline plan qos-write --set load.clients=4 --set layout.name=[wide,star]",
+            "loadline run qos-write --quick --seed 7 --out runs/x",
+            "loadline run qos-write --resume runs/x --strict",
+            "loadline report runs/a runs/b",
+            "loadline compare runs/a runs/b --factor layout.name --metric throughput",
+            "loadline compare --summaries f.csv",
+            "loadline fit runs/a --model mm1",
+            "loadline fit --points f.csv --timer sent",
+            "loadline predict --model mm1 --mu 1000 --delta 1.6ms --arrival-rate 800 --quantile 0.9 --below 10ms",
+            "loadline score runs/a runs/b",
+            "loadline score --writes w.csv --reads r.csv --write-weight 2",
+            "loadline data qos --rows 10 --seed 2 --format line",
+            "loadline import pgbench a b --out runs/x",
+            "loadline export runs/a --format parquet --out dir",
+            "loadline record recorder.toml",
+            "loadline agent --nats nats://127.0.0.1:4222",
+        ] {
+            let cli = read(line).unwrap_or_else(|error| panic!("{line}: {error}"));
+            assert!(line.contains(cli.command.name()));
+        }
+    }
+
+    #[test]
+    fn wrong_usage_exits_with_2() {
+        for line in ["loadline", "loadline ruun", "loadline run", "loadline data qos", "loadline list tables"] {
+            assert_eq!(read(line).unwrap_err().exit_code(), 2, "{line}");
+        }
+    }
+
+    #[test]
+    fn commands_that_come_later_are_refused_with_what_there_is() {
+        assert_eq!(not_available("fit"), "fit is not available yet; available: list, plan, run, report, data, export");
+    }
+}

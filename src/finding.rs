@@ -1,1 +1,218 @@
-//! Findings.
+//! Findings: what a run's measurements amount to, as `run --json` and `report --json` print it.
+//!
+//! Main type: [`Findings`]. Invariant: a figure that the evidence does not give is `null`, never 0.
+
+use std::collections::BTreeMap;
+
+use serde::Serialize;
+
+use crate::trial::Levels;
+
+/// Everything that is said about a run.
+#[derive(Debug, Clone, PartialEq, Default, Serialize)]
+pub struct Findings {
+    /// The run directory.
+    pub run: String,
+    /// Name of the study.
+    pub study: String,
+    /// What was to be found out.
+    pub question: String,
+    /// Seed of the study.
+    pub seed: u64,
+    /// Whether there is a trial, and no trial is invalid.
+    pub valid: bool,
+    /// Whether sizes and repeats were shrunk: figures are then not to be quoted.
+    pub rehearsal: bool,
+    /// What the figures mean, in sentences; the answer to the question first.
+    pub verdicts: Vec<String>,
+    /// What a reader should know about the figures: what did not settle, what is missing.
+    pub notes: Vec<String>,
+    /// One entry per case, in the study's order.
+    pub cases: Vec<CaseFinding>,
+    /// The load lines found.
+    pub load_lines: Vec<LoadLine>,
+    /// What became of the source's claims.
+    pub claims: Vec<ClaimFinding>,
+}
+
+/// What was found about one case.
+#[derive(Debug, Clone, PartialEq, Default, Serialize)]
+pub struct CaseFinding {
+    /// The case's id.
+    pub id: String,
+    /// The factors' levels.
+    pub levels: Levels,
+    /// Trials that count, valid or not.
+    pub trials: u64,
+    /// Trials whose figures are used below.
+    pub valid_trials: u64,
+    /// First trials left out because the study says so.
+    pub discarded: u64,
+    /// Whether the study's repeat rule is met.
+    pub settled: bool,
+    /// Operations completed per second.
+    pub throughput_per_s: Estimate,
+    /// Records written or read per second.
+    pub records_per_s: Estimate,
+    /// Per kind of operation, over all valid trials.
+    pub operations: BTreeMap<String, OperationFinding>,
+    /// Arrivals scheduled per second; null for a closed loop, which offers what the database takes.
+    pub offered_per_s: Option<f64>,
+    /// The generator's own lateness.
+    pub generator_late_s: LateFinding,
+    /// CPU time of loadline per completed operation; null when nothing was completed.
+    pub client_cpu_s_per_operation: Option<f64>,
+    /// Means over the valid trials; null where nothing was monitored.
+    pub resources: Option<ResourceFinding>,
+    /// Messages of failed operations and how often each occurred, invalid trials included.
+    pub errors: BTreeMap<String, u64>,
+    /// Why trials of this case are not used: `rounds 0, 3: ...`.
+    pub invalid_because: Vec<String>,
+}
+
+/// A mean over trials with what is known about it.
+#[derive(Debug, Clone, Copy, PartialEq, Default, Serialize)]
+pub struct Estimate {
+    /// Mean over the trials; null without any.
+    pub mean: Option<f64>,
+    /// Standard deviation of the trials, divisor n - 1; null below two.
+    pub sd: Option<f64>,
+    /// Number of trials.
+    pub n: u64,
+    /// 95 % t-interval of the mean; null below two trials.
+    pub ci95: Option<[f64; 2]>,
+}
+
+/// What was found about one kind of operation.
+#[derive(Debug, Clone, PartialEq, Default, Serialize)]
+pub struct OperationFinding {
+    /// Completed.
+    pub count: u64,
+    /// Failed.
+    pub failed: u64,
+    /// Completed reads that found nothing although they should have.
+    pub empty: u64,
+    /// Not answered when the drain phase ended.
+    pub abandoned: u64,
+    /// done - intended.
+    pub response_time_s: TimeFinding,
+    /// done - sent.
+    pub residence_time_s: TimeFinding,
+    /// sent - intended.
+    pub schedule_lag_s: TimeFinding,
+}
+
+/// Times in seconds, read from the merged histogram of all valid trials; null when it is empty.
+#[derive(Debug, Clone, Copy, PartialEq, Default, Serialize)]
+pub struct TimeFinding {
+    /// Mean, exact.
+    pub mean: Option<f64>,
+    /// Median.
+    pub p50: Option<f64>,
+    /// 90th percentile.
+    pub p90: Option<f64>,
+    /// 99th percentile.
+    pub p99: Option<f64>,
+    /// 99.9th percentile.
+    pub p999: Option<f64>,
+    /// Largest, exact.
+    pub max: Option<f64>,
+}
+
+/// How late the generator was by its own fault, in seconds; null when nothing was recorded.
+#[derive(Debug, Clone, Copy, PartialEq, Default, Serialize)]
+pub struct LateFinding {
+    /// 99th percentile.
+    pub p99: Option<f64>,
+    /// Largest.
+    pub max: Option<f64>,
+}
+
+/// Means over trials of what was used in the measured phase; units as in [`crate::measurement::ResourceSample`].
+#[derive(Debug, Clone, Copy, PartialEq, Default, Serialize)]
+pub struct ResourceFinding {
+    /// CPUs that the server's processes kept busy.
+    pub server_cpu: f64,
+    /// CPUs that loadline kept busy.
+    pub client_cpu: f64,
+    /// Share of all CPU time in user mode.
+    pub user: f64,
+    /// In the kernel.
+    pub system: f64,
+    /// Idle with an outstanding disk request.
+    pub iowait: f64,
+    /// Idle without.
+    pub idle: f64,
+    /// Write requests to all disks per second.
+    pub write_requests_per_s: f64,
+    /// Bytes written to all disks per second.
+    pub written_bytes_per_s: f64,
+    /// Bytes that the server's processes gave to the kernel to write, per second.
+    pub server_written_bytes_per_s: f64,
+    /// Memory of the machine in use, without caches.
+    pub memory_used_bytes: f64,
+    /// Resident memory of the server's processes.
+    pub server_memory_bytes: f64,
+    /// Resident memory of loadline.
+    pub client_memory_bytes: f64,
+    /// Bytes received on all network interfaces per second.
+    pub received_bytes_per_s: f64,
+    /// Bytes sent on all network interfaces per second.
+    pub sent_bytes_per_s: f64,
+    /// Context switches of the machine per second.
+    pub context_switches_per_s: f64,
+}
+
+/// A load line: the highest arrival rate whose quantile of response time stays below the bound.
+#[derive(Debug, Clone, PartialEq, Default, Serialize)]
+pub struct LoadLine {
+    /// Levels of the cases that it was sought among.
+    pub levels: Levels,
+    /// Quantile of response time, 0..1.
+    pub quantile: f64,
+    /// Bound in seconds.
+    pub below_s: f64,
+    /// The arrival rate.
+    pub arrival_rate_per_s: f64,
+    /// Its 95 % interval.
+    pub ci95: Option<[f64; 2]>,
+    /// Whether trials at that rate confirmed it.
+    pub verified: bool,
+}
+
+/// What became of a claim.
+#[derive(Debug, Clone, PartialEq, Serialize)]
+pub struct ClaimFinding {
+    /// The claim in words.
+    pub says: String,
+    /// What was compared.
+    pub metric: String,
+    /// The range of ratios that bears the claim out; no upper end is no limit.
+    pub between: (f64, Option<f64>),
+    /// Whether the evidence bears it out.
+    pub verdict: ClaimVerdict,
+    /// The evidence: `ratio 0.71 [0.68, 0.74], n = 12 + 12`, or why there is none.
+    pub evidence: String,
+}
+
+/// Whether the evidence bears a claim out.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize)]
+#[serde(rename_all = "lowercase")]
+pub enum ClaimVerdict {
+    /// The whole interval lies within the claimed range.
+    Reproduced,
+    /// The whole interval lies outside.
+    Contradicted,
+    /// Neither, or there is no evidence.
+    Undecided,
+}
+
+impl std::fmt::Display for ClaimVerdict {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.pad(match self {
+            ClaimVerdict::Reproduced => "reproduced",
+            ClaimVerdict::Contradicted => "contradicted",
+            ClaimVerdict::Undecided => "undecided",
+        })
+    }
+}

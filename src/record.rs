@@ -143,6 +143,15 @@ impl Cells {
         self.cells.push(Cell::Float(value));
     }
 
+    /// Appends a value that has no bytes of its own; a text or blob, which belongs to another list, becomes a null.
+    #[inline]
+    pub fn plain(&mut self, cell: Cell) {
+        self.cells.push(match cell {
+            Cell::Text(_) | Cell::Blob(_) => Cell::Null,
+            plain => plain,
+        });
+    }
+
     /// Appends text.
     #[inline]
     pub fn text(&mut self, value: &str) {
@@ -169,6 +178,14 @@ impl Cells {
         self.cells.push(Cell::Text(Span { start: start as u32, length: length as u32 }));
     }
 
+    /// Appends bytes of the given length, made in place by `fill`; they start as zeros.
+    pub fn blob_with(&mut self, length: usize, fill: impl FnOnce(&mut [u8])) {
+        let start = self.bytes.len();
+        self.bytes.resize(start + length, 0);
+        fill(&mut self.bytes[start..]);
+        self.cells.push(Cell::Blob(Span { start: start as u32, length: length as u32 }));
+    }
+
     /// Appends a copy of a cell that belongs to `other`.
     pub fn copy_from(&mut self, other: &Cells, cell: Cell) {
         match cell {
@@ -176,6 +193,12 @@ impl Cells {
             Cell::Blob(span) => self.blob(other.bytes_of(span)),
             plain => self.cells.push(plain),
         }
+    }
+
+    /// Appends the value at a place once more, without copying its bytes; null behind the end.
+    #[inline]
+    pub fn repeat(&mut self, index: usize) {
+        self.cells.push(self.get(index));
     }
 
     /// The value at a place; null behind the end.
@@ -227,6 +250,8 @@ mod tests {
         cells.text_with(3, |bytes| bytes.copy_from_slice(b"abc"));
         let texts: Vec<_> = cells.as_slice().iter().map(|cell| cells.to_json(*cell)).collect();
         assert_eq!(texts, ["päivä", "00ff", "abc"]);
+        cells.repeat(0);
+        assert_eq!(cells.to_json(cells.get(3)), "päivä");
         cells.clear();
         assert_eq!(cells.get(0), Cell::Null);
     }

@@ -80,20 +80,28 @@ pub struct DatabaseSettings {
     /// Name in the registry.
     pub name: String,
     /// Storage engine, where the database has several.
+    #[serde(skip_serializing_if = "Option::is_none", default)]
     pub engine: Option<String>,
     /// An existing server; without it a private one is started.
+    #[serde(skip_serializing_if = "Option::is_none", default)]
     pub url: Option<String>,
     /// Database file of an embedded database; without it a private one in the run directory.
+    #[serde(skip_serializing_if = "Option::is_none", default)]
     pub path: Option<String>,
     /// Server binary; without it the one installed.
+    #[serde(skip_serializing_if = "Option::is_none", default)]
     pub binary: Option<String>,
     /// Base directory of an unpacked server.
+    #[serde(skip_serializing_if = "Option::is_none", default)]
     pub base: Option<String>,
     /// How clients reach a private server: `unix` (default) or `tcp`.
+    #[serde(skip_serializing_if = "Option::is_none", default)]
     pub socket: Option<String>,
     /// CPUs that the private server is pinned to, as in `0` or `0,2-3`.
+    #[serde(skip_serializing_if = "Option::is_none", default)]
     pub cpus: Option<String>,
     /// The private server's own settings, as text.
+    #[serde(skip_serializing_if = "BTreeMap::is_empty", default)]
     pub config: BTreeMap<String, String>,
 }
 
@@ -112,8 +120,10 @@ pub struct RecordSettings {
     /// Consecutive records that share one identity, at least 1. A multiple of [`WorkloadSettings::batch`].
     pub per_measurement: u64,
     /// Columns of a custom record.
+    #[serde(skip_serializing_if = "Vec::is_empty", default)]
     pub identity: Vec<CustomColumn>,
     /// Columns of a custom record.
+    #[serde(skip_serializing_if = "Vec::is_empty", default)]
     pub values: Vec<CustomColumn>,
 }
 
@@ -169,6 +179,7 @@ pub struct WorkloadSettings {
     /// Records per transaction, at least 1.
     pub batch: u32,
     /// Statements of the workload `sql`.
+    #[serde(skip_serializing_if = "Vec::is_empty", default)]
     pub statements: Vec<SqlStatement>,
 }
 
@@ -193,6 +204,7 @@ pub struct LoadSettings {
     /// Connections, at least 1.
     pub clients: u32,
     /// Arrivals per second, open loop only.
+    #[serde(skip_serializing_if = "Option::is_none", default)]
     pub rate_per_s: Option<f64>,
     /// What ends the measured phase.
     pub length: Length,
@@ -205,8 +217,10 @@ pub struct LoadSettings {
     /// Whether the raw times of every operation are kept.
     pub samples: bool,
     /// CPUs that the client is pinned to.
+    #[serde(skip_serializing_if = "Option::is_none", default)]
     pub cpus: Option<String>,
     /// Event-loop threads; without it one for each 64 clients.
+    #[serde(skip_serializing_if = "Option::is_none", default)]
     pub loops: Option<u32>,
     /// Share of failed operations that is tolerated before a trial is invalid, 0..1.
     pub tolerated_failures: f64,

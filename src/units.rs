@@ -125,6 +125,27 @@ pub fn show_bytes(bytes: f64) -> String {
     format!("{} TiB", show_significant(scaled))
 }
 
+/// A time in seconds since 1970 as RFC 3339 in UTC, to the second: `2026-11-21T06:20:00Z`.
+pub fn show_utc(unix_s: u64) -> String {
+    let (days, second) = ((unix_s / 86_400) as i64, unix_s % 86_400);
+    let (year, month, day) = civil_date(days);
+    format!("{year:04}-{month:02}-{day:02}T{:02}:{:02}:{:02}Z", second / 3600, second / 60 % 60, second % 60)
+}
+
+/// Year, month and day of a number of days since 1970-01-01. Years are counted from March, so that the leap day is a year's
+/// last: then every month begins (153 m + 2) / 5 days into it.
+fn civil_date(days: i64) -> (i64, i64, i64) {
+    let since_march_0 = days + 719_468;
+    let era = since_march_0.div_euclid(146_097);
+    let day_of_era = since_march_0.rem_euclid(146_097);
+    let year_of_era = (day_of_era - day_of_era / 1_460 + day_of_era / 36_524 - day_of_era / 146_096) / 365;
+    let day_of_year = day_of_era - (365 * year_of_era + year_of_era / 4 - year_of_era / 100);
+    let month_from_march = (5 * day_of_year + 2) / 153;
+    let day = day_of_year - (153 * month_from_march + 2) / 5 + 1;
+    let month = if month_from_march < 10 { month_from_march + 3 } else { month_from_march - 9 };
+    (era * 400 + year_of_era + i64::from(month <= 2), month, day)
+}
+
 /// Three significant digits, without an exponent, for values below 1000; whole numbers stay whole.
 fn show_significant(value: f64) -> String {
     if value == value.trunc() && value.abs() < 1e6 {
@@ -155,6 +176,15 @@ mod tests {
         assert_eq!(parse_bytes("100MB"), Ok(100_000_000));
         assert_eq!(parse_bytes("512"), Ok(512));
         assert!(parse_bytes("4 gigs").is_err());
+    }
+
+    #[test]
+    fn times_print_as_utc() {
+        assert_eq!(show_utc(0), "1970-01-01T00:00:00Z");
+        assert_eq!(show_utc(951_782_399), "2000-02-28T23:59:59Z");
+        assert_eq!(show_utc(951_782_400), "2000-02-29T00:00:00Z");
+        assert_eq!(show_utc(1_795_242_000), "2026-11-21T06:20:00Z");
+        assert_eq!(show_utc(4_107_542_400), "2100-03-01T00:00:00Z");
     }
 
     #[test]

@@ -1,1 +1,65 @@
-//! data.
+//! Record types and how their records are made. [`build`] turns `[record]` into a [`Generator`]; [`Filler`] makes single
+//! values, for the columns of custom records and for the parameters of SQL statements.
+//!
+//! Invariant: every value is a pure function of (seed, index, column), so any client makes any slice of the data, in any
+//! order, without asking another.
+
+mod custom;
+mod filler;
+mod qos;
+pub mod random;
+mod zipf;
+
+use std::sync::Arc;
+
+use crate::record::Generator;
+use crate::trial::RecordSettings;
+
+pub use filler::Filler;
+
+/// A record type that studies can name.
+pub struct Entry {
+    /// Name in `record.type`.
+    pub name: &'static str,
+    /// One line for `loadline list records`.
+    pub summary: &'static str,
+    /// Makes its generator.
+    pub build: fn(&RecordSettings) -> Result<Arc<dyn Generator>, String>,
+}
+
+/// All record types, the default first. A new one is a file and a line here.
+pub static REGISTRY: &[&Entry] = &[&qos::QOS, &custom::CUSTOM];
+
+/// The registry's entry of a name.
+pub fn find(name: &str) -> Option<&'static Entry> {
+    REGISTRY.iter().copied().find(|entry| entry.name == name)
+}
+
+/// The generator of the records that the settings describe.
+///
+/// # Errors
+/// A sentence that names the setting, its value and the remedy.
+pub fn build(settings: &RecordSettings) -> Result<Arc<dyn Generator>, String> {
+    if settings.per_measurement == 0 {
+        return Err("record.per_measurement is 0; a measurement has at least 1 record".to_owned());
+    }
+    match find(&settings.type_name) {
+        Some(entry) => (entry.build)(settings),
+        None => {
+            let names: Vec<_> = REGISTRY.iter().map(|entry| entry.name).collect();
+            Err(format!("unknown record.type \"{}\"; there are {}", settings.type_name, names.join(", ")))
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn an_unknown_record_type_is_refused_with_those_that_exist() {
+        let settings = RecordSettings { type_name: "qoz".to_owned(), per_measurement: 1, ..RecordSettings::default() };
+        let error = build(&settings).err().unwrap();
+        assert_eq!(error, "unknown record.type \"qoz\"; there are qos, custom");
+    }
+}

@@ -3,6 +3,8 @@
 use crate::record::ColumnKind;
 use crate::statement::{Comparison, Select, Statement, Table};
 
+pub use crate::statement::parameter_places;
+
 /// The ways in which databases' SQL differs.
 pub trait Dialect: Send + Sync {
     /// A name in the quotes of the database.
@@ -144,47 +146,4 @@ fn with_placeholders(dialect: &dyn Dialect, sql: &str) -> String {
         last = place + 1;
     }
     out + &sql[last..]
-}
-
-/// Where the `?` parameters of a text stand, as byte positions; those within quotes and comments do not count.
-pub fn parameter_places(sql: &str) -> Vec<usize> {
-    let bytes = sql.as_bytes();
-    let mut places = Vec::new();
-    let mut at = 0;
-    while at < bytes.len() {
-        let rest = &bytes[at..];
-        at += match rest[0] {
-            quote @ (b'\'' | b'"' | b'`') => 1 + length_through(&rest[1..], &[quote]),
-            b'-' if rest.starts_with(b"--") => length_through(rest, b"\n"),
-            b'/' if rest.starts_with(b"/*") => length_through(rest, b"*/"),
-            byte => {
-                if byte == b'?' {
-                    places.push(at);
-                }
-                1
-            }
-        };
-    }
-    places
-}
-
-/// How many bytes there are up to and including `end`; all of them when it does not occur.
-fn length_through(bytes: &[u8], end: &[u8]) -> usize {
-    bytes.windows(end.len()).position(|window| window == end).map_or(bytes.len(), |found| found + end.len())
-}
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-
-    #[test]
-    fn parameters_within_quotes_and_comments_do_not_count() {
-        let sql = "SELECT '?', \"a?\", `b?` FROM t -- ?\n WHERE x = ? /* ? */ AND y = ?";
-        let places = parameter_places(sql);
-        assert_eq!(places.len(), 2);
-        assert!(places.iter().all(|place| sql.as_bytes()[*place] == b'?'));
-        assert_eq!(parameter_places("SELECT 'it''s ?', ?").len(), 1);
-        assert_eq!(parameter_places("SELECT '? never closed").len(), 0);
-        assert_eq!(parameter_places("").len(), 0);
-    }
 }

@@ -9,7 +9,10 @@ pub mod conformance;
 pub mod dialect;
 pub mod mysql;
 pub mod postgres;
+pub mod recipe;
 pub mod session;
+pub mod simulated;
+pub mod sqlite;
 pub mod wire;
 
 use std::path::PathBuf;
@@ -147,10 +150,9 @@ pub struct Entry {
     pub read_url: Option<fn(&str) -> Result<Endpoint, String>>,
 }
 
-pub mod recipe;
-
 /// All databases, the default first. A new one is a folder and a line here.
-pub static REGISTRY: &[&Entry] = &[&mysql::MARIADB, &mysql::MYSQL, &postgres::POSTGRES];
+pub static REGISTRY: &[&Entry] =
+    &[&sqlite::SQLITE, &mysql::MARIADB, &mysql::MYSQL, &postgres::POSTGRES, &simulated::SIMULATED];
 
 /// The registry's entry of a name.
 pub fn find(name: &str) -> Option<&'static Entry> {

@@ -16,24 +16,53 @@ pub trait Recipe: Send + Sync {
     /// The user that the server runs as when loadline runs as root, in order of preference.
     fn users(&self) -> &'static [&'static str];
 
-    /// Commands that make an empty data directory; executed once, in order.
+    /// Settings that `settings.config` may not contain because they keep the server private: its places and its account.
+    fn reserved_settings(&self) -> &'static [&'static str];
+
+    /// Files in the directory that the commands need, by name with their content; written before the first command.
+    /// They give `password` to the account of [`Recipe::endpoint`].
+    fn files(&self, password: &str) -> Vec<(&'static str, String)>;
+
+    /// Commands that make an empty data directory; executed once, in order. `directory` belongs to the server's user and
+    /// is its working directory; there is an empty `data` in it.
     fn initialise(&self, binary: &Path, directory: &Path, user: &str) -> Vec<CommandLine>;
 
     /// The command that runs the server in the foreground.
     fn start(&self, binary: &Path, directory: &Path, port: u16, settings: &DatabaseSettings) -> CommandLine;
 
-    /// Where a server started so will listen.
+    /// Where a server started so will listen; without the unix socket where `settings.socket` asks for `tcp`. The
+    /// password is left empty: whoever chose it fills it in.
     fn endpoint(&self, directory: &Path, port: u16, settings: &DatabaseSettings) -> Endpoint;
+
+    /// Bytes to send on a new connection to find out whether the server is ready; empty where the server speaks first.
+    fn hello(&self, endpoint: &Endpoint) -> Vec<u8>;
+
+    /// What the first bytes of the server's answer mean.
+    fn readiness(&self, answer: &[u8]) -> Readiness;
 
     /// The signal that asks it to stop in an orderly and quick way.
     fn stop_signal(&self) -> i32;
 
-    /// Queries whose first row tells the version and the settings that matter, as (name, query).
+    /// Queries whose first row tells the version and the settings that matter, as (name, query). A query that
+    /// this version of the server does not know tells nothing.
     fn facts(&self) -> &'static [(&'static str, &'static str)];
 }
 
-/// A program with its arguments.
+/// How far a starting server has come, judged by its first bytes on a connection.
 #[derive(Debug, Clone, PartialEq, Eq)]
+pub enum Readiness {
+    /// More bytes are needed.
+    Incomplete,
+    /// It would let us in after more waiting.
+    Starting,
+    /// It is ready.
+    Ready,
+    /// It will not let us in, and why.
+    Refused(String),
+}
+
+/// A program with its arguments.
+#[derive(Debug, Clone, PartialEq, Eq, Default)]
 pub struct CommandLine {
     /// Program.
     pub program: PathBuf,
@@ -41,4 +70,20 @@ pub struct CommandLine {
     pub arguments: Vec<String>,
     /// Added environment variables.
     pub environment: Vec<(String, String)>,
+    /// What it reads from its standard input; empty for nothing.
+    pub input: String,
+}
+
+/// The file behind `path`, with links resolved, if it is an executable file.
+pub fn executable(path: &Path) -> Option<PathBuf> {
+    use std::os::unix::fs::PermissionsExt;
+    let path = path.canonicalize().ok()?;
+    let metadata = path.metadata().ok()?;
+    (metadata.is_file() && metadata.permissions().mode() & 0o111 != 0).then_some(path)
+}
+
+/// The executable files of this name on the PATH, in its order.
+pub fn search_path(name: &str) -> Vec<PathBuf> {
+    let path = std::env::var_os("PATH").unwrap_or_default();
+    std::env::split_paths(&path).filter_map(|directory| executable(&directory.join(name))).collect()
 }

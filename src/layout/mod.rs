@@ -1,1 +1,197 @@
-//! layout.
+//! Layouts: how a record type becomes tables, and operations become statements. [`build`] makes a [`Layout`].
+//!
+//! Invariant: a layout knows no database; what it asks for is said in [`Statement`](crate::statement::Statement)s. Reading a
+//! record gives its identity and value columns, in the order of its type, whatever the layout.
+
+mod columns;
+mod identity;
+mod star;
+mod star_hot;
+mod wide;
+
+use crate::operation::Operation;
+use crate::record::{Generator, RecordType};
+use crate::statement::{Program, Request};
+
+/// Turns operations on records into statements on tables.
+pub trait Layout: Send + Sync {
+    /// The tables, and the statements that requests refer to.
+    fn program(&self) -> &Program;
+
+    /// Appends the steps of an operation, with their values, to a request. Allocates nothing once the request has grown to
+    /// the size that operations have. A [`Operation::Statement`] is none of a layout's and appends nothing.
+    fn bind(&self, operation: &Operation, generator: &dyn Generator, request: &mut Request);
+}
+
+/// Makes a layout, for a record type, a table name and the largest number of records in an operation.
+type Build = fn(&RecordType, &str, usize) -> Result<Box<dyn Layout>, String>;
+
+/// A layout that studies can name.
+pub struct Entry {
+    /// Name in `layout.name`.
+    pub name: &'static str,
+    /// One line for `loadline list layouts`.
+    pub summary: &'static str,
+    /// Makes it, for a record type, a table name and the largest number of records in an operation.
+    pub build: Build,
+}
+
+/// All layouts, the default first. A new one is a file and a line here.
+pub static REGISTRY: &[&Entry] = &[&wide::WIDE, &star::STAR, &star_hot::STAR_HOT];
+
+/// Table names are at most this long, in bytes, so that there is room for what layouts append.
+const TABLE_BYTES_MAX: usize = 40;
+
+/// The registry's entry of a name.
+pub fn find(name: &str) -> Option<&'static Entry> {
+    REGISTRY.iter().copied().find(|entry| entry.name == name)
+}
+
+/// The layout of this name for a record type. Its tables are `table`, or begin with it; `records_max` is the largest number of
+/// records in an operation.
+///
+/// # Errors
+/// A sentence that names the setting, its value and the remedy.
+pub fn build(name: &str, record_type: &RecordType, table: &str, records_max: usize) -> Result<Box<dyn Layout>, String> {
+    if table.is_empty() || table.len() > TABLE_BYTES_MAX || table.chars().any(char::is_control) {
+        let limit = format!("write 1 to {TABLE_BYTES_MAX} visible characters");
+        return Err(format!("record.table {table:?} cannot be the name of a table; {limit}"));
+    }
+    match find(name) {
+        Some(entry) => (entry.build)(record_type, table, records_max.max(1)),
+        None => {
+            let names: Vec<_> = REGISTRY.iter().map(|entry| entry.name).collect();
+            Err(format!("unknown layout.name \"{name}\"; there are {}", names.join(", ")))
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::record::{Cell, Cells};
+    use crate::statement::{Expect, Statement, Step};
+    use crate::trial::RecordSettings;
+
+    fn generator(per_measurement: u64) -> std::sync::Arc<dyn Generator> {
+        let type_name = "qos".to_owned();
+        crate::data::build(&RecordSettings { type_name, per_measurement, seed: 1, ..RecordSettings::default() })
+            .unwrap()
+    }
+
+    /// The steps of an insert as (kind of statement, table, rows).
+    fn steps(name: &str, per_measurement: u64, first: u64, records: u32) -> Vec<(&'static str, String, u32)> {
+        let generator = generator(per_measurement);
+        let layout = build(name, generator.record_type(), "qos", 1000).unwrap();
+        let mut request = Request::default();
+        layout.bind(&Operation::Insert { first, records }, &*generator, &mut request);
+        let step = |step: &Step| match &layout.program().statements[usize::from(step.statement)] {
+            Statement::Insert { table, .. } => ("insert", table.clone(), step.rows),
+            Statement::Update { table, .. } => ("update", table.clone(), step.rows),
+            other => panic!("{other:?} does not write"),
+        };
+        request.steps.iter().map(step).collect()
+    }
+
+    fn insert(table: &str, rows: u32) -> (&'static str, String, u32) {
+        ("insert", table.to_owned(), rows)
+    }
+
+    fn update() -> (&'static str, String, u32) {
+        ("update", "qos_identity".to_owned(), 1)
+    }
+
+    #[test]
+    fn a_star_writes_the_identity_once_and_updates_it_once() {
+        assert_eq!(steps("star", 10, 20, 1), [insert("qos_identity", 1), insert("qos_values", 1)]);
+        assert_eq!(steps("star", 10, 21, 1), [insert("qos_values", 1)]);
+        assert_eq!(steps("star", 10, 29, 1), [insert("qos_values", 1), update()]);
+        assert_eq!(steps("star", 10, 25, 5), [insert("qos_values", 5), update()]);
+    }
+
+    #[test]
+    fn measurements_within_one_transaction_need_no_update() {
+        assert_eq!(steps("star", 10, 20, 10), [insert("qos_identity", 1), insert("qos_values", 10)]);
+        assert_eq!(steps("star", 1, 7, 1), [insert("qos_identity", 1), insert("qos_values", 1)]);
+        assert_eq!(steps("star", 10, 25, 30), [insert("qos_identity", 3), insert("qos_values", 30), update()]);
+    }
+
+    #[test]
+    fn star_hot_splits_values_and_wide_has_one_table() {
+        let tables = [insert("qos_identity", 1), insert("qos_main", 2), insert("qos_secondary", 2)];
+        assert_eq!(steps("star-hot", 10, 0, 2), tables);
+        assert_eq!(steps("wide", 10, 0, 2), [insert("qos", 2)]);
+    }
+
+    #[test]
+    fn every_step_has_as_many_cells_as_its_statement_takes() {
+        let generator = generator(10);
+        let operations = [
+            Operation::Insert { first: 5, records: 17 },
+            Operation::Insert { first: 0, records: 1 },
+            Operation::Insert { first: 9, records: 1 },
+            Operation::Read { record: 23 },
+        ];
+        for entry in REGISTRY {
+            let layout = build(entry.name, generator.record_type(), "qos", 20).unwrap();
+            for operation in operations {
+                let mut request = Request::default();
+                layout.bind(&operation, &*generator, &mut request);
+                for step in &request.steps {
+                    let (width, expect) = match &layout.program().statements[usize::from(step.statement)] {
+                        Statement::Insert { columns, .. } => (columns.len(), Expect::Changed(u64::from(step.rows))),
+                        Statement::Update { set, key, .. } => (set.len() + key.len(), Expect::Changed(1)),
+                        Statement::Select(select) => (select.conditions.len(), Expect::Rows),
+                        other => panic!("{other:?} is no layout's"),
+                    };
+                    assert_eq!(step.expect, expect);
+                    let end = step.first_cell as usize + width * step.rows as usize;
+                    assert!(end <= request.cells.len(), "{}: {operation:?}: {step:?}", entry.name);
+                }
+            }
+        }
+    }
+
+    #[test]
+    fn binding_again_needs_no_more_memory() {
+        let generator = generator(10);
+        for entry in REGISTRY {
+            let layout = build(entry.name, generator.record_type(), "qos", 100).unwrap();
+            let mut request = Request::default();
+            let operation = Operation::Insert { first: 5, records: 100 };
+            layout.bind(&operation, &*generator, &mut request);
+            let before = (request.steps.as_ptr(), request.cells.as_slice().as_ptr());
+            for _ in 0..3 {
+                request.clear();
+                layout.bind(&operation, &*generator, &mut request);
+            }
+            assert_eq!(before, (request.steps.as_ptr(), request.cells.as_slice().as_ptr()), "{}", entry.name);
+        }
+    }
+
+    #[test]
+    fn the_end_in_a_wide_row_is_the_time_of_that_row() {
+        let generator = generator(10);
+        let layout = build("wide", generator.record_type(), "qos", 10).unwrap();
+        let mut request = Request::default();
+        layout.bind(&Operation::Insert { first: 12, records: 1 }, &*generator, &mut request);
+        let mut expected = Cells::new();
+        generator.identity(1, 3, &mut expected);
+        assert_eq!(request.cells.get(0), Cell::Int(12));
+        assert_eq!(request.cells.as_slice()[1..14], *expected.as_slice());
+    }
+
+    #[test]
+    fn what_cannot_be_laid_out_is_refused_with_the_remedy() {
+        let generator = generator(1);
+        let mut record_type = generator.record_type().clone();
+        let refusal =
+            |name: &str, record_type: &RecordType, table: &str| build(name, record_type, table, 1).err().unwrap();
+        assert_eq!(refusal("eva", &record_type, "qos"), "unknown layout.name \"eva\"; there are wide, star, star-hot");
+        assert!(refusal("star", &record_type, "").contains("record.table \"\""));
+        record_type.values.iter_mut().for_each(|column| column.hot = true);
+        assert!(refusal("star-hot", &record_type, "qos").contains("hot = false"));
+        record_type.values.iter_mut().for_each(|column| column.hot = false);
+        assert!(refusal("star-hot", &record_type, "qos").contains("hot = true"));
+    }
+}

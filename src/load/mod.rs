@@ -1,1 +1,299 @@
-//! load.
+//! The load engine: clients that send operations to a database on a schedule, and what was seen of them.
+//!
+//! Main function: [`drive`]. Share-nothing loops ([`epoll`], one thread for up to [`CLIENTS_PER_LOOP`] connections, or
+//! [`blocking`], a thread each) drive [`Client`]s through the [`Phases`] of a trial and fill a [`Tally`] each.
+//!
+//! Invariant: the engine only measures. It knows neither layouts nor studies; it judges nothing ([`validity`] does).
+
+mod blocking;
+mod client;
+mod clock;
+mod epoll;
+mod event_loop;
+mod phases;
+mod tally;
+mod uring;
+pub mod validity;
+
+use std::sync::mpsc;
+
+use crate::database::{DatabaseError, Session, Wire};
+use crate::measurement::{ClientMeasurement, LoopMeasurement};
+use crate::trial::LoadSettings;
+
+pub use client::Source;
+pub use clock::{Clock, thread_cpu_s};
+pub use phases::Phases;
+pub use tally::Tally;
+
+use client::Client;
+use epoll::Epoll;
+use event_loop::{EventLoop, Transport};
+use uring::Uring;
+
+/// Connections that one event loop carries at most, unless the study says otherwise: reading more answers in one pass
+/// would inflate the times of the last ones.
+pub const CLIENTS_PER_LOOP: u32 = 64;
+
+/// Connections of a loop from which on io_uring is used, where the kernel has it: below, epoll is as cheap.
+const URING_CLIENTS_LEAST: usize = 16;
+
+/// Makes a connection again, with its statements prepared, for an event loop.
+pub type Reconnect<'a> = dyn Fn() -> Result<Box<dyn Wire>, DatabaseError> + Sync + 'a;
+/// The same for a blocking client.
+pub type ReconnectSession<'a> = dyn Fn() -> Result<Box<dyn Session>, DatabaseError> + Sync + 'a;
+
+/// Connections of all clients, with their statements prepared.
+pub enum Connections {
+    /// For event loops.
+    Wires(Vec<Box<dyn Wire>>),
+    /// For a thread each.
+    Sessions(Vec<Box<dyn Session>>),
+}
+
+/// Tells the caller how far the trial has come; called on the caller's thread.
+pub trait Observer {
+    /// The measured phase begins now.
+    fn measure(&mut self);
+    /// All clients have ended their part of the measured phase.
+    fn drained(&mut self);
+    /// Asked several times a second: whether the trial is to be ended at once.
+    fn is_interrupted(&mut self) -> bool;
+}
+
+/// What was seen in a trial.
+#[derive(Debug, Clone)]
+pub struct Observed {
+    /// Counts and times.
+    pub tally: Tally,
+    /// Per client, in their order.
+    pub clients: Vec<ClientMeasurement>,
+    /// Per loop.
+    pub loops: Vec<LoopMeasurement>,
+    /// Length of the measured phase, in seconds.
+    pub measured_s: f64,
+    /// Whether the trial ended before its time: interrupted, or nothing was answered any more.
+    pub is_cut_short: bool,
+}
+
+/// Drives a load and returns what was seen.
+///
+/// # Errors
+/// A sentence, when a loop could not be set up or ended by a panic.
+pub fn drive(
+    settings: &LoadSettings,
+    connections: Connections,
+    sources: Vec<Box<dyn Source>>,
+    reconnect: (&Reconnect<'_>, &ReconnectSession<'_>),
+    observer: &mut dyn Observer,
+) -> Result<Observed, String> {
+    let clock = Clock::start();
+    let start_ns = clock.now_ns();
+    let phases = Phases::new(start_ns, settings.warmup_s, settings.length, settings.drain_s);
+    let think_ns = (settings.think_s * 1e9) as u64;
+    let clients: Vec<Client> = (0..)
+        .zip(sources)
+        .map(|(number, source)| Client::new(number, source, think_ns, start_ns, phases.measure_ns))
+        .collect();
+    let works = works(connections, clients, settings, reconnect);
+    let (sender, receiver) = mpsc::channel();
+    let results = std::thread::scope(|scope| {
+        let threads: Vec<_> = works
+            .into_iter()
+            .map(|work| {
+                let sender = sender.clone();
+                let context = LoopContext::new(&phases, clock);
+                scope.spawn(move || {
+                    let result = std::panic::catch_unwind(std::panic::AssertUnwindSafe(|| work(context)));
+                    // The receiver is gone only when the caller no longer waits.
+                    let _ = sender.send(());
+                    result.unwrap_or_else(|panic| Err(format!("a load thread panicked: {}", panic_text(&*panic))))
+                })
+            })
+            .collect();
+        attend(&phases, clock, threads.len(), &receiver, observer);
+        let joined =
+            threads.into_iter().map(|thread| thread.join().unwrap_or_else(|_| Err("a load thread is gone".to_owned())));
+        joined.collect::<Result<Vec<_>, String>>()
+    })?;
+    Ok(merge(&phases, results))
+}
+
+/// What one thread does, from its context to its result.
+type Work<'a> = Box<dyn FnOnce(LoopContext<'_>) -> Result<LoopResult, String> + Send + 'a>;
+
+/// Divides the clients into the work of one thread each.
+fn works<'a>(
+    connections: Connections,
+    clients: Vec<Client>,
+    settings: &LoadSettings,
+    (reconnect, reconnect_session): (&'a Reconnect<'a>, &'a ReconnectSession<'a>),
+) -> Vec<Work<'a>> {
+    match connections {
+        Connections::Wires(wires) => in_parts(clients.into_iter().zip(wires).collect(), settings)
+            .into_iter()
+            .map(|part| -> Work<'a> { Box::new(move |context| run_loop(part, context, reconnect)) })
+            .collect(),
+        Connections::Sessions(sessions) => clients
+            .into_iter()
+            .zip(sessions)
+            .map(|(client, session)| -> Work<'a> {
+                Box::new(move |context| Ok(blocking::run(client, session, context, reconnect_session)))
+            })
+            .collect(),
+    }
+}
+
+/// Runs one event loop over the transport that suits its connections best.
+fn run_loop(
+    part: Vec<(Client, Box<dyn Wire>)>,
+    context: LoopContext<'_>,
+    reconnect: &Reconnect<'_>,
+) -> Result<LoopResult, String> {
+    fn run<T: Transport>(
+        transport: T,
+        part: Vec<(Client, Box<dyn Wire>)>,
+        context: LoopContext<'_>,
+        reconnect: &Reconnect<'_>,
+    ) -> Result<LoopResult, String> {
+        let event_loop = EventLoop::new(part, transport, context, reconnect);
+        Ok(event_loop.map_err(|error| format!("the event loop cannot be set up: {error}"))?.run())
+    }
+    let are_sockets = part.iter().all(|(_, wire)| is_socket(wire.fd()));
+    if part.len() >= URING_CLIENTS_LEAST && are_sockets {
+        // Where the kernel has no io_uring, or forbids it, epoll does the same work.
+        if let Ok(uring) = Uring::new(part.len()) {
+            return run(uring, part, context, reconnect);
+        }
+    }
+    let epoll = Epoll::new().map_err(|error| format!("the kernel gives no epoll instance: {error}"))?;
+    run(epoll, part, context, reconnect)
+}
+
+fn is_socket(fd: std::os::fd::RawFd) -> bool {
+    let mut kind: libc::c_int = 0;
+    let mut length = size_of::<libc::c_int>() as libc::socklen_t;
+    // SAFETY: both pointers are to values of ours that outlive the call, and the length is that of the value.
+    let result =
+        unsafe { libc::getsockopt(fd, libc::SOL_SOCKET, libc::SO_TYPE, (&raw mut kind).cast(), &raw mut length) };
+    result == 0
+}
+
+/// Waits on the caller's thread while the loops work.
+fn attend(phases: &Phases, clock: Clock, loops: usize, ended: &mpsc::Receiver<()>, observer: &mut dyn Observer) {
+    const PATIENCE: std::time::Duration = std::time::Duration::from_millis(50);
+    let mut running = loops;
+    let mut measuring = false;
+    while running > 0 {
+        let now_ns = clock.now_ns();
+        if !measuring && now_ns >= phases.measure_ns {
+            measuring = true;
+            observer.measure();
+        }
+        let until_measure = std::time::Duration::from_nanos(phases.measure_ns.saturating_sub(now_ns));
+        let patience = if measuring { PATIENCE } else { PATIENCE.min(until_measure) };
+        match ended.recv_timeout(patience) {
+            Ok(()) => running -= 1,
+            Err(mpsc::RecvTimeoutError::Timeout) => {}
+            Err(mpsc::RecvTimeoutError::Disconnected) => break,
+        }
+        if observer.is_interrupted() {
+            phases.stop();
+        }
+    }
+    if !measuring {
+        observer.measure();
+    }
+    observer.drained();
+}
+
+/// Spreads connections evenly over loops.
+fn in_parts<T>(connections: Vec<T>, settings: &LoadSettings) -> Vec<Vec<T>> {
+    let most = connections.len().max(1);
+    let loops = settings.loops.map_or(most.div_ceil(CLIENTS_PER_LOOP as usize), |loops| loops as usize).clamp(1, most);
+    let mut parts: Vec<Vec<T>> = (0..loops).map(|_| Vec::new()).collect();
+    for (number, connection) in connections.into_iter().enumerate() {
+        parts[number % loops].push(connection);
+    }
+    parts
+}
+
+fn merge(phases: &Phases, results: Vec<LoopResult>) -> Observed {
+    let mut tally = Tally::new(phases.measure_ns);
+    let mut clients = Vec::new();
+    let mut loops = Vec::new();
+    for result in results {
+        tally.merge(&result.tally);
+        clients.extend(result.clients);
+        loops.push(result.measurement);
+    }
+    clients.sort_by_key(|(number, _)| *number);
+    let measured_s = phases.measured_s(tally.last_done_ns);
+    let clients = clients.into_iter().map(|(_, measurement)| measurement).collect();
+    Observed { tally, clients, loops, measured_s, is_cut_short: phases.is_stopped() }
+}
+
+fn panic_text(panic: &(dyn std::any::Any + Send)) -> String {
+    let text = panic.downcast_ref::<&str>().map(|text| (*text).to_owned());
+    text.or_else(|| panic.downcast_ref::<String>().cloned()).unwrap_or_else(|| "without a message".to_owned())
+}
+
+/// What a loop needs and fills besides its clients.
+pub struct LoopContext<'a> {
+    phases: &'a Phases,
+    clock: Clock,
+    tally: Tally,
+    cpu: CpuSpan,
+}
+
+impl<'a> LoopContext<'a> {
+    fn new(phases: &'a Phases, clock: Clock) -> Self {
+        LoopContext { phases, clock, tally: Tally::new(phases.measure_ns), cpu: CpuSpan::new(phases.measure_ns) }
+    }
+
+    fn finish(self, driver: &str, clients: Vec<(u32, ClientMeasurement)>) -> LoopResult {
+        let (cpu_s, wall_s) = self.cpu.finish(self.clock.now_ns());
+        let measurement = LoopMeasurement {
+            driver: driver.to_owned(),
+            clients: clients.len() as u32,
+            cpu_s,
+            wall_s,
+            pass_s_p99: self.tally.passes.quantile_ns(0.99) as f64 / 1e9,
+        };
+        LoopResult { tally: self.tally, clients, measurement }
+    }
+}
+
+/// What a loop gives back.
+#[derive(Debug)]
+pub struct LoopResult {
+    tally: Tally,
+    clients: Vec<(u32, ClientMeasurement)>,
+    measurement: LoopMeasurement,
+}
+
+/// The CPU time of a loop's thread from the start of the measured phase on.
+struct CpuSpan {
+    measure_ns: u64,
+    begun: Option<(u64, f64)>,
+}
+
+impl CpuSpan {
+    fn new(measure_ns: u64) -> Self {
+        CpuSpan { measure_ns, begun: None }
+    }
+
+    /// To be called often by the loop's thread; notes the first time within the measured phase.
+    #[inline]
+    fn observe(&mut self, now_ns: u64) {
+        if self.begun.is_none() && now_ns >= self.measure_ns {
+            self.begun = Some((now_ns, thread_cpu_s()));
+        }
+    }
+
+    /// CPU time and wall time since then, in seconds.
+    fn finish(&self, now_ns: u64) -> (f64, f64) {
+        let (begun_ns, begun_cpu_s) = self.begun.unwrap_or((now_ns, thread_cpu_s()));
+        (thread_cpu_s() - begun_cpu_s, now_ns.saturating_sub(begun_ns) as f64 / 1e9)
+    }
+}

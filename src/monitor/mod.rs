@@ -1,1 +1,184 @@
-//! monitor.
+//! Monitoring: what the machine, the server and loadline used while a trial was measured, read from `/proc`.
+//!
+//! Main type: [`Monitor`]. Invariant: readings are counters, so that whatever is missed between two of them is in the next;
+//! monitoring measures its own cost and never fails because a process vanished.
+
+mod counters;
+mod environment;
+mod reader;
+mod summary;
+
+use std::io;
+use std::path::PathBuf;
+use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::sync::mpsc::{SyncSender, sync_channel};
+use std::thread::{self, JoinHandle};
+use std::time::{Duration, Instant};
+
+pub use environment::environment;
+
+use crate::measurement::{ResourceSample, Resources};
+use counters::Counters;
+use reader::Reader;
+
+/// The usual time between two readings.
+pub const INTERVAL: Duration = Duration::from_secs(1);
+/// For trials of a few seconds.
+pub const SHORT_INTERVAL: Duration = Duration::from_millis(200);
+/// Beyond this every second reading is dropped and the interval doubled: memory does not grow with the length of a run.
+const MOST_READINGS: usize = 4096;
+
+/// What appends the pids of the server's processes as they are whenever it is called.
+pub type PidSource = Box<dyn FnMut(&mut Vec<u32>) + Send>;
+
+/// Whose resources are told apart from the machine's; loadline's own always are.
+pub struct Targets {
+    server_pids: Option<PidSource>,
+    embedded: bool,
+}
+
+impl Targets {
+    /// A server elsewhere: only loadline and the machine.
+    pub fn none() -> Self {
+        Targets { server_pids: None, embedded: false }
+    }
+
+    /// A server on this machine.
+    pub fn server(pids: PidSource) -> Self {
+        Targets { server_pids: Some(pids), embedded: false }
+    }
+
+    /// A database inside of loadline: CPU and memory of both are loadline's, and what loadline's process writes counts as
+    /// written by the server.
+    pub fn embedded() -> Self {
+        Targets { server_pids: None, embedded: true }
+    }
+}
+
+/// Why there is no monitoring.
+#[derive(Debug, thiserror::Error)]
+#[error("cannot monitor: {}: {source}", path.display())]
+pub struct MonitorError {
+    /// What could not be read or started.
+    path: PathBuf,
+    /// What the operating system says.
+    source: io::Error,
+}
+
+/// A thread that reads the counters at equal intervals until it is stopped. Dropping it stops it.
+#[derive(Debug)]
+pub struct Monitor {
+    thread: Option<JoinHandle<Vec<Counters>>>,
+    stop: Arc<AtomicBool>,
+}
+
+impl Monitor {
+    /// Starts monitoring; the first reading is done when this returns. An interval below 10 ms becomes 10 ms.
+    ///
+    /// # Errors
+    /// When `/proc` cannot be read or no thread can be started.
+    pub fn start(targets: Targets, interval: Duration) -> Result<Monitor, MonitorError> {
+        let reader = Reader::new(targets)?;
+        let stop = Arc::new(AtomicBool::new(false));
+        let seen = Arc::clone(&stop);
+        let (ready, first) = sync_channel(1);
+        let interval = interval.max(Duration::from_millis(10));
+        let thread = thread::Builder::new()
+            .name("monitor".to_owned())
+            .spawn(move || watch(reader, interval, &seen, &ready))
+            .map_err(|source| MonitorError { path: "thread \"monitor\"".into(), source })?;
+        // An error means that the thread is gone, and stopping it gives no readings.
+        let _ = first.recv();
+        Ok(Monitor { thread: Some(thread), stop })
+    }
+
+    /// Ends monitoring with a last reading: samples and means from the return of [`Monitor::start`] until now. None when no
+    /// time has passed.
+    pub fn stop(self) -> Option<(Vec<ResourceSample>, Resources)> {
+        let readings = self.finish();
+        let (from, to) = (readings.first()?.at, readings.last()?.at);
+        summary::summarise(&readings, from, to)
+    }
+
+    /// Ends monitoring with a last reading: samples and means of the time from `from` to `to` only, as far as there was
+    /// monitoring. Counters at both ends are interpolated between readings. `at_s` counts from `from`. None when nothing of that
+    /// time was monitored.
+    pub fn stop_between(self, from: Instant, to: Instant) -> Option<(Vec<ResourceSample>, Resources)> {
+        summary::summarise(&self.finish(), from, to)
+    }
+
+    fn finish(mut self) -> Vec<Counters> {
+        self.end().unwrap_or_default()
+    }
+
+    fn end(&mut self) -> Option<Vec<Counters>> {
+        let thread = self.thread.take()?;
+        self.stop.store(true, Ordering::Release);
+        thread.thread().unpark();
+        thread.join().ok()
+    }
+}
+
+impl Drop for Monitor {
+    fn drop(&mut self) {
+        self.end();
+    }
+}
+
+/// The thread.
+fn watch(mut reader: Reader, mut interval: Duration, stop: &AtomicBool, ready: &SyncSender<()>) -> Vec<Counters> {
+    let mut readings = vec![reader.read()];
+    // There is room for one message, and nobody else sends.
+    let _ = ready.send(());
+    let mut next = readings[0].at + interval;
+    while !stop.load(Ordering::Acquire) {
+        let now = Instant::now();
+        if now < next {
+            thread::park_timeout(next - now);
+            continue;
+        }
+        readings.push(reader.read());
+        if readings.len() >= MOST_READINGS {
+            thin(&mut readings);
+            interval *= 2;
+        }
+        // Readings that were missed are not made up for.
+        while next <= now {
+            next += interval;
+        }
+    }
+    readings.push(reader.read());
+    readings
+}
+
+/// Drops every second reading but the first. Counters lose resolution only.
+fn thin(readings: &mut Vec<Counters>) {
+    let mut place = 0;
+    readings.retain(|_| {
+        place += 1;
+        place % 2 == 1
+    });
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn thinning_keeps_the_first_reading_and_halves_the_rest() {
+        let start = Instant::now();
+        let mut readings: Vec<_> = (0..7).map(|second| Counters::zero(start + Duration::from_secs(second))).collect();
+        thin(&mut readings);
+        let kept: Vec<_> = readings.iter().map(|reading| (reading.at - start).as_secs()).collect();
+        assert_eq!(kept, [0, 2, 4, 6]);
+    }
+
+    #[test]
+    fn a_monitor_that_is_stopped_at_once_still_gives_its_two_readings() {
+        let monitor = Monitor::start(Targets::none(), INTERVAL).unwrap();
+        let (samples, resources) = monitor.stop().unwrap();
+        assert_eq!((samples.len(), resources.samples), (1, 1));
+        assert!(resources.mean.at_s > 0.0 && resources.mean.at_s.is_finite());
+    }
+}

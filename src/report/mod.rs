@@ -1,1 +1,18 @@
-//! report.
+//! Reports: what the measurements of a run mean, for people and for other programs.
+//!
+//! Main function: [`analyse`], from measurements to [`crate::finding::Findings`]; [`terminal`] and [`html()`] show them,
+//! [`export`] writes the trials. Invariant: a report reads only what it is given, and the same input gives the same text.
+
+pub mod analyse;
+pub mod claims;
+pub mod export;
+pub mod factors;
+pub mod html;
+pub mod metric;
+pub mod terminal;
+pub mod verdicts;
+
+pub use analyse::{analyse, is_settled};
+pub use export::{csv, jsonl};
+pub use html::html;
+pub use terminal::terminal;

@@ -1,1 +1,230 @@
-//! server.
+//! Private servers: started in a directory of their own from the installed packages, stopped and removed whatever happens.
+//!
+//! Main type: [`Server`]. Invariant: no process is ever signalled, and no file ever removed, that a loadline has not made
+//! itself. A server ends when its [`Server`] is dropped, when loadline dies (the kernel sends it its stop signal), and at the
+//! latest when the next loadline calls [`remove_orphans`].
+
+mod cpus;
+mod directory;
+mod disk;
+mod interrupt;
+mod process;
+mod readiness;
+mod start;
+mod user;
+
+use std::io;
+use std::path::{Path, PathBuf};
+use std::process::Child;
+use std::time::Duration;
+
+pub use cpus::{CpuList, CpuListError, allowed_to_this_thread, pin_this_thread};
+pub use directory::{remove_orphans, root};
+pub use disk::free_disk_bytes;
+pub use interrupt::{install_signal_handlers, interrupted};
+pub use start::check;
+
+use crate::database::Endpoint;
+use crate::database::recipe::Recipe;
+use crate::trial::DatabaseSettings;
+use directory::PrivateDirectory;
+
+/// How long a server may take to stop in order before it is ended by force.
+const STOP_WITHIN: Duration = Duration::from_secs(20);
+
+/// What appends the pids of a server's processes as they are whenever it is called.
+pub type PidSource = Box<dyn FnMut(&mut Vec<u32>) + Send>;
+
+/// A running private server. Dropping it stops it and removes its directory.
+#[derive(Debug)]
+pub struct Server {
+    /// Stopped before the directory goes; none once it is stopped.
+    child: Option<Child>,
+    directory: PrivateDirectory,
+    endpoint: Endpoint,
+    stop_signal: i32,
+    warnings: Vec<String>,
+}
+
+/// Why there is no server. Sentences name the place, the value and the remedy.
+#[derive(Debug, thiserror::Error)]
+pub enum ServerError {
+    /// There is no binary to start.
+    #[error("{0}")]
+    NotFound(String),
+    /// `database.config` contains something that cannot be set.
+    #[error("database.config: \"{name}\" {reason}")]
+    Setting {
+        /// The setting's name.
+        name: String,
+        /// What is wrong with it, and what to do.
+        reason: String,
+    },
+    /// `database.cpus` cannot be used.
+    #[error("database.cpus: {0}")]
+    Cpus(#[from] CpuListError),
+    /// loadline runs as root and there is no user to run the server as.
+    #[error(
+        "servers do not run as root, and there is no user {0}; install the database's package, or run loadline as another user"
+    )]
+    NoUser(String),
+    /// The server's user cannot reach the place of its data.
+    #[error(
+        "the server runs as user {user}, who may not enter {}; choose a run directory outside of it (--out) instead of {}, or \
+         run loadline as another user than root", directory.display(), parent.display()
+    )]
+    Barred {
+        /// Where the data was to be.
+        parent: PathBuf,
+        /// The directory on the way there that is closed.
+        directory: PathBuf,
+        /// Name of the server's user.
+        user: String,
+    },
+    /// The directory for private servers belongs to somebody else, or others may write to it.
+    #[error("{} is not a directory that only this user may write to; remove it, or set TMPDIR to another directory", root.display())]
+    Foreign {
+        /// The directory.
+        root: PathBuf,
+    },
+    /// Something on the file system failed.
+    #[error("cannot {action} {}: {source}{}", path.display(), remedy(source))]
+    Path {
+        /// Where.
+        path: PathBuf,
+        /// What was tried.
+        action: &'static str,
+        /// What the operating system says.
+        source: io::Error,
+    },
+    /// Too little room for a server's files.
+    #[error("no room for a server below {}: {free_mib} MiB are free, {needed_mib} MiB are needed; free some, or choose another place (--out, TMPDIR)", path.display())]
+    NoRoom {
+        /// Where.
+        path: PathBuf,
+        /// What is free, in MiB.
+        free_mib: u64,
+        /// What is needed at least, in MiB.
+        needed_mib: u64,
+    },
+    /// A program could not be executed.
+    #[error("cannot execute {}: {source}{}", program.display(), remedy(source))]
+    Execute {
+        /// The program.
+        program: PathBuf,
+        /// What the operating system says.
+        source: io::Error,
+    },
+    /// The data directory could not be made.
+    #[error("{} could not make the data directory{remedy}:{log}", program.display())]
+    Initialise {
+        /// The program that failed.
+        program: PathBuf,
+        /// Lines of its output.
+        log: String,
+        /// What to do, if that can be told.
+        remedy: String,
+    },
+    /// The server did not come up.
+    #[error("{} {what}{remedy}; its log says:{log}", program.display())]
+    NotUp {
+        /// The server's binary.
+        program: PathBuf,
+        /// What happened instead.
+        what: String,
+        /// Lines of its log.
+        log: String,
+        /// What to do, if that can be told.
+        remedy: String,
+    },
+    /// The user asked loadline to stop.
+    #[error("interrupted while the server was starting")]
+    Interrupted,
+}
+
+fn remedy(source: &io::Error) -> &'static str {
+    match source.kind() {
+        io::ErrorKind::PermissionDenied => "; give this user the permission, or choose another place (--out, TMPDIR)",
+        io::ErrorKind::StorageFull | io::ErrorKind::QuotaExceeded => {
+            "; free some room, or choose another place (--out, TMPDIR)"
+        }
+        io::ErrorKind::ReadOnlyFilesystem => "; choose another place (--out, TMPDIR)",
+        _ => "",
+    }
+}
+
+impl Server {
+    /// Starts a private server and waits until it lets clients in, at most a minute. Its data goes to a new directory in
+    /// `parent`, or to [`root`] without one; everything else goes to `root`.
+    ///
+    /// # Errors
+    /// See [`ServerError`]. Nothing is left behind.
+    pub fn start(
+        recipe: &dyn Recipe,
+        settings: &DatabaseSettings,
+        parent: Option<&Path>,
+    ) -> Result<Server, ServerError> {
+        start::start(recipe, settings, parent)
+    }
+
+    /// Where it listens and who is let in.
+    pub fn endpoint(&self) -> &Endpoint {
+        &self.endpoint
+    }
+
+    /// The server's process and all its descendants, the main one first; empty once it has ended.
+    pub fn pids(&self) -> Vec<u32> {
+        let mut pids = Vec::new();
+        self.pid_source()(&mut pids);
+        pids
+    }
+
+    /// What appends the server's pids as they are whenever it is called, for monitoring.
+    pub fn pid_source(&self) -> PidSource {
+        let main = self.child.as_ref().and_then(|child| process::ProcessIdentity::of(child.id()));
+        Box::new(move |pids| {
+            if let Some(main) = main.filter(|main| main.is_running()) {
+                process::append_tree(main.pid, pids);
+            }
+        })
+    }
+
+    /// What the server's log says about settings that it took with another value than it was given.
+    pub fn warnings(&self) -> &[String] {
+        &self.warnings
+    }
+
+    /// Whether it is running still.
+    pub fn is_running(&self) -> bool {
+        self.child.as_ref().is_some_and(|child| !process::has_ended(child))
+    }
+
+    /// The last lines of its log that tell of errors: for when it ended by itself.
+    pub fn log_lines(&self) -> String {
+        readiness::relevant_lines(&start::read_log(&self.directory.log()))
+    }
+
+    /// Where it keeps its files; gone after [`Server::stop`].
+    pub fn directory(&self) -> PathBuf {
+        self.directory.server()
+    }
+
+    /// Stops it in order, after 20 seconds by force, and removes its directory, as dropping does. Returns whether it
+    /// stopped in order.
+    pub fn stop(mut self) -> bool {
+        self.end()
+    }
+
+    fn end(&mut self) -> bool {
+        match self.child.take() {
+            Some(mut child) => process::end(&mut child, self.stop_signal, STOP_WITHIN),
+            None => true,
+        }
+    }
+}
+
+impl Drop for Server {
+    fn drop(&mut self) {
+        self.end();
+    }
+}

@@ -1,1 +1,21 @@
-//! statistics.
+//! Statistics: pure functions over trial values. The unit of analysis is the trial, never the operation.
+//!
+//! Main type: [`ratio::RatioEstimate`], what is said about two alternatives. Invariant: no input or output, no clock, no
+//! hidden random source; equal values and equal seed give equal answers. Too few values give `None`, never a guess.
+
+pub mod bootstrap;
+pub mod family;
+pub mod order;
+pub mod random;
+pub mod rank;
+pub mod ratio;
+pub mod series;
+pub mod student;
+pub mod summary;
+pub mod t_test;
+pub mod two_level;
+pub mod verdict;
+
+pub use ratio::{Cell, RatioEstimate, matched_ratio, weighted_ratio};
+pub use summary::{Interval, mean, population_sd, relative_half_width, sample_sd, standard_error_share, t_interval};
+pub use verdict::{Verdict, judge};

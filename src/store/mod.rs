@@ -1,1 +1,271 @@
-//! store.
+//! The store: run directories, append-only and readable by other tools.
+//!
+//! Main type: [`RunDirectory`]. A run directory holds `run.toml` (what was done, where), `trials.jsonl` (a versioned line per
+//! finished trial, on disk before the next trial starts) and `monitor/<trial>.jsonl` (resource samples).
+//!
+//! Invariant: a line that is complete is never changed again. A torn last line, left by a crash, is dropped with a note.
+
+mod run_file;
+
+use std::fs::{self, File, OpenOptions};
+use std::io::{Read, Seek, SeekFrom, Write};
+use std::os::fd::AsRawFd;
+use std::path::{Path, PathBuf};
+
+use crate::measurement::{Environment, MEASUREMENT_VERSION, Measurement, ResourceSample};
+use crate::study::Study;
+use crate::trial::Trial;
+
+pub use run_file::RunFile;
+
+const TRIALS: &str = "trials.jsonl";
+const RUN_FILE: &str = "run.toml";
+
+/// What can go wrong with a run directory.
+#[derive(Debug, thiserror::Error)]
+pub enum StoreError {
+    /// It is there already.
+    #[error("{0} exists already; name another with --out, or continue it with --resume {0}")]
+    Exists(String),
+    /// It is not there, or is not one.
+    #[error("{0} is not a run directory: {1}; give a directory that `loadline run` made")]
+    NotARun(String, String),
+    /// Another process writes to it.
+    #[error("{0} is being written by another loadline; wait for it to end")]
+    Busy(String),
+    /// A file could not be read or written.
+    #[error("{path}: {error}{remedy}")]
+    Io {
+        /// The file.
+        path: String,
+        /// The system's error.
+        error: std::io::Error,
+        /// What to do about it, if that is known.
+        remedy: &'static str,
+    },
+    /// A line or file is not what it should be.
+    #[error("{path}:{line}: {why}; the file was changed by hand or by another program")]
+    Damaged {
+        /// The file.
+        path: String,
+        /// The line, from 1.
+        line: usize,
+        /// What is wrong.
+        why: String,
+    },
+    /// Resuming would mix what does not belong together.
+    #[error("{0}")]
+    Different(String),
+}
+
+/// A run directory that is being written. Locked until dropped.
+#[derive(Debug)]
+pub struct RunDirectory {
+    path: PathBuf,
+    trials: File,
+    file: RunFile,
+    written: u64,
+}
+
+/// A run as it was read.
+#[derive(Debug)]
+pub struct Run {
+    /// Its directory.
+    pub path: PathBuf,
+    /// Study, seed, machine.
+    pub file: RunFile,
+    /// All finished trials in the order in which they were executed.
+    pub measurements: Vec<Measurement>,
+    /// What a reader should know about the files, as sentences.
+    pub notes: Vec<String>,
+}
+
+impl RunDirectory {
+    /// Makes a new run directory.
+    ///
+    /// # Errors
+    /// [`StoreError::Exists`] when there is something already.
+    pub fn create(path: &Path, study: &Study, environment: Environment, started: &str) -> Result<Self, StoreError> {
+        if path.exists() {
+            return Err(StoreError::Exists(path.display().to_string()));
+        }
+        fs::create_dir_all(path.join("monitor")).map_err(|error| io(path, error))?;
+        let trials_path = path.join(TRIALS);
+        let trials = OpenOptions::new().append(true).create_new(true).open(&trials_path);
+        let trials = trials.map_err(|error| io(&trials_path, error))?;
+        lock(&trials, path)?;
+        let file = RunFile::new(study.clone(), environment, started);
+        let directory = RunDirectory { path: path.to_owned(), trials, file, written: 0 };
+        directory.write_run_file()?;
+        Ok(directory)
+    }
+
+    /// Opens a run directory to continue it. Gives what is there besides.
+    ///
+    /// # Errors
+    /// [`StoreError::Different`] when the study or the machine is not the one that began it.
+    pub fn resume(path: &Path, study: &Study, environment: &Environment) -> Result<(Self, Run), StoreError> {
+        let trials_path = path.join(TRIALS);
+        let mut trials = OpenOptions::new().read(true).append(true).open(&trials_path);
+        if trials.is_err() && path.join(RUN_FILE).exists() {
+            trials = OpenOptions::new().read(true).append(true).create(true).open(&trials_path);
+        }
+        let mut trials =
+            trials.map_err(|error| StoreError::NotARun(path.display().to_string(), format!("{TRIALS}: {error}")))?;
+        lock(&trials, path)?;
+        let run = Run::open(path)?;
+        run.file.check_same(study, environment).map_err(StoreError::Different)?;
+        cut_torn_line(&mut trials).map_err(|error| io(&trials_path, error))?;
+        let written = run.measurements.len() as u64;
+        Ok((RunDirectory { path: path.to_owned(), trials, file: run.file.clone(), written }, run))
+    }
+
+    /// Where it is.
+    pub fn path(&self) -> &Path {
+        &self.path
+    }
+
+    /// How many trials are in it.
+    pub fn written(&self) -> u64 {
+        self.written
+    }
+
+    /// Appends a finished trial; it is on disk when this returns.
+    ///
+    /// # Errors
+    /// When the line could not be written whole; the part that was is cut off again.
+    pub fn append(&mut self, measurement: &Measurement, samples: &[ResourceSample]) -> Result<(), StoreError> {
+        let path = self.path.join(TRIALS);
+        let mut line = to_json(measurement, &path)?;
+        line.push(b'\n');
+        let before = self.trials.seek(SeekFrom::End(0)).map_err(|error| io(&path, error))?;
+        if let Err(error) = self.trials.write_all(&line).and_then(|()| self.trials.sync_data()) {
+            // Nothing more can be done if cutting fails too: a torn line is dropped when read.
+            let _ = self.trials.set_len(before);
+            return Err(io(&path, error));
+        }
+        self.written += 1;
+        self.write_samples(&measurement.trial, samples)
+    }
+
+    /// Notes what was found out about a database after its start.
+    ///
+    /// # Errors
+    /// When `run.toml` cannot be replaced.
+    pub fn note_database(&mut self, name: &str, facts: Vec<(String, String)>) -> Result<(), StoreError> {
+        let known = self.file.environment.databases.entry(name.to_owned()).or_default();
+        let before = known.clone();
+        known.extend(facts);
+        if *known == before { Ok(()) } else { self.write_run_file() }
+    }
+
+    /// Writes a file beside the trials, such as the report; replaces it as a whole.
+    ///
+    /// # Errors
+    /// When it cannot be written.
+    pub fn write_file(&self, name: &str, content: &str) -> Result<PathBuf, StoreError> {
+        write_whole(&self.path.join(name), content)
+    }
+
+    fn write_samples(&self, trial: &Trial, samples: &[ResourceSample]) -> Result<(), StoreError> {
+        let path = self.path.join("monitor").join(format!("{}.jsonl", trial.id));
+        let mut text = Vec::new();
+        for sample in samples {
+            text.extend(to_json(sample, &path)?);
+            text.push(b'\n');
+        }
+        fs::write(&path, text).map_err(|error| io(&path, error))
+    }
+
+    fn write_run_file(&self) -> Result<(), StoreError> {
+        let path = self.path.join(RUN_FILE);
+        let text = self.file.to_toml().map_err(|why| StoreError::Damaged {
+            path: path.display().to_string(),
+            line: 0,
+            why,
+        })?;
+        write_whole(&path, &text).map(|_| ())
+    }
+}
+
+impl Run {
+    /// Reads a run directory.
+    ///
+    /// # Errors
+    /// When it is not one, or when a line other than the last is damaged.
+    pub fn open(path: &Path) -> Result<Self, StoreError> {
+        let not_a_run = |why: String| StoreError::NotARun(path.display().to_string(), why);
+        let run_path = path.join(RUN_FILE);
+        let text = fs::read_to_string(&run_path).map_err(|error| not_a_run(format!("{RUN_FILE}: {error}")))?;
+        let file = RunFile::from_toml(&text).map_err(|why| not_a_run(format!("{RUN_FILE}: {why}")))?;
+        let trials_path = path.join(TRIALS);
+        let bytes = match fs::read(&trials_path) {
+            Err(error) if error.kind() == std::io::ErrorKind::NotFound => Vec::new(),
+            other => other.map_err(|error| io(&trials_path, error))?,
+        };
+        let mut notes = Vec::new();
+        let whole = bytes.iter().rposition(|byte| *byte == b'\n').map_or(0, |end| end + 1);
+        if whole < bytes.len() {
+            notes.push(format!(
+                "{}: the last line is torn and was dropped: its trial did not end",
+                trials_path.display()
+            ));
+        }
+        let mut measurements = Vec::new();
+        for (number, line) in
+            bytes[..whole].split(|byte| *byte == b'\n').enumerate().filter(|(_, line)| !line.is_empty())
+        {
+            let damaged =
+                |why: String| StoreError::Damaged { path: trials_path.display().to_string(), line: number + 1, why };
+            let measurement: Measurement = serde_json::from_slice(line).map_err(|error| damaged(error.to_string()))?;
+            if measurement.version > MEASUREMENT_VERSION {
+                let version = measurement.version;
+                return Err(damaged(format!("version {version} was written by a newer loadline; use that one")));
+            }
+            measurements.push(measurement);
+        }
+        Ok(Run { path: path.to_owned(), file, measurements, notes })
+    }
+}
+
+fn to_json(value: &impl serde::Serialize, path: &Path) -> Result<Vec<u8>, StoreError> {
+    serde_json::to_vec(value).map_err(|error| StoreError::Damaged {
+        path: path.display().to_string(),
+        line: 0,
+        why: format!("a value has no JSON form: {error}"),
+    })
+}
+
+/// Replaces a file as a whole: readers see the old or the new one, never a part.
+fn write_whole(path: &Path, content: &str) -> Result<PathBuf, StoreError> {
+    let beside = path.with_extension("part");
+    let written = File::create(&beside).and_then(|mut file| {
+        file.write_all(content.as_bytes())?;
+        file.sync_data()
+    });
+    written.and_then(|()| fs::rename(&beside, path)).map_err(|error| io(path, error))?;
+    Ok(path.to_owned())
+}
+
+fn cut_torn_line(trials: &mut File) -> std::io::Result<()> {
+    let mut bytes = Vec::new();
+    trials.seek(SeekFrom::Start(0))?;
+    trials.read_to_end(&mut bytes)?;
+    let whole = bytes.iter().rposition(|byte| *byte == b'\n').map_or(0, |end| end + 1);
+    if whole < bytes.len() { trials.set_len(whole as u64) } else { Ok(()) }
+}
+
+fn lock(file: &File, path: &Path) -> Result<(), StoreError> {
+    // SAFETY: flock takes no pointer; the descriptor is open.
+    let result = unsafe { libc::flock(file.as_raw_fd(), libc::LOCK_EX | libc::LOCK_NB) };
+    if result < 0 { Err(StoreError::Busy(path.display().to_string())) } else { Ok(()) }
+}
+
+fn io(path: &Path, error: std::io::Error) -> StoreError {
+    let remedy = match error.kind() {
+        std::io::ErrorKind::StorageFull => "; free some room, then continue with --resume",
+        std::io::ErrorKind::PermissionDenied => "; choose a directory that you may write to, with --out",
+        _ => "",
+    };
+    StoreError::Io { path: path.display().to_string(), error, remedy }
+}

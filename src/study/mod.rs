@@ -2,9 +2,33 @@
 //!
 //! Main type: [`Study`]. Invariant: a study that was read without error can be planned without error.
 
+mod bundled;
+mod cases;
+mod check;
+mod claims;
+mod draft;
+mod fill;
+mod header;
+mod names;
+mod place;
+pub mod plan;
+mod quick;
+pub mod repeat;
+mod section;
+mod settings;
+mod suggest;
+mod tree;
+
 use serde::{Deserialize, Serialize};
 
 use crate::trial::{Case, Levels, Settings};
+
+pub use bundled::{BUNDLED, Bundled};
+pub use claims::METRICS;
+pub use names::{DatabaseFacts, NameList, Names, ReadUrl};
+pub use place::StudyErrors;
+pub use settings::setting_value;
+pub use suggest::closest;
 
 /// A study, read and checked.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
@@ -22,6 +46,7 @@ pub struct Study {
     /// How often each case is repeated.
     pub repeat: Repeat,
     /// The load line looked for, if any.
+    #[serde(skip_serializing_if = "Option::is_none", default)]
     pub goal: Option<Goal>,
     /// What the source says.
     pub claims: Vec<Claim>,
@@ -102,8 +127,85 @@ pub struct ClaimedRatio {
     pub only: Levels,
     /// Whether the best case on each side is compared instead of each matched pair.
     pub best: bool,
-    /// Range of the ratio that bears the claim out; the upper end may be infinite (stored as null).
+    /// Lower end of the range of the ratio that bears the claim out.
     pub low: f64,
     /// Upper end; none is no limit.
+    #[serde(skip_serializing_if = "Option::is_none", default)]
     pub high: Option<f64>,
+}
+
+/// Seed of a study that is not given one.
+const SEED: u64 = 1;
+
+/// Reads a study: a bundled one by its name, or a file by its path. `sets` are the `key=value` of `--set`, in order.
+///
+/// # Errors
+/// Everything that is wrong with it, sorted by line; or that there is no such study, with a suggestion.
+pub fn load(
+    source: &str,
+    sets: &[String],
+    seed: Option<u64>,
+    quick: bool,
+    names: &Names,
+) -> Result<Study, StudyErrors> {
+    let (file, text) = bundled::find_text(source)?;
+    load_text(&file, &text, sets, seed, quick, names)
+}
+
+/// Reads a study from the text of a file that is called `file` in messages.
+///
+/// # Errors
+/// Everything that is wrong with it, sorted by line.
+pub fn load_text(
+    file: &str,
+    text: &str,
+    sets: &[String],
+    seed: Option<u64>,
+    quick: bool,
+    names: &Names,
+) -> Result<Study, StudyErrors> {
+    let mut arguments: Vec<String> = sets.iter().map(|set| format!("--set {set}")).collect();
+    arguments.extend(seed.map(|seed| format!("--seed {seed}")));
+    let source = place::Source { file: file.to_owned(), arguments };
+
+    let mut errors = place::Errors::default();
+    let root = tree::Table::parse(text, &mut errors);
+    std::mem::take(&mut errors).into_result(&source)?;
+
+    let mut draft = draft::Draft::new(root, &mut errors);
+    let written = draft.factors.clone();
+    for (number, set) in sets.iter().enumerate() {
+        draft.set(set, place::Place::Argument(number), &mut errors);
+    }
+    if quick {
+        quick::shrink(&mut draft);
+    }
+    if seed.is_some_and(|seed| i64::try_from(seed).is_err()) {
+        errors.push(place::Place::Argument(sets.len()), format!("the seed is too large; at most {}", i64::MAX));
+    }
+
+    let header = header::read_header(&draft.root, file, &mut errors);
+    let base = settings::read_settings(&draft.root, names, &mut errors);
+    let repeat = header::read_repeat(&draft.root, &mut errors);
+    let goal = header::read_goal(&draft.root, names, &mut errors);
+    let cases = cases::make_cases(&draft, names, &mut errors);
+    let known = claims::Cases { written: &written, factors: &draft.factors, base: &base };
+    let claims = claims::read_claims(&draft.root, &known, &mut errors);
+    errors.into_result(&source)?;
+
+    let levels = |factor: &draft::DraftFactor| factor.levels.iter().filter_map(tree::Node::to_json).collect();
+    let factors = draft.factors.iter().map(|factor| Factor { setting: factor.setting.clone(), levels: levels(factor) });
+    Ok(Study {
+        name: header.name,
+        question: header.question,
+        source: header.source,
+        base,
+        factors: factors.collect(),
+        repeat,
+        goal,
+        claims,
+        quick,
+        seed: seed.unwrap_or(SEED),
+        cases,
+    })
 }

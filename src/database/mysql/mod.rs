@@ -11,6 +11,7 @@ pub mod handshake;
 pub mod packet;
 pub mod password;
 pub mod program;
+pub mod recipe;
 pub mod response;
 pub mod session;
 pub mod url;
@@ -27,7 +28,7 @@ pub static MARIADB: Entry = Entry {
     summary: "MariaDB server, engines InnoDB, MyISAM and Aria; many rows go as bulk executes",
     engines: &["innodb", "myisam", "aria"],
     open: |settings, endpoint| MySql::open("mariadb", MARIADB.engines, settings, endpoint),
-    recipe: None,
+    recipe: Some(&recipe::MARIADB),
     read_url: Some(url::read_url),
 };
 
@@ -37,7 +38,7 @@ pub static MYSQL: Entry = Entry {
     summary: "MySQL server, engines InnoDB and MyISAM; many rows go as multi-row statements",
     engines: &["innodb", "myisam"],
     open: |settings, endpoint| MySql::open("mysql", MYSQL.engines, settings, endpoint),
-    recipe: None,
+    recipe: Some(&recipe::MYSQL),
     read_url: Some(url::read_url),
 };
 

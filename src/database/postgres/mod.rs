@@ -11,6 +11,7 @@ pub mod encode;
 pub mod message;
 pub mod prepare;
 pub mod prepared;
+pub mod recipe;
 pub mod startup;
 pub mod types;
 pub mod url;
@@ -30,7 +31,7 @@ pub static POSTGRES: Entry = Entry {
     summary: "PostgreSQL: prepared statements in binary, binary COPY for batches; a private server or database.url",
     engines: &[],
     open,
-    recipe: None,
+    recipe: Some(&recipe::POSTGRES),
     read_url: Some(read_url),
 };
 

@@ -1,0 +1,196 @@
+//! `loadline plan`: what a study would do, without starting anything.
+//!
+//! Main functions: [`text_of`], [`json_of`]. Invariant: passwords in addresses are never shown.
+
+use serde_json::{Value, json};
+
+use super::output::{print, print_json, table};
+use crate::cli::StudyArguments;
+use crate::study::plan::{GUESSED_OPERATIONS_PER_S, GUESSED_RECORDS_PER_S, estimate, first_counted_round, show_rule};
+use crate::study::{self, Names, Study, StudyErrors};
+use crate::trial::{DatabaseSettings, Length};
+use crate::units::{show_number, show_seconds};
+
+/// Checks the study and prints its plan.
+///
+/// # Errors
+/// Everything that is wrong with the study.
+pub fn run(arguments: &StudyArguments, is_json: bool, names: &Names) -> Result<(), StudyErrors> {
+    let StudyArguments { study, sets, quick, seed } = arguments;
+    let study = study::load(study, sets, *seed, *quick, names)?;
+    if is_json {
+        print_json(&json_of(&study, names));
+    } else {
+        print(&text_of(&study, names));
+    }
+    Ok(())
+}
+
+/// The plan as text.
+pub fn text_of(study: &Study, names: &Names) -> String {
+    let estimate = estimate(study);
+    let show_range = |low: String, high: String| if low == high { low } else { format!("{low} to {high}") };
+    let (least, most) = estimate.trials;
+    let (least_s, most_s) = estimate.elapsed_s;
+    let counts: Vec<String> =
+        study.factors.iter().map(|factor| format!("{} {}", factor.levels.len(), factor.setting)).collect();
+    let product = if counts.is_empty() { String::new() } else { format!(" = {}", counts.join(" × ")) };
+    let mut lines = vec![("study", study.name.clone())];
+    if !study.question.is_empty() {
+        lines.push(("question", study.question.clone()));
+    }
+    if !study.source.is_empty() {
+        lines.push(("source", study.source.clone()));
+    }
+    lines.extend(servers(study, names).into_iter().map(|server| ("database", server)));
+    lines.push(("cases", format!("{}{product}", study.cases.len())));
+    lines.push(("repeat", show_rule(study)));
+    lines.push(("trials", show_range(show_number(least as f64), show_number(most as f64))));
+    lines.push(("time", format!("about {}", show_range(show_seconds(least_s), show_seconds(most_s)))));
+    lines.push(("seed", study.seed.to_string()));
+    lines.extend(notes(study).into_iter().map(|note| ("note", note)));
+    let head: String = lines.iter().map(|(name, value)| format!("{name:<10}{value}\n")).collect();
+    format!("{head}\n{}", table(case_rows(study)))
+}
+
+/// The cases as rows of a table, the header first.
+fn case_rows(study: &Study) -> Vec<Vec<String>> {
+    let settings = study.factors.iter().map(|factor| factor.setting.clone());
+    let header = ["case".to_owned()].into_iter().chain(settings).chain(["each trial".to_owned()]);
+    let mut rows = vec![header.collect()];
+    for (number, case) in study.cases.iter().enumerate() {
+        let level = |setting: &str| case.levels.get(setting).map_or(String::new(), |level| show_level(setting, level));
+        let load = &case.settings.load;
+        let length = match load.length {
+            Length::Seconds(seconds) => show_seconds(seconds),
+            Length::Operations(operations) => format!("{} operations", show_number(operations as f64)),
+            Length::OperationsPerClient(operations) => {
+                format!("{} operations per client", show_number(operations as f64))
+            }
+        };
+        let warmup =
+            if load.warmup_s > 0.0 { format!(" after {}", show_seconds(load.warmup_s)) } else { String::new() };
+        let mut row = vec![(number + 1).to_string()];
+        row.extend(study.factors.iter().map(|factor| level(&factor.setting)));
+        row.push(format!("{length}{warmup}"));
+        rows.push(row);
+    }
+    rows
+}
+
+fn show_level(setting: &str, level: &Value) -> String {
+    match level.as_str() {
+        Some(url) if setting == "database.url" => without_password(url),
+        Some(text) => text.to_owned(),
+        None => level.to_string(),
+    }
+}
+
+/// The plan as JSON.
+pub fn json_of(study: &Study, names: &Names) -> Value {
+    let estimate = estimate(study);
+    let cases: Vec<Value> = study
+        .cases
+        .iter()
+        .map(|case| {
+            let levels: serde_json::Map<String, Value> = case
+                .levels
+                .iter()
+                .map(|(setting, level)| match level.as_str() {
+                    Some(url) if setting == "database.url" => (setting.clone(), without_password(url).into()),
+                    _ => (setting.clone(), level.clone()),
+                })
+                .collect();
+            json!({ "id": case.id, "levels": levels })
+        })
+        .collect();
+    json!({
+        "study": study.name,
+        "question": study.question,
+        "source": study.source,
+        "seed": study.seed,
+        "quick": study.quick,
+        "databases": servers(study, names),
+        "factors": study.factors.iter().map(|factor| &factor.setting).collect::<Vec<_>>(),
+        "cases": cases,
+        "repeat": study.repeat,
+        "trials": { "least": estimate.trials.0, "most": estimate.trials.1 },
+        "estimate_s": { "least": estimate.elapsed_s.0, "most": estimate.elapsed_s.1 },
+        "claims": study.claims.iter().map(|claim| &claim.says).collect::<Vec<_>>(),
+        "notes": notes(study),
+    })
+}
+
+/// The databases and servers that the cases need, each once.
+fn servers(study: &Study, names: &Names) -> Vec<String> {
+    let mut servers: Vec<String> = Vec::new();
+    for case in &study.cases {
+        let server = show_server(&case.settings.database, names);
+        if !servers.contains(&server) {
+            servers.push(server);
+        }
+    }
+    servers
+}
+
+fn show_server(database: &DatabaseSettings, names: &Names) -> String {
+    let name = &database.name;
+    let mut details: Vec<String> = Vec::new();
+    details.extend(database.engine.iter().map(|engine| format!("engine {engine}")));
+    details.extend(database.base.iter().map(|base| format!("from {base}")));
+    details.extend(database.binary.iter().map(|binary| format!("binary {binary}")));
+    details.extend(database.path.iter().map(|path| format!("file {path}")));
+    details.extend(database.socket.iter().map(|socket| format!("over {socket}")));
+    details.extend(database.cpus.iter().map(|cpus| format!("on CPUs {cpus}")));
+    details.extend(database.config.iter().map(|(setting, value)| format!("{setting} = {value}")));
+    let details = if details.is_empty() { String::new() } else { format!(" ({})", details.join(", ")) };
+    match &database.url {
+        Some(url) => format!("{name}, the server at {}{details}", without_password(url)),
+        None if names.database(name).is_some_and(|facts| facts.is_embedded()) => {
+            format!("{name}, in this process{details}")
+        }
+        None => format!("{name}, a private server{details}"),
+    }
+}
+
+fn notes(study: &Study) -> Vec<String> {
+    let mut notes = Vec::new();
+    if study.quick {
+        notes.push("shrunk by --quick: the figures will be a rehearsal".to_owned());
+    }
+    if first_counted_round(study) > 0 {
+        notes.push("the first trial of each case is extra and not counted".to_owned());
+    }
+    if estimate(study).is_guess {
+        notes.push(format!(
+            "the time is a guess from {} operations/s and {} records/s",
+            show_number(GUESSED_OPERATIONS_PER_S),
+            show_number(GUESSED_RECORDS_PER_S)
+        ));
+    }
+    notes
+}
+
+/// An address with its password, if any, replaced by stars.
+fn without_password(url: &str) -> String {
+    let Some((scheme, rest)) = url.split_once("://") else { return url.to_owned() };
+    // A password may itself contain `@` and `/`: what stands before the last `@` is shown up to the user's name only.
+    let Some(at) = rest.rfind('@') else { return url.to_owned() };
+    match rest[..at].split_once(':') {
+        Some((user, _)) => format!("{scheme}://{user}:***{}", &rest[at..]),
+        None => url.to_owned(),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn passwords_are_not_shown() {
+        assert_eq!(without_password("mysql://u:p@host:3306/db"), "mysql://u:***@host:3306/db");
+        assert_eq!(without_password("mysql://u:p@ss/w@host/db"), "mysql://u:***@host/db");
+        assert_eq!(without_password("mysql://u@host:3306/db"), "mysql://u@host:3306/db");
+        assert_eq!(without_password("nonsense"), "nonsense");
+    }
+}

@@ -1,0 +1,448 @@
+//! The record type `qos`: quality of service of a network path, measured once a second in both directions.
+//!
+//! Columns are those of Ruottinen 2015, section 3.5: the 13 identity columns of figure 3.4 with its types (except that its
+//! `2serviceMapIdAddr` and `2serviceMapIdPort`, which begin with a digit, are `serviceMapId2Addr` and `serviceMapId2Port`),
+//! and 48 values, the first of which are the figure's. Those that the thesis calls most used (delay, jitter, loss, load,
+//! throughput and the basics of the measurement) are hot.
+//!
+//! Invariant: the ten columns of the identity key differ between any two of the first 2^46 measurements.
+
+use std::sync::Arc;
+
+use super::Entry;
+use super::random::{Stream, below32, derive, mix};
+use crate::record::{Cell, Cells, Column, ColumnKind, Generator, RecordType};
+use crate::trial::RecordSettings;
+
+/// Registry entry.
+pub(super) static QOS: Entry = Entry {
+    name: "qos",
+    summary: "network quality of service (Oulu 2015): 13 identity and 48 value columns, once a second",
+    build: |settings| Ok(Arc::new(Qos::new(settings))),
+};
+
+use ColumnKind::{Float64, Int16, Int32};
+
+const IDENTITY: [(&str, ColumnKind); 13] = [
+    ("customerId", Int32),
+    ("userId", Int32),
+    ("controllerId", Int32),
+    ("serviceId", Int32),
+    ("serviceMapIdAddr", Int32),
+    ("serviceMapIdPort", Int16),
+    ("callerMapIdAddr", Int32),
+    ("callerMapIdPort", Int16),
+    ("serviceMapId2Addr", Int32),
+    ("serviceMapId2Port", Int16),
+    ("measurementId", Int32),
+    ("measurementStartTime", Float64),
+    ("measurementEndTime", Float64),
+];
+
+/// How many of the identity columns are the key.
+const IDENTITY_KEY: usize = 10;
+
+/// The place of `measurementEndTime`.
+const IDENTITY_END: usize = 12;
+
+/// Values of the measurement as a whole; all hot.
+const BASICS: [(&str, ColumnKind); 2] = [("ctrl_pk_num", Int16), ("meas_duration", Float64)];
+
+/// Values that exist for uplink (`ul_`) and downlink (`dl_`): name, type, hot. Times are in milliseconds but for the
+/// connection breaks' (`cb_`) in seconds; loss in percent; load and throughput in kbit/s; sizes and volume in bytes.
+const PAIRS: [(&str, ColumnKind, bool); PAIR_COUNT] = [
+    ("delay", Float64, true),
+    ("d_samples", Int32, true),
+    ("jitter", Float64, true),
+    ("ave_jitter", Float64, true),
+    ("pk_loss", Float64, true),
+    ("load", Float64, true),
+    ("throughput", Float64, true),
+    ("min_delay", Float64, false),
+    ("max_delay", Float64, false),
+    ("max_jitter", Float64, false),
+    ("lost_pks", Int32, false),
+    ("dupl", Int32, false),
+    ("out_of_order", Int32, false),
+    ("cb_count", Int32, false),
+    ("cb_total", Float64, false),
+    ("cb_longest", Float64, false),
+    ("pk_size_min", Int32, false),
+    ("pk_size_ave", Int32, false),
+    ("pk_size_max", Int32, false),
+    ("packets", Int32, false),
+    ("volume", Int32, false),
+    ("r_factor", Float64, false),
+    ("mos", Float64, false),
+];
+
+const PAIR_COUNT: usize = 23;
+
+/// When the first measurement starts: 2015-01-01 00:00 UTC, in milliseconds since 1970.
+const EPOCH_MS: u64 = 1_420_070_400_000;
+
+/// A measurement starts within each of these spans, in milliseconds.
+const START_SPAN_MS: u64 = 250;
+
+/// Time between two records of a measurement, in milliseconds.
+const RECORD_MS: u64 = 1000;
+
+/// Ports are at least this and below this plus 2^14, so that they fit a SMALLINT.
+const FIRST_PORT: i64 = 1024;
+
+struct Qos {
+    record_type: RecordType,
+    per_measurement: u64,
+    identity_seed: u64,
+    value_seed: u64,
+}
+
+impl Qos {
+    fn new(settings: &RecordSettings) -> Self {
+        Qos {
+            record_type: record_type(),
+            per_measurement: settings.per_measurement.max(1),
+            identity_seed: derive(settings.seed, 1),
+            value_seed: derive(settings.seed, 2),
+        }
+    }
+
+    /// One measurement in four is made at a single point, which sees no delay, jitter or loss (section 3.5: "not all
+    /// result parameters have non-zero values in every measurement").
+    fn is_single_point(&self, measurement: u64) -> bool {
+        mix(self.identity_seed ^ measurement) >> 62 == 0
+    }
+}
+
+impl Generator for Qos {
+    fn record_type(&self) -> &RecordType {
+        &self.record_type
+    }
+
+    fn records_per_measurement(&self) -> u64 {
+        self.per_measurement
+    }
+
+    fn identity(&self, measurement: u64, records: u64, out: &mut Cells) {
+        let mut stream = Stream::at(self.identity_seed, measurement);
+        let (customer, user) = stream.pair();
+        let (controller, service) = stream.pair();
+        let (server, port) = stream.pair();
+        let (relay, relay_port) = stream.pair();
+        // The caller's address and port are the measurement's number, permuted: that makes the key unique.
+        let caller = permute(measurement as u32, self.identity_seed as u32);
+        let caller_port = (mix(u64::from(caller)).wrapping_add(measurement >> 32)) & 0x3fff;
+        let start_ms = EPOCH_MS + measurement % (1 << 40) * START_SPAN_MS + stream.below(START_SPAN_MS);
+        out.int(1 + i64::from(below32(customer, 500)));
+        out.int(1 + i64::from(below32(user, 10_000)));
+        out.int(1 + i64::from(below32(controller, 64)));
+        out.int(1 + i64::from(below32(service, 256)));
+        out.int(i64::from(server as i32));
+        out.int(FIRST_PORT + i64::from(port >> 18));
+        out.int(i64::from(caller as i32));
+        out.int(FIRST_PORT + caller_port as i64);
+        out.int(i64::from(relay as i32));
+        out.int(FIRST_PORT + i64::from(relay_port >> 18));
+        out.int((measurement & 0x7fff_ffff) as i64);
+        out.float(start_ms as f64 / 1000.0);
+        if records == 0 {
+            out.null();
+        } else {
+            out.float(start_ms.saturating_add(records.saturating_mul(RECORD_MS)) as f64 / 1000.0);
+        }
+    }
+
+    fn values(&self, record: u64, out: &mut Cells) {
+        let mut stream = Stream::at(self.value_seed, record);
+        let two_points = !self.is_single_point(self.measurement_of(record));
+        let (control, duration) = stream.pair();
+        let up = direction(&mut stream, two_points);
+        let down = direction(&mut stream, two_points);
+        out.int(i64::from(below32(control, 21)));
+        out.float(f64::from(999_000 + below32(duration, 2001)) / 1e6);
+        for (up, down) in up.iter().zip(&down) {
+            out.plain(*up);
+            out.plain(*down);
+        }
+    }
+}
+
+fn record_type() -> RecordType {
+    let column = |name: &str, kind: ColumnKind, hot: bool| Column { name: name.to_owned(), kind, nullable: false, hot };
+    let mut identity: Vec<_> = IDENTITY.iter().map(|(name, kind)| column(name, *kind, false)).collect();
+    identity[IDENTITY_END].nullable = true;
+    let mut values: Vec<_> = BASICS.iter().map(|(name, kind)| column(name, *kind, true)).collect();
+    for (name, kind, hot) in PAIRS {
+        values.push(column(&format!("ul_{name}"), kind, hot));
+        values.push(column(&format!("dl_{name}"), kind, hot));
+    }
+    RecordType {
+        name: "qos".to_owned(),
+        identity,
+        identity_key: IDENTITY_KEY,
+        identity_end: Some(IDENTITY_END),
+        values,
+    }
+}
+
+/// The values of one direction, in the order of [`PAIRS`]. They agree with each other: packets times size is the volume,
+/// what is lost does not arrive, the least is not above the mean.
+#[inline]
+fn direction(stream: &mut Stream, two_points: bool) -> [Cell; PAIR_COUNT] {
+    let milli = |thousandths: u32| Cell::Float(f64::from(thousandths) / 1000.0);
+    let whole = |number: u32| Cell::Int(i64::from(number));
+    let traffic = Traffic::draw(stream);
+    let path = Path::draw(stream, traffic.packets);
+    let path = if two_points { path } else { Path::default() };
+    let load = f64::from(traffic.packets * traffic.size) * 8.0 / 1000.0;
+    [
+        milli(path.delay_us),
+        whole(path.samples),
+        milli(path.jitter_us),
+        milli(path.mean_jitter_us),
+        Cell::Float(path.loss_share * 100.0),
+        Cell::Float(load),
+        Cell::Float(load * (1.0 - path.loss_share)),
+        milli(path.least_us),
+        milli(path.most_us),
+        milli(path.most_jitter_us),
+        whole(path.lost),
+        whole(path.duplicates),
+        whole(path.disordered),
+        whole(traffic.breaks),
+        milli(traffic.breaks_ms),
+        milli(traffic.longest_ms),
+        whole(traffic.smallest),
+        whole(traffic.size),
+        whole(traffic.largest),
+        whole(traffic.packets),
+        whole(traffic.packets * traffic.size),
+        Cell::Float(path.rating),
+        Cell::Float(path.opinion),
+    ]
+}
+
+/// What a single point sees.
+struct Traffic {
+    packets: u32,
+    smallest: u32,
+    size: u32,
+    largest: u32,
+    breaks: u32,
+    breaks_ms: u32,
+    longest_ms: u32,
+}
+
+impl Traffic {
+    #[inline]
+    fn draw(stream: &mut Stream) -> Self {
+        let (packets, size) = stream.pair();
+        let (smallest, largest) = stream.pair();
+        let (breaks, total) = stream.pair();
+        let (longest, _) = stream.pair();
+        let size = 100 + below32(size, 1200);
+        let breaks = sometimes(breaks, 2);
+        let breaks_ms = if breaks == 0 { 0 } else { 20 + below32(total, 400) };
+        let mean_ms = breaks_ms / breaks.max(1);
+        Traffic {
+            packets: 20 + below32(packets, 2000),
+            smallest: 40 + below32(smallest, size - 39),
+            size,
+            largest: size + below32(largest, 1501 - size),
+            breaks,
+            breaks_ms,
+            longest_ms: if breaks < 2 { breaks_ms } else { mean_ms + below32(longest, breaks_ms - mean_ms) },
+        }
+    }
+}
+
+/// What two points see together; all zeros for a single one.
+#[derive(Default)]
+struct Path {
+    delay_us: u32,
+    least_us: u32,
+    most_us: u32,
+    jitter_us: u32,
+    mean_jitter_us: u32,
+    most_jitter_us: u32,
+    samples: u32,
+    lost: u32,
+    loss_share: f64,
+    duplicates: u32,
+    disordered: u32,
+    rating: f64,
+    opinion: f64,
+}
+
+impl Path {
+    #[inline]
+    fn draw(stream: &mut Stream, packets: u32) -> Self {
+        let (wide, narrow) = stream.pair();
+        let (least, most) = stream.pair();
+        let (jitter, mean_jitter) = stream.pair();
+        let (most_jitter, lost) = stream.pair();
+        let (duplicates, disordered) = stream.pair();
+        // The product of two even spreads: many short delays and a few long ones, up to 120 ms.
+        let delay_us = 800 + below32(narrow, below32(wide, 120_000));
+        let jitter_us = below32(jitter, delay_us / 4);
+        let mean_jitter_us = jitter_us / 2 + below32(mean_jitter, jitter_us + 1);
+        let lost = sometimes(lost, packets / 20);
+        let loss_share = f64::from(lost) / f64::from(packets);
+        let rating = rating(f64::from(delay_us) / 1000.0, loss_share * 100.0);
+        Path {
+            delay_us,
+            least_us: delay_us - below32(least, delay_us / 2),
+            most_us: delay_us + below32(most, delay_us * 2),
+            jitter_us,
+            mean_jitter_us,
+            most_jitter_us: jitter_us.max(mean_jitter_us) + below32(most_jitter, delay_us),
+            samples: packets - lost,
+            lost,
+            loss_share,
+            duplicates: sometimes(duplicates, packets / 40),
+            disordered: sometimes(disordered, packets / 40),
+            rating,
+            opinion: opinion(rating),
+        }
+    }
+}
+
+/// Zero in three cases of four, else evenly up to `most`.
+fn sometimes(word: u32, most: u32) -> u32 {
+    below32(word, 4 * (most + 1)).saturating_sub(3 * (most + 1) - 1).min(most)
+}
+
+/// A bijection of 32-bit words: multiplying by an odd number and folding the upper half into the lower are both undone
+/// easily, and so is their sequence.
+fn permute(word: u32, key: u32) -> u32 {
+    let word = (word ^ key).wrapping_mul(0x9e37_79b1);
+    let word = (word ^ (word >> 16)).wrapping_mul(0x85eb_ca6b);
+    word ^ (word >> 15)
+}
+
+/// The transmission rating R of the E-model for G.711 (ITU-T G.107, with the delay impairment of Cole and Rosenbluth 2001):
+/// delay in milliseconds, loss in percent.
+fn rating(delay_ms: f64, loss_percent: f64) -> f64 {
+    let delay_impairment = 0.024 * delay_ms + 0.11 * (delay_ms - 177.3).max(0.0);
+    let loss_impairment = 95.0 * loss_percent / (loss_percent + 25.1);
+    (93.2 - delay_impairment - loss_impairment).max(0.0)
+}
+
+/// The mean opinion score, 1 to 4.5, of a rating (ITU-T G.107, annex B).
+fn opinion(rating: f64) -> f64 {
+    1.0 + 0.035 * rating + rating * (rating - 60.0) * (100.0 - rating) * 7e-6
+}
+
+#[cfg(test)]
+mod tests {
+    use std::collections::HashSet;
+
+    use super::*;
+
+    fn qos(per_measurement: u64) -> Qos {
+        Qos::new(&RecordSettings { per_measurement, seed: 1, ..RecordSettings::default() })
+    }
+
+    fn value(cells: &Cells, qos: &Qos, name: &str) -> f64 {
+        let place = qos.record_type.values.iter().position(|column| column.name == name).unwrap();
+        match cells.get(place) {
+            Cell::Int(value) => value as f64,
+            Cell::Float(value) => value,
+            other => panic!("{name} is {other:?}"),
+        }
+    }
+
+    #[test]
+    fn there_are_13_identity_and_48_value_columns_as_the_thesis_lists_them() {
+        let record_type = record_type();
+        assert_eq!((record_type.identity.len(), record_type.values.len()), (13, 48));
+        let names: HashSet<_> = record_type.identity.iter().chain(&record_type.values).map(|c| &c.name).collect();
+        assert_eq!(names.len(), 61);
+        let first: Vec<_> = record_type.values[..11].iter().map(|column| column.name.as_str()).collect();
+        let figure = "ctrl_pk_num meas_duration ul_delay dl_delay ul_d_samples dl_d_samples ul_jitter dl_jitter \
+                      ul_ave_jitter dl_ave_jitter ul_pk_loss";
+        assert_eq!(first.join(" "), figure);
+        let hot = |name: &str| record_type.values.iter().find(|column| column.name == name).unwrap().hot;
+        assert!(hot("ul_delay") && hot("dl_throughput") && !hot("ul_dupl") && !hot("dl_dupl"));
+    }
+
+    #[test]
+    fn identity_keys_are_unique_and_fit_their_types() {
+        let qos = qos(1);
+        let mut seen = HashSet::new();
+        let mut cells = Cells::new();
+        for measurement in (0..20_000).chain((1 << 32)..(1 << 32) + 20_000) {
+            cells.clear();
+            qos.identity(measurement, 1, &mut cells);
+            let caller = (format!("{:?}", cells.get(6)), format!("{:?}", cells.get(7)));
+            assert!(seen.insert(caller), "measurement {measurement} has the address and port of another");
+            assert_fits(&cells, &qos.record_type.identity);
+        }
+    }
+
+    fn assert_fits(cells: &Cells, columns: &[Column]) {
+        assert_eq!(cells.len(), columns.len());
+        for (cell, column) in cells.as_slice().iter().zip(columns) {
+            let fits = match (cell, column.kind) {
+                (Cell::Int(value), Int16) => i16::try_from(*value).is_ok(),
+                (Cell::Int(value), Int32) => i32::try_from(*value).is_ok(),
+                (Cell::Float(value), Float64) => value.is_finite(),
+                _ => false,
+            };
+            assert!(fits, "{} is {cell:?}", column.name);
+        }
+    }
+
+    #[test]
+    fn values_fit_their_types_and_agree_with_each_other() {
+        let qos = qos(5);
+        let mut single = 0;
+        let mut cells = Cells::new();
+        for record in 0..20_000 {
+            cells.clear();
+            qos.values(record, &mut cells);
+            assert_fits(&cells, &qos.record_type.values);
+            let value = |name| value(&cells, &qos, name);
+            single += u32::from(value("ul_delay") == 0.0);
+            assert!(value("ul_min_delay") <= value("ul_delay") && value("ul_delay") <= value("ul_max_delay"));
+            assert!(value("dl_pk_size_min") <= value("dl_pk_size_ave"));
+            assert!(value("dl_pk_size_ave") <= value("dl_pk_size_max") && value("dl_pk_size_max") <= 1500.0);
+            assert_eq!(value("ul_volume"), value("ul_packets") * value("ul_pk_size_ave"));
+            assert!(value("ul_throughput") <= value("ul_load"));
+            assert!(value("ul_cb_longest") <= value("ul_cb_total"));
+            assert!((0.0..=5.0).contains(&value("dl_pk_loss")), "at most a twentieth of the packets is lost");
+            assert!((0.0..4.5).contains(&value("ul_mos")));
+            assert!((0.999..=1.001).contains(&value("meas_duration")));
+        }
+        assert!(
+            (4_000..6_000).contains(&single),
+            "{single} of 20,000 records are of single points, a quarter expected"
+        );
+    }
+
+    #[test]
+    fn a_record_depends_on_seed_and_number_only() {
+        let (mut once, mut again, mut other) = (Cells::new(), Cells::new(), Cells::new());
+        qos(10).values(123, &mut once);
+        (0..124).for_each(|record| {
+            again.clear();
+            qos(10).values(record, &mut again);
+        });
+        assert_eq!(once, again);
+        Qos::new(&RecordSettings { per_measurement: 10, seed: 2, ..RecordSettings::default() }).values(123, &mut other);
+        assert_ne!(once, other);
+    }
+
+    #[test]
+    fn a_measurement_ends_a_second_after_its_last_record() {
+        let (mut open, mut ended) = (Cells::new(), Cells::new());
+        qos(10).identity(3, 0, &mut open);
+        qos(10).identity(3, 10, &mut ended);
+        assert_eq!(open.get(IDENTITY_END), Cell::Null);
+        let (Cell::Float(start), Cell::Float(end)) = (ended.get(11), ended.get(IDENTITY_END)) else {
+            panic!("{ended:?}")
+        };
+        assert!((end - start - 10.0).abs() < 1e-6);
+        assert_eq!(open.as_slice()[..IDENTITY_END], ended.as_slice()[..IDENTITY_END]);
+    }
+}

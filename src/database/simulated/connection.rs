@@ -1,0 +1,105 @@
+//! A connection to the simulated database: a kernel timer that becomes readable when the answer is complete.
+
+use std::os::fd::{AsRawFd, FromRawFd, OwnedFd, RawFd};
+use std::sync::{Arc, Mutex};
+use std::time::Instant;
+
+use super::{Fate, Queue, lock};
+use crate::database::{Answer, DatabaseError, Progress, Session, Wire};
+use crate::record::Cells;
+use crate::statement::{Expect, Program, Request};
+
+pub(super) struct Connection {
+    queue: Arc<Mutex<Queue>>,
+    timer: OwnedFd,
+    fate: Option<Fate>,
+}
+
+impl Connection {
+    pub(super) fn open(queue: Arc<Mutex<Queue>>) -> std::io::Result<Self> {
+        // SAFETY: timerfd_create takes no pointer.
+        let timer = unsafe { libc::timerfd_create(libc::CLOCK_MONOTONIC, libc::TFD_CLOEXEC) };
+        if timer < 0 {
+            return Err(std::io::Error::last_os_error());
+        }
+        // SAFETY: the descriptor was made above and is owned by nobody else.
+        let timer = unsafe { OwnedFd::from_raw_fd(timer) };
+        Ok(Connection { queue, timer, fate: None })
+    }
+
+    fn answer(&self, request: &Request, fate: Fate) -> Result<Answer, DatabaseError> {
+        if fate.is_refused {
+            return Err(DatabaseError::refused("simulated", "refused, as database.config.fail_share asks"));
+        }
+        let mut answer = Answer::default();
+        for step in &request.steps {
+            match step.expect {
+                Expect::Rows if fate.is_empty => answer.empty += 1,
+                Expect::Rows => answer.rows += 1,
+                Expect::Changed(changed) => answer.changed += changed,
+                Expect::Anything => answer.changed += u64::from(step.rows),
+            }
+        }
+        Ok(answer)
+    }
+
+    /// Makes the timer readable at a time, at once when it has passed.
+    fn arm(&self, at: Instant) {
+        let wait = at.saturating_duration_since(Instant::now()).max(std::time::Duration::from_nanos(1));
+        let value = libc::timespec { tv_sec: wait.as_secs() as i64, tv_nsec: i64::from(wait.subsec_nanos()) };
+        let once = libc::itimerspec { it_interval: libc::timespec { tv_sec: 0, tv_nsec: 0 }, it_value: value };
+        // SAFETY: the pointer is to a value of ours that outlives the call; a null old value is allowed.
+        unsafe {
+            libc::timerfd_settime(self.timer.as_raw_fd(), 0, &once, std::ptr::null_mut());
+        }
+    }
+}
+
+impl Wire for Connection {
+    fn fd(&self) -> RawFd {
+        self.timer.as_raw_fd()
+    }
+
+    fn start(&mut self, _: &Request, _: &mut Vec<u8>) {
+        let fate = lock(&self.queue).arrive();
+        self.fate = Some(fate);
+        self.arm(fate.done);
+    }
+
+    fn advance(&mut self, request: &Request, input: &[u8], _: &mut Vec<u8>) -> Progress {
+        let outcome = self.fate.take().map(|fate| self.answer(request, fate));
+        Progress { consumed: input.len(), outcome }
+    }
+
+    fn keep_rows(&mut self, _: Option<Cells>) -> Option<Cells> {
+        None
+    }
+}
+
+impl Session for Connection {
+    fn run(&mut self, _: &str) -> Result<(), DatabaseError> {
+        Ok(())
+    }
+
+    fn query(&mut self, _: &str) -> Result<Vec<Vec<Option<String>>>, DatabaseError> {
+        Ok(Vec::new())
+    }
+
+    fn prepare(&mut self, _: &Program) -> Result<(), DatabaseError> {
+        Ok(())
+    }
+
+    fn execute(&mut self, request: &Request, _: Option<&mut Cells>) -> Result<Answer, DatabaseError> {
+        let fate = lock(&self.queue).arrive();
+        std::thread::sleep(fate.done.saturating_duration_since(Instant::now()));
+        self.answer(request, fate)
+    }
+
+    fn version(&mut self) -> Result<String, DatabaseError> {
+        Ok(format!("simulated {}", env!("CARGO_PKG_VERSION")))
+    }
+
+    fn into_wire(self: Box<Self>) -> Result<Box<dyn Wire>, Box<dyn Session>> {
+        Ok(self)
+    }
+}

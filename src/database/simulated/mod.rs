@@ -1,0 +1,237 @@
+//! The simulated database: servers with known service times and one queue in front of them, in real time. It stores nothing.
+//! It is the oracle of the load engine: what the engine must see is known from queueing theory.
+//!
+//! Settings, under `database.config`: `service` (mean service time, default `1ms`), `distribution` (`exponential`, the
+//! default, or `constant`), `servers` (default 1), `delay` (added to each answer without occupying a server, default `0s`),
+//! `fail_share` (share of refused requests, default 0), `empty_share` (share of answers without rows, default 0), `seed`.
+//!
+//! Invariant: requests are served first come, first served; an answer's time is decided when its request arrives.
+
+mod connection;
+
+use std::collections::BTreeMap;
+use std::sync::{Arc, Mutex, PoisonError};
+use std::time::Instant;
+
+use super::{Database, DatabaseError, Dialect, Endpoint, Entry, Session};
+use crate::record::ColumnKind;
+use crate::trial::DatabaseSettings;
+use crate::units::parse_duration;
+
+/// The registry's entry.
+pub static SIMULATED: Entry = Entry {
+    name: "simulated",
+    summary: "servers with known service times, in this process; stores nothing; for trying studies and testing loadline",
+    engines: &[],
+    open,
+    recipe: None,
+    read_url: None,
+};
+
+fn open(settings: &DatabaseSettings, _: Option<&Endpoint>) -> Result<Box<dyn Database>, DatabaseError> {
+    let service = Service::from_config(&settings.config).map_err(DatabaseError::Unavailable)?;
+    Ok(Box::new(Simulated { queue: Arc::new(Mutex::new(Queue::new(service))) }))
+}
+
+/// How requests are served.
+#[derive(Debug, Clone, PartialEq)]
+pub struct Service {
+    /// Mean service time in nanoseconds.
+    pub mean_ns: f64,
+    /// Whether service times vary exponentially; else they are constant.
+    pub is_exponential: bool,
+    /// Parallel servers, at least 1.
+    pub servers: usize,
+    /// Constant delay of each answer in nanoseconds.
+    pub delay_ns: u64,
+    /// Share of requests that are refused, 0..1.
+    pub fail_share: f64,
+    /// Share of requests answered without rows, 0..1.
+    pub empty_share: f64,
+    /// Seed of service times.
+    pub seed: u64,
+}
+
+impl Service {
+    /// Reads `database.config`.
+    ///
+    /// # Errors
+    /// A sentence that names the setting, its value and what is accepted.
+    pub fn from_config(config: &BTreeMap<String, String>) -> Result<Self, String> {
+        let mut service = Service {
+            mean_ns: 1e6,
+            is_exponential: true,
+            servers: 1,
+            delay_ns: 0,
+            fail_share: 0.0,
+            empty_share: 0.0,
+            seed: 1,
+        };
+        for (name, value) in config {
+            let wrong = |accepted: &str| format!("database.config.{name} = \"{value}\": {accepted}");
+            let share = || value.parse::<f64>().ok().filter(|share| (0.0..=1.0).contains(share));
+            let duration = || parse_duration(value).map(|time| time.as_nanos() as u64).map_err(|why| wrong(&why));
+            match name.as_str() {
+                "service" => service.mean_ns = duration()? as f64,
+                "delay" => service.delay_ns = duration()?,
+                "distribution" => {
+                    service.is_exponential = match value.as_str() {
+                        "exponential" => true,
+                        "constant" => false,
+                        _ => return Err(wrong("must be \"exponential\" or \"constant\"")),
+                    }
+                }
+                "servers" => {
+                    let servers = value.parse().ok().filter(|servers| (1..=10_000).contains(servers));
+                    service.servers = servers.ok_or_else(|| wrong("must be a whole number from 1 to 10000"))?;
+                }
+                "fail_share" => service.fail_share = share().ok_or_else(|| wrong("must be between 0 and 1"))?,
+                "empty_share" => service.empty_share = share().ok_or_else(|| wrong("must be between 0 and 1"))?,
+                "seed" => service.seed = value.parse().map_err(|_| wrong("must be a whole number"))?,
+                _ => {
+                    return Err(wrong(
+                        "the simulated database has no such setting; it has service, distribution, servers, delay, \
+                         fail_share, empty_share, seed",
+                    ));
+                }
+            }
+        }
+        Ok(service)
+    }
+}
+
+/// The queue and its servers, shared by all connections.
+#[derive(Debug)]
+struct Queue {
+    service: Service,
+    origin: Instant,
+    /// When each server is free again.
+    free_ns: Vec<u64>,
+    random: u64,
+}
+
+/// What becomes of a request.
+#[derive(Debug, Clone, Copy, PartialEq)]
+struct Fate {
+    /// When the answer is complete.
+    done: Instant,
+    is_refused: bool,
+    is_empty: bool,
+}
+
+impl Queue {
+    fn new(service: Service) -> Self {
+        Queue { free_ns: vec![0; service.servers], random: service.seed, origin: Instant::now(), service }
+    }
+
+    /// Lets a request arrive now.
+    fn arrive(&mut self) -> Fate {
+        let now_ns = self.origin.elapsed().as_nanos() as u64;
+        let done_ns = self.depart(now_ns) + self.service.delay_ns;
+        let is_refused = self.uniform() < self.service.fail_share;
+        let is_empty = self.uniform() < self.service.empty_share;
+        Fate { done: self.origin + std::time::Duration::from_nanos(done_ns), is_refused, is_empty }
+    }
+
+    /// When a request that arrives at `now_ns` leaves the server that is free first.
+    fn depart(&mut self, now_ns: u64) -> u64 {
+        let factor = if self.service.is_exponential { -(1.0 - self.uniform()).ln() } else { 1.0 };
+        let service_ns = (self.service.mean_ns * factor) as u64;
+        let mut first = 0;
+        for (server, free_ns) in self.free_ns.iter().enumerate() {
+            if *free_ns < self.free_ns[first] {
+                first = server;
+            }
+        }
+        self.free_ns[first] = self.free_ns[first].max(now_ns) + service_ns;
+        self.free_ns[first]
+    }
+
+    /// The next number of a splitmix64 sequence, in 0..1.
+    fn uniform(&mut self) -> f64 {
+        self.random = self.random.wrapping_add(0x9e37_79b9_7f4a_7c15);
+        let mut mixed = self.random;
+        mixed = (mixed ^ (mixed >> 30)).wrapping_mul(0xbf58_476d_1ce4_e5b9);
+        mixed = (mixed ^ (mixed >> 27)).wrapping_mul(0x94d0_49bb_1331_11eb);
+        ((mixed ^ (mixed >> 31)) >> 11) as f64 / (1u64 << 53) as f64
+    }
+}
+
+struct Simulated {
+    queue: Arc<Mutex<Queue>>,
+}
+
+impl Database for Simulated {
+    fn name(&self) -> &'static str {
+        SIMULATED.name
+    }
+
+    fn dialect(&self) -> &dyn Dialect {
+        &PlainDialect
+    }
+
+    fn connect(&self) -> Result<Box<dyn Session>, DatabaseError> {
+        let connection = connection::Connection::open(Arc::clone(&self.queue));
+        let unavailable = |error| DatabaseError::Unavailable(format!("the kernel gives no timer: {error}"));
+        Ok(Box::new(connection.map_err(unavailable)?))
+    }
+}
+
+/// A lock that a panicked holder left is as good as any: the queue is consistent between statements.
+fn lock(queue: &Mutex<Queue>) -> std::sync::MutexGuard<'_, Queue> {
+    queue.lock().unwrap_or_else(PoisonError::into_inner)
+}
+
+struct PlainDialect;
+
+impl Dialect for PlainDialect {
+    fn quote(&self, name: &str) -> String {
+        format!("\"{name}\"")
+    }
+
+    fn column_type(&self, kind: ColumnKind) -> String {
+        format!("{kind:?}").to_uppercase()
+    }
+
+    fn placeholder(&self, _: usize) -> String {
+        "?".to_owned()
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn config(pairs: &[(&str, &str)]) -> BTreeMap<String, String> {
+        pairs.iter().map(|(name, value)| ((*name).to_owned(), (*value).to_owned())).collect()
+    }
+
+    #[test]
+    fn settings_are_read_and_wrong_ones_are_named() {
+        let service = Service::from_config(&config(&[("service", "2ms"), ("distribution", "constant")])).unwrap();
+        assert_eq!((service.mean_ns, service.is_exponential), (2e6, false));
+        let error = Service::from_config(&config(&[("servce", "2ms")])).unwrap_err();
+        assert!(error.contains("database.config.servce"), "{error}");
+        assert!(Service::from_config(&config(&[("fail_share", "2")])).is_err());
+        assert!(Service::from_config(&config(&[("servers", "0")])).is_err());
+    }
+
+    #[test]
+    fn one_server_serves_in_order_and_two_serve_at_once() {
+        let constant = config(&[("service", "1us"), ("distribution", "constant")]);
+        let mut one = Queue::new(Service::from_config(&constant).unwrap());
+        assert_eq!([one.depart(10), one.depart(10), one.depart(5_000)], [1_010, 2_010, 6_000]);
+        let mut two = Queue::new(Service { servers: 2, ..Service::from_config(&constant).unwrap() });
+        assert_eq!([two.depart(10), two.depart(10), two.depart(10)], [1_010, 1_010, 2_010]);
+    }
+
+    #[test]
+    fn exponential_service_times_have_the_mean_and_the_spread_they_should() {
+        let mut queue = Queue::new(Service::from_config(&config(&[("service", "1ms"), ("seed", "7")])).unwrap());
+        let times: Vec<f64> = (0..20_000u64).map(|i| (queue.depart(i * (1 << 40)) - i * (1 << 40)) as f64).collect();
+        let mean = times.iter().sum::<f64>() / times.len() as f64;
+        let variance = times.iter().map(|time| (time - mean).powi(2)).sum::<f64>() / times.len() as f64;
+        assert!((mean / 1e6 - 1.0).abs() < 0.03, "mean {mean}");
+        assert!((variance.sqrt() / mean - 1.0).abs() < 0.05, "coefficient of variation {}", variance.sqrt() / mean);
+    }
+}

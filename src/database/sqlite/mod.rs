@@ -1,0 +1,185 @@
+//! SQLite, embedded: a file, write-ahead logging, every commit synced. Main type: [`Sqlite`].
+//!
+//! Invariant: a setting that SQLite would silently ignore (an unknown PRAGMA, a journal mode that the file system cannot
+//! have) is an error.
+
+mod dialect;
+mod prepared;
+mod refusal;
+mod session;
+
+use std::path::{Path, PathBuf};
+use std::time::Duration;
+
+use rusqlite::{Connection, OpenFlags};
+
+use super::{Database, DatabaseError, Dialect, Entry, Session};
+use crate::trial::DatabaseSettings;
+
+use dialect::SqliteDialect;
+use session::SqliteSession;
+
+/// Registry entry.
+pub static SQLITE: Entry = Entry {
+    name: "sqlite",
+    summary: "SQLite, embedded in loadline; write-ahead log, synced at every commit",
+    engines: &[],
+    open: |settings, _| Ok(Box::new(Sqlite::open(settings)?)),
+    recipe: None,
+    read_url: None,
+};
+
+/// How long a connection waits for another's lock.
+const BUSY_TIMEOUT: Duration = Duration::from_secs(10);
+
+/// Settings of every connection, unless `database.config` says otherwise.
+const DEFAULTS: [(&str, &str); 3] = [("journal_mode", "wal"), ("synchronous", "full"), ("foreign_keys", "on")];
+
+/// Settings that only count before the file has content, and journal_mode = wal is content.
+const FIRST: [&str; 3] = ["page_size", "auto_vacuum", "encoding"];
+
+/// A database file.
+#[derive(Debug)]
+pub struct Sqlite {
+    path: PathBuf,
+    /// PRAGMAs of every connection, in order.
+    pragmas: Vec<(String, String)>,
+    dialect: SqliteDialect,
+}
+
+impl Sqlite {
+    /// Opens the file at `database.path`, which is created if there is none, and checks that every setting has its effect.
+    ///
+    /// # Errors
+    /// [`DatabaseError::Unavailable`] with the path or setting and the remedy.
+    pub fn open(settings: &DatabaseSettings) -> Result<Self, DatabaseError> {
+        let path = match settings.path.as_deref() {
+            None | Some("") => return Err(unavailable("database.path is missing; name the file of the database")),
+            Some(":memory:") => {
+                return Err(unavailable(
+                    "database.path \":memory:\" is another database for each client; name a file, under /dev/shm to keep it \
+                     in memory",
+                ));
+            }
+            Some(path) => PathBuf::from(path),
+        };
+        check_place(&path)?;
+        let first = FIRST.iter().filter_map(|name| Some(((*name).to_owned(), settings.config.get(*name)?.clone())));
+        let defaults = DEFAULTS.iter().filter(|(name, _)| !settings.config.contains_key(*name));
+        let rest = settings.config.iter().filter(|(name, _)| !FIRST.contains(&name.as_str()));
+        let pragmas = first
+            .chain(defaults.map(|(name, value)| ((*name).to_owned(), (*value).to_owned())))
+            .chain(rest.map(|(name, value)| (name.clone(), value.clone())))
+            .collect();
+        let sqlite = Sqlite { path, pragmas, dialect: SqliteDialect };
+        let connection = sqlite.open_file()?;
+        sqlite.check_names(&connection)?;
+        sqlite.apply_pragmas(&connection)?;
+        Ok(sqlite)
+    }
+
+    fn open_file(&self) -> Result<Connection, DatabaseError> {
+        let flags = OpenFlags::SQLITE_OPEN_READ_WRITE | OpenFlags::SQLITE_OPEN_CREATE | OpenFlags::SQLITE_OPEN_NO_MUTEX;
+        let connection = Connection::open_with_flags(&self.path, flags).map_err(|error| self.cannot_open(&error))?;
+        connection.busy_timeout(BUSY_TIMEOUT).map_err(|error| self.cannot_open(&error))?;
+        Ok(connection)
+    }
+
+    fn cannot_open(&self, error: &rusqlite::Error) -> DatabaseError {
+        unavailable(format!(
+            "database.path \"{}\" cannot be opened: {}; name a file that loadline may write, or one that does not exist yet",
+            self.path.display(),
+            refusal::of(error)
+        ))
+    }
+
+    /// SQLite ignores PRAGMAs that it does not know, so they are looked up.
+    fn check_names(&self, connection: &Connection) -> Result<(), DatabaseError> {
+        let known = (|| {
+            let mut statement = connection.prepare("SELECT name FROM pragma_pragma_list")?;
+            let names = statement.query_map([], |row| row.get::<_, String>(0))?;
+            names.collect::<rusqlite::Result<Vec<_>>>()
+        })()
+        .map_err(|error| self.cannot_open(&error))?;
+        for (name, value) in &self.pragmas {
+            if !known.contains(name) {
+                let close = known.iter().find(|known| known.contains(name.as_str()) || name.contains(known.as_str()));
+                let hint = close.map_or(String::new(), |close| format!("; did you mean \"{close}\"?"));
+                return Err(unavailable(format!("database.config: SQLite has no PRAGMA \"{name}\"{hint}")));
+            }
+            let is_plain = |c: char| c.is_ascii_alphanumeric() || matches!(c, '_' | '-' | '.');
+            if value.is_empty() || !value.chars().all(is_plain) {
+                return Err(unavailable(format!(
+                    "database.config: {name} = \"{value}\" cannot be set; write a number or a word"
+                )));
+            }
+        }
+        Ok(())
+    }
+
+    fn apply_pragmas(&self, connection: &Connection) -> Result<(), DatabaseError> {
+        for (name, value) in &self.pragmas {
+            let failed = |error: rusqlite::Error| {
+                unavailable(format!(
+                    "PRAGMA {name} = {value} on \"{}\" failed: {}",
+                    self.path.display(),
+                    refusal::of(&error)
+                ))
+            };
+            let answer = session::query(connection, &format!("PRAGMA {name} = {value}")).map_err(failed)?;
+            let mode = answer.first().and_then(|row| row.first()).and_then(Option::as_deref);
+            if name == "journal_mode" && !mode.is_some_and(|mode| mode.eq_ignore_ascii_case(value)) {
+                return Err(unavailable(format!(
+                    "\"{}\" cannot have journal_mode {value}, it stays at {}; choose another directory, or set \
+                     database.config.journal_mode",
+                    self.path.display(),
+                    mode.unwrap_or("what it was")
+                )));
+            }
+        }
+        Ok(())
+    }
+}
+
+impl Database for Sqlite {
+    fn name(&self) -> &'static str {
+        SQLITE.name
+    }
+
+    fn dialect(&self) -> &dyn Dialect {
+        &self.dialect
+    }
+
+    fn is_embedded(&self) -> bool {
+        true
+    }
+
+    fn connect(&self) -> Result<Box<dyn Session>, DatabaseError> {
+        let connection = self.open_file()?;
+        self.apply_pragmas(&connection)?;
+        Ok(Box::new(SqliteSession::new(connection)?))
+    }
+}
+
+/// SQLite's own message for a missing directory is only that it could not open the file.
+fn check_place(path: &Path) -> Result<(), DatabaseError> {
+    let directory = match path.parent() {
+        Some(parent) if !parent.as_os_str().is_empty() => parent,
+        _ => Path::new("."),
+    };
+    let shown = path.display();
+    if path.is_dir() {
+        return Err(unavailable(format!("database.path \"{shown}\" is a directory; name a file in it")));
+    }
+    if !directory.is_dir() {
+        return Err(unavailable(format!(
+            "database.path \"{shown}\": there is no directory \"{}\"; create it, or name another file",
+            directory.display()
+        )));
+    }
+    Ok(())
+}
+
+fn unavailable(message: impl Into<String>) -> DatabaseError {
+    DatabaseError::Unavailable(message.into())
+}

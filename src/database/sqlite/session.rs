@@ -1,0 +1,168 @@
+//! A connection to a SQLite file. Main type: [`SqliteSession`].
+
+use rusqlite::types::ValueRef;
+use rusqlite::{Connection, ffi};
+
+use super::dialect::SqliteDialect;
+use super::prepared::Prepared;
+use super::refusal;
+use crate::database::dialect::statement_text;
+use crate::database::{Answer, DatabaseError, Session, Wire};
+use crate::record::Cells;
+use crate::statement::{Expect, Program, Request, Statement, Step};
+
+/// A connection with its prepared statements. Statements stand before the connection, so that they are dropped first.
+pub(super) struct SqliteSession {
+    statements: Vec<Prepared>,
+    /// Which of them insert, and so change as many rows as they are given or none.
+    inserts: Vec<bool>,
+    begin: Prepared,
+    commit: Prepared,
+    rollback: Prepared,
+    connection: Connection,
+}
+
+impl SqliteSession {
+    pub(super) fn new(connection: Connection) -> Result<Self, DatabaseError> {
+        // SAFETY: the session drops its statements before its connection, in the order of its fields.
+        let prepare = |sql: &str| unsafe { Prepared::new(&connection, sql) };
+        Ok(SqliteSession {
+            statements: Vec::new(),
+            inserts: Vec::new(),
+            // Taking the write lock at the start avoids the deadlock of two readers that both want to write.
+            begin: prepare("BEGIN IMMEDIATE")?,
+            commit: prepare("COMMIT")?,
+            rollback: prepare("ROLLBACK")?,
+            connection,
+        })
+    }
+
+    /// Whether a request needs no transaction around it to be executed whole or not at all. An update of which another
+    /// number of rows is expected must be undone.
+    fn is_atomic(&self, request: &Request) -> bool {
+        match request.steps.as_slice() {
+            [] => true,
+            [Step { rows: 0 | 1, expect: Expect::Rows | Expect::Anything, .. }] => true,
+            [Step { rows: 0 | 1, statement, .. }] => self.inserts.get(usize::from(*statement)).is_some_and(|is| *is),
+            _ => false,
+        }
+    }
+
+    /// Executes the steps; the caller looks after the transaction.
+    fn steps(&mut self, request: &Request, mut rows: Option<&mut Cells>) -> Result<Answer, DatabaseError> {
+        let mut answer = Answer::default();
+        for step in &request.steps {
+            let Some(statement) = self.statements.get_mut(usize::from(step.statement)) else {
+                let message = format!("statement {} was never prepared", step.statement);
+                return Err(DatabaseError::refused("SQLITE_MISUSE", message));
+            };
+            let before = total_changes(&self.connection);
+            let outcome = repeat(statement, step, &request.cells, rows.as_deref_mut());
+            statement.release();
+            let read = outcome?;
+            let changed = total_changes(&self.connection) - before;
+            match step.expect {
+                Expect::Rows if read == 0 && statement.is_query() => answer.empty += 1,
+                Expect::Changed(expected) if expected != changed => {
+                    let message = format!("the statement changed {changed} rows instead of {expected}");
+                    return Err(DatabaseError::refused("rows", message));
+                }
+                Expect::Anything | Expect::Rows | Expect::Changed(_) => {}
+            }
+            answer.rows += read;
+            answer.changed += changed;
+        }
+        Ok(answer)
+    }
+}
+
+/// Executes a step once for each of its rows.
+fn repeat(
+    statement: &mut Prepared,
+    step: &Step,
+    cells: &Cells,
+    mut rows: Option<&mut Cells>,
+) -> Result<u64, DatabaseError> {
+    let mut read = 0;
+    let mut first = step.first_cell as usize;
+    for _ in 0..step.rows {
+        read += statement.execute(cells, first, rows.as_deref_mut())?;
+        first += statement.parameters();
+    }
+    Ok(read)
+}
+
+/// Rows changed since the connection was opened, those of triggers included.
+fn total_changes(connection: &Connection) -> u64 {
+    // SAFETY: the handle is that of an open connection, and the call only reads a counter.
+    unsafe { ffi::sqlite3_total_changes64(connection.handle()) as u64 }
+}
+
+/// Executes a statement; the rows as text, null as none.
+pub(super) fn query(connection: &Connection, sql: &str) -> rusqlite::Result<Vec<Vec<Option<String>>>> {
+    let mut statement = connection.prepare(sql)?;
+    let columns = statement.column_count();
+    let mut rows = statement.query([])?;
+    let mut answer = Vec::new();
+    while let Some(row) = rows.next()? {
+        let texts = (0..columns).map(|column| Ok(text(row.get_ref(column)?)));
+        answer.push(texts.collect::<rusqlite::Result<_>>()?);
+    }
+    Ok(answer)
+}
+
+fn text(value: ValueRef<'_>) -> Option<String> {
+    match value {
+        ValueRef::Null => None,
+        ValueRef::Integer(value) => Some(value.to_string()),
+        ValueRef::Real(value) => Some(value.to_string()),
+        ValueRef::Text(bytes) => Some(String::from_utf8_lossy(bytes).into_owned()),
+        ValueRef::Blob(bytes) => Some(bytes.iter().map(|byte| format!("{byte:02x}")).collect()),
+    }
+}
+
+impl Session for SqliteSession {
+    fn run(&mut self, sql: &str) -> Result<(), DatabaseError> {
+        self.connection.execute_batch(sql).map_err(|error| refusal::of(&error))
+    }
+
+    fn query(&mut self, sql: &str) -> Result<Vec<Vec<Option<String>>>, DatabaseError> {
+        query(&self.connection, sql).map_err(|error| refusal::of(&error))
+    }
+
+    fn prepare(&mut self, program: &Program) -> Result<(), DatabaseError> {
+        // SAFETY: as in `new`.
+        let prepare = |sql: String| unsafe { Prepared::new(&self.connection, &sql) };
+        let texts = program.statements.iter().map(|statement| statement_text(&SqliteDialect, statement, 1));
+        self.statements = texts.map(prepare).collect::<Result<_, _>>()?;
+        self.inserts =
+            program.statements.iter().map(|statement| matches!(statement, Statement::Insert { .. })).collect();
+        Ok(())
+    }
+
+    fn execute(&mut self, request: &Request, rows: Option<&mut Cells>) -> Result<Answer, DatabaseError> {
+        if self.is_atomic(request) {
+            return self.steps(request, rows);
+        }
+        let none = Cells::new();
+        self.begin.execute(&none, 0, None)?;
+        let outcome = self.steps(request, rows).and_then(|answer| {
+            self.commit.execute(&none, 0, None)?;
+            Ok(answer)
+        });
+        // Some errors, a full disk among them, have undone the transaction already.
+        if outcome.is_err() && !self.connection.is_autocommit() {
+            let undone = self.rollback.execute(&none, 0, None);
+            undone.map_err(|error| DatabaseError::Lost(format!("a transaction could not be undone: {error}")))?;
+        }
+        outcome
+    }
+
+    fn version(&mut self) -> Result<String, DatabaseError> {
+        Ok(format!("SQLite {}", rusqlite::version()))
+    }
+
+    fn into_wire(self: Box<Self>) -> Result<Box<dyn Wire>, Box<dyn Session>> {
+        Err(self)
+    }
+}

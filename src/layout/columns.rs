@@ -1,0 +1,65 @@
+//! What the layouts share: columns of tables and of answers, and steps over the cells appended last.
+
+use crate::record::{Cells, Column, ColumnKind};
+use crate::statement::{
+    ColumnRef, Comparison, Condition, Expect, Program, Request, Statement, Step, Table, TableColumn,
+};
+
+/// Name of the column that numbers records.
+pub(super) const RECORD_ID: &str = "record_id";
+
+/// Name of the column that numbers measurements.
+pub(super) const MEASUREMENT: &str = "measurement";
+
+/// A column of the layout's own: a number.
+pub(super) fn number_column(name: &str) -> TableColumn {
+    TableColumn { name: name.to_owned(), kind: ColumnKind::Int64, nullable: false }
+}
+
+/// A record's column as a table's.
+pub(super) fn table_column(column: &Column) -> TableColumn {
+    TableColumn { name: column.name.clone(), kind: column.kind, nullable: column.nullable }
+}
+
+/// A column of a table, to be named in a query.
+pub(super) fn column_ref(table: &str, column: &str) -> ColumnRef {
+    ColumnRef { table: table.to_owned(), column: column.to_owned() }
+}
+
+/// The condition that a column equals a bound value.
+pub(super) fn equals(table: &str, column: &str, kind: ColumnKind) -> Condition {
+    Condition { column: column_ref(table, column), kind, comparison: Comparison::Equal }
+}
+
+/// A table without further keys.
+pub(super) fn table(name: &str, columns: Vec<TableColumn>, primary_key: Vec<String>) -> Table {
+    Table {
+        name: name.to_owned(),
+        columns,
+        primary_key,
+        unique: Vec::new(),
+        indexes: Vec::new(),
+        foreign_keys: Vec::new(),
+    }
+}
+
+/// Appends a statement to a program; its number.
+pub(super) fn add(program: &mut Program, statement: Statement) -> u16 {
+    program.statements.push(statement);
+    (program.statements.len() - 1) as u16
+}
+
+/// Where the next cell will be.
+pub(super) fn next_cell(cells: &Cells) -> u32 {
+    cells.len() as u32
+}
+
+/// Appends the insertion of rows whose cells begin at `first_cell`.
+pub(super) fn insert(request: &mut Request, statement: u16, rows: u32, first_cell: u32) {
+    request.steps.push(Step { statement, rows, first_cell, expect: Expect::Changed(u64::from(rows)) });
+}
+
+/// Appends the reading of a row by the key whose cells begin at `first_cell`.
+pub(super) fn read(request: &mut Request, statement: u16, first_cell: u32) {
+    request.steps.push(Step { statement, rows: 1, first_cell, expect: Expect::Rows });
+}

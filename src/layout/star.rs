@@ -1,0 +1,78 @@
+//! The layout `star`, schema 2 of Ruottinen 2015 (figure 3.5): an identity table, and a values table that refers to it.
+
+use super::columns::{
+    MEASUREMENT, RECORD_ID, add, column_ref, equals, insert, next_cell, number_column, read, table, table_column,
+};
+use super::identity::Identity;
+use super::{Entry, Layout};
+use crate::operation::Operation;
+use crate::record::{ColumnKind, Generator, RecordType};
+use crate::statement::{Program, Request, Select, Statement};
+
+/// Registry entry.
+pub(super) static STAR: Entry = Entry {
+    name: "star",
+    summary: "an identity table and a values table (Oulu schema 2)",
+    build: |record_type, table, records_max| Ok(Box::new(Star::new(record_type, table, records_max))),
+};
+
+struct Star {
+    program: Program,
+    identity: Identity,
+    insert: u16,
+    read: u16,
+}
+
+impl Star {
+    fn new(record_type: &RecordType, prefix: &str, records_max: usize) -> Self {
+        let mut program = Program { rows_max: records_max, ..Program::default() };
+        let identity = Identity::new(record_type, prefix, &mut program);
+        let name = format!("{prefix}_values");
+        let mut columns = vec![number_column(RECORD_ID), number_column(MEASUREMENT)];
+        columns.extend(record_type.values.iter().map(table_column));
+        let mut values = table(&name, columns.clone(), vec![RECORD_ID.to_owned()]);
+        values.indexes.push(vec![MEASUREMENT.to_owned()]);
+        values.foreign_keys.push(identity.foreign_key());
+        program.tables.push(values);
+        let insert = add(&mut program, Statement::Insert { table: name.clone(), columns });
+        let value_refs = record_type.values.iter().map(|column| column_ref(&name, &column.name));
+        let select = Select {
+            columns: identity.column_refs(record_type).chain(value_refs).collect(),
+            joins: vec![identity.join(&name)],
+            conditions: vec![equals(&name, RECORD_ID, ColumnKind::Int64)],
+            from: name.clone(),
+            ..Select::default()
+        };
+        let read = add(&mut program, Statement::Select(select));
+        Star { program, identity, insert, read }
+    }
+}
+
+impl Layout for Star {
+    fn program(&self) -> &Program {
+        &self.program
+    }
+
+    fn bind(&self, operation: &Operation, generator: &dyn Generator, request: &mut Request) {
+        match *operation {
+            Operation::Insert { first, records } => {
+                let range = first..first + u64::from(records);
+                self.identity.begin(&range, generator, request);
+                let first_cell = next_cell(&request.cells);
+                for record in range.clone() {
+                    request.cells.int(record as i64);
+                    request.cells.int(generator.measurement_of(record) as i64);
+                    generator.values(record, &mut request.cells);
+                }
+                insert(request, self.insert, records, first_cell);
+                self.identity.end(&range, generator, request);
+            }
+            Operation::Read { record } => {
+                let first_cell = next_cell(&request.cells);
+                request.cells.int(record as i64);
+                read(request, self.read, first_cell);
+            }
+            Operation::Statement { .. } => {}
+        }
+    }
+}

@@ -1,0 +1,54 @@
+//! Blocking clients: a thread each, for databases without a lean codec. The same clients and tallies as in the event loop.
+
+use super::client::{Client, Next};
+use super::clock::minimise_timer_slack;
+use super::{LoopContext, LoopResult, ReconnectSession};
+use crate::database::{DatabaseError, Session};
+
+/// Pause before a lost connection is made again.
+const RECONNECT_PAUSE_NS: u64 = 100_000_000;
+/// Longest sleep, so that a stopped trial is noticed.
+const WAIT_NS_MAX: u64 = 50_000_000;
+
+/// Drives one client over a blocking session until the trial is over.
+pub fn run(
+    mut client: Client,
+    session: Box<dyn Session>,
+    mut context: LoopContext<'_>,
+    reconnect: &ReconnectSession<'_>,
+) -> LoopResult {
+    minimise_timer_slack();
+    let clock = context.clock;
+    let mut session = Some(session);
+    let mut last_answer_ns = clock.now_ns();
+    loop {
+        let now_ns = clock.now_ns();
+        context.cpu.observe(now_ns);
+        match client.next(now_ns, context.phases) {
+            Next::Over => break,
+            Next::Wait(until_ns) => {
+                clock.sleep_until_ns(until_ns.min(now_ns + WAIT_NS_MAX));
+                continue;
+            }
+            Next::Send => {}
+        }
+        client.sent(clock.now_ns());
+        let outcome = match &mut session {
+            Some(session) => session.execute(&client.request, None),
+            None => reconnect().and_then(|fresh| session.insert(fresh).execute(&client.request, None)),
+        };
+        let done_ns = clock.now_ns();
+        client.done(done_ns, &outcome, &mut context.tally);
+        match outcome {
+            Err(DatabaseError::Lost(_) | DatabaseError::Unavailable(_)) => {
+                session = None;
+                client.postpone(done_ns + RECONNECT_PAUSE_NS);
+                if done_ns - last_answer_ns > context.phases.drain_ns {
+                    context.phases.stop();
+                }
+            }
+            _ => last_answer_ns = done_ns,
+        }
+    }
+    context.finish("blocking", vec![(client.number, client.measurement)])
+}

@@ -1,0 +1,132 @@
+//! Clients: what a connection does next, and when. Shared by all drivers, which differ only in how they wait.
+
+use crate::database::{Answer, DatabaseError};
+use crate::measurement::ClientMeasurement;
+use crate::operation::{Operation, OperationKind};
+use crate::statement::Request;
+
+use super::phases::{Claim, Phases};
+use super::tally::{Ending, Tally, Times};
+
+/// Makes a client's operations: a workload, laid out as statements with values.
+pub trait Source: Send {
+    /// Fills the request, which is clear, with the client's next operation.
+    fn next(&mut self, request: &mut Request) -> Operation;
+}
+
+/// One client: its source of operations, the one that is running and its times.
+pub struct Client {
+    /// Place among all clients of the trial.
+    pub number: u32,
+    source: Box<dyn Source>,
+    /// The operation that is running.
+    pub request: Request,
+    think_ns: u64,
+    kind: OperationKind,
+    records: u64,
+    intended_ns: u64,
+    sent_ns: u64,
+    free_ns: u64,
+    counts: bool,
+    begun: u64,
+    /// What it did in the measured phase.
+    pub measurement: ClientMeasurement,
+    measure_ns: u64,
+}
+
+/// What a client does next.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Next {
+    /// Send the request now.
+    Send,
+    /// Wait until this time, then ask again.
+    Wait(u64),
+    /// Nothing more in this trial.
+    Over,
+}
+
+impl Client {
+    /// A client that is free from `start_ns` on.
+    pub fn new(number: u32, source: Box<dyn Source>, think_ns: u64, start_ns: u64, measure_ns: u64) -> Self {
+        Client {
+            number,
+            source,
+            request: Request::default(),
+            think_ns,
+            kind: OperationKind::Insert,
+            records: 0,
+            intended_ns: start_ns,
+            sent_ns: start_ns,
+            free_ns: start_ns,
+            counts: false,
+            begun: 0,
+            measurement: ClientMeasurement::default(),
+            measure_ns,
+        }
+    }
+
+    /// Begins the next operation if its intended time has come and the trial is not over.
+    #[inline]
+    pub fn next(&mut self, now_ns: u64, phases: &Phases) -> Next {
+        if self.intended_ns > now_ns {
+            let over = phases.is_stopped() || self.intended_ns >= phases.end_ns;
+            return if over { Next::Over } else { Next::Wait(self.intended_ns) };
+        }
+        match phases.claim(self.intended_ns, self.begun) {
+            Claim::Over => return Next::Over,
+            Claim::WarmUp => self.counts = false,
+            Claim::Measured => {
+                self.counts = true;
+                self.begun += 1;
+            }
+        }
+        self.request.clear();
+        let operation = self.source.next(&mut self.request);
+        self.kind = operation.kind();
+        self.records = operation.records();
+        Next::Send
+    }
+
+    /// To be called right before the request's first byte is sent.
+    #[inline]
+    pub fn sent(&mut self, now_ns: u64) {
+        self.sent_ns = now_ns;
+    }
+
+    /// Takes in the outcome of the running operation; the next one's intended time follows from it.
+    #[inline]
+    pub fn done(&mut self, now_ns: u64, outcome: &Result<Answer, DatabaseError>, tally: &mut Tally) {
+        let ending = match outcome {
+            Ok(answer) => Ending::Completed { empty: answer.empty > 0 },
+            Err(error) => Ending::Failed(error),
+        };
+        self.end(now_ns, ending, tally);
+    }
+
+    /// Gives up the running operation.
+    pub fn abandon(&mut self, now_ns: u64, tally: &mut Tally) {
+        self.end(now_ns, Ending::Abandoned, tally);
+    }
+
+    /// Moves the intended time of the next operation, after a connection could not be made.
+    pub fn postpone(&mut self, until_ns: u64) {
+        self.intended_ns = self.intended_ns.max(until_ns);
+    }
+
+    #[inline]
+    fn end(&mut self, now_ns: u64, ending: Ending<'_>, tally: &mut Tally) {
+        if self.counts {
+            let times = Times { intended_ns: self.intended_ns, sent_ns: self.sent_ns, done_ns: now_ns };
+            tally.count(self.kind, self.records, times, self.free_ns, ending);
+            match ending {
+                Ending::Completed { .. } => self.measurement.completed += 1,
+                Ending::Failed(_) => self.measurement.failed += 1,
+                Ending::Abandoned => {}
+            }
+            self.measurement.elapsed_s = now_ns.saturating_sub(self.measure_ns) as f64 / 1e9;
+        }
+        self.counts = false;
+        self.free_ns = now_ns;
+        self.intended_ns = now_ns + self.think_ns;
+    }
+}

@@ -1,0 +1,326 @@
+//! The event loop: one thread drives many connections over a [`Transport`] and allocates nothing per operation.
+//!
+//! Invariant: a client has at most one request running; each ends as done, failed or abandoned.
+
+use std::cmp::Reverse;
+use std::collections::BinaryHeap;
+use std::os::fd::RawFd;
+
+use super::client::{Client, Next};
+use super::clock::{Clock, minimise_timer_slack};
+use super::{LoopContext, LoopResult, Reconnect};
+use crate::database::{Answer, DatabaseError, Wire};
+
+/// Pause before a lost connection is made again.
+const RECONNECT_PAUSE_NS: u64 = 100_000_000;
+/// Longest sleep, so that a stopped trial is noticed.
+const WAIT_NS_MAX: u64 = 50_000_000;
+
+/// Carries bytes between connections and the loop. Connections are known by their place.
+pub trait Transport {
+    /// Name for the result: `epoll`, `io_uring`.
+    const NAME: &'static str;
+
+    /// Starts to receive from a connection.
+    ///
+    /// # Errors
+    /// As the kernel answers.
+    fn attach(&mut self, place: usize, fd: RawFd) -> std::io::Result<()>;
+
+    /// Forgets a connection that is about to be closed; what still arrives from it is not delivered.
+    fn detach(&mut self, place: usize);
+
+    /// Sends bytes; keeps what the kernel does not take at once.
+    ///
+    /// # Errors
+    /// When the connection is broken.
+    fn send(&mut self, place: usize, bytes: &[u8]) -> std::io::Result<()>;
+
+    /// Waits until something arrives, for at most this time.
+    fn wait(&mut self, wait_ns: u64);
+
+    /// The next thing that arrived in the last wait; none when all was taken.
+    fn next(&mut self) -> Option<Arrival>;
+
+    /// The bytes of an arrival, until [`Transport::release`].
+    fn bytes(&self, chunk: Chunk) -> &[u8];
+
+    /// Gives the buffer of an arrival back.
+    fn release(&mut self, chunk: Chunk);
+}
+
+/// Something that arrived from a connection.
+#[derive(Debug)]
+pub enum Arrival {
+    /// Bytes.
+    Bytes(usize, Chunk),
+    /// The end of the connection, with the reason.
+    Closed(usize, String),
+}
+
+/// Where the bytes of an arrival are.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Chunk {
+    /// Which of the transport's buffers.
+    pub buffer: u16,
+    /// How many bytes.
+    pub length: usize,
+}
+
+struct Slot {
+    client: Client,
+    wire: Option<Box<dyn Wire>>,
+    /// Bytes of an unfinished message.
+    unread: Vec<u8>,
+    state: State,
+}
+
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+enum State {
+    /// A request is running.
+    Busy,
+    /// The next request's time has not come.
+    Waiting,
+    /// Nothing more to do.
+    Over,
+}
+
+/// Drives its clients until the trial is over.
+pub struct EventLoop<'a, T> {
+    slots: Vec<Slot>,
+    transport: T,
+    context: LoopContext<'a>,
+    reconnect: &'a Reconnect<'a>,
+    clock: Clock,
+    out: Vec<u8>,
+    /// Times at which waiting clients want to be asked again, earliest first.
+    due: BinaryHeap<Reverse<(u64, usize)>>,
+    active: usize,
+    last_answer_ns: u64,
+}
+
+impl<'a, T: Transport> EventLoop<'a, T> {
+    /// A loop over connected clients.
+    ///
+    /// # Errors
+    /// When the kernel refuses a connection.
+    pub fn new(
+        clients: Vec<(Client, Box<dyn Wire>)>,
+        mut transport: T,
+        context: LoopContext<'a>,
+        reconnect: &'a Reconnect<'a>,
+    ) -> std::io::Result<Self> {
+        let mut slots = Vec::with_capacity(clients.len());
+        for (place, (client, wire)) in clients.into_iter().enumerate() {
+            transport.attach(place, wire.fd())?;
+            slots.push(Slot { client, wire: Some(wire), unread: Vec::new(), state: State::Waiting });
+        }
+        let clock = context.clock;
+        Ok(EventLoop {
+            active: slots.len(),
+            slots,
+            transport,
+            context,
+            reconnect,
+            clock,
+            out: Vec::new(),
+            due: BinaryHeap::new(),
+            last_answer_ns: clock.now_ns(),
+        })
+    }
+
+    /// Runs until every client is over or abandoned.
+    pub fn run(mut self) -> LoopResult {
+        minimise_timer_slack();
+        self.last_answer_ns = self.clock.now_ns();
+        for place in 0..self.slots.len() {
+            self.begin(place, self.clock.now_ns());
+        }
+        while self.active > 0 {
+            let now_ns = self.clock.now_ns();
+            let due_ns = self.due.peek().map_or(u64::MAX, |due| due.0.0);
+            self.transport.wait(due_ns.saturating_sub(now_ns).min(WAIT_NS_MAX));
+            self.pass();
+        }
+        let clients = self.slots.iter().map(|slot| (slot.client.number, slot.client.measurement)).collect();
+        self.context.finish(T::NAME, clients)
+    }
+
+    /// Handles all that arrived and all that is due.
+    fn pass(&mut self) {
+        let pass_ns = self.clock.now_ns();
+        self.context.cpu.observe(pass_ns);
+        let mut arrivals = 0;
+        while let Some(arrival) = self.transport.next() {
+            arrivals += 1;
+            match arrival {
+                Arrival::Bytes(place, chunk) => self.receive(place, chunk),
+                Arrival::Closed(place, why) => self.lose(place, self.clock.now_ns(), &why),
+            }
+        }
+        self.begin_due();
+        let now_ns = self.clock.now_ns();
+        if arrivals > 0 && pass_ns >= self.context.phases.measure_ns {
+            self.context.tally.passes.record(now_ns - pass_ns);
+        }
+        if self.is_out_of_time(now_ns) {
+            self.abandon_all(now_ns);
+        }
+    }
+
+    fn receive(&mut self, place: usize, chunk: Chunk) {
+        let now_ns = self.clock.now_ns();
+        let slot = &mut self.slots[place];
+        let (Some(wire), State::Busy) = (slot.wire.as_mut(), slot.state) else {
+            self.transport.release(chunk);
+            return self.lose(place, now_ns, "the server sent something that was not asked for");
+        };
+        let input = self.transport.bytes(chunk);
+        self.out.clear();
+        let progress = if slot.unread.is_empty() {
+            let progress = wire.advance(&slot.client.request, input, &mut self.out);
+            slot.unread.extend_from_slice(&input[progress.consumed..]);
+            progress
+        } else {
+            slot.unread.extend_from_slice(input);
+            let progress = wire.advance(&slot.client.request, &slot.unread, &mut self.out);
+            slot.unread.drain(..progress.consumed);
+            progress
+        };
+        self.transport.release(chunk);
+        if !self.out.is_empty() {
+            self.send(place);
+        }
+        if let Some(outcome) = progress.outcome {
+            self.end(place, now_ns, outcome);
+        }
+    }
+
+    fn end(&mut self, place: usize, now_ns: u64, outcome: Result<Answer, DatabaseError>) {
+        if let Err(DatabaseError::Lost(why)) = &outcome {
+            return self.lose(place, now_ns, why);
+        }
+        self.last_answer_ns = now_ns;
+        let slot = &mut self.slots[place];
+        if slot.state == State::Busy {
+            slot.client.done(now_ns, &outcome, &mut self.context.tally);
+            self.begin(place, now_ns);
+        }
+    }
+
+    /// Ends the running operation because its connection is gone; the client tries again after a pause.
+    fn lose(&mut self, place: usize, now_ns: u64, why: &str) {
+        let slot = &mut self.slots[place];
+        if slot.wire.is_some() {
+            self.transport.detach(place);
+        }
+        slot.wire = None;
+        slot.unread.clear();
+        if slot.state == State::Busy {
+            slot.client.done(now_ns, &Err(DatabaseError::Lost(why.to_owned())), &mut self.context.tally);
+            slot.client.postpone(now_ns + RECONNECT_PAUSE_NS);
+            self.begin(place, now_ns);
+        }
+    }
+
+    /// Begins the client's next operation, or notes when to ask again.
+    fn begin(&mut self, place: usize, now_ns: u64) {
+        let slot = &mut self.slots[place];
+        match slot.client.next(now_ns, self.context.phases) {
+            Next::Over => {
+                slot.state = State::Over;
+                self.active -= 1;
+            }
+            Next::Wait(until_ns) => {
+                slot.state = State::Waiting;
+                self.due.push(Reverse((until_ns, place)));
+            }
+            Next::Send => {
+                slot.state = State::Busy;
+                if slot.wire.is_none() && !self.reconnect(place) {
+                    return;
+                }
+                let slot = &mut self.slots[place];
+                if let Some(wire) = slot.wire.as_mut() {
+                    self.out.clear();
+                    wire.start(&slot.client.request, &mut self.out);
+                    slot.client.sent(self.clock.now_ns());
+                    self.send(place);
+                }
+            }
+        }
+    }
+
+    fn begin_due(&mut self) {
+        while let Some(Reverse((due_ns, place))) = self.due.peek().copied() {
+            let now_ns = self.clock.now_ns();
+            if due_ns > now_ns && !self.context.phases.is_stopped() {
+                return;
+            }
+            self.due.pop();
+            if self.slots[place].state == State::Waiting {
+                self.begin(place, now_ns);
+            }
+        }
+    }
+
+    /// Makes a lost connection again. On failure the running operation has failed and the client pauses.
+    fn reconnect(&mut self, place: usize) -> bool {
+        let connected = (self.reconnect)().and_then(|wire| {
+            let unwatched = |error| DatabaseError::Unavailable(format!("the new connection cannot be used: {error}"));
+            self.transport.attach(place, wire.fd()).map_err(unwatched)?;
+            Ok(wire)
+        });
+        let now_ns = self.clock.now_ns();
+        let slot = &mut self.slots[place];
+        match connected {
+            Ok(wire) => {
+                slot.wire = Some(wire);
+                true
+            }
+            Err(error) => {
+                slot.client.sent(now_ns);
+                slot.client.done(now_ns, &Err(error), &mut self.context.tally);
+                slot.client.postpone(now_ns + RECONNECT_PAUSE_NS);
+                slot.state = State::Waiting;
+                self.due.push(Reverse((now_ns + RECONNECT_PAUSE_NS, place)));
+                false
+            }
+        }
+    }
+
+    fn send(&mut self, place: usize) {
+        if self.out.is_empty() {
+            return;
+        }
+        if let Err(error) = self.transport.send(place, &self.out) {
+            self.lose(place, self.clock.now_ns(), &error.to_string());
+        }
+    }
+
+    /// Whether the drain phase is over, or nothing at all was answered for its length.
+    fn is_out_of_time(&self, now_ns: u64) -> bool {
+        let phases = self.context.phases;
+        if now_ns >= phases.end_ns {
+            return now_ns >= phases.end_ns.saturating_add(phases.drain_ns);
+        }
+        let is_stalled = || {
+            let is_waiting = self.slots.iter().any(|slot| slot.state == State::Busy || slot.wire.is_none());
+            is_waiting && now_ns - self.last_answer_ns > phases.drain_ns
+        };
+        phases.is_stopped() || is_stalled()
+    }
+
+    fn abandon_all(&mut self, now_ns: u64) {
+        if now_ns < self.context.phases.end_ns {
+            self.context.phases.stop();
+        }
+        for slot in &mut self.slots {
+            if slot.state == State::Busy {
+                slot.client.abandon(now_ns, &mut self.context.tally);
+            }
+            slot.state = State::Over;
+        }
+        self.active = 0;
+    }
+}

@@ -1,0 +1,127 @@
+//! Phases of a trial: warm-up (discarded), measure, drain; and the claims that end the measured phase.
+//!
+//! Invariant: an operation belongs to the measured phase if and only if its intended time does.
+
+use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
+
+use crate::trial::Length;
+
+/// When the phases of a trial begin and end; shared by all loops. Times are those of the engine's clock.
+#[derive(Debug)]
+pub struct Phases {
+    /// The measured phase begins.
+    pub measure_ns: u64,
+    /// The measured phase ends at the latest; `u64::MAX` where only a count ends it.
+    pub end_ns: u64,
+    /// Longest wait for running operations after the measured phase, and for any answer at all within it.
+    pub drain_ns: u64,
+    /// Operations of the measured phase that all clients together may still begin.
+    remaining: Option<AtomicU64>,
+    /// Operations of the measured phase that each client may begin.
+    per_client: Option<u64>,
+    /// Set to end the trial at once.
+    stop: AtomicBool,
+}
+
+/// Whether a client may begin another operation.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Claim {
+    /// It may, and the operation is discarded.
+    WarmUp,
+    /// It may, and the operation counts.
+    Measured,
+    /// The measured phase is over for this client.
+    Over,
+}
+
+impl Phases {
+    /// Phases that begin at `start_ns` with the warm-up.
+    pub fn new(start_ns: u64, warmup_s: f64, length: Length, drain_s: f64) -> Self {
+        let to_ns = |seconds: f64| (seconds * 1e9) as u64;
+        let measure_ns = start_ns + to_ns(warmup_s);
+        let (end_ns, remaining, per_client) = match length {
+            Length::Seconds(seconds) => (measure_ns + to_ns(seconds), None, None),
+            Length::Operations(count) => (u64::MAX, Some(AtomicU64::new(count)), None),
+            Length::OperationsPerClient(count) => (u64::MAX, None, Some(count)),
+        };
+        Phases { measure_ns, end_ns, drain_ns: to_ns(drain_s), remaining, per_client, stop: AtomicBool::new(false) }
+    }
+
+    /// Asks for one more operation with this intended time, for a client that has begun `begun` of those that count.
+    #[inline]
+    pub fn claim(&self, intended_ns: u64, begun: u64) -> Claim {
+        if self.stop.load(Ordering::Relaxed) || intended_ns >= self.end_ns {
+            return Claim::Over;
+        }
+        if intended_ns < self.measure_ns {
+            return Claim::WarmUp;
+        }
+        if self.per_client.is_some_and(|most| begun >= most) {
+            return Claim::Over;
+        }
+        match &self.remaining {
+            None => Claim::Measured,
+            Some(remaining) => {
+                let claimed = remaining.try_update(Ordering::Relaxed, Ordering::Relaxed, |left| left.checked_sub(1));
+                if claimed.is_ok() { Claim::Measured } else { Claim::Over }
+            }
+        }
+    }
+
+    /// The length of the measured phase: the time set, or up to the last answer where a count ended it.
+    pub fn measured_s(&self, last_done_ns: u64) -> f64 {
+        let end_ns = if self.end_ns == u64::MAX || self.is_stopped() { last_done_ns } else { self.end_ns };
+        end_ns.saturating_sub(self.measure_ns) as f64 / 1e9
+    }
+
+    /// Ends the trial at once; operations still running are abandoned.
+    pub fn stop(&self) {
+        self.stop.store(true, Ordering::Relaxed);
+    }
+
+    /// Whether the trial was ended early.
+    pub fn is_stopped(&self) -> bool {
+        self.stop.load(Ordering::Relaxed)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn operations_before_the_measured_phase_are_warm_up_and_those_after_it_are_refused() {
+        let phases = Phases::new(0, 1.0, Length::Seconds(2.0), 1.0);
+        assert_eq!(phases.claim(999_999_999, 0), Claim::WarmUp);
+        assert_eq!(phases.claim(1_000_000_000, 0), Claim::Measured);
+        assert_eq!(phases.claim(2_999_999_999, 0), Claim::Measured);
+        assert_eq!(phases.claim(3_000_000_000, 0), Claim::Over);
+        assert_eq!(phases.measured_s(5_000_000_000), 2.0);
+    }
+
+    #[test]
+    fn exactly_the_counted_number_of_operations_is_claimed_by_many_threads() {
+        let phases = Phases::new(0, 0.0, Length::Operations(10_000), 1.0);
+        let claimed: usize = std::thread::scope(|scope| {
+            let threads: Vec<_> = (0..4)
+                .map(|_| scope.spawn(|| (0..5_000).filter(|_| phases.claim(0, 0) == Claim::Measured).count()))
+                .collect();
+            threads.into_iter().map(|thread| thread.join().unwrap()).sum()
+        });
+        assert_eq!(claimed, 10_000);
+    }
+
+    #[test]
+    fn each_client_gets_its_own_count() {
+        let phases = Phases::new(0, 0.0, Length::OperationsPerClient(2), 1.0);
+        assert_eq!([0, 1, 2].map(|begun| phases.claim(5, begun)), [Claim::Measured, Claim::Measured, Claim::Over]);
+    }
+
+    #[test]
+    fn a_stopped_trial_ends_with_its_last_answer() {
+        let phases = Phases::new(0, 0.0, Length::Seconds(9.0), 1.0);
+        phases.stop();
+        assert_eq!(phases.claim(0, 0), Claim::Over);
+        assert_eq!(phases.measured_s(4_000_000_000), 4.0);
+    }
+}

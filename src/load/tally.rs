@@ -1,0 +1,291 @@
+//! Tallies: what one loop saw of the measured phase. Recording an operation costs a few nanoseconds and no allocation;
+//! tallies of all loops are merged when the trial ends.
+//!
+//! Invariant: memory does not grow with the number of operations or with time.
+
+use std::collections::BTreeMap;
+
+use crate::database::DatabaseError;
+use crate::histogram::Histogram;
+use crate::measurement::{IntervalMeasurement, OperationMeasurement};
+use crate::operation::OperationKind;
+
+/// Different messages of failed operations that are kept; further ones are counted together.
+const MESSAGES_MAX: usize = 20;
+/// Intervals of the series; when a trial outgrows them, pairs of intervals are joined.
+const INTERVALS_MAX: usize = 512;
+/// Length of an interval at first.
+const INTERVAL_NS: u64 = 100_000_000;
+
+/// The times of one operation, by the engine's clock.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
+pub struct Times {
+    /// When it should have been sent.
+    pub intended_ns: u64,
+    /// When it was sent.
+    pub sent_ns: u64,
+    /// When its answer was complete.
+    pub done_ns: u64,
+}
+
+/// How an operation ended.
+#[derive(Debug, Clone, Copy, PartialEq)]
+pub enum Ending<'a> {
+    /// As it should; `empty` when it read nothing although it should have.
+    Completed {
+        /// Whether nothing was found.
+        empty: bool,
+    },
+    /// With an error.
+    Failed(&'a DatabaseError),
+    /// Without an answer when the trial ended.
+    Abandoned,
+}
+
+/// Counts, times and messages.
+#[derive(Debug, Clone, Default)]
+pub struct Tally {
+    kinds: Vec<(OperationKind, OperationMeasurement)>,
+    /// How long a free client took from the intended time to sending.
+    pub generator_late: Histogram,
+    /// How long the loop took for one pass over the answers that had arrived.
+    pub passes: Histogram,
+    /// Messages and how often they occurred.
+    pub errors: BTreeMap<String, u64>,
+    series: Series,
+    /// End of the last operation that counts.
+    pub last_done_ns: u64,
+}
+
+impl Tally {
+    /// A tally of a measured phase that begins at `measure_ns`.
+    pub fn new(measure_ns: u64) -> Self {
+        Tally { series: Series { start_ns: measure_ns, ..Series::default() }, ..Tally::default() }
+    }
+
+    /// Counts one operation of the measured phase. `free_ns` is since when its client was free to send it.
+    pub fn count(&mut self, kind: OperationKind, records: u64, times: Times, free_ns: u64, ending: Ending<'_>) {
+        let place = self.place_of(kind);
+        let operation = &mut self.kinds[place].1;
+        operation.scheduled += 1;
+        self.last_done_ns = self.last_done_ns.max(times.done_ns);
+        self.generator_late.record(times.sent_ns.saturating_sub(times.intended_ns.max(free_ns)));
+        match ending {
+            Ending::Completed { empty } => {
+                operation.completed += 1;
+                operation.empty += u64::from(empty);
+                operation.records += records;
+                let response_ns = times.done_ns.saturating_sub(times.intended_ns);
+                operation.response_time.record(response_ns);
+                operation.residence_time.record(times.done_ns.saturating_sub(times.sent_ns));
+                operation.schedule_lag.record(times.sent_ns.saturating_sub(times.intended_ns));
+                self.series.count(times.done_ns, Some(response_ns));
+            }
+            Ending::Failed(error) => {
+                operation.failed += 1;
+                self.series.count(times.done_ns, None);
+                self.note_error(error.to_string(), 1);
+            }
+            Ending::Abandoned => operation.abandoned += 1,
+        }
+    }
+
+    /// Adds what another loop saw.
+    pub fn merge(&mut self, other: &Tally) {
+        for (kind, operation) in &other.kinds {
+            let place = self.place_of(*kind);
+            self.kinds[place].1.merge(operation);
+        }
+        self.generator_late.merge(&other.generator_late);
+        self.passes.merge(&other.passes);
+        for (message, count) in &other.errors {
+            self.note_error(message.clone(), *count);
+        }
+        self.series.merge(&other.series);
+        self.last_done_ns = self.last_done_ns.max(other.last_done_ns);
+    }
+
+    /// Per kind of operation, by name.
+    pub fn operations(&self) -> BTreeMap<String, OperationMeasurement> {
+        self.kinds.iter().map(|(kind, operation)| (kind.to_string(), operation.clone())).collect()
+    }
+
+    /// The series of the measured phase up to its end.
+    pub fn series(&self, measured_s: f64) -> Vec<IntervalMeasurement> {
+        self.series.finish(measured_s)
+    }
+
+    fn place_of(&mut self, kind: OperationKind) -> usize {
+        if let Some(place) = self.kinds.iter().position(|(known, _)| *known == kind) {
+            return place;
+        }
+        self.kinds.push((kind, OperationMeasurement::default()));
+        self.kinds.len() - 1
+    }
+
+    fn note_error(&mut self, message: String, count: u64) {
+        let known = self.errors.contains_key(&message) || self.errors.len() < MESSAGES_MAX;
+        *self.errors.entry(if known { message } else { "other messages".to_owned() }).or_default() += count;
+    }
+}
+
+/// Counts per interval; the interval doubles when there would be too many.
+#[derive(Debug, Clone)]
+struct Series {
+    start_ns: u64,
+    interval_ns: u64,
+    intervals: Vec<Interval>,
+}
+
+#[derive(Debug, Clone, Copy, Default)]
+struct Interval {
+    completed: u64,
+    failed: u64,
+    response_sum_ns: u64,
+    response_max_ns: u64,
+}
+
+impl Default for Series {
+    fn default() -> Self {
+        Series { start_ns: 0, interval_ns: INTERVAL_NS, intervals: Vec::new() }
+    }
+}
+
+impl Series {
+    fn count(&mut self, done_ns: u64, response_ns: Option<u64>) {
+        let mut place = (done_ns.saturating_sub(self.start_ns) / self.interval_ns) as usize;
+        while place >= INTERVALS_MAX {
+            self.double();
+            place /= 2;
+        }
+        if place >= self.intervals.len() {
+            self.intervals.resize(place + 1, Interval::default());
+        }
+        let interval = &mut self.intervals[place];
+        match response_ns {
+            Some(response_ns) => {
+                interval.completed += 1;
+                interval.response_sum_ns += response_ns;
+                interval.response_max_ns = interval.response_max_ns.max(response_ns);
+            }
+            None => interval.failed += 1,
+        }
+    }
+
+    fn double(&mut self) {
+        self.interval_ns *= 2;
+        self.intervals = self
+            .intervals
+            .chunks(2)
+            .map(|pair| pair.iter().fold(Interval::default(), |sum, interval| sum.plus(interval)))
+            .collect();
+    }
+
+    fn merge(&mut self, other: &Series) {
+        let mut other = other.clone();
+        while self.interval_ns < other.interval_ns {
+            self.double();
+        }
+        while other.interval_ns < self.interval_ns {
+            other.double();
+        }
+        self.intervals.resize(self.intervals.len().max(other.intervals.len()), Interval::default());
+        for (mine, theirs) in self.intervals.iter_mut().zip(&other.intervals) {
+            *mine = mine.plus(theirs);
+        }
+    }
+
+    fn finish(&self, measured_s: f64) -> Vec<IntervalMeasurement> {
+        let interval_s = self.interval_ns as f64 / 1e9;
+        let count = self.intervals.len().max((measured_s / interval_s).ceil() as usize);
+        let at = |place: usize| self.intervals.get(place).copied().unwrap_or_default();
+        (0..count).map(|place| at(place).finish((place + 1) as f64 * interval_s)).collect()
+    }
+}
+
+impl Interval {
+    fn plus(self, other: &Interval) -> Interval {
+        Interval {
+            completed: self.completed + other.completed,
+            failed: self.failed + other.failed,
+            response_sum_ns: self.response_sum_ns + other.response_sum_ns,
+            response_max_ns: self.response_max_ns.max(other.response_max_ns),
+        }
+    }
+
+    fn finish(self, end_s: f64) -> IntervalMeasurement {
+        IntervalMeasurement {
+            end_s,
+            completed: self.completed,
+            failed: self.failed,
+            response_time_mean_s: self.response_sum_ns as f64 / 1e9 / self.completed.max(1) as f64,
+            response_time_max_s: self.response_max_ns as f64 / 1e9,
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn times(intended_ns: u64, sent_ns: u64, done_ns: u64) -> Times {
+        Times { intended_ns, sent_ns, done_ns }
+    }
+
+    #[test]
+    fn scheduled_is_completed_plus_failed_plus_abandoned() {
+        let mut tally = Tally::new(0);
+        tally.count(OperationKind::Insert, 5, times(0, 10, 100), 0, Ending::Completed { empty: false });
+        tally.count(OperationKind::Insert, 5, times(0, 10, 100), 0, Ending::Failed(&DatabaseError::refused("1", "no")));
+        tally.count(OperationKind::Insert, 5, times(0, 10, 100), 0, Ending::Abandoned);
+        let operation = &tally.operations()["insert"];
+        assert_eq!(operation.scheduled, operation.completed + operation.failed + operation.abandoned);
+        assert_eq!((operation.scheduled, operation.records), (3, 5));
+        assert_eq!(tally.errors, BTreeMap::from([("no (1)".to_owned(), 1)]));
+    }
+
+    #[test]
+    fn response_time_is_lag_plus_residence_time() {
+        let mut tally = Tally::new(0);
+        tally.count(OperationKind::Read, 1, times(100, 130, 180), 0, Ending::Completed { empty: true });
+        let operation = &tally.operations()["read"];
+        assert_eq!(operation.response_time.max_ns(), 80);
+        assert_eq!(operation.residence_time.max_ns(), 50);
+        assert_eq!(operation.schedule_lag.max_ns(), 30);
+        assert_eq!(operation.empty, 1);
+    }
+
+    #[test]
+    fn lateness_counts_only_from_when_the_client_was_free() {
+        let mut tally = Tally::new(0);
+        tally.count(OperationKind::Read, 1, times(100, 130, 180), 125, Ending::Completed { empty: false });
+        assert_eq!(tally.generator_late.max_ns(), 5);
+    }
+
+    #[test]
+    fn the_series_of_a_long_trial_stays_small_and_keeps_every_count() {
+        let mut long = Tally::new(0);
+        let mut short = Tally::new(0);
+        for second in 0..1_000u64 {
+            let done_ns = second * 1_000_000_000;
+            long.count(OperationKind::Read, 1, times(0, 0, done_ns), 0, Ending::Completed { empty: false });
+        }
+        short.count(OperationKind::Read, 1, times(0, 0, 5), 0, Ending::Completed { empty: false });
+        short.merge(&long);
+        let series = short.series(1_000.0);
+        assert!(series.len() <= INTERVALS_MAX);
+        assert_eq!(series.iter().map(|interval| interval.completed).sum::<u64>(), 1_001);
+        assert!(series.last().unwrap().end_s >= 999.0);
+    }
+
+    #[test]
+    fn different_messages_are_bounded_and_every_failure_is_counted() {
+        let mut tally = Tally::new(0);
+        for number in 0..100 {
+            let error = DatabaseError::refused("1", format!("message {number}"));
+            tally.count(OperationKind::Read, 1, Times::default(), 0, Ending::Failed(&error));
+        }
+        assert_eq!(tally.errors.len(), MESSAGES_MAX + 1);
+        assert_eq!(tally.errors.values().sum::<u64>(), 100);
+    }
+}

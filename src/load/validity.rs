@@ -1,0 +1,160 @@
+//! Validity: the rules by which a trial's figures are not to be trusted. Pure; the reasons are sentences for people.
+
+use crate::measurement::Measurement;
+
+/// Share of a CPU from which on a loop is taken to be saturated.
+const SATURATED_SHARE: f64 = 0.95;
+/// Relative and absolute tolerance of Little's law, the absolute one in operations.
+const LITTLE_TOLERANCE: f64 = 0.05;
+
+/// What the rules need to know besides the measurement.
+#[derive(Debug, Clone, Copy, PartialEq)]
+pub struct Circumstances {
+    /// Tolerated share of failed operations, 0..1.
+    pub tolerated_failures: f64,
+    /// Whether the database's own work is done by the loops' threads.
+    pub is_embedded: bool,
+    /// Whether the trial ended before its time.
+    pub is_cut_short: bool,
+    /// Clients without a think time, each of which always has one operation running; none where that is not so.
+    pub always_busy_clients: Option<u32>,
+}
+
+/// All reasons for which a trial is not to be trusted; none when it is valid.
+pub fn reasons(measurement: &Measurement, circumstances: Circumstances) -> Vec<String> {
+    let mut reasons = Vec::new();
+    let total = |pick: fn(&crate::measurement::OperationMeasurement) -> u64| -> u64 {
+        measurement.operations.values().map(pick).sum()
+    };
+    let (scheduled, completed, failed) = (total(|o| o.scheduled), total(|o| o.completed), total(|o| o.failed));
+    let (abandoned, empty) = (total(|o| o.abandoned), total(|o| o.empty));
+    if circumstances.is_cut_short {
+        reasons.push("it ended before its time: interrupted, or the database answered nothing any more".to_owned());
+    }
+    if completed == 0 {
+        reasons.push("no operation was completed".to_owned());
+    }
+    if failed as f64 > circumstances.tolerated_failures * scheduled as f64 {
+        let most = measurement.errors.iter().max_by_key(|(_, count)| **count);
+        let example = most.map_or(String::new(), |(message, count)| format!("; {count} times: {message}"));
+        reasons.push(format!("{failed} of {scheduled} operations failed{example}"));
+    }
+    if abandoned > 0 {
+        reasons.push(format!("{abandoned} of {scheduled} operations were not answered before the trial ended"));
+    }
+    if empty > 0 {
+        reasons.push(format!("{empty} reads found nothing although they should have"));
+    }
+    if scheduled != completed + failed + abandoned {
+        reasons.push(format!(
+            "the counts do not add up: {scheduled} scheduled, {completed} completed, {failed} failed, {abandoned} abandoned"
+        ));
+    }
+    reasons.extend(saturated_loop(measurement, circumstances));
+    reasons.extend(contradiction_of_little(measurement, circumstances));
+    reasons
+}
+
+fn saturated_loop(measurement: &Measurement, circumstances: Circumstances) -> Option<String> {
+    if circumstances.is_embedded {
+        return None;
+    }
+    let busy = measurement.loops.iter().filter(|each| each.wall_s > 0.05 && each.cpu_s > SATURATED_SHARE * each.wall_s);
+    let worst = busy.map(|each| each.cpu_s / each.wall_s).max_by(f64::total_cmp)?;
+    Some(format!(
+        "the client was saturated: a load thread used {:.0} % of a CPU; set load.loops to use more threads",
+        100.0 * worst
+    ))
+}
+
+/// Little's law: the mean number of running operations is throughput times mean residence time. Clients that never pause
+/// keep exactly one operation running each; the product may be lower by the client's own time, and never higher.
+fn contradiction_of_little(measurement: &Measurement, circumstances: Circumstances) -> Option<String> {
+    let clients = f64::from(circumstances.always_busy_clients?);
+    let sum_ns: f64 = measurement.operations.values().map(|o| o.residence_time.sum_ns() as f64).sum();
+    if measurement.measured_s <= 0.0 || measurement.completed() < 100 * clients as u64 {
+        return None;
+    }
+    let running = sum_ns / 1e9 / measurement.measured_s;
+    let bound = clients * (1.0 + LITTLE_TOLERANCE);
+    (running > bound).then(|| {
+        format!("Little's law does not hold: {running:.2} operations were running on average with {clients:.0} clients")
+    })
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::measurement::{LoopMeasurement, OperationMeasurement};
+
+    const PLAIN: Circumstances = Circumstances {
+        tolerated_failures: 0.0,
+        is_embedded: false,
+        is_cut_short: false,
+        always_busy_clients: Some(1),
+    };
+
+    fn measurement(completed: u64, failed: u64, residence_ns: u64) -> Measurement {
+        let mut insert =
+            OperationMeasurement { scheduled: completed + failed, completed, failed, ..Default::default() };
+        (0..completed).for_each(|_| insert.residence_time.record(residence_ns));
+        let case = crate::trial::Case::new(Default::default(), Default::default());
+        Measurement {
+            version: 1,
+            trial: crate::trial::Trial::new(case, 0, 0),
+            sequence: 0,
+            started: String::new(),
+            total_s: 1.0,
+            measured_s: 1.0,
+            operations: [("insert".to_owned(), insert)].into(),
+            clients: Vec::new(),
+            generator_late: Default::default(),
+            loops: Vec::new(),
+            series: Vec::new(),
+            client_cpu_s: 0.0,
+            resources: None,
+            database_version: String::new(),
+            errors: [("disk is full (13)".to_owned(), failed)].into(),
+            invalid_because: Vec::new(),
+        }
+    }
+
+    #[test]
+    fn a_trial_without_fault_is_valid() {
+        assert_eq!(reasons(&measurement(1000, 0, 900_000), PLAIN), Vec::<String>::new());
+    }
+
+    #[test]
+    fn failed_operations_beyond_the_tolerated_share_are_named_with_their_message() {
+        let found = reasons(&measurement(500, 500, 900_000), PLAIN);
+        assert_eq!(found, ["500 of 1000 operations failed; 500 times: disk is full (13)"]);
+        let tolerant = Circumstances { tolerated_failures: 0.5, ..PLAIN };
+        assert!(reasons(&measurement(500, 500, 900_000), tolerant).is_empty());
+    }
+
+    #[test]
+    fn a_trial_in_which_nothing_was_completed_is_invalid() {
+        assert_eq!(reasons(&measurement(0, 0, 0), PLAIN), ["no operation was completed"]);
+    }
+
+    #[test]
+    fn reads_that_find_nothing_invalidate_a_trial() {
+        let mut trial = measurement(10, 0, 100);
+        trial.operations.get_mut("insert").unwrap().empty = 3;
+        assert_eq!(reasons(&trial, PLAIN), ["3 reads found nothing although they should have"]);
+    }
+
+    #[test]
+    fn a_saturated_client_invalidates_unless_the_database_runs_in_it() {
+        let mut trial = measurement(1000, 0, 900_000);
+        trial.loops = vec![LoopMeasurement { cpu_s: 0.99, wall_s: 1.0, ..Default::default() }];
+        assert!(reasons(&trial, PLAIN)[0].contains("saturated"));
+        assert!(reasons(&trial, Circumstances { is_embedded: true, ..PLAIN }).is_empty());
+    }
+
+    #[test]
+    fn times_that_contradict_littles_law_are_found() {
+        let found = reasons(&measurement(1000, 0, 1_200_000), PLAIN);
+        assert!(found[0].starts_with("Little's law does not hold: 1.20"), "{found:?}");
+    }
+}

@@ -1,0 +1,268 @@
+//! From measurements to findings: trials are grouped by case, invalid ones set aside, figures taken over the rest.
+//!
+//! Main function: [`analyse`]. Invariant: a case with a trial appears in the findings, whatever became of its trials.
+
+use std::collections::BTreeMap;
+
+use crate::finding::{CaseFinding, Estimate, Findings, LateFinding, OperationFinding, ResourceFinding, TimeFinding};
+use crate::histogram::Histogram;
+use crate::measurement::{Environment, Measurement, OperationMeasurement};
+use crate::report::claims::judge_claim;
+use crate::report::factors::show_levels;
+use crate::report::verdicts::verdicts;
+use crate::statistics::summary::{mean, relative_half_width, sample_sd, standard_error_share, t_interval};
+use crate::study::{Repeat, RepeatRule, Study};
+use crate::trial::{Arrivals, Case};
+use crate::units::NS_PER_S;
+
+/// The trials of one case, in the order of their rounds.
+#[derive(Debug, Clone)]
+pub struct CaseTrials<'a> {
+    /// The case.
+    pub case: &'a Case,
+    /// The trial left out because the study discards the first of each case.
+    pub discarded: Option<&'a Measurement>,
+    /// Trials that count, valid or not.
+    pub trials: Vec<&'a Measurement>,
+}
+
+impl<'a> CaseTrials<'a> {
+    /// The trials whose figures are used.
+    pub fn valid(&self) -> impl Iterator<Item = &'a Measurement> + '_ {
+        self.trials.iter().copied().filter(|trial| trial.is_valid())
+    }
+}
+
+/// All that a run's measurements say. Cases come in the study's order; those without a trial are left out and noted.
+pub fn analyse(run_name: &str, study: &Study, environment: &Environment, measurements: &[Measurement]) -> Findings {
+    let groups = group(study, measurements);
+    let cases: Vec<CaseFinding> = groups.iter().map(|group| case_finding(study, group)).collect();
+    let valid = !cases.is_empty() && cases.iter().all(|case| case.valid_trials == case.trials);
+    Findings {
+        run: run_name.to_owned(),
+        study: study.name.clone(),
+        question: study.question.clone(),
+        seed: study.seed,
+        valid,
+        rehearsal: study.quick,
+        verdicts: verdicts(study, &groups),
+        notes: notes(study, environment, &groups, &cases),
+        claims: study.claims.iter().map(|claim| judge_claim(study, claim, &groups)).collect(),
+        load_lines: Vec::new(),
+        cases,
+    }
+}
+
+/// Whether a case has been repeated enough by the study's rule, from the throughput of each of its valid trials.
+pub fn is_settled(repeat: &Repeat, throughputs_per_s: &[f64]) -> bool {
+    if (throughputs_per_s.len() as u64) < u64::from(repeat.least) {
+        return false;
+    }
+    match repeat.rule {
+        RepeatRule::Fixed => true,
+        RepeatRule::Interval => relative_half_width(throughputs_per_s).is_some_and(|share| share <= repeat.within),
+        RepeatRule::StandardError => standard_error_share(throughputs_per_s).is_some_and(|share| share < repeat.within),
+    }
+}
+
+/// Groups trials by case, in the study's order; cases that the study does not know follow in order of their ids.
+pub fn group<'a>(study: &'a Study, measurements: &'a [Measurement]) -> Vec<CaseTrials<'a>> {
+    let mut by_case: BTreeMap<&str, Vec<&Measurement>> = BTreeMap::new();
+    for measurement in measurements {
+        by_case.entry(&measurement.trial.case.id).or_default().push(measurement);
+    }
+    let mut groups = Vec::new();
+    for case in &study.cases {
+        if let Some(trials) = by_case.remove(case.id.as_str()) {
+            groups.push(case_trials(study, case, trials));
+        }
+    }
+    groups.extend(by_case.into_values().map(|trials| case_trials(study, &trials[0].trial.case, trials)));
+    groups
+}
+
+fn case_trials<'a>(study: &Study, case: &'a Case, mut trials: Vec<&'a Measurement>) -> CaseTrials<'a> {
+    trials.sort_by_key(|trial| (trial.trial.round, trial.sequence));
+    let first = trials.first().is_some_and(|trial| trial.trial.round == 0);
+    let discarded = (study.repeat.discard_first && first).then(|| trials.remove(0));
+    CaseTrials { case, discarded, trials }
+}
+
+fn case_finding(study: &Study, group: &CaseTrials<'_>) -> CaseFinding {
+    let valid: Vec<&Measurement> = group.valid().collect();
+    let throughputs: Vec<f64> = valid.iter().map(|trial| trial.throughput_per_s()).collect();
+    let records: Vec<f64> = valid.iter().map(|trial| trial.records_per_s()).collect();
+    let mut operations: BTreeMap<&str, OperationMeasurement> = BTreeMap::new();
+    let (mut late, mut errors) = (Histogram::new(), BTreeMap::new());
+    for trial in &valid {
+        late.merge(&trial.generator_late);
+        for (kind, operation) in &trial.operations {
+            operations.entry(kind).or_default().merge(operation);
+        }
+    }
+    for (message, count) in group.trials.iter().flat_map(|trial| &trial.errors) {
+        *errors.entry(message.clone()).or_insert(0) += count;
+    }
+    let completed: u64 = valid.iter().map(|trial| trial.completed()).sum();
+    let client_cpu_s: f64 = valid.iter().map(|trial| trial.client_cpu_s).sum();
+    let load = &group.case.settings.load;
+    CaseFinding {
+        id: group.case.id.clone(),
+        levels: group.case.levels.clone(),
+        trials: group.trials.len() as u64,
+        valid_trials: valid.len() as u64,
+        discarded: u64::from(group.discarded.is_some()),
+        settled: is_settled(&study.repeat, &throughputs),
+        throughput_per_s: estimate(&throughputs),
+        records_per_s: estimate(&records),
+        operations: operations.iter().map(|(kind, merged)| ((*kind).to_owned(), operation_finding(merged))).collect(),
+        offered_per_s: if load.arrivals == Arrivals::Closed { None } else { load.rate_per_s },
+        generator_late_s: LateFinding {
+            p99: (late.count() > 0).then(|| late.quantile_ns(0.99) as f64 / NS_PER_S),
+            max: (late.count() > 0).then(|| late.max_ns() as f64 / NS_PER_S),
+        },
+        client_cpu_s_per_operation: (completed > 0).then(|| client_cpu_s / completed as f64),
+        resources: resources(&valid),
+        errors,
+        invalid_because: reasons(&group.trials),
+    }
+}
+
+/// Mean, spread and interval of one value per trial.
+pub fn estimate(values: &[f64]) -> Estimate {
+    Estimate {
+        mean: mean(values),
+        sd: sample_sd(values),
+        n: values.len() as u64,
+        ci95: t_interval(values, 0.95).map(|interval| [interval.low, interval.high]),
+    }
+}
+
+fn operation_finding(merged: &OperationMeasurement) -> OperationFinding {
+    OperationFinding {
+        count: merged.completed,
+        failed: merged.failed,
+        empty: merged.empty,
+        abandoned: merged.abandoned,
+        response_time_s: time_finding(&merged.response_time),
+        residence_time_s: time_finding(&merged.residence_time),
+        schedule_lag_s: time_finding(&merged.schedule_lag),
+    }
+}
+
+/// The times of a merged histogram, in seconds.
+pub fn time_finding(merged: &Histogram) -> TimeFinding {
+    if merged.count() == 0 {
+        return TimeFinding::default();
+    }
+    let quantile = |quantile| Some(merged.quantile_ns(quantile) as f64 / NS_PER_S);
+    TimeFinding {
+        mean: Some(merged.mean_ns() / NS_PER_S),
+        p50: quantile(0.5),
+        p90: quantile(0.9),
+        p99: quantile(0.99),
+        p999: quantile(0.999),
+        max: Some(merged.max_ns() as f64 / NS_PER_S),
+    }
+}
+
+fn resources(valid: &[&Measurement]) -> Option<ResourceFinding> {
+    let means: Vec<_> = valid.iter().filter_map(|trial| trial.resources.as_ref()).map(|used| used.mean).collect();
+    if means.is_empty() {
+        return None;
+    }
+    let over = |figure: fn(&crate::measurement::ResourceSample) -> f64| {
+        means.iter().map(figure).sum::<f64>() / means.len() as f64
+    };
+    Some(ResourceFinding {
+        server_cpu: over(|mean| mean.server_cpu),
+        client_cpu: over(|mean| mean.client_cpu),
+        user: over(|mean| mean.user),
+        system: over(|mean| mean.system),
+        iowait: over(|mean| mean.iowait),
+        idle: over(|mean| mean.idle),
+        write_requests_per_s: over(|mean| mean.write_requests_per_s),
+        written_bytes_per_s: over(|mean| mean.written_bytes_per_s),
+        server_written_bytes_per_s: over(|mean| mean.server_written_bytes_per_s),
+        memory_used_bytes: over(|mean| mean.memory_used_bytes),
+        server_memory_bytes: over(|mean| mean.server_memory_bytes),
+        client_memory_bytes: over(|mean| mean.client_memory_bytes),
+        received_bytes_per_s: over(|mean| mean.received_bytes_per_s),
+        sent_bytes_per_s: over(|mean| mean.sent_bytes_per_s),
+        context_switches_per_s: over(|mean| mean.context_switches_per_s),
+    })
+}
+
+/// Why trials are invalid, equal reasons together: `rounds 0, 3: ...`.
+fn reasons(trials: &[&Measurement]) -> Vec<String> {
+    let mut rounds_of: Vec<(&str, Vec<u32>)> = Vec::new();
+    for trial in trials {
+        for reason in &trial.invalid_because {
+            match rounds_of.iter_mut().find(|(known, _)| known == reason) {
+                Some((_, rounds)) => rounds.push(trial.trial.round),
+                None => rounds_of.push((reason, vec![trial.trial.round])),
+            }
+        }
+    }
+    let show = |(reason, rounds): (&str, Vec<u32>)| {
+        let list = rounds.iter().map(u32::to_string).collect::<Vec<_>>().join(", ");
+        format!("round{} {list}: {reason}", if rounds.len() == 1 { "" } else { "s" })
+    };
+    rounds_of.into_iter().map(show).collect()
+}
+
+fn notes(study: &Study, environment: &Environment, groups: &[CaseTrials<'_>], cases: &[CaseFinding]) -> Vec<String> {
+    let mut notes = Vec::new();
+    if study.quick {
+        notes.push("rehearsal: figures are not to be quoted".to_owned());
+    }
+    let missing = study.cases.len().saturating_sub(cases.len());
+    if missing > 0 {
+        notes.push(format!("{missing} of {} cases have no trial yet", study.cases.len()));
+    }
+    let unsettled: Vec<String> = cases
+        .iter()
+        .filter(|case| case.valid_trials > 0 && !case.settled)
+        .map(|case| format!("{} (n = {})", show_levels(&case.levels), case.valid_trials))
+        .collect();
+    if !unsettled.is_empty() {
+        let shown = unsettled.iter().take(4).cloned().collect::<Vec<_>>().join("; ");
+        let more = if unsettled.len() > 4 { format!("; and {} more", unsettled.len() - 4) } else { String::new() };
+        notes.push(format!(
+            "{} of {} cases did not settle: the rule ({}) was not met. They are {shown}{more}",
+            unsettled.len(),
+            cases.len(),
+            show_rule(&study.repeat)
+        ));
+    }
+    for group in groups {
+        if let Some(reason) = group.discarded.and_then(|first| first.invalid_because.first()) {
+            notes.push(format!(
+                "the discarded first trial of {} was invalid: {reason}",
+                show_levels(&group.case.levels)
+            ));
+        }
+    }
+    if environment.governor.as_deref().is_some_and(|governor| governor != "performance") {
+        let governor = environment.governor.as_deref().unwrap_or_default();
+        notes.push(format!("the CPU frequency governor is \"{governor}\": speed may drift with temperature and load"));
+    }
+    notes
+}
+
+/// The repeat rule in words.
+pub fn show_rule(repeat: &Repeat) -> String {
+    let share = format!("{} %", crate::units::show_number(repeat.within * 100.0));
+    match repeat.rule {
+        RepeatRule::Interval => {
+            format!(
+                "half-width of the 95 % interval at most {share} of the mean, {} to {} trials",
+                repeat.least, repeat.most
+            )
+        }
+        RepeatRule::StandardError => {
+            format!("standard error below {share} of the mean, {} to {} trials", repeat.least, repeat.most)
+        }
+        RepeatRule::Fixed => format!("{} trials each", repeat.least),
+    }
+}

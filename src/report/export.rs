@@ -1,0 +1,156 @@
+//! Export: the trials as tables for other programs.
+//!
+//! Main functions: [`csv`] and [`jsonl`]. Invariant: one line per trial and kind of operation, invalid trials included and
+//! marked; a figure that was not observed is an empty field.
+
+use std::collections::BTreeSet;
+use std::fmt::Write as _;
+
+use crate::histogram::Histogram;
+use crate::measurement::{Measurement, OperationMeasurement, ResourceSample};
+use crate::report::factors::show_level;
+use crate::units::NS_PER_S;
+
+/// Columns behind the levels.
+const COLUMNS: [&str; 14] = [
+    "operation",
+    "throughput_per_s",
+    "records_per_s",
+    "scheduled",
+    "completed",
+    "failed",
+    "abandoned",
+    "empty",
+    "records",
+    "measured_s",
+    "client_cpu_s",
+    "generator_late_s_p99",
+    "valid",
+    "invalid_because",
+];
+/// Columns for each of the three times.
+const TIMES: [(&str, fn(&Histogram) -> f64); 6] = [
+    ("mean", |times| times.mean_ns()),
+    ("p50", |times| times.quantile_ns(0.5) as f64),
+    ("p90", |times| times.quantile_ns(0.9) as f64),
+    ("p99", |times| times.quantile_ns(0.99) as f64),
+    ("p999", |times| times.quantile_ns(0.999) as f64),
+    ("max", |times| times.max_ns() as f64),
+];
+/// Columns of resources.
+const RESOURCES: [(&str, fn(&ResourceSample) -> f64); 15] = [
+    ("server_cpu", |mean| mean.server_cpu),
+    ("client_cpu", |mean| mean.client_cpu),
+    ("user", |mean| mean.user),
+    ("system", |mean| mean.system),
+    ("iowait", |mean| mean.iowait),
+    ("idle", |mean| mean.idle),
+    ("write_requests_per_s", |mean| mean.write_requests_per_s),
+    ("written_bytes_per_s", |mean| mean.written_bytes_per_s),
+    ("server_written_bytes_per_s", |mean| mean.server_written_bytes_per_s),
+    ("memory_used_bytes", |mean| mean.memory_used_bytes),
+    ("server_memory_bytes", |mean| mean.server_memory_bytes),
+    ("client_memory_bytes", |mean| mean.client_memory_bytes),
+    ("received_bytes_per_s", |mean| mean.received_bytes_per_s),
+    ("sent_bytes_per_s", |mean| mean.sent_bytes_per_s),
+    ("context_switches_per_s", |mean| mean.context_switches_per_s),
+];
+
+/// Comma-separated values after RFC 4180, a heading first, lines in the order in which the trials are given. Without
+/// measurements only the heading.
+pub fn csv(measurements: &[Measurement]) -> String {
+    let settings: BTreeSet<&String> = measurements.iter().flat_map(|trial| trial.trial.case.levels.keys()).collect();
+    let mut out = String::new();
+    let first = ["sequence", "started", "trial", "case", "round", "seed"].into_iter().map(str::to_owned);
+    let levels = settings.iter().map(|setting| (*setting).clone());
+    let times = ["response_time", "residence_time", "schedule_lag"]
+        .into_iter()
+        .flat_map(|time| TIMES.iter().map(move |(figure, _)| format!("{time}_s_{figure}")));
+    let resources = RESOURCES.iter().map(|(name, _)| (*name).to_owned());
+    let fixed = COLUMNS.into_iter().map(str::to_owned);
+    push_line(&mut out, first.chain(levels).chain(fixed).chain(times).chain(resources));
+    for trial in measurements {
+        for (kind, operation) in kinds(trial) {
+            push_line(&mut out, fields(trial, &settings, kind, operation));
+        }
+    }
+    out
+}
+
+/// One JSON document per line: the stored form of each measurement, histograms included; empty without measurements.
+pub fn jsonl(measurements: &[Measurement]) -> String {
+    let line = |trial| serde_json::to_string(trial).expect("measurements are plain data and always have a JSON form");
+    measurements.iter().map(|trial| line(trial) + "\n").collect()
+}
+
+/// A trial's kinds of operation; a trial that has none still gets a line.
+fn kinds(trial: &Measurement) -> Vec<(&str, Option<&OperationMeasurement>)> {
+    if trial.operations.is_empty() {
+        return vec![("", None)];
+    }
+    trial.operations.iter().map(|(kind, operation)| (kind.as_str(), Some(operation))).collect()
+}
+
+fn fields(
+    trial: &Measurement,
+    settings: &BTreeSet<&String>,
+    kind: &str,
+    operation: Option<&OperationMeasurement>,
+) -> Vec<String> {
+    let per_second = |count: u64| if trial.measured_s > 0.0 { count as f64 / trial.measured_s } else { 0.0 };
+    let count = |count: fn(&OperationMeasurement) -> u64| operation.map_or(0, count);
+    let late = &trial.generator_late;
+    let mut fields = vec![
+        trial.sequence.to_string(),
+        trial.started.clone(),
+        trial.trial.id.clone(),
+        trial.trial.case.id.clone(),
+        trial.trial.round.to_string(),
+        trial.trial.seed.to_string(),
+    ];
+    let levels = &trial.trial.case.levels;
+    fields.extend(settings.iter().map(|setting| levels.get(*setting).map(show_level).unwrap_or_default()));
+    fields.extend([
+        kind.to_owned(),
+        per_second(count(|operation| operation.completed)).to_string(),
+        per_second(count(|operation| operation.records)).to_string(),
+        count(|operation| operation.scheduled).to_string(),
+        count(|operation| operation.completed).to_string(),
+        count(|operation| operation.failed).to_string(),
+        count(|operation| operation.abandoned).to_string(),
+        count(|operation| operation.empty).to_string(),
+        count(|operation| operation.records).to_string(),
+        trial.measured_s.to_string(),
+        trial.client_cpu_s.to_string(),
+        if late.count() > 0 { (late.quantile_ns(0.99) as f64 / NS_PER_S).to_string() } else { String::new() },
+        trial.is_valid().to_string(),
+        trial.invalid_because.join("; "),
+    ]);
+    let histograms: [fn(&OperationMeasurement) -> &Histogram; 3] = [
+        |operation| &operation.response_time,
+        |operation| &operation.residence_time,
+        |operation| &operation.schedule_lag,
+    ];
+    for histogram in histograms {
+        let times = operation.map(histogram).filter(|times| times.count() > 0);
+        let seconds = |figure: fn(&Histogram) -> f64| times.map(|times| (figure(times) / NS_PER_S).to_string());
+        fields.extend(TIMES.iter().map(|(_, figure)| seconds(*figure).unwrap_or_default()));
+    }
+    let used = trial.resources.as_ref().map(|resources| &resources.mean);
+    fields.extend(RESOURCES.iter().map(|(_, figure)| used.map(|mean| figure(mean).to_string()).unwrap_or_default()));
+    fields
+}
+
+fn push_line(out: &mut String, fields: impl IntoIterator<Item = String>) {
+    for (place, field) in fields.into_iter().enumerate() {
+        let comma = if place > 0 { "," } else { "" };
+        let quoted = field.contains([',', '"', '\n', '\r']);
+        // Writing to a String does not fail.
+        let _ = if quoted {
+            write!(out, "{comma}\"{}\"", field.replace('"', "\"\""))
+        } else {
+            write!(out, "{comma}{field}")
+        };
+    }
+    out.push('\n');
+}

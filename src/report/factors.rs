@@ -1,0 +1,116 @@
+//! Factors as reports see them: alternatives to choose among, and ramps along which figures are drawn.
+//!
+//! Main type: [`Factors`]. Invariant: every factor with at least two levels is one or the other; one with a single level
+//! is neither, because nothing was varied.
+
+use serde_json::Value;
+
+use crate::study::{Factor, Study};
+use crate::trial::Levels;
+
+/// The study's varied factors, divided by their nature.
+#[derive(Debug, Clone, PartialEq, Default)]
+pub struct Factors {
+    /// Alternatives: layouts, databases, settings of a server.
+    pub choices: Vec<Factor>,
+    /// Ramps of numbers: clients, rates, batches.
+    pub ramps: Vec<Factor>,
+}
+
+impl Factors {
+    /// Divides the factors of a study, keeping its order.
+    pub fn of(study: &Study) -> Self {
+        let varied = study.factors.iter().filter(|factor| factor.levels.len() > 1).cloned();
+        let (ramps, choices) = varied.partition(is_ramp);
+        Factors { choices, ramps }
+    }
+
+    /// The ramp along which figures are drawn: the clients, else the first.
+    pub fn axis(&self) -> Option<&Factor> {
+        self.ramps.iter().find(|factor| factor.setting == "load.clients").or(self.ramps.first())
+    }
+
+    /// The ramps besides the axis.
+    pub fn other_ramps(&self) -> impl Iterator<Item = &Factor> {
+        let axis = self.axis().map(|factor| factor.setting.clone());
+        self.ramps.iter().filter(move |factor| Some(&factor.setting) != axis.as_ref())
+    }
+
+    /// Name of a case among the alternatives: `star`, or `star, mariadb`; empty without alternatives.
+    pub fn choice_label(&self, levels: &Levels) -> String {
+        self.choices
+            .iter()
+            .filter_map(|factor| Some(short_level(factor, levels.get(&factor.setting)?)))
+            .collect::<Vec<_>>()
+            .join(", ")
+    }
+}
+
+/// Numbers are a ramp; a server's own settings are alternatives even when they are numbers.
+fn is_ramp(factor: &Factor) -> bool {
+    factor.levels.iter().all(Value::is_number) && !factor.setting.starts_with("database.config.")
+}
+
+/// A level for people: `star` explains itself, a number or a switch needs its setting's last word: `sync = 1`.
+pub fn short_level(factor: &Factor, level: &Value) -> String {
+    let name = factor.setting.rsplit('.').next().unwrap_or(&factor.setting);
+    match level {
+        Value::String(text) if !factor.setting.starts_with("database.config.") => text.clone(),
+        other => format!("{name} = {}", show_level(other)),
+    }
+}
+
+/// A setting's name in a heading: `layout` for `layout.name`, `clients` for `load.clients`.
+pub fn short_setting(setting: &str) -> String {
+    match setting.rsplit_once('.') {
+        Some((section, "name" | "type")) => section.to_owned(),
+        Some((_, last)) => last.replace('_', " "),
+        None => setting.to_owned(),
+    }
+}
+
+/// The value of a level: text without its quotes.
+pub fn show_level(level: &Value) -> String {
+    match level {
+        Value::String(text) => text.clone(),
+        other => other.to_string(),
+    }
+}
+
+/// Levels for people: `layout.name = star, load.clients = 4`; `the only case` when nothing varies.
+pub fn show_levels(levels: &Levels) -> String {
+    if levels.is_empty() {
+        return "the only case".to_owned();
+    }
+    levels.iter().map(|(setting, level)| format!("{setting} = {}", show_level(level))).collect::<Vec<_>>().join(", ")
+}
+
+/// Whether two levels mean the same: 4 and 4.0 do, and so do 4 and "4".
+pub fn same_level(a: &Value, b: &Value) -> bool {
+    match (a.as_f64(), b.as_f64()) {
+        (Some(a), Some(b)) => a == b,
+        _ => show_level(a) == show_level(b),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use serde_json::json;
+
+    #[test]
+    fn settings_of_a_server_are_alternatives_even_when_they_are_numbers() {
+        let factor = |setting: &str, levels: Vec<Value>| Factor { setting: setting.to_owned(), levels };
+        assert!(is_ramp(&factor("load.clients", vec![json!(1), json!(2)])));
+        assert!(!is_ramp(&factor("database.config.innodb_write_io_threads", vec![json!(4), json!(8)])));
+        assert!(!is_ramp(&factor("layout.name", vec![json!("wide"), json!("star")])));
+        assert_eq!(short_level(&factor("database.config.sync", vec![]), &json!("off")), "sync = off");
+        assert_eq!(short_level(&factor("layout.name", vec![]), &json!("star")), "star");
+    }
+
+    #[test]
+    fn levels_are_the_same_by_value_and_not_by_spelling() {
+        assert!(same_level(&json!(4), &json!(4.0)) && same_level(&json!("4"), &json!(4)));
+        assert!(!same_level(&json!("star"), &json!("wide")));
+    }
+}

@@ -1,0 +1,97 @@
+//! Horizontal bars as inline SVG: for studies without a ramp, where there is nothing to draw along.
+//!
+//! Main type: [`Bars`]. Invariant: bars start at zero.
+
+use maud::{Markup, html};
+
+use super::plot::{px, style_class};
+use super::scale::Scale;
+
+/// One bar.
+#[derive(Debug, Clone, PartialEq)]
+pub struct Bar {
+    /// Name at the left.
+    pub label: String,
+    /// Which colour.
+    pub style: usize,
+    /// Length; none leaves the row empty, for a case without a valid trial.
+    pub value: Option<f64>,
+    /// Ends of the interval around it.
+    pub interval: Option<[f64; 2]>,
+    /// The value with its unit, written at the bar's end.
+    pub text: String,
+}
+
+/// Bars below one another.
+#[derive(Debug, Clone, PartialEq)]
+pub struct Bars {
+    /// What is shown, above the bars.
+    pub title: String,
+    /// What is shown, for those who do not see it.
+    pub description: String,
+    /// Width of the drawing in pixels; the height follows from the number of bars.
+    pub width: f64,
+    /// Along the bars.
+    pub scale: Scale,
+    /// The bars, top to bottom.
+    pub bars: Vec<Bar>,
+}
+
+/// Height of one bar with the space to the next.
+const ROW: f64 = 30.0;
+
+impl Bars {
+    /// The bars as SVG.
+    pub fn draw(&self) -> Markup {
+        let longest = |texts: &mut dyn Iterator<Item = usize>| texts.max().unwrap_or(0) as f64 * 6.8;
+        let left = 12.0 + longest(&mut self.bars.iter().map(|bar| bar.label.chars().count()));
+        let right = 14.0 + longest(&mut self.bars.iter().map(|bar| bar.text.chars().count()));
+        let (top, bottom) = (28.0, 28.0 + ROW * self.bars.len() as f64);
+        let across = |value: f64| left + self.scale.place(value) * (self.width - left - right).max(40.0);
+        let height = bottom + 26.0;
+        html! {
+            svg viewBox={ "0 0 " (self.width) " " (px(height)) } role="img" style={ "max-width:" (self.width * 1.25) "px" } {
+                title { (self.title) }
+                desc { (self.description) }
+                text.heading x="0" y="14" {
+                    (self.title)
+                    @if !self.scale.unit.is_empty() { tspan.unit { ", " (self.scale.unit) } }
+                }
+                g.grid {
+                    @for tick in &self.scale.ticks {
+                        path d={ "M" (px(across(tick.value))) " " (px(top)) "V" (px(bottom)) } {}
+                    }
+                }
+                g.ticks {
+                    @for tick in &self.scale.ticks {
+                        text x=(px(across(tick.value))) y=(px(bottom + 16.0)) text-anchor="middle" { (tick.label) }
+                    }
+                }
+                @for (place, bar) in self.bars.iter().enumerate() {
+                    @let middle = top + ROW * (place as f64 + 0.5);
+                    text.row x=(px(left - 8.0)) y=(px(middle + 4.0)) text-anchor="end" { (bar.label) }
+                    (draw_bar(bar, middle, &across))
+                }
+                path.base d={ "M" (px(left)) " " (px(top)) "V" (px(bottom)) } {}
+            }
+        }
+    }
+}
+
+fn draw_bar(bar: &Bar, middle: f64, across: &dyn Fn(f64) -> f64) -> Markup {
+    let Some(value) = bar.value else {
+        return html! { text.row x=(px(across(0.0) + 8.0)) y=(px(middle + 4.0)) { "no valid trial" } };
+    };
+    let end = bar.interval.map_or(value, |[_, high]| high.max(value));
+    html! {
+        g class=(style_class(bar.style)) {
+            rect.bar x=(px(across(0.0))) y=(px(middle - 9.0)) width=(px(across(value) - across(0.0))) height="18" rx="2"
+                data-t={ (bar.label) ": " (bar.text) } {}
+        }
+        @if let Some([low, high]) = bar.interval {
+            path.over d={ "M" (px(across(low))) " " (px(middle)) "H" (px(across(high)))
+                "M" (px(across(low))) " " (px(middle - 4.0)) "v8M" (px(across(high))) " " (px(middle - 4.0)) "v8" } {}
+        }
+        text.row x=(px(across(end) + 8.0)) y=(px(middle + 4.0)) { (bar.text) }
+    }
+}

@@ -1,0 +1,269 @@
+//! The figures that are drawn from findings: throughput, response times, resources.
+//!
+//! Main type: [`Quantity`], what one plot shows. Invariant: all panels of a figure share their scale, and the table under a
+//! figure holds every number that it draws.
+
+use maud::{Markup, html};
+
+use super::bars::{Bar, Bars};
+use super::frame::{Frame, Placed};
+use super::plot::{Line, Plot, Point, marker, style_class};
+use super::scale::Scale;
+use super::unit::Unit;
+use crate::finding::{CaseFinding, ResourceFinding, TimeFinding};
+use crate::histogram::Histogram;
+use crate::report::analyse::time_finding;
+use crate::report::factors::{short_setting, show_level};
+use crate::trial::Levels;
+
+/// A value with the ends of its interval, if it has one.
+pub type Value = (f64, Option<[f64; 2]>);
+
+/// What a plot shows of each case.
+pub struct Quantity<'a> {
+    /// Name.
+    pub title: String,
+    /// Unit.
+    pub unit: Unit,
+    /// The case's value; none draws nothing.
+    pub of: Box<dyn Fn(&CaseFinding) -> Option<Value> + 'a>,
+}
+
+/// Sizes of drawings.
+const WIDE: (f64, f64) = (1000.0, 400.0);
+const SMALL: (f64, f64) = (340.0, 230.0);
+
+impl Quantity<'_> {
+    /// Largest value or end of an interval among these cases; 0 without any.
+    fn largest<'c>(&self, cases: impl Iterator<Item = &'c Placed<'c>>) -> f64 {
+        cases
+            .filter_map(|placed| (self.of)(placed.case))
+            .map(|(y, i)| i.map_or(y, |[_, high]| high.max(y)))
+            .fold(0.0, f64::max)
+    }
+
+    /// One panel of the frame.
+    fn draw(&self, frame: &Frame<'_>, panel: usize, title: &str, scale: Scale, size: (f64, f64)) -> Markup {
+        let series = || (0..frame.series.len()).map(|series| (series, frame.line(series, panel)));
+        let axis = match &frame.axis {
+            Some(axis) => axis.setting.clone(),
+            None => return self.draw_bars(frame, panel, title, scale, size.0),
+        };
+        let lines = series().map(|(series, cases)| Line {
+            label: frame.series[series].clone(),
+            style: series,
+            points: cases.iter().filter_map(|placed| self.point(placed, &frame.series[series], &axis)).collect(),
+            band: Vec::new(),
+        });
+        let plot = Plot {
+            title: title.to_owned(),
+            description: format!("{} against {axis}, a line per alternative.", self.title),
+            size,
+            x: Scale::of_levels(&frame.levels()),
+            x_title: axis.clone(),
+            y: scale,
+            lines: lines.filter(|line| !line.points.is_empty()).collect(),
+        };
+        plot.draw()
+    }
+
+    fn point(&self, placed: &Placed<'_>, series: &str, axis: &str) -> Option<Point> {
+        let (y, interval) = (self.of)(placed.case)?;
+        let level = placed.case.levels.get(axis).map(show_level).unwrap_or_default();
+        let lead = if series.is_empty() { String::new() } else { format!("{series}, ") };
+        let n = placed.case.valid_trials;
+        let tip = format!("{lead}{} {level}: {}, n = {n}", short_setting(axis), self.show((y, interval)));
+        Some(Point { x: placed.x, y, interval, tip })
+    }
+
+    fn draw_bars(&self, frame: &Frame<'_>, panel: usize, title: &str, scale: Scale, width: f64) -> Markup {
+        let bar = |placed: &Placed<'_>| {
+            let value = (self.of)(placed.case);
+            let name = &frame.series[placed.series];
+            Bar {
+                label: if name.is_empty() { "the only case".to_owned() } else { name.clone() },
+                style: placed.series,
+                value: value.map(|(y, _)| y),
+                interval: value.and_then(|(_, interval)| interval),
+                text: value.map_or(String::new(), |(y, _)| self.unit.show(y)),
+            }
+        };
+        let bars = Bars {
+            title: title.to_owned(),
+            description: format!("{}, a bar per alternative.", self.title),
+            width,
+            scale,
+            bars: frame.cases.iter().filter(|placed| placed.panel == panel).map(bar).collect(),
+        };
+        bars.draw()
+    }
+
+    /// A value with its interval, for tips.
+    fn show(&self, (y, interval): Value) -> String {
+        match interval {
+            Some([low, high]) => format!("{} [{}, {}]", self.unit.show(y), self.bare(low), self.bare(high)),
+            None => self.unit.show(y),
+        }
+    }
+
+    fn bare(&self, value: f64) -> String {
+        match self.unit {
+            Unit::Rate(_) => crate::units::show_number(value),
+            unit => unit.show(value),
+        }
+    }
+}
+
+/// What is drawn as throughput: records where a transaction holds several, operations otherwise.
+pub fn throughput_quantity(cases: &[CaseFinding]) -> Quantity<'static> {
+    let batched = cases.iter().any(|case| case.records_per_s.mean != case.throughput_per_s.mean);
+    let (title, unit) = if batched { ("Records", "records/s") } else { ("Throughput", "operations/s") };
+    let of = move |case: &CaseFinding| {
+        let estimate = if batched { &case.records_per_s } else { &case.throughput_per_s };
+        estimate.mean.map(|mean| (mean, estimate.ci95))
+    };
+    Quantity { title: title.to_owned(), unit: Unit::Rate(unit), of: Box::new(of) }
+}
+
+/// Throughput in all panels.
+pub fn throughput(frame: &Frame<'_>, cases: &[CaseFinding]) -> Markup {
+    let quantity = throughput_quantity(cases);
+    let scale = || Scale::from_zero(quantity.largest(frame.cases.iter()), quantity.unit);
+    if frame.panels.len() == 1 {
+        return html! { div.wide { (quantity.draw(frame, 0, &quantity.title, scale(), WIDE)) } };
+    }
+    html! {
+        (legend(&frame.series))
+        div.panels {
+            @for (panel, title) in frame.panels.iter().enumerate() { (quantity.draw(frame, panel, title, scale(), SMALL)) }
+        }
+    }
+}
+
+/// Median, p90 and p99 of the response times, with one scale. `times` has the merged histogram of each case, by its id.
+pub fn response_times(frame: &Frame<'_>, times: &dyn Fn(&CaseFinding) -> Histogram) -> Markup {
+    let figures: Vec<TimeFinding> = frame.cases.iter().map(|placed| time_finding(&times(placed.case))).collect();
+    let find =
+        |case: &CaseFinding| frame.cases.iter().position(|placed| placed.case.id == case.id).map(|i| &figures[i]);
+    let quantity = |title: &str, time: fn(&TimeFinding) -> Option<f64>| Quantity {
+        title: title.to_owned(),
+        unit: Unit::Seconds,
+        of: Box::new(move |case| Some((find(case).and_then(time)?, None))),
+    };
+    let quantities = [
+        quantity("Median", |times| times.p50),
+        quantity("90th percentile (p90)", |times| times.p90),
+        quantity("99th percentile (p99)", |times| times.p99),
+    ];
+    let panel = frame.best_panel;
+    let shown = || frame.cases.iter().filter(move |placed| placed.panel == panel);
+    let values = shown()
+        .flat_map(|placed| quantities.iter().filter_map(|quantity| Some((quantity.of)(placed.case)?.0)))
+        .collect::<Vec<f64>>();
+    let scale = || match frame.axis {
+        Some(_) => Scale::of_times(values.iter().copied()),
+        None => Scale::from_zero(values.iter().copied().fold(0.0, f64::max), Unit::Seconds),
+    };
+    html! {
+        (legend(&frame.series))
+        div.panels {
+            @for quantity in &quantities { (quantity.draw(frame, panel, &quantity.title, scale(), SMALL)) }
+        }
+    }
+}
+
+/// A figure of what was used: name, unit, value.
+type Resource = (&'static str, Unit, fn(&ResourceFinding) -> f64);
+
+/// The resources that are drawn, in the order of figures 5.4 to 5.7 of Ruottinen (2015), then what the paper has not.
+pub const RESOURCES: [Resource; 12] = [
+    ("CPU in the kernel", Unit::Share, |used| used.system),
+    ("CPU waiting for disks", Unit::Share, |used| used.iowait),
+    ("CPU in user mode", Unit::Share, |used| used.user),
+    ("CPU idle", Unit::Share, |used| used.idle),
+    ("Write requests to disks", Unit::Rate("requests/s"), |used| used.write_requests_per_s),
+    ("Written to disks", Unit::BytesPerSecond, |used| used.written_bytes_per_s),
+    ("Memory in use", Unit::Bytes, |used| used.memory_used_bytes),
+    ("Memory of the server", Unit::Bytes, |used| used.server_memory_bytes),
+    ("CPUs busy with the server", Unit::Cpus, |used| used.server_cpu),
+    ("CPUs busy with loadline", Unit::Cpus, |used| used.client_cpu),
+    ("Network received", Unit::BytesPerSecond, |used| used.received_bytes_per_s),
+    ("Context switches", Unit::Rate("switches/s"), |used| used.context_switches_per_s),
+];
+
+/// All resources, each with a scale of its own.
+pub fn resources(frame: &Frame<'_>) -> Markup {
+    let panel = frame.best_panel;
+    let quantities = RESOURCES.map(|(title, unit, figure)| Quantity {
+        title: title.to_owned(),
+        unit,
+        of: Box::new(move |case| Some((figure(case.resources.as_ref()?), None))),
+    });
+    html! {
+        (legend(&frame.series))
+        div.panels {
+            @for quantity in &quantities {
+                @let largest = quantity.largest(frame.cases.iter().filter(|placed| placed.panel == panel));
+                (quantity.draw(frame, panel, &quantity.title, Scale::from_zero(largest, quantity.unit), SMALL))
+            }
+        }
+    }
+}
+
+/// Marker and name of each series; nothing when there is one.
+pub fn legend(series: &[String]) -> Markup {
+    html! {
+        @if series.len() > 1 {
+            ul.legend {
+                @for (place, name) in series.iter().enumerate() {
+                    li {
+                        svg.key viewBox="0 0 26 12" aria-hidden="true" {
+                            g class=(style_class(place)) {
+                                path.line d="M0 6H26" {}
+                                path.marker d=(marker(place, 13.0, 6.0)) {}
+                            }
+                        }
+                        (name)
+                    }
+                }
+            }
+        }
+    }
+}
+
+/// A table behind a fold: levels first, then these columns.
+pub fn folded_table(
+    summary: &str,
+    cases: &[CaseFinding],
+    headings: &[String],
+    row: impl Fn(&CaseFinding) -> Vec<String>,
+) -> Markup {
+    let mut settings: Vec<&String> = Vec::new();
+    for setting in cases.iter().flat_map(|case| case.levels.keys()) {
+        if !settings.contains(&setting) {
+            settings.push(setting);
+        }
+    }
+    let level = |levels: &Levels, setting: &str| levels.get(setting).map(show_level).unwrap_or_default();
+    html! {
+        details {
+            summary { (summary) }
+            div.scroll {
+                table {
+                    thead { tr {
+                        @for setting in &settings { th { (setting) } }
+                        @for heading in headings { th.number { (heading) } }
+                    } }
+                    tbody {
+                        @for case in cases {
+                            tr {
+                                @for setting in &settings { th scope="row" { (level(&case.levels, setting)) } }
+                                @for field in row(case) { td { (field) } }
+                            }
+                        }
+                    }
+                }
+            }
+        }
+    }
+}

@@ -1,0 +1,236 @@
+//! The report as one HTML page that needs nothing else: no network, no fonts, and no script to be read.
+//!
+//! Main function: [`html()`]. Invariant: every text of the study, the database or the machine is escaped, and every plot has a
+//! table with its numbers.
+
+mod bars;
+mod figures;
+mod frame;
+mod plot;
+mod scale;
+mod tables;
+mod times;
+mod unit;
+
+use maud::{DOCTYPE, Markup, PreEscaped};
+
+use crate::finding::{CaseFinding, Findings, TimeFinding};
+use crate::histogram::Histogram;
+use crate::measurement::{Environment, Measurement};
+use crate::report::analyse::{CaseTrials, group, time_finding};
+use crate::report::factors::show_levels;
+use crate::report::metric;
+use crate::study::Study;
+use crate::units::{NS_PER_S, show_number, show_seconds};
+
+use frame::Frame;
+
+/// The whole page.
+pub fn html(findings: &Findings, study: &Study, environment: &Environment, measurements: &[Measurement]) -> String {
+    let groups = group(study, measurements);
+    let page = maud::html! {
+        (DOCTYPE)
+        html lang="en" {
+            head {
+                meta charset="utf-8";
+                meta name="viewport" content="width=device-width, initial-scale=1";
+                title { (study.name) " - loadline report" }
+                style { (PreEscaped(include_str!("style.css"))) }
+            }
+            body {
+                header {
+                    p.over { (findings.run) }
+                    h1 { (study.name) }
+                    p.question { (study.question) }
+                }
+                main {
+                    (invalid(findings))
+                    (verdict(findings))
+                    @if !findings.cases.is_empty() { (plots(findings, study, &groups)) }
+                    @if !findings.claims.is_empty() { (tables::claims(&findings.claims, &study.source)) }
+                    (tables::trials(measurements, &groups))
+                    (tables::environment(findings, study, environment))
+                }
+                footer {
+                    "Made by loadline " (environment.loadline) ". Intervals are 95 % intervals over trials; percentiles are read from the \
+                     merged times of all valid trials and never averaged."
+                }
+                script { (PreEscaped(include_str!("script.js"))) }
+            }
+        }
+    };
+    page.into_string()
+}
+
+/// What makes the run's figures doubtful, before anything else.
+fn invalid(findings: &Findings) -> Markup {
+    let (all, valid) = findings.cases.iter().fold((0, 0), |(a, v), case| (a + case.trials, v + case.valid_trials));
+    maud::html! {
+        @if findings.rehearsal {
+            div.box.bad { h2 { "This is a rehearsal" } "Sizes and repeats were shrunk; the figures are not to be quoted." }
+        }
+        @if valid < all {
+            div.box.bad #invalid {
+                h2 { (all - valid) " of " (all) " trials are invalid" }
+                "Their figures are left out of everything below."
+                ul {
+                    @for case in findings.cases.iter().filter(|case| case.valid_trials < case.trials) {
+                        @for reason in &case.invalid_because {
+                            li { strong { (show_levels(&case.levels)) } ": " (reason) }
+                        }
+                        @for (message, count) in &case.errors {
+                            li { strong { (show_levels(&case.levels)) } ": " (show_number(*count as f64)) " operations failed with: " code { (message) } }
+                        }
+                    }
+                }
+            }
+        }
+    }
+}
+
+fn verdict(findings: &Findings) -> Markup {
+    let mut sentences = findings.verdicts.iter();
+    let first = sentences.next().map_or("No trial has been finished yet.", String::as_str);
+    maud::html! {
+        div.box.verdict {
+            p.first { (capitalised(first)) }
+            @if findings.verdicts.len() > 1 { ul { @for sentence in sentences { li { (sentence) } } } }
+            @if !findings.notes.is_empty() { ul.notes { @for note in &findings.notes { li { (capitalised(note)) "." } } } }
+        }
+    }
+}
+
+/// Text with a large first letter, unless it begins with a name.
+fn capitalised(text: &str) -> String {
+    let begins_with_a_name = text.split_whitespace().nth(1) == Some("is");
+    let mut letters = text.chars();
+    match letters.next() {
+        Some(first) if !begins_with_a_name => first.to_uppercase().chain(letters).collect(),
+        _ => text.to_owned(),
+    }
+}
+
+/// All figures, each with its table.
+fn plots(findings: &Findings, study: &Study, groups: &[CaseTrials<'_>]) -> Markup {
+    let frame = Frame::of(study, findings);
+    let cases = &findings.cases;
+    let against = frame.axis.as_ref().map_or(String::new(), |axis| format!(" against {}", axis.setting));
+    let trials = |case: &CaseFinding| -> Vec<&Measurement> {
+        groups.iter().find(|group| group.case.id == case.id).map(|group| group.valid().collect()).unwrap_or_default()
+    };
+    let times = |case: &CaseFinding| {
+        let mut all = Histogram::new();
+        trials(case).iter().for_each(|trial| all.merge(&metric::response_times(trial)));
+        all
+    };
+    let remark = frame.best_panel_remark();
+    let monitored = cases.iter().any(|case| case.resources.is_some());
+    let courses = cases.iter().any(|case| times::Course::of(&trials(case)).is_some());
+    maud::html! {
+        nav {
+            a href="#throughput" { "Throughput" }
+            a href="#response-time" { "Response time" }
+            @if monitored { a href="#resources" { "Resources" } }
+            a href="#distribution" { "Distribution" }
+            @if courses { a href="#course" { "Over time" } }
+            @if !findings.claims.is_empty() { a href="#claims" { "Claims" } }
+            a href="#trials" { "Trials" }
+            a href="#environment" { "Environment" }
+        }
+        section #throughput {
+            h2 { "Throughput" (against) }
+            p.about { "Mean over trials; bars behind the marks are 95 % intervals of the mean." }
+            (figures::throughput(&frame, cases))
+            (throughput_table(cases))
+        }
+        section #response-time {
+            h2 { "Response time" (against) }
+            p.about { "From the intended time of an operation to its answer, all valid trials together." (remark) }
+            (figures::response_times(&frame, &times))
+            (times_table(cases, &times))
+        }
+        @if monitored {
+            section #resources {
+                h2 { "Resources" (against) }
+                p.about { "Means over the measured phases of all valid trials, of the whole machine unless said otherwise." (remark) }
+                (figures::resources(&frame))
+                (resources_table(cases))
+            }
+        }
+        section #distribution {
+            h2 { "Distribution of response times" }
+            p.about { "The time below which a share of operations stayed; each further nine takes the same room, so rare slow \
+                       operations show." (remark) }
+            (times::distributions(&frame, &times))
+            (percentile_table(cases, &times))
+        }
+        @if courses {
+            section #course {
+                h2 { "Throughput within trials" }
+                p.about { "The line is the median of the trials, the band reaches from the slowest to the fastest interval: a stall in \
+                           a single trial pulls the band down." (remark) }
+                (times::courses(&frame, &trials))
+                (course_table(cases, &trials))
+            }
+        }
+    }
+}
+
+fn texts(headings: &[&str]) -> Vec<String> {
+    headings.iter().map(|heading| (*heading).to_owned()).collect()
+}
+
+fn throughput_table(cases: &[CaseFinding]) -> Markup {
+    let headings = texts(&["Operations/s", "95 % interval", "Records/s", "95 % interval", "n", "Invalid", "Settled"]);
+    figures::folded_table("Throughput as a table", cases, &headings, |case| {
+        let mut row = Vec::new();
+        for estimate in [&case.throughput_per_s, &case.records_per_s] {
+            row.push(estimate.mean.map_or("-".to_owned(), show_number));
+            let interval = estimate.ci95.map(|[low, high]| format!("[{}, {}]", show_number(low), show_number(high)));
+            row.push(interval.unwrap_or("-".to_owned()));
+        }
+        row.extend([case.valid_trials.to_string(), (case.trials - case.valid_trials).to_string()]);
+        row.push(if case.settled { "yes" } else { "no" }.to_owned());
+        row
+    })
+}
+
+fn times_table(cases: &[CaseFinding], times: &dyn Fn(&CaseFinding) -> Histogram) -> Markup {
+    let headings = texts(&["Mean", "p50", "p90", "p99", "p99.9", "Largest", "Operations"]);
+    figures::folded_table("Response times as a table", cases, &headings, |case| {
+        let all = times(case);
+        let TimeFinding { mean, p50, p90, p99, p999, max } = time_finding(&all);
+        let shown = [mean, p50, p90, p99, p999, max].map(|time| time.map_or("-".to_owned(), show_seconds));
+        shown.into_iter().chain([show_number(all.count() as f64)]).collect()
+    })
+}
+
+fn resources_table(cases: &[CaseFinding]) -> Markup {
+    let headings: Vec<String> = figures::RESOURCES.iter().map(|(title, ..)| (*title).to_owned()).collect();
+    figures::folded_table("Resources as a table", cases, &headings, |case| {
+        let used = case.resources.as_ref();
+        let show = |(_, unit, figure): &(_, unit::Unit, fn(&_) -> f64)| {
+            used.map_or("-".to_owned(), |used| unit.show(figure(used)))
+        };
+        figures::RESOURCES.iter().map(show).collect()
+    })
+}
+
+fn percentile_table(cases: &[CaseFinding], times: &dyn Fn(&CaseFinding) -> Histogram) -> Markup {
+    let headings: Vec<String> = times::MARKED.iter().map(|(_, title)| (*title).to_owned()).collect();
+    figures::folded_table("Percentiles as a table", cases, &headings, |case| {
+        let all = times(case);
+        let show = |share: f64| match all.count() {
+            0 => "-".to_owned(),
+            _ => show_seconds(all.quantile_ns(share) as f64 / NS_PER_S),
+        };
+        times::MARKED.iter().map(|(share, _)| show(*share)).collect()
+    })
+}
+
+fn course_table<'m>(cases: &[CaseFinding], trials: &dyn Fn(&CaseFinding) -> Vec<&'m Measurement>) -> Markup {
+    let headings = texts(&["Slowest interval, operations/s", "Median", "Fastest"]);
+    figures::folded_table("Intervals as a table", cases, &headings, |case| {
+        times::Course::of(&trials(case)).map_or(vec!["-".to_owned(); 3], |course| course.extremes())
+    })
+}

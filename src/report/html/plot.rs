@@ -1,0 +1,255 @@
+//! A plot of lines as inline SVG.
+//!
+//! Main type: [`Plot`]. Invariant: a plot says what it shows in a title and a description, and its series differ in marker
+//! shape as well as in colour.
+
+use maud::{Markup, html};
+
+use super::scale::Scale;
+
+/// A place in a plot.
+#[derive(Debug, Clone, PartialEq)]
+pub struct Point {
+    /// Along the x axis.
+    pub x: f64,
+    /// Along the y axis.
+    pub y: f64,
+    /// Ends of the interval around it.
+    pub interval: Option<[f64; 2]>,
+    /// What is shown when the pointer rests on it; empty for a bend of the line without a marker.
+    pub tip: String,
+}
+
+/// A series.
+#[derive(Debug, Clone, PartialEq)]
+pub struct Line {
+    /// Name, written at the line's end.
+    pub label: String,
+    /// Which colour and marker.
+    pub style: usize,
+    /// Places, left to right.
+    pub points: Vec<Point>,
+    /// A shaded band behind the line: (x, low, high).
+    pub band: Vec<(f64, f64, f64)>,
+}
+
+/// Lines in a frame of axes.
+#[derive(Debug, Clone, PartialEq)]
+pub struct Plot {
+    /// What is shown, above the plot.
+    pub title: String,
+    /// What is shown, for those who do not see it.
+    pub description: String,
+    /// Size of the drawing, in pixels when shown at its natural size.
+    pub size: (f64, f64),
+    /// Below.
+    pub x: Scale,
+    /// Name of the x axis.
+    pub x_title: String,
+    /// At the left.
+    pub y: Scale,
+    /// The series.
+    pub lines: Vec<Line>,
+}
+
+/// Room around the axes.
+struct Room {
+    left: f64,
+    right: f64,
+    top: f64,
+    bottom: f64,
+}
+
+/// Pixels that a character takes, about; system fonts differ.
+const CHARACTER: f64 = 6.6;
+/// Least distance between the labels of two lines.
+const LABEL_GAP: f64 = 14.0;
+/// Distance of the whiskers of neighbouring series, so that they do not cover one another.
+const DODGE: f64 = 2.5;
+
+impl Plot {
+    /// The plot as SVG.
+    pub fn draw(&self) -> Markup {
+        let (width, height) = self.size;
+        let widest = |labels: &mut dyn Iterator<Item = usize>| labels.max().unwrap_or(0) as f64 * CHARACTER;
+        let room = Room {
+            left: 14.0 + widest(&mut self.y.ticks.iter().map(|tick| tick.label.chars().count())),
+            right: 14.0 + widest(&mut self.lines.iter().map(|line| line.label.chars().count())),
+            top: 26.0,
+            bottom: 38.0,
+        };
+        let across = |value: f64| room.left + self.x.place(value) * (width - room.left - room.right);
+        let down = |value: f64| height - room.bottom - self.y.place(value) * (height - room.top - room.bottom);
+        html! {
+            svg viewBox={ "0 0 " (width) " " (height) } role="img" style={ "max-width:" (width * 1.25) "px" } {
+                title { (self.title) }
+                desc { (self.description) }
+                text.heading x="0" y="14" {
+                    (self.title)
+                    @if !self.y.unit.is_empty() { tspan.unit { ", " (self.y.unit) } }
+                }
+                (self.axes(&room, &across, &down))
+                @for line in &self.lines { (self.draw_line(line, &across, &down)) }
+                (self.labels(width - room.right, &down))
+            }
+        }
+    }
+
+    fn axes(&self, room: &Room, across: &dyn Fn(f64) -> f64, down: &dyn Fn(f64) -> f64) -> Markup {
+        let (width, height) = self.size;
+        let bottom = height - room.bottom;
+        // A label that would touch the one before it is left out; its line stays.
+        let mut free = f64::NEG_INFINITY;
+        let mut labelled = Vec::new();
+        for tick in &self.x.ticks {
+            let (at, half) = (across(tick.value), tick.label.chars().count() as f64 * CHARACTER / 2.0);
+            let fits = at - half > free;
+            if fits {
+                free = at + half + 6.0;
+            }
+            labelled.push((at, fits, &tick.label));
+        }
+        html! {
+            g.grid {
+                @for tick in &self.y.ticks {
+                    path d={ "M" (px(room.left)) " " (px(down(tick.value))) "H" (px(width - room.right)) } {}
+                }
+            }
+            g.ticks {
+                @for tick in &self.y.ticks {
+                    text x=(px(room.left - 7.0)) y=(px(down(tick.value) + 4.0)) text-anchor="end" { (tick.label) }
+                }
+                @for (at, fits, label) in labelled {
+                    path d={ "M" (px(at)) " " (px(bottom)) "v4" } {}
+                    @if fits { text x=(px(at)) y=(px(bottom + 17.0)) text-anchor="middle" { (label) } }
+                }
+                text.axis x=(px((room.left + width - room.right) / 2.0)) y=(px(height - 4.0)) text-anchor="middle" {
+                    (self.x_title)
+                }
+            }
+            path.base d={ "M" (px(room.left)) " " (px(bottom)) "H" (px(width - room.right)) } {}
+        }
+    }
+
+    fn draw_line(&self, line: &Line, across: &dyn Fn(f64) -> f64, down: &dyn Fn(f64) -> f64) -> Markup {
+        let mut path = String::new();
+        for point in &line.points {
+            let step = if path.is_empty() { 'M' } else { 'L' };
+            path.push_str(&format!("{step}{} {}", px(across(point.x)), px(down(point.y))));
+        }
+        let edge = |ends: &mut dyn Iterator<Item = (f64, f64)>| {
+            ends.map(|(x, y)| format!("{} {}", px(across(x)), px(down(y)))).collect::<Vec<_>>().join("L")
+        };
+        let upper = edge(&mut line.band.iter().map(|(x, _, high)| (*x, *high)));
+        let lower = edge(&mut line.band.iter().rev().map(|(x, low, _)| (*x, *low)));
+        let place = self.lines.iter().position(|other| std::ptr::eq(other, line)).unwrap_or(0) as f64;
+        let shift = (place - (self.lines.len() as f64 - 1.0) / 2.0) * DODGE;
+        html! {
+            g class=(style_class(line.style)) {
+                @if !line.band.is_empty() { path.band d={ "M" (upper) "L" (lower) "Z" } {} }
+                path.line d=(path) {}
+                @for point in &line.points {
+                    @if let Some([low, high]) = point.interval {
+                        @let at = px(across(point.x) + shift);
+                        path.whisker d={ "M" (at) " " (px(down(low))) "V" (px(down(high))) } {}
+                    }
+                }
+                @for point in line.points.iter().filter(|point| !point.tip.is_empty()) {
+                    path.marker data-t=(point.tip) d=(marker(line.style, across(point.x), down(point.y))) {}
+                }
+            }
+        }
+    }
+
+    /// The lines' names at their right ends, moved apart where they would overlap.
+    fn labels(&self, right: f64, down: &dyn Fn(f64) -> f64) -> Markup {
+        let mut places: Vec<(f64, &Line)> = self
+            .lines
+            .iter()
+            .filter(|line| !line.label.is_empty())
+            .filter_map(|line| Some((down(line.points.last()?.y), line)))
+            .collect();
+        places.sort_by(|a, b| a.0.total_cmp(&b.0));
+        let lowest = self.size.1 - 42.0;
+        for place in 1..places.len() {
+            places[place].0 = places[place].0.max(places[place - 1].0 + LABEL_GAP);
+        }
+        let mut limit = lowest;
+        for place in places.iter_mut().rev() {
+            place.0 = place.0.min(limit);
+            limit = place.0 - LABEL_GAP;
+        }
+        html! {
+            @for (y, line) in places {
+                text class={ "label " (style_class(line.style)) } x=(px(right + 8.0)) y=(px(y + 4.0)) { (line.label) }
+            }
+        }
+    }
+}
+
+/// Number of colours; with more series they repeat, with other markers.
+const COLOURS: usize = 8;
+
+/// The class that gives a series its colour.
+pub fn style_class(style: usize) -> String {
+    format!("c{}", style % COLOURS)
+}
+
+/// The outline of a series' marker around a place.
+pub fn marker(style: usize, x: f64, y: f64) -> String {
+    let (x_text, y_text) = (px(x), px(y));
+    match style % 7 {
+        0 => format!("M{} {y_text}a4 4 0 1 0 8 0a4 4 0 1 0 -8 0z", px(x - 4.0)),
+        1 => format!("M{} {}h7v7h-7z", px(x - 3.5), px(y - 3.5)),
+        2 => format!("M{x_text} {}l4.6 8h-9.2z", px(y - 5.0)),
+        3 => format!("M{x_text} {}l5 5l-5 5l-5 -5z", px(y - 5.0)),
+        4 => format!("M{x_text} {}l4.6 -8h-9.2z", px(y + 5.0)),
+        5 => format!("M{} {}l8 8m0 -8l-8 8", px(x - 4.0), px(y - 4.0)),
+        _ => format!("M{} {y_text}h10m-5 -5v10", px(x - 5.0)),
+    }
+}
+
+/// A coordinate with one decimal; whole ones without.
+pub fn px(value: f64) -> String {
+    let rounded = (value * 10.0).round() / 10.0;
+    if rounded == rounded.trunc() { format!("{rounded:.0}") } else { format!("{rounded:.1}") }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::report::html::unit::Unit;
+
+    fn line(label: &str, style: usize, y: f64) -> Line {
+        let point = |x: f64, y: f64| Point { x, y, interval: Some([y - 1.0, y + 1.0]), tip: format!("{label} {x}") };
+        Line { label: label.to_owned(), style, points: vec![point(1.0, y), point(16.0, y)], band: Vec::new() }
+    }
+
+    #[test]
+    fn labels_of_lines_that_end_together_do_not_overlap() {
+        let plot = Plot {
+            title: "a < b".to_owned(),
+            description: "two lines".to_owned(),
+            size: (400.0, 200.0),
+            x: Scale::of_levels(&[1.0, 16.0]),
+            x_title: "clients".to_owned(),
+            y: Scale::from_zero(100.0, Unit::Rate("operations/s")),
+            lines: vec![line("wide", 0, 50.0), line("star", 1, 50.0), line("json", 2, 51.0)],
+        };
+        let drawn = plot.draw().into_string();
+        assert!(drawn.contains("a &lt; b") && drawn.contains("role=\"img\""));
+        let heights: Vec<f64> = drawn
+            .split("class=\"label ")
+            .skip(1)
+            .map(|rest| rest.split("y=\"").nth(1).unwrap().split('"').next().unwrap().parse().unwrap())
+            .collect();
+        assert_eq!(heights.len(), 3);
+        assert!(heights.windows(2).all(|pair| pair[1] - pair[0] >= LABEL_GAP - 0.11), "{heights:?}");
+    }
+
+    #[test]
+    fn neighbouring_series_have_different_markers() {
+        let shapes: std::collections::BTreeSet<String> = (0..7).map(|style| marker(style, 0.0, 0.0)).collect();
+        assert_eq!(shapes.len(), 7);
+    }
+}

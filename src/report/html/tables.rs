@@ -1,0 +1,155 @@
+//! The parts of the page that are text: claims, trials, environment, settings, and how to repeat the run.
+//!
+//! Invariant: every trial is listed, in the order of execution, whatever became of it.
+
+use std::collections::BTreeMap;
+
+use maud::{Markup, html};
+
+use crate::finding::{ClaimFinding, Findings};
+use crate::measurement::{Environment, Measurement};
+use crate::report::analyse::{CaseTrials, show_rule};
+use crate::report::factors::show_level;
+use crate::report::metric::Metric;
+use crate::study::Study;
+use crate::units::{show_bytes, show_number, show_seconds};
+
+/// The source's claims with their verdicts; nothing without claims.
+pub fn claims(claims: &[ClaimFinding], source: &str) -> Markup {
+    let range = |claim: &ClaimFinding| match claim.between {
+        (low, Some(high)) => format!("{low} to {high}"),
+        (low, None) => format!("{low} or more"),
+    };
+    let symbol = |claim: &ClaimFinding| match claim.verdict {
+        crate::finding::ClaimVerdict::Reproduced => "✓",
+        crate::finding::ClaimVerdict::Contradicted => "✗",
+        crate::finding::ClaimVerdict::Undecided => "?",
+    };
+    html! {
+        section.claims #claims {
+            h2 { "Claims of the source" }
+            p.about {
+                @if !source.is_empty() { (source) ". " }
+                "A claim is reproduced when the whole 95 % interval of the measured ratio lies in the claimed range, \
+                 contradicted when it lies outside, and undecided otherwise."
+            }
+            div.scroll { table {
+                thead { tr { th { "Verdict" } th { "Claim" } th { "Claimed ratio" } th { "Measured" } } }
+                tbody {
+                    @for claim in claims {
+                        tr {
+                            td { span class={ "badge " (claim.verdict) } { (symbol(claim)) " " (claim.verdict) } }
+                            td { (claim.says) }
+                            td { (Metric::named(&claim.metric).map_or(claim.metric.as_str(), |metric| metric.title)) ", " (range(claim)) }
+                            td { (claim.evidence) }
+                        }
+                    }
+                }
+            } }
+        }
+    }
+}
+
+/// Every trial in the order of execution.
+pub fn trials(measurements: &[Measurement], groups: &[CaseTrials<'_>]) -> Markup {
+    let mut ordered: Vec<&Measurement> = measurements.iter().collect();
+    ordered.sort_by_key(|trial| trial.sequence);
+    let mut settings: Vec<&String> = Vec::new();
+    for setting in ordered.iter().flat_map(|trial| trial.trial.case.levels.keys()) {
+        if !settings.contains(&setting) {
+            settings.push(setting);
+        }
+    }
+    let discarded =
+        |trial: &Measurement| groups.iter().filter_map(|group| group.discarded).any(|d| std::ptr::eq(d, trial));
+    let p99 = Metric::named("response_time_p99");
+    html! {
+        section #trials {
+            h2 { "Trials" }
+            p.about { (ordered.len()) " trials in the order in which they were executed; cases were interleaved." }
+            details {
+                summary { "All trials" }
+                div.scroll { table {
+                    thead { tr {
+                        th { "Started" }
+                        th.number { "Round" }
+                        @for setting in &settings { th { (setting) } }
+                        @for heading in ["Operations/s", "Records/s", "Failed", "p99", "Measured"] { th.number { (heading) } }
+                        th { "Validity" }
+                    } }
+                    tbody {
+                        @for trial in ordered {
+                            tr.invalid[!trial.is_valid()] {
+                                th { (trial.started) }
+                                td { (trial.trial.round) }
+                                @for setting in &settings { th { (trial.trial.case.levels.get(*setting).map(show_level).unwrap_or_default()) } }
+                                td { (show_number(trial.throughput_per_s())) }
+                                td { (show_number(trial.records_per_s())) }
+                                td { (show_number(trial.failed() as f64)) }
+                                td { (p99.and_then(|metric| metric.of(trial)).map_or("-".to_owned(), show_seconds)) }
+                                td { (show_seconds(trial.measured_s)) }
+                                td.text {
+                                    @if discarded(trial) { "left out, as the first of its case. " }
+                                    @if trial.is_valid() { "valid" } @else { "invalid: " (trial.invalid_because.join("; ")) }
+                                }
+                            }
+                        }
+                    }
+                } }
+            }
+        }
+    }
+}
+
+/// The machine, the databases, the settings, and the commands that repeat the run.
+pub fn environment(findings: &Findings, study: &Study, environment: &Environment) -> Markup {
+    let base = serde_json::to_value(&study.base).unwrap_or_default();
+    let mut settings = BTreeMap::new();
+    flatten(&base, "", &mut settings);
+    let factors = study.factors.iter().map(|factor| {
+        let levels: Vec<String> = factor.levels.iter().map(show_level).collect();
+        (factor.setting.clone(), levels.join(", "))
+    });
+    html! {
+        section #environment {
+            h2 { "Environment and settings" }
+            dl {
+                dt { "loadline" } dd { (environment.loadline) }
+                dt { "Machine" } dd { (environment.machine) ", " (environment.cpu) ", " (environment.cpus) " CPUs, " (show_bytes(environment.memory_bytes as f64)) }
+                dt { "CPU governor" } dd { (environment.governor.as_deref().unwrap_or("not told by the kernel")) }
+                dt { "System" } dd { (environment.kernel) }
+                dt { "Disk" } dd { (environment.disk.as_deref().unwrap_or("not known")) }
+                dt { "Seed" } dd { (study.seed) }
+                dt { "Repeats" } dd { (show_rule(&study.repeat)) @if study.repeat.discard_first { "; the first of each case is left out" } }
+                @for (setting, levels) in factors { dt { (setting) } dd { (levels) } }
+            }
+            @for (name, facts) in &environment.databases {
+                h3 { (name) }
+                dl { @for (fact, value) in facts { dt { (fact) } dd { (value) } } }
+            }
+            details {
+                summary { "Settings before the factors are applied" }
+                div.scroll { dl { @for (setting, value) in &settings { dt { (setting) } dd { (value) } } } }
+            }
+            h3 { "To repeat this run" }
+            pre { "loadline run " (study.name) @if study.quick { " --quick" } " --seed " (study.seed) "\nloadline report " (findings.run) }
+        }
+    }
+}
+
+/// Settings as dotted names; those that are empty are left out.
+fn flatten(value: &serde_json::Value, name: &str, out: &mut BTreeMap<String, String>) {
+    match value {
+        serde_json::Value::Object(fields) => {
+            for (field, inner) in fields {
+                let dotted = if name.is_empty() { field.clone() } else { format!("{name}.{field}") };
+                flatten(inner, &dotted, out);
+            }
+        }
+        serde_json::Value::Null => {}
+        serde_json::Value::Array(items) if items.is_empty() => {}
+        other => {
+            out.insert(name.to_owned(), show_level(other));
+        }
+    }
+}

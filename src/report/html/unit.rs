@@ -1,0 +1,73 @@
+//! Units of plotted figures: how a value reads in a table, and what an axis of such values says.
+//!
+//! Main type: [`Unit`]. Invariant: an axis states its unit once, and all its ticks are in that unit.
+
+use crate::units::{show_bytes, show_number, show_seconds};
+
+/// What is plotted.
+#[derive(Debug, Clone, Copy, PartialEq)]
+pub enum Unit {
+    /// Something per second, by its name.
+    Rate(&'static str),
+    /// Seconds.
+    Seconds,
+    /// Shares of one, shown in percent.
+    Share,
+    /// CPUs kept busy.
+    Cpus,
+    /// Bytes.
+    Bytes,
+    /// Bytes per second.
+    BytesPerSecond,
+}
+
+impl Unit {
+    /// A value with its unit.
+    pub fn show(self, value: f64) -> String {
+        match self {
+            Unit::Rate(name) => format!("{} {name}", show_number(value)),
+            // Ticks are powers of ten: without rounding 100 µs would read 100.0 µs.
+            Unit::Seconds => show_seconds((value * 1e12).round() / 1e12),
+            Unit::Share => format!("{:.1} %", value * 100.0),
+            Unit::Cpus => format!("{value:.2} CPUs"),
+            Unit::Bytes => show_bytes(value),
+            Unit::BytesPerSecond => format!("{}/s", show_bytes(value)),
+        }
+    }
+
+    /// What values are divided by on an axis that reaches to `largest`, and the unit that its ticks are then in.
+    pub fn of_axis(self, largest: f64) -> (f64, String) {
+        match self {
+            Unit::Rate(name) => (1.0, name.to_owned()),
+            Unit::Cpus => (1.0, "CPUs".to_owned()),
+            Unit::Share => (0.01, "%".to_owned()),
+            Unit::Seconds => {
+                let units = [(1.0, "s"), (1e-3, "ms"), (1e-6, "µs")];
+                let (divisor, name) = units.into_iter().find(|(unit, _)| largest >= *unit).unwrap_or((1e-9, "ns"));
+                (divisor, name.to_owned())
+            }
+            Unit::Bytes => bytes(largest, ""),
+            Unit::BytesPerSecond => bytes(largest, "/s"),
+        }
+    }
+}
+
+fn bytes(largest: f64, per: &str) -> (f64, String) {
+    let units = [(40, "TiB"), (30, "GiB"), (20, "MiB"), (10, "KiB")].map(|(power, name)| (2_f64.powi(power), name));
+    let (divisor, name) = units.into_iter().find(|(unit, _)| largest >= *unit).unwrap_or((1.0, "B"));
+    (divisor, format!("{name}{per}"))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn an_axis_takes_the_unit_of_its_largest_value() {
+        assert_eq!(Unit::Bytes.of_axis(3e9), (1_073_741_824.0, "GiB".to_owned()));
+        assert_eq!(Unit::BytesPerSecond.of_axis(900.0), (1.0, "B/s".to_owned()));
+        assert_eq!(Unit::Seconds.of_axis(0.02).1, "ms");
+        assert_eq!(Unit::Seconds.show(1e-4), "100 µs");
+        assert_eq!(Unit::Share.show(0.123), "12.3 %");
+    }
+}

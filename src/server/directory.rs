@@ -1,0 +1,343 @@
+//! Private directories of servers, and what becomes of those whose owner died.
+//!
+//! ```text
+//! /tmp/loadline-<uid>/          root: belongs to loadline's user
+//!     4f21c0/                   one server: belongs to loadline's user, so that nobody else writes its owner.json
+//!         owner.json            who owns it, and which process is the server
+//!         log                   what the server prints
+//!         server/               belongs to the server's user: socket, pid file
+//!             data/             or a link to <parent>/.loadline-server-4f21c0/
+//! ```
+//!
+//! Main type: [`PrivateDirectory`]. Invariant: paths of sockets stay short (the kernel allows 107 bytes), whatever the path
+//! of the data; and nothing is removed whose owner may still be alive.
+
+use std::fs;
+use std::io::{self, Read, Write};
+use std::os::unix::fs::{DirBuilderExt, MetadataExt, OpenOptionsExt, PermissionsExt, chown, fchown, symlink};
+use std::path::{Path, PathBuf};
+use std::time::Duration;
+
+use serde::{Deserialize, Serialize};
+
+use super::ServerError;
+use super::process::{ProcessIdentity, end_by_force, identities};
+use super::user::{User, own_uid};
+
+/// Version of the form of `owner.json`.
+const OWNER_VERSION: u32 = 1;
+const OWNER_FILE: &str = "owner.json";
+const DATA_PREFIX: &str = ".loadline-server-";
+/// The longest root that leaves room for `/123456/server/.s.PGSQL.65535` in a socket's path.
+const MOST_ROOT_BYTES: usize = 70;
+/// A directory without a readable owner may be one that is just being made; an older one is not.
+const BEING_MADE: Duration = Duration::from_secs(60);
+
+/// The directory of one server. Dropping it removes it.
+#[derive(Debug)]
+pub(super) struct PrivateDirectory {
+    base: PathBuf,
+    owner: Owner,
+}
+
+/// Content of `owner.json`.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+struct Owner {
+    version: u32,
+    /// Pids and start times mean something until the machine is started again.
+    boot_id: String,
+    loadline: ProcessIdentity,
+    server: Option<ProcessIdentity>,
+    stop_signal: i32,
+    /// Where the data is, if not in this directory.
+    data: Option<PathBuf>,
+}
+
+/// The directory below which private servers live: `loadline-<uid>` in the directory for temporary files, or in `/tmp` where
+/// that one's path is too long for sockets or, for root, not open to the servers' users.
+pub fn root() -> PathBuf {
+    let uid = own_uid();
+    let usual = std::env::temp_dir().join(format!("loadline-{uid}"));
+    let stranger = User { name: String::new(), uid: u32::MAX, gid: u32::MAX };
+    let is_open = uid != 0 || usual.parent().is_some_and(|parent| stranger.barred_by(parent).is_none());
+    if usual.as_os_str().len() <= MOST_ROOT_BYTES && is_open {
+        usual
+    } else {
+        PathBuf::from(format!("/tmp/loadline-{uid}"))
+    }
+}
+
+impl PrivateDirectory {
+    /// Makes a directory for a server of `user` (none is loadline's own). With `parent`, the data is there.
+    pub fn create(
+        root: &Path,
+        parent: Option<&Path>,
+        user: Option<&User>,
+        stop_signal: i32,
+    ) -> Result<PrivateDirectory, ServerError> {
+        prepare_root(root)?;
+        let parent = parent.map(|parent| parent.canonicalize().map_err(at(parent, "find"))).transpose()?;
+        if let (Some(parent), Some(user)) = (&parent, user)
+            && let Some(directory) = user.barred_by(parent)
+        {
+            return Err(ServerError::Barred { parent: parent.clone(), directory, user: user.name.clone() });
+        }
+        let (base, id) = make_unique(root)?;
+        // From here on dropping the value removes what has been made.
+        let mut directory = PrivateDirectory { base, owner: Owner::new(stop_signal) };
+        directory.owner.data = parent.map(|parent| parent.join(format!("{DATA_PREFIX}{id}")));
+        directory.write_owner()?;
+        make(&directory.server(), user)?;
+        let data = directory.server().join("data");
+        match &directory.owner.data {
+            None => make(&data, user)?,
+            Some(elsewhere) => {
+                make(elsewhere, user)?;
+                symlink(elsewhere, &data).map_err(at(&data, "make"))?;
+            }
+        }
+        Ok(directory)
+    }
+
+    /// The part that belongs to the server.
+    pub fn server(&self) -> PathBuf {
+        self.base.join("server")
+    }
+
+    /// Where the server's output goes.
+    pub fn log(&self) -> PathBuf {
+        self.base.join("log")
+    }
+
+    /// Writes a new file that only the server's user may read.
+    pub fn write(&self, name: &str, content: &str, user: Option<&User>) -> Result<(), ServerError> {
+        let path = self.server().join(name);
+        // The directory is the server's already: a new file, and the open file given away, follow no link of it.
+        let write = || {
+            let mut file = fs::File::options().write(true).create_new(true).mode(0o600).open(&path)?;
+            file.write_all(content.as_bytes())?;
+            user.map_or(Ok(()), |user| fchown(&file, Some(user.uid), Some(user.gid)))
+        };
+        write().map_err(at(&path, "write"))
+    }
+
+    /// Notes which process is to be ended should loadline not come to it.
+    pub fn set_server(&mut self, server: Option<ProcessIdentity>) -> Result<(), ServerError> {
+        self.owner.server = server;
+        self.write_owner()
+    }
+
+    /// Written aside and renamed, so that there is never half of it.
+    fn write_owner(&self) -> Result<(), ServerError> {
+        let path = self.base.join(OWNER_FILE);
+        let new = self.base.join("owner.new");
+        let text = serde_json::to_string_pretty(&self.owner).map_err(io::Error::from);
+        text.and_then(|text| fs::write(&new, text)).and_then(|()| fs::rename(&new, &path)).map_err(at(&path, "write"))
+    }
+}
+
+impl Drop for PrivateDirectory {
+    fn drop(&mut self) {
+        remove(&self.base, self.owner.data.as_deref());
+    }
+}
+
+impl Owner {
+    fn new(stop_signal: i32) -> Owner {
+        let pid = std::process::id();
+        let loadline = ProcessIdentity::of(pid).unwrap_or(ProcessIdentity { pid, start_ticks: 0 });
+        Owner { version: OWNER_VERSION, boot_id: boot_id(), loadline, server: None, stop_signal, data: None }
+    }
+
+    /// Whether the loadline that made the directory is running still.
+    fn is_alive(&self) -> bool {
+        self.boot_id == boot_id() && self.loadline.is_running()
+    }
+
+    /// Ends the server, if it is running still: in order, after ten seconds by force.
+    fn end_server(&self) {
+        let Some(server) = self.server.filter(|server| self.boot_id == boot_id() && server.is_running()) else {
+            return;
+        };
+        let family = identities(server.pid);
+        if [libc::SIGTERM, libc::SIGINT, libc::SIGQUIT].contains(&self.stop_signal) {
+            server.signal(self.stop_signal);
+        }
+        end_by_force(&family, Duration::from_secs(10));
+    }
+}
+
+/// Ends the servers that a loadline left behind which was killed, and removes their directories. Only processes are ended
+/// that such a loadline started: pid, start time and boot must agree. Returns how many directories were removed.
+///
+/// # Errors
+/// When `root` is there but cannot be read or is not ours. A root that does not exist holds no orphans.
+pub fn remove_orphans(root: &Path) -> Result<usize, ServerError> {
+    if fs::symlink_metadata(root).is_err_and(|error| error.kind() == io::ErrorKind::NotFound) {
+        return Ok(0);
+    }
+    prepare_root(root)?;
+    let mut removed = 0;
+    for entry in fs::read_dir(root).map_err(at(root, "read"))?.flatten() {
+        let base = entry.path();
+        match read_owner(&base) {
+            Some(owner) if owner.is_alive() => continue,
+            Some(owner) => {
+                owner.end_server();
+                remove(&base, owner.data.as_deref());
+            }
+            None if is_being_made(&base) => continue,
+            None => remove(&base, None),
+        }
+        removed += usize::from(!base.exists());
+    }
+    Ok(removed)
+}
+
+fn read_owner(base: &Path) -> Option<Owner> {
+    let text = fs::read_to_string(base.join(OWNER_FILE)).ok()?;
+    serde_json::from_str(&text).ok().filter(|owner: &Owner| owner.version == OWNER_VERSION)
+}
+
+fn is_being_made(base: &Path) -> bool {
+    let modified = fs::symlink_metadata(base).and_then(|metadata| metadata.modified());
+    modified.is_ok_and(|time| time.elapsed().unwrap_or_default() < BEING_MADE)
+}
+
+/// Removes a server's directory and its data elsewhere; the owner's file last, so that a removal that was cut short is
+/// taken up again. Failing leaves something for the next start.
+fn remove(base: &Path, data: Option<&Path>) {
+    let id = base.file_name().and_then(|name| name.to_str()).unwrap_or_default();
+    let is_its_own = |data: &&Path| data.file_name().is_some_and(|name| *name == *format!("{DATA_PREFIX}{id}"));
+    if let Some(data) = data.filter(is_its_own) {
+        let _ = fs::remove_dir_all(data);
+    }
+    if fs::remove_dir_all(base.join("server")).is_ok() || !base.join("server").exists() {
+        let _ = fs::remove_dir_all(base);
+    }
+}
+
+/// Makes the root, or makes sure that it is ours: anyone may write to the directory for temporary files.
+fn prepare_root(root: &Path) -> Result<(), ServerError> {
+    match fs::DirBuilder::new().mode(0o711).create(root) {
+        Ok(()) => fs::set_permissions(root, fs::Permissions::from_mode(0o711)).map_err(at(root, "protect")),
+        Err(error) if error.kind() == io::ErrorKind::AlreadyExists => {
+            let metadata = fs::symlink_metadata(root).map_err(at(root, "read"))?;
+            if !metadata.is_dir() || metadata.uid() != own_uid() || metadata.mode() & 0o022 != 0 {
+                return Err(ServerError::Foreign { root: root.to_owned() });
+            }
+            Ok(())
+        }
+        Err(error) => Err(at(root, "make")(error)),
+    }
+}
+
+/// Makes a directory with a new name of six hexadecimal digits below the root.
+fn make_unique(root: &Path) -> Result<(PathBuf, String), ServerError> {
+    loop {
+        let id = random_hex(3)?;
+        let base = root.join(&id);
+        match fs::DirBuilder::new().mode(0o711).create(&base) {
+            Ok(()) => {
+                fs::set_permissions(&base, fs::Permissions::from_mode(0o711)).map_err(at(&base, "protect"))?;
+                return Ok((base, id));
+            }
+            Err(error) if error.kind() == io::ErrorKind::AlreadyExists => {}
+            Err(error) => return Err(at(&base, "make")(error)),
+        }
+    }
+}
+
+/// Makes a directory that only the user may enter.
+fn make(path: &Path, user: Option<&User>) -> Result<(), ServerError> {
+    fs::DirBuilder::new().mode(0o700).create(path).map_err(at(path, "make"))?;
+    user.map_or(Ok(()), |user| chown(path, Some(user.uid), Some(user.gid)).map_err(at(path, "give away")))
+}
+
+/// Random bytes from the kernel, two hexadecimal digits each.
+pub(super) fn random_hex(bytes: usize) -> Result<String, ServerError> {
+    let source = Path::new("/dev/urandom");
+    let mut buffer = vec![0; bytes];
+    fs::File::open(source).and_then(|mut file| file.read_exact(&mut buffer)).map_err(at(source, "read"))?;
+    Ok(buffer.iter().map(|byte| format!("{byte:02x}")).collect())
+}
+
+fn boot_id() -> String {
+    fs::read_to_string("/proc/sys/kernel/random/boot_id").map(|text| text.trim().to_owned()).unwrap_or_default()
+}
+
+/// Turns what the operating system says about a path into an error with that path.
+pub(super) fn at(path: &Path, action: &'static str) -> impl FnOnce(io::Error) -> ServerError {
+    let path = path.to_owned();
+    move |source| ServerError::Path { path, action, source }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// A root of its own for each test.
+    fn test_root(name: &str) -> PathBuf {
+        std::env::temp_dir().join(format!("loadline-test-{name}-{}", std::process::id()))
+    }
+
+    #[test]
+    fn a_directory_is_gone_when_its_value_is() {
+        let root = test_root("gone");
+        let elsewhere = test_root("elsewhere");
+        fs::create_dir_all(&elsewhere).unwrap();
+        let directory = PrivateDirectory::create(&root, Some(&elsewhere), None, libc::SIGTERM).unwrap();
+        fs::write(directory.server().join("data/file"), "x").unwrap();
+        assert_eq!(fs::read_dir(&elsewhere).unwrap().count(), 1);
+        assert_eq!(remove_orphans(&root).unwrap(), 0, "its owner is alive");
+        assert!(directory.server().exists());
+        drop(directory);
+        assert_eq!(fs::read_dir(&root).unwrap().count(), 0);
+        assert_eq!(fs::read_dir(&elsewhere).unwrap().count(), 0);
+        fs::remove_dir(&root).unwrap();
+        fs::remove_dir(&elsewhere).unwrap();
+    }
+
+    #[test]
+    fn a_process_that_got_the_pid_of_a_server_is_left_alone() {
+        let root = test_root("reused");
+        let mut directory = PrivateDirectory::create(&root, None, None, libc::SIGTERM).unwrap();
+        let mut stranger = std::process::Command::new("sleep").arg("1000").spawn().unwrap();
+        let identity = ProcessIdentity::of(stranger.id()).unwrap();
+        directory.owner.loadline.start_ticks += 1;
+        directory.set_server(Some(ProcessIdentity { start_ticks: identity.start_ticks + 1, ..identity })).unwrap();
+        assert_eq!(remove_orphans(&root).unwrap(), 1);
+        assert!(identity.is_running(), "only its pid agreed");
+        stranger.kill().unwrap();
+        stranger.wait().unwrap();
+        drop(directory);
+        fs::remove_dir(&root).unwrap();
+    }
+
+    #[test]
+    fn a_root_that_others_may_write_to_is_refused() {
+        let root = test_root("foreign");
+        fs::create_dir(&root).unwrap();
+        fs::set_permissions(&root, fs::Permissions::from_mode(0o777)).unwrap();
+        assert!(matches!(remove_orphans(&root), Err(ServerError::Foreign { .. })));
+        fs::remove_dir(&root).unwrap();
+        symlink("/tmp", &root).unwrap();
+        assert!(matches!(remove_orphans(&root), Err(ServerError::Foreign { .. })));
+        fs::remove_file(&root).unwrap();
+        assert_eq!(remove_orphans(&root).unwrap(), 0);
+    }
+
+    #[test]
+    fn data_elsewhere_is_removed_only_under_its_own_name() {
+        let root = test_root("own-name");
+        let precious = test_root("precious");
+        fs::create_dir_all(&precious).unwrap();
+        let mut directory = PrivateDirectory::create(&root, None, None, libc::SIGTERM).unwrap();
+        directory.owner.data = Some(precious.clone());
+        drop(directory);
+        assert!(precious.exists());
+        fs::remove_dir(&precious).unwrap();
+        fs::remove_dir(&root).unwrap();
+    }
+}

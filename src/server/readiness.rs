@@ -1,0 +1,136 @@
+//! Waiting until a server answers, and what its log says when it does not.
+
+use std::io::{self, Read, Write};
+use std::net::TcpStream;
+use std::os::unix::net::UnixStream;
+use std::process::Child;
+use std::time::{Duration, Instant};
+
+use super::process::has_ended;
+use crate::database::Endpoint;
+use crate::database::recipe::{Readiness, Recipe};
+
+const POLL_EVERY: Duration = Duration::from_millis(20);
+const ANSWER_WITHIN: Duration = Duration::from_secs(5);
+
+/// How waiting ended.
+#[derive(Debug, PartialEq)]
+pub(super) enum Outcome {
+    Ready,
+    Exited,
+    Refused(String),
+    TimedOut,
+    Interrupted,
+}
+
+/// Waits until the server lets clients in on all its sockets.
+pub(super) fn await_server(recipe: &dyn Recipe, endpoint: &Endpoint, child: &Child, patience: Duration) -> Outcome {
+    let end = Instant::now() + patience;
+    loop {
+        match ask_all(recipe, endpoint) {
+            Readiness::Ready => return Outcome::Ready,
+            Readiness::Refused(reason) => return Outcome::Refused(reason),
+            Readiness::Starting | Readiness::Incomplete => {}
+        }
+        if has_ended(child) {
+            return Outcome::Exited;
+        }
+        if super::interrupted() {
+            return Outcome::Interrupted;
+        }
+        if Instant::now() >= end {
+            return Outcome::TimedOut;
+        }
+        std::thread::sleep(POLL_EVERY);
+    }
+}
+
+/// Ready if all sockets are.
+fn ask_all(recipe: &dyn Recipe, endpoint: &Endpoint) -> Readiness {
+    let mut readiness = Readiness::Ready;
+    if let Some(path) = &endpoint.unix {
+        readiness = UnixStream::connect(path)
+            .and_then(|stream| {
+                stream.set_read_timeout(Some(ANSWER_WITHIN))?;
+                ask(recipe, endpoint, stream)
+            })
+            .unwrap_or(Readiness::Starting);
+    }
+    if let (Readiness::Ready, Some((host, port))) = (&readiness, &endpoint.tcp) {
+        readiness = TcpStream::connect((host.as_str(), *port))
+            .and_then(|stream| {
+                stream.set_read_timeout(Some(ANSWER_WITHIN))?;
+                ask(recipe, endpoint, stream)
+            })
+            .unwrap_or(Readiness::Starting);
+    }
+    readiness
+}
+
+fn ask(recipe: &dyn Recipe, endpoint: &Endpoint, mut stream: impl Read + Write) -> io::Result<Readiness> {
+    stream.write_all(&recipe.hello(endpoint))?;
+    let mut answer = Vec::new();
+    let mut buffer = [0; 4096];
+    loop {
+        let count = stream.read(&mut buffer)?;
+        answer.extend_from_slice(&buffer[..count]);
+        match recipe.readiness(&answer) {
+            Readiness::Incomplete if count == 0 => return Ok(Readiness::Starting),
+            Readiness::Incomplete => {}
+            readiness => return Ok(readiness),
+        }
+    }
+}
+
+/// The last lines of a log that say what went wrong; without such lines, its last lines. At most eight.
+pub(super) fn relevant_lines(log: &str) -> String {
+    const TELLING: [&str; 10] =
+        ["error", "fatal", "panic", "unknown", "unrecognized", "invalid", "denied", "hint:", "detail:", "no space"];
+    let lines: Vec<&str> = log.lines().map(str::trim_end).filter(|line| !line.is_empty()).collect();
+    let is_telling = |line: &&&str| {
+        let line = line.to_lowercase();
+        TELLING.iter().any(|word| line.contains(word))
+    };
+    let telling: Vec<&str> = lines.iter().filter(is_telling).copied().collect();
+    let chosen = if telling.is_empty() { &lines } else { &telling };
+    let mut out = String::new();
+    for line in &chosen[chosen.len().saturating_sub(8)..] {
+        out += "\n    ";
+        out += line;
+    }
+    if out.is_empty() { "\n    (its log is empty)".to_owned() } else { out }
+}
+
+/// Lines of a log in which the server says that it took another value for a setting than it was given.
+pub(super) fn adjustments<'a>(log: &str, settings: impl Iterator<Item = &'a String>) -> Vec<String> {
+    let plain = |text: &str| text.to_lowercase().replace('-', "_");
+    let names: Vec<String> = settings.map(|name| plain(name)).collect();
+    let says_so = |line: &&str| {
+        let line = plain(line);
+        line.contains("warning") && names.iter().any(|name| line.contains(name))
+    };
+    log.lines().filter(says_so).map(|line| line.trim().to_owned()).collect()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_lines_that_tell_the_reason_are_chosen() {
+        let log = "[Note] Starting\n[ERROR] unknown variable 'foo=1'\n[Note] x\n[ERROR] Aborting\n";
+        assert_eq!(relevant_lines(log), "\n    [ERROR] unknown variable 'foo=1'\n    [ERROR] Aborting");
+        assert_eq!(relevant_lines("one\n\ntwo\n"), "\n    one\n    two");
+        assert_eq!(relevant_lines(""), "\n    (its log is empty)");
+        let many: String = (0..100).map(|number| format!("line {number}\n")).collect();
+        assert_eq!(relevant_lines(&many).lines().count(), 9);
+    }
+
+    #[test]
+    fn a_value_that_the_server_changed_is_noticed() {
+        let log = "[Warning] option 'innodb-io-capacity': unsigned value 1 adjusted to 100\n[Warning] other\n";
+        let name = "innodb_io_capacity".to_owned();
+        assert_eq!(adjustments(log, [&name].into_iter()).len(), 1);
+        assert!(adjustments(log, [].into_iter()).is_empty());
+    }
+}

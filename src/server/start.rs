@@ -1,0 +1,280 @@
+//! Starting: checks first, then the directory, the data, the process, and waiting for it.
+
+use std::fs::File;
+use std::io::{self, Read, Seek, SeekFrom, Write};
+use std::net::TcpListener;
+use std::path::{Path, PathBuf};
+use std::process::{Child, Command, Stdio};
+use std::time::Duration;
+
+use super::directory::{PrivateDirectory, at, random_hex, root};
+use super::process::{self, Conditions, ProcessIdentity};
+use super::readiness::{Outcome, adjustments, await_server, relevant_lines};
+use super::user::{User, own_uid};
+use super::{CpuList, STOP_WITHIN, Server, ServerError, free_disk_bytes, interrupted};
+use crate::database::recipe::{CommandLine, Recipe};
+use crate::trial::DatabaseSettings;
+
+const READY_WITHIN: Duration = Duration::from_secs(60);
+const INITIALISED_WITHIN: Duration = Duration::from_secs(180);
+/// What an empty data directory needs, with its logs.
+const LEAST_FREE_MIB: u64 = 400;
+/// How often another port is tried when somebody else took the free one in between.
+const PORT_ATTEMPTS: u32 = 5;
+const MOST_LOG_BYTES: u64 = 1 << 20;
+
+/// What is checked before anything is made: the binary, the settings' names, the CPUs and the user.
+///
+/// # Errors
+/// The first thing that is wrong.
+pub fn check(recipe: &dyn Recipe, settings: &DatabaseSettings) -> Result<(), ServerError> {
+    Plan::new(recipe, settings).map(|_| ())
+}
+
+/// All that a start needs to know.
+struct Plan<'a> {
+    recipe: &'a dyn Recipe,
+    settings: &'a DatabaseSettings,
+    binary: PathBuf,
+    conditions: Conditions,
+}
+
+impl<'a> Plan<'a> {
+    fn new(recipe: &'a dyn Recipe, settings: &'a DatabaseSettings) -> Result<Plan<'a>, ServerError> {
+        let binary = recipe.find_binary(settings).map_err(ServerError::NotFound)?;
+        for (name, value) in &settings.config {
+            check_setting(recipe, name, value)?;
+        }
+        let cpus = settings.cpus.as_deref().map(CpuList::parse).transpose()?;
+        cpus.as_ref().map(CpuList::check).transpose()?;
+        let user = match own_uid() {
+            0 => {
+                let none = || ServerError::NoUser(recipe.users().join(" or "));
+                Some(User::first_of(recipe.users()).ok_or_else(none)?)
+            }
+            _ => None,
+        };
+        let conditions = Conditions { user, cpus, death_signal: recipe.stop_signal() };
+        Ok(Plan { recipe, settings, binary, conditions })
+    }
+
+    fn user(&self) -> Option<&User> {
+        self.conditions.user.as_ref()
+    }
+
+    /// Fills the directory with an empty database.
+    fn initialise(&self, directory: &mut PrivateDirectory, password: &str) -> Result<(), ServerError> {
+        for (name, content) in self.recipe.files(password) {
+            directory.write(name, &content, self.user())?;
+        }
+        let name = self.user().map(|user| user.name.as_str()).unwrap_or_default();
+        for line in self.recipe.initialise(&self.binary, &directory.server(), name) {
+            // Half a data directory is of no use: these need not end in order when loadline dies.
+            let conditions = Conditions { death_signal: libc::SIGKILL, ..self.conditions.clone() };
+            let mut child = execute(&line, directory, &conditions)?;
+            let ended = process::wait_until(INITIALISED_WITHIN, || process::has_ended(&child) || interrupted());
+            let is_complete = ended && !interrupted();
+            process::end(&mut child, libc::SIGKILL, Duration::ZERO);
+            directory.set_server(None)?;
+            if interrupted() {
+                return Err(ServerError::Interrupted);
+            }
+            if !is_complete || !child.wait().is_ok_and(|status| status.success()) {
+                let log = read_log(&directory.log());
+                let remedy = self.remedy(&log);
+                return Err(ServerError::Initialise { program: line.program, log: relevant_lines(&log), remedy });
+            }
+        }
+        Ok(())
+    }
+
+    /// Starts the process; again with another port while the one that was free is taken meanwhile.
+    fn run(&self, directory: &mut PrivateDirectory) -> Result<(Child, u16), ServerError> {
+        let mut attempt = 1;
+        loop {
+            let port = free_port()?;
+            File::create(directory.log()).map_err(at(&directory.log(), "write"))?;
+            let line = self.recipe.start(&self.binary, &directory.server(), port, self.settings);
+            let mut child = execute(&line, directory, &self.conditions)?;
+            // Both sockets must answer, whichever of them clients are told of.
+            let all = DatabaseSettings { socket: None, ..self.settings.clone() };
+            let endpoint = self.recipe.endpoint(&directory.server(), port, &all);
+            let outcome = await_server(self.recipe, &endpoint, &child, READY_WITHIN);
+            if outcome == Outcome::Ready {
+                return Ok((child, port));
+            }
+            process::end(&mut child, self.recipe.stop_signal(), STOP_WITHIN);
+            let log = read_log(&directory.log());
+            let is_taken = log.to_lowercase().contains("address already in use");
+            let what = match outcome {
+                Outcome::Exited if is_taken && attempt < PORT_ATTEMPTS => {
+                    attempt += 1;
+                    continue;
+                }
+                Outcome::Interrupted => return Err(ServerError::Interrupted),
+                Outcome::Refused(reason) => format!("refuses connections ({reason})"),
+                Outcome::TimedOut => format!("was not ready within {} s", READY_WITHIN.as_secs()),
+                Outcome::Exited | Outcome::Ready => match child.wait() {
+                    Ok(status) => format!("ended at once ({status})"),
+                    Err(_) => "ended at once".to_owned(),
+                },
+            };
+            let remedy = self.remedy(&log);
+            return Err(ServerError::NotUp { program: line.program, what, log: relevant_lines(&log), remedy });
+        }
+    }
+
+    /// What to do about what a log says.
+    fn remedy(&self, log: &str) -> String {
+        let plain = |text: &str| text.to_lowercase().replace('-', "_");
+        let lines = plain(&relevant_lines(log));
+        // MariaDB writes the number of the error only.
+        if lines.contains("no space left") || lines.contains("error 28") {
+            return "; free some room, or choose another place (--out, TMPDIR)".to_owned();
+        }
+        let named = self.settings.config.iter().find(|(name, _)| lines.contains(&plain(name)));
+        if let Some((name, value)) = named {
+            return format!("; correct or remove database.config.{name} = \"{value}\"");
+        }
+        if let Some(engine) = self.settings.engine.as_ref().filter(|engine| lines.contains(&plain(engine))) {
+            return format!("; this server may not have database.engine = \"{engine}\"");
+        }
+        String::new()
+    }
+}
+
+pub(super) fn start(
+    recipe: &dyn Recipe,
+    settings: &DatabaseSettings,
+    parent: Option<&Path>,
+) -> Result<Server, ServerError> {
+    let plan = Plan::new(recipe, settings)?;
+    let root = root();
+    let mut directory = PrivateDirectory::create(&root, parent, plan.user(), recipe.stop_signal())?;
+    check_room(parent.unwrap_or(&root))?;
+    let password = random_hex(16)?;
+    plan.initialise(&mut directory, &password)?;
+    let (child, port) = plan.run(&mut directory)?;
+    let mut endpoint = recipe.endpoint(&directory.server(), port, settings);
+    endpoint.password = password;
+    let warnings = adjustments(&read_log(&directory.log()), settings.config.keys());
+    Ok(Server { child: Some(child), directory, endpoint, stop_signal: recipe.stop_signal(), warnings })
+}
+
+/// Starts a program in the directory, with its output at the end of the log and nothing of loadline's environment that
+/// could change what it does.
+fn execute(
+    line: &CommandLine,
+    directory: &mut PrivateDirectory,
+    conditions: &Conditions,
+) -> Result<Child, ServerError> {
+    let path = directory.log();
+    let log = File::options().create(true).append(true).open(&path).map_err(at(&path, "write"))?;
+    let mut command = Command::new(&line.program);
+    command.args(&line.arguments).env_clear().current_dir(directory.server());
+    command.envs(std::env::vars_os().filter(|(name, _)| name == "PATH" || name == "LD_LIBRARY_PATH"));
+    command.env("LC_ALL", "C").env("TZ", "UTC").env("HOME", directory.server()).env("TMPDIR", directory.server());
+    command.envs(line.environment.iter().map(|(name, value)| (name, value)));
+    command.stdin(if line.input.is_empty() { Stdio::null() } else { Stdio::piped() });
+    command.stdout(log.try_clone().map_err(at(&path, "write"))?).stderr(log);
+    let failed = |source| ServerError::Execute { program: line.program.clone(), source };
+    let mut child = process::spawn(command, conditions).map_err(failed)?;
+    if let Err(error) = directory.set_server(ProcessIdentity::of(child.id())) {
+        process::end(&mut child, libc::SIGKILL, Duration::ZERO);
+        return Err(error);
+    }
+    if let Some(mut input) = child.stdin.take() {
+        // A program that ends without reading shows by its exit status.
+        let _ = input.write_all(line.input.as_bytes());
+    }
+    Ok(child)
+}
+
+/// The end of a log, at most a mebibyte of it; empty if there is none.
+pub(super) fn read_log(path: &Path) -> String {
+    let read = || -> io::Result<Vec<u8>> {
+        let mut file = File::open(path)?;
+        let length = file.metadata()?.len();
+        file.seek(SeekFrom::Start(length.saturating_sub(MOST_LOG_BYTES)))?;
+        let mut bytes = Vec::new();
+        file.take(MOST_LOG_BYTES).read_to_end(&mut bytes)?;
+        Ok(bytes)
+    };
+    String::from_utf8_lossy(&read().unwrap_or_default()).into_owned()
+}
+
+/// Names become options on a command line, and some would take the server out of its directory.
+fn check_setting(recipe: &dyn Recipe, name: &str, value: &str) -> Result<(), ServerError> {
+    let refuse = |reason: &str| Err(ServerError::Setting { name: name.to_owned(), reason: reason.to_owned() });
+    let is_plain = |byte: u8| byte.is_ascii_alphanumeric() || byte == b'_' || byte == b'-' || byte == b'.';
+    if !name.bytes().all(is_plain) || !name.bytes().next().is_some_and(|byte| byte.is_ascii_alphabetic()) {
+        return refuse("is no name of a setting; use letters, digits, underscores and dashes");
+    }
+    if value.contains(['\0', '\n']) {
+        return refuse("has a value with a line break or a zero byte; write it on one line");
+    }
+    // Servers take unambiguous beginnings of names, and prefixes.
+    let mut plain = name.to_lowercase().replace('-', "_");
+    for prefix in ["loose_", "skip_", "enable_", "disable_", "maximum_"] {
+        plain = plain.strip_prefix(prefix).map(str::to_owned).unwrap_or(plain);
+    }
+    let is_reserved =
+        |reserved: &&&str| reserved.starts_with(&plain) || **reserved == name.to_lowercase().replace('-', "_");
+    match recipe.reserved_settings().iter().find(is_reserved) {
+        Some(_) => refuse("is set by loadline, which keeps the server private; remove it"),
+        None => Ok(()),
+    }
+}
+
+/// A TCP port of the loopback address that is free now.
+fn free_port() -> Result<u16, ServerError> {
+    let listener = TcpListener::bind(("127.0.0.1", 0)).and_then(|listener| listener.local_addr());
+    let failed = |source| ServerError::Path { path: "127.0.0.1".into(), action: "find a free port on", source };
+    listener.map(|address| address.port()).map_err(failed)
+}
+
+fn check_room(path: &Path) -> Result<(), ServerError> {
+    let free_mib = free_disk_bytes(path).map_err(at(path, "find room in"))? >> 20;
+    if free_mib < LEAST_FREE_MIB {
+        return Err(ServerError::NoRoom { path: path.to_owned(), free_mib, needed_mib: LEAST_FREE_MIB });
+    }
+    Ok(())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::database::mysql::recipe::MARIADB;
+    use crate::database::postgres::recipe::POSTGRES;
+
+    #[test]
+    fn settings_that_would_break_the_servers_privacy_are_refused() {
+        for name in [
+            "datadir",
+            "DataDir",
+            "loose-datadir",
+            "bind-address",
+            "skip-networking",
+            "init_file",
+            "plugin dir",
+            "-x",
+            "",
+            "a;b",
+        ] {
+            let error = check_setting(&MARIADB, name, "1").unwrap_err();
+            assert!(error.to_string().starts_with(&format!("database.config: \"{name}\"")), "{error}");
+        }
+        for name in [
+            "innodb_flush_log_at_trx_commit",
+            "innodb-io-capacity",
+            "skip-innodb-doublewrite",
+            "sync_binlog",
+            "log-bin",
+        ] {
+            assert!(check_setting(&MARIADB, name, "1").is_ok(), "{name}");
+        }
+        assert!(check_setting(&MARIADB, "sql_mode", "a\nb").is_err());
+        assert!(check_setting(&POSTGRES, "port", "1").is_err());
+        assert!(check_setting(&POSTGRES, "pg_stat_statements.max", "100").is_ok());
+    }
+}

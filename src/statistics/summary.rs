@@ -1,0 +1,99 @@
+//! Mean, spread, and the two figures by which a case counts as settled.
+//!
+//! Invariant: nothing is said about spread from fewer than two values.
+
+use super::student::t_quantile;
+
+/// A range of values, both ends included.
+#[derive(Debug, Clone, Copy, PartialEq)]
+pub struct Interval {
+    /// Lower end.
+    pub low: f64,
+    /// Upper end.
+    pub high: f64,
+}
+
+impl Interval {
+    /// Half the distance between the ends.
+    pub fn half_width(&self) -> f64 {
+        (self.high - self.low) / 2.0
+    }
+}
+
+/// Arithmetic mean (Ruottinen 2015, eq. 1); none without values.
+pub fn mean(values: &[f64]) -> Option<f64> {
+    if values.is_empty() { None } else { Some(values.iter().sum::<f64>() / values.len() as f64) }
+}
+
+/// Standard deviation of a sample, divisor n - 1; none below two values.
+pub fn sample_sd(values: &[f64]) -> Option<f64> {
+    if values.len() < 2 { None } else { Some((squares(values)? / (values.len() - 1) as f64).sqrt()) }
+}
+
+/// Standard deviation of a population, divisor n (Ruottinen 2015, eq. 2); none without values.
+pub fn population_sd(values: &[f64]) -> Option<f64> {
+    Some((squares(values)? / values.len() as f64).sqrt())
+}
+
+/// Sum of squared distances from the mean; none without values.
+fn squares(values: &[f64]) -> Option<f64> {
+    let centre = mean(values)?;
+    Some(values.iter().map(|value| (value - centre).powi(2)).sum())
+}
+
+/// The t-interval of the mean at a confidence in (0, 1); none below two values.
+pub fn t_interval(values: &[f64], confidence: f64) -> Option<Interval> {
+    let centre = mean(values)?;
+    let n = values.len() as f64;
+    let half = t_quantile(0.5 + confidence / 2.0, n - 1.0) * sample_sd(values)? / n.sqrt();
+    Some(Interval { low: centre - half, high: centre + half })
+}
+
+/// Half-width of the 95 % t-interval over the mean; none below two values or with a mean of zero.
+pub fn relative_half_width(values: &[f64]) -> Option<f64> {
+    let centre = mean(values).filter(|centre| *centre != 0.0)?;
+    Some(t_interval(values, 0.95)?.half_width() / centre.abs())
+}
+
+/// Standard error over the mean, from the population formula, as the Oulu rule has it (Ruottinen 2015, section 4.4,
+/// eq. 1-3). None without values or with a mean of zero; 0 for a single value, which is why the rule has a minimum n.
+pub fn standard_error_share(values: &[f64]) -> Option<f64> {
+    let centre = mean(values).filter(|centre| *centre != 0.0)?;
+    Some(population_sd(values)? / (values.len() as f64).sqrt() / centre.abs())
+}
+
+/// The median; none without values.
+pub fn median(values: &[f64]) -> Option<f64> {
+    let mut sorted = values.to_vec();
+    sorted.sort_by(f64::total_cmp);
+    let middle = sorted.len() / 2;
+    match sorted.len() {
+        0 => None,
+        n if n % 2 == 1 => Some(sorted[middle]),
+        _ => Some((sorted[middle - 1] + sorted[middle]) / 2.0),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_single_value_has_a_mean_and_no_interval() {
+        assert_eq!(mean(&[5.0]), Some(5.0));
+        assert_eq!((sample_sd(&[5.0]), t_interval(&[5.0], 0.95), relative_half_width(&[5.0])), (None, None, None));
+        assert_eq!((mean(&[]), population_sd(&[]), median(&[])), (None, None, None));
+    }
+
+    #[test]
+    fn relative_figures_need_a_mean_that_is_not_zero() {
+        assert_eq!(relative_half_width(&[-1.0, 1.0]), None);
+        assert_eq!(standard_error_share(&[0.0, 0.0]), None);
+    }
+
+    #[test]
+    fn the_median_of_an_even_count_lies_between_the_middle_two() {
+        assert_eq!(median(&[4.0, 1.0, 3.0, 2.0]), Some(2.5));
+        assert_eq!(median(&[9.0, 1.0, 3.0]), Some(3.0));
+    }
+}

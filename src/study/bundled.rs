@@ -1,0 +1,86 @@
+//! The studies that come with loadline.
+//!
+//! Main table: [`BUNDLED`]. Invariant: each has the name of its directory under `studies/`. A new one is a
+//! directory and a line here.
+
+use std::path::Path;
+
+use super::place::StudyErrors;
+use super::suggest::closest;
+
+/// A study that comes with loadline.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Bundled {
+    /// Name, as in `loadline run NAME`.
+    pub name: &'static str,
+    /// One line for `loadline list studies`.
+    pub summary: &'static str,
+    /// The file.
+    pub text: &'static str,
+    /// What the study repeats, on which hardware, with which deviations.
+    pub readme: &'static str,
+}
+
+macro_rules! bundled {
+    ($($name:literal: $summary:literal,)*) => {
+        &[$(Bundled {
+            name: $name,
+            summary: $summary,
+            text: include_str!(concat!("../../studies/", $name, "/study.toml")),
+            readme: include_str!(concat!("../../studies/", $name, "/README.md")),
+        }),*]
+    };
+}
+
+/// All of them, in the order of `loadline list studies`.
+pub static BUNDLED: &[Bundled] = bundled! {
+    "qos-write": "which layout takes the most measurement rows; about a minute on SQLite",
+    "qos-write-paper": "the same with all 297 cases of Ruottinen 2015 on MariaDB; many hours",
+};
+
+/// The name in messages and the text of a study: bundled, a file, or a directory with a `study.toml`.
+///
+/// # Errors
+/// When there is no such study or it cannot be read.
+pub fn find_text(source: &str) -> Result<(String, String), StudyErrors> {
+    if let Some(bundled) = BUNDLED.iter().find(|bundled| bundled.name == source) {
+        return Ok((format!("studies/{}/study.toml", bundled.name), bundled.text.to_owned()));
+    }
+    let path = Path::new(source);
+    let file = if path.is_dir() { path.join("study.toml") } else { path.to_path_buf() };
+    match std::fs::read(&file) {
+        Ok(bytes) => match String::from_utf8(bytes) {
+            Ok(text) => Ok((file.display().to_string(), text)),
+            Err(_) => Err(StudyErrors::one(format!("{}: not UTF-8 text; a study is a TOML file", file.display()))),
+        },
+        Err(error) if error.kind() == std::io::ErrorKind::NotFound && !looks_like_a_path(source) => {
+            let names = BUNDLED.iter().map(|bundled| bundled.name);
+            let remedy = match closest(source, names.clone()) {
+                Some(meant) => format!("did you mean \"{meant}\"?"),
+                None => format!("bundled: {}; or give the path of a study file", names.collect::<Vec<_>>().join(", ")),
+            };
+            Err(StudyErrors::one(format!("unknown study \"{source}\"; {remedy}")))
+        }
+        Err(error) => {
+            let remedy = "give the path of a study file or the name of a bundled study (loadline list studies)";
+            Err(StudyErrors::one(format!("{}: cannot be read: {error}; {remedy}", file.display())))
+        }
+    }
+}
+
+fn looks_like_a_path(source: &str) -> bool {
+    source.contains('/') || source.ends_with(".toml") || Path::new(source).exists()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_misspelt_study_gets_a_suggestion() {
+        let error = find_text("qos-wirte").unwrap_err().to_string();
+        assert_eq!(error, "unknown study \"qos-wirte\"; did you mean \"qos-write\"?");
+        let error = find_text("nowhere/study.toml").unwrap_err().to_string();
+        assert!(error.starts_with("nowhere/study.toml: cannot be read: "), "{error}");
+    }
+}

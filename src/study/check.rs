@@ -1,0 +1,241 @@
+//! Finds what does not go together in the settings of a case.
+//!
+//! Main function: [`check`]. Invariant: settings without an error here can be carried out, as far as the file alone
+//! tells.
+
+use std::collections::BTreeSet;
+
+use super::names::Names;
+use super::place::{Errors, Place};
+use super::settings::{LENGTHS, SETTINGS};
+use super::tree::{Content, Table};
+use crate::trial::{Arrivals, Settings};
+
+/// Checks the settings of a case against each other. `root` is the tree that they were read from. When nothing is wrong
+/// with the case so far, the parts that the case is made of are asked too.
+pub fn check(settings: &Settings, root: &Table, names: &Names, errors: &mut Errors) {
+    let mut rules = Rules { settings, root, names, errors };
+    rules.database();
+    rules.record();
+    rules.workload();
+    rules.load();
+    if rules.errors.is_empty()
+        && let Err(sentence) = (names.try_build)(settings)
+    {
+        let named: Vec<&str> = SETTINGS.iter().copied().filter(|setting| sentence.contains(setting)).collect();
+        rules.refuse(&named, sentence);
+    }
+}
+
+struct Rules<'a> {
+    settings: &'a Settings,
+    root: &'a Table,
+    names: &'a Names,
+    errors: &'a mut Errors,
+}
+
+impl Rules<'_> {
+    /// The last place where one of these settings was written: the one that made the combination impossible. For
+    /// settings that nobody wrote it is their section, or the first line.
+    fn place(&self, settings: &[&str]) -> Place {
+        let written = settings.iter().filter_map(|setting| self.root.find(setting)).map(|entry| entry.node.place).max();
+        let section = || settings.iter().filter_map(|setting| self.root.get(setting.split('.').next()?)).next();
+        written.or_else(|| section().map(|entry| entry.place)).unwrap_or(Place::Line(1))
+    }
+
+    fn refuse(&mut self, settings: &[&str], message: impl Into<String>) {
+        self.errors.push(self.place(settings), message);
+    }
+
+    /// Whether a list is missing or written without items.
+    fn is_empty(&self, setting: &str) -> bool {
+        match self.root.find(setting).map(|entry| &entry.node.content) {
+            None => true,
+            Some(Content::List(items)) => items.is_empty(),
+            Some(_) => false,
+        }
+    }
+
+    fn database(&mut self) {
+        let database = &self.settings.database;
+        let Some(facts) = self.names.database(&database.name) else { return };
+        let name = &database.name;
+        if let Some(engine) = &database.engine {
+            let keys = ["database.engine", "database.name"];
+            if facts.engines.is_empty() {
+                self.refuse(&keys, format!("database.engine is \"{engine}\" and {name} has no engines; leave it out"));
+            } else if !facts.engines.contains(engine) {
+                let engines: Vec<&str> = facts.engines.iter().map(String::as_str).collect();
+                let remedy = match super::suggest::closest(engine, engines.iter().copied()) {
+                    Some(meant) => format!("did you mean \"{meant}\"?"),
+                    None => format!("available: {}", engines.join(", ")),
+                };
+                self.refuse(&keys, format!("unknown engine \"{engine}\" of {name}; {remedy}"));
+            }
+        }
+        let given = |value: &Option<String>| value.is_some();
+        let server_settings = [
+            ("database.binary", given(&database.binary)),
+            ("database.base", given(&database.base)),
+            ("database.socket", given(&database.socket)),
+            ("database.cpus", given(&database.cpus)),
+        ];
+        for (key, _) in server_settings.iter().filter(|(_, given)| *given) {
+            if !facts.has_private_server {
+                let remedy = "leave it out";
+                self.refuse(
+                    &[key, "database.name"],
+                    format!("{key} is for a private server and {name} has none; {remedy}"),
+                );
+            } else if given(&database.url) {
+                let remedy = "leave one of them out";
+                self.refuse(
+                    &[key, "database.url"],
+                    format!("{key} is for a private server and database.url names one that exists; {remedy}"),
+                );
+            }
+        }
+        if let Some(setting) = database.config.keys().next()
+            && given(&database.url)
+        {
+            let remedy = "set it on that server, or leave database.url out";
+            let key = format!("database.config.{setting}");
+            self.refuse(&[&key, "database.url"], format!("{key} cannot be set on a server that exists; {remedy}"));
+        }
+        if given(&database.path) && !facts.is_embedded() {
+            let remedy = "leave it out; database.url names a server that exists";
+            self.refuse(
+                &["database.path", "database.name"],
+                format!("database.path is a file and {name} is a server; {remedy}"),
+            );
+        }
+        self.url();
+    }
+
+    fn url(&mut self) {
+        let database = &self.settings.database;
+        let (Some(url), Some(facts)) = (&database.url, self.names.database(&database.name)) else { return };
+        let keys = ["database.url", "database.name"];
+        match facts.read_url {
+            None => {
+                let remedy = "use database.path for its file";
+                self.refuse(&keys, format!("database.url is for servers and {} is none; {remedy}", database.name));
+            }
+            Some(read) => {
+                if let Err(sentence) = read(url) {
+                    self.refuse(&keys, format!("database.url: {sentence}"));
+                }
+            }
+        }
+    }
+
+    fn record(&mut self) {
+        let record = &self.settings.record;
+        let is_custom = record.type_name == "custom";
+        for (key, columns) in [("record.identity", &record.identity), ("record.values", &record.values)] {
+            if !is_custom && self.root.find(key).is_some() {
+                let remedy = "write type = \"custom\", or leave the columns out";
+                let type_name = &record.type_name;
+                let message = format!("{key} is for custom records and record.type is \"{type_name}\"; {remedy}");
+                self.refuse(&[key, "record.type"], message);
+            } else if is_custom && columns.is_empty() && self.is_empty(key) && key == "record.values" {
+                let remedy = "write values = [ { name = \"...\", kind = \"...\", fill = { ... } } ]";
+                self.refuse(&[key, "record.type"], format!("record.type is \"custom\" and has no values; {remedy}"));
+            }
+        }
+        let mut seen = BTreeSet::new();
+        for column in record.identity.iter().chain(&record.values) {
+            if !seen.insert(column.name.to_lowercase()) {
+                let remedy = "names must differ in more than case";
+                self.refuse(
+                    &["record.identity", "record.values"],
+                    format!("column \"{}\" occurs twice; {remedy}", column.name),
+                );
+            }
+        }
+        let written = self.root.find("record.per_measurement").map(|entry| &entry.node.content);
+        let batch = self.settings.workload.batch;
+        if let Some(Content::Integer(number)) = written
+            && *number < i64::from(batch)
+        {
+            let remedy = "a batch belongs to one measurement, so that it must be at least as much";
+            self.refuse(
+                &["record.per_measurement", "workload.batch"],
+                format!("record.per_measurement is {number} and workload.batch is {batch}; {remedy}"),
+            );
+        }
+    }
+
+    fn workload(&mut self) {
+        let workload = &self.settings.workload;
+        let is_sql = workload.name == "sql";
+        let is_written = self.root.find("workload.statements").is_some();
+        if is_sql && self.is_empty("workload.statements") {
+            let remedy = "write statements = [ { sql = \"SELECT ...\" } ]";
+            let keys = ["workload.statements", "workload.name"];
+            self.refuse(&keys, format!("workload.name is \"sql\" and there are no statements; {remedy}"));
+        }
+        if is_written && !is_sql {
+            let remedy = "write name = \"sql\", or leave the statements out";
+            let message = format!(
+                "workload.statements is for the workload sql and workload.name is \"{}\"; {remedy}",
+                workload.name
+            );
+            self.refuse(&["workload.statements", "workload.name"], message);
+        }
+        if workload.name == "read" && self.settings.record.rows == 0 {
+            let remedy = "set the number of rows that are there to be read, as in rows = 100000";
+            self.refuse(
+                &["workload.name", "record.rows"],
+                format!("workload.name is \"read\" and record.rows is 0; {remedy}"),
+            );
+        }
+        if workload.name == "read" && workload.batch > 1 {
+            let remedy = "reads are of one record each, leave it out";
+            let message = format!("workload.batch is {} and workload.name is \"read\"; {remedy}", workload.batch);
+            self.refuse(&["workload.batch", "workload.name"], message);
+        }
+    }
+
+    fn load(&mut self) {
+        let load = &self.settings.load;
+        let lengths: Vec<&str> = LENGTHS.into_iter().filter(|key| self.root.find(key).is_some()).collect();
+        if lengths.len() > 1 {
+            let message =
+                format!("{} are both given; a trial ends by one of them, leave the other out", lengths.join(" and "));
+            self.refuse(&lengths, message);
+        }
+        let is_open = load.arrivals != Arrivals::Closed;
+        let arrivals = self.root.find("load.arrivals").map_or("\"closed\"".to_owned(), |entry| entry.node.to_string());
+        if load.rate_per_s.is_some() && !is_open && self.names.arrivals.check(arrivals.trim_matches('"')).is_ok() {
+            let remedy = "a closed loop has no rate; leave it out, or set arrivals = \"poisson\" for an open loop";
+            self.refuse(
+                &["load.rate", "load.arrivals"],
+                format!("load.rate is given and load.arrivals is {arrivals}; {remedy}"),
+            );
+        }
+        if matches!(load.arrivals, Arrivals::Poisson | Arrivals::Constant)
+            && load.rate_per_s.is_none()
+            && self.root.find("load.rate").is_none()
+        {
+            let remedy = "an open loop needs it, as in rate = 1000";
+            self.refuse(&["load.arrivals"], format!("load.arrivals is {arrivals} and load.rate is missing; {remedy}"));
+        }
+        if is_open && load.think_s > 0.0 {
+            let remedy = "only a closed loop has think time; leave it out";
+            self.refuse(
+                &["load.think", "load.arrivals"],
+                format!("load.think is given and load.arrivals is {arrivals}; {remedy}"),
+            );
+        }
+        if let Some(loops) = load.loops
+            && loops > load.clients
+        {
+            let remedy = "each loop needs a client of its own, use fewer loops";
+            self.refuse(
+                &["load.loops", "load.clients"],
+                format!("load.loops is {loops} and load.clients is {}; {remedy}", load.clients),
+            );
+        }
+    }
+}

@@ -1,0 +1,234 @@
+//! Reads `[[claims]]`: what the source says, in a form that can be checked.
+//!
+//! Main function: [`read_claims`]. Invariant: every level that a claim names is one of the study's, before `--set`
+//! and `--quick` or after them.
+
+use super::Claim;
+use super::draft::DraftFactor;
+use super::place::{Errors, Place};
+use super::section::{Section, number_of};
+use super::settings::{SETTINGS, is_same_level, setting_value};
+use super::suggest::closest;
+use super::tree::{Content, Entry, Node, Table};
+use crate::study::ClaimedRatio;
+use crate::trial::{Levels, Settings};
+
+const CLAIM_KEYS: &[&str] = &["says", "metric", "ratio"];
+const RATIO_KEYS: &[&str] = &["of", "to", "where", "best", "between", "above", "below"];
+const RATIO_FORM: &str = "write ratio = { of = { \"layout.name\" = \"star\" }, to = { \"layout.name\" = \"wide\" }, \
+     between = [0.9, 1.1] }";
+
+/// What a claim can be about.
+pub const METRICS: &[&str] = &[
+    "throughput",
+    "records",
+    "response_time_mean",
+    "response_time_p50",
+    "response_time_p90",
+    "response_time_p99",
+    "response_time_p999",
+    "response_time_max",
+    "residence_time_mean",
+    "residence_time_p50",
+    "residence_time_p90",
+    "residence_time_p99",
+    "residence_time_p999",
+    "residence_time_max",
+    "server_cpu",
+    "client_cpu",
+    "user",
+    "system",
+    "iowait",
+    "idle",
+    "write_requests",
+    "written_bytes",
+    "memory_used",
+    "received_bytes",
+    "sent_bytes",
+];
+
+/// What the levels of claims are checked against.
+pub struct Cases<'a> {
+    /// The factors as the file has them.
+    pub written: &'a [DraftFactor],
+    /// The factors after `--set` and `--quick`.
+    pub factors: &'a [DraftFactor],
+    /// The settings before the factors are applied.
+    pub base: &'a Settings,
+}
+
+/// A level of a claim, compared to the study.
+enum Level {
+    /// A level of a factor.
+    Varied(serde_json::Value),
+    /// True of every case.
+    Fixed(serde_json::Value),
+    /// A level of the file that `--set` or `--quick` left out; no case has it.
+    LeftOut(serde_json::Value),
+}
+
+/// Reads all claims; empty when there are none.
+pub fn read_claims(root: &Table, cases: &Cases, errors: &mut Errors) -> Vec<Claim> {
+    let top = root.get("claims").map(|entry| &entry.node);
+    match top.map(|node| &node.content) {
+        None => Vec::new(),
+        Some(Content::List(items)) => items.iter().filter_map(|node| read_claim(node, cases, errors)).collect(),
+        Some(_) => {
+            let place = root.get("claims").map_or(Place::Line(1), |entry| entry.place);
+            errors.push(place, "claims is no list; write each claim as [[claims]]");
+            Vec::new()
+        }
+    }
+}
+
+fn read_claim(node: &Node, cases: &Cases, errors: &mut Errors) -> Option<Claim> {
+    let section = Section::of_node(node, "claims", CLAIM_KEYS, errors)?;
+    for (key, example) in [
+        ("says", "says = \"Three tables write slower than two\""),
+        ("metric", "metric = \"throughput\""),
+        ("ratio", RATIO_FORM),
+    ] {
+        if section.get(key).is_none() {
+            errors.push(
+                section.place,
+                format!(
+                    "a claim has no {key}; {}",
+                    example.replacen("says =", "write says =", 1).replacen("metric =", "write metric =", 1)
+                ),
+            );
+        }
+    }
+    let says = section.text("says", errors).map(str::to_owned);
+    let metric = section.one_of("metric", METRICS, errors).map(str::to_owned);
+    let ratio = section.get("ratio").and_then(|entry| read_ratio(entry, cases, errors));
+    Some(Claim { says: says?, metric: metric?, ratio: ratio? })
+}
+
+fn read_ratio(entry: &Entry, cases: &Cases, errors: &mut Errors) -> Option<ClaimedRatio> {
+    let section = Section::of_node(&entry.node, "claims.ratio", RATIO_KEYS, errors)?;
+    for key in ["of", "to"] {
+        if section.get(key).is_none() {
+            errors.push(entry.place, format!("claims.ratio has no {key}; {RATIO_FORM}"));
+        }
+    }
+    let of = read_levels(&section, "of", cases, errors);
+    let to = read_levels(&section, "to", cases, errors);
+    let only = read_levels(&section, "where", cases, errors);
+    let best = section.truth("best", errors).unwrap_or(false);
+    let (low, high) = read_range(&section, entry.place, errors)?;
+    let all = || of.iter().chain(&to).chain(&only);
+    let keep_fixed = all().any(|(_, level)| matches!(level, Level::LeftOut(_)));
+    let resolve = |levels: &[(String, Level)]| -> Levels {
+        let value = |level: &Level| match level {
+            Level::Varied(value) | Level::LeftOut(value) => Some(value.clone()),
+            Level::Fixed(value) => keep_fixed.then(|| value.clone()),
+        };
+        levels.iter().filter_map(|(setting, level)| Some((setting.clone(), value(level)?))).collect()
+    };
+    let ratio = ClaimedRatio { of: resolve(&of), to: resolve(&to), only: resolve(&only), best, low, high };
+    let is_complete = ["of", "to"].iter().all(|key| section.get(key).is_some());
+    if ratio.of == ratio.to && is_complete && errors.is_empty() {
+        errors.push(entry.place, "of and to of a claim name the same cases; name a level that differs");
+    }
+    Some(ratio)
+}
+
+fn read_range(section: &Section, place: Place, errors: &mut Errors) -> Option<(f64, Option<f64>)> {
+    let given: Vec<&str> = ["between", "above", "below"].into_iter().filter(|key| section.get(key).is_some()).collect();
+    let [key] = given.as_slice() else {
+        let found = if given.is_empty() { "no range".to_owned() } else { given.join(" and ") };
+        let remedy = "write one of between = [0.9, 1.1], above = 1.1, below = 0.9";
+        errors.push(place, format!("claims.ratio has {found}; {remedy}"));
+        return None;
+    };
+    match *key {
+        "above" => Some((section.number("above", 0.0..=1e9, errors)?, None)),
+        "below" => Some((0.0, Some(section.number("below", 1e-9..=1e9, errors)?))),
+        _ => {
+            let entry = section.get("between")?;
+            let numbers: Option<Vec<f64>> =
+                section.list("between", errors).iter().map(|node| number_of(node).filter(|n| n.is_finite())).collect();
+            match numbers.as_deref() {
+                Some(&[low, high]) if 0.0 <= low && low < high => Some((low, Some(high))),
+                _ => {
+                    let must = "it must be two numbers [low, high], the lower one first and not negative";
+                    errors.push(entry.place, format!("claims.ratio.between is {}; {must}", entry.node));
+                    None
+                }
+            }
+        }
+    }
+}
+
+fn read_levels(ratio: &Section, key: &str, cases: &Cases, errors: &mut Errors) -> Vec<(String, Level)> {
+    let Some(entry) = ratio.get(key) else { return Vec::new() };
+    let Content::Table(table) = &entry.node.content else {
+        let must = "it must be a table of levels { \"layout.name\" = \"star\" }";
+        errors.push(entry.place, format!("claims.ratio.{key} is {}; {must}", entry.node));
+        return Vec::new();
+    };
+    let mut flat = Vec::new();
+    flatten("", table, &mut flat);
+    flat.into_iter()
+        .filter_map(|(setting, entry)| Some((setting.clone(), resolve(&setting, entry, cases, errors)?)))
+        .collect()
+}
+
+/// Unquoted dots in settings make tables, which are joined again.
+fn flatten<'a>(prefix: &str, table: &'a Table, out: &mut Vec<(String, &'a Entry)>) {
+    for entry in &table.entries {
+        let setting = format!("{prefix}{}", entry.key);
+        match &entry.node.content {
+            Content::Table(inner) => flatten(&format!("{setting}."), inner, out),
+            _ => out.push((setting, entry)),
+        }
+    }
+}
+
+fn resolve(setting: &str, entry: &Entry, cases: &Cases, errors: &mut Errors) -> Option<Level> {
+    let node = &entry.node;
+    let Some(value) = node.to_json() else {
+        errors.push(
+            entry.place,
+            format!("level {setting} of a claim is {node}; it must be text, a number, or true or false"),
+        );
+        return None;
+    };
+    let factor = |factors: &'_ [DraftFactor]| -> Option<Vec<serde_json::Value>> {
+        let factor = factors.iter().find(|factor| factor.setting == setting)?;
+        Some(factor.levels.iter().filter_map(Node::to_json).collect())
+    };
+    let same = |levels: Option<Vec<serde_json::Value>>| {
+        levels.unwrap_or_default().into_iter().find(|level| is_same_level(setting, level, &value))
+    };
+    let (now, written) = (factor(cases.factors), factor(cases.written));
+    let is_factor = now.is_some() || written.is_some();
+    let is_fixed =
+        now.is_none() && setting_value(cases.base, setting).is_some_and(|base| is_same_level(setting, &base, &value));
+    let levels = written.clone().or_else(|| now.clone()).unwrap_or_default();
+    if let Some(level) = same(now) {
+        return Some(Level::Varied(level));
+    }
+    if is_fixed {
+        return Some(Level::Fixed(value));
+    }
+    if let Some(level) = same(written) {
+        return Some(Level::LeftOut(level));
+    }
+    let message = if is_factor {
+        let levels: Vec<String> = levels.iter().map(ToString::to_string).collect();
+        format!("{node} is no level of {setting}; levels: {}", levels.join(", "))
+    } else if let Some(base) = setting_value(cases.base, setting) {
+        format!("{setting} is {base} in every case and not {node}; make it a factor, or correct the claim")
+    } else {
+        let factors = cases.factors.iter().map(|factor| factor.setting.as_str());
+        match closest(setting, factors.chain(SETTINGS.iter().copied())) {
+            Some(meant) if meant != setting => {
+                format!("unknown setting \"{setting}\" in a claim; did you mean \"{meant}\"?")
+            }
+            _ => format!("{setting} is not set in this study; make it a factor, or correct the claim"),
+        }
+    };
+    errors.push(entry.place, message);
+    None
+}

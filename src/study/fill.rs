@@ -1,0 +1,232 @@
+//! Reads the columns of a custom record and the statements of the workload `sql`.
+//!
+//! Main functions: [`read_columns`], [`read_statements`]. Invariant: a column that was read can hold what fills it.
+
+use super::place::Errors;
+use super::section::{Section, number_of};
+use super::suggest::closest;
+use super::tree::{Content, Node};
+use crate::database::dialect::parameter_places;
+use crate::trial::{CustomColumn, Fill, SqlStatement};
+
+const COLUMN_KEYS: &[&str] = &["name", "kind", "fill", "hot"];
+const STATEMENT_KEYS: &[&str] = &["sql", "weight", "params", "allow_empty"];
+const KINDS: &[&str] = &["smallint", "int", "bigint", "float", "text", "blob"];
+const FILLS: &[&str] =
+    &["uniform", "zipf", "normal", "sequence", "random_text", "random_bytes", "text", "number", "one_of"];
+const FILL_FORMS: &str = "write one of { uniform = [low, high] }, { zipf = [low, high, exponent] }, \
+     { normal = [mean, deviation] }, { sequence = [first, step] }, { random_text = length }, { random_bytes = length }, \
+     { text = \"...\" }, { number = 1 }, { one_of = [\"a\", \"b\"] }";
+/// Columns that layouts add themselves.
+const RESERVED_COLUMNS: &[&str] = &["record_id", "measurement"];
+
+/// The columns under a key of `[record]`; empty when it is missing.
+pub fn read_columns(record: &Section, key: &str, errors: &mut Errors) -> Vec<CustomColumn> {
+    let name = record.path(key);
+    record.list(key, errors).iter().filter_map(|node| read_column(node, &name, errors)).collect()
+}
+
+fn read_column(node: &Node, name: &str, errors: &mut Errors) -> Option<CustomColumn> {
+    let section = Section::of_node(node, name, COLUMN_KEYS, errors)?;
+    for key in ["name", "kind", "fill"] {
+        if section.get(key).is_none() {
+            let example = "{ name = \"rtt_ms\", kind = \"float\", fill = { normal = [20.0, 5.0] } }";
+            errors.push(section.place, format!("a column of {name} has no {key}; write it as in {example}"));
+        }
+    }
+    let column = section.text("name", errors);
+    if let (Some(text), Some(entry)) = (column, section.get("name")) {
+        let is_word = |c: char| c.is_ascii_alphanumeric() || c == '_';
+        if text.is_empty()
+            || text.len() > 60
+            || !text.chars().all(is_word)
+            || text.starts_with(|c: char| c.is_ascii_digit())
+        {
+            let must = "it must be 1 to 60 letters, digits or underscores and not begin with a digit";
+            errors.push(entry.node.place, format!("{name}.name is {}; {must}", entry.node));
+        }
+        if RESERVED_COLUMNS.contains(&text.to_lowercase().as_str()) {
+            errors.push(
+                entry.node.place,
+                format!("{name}.name is {}; layouts use this name, choose another", entry.node),
+            );
+        }
+    }
+    let kind = section.one_of("kind", KINDS, errors);
+    let fill = section.get("fill").and_then(|entry| {
+        let fill = read_fill(&entry.node, &format!("{name}.fill"), errors)?;
+        if let Some(Err(sentence)) = kind.map(|kind| fits(kind, &fill)) {
+            errors.push(entry.node.place, format!("{name}.fill: {sentence}"));
+        }
+        Some(fill)
+    });
+    let hot = section.truth("hot", errors).unwrap_or(true);
+    Some(CustomColumn { name: column?.to_owned(), kind: kind?.to_owned(), fill: fill?, hot })
+}
+
+/// The statements of `[workload]`; empty when there are none.
+pub fn read_statements(workload: &Section, errors: &mut Errors) -> Vec<SqlStatement> {
+    workload.list("statements", errors).iter().filter_map(|node| read_statement(node, errors)).collect()
+}
+
+fn read_statement(node: &Node, errors: &mut Errors) -> Option<SqlStatement> {
+    let name = "workload.statements";
+    let section = Section::of_node(node, name, STATEMENT_KEYS, errors)?;
+    if section.get("sql").is_none() {
+        errors.push(section.place, format!("a statement of {name} has no sql; write {{ sql = \"SELECT ...\" }}"));
+    }
+    let sql = section.text("sql", errors);
+    let nodes = section.list("params", errors);
+    let params: Vec<Fill> =
+        nodes.iter().filter_map(|node| read_fill(node, "workload.statements.params", errors)).collect();
+    if let (Some(sql), Some(entry)) = (sql, section.get("sql")) {
+        let places = parameter_places(sql).len();
+        if sql.trim().is_empty() {
+            errors.push(entry.node.place, format!("{name}.sql is empty; write a statement"));
+        } else if places != nodes.len() {
+            let place = section.get("params").map_or(entry.node.place, |params| params.place);
+            let remedy = "params needs one fill for each ? outside quotes and comments";
+            errors.push(place, format!("{name}.sql has {places} parameters and {} fills; {remedy}", nodes.len()));
+        }
+    }
+    let weight = section.number("weight", 1e-9..=1e9, errors).unwrap_or(1.0);
+    let allow_empty = section.truth("allow_empty", errors).unwrap_or(false);
+    Some(SqlStatement { sql: sql?.to_owned(), weight, params, allow_empty })
+}
+
+fn read_fill(node: &Node, name: &str, errors: &mut Errors) -> Option<Fill> {
+    let table = match &node.content {
+        Content::Table(table) => table,
+        Content::Text(text) => return Some(Fill::Text(text.clone())),
+        Content::Integer(_) | Content::Float(_) => return finite(node, name, errors).map(Fill::Number),
+        _ => {
+            errors.push(node.place, format!("{name} is {node}; {FILL_FORMS}"));
+            return None;
+        }
+    };
+    let [entry] = table.entries.as_slice() else {
+        errors.push(node.place, format!("{name} has {} keys instead of one; {FILL_FORMS}", table.entries.len()));
+        return None;
+    };
+    let value = &entry.node;
+    let path = format!("{name}.{}", entry.key);
+    let fill = match entry.key.as_str() {
+        "uniform" => numbers::<2>(value).filter(|[low, high]| low <= high).map(|[low, high]| Fill::Uniform(low, high)),
+        "zipf" => zipf(value),
+        "normal" => numbers::<2>(value).filter(|[_, sd]| *sd >= 0.0).map(|[mean, sd]| Fill::Normal(mean, sd)),
+        "sequence" => wholes(value).and_then(|list| <[i64; 2]>::try_from(list).ok()).map(|[a, b]| Fill::Sequence(a, b)),
+        "random_text" => length(value).map(Fill::RandomText),
+        "random_bytes" => length(value).map(Fill::RandomBytes),
+        "text" => {
+            if let Content::Text(text) = &value.content {
+                Some(Fill::Text(text.clone()))
+            } else {
+                None
+            }
+        }
+        "number" => return finite(value, &path, errors).map(Fill::Number),
+        "one_of" => texts(value).filter(|texts| !texts.is_empty()).map(Fill::OneOf),
+        unknown => {
+            let remedy = match closest(unknown, FILLS.iter().copied()) {
+                Some(meant) => format!("did you mean \"{meant}\"?"),
+                None => FILL_FORMS.to_owned(),
+            };
+            errors.push(entry.place, format!("unknown fill \"{unknown}\" in {name}; {remedy}"));
+            return None;
+        }
+    };
+    if fill.is_none() {
+        errors.push(value.place, format!("{path} is {value}; {}", form_of(&entry.key)));
+    }
+    fill
+}
+
+/// What the value of a fill must be.
+fn form_of(fill: &str) -> &'static str {
+    match fill {
+        "uniform" => "it must be two numbers [low, high], the lower one first",
+        "zipf" => "it must be [low, high, exponent]: two whole numbers, the lower one first, and a number from 0 to 10",
+        "normal" => "it must be two numbers [mean, deviation], the deviation zero or more",
+        "sequence" => "it must be two whole numbers [first, step]",
+        "random_text" | "random_bytes" => "it must be a length, a whole number from 1 to 65,535",
+        "text" => "it must be text in quotes",
+        _ => "it must be a list of texts [\"a\", \"b\"]",
+    }
+}
+
+fn items(node: &Node) -> &[Node] {
+    if let Content::List(items) = &node.content { items } else { &[] }
+}
+
+fn numbers<const COUNT: usize>(node: &Node) -> Option<[f64; COUNT]> {
+    let numbers: Option<Vec<f64>> =
+        items(node).iter().map(|item| number_of(item).filter(|number| number.is_finite())).collect();
+    numbers?.try_into().ok()
+}
+
+fn wholes(node: &Node) -> Option<Vec<i64>> {
+    items(node)
+        .iter()
+        .map(|item| if let Content::Integer(number) = item.content { Some(number) } else { None })
+        .collect()
+}
+
+fn texts(node: &Node) -> Option<Vec<String>> {
+    let text = |item: &Node| if let Content::Text(text) = &item.content { Some(text.clone()) } else { None };
+    items(node).iter().map(text).collect()
+}
+
+fn zipf(node: &Node) -> Option<Fill> {
+    let [_, _, exponent] = numbers::<3>(node)?;
+    let [low, high]: [i64; 2] = items(node)[..2]
+        .iter()
+        .map(|item| if let Content::Integer(number) = item.content { Some(number) } else { None })
+        .collect::<Option<Vec<i64>>>()?
+        .try_into()
+        .ok()?;
+    (low <= high && (0.0..=10.0).contains(&exponent)).then_some(Fill::Zipf(low, high, exponent))
+}
+
+fn length(node: &Node) -> Option<u32> {
+    match node.content {
+        Content::Integer(length) => u32::try_from(length).ok().filter(|length| (1..=65_535).contains(length)),
+        _ => None,
+    }
+}
+
+fn finite(node: &Node, name: &str, errors: &mut Errors) -> Option<f64> {
+    let number = number_of(node).filter(|number| number.is_finite());
+    if number.is_none() {
+        errors.push(node.place, format!("{name} is {node}; it must be a number"));
+    }
+    number
+}
+
+/// Whether a column of this kind can hold what the fill makes.
+fn fits(kind: &str, fill: &Fill) -> Result<(), String> {
+    let is_text = matches!(fill, Fill::RandomText(_) | Fill::Text(_) | Fill::OneOf(_));
+    let is_bytes = matches!(fill, Fill::RandomBytes(_));
+    let (low, high) = match kind {
+        "text" if is_text => return Ok(()),
+        "blob" if is_bytes => return Ok(()),
+        "text" => return Err("a column of kind text takes random_text, text or one_of".to_owned()),
+        "blob" => return Err("a column of kind blob takes random_bytes".to_owned()),
+        _ if is_text || is_bytes => {
+            return Err(format!("a column of kind {kind} takes uniform, zipf, normal, sequence or number"));
+        }
+        "smallint" => (f64::from(i16::MIN), f64::from(i16::MAX)),
+        "int" => (f64::from(i32::MIN), f64::from(i32::MAX)),
+        "bigint" => (i64::MIN as f64, i64::MAX as f64),
+        _ => return Ok(()),
+    };
+    let inside = |numbers: &[f64]| numbers.iter().all(|number| (low..=high).contains(number));
+    let fits = match fill {
+        Fill::Uniform(from, to) => inside(&[*from, *to]) && from.fract() == 0.0 && to.fract() == 0.0,
+        Fill::Zipf(from, to, _) => inside(&[*from as f64, *to as f64]),
+        Fill::Sequence(first, _) => inside(&[*first as f64]),
+        Fill::Number(number) => inside(&[*number]) && number.fract() == 0.0,
+        Fill::Normal(mean, _) => inside(&[*mean]),
+        _ => true,
+    };
+    if fits { Ok(()) } else { Err(format!("a column of kind {kind} takes whole numbers from {low} to {high}")) }
+}

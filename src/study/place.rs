@@ -1,0 +1,113 @@
+//! Places in a study and the errors found there.
+//!
+//! Main types: [`Errors`], which collects, and [`StudyErrors`], which is returned. Invariant: errors come out
+//! sorted by place and each only once, however often the check that finds them is repeated.
+
+use std::fmt;
+
+/// Where something was written. Lines of the file sort before arguments.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
+pub enum Place {
+    /// Line of the file, from 1.
+    Line(usize),
+    /// Argument of the command line, by its number in [`Source::arguments`].
+    Argument(usize),
+}
+
+/// What the places refer to.
+#[derive(Debug, Clone, Default)]
+pub struct Source {
+    /// The file, as the user named it.
+    pub file: String,
+    /// Arguments as the user wrote them, as in `--set load.clients=4`.
+    pub arguments: Vec<String>,
+}
+
+impl Source {
+    fn show(&self, place: Place) -> String {
+        match place {
+            Place::Line(line) => format!("{}:{line}", self.file),
+            Place::Argument(number) => self.arguments.get(number).cloned().unwrap_or_default(),
+        }
+    }
+}
+
+/// Collects errors while a study is read and checked.
+#[derive(Debug, Default)]
+pub struct Errors {
+    found: Vec<(Place, String)>,
+}
+
+impl Errors {
+    /// Notes an error: a sentence that names the value and the remedy.
+    pub fn push(&mut self, place: Place, message: impl Into<String>) {
+        let error = (place, message.into());
+        if !self.found.contains(&error) {
+            self.found.push(error);
+        }
+    }
+
+    /// Takes over what others found.
+    pub fn extend(&mut self, others: Errors) {
+        for (place, message) in others.found {
+            self.push(place, message);
+        }
+    }
+
+    /// Whether nothing was found so far.
+    pub fn is_empty(&self) -> bool {
+        self.found.is_empty()
+    }
+
+    /// All errors, sorted by place.
+    ///
+    /// # Errors
+    /// When at least one was noted.
+    pub fn into_result(mut self, source: &Source) -> Result<(), StudyErrors> {
+        if self.found.is_empty() {
+            return Ok(());
+        }
+        self.found.sort_by_key(|(place, _)| *place);
+        Err(StudyErrors {
+            lines: self.found.iter().map(|(place, message)| format!("{}: {message}", source.show(*place))).collect(),
+        })
+    }
+}
+
+/// Everything that is wrong with a study or with what was asked, one line each: place, value, remedy.
+#[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
+pub struct StudyErrors {
+    /// The errors, in the order of the file. Never empty.
+    pub lines: Vec<String>,
+}
+
+impl StudyErrors {
+    /// A single error.
+    pub fn one(line: impl Into<String>) -> Self {
+        StudyErrors { lines: vec![line.into()] }
+    }
+}
+
+impl fmt::Display for StudyErrors {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(&self.lines.join("\n"))
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn errors_are_sorted_by_line_with_arguments_last_and_without_repetition() {
+        let mut errors = Errors::default();
+        errors.push(Place::Argument(0), "c");
+        errors.push(Place::Line(12), "b");
+        errors.push(Place::Line(3), "a");
+        errors.push(Place::Line(12), "b");
+        let source = Source { file: "s.toml".to_owned(), arguments: vec!["--set x=1".to_owned()] };
+        let lines = errors.into_result(&source).unwrap_err().lines;
+        assert_eq!(lines, ["s.toml:3: a", "s.toml:12: b", "--set x=1: c"]);
+        assert_eq!(Errors::default().into_result(&source), Ok(()));
+    }
+}

@@ -1,0 +1,324 @@
+//! Plans a study: which trials, in which order, and what is still to be done.
+//!
+//! Main function: [`open_round`]. Invariant: the plan is a pure function of the study and of the outcomes so far,
+//! so that an interrupted run continues as if it had never stopped.
+
+use std::collections::{BTreeMap, BTreeSet};
+
+use super::repeat::{Settled, is_settled};
+use super::{RepeatRule, Study};
+use crate::trial::{Case, DatabaseSettings, Length, Settings, Trial};
+
+/// What is known of the trials that are finished, by trial id: the throughput of a valid trial, none of an invalid
+/// one.
+pub type Outcomes = BTreeMap<String, Option<f64>>;
+
+/// How many rounds there are at most. With `discard_first`, round 0 is extra and not counted.
+pub fn rounds_max(study: &Study) -> u32 {
+    study.repeat.most + first_counted_round(study)
+}
+
+/// The first round whose trials count: 1 with `discard_first`, else 0.
+pub fn first_counted_round(study: &Study) -> u32 {
+    u32::from(study.repeat.discard_first)
+}
+
+/// The trial of a case in a round. Its seed depends on the study's seed, the case and the round.
+pub fn trial(study: &Study, case: &Case, round: u32) -> Trial {
+    let case_number = u64::from_str_radix(&case.id, 16).unwrap_or(0);
+    let mut random = SplitMix64(study.seed);
+    random.0 = random.next() ^ case_number;
+    random.0 = random.next() ^ u64::from(round);
+    // 53 bits, so that every reader of JSON gets the same number.
+    Trial::new(case.clone(), round, random.next() >> 11)
+}
+
+/// All trials of a round, one for each case, in seeded random order. Cases that need differently configured private
+/// servers stand in blocks, so that a server is started once per block; the blocks are in random order too.
+pub fn round(study: &Study, round: u32) -> Vec<Trial> {
+    let mut random = SplitMix64(study.seed ^ 0x6f72_6465_7200_0000);
+    random.0 = random.next() ^ u64::from(round);
+    let mut blocks: Vec<(Option<DatabaseSettings>, Vec<&Case>)> = Vec::new();
+    for case in &study.cases {
+        let server = private_server(&case.settings.database);
+        match blocks.iter_mut().find(|(of, _)| *of == server) {
+            Some((_, cases)) => cases.push(case),
+            None => blocks.push((server, vec![case])),
+        }
+    }
+    random.shuffle(&mut blocks);
+    let mut trials = Vec::with_capacity(study.cases.len());
+    for (_, mut cases) in blocks {
+        random.shuffle(&mut cases);
+        trials.extend(cases.into_iter().map(|case| trial(study, case, round)));
+    }
+    trials
+}
+
+/// The trials of a round that are still to be run: those of cases that were open before the round, without those
+/// done. To be called for round 0, 1, ... below [`rounds_max`]; an empty answer for a round does not mean that the
+/// next is empty.
+pub fn open_round(study: &Study, number: u32, outcomes: &Outcomes) -> Vec<Trial> {
+    let open: BTreeSet<&str> = study
+        .cases
+        .iter()
+        .filter(|case| standing(study, case, number, outcomes).settled == Settled::No)
+        .map(|case| case.id.as_str())
+        .collect();
+    let planned: Vec<Trial> =
+        round(study, number).into_iter().filter(|trial| open.contains(trial.case.id.as_str())).collect();
+    remaining(planned, outcomes)
+}
+
+/// The trials that are planned and not done: set subtraction of trial ids, in the order of the plan.
+pub fn remaining(planned: Vec<Trial>, outcomes: &Outcomes) -> Vec<Trial> {
+    planned.into_iter().filter(|trial| !outcomes.contains_key(&trial.id)).collect()
+}
+
+/// Where a case stands.
+#[derive(Debug, Clone, PartialEq)]
+pub struct Standing {
+    /// Throughputs of the valid trials that count, in the order of their rounds.
+    pub throughputs: Vec<f64>,
+    /// Trials that count and are invalid.
+    pub invalid: u32,
+    /// Whether more trials are needed. A case is given up after [`super::Repeat::most`] trials, valid or not, and
+    /// as soon as [`super::Repeat::least`] of them were invalid.
+    pub settled: Settled,
+}
+
+/// Where a case stands before a round, by the outcomes of the rounds before it.
+pub fn standing(study: &Study, case: &Case, before_round: u32, outcomes: &Outcomes) -> Standing {
+    let mut throughputs = Vec::new();
+    let mut invalid = 0;
+    for number in first_counted_round(study)..before_round {
+        match outcomes.get(&trial(study, case, number).id) {
+            Some(Some(throughput)) => throughputs.push(*throughput),
+            Some(None) => invalid += 1,
+            None => {}
+        }
+    }
+    let attempts = u32::try_from(throughputs.len()).unwrap_or(u32::MAX).saturating_add(invalid);
+    let settled = match is_settled(&study.repeat, &throughputs) {
+        Settled::No if attempts >= study.repeat.most || invalid >= study.repeat.least => Settled::GaveUp,
+        settled => settled,
+    };
+    Standing { throughputs, invalid, settled }
+}
+
+/// The private server that a case needs: cases with equal answers share one. None for databases inside this process
+/// and for servers that exist. The storage engine is left out, since tables choose it.
+pub fn private_server(database: &DatabaseSettings) -> Option<DatabaseSettings> {
+    let is_server = crate::database::find(&database.name).is_none_or(|entry| entry.recipe.is_some());
+    (is_server && database.url.is_none()).then(|| DatabaseSettings { engine: None, ..database.clone() })
+}
+
+/// How long a study takes, roughly.
+#[derive(Debug, Clone, Copy, PartialEq)]
+pub struct Estimate {
+    /// Trials at least and at most, the extra first ones included.
+    pub trials: (u64, u64),
+    /// Seconds at least and at most.
+    pub elapsed_s: (f64, f64),
+    /// Whether a length in operations had to be guessed as time.
+    pub is_guess: bool,
+}
+
+/// Guessed: operations per second of all clients together, when a trial is as long as its operations take.
+pub const GUESSED_OPERATIONS_PER_S: f64 = 1000.0;
+/// Guessed: records per second, when they are written in large batches.
+pub const GUESSED_RECORDS_PER_S: f64 = 50_000.0;
+const SETUP_S: f64 = 0.2;
+const SERVER_START_S: f64 = 3.0;
+
+/// Estimates trials and time.
+pub fn estimate(study: &Study) -> Estimate {
+    let extra = u64::from(first_counted_round(study));
+    let rounds = (u64::from(study.repeat.least) + extra, u64::from(study.repeat.most) + extra);
+    let cases = study.cases.len() as u64;
+    let round_s: f64 = study.cases.iter().map(|case| trial_s(&case.settings)).sum();
+    let servers: Vec<_> = study.cases.iter().filter_map(|case| private_server(&case.settings.database)).fold(
+        Vec::new(),
+        |mut servers, server| {
+            if !servers.contains(&server) {
+                servers.push(server);
+            }
+            servers
+        },
+    );
+    let starts = |rounds: u64| match servers.len() {
+        0 | 1 => servers.len() as f64,
+        several => (several as u64 * rounds) as f64,
+    };
+    let elapsed_s = |rounds: u64| rounds as f64 * round_s + starts(rounds) * SERVER_START_S;
+    Estimate {
+        trials: (cases * rounds.0, cases * rounds.1),
+        elapsed_s: (elapsed_s(rounds.0), elapsed_s(rounds.1)),
+        is_guess: study.cases.iter().any(|case| !matches!(case.settings.load.length, Length::Seconds(_))),
+    }
+}
+
+fn trial_s(settings: &Settings) -> f64 {
+    let operation_s = 1.0 / GUESSED_OPERATIONS_PER_S + f64::from(settings.workload.batch) / GUESSED_RECORDS_PER_S;
+    let measured_s = match settings.load.length {
+        Length::Seconds(seconds) => seconds,
+        Length::Operations(operations) => operations as f64 * operation_s,
+        Length::OperationsPerClient(operations) => operations as f64 * f64::from(settings.load.clients) * operation_s,
+    };
+    SETUP_S + settings.record.rows as f64 / GUESSED_RECORDS_PER_S + settings.load.warmup_s + measured_s
+}
+
+/// Trials of each case at least and at most, in words.
+pub fn show_rule(study: &Study) -> String {
+    let repeat = &study.repeat;
+    let percent = repeat.within * 100.0;
+    let trials = format!("{} to {} trials of each case", repeat.least, repeat.most);
+    match repeat.rule {
+        RepeatRule::Fixed => format!("{} trials of each case", repeat.least),
+        RepeatRule::Interval => format!("{trials}, until the 95 % interval is within {percent} % of the mean"),
+        RepeatRule::StandardError => format!("{trials}, until the standard error is below {percent} % of the mean"),
+    }
+}
+
+/// Steele, Lea and Flood 2014, "Fast splittable pseudorandom number generators": small, seeded, the same everywhere.
+struct SplitMix64(u64);
+
+impl SplitMix64 {
+    fn next(&mut self) -> u64 {
+        self.0 = self.0.wrapping_add(0x9e37_79b9_7f4a_7c15);
+        let mut mixed = self.0;
+        mixed = (mixed ^ (mixed >> 30)).wrapping_mul(0xbf58_476d_1ce4_e5b9);
+        mixed = (mixed ^ (mixed >> 27)).wrapping_mul(0x94d0_49bb_1331_11eb);
+        mixed ^ (mixed >> 31)
+    }
+
+    /// Fisher-Yates; the bias of the multiplication is below 2^-40 for any number of cases.
+    fn shuffle<T>(&mut self, items: &mut [T]) {
+        for last in (1..items.len()).rev() {
+            let chosen = ((u128::from(self.next()) * (last as u128 + 1)) >> 64) as usize;
+            items.swap(last, chosen);
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::super::{Factor, Repeat};
+    use super::*;
+    use crate::trial::Levels;
+
+    fn study(cases: u32) -> Study {
+        let case = |clients| {
+            let mut settings = Settings::default();
+            settings.load.clients = clients;
+            settings.load.length = Length::Seconds(1.0);
+            Case::new(Levels::from([("load.clients".to_owned(), clients.into())]), settings)
+        };
+        Study {
+            name: "s".to_owned(),
+            question: String::new(),
+            source: String::new(),
+            base: Settings::default(),
+            factors: vec![Factor { setting: "load.clients".to_owned(), levels: Vec::new() }],
+            repeat: Repeat { rule: RepeatRule::Interval, within: 0.05, least: 2, most: 4, discard_first: false },
+            goal: None,
+            claims: Vec::new(),
+            quick: false,
+            seed: 7,
+            cases: (1..=cases).map(case).collect(),
+        }
+    }
+
+    fn ids(trials: &[Trial]) -> Vec<&str> {
+        trials.iter().map(|trial| trial.case.id.as_str()).collect()
+    }
+
+    #[test]
+    fn every_round_has_every_case_once_in_an_order_of_its_own() {
+        let study = study(12);
+        let (first, second) = (round(&study, 0), round(&study, 1));
+        assert_ne!(ids(&first), ids(&second));
+        assert_eq!(round(&study, 0), first, "the same seed gives the same plan");
+        let mut sorted = ids(&first);
+        sorted.sort_unstable();
+        sorted.dedup();
+        assert_eq!(sorted.len(), 12);
+        let other_seed = Study { seed: 8, ..study.clone() };
+        assert_ne!(ids(&round(&other_seed, 0)), ids(&first));
+    }
+
+    #[test]
+    fn seeds_differ_between_cases_and_rounds_and_fit_into_53_bits() {
+        let study = study(5);
+        let seeds: BTreeSet<u64> = (0..4).flat_map(|number| round(&study, number)).map(|trial| trial.seed).collect();
+        assert_eq!(seeds.len(), 20);
+        assert!(seeds.iter().all(|seed| *seed < 1 << 53));
+    }
+
+    #[test]
+    fn cases_of_one_private_server_stand_together() {
+        let mut study = study(12);
+        for (number, case) in study.cases.iter_mut().enumerate() {
+            let mut settings = case.settings.clone();
+            settings.database.name = "a server".to_owned();
+            settings.database.config = [("threads".to_owned(), (number % 3).to_string())].into();
+            *case = Case::new(case.levels.clone(), settings);
+        }
+        let orders: BTreeSet<Vec<String>> = (0..8)
+            .map(|number| {
+                let mut servers: Vec<String> = round(&study, number)
+                    .iter()
+                    .map(|trial| trial.case.settings.database.config["threads"].clone())
+                    .collect();
+                assert_eq!(servers.len(), 12);
+                servers.dedup();
+                assert_eq!(servers.len(), 3, "one block for each server");
+                servers
+            })
+            .collect();
+        assert!(orders.len() > 1, "the blocks are in random order");
+    }
+
+    #[test]
+    fn settled_cases_rest_while_the_others_go_on() {
+        let study = study(2);
+        let mut outcomes = Outcomes::new();
+        for number in 0..2 {
+            for trial in open_round(&study, number, &outcomes) {
+                let steady = trial.case.settings.load.clients == 1;
+                let throughput = if steady { 100.0 } else { 100.0 + 50.0 * f64::from(number) };
+                outcomes.insert(trial.id, Some(throughput));
+            }
+        }
+        let open = open_round(&study, 2, &outcomes);
+        assert_eq!(open.len(), 1);
+        assert_eq!(open[0].case.settings.load.clients, 2);
+        assert_eq!(standing(&study, &study.cases[0], 2, &outcomes).settled, Settled::Yes);
+        assert!(rounds_max(&study) == 4 && open_round(&study, 3, &outcomes).len() == 1);
+    }
+
+    #[test]
+    fn resuming_runs_what_is_missing_and_nothing_else() {
+        let study = study(4);
+        let planned = open_round(&study, 0, &Outcomes::new());
+        let done: Outcomes = planned[..3].iter().map(|trial| (trial.id.clone(), Some(1.0))).collect();
+        assert_eq!(open_round(&study, 0, &done), planned[3..]);
+    }
+
+    #[test]
+    fn a_case_that_is_always_invalid_is_given_up() {
+        let study = study(1);
+        let done: Outcomes = (0..2).map(|number| (trial(&study, &study.cases[0], number).id, None)).collect();
+        assert_eq!(standing(&study, &study.cases[0], 2, &done).settled, Settled::GaveUp);
+        assert!(open_round(&study, 2, &done).is_empty());
+    }
+
+    #[test]
+    fn a_discarded_first_trial_is_extra() {
+        let mut study = study(1);
+        study.repeat.discard_first = true;
+        assert_eq!((rounds_max(&study), estimate(&study).trials), (5, (3, 5)));
+        let done: Outcomes = (0..2).map(|number| (trial(&study, &study.cases[0], number).id, Some(1.0))).collect();
+        assert_eq!(standing(&study, &study.cases[0], 2, &done).throughputs, [1.0]);
+    }
+}

@@ -1,0 +1,208 @@
+//! Shrinks a study to a rehearsal of about a minute.
+//!
+//! Main function: [`shrink`]. Invariant: what `--set` says is left as it is; everything else only becomes smaller.
+
+use super::draft::{Draft, DraftFactor};
+use super::place::Place;
+use super::tree::{Content, Node, Table};
+use crate::units::parse_duration;
+
+const CASES_MAX: usize = 18;
+const DURATION_S_MAX: f64 = 0.4;
+const WARMUP_S_MAX: f64 = 0.1;
+const ROWS_MAX: i64 = 2_000;
+/// Records written or read by a trial that is counted in operations.
+const RECORDS_MAX: i64 = 2_000;
+const OPERATIONS_MAX: i64 = 200;
+const OPERATIONS_PER_CLIENT_MAX: i64 = 20;
+const LEAST_MAX: i64 = 2;
+const MOST_MAX: i64 = 3;
+
+/// Shrinks sizes, factors and repeats in place.
+pub fn shrink(draft: &mut Draft) {
+    let batch = batch_max(draft);
+    for (setting, limit) in [
+        ("record.rows", ROWS_MAX),
+        ("load.operations", OPERATIONS_MAX.min((RECORDS_MAX / batch).max(2))),
+        ("load.operations_per_client", OPERATIONS_PER_CLIENT_MAX.min((RECORDS_MAX / batch).max(2))),
+        ("repeat.least", LEAST_MAX),
+        ("repeat.most", MOST_MAX),
+    ] {
+        shrink_setting(draft, setting, &|node| limit_whole(node, limit));
+    }
+    shrink_setting(draft, "load.duration", &|node| limit_duration(node, DURATION_S_MAX));
+    shrink_setting(draft, "load.warmup", &|node| limit_duration(node, WARMUP_S_MAX));
+    let has_length = super::settings::LENGTHS.iter().any(|length| {
+        draft.root.find(length).is_some() || draft.factors.iter().any(|factor| factor.setting == *length)
+    });
+    if !has_length {
+        put_default(&mut draft.root, "load.duration", Content::Text(format!("{}ms", DURATION_S_MAX * 1e3)));
+    }
+    put_default(&mut draft.root, "load.warmup", Content::Text(format!("{}ms", WARMUP_S_MAX * 1e3)));
+    put_default(&mut draft.root, "repeat.least", Content::Integer(LEAST_MAX));
+    put_default(&mut draft.root, "repeat.most", Content::Integer(MOST_MAX));
+    lift_most(&mut draft.root);
+    thin(&mut draft.factors);
+}
+
+/// The largest batch of any case, at least 1.
+fn batch_max(draft: &Draft) -> i64 {
+    let setting = "workload.batch";
+    let base = draft.root.find(setting).map(|entry| &entry.node);
+    let factor = draft.factors.iter().filter(|factor| factor.setting == setting).flat_map(|factor| &factor.levels);
+    let whole = |node: &Node| if let Content::Integer(number) = node.content { number } else { 1 };
+    base.into_iter().chain(factor).map(whole).max().unwrap_or(1).max(1)
+}
+
+/// Applies a limit to a setting of the base and to the levels of its factor; levels that become equal are merged.
+fn shrink_setting(draft: &mut Draft, setting: &str, limit: &dyn Fn(&mut Node)) {
+    if let Some(entry) = draft.root.find(setting)
+        && !is_argument(entry.place)
+    {
+        let (place, mut node) = (entry.place, entry.node.clone());
+        limit(&mut node);
+        draft.root.put(setting, place, node);
+    }
+    for factor in draft.factors.iter_mut().filter(|factor| factor.setting == setting && !is_argument(factor.place)) {
+        thin_to(&mut factor.levels, 3);
+        factor.levels.iter_mut().for_each(limit);
+        let mut kept: Vec<Node> = Vec::new();
+        for level in factor.levels.drain(..) {
+            if !kept.iter().any(|node| node.content == level.content) {
+                kept.push(level);
+            }
+        }
+        factor.levels = kept;
+    }
+}
+
+fn limit_whole(node: &mut Node, limit: i64) {
+    if let Content::Integer(number) = &mut node.content {
+        *number = (*number).min(limit);
+    }
+}
+
+fn limit_duration(node: &mut Node, limit_s: f64) {
+    if let Content::Text(text) = &node.content
+        && parse_duration(text).is_ok_and(|duration| duration.as_secs_f64() > limit_s)
+    {
+        node.content = Content::Text(format!("{}ms", limit_s * 1e3));
+    }
+}
+
+/// Writes what the file leaves to its default, where the default is larger.
+fn put_default(root: &mut Table, setting: &str, content: Content) {
+    if root.find(setting).is_none() {
+        let place = Place::Line(1);
+        root.put(setting, place, Node { place, content });
+    }
+}
+
+/// A number of repeats at least that `--set` gives must not be above the number at most.
+fn lift_most(root: &mut Table) {
+    let whole = |setting: &str| match root.find(setting)?.node.content {
+        Content::Integer(number) => Some(number),
+        _ => None,
+    };
+    if let (Some(least), Some(most), Some(entry)) =
+        (whole("repeat.least"), whole("repeat.most"), root.find("repeat.most"))
+        && least > most
+        && !is_argument(entry.place)
+    {
+        let place = entry.place;
+        root.put("repeat.most", place, Node { place, content: Content::Integer(least) });
+    }
+}
+
+/// Thins factors to their first, middle and last level, and further until there are few enough cases: those with
+/// numbers first, then those with names.
+fn thin(factors: &mut [DraftFactor]) {
+    let cases = |factors: &[DraftFactor]| {
+        factors.iter().fold(1_usize, |cases, factor| cases.saturating_mul(factor.levels.len()))
+    };
+    if cases(factors) <= CASES_MAX {
+        return;
+    }
+    let is_open = |factor: &DraftFactor| !is_argument(factor.place);
+    factors.iter_mut().filter(|factor| is_open(factor)).for_each(|factor| thin_to(&mut factor.levels, 3));
+    for count in [2, 1] {
+        for by_name in [false, true] {
+            let is_name = |factor: &DraftFactor| matches!(factor.levels[0].content, Content::Text(_));
+            while cases(factors) > CASES_MAX {
+                let next = factors
+                    .iter_mut()
+                    .filter(|factor| is_open(factor) && is_name(factor) == by_name)
+                    .find(|factor| factor.levels.len() > count);
+                match next {
+                    Some(factor) => thin_to(&mut factor.levels, count),
+                    None => break,
+                }
+            }
+        }
+    }
+}
+
+/// Keeps this many levels, evenly spread from the first to the last.
+fn thin_to(levels: &mut Vec<Node>, count: usize) {
+    let last = levels.len() - 1;
+    if levels.len() <= count {
+        return;
+    }
+    let kept = |number: usize| if count == 1 { 0 } else { number * last / (count - 1) };
+    *levels = (0..count).map(|number| levels[kept(number)].clone()).collect();
+}
+
+fn is_argument(place: Place) -> bool {
+    matches!(place, Place::Argument(_))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::super::place::Errors;
+    use super::*;
+
+    fn shrunk(text: &str, sets: &[&str]) -> Draft {
+        let mut errors = Errors::default();
+        let root = Table::parse(text, &mut errors);
+        let mut draft = Draft::new(root, &mut errors);
+        for (number, set) in sets.iter().enumerate() {
+            draft.set(set, Place::Argument(number), &mut errors);
+        }
+        assert!(errors.is_empty(), "{errors:?}");
+        shrink(&mut draft);
+        draft
+    }
+
+    fn levels(draft: &Draft) -> Vec<Vec<String>> {
+        draft.factors.iter().map(|factor| factor.levels.iter().map(Node::to_string).collect()).collect()
+    }
+
+    #[test]
+    fn levels_are_thinned_to_first_middle_and_last_until_there_are_few_cases() {
+        let draft = shrunk(
+            "[factors]\n\"load.clients\" = [1, 2, 3, 4, 5]\n\"load.operations_per_client\" = [1, 5, 10, 50, 100]\n\
+             \"layout.name\" = [\"a\", \"b\", \"c\"]\n",
+            &[],
+        );
+        // 3 * 3 * 3 cases are too many, and the first factor with numbers gives way.
+        let expected = [vec!["1", "5"], vec!["1", "10", "20"], vec!["\"a\"", "\"b\"", "\"c\""]];
+        assert_eq!(levels(&draft), expected);
+    }
+
+    #[test]
+    fn what_was_set_stays() {
+        let draft = shrunk("[load]\nduration = \"10s\"\nwarmup = \"50ms\"\n", &["load.duration=2s", "repeat.least=4"]);
+        let text = |setting: &str| draft.root.find(setting).unwrap().node.to_string();
+        assert_eq!(text("load.duration"), "\"2s\"");
+        assert_eq!(text("load.warmup"), "\"50ms\"");
+        assert_eq!((text("repeat.least"), text("repeat.most")), ("4".to_owned(), "4".to_owned()));
+    }
+
+    #[test]
+    fn defaults_are_shrunk_too() {
+        let draft = shrunk("[record]\nrows = 1000000\n", &[]);
+        let text = |setting: &str| draft.root.find(setting).unwrap().node.to_string();
+        assert_eq!((text("load.duration"), text("load.warmup")), ("\"400ms\"".to_owned(), "\"100ms\"".to_owned()));
+        assert_eq!(text("record.rows"), "2000");
+    }
+}

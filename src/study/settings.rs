@@ -1,0 +1,349 @@
+//! Reads `[database]`, `[record]`, `[layout]`, `[workload]` and `[load]`: types, ranges, names and defaults.
+//!
+//! Main function: [`read_settings`]. Invariant: every setting that can be a factor is in [`SETTINGS`]. What does
+//! not go together is found in `check`.
+
+use std::collections::BTreeMap;
+
+use super::fill::{read_columns, read_statements};
+use super::names::Names;
+use super::place::Errors;
+use super::section::Section;
+use super::tree::{Content, Node, Table};
+use crate::trial::{
+    Arrivals, DatabaseSettings, LayoutSettings, Length, LoadSettings, RecordSettings, Settings, WorkloadSettings,
+};
+
+/// The sections that make up the settings of a trial.
+pub const SECTIONS: &[&str] = &["database", "record", "layout", "workload", "load"];
+
+const DATABASE_KEYS: &[&str] = &["name", "engine", "url", "path", "binary", "base", "socket", "cpus", "config"];
+const RECORD_KEYS: &[&str] = &["type", "table", "rows", "seed", "per_measurement", "identity", "values"];
+const LAYOUT_KEYS: &[&str] = &["name"];
+const WORKLOAD_KEYS: &[&str] = &["name", "batch", "statements"];
+const LOAD_KEYS: &[&str] = &[
+    "arrivals",
+    "clients",
+    "rate",
+    "operations",
+    "operations_per_client",
+    "duration",
+    "warmup",
+    "think",
+    "drain",
+    "samples",
+    "cpus",
+    "loops",
+    "tolerated_failures",
+];
+
+/// The settings that end the measured phase; at most one of them can be given.
+pub const LENGTHS: [&str; 3] = ["load.operations", "load.operations_per_client", "load.duration"];
+
+/// Every setting with a single value. The server's own settings, `database.config.*`, come on top.
+pub const SETTINGS: &[&str] = &[
+    "database.name",
+    "database.engine",
+    "database.url",
+    "database.path",
+    "database.binary",
+    "database.base",
+    "database.socket",
+    "database.cpus",
+    "record.type",
+    "record.table",
+    "record.rows",
+    "record.seed",
+    "record.per_measurement",
+    "layout.name",
+    "workload.name",
+    "workload.batch",
+    "load.arrivals",
+    "load.clients",
+    "load.rate",
+    "load.operations",
+    "load.operations_per_client",
+    "load.duration",
+    "load.warmup",
+    "load.think",
+    "load.drain",
+    "load.samples",
+    "load.cpus",
+    "load.loops",
+    "load.tolerated_failures",
+];
+
+/// Largest numbers of rows, operations and seeds: what every store and JSON reader carries exactly.
+const LARGE: i64 = 1 << 53;
+const RECORDS_PER_MEASUREMENT: u64 = 1000;
+
+/// Reads all settings of a tree; what is missing or wrong has its default.
+pub fn read_settings(root: &Table, names: &Names, errors: &mut Errors) -> Settings {
+    let workload = read_workload(root, names, errors);
+    let load = read_load(root, names, errors);
+    Settings {
+        database: read_database(root, names, errors),
+        record: read_record(root, names, &workload, &load, errors),
+        layout: read_layout(root, names, errors),
+        workload,
+        load,
+    }
+}
+
+/// The name under a key, checked against a list; the default when it is missing or wrong.
+fn read_name(
+    section: &Section,
+    key: &str,
+    default: &str,
+    list: &super::names::NameList,
+    errors: &mut Errors,
+) -> String {
+    let Some(name) = section.text(key, errors) else { return default.to_owned() };
+    if let (Err(sentence), Some(entry)) = (list.check(name), section.get(key)) {
+        errors.push(entry.node.place, sentence);
+    }
+    name.to_owned()
+}
+
+fn read_database(root: &Table, names: &Names, errors: &mut Errors) -> DatabaseSettings {
+    let section = Section::open(root, "database", DATABASE_KEYS, errors);
+    let mut text = |key: &str| section.text(key, errors).map(str::to_owned);
+    let (engine, url, path) = (text("engine"), text("url"), text("path"));
+    let (binary, base) = (text("binary"), text("base"));
+    DatabaseSettings {
+        name: read_name(&section, "name", "sqlite", &names.databases, errors),
+        engine,
+        url,
+        path,
+        binary,
+        base,
+        socket: section.one_of("socket", &["unix", "tcp"], errors).map(str::to_owned),
+        cpus: read_cpus(&section, errors),
+        config: read_config(&section, errors),
+    }
+}
+
+/// The server's own settings, as text. Unquoted dots in names make tables, which are joined again.
+fn read_config(section: &Section, errors: &mut Errors) -> BTreeMap<String, String> {
+    fn collect(prefix: &str, table: &Table, out: &mut BTreeMap<String, String>, errors: &mut Errors) {
+        for entry in &table.entries {
+            let name = format!("{prefix}{}", entry.key);
+            let is_name = |c: char| c.is_ascii_alphanumeric() || "_-.".contains(c);
+            if name.is_empty() || !name.chars().all(is_name) {
+                let remedy = "letters, digits, and the signs _ - . are possible";
+                errors.push(entry.place, format!("database.config has the name {name:?}; {remedy}"));
+                continue;
+            }
+            let text = match &entry.node.content {
+                Content::Table(inner) => {
+                    collect(&format!("{name}."), inner, out, errors);
+                    continue;
+                }
+                Content::Text(text) if !text.chars().any(char::is_control) => text.clone(),
+                Content::Integer(_) | Content::Float(_) | Content::Boolean(_) => entry.node.to_string(),
+                _ => {
+                    let must = "it must be text on one line, a number, or true or false";
+                    errors.push(entry.node.place, format!("database.config.{name} is {}; {must}", entry.node));
+                    continue;
+                }
+            };
+            out.insert(name, text);
+        }
+    }
+    let mut config = BTreeMap::new();
+    if let Some(entry) = section.get("config") {
+        match &entry.node.content {
+            Content::Table(table) => collect("", table, &mut config, errors),
+            _ => errors.push(
+                entry.node.place,
+                format!("database.config is {}; it must be a table {{ name = value }}", entry.node),
+            ),
+        }
+    }
+    config
+}
+
+/// CPUs as in `0` or `0,2-3`.
+fn read_cpus(section: &Section, errors: &mut Errors) -> Option<String> {
+    let entry = section.get("cpus")?;
+    let text = match &entry.node.content {
+        Content::Text(text) => text.replace(' ', ""),
+        _ => entry.node.to_string(),
+    };
+    let is_number = |part: &str| part.parse::<u16>().is_ok();
+    let is_range = |part: &str| match part.split_once('-') {
+        Some((low, high)) => match (low.parse::<u16>(), high.parse::<u16>()) {
+            (Ok(low), Ok(high)) => low <= high,
+            _ => false,
+        },
+        None => is_number(part),
+    };
+    if text.split(',').all(is_range) {
+        return Some(text);
+    }
+    let path = section.path("cpus");
+    errors.push(entry.node.place, format!("{path} is {}; it must name CPUs, as in \"0\" or \"0,2-3\"", entry.node));
+    None
+}
+
+fn read_record(
+    root: &Table,
+    names: &Names,
+    workload: &WorkloadSettings,
+    load: &LoadSettings,
+    errors: &mut Errors,
+) -> RecordSettings {
+    let section = Section::open(root, "record", RECORD_KEYS, errors);
+    let type_name = read_name(&section, "type", "qos", &names.records, errors);
+    let table = section.text("table", errors).unwrap_or(&type_name).to_owned();
+    if let (false, Some(entry)) = (is_table_name(&table), section.get("table")) {
+        let must = "it must be 1 to 40 letters, digits or underscores and not begin with a digit";
+        errors.push(entry.node.place, format!("record.table is {}; {must}", entry.node));
+    }
+    let batch = u64::from(workload.batch);
+    let per_measurement = section.whole("per_measurement", 1..=1_000_000_000, errors).map(i64::unsigned_abs);
+    let per_measurement = per_measurement.unwrap_or_else(|| match load.length {
+        Length::OperationsPerClient(operations) => operations.saturating_mul(batch).min(LARGE.unsigned_abs()),
+        Length::Operations(_) | Length::Seconds(_) => RECORDS_PER_MEASUREMENT.max(batch),
+    });
+    RecordSettings {
+        table,
+        rows: section.whole("rows", 0..=LARGE, errors).map_or(0, i64::unsigned_abs),
+        seed: section.whole("seed", 0..=LARGE, errors).map_or(1, i64::unsigned_abs),
+        per_measurement: per_measurement.div_ceil(batch) * batch,
+        identity: read_columns(&section, "identity", errors),
+        values: read_columns(&section, "values", errors),
+        type_name,
+    }
+}
+
+/// Whether a text can name a table in every database without quotes being needed.
+fn is_table_name(text: &str) -> bool {
+    text.len() <= 40
+        && text.starts_with(|c: char| c.is_ascii_alphabetic() || c == '_')
+        && text.chars().all(|c| c.is_ascii_alphanumeric() || c == '_')
+}
+
+fn read_layout(root: &Table, names: &Names, errors: &mut Errors) -> LayoutSettings {
+    let section = Section::open(root, "layout", LAYOUT_KEYS, errors);
+    LayoutSettings { name: read_name(&section, "name", "star", &names.layouts, errors) }
+}
+
+fn read_workload(root: &Table, names: &Names, errors: &mut Errors) -> WorkloadSettings {
+    let section = Section::open(root, "workload", WORKLOAD_KEYS, errors);
+    WorkloadSettings {
+        name: read_name(&section, "name", "write", &names.workloads, errors),
+        batch: section.count("batch", 1, 100_000, errors).unwrap_or(1),
+        statements: read_statements(&section, errors),
+    }
+}
+
+fn read_load(root: &Table, names: &Names, errors: &mut Errors) -> LoadSettings {
+    let section = Section::open(root, "load", LOAD_KEYS, errors);
+    let arrivals = match read_name(&section, "arrivals", "closed", &names.arrivals, errors).as_str() {
+        "poisson" => Arrivals::Poisson,
+        "constant" => Arrivals::Constant,
+        "trace" => Arrivals::Trace,
+        _ => Arrivals::Closed,
+    };
+    let samples = section.truth("samples", errors).unwrap_or(false);
+    if let (true, false, Some(entry)) = (samples, names.has_samples, section.get("samples")) {
+        errors.push(entry.node.place, "load.samples = true is not available yet; available: false");
+    }
+    LoadSettings {
+        arrivals,
+        clients: section.count("clients", 1, 100_000, errors).unwrap_or(1),
+        rate_per_s: section.number("rate", 1e-3..=1e9, errors),
+        length: read_length(&section, errors),
+        warmup_s: section.seconds("warmup", errors).unwrap_or(0.5),
+        think_s: section.seconds("think", errors).unwrap_or(0.0),
+        drain_s: section.seconds("drain", errors).unwrap_or(30.0),
+        samples,
+        cpus: read_cpus(&section, errors),
+        loops: section.count("loops", 1, 1024, errors),
+        tolerated_failures: section.number("tolerated_failures", 0.0..=1.0, errors).unwrap_or(0.0),
+    }
+}
+
+fn read_length(section: &Section, errors: &mut Errors) -> Length {
+    let operations = section.whole("operations", 1..=LARGE, errors);
+    let per_client = section.whole("operations_per_client", 1..=LARGE, errors);
+    let seconds = section.seconds("duration", errors);
+    if let (Some(0.0), Some(entry)) = (seconds, section.get("duration")) {
+        errors.push(entry.node.place, format!("load.duration is {}; it must be more than zero", entry.node));
+    }
+    match (operations, per_client, seconds) {
+        (Some(operations), _, _) => Length::Operations(operations.unsigned_abs()),
+        (_, Some(operations), _) => Length::OperationsPerClient(operations.unsigned_abs()),
+        (_, _, seconds) => Length::Seconds(seconds.unwrap_or(5.0)),
+    }
+}
+
+/// The value that a setting has, as a study file would state it; none for settings that are absent or unknown.
+/// Durations are in seconds.
+pub fn setting_value(settings: &Settings, setting: &str) -> Option<serde_json::Value> {
+    let Settings { database, record, layout, workload, load } = settings;
+    let length = |operations: Option<u64>| operations.map(serde_json::Value::from);
+    let text = |text: &Option<String>| text.as_deref().map(serde_json::Value::from);
+    match setting {
+        "database.name" => Some(database.name.as_str().into()),
+        "database.engine" => text(&database.engine),
+        "database.url" => text(&database.url),
+        "database.path" => text(&database.path),
+        "database.binary" => text(&database.binary),
+        "database.base" => text(&database.base),
+        "database.socket" => text(&database.socket),
+        "database.cpus" => text(&database.cpus),
+        "record.type" => Some(record.type_name.as_str().into()),
+        "record.table" => Some(record.table.as_str().into()),
+        "record.rows" => Some(record.rows.into()),
+        "record.seed" => Some(record.seed.into()),
+        "record.per_measurement" => Some(record.per_measurement.into()),
+        "layout.name" => Some(layout.name.as_str().into()),
+        "workload.name" => Some(workload.name.as_str().into()),
+        "workload.batch" => Some(workload.batch.into()),
+        "load.arrivals" => serde_json::to_value(load.arrivals).ok(),
+        "load.clients" => Some(load.clients.into()),
+        "load.rate" => load.rate_per_s.map(Into::into),
+        "load.operations" => length(if let Length::Operations(count) = load.length { Some(count) } else { None }),
+        "load.operations_per_client" => {
+            length(if let Length::OperationsPerClient(count) = load.length { Some(count) } else { None })
+        }
+        "load.duration" => {
+            if let Length::Seconds(seconds) = load.length {
+                Some(seconds.into())
+            } else {
+                None
+            }
+        }
+        "load.warmup" => Some(load.warmup_s.into()),
+        "load.think" => Some(load.think_s.into()),
+        "load.drain" => Some(load.drain_s.into()),
+        "load.samples" => Some(load.samples.into()),
+        "load.cpus" => text(&load.cpus),
+        "load.loops" => load.loops.map(Into::into),
+        "load.tolerated_failures" => Some(load.tolerated_failures.into()),
+        _ => {
+            let name = setting.strip_prefix("database.config.")?;
+            database.config.get(name).map(|value| value.as_str().into())
+        }
+    }
+}
+
+/// Whether two levels of a setting mean the same: the same number, the same text, a duration and its seconds, or a
+/// server setting and its text.
+pub fn is_same_level(setting: &str, a: &serde_json::Value, b: &serde_json::Value) -> bool {
+    let text = |value: &serde_json::Value| value.as_str().map_or_else(|| value.to_string(), str::to_owned);
+    let number = |value: &serde_json::Value| {
+        value.as_f64().or_else(|| Some(crate::units::parse_duration(value.as_str()?).ok()?.as_secs_f64()))
+    };
+    match (number(a), number(b)) {
+        (Some(a), Some(b)) => a == b,
+        _ => a == b || (setting.starts_with("database.config.") && text(a) == text(b)),
+    }
+}
+
+/// Whether the node can be the level of a factor.
+pub fn is_scalar(node: &Node) -> bool {
+    node.to_json().is_some()
+}

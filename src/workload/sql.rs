@@ -1,0 +1,208 @@
+//! The workload `sql`: a study's own statements, chosen by weight, with parameters filled anew each time.
+
+use super::{Client, Entry, Workload};
+use crate::data::Filler;
+use crate::data::random::Stream;
+use crate::operation::Operation;
+use crate::record::Cells;
+use crate::statement::{Expect, Statement, parameter_places};
+use crate::trial::{Settings, SqlStatement};
+
+/// Registry entry.
+pub(super) static SQL: Entry = Entry {
+    name: "sql",
+    summary: "statements of your own with ? parameters, chosen by weight",
+    needs_tables: false,
+    build: |settings, client| Ok(Box::new(Sql::new(settings, client)?)),
+};
+
+/// Tells the random numbers that choose from those that fill.
+const LANE: u64 = 0x7371_6c00;
+
+struct Sql {
+    statements: Vec<Prepared>,
+    choice: Stream,
+    client: Client,
+}
+
+/// A statement that is ready to be chosen.
+struct Prepared {
+    /// Share of all 64-bit words that choose this statement or one before it.
+    below: u64,
+    fillers: Vec<Filler>,
+    executed: u64,
+}
+
+impl Sql {
+    fn new(settings: &Settings, client: Client) -> Result<Self, String> {
+        let statements = &settings.workload.statements;
+        check(statements)?;
+        let total: f64 = statements.iter().map(|statement| statement.weight).sum();
+        let mut sum = 0.0;
+        let mut prepared = Vec::with_capacity(statements.len());
+        for (number, statement) in statements.iter().enumerate() {
+            sum += statement.weight;
+            // Conversion of a float stops at the largest word, which is where the last share ends.
+            let below = (sum / total * 2.0_f64.powi(64)) as u64;
+            prepared.push(Prepared { below, fillers: fillers(number, statement)?, executed: 0 });
+        }
+        Ok(Sql { statements: prepared, choice: Stream::new(client.seed, u64::from(client.number), LANE), client })
+    }
+}
+
+impl Workload for Sql {
+    #[inline]
+    fn next(&mut self, parameters: &mut Cells) -> Operation {
+        let chosen = match self.statements.len() {
+            1 => 0,
+            count => {
+                let word = self.choice.word();
+                self.statements.partition_point(|statement| statement.below <= word).min(count - 1)
+            }
+        };
+        let statement = &mut self.statements[chosen];
+        // All clients together count through a sequence without a gap, as long as they are equally fast.
+        let index = u64::from(self.client.number) + statement.executed * u64::from(self.client.of.max(1));
+        statement.executed += 1;
+        for (place, filler) in statement.fillers.iter().enumerate() {
+            filler.fill(self.client.seed, index, ((chosen as u64) << 32) | place as u64, parameters);
+        }
+        Operation::Statement { statement: chosen as u16 }
+    }
+}
+
+/// The statements as databases prepare them, with what answer is right. Statements that are no queries may change nothing.
+pub(super) fn program(statements: &[SqlStatement]) -> impl Iterator<Item = (Statement, Expect)> {
+    statements.iter().map(|statement| {
+        let SqlStatement { sql, allow_empty, .. } = statement.clone();
+        let expect = if !allow_empty && is_query(&sql) { Expect::Rows } else { Expect::Anything };
+        (Statement::Sql { sql, allow_empty }, expect)
+    })
+}
+
+/// Whether a statement answers with rows: by its first word, and after WITH by whether a word in it changes something.
+fn is_query(sql: &str) -> bool {
+    let words = || sql.split(|c: char| !c.is_ascii_alphanumeric() && c != '_').filter(|word| !word.is_empty());
+    let is_one_of = |word: &str, list: &[&str]| list.iter().any(|listed| word.eq_ignore_ascii_case(listed));
+    match words().next() {
+        Some(first) if is_one_of(first, &["with"]) => {
+            !words().any(|word| is_one_of(word, &["insert", "update", "delete", "merge", "replace"]))
+        }
+        Some(first) => is_one_of(first, &["select", "values", "table", "show"]),
+        None => false,
+    }
+}
+
+fn check(statements: &[SqlStatement]) -> Result<(), String> {
+    if statements.is_empty() {
+        return Err("workload \"sql\" needs at least one statement in workload.statements".to_owned());
+    }
+    if statements.len() > usize::from(u16::MAX) {
+        return Err(format!("workload.statements has {}; at most {} are allowed", statements.len(), u16::MAX));
+    }
+    for (number, statement) in statements.iter().enumerate() {
+        let at = place(number);
+        if statement.sql.trim().is_empty() {
+            return Err(format!("{at}: sql is empty; write a statement"));
+        }
+        if !(statement.weight > 0.0 && statement.weight.is_finite()) {
+            return Err(format!("{at}: weight is {}; write a number above 0", statement.weight));
+        }
+        let (wanted, given) = (parameter_places(&statement.sql).len(), statement.params.len());
+        if wanted != given {
+            return Err(format!(
+                "{at}: the statement has {wanted} parameters (?) but params has {given}; each ? outside of quotes takes one"
+            ));
+        }
+    }
+    Ok(())
+}
+
+fn fillers(number: usize, statement: &SqlStatement) -> Result<Vec<Filler>, String> {
+    let filler = |(parameter, fill)| {
+        Filler::for_parameter(fill)
+            .map_err(|error| format!("{}: params, number {}: {error}", place(number), parameter + 1))
+    };
+    statement.params.iter().enumerate().map(filler).collect()
+}
+
+fn place(number: usize) -> String {
+    format!("workload.statements, number {}", number + 1)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::record::Cell;
+    use crate::trial::Fill;
+
+    fn statement(sql: &str, weight: f64, params: Vec<Fill>) -> SqlStatement {
+        SqlStatement { sql: sql.to_owned(), weight, params, allow_empty: false }
+    }
+
+    fn sql(statements: Vec<SqlStatement>, number: u32) -> Result<Sql, String> {
+        let mut settings = Settings::default();
+        settings.workload.statements = statements;
+        Sql::new(&settings, Client { number, of: 2, seed: 5 })
+    }
+
+    #[test]
+    fn statements_are_chosen_by_weight() {
+        let chosen = |weights: [f64; 3]| {
+            let statements = weights.map(|weight| statement("SELECT 1", weight, Vec::new())).to_vec();
+            let mut sql = sql(statements, 0).unwrap();
+            let mut counts = [0.0_f64; 3];
+            for _ in 0..30_000 {
+                let Operation::Statement { statement } = sql.next(&mut Cells::new()) else { panic!() };
+                counts[usize::from(statement)] += 1.0;
+            }
+            counts
+        };
+        let counts = chosen([95.0, 4.0, 1.0]);
+        let expected = [28_500.0, 1200.0, 300.0];
+        let chi2: f64 = counts.iter().zip(expected).map(|(seen, expected)| (seen - expected).powi(2) / expected).sum();
+        assert!(chi2 < 18.5, "chi-square {chi2} of {counts:?}; 18.5 with 2 degrees has a probability of 0.0001");
+    }
+
+    #[test]
+    fn parameters_are_filled_and_sequences_do_not_collide_between_clients() {
+        let statements =
+            || vec![statement("INSERT INTO t VALUES (?, ?)", 1.0, vec![Fill::Sequence(1, 1), Fill::RandomText(3)])];
+        let mut ids = Vec::new();
+        for client in 0..2 {
+            let mut sql = sql(statements(), client).unwrap();
+            for _ in 0..3 {
+                let mut cells = Cells::new();
+                sql.next(&mut cells);
+                assert_eq!(cells.len(), 2);
+                ids.push(cells.get(0));
+            }
+        }
+        assert_eq!(ids, [1, 3, 5, 2, 4, 6].map(Cell::Int));
+    }
+
+    #[test]
+    fn statements_that_cannot_be_executed_are_refused() {
+        let refusal = |statements| sql(statements, 0).err().unwrap();
+        assert!(refusal(Vec::new()).contains("at least one statement"));
+        assert_eq!(
+            refusal(vec![statement("SELECT '?' WHERE x = ?", 1.0, Vec::new())]),
+            "workload.statements, number 1: the statement has 1 parameters (?) but params has 0; each ? outside of quotes \
+             takes one"
+        );
+        assert!(refusal(vec![statement("SELECT 1", 0.0, Vec::new())]).contains("weight is 0"));
+        assert!(refusal(vec![statement(" ", 1.0, Vec::new())]).contains("sql is empty"));
+        let wrong = statement("SELECT ?", 1.0, vec![Fill::Uniform(2.0, 1.0)]);
+        assert!(refusal(vec![wrong]).starts_with("workload.statements, number 1: params, number 1: uniform"));
+    }
+
+    #[test]
+    fn only_queries_are_expected_to_find_rows() {
+        for query in ["SELECT 1", "  (select 1)", "WITH a AS (SELECT 1) SELECT * FROM a", "values (1)"] {
+            assert!(is_query(query), "{query}");
+        }
+        for other in ["UPDATE t SET a = 1", "WITH a AS (SELECT 1) DELETE FROM t", "", "INSERT INTO t SELECT 1"] {
+            assert!(!is_query(other), "{other}");
+        }
+    }
+}

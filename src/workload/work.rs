@@ -1,0 +1,176 @@
+//! [`Work`]: what all clients of a trial share.
+
+use std::sync::Arc;
+
+use super::preload::CHUNK_RECORDS;
+use super::{Client, Preload, Workload, build, known, sql};
+use crate::data;
+use crate::layout::{self, Layout};
+use crate::operation::Operation;
+use crate::record::Generator;
+use crate::statement::{Expect, Program, Request, Step};
+use crate::trial::Settings;
+
+/// The tables, statements and data of a trial, and how its operations become requests.
+///
+/// The workload `sql` on tables that exist already (`record.rows` is 0) has no tables, layout or generator.
+pub struct Work {
+    settings: Settings,
+    stored: Option<Stored>,
+    program: Program,
+    /// Place of the study's first own statement in the program.
+    sql_first: u16,
+    sql_expects: Vec<Expect>,
+}
+
+/// Records in tables of loadline's own.
+struct Stored {
+    generator: Arc<dyn Generator>,
+    layout: Box<dyn Layout>,
+}
+
+impl Work {
+    /// The work that the settings describe. With this, making the workloads of clients cannot fail any more.
+    ///
+    /// # Errors
+    /// A sentence that names the setting, its value and the remedy.
+    pub fn new(settings: &Settings) -> Result<Self, String> {
+        let needs_tables = known(settings)?.needs_tables || settings.record.rows > 0;
+        build(settings, Client { number: 0, of: 1, seed: 0 })?;
+        let stored = if needs_tables { Some(Stored::new(settings)?) } else { None };
+        let mut program = stored.as_ref().map_or_else(Program::default, |stored| stored.layout.program().clone());
+        program.rows_max = program.rows_max.max(1);
+        let sql_first = program.statements.len() as u16;
+        let mut sql_expects = Vec::new();
+        if settings.workload.name == sql::SQL.name {
+            for (statement, expect) in sql::program(&settings.workload.statements) {
+                program.statements.push(statement);
+                sql_expects.push(expect);
+            }
+        }
+        Ok(Work { settings: settings.clone(), stored, program, sql_first, sql_expects })
+    }
+
+    /// Tables to create, and the statements that each connection prepares.
+    pub fn program(&self) -> &Program {
+        &self.program
+    }
+
+    /// The records' generator, where there are records.
+    pub fn generator(&self) -> Option<&dyn Generator> {
+        self.stored.as_ref().map(|stored| &*stored.generator)
+    }
+
+    /// The inserts that bring `record.rows` rows into the tables.
+    pub fn preload(&self) -> Preload {
+        Preload::new(self.settings.record.rows, self.settings.record.per_measurement)
+    }
+
+    /// The workload of a client.
+    ///
+    /// # Errors
+    /// As [`Work::new`], which has found them all already.
+    pub fn workload(&self, client: Client) -> Result<Box<dyn Workload>, String> {
+        build(&self.settings, client)
+    }
+
+    /// Appends the steps of an operation to a request whose cells hold nothing but its parameters.
+    #[inline]
+    pub fn bind(&self, operation: &Operation, request: &mut Request) {
+        match *operation {
+            Operation::Statement { statement } => {
+                let expect = self.sql_expects.get(usize::from(statement)).copied().unwrap_or(Expect::Anything);
+                let statement = self.sql_first + statement;
+                request.steps.push(Step { statement, rows: 1, first_cell: 0, expect });
+            }
+            Operation::Insert { .. } | Operation::Read { .. } => {
+                if let Some(stored) = &self.stored {
+                    stored.layout.bind(operation, &*stored.generator, request);
+                }
+            }
+        }
+    }
+
+    /// Fills a request, which is clear, with the next operation of a client.
+    #[inline]
+    pub fn next(&self, workload: &mut dyn Workload, request: &mut Request) -> Operation {
+        let operation = workload.next(&mut request.cells);
+        self.bind(&operation, request);
+        operation
+    }
+}
+
+impl Stored {
+    fn new(settings: &Settings) -> Result<Self, String> {
+        let generator = data::build(&settings.record)?;
+        let preloaded = settings.record.rows.min(CHUNK_RECORDS) as usize;
+        let records_max = preloaded.max(settings.workload.batch as usize);
+        let table = &settings.record.table;
+        let layout = layout::build(&settings.layout.name, generator.record_type(), table, records_max)?;
+        Ok(Stored { generator, layout })
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::statement::Statement;
+    use crate::trial::{Fill, SqlStatement};
+
+    fn settings(workload: &str, rows: u64) -> Settings {
+        let mut settings = Settings::default();
+        settings.record.type_name = "qos".to_owned();
+        settings.record.table = "qos".to_owned();
+        settings.record.per_measurement = 10;
+        settings.record.rows = rows;
+        settings.layout.name = "star".to_owned();
+        settings.workload.name = workload.to_owned();
+        settings.workload.batch = 5;
+        let sql = "SELECT * FROM t WHERE id = ?".to_owned();
+        let params = vec![Fill::Uniform(1.0, 9.0)];
+        settings.workload.statements = vec![SqlStatement { sql, weight: 1.0, params, allow_empty: false }];
+        settings
+    }
+
+    #[test]
+    fn own_statements_stand_behind_the_layouts_and_have_their_parameters() {
+        for (rows, tables) in [(0, 0), (100, 2)] {
+            let work = Work::new(&settings("sql", rows)).unwrap();
+            assert_eq!(work.program().tables.len(), tables);
+            let mut workload = work.workload(Client { number: 0, of: 1, seed: 1 }).unwrap();
+            let mut request = Request::default();
+            work.next(&mut *workload, &mut request);
+            let [step] = request.steps[..] else { panic!("{request:?}") };
+            assert!(matches!(work.program().statements[usize::from(step.statement)], Statement::Sql { .. }));
+            assert_eq!((step.expect, request.cells.len()), (Expect::Rows, 1));
+        }
+    }
+
+    #[test]
+    fn requests_have_no_more_rows_than_the_program_says() {
+        for (workload, rows) in [("write", 0), ("write", 2500), ("read", 2500)] {
+            let work = Work::new(&settings(workload, rows)).unwrap();
+            let mut workload = work.workload(Client { number: 0, of: 1, seed: 1 }).unwrap();
+            let measured: Vec<_> = (0..20).map(|_| workload.next(&mut Default::default())).collect();
+            for operation in work.preload().chain(measured) {
+                let mut request = Request::default();
+                work.bind(&operation, &mut request);
+                assert!(!request.steps.is_empty());
+                assert!(request.steps.iter().all(|step| step.rows as usize <= work.program().rows_max));
+            }
+        }
+    }
+
+    #[test]
+    fn what_is_wrong_with_any_part_is_said_at_once() {
+        let refusal = |change: fn(&mut Settings)| {
+            let mut settings = settings("write", 0);
+            change(&mut settings);
+            Work::new(&settings).err().unwrap()
+        };
+        assert!(refusal(|settings| settings.workload.name = "wirte".to_owned()).contains("unknown workload.name"));
+        assert!(refusal(|settings| settings.layout.name = "eva".to_owned()).contains("unknown layout.name"));
+        assert!(refusal(|settings| settings.record.type_name = "x".to_owned()).contains("unknown record.type"));
+        assert!(refusal(|settings| settings.workload.batch = 3).contains("workload.batch = 3"));
+    }
+}

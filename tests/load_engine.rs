@@ -1,0 +1,153 @@
+//! The load engine against the simulated database, whose behaviour is known from queueing theory.
+
+use std::collections::BTreeMap;
+
+use loadline::database::{self, Database, DatabaseError, Session};
+use loadline::load::{Connections, Observed, Observer, Source, drive};
+use loadline::operation::Operation;
+use loadline::statement::{Expect, Request, Step};
+use loadline::trial::{DatabaseSettings, Length, LoadSettings};
+
+/// Reads of one row each.
+struct Reads;
+
+impl Source for Reads {
+    fn next(&mut self, request: &mut Request) -> Operation {
+        request.steps.push(Step { statement: 0, rows: 1, first_cell: 0, expect: Expect::Rows });
+        Operation::Read { record: 0 }
+    }
+}
+
+#[derive(Default)]
+struct Phase {
+    measured: u32,
+    drained: u32,
+    asked: u32,
+    interrupt_after: Option<u32>,
+}
+
+impl Observer for Phase {
+    fn measure(&mut self) {
+        self.measured += 1;
+    }
+    fn drained(&mut self) {
+        self.drained += 1;
+    }
+    fn is_interrupted(&mut self) -> bool {
+        self.asked += 1;
+        self.interrupt_after.is_some_and(|most| self.asked > most)
+    }
+}
+
+fn simulated(config: &[(&str, &str)]) -> Box<dyn Database> {
+    let config: BTreeMap<_, _> = config.iter().map(|(name, value)| (name.to_string(), value.to_string())).collect();
+    let settings = DatabaseSettings { name: "simulated".to_owned(), config, ..Default::default() };
+    (database::find("simulated").unwrap().open)(&settings, None).unwrap()
+}
+
+fn load(clients: u32, length: Length) -> LoadSettings {
+    LoadSettings { clients, length, drain_s: 5.0, ..LoadSettings::default() }
+}
+
+fn run(database: &dyn Database, settings: &LoadSettings, on_threads: bool, phase: &mut Phase) -> Observed {
+    let sessions = (0..settings.clients).map(|_| database.connect().unwrap());
+    let connections = if on_threads {
+        Connections::Sessions(sessions.collect())
+    } else {
+        Connections::Wires(sessions.map(|session| session.into_wire().ok().unwrap()).collect())
+    };
+    let sources = (0..settings.clients).map(|_| Box::new(Reads) as Box<dyn Source>).collect();
+    let session = || database.connect();
+    let wire = || {
+        let lost = |_: Box<dyn Session>| DatabaseError::Unavailable("no wire".to_owned());
+        database.connect()?.into_wire().map_err(lost)
+    };
+    drive(settings, connections, sources, (&wire, &session), phase).unwrap()
+}
+
+#[test]
+fn exactly_the_operations_asked_for_are_done_by_both_drivers() {
+    let database = simulated(&[("service", "10us")]);
+    for on_threads in [false, true] {
+        let mut phase = Phase::default();
+        let total = run(&*database, &load(3, Length::Operations(1_000)), on_threads, &mut phase);
+        let reads = &total.tally.operations()["read"];
+        assert_eq!((reads.scheduled, reads.completed, reads.failed, reads.abandoned), (1_000, 1_000, 0, 0));
+        assert_eq!((phase.measured, phase.drained), (1, 1));
+        let each = run(&*database, &load(3, Length::OperationsPerClient(70)), on_threads, &mut phase);
+        assert!(each.clients.iter().all(|client| client.completed == 70), "{:?}", each.clients);
+    }
+}
+
+#[test]
+fn residence_times_are_never_shorter_than_the_service_and_throughput_never_above_capacity() {
+    let database = simulated(&[("service", "2ms"), ("distribution", "constant"), ("servers", "2")]);
+    let observed = run(&*database, &load(4, Length::Operations(400)), false, &mut Phase::default());
+    let reads = &observed.tally.operations()["read"];
+    assert!(reads.residence_time.min_ns() >= 2_000_000);
+    assert!(400.0 / observed.measured_s <= 1_000.0, "two servers of 2 ms carry 1,000 per second");
+    let running = reads.residence_time.sum_ns() as f64 / 1e9 / observed.measured_s;
+    assert!(running <= 4.0 && running > 3.0, "four clients without pause keep almost four running, here {running}");
+}
+
+#[test]
+fn warm_up_is_not_counted_and_does_not_shorten_the_measured_phase() {
+    let database = simulated(&[("service", "1ms"), ("distribution", "constant")]);
+    let settings = LoadSettings { warmup_s: 0.2, ..load(1, Length::Seconds(0.3)) };
+    let observed = run(&*database, &settings, false, &mut Phase::default());
+    assert_eq!(observed.measured_s, 0.3);
+    assert!(observed.tally.operations()["read"].completed <= 300);
+}
+
+#[test]
+fn a_client_thinks_between_its_operations() {
+    let database = simulated(&[("service", "100us"), ("distribution", "constant")]);
+    for on_threads in [false, true] {
+        let settings = LoadSettings { think_s: 0.01, ..load(2, Length::OperationsPerClient(20)) };
+        let observed = run(&*database, &settings, on_threads, &mut Phase::default());
+        assert!(observed.measured_s >= 19.0 * 0.0101, "{}", observed.measured_s);
+        let reads = &observed.tally.operations()["read"];
+        assert!(reads.response_time.min_ns() >= reads.residence_time.min_ns());
+    }
+}
+
+#[test]
+fn refused_and_empty_answers_are_counted_apart() {
+    let database = simulated(&[("service", "10us"), ("fail_share", "0.5"), ("empty_share", "0.5")]);
+    let observed = run(&*database, &load(2, Length::Operations(2_000)), false, &mut Phase::default());
+    let reads = &observed.tally.operations()["read"];
+    assert_eq!(reads.scheduled, reads.completed + reads.failed);
+    assert!((800..1200).contains(&reads.failed), "{}", reads.failed);
+    assert!(reads.empty > reads.completed / 3 && reads.empty < reads.completed, "{}", reads.empty);
+    assert_eq!(reads.response_time.count(), reads.completed, "times are those of completed operations only");
+}
+
+#[test]
+fn an_answer_that_never_comes_is_abandoned_and_said() {
+    let database = simulated(&[("service", "1h"), ("distribution", "constant")]);
+    let settings = LoadSettings { drain_s: 0.2, ..load(3, Length::Operations(10)) };
+    let observed = run(&*database, &settings, false, &mut Phase::default());
+    let reads = &observed.tally.operations()["read"];
+    assert_eq!((reads.scheduled, reads.completed, reads.abandoned), (3, 0, 3));
+    assert!(observed.is_cut_short);
+}
+
+#[test]
+fn an_interrupt_ends_the_trial_at_once() {
+    let database = simulated(&[("service", "1ms")]);
+    for on_threads in [false, true] {
+        let mut phase = Phase { interrupt_after: Some(2), ..Phase::default() };
+        let observed = run(&*database, &load(2, Length::Seconds(600.0)), on_threads, &mut phase);
+        assert!(observed.is_cut_short);
+        assert!(observed.measured_s < 60.0);
+    }
+}
+
+#[test]
+fn many_clients_are_spread_over_loops() {
+    let database = simulated(&[("service", "10us"), ("servers", "200")]);
+    let observed = run(&*database, &load(130, Length::OperationsPerClient(5)), false, &mut Phase::default());
+    let carried: Vec<_> = observed.loops.iter().map(|each| each.clients).collect();
+    assert_eq!(carried, [44, 43, 43]);
+    assert_eq!(observed.tally.operations()["read"].completed, 650);
+}

@@ -1,0 +1,128 @@
+//! The load engine over real sockets: an echo server whose answers are as long as the requests.
+
+use std::io::{Read, Write};
+use std::os::fd::{AsRawFd, RawFd};
+use std::os::unix::net::UnixStream;
+use std::sync::atomic::{AtomicU32, Ordering};
+
+use loadline::database::{Answer, DatabaseError, Progress, Session, Wire};
+use loadline::load::{Connections, Observed, Observer, Source, drive};
+use loadline::operation::Operation;
+use loadline::record::Cells;
+use loadline::statement::Request;
+use loadline::trial::{Length, LoadSettings};
+
+/// Sends as many bytes as the request's first cell says and waits until they are back.
+struct Echo {
+    socket: UnixStream,
+    missing: usize,
+}
+
+impl Echo {
+    /// A connection to a server thread that closes it after `bytes`, if that is given.
+    fn connect(close_after: Option<usize>) -> Box<dyn Wire> {
+        let (socket, mut server) = UnixStream::pair().unwrap();
+        std::thread::spawn(move || {
+            let mut buffer = vec![0; 32 * 1024];
+            let mut left = close_after.unwrap_or(usize::MAX);
+            while left > 0 {
+                let most = left.min(buffer.len());
+                let Ok(count @ 1..) = server.read(&mut buffer[..most]) else { return };
+                left -= count;
+                if server.write_all(&buffer[..count]).is_err() {
+                    return;
+                }
+            }
+        });
+        Box::new(Echo { socket, missing: 0 })
+    }
+}
+
+impl Wire for Echo {
+    fn fd(&self) -> RawFd {
+        self.socket.as_raw_fd()
+    }
+
+    fn start(&mut self, request: &Request, out: &mut Vec<u8>) {
+        let loadline::record::Cell::Int(length) = request.cells.get(0) else { panic!("the length comes first") };
+        self.missing = length as usize;
+        out.resize(length as usize, 7);
+    }
+
+    fn advance(&mut self, _: &Request, input: &[u8], _: &mut Vec<u8>) -> Progress {
+        assert!(input.iter().all(|byte| *byte == 7), "the echo is not what was sent");
+        assert!(input.len() <= self.missing, "more came back than was sent");
+        self.missing -= input.len();
+        let outcome = (self.missing == 0).then_some(Ok(Answer { rows: 1, ..Answer::default() }));
+        Progress { consumed: input.len(), outcome }
+    }
+
+    fn keep_rows(&mut self, _: Option<Cells>) -> Option<Cells> {
+        None
+    }
+}
+
+struct Lengths(Vec<i64>, usize);
+
+impl Source for Lengths {
+    fn next(&mut self, request: &mut Request) -> Operation {
+        self.1 += 1;
+        request.cells.int(self.0[self.1 % self.0.len()]);
+        Operation::Read { record: 0 }
+    }
+}
+
+struct Quiet;
+
+impl Observer for Quiet {
+    fn measure(&mut self) {}
+    fn drained(&mut self) {}
+    fn is_interrupted(&mut self) -> bool {
+        false
+    }
+}
+
+fn run(clients: u32, length: Length, lengths: &[i64], connect: &(dyn Fn() -> Box<dyn Wire> + Sync)) -> Observed {
+    let settings = LoadSettings { clients, length, drain_s: 2.0, ..LoadSettings::default() };
+    let wires = (0..clients).map(|_| connect()).collect();
+    let sources = (0..clients).map(|i| Box::new(Lengths(lengths.to_vec(), i as usize)) as Box<dyn Source>).collect();
+    let session = || -> Result<Box<dyn Session>, _> { Err(DatabaseError::Unavailable("has no sessions".to_owned())) };
+    drive(&settings, Connections::Wires(wires), sources, (&|| Ok(connect()), &session), &mut Quiet).unwrap()
+}
+
+#[test]
+fn requests_of_all_lengths_arrive_whole_through_either_transport() {
+    let for_many = if io_uring::IoUring::new(8).is_ok() { "io_uring" } else { "epoll" };
+    for (clients, driver) in [(1, "epoll"), (4, "epoll"), (20, for_many)] {
+        let length = Length::OperationsPerClient(30);
+        let observed = run(clients, length, &[1, 100, 20_000, 3_000_000], &|| Echo::connect(None));
+        let reads = &observed.tally.operations()["read"];
+        assert_eq!((reads.completed, reads.failed), (u64::from(clients) * 30, 0), "{:?}", observed.tally.errors);
+        assert_eq!(observed.loops[0].driver, driver);
+    }
+}
+
+#[test]
+fn a_lost_connection_fails_its_operation_and_is_made_again() {
+    for clients in [2, 20] {
+        let made = AtomicU32::new(0);
+        // The first connections end within their third request; later ones last.
+        let connect = || Echo::connect((made.fetch_add(1, Ordering::Relaxed) < clients).then_some(250));
+        let observed = run(clients, Length::OperationsPerClient(10), &[100], &connect);
+        let reads = &observed.tally.operations()["read"];
+        let clients = u64::from(clients);
+        assert_eq!((reads.scheduled, reads.failed), (clients * 10, clients), "{:?}", observed.tally.errors);
+        assert_eq!(observed.tally.errors.values().sum::<u64>(), clients);
+        assert!(observed.tally.errors.keys().all(|message| message.contains("connection lost")));
+    }
+}
+
+#[test]
+fn a_server_that_is_gone_for_good_ends_the_trial() {
+    for clients in [2, 20] {
+        let observed = run(clients, Length::Operations(1_000_000), &[100], &|| Echo::connect(Some(50)));
+        assert!(observed.is_cut_short);
+        let reads = &observed.tally.operations()["read"];
+        assert_eq!((reads.completed, reads.scheduled), (0, reads.failed + reads.abandoned));
+    }
+}

@@ -1,0 +1,176 @@
+//! Run directories: what was finished survives whatever happens, and what is read back is what was written.
+
+use std::io::Write;
+use std::path::PathBuf;
+
+use loadline::measurement::{Environment, Measurement, OperationMeasurement, ResourceSample};
+use loadline::store::{Run, RunDirectory, StoreError};
+use loadline::study::{Repeat, RepeatRule, Study};
+use loadline::trial::{Case, Levels, Settings, Trial};
+
+fn study() -> Study {
+    let mut settings = Settings::default();
+    settings.database.config.insert("flush".to_owned(), "2".to_owned());
+    let levels: Levels = [("load.clients".to_owned(), 4.into())].into();
+    Study {
+        name: "stored".to_owned(),
+        question: "Does \"it\" survive?".to_owned(),
+        source: String::new(),
+        base: settings.clone(),
+        factors: Vec::new(),
+        repeat: Repeat { rule: RepeatRule::Fixed, within: 0.05, least: 1, most: 1, discard_first: false },
+        goal: None,
+        claims: Vec::new(),
+        quick: false,
+        seed: 7,
+        cases: vec![Case::new(levels, settings)],
+    }
+}
+
+fn environment() -> Environment {
+    Environment { machine: "here".to_owned(), cpus: 2, ..Environment::default() }
+}
+
+fn measurement(round: u32) -> Measurement {
+    let mut insert = OperationMeasurement { scheduled: 2, completed: 2, ..Default::default() };
+    insert.response_time.record(1_000);
+    insert.response_time.record(2_000_000);
+    Measurement {
+        version: 1,
+        trial: Trial::new(study().cases[0].clone(), round, 1),
+        sequence: u64::from(round),
+        started: "2026-11-21T06:20:00Z".to_owned(),
+        total_s: 2.0,
+        measured_s: 1.0,
+        operations: [("insert".to_owned(), insert)].into(),
+        clients: Vec::new(),
+        generator_late: Default::default(),
+        loops: Vec::new(),
+        series: Vec::new(),
+        client_cpu_s: 0.1,
+        resources: None,
+        database_version: "1".to_owned(),
+        errors: Default::default(),
+        invalid_because: vec!["a reason".to_owned()],
+    }
+}
+
+/// A directory of its own that is removed when the test ends.
+struct Place(PathBuf);
+
+impl Place {
+    fn new(name: &str) -> Self {
+        let path = std::env::temp_dir().join(format!("loadline-store-{name}-{}", std::process::id()));
+        let _ = std::fs::remove_dir_all(&path);
+        Place(path)
+    }
+}
+
+impl Drop for Place {
+    fn drop(&mut self) {
+        let _ = std::fs::remove_dir_all(&self.0);
+    }
+}
+
+fn write(place: &Place, trials: u32) -> RunDirectory {
+    let mut directory = RunDirectory::create(&place.0, &study(), environment(), "2026-11-21T06:20:00Z").unwrap();
+    for round in 0..trials {
+        directory.append(&measurement(round), &[ResourceSample { at_s: 1.0, ..Default::default() }]).unwrap();
+    }
+    directory
+}
+
+#[test]
+fn what_is_written_is_read_back() {
+    let place = Place::new("round-trip");
+    drop(write(&place, 2));
+    let run = Run::open(&place.0).unwrap();
+    assert_eq!(run.file.study, study());
+    assert_eq!(run.file.environment, environment());
+    assert_eq!(run.measurements[1].trial, measurement(1).trial);
+    assert_eq!(run.measurements[1].invalid_because, ["a reason"]);
+    assert_eq!(run.measurements[0].operations["insert"].response_time.count(), 2);
+    assert!(run.notes.is_empty());
+    let samples = place.0.join("monitor").join(format!("{}.jsonl", measurement(0).trial.id));
+    assert!(std::fs::read_to_string(samples).unwrap().contains("\"at_s\":1.0"));
+}
+
+#[test]
+fn a_run_cut_at_any_byte_keeps_every_whole_trial() {
+    let place = Place::new("torn");
+    drop(write(&place, 3));
+    let trials = place.0.join("trials.jsonl");
+    let whole = std::fs::read(&trials).unwrap();
+    let ends: Vec<usize> = (0..whole.len()).filter(|at| whole[*at] == b'\n').map(|at| at + 1).collect();
+    for cut in (0..whole.len()).step_by(97).chain(ends.iter().copied()) {
+        std::fs::write(&trials, &whole[..cut]).unwrap();
+        let run = Run::open(&place.0).unwrap();
+        let complete = ends.iter().filter(|end| **end <= cut).count();
+        assert_eq!(run.measurements.len(), complete, "cut at byte {cut}");
+        let is_torn = cut > 0 && !ends.contains(&cut);
+        assert_eq!(run.notes.len(), usize::from(is_torn), "cut at byte {cut}");
+    }
+}
+
+#[test]
+fn resuming_drops_the_torn_line_and_goes_on_behind_it() {
+    let place = Place::new("resume");
+    drop(write(&place, 2));
+    let trials = place.0.join("trials.jsonl");
+    std::fs::OpenOptions::new().append(true).open(&trials).unwrap().write_all(b"{\"version\":1,\"tri").unwrap();
+    let (mut directory, run) = RunDirectory::resume(&place.0, &study(), &environment()).unwrap();
+    assert_eq!((run.measurements.len(), run.notes.len(), directory.written()), (2, 1, 2));
+    directory.append(&measurement(2), &[]).unwrap();
+    drop(directory);
+    let run = Run::open(&place.0).unwrap();
+    assert_eq!(run.measurements.iter().map(|each| each.trial.round).collect::<Vec<_>>(), [0, 1, 2]);
+    assert!(run.notes.is_empty());
+}
+
+#[test]
+fn damage_in_the_middle_is_named_with_its_line() {
+    let place = Place::new("damage");
+    drop(write(&place, 3));
+    let trials = place.0.join("trials.jsonl");
+    let text = std::fs::read_to_string(&trials).unwrap();
+    let second = text.find('\n').unwrap() + 1;
+    std::fs::write(&trials, format!("{}#{}", &text[..second], &text[second + 1..])).unwrap();
+    let message = Run::open(&place.0).unwrap_err().to_string();
+    assert!(message.contains("trials.jsonl:2:"), "{message}");
+}
+
+#[test]
+fn an_existing_directory_is_not_written_into() {
+    let place = Place::new("exists");
+    let directory = write(&place, 1);
+    let again = RunDirectory::create(&place.0, &study(), environment(), "").unwrap_err();
+    assert!(matches!(again, StoreError::Exists(_)));
+    assert!(again.to_string().contains("--resume"), "{again}");
+    let busy = RunDirectory::resume(&place.0, &study(), &environment()).unwrap_err();
+    assert!(matches!(busy, StoreError::Busy(_)), "a second process may not write at the same time: {busy}");
+    drop(directory);
+    assert_eq!(Run::open(&place.0).unwrap().measurements.len(), 1);
+}
+
+#[test]
+fn resuming_refuses_another_study_or_machine_and_names_what_differs() {
+    let place = Place::new("different");
+    drop(write(&place, 1));
+    let other_seed = Study { seed: 8, ..study() };
+    let message = RunDirectory::resume(&place.0, &other_seed, &environment()).unwrap_err().to_string();
+    assert!(message.contains("--seed"), "{message}");
+    let other_machine = Environment { machine: "there".to_owned(), ..environment() };
+    let message = RunDirectory::resume(&place.0, &study(), &other_machine).unwrap_err().to_string();
+    assert!(message.contains("\"here\", now \"there\""), "{message}");
+    let message = Run::open(&std::env::temp_dir().join("no-such-run")).unwrap_err().to_string();
+    assert!(message.contains("not a run directory"), "{message}");
+}
+
+#[test]
+fn facts_about_a_database_are_added_to_the_run_file() {
+    let place = Place::new("facts");
+    let mut directory = write(&place, 0);
+    directory.note_database("mariadb", vec![("version".to_owned(), "10.11".to_owned())]).unwrap();
+    drop(directory);
+    assert_eq!(Run::open(&place.0).unwrap().file.environment.databases["mariadb"]["version"], "10.11");
+}

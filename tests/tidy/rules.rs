@@ -1,0 +1,225 @@
+//! The rules. Each takes a file and gives its findings.
+
+use crate::source::{Source, is_word};
+
+/// The layers of DESIGN, the highest first. A module imports modules of lower layers.
+const LAYERS: &[&[&str]] = &[
+    &["main", "lib"],
+    &["cli"],
+    &["commands"],
+    &["agent"],
+    &["load", "recorder"],
+    &["server", "link", "monitor", "store", "report"],
+    &["study"],
+    &["database"],
+    &["workload", "layout", "data"],
+    &["scoring", "queueing", "statistics"],
+    &["finding", "measurement", "trial", "statement", "operation", "record", "histogram", "units"],
+];
+
+/// What may be imported within a layer: reports read what is stored; a workload is laid out over its data; the vocabulary is
+/// one.
+const WITHIN: &[(&[&str], &[&str])] = &[
+    (&["commands"], &["commands", "cli"]),
+    (&["report"], &["store"]),
+    (&["workload", "layout", "data"], &["workload", "layout", "data"]),
+    (LAYERS[10], LAYERS[10]),
+];
+
+const FILE_LINES_MAX: usize = 500;
+const FUNCTION_LINES_MAX: usize = 70;
+
+/// Banned in any part of an identifier, and what to write instead.
+const BANNED_PARTS: &[(&str, &str)] = &[
+    ("latency", "say which time (response, residence, lag)"),
+    ("latencies", "say which times (response, residence, lag)"),
+    ("manager", "say what it does"),
+    ("helper", "say what it does"),
+    ("helpers", "say what they do"),
+];
+
+/// Banned as a whole identifier or the name of a file.
+const BANNED_NAMES: &[(&str, &str)] = &[
+    ("util", "say what it is for"),
+    ("utils", "say what it is for"),
+    ("common", "say what it is for"),
+    ("imp", "say what it is for"),
+    ("misc", "say what it is for"),
+];
+
+/// The top-level module of the library that a file belongs to; none for tests and benches.
+fn module(path: &str) -> Option<&str> {
+    let rest = path.strip_prefix("src/")?;
+    let first = rest.split('/').next()?;
+    Some(first.strip_suffix(".rs").unwrap_or(first))
+}
+
+fn layer(module: &str) -> Option<usize> {
+    LAYERS.iter().position(|layer| layer.contains(&module))
+}
+
+/// Imports point down.
+pub fn layers(source: &Source) -> Vec<String> {
+    let Some(own) = module(&source.path) else { return Vec::new() };
+    let may_import = |other: &str| {
+        let within = WITHIN.iter().any(|(from, to)| from.contains(&own) && to.contains(&other));
+        other == own || within || layer(own) < layer(other)
+    };
+    imports(source)
+        .into_iter()
+        .filter(|(_, other)| layer(other).is_some() && !may_import(other))
+        .map(|(at, other)| {
+            let what = format!("{own} may not import {other}, which is not below it; see the layers in DESIGN");
+            source.at(at, &what)
+        })
+        .collect()
+}
+
+/// Every module of the library that a file names by path, with the place.
+fn imports(source: &Source) -> Vec<(usize, String)> {
+    let code = source.code.as_str();
+    let mut roots = vec!["crate::"];
+    if source.path.ends_with("/mod.rs") || source.path.matches('/').count() == 1 {
+        roots.push("super::");
+    }
+    let mut found = Vec::new();
+    for root in roots {
+        for (at, _) in code.match_indices(root) {
+            if code[..at].ends_with(is_word) || (root == "crate::" && code[..at].ends_with('$')) {
+                continue;
+            }
+            let from = at + root.len();
+            match code[from..].strip_prefix('{') {
+                Some(_) => group_members(code, from + 1, &mut found),
+                None => found.push((at, code[from..].chars().take_while(|c| is_word(*c)).collect())),
+            }
+        }
+    }
+    found
+}
+
+/// The first word of each member of `{a, b::c, d::{e, f}}`, from behind the opening brace.
+fn group_members(code: &str, from: usize, found: &mut Vec<(usize, String)>) {
+    let mut depth = 0_usize;
+    let mut is_first = true;
+    for (at, character) in code[from..].char_indices() {
+        match character {
+            '{' => depth += 1,
+            '}' if depth == 0 => return,
+            '}' => depth -= 1,
+            ',' if depth == 0 => is_first = true,
+            _ if depth == 0 && is_first && is_word(character) => {
+                let word = code[from + at..].chars().take_while(|c| is_word(*c)).collect();
+                found.push((from + at, word));
+                is_first = false;
+            }
+            _ => {}
+        }
+    }
+}
+
+/// A module that has no layer would not be checked.
+pub fn known_modules(source: &Source) -> Vec<String> {
+    match module(&source.path) {
+        Some(module) if layer(module).is_none() => {
+            vec![source.at(0, &format!("module {module} has no layer; give it one in tests/tidy/rules.rs"))]
+        }
+        _ => Vec::new(),
+    }
+}
+
+/// Files and functions are short.
+pub fn sizes(source: &Source) -> Vec<String> {
+    let mut findings = Vec::new();
+    let lines = source.text.lines().count();
+    if lines > FILE_LINES_MAX {
+        let what = format!("the file has {lines} lines; at most {FILE_LINES_MAX}, split it along a real seam");
+        findings.push(format!("{}:{lines}: {what}", source.path));
+    }
+    let mut words = source.words().peekable();
+    while let Some((at, word)) = words.next() {
+        let Some((_, name)) = words.peek().filter(|_| word == "fn") else { continue };
+        let Some(end) = function_end(&source.code[at..]) else { continue };
+        let lines = 1 + source.code[at..at + end].matches('\n').count();
+        if lines > FUNCTION_LINES_MAX {
+            let most = format!("at most {FUNCTION_LINES_MAX}, split it along a real seam");
+            findings.push(source.at(at, &format!("function {name} has {lines} lines; {most}")));
+        }
+    }
+    findings
+}
+
+/// Where the function that begins here ends; none when it has no body, as in a trait or a type.
+fn function_end(code: &str) -> Option<usize> {
+    let mut brackets = 0_i32;
+    let mut braces = 0_i32;
+    for (at, character) in code.char_indices() {
+        match character {
+            '(' | '[' => brackets += 1,
+            ')' | ']' => brackets -= 1,
+            // The type of a function pointer ends where what surrounds it does.
+            _ if brackets < 0 => return None,
+            '{' => braces += 1,
+            '}' => {
+                braces -= 1;
+                if braces <= 0 {
+                    return (braces == 0).then_some(at);
+                }
+            }
+            ';' | ',' | '=' if braces == 0 && brackets == 0 && is_outside_generics(&code[..at]) => return None,
+            _ => {}
+        }
+    }
+    None
+}
+
+/// Whether a comma or equals sign stands outside `<...>`: there are as many closing as opening ones, arrows apart.
+fn is_outside_generics(before: &str) -> bool {
+    before.matches('<').count() <= before.replace("->", "").replace("=>", "").matches('>').count()
+        && !before.contains("where")
+}
+
+/// Banned words.
+pub fn words(source: &Source) -> Vec<String> {
+    let stem = source.path.rsplit('/').next().and_then(|file| file.strip_suffix(".rs")).unwrap_or_default();
+    let file = std::iter::once((0, stem));
+    file.chain(source.words())
+        .filter_map(|(at, word)| {
+            let (banned, instead) = banned(word)?;
+            Some(source.at(at, &format!("\"{banned}\" is banned ({word}); {instead}")))
+        })
+        .collect()
+}
+
+fn banned(identifier: &str) -> Option<(&'static str, &'static str)> {
+    let parts = parts(identifier);
+    let part = BANNED_PARTS.iter().find(|(banned, _)| parts.iter().any(|part| part == banned));
+    part.or_else(|| BANNED_NAMES.iter().find(|(banned, _)| *banned == identifier)).copied()
+}
+
+/// The words of an identifier in lower case: `TrialManager` and `trial_manager` are `trial`, `manager`.
+fn parts(identifier: &str) -> Vec<String> {
+    let mut parts = vec![String::new()];
+    let mut was_lower = false;
+    for character in identifier.chars() {
+        if character == '_' || (character.is_uppercase() && was_lower) {
+            parts.push(String::new());
+        }
+        was_lower = character.is_lowercase() || character.is_ascii_digit();
+        if character != '_' {
+            parts.last_mut().expect("there is one from the start").extend(character.to_lowercase());
+        }
+    }
+    parts
+}
+
+/// Every file of the library, and every test, says at its top what it is for, in more than a word or two.
+pub fn documentation(source: &Source) -> Vec<String> {
+    match source.text.lines().next().and_then(|line| line.strip_prefix("//! ")) {
+        Some(purpose) if purpose.split_whitespace().count() >= 3 => Vec::new(),
+        Some(purpose) => {
+            vec![source.at(0, &format!("\"{purpose}\" does not say what the file is for; write a sentence"))]
+        }
+        None => vec![source.at(0, "the file does not begin with //!; say what it is for")],
+    }
+}

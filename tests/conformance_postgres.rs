@@ -9,6 +9,7 @@ use std::process::{Child, Command, Stdio};
 use std::sync::{Arc, Mutex, Weak};
 use std::time::{Duration, Instant};
 
+use loadline::database::conformance::conformance;
 use loadline::database::dialect::create_table;
 use loadline::database::postgres::{Postgres, PostgresDialect};
 use loadline::database::{Answer, Database, DatabaseError, Endpoint, Session};
@@ -164,6 +165,15 @@ fn code(outcome: Result<Answer, DatabaseError>) -> String {
     match outcome {
         Err(DatabaseError::Refused { code, .. }) => code,
         other => panic!("expected a refusal, not {other:?}"),
+    }
+}
+
+#[test]
+fn postgres_conforms_over_unix_and_tcp_sockets() {
+    let server = Server::shared();
+    for endpoint in [server.unix(), server.tcp("postgres", "")] {
+        let failures = conformance(&Postgres::new(endpoint));
+        assert!(failures.is_empty(), "{}", failures.join("\n"));
     }
 }
 

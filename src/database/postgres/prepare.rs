@@ -40,8 +40,12 @@ impl Prepare for PostgresWire {
             let copy = copy_text(statement).filter(|_| program.rows_max >= COPY_ROWS_MIN && prepared.is_fit_for_copy());
             if let Some(copy) = copy {
                 let name = format!("c{number}");
-                describe(channel, &name, &copy)?;
-                prepared.set_copy(&name);
+                match describe(channel, &name, &copy) {
+                    Ok(_) => prepared.set_copy(&name),
+                    // Other databases that speak this protocol may not prepare a COPY; row by row works with them all.
+                    Err(DatabaseError::Refused { .. }) => {}
+                    Err(lost) => return Err(lost),
+                }
             }
             self.statements.push(prepared);
         }
@@ -180,6 +184,7 @@ mod tests {
     use crate::record::ColumnKind;
     use crate::statement::TableColumn;
     use proptest::prelude::*;
+    use std::os::fd::AsRawFd;
 
     #[test]
     fn descriptions_give_the_types_of_parameters_and_columns() {
@@ -197,6 +202,42 @@ mod tests {
         let insert = Statement::Insert { table: "t".into(), columns };
         assert_eq!(copy_text(&insert).unwrap(), "COPY \"t\" (\"a\"\"b\") FROM STDIN (FORMAT binary)");
         assert_eq!(copy_text(&Statement::Sql { sql: String::new(), allow_empty: true }), None);
+    }
+
+    fn message(tag: u8, body: &[u8]) -> Vec<u8> {
+        let mut out = Vec::new();
+        message::write(&mut out, tag, |out| out.extend_from_slice(body));
+        out
+    }
+
+    /// Prepares an insert of one column on a server that answers so to the INSERT and so to the COPY.
+    fn prepare(insert: &[Vec<u8>], copy: &[Vec<u8>]) -> (Result<(), DatabaseError>, Vec<Prepared>) {
+        let (ours, mut server) = std::os::unix::net::UnixStream::pair().unwrap();
+        let mut channel = Channel::new(ours.as_raw_fd());
+        let mut wire = PostgresWire::new(ours.into());
+        std::io::Write::write_all(&mut server, &[insert, copy].concat().concat()).unwrap();
+        let columns = vec![TableColumn { name: "id".into(), kind: ColumnKind::Int32, nullable: false }];
+        let statements = vec![Statement::Insert { table: "t".into(), columns }];
+        let outcome = wire.prepare(&mut channel, &Program { tables: vec![], statements, rows_max: 100 });
+        assert!(channel.input().is_empty(), "nothing is left unread");
+        (outcome, wire.statements)
+    }
+
+    #[test]
+    fn rows_go_one_by_one_where_a_copy_cannot_be_prepared() {
+        let ready = message(b'Z', b"I");
+        let types = message(b't', &[0, 1, 0, 0, 0, 23]);
+        let described = [message(b'1', b""), types, message(b'n', b""), ready.clone()];
+        let setting = message(b'S', b"TimeZone\0UTC\0");
+        let copied = [message(b'1', b""), message(b't', &[0, 0]), message(b'n', b""), ready.clone(), setting];
+        let (outcome, statements) = prepare(&described, &copied);
+        assert_eq!((outcome, statements[0].completions(50)), (Ok(()), 1));
+        let error = message(b'E', b"SERROR\0C0A000\0Mno COPY here\0\0");
+        let (outcome, statements) = prepare(&described, &[error.clone(), ready.clone()]);
+        assert_eq!((outcome, statements[0].completions(50)), (Ok(()), 50));
+        let (outcome, statements) = prepare(&[error, ready], &[]);
+        assert!(outcome.unwrap_err().to_string().starts_with("no COPY here, of: INSERT INTO"));
+        assert!(statements.is_empty());
     }
 
     proptest! {

@@ -11,8 +11,9 @@ use super::message::{self, COPY_DONE, EXECUTE, MESSAGE_BYTES_MAX};
 use crate::database::DatabaseError;
 use crate::record::{Cell, Cells};
 
-/// Inserts of at least this many rows go through COPY. Measured on a server of version 15 with rows of 61 columns and of 3: from 3
-/// rows on COPY takes less time than a Bind and Execute for each row, and also than one INSERT with many rows.
+/// Inserts of at least this many rows go through COPY. CPU time of client and server together for rows of 61 columns, on
+/// version 15: 1 row 77 µs by Bind and Execute, 96 by COPY, 72 by an INSERT of all rows; 3 rows 65, 53 and 49; 10 rows 180, 93
+/// and 120; 1000 rows 14127, 5806 and 17494. Rows of 3 columns draw even at 2 to 3 rows.
 pub const COPY_ROWS_MIN: usize = 3;
 
 /// A CopyData message is closed at the first row that ends behind this many bytes.

@@ -4,7 +4,8 @@
 //! Where a request of several steps has one that must change a stated number of rows and may not, the Sync is withheld (a Flush
 //! asks for the counts) until the counts are known, and a ROLLBACK precedes it when they are wrong. A request of a single step is
 //! never withheld: an update that changed no row has nothing to undo; one that changed more rows than it should fails, and says
-//! that the rows stay changed.
+//! that the rows stay changed. Inserts are taken to store as many rows as they were given, or to fail: a table whose rules or
+//! triggers drop rows fails the operation, but what its other steps stored stays.
 //!
 //! Invariant: an outcome is given only at ReadyForQuery, when the transaction's fate is settled, or with the loss of the connection.
 

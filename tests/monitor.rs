@@ -8,10 +8,10 @@ use std::time::{Duration, Instant};
 use loadline::database::mysql::recipe::MARIADB;
 use loadline::database::postgres::recipe::POSTGRES;
 use loadline::database::recipe::Recipe;
+use loadline::database::{Session, find};
 use loadline::monitor::{Monitor, SHORT_INTERVAL, Targets};
 use loadline::server::Server;
 use loadline::trial::DatabaseSettings;
-use mysql::prelude::Queryable;
 
 fn start(recipe: &dyn Recipe) -> Server {
     match Server::start(recipe, &DatabaseSettings::default(), None) {
@@ -20,15 +20,9 @@ fn start(recipe: &dyn Recipe) -> Server {
     }
 }
 
-fn connect(server: &Server) -> mysql::Conn {
-    let endpoint = server.endpoint();
-    let options = mysql::OptsBuilder::new()
-        .user(Some(&endpoint.user))
-        .pass(Some(&endpoint.password))
-        .db_name(Some(&endpoint.database))
-        .socket(endpoint.unix.as_ref().and_then(|path| path.to_str()))
-        .prefer_socket(false);
-    mysql::Conn::new(options).unwrap()
+fn connect(server: &Server) -> Box<dyn Session> {
+    let mariadb = find("mariadb").unwrap();
+    (mariadb.open)(&DatabaseSettings::default(), Some(server.endpoint())).unwrap().connect().unwrap()
 }
 
 fn own_cpu() -> Duration {
@@ -42,12 +36,12 @@ fn own_cpu() -> Duration {
 fn a_servers_work_is_told_apart_from_loadlines() {
     let server = start(&MARIADB);
     let mut connection = connect(&server);
-    connection.query_drop("CREATE TABLE t (id INT PRIMARY KEY AUTO_INCREMENT, text VARCHAR(1000))").unwrap();
+    connection.run("CREATE TABLE t (id INT PRIMARY KEY AUTO_INCREMENT, text VARCHAR(1000))").unwrap();
     let monitor = Monitor::start(Targets::server(server.pid_source()), SHORT_INTERVAL).unwrap();
     let before = own_cpu();
-    connection.query_drop("DO BENCHMARK(2000000, MD5('loadline'))").unwrap();
+    connection.run("DO BENCHMARK(2000000, MD5('loadline'))").unwrap();
     for _ in 0..20 {
-        connection.query_drop("INSERT INTO t (text) SELECT REPEAT('x', 1000)").unwrap();
+        connection.run("INSERT INTO t (text) SELECT REPEAT('x', 1000)").unwrap();
     }
     let own = (own_cpu() - before).as_secs_f64();
     let (samples, resources) = monitor.stop().unwrap();

@@ -99,6 +99,7 @@ mod tests {
         is_embedded: false,
         is_cut_short: false,
         always_busy_clients: Some(1),
+        stored: None,
     };
 
     fn measurement(completed: u64, failed: u64, residence_ns: u64) -> Measurement {

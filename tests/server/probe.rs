@@ -4,25 +4,20 @@ use std::io::{Read, Write};
 use std::net::TcpStream;
 use std::os::unix::net::UnixStream;
 
-use loadline::database::Endpoint;
-use mysql::prelude::Queryable;
+use loadline::database::{self, Endpoint};
+use loadline::trial::DatabaseSettings;
 
 /// The first value that a query gives, as text.
 pub fn select_from_mysql(endpoint: &Endpoint, over_unix: bool, sql: &str) -> String {
-    let options = mysql::OptsBuilder::new()
-        .user(Some(&endpoint.user))
-        .pass(Some(&endpoint.password))
-        .db_name(Some(&endpoint.database))
-        .prefer_socket(false);
-    let options = if over_unix {
-        options.socket(endpoint.unix.as_ref().and_then(|path| path.to_str()))
+    let mut endpoint = endpoint.clone();
+    if over_unix {
+        endpoint.tcp = None
     } else {
-        let (host, port) = endpoint.tcp.clone().unwrap();
-        options.ip_or_hostname(Some(host)).tcp_port(port)
-    };
-    let mut connection = mysql::Conn::new(options).unwrap();
-    let value: mysql::Value = connection.query_first(sql).unwrap().unwrap();
-    mysql::from_value(value)
+        endpoint.unix = None
+    }
+    let mariadb = database::find("mariadb").unwrap();
+    let database = (mariadb.open)(&DatabaseSettings::default(), Some(&endpoint)).unwrap();
+    database.connect().unwrap().query(sql).unwrap()[0][0].clone().unwrap()
 }
 
 /// How PostgreSQL answers a startup packet.

@@ -64,7 +64,7 @@ struct Room {
 const CHARACTER: f64 = 6.6;
 /// Least distance between the labels of two lines.
 const LABEL_GAP: f64 = 14.0;
-/// Distance of the whiskers of neighbouring series, so that they do not cover one another.
+/// How far neighbouring series are moved apart where they have intervals, so that these do not cover one another.
 const DODGE: f64 = 2.5;
 
 impl Plot {
@@ -132,6 +132,10 @@ impl Plot {
     }
 
     fn draw_line(&self, line: &Line, across: &dyn Fn(f64) -> f64, down: &dyn Fn(f64) -> f64) -> Markup {
+        let place = self.lines.iter().position(|other| std::ptr::eq(other, line)).unwrap_or(0) as f64;
+        let intervals = self.lines.iter().flat_map(|line| &line.points).any(|point| point.interval.is_some());
+        let dodge = if intervals { DODGE } else { 0.0 };
+        let across = |value: f64| across(value) + (place - (self.lines.len() as f64 - 1.0) / 2.0) * dodge;
         let mut path = String::new();
         for point in &line.points {
             let step = if path.is_empty() { 'M' } else { 'L' };
@@ -142,16 +146,15 @@ impl Plot {
         };
         let upper = edge(&mut line.band.iter().map(|(x, _, high)| (*x, *high)));
         let lower = edge(&mut line.band.iter().rev().map(|(x, low, _)| (*x, *low)));
-        let place = self.lines.iter().position(|other| std::ptr::eq(other, line)).unwrap_or(0) as f64;
-        let shift = (place - (self.lines.len() as f64 - 1.0) / 2.0) * DODGE;
         html! {
             g class=(style_class(line.style)) {
                 @if !line.band.is_empty() { path.band d={ "M" (upper) "L" (lower) "Z" } {} }
                 path.line d=(path) {}
                 @for point in &line.points {
                     @if let Some([low, high]) = point.interval {
-                        @let at = px(across(point.x) + shift);
-                        path.whisker d={ "M" (at) " " (px(down(low))) "V" (px(down(high))) } {}
+                        @let (at, from, to) = (across(point.x), px(down(low)), px(down(high)));
+                        @let left = px(at - 5.0);
+                        path.whisker d={ "M" (px(at)) " " (from) "V" (to) "M" (left) " " (from) "h10M" (left) " " (to) "h10" } {}
                     }
                 }
                 @for point in line.points.iter().filter(|point| !point.tip.is_empty()) {

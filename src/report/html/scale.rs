@@ -46,6 +46,16 @@ impl Scale {
         Scale { low: 0.0, high: count as f64 * step * divisor, logarithmic: false, ticks, unit: name }
     }
 
+    /// A scale from zero to exactly the largest value: for time, which ends where the trial does.
+    pub fn to_end(largest: f64, unit: Unit) -> Scale {
+        let mut scale = Scale::from_zero(largest, unit);
+        if largest > 0.0 && largest.is_finite() {
+            scale.ticks.retain(|tick| tick.value <= largest * 1.000_001);
+            scale.high = largest;
+        }
+        scale
+    }
+
     /// A logarithmic scale of times in seconds that encloses all values; ticks at powers of ten, with lines at 2 and 5
     /// between where there is room. Values that are not above 0 are left out of account.
     pub fn of_times(values: impl Iterator<Item = f64> + Clone) -> Scale {
@@ -65,7 +75,7 @@ impl Scale {
             .filter(|value| decades <= 3.2 || is_decade(*value))
             .map(|value| Tick {
                 value,
-                label: if decades <= 1.6 || is_decade(value) { Unit::Seconds.show(value) } else { String::new() },
+                label: if decades <= 2.2 || is_decade(value) { Unit::Seconds.show(value) } else { String::new() },
             })
             .collect();
         Scale { low, high, logarithmic: true, ticks, unit: String::new() }

@@ -114,8 +114,8 @@ pub fn courses<'m>(frame: &Frame<'_>, trials: &dyn Fn(&CaseFinding) -> Vec<&'m M
                         title: if title.is_empty() { "the only case".to_owned() } else { title },
                         description: format!("Operations per second over time in {} trials: median, slowest and fastest.", course.trials),
                         size: SMALL,
-                        x: Scale::from_zero(longest, Unit::Seconds),
-                        x_title: "time in the measured phase".to_owned(),
+                        x: Scale::to_end(longest, Unit::Seconds),
+                        x_title: format!("{} into the measured phase", Scale::to_end(longest, Unit::Seconds).unit),
                         y: Scale::from_zero(highest, Unit::Rate("operations/s")),
                         lines: vec![course.line(placed.series)],
                     }.draw())

@@ -1,5 +1,7 @@
 //! Reports of synthetic measurements: what is counted, what is said, and that the text stays the same.
 
+#![expect(clippy::unwrap_used, reason = "a test that cannot go on should end there")]
+
 use loadline::finding::{ClaimVerdict, Findings};
 use loadline::measurement::Measurement;
 use loadline::report::{analyse, csv, html, is_settled, jsonl, terminal};

@@ -229,7 +229,7 @@ fn notes(study: &Study, environment: &Environment, groups: &[CaseTrials<'_>], ca
         let shown = unsettled.iter().take(4).cloned().collect::<Vec<_>>().join("; ");
         let more = if unsettled.len() > 4 { format!("; and {} more", unsettled.len() - 4) } else { String::new() };
         notes.push(format!(
-            "{} of {} cases did not settle: the rule ({}) was not met. They are {shown}{more}",
+            "{} of {} cases did not settle ({}): {shown}{more}",
             unsettled.len(),
             cases.len(),
             show_rule(&study.repeat)

@@ -87,6 +87,9 @@ fn invalid(findings: &Findings) -> Markup {
     }
 }
 
+/// Verdicts shown besides the first; the others are behind a fold.
+const VERDICTS_SHOWN: usize = 7;
+
 fn verdict(findings: &Findings) -> Markup {
     let mut sentences = findings.verdicts.iter();
     let first = sentences.next().map_or("No trial has been finished yet.", String::as_str);
@@ -96,7 +99,10 @@ fn verdict(findings: &Findings) -> Markup {
             p.first {
                 @if evidence.is_empty() { strong { (first) } } @else { strong { (head) ": " } (evidence) }
             }
-            @if findings.verdicts.len() > 1 { ul { @for sentence in sentences { li { (sentence) } } } }
+            @if findings.verdicts.len() > 1 { ul { @for sentence in sentences.by_ref().take(VERDICTS_SHOWN) { li { (sentence) } } } }
+            @if sentences.len() > 0 {
+                details { summary { (sentences.len()) " more" } ul { @for sentence in sentences { li { (sentence) } } } }
+            }
             @if !findings.notes.is_empty() { ul.notes { @for note in &findings.notes { li { (note) } } } }
         }
     }

@@ -98,17 +98,7 @@ impl Plot {
     fn axes(&self, room: &Room, across: &dyn Fn(f64) -> f64, down: &dyn Fn(f64) -> f64) -> Markup {
         let (width, height) = self.size;
         let bottom = height - room.bottom;
-        // A label that would touch the one before it is left out; its line stays.
-        let mut free = f64::NEG_INFINITY;
-        let mut labelled = Vec::new();
-        for tick in &self.x.ticks {
-            let (at, half) = (across(tick.value), tick.label.chars().count() as f64 * CHARACTER / 2.0);
-            let fits = at - half > free;
-            if fits {
-                free = at + half + 6.0;
-            }
-            labelled.push((at, fits, &tick.label));
-        }
+        let fitting = self.x.labels_with_room(width - room.left - room.right, CHARACTER);
         html! {
             g.grid {
                 @for tick in &self.y.ticks {
@@ -119,9 +109,10 @@ impl Plot {
                 @for tick in &self.y.ticks {
                     text x=(px(room.left - 7.0)) y=(px(down(tick.value) + 4.0)) text-anchor="end" { (tick.label) }
                 }
-                @for (at, fits, label) in labelled {
-                    path d={ "M" (px(at)) " " (px(bottom)) "v4" } {}
-                    @if fits { text x=(px(at)) y=(px(bottom + 17.0)) text-anchor="middle" { (label) } }
+                @for (tick, fits) in self.x.ticks.iter().zip(fitting) {
+                    @let at = px(across(tick.value));
+                    path d={ "M" (at) " " (px(bottom)) "v4" } {}
+                    @if fits { text x=(at) y=(px(bottom + 17.0)) text-anchor="middle" { (tick.label) } }
                 }
                 text.axis x=(px((room.left + width - room.right) / 2.0)) y=(px(height - 4.0)) text-anchor="middle" {
                     (self.x_title)

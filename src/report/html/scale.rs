@@ -115,6 +115,21 @@ impl Scale {
         Scale { low: 0.0, high, logarithmic: false, ticks, unit: String::new() }
     }
 
+    /// Whether each tick's label has room beside the ones before it, when the scale is `length` pixels long and a character
+    /// takes `character` pixels.
+    pub fn labels_with_room(&self, length: f64, character: f64) -> Vec<bool> {
+        let mut free = f64::NEG_INFINITY;
+        let room = |tick: &Tick| {
+            let (at, half) = (self.place(tick.value) * length, tick.label.chars().count() as f64 * character / 2.0);
+            let fits = at - half > free;
+            if fits {
+                free = at + half + 6.0;
+            }
+            fits
+        };
+        self.ticks.iter().map(room).collect()
+    }
+
     /// The place of a value: 0 at the low end, 1 at the high end; values outside are moved to the nearer end.
     pub fn place(&self, value: f64) -> f64 {
         let share = if self.logarithmic {

@@ -123,6 +123,10 @@ fn a_case_without_a_valid_trial_appears_and_leaves_its_claims_undecided() {
     assert_eq!(findings.claims[0].verdict, ClaimVerdict::Undecided);
     assert!(findings.claims[0].evidence.contains("no valid trial"), "{}", findings.claims[0].evidence);
     assert_eq!(findings.claims[1].verdict, ClaimVerdict::Contradicted, "the others are judged all the same");
+    for said in &findings.verdicts[..2] {
+        assert!(said.ends_with("without a valid trial, star-hot could not be compared"), "{said}");
+    }
+    assert!(findings.notes[0].starts_with("6 of 18 cases have no valid trial: "), "{}", findings.notes[0]);
     let json = serde_json::to_value(&findings).unwrap();
     assert_eq!(json["cases"][12]["throughput_per_s"], json!({"mean": null, "sd": null, "n": 0, "ci95": null}));
     page("one-invalid", &study, &trials);

@@ -144,13 +144,14 @@ fn best_contest(
         let settings = factors.ramps.iter().filter_map(|ramp| case.levels.get(&ramp.setting)).map(show_level);
         format!("{label} at {}", settings.collect::<Vec<_>>().join(" and "))
     };
-    let after = if factors.ramps.is_empty() {
+    let mut after = if factors.ramps.is_empty() {
         String::new()
     } else {
         let ramps: Vec<&str> = factors.ramps.iter().map(|ramp| ramp.setting.as_str()).collect();
         let settings: Vec<String> = best.iter().map(at_best).collect();
         format!(", each at its best {} ({})", ramps.join(" and "), settings.join(", "))
     };
+    after.push_str(&missing_remark(factor, best.iter().map(|(label, _)| label.as_str()).collect()));
     Some(Contest {
         before: if stratum.is_empty() { String::new() } else { format!("{stratum}: ") },
         after,
@@ -201,10 +202,24 @@ fn matched_contest(study: &Study, factor: &Factor, metric: &Metric, scored: &[Sc
     };
     Some(Contest {
         before: "over all matched cases, ".to_owned(),
-        after: format!(", geometric mean of {} ratios", shared.len()),
+        after: format!(
+            ", geometric mean of {} ratios{}",
+            shared.len(),
+            missing_remark(factor, levels.iter().map(|(label, ..)| label.as_str()).collect())
+        ),
         pairs: pairs(levels.len(), estimate),
         labels: levels.iter().map(|(label, ..)| label.clone()).collect(),
     })
+}
+
+/// Says which levels have no valid trial; empty when all have one.
+fn missing_remark(factor: &Factor, compared: Vec<&str>) -> String {
+    let all = factor.levels.iter().map(|level| short_level(factor, level));
+    let missing: Vec<String> = all.filter(|label| !compared.contains(&label.as_str())).collect();
+    match missing.as_slice() {
+        [] => String::new(),
+        some => format!("; without a valid trial, {} could not be compared", some.join(" and ")),
+    }
 }
 
 fn is_at(case: &Scored<'_>, factor: &Factor, level: &serde_json::Value) -> bool {

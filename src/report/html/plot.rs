@@ -62,6 +62,8 @@ struct Room {
 
 /// Pixels that a character takes, about; system fonts differ.
 const CHARACTER: f64 = 6.6;
+/// The same for the bold names of lines.
+const CHARACTER_BOLD: f64 = 7.4;
 /// Least distance between the labels of two lines.
 const LABEL_GAP: f64 = 14.0;
 /// How far neighbouring series are moved apart where they have intervals, so that these do not cover one another.
@@ -71,10 +73,10 @@ impl Plot {
     /// The plot as SVG.
     pub fn draw(&self) -> Markup {
         let (width, height) = self.size;
-        let widest = |labels: &mut dyn Iterator<Item = usize>| labels.max().unwrap_or(0) as f64 * CHARACTER;
+        let longest = |labels: &mut dyn Iterator<Item = usize>| labels.max().unwrap_or(0) as f64;
         let room = Room {
-            left: 14.0 + widest(&mut self.y.ticks.iter().map(|tick| tick.label.chars().count())),
-            right: 14.0 + widest(&mut self.lines.iter().map(|line| line.label.chars().count())),
+            left: 14.0 + CHARACTER * longest(&mut self.y.ticks.iter().map(|tick| tick.label.chars().count())),
+            right: 14.0 + CHARACTER_BOLD * longest(&mut self.lines.iter().map(|line| line.label.chars().count())),
             top: 26.0,
             bottom: 38.0,
         };

@@ -1,5 +1,7 @@
 //! Known answers: results computed elsewhere, with other software, that loadline's calculations must reproduce.
 
+#![expect(clippy::unwrap_used, reason = "a test that cannot go on should end there")]
+
 use loadline::statistics::bootstrap::bca;
 use loadline::statistics::t_test::{Summary, pooled, welch};
 use loadline::statistics::{family, order, rank, ratio, series, summary, two_level};

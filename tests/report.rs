@@ -1,9 +1,12 @@
 //! Reports of synthetic measurements: what is counted, what is said, and that the text stays the same.
 
-use loadline::finding::ClaimVerdict;
+#![expect(clippy::unwrap_used, reason = "a test that cannot go on should end there")]
+
+use loadline::finding::{ClaimVerdict, Findings};
 use loadline::measurement::Measurement;
 use loadline::report::{analyse, csv, html, is_settled, jsonl, terminal};
-use loadline::study::{Repeat, RepeatRule};
+use loadline::study::{Repeat, RepeatRule, Study};
+use loadline::trial::Arrivals;
 use serde_json::{Value, json};
 
 #[path = "report/synthetic.rs"]
@@ -22,7 +25,7 @@ fn assert_golden(name: &str, text: &str) {
     assert!(text == expected, "{name} differs; LOADLINE_WRITE_GOLDEN=1 writes it anew. It is now:\n{text}");
 }
 
-/// Marks the trials of one level in some rounds as invalid.
+/// Marks the trials of one layout in these rounds as invalid.
 fn invalidate(trials: &mut [Measurement], layout: &str, rounds: &[u32], reason: &str) {
     for trial in trials.iter_mut() {
         if trial.trial.case.levels["layout.name"] == layout && rounds.contains(&trial.trial.round) {
@@ -32,15 +35,333 @@ fn invalidate(trials: &mut [Measurement], layout: &str, rounds: &[u32], reason: 
     }
 }
 
+fn findings(study: &Study, trials: &[Measurement]) -> Findings {
+    analyse("runs/synthetic", study, &environment(), trials)
+}
+
+/// Checks what holds for every page, and keeps it for looking at.
+#[track_caller]
+fn page(name: &str, study: &Study, trials: &[Measurement]) -> String {
+    let page = html(&findings(study, trials), study, &environment(), trials);
+    std::fs::write(format!("{}/report-{name}.html", env!("CARGO_TARGET_TMPDIR")), &page).unwrap();
+    assert_balanced(&page);
+    for outside in ["http:", "https:", "src=", "@import", "url("] {
+        assert!(!page.contains(outside), "{name} refers to something outside by {outside}");
+    }
+    assert!(!page.contains("NaN") && !page.contains("inf "), "{name} draws what is not a number");
+    for drawing in page.split("<svg").skip(1).filter(|drawing| !drawing.starts_with(" class=\"key\"")) {
+        let head = drawing.split("</desc>").next().unwrap();
+        assert!(head.contains("role=\"img\"") && head.contains("<title>") && head.contains("<desc>"), "{head}");
+    }
+    page
+}
+
+/// Every element that is opened is closed, in order.
+#[track_caller]
+fn assert_balanced(page: &str) {
+    let mut open: Vec<&str> = Vec::new();
+    let body = page.split("<script>").next().unwrap();
+    for tag in body.split('<').skip(1) {
+        let (tag, _) = tag.split_once('>').unwrap_or_else(|| panic!("a tag does not end: {tag}"));
+        let name = tag.split_whitespace().next().unwrap();
+        match name.strip_prefix('/') {
+            Some(closed) => assert_eq!(open.pop(), Some(closed)),
+            None if ["!DOCTYPE", "meta"].contains(&name) => {}
+            None => open.push(name),
+        }
+    }
+    assert_eq!(open, ["html", "body"], "the script stands at the end of the body");
+}
+
 #[test]
 fn a_whole_run_reads_as_before() {
     let study = layouts_and_clients();
     let mut trials = measurements(&study, 12);
-    invalidate(&mut trials[..18], "star-hot", &[0], "3 of 5,000 operations failed, more than the tolerated share of 0");
-    let findings = analyse("runs/synthetic", &study, &environment(), &trials);
+    let reason = "3 of 5,000 operations failed, more than the tolerated share of 0";
+    invalidate(&mut trials, "star-hot", &[0], reason);
+    let findings = findings(&study, &trials);
     assert_golden("report-terminal.txt", &terminal(&findings, &study));
-    let json = serde_json::to_string_pretty(&findings).unwrap();
-    assert_golden("report-findings.json", &(json + "\n"));
-    let page = html(&findings, &study, &environment(), &trials);
-    std::fs::write(format!("{}/report.html", env!("CARGO_TARGET_TMPDIR")), &page).unwrap();
+    assert_golden("report-findings.json", &(serde_json::to_string_pretty(&findings).unwrap() + "\n"));
+    let page = page("whole", &study, &trials);
+    assert!((100_000..300_000).contains(&page.len()), "{} bytes", page.len());
+    assert!(page.contains("6 of 216 trials are invalid") && page.contains("star is fastest: "));
+    let place = |text: &str| page.find(text).unwrap_or_else(|| panic!("the page lacks {text}"));
+    assert!(place("trials are invalid") < place("star is fastest") && place("star is fastest") < place("<svg"));
+}
+
+#[test]
+fn the_order_of_measurements_does_not_matter() {
+    let study = layouts_and_clients();
+    let mut trials = measurements(&study, 4);
+    let before = (findings(&study, &trials), page("order", &study, &trials));
+    trials.reverse();
+    assert_eq!((findings(&study, &trials), page("order", &study, &trials)), before);
+}
+
+#[test]
+fn no_line_of_the_terminal_is_wider_than_the_terminal() {
+    let mut study = layouts_and_clients();
+    study.factors[0].levels[1] = json!("star");
+    let mut trials = measurements(&study, 3);
+    invalidate(&mut trials, "wide", &[1, 2], &"a reason that goes on and on ".repeat(12));
+    let text = terminal(&findings(&study, &trials), &study);
+    let widest = text.lines().map(|line| line.chars().count()).max().unwrap();
+    assert!(widest <= 120, "{widest}\n{text}");
+}
+
+#[test]
+fn a_case_without_a_valid_trial_appears_and_leaves_its_claims_undecided() {
+    let study = layouts_and_clients();
+    let mut trials = measurements(&study, 10);
+    invalidate(&mut trials, "star-hot", &(0..10).collect::<Vec<u32>>(), "half of the inserts failed");
+    let findings = findings(&study, &trials);
+    let case = findings.cases.iter().find(|case| case.levels["layout.name"] == "star-hot").unwrap();
+    assert_eq!((case.trials, case.valid_trials, case.throughput_per_s.mean), (10, 0, None));
+    assert_eq!(case.invalid_because, ["rounds 0, 1, 2, 3, 4, 5, 6, 7, 8, 9: half of the inserts failed"]);
+    assert_eq!(case.errors["disk full"], 30);
+    assert!(!findings.valid);
+    assert_eq!(findings.claims[0].verdict, ClaimVerdict::Undecided);
+    assert!(findings.claims[0].evidence.contains("no valid trial"), "{}", findings.claims[0].evidence);
+    assert_eq!(findings.claims[1].verdict, ClaimVerdict::Contradicted, "the others are judged all the same");
+    for said in &findings.verdicts[..2] {
+        assert!(said.ends_with("without a valid trial, star-hot could not be compared"), "{said}");
+    }
+    assert!(findings.notes[0].starts_with("6 of 18 cases have no valid trial: "), "{}", findings.notes[0]);
+    let json = serde_json::to_value(&findings).unwrap();
+    assert_eq!(json["cases"][12]["throughput_per_s"], json!({"mean": null, "sd": null, "n": 0, "ci95": null}));
+    page("one-invalid", &study, &trials);
+}
+
+#[test]
+fn claims_that_cannot_be_judged_say_why() {
+    let mut study = layouts_and_clients();
+    let trials = measurements(&study, 3);
+    study.claims[0].metric = "speed".to_owned();
+    study.claims[1].ratio.of = [("layout.name".to_owned(), json!("json"))].into();
+    study.claims[2].ratio.only = [("load.clients".to_owned(), json!(64))].into();
+    let claims = findings(&study, &trials).claims;
+    assert!(claims[0].evidence.contains("no metric \"speed\"") && claims[0].evidence.contains("throughput"));
+    assert_eq!(claims[1].evidence, "the study has no case with layout.name = json");
+    assert!(claims[2].evidence.contains("load.clients = 64"), "{}", claims[2].evidence);
+    assert!(claims.iter().all(|claim| claim.verdict == ClaimVerdict::Undecided));
+}
+
+#[test]
+fn a_claim_is_judged_by_where_its_whole_interval_lies() {
+    let mut study = layouts_and_clients();
+    let trials = measurements(&study, 12);
+    // The true ratio of star-hot to star is 0.86 / 1.24 = 0.69.
+    let verdict = |study: &mut Study, low: f64, high: Option<f64>| {
+        (study.claims[0].ratio.low, study.claims[0].ratio.high) = (low, high);
+        findings(study, &trials).claims[0].verdict
+    };
+    assert_eq!(verdict(&mut study, 0.6, Some(0.8)), ClaimVerdict::Reproduced);
+    assert_eq!(verdict(&mut study, 0.5, None), ClaimVerdict::Reproduced);
+    assert_eq!(verdict(&mut study, 0.8, None), ClaimVerdict::Contradicted);
+    assert_eq!(verdict(&mut study, 0.0, Some(0.6935)), ClaimVerdict::Undecided);
+}
+
+#[test]
+fn a_claim_may_name_a_setting_that_is_not_varied() {
+    let mut study = layouts_and_clients();
+    let trials = measurements(&study, 3);
+    study.claims[0].ratio.only =
+        [("workload.batch".to_owned(), json!(1)), ("load.clients".to_owned(), json!(4))].into();
+    let claim = &findings(&study, &trials).claims[0];
+    assert_eq!(claim.verdict, ClaimVerdict::Reproduced, "{}", claim.evidence);
+    assert!(claim.evidence.ends_with("n = 3 + 3"), "{}", claim.evidence);
+}
+
+#[test]
+fn resources_and_times_can_be_claimed_about() {
+    let mut study = layouts_and_clients();
+    let mut trials = measurements(&study, 4);
+    for (claim, metric) in
+        study.claims.iter_mut().zip(["response_time_p99", "written_bytes", "client_cpu_per_operation"])
+    {
+        claim.metric = metric.to_owned();
+        (claim.ratio.low, claim.ratio.high, claim.ratio.best) = (0.5, Some(2.0), false);
+    }
+    assert!(findings(&study, &trials).claims.iter().all(|claim| claim.verdict == ClaimVerdict::Reproduced));
+    trials.iter_mut().for_each(|trial| trial.resources = None);
+    let claims = findings(&study, &trials).claims;
+    assert_eq!(claims[1].verdict, ClaimVerdict::Undecided, "what was not observed is not judged");
+    assert_eq!(findings(&study, &trials).cases[0].resources, None);
+    page("unmonitored", &study, &trials);
+}
+
+#[test]
+fn the_first_trial_of_each_case_is_left_out_where_the_study_says_so() {
+    let mut study = layouts_and_clients();
+    let mut trials = measurements(&study, 5);
+    trials.iter_mut().filter(|trial| trial.trial.round == 0).for_each(|trial| trial.measured_s *= 100.0);
+    study.repeat.discard_first = true;
+    let with = findings(&study, &trials);
+    assert_eq!((with.cases[0].trials, with.cases[0].discarded), (4, 1));
+    trials.retain(|trial| trial.trial.round > 0);
+    study.repeat.discard_first = false;
+    let without = findings(&study, &trials);
+    assert_eq!(with.cases[0].throughput_per_s, without.cases[0].throughput_per_s);
+}
+
+#[test]
+fn a_case_is_settled_by_the_rule_of_the_study() {
+    let rule = |rule, least| Repeat { rule, within: 0.05, least, most: 40, discard_first: false };
+    let oulu = [95.0, 102.0, 110.0, 88.0, 105.0];
+    assert!(is_settled(&rule(RepeatRule::StandardError, 5), &oulu), "3.5 % by the population formula");
+    assert!(!is_settled(&rule(RepeatRule::StandardError, 6), &oulu), "too few");
+    assert!(!is_settled(&rule(RepeatRule::Interval, 5), &oulu), "half-width 10.7 %");
+    assert!(is_settled(&rule(RepeatRule::Interval, 5), &[100.0, 101.0, 99.0, 100.5, 99.5]));
+    assert!(is_settled(&rule(RepeatRule::Fixed, 2), &[1.0, 100.0]));
+    assert!(!is_settled(&rule(RepeatRule::Interval, 0), &[]));
+}
+
+#[test]
+fn alternatives_that_do_not_differ_are_equal_or_undecided_and_never_fastest() {
+    let study = study(&[("database.name", vec![json!("mariadb"), json!("mysql")])]);
+    let mut trials = measurements(&study, 12);
+    let sentence = findings(&study, &trials).verdicts[0].clone();
+    assert!(sentence.contains("are equal within ±5 %: ") && sentence.contains("n = 12 + 12"), "{sentence}");
+    for (place, trial) in trials.iter_mut().enumerate() {
+        trial.measured_s *= if place % 4 < 2 { 0.6 } else { 1.4 };
+    }
+    let sentence = findings(&study, &trials).verdicts[0].clone();
+    assert!(sentence.starts_with("undecided which is fastest: "), "{sentence}");
+    let sentence = findings(&study, &trials[..2]).verdicts[0].clone();
+    assert!(sentence.contains("fewer than two valid trials"), "{sentence}");
+}
+
+#[test]
+fn a_rehearsal_says_that_it_is_one() {
+    let mut study = layouts_and_clients();
+    study.quick = true;
+    let trials = measurements(&study, 2);
+    let findings = findings(&study, &trials);
+    assert!(
+        findings.rehearsal && findings.verdicts.iter().any(|said| said == "rehearsal: figures are not to be quoted")
+    );
+    assert!(
+        terminal(&findings, &study).contains("REHEARSAL")
+            && page("rehearsal", &study, &trials).contains("This is a rehearsal")
+    );
+    assert!(findings.notes.iter().any(|note| note.contains("did not settle")), "{:?}", findings.notes);
+}
+
+#[test]
+fn batches_are_compared_by_records() {
+    let study = study(&[
+        ("layout.name", vec![json!("wide"), json!("star")]),
+        ("workload.batch", vec![json!(1), json!(10), json!(100), json!(1000)]),
+    ]);
+    let trials = measurements(&study, 5);
+    let findings = findings(&study, &trials);
+    let peak = findings.verdicts.iter().find(|said| said.contains("peaks")).unwrap();
+    assert!(
+        peak.contains("workload.batch = 1000") && peak.contains("records/s") && peak.contains("may lie beyond"),
+        "{peak}"
+    );
+    assert!(terminal(&findings, &study).contains("records/s"));
+    assert!(page("batches", &study, &trials).contains("Records"));
+}
+
+#[test]
+fn open_loops_are_compared_by_response_time_and_say_what_was_offered() {
+    let mut study = layouts_and_clients();
+    for case in &mut study.cases {
+        (case.settings.load.arrivals, case.settings.load.rate_per_s) = (Arrivals::Poisson, Some(1500.0));
+        *case = loadline::trial::Case::new(case.levels.clone(), case.settings.clone());
+    }
+    let trials = measurements(&study, 12);
+    let findings = findings(&study, &trials);
+    assert_eq!(findings.cases[0].offered_per_s, Some(1500.0));
+    assert!(findings.verdicts[0].starts_with("star is soonest to answer (p99): 0."), "{}", findings.verdicts[0]);
+    assert!(terminal(&findings, &study).contains("offered"));
+}
+
+#[test]
+fn studies_of_every_shape_have_a_page() {
+    let names = |names: &[&str]| names.iter().map(|name| json!(name)).collect::<Vec<Value>>();
+    let numbers = |numbers: &[u64]| numbers.iter().map(|number| json!(number)).collect::<Vec<Value>>();
+    let bars = study(&[
+        ("layout.name", names(&["wide", "star", "star-hot"])),
+        ("database.name", names(&["sqlite", "postgres"])),
+    ]);
+    assert!(page("bars", &bars, &measurements(&bars, 6)).contains("class=\"bar\""));
+    let single = study(&[]);
+    assert!(page("single", &single, &measurements(&single, 3)).contains("the only case"));
+    assert!(page("empty", &bars, &[]).contains("there is no valid trial"));
+    assert!(terminal(&findings(&bars, &[]), &bars).contains("No trial has been finished yet"));
+    let crowded = study(&[
+        ("layout.name", names(&["wide", "star", "star-hot"])),
+        ("database.name", names(&["sqlite", "mariadb", "postgres"])),
+        ("load.clients", numbers(&[1, 2, 3, 4, 5, 8, 16, 32, 64, 128])),
+        ("workload.batch", numbers(&[1, 100])),
+    ]);
+    assert!(page("crowded", &crowded, &measurements(&crowded, 3)).contains("where throughput is highest"));
+    let settings = study(&[
+        ("database.config.innodb_write_io_threads", numbers(&[4, 8, 16])),
+        ("load.clients", numbers(&[1, 4, 16])),
+    ]);
+    let said = &findings(&settings, &measurements(&settings, 12)).verdicts[0];
+    assert!(said.contains("innodb_write_io_threads = ") && said.contains("equal within"), "{said}");
+    page("settings", &settings, &measurements(&settings, 12));
+}
+
+#[test]
+fn texts_of_the_study_and_the_database_are_escaped() {
+    let hostile = "<script>alert(\"x\")</script>";
+    let mut study =
+        study(&[("layout.name", vec![json!(hostile), json!("a & b")]), ("load.clients", vec![json!(1), json!(2)])]);
+    (study.name, study.question, study.source) = (hostile.to_owned(), hostile.to_owned(), hostile.to_owned());
+    let mut trials = measurements(&study, 3);
+    invalidate(&mut trials, hostile, &[0], hostile);
+    trials[0].errors.insert(hostile.to_owned(), 1);
+    let page = page("hostile", &study, &trials);
+    assert!(!page.contains("<script>alert") && page.contains("&lt;script&gt;alert"));
+}
+
+#[test]
+fn exported_lines_have_all_columns_and_read_back() {
+    let study = layouts_and_clients();
+    let mut trials = measurements(&study, 2);
+    invalidate(&mut trials, "wide", &[1], "late, and \"saturated\"");
+    trials[3].resources = None;
+    let table = csv(&trials);
+    let lines: Vec<&str> = table.lines().collect();
+    assert_eq!(lines.len(), 1 + trials.len());
+    let columns: Vec<&str> = lines[0].split(',').collect();
+    let column =
+        |name: &str| columns.iter().position(|column| *column == name).unwrap_or_else(|| panic!("no column {name}"));
+    for (line, trial) in lines[1..].iter().zip(&trials) {
+        let fields = split_csv(line);
+        assert_eq!(fields.len(), columns.len(), "{line}");
+        assert_eq!(fields[column("valid")], trial.is_valid().to_string());
+        assert_eq!(fields[column("layout.name")], trial.trial.case.levels["layout.name"].as_str().unwrap());
+        assert_eq!(fields[column("throughput_per_s")].parse::<f64>().unwrap(), trial.throughput_per_s());
+        assert_eq!(fields[column("server_cpu")].is_empty(), trial.resources.is_none());
+        assert!(fields[column("response_time_s_p99")].parse::<f64>().unwrap() > 0.0);
+    }
+    assert!(table.contains("\"late, and \"\"saturated\"\"\""));
+    let back: Vec<Measurement> = jsonl(&trials).lines().map(|line| serde_json::from_str(line).unwrap()).collect();
+    assert_eq!(back.len(), trials.len());
+    assert_eq!(findings(&study, &back).cases[0].throughput_per_s, findings(&study, &trials).cases[0].throughput_per_s);
+    assert_eq!(csv(&[]).lines().count(), 1);
+}
+
+/// Splits a line of comma-separated values, quotes included.
+fn split_csv(line: &str) -> Vec<String> {
+    let (mut fields, mut quoted) = (vec![String::new()], false);
+    let mut letters = line.chars().peekable();
+    while let Some(letter) = letters.next() {
+        match letter {
+            '"' if quoted && letters.peek() == Some(&'"') => {
+                letters.next();
+                fields.last_mut().unwrap().push('"');
+            }
+            '"' => quoted = !quoted,
+            ',' if !quoted => fields.push(String::new()),
+            other => fields.last_mut().unwrap().push(other),
+        }
+    }
+    fields
 }

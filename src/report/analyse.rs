@@ -220,19 +220,23 @@ fn notes(study: &Study, environment: &Environment, groups: &[CaseTrials<'_>], ca
     if missing > 0 {
         notes.push(format!("{missing} of {} cases have no trial yet", study.cases.len()));
     }
+    let unusable: Vec<String> =
+        cases.iter().filter(|case| case.valid_trials == 0).map(|case| show_levels(&case.levels)).collect();
+    if !unusable.is_empty() {
+        notes.push(format!("{} of {} cases have no valid trial: {}", unusable.len(), cases.len(), some_of(&unusable)));
+    }
     let unsettled: Vec<String> = cases
         .iter()
         .filter(|case| case.valid_trials > 0 && !case.settled)
         .map(|case| format!("{} (n = {})", show_levels(&case.levels), case.valid_trials))
         .collect();
     if !unsettled.is_empty() {
-        let shown = unsettled.iter().take(4).cloned().collect::<Vec<_>>().join("; ");
-        let more = if unsettled.len() > 4 { format!("; and {} more", unsettled.len() - 4) } else { String::new() };
         notes.push(format!(
-            "{} of {} cases did not settle: the rule ({}) was not met. They are {shown}{more}",
+            "{} of {} cases did not settle ({}): {}",
             unsettled.len(),
             cases.len(),
-            show_rule(&study.repeat)
+            show_rule(&study.repeat),
+            some_of(&unsettled)
         ));
     }
     for group in groups {
@@ -248,6 +252,12 @@ fn notes(study: &Study, environment: &Environment, groups: &[CaseTrials<'_>], ca
         notes.push(format!("the CPU frequency governor is \"{governor}\": speed may drift with temperature and load"));
     }
     notes
+}
+
+/// The first four of a list, and how many more there are.
+fn some_of(texts: &[String]) -> String {
+    let shown = texts.iter().take(4).cloned().collect::<Vec<_>>().join("; ");
+    if texts.len() > 4 { format!("{shown}; and {} more", texts.len() - 4) } else { shown }
 }
 
 /// The repeat rule in words.

@@ -28,8 +28,10 @@ const COLUMNS: [&str; 14] = [
     "valid",
     "invalid_because",
 ];
+/// A column and how its figure is read.
+type Column<T> = (&'static str, fn(&T) -> f64);
 /// Columns for each of the three times.
-const TIMES: [(&str, fn(&Histogram) -> f64); 6] = [
+const TIMES: [Column<Histogram>; 6] = [
     ("mean", |times| times.mean_ns()),
     ("p50", |times| times.quantile_ns(0.5) as f64),
     ("p90", |times| times.quantile_ns(0.9) as f64),
@@ -38,7 +40,7 @@ const TIMES: [(&str, fn(&Histogram) -> f64); 6] = [
     ("max", |times| times.max_ns() as f64),
 ];
 /// Columns of resources.
-const RESOURCES: [(&str, fn(&ResourceSample) -> f64); 15] = [
+const RESOURCES: [Column<ResourceSample>; 15] = [
     ("server_cpu", |mean| mean.server_cpu),
     ("client_cpu", |mean| mean.client_cpu),
     ("user", |mean| mean.user),

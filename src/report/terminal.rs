@@ -70,7 +70,7 @@ fn push_invalid(out: &mut String, findings: &Findings) {
 }
 
 /// Texts of cases, equal ones together with the cases that they come from.
-fn grouped(findings: &Findings, texts: impl Fn(&CaseFinding) -> Vec<String>) -> Vec<(String, Vec<String>)> {
+pub fn grouped(findings: &Findings, texts: impl Fn(&CaseFinding) -> Vec<String>) -> Vec<(String, Vec<String>)> {
     let mut groups: Vec<(String, Vec<String>)> = Vec::new();
     for case in &findings.cases {
         for text in texts(case) {

@@ -17,7 +17,7 @@ pub const EQUAL_WITHIN: f64 = 0.05;
 /// A peak is said to be reached where this share of it is.
 const NEARLY: f64 = 0.9;
 /// Sentences about one ramp at most; beyond, the plots say it better.
-const RAMP_SENTENCES_MOST: usize = 8;
+const RAMP_SENTENCES_MOST: usize = 4;
 
 /// A case with the value of each of its valid trials.
 struct Scored<'a> {
@@ -110,7 +110,11 @@ fn contests(study: &Study, factors: &Factors, factor: &Factor, metric: &Metric, 
         })
         .collect();
     if strata.len() > 1 || !factors.ramps.is_empty() {
-        contests.extend(matched_contest(study, factor, metric, scored));
+        // With several combinations the answer over all of them comes first; else the answer at its best does.
+        let place = if strata.len() > 1 { 0 } else { contests.len() };
+        if let Some(matched) = matched_contest(study, factor, metric, scored) {
+            contests.insert(place, matched);
+        }
     }
     contests
 }
@@ -138,15 +142,16 @@ fn best_contest(
     best.sort_by(|a, b| (sign * b.1.mean).total_cmp(&(sign * a.1.mean)));
     let at_best = |(label, case): &(String, &Scored<'_>)| {
         let settings = factors.ramps.iter().filter_map(|ramp| case.levels.get(&ramp.setting)).map(show_level);
-        format!("{label} {}", settings.collect::<Vec<_>>().join(" and "))
+        format!("{label} at {}", settings.collect::<Vec<_>>().join(" and "))
     };
-    let after = if factors.ramps.is_empty() {
+    let mut after = if factors.ramps.is_empty() {
         String::new()
     } else {
         let ramps: Vec<&str> = factors.ramps.iter().map(|ramp| ramp.setting.as_str()).collect();
         let settings: Vec<String> = best.iter().map(at_best).collect();
         format!(", each at its best {} ({})", ramps.join(" and "), settings.join(", "))
     };
+    after.push_str(&missing_remark(factor, best.iter().map(|(label, _)| label.as_str()).collect()));
     Some(Contest {
         before: if stratum.is_empty() { String::new() } else { format!("{stratum}: ") },
         after,
@@ -197,10 +202,24 @@ fn matched_contest(study: &Study, factor: &Factor, metric: &Metric, scored: &[Sc
     };
     Some(Contest {
         before: "over all matched cases, ".to_owned(),
-        after: format!(", geometric mean of {} ratios", shared.len()),
+        after: format!(
+            ", geometric mean of {} ratios{}",
+            shared.len(),
+            missing_remark(factor, levels.iter().map(|(label, ..)| label.as_str()).collect())
+        ),
         pairs: pairs(levels.len(), estimate),
         labels: levels.iter().map(|(label, ..)| label.clone()).collect(),
     })
+}
+
+/// Says which levels have no valid trial; empty when all have one.
+fn missing_remark(factor: &Factor, compared: Vec<&str>) -> String {
+    let all = factor.levels.iter().map(|level| short_level(factor, level));
+    let missing: Vec<String> = all.filter(|label| !compared.contains(&label.as_str())).collect();
+    match missing.as_slice() {
+        [] => String::new(),
+        some => format!("; without a valid trial, {} could not be compared", some.join(" and ")),
+    }
 }
 
 fn is_at(case: &Scored<'_>, factor: &Factor, level: &serde_json::Value) -> bool {
@@ -279,8 +298,11 @@ fn contest_sentence(contest: &Contest, judged: &[(usize, Option<RatioEstimate>, 
 
 /// Where throughput peaks along a ramp, for each alternative with the other ramps where it peaks.
 fn ramp_sentences(factors: &Factors, ramp: &Factor, metric: &Metric, scored: &[Scored<'_>]) -> Vec<String> {
+    // The alternatives with the highest peak come first.
+    let mut ordered: Vec<&Scored<'_>> = scored.iter().collect();
+    ordered.sort_by(|a, b| b.mean.total_cmp(&a.mean));
     let mut labels: Vec<String> = Vec::new();
-    for case in scored {
+    for case in ordered {
         let label = factors.choice_label(case.levels);
         if !labels.contains(&label) {
             labels.push(label);
@@ -298,7 +320,8 @@ fn ramp_sentences(factors: &Factors, ramp: &Factor, metric: &Metric, scored: &[S
     let more = sentences.len().saturating_sub(RAMP_SENTENCES_MOST);
     if more > 0 {
         sentences.truncate(RAMP_SENTENCES_MOST);
-        sentences.push(format!("{}: {more} more combinations are in the plots", ramp.setting));
+        sentences
+            .push(format!("how throughput goes with {} for {more} more alternatives is in the plots", ramp.setting));
     }
     sentences
 }

@@ -48,6 +48,7 @@ impl Bars {
         let right = 14.0 + longest(&mut self.bars.iter().map(|bar| bar.text.chars().count()));
         let (top, bottom) = (28.0, 28.0 + ROW * self.bars.len() as f64);
         let across = |value: f64| left + self.scale.place(value) * (self.width - left - right).max(40.0);
+        let fitting = self.scale.labels_with_room((self.width - left - right).max(40.0), 6.6);
         let height = bottom + 26.0;
         html! {
             svg viewBox={ "0 0 " (self.width) " " (px(height)) } role="img" style={ "max-width:" (self.width * 1.25) "px" } {
@@ -63,7 +64,7 @@ impl Bars {
                     }
                 }
                 g.ticks {
-                    @for tick in &self.scale.ticks {
+                    @for (tick, _) in self.scale.ticks.iter().zip(&fitting).filter(|(_, fits)| **fits) {
                         text x=(px(across(tick.value))) y=(px(bottom + 16.0)) text-anchor="middle" { (tick.label) }
                     }
                 }

@@ -1,7 +1,7 @@
 //! The figures that are drawn from findings: throughput, response times, resources.
 //!
-//! Main type: [`Quantity`], what one plot shows. Invariant: all panels of a figure share their scale, and the table under a
-//! figure holds every number that it draws.
+//! Main type: [`Quantity`], what one plot shows. Invariant: the table under a figure holds every number that it
+//! draws, and panels of the same quantity share their scale unless one would be a flat line.
 
 use maud::{Markup, html};
 
@@ -19,6 +19,9 @@ use crate::trial::Levels;
 /// A value with the ends of its interval, if it has one.
 pub type Value = (f64, Option<[f64; 2]>);
 
+/// How a case's value is read.
+pub type Reading<'a> = Box<dyn Fn(&CaseFinding) -> Option<Value> + 'a>;
+
 /// What a plot shows of each case.
 pub struct Quantity<'a> {
     /// Name.
@@ -26,12 +29,16 @@ pub struct Quantity<'a> {
     /// Unit.
     pub unit: Unit,
     /// The case's value; none draws nothing.
-    pub of: Box<dyn Fn(&CaseFinding) -> Option<Value> + 'a>,
+    pub of: Reading<'a>,
 }
 
 /// Sizes of drawings.
 const WIDE: (f64, f64) = (1000.0, 400.0);
 const SMALL: (f64, f64) = (340.0, 230.0);
+/// Longest name of a series that is written into a small panel, in characters.
+const LABEL_LONGEST: usize = 12;
+/// Panels whose largest values differ by more than this factor get a scale each, so that none is a flat line.
+const OWN_SCALE_FROM: f64 = 4.0;
 
 impl Quantity<'_> {
     /// Largest value or end of an interval among these cases; 0 without any.
@@ -50,7 +57,7 @@ impl Quantity<'_> {
             None => return self.draw_bars(frame, panel, title, scale, size.0),
         };
         let lines = series().map(|(series, cases)| Line {
-            label: frame.series[series].clone(),
+            label: direct_label(&frame.series, series, size),
             style: series,
             points: cases.iter().filter_map(|placed| self.point(placed, &frame.series[series], &axis)).collect(),
             band: Vec::new(),
@@ -85,7 +92,7 @@ impl Quantity<'_> {
                 style: placed.series,
                 value: value.map(|(y, _)| y),
                 interval: value.and_then(|(_, interval)| interval),
-                text: value.map_or(String::new(), |(y, _)| self.unit.show(y)),
+                text: value.map_or(String::new(), |(y, _)| self.bare(y)),
             }
         };
         let bars = Bars {
@@ -128,14 +135,20 @@ pub fn throughput_quantity(cases: &[CaseFinding]) -> Quantity<'static> {
 /// Throughput in all panels.
 pub fn throughput(frame: &Frame<'_>, cases: &[CaseFinding]) -> Markup {
     let quantity = throughput_quantity(cases);
-    let scale = || Scale::from_zero(quantity.largest(frame.cases.iter()), quantity.unit);
+    let largest: Vec<f64> = (0..frame.panels.len())
+        .map(|panel| quantity.largest(frame.cases.iter().filter(|placed| placed.panel == panel)))
+        .collect();
+    let over_all = largest.iter().copied().fold(0.0, f64::max);
+    let shared = largest.iter().all(|own| *own >= over_all / OWN_SCALE_FROM);
+    let scale = |panel: usize| Scale::from_zero(if shared { over_all } else { largest[panel] }, quantity.unit);
     if frame.panels.len() == 1 {
-        return html! { div.wide { (quantity.draw(frame, 0, &quantity.title, scale(), WIDE)) } };
+        return html! { div.wide { (quantity.draw(frame, 0, &quantity.title, scale(0), WIDE)) } };
     }
     html! {
-        (legend(&frame.series))
+        @if !shared { p.about { "Every panel has a scale of its own." } }
+        (legend(frame))
         div.panels {
-            @for (panel, title) in frame.panels.iter().enumerate() { (quantity.draw(frame, panel, title, scale(), SMALL)) }
+            @for (panel, title) in frame.panels.iter().enumerate() { (quantity.draw(frame, panel, title, scale(panel), SMALL)) }
         }
     }
 }
@@ -165,7 +178,7 @@ pub fn response_times(frame: &Frame<'_>, times: &dyn Fn(&CaseFinding) -> Histogr
         None => Scale::from_zero(values.iter().copied().fold(0.0, f64::max), Unit::Seconds),
     };
     html! {
-        (legend(&frame.series))
+        (legend(frame))
         div.panels {
             @for quantity in &quantities { (quantity.draw(frame, panel, &quantity.title, scale(), SMALL)) }
         }
@@ -200,7 +213,7 @@ pub fn resources(frame: &Frame<'_>) -> Markup {
         of: Box::new(move |case| Some((figure(case.resources.as_ref()?), None))),
     });
     html! {
-        (legend(&frame.series))
+        (legend(frame))
         div.panels {
             @for quantity in &quantities {
                 @let largest = quantity.largest(frame.cases.iter().filter(|placed| placed.panel == panel));
@@ -210,10 +223,17 @@ pub fn resources(frame: &Frame<'_>) -> Markup {
     }
 }
 
-/// Marker and name of each series; nothing when there is one.
-pub fn legend(series: &[String]) -> Markup {
+/// The name at a line's end; empty in small panels when names are so long that they would leave no room for the line.
+pub fn direct_label(series: &[String], place: usize, size: (f64, f64)) -> String {
+    let longest = series.iter().map(|name| name.chars().count()).max().unwrap_or(0);
+    if size.0 < WIDE.0 && longest > LABEL_LONGEST { String::new() } else { series[place].clone() }
+}
+
+/// Marker and name of each series; nothing when there is one, or when bars carry their names.
+pub fn legend(frame: &Frame<'_>) -> Markup {
+    let series = &frame.series;
     html! {
-        @if series.len() > 1 {
+        @if series.len() > 1 && frame.axis.is_some() {
             ul.legend {
                 @for (place, name) in series.iter().enumerate() {
                     li {

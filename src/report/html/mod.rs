@@ -18,8 +18,8 @@ use crate::finding::{CaseFinding, Findings, TimeFinding};
 use crate::histogram::Histogram;
 use crate::measurement::{Environment, Measurement};
 use crate::report::analyse::{CaseTrials, group, time_finding};
-use crate::report::factors::show_levels;
 use crate::report::metric;
+use crate::report::terminal::grouped;
 use crate::study::Study;
 use crate::units::{NS_PER_S, show_number, show_seconds};
 
@@ -74,13 +74,12 @@ fn invalid(findings: &Findings) -> Markup {
                 h2 { (all - valid) " of " (all) " trials are invalid" }
                 "Their figures are left out of everything below."
                 ul {
-                    @for case in findings.cases.iter().filter(|case| case.valid_trials < case.trials) {
-                        @for reason in &case.invalid_because {
-                            li { strong { (show_levels(&case.levels)) } ": " (reason) }
-                        }
-                        @for (message, count) in &case.errors {
-                            li { strong { (show_levels(&case.levels)) } ": " (show_number(*count as f64)) " operations failed with: " code { (message) } }
-                        }
+                    @for (text, cases) in grouped(findings, |case| case.invalid_because.clone()) {
+                        li { strong { (text) } ": " (cases.join("; ")) }
+                    }
+                    @for (message, cases) in grouped(findings, |case| case.errors.keys().cloned().collect()) {
+                        @let count: u64 = findings.cases.iter().filter_map(|case| case.errors.get(&message)).sum();
+                        li { (show_number(count as f64)) " operations failed with " code { (message) } ": " (cases.join("; ")) }
                     }
                 }
             }
@@ -88,25 +87,24 @@ fn invalid(findings: &Findings) -> Markup {
     }
 }
 
+/// Verdicts shown besides the first; the others are behind a fold.
+const VERDICTS_SHOWN: usize = 7;
+
 fn verdict(findings: &Findings) -> Markup {
     let mut sentences = findings.verdicts.iter();
     let first = sentences.next().map_or("No trial has been finished yet.", String::as_str);
+    let (head, evidence) = first.rsplit_once(": ").unwrap_or((first, ""));
     maud::html! {
         div.box.verdict {
-            p.first { (capitalised(first)) }
-            @if findings.verdicts.len() > 1 { ul { @for sentence in sentences { li { (sentence) } } } }
-            @if !findings.notes.is_empty() { ul.notes { @for note in &findings.notes { li { (capitalised(note)) "." } } } }
+            p.first {
+                @if evidence.is_empty() { strong { (first) } } @else { strong { (head) ": " } (evidence) }
+            }
+            @if findings.verdicts.len() > 1 { ul { @for sentence in sentences.by_ref().take(VERDICTS_SHOWN) { li { (sentence) } } } }
+            @if sentences.len() > 0 {
+                details { summary { (sentences.len()) " more" } ul { @for sentence in sentences { li { (sentence) } } } }
+            }
+            @if !findings.notes.is_empty() { ul.notes { @for note in &findings.notes { li { (note) } } } }
         }
-    }
-}
-
-/// Text with a large first letter, unless it begins with a name.
-fn capitalised(text: &str) -> String {
-    let begins_with_a_name = text.split_whitespace().nth(1) == Some("is");
-    let mut letters = text.chars();
-    match letters.next() {
-        Some(first) if !begins_with_a_name => first.to_uppercase().chain(letters).collect(),
-        _ => text.to_owned(),
     }
 }
 
@@ -139,7 +137,7 @@ fn plots(findings: &Findings, study: &Study, groups: &[CaseTrials<'_>]) -> Marku
         }
         section #throughput {
             h2 { "Throughput" (against) }
-            p.about { "Mean over trials; bars behind the marks are 95 % intervals of the mean." }
+            p.about { "Mean over trials; the whiskers are 95 % intervals of the mean." }
             (figures::throughput(&frame, cases))
             (throughput_table(cases))
         }

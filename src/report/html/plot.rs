@@ -62,19 +62,21 @@ struct Room {
 
 /// Pixels that a character takes, about; system fonts differ.
 const CHARACTER: f64 = 6.6;
+/// The same for the bold names of lines.
+const CHARACTER_BOLD: f64 = 7.4;
 /// Least distance between the labels of two lines.
 const LABEL_GAP: f64 = 14.0;
-/// Distance of the whiskers of neighbouring series, so that they do not cover one another.
+/// How far neighbouring series are moved apart where they have intervals, so that these do not cover one another.
 const DODGE: f64 = 2.5;
 
 impl Plot {
     /// The plot as SVG.
     pub fn draw(&self) -> Markup {
         let (width, height) = self.size;
-        let widest = |labels: &mut dyn Iterator<Item = usize>| labels.max().unwrap_or(0) as f64 * CHARACTER;
+        let longest = |labels: &mut dyn Iterator<Item = usize>| labels.max().unwrap_or(0) as f64;
         let room = Room {
-            left: 14.0 + widest(&mut self.y.ticks.iter().map(|tick| tick.label.chars().count())),
-            right: 14.0 + widest(&mut self.lines.iter().map(|line| line.label.chars().count())),
+            left: 14.0 + CHARACTER * longest(&mut self.y.ticks.iter().map(|tick| tick.label.chars().count())),
+            right: 14.0 + CHARACTER_BOLD * longest(&mut self.lines.iter().map(|line| line.label.chars().count())),
             top: 26.0,
             bottom: 38.0,
         };
@@ -98,17 +100,7 @@ impl Plot {
     fn axes(&self, room: &Room, across: &dyn Fn(f64) -> f64, down: &dyn Fn(f64) -> f64) -> Markup {
         let (width, height) = self.size;
         let bottom = height - room.bottom;
-        // A label that would touch the one before it is left out; its line stays.
-        let mut free = f64::NEG_INFINITY;
-        let mut labelled = Vec::new();
-        for tick in &self.x.ticks {
-            let (at, half) = (across(tick.value), tick.label.chars().count() as f64 * CHARACTER / 2.0);
-            let fits = at - half > free;
-            if fits {
-                free = at + half + 6.0;
-            }
-            labelled.push((at, fits, &tick.label));
-        }
+        let fitting = self.x.labels_with_room(width - room.left - room.right, CHARACTER);
         html! {
             g.grid {
                 @for tick in &self.y.ticks {
@@ -119,9 +111,10 @@ impl Plot {
                 @for tick in &self.y.ticks {
                     text x=(px(room.left - 7.0)) y=(px(down(tick.value) + 4.0)) text-anchor="end" { (tick.label) }
                 }
-                @for (at, fits, label) in labelled {
-                    path d={ "M" (px(at)) " " (px(bottom)) "v4" } {}
-                    @if fits { text x=(px(at)) y=(px(bottom + 17.0)) text-anchor="middle" { (label) } }
+                @for (tick, fits) in self.x.ticks.iter().zip(fitting) {
+                    @let at = px(across(tick.value));
+                    path d={ "M" (at) " " (px(bottom)) "v4" } {}
+                    @if fits { text x=(at) y=(px(bottom + 17.0)) text-anchor="middle" { (tick.label) } }
                 }
                 text.axis x=(px((room.left + width - room.right) / 2.0)) y=(px(height - 4.0)) text-anchor="middle" {
                     (self.x_title)
@@ -132,6 +125,10 @@ impl Plot {
     }
 
     fn draw_line(&self, line: &Line, across: &dyn Fn(f64) -> f64, down: &dyn Fn(f64) -> f64) -> Markup {
+        let place = self.lines.iter().position(|other| std::ptr::eq(other, line)).unwrap_or(0) as f64;
+        let intervals = self.lines.iter().flat_map(|line| &line.points).any(|point| point.interval.is_some());
+        let dodge = if intervals { DODGE } else { 0.0 };
+        let across = |value: f64| across(value) + (place - (self.lines.len() as f64 - 1.0) / 2.0) * dodge;
         let mut path = String::new();
         for point in &line.points {
             let step = if path.is_empty() { 'M' } else { 'L' };
@@ -142,16 +139,15 @@ impl Plot {
         };
         let upper = edge(&mut line.band.iter().map(|(x, _, high)| (*x, *high)));
         let lower = edge(&mut line.band.iter().rev().map(|(x, low, _)| (*x, *low)));
-        let place = self.lines.iter().position(|other| std::ptr::eq(other, line)).unwrap_or(0) as f64;
-        let shift = (place - (self.lines.len() as f64 - 1.0) / 2.0) * DODGE;
         html! {
             g class=(style_class(line.style)) {
                 @if !line.band.is_empty() { path.band d={ "M" (upper) "L" (lower) "Z" } {} }
                 path.line d=(path) {}
                 @for point in &line.points {
                     @if let Some([low, high]) = point.interval {
-                        @let at = px(across(point.x) + shift);
-                        path.whisker d={ "M" (at) " " (px(down(low))) "V" (px(down(high))) } {}
+                        @let (at, from, to) = (across(point.x), px(down(low)), px(down(high)));
+                        @let left = px(at - 5.0);
+                        path.whisker d={ "M" (px(at)) " " (from) "V" (to) "M" (left) " " (from) "h10M" (left) " " (to) "h10" } {}
                     }
                 }
                 @for point in line.points.iter().filter(|point| !point.tip.is_empty()) {

@@ -46,6 +46,16 @@ impl Scale {
         Scale { low: 0.0, high: count as f64 * step * divisor, logarithmic: false, ticks, unit: name }
     }
 
+    /// A scale from zero to exactly the largest value: for time, which ends where the trial does.
+    pub fn to_end(largest: f64, unit: Unit) -> Scale {
+        let mut scale = Scale::from_zero(largest, unit);
+        if largest > 0.0 && largest.is_finite() {
+            scale.ticks.retain(|tick| tick.value <= largest * 1.000_001);
+            scale.high = largest;
+        }
+        scale
+    }
+
     /// A logarithmic scale of times in seconds that encloses all values; ticks at powers of ten, with lines at 2 and 5
     /// between where there is room. Values that are not above 0 are left out of account.
     pub fn of_times(values: impl Iterator<Item = f64> + Clone) -> Scale {
@@ -65,7 +75,7 @@ impl Scale {
             .filter(|value| decades <= 3.2 || is_decade(*value))
             .map(|value| Tick {
                 value,
-                label: if decades <= 1.6 || is_decade(value) { Unit::Seconds.show(value) } else { String::new() },
+                label: if decades <= 2.2 || is_decade(value) { Unit::Seconds.show(value) } else { String::new() },
             })
             .collect();
         Scale { low, high, logarithmic: true, ticks, unit: String::new() }
@@ -103,6 +113,21 @@ impl Scale {
             .filter(|tick| tick.value <= high + 1e-9)
             .collect();
         Scale { low: 0.0, high, logarithmic: false, ticks, unit: String::new() }
+    }
+
+    /// Whether each tick's label has room beside the ones before it, when the scale is `length` pixels long and a character
+    /// takes `character` pixels.
+    pub fn labels_with_room(&self, length: f64, character: f64) -> Vec<bool> {
+        let mut free = f64::NEG_INFINITY;
+        let room = |tick: &Tick| {
+            let (at, half) = (self.place(tick.value) * length, tick.label.chars().count() as f64 * character / 2.0);
+            let fits = at - half > free;
+            if fits {
+                free = at + half + 6.0;
+            }
+            fits
+        };
+        self.ticks.iter().map(room).collect()
     }
 
     /// The place of a value: 0 at the low end, 1 at the high end; values outside are moved to the nearer end.

@@ -5,7 +5,7 @@
 
 use maud::{Markup, html};
 
-use super::figures::legend;
+use super::figures::{direct_label, legend};
 use super::frame::{Frame, Placed};
 use super::plot::{Line, Plot, Point};
 use super::scale::{Scale, nines_of};
@@ -56,18 +56,19 @@ pub fn distributions(frame: &Frame<'_>, times: &dyn Fn(&CaseFinding) -> Histogra
     let ends = all().flat_map(|times| [seconds(times.quantile_ns(0.02)), seconds(times.quantile_ns(share_last))]);
     let scale = Scale::of_times(ends.collect::<Vec<f64>>().into_iter());
     let wide = levels.len() == 1;
+    let size = if wide { (1000.0, 360.0) } else { SMALL };
     html! {
-        (legend(&frame.series))
+        @if levels.iter().any(|cases| cases.len() > 1) { (legend(frame)) }
         div class=(if wide { "wide" } else { "panels" }) {
             @for (cases, histograms) in levels.iter().zip(&histograms) {
                 (Plot {
                     title: if wide { "Response time by percentile".to_owned() } else { panel_title(frame, cases) },
                     description: "Response time below which a share of operations stayed, logarithmic.".to_owned(),
-                    size: if wide { (1000.0, 360.0) } else { SMALL },
+                    size,
                     x: Scale::of_percentiles(nines),
                     x_title: "share of operations at most as long".to_owned(),
                     y: scale.clone(),
-                    lines: histograms.iter().map(|(placed, times)| percentile_line(frame, placed, times, nines)).collect(),
+                    lines: histograms.iter().map(|(placed, times)| percentile_line(frame, placed, times, nines, size)).collect(),
                 }.draw())
             }
         }
@@ -79,13 +80,13 @@ fn nines_shown(count: u64) -> f64 {
     (count.max(1) as f64 / 10.0).log10().floor().clamp(1.0, 4.0)
 }
 
-fn percentile_line(frame: &Frame<'_>, placed: &Placed<'_>, times: &Histogram, nines: f64) -> Line {
+fn percentile_line(frame: &Frame<'_>, placed: &Placed<'_>, times: &Histogram, nines: f64, size: (f64, f64)) -> Line {
     let name = &frame.series[placed.series];
     let at = |share: f64| times.quantile_ns(share) as f64 / NS_PER_S;
     let last = nines.min(nines_shown(times.count()));
-    let steps = (last / 0.08).round() as usize;
+    let steps = 40;
     let mut points: Vec<Point> = (0..=steps)
-        .map(|step| last * step as f64 / steps as f64)
+        .map(|step| last * f64::from(step) / f64::from(steps))
         .map(|x| Point { x, y: at((1.0 - 10_f64.powf(-x)).max(0.02)), interval: None, tip: String::new() })
         .collect();
     for (share, title) in MARKED.into_iter().filter(|(share, _)| nines_of(*share) <= last + 1e-9) {
@@ -94,14 +95,16 @@ fn percentile_line(frame: &Frame<'_>, placed: &Placed<'_>, times: &Histogram, ni
         points.push(Point { x: nines_of(share), y: at(share), interval: None, tip });
     }
     points.sort_by(|a, b| a.x.total_cmp(&b.x));
-    Line { label: name.clone(), style: placed.series, points, band: Vec::new() }
+    let label = direct_label(&frame.series, placed.series, size);
+    Line { label, style: placed.series, points, band: Vec::new() }
 }
 
 /// Throughput within trials, a panel per case.
 pub fn courses<'m>(frame: &Frame<'_>, trials: &dyn Fn(&CaseFinding) -> Vec<&'m Measurement>) -> Markup {
     let levels = by_level(frame);
+    let single = levels.len() == 1 && levels[0].len() == 1;
     html! {
-        div.panels {
+        div class=(if single { "wide" } else { "panels" }) {
             @for cases in &levels {
                 @let courses: Vec<(&Placed<'_>, Course)> = cases.iter().filter_map(|placed| Some((*placed, Course::of(&trials(placed.case))?))).collect();
                 @let highest = courses.iter().flat_map(|(_, course)| &course.steps).map(|step| step.high).fold(0.0, f64::max);
@@ -113,9 +116,9 @@ pub fn courses<'m>(frame: &Frame<'_>, trials: &dyn Fn(&CaseFinding) -> Vec<&'m M
                     (Plot {
                         title: if title.is_empty() { "the only case".to_owned() } else { title },
                         description: format!("Operations per second over time in {} trials: median, slowest and fastest.", course.trials),
-                        size: SMALL,
-                        x: Scale::from_zero(longest, Unit::Seconds),
-                        x_title: "time in the measured phase".to_owned(),
+                        size: if single { (1000.0, 300.0) } else { SMALL },
+                        x: Scale::to_end(longest, Unit::Seconds),
+                        x_title: format!("time into the measured phase, {}", Scale::to_end(longest, Unit::Seconds).unit),
                         y: Scale::from_zero(highest, Unit::Rate("operations/s")),
                         lines: vec![course.line(placed.series)],
                     }.draw())

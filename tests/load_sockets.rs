@@ -1,5 +1,7 @@
 //! The load engine over real sockets: an echo server whose answers are as long as the requests.
 
+#![expect(clippy::unwrap_used, reason = "a test ends where something is not as it should be")]
+
 use std::io::{Read, Write};
 use std::os::fd::{AsRawFd, RawFd};
 use std::os::unix::net::UnixStream;

@@ -1,5 +1,7 @@
 //! Run directories: what was finished survives whatever happens, and what is read back is what was written.
 
+#![expect(clippy::unwrap_used, reason = "a test ends where something is not as it should be")]
+
 use std::io::Write;
 use std::path::PathBuf;
 

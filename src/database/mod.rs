@@ -134,6 +134,11 @@ pub struct Endpoint {
     pub database: String,
 }
 
+/// Opens a database with its settings, at an endpoint where it is a server.
+pub type Open = fn(&DatabaseSettings, Option<&Endpoint>) -> Result<Box<dyn Database>, DatabaseError>;
+/// Reads `database.url`.
+pub type ReadUrl = fn(&str) -> Result<Endpoint, String>;
+
 /// A member of the registry.
 pub struct Entry {
     /// Name in studies.
@@ -143,11 +148,11 @@ pub struct Entry {
     /// Storage engines that can be chosen, the default first; empty where there is no choice.
     pub engines: &'static [&'static str],
     /// Opens it. Servers get the endpoint of the private server or of `database.url`; embedded databases get none.
-    pub open: fn(&DatabaseSettings, Option<&Endpoint>) -> Result<Box<dyn Database>, DatabaseError>,
+    pub open: Open,
     /// How a private server is started; none for embedded databases.
     pub recipe: Option<&'static dyn crate::database::recipe::Recipe>,
     /// Reads `database.url`; none for embedded databases.
-    pub read_url: Option<fn(&str) -> Result<Endpoint, String>>,
+    pub read_url: Option<ReadUrl>,
 }
 
 /// All databases, the default first. A new one is a folder and a line here.

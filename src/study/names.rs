@@ -3,7 +3,7 @@
 //! Main type: [`Names`], filled by `commands/` from the registries. Invariant: no name is both available and later.
 
 use super::suggest::closest;
-use crate::database::Endpoint;
+pub use crate::database::ReadUrl;
 use crate::trial::Settings;
 
 const KNOWN_DATABASES: &[&str] = &["sqlite", "mariadb", "mysql", "postgres", "simulated"];
@@ -52,9 +52,6 @@ pub struct Names {
     /// answer is a sentence that names the setting, its value and the remedy. Agrees to everything until it is filled.
     pub try_build: fn(&Settings) -> Result<(), String>,
 }
-
-/// Reads an address such as `mysql://u:p@host:3306/db`, or says what is wrong with it.
-pub type ReadUrl = fn(&str) -> Result<Endpoint, String>;
 
 /// What the study checks need to know of a database.
 #[derive(Debug, Clone)]

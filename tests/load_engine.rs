@@ -1,5 +1,6 @@
 //! The load engine against the simulated database, whose behaviour is known from queueing theory.
 
+#![expect(clippy::unwrap_used, reason = "a test ends where something is not as it should be")]
 use std::collections::BTreeMap;
 
 use loadline::database::{self, Database, DatabaseError, Session};

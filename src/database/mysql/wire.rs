@@ -12,7 +12,7 @@ use super::dialect::Engine;
 use super::handshake::Abilities;
 use super::packet::{self, Message};
 use super::program::Prepared;
-use super::response::{Event, Response, out_of_step};
+use super::response::{Event, Response, error, out_of_step};
 use crate::database::{Answer, DatabaseError, Progress, Wire};
 use crate::record::Cells;
 use crate::statement::{Expect, Request};
@@ -77,6 +77,7 @@ impl MySqlWire {
     }
 
     /// Appends the command for the next rows of the step. Whether the step's rows are all sent.
+    #[inline]
     fn send_rows(&mut self, request: &Request, out: &mut Vec<u8>) -> bool {
         let run = &mut self.run;
         let step = &request.steps[run.step];
@@ -104,34 +105,23 @@ impl MySqlWire {
         run.sent >= step.rows
     }
 
+    #[inline]
     fn take(&mut self, request: &Request, message: Message<'_>, out: &mut Vec<u8>) -> Option<Outcome> {
-        let event = match self.run.response.take(message.first(), message.is_long()) {
-            Ok(event) => event,
-            Err(lost) => return Some(Err(lost)),
-        };
-        match event {
+        match self.run.response.take(message.first(), message.is_long()) {
             Event::Row => {
                 self.run.rows += 1;
                 if self.kept.is_some() { self.keep(request, message) } else { None }
             }
-            Event::Nothing => None,
-            Event::Table { defined } => {
-                match self.columns(request) {
-                    Some(columns) if defined => columns.clear(),
-                    Some(_) => {}
-                    None => return Some(Err(out_of_step("rows"))),
-                }
+            Event::KnownTable | Event::Nothing | Event::EndedWithMore => None,
+            Event::Ended => self.ended(request, out),
+            Event::Table => {
+                self.columns(request).map(Vec::clear);
                 None
             }
             Event::Column if self.abilities.caches_metadata || self.kept.is_some() => self.define(request, message),
             Event::Column => None,
-            Event::Ended { changed, more } => {
-                if self.run.awaiting == Awaiting::Statement {
-                    self.run.changed += changed;
-                }
-                if more { None } else { self.ended(request, out) }
-            }
-            Event::Failed(error) => self.failed(request, error, out),
+            Event::Failed => self.failed(request, error(message.first()), out),
+            Event::OutOfStep => Some(Err(out_of_step("something else"))),
         }
     }
 
@@ -162,10 +152,12 @@ impl MySqlWire {
     }
 
     /// A command was answered well.
+    #[inline]
     fn ended(&mut self, request: &Request, out: &mut Vec<u8>) -> Option<Outcome> {
         match self.run.awaiting {
             Awaiting::Begin => {
                 self.run.awaiting = Awaiting::Statement;
+                self.run.response = Response::new(self.abilities.deprecates_eof);
                 None
             }
             Awaiting::Statement => self.statement_ended(request, out),
@@ -177,6 +169,8 @@ impl MySqlWire {
 
     fn statement_ended(&mut self, request: &Request, out: &mut Vec<u8>) -> Option<Outcome> {
         let run = &mut self.run;
+        run.changed += run.response.changed();
+        run.response = Response::new(self.abilities.deprecates_eof);
         let step = &request.steps[run.step];
         if run.sent < step.rows {
             self.send_rows(request, out);
@@ -244,7 +238,7 @@ impl Wire for MySqlWire {
     }
 
     fn start(&mut self, request: &Request, out: &mut Vec<u8>) {
-        self.run = Run::new(self.abilities);
+        self.run.begin(self.abilities);
         if request.steps.is_empty() {
             // Nothing to do still takes a round trip, as any request does.
             packet::command(out, PING, &[]);
@@ -295,6 +289,18 @@ impl Run {
             rows: 0,
             changed: 0,
             failure: None,
+        }
+    }
+
+    /// Forgets the last request, field by field: this is done for every operation.
+    #[inline]
+    fn begin(&mut self, abilities: Abilities) {
+        (self.step, self.sent, self.rows, self.changed) = (0, 0, 0, 0);
+        self.in_transaction = false;
+        self.response = Response::new(abilities.deprecates_eof);
+        self.answer = Answer::default();
+        if self.failure.is_some() {
+            self.failure = None;
         }
     }
 }

@@ -12,6 +12,7 @@ const MORE_RESULTS: u16 = 0x0008;
 pub struct Response {
     state: State,
     deprecates_eof: bool,
+    changed: u64,
 }
 
 #[derive(Debug, Clone, Copy)]
@@ -22,101 +23,111 @@ enum State {
     Rows,
 }
 
-/// What a message means.
-#[derive(Debug, Clone, PartialEq)]
+/// What a message means. Small enough to be returned in a register: there are three of them to every read.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Event {
-    /// Rows will follow; first the definitions of their columns, unless the server knows that we have them.
-    Table {
-        /// Whether definitions follow.
-        defined: bool,
-    },
+    /// Rows will follow, and before them the definitions of their columns.
+    Table,
+    /// Rows will follow; the server knows that we have their columns.
+    KnownTable,
     /// The definition of a column.
     Column,
     /// A row.
     Row,
     /// Nothing to act upon.
     Nothing,
-    /// The command is done, or its first result is and there are more.
-    Ended {
-        /// Rows changed.
-        changed: u64,
-        /// Whether another result follows.
-        more: bool,
-    },
-    /// The server answered with an error, and the command has ended.
-    Failed(DatabaseError),
+    /// A result is done, and another follows.
+    EndedWithMore,
+    /// The command is done.
+    Ended,
+    /// The server answered with an error, see [`error`], and the command has ended.
+    Failed,
+    /// The message makes no sense here, see [`out_of_step`].
+    OutOfStep,
 }
 
 impl Response {
     /// Nothing read yet. Servers that deprecate EOF packets send none behind columns and an OK packet behind rows.
     pub fn new(deprecates_eof: bool) -> Self {
-        Response { state: State::First, deprecates_eof }
+        Response { state: State::First, deprecates_eof, changed: 0 }
+    }
+
+    /// Rows changed, of all results so far.
+    #[inline]
+    pub fn changed(&self) -> u64 {
+        self.changed
     }
 
     /// Takes in the payload of a message's first packet; `long` when further packets belong to the message.
-    ///
-    /// # Errors
-    /// What is wrong with a message that makes no sense: the two sides are out of step.
     #[inline]
-    pub fn take(&mut self, first: &[u8], long: bool) -> Result<Event, DatabaseError> {
+    pub fn take(&mut self, first: &[u8], long: bool) -> Event {
         match self.state {
-            State::First => self.first(first),
+            State::First => self.first(first).unwrap_or(Event::OutOfStep),
             State::Columns { left } => {
                 self.state = match left {
                     0 | 1 if self.deprecates_eof => State::Rows,
                     0 | 1 => State::EndOfColumns,
                     _ => State::Columns { left: left - 1 },
                 };
-                Ok(Event::Column)
+                Event::Column
             }
             State::EndOfColumns => {
                 self.state = State::Rows;
-                Ok(Event::Nothing)
+                Event::Nothing
             }
             State::Rows => match first.first() {
-                Some(0xfe) if !long => self.end_of_rows(first),
-                Some(0xff) if !long => Ok(Event::Failed(error(first))),
-                _ => Ok(Event::Row),
+                Some(0xfe) if !long => self.end_of_rows(first).unwrap_or(Event::OutOfStep),
+                Some(0xff) if !long => Event::Failed,
+                _ => Event::Row,
             },
         }
     }
 
-    fn first(&mut self, first: &[u8]) -> Result<Event, DatabaseError> {
-        match first.first() {
-            Some(0x00) => self.ended(ok(first).ok_or_else(|| out_of_step("a cut-off OK"))?),
-            Some(0xff) => Ok(Event::Failed(error(first))),
-            Some(0xfb) => Err(out_of_step("a request for a local file")),
+    #[inline]
+    fn first(&mut self, first: &[u8]) -> Option<Event> {
+        match *first.first()? {
+            0x00 => {
+                let (changed, status) = ok(first)?;
+                self.changed = self.changed.saturating_add(changed);
+                Some(self.ended(status))
+            }
+            0xff => Some(Event::Failed),
+            // A request for a local file, which we never offer.
+            0xfb => None,
             _ => {
                 let mut fields = Fields(first);
-                let columns = fields.number().filter(|columns| *columns > 0);
-                let left = columns.ok_or_else(|| out_of_step("neither an OK nor a number of columns"))?;
-                let defined = fields.u8() != Some(0);
-                self.state = match defined {
-                    true => State::Columns { left },
-                    false if self.deprecates_eof => State::Rows,
-                    false => State::EndOfColumns,
+                let left = fields.number().filter(|columns| *columns > 0)?;
+                let known = fields.u8() == Some(0);
+                self.state = match known {
+                    false => State::Columns { left },
+                    true if self.deprecates_eof => State::Rows,
+                    true => State::EndOfColumns,
                 };
-                Ok(Event::Table { defined })
+                Some(if known { Event::KnownTable } else { Event::Table })
             }
         }
     }
 
-    fn end_of_rows(&mut self, first: &[u8]) -> Result<Event, DatabaseError> {
+    #[inline]
+    fn end_of_rows(&mut self, first: &[u8]) -> Option<Event> {
         let status = if self.deprecates_eof {
-            ok(first).map(|(_, status)| status)
+            ok(first)?.1
         } else {
-            first.get(3..5).map(|status| u16::from_le_bytes([status[0], status[1]]))
+            let status = first.get(3..5)?;
+            u16::from_le_bytes([status[0], status[1]])
         };
-        self.ended((0, status.ok_or_else(|| out_of_step("a cut-off end of rows"))?))
+        Some(self.ended(status))
     }
 
-    fn ended(&mut self, (changed, status): (u64, u16)) -> Result<Event, DatabaseError> {
+    #[inline]
+    fn ended(&mut self, status: u16) -> Event {
         self.state = State::First;
-        Ok(Event::Ended { changed, more: status & MORE_RESULTS != 0 })
+        if status & MORE_RESULTS == 0 { Event::Ended } else { Event::EndedWithMore }
     }
 }
 
 /// Rows changed and the server's status, of an OK packet.
+#[inline]
 fn ok(payload: &[u8]) -> Option<(u64, u16)> {
     let mut fields = Fields(payload.get(1..)?);
     let changed = fields.number()?;
@@ -150,7 +161,7 @@ fn is_lost(code: u16) -> bool {
 /// The two sides do not understand each other any more.
 #[cold]
 pub fn out_of_step(what: &str) -> DatabaseError {
-    DatabaseError::Lost(format!("the server sent {what} where an answer was expected"))
+    DatabaseError::Lost(format!("the server sent {what}, which is not what the protocol has there"))
 }
 
 #[cfg(test)]
@@ -158,52 +169,65 @@ mod tests {
     use super::*;
     use proptest::prelude::*;
 
+    use Event::{Column, Ended, EndedWithMore, Failed, KnownTable, Nothing, OutOfStep, Row, Table};
+
     fn events(deprecates_eof: bool, messages: &[&[u8]]) -> Vec<Event> {
         let mut response = Response::new(deprecates_eof);
-        messages.iter().map(|message| response.take(message, false).unwrap()).collect()
+        messages.iter().map(|message| response.take(message, false)).collect()
     }
 
-    const ENDED: Event = Event::Ended { changed: 0, more: false };
-
     #[test]
-    fn an_ok_tells_the_rows_changed() {
-        assert_eq!(events(true, &[&[0, 7, 0, 2, 0, 0, 0]]), [Event::Ended { changed: 7, more: false }]);
-        assert_eq!(events(true, &[&[0, 0xfc, 0xe8, 3, 0, 2, 0, 0, 0]]), [Event::Ended { changed: 1000, more: false }]);
+    fn oks_tell_the_rows_changed() {
+        let mut response = Response::new(true);
+        assert_eq!(response.take(&[0, 7, 0, 10, 0, 0, 0], false), EndedWithMore);
+        assert_eq!(response.take(&[0, 0xfc, 0xe8, 3, 0, 2, 0, 0, 0], false), Ended);
+        assert_eq!(response.changed(), 1007);
     }
 
     #[test]
     fn rows_end_with_an_ok_or_with_an_eof_as_agreed() {
-        use Event::{Column, Nothing, Row, Table};
-        let defined = Table { defined: true };
         let modern: &[&[u8]] = &[&[1, 1], b"column", &[0, 0, 5], &[0xfe, 0, 0, 2, 0, 0, 0]];
-        assert_eq!(events(true, modern), [defined.clone(), Column, Row, ENDED]);
+        assert_eq!(events(true, modern), [Table, Column, Row, Ended]);
         let old: &[&[u8]] = &[&[2], b"a", b"b", &[0xfe, 0, 0, 2, 0], &[0, 0, 5], &[0xfe, 0, 0, 2, 0]];
-        assert_eq!(events(false, old), [defined, Column, Column, Nothing, Row, ENDED]);
+        assert_eq!(events(false, old), [Table, Column, Column, Nothing, Row, Ended]);
+    }
+
+    #[test]
+    fn a_long_row_is_no_end_of_rows() {
+        let mut response = Response::new(true);
+        response.take(&[1, 0], false);
+        assert_eq!(response.take(&[0xfe, 0, 0, 2, 0, 0, 0], true), Row);
     }
 
     #[test]
     fn known_columns_are_not_defined_again() {
         let messages: &[&[u8]] = &[&[3, 0], &[0, 0, 5], &[0xfe, 0, 0, 2, 0, 0, 0]];
-        assert_eq!(events(true, messages), [Event::Table { defined: false }, Event::Row, ENDED]);
+        assert_eq!(events(true, messages), [KnownTable, Row, Ended]);
     }
 
     #[test]
     fn further_results_are_announced_and_read() {
-        let more = Event::Ended { changed: 0, more: true };
         let messages: &[&[u8]] = &[&[1, 0], &[0xfe, 0, 0, 10, 0, 0, 0], &[0, 1, 0, 2, 0, 0, 0]];
-        let read = events(true, messages);
-        assert_eq!(read[1..], [more, Event::Ended { changed: 1, more: false }]);
+        assert_eq!(events(true, messages)[1..], [EndedWithMore, Ended]);
     }
 
     #[test]
     fn errors_carry_code_and_message_and_those_before_a_hang_up_are_losses() {
-        let duplicate = error(b"\xff\x26\x04#23000Duplicate entry");
-        assert_eq!(duplicate, DatabaseError::refused("1062", "Duplicate entry"));
+        let duplicate = b"\xff\x26\x04#23000Duplicate entry";
+        assert_eq!(error(duplicate), DatabaseError::refused("1062", "Duplicate entry"));
         let killed = error(b"\xff\x87\x07#70100Connection was killed");
         assert_eq!(killed, DatabaseError::Lost("Connection was killed (1927)".into()));
         assert!(matches!(error(b"\xff"), DatabaseError::Lost(_)));
-        let in_rows: &[&[u8]] = &[&[1, 0], b"\xff\x26\x04#23000Duplicate entry"];
-        assert_eq!(events(true, in_rows)[1], Event::Failed(duplicate));
+        assert_eq!(events(true, &[duplicate]), [Failed]);
+        assert_eq!(events(true, &[&[1, 0], duplicate]), [KnownTable, Failed]);
+    }
+
+    #[test]
+    fn messages_that_make_no_sense_are_out_of_step() {
+        for message in [&[][..], &[0], &[0xfb, 1], &[0xfe]] {
+            assert_eq!(events(true, &[message]), [OutOfStep], "{message:?}");
+        }
+        assert_eq!(events(false, &[&[1, 0], &[], &[0xfe, 0]]), [KnownTable, Nothing, OutOfStep]);
     }
 
     proptest! {
@@ -214,8 +238,8 @@ mod tests {
         ) {
             let mut response = Response::new(deprecates_eof);
             for message in &messages {
-                if response.take(message, false).is_err() {
-                    break;
+                if response.take(message, false) == Failed {
+                    error(message);
                 }
             }
         }

@@ -74,14 +74,19 @@ fn read(
             continue;
         };
         let event = response.take(message.first(), message.is_long());
-        let fits = if event == Ok(Event::Row) { row(&message.payload()) } else { Some(()) };
+        let outcome = match event {
+            Event::Row if row(&message.payload()).is_none() => {
+                Some(Err(out_of_step("a row that does not fit its columns")))
+            }
+            Event::Ended => Some(Ok(())),
+            Event::Failed => Some(Err(error(message.first()))),
+            Event::OutOfStep => Some(Err(out_of_step("something else"))),
+            _ => None,
+        };
         let length = message.length();
         channel.consume(length);
-        fits.ok_or_else(|| out_of_step("a row that does not fit its columns"))?;
-        match event? {
-            Event::Ended { more: false, .. } => return Ok(()),
-            Event::Failed(error) => return Err(error),
-            _ => {}
+        if let Some(outcome) = outcome {
+            return outcome;
         }
     }
 }

@@ -48,12 +48,12 @@ impl Bound {
     /// Appends the command that executes the statement with the cells from `first` on.
     #[inline]
     pub fn execute(&mut self, cells: &Cells, first: usize, out: &mut Vec<u8>) {
-        let at = packet::begin(out);
-        let mut head = [0; 10];
-        head[0] = EXECUTE;
-        head[1..5].copy_from_slice(&self.id.to_le_bytes());
-        // No cursor; one iteration.
-        head[6] = 1;
+        let at = out.len();
+        // Behind the header: no cursor, one iteration.
+        let mut head = [0; 14];
+        head[4] = EXECUTE;
+        head[5..9].copy_from_slice(&self.id.to_le_bytes());
+        head[10] = 1;
         out.extend_from_slice(&head);
         let count = self.types.len();
         if count > 0 {

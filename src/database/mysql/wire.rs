@@ -12,7 +12,7 @@ use super::dialect::Engine;
 use super::handshake::Abilities;
 use super::packet::{self, Message};
 use super::program::Prepared;
-use super::response::{Event, Response, out_of_step};
+use super::response::{Event, Response, error, out_of_step};
 use crate::database::{Answer, DatabaseError, Progress, Wire};
 use crate::record::Cells;
 use crate::statement::{Expect, Request};
@@ -54,6 +54,7 @@ struct Run {
 /// The command whose answer comes next.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 enum Awaiting {
+    Nothing,
     Begin,
     Statement,
     Commit,
@@ -76,6 +77,7 @@ impl MySqlWire {
     }
 
     /// Appends the command for the next rows of the step. Whether the step's rows are all sent.
+    #[inline]
     fn send_rows(&mut self, request: &Request, out: &mut Vec<u8>) -> bool {
         let run = &mut self.run;
         let step = &request.steps[run.step];
@@ -103,74 +105,72 @@ impl MySqlWire {
         run.sent >= step.rows
     }
 
+    #[inline]
     fn take(&mut self, request: &Request, message: Message<'_>, out: &mut Vec<u8>) -> Option<Outcome> {
-        let event = match self.run.response.take(message.first(), message.is_long()) {
-            Ok(event) => event,
-            Err(lost) => return Some(Err(lost)),
-        };
-        match event {
+        match self.run.response.take(message.first(), message.is_long()) {
             Event::Row => {
                 self.run.rows += 1;
                 if self.kept.is_some() { self.keep(request, message) } else { None }
             }
-            Event::Nothing => None,
-            Event::Table { defined } => {
-                if defined && self.knows_columns() {
-                    self.columns(request).clear();
-                }
+            Event::KnownTable | Event::Nothing | Event::EndedWithMore => None,
+            Event::Ended => self.ended(request, out),
+            Event::Table => {
+                self.columns(request).map(Vec::clear);
                 None
             }
-            Event::Column if self.knows_columns() => match ColumnType::from_definition(&message.payload()) {
-                Some(column) => {
-                    self.columns(request).push(column);
-                    None
-                }
-                None => Some(Err(out_of_step("a cut-off column"))),
-            },
+            Event::Column if self.abilities.caches_metadata || self.kept.is_some() => self.define(request, message),
             Event::Column => None,
-            Event::Ended { changed, more } => {
-                self.run.changed += changed;
-                if more { None } else { self.ended(request, out) }
-            }
-            Event::Failed(error) => self.failed(request, error, out),
+            Event::Failed => self.failed(request, error(message.first()), out),
+            Event::OutOfStep => Some(Err(out_of_step("something else"))),
         }
     }
 
-    /// Whether the columns of answers are to be remembered: they are not defined again by servers that cache them.
-    fn knows_columns(&self) -> bool {
-        self.abilities.caches_metadata || self.kept.is_some()
-    }
-
-    fn columns(&mut self, request: &Request) -> &mut Vec<ColumnType> {
-        let statement = usize::from(request.steps[self.run.step].statement);
-        &mut self.statements[statement].sizes[self.run.size].answer
-    }
-
+    /// Takes over the definition of a column: servers that cache them do not send them again.
     #[cold]
-    fn keep(&mut self, request: &Request, message: Message<'_>) -> Option<Outcome> {
-        let statement = usize::from(request.steps.get(self.run.step)?.statement);
-        let columns = &self.statements[statement].sizes[self.run.size].answer;
-        match decode::row(&message.payload(), columns, self.kept.as_mut()?) {
-            Some(()) => None,
-            None => Some(Err(out_of_step("a row that does not fit its columns"))),
+    fn define(&mut self, request: &Request, message: Message<'_>) -> Option<Outcome> {
+        match (self.columns(request), ColumnType::from_definition(&message.payload())) {
+            (Some(columns), Some(column)) => columns.push(column),
+            _ => return Some(Err(out_of_step("a cut-off column"))),
         }
+        None
+    }
+
+    /// The columns of the statement that is running; none for other commands.
+    fn columns(&mut self, request: &Request) -> Option<&mut Vec<ColumnType>> {
+        if self.run.awaiting != Awaiting::Statement {
+            return None;
+        }
+        let statement = usize::from(request.steps.get(self.run.step)?.statement);
+        Some(&mut self.statements.get_mut(statement)?.sizes.get_mut(self.run.size)?.answer)
+    }
+
+    fn keep(&mut self, request: &Request, message: Message<'_>) -> Option<Outcome> {
+        let mut kept = self.kept.take()?;
+        let read = self.columns(request).and_then(|columns| decode::row(&message.payload(), columns, &mut kept));
+        self.kept = Some(kept);
+        if read.is_none() { Some(Err(out_of_step("a row that does not fit its columns"))) } else { None }
     }
 
     /// A command was answered well.
+    #[inline]
     fn ended(&mut self, request: &Request, out: &mut Vec<u8>) -> Option<Outcome> {
         match self.run.awaiting {
             Awaiting::Begin => {
                 self.run.awaiting = Awaiting::Statement;
+                self.run.response = Response::new(self.abilities.deprecates_eof);
                 None
             }
             Awaiting::Statement => self.statement_ended(request, out),
             Awaiting::Commit => Some(Ok(self.run.answer)),
             Awaiting::Rollback => Some(Err(self.run.failure.take().unwrap_or_else(|| out_of_step("a rollback")))),
+            Awaiting::Nothing => Some(Err(out_of_step("an answer"))),
         }
     }
 
     fn statement_ended(&mut self, request: &Request, out: &mut Vec<u8>) -> Option<Outcome> {
         let run = &mut self.run;
+        run.changed += run.response.changed();
+        run.response = Response::new(self.abilities.deprecates_eof);
         let step = &request.steps[run.step];
         if run.sent < step.rows {
             self.send_rows(request, out);
@@ -208,8 +208,10 @@ impl MySqlWire {
         }
         self.run.response = Response::new(self.abilities.deprecates_eof);
         match self.run.awaiting {
-            // The statement behind it is on its way and would stand for itself.
-            Awaiting::Begin | Awaiting::Rollback => Some(Err(DatabaseError::Lost(error.to_string()))),
+            // Behind a BEGIN the statement is on its way and would stand for itself.
+            Awaiting::Begin | Awaiting::Rollback | Awaiting::Nothing => {
+                Some(Err(DatabaseError::Lost(error.to_string())))
+            }
             Awaiting::Commit => self.undo(error, out),
             Awaiting::Statement => {
                 let statement = usize::from(request.steps[self.run.step].statement);
@@ -236,7 +238,7 @@ impl Wire for MySqlWire {
     }
 
     fn start(&mut self, request: &Request, out: &mut Vec<u8>) {
-        self.run = Run::new(self.abilities);
+        self.run.begin(self.abilities);
         if request.steps.is_empty() {
             // Nothing to do still takes a round trip, as any request does.
             packet::command(out, PING, &[]);
@@ -262,6 +264,7 @@ impl Wire for MySqlWire {
             consumed += message.length();
             let outcome = self.take(request, message, out);
             if outcome.is_some() {
+                self.run.awaiting = Awaiting::Nothing;
                 return Progress { consumed, outcome };
             }
         }
@@ -279,13 +282,183 @@ impl Run {
             step: 0,
             sent: 0,
             size: 0,
-            awaiting: Awaiting::Statement,
+            awaiting: Awaiting::Nothing,
             in_transaction: false,
             response: Response::new(abilities.deprecates_eof),
             answer: Answer::default(),
             rows: 0,
             changed: 0,
             failure: None,
+        }
+    }
+
+    /// Forgets the last request, field by field: this is done for every operation.
+    #[inline]
+    fn begin(&mut self, abilities: Abilities) {
+        (self.step, self.sent, self.rows, self.changed) = (0, 0, 0, 0);
+        self.in_transaction = false;
+        self.response = Response::new(abilities.deprecates_eof);
+        self.answer = Answer::default();
+        if self.failure.is_some() {
+            self.failure = None;
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::database::mysql::values::Bound;
+    use crate::statement::Step;
+    use proptest::prelude::*;
+    use std::os::unix::net::UnixStream;
+
+    const OK: &[u8] = &[7, 0, 0, 1, 0, 1, 0, 2, 0, 0, 0];
+    const DUPLICATE: &[u8] = b"\x0c\0\0\x01\xff\x26\x04#23000twi";
+
+    /// A wire with two statements of one parameter; the first takes bulks.
+    fn wire(engine: Engine) -> MySqlWire {
+        let (socket, _) = UnixStream::pair().unwrap();
+        let abilities = Abilities { deprecates_eof: true, caches_metadata: true, has_bulk: true };
+        let mut wire = MySqlWire::new(socket.into(), abilities, engine);
+        for (id, bulk) in [(1, true), (2, false)] {
+            let sizes = vec![Bound::new(id, 1, Vec::new(), [None].into_iter())];
+            wire.statements.push(Prepared { name: "INSERT INTO t".into(), columns: 1, bulk, sizes });
+        }
+        wire
+    }
+
+    fn request(steps: &[(u16, u32)]) -> Request {
+        let mut request = Request::default();
+        for (statement, rows) in steps {
+            let first_cell = request.cells.len() as u32;
+            (0..*rows).for_each(|row| request.cells.int(i64::from(row)));
+            let expect = Expect::Changed(1);
+            request.steps.push(Step { statement: *statement, rows: *rows, first_cell, expect });
+        }
+        request
+    }
+
+    /// The commands sent, by their first byte or as text.
+    fn commands(mut out: &[u8]) -> Vec<String> {
+        let mut commands = Vec::new();
+        while let Some(message) = Message::at_front_of(out) {
+            commands.push(match message.first() {
+                [3, text @ ..] => String::from_utf8_lossy(text).into_owned(),
+                [code, id, ..] => format!("{code:x} {id}"),
+                other => format!("{other:?}"),
+            });
+            out = &out[message.length()..];
+        }
+        commands
+    }
+
+    /// Starts a request and gives these answers one by one: what was sent after each, and the outcome.
+    fn converse(wire: &mut MySqlWire, request: &Request, answers: &[&[u8]]) -> (Vec<Vec<String>>, Option<Outcome>) {
+        let mut out = Vec::new();
+        wire.start(request, &mut out);
+        let (mut sent, mut outcome) = (vec![commands(&out)], None);
+        for answer in answers {
+            assert_eq!(outcome, None, "done before all answers were given");
+            out.clear();
+            let progress = wire.advance(request, answer, &mut out);
+            assert_eq!(progress.consumed, answer.len());
+            sent.push(commands(&out));
+            outcome = progress.outcome;
+        }
+        (sent, outcome)
+    }
+
+    #[test]
+    fn one_command_commits_by_itself() {
+        let (sent, outcome) = converse(&mut wire(Engine::InnoDb), &request(&[(1, 1)]), &[OK]);
+        assert_eq!(sent, [vec!["17 2"], vec![]]);
+        assert_eq!(outcome, Some(Ok(Answer { changed: 1, ..Answer::default() })));
+        let (sent, _) = converse(&mut wire(Engine::InnoDb), &request(&[(0, 9)]), &[]);
+        assert_eq!(sent, [["fa 1"]]);
+    }
+
+    #[test]
+    fn several_steps_are_a_transaction_and_wait_for_each_other() {
+        let request = request(&[(0, 1), (1, 1)]);
+        let (sent, outcome) = converse(&mut wire(Engine::InnoDb), &request, &[OK, OK, OK, OK]);
+        assert_eq!(sent, [vec!["BEGIN", "17 1"], vec![], vec!["17 2"], vec!["COMMIT"], vec![]]);
+        assert_eq!(outcome, Some(Ok(Answer { changed: 2, ..Answer::default() })));
+        let (sent, _) = converse(&mut wire(Engine::Aria), &request, &[OK, OK]);
+        assert_eq!(sent, [vec!["17 1"], vec!["17 2"], vec![]], "no transaction where the engine has none");
+    }
+
+    #[test]
+    fn rows_that_need_several_commands_are_a_transaction() {
+        let mut wire = wire(Engine::InnoDb);
+        wire.set_packet_bytes_max(0);
+        let mut request = request(&[(0, 300)]);
+        request.steps[0].expect = Expect::Changed(3);
+        let (sent, outcome) = converse(&mut wire, &request, &[OK, OK, OK, OK, OK]);
+        assert_eq!(sent, [vec!["BEGIN", "fa 1"], vec![], vec!["fa 1"], vec!["fa 1"], vec!["COMMIT"], vec![]]);
+        assert_eq!(outcome, Some(Ok(Answer { changed: 3, ..Answer::default() })));
+    }
+
+    #[test]
+    fn a_failure_is_rolled_back_and_the_first_error_reported() {
+        let refused = Some(Err(DatabaseError::refused("1062", "twi")));
+        let request = request(&[(0, 1), (1, 1)]);
+        for answers in [&[OK, DUPLICATE, OK][..], &[OK, OK, DUPLICATE, OK], &[OK, OK, OK, DUPLICATE, OK]] {
+            let (sent, outcome) = converse(&mut wire(Engine::InnoDb), &request, answers);
+            assert_eq!(sent[sent.len() - 2], ["ROLLBACK"]);
+            assert_eq!(outcome, refused);
+        }
+        let (_, outcome) = converse(&mut wire(Engine::InnoDb), &request, &[DUPLICATE]);
+        assert!(matches!(outcome, Some(Err(DatabaseError::Lost(_)))), "a refused BEGIN leaves the state unknown");
+        let (_, outcome) = converse(&mut wire(Engine::InnoDb), &request, &[OK, DUPLICATE, DUPLICATE]);
+        assert!(matches!(outcome, Some(Err(DatabaseError::Lost(_)))), "and so does a refused ROLLBACK");
+    }
+
+    #[test]
+    fn a_request_without_steps_takes_a_round_trip() {
+        let (sent, outcome) = converse(&mut wire(Engine::InnoDb), &Request::default(), &[&OK[..3], OK][1..]);
+        assert_eq!(sent.len(), 2);
+        assert_eq!(outcome, Some(Ok(Answer::default())));
+    }
+
+    #[test]
+    fn a_message_that_nobody_asked_for_is_a_loss() {
+        let mut wire = wire(Engine::InnoDb);
+        let progress = wire.advance(&request(&[(0, 1)]), OK, &mut Vec::new());
+        assert!(matches!(progress.outcome, Some(Err(DatabaseError::Lost(_)))));
+    }
+
+    proptest! {
+        #[test]
+        fn arbitrary_answers_never_panic(
+            payloads in proptest::collection::vec(
+                (prop_oneof![Just(0u8), Just(0xfe), Just(0xff), any::<u8>()], proptest::collection::vec(any::<u8>(), 0..20)),
+                0..12,
+            ),
+            steps in proptest::collection::vec((0u16..2, 0u32..5), 0..4),
+            keeps in any::<bool>(),
+            caches_metadata in any::<bool>(),
+            deprecates_eof in any::<bool>(),
+        ) {
+            let mut wire = wire(Engine::InnoDb);
+            wire.abilities = Abilities { caches_metadata, deprecates_eof, has_bulk: true };
+            wire.keep_rows(keeps.then(Cells::new));
+            let request = request(&steps);
+            let mut out = Vec::new();
+            wire.start(&request, &mut out);
+            let mut input = Vec::new();
+            for (first, rest) in &payloads {
+                let at = packet::begin(&mut input);
+                input.push(*first);
+                input.extend_from_slice(rest);
+                packet::end(&mut input, at, 1);
+            }
+            let mut consumed = 0;
+            while consumed < input.len() {
+                let progress = wire.advance(&request, &input[consumed..], &mut out);
+                prop_assert!(progress.consumed > 0);
+                consumed += progress.consumed;
+            }
         }
     }
 }

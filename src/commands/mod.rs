@@ -2,12 +2,12 @@
 //!
 //! Main function: [`execute_command`]. Invariant: a request that is wrong is refused before anything is started.
 
-mod data;
+pub mod data;
 mod execute;
 mod export;
-mod list;
-mod output;
-mod plan;
+pub mod list;
+pub mod output;
+pub mod plan;
 mod progress;
 mod report;
 mod run;

@@ -118,22 +118,31 @@ pub fn chi2_rise(chi2: f64, df: usize) -> (f64, Option<f64>) {
 /// Above this relative residual (root mean square) a model does not describe the points at all.
 const RELATIVE_ERROR_HOPELESS: f64 = 0.15;
 
-/// All that a minimum says. `count` is the number of parameters, with those that took whole values; `ladder` holds such a
-/// parameter's name, its value, and chi² at all values tried.
+/// A parameter that takes whole values: all that were tried, one after the other.
+pub struct Ladder<'a> {
+    /// Its name.
+    pub name: &'static str,
+    /// The value with the lowest chi².
+    pub value: u32,
+    /// Values and their chi².
+    pub tried: &'a [(u32, f64)],
+}
+
+/// All that a minimum says; the parameters are those of the problem, and the one of the ladder.
 pub fn describe(
     (model, title): (&'static str, &'static str),
     problem: &Problem,
     best: &Minimum,
     sigma: Sigma,
-    ladder: Option<(&'static str, u32, &[(u32, f64)])>,
+    ladder: Option<Ladder>,
 ) -> Fit {
     let n = problem.observations.len();
     let count = problem.parameters.len() + usize::from(ladder.is_some());
     let df = n.saturating_sub(count);
     let (known, scaled) = problem.rises(best, count);
     let mut parameters = estimates(problem, best, sigma, (known, scaled), df);
-    if let Some((name, value, tried)) = ladder {
-        parameters.insert(0, whole_estimate(name, value, tried, sigma, (known, scaled)));
+    if let Some(ladder) = ladder {
+        parameters.insert(0, whole_estimate(&ladder, sigma, (known, scaled)));
     }
     let is_tested = sigma == Sigma::Known && df > 0;
     Fit {
@@ -187,13 +196,8 @@ fn estimates(
 }
 
 /// A whole-numbered parameter: its interval holds the values at which chi² is not much above the best.
-fn whole_estimate(
-    name: &'static str,
-    value: u32,
-    tried: &[(u32, f64)],
-    sigma: Sigma,
-    (known, scaled): (f64, Option<f64>),
-) -> Estimate {
+fn whole_estimate(ladder: &Ladder, sigma: Sigma, (known, scaled): (f64, Option<f64>)) -> Estimate {
+    let Ladder { name, value, tried } = *ladder;
     let lowest = tried.iter().map(|(_, chi2)| *chi2).fold(f64::INFINITY, f64::min);
     let range = |rise: f64| {
         let kept: Vec<f64> =

@@ -3,7 +3,7 @@
 //! Main function: [`fit_open`]. Invariant: points above saturation are never fitted, and the report says which they are.
 
 use super::errors::errors_of;
-use super::estimate::{Fit, describe};
+use super::estimate::{Fit, Ladder, describe};
 use super::paper::fit_as_in_the_paper;
 use super::problem::{Observation, Problem, Sigma};
 use super::select::{Collected, select};
@@ -204,7 +204,8 @@ fn fit_shape(
         return Err(format!("{rates} arrival rates are too few for its {count} parameters"));
     }
     let best = problem.solve().ok_or_else(|| none_exists(family))?;
-    let ladder = around.servers.filter(|_| !tried.is_empty()).map(|servers| ("servers", servers, tried));
+    let varied = around.servers.filter(|_| !tried.is_empty());
+    let ladder = varied.map(|value| Ladder { name: "servers", value, tried });
     let mut fit = describe((family.name, family.title), &problem, &best, sigma, ladder);
     let busiest = observations.iter().max_by(|a, b| a.load.total_cmp(&b.load));
     let workers = busiest.and_then(|seen| seen.workers);

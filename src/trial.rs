@@ -206,6 +206,9 @@ pub struct LoadSettings {
     /// Arrivals per second, open loop only.
     #[serde(skip_serializing_if = "Option::is_none", default)]
     pub rate_per_s: Option<f64>,
+    /// File with the intended times of `arrivals = "trace"`.
+    #[serde(skip_serializing_if = "Option::is_none", default)]
+    pub trace: Option<String>,
     /// What ends the measured phase.
     pub length: Length,
     /// Length of the discarded phase before it, in seconds.

@@ -90,7 +90,8 @@ fn attempt(trial: &Trial, current: &mut Current) -> anyhow::Result<Executed> {
     let session = || connect_session(database, work.program());
     let observed = {
         let _pinned = settings.load.cpus.as_deref().map(Pinned::to).transpose()?;
-        drive(&settings.load, connections, sources, (&wire, &session), &mut attendant).map_err(anyhow::Error::msg)?
+        drive(&settings.load, trial.seed, connections, sources, (&wire, &session), &mut attendant)
+            .map_err(anyhow::Error::msg)?
     };
     let resources = attendant.finish(observed.measured_s);
     if let Some(fixture) = &mut current.fixture {
@@ -237,6 +238,7 @@ fn empty(trial: &Trial) -> Measurement {
         started: String::new(),
         total_s: 0.0,
         measured_s: 0.0,
+        carried: None,
         operations: Default::default(),
         clients: Vec::new(),
         generator_late: Default::default(),
@@ -253,6 +255,7 @@ fn empty(trial: &Trial) -> Measurement {
 fn measured(trial: &Trial, observed: &Observed, resources: Option<Resources>, current: &Current) -> Measurement {
     Measurement {
         measured_s: observed.measured_s,
+        carried: (trial.case.settings.load.arrivals != Arrivals::Closed).then_some(observed.tally.carried),
         operations: observed.tally.operations(),
         clients: observed.clients.clone(),
         generator_late: observed.tally.generator_late.clone(),
@@ -293,6 +296,7 @@ fn judge(
         is_embedded,
         is_cut_short: observed.is_cut_short,
         always_busy_clients: is_closed.then_some(settings.load.clients),
+        offered_per_s: settings.load.rate_per_s.filter(|_| settings.load.arrivals != Arrivals::Closed),
         stored,
     };
     measurement.invalid_because = validity::reasons(measurement, circumstances);

@@ -5,9 +5,11 @@
 pub mod data;
 mod execute;
 mod export;
+mod fit;
 pub mod list;
 pub mod output;
 pub mod plan;
+mod predict;
 mod progress;
 mod report;
 mod run;
@@ -70,6 +72,8 @@ pub fn execute_command(cli: Cli) -> Result<Status, Failure> {
             run::run(&study, &destination(&arguments), cli.json, arguments.strict)
         }
         Command::Report { runs, strict } => report::run(&runs, cli.json, strict),
+        Command::Fit(arguments) => fit::run(&arguments, cli.json),
+        Command::Predict(arguments) => predict::run(&arguments, cli.json),
         Command::Export { run, format, out } => export::run(&run, format, &out),
         Command::Data(arguments) => {
             let mut out = std::io::BufWriter::new(std::io::stdout().lock());

@@ -225,9 +225,9 @@ pub struct DataArguments {
     /// Seed of the data
     #[arg(long, value_name = "N", default_value_t = 1)]
     pub seed: u64,
-    /// Form of the records
-    #[arg(long, default_value = "csv")]
-    pub format: DataFormat,
+    /// Form of the records; csv unless --json asks for one document
+    #[arg(long)]
+    pub format: Option<DataFormat>,
 }
 
 /// Forms of generated records.
@@ -239,6 +239,9 @@ pub enum DataFormat {
     Jsonl,
     /// InfluxDB line protocol: identity columns are tags, values are fields, the time stamp is in nanoseconds.
     Line,
+    /// One JSON document, an array of objects; what `--json` asks for.
+    #[value(skip)]
+    Json,
 }
 
 /// Forms of exported runs.

@@ -5,6 +5,7 @@ use std::time::{Duration, Instant, SystemTime, UNIX_EPOCH};
 
 use anyhow::{Context, bail};
 
+use super::output::sentence;
 use super::stage::{Current, Fixture};
 use crate::database::{Database, DatabaseError, Session, Wire, dialect};
 use crate::load::{Connections, Observed, Observer, Source, drive, validity};
@@ -34,7 +35,7 @@ pub fn execute(trial: &Trial, sequence: u64, stage: anyhow::Result<&mut Current>
         Ok(executed) => executed,
         Err(error) => {
             let mut measurement = empty(trial);
-            measurement.invalid_because.push(format!("it could not be carried out: {error:#}"));
+            measurement.invalid_because.push(format!("it could not be carried out: {}", sentence(&error)));
             Executed { measurement, samples: Vec::new() }
         }
     };

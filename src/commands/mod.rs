@@ -13,7 +13,7 @@ mod report;
 mod run;
 mod stage;
 
-use crate::cli::{Cli, Command, DataArguments, RunArguments, StudyArguments, not_available};
+use crate::cli::{Cli, Command, DataArguments, DataFormat, RunArguments, StudyArguments, not_available};
 use crate::database;
 use crate::study::{self, Names, Study};
 use crate::workload::Work;
@@ -43,11 +43,11 @@ pub enum Failure {
 
 impl Failure {
     fn usage(error: impl Into<anyhow::Error>) -> Self {
-        Failure::Usage(format!("{:#}", error.into()))
+        Failure::Usage(output::sentence(&error.into()))
     }
 
     fn broken(error: impl Into<anyhow::Error>) -> Self {
-        Failure::Broken(format!("{:#}", error.into()))
+        Failure::Broken(output::sentence(&error.into()))
     }
 }
 
@@ -58,23 +58,26 @@ impl Failure {
 pub fn execute_command(cli: Cli) -> Result<Status, Failure> {
     match cli.command {
         Command::List { what } => {
-            list::run(what, cli.json, &catalogue(), &find_server);
-            Ok(Status::Valid)
+            list::run(what, cli.json, &catalogue(), &find_server).map(|()| Status::Valid)
         }
-        Command::Plan { study } => {
-            let planned = plan::run(&study, cli.json, &names());
-            planned.map(|()| Status::Valid).map_err(|errors| Failure::Usage(errors.to_string()))
-        }
+        Command::Plan { study } => plan::run(&study, cli.json, &names()).map(|()| Status::Valid),
         Command::Run(arguments) => {
             let study = read_study(&arguments.study)?;
             run::run(&study, &destination(&arguments), cli.json, arguments.strict)
         }
         Command::Report { runs, strict } => report::run(&runs, cli.json, strict),
-        Command::Export { run, format, out } => export::run(&run, format, &out),
+        Command::Export { run, format, out } => export::run(&run, format, &out, cli.json),
         Command::Data(arguments) => {
-            let mut out = std::io::BufWriter::new(std::io::stdout().lock());
             let DataArguments { record, rows, seed, format } = arguments;
-            data::data(&record, rows, seed, format, &mut out).map_err(Failure::usage)?;
+            let format = match (cli.json, format) {
+                (true, Some(_)) => {
+                    let remedy = "leave one of them out";
+                    return Err(Failure::Usage(format!("--json prints one document and --format chooses another form; {remedy}")));
+                }
+                (true, None) => DataFormat::Json,
+                (false, format) => format.unwrap_or(DataFormat::Csv),
+            };
+            data::data(&record, rows, seed, format, &mut std::io::stdout().lock())?;
             Ok(Status::Valid)
         }
         command => Err(Failure::Usage(not_available(command.name()))),

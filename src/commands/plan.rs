@@ -4,10 +4,11 @@
 
 use serde_json::{Value, json};
 
+use super::Failure;
 use super::output::{print, print_json, table};
 use crate::cli::StudyArguments;
 use crate::study::plan::{GUESSED_OPERATIONS_PER_S, GUESSED_RECORDS_PER_S, estimate, first_counted_round, show_rule};
-use crate::study::{self, Names, Study, StudyErrors};
+use crate::study::{self, Names, Study};
 use crate::trial::{DatabaseSettings, Length};
 use crate::units::{show_number, show_seconds};
 
@@ -15,15 +16,14 @@ use crate::units::{show_number, show_seconds};
 ///
 /// # Errors
 /// Everything that is wrong with the study.
-pub fn run(arguments: &StudyArguments, is_json: bool, names: &Names) -> Result<(), StudyErrors> {
+pub fn run(arguments: &StudyArguments, is_json: bool, names: &Names) -> Result<(), Failure> {
     let StudyArguments { study, sets, quick, seed } = arguments;
-    let study = study::load(study, sets, *seed, *quick, names)?;
+    let study = study::load(study, sets, *seed, *quick, names).map_err(Failure::usage)?;
     if is_json {
-        print_json(&json_of(&study, names));
+        print_json(&json_of(&study, names))
     } else {
-        print(&text_of(&study, names));
+        print(&text_of(&study, names))
     }
-    Ok(())
 }
 
 /// The plan as text.

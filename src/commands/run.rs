@@ -5,8 +5,9 @@ use std::path::{Path, PathBuf};
 use anyhow::Context;
 
 use super::execute::{self, execute, now_utc};
+use super::output::note;
 use super::progress::Progress;
-use super::report::{publish, status_of};
+use super::report::publish;
 use super::stage::{Stage, entry_of};
 use super::{Failure, Status};
 use crate::measurement::Measurement;
@@ -68,12 +69,12 @@ pub fn run(study: &Study, destination: &Destination, is_json: bool, is_strict: b
     stage.leave();
     drop(progress);
     if interrupted() {
-        eprintln!("interrupted; continue with the same command and --resume {}", directory.path().display());
+        note(&format!("interrupted; continue with the same command and --resume {}", directory.path().display()));
     }
     let path = directory.path().to_owned();
     let run = Run::open(&path).map_err(Failure::broken)?;
-    let findings = publish(&run, is_json).map_err(Failure::broken)?;
-    Ok(if interrupted() { Status::Invalid } else { status_of(&findings, is_strict) })
+    let status = publish(&[run], is_json, is_strict)?;
+    Ok(if interrupted() { Status::Invalid } else { status })
 }
 
 /// Everything that can be known to be wrong before something is started.
@@ -108,7 +109,7 @@ fn open(study: &Study, destination: &Destination) -> anyhow::Result<(RunDirector
     };
     if let Destination::Resume(_) = destination {
         let (directory, run) = RunDirectory::resume(&path, study, &monitor::environment(&path))?;
-        run.notes.iter().for_each(|note| eprintln!("note: {note}"));
+        run.notes.iter().for_each(|line| note(&format!("note: {line}")));
         return Ok((directory, run.measurements));
     }
     let beside = path.ancestors().skip(1).find(|parent| parent.exists()).unwrap_or(Path::new("."));

@@ -89,12 +89,7 @@ fn name_of(listed: Listed) -> &'static str {
 ///
 /// # Errors
 /// When stdout cannot be written.
-pub fn run(
-    what: Option<Listed>,
-    is_json: bool,
-    catalogue: &Catalogue,
-    find_server: FindServer,
-) -> Result<(), Failure> {
+pub fn run(what: Option<Listed>, is_json: bool, catalogue: &Catalogue, find_server: FindServer) -> Result<(), Failure> {
     let kinds: Vec<Listed> = what.map_or(ALL.to_vec(), |listed| vec![listed]);
     if is_json {
         print_json(&json_of(&kinds, catalogue, find_server))

@@ -57,9 +57,7 @@ impl Failure {
 /// Sentences that name place, value and remedy.
 pub fn execute_command(cli: Cli) -> Result<Status, Failure> {
     match cli.command {
-        Command::List { what } => {
-            list::run(what, cli.json, &catalogue(), &find_server).map(|()| Status::Valid)
-        }
+        Command::List { what } => list::run(what, cli.json, &catalogue(), &find_server).map(|()| Status::Valid),
         Command::Plan { study } => plan::run(&study, cli.json, &names()).map(|()| Status::Valid),
         Command::Run(arguments) => {
             let study = read_study(&arguments.study)?;
@@ -72,7 +70,9 @@ pub fn execute_command(cli: Cli) -> Result<Status, Failure> {
             let format = match (cli.json, format) {
                 (true, Some(_)) => {
                     let remedy = "leave one of them out";
-                    return Err(Failure::Usage(format!("--json prints one document and --format chooses another form; {remedy}")));
+                    return Err(Failure::Usage(format!(
+                        "--json prints one document and --format chooses another form; {remedy}"
+                    )));
                 }
                 (true, None) => DataFormat::Json,
                 (false, format) => format.unwrap_or(DataFormat::Csv),

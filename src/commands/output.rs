@@ -77,6 +77,9 @@ mod tests {
         let disk = || std::io::Error::from_raw_os_error(28);
         let told = anyhow!("cannot write x: {}; free some room", disk());
         assert_eq!(sentence(&Err::<(), _>(disk()).context(told.to_string()).unwrap_err()), told.to_string());
-        assert_eq!(sentence(&Err::<(), _>(told).context("load.cpus").unwrap_err())[..24], "load.cpus: cannot write ".to_owned());
+        assert_eq!(
+            sentence(&Err::<(), _>(told).context("load.cpus").unwrap_err())[..24],
+            "load.cpus: cannot write ".to_owned()
+        );
     }
 }

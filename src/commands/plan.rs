@@ -19,11 +19,7 @@ use crate::units::{show_number, show_seconds};
 pub fn run(arguments: &StudyArguments, is_json: bool, names: &Names) -> Result<(), Failure> {
     let StudyArguments { study, sets, quick, seed } = arguments;
     let study = study::load(study, sets, *seed, *quick, names).map_err(Failure::usage)?;
-    if is_json {
-        print_json(&json_of(&study, names))
-    } else {
-        print(&text_of(&study, names))
-    }
+    if is_json { print_json(&json_of(&study, names)) } else { print(&text_of(&study, names)) }
 }
 
 /// The plan as text.

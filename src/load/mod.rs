@@ -36,7 +36,7 @@ use uring::Uring;
 pub const CLIENTS_PER_LOOP: u32 = 64;
 
 /// Connections of a loop from which on io_uring is used, where the kernel has it: below, epoll is as cheap.
-const URING_CLIENTS_LEAST: usize = 16;
+const URING_CLIENTS_LEAST: usize = 8;
 
 /// Makes a connection again, with its statements prepared, for an event loop.
 pub type Reconnect<'a> = dyn Fn() -> Result<Box<dyn Wire>, DatabaseError> + Sync + 'a;

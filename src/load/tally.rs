@@ -198,11 +198,13 @@ impl Series {
         }
     }
 
+    /// The intervals that begin within the measured phase; the last one ends with it. Answers of the drain phase are in no
+    /// interval.
     fn finish(&self, measured_s: f64) -> Vec<IntervalMeasurement> {
         let interval_s = self.interval_ns as f64 / 1e9;
-        let count = self.intervals.len().max((measured_s / interval_s).ceil() as usize);
+        let count = (measured_s / interval_s - 1e-9).ceil().max(0.0) as usize;
         let at = |place: usize| self.intervals.get(place).copied().unwrap_or_default();
-        (0..count).map(|place| at(place).finish((place + 1) as f64 * interval_s)).collect()
+        (0..count).map(|place| at(place).finish(((place + 1) as f64 * interval_s).min(measured_s))).collect()
     }
 }
 
@@ -279,6 +281,18 @@ mod tests {
         assert!(series.len() <= INTERVALS_MAX);
         assert_eq!(series.iter().map(|interval| interval.completed).sum::<u64>(), 1_001);
         assert!(series.last().unwrap().end_s >= 999.0);
+    }
+
+    #[test]
+    fn the_series_ends_with_the_measured_phase() {
+        let mut tally = Tally::new(0);
+        for done_ns in [50_000_000, 150_000_000, 249_000_000, 260_000_000] {
+            tally.count(OperationKind::Read, 1, times(0, 0, done_ns), 0, Ending::Completed { empty: false });
+        }
+        let series = tally.series(0.25);
+        assert_eq!(series.iter().map(|interval| interval.end_s).collect::<Vec<_>>(), [0.1, 0.2, 0.25]);
+        assert!(tally.series(0.2).iter().all(|interval| interval.completed == 1));
+        assert_eq!(tally.series(0.0), []);
     }
 
     #[test]

@@ -110,7 +110,8 @@ pub enum Listed {
 pub struct StudyArguments {
     /// Name of a bundled study, or path of a study file
     pub study: String,
-    /// Change a setting, as in load.clients=4; a list makes it a factor, no value takes it out
+    /// Change a setting, as in load.clients=4; a list makes it a factor, no value takes it out. A password for database.url can
+    /// also come from the environment variable LOADLINE_PASSWORD
     #[arg(long = "set", value_name = "KEY=VALUE")]
     pub sets: Vec<String>,
     /// Shrink sizes and repeats to a rehearsal of about a minute

@@ -15,7 +15,7 @@ mod stage;
 
 use crate::cli::{Cli, Command, DataArguments, DataFormat, RunArguments, StudyArguments, not_available};
 use crate::database;
-use crate::study::{self, Names, Study};
+use crate::study::{self, Names, Passwords, Study};
 use crate::workload::Work;
 
 use list::{Catalogue, Member};
@@ -60,8 +60,8 @@ pub fn execute_command(cli: Cli) -> Result<Status, Failure> {
         Command::List { what } => list::run(what, cli.json, &catalogue(), &find_server).map(|()| Status::Valid),
         Command::Plan { study } => plan::run(&study, cli.json, &names()).map(|()| Status::Valid),
         Command::Run(arguments) => {
-            let study = read_study(&arguments.study)?;
-            run::run(&study, &destination(&arguments), cli.json, arguments.strict)
+            let (study, passwords) = read_study(&arguments.study)?;
+            run::run(&study, passwords, &destination(&arguments), cli.json, arguments.strict)
         }
         Command::Report { runs, strict } => report::run(&runs, cli.json, strict),
         Command::Export { run, format, out } => export::run(&run, format, &out, cli.json),
@@ -92,7 +92,7 @@ fn destination(arguments: &RunArguments) -> Destination {
     }
 }
 
-fn read_study(arguments: &StudyArguments) -> Result<Study, Failure> {
+fn read_study(arguments: &StudyArguments) -> Result<(Study, Passwords), Failure> {
     study::load(&arguments.study, &arguments.sets, arguments.seed, arguments.quick, &names())
         .map_err(|errors| Failure::Usage(errors.to_string()))
 }

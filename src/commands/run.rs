@@ -14,9 +14,9 @@ use crate::measurement::Measurement;
 use crate::monitor;
 use crate::server::{self, CpuList, interrupted};
 use crate::store::{Run, RunDirectory};
-use crate::study::Study;
 use crate::study::plan::{self, Outcomes};
 use crate::study::repeat::Settled;
+use crate::study::{Passwords, Study};
 
 /// Where a run goes.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -33,12 +33,18 @@ pub enum Destination {
 ///
 /// # Errors
 /// [`Failure::Usage`] when something is wrong before anything was started; [`Failure::Broken`] when the run cannot go on.
-pub fn run(study: &Study, destination: &Destination, is_json: bool, is_strict: bool) -> Result<Status, Failure> {
+pub fn run(
+    study: &Study,
+    passwords: Passwords,
+    destination: &Destination,
+    is_json: bool,
+    is_strict: bool,
+) -> Result<Status, Failure> {
     check(study).map_err(Failure::usage)?;
     server::install_signal_handlers();
     let (mut directory, finished) = open(study, destination).map_err(Failure::usage)?;
     let mut outcomes: Outcomes = finished.iter().map(outcome_of).collect();
-    let mut stage = Stage::new(directory.path()).map_err(Failure::usage)?;
+    let mut stage = Stage::new(directory.path(), passwords).map_err(Failure::usage)?;
     let mut progress = Progress::new(left(study, 0, &outcomes), is_json);
     progress.keep_moving();
     let mut is_first = true;

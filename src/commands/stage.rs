@@ -1,17 +1,23 @@
 //! The stage: the database that trials are executed on, with its private server where it has one. One server runs at a time,
 //! so that an idle one never takes CPU or disk from the one measured.
 
+use std::env::VarError;
 use std::path::{Path, PathBuf};
 
 use anyhow::{Context, bail};
 
-use crate::database::{self, Database, Endpoint, Entry};
+use crate::database::{self, Database, Endpoint, Entry, ReadUrl};
 use crate::server::{Server, remove_orphans, root};
+use crate::study::Passwords;
 use crate::trial::DatabaseSettings;
+
+/// Environment variable with the password for addresses that have none.
+const PASSWORD: &str = "LOADLINE_PASSWORD";
 
 /// The database of the trials that are being executed.
 pub struct Stage {
     directory: PathBuf,
+    passwords: Passwords,
     current: Option<Current>,
 }
 
@@ -46,9 +52,9 @@ impl Stage {
     ///
     /// # Errors
     /// When left-over servers cannot be dealt with.
-    pub fn new(directory: &Path) -> anyhow::Result<Self> {
+    pub fn new(directory: &Path, passwords: Passwords) -> anyhow::Result<Self> {
         remove_orphans(&root()).context("servers left by an earlier run could not be removed")?;
-        Ok(Stage { directory: directory.to_owned(), current: None })
+        Ok(Stage { directory: directory.to_owned(), passwords, current: None })
     }
 
     /// The database with these settings, set up now if it is not already.
@@ -84,7 +90,7 @@ impl Stage {
         let mut server = None;
         let mut endpoint = None;
         match (&settings.url, entry.recipe, entry.read_url) {
-            (Some(url), _, Some(read_url)) => endpoint = Some(read_url(url).map_err(anyhow::Error::msg)?),
+            (Some(url), _, Some(read_url)) => endpoint = Some(self.endpoint_of(url, read_url)?),
             (None, Some(recipe), _) => {
                 let started = Server::start(recipe, settings, Some(&self.directory))?;
                 endpoint = Some(reached_by(started.endpoint(), settings));
@@ -100,6 +106,22 @@ impl Stage {
         let database = (entry.open)(&settings_here, endpoint.as_ref())?;
         let facts = facts(entry, &*database)?;
         Ok(Current { settings: settings.clone(), database, server, facts, fixture: None, own_file })
+    }
+}
+
+impl Stage {
+    /// Where an existing server listens, and the password: that of the address as it was written, else that of [`PASSWORD`].
+    fn endpoint_of(&self, url: &str, read_url: ReadUrl) -> anyhow::Result<Endpoint> {
+        let endpoint =
+            read_url(self.passwords.whole_address(url)).map_err(anyhow::Error::msg).context("database.url")?;
+        if !endpoint.password.is_empty() {
+            return Ok(endpoint);
+        }
+        match std::env::var(PASSWORD) {
+            Ok(password) => Ok(Endpoint { password, ..endpoint }),
+            Err(VarError::NotPresent) => Ok(endpoint),
+            Err(VarError::NotUnicode(_)) => bail!("{PASSWORD} is not UTF-8"),
+        }
     }
 }
 

@@ -5,6 +5,7 @@
 pub mod data;
 mod execute;
 mod export;
+mod fixture;
 pub mod list;
 pub mod output;
 pub mod plan;

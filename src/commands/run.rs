@@ -5,7 +5,7 @@ use std::path::{Path, PathBuf};
 use anyhow::Context;
 
 use super::execute::{self, execute, now_utc};
-use super::output::note;
+use super::output::{note, sentence};
 use super::progress::Progress;
 use super::report::publish;
 use super::stage::{Stage, entry_of};
@@ -51,15 +51,14 @@ pub fn run(
     'rounds: for round in 0..plan::rounds_max(study) {
         for trial in plan::open_round(study, round, &outcomes) {
             progress.begin(&trial);
-            let current = stage.enter(&trial.case.settings.database);
-            let current = match current {
+            let mut current = match stage.enter(&trial.case.settings.database) {
                 Err(error) if is_first && !interrupted() => {
-                    return Err(nothing_done(error, directory, stage, &finished));
+                    return Err(nothing_done(&sentence(&error), directory, stage, &finished));
                 }
                 current => current,
             };
-            is_first = false;
-            if let Ok(current) = &current {
+            if let Ok(current) = &mut current {
+                current.notes.drain(..).for_each(|line| progress.say(&format!("note: {line}")));
                 let name = &trial.case.settings.database.name;
                 directory.note_database(name, current.facts.clone()).map_err(Failure::broken)?;
             }
@@ -67,6 +66,15 @@ pub fn run(
             if interrupted() {
                 break 'rounds;
             }
+            if is_first && executed.is_refused {
+                return Err(nothing_done(
+                    &executed.measurement.invalid_because.join("; "),
+                    directory,
+                    stage,
+                    &finished,
+                ));
+            }
+            is_first = false;
             directory.append(&executed.measurement, &executed.samples).map_err(Failure::broken)?;
             outcomes.extend([outcome_of(&executed.measurement)]);
             progress.end(&executed.measurement, left(study, round, &outcomes));
@@ -123,8 +131,8 @@ fn open(study: &Study, destination: &Destination) -> anyhow::Result<(RunDirector
     Ok((directory, Vec::new()))
 }
 
-/// The database could not be set up at all: the request is wrong, and the new directory, still without a trial, goes.
-fn nothing_done(error: anyhow::Error, directory: RunDirectory, stage: Stage, finished: &[Measurement]) -> Failure {
+/// The database could not be set up at all, or refused tables or statements: the request is wrong, and the new directory, still without a trial, goes.
+fn nothing_done(why: &str, directory: RunDirectory, stage: Stage, finished: &[Measurement]) -> Failure {
     let path = directory.path().to_owned();
     drop(stage);
     drop(directory);
@@ -132,7 +140,7 @@ fn nothing_done(error: anyhow::Error, directory: RunDirectory, stage: Stage, fin
         // It was made by this run and holds nothing; if it cannot be removed it does no harm.
         let _ = std::fs::remove_dir_all(path);
     }
-    Failure::usage(error)
+    Failure::Usage(why.to_owned())
 }
 
 fn outcome_of(measurement: &Measurement) -> (String, Option<f64>) {

@@ -8,7 +8,7 @@ use super::execute::{self, execute, now_utc};
 use super::output::{note, sentence};
 use super::progress::Progress;
 use super::report::publish;
-use super::stage::{Stage, entry_of};
+use super::stage::{Stage, entry_of, remove_leftovers};
 use super::{Failure, Status};
 use crate::measurement::Measurement;
 use crate::monitor;
@@ -42,9 +42,10 @@ pub fn run(
 ) -> Result<Status, Failure> {
     check(study).map_err(Failure::usage)?;
     server::install_signal_handlers();
+    remove_leftovers().map_err(Failure::usage)?;
     let (mut directory, finished) = open(study, destination).map_err(Failure::usage)?;
     let mut outcomes: Outcomes = finished.iter().map(outcome_of).collect();
-    let mut stage = Stage::new(directory.path(), passwords).map_err(Failure::usage)?;
+    let mut stage = Stage::new(directory.path(), passwords);
     let mut progress = Progress::new(left(study, 0, &outcomes), is_json);
     progress.keep_moving();
     let mut is_first = true;
@@ -66,13 +67,8 @@ pub fn run(
             if interrupted() {
                 break 'rounds;
             }
-            if is_first && executed.is_refused {
-                return Err(nothing_done(
-                    &executed.measurement.invalid_because.join("; "),
-                    directory,
-                    stage,
-                    &finished,
-                ));
+            if let Some(why) = executed.refused.as_ref().filter(|_| is_first) {
+                return Err(nothing_done(why, directory, stage, &finished));
             }
             is_first = false;
             directory.append(&executed.measurement, &executed.samples).map_err(Failure::broken)?;

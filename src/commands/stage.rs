@@ -45,17 +45,9 @@ pub struct Current {
 }
 
 impl Stage {
-    /// A stage whose servers and files are below a directory. Servers that an earlier loadline left behind are ended.
-    ///
-    /// # Errors
-    /// When left-over servers cannot be dealt with.
-    pub fn new(directory: &Path, passwords: Passwords) -> anyhow::Result<Self> {
-        let removed = remove_orphans(&root()).context("servers left by an earlier run could not be removed")?;
-        if removed > 0 {
-            let s = if removed == 1 { "" } else { "s" };
-            note(&format!("note: removed what {removed} private server{s} of earlier runs had left behind"));
-        }
-        Ok(Stage { directory: directory.to_owned(), passwords, current: None, noted: BTreeSet::new() })
+    /// A stage whose servers and files are below a directory.
+    pub fn new(directory: &Path, passwords: Passwords) -> Self {
+        Stage { directory: directory.to_owned(), passwords, current: None, noted: BTreeSet::new() }
     }
 
     /// The database with these settings, set up now if it is not already, or if its server has ended by itself.
@@ -188,6 +180,19 @@ fn remove_database_file(file: &Path) {
         // What is not there need not be removed.
         let _ = std::fs::remove_file(format!("{}{suffix}", file.display()));
     }
+}
+
+/// Ends the private servers that earlier runs left behind when they were killed, and removes their files.
+///
+/// # Errors
+/// When these cannot be read.
+pub fn remove_leftovers() -> anyhow::Result<()> {
+    let removed = remove_orphans(&root()).context("servers left by an earlier run could not be removed")?;
+    if removed > 0 {
+        let s = if removed == 1 { "" } else { "s" };
+        note(&format!("note: removed what {removed} private server{s} of earlier runs had left behind"));
+    }
+    Ok(())
 }
 
 /// The registry's entry of the database that settings name.

@@ -46,6 +46,9 @@ pub fn run(
     let (mut directory, finished) = open(study, destination).map_err(Failure::usage)?;
     let mut outcomes: Outcomes = finished.iter().map(outcome_of).collect();
     let mut stage = Stage::new(directory.path(), passwords);
+    if !finished.is_empty() && left(study, 0, &outcomes) == 0 {
+        note("note: nothing is missing in this run");
+    }
     let mut progress = Progress::new(left(study, 0, &outcomes), is_json);
     progress.keep_moving();
     let mut is_first = true;
@@ -54,7 +57,7 @@ pub fn run(
             progress.begin(&trial);
             let mut current = match stage.enter(&trial.case.settings.database) {
                 Err(error) if is_first && !interrupted() => {
-                    return Err(nothing_done(&sentence(&error), directory, stage, &finished));
+                    return Err(nothing_done(&sentence(&error), directory, stage, destination));
                 }
                 current => current,
             };
@@ -68,7 +71,7 @@ pub fn run(
                 break 'rounds;
             }
             if let Some(why) = executed.refused.as_ref().filter(|_| is_first) {
-                return Err(nothing_done(why, directory, stage, &finished));
+                return Err(nothing_done(why, directory, stage, destination));
             }
             is_first = false;
             directory.append(&executed.measurement, &executed.samples).map_err(Failure::broken)?;
@@ -127,13 +130,14 @@ fn open(study: &Study, destination: &Destination) -> anyhow::Result<(RunDirector
     Ok((directory, Vec::new()))
 }
 
-/// The database could not be set up at all, or refused tables or statements: the request is wrong, and the new directory, still without a trial, goes.
-fn nothing_done(why: &str, directory: RunDirectory, stage: Stage, finished: &[Measurement]) -> Failure {
+/// The database could not be set up at all, or refused tables or statements: the request is wrong, and a directory that was
+/// made for it goes.
+fn nothing_done(why: &str, directory: RunDirectory, stage: Stage, destination: &Destination) -> Failure {
     let path = directory.path().to_owned();
     drop(stage);
     drop(directory);
-    if finished.is_empty() {
-        // It was made by this run and holds nothing; if it cannot be removed it does no harm.
+    if !matches!(destination, Destination::Resume(_)) {
+        // It holds nothing; if it cannot be removed it does no harm.
         let _ = std::fs::remove_dir_all(path);
     }
     Failure::Usage(why.to_owned())

@@ -1,6 +1,7 @@
 //! `run.toml`: the resolved study, its seed, and the machine, kernel, databases and settings of a run.
 
 use serde::{Deserialize, Serialize};
+use serde_json::Value;
 
 use crate::measurement::Environment;
 use crate::study::Study;
@@ -66,11 +67,32 @@ impl RunFile {
         }
         if self.study != *study {
             return Err(format!(
-                "the run was begun with another form of study \"{}\": the file, --set, --quick or --seed differ; repeat them \
-                 as they were, or begin a new run",
-                self.study.name
+                "the run was begun with another form of study \"{}\": {}; repeat file, --set, --quick and --seed as they were, \
+                 or begin a new run",
+                self.study.name,
+                difference(&self.study, study)
             ));
         }
         Ok(())
     }
+}
+
+/// The first setting in which two studies differ, with its values if they are short.
+fn difference(then: &Study, now: &Study) -> String {
+    fn first(path: &str, then: &Value, now: &Value) -> Option<String> {
+        match (then, now) {
+            (Value::Object(then), Value::Object(now)) => then.keys().chain(now.keys()).find_map(|key| {
+                let at = |study: &serde_json::Map<String, Value>| study.get(key).cloned().unwrap_or_default();
+                first(&if path.is_empty() { key.clone() } else { format!("{path}.{key}") }, &at(then), &at(now))
+            }),
+            _ if then == now => None,
+            (Value::Array(_) | Value::Object(_), _) | (_, Value::Array(_) | Value::Object(_)) => {
+                Some(format!("{path} differs"))
+            }
+            _ => Some(format!("{path} was {then} and is {now} now")),
+        }
+    }
+    let value = |study| serde_json::to_value(study).unwrap_or_default();
+    let found = first("", &value(then), &value(now));
+    found.map_or("it differs".to_owned(), |text| text.strip_prefix("base.").unwrap_or(&text).to_owned())
 }

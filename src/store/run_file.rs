@@ -81,18 +81,24 @@ impl RunFile {
 fn difference(then: &Study, now: &Study) -> String {
     fn first(path: &str, then: &Value, now: &Value) -> Option<String> {
         match (then, now) {
-            (Value::Object(then), Value::Object(now)) => then.keys().chain(now.keys()).find_map(|key| {
-                let at = |study: &serde_json::Map<String, Value>| study.get(key).cloned().unwrap_or_default();
-                first(&if path.is_empty() { key.clone() } else { format!("{path}.{key}") }, &at(then), &at(now))
-            }),
             _ if then == now => None,
-            (Value::Array(_) | Value::Object(_), _) | (_, Value::Array(_) | Value::Object(_)) => {
-                Some(format!("{path} differs"))
+            (Value::Object(then), Value::Object(now)) => {
+                // The cases follow from the rest.
+                let keys = then.keys().chain(now.keys()).filter(|key| *key != "cases");
+                keys.chain(now.keys()).find_map(|key| {
+                    let path = if path.is_empty() { key.clone() } else { format!("{path}.{key}") };
+                    first(&path, then.get(key).unwrap_or(&Value::Null), now.get(key).unwrap_or(&Value::Null))
+                })
             }
-            _ => Some(format!("{path} was {then} and is {now} now")),
+            (Value::Array(_) | Value::Object(_), _) | (_, Value::Array(_) | Value::Object(_)) => {
+                Some(format!("it had other {path}"))
+            }
+            _ => {
+                let setting = path.strip_prefix("base.").unwrap_or(path);
+                Some(format!("{setting} was {then} and is {now} now"))
+            }
         }
     }
     let value = |study| serde_json::to_value(study).unwrap_or_default();
-    let found = first("", &value(then), &value(now));
-    found.map_or("it differs".to_owned(), |text| text.strip_prefix("base.").unwrap_or(&text).to_owned())
+    first("", &value(then), &value(now)).unwrap_or_else(|| "it differs".to_owned())
 }

@@ -82,7 +82,7 @@ pub struct DatabaseSettings {
     /// Storage engine, where the database has several.
     #[serde(skip_serializing_if = "Option::is_none", default)]
     pub engine: Option<String>,
-    /// An existing server; without it a private one is started.
+    /// An existing server, as an address without password; without it a private one is started.
     #[serde(skip_serializing_if = "Option::is_none", default)]
     pub url: Option<String>,
     /// Database file of an embedded database; without it a private one in the run directory.

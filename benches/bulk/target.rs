@@ -29,9 +29,11 @@ pub struct Target {
 impl Target {
     /// Starts a private server where there is one, and makes the rows of the references.
     pub fn start(name: &'static str, batches: u32) -> Self {
+        let entry = database::find(name).expect("the database is registered");
+        // First of all, so that nothing is left behind where a package is missing.
+        let program = if entry.recipe.is_some() { compile(name) } else { PathBuf::new() };
         let directory = std::env::temp_dir().join(format!("loadline-bulk-{}-{name}", std::process::id()));
         std::fs::create_dir_all(&directory).expect("the temporary directory can be written to");
-        let entry = database::find(name).expect("the database is registered");
         let mut settings = DatabaseSettings::default();
         if name == "mariadb" {
             settings.config.insert("local_infile".to_owned(), "1".to_owned());
@@ -40,7 +42,6 @@ impl Target {
         let server = server.map(|server| server.unwrap_or_else(|error| panic!("{error}")));
         let rows = Rows::new(batches);
         let check = rows.check();
-        let program = if server.is_some() { compile(name) } else { PathBuf::new() };
         let target = Target { name, server, directory, rows, program, check };
         match name {
             "mariadb" => target.rows.write(&target.directory.join("rows")),

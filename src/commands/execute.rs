@@ -114,8 +114,7 @@ struct Ready {
 fn set_up(trial: &Trial, current: &mut Current) -> anyhow::Result<Ready> {
     let settings = &trial.case.settings;
     let work = Arc::new(Work::new(settings).map_err(anyhow::Error::msg)?);
-    let mut session = current.database.connect()?;
-    make_tables(settings, &work, current, &mut *session)?;
+    let mut session = make_tables(settings, &work, current)?;
     let place = if settings.workload.name == "sql" { "workload.statements" } else { "preparing the statements" };
     session.prepare(work.program()).context(place)?;
     Ok(Ready { work, session })

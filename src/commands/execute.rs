@@ -97,7 +97,11 @@ fn attempt(trial: &Trial, current: &mut Current) -> Executed {
         }
     };
     if let Some(server) = current.server.as_ref().filter(|server| !server.is_running() && !interrupted()) {
-        let why = format!("the server ended by itself; its log says:{}", server.log_lines());
+        let log = server.log_lines();
+        let why = format!(
+            "the server ended by itself; the end of its log: {}",
+            log.lines().last().unwrap_or_default().trim()
+        );
         executed.measurement.invalid_because.insert(0, why);
     }
     executed

@@ -1,9 +1,11 @@
 //! A disk that is full, a small one made for the purpose: only root can.
 
 use std::ffi::CString;
+use std::io::Write;
 use std::path::{Path, PathBuf};
+use std::process::Stdio;
 
-use crate::program::{Scratch, small_study};
+use crate::program::{Outcome, Scratch, small_study, wait_for};
 
 /// A file system of a few mebibytes, in memory; gone when dropped.
 struct SmallDisk(PathBuf);
@@ -76,6 +78,29 @@ fn a_run_directory_without_room_keeps_what_it_has_and_is_resumed_when_there_is_s
     std::fs::remove_file(scratch.path("disk/ballast")).unwrap();
     scratch.run(&[&run[..], &["--resume", "disk/run"]].concat()).expect(0);
     assert_eq!(scratch.stored("disk/run").len(), 40);
+}
+
+#[test]
+fn a_disk_that_fills_up_under_a_server_spoils_no_finished_trial() {
+    let scratch = Scratch::new();
+    let _disk = SmallDisk::mount(scratch.path("disk"), 420);
+    let load = "[load]\noperations = 20\nthink = \"20ms\"\nwarmup = \"0s\"\n[workload]\nbatch = 100";
+    scratch.write("study.toml", &small_study(&format!("[database]\nname = \"mariadb\"\n{load}")));
+    let mut command = scratch.command(&["run", "study.toml", "--set", "repeat.least=4", "--out", "disk/run"]);
+    let child = command.stdout(Stdio::piped()).stderr(Stdio::piped()).spawn().unwrap();
+    let finished =
+        || std::fs::read_to_string(scratch.path("disk/run/trials.jsonl")).map_or(0, |text| text.lines().count());
+    wait_for("the first trial", || finished() > 0);
+    let mut ballast = std::fs::File::create(scratch.path("disk/ballast")).unwrap();
+    let is_full = |error: std::io::Error| error.kind() == std::io::ErrorKind::StorageFull;
+    assert!((0..420).any(|_| ballast.write_all(&[1; 1 << 20]).is_err_and(is_full)), "the disk is full");
+
+    let outcome = Outcome::of(child.wait_with_output().unwrap()).expect(1);
+    let trials = scratch.stored("disk/run");
+    assert!(trials[0].is_valid() && trials.iter().any(|trial| !trial.is_valid()), "{outcome:?}");
+    assert_eq!(trials.len(), 4, "what could not be done is recorded: {outcome:?}");
+    let words = ["full", "No space left", "no room", "error 28"];
+    assert!(words.iter().any(|word| outcome.stderr.contains(word)), "{outcome:?}");
 }
 
 #[test]

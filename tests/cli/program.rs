@@ -1,7 +1,7 @@
 //! Runs the program in directories that go away.
 
 use std::path::{Path, PathBuf};
-use std::process::{Command, Stdio};
+use std::process::{Command, Output, Stdio};
 use std::sync::atomic::{AtomicU32, Ordering};
 use std::time::{Duration, Instant};
 
@@ -68,19 +68,20 @@ pub struct Outcome {
 /// Runs a command to its end. Whatever happens, the program never panics.
 #[track_caller]
 pub fn outcome(command: &mut Command) -> Outcome {
-    let output = command.output().unwrap();
-    let text = |bytes: Vec<u8>| String::from_utf8(bytes).unwrap();
-    let outcome = Outcome { status: output.status.code(), stdout: text(output.stdout), stderr: text(output.stderr) };
-    outcome.assert_no_panic();
-    outcome
+    Outcome::of(command.output().unwrap())
 }
 
 impl Outcome {
+    /// What a process that has ended did, without a panic.
     #[track_caller]
-    pub fn assert_no_panic(&self) {
+    pub fn of(output: Output) -> Self {
+        let text = |bytes: Vec<u8>| String::from_utf8(bytes).unwrap();
+        let outcome =
+            Outcome { status: output.status.code(), stdout: text(output.stdout), stderr: text(output.stderr) };
         for trace in ["panicked at", "stack backtrace", "RUST_BACKTRACE"] {
-            assert!(!self.stderr.contains(trace) && !self.stdout.contains(trace), "{self:?}");
+            assert!(!outcome.stderr.contains(trace) && !outcome.stdout.contains(trace), "{outcome:?}");
         }
+        outcome
     }
 
     /// Asserts the exit status; shows everything when it is another.

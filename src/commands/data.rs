@@ -24,7 +24,8 @@ pub fn data(record: &str, rows: u64, seed: u64, format: DataFormat, out: &mut dy
         return Err(anyhow!("custom records are described by a study file; name one of the other record types"));
     }
     let type_name = record.to_owned();
-    let settings = RecordSettings { type_name, per_measurement: PER_MEASUREMENT, seed, ..RecordSettings::default() };
+    let settings =
+        RecordSettings { type_name, rows, per_measurement: PER_MEASUREMENT, seed, ..RecordSettings::default() };
     let generator = data::build(&settings).map_err(|error| anyhow!(error))?;
     match write_records(&*generator, rows, format, out) {
         Err(error) if error.kind() == std::io::ErrorKind::BrokenPipe => Ok(()),

@@ -94,7 +94,7 @@ fn attempt(trial: &Trial, current: &mut Current) -> anyhow::Result<Executed> {
     };
     let resources = attendant.finish(observed.measured_s);
     if let Some(fixture) = &mut current.fixture {
-        fixture.is_changed |= settings.workload.name != "read";
+        fixture.is_changed |= !workload::keeps_records(settings);
     }
     let stored = check_stored(settings, &work, &observed, current)?;
     let (samples, resources) = resources.map_or((Vec::new(), None), |(samples, mean)| (samples, Some(mean)));

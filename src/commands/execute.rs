@@ -26,10 +26,16 @@ pub struct Executed {
 }
 
 /// Executes a trial. Whatever goes wrong with the database makes an invalid measurement, never a missing one.
-pub fn execute(trial: &Trial, sequence: u64, stage: anyhow::Result<&mut Current>) -> Executed {
+/// `filling` is told from time to time how many of how many rows are in the tables before the trial begins.
+pub fn execute(
+    trial: &Trial,
+    sequence: u64,
+    stage: anyhow::Result<&mut Current>,
+    filling: &dyn Fn(u64, u64),
+) -> Executed {
     let begun = Instant::now();
     let started = now_utc();
-    let outcome = stage.and_then(|current| attempt(trial, current));
+    let outcome = stage.and_then(|current| attempt(trial, current, filling));
     let mut executed = match outcome {
         Ok(executed) => executed,
         Err(error) => {
@@ -78,10 +84,10 @@ fn sources(work: &Arc<Work>, trial: &Trial) -> anyhow::Result<Vec<Box<dyn Source
     (0..of).map(source).collect()
 }
 
-fn attempt(trial: &Trial, current: &mut Current) -> anyhow::Result<Executed> {
+fn attempt(trial: &Trial, current: &mut Current, filling: &dyn Fn(u64, u64)) -> anyhow::Result<Executed> {
     let settings = &trial.case.settings;
     let work = Arc::new(Work::new(settings).map_err(anyhow::Error::msg)?);
-    prepare(settings, &work, current)?;
+    prepare(settings, &work, current, filling)?;
     let database = &*current.database;
     let connections = connect_all(database, work.program(), settings.load.clients)?;
     let sources = sources(&work, trial)?;
@@ -124,7 +130,7 @@ impl Drop for Pinned {
 }
 
 /// Makes the tables and fills them, unless they already hold what is needed.
-fn prepare(settings: &Settings, work: &Work, current: &mut Current) -> anyhow::Result<()> {
+fn prepare(settings: &Settings, work: &Work, current: &mut Current, filling: &dyn Fn(u64, u64)) -> anyhow::Result<()> {
     let tables = &work.program().tables;
     if tables.is_empty() {
         return Ok(());
@@ -151,13 +157,15 @@ fn prepare(settings: &Settings, work: &Work, current: &mut Current) -> anyhow::R
     }
     session.prepare(work.program())?;
     let mut request = Request::default();
-    for operation in work.preload() {
+    let mut preload = work.preload();
+    while let Some(operation) = preload.next() {
         if interrupted() {
             bail!("interrupted while the tables were being filled");
         }
         request.clear();
         work.bind(&operation, &mut request);
         session.execute(&request, None).with_context(|| format!("filling the tables: {operation:?}"))?;
+        filling(settings.record.rows - preload.left(), settings.record.rows);
     }
     if let Some(fixture) = &mut current.fixture {
         (fixture.content, fixture.is_changed) = (content, false);

@@ -56,7 +56,8 @@ pub fn run(study: &Study, destination: &Destination, is_json: bool, is_strict: b
                 let name = &trial.case.settings.database.name;
                 directory.note_database(name, current.facts.clone()).map_err(Failure::broken)?;
             }
-            let executed = execute(&trial, directory.written(), current);
+            let executed =
+                execute(&trial, directory.written(), current, &|rows, of| progress.filling(&trial, rows, of));
             if interrupted() {
                 break 'rounds;
             }

@@ -2,7 +2,7 @@
 
 use std::sync::Arc;
 
-use super::preload::CHUNK_RECORDS;
+use super::preload::chunk_records;
 use super::{Client, Preload, Workload, build, known, parts, select, sql, update};
 use crate::data;
 use crate::layout::{self, Access, Columns, Layout};
@@ -27,6 +27,8 @@ pub struct Work {
 struct Stored {
     generator: Arc<dyn Generator>,
     layout: Box<dyn Layout>,
+    /// Records in one transaction of the preparation.
+    chunk: u64,
 }
 
 impl Work {
@@ -68,7 +70,8 @@ impl Work {
 
     /// The inserts that bring `record.rows` rows into the tables.
     pub fn preload(&self) -> Preload {
-        Preload::new(self.settings.record.rows, self.settings.record.per_measurement)
+        let chunk = self.stored.as_ref().map_or(1, |stored| stored.chunk);
+        Preload::new(self.settings.record.rows, self.settings.record.per_measurement, chunk)
     }
 
     /// The workload of a client.
@@ -108,7 +111,8 @@ impl Work {
 impl Stored {
     fn new(settings: &Settings) -> Result<Self, String> {
         let generator = data::build(&settings.record)?;
-        let preloaded = settings.record.rows.min(CHUNK_RECORDS) as usize;
+        let chunk = chunk_records(generator.record_type());
+        let preloaded = settings.record.rows.min(chunk) as usize;
         let records_max = preloaded.max(settings.workload.batch as usize);
         let table = &settings.record.table;
         let record_type = generator.record_type();
@@ -117,7 +121,7 @@ impl Stored {
         if access != Access::default() {
             layout.add_access(access, record_type)?;
         }
-        Ok(Stored { generator, layout })
+        Ok(Stored { generator, layout, chunk })
     }
 }
 

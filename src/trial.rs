@@ -82,7 +82,7 @@ pub struct DatabaseSettings {
     /// Storage engine, where the database has several.
     #[serde(skip_serializing_if = "Option::is_none", default)]
     pub engine: Option<String>,
-    /// An existing server; without it a private one is started.
+    /// An existing server, as an address without password; without it a private one is started.
     #[serde(skip_serializing_if = "Option::is_none", default)]
     pub url: Option<String>,
     /// Database file of an embedded database; without it a private one in the run directory.
@@ -216,6 +216,9 @@ pub struct LoadSettings {
     /// Arrivals per second, open loop only.
     #[serde(skip_serializing_if = "Option::is_none", default)]
     pub rate_per_s: Option<f64>,
+    /// File with the intended times of `arrivals = "trace"`.
+    #[serde(skip_serializing_if = "Option::is_none", default)]
+    pub trace: Option<String>,
     /// What ends the measured phase.
     pub length: Length,
     /// Length of the discarded phase before it, in seconds.

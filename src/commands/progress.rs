@@ -6,6 +6,7 @@ use std::time::Duration;
 
 use indicatif::{ProgressBar, ProgressDrawTarget, ProgressStyle};
 
+use super::output::note;
 use crate::measurement::Measurement;
 use crate::trial::{Levels, Trial};
 use crate::units::{show_number, show_seconds};
@@ -70,7 +71,7 @@ impl Progress {
 
     /// A line that stays.
     pub fn say(&self, line: &str) {
-        if self.bar.is_hidden() { eprintln!("{line}") } else { self.bar.println(line) }
+        if self.bar.is_hidden() { note(line) } else { self.bar.println(line) }
     }
 
     /// Shows that the run goes on while something takes long.

@@ -265,6 +265,10 @@ impl Rules<'_> {
             let remedy = "an open loop needs it, as in rate = 1000";
             self.refuse(&["load.arrivals"], format!("load.arrivals is {arrivals} and load.rate is missing; {remedy}"));
         }
+        if (load.arrivals == Arrivals::Trace) != load.trace.is_some() && self.names.arrivals.check("trace").is_ok() {
+            let remedy = "arrivals = \"trace\" and trace = \"FILE\", a file of times in seconds, go together";
+            self.refuse(&["load.trace", "load.arrivals"], format!("load.arrivals is {arrivals}; {remedy}"));
+        }
         if is_open && load.think_s > 0.0 {
             let remedy = "only a closed loop has think time; leave it out";
             self.refuse(

@@ -208,6 +208,7 @@ pub fn show_rule(study: &Study) -> String {
     let percent = repeat.within * 100.0;
     let trials = format!("{} to {} trials of each case", repeat.least, repeat.most);
     match repeat.rule {
+        RepeatRule::Fixed if repeat.least == 1 => "1 trial of each case".to_owned(),
         RepeatRule::Fixed => format!("{} trials of each case", repeat.least),
         RepeatRule::Interval => format!("{trials}, until the 95 % interval is within {percent} % of the mean"),
         RepeatRule::StandardError => format!("{trials}, until the standard error is below {percent} % of the mean"),

@@ -69,7 +69,6 @@ pub fn execute_command(cli: Cli) -> Result<Status, Failure> {
         Command::Report { runs, strict } => report::run(&runs, cli.json, strict),
         Command::Fit(arguments) => fit::run(&arguments, cli.json),
         Command::Predict(arguments) => predict::run(&arguments, cli.json),
-        Command::Export { run, format, out } => export::run(&run, format, &out),
         Command::Export { run, format, out } => export::run(&run, format, &out, cli.json),
         Command::Data(arguments) => {
             let DataArguments { record, rows, seed, format } = arguments;

@@ -225,6 +225,10 @@ impl Rules<'_> {
             let remedy = "write mix = { select = 0.8, update = 0.2 }";
             self.refuse(&keys, format!("workload.name is \"mix\" and there are no shares; {remedy}"));
         }
+        if is_mix && self.errors.is_empty() && workload.mix.values().all(|share| *share == 0.0) {
+            let remedy = "write the shares as in mix = { select = 0.8, update = 0.2 }";
+            self.refuse(&["workload.mix"], format!("workload.mix has no share above 0; {remedy}"));
+        }
         if !is_mix && self.root.find("workload.mix").is_some() {
             let remedy = "write name = \"mix\", or leave the shares out";
             let message =

@@ -110,7 +110,8 @@ pub enum Listed {
 pub struct StudyArguments {
     /// Name of a bundled study, or path of a study file
     pub study: String,
-    /// Change a setting, as in load.clients=4; a list makes it a factor, no value takes it out
+    /// Change a setting, as in load.clients=4; a list makes it a factor, no value takes it out. A password for database.url can
+    /// also come from the environment variable LOADLINE_PASSWORD
     #[arg(long = "set", value_name = "KEY=VALUE")]
     pub sets: Vec<String>,
     /// Shrink sizes and repeats to a rehearsal of about a minute
@@ -278,9 +279,9 @@ pub struct DataArguments {
     /// Seed of the data
     #[arg(long, value_name = "N", default_value_t = 1)]
     pub seed: u64,
-    /// Form of the records
-    #[arg(long, default_value = "csv")]
-    pub format: DataFormat,
+    /// Form of the records; csv unless --json asks for one document
+    #[arg(long)]
+    pub format: Option<DataFormat>,
 }
 
 /// Forms of generated records.
@@ -292,6 +293,9 @@ pub enum DataFormat {
     Jsonl,
     /// InfluxDB line protocol: identity columns are tags, values are fields, the time stamp is in nanoseconds.
     Line,
+    /// One JSON document, an array of objects; what `--json` asks for.
+    #[value(skip)]
+    Json,
 }
 
 /// Forms of exported runs.

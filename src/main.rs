@@ -2,6 +2,7 @@
 
 use std::process::ExitCode;
 
+use loadline::commands::output::note;
 use loadline::commands::{Failure, Status, execute_command};
 
 fn main() -> ExitCode {
@@ -9,11 +10,11 @@ fn main() -> ExitCode {
         Ok(Status::Valid) => ExitCode::from(0),
         Ok(Status::Invalid) => ExitCode::from(1),
         Err(Failure::Broken(message)) => {
-            eprintln!("loadline: {message}");
+            note(&format!("loadline: {message}"));
             ExitCode::from(1)
         }
         Err(Failure::Usage(message)) => {
-            eprintln!("loadline: {message}");
+            note(&format!("loadline: {message}"));
             ExitCode::from(2)
         }
     }

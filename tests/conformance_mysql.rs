@@ -17,8 +17,23 @@ use loadline::trial::DatabaseSettings;
 /// A private server in a temporary directory; ended and removed when dropped.
 struct Server {
     process: Child,
-    directory: PathBuf,
+    directory: Directory,
     port: u16,
+}
+
+/// A directory that is removed when dropped.
+struct Directory(PathBuf);
+
+impl Directory {
+    fn join(&self, name: &str) -> PathBuf {
+        self.0.join(name)
+    }
+}
+
+impl Drop for Directory {
+    fn drop(&mut self) {
+        let _ = std::fs::remove_dir_all(&self.0);
+    }
 }
 
 impl Server {
@@ -41,17 +56,17 @@ impl Server {
     }
 
     fn start_binary(name: &str, binary: &Path, options: &[&str], install: impl FnOnce(&str) -> Command) -> Server {
-        let directory = std::env::temp_dir().join(format!("loadline-{name}-{}", std::process::id()));
-        let _ = std::fs::remove_dir_all(&directory);
-        std::fs::create_dir_all(&directory).unwrap();
-        let is_root = std::os::unix::fs::MetadataExt::uid(&std::fs::metadata(&directory).unwrap()) == 0;
+        let directory = Directory(std::env::temp_dir().join(format!("loadline-{name}-{}", std::process::id())));
+        let _ = std::fs::remove_dir_all(&directory.0);
+        std::fs::create_dir_all(&directory.0).unwrap();
+        let is_root = std::os::unix::fs::MetadataExt::uid(&std::fs::metadata(&directory.0).unwrap()) == 0;
         let user: &[&str] = if is_root { &["--user=mysql"] } else { &[] };
         if is_root {
-            assert!(Command::new("chown").arg("mysql").arg(&directory).status().unwrap().success());
+            assert!(Command::new("chown").arg("mysql").arg(&directory.0).status().unwrap().success());
         }
         let data = format!("--datadir={}", directory.join("data").display());
         let install = install(&data).args(user).output().expect("install the package mariadb-server");
-        assert!(install.status.success(), "{}", String::from_utf8_lossy(&install.stderr));
+        assert!(install.status.success(), "{}", String::from_utf8_lossy(&[install.stdout, install.stderr].concat()));
         let port = std::net::TcpListener::bind("127.0.0.1:0").unwrap().local_addr().unwrap().port();
         let process = Command::new(binary)
             .args(["--no-defaults", &data, "--bind-address=127.0.0.1", "--innodb-buffer-pool-size=64M"])
@@ -104,7 +119,6 @@ impl Drop for Server {
     fn drop(&mut self) {
         let _ = self.process.kill();
         let _ = self.process.wait();
-        let _ = std::fs::remove_dir_all(Path::new(&self.directory));
     }
 }
 
@@ -223,7 +237,8 @@ fn values_of_all_types_are_read(database: &MySql) {
 
 fn parameters_may_change_their_types(database: &MySql) {
     let mut session = prepared(database, "SELECT CONCAT(?, '')");
-    let fills: [(fn(&mut Cells), &str); 6] = [
+    type Fill = fn(&mut Cells);
+    let fills: [(Fill, &str); 6] = [
         (|cells| cells.null(), "null"),
         (|cells| cells.int(-7), "\"-7\""),
         (|cells| cells.text("text"), "\"text\""),

@@ -23,15 +23,15 @@ fn names() -> Names {
     let embedded = DatabaseFacts { has_private_server: false, read_url: None, ..server("sqlite", &[]) };
     Names::new(
         vec![embedded, server("mariadb", &["innodb", "myisam", "aria"]), server("postgres", &[])],
-        &["qos", "custom"],
+        &["qos", "wisconsin", "custom"],
         &["wide", "star", "star-hot"],
-        &["write", "read", "sql"],
+        &["write", "read", "select", "update", "mix", "sql"],
     )
 }
 
 fn load(text: &str, sets: &[&str], quick: bool) -> Result<Study, StudyErrors> {
     let sets: Vec<String> = sets.iter().map(|set| (*set).to_owned()).collect();
-    study::load_text("study.toml", text, &sets, None, quick, &names())
+    study::load_text("study.toml", text, &sets, None, quick, &names()).map(|(study, _)| study)
 }
 
 fn errors_of(text: &str, sets: &[&str]) -> String {
@@ -233,7 +233,7 @@ fn open_loops_are_checked_once_they_are_available() {
     let mut names = names();
     names.arrivals.available.push("poisson".to_owned());
     (names.has_goal, names.has_samples) = (true, true);
-    let load = |text: &str| study::load_text("study.toml", text, &[], None, false, &names);
+    let load = |text: &str| study::load_text("study.toml", text, &[], None, false, &names).map(|(study, _)| study);
     let text = "[load]\narrivals = \"poisson\"\nrate = 500\nsamples = true\n[goal]\nbelow = \"100ms\"\n";
     let study = load(text).unwrap();
     assert_eq!((study.base.load.rate_per_s, study.goal.unwrap().below_s), (Some(500.0), 0.1));
@@ -277,7 +277,7 @@ fn claims_follow_the_factors_through_set_and_quick() {
 
 #[test]
 fn a_seed_changes_the_plan_and_nothing_else() {
-    let with = |seed| study::load_text("study.toml", BUNDLED[0].text, &[], seed, false, &names()).unwrap();
+    let with = |seed| study::load_text("study.toml", BUNDLED[0].text, &[], seed, false, &names()).unwrap().0;
     let (one, two) = (with(None), with(Some(2)));
     assert_eq!(one.cases, two.cases);
     assert_ne!(study::plan::round(&one, 0), study::plan::round(&two, 0));

@@ -2,8 +2,7 @@
 
 use std::io::Write;
 
-use anyhow::{Context, anyhow};
-
+use super::Failure;
 use crate::cli::DataFormat;
 use crate::data;
 use crate::record::{Cell, Cells, Generator, RecordType};
@@ -18,17 +17,19 @@ const EPOCH_S: u64 = 1_420_070_400;
 /// Writes records 0 to `rows` - 1. Ends quietly when nobody reads any more.
 ///
 /// # Errors
-/// An unknown record type, or what went wrong when writing.
-pub fn data(record: &str, rows: u64, seed: u64, format: DataFormat, out: &mut dyn Write) -> anyhow::Result<()> {
+/// [`Failure::Usage`] for an unknown record type, [`Failure::Broken`] for what went wrong when writing.
+pub fn data(record: &str, rows: u64, seed: u64, format: DataFormat, out: &mut dyn Write) -> Result<(), Failure> {
     if record == "custom" {
-        return Err(anyhow!("custom records are described by a study file; name one of the other record types"));
+        let why = "custom records are described by a study file; name one of the other record types";
+        return Err(Failure::Usage(why.to_owned()));
     }
     let type_name = record.to_owned();
-    let settings = RecordSettings { type_name, per_measurement: PER_MEASUREMENT, seed, ..RecordSettings::default() };
-    let generator = data::build(&settings).map_err(|error| anyhow!(error))?;
+    let settings =
+        RecordSettings { type_name, rows, per_measurement: PER_MEASUREMENT, seed, ..RecordSettings::default() };
+    let generator = data::build(&settings).map_err(Failure::Usage)?;
     match write_records(&*generator, rows, format, out) {
         Err(error) if error.kind() == std::io::ErrorKind::BrokenPipe => Ok(()),
-        other => other.context("writing records"),
+        other => other.map_err(|error| Failure::Broken(format!("the records cannot be written: {error}"))),
     }
 }
 
@@ -43,20 +44,31 @@ fn write_records(generator: &dyn Generator, rows: u64, format: DataFormat, out: 
     }
     let mut cells = Cells::new();
     let mut line = String::new();
+    if format == DataFormat::Json {
+        out.write_all(b"[")?;
+    }
     for record in 0..rows {
         cells.clear();
         line.clear();
+        if format == DataFormat::Json {
+            line += if record == 0 { "\n" } else { ",\n" };
+        }
         let measurement = generator.measurement_of(record);
         let records = record - measurement * generator.records_per_measurement() + 1;
         generator.identity(measurement, records, &mut cells);
         generator.values(record, &mut cells);
         match format {
             DataFormat::Csv => csv(&cells, &mut line),
-            DataFormat::Jsonl => json(record_type, &cells, &mut line),
+            DataFormat::Jsonl | DataFormat::Json => json(record_type, &cells, &mut line),
             DataFormat::Line => line_protocol(record_type, record, &cells, &mut line),
         }
-        line.push('\n');
+        if format != DataFormat::Json {
+            line.push('\n');
+        }
         out.write_all(line.as_bytes())?;
+    }
+    if format == DataFormat::Json {
+        out.write_all(b"\n]\n")?;
     }
     out.flush()
 }
@@ -207,6 +219,13 @@ mod tests {
         let mut out = Vec::new();
         data("qos", 3, 1, DataFormat::Csv, &mut out).unwrap();
         assert_eq!(String::from_utf8(out).unwrap(), include_str!("../../tests/golden/qos.csv"));
+    }
+
+    #[test]
+    fn wisconsin_data_never_change_unnoticed() {
+        let mut out = Vec::new();
+        data("wisconsin", 8, 1, DataFormat::Csv, &mut out).unwrap();
+        assert_eq!(String::from_utf8(out).unwrap(), include_str!("../../tests/golden/wisconsin.csv"));
     }
 
     #[test]

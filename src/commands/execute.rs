@@ -3,10 +3,12 @@
 use std::sync::Arc;
 use std::time::{Duration, Instant, SystemTime, UNIX_EPOCH};
 
-use anyhow::{Context, bail};
+use anyhow::Context;
 
-use super::stage::{Current, Fixture};
-use crate::database::{Database, DatabaseError, Session, Wire, dialect};
+use super::fixture::{fill, make_tables};
+use super::output::sentence;
+use super::stage::Current;
+use crate::database::{Database, DatabaseError, Session, Wire};
 use crate::load::{Connections, Observed, Observer, Source, drive, validity};
 use crate::measurement::{MEASUREMENT_VERSION, Measurement, ResourceSample, Resources};
 use crate::monitor::{self, Monitor, Targets};
@@ -23,20 +25,32 @@ pub struct Executed {
     pub measurement: Measurement,
     /// Resources over time.
     pub samples: Vec<ResourceSample>,
+    /// Why the database refused the tables or the statements, where it did: the request is wrong.
+    pub refused: Option<String>,
+}
+
+impl Executed {
+    /// A trial that could not be carried out.
+    fn failed(trial: &Trial, error: &anyhow::Error) -> Self {
+        let mut measurement = empty(trial);
+        measurement.invalid_because.push(format!("it could not be carried out: {}", sentence(error)));
+        Executed { measurement, samples: Vec::new(), refused: None }
+    }
 }
 
 /// Executes a trial. Whatever goes wrong with the database makes an invalid measurement, never a missing one.
-pub fn execute(trial: &Trial, sequence: u64, stage: anyhow::Result<&mut Current>) -> Executed {
+/// `filling` is told from time to time how many rows are in the tables that are being filled, and of how many.
+pub fn execute(
+    trial: &Trial,
+    sequence: u64,
+    stage: anyhow::Result<&mut Current>,
+    filling: &dyn Fn(u64, u64),
+) -> Executed {
     let begun = Instant::now();
     let started = now_utc();
-    let outcome = stage.and_then(|current| attempt(trial, current));
-    let mut executed = match outcome {
-        Ok(executed) => executed,
-        Err(error) => {
-            let mut measurement = empty(trial);
-            measurement.invalid_because.push(format!("it could not be carried out: {error:#}"));
-            Executed { measurement, samples: Vec::new() }
-        }
+    let mut executed = match stage {
+        Ok(current) => attempt(trial, current, filling),
+        Err(error) => Executed::failed(trial, &error),
     };
     let measurement = &mut executed.measurement;
     (measurement.sequence, measurement.started) = (sequence, started);
@@ -78,10 +92,48 @@ fn sources(work: &Arc<Work>, trial: &Trial) -> anyhow::Result<Vec<Box<dyn Source
     (0..of).map(source).collect()
 }
 
-fn attempt(trial: &Trial, current: &mut Current) -> anyhow::Result<Executed> {
+/// A trial on a database that is there.
+fn attempt(trial: &Trial, current: &mut Current, filling: &dyn Fn(u64, u64)) -> Executed {
+    let mut executed = match set_up(trial, current) {
+        Ok(ready) => measure(trial, ready, current, filling).unwrap_or_else(|error| Executed::failed(trial, &error)),
+        Err(error) => {
+            let is_refusal = |cause: &DatabaseError| matches!(cause, DatabaseError::Refused { .. });
+            let refused = error.downcast_ref().is_some_and(is_refusal).then(|| sentence(&error));
+            Executed { refused, ..Executed::failed(trial, &error) }
+        }
+    };
+    if let Some(server) = current.server.as_ref().filter(|server| !server.is_running() && !interrupted()) {
+        let log = server.log_lines();
+        let why = format!(
+            "the server ended by itself; the end of its log: {}",
+            log.lines().last().unwrap_or_default().trim()
+        );
+        executed.measurement.invalid_because.insert(0, why);
+    }
+    executed
+}
+
+/// What is there when the tables can be filled.
+struct Ready {
+    work: Arc<Work>,
+    /// A connection with the statements prepared.
+    session: Box<dyn Session>,
+}
+
+/// Makes the tables, unless they are there from an earlier trial and can be used again, and prepares the statements once.
+fn set_up(trial: &Trial, current: &mut Current) -> anyhow::Result<Ready> {
     let settings = &trial.case.settings;
     let work = Arc::new(Work::new(settings).map_err(anyhow::Error::msg)?);
-    prepare(settings, &work, current)?;
+    let mut session = make_tables(settings, &work, current)?;
+    let place = if settings.workload.name == "sql" { "workload.statements" } else { "preparing the statements" };
+    session.prepare(work.program()).context(place)?;
+    Ok(Ready { work, session })
+}
+
+fn measure(trial: &Trial, ready: Ready, current: &mut Current, filling: &dyn Fn(u64, u64)) -> anyhow::Result<Executed> {
+    let settings = &trial.case.settings;
+    let Ready { work, session } = ready;
+    fill(settings, &work, current, session, filling)?;
     let database = &*current.database;
     let connections = connect_all(database, work.program(), settings.load.clients)?;
     let sources = sources(&work, trial)?;
@@ -90,17 +142,18 @@ fn attempt(trial: &Trial, current: &mut Current) -> anyhow::Result<Executed> {
     let session = || connect_session(database, work.program());
     let observed = {
         let _pinned = settings.load.cpus.as_deref().map(Pinned::to).transpose()?;
-        drive(&settings.load, connections, sources, (&wire, &session), &mut attendant).map_err(anyhow::Error::msg)?
+        drive(&settings.load, trial.seed, connections, sources, (&wire, &session), &mut attendant)
+            .map_err(anyhow::Error::msg)?
     };
     let resources = attendant.finish(observed.measured_s);
     if let Some(fixture) = &mut current.fixture {
-        fixture.is_changed |= settings.workload.name != "read";
+        fixture.is_changed |= !workload::keeps_records(settings);
     }
     let stored = check_stored(settings, &work, &observed, current)?;
     let (samples, resources) = resources.map_or((Vec::new(), None), |(samples, mean)| (samples, Some(mean)));
     let mut measurement = measured(trial, &observed, resources, current);
     judge(&mut measurement, settings, &observed, current.database.is_embedded(), stored);
-    Ok(Executed { measurement, samples })
+    Ok(Executed { measurement, samples, refused: None })
 }
 
 /// Keeps the calling thread, and the load threads that it starts meanwhile, on some CPUs.
@@ -121,48 +174,6 @@ impl Drop for Pinned {
         // The CPUs allowed before are still there.
         let _ = self.before.as_ref().map(pin_this_thread);
     }
-}
-
-/// Makes the tables and fills them, unless they already hold what is needed.
-fn prepare(settings: &Settings, work: &Work, current: &mut Current) -> anyhow::Result<()> {
-    let tables = &work.program().tables;
-    if tables.is_empty() {
-        return Ok(());
-    }
-    let content = serde_json::to_string(&(&settings.record, &settings.layout)).context("settings as text")?;
-    if current.fixture.as_ref().is_some_and(|fixture| fixture.content == content && !fixture.is_changed) {
-        return Ok(());
-    }
-    let mut session = current.database.connect()?;
-    let dialect = current.database.dialect();
-    if let Some(fixture) = current.fixture.take() {
-        for table in fixture.tables.iter().rev() {
-            session.run(&dialect::drop_table(dialect, table))?;
-        }
-    }
-    for table in tables {
-        for sql in dialect::create_table(dialect, table) {
-            session.run(&sql).with_context(|| {
-                format!("table \"{}\" cannot be made; loadline never touches a table that it has not made", table.name)
-            })?;
-        }
-        let empty = Fixture { content: String::new(), tables: Vec::new(), is_changed: true };
-        current.fixture.get_or_insert(empty).tables.push(table.name.clone());
-    }
-    session.prepare(work.program())?;
-    let mut request = Request::default();
-    for operation in work.preload() {
-        if interrupted() {
-            bail!("interrupted while the tables were being filled");
-        }
-        request.clear();
-        work.bind(&operation, &mut request);
-        session.execute(&request, None).with_context(|| format!("filling the tables: {operation:?}"))?;
-    }
-    if let Some(fixture) = &mut current.fixture {
-        (fixture.content, fixture.is_changed) = (content, false);
-    }
-    Ok(())
 }
 
 fn connect_session(database: &dyn Database, program: &Program) -> Result<Box<dyn Session>, DatabaseError> {
@@ -237,6 +248,7 @@ fn empty(trial: &Trial) -> Measurement {
         started: String::new(),
         total_s: 0.0,
         measured_s: 0.0,
+        carried: None,
         operations: Default::default(),
         clients: Vec::new(),
         generator_late: Default::default(),
@@ -253,6 +265,7 @@ fn empty(trial: &Trial) -> Measurement {
 fn measured(trial: &Trial, observed: &Observed, resources: Option<Resources>, current: &Current) -> Measurement {
     Measurement {
         measured_s: observed.measured_s,
+        carried: (trial.case.settings.load.arrivals != Arrivals::Closed).then_some(observed.tally.carried),
         operations: observed.tally.operations(),
         clients: observed.clients.clone(),
         generator_late: observed.tally.generator_late.clone(),
@@ -293,6 +306,7 @@ fn judge(
         is_embedded,
         is_cut_short: observed.is_cut_short,
         always_busy_clients: is_closed.then_some(settings.load.clients),
+        offered_per_s: settings.load.rate_per_s.filter(|_| settings.load.arrivals != Arrivals::Closed),
         stored,
     };
     measurement.invalid_because = validity::reasons(measurement, circumstances);

@@ -4,6 +4,7 @@ use std::path::Path;
 
 use anyhow::Context;
 
+use super::output::{note, print, print_json};
 use super::{Failure, Status};
 use crate::cli::ExportFormat;
 use crate::report::export;
@@ -13,8 +14,9 @@ use crate::store::Run;
 ///
 /// # Errors
 /// [`Failure::Usage`] when it is no run, or the format is not available; [`Failure::Broken`] when a file cannot be written.
-pub fn run(run: &Path, format: ExportFormat, out: &Path) -> Result<Status, Failure> {
+pub fn run(run: &Path, format: ExportFormat, out: &Path, is_json: bool) -> Result<Status, Failure> {
     let run = Run::open(run).map_err(Failure::usage)?;
+    run.notes.iter().for_each(|line| note(&format!("note: {line}")));
     let (name, content) = match format {
         ExportFormat::Csv => ("trials.csv", export::csv(&run.measurements)),
         ExportFormat::Jsonl => ("trials.jsonl", export::jsonl(&run.measurements)),
@@ -28,6 +30,10 @@ pub fn run(run: &Path, format: ExportFormat, out: &Path) -> Result<Status, Failu
     }
     let written = std::fs::create_dir_all(out).and_then(|()| std::fs::write(&path, content));
     written.with_context(|| format!("{} cannot be written", path.display())).map_err(Failure::broken)?;
-    println!("{}", path.display());
+    if is_json {
+        print_json(&serde_json::json!({ "files": [path.display().to_string()] }))?;
+    } else {
+        print(&format!("{}\n", path.display()))?;
+    }
     Ok(Status::Valid)
 }

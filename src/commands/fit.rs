@@ -31,9 +31,9 @@ pub fn run(arguments: &FitArguments, is_json: bool) -> Result<Status, Failure> {
         error => Failure::Usage(format!("{name}: {error}")),
     })?;
     if is_json {
-        print_json(&report);
+        print_json(&report)?;
     } else {
-        print(&text_of(&report));
+        print(&text_of(&report))?;
     }
     Ok(Status::Valid)
 }

@@ -6,6 +6,7 @@ use std::path::PathBuf;
 
 use serde_json::{Value, json};
 
+use super::Failure;
 use super::output::{print, print_json, table};
 use crate::cli::Listed;
 use crate::database::Entry;
@@ -85,12 +86,15 @@ fn name_of(listed: Listed) -> &'static str {
 }
 
 /// Prints what was asked for, everything when nothing was.
-pub fn run(what: Option<Listed>, is_json: bool, catalogue: &Catalogue, find_server: FindServer) {
+///
+/// # Errors
+/// When stdout cannot be written.
+pub fn run(what: Option<Listed>, is_json: bool, catalogue: &Catalogue, find_server: FindServer) -> Result<(), Failure> {
     let kinds: Vec<Listed> = what.map_or(ALL.to_vec(), |listed| vec![listed]);
     if is_json {
-        print_json(&json_of(&kinds, catalogue, find_server));
+        print_json(&json_of(&kinds, catalogue, find_server))
     } else {
-        print(&text_of(&kinds, catalogue, find_server));
+        print(&text_of(&kinds, catalogue, find_server))
     }
 }
 
@@ -100,14 +104,15 @@ pub fn text_of(kinds: &[Listed], catalogue: &Catalogue, find_server: FindServer)
         let kind = name_of(*listed);
         let mut rows = vec![vec![kind.to_owned(), String::new()]];
         if *listed == Listed::Databases {
-            rows[0].extend(["engines".to_owned(), "here".to_owned()]);
+            rows[0].push("here".to_owned());
+            // Engines are in the summaries.
             rows.extend(catalogue.databases.iter().map(|entry| {
                 let here = match start_of(entry, find_server) {
                     Start::Embedded => "embedded".to_owned(),
                     Start::Server(path) => format!("can start: {}", path.display()),
                     Start::Not(reason) => format!("cannot start: {reason}"),
                 };
-                vec![entry.name.to_owned(), entry.summary.to_owned(), entry.engines.join(", "), here]
+                vec![entry.name.to_owned(), entry.summary.to_owned(), here]
             }));
         } else {
             let members = catalogue.members(*listed);

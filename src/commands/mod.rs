@@ -6,6 +6,7 @@ pub mod data;
 mod execute;
 mod export;
 mod fit;
+mod fixture;
 pub mod list;
 pub mod output;
 pub mod plan;
@@ -15,9 +16,9 @@ mod report;
 mod run;
 mod stage;
 
-use crate::cli::{Cli, Command, DataArguments, RunArguments, StudyArguments, not_available};
+use crate::cli::{Cli, Command, DataArguments, DataFormat, RunArguments, StudyArguments, not_available};
 use crate::database;
-use crate::study::{self, Names, Study};
+use crate::study::{self, Names, Passwords, Study};
 use crate::workload::Work;
 
 use list::{Catalogue, Member};
@@ -45,11 +46,11 @@ pub enum Failure {
 
 impl Failure {
     fn usage(error: impl Into<anyhow::Error>) -> Self {
-        Failure::Usage(format!("{:#}", error.into()))
+        Failure::Usage(output::sentence(&error.into()))
     }
 
     fn broken(error: impl Into<anyhow::Error>) -> Self {
-        Failure::Broken(format!("{:#}", error.into()))
+        Failure::Broken(output::sentence(&error.into()))
     }
 }
 
@@ -59,26 +60,29 @@ impl Failure {
 /// Sentences that name place, value and remedy.
 pub fn execute_command(cli: Cli) -> Result<Status, Failure> {
     match cli.command {
-        Command::List { what } => {
-            list::run(what, cli.json, &catalogue(), &find_server);
-            Ok(Status::Valid)
-        }
-        Command::Plan { study } => {
-            let planned = plan::run(&study, cli.json, &names());
-            planned.map(|()| Status::Valid).map_err(|errors| Failure::Usage(errors.to_string()))
-        }
+        Command::List { what } => list::run(what, cli.json, &catalogue(), &find_server).map(|()| Status::Valid),
+        Command::Plan { study } => plan::run(&study, cli.json, &names()).map(|()| Status::Valid),
         Command::Run(arguments) => {
-            let study = read_study(&arguments.study)?;
-            run::run(&study, &destination(&arguments), cli.json, arguments.strict)
+            let (study, passwords) = read_study(&arguments.study)?;
+            run::run(&study, passwords, &destination(&arguments), cli.json, arguments.strict)
         }
         Command::Report { runs, strict } => report::run(&runs, cli.json, strict),
         Command::Fit(arguments) => fit::run(&arguments, cli.json),
         Command::Predict(arguments) => predict::run(&arguments, cli.json),
-        Command::Export { run, format, out } => export::run(&run, format, &out),
+        Command::Export { run, format, out } => export::run(&run, format, &out, cli.json),
         Command::Data(arguments) => {
-            let mut out = std::io::BufWriter::new(std::io::stdout().lock());
             let DataArguments { record, rows, seed, format } = arguments;
-            data::data(&record, rows, seed, format, &mut out).map_err(Failure::usage)?;
+            let format = match (cli.json, format) {
+                (true, Some(_)) => {
+                    let remedy = "leave one of them out";
+                    return Err(Failure::Usage(format!(
+                        "--json prints one document and --format chooses another form; {remedy}"
+                    )));
+                }
+                (true, None) => DataFormat::Json,
+                (false, format) => format.unwrap_or(DataFormat::Csv),
+            };
+            data::data(&record, rows, seed, format, &mut std::io::stdout().lock())?;
             Ok(Status::Valid)
         }
         command => Err(Failure::Usage(not_available(command.name()))),
@@ -93,7 +97,7 @@ fn destination(arguments: &RunArguments) -> Destination {
     }
 }
 
-fn read_study(arguments: &StudyArguments) -> Result<Study, Failure> {
+fn read_study(arguments: &StudyArguments) -> Result<(Study, Passwords), Failure> {
     study::load(&arguments.study, &arguments.sets, arguments.seed, arguments.quick, &names())
         .map_err(|errors| Failure::Usage(errors.to_string()))
 }

@@ -1,32 +1,85 @@
 //! What commands print.
 //!
-//! Main function: [`print()`]. Invariant: results go to stdout; a reader that stops early, such as `head`, is no error.
+//! Main functions: [`print()`] and [`note()`]. Invariant: results go to stdout, all else to stderr; a reader that stops early,
+//! such as `head`, is no error.
 
 use std::io::Write;
 
 use serde::Serialize;
 
+use super::Failure;
+use crate::report::terminal::WIDTH;
+
 /// Prints text to stdout.
-pub fn print(text: &str) {
+///
+/// # Errors
+/// [`Failure::Broken`] when it cannot be written, other than because nobody listens any more.
+pub fn print(text: &str) -> Result<(), Failure> {
     let mut out = std::io::stdout().lock();
+    match out.write_all(text.as_bytes()).and_then(|()| out.flush()) {
+        Err(error) if error.kind() != std::io::ErrorKind::BrokenPipe => {
+            Err(Failure::Broken(format!("what was found cannot be printed: {error}")))
+        }
+        _ => Ok(()),
+    }
+}
+
+/// Prints a line to stderr.
+pub fn note(line: &str) {
     // Nothing is left to do when nobody listens any more.
-    let _ = out.write_all(text.as_bytes()).and_then(|()| out.flush());
+    let _ = writeln!(std::io::stderr().lock(), "{line}");
+}
+
+/// An error with its causes, `outermost: cause: ...`; a cause that the text before it tells already is not repeated.
+pub fn sentence(error: &anyhow::Error) -> String {
+    let mut text = String::new();
+    for cause in error.chain().map(ToString::to_string) {
+        if text.is_empty() {
+            text = cause;
+        } else if !text.contains(&cause) {
+            text = format!("{text}: {cause}");
+        }
+    }
+    text
 }
 
 /// Prints one JSON document to stdout.
-pub fn print_json(document: &impl Serialize) {
+///
+/// # Errors
+/// As [`print()`].
+pub fn print_json(document: &impl Serialize) -> Result<(), Failure> {
     let text = serde_json::to_string_pretty(document).expect("what commands print is plain data and has a JSON form");
-    print(&format!("{text}\n"));
+    print(&format!("{text}\n"))
 }
 
-/// A borderless table for the terminal, the first row its header; empty without rows.
+/// A borderless table for the terminal, the first row its header; cells of more than [`WIDTH`] columns together are wrapped.
+/// Empty without rows.
 pub fn table(rows: Vec<Vec<String>>) -> String {
     let mut rows = rows.into_iter();
     let Some(header) = rows.next() else { return String::new() };
     let mut table = comfy_table::Table::new();
     table.load_style(comfy_table::presets::NOTHING);
+    table.set_content_arrangement(comfy_table::ContentArrangement::Dynamic).set_width(WIDTH);
     table.set_header(header);
     table.add_rows(rows);
     let lines: Vec<String> = table.lines().map(|line| format!("{}\n", line.trim_end())).collect();
     lines.concat()
+}
+
+#[cfg(test)]
+mod tests {
+    use anyhow::{Context, anyhow};
+
+    use super::*;
+
+    #[test]
+    fn causes_are_told_once() {
+        let disk = || std::io::Error::from_raw_os_error(28);
+        let told = anyhow!("cannot write x: {}; free some room", disk());
+        assert_eq!(sentence(&Err::<(), _>(disk()).context(told.to_string()).unwrap_err()), told.to_string());
+        assert_eq!(
+            sentence(&Err::<(), _>(told).context("load.cpus").unwrap_err())[..24],
+            "load.cpus: cannot write ".to_owned()
+        );
+    }
 }

@@ -1,13 +1,14 @@
 //! `loadline plan`: what a study would do, without starting anything.
 //!
-//! Main functions: [`text_of`], [`json_of`]. Invariant: passwords in addresses are never shown.
+//! Main functions: [`text_of`], [`json_of`]. Invariant: nothing is started.
 
 use serde_json::{Value, json};
 
+use super::Failure;
 use super::output::{print, print_json, table};
 use crate::cli::StudyArguments;
 use crate::study::plan::{GUESSED_OPERATIONS_PER_S, GUESSED_RECORDS_PER_S, estimate, first_counted_round, show_rule};
-use crate::study::{self, Names, Study, StudyErrors};
+use crate::study::{self, Names, Study};
 use crate::trial::{DatabaseSettings, Length};
 use crate::units::{show_number, show_seconds};
 
@@ -15,15 +16,10 @@ use crate::units::{show_number, show_seconds};
 ///
 /// # Errors
 /// Everything that is wrong with the study.
-pub fn run(arguments: &StudyArguments, is_json: bool, names: &Names) -> Result<(), StudyErrors> {
+pub fn run(arguments: &StudyArguments, is_json: bool, names: &Names) -> Result<(), Failure> {
     let StudyArguments { study, sets, quick, seed } = arguments;
-    let study = study::load(study, sets, *seed, *quick, names)?;
-    if is_json {
-        print_json(&json_of(&study, names));
-    } else {
-        print(&text_of(&study, names));
-    }
-    Ok(())
+    let (study, _) = study::load(study, sets, *seed, *quick, names).map_err(Failure::usage)?;
+    if is_json { print_json(&json_of(&study, names)) } else { print(&text_of(&study, names)) }
 }
 
 /// The plan as text.
@@ -59,7 +55,7 @@ fn case_rows(study: &Study) -> Vec<Vec<String>> {
     let header = ["case".to_owned()].into_iter().chain(settings).chain(["each trial".to_owned()]);
     let mut rows = vec![header.collect()];
     for (number, case) in study.cases.iter().enumerate() {
-        let level = |setting: &str| case.levels.get(setting).map_or(String::new(), |level| show_level(setting, level));
+        let level = |setting: &str| case.levels.get(setting).map_or(String::new(), show_level);
         let load = &case.settings.load;
         let length = match load.length {
             Length::Seconds(seconds) => show_seconds(seconds),
@@ -78,9 +74,8 @@ fn case_rows(study: &Study) -> Vec<Vec<String>> {
     rows
 }
 
-fn show_level(setting: &str, level: &Value) -> String {
+fn show_level(level: &Value) -> String {
     match level.as_str() {
-        Some(url) if setting == "database.url" => without_password(url),
         Some(text) => text.to_owned(),
         None => level.to_string(),
     }
@@ -89,21 +84,7 @@ fn show_level(setting: &str, level: &Value) -> String {
 /// The plan as JSON.
 pub fn json_of(study: &Study, names: &Names) -> Value {
     let estimate = estimate(study);
-    let cases: Vec<Value> = study
-        .cases
-        .iter()
-        .map(|case| {
-            let levels: serde_json::Map<String, Value> = case
-                .levels
-                .iter()
-                .map(|(setting, level)| match level.as_str() {
-                    Some(url) if setting == "database.url" => (setting.clone(), without_password(url).into()),
-                    _ => (setting.clone(), level.clone()),
-                })
-                .collect();
-            json!({ "id": case.id, "levels": levels })
-        })
-        .collect();
+    let cases: Vec<Value> = study.cases.iter().map(|case| json!({ "id": case.id, "levels": case.levels })).collect();
     json!({
         "study": study.name,
         "question": study.question,
@@ -145,7 +126,7 @@ fn show_server(database: &DatabaseSettings, names: &Names) -> String {
     details.extend(database.config.iter().map(|(setting, value)| format!("{setting} = {value}")));
     let details = if details.is_empty() { String::new() } else { format!(" ({})", details.join(", ")) };
     match &database.url {
-        Some(url) => format!("{name}, the server at {}{details}", without_password(url)),
+        Some(url) => format!("{name}, the server at {url}{details}"),
         None if names.database(name).is_some_and(|facts| facts.is_embedded()) => {
             format!("{name}, in this process{details}")
         }
@@ -169,28 +150,4 @@ fn notes(study: &Study) -> Vec<String> {
         ));
     }
     notes
-}
-
-/// An address with its password, if any, replaced by stars.
-fn without_password(url: &str) -> String {
-    let Some((scheme, rest)) = url.split_once("://") else { return url.to_owned() };
-    // A password may itself contain `@` and `/`: what stands before the last `@` is shown up to the user's name only.
-    let Some(at) = rest.rfind('@') else { return url.to_owned() };
-    match rest[..at].split_once(':') {
-        Some((user, _)) => format!("{scheme}://{user}:***{}", &rest[at..]),
-        None => url.to_owned(),
-    }
-}
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-
-    #[test]
-    fn passwords_are_not_shown() {
-        assert_eq!(without_password("mysql://u:p@host:3306/db"), "mysql://u:***@host:3306/db");
-        assert_eq!(without_password("mysql://u:p@ss/w@host/db"), "mysql://u:***@host/db");
-        assert_eq!(without_password("mysql://u@host:3306/db"), "mysql://u@host:3306/db");
-        assert_eq!(without_password("nonsense"), "nonsense");
-    }
 }

@@ -51,9 +51,9 @@ pub fn run(arguments: &PredictArguments, is_json: bool) -> Result<Status, Failur
         name => predict_open(name, arguments, quantile, bound_s)?,
     };
     if is_json {
-        print_json(&prediction);
+        print_json(&prediction)?;
     } else {
-        print(&text_of(&prediction, quantile, bound_s));
+        print(&text_of(&prediction, quantile, bound_s))?;
     }
     Ok(Status::Valid)
 }

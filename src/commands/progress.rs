@@ -6,9 +6,13 @@ use std::time::Duration;
 
 use indicatif::{ProgressBar, ProgressDrawTarget, ProgressStyle};
 
+use super::output::note;
 use crate::measurement::Measurement;
 use crate::trial::{Levels, Trial};
 use crate::units::{show_number, show_seconds};
+
+/// Rows whose filling is worth saying.
+const ROWS_SAID_LEAST: u64 = 100_000;
 
 /// The progress of a run.
 pub struct Progress {
@@ -34,6 +38,18 @@ impl Progress {
         self.bar.tick();
     }
 
+    /// Rows are being put into the tables of a trial. Said from 100,000 rows on; fewer take no time to speak of.
+    pub fn filling(&self, trial: &Trial, rows: u64, of: u64) {
+        if of < ROWS_SAID_LEAST {
+            return;
+        }
+        self.bar.set_message(if rows < of {
+            format!("filling {} of {} rows", show_number(rows as f64), show_number(of as f64))
+        } else {
+            show_levels(&trial.case.levels)
+        });
+    }
+
     /// A trial has ended; about `left` more follow.
     pub fn end(&mut self, measurement: &Measurement, left: u64) {
         self.lengths_s.insert(measurement.trial.case.id.clone(), measurement.total_s);
@@ -55,7 +71,7 @@ impl Progress {
 
     /// A line that stays.
     pub fn say(&self, line: &str) {
-        if self.bar.is_hidden() { eprintln!("{line}") } else { self.bar.println(line) }
+        if self.bar.is_hidden() { note(line) } else { self.bar.println(line) }
     }
 
     /// Shows that the run goes on while something takes long.

@@ -4,45 +4,54 @@ use std::path::PathBuf;
 
 use anyhow::Context;
 
-use super::output::{print, print_json};
+use super::output::{note, print, print_json};
 use super::{Failure, Status};
 use crate::finding::{ClaimVerdict, Findings};
 use crate::report;
 use crate::store::Run;
 
-/// Reports on runs.
+/// Reports on runs. As JSON it is one document: the findings of the only run, or an array of those of several.
 ///
 /// # Errors
 /// [`Failure::Usage`] when one is not a run directory.
 pub fn run(runs: &[PathBuf], is_json: bool, is_strict: bool) -> Result<Status, Failure> {
-    let mut status = Status::Valid;
-    for path in runs {
-        let run = Run::open(path).map_err(Failure::usage)?;
-        run.notes.iter().for_each(|note| eprintln!("note: {note}"));
-        let findings = publish(&run, is_json).map_err(Failure::broken)?;
-        status = status.max(status_of(&findings, is_strict));
-    }
-    Ok(status)
+    let runs: Vec<Run> = runs.iter().map(|path| Run::open(path)).collect::<Result<_, _>>().map_err(Failure::usage)?;
+    runs.iter().flat_map(|run| &run.notes).for_each(|line| note(&format!("note: {line}")));
+    publish(&runs, is_json, is_strict)
 }
 
-/// Writes `report.html` and prints the findings.
-pub(super) fn publish(run: &Run, is_json: bool) -> anyhow::Result<Findings> {
-    let (study, environment) = (&run.file.study, &run.file.environment);
-    let findings = report::analyse(&run.path.display().to_string(), study, environment, &run.measurements);
-    let page = report::html(&findings, study, environment, &run.measurements);
-    let path = run.path.join("report.html");
-    std::fs::write(&path, page).with_context(|| format!("{} cannot be written", path.display()))?;
-    if is_json {
-        print_json(&findings);
-    } else {
-        print(&report::terminal(&findings, study));
-        print(&format!("\nreport: {}\n", path.display()));
+/// Prints the findings of runs, then writes a `report.html` into each: on a full disk the figures are seen all the same.
+pub(super) fn publish(runs: &[Run], is_json: bool, is_strict: bool) -> Result<Status, Failure> {
+    let analyse = |run: &Run| {
+        let (study, environment) = (&run.file.study, &run.file.environment);
+        report::analyse(&run.path.display().to_string(), study, environment, &run.measurements)
+    };
+    let all: Vec<Findings> = runs.iter().map(analyse).collect();
+    match &all[..] {
+        [only] if is_json => print_json(only)?,
+        several if is_json => print_json(&several)?,
+        _ => {
+            let texts = runs.iter().zip(&all).map(|(run, findings)| report::terminal(findings, &run.file.study));
+            print(&texts.collect::<Vec<_>>().join("\n\n"))?;
+        }
     }
-    Ok(findings)
+    let mut paths = String::new();
+    for (run, findings) in runs.iter().zip(&all) {
+        let (study, environment) = (&run.file.study, &run.file.environment);
+        let page = report::html(findings, study, environment, &run.measurements);
+        let path = run.path.join("report.html");
+        let written = std::fs::write(&path, page).with_context(|| format!("{} cannot be written", path.display()));
+        written.map_err(Failure::broken)?;
+        paths.push_str(&format!("\nreport: {}", path.display()));
+    }
+    if !is_json {
+        print(&format!("{paths}\n"))?;
+    }
+    Ok(all.iter().map(|findings| status_of(findings, is_strict)).max().unwrap_or(Status::Valid))
 }
 
 /// Whether something is invalid or, when asked to be strict, contradicted.
-pub(super) fn status_of(findings: &Findings, is_strict: bool) -> Status {
+fn status_of(findings: &Findings, is_strict: bool) -> Status {
     let is_contradicted = is_strict && findings.claims.iter().any(|claim| claim.verdict == ClaimVerdict::Contradicted);
     if findings.valid && !is_contradicted { Status::Valid } else { Status::Invalid }
 }

@@ -5,17 +5,18 @@ use std::path::{Path, PathBuf};
 use anyhow::Context;
 
 use super::execute::{self, execute, now_utc};
+use super::output::{note, sentence};
 use super::progress::Progress;
-use super::report::{publish, status_of};
-use super::stage::{Stage, entry_of};
+use super::report::publish;
+use super::stage::{Stage, entry_of, remove_leftovers};
 use super::{Failure, Status};
 use crate::measurement::Measurement;
 use crate::monitor;
 use crate::server::{self, CpuList, interrupted};
-use crate::store::{Run, RunDirectory};
-use crate::study::Study;
+use crate::store::{Run, RunDirectory, StoreError};
 use crate::study::plan::{self, Outcomes};
 use crate::study::repeat::Settled;
+use crate::study::{Passwords, Study};
 
 /// Where a run goes.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -32,35 +33,55 @@ pub enum Destination {
 ///
 /// # Errors
 /// [`Failure::Usage`] when something is wrong before anything was started; [`Failure::Broken`] when the run cannot go on.
-pub fn run(study: &Study, destination: &Destination, is_json: bool, is_strict: bool) -> Result<Status, Failure> {
+pub fn run(
+    study: &Study,
+    passwords: Passwords,
+    destination: &Destination,
+    is_json: bool,
+    is_strict: bool,
+) -> Result<Status, Failure> {
     check(study).map_err(Failure::usage)?;
     server::install_signal_handlers();
+    remove_leftovers().map_err(Failure::usage)?;
     let (mut directory, finished) = open(study, destination).map_err(Failure::usage)?;
     let mut outcomes: Outcomes = finished.iter().map(outcome_of).collect();
-    let mut stage = Stage::new(directory.path()).map_err(Failure::usage)?;
+    let mut stage = Stage::new(directory.path(), passwords);
+    if !finished.is_empty() && left(study, 0, &outcomes) == 0 {
+        note("note: nothing is missing in this run");
+    }
     let mut progress = Progress::new(left(study, 0, &outcomes), is_json);
     progress.keep_moving();
     let mut is_first = true;
     'rounds: for round in 0..plan::rounds_max(study) {
         for trial in plan::open_round(study, round, &outcomes) {
             progress.begin(&trial);
-            let current = stage.enter(&trial.case.settings.database);
-            let current = match current {
+            let mut current = match stage.enter(&trial.case.settings.database) {
                 Err(error) if is_first && !interrupted() => {
-                    return Err(nothing_done(error, directory, stage, &finished));
+                    return Err(nothing_done(&sentence(&error), directory, stage, destination));
                 }
                 current => current,
             };
-            is_first = false;
-            if let Ok(current) = &current {
+            if let Ok(current) = &mut current {
+                current.notes.drain(..).for_each(|line| progress.say(&format!("note: {line}")));
                 let name = &trial.case.settings.database.name;
                 directory.note_database(name, current.facts.clone()).map_err(Failure::broken)?;
             }
-            let executed = execute(&trial, directory.written(), current);
+            let executed =
+                execute(&trial, directory.written(), current, &|rows, of| progress.filling(&trial, rows, of));
             if interrupted() {
                 break 'rounds;
             }
-            directory.append(&executed.measurement, &executed.samples).map_err(Failure::broken)?;
+            if let Some(why) = executed.refused.as_ref().filter(|_| is_first) {
+                return Err(nothing_done(why, directory, stage, destination));
+            }
+            is_first = false;
+            let mut appended = directory.append(&executed.measurement, &executed.samples);
+            if appended.as_ref().is_err_and(StoreError::is_full) {
+                // The database has filled the disk. Without it there is room for the evidence, and the next trial makes its own.
+                stage.leave();
+                appended = directory.append(&executed.measurement, &executed.samples);
+            }
+            appended.map_err(Failure::broken)?;
             outcomes.extend([outcome_of(&executed.measurement)]);
             progress.end(&executed.measurement, left(study, round, &outcomes));
         }
@@ -68,12 +89,12 @@ pub fn run(study: &Study, destination: &Destination, is_json: bool, is_strict: b
     stage.leave();
     drop(progress);
     if interrupted() {
-        eprintln!("interrupted; continue with the same command and --resume {}", directory.path().display());
+        note(&format!("interrupted; continue with the same command and --resume {}", directory.path().display()));
     }
     let path = directory.path().to_owned();
     let run = Run::open(&path).map_err(Failure::broken)?;
-    let findings = publish(&run, is_json).map_err(Failure::broken)?;
-    Ok(if interrupted() { Status::Invalid } else { status_of(&findings, is_strict) })
+    let status = publish(&[run], is_json, is_strict)?;
+    Ok(if interrupted() { Status::Invalid } else { status })
 }
 
 /// Everything that can be known to be wrong before something is started.
@@ -108,7 +129,7 @@ fn open(study: &Study, destination: &Destination) -> anyhow::Result<(RunDirector
     };
     if let Destination::Resume(_) = destination {
         let (directory, run) = RunDirectory::resume(&path, study, &monitor::environment(&path))?;
-        run.notes.iter().for_each(|note| eprintln!("note: {note}"));
+        run.notes.iter().for_each(|line| note(&format!("note: {line}")));
         return Ok((directory, run.measurements));
     }
     let beside = path.ancestors().skip(1).find(|parent| parent.exists()).unwrap_or(Path::new("."));
@@ -116,16 +137,17 @@ fn open(study: &Study, destination: &Destination) -> anyhow::Result<(RunDirector
     Ok((directory, Vec::new()))
 }
 
-/// The database could not be set up at all: the request is wrong, and the new directory, still without a trial, goes.
-fn nothing_done(error: anyhow::Error, directory: RunDirectory, stage: Stage, finished: &[Measurement]) -> Failure {
+/// The database could not be set up at all, or refused tables or statements: the request is wrong, and a directory that was
+/// made for it goes.
+fn nothing_done(why: &str, directory: RunDirectory, stage: Stage, destination: &Destination) -> Failure {
     let path = directory.path().to_owned();
     drop(stage);
     drop(directory);
-    if finished.is_empty() {
-        // It was made by this run and holds nothing; if it cannot be removed it does no harm.
+    if !matches!(destination, Destination::Resume(_)) {
+        // It holds nothing; if it cannot be removed it does no harm.
         let _ = std::fs::remove_dir_all(path);
     }
-    Failure::usage(error)
+    Failure::Usage(why.to_owned())
 }
 
 fn outcome_of(measurement: &Measurement) -> (String, Option<f64>) {

@@ -1,18 +1,30 @@
 //! The stage: the database that trials are executed on, with its private server where it has one. One server runs at a time,
 //! so that an idle one never takes CPU or disk from the one measured.
 
+use std::collections::BTreeSet;
+use std::env::VarError;
 use std::path::{Path, PathBuf};
 
-use anyhow::{Context, bail};
+use anyhow::{Context, anyhow, bail};
 
-use crate::database::{self, Database, Endpoint, Entry};
-use crate::server::{Server, remove_orphans, root};
+use super::fixture::Fixture;
+use super::output::{note, sentence};
+use crate::database::recipe::Recipe;
+use crate::database::{self, Database, Endpoint, Entry, ReadUrl};
+use crate::server::{Server, ServerError, remove_orphans, root};
+use crate::study::Passwords;
 use crate::trial::DatabaseSettings;
+
+/// Environment variable with the password for addresses that have none.
+const PASSWORD: &str = "LOADLINE_PASSWORD";
 
 /// The database of the trials that are being executed.
 pub struct Stage {
     directory: PathBuf,
+    passwords: Passwords,
     current: Option<Current>,
+    /// Notes on servers that were given out.
+    noted: BTreeSet<String>,
 }
 
 /// What is set up.
@@ -24,39 +36,27 @@ pub struct Current {
     pub server: Option<Server>,
     /// Its version and the settings that matter, read once.
     pub facts: Vec<(String, String)>,
+    /// What a reader should know about its start, as sentences that were not given out before; for the caller to take.
+    pub notes: Vec<String>,
     /// Tables that loadline made here, by table name: the fixture they hold.
     pub fixture: Option<Fixture>,
     /// File of an embedded database that is loadline's own, to be removed.
     own_file: Option<PathBuf>,
 }
 
-/// What the tables hold after the last trial.
-#[derive(Debug, Clone, PartialEq)]
-pub struct Fixture {
-    /// The trial's record and layout settings, as text.
-    pub content: String,
-    /// Names of the tables.
-    pub tables: Vec<String>,
-    /// Whether a trial has written to them since they were filled.
-    pub is_changed: bool,
-}
-
 impl Stage {
-    /// A stage whose servers and files are below a directory. Servers that an earlier loadline left behind are ended.
-    ///
-    /// # Errors
-    /// When left-over servers cannot be dealt with.
-    pub fn new(directory: &Path) -> anyhow::Result<Self> {
-        remove_orphans(&root()).context("servers left by an earlier run could not be removed")?;
-        Ok(Stage { directory: directory.to_owned(), current: None })
+    /// A stage whose servers and files are below a directory.
+    pub fn new(directory: &Path, passwords: Passwords) -> Self {
+        Stage { directory: directory.to_owned(), passwords, current: None, noted: BTreeSet::new() }
     }
 
-    /// The database with these settings, set up now if it is not already.
+    /// The database with these settings, set up now if it is not already, or if its server has ended by itself.
     ///
     /// # Errors
     /// When its server does not start or it cannot be reached.
     pub fn enter(&mut self, settings: &DatabaseSettings) -> anyhow::Result<&mut Current> {
-        if self.current.as_ref().is_none_or(|current| current.settings != *settings) {
+        let is_good = |current: &Current| current.settings == *settings && current.has_server();
+        if !self.current.as_ref().is_some_and(is_good) {
             self.leave();
             self.current = Some(self.set_up(settings)?);
         }
@@ -67,39 +67,88 @@ impl Stage {
     pub fn leave(&mut self) {
         let Some(mut current) = self.current.take() else { return };
         if current.server.is_none() && current.own_file.is_none() {
-            current.drop_tables();
+            // The database is somebody else's: a table that cannot be dropped stays, and the next run names it.
+            let _ = current.remove_tables();
         }
         if let Some(file) = &current.own_file {
-            for suffix in ["", "-wal", "-shm", "-journal"] {
-                // What is not there need not be removed.
-                let _ = std::fs::remove_file(format!("{}{suffix}", file.display()));
-            }
+            remove_database_file(file);
         }
     }
 
-    fn set_up(&self, settings: &DatabaseSettings) -> anyhow::Result<Current> {
+    fn set_up(&mut self, settings: &DatabaseSettings) -> anyhow::Result<Current> {
         let entry = entry_of(settings)?;
         let mut settings_here = settings.clone();
         let mut own_file = None;
         let mut server = None;
+        let mut notes = Vec::new();
         let mut endpoint = None;
         match (&settings.url, entry.recipe, entry.read_url) {
-            (Some(url), _, Some(read_url)) => endpoint = Some(read_url(url).map_err(anyhow::Error::msg)?),
+            (Some(url), _, Some(read_url)) => endpoint = Some(self.endpoint_of(url, read_url)?),
             (None, Some(recipe), _) => {
-                let started = Server::start(recipe, settings, Some(&self.directory))?;
+                let started = self.start(recipe, settings, &mut notes)?;
                 endpoint = Some(reached_by(started.endpoint(), settings));
                 server = Some(started);
             }
             _ if settings.path.is_none() => {
                 let file = self.directory.join("database.db");
+                // A run that was killed has left its own, half written.
+                remove_database_file(&file);
                 settings_here.path = Some(file.display().to_string());
                 own_file = Some(file);
             }
             _ => {}
         }
         let database = (entry.open)(&settings_here, endpoint.as_ref())?;
-        let facts = facts(entry, &*database)?;
-        Ok(Current { settings: settings.clone(), database, server, facts, fixture: None, own_file })
+        let facts = facts(entry, &*database).map_err(|error| match (&settings.url, &settings.path) {
+            (Some(url), _) => {
+                let remedy = "check address, user and password, and that the server is running";
+                anyhow!("database.url = \"{url}\": {}; {remedy}", sentence(&error))
+            }
+            (None, Some(path)) => error.context(format!("database.path = \"{path}\"")),
+            (None, None) => error,
+        })?;
+        notes.retain(|note| self.noted.insert(note.clone()));
+        Ok(Current { settings: settings.clone(), database, server, facts, notes, fixture: None, own_file })
+    }
+}
+
+impl Stage {
+    /// Starts a private server, with its data in the run directory if its user may go there.
+    fn start(
+        &self,
+        recipe: &dyn Recipe,
+        settings: &DatabaseSettings,
+        notes: &mut Vec<String>,
+    ) -> anyhow::Result<Server> {
+        let server = match Server::start(recipe, settings, Some(&self.directory)) {
+            Err(ServerError::Barred { user, directory, .. }) => {
+                let (run, root) = (self.directory.display(), root());
+                notes.push(format!(
+                    "the server runs as user {user}, who may not enter {}: its data are in {}, not in {run}; choose another \
+                     run directory with --out if that is not the disk to be measured",
+                    directory.display(),
+                    root.display()
+                ));
+                Server::start(recipe, settings, None)?
+            }
+            server => server?,
+        };
+        notes.extend(server.warnings().iter().map(|warning| format!("{} warns: {warning}", settings.name)));
+        Ok(server)
+    }
+
+    /// Where an existing server listens, and the password: that of the address as it was written, else that of [`PASSWORD`].
+    fn endpoint_of(&self, url: &str, read_url: ReadUrl) -> anyhow::Result<Endpoint> {
+        let endpoint =
+            read_url(self.passwords.whole_address(url)).map_err(anyhow::Error::msg).context("database.url")?;
+        if !endpoint.password.is_empty() {
+            return Ok(endpoint);
+        }
+        match std::env::var(PASSWORD) {
+            Ok(password) => Ok(Endpoint { password, ..endpoint }),
+            Err(VarError::NotPresent) => Ok(endpoint),
+            Err(VarError::NotUnicode(_)) => bail!("{PASSWORD} is not UTF-8"),
+        }
     }
 }
 
@@ -110,15 +159,51 @@ impl Drop for Stage {
 }
 
 impl Current {
-    /// Drops the tables that loadline made.
-    fn drop_tables(&mut self) {
-        let Some(fixture) = self.fixture.take() else { return };
-        let Ok(mut session) = self.database.connect() else { return };
-        for table in fixture.tables.iter().rev() {
-            // The database is somebody else's: a table that cannot be dropped stays, and the next run names it.
-            let _ = session.run(&database::dialect::drop_table(self.database.dialect(), table));
-        }
+    /// Whether the private server runs, where there is one.
+    pub fn has_server(&self) -> bool {
+        self.server.as_ref().is_none_or(Server::is_running)
     }
+
+    /// Removes the tables that loadline made: with the whole file where that is loadline's own, so that every trial begins with
+    /// a new one, whatever the last one left of it.
+    ///
+    /// # Errors
+    /// When one cannot be dropped; it can be tried again.
+    pub fn remove_tables(&mut self) -> anyhow::Result<()> {
+        let Some(fixture) = &mut self.fixture else { return Ok(()) };
+        if let Some(file) = &self.own_file {
+            remove_database_file(file);
+        } else {
+            let mut session = self.database.connect()?;
+            while let Some(table) = fixture.tables.last() {
+                session.run(&database::dialect::drop_table(self.database.dialect(), table))?;
+                fixture.tables.pop();
+            }
+        }
+        self.fixture = None;
+        Ok(())
+    }
+}
+
+/// Removes the file of an embedded database, with what belongs to it.
+fn remove_database_file(file: &Path) {
+    for suffix in ["", "-wal", "-shm", "-journal"] {
+        // What is not there need not be removed.
+        let _ = std::fs::remove_file(format!("{}{suffix}", file.display()));
+    }
+}
+
+/// Ends the private servers that earlier runs left behind when they were killed, and removes their files.
+///
+/// # Errors
+/// When these cannot be read.
+pub fn remove_leftovers() -> anyhow::Result<()> {
+    let removed = remove_orphans(&root()).context("servers left by an earlier run could not be removed")?;
+    if removed > 0 {
+        let s = if removed == 1 { "" } else { "s" };
+        note(&format!("note: removed what {removed} private server{s} of earlier runs had left behind"));
+    }
+    Ok(())
 }
 
 /// The registry's entry of the database that settings name.

@@ -1,11 +1,11 @@
 //! The report as text for a terminal: what is invalid first, then a table with a line per case, then what it means.
 //!
-//! Main function: [`terminal`]. Invariant: no line is wider than [`WIDTH`] columns unless a single word is, and the text
-//! depends on the findings and the study alone.
+//! Main function: [`terminal`]. Invariant: no line is wider than [`WIDTH`] columns unless a single word is; figures are never
+//! broken over lines; and the text depends on the findings and the study alone.
 
-use comfy_table::{CellAlignment, ContentArrangement, LineStyle, Table, TableStyle};
+use comfy_table::{CellAlignment, ColumnConstraint, ContentArrangement, LineStyle, Table, TableStyle};
 
-use crate::finding::{CaseFinding, Estimate, Findings, TimeFinding};
+use crate::finding::{CaseFinding, Estimate, Findings, ResourceFinding, TimeFinding};
 use crate::report::factors::{short_setting, show_level, show_levels};
 use crate::study::Study;
 use crate::units::{show_number, show_seconds};
@@ -13,9 +13,13 @@ use crate::units::{show_number, show_seconds};
 /// Columns of the terminal that is written for.
 pub const WIDTH: u16 = 120;
 
+/// Cases that are named for one reason.
+const CASES_NAMED: usize = 4;
+
 /// The whole report. It ends with a line break.
 pub fn terminal(findings: &Findings, study: &Study) -> String {
-    let mut out = format!("{}: {}\n", findings.study, findings.question);
+    let colon = if findings.question.is_empty() { "" } else { ": " };
+    let mut out = format!("{}{colon}{}\n", findings.study, findings.question);
     if findings.rehearsal {
         out.push_str("REHEARSAL: sizes and repeats were shrunk; figures are not to be quoted.\n");
     }
@@ -27,18 +31,24 @@ pub fn terminal(findings: &Findings, study: &Study) -> String {
     }
     out.push_str(&cases(findings, study));
     out.push('\n');
-    for verdict in &findings.verdicts {
+    // That it is a rehearsal stands above.
+    let is_new = |text: &&String| !text.starts_with("rehearsal");
+    for verdict in findings.verdicts.iter().filter(is_new) {
         push_wrapped(&mut out, "- ", verdict);
     }
     if !findings.claims.is_empty() {
         out.push_str("\nClaims\n");
     }
     for claim in &findings.claims {
-        let high = claim.between.1.map_or("any".to_owned(), |high| high.to_string());
+        let claimed = match claim.between {
+            (low, None) => format!("at least {low}"),
+            (0.0, Some(high)) => format!("at most {high}"),
+            (low, Some(high)) => format!("{low} to {high}"),
+        };
         push_wrapped(&mut out, &format!("  {:<13}", claim.verdict), &claim.says);
-        push_wrapped(&mut out, &" ".repeat(15), &format!("claimed {} to {high}: {}", claim.between.0, claim.evidence));
+        push_wrapped(&mut out, &" ".repeat(15), &format!("claimed {claimed}: {}", claim.evidence));
     }
-    let notes: Vec<&String> = findings.notes.iter().filter(|note| !note.starts_with("rehearsal")).collect();
+    let notes: Vec<&String> = findings.notes.iter().filter(is_new).collect();
     if !notes.is_empty() {
         out.push_str("\nNotes\n");
     }
@@ -56,17 +66,24 @@ fn push_invalid(out: &mut String, findings: &Findings) {
         out.push_str(&format!("INVALID: {invalid} of {all} trials; their figures are left out of everything below.\n"));
     }
     for (reason, cases) in grouped(findings, |case| case.invalid_because.clone()) {
-        push_wrapped(out, "  ", &format!("{reason}: {}", cases.join("; ")));
+        push_wrapped(out, "  ", &format!("{reason}: {}", show_cases(&cases)));
     }
     let failures = |case: &CaseFinding| case.errors.keys().cloned().collect();
     for (message, cases) in grouped(findings, failures) {
         let count: u64 = findings.cases.iter().filter_map(|case| case.errors.get(&message)).sum();
         let count = show_number(count as f64);
-        push_wrapped(out, "  ", &format!("{count} operations failed with \"{message}\": {}", cases.join("; ")));
+        push_wrapped(out, "  ", &format!("{count} operations failed with \"{message}\": {}", show_cases(&cases)));
     }
     if invalid > 0 || findings.cases.iter().any(|case| !case.errors.is_empty()) {
         out.push('\n');
     }
+}
+
+/// The first few of some cases, and how many more there are.
+fn show_cases(cases: &[String]) -> String {
+    let first = &cases[..cases.len().min(CASES_NAMED)];
+    let more = cases.len() - first.len();
+    if more == 0 { first.join("; ") } else { format!("{}; and {more} more", first.join("; ")) }
 }
 
 /// Texts of cases, equal ones together with the cases that they come from.
@@ -84,68 +101,76 @@ pub fn grouped(findings: &Findings, texts: impl Fn(&CaseFinding) -> Vec<String>)
     groups
 }
 
+/// What the table's columns are.
+struct Columns<'a> {
+    /// Factors with their levels.
+    settings: Vec<&'a str>,
+    /// Whether arrivals are scheduled.
+    open: bool,
+    /// What is counted per second, as figures that all have the same width behind the mean.
+    rates: Vec<String>,
+    /// Whether cases have more than one kind of operation.
+    several: bool,
+    /// Whether there is a server whose processes are watched.
+    server: bool,
+}
+
 fn cases(findings: &Findings, study: &Study) -> String {
-    let settings: Vec<&str> = study
-        .factors
-        .iter()
-        .map(|factor| factor.setting.as_str())
-        .filter(|setting| findings.cases.iter().any(|case| case.levels.contains_key(*setting)))
-        .collect();
-    let several = findings.cases.iter().any(|case| case.operations.len() > 1);
+    let has = |setting: &&str| findings.cases.iter().any(|case| case.levels.contains_key(*setting));
+    // Where a transaction carries several records, these are what is compared.
     let batched = findings.cases.iter().any(|case| case.records_per_s.mean != case.throughput_per_s.mean);
-    let open = findings.cases.iter().any(|case| case.offered_per_s.is_some());
-    let mut heading: Vec<String> = settings.iter().map(|setting| short_setting(setting)).collect();
-    let texts = heading.len();
-    if open {
+    let rates = findings.cases.iter().map(|case| if batched { &case.records_per_s } else { &case.throughput_per_s });
+    let columns = Columns {
+        settings: study.factors.iter().map(|factor| factor.setting.as_str()).filter(has).collect(),
+        open: findings.cases.iter().any(|case| case.offered_per_s.is_some()),
+        rates: show_estimates(&rates.collect::<Vec<_>>()),
+        several: findings.cases.iter().any(|case| case.operations.len() > 1),
+        server: findings.cases.iter().filter_map(|case| case.resources.as_ref()).any(|used| used.server_cpu > 0.0),
+    };
+    let mut heading: Vec<String> = columns.settings.iter().map(|setting| short_setting(setting)).collect();
+    if columns.open {
         heading.push("offered\n/s".to_owned());
     }
-    heading.push("operations/s\n[95 % interval]".to_owned());
-    if batched {
-        heading.push("records/s\n[95 % interval]".to_owned());
-    }
-    heading.push("n".to_owned());
-    heading.push("settled".to_owned());
-    if several {
+    let unit = if batched { "records/s" } else { "operations/s" };
+    heading.extend([format!("{unit}\n± 95 % interval"), "n".to_owned(), "settled".to_owned()]);
+    if columns.several {
         heading.push("operation".to_owned());
     }
     heading.extend(["p50", "p90", "p99"].map(|quantile| format!("response\n{quantile}")));
-    heading.extend(["server", "client"].map(|side| format!("{side}\nCPUs")));
-    let columns = heading.len();
+    heading.extend(columns.server.then(|| "server\nCPUs".to_owned()));
+    heading.push("client\nCPUs".to_owned());
     let mut table = Table::new();
     let line = LineStyle::none().fill('─').junction('─');
     table
         .load_style(TableStyle::new().header_separator(line).bottom_border(line))
         .set_content_arrangement(ContentArrangement::Dynamic);
     table.set_width(WIDTH).set_header(heading);
-    for case in &findings.cases {
-        let levels = settings.iter().map(|setting| case.levels.get(*setting).map(show_level).unwrap_or_default());
-        let mut first: Vec<String> = levels.collect();
-        if open {
-            first.push(case.offered_per_s.map_or("-".to_owned(), show_number));
-        }
-        first.push(show_interval(&case.throughput_per_s));
-        if batched {
-            first.push(show_interval(&case.records_per_s));
-        }
-        first.push(show_trials(case));
-        first.push(if case.settled { "yes" } else { "no" }.to_owned());
-        push_rows(&mut table, first, case, several);
+    for (number, case) in findings.cases.iter().enumerate() {
+        push_rows(&mut table, case, number, &columns);
     }
-    for place in texts..columns {
-        if let Some(column) = table.column_mut(place) {
-            column.set_cell_alignment(CellAlignment::Right);
-        }
+    for column in table.column_iter_mut().skip(columns.settings.len()) {
+        column.set_cell_alignment(CellAlignment::Right);
+        column.set_constraint(ColumnConstraint::ContentWidth);
     }
     table.trim_fmt() + "\n"
 }
 
 /// One row per kind of operation; the case's own figures stand in the first.
-fn push_rows(table: &mut Table, first: Vec<String>, case: &CaseFinding, several: bool) {
-    let cpu = |figure: Option<f64>| figure.map_or("-".to_owned(), |cpus| format!("{cpus:.2}"));
-    let used = [
-        cpu(case.resources.as_ref().map(|resources| resources.server_cpu)),
-        cpu(case.resources.as_ref().map(|resources| resources.client_cpu)),
-    ];
+fn push_rows(table: &mut Table, case: &CaseFinding, number: usize, columns: &Columns) {
+    let levels = columns.settings.iter().map(|setting| case.levels.get(*setting).map(show_level).unwrap_or_default());
+    let mut first: Vec<String> = levels.collect();
+    if columns.open {
+        first.push(case.offered_per_s.map_or("-".to_owned(), show_number));
+    }
+    first.extend([columns.rates[number].clone(), show_trials(case)]);
+    first.push(if case.settled { "yes" } else { "no" }.to_owned());
+    let cpus = |used: fn(&ResourceFinding) -> f64| {
+        case.resources.as_ref().map_or("-".to_owned(), |resources| format!("{:.2}", used(resources)))
+    };
+    let mut used = Vec::from([cpus(|used| used.client_cpu)]);
+    if columns.server {
+        used.insert(0, cpus(|used| used.server_cpu));
+    }
     let none = TimeFinding::default();
     let mut kinds: Vec<(&str, &TimeFinding)> =
         case.operations.iter().map(|(kind, operation)| (kind.as_str(), &operation.response_time_s)).collect();
@@ -154,12 +179,12 @@ fn push_rows(table: &mut Table, first: Vec<String>, case: &CaseFinding, several:
     }
     for (place, (kind, times)) in kinds.into_iter().enumerate() {
         let mut row = if place == 0 { first.clone() } else { vec![String::new(); first.len()] };
-        if several {
+        if columns.several {
             row.push(kind.to_owned());
         }
         let show = |time: Option<f64>| time.map_or("-".to_owned(), show_seconds);
         row.extend([show(times.p50), show(times.p90), show(times.p99)]);
-        row.extend(if place == 0 { used.clone() } else { [String::new(), String::new()] });
+        row.extend(if place == 0 { used.clone() } else { vec![String::new(); used.len()] });
         table.add_row(row);
     }
 }
@@ -173,15 +198,27 @@ fn show_trials(case: &CaseFinding) -> String {
     }
 }
 
-/// `7,512 [7,301, 7,723]`; `-` without trials.
-fn show_interval(estimate: &Estimate) -> String {
-    match (estimate.mean, estimate.ci95) {
-        (Some(mean), Some([low, high])) => {
-            format!("{} [{}, {}]", show_number(mean), show_number(low), show_number(high))
+/// `7,512 ± 2.8 %` each, the means one below the other; only the mean of a single trial, and `-` without trials.
+fn show_estimates(estimates: &[&Estimate]) -> Vec<String> {
+    let half_width = |estimate: &Estimate| match (estimate.mean, estimate.ci95) {
+        (Some(mean), Some([low, high])) if mean != 0.0 => {
+            let percent = 50.0 * (high - low) / mean.abs();
+            Some(if percent < 9.95 {
+                format!("± {percent:.1} %")
+            } else {
+                format!("± {} %", show_number(percent.round()))
+            })
         }
-        (Some(mean), None) => show_number(mean),
-        (None, _) => "-".to_owned(),
-    }
+        _ => None,
+    };
+    let widths: Vec<Option<String>> = estimates.iter().map(|estimate| half_width(estimate)).collect();
+    let widest = widths.iter().flatten().map(|text| text.chars().count()).max().unwrap_or(0);
+    let show = |(estimate, width): (&&Estimate, &Option<String>)| {
+        let mean = estimate.mean.map_or("-".to_owned(), show_number);
+        let width = width.as_deref().unwrap_or_default();
+        if widest > 0 { format!("{mean} {width:>widest$}") } else { mean }
+    };
+    estimates.iter().zip(&widths).map(show).collect()
 }
 
 /// Appends text broken at spaces; lines after the first are indented by as much as `lead` is wide.
@@ -209,6 +246,25 @@ fn push_wrapped(out: &mut String, lead: &str, text: &str) {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn means_stand_one_below_the_other_whatever_their_intervals() {
+        let estimate = |mean, half: Option<f64>| Estimate {
+            mean,
+            ci95: half.zip(mean).map(|(half, mean)| [mean - half, mean + half]),
+            ..Estimate::default()
+        };
+        let all = [
+            estimate(Some(66_250.0), Some(4_402.0)),
+            estimate(Some(1_710.0), Some(6_239.0)),
+            estimate(Some(12.5), None),
+            estimate(None, None),
+        ];
+        let shown = show_estimates(&all.iter().collect::<Vec<_>>());
+        assert_eq!(shown, ["66,250 ± 6.6 %", "1,710 ± 365 %", "12.5        ", "-        "]);
+        assert_eq!(show_estimates(&[&all[2]]), ["12.5"]);
+        assert_eq!(show_estimates(&[&estimate(Some(0.0), Some(0.0))]), ["0"], "no share of nothing");
+    }
 
     #[test]
     fn long_sentences_are_broken_at_spaces_and_indented() {

@@ -4,7 +4,7 @@
 //! Holm's correction for all comparisons of the study.
 
 use crate::report::analyse::{CaseTrials, estimate};
-use crate::report::factors::{Factors, same_level, short_level, show_level};
+use crate::report::factors::{Factors, same_level, short_level, show_level, show_levels};
 use crate::report::metric::Metric;
 use crate::statistics::summary::mean;
 use crate::statistics::{RatioEstimate, Verdict, family, judge, matched_ratio};
@@ -59,7 +59,7 @@ pub fn verdicts(study: &Study, groups: &[CaseTrials<'_>]) -> Vec<String> {
     if sentences.is_empty() {
         sentences.extend(scored.iter().map(|case| {
             let unit = unit_of(metric);
-            format!("{}: {}", metric.title, show_estimate(&case.values, unit))
+            format!("{}: {}", show_levels(case.levels), show_estimate(&case.values, unit))
         }));
     }
     if study.quick {

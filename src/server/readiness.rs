@@ -101,7 +101,7 @@ pub(super) fn relevant_lines(log: &str) -> String {
     if out.is_empty() { "\n    (its log is empty)".to_owned() } else { out }
 }
 
-/// Lines of a log in which the server says that it took another value for a setting than it was given.
+/// What a log says of settings that the server took with another value than it was given, without time and severity.
 pub(super) fn adjustments<'a>(log: &str, settings: impl Iterator<Item = &'a String>) -> Vec<String> {
     let plain = |text: &str| text.to_lowercase().replace('-', "_");
     let names: Vec<String> = settings.map(|name| plain(name)).collect();
@@ -109,7 +109,11 @@ pub(super) fn adjustments<'a>(log: &str, settings: impl Iterator<Item = &'a Stri
         let line = plain(line);
         line.contains("warning") && names.iter().any(|name| line.contains(name))
     };
-    log.lines().filter(says_so).map(|line| line.trim().to_owned()).collect()
+    let text = |line: &str| {
+        let behind = line.to_ascii_lowercase().find("warning").map_or(0, |at| at + "warning".len());
+        line[behind..].trim_start_matches([']', ':', ' ']).trim().to_owned()
+    };
+    log.lines().filter(says_so).map(text).collect()
 }
 
 #[cfg(test)]
@@ -130,7 +134,8 @@ mod tests {
     fn a_value_that_the_server_changed_is_noticed() {
         let log = "[Warning] option 'innodb-io-capacity': unsigned value 1 adjusted to 100\n[Warning] other\n";
         let name = "innodb_io_capacity".to_owned();
-        assert_eq!(adjustments(log, [&name].into_iter()).len(), 1);
+        let found = adjustments(log, [&name].into_iter());
+        assert_eq!(found, ["option 'innodb-io-capacity': unsigned value 1 adjusted to 100"]);
         assert!(adjustments(log, [].into_iter()).is_empty());
     }
 }

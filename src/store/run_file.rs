@@ -1,6 +1,7 @@
 //! `run.toml`: the resolved study, its seed, and the machine, kernel, databases and settings of a run.
 
 use serde::{Deserialize, Serialize};
+use serde_json::Value;
 
 use crate::measurement::Environment;
 use crate::study::Study;
@@ -66,11 +67,38 @@ impl RunFile {
         }
         if self.study != *study {
             return Err(format!(
-                "the run was begun with another form of study \"{}\": the file, --set, --quick or --seed differ; repeat them \
-                 as they were, or begin a new run",
-                self.study.name
+                "the run was begun with another form of study \"{}\": {}; repeat file, --set, --quick and --seed as they were, \
+                 or begin a new run",
+                self.study.name,
+                difference(&self.study, study)
             ));
         }
         Ok(())
     }
+}
+
+/// The first setting in which two studies differ, with its values if they are short.
+fn difference(then: &Study, now: &Study) -> String {
+    fn first(path: &str, then: &Value, now: &Value) -> Option<String> {
+        match (then, now) {
+            _ if then == now => None,
+            (Value::Object(then), Value::Object(now)) => {
+                // The cases follow from the rest.
+                let keys = then.keys().chain(now.keys()).filter(|key| *key != "cases");
+                keys.chain(now.keys()).find_map(|key| {
+                    let path = if path.is_empty() { key.clone() } else { format!("{path}.{key}") };
+                    first(&path, then.get(key).unwrap_or(&Value::Null), now.get(key).unwrap_or(&Value::Null))
+                })
+            }
+            (Value::Array(_) | Value::Object(_), _) | (_, Value::Array(_) | Value::Object(_)) => {
+                Some(format!("it had other {path}"))
+            }
+            _ => {
+                let setting = path.strip_prefix("base.").unwrap_or(path);
+                Some(format!("{setting} was {then} and is {now} now"))
+            }
+        }
+    }
+    let value = |study| serde_json::to_value(study).unwrap_or_default();
+    first("", &value(then), &value(now)).unwrap_or_else(|| "it differs".to_owned())
 }

@@ -10,6 +10,7 @@ mod draft;
 mod fill;
 mod header;
 mod names;
+mod passwords;
 mod place;
 pub mod plan;
 mod quick;
@@ -26,6 +27,7 @@ use crate::trial::{Case, Levels, Settings};
 pub use bundled::{BUNDLED, Bundled};
 pub use claims::METRICS;
 pub use names::{DatabaseFacts, NameList, Names, ReadUrl};
+pub use passwords::Passwords;
 pub use place::StudyErrors;
 pub use settings::setting_value;
 pub use suggest::closest;
@@ -137,7 +139,8 @@ pub struct ClaimedRatio {
 /// Seed of a study that is not given one.
 const SEED: u64 = 1;
 
-/// Reads a study: a bundled one by its name, or a file by its path. `sets` are the `key=value` of `--set`, in order.
+/// Reads a study: a bundled one by its name, or a file by its path. `sets` are the `key=value` of `--set`, in order. The
+/// passwords of its addresses come beside it.
 ///
 /// # Errors
 /// Everything that is wrong with it, sorted by line; or that there is no such study, with a suggestion.
@@ -147,7 +150,7 @@ pub fn load(
     seed: Option<u64>,
     quick: bool,
     names: &Names,
-) -> Result<Study, StudyErrors> {
+) -> Result<(Study, Passwords), StudyErrors> {
     let (file, text) = bundled::find_text(source)?;
     load_text(&file, &text, sets, seed, quick, names)
 }
@@ -163,20 +166,23 @@ pub fn load_text(
     seed: Option<u64>,
     quick: bool,
     names: &Names,
-) -> Result<Study, StudyErrors> {
+) -> Result<(Study, Passwords), StudyErrors> {
     let mut arguments: Vec<String> = sets.iter().map(|set| format!("--set {set}")).collect();
     arguments.extend(seed.map(|seed| format!("--seed {seed}")));
     let source = place::Source { file: file.to_owned(), arguments };
 
     let mut errors = place::Errors::default();
-    let root = tree::Table::parse(text, &mut errors);
+    let mut root = tree::Table::parse(text, &mut errors);
     std::mem::take(&mut errors).into_result(&source)?;
+    let mut passwords = Passwords::default();
+    passwords.take_from(&mut root);
 
     let mut draft = draft::Draft::new(root, &mut errors);
     let written = draft.factors.clone();
     for (number, set) in sets.iter().enumerate() {
         draft.set(set, place::Place::Argument(number), &mut errors);
     }
+    passwords.take_from_draft(&mut draft);
     if quick {
         quick::shrink(&mut draft);
     }
@@ -195,7 +201,7 @@ pub fn load_text(
 
     let levels = |factor: &draft::DraftFactor| factor.levels.iter().filter_map(tree::Node::to_json).collect();
     let factors = draft.factors.iter().map(|factor| Factor { setting: factor.setting.clone(), levels: levels(factor) });
-    Ok(Study {
+    let study = Study {
         name: header.name,
         question: header.question,
         source: header.source,
@@ -207,5 +213,6 @@ pub fn load_text(
         quick,
         seed: seed.unwrap_or(SEED),
         cases,
-    })
+    };
+    Ok((study, passwords))
 }

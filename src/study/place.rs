@@ -5,6 +5,8 @@
 
 use std::fmt;
 
+use super::passwords::hidden;
+
 /// Where something was written. Lines of the file sort before arguments.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
 pub enum Place {
@@ -69,7 +71,11 @@ impl Errors {
         }
         self.found.sort_by_key(|(place, _)| *place);
         Err(StudyErrors {
-            lines: self.found.iter().map(|(place, message)| format!("{}: {message}", source.show(*place))).collect(),
+            lines: self
+                .found
+                .iter()
+                .map(|(place, message)| hidden(&format!("{}: {message}", source.show(*place))))
+                .collect(),
         })
     }
 }
@@ -84,7 +90,7 @@ pub struct StudyErrors {
 impl StudyErrors {
     /// A single error.
     pub fn one(line: impl Into<String>) -> Self {
-        StudyErrors { lines: vec![line.into()] }
+        StudyErrors { lines: vec![hidden(&line.into())] }
     }
 }
 

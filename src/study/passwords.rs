@@ -1,0 +1,161 @@
+//! Passwords in addresses: taken out of a study before anything else reads it.
+//!
+//! Main type: [`Passwords`]. Invariant: what is stored, shown or hashed of a study has no password of `database.url` in it, and
+//! does not depend on one.
+
+use std::collections::BTreeMap;
+use std::fmt;
+
+use super::draft::Draft;
+use super::tree::{Content, Node, Table};
+
+/// The addresses of a study as they were written, by the address without the password. Never stored and never shown.
+#[derive(Clone, Default)]
+pub struct Passwords(BTreeMap<String, String>);
+
+impl Passwords {
+    /// The address with its password; the address itself when it was written without one.
+    pub fn whole_address<'a>(&'a self, url: &'a str) -> &'a str {
+        self.0.get(url).map_or(url, String::as_str)
+    }
+
+    /// Takes the passwords out of a file: of the setting, of its levels as a factor, and of claims about them.
+    pub(super) fn take_from(&mut self, root: &mut Table) {
+        self.take_from_table("", root);
+    }
+
+    /// Takes the passwords out of what `--set` has written.
+    pub(super) fn take_from_draft(&mut self, draft: &mut Draft) {
+        self.take_from(&mut draft.root);
+        let levels =
+            draft.factors.iter_mut().filter(|factor| factor.setting == SETTING).flat_map(|factor| &mut factor.levels);
+        levels.for_each(|level| self.take_from_node(SETTING, level));
+    }
+
+    fn take_from_table(&mut self, path: &str, table: &mut Table) {
+        for entry in &mut table.entries {
+            // Quoted or not, a dotted setting has the same path.
+            self.take_from_node(&format!("{path}.{}", entry.key), &mut entry.node);
+        }
+    }
+
+    fn take_from_node(&mut self, path: &str, node: &mut Node) {
+        match &mut node.content {
+            Content::Text(text) if path.ends_with(SETTING) => {
+                let bare = without_password(text);
+                if bare != *text {
+                    self.0.insert(bare.clone(), std::mem::replace(text, bare));
+                }
+            }
+            Content::List(items) => items.iter_mut().for_each(|item| self.take_from_node(path, item)),
+            Content::Table(table) => self.take_from_table(path, table),
+            _ => {}
+        }
+    }
+}
+
+impl fmt::Debug for Passwords {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "Passwords of {} addresses", self.0.len())
+    }
+}
+
+const SETTING: &str = "database.url";
+/// How messages show where a password stands in an address.
+const FORM: &str = "user:password";
+
+/// An address without its password, whether that stands before the host or among the options.
+fn without_password(url: &str) -> String {
+    let Some((scheme, rest)) = url.split_once("://") else { return url.to_owned() };
+    let (place, options) = rest.split_once('?').map_or((rest, None), |(place, options)| (place, Some(options)));
+    // A password may itself contain `:`, `/` and `@`, well encoded or not: it ends at the last `@`.
+    let place = match place.rsplit_once('@').map(|(account, host)| (account.split_once(':'), host)) {
+        Some((Some((user, _)), host)) => format!("{user}@{host}"),
+        _ => place.to_owned(),
+    };
+    let is_kept = |option: &&str| !option.starts_with("password=");
+    let options = options.map(|options| options.split('&').filter(is_kept).collect::<Vec<_>>().join("&"));
+    let options = options.filter(|options| !options.is_empty()).map_or(String::new(), |options| format!("?{options}"));
+    format!("{scheme}://{place}{options}")
+}
+
+/// A message without the passwords of addresses in it, whatever setting they were written under.
+pub(super) fn hidden(message: &str) -> String {
+    let mut out = String::new();
+    let mut rest = message;
+    while let Some(at) = rest.find("://") {
+        let address = at + "://".len();
+        out.push_str(&rest[..address]);
+        let before = rest[..at].trim_end_matches(|c: char| c.is_ascii_alphanumeric());
+        rest = &rest[address..];
+        let is_quoted = before.ends_with('"');
+        let end = rest.find(|c: char| if is_quoted { c == '"' } else { c.is_whitespace() }).unwrap_or(rest.len());
+        let (account, behind) = rest[..end].rfind('@').map_or(("", 0), |at| (&rest[..at], at));
+        if let Some((user, _)) = account.split_once(':').filter(|_| account != FORM) {
+            out.push_str(user);
+            out.push_str(":***");
+            rest = &rest[behind..];
+        }
+    }
+    out + rest
+}
+
+#[cfg(test)]
+mod tests {
+    use super::super::place::{Errors, Place};
+    use super::*;
+
+    #[test]
+    fn addresses_lose_the_password_and_nothing_else() {
+        for (url, bare) in [
+            ("mysql://u:p@host:3306/db", "mysql://u@host:3306/db"),
+            ("mysql://u:p@ss/w:d@host/db?socket=/a", "mysql://u@host/db?socket=/a"),
+            ("postgres://u@host/db?password=p&port=9", "postgres://u@host/db?port=9"),
+            ("postgres://u@host/db?password=p", "postgres://u@host/db"),
+            ("mysql://u@host:3306/db", "mysql://u@host:3306/db"),
+            ("postgres://u@/db?host=/run/a@b:c", "postgres://u@/db?host=/run/a@b:c"),
+            ("nonsense", "nonsense"),
+        ] {
+            assert_eq!(without_password(url), bare);
+        }
+    }
+
+    #[test]
+    fn passwords_are_taken_from_settings_levels_and_claims() {
+        let text = "[database]\nurl = \"mysql://u:p1@a/d\"\n[factors]\n\"database.url\" = [\"mysql://u:p2@b/d\"]\n\
+                    [[claims]]\nratio = { of = { \"database.url\" = \"mysql://u:p2@b/d\" }, to = { database.url = \"x\" } }\n\
+                    [workload]\nstatements = [ { params = [ { text = \"mysql://u:p@c/d\" } ] } ]\n";
+        let mut errors = Errors::default();
+        let mut root = Table::parse(text, &mut errors);
+        let mut passwords = Passwords::default();
+        passwords.take_from(&mut root);
+        assert!(errors.is_empty());
+        let shown = format!("{root:?}");
+        assert!(!shown.contains(":p1@") && !shown.contains(":p2@"), "{shown}");
+        assert!(shown.contains("mysql://u:p@c/d"), "only addresses of databases are touched: {shown}");
+        assert_eq!(passwords.whole_address("mysql://u@b/d"), "mysql://u:p2@b/d");
+        assert_eq!(passwords.whole_address("mysql://u@elsewhere/d"), "mysql://u@elsewhere/d");
+        assert_eq!(format!("{passwords:?}"), "Passwords of 2 addresses");
+
+        let mut draft = Draft::new(root, &mut errors);
+        draft.set("database.url=[mysql://u:p3@c/d, mysql://u:p4@e/d]", Place::Argument(0), &mut errors);
+        passwords.take_from_draft(&mut draft);
+        let shown = format!("{draft:?}");
+        assert!(errors.is_empty() && !shown.contains(":p3@") && !shown.contains(":p4@"), "{shown}");
+        assert_eq!(passwords.whole_address("mysql://u@e/d"), "mysql://u:p4@e/d");
+    }
+
+    #[test]
+    fn messages_show_no_password() {
+        for (message, shown) in [
+            ("unknown database \"mysql://u:p w@h/d\"; leave", "unknown database \"mysql://u:***@h/d\"; leave"),
+            ("--set x=mysql://u:p@h/d: wrong", "--set x=mysql://u:***@h/d: wrong"),
+            ("[\"mysql://u:p@a/d\", \"mysql://u@b/d\"]", "[\"mysql://u:***@a/d\", \"mysql://u@b/d\"]"),
+            ("write mysql://user:password@host:port/database", "write mysql://user:password@host:port/database"),
+            ("see http://host:80/a", "see http://host:80/a"),
+            ("nothing here", "nothing here"),
+        ] {
+            assert_eq!(hidden(message), shown);
+        }
+    }
+}

@@ -103,7 +103,11 @@ fn attempt(trial: &Trial, current: &mut Current, filling: &dyn Fn(u64, u64)) -> 
         }
     };
     if let Some(server) = current.server.as_ref().filter(|server| !server.is_running() && !interrupted()) {
-        let why = format!("the server ended by itself; its log says:{}", server.log_lines());
+        let log = server.log_lines();
+        let why = format!(
+            "the server ended by itself; the end of its log: {}",
+            log.lines().last().unwrap_or_default().trim()
+        );
         executed.measurement.invalid_because.insert(0, why);
     }
     executed
@@ -120,8 +124,7 @@ struct Ready {
 fn set_up(trial: &Trial, current: &mut Current) -> anyhow::Result<Ready> {
     let settings = &trial.case.settings;
     let work = Arc::new(Work::new(settings).map_err(anyhow::Error::msg)?);
-    let mut session = current.database.connect()?;
-    make_tables(settings, &work, current, &mut *session)?;
+    let mut session = make_tables(settings, &work, current)?;
     let place = if settings.workload.name == "sql" { "workload.statements" } else { "preparing the statements" };
     session.prepare(work.program()).context(place)?;
     Ok(Ready { work, session })

@@ -29,28 +29,20 @@ fn content_of(settings: &Settings) -> anyhow::Result<String> {
     serde_json::to_string(&(&settings.record, &settings.layout)).context("settings as text")
 }
 
-/// Makes empty tables in the place of those of the last trial, unless these hold what is needed.
+/// Makes empty tables in the place of those of the last trial, unless these hold what is needed. Gives a connection.
 ///
 /// # Errors
 /// When the database refuses one, as it does when it has one of that name already.
-pub fn make_tables(
-    settings: &Settings,
-    work: &Work,
-    current: &mut Current,
-    session: &mut dyn Session,
-) -> anyhow::Result<()> {
+pub fn make_tables(settings: &Settings, work: &Work, current: &mut Current) -> anyhow::Result<Box<dyn Session>> {
     let tables = &work.program().tables;
     let content = content_of(settings)?;
     let is_there = |fixture: &Fixture| fixture.content == content && !fixture.is_changed;
     if tables.is_empty() || current.fixture.as_ref().is_some_and(is_there) {
-        return Ok(());
+        return Ok(current.database.connect()?);
     }
+    current.remove_tables()?;
+    let mut session = current.database.connect()?;
     let dialect = current.database.dialect();
-    if let Some(fixture) = current.fixture.take() {
-        for table in fixture.tables.iter().rev() {
-            session.run(&dialect::drop_table(dialect, table))?;
-        }
-    }
     for table in tables {
         for sql in dialect::create_table(dialect, table) {
             session.run(&sql).with_context(|| {
@@ -64,7 +56,7 @@ pub fn make_tables(
         let empty = Fixture { content: String::new(), tables: Vec::new(), is_changed: true };
         current.fixture.get_or_insert(empty).tables.push(table.name.clone());
     }
-    Ok(())
+    Ok(session)
 }
 
 /// Fills the tables that [`make_tables`] made anew, through a connection with the statements prepared. `filling` is told after

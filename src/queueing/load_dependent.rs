@@ -55,9 +55,8 @@ impl LoadDependent {
     /// ln of the completion rate with `count` present, 1 or more.
     fn ln_rate(&self, count: u32) -> f64 {
         let at_server = count.min(self.workers);
-        f64::from(at_server.min(self.parallel)).ln()
-            - self.service_s.ln()
-            - f64::from(at_server - 1) * self.growth.ln_1p()
+        let ln_served = if self.parallel == 1 { 0.0 } else { f64::from(at_server.min(self.parallel)).ln() };
+        ln_served - self.service_s.ln() - f64::from(at_server - 1) * self.growth.ln_1p()
     }
 
     /// Completion rate with `count` present, per second; 0 with nobody there.

@@ -15,6 +15,7 @@ pub mod trial;
 pub mod units;
 
 // Pure calculations: values in, values out.
+pub mod queueing;
 pub mod statistics;
 
 // What is recorded, how it is laid out, what is done with it.

@@ -27,6 +27,10 @@ pub struct Measurement {
     pub total_s: f64,
     /// Length of the measured phase, in seconds: from its start to the last operation that counts.
     pub measured_s: f64,
+    /// Operations of an open loop that were completed within the measured phase, whenever they were intended; none for a
+    /// closed loop. Throughput is computed from it, because an overloaded database's backlog reaches over both ends.
+    #[serde(skip_serializing_if = "Option::is_none", default)]
+    pub carried: Option<u64>,
     /// Per kind of operation, by its name: `insert`, `read`, `statement-1`.
     pub operations: BTreeMap<String, OperationMeasurement>,
     /// Per client: how much it did. Shows whether clients were served alike.
@@ -70,6 +74,10 @@ pub struct OperationMeasurement {
     pub residence_time: Histogram,
     /// sent - intended, of completed operations.
     pub schedule_lag: Histogram,
+    /// How long abandoned operations had waited since their intended time when the trial ended: their response time is
+    /// longer than this (censored).
+    #[serde(default)]
+    pub censored_time: Histogram,
 }
 
 impl OperationMeasurement {
@@ -84,6 +92,7 @@ impl OperationMeasurement {
         self.response_time.merge(&other.response_time);
         self.residence_time.merge(&other.residence_time);
         self.schedule_lag.merge(&other.schedule_lag);
+        self.censored_time.merge(&other.censored_time);
     }
 }
 
@@ -118,6 +127,9 @@ pub struct LoopMeasurement {
 pub struct IntervalMeasurement {
     /// End of the interval, seconds after the start of the measured phase.
     pub end_s: f64,
+    /// Operations whose intended time is in it.
+    #[serde(default)]
+    pub scheduled: u64,
     /// Operations completed in it.
     pub completed: u64,
     /// Operations failed in it.
@@ -217,15 +229,16 @@ impl Measurement {
 
     /// Operations completed per second; 0 when nothing was measured.
     pub fn throughput_per_s(&self) -> f64 {
-        per_second(self.completed(), self.measured_s)
+        per_second(self.carried.unwrap_or_else(|| self.completed()) as f64, self.measured_s)
     }
 
     /// Records written or read per second; 0 when nothing was measured.
     pub fn records_per_s(&self) -> f64 {
-        per_second(self.operations.values().map(|operation| operation.records).sum(), self.measured_s)
+        let records: u64 = self.operations.values().map(|operation| operation.records).sum();
+        self.throughput_per_s() * records as f64 / self.completed().max(1) as f64
     }
 }
 
-fn per_second(count: u64, seconds: f64) -> f64 {
-    if seconds > 0.0 { count as f64 / seconds } else { 0.0 }
+fn per_second(count: f64, seconds: f64) -> f64 {
+    if seconds > 0.0 { count / seconds } else { 0.0 }
 }

@@ -7,7 +7,7 @@ use loadline::database::{self, Database, DatabaseError, Session};
 use loadline::load::{Connections, Observed, Observer, Source, drive};
 use loadline::operation::Operation;
 use loadline::statement::{Expect, Request, Step};
-use loadline::trial::{DatabaseSettings, Length, LoadSettings};
+use loadline::trial::{Arrivals, DatabaseSettings, Length, LoadSettings};
 
 /// Reads of one row each.
 struct Reads;
@@ -63,7 +63,7 @@ fn run(database: &dyn Database, settings: &LoadSettings, on_threads: bool, phase
         let lost = |_: Box<dyn Session>| DatabaseError::Unavailable("no wire".to_owned());
         database.connect()?.into_wire().map_err(lost)
     };
-    drive(settings, connections, sources, (&wire, &session), phase).unwrap()
+    drive(settings, 1, connections, sources, (&wire, &session), phase).unwrap()
 }
 
 #[test]
@@ -151,4 +151,60 @@ fn many_clients_are_spread_over_loops() {
     let carried: Vec<_> = observed.loops.iter().map(|each| each.clients).collect();
     assert_eq!(carried, [44, 43, 43]);
     assert_eq!(observed.tally.operations()["read"].completed, 650);
+}
+
+fn open(rate_per_s: f64, clients: u32, seconds: f64) -> LoadSettings {
+    let settings = load(clients, Length::Seconds(seconds));
+    LoadSettings { arrivals: Arrivals::Poisson, rate_per_s: Some(rate_per_s), ..settings }
+}
+
+#[test]
+fn slow_responses_do_not_delay_the_schedule_and_a_frozen_server_shows() {
+    let frozen = [("service", "500us"), ("servers", "4"), ("freeze", "500ms"), ("freeze_after", "1s")];
+    for on_threads in [false, true] {
+        let observed = run(&*simulated(&frozen), &open(1_000.0, 4, 4.0), on_threads, &mut Phase::default());
+        let reads = &observed.tally.operations()["read"];
+        let (response_s, residence_s) =
+            (reads.response_time.quantile_ns(0.99) as f64 / 1e9, reads.residence_time.quantile_ns(0.99) as f64 / 1e9);
+        // Of 4,000 arrivals 500 fell into the freeze; the hundredth part of all waited for more than nine tenths of it.
+        assert!((0.40..0.60).contains(&response_s), "response time p99 {response_s} s");
+        assert!(residence_s < 0.05, "residence time p99 {residence_s} s");
+        assert_eq!((reads.failed, reads.abandoned), (0, 0));
+        assert!((reads.scheduled as f64 - 4_000.0).abs() < 5.0 * 4_000.0_f64.sqrt(), "{}", reads.scheduled);
+    }
+}
+
+#[test]
+fn an_overloaded_database_is_measured_at_what_it_carries_and_nothing_is_dropped() {
+    let database = simulated(&[("service", "2ms"), ("distribution", "constant")]);
+    let settings = LoadSettings { warmup_s: 0.3, drain_s: 0.2, ..open(2_000.0, 8, 1.0) };
+    let observed = run(&*database, &settings, false, &mut Phase::default());
+    let reads = &observed.tally.operations()["read"];
+    assert!(!observed.is_cut_short, "overload is no reason to end a trial");
+    let carried_per_s = observed.tally.carried as f64 / observed.measured_s;
+    assert!(
+        (400.0..=501.0).contains(&carried_per_s),
+        "one server of 2 ms carries 500 per second, here {carried_per_s}"
+    );
+    assert_eq!(reads.scheduled, reads.completed + reads.failed + reads.abandoned);
+    assert!((reads.scheduled as f64 - 2_000.0).abs() < 5.0 * 2_000.0_f64.sqrt(), "{}", reads.scheduled);
+    assert!(reads.abandoned > 1_000, "{}", reads.abandoned);
+    assert_eq!(reads.censored_time.count(), reads.abandoned);
+    let scheduled: u64 = observed.tally.series(1.0).iter().map(|interval| interval.scheduled).sum();
+    assert_eq!(scheduled, reads.scheduled, "the series shows every arrival, so that the backlog can be drawn");
+}
+
+#[test]
+fn constant_arrivals_come_as_counted_over_several_loops() {
+    let database = simulated(&[("service", "100us"), ("servers", "8")]);
+    let settings = LoadSettings {
+        arrivals: Arrivals::Constant,
+        rate_per_s: Some(2_000.0),
+        loops: Some(2),
+        ..load(8, Length::Operations(1_000))
+    };
+    let observed = run(&*database, &settings, false, &mut Phase::default());
+    let reads = &observed.tally.operations()["read"];
+    assert_eq!((reads.scheduled, reads.completed), (1_000, 1_000));
+    assert!((0.49..0.8).contains(&observed.measured_s), "{}", observed.measured_s);
 }

@@ -89,7 +89,7 @@ fn run(clients: u32, length: Length, lengths: &[i64], connect: &(dyn Fn() -> Box
     let wires = (0..clients).map(|_| connect()).collect();
     let sources = (0..clients).map(|i| Box::new(Lengths(lengths.to_vec(), i as usize)) as Box<dyn Source>).collect();
     let session = || -> Result<Box<dyn Session>, _> { Err(DatabaseError::Unavailable("has no sessions".to_owned())) };
-    drive(&settings, Connections::Wires(wires), sources, (&|| Ok(connect()), &session), &mut Quiet).unwrap()
+    drive(&settings, 1, Connections::Wires(wires), sources, (&|| Ok(connect()), &session), &mut Quiet).unwrap()
 }
 
 #[test]

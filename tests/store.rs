@@ -44,6 +44,7 @@ fn measurement(round: u32) -> Measurement {
         started: "2026-11-21T06:20:00Z".to_owned(),
         total_s: 2.0,
         measured_s: 1.0,
+        carried: None,
         operations: [("insert".to_owned(), insert)].into(),
         clients: Vec::new(),
         generator_late: Default::default(),

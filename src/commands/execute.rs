@@ -39,11 +39,17 @@ impl Executed {
 }
 
 /// Executes a trial. Whatever goes wrong with the database makes an invalid measurement, never a missing one.
-pub fn execute(trial: &Trial, sequence: u64, stage: anyhow::Result<&mut Current>) -> Executed {
+/// `filling` is told from time to time how many rows are in the tables that are being filled, and of how many.
+pub fn execute(
+    trial: &Trial,
+    sequence: u64,
+    stage: anyhow::Result<&mut Current>,
+    filling: &dyn Fn(u64, u64),
+) -> Executed {
     let begun = Instant::now();
     let started = now_utc();
     let mut executed = match stage {
-        Ok(current) => attempt(trial, current),
+        Ok(current) => attempt(trial, current, filling),
         Err(error) => Executed::failed(trial, &error),
     };
     let measurement = &mut executed.measurement;
@@ -87,9 +93,9 @@ fn sources(work: &Arc<Work>, trial: &Trial) -> anyhow::Result<Vec<Box<dyn Source
 }
 
 /// A trial on a database that is there.
-fn attempt(trial: &Trial, current: &mut Current) -> Executed {
+fn attempt(trial: &Trial, current: &mut Current, filling: &dyn Fn(u64, u64)) -> Executed {
     let mut executed = match set_up(trial, current) {
-        Ok(ready) => measure(trial, ready, current).unwrap_or_else(|error| Executed::failed(trial, &error)),
+        Ok(ready) => measure(trial, ready, current, filling).unwrap_or_else(|error| Executed::failed(trial, &error)),
         Err(error) => {
             let is_refusal = |cause: &DatabaseError| matches!(cause, DatabaseError::Refused { .. });
             let refused = error.downcast_ref().is_some_and(is_refusal).then(|| sentence(&error));
@@ -124,10 +130,10 @@ fn set_up(trial: &Trial, current: &mut Current) -> anyhow::Result<Ready> {
     Ok(Ready { work, session })
 }
 
-fn measure(trial: &Trial, ready: Ready, current: &mut Current) -> anyhow::Result<Executed> {
+fn measure(trial: &Trial, ready: Ready, current: &mut Current, filling: &dyn Fn(u64, u64)) -> anyhow::Result<Executed> {
     let settings = &trial.case.settings;
     let Ready { work, session } = ready;
-    fill(settings, &work, current, session)?;
+    fill(settings, &work, current, session, filling)?;
     let database = &*current.database;
     let connections = connect_all(database, work.program(), settings.load.clients)?;
     let sources = sources(&work, trial)?;
@@ -136,11 +142,12 @@ fn measure(trial: &Trial, ready: Ready, current: &mut Current) -> anyhow::Result
     let session = || connect_session(database, work.program());
     let observed = {
         let _pinned = settings.load.cpus.as_deref().map(Pinned::to).transpose()?;
-        drive(&settings.load, connections, sources, (&wire, &session), &mut attendant).map_err(anyhow::Error::msg)?
+        drive(&settings.load, trial.seed, connections, sources, (&wire, &session), &mut attendant)
+            .map_err(anyhow::Error::msg)?
     };
     let resources = attendant.finish(observed.measured_s);
     if let Some(fixture) = &mut current.fixture {
-        fixture.is_changed |= settings.workload.name != "read";
+        fixture.is_changed |= !workload::keeps_records(settings);
     }
     let stored = check_stored(settings, &work, &observed, current)?;
     let (samples, resources) = resources.map_or((Vec::new(), None), |(samples, mean)| (samples, Some(mean)));
@@ -241,6 +248,7 @@ fn empty(trial: &Trial) -> Measurement {
         started: String::new(),
         total_s: 0.0,
         measured_s: 0.0,
+        carried: None,
         operations: Default::default(),
         clients: Vec::new(),
         generator_late: Default::default(),
@@ -257,6 +265,7 @@ fn empty(trial: &Trial) -> Measurement {
 fn measured(trial: &Trial, observed: &Observed, resources: Option<Resources>, current: &Current) -> Measurement {
     Measurement {
         measured_s: observed.measured_s,
+        carried: (trial.case.settings.load.arrivals != Arrivals::Closed).then_some(observed.tally.carried),
         operations: observed.tally.operations(),
         clients: observed.clients.clone(),
         generator_late: observed.tally.generator_late.clone(),
@@ -297,6 +306,7 @@ fn judge(
         is_embedded,
         is_cut_short: observed.is_cut_short,
         always_busy_clients: is_closed.then_some(settings.load.clients),
+        offered_per_s: settings.load.rate_per_s.filter(|_| settings.load.arrivals != Arrivals::Closed),
         stored,
     };
     measurement.invalid_because = validity::reasons(measurement, circumstances);

@@ -5,10 +5,12 @@
 pub mod data;
 mod execute;
 mod export;
+mod fit;
 mod fixture;
 pub mod list;
 pub mod output;
 pub mod plan;
+mod predict;
 mod progress;
 mod report;
 mod run;
@@ -65,6 +67,8 @@ pub fn execute_command(cli: Cli) -> Result<Status, Failure> {
             run::run(&study, passwords, &destination(&arguments), cli.json, arguments.strict)
         }
         Command::Report { runs, strict } => report::run(&runs, cli.json, strict),
+        Command::Fit(arguments) => fit::run(&arguments, cli.json),
+        Command::Predict(arguments) => predict::run(&arguments, cli.json),
         Command::Export { run, format, out } => export::run(&run, format, &out, cli.json),
         Command::Data(arguments) => {
             let DataArguments { record, rows, seed, format } = arguments;

@@ -11,6 +11,9 @@ use crate::measurement::Measurement;
 use crate::trial::{Levels, Trial};
 use crate::units::{show_number, show_seconds};
 
+/// Rows whose filling is worth saying.
+const ROWS_SAID_LEAST: u64 = 100_000;
+
 /// The progress of a run.
 pub struct Progress {
     bar: ProgressBar,
@@ -33,6 +36,18 @@ impl Progress {
     pub fn begin(&self, trial: &Trial) {
         self.bar.set_message(show_levels(&trial.case.levels));
         self.bar.tick();
+    }
+
+    /// Rows are being put into the tables of a trial. Said from 100,000 rows on; fewer take no time to speak of.
+    pub fn filling(&self, trial: &Trial, rows: u64, of: u64) {
+        if of < ROWS_SAID_LEAST {
+            return;
+        }
+        self.bar.set_message(if rows < of {
+            format!("filling {} of {} rows", show_number(rows as f64), show_number(of as f64))
+        } else {
+            show_levels(&trial.case.levels)
+        });
     }
 
     /// A trial has ended; about `left` more follow.

@@ -66,7 +66,8 @@ pub fn run(
                 let name = &trial.case.settings.database.name;
                 directory.note_database(name, current.facts.clone()).map_err(Failure::broken)?;
             }
-            let executed = execute(&trial, directory.written(), current);
+            let executed =
+                execute(&trial, directory.written(), current, &|rows, of| progress.filling(&trial, rows, of));
             if interrupted() {
                 break 'rounds;
             }

@@ -24,6 +24,9 @@ pub fn run(
     loop {
         let now_ns = clock.now_ns();
         context.cpu.observe(now_ns);
+        if now_ns >= context.phases.end_ns.saturating_add(context.phases.drain_ns) {
+            break;
+        }
         match client.next(now_ns, context.phases) {
             Next::Over => break,
             Next::Wait(until_ns) => {
@@ -50,5 +53,6 @@ pub fn run(
             _ => last_answer_ns = done_ns,
         }
     }
+    client.give_up(clock.now_ns(), &mut context.tally);
     context.finish("blocking", vec![(client.number, client.measurement)])
 }

@@ -5,6 +5,7 @@ use crate::measurement::ClientMeasurement;
 use crate::operation::{Operation, OperationKind};
 use crate::statement::Request;
 
+use super::arrivals::Schedule;
 use super::phases::{Claim, Phases};
 use super::tally::{Ending, Tally, Times};
 
@@ -22,6 +23,10 @@ pub struct Client {
     /// The operation that is running.
     pub request: Request,
     think_ns: u64,
+    /// Arrival of an open loop that this client has claimed and not sent yet.
+    claimed_ns: Option<u64>,
+    /// Nothing is sent before this time: the connection was lost.
+    pause_until_ns: u64,
     kind: OperationKind,
     records: u64,
     intended_ns: u64,
@@ -53,6 +58,8 @@ impl Client {
             source,
             request: Request::default(),
             think_ns,
+            claimed_ns: None,
+            pause_until_ns: 0,
             kind: OperationKind::Insert,
             records: 0,
             intended_ns: start_ns,
@@ -68,9 +75,27 @@ impl Client {
     /// Begins the next operation if its intended time has come and the trial is not over.
     #[inline]
     pub fn next(&mut self, now_ns: u64, phases: &Phases) -> Next {
+        if phases.is_stopped() {
+            return Next::Over;
+        }
+        let begun = match &phases.schedule {
+            None => self.begin_closed(now_ns, phases),
+            Some(schedule) => self.begin_claimed(now_ns, schedule, phases.measure_ns),
+        };
+        if begun == Next::Send {
+            self.request.clear();
+            let operation = self.source.next(&mut self.request);
+            self.kind = operation.kind();
+            self.records = operation.records();
+        }
+        begun
+    }
+
+    #[inline]
+    fn begin_closed(&mut self, now_ns: u64, phases: &Phases) -> Next {
+        self.intended_ns = self.intended_ns.max(self.pause_until_ns);
         if self.intended_ns > now_ns {
-            let over = phases.is_stopped() || self.intended_ns >= phases.end_ns;
-            return if over { Next::Over } else { Next::Wait(self.intended_ns) };
+            return if self.intended_ns >= phases.end_ns { Next::Over } else { Next::Wait(self.intended_ns) };
         }
         match phases.claim(self.intended_ns, self.begun) {
             Claim::Over => return Next::Over,
@@ -80,10 +105,22 @@ impl Client {
                 self.begun += 1;
             }
         }
-        self.request.clear();
-        let operation = self.source.next(&mut self.request);
-        self.kind = operation.kind();
-        self.records = operation.records();
+        Next::Send
+    }
+
+    #[inline]
+    fn begin_claimed(&mut self, now_ns: u64, schedule: &Schedule, measure_ns: u64) -> Next {
+        if self.pause_until_ns > now_ns {
+            return Next::Wait(self.pause_until_ns);
+        }
+        let Some(intended_ns) = self.claimed_ns.or_else(|| schedule.claim()) else { return Next::Over };
+        if intended_ns > now_ns {
+            self.claimed_ns = Some(intended_ns);
+            return Next::Wait(intended_ns);
+        }
+        self.claimed_ns = None;
+        self.intended_ns = intended_ns;
+        self.counts = intended_ns >= measure_ns;
         Next::Send
     }
 
@@ -108,15 +145,23 @@ impl Client {
         self.end(now_ns, Ending::Abandoned, tally);
     }
 
-    /// Moves the intended time of the next operation, after a connection could not be made.
+    /// Sends nothing before this time, after a connection was lost or could not be made.
     pub fn postpone(&mut self, until_ns: u64) {
-        self.intended_ns = self.intended_ns.max(until_ns);
+        self.pause_until_ns = until_ns;
+    }
+
+    /// Gives up an arrival that was claimed, was due and is not sent; to be called when the trial is over.
+    pub fn give_up(&mut self, now_ns: u64, tally: &mut Tally) {
+        if let Some(intended_ns) = self.claimed_ns.take().filter(|time_ns| (self.measure_ns..now_ns).contains(time_ns))
+        {
+            tally.count_unsent(self.kind, intended_ns, now_ns);
+        }
     }
 
     #[inline]
     fn end(&mut self, now_ns: u64, ending: Ending<'_>, tally: &mut Tally) {
-        if self.kind == OperationKind::Insert && matches!(ending, Ending::Completed { .. }) {
-            tally.acknowledged_records += self.records;
+        if matches!(ending, Ending::Completed { .. }) {
+            tally.completed(self.kind, self.records, now_ns);
         }
         if self.counts {
             let times = Times { intended_ns: self.intended_ns, sent_ns: self.sent_ns, done_ns: now_ns };

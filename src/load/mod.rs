@@ -5,6 +5,7 @@
 //!
 //! Invariant: the engine only measures. It knows neither layouts nor studies; it judges nothing ([`validity`] does).
 
+mod arrivals;
 mod blocking;
 mod client;
 mod clock;
@@ -19,13 +20,15 @@ use std::sync::mpsc;
 
 use crate::database::{DatabaseError, Session, Wire};
 use crate::measurement::{ClientMeasurement, LoopMeasurement};
-use crate::trial::LoadSettings;
+use crate::trial::{Arrivals, LoadSettings};
 
+pub use arrivals::read_trace;
 pub use client::Source;
 pub use clock::{Clock, thread_cpu_s};
 pub use phases::Phases;
 pub use tally::Tally;
 
+use arrivals::{Process, Schedule};
 use client::Client;
 use epoll::Epoll;
 use event_loop::{EventLoop, Transport};
@@ -82,6 +85,7 @@ pub struct Observed {
 /// A sentence, when a loop could not be set up or ended by a panic.
 pub fn drive(
     settings: &LoadSettings,
+    seed: u64,
     connections: Connections,
     sources: Vec<Box<dyn Source>>,
     reconnect: (&Reconnect<'_>, &ReconnectSession<'_>),
@@ -90,6 +94,10 @@ pub fn drive(
     let clock = Clock::start();
     let start_ns = clock.now_ns();
     let phases = Phases::new(start_ns, settings.warmup_s, settings.length, settings.drain_s);
+    let phases = match schedule(settings, seed, start_ns, phases.measure_ns)? {
+        Some(schedule) => phases.with_schedule(schedule),
+        None => phases,
+    };
     let think_ns = (settings.think_s * 1e9) as u64;
     let clients: Vec<Client> = (0..)
         .zip(sources)
@@ -116,7 +124,22 @@ pub fn drive(
             threads.into_iter().map(|thread| thread.join().unwrap_or_else(|_| Err("a load thread is gone".to_owned())));
         joined.collect::<Result<Vec<_>, String>>()
     })?;
-    Ok(merge(&phases, results))
+    Ok(merge(&phases, results, clock.now_ns()))
+}
+
+/// The arrivals of an open loop; none for a closed one.
+fn schedule(settings: &LoadSettings, seed: u64, start_ns: u64, measure_ns: u64) -> Result<Option<Schedule>, String> {
+    let trace_ns = match (settings.arrivals, &settings.trace) {
+        (Arrivals::Closed, _) => return Ok(None),
+        (Arrivals::Trace, Some(path)) => {
+            let text = std::fs::read_to_string(path).map_err(|error| format!("load.trace: {path}: {error}"))?;
+            read_trace(&text).map_err(|why| format!("load.trace: {path}: {why}"))?
+        }
+        _ => Vec::new(),
+    };
+    let rate_per_s = settings.rate_per_s.unwrap_or(1.0);
+    let process = Process { arrivals: settings.arrivals, rate_per_s, trace_ns: &trace_ns, seed };
+    Ok(Some(Schedule::new(process, start_ns, measure_ns, settings.length, u64::from(settings.clients))))
 }
 
 /// What one thread does, from its context to its result.
@@ -218,14 +241,17 @@ fn in_parts<T>(connections: Vec<T>, settings: &LoadSettings) -> Vec<Vec<T>> {
     parts
 }
 
-fn merge(phases: &Phases, results: Vec<LoopResult>) -> Observed {
-    let mut tally = Tally::new(phases.measure_ns);
+fn merge(phases: &Phases, results: Vec<LoopResult>, end_ns: u64) -> Observed {
+    let mut tally = Tally::new(phases.measure_ns, phases.end_ns);
     let mut clients = Vec::new();
     let mut loops = Vec::new();
     for result in results {
         tally.merge(&result.tally);
         clients.extend(result.clients);
         loops.push(result.measurement);
+    }
+    if let (Some(schedule), Some(kind)) = (&phases.schedule, tally.commonest_kind()) {
+        schedule.rest(phases.end_ns.min(end_ns), |intended_ns| tally.count_unsent(kind, intended_ns, end_ns));
     }
     clients.sort_by_key(|(number, _)| *number);
     let measured_s = phases.measured_s(tally.last_done_ns);
@@ -248,7 +274,12 @@ pub struct LoopContext<'a> {
 
 impl<'a> LoopContext<'a> {
     fn new(phases: &'a Phases, clock: Clock) -> Self {
-        LoopContext { phases, clock, tally: Tally::new(phases.measure_ns), cpu: CpuSpan::new(phases.measure_ns) }
+        LoopContext {
+            phases,
+            clock,
+            tally: Tally::new(phases.measure_ns, phases.end_ns),
+            cpu: CpuSpan::new(phases.measure_ns),
+        }
     }
 
     fn finish(self, driver: &str, clients: Vec<(u32, ClientMeasurement)>) -> LoopResult {

@@ -4,6 +4,7 @@
 
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 
+use super::arrivals::Schedule;
 use crate::trial::Length;
 
 /// When the phases of a trial begin and end; shared by all loops. Times are those of the engine's clock.
@@ -15,6 +16,8 @@ pub struct Phases {
     pub end_ns: u64,
     /// Longest wait for running operations after the measured phase, and for any answer at all within it.
     pub drain_ns: u64,
+    /// The arrivals of an open loop; none in a closed one.
+    pub schedule: Option<Schedule>,
     /// Operations of the measured phase that all clients together may still begin.
     remaining: Option<AtomicU64>,
     /// Operations of the measured phase that each client may begin.
@@ -44,7 +47,13 @@ impl Phases {
             Length::Operations(count) => (u64::MAX, Some(AtomicU64::new(count)), None),
             Length::OperationsPerClient(count) => (u64::MAX, None, Some(count)),
         };
-        Phases { measure_ns, end_ns, drain_ns: to_ns(drain_s), remaining, per_client, stop: AtomicBool::new(false) }
+        let stop = AtomicBool::new(false);
+        Phases { measure_ns, end_ns, drain_ns: to_ns(drain_s), schedule: None, remaining, per_client, stop }
+    }
+
+    /// The same phases for an open loop.
+    pub fn with_schedule(self, schedule: Schedule) -> Self {
+        Phases { schedule: Some(schedule), ..self }
     }
 
     /// Asks for one more operation with this intended time, for a client that has begun `begun` of those that count.
@@ -70,7 +79,11 @@ impl Phases {
 
     /// The length of the measured phase: the time set, or up to the last answer where a count ended it.
     pub fn measured_s(&self, last_done_ns: u64) -> f64 {
-        let end_ns = if self.end_ns == u64::MAX || self.is_stopped() { last_done_ns } else { self.end_ns };
+        let end_ns = match self.end_ns {
+            u64::MAX => last_done_ns,
+            _ if self.is_stopped() => last_done_ns,
+            end_ns => end_ns,
+        };
         end_ns.saturating_sub(self.measure_ns) as f64 / 1e9
     }
 

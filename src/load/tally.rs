@@ -55,14 +55,28 @@ pub struct Tally {
     series: Series,
     /// Records of all completed inserts, those of the warm-up included: what the database must hold.
     pub acknowledged_records: u64,
+    /// Operations that were completed within the measured phase, whenever they were intended: what an overloaded database
+    /// carries, whose backlog reaches over both ends of the phase.
+    pub carried: u64,
+    window_ns: std::ops::Range<u64>,
     /// End of the last operation that counts.
     pub last_done_ns: u64,
 }
 
 impl Tally {
-    /// A tally of a measured phase that begins at `measure_ns`.
-    pub fn new(measure_ns: u64) -> Self {
-        Tally { series: Series { start_ns: measure_ns, ..Series::default() }, ..Tally::default() }
+    /// A tally of a measured phase from `measure_ns` to `end_ns`, which is `u64::MAX` where a count ends it.
+    pub fn new(measure_ns: u64, end_ns: u64) -> Self {
+        let series = Series { start_ns: measure_ns, ..Series::default() };
+        Tally { series, window_ns: measure_ns..end_ns, ..Tally::default() }
+    }
+
+    /// Notes that any operation, of the warm-up too, was completed.
+    #[inline]
+    pub fn completed(&mut self, kind: OperationKind, records: u64, done_ns: u64) {
+        self.carried += u64::from(self.window_ns.contains(&done_ns));
+        if kind == OperationKind::Insert {
+            self.acknowledged_records += records;
+        }
     }
 
     /// Counts one operation of the measured phase. `free_ns` is since when its client was free to send it.
@@ -88,8 +102,27 @@ impl Tally {
                 self.series.count(times.done_ns, None);
                 self.note_error(error.to_string(), 1);
             }
-            Ending::Abandoned => operation.abandoned += 1,
+            Ending::Abandoned => {
+                operation.abandoned += 1;
+                operation.censored_time.record(times.done_ns.saturating_sub(times.intended_ns));
+            }
         }
+        self.series.schedule(times.intended_ns);
+    }
+
+    /// Counts an arrival of the measured phase that was due and never sent, because no client was free until the trial ended.
+    pub fn count_unsent(&mut self, kind: OperationKind, intended_ns: u64, end_ns: u64) {
+        let place = self.place_of(kind);
+        let operation = &mut self.kinds[place].1;
+        operation.scheduled += 1;
+        operation.abandoned += 1;
+        operation.censored_time.record(end_ns.saturating_sub(intended_ns));
+        self.series.schedule(intended_ns);
+    }
+
+    /// The kind of operation that was scheduled most; none before the first.
+    pub fn commonest_kind(&self) -> Option<OperationKind> {
+        self.kinds.iter().max_by_key(|(_, operation)| operation.scheduled).map(|(kind, _)| *kind)
     }
 
     /// Adds what another loop saw.
@@ -105,6 +138,7 @@ impl Tally {
         }
         self.series.merge(&other.series);
         self.acknowledged_records += other.acknowledged_records;
+        self.carried += other.carried;
         self.last_done_ns = self.last_done_ns.max(other.last_done_ns);
     }
 
@@ -142,6 +176,7 @@ struct Series {
 
 #[derive(Debug, Clone, Copy, Default)]
 struct Interval {
+    scheduled: u64,
     completed: u64,
     failed: u64,
     response_sum_ns: u64,
@@ -155,16 +190,12 @@ impl Default for Series {
 }
 
 impl Series {
+    fn schedule(&mut self, intended_ns: u64) {
+        self.at(intended_ns).scheduled += 1;
+    }
+
     fn count(&mut self, done_ns: u64, response_ns: Option<u64>) {
-        let mut place = (done_ns.saturating_sub(self.start_ns) / self.interval_ns) as usize;
-        while place >= INTERVALS_MAX {
-            self.double();
-            place /= 2;
-        }
-        if place >= self.intervals.len() {
-            self.intervals.resize(place + 1, Interval::default());
-        }
-        let interval = &mut self.intervals[place];
+        let interval = self.at(done_ns);
         match response_ns {
             Some(response_ns) => {
                 interval.completed += 1;
@@ -173,6 +204,19 @@ impl Series {
             }
             None => interval.failed += 1,
         }
+    }
+
+    /// The interval that a time is in.
+    fn at(&mut self, time_ns: u64) -> &mut Interval {
+        let mut place = (time_ns.saturating_sub(self.start_ns) / self.interval_ns) as usize;
+        while place >= INTERVALS_MAX {
+            self.double();
+            place /= 2;
+        }
+        if place >= self.intervals.len() {
+            self.intervals.resize(place + 1, Interval::default());
+        }
+        &mut self.intervals[place]
     }
 
     fn double(&mut self) {
@@ -211,6 +255,7 @@ impl Series {
 impl Interval {
     fn plus(self, other: &Interval) -> Interval {
         Interval {
+            scheduled: self.scheduled + other.scheduled,
             completed: self.completed + other.completed,
             failed: self.failed + other.failed,
             response_sum_ns: self.response_sum_ns + other.response_sum_ns,
@@ -221,6 +266,7 @@ impl Interval {
     fn finish(self, end_s: f64) -> IntervalMeasurement {
         IntervalMeasurement {
             end_s,
+            scheduled: self.scheduled,
             completed: self.completed,
             failed: self.failed,
             response_time_mean_s: self.response_sum_ns as f64 / 1e9 / self.completed.max(1) as f64,
@@ -239,7 +285,7 @@ mod tests {
 
     #[test]
     fn scheduled_is_completed_plus_failed_plus_abandoned() {
-        let mut tally = Tally::new(0);
+        let mut tally = Tally::new(0, u64::MAX);
         tally.count(OperationKind::Insert, 5, times(0, 10, 100), 0, Ending::Completed { empty: false });
         tally.count(OperationKind::Insert, 5, times(0, 10, 100), 0, Ending::Failed(&DatabaseError::refused("1", "no")));
         tally.count(OperationKind::Insert, 5, times(0, 10, 100), 0, Ending::Abandoned);
@@ -251,7 +297,7 @@ mod tests {
 
     #[test]
     fn response_time_is_lag_plus_residence_time() {
-        let mut tally = Tally::new(0);
+        let mut tally = Tally::new(0, u64::MAX);
         tally.count(OperationKind::Read, 1, times(100, 130, 180), 0, Ending::Completed { empty: true });
         let operation = &tally.operations()["read"];
         assert_eq!(operation.response_time.max_ns(), 80);
@@ -262,15 +308,15 @@ mod tests {
 
     #[test]
     fn lateness_counts_only_from_when_the_client_was_free() {
-        let mut tally = Tally::new(0);
+        let mut tally = Tally::new(0, u64::MAX);
         tally.count(OperationKind::Read, 1, times(100, 130, 180), 125, Ending::Completed { empty: false });
         assert_eq!(tally.generator_late.max_ns(), 5);
     }
 
     #[test]
     fn the_series_of_a_long_trial_stays_small_and_keeps_every_count() {
-        let mut long = Tally::new(0);
-        let mut short = Tally::new(0);
+        let mut long = Tally::new(0, u64::MAX);
+        let mut short = Tally::new(0, u64::MAX);
         for second in 0..1_000u64 {
             let done_ns = second * 1_000_000_000;
             long.count(OperationKind::Read, 1, times(0, 0, done_ns), 0, Ending::Completed { empty: false });
@@ -285,7 +331,7 @@ mod tests {
 
     #[test]
     fn the_series_ends_with_the_measured_phase() {
-        let mut tally = Tally::new(0);
+        let mut tally = Tally::new(0, u64::MAX);
         for done_ns in [50_000_000, 150_000_000, 249_000_000, 260_000_000] {
             tally.count(OperationKind::Read, 1, times(0, 0, done_ns), 0, Ending::Completed { empty: false });
         }
@@ -297,7 +343,7 @@ mod tests {
 
     #[test]
     fn different_messages_are_bounded_and_every_failure_is_counted() {
-        let mut tally = Tally::new(0);
+        let mut tally = Tally::new(0, u64::MAX);
         for number in 0..100 {
             let error = DatabaseError::refused("1", format!("message {number}"));
             tally.count(OperationKind::Read, 1, Times::default(), 0, Ending::Failed(&error));

@@ -1,10 +1,17 @@
 //! Validity: the rules by which a trial's figures are not to be trusted. Pure; the reasons are sentences for people.
 
-use crate::measurement::Measurement;
+use crate::measurement::{Measurement, OperationMeasurement};
 
 /// Share of a CPU from which on a loop is taken to be saturated.
 const SATURATED_SHARE: f64 = 0.95;
-/// Relative and absolute tolerance of Little's law, the absolute one in operations.
+/// Tolerated distance of the number of arrivals from its expectation, in standard deviations of a Poisson count.
+const ARRIVALS_SIGMA: f64 = 5.0;
+/// Share of the time that clients must have been busy for unanswered operations to be the database's fault.
+const SATURATED_CLIENTS: f64 = 0.8;
+/// The generator is late when its mean lateness is above this share of the mean response time, and above this time.
+const LATE_SHARE: f64 = 0.1;
+const LATE_NS: f64 = 50_000.0;
+/// Relative tolerance of Little's law.
 const LITTLE_TOLERANCE: f64 = 0.05;
 
 /// What the rules need to know besides the measurement.
@@ -18,6 +25,8 @@ pub struct Circumstances {
     pub is_cut_short: bool,
     /// Clients without a think time, each of which always has one operation running; none where that is not so.
     pub always_busy_clients: Option<u32>,
+    /// Arrivals per second of an open loop; none for a closed one.
+    pub offered_per_s: Option<f64>,
     /// Records that were acknowledged, and those found in the table afterwards; none where that was not counted.
     pub stored: Option<(u64, u64)>,
 }
@@ -25,9 +34,7 @@ pub struct Circumstances {
 /// All reasons for which a trial is not to be trusted; none when it is valid.
 pub fn reasons(measurement: &Measurement, circumstances: Circumstances) -> Vec<String> {
     let mut reasons = Vec::new();
-    let total = |pick: fn(&crate::measurement::OperationMeasurement) -> u64| -> u64 {
-        measurement.operations.values().map(pick).sum()
-    };
+    let total = |pick: fn(&OperationMeasurement) -> u64| -> u64 { measurement.operations.values().map(pick).sum() };
     let (scheduled, completed, failed) = (total(|o| o.scheduled), total(|o| o.completed), total(|o| o.failed));
     let (abandoned, empty) = (total(|o| o.abandoned), total(|o| o.empty));
     if circumstances.is_cut_short {
@@ -41,7 +48,7 @@ pub fn reasons(measurement: &Measurement, circumstances: Circumstances) -> Vec<S
         let example = most.map_or(String::new(), |(message, count)| format!("; {count} times: {message}"));
         reasons.push(format!("{failed} of {scheduled} operations failed{example}"));
     }
-    if abandoned > 0 {
+    if abandoned > 0 && circumstances.offered_per_s.is_none() {
         reasons.push(format!("{abandoned} of {scheduled} operations were not answered before the trial ended"));
     }
     if empty > 0 {
@@ -57,9 +64,49 @@ pub fn reasons(measurement: &Measurement, circumstances: Circumstances) -> Vec<S
     {
         reasons.push(format!("{acknowledged} records were acknowledged and {found} are in the table"));
     }
+    reasons.extend(missed_schedule(measurement, circumstances, scheduled, abandoned));
     reasons.extend(saturated_loop(measurement, circumstances));
     reasons.extend(contradiction_of_little(measurement, circumstances));
     reasons
+}
+
+/// In an open loop: arrivals must come as scheduled, and be sent as soon as a client is free. Arrivals that are not answered
+/// because all clients are busy are what an overloaded database does; they are no fault of the trial.
+fn missed_schedule(
+    measurement: &Measurement,
+    circumstances: Circumstances,
+    scheduled: u64,
+    abandoned: u64,
+) -> Option<String> {
+    let expected = circumstances.offered_per_s? * measurement.measured_s;
+    if (scheduled as f64 - expected).abs() > ARRIVALS_SIGMA * expected.sqrt() + 1.0 {
+        return Some(format!(
+            "{scheduled} operations arrived instead of about {expected:.0}: the offered rate was missed"
+        ));
+    }
+    let sum_ns = |pick: fn(&OperationMeasurement) -> u128| -> f64 {
+        measurement.operations.values().map(|operation| pick(operation) as f64).sum()
+    };
+    let busy_share = sum_ns(|operation| operation.residence_time.sum_ns())
+        / 1e9
+        / (measurement.measured_s * measurement.clients.len().max(1) as f64);
+    if abandoned > 0 && busy_share < SATURATED_CLIENTS {
+        return Some(format!(
+            "{abandoned} of {scheduled} operations were not answered although clients were busy only {:.0} % of the time",
+            100.0 * busy_share
+        ));
+    }
+    let (late_ns, response_ns) = (
+        measurement.generator_late.mean_ns(),
+        sum_ns(|operation| operation.response_time.sum_ns()) / measurement.completed().max(1) as f64,
+    );
+    (late_ns > LATE_SHARE * response_ns && late_ns > LATE_NS).then(|| {
+        format!(
+            "the generator was late: {:.0} µs on average, of a mean response time of {:.0} µs",
+            late_ns / 1e3,
+            response_ns / 1e3
+        )
+    })
 }
 
 fn saturated_loop(measurement: &Measurement, circumstances: Circumstances) -> Option<String> {
@@ -82,7 +129,9 @@ fn contradiction_of_little(measurement: &Measurement, circumstances: Circumstanc
     if measurement.measured_s <= 0.0 || measurement.completed() < 100 * clients as u64 {
         return None;
     }
-    let running = sum_ns / 1e9 / measurement.measured_s;
+    // The last operations of the phase may end after it: the time they are spread over reaches to the last answer.
+    let last_s = measurement.clients.iter().map(|client| client.elapsed_s).fold(measurement.measured_s, f64::max);
+    let running = sum_ns / 1e9 / last_s;
     let bound = clients * (1.0 + LITTLE_TOLERANCE);
     (running > bound).then(|| {
         format!("Little's law does not hold: {running:.2} operations were running on average with {clients:.0} clients")
@@ -92,13 +141,14 @@ fn contradiction_of_little(measurement: &Measurement, circumstances: Circumstanc
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::measurement::{LoopMeasurement, OperationMeasurement};
+    use crate::measurement::LoopMeasurement;
 
     const PLAIN: Circumstances = Circumstances {
         tolerated_failures: 0.0,
         is_embedded: false,
         is_cut_short: false,
         always_busy_clients: Some(1),
+        offered_per_s: None,
         stored: None,
     };
 
@@ -114,6 +164,7 @@ mod tests {
             started: String::new(),
             total_s: 1.0,
             measured_s: 1.0,
+            carried: None,
             operations: [("insert".to_owned(), insert)].into(),
             clients: Vec::new(),
             generator_late: Default::default(),
@@ -161,6 +212,28 @@ mod tests {
     }
 
     #[test]
+    fn an_open_loop_must_arrive_as_scheduled_and_be_sent_in_time() {
+        let open = Circumstances { always_busy_clients: None, offered_per_s: Some(1000.0), ..PLAIN };
+        assert_eq!(reasons(&measurement(1000, 0, 900_000), open), Vec::<String>::new());
+        assert!(reasons(&measurement(700, 0, 900_000), open)[0].contains("instead of about 1000"));
+        let mut late = measurement(1000, 0, 900_000);
+        (0..1000).for_each(|_| late.generator_late.record(400_000));
+        (0..1000).for_each(|_| late.operations.get_mut("insert").unwrap().response_time.record(1_000_000));
+        assert!(reasons(&late, open)[0].contains("generator was late"));
+    }
+
+    #[test]
+    fn an_overloaded_database_is_no_fault_of_the_trial_and_idle_clients_are() {
+        let open = Circumstances { always_busy_clients: None, offered_per_s: Some(1500.0), ..PLAIN };
+        let mut trial = measurement(1000, 0, 900_000);
+        let insert = trial.operations.get_mut("insert").unwrap();
+        (insert.scheduled, insert.abandoned) = (1500, 500);
+        assert_eq!(reasons(&trial, open), Vec::<String>::new());
+        trial.clients = vec![Default::default(); 4];
+        assert!(reasons(&trial, open)[0].contains("busy only 22 %"), "{:?}", reasons(&trial, open));
+    }
+
+    #[test]
     fn acknowledged_records_that_are_not_in_the_table_are_found() {
         let lost = Circumstances { stored: Some((1000, 999)), ..PLAIN };
         assert_eq!(
@@ -176,5 +249,9 @@ mod tests {
     fn times_that_contradict_littles_law_are_found() {
         let found = reasons(&measurement(1000, 0, 1_200_000), PLAIN);
         assert!(found[0].starts_with("Little's law does not hold: 1.20"), "{found:?}");
+        let mut stalled_at_its_end = measurement(1000, 0, 1_200_000);
+        stalled_at_its_end.clients =
+            vec![crate::measurement::ClientMeasurement { elapsed_s: 1.2, ..Default::default() }];
+        assert!(reasons(&stalled_at_its_end, PLAIN).is_empty());
     }
 }

@@ -83,7 +83,7 @@ impl Names {
             records: NameList::new("record type", records, KNOWN_RECORDS),
             layouts: NameList::new("layout", layouts, KNOWN_LAYOUTS),
             workloads: NameList::new("workload", workloads, KNOWN_WORKLOADS),
-            arrivals: NameList::new("arrivals", &["closed"], KNOWN_ARRIVALS),
+            arrivals: NameList::new("arrivals", KNOWN_ARRIVALS, KNOWN_ARRIVALS),
             has_samples: false,
             has_goal: false,
             try_build: |_| Ok(()),

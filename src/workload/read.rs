@@ -11,6 +11,7 @@ pub(super) static READ: Entry = Entry {
     name: "read",
     summary: "every client reads single records by key, evenly over record.rows",
     needs_tables: true,
+    keeps_records: true,
     build: |settings, client| Ok(Box::new(Read::new(settings, client)?)),
 };
 

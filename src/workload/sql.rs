@@ -13,6 +13,7 @@ pub(super) static SQL: Entry = Entry {
     name: "sql",
     summary: "statements of your own with ? parameters, chosen by weight",
     needs_tables: false,
+    keeps_records: false,
     build: |settings, client| Ok(Box::new(Sql::new(settings, client)?)),
 };
 

@@ -160,6 +160,7 @@ fn measurement(trial: Trial, sequence: u64, random: &mut Random) -> Measurement 
         started: format!("2026-11-21T06:{:02}:{:02}Z", sequence / 10 % 60, sequence % 10 * 6),
         total_s: seconds + 1.2,
         measured_s: seconds,
+        carried: None,
         operations: BTreeMap::from([("insert".to_owned(), operation)]),
         clients: vec![each; clients as usize],
         generator_late: late,
@@ -205,6 +206,7 @@ fn series(throughput: f64, clients: f64, seconds: f64, random: &mut Random) -> V
             IntervalMeasurement {
                 end_s: seconds * place as f64 / 50.0,
                 completed: completed as u64,
+                scheduled: completed as u64,
                 failed: 0,
                 response_time_mean_s: clients / throughput / slow,
                 response_time_max_s: 6.0 * clients / throughput / slow,

@@ -3,6 +3,7 @@
 //!
 //! Settings, under `database.config`: `service` (mean service time, default `1ms`), `distribution` (`exponential`, the
 //! default, or `constant`), `servers` (default 1), `delay` (added to each answer without occupying a server, default `0s`),
+//! `freeze` (a time in which nothing is served, once) that begins `freeze_after` the first request (both default `0s`),
 //! `fail_share` (share of refused requests, default 0), `empty_share` (share of answers without rows, default 0), `seed`.
 //!
 //! Invariant: requests are served first come, first served; an answer's time is decided when its request arrives.
@@ -44,6 +45,10 @@ pub struct Service {
     pub servers: usize,
     /// Constant delay of each answer in nanoseconds.
     pub delay_ns: u64,
+    /// Nothing is served for this time, once, in nanoseconds.
+    pub freeze_ns: u64,
+    /// The freeze begins this long after the first request, in nanoseconds.
+    pub freeze_after_ns: u64,
     /// Share of requests that are refused, 0..1.
     pub fail_share: f64,
     /// Share of requests answered without rows, 0..1.
@@ -63,6 +68,8 @@ impl Service {
             is_exponential: true,
             servers: 1,
             delay_ns: 0,
+            freeze_ns: 0,
+            freeze_after_ns: 0,
             fail_share: 0.0,
             empty_share: 0.0,
             seed: 1,
@@ -73,6 +80,8 @@ impl Service {
             let duration = || parse_duration(value).map(|time| time.as_nanos() as u64).map_err(|why| wrong(&why));
             match name.as_str() {
                 "service" => service.mean_ns = duration()? as f64,
+                "freeze" => service.freeze_ns = duration()?,
+                "freeze_after" => service.freeze_after_ns = duration()?,
                 "delay" => service.delay_ns = duration()?,
                 "distribution" => {
                     service.is_exponential = match value.as_str() {
@@ -91,7 +100,7 @@ impl Service {
                 _ => {
                     return Err(wrong(
                         "the simulated database has no such setting; it has service, distribution, servers, delay, \
-                         fail_share, empty_share, seed",
+                         freeze, freeze_after, fail_share, empty_share, seed",
                     ));
                 }
             }
@@ -107,6 +116,7 @@ struct Queue {
     origin: Instant,
     /// When each server is free again.
     free_ns: Vec<u64>,
+    first_ns: Option<u64>,
     random: u64,
 }
 
@@ -121,7 +131,13 @@ struct Fate {
 
 impl Queue {
     fn new(service: Service) -> Self {
-        Queue { free_ns: vec![0; service.servers], random: service.seed, origin: Instant::now(), service }
+        Queue {
+            free_ns: vec![0; service.servers],
+            first_ns: None,
+            random: service.seed,
+            origin: Instant::now(),
+            service,
+        }
     }
 
     /// Lets a request arrive now.
@@ -143,8 +159,15 @@ impl Queue {
                 first = server;
             }
         }
-        self.free_ns[first] = self.free_ns[first].max(now_ns) + service_ns;
+        self.free_ns[first] = self.served_from(self.free_ns[first].max(now_ns), now_ns) + service_ns;
         self.free_ns[first]
+    }
+
+    /// When a service that could begin at a time does begin: after the freeze, if it falls into it.
+    fn served_from(&mut self, begin_ns: u64, now_ns: u64) -> u64 {
+        let freeze_from_ns = *self.first_ns.get_or_insert(now_ns) + self.service.freeze_after_ns;
+        let freeze_to_ns = freeze_from_ns + self.service.freeze_ns;
+        if (freeze_from_ns..freeze_to_ns).contains(&begin_ns) { freeze_to_ns } else { begin_ns }
     }
 
     /// The next number of a splitmix64 sequence, in 0..1.

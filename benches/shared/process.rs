@@ -35,11 +35,13 @@ impl Usage {
 }
 
 /// Runs a command to its end and returns its standard output and usage.
+#[expect(clippy::zombie_processes, reason = "wait4 waits for the child, and tells its usage, which wait does not")]
 pub fn run(command: &mut Command) -> (String, Usage) {
     let begun = Instant::now();
-    let output_path = std::env::temp_dir().join(format!("loadline-peers-{}", std::process::id()));
+    let output_path = std::env::temp_dir().join(format!("loadline-bench-output-{}", std::process::id()));
     let output = std::fs::File::create(&output_path).expect("the temporary directory can be written to");
     let child = command.stdin(Stdio::null()).stdout(output).stderr(Stdio::inherit()).spawn();
+    #[expect(clippy::zombie_processes, reason = "wait4 below waits for it, and tells what it used")]
     let child = child.unwrap_or_else(|error| panic!("{command:?} cannot be executed: {error}"));
     let (mut status, mut usage) = (0, std::mem::MaybeUninit::<libc::rusage>::zeroed());
     // SAFETY: the process is a child of ours that nobody else waits for, and both pointers are valid for writing.

@@ -1,0 +1,247 @@
+//! `loadline predict`: what a model expects at an arrival rate, and the highest arrival rate for a bound.
+//!
+//! Main function: [`run`]. Invariant: what a model cannot say is null in JSON and `-` on the terminal.
+
+use serde::Serialize;
+
+use super::fit::{read_quantile, read_timer, unknown_model};
+use super::output::{print, print_json};
+use super::{Failure, Status};
+use crate::cli::{PredictArguments, SpecialParameters};
+use crate::queueing::family::Needs;
+use crate::queueing::repairman::Repairman;
+use crate::queueing::usl::Usl;
+use crate::queueing::{Family, Queue, Surroundings, Target, Timer};
+use crate::units::{parse_duration, show_number, show_seconds};
+
+/// What a model expects; every time in seconds, every rate per second.
+#[derive(Debug, Clone, Default, PartialEq, Serialize)]
+struct Prediction {
+    model: String,
+    stable: bool,
+    utilisation: Option<f64>,
+    mean_s: Option<f64>,
+    p50_s: Option<f64>,
+    p90_s: Option<f64>,
+    p99_s: Option<f64>,
+    /// The quantile asked for.
+    quantile_s: Option<f64>,
+    /// The highest arrival rate at which the quantile asked for, or the mean, keeps the bound.
+    arrival_rate_limit_per_s: Option<f64>,
+    /// The same for the quantile from the mean alone, by Markov's inequality: it holds whatever the distribution.
+    arrival_rate_limit_by_mean_alone_per_s: Option<f64>,
+    /// The most clients of a closed loop that keep the bound.
+    clients_limit: Option<u32>,
+    throughput_per_s: Option<f64>,
+    capacity_per_s: Option<f64>,
+    notes: Vec<String>,
+}
+
+/// Predicts.
+///
+/// # Errors
+/// [`Failure::Usage`] when an option is missing or out of range.
+pub fn run(arguments: &PredictArguments, is_json: bool) -> Result<Status, Failure> {
+    positive("--mu", Some(arguments.mu))?;
+    let quantile = arguments.quantile.map(read_quantile).transpose()?;
+    let bound_s = arguments.below.as_deref().map(|text| seconds("--below", text)).transpose()?;
+    let prediction = match arguments.model.as_str() {
+        "usl" => predict_usl(arguments)?,
+        "repairman" => predict_closed(arguments, quantile, bound_s)?,
+        name => predict_open(name, arguments, quantile, bound_s)?,
+    };
+    if is_json {
+        print_json(&prediction)?;
+    } else {
+        print(&text_of(&prediction, quantile, bound_s))?;
+    }
+    Ok(Status::Valid)
+}
+
+fn predict_open(
+    name: &str,
+    arguments: &PredictArguments,
+    quantile: Option<f64>,
+    bound_s: Option<f64>,
+) -> Result<Prediction, Failure> {
+    let family = Family::find(name).ok_or_else(|| Failure::Usage(unknown_model(name)))?;
+    let Some(rate) = arguments.arrival_rate.filter(|rate| *rate >= 0.0 && rate.is_finite()) else {
+        return Err(Failure::Usage(
+            "--arrival-rate is missing or below 0; write arrivals per second, as in 800".into(),
+        ));
+    };
+    let queue = queue(family, arguments)?;
+    let target = quantile.map_or(Target::Mean, Target::Quantile);
+    let mut notes = Vec::new();
+    if !queue.has_quantiles() {
+        notes.push(format!("{} has no quantiles; only what follows from the mean is said", family.title));
+    }
+    let can_limit = queue.has_quantiles() || quantile.is_none();
+    let limit = bound_s.filter(|_| can_limit).and_then(|bound_s| queue.limit_per_s(target, bound_s));
+    if bound_s.is_some() && can_limit && limit.is_none() {
+        notes.push(format!("the bound is not reached: the {target} is above it even without load"));
+    }
+    let by_mean =
+        quantile.zip(bound_s).and_then(|(quantile, bound_s)| queue.limit_by_mean_alone_per_s(quantile, bound_s));
+    let at = |quantile: f64| queue.quantile_s(rate, quantile);
+    Ok(Prediction {
+        model: family.name.to_owned(),
+        stable: queue.is_stable(rate),
+        utilisation: Some(queue.utilisation(rate)),
+        mean_s: queue.mean_s(rate),
+        p50_s: at(0.5),
+        p90_s: at(0.9),
+        p99_s: at(0.99),
+        quantile_s: quantile.and_then(at),
+        arrival_rate_limit_per_s: limit,
+        arrival_rate_limit_by_mean_alone_per_s: by_mean,
+        clients_limit: None,
+        throughput_per_s: Some(queue.throughput_per_s(rate)),
+        capacity_per_s: Some(queue.capacity_per_s()),
+        notes,
+    })
+}
+
+/// The model with the parameters of the command line, in the family's order.
+fn queue(family: &Family, arguments: &PredictArguments) -> Result<Box<dyn Queue>, Failure> {
+    let special = &arguments.special;
+    let mut values = Vec::new();
+    for parameter in family.parameters {
+        values.push(match parameter.name {
+            "mu_per_s" => arguments.mu,
+            "x_s" => 1.0 / arguments.mu,
+            "delta_s" => seconds("--delta", &arguments.delta)?,
+            "p" => not_negative("--p", special.p)?,
+            "a" => positive("--a", special.a)?,
+            "cv2" => not_negative("--cv2", special.cv2)?,
+            "stall_per_s" => 1.0 / positive("--stall-every", time(special, "--stall-every")?)?,
+            _ => 1.0 / positive("--stall", time(special, "--stall")?)?,
+        });
+    }
+    let timer = read_timer(&special.timer)?;
+    if timer == Timer::Sent || family.needs == Needs::Workers {
+        positive("--workers", special.workers.map(f64::from))?;
+    }
+    if family.needs == Needs::Servers {
+        positive("--servers", special.servers.map(f64::from))?;
+    }
+    let around = Surroundings { workers: special.workers, servers: special.servers, timer };
+    let refusal = || Failure::Usage(format!("--timer: times from sending are not derived for {}", family.name));
+    (family.build)(&values, &around).ok_or_else(refusal)
+}
+
+/// The closed loop: R and X with a number of clients.
+fn predict_closed(
+    arguments: &PredictArguments,
+    quantile: Option<f64>,
+    bound_s: Option<f64>,
+) -> Result<Prediction, Failure> {
+    let special = &arguments.special;
+    let clients = clients(special)?;
+    let think_s = special.think.as_deref().map_or(Ok(0.0), |text| seconds("--think", text))?;
+    let repairman = Repairman { clients, think_s, service_s: 1.0 / arguments.mu };
+    let state = repairman.state();
+    let (low, high) = repairman.bounds_per_s();
+    let bounds = format!("throughput lies between {}/s and {}/s", show_number(low), show_number(high));
+    let knee = format!("above {} clients they queue", show_number(repairman.knee()));
+    Ok(Prediction {
+        model: "repairman".to_owned(),
+        stable: true,
+        utilisation: Some(state.throughput_per_s / arguments.mu),
+        mean_s: Some(state.response_s),
+        p50_s: repairman.quantile_s(0.5),
+        p90_s: repairman.quantile_s(0.9),
+        p99_s: repairman.quantile_s(0.99),
+        quantile_s: quantile.and_then(|quantile| repairman.quantile_s(quantile)),
+        clients_limit: bound_s.filter(|_| quantile.is_none()).and_then(|bound_s| repairman.clients_limit(bound_s)),
+        throughput_per_s: Some(state.throughput_per_s),
+        capacity_per_s: Some(arguments.mu),
+        notes: vec![bounds, knee],
+        ..Prediction::default()
+    })
+}
+
+fn predict_usl(arguments: &PredictArguments) -> Result<Prediction, Failure> {
+    let special = &arguments.special;
+    let count = f64::from(clients(special)?);
+    let (alpha, beta) = (not_negative("--alpha", special.alpha)?, not_negative("--beta", special.beta)?);
+    let usl = Usl { gamma_per_s: arguments.mu, alpha, beta };
+    let peak = usl.clients_at_peak();
+    let capacity_per_s = peak.map(|peak| usl.throughput_per_s(peak));
+    let throughput_per_s = usl.throughput_per_s(count);
+    Ok(Prediction {
+        model: "usl".to_owned(),
+        stable: true,
+        utilisation: capacity_per_s.map(|capacity| throughput_per_s / capacity),
+        mean_s: Some(usl.response_s(count)),
+        throughput_per_s: Some(throughput_per_s),
+        capacity_per_s,
+        notes: peak
+            .map(|peak| format!("throughput is highest with {} clients", show_number(peak)))
+            .into_iter()
+            .collect(),
+        ..Prediction::default()
+    })
+}
+
+fn clients(special: &SpecialParameters) -> Result<u32, Failure> {
+    positive("--clients", special.clients.map(f64::from)).map(|clients| clients as u32)
+}
+
+fn time(special: &SpecialParameters, option: &str) -> Result<Option<f64>, Failure> {
+    let text = if option == "--stall" { &special.stall } else { &special.stall_every };
+    text.as_deref().map(|text| seconds(option, text)).transpose()
+}
+
+fn seconds(option: &str, text: &str) -> Result<f64, Failure> {
+    let duration = parse_duration(text).map_err(|what| Failure::Usage(format!("{option}: {what}")))?;
+    Ok(duration.as_secs_f64())
+}
+
+fn positive(option: &str, value: Option<f64>) -> Result<f64, Failure> {
+    let refusal = || Failure::Usage(format!("{option} is missing or not above 0; this model needs it"));
+    value.filter(|value| *value > 0.0 && value.is_finite()).ok_or_else(refusal)
+}
+
+fn not_negative(option: &str, value: Option<f64>) -> Result<f64, Failure> {
+    let refusal = || Failure::Usage(format!("{option} is missing or below 0; this model needs it"));
+    value.filter(|value| *value >= 0.0 && value.is_finite()).ok_or_else(refusal)
+}
+
+fn text_of(prediction: &Prediction, quantile: Option<f64>, bound_s: Option<f64>) -> String {
+    let mut out = String::new();
+    let mut push = |name: &str, value: String| out.push_str(&format!("{name:<14} {value}\n"));
+    let time = |time_s: Option<f64>| time_s.map_or("-".to_owned(), show_seconds);
+    let rate = |rate: Option<f64>| rate.map_or("-".to_owned(), |rate| format!("{}/s", show_number(rate)));
+    let percent = |share: f64| format!("{:.1} %", share * 100.0);
+    push("model", prediction.model.clone());
+    push("stable", if prediction.stable { "yes" } else { "no: response time grows without end" }.to_owned());
+    push("utilisation", prediction.utilisation.map_or("-".to_owned(), percent));
+    push("capacity", rate(prediction.capacity_per_s));
+    push("throughput", rate(prediction.throughput_per_s));
+    push("mean", time(prediction.mean_s));
+    for (name, value) in [("p50", prediction.p50_s), ("p90", prediction.p90_s), ("p99", prediction.p99_s)] {
+        push(name, time(value));
+    }
+    let figure = quantile.map_or(Target::Mean, Target::Quantile).to_string();
+    if quantile.is_some_and(|quantile| ![0.5, 0.9, 0.99].contains(&quantile)) {
+        push(&figure, time(prediction.quantile_s));
+    }
+    if let Some(bound_s) = bound_s {
+        let bound = show_seconds(bound_s);
+        let limit = match (prediction.clients_limit, prediction.arrival_rate_limit_per_s) {
+            (Some(clients), _) => format!("{clients} clients keep the {figure} at or below {bound}"),
+            (None, Some(limit)) => {
+                format!("{} is the highest arrival rate that keeps the {figure} at or below {bound}", rate(Some(limit)))
+            }
+            (None, None) => format!("- (the model names none that keeps the {figure} at or below {bound})"),
+        };
+        push("limit", limit);
+        if prediction.arrival_rate_limit_by_mean_alone_per_s.is_some() {
+            let limit = rate(prediction.arrival_rate_limit_by_mean_alone_per_s);
+            push("", format!("{limit} keeps it whatever the distribution (Markov's inequality)"));
+        }
+    }
+    prediction.notes.iter().for_each(|note| push("note", note.clone()));
+    out
+}

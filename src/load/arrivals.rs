@@ -1,0 +1,223 @@
+//! Arrivals of an open loop: one seeded schedule of intended times that all connections share. A free connection claims the
+//! next one; if its time has passed it sends at once, and that waiting is the queue. This is exactly one first-come,
+//! first-served queue in front of N workers.
+//!
+//! Main type: [`Schedule`], pure. Invariant: the times depend on nothing but the settings and the seed; above all not on answers.
+
+use std::sync::{Mutex, PoisonError};
+
+use crate::data::random::Stream;
+use crate::trial::{Arrivals, Length};
+
+/// Lane of the random stream that gaps come from.
+const GAPS: u64 = 0x6172_7269_7661_6c73;
+
+/// The intended times, by the engine's clock, handed out in order.
+#[derive(Debug)]
+pub struct Schedule {
+    state: Mutex<State>,
+    measure_ns: u64,
+}
+
+#[derive(Debug)]
+struct State {
+    gaps: Gaps,
+    /// Time of the next arrival.
+    next_ns: f64,
+    /// Arrivals from here on are no part of the trial.
+    end_ns: u64,
+    /// Arrivals of the measured phase that are still to come, where they are counted.
+    left: Option<u64>,
+}
+
+#[derive(Debug)]
+enum Gaps {
+    /// Exponential with this mean in nanoseconds.
+    Poisson(f64, Stream),
+    /// All equal: start and length in nanoseconds, and how many have passed.
+    Constant(f64, f64, u64),
+    /// Times after the start of the measured phase, the next one last.
+    Trace(Vec<u64>),
+}
+
+/// What a schedule is made of.
+#[derive(Debug, Clone, Copy, PartialEq)]
+pub struct Process<'a> {
+    /// How gaps are drawn; not [`Arrivals::Closed`].
+    pub arrivals: Arrivals,
+    /// Arrivals per second, above 0. A trace has its own times.
+    pub rate_per_s: f64,
+    /// Times of a trace in nanoseconds after the start of the measured phase, in order; empty for the others.
+    pub trace_ns: &'a [u64],
+    /// Seed of the gaps.
+    pub seed: u64,
+}
+
+impl Schedule {
+    /// Arrivals from `start_ns` on, those from `measure_ns` on counted, until the length is reached. With a number of operations per
+    /// client, that number times `clients` arrive in all.
+    pub fn new(process: Process<'_>, start_ns: u64, measure_ns: u64, length: Length, clients: u64) -> Self {
+        let (end_ns, left) = match length {
+            Length::Seconds(seconds) => (measure_ns + (seconds * 1e9) as u64, None),
+            Length::Operations(count) => (u64::MAX, Some(count)),
+            Length::OperationsPerClient(count) => (u64::MAX, Some(count * clients)),
+        };
+        let mean_ns = 1e9 / process.rate_per_s;
+        let gaps = match process.arrivals {
+            Arrivals::Constant => Gaps::Constant(start_ns as f64, mean_ns, 0),
+            Arrivals::Trace => Gaps::Trace(process.trace_ns.iter().rev().map(|time_ns| measure_ns + time_ns).collect()),
+            Arrivals::Poisson | Arrivals::Closed => Gaps::Poisson(mean_ns, Stream::new(process.seed, 0, GAPS)),
+        };
+        let mut state = State { gaps, next_ns: start_ns as f64, end_ns, left };
+        state.advance();
+        Schedule { state: Mutex::new(state), measure_ns }
+    }
+
+    /// Claims the next arrival; none when there are no more.
+    #[inline]
+    pub fn claim(&self) -> Option<u64> {
+        // A panicked holder left the state between two arrivals, which is a good state.
+        self.state.lock().unwrap_or_else(PoisonError::into_inner).claim(self.measure_ns)
+    }
+
+    /// Takes all arrivals of the measured phase that nobody has claimed and that were due before `until_ns`, in order.
+    pub fn rest(&self, until_ns: u64, mut each: impl FnMut(u64)) {
+        let mut state = self.state.lock().unwrap_or_else(PoisonError::into_inner);
+        while state.next_ns < until_ns as f64
+            && let Some(time_ns) = state.claim(self.measure_ns)
+        {
+            if time_ns >= self.measure_ns {
+                each(time_ns);
+            }
+        }
+    }
+}
+
+impl State {
+    fn claim(&mut self, measure_ns: u64) -> Option<u64> {
+        let time_ns = self.next_ns as u64;
+        if self.next_ns >= self.end_ns as f64 || !self.next_ns.is_finite() {
+            return None;
+        }
+        if time_ns >= measure_ns
+            && let Some(left) = &mut self.left
+        {
+            *left = left.checked_sub(1)?;
+        }
+        self.advance();
+        Some(time_ns)
+    }
+
+    fn advance(&mut self) {
+        self.next_ns = match &mut self.gaps {
+            // 1 - u is in (0, 1], so that its logarithm is finite.
+            Gaps::Poisson(mean_ns, stream) => self.next_ns - *mean_ns * (1.0 - stream.unit()).ln(),
+            Gaps::Constant(start_ns, gap_ns, passed) => {
+                *passed += 1;
+                *start_ns + *gap_ns * *passed as f64
+            }
+            Gaps::Trace(times_ns) => times_ns.pop().map_or(f64::INFINITY, |time_ns| time_ns as f64),
+        };
+    }
+}
+
+/// Reads a trace: a time in seconds on each line, in order; empty lines and lines that begin with `#` are left out.
+///
+/// # Errors
+/// A sentence with the line number.
+pub fn read_trace(text: &str) -> Result<Vec<u64>, String> {
+    let mut times_ns = Vec::new();
+    for (number, line) in text.lines().enumerate().map(|(number, line)| (number + 1, line.trim())) {
+        if line.is_empty() || line.starts_with('#') {
+            continue;
+        }
+        let seconds = line.parse::<f64>().ok().filter(|seconds| (0.0..1e9).contains(seconds));
+        let seconds =
+            seconds.ok_or_else(|| format!("line {number}: \"{line}\" is not a time in seconds, as in 1.25"))?;
+        let time_ns = (seconds * 1e9).round() as u64;
+        if times_ns.last().is_some_and(|last| *last > time_ns) {
+            return Err(format!("line {number}: {line} is before the time of the line above; sort the times"));
+        }
+        times_ns.push(time_ns);
+    }
+    if times_ns.is_empty() { Err("there is no time in it".to_owned()) } else { Ok(times_ns) }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn schedule(arrivals: Arrivals, rate_per_s: f64, length: Length) -> Schedule {
+        let process = Process { arrivals, rate_per_s, trace_ns: &[], seed: 42 };
+        Schedule::new(process, 1_000_000_000, 2_000_000_000, length, 3)
+    }
+
+    fn all(schedule: &Schedule) -> Vec<u64> {
+        std::iter::from_fn(|| schedule.claim()).collect()
+    }
+
+    #[test]
+    fn poisson_gaps_pass_a_kolmogorov_smirnov_test_against_the_exponential() {
+        let times = all(&schedule(Arrivals::Poisson, 10_000.0, Length::Seconds(10.0)));
+        let mut gaps: Vec<f64> = times.windows(2).map(|pair| (pair[1] - pair[0]) as f64 / 1e5).collect();
+        gaps.sort_by(f64::total_cmp);
+        let n = gaps.len() as f64;
+        let distance = gaps.iter().enumerate().fold(0.0_f64, |worst, (place, gap)| {
+            let expected = 1.0 - (-gap).exp();
+            worst.max(expected - place as f64 / n).max((place + 1) as f64 / n - expected)
+        });
+        // The 1 % point of the Kolmogorov distribution.
+        assert!(distance < 1.628 / n.sqrt(), "distance {distance} of {n} gaps");
+    }
+
+    #[test]
+    fn the_number_of_poisson_arrivals_is_within_its_own_error() {
+        for seed in 0..20 {
+            let process = Process { arrivals: Arrivals::Poisson, rate_per_s: 5_000.0, trace_ns: &[], seed };
+            let count = all(&Schedule::new(process, 0, 0, Length::Seconds(4.0), 1)).len() as f64;
+            assert!((count - 20_000.0).abs() < 4.0 * 20_000.0_f64.sqrt(), "seed {seed}: {count}");
+        }
+    }
+
+    #[test]
+    fn constant_arrivals_are_equally_spaced_and_do_not_drift() {
+        let times = all(&schedule(Arrivals::Constant, 4.0, Length::Seconds(100.0)));
+        assert_eq!(times.len(), 403);
+        assert_eq!(times[399], 101_000_000_000);
+    }
+
+    #[test]
+    fn counted_arrivals_begin_with_the_measured_phase() {
+        for length in [Length::Operations(30), Length::OperationsPerClient(10)] {
+            let times = all(&schedule(Arrivals::Poisson, 100.0, length));
+            assert_eq!(times.iter().filter(|time| **time >= 2_000_000_000).count(), 30);
+            assert!(times.len() > 60, "the warm-up has arrivals too, here {}", times.len() - 30);
+        }
+    }
+
+    #[test]
+    fn the_rest_is_what_nobody_claimed() {
+        let claimed = schedule(Arrivals::Poisson, 1_000.0, Length::Seconds(1.0));
+        let times = all(&schedule(Arrivals::Poisson, 1_000.0, Length::Seconds(1.0)));
+        let half = times.len() / 2 + 500;
+        (0..half).for_each(|_| {
+            claimed.claim();
+        });
+        let mut rest = Vec::new();
+        claimed.rest(2_900_000_000, |time_ns| rest.push(time_ns));
+        let due = times[half..].iter().copied().take_while(|time| *time < 2_900_000_000);
+        assert_eq!(rest, due.collect::<Vec<_>>());
+    }
+
+    #[test]
+    fn a_trace_is_replayed_and_a_bad_one_is_named_by_its_line() {
+        let trace = read_trace("# seconds\n0.5\n\n0.5\n1.25\n").unwrap();
+        assert_eq!(trace, [500_000_000, 500_000_000, 1_250_000_000]);
+        let process = Process { arrivals: Arrivals::Trace, rate_per_s: 1.0, trace_ns: &trace, seed: 0 };
+        let times = all(&Schedule::new(process, 0, 1_000_000_000, Length::Seconds(1.0), 1));
+        assert_eq!(times, [1_500_000_000, 1_500_000_000]);
+        assert!(read_trace("1\n0.5").unwrap_err().starts_with("line 2"));
+        assert!(read_trace("soon").unwrap_err().contains("\"soon\""));
+        assert!(read_trace("").is_err());
+    }
+}

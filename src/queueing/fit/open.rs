@@ -1,0 +1,246 @@
+//! Fits of open systems: response time against arrival rate.
+//!
+//! Main function: [`fit_open`]. Invariant: points above saturation are never fitted, and the report says which they are.
+
+use super::errors::errors_of;
+use super::estimate::{Fit, Ladder, describe};
+use super::paper::fit_as_in_the_paper;
+use super::problem::{Observation, Problem, Sigma};
+use super::select::{Collected, select};
+use super::{FitError, FitReport, Request, Skipped};
+use crate::queueing::family::{FAMILIES, Family, Needs, Surroundings};
+use crate::queueing::points::{Point, Points};
+use crate::queueing::queue::{Queue, Target, Timer};
+use crate::units::show_number;
+
+/// Numbers of servers that are tried for M/M/c.
+const SERVERS: &[u32] = &[2, 3, 4, 5, 6, 7, 8, 10, 12, 14, 16, 20, 24, 32, 48, 64];
+
+/// Completed below this share of arriving is not keeping up.
+const KEPT_UP: f64 = 0.98;
+
+/// Fits one model, or all candidates, to the figure that the request names.
+pub fn fit_open(points: &Points, name: &str, request: &Request) -> Result<FitReport, FitError> {
+    let mut notes = Vec::new();
+    let (observations, sigma) = observe(points, request, &mut notes)?;
+    if request.around.timer == Timer::Sent && observations.iter().any(|seen| seen.workers.is_none()) {
+        let remedy = "add the column workers, or --workers N";
+        return Err(FitError::Missing(format!("--timer sent needs the number of workers; {remedy}")));
+    }
+    let mut fits = Vec::new();
+    let mut skipped = Vec::new();
+    let is_asked = |family: &&Family| if name == "auto" { family.is_candidate } else { family.name == name };
+    for family in FAMILIES.iter().filter(is_asked) {
+        match fit_family(family, &observations, sigma, request) {
+            Ok(fit) => fits.push(fit),
+            Err(because) if name == "auto" => skipped.push(Skipped { model: family.name, because }),
+            Err(because) if family.not_fitted.is_some() || lacks(family, &observations, request).is_some() => {
+                return Err(FitError::NotFitted { model: family.name, because });
+            }
+            Err(because) => skipped.push(Skipped { model: family.name, because }),
+        }
+    }
+    add_notes(&fits, &observations, request, &mut notes);
+    let paper = (request.target == Target::Mean).then(|| fit_as_in_the_paper(&observations)).flatten();
+    let unit = "arrival rates";
+    let (target, timer) = (request.target.to_string(), request.around.timer);
+    Ok(select(Collected { fits, skipped, notes, observations, sigma, target, timer, paper, unit }))
+}
+
+/// The observations of the figure asked for, without points above saturation.
+fn observe(points: &Points, request: &Request, notes: &mut Vec<String>) -> Result<(Vec<Observation>, Sigma), FitError> {
+    let Points(points) = points;
+    if points.iter().any(|point| point.arrival_rate_per_s.is_none()) {
+        let remedy = "add the column arrival_rate, or fit usl or repairman";
+        return Err(FitError::Missing(format!("a point has no arrival rate; {remedy}")));
+    }
+    let kept = without_saturated(points, notes);
+    let figures: Vec<(&Point, f64)> =
+        kept.iter().filter_map(|point| Some((*point, figure(point, request.target)?))).collect();
+    if figures.is_empty() && !kept.is_empty() {
+        let target = request.target;
+        return Err(FitError::Missing(format!("no point has its {target}; add a column for it, or fit the mean")));
+    }
+    if figures.len() < kept.len() {
+        notes.push(format!("{} points have no {} and are left out", kept.len() - figures.len(), request.target));
+    }
+    let (errors, sigma) = errors_of(&figures, request.target, notes);
+    let observation = |((point, value), se): (&(&Point, f64), f64)| Observation {
+        load: point.arrival_rate_per_s.unwrap_or_default(),
+        workers: point.workers.or(request.around.workers),
+        value: *value,
+        se,
+    };
+    Ok((figures.iter().zip(errors).map(observation).collect(), sigma))
+}
+
+fn figure(point: &Point, target: Target) -> Option<f64> {
+    match target {
+        Target::Mean => point.mean_s,
+        Target::Quantile(wanted) => {
+            let is_wanted = |quantile: f64| (quantile - wanted).abs() < 1e-9;
+            point.quantiles.iter().find(|seen| is_wanted(seen.quantile)).map(|seen| seen.value_s)
+        }
+    }
+}
+
+/// Points whose system kept up. A point that fell behind counts as saturated only when none at a higher rate kept up.
+fn without_saturated<'a>(points: &'a [Point], notes: &mut Vec<String>) -> Vec<&'a Point> {
+    let rate = |point: &Point| point.arrival_rate_per_s.unwrap_or_default();
+    let kept_up = |point: &Point| point.throughput_per_s.is_none_or(|throughput| throughput >= KEPT_UP * rate(point));
+    let sure = |point: &&Point| point.throughput_per_s.is_some() && kept_up(point);
+    let highest_kept = points.iter().filter(sure).map(rate).fold(0.0, f64::max);
+    let (kept, saturated): (Vec<&Point>, Vec<&Point>) =
+        points.iter().partition(|point| kept_up(point) || rate(point) < highest_kept);
+    if !saturated.is_empty() {
+        let rates: Vec<String> = saturated.iter().map(|point| show_number(rate(point))).collect();
+        let most = saturated.iter().filter_map(|point| point.throughput_per_s).fold(0.0, f64::max);
+        notes.push(format!(
+            "left out as above saturation (throughput below {} % of the arrival rate): {}/s; the most completed there was \
+             {}/s",
+            KEPT_UP * 100.0,
+            rates.join(", "),
+            show_number(most)
+        ));
+    }
+    kept
+}
+
+/// Why a family cannot be fitted whatever the values; none when it can.
+fn lacks(family: &Family, observations: &[Observation], request: &Request) -> Option<String> {
+    if family.needs == Needs::TimesFromIntended && request.around.timer == Timer::Sent {
+        return Some("times from sending are not derived for this model; give times from the intended time".to_owned());
+    }
+    if family.needs == Needs::Workers && observations.iter().any(|seen| seen.workers.is_none()) {
+        return Some("it needs the number of workers; add the column workers, or --workers N".to_owned());
+    }
+    family.not_fitted.map(str::to_owned)
+}
+
+fn fit_family(
+    family: &'static Family,
+    observations: &[Observation],
+    sigma: Sigma,
+    request: &Request,
+) -> Result<Fit, String> {
+    if let Some(because) = lacks(family, observations, request) {
+        return Err(because);
+    }
+    let with = |servers: Option<u32>| Surroundings { servers, ..request.around };
+    if family.needs != Needs::Servers {
+        return fit_shape(family, observations, sigma, request.target, with(None), &[]).map(|(fit, _)| fit);
+    }
+    if let Some(servers) = request.around.servers {
+        return fit_shape(family, observations, sigma, request.target, with(Some(servers)), &[]).map(|(fit, _)| fit);
+    }
+    let mut tried: Vec<(u32, f64)> = Vec::new();
+    for servers in SERVERS {
+        let around = with(Some(*servers));
+        if let Some(best) = solve_shape(family, observations, request.target, around) {
+            tried.push((*servers, best));
+        }
+    }
+    let best = tried.iter().min_by(|a, b| a.1.total_cmp(&b.1)).ok_or_else(|| none_exists(family))?;
+    fit_shape(family, observations, sigma, request.target, with(Some(best.0)), &tried).map(|(fit, _)| fit)
+}
+
+fn none_exists(family: &Family) -> String {
+    format!("no parameters of {} carry the highest arrival rate", family.title)
+}
+
+/// chi² of the best parameters.
+fn solve_shape(family: &Family, observations: &[Observation], target: Target, around: Surroundings) -> Option<f64> {
+    let curve = curve_of(family, target, around);
+    let best = problem_of(family, observations, &curve, around).solve()?;
+    Some(best.chi2)
+}
+
+fn curve_of(family: &Family, target: Target, around: Surroundings) -> impl Fn(&[f64], &Observation) -> Option<f64> {
+    let build = family.build;
+    move |values, seen| {
+        let around = Surroundings { workers: seen.workers, ..around };
+        build(values, &around)?.figure_s(seen.load, target)
+    }
+}
+
+/// The problem with its starts: every shape of the family with the constant delay that suits it best.
+fn problem_of<'a>(
+    family: &'a Family,
+    observations: &[Observation],
+    curve: &'a dyn Fn(&[f64], &Observation) -> Option<f64>,
+    around: Surroundings,
+) -> Problem<'a> {
+    let rate_max = observations.iter().map(|seen| seen.load).fold(0.0, f64::max);
+    let lowest_s = observations.iter().map(|seen| seen.value).fold(f64::INFINITY, f64::min);
+    let with_delay = |mut shape: Vec<f64>| {
+        shape.push(0.0);
+        let (mut sum, mut weights) = (0.0, 0.0);
+        for seen in observations {
+            let weight = seen.se.powi(-2);
+            sum += weight * (seen.value - curve(&shape, seen)?);
+            weights += weight;
+        }
+        *shape.last_mut()? = (sum / weights).max(0.0);
+        Some(shape)
+    };
+    let starts = (family.shapes)(rate_max, lowest_s, &around).into_iter().filter_map(with_delay).collect();
+    Problem { parameters: family.parameters, observations: observations.to_vec(), curve, starts }
+}
+
+/// The fit and its model; `tried` holds chi² at all numbers of servers, when they were varied.
+fn fit_shape(
+    family: &'static Family,
+    observations: &[Observation],
+    sigma: Sigma,
+    target: Target,
+    around: Surroundings,
+    tried: &[(u32, f64)],
+) -> Result<(Fit, Box<dyn Queue>), String> {
+    let count = family.parameters.len() + usize::from(!tried.is_empty());
+    let curve = curve_of(family, target, around);
+    let problem = problem_of(family, observations, &curve, around);
+    let rates = problem.loads().len();
+    if rates < count {
+        return Err(format!("{rates} arrival rates are too few for its {count} parameters"));
+    }
+    let best = problem.solve().ok_or_else(|| none_exists(family))?;
+    let varied = around.servers.filter(|_| !tried.is_empty());
+    let ladder = varied.map(|value| Ladder { name: "servers", value, tried });
+    let mut fit = describe((family.name, family.title), &problem, &best, sigma, ladder);
+    let busiest = observations.iter().max_by(|a, b| a.load.total_cmp(&b.load));
+    let workers = busiest.and_then(|seen| seen.workers);
+    let queue = (family.build)(&best.values, &Surroundings { workers, ..around }).ok_or_else(|| none_exists(family))?;
+    fit.capacity_per_s = Some(queue.capacity_per_s());
+    Ok((fit, queue))
+}
+
+/// What is to be known about the fits as such.
+fn add_notes(fits: &[Fit], observations: &[Observation], request: &Request, notes: &mut Vec<String>) {
+    if let Target::Quantile(_) = request.target {
+        let workers = observations.iter().find_map(|seen| seen.workers).or(request.around.workers);
+        let approximated: Vec<&str> = fits
+            .iter()
+            .filter(|fit| {
+                let around = Surroundings { workers, servers: Some(2), ..request.around };
+                let family = Family::find(fit.model);
+                let values = |family: &Family| family.parameters.iter().map(|one| one.low.max(0.5)).collect::<Vec<_>>();
+                family
+                    .and_then(|family| (family.build)(&values(family), &around))
+                    .is_some_and(|queue| !queue.has_quantiles())
+            })
+            .map(|fit| fit.title)
+            .collect();
+        if !approximated.is_empty() {
+            notes.push(format!(
+                "the {} of {} is approximated by that of an exponential response time with the model's mean",
+                request.target,
+                approximated.join(", ")
+            ));
+        }
+    }
+    if request.around.timer == Timer::Sent {
+        notes.push(
+            "times begin when a worker sends: waiting for a worker is not in them, and the curves allow for it".into(),
+        );
+    }
+}

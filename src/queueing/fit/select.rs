@@ -1,0 +1,192 @@
+//! Ranking fits: weights, ties, and whether any of them fits at all.
+//!
+//! Main function: [`select`]. Invariant: models are ranked by AICc over the same observations; those without one come last.
+
+use super::estimate::Fit;
+use super::paper::PaperFit;
+use super::problem::{Observation, Sigma};
+use super::verdict::{sentence, show_share};
+use super::{FitReport, Skipped};
+use crate::queueing::queue::Timer;
+use crate::units::show_number;
+
+/// What was gathered before the ranking.
+pub struct Collected {
+    /// The fits, in any order.
+    pub fits: Vec<Fit>,
+    /// Models that were not fitted.
+    pub skipped: Vec<Skipped>,
+    /// Notes so far.
+    pub notes: Vec<String>,
+    /// What was fitted.
+    pub observations: Vec<Observation>,
+    /// Whether errors are known.
+    pub sigma: Sigma,
+    /// The figure.
+    pub target: String,
+    /// Where times begin.
+    pub timer: Timer,
+    /// The paper's procedure.
+    pub paper: Option<PaperFit>,
+    /// What the loads are called.
+    pub unit: &'static str,
+}
+
+/// Below this probability of its chi² a model is rejected.
+const GOODNESS_LEAST: f64 = 0.01;
+/// AICc that do not differ by more do not tell models apart (Burnham and Anderson 2002, chapter 2).
+const TIE: f64 = 2.0;
+/// Without known errors: a model whose residuals are larger, relative to the figures, does not describe them.
+const RELATIVE_ERROR_MOST: f64 = 0.15;
+/// Interval of the capacity's parameter, relative to it, above which the capacity is not identified.
+const WIDTH_MOST: f64 = 1.0;
+/// Error of the highest loads predicted by the lower ones that is worth a note.
+const HELD_OUT_NOTED: f64 = 0.2;
+
+/// Ranks fits and says what they mean.
+pub fn select(collected: Collected) -> FitReport {
+    let Collected { mut fits, skipped, mut notes, observations, sigma, target, timer, paper, unit } = collected;
+    give_weights(&mut fits);
+    let order = |fit: &Fit| (fit.aicc.unwrap_or(f64::INFINITY), fit.parameters.len() as f64, fit.chi2);
+    fits.sort_by(|a, b| {
+        let (a, b) = (order(a), order(b));
+        a.0.total_cmp(&b.0).then(a.1.total_cmp(&b.1)).then(a.2.total_cmp(&b.2))
+    });
+    let load_max = observations.iter().map(|seen| seen.load).fold(0.0, f64::max);
+    let fits_well = |fit: &&Fit| describes(fit) && is_identified(fit, load_max);
+    let best = fits.iter().find(fits_well);
+    let tie = best.map(|best| tied(best, &fits)).unwrap_or_default();
+    let no_fit_because = best.is_none().then(|| why_none(&fits, &skipped, &observations, load_max, unit));
+    if let Some(fit) = best.or(fits.first()) {
+        notes.extend(notes_on(fit, load_max, unit));
+    }
+    if observations.len() < 8 && !fits.is_empty() {
+        notes.push(format!(
+            "{} points are few; 8 rates up to near saturation tell models apart better",
+            observations.len()
+        ));
+    }
+    let closest = fits.first().map(|fit| fit.model);
+    let verdict = sentence(best, &fits, &tie, no_fit_because.as_deref(), observations.len(), &target);
+    FitReport {
+        best: best.map(|fit| fit.model),
+        tie,
+        closest,
+        no_fit_because,
+        verdict,
+        target,
+        timer,
+        points: observations.len(),
+        errors_known: sigma == Sigma::Known,
+        skipped,
+        notes,
+        paper,
+        fits,
+    }
+}
+
+/// Akaike weights: exp(-difference / 2) over their sum (Burnham and Anderson 2002, chapter 2).
+fn give_weights(fits: &mut [Fit]) {
+    let lowest = fits.iter().filter_map(|fit| fit.aicc).fold(f64::INFINITY, f64::min);
+    let share = |fit: &Fit| fit.aicc.map(|aicc| (-(aicc - lowest) / 2.0).exp());
+    let total: f64 = fits.iter().filter_map(share).sum();
+    fits.iter_mut().for_each(|fit| fit.weight = share(fit).map(|share| share / total));
+}
+
+fn tied(best: &Fit, fits: &[Fit]) -> Vec<&'static str> {
+    let Some(lowest) = best.aicc else { return Vec::new() };
+    let is_near = |fit: &&Fit| fit.aicc.is_some_and(|aicc| (aicc - lowest).abs() < TIE);
+    fits.iter().filter(|fit| fit.model != best.model).filter(is_near).map(|fit| fit.model).collect()
+}
+
+/// Whether the points do not reject it.
+fn describes(fit: &Fit) -> bool {
+    match fit.goodness_of_fit_p {
+        Some(p) => p >= GOODNESS_LEAST,
+        None => fit.relative_error_rms <= RELATIVE_ERROR_MOST,
+    }
+}
+
+/// Whether the points say where the capacity is: they come near enough to it, and its parameter has a narrow interval.
+fn is_identified(fit: &Fit, load_max: f64) -> bool {
+    let Some(mu) = fit.parameter("mu_per_s") else {
+        return fit.parameter("x_s").is_none() || fit.capacity_per_s.is_none_or(|capacity| load_max > 0.1 * capacity);
+    };
+    let is_near = fit.capacity_per_s.is_none_or(|capacity| load_max > 0.1 * capacity);
+    let is_narrow = mu.ci95.is_none_or(|range| range.high - range.low <= WIDTH_MOST * mu.value);
+    // Without degrees of freedom there is no standard error, whatever the points.
+    is_near && is_narrow && (mu.se.is_some() || fit.df == 0)
+}
+
+fn why_none(fits: &[Fit], skipped: &[Skipped], observations: &[Observation], load_max: f64, unit: &str) -> String {
+    let Some(closest) = fits.first() else {
+        let mut loads: Vec<f64> = observations.iter().map(|seen| seen.load).collect();
+        loads.sort_by(f64::total_cmp);
+        loads.dedup();
+        let reason = skipped.first().map(|skipped| format!(" ({}: {})", skipped.model, skipped.because));
+        return format!(
+            "nothing could be fitted to {} {unit}{}; measure more",
+            loads.len(),
+            reason.unwrap_or_default()
+        );
+    };
+    if let Some(fit) = fits.iter().find(|fit| describes(fit)) {
+        let capacity = fit.capacity_per_s.unwrap_or_default();
+        return format!(
+            "the points do not identify the capacity: {} puts it at {}/s, and the highest arrival rate is {}/s; measure at \
+             higher rates",
+            fit.title,
+            show_number(capacity),
+            show_number(load_max)
+        );
+    }
+    let error = show_share(closest.relative_error_rms);
+    match closest.goodness_of_fit_p {
+        Some(p) => format!(
+            "every model is rejected (goodness of fit p below {GOODNESS_LEAST}); the closest, {}, has p = {p:.2e} and is off by \
+             {error} (root mean square)",
+            closest.title
+        ),
+        None => format!("the closest, {}, is off by {error} (root mean square)", closest.title),
+    }
+}
+
+/// What is to be known about the model that comes first.
+fn notes_on(fit: &Fit, load_max: f64, unit: &str) -> Vec<String> {
+    let mut notes = Vec::new();
+    for parameter in fit.parameters.iter().filter(|one| one.value == 0.0) {
+        notes.push(format!("{}: {} stands on its bound, 0", fit.title, parameter.name));
+    }
+    if fit.model == "mm1" {
+        notes
+            .push("mean times do not tell first come first served from processor sharing; quantiles differ".to_owned());
+    }
+    if let Some(scale) = fit.parameter("a") {
+        let cv2 = 2.0 * scale.value - 1.0;
+        let general =
+            if cv2 >= 0.0 { format!("M/G/1 with cv² = {}", show_number(cv2)) } else { "no M/G/1".to_owned() };
+        let stalls = if scale.value > 1.0 { ", and that of a server that stalls" } else { "" };
+        notes.push(format!("a = {}: the same mean curve as {general}{stalls}", show_number(scale.value)));
+    }
+    if let Some(capacity) = fit.capacity_per_s.filter(|capacity| *capacity > 0.0 && unit == "arrival rates") {
+        let reached = load_max / capacity;
+        if reached < 0.7 {
+            let share = show_share(reached);
+            notes.push(format!(
+                "the highest arrival rate is {share} of the fitted capacity; beyond it the curve is extrapolated"
+            ));
+        }
+    }
+    if let Some(held_out) = fit.held_out.as_ref().filter(|held_out| held_out.relative_error_rms > HELD_OUT_NOTED) {
+        let error = if held_out.relative_error_rms.is_finite() {
+            format!("{} off", show_share(held_out.relative_error_rms))
+        } else {
+            "overload".to_owned()
+        };
+        notes.push(format!(
+            "{}: fitted to the lower loads alone it predicts {error} at the highest; do not extrapolate",
+            fit.title
+        ));
+    }
+    notes
+}

@@ -27,7 +27,7 @@ impl Progress {
         let is_watched = !is_json && std::io::stdout().is_terminal() && std::io::stderr().is_terminal();
         let target = if is_watched { ProgressDrawTarget::stderr() } else { ProgressDrawTarget::hidden() };
         let bar = ProgressBar::with_draw_target(Some(trials_least), target);
-        let style = ProgressStyle::with_template("{bar:24} {pos}/{len} trials, {prefix}  {wide_msg}");
+        let style = ProgressStyle::with_template("{bar:24} {pos}/{len} trials{prefix}  {wide_msg}");
         bar.set_style(style.unwrap_or_else(|_| ProgressStyle::default_bar()).progress_chars("=> "));
         Progress { bar, lengths_s: BTreeMap::new() }
     }
@@ -56,7 +56,7 @@ impl Progress {
         let mean_s = self.lengths_s.values().sum::<f64>() / self.lengths_s.len() as f64;
         self.bar.inc(1);
         self.bar.set_length(self.bar.position() + left);
-        self.bar.set_prefix(format!("about {} left", show_seconds((mean_s * left as f64).ceil())));
+        self.bar.set_prefix(format!(", about {} left", show_seconds((mean_s * left as f64).ceil())));
         if !measurement.is_valid() {
             let levels = show_levels(&measurement.trial.case.levels);
             self.say(&format!("invalid: {levels}: {}", measurement.invalid_because.join("; ")));

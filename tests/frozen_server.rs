@@ -1,8 +1,6 @@
 //! A real server that is frozen for a second must show about a second at p99 of the response time: waiting operations are not
 //! left out because nobody could send them.
 
-#![expect(clippy::unwrap_used, reason = "a test ends where something is not as it should be")]
-
 use std::path::Path;
 use std::process::{Command, Stdio};
 use std::time::{Duration, Instant};

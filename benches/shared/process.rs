@@ -35,7 +35,6 @@ impl Usage {
 }
 
 /// Runs a command to its end and returns its standard output and usage.
-#[expect(clippy::zombie_processes, reason = "wait4 waits for the child, and tells its usage, which wait does not")]
 pub fn run(command: &mut Command) -> (String, Usage) {
     let begun = Instant::now();
     let output_path = std::env::temp_dir().join(format!("loadline-bench-output-{}", std::process::id()));

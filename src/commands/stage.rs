@@ -55,7 +55,9 @@ impl Stage {
     /// # Errors
     /// When its server does not start or it cannot be reached.
     pub fn enter(&mut self, settings: &DatabaseSettings) -> anyhow::Result<&mut Current> {
-        let is_good = |current: &Current| current.settings == *settings && current.has_server();
+        // A server that was killed just now may still be there and answer nothing.
+        let answers = |current: &Current| current.server.is_none() || current.database.connect().is_ok();
+        let is_good = |current: &Current| current.settings == *settings && current.has_server() && answers(current);
         if !self.current.as_ref().is_some_and(is_good) {
             self.leave();
             self.current = Some(self.set_up(settings)?);

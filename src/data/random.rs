@@ -38,7 +38,7 @@ impl Stream {
         Stream { state: mix(derive(seed, lane) ^ mix(index.wrapping_add(STEP))) }
     }
 
-    /// The stream of an index, of a seed that [`derive`] made with the lane already in it.
+    /// The stream of an index, of a seed that [`derive()`] made with the lane already in it.
     #[inline]
     pub fn at(derived_seed: u64, index: u64) -> Self {
         Stream { state: mix(derived_seed ^ mix(index.wrapping_add(STEP))) }

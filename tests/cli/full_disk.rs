@@ -99,7 +99,7 @@ fn a_disk_that_fills_up_under_a_server_spoils_no_finished_trial() {
     let trials = scratch.stored("disk/run");
     assert!(trials[0].is_valid() && trials.iter().any(|trial| !trial.is_valid()), "{outcome:?}");
     assert_eq!(trials.len(), 4, "what could not be done is recorded: {outcome:?}");
-    let words = ["full", "No space left", "no room", "error 28"];
+    let words = ["full", "No space left", "no room", "error 28", "No more room"];
     assert!(words.iter().any(|word| outcome.stderr.contains(word)), "{outcome:?}");
 }
 

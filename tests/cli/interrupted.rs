@@ -164,6 +164,8 @@ fn a_server_that_dies_spoils_its_trial_and_is_started_again_for_the_next() {
     assert!(outcome.stderr.contains("the server ended by itself; the end of its log: "), "{}", outcome.stderr);
     let trials = scratch.stored("run");
     let valid = trials.iter().filter(|trial| trial.is_valid()).count();
-    assert_eq!((trials.len(), valid), (TRIALS, TRIALS - 1), "{}", outcome.stderr);
+    // The kill may fall between two trials, or into the making of tables.
+    assert_eq!(trials.len(), TRIALS, "{}", outcome.stderr);
+    assert!((TRIALS - 2..TRIALS).contains(&valid), "{valid} valid: {}", outcome.stderr);
     assert!(trials[TRIALS - 1].is_valid(), "the next server serves");
 }

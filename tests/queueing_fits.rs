@@ -68,6 +68,9 @@ fn several_servers_are_found_with_their_number() {
     assert_eq!(report.best, Some("mmc"), "{}", report.verdict);
     assert_eq!(report.fits[0].parameter("servers").unwrap().value, 4.0);
     assert_holds(&report, "mmc", "mu_per_s", 200.0);
+    let fitted = report.fits[0].queue(&Surroundings::default()).unwrap();
+    assert_eq!(Some(fitted.capacity_per_s()), report.fits[0].capacity_per_s);
+    assert!((fitted.mean_s(700.0).unwrap() / queue.mean_s(700.0).unwrap() - 1.0).abs() < 0.02);
     assert!(
         report.skipped.iter().any(|skipped| skipped.model == "load-dependent" && skipped.because.contains("--workers"))
     );

@@ -91,15 +91,9 @@ fn a_reader_that_stops_early_is_no_error() {
 #[test]
 fn commands_that_come_later_say_so() {
     let scratch = Scratch::new();
-    for arguments in [
-        "compare r",
-        "fit r",
-        "predict --model mm1 --mu 1 --arrival-rate 1",
-        "score r",
-        "import ycsb f --out o",
-        "record c.toml",
-        "agent --nats nats://127.0.0.1:4222",
-    ] {
+    for arguments in
+        ["compare r", "score r", "import ycsb f --out o", "record c.toml", "agent --nats nats://127.0.0.1:4222"]
+    {
         let arguments: Vec<&str> = arguments.split(' ').collect();
         if AVAILABLE.contains(&arguments[0]) {
             continue;

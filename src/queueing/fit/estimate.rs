@@ -8,6 +8,8 @@ use statrs::function::gamma::gamma_ur;
 
 use super::least_squares::Minimum;
 use super::problem::{Problem, Sigma};
+use crate::queueing::family::{Family, Surroundings};
+use crate::queueing::queue::Queue;
 use crate::statistics::student::t_quantile;
 
 /// An interval of a parameter; an end is infinite where the points give none, which JSON shows as null.
@@ -104,6 +106,16 @@ impl Fit {
     pub fn parameter(&self, name: &str) -> Option<&Estimate> {
         self.parameters.iter().find(|parameter| parameter.name == name)
     }
+
+    /// The model with the fitted parameters, to draw its curve and to find its arrival rates; `None` for models of closed
+    /// loops, and when the surroundings lack the workers that it needs.
+    pub fn queue(&self, around: &Surroundings) -> Option<Box<dyn Queue>> {
+        let family = Family::find(self.model)?;
+        let value = |name: &str| self.parameter(name).map(|parameter| parameter.value);
+        let values: Vec<f64> = family.parameters.iter().map(|one| value(one.name)).collect::<Option<_>>()?;
+        let servers = value("servers").map(|servers| servers as u32).or(around.servers);
+        (family.build)(&values, &Surroundings { servers, ..*around })
+    }
 }
 
 /// The 0.95 quantile of chi² with one degree of freedom.
@@ -181,7 +193,8 @@ fn estimates(
         // Where the residuals are rounding chi² is too rough to be followed, and where the model is hopeless it is not worth it.
         let by_se = |se: f64| {
             let half = t_quantile(0.975, df as f64) * se;
-            Range { low: best.values[index] - half, high: best.values[index] + half }
+            let (value, parameter) = (best.values[index], &problem.parameters[index]);
+            Range { low: (value - half).max(parameter.low), high: (value + half).min(parameter.high) }
         };
         let ci95_scaled = if is_rounding || is_hopeless { se_scaled.map(by_se) } else { scaled.map(profile) };
         let (se, ci95) = match sigma {

@@ -13,11 +13,14 @@ use crate::load::{Connections, Observed, Observer, Source, drive, validity};
 use crate::measurement::{MEASUREMENT_VERSION, Measurement, ResourceSample, Resources};
 use crate::monitor::{self, Monitor, Targets};
 use crate::operation::Operation;
-use crate::server::{CpuList, allowed_to_this_thread, interrupted, pin_this_thread};
+use crate::server::{CpuList, Server, allowed_to_this_thread, interrupted, pin_this_thread};
 use crate::statement::{Program, Request};
 use crate::trial::{Arrivals, Length, Settings, Trial};
 use crate::units::show_utc;
 use crate::workload::{self, Work, Workload};
+
+/// How long a server that ends takes to be gone, once its connections are lost.
+const ENDED_WITHIN: Duration = Duration::from_secs(2);
 
 /// A measurement, with the resource samples that belong to it.
 pub struct Executed {
@@ -102,7 +105,10 @@ fn attempt(trial: &Trial, current: &mut Current, filling: &dyn Fn(u64, u64)) -> 
             Executed { refused, ..Executed::failed(trial, &error) }
         }
     };
-    if let Some(server) = current.server.as_ref().filter(|server| !server.is_running() && !interrupted()) {
+    if let Some(server) = &current.server
+        && !interrupted()
+        && (!server.is_running() || is_lost(&executed.measurement) && has_ended(server))
+    {
         let log = server.log_lines();
         let why = format!(
             "the server ended by itself; the end of its log: {}",
@@ -111,6 +117,22 @@ fn attempt(trial: &Trial, current: &mut Current, filling: &dyn Fn(u64, u64)) -> 
         executed.measurement.invalid_because.insert(0, why);
     }
     executed
+}
+
+/// Whether connections were lost in a trial.
+fn is_lost(measurement: &Measurement) -> bool {
+    let sign = DatabaseError::Lost(String::new()).to_string();
+    let texts = measurement.errors.keys().chain(&measurement.invalid_because);
+    texts.into_iter().any(|text| text.contains(sign.trim_end()))
+}
+
+/// Whether a server whose connections were lost has ended. It loses them a moment before it is gone.
+fn has_ended(server: &Server) -> bool {
+    let until = Instant::now() + ENDED_WITHIN;
+    while server.is_running() && Instant::now() < until {
+        std::thread::sleep(Duration::from_millis(10));
+    }
+    !server.is_running()
 }
 
 /// What is there when the tables can be filled.

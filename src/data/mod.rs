@@ -7,7 +7,6 @@
 mod custom;
 mod filler;
 mod qos;
-pub mod random;
 mod wisconsin;
 mod wisconsin_permutation;
 mod zipf;

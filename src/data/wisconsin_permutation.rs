@@ -279,7 +279,7 @@ mod tests {
         for name in WALKS {
             let expected = order(name, 20_000, 3);
             let permutation = Permutation::new(name, 20_000, 3).unwrap();
-            let mut stream = crate::data::random::Stream::new(1, 2, 3);
+            let mut stream = crate::random::Stream::new(1, 2, 3);
             for _ in 0..3000 {
                 let place = stream.below(20_000);
                 assert_eq!(permutation.at(place), expected[place as usize], "{name} at {place}");

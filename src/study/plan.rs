@@ -7,6 +7,7 @@ use std::collections::{BTreeMap, BTreeSet};
 
 use super::repeat::{Settled, is_settled};
 use super::{RepeatRule, Study};
+use crate::random::Stream;
 use crate::trial::{Case, DatabaseSettings, LayoutSettings, Length, RecordSettings, Settings, Trial};
 use crate::workload::keeps_records;
 
@@ -27,19 +28,19 @@ pub fn first_counted_round(study: &Study) -> u32 {
 /// The trial of a case in a round. Its seed depends on the study's seed, the case and the round.
 pub fn trial(study: &Study, case: &Case, round: u32) -> Trial {
     let case_number = u64::from_str_radix(&case.id, 16).unwrap_or(0);
-    let mut random = SplitMix64(study.seed);
-    random.0 = random.next() ^ case_number;
-    random.0 = random.next() ^ u64::from(round);
+    let mut random = Stream::seeded(study.seed);
+    random = Stream::seeded(random.word() ^ case_number);
+    random = Stream::seeded(random.word() ^ u64::from(round));
     // 53 bits, so that every reader of JSON gets the same number.
-    Trial::new(case.clone(), round, random.next() >> 11)
+    Trial::new(case.clone(), round, random.word() >> 11)
 }
 
 /// All trials of a round, one for each case, in seeded random order. Cases that need differently configured private
 /// servers stand in blocks, so that a server is started once per block; within these, cases whose tables serve each other stand
 /// in blocks, so that these are filled once per block. The blocks are in random order too.
 pub fn round(study: &Study, round: u32) -> Vec<Trial> {
-    let mut random = SplitMix64(study.seed ^ 0x6f72_6465_7200_0000);
-    random.0 = random.next() ^ u64::from(round);
+    let mut random = Stream::seeded(study.seed ^ 0x6f72_6465_7200_0000);
+    random = Stream::seeded(random.word() ^ u64::from(round));
     let mut trials = Vec::with_capacity(study.cases.len());
     for cases in blocks(study.cases.iter().collect(), |case| Some(private_server(&case.settings.database)), &mut random)
     {
@@ -55,7 +56,7 @@ pub fn round(study: &Study, round: u32) -> Vec<Trial> {
 fn blocks<'a, K: PartialEq>(
     cases: Vec<&'a Case>,
     key: impl Fn(&'a Case) -> Option<K>,
-    random: &mut SplitMix64,
+    random: &mut Stream,
 ) -> Vec<Vec<&'a Case>> {
     let mut blocks: Vec<(Option<K>, Vec<&Case>)> = Vec::new();
     for case in cases {
@@ -212,27 +213,6 @@ pub fn show_rule(study: &Study) -> String {
         RepeatRule::Fixed => format!("{} trials of each case", repeat.least),
         RepeatRule::Interval => format!("{trials}, until the 95 % interval is within {percent} % of the mean"),
         RepeatRule::StandardError => format!("{trials}, until the standard error is below {percent} % of the mean"),
-    }
-}
-
-/// Steele, Lea and Flood 2014, "Fast splittable pseudorandom number generators": small, seeded, the same everywhere.
-struct SplitMix64(u64);
-
-impl SplitMix64 {
-    fn next(&mut self) -> u64 {
-        self.0 = self.0.wrapping_add(0x9e37_79b9_7f4a_7c15);
-        let mut mixed = self.0;
-        mixed = (mixed ^ (mixed >> 30)).wrapping_mul(0xbf58_476d_1ce4_e5b9);
-        mixed = (mixed ^ (mixed >> 27)).wrapping_mul(0x94d0_49bb_1331_11eb);
-        mixed ^ (mixed >> 31)
-    }
-
-    /// Fisher-Yates; the bias of the multiplication is below 2^-40 for any number of cases.
-    fn shuffle<T>(&mut self, items: &mut [T]) {
-        for last in (1..items.len()).rev() {
-            let chosen = ((u128::from(self.next()) * (last as u128 + 1)) >> 64) as usize;
-            items.swap(last, chosen);
-        }
     }
 }
 

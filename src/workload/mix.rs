@@ -2,8 +2,8 @@
 //! with its own random numbers, and is reported under its own kind of operation.
 
 use super::{Client, Entry, Workload, find};
-use crate::data::random::Stream;
 use crate::operation::Operation;
+use crate::random::Stream;
 use crate::record::Cells;
 use crate::trial::{Settings, WorkloadSettings};
 

@@ -1,8 +1,8 @@
 //! The workload `read`: whole records by their key, each as likely as any other.
 
 use super::{Client, Entry, Workload};
-use crate::data::random::Stream;
 use crate::operation::Operation;
+use crate::random::Stream;
 use crate::record::Cells;
 use crate::trial::Settings;
 

@@ -3,8 +3,8 @@
 //! `workload.attribute = "unique3"`.
 
 use super::{Client, Entry, Workload};
-use crate::data::random::Stream;
 use crate::operation::Operation;
+use crate::random::Stream;
 use crate::record::Cells;
 use crate::trial::Settings;
 

@@ -2,8 +2,8 @@
 
 use super::{Client, Entry, Workload};
 use crate::data::Filler;
-use crate::data::random::Stream;
 use crate::operation::Operation;
+use crate::random::Stream;
 use crate::record::Cells;
 use crate::statement::{Expect, Statement, parameter_places};
 use crate::trial::{Settings, SqlStatement};

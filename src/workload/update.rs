@@ -2,8 +2,8 @@
 //! that of a random record.
 
 use super::{Client, Entry, Workload};
-use crate::data::random::Stream;
 use crate::operation::Operation;
+use crate::random::Stream;
 use crate::record::Cells;
 use crate::trial::Settings;
 

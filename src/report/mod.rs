@@ -7,6 +7,7 @@ pub mod analyse;
 pub mod claims;
 pub mod export;
 pub mod factors;
+pub mod growth;
 pub mod html;
 pub mod metric;
 pub mod terminal;

@@ -18,7 +18,6 @@ use crate::finding::{CaseFinding, Findings, TimeFinding};
 use crate::histogram::Histogram;
 use crate::measurement::{Environment, Measurement};
 use crate::report::analyse::{CaseTrials, group, time_finding};
-use crate::report::metric;
 use crate::report::terminal::grouped;
 use crate::study::Study;
 use crate::units::{NS_PER_S, show_number, show_seconds};
@@ -118,7 +117,7 @@ fn plots(findings: &Findings, study: &Study, groups: &[CaseTrials<'_>]) -> Marku
     };
     let times = |case: &CaseFinding| {
         let mut all = Histogram::new();
-        trials(case).iter().for_each(|trial| all.merge(&metric::response_times(trial)));
+        trials(case).iter().for_each(|trial| all.merge(&trial.response_times()));
         all
     };
     let remark = frame.best_panel_remark();

@@ -4,6 +4,9 @@
 
 use loadline::finding::{ClaimVerdict, Findings};
 use loadline::measurement::Measurement;
+use loadline::queueing::Timer;
+use loadline::report::analyse::group;
+use loadline::report::points::curves;
 use loadline::report::{analyse, csv, html, is_settled, jsonl, terminal};
 use loadline::study::{Repeat, RepeatRule, Study};
 use loadline::trial::Arrivals;
@@ -324,6 +327,27 @@ fn metrics_are_said_in_their_own_unit_and_overload_is_called_so() {
     one_rate.factors.clear();
     let said = analyse("runs/one", &one_rate, &environment(), one).verdicts[0].clone();
     assert!(said.contains("response time p99 1.") && said.contains(" ms, n = 1"), "{said}");
+}
+
+#[test]
+fn the_points_of_a_run_have_errors_from_trials_or_from_batches_within_them() {
+    let (study, trials) = rising_rates();
+    let all = curves(&group(&study, &trials), Timer::Intended, Some(0.95));
+    assert_eq!(all.len(), 1, "one curve, because nothing but the rate was varied");
+    let points = &all[0].points.0;
+    let rates: Vec<f64> = points.iter().map(|point| point.arrival_rate_per_s.unwrap()).collect();
+    assert_eq!(rates, [200.0, 800.0, 1500.0]);
+    assert_eq!((points[2].workers, points[2].throughput_per_s), (Some(4), Some(1000.0)));
+    let quantiles: Vec<f64> = points[0].quantiles.iter().map(|seen| seen.quantile).collect();
+    assert_eq!(quantiles, [0.5, 0.9, 0.95, 0.99]);
+    // Times of 1 ms to 1.99 ms, evenly.
+    assert!((points[0].mean_s.unwrap() - 1.495e-3).abs() < 1e-6 && points[0].se_s.is_some(), "{:?}", points[0]);
+    let alone = curves(&group(&study, &trials[..1]), Timer::Sent, None);
+    assert_eq!(alone[0].points.0[0].se_s, None, "batches are of response times");
+    let closed = layouts_and_clients();
+    let curves = curves(&group(&closed, &measurements(&closed, 3)), Timer::Intended, None);
+    assert_eq!(curves.iter().map(|curve| curve.points.0.len()).collect::<Vec<_>>(), [6, 6, 6]);
+    assert!(curves[0].points.0.iter().all(|point| point.arrival_rate_per_s.is_none()));
 }
 
 #[test]

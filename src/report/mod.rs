@@ -10,6 +10,7 @@ pub mod factors;
 pub mod growth;
 pub mod html;
 pub mod metric;
+pub mod points;
 pub mod terminal;
 pub mod verdicts;
 

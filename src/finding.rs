@@ -179,12 +179,14 @@ pub struct LoadLine {
     pub quantile: f64,
     /// Bound in seconds.
     pub below_s: f64,
-    /// The arrival rate.
-    pub arrival_rate_per_s: f64,
-    /// Its 95 % interval.
+    /// The arrival rate; null where there is none.
+    pub arrival_rate_per_s: Option<f64>,
+    /// Its 95 % interval over trials.
     pub ci95: Option<[f64; 2]>,
-    /// Whether trials at that rate confirmed it.
+    /// Whether trials at that rate kept the bound.
     pub verified: bool,
+    /// How the search ended, in a sentence: `found`, `not reached: ...`, `above what this client can drive: ...`.
+    pub outcome: String,
 }
 
 /// What became of a claim.

@@ -316,10 +316,15 @@ fn metrics_are_said_in_their_own_unit_and_overload_is_called_so() {
     let said = &findings.verdicts[0];
     assert!(said.starts_with("p99 of response time stays at or below 4."), "{said}");
     assert!(said.contains(" ms up to 800/s (1."), "{said}");
-    assert!(said.ends_with("; at 1,500/s it is overloaded: carries 1,000/s [1,000, 1,000]"), "{said}");
+    assert!(said.ends_with("; at 1,500/s it is overloaded and carries 1,000/s [1,000, 1,000]"), "{said}");
     assert!(findings.verdicts.iter().all(|said| !said.contains("operations/s")), "{:?}", findings.verdicts);
     let text = terminal(&findings, &study);
     assert!(text.contains("overloaded") && text.contains("≥ 900 ms"), "{text}");
+    let page = page("open", &study, &trials);
+    for part in ["Response time against arrival rate", "Backlog over time", "class=\"line dashed\""] {
+        assert!(page.contains(part), "the page lacks {part}");
+    }
+    assert!(page.contains("<td>2,500</td>"), "500/s are not carried for 5 s");
     let times = findings.cases[2].operations["insert"].response_time_s;
     assert!(times.p90.unwrap() > 0.89, "a third was abandoned after 0.9 s, so p90 is at least that: {times:?}");
     let (mut one_rate, one) = (study, &trials[..1]);

@@ -102,7 +102,8 @@ fn sentence(series: &Series<'_, '_>) -> Option<String> {
     let overload = series.cases.iter().position(|case| case.is_overloaded);
     let carried = &series.cases[..overload.unwrap_or(series.cases.len())];
     let overload = overload.map(|place| &series.cases[place]);
-    let overloaded = |case: &Loaded<'_, '_>| format!("at {} it is overloaded: carries {}", case.rate(), case.carried());
+    let overloaded =
+        |case: &Loaded<'_, '_>| format!("at {} it is overloaded and carries {}", case.rate(), case.carried());
     let (Some(first), Some(last)) = (carried.first(), carried.last()) else {
         let least =
             overload.map(|case| format!("; p99 of response time is at least {}", show_seconds(case.quantile_s(0.99))));

@@ -8,6 +8,7 @@ use statrs::function::gamma::gamma_ur;
 
 use super::least_squares::Minimum;
 use super::problem::{Problem, Sigma};
+use crate::queueing::{Family, Queue, Surroundings};
 use crate::statistics::student::t_quantile;
 
 /// An interval of a parameter; an end is infinite where the points give none, which JSON shows as null.
@@ -102,6 +103,15 @@ impl Fit {
     /// The parameter of this name.
     pub fn parameter(&self, name: &str) -> Option<&Estimate> {
         self.parameters.iter().find(|parameter| parameter.name == name)
+    }
+
+    /// The model with the parameters as fitted, among these surroundings; none for a model of a closed loop.
+    pub fn queue(&self, around: &Surroundings) -> Option<Box<dyn Queue>> {
+        let family = Family::find(self.model)?;
+        let value = |name: &str| self.parameter(name).map(|estimate| estimate.value);
+        let servers = value("servers").map(|servers| servers as u32).or(around.servers);
+        let values: Option<Vec<f64>> = family.parameters.iter().map(|parameter| value(parameter.name)).collect();
+        (family.build)(&values?, &Surroundings { servers, ..*around })
     }
 }
 

@@ -9,9 +9,10 @@ use crate::histogram::Histogram;
 use crate::measurement::{BACKLOG_SHARE, Environment, Measurement, OperationMeasurement};
 use crate::report::claims::judge_claim;
 use crate::report::factors::show_levels;
+use crate::report::load_lines::load_lines;
 use crate::report::verdicts::verdicts;
 use crate::statistics::summary::{mean, relative_half_width, sample_sd, standard_error_share, t_interval};
-use crate::study::{Repeat, RepeatRule, Study};
+use crate::study::{Repeat, RepeatRule, Study, goal};
 use crate::trial::{Arrivals, Case};
 use crate::units::NS_PER_S;
 
@@ -35,6 +36,10 @@ impl<'a> CaseTrials<'a> {
 
 /// All that a run's measurements say. Cases come in the study's order; those without a trial are left out and noted.
 pub fn analyse(run_name: &str, study: &Study, environment: &Environment, measurements: &[Measurement]) -> Findings {
+    let lines = load_lines(study, measurements);
+    // The rates that a search chose are levels of a factor from here on.
+    let unfolded = goal::unfold(study, measurements);
+    let study = &unfolded;
     let groups = group(study, measurements);
     let cases: Vec<CaseFinding> = groups.iter().map(|group| case_finding(study, group)).collect();
     let valid = !cases.is_empty() && cases.iter().all(|case| case.valid_trials == case.trials);
@@ -45,10 +50,10 @@ pub fn analyse(run_name: &str, study: &Study, environment: &Environment, measure
         seed: study.seed,
         valid,
         rehearsal: study.quick,
-        verdicts: verdicts(study, &groups),
+        verdicts: verdicts(study, &groups, &lines),
         notes: notes(study, environment, &groups, &cases),
         claims: study.claims.iter().map(|claim| judge_claim(study, claim, &groups)).collect(),
-        load_lines: Vec::new(),
+        load_lines: lines.into_iter().map(|line| line.finding).collect(),
         cases,
     }
 }

@@ -39,6 +39,9 @@ pub const METRICS: [Metric; 14] = [
     metric("system", "share of CPU time in the kernel", false, |trial| used(trial, |mean| mean.system)),
 ];
 
+/// The load line of a case; no figure of a single trial.
+pub const LOAD_LINE: Metric = metric("load_line", "load line", true, |_| None);
+
 impl Metric {
     /// The metric of a name.
     pub fn named(name: &str) -> Option<&'static Metric> {

@@ -9,6 +9,7 @@ pub mod export;
 pub mod factors;
 pub mod growth;
 pub mod html;
+pub mod load_lines;
 pub mod metric;
 pub mod points;
 pub mod terminal;

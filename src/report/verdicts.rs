@@ -6,7 +6,8 @@
 use crate::report::analyse::{CaseTrials, is_overloaded};
 use crate::report::factors::{Factors, same_level, short_level, show_level, show_levels};
 use crate::report::growth;
-use crate::report::metric::Metric;
+use crate::report::load_lines::{self, CaseLine};
+use crate::report::metric::{LOAD_LINE, Metric};
 use crate::statistics::summary::mean;
 use crate::statistics::{RatioEstimate, Verdict, family, judge, matched_ratio};
 use crate::study::{Factor, Study};
@@ -37,7 +38,37 @@ struct Contest {
 }
 
 /// What the measurements say about the question; the most important first.
-pub fn verdicts(study: &Study, groups: &[CaseTrials<'_>]) -> Vec<String> {
+pub fn verdicts(study: &Study, groups: &[CaseTrials<'_>], lines: &[CaseLine]) -> Vec<String> {
+    let mut sentences = if study.goal.is_some() { of_load_lines(study, lines) } else { of_cases(study, groups) };
+    if !groups.iter().any(|group| group.valid().next().is_some()) {
+        sentences.insert(0, "no verdict: there is no valid trial".to_owned());
+    }
+    if study.quick {
+        sentences.push("rehearsal: figures are not to be quoted".to_owned());
+    }
+    sentences
+}
+
+/// The load lines of all cases, compared between alternatives where there are several.
+fn of_load_lines(study: &Study, lines: &[CaseLine]) -> Vec<String> {
+    let mut factors = Factors::of(study);
+    factors.ramps.retain(|ramp| ramp.setting != growth::RATE);
+    let with_line = lines.iter().filter(|line| line.finding.verified);
+    let scored: Vec<Scored<'_>> = with_line
+        .filter_map(|line| {
+            let values = line.each_per_s.clone();
+            Some(Scored { levels: &line.finding.levels, mean: mean(&values)?, values })
+        })
+        .collect();
+    let contests: Vec<Contest> =
+        factors.choices.iter().flat_map(|factor| contests(study, &factors, factor, &LOAD_LINE, &scored)).collect();
+    let mut sentences = contest_sentences(&contests, &LOAD_LINE);
+    sentences.extend(load_lines::sentences(lines));
+    sentences
+}
+
+/// What the cases' own figures say.
+fn of_cases(study: &Study, groups: &[CaseTrials<'_>]) -> Vec<String> {
     let factors = Factors::of(study);
     let metric = metric_of(groups);
     let is_open = !metric.more_is_better;
@@ -52,9 +83,6 @@ pub fn verdicts(study: &Study, groups: &[CaseTrials<'_>]) -> Vec<String> {
         })
         .collect();
     let mut sentences = Vec::new();
-    if !groups.iter().any(|group| group.valid().next().is_some()) {
-        sentences.push("no verdict: there is no valid trial".to_owned());
-    }
     let contests: Vec<Contest> =
         factors.choices.iter().flat_map(|factor| contests(study, &factors, factor, metric, &scored)).collect();
     sentences.extend(contest_sentences(&contests, metric));
@@ -69,9 +97,6 @@ pub fn verdicts(study: &Study, groups: &[CaseTrials<'_>]) -> Vec<String> {
         }));
     }
     sentences.extend(grown.into_iter().map(|(_, sentence)| sentence));
-    if study.quick {
-        sentences.push("rehearsal: figures are not to be quoted".to_owned());
-    }
     sentences
 }
 
@@ -267,7 +292,11 @@ fn contest_sentences(contests: &[Contest], metric: &Metric) -> Vec<String> {
 
 fn contest_sentence(contest: &Contest, judged: &[(usize, Option<RatioEstimate>, Verdict)], metric: &Metric) -> String {
     let better = if metric.more_is_better { Verdict::Faster } else { Verdict::Slower };
-    let superlative = if metric.more_is_better { "fastest" } else { "soonest to answer (p99)" };
+    let superlative = match metric.name {
+        "load_line" => "able to carry the most load",
+        _ if metric.more_is_better => "fastest",
+        _ => "soonest to answer (p99)",
+    };
     let (leader, before, after) = (&contest.labels[0], &contest.before, &contest.after);
     let count = |verdict| judged.iter().filter(|(_, _, found)| *found == verdict).count();
     let said = |(other, estimate, verdict): &(usize, Option<RatioEstimate>, Verdict), with_verdict: bool| {

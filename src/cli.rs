@@ -164,7 +164,7 @@ pub struct FitArguments {
     /// Run directory
     #[arg(required_unless_present = "points", conflicts_with = "points")]
     pub run: Option<PathBuf>,
-    /// Points: arrival_rate,mean_s[,se_s][,p50_s,p90_s,p99_s][,workers][,throughput]
+    /// Points, in columns: arrival_rate, mean_s, and if known se_s, p50_s, p90_s, p99_s, workers, throughput
     #[arg(long, value_name = "FILE.csv")]
     pub points: Option<PathBuf>,
     /// Model to fit

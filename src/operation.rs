@@ -16,6 +16,19 @@ pub enum Operation {
         /// Number of the record.
         record: u64,
     },
+    /// Read one record by its key, in the columns that the case asks for: all of them or one value.
+    Select {
+        /// Number of the record.
+        record: u64,
+    },
+    /// Set one value column of a record to the value that another record was made with. What a column holds is then spread as
+    /// it was, so that the records stay as good for the trials that follow.
+    Update {
+        /// Number of the record that is changed.
+        record: u64,
+        /// Number of the record that the value is taken from, as the generator makes it.
+        like: u64,
+    },
     /// Execute one of the study's own SQL statements; its parameters are already in the request's cells.
     Statement {
         /// Place in the list of the study's statements.
@@ -29,6 +42,8 @@ impl Operation {
         match self {
             Operation::Insert { .. } => OperationKind::Insert,
             Operation::Read { .. } => OperationKind::Read,
+            Operation::Select { .. } => OperationKind::Select,
+            Operation::Update { .. } => OperationKind::Update,
             Operation::Statement { statement } => OperationKind::Statement(*statement),
         }
     }
@@ -37,7 +52,10 @@ impl Operation {
     pub fn records(&self) -> u64 {
         match self {
             Operation::Insert { records, .. } => u64::from(*records),
-            Operation::Read { .. } | Operation::Statement { .. } => 1,
+            Operation::Read { .. }
+            | Operation::Select { .. }
+            | Operation::Update { .. }
+            | Operation::Statement { .. } => 1,
         }
     }
 }
@@ -49,6 +67,10 @@ pub enum OperationKind {
     Insert,
     /// [`Operation::Read`].
     Read,
+    /// [`Operation::Select`]; apart from reads, whose columns are always all.
+    Select,
+    /// [`Operation::Update`].
+    Update,
     /// [`Operation::Statement`], each statement of a study apart.
     Statement(u16),
 }
@@ -58,6 +80,8 @@ impl std::fmt::Display for OperationKind {
         match self {
             OperationKind::Insert => f.write_str("insert"),
             OperationKind::Read => f.write_str("read"),
+            OperationKind::Select => f.write_str("select"),
+            OperationKind::Update => f.write_str("update"),
             OperationKind::Statement(index) => write!(f, "statement-{}", index + 1),
         }
     }

@@ -47,6 +47,9 @@ pub struct RecordType {
     pub identity_key: usize,
     /// The identity column that is filled in when a measurement ends, if there is one: its place in `identity`.
     pub identity_end: Option<usize>,
+    /// The identity column that is the record's number, where records have one of their own: its place in `identity`. Such
+    /// records are each a measurement of their own, and a table of whole records needs no other key.
+    pub number: Option<usize>,
     /// Value columns.
     pub values: Vec<Column>,
 }

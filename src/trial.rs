@@ -119,6 +119,9 @@ pub struct RecordSettings {
     pub seed: u64,
     /// Consecutive records that share one identity, at least 1. A multiple of [`WorkloadSettings::batch`].
     pub per_measurement: u64,
+    /// How `wisconsin` orders its numbers; without it by its default.
+    #[serde(skip_serializing_if = "Option::is_none", default)]
+    pub permutation: Option<String>,
     /// Columns of a custom record.
     #[serde(skip_serializing_if = "Vec::is_empty", default)]
     pub identity: Vec<CustomColumn>,
@@ -181,6 +184,13 @@ pub struct WorkloadSettings {
     /// Statements of the workload `sql`.
     #[serde(skip_serializing_if = "Vec::is_empty", default)]
     pub statements: Vec<SqlStatement>,
+    /// Shares of the workload `mix`, by name of the workloads that it is made of; relative to each other.
+    #[serde(skip_serializing_if = "BTreeMap::is_empty", default)]
+    pub mix: BTreeMap<String, f64>,
+    /// The value column that `select` reads and `update` sets. Without it `select` reads all columns, and `update` sets the
+    /// first hot value column, or the first one where none is hot.
+    #[serde(skip_serializing_if = "Option::is_none", default)]
+    pub attribute: Option<String>,
 }
 
 /// A statement of the workload `sql`.

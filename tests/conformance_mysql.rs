@@ -65,11 +65,12 @@ impl Server {
             assert!(Command::new("chown").arg("mysql").arg(&directory.0).status().unwrap().success());
         }
         let data = format!("--datadir={}", directory.join("data").display());
-        let install = install(&data).args(user).output().expect("install the package mariadb-server");
+        let temporary = format!("--tmpdir={}", directory.0.display());
+        let install = install(&data).arg(&temporary).args(user).output().expect("install the package mariadb-server");
         assert!(install.status.success(), "{}", String::from_utf8_lossy(&[install.stdout, install.stderr].concat()));
         let port = std::net::TcpListener::bind("127.0.0.1:0").unwrap().local_addr().unwrap().port();
         let process = Command::new(binary)
-            .args(["--no-defaults", &data, "--bind-address=127.0.0.1", "--innodb-buffer-pool-size=64M"])
+            .args(["--no-defaults", &data, &temporary, "--bind-address=127.0.0.1", "--innodb-buffer-pool-size=64M"])
             .arg(format!("--port={port}"))
             .arg(format!("--socket={}", directory.join("socket").display()))
             .arg(format!("--pid-file={}", directory.join("pid").display()))

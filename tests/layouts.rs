@@ -42,6 +42,10 @@ fn qos(per_measurement: u64) -> RecordSettings {
     RecordSettings { type_name: "qos".to_owned(), per_measurement, seed: 7, ..RecordSettings::default() }
 }
 
+fn wisconsin(rows: u64) -> RecordSettings {
+    RecordSettings { type_name: "wisconsin".to_owned(), rows, per_measurement: 1, seed: 1, ..RecordSettings::default() }
+}
+
 /// Columns of every kind; the identity repeats.
 fn custom(per_measurement: u64) -> RecordSettings {
     let column = |name: &str, kind: &str, fill: Fill, hot: bool| CustomColumn {
@@ -141,6 +145,8 @@ fn every_layout_gives_back_what_was_written_however_it_was_divided() {
         }
         write_and_read_back(entry.name, &qos(1), &[3, 1, 1]);
         write_and_read_back(entry.name, &custom(50), &[20, 20, 20]);
+        write_and_read_back(entry.name, &wisconsin(100), &[100]);
+        write_and_read_back(entry.name, &wisconsin(50), &[7, 1, 30, 2, 60]);
     }
 }
 
@@ -161,6 +167,98 @@ fn an_identity_is_stored_once_for_each_measurement() {
         ended.push(counts[0].iter().map(|count| count.clone().unwrap()).collect::<Vec<_>>().join(" "));
     }
     assert_eq!([&ended[0], &ended[8], &ended[9], &ended[10], &ended[24]], ["1 0", "1 0", "1 1", "2 1", "3 2"]);
+}
+
+#[test]
+fn a_wide_wisconsin_table_has_its_16_attributes_and_the_key_unique2() {
+    let generator = data::build(&wisconsin(10)).unwrap();
+    let layout = layout::build("wide", generator.record_type(), "wisconsin", 10).unwrap();
+    let [table] = &layout.program().tables[..] else { panic!("one table") };
+    let names: Vec<_> = table.columns.iter().map(|column| column.name.as_str()).collect();
+    let expected = "unique2 unique1 two four ten twenty onePercent tenPercent twentyPercent fiftyPercent unique3 \
+                    evenOnePercent oddOnePercent stringu1 stringu2 string4";
+    assert_eq!(names.join(" "), expected);
+    assert_eq!(table.primary_key, ["unique2"]);
+    assert_eq!(layout.record_table(), Some("wisconsin"));
+}
+
+/// A hundred records, then selections of all columns or one, and updates of one column.
+fn select_and_update(layout_name: &str, record: &RecordSettings, attribute: Option<&str>) {
+    let place = Place::new(&format!("access-{layout_name}-{}-{}", record.type_name, attribute.is_some()));
+    let database = place.database();
+    let mut settings = Settings { record: record.clone(), ..Settings::default() };
+    settings.record.table = "t".to_owned();
+    settings.record.rows = 100;
+    settings.layout.name = layout_name.to_owned();
+    settings.workload.name = "mix".to_owned();
+    settings.workload.mix = [("select".to_owned(), 0.5), ("update".to_owned(), 0.5)].into();
+    settings.workload.attribute = attribute.map(str::to_owned);
+    settings.workload.batch = 1;
+    let work = Work::new(&settings).unwrap();
+    let generator = work.generator().unwrap();
+    let columns = &generator.record_type().values;
+    let hot = columns.iter().position(|column| column.hot).unwrap();
+    let updated = attribute.map_or(hot, |name| columns.iter().position(|column| column.name == name).unwrap());
+    let mut session = database.connect().unwrap();
+    for table in &work.program().tables {
+        create_table(database.dialect(), table).iter().for_each(|sql| session.run(sql).unwrap());
+    }
+    session.prepare(work.program()).unwrap();
+    let mut request = Request::default();
+    let mut execute = |operation: &Operation| {
+        request.clear();
+        work.bind(operation, &mut request);
+        assert!(matches!(operation, Operation::Insert { .. }) || request.steps.len() == 1);
+        let mut rows = Cells::new();
+        session.execute(&request, Some(&mut rows)).map(|answer| (answer, values(&rows)))
+    };
+    work.preload().for_each(|operation| assert!(execute(&operation).is_ok()));
+    let value_of = |record: u64, value: usize| {
+        let mut cells = Cells::new();
+        generator.values(record, &mut cells);
+        format!("{:?}", (cells.to_json(cells.get(value)), matches!(cells.get(value), Cell::Float(_))))
+    };
+    let identity = generator.record_type().identity.len();
+    let mut now: Vec<u64> = (0..100).collect();
+    let mut workload = work.workload(Client { number: 0, of: 1, seed: 4 }).unwrap();
+    for _ in 0..150 {
+        let operation = workload.next(&mut Cells::new());
+        let (answer, row) = execute(&operation).unwrap();
+        match operation {
+            Operation::Update { record, like } => {
+                assert_eq!((answer.changed, answer.rows), (1, 0));
+                now[record as usize] = like;
+            }
+            Operation::Select { record } => {
+                assert_eq!((answer.rows, answer.empty), (1, 0));
+                let source = now[record as usize];
+                match attribute {
+                    Some(_) => assert_eq!(row, [value_of(source, updated)]),
+                    None => {
+                        let of = |value| if value == updated { source } else { record };
+                        let whole: Vec<_> = (0..columns.len()).map(|value| value_of(of(value), value)).collect();
+                        assert_eq!(row[identity..], whole, "{layout_name}: record {record}");
+                    }
+                }
+            }
+            other => panic!("{other:?} is not in the mix"),
+        }
+    }
+    assert!(now.iter().zip(0..).filter(|(like, record)| **like != *record).count() > 30, "updates have been seen");
+    let missing = execute(&Operation::Update { record: 100, like: 0 }).unwrap_err();
+    assert!(missing.to_string().contains("changed 0 rows instead of 1"), "{missing}");
+    assert_eq!(execute(&Operation::Select { record: 100 }).unwrap().0.empty, 1);
+}
+
+#[test]
+fn selections_see_what_updates_have_set_in_every_layout() {
+    for entry in layout::REGISTRY {
+        for (record, attribute) in [(qos(10), "dl_mos"), (custom(10), "note \"ä\""), (wisconsin(100), "unique3")] {
+            select_and_update(entry.name, &record, None);
+            select_and_update(entry.name, &record, Some(attribute));
+        }
+        select_and_update(entry.name, &wisconsin(100), Some("stringu1"));
+    }
 }
 
 #[test]

@@ -23,9 +23,9 @@ fn names() -> Names {
     let embedded = DatabaseFacts { has_private_server: false, read_url: None, ..server("sqlite", &[]) };
     Names::new(
         vec![embedded, server("mariadb", &["innodb", "myisam", "aria"]), server("postgres", &[])],
-        &["qos", "custom"],
+        &["qos", "wisconsin", "custom"],
         &["wide", "star", "star-hot"],
-        &["write", "read", "sql"],
+        &["write", "read", "select", "update", "mix", "sql"],
     )
 }
 

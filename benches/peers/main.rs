@@ -5,12 +5,12 @@
 //! in the environment change the number and the length of the runs. Needs the Debian packages sysbench, mariadb-server and
 //! postgresql. The CPU time is that of the whole process as the kernel accounts it, from its start to its end.
 
-mod process;
+#[path = "../shared/mod.rs"]
+mod shared;
 mod subject;
 
-use loadline::statistics::order::quantile_interval;
-use loadline::statistics::{Interval, summary};
-use process::Usage;
+use shared::process::Usage;
+use shared::ratio::{from_environment, median_of, ratios, show};
 use subject::{Peer, Subject, subjects};
 
 fn main() {
@@ -50,44 +50,22 @@ fn compare(server: &subject::Prepared, subject: &Subject, rounds: usize, seconds
         // Which side comes first alternates, so that neither always finds the caches of the other.
         for side in 0..2 {
             if (round + side) % 2 == 0 {
-                let (usage, used) = server.run_ours(subject, seconds);
-                driver = used;
-                ours.push(usage);
+                let trial = server.run_ours(subject, seconds);
+                driver = trial.driver;
+                ours.push(trial.usage);
             } else {
                 peers.push(server.run_peer(subject, seconds));
             }
         }
     }
-    let each = |sides: &[Usage], figure: fn(&Usage) -> f64| sides.iter().map(figure).collect::<Vec<_>>();
-    let ratio = |figure: fn(&Usage) -> f64| -> Vec<f64> {
-        ours.iter().zip(&peers).map(|(a, b)| figure(a) / figure(b)).collect()
-    };
     println!(
         "{:<26} {:>9.2} {:>9.2}  {:<22} {:<22} {:>9.1} {:>9.1}  {driver}",
         subject.name(),
-        median(&each(&ours, Usage::cpu_us_per_operation)),
-        median(&each(&peers, Usage::cpu_us_per_operation)),
-        show(&ratio(Usage::cpu_us_per_operation)),
-        show(&ratio(Usage::operations_per_s)),
-        median(&each(&ours, Usage::memory_mib)),
-        median(&each(&peers, Usage::memory_mib)),
+        median_of(&ours, Usage::cpu_us_per_operation),
+        median_of(&peers, Usage::cpu_us_per_operation),
+        show(&ratios(&ours, &peers, Usage::cpu_us_per_operation)),
+        show(&ratios(&ours, &peers, Usage::operations_per_s)),
+        median_of(&ours, Usage::memory_mib),
+        median_of(&peers, Usage::memory_mib),
     );
-}
-
-/// The median with its 95 % interval; with the smallest and largest value where there are too few for one.
-fn show(ratios: &[f64]) -> String {
-    let extremes = || Interval {
-        low: ratios.iter().copied().fold(f64::INFINITY, f64::min),
-        high: ratios.iter().copied().fold(f64::NEG_INFINITY, f64::max),
-    };
-    let interval = quantile_interval(ratios, 0.5, 0.95).unwrap_or_else(extremes);
-    format!("{:.2} [{:.2}, {:.2}]", median(ratios), interval.low, interval.high)
-}
-
-fn median(values: &[f64]) -> f64 {
-    summary::median(values).unwrap_or(f64::NAN)
-}
-
-fn from_environment(name: &str, default: f64) -> f64 {
-    std::env::var(name).ok().and_then(|text| text.parse().ok()).unwrap_or(default)
 }

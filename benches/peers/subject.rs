@@ -7,7 +7,8 @@ use loadline::database::{self, Endpoint, mysql, postgres};
 use loadline::server::Server;
 use loadline::trial::DatabaseSettings;
 
-use crate::process::{Usage, run};
+use crate::shared::ours::{Trial, postgres_socket, run_study, url};
+use crate::shared::process::{Usage, run};
 
 /// Rows of sysbench's table.
 const SYSBENCH_ROWS: u32 = 100_000;
@@ -121,11 +122,9 @@ impl Prepared {
 
     fn pgbench(&self) -> Command {
         let endpoint = self.endpoint();
-        let socket = PathBuf::from(self.socket());
-        let name = socket.file_name().and_then(|name| name.to_str()).unwrap_or_default();
-        let port = name.rsplit('.').next().unwrap_or_default();
+        let (directory, port) = postgres_socket(endpoint);
         let mut command = Command::new("pgbench");
-        command.env("PGHOST", socket.parent().unwrap_or(&socket)).env("PGPORT", port);
+        command.env("PGHOST", directory).env("PGPORT", port);
         command
             .env("PGUSER", &endpoint.user)
             .env("PGPASSWORD", &endpoint.password)
@@ -164,57 +163,17 @@ impl Prepared {
         }
     }
 
-    /// Runs loadline and returns what it used, and how it waited.
-    pub fn run_ours(&self, subject: &Subject, seconds: f64) -> (Usage, String) {
-        let endpoint = self.endpoint();
-        let (name, url) = match self.peer {
-            Peer::Sysbench => (
-                "mariadb",
-                format!(
-                    "mysql://{}:{}@localhost/{}?socket={}",
-                    endpoint.user,
-                    endpoint.password,
-                    endpoint.database,
-                    self.socket()
-                ),
-            ),
-            Peer::Pgbench => {
-                let socket = PathBuf::from(self.socket());
-                let host = socket.parent().unwrap_or(&socket).display().to_string();
-                let port = endpoint.tcp.as_ref().map_or(5432, |tcp| tcp.1);
-                (
-                    "postgres",
-                    format!(
-                        "postgres://{}:{}@localhost:{port}/{}?host={host}",
-                        endpoint.user, endpoint.password, endpoint.database
-                    ),
-                )
-            }
-        };
-        let study = self.directory.join("peers.toml");
-        let text = format!(
-            "name = \"peers\"\n[database]\nname = \"{name}\"\nurl = \"{url}\"\n[workload]\nname = \"sql\"\nstatements = [ {} ]\n\
+    /// Runs loadline and returns what it did.
+    pub fn run_ours(&self, subject: &Subject, seconds: f64) -> Trial {
+        let name = if self.peer == Peer::Sysbench { "mariadb" } else { "postgres" };
+        let study = format!(
+            "name = \"peers\"\n[database]\nname = \"{name}\"\nurl = \"{}\"\n[workload]\nname = \"sql\"\nstatements = [ {} ]\n\
              [load]\nclients = {}\nduration = \"{seconds}s\"\nwarmup = \"0s\"\n[repeat]\nrule = \"fixed\"\nleast = 1\nmost = 1\n",
+            url(name, self.endpoint()),
             subject.statements(),
             subject.connections,
         );
-        std::fs::write(&study, text).expect("the temporary directory can be written to");
-        let out = self.directory.join("run");
-        // It is there after the first run only.
-        let _ = std::fs::remove_dir_all(&out);
-        let (text, usage) = run(Command::new(env!("CARGO_BIN_EXE_loadline"))
-            .args(["run", "--json"])
-            .arg(&study)
-            .arg("--out")
-            .arg(&out));
-        let document: serde_json::Value = serde_json::from_str(&text).expect("loadline prints one JSON document");
-        let case = &document["cases"][0];
-        let operations = case["operations"]["statement-1"]["count"].as_f64().expect("the statement was executed");
-        assert_eq!(document["valid"], true, "{}", case["invalid_because"]);
-        let trial = std::fs::read_to_string(out.join("trials.jsonl")).unwrap_or_default();
-        let trial: serde_json::Value = serde_json::from_str(trial.trim()).unwrap_or_default();
-        let driver = trial["loops"][0]["driver"].as_str().unwrap_or("?").to_owned();
-        (usage.with(operations, trial["measured_s"].as_f64().unwrap_or(f64::NAN)), driver)
+        run_study(&self.directory, &study, "statement-1", 1.0)
     }
 }
 

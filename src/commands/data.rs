@@ -24,7 +24,8 @@ pub fn data(record: &str, rows: u64, seed: u64, format: DataFormat, out: &mut dy
         return Err(Failure::Usage(why.to_owned()));
     }
     let type_name = record.to_owned();
-    let settings = RecordSettings { type_name, per_measurement: PER_MEASUREMENT, seed, ..RecordSettings::default() };
+    let settings =
+        RecordSettings { type_name, rows, per_measurement: PER_MEASUREMENT, seed, ..RecordSettings::default() };
     let generator = data::build(&settings).map_err(Failure::Usage)?;
     match write_records(&*generator, rows, format, out) {
         Err(error) if error.kind() == std::io::ErrorKind::BrokenPipe => Ok(()),
@@ -218,6 +219,13 @@ mod tests {
         let mut out = Vec::new();
         data("qos", 3, 1, DataFormat::Csv, &mut out).unwrap();
         assert_eq!(String::from_utf8(out).unwrap(), include_str!("../../tests/golden/qos.csv"));
+    }
+
+    #[test]
+    fn wisconsin_data_never_change_unnoticed() {
+        let mut out = Vec::new();
+        data("wisconsin", 8, 1, DataFormat::Csv, &mut out).unwrap();
+        assert_eq!(String::from_utf8(out).unwrap(), include_str!("../../tests/golden/wisconsin.csv"));
     }
 
     #[test]

@@ -13,11 +13,14 @@ use crate::load::{Connections, Observed, Observer, Source, drive, validity};
 use crate::measurement::{MEASUREMENT_VERSION, Measurement, ResourceSample, Resources};
 use crate::monitor::{self, Monitor, Targets};
 use crate::operation::Operation;
-use crate::server::{CpuList, allowed_to_this_thread, interrupted, pin_this_thread};
+use crate::server::{CpuList, Server, allowed_to_this_thread, interrupted, pin_this_thread};
 use crate::statement::{Program, Request};
 use crate::trial::{Arrivals, Length, Settings, Trial};
 use crate::units::show_utc;
 use crate::workload::{self, Work, Workload};
+
+/// How long a server that ends takes to be gone, once its connections are lost.
+const ENDED_WITHIN: Duration = Duration::from_secs(2);
 
 /// A measurement, with the resource samples that belong to it.
 pub struct Executed {
@@ -39,11 +42,17 @@ impl Executed {
 }
 
 /// Executes a trial. Whatever goes wrong with the database makes an invalid measurement, never a missing one.
-pub fn execute(trial: &Trial, sequence: u64, stage: anyhow::Result<&mut Current>) -> Executed {
+/// `filling` is told from time to time how many rows are in the tables that are being filled, and of how many.
+pub fn execute(
+    trial: &Trial,
+    sequence: u64,
+    stage: anyhow::Result<&mut Current>,
+    filling: &dyn Fn(u64, u64),
+) -> Executed {
     let begun = Instant::now();
     let started = now_utc();
     let mut executed = match stage {
-        Ok(current) => attempt(trial, current),
+        Ok(current) => attempt(trial, current, filling),
         Err(error) => Executed::failed(trial, &error),
     };
     let measurement = &mut executed.measurement;
@@ -87,20 +96,43 @@ fn sources(work: &Arc<Work>, trial: &Trial) -> anyhow::Result<Vec<Box<dyn Source
 }
 
 /// A trial on a database that is there.
-fn attempt(trial: &Trial, current: &mut Current) -> Executed {
+fn attempt(trial: &Trial, current: &mut Current, filling: &dyn Fn(u64, u64)) -> Executed {
     let mut executed = match set_up(trial, current) {
-        Ok(ready) => measure(trial, ready, current).unwrap_or_else(|error| Executed::failed(trial, &error)),
+        Ok(ready) => measure(trial, ready, current, filling).unwrap_or_else(|error| Executed::failed(trial, &error)),
         Err(error) => {
             let is_refusal = |cause: &DatabaseError| matches!(cause, DatabaseError::Refused { .. });
             let refused = error.downcast_ref().is_some_and(is_refusal).then(|| sentence(&error));
             Executed { refused, ..Executed::failed(trial, &error) }
         }
     };
-    if let Some(server) = current.server.as_ref().filter(|server| !server.is_running() && !interrupted()) {
-        let why = format!("the server ended by itself; its log says:{}", server.log_lines());
+    if let Some(server) = &current.server
+        && !interrupted()
+        && (!server.is_running() || is_lost(&executed.measurement) && has_ended(server))
+    {
+        let log = server.log_lines();
+        let why = format!(
+            "the server ended by itself; the end of its log: {}",
+            log.lines().last().unwrap_or_default().trim()
+        );
         executed.measurement.invalid_because.insert(0, why);
     }
     executed
+}
+
+/// Whether connections were lost in a trial.
+fn is_lost(measurement: &Measurement) -> bool {
+    let sign = DatabaseError::Lost(String::new()).to_string();
+    let texts = measurement.errors.keys().chain(&measurement.invalid_because);
+    texts.into_iter().any(|text| text.contains(sign.trim_end()))
+}
+
+/// Whether a server whose connections were lost has ended. It loses them a moment before it is gone.
+fn has_ended(server: &Server) -> bool {
+    let until = Instant::now() + ENDED_WITHIN;
+    while server.is_running() && Instant::now() < until {
+        std::thread::sleep(Duration::from_millis(10));
+    }
+    !server.is_running()
 }
 
 /// What is there when the tables can be filled.
@@ -114,17 +146,16 @@ struct Ready {
 fn set_up(trial: &Trial, current: &mut Current) -> anyhow::Result<Ready> {
     let settings = &trial.case.settings;
     let work = Arc::new(Work::new(settings).map_err(anyhow::Error::msg)?);
-    let mut session = current.database.connect()?;
-    make_tables(settings, &work, current, &mut *session)?;
+    let mut session = make_tables(settings, &work, current)?;
     let place = if settings.workload.name == "sql" { "workload.statements" } else { "preparing the statements" };
     session.prepare(work.program()).context(place)?;
     Ok(Ready { work, session })
 }
 
-fn measure(trial: &Trial, ready: Ready, current: &mut Current) -> anyhow::Result<Executed> {
+fn measure(trial: &Trial, ready: Ready, current: &mut Current, filling: &dyn Fn(u64, u64)) -> anyhow::Result<Executed> {
     let settings = &trial.case.settings;
     let Ready { work, session } = ready;
-    fill(settings, &work, current, session)?;
+    fill(settings, &work, current, session, filling)?;
     let database = &*current.database;
     let connections = connect_all(database, work.program(), settings.load.clients)?;
     let sources = sources(&work, trial)?;
@@ -138,7 +169,7 @@ fn measure(trial: &Trial, ready: Ready, current: &mut Current) -> anyhow::Result
     };
     let resources = attendant.finish(observed.measured_s);
     if let Some(fixture) = &mut current.fixture {
-        fixture.is_changed |= settings.workload.name != "read";
+        fixture.is_changed |= !workload::keeps_records(settings);
     }
     let stored = check_stored(settings, &work, &observed, current)?;
     let (samples, resources) = resources.map_or((Vec::new(), None), |(samples, mean)| (samples, Some(mean)));

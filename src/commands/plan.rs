@@ -55,7 +55,7 @@ fn case_rows(study: &Study) -> Vec<Vec<String>> {
     let header = ["case".to_owned()].into_iter().chain(settings).chain(["each trial".to_owned()]);
     let mut rows = vec![header.collect()];
     for (number, case) in study.cases.iter().enumerate() {
-        let level = |setting: &str| case.levels.get(setting).map_or(String::new(), |level| show_level(level));
+        let level = |setting: &str| case.levels.get(setting).map_or(String::new(), show_level);
         let load = &case.settings.load;
         let length = match load.length {
             Length::Seconds(seconds) => show_seconds(seconds),

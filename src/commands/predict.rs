@@ -229,13 +229,14 @@ fn text_of(prediction: &Prediction, quantile: Option<f64>, bound_s: Option<f64>)
     }
     if let Some(bound_s) = bound_s {
         let bound = show_seconds(bound_s);
-        match prediction.clients_limit {
-            Some(clients) => push("limit", format!("{clients} clients keep the {figure} below {bound}")),
-            None => {
-                let limit = rate(prediction.arrival_rate_limit_per_s);
-                push("limit", format!("{limit} is the highest arrival rate that keeps the {figure} below {bound}"));
+        let limit = match (prediction.clients_limit, prediction.arrival_rate_limit_per_s) {
+            (Some(clients), _) => format!("{clients} clients keep the {figure} at or below {bound}"),
+            (None, Some(limit)) => {
+                format!("{} is the highest arrival rate that keeps the {figure} at or below {bound}", rate(Some(limit)))
             }
-        }
+            (None, None) => format!("- (the model names none that keeps the {figure} at or below {bound})"),
+        };
+        push("limit", limit);
         if prediction.arrival_rate_limit_by_mean_alone_per_s.is_some() {
             let limit = rate(prediction.arrival_rate_limit_by_mean_alone_per_s);
             push("", format!("{limit} keeps it whatever the distribution (Markov's inequality)"));

@@ -11,6 +11,9 @@ use crate::measurement::Measurement;
 use crate::trial::{Levels, Trial};
 use crate::units::{show_number, show_seconds};
 
+/// Rows whose filling is worth saying.
+const ROWS_SAID_LEAST: u64 = 100_000;
+
 /// The progress of a run.
 pub struct Progress {
     bar: ProgressBar,
@@ -24,7 +27,7 @@ impl Progress {
         let is_watched = !is_json && std::io::stdout().is_terminal() && std::io::stderr().is_terminal();
         let target = if is_watched { ProgressDrawTarget::stderr() } else { ProgressDrawTarget::hidden() };
         let bar = ProgressBar::with_draw_target(Some(trials_least), target);
-        let style = ProgressStyle::with_template("{bar:24} {pos}/{len} trials, {prefix}  {wide_msg}");
+        let style = ProgressStyle::with_template("{bar:24} {pos}/{len} trials{prefix}  {wide_msg}");
         bar.set_style(style.unwrap_or_else(|_| ProgressStyle::default_bar()).progress_chars("=> "));
         Progress { bar, lengths_s: BTreeMap::new() }
     }
@@ -35,13 +38,25 @@ impl Progress {
         self.bar.tick();
     }
 
+    /// Rows are being put into the tables of a trial. Said from 100,000 rows on; fewer take no time to speak of.
+    pub fn filling(&self, trial: &Trial, rows: u64, of: u64) {
+        if of < ROWS_SAID_LEAST {
+            return;
+        }
+        self.bar.set_message(if rows < of {
+            format!("filling {} of {} rows", show_number(rows as f64), show_number(of as f64))
+        } else {
+            show_levels(&trial.case.levels)
+        });
+    }
+
     /// A trial has ended; about `left` more follow.
     pub fn end(&mut self, measurement: &Measurement, left: u64) {
         self.lengths_s.insert(measurement.trial.case.id.clone(), measurement.total_s);
         let mean_s = self.lengths_s.values().sum::<f64>() / self.lengths_s.len() as f64;
         self.bar.inc(1);
         self.bar.set_length(self.bar.position() + left);
-        self.bar.set_prefix(format!("about {} left", show_seconds((mean_s * left as f64).ceil())));
+        self.bar.set_prefix(format!(", about {} left", show_seconds((mean_s * left as f64).ceil())));
         if !measurement.is_valid() {
             let levels = show_levels(&measurement.trial.case.levels);
             self.say(&format!("invalid: {levels}: {}", measurement.invalid_because.join("; ")));

@@ -13,7 +13,7 @@ use super::{Failure, Status};
 use crate::measurement::Measurement;
 use crate::monitor;
 use crate::server::{self, CpuList, interrupted};
-use crate::store::{Run, RunDirectory};
+use crate::store::{Run, RunDirectory, StoreError};
 use crate::study::goal;
 use crate::study::plan::{self, Outcomes};
 use crate::study::repeat::Settled;
@@ -76,7 +76,8 @@ pub fn run(
                 let name = &trial.case.settings.database.name;
                 directory.note_database(name, current.facts.clone()).map_err(Failure::broken)?;
             }
-            let executed = execute(&trial, directory.written(), current);
+            let executed =
+                execute(&trial, directory.written(), current, &|rows, of| progress.filling(&trial, rows, of));
             if interrupted() {
                 break 'rounds;
             }
@@ -84,7 +85,13 @@ pub fn run(
                 return Err(nothing_done(why, directory, stage, destination));
             }
             is_first = false;
-            directory.append(&executed.measurement, &executed.samples).map_err(Failure::broken)?;
+            let mut appended = directory.append(&executed.measurement, &executed.samples);
+            if appended.as_ref().is_err_and(StoreError::is_full) {
+                // The database has filled the disk. Without it there is room for the evidence, and the next trial makes its own.
+                stage.leave();
+                appended = directory.append(&executed.measurement, &executed.samples);
+            }
+            appended.map_err(Failure::broken)?;
             outcomes.extend([outcome_of(&executed.measurement)]);
             if study.goal.is_some() {
                 searched.push(executed.measurement.clone());

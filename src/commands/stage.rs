@@ -55,7 +55,9 @@ impl Stage {
     /// # Errors
     /// When its server does not start or it cannot be reached.
     pub fn enter(&mut self, settings: &DatabaseSettings) -> anyhow::Result<&mut Current> {
-        let is_good = |current: &Current| current.settings == *settings && current.has_server();
+        // A server that was killed just now may still be there and answer nothing.
+        let answers = |current: &Current| current.server.is_none() || current.database.connect().is_ok();
+        let is_good = |current: &Current| current.settings == *settings && current.has_server() && answers(current);
         if !self.current.as_ref().is_some_and(is_good) {
             self.leave();
             self.current = Some(self.set_up(settings)?);
@@ -67,7 +69,8 @@ impl Stage {
     pub fn leave(&mut self) {
         let Some(mut current) = self.current.take() else { return };
         if current.server.is_none() && current.own_file.is_none() {
-            current.drop_tables();
+            // The database is somebody else's: a table that cannot be dropped stays, and the next run names it.
+            let _ = current.remove_tables();
         }
         if let Some(file) = &current.own_file {
             remove_database_file(file);
@@ -163,14 +166,24 @@ impl Current {
         self.server.as_ref().is_none_or(Server::is_running)
     }
 
-    /// Drops the tables that loadline made.
-    fn drop_tables(&mut self) {
-        let Some(fixture) = self.fixture.take() else { return };
-        let Ok(mut session) = self.database.connect() else { return };
-        for table in fixture.tables.iter().rev() {
-            // The database is somebody else's: a table that cannot be dropped stays, and the next run names it.
-            let _ = session.run(&database::dialect::drop_table(self.database.dialect(), table));
+    /// Removes the tables that loadline made: with the whole file where that is loadline's own, so that every trial begins with
+    /// a new one, whatever the last one left of it.
+    ///
+    /// # Errors
+    /// When one cannot be dropped; it can be tried again.
+    pub fn remove_tables(&mut self) -> anyhow::Result<()> {
+        let Some(fixture) = &mut self.fixture else { return Ok(()) };
+        if let Some(file) = &self.own_file {
+            remove_database_file(file);
+        } else {
+            let mut session = self.database.connect()?;
+            while let Some(table) = fixture.tables.last() {
+                session.run(&database::dialect::drop_table(self.database.dialect(), table))?;
+                fixture.tables.pop();
+            }
         }
+        self.fixture = None;
+        Ok(())
     }
 }
 

@@ -1,7 +1,7 @@
 //! Single values: [`Filler`] is a [`Fill`] of a study, checked, with everything computed that does not depend on the index.
 
-use super::random::{Stream, below32};
 use super::zipf::Zipf;
+use crate::random::{Stream, below32};
 use crate::record::{Cells, ColumnKind};
 use crate::trial::Fill;
 

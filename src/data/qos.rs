@@ -10,7 +10,7 @@
 use std::sync::Arc;
 
 use super::Entry;
-use super::random::{Stream, below32, derive, mix};
+use crate::random::{Stream, below32, derive, mix};
 use crate::record::{Cell, Cells, Column, ColumnKind, Generator, RecordType};
 use crate::trial::RecordSettings;
 
@@ -181,6 +181,7 @@ fn record_type() -> RecordType {
         identity,
         identity_key: IDENTITY_KEY,
         identity_end: Some(IDENTITY_END),
+        number: None,
         values,
     }
 }

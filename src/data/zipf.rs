@@ -4,7 +4,7 @@
 //! distributions", ACM TOMACS 6(3), 1996: a point under the hat h(x) = x^-s, drawn by inverting its integral H, is rounded
 //! to a rank and kept when it lies under that rank's bar.
 
-use super::random::Stream;
+use crate::random::Stream;
 
 /// Ranks 1 to `ranks`; rank k has a probability proportional to k^-exponent.
 #[derive(Debug, Clone)]

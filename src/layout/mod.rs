@@ -3,22 +3,43 @@
 //! Invariant: a layout knows no database; what it asks for is said in [`Statement`](crate::statement::Statement)s. Reading a
 //! record gives its identity and value columns, in the order of its type, whatever the layout.
 
+mod access;
 mod columns;
 mod identity;
 mod star;
 mod star_hot;
 mod wide;
 
+pub use access::{Access, Columns};
 pub use columns::RECORD_ID;
 
 use crate::operation::Operation;
 use crate::record::{Generator, RecordType};
-use crate::statement::{Program, Request};
+use crate::statement::{Program, Request, Table};
 
 /// Turns operations on records into statements on tables.
 pub trait Layout: Send + Sync {
     /// The tables, and the statements that requests refer to.
     fn program(&self) -> &Program;
+
+    /// Adds the statements of [`Operation::Select`] and [`Operation::Update`], of which only those added can be bound. To be
+    /// called at most once.
+    ///
+    /// # Errors
+    /// A sentence, when the layout cannot address a single record or value; the default.
+    fn add_access(&mut self, access: Access, record_type: &RecordType) -> Result<(), String> {
+        let (_, name) = (access, &record_type.name);
+        Err(format!(
+            "this layout.name cannot select or update single values of record type \"{name}\"; choose another layout, or another \
+             workload.name"
+        ))
+    }
+
+    /// The table that has one row for each record.
+    fn record_table(&self) -> Option<&str> {
+        let holds_records = |table: &&Table| table.columns.iter().any(|column| column.name == RECORD_ID);
+        self.program().tables.iter().find(holds_records).map(|table| table.name.as_str())
+    }
 
     /// Appends the steps of an operation, with their values, to a request. Allocates nothing once the request has grown to
     /// the size that operations have. A [`Operation::Statement`] is none of a layout's and appends nothing.

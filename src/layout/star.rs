@@ -1,5 +1,6 @@
 //! The layout `star`, schema 2 of Ruottinen 2015 (figure 3.5): an identity table, and a values table that refers to it.
 
+use super::access::{Access, Accessed};
 use super::columns::{
     MEASUREMENT, RECORD_ID, add, column_ref, equals, insert, next_cell, number_column, read, table, table_column,
 };
@@ -21,6 +22,7 @@ struct Star {
     identity: Identity,
     insert: u16,
     read: u16,
+    accessed: Accessed,
 }
 
 impl Star {
@@ -44,13 +46,20 @@ impl Star {
             ..Select::default()
         };
         let read = add(&mut program, Statement::Select(select));
-        Star { program, identity, insert, read }
+        Star { program, identity, insert, read, accessed: Accessed::default() }
     }
 }
 
 impl Layout for Star {
     fn program(&self) -> &Program {
         &self.program
+    }
+
+    fn add_access(&mut self, access: Access, record_type: &RecordType) -> Result<(), String> {
+        let values = self.record_table().unwrap_or_default().to_owned();
+        let key = [number_column(RECORD_ID)];
+        self.accessed = Accessed::add(access, record_type, &mut self.program, self.read, &key, |_| &values);
+        Ok(())
     }
 
     fn bind(&self, operation: &Operation, generator: &dyn Generator, request: &mut Request) {
@@ -71,6 +80,12 @@ impl Layout for Star {
                 let first_cell = next_cell(&request.cells);
                 request.cells.int(record as i64);
                 read(request, self.read, first_cell);
+            }
+            Operation::Select { record } => {
+                self.accessed.select(request, |request| request.cells.int(record as i64));
+            }
+            Operation::Update { record, like } => {
+                self.accessed.update(like, generator, request, |request| request.cells.int(record as i64));
             }
             Operation::Statement { .. } => {}
         }

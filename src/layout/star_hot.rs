@@ -1,6 +1,7 @@
 //! The layout `star-hot`, schema 3 of Ruottinen 2015 (figure 3.6): an identity table, a main table of the values that
 //! analyses use most, and a secondary table of the others.
 
+use super::access::{Access, Accessed};
 use super::columns::{
     MEASUREMENT, RECORD_ID, add, column_ref, equals, insert, next_cell, number_column, read, table, table_column,
 };
@@ -23,10 +24,12 @@ struct StarHot {
     main: Part,
     secondary: Part,
     read: u16,
+    accessed: Accessed,
 }
 
 /// One of the two value tables.
 struct Part {
+    name: String,
     insert: u16,
     /// The places of its columns among the record's values.
     places: Vec<usize>,
@@ -61,7 +64,7 @@ impl StarHot {
             ..Select::default()
         };
         let read = add(&mut program, Statement::Select(select));
-        Ok(StarHot { program, identity, main, secondary, read })
+        Ok(StarHot { program, identity, main, secondary, read, accessed: Accessed::default() })
     }
 }
 
@@ -73,7 +76,7 @@ fn main_part(name: &str, columns: &[(usize, &Column)], identity: &Identity, prog
     main.foreign_keys.push(identity.foreign_key());
     program.tables.push(main);
     let insert = add(program, Statement::Insert { table: name.to_owned(), columns: described });
-    Part { insert, places: columns.iter().map(|(place, _)| *place).collect() }
+    Part { name: name.to_owned(), insert, places: columns.iter().map(|(place, _)| *place).collect() }
 }
 
 fn secondary_part((main, name): &(String, String), columns: &[(usize, &Column)], program: &mut Program) -> Part {
@@ -84,12 +87,20 @@ fn secondary_part((main, name): &(String, String), columns: &[(usize, &Column)],
     secondary.foreign_keys.push(ForeignKey { columns: id(), table: main.clone(), references: id() });
     program.tables.push(secondary);
     let insert = add(program, Statement::Insert { table: name.clone(), columns: described });
-    Part { insert, places: columns.iter().map(|(place, _)| *place).collect() }
+    Part { name: name.to_owned(), insert, places: columns.iter().map(|(place, _)| *place).collect() }
 }
 
 impl Layout for StarHot {
     fn program(&self) -> &Program {
         &self.program
+    }
+
+    fn add_access(&mut self, access: Access, record_type: &RecordType) -> Result<(), String> {
+        let part = |hot: bool| if hot { &self.main } else { &self.secondary };
+        let table_of = |place: usize| part(record_type.values[place].hot).name.as_str();
+        let key = [number_column(RECORD_ID)];
+        self.accessed = Accessed::add(access, record_type, &mut self.program, self.read, &key, table_of);
+        Ok(())
     }
 
     fn bind(&self, operation: &Operation, generator: &dyn Generator, request: &mut Request) {
@@ -121,6 +132,12 @@ impl Layout for StarHot {
                 let first_cell = next_cell(&request.cells);
                 request.cells.int(record as i64);
                 read(request, self.read, first_cell);
+            }
+            Operation::Select { record } => {
+                self.accessed.select(request, |request| request.cells.int(record as i64));
+            }
+            Operation::Update { record, like } => {
+                self.accessed.update(like, generator, request, |request| request.cells.int(record as i64));
             }
             Operation::Statement { .. } => {}
         }

@@ -6,7 +6,7 @@
 
 use std::sync::{Mutex, PoisonError};
 
-use crate::data::random::Stream;
+use crate::random::Stream;
 use crate::trial::{Arrivals, Length};
 
 /// Lane of the random stream that gaps come from.

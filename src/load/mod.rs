@@ -1,7 +1,7 @@
 //! The load engine: clients that send operations to a database on a schedule, and what was seen of them.
 //!
-//! Main function: [`drive`]. Share-nothing loops ([`epoll`], one thread for up to [`CLIENTS_PER_LOOP`] connections, or
-//! [`blocking`], a thread each) drive [`Client`]s through the [`Phases`] of a trial and fill a [`Tally`] each.
+//! Main function: [`drive`]. Share-nothing loops (one thread for up to [`CLIENTS_PER_LOOP`] connections over epoll or
+//! io_uring; for databases without a lean codec a thread each) drive clients through the [`Phases`] of a trial and fill a [`Tally`] each.
 //!
 //! Invariant: the engine only measures. It knows neither layouts nor studies; it judges nothing ([`validity`] does).
 

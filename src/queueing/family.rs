@@ -58,11 +58,14 @@ pub struct Family {
     /// Why measured figures cannot identify its parameters; `None` when they can.
     pub not_fitted: Option<&'static str>,
     /// The model with these parameters; `None` when the surroundings do not suffice.
-    pub build: fn(&[f64], &Surroundings) -> Option<Box<dyn Queue>>,
+    pub build: Build,
     /// Shapes that a fit may begin with: all parameters but the constant delay, from the highest arrival rate and the lowest
     /// time seen.
     pub shapes: fn(f64, f64, &Surroundings) -> Vec<Vec<f64>>,
 }
+
+/// How parameters, in a family's order, become a model.
+pub type Build = fn(&[f64], &Surroundings) -> Option<Box<dyn Queue>>;
 
 /// What a family needs to know besides its parameters.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]

@@ -25,7 +25,7 @@ pub struct LoadDependent {
 }
 
 /// ln of a weight's share of the largest from which it does not change a sum.
-const NEGLIGIBLE: f64 = 120.0;
+const NEGLIGIBLE: f64 = 80.0;
 
 /// The stationary state.
 #[derive(Debug, Clone, Copy, PartialEq)]
@@ -55,9 +55,8 @@ impl LoadDependent {
     /// ln of the completion rate with `count` present, 1 or more.
     fn ln_rate(&self, count: u32) -> f64 {
         let at_server = count.min(self.workers);
-        f64::from(at_server.min(self.parallel)).ln()
-            - self.service_s.ln()
-            - f64::from(at_server - 1) * self.growth.ln_1p()
+        let ln_served = if self.parallel == 1 { 0.0 } else { f64::from(at_server.min(self.parallel)).ln() };
+        ln_served - self.service_s.ln() - f64::from(at_server - 1) * self.growth.ln_1p()
     }
 
     /// Completion rate with `count` present, per second; 0 with nobody there.
@@ -65,18 +64,19 @@ impl LoadDependent {
         if count == 0 { 0.0 } else { self.ln_rate(count).exp() }
     }
 
-    /// Relative weights of 0..=N present, the largest being 1. They are left at 0 where they have become negligible and only
-    /// fall from there on: the steps ln(lambda / mu_k) fall and then rise with k, so between two falling steps all fall.
+    /// Relative weights of 0..=N present, the largest being 1. They end early where they have become negligible and only fall
+    /// from there on: the steps ln(lambda / mu_k) fall and then rise with k, so between two falling steps all fall.
     fn weights(&self, arrival_rate_per_s: f64) -> Vec<f64> {
         let ln_arrival = arrival_rate_per_s.ln();
         let is_falling_last = ln_arrival < self.ln_rate(self.workers);
-        let mut weights = vec![f64::NEG_INFINITY; self.workers as usize + 1];
-        weights[0] = 0.0;
+        let (ln_service, ln_growth) = (self.service_s.ln(), self.growth.ln_1p());
+        let mut weights = vec![0.0];
         let (mut ln_weight, mut largest) = (0.0, 0.0_f64);
         for count in 1..=self.workers {
-            let step = ln_arrival - self.ln_rate(count);
+            let ln_served = if self.parallel == 1 { 0.0 } else { f64::from(count.min(self.parallel)).ln() };
+            let step = ln_arrival + ln_service + f64::from(count - 1) * ln_growth - ln_served;
             ln_weight += step;
-            weights[count as usize] = ln_weight;
+            weights.push(ln_weight);
             largest = largest.max(ln_weight);
             if is_falling_last && step < 0.0 && ln_weight < largest - NEGLIGIBLE {
                 break;
@@ -94,8 +94,8 @@ impl LoadDependent {
             return None;
         }
         let weights = self.weights(arrival_rate_per_s);
-        let all_busy = weights[self.workers as usize] / (1.0 - ratio);
-        let below: f64 = weights[..self.workers as usize].iter().sum();
+        let all_busy = weights.get(self.workers as usize).map_or(0.0, |weight| weight / (1.0 - ratio));
+        let below: f64 = weights.iter().take(self.workers as usize).sum();
         let held: f64 = (0_u32..self.workers).zip(&weights).map(|(count, weight)| f64::from(count) * weight).sum();
         let total = below + all_busy;
         let at_server = (held + f64::from(self.workers) * all_busy) / total;
@@ -111,8 +111,8 @@ impl LoadDependent {
         let weights = self.weights(arrival_rate_per_s);
         let total: f64 = weights.iter().sum();
         let present = (0_u32..).zip(&weights).map(|(count, weight)| f64::from(count) * weight).sum::<f64>() / total;
-        let served: f64 = weights[..self.workers as usize].iter().sum::<f64>() / total;
-        let lost = weights[self.workers as usize] / total;
+        let served: f64 = weights.iter().take(self.workers as usize).sum::<f64>() / total;
+        let lost = weights.get(self.workers as usize).map_or(0.0, |weight| weight / total);
         Loss { lost, present, mean_s: self.delta_s + present / (arrival_rate_per_s * served) }
     }
 

@@ -55,7 +55,7 @@ impl Queue for Md1 {
         Mg1 { mu_per_s: self.mu_per_s, delta_s: self.delta_s, cv2: 0.0 }.stable_mean_s(arrival_rate_per_s)
     }
 
-    /// Waiting, from [`DeterministicWait`], and one service.
+    /// Waiting, from `DeterministicWait`, and one service.
     fn stable_quantile_s(&self, arrival_rate_per_s: f64, quantile: f64) -> Option<f64> {
         let wait = DeterministicWait::new(arrival_rate_per_s / self.mu_per_s, quantile);
         Some(self.delta_s + (1.0 + wait.quantile(quantile)) / self.mu_per_s)

@@ -14,6 +14,8 @@ pub struct Point {
     pub mean_s: Option<f64>,
     /// Standard error of the mean in seconds, above 0.
     pub se_s: Option<f64>,
+    /// Trials that the standard error comes from, 2 or more; few of them make the errors be pooled over the points.
+    pub trials: Option<u32>,
     /// Quantiles, in rising order.
     pub quantiles: Vec<QuantilePoint>,
     /// Workers, or clients of a closed loop.
@@ -49,7 +51,7 @@ impl fmt::Display for PointsError {
 
 /// The columns of a file of points.
 pub const COLUMNS: &[&str] =
-    &["arrival_rate", "mean_s", "se_s", "p50_s", "p90_s", "p99_s", "p999_s", "workers", "throughput"];
+    &["arrival_rate", "mean_s", "se_s", "trials", "p50_s", "p90_s", "p99_s", "p999_s", "workers", "throughput"];
 
 const QUANTILES: &[(&str, f64)] = &[("p50_s", 0.5), ("p90_s", 0.9), ("p99_s", 0.99), ("p999_s", 0.999)];
 
@@ -154,6 +156,7 @@ fn read_row(columns: &[&'static str], line: &str) -> Result<Point, Vec<String>> 
         arrival_rate_per_s: value("arrival_rate"),
         mean_s: value("mean_s"),
         se_s: value("se_s"),
+        trials: value("trials").map(|trials| trials as u32),
         quantiles,
         workers: value("workers").map(|workers| workers as u32),
         throughput_per_s: value("throughput"),

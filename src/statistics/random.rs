@@ -2,6 +2,8 @@
 //!
 //! Invariant: the sequence depends on the seed alone and never changes between versions, so intervals can be repeated.
 
+use crate::random::Stream;
+
 /// Random source of the bootstrap.
 #[derive(Debug, Clone)]
 pub struct Random {
@@ -11,8 +13,8 @@ pub struct Random {
 impl Random {
     /// A source whose sequence is decided by the seed; every seed is as good as any other.
     pub fn new(seed: u64) -> Self {
-        let mut mixer = seed;
-        Random { state: std::array::from_fn(|_| split_mix(&mut mixer)) }
+        let mut seeding = Stream::seeded(seed);
+        Random { state: std::array::from_fn(|_| seeding.word()) }
     }
 
     /// The next 64 random bits.
@@ -35,24 +37,12 @@ impl Random {
     }
 }
 
-/// SplitMix64: one step of the seeding sequence.
-fn split_mix(state: &mut u64) -> u64 {
-    *state = state.wrapping_add(0x9e37_79b9_7f4a_7c15);
-    let mut mixed = *state;
-    mixed = (mixed ^ (mixed >> 30)).wrapping_mul(0xbf58_476d_1ce4_e5b9);
-    mixed = (mixed ^ (mixed >> 27)).wrapping_mul(0x94d0_49bb_1331_11eb);
-    mixed ^ (mixed >> 31)
-}
-
 #[cfg(test)]
 mod tests {
     use super::*;
 
     #[test]
     fn the_sequences_are_those_of_the_published_algorithms() {
-        let mut mixer = 1_234_567;
-        assert_eq!(split_mix(&mut mixer), 6_457_827_717_110_365_317);
-        assert_eq!(split_mix(&mut mixer), 3_203_168_211_198_807_973);
         let mut random = Random { state: [1, 2, 3, 4] };
         let first: Vec<u64> = (0..5).map(|_| random.next_u64()).collect();
         assert_eq!(

@@ -58,6 +58,13 @@ pub enum StoreError {
     Different(String),
 }
 
+impl StoreError {
+    /// Whether there is no room on the disk.
+    pub fn is_full(&self) -> bool {
+        matches!(self, StoreError::Io { error, .. } if error.kind() == std::io::ErrorKind::StorageFull)
+    }
+}
+
 /// A run directory that is being written. Locked until dropped.
 #[derive(Debug)]
 pub struct RunDirectory {
@@ -130,11 +137,13 @@ impl RunDirectory {
         self.written
     }
 
-    /// Appends a finished trial; it is on disk when this returns.
+    /// Appends a finished trial; it is on disk when this returns. The samples come first, because the line makes the trial a
+    /// finished one.
     ///
     /// # Errors
-    /// When the line could not be written whole; the part that was is cut off again.
+    /// When not everything could be written. There is no line then: the part of it that was written is cut off again.
     pub fn append(&mut self, measurement: &Measurement, samples: &[ResourceSample]) -> Result<(), StoreError> {
+        self.write_samples(&measurement.trial, samples)?;
         let path = self.path.join(TRIALS);
         let mut line = to_json(measurement, &path)?;
         line.push(b'\n');
@@ -145,7 +154,7 @@ impl RunDirectory {
             return Err(io(&path, error));
         }
         self.written += 1;
-        self.write_samples(&measurement.trial, samples)
+        Ok(())
     }
 
     /// Notes what was found out about a database after its start.

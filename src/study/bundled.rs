@@ -36,6 +36,9 @@ macro_rules! bundled {
 pub static BUNDLED: &[Bundled] = bundled! {
     "qos-write": "which layout takes the most measurement rows; about a minute on SQLite",
     "qos-write-paper": "the same with all 297 cases of Ruottinen 2015 on MariaDB; many hours",
+    "wisconsin-size": "how response times of selections grow with load and relation; two minutes on MariaDB",
+    "wisconsin-size-paper": "the same with 1, 5 and 10 million rows as Kihl and others 2011; two hours",
+    "wisconsin-select-update": "whether selections and updates respond alike as load grows; three minutes on MariaDB",
 };
 
 /// The name in messages and the text of a study: bundled, a file, or a directory with a `study.toml`.

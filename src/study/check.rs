@@ -153,7 +153,23 @@ impl Rules<'_> {
                 );
             }
         }
+        let is_wisconsin = record.type_name == "wisconsin";
+        if let (false, Some(permutation)) = (is_wisconsin, &record.permutation) {
+            let remedy = "write type = \"wisconsin\", or leave it out";
+            let type_name = &record.type_name;
+            self.refuse(
+                &["record.permutation", "record.type"],
+                format!("record.permutation is \"{permutation}\" and record.type is \"{type_name}\"; {remedy}"),
+            );
+        }
         let written = self.root.find("record.per_measurement").map(|entry| &entry.node.content);
+        if is_wisconsin && written.is_some() {
+            let remedy = "each of its records is a measurement of its own, leave it out";
+            self.refuse(
+                &["record.per_measurement", "record.type"],
+                format!("record.per_measurement is given and record.type is \"wisconsin\"; {remedy}"),
+            );
+        }
         let batch = self.settings.workload.batch;
         if let Some(Content::Integer(number)) = written
             && *number < i64::from(batch)
@@ -183,17 +199,49 @@ impl Rules<'_> {
             );
             self.refuse(&["workload.statements", "workload.name"], message);
         }
-        if workload.name == "read" && self.settings.record.rows == 0 {
-            let remedy = "set the number of rows that are there to be read, as in rows = 100000";
+        let name = workload.name.as_str();
+        let needs_rows = |name: &str| matches!(name, "read" | "select" | "update");
+        if needs_rows(name) && self.settings.record.rows == 0 {
+            let what = if name == "read" { "read" } else { "found" };
+            let remedy = format!("set the number of rows that are there to be {what}, as in rows = 100000");
             self.refuse(
                 &["workload.name", "record.rows"],
-                format!("workload.name is \"read\" and record.rows is 0; {remedy}"),
+                format!("workload.name is \"{name}\" and record.rows is 0; {remedy}"),
             );
         }
-        if workload.name == "read" && workload.batch > 1 {
-            let remedy = "reads are of one record each, leave it out";
-            let message = format!("workload.batch is {} and workload.name is \"read\"; {remedy}", workload.batch);
+        if needs_rows(name) && workload.batch > 1 {
+            let remedy = format!("{name}s are of one record each, leave it out");
+            let message = format!("workload.batch is {} and workload.name is \"{name}\"; {remedy}", workload.batch);
             self.refuse(&["workload.batch", "workload.name"], message);
+        }
+        self.mix();
+    }
+
+    fn mix(&mut self) {
+        let workload = &self.settings.workload;
+        let is_mix = workload.name == "mix";
+        let keys = ["workload.mix", "workload.name"];
+        if is_mix && self.root.find("workload.mix").is_none() {
+            let remedy = "write mix = { select = 0.8, update = 0.2 }";
+            self.refuse(&keys, format!("workload.name is \"mix\" and there are no shares; {remedy}"));
+        }
+        if is_mix && self.errors.is_empty() && workload.mix.values().all(|share| *share == 0.0) {
+            let remedy = "write the shares as in mix = { select = 0.8, update = 0.2 }";
+            self.refuse(&["workload.mix"], format!("workload.mix has no share above 0; {remedy}"));
+        }
+        if !is_mix && self.root.find("workload.mix").is_some() {
+            let remedy = "write name = \"mix\", or leave the shares out";
+            let message =
+                format!("workload.mix is for the workload mix and workload.name is \"{}\"; {remedy}", workload.name);
+            self.refuse(&keys, message);
+        }
+        if let Some(attribute) = &workload.attribute
+            && !matches!(workload.name.as_str(), "select" | "update" | "mix")
+        {
+            let remedy = "it is the column that select reads and update sets; leave it out";
+            let message =
+                format!("workload.attribute is \"{attribute}\" and workload.name is \"{}\"; {remedy}", workload.name);
+            self.refuse(&["workload.attribute", "workload.name"], message);
         }
     }
 

@@ -118,7 +118,10 @@ impl Draft {
         let is_setting = key.split('.').next().is_some_and(|section| SECTIONS.contains(&section)) && key.contains('.');
         if is_setting
             && let Err(sentence) = check_setting(key)
-            && !matches!(key, "record.identity" | "record.values" | "workload.statements" | "database.config")
+            && !matches!(
+                key,
+                "record.identity" | "record.values" | "workload.statements" | "workload.mix" | "database.config"
+            )
         {
             errors.push(place, sentence);
             return;

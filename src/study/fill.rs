@@ -1,6 +1,8 @@
-//! Reads the columns of a custom record and the statements of the workload `sql`.
+//! Reads the columns of a custom record, the statements of the workload `sql` and the shares of the workload `mix`.
 //!
-//! Main functions: [`read_columns`], [`read_statements`]. Invariant: a column that was read can hold what fills it.
+//! Main functions: [`read_columns`], [`read_statements`], [`read_mix`]. Invariant: a column that was read can hold what fills it.
+
+use std::collections::BTreeMap;
 
 use super::place::Errors;
 use super::section::{Section, number_of};
@@ -8,6 +10,7 @@ use super::suggest::closest;
 use super::tree::{Content, Node};
 use crate::database::dialect::parameter_places;
 use crate::trial::{CustomColumn, Fill, SqlStatement};
+use crate::workload::MIX_PARTS;
 
 const COLUMN_KEYS: &[&str] = &["name", "kind", "fill", "hot"];
 const STATEMENT_KEYS: &[&str] = &["sql", "weight", "params", "allow_empty"];
@@ -92,6 +95,14 @@ fn read_statement(node: &Node, errors: &mut Errors) -> Option<SqlStatement> {
     let weight = section.number("weight", 1e-9..=1e9, errors).unwrap_or(1.0);
     let allow_empty = section.truth("allow_empty", errors).unwrap_or(false);
     Some(SqlStatement { sql: sql?.to_owned(), weight, params, allow_empty })
+}
+
+/// The shares of `workload.mix`, by name of the workload; empty when there are none.
+pub fn read_mix(workload: &Section, errors: &mut Errors) -> BTreeMap<String, f64> {
+    let Some(entry) = workload.get("mix") else { return BTreeMap::new() };
+    let section = Section::of_node(&entry.node, "workload.mix", &MIX_PARTS, errors);
+    let mut share = |name: &&str| Some(((*name).to_owned(), section?.number(name, 0.0..=1e9, errors)?));
+    MIX_PARTS.iter().filter_map(&mut share).collect()
 }
 
 fn read_fill(node: &Node, name: &str, errors: &mut Errors) -> Option<Fill> {

@@ -7,7 +7,9 @@ use std::collections::{BTreeMap, BTreeSet};
 
 use super::repeat::{Settled, is_settled};
 use super::{RepeatRule, Study};
-use crate::trial::{Case, DatabaseSettings, Length, Settings, Trial};
+use crate::random::Stream;
+use crate::trial::{Case, DatabaseSettings, LayoutSettings, Length, RecordSettings, Settings, Trial};
+use crate::workload::keeps_records;
 
 /// What is known of the trials that are finished, by trial id: the throughput of a valid trial, none of an invalid
 /// one.
@@ -26,33 +28,52 @@ pub fn first_counted_round(study: &Study) -> u32 {
 /// The trial of a case in a round. Its seed depends on the study's seed, the case and the round.
 pub fn trial(study: &Study, case: &Case, round: u32) -> Trial {
     let case_number = u64::from_str_radix(&case.id, 16).unwrap_or(0);
-    let mut random = SplitMix64(study.seed);
-    random.0 = random.next() ^ case_number;
-    random.0 = random.next() ^ u64::from(round);
+    let mut random = Stream::seeded(study.seed);
+    random = Stream::seeded(random.word() ^ case_number);
+    random = Stream::seeded(random.word() ^ u64::from(round));
     // 53 bits, so that every reader of JSON gets the same number.
-    Trial::new(case.clone(), round, random.next() >> 11)
+    Trial::new(case.clone(), round, random.word() >> 11)
 }
 
 /// All trials of a round, one for each case, in seeded random order. Cases that need differently configured private
-/// servers stand in blocks, so that a server is started once per block; the blocks are in random order too.
+/// servers stand in blocks, so that a server is started once per block; within these, cases whose tables serve each other stand
+/// in blocks, so that these are filled once per block. The blocks are in random order too.
 pub fn round(study: &Study, round: u32) -> Vec<Trial> {
-    let mut random = SplitMix64(study.seed ^ 0x6f72_6465_7200_0000);
-    random.0 = random.next() ^ u64::from(round);
-    let mut blocks: Vec<(Option<DatabaseSettings>, Vec<&Case>)> = Vec::new();
-    for case in &study.cases {
-        let server = private_server(&case.settings.database);
-        match blocks.iter_mut().find(|(of, _)| *of == server) {
+    let mut random = Stream::seeded(study.seed ^ 0x6f72_6465_7200_0000);
+    random = Stream::seeded(random.word() ^ u64::from(round));
+    let mut trials = Vec::with_capacity(study.cases.len());
+    for cases in blocks(study.cases.iter().collect(), |case| Some(private_server(&case.settings.database)), &mut random)
+    {
+        for mut cases in blocks(cases, |case| filled(&case.settings), &mut random) {
+            random.shuffle(&mut cases);
+            trials.extend(cases.into_iter().map(|case| trial(study, case, round)));
+        }
+    }
+    trials
+}
+
+/// Cases with the same key together, the blocks in random order. A case without a key is a block of its own.
+fn blocks<'a, K: PartialEq>(
+    cases: Vec<&'a Case>,
+    key: impl Fn(&'a Case) -> Option<K>,
+    random: &mut Stream,
+) -> Vec<Vec<&'a Case>> {
+    let mut blocks: Vec<(Option<K>, Vec<&Case>)> = Vec::new();
+    for case in cases {
+        let own = key(case);
+        match blocks.iter_mut().find(|(of, _)| own.is_some() && *of == own) {
             Some((_, cases)) => cases.push(case),
-            None => blocks.push((server, vec![case])),
+            None => blocks.push((own, vec![case])),
         }
     }
     random.shuffle(&mut blocks);
-    let mut trials = Vec::with_capacity(study.cases.len());
-    for (_, mut cases) in blocks {
-        random.shuffle(&mut cases);
-        trials.extend(cases.into_iter().map(|case| trial(study, case, round)));
-    }
-    trials
+    blocks.into_iter().map(|(_, cases)| cases).collect()
+}
+
+/// What the tables are filled with, where a case leaves it to the next one; none where each trial fills them anew.
+fn filled(settings: &Settings) -> Option<(&DatabaseSettings, &RecordSettings, &LayoutSettings)> {
+    let is_kept = settings.record.rows > 0 && keeps_records(settings);
+    is_kept.then_some((&settings.database, &settings.record, &settings.layout))
 }
 
 /// The trials of a round that are still to be run: those of cases that were open before the round, without those
@@ -153,7 +174,16 @@ pub fn estimate(study: &Study) -> Estimate {
         0 | 1 => servers.len() as f64,
         several => (several as u64 * rounds) as f64,
     };
-    let elapsed_s = |rounds: u64| rounds as f64 * round_s + starts(rounds) * SERVER_START_S;
+    let mut fills: Vec<_> = Vec::new();
+    for filled in study.cases.iter().filter_map(|case| filled(&case.settings)) {
+        if !fills.contains(&filled) {
+            fills.push(filled);
+        }
+    }
+    let once_s: f64 = fills.iter().map(|(_, record, _)| fill_s(record)).sum();
+    // One filling stays from round to round; several take turns.
+    let filling_s = |rounds: u64| if fills.len() == 1 { once_s } else { rounds as f64 * once_s };
+    let elapsed_s = |rounds: u64| rounds as f64 * round_s + filling_s(rounds) + starts(rounds) * SERVER_START_S;
     Estimate {
         trials: (cases * rounds.0, cases * rounds.1),
         elapsed_s: (elapsed_s(rounds.0), elapsed_s(rounds.1)),
@@ -168,7 +198,12 @@ fn trial_s(settings: &Settings) -> f64 {
         Length::Operations(operations) => operations as f64 * operation_s,
         Length::OperationsPerClient(operations) => operations as f64 * f64::from(settings.load.clients) * operation_s,
     };
-    SETUP_S + settings.record.rows as f64 / GUESSED_RECORDS_PER_S + settings.load.warmup_s + measured_s
+    let filling_s = if filled(settings).is_some() { 0.0 } else { fill_s(&settings.record) };
+    SETUP_S + filling_s + settings.load.warmup_s + measured_s
+}
+
+fn fill_s(record: &RecordSettings) -> f64 {
+    record.rows as f64 / GUESSED_RECORDS_PER_S
 }
 
 /// Trials of each case at least and at most, in words.
@@ -188,27 +223,6 @@ pub fn show_rule(study: &Study) -> String {
         RepeatRule::Fixed => format!("{} trials of each case", repeat.least),
         RepeatRule::Interval => format!("{trials}, until the 95 % interval is within {percent} % of the mean"),
         RepeatRule::StandardError => format!("{trials}, until the standard error is below {percent} % of the mean"),
-    }
-}
-
-/// Steele, Lea and Flood 2014, "Fast splittable pseudorandom number generators": small, seeded, the same everywhere.
-struct SplitMix64(u64);
-
-impl SplitMix64 {
-    fn next(&mut self) -> u64 {
-        self.0 = self.0.wrapping_add(0x9e37_79b9_7f4a_7c15);
-        let mut mixed = self.0;
-        mixed = (mixed ^ (mixed >> 30)).wrapping_mul(0xbf58_476d_1ce4_e5b9);
-        mixed = (mixed ^ (mixed >> 27)).wrapping_mul(0x94d0_49bb_1331_11eb);
-        mixed ^ (mixed >> 31)
-    }
-
-    /// Fisher-Yates; the bias of the multiplication is below 2^-40 for any number of cases.
-    fn shuffle<T>(&mut self, items: &mut [T]) {
-        for last in (1..items.len()).rev() {
-            let chosen = ((u128::from(self.next()) * (last as u128 + 1)) >> 64) as usize;
-            items.swap(last, chosen);
-        }
     }
 }
 
@@ -288,6 +302,34 @@ mod tests {
             })
             .collect();
         assert!(orders.len() > 1, "the blocks are in random order");
+    }
+
+    #[test]
+    fn cases_whose_tables_serve_each_other_stand_together() {
+        let mut study = study(12);
+        for (number, case) in study.cases.iter_mut().enumerate() {
+            let mut settings = case.settings.clone();
+            settings.workload.name = if number % 2 == 0 { "select" } else { "update" }.to_owned();
+            settings.record.rows = 100_000 * (1 + number as u64 % 3);
+            *case = Case::new(case.levels.clone(), settings);
+        }
+        let rows_of = |study: &Study, number| {
+            let trials = round(study, number);
+            let mut rows: Vec<_> = trials.iter().map(|trial| trial.case.settings.record.rows).collect();
+            rows.dedup();
+            rows
+        };
+        let orders: BTreeSet<Vec<u64>> = (0..8).map(|number| rows_of(&study, number)).collect();
+        assert!(orders.iter().all(|rows| rows.len() == 3), "each size is filled once a round: {orders:?}");
+        assert!(orders.len() > 1, "the sizes are in random order");
+        let filling_s = 600_000.0 / GUESSED_RECORDS_PER_S;
+        let filled_s = estimate(&study).elapsed_s.0;
+        study.cases.iter_mut().for_each(|case| case.settings.workload.name = "write".to_owned());
+        assert!(
+            (estimate(&study).elapsed_s.0 - filled_s - 2.0 * 3.0 * filling_s).abs() < 1e-6,
+            "writes fill for each trial"
+        );
+        assert!((0..8).any(|number| rows_of(&study, number).len() > 3));
     }
 
     #[test]

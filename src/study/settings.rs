@@ -5,7 +5,7 @@
 
 use std::collections::BTreeMap;
 
-use super::fill::{read_columns, read_statements};
+use super::fill::{read_columns, read_mix, read_statements};
 use super::names::Names;
 use super::place::Errors;
 use super::section::Section;
@@ -18,9 +18,9 @@ use crate::trial::{
 pub const SECTIONS: &[&str] = &["database", "record", "layout", "workload", "load"];
 
 const DATABASE_KEYS: &[&str] = &["name", "engine", "url", "path", "binary", "base", "socket", "cpus", "config"];
-const RECORD_KEYS: &[&str] = &["type", "table", "rows", "seed", "per_measurement", "identity", "values"];
+const RECORD_KEYS: &[&str] = &["type", "table", "rows", "seed", "per_measurement", "permutation", "identity", "values"];
 const LAYOUT_KEYS: &[&str] = &["name"];
-const WORKLOAD_KEYS: &[&str] = &["name", "batch", "statements"];
+const WORKLOAD_KEYS: &[&str] = &["name", "batch", "statements", "mix", "attribute"];
 const LOAD_KEYS: &[&str] = &[
     "arrivals",
     "clients",
@@ -56,9 +56,15 @@ pub const SETTINGS: &[&str] = &[
     "record.rows",
     "record.seed",
     "record.per_measurement",
+    "record.permutation",
     "layout.name",
     "workload.name",
     "workload.batch",
+    "workload.attribute",
+    "workload.mix.select",
+    "workload.mix.update",
+    "workload.mix.read",
+    "workload.mix.write",
     "load.arrivals",
     "load.clients",
     "load.rate",
@@ -212,6 +218,7 @@ fn read_record(
         rows: section.whole("rows", 0..=LARGE, errors).map_or(0, i64::unsigned_abs),
         seed: section.whole("seed", 0..=LARGE, errors).map_or(1, i64::unsigned_abs),
         per_measurement: per_measurement.div_ceil(batch) * batch,
+        permutation: section.text("permutation", errors).map(str::to_owned),
         identity: read_columns(&section, "identity", errors),
         values: read_columns(&section, "values", errors),
         type_name,
@@ -236,6 +243,8 @@ fn read_workload(root: &Table, names: &Names, errors: &mut Errors) -> WorkloadSe
         name: read_name(&section, "name", "write", &names.workloads, errors),
         batch: section.count("batch", 1, 100_000, errors).unwrap_or(1),
         statements: read_statements(&section, errors),
+        mix: read_mix(&section, errors),
+        attribute: section.text("attribute", errors).map(str::to_owned),
     }
 }
 
@@ -302,9 +311,11 @@ pub fn setting_value(settings: &Settings, setting: &str) -> Option<serde_json::V
         "record.rows" => Some(record.rows.into()),
         "record.seed" => Some(record.seed.into()),
         "record.per_measurement" => Some(record.per_measurement.into()),
+        "record.permutation" => text(&record.permutation),
         "layout.name" => Some(layout.name.as_str().into()),
         "workload.name" => Some(workload.name.as_str().into()),
         "workload.batch" => Some(workload.batch.into()),
+        "workload.attribute" => text(&workload.attribute),
         "load.arrivals" => serde_json::to_value(load.arrivals).ok(),
         "load.clients" => Some(load.clients.into()),
         "load.rate" => load.rate_per_s.map(Into::into),
@@ -326,10 +337,13 @@ pub fn setting_value(settings: &Settings, setting: &str) -> Option<serde_json::V
         "load.cpus" => text(&load.cpus),
         "load.loops" => load.loops.map(Into::into),
         "load.tolerated_failures" => Some(load.tolerated_failures.into()),
-        _ => {
-            let name = setting.strip_prefix("database.config.")?;
-            database.config.get(name).map(|value| value.as_str().into())
-        }
+        _ => match setting.strip_prefix("workload.mix.") {
+            Some(part) => workload.mix.get(part).map(|share| (*share).into()),
+            None => {
+                let name = setting.strip_prefix("database.config.")?;
+                database.config.get(name).map(|value| value.as_str().into())
+            }
+        },
     }
 }
 

@@ -3,9 +3,12 @@
 //! Invariant: what a client does is a function of (settings, seed, client, number of clients), never of the answers or of
 //! other clients.
 
+mod mix;
 mod preload;
 mod read;
+mod select;
 mod sql;
+mod update;
 mod work;
 mod write;
 
@@ -13,6 +16,7 @@ use crate::operation::Operation;
 use crate::record::Cells;
 use crate::trial::Settings;
 
+pub use mix::PARTS as MIX_PARTS;
 pub use preload::Preload;
 pub use work::Work;
 
@@ -44,12 +48,15 @@ pub struct Entry {
     pub summary: &'static str,
     /// Whether its operations are on loadline's own tables, which exist then even with no rows.
     pub needs_tables: bool,
+    /// Whether the records that were there stay, none is added, and what their columns hold is spread as it was: the tables
+    /// then serve the next trial too. Of a mix its parts tell.
+    pub keeps_records: bool,
     /// Makes the workload of a client.
     pub build: Build,
 }
 
 /// All workloads, the default first. A new one is a file and a line here.
-pub static REGISTRY: &[&Entry] = &[&write::WRITE, &read::READ, &sql::SQL];
+pub static REGISTRY: &[&Entry] = &[&write::WRITE, &read::READ, &select::SELECT, &update::UPDATE, &mix::MIX, &sql::SQL];
 
 /// The registry's entry of a name.
 pub fn find(name: &str) -> Option<&'static Entry> {
@@ -62,6 +69,21 @@ pub fn find(name: &str) -> Option<&'static Entry> {
 /// A sentence that names the setting, its value and the remedy.
 pub fn build(settings: &Settings, client: Client) -> Result<Box<dyn Workload>, String> {
     (known(settings)?.build)(settings, client)
+}
+
+/// Whether the tables that the settings name can serve another trial after this one; see [`Entry::keeps_records`]. Unknown
+/// workloads keep nothing.
+pub fn keeps_records(settings: &Settings) -> bool {
+    parts(settings).is_ok_and(|parts| parts.iter().all(|entry| entry.keeps_records))
+}
+
+/// The workloads that operations come from: those of a mix, else the one named.
+fn parts(settings: &Settings) -> Result<Vec<&'static Entry>, String> {
+    let entry = known(settings)?;
+    if entry.name != mix::MIX.name {
+        return Ok(vec![entry]);
+    }
+    Ok(mix::parts(&settings.workload)?.into_iter().map(|(entry, _)| entry).collect())
 }
 
 fn known(settings: &Settings) -> Result<&'static Entry, String> {

@@ -1,8 +1,8 @@
 //! The workload `read`: whole records by their key, each as likely as any other.
 
 use super::{Client, Entry, Workload};
-use crate::data::random::Stream;
 use crate::operation::Operation;
+use crate::random::Stream;
 use crate::record::Cells;
 use crate::trial::Settings;
 
@@ -11,6 +11,7 @@ pub(super) static READ: Entry = Entry {
     name: "read",
     summary: "every client reads single records by key, evenly over record.rows",
     needs_tables: true,
+    keeps_records: true,
     build: |settings, client| Ok(Box::new(Read::new(settings, client)?)),
 };
 

@@ -2,8 +2,8 @@
 
 use super::{Client, Entry, Workload};
 use crate::data::Filler;
-use crate::data::random::Stream;
 use crate::operation::Operation;
+use crate::random::Stream;
 use crate::record::Cells;
 use crate::statement::{Expect, Statement, parameter_places};
 use crate::trial::{Settings, SqlStatement};
@@ -13,6 +13,7 @@ pub(super) static SQL: Entry = Entry {
     name: "sql",
     summary: "statements of your own with ? parameters, chosen by weight",
     needs_tables: false,
+    keeps_records: false,
     build: |settings, client| Ok(Box::new(Sql::new(settings, client)?)),
 };
 

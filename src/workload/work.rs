@@ -2,13 +2,13 @@
 
 use std::sync::Arc;
 
-use super::preload::CHUNK_RECORDS;
-use super::{Client, Preload, Workload, build, known, sql};
+use super::preload::chunk_records;
+use super::{Client, Preload, Workload, build, known, parts, select, sql, update};
 use crate::data;
-use crate::layout::{self, Layout};
+use crate::layout::{self, Access, Columns, Layout};
 use crate::operation::Operation;
-use crate::record::Generator;
-use crate::statement::{Expect, Program, Request, Step, Table};
+use crate::record::{Generator, RecordType};
+use crate::statement::{Expect, Program, Request, Step};
 use crate::trial::Settings;
 
 /// The tables, statements and data of a trial, and how its operations become requests.
@@ -27,6 +27,8 @@ pub struct Work {
 struct Stored {
     generator: Arc<dyn Generator>,
     layout: Box<dyn Layout>,
+    /// Records in one transaction of the preparation.
+    chunk: u64,
 }
 
 impl Work {
@@ -63,16 +65,13 @@ impl Work {
 
     /// The table that holds one row for each record, where there are records.
     pub fn record_table(&self) -> Option<&str> {
-        let holds_records = |table: &&Table| table.columns.iter().any(|column| column.name == layout::RECORD_ID);
-        self.stored
-            .as_ref()
-            .and_then(|stored| stored.layout.program().tables.iter().find(holds_records))
-            .map(|table| table.name.as_str())
+        self.stored.as_ref().and_then(|stored| stored.layout.record_table())
     }
 
     /// The inserts that bring `record.rows` rows into the tables.
     pub fn preload(&self) -> Preload {
-        Preload::new(self.settings.record.rows, self.settings.record.per_measurement)
+        let chunk = self.stored.as_ref().map_or(1, |stored| stored.chunk);
+        Preload::new(self.settings.record.rows, self.settings.record.per_measurement, chunk)
     }
 
     /// The workload of a client.
@@ -92,7 +91,7 @@ impl Work {
                 let statement = self.sql_first + statement;
                 request.steps.push(Step { statement, rows: 1, first_cell: 0, expect });
             }
-            Operation::Insert { .. } | Operation::Read { .. } => {
+            Operation::Insert { .. } | Operation::Read { .. } | Operation::Select { .. } | Operation::Update { .. } => {
                 if let Some(stored) = &self.stored {
                     stored.layout.bind(operation, &*stored.generator, request);
                 }
@@ -112,12 +111,41 @@ impl Work {
 impl Stored {
     fn new(settings: &Settings) -> Result<Self, String> {
         let generator = data::build(&settings.record)?;
-        let preloaded = settings.record.rows.min(CHUNK_RECORDS) as usize;
+        let chunk = chunk_records(generator.record_type());
+        let preloaded = settings.record.rows.min(chunk) as usize;
         let records_max = preloaded.max(settings.workload.batch as usize);
         let table = &settings.record.table;
-        let layout = layout::build(&settings.layout.name, generator.record_type(), table, records_max)?;
-        Ok(Stored { generator, layout })
+        let record_type = generator.record_type();
+        let mut layout = layout::build(&settings.layout.name, record_type, table, records_max)?;
+        let access = access(settings, record_type)?;
+        if access != Access::default() {
+            layout.add_access(access, record_type)?;
+        }
+        Ok(Stored { generator, layout, chunk })
     }
+}
+
+/// What the workload asks of single records.
+fn access(settings: &Settings, record_type: &RecordType) -> Result<Access, String> {
+    let parts = parts(settings)?;
+    let has = |name: &str| parts.iter().any(|entry| entry.name == name);
+    let attribute = settings.workload.attribute.as_deref().map(|name| value_column(name, record_type)).transpose()?;
+    let select = has(select::SELECT.name).then(|| attribute.map_or(Columns::All, Columns::Value));
+    let first = || record_type.values.iter().position(|column| column.hot).unwrap_or(0);
+    let update = has(update::UPDATE.name).then(|| attribute.unwrap_or_else(first));
+    Ok(Access { select, update })
+}
+
+/// The place of a value column.
+fn value_column(name: &str, record_type: &RecordType) -> Result<usize, String> {
+    record_type.values.iter().position(|column| column.name == name).ok_or_else(|| {
+        let names: Vec<_> = record_type.values.iter().map(|column| column.name.as_str()).collect();
+        format!(
+            "workload.attribute is \"{name}\", which is no value column of record type \"{}\"; there are {}",
+            record_type.name,
+            names.join(", ")
+        )
+    })
 }
 
 #[cfg(test)]

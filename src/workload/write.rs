@@ -10,6 +10,7 @@ pub(super) static WRITE: Entry = Entry {
     name: "write",
     summary: "every client writes its own measurements, workload.batch records in a transaction",
     needs_tables: true,
+    keeps_records: false,
     build: |settings, client| Ok(Box::new(Write::new(settings, client)?)),
 };
 

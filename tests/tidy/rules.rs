@@ -14,14 +14,15 @@ const LAYERS: &[&[&str]] = &[
     &["database"],
     &["workload", "layout", "data"],
     &["scoring", "queueing", "statistics"],
-    &["finding", "measurement", "trial", "statement", "operation", "record", "histogram", "units"],
+    &["finding", "measurement", "trial", "statement", "operation", "record", "histogram", "random", "units"],
 ];
 
-/// What may be imported within a layer: reports read what is stored; a workload is laid out over its data; the vocabulary is
-/// one.
+/// What may be imported within a layer: reports read what is stored; fits use the distributions of statistics; a workload is
+/// laid out over its data; the vocabulary is one.
 const WITHIN: &[(&[&str], &[&str])] = &[
     (&["commands"], &["commands", "cli"]),
     (&["report"], &["store"]),
+    (&["queueing"], &["statistics"]),
     (&["workload", "layout", "data"], &["workload", "layout", "data"]),
     (LAYERS[10], LAYERS[10]),
 ];

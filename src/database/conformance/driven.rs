@@ -1,9 +1,9 @@
 //! Checks: a wire that is given its input in small pieces answers as the blocking session does.
 
-use super::sample::Random;
 use super::*;
 use crate::database::Wire;
 use crate::database::session::Channel;
+use crate::random::Stream;
 
 pub const CHECKS: &[Check] = &[("pieces of any size make no difference", pieces_make_no_difference)];
 
@@ -21,7 +21,13 @@ fn pieces_make_no_difference(bench: &Bench<'_>) -> Outcome {
     if session.into_wire().is_err() {
         return Ok(());
     }
-    for pieces in [Pieces::Of(1), Pieces::Of(7), Pieces::Random(Random(1)), Pieces::Random(Random(2)), Pieces::Whole] {
+    for pieces in [
+        Pieces::Of(1),
+        Pieces::Of(7),
+        Pieces::Random(1, Stream::seeded(1)),
+        Pieces::Random(2, Stream::seeded(2)),
+        Pieces::Whole,
+    ] {
         bench.fresh_tables()?;
         let Ok(mut wire) = bench.connect()?.into_wire() else {
             return Err(Failure("one session became a wire and the next did not".into()));
@@ -39,7 +45,7 @@ fn pieces_make_no_difference(bench: &Bench<'_>) -> Outcome {
 /// How much more of the input is shown at a time.
 enum Pieces {
     Of(usize),
-    Random(Random),
+    Random(u64, Stream),
     Whole,
 }
 
@@ -47,7 +53,7 @@ impl Pieces {
     fn name(&self) -> String {
         match self {
             Pieces::Of(bytes) => format!("pieces of {bytes}"),
-            Pieces::Random(random) => format!("random pieces, seed {}", random.0),
+            Pieces::Random(seed, _) => format!("random pieces, seed {seed}"),
             Pieces::Whole => "whole pieces".into(),
         }
     }
@@ -55,7 +61,7 @@ impl Pieces {
     fn next(&mut self) -> usize {
         match self {
             Pieces::Of(bytes) => *bytes,
-            Pieces::Random(random) => 1 + random.below(40) as usize,
+            Pieces::Random(_, random) => 1 + random.below(40) as usize,
             Pieces::Whole => usize::MAX,
         }
     }

@@ -1,5 +1,6 @@
 //! The values that are written and read back: those at the edges of every type, and wide rows of plain ones.
 
+use crate::random::Stream;
 use crate::record::{Cells, ColumnKind};
 
 /// The columns of a sample behind its key; all of them may be null.
@@ -81,20 +82,6 @@ pub fn wide(id: i64, cells: &mut Cells) {
 
 /// Bytes of every value, without a pattern that compresses.
 fn noise(length: usize) -> Vec<u8> {
-    let mut random = Random(length as u64);
+    let mut random = Stream::seeded(length as u64);
     (0..length).map(|_| random.below(256) as u8).collect()
-}
-
-/// Numbers that look random and are the same every time (the SplitMix64 generator).
-pub struct Random(pub u64);
-
-impl Random {
-    /// The next number below a bound.
-    pub fn below(&mut self, bound: u64) -> u64 {
-        self.0 = self.0.wrapping_add(0x9e37_79b9_7f4a_7c15);
-        let mut mixed = self.0;
-        mixed = (mixed ^ mixed >> 30).wrapping_mul(0xbf58_476d_1ce4_e5b9);
-        mixed = (mixed ^ mixed >> 27).wrapping_mul(0x94d0_49bb_1331_11eb);
-        (mixed ^ mixed >> 31) % bound
-    }
 }

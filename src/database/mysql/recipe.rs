@@ -113,8 +113,12 @@ impl Recipe for MysqlRecipe {
     }
 
     fn initialise(&self, binary: &Path, directory: &Path, _user: &str) -> Vec<CommandLine> {
-        let places =
-            [format!("--basedir={}", base_of(binary).display()), format!("--datadir={}", data_of(directory).display())];
+        let places = [
+            format!("--basedir={}", base_of(binary).display()),
+            format!("--datadir={}", data_of(directory).display()),
+            // A server that starts removes the temporary tables of any other one that it finds in a shared directory.
+            format!("--tmpdir={}", directory.display()),
+        ];
         let (program, options): (PathBuf, &[&str]) = if is_mariadb(binary) {
             let script = install_script(binary).unwrap_or_else(|| "mariadb-install-db".into());
             (script, &["--skip-test-db", "--skip-name-resolve", "--auth-root-authentication-method=socket"])

@@ -15,6 +15,7 @@ use std::sync::{Arc, Mutex, PoisonError};
 use std::time::Instant;
 
 use super::{Database, DatabaseError, Dialect, Endpoint, Entry, Session};
+use crate::random::Stream;
 use crate::record::ColumnKind;
 use crate::trial::DatabaseSettings;
 use crate::units::parse_duration;
@@ -117,7 +118,7 @@ struct Queue {
     /// When each server is free again.
     free_ns: Vec<u64>,
     first_ns: Option<u64>,
-    random: u64,
+    random: Stream,
 }
 
 /// What becomes of a request.
@@ -134,7 +135,7 @@ impl Queue {
         Queue {
             free_ns: vec![0; service.servers],
             first_ns: None,
-            random: service.seed,
+            random: Stream::seeded(service.seed),
             origin: Instant::now(),
             service,
         }
@@ -144,14 +145,14 @@ impl Queue {
     fn arrive(&mut self) -> Fate {
         let now_ns = self.origin.elapsed().as_nanos() as u64;
         let done_ns = self.depart(now_ns) + self.service.delay_ns;
-        let is_refused = self.uniform() < self.service.fail_share;
-        let is_empty = self.uniform() < self.service.empty_share;
+        let is_refused = self.random.unit() < self.service.fail_share;
+        let is_empty = self.random.unit() < self.service.empty_share;
         Fate { done: self.origin + std::time::Duration::from_nanos(done_ns), is_refused, is_empty }
     }
 
     /// When a request that arrives at `now_ns` leaves the server that is free first.
     fn depart(&mut self, now_ns: u64) -> u64 {
-        let factor = if self.service.is_exponential { -(1.0 - self.uniform()).ln() } else { 1.0 };
+        let factor = if self.service.is_exponential { -(1.0 - self.random.unit()).ln() } else { 1.0 };
         let service_ns = (self.service.mean_ns * factor) as u64;
         let mut first = 0;
         for (server, free_ns) in self.free_ns.iter().enumerate() {
@@ -168,15 +169,6 @@ impl Queue {
         let freeze_from_ns = *self.first_ns.get_or_insert(now_ns) + self.service.freeze_after_ns;
         let freeze_to_ns = freeze_from_ns + self.service.freeze_ns;
         if (freeze_from_ns..freeze_to_ns).contains(&begin_ns) { freeze_to_ns } else { begin_ns }
-    }
-
-    /// The next number of a splitmix64 sequence, in 0..1.
-    fn uniform(&mut self) -> f64 {
-        self.random = self.random.wrapping_add(0x9e37_79b9_7f4a_7c15);
-        let mut mixed = self.random;
-        mixed = (mixed ^ (mixed >> 30)).wrapping_mul(0xbf58_476d_1ce4_e5b9);
-        mixed = (mixed ^ (mixed >> 27)).wrapping_mul(0x94d0_49bb_1331_11eb);
-        ((mixed ^ (mixed >> 31)) >> 11) as f64 / (1u64 << 53) as f64
     }
 }
 

@@ -1,4 +1,4 @@
-//! SQLite, embedded: a file, write-ahead logging, every commit synced. Main type: [`Sqlite`].
+//! SQLite, embedded: a file, write-ahead logging unless it has another journal already, every commit synced. Main type: [`Sqlite`].
 //!
 //! Invariant: a setting that SQLite would silently ignore (an unknown PRAGMA, a journal mode that the file system cannot
 //! have) is an error.
@@ -65,7 +65,10 @@ impl Sqlite {
         };
         check_place(&path)?;
         let first = FIRST.iter().filter_map(|name| Some(((*name).to_owned(), settings.config.get(*name)?.clone())));
-        let defaults = DEFAULTS.iter().filter(|(name, _)| !settings.config.contains_key(*name));
+        // The journal's mode is a property of the file: one that was there before stays as it is.
+        let is_new = !std::fs::metadata(&path).is_ok_and(|file| file.len() > 0);
+        let is_own = |name: &str| is_new || name != "journal_mode";
+        let defaults = DEFAULTS.iter().filter(|(name, _)| is_own(name) && !settings.config.contains_key(*name));
         let rest = settings.config.iter().filter(|(name, _)| !FIRST.contains(&name.as_str()));
         let pragmas = first
             .chain(defaults.map(|(name, value)| ((*name).to_owned(), (*value).to_owned())))

@@ -8,7 +8,8 @@ use statrs::function::gamma::gamma_ur;
 
 use super::least_squares::Minimum;
 use super::problem::{Problem, Sigma};
-use crate::queueing::{Family, Queue, Surroundings};
+use crate::queueing::family::{Family, Surroundings};
+use crate::queueing::queue::Queue;
 use crate::statistics::student::t_quantile;
 
 /// An interval of a parameter; an end is infinite where the points give none, which JSON shows as null.
@@ -37,7 +38,8 @@ pub struct Estimate {
     /// Standard error: from the points' own errors where they are known, else scaled by the residuals. None where the points
     /// do not identify the parameter, and on a bound.
     pub se: Option<f64>,
-    /// 95 % interval by profile, with the same errors as `se`.
+    /// 95 % interval by profile, with the same errors as `se`; from scaled standard errors where the residuals are rounding,
+    /// and where the model is off by more than 15 %.
     pub ci95: Option<Range>,
     /// Standard error scaled by the residuals: sqrt(chi² / df) times the one from the points' errors.
     pub se_scaled: Option<f64>,
@@ -105,13 +107,14 @@ impl Fit {
         self.parameters.iter().find(|parameter| parameter.name == name)
     }
 
-    /// The model with the parameters as fitted, among these surroundings; none for a model of a closed loop.
+    /// The model with the fitted parameters, to draw its curve and to find its arrival rates; `None` for models of closed
+    /// loops, and when the surroundings lack the workers that it needs.
     pub fn queue(&self, around: &Surroundings) -> Option<Box<dyn Queue>> {
         let family = Family::find(self.model)?;
-        let value = |name: &str| self.parameter(name).map(|estimate| estimate.value);
+        let value = |name: &str| self.parameter(name).map(|parameter| parameter.value);
+        let values: Vec<f64> = family.parameters.iter().map(|one| value(one.name)).collect::<Option<_>>()?;
         let servers = value("servers").map(|servers| servers as u32).or(around.servers);
-        let values: Option<Vec<f64>> = family.parameters.iter().map(|parameter| value(parameter.name)).collect();
-        (family.build)(&values?, &Surroundings { servers, ..*around })
+        (family.build)(&values, &Surroundings { servers, ..*around })
     }
 }
 
@@ -124,22 +127,34 @@ pub fn chi2_rise(chi2: f64, df: usize) -> (f64, Option<f64>) {
     (CHI2_95, scaled.filter(|rise| *rise > 0.0))
 }
 
-/// All that a minimum says. `count` is the number of parameters, with those that took whole values; `ladder` holds such a
-/// parameter's name, its value, and chi² at all values tried.
+/// Above this relative residual (root mean square) a model does not describe the points at all.
+const RELATIVE_ERROR_HOPELESS: f64 = 0.15;
+
+/// A parameter that takes whole values: all that were tried, one after the other.
+pub struct Ladder<'a> {
+    /// Its name.
+    pub name: &'static str,
+    /// The value with the lowest chi².
+    pub value: u32,
+    /// Values and their chi².
+    pub tried: &'a [(u32, f64)],
+}
+
+/// All that a minimum says; the parameters are those of the problem, and the one of the ladder.
 pub fn describe(
     (model, title): (&'static str, &'static str),
     problem: &Problem,
     best: &Minimum,
     sigma: Sigma,
-    ladder: Option<(&'static str, u32, &[(u32, f64)])>,
+    ladder: Option<Ladder>,
 ) -> Fit {
     let n = problem.observations.len();
     let count = problem.parameters.len() + usize::from(ladder.is_some());
     let df = n.saturating_sub(count);
     let (known, scaled) = problem.rises(best, count);
     let mut parameters = estimates(problem, best, sigma, (known, scaled), df);
-    if let Some((name, value, tried)) = ladder {
-        parameters.insert(0, whole_estimate(name, value, tried, sigma, (known, scaled)));
+    if let Some(ladder) = ladder {
+        parameters.insert(0, whole_estimate(&ladder, sigma, (known, scaled)));
     }
     let is_tested = sigma == Sigma::Known && df > 0;
     Fit {
@@ -168,19 +183,22 @@ fn estimates(
     df: usize,
 ) -> Vec<Estimate> {
     let factor = (df > 0).then(|| (best.chi2 / df as f64).sqrt());
+    let is_rounding = best.chi2 <= squares(problem) * ROUNDING * ROUNDING * 1e-6;
+    let is_hopeless = problem.relative_error_rms(&best.values) > RELATIVE_ERROR_HOPELESS;
     let describe_one = |index: usize| {
         let absolute = best.covariance.as_ref().map(|covariance| covariance[index][index].sqrt());
         let absolute = absolute.filter(|se| *se > 0.0 && se.is_finite());
         let se_scaled = absolute.zip(factor).map(|(se, factor)| se * factor);
         let profile = |rise: f64| problem.profile(best, index, absolute, rise);
-        // Where the residuals are rounding, chi² is too rough to be followed.
+        // Where the residuals are rounding chi² is too rough to be followed, and where the model is hopeless it is not worth it.
         let by_se = |se: f64| {
             let half = t_quantile(0.975, df as f64) * se;
-            Range { low: best.values[index] - half, high: best.values[index] + half }
+            let (value, parameter) = (best.values[index], &problem.parameters[index]);
+            Range { low: (value - half).max(parameter.low), high: (value + half).min(parameter.high) }
         };
-        let is_rounding = best.chi2 <= squares(problem) * ROUNDING * ROUNDING * 1e-6;
-        let ci95_scaled = if is_rounding { se_scaled.map(by_se) } else { scaled.map(profile) };
+        let ci95_scaled = if is_rounding || is_hopeless { se_scaled.map(by_se) } else { scaled.map(profile) };
         let (se, ci95) = match sigma {
+            Sigma::Known if is_hopeless => (absolute, ci95_scaled),
             Sigma::Known => (absolute, Some(profile(known))),
             Sigma::Unknown => (se_scaled, ci95_scaled),
         };
@@ -191,13 +209,8 @@ fn estimates(
 }
 
 /// A whole-numbered parameter: its interval holds the values at which chi² is not much above the best.
-fn whole_estimate(
-    name: &'static str,
-    value: u32,
-    tried: &[(u32, f64)],
-    sigma: Sigma,
-    (known, scaled): (f64, Option<f64>),
-) -> Estimate {
+fn whole_estimate(ladder: &Ladder, sigma: Sigma, (known, scaled): (f64, Option<f64>)) -> Estimate {
+    let Ladder { name, value, tried } = *ladder;
     let lowest = tried.iter().map(|(_, chi2)| *chi2).fold(f64::INFINITY, f64::min);
     let range = |rise: f64| {
         let kept: Vec<f64> =

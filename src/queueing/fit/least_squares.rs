@@ -23,12 +23,13 @@ pub struct Minimum {
     pub covariance: Option<Matrix>,
 }
 
-const ITERATIONS_MAX: usize = 300;
+/// Steps after which a search has ended or creeps along the edge of where the residuals exist.
+pub const STEPS_MAX: usize = 100;
 const DAMPING_MAX: f64 = 1e14;
 
-/// Goes downhill from a start; parameters outside their bounds are first moved onto them. `None` when residuals do not exist
+/// Goes downhill from a start, at most so many steps; parameters outside their bounds are first moved onto them. `None` when residuals do not exist
 /// at the start.
-pub fn minimise(residuals: Residuals, parameters: &[Parameter], start: &[f64]) -> Option<Minimum> {
+pub fn minimise(residuals: Residuals, parameters: &[Parameter], start: &[f64], steps_max: usize) -> Option<Minimum> {
     let space = Space { residuals, parameters };
     let mut place: Vec<f64> = start.to_vec();
     place.iter_mut().zip(parameters).for_each(|(value, parameter)| *value = space.to_inner(*value, parameter));
@@ -36,7 +37,7 @@ pub fn minimise(residuals: Residuals, parameters: &[Parameter], start: &[f64]) -
     let mut found = space.residuals_at(&place)?;
     let mut chi2 = sum_of_squares(&found);
     let mut damping = 1e-3;
-    for _ in 0..ITERATIONS_MAX {
+    for _ in 0..steps_max {
         let jacobian = space.jacobian(&place, &found);
         let (normal, gradient) = normal_equations(&jacobian, &found);
         let free = space.free(&place, &gradient, &normal);
@@ -215,7 +216,7 @@ mod tests {
     #[test]
     fn rosenbrocks_valley_is_followed_to_its_end() {
         let residuals = |v: &[f64]| Some(vec![10.0 * (v[1] - v[0] * v[0]), 1.0 - v[0]]);
-        let minimum = minimise(&residuals, &[POSITIVE, LINEAR], &[0.1, 9.0]).unwrap();
+        let minimum = minimise(&residuals, &[POSITIVE, LINEAR], &[0.1, 9.0], STEPS_MAX).unwrap();
         assert!((minimum.values[0] - 1.0).abs() < 1e-8 && (minimum.values[1] - 1.0).abs() < 1e-8, "{minimum:?}");
         assert!(minimum.chi2 < 1e-18);
     }
@@ -225,7 +226,7 @@ mod tests {
         let xs = [1.0, 2.0, 3.0, 4.0, 5.0];
         let ys = [2.2, 3.9, 6.1, 8.0, 9.9];
         let residuals = |v: &[f64]| Some(xs.iter().zip(ys).map(|(x, y)| v[0] * x + v[1] - y).collect());
-        let minimum = minimise(&residuals, &[POSITIVE, LINEAR], &[1.0, 1.0]).unwrap();
+        let minimum = minimise(&residuals, &[POSITIVE, LINEAR], &[1.0, 1.0], STEPS_MAX).unwrap();
         // Slope 1.95, intercept 0.17; (X'X)^-1 = [[1/10, -3/10], [-3/10, 11/10]].
         assert!((minimum.values[0] - 1.95).abs() < 1e-9 && (minimum.values[1] - 0.17).abs() < 1e-8, "{minimum:?}");
         let covariance = minimum.covariance.unwrap();
@@ -236,7 +237,7 @@ mod tests {
     #[test]
     fn a_minimum_beyond_a_bound_is_found_on_it() {
         let residuals = |v: &[f64]| Some(vec![v[0] - 2.0, v[1] + 3.0]);
-        let minimum = minimise(&residuals, &[POSITIVE, LINEAR], &[5.0, 5.0]).unwrap();
+        let minimum = minimise(&residuals, &[POSITIVE, LINEAR], &[5.0, 5.0], STEPS_MAX).unwrap();
         assert!((minimum.values[0] - 2.0).abs() < 1e-9);
         assert_eq!((minimum.values[1], minimum.on_bound), (0.0, vec![false, true]));
         assert_eq!(minimum.covariance.unwrap()[1][1], 0.0);
@@ -245,15 +246,15 @@ mod tests {
     #[test]
     fn places_where_nothing_exists_are_not_entered() {
         let residuals = |v: &[f64]| (v[0] > 1.5).then(|| vec![v[0] - 1.0, 0.1]);
-        assert!(minimise(&residuals, &[POSITIVE], &[1.0]).is_none());
-        let minimum = minimise(&residuals, &[POSITIVE], &[8.0]).unwrap();
+        assert!(minimise(&residuals, &[POSITIVE], &[1.0], STEPS_MAX).is_none());
+        let minimum = minimise(&residuals, &[POSITIVE], &[8.0], STEPS_MAX).unwrap();
         assert!((minimum.values[0] - 1.5).abs() < 1e-3, "{minimum:?}");
     }
 
     #[test]
     fn parameters_that_nothing_depends_on_have_no_covariance() {
         let residuals = |v: &[f64]| Some(vec![v[0] - 1.0, v[0] - 2.0]);
-        let minimum = minimise(&residuals, &[POSITIVE, LINEAR], &[3.0, 3.0]).unwrap();
+        let minimum = minimise(&residuals, &[POSITIVE, LINEAR], &[3.0, 3.0], STEPS_MAX).unwrap();
         assert!((minimum.values[0] - 1.5).abs() < 1e-9);
         assert_eq!(minimum.covariance, None);
     }

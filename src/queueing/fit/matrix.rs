@@ -77,10 +77,9 @@ mod tests {
         let matrix = vec![vec![4.0, 1.0, 0.5], vec![1.0, 3.0, 0.2], vec![0.5, 0.2, 2.0]];
         let inverse = inverse(&matrix).unwrap();
         for (row, line) in matrix.iter().enumerate() {
-            for column in 0..3 {
-                let product: f64 = (0..3).map(|k| line[k] * inverse[k][column]).sum();
-                assert!((product - f64::from(u8::from(row == column))).abs() < 1e-12);
-            }
+            let product = |column: usize| line.iter().zip(&inverse).map(|(a, b)| a * b[column]).sum::<f64>();
+            let is_unit = |column: usize| (product(column) - f64::from(u8::from(row == column))).abs() < 1e-12;
+            assert!((0..3).all(is_unit));
         }
     }
 

@@ -4,6 +4,7 @@
 //! it and do identify its capacity; otherwise the report says why none is.
 
 mod closed;
+mod errors;
 mod estimate;
 mod least_squares;
 mod matrix;

@@ -2,7 +2,8 @@
 //!
 //! Main function: [`fit_open`]. Invariant: points above saturation are never fitted, and the report says which they are.
 
-use super::estimate::{Fit, describe};
+use super::errors::errors_of;
+use super::estimate::{Fit, Ladder, describe};
 use super::paper::fit_as_in_the_paper;
 use super::problem::{Observation, Problem, Sigma};
 use super::select::{Collected, select};
@@ -81,33 +82,6 @@ fn figure(point: &Point, target: Target) -> Option<f64> {
             point.quantiles.iter().find(|seen| is_wanted(seen.quantile)).map(|seen| seen.value_s)
         }
     }
-}
-
-/// Standard errors, or what they are taken to be proportional to.
-fn errors_of(figures: &[(&Point, f64)], target: Target, notes: &mut Vec<String>) -> (Vec<f64>, Sigma) {
-    let own = |(point, _): &(&Point, f64)| match target {
-        Target::Mean => point.se_s,
-        Target::Quantile(wanted) => {
-            point.quantiles.iter().find(|seen| (seen.quantile - wanted).abs() < 1e-9).and_then(|seen| seen.se_s)
-        }
-    };
-    if let Some(errors) = figures.iter().map(own).collect::<Option<Vec<f64>>>() {
-        return (errors, Sigma::Known);
-    }
-    let relative = |(point, value): &(&Point, f64)| Some(point.se_s? / point.mean_s? * value);
-    if let Some(errors) = figures.iter().map(relative).collect::<Option<Vec<f64>>>() {
-        notes.push(format!(
-            "standard errors of {target} are not known; they are taken as proportional to those of the mean, and estimated \
-             from the residuals, so the fit itself is not tested"
-        ));
-        return (errors, Sigma::Unknown);
-    }
-    notes.push(
-        "not every point has a standard error: all weigh the same, so the slowest decide, and the fit itself is not tested; \
-         give se_s for all to change that"
-            .to_owned(),
-    );
-    (vec![1.0; figures.len()], Sigma::Unknown)
 }
 
 /// Points whose system kept up. A point that fell behind counts as saturated only when none at a higher rate kept up.
@@ -230,7 +204,8 @@ fn fit_shape(
         return Err(format!("{rates} arrival rates are too few for its {count} parameters"));
     }
     let best = problem.solve().ok_or_else(|| none_exists(family))?;
-    let ladder = around.servers.filter(|_| !tried.is_empty()).map(|servers| ("servers", servers, tried));
+    let varied = around.servers.filter(|_| !tried.is_empty());
+    let ladder = varied.map(|value| Ladder { name: "servers", value, tried });
     let mut fit = describe((family.name, family.title), &problem, &best, sigma, ladder);
     let busiest = observations.iter().max_by(|a, b| a.load.total_cmp(&b.load));
     let workers = busiest.and_then(|seen| seen.workers);

@@ -3,7 +3,7 @@
 //! Main type: [`Problem`]. Invariant: leaving observations out changes nothing else about a problem.
 
 use super::estimate::{Range, chi2_rise};
-use super::least_squares::{Minimum, minimise};
+use super::least_squares::{Minimum, STEPS_MAX, minimise};
 use crate::queueing::family::Parameter;
 
 /// One observed figure.
@@ -43,8 +43,10 @@ pub struct Problem<'a> {
     pub starts: Vec<Vec<f64>>,
 }
 
-/// Starts that are followed to their minimum: those that begin lowest.
-const STARTS_FOLLOWED: usize = 4;
+/// Starts that are followed for a few steps: those that begin lowest. Of them the lowest are followed to their minimum.
+const STARTS_TRIED: usize = 10;
+const STARTS_FOLLOWED: usize = 2;
+const STEPS_TRIED: usize = 8;
 
 impl Problem<'_> {
     fn residuals(&self, values: &[f64]) -> Option<Vec<f64>> {
@@ -69,8 +71,12 @@ impl Problem<'_> {
             .filter(|(chi2, _)| chi2.is_finite())
             .collect();
         starts.sort_by(|a, b| a.0.total_cmp(&b.0));
-        let follow = |(_, start): &(f64, &Vec<f64>)| minimise(&residuals, parameters, start);
-        starts.iter().take(STARTS_FOLLOWED).filter_map(follow).min_by(|a, b| a.chi2.total_cmp(&b.chi2))
+        let follow = |start: &[f64], steps: usize| minimise(&residuals, parameters, start, steps);
+        let mut tried: Vec<Minimum> =
+            starts.iter().take(STARTS_TRIED).filter_map(|(_, start)| follow(start, STEPS_TRIED)).collect();
+        tried.sort_by(|a, b| a.chi2.total_cmp(&b.chi2));
+        let ends = tried.iter().take(STARTS_FOLLOWED).filter_map(|tried| follow(&tried.values, STEPS_MAX));
+        ends.min_by(|a, b| a.chi2.total_cmp(&b.chi2))
     }
 
     /// The best of the other parameters with one of them held.
@@ -82,7 +88,7 @@ impl Problem<'_> {
             start[index] = value;
             start
         };
-        let from_warm = minimise(&|values: &[f64]| self.residuals(values), &parameters, &held(warm));
+        let from_warm = minimise(&|values: &[f64]| self.residuals(values), &parameters, &held(warm), STEPS_MAX);
         from_warm.or_else(|| {
             let starts: Vec<Vec<f64>> = self.starts.iter().map(|start| held(start)).collect();
             self.best_of(&parameters, &starts)
@@ -137,17 +143,16 @@ impl Problem<'_> {
         cross((inside, inside_excess), (outside, outside_excess), 1e-7 * rise, &mut excess)
     }
 
-    /// The same without some observations.
-    fn without(&self, is_left_out: impl Fn(&Observation) -> bool, start: &[f64]) -> Problem<'_> {
+    /// The same without some observations, to be searched from where the whole has its minimum.
+    fn without(&self, is_left_out: impl Fn(&Observation) -> bool, best: &Minimum) -> Problem<'_> {
         let observations = self.observations.iter().copied().filter(|seen| !is_left_out(seen)).collect();
-        let starts = std::iter::once(start.to_vec()).chain(self.starts.iter().cloned()).collect();
-        Problem { parameters: self.parameters, observations, curve: self.curve, starts }
+        Problem { parameters: self.parameters, observations, curve: self.curve, starts: vec![best.values.clone()] }
     }
 
     /// Relative errors, predicted over observed minus 1, of observations that a fit to all others predicts; infinite where
     /// that fit says overload, `None` when there are too few others.
     pub fn errors_of_left_out(&self, best: &Minimum, is_left_out: impl Fn(&Observation) -> bool) -> Option<Vec<f64>> {
-        let others = self.without(&is_left_out, &best.values);
+        let others = self.without(&is_left_out, best);
         if others.observations.len() <= self.parameters.len() {
             return None;
         }

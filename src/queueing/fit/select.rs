@@ -177,7 +177,7 @@ fn notes_on(fit: &Fit, load_max: f64, unit: &str) -> Vec<String> {
             ));
         }
     }
-    if let Some(held_out) = fit.held_out.as_ref().filter(|held_out| !(held_out.relative_error_rms <= HELD_OUT_NOTED)) {
+    if let Some(held_out) = fit.held_out.as_ref().filter(|held_out| held_out.relative_error_rms > HELD_OUT_NOTED) {
         let error = if held_out.relative_error_rms.is_finite() {
             format!("{} off", show_share(held_out.relative_error_rms))
         } else {

@@ -155,7 +155,7 @@ fn plots(findings: &Findings, study: &Study, groups: &[CaseTrials<'_>]) -> Marku
         @if monitored {
             section #resources {
                 h2 { "Resources" (against) }
-                p.about { "Means over the measured phases of all valid trials, of the whole machine unless said otherwise." (remark) }
+                p.about { "Means over the measured phases of all valid trials, of the whole machine unless said otherwise." (remark) (cost_of_monitoring(groups)) }
                 (figures::resources(&frame))
                 (resources_table(cases))
             }
@@ -236,4 +236,17 @@ fn course_table<'m>(cases: &[CaseFinding], trials: &dyn Fn(&CaseFinding) -> Vec<
     figures::folded_table("Intervals as a table", cases, &headings, |case| {
         times::Course::of(&trials(case)).map_or(vec!["-".to_owned(); 3], |course| course.extremes())
     })
+}
+
+/// What watching the machine took itself, as a sentence; empty where nothing was watched.
+fn cost_of_monitoring(groups: &[CaseTrials<'_>]) -> String {
+    let watched = groups
+        .iter()
+        .flat_map(CaseTrials::valid)
+        .filter_map(|trial| Some((trial.resources.as_ref()?.monitor_cpu_s, trial.measured_s)));
+    let (cpu_s, measured_s) = watched.fold((0.0, 0.0), |sum, each| (sum.0 + each.0, sum.1 + each.1));
+    if measured_s <= 0.0 {
+        return String::new();
+    }
+    format!(" Watching took {} % of one CPU itself.", show_number(100.0 * cpu_s / measured_s))
 }

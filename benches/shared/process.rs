@@ -37,7 +37,7 @@ impl Usage {
 /// Runs a command to its end and returns its standard output and usage.
 pub fn run(command: &mut Command) -> (String, Usage) {
     let begun = Instant::now();
-    let output_path = std::env::temp_dir().join(format!("loadline-peers-{}", std::process::id()));
+    let output_path = std::env::temp_dir().join(format!("loadline-bench-output-{}", std::process::id()));
     let output = std::fs::File::create(&output_path).expect("the temporary directory can be written to");
     let child = command.stdin(Stdio::null()).stdout(output).stderr(Stdio::inherit()).spawn();
     #[expect(clippy::zombie_processes, reason = "wait4 below waits for it, and tells what it used")]

@@ -32,13 +32,18 @@ pub struct Stream {
 }
 
 impl Stream {
+    /// The plain SplitMix64 sequence of a seed.
+    pub fn seeded(seed: u64) -> Self {
+        Stream { state: seed }
+    }
+
     /// The stream of a seed, an index and a lane: different ones have nothing to do with each other.
     #[inline]
     pub fn new(seed: u64, index: u64, lane: u64) -> Self {
         Stream { state: mix(derive(seed, lane) ^ mix(index.wrapping_add(STEP))) }
     }
 
-    /// The stream of an index, of a seed that [`derive`] made with the lane already in it.
+    /// The stream of an index, of a seed that [`derive()`] made with the lane already in it.
     #[inline]
     pub fn at(derived_seed: u64, index: u64) -> Self {
         Stream { state: mix(derived_seed ^ mix(index.wrapping_add(STEP))) }
@@ -64,6 +69,13 @@ impl Stream {
         ((u128::from(self.word()) * u128::from(bound)) >> 64) as u64
     }
 
+    /// Shuffles items (Fisher and Yates).
+    pub fn shuffle<T>(&mut self, items: &mut [T]) {
+        for last in (1..items.len()).rev() {
+            items.swap(last, self.below(last as u64 + 1) as usize);
+        }
+    }
+
     /// A number in [0, 1), in steps of 2^-53.
     #[inline]
     pub fn unit(&mut self) -> f64 {
@@ -77,7 +89,7 @@ mod tests {
 
     #[test]
     fn numbers_are_those_of_splitmix64() {
-        let mut stream = Stream { state: 1_234_567 };
+        let mut stream = Stream::seeded(1_234_567);
         let words: Vec<_> = (0..3).map(|_| stream.word()).collect();
         assert_eq!(words, [6_457_827_717_110_365_317, 3_203_168_211_198_807_973, 9_817_491_932_198_370_423]);
     }

@@ -1,0 +1,23 @@
+//! The program as users see it: its exit status, what it prints where, and what it leaves on disk. Servers are private ones of
+//! the installed packages; a machine without MariaDB and PostgreSQL fails these tests.
+
+#![expect(clippy::unwrap_used, reason = "a test that cannot go on fails with the place")]
+
+#[path = "cli/contract.rs"]
+mod contract;
+#[path = "cli/existing.rs"]
+mod existing;
+#[path = "cli/full_disk.rs"]
+mod full_disk;
+#[path = "cli/interrupted.rs"]
+mod interrupted;
+#[path = "cli/invalid.rs"]
+mod invalid;
+#[path = "cli/main_job.rs"]
+mod main_job;
+#[path = "cli/place.rs"]
+mod place;
+#[path = "cli/program.rs"]
+mod program;
+#[path = "cli/requests.rs"]
+mod requests;

@@ -58,6 +58,10 @@ pub struct CaseFinding {
     pub operations: BTreeMap<String, OperationFinding>,
     /// Arrivals scheduled per second; null for a closed loop, which offers what the database takes.
     pub offered_per_s: Option<f64>,
+    /// Whether the database fell behind an open loop: operations were abandoned, or it carried noticeably fewer than were
+    /// offered; null (left out of JSON) for a closed loop. Response times of an overloaded case grow with the trial's length.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub overloaded: Option<bool>,
     /// The generator's own lateness.
     pub generator_late_s: LateFinding,
     /// CPU time of loadline per completed operation; null when nothing was completed.
@@ -94,8 +98,11 @@ pub struct OperationFinding {
     pub empty: u64,
     /// Not answered when the drain phase ended.
     pub abandoned: u64,
-    /// done - intended.
+    /// done - intended; abandoned operations count with the time that they had waited.
     pub response_time_s: TimeFinding,
+    /// Whether response times are lower bounds, because operations were abandoned; left out of JSON when they are not.
+    #[serde(skip_serializing_if = "std::ops::Not::not")]
+    pub response_time_at_least: bool,
     /// done - sent.
     pub residence_time_s: TimeFinding,
     /// sent - intended.
@@ -172,12 +179,14 @@ pub struct LoadLine {
     pub quantile: f64,
     /// Bound in seconds.
     pub below_s: f64,
-    /// The arrival rate.
-    pub arrival_rate_per_s: f64,
-    /// Its 95 % interval.
+    /// The arrival rate; null where there is none.
+    pub arrival_rate_per_s: Option<f64>,
+    /// Its 95 % interval over trials.
     pub ci95: Option<[f64; 2]>,
-    /// Whether trials at that rate confirmed it.
+    /// Whether trials at that rate kept the bound.
     pub verified: bool,
+    /// How the search ended, in a sentence: `found`, `not reached: ...`, `above what this client can drive: ...`.
+    pub outcome: String,
 }
 
 /// What became of a claim.

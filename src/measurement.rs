@@ -12,6 +12,9 @@ use crate::trial::Trial;
 /// Version of the stored form; raised when a field's meaning would change, which it never does silently.
 pub const MEASUREMENT_VERSION: u32 = 1;
 
+/// An open loop's database is overloaded when more than this share of what was scheduled is not carried.
+pub const BACKLOG_SHARE: f64 = 0.02;
+
 /// One finished trial: a line of `trials.jsonl`.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 pub struct Measurement {
@@ -225,6 +228,45 @@ impl Measurement {
     /// Operations of all kinds failed.
     pub fn failed(&self) -> u64 {
         self.operations.values().map(|operation| operation.failed).sum()
+    }
+
+    /// Operations of all kinds whose intended time fell into the measured phase.
+    pub fn scheduled(&self) -> u64 {
+        self.operations.values().map(|operation| operation.scheduled).sum()
+    }
+
+    /// Operations of all kinds not answered when the drain phase ended.
+    pub fn abandoned(&self) -> u64 {
+        self.operations.values().map(|operation| operation.abandoned).sum()
+    }
+
+    /// Operations scheduled per second; 0 when nothing was measured.
+    pub fn offered_per_s(&self) -> f64 {
+        per_second(self.scheduled() as f64, self.measured_s)
+    }
+
+    /// Operations of an open loop that were neither carried nor failed within the measured phase; 0 for a closed loop.
+    pub fn backlog(&self) -> u64 {
+        self.carried.map_or(0, |carried| self.scheduled().saturating_sub(carried + self.failed()))
+    }
+
+    /// Whether the database of an open loop fell behind: operations were abandoned, or the backlog at the end is above
+    /// [`BACKLOG_SHARE`] of what was scheduled, the operations that were just being carried out not counted.
+    pub fn is_overloaded(&self) -> bool {
+        let running = self.clients.len() as f64;
+        let most = BACKLOG_SHARE * self.scheduled() as f64 + running;
+        self.carried.is_some() && (self.abandoned() > 0 || self.backlog() as f64 > most)
+    }
+
+    /// Response times of all kinds of operation; abandoned operations count with the time that they had waited, so that with
+    /// them every quantile is a lower bound.
+    pub fn response_times(&self) -> Histogram {
+        let mut all = Histogram::new();
+        for operation in self.operations.values() {
+            all.merge(&operation.response_time);
+            all.merge(&operation.censored_time);
+        }
+        all
     }
 
     /// Operations completed per second; 0 when nothing was measured.

@@ -2,40 +2,90 @@
 //!
 //! Main function: [`run`]. Invariant: what is printed is what [`crate::queueing::fit`] says; nothing is calculated here.
 
-use anyhow::Context;
+use std::path::Path;
 
-use super::output::{print, print_json, table};
+use anyhow::Context;
+use serde::Serialize;
+use serde_json::json;
+
+use super::output::{note, print, print_json, table};
 use super::{Failure, Status};
 use crate::cli::FitArguments;
 use crate::queueing::fit::{Fit, FitError, FitReport, PaperEstimate, Request, fit, model_names, show_parameter};
 use crate::queueing::{Points, Surroundings, Target, Timer};
+use crate::report::analyse::group;
+use crate::report::factors::show_levels;
+use crate::report::points::{Curve, curves};
+use crate::store::Run;
 use crate::study::closest;
+use crate::trial::Levels;
 use crate::units::{show_number, show_seconds};
 
-/// Fits models to points.
+/// Fits models to the points of a file or of a run.
 ///
 /// # Errors
-/// [`Failure::Usage`] when the file cannot be read or understood, or the request does not match it.
+/// [`Failure::Usage`] when the file or run cannot be read or understood, or the request does not match it.
 pub fn run(arguments: &FitArguments, is_json: bool) -> Result<Status, Failure> {
+    let request = request(arguments)?;
+    if let Some(path) = &arguments.run {
+        return fit_run(path, &request, is_json);
+    }
     let Some(path) = &arguments.points else {
-        let remedy = "give --points FILE.csv with arrival_rate,mean_s and, where known, se_s";
-        return Err(Failure::Usage(format!("fitting a run is not available yet; {remedy}")));
+        return Err(Failure::Usage("there is nothing to fit; name a run directory or give --points FILE.csv".into()));
     };
     let name = path.display().to_string();
     let text = std::fs::read_to_string(path)
         .with_context(|| format!("{name} cannot be read; name a CSV file of points"))
         .map_err(Failure::usage)?;
     let points = Points::from_csv(&name, &text).map_err(Failure::usage)?;
-    let report = fit(&points, &request(arguments)?).map_err(|error| match error {
-        FitError::UnknownModel { name, .. } => Failure::Usage(unknown_model(&name)),
-        error => Failure::Usage(format!("{name}: {error}")),
-    })?;
+    let report = fit(&points, &request).map_err(|error| refusal(error, &name))?;
     if is_json {
         print_json(&report)?;
     } else {
         print(&text_of(&report))?;
     }
     Ok(Status::Valid)
+}
+
+/// The fit of one combination of the other factors' levels.
+#[derive(Serialize)]
+struct Combination {
+    levels: Levels,
+    #[serde(flatten)]
+    report: FitReport,
+}
+
+/// Fits models to a run's points, once per combination of the factors besides the arrival rate (or a closed loop's clients).
+fn fit_run(path: &Path, request: &Request, is_json: bool) -> Result<Status, Failure> {
+    let run = Run::open(path).map_err(Failure::usage)?;
+    run.notes.iter().for_each(|line| note(&format!("note: {line}")));
+    let name = path.display().to_string();
+    let quantile = if let Target::Quantile(quantile) = request.target { Some(quantile) } else { None };
+    let groups = group(&run.file.study, &run.measurements);
+    let mut combinations = Vec::new();
+    for Curve { levels, points } in curves(&groups, request.around.timer, quantile) {
+        let report = fit(&points, request).map_err(|error| refusal(error, &name))?;
+        combinations.push(Combination { levels, report });
+    }
+    match &combinations[..] {
+        [] => return Err(Failure::Usage(format!("{name} has no valid trial; there is nothing to fit"))),
+        [only] if is_json => print_json(only)?,
+        several if is_json => print_json(&json!({ "combinations": several }))?,
+        several => {
+            let heading = |levels: &Levels| if levels.is_empty() { String::new() } else { show_levels(levels) + "\n" };
+            let texts = several.iter().map(|one| format!("{}{}", heading(&one.levels), text_of(&one.report)));
+            print(&texts.collect::<Vec<_>>().join("\n"))?;
+        }
+    }
+    Ok(Status::Valid)
+}
+
+/// Why nothing could be fitted to the points of this file or run.
+fn refusal(error: FitError, name: &str) -> Failure {
+    match error {
+        FitError::UnknownModel { name, .. } => Failure::Usage(unknown_model(&name)),
+        error => Failure::Usage(format!("{name}: {error}")),
+    }
 }
 
 /// The sentence about a model that does not exist.

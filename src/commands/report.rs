@@ -9,6 +9,7 @@ use super::{Failure, Status};
 use crate::finding::{ClaimVerdict, Findings};
 use crate::report;
 use crate::store::Run;
+use crate::study::goal;
 
 /// Reports on runs. As JSON it is one document: the findings of the only run, or an array of those of several.
 ///
@@ -31,14 +32,17 @@ pub(super) fn publish(runs: &[Run], is_json: bool, is_strict: bool) -> Result<St
         [only] if is_json => print_json(only)?,
         several if is_json => print_json(&several)?,
         _ => {
-            let texts = runs.iter().zip(&all).map(|(run, findings)| report::terminal(findings, &run.file.study));
+            let texts = runs
+                .iter()
+                .zip(&all)
+                .map(|(run, findings)| report::terminal(findings, &goal::unfold(&run.file.study, &run.measurements)));
             print(&texts.collect::<Vec<_>>().join("\n\n"))?;
         }
     }
     let mut paths = String::new();
     for (run, findings) in runs.iter().zip(&all) {
-        let (study, environment) = (&run.file.study, &run.file.environment);
-        let page = report::html(findings, study, environment, &run.measurements);
+        let (study, environment) = (goal::unfold(&run.file.study, &run.measurements), &run.file.environment);
+        let page = report::html(findings, &study, environment, &run.measurements);
         let path = run.path.join("report.html");
         let written = std::fs::write(&path, page).with_context(|| format!("{} cannot be written", path.display()));
         written.map_err(Failure::broken)?;

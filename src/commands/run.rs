@@ -14,6 +14,7 @@ use crate::measurement::Measurement;
 use crate::monitor;
 use crate::server::{self, CpuList, interrupted};
 use crate::store::{Run, RunDirectory, StoreError};
+use crate::study::goal;
 use crate::study::plan::{self, Outcomes};
 use crate::study::repeat::Settled;
 use crate::study::{Passwords, Study};
@@ -45,15 +46,24 @@ pub fn run(
     remove_leftovers().map_err(Failure::usage)?;
     let (mut directory, finished) = open(study, destination).map_err(Failure::usage)?;
     let mut outcomes: Outcomes = finished.iter().map(outcome_of).collect();
+    let is_resumed = !finished.is_empty();
+    let mut searched: Vec<Measurement> = if study.goal.is_some() { finished } else { Vec::new() };
     let mut stage = Stage::new(directory.path(), passwords);
-    if !finished.is_empty() && left(study, 0, &outcomes) == 0 {
+    if is_resumed && left(study, 0, &outcomes, &searched) == 0 {
         note("note: nothing is missing in this run");
     }
-    let mut progress = Progress::new(left(study, 0, &outcomes), is_json);
+    let mut progress = Progress::new(left(study, 0, &outcomes, &searched), is_json);
     progress.keep_moving();
     let mut is_first = true;
-    'rounds: for round in 0..plan::rounds_max(study) {
-        for trial in plan::open_round(study, round, &outcomes) {
+    'rounds: for round in 0..rounds_max(study) {
+        let trials = match &study.goal {
+            Some(goal) => goal::open_round(study, goal, round, &searched),
+            None => plan::open_round(study, round, &outcomes),
+        };
+        if study.goal.is_some() && trials.is_empty() {
+            break;
+        }
+        for trial in trials {
             progress.begin(&trial);
             let mut current = match stage.enter(&trial.case.settings.database) {
                 Err(error) if is_first && !interrupted() => {
@@ -83,7 +93,10 @@ pub fn run(
             }
             appended.map_err(Failure::broken)?;
             outcomes.extend([outcome_of(&executed.measurement)]);
-            progress.end(&executed.measurement, left(study, round, &outcomes));
+            if study.goal.is_some() {
+                searched.push(executed.measurement.clone());
+            }
+            progress.end(&executed.measurement, left(study, round, &outcomes, &searched));
         }
     }
     stage.leave();
@@ -154,8 +167,17 @@ fn outcome_of(measurement: &Measurement) -> (String, Option<f64>) {
     (measurement.trial.id.clone(), measurement.is_valid().then(|| measurement.throughput_per_s()))
 }
 
+/// How many rounds there are at most.
+fn rounds_max(study: &Study) -> u32 {
+    // A search ends by itself.
+    if study.goal.is_some() { u32::MAX } else { plan::rounds_max(study) }
+}
+
 /// Trials that are still needed at least.
-fn left(study: &Study, round: u32, outcomes: &Outcomes) -> u64 {
+fn left(study: &Study, round: u32, outcomes: &Outcomes, searched: &[Measurement]) -> u64 {
+    if let Some(goal) = &study.goal {
+        return goal::open_round(study, goal, round, searched).len() as u64;
+    }
     let least = study.repeat.least + plan::first_counted_round(study);
     let of_case = |case| {
         let standing = plan::standing(study, case, plan::rounds_max(study), outcomes);

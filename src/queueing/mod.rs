@@ -12,6 +12,7 @@ pub mod family;
 pub mod fit;
 pub mod flush;
 pub mod load_dependent;
+pub mod load_line;
 pub mod mg1;
 pub mod mm1;
 pub mod mmc;

@@ -6,12 +6,13 @@ use std::collections::BTreeMap;
 
 use crate::finding::{CaseFinding, Estimate, Findings, LateFinding, OperationFinding, ResourceFinding, TimeFinding};
 use crate::histogram::Histogram;
-use crate::measurement::{Environment, Measurement, OperationMeasurement};
+use crate::measurement::{BACKLOG_SHARE, Environment, Measurement, OperationMeasurement};
 use crate::report::claims::judge_claim;
 use crate::report::factors::show_levels;
+use crate::report::load_lines::load_lines;
 use crate::report::verdicts::verdicts;
 use crate::statistics::summary::{mean, relative_half_width, sample_sd, standard_error_share, t_interval};
-use crate::study::{Repeat, RepeatRule, Study};
+use crate::study::{Repeat, RepeatRule, Study, goal};
 use crate::trial::{Arrivals, Case};
 use crate::units::NS_PER_S;
 
@@ -35,6 +36,10 @@ impl<'a> CaseTrials<'a> {
 
 /// All that a run's measurements say. Cases come in the study's order; those without a trial are left out and noted.
 pub fn analyse(run_name: &str, study: &Study, environment: &Environment, measurements: &[Measurement]) -> Findings {
+    let lines = load_lines(study, measurements);
+    // The rates that a search chose are levels of a factor from here on.
+    let unfolded = goal::unfold(study, measurements);
+    let study = &unfolded;
     let groups = group(study, measurements);
     let cases: Vec<CaseFinding> = groups.iter().map(|group| case_finding(study, group)).collect();
     let valid = !cases.is_empty() && cases.iter().all(|case| case.valid_trials == case.trials);
@@ -45,10 +50,10 @@ pub fn analyse(run_name: &str, study: &Study, environment: &Environment, measure
         seed: study.seed,
         valid,
         rehearsal: study.quick,
-        verdicts: verdicts(study, &groups),
+        verdicts: verdicts(study, &groups, &lines),
         notes: notes(study, environment, &groups, &cases),
         claims: study.claims.iter().map(|claim| judge_claim(study, claim, &groups)).collect(),
-        load_lines: Vec::new(),
+        load_lines: lines.into_iter().map(|line| line.finding).collect(),
         cases,
     }
 }
@@ -105,7 +110,8 @@ fn case_finding(study: &Study, group: &CaseTrials<'_>) -> CaseFinding {
     }
     let completed: u64 = valid.iter().map(|trial| trial.completed()).sum();
     let client_cpu_s: f64 = valid.iter().map(|trial| trial.client_cpu_s).sum();
-    let load = &group.case.settings.load;
+    let is_open = group.case.settings.load.arrivals != Arrivals::Closed;
+    let offered: Vec<f64> = valid.iter().map(|trial| trial.offered_per_s()).collect();
     CaseFinding {
         id: group.case.id.clone(),
         levels: group.case.levels.clone(),
@@ -116,7 +122,8 @@ fn case_finding(study: &Study, group: &CaseTrials<'_>) -> CaseFinding {
         throughput_per_s: estimate(&throughputs),
         records_per_s: estimate(&records),
         operations: operations.iter().map(|(kind, merged)| ((*kind).to_owned(), operation_finding(merged))).collect(),
-        offered_per_s: if load.arrivals == Arrivals::Closed { None } else { load.rate_per_s },
+        offered_per_s: mean(&offered).filter(|_| is_open),
+        overloaded: is_open.then(|| is_overloaded(&valid)),
         generator_late_s: LateFinding {
             p99: (late.count() > 0).then(|| late.quantile_ns(0.99) as f64 / NS_PER_S),
             max: (late.count() > 0).then(|| late.max_ns() as f64 / NS_PER_S),
@@ -126,6 +133,14 @@ fn case_finding(study: &Study, group: &CaseTrials<'_>) -> CaseFinding {
         errors,
         invalid_because: reasons(&group.trials),
     }
+}
+
+/// Whether the database fell behind in these trials of a case, taken together.
+pub fn is_overloaded(trials: &[&Measurement]) -> bool {
+    let total = |count: fn(&Measurement) -> u64| trials.iter().map(|trial| count(trial)).sum::<u64>() as f64;
+    let running: usize = trials.iter().map(|trial| trial.clients.len()).sum();
+    let most = BACKLOG_SHARE * total(Measurement::scheduled) + running as f64;
+    total(Measurement::abandoned) > 0.0 || total(Measurement::backlog) > most
 }
 
 /// Mean, spread and interval of one value per trial.
@@ -139,12 +154,15 @@ pub fn estimate(values: &[f64]) -> Estimate {
 }
 
 fn operation_finding(merged: &OperationMeasurement) -> OperationFinding {
+    let mut response_time = merged.response_time.clone();
+    response_time.merge(&merged.censored_time);
     OperationFinding {
         count: merged.completed,
         failed: merged.failed,
         empty: merged.empty,
         abandoned: merged.abandoned,
-        response_time_s: time_finding(&merged.response_time),
+        response_time_s: time_finding(&response_time),
+        response_time_at_least: merged.abandoned > 0,
         residence_time_s: time_finding(&merged.residence_time),
         schedule_lag_s: time_finding(&merged.schedule_lag),
     }

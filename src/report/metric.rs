@@ -6,7 +6,8 @@
 
 use crate::histogram::Histogram;
 use crate::measurement::{Measurement, ResourceSample};
-use crate::units::NS_PER_S;
+use crate::statistics::summary::{Interval, mean, t_interval};
+use crate::units::{NS_PER_S, show_bytes, show_number, show_seconds};
 
 /// A figure of a trial.
 #[derive(Clone, Copy)]
@@ -38,6 +39,9 @@ pub const METRICS: [Metric; 14] = [
     metric("system", "share of CPU time in the kernel", false, |trial| used(trial, |mean| mean.system)),
 ];
 
+/// The load line of a case; no figure of a single trial.
+pub const LOAD_LINE: Metric = metric("load_line", "load line", true, |_| None);
+
 impl Metric {
     /// The metric of a name.
     pub fn named(name: &str) -> Option<&'static Metric> {
@@ -47,6 +51,40 @@ impl Metric {
     /// The trial's value; none where it was not observed.
     pub fn of(&self, trial: &Measurement) -> Option<f64> {
         (self.value)(trial).filter(|value| value.is_finite())
+    }
+
+    /// A value without its unit where `unit` gives one, else with it.
+    pub fn show(&self, value: f64) -> String {
+        match self.name {
+            name if name.starts_with("response_time") || name == "client_cpu_per_operation" => show_seconds(value),
+            "written_bytes" => format!("{}/s", show_bytes(value)),
+            "memory_used" => show_bytes(value),
+            "iowait" | "system" => format!("{:.1} %", value * 100.0),
+            _ => show_number(value),
+        }
+    }
+
+    /// The unit to be written behind values; empty where they carry it.
+    pub fn unit(&self) -> &'static str {
+        match self.name {
+            "throughput" => " operations/s",
+            "records" => " records/s",
+            "server_cpu" => " CPUs",
+            "write_requests" => " requests/s",
+            "load_line" => "/s",
+            _ => "",
+        }
+    }
+
+    /// Mean over trials with its interval: `7,512 operations/s [7,301, 7,723], n = 12`, `7.00 ms [6.81 ms, 7.19 ms], n = 12`;
+    /// without an interval where there is one trial.
+    pub fn show_estimate(&self, values: &[f64]) -> String {
+        let mean = format!("{}{}", self.show(mean(values).unwrap_or(f64::NAN)), self.unit());
+        let n = values.len();
+        match t_interval(values, 0.95) {
+            Some(Interval { low, high }) => format!("{mean} [{}, {}], n = {n}", self.show(low), self.show(high)),
+            None => format!("{mean}, n = {n}"),
+        }
     }
 }
 
@@ -59,15 +97,8 @@ const fn metric(
     Metric { name, title, more_is_better, value }
 }
 
-/// Response times of all kinds of operation together.
-pub fn response_times(trial: &Measurement) -> Histogram {
-    let mut all = Histogram::new();
-    trial.operations.values().for_each(|operation| all.merge(&operation.response_time));
-    all
-}
-
 fn times(trial: &Measurement, figure: impl Fn(&Histogram) -> f64) -> Option<f64> {
-    let all = response_times(trial);
+    let all = trial.response_times();
     (all.count() > 0).then(|| figure(&all) / NS_PER_S)
 }
 

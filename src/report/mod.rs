@@ -7,8 +7,11 @@ pub mod analyse;
 pub mod claims;
 pub mod export;
 pub mod factors;
+pub mod growth;
 pub mod html;
+pub mod load_lines;
 pub mod metric;
+pub mod points;
 pub mod terminal;
 pub mod verdicts;
 

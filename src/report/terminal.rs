@@ -129,7 +129,7 @@ fn cases(findings: &Findings, study: &Study) -> String {
     };
     let mut heading: Vec<String> = columns.settings.iter().map(|setting| short_setting(setting)).collect();
     if columns.open {
-        heading.push("offered\n/s".to_owned());
+        heading.extend(["offered\n/s".to_owned(), "load\n".to_owned()]);
     }
     let unit = if batched { "records/s" } else { "operations/s" };
     heading.extend([format!("{unit}\n± 95 % interval"), "n".to_owned(), "settled".to_owned()]);
@@ -161,6 +161,7 @@ fn push_rows(table: &mut Table, case: &CaseFinding, number: usize, columns: &Col
     let mut first: Vec<String> = levels.collect();
     if columns.open {
         first.push(case.offered_per_s.map_or("-".to_owned(), show_number));
+        first.push(show_load(case).to_owned());
     }
     first.extend([columns.rates[number].clone(), show_trials(case)]);
     first.push(if case.settled { "yes" } else { "no" }.to_owned());
@@ -172,20 +173,33 @@ fn push_rows(table: &mut Table, case: &CaseFinding, number: usize, columns: &Col
         used.insert(0, cpus(|used| used.server_cpu));
     }
     let none = TimeFinding::default();
-    let mut kinds: Vec<(&str, &TimeFinding)> =
-        case.operations.iter().map(|(kind, operation)| (kind.as_str(), &operation.response_time_s)).collect();
+    let mut kinds: Vec<(&str, &TimeFinding, bool)> = case
+        .operations
+        .iter()
+        .map(|(kind, operation)| (kind.as_str(), &operation.response_time_s, operation.response_time_at_least))
+        .collect();
     if kinds.is_empty() {
-        kinds.push(("-", &none));
+        kinds.push(("-", &none, false));
     }
-    for (place, (kind, times)) in kinds.into_iter().enumerate() {
+    for (place, (kind, times, is_least)) in kinds.into_iter().enumerate() {
         let mut row = if place == 0 { first.clone() } else { vec![String::new(); first.len()] };
         if columns.several {
             row.push(kind.to_owned());
         }
-        let show = |time: Option<f64>| time.map_or("-".to_owned(), show_seconds);
+        let least = if is_least { "≥ " } else { "" };
+        let show = |time: Option<f64>| time.map_or("-".to_owned(), |time_s| format!("{least}{}", show_seconds(time_s)));
         row.extend([show(times.p50), show(times.p90), show(times.p99)]);
         row.extend(if place == 0 { used.clone() } else { vec![String::new(); used.len()] });
         table.add_row(row);
+    }
+}
+
+/// Whether the database carried what was offered.
+fn show_load(case: &CaseFinding) -> &'static str {
+    match case.overloaded {
+        Some(true) => "overloaded",
+        Some(false) if case.valid_trials > 0 => "carried",
+        _ => "-",
     }
 }
 

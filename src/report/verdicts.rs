@@ -3,9 +3,11 @@
 //! Main function: [`verdicts`]. Invariant: an alternative is called fastest only where it beats every other one, after
 //! Holm's correction for all comparisons of the study.
 
-use crate::report::analyse::{CaseTrials, estimate};
+use crate::report::analyse::{CaseTrials, is_overloaded};
 use crate::report::factors::{Factors, same_level, short_level, show_level, show_levels};
-use crate::report::metric::Metric;
+use crate::report::growth;
+use crate::report::load_lines::{self, CaseLine};
+use crate::report::metric::{LOAD_LINE, Metric};
 use crate::statistics::summary::mean;
 use crate::statistics::{RatioEstimate, Verdict, family, judge, matched_ratio};
 use crate::study::{Factor, Study};
@@ -36,35 +38,65 @@ struct Contest {
 }
 
 /// What the measurements say about the question; the most important first.
-pub fn verdicts(study: &Study, groups: &[CaseTrials<'_>]) -> Vec<String> {
+pub fn verdicts(study: &Study, groups: &[CaseTrials<'_>], lines: &[CaseLine]) -> Vec<String> {
+    let mut sentences = if study.goal.is_some() { of_load_lines(study, lines) } else { of_cases(study, groups) };
+    if !groups.iter().any(|group| group.valid().next().is_some()) {
+        sentences.insert(0, "no verdict: there is no valid trial".to_owned());
+    }
+    if study.quick {
+        sentences.push("rehearsal: figures are not to be quoted".to_owned());
+    }
+    sentences
+}
+
+/// The load lines of all cases, compared between alternatives where there are several.
+fn of_load_lines(study: &Study, lines: &[CaseLine]) -> Vec<String> {
+    let mut factors = Factors::of(study);
+    factors.ramps.retain(|ramp| ramp.setting != growth::RATE);
+    let with_line = lines.iter().filter(|line| line.finding.verified);
+    let scored: Vec<Scored<'_>> = with_line
+        .filter_map(|line| {
+            let values = line.each_per_s.clone();
+            Some(Scored { levels: &line.finding.levels, mean: mean(&values)?, values })
+        })
+        .collect();
+    let contests: Vec<Contest> =
+        factors.choices.iter().flat_map(|factor| contests(study, &factors, factor, &LOAD_LINE, &scored)).collect();
+    let mut sentences = contest_sentences(&contests, &LOAD_LINE);
+    sentences.extend(load_lines::sentences(lines));
+    sentences
+}
+
+/// What the cases' own figures say.
+fn of_cases(study: &Study, groups: &[CaseTrials<'_>]) -> Vec<String> {
     let factors = Factors::of(study);
     let metric = metric_of(groups);
+    let is_open = !metric.more_is_better;
+    // Response times of an overloaded case grow with the trial's length: there is nothing to compare.
+    let is_comparable = |group: &&CaseTrials<'_>| !(is_open && is_overloaded(&group.valid().collect::<Vec<_>>()));
     let scored: Vec<Scored<'_>> = groups
         .iter()
+        .filter(is_comparable)
         .filter_map(|group| {
             let values: Vec<f64> = group.valid().filter_map(|trial| metric.of(trial)).collect();
             Some(Scored { levels: &group.case.levels, mean: mean(&values)?, values })
         })
         .collect();
     let mut sentences = Vec::new();
-    if scored.is_empty() {
-        sentences.push("no verdict: there is no valid trial".to_owned());
-    }
     let contests: Vec<Contest> =
         factors.choices.iter().flat_map(|factor| contests(study, &factors, factor, metric, &scored)).collect();
     sentences.extend(contest_sentences(&contests, metric));
     for ramp in &factors.ramps {
         sentences.extend(ramp_sentences(&factors, ramp, metric, &scored));
     }
-    if sentences.is_empty() {
+    let grown = if is_open { growth::sentences(groups) } else { Vec::new() };
+    if sentences.is_empty() && grown.iter().all(|(rates, _)| *rates < 2) {
         sentences.extend(scored.iter().map(|case| {
-            let unit = unit_of(metric);
-            format!("{}: {}", show_levels(case.levels), show_estimate(&case.values, unit))
+            let what = if metric.more_is_better { String::new() } else { format!("{} ", metric.title) };
+            format!("{}: {what}{}", show_levels(case.levels), metric.show_estimate(&case.values))
         }));
     }
-    if study.quick {
-        sentences.push("rehearsal: figures are not to be quoted".to_owned());
-    }
+    sentences.extend(grown.into_iter().map(|(_, sentence)| sentence));
     sentences
 }
 
@@ -81,10 +113,6 @@ pub fn metric_of(groups: &[CaseTrials<'_>]) -> &'static Metric {
         "throughput"
     };
     Metric::named(name).expect("the three names are in the list of metrics")
-}
-
-fn unit_of(metric: &Metric) -> &'static str {
-    if metric.name == "records" { "records/s" } else { "operations/s" }
 }
 
 /// The contests of one factor: each level at its best per combination of the other alternatives, then over all matched
@@ -129,6 +157,10 @@ fn best_contest(
     stratum: &str,
 ) -> Option<Contest> {
     let sign = if metric.more_is_better { 1.0 } else { -1.0 };
+    if !metric.more_is_better && factors.ramps.iter().any(|ramp| ramp.setting == "load.rate") {
+        // Response time is always best at the lowest arrival rate.
+        return None;
+    }
     let mut best: Vec<(String, &Scored<'_>)> = Vec::new();
     for level in &factor.levels {
         let own = cases.iter().copied().filter(|case| is_at(case, factor, level));
@@ -151,7 +183,7 @@ fn best_contest(
         let settings: Vec<String> = best.iter().map(at_best).collect();
         format!(", each at its best {} ({})", ramps.join(" and "), settings.join(", "))
     };
-    after.push_str(&missing_remark(factor, best.iter().map(|(label, _)| label.as_str()).collect()));
+    after.push_str(&missing_remark(factor, metric, best.iter().map(|(label, _)| label.as_str()).collect()));
     Some(Contest {
         before: if stratum.is_empty() { String::new() } else { format!("{stratum}: ") },
         after,
@@ -205,7 +237,7 @@ fn matched_contest(study: &Study, factor: &Factor, metric: &Metric, scored: &[Sc
         after: format!(
             ", geometric mean of {} ratios{}",
             shared.len(),
-            missing_remark(factor, levels.iter().map(|(label, ..)| label.as_str()).collect())
+            missing_remark(factor, metric, levels.iter().map(|(label, ..)| label.as_str()).collect())
         ),
         pairs: pairs(levels.len(), estimate),
         labels: levels.iter().map(|(label, ..)| label.clone()).collect(),
@@ -213,12 +245,13 @@ fn matched_contest(study: &Study, factor: &Factor, metric: &Metric, scored: &[Sc
 }
 
 /// Says which levels have no valid trial; empty when all have one.
-fn missing_remark(factor: &Factor, compared: Vec<&str>) -> String {
+fn missing_remark(factor: &Factor, metric: &Metric, compared: Vec<&str>) -> String {
+    let without = if metric.more_is_better { "without a valid trial" } else { "overloaded or without a valid trial" };
     let all = factor.levels.iter().map(|level| short_level(factor, level));
     let missing: Vec<String> = all.filter(|label| !compared.contains(&label.as_str())).collect();
     match missing.as_slice() {
         [] => String::new(),
-        some => format!("; without a valid trial, {} could not be compared", some.join(" and ")),
+        some => format!("; {without}, {} could not be compared", some.join(" and ")),
     }
 }
 
@@ -259,7 +292,11 @@ fn contest_sentences(contests: &[Contest], metric: &Metric) -> Vec<String> {
 
 fn contest_sentence(contest: &Contest, judged: &[(usize, Option<RatioEstimate>, Verdict)], metric: &Metric) -> String {
     let better = if metric.more_is_better { Verdict::Faster } else { Verdict::Slower };
-    let superlative = if metric.more_is_better { "fastest" } else { "soonest to answer (p99)" };
+    let superlative = match metric.name {
+        "load_line" => "able to carry the most load",
+        _ if metric.more_is_better => "fastest",
+        _ => "soonest to answer (p99)",
+    };
     let (leader, before, after) = (&contest.labels[0], &contest.before, &contest.after);
     let count = |verdict| judged.iter().filter(|(_, _, found)| *found == verdict).count();
     let said = |(other, estimate, verdict): &(usize, Option<RatioEstimate>, Verdict), with_verdict: bool| {
@@ -350,7 +387,7 @@ fn ramp_sentence(factors: &Factors, ramp: &Factor, metric: &Metric, cases: &[&Sc
         .filter_map(|other| Some(format!("{} = {}", other.setting, show_level(peak.levels.get(&other.setting)?))))
         .collect();
     let with = if with.is_empty() { String::new() } else { format!(" (with {})", with.join(", ")) };
-    let figure = show_estimate(&peak.values, unit_of(metric));
+    let figure = metric.show_estimate(&peak.values);
     let (first, nearly) =
         slice.iter().find(|(_, case)| case.mean >= NEARLY * peak.mean).map(|(x, case)| (*x, *case))?;
     let last = slice.last().is_some_and(|(_, case)| std::ptr::eq(*case, peak));
@@ -358,14 +395,4 @@ fn ramp_sentence(factors: &Factors, ramp: &Factor, metric: &Metric, cases: &[&Sc
     let reached =
         if std::ptr::eq(nearly, peak) { String::new() } else { format!("; 90 % of it is reached at {first}") };
     Some(format!("throughput peaks at {} = {at}{with}: {figure}{reached}{edge}", ramp.setting))
-}
-
-/// `7,512 operations/s [7,301, 7,723], n = 12`; without an interval where there is one trial.
-pub fn show_estimate(values: &[f64], unit: &str) -> String {
-    let found = estimate(values);
-    let mean = show_number(found.mean.unwrap_or(f64::NAN));
-    match found.ci95 {
-        Some([low, high]) => format!("{mean} {unit} [{}, {}], n = {}", show_number(low), show_number(high), found.n),
-        None => format!("{mean} {unit}, n = {}", found.n),
-    }
 }

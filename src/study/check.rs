@@ -265,9 +265,18 @@ impl Rules<'_> {
         if matches!(load.arrivals, Arrivals::Poisson | Arrivals::Constant)
             && load.rate_per_s.is_none()
             && self.root.find("load.rate").is_none()
+            && self.root.get("goal").is_none()
         {
             let remedy = "an open loop needs it, as in rate = 1000";
             self.refuse(&["load.arrivals"], format!("load.arrivals is {arrivals} and load.rate is missing; {remedy}"));
+        }
+        if self.root.get("goal").is_some()
+            && self.names.has_goal
+            && !matches!(load.arrivals, Arrivals::Poisson | Arrivals::Constant)
+            && self.names.arrivals.check(arrivals.trim_matches('"')).is_ok()
+        {
+            let remedy = "the load line is an arrival rate; write arrivals = \"poisson\", or leave it out";
+            self.refuse(&["load.arrivals"], format!("[goal] is given and load.arrivals is {arrivals}; {remedy}"));
         }
         if (load.arrivals == Arrivals::Trace) != load.trace.is_some() && self.names.arrivals.check("trace").is_ok() {
             let remedy = "arrivals = \"trace\" and trace = \"FILE\", a file of times in seconds, go together";

@@ -8,6 +8,7 @@ mod check;
 mod claims;
 mod draft;
 mod fill;
+pub mod goal;
 mod header;
 mod names;
 mod passwords;
@@ -194,6 +195,10 @@ pub fn load_text(
     let base = settings::read_settings(&draft.root, names, &mut errors);
     let repeat = header::read_repeat(&draft.root, &mut errors);
     let goal = header::read_goal(&draft.root, names, &mut errors);
+    if let (Some(factor), true) = (draft.factors.iter().find(|factor| factor.setting == "load.rate"), goal.is_some()) {
+        let remedy = "the search chooses the rates; remove one of them";
+        errors.push(factor.place, format!("load.rate is a factor and [goal] is given; {remedy}"));
+    }
     let cases = cases::make_cases(&draft, names, &mut errors);
     let known = claims::Cases { written: &written, factors: &draft.factors, base: &base };
     let claims = claims::read_claims(&draft.root, &known, &mut errors);

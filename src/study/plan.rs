@@ -155,7 +155,10 @@ const SERVER_START_S: f64 = 3.0;
 /// Estimates trials and time.
 pub fn estimate(study: &Study) -> Estimate {
     let extra = u64::from(first_counted_round(study));
-    let rounds = (u64::from(study.repeat.least) + extra, u64::from(study.repeat.most) + extra);
+    let rounds = match &study.goal {
+        None => (u64::from(study.repeat.least) + extra, u64::from(study.repeat.most) + extra),
+        Some(goal) => super::goal::trials(study, goal),
+    };
     let cases = study.cases.len() as u64;
     let round_s: f64 = study.cases.iter().map(|case| trial_s(&case.settings)).sum();
     let servers: Vec<_> = study.cases.iter().filter_map(|case| private_server(&case.settings.database)).fold(
@@ -207,6 +210,13 @@ fn fill_s(record: &RecordSettings) -> f64 {
 pub fn show_rule(study: &Study) -> String {
     let repeat = &study.repeat;
     let percent = repeat.within * 100.0;
+    if let Some(goal) = &study.goal {
+        let (least, most) = super::goal::trials(study, goal);
+        let percent = goal.within * 100.0;
+        return format!(
+            "{least} to {most} trials of each case, until its load line is confirmed and known within {percent} %"
+        );
+    }
     let trials = format!("{} to {} trials of each case", repeat.least, repeat.most);
     match repeat.rule {
         RepeatRule::Fixed if repeat.least == 1 => "1 trial of each case".to_owned(),

@@ -7,7 +7,7 @@ use maud::{Markup, html};
 
 use super::bars::{Bar, Bars};
 use super::frame::{Frame, Placed};
-use super::plot::{Line, Plot, Point, marker, style_class};
+use super::plot::{Line, Plot, Point, Stroke, marker, style_class};
 use super::scale::Scale;
 use super::unit::Unit;
 use crate::finding::{CaseFinding, ResourceFinding, TimeFinding};
@@ -61,6 +61,7 @@ impl Quantity<'_> {
             style: series,
             points: cases.iter().filter_map(|placed| self.point(placed, &frame.series[series], &axis)).collect(),
             band: Vec::new(),
+            stroke: Stroke::Solid,
         });
         let plot = Plot {
             title: title.to_owned(),
@@ -70,6 +71,7 @@ impl Quantity<'_> {
             x_title: axis.clone(),
             y: scale,
             lines: lines.filter(|line| !line.points.is_empty()).collect(),
+            marks: Vec::new(),
         };
         plot.draw()
     }

@@ -3,6 +3,8 @@
 //! Main function: [`html()`]. Invariant: every text of the study, the database or the machine is escaped, and every plot has a
 //! table with its numbers.
 
+mod arrival;
+mod backlog;
 mod bars;
 mod figures;
 mod frame;
@@ -18,7 +20,6 @@ use crate::finding::{CaseFinding, Findings, TimeFinding};
 use crate::histogram::Histogram;
 use crate::measurement::{Environment, Measurement};
 use crate::report::analyse::{CaseTrials, group, time_finding};
-use crate::report::metric;
 use crate::report::terminal::grouped;
 use crate::study::Study;
 use crate::units::{NS_PER_S, show_number, show_seconds};
@@ -118,7 +119,7 @@ fn plots(findings: &Findings, study: &Study, groups: &[CaseTrials<'_>]) -> Marku
     };
     let times = |case: &CaseFinding| {
         let mut all = Histogram::new();
-        trials(case).iter().for_each(|trial| all.merge(&metric::response_times(trial)));
+        trials(case).iter().for_each(|trial| all.merge(&trial.response_times()));
         all
     };
     let remark = frame.best_panel_remark();
@@ -127,6 +128,8 @@ fn plots(findings: &Findings, study: &Study, groups: &[CaseTrials<'_>]) -> Marku
     maud::html! {
         nav {
             a href="#throughput" { "Throughput" }
+            @if arrival::is_shown(groups) { a href="#arrival-rate" { "Arrival rate" } }
+            @if backlog::is_shown(groups) { a href="#backlog" { "Backlog" } }
             a href="#response-time" { "Response time" }
             @if monitored { a href="#resources" { "Resources" } }
             a href="#distribution" { "Distribution" }
@@ -141,6 +144,8 @@ fn plots(findings: &Findings, study: &Study, groups: &[CaseTrials<'_>]) -> Marku
             (figures::throughput(&frame, cases))
             (throughput_table(cases))
         }
+        (arrival::section(findings, groups))
+        (backlog::section(groups))
         section #response-time {
             h2 { "Response time" (against) }
             p.about { "From the intended time of an operation to its answer, all valid trials together." (remark) }

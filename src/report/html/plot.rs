@@ -20,6 +20,27 @@ pub struct Point {
     pub tip: String,
 }
 
+/// How the places of a series are joined.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
+pub enum Stroke {
+    /// By a line.
+    #[default]
+    Solid,
+    /// By a dashed line: calculated, not measured.
+    Dashed,
+    /// Not at all.
+    Unjoined,
+}
+
+/// A straight line across the plot.
+#[derive(Debug, Clone, PartialEq)]
+pub enum Mark {
+    /// At a value of x, with a band around it and a label at its top.
+    Upright(f64, Option<[f64; 2]>, String),
+    /// At a value of y, with a label at its left end.
+    Level(f64, String),
+}
+
 /// A series.
 #[derive(Debug, Clone, PartialEq)]
 pub struct Line {
@@ -31,6 +52,8 @@ pub struct Line {
     pub points: Vec<Point>,
     /// A shaded band behind the line: (x, low, high).
     pub band: Vec<(f64, f64, f64)>,
+    /// How the places are joined.
+    pub stroke: Stroke,
 }
 
 /// Lines in a frame of axes.
@@ -50,6 +73,8 @@ pub struct Plot {
     pub y: Scale,
     /// The series.
     pub lines: Vec<Line>,
+    /// Straight lines behind the series.
+    pub marks: Vec<Mark>,
 }
 
 /// Room around the axes.
@@ -91,6 +116,7 @@ impl Plot {
                     @if !self.y.unit.is_empty() { tspan.unit { ", " (self.y.unit) } }
                 }
                 (self.axes(&room, &across, &down))
+                @for mark in &self.marks { (self.draw_mark(mark, &room, &across, &down)) }
                 @for line in &self.lines { (self.draw_line(line, &across, &down)) }
                 (self.labels(width - room.right, &down))
             }
@@ -124,10 +150,33 @@ impl Plot {
         }
     }
 
+    fn draw_mark(&self, mark: &Mark, room: &Room, across: &dyn Fn(f64) -> f64, down: &dyn Fn(f64) -> f64) -> Markup {
+        let (width, height) = self.size;
+        let (top, bottom) = (room.top, height - room.bottom);
+        html! {
+            g.mark {
+                @match mark {
+                    Mark::Upright(x, band, label) => {
+                        @if let Some([low, high]) = band {
+                            @let (left, right) = (across(*low), across(*high));
+                            rect x=(px(left)) y=(px(top)) width=(px((right - left).max(1.0))) height=(px(bottom - top)) {}
+                        }
+                        path d={ "M" (px(across(*x))) " " (px(top)) "V" (px(bottom)) } {}
+                        text x=(px(across(*x) - 6.0)) y=(px(top + 12.0)) text-anchor="end" { (label) }
+                    }
+                    Mark::Level(y, label) => {
+                        path d={ "M" (px(room.left)) " " (px(down(*y))) "H" (px(width - room.right)) } {}
+                        text x=(px(room.left + 6.0)) y=(px(down(*y) - 5.0)) { (label) }
+                    }
+                }
+            }
+        }
+    }
+
     fn draw_line(&self, line: &Line, across: &dyn Fn(f64) -> f64, down: &dyn Fn(f64) -> f64) -> Markup {
         let place = self.lines.iter().position(|other| std::ptr::eq(other, line)).unwrap_or(0) as f64;
         let intervals = self.lines.iter().flat_map(|line| &line.points).any(|point| point.interval.is_some());
-        let dodge = if intervals { DODGE } else { 0.0 };
+        let dodge = if intervals && self.lines.iter().all(|line| line.stroke == Stroke::Solid) { DODGE } else { 0.0 };
         let across = |value: f64| across(value) + (place - (self.lines.len() as f64 - 1.0) / 2.0) * dodge;
         let mut path = String::new();
         for point in &line.points {
@@ -142,7 +191,11 @@ impl Plot {
         html! {
             g class=(style_class(line.style)) {
                 @if !line.band.is_empty() { path.band d={ "M" (upper) "L" (lower) "Z" } {} }
-                path.line d=(path) {}
+                @match line.stroke {
+                    Stroke::Solid => path.line d=(path) {},
+                    Stroke::Dashed => path.line.dashed d=(path) {},
+                    Stroke::Unjoined => {}
+                }
                 @for point in &line.points {
                     @if let Some([low, high]) = point.interval {
                         @let (at, from, to) = (across(point.x), px(down(low)), px(down(high)));
@@ -218,7 +271,13 @@ mod tests {
 
     fn line(label: &str, style: usize, y: f64) -> Line {
         let point = |x: f64, y: f64| Point { x, y, interval: Some([y - 1.0, y + 1.0]), tip: format!("{label} {x}") };
-        Line { label: label.to_owned(), style, points: vec![point(1.0, y), point(16.0, y)], band: Vec::new() }
+        Line {
+            label: label.to_owned(),
+            style,
+            points: vec![point(1.0, y), point(16.0, y)],
+            band: Vec::new(),
+            stroke: Stroke::Solid,
+        }
     }
 
     #[test]
@@ -231,6 +290,7 @@ mod tests {
             x_title: "clients".to_owned(),
             y: Scale::from_zero(100.0, Unit::Rate("operations/s")),
             lines: vec![line("wide", 0, 50.0), line("star", 1, 50.0), line("json", 2, 51.0)],
+            marks: vec![Mark::Level(60.0, "bound".to_owned()), Mark::Upright(8.0, Some([7.0, 9.0]), "line".to_owned())],
         };
         let drawn = plot.draw().into_string();
         assert!(drawn.contains("a &lt; b") && drawn.contains("role=\"img\""));

@@ -7,7 +7,7 @@ use maud::{Markup, html};
 
 use super::figures::{direct_label, legend};
 use super::frame::{Frame, Placed};
-use super::plot::{Line, Plot, Point};
+use super::plot::{Line, Plot, Point, Stroke};
 use super::scale::{Scale, nines_of};
 use super::unit::Unit;
 use crate::finding::CaseFinding;
@@ -69,6 +69,7 @@ pub fn distributions(frame: &Frame<'_>, times: &dyn Fn(&CaseFinding) -> Histogra
                     x_title: "share of operations at most as long".to_owned(),
                     y: scale.clone(),
                     lines: histograms.iter().map(|(placed, times)| percentile_line(frame, placed, times, nines, size)).collect(),
+                    marks: Vec::new(),
                 }.draw())
             }
         }
@@ -96,7 +97,7 @@ fn percentile_line(frame: &Frame<'_>, placed: &Placed<'_>, times: &Histogram, ni
     }
     points.sort_by(|a, b| a.x.total_cmp(&b.x));
     let label = direct_label(&frame.series, placed.series, size);
-    Line { label, style: placed.series, points, band: Vec::new() }
+    Line { label, style: placed.series, points, band: Vec::new(), stroke: Stroke::Solid }
 }
 
 /// Throughput within trials, a panel per case.
@@ -121,6 +122,7 @@ pub fn courses<'m>(frame: &Frame<'_>, trials: &dyn Fn(&CaseFinding) -> Vec<&'m M
                         x_title: format!("time into the measured phase, {}", Scale::to_end(longest, Unit::Seconds).unit),
                         y: Scale::from_zero(highest, Unit::Rate("operations/s")),
                         lines: vec![course.line(placed.series)],
+                        marks: Vec::new(),
                     }.draw())
                 }
             }
@@ -194,6 +196,7 @@ impl Course {
             style,
             points: self.steps.iter().map(point).collect(),
             band: self.steps.iter().map(|step| (step.end_s, step.low, step.high)).collect(),
+            stroke: Stroke::Solid,
         }
     }
 }

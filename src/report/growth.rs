@@ -1,0 +1,121 @@
+//! Growth: how the response time of an open loop grows with the arrival rate, in sentences.
+//!
+//! Main function: [`sentences`]. Invariant: a case is said to keep a response time only up to the first arrival rate at
+//! which the database was overloaded.
+
+use crate::finding::Estimate;
+use crate::measurement::Measurement;
+use crate::report::analyse::{CaseTrials, estimate, is_overloaded};
+use crate::report::factors::show_levels;
+use crate::trial::Levels;
+use crate::units::{NS_PER_S, show_number, show_seconds};
+
+/// The setting that arrival rates are levels of.
+pub const RATE: &str = "load.rate";
+
+/// The cases that differ in nothing but the arrival rate.
+#[derive(Debug, Clone)]
+pub struct Series<'g, 'a> {
+    /// Their levels without the arrival rate.
+    pub levels: Levels,
+    /// The cases with a valid trial, the lowest arrival rate first.
+    pub cases: Vec<Loaded<'g, 'a>>,
+}
+
+/// A case of an open loop.
+#[derive(Debug, Clone)]
+pub struct Loaded<'g, 'a> {
+    /// The case with its trials.
+    pub group: &'g CaseTrials<'a>,
+    /// Its valid trials.
+    pub trials: Vec<&'a Measurement>,
+    /// Operations scheduled per second.
+    pub offered_per_s: f64,
+    /// Operations completed per second.
+    pub carried_per_s: Estimate,
+    /// Whether the database fell behind.
+    pub is_overloaded: bool,
+}
+
+impl Loaded<'_, '_> {
+    /// The arrival rate as it was asked for, else as it was measured.
+    pub fn rate_per_s(&self) -> f64 {
+        self.group.case.settings.load.rate_per_s.unwrap_or(self.offered_per_s)
+    }
+
+    /// A quantile of response time over all trials, in seconds; a lower bound when operations were abandoned.
+    pub fn quantile_s(&self, quantile: f64) -> f64 {
+        let mut all = crate::histogram::Histogram::new();
+        self.trials.iter().for_each(|trial| all.merge(&trial.response_times()));
+        all.quantile_ns(quantile) as f64 / NS_PER_S
+    }
+
+    fn rate(&self) -> String {
+        format!("{}/s", show_number(self.rate_per_s()))
+    }
+
+    fn carried(&self) -> String {
+        let carried = show_number(self.carried_per_s.mean.unwrap_or_default());
+        match self.carried_per_s.ci95 {
+            Some([low, high]) => format!("{carried}/s [{}, {}]", show_number(low), show_number(high)),
+            None => format!("{carried}/s"),
+        }
+    }
+}
+
+/// The series of these cases, in their order. Cases of closed loops and without a valid trial are left out.
+pub fn series<'g, 'a>(groups: &'g [CaseTrials<'a>]) -> Vec<Series<'g, 'a>> {
+    let mut all: Vec<Series<'g, 'a>> = Vec::new();
+    for group in groups {
+        let trials: Vec<&Measurement> = group.valid().collect();
+        if trials.is_empty() || trials[0].carried.is_none() {
+            continue;
+        }
+        let mut levels = group.case.levels.clone();
+        levels.remove(RATE);
+        let mean = |figure: fn(&Measurement) -> f64| trials.iter().map(|trial| figure(trial)).collect::<Vec<f64>>();
+        let loaded = Loaded {
+            offered_per_s: estimate(&mean(Measurement::offered_per_s)).mean.unwrap_or_default(),
+            carried_per_s: estimate(&mean(Measurement::throughput_per_s)),
+            is_overloaded: is_overloaded(&trials),
+            trials,
+            group,
+        };
+        match all.iter_mut().find(|series| series.levels == levels) {
+            Some(series) => series.cases.push(loaded),
+            None => all.push(Series { levels, cases: vec![loaded] }),
+        }
+    }
+    for series in &mut all {
+        series.cases.sort_by(|a, b| a.rate_per_s().total_cmp(&b.rate_per_s()));
+    }
+    all
+}
+
+/// A sentence per series, with the number of its arrival rates. Series of one rate are spoken of only when overloaded.
+pub fn sentences(groups: &[CaseTrials<'_>]) -> Vec<(usize, String)> {
+    series(groups).iter().filter_map(|series| Some((series.cases.len(), sentence(series)?))).collect()
+}
+
+fn sentence(series: &Series<'_, '_>) -> Option<String> {
+    let lead = if series.levels.is_empty() { String::new() } else { format!("{}: ", show_levels(&series.levels)) };
+    let overload = series.cases.iter().position(|case| case.is_overloaded);
+    let carried = &series.cases[..overload.unwrap_or(series.cases.len())];
+    let overload = overload.map(|place| &series.cases[place]);
+    let overloaded =
+        |case: &Loaded<'_, '_>| format!("at {} it is overloaded and carries {}", case.rate(), case.carried());
+    let (Some(first), Some(last)) = (carried.first(), carried.last()) else {
+        let least =
+            overload.map(|case| format!("; p99 of response time is at least {}", show_seconds(case.quantile_s(0.99))));
+        return overload.map(|case| format!("{lead}{}{}", overloaded(case), least.unwrap_or_default()));
+    };
+    let p99 = |case: &Loaded<'_, '_>| case.quantile_s(0.99);
+    let highest_s = carried.iter().map(p99).fold(0.0, f64::max);
+    if series.cases.len() == 1 {
+        return None;
+    }
+    let beyond = overload.map_or("; no higher rate was tried".to_owned(), |case| format!("; {}", overloaded(case)));
+    let (high, low) = (show_seconds(highest_s), show_seconds(p99(first)));
+    let grown = if carried.len() > 1 { format!(" ({low} at {})", first.rate()) } else { String::new() };
+    Some(format!("{lead}p99 of response time stays at or below {high} up to {}{grown}{beyond}", last.rate()))
+}

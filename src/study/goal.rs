@@ -1,0 +1,143 @@
+//! The trials of a search for the load line: one search per case, whose arrival rates are chosen from the trials so far.
+//!
+//! Main functions: [`open_round`] and [`unfold`]. Invariant: the next trials are a pure function of the study and of the
+//! measurements so far, so that an interrupted search continues as if it had never stopped.
+
+use serde_json::Value;
+
+use super::plan;
+use super::{Factor, Goal, Repeat, RepeatRule, Study};
+use crate::measurement::Measurement;
+use crate::queueing::load_line::{Bound, Outcome, Probe, Step, next, trials_most};
+use crate::trial::{Case, Length, Levels, Settings, Trial};
+use crate::units::NS_PER_S;
+
+/// The setting that the search chooses.
+const RATE: &str = "load.rate";
+/// Operations that the first trial should have at least.
+const OPERATIONS_LEAST: f64 = 50.0;
+/// Trials that confirm a line, at least and at most, whatever `[repeat]` says.
+const CONFIRMATIONS: (u32, u32) = (3, 30);
+
+/// The case that a search is made for: without its arrival rate.
+pub fn base_of(case: &Case) -> Case {
+    let mut levels = case.levels.clone();
+    levels.remove(RATE);
+    let mut settings = case.settings.clone();
+    settings.load.rate_per_s = None;
+    Case::new(levels, settings)
+}
+
+/// All cases that searches are made for, in the study's order.
+pub fn base_cases(study: &Study) -> Vec<Case> {
+    let mut bases: Vec<Case> = Vec::new();
+    for base in study.cases.iter().map(base_of) {
+        if bases.iter().all(|known| known.id != base.id) {
+            bases.push(base);
+        }
+    }
+    bases
+}
+
+/// What is looked for in a case.
+pub fn bound_of(study: &Study, goal: &Goal, settings: &Settings) -> Bound {
+    let least = match settings.load.length {
+        Length::Seconds(seconds) => OPERATIONS_LEAST / seconds,
+        Length::Operations(_) | Length::OperationsPerClient(_) => 1.0,
+    };
+    Bound {
+        quantile: goal.quantile,
+        below_s: goal.below_s,
+        within: goal.within,
+        confirmations: study.repeat.least.clamp(CONFIRMATIONS.0, CONFIRMATIONS.1) as usize,
+        start_per_s: study.base.load.rate_per_s.unwrap_or((1.0 / goal.below_s).clamp(1.0, 1000.0).max(least)),
+        workers: settings.load.clients,
+    }
+}
+
+/// Trials that a search takes, at least for a line, and at most.
+pub fn trials(study: &Study, goal: &Goal) -> (u64, u64) {
+    let confirmations = bound_of(study, goal, &study.base).confirmations;
+    (confirmations as u64 + 3, trials_most(confirmations) as u64)
+}
+
+/// The trials of a search so far, in the order of their rounds.
+pub fn probes<'m>(goal: &Goal, base: &Case, measurements: impl Iterator<Item = &'m Measurement>) -> Vec<Probe> {
+    let of_case = |measurement: &&Measurement| base_of(&measurement.trial.case).id == base.id;
+    let mut own: Vec<&Measurement> = measurements.filter(of_case).collect();
+    own.sort_by_key(|measurement| (measurement.trial.round, measurement.sequence));
+    own.into_iter().filter_map(|measurement| probe(goal, measurement)).collect()
+}
+
+fn probe(goal: &Goal, measurement: &Measurement) -> Option<Probe> {
+    let rate_per_s = measurement.trial.case.settings.load.rate_per_s?;
+    let times = measurement.response_times();
+    let count = |pick: fn(&crate::measurement::OperationMeasurement) -> u64| -> u64 {
+        measurement.operations.values().map(pick).sum()
+    };
+    let is_served = measurement.completed() > 0 && measurement.failed() == 0 && count(|each| each.empty) == 0;
+    let outcome = match measurement.is_valid() {
+        true if measurement.is_overloaded() => Outcome::Overloaded,
+        true if times.count() > 0 => Outcome::Answered {
+            quantile_s: (times.quantile_ns(goal.quantile).max(1)) as f64 / NS_PER_S,
+            mean_s: times.mean_ns().max(1.0) / NS_PER_S,
+        },
+        // All was served as it should be, so that what is wrong with the trial is how the load was driven.
+        false if is_served && measurement.errors.is_empty() => Outcome::ClientLimited,
+        _ => Outcome::Invalid,
+    };
+    Some(Probe { rate_per_s, outcome })
+}
+
+/// The next trial of every case whose search goes on, in the seeded random order of a round; empty when all searches are over.
+pub fn open_round(study: &Study, goal: &Goal, round: u32, measurements: &[Measurement]) -> Vec<Trial> {
+    let planned = plan::round(study, round).into_iter();
+    planned
+        .filter_map(|trial| {
+            let base = base_of(&trial.case);
+            let probes = probes(goal, &base, measurements.iter());
+            let Step::Measure(rate_per_s) = next(&bound_of(study, goal, &base.settings), &probes) else { return None };
+            let number = u32::try_from(probes.len()).unwrap_or(u32::MAX);
+            Some(plan::trial(study, &at_rate(&base, rate_per_s), number))
+        })
+        .collect()
+}
+
+/// The case at an arrival rate.
+fn at_rate(base: &Case, rate_per_s: f64) -> Case {
+    let mut levels: Levels = base.levels.clone();
+    levels.insert(RATE.to_owned(), level_of(rate_per_s));
+    let mut settings = base.settings.clone();
+    settings.load.rate_per_s = Some(rate_per_s);
+    Case::new(levels, settings)
+}
+
+/// Whole rates without a decimal point.
+fn level_of(rate_per_s: f64) -> Value {
+    if rate_per_s.fract() == 0.0 { Value::from(rate_per_s as i64) } else { Value::from(rate_per_s) }
+}
+
+/// The study as it turned out: the arrival rates that a search chose are levels of a factor, and every case at a rate is a case.
+/// A study without a goal stays as it is.
+pub fn unfold(study: &Study, measurements: &[Measurement]) -> Study {
+    if study.goal.is_none() {
+        return study.clone();
+    }
+    let (mut cases, mut all): (Vec<Case>, Vec<f64>) = Default::default();
+    for base in base_cases(study) {
+        let own =
+            measurements.iter().map(|measurement| &measurement.trial.case).filter(|case| base_of(case).id == base.id);
+        let mut rates: Vec<f64> = own.filter_map(|case| case.settings.load.rate_per_s).collect();
+        rates.sort_by(f64::total_cmp);
+        rates.dedup();
+        all.extend(&rates);
+        cases.extend(rates.into_iter().map(|rate_per_s| at_rate(&base, rate_per_s)));
+    }
+    all.sort_by(f64::total_cmp);
+    all.dedup();
+    let mut factors: Vec<Factor> = study.factors.iter().filter(|factor| factor.setting != RATE).cloned().collect();
+    factors.push(Factor { setting: RATE.to_owned(), levels: all.into_iter().map(level_of).collect() });
+    // The search decides how often a rate is repeated.
+    let repeat = Repeat { rule: RepeatRule::Fixed, least: 1, most: 1, discard_first: false, ..study.repeat.clone() };
+    Study { cases, factors, repeat, ..study.clone() }
+}

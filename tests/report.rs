@@ -4,9 +4,6 @@
 
 use loadline::finding::{ClaimVerdict, Findings};
 use loadline::measurement::Measurement;
-use loadline::queueing::Timer;
-use loadline::report::analyse::group;
-use loadline::report::points::curves;
 use loadline::report::{analyse, csv, html, is_settled, jsonl, terminal};
 use loadline::study::{Repeat, RepeatRule, Study};
 use loadline::trial::Arrivals;
@@ -281,78 +278,6 @@ fn open_loops_are_compared_by_response_time_and_say_what_was_offered() {
     assert!((offered - scheduled / 12.0).abs() < 1e-6, "what was scheduled, not what was asked for: {offered}");
     assert!(findings.verdicts[0].starts_with("star is soonest to answer (p99): 0."), "{}", findings.verdicts[0]);
     assert!(terminal(&findings, &study).contains("offered"));
-}
-
-/// Trials of an open loop at 200, 800 and 1,500 arrivals per second, of which the database carries 1,000.
-fn rising_rates() -> (Study, Vec<Measurement>) {
-    let rates = [200.0, 800.0, 1500.0];
-    let mut study = study(&[("load.rate", rates.map(|rate| json!(rate)).to_vec())]);
-    for (case, rate) in study.cases.iter_mut().zip(rates) {
-        (case.settings.load.arrivals, case.settings.load.rate_per_s) = (Arrivals::Poisson, Some(rate));
-        *case = loadline::trial::Case::new(case.levels.clone(), case.settings.clone());
-    }
-    let mut trials = measurements(&study, 4);
-    for trial in &mut trials {
-        let rate = trial.trial.case.settings.load.rate_per_s.unwrap();
-        let carried = (rate.min(1000.0) * trial.measured_s) as u64;
-        let scheduled = (rate * trial.measured_s) as u64;
-        trial.carried = Some(carried);
-        let read = trial.operations.get_mut("insert").unwrap();
-        (read.scheduled, read.completed, read.abandoned) = (scheduled, carried, scheduled - carried);
-        (read.response_time, read.censored_time) = Default::default();
-        (0..carried).for_each(|place| read.response_time.record(1_000_000 + place % 100 * (rate as u64) * 50));
-        (carried..scheduled).for_each(|_| read.censored_time.record(900_000_000));
-        let (done, arrived) = (carried / 50, scheduled / 50);
-        trial.series.iter_mut().for_each(|interval| (interval.completed, interval.scheduled) = (done, arrived));
-    }
-    (study, trials)
-}
-
-#[test]
-fn metrics_are_said_in_their_own_unit_and_overload_is_called_so() {
-    let (study, trials) = rising_rates();
-    let findings = findings(&study, &trials);
-    assert_eq!(findings.cases.iter().map(|case| case.overloaded).collect::<Vec<_>>(), [false, false, true].map(Some));
-    let said = &findings.verdicts[0];
-    assert!(said.starts_with("p99 of response time stays at or below 4."), "{said}");
-    assert!(said.contains(" ms up to 800/s (1."), "{said}");
-    assert!(said.ends_with("; at 1,500/s it is overloaded and carries 1,000/s [1,000, 1,000]"), "{said}");
-    assert!(findings.verdicts.iter().all(|said| !said.contains("operations/s")), "{:?}", findings.verdicts);
-    let text = terminal(&findings, &study);
-    assert!(text.contains("overloaded") && text.contains("≥ 900 ms"), "{text}");
-    let page = page("open", &study, &trials);
-    for part in ["Response time against arrival rate", "Backlog over time", "class=\"line dashed\""] {
-        assert!(page.contains(part), "the page lacks {part}");
-    }
-    assert!(page.contains("<td>2,500</td>"), "500/s are not carried for 5 s");
-    let times = findings.cases[2].operations["insert"].response_time_s;
-    assert!(times.p90.unwrap() > 0.89, "a third was abandoned after 0.9 s, so p90 is at least that: {times:?}");
-    let (mut one_rate, one) = (study, &trials[..1]);
-    one_rate.cases.truncate(1);
-    one_rate.factors.clear();
-    let said = analyse("runs/one", &one_rate, &environment(), one).verdicts[0].clone();
-    assert!(said.contains("response time p99 1.") && said.contains(" ms, n = 1"), "{said}");
-}
-
-#[test]
-fn the_points_of_a_run_have_errors_from_trials_or_from_batches_within_them() {
-    let (study, trials) = rising_rates();
-    let all = curves(&group(&study, &trials), Timer::Intended, Some(0.95));
-    assert_eq!(all.len(), 1, "one curve, because nothing but the rate was varied");
-    let points = &all[0].points.0;
-    let rates: Vec<f64> = points.iter().map(|point| point.arrival_rate_per_s.unwrap()).collect();
-    assert_eq!(rates, [200.0, 800.0, 1500.0]);
-    assert_eq!((points[2].workers, points[2].throughput_per_s), (Some(4), Some(1000.0)));
-    let quantiles: Vec<f64> = points[0].quantiles.iter().map(|seen| seen.quantile).collect();
-    assert_eq!(quantiles, [0.5, 0.9, 0.95, 0.99]);
-    // Times of 1 ms to 1.99 ms, evenly.
-    assert!((points[0].mean_s.unwrap() - 1.495e-3).abs() < 1e-6 && points[0].se_s.is_some(), "{:?}", points[0]);
-    let alone = curves(&group(&study, &trials[..1]), Timer::Sent, None);
-    assert_eq!(alone[0].points.0[0].se_s, None, "batches are of response times");
-    let closed = layouts_and_clients();
-    let curves = curves(&group(&closed, &measurements(&closed, 3)), Timer::Intended, None);
-    assert_eq!(curves.iter().map(|curve| curve.points.0.len()).collect::<Vec<_>>(), [6, 6, 6]);
-    assert!(curves[0].points.0.iter().all(|point| point.arrival_rate_per_s.is_none()));
 }
 
 #[test]

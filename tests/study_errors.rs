@@ -8,6 +8,7 @@ use std::path::PathBuf;
 use loadline::commands::plan;
 use loadline::database::Endpoint;
 use loadline::study::{self, BUNDLED, DatabaseFacts, Names, Study, StudyErrors};
+use loadline::trial::Arrivals;
 
 /// The names of this test: fixed, so that texts do not change with the registries.
 fn names() -> Names {
@@ -237,6 +238,20 @@ fn open_loops_are_checked_once_they_are_available() {
     let text = "[load]\narrivals = \"poisson\"\nrate = 500\nsamples = true\n[goal]\nbelow = \"100ms\"\n";
     let study = load(text).unwrap();
     assert_eq!((study.base.load.rate_per_s, study.goal.unwrap().below_s), (Some(500.0), 0.1));
+    let sought = load("[goal]\nbelow = \"10ms\"\n").unwrap();
+    assert_eq!(
+        (sought.base.load.arrivals, sought.base.load.rate_per_s),
+        (Arrivals::Poisson, None),
+        "the search chooses"
+    );
+    let errors = load("[load]\narrivals = \"closed\"\n[goal]\nbelow = \"10ms\"\n").unwrap_err().to_string();
+    assert_eq!(
+        errors,
+        "study.toml:2: [goal] is given and load.arrivals is \"closed\"; the load line is an arrival rate; write arrivals = \
+         \"poisson\", or leave it out"
+    );
+    let errors = load("[goal]\nbelow = \"10ms\"\n[factors]\n\"load.rate\" = [1, 2]\n").unwrap_err().to_string();
+    assert!(errors.starts_with("study.toml:4: load.rate is a factor and [goal] is given; "), "{errors}");
     let errors = load("[load]\narrivals = \"poisson\"\nthink = \"1ms\"\n").unwrap_err().to_string();
     assert!(
         errors.contains("an open loop needs it") && errors.contains("only a closed loop has think time"),

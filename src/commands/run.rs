@@ -4,7 +4,7 @@ use std::path::{Path, PathBuf};
 
 use anyhow::Context;
 
-use super::execute::{self, execute, now_utc};
+use super::execute::{self, Executed, execute, now_utc};
 use super::output::{note, sentence};
 use super::progress::Progress;
 use super::report::publish;
@@ -85,13 +85,7 @@ pub fn run(
                 return Err(nothing_done(why, directory, stage, destination));
             }
             is_first = false;
-            let mut appended = directory.append(&executed.measurement, &executed.samples);
-            if appended.as_ref().is_err_and(StoreError::is_full) {
-                // The database has filled the disk. Without it there is room for the evidence, and the next trial makes its own.
-                stage.leave();
-                appended = directory.append(&executed.measurement, &executed.samples);
-            }
-            appended.map_err(Failure::broken)?;
+            keep(&executed, &mut directory, &mut stage).map_err(Failure::broken)?;
             outcomes.extend([outcome_of(&executed.measurement)]);
             if study.goal.is_some() {
                 searched.push(executed.measurement.clone());
@@ -165,6 +159,18 @@ fn nothing_done(why: &str, directory: RunDirectory, stage: Stage, destination: &
 
 fn outcome_of(measurement: &Measurement) -> (String, Option<f64>) {
     (measurement.trial.id.clone(), measurement.is_valid().then(|| measurement.throughput_per_s()))
+}
+
+/// Writes a finished trial to the run directory.
+fn keep(executed: &Executed, directory: &mut RunDirectory, stage: &mut Stage) -> Result<(), StoreError> {
+    match directory.append(&executed.measurement, &executed.samples) {
+        Err(error) if error.is_full() => {
+            // The database has filled the disk. Without it there is room for the evidence, and the next trial makes its own.
+            stage.leave();
+            directory.append(&executed.measurement, &executed.samples)
+        }
+        appended => appended,
+    }
 }
 
 /// How many rounds there are at most.

@@ -1,0 +1,154 @@
+//! Reports of open loops: overload, response time against the arrival rate, load lines; from synthetic measurements.
+
+#![expect(clippy::unwrap_used, reason = "a test that cannot go on should end there")]
+
+use std::collections::BTreeSet;
+
+use loadline::measurement::Measurement;
+use loadline::queueing::Timer;
+use loadline::report::analyse::group;
+use loadline::report::points::curves;
+use loadline::report::{analyse, html, terminal};
+use loadline::study::{Goal, Study, goal};
+use loadline::trial::Arrivals;
+use serde_json::json;
+
+#[path = "report/synthetic.rs"]
+mod synthetic;
+
+use synthetic::{environment, layouts_and_clients, measurements, study};
+
+/// Trials of an open loop at 200, 800 and 1,500 arrivals per second, of which the database carries 1,000.
+fn rising_rates() -> (Study, Vec<Measurement>) {
+    let rates = [200.0, 800.0, 1500.0];
+    let mut study = study(&[("load.rate", rates.map(|rate| json!(rate)).to_vec())]);
+    for (case, rate) in study.cases.iter_mut().zip(rates) {
+        (case.settings.load.arrivals, case.settings.load.rate_per_s) = (Arrivals::Poisson, Some(rate));
+        *case = loadline::trial::Case::new(case.levels.clone(), case.settings.clone());
+    }
+    let mut trials = measurements(&study, 4);
+    for trial in &mut trials {
+        let rate = trial.trial.case.settings.load.rate_per_s.unwrap();
+        let carried = (rate.min(1000.0) * trial.measured_s) as u64;
+        let scheduled = (rate * trial.measured_s) as u64;
+        trial.carried = Some(carried);
+        let read = trial.operations.get_mut("insert").unwrap();
+        (read.scheduled, read.completed, read.abandoned) = (scheduled, carried, scheduled - carried);
+        (read.response_time, read.censored_time) = Default::default();
+        (0..carried).for_each(|place| read.response_time.record(1_000_000 + place % 100 * (rate as u64) * 50));
+        (carried..scheduled).for_each(|_| read.censored_time.record(900_000_000));
+        let (done, arrived) = (carried / 50, scheduled / 50);
+        trial.series.iter_mut().for_each(|interval| (interval.completed, interval.scheduled) = (done, arrived));
+    }
+    (study, trials)
+}
+
+#[test]
+fn metrics_are_said_in_their_own_unit_and_overload_is_called_so() {
+    let (study, trials) = rising_rates();
+    let findings = analyse("runs/synthetic", &study, &environment(), &trials);
+    assert_eq!(findings.cases.iter().map(|case| case.overloaded).collect::<Vec<_>>(), [false, false, true].map(Some));
+    let said = &findings.verdicts[0];
+    assert!(said.starts_with("p99 of response time stays at or below 4."), "{said}");
+    assert!(said.contains(" ms up to 800/s (1."), "{said}");
+    assert!(said.ends_with("; at 1,500/s it is overloaded and carries 1,000/s [1,000, 1,000]"), "{said}");
+    assert!(findings.verdicts.iter().all(|said| !said.contains("operations/s")), "{:?}", findings.verdicts);
+    let text = terminal(&findings, &study);
+    assert!(text.contains("overloaded") && text.contains("≥ 900 ms"), "{text}");
+    let page = html(&findings, &study, &environment(), &trials);
+    for part in ["Response time against arrival rate", "Backlog over time", "class=\"line dashed\""] {
+        assert!(page.contains(part), "the page lacks {part}");
+    }
+    assert!(page.contains("<td>2,500</td>"), "500/s are not carried for 5 s");
+    let times = findings.cases[2].operations["insert"].response_time_s;
+    assert!(times.p90.unwrap() > 0.89, "a third was abandoned after 0.9 s, so p90 is at least that: {times:?}");
+    let (mut one_rate, one) = (study, &trials[..1]);
+    one_rate.cases.truncate(1);
+    one_rate.factors.clear();
+    let said = analyse("runs/one", &one_rate, &environment(), one).verdicts[0].clone();
+    assert!(said.contains("response time p99 1.") && said.contains(" ms, n = 1"), "{said}");
+}
+
+/// Searches the load lines of two layouts in imagined M/M/1 servers of 1,000/s and 500/s, from these measurements on.
+fn searched(study: &Study, mut trials: Vec<Measurement>) -> Vec<Measurement> {
+    let goal = study.goal.clone().unwrap();
+    let template = measurements(study, 1).remove(0);
+    for round in 0.. {
+        let open = goal::open_round(study, &goal, round, &trials);
+        if open.is_empty() {
+            break;
+        }
+        for trial in open {
+            let rate = trial.case.settings.load.rate_per_s.unwrap();
+            let left = if trial.case.levels["layout.name"] == "wide" { 1000.0 } else { 500.0 } - rate;
+            let arrived = (5.0 * rate) as u64;
+            let mut seen =
+                Measurement { trial, sequence: trials.len() as u64, carried: Some(arrived), ..template.clone() };
+            let read = seen.operations.get_mut("insert").unwrap();
+            (read.scheduled, read.completed, read.response_time) = (arrived, arrived, Default::default());
+            if left < 1.0 {
+                (read.completed, read.abandoned) = (arrived / 2, arrived - arrived / 2);
+                seen.carried = Some(arrived / 2);
+            }
+            // The quantiles of an exponential response time, a little different from round to round.
+            let spread = 1.0 + 0.02 * f64::from(round % 5) - 0.04;
+            let time_ns = |share: f64| -(1.0 - share).ln() / left.max(1.0) * spread * 1e9;
+            (0..1000).for_each(|place| read.response_time.record(time_ns((f64::from(place) + 0.5) / 1000.0) as u64));
+            trials.push(seen);
+        }
+    }
+    trials
+}
+
+#[test]
+fn a_search_finds_the_load_line_of_every_case_and_goes_on_where_it_was_interrupted() {
+    let mut study = study(&[("layout.name", vec![json!("wide"), json!("star")])]);
+    study.goal = Some(Goal { quantile: 0.9, below_s: 0.01, within: 0.05 });
+    study.repeat.least = 4;
+    for case in &mut study.cases {
+        case.settings.load.arrivals = Arrivals::Poisson;
+        *case = loadline::trial::Case::new(case.levels.clone(), case.settings.clone());
+    }
+    let trials = searched(&study, Vec::new());
+    let ids = |trials: &[Measurement]| trials.iter().map(|seen| seen.trial.id.clone()).collect::<BTreeSet<String>>();
+    assert_eq!(ids(&trials).len(), trials.len(), "every trial has an id of its own");
+    let interrupted = trials[..trials.len() / 2].to_vec();
+    assert_eq!(ids(&searched(&study, interrupted)), ids(&trials));
+
+    let findings = analyse("runs/synthetic", &study, &environment(), &trials);
+    for (line, mu) in findings.load_lines.iter().zip([1000.0, 500.0]) {
+        let (truth, rate) = (mu - 10_f64.ln() / 0.01, line.arrival_rate_per_s.unwrap());
+        assert!(line.verified && rate <= 1.02 * truth && rate >= 0.92 * truth, "{line:?} {truth}");
+        assert_eq!((line.quantile, line.below_s), (0.9, 0.01));
+    }
+    assert!(findings.verdicts[0].starts_with("wide is able to carry the most load: 2."), "{:?}", findings.verdicts);
+    assert!(findings.verdicts[1].starts_with("layout.name = wide: the load line is 7"), "{:?}", findings.verdicts);
+    let unfolded = goal::unfold(&study, &trials);
+    assert!(terminal(&findings, &unfolded).contains("rate"));
+    let page = html(&findings, &unfolded, &environment(), &trials);
+    assert!(page.contains("load line 7") && page.contains("p90 below 10 ms"));
+    let early = analyse("runs/early", &study, &environment(), &trials[..2]);
+    assert!(early.load_lines[0].outcome.starts_with("not finished: the next trial is at"), "{:?}", early.load_lines);
+    assert!(!early.load_lines[0].verified && early.load_lines[0].arrival_rate_per_s.is_none());
+}
+
+#[test]
+fn the_points_of_a_run_have_errors_from_trials_or_from_batches_within_them() {
+    let (study, trials) = rising_rates();
+    let all = curves(&group(&study, &trials), Timer::Intended, Some(0.95));
+    assert_eq!(all.len(), 1, "one curve, because nothing but the rate was varied");
+    let points = &all[0].points.0;
+    let rates: Vec<f64> = points.iter().map(|point| point.arrival_rate_per_s.unwrap()).collect();
+    assert_eq!(rates, [200.0, 800.0, 1500.0]);
+    assert_eq!((points[2].workers, points[2].throughput_per_s), (Some(4), Some(1000.0)));
+    let quantiles: Vec<f64> = points[0].quantiles.iter().map(|seen| seen.quantile).collect();
+    assert_eq!(quantiles, [0.5, 0.9, 0.95, 0.99]);
+    // Times of 1 ms to 1.99 ms, evenly.
+    assert!((points[0].mean_s.unwrap() - 1.495e-3).abs() < 1e-6 && points[0].se_s.is_some(), "{:?}", points[0]);
+    let alone = curves(&group(&study, &trials[..1]), Timer::Sent, None);
+    assert_eq!(alone[0].points.0[0].se_s, None, "batches are of response times");
+    let closed = layouts_and_clients();
+    let curves = curves(&group(&closed, &measurements(&closed, 3)), Timer::Intended, None);
+    assert_eq!(curves.iter().map(|curve| curve.points.0.len()).collect::<Vec<_>>(), [6, 6, 6]);
+    assert!(curves[0].points.0.iter().all(|point| point.arrival_rate_per_s.is_none()));
+}

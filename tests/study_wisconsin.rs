@@ -14,7 +14,7 @@ fn names() -> Names {
     let layouts = names(loadline::layout::REGISTRY.iter().map(|entry| entry.name).collect());
     let workloads = names(loadline::workload::REGISTRY.iter().map(|entry| entry.name).collect());
     let try_build = |settings: &_| Work::new(settings).map(|_| ());
-    Names { try_build, has_goal: true, ..Names::new(vec![sqlite], &records, &layouts, &workloads) }
+    Names { try_build, ..Names::new(vec![sqlite], &records, &layouts, &workloads) }
 }
 
 fn load(text: &str, sets: &[&str]) -> Result<Study, StudyErrors> {

@@ -271,7 +271,6 @@ impl Rules<'_> {
             self.refuse(&["load.arrivals"], format!("load.arrivals is {arrivals} and load.rate is missing; {remedy}"));
         }
         if self.root.get("goal").is_some()
-            && self.names.has_goal
             && !matches!(load.arrivals, Arrivals::Poisson | Arrivals::Constant)
             && self.names.arrivals.check(arrivals.trim_matches('"')).is_ok()
         {

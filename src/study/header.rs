@@ -3,7 +3,6 @@
 //! Main functions: [`read_header`], [`read_repeat`], [`read_goal`]. Invariant: a rule that was read has `least <=
 //! most`.
 
-use super::names::Names;
 use super::place::Errors;
 use super::section::Section;
 use super::tree::Table;
@@ -76,13 +75,9 @@ pub fn read_repeat(root: &Table, errors: &mut Errors) -> Repeat {
 }
 
 /// Reads `[goal]`; none when there is no such table.
-pub fn read_goal(root: &Table, names: &Names, errors: &mut Errors) -> Option<Goal> {
+pub fn read_goal(root: &Table, errors: &mut Errors) -> Option<Goal> {
     let table = root.get("goal")?;
     let section = Section::open(root, "goal", GOAL_KEYS, errors);
-    if !names.has_goal {
-        let available = "stepping through levels in [factors], such as \"load.clients\"";
-        errors.push(table.place, format!("[goal] is not available yet; available: {available}"));
-    }
     let below_s = section.seconds("below", errors);
     match (section.get("below"), below_s) {
         (None, _) => errors.push(table.place, "goal.below is missing; write the bound, as in below = \"100ms\""),

@@ -194,7 +194,7 @@ pub fn load_text(
     let header = header::read_header(&draft.root, file, &mut errors);
     let base = settings::read_settings(&draft.root, names, &mut errors);
     let repeat = header::read_repeat(&draft.root, &mut errors);
-    let goal = header::read_goal(&draft.root, names, &mut errors);
+    let goal = header::read_goal(&draft.root, &mut errors);
     if let (Some(factor), true) = (draft.factors.iter().find(|factor| factor.setting == "load.rate"), goal.is_some()) {
         let remedy = "the search chooses the rates; remove one of them";
         errors.push(factor.place, format!("load.rate is a factor and [goal] is given; {remedy}"));

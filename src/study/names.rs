@@ -46,8 +46,6 @@ pub struct Names {
     pub arrivals: NameList,
     /// Whether `load.samples = true` is available.
     pub has_samples: bool,
-    /// Whether `[goal]` is available.
-    pub has_goal: bool,
     /// Asks the parts that a case is made of whether they can be built so: the record type, the layout, the workload. The
     /// answer is a sentence that names the setting, its value and the remedy. Agrees to everything until it is filled.
     pub try_build: fn(&Settings) -> Result<(), String>,
@@ -74,8 +72,8 @@ impl DatabaseFacts {
 }
 
 impl Names {
-    /// What is available, by kind; the names that the contract knows besides are told apart as later. Arrivals
-    /// other than `closed`, raw samples and `[goal]` are later until the fields say otherwise.
+    /// What is available, by kind; the names that the contract knows besides are told apart as later. Raw samples are later
+    /// until the field says otherwise.
     pub fn new(databases: Vec<DatabaseFacts>, records: &[&str], layouts: &[&str], workloads: &[&str]) -> Self {
         let database_names: Vec<&str> = databases.iter().map(|facts| facts.name.as_str()).collect();
         Names {
@@ -85,7 +83,6 @@ impl Names {
             workloads: NameList::new("workload", workloads, KNOWN_WORKLOADS),
             arrivals: NameList::new("arrivals", KNOWN_ARRIVALS, KNOWN_ARRIVALS),
             has_samples: false,
-            has_goal: false,
             try_build: |_| Ok(()),
             database_facts: databases,
         }

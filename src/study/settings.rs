@@ -250,7 +250,7 @@ fn read_workload(root: &Table, names: &Names, errors: &mut Errors) -> WorkloadSe
 
 fn read_load(root: &Table, names: &Names, errors: &mut Errors) -> LoadSettings {
     let section = Section::open(root, "load", LOAD_KEYS, errors);
-    let unwritten = if root.get("goal").is_some() && names.has_goal { "poisson" } else { "closed" };
+    let unwritten = if root.get("goal").is_some() { "poisson" } else { "closed" };
     let arrivals = match read_name(&section, "arrivals", unwritten, &names.arrivals, errors).as_str() {
         "poisson" => Arrivals::Poisson,
         "constant" => Arrivals::Constant,

@@ -215,6 +215,29 @@ pub struct Environment {
 }
 
 impl Measurement {
+    /// A measurement of a trial in which nothing was observed yet.
+    pub fn unmeasured(trial: &Trial) -> Self {
+        Measurement {
+            version: MEASUREMENT_VERSION,
+            trial: trial.clone(),
+            sequence: 0,
+            started: String::new(),
+            total_s: 0.0,
+            measured_s: 0.0,
+            carried: None,
+            operations: BTreeMap::new(),
+            clients: Vec::new(),
+            generator_late: Histogram::new(),
+            loops: Vec::new(),
+            series: Vec::new(),
+            client_cpu_s: 0.0,
+            resources: None,
+            database_version: String::new(),
+            errors: BTreeMap::new(),
+            invalid_because: Vec::new(),
+        }
+    }
+
     /// Whether nothing speaks against the trial's figures.
     pub fn is_valid(&self) -> bool {
         self.invalid_because.is_empty()

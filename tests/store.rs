@@ -38,23 +38,15 @@ fn measurement(round: u32) -> Measurement {
     insert.response_time.record(1_000);
     insert.response_time.record(2_000_000);
     Measurement {
-        version: 1,
-        trial: Trial::new(study().cases[0].clone(), round, 1),
         sequence: u64::from(round),
         started: "2026-11-21T06:20:00Z".to_owned(),
         total_s: 2.0,
         measured_s: 1.0,
-        carried: None,
         operations: [("insert".to_owned(), insert)].into(),
-        clients: Vec::new(),
-        generator_late: Default::default(),
-        loops: Vec::new(),
-        series: Vec::new(),
         client_cpu_s: 0.1,
-        resources: None,
         database_version: "1".to_owned(),
-        errors: Default::default(),
         invalid_because: vec!["a reason".to_owned()],
+        ..Measurement::unmeasured(&Trial::new(study().cases[0].clone(), round, 1))
     }
 }
 

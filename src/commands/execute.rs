@@ -10,7 +10,7 @@ use super::output::sentence;
 use super::stage::Current;
 use crate::database::{Database, DatabaseError, Session, Wire};
 use crate::load::{Connections, Observed, Observer, Source, drive, validity};
-use crate::measurement::{MEASUREMENT_VERSION, Measurement, ResourceSample, Resources};
+use crate::measurement::{Measurement, ResourceSample, Resources};
 use crate::monitor::{self, Monitor, Targets};
 use crate::operation::Operation;
 use crate::server::{CpuList, Server, allowed_to_this_thread, interrupted, pin_this_thread};
@@ -35,7 +35,7 @@ pub struct Executed {
 impl Executed {
     /// A trial that could not be carried out.
     fn failed(trial: &Trial, error: &anyhow::Error) -> Self {
-        let mut measurement = empty(trial);
+        let mut measurement = Measurement::unmeasured(trial);
         measurement.invalid_because.push(format!("it could not be carried out: {}", sentence(error)));
         Executed { measurement, samples: Vec::new(), refused: None }
     }
@@ -262,28 +262,6 @@ impl Observer for Attendant {
     }
 }
 
-fn empty(trial: &Trial) -> Measurement {
-    Measurement {
-        version: MEASUREMENT_VERSION,
-        trial: trial.clone(),
-        sequence: 0,
-        started: String::new(),
-        total_s: 0.0,
-        measured_s: 0.0,
-        carried: None,
-        operations: Default::default(),
-        clients: Vec::new(),
-        generator_late: Default::default(),
-        loops: Vec::new(),
-        series: Vec::new(),
-        client_cpu_s: 0.0,
-        resources: None,
-        database_version: String::new(),
-        errors: Default::default(),
-        invalid_because: Vec::new(),
-    }
-}
-
 fn measured(trial: &Trial, observed: &Observed, resources: Option<Resources>, current: &Current) -> Measurement {
     Measurement {
         measured_s: observed.measured_s,
@@ -297,7 +275,7 @@ fn measured(trial: &Trial, observed: &Observed, resources: Option<Resources>, cu
         resources,
         database_version: current.facts.first().map(|(_, version)| version.clone()).unwrap_or_default(),
         errors: observed.tally.errors.clone(),
-        ..empty(trial)
+        ..Measurement::unmeasured(trial)
     }
 }
 

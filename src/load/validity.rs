@@ -158,23 +158,11 @@ mod tests {
         (0..completed).for_each(|_| insert.residence_time.record(residence_ns));
         let case = crate::trial::Case::new(Default::default(), Default::default());
         Measurement {
-            version: 1,
-            trial: crate::trial::Trial::new(case, 0, 0),
-            sequence: 0,
-            started: String::new(),
             total_s: 1.0,
             measured_s: 1.0,
-            carried: None,
             operations: [("insert".to_owned(), insert)].into(),
-            clients: Vec::new(),
-            generator_late: Default::default(),
-            loops: Vec::new(),
-            series: Vec::new(),
-            client_cpu_s: 0.0,
-            resources: None,
-            database_version: String::new(),
             errors: [("disk is full (13)".to_owned(), failed)].into(),
-            invalid_because: Vec::new(),
+            ..Measurement::unmeasured(&crate::trial::Trial::new(case, 0, 0))
         }
     }
 

@@ -20,6 +20,7 @@ mod section;
 mod settings;
 mod suggest;
 mod tree;
+mod ycsb_settings;
 
 use serde::{Deserialize, Serialize};
 

@@ -36,6 +36,10 @@ pub struct Measurement {
     pub carried: Option<u64>,
     /// Per kind of operation, by its name: `insert`, `read`, `statement-1`.
     pub operations: BTreeMap<String, OperationMeasurement>,
+    /// Per kind of operation, those that were a part of another one, as reads and updates are of read-modify-writes. The whole is
+    /// in `operations`, and only that counts in throughput and other totals.
+    #[serde(skip_serializing_if = "BTreeMap::is_empty", default)]
+    pub parts: BTreeMap<String, OperationMeasurement>,
     /// Per client: how much it did. Shows whether clients were served alike.
     pub clients: Vec<ClientMeasurement>,
     /// How long a free client took from the intended time to sending: the generator's own lateness, apart from queueing.
@@ -226,6 +230,7 @@ impl Measurement {
             measured_s: 0.0,
             carried: None,
             operations: BTreeMap::new(),
+            parts: BTreeMap::new(),
             clients: Vec::new(),
             generator_late: Histogram::new(),
             loops: Vec::new(),
@@ -236,6 +241,15 @@ impl Measurement {
             errors: BTreeMap::new(),
             invalid_because: Vec::new(),
         }
+    }
+
+    /// Per kind of operation, those that stand for themselves and those that were parts of others together: all reads, say.
+    pub fn operations_with_parts(&self) -> BTreeMap<String, OperationMeasurement> {
+        let mut all = self.operations.clone();
+        for (kind, part) in &self.parts {
+            all.entry(kind.clone()).or_default().merge(part);
+        }
+        all
     }
 
     /// Whether nothing speaks against the trial's figures.

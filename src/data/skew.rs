@@ -37,8 +37,7 @@ impl Skew {
     pub fn with_zeta(items: u64, zeta: f64) -> Self {
         let zeta_two = 1.0 + 0.5_f64.powf(EXPONENT);
         let count = items.max(1);
-        let mut skew =
-            Skew { items: count as f64, count, zeta, eta: 0.0, zeta_two, alpha: 1.0 / (1.0 - EXPONENT) };
+        let mut skew = Skew { items: count as f64, count, zeta, eta: 0.0, zeta_two, alpha: 1.0 / (1.0 - EXPONENT) };
         skew.eta = skew.eta_of(zeta);
         skew
     }

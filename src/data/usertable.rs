@@ -127,13 +127,17 @@ impl Lengths {
             return Err(format!("record.field_length is {most}; write 1 to {FIELD_LENGTH_MAX}"));
         }
         if settings.field_lengths != "constant" && !(1..=most).contains(&least) {
-            return Err(format!("record.field_length_least is {least}; write 1 to record.field_length, which is {most}"));
+            return Err(format!(
+                "record.field_length_least is {least}; write 1 to record.field_length, which is {most}"
+            ));
         }
         match settings.field_lengths.as_str() {
             "constant" => Ok(Lengths::Constant(most)),
             "uniform" => Ok(Lengths::Uniform(least, u64::from(most - least) + 1)),
             "zipfian" => Ok(Lengths::Skewed(least, Skew::new(u64::from(most - least) + 1))),
-            other => Err(format!("record.field_lengths is \"{other}\"; write \"constant\", \"uniform\" or \"zipfian\"")),
+            other => {
+                Err(format!("record.field_lengths is \"{other}\"; write \"constant\", \"uniform\" or \"zipfian\""))
+            }
         }
     }
 
@@ -179,20 +183,17 @@ fn characters(word: u32) -> [u8; 8] {
 }
 
 fn record_type(settings: &UsertableSettings) -> RecordType {
-    let column = |name: String, length: u32, hot: bool| Column {
-        name,
-        kind: ColumnKind::Text(length),
-        nullable: false,
-        hot,
-    };
+    let column =
+        |name: String, length: u32, hot: bool| Column { name, kind: ColumnKind::Text(length), nullable: false, hot };
     let length = settings.field_length.max(COLUMN_LENGTH);
-    let fields = (0..settings.fields).map(|field| column(format!("{}{field}", settings.field_prefix), length, field == 0));
+    let fields =
+        (0..settings.fields).map(|field| column(format!("{}{field}", settings.field_prefix), length, field == 0));
     RecordType {
         name: "usertable".to_owned(),
         identity: vec![column("ycsb_key".to_owned(), COLUMN_LENGTH, true)],
         identity_key: 1,
         identity_end: None,
-        number: None,
+        key: Some(0),
         values: fields.collect(),
     }
 }
@@ -272,7 +273,11 @@ mod tests {
                 _ => (32..64).chain(96..128).collect(),
             };
             let total: u32 = counts.iter().sum();
-            assert_eq!(possible.iter().map(|byte| counts[*byte]).sum::<u32>(), total, "place {at} has other characters");
+            assert_eq!(
+                possible.iter().map(|byte| counts[*byte]).sum::<u32>(),
+                total,
+                "place {at} has other characters"
+            );
             let expected = f64::from(total) / possible.len() as f64;
             let chi2: f64 = possible.iter().map(|byte| (f64::from(counts[*byte]) - expected).powi(2) / expected).sum();
             let freedom = possible.len() as f64 - 1.0;
@@ -319,7 +324,9 @@ mod tests {
         let refusal = |change: fn(&mut RecordSettings)| usertable(change).err().unwrap();
         assert!(refusal(|settings| settings.usertable.fields = 0).contains("record.fields is 0"));
         assert!(refusal(|settings| settings.usertable.field_length = 0).contains("record.field_length is 0"));
-        assert!(refusal(|settings| settings.usertable.keys = "random".to_owned()).contains("record.keys is \"random\""));
+        assert!(
+            refusal(|settings| settings.usertable.keys = "random".to_owned()).contains("record.keys is \"random\"")
+        );
         assert!(refusal(|settings| settings.usertable.field_lengths = "normal".to_owned()).contains("\"uniform\""));
         assert!(refusal(|settings| settings.usertable.key_digits = 300).contains("record.key_digits is 300"));
         let empty = |settings: &mut RecordSettings| {

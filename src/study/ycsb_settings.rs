@@ -8,13 +8,11 @@ use std::collections::BTreeMap;
 use super::place::Errors;
 use super::section::Section;
 use crate::trial::{Settings, UsertableSettings, YcsbSettings};
+use crate::workload::ycsb::SHARES;
 
 /// Keys of `[record]` that `usertable` has.
 pub const USERTABLE_KEYS: [&str; 7] =
     ["fields", "field_length", "field_length_least", "field_lengths", "field_prefix", "keys", "key_digits"];
-
-/// Shares of a YCSB workload.
-pub const SHARES: [&str; 5] = ["read", "update", "insert", "scan", "read_modify_write"];
 
 /// Keys of `[workload.ycsb]`.
 pub const YCSB_KEYS: [&str; 18] = [
@@ -44,7 +42,8 @@ const LARGE: i64 = 1 << 53;
 /// What `[record]` says of `usertable`; what is missing is as in YCSB.
 pub fn read_usertable(record: &Section, errors: &mut Errors) -> UsertableSettings {
     let default = UsertableSettings::default();
-    let text = |key: &str, default: String, errors: &mut Errors| record.text(key, errors).map_or(default, str::to_owned);
+    let text =
+        |key: &str, default: String, errors: &mut Errors| record.text(key, errors).map_or(default, str::to_owned);
     let field_prefix = text("field_prefix", default.field_prefix, errors);
     let is_name = |c: char| c.is_ascii_alphanumeric() || c == '_';
     let begins = field_prefix.starts_with(|c: char| c.is_ascii_alphabetic() || c == '_');
@@ -57,7 +56,9 @@ pub fn read_usertable(record: &Section, errors: &mut Errors) -> UsertableSetting
     UsertableSettings {
         fields: record.count("fields", 1, 1000, errors).map_or(default.fields, |fields| fields as u16),
         field_length: record.count("field_length", 1, 1 << 20, errors).unwrap_or(default.field_length),
-        field_length_least: record.count("field_length_least", 1, 1 << 20, errors).unwrap_or(default.field_length_least),
+        field_length_least: record
+            .count("field_length_least", 1, 1 << 20, errors)
+            .unwrap_or(default.field_length_least),
         field_lengths: text("field_lengths", default.field_lengths, errors),
         field_prefix,
         keys: text("keys", default.keys, errors),
@@ -67,7 +68,8 @@ pub fn read_usertable(record: &Section, errors: &mut Errors) -> UsertableSetting
 
 /// `[workload.ycsb]`; empty when there is no such table.
 pub fn read_ycsb(workload: &Section, errors: &mut Errors) -> YcsbSettings {
-    let section = workload.get("ycsb").and_then(|entry| Section::of_node(&entry.node, "workload.ycsb", &YCSB_KEYS, errors));
+    let section =
+        workload.get("ycsb").and_then(|entry| Section::of_node(&entry.node, "workload.ycsb", &YCSB_KEYS, errors));
     let Some(section) = section else { return YcsbSettings::default() };
     let mut shares = BTreeMap::new();
     for name in SHARES {
@@ -77,7 +79,8 @@ pub fn read_ycsb(workload: &Section, errors: &mut Errors) -> YcsbSettings {
     let (hot_records, hot_operations) = (share("hot_records"), share("hot_operations"));
     let (recent_records, recent_operations) = (share("recent_records"), share("recent_operations"));
     let mut whole = |key: &str, least: i64| section.whole(key, least..=LARGE, errors).map(i64::unsigned_abs);
-    let (first, records, operations_expected) = (whole("first", 0), whole("records", 1), whole("operations_expected", 0));
+    let (first, records, operations_expected) =
+        (whole("first", 0), whole("records", 1), whole("operations_expected", 0));
     YcsbSettings {
         shares,
         requests: section.text("requests", errors).map(str::to_owned),

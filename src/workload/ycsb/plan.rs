@@ -140,7 +140,9 @@ fn scan(settings: &Settings, most: u32) -> Result<(u32, u32, bool), String> {
     let ycsb = &settings.workload.ycsb;
     let (least, most) = (ycsb.scan_least.unwrap_or(1), ycsb.scan_most.unwrap_or(most));
     if !(1..=most).contains(&least) {
-        return Err(format!("workload.ycsb.scan_least is {least} and scan_most is {most}; write 1 or more, the smaller one first"));
+        return Err(format!(
+            "workload.ycsb.scan_least is {least} and scan_most is {most}; write 1 or more, the smaller one first"
+        ));
     }
     match ycsb.scan_lengths.as_deref() {
         None | Some("uniform") => Ok((least, most, false)),

@@ -34,7 +34,7 @@ pub struct Measurement {
     /// closed loop. Throughput is computed from it, because an overloaded database's backlog reaches over both ends.
     #[serde(skip_serializing_if = "Option::is_none", default)]
     pub carried: Option<u64>,
-    /// Per kind of operation, by its name: `insert`, `read`, `statement-1`.
+    /// Per kind of operation, by its name: `insert`, `read`, `statement-1`. Each of a kind that stands for itself is here once.
     pub operations: BTreeMap<String, OperationMeasurement>,
     /// Per kind of operation, those that were a part of another one, as reads and updates are of read-modify-writes. The whole is
     /// in `operations`, and only that counts in throughput and other totals.
@@ -241,15 +241,6 @@ impl Measurement {
             errors: BTreeMap::new(),
             invalid_because: Vec::new(),
         }
-    }
-
-    /// Per kind of operation, those that stand for themselves and those that were parts of others together: all reads, say.
-    pub fn operations_with_parts(&self) -> BTreeMap<String, OperationMeasurement> {
-        let mut all = self.operations.clone();
-        for (kind, part) in &self.parts {
-            all.entry(kind.clone()).or_default().merge(part);
-        }
-        all
     }
 
     /// Whether nothing speaks against the trial's figures.

@@ -315,6 +315,9 @@ pub struct LoadSettings {
     pub trace: Option<String>,
     /// What ends the measured phase.
     pub length: Length,
+    /// Where a number of operations ends the measured phase: its end in seconds, whatever is left of them.
+    #[serde(skip_serializing_if = "Option::is_none", default)]
+    pub at_most_s: Option<f64>,
     /// Length of the discarded phase before it, in seconds.
     pub warmup_s: f64,
     /// Pause of a client between the end of an operation and the intended time of its next, in seconds; closed loop only.

@@ -10,7 +10,7 @@ use super::names::Names;
 use super::place::Errors;
 use super::section::Section;
 use super::tree::{Content, Node, Table};
-use super::ycsb_settings;
+use super::ycsb::settings as ycsb_settings;
 use crate::trial::{
     Arrivals, DatabaseSettings, LayoutSettings, Length, LoadSettings, RecordSettings, Settings, WorkloadSettings,
 };
@@ -47,6 +47,7 @@ const LOAD_KEYS: &[&str] = &[
     "operations",
     "operations_per_client",
     "duration",
+    "at_most",
     "warmup",
     "think",
     "drain",
@@ -115,6 +116,7 @@ pub const SETTINGS: &[&str] = &[
     "load.operations",
     "load.operations_per_client",
     "load.duration",
+    "load.at_most",
     "load.warmup",
     "load.think",
     "load.drain",
@@ -314,6 +316,7 @@ fn read_load(root: &Table, names: &Names, errors: &mut Errors) -> LoadSettings {
         rate_per_s: section.number("rate", 1e-3..=1e9, errors),
         trace: section.text("trace", errors).map(str::to_owned),
         length: read_length(&section, errors),
+        at_most_s: section.seconds("at_most", errors).filter(|seconds| *seconds > 0.0),
         warmup_s: section.seconds("warmup", errors).unwrap_or(0.5),
         think_s: section.seconds("think", errors).unwrap_or(0.0),
         drain_s: section.seconds("drain", errors).unwrap_or(30.0),
@@ -378,6 +381,7 @@ pub fn setting_value(settings: &Settings, setting: &str) -> Option<serde_json::V
                 None
             }
         }
+        "load.at_most" => load.at_most_s.map(Into::into),
         "load.warmup" => Some(load.warmup_s.into()),
         "load.think" => Some(load.think_s.into()),
         "load.drain" => Some(load.drain_s.into()),

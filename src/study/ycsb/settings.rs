@@ -1,18 +1,14 @@
 //! Reads what `[record]` says of `usertable`, and `[workload.ycsb]`.
 //!
-//! Main functions: [`read_usertable`], [`read_ycsb`]. Invariant: [`USERTABLE_KEYS`] are the fields of [`UsertableSettings`], and
-//! [`YCSB_KEYS`] those of [`YcsbSettings`] with the shares one by one, so that a setting's value is found by its name.
+//! Main functions: [`read_usertable`], [`read_ycsb`]. Invariant: keys are the fields of [`UsertableSettings`] and [`YcsbSettings`], with
+//! the shares one by one, so that a setting's value is found by its name.
 
 use std::collections::BTreeMap;
 
-use super::place::Errors;
-use super::section::Section;
+use crate::study::place::Errors;
+use crate::study::section::Section;
 use crate::trial::{Settings, UsertableSettings, YcsbSettings};
 use crate::workload::ycsb::SHARES;
-
-/// Keys of `[record]` that `usertable` has.
-pub const USERTABLE_KEYS: [&str; 7] =
-    ["fields", "field_length", "field_length_least", "field_lengths", "field_prefix", "keys", "key_digits"];
 
 /// Keys of `[workload.ycsb]`.
 pub const YCSB_KEYS: [&str; 18] = [
@@ -115,6 +111,10 @@ mod tests {
     use super::*;
     use crate::study::settings::SETTINGS;
     use crate::study::tree::Table;
+
+    /// Keys of `[record]` that `usertable` has.
+    const USERTABLE_KEYS: [&str; 7] =
+        ["fields", "field_length", "field_length_least", "field_lengths", "field_prefix", "keys", "key_digits"];
 
     #[test]
     fn every_key_is_a_setting_and_is_found_by_its_name() {

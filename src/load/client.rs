@@ -34,7 +34,7 @@ struct Compound {
     intended_ns: u64,
     /// When its first part was sent; none before.
     sent_ns: Option<u64>,
-    /// Records of its parts so far.
+    /// Records of its largest part so far: those that it is about.
     records: u64,
     /// Whether a part found nothing.
     empty: bool,
@@ -222,7 +222,7 @@ impl Client {
             tally.count_part(self.kind, self.records, times, ending);
         }
         if let Ending::Completed { empty } = ending {
-            compound.records += self.records;
+            compound.records = compound.records.max(self.records);
             compound.empty |= empty;
         }
         compound.sent_ns = compound.sent_ns.or(Some(self.sent_ns));

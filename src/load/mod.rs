@@ -20,6 +20,7 @@ use std::sync::mpsc;
 
 use crate::database::{DatabaseError, Session, Wire};
 use crate::measurement::{ClientMeasurement, LoopMeasurement};
+use crate::server::allowed_to_this_thread;
 use crate::trial::{Arrivals, LoadSettings};
 
 pub use arrivals::read_trace;
@@ -287,12 +288,20 @@ impl<'a> LoopContext<'a> {
         let measurement = LoopMeasurement {
             driver: driver.to_owned(),
             clients: clients.len() as u32,
+            cpu: only_cpu(),
             cpu_s,
             wall_s,
             pass_s_p99: self.tally.passes.quantile_ns(0.99) as f64 / 1e9,
         };
         LoopResult { tally: self.tally, clients, measurement }
     }
+}
+
+/// The CPU that the calling thread is bound to, if to one.
+fn only_cpu() -> Option<u32> {
+    let allowed = allowed_to_this_thread()?;
+    let [cpu] = allowed.as_slice() else { return None };
+    u32::try_from(*cpu).ok()
 }
 
 /// What a loop gives back.

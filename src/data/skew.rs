@@ -47,6 +47,16 @@ impl Skew {
         (1.0 - (2.0 / self.items).powf(1.0 - EXPONENT)) / (1.0 - self.zeta_two / zeta)
     }
 
+    /// ζ(n, θ) of the items there are.
+    pub fn zeta(&self) -> f64 {
+        self.zeta
+    }
+
+    /// η, which the ranks from the third on are drawn with.
+    pub fn eta(&self) -> f64 {
+        self.eta
+    }
+
     /// Takes in that there are more items now. Fewer are left aside, as in YCSB.
     #[inline]
     pub fn grow(&mut self, items: u64) {

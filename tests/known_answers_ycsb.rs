@@ -30,7 +30,8 @@ fn hashes_and_keys_agree() {
     for (number, hash) in expected["fnv"].as_object().unwrap() {
         assert_eq!(key_hash(number.parse().unwrap()).to_string(), hash.as_str().unwrap(), "of {number}");
     }
-    let settings = RecordSettings { type_name: "usertable".to_owned(), per_measurement: 1, ..RecordSettings::default() };
+    let settings =
+        RecordSettings { type_name: "usertable".to_owned(), per_measurement: 1, ..RecordSettings::default() };
     let generator = data::build(&settings).unwrap();
     for (record, key) in (0..).zip(expected["keys"].as_array().unwrap()) {
         let mut cells = Cells::new();

@@ -110,7 +110,8 @@ fn a_read_modify_write_counts_once_and_its_parts_are_reported_beside_it() {
             assert_eq!((part_read.completed, part_update.completed), (whole.completed, whole.completed));
             assert_eq!(whole.records, whole.completed, "it is about one record");
             let clients: u64 = observed.clients.iter().map(|client| client.completed).sum();
-            let series: u64 = observed.tally.series(observed.measured_s).iter().map(|interval| interval.completed).sum();
+            let series: u64 =
+                observed.tally.series(observed.measured_s).iter().map(|interval| interval.completed).sum();
             assert_eq!((clients, observed.tally.carried), (400, 400));
             assert!(series <= 400);
         }
@@ -141,7 +142,11 @@ fn a_whole_fails_with_the_part_that_failed() {
         assert_eq!(whole.scheduled, part_read.scheduled);
         assert_eq!((whole.completed, whole.failed), (part_update.completed, part_read.failed + part_update.failed));
         let messages: u64 = observed.tally.errors.values().sum();
-        assert_eq!(messages, read.failed + whole.failed, "a message for each operation that failed, not for its parts too");
+        assert_eq!(
+            messages,
+            read.failed + whole.failed,
+            "a message for each operation that failed, not for its parts too"
+        );
     }
 }
 
@@ -158,7 +163,8 @@ fn a_whole_that_is_not_answered_in_time_is_abandoned() {
     let database = simulated(&[("service", "300ms"), ("distribution", "constant"), ("servers", "8")]);
     let settings = LoadSettings { drain_s: 0.4, ..load(3, Length::Operations(40)) };
     let long = simulated(&[("service", "1h"), ("distribution", "constant")]);
-    let [_, whole, ..] = seen(&run(&*long, &LoadSettings { drain_s: 0.1, ..open(3, 1000.0, Length::Seconds(0.2)) }, false, None));
+    let [_, whole, ..] =
+        seen(&run(&*long, &LoadSettings { drain_s: 0.1, ..open(3, 1000.0, Length::Seconds(0.2)) }, false, None));
     assert_eq!(whole.completed, 0);
     for on_threads in [false, true] {
         // An interrupt comes while reads or updates are running.

@@ -57,9 +57,14 @@ fn the_load_phase_inserts_every_record_once() {
 #[test]
 fn a_property_that_is_wrong_is_named_with_its_line_before_anything_starts() {
     let scratch = Scratch::new();
-    scratch.write("mine", "recordcount=10\noperationcount=10\nreadproportoin=1\ndataintegrity=true\nbasicdb.verbose=true\n");
+    scratch.write(
+        "mine",
+        "recordcount=10\noperationcount=10\nreadproportoin=1\ndataintegrity=true\nbasicdb.verbose=true\n",
+    );
     let outcome = scratch.run(&["run", "--ycsb", "mine", "--set", "maxscanlength=some"]).expect(2);
-    for part in ["mine:3: unknown property", "mine:4: dataintegrity", "--set maxscanlength=some: maxscanlength is \"some\""] {
+    for part in
+        ["mine:3: unknown property", "mine:4: dataintegrity", "--set maxscanlength=some: maxscanlength is \"some\""]
+    {
         assert!(outcome.stderr.contains(part), "{part} is missing: {}", outcome.stderr);
     }
     assert!(!scratch.path("runs").exists());
@@ -73,7 +78,8 @@ fn a_property_that_is_wrong_is_named_with_its_line_before_anything_starts() {
 fn table(scratch: &Scratch, keys: &[&str]) {
     let file = rusqlite::Connection::open(scratch.path("own.db")).unwrap();
     let fields: Vec<String> = (0..10).map(|field| format!("field{field} TEXT")).collect();
-    file.execute_batch(&format!("CREATE TABLE usertable (ycsb_key VARCHAR(255) PRIMARY KEY, {})", fields.join(", "))).unwrap();
+    file.execute_batch(&format!("CREATE TABLE usertable (ycsb_key VARCHAR(255) PRIMARY KEY, {})", fields.join(", ")))
+        .unwrap();
     for key in keys {
         file.execute("INSERT INTO usertable (ycsb_key) VALUES (?)", [key]).unwrap();
     }

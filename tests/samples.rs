@@ -5,8 +5,8 @@
 use std::path::{Path, PathBuf};
 
 use loadline::database::{self, Database, DatabaseError, Session};
-use loadline::load::{Connections, Observed, Observer, Recording, Source, drive};
-use loadline::operation::Operation;
+use loadline::load::{Connections, Observed, Observer, Recording, Source, Times, drive};
+use loadline::operation::{Operation, OperationKind};
 use loadline::queueing::Timer;
 use loadline::report::samples::batches;
 use loadline::statement::{Expect, Request, Step};
@@ -230,6 +230,32 @@ fn five_blocks(file: &Scratch) -> (Vec<Sample>, Vec<u8>, usize) {
     let bytes = std::fs::read(&file.0).unwrap();
     let header = bytes.windows(4).position(|four| four == b"LLSB").unwrap();
     (samples, bytes, header)
+}
+
+#[test]
+fn when_the_file_cannot_be_written_any_more_no_thread_waits_and_the_end_says_so() {
+    let pipe = Scratch::new("pipe");
+    let name = std::ffi::CString::new(pipe.0.to_str().unwrap()).unwrap();
+    // SAFETY: the pointer is to a string of ours that ends with a zero byte and outlives the call.
+    assert_eq!(unsafe { libc::mkfifo(name.as_ptr(), 0o600) }, 0);
+    let path = pipe.0.clone();
+    // A reader that goes away behind the header: writing fails from then on.
+    let reader = std::thread::spawn(move || {
+        let mut file = std::fs::File::open(path).unwrap();
+        let mut first = [0; 19];
+        std::io::Read::read_exact(&mut file, &mut first).unwrap();
+    });
+    let header = SampleHeader::new(&trial(&LoadSettings::default()), "2026-01-01T00:00:00Z");
+    let recording = Recording::start(SampleWriter::create(&pipe.0, &header).unwrap());
+    reader.join().unwrap();
+    let mut recorder = recording.recorder(0);
+    for number in 0..400_000 {
+        let times = Times { intended_ns: number, sent_ns: number, done_ns: number };
+        recorder.record(0, OperationKind::Read, times, true, SampleOutcome::Completed);
+    }
+    drop(recorder);
+    let error = recording.finish().unwrap_err().to_string();
+    assert!(error.contains("pipe"), "{error}");
 }
 
 proptest! {

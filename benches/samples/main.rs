@@ -8,17 +8,19 @@
 #[path = "../shared/mod.rs"]
 mod shared;
 
+use std::hint::black_box;
 use std::path::{Path, PathBuf};
 use std::process::Command;
 use std::time::Instant;
 
+use loadline::histogram::{CompactHistogram, Histogram};
 use loadline::load::{Recording, Times};
 use loadline::operation::OperationKind;
 use loadline::statistics::random::Random;
 use loadline::store::{Sample, SampleBlock, SampleHeader, SampleOutcome, SampleReader, SampleWriter};
 
 use shared::process::run;
-use shared::ratio::from_environment;
+use shared::ratio::{from_environment, show};
 
 /// Arrival rates per second of the run, of which the server carries 1,000.
 const RATES: [f64; 8] = [100.0, 200.0, 300.0, 400.0, 500.0, 600.0, 700.0, 800.0];
@@ -51,6 +53,7 @@ fn main() {
     std::fs::create_dir_all(&directory).expect("the temporary directory can be written to");
     let path = real_run(&directory);
     let files = files_of(&path);
+    histograms(samples);
     recording(&files[0], samples);
     for (file, rate) in files.iter().zip(RATES) {
         replace(file, rate, samples / RATES.len() as u64);
@@ -108,6 +111,35 @@ fn recording(template: &Path, samples: u64) {
         written.bytes as f64 / samples as f64
     );
     let _ = std::fs::remove_file(path);
+}
+
+/// What the histograms cost: the four of a loop for each operation, and those of 64 clients besides.
+fn histograms(samples: u64) {
+    let mut queue = Queue::new(800.0);
+    let some: Vec<Times> = (0..1 << 16).map(|_| queue.next()).collect();
+    let mut of_loop: Vec<Histogram> = (0..4).map(|_| Histogram::new()).collect();
+    let mut of_clients: Vec<CompactHistogram> = (0..64).map(|_| CompactHistogram::new()).collect();
+    let mut each_ns = |is_per_client: bool| {
+        let begun = Instant::now();
+        for number in 0..samples {
+            let times = some[number as usize % some.len()];
+            of_loop[0].record(times.done_ns - times.intended_ns);
+            of_loop[1].record(times.done_ns - times.sent_ns);
+            of_loop[2].record(times.sent_ns - times.intended_ns);
+            of_loop[3].record(times.sent_ns - times.intended_ns);
+            if is_per_client {
+                of_clients[number as usize % 64].record(times.done_ns - times.intended_ns);
+            }
+        }
+        begun.elapsed().as_secs_f64() * 1e9 / samples as f64
+    };
+    let (mut without, mut with): (Vec<f64>, Vec<f64>) = Default::default();
+    for _ in 0..7 {
+        without.push(each_ns(false));
+        with.push(each_ns(true));
+    }
+    println!("histograms: {} ns an operation per loop alone, {} ns per client too", show(&without), show(&with));
+    black_box((&of_loop, &of_clients));
 }
 
 /// Replaces the samples of a trial.

@@ -1,5 +1,6 @@
 //! One trial, from the empty database to the measurement: prepare, warm up, measure, drain, check.
 
+use std::path::Path;
 use std::sync::Arc;
 use std::time::{Duration, Instant, SystemTime, UNIX_EPOCH};
 
@@ -179,7 +180,7 @@ fn measure(trial: &Trial, ready: Ready, current: &mut Current, filling: &dyn Fn(
     let mut measurement = measured(trial, &observed, resources, current);
     judge(&mut measurement, settings, &observed, current.database.is_embedded(), stored);
     if let Some(written) = written {
-        judge_samples(&mut measurement, written);
+        judge_samples(&mut measurement, written, current.samples.as_deref());
     }
     Ok(Executed { measurement, samples, refused: None })
 }
@@ -193,7 +194,7 @@ fn start_recording(trial: &Trial, current: &Current) -> anyhow::Result<Option<Re
 
 /// Takes in what became of the raw times. Where they are not all there, or load threads had to wait for the disk, the trial is
 /// not to be trusted.
-fn judge_samples(measurement: &mut Measurement, written: Result<Written, StoreError>) {
+fn judge_samples(measurement: &mut Measurement, written: Result<Written, StoreError>, path: Option<&Path>) {
     match written {
         Ok(written) => {
             measurement.samples = Some(written.samples);
@@ -204,7 +205,15 @@ fn judge_samples(measurement: &mut Measurement, written: Result<Written, StoreEr
                 ));
             }
         }
-        Err(error) => measurement.invalid_because.push(format!("load.samples could not all be written: {error}")),
+        Err(error) => {
+            let removed = error.is_full() && path.is_some_and(|path| std::fs::remove_file(path).is_ok());
+            let room = if removed {
+                "; what was written of them is removed, to make room for the trial's figures"
+            } else {
+                ""
+            };
+            measurement.invalid_because.push(format!("load.samples could not all be written: {error}{room}"));
+        }
     }
 }
 

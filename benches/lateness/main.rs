@@ -54,7 +54,7 @@ fn main() {
     let ratios: Vec<f64> = ours.iter().zip(&peers).map(|(a, b)| a.lag_us_mean / b.lag_us_mean).collect();
     println!("{:<52} {}", "ratio of mean schedule lags, loadline / pgbench", show(&ratios));
     println!();
-    line("loadline: arrived / asked for", &ours, |run| run.offered_share);
-    line("loadline: completed / asked for", &ours, |run| run.carried_share);
-    line("pgbench -R: completed / asked for", &peers, |run| run.carried_share);
+    line("loadline: arrived more than asked for, %", &ours, |run| 100.0 * (run.offered_share - 1.0));
+    line("loadline: completed more than asked for, %", &ours, |run| 100.0 * (run.carried_share - 1.0));
+    line("pgbench -R: completed more than asked for, %", &peers, |run| 100.0 * (run.carried_share - 1.0));
 }

@@ -66,7 +66,7 @@ fn main() {
 /// A short run with raw samples.
 fn real_run(directory: &Path) -> PathBuf {
     let study = format!(
-        "name = \"samples\"\n[database]\nname = \"simulated\"\n[load]\narrivals = \"poisson\"\nclients = 4\nduration = \"1s\"\n\
+        "name = \"samples\"\n[database]\nname = \"simulated\"\nconfig = {{ delay = \"50ms\" }}\n[load]\narrivals = \"poisson\"\nclients = 64\nduration = \"1s\"\n\
          samples = true\n[factors]\n\"load.rate\" = {RATES:?}\n[repeat]\nrule = \"fixed\"\nleast = 1\n"
     );
     let (file, out) = (directory.join("study.toml"), directory.join("run"));

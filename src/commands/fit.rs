@@ -119,7 +119,7 @@ fn read_samples(run: &Run, timer: Timer) -> Result<Sampled, Failure> {
     if !sampled.is_empty() {
         let times: u64 = sampled.values().map(Batches::count).sum();
         let (times, trials) = (show_number(times as f64), sampled.len());
-        note(&format!("note: standard errors come from {times} raw times of {trials} trials"));
+        note(&format!("note: {times} raw times of {trials} trials are used"));
     }
     Ok(sampled)
 }

@@ -2,7 +2,8 @@
 //!
 //! `cargo bench --bench samples`; `SAMPLES` in the environment changes how many operations there are (10 million). The run
 //! that is fitted is a real one of the simulated database at eight rates, whose samples are then replaced by as many of a
-//! simulated M/M/1 queue at the same rates, because it would take hours to measure them.
+//! simulated M/M/1 queue at the same rates, because it would take hours to measure them. Its arrivals are constant, so that the
+//! rates of both agree exactly.
 
 #[expect(dead_code, reason = "this benchmark uses a part of what is shared")]
 #[path = "../shared/mod.rs"]
@@ -66,7 +67,7 @@ fn main() {
 /// A short run with raw samples.
 fn real_run(directory: &Path) -> PathBuf {
     let study = format!(
-        "name = \"samples\"\n[database]\nname = \"simulated\"\nconfig = {{ delay = \"50ms\" }}\n[load]\narrivals = \"poisson\"\nclients = 64\nduration = \"1s\"\n\
+        "name = \"samples\"\n[database]\nname = \"simulated\"\nconfig = {{ delay = \"50ms\" }}\n[load]\narrivals = \"constant\"\nclients = 64\nduration = \"1s\"\n\
          samples = true\n[factors]\n\"load.rate\" = {RATES:?}\n[repeat]\nrule = \"fixed\"\nleast = 1\n"
     );
     let (file, out) = (directory.join("study.toml"), directory.join("run"));

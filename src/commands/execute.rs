@@ -6,11 +6,12 @@ use std::time::{Duration, Instant, SystemTime, UNIX_EPOCH};
 
 use anyhow::Context;
 
+use super::background;
 use super::fixture::{fill, make_tables};
 use super::output::sentence;
 use super::stage::Current;
 use crate::database::{Database, DatabaseError, Session, Wire};
-use crate::load::{CLIENTS_PER_LOOP, Connections, Observed, Observer, Recording, Source, Written, drive, validity};
+use crate::load::{CLIENTS_PER_LOOP, Connections, Group, Observed, Observer, Recording, Source, Written, drive_groups, validity};
 use crate::measurement::{Measurement, ResourceSample, Resources};
 use crate::monitor::{self, Monitor, Targets};
 use crate::operation::{Operation, OperationKind};
@@ -98,13 +99,17 @@ impl Source for WorkSource {
     }
 }
 
-fn sources(work: &Arc<Work>, trial: &Trial) -> anyhow::Result<Vec<Box<dyn Source>>> {
-    let of = trial.case.settings.load.clients;
+/// What each of the clients sends, from its number to its workload.
+pub(super) fn sources(
+    work: &Arc<Work>,
+    clients: u32,
+    workload: impl Fn(u32) -> Result<Box<dyn Workload>, String>,
+) -> anyhow::Result<Vec<Box<dyn Source>>> {
     let source = |number| -> anyhow::Result<Box<dyn Source>> {
-        let workload = work.workload(workload::Client { number, of, seed: trial.seed });
-        Ok(Box::new(WorkSource { work: Arc::clone(work), workload: workload.map_err(anyhow::Error::msg)? }))
+        let workload = workload(number).map_err(anyhow::Error::msg)?;
+        Ok(Box::new(WorkSource { work: Arc::clone(work), workload }))
     };
-    (0..of).map(source).collect()
+    (0..clients).map(source).collect()
 }
 
 /// A trial on a database that is there.
@@ -172,25 +177,40 @@ fn measure(trial: &Trial, ready: Ready, current: &mut Current, filling: &dyn Fn(
     fill(settings, &work, current, session, filling)?;
     let database = &*current.database;
     let connections = connect_all(database, work.program(), settings.load.clients)?;
-    let sources = sources(&work, trial)?;
+    let of = |number| workload::Client { number, of: settings.load.clients, seed: trial.seed };
+    let sources = sources(&work, settings.load.clients, |number| work.workload(of(number)))?;
+    let beside = background::load_settings(settings);
+    let beside_group = match &beside {
+        Some(load) => Some(background::group(load, trial, &work, connect_all(database, work.program(), load.clients)?)?),
+        None => None,
+    };
     let mut attendant = Attendant::new(current, settings);
     attendant.recording = start_recording(trial, current)?;
     let wire = || connect_wire(database, work.program());
     let session = || connect_session(database, work.program());
-    let observed = {
+    let mut observed = {
         let _pinned = Pinned::for_load(settings, &connections)?;
-        drive(&settings.load, trial.seed, connections, sources, (&wire, &session), &mut attendant)
-            .map_err(anyhow::Error::msg)?
+        let groups = std::iter::once(Group { settings: &settings.load, connections, sources }).chain(beside_group);
+        drive_groups(groups.collect(), trial.seed, (&wire, &session), &mut attendant).map_err(anyhow::Error::msg)?
     };
+    let beside = match beside {
+        Some(load) => observed.pop().map(|seen| (load, seen)),
+        None => None,
+    };
+    let observed = observed.pop().context("nothing was driven")?;
     let written = attendant.recording.take().map(Recording::finish);
     let resources = attendant.finish(observed.measured_s);
     if let Some(fixture) = &mut current.fixture {
         fixture.is_changed |= !workload::keeps_records(settings);
     }
-    let stored = check_stored(settings, &work, &observed, current)?;
+    let added = beside.as_ref().map_or(0, |(_, seen)| seen.tally.acknowledged_records);
+    let stored = check_stored(settings, &work, observed.tally.acknowledged_records + added, current)?;
     let (samples, resources) = resources.map_or((Vec::new(), None), |(samples, mean)| (samples, Some(mean)));
     let mut measurement = measured(trial, &observed, resources, current);
     judge(&mut measurement, settings, &observed, current.database.is_embedded(), stored);
+    if let Some((load, seen)) = &beside {
+        background::take_in(&mut measurement, load, seen, current.database.is_embedded());
+    }
     if let Some(written) = written {
         judge_samples(&mut measurement, written, current.samples.as_deref());
     }
@@ -360,7 +380,7 @@ fn measured(trial: &Trial, observed: &Observed, resources: Option<Resources>, cu
 fn check_stored(
     settings: &Settings,
     work: &Work,
-    observed: &Observed,
+    acknowledged: u64,
     current: &Current,
 ) -> anyhow::Result<Option<(u64, u64)>> {
     let is_counted = workload::only_adds(settings) && !settings.record.existing;
@@ -368,7 +388,7 @@ fn check_stored(
     let mut session = current.database.connect()?;
     let answer = session.query(&format!("SELECT COUNT(*) FROM {}", current.database.dialect().quote(table)))?;
     let count = answer.first().and_then(|row| row.first()).and_then(|cell| cell.as_ref()?.parse::<u64>().ok());
-    Ok(count.map(|found| (settings.record.rows + observed.tally.acknowledged_records, found)))
+    Ok(count.map(|found| (settings.record.rows + acknowledged, found)))
 }
 
 fn judge(

@@ -164,6 +164,7 @@ fn measurement(trial: Trial, sequence: u64, random: &mut Random) -> Measurement 
         carried: None,
         operations: BTreeMap::from([("insert".to_owned(), operation)]),
         parts: BTreeMap::new(),
+        background: BTreeMap::new(),
         clients: vec![each; clients as usize],
         generator_late: late,
         loops: vec![LoopMeasurement {

@@ -66,8 +66,7 @@ fn influences(
         left.into_iter().map(|value| centre - value).collect::<Vec<f64>>()
     };
     if are_pairs {
-        let left: Option<Vec<f64>> =
-            (0..of.len()).map(|place| log(&without(of, place), &without(to, place))).collect();
+        let left: Option<Vec<f64>> = (0..of.len()).map(|place| log(&without(of, place), &without(to, place))).collect();
         return left.map(centred);
     }
     let left_of: Option<Vec<f64>> = (0..of.len()).map(|place| log(&without(of, place), to)).collect();

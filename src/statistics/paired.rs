@@ -46,13 +46,7 @@ pub fn paired_t(pairs: &[(f64, f64)]) -> Option<(f64, f64)> {
 }
 
 /// The bootstrap interval of the logarithm, whole pairs resampled; none when a resample has no mean above 0.
-fn bootstrap(
-    pairs: &[(f64, f64)],
-    estimate: f64,
-    influences: &[f64],
-    seed: u64,
-    confidence: f64,
-) -> Option<Interval> {
+fn bootstrap(pairs: &[(f64, f64)], estimate: f64, influences: &[f64], seed: u64, confidence: f64) -> Option<Interval> {
     let mut random = Random::new(seed);
     let mut replicates = Vec::with_capacity(RESAMPLES);
     for _ in 0..RESAMPLES {

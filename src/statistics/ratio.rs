@@ -7,6 +7,7 @@ use super::bootstrap::{bca, expanded};
 use super::random::Random;
 use super::student::{t_quantile, two_sided_p};
 use super::summary::{Interval, mean, sample_sd};
+use super::t_test::Summary;
 
 /// The trials of one case and the power with which its mean enters the ratio: above 0 for the numerator.
 #[derive(Debug, Clone, Copy, PartialEq)]
@@ -97,23 +98,27 @@ pub fn matched_ratio(pairs: &[(&[f64], &[f64])], seed: u64) -> Option<RatioEstim
     weighted_ratio(&cells, seed)
 }
 
-/// The ratio of two means with Fieller's interval, in the form of Kalibera and Jones (2013, section 7): from the
-/// half-widths of the two means' own 95 % intervals. None below two values a side, or when the denominator's interval
-/// reaches 0, because the ratio then has no bounded interval.
+/// [`fieller_of`] the two samples' summaries.
 pub fn fieller(of: &[f64], to: &[f64]) -> Option<(f64, Interval)> {
-    let (numerator, denominator) = (mean(of)?, mean(to)?);
-    let half = |values: &[f64]| {
-        let n = values.len() as f64;
-        sample_sd(values).map(|sd| t_quantile(0.975, n - 1.0) * sd / n.sqrt())
-    };
-    let (half_of, half_to) = (half(of)?, half(to)?);
-    let below = denominator.powi(2) - half_to.powi(2);
+    fieller_of(Summary::of(of)?, Summary::of(to)?)
+}
+
+/// The ratio of two means with Fieller's 95 % interval, in the form of Kalibera and Jones (2013, section 7): from the
+/// half-widths of the two means' own intervals. None below two values a side, or when the denominator's interval
+/// reaches 0, because the ratio then has no bounded interval.
+pub fn fieller_of(of: Summary, to: Summary) -> Option<(f64, Interval)> {
+    if of.n < 2 || to.n < 2 {
+        return None;
+    }
+    let half = |side: Summary| t_quantile(0.975, side.n as f64 - 1.0) * side.sd / (side.n as f64).sqrt();
+    let (half_of, half_to) = (half(of), half(to));
+    let below = to.mean.powi(2) - half_to.powi(2);
     if below <= 0.0 {
         return None;
     }
-    let product = numerator * denominator;
-    let root = (product.powi(2) - below * (numerator.powi(2) - half_of.powi(2))).max(0.0).sqrt();
-    Some((numerator / denominator, Interval { low: (product - root) / below, high: (product + root) / below }))
+    let product = of.mean * to.mean;
+    let root = (product.powi(2) - below * (of.mean.powi(2) - half_of.powi(2))).max(0.0).sqrt();
+    Some((of.mean / to.mean, Interval { low: (product - root) / below, high: (product + root) / below }))
 }
 
 fn log_ratio(means: impl Iterator<Item = (f64, Option<f64>)>) -> Option<f64> {

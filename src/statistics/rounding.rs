@@ -85,7 +85,9 @@ mod tests {
 
     #[test]
     fn units_are_read_from_the_digits_as_written() {
-        for (written, unit) in [("1010", 1.0), ("12.0", 0.1), ("3.14", 0.01), ("1.2e-4", 1e-5), ("-7", 1.0), ("5.", 1.0)] {
+        for (written, unit) in
+            [("1010", 1.0), ("12.0", 0.1), ("3.14", 0.01), ("1.2e-4", 1e-5), ("-7", 1.0), ("5.", 1.0)]
+        {
             assert!((unit_of(written).unwrap() / unit - 1.0).abs() < 1e-12, "{written}");
         }
         assert_eq!(unit_of("soon"), None);

@@ -6,8 +6,11 @@
 mod arrival;
 mod backlog;
 mod bars;
+mod comparing;
 mod figures;
+mod forest;
 mod frame;
+mod means;
 mod plot;
 mod scale;
 mod tables;
@@ -25,6 +28,8 @@ use crate::study::Study;
 use crate::units::{NS_PER_S, show_number, show_seconds};
 
 use frame::Frame;
+
+pub use comparing::compare_page;
 
 /// The whole page.
 pub fn html(findings: &Findings, study: &Study, environment: &Environment, measurements: &[Measurement]) -> String {
@@ -47,7 +52,7 @@ pub fn html(findings: &Findings, study: &Study, environment: &Environment, measu
                 main {
                     (invalid(findings))
                     (verdict(findings))
-                    @if !findings.cases.is_empty() { (plots(findings, study, &groups)) }
+                    @if !findings.cases.is_empty() { (plots(findings, study, measurements, &groups)) }
                     @if !findings.claims.is_empty() { (tables::claims(&findings.claims, &study.source)) }
                     (tables::trials(measurements, &groups))
                     (tables::environment(findings, study, environment))
@@ -110,7 +115,7 @@ fn verdict(findings: &Findings) -> Markup {
 }
 
 /// All figures, each with its table.
-fn plots(findings: &Findings, study: &Study, groups: &[CaseTrials<'_>]) -> Markup {
+fn plots(findings: &Findings, study: &Study, measurements: &[Measurement], groups: &[CaseTrials<'_>]) -> Markup {
     let frame = Frame::of(study, findings);
     let cases = &findings.cases;
     let against = frame.axis.as_ref().map_or(String::new(), |axis| format!(" against {}", axis.setting));
@@ -125,6 +130,7 @@ fn plots(findings: &Findings, study: &Study, groups: &[CaseTrials<'_>]) -> Marku
     let remark = frame.best_panel_remark();
     let monitored = cases.iter().any(|case| case.resources.is_some());
     let courses = cases.iter().any(|case| times::Course::of(&trials(case)).is_some());
+    let comparing = comparing::of_run(study, measurements);
     maud::html! {
         nav {
             a href="#throughput" { "Throughput" }
@@ -134,6 +140,7 @@ fn plots(findings: &Findings, study: &Study, groups: &[CaseTrials<'_>]) -> Marku
             @if monitored { a href="#resources" { "Resources" } }
             a href="#distribution" { "Distribution" }
             @if courses { a href="#course" { "Over time" } }
+            @if comparing.is_some() { a href="#ratios" { "Ratios" } }
             @if !findings.claims.is_empty() { a href="#claims" { "Claims" } }
             a href="#trials" { "Trials" }
             a href="#environment" { "Environment" }
@@ -176,6 +183,7 @@ fn plots(findings: &Findings, study: &Study, groups: &[CaseTrials<'_>]) -> Marku
                 (course_table(cases, &trials))
             }
         }
+        @if let Some(found) = &comparing { (comparing::sections(found)) }
     }
 }
 

@@ -157,10 +157,10 @@ pub struct CompareArguments {
     #[arg(long, value_name = "FILE.csv")]
     pub summaries: Option<PathBuf>,
     /// Level of the verdicts, below which an adjusted p counts
-    #[arg(long, default_value_t = 0.05)]
+    #[arg(long, default_value_t = 0.05, allow_negative_numbers = true)]
     pub alpha: f64,
     /// Relative difference that counts as none: 0.05 is 5 %
-    #[arg(long, default_value_t = 0.05)]
+    #[arg(long, default_value_t = 0.05, allow_negative_numbers = true)]
     pub margin: f64,
     /// How p-values are adjusted for their number: Holm, or Benjamini and Hochberg
     #[arg(long, value_enum, default_value_t = Adjusting::Holm)]

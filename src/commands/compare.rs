@@ -73,9 +73,9 @@ fn metric(name: &str) -> Result<&'static Metric, Failure> {
     }
     Metric::named(name).ok_or_else(|| {
         let names = || METRICS.iter().map(|metric| metric.name).chain([LOAD_LINE.name]);
-        let meant = closest(name, names()).map(|meant| format!("; did you mean \"{meant}\"?")).unwrap_or_default();
+        let meant = closest(name, names()).map_or(";".to_owned(), |meant| format!("; did you mean \"{meant}\"?"));
         let known = names().collect::<Vec<_>>().join(", ");
-        Failure::Usage(format!("--metric: unknown metric \"{name}\"{meant} There are {known}"))
+        Failure::Usage(format!("--metric: unknown metric \"{name}\"{meant} there are {known}"))
     })
 }
 

@@ -66,7 +66,7 @@ mod tests {
     proptest! {
         #[test]
         fn letters_are_shared_exactly_where_nothing_differs(count in 1usize..7, bits in any::<u32>()) {
-            let differs = |a: usize, b: usize| bits >> (a.min(b) * count + a.max(b)) % 32 & 1 == 1;
+            let differs = |a: usize, b: usize| (bits >> ((a.min(b) * count + a.max(b)) % 32)) & 1 == 1;
             let found = letters(count, differs);
             for a in 0..count {
                 for b in a + 1..count {

@@ -46,7 +46,7 @@ pub fn median_ratio(
     };
     let replicates: Option<Vec<f64>> = (0..RESAMPLES).map(|_| replicate()).collect();
     let interval = replicates.and_then(|replicates| {
-        let influences = influences(of, to, are_pairs, &log)?;
+        let influences = influences(of, to, are_pairs, log)?;
         let found = bca(&replicates, estimate, &influences, confidence)?.interval;
         Some(Interval { low: found.low.exp(), high: found.high.exp() })
     });
@@ -58,7 +58,7 @@ fn influences(
     of: &[f64],
     to: &[f64],
     are_pairs: bool,
-    log: &dyn Fn(&[f64], &[f64]) -> Option<f64>,
+    log: impl Fn(&[f64], &[f64]) -> Option<f64>,
 ) -> Option<Vec<f64>> {
     let without = |values: &[f64], place: usize| [&values[..place], &values[place + 1..]].concat();
     let centred = |left: Vec<f64>| {

@@ -44,7 +44,7 @@ pub struct Comparisons {
     pub family: u64,
     /// Every pair of alternatives in every case.
     pub comparisons: Vec<Comparison>,
-    /// Comparisons about which two machines do not agree, by the rule of Lindfors and others (KTH 2018, chapter 8).
+    /// Comparisons about which two machines do not agree, by the rule of Lindfors and Lind Oros (KTH 2018, chapter 8).
     pub marks: Vec<Mark>,
     /// Findings of one machine that the other does not confirm, and that the rule does not mark.
     pub unconfirmed: Vec<Unconfirmed>,

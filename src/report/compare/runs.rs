@@ -65,6 +65,7 @@ pub fn usual_metric(run: &RunInput<'_>) -> &'static Metric {
 /// # Errors
 /// A sentence with the run, the factor and the remedy, when there is no such factor or nothing to compare.
 pub fn within(run: &RunInput<'_>, factor: Option<&str>, metric: &'static Metric) -> Result<Chosen, String> {
+    check_goal(run, metric)?;
     let figures = Values::of(run, metric);
     let varied = varied_factors(run.study, &figures);
     let chosen = choose(run, &varied, factor)?;
@@ -100,6 +101,8 @@ pub fn within(run: &RunInput<'_>, factor: Option<&str>, metric: &'static Metric)
 /// # Errors
 /// A sentence with both runs and the remedy, when they share no case.
 pub fn between(a: &RunInput<'_>, b: &RunInput<'_>, metric: &'static Metric) -> Result<Chosen, String> {
+    check_goal(a, metric)?;
+    check_goal(b, metric)?;
     let (of, to) = (Values::of(a, metric), Values::of(b, metric));
     let mut factors = varied_factors(a.study, &of);
     for factor in varied_factors(b.study, &to) {
@@ -149,6 +152,14 @@ pub fn between(a: &RunInput<'_>, b: &RunInput<'_>, metric: &'static Metric) -> R
     Ok(Chosen { samples, metric, factors: Vec::new(), notes, valid: of.valid && to.valid })
 }
 
+/// Refuses load lines of a run that looked for none.
+fn check_goal(run: &RunInput<'_>, metric: &Metric) -> Result<(), String> {
+    if metric.name != LOAD_LINE.name || run.written.goal.is_some() {
+        return Ok(());
+    }
+    Err(format!("--metric: {} has no load line, because its study has no [goal]; choose another metric", run.path))
+}
+
 /// The factors that vary among the cases with values, in the study's order. Rates that a search chose are part of its answer.
 fn varied_factors(study: &Study, figures: &Values) -> Vec<Factor> {
     let is_answer = |factor: &&Factor| !(figures.are_lines && factor.setting == "load.rate");
@@ -168,8 +179,8 @@ fn choose(run: &RunInput<'_>, varied: &[Factor], factor: Option<&str>) -> Result
     if let Some(wanted) = factor {
         let found = varied.iter().find(|factor| factor.setting == wanted);
         let meant = crate::study::closest(wanted, names.iter().copied());
-        let meant = meant.map(|meant| format!("; did you mean \"{meant}\"?")).unwrap_or_default();
-        let refusal = || format!("--factor: {} varies no \"{wanted}\"{meant} It varies {}", run.path, names.join(", "));
+        let meant = meant.map_or(";".to_owned(), |meant| format!("; did you mean \"{meant}\"?"));
+        let refusal = || format!("--factor: {} varies no \"{wanted}\"{meant} it varies {}", run.path, names.join(", "));
         return found.cloned().map(|factor| vec![factor]).ok_or_else(refusal);
     }
     let mut factors = Factors::of(run.study);
@@ -245,7 +256,11 @@ impl Values {
             let factors: Vec<Factor> =
                 run.study.factors.iter().filter(|factor| factor.levels.len() > 1).cloned().collect();
             let names: Vec<String> = few.iter().map(|case| case.label(factors.iter())).collect();
-            let what = if are_lines { "no load line" } else { "fewer than two valid trials" };
+            let what = if are_lines {
+                "no load line".to_owned()
+            } else {
+                format!("fewer than two valid trials with {}", metric.title)
+            };
             notes.push(format!("{}: {what}, and so not compared: {}", run.label, names.join("; ")));
         }
         Values { cases, notes, valid: all > 0 && invalid == 0, are_lines }

@@ -11,14 +11,17 @@ use crate::report::terminal::WIDTH;
 use crate::statistics::Verdict;
 use crate::units::show_number;
 
+/// Pairs of alternatives that stand side by side, or are told of one by one, at most.
+const PAIRS_MOST: usize = 6;
+
 /// All that was found. It ends with a line break.
 pub fn text(found: &Comparisons) -> String {
     let mut out = String::new();
     if !found.valid {
         out.push_str("INVALID: trials are invalid; their figures are left out of everything below.\n\n");
     }
-    for table in tables(found) {
-        out.push_str(&format!("{}\n{}\n", heading(&table), p_table(&table)));
+    for table in tables(found).iter().filter(|table| table.pairs.len() <= PAIRS_MOST) {
+        out.push_str(&format!("{}\n{}\n", heading(table), p_table(table)));
     }
     let legend = legend(found);
     legend.iter().for_each(|(word, means)| out.push_str(&format!("  {word:<12} {means}\n")));
@@ -87,13 +90,14 @@ fn ratios(found: &Comparisons) -> String {
     let mut heading: Vec<String> = if has_machines { vec!["machine".to_owned()] } else { Vec::new() };
     heading.extend(["case", "a", "b"].map(str::to_owned));
     let texts = heading.len();
-    heading.extend(["ratio a / b [95 %]".to_owned(), "n".to_owned(), format!("p, {adjusted}"), "a is".to_owned()]);
+    heading.extend(["ratio a / b [95 %]", "n", "p, Welch"].map(str::to_owned));
+    heading.extend([format!("p, {adjusted}"), "a is".to_owned()]);
     let row = |comparison: &Comparison| {
         let mut cells = if has_machines { vec![comparison.machine.clone()] } else { Vec::new() };
         cells.extend([comparison.case.clone(), comparison.a.clone(), comparison.b.clone()]);
         cells.push(show_ratio(comparison));
         cells.push(show_n(comparison));
-        cells.push(show_p(comparison.p_adjusted));
+        cells.extend([show_p(comparison.p_welch), show_p(comparison.p_adjusted)]);
         cells.push(show_verdict(comparison.verdict, found.margin));
         cells
     };
@@ -134,7 +138,13 @@ pub fn amounts(found: &Comparisons) -> Vec<String> {
             pairs.push(pair);
         }
     }
-    let mut lines: Vec<String> = pairs.iter().map(|pair| amount(found, pair)).collect();
+    let mut lines: Vec<String> = if pairs.len() <= PAIRS_MOST {
+        pairs.iter().map(|(metric, a, b)| amount(found, metric, a, b)).collect()
+    } else {
+        let mut metrics: Vec<&str> = pairs.iter().map(|(metric, ..)| *metric).collect();
+        metrics.dedup();
+        metrics.iter().map(|metric| overall(found, metric)).collect()
+    };
     let paired = found.comparisons.iter().filter(|comparison| comparison.paired_rounds.is_some()).count();
     if paired > 0 {
         lines.push(format!(
@@ -154,11 +164,27 @@ pub fn amounts(found: &Comparisons) -> Vec<String> {
     lines
 }
 
-fn amount(found: &Comparisons, (metric, a, b): &(&str, &str, &str)) -> String {
+/// How often each verdict was given in a metric, whatever the alternatives.
+fn overall(found: &Comparisons, metric: &str) -> String {
+    let own: Vec<&Comparison> = found.comparisons.iter().filter(|comparison| comparison.metric == metric).collect();
+    let is_decided = |one: &&&Comparison| matches!(one.verdict, Verdict::Faster | Verdict::Slower);
+    let count = |verdict| own.iter().filter(|comparison| comparison.verdict == verdict).count();
+    format!(
+        "{} comparisons in {metric}: one is faster in {}, {} in {}, undecided in {}",
+        own.len(),
+        own.iter().filter(is_decided).count(),
+        show_verdict(Verdict::Equal, found.margin),
+        count(Verdict::Equal),
+        count(Verdict::Undecided)
+    )
+}
+
+/// How often each verdict was given on a pair in a metric; the whole evidence where there is one comparison only.
+fn amount(found: &Comparisons, metric: &str, a: &str, b: &str) -> String {
     let own: Vec<&Comparison> = found
         .comparisons
         .iter()
-        .filter(|comparison| (comparison.metric, &*comparison.a, &*comparison.b) == (*metric, *a, *b))
+        .filter(|comparison| (comparison.metric, &*comparison.a, &*comparison.b) == (metric, a, b))
         .collect();
     if let [only] = own[..] {
         let p = show_p(only.p_adjusted);

@@ -24,9 +24,12 @@ use crate::study::Study;
 use crate::units::show_number;
 
 /// Forest plots of more ratios than this are behind a fold.
-const FOREST_OPEN_MOST: usize = 60;
+const FOREST_OPEN_MOST: usize = 120;
 
-/// The comparisons of a run's alternatives; none where nothing was varied, or a search chose what to measure.
+/// More comparisons than this would make a run's report several times as long.
+const REPORT_MOST: usize = 150;
+
+/// The comparisons of a run's alternatives; none where there are more than a report has room for, where nothing was varied, or a search chose what to measure.
 pub fn of_run(study: &Study, measurements: &[Measurement]) -> Option<Comparisons> {
     if study.goal.is_some() {
         return None;
@@ -34,7 +37,7 @@ pub fn of_run(study: &Study, measurements: &[Measurement]) -> Option<Comparisons
     let run = RunInput { path: "", label: "", machine: "this machine", study, written: study, measurements };
     let chosen = within(&run, None, runs::usual_metric(&run)).ok()?;
     let options = Options { alpha: SIGNIFICANCE, margin: EQUAL_WITHIN, adjustment: Adjustment::Holm, seed: study.seed };
-    Some(compare(&chosen.samples, &options))
+    Some(compare(&chosen.samples, &options)).filter(|found| found.comparisons.len() <= REPORT_MOST)
 }
 
 /// The page of `loadline compare`.
@@ -78,7 +81,7 @@ pub fn sections(found: &Comparisons) -> Markup {
     let tables = tables(found);
     let many = found.comparisons.len() > FOREST_OPEN_MOST;
     let forests = html! {
-        div.wide { @for table in &tables { (forest(table, found)) } }
+        div.wide { @for table in &tables { @for metric in metrics(table) { (forest(table, metric, found)) } } }
     };
     html! {
         section #ratios {
@@ -89,6 +92,9 @@ pub fn sections(found: &Comparisons) -> Markup {
                 ". Triangles upwards are faster, downwards slower, squares equal within ±"
                 (show_number((found.margin * 1e4).round() / 100.0)) " % (the grey zone), circles undecided; faster means better, also \
                 where less is better. p-values are adjusted for all " (found.family) " comparisons."
+                @if found.comparisons.iter().any(|one| one.paired_rounds.is_some()) {
+                    " Trials are compared round by round where rounds allow it, so that what a round's trials share does not count."
+                }
             }
             @if many { details { summary { (found.comparisons.len()) " ratios" } (forests) } } @else { (forests) }
             (ratio_table(found))
@@ -99,7 +105,7 @@ pub fn sections(found: &Comparisons) -> Markup {
                 "Two-sided p of Welch's t-test for each pair, not adjusted, as the source's tables 8.1 and 8.2 have them; bold where \
                  below " (show_number((found.alpha * 1e4).round() / 100.0)) " %."
             }
-            @for table in &tables { (p_table(table, found)) }
+            div.pairs { @for table in &tables { div { (p_table(table, found)) } } }
             ul.marks {
                 @for (word, means) in legend(found) { li { strong { (word) } ": " (means) } }
                 @if found.marks.iter().any(|mark| !mark.certain) { li { "?: the mark depends on how the printed figures were rounded" } }
@@ -114,7 +120,19 @@ fn place_of(table: &PTable<'_>) -> String {
     format!("{metric}{by}, {}", table.machine)
 }
 
-fn forest(table: &PTable<'_>, found: &Comparisons) -> Markup {
+/// The metrics of a table, in its order.
+fn metrics(table: &PTable<'_>) -> Vec<&'static str> {
+    let mut metrics: Vec<&'static str> = Vec::new();
+    for row in &table.rows {
+        if !metrics.contains(&row.metric) {
+            metrics.push(row.metric);
+        }
+    }
+    metrics
+}
+
+/// The ratios of one metric: for a time what is better lies left of 1, for a rate right.
+fn forest(table: &PTable<'_>, metric: &'static str, found: &Comparisons) -> Markup {
     let row = |(case, comparison): (&str, &Comparison)| ForestRow {
         label: format!("{case}: {} / {}", comparison.a, comparison.b),
         ratio: comparison.ratio,
@@ -122,11 +140,12 @@ fn forest(table: &PTable<'_>, found: &Comparisons) -> Markup {
         verdict: comparison.verdict,
         text: format!("{} {}", show_ratio(comparison), comparison.verdict),
     };
-    let cells = table
-        .rows
-        .iter()
-        .flat_map(|row| row.cells.iter().flatten().map(|(comparison, _)| (row.case, *comparison)).collect::<Vec<_>>());
-    Forest { title: place_of(table), margin: found.margin, rows: cells.map(row).collect() }.draw()
+    let cells =
+        table.rows.iter().filter(|row| row.metric == metric).flat_map(|row| {
+            row.cells.iter().flatten().map(|(comparison, _)| (row.case, *comparison)).collect::<Vec<_>>()
+        });
+    let title = place_of(&PTable { metric: Some(metric), ..table.clone() });
+    Forest { title, margin: found.margin, rows: cells.map(row).collect() }.draw()
 }
 
 fn ratio_table(found: &Comparisons) -> Markup {
@@ -169,10 +188,12 @@ fn p_table(table: &PTable<'_>, found: &Comparisons) -> Markup {
         div.scroll { table {
             thead { tr {
                 th { "Case" }
+                @if table.metric.is_none() { th { "Metric" } }
                 @for (a, b) in &table.pairs { th.number { (a) " - " (b) } }
             } }
             tbody { @for row in &table.rows { tr {
                 th scope="row" { (row.case) }
+                @if table.metric.is_none() { th { (row.metric) } }
                 @for cell in &row.cells {
                     @match cell {
                         None => td { "-" },

@@ -23,6 +23,7 @@ use crate::finding::{CaseFinding, Findings, TimeFinding};
 use crate::histogram::Histogram;
 use crate::measurement::{Environment, Measurement};
 use crate::report::analyse::{CaseTrials, group, time_finding};
+use crate::report::compare::Comparisons;
 use crate::report::terminal::grouped;
 use crate::study::Study;
 use crate::units::{NS_PER_S, show_number, show_seconds};
@@ -34,6 +35,7 @@ pub use comparing::compare_page;
 /// The whole page.
 pub fn html(findings: &Findings, study: &Study, environment: &Environment, measurements: &[Measurement]) -> String {
     let groups = group(study, measurements);
+    let compared = comparing::of_run(study, measurements);
     let page = maud::html! {
         (DOCTYPE)
         html lang="en" {
@@ -52,7 +54,7 @@ pub fn html(findings: &Findings, study: &Study, environment: &Environment, measu
                 main {
                     (invalid(findings))
                     (verdict(findings))
-                    @if !findings.cases.is_empty() { (plots(findings, study, measurements, &groups)) }
+                    @if !findings.cases.is_empty() { (plots(findings, study, compared.as_ref(), &groups)) }
                     @if !findings.claims.is_empty() { (tables::claims(&findings.claims, &study.source)) }
                     (tables::trials(measurements, &groups))
                     (tables::environment(findings, study, environment))
@@ -115,7 +117,7 @@ fn verdict(findings: &Findings) -> Markup {
 }
 
 /// All figures, each with its table.
-fn plots(findings: &Findings, study: &Study, measurements: &[Measurement], groups: &[CaseTrials<'_>]) -> Markup {
+fn plots(findings: &Findings, study: &Study, compared: Option<&Comparisons>, groups: &[CaseTrials<'_>]) -> Markup {
     let frame = Frame::of(study, findings);
     let cases = &findings.cases;
     let against = frame.axis.as_ref().map_or(String::new(), |axis| format!(" against {}", axis.setting));
@@ -130,7 +132,6 @@ fn plots(findings: &Findings, study: &Study, measurements: &[Measurement], group
     let remark = frame.best_panel_remark();
     let monitored = cases.iter().any(|case| case.resources.is_some());
     let courses = cases.iter().any(|case| times::Course::of(&trials(case)).is_some());
-    let comparing = comparing::of_run(study, measurements);
     maud::html! {
         nav {
             a href="#throughput" { "Throughput" }
@@ -140,7 +141,7 @@ fn plots(findings: &Findings, study: &Study, measurements: &[Measurement], group
             @if monitored { a href="#resources" { "Resources" } }
             a href="#distribution" { "Distribution" }
             @if courses { a href="#course" { "Over time" } }
-            @if comparing.is_some() { a href="#ratios" { "Ratios" } }
+            @if compared.is_some() { a href="#ratios" { "Ratios" } }
             @if !findings.claims.is_empty() { a href="#claims" { "Claims" } }
             a href="#trials" { "Trials" }
             a href="#environment" { "Environment" }
@@ -183,7 +184,7 @@ fn plots(findings: &Findings, study: &Study, measurements: &[Measurement], group
                 (course_table(cases, &trials))
             }
         }
-        @if let Some(found) = &comparing { (comparing::sections(found)) }
+        @if let Some(found) = compared { (comparing::sections(found)) }
     }
 }
 

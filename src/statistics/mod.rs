@@ -4,6 +4,7 @@
 //! hidden random source; equal values and equal seed give equal answers. Too few values give `None`, never a guess.
 
 pub mod bootstrap;
+pub mod change_point;
 pub mod equivalence;
 pub mod family;
 pub mod letters;

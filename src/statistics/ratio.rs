@@ -23,6 +23,8 @@ pub struct Cell<'a> {
 pub enum IntervalMethod {
     /// t-interval of the logarithm: where a case has few trials, which a bootstrap would take as all there are.
     LogT,
+    /// Fieller's interval over pairs: all ratios that the paired t-test does not refuse.
+    Fieller,
     /// Bias-corrected and accelerated bootstrap over trials.
     Bootstrap,
 }

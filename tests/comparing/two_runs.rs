@@ -41,7 +41,7 @@ fn the_levels_of_a_factor_are_compared_case_by_case_and_round_by_round() {
             (&case.into(), &"here".into(), &"throughput".into())
         );
         assert_eq!((&one["a"], &one["b"], &one["verdict"]), (&"wide".into(), &"star".into(), &"slower".into()));
-        assert_eq!((&one["paired_rounds"], &one["ratio_method"]), (&8.into(), &"log t".into()));
+        assert_eq!((&one["paired_rounds"], &one["ratio_method"]), (&8.into(), &"fieller over rounds".into()));
         let (low, high) = (one["ratio_ci95"][0].as_f64().unwrap(), one["ratio_ci95"][1].as_f64().unwrap());
         assert!(low < 1.0 / 1.3 && 1.0 / 1.3 < high, "{one}");
         for figure in ["median_ratio", "shift", "p_mann_whitney", "p_paired", "p_welch", "p_pooled", "t", "df"] {
@@ -116,6 +116,22 @@ fn the_same_cases_of_two_versions_are_compared_without_pairing() {
     ] {
         assert!(notes.contains(words), "{words}: {notes}");
     }
+}
+
+#[test]
+fn a_machine_that_became_slower_on_the_way_is_told_of() {
+    let steady = Machine { drift: 0.0, ..CALM };
+    let mut trials = measure(&layouts(), &steady, 12, &mut Random::new(12));
+    trials.iter_mut().filter(|trial| trial.trial.round >= 7).for_each(|trial| trial.measured_s *= 2.0);
+    let changed = run("changed", "here", &layouts(), &trials);
+    let other = run("steady", "here", &layouts(), &measure(&layouts(), &steady, 12, &mut Random::new(13)));
+    let notes = json(&["compare", &changed, &other, "--json"], 0)["notes"].to_string();
+    let found = json(&["compare", &changed, &other, "--json"], 0);
+    let paired = found["comparisons"].as_array().unwrap().iter().filter(|one| !one["paired_rounds"].is_null()).count();
+    assert_eq!(paired, 0, "rounds of different runs have nothing to do with each other: {found}");
+    assert_eq!(notes.matches("the level changed after 7 of 12 trials").count(), 4, "{notes}");
+    let within = json(&["compare", &changed, "--json"], 0)["notes"].to_string();
+    assert!(!within.contains("the level changed"), "rounds cancel it: {within}");
 }
 
 #[test]

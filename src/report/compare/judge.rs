@@ -7,6 +7,8 @@ use super::marks::{marks, unconfirmed};
 use super::outcome::{Adjustment, Comparison, Comparisons, Letters, Options};
 use super::pairing::pairs;
 use super::sample::{Figures, Sample};
+use super::table::show_p;
+use crate::statistics::change_point::change_point;
 use crate::statistics::equivalence::equivalence_p;
 use crate::statistics::letters::letters;
 use crate::statistics::median_ratio::median_ratio;
@@ -43,6 +45,7 @@ pub fn compare(samples: &[Sample], options: &Options) -> Comparisons {
     if still > 0 {
         notes.push(format!("{still} comparisons have no p-value, because neither side varies; they are undecided"));
     }
+    notes.extend(changes(&pairs, &comparisons, options.seed));
     let places: Vec<(&Sample, &Sample, &Comparison)> =
         pairs.iter().zip(&comparisons).map(|((a, b), comparison)| (*a, *b, comparison)).collect();
     Comparisons {
@@ -57,6 +60,39 @@ pub fn compare(samples: &[Sample], options: &Options) -> Comparisons {
         comparisons,
         notes,
     }
+}
+
+/// Orders in which a series is shuffled to see whether it changes on the way.
+const SHUFFLES: u32 = 199;
+/// p from which on a change is told: stricter than 5 %, because every series is asked.
+const CHANGED: f64 = 0.01;
+
+/// Samples whose level changed on the way, and that are compared without pairing: then the change is part of a difference.
+fn changes(pairs: &[(&Sample, &Sample)], comparisons: &[Comparison], seed: u64) -> Vec<String> {
+    let mut seen: Vec<*const Sample> = Vec::new();
+    let mut notes = Vec::new();
+    let unpaired = pairs.iter().zip(comparisons).filter(|(_, comparison)| comparison.paired_rounds.is_none());
+    for sample in unpaired.flat_map(|((a, b), _)| [*a, *b]) {
+        if seen.contains(&std::ptr::from_ref(sample)) {
+            continue;
+        }
+        seen.push(std::ptr::from_ref(sample));
+        let values = sample.values();
+        let Some((split, p)) = change_point(&values, SHUFFLES, seed) else { continue };
+        if p <= CHANGED && split.end == values.len() {
+            notes.push(format!(
+                "{}, {} on {}: the level changed after {} of {} trials (p = {}); its trials are not of one kind, and a \
+                 difference may be the change",
+                sample.case,
+                sample.variant,
+                sample.machine,
+                split.before,
+                values.len(),
+                show_p(Some(p))
+            ));
+        }
+    }
+    notes
 }
 
 /// All figures of a comparison, not adjusted and not judged yet.
@@ -111,8 +147,10 @@ fn weigh_trials(a: &Sample, b: &Sample, seed: u64, found: &mut Comparison) {
         found.ratio = Some(estimate.ratio);
         found.ratio_ci95 = Some([estimate.interval.low, estimate.interval.high]);
         found.ratio_method = Some(match estimate.method {
+            IntervalMethod::Bootstrap if together.is_some() => "bootstrap over rounds",
             IntervalMethod::Bootstrap => "bootstrap",
             IntervalMethod::LogT => "log t",
+            IntervalMethod::Fieller => "fieller over rounds",
         });
         if together.is_some() {
             found.paired_rounds = Some(estimate.n_of as u64);

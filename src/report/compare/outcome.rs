@@ -92,7 +92,8 @@ pub struct Comparison {
     pub ratio: Option<f64>,
     /// Its 95 % interval over trials; null for summaries.
     pub ratio_ci95: Option<[f64; 2]>,
-    /// How that was made: `bootstrap`, or `log t` below ten trials; null for summaries.
+    /// How that was made: `bootstrap`, below ten trials `log t`; `bootstrap over rounds`, below ten rounds `fieller over rounds`; null for
+    /// summaries.
     pub ratio_method: Option<&'static str>,
     /// Fieller's 95 % interval of the ratio, which needs no more than summaries.
     pub fieller_ci95: Option<[f64; 2]>,
@@ -118,7 +119,7 @@ pub struct Comparison {
     pub p_welch_rounding: Option<[f64; 2]>,
     /// Rounds in which both were measured, when trials are compared round by round; null when they are not.
     pub paired_rounds: Option<u64>,
-    /// Two-sided p of the paired t-test on the logarithm of the ratio; null when trials are not compared round by round.
+    /// Two-sided p of the paired t-test of the rounds' differences; null when trials are not compared round by round.
     pub p_paired: Option<f64>,
     /// `p_paired` if there is one, else `p_welch`, adjusted for all comparisons of the document.
     pub p_adjusted: Option<f64>,

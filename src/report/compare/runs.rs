@@ -127,7 +127,8 @@ pub fn between(a: &RunInput<'_>, b: &RunInput<'_>, metric: &'static Metric) -> R
                     y.sample(&machine, "run", b.label, label, metric),
                 );
                 if let (Some(x), Some(y)) = both {
-                    samples.extend([x, y]);
+                    // Round 3 of one run has nothing to do with round 3 of the other.
+                    samples.extend([x, y].map(Sample::without_rounds));
                 }
             }
         }

@@ -70,6 +70,14 @@ impl Sample {
         }
     }
 
+    /// The sample with trials that are never paired with others.
+    pub fn without_rounds(mut self) -> Self {
+        if let Figures::Trials(trials) = &mut self.figures {
+            trials.iter_mut().for_each(|trial| trial.place = None);
+        }
+        self
+    }
+
     /// Whether another sample is an alternative to this one: all but the variant is the same.
     pub fn is_alternative_to(&self, other: &Sample) -> bool {
         self.machine == other.machine && self.is_same_question_as(other)

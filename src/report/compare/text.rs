@@ -91,13 +91,17 @@ fn ratios(found: &Comparisons) -> String {
     heading.extend(["case", "a", "b"].map(str::to_owned));
     let texts = heading.len();
     heading.extend(["ratio a / b [95 %]", "n", "p, Welch"].map(str::to_owned));
+    let has_rounds = found.comparisons.iter().any(|comparison| comparison.paired_rounds.is_some());
+    heading.extend(has_rounds.then(|| "p, rounds".to_owned()));
     heading.extend([format!("p, {adjusted}"), "a is".to_owned()]);
     let row = |comparison: &Comparison| {
         let mut cells = if has_machines { vec![comparison.machine.clone()] } else { Vec::new() };
         cells.extend([comparison.case.clone(), comparison.a.clone(), comparison.b.clone()]);
         cells.push(show_ratio(comparison));
         cells.push(show_n(comparison));
-        cells.extend([show_p(comparison.p_welch), show_p(comparison.p_adjusted)]);
+        cells.push(show_p(comparison.p_welch));
+        cells.extend(has_rounds.then(|| show_p(comparison.p_paired)));
+        cells.push(show_p(comparison.p_adjusted));
         cells.push(show_verdict(comparison.verdict, found.margin));
         cells
     };

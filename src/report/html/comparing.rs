@@ -30,11 +30,11 @@ const FOREST_OPEN_MOST: usize = 120;
 const REPORT_MOST: usize = 150;
 
 /// The comparisons of a run's alternatives; none where there are more than a report has room for, where nothing was varied, or a search chose what to measure.
-pub fn of_run(study: &Study, measurements: &[Measurement]) -> Option<Comparisons> {
+pub fn of_run(study: &Study, machine: &str, measurements: &[Measurement]) -> Option<Comparisons> {
     if study.goal.is_some() {
         return None;
     }
-    let run = RunInput { path: "", label: "", machine: "this machine", study, written: study, measurements };
+    let run = RunInput { path: "", label: "", machine, study, written: study, measurements };
     let chosen = within(&run, None, runs::usual_metric(&run)).ok()?;
     let options = Options { alpha: SIGNIFICANCE, margin: EQUAL_WITHIN, adjustment: Adjustment::Holm, seed: study.seed };
     Some(compare(&chosen.samples, &options)).filter(|found| found.comparisons.len() <= REPORT_MOST)
@@ -102,8 +102,8 @@ pub fn sections(found: &Comparisons) -> Markup {
         section.p #p-values {
             h2 { "p-values" }
             p.about {
-                "Two-sided p of Welch's t-test for each pair, not adjusted, as the source's tables 8.1 and 8.2 have them; bold where \
-                 below " (show_number((found.alpha * 1e4).round() / 100.0)) " %."
+                "Two-sided p of Welch's t-test for each pair, not adjusted; bold where below " (show_number((found.alpha * 1e4).round() / 100.0)) " %. With two machines, colours and words say \
+                where they do not agree."
             }
             div.pairs { @for table in &tables { div { (p_table(table, found)) } } }
             ul.marks {
@@ -231,8 +231,7 @@ fn means(samples: &[Sample], found: &Comparisons) -> Markup {
     html! {
         section #means {
             h2 { "Means" }
-            p.about { "Means over trials with 95 % intervals of the mean. The source's figure 8.1 shows standard deviations instead, which do not \
-                       shrink with the number of trials." }
+            p.about { "Means over trials with 95 % intervals of the mean." }
             ul.legend {
                 @for (style, name) in variants.iter().enumerate() {
                     li { svg.key viewBox="0 0 26 12" aria-hidden="true" { g class=(style_class(style)) { rect.bar width="26" height="12" {} } } (name) }

@@ -35,7 +35,7 @@ pub use comparing::compare_page;
 /// The whole page.
 pub fn html(findings: &Findings, study: &Study, environment: &Environment, measurements: &[Measurement]) -> String {
     let groups = group(study, measurements);
-    let compared = comparing::of_run(study, measurements);
+    let compared = comparing::of_run(study, &environment.machine, measurements);
     let page = maud::html! {
         (DOCTYPE)
         html lang="en" {

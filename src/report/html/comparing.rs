@@ -16,8 +16,8 @@ use crate::report::compare::text::{amounts, metric_in_words, show_n, show_ratio,
 use crate::report::compare::{
     Adjustment, Comparison, Comparisons, Figures, Options, RunInput, Sample, compare, runs, within,
 };
+use crate::report::contest::EQUAL_WITHIN;
 use crate::report::metric::Metric;
-use crate::report::verdicts::EQUAL_WITHIN;
 use crate::statistics::student::t_quantile;
 use crate::statistics::verdict::SIGNIFICANCE;
 use crate::study::Study;

@@ -20,11 +20,15 @@ use crate::statistics::shift::shift;
 use crate::statistics::t_test::{pooled, welch};
 use crate::statistics::{Cell, Interval, RatioEstimate, Verdict, family, judge_at, weighted_ratio_at};
 
-/// Compares every two samples that are alternatives to each other, in the order in which they stand.
+/// Compares every two samples that are alternatives to each other, case by case, in the order in which they stand.
 pub fn compare(samples: &[Sample], options: &Options) -> Comparisons {
     let mut pairs: Vec<(&Sample, &Sample)> = Vec::new();
-    for (place, a) in samples.iter().enumerate() {
-        pairs.extend(samples[place + 1..].iter().filter(|b| a.is_alternative_to(b)).map(|b| (a, b)));
+    for (place, first) in samples.iter().enumerate() {
+        if samples[..place].iter().any(|known| known.is_alternative_to(first)) {
+            continue;
+        }
+        let own: Vec<&Sample> = samples[place..].iter().filter(|sample| sample.is_alternative_to(first)).collect();
+        pairs.extend((0..own.len()).flat_map(|a| own[a + 1..].iter().map(move |b| (a, *b))).map(|(a, b)| (own[a], b)));
     }
     let mut comparisons: Vec<Comparison> = pairs.iter().map(|(a, b)| weigh(a, b, options.seed)).collect();
     let decided: Vec<usize> =

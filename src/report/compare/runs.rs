@@ -7,7 +7,7 @@ use serde_json::Value;
 
 use super::sample::{Figures, Sample, TrialValue};
 use crate::measurement::Measurement;
-use crate::report::analyse::{CaseTrials, group, is_overloaded};
+use crate::report::analyse::{CaseTrials, group, is_overloaded, some_of};
 use crate::report::factors::{Factors, same_level, short_level, show_level};
 use crate::report::load_lines::load_lines;
 use crate::report::metric::{LOAD_LINE, Metric};
@@ -137,7 +137,7 @@ pub fn between(a: &RunInput<'_>, b: &RunInput<'_>, metric: &'static Metric) -> R
     alone.extend(unmatched.map(|y| format!("{} only in {}", y.label(factors.iter()), b.label)));
     if samples.is_empty() {
         let reasons = [of.reasons(), to.reasons()].concat();
-        let seen = if alone.is_empty() { String::new() } else { format!(" ({})", alone.join("; ")) };
+        let seen = if alone.is_empty() { String::new() } else { format!(" ({})", some_of(&alone)) };
         return Err(format!(
             "{} and {} share no case with two valid trials each{seen}{reasons}; name two runs of the same study",
             a.path, b.path
@@ -145,7 +145,7 @@ pub fn between(a: &RunInput<'_>, b: &RunInput<'_>, metric: &'static Metric) -> R
     }
     let mut notes = of.notes;
     notes.extend(to.notes);
-    notes.extend((!alone.is_empty()).then(|| format!("not compared: {}", alone.join("; "))));
+    notes.extend((!alone.is_empty()).then(|| format!("not compared: {}", some_of(&alone))));
     notes.extend(differing_settings(a, b, &factors));
     notes.push(
         "the runs were not interleaved: what changed on the machine between them counts as a difference".to_owned(),
@@ -262,7 +262,7 @@ impl Values {
             } else {
                 format!("fewer than two valid trials with {}", metric.title)
             };
-            notes.push(format!("{}: {what}, and so not compared: {}", run.label, names.join("; ")));
+            notes.push(format!("{}: {what}, and so not compared: {}", run.label, some_of(&names)));
         }
         Values { cases, notes, valid: all > 0 && invalid == 0, are_lines }
     }
@@ -344,7 +344,8 @@ impl CaseValues {
 
     /// Name of the case by these factors: `ycsb-a, clients = 4, read`.
     fn label<'f>(&self, factors: impl Iterator<Item = &'f Factor>) -> String {
-        let levels = factors.map(|factor| short_level(factor, &self.level(&factor.setting)));
+        let known = factors.map(|factor| (factor, self.level(&factor.setting))).filter(|(_, level)| !level.is_null());
+        let levels = known.map(|(factor, level)| short_level(factor, &level));
         let operation = Some(self.operation.clone()).filter(|operation| !operation.is_empty());
         let parts: Vec<String> = levels.chain(operation).collect();
         if parts.is_empty() { "the only case".to_owned() } else { parts.join(", ") }

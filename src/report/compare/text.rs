@@ -161,10 +161,10 @@ pub fn amounts(found: &Comparisons) -> Vec<String> {
         Adjustment::Bh => "Benjamini and Hochberg",
     };
     let level = show_number((found.alpha * 1e4).round() / 100.0);
-    lines.push(format!(
-        "verdicts at the {level} % level, p adjusted for all {} comparisons together ({name})",
-        found.family
-    ));
+    lines.push(match found.family {
+        0 | 1 => format!("verdict at the {level} % level"),
+        family => format!("verdicts at the {level} % level, p adjusted for all {family} comparisons together ({name})"),
+    });
     lines
 }
 
@@ -192,6 +192,7 @@ fn amount(found: &Comparisons, metric: &str, a: &str, b: &str) -> String {
         .collect();
     if let [only] = own[..] {
         let p = show_p(only.p_adjusted);
+        let p = if p.starts_with('<') { p } else { format!("= {p}") };
         let against = match only.verdict {
             Verdict::Faster | Verdict::Slower => {
                 format!("{a} is {} than {b}", only.verdict)
@@ -199,7 +200,7 @@ fn amount(found: &Comparisons, metric: &str, a: &str, b: &str) -> String {
             Verdict::Equal => format!("{a} and {b} are {}", show_verdict(only.verdict, found.margin)),
             Verdict::Undecided => format!("undecided whether {a} or {b} is better"),
         };
-        return format!("{against} in {metric}: ratio {}, n = {}, p = {p}", show_ratio(only), show_n(only));
+        return format!("{against} in {metric}: ratio {}, n = {}, p {p}", show_ratio(only), show_n(only));
     }
     let count = |verdict| own.iter().filter(|comparison| comparison.verdict == verdict).count();
     let words = [Verdict::Faster, Verdict::Slower, Verdict::Equal, Verdict::Undecided];

@@ -3,6 +3,7 @@
 //! Main function: [`execute_command`]. Invariant: a request that is wrong is refused before anything is started.
 
 mod background;
+mod compare;
 pub mod data;
 mod execute;
 mod export;
@@ -68,6 +69,7 @@ pub fn execute_command(cli: Cli) -> Result<Status, Failure> {
             run::run(&study, passwords, &destination(&arguments), cli.json, arguments.strict)
         }
         Command::Report { runs, strict } => report::run(&runs, cli.json, strict),
+        Command::Compare(arguments) => compare::run(&arguments, cli.json),
         Command::Fit(arguments) => fit::run(&arguments, cli.json),
         Command::Predict(arguments) => predict::run(&arguments, cli.json),
         Command::Export { run, format, out } => export::run(&run, format, &out, cli.json),

@@ -291,7 +291,7 @@ fn notes(study: &Study, environment: &Environment, groups: &[CaseTrials<'_>], ca
 }
 
 /// The first four of a list, and how many more there are.
-fn some_of(texts: &[String]) -> String {
+pub fn some_of(texts: &[String]) -> String {
     let shown = texts.iter().take(4).cloned().collect::<Vec<_>>().join("; ");
     if texts.len() > 4 { format!("{shown}; and {} more", texts.len() - 4) } else { shown }
 }

@@ -2,12 +2,16 @@
 //!
 //! Invariant: for each kind of operation, scheduled = completed + failed + abandoned.
 
+mod evolution;
+
 use std::collections::BTreeMap;
 
 use serde::{Deserialize, Serialize};
 
 use crate::histogram::Histogram;
 use crate::trial::Trial;
+
+pub use evolution::{AsideMeasurement, ChangeMeasurement, EvolutionMeasurement};
 
 /// Version of the stored form; raised when a field's meaning would change, which it never does silently.
 pub const MEASUREMENT_VERSION: u32 = 1;
@@ -52,6 +56,9 @@ pub struct Measurement {
     pub database_version: String,
     /// Messages of failed operations and how often each occurred; at most 20 different ones.
     pub errors: BTreeMap<String, u64>,
+    /// The schema changes that were made meanwhile; none where the study asks for none.
+    #[serde(skip_serializing_if = "Option::is_none", default)]
+    pub evolution: Option<EvolutionMeasurement>,
     /// Why this trial is not to be trusted; empty when it is valid.
     pub invalid_because: Vec<String>,
 }
@@ -237,6 +244,7 @@ impl Measurement {
             resources: None,
             database_version: String::new(),
             errors: BTreeMap::new(),
+            evolution: None,
             invalid_because: Vec::new(),
         }
     }

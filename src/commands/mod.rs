@@ -3,6 +3,7 @@
 //! Main function: [`execute_command`]. Invariant: a request that is wrong is refused before anything is started.
 
 pub mod data;
+mod evolve;
 mod execute;
 mod export;
 mod fit;

@@ -168,7 +168,7 @@ fn where_key(dialect: &dyn Dialect, key: &[TableColumn], first: usize) -> String
     format!(" WHERE {}", equalities(dialect, key, first).join(" AND "))
 }
 
-/// As Appendix A.8 of Niklasson and others 2018 has it.
+/// As listing A.8 of Lindfors and Lind Oros (KTH, 2018) has it.
 fn update_cases(
     dialect: &dyn Dialect,
     table: &str,

@@ -1,4 +1,4 @@
-//! The layout `eav`: a row for each field of each record, of entity, attribute and value; the method of section 4.1.2 of the KTH
+//! The layout `eav`: a row for each field of each record, of entity, attribute and value; the method of section 4.1.2 of Lindfors
 //! study of 2018 (Appendix A.2). The entity is the record's key, the value a text; a field that is null has a row without one.
 //!
 //! Several fields of a record are updated by the study's one statement with CASE. A scan reads all rows of the first so many

@@ -1,5 +1,5 @@
 //! The layout `spare`: a row for each record in columns that were made before anybody knew what for, and a table that says what
-//! they are used for; the method "extra fields" of section 2.2.2.4 of the KTH study of 2018, which names it and leaves it out.
+//! they are used for; the method "extra fields" of section 2.2.2.4 of Lindfors and Lind Oros (KTH, 2018), which names it and leaves it out.
 //!
 //! All columns but the key are texts, because the type of an unused column has to be settled when it is made. The application
 //! knows the names: they are read from the naming table when it starts, which is no part of what is measured.

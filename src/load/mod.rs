@@ -6,7 +6,9 @@
 //! Invariant: the engine only measures. It knows neither layouts nor studies; it judges nothing ([`validity`] does).
 
 mod arrivals;
+mod asides;
 mod blocking;
+mod changing;
 mod client;
 mod clock;
 mod epoll;
@@ -18,7 +20,7 @@ mod tally;
 mod uring;
 pub mod validity;
 
-use std::sync::mpsc;
+use std::sync::{Arc, mpsc};
 
 use crate::database::{DatabaseError, Session, Wire};
 use crate::measurement::{ClientMeasurement, LoopMeasurement};
@@ -26,6 +28,7 @@ use crate::server::allowed_to_this_thread;
 use crate::trial::{Arrivals, LoadSettings};
 
 pub use arrivals::read_trace;
+pub use changing::Changing;
 pub use client::Source;
 pub use clock::{Clock, thread_cpu_s};
 pub use phases::Phases;
@@ -64,6 +67,11 @@ pub trait Observer {
     fn measure(&mut self);
     /// All clients have ended their part of the measured phase.
     fn drained(&mut self);
+    /// Asked before anything is sent: the schema changes that will be made meanwhile, where there are any. The clock is the one
+    /// that all times of the trial are of.
+    fn changing(&mut self, _clock: Clock) -> Option<Arc<Changing>> {
+        None
+    }
     /// Asked several times a second: whether the trial is to be ended at once.
     fn is_interrupted(&mut self) -> bool;
 }
@@ -96,6 +104,7 @@ pub fn drive(
     observer: &mut dyn Observer,
 ) -> Result<Observed, String> {
     let clock = Clock::start();
+    let changing = observer.changing(clock);
     let start_ns = clock.now_ns();
     let phases = Phases::new(start_ns, settings.warmup_s, settings.length, settings.drain_s);
     let phases = match schedule(settings, seed, start_ns, phases.measure_ns)? {
@@ -114,7 +123,7 @@ pub fn drive(
             .into_iter()
             .map(|work| {
                 let sender = sender.clone();
-                let context = LoopContext::new(&phases, clock);
+                let context = LoopContext::new(&phases, clock, changing.clone());
                 scope.spawn(move || {
                     let result = std::panic::catch_unwind(std::panic::AssertUnwindSafe(|| work(context)));
                     // The receiver is gone only when the caller no longer waits.
@@ -280,11 +289,11 @@ pub struct LoopContext<'a> {
 }
 
 impl<'a> LoopContext<'a> {
-    fn new(phases: &'a Phases, clock: Clock) -> Self {
+    fn new(phases: &'a Phases, clock: Clock, changing: Option<Arc<Changing>>) -> Self {
         LoopContext {
             phases,
             clock,
-            tally: Tally::new(phases.measure_ns, phases.end_ns),
+            tally: Tally::new(phases.measure_ns, phases.end_ns).with_asides(changing),
             cpu: CpuSpan::new(phases.measure_ns),
         }
     }

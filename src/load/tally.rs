@@ -4,7 +4,10 @@
 //! Invariant: memory does not grow with the number of operations or with time.
 
 use std::collections::BTreeMap;
+use std::sync::Arc;
 
+use super::asides::Asides;
+use super::changing::Changing;
 use crate::database::DatabaseError;
 use crate::histogram::Histogram;
 use crate::measurement::{IntervalMeasurement, OperationMeasurement};
@@ -53,6 +56,8 @@ pub struct Tally {
     /// Messages and how often they occurred.
     pub errors: BTreeMap<String, u64>,
     series: Series,
+    /// Operations during schema changes and outside of them.
+    pub asides: Asides,
     /// Records of all completed inserts, those of the warm-up included: what the database must hold.
     pub acknowledged_records: u64,
     /// Operations that were completed within the measured phase, whenever they were intended: what an overloaded database
@@ -68,6 +73,11 @@ impl Tally {
     pub fn new(measure_ns: u64, end_ns: u64) -> Self {
         let series = Series { start_ns: measure_ns, ..Series::default() };
         Tally { series, window_ns: measure_ns..end_ns, ..Tally::default() }
+    }
+
+    /// The same, which counts apart what met a change of the schema.
+    pub fn with_asides(self, changing: Option<Arc<Changing>>) -> Self {
+        Tally { asides: Asides::new(changing), ..self }
     }
 
     /// Notes that any operation, of the warm-up too, was completed.
@@ -96,10 +106,12 @@ impl Tally {
                 operation.residence_time.record(times.done_ns.saturating_sub(times.sent_ns));
                 operation.schedule_lag.record(times.sent_ns.saturating_sub(times.intended_ns));
                 self.series.count(times.done_ns, Some(response_ns));
+                self.asides.count(kind, times.intended_ns, Some(response_ns));
             }
             Ending::Failed(error) => {
                 operation.failed += 1;
                 self.series.count(times.done_ns, None);
+                self.asides.count(kind, times.intended_ns, None);
                 self.note_error(error.to_string(), 1);
             }
             Ending::Abandoned => {
@@ -137,6 +149,7 @@ impl Tally {
             self.note_error(message.clone(), *count);
         }
         self.series.merge(&other.series);
+        self.asides.merge(&other.asides);
         self.acknowledged_records += other.acknowledged_records;
         self.carried += other.carried;
         self.last_done_ns = self.last_done_ns.max(other.last_done_ns);

@@ -5,6 +5,7 @@
 
 pub mod analyse;
 pub mod claims;
+pub mod evolution;
 pub mod export;
 pub mod factors;
 pub mod growth;

@@ -39,6 +39,9 @@ pub static BUNDLED: &[Bundled] = bundled! {
     "wisconsin-size": "how response times of selections grow with load and relation; two minutes on MariaDB",
     "wisconsin-size-paper": "the same with 1, 5 and 10 million rows as Kihl and others 2011; two hours",
     "load-line": "the highest rate of selections and of updates with nine in ten answered within 10 ms; two minutes",
+    "schemaless": "columns, JSON, rows of fields, bytes or prepared columns under YCSB's workloads; ten minutes on MariaDB",
+    "schemaless-paper": "the same as Lindfors and Lind Oros 2018: 1,000 records and operations, 40 trials; ten minutes",
+    "schemaless-evolve": "what adding and removing a field costs while others work; seven minutes on MariaDB",
     "wisconsin-select-update": "whether selections and updates respond alike as load grows; three minutes on MariaDB",
 };
 

@@ -9,6 +9,8 @@ use crate::units::parse_duration;
 
 const CASES_MAX: usize = 18;
 const DURATION_S_MAX: f64 = 0.4;
+/// Several schema changes fit into the shortest trial.
+const EVOLVE_S_MAX: f64 = 0.05;
 const WARMUP_S_MAX: f64 = 0.1;
 const ROWS_MAX: i64 = 2_000;
 /// Records written or read by a trial that is counted in operations.
@@ -31,6 +33,7 @@ pub fn shrink(draft: &mut Draft) {
         shrink_setting(draft, setting, &|node| limit_whole(node, limit));
     }
     shrink_setting(draft, "load.duration", &|node| limit_duration(node, DURATION_S_MAX));
+    shrink_setting(draft, "workload.evolve", &|node| limit_duration(node, EVOLVE_S_MAX));
     shrink_setting(draft, "load.warmup", &|node| limit_duration(node, WARMUP_S_MAX));
     let has_length = super::settings::LENGTHS.iter().any(|length| {
         draft.root.find(length).is_some() || draft.factors.iter().any(|factor| factor.setting == *length)

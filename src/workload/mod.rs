@@ -4,9 +4,11 @@
 //! other clients.
 
 mod attribute;
+mod delete;
 mod mix;
 mod preload;
 mod read;
+mod scan;
 mod select;
 mod sql;
 mod update;
@@ -60,7 +62,8 @@ pub struct Entry {
 }
 
 /// All workloads, the default first. A new one is a file and a line here.
-pub static REGISTRY: &[&Entry] = &[&write::WRITE, &read::READ, &select::SELECT, &update::UPDATE, &mix::MIX, &sql::SQL];
+pub static REGISTRY: &[&Entry] =
+    &[&write::WRITE, &read::READ, &select::SELECT, &update::UPDATE, &scan::SCAN, &delete::DELETE, &mix::MIX, &sql::SQL];
 
 /// The registry's entry of a name.
 pub fn find(name: &str) -> Option<&'static Entry> {

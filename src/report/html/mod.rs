@@ -6,6 +6,7 @@
 mod arrival;
 mod backlog;
 mod bars;
+mod evolution;
 mod figures;
 mod frame;
 mod plot;
@@ -49,6 +50,7 @@ pub fn html(findings: &Findings, study: &Study, environment: &Environment, measu
                     (verdict(findings))
                     @if !findings.cases.is_empty() { (plots(findings, study, &groups)) }
                     @if !findings.claims.is_empty() { (tables::claims(&findings.claims, &study.source)) }
+                    (evolution::evolution(findings))
                     (tables::trials(measurements, &groups))
                     (tables::environment(findings, study, environment))
                 }

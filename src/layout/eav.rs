@@ -1,8 +1,8 @@
 //! The layout `eav`: a row for each field of each record, of entity, attribute and value; the method of section 4.1.2 of Lindfors
-//! study of 2018 (Appendix A.2). The entity is the record's key, the value a text; a field that is null has a row without one.
+//! and Lind Oros (KTH, 2018; Appendix A.2). The entity is the record's key, the value a text; a field that is null has a row without one.
 //!
-//! Several fields of a record are updated by the study's one statement with CASE. A scan reads all rows of the first so many
-//! entities from a key on, in the order of the keys: whole records, which the study could not do.
+//! Several fields of a record are updated by their one statement with CASE. A scan reads all rows of the first so many
+//! entities from a key on, in the order of the keys: whole records, which their study leaves out.
 
 use super::access::{Access, ByFields, change};
 use super::columns::{add, column_ref, equals, insert, next_cell, read, table};

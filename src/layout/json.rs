@@ -1,7 +1,7 @@
 //! The layout `json`: a row for each record, of its key and a JSON document with all other columns; the method of section 4.1.2 of
-//! Lindfors and Lind Oros (KTH, 2018) (Appendix A.1).
+//! Lindfors and Lind Oros (KTH, 2018; Appendix A.1).
 //!
-//! The client makes the document and the database checks and stores it in its own type; the study has the server make it with
+//! The client makes the document and the database checks and stores it in its own type; their study has the server make it with
 //! JSON_OBJECT of the values. Members are named as the columns are, with `_` for quotes and backslashes; bytes are
 //! hexadecimal digits. One field is selected within the database, and set there with JSON_SET (`||` in PostgreSQL).
 

@@ -38,8 +38,12 @@ pub struct Measurement {
     /// closed loop. Throughput is computed from it, because an overloaded database's backlog reaches over both ends.
     #[serde(skip_serializing_if = "Option::is_none", default)]
     pub carried: Option<u64>,
-    /// Per kind of operation, by its name: `insert`, `read`, `statement-1`.
+    /// Per kind of operation, by its name: `insert`, `read`, `statement-1`. Each of a kind that stands for itself is here once.
     pub operations: BTreeMap<String, OperationMeasurement>,
+    /// Per kind of operation, those that were a part of another one, as reads and updates are of read-modify-writes. The whole is
+    /// in `operations`, and only that counts in throughput and other totals.
+    #[serde(skip_serializing_if = "BTreeMap::is_empty", default)]
+    pub parts: BTreeMap<String, OperationMeasurement>,
     /// Per client: how much it did. Shows whether clients were served alike.
     pub clients: Vec<ClientMeasurement>,
     /// How long a free client took from the intended time to sending: the generator's own lateness, apart from queueing.
@@ -236,6 +240,7 @@ impl Measurement {
             measured_s: 0.0,
             carried: None,
             operations: BTreeMap::new(),
+            parts: BTreeMap::new(),
             clients: Vec::new(),
             generator_late: Histogram::new(),
             loops: Vec::new(),

@@ -21,3 +21,5 @@ mod place;
 mod program;
 #[path = "cli/requests.rs"]
 mod requests;
+#[path = "cli/ycsb.rs"]
+mod ycsb;

@@ -8,7 +8,7 @@ use super::Failure;
 use super::output::{print, print_json, table};
 use crate::cli::StudyArguments;
 use crate::study::plan::{GUESSED_OPERATIONS_PER_S, GUESSED_RECORDS_PER_S, estimate, first_counted_round, show_rule};
-use crate::study::{self, Names, Study};
+use crate::study::{Names, Study};
 use crate::trial::{DatabaseSettings, Length};
 use crate::units::{show_number, show_seconds};
 
@@ -17,8 +17,7 @@ use crate::units::{show_number, show_seconds};
 /// # Errors
 /// Everything that is wrong with the study.
 pub fn run(arguments: &StudyArguments, is_json: bool, names: &Names) -> Result<(), Failure> {
-    let StudyArguments { study, sets, quick, seed } = arguments;
-    let (study, _) = study::load(study, sets, *seed, *quick, names).map_err(Failure::usage)?;
+    let (study, _) = super::read_study(arguments, names)?;
     if is_json { print_json(&json_of(&study, names)) } else { print(&text_of(&study, names)) }
 }
 

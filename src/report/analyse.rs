@@ -102,7 +102,8 @@ fn case_finding(study: &Study, group: &CaseTrials<'_>) -> CaseFinding {
     let (mut late, mut errors) = (Histogram::new(), BTreeMap::new());
     for trial in &valid {
         late.merge(&trial.generator_late);
-        for (kind, operation) in &trial.operations {
+        // All reads of a kind together, those of read-modify-writes too, as YCSB reports them.
+        for (kind, operation) in trial.operations.iter().chain(&trial.parts) {
             operations.entry(kind).or_default().merge(operation);
         }
     }

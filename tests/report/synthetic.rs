@@ -4,8 +4,8 @@ use std::collections::BTreeMap;
 
 use loadline::histogram::Histogram;
 use loadline::measurement::{
-    ClientMeasurement, Environment, IntervalMeasurement, LoopMeasurement, MEASUREMENT_VERSION, Measurement,
-    OperationMeasurement, ResourceSample, Resources,
+    ClientMeasurement, Environment, IntervalMeasurement, LoopMeasurement, Measurement, OperationMeasurement,
+    ResourceSample, Resources,
 };
 use loadline::statistics::random::Random;
 use loadline::study::{Claim, ClaimedRatio, Factor, Repeat, RepeatRule, Study};
@@ -155,12 +155,10 @@ fn measurement(trial: Trial, sequence: u64, random: &mut Random) -> Measurement 
     (0..200).for_each(|_| late.record(2_000 + random.below(6_000) as u64));
     let each = ClientMeasurement { completed: completed / clients as u64, failed: 0, elapsed_s: seconds };
     Measurement {
-        version: MEASUREMENT_VERSION,
         sequence,
         started: format!("2026-11-21T06:{:02}:{:02}Z", sequence / 10 % 60, sequence % 10 * 6),
         total_s: seconds + 1.2,
         measured_s: seconds,
-        carried: None,
         operations: BTreeMap::from([("insert".to_owned(), operation)]),
         clients: vec![each; clients as usize],
         generator_late: late,
@@ -176,9 +174,7 @@ fn measurement(trial: Trial, sequence: u64, random: &mut Random) -> Measurement 
         client_cpu_s: throughput * 12e-6 * seconds,
         resources: Some(Resources { mean, samples: 25, monitor_cpu_s: 0.004 }),
         database_version: "0.0-synthetic".to_owned(),
-        errors: BTreeMap::new(),
-        invalid_because: Vec::new(),
-        trial,
+        ..Measurement::unmeasured(&trial)
     }
 }
 

@@ -9,6 +9,7 @@ use crate::units::parse_duration;
 
 const CASES_MAX: usize = 18;
 const DURATION_S_MAX: f64 = 0.4;
+const EVOLVE_RECORDS_MAX: i64 = 10;
 /// Several schema changes fit into the shortest trial.
 const EVOLVE_S_MAX: f64 = 0.05;
 const WARMUP_S_MAX: f64 = 0.1;
@@ -27,6 +28,7 @@ pub fn shrink(draft: &mut Draft) {
         ("record.rows", ROWS_MAX),
         ("load.operations", OPERATIONS_MAX.min((RECORDS_MAX / batch).max(2))),
         ("load.operations_per_client", OPERATIONS_PER_CLIENT_MAX.min((RECORDS_MAX / batch).max(2))),
+        ("workload.evolve_records", EVOLVE_RECORDS_MAX),
         ("repeat.least", LEAST_MAX),
         ("repeat.most", MOST_MAX),
     ] {

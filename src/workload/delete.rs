@@ -2,6 +2,7 @@
 //! stay as they were. Deletions and insertions are reported apart.
 
 use super::{Client, Entry, Workload};
+use crate::data;
 use crate::layout::Access;
 use crate::operation::Operation;
 use crate::record::Cells;
@@ -36,10 +37,10 @@ impl Delete {
                 client.of
             ));
         }
-        if settings.record.per_measurement != 1 {
+        let per_measurement = data::build(&settings.record)?.records_per_measurement();
+        if per_measurement != 1 {
             return Err(format!(
-                "workload \"delete\" writes single records again, and record.per_measurement is {}; set it to 1",
-                settings.record.per_measurement
+                "workload \"delete\" writes single records again, and record.per_measurement is {per_measurement}; set it to 1"
             ));
         }
         Ok(Delete { record: u64::from(client.number), is_deleted: false, client, rows })
@@ -68,6 +69,7 @@ mod tests {
 
     fn settings(rows: u64, per_measurement: u64) -> Settings {
         let mut settings = Settings::default();
+        settings.record.type_name = "qos".to_owned();
         (settings.record.rows, settings.record.per_measurement) = (rows, per_measurement);
         settings
     }

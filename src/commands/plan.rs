@@ -63,11 +63,12 @@ fn case_rows(study: &Study) -> Vec<Vec<String>> {
                 format!("{} operations per client", show_number(operations as f64))
             }
         };
+        let at_most = load.at_most_s.map_or(String::new(), |seconds| format!(", at most {}", show_seconds(seconds)));
         let warmup =
             if load.warmup_s > 0.0 { format!(" after {}", show_seconds(load.warmup_s)) } else { String::new() };
         let mut row = vec![(number + 1).to_string()];
         row.extend(study.factors.iter().map(|factor| level(&factor.setting)));
-        row.push(format!("{length}{warmup}"));
+        row.push(format!("{length}{at_most}{warmup}"));
         rows.push(row);
     }
     rows

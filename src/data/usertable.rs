@@ -153,20 +153,30 @@ impl Lengths {
     }
 }
 
+/// Characters that are made at once, of eight words of 64 random bits.
+const BLOCK: usize = 96;
+
 /// Fills a text with printable characters, twelve of each 64 random bits.
 #[inline]
 fn fill(stream: &mut Stream, text: &mut [u8]) {
-    let mut chunks = text.chunks_exact_mut(12);
-    for chunk in &mut chunks {
-        let (first, second) = stream.pair();
-        chunk[..6].copy_from_slice(&characters(first)[..6]);
-        chunk[6..].copy_from_slice(&characters(second)[..6]);
+    let mut blocks = text.chunks_exact_mut(BLOCK);
+    for block in &mut blocks {
+        let mut words = [0; BLOCK / 6];
+        for pair in words.chunks_exact_mut(2) {
+            let (first, second) = stream.pair();
+            (pair[0], pair[1]) = (u64::from(first), u64::from(second));
+        }
+        let groups = words.map(characters);
+        // Each group is stored with two bytes more, which the next one overwrites.
+        for (place, group) in groups[..groups.len() - 1].iter().enumerate() {
+            block[6 * place..6 * place + 8].copy_from_slice(&group.to_le_bytes());
+        }
+        block[BLOCK - 6..].copy_from_slice(&groups[groups.len() - 1].to_le_bytes()[..6]);
     }
-    let rest = chunks.into_remainder();
-    if !rest.is_empty() {
+    for chunk in blocks.into_remainder().chunks_mut(12) {
         let (first, second) = stream.pair();
-        for (part, word) in rest.chunks_mut(6).zip([first, second]) {
-            part.copy_from_slice(&characters(word)[..part.len()]);
+        for (part, word) in chunk.chunks_mut(6).zip([first, second]) {
+            part.copy_from_slice(&characters(u64::from(word)).to_le_bytes()[..part.len()]);
         }
     }
 }
@@ -174,12 +184,16 @@ fn fill(stream: &mut Stream, text: &mut [u8]) {
 /// Six characters of 32 bits: 5, 6 and 6 bits of each 16, in turn, which overlap at the ends. Character k takes the bits from 5k on,
 /// under a mask of 31, 63 or 95, and a space is added; all six are made at once, each in its byte.
 #[inline]
-fn characters(word: u32) -> [u8; 8] {
+fn characters(word: u64) -> u64 {
     const MASKS: [u64; 6] = [31, 63, 95, 31, 63, 95];
     const SPACES: u64 = 0x2020_2020_2020;
-    let word = u64::from(word);
-    let bits = (0..6).fold(0, |bits, k| bits | ((word << (3 * k)) & (MASKS[k] << (8 * k))));
-    (bits + SPACES).to_le_bytes()
+    let mut bits = SPACES;
+    let mut k = 0;
+    while k < 6 {
+        bits += (word << (3 * k)) & (MASKS[k] << (8 * k));
+        k += 1;
+    }
+    bits
 }
 
 fn record_type(settings: &UsertableSettings) -> RecordType {
@@ -251,7 +265,7 @@ mod tests {
                 .iter()
                 .map(|(shift, mask)| ((signed >> shift) & mask) as u8 + b' ')
                 .collect();
-            assert_eq!(characters(word)[..6], expected, "{word:x}");
+            assert_eq!(characters(u64::from(word)).to_le_bytes()[..6], expected, "{word:x}");
         }
     }
 

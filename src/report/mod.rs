@@ -14,6 +14,7 @@ pub mod html;
 pub mod load_lines;
 pub mod metric;
 pub mod points;
+pub mod samples;
 pub mod terminal;
 pub mod verdicts;
 

@@ -321,7 +321,7 @@ fn read_load(root: &Table, names: &Names, errors: &mut Errors) -> LoadSettings {
         rate_per_s: section.number("rate", 1e-3..=1e9, errors),
         trace: section.text("trace", errors).map(str::to_owned),
         length: read_length(&section, errors),
-        at_most_s: section.seconds("at_most", errors).filter(|seconds| *seconds > 0.0),
+        at_most_s: read_time(&section, "at_most", errors),
         warmup_s: section.seconds("warmup", errors).unwrap_or(0.5),
         think_s: section.seconds("think", errors).unwrap_or(0.0),
         drain_s: section.seconds("drain", errors).unwrap_or(30.0),
@@ -332,13 +332,19 @@ fn read_load(root: &Table, names: &Names, errors: &mut Errors) -> LoadSettings {
     }
 }
 
+/// A duration above zero, in seconds.
+fn read_time(section: &Section, key: &str, errors: &mut Errors) -> Option<f64> {
+    let seconds = section.seconds(key, errors);
+    if let (Some(0.0), Some(entry)) = (seconds, section.get(key)) {
+        errors.push(entry.node.place, format!("{} is {}; it must be more than zero", section.path(key), entry.node));
+    }
+    seconds
+}
+
 fn read_length(section: &Section, errors: &mut Errors) -> Length {
     let operations = section.whole("operations", 1..=LARGE, errors);
     let per_client = section.whole("operations_per_client", 1..=LARGE, errors);
-    let seconds = section.seconds("duration", errors);
-    if let (Some(0.0), Some(entry)) = (seconds, section.get("duration")) {
-        errors.push(entry.node.place, format!("load.duration is {}; it must be more than zero", entry.node));
-    }
+    let seconds = read_time(section, "duration", errors);
     match (operations, per_client, seconds) {
         (Some(operations), _, _) => Length::Operations(operations.unsigned_abs()),
         (_, Some(operations), _) => Length::OperationsPerClient(operations.unsigned_abs()),

@@ -153,7 +153,8 @@ fn measurement(trial: Trial, sequence: u64, random: &mut Random) -> Measurement 
     };
     let mut late = Histogram::new();
     (0..200).for_each(|_| late.record(2_000 + random.below(6_000) as u64));
-    let each = ClientMeasurement { completed: completed / clients as u64, failed: 0, elapsed_s: seconds };
+    let each =
+        ClientMeasurement { completed: completed / clients as u64, failed: 0, elapsed_s: seconds, response_time: None };
     Measurement {
         sequence,
         started: format!("2026-11-21T06:{:02}:{:02}Z", sequence / 10 % 60, sequence % 10 * 6),

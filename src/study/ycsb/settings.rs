@@ -10,6 +10,10 @@ use crate::study::section::Section;
 use crate::trial::{Settings, UsertableSettings, YcsbSettings};
 use crate::workload::ycsb::SHARES;
 
+/// Keys of `[record]` that `usertable` has.
+pub const USERTABLE_KEYS: [&str; 7] =
+    ["fields", "field_length", "field_length_least", "field_lengths", "field_prefix", "keys", "key_digits"];
+
 /// Keys of `[workload.ycsb]`.
 pub const YCSB_KEYS: [&str; 18] = [
     "read",
@@ -111,10 +115,6 @@ mod tests {
     use super::*;
     use crate::study::settings::SETTINGS;
     use crate::study::tree::Table;
-
-    /// Keys of `[record]` that `usertable` has.
-    const USERTABLE_KEYS: [&str; 7] =
-        ["fields", "field_length", "field_length_least", "field_lengths", "field_prefix", "keys", "key_digits"];
 
     #[test]
     fn every_key_is_a_setting_and_is_found_by_its_name() {

@@ -1,7 +1,7 @@
 //! The core workloads of YCSB (Cooper and others, "Benchmarking cloud serving systems with YCSB", SoCC 2010; package version 0.17):
 //! `ycsb-a` to `ycsb-f`, `ycsb` without a letter, and `ycsb-load`.
 //!
-//! Main types: [`Core`], what a client of a run does, and [`Loading`], what one of a load does. Invariant: operations, records and
+//! Main types: [`KeySpace`], the records there are; `Core`, a client of a run; `Loading`, one of a load. Invariant: operations, records and
 //! fields are chosen as YCSB chooses them, by random numbers of the client's own; the number of records there are is all that
 //! clients share.
 

@@ -5,6 +5,7 @@
 mod background;
 mod compare;
 pub mod data;
+mod evolve;
 mod execute;
 mod export;
 mod fit;

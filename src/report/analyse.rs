@@ -8,6 +8,7 @@ use crate::finding::{CaseFinding, Estimate, Findings, LateFinding, OperationFind
 use crate::histogram::Histogram;
 use crate::measurement::{BACKLOG_SHARE, Environment, Measurement, OperationMeasurement};
 use crate::report::claims::judge_claim;
+use crate::report::evolution::evolution;
 use crate::report::factors::show_levels;
 use crate::report::load_lines::load_lines;
 use crate::report::verdicts::verdicts;
@@ -140,6 +141,7 @@ fn case_finding(study: &Study, group: &CaseTrials<'_>) -> CaseFinding {
         },
         client_cpu_s_per_operation: (completed > 0).then(|| client_cpu_s / completed as f64),
         resources: resources(&valid),
+        evolution: evolution(&valid, &group.trials),
         errors,
         invalid_because: reasons(&group.trials),
     }

@@ -8,6 +8,7 @@ use std::fmt::Write as _;
 
 use crate::histogram::Histogram;
 use crate::measurement::{Measurement, OperationMeasurement, ResourceSample};
+use crate::report::analyse::background_name;
 use crate::report::factors::show_level;
 use crate::units::NS_PER_S;
 

@@ -13,7 +13,8 @@ use super::section::Section;
 use super::tree::{Content, Node, Table};
 use super::ycsb::settings as ycsb_settings;
 use crate::trial::{
-    Arrivals, BackgroundSettings, DatabaseSettings, LayoutSettings, Length, LoadSettings, RecordSettings, Settings, WorkloadSettings,
+    Arrivals, BackgroundSettings, DatabaseSettings, LayoutSettings, Length, LoadSettings, RecordSettings, Settings,
+    WorkloadSettings,
 };
 
 /// The sections that make up the settings of a trial.
@@ -39,7 +40,7 @@ const RECORD_KEYS: &[&str] = &[
     "key_digits",
 ];
 const LAYOUT_KEYS: &[&str] = &["name"];
-const WORKLOAD_KEYS: &[&str] = &["name", "batch", "statements", "mix", "attribute", "ycsb"];
+const WORKLOAD_KEYS: &[&str] = &["name", "batch", "statements", "mix", "attribute", "evolve", "evolve_records", "ycsb"];
 const LOAD_KEYS: &[&str] = &[
     "arrivals",
     "clients",
@@ -89,9 +90,12 @@ pub const SETTINGS: &[&str] = &[
     "workload.name",
     "workload.batch",
     "workload.attribute",
+    "workload.evolve",
+    "workload.evolve_records",
     "workload.mix.select",
     "workload.mix.update",
     "workload.mix.read",
+    "workload.mix.scan",
     "workload.mix.write",
     "workload.ycsb.read",
     "workload.ycsb.update",
@@ -253,13 +257,7 @@ fn read_cpus(section: &Section, errors: &mut Errors) -> Option<String> {
     None
 }
 
-fn read_record(
-    root: &Table,
-    names: &Names,
-    batch: u64,
-    load: &LoadSettings,
-    errors: &mut Errors,
-) -> RecordSettings {
+fn read_record(root: &Table, names: &Names, batch: u64, load: &LoadSettings, errors: &mut Errors) -> RecordSettings {
     let section = Section::open(root, "record", RECORD_KEYS, errors);
     let type_name = read_name(&section, "type", "qos", &names.records, errors);
     let table = section.text("table", errors).unwrap_or(&type_name).to_owned();
@@ -306,6 +304,8 @@ fn read_workload(root: &Table, names: &Names, errors: &mut Errors) -> WorkloadSe
         statements: read_statements(&section, errors),
         mix: read_mix(&section, errors),
         attribute: section.text("attribute", errors).map(str::to_owned),
+        evolve_s: section.seconds("evolve", errors).filter(|seconds| *seconds > 0.0),
+        evolve_records: section.whole("evolve_records", 1..=LARGE, errors).map(i64::unsigned_abs),
         ycsb: ycsb_settings::read_ycsb(&section, errors),
     }
 }
@@ -386,6 +386,8 @@ pub fn setting_value(settings: &Settings, setting: &str) -> Option<serde_json::V
         "workload.name" => Some(workload.name.as_str().into()),
         "workload.batch" => Some(workload.batch.into()),
         "workload.attribute" => text(&workload.attribute),
+        "workload.evolve" => workload.evolve_s.map(Into::into),
+        "workload.evolve_records" => workload.evolve_records.map(Into::into),
         "load.arrivals" => serde_json::to_value(load.arrivals).ok(),
         "load.clients" => Some(load.clients.into()),
         "load.rate" => load.rate_per_s.map(Into::into),
@@ -410,9 +412,9 @@ pub fn setting_value(settings: &Settings, setting: &str) -> Option<serde_json::V
         "load.tolerated_failures" => Some(load.tolerated_failures.into()),
         "background.workload" => background.as_ref().map(|background| background.workload.as_str().into()),
         "background.clients" => background.as_ref().map(|background| background.clients.into()),
-        "background.arrivals" => background.as_ref().map(|background| {
-            if background.arrivals == Arrivals::Constant { "constant" } else { "poisson" }.into()
-        }),
+        "background.arrivals" => background
+            .as_ref()
+            .map(|background| if background.arrivals == Arrivals::Constant { "constant" } else { "poisson" }.into()),
         "background.rate" => background.as_ref().map(|background| background.rate_per_s.into()),
         "background.batch" => background.as_ref().map(|background| background.batch.into()),
         _ => match setting.strip_prefix("workload.mix.") {

@@ -5,9 +5,11 @@
 
 mod attribute;
 mod background;
+mod delete;
 mod mix;
 mod preload;
 mod read;
+mod scan;
 mod select;
 mod sql;
 mod update;
@@ -87,6 +89,8 @@ pub static REGISTRY: &[&Entry] = &[
     &read::READ,
     &select::SELECT,
     &update::UPDATE,
+    &scan::SCAN,
+    &delete::DELETE,
     &mix::MIX,
     &sql::SQL,
     &ycsb::YCSB_A,
@@ -116,13 +120,17 @@ pub fn build(settings: &Settings, client: Client) -> Result<Box<dyn Workload>, S
 /// workloads keep nothing.
 pub fn keeps_records(settings: &Settings) -> bool {
     let beside = settings.background.as_ref().and_then(|background| find(&background.workload));
-    beside.is_none_or(|entry| entry.keeps_records) && !ycsb::inserts(settings) && parts(settings).is_ok_and(|parts| parts.iter().all(|entry| entry.keeps_records))
+    beside.is_none_or(|entry| entry.keeps_records) && foreground_keeps_records(settings)
+}
+
+fn foreground_keeps_records(settings: &Settings) -> bool {
+    !ycsb::inserts(settings) && parts(settings).is_ok_and(|parts| parts.iter().all(|entry| entry.keeps_records))
 }
 
 /// Whether the workload inserts records that stay, so that the tables hold what was there and what was acknowledged.
 pub fn only_adds(settings: &Settings) -> bool {
     let writes_beside = settings.background.as_ref().is_some_and(|beside| beside.workload == write::WRITE.name);
-    inserts(settings) || writes_beside
+    inserts(settings) || (writes_beside && foreground_keeps_records(settings))
 }
 
 /// Whether the load that the study asks about does.

@@ -71,12 +71,14 @@ impl Metric {
         matches!(self.figure, Figure::Times(_))
     }
 
-    /// The trial's value for one kind of operation; none where it was not observed, or when the metric is no response time.
+    /// The trial's value for one kind of operation, those that were a part of another one included; none where it was not observed, or when the metric is no response time.
     pub fn of_operation(&self, trial: &Measurement, kind: &str) -> Option<f64> {
         let Figure::Times(value) = self.figure else { return None };
-        let operation = trial.operations.get(kind)?;
-        let mut all = operation.response_time.clone();
-        all.merge(&operation.censored_time);
+        let mut all = Histogram::new();
+        for operation in [&trial.operations, &trial.parts].into_iter().filter_map(|kinds| kinds.get(kind)) {
+            all.merge(&operation.response_time);
+            all.merge(&operation.censored_time);
+        }
         seconds(&all, value).filter(|value| value.is_finite())
     }
 

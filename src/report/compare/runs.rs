@@ -281,7 +281,8 @@ fn case_values(
     notes: &mut Vec<String>,
 ) -> Vec<CaseValues> {
     let mut kinds: Vec<&str> = Vec::new();
-    for kind in groups.iter().flat_map(CaseTrials::valid).flat_map(|trial| trial.operations.keys()) {
+    let all = groups.iter().flat_map(CaseTrials::valid);
+    for kind in all.flat_map(|trial| trial.operations.keys().chain(trial.parts.keys())) {
         if !kinds.contains(&kind.as_str()) {
             kinds.push(kind);
         }

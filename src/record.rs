@@ -118,6 +118,11 @@ impl Cells {
         self.bytes.clear();
     }
 
+    /// Forgets the values behind the first `length`; the bytes of their texts stay until all is forgotten.
+    pub fn truncate(&mut self, length: usize) {
+        self.cells.truncate(length);
+    }
+
     /// Number of values.
     pub fn len(&self) -> usize {
         self.cells.len()
@@ -198,6 +203,18 @@ impl Cells {
         }
     }
 
+    /// Appends all values of another list, bytes included.
+    pub fn append(&mut self, other: &Cells) {
+        let shift = self.bytes.len() as u32;
+        self.bytes.extend_from_slice(&other.bytes);
+        let moved = |span: Span| Span { start: span.start + shift, length: span.length };
+        self.cells.extend(other.cells.iter().map(|cell| match *cell {
+            Cell::Text(span) => Cell::Text(moved(span)),
+            Cell::Blob(span) => Cell::Blob(moved(span)),
+            plain => plain,
+        }));
+    }
+
     /// Appends the value at a place once more, without copying its bytes; null behind the end.
     #[inline]
     pub fn repeat(&mut self, index: usize) {
@@ -255,6 +272,10 @@ mod tests {
         assert_eq!(texts, ["päivä", "00ff", "abc"]);
         cells.repeat(0);
         assert_eq!(cells.to_json(cells.get(3)), "päivä");
+        let mut joined = Cells::new();
+        joined.text("a");
+        joined.append(&cells);
+        assert_eq!(joined.to_json(joined.get(1)), "päivä");
         cells.clear();
         assert_eq!(cells.get(0), Cell::Null);
     }

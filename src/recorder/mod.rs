@@ -3,6 +3,17 @@
 //!
 //! Invariant: at every moment, acknowledged = committed + spooled + quarantined.
 
+pub mod admission;
 pub mod config;
+pub mod intake;
 pub mod line;
+pub mod log;
+pub mod meter;
+pub mod metrics;
+pub mod pace;
+mod running;
 pub mod spool;
+pub mod stop;
+pub mod writer;
+
+pub use running::{End, Recorder, StartError, replay_quarantine};

@@ -132,6 +132,13 @@ fn check_database(entry: &database::Entry, settings: &DatabaseSettings, section:
             errors.push(place("engine"), format!("database.engine \"{engine}\" has no transactions; {remedy}"));
         }
     }
+    if is_embedded
+        && let Some(value) = settings.config.get("synchronous")
+        && !["full", "extra", "2", "3"].contains(&value.to_ascii_lowercase().as_str())
+    {
+        let remedy = "write \"full\" or leave it out: what is acknowledged must be on the disk";
+        errors.push(place("config"), format!("database.config.synchronous is \"{value}\"; {remedy}"));
+    }
     for key in ["binary", "base", "socket", "cpus", "config"] {
         if section.get(key).is_none() {
             continue;

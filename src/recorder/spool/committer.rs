@@ -5,6 +5,7 @@
 //! Invariant: an answer is sent after the sync of what it answers.
 
 use std::collections::BTreeMap;
+use std::sync::atomic::{AtomicI64, Ordering};
 use std::sync::{Arc, Condvar, Mutex, PoisonError};
 use std::thread::JoinHandle;
 use std::time::{Duration, SystemTime};
@@ -129,9 +130,33 @@ impl CommitterHandle {
         answered.blocking_recv().unwrap_or_else(|_| Err(self.broken().unwrap_or_else(ended)))
     }
 
+    /// As [`CommitterHandle::quarantine`], for tasks.
+    ///
+    /// # Errors
+    /// As the disk fails.
+    pub async fn quarantine_async(&self, refused: Vec<Refused>) -> Result<(), SpoolError> {
+        let (answer, answered) = oneshot::channel();
+        self.requests.send(Request::Quarantine(refused, answer)).await.map_err(|_| ended())?;
+        answered.await.unwrap_or_else(|_| Err(self.broken().unwrap_or_else(ended)))
+    }
+
     /// The counters as of the last sync.
     pub fn counts(&self) -> Counts {
         self.shared.lock().counts
+    }
+
+    /// What reads the counters without keeping the thread alive.
+    pub fn counts_reader(&self) -> impl Fn() -> Counts + Send + Sync + 'static {
+        let shared = Arc::clone(&self.shared);
+        move || shared.lock().counts
+    }
+
+    /// The counters after the thread has done everything that it was asked to. This must be the last handle.
+    pub fn into_last_counts(self, committer: Committer) -> Counts {
+        let shared = Arc::clone(&self.shared);
+        drop(self);
+        committer.join();
+        shared.lock().counts
     }
 
     /// Counts records that were committed without having been spooled.
@@ -170,6 +195,13 @@ fn ended() -> SpoolError {
 pub(crate) fn now_ns() -> i64 {
     let since = SystemTime::now().duration_since(SystemTime::UNIX_EPOCH).unwrap_or_default();
     i64::try_from(since.as_nanos()).unwrap_or(i64::MAX)
+}
+
+/// A number for what was never in the spool, where quarantine wants that of an entry: below 0, and another one each time.
+pub(crate) fn unspooled_number() -> i64 {
+    static LAST: AtomicI64 = AtomicI64::new(0);
+    let next = |last: i64| (-now_ns()).min(last - 1);
+    LAST.fetch_update(Ordering::Relaxed, Ordering::Relaxed, |last| Some(next(last))).map_or(-now_ns(), next)
 }
 
 struct Worker {

@@ -22,6 +22,7 @@ mod reader;
 mod salvage;
 
 pub use committer::{Committer, CommitterHandle, Refused};
+pub(crate) use committer::{now_ns, unspooled_number};
 pub use entry::{Entry, Offer, body_checksum};
 pub use file::{Counts, SpoolFile, Stored};
 pub use quarantine::{Quarantined, Refusal, list};

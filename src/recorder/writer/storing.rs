@@ -135,30 +135,28 @@ impl Lane {
         Ok(self.settings.spool.quarantine(kept)?)
     }
 
-    /// Finds the rows of an entry that the database refuses, by halving, and quarantines them. Where it takes each of them and
-    /// refuses them together, all are quarantined.
+    /// Finds the rows of an entry that the database refuses, and quarantines them.
+    ///
+    /// The first one is where the shortest run of rows from the start that is refused ends; it is found by halving. Rows may be good
+    /// alone and bad behind others, as the second of two that must differ is, so that it must be runs from the start.
     fn find_bad_rows(&mut self, batch: &mut Batch, place: usize, error: &DatabaseError) -> Result<(), Leave> {
         let all = batch.rows_of(place..place + 1);
-        let mut ranges: Vec<_> = std::iter::once(all.clone()).collect();
         let mut bad = Vec::new();
-        let mut is_first = true;
-        while let Some(range) = ranges.pop() {
-            let outcome = if std::mem::take(&mut is_first) && batch.count(range.clone()) > 1 {
-                Err(error.clone())
-            } else {
-                self.probe(batch, range.clone())?
-            };
-            let Err(error) = outcome else { continue };
-            match meaning(&error) {
-                Meaning::Record if range.len() == 1 => bad.push((range.start, error.to_string())),
-                Meaning::Record => {
-                    let middle = range.start + range.len() / 2;
-                    ranges.extend([middle..range.end, range.start..middle]);
+        let mut taken = all.start;
+        while let Err(error) = self.probe(batch, all.clone())? {
+            let (mut refused, mut reason) = (all.end, error);
+            while refused - taken > 1 {
+                let middle = taken + (refused - taken) / 2;
+                match self.probe(batch, all.start..middle)? {
+                    Ok(()) => taken = middle,
+                    Err(error) => (refused, reason) = (middle, error),
                 }
-                _ => {
-                    self.wait_out(&error)?;
-                    ranges.push(range);
-                }
+            }
+            batch.leave_out(refused - 1);
+            bad.push((refused - 1, reason.to_string()));
+            taken = refused;
+            if taken == all.end {
+                break;
             }
         }
         if bad.is_empty() {
@@ -172,11 +170,18 @@ impl Lane {
         self.quarantine(batch, refused)
     }
 
+    /// Whether the database would take these rows; an error is one that a record causes.
     fn probe(&mut self, batch: &mut Batch, rows: Range<usize>) -> Result<Result<(), DatabaseError>, Leave> {
-        match self.make_ready(batch, rows)? {
-            Ok(ready) if ready.rows() == 0 => Ok(Ok(())),
-            Ok(ready) => Ok(self.with_connection(|connection, context| connection.probe(&ready, context))),
-            Err(error) => Ok(Err(error)),
+        loop {
+            let outcome = match self.make_ready(batch, rows.clone())? {
+                Ok(ready) if ready.rows() == 0 => Ok(()),
+                Ok(ready) => self.with_connection(|connection, context| connection.probe(&ready, context)),
+                Err(error) => Err(error),
+            };
+            match outcome {
+                Err(error) if meaning(&error) != Meaning::Record => self.wait_out(&error)?,
+                outcome => return Ok(outcome),
+            }
         }
     }
 

@@ -47,9 +47,10 @@ pub struct RecordType {
     pub identity_key: usize,
     /// The identity column that is filled in when a measurement ends, if there is one: its place in `identity`.
     pub identity_end: Option<usize>,
-    /// The identity column that is the record's number, where records have one of their own: its place in `identity`. Such
-    /// records are each a measurement of their own, and a table of whole records needs no other key.
-    pub number: Option<usize>,
+    /// The identity column that alone is the record's key, where records have one of their own: its place in `identity`. It
+    /// may be of any kind: a number, a text. Such records are each a measurement of their own, and a table of whole records
+    /// needs no other key. Records without one have their number as key.
+    pub key: Option<usize>,
     /// Value columns.
     pub values: Vec<Column>,
 }
@@ -118,11 +119,6 @@ impl Cells {
         self.bytes.clear();
     }
 
-    /// Forgets the values behind the first `length`; the bytes of their texts stay until all is forgotten.
-    pub fn truncate(&mut self, length: usize) {
-        self.cells.truncate(length);
-    }
-
     /// Number of values.
     pub fn len(&self) -> usize {
         self.cells.len()
@@ -180,7 +176,8 @@ impl Cells {
         let start = self.bytes.len();
         self.bytes.resize(start + length, b' ');
         fill(&mut self.bytes[start..]);
-        if std::str::from_utf8(&self.bytes[start..]).is_err() {
+        // Most text is ASCII, which is found out sixteen bytes at a time.
+        if !self.bytes[start..].is_ascii() && std::str::from_utf8(&self.bytes[start..]).is_err() {
             self.bytes[start..].fill(b'?');
         }
         self.cells.push(Cell::Text(Span { start: start as u32, length: length as u32 }));
@@ -213,6 +210,20 @@ impl Cells {
             Cell::Blob(span) => Cell::Blob(moved(span)),
             plain => plain,
         }));
+    }
+
+    /// Forgets all values behind the first `length`; their bytes stay until the list is cleared.
+    #[inline]
+    pub fn truncate(&mut self, length: usize) {
+        self.cells.truncate(length);
+    }
+
+    /// Of the values from `first` on, keeps the one at `place` among them, which then stands at `first`.
+    #[inline]
+    pub fn keep_one(&mut self, first: usize, place: usize) {
+        let kept = self.get(first + place);
+        self.cells.truncate(first);
+        self.cells.push(kept);
     }
 
     /// Appends the value at a place once more, without copying its bytes; null behind the end.
@@ -276,6 +287,8 @@ mod tests {
         joined.text("a");
         joined.append(&cells);
         assert_eq!(joined.to_json(joined.get(1)), "päivä");
+        cells.keep_one(1, 1);
+        assert_eq!((cells.len(), cells.to_json(cells.get(1))), (2, "abc".into()));
         cells.clear();
         assert_eq!(cells.get(0), Cell::Null);
     }

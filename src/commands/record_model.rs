@@ -24,7 +24,7 @@ pub fn model_line(path: &Path, config: &AdmissionConfig) -> Result<ModelLine, Fa
     let run = Run::open(path).map_err(|error| wrong(error.to_string()))?;
     run.notes.iter().for_each(|line| note(&format!("note: {line}")));
     let groups = group(&run.file.study, &run.measurements);
-    let mut found = curves(&groups, Timer::Intended, Some(config.quantile));
+    let mut found = curves(&groups, Timer::Intended, Some(config.quantile), &Default::default());
     let remedy = "name a run whose only factor is load.rate, with load.arrivals = \"poisson\"";
     if found.len() != 1 {
         return Err(wrong(format!(

@@ -3,11 +3,11 @@
 use std::sync::Arc;
 
 use super::preload::chunk_records;
-use super::{Client, Preload, Workload, build, known, parts, select, sql, update};
+use super::{Client, Preload, Workload, build, known, sql, ycsb};
 use crate::data;
-use crate::layout::{self, Access, Columns, Layout};
+use crate::layout::{self, Access, Layout};
 use crate::operation::Operation;
-use crate::record::{Generator, RecordType};
+use crate::record::Generator;
 use crate::statement::{Expect, Program, Request, Step};
 use crate::trial::Settings;
 
@@ -21,6 +21,8 @@ pub struct Work {
     /// Place of the study's first own statement in the program.
     sql_first: u16,
     sql_expects: Vec<Expect>,
+    /// The records that there are, where clients insert some that others ask for.
+    keys: Option<Arc<ycsb::KeySpace>>,
 }
 
 /// Records in tables of loadline's own.
@@ -42,6 +44,9 @@ impl Work {
         let stored = if needs_tables { Some(Stored::new(settings)?) } else { None };
         let mut program = stored.as_ref().map_or_else(Program::default, |stored| stored.layout.program().clone());
         program.rows_max = program.rows_max.max(1);
+        if settings.record.existing {
+            program.tables.clear();
+        }
         let sql_first = program.statements.len() as u16;
         let mut sql_expects = Vec::new();
         if settings.workload.name == sql::SQL.name {
@@ -50,7 +55,8 @@ impl Work {
                 sql_expects.push(expect);
             }
         }
-        Ok(Work { settings: settings.clone(), stored, program, sql_first, sql_expects })
+        let keys = ycsb::key_space(settings);
+        Ok(Work { settings: settings.clone(), stored, program, sql_first, sql_expects, keys })
     }
 
     /// Tables to create, and the statements that each connection prepares.
@@ -79,7 +85,11 @@ impl Work {
     /// # Errors
     /// As [`Work::new`], which has found them all already.
     pub fn workload(&self, client: Client) -> Result<Box<dyn Workload>, String> {
-        build(&self.settings, client)
+        let mut workload = build(&self.settings, client)?;
+        if let Some(keys) = &self.keys {
+            workload.join(keys);
+        }
+        Ok(workload)
     }
 
     /// Appends the steps of an operation to a request whose cells hold nothing but its parameters.
@@ -91,7 +101,7 @@ impl Work {
                 let statement = self.sql_first + statement;
                 request.steps.push(Step { statement, rows: 1, first_cell: 0, expect });
             }
-            Operation::Insert { .. } | Operation::Read { .. } | Operation::Select { .. } | Operation::Update { .. } => {
+            _ => {
                 if let Some(stored) = &self.stored {
                     stored.layout.bind(operation, &*stored.generator, request);
                 }
@@ -106,6 +116,15 @@ impl Work {
         self.bind(&operation, request);
         operation
     }
+
+    /// Tells a client's workload that its operation has ended, and fills the request with the one that follows at once, if any.
+    #[inline]
+    pub fn done(&self, workload: &mut dyn Workload, succeeded: bool, request: &mut Request) -> Option<Operation> {
+        let operation = workload.done(succeeded)?;
+        request.clear();
+        self.bind(&operation, request);
+        Some(operation)
+    }
 }
 
 impl Stored {
@@ -117,35 +136,12 @@ impl Stored {
         let table = &settings.record.table;
         let record_type = generator.record_type();
         let mut layout = layout::build(&settings.layout.name, record_type, table, records_max)?;
-        let access = access(settings, record_type)?;
+        let access = (known(settings)?.access)(settings, record_type)?;
         if access != Access::default() {
-            layout.add_access(access, record_type)?;
+            layout.add_access(&access, record_type);
         }
         Ok(Stored { generator, layout, chunk })
     }
-}
-
-/// What the workload asks of single records.
-fn access(settings: &Settings, record_type: &RecordType) -> Result<Access, String> {
-    let parts = parts(settings)?;
-    let has = |name: &str| parts.iter().any(|entry| entry.name == name);
-    let attribute = settings.workload.attribute.as_deref().map(|name| value_column(name, record_type)).transpose()?;
-    let select = has(select::SELECT.name).then(|| attribute.map_or(Columns::All, Columns::Value));
-    let first = || record_type.values.iter().position(|column| column.hot).unwrap_or(0);
-    let update = has(update::UPDATE.name).then(|| attribute.unwrap_or_else(first));
-    Ok(Access { select, update })
-}
-
-/// The place of a value column.
-fn value_column(name: &str, record_type: &RecordType) -> Result<usize, String> {
-    record_type.values.iter().position(|column| column.name == name).ok_or_else(|| {
-        let names: Vec<_> = record_type.values.iter().map(|column| column.name.as_str()).collect();
-        format!(
-            "workload.attribute is \"{name}\", which is no value column of record type \"{}\"; there are {}",
-            record_type.name,
-            names.join(", ")
-        )
-    })
 }
 
 #[cfg(test)]

@@ -153,7 +153,8 @@ fn measurement(trial: Trial, sequence: u64, random: &mut Random) -> Measurement 
     };
     let mut late = Histogram::new();
     (0..200).for_each(|_| late.record(2_000 + random.below(6_000) as u64));
-    let each = ClientMeasurement { completed: completed / clients as u64, failed: 0, elapsed_s: seconds };
+    let each =
+        ClientMeasurement { completed: completed / clients as u64, failed: 0, elapsed_s: seconds, response_time: None };
     Measurement {
         version: MEASUREMENT_VERSION,
         sequence,
@@ -162,11 +163,13 @@ fn measurement(trial: Trial, sequence: u64, random: &mut Random) -> Measurement 
         measured_s: seconds,
         carried: None,
         operations: BTreeMap::from([("insert".to_owned(), operation)]),
+        parts: BTreeMap::new(),
         clients: vec![each; clients as usize],
         generator_late: late,
         loops: vec![LoopMeasurement {
             driver: "epoll".to_owned(),
             clients: clients as u32,
+            cpu: None,
             cpu_s: throughput * 12e-6 * seconds,
             wall_s: seconds,
             pass_s_p99: 4e-5,
@@ -176,6 +179,7 @@ fn measurement(trial: Trial, sequence: u64, random: &mut Random) -> Measurement 
         resources: Some(Resources { mean, samples: 25, monitor_cpu_s: 0.004 }),
         database_version: "0.0-synthetic".to_owned(),
         errors: BTreeMap::new(),
+        samples: None,
         invalid_because: Vec::new(),
         trial,
     }

@@ -2,7 +2,9 @@
 //!
 //! Main function: [`execute_command`]. Invariant: a request that is wrong is refused before anything is started.
 
+mod compare;
 pub mod data;
+mod evolve;
 mod execute;
 mod export;
 mod fit;
@@ -69,6 +71,7 @@ pub fn execute_command(cli: Cli) -> Result<Status, Failure> {
             run::run(&study, passwords, &destination(&arguments), cli.json, arguments.strict)
         }
         Command::Report { runs, strict } => report::run(&runs, cli.json, strict),
+        Command::Compare(arguments) => compare::run(&arguments, cli.json),
         Command::Fit(arguments) => fit::run(&arguments, cli.json),
         Command::Predict(arguments) => predict::run(&arguments, cli.json),
         Command::Record(arguments) => record::run(&arguments, cli.json),

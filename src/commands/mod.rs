@@ -15,6 +15,8 @@ pub mod output;
 pub mod plan;
 mod predict;
 mod progress;
+mod record;
+mod record_model;
 mod report;
 mod run;
 mod stage;
@@ -73,6 +75,7 @@ pub fn execute_command(cli: Cli) -> Result<Status, Failure> {
         Command::Compare(arguments) => compare::run(&arguments, cli.json),
         Command::Fit(arguments) => fit::run(&arguments, cli.json),
         Command::Predict(arguments) => predict::run(&arguments, cli.json),
+        Command::Record(arguments) => record::run(&arguments, cli.json),
         Command::Export { run, format, out } => export::run(&run, format, &out, cli.json),
         Command::Data(arguments) => {
             let DataArguments { record, rows, seed, format } = arguments;

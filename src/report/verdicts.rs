@@ -44,7 +44,7 @@ fn of_load_lines(study: &Study, lines: &[CaseLine]) -> Vec<String> {
         })
         .collect();
     let contests: Vec<Contest> =
-        factors.choices.iter().flat_map(|factor| contests(study, &factors, factor, &LOAD_LINE, &scored)).collect();
+        factors.judged().flat_map(|factor| contests(study, &factors, factor, &LOAD_LINE, &scored)).collect();
     let mut sentences = contest_sentences(&contests, &LOAD_LINE);
     sentences.extend(load_lines::sentences(lines));
     sentences
@@ -69,7 +69,7 @@ fn of_cases(study: &Study, groups: &[CaseTrials<'_>]) -> Vec<String> {
         .collect();
     let mut sentences = Vec::new();
     let contests: Vec<Contest> =
-        factors.choices.iter().flat_map(|factor| contests(study, &factors, factor, metric, &scored)).collect();
+        factors.judged().flat_map(|factor| contests(study, &factors, factor, metric, &scored)).collect();
     sentences.extend(contest_sentences(&contests, metric));
     for ramp in &factors.ramps {
         sentences.extend(ramp_sentences(&factors, ramp, metric, &scored));

@@ -37,6 +37,7 @@ pub use comparing::compare_page;
 pub fn html(findings: &Findings, study: &Study, environment: &Environment, measurements: &[Measurement]) -> String {
     let groups = group(study, measurements);
     let compared = comparing::of_run(study, &environment.machine, measurements);
+    let operations = comparing::operations_of_run(study, &environment.machine, measurements);
     let page = maud::html! {
         (DOCTYPE)
         html lang="en" {
@@ -55,7 +56,7 @@ pub fn html(findings: &Findings, study: &Study, environment: &Environment, measu
                 main {
                     (invalid(findings))
                     (verdict(findings))
-                    @if !findings.cases.is_empty() { (plots(findings, study, compared.as_ref(), &groups)) }
+                    @if !findings.cases.is_empty() { (plots(findings, study, compared.as_ref(), operations.as_ref(), &groups)) }
                     @if !findings.claims.is_empty() { (tables::claims(&findings.claims, &study.source)) }
                     (evolution::evolution(findings))
                     (tables::trials(measurements, &groups))
@@ -120,7 +121,13 @@ fn verdict(findings: &Findings) -> Markup {
 }
 
 /// All figures, each with its table.
-fn plots(findings: &Findings, study: &Study, compared: Option<&Comparisons>, groups: &[CaseTrials<'_>]) -> Markup {
+fn plots(
+    findings: &Findings,
+    study: &Study,
+    compared: Option<&Comparisons>,
+    operations: Option<&Markup>,
+    groups: &[CaseTrials<'_>],
+) -> Markup {
     let frame = Frame::of(study, findings);
     let cases = &findings.cases;
     let against = frame.axis.as_ref().map_or(String::new(), |axis| format!(" against {}", axis.setting));
@@ -140,12 +147,14 @@ fn plots(findings: &Findings, study: &Study, compared: Option<&Comparisons>, gro
             a href="#throughput" { "Throughput" }
             @if arrival::is_shown(groups) { a href="#arrival-rate" { "Arrival rate" } }
             @if backlog::is_shown(groups) { a href="#backlog" { "Backlog" } }
+            @if operations.is_some() { a href="#operations" { "Operations" } }
             a href="#response-time" { "Response time" }
             @if monitored { a href="#resources" { "Resources" } }
             a href="#distribution" { "Distribution" }
             @if courses { a href="#course" { "Over time" } }
-            @if compared.is_some() { a href="#ratios" { "Ratios" } }
+            @if compared.is_some() { a href="#ratios" { "Ratios" } a href="#p-values" { "p-values" } }
             @if !findings.claims.is_empty() { a href="#claims" { "Claims" } }
+            @if findings.cases.iter().any(|case| case.evolution.is_some()) { a href="#evolution" { "Schema changes" } }
             a href="#trials" { "Trials" }
             a href="#environment" { "Environment" }
         }
@@ -157,6 +166,7 @@ fn plots(findings: &Findings, study: &Study, compared: Option<&Comparisons>, gro
         }
         (arrival::section(findings, groups))
         (backlog::section(groups))
+        @if let Some(operations) = operations { (operations) }
         section #response-time {
             h2 { "Response time" (against) }
             p.about { "From the intended time of an operation to its answer, all valid trials together." (remark) }

@@ -9,6 +9,7 @@ pub mod finding;
 pub mod histogram;
 pub mod measurement;
 pub mod operation;
+pub mod query;
 pub mod random;
 pub mod record;
 pub mod statement;

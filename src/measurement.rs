@@ -52,6 +52,9 @@ pub struct Measurement {
     pub database_version: String,
     /// Messages of failed operations and how often each occurred; at most 20 different ones.
     pub errors: BTreeMap<String, u64>,
+    /// The database's plans of its queries, by kind of operation, line by line; empty where the study does not ask for them.
+    #[serde(skip_serializing_if = "BTreeMap::is_empty", default)]
+    pub plans: BTreeMap<String, Vec<String>>,
     /// Why this trial is not to be trusted; empty when it is valid.
     pub invalid_because: Vec<String>,
 }
@@ -237,6 +240,7 @@ impl Measurement {
             resources: None,
             database_version: String::new(),
             errors: BTreeMap::new(),
+            plans: BTreeMap::new(),
             invalid_because: Vec::new(),
         }
     }

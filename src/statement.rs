@@ -3,6 +3,8 @@
 //!
 //! Invariant: layouts and databases meet only here.
 
+use serde::{Deserialize, Serialize};
+
 use crate::record::{Cells, ColumnKind};
 
 /// A statement with `?` for each value, neutral to the database. Its place in a [`Program`] is its number.
@@ -57,6 +59,17 @@ pub struct Select {
     pub order: Vec<(ColumnRef, bool)>,
     /// How many rows at most.
     pub limit: Option<Limit>,
+    /// What the database is told besides.
+    pub hints: Hints,
+}
+
+/// What a query tells the database about how to execute it. Only databases that know a hint are given it.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
+pub struct Hints {
+    /// Join the tables in the order in which they are named.
+    pub straight_join: bool,
+    /// Keep the answer in the query cache, or do not; none says nothing.
+    pub cache: Option<bool>,
 }
 
 /// How many rows of a query are wanted at most.
@@ -98,7 +111,8 @@ pub struct Condition {
 }
 
 /// Comparisons that queries may use.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
 pub enum Comparison {
     /// =
     Equal,
@@ -193,6 +207,8 @@ pub enum Expect {
     Anything,
     /// At least one row; none is an *empty* operation.
     Rows,
+    /// This many rows read; any other number is a failed operation.
+    RowCount(u64),
     /// This many rows changed; any other number is a failed operation.
     Changed(u64),
 }

@@ -8,6 +8,7 @@ mod export;
 mod fit;
 mod fixture;
 pub mod list;
+mod options;
 pub mod output;
 pub mod plan;
 mod predict;
@@ -104,7 +105,8 @@ fn read_study(arguments: &StudyArguments) -> Result<(Study, Passwords), Failure>
 
 /// All names that studies may use, and the check whether a case can be built.
 fn names() -> Names {
-    Names { try_build: |settings| Work::new(settings).map(|_| ()), ..catalogue().names() }
+    let try_build = |settings: &_| Work::new(settings).and_then(|_| options::check_options(settings));
+    Names { try_build, ..catalogue().names() }
 }
 
 /// All registries.

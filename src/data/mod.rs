@@ -7,6 +7,7 @@
 mod custom;
 mod filler;
 mod qos;
+mod runs;
 mod wisconsin;
 mod wisconsin_permutation;
 mod zipf;
@@ -43,6 +44,10 @@ pub fn find(name: &str) -> Option<&'static Entry> {
 pub fn build(settings: &RecordSettings) -> Result<Arc<dyn Generator>, String> {
     if settings.per_measurement == 0 {
         return Err("record.per_measurement is 0; a measurement has at least 1 record".to_owned());
+    }
+    if !settings.runs.is_empty() && settings.type_name != qos::QOS.name {
+        let type_name = &settings.type_name;
+        return Err(format!("record.runs is for the record type qos and record.type is \"{type_name}\"; leave it out"));
     }
     match find(&settings.type_name) {
         Some(entry) => (entry.build)(settings),

@@ -1,6 +1,6 @@
 //! Dialects: how each database writes the statements that are neutral to it.
 
-use crate::record::ColumnKind;
+use crate::record::{Cells, ColumnKind};
 use crate::statement::{Comparison, Limit, Select, Statement, Table, TableColumn};
 
 pub use crate::statement::parameter_places;
@@ -26,11 +26,45 @@ pub trait Dialect: Send + Sync {
         true
     }
 
+    /// How tables are joined in the order in which they are named; none where that cannot be asked for.
+    fn straight_join(&self) -> Option<StraightJoin> {
+        None
+    }
+
+    /// Whether a query can say if the query cache is to keep its answer.
+    fn has_query_cache(&self) -> bool {
+        false
+    }
+
+    /// The statement that tells the plan of a query whose parameters have their values written in.
+    fn explain(&self, query: &str) -> String {
+        format!("EXPLAIN {query}")
+    }
+
+    /// What a row of that plan says, on one line; all its columns by default.
+    fn plan_line(&self, row: &[Option<String>]) -> String {
+        row.iter().flatten().map(String::as_str).collect::<Vec<_>>().join(" ")
+    }
+
+    /// The statement after which the connection changes nothing any more; none where there is no such thing.
+    fn read_only(&self) -> Option<&'static str> {
+        None
+    }
+
     /// Whether several statements, or the rows of one, can be undone together. Where they cannot, a refused request may
     /// leave its first rows.
     fn has_transactions(&self) -> bool {
         true
     }
+}
+
+/// How a database can be told to join tables in the order in which they are named.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum StraightJoin {
+    /// `SELECT STRAIGHT_JOIN`.
+    SelectOption,
+    /// `CROSS JOIN` with conditions.
+    CrossJoin,
 }
 
 /// CREATE TABLE and CREATE INDEX statements for a table, in order.
@@ -98,29 +132,42 @@ pub fn statement_text(dialect: &dyn Dialect, statement: &Statement, rows: usize)
             let key: Vec<_> = key.iter().enumerate().map(equal).collect();
             format!("DELETE FROM {} WHERE {}", dialect.quote(table), key.join(" AND "))
         }
-        Statement::Select(select) => select_text(dialect, select),
+        Statement::Select(select) => select_text(dialect, select, &|number| dialect.placeholder(number)),
         Statement::Sql { sql, .. } => with_placeholders(dialect, sql),
     }
 }
 
-fn select_text(dialect: &dyn Dialect, select: &Select) -> String {
+/// The text of a query with its values, which stand in `cells` from `first` on, in the places of its parameters: for plans, never
+/// to be measured.
+pub fn select_with_values(dialect: &dyn Dialect, select: &Select, cells: &Cells, first: usize) -> String {
+    select_text(dialect, select, &|number| match cells.to_json(cells.get(first + number)) {
+        serde_json::Value::String(text) => format!("'{}'", text.replace('\'', "''")),
+        serde_json::Value::Null => "NULL".to_owned(),
+        plain => plain.to_string(),
+    })
+}
+
+fn select_text(dialect: &dyn Dialect, select: &Select, value: &dyn Fn(usize) -> String) -> String {
     let column = |column: &crate::statement::ColumnRef| {
         format!("{}.{}", dialect.quote(&column.table), dialect.quote(&column.column))
     };
     let columns: Vec<_> = select.columns.iter().map(column).collect();
-    let mut sql = format!("SELECT {} FROM {}", columns.join(", "), dialect.quote(&select.from));
+    let straight = dialect.straight_join().filter(|_| select.hints.straight_join);
+    let option = if straight == Some(StraightJoin::SelectOption) { "STRAIGHT_JOIN " } else { "" };
+    let cache = match select.hints.cache.filter(|_| dialect.has_query_cache()) {
+        None => "",
+        Some(true) => "SQL_CACHE ",
+        Some(false) => "SQL_NO_CACHE ",
+    };
+    let mut sql = format!("SELECT {option}{cache}{} FROM {}", columns.join(", "), dialect.quote(&select.from));
+    let join_word = if straight == Some(StraightJoin::CrossJoin) { "CROSS JOIN" } else { "JOIN" };
     for join in &select.joins {
         let on: Vec<_> = join.on.iter().map(|(left, right)| format!("{} = {}", column(left), column(right))).collect();
-        sql += &format!(" JOIN {} ON {}", dialect.quote(&join.table), on.join(" AND "));
+        sql += &format!(" {join_word} {} ON {}", dialect.quote(&join.table), on.join(" AND "));
     }
     for (number, condition) in select.conditions.iter().enumerate() {
         let word = if number == 0 { "WHERE" } else { "AND" };
-        sql += &format!(
-            " {word} {} {} {}",
-            column(&condition.column),
-            comparison(condition.comparison),
-            dialect.placeholder(number)
-        );
+        sql += &format!(" {word} {} {} {}", column(&condition.column), comparison(condition.comparison), value(number));
     }
     for (number, (by, descending)) in select.order.iter().enumerate() {
         let word = if number == 0 { " ORDER BY" } else { "," };
@@ -129,7 +176,7 @@ fn select_text(dialect: &dyn Dialect, select: &Select) -> String {
     match select.limit {
         None => {}
         Some(Limit::Fixed(rows)) => sql += &format!(" LIMIT {rows}"),
-        Some(Limit::Bound) => sql += &format!(" LIMIT {}", dialect.placeholder(select.conditions.len())),
+        Some(Limit::Bound) => sql += &format!(" LIMIT {}", value(select.conditions.len())),
     }
     sql
 }

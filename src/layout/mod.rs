@@ -7,6 +7,7 @@ mod access;
 mod columns;
 mod identity;
 mod key;
+mod query;
 mod star;
 mod star_hot;
 mod wide;
@@ -15,6 +16,7 @@ pub use access::Access;
 pub use columns::RECORD_ID;
 
 use crate::operation::Operation;
+use crate::query::Query;
 use crate::record::{Generator, RecordType};
 use crate::statement::{Program, Request, Table};
 
@@ -27,6 +29,15 @@ pub trait Layout: Send + Sync {
     /// which only those added can be bound; a request for others has no steps. To be called at most once, before tables are
     /// created: a table may get an index for it.
     fn add_access(&mut self, access: &Access, record_type: &RecordType);
+
+    /// Adds the statements of [`Operation::Query`], for queries that were checked against the record type. To be called at most
+    /// once.
+    ///
+    /// # Errors
+    /// Why the layout cannot, as the end of a sentence; by default it cannot.
+    fn add_queries(&mut self, _queries: &[Query], _record_type: &RecordType) -> Result<(), String> {
+        Err("cannot select records by what is in them".to_owned())
+    }
 
     /// The table that has one row for each record.
     fn record_table(&self) -> Option<&str> {

@@ -22,9 +22,10 @@ pub struct Metric {
 }
 
 /// All metrics.
-pub const METRICS: [Metric; 14] = [
+pub const METRICS: [Metric; 15] = [
     metric("throughput", "operations per second", true, |trial| Some(trial.throughput_per_s())),
     metric("records", "records per second", true, |trial| Some(trial.records_per_s())),
+    metric("execution_time", "execution time per client", false, execution_time),
     metric("response_time_mean", "mean response time", false, |trial| times(trial, Histogram::mean_ns)),
     metric("response_time_p50", "median response time", false, |trial| quantile(trial, 0.5)),
     metric("response_time_p90", "response time p90", false, |trial| quantile(trial, 0.9)),
@@ -56,7 +57,12 @@ impl Metric {
     /// A value without its unit where `unit` gives one, else with it.
     pub fn show(&self, value: f64) -> String {
         match self.name {
-            name if name.starts_with("response_time") || name == "client_cpu_per_operation" => show_seconds(value),
+            name if name.starts_with("response_time")
+                || name == "execution_time"
+                || name == "client_cpu_per_operation" =>
+            {
+                show_seconds(value)
+            }
             "written_bytes" => format!("{}/s", show_bytes(value)),
             "memory_used" => show_bytes(value),
             "iowait" | "system" => format!("{:.1} %", value * 100.0),
@@ -108,6 +114,13 @@ fn quantile(trial: &Measurement, quantile: f64) -> Option<f64> {
 
 fn used(trial: &Measurement, figure: impl Fn(&ResourceSample) -> f64) -> Option<f64> {
     trial.resources.as_ref().map(|resources| figure(&resources.mean))
+}
+
+/// Length of the measured phase over the operations completed in it: the figure of Ruottinen (2015, section 5.2), who has the clients
+/// execute as many queries each and divides the time that all of them took by their number.
+fn execution_time(trial: &Measurement) -> Option<f64> {
+    let completed = trial.completed();
+    (completed > 0 && trial.carried.is_none()).then(|| trial.measured_s / completed as f64)
 }
 
 fn client_cpu_per_operation(trial: &Measurement) -> Option<f64> {

@@ -38,6 +38,8 @@ pub static BUNDLED: &[Bundled] = bundled! {
     "qos-write-paper": "the same with all 297 cases of Ruottinen 2015 on MariaDB; many hours",
     "wisconsin-size": "how response times of selections grow with load and relation; two minutes on MariaDB",
     "wisconsin-size-paper": "the same with 1, 5 and 10 million rows as Kihl and others 2011; two hours",
+    "qos-read": "which layout answers queries over measurement rows fastest; five minutes on MariaDB",
+    "qos-read-paper": "the same with all cases of Ruottinen 2015 on two million rows and up to 50 readers; days",
     "load-line": "the highest rate of selections and of updates with nine in ten answered within 10 ms; two minutes",
     "wisconsin-select-update": "whether selections and updates respond alike as load grows; three minutes on MariaDB",
 };

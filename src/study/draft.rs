@@ -120,7 +120,15 @@ impl Draft {
             && let Err(sentence) = check_setting(key)
             && !matches!(
                 key,
-                "record.identity" | "record.values" | "workload.statements" | "workload.mix" | "database.config"
+                "record.identity"
+                    | "record.values"
+                    | "record.runs"
+                    | "workload.statements"
+                    | "workload.queries"
+                    | "workload.explain"
+                    | "workload.writes"
+                    | "workload.mix"
+                    | "database.config"
             )
         {
             errors.push(place, sentence);

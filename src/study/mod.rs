@@ -14,10 +14,12 @@ mod names;
 mod passwords;
 mod place;
 pub mod plan;
+mod query;
 mod quick;
 pub mod repeat;
 mod section;
 mod settings;
+mod shape;
 mod suggest;
 mod tree;
 

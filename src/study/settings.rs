@@ -8,7 +8,9 @@ use std::collections::BTreeMap;
 use super::fill::{read_columns, read_mix, read_statements};
 use super::names::Names;
 use super::place::Errors;
+use super::query::read_queries;
 use super::section::Section;
+use super::shape::{read_indexes, read_runs};
 use super::tree::{Content, Node, Table};
 use crate::trial::{
     Arrivals, DatabaseSettings, LayoutSettings, Length, LoadSettings, RecordSettings, Settings, WorkloadSettings,
@@ -18,9 +20,11 @@ use crate::trial::{
 pub const SECTIONS: &[&str] = &["database", "record", "layout", "workload", "load"];
 
 const DATABASE_KEYS: &[&str] = &["name", "engine", "url", "path", "binary", "base", "socket", "cpus", "config"];
-const RECORD_KEYS: &[&str] = &["type", "table", "rows", "seed", "per_measurement", "permutation", "identity", "values"];
-const LAYOUT_KEYS: &[&str] = &["name"];
-const WORKLOAD_KEYS: &[&str] = &["name", "batch", "statements", "mix", "attribute"];
+const RECORD_KEYS: &[&str] =
+    &["type", "table", "rows", "runs", "scale", "seed", "per_measurement", "permutation", "identity", "values"];
+const LAYOUT_KEYS: &[&str] = &["name", "indexes"];
+const WORKLOAD_KEYS: &[&str] =
+    &["name", "batch", "statements", "mix", "attribute", "queries", "query", "explain", "writes"];
 const LOAD_KEYS: &[&str] = &[
     "arrivals",
     "clients",
@@ -54,13 +58,16 @@ pub const SETTINGS: &[&str] = &[
     "record.type",
     "record.table",
     "record.rows",
+    "record.scale",
     "record.seed",
     "record.per_measurement",
     "record.permutation",
     "layout.name",
+    "layout.indexes",
     "workload.name",
     "workload.batch",
     "workload.attribute",
+    "workload.query",
     "workload.mix.select",
     "workload.mix.update",
     "workload.mix.read",
@@ -213,9 +220,14 @@ fn read_record(
         Length::OperationsPerClient(operations) => operations.saturating_mul(batch).min(LARGE.unsigned_abs()),
         Length::Operations(_) | Length::Seconds(_) => RECORDS_PER_MEASUREMENT.max(batch),
     });
+    let (runs, scale) = read_runs(&section, errors);
+    let in_runs = runs.iter().map(|(runs, records)| runs * records).sum();
+    let rows = section.whole("rows", 0..=LARGE, errors).map(i64::unsigned_abs);
     RecordSettings {
         table,
-        rows: section.whole("rows", 0..=LARGE, errors).map_or(0, i64::unsigned_abs),
+        rows: if runs.is_empty() { rows.unwrap_or(0) } else { in_runs },
+        runs,
+        scale,
         seed: section.whole("seed", 0..=LARGE, errors).map_or(1, i64::unsigned_abs),
         per_measurement: per_measurement.div_ceil(batch) * batch,
         permutation: section.text("permutation", errors).map(str::to_owned),
@@ -234,7 +246,8 @@ fn is_table_name(text: &str) -> bool {
 
 fn read_layout(root: &Table, names: &Names, errors: &mut Errors) -> LayoutSettings {
     let section = Section::open(root, "layout", LAYOUT_KEYS, errors);
-    LayoutSettings { name: read_name(&section, "name", "star", &names.layouts, errors) }
+    let name = read_name(&section, "name", "star", &names.layouts, errors);
+    LayoutSettings { name, indexes: read_indexes(&section, errors) }
 }
 
 fn read_workload(root: &Table, names: &Names, errors: &mut Errors) -> WorkloadSettings {
@@ -245,6 +258,10 @@ fn read_workload(root: &Table, names: &Names, errors: &mut Errors) -> WorkloadSe
         statements: read_statements(&section, errors),
         mix: read_mix(&section, errors),
         attribute: section.text("attribute", errors).map(str::to_owned),
+        queries: read_queries(&section, errors),
+        query: section.text("query", errors).map(str::to_owned),
+        explain: section.truth("explain", errors).unwrap_or(false),
+        writes: section.truth("writes", errors).unwrap_or(false),
     }
 }
 
@@ -309,13 +326,16 @@ pub fn setting_value(settings: &Settings, setting: &str) -> Option<serde_json::V
         "record.type" => Some(record.type_name.as_str().into()),
         "record.table" => Some(record.table.as_str().into()),
         "record.rows" => Some(record.rows.into()),
+        "record.scale" => Some(record.scale.unwrap_or(1.0).into()),
         "record.seed" => Some(record.seed.into()),
         "record.per_measurement" => Some(record.per_measurement.into()),
         "record.permutation" => text(&record.permutation),
         "layout.name" => Some(layout.name.as_str().into()),
+        "layout.indexes" => Some(layout.indexes.join(", ").into()),
         "workload.name" => Some(workload.name.as_str().into()),
         "workload.batch" => Some(workload.batch.into()),
         "workload.attribute" => text(&workload.attribute),
+        "workload.query" => text(&workload.query),
         "load.arrivals" => serde_json::to_value(load.arrivals).ok(),
         "load.clients" => Some(load.clients.into()),
         "load.rate" => load.rate_per_s.map(Into::into),

@@ -6,6 +6,7 @@
 mod attribute;
 mod mix;
 mod preload;
+mod query;
 mod read;
 mod select;
 mod sql;
@@ -20,6 +21,7 @@ use crate::trial::Settings;
 
 pub use mix::PARTS as MIX_PARTS;
 pub use preload::Preload;
+pub use sql::writing_statement;
 pub use work::Work;
 
 /// The operations of one client, one after another, without end.
@@ -60,7 +62,8 @@ pub struct Entry {
 }
 
 /// All workloads, the default first. A new one is a file and a line here.
-pub static REGISTRY: &[&Entry] = &[&write::WRITE, &read::READ, &select::SELECT, &update::UPDATE, &mix::MIX, &sql::SQL];
+pub static REGISTRY: &[&Entry] =
+    &[&write::WRITE, &read::READ, &select::SELECT, &update::UPDATE, &query::QUERY, &mix::MIX, &sql::SQL];
 
 /// The registry's entry of a name.
 pub fn find(name: &str) -> Option<&'static Entry> {
@@ -79,6 +82,12 @@ pub fn build(settings: &Settings, client: Client) -> Result<Box<dyn Workload>, S
 /// workloads keep nothing.
 pub fn keeps_records(settings: &Settings) -> bool {
     parts(settings).is_ok_and(|parts| parts.iter().all(|entry| entry.keeps_records))
+}
+
+/// Whether a trial with these settings changes nothing at all in loadline's tables, so that they can be kept for other runs.
+pub fn only_reads(settings: &Settings) -> bool {
+    let reads = ["read", "select", "query"];
+    parts(settings).is_ok_and(|parts| parts.iter().all(|entry| reads.contains(&entry.name)))
 }
 
 /// The workloads that operations come from: those of a mix, else the one named.

@@ -177,6 +177,7 @@ fn measurement(trial: Trial, sequence: u64, random: &mut Random) -> Measurement 
         resources: Some(Resources { mean, samples: 25, monitor_cpu_s: 0.004 }),
         database_version: "0.0-synthetic".to_owned(),
         errors: BTreeMap::new(),
+        plans: BTreeMap::new(),
         invalid_because: Vec::new(),
         trial,
     }

@@ -14,7 +14,7 @@ const LAYERS: &[&[&str]] = &[
     &["database"],
     &["workload", "layout", "data"],
     &["scoring", "queueing", "statistics"],
-    &["finding", "measurement", "trial", "statement", "operation", "record", "histogram", "random", "units"],
+    &["finding", "measurement", "trial", "statement", "operation", "query", "record", "histogram", "random", "units"],
 ];
 
 /// What may be imported within a layer: reports read what is stored; fits use the distributions of statistics; a workload is

@@ -3,6 +3,7 @@
 //! Texts compare byte by byte (`utf8mb4_bin`), as they do in the other databases: keys that differ only in case differ.
 
 use crate::database::Dialect;
+use crate::database::dialect::StraightJoin;
 use crate::record::ColumnKind;
 
 /// Longer texts and byte strings are kept outside of the row, which has a bound of 65,535 bytes for all its columns.
@@ -77,6 +78,37 @@ impl Dialect for MySqlDialect {
 
     fn table_suffix(&self) -> String {
         format!(" ENGINE={} DEFAULT CHARSET=utf8mb4 COLLATE=utf8mb4_bin", self.engine.name())
+    }
+
+    fn straight_join(&self) -> Option<StraightJoin> {
+        Some(StraightJoin::SelectOption)
+    }
+
+    fn has_query_cache(&self) -> bool {
+        true
+    }
+
+    /// Columns by their places in MariaDB's and MySQL's tabular form, which has `partitions` behind the table in MySQL.
+    fn plan_line(&self, row: &[Option<String>]) -> String {
+        let shift = row.len().saturating_sub(10).min(1);
+        let field = |place: usize| row.get(place).and_then(Option::as_deref);
+        let table = field(2).unwrap_or("?");
+        let access = field(3 + shift).unwrap_or("none");
+        let mut line = format!("{table}: {access}");
+        if let Some(key) = field(5 + shift) {
+            line += &format!(" by {key}");
+        }
+        if let Some(rows) = field(8 + shift) {
+            line += &format!(", about {rows} rows");
+        }
+        if let Some(extra) = row.last().and_then(Option::as_deref).filter(|extra| !extra.is_empty()) {
+            line += &format!(", {extra}");
+        }
+        line
+    }
+
+    fn read_only(&self) -> Option<&'static str> {
+        Some("SET SESSION TRANSACTION READ ONLY")
     }
 
     fn has_foreign_keys(&self) -> bool {

@@ -180,6 +180,11 @@ impl MySqlWire {
         run.answer.changed += run.changed;
         match step.expect {
             Expect::Rows if run.rows == 0 => run.answer.empty += 1,
+            Expect::RowCount(right) if run.rows != right => {
+                let name = &self.statements[usize::from(step.statement)].name;
+                let message = format!("{name} found {} rows instead of {right}", run.rows);
+                return self.undo(DatabaseError::refused("rows", message), out);
+            }
             Expect::Changed(right) if run.changed != right => {
                 let name = &self.statements[usize::from(step.statement)].name;
                 let message = format!("{name} changed {} rows instead of {right}", run.changed);

@@ -28,6 +28,14 @@ impl Dialect for PostgresDialect {
     fn placeholder(&self, number: usize) -> String {
         format!("${}", number + 1)
     }
+
+    fn explain(&self, query: &str) -> String {
+        format!("EXPLAIN (COSTS OFF) {query}")
+    }
+
+    fn read_only(&self) -> Option<&'static str> {
+        Some("SET SESSION CHARACTERISTICS AS TRANSACTION READ ONLY")
+    }
 }
 
 #[cfg(test)]

@@ -162,6 +162,11 @@ impl PostgresWire {
         match expect {
             Expect::Anything => {}
             Expect::Rows => running.answer.empty += u32::from(rows == 0),
+            Expect::RowCount(expected) if expected == rows => {}
+            Expect::RowCount(expected) => {
+                let what = format!("the statement found {rows} rows instead of {expected}");
+                running.failure.get_or_insert(DatabaseError::refused("rows", what));
+            }
             Expect::Changed(expected) if expected == changed => {}
             Expect::Changed(expected) => {
                 let stays = if changed > 0 && !self.must_withhold(request) { ", and they stay changed" } else { "" };

@@ -1,6 +1,7 @@
 //! How SQLite writes SQL.
 
 use crate::database::Dialect;
+use crate::database::dialect::StraightJoin;
 use crate::record::ColumnKind;
 
 /// SQLite's dialect.
@@ -25,5 +26,22 @@ impl Dialect for SqliteDialect {
 
     fn placeholder(&self, _: usize) -> String {
         "?".to_owned()
+    }
+
+    fn straight_join(&self) -> Option<StraightJoin> {
+        Some(StraightJoin::CrossJoin)
+    }
+
+    fn explain(&self, query: &str) -> String {
+        format!("EXPLAIN QUERY PLAN {query}")
+    }
+
+    /// The last column says it in words.
+    fn plan_line(&self, row: &[Option<String>]) -> String {
+        row.last().cloned().flatten().unwrap_or_default()
+    }
+
+    fn read_only(&self) -> Option<&'static str> {
+        Some("PRAGMA query_only = ON")
     }
 }

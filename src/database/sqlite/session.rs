@@ -42,7 +42,7 @@ impl SqliteSession {
     fn is_atomic(&self, request: &Request) -> bool {
         match request.steps.as_slice() {
             [] => true,
-            [Step { rows: 0 | 1, expect: Expect::Rows | Expect::Anything, .. }] => true,
+            [Step { rows: 0 | 1, expect: Expect::Rows | Expect::RowCount(_) | Expect::Anything, .. }] => true,
             [Step { rows: 0 | 1, statement, .. }] => self.inserts.get(usize::from(*statement)).is_some_and(|is| *is),
             _ => false,
         }
@@ -67,7 +67,11 @@ impl SqliteSession {
                     let message = format!("the statement changed {changed} rows instead of {expected}");
                     return Err(DatabaseError::refused("rows", message));
                 }
-                Expect::Anything | Expect::Rows | Expect::Changed(_) => {}
+                Expect::RowCount(expected) if expected != read => {
+                    let message = format!("the statement found {read} rows instead of {expected}");
+                    return Err(DatabaseError::refused("rows", message));
+                }
+                Expect::Anything | Expect::Rows | Expect::RowCount(_) | Expect::Changed(_) => {}
             }
             answer.rows += read;
             answer.changed += changed;

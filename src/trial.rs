@@ -52,9 +52,13 @@ impl Trial {
     }
 }
 
-/// FNV-1a over the JSON form, 64 bits as 16 hexadecimal digits. Maps are sorted, so that the form is canonical.
+/// The hash of a JSON form. Maps are sorted, so that the form is canonical.
 fn content_hash(content: &impl Serialize) -> String {
-    let text = serde_json::to_string(content).expect("settings are plain data and always have a JSON form");
+    text_hash(&serde_json::to_string(content).expect("settings are plain data and always have a JSON form"))
+}
+
+/// FNV-1a, 64 bits as 16 hexadecimal digits.
+pub fn text_hash(text: &str) -> String {
     let hash = text
         .bytes()
         .fold(0xcbf2_9ce4_8422_2325_u64, |hash, byte| (hash ^ u64::from(byte)).wrapping_mul(0x0100_0000_01b3));

@@ -65,7 +65,7 @@ pub fn run(
         }
         for trial in trials {
             progress.begin(&trial);
-            let mut current = match stage.enter(&trial.case.settings.database) {
+            let mut current = match stage.enter(&trial.case.settings) {
                 Err(error) if is_first && !interrupted() => {
                     return Err(nothing_done(&sentence(&error), directory, stage, destination));
                 }
@@ -95,6 +95,7 @@ pub fn run(
     }
     stage.leave();
     drop(progress);
+    stage.take_notes().iter().for_each(|line| note(&format!("note: {line}")));
     if interrupted() {
         note(&format!("interrupted; continue with the same command and --resume {}", directory.path().display()));
     }

@@ -109,7 +109,11 @@ pub enum Listed {
 #[derive(Debug, Clone, Args)]
 pub struct StudyArguments {
     /// Name of a bundled study, or path of a study file
-    pub study: String,
+    #[arg(required_unless_present = "ycsb")]
+    pub study: Option<String>,
+    /// Instead of a study, a property file of YCSB as it is, as in workloads/workloada; --set takes its properties too
+    #[arg(long, value_name = "FILE", conflicts_with = "study")]
+    pub ycsb: Option<String>,
     /// Change a setting, as in load.clients=4; a list makes it a factor, no value takes it out. A password for database.url can
     /// also come from the environment variable LOADLINE_PASSWORD
     #[arg(long = "set", value_name = "KEY=VALUE")]

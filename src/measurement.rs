@@ -6,8 +6,9 @@ use std::collections::BTreeMap;
 
 use serde::{Deserialize, Serialize};
 
-use crate::histogram::Histogram;
+use crate::histogram::{CompactHistogram, Histogram};
 use crate::trial::Trial;
+use crate::units::NS_PER_S;
 
 /// Version of the stored form; raised when a field's meaning would change, which it never does silently.
 pub const MEASUREMENT_VERSION: u32 = 1;
@@ -34,8 +35,12 @@ pub struct Measurement {
     /// closed loop. Throughput is computed from it, because an overloaded database's backlog reaches over both ends.
     #[serde(skip_serializing_if = "Option::is_none", default)]
     pub carried: Option<u64>,
-    /// Per kind of operation, by its name: `insert`, `read`, `statement-1`.
+    /// Per kind of operation, by its name: `insert`, `read`, `statement-1`. Each of a kind that stands for itself is here once.
     pub operations: BTreeMap<String, OperationMeasurement>,
+    /// Per kind of operation, those that were a part of another one, as reads and updates are of read-modify-writes. The whole is
+    /// in `operations`, and only that counts in throughput and other totals.
+    #[serde(skip_serializing_if = "BTreeMap::is_empty", default)]
+    pub parts: BTreeMap<String, OperationMeasurement>,
     /// Per client: how much it did. Shows whether clients were served alike.
     pub clients: Vec<ClientMeasurement>,
     /// How long a free client took from the intended time to sending: the generator's own lateness, apart from queueing.
@@ -55,6 +60,9 @@ pub struct Measurement {
     /// The database's plans of its queries, by kind of operation, line by line; empty where the study does not ask for them.
     #[serde(skip_serializing_if = "BTreeMap::is_empty", default)]
     pub plans: BTreeMap<String, Vec<String>>,
+    /// Operations whose raw times are in `samples/<trial>.samples`, the warm-up's included; none where they were not asked for.
+    #[serde(skip_serializing_if = "Option::is_none", default)]
+    pub samples: Option<u64>,
     /// Why this trial is not to be trusted; empty when it is valid.
     pub invalid_because: Vec<String>,
 }
@@ -111,6 +119,35 @@ pub struct ClientMeasurement {
     pub failed: u64,
     /// From the start of the measured phase to the client's last answer, in seconds.
     pub elapsed_s: f64,
+    /// Response times of what it completed; none where nothing was, or there are too many clients to keep them apart.
+    #[serde(skip_serializing_if = "Option::is_none", default)]
+    pub response_time: Option<ClientTimes>,
+}
+
+/// Response times of one client, in seconds; quantiles are within 3.2 %.
+#[derive(Debug, Clone, Copy, PartialEq, Default, Serialize, Deserialize)]
+pub struct ClientTimes {
+    /// Mean, exact.
+    pub mean_s: f64,
+    /// Median.
+    pub p50_s: f64,
+    /// 99th percentile.
+    pub p99_s: f64,
+    /// Largest, exact.
+    pub max_s: f64,
+}
+
+impl ClientTimes {
+    /// The times of a client that has completed something.
+    pub fn of(times: &CompactHistogram) -> Self {
+        let quantile_s = |quantile| times.quantile_ns(quantile) as f64 / NS_PER_S;
+        ClientTimes {
+            mean_s: times.mean_ns() / NS_PER_S,
+            p50_s: quantile_s(0.5),
+            p99_s: quantile_s(0.99),
+            max_s: times.max_ns() as f64 / NS_PER_S,
+        }
+    }
 }
 
 /// One thread of the load engine.
@@ -232,6 +269,7 @@ impl Measurement {
             measured_s: 0.0,
             carried: None,
             operations: BTreeMap::new(),
+            parts: BTreeMap::new(),
             clients: Vec::new(),
             generator_late: Histogram::new(),
             loops: Vec::new(),
@@ -241,6 +279,7 @@ impl Measurement {
             database_version: String::new(),
             errors: BTreeMap::new(),
             plans: BTreeMap::new(),
+            samples: None,
             invalid_because: Vec::new(),
         }
     }

@@ -112,6 +112,8 @@ pub enum OperationKind {
     Delete,
     /// [`Operation::Query`], each query of a study apart.
     Query(u16),
+    /// A read and the update of the same record that follows it at once: one operation of two parts.
+    ReadModifyWrite,
     /// [`Operation::Statement`], each statement of a study apart.
     Statement(u16),
 }
@@ -126,6 +128,7 @@ impl std::fmt::Display for OperationKind {
             OperationKind::Scan => f.write_str("scan"),
             OperationKind::Delete => f.write_str("delete"),
             OperationKind::Query(index) => write!(f, "query-{}", index + 1),
+            OperationKind::ReadModifyWrite => f.write_str("read-modify-write"),
             OperationKind::Statement(index) => write!(f, "statement-{}", index + 1),
         }
     }

@@ -1,5 +1,6 @@
 //! One trial, from the empty database to the measurement: prepare, warm up, measure, drain, check.
 
+use std::path::Path;
 use std::sync::Arc;
 use std::time::{Duration, Instant, SystemTime, UNIX_EPOCH};
 
@@ -10,12 +11,13 @@ use super::options::{check_options, plans, restrict};
 use super::output::sentence;
 use super::stage::Current;
 use crate::database::{Database, DatabaseError, Session, Wire};
-use crate::load::{CLIENTS_PER_LOOP, Connections, Observed, Observer, Source, drive, validity};
+use crate::load::{CLIENTS_PER_LOOP, Connections, Observed, Observer, Recording, Source, Written, drive, validity};
 use crate::measurement::{Measurement, ResourceSample, Resources};
 use crate::monitor::{self, Monitor, Targets};
-use crate::operation::Operation;
+use crate::operation::{Operation, OperationKind};
 use crate::server::{CpuList, Server, allowed_to_this_thread, interrupted, pin_this_thread};
 use crate::statement::{Program, Request};
+use crate::store::{SampleHeader, SampleWriter, StoreError};
 use crate::trial::{Arrivals, Length, Settings, Trial};
 use crate::units::show_utc;
 use crate::workload::{self, Work, Workload};
@@ -87,6 +89,14 @@ impl Source for WorkSource {
     fn next(&mut self, request: &mut Request) -> Operation {
         self.work.next(&mut *self.workload, request)
     }
+
+    fn compound(&self) -> Option<OperationKind> {
+        self.workload.compound()
+    }
+
+    fn done(&mut self, succeeded: bool, request: &mut Request) -> Option<Operation> {
+        self.work.done(&mut *self.workload, succeeded, request)
+    }
 }
 
 fn sources(work: &Arc<Work>, trial: &Trial) -> anyhow::Result<Vec<Box<dyn Source>>> {
@@ -104,7 +114,9 @@ fn attempt(trial: &Trial, current: &mut Current, filling: &dyn Fn(u64, u64)) -> 
         Ok(ready) => measure(trial, ready, current, filling).unwrap_or_else(|error| Executed::failed(trial, &error)),
         Err(error) => {
             let is_refusal = |cause: &DatabaseError| matches!(cause, DatabaseError::Refused { .. });
-            let refused = error.downcast_ref().is_some_and(is_refusal).then(|| sentence(&error));
+            // Tables of somebody else that are not as they should be are no mistake of the study: what is found is recorded.
+            let is_ours = !trial.case.settings.record.existing;
+            let refused = (is_ours && error.downcast_ref().is_some_and(is_refusal)).then(|| sentence(&error));
             Executed { refused, ..Executed::failed(trial, &error) }
         }
     };
@@ -166,6 +178,7 @@ fn measure(trial: &Trial, ready: Ready, current: &mut Current, filling: &dyn Fn(
     let connections = connect_all(database, work.program(), settings)?;
     let sources = sources(&work, trial)?;
     let mut attendant = Attendant::new(current, settings);
+    attendant.recording = start_recording(trial, current)?;
     let wire = || connect_wire(database, work.program(), settings);
     let session = || connect_session(database, work.program(), settings);
     let observed = {
@@ -173,6 +186,7 @@ fn measure(trial: &Trial, ready: Ready, current: &mut Current, filling: &dyn Fn(
         drive(&settings.load, trial.seed, connections, sources, (&wire, &session), &mut attendant)
             .map_err(anyhow::Error::msg)?
     };
+    let written = attendant.recording.take().map(Recording::finish);
     let resources = attendant.finish(observed.measured_s);
     if let Some(fixture) = &mut current.fixture {
         fixture.is_changed |= !workload::keeps_records(settings);
@@ -182,7 +196,42 @@ fn measure(trial: &Trial, ready: Ready, current: &mut Current, filling: &dyn Fn(
     let mut measurement = measured(trial, &observed, resources, current);
     measurement.plans = plans;
     judge(&mut measurement, settings, &observed, current.database.is_embedded(), stored);
+    if let Some(written) = written {
+        judge_samples(&mut measurement, written, current.samples.as_deref());
+    }
     Ok(Executed { measurement, samples, refused: None })
+}
+
+/// Begins to record raw times, where the study asks for them.
+fn start_recording(trial: &Trial, current: &Current) -> anyhow::Result<Option<Recording>> {
+    let Some(path) = current.samples.as_ref().filter(|_| trial.case.settings.load.samples) else { return Ok(None) };
+    let file = SampleWriter::create(path, &SampleHeader::new(trial, &now_utc())).context("load.samples")?;
+    Ok(Some(Recording::start(file)))
+}
+
+/// Takes in what became of the raw times. Where they are not all there, or load threads had to wait for the disk, the trial is
+/// not to be trusted.
+fn judge_samples(measurement: &mut Measurement, written: Result<Written, StoreError>, path: Option<&Path>) {
+    match written {
+        Ok(written) => {
+            measurement.samples = Some(written.samples);
+            if written.waited_s > 0.0 {
+                measurement.invalid_because.push(format!(
+                    "the disk did not keep up with load.samples: load threads waited {:.1} ms for it",
+                    1e3 * written.waited_s
+                ));
+            }
+        }
+        Err(error) => {
+            let removed = error.is_full() && path.is_some_and(|path| std::fs::remove_file(path).is_ok());
+            let room = if removed {
+                "; what was written of them is removed, to make room for the trial's figures"
+            } else {
+                ""
+            };
+            measurement.invalid_because.push(format!("load.samples could not all be written: {error}{room}"));
+        }
+    }
 }
 
 /// Keeps the calling thread, and the load threads that it starts meanwhile, on some CPUs.
@@ -265,6 +314,7 @@ struct Attendant {
     targets: Option<Targets>,
     interval: Duration,
     monitor: Option<(Instant, Monitor)>,
+    recording: Option<Recording>,
 }
 
 impl Attendant {
@@ -276,7 +326,7 @@ impl Attendant {
         };
         let is_long = matches!(settings.load.length, Length::Seconds(seconds) if seconds >= 10.0);
         let interval = if is_long { monitor::INTERVAL } else { monitor::SHORT_INTERVAL };
-        Attendant { targets: Some(targets), interval, monitor: None }
+        Attendant { targets: Some(targets), interval, monitor: None, recording: None }
     }
 
     fn finish(self, measured_s: f64) -> Option<(Vec<ResourceSample>, Resources)> {
@@ -297,6 +347,10 @@ impl Observer for Attendant {
     fn is_interrupted(&mut self) -> bool {
         interrupted()
     }
+
+    fn recording(&self) -> Option<&Recording> {
+        self.recording.as_ref()
+    }
 }
 
 fn measured(trial: &Trial, observed: &Observed, resources: Option<Resources>, current: &Current) -> Measurement {
@@ -304,6 +358,7 @@ fn measured(trial: &Trial, observed: &Observed, resources: Option<Resources>, cu
         measured_s: observed.measured_s,
         carried: (trial.case.settings.load.arrivals != Arrivals::Closed).then_some(observed.tally.carried),
         operations: observed.tally.operations(),
+        parts: observed.tally.parts(),
         clients: observed.clients.clone(),
         generator_late: observed.tally.generator_late.clone(),
         loops: observed.loops.clone(),
@@ -316,14 +371,15 @@ fn measured(trial: &Trial, observed: &Observed, resources: Option<Resources>, cu
     }
 }
 
-/// How many records were acknowledged, and how many the tables hold, for workloads that only write.
+/// How many records were acknowledged, and how many the tables hold, for workloads that insert and delete none.
 fn check_stored(
     settings: &Settings,
     work: &Work,
     observed: &Observed,
     current: &Current,
 ) -> anyhow::Result<Option<(u64, u64)>> {
-    let Some(table) = work.record_table().filter(|_| settings.workload.name == "write") else { return Ok(None) };
+    let is_counted = workload::only_adds(settings) && !settings.record.existing;
+    let Some(table) = work.record_table().filter(|_| is_counted) else { return Ok(None) };
     let mut session = current.database.connect()?;
     let answer = session.query(&format!("SELECT COUNT(*) FROM {}", current.database.dialect().quote(table)))?;
     let count = answer.first().and_then(|row| row.first()).and_then(|cell| cell.as_ref()?.parse::<u64>().ok());

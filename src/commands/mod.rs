@@ -65,7 +65,7 @@ pub fn execute_command(cli: Cli) -> Result<Status, Failure> {
         Command::List { what } => list::run(what, cli.json, &catalogue(), &find_server).map(|()| Status::Valid),
         Command::Plan { study } => plan::run(&study, cli.json, &names()).map(|()| Status::Valid),
         Command::Run(arguments) => {
-            let (study, passwords) = read_study(&arguments.study)?;
+            let (study, passwords) = read_study(&arguments.study, &names())?;
             run::run(&study, passwords, &destination(&arguments), cli.json, arguments.strict)
         }
         Command::Report { runs, strict } => report::run(&runs, cli.json, strict),
@@ -99,15 +99,24 @@ fn destination(arguments: &RunArguments) -> Destination {
     }
 }
 
-fn read_study(arguments: &StudyArguments) -> Result<(Study, Passwords), Failure> {
-    study::load(&arguments.study, &arguments.sets, arguments.seed, arguments.quick, &names())
-        .map_err(|errors| Failure::Usage(errors.to_string()))
+/// The study that arguments name, or the one that a property file of YCSB makes.
+fn read_study(arguments: &StudyArguments, names: &Names) -> Result<(Study, Passwords), Failure> {
+    let StudyArguments { study, ycsb, sets, quick, seed } = arguments;
+    let usage = |errors: study::StudyErrors| Failure::Usage(errors.to_string());
+    match ycsb {
+        Some(path) => {
+            let (study, passwords, notes) = study::load_ycsb(path, sets, *seed, *quick, names).map_err(usage)?;
+            notes.iter().for_each(|line| output::note(&format!("note: {line}")));
+            Ok((study, passwords))
+        }
+        None => study::load(study.as_deref().unwrap_or_default(), sets, *seed, *quick, names).map_err(usage),
+    }
 }
 
 /// All names that studies may use, and the check whether a case can be built.
 fn names() -> Names {
     let try_build = |settings: &_| Work::new(settings).and_then(|_| options::check_options(settings));
-    Names { try_build, ..catalogue().names() }
+    Names { has_samples: true, try_build, ..catalogue().names() }
 }
 
 /// All registries.

@@ -47,6 +47,8 @@ pub struct Current {
     pub notes: Vec<String>,
     /// Tables that loadline made here, by table name: the fixture they hold.
     pub fixture: Option<Fixture>,
+    /// Where the next trial's raw times go, if the study asks for them.
+    pub samples: Option<PathBuf>,
     /// File of an embedded database that is loadline's own, to be removed.
     own_file: Option<PathBuf>,
     /// What decides the content of the fixture, where it is to be kept for others.
@@ -205,7 +207,7 @@ impl Stage {
             None => None,
         };
         let settings = settings.clone();
-        Ok(Current { settings, database, server, facts, notes, fixture, own_file, identity, copied })
+        Ok(Current { settings, database, server, facts, notes, fixture, samples: None, own_file, identity, copied })
     }
 }
 

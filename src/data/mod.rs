@@ -8,6 +8,8 @@ mod custom;
 mod filler;
 mod qos;
 mod runs;
+pub mod skew;
+mod usertable;
 mod wisconsin;
 mod wisconsin_permutation;
 mod zipf;
@@ -18,6 +20,7 @@ use crate::record::Generator;
 use crate::trial::RecordSettings;
 
 pub use filler::Filler;
+pub use usertable::key_hash;
 
 /// A record type that studies can name.
 pub struct Entry {
@@ -30,7 +33,7 @@ pub struct Entry {
 }
 
 /// All record types, the default first. A new one is a file and a line here.
-pub static REGISTRY: &[&Entry] = &[&qos::QOS, &wisconsin::WISCONSIN, &custom::CUSTOM];
+pub static REGISTRY: &[&Entry] = &[&qos::QOS, &wisconsin::WISCONSIN, &usertable::USERTABLE, &custom::CUSTOM];
 
 /// The registry's entry of a name.
 pub fn find(name: &str) -> Option<&'static Entry> {
@@ -66,6 +69,6 @@ mod tests {
     fn an_unknown_record_type_is_refused_with_those_that_exist() {
         let settings = RecordSettings { type_name: "qoz".to_owned(), per_measurement: 1, ..RecordSettings::default() };
         let error = build(&settings).err().unwrap();
-        assert_eq!(error, "unknown record.type \"qoz\"; there are qos, wisconsin, custom");
+        assert_eq!(error, "unknown record.type \"qoz\"; there are qos, wisconsin, usertable, custom");
     }
 }

@@ -5,6 +5,7 @@
 
 pub mod analyse;
 pub mod claims;
+mod contest;
 pub mod export;
 pub mod factors;
 pub mod growth;
@@ -12,6 +13,7 @@ pub mod html;
 pub mod load_lines;
 pub mod metric;
 pub mod points;
+pub mod samples;
 pub mod terminal;
 pub mod verdicts;
 

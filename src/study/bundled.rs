@@ -42,6 +42,8 @@ pub static BUNDLED: &[Bundled] = bundled! {
     "qos-read-paper": "the same with all cases of Ruottinen 2015 on two million rows and up to 50 readers; days",
     "load-line": "the highest rate of selections and of updates with nine in ten answered within 10 ms; two minutes",
     "wisconsin-select-update": "whether selections and updates respond alike as load grows; three minutes on MariaDB",
+    "settings": "which settings of MariaDB pay when measurement data is written and read; five minutes",
+    "settings-postgres": "the same for PostgreSQL; five minutes",
 };
 
 /// The name in messages and the text of a study: bundled, a file, or a directory with a `study.toml`.

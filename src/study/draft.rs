@@ -128,6 +128,7 @@ impl Draft {
                     | "workload.explain"
                     | "workload.writes"
                     | "workload.mix"
+                    | "workload.ycsb"
                     | "database.config"
             )
         {

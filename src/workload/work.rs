@@ -3,7 +3,7 @@
 use std::sync::{Arc, OnceLock};
 
 use super::preload::chunk_records;
-use super::{Client, Preload, Workload, build, known, only_reads, sql};
+use super::{Client, Preload, Workload, build, known, only_reads, sql, ycsb};
 use crate::data;
 use crate::layout::{self, Access, Layout};
 use crate::operation::Operation;
@@ -23,6 +23,8 @@ pub struct Work {
     sql: Vec<Vec<(u16, Expect, u32)>>,
     /// How many rows each query must give.
     found: OnceLock<Vec<u64>>,
+    /// The records that there are, where clients insert some that others ask for.
+    keys: Option<Arc<ycsb::KeySpace>>,
 }
 
 /// Records in tables of loadline's own.
@@ -44,8 +46,17 @@ impl Work {
         let stored = if needs_tables { Some(Stored::new(settings)?) } else { None };
         let mut program = stored.as_ref().map_or_else(Program::default, |stored| stored.layout.program().clone());
         program.rows_max = program.rows_max.max(1);
+        if let (true, Some(column)) = (settings.record.existing, settings.layout.indexes.first()) {
+            let remedy = "leave one of them out";
+            return Err(format!(
+                "layout.indexes names \"{column}\" and record.existing says that the tables are there; {remedy}"
+            ));
+        }
         for column in &settings.layout.indexes {
             add_index(&mut program, column, &settings.layout.name)?;
+        }
+        if settings.record.existing {
+            program.tables.clear();
         }
         let mut sql = Vec::new();
         let transactions = sql::program(&settings.workload.statements);
@@ -57,7 +68,8 @@ impl Work {
             }
             sql.push(steps);
         }
-        Ok(Work { settings: settings.clone(), stored, program, sql, found: OnceLock::new() })
+        let keys = ycsb::key_space(settings);
+        Ok(Work { settings: settings.clone(), stored, program, sql, found: OnceLock::new(), keys })
     }
 
     /// Finds out how many rows each query must give, by making all records: from now on an answer of another number is a failed
@@ -119,7 +131,11 @@ impl Work {
     /// # Errors
     /// As [`Work::new`], which has found them all already.
     pub fn workload(&self, client: Client) -> Result<Box<dyn Workload>, String> {
-        build(&self.settings, client)
+        let mut workload = build(&self.settings, client)?;
+        if let Some(keys) = &self.keys {
+            workload.join(keys);
+        }
+        Ok(workload)
     }
 
     /// Appends the steps of an operation to a request whose cells hold nothing but its parameters.
@@ -157,6 +173,15 @@ impl Work {
         let operation = workload.next(&mut request.cells);
         self.bind(&operation, request);
         operation
+    }
+
+    /// Tells a client's workload that its operation has ended, and fills the request with the one that follows at once, if any.
+    #[inline]
+    pub fn done(&self, workload: &mut dyn Workload, succeeded: bool, request: &mut Request) -> Option<Operation> {
+        let operation = workload.done(succeeded)?;
+        request.clear();
+        self.bind(&operation, request);
+        Some(operation)
     }
 }
 

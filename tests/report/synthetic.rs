@@ -153,7 +153,8 @@ fn measurement(trial: Trial, sequence: u64, random: &mut Random) -> Measurement 
     };
     let mut late = Histogram::new();
     (0..200).for_each(|_| late.record(2_000 + random.below(6_000) as u64));
-    let each = ClientMeasurement { completed: completed / clients as u64, failed: 0, elapsed_s: seconds };
+    let each =
+        ClientMeasurement { completed: completed / clients as u64, failed: 0, elapsed_s: seconds, response_time: None };
     Measurement {
         version: MEASUREMENT_VERSION,
         sequence,
@@ -162,6 +163,7 @@ fn measurement(trial: Trial, sequence: u64, random: &mut Random) -> Measurement 
         measured_s: seconds,
         carried: None,
         operations: BTreeMap::from([("insert".to_owned(), operation)]),
+        parts: BTreeMap::new(),
         clients: vec![each; clients as usize],
         generator_late: late,
         loops: vec![LoopMeasurement {
@@ -178,6 +180,7 @@ fn measurement(trial: Trial, sequence: u64, random: &mut Random) -> Measurement 
         database_version: "0.0-synthetic".to_owned(),
         errors: BTreeMap::new(),
         plans: BTreeMap::new(),
+        samples: None,
         invalid_because: Vec::new(),
         trial,
     }

@@ -28,7 +28,13 @@ pub struct Fixture {
 /// What tables of these settings hold before a trial, and their shape: a layout may add an index for what a case asks.
 pub fn content_of(settings: &Settings, work: &Work) -> anyhow::Result<String> {
     let tables = format!("{:?}", work.program().tables);
-    serde_json::to_string(&(&settings.record, &settings.layout, tables)).context("settings as text")
+    serde_json::to_string(&(&settings.record, &settings.layout, tables, is_analysed(settings)))
+        .context("settings as text")
+}
+
+/// Whether the database is to look at the content before trials: plans of queries depend on what it knows.
+fn is_analysed(settings: &Settings) -> bool {
+    settings.workload.name == "query"
 }
 
 /// Fewer records than this are filled in faster than servers are stopped and started.
@@ -124,6 +130,11 @@ pub fn fill(
         work.bind(&operation, &mut request);
         session.execute(&request, None).with_context(|| format!("filling the tables: {operation:?}"))?;
         filling(settings.record.rows - preload.left(), settings.record.rows);
+    }
+    for table in work.program().tables.iter().filter(|_| is_analysed(settings)) {
+        if let Some(sql) = current.database.dialect().analyse(&table.name) {
+            session.run(&sql).with_context(|| format!("analysing table \"{}\"", table.name))?;
+        }
     }
     (fixture.content, fixture.is_changed) = (content_of(settings, work)?, false);
     Ok(())

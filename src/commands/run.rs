@@ -94,16 +94,21 @@ pub fn run(
             progress.end(&executed.measurement, left(study, round, &outcomes, &searched));
         }
     }
-    stage.leave();
-    drop(progress);
-    stage.take_notes().iter().for_each(|line| note(&format!("note: {line}")));
-    if interrupted() {
-        note(&format!("interrupted; continue with the same command and --resume {}", directory.path().display()));
-    }
+    finish(stage, progress, &directory);
     let path = directory.path().to_owned();
     let run = Run::open(&path).map_err(Failure::broken)?;
     let status = publish(&[run], is_json, is_strict)?;
     Ok(if interrupted() { Status::Invalid } else { status })
+}
+
+/// Stops the database, and says what was kept of it and how an interrupted run goes on.
+fn finish(mut stage: Stage, progress: Progress, directory: &RunDirectory) {
+    let kept = stage.end();
+    drop(progress);
+    kept.iter().for_each(|line| note(&format!("note: {line}")));
+    if interrupted() {
+        note(&format!("interrupted; continue with the same command and --resume {}", directory.path().display()));
+    }
 }
 
 /// Everything that can be known to be wrong before something is started.

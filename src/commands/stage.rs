@@ -71,8 +71,9 @@ impl Stage {
         }
     }
 
-    /// What a reader should know of what was left; each note once.
-    pub fn take_notes(&mut self) -> Vec<String> {
+    /// Leaves for good; what a reader should know of what was kept, each note once.
+    pub fn end(&mut self) -> Vec<String> {
+        self.leave();
         let mut notes = std::mem::take(&mut self.parting);
         notes.retain(|note| self.noted.insert(note.clone()));
         notes

@@ -7,6 +7,7 @@
 mod custom;
 mod filler;
 mod qos;
+mod qos_direction;
 mod runs;
 pub mod skew;
 mod usertable;

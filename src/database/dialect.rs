@@ -46,6 +46,12 @@ pub trait Dialect: Send + Sync {
         row.iter().flatten().map(String::as_str).collect::<Vec<_>>().join(" ")
     }
 
+    /// The statement that makes the database look at a table's content, so that its plans do not depend on when it did so by
+    /// itself; none where there is no such thing.
+    fn analyse(&self, _table: &str) -> Option<String> {
+        None
+    }
+
     /// The statement after which the connection changes nothing any more; none where there is no such thing.
     fn read_only(&self) -> Option<&'static str> {
         None

@@ -107,6 +107,10 @@ impl Dialect for MySqlDialect {
         line
     }
 
+    fn analyse(&self, table: &str) -> Option<String> {
+        Some(format!("ANALYZE TABLE {}", self.quote(table)))
+    }
+
     fn read_only(&self) -> Option<&'static str> {
         Some("SET SESSION TRANSACTION READ ONLY")
     }

@@ -33,6 +33,10 @@ impl Dialect for PostgresDialect {
         format!("EXPLAIN (COSTS OFF) {query}")
     }
 
+    fn analyse(&self, table: &str) -> Option<String> {
+        Some(format!("ANALYZE {}", self.quote(table)))
+    }
+
     fn read_only(&self) -> Option<&'static str> {
         Some("SET SESSION CHARACTERISTICS AS TRANSACTION READ ONLY")
     }

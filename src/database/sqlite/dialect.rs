@@ -41,6 +41,10 @@ impl Dialect for SqliteDialect {
         row.last().cloned().flatten().unwrap_or_default()
     }
 
+    fn analyse(&self, table: &str) -> Option<String> {
+        Some(format!("ANALYZE {}", self.quote(table)))
+    }
+
     fn read_only(&self) -> Option<&'static str> {
         Some("PRAGMA query_only = ON")
     }

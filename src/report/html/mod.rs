@@ -9,6 +9,7 @@ mod bars;
 mod figures;
 mod frame;
 mod plot;
+mod queries;
 mod scale;
 mod tables;
 mod times;
@@ -128,6 +129,8 @@ fn plots(findings: &Findings, study: &Study, groups: &[CaseTrials<'_>]) -> Marku
     let courses = cases.iter().any(|case| times::Course::of(&trials(case)).is_some());
     maud::html! {
         nav {
+            @if queries::is_shown(groups) { a href="#execution-time" { "Execution time" } }
+            @if queries::has_plans(groups) { a href="#plans" { "Plans" } }
             a href="#throughput" { "Throughput" }
             @if arrival::is_shown(groups) { a href="#arrival-rate" { "Arrival rate" } }
             @if backlog::is_shown(groups) { a href="#backlog" { "Backlog" } }
@@ -139,6 +142,8 @@ fn plots(findings: &Findings, study: &Study, groups: &[CaseTrials<'_>]) -> Marku
             a href="#trials" { "Trials" }
             a href="#environment" { "Environment" }
         }
+        (queries::execution_time(&frame, cases, groups, &|case| time_finding(&times(case))))
+        (queries::plans(groups))
         section #throughput {
             h2 { "Throughput" (against) }
             p.about { "Mean over trials; the whiskers are 95 % intervals of the mean." }

@@ -26,7 +26,7 @@ fn names() -> Names {
         vec![embedded, server("mariadb", &["innodb", "myisam", "aria"]), server("postgres", &[])],
         &["qos", "wisconsin", "custom"],
         &["wide", "star", "star-hot"],
-        &["write", "read", "select", "update", "mix", "sql"],
+        &["write", "read", "select", "update", "query", "mix", "sql"],
     )
 }
 

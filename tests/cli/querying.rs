@@ -46,7 +46,7 @@ fn rows_that_the_records_do_not_have_are_found_out_before_anything_is_measured()
 #[test]
 fn plan_refuses_queries_that_record_type_layout_or_database_cannot_answer_with_their_line() {
     let scratch = Scratch::new();
-    let mut refused = |database: &str, query: &str, words: &[&str]| {
+    let refused = |database: &str, query: &str, words: &[&str]| {
         let study = format!("[database]\nname = \"{database}\"\n{RUNS}{}{FAST}", queries(query));
         scratch.write("study.toml", &small_study(&study));
         let line: &[&str] = &["study.toml:"];
@@ -56,7 +56,7 @@ fn plan_refuses_queries_that_record_type_layout_or_database_cannot_answer_with_t
     refused(
         "sqlite",
         "{ name = \"a\", where = \"ul_delay << 1\" }",
-        &["study.toml:7", "expected one of = <> < <= > >="],
+        &["study.toml:9", "expected one of = <> < <= > >="],
     );
     refused("sqlite", "{ name = \"a\" }, { name = \"a\" }", &["two queries", "called \"a\""]);
     refused("sqlite", "{ name = \"a\", cache = true }", &["sqlite has no query cache; leave cache out"]);
@@ -100,7 +100,7 @@ fn statements_of_a_transaction_happen_together_and_a_file_is_changed_only_when_a
     let both = "{ transaction = [ { sql = \"UPDATE a SET n = n + ?\", params = [2] }, \
                 { sql = \"UPDATE b SET n = n + ? WHERE id = ?\", params = [3, 1] }, { sql = \"SELECT n FROM a\" } ] }";
     scratch.write("study.toml", &study("", both));
-    scratch.run(&["plan", "study.toml"]).refused(&["study.toml:6", "UPDATE a SET n = n + ?", "writes = true"]);
+    scratch.run(&["plan", "study.toml"]).refused(&["study.toml:7", "UPDATE a SET n = n + ?", "writes = true"]);
     scratch.write("study.toml", &study("writes = true", both));
     scratch.run(&["run", "study.toml", "--out", "run"]).expect(0);
     let completed: u64 = scratch.stored("run").iter().map(|trial| trial.operations["statement-1"].completed).sum();

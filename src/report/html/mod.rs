@@ -111,6 +111,26 @@ fn verdict(findings: &Findings) -> Markup {
     }
 }
 
+/// Links to the sections that there are.
+fn contents(findings: &Findings, groups: &[CaseTrials<'_>], monitored: bool, courses: bool) -> Markup {
+    maud::html! {
+        nav {
+            @if queries::is_shown(groups) { a href="#execution-time" { "Execution time" } }
+            @if queries::has_plans(groups) { a href="#plans" { "Plans" } }
+            a href="#throughput" { "Throughput" }
+            @if arrival::is_shown(groups) { a href="#arrival-rate" { "Arrival rate" } }
+            @if backlog::is_shown(groups) { a href="#backlog" { "Backlog" } }
+            a href="#response-time" { "Response time" }
+            @if monitored { a href="#resources" { "Resources" } }
+            a href="#distribution" { "Distribution" }
+            @if courses { a href="#course" { "Over time" } }
+            @if !findings.claims.is_empty() { a href="#claims" { "Claims" } }
+            a href="#trials" { "Trials" }
+            a href="#environment" { "Environment" }
+        }
+    }
+}
+
 /// All figures, each with its table.
 fn plots(findings: &Findings, study: &Study, groups: &[CaseTrials<'_>]) -> Markup {
     let frame = Frame::of(study, findings);
@@ -128,20 +148,7 @@ fn plots(findings: &Findings, study: &Study, groups: &[CaseTrials<'_>]) -> Marku
     let monitored = cases.iter().any(|case| case.resources.is_some());
     let courses = cases.iter().any(|case| times::Course::of(&trials(case)).is_some());
     maud::html! {
-        nav {
-            @if queries::is_shown(groups) { a href="#execution-time" { "Execution time" } }
-            @if queries::has_plans(groups) { a href="#plans" { "Plans" } }
-            a href="#throughput" { "Throughput" }
-            @if arrival::is_shown(groups) { a href="#arrival-rate" { "Arrival rate" } }
-            @if backlog::is_shown(groups) { a href="#backlog" { "Backlog" } }
-            a href="#response-time" { "Response time" }
-            @if monitored { a href="#resources" { "Resources" } }
-            a href="#distribution" { "Distribution" }
-            @if courses { a href="#course" { "Over time" } }
-            @if !findings.claims.is_empty() { a href="#claims" { "Claims" } }
-            a href="#trials" { "Trials" }
-            a href="#environment" { "Environment" }
-        }
+        (contents(findings, groups, monitored, courses))
         (queries::execution_time(&frame, cases, groups, &|case| time_finding(&times(case))))
         (queries::plans(groups))
         section #throughput {

@@ -64,7 +64,7 @@ fn plan_refuses_queries_that_record_type_layout_or_database_cannot_answer_with_t
     refused("postgres", "{ name = \"a\", straight_join = true }", &["postgres", "join_collapse_limit"]);
     let indexes = format!("{RUNS}[layout]\nindexes = [\"ul_dealy\"]\n{}{FAST}", queries("{ name = \"a\" }"));
     scratch.write("study.toml", &small_study(&indexes));
-    scratch.run(&["plan", "study.toml"]).refused(&["study.toml:", "layout.indexes", "no column \"ul_dealy\""]);
+    scratch.run(&["plan", "study.toml"]).refused(&["study.toml:", "layout.indexes", "has a column \"ul_dealy\""]);
     let unknown =
         format!("{RUNS}{}{FAST}", queries("{ name = \"slow\" }").replace("queries =", "query = \"slwo\"\nqueries ="));
     scratch.write("study.toml", &small_study(&unknown));

@@ -77,11 +77,7 @@ pub enum Command {
         out: PathBuf,
     },
     /// Record measurement data until SIGTERM or SIGINT
-    Record {
-        /// Configuration of the recorder
-        #[arg(value_name = "CONFIG.toml")]
-        config: PathBuf,
-    },
+    Record(RecordArguments),
     /// Generate load as told over NATS
     Agent {
         /// Address of the NATS server
@@ -151,15 +147,36 @@ pub struct CompareArguments {
     pub run: Option<PathBuf>,
     /// Second run directory
     pub run2: Option<PathBuf>,
-    /// Factor whose levels are compared
-    #[arg(long, value_name = "SETTING")]
+    /// Factor whose levels are compared, in each run; without it all that are alternatives, or with two runs the runs
+    #[arg(long, value_name = "SETTING", conflicts_with = "summaries")]
     pub factor: Option<String>,
-    /// What is compared
-    #[arg(long, default_value = "throughput")]
-    pub metric: String,
-    /// Published summaries: machine,case,variant,mean,sd,n
+    /// What is compared: throughput, response_time_mean, response_time_p99, ...; without it what the report compares by
+    #[arg(long, value_name = "NAME")]
+    pub metric: Option<String>,
+    /// Published summaries: machine,case,variant,mean,sd,n; if given, also metric and operation
     #[arg(long, value_name = "FILE.csv")]
     pub summaries: Option<PathBuf>,
+    /// Level of the verdicts, below which an adjusted p counts
+    #[arg(long, default_value_t = 0.05, allow_negative_numbers = true)]
+    pub alpha: f64,
+    /// Relative difference that counts as none: 0.05 is 5 %
+    #[arg(long, default_value_t = 0.05, allow_negative_numbers = true)]
+    pub margin: f64,
+    /// How p-values are adjusted for their number: Holm, or Benjamini and Hochberg
+    #[arg(long, value_enum, default_value_t = Adjusting::Holm)]
+    pub adjust: Adjusting,
+    /// Write tables and figures to this page too, or to compare.html in this directory
+    #[arg(long, visible_alias = "out", value_name = "FILE.html")]
+    pub html: Option<PathBuf>,
+}
+
+/// How p-values are adjusted.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, ValueEnum)]
+pub enum Adjusting {
+    /// Keeps the probability of any false finding below the level
+    Holm,
+    /// Keeps the expected share of false findings below the level
+    Bh,
 }
 
 /// `fit`
@@ -272,6 +289,26 @@ pub struct ScoreArguments {
     pub write_weight: f64,
 }
 
+/// `record`
+#[derive(Debug, Clone, Args)]
+pub struct RecordArguments {
+    /// Configuration of the recorder
+    #[arg(value_name = "CONFIG.toml")]
+    pub config: PathBuf,
+    /// Instead of recording, list the records that the database refused, or give them back to the queue
+    #[arg(long, value_name = "ACTION")]
+    pub quarantine: Option<QuarantineAction>,
+}
+
+/// What can be done with the recorder's quarantine.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, ValueEnum)]
+pub enum QuarantineAction {
+    /// Show each record with its reason
+    List,
+    /// Give all of them back to the queue; the recorder must be stopped
+    Replay,
+}
+
 /// `data`
 #[derive(Debug, Clone, Args)]
 pub struct DataArguments {
@@ -330,7 +367,8 @@ pub fn parse() -> Cli {
 }
 
 /// Commands that can be executed.
-pub const AVAILABLE: &[&str] = &["list", "plan", "run", "report", "fit", "predict", "data", "export"];
+pub const AVAILABLE: &[&str] =
+    &["list", "plan", "run", "report", "compare", "fit", "predict", "data", "export", "record"];
 
 impl Command {
     /// Name as on the command line.
@@ -347,7 +385,7 @@ impl Command {
             Command::Data(_) => "data",
             Command::Import { .. } => "import",
             Command::Export { .. } => "export",
-            Command::Record { .. } => "record",
+            Command::Record(_) => "record",
             Command::Agent { .. } => "agent",
         }
     }
@@ -383,7 +421,7 @@ mod tests {
             "loadline run qos-write --resume runs/x --strict",
             "loadline report runs/a runs/b",
             "loadline compare runs/a runs/b --factor layout.name --metric throughput",
-            "loadline compare --summaries f.csv",
+            "loadline compare --summaries f.csv --metric response_time_mean --alpha 0.01 --margin 0.1 --adjust bh --html x.html",
             "loadline fit runs/a --model mm1",
             "loadline fit --points f.csv --timer sent --workers 10 --quantile 0.99",
             "loadline predict --model mm1 --mu 1000 --delta 1.6ms --arrival-rate 800 --quantile 0.9 --below 10ms",
@@ -394,6 +432,7 @@ mod tests {
             "loadline import pgbench a b --out runs/x",
             "loadline export runs/a --format parquet --out dir",
             "loadline record recorder.toml",
+            "loadline record recorder.toml --quarantine list",
             "loadline agent --nats nats://127.0.0.1:4222",
         ] {
             let cli = read(line).unwrap_or_else(|error| panic!("{line}: {error}"));
@@ -412,7 +451,7 @@ mod tests {
     fn commands_that_come_later_are_refused_with_what_there_is() {
         assert_eq!(
             not_available("score"),
-            "score is not available yet; available: list, plan, run, report, fit, predict, data, export"
+            "score is not available yet; available: list, plan, run, report, compare, fit, predict, data, export, record"
         );
     }
 }

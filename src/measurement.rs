@@ -2,6 +2,8 @@
 //!
 //! Invariant: for each kind of operation, scheduled = completed + failed + abandoned.
 
+mod evolution;
+
 use std::collections::BTreeMap;
 
 use serde::{Deserialize, Serialize};
@@ -9,6 +11,8 @@ use serde::{Deserialize, Serialize};
 use crate::histogram::{CompactHistogram, Histogram};
 use crate::trial::Trial;
 use crate::units::NS_PER_S;
+
+pub use evolution::{AsideMeasurement, ChangeMeasurement, EvolutionMeasurement};
 
 /// Version of the stored form; raised when a field's meaning would change, which it never does silently.
 pub const MEASUREMENT_VERSION: u32 = 1;
@@ -60,6 +64,9 @@ pub struct Measurement {
     /// The database's plans of its queries, by kind of operation, line by line; empty where the study does not ask for them.
     #[serde(skip_serializing_if = "BTreeMap::is_empty", default)]
     pub plans: BTreeMap<String, Vec<String>>,
+    /// The schema changes that were made meanwhile; none where the study asks for none.
+    #[serde(skip_serializing_if = "Option::is_none", default)]
+    pub evolution: Option<EvolutionMeasurement>,
     /// Operations whose raw times are in `samples/<trial>.samples`, the warm-up's included; none where they were not asked for.
     #[serde(skip_serializing_if = "Option::is_none", default)]
     pub samples: Option<u64>,
@@ -279,6 +286,7 @@ impl Measurement {
             database_version: String::new(),
             errors: BTreeMap::new(),
             plans: BTreeMap::new(),
+            evolution: None,
             samples: None,
             invalid_because: Vec::new(),
         }

@@ -121,7 +121,9 @@ impl Query {
                 return Err(format!("{at}: {} cannot be compared; {why}", column.name));
             }
             let fits = match (&condition.value, column.kind) {
-                (Constant::Int(_), kind) => !matches!(kind, ColumnKind::Text(_) | ColumnKind::Blob(_)),
+                (Constant::Int(_), kind) => {
+                    !matches!(kind, ColumnKind::Text(_) | ColumnKind::Blob(_) | ColumnKind::Json)
+                }
                 (Constant::Float(_), kind) => kind == ColumnKind::Float64,
                 (Constant::Text(_), kind) => matches!(kind, ColumnKind::Text(_)),
             };
@@ -247,7 +249,7 @@ fn must_be(kind: ColumnKind) -> &'static str {
         ColumnKind::Int16 | ColumnKind::Int32 | ColumnKind::Int64 => "it is a whole number",
         ColumnKind::Float64 => "it is a number",
         ColumnKind::Text(_) => "it is text, as in 'abc'",
-        ColumnKind::Blob(_) => "bytes cannot be compared",
+        ColumnKind::Blob(_) | ColumnKind::Json => "bytes and documents cannot be compared",
     }
 }
 

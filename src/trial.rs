@@ -262,6 +262,13 @@ pub struct WorkloadSettings {
     /// Whether the statements of `sql` may change a database that is not loadline's own.
     #[serde(skip_serializing_if = "std::ops::Not::not", default)]
     pub writes: bool,
+    /// Time from one change of the schema to the next, in seconds: a field is added to the records and written to some, and
+    /// erased and removed again, in turns. Without it the schema stays.
+    #[serde(skip_serializing_if = "Option::is_none", default)]
+    pub evolve_s: Option<f64>,
+    /// Records that get a value of the field that is added; without it 100.
+    #[serde(skip_serializing_if = "Option::is_none", default)]
+    pub evolve_records: Option<u64>,
     /// What a YCSB workload does otherwise than its letter says.
     #[serde(skip_serializing_if = "is_default", default)]
     pub ycsb: YcsbSettings,

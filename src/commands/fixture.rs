@@ -120,6 +120,9 @@ pub fn fill(
     if work.program().tables.is_empty() {
         return Ok(());
     }
+    if !work.program().first.steps.is_empty() {
+        session.execute(&work.program().first, None).context("filling the layout's own tables")?;
+    }
     let mut request = Request::default();
     let mut preload = work.preload();
     while let Some(operation) = preload.next() {
@@ -168,7 +171,7 @@ mod tests {
             settings.load.drain_s = 5.0;
             let trial = Trial::new(Case::new(Levels::new(), settings), round, 1);
             let told = RefCell::new(Vec::new());
-            let current = stage.enter(&trial.case.settings);
+            let current = stage.enter_for(&trial.case.settings);
             let executed = execute(&trial, 0, current, &|rows, of| told.borrow_mut().push((rows, of)));
             assert_eq!(executed.measurement.invalid_because, Vec::<String>::new());
             told.into_inner()

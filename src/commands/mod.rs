@@ -3,7 +3,9 @@
 //! Main function: [`execute_command`]. Invariant: a request that is wrong is refused before anything is started.
 
 mod cache;
+mod compare;
 pub mod data;
+mod evolve;
 mod execute;
 mod export;
 mod fit;
@@ -14,6 +16,8 @@ pub mod output;
 pub mod plan;
 mod predict;
 mod progress;
+mod record;
+mod record_model;
 mod report;
 mod run;
 mod stage;
@@ -69,8 +73,10 @@ pub fn execute_command(cli: Cli) -> Result<Status, Failure> {
             run::run(&study, passwords, &destination(&arguments), cli.json, arguments.strict)
         }
         Command::Report { runs, strict } => report::run(&runs, cli.json, strict),
+        Command::Compare(arguments) => compare::run(&arguments, cli.json),
         Command::Fit(arguments) => fit::run(&arguments, cli.json),
         Command::Predict(arguments) => predict::run(&arguments, cli.json),
+        Command::Record(arguments) => record::run(&arguments, cli.json),
         Command::Export { run, format, out } => export::run(&run, format, &out, cli.json),
         Command::Data(arguments) => {
             let DataArguments { record, rows, seed, format } = arguments;

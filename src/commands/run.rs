@@ -65,7 +65,7 @@ pub fn run(
         }
         for trial in trials {
             progress.begin(&trial);
-            let mut current = match stage.enter(&trial.case.settings) {
+            let mut current = match stage.enter_for(&trial.case.settings) {
                 Err(error) if is_first && !interrupted() => {
                     return Err(nothing_done(&sentence(&error), directory, stage, destination));
                 }

@@ -107,6 +107,7 @@ impl Path {
             conditions: conditions.collect(),
             order: ordered.iter().map(|(place, descending)| (self.column(*place, record_type), *descending)).collect(),
             limit: query.limit.map(Limit::Fixed),
+            for_update: false,
             hints: Hints { straight_join: query.straight_join, cache: query.cache },
         }
     }

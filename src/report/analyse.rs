@@ -8,6 +8,7 @@ use crate::finding::{CaseFinding, Estimate, Findings, LateFinding, OperationFind
 use crate::histogram::Histogram;
 use crate::measurement::{BACKLOG_SHARE, Environment, Measurement, OperationMeasurement};
 use crate::report::claims::judge_claim;
+use crate::report::evolution::evolution;
 use crate::report::factors::show_levels;
 use crate::report::load_lines::load_lines;
 use crate::report::plans;
@@ -133,6 +134,7 @@ fn case_finding(study: &Study, group: &CaseTrials<'_>) -> CaseFinding {
         },
         client_cpu_s_per_operation: (completed > 0).then(|| client_cpu_s / completed as f64),
         resources: resources(&valid),
+        evolution: evolution(&valid, &group.trials),
         errors,
         invalid_because: reasons(&group.trials),
     }
@@ -285,7 +287,7 @@ fn notes(study: &Study, environment: &Environment, groups: &[CaseTrials<'_>], ca
 }
 
 /// The first four of a list, and how many more there are.
-fn some_of(texts: &[String]) -> String {
+pub fn some_of(texts: &[String]) -> String {
     let shown = texts.iter().take(4).cloned().collect::<Vec<_>>().join("; ");
     if texts.len() > 4 { format!("{shown}; and {} more", texts.len() - 4) } else { shown }
 }

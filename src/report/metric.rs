@@ -18,7 +18,16 @@ pub struct Metric {
     pub title: &'static str,
     /// Whether more of it is better.
     pub more_is_better: bool,
-    value: fn(&Measurement) -> Option<f64>,
+    figure: Figure,
+}
+
+/// Where a metric's value comes from.
+#[derive(Clone, Copy)]
+enum Figure {
+    /// The trial as a whole.
+    Trial(fn(&Measurement) -> Option<f64>),
+    /// Response times, in nanoseconds: of all operations, or of one kind.
+    Times(fn(&Histogram) -> f64),
 }
 
 /// All metrics.
@@ -26,11 +35,11 @@ pub const METRICS: [Metric; 15] = [
     metric("throughput", "operations per second", true, |trial| Some(trial.throughput_per_s())),
     metric("records", "records per second", true, |trial| Some(trial.records_per_s())),
     metric("execution_time", "execution time per client", false, execution_time),
-    metric("response_time_mean", "mean response time", false, |trial| times(trial, Histogram::mean_ns)),
-    metric("response_time_p50", "median response time", false, |trial| quantile(trial, 0.5)),
-    metric("response_time_p90", "response time p90", false, |trial| quantile(trial, 0.9)),
-    metric("response_time_p99", "response time p99", false, |trial| quantile(trial, 0.99)),
-    metric("response_time_p999", "response time p99.9", false, |trial| quantile(trial, 0.999)),
+    times("response_time_mean", "mean response time", Histogram::mean_ns),
+    times("response_time_p50", "median response time", |all| all.quantile_ns(0.5) as f64),
+    times("response_time_p90", "response time p90", |all| all.quantile_ns(0.9) as f64),
+    times("response_time_p99", "response time p99", |all| all.quantile_ns(0.99) as f64),
+    times("response_time_p999", "response time p99.9", |all| all.quantile_ns(0.999) as f64),
     metric("server_cpu", "CPUs busy with the server", false, |trial| used(trial, |mean| mean.server_cpu)),
     metric("client_cpu_per_operation", "client CPU time per operation", false, client_cpu_per_operation),
     metric("write_requests", "write requests per second", false, |trial| used(trial, |mean| mean.write_requests_per_s)),
@@ -51,7 +60,27 @@ impl Metric {
 
     /// The trial's value; none where it was not observed.
     pub fn of(&self, trial: &Measurement) -> Option<f64> {
-        (self.value)(trial).filter(|value| value.is_finite())
+        let value = match self.figure {
+            Figure::Trial(value) => value(trial),
+            Figure::Times(value) => seconds(&trial.response_times(), value),
+        };
+        value.filter(|value| value.is_finite())
+    }
+
+    /// Whether it is a figure of response times, which every kind of operation has its own of.
+    pub fn is_time(&self) -> bool {
+        matches!(self.figure, Figure::Times(_))
+    }
+
+    /// The trial's value for one kind of operation, those that were a part of another one included; none where it was not observed, or when the metric is no response time.
+    pub fn of_operation(&self, trial: &Measurement, kind: &str) -> Option<f64> {
+        let Figure::Times(value) = self.figure else { return None };
+        let mut all = Histogram::new();
+        for operation in [&trial.operations, &trial.parts].into_iter().filter_map(|kinds| kinds.get(kind)) {
+            all.merge(&operation.response_time);
+            all.merge(&operation.censored_time);
+        }
+        seconds(&all, value).filter(|value| value.is_finite())
     }
 
     /// A value without its unit where `unit` gives one, else with it.
@@ -100,16 +129,16 @@ const fn metric(
     more_is_better: bool,
     value: fn(&Measurement) -> Option<f64>,
 ) -> Metric {
-    Metric { name, title, more_is_better, value }
+    Metric { name, title, more_is_better, figure: Figure::Trial(value) }
 }
 
-fn times(trial: &Measurement, figure: impl Fn(&Histogram) -> f64) -> Option<f64> {
-    let all = trial.response_times();
-    (all.count() > 0).then(|| figure(&all) / NS_PER_S)
+const fn times(name: &'static str, title: &'static str, value: fn(&Histogram) -> f64) -> Metric {
+    Metric { name, title, more_is_better: false, figure: Figure::Times(value) }
 }
 
-fn quantile(trial: &Measurement, quantile: f64) -> Option<f64> {
-    times(trial, |all| all.quantile_ns(quantile) as f64)
+/// In seconds; none without operations.
+fn seconds(all: &Histogram, value: fn(&Histogram) -> f64) -> Option<f64> {
+    (all.count() > 0).then(|| value(all) / NS_PER_S)
 }
 
 fn used(trial: &Measurement, figure: impl Fn(&ResourceSample) -> f64) -> Option<f64> {

@@ -42,8 +42,20 @@ const RECORD_KEYS: &[&str] = &[
     "key_digits",
 ];
 const LAYOUT_KEYS: &[&str] = &["name", "indexes"];
-const WORKLOAD_KEYS: &[&str] =
-    &["name", "batch", "statements", "mix", "attribute", "queries", "query", "explain", "writes", "ycsb"];
+const WORKLOAD_KEYS: &[&str] = &[
+    "name",
+    "batch",
+    "statements",
+    "mix",
+    "attribute",
+    "evolve",
+    "evolve_records",
+    "queries",
+    "query",
+    "explain",
+    "writes",
+    "ycsb",
+];
 const LOAD_KEYS: &[&str] = &[
     "arrivals",
     "clients",
@@ -96,9 +108,12 @@ pub const SETTINGS: &[&str] = &[
     "workload.batch",
     "workload.attribute",
     "workload.query",
+    "workload.evolve",
+    "workload.evolve_records",
     "workload.mix.select",
     "workload.mix.update",
     "workload.mix.read",
+    "workload.mix.scan",
     "workload.mix.write",
     "workload.ycsb.read",
     "workload.ycsb.update",
@@ -311,6 +326,8 @@ fn read_workload(root: &Table, names: &Names, errors: &mut Errors) -> WorkloadSe
         query: section.text("query", errors).map(str::to_owned),
         explain: section.truth("explain", errors).unwrap_or(false),
         writes: section.truth("writes", errors).unwrap_or(false),
+        evolve_s: section.seconds("evolve", errors).filter(|seconds| *seconds > 0.0),
+        evolve_records: section.whole("evolve_records", 1..=LARGE, errors).map(i64::unsigned_abs),
         ycsb: ycsb_settings::read_ycsb(&section, errors),
     }
 }
@@ -394,6 +411,8 @@ pub fn setting_value(settings: &Settings, setting: &str) -> Option<serde_json::V
         "workload.batch" => Some(workload.batch.into()),
         "workload.attribute" => text(&workload.attribute),
         "workload.query" => text(&workload.query),
+        "workload.evolve" => workload.evolve_s.map(Into::into),
+        "workload.evolve_records" => workload.evolve_records.map(Into::into),
         "load.arrivals" => serde_json::to_value(load.arrivals).ok(),
         "load.clients" => Some(load.clients.into()),
         "load.rate" => load.rate_per_s.map(Into::into),

@@ -4,10 +4,12 @@
 //! other clients. One exception: clients of `ycsb` workloads know which records there are by now, as YCSB's do (decision 0013).
 
 mod attribute;
+mod delete;
 mod mix;
 mod preload;
 mod query;
 mod read;
+mod scan;
 mod select;
 mod sql;
 mod update;
@@ -88,6 +90,8 @@ pub static REGISTRY: &[&Entry] = &[
     &select::SELECT,
     &update::UPDATE,
     &query::QUERY,
+    &scan::SCAN,
+    &delete::DELETE,
     &mix::MIX,
     &sql::SQL,
     &ycsb::YCSB_A,
@@ -126,8 +130,9 @@ pub fn only_adds(settings: &Settings) -> bool {
 
 /// Whether a trial with these settings changes nothing at all in loadline's tables, so that they can be kept for other runs.
 pub fn only_reads(settings: &Settings) -> bool {
-    let reads = ["read", "select", "query"];
-    parts(settings).is_ok_and(|parts| parts.iter().all(|entry| reads.contains(&entry.name)))
+    let reads = ["read", "select", "scan", "query"];
+    settings.workload.evolve_s.is_none()
+        && parts(settings).is_ok_and(|parts| parts.iter().all(|entry| reads.contains(&entry.name)))
 }
 
 /// The workloads that operations come from: those of a mix, else the one named.

@@ -38,6 +38,7 @@ impl Connection {
                 Expect::Rows => answer.rows += 1,
                 Expect::RowCount(rows) => answer.rows += rows,
                 Expect::Changed(changed) => answer.changed += changed,
+                Expect::ChangedSome => answer.changed += 1,
                 Expect::Anything => answer.changed += u64::from(step.rows),
             }
         }

@@ -6,8 +6,12 @@
 mod arrival;
 mod backlog;
 mod bars;
+mod comparing;
+mod evolution;
 mod figures;
+mod forest;
 mod frame;
+mod means;
 mod plot;
 mod queries;
 mod scale;
@@ -21,15 +25,19 @@ use crate::finding::{CaseFinding, Findings, TimeFinding};
 use crate::histogram::Histogram;
 use crate::measurement::{Environment, Measurement};
 use crate::report::analyse::{CaseTrials, group, time_finding};
+use crate::report::compare::Comparisons;
 use crate::report::terminal::grouped;
 use crate::study::Study;
 use crate::units::{NS_PER_S, show_number, show_seconds};
 
 use frame::Frame;
 
+pub use comparing::compare_page;
+
 /// The whole page.
 pub fn html(findings: &Findings, study: &Study, environment: &Environment, measurements: &[Measurement]) -> String {
     let groups = group(study, measurements);
+    let compared = comparing::of_run(study, &environment.machine, measurements);
     let page = maud::html! {
         (DOCTYPE)
         html lang="en" {
@@ -48,8 +56,9 @@ pub fn html(findings: &Findings, study: &Study, environment: &Environment, measu
                 main {
                     (invalid(findings))
                     (verdict(findings))
-                    @if !findings.cases.is_empty() { (plots(findings, study, &groups)) }
+                    @if !findings.cases.is_empty() { (plots(findings, study, compared.as_ref(), &groups)) }
                     @if !findings.claims.is_empty() { (tables::claims(&findings.claims, &study.source)) }
+                    (evolution::evolution(findings))
                     (tables::trials(measurements, &groups))
                     (tables::environment(findings, study, environment))
                 }
@@ -112,7 +121,11 @@ fn verdict(findings: &Findings) -> Markup {
 }
 
 /// Links to the sections that there are.
-fn contents(findings: &Findings, groups: &[CaseTrials<'_>], monitored: bool, courses: bool) -> Markup {
+fn contents(
+    findings: &Findings,
+    groups: &[CaseTrials<'_>],
+    (monitored, courses, compared): (bool, bool, bool),
+) -> Markup {
     maud::html! {
         nav {
             @if queries::is_shown(groups) { a href="#execution-time" { "Execution time" } }
@@ -124,6 +137,7 @@ fn contents(findings: &Findings, groups: &[CaseTrials<'_>], monitored: bool, cou
             @if monitored { a href="#resources" { "Resources" } }
             a href="#distribution" { "Distribution" }
             @if courses { a href="#course" { "Over time" } }
+            @if compared { a href="#ratios" { "Ratios" } }
             @if !findings.claims.is_empty() { a href="#claims" { "Claims" } }
             a href="#trials" { "Trials" }
             a href="#environment" { "Environment" }
@@ -132,7 +146,7 @@ fn contents(findings: &Findings, groups: &[CaseTrials<'_>], monitored: bool, cou
 }
 
 /// All figures, each with its table.
-fn plots(findings: &Findings, study: &Study, groups: &[CaseTrials<'_>]) -> Markup {
+fn plots(findings: &Findings, study: &Study, compared: Option<&Comparisons>, groups: &[CaseTrials<'_>]) -> Markup {
     let frame = Frame::of(study, findings);
     let cases = &findings.cases;
     let against = frame.axis.as_ref().map_or(String::new(), |axis| format!(" against {}", axis.setting));
@@ -148,7 +162,7 @@ fn plots(findings: &Findings, study: &Study, groups: &[CaseTrials<'_>]) -> Marku
     let monitored = cases.iter().any(|case| case.resources.is_some());
     let courses = cases.iter().any(|case| times::Course::of(&trials(case)).is_some());
     maud::html! {
-        (contents(findings, groups, monitored, courses))
+        (contents(findings, groups, (monitored, courses, compared.is_some())))
         (queries::execution_time(&frame, cases, groups, &|case| time_finding(&times(case))))
         (queries::plans(groups))
         section #throughput {
@@ -189,6 +203,7 @@ fn plots(findings: &Findings, study: &Study, groups: &[CaseTrials<'_>]) -> Marku
                 (course_table(cases, &trials))
             }
         }
+        @if let Some(found) = compared { (comparing::sections(found)) }
     }
 }
 

@@ -154,45 +154,62 @@ impl Query {
         }
         Ok(())
     }
-
-    /// Whether a record that has these cells at the conditions' columns is found.
-    fn holds(&self, cells: &Cells) -> bool {
-        self.conditions.iter().zip(cells.as_slice()).all(|(condition, cell)| condition.holds(*cell, cells))
-    }
 }
 
-/// How many of the first `rows` records each query finds, by making them.
+/// How many of the first `rows` records each query finds, by making what its conditions compare.
 pub fn count_found(queries: &[Query], generator: &dyn Generator, rows: u64) -> Vec<u64> {
-    let record_type = generator.record_type();
-    let places = |query: &Query| -> Vec<Place> {
-        query.conditions.iter().filter_map(|condition| place_of(record_type, &condition.column)).collect()
-    };
-    let places: Vec<Vec<Place>> = queries.iter().map(places).collect();
-    let mut counts = vec![0; queries.len()];
-    let (mut identity, mut cells) = (Cells::new(), Cells::new());
-    let mut measurement = None;
-    for record in 0..rows {
-        let own = generator.measurement_of(record);
-        if measurement != Some(own) {
-            measurement = Some(own);
-            identity.clear();
-            generator.identity(own, 1, &mut identity);
-        }
-        for ((query, places), count) in queries.iter().zip(&places).zip(&mut counts) {
-            cells.clear();
-            for place in places {
-                match *place {
-                    Place::Identity(place) => cells.copy_from(&identity, identity.get(place)),
-                    Place::Value(place) => generator.value(record, place, &mut cells),
+    let mut counting: Vec<Counting<'_>> = Vec::with_capacity(queries.len());
+    // Values that any condition compares, each made once a record.
+    let mut made: Vec<usize> = Vec::new();
+    for query in queries {
+        let (mut of_identity, mut of_values) = (Vec::new(), Vec::new());
+        for condition in &query.conditions {
+            match place_of(generator.record_type(), &condition.column) {
+                Some(Place::Identity(place)) => of_identity.push((condition, place)),
+                Some(Place::Value(place)) => {
+                    let cell = made.iter().position(|known| *known == place).unwrap_or_else(|| {
+                        made.push(place);
+                        made.len() - 1
+                    });
+                    of_values.push((condition, cell));
                 }
+                None => {}
             }
-            *count += u64::from(query.holds(&cells));
         }
+        counting.push(Counting { of_identity, of_values, is_possible: false, count: 0 });
     }
-    for (query, count) in queries.iter().zip(&mut counts) {
-        *count = query.limit.unwrap_or(u64::MAX).min(*count);
+    let (mut identity, mut cells) = (Cells::new(), Cells::new());
+    let (mut record, mut next_measurement) = (0, 0);
+    while record < rows {
+        if record == next_measurement {
+            let measurement = generator.measurement_of(record);
+            next_measurement = generator.first_record_of(measurement + 1);
+            identity.clear();
+            generator.identity(measurement, 1, &mut identity);
+            counting.iter_mut().for_each(|query| query.is_possible = holds(&query.of_identity, &identity));
+        }
+        cells.clear();
+        made.iter().for_each(|place| generator.value(record, *place, &mut cells));
+        for query in counting.iter_mut().filter(|query| query.is_possible) {
+            query.count += u64::from(holds(&query.of_values, &cells));
+        }
+        record += 1;
     }
-    counts
+    let limited = |(query, counting): (&Query, Counting<'_>)| query.limit.unwrap_or(u64::MAX).min(counting.count);
+    queries.iter().zip(counting).map(limited).collect()
+}
+
+/// A query whose records are being counted: its conditions with the places of what they compare.
+struct Counting<'a> {
+    of_identity: Vec<(&'a QueryCondition, usize)>,
+    of_values: Vec<(&'a QueryCondition, usize)>,
+    /// Whether records of the present measurement can be found.
+    is_possible: bool,
+    count: u64,
+}
+
+fn holds(conditions: &[(&QueryCondition, usize)], cells: &Cells) -> bool {
+    conditions.iter().all(|(condition, place)| condition.holds(cells.get(*place), cells))
 }
 
 impl QueryCondition {

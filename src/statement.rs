@@ -4,12 +4,14 @@
 //! Invariant: layouts and databases meet only here.
 
 mod evolution;
+mod records;
 
 use serde::{Deserialize, Serialize};
 
 use crate::record::{Cells, ColumnKind};
 
 pub use evolution::{Bind, Evolution, SchemaChange};
+pub use records::{Form, SelectRecords};
 
 /// A statement with `?` for each value, neutral to the database. Its place in a [`Program`] is its number.
 #[derive(Debug, Clone, PartialEq)]
@@ -96,6 +98,8 @@ pub enum Statement {
     },
     /// Read rows.
     Select(Select),
+    /// Read records that are no rows of typed columns.
+    SelectRecords(SelectRecords),
     /// A study's own SQL, in the database's own dialect but with `?` for parameters.
     Sql {
         /// The text as the study has it.
@@ -319,6 +323,7 @@ impl Statement {
                 let limit = (select.limit == Some(Limit::Bound)).then_some(ColumnKind::Int64);
                 select.conditions.iter().map(|condition| condition.kind).chain(limit).map(Some).collect()
             }
+            Statement::SelectRecords(select) => select.kinds(),
             Statement::Sql { sql, .. } => vec![None; parameter_places(sql).len()],
         }
     }

@@ -12,7 +12,7 @@ use loadline::study::{BUNDLED, DatabaseFacts, Names, load_text};
 use loadline::trial::{DatabaseSettings, Settings};
 use loadline::workload::Work;
 
-const LAYOUTS: [&str; 3] = ["wide", "star", "star-hot"];
+const LAYOUTS: [&str; 6] = ["wide", "star", "star-hot", "json", "eav", "spare"];
 
 /// The settings of the bundled study with all its queries, at a scale.
 fn settings(layout: &str, scale: &str) -> Settings {
@@ -40,7 +40,13 @@ fn request_of(work: &Work, query: u16) -> Request {
 /// Fills a database in every layout, and asks all queries twice: an answer may come from a cache.
 fn assert_all_found(database: &dyn Database) {
     for layout in LAYOUTS {
-        let settings = settings(layout, "0.01");
+        // Rows of single fields are many: 61 to a record.
+        let scale = match layout {
+            "eav" => "0.001",
+            "json" | "spare" => "0.003",
+            _ => "0.01",
+        };
+        let settings = settings(layout, scale);
         let work = Work::new(&settings).unwrap();
         work.count_rows().unwrap();
         let mut session = database.connect().unwrap();

@@ -5,7 +5,6 @@
 use std::collections::BTreeMap;
 
 use crate::database::{self, Database, DatabaseError, Session, dialect};
-use crate::statement::Statement;
 use crate::trial::Settings;
 use crate::workload::Work;
 
@@ -77,10 +76,9 @@ pub fn plans(
         work.bind(&operation, &mut request);
         let mut lines = Vec::new();
         for step in &request.steps {
-            let Some(Statement::Select(select)) = work.program().statements.get(usize::from(step.statement)) else {
-                continue;
-            };
-            let text = dialect::select_with_values(dialect, select, &request.cells, step.first_cell as usize);
+            let Some(statement) = work.program().statements.get(usize::from(step.statement)) else { continue };
+            let first = step.first_cell as usize;
+            let Some(text) = dialect::query_with_values(dialect, statement, &request.cells, first) else { continue };
             let rows = session.query(&dialect.explain(&text))?;
             lines.extend(rows.iter().map(|row| dialect.plan_line(row)));
         }

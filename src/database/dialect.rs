@@ -1,11 +1,12 @@
 //! Dialects: how each database writes the statements that are neutral to it.
 
 mod document;
+mod records;
 
 pub use document::path;
 
 use crate::record::{Cells, ColumnKind};
-use crate::statement::{Comparison, Limit, SchemaChange, Select, Statement, Table, TableColumn};
+use crate::statement::{Comparison, Hints, Limit, SchemaChange, Select, Statement, Table, TableColumn};
 
 pub use crate::statement::parameter_places;
 
@@ -39,6 +40,11 @@ pub trait Dialect: Send + Sync {
     /// The expression of the value of a JSON document's member, of this type.
     fn member_of(&self, document: &str, member: &str, _kind: ColumnKind) -> String {
         format!("json_extract({document}, {})", self.literal(&document::path(member)))
+    }
+
+    /// The value of a text, of this type.
+    fn value_of_text(&self, text: &str, kind: ColumnKind) -> String {
+        records::value_of_text(text, kind, "BIGINT", "DOUBLE PRECISION")
     }
 
     /// What stands behind a query whose rows are kept from others until the transaction ends; empty where transactions that
@@ -192,6 +198,7 @@ pub fn statement_text(dialect: &dyn Dialect, statement: &Statement, rows: usize)
         }
         Statement::SelectGroups { table, columns, key } => select_groups(dialect, table, columns, key),
         Statement::Select(select) => select_text(dialect, select, &|number| dialect.placeholder(number)),
+        Statement::SelectRecords(select) => records::text(dialect, select, &|number| dialect.placeholder(number)),
         Statement::Sql { sql, .. } => with_placeholders(dialect, sql),
     }
 }
@@ -254,13 +261,18 @@ pub(super) fn schema_change_text(
 }
 
 /// The text of a query with its values, which stand in `cells` from `first` on, in the places of its parameters: for plans, never
-/// to be measured.
-pub fn select_with_values(dialect: &dyn Dialect, select: &Select, cells: &Cells, first: usize) -> String {
-    select_text(dialect, select, &|number| match cells.to_json(cells.get(first + number)) {
+/// to be measured. None for statements that are no queries of a layout's.
+pub fn query_with_values(dialect: &dyn Dialect, statement: &Statement, cells: &Cells, first: usize) -> Option<String> {
+    let value = |number: usize| match cells.to_json(cells.get(first + number)) {
         serde_json::Value::String(text) => format!("'{}'", text.replace('\'', "''")),
         serde_json::Value::Null => "NULL".to_owned(),
         plain => plain.to_string(),
-    })
+    };
+    match statement {
+        Statement::Select(select) => Some(select_text(dialect, select, &value)),
+        Statement::SelectRecords(select) => Some(records::text(dialect, select, &value)),
+        _ => None,
+    }
 }
 
 fn select_text(dialect: &dyn Dialect, select: &Select, value: &dyn Fn(usize) -> String) -> String {
@@ -269,13 +281,8 @@ fn select_text(dialect: &dyn Dialect, select: &Select, value: &dyn Fn(usize) -> 
     };
     let columns: Vec<_> = select.columns.iter().map(column).collect();
     let straight = dialect.straight_join().filter(|_| select.hints.straight_join);
-    let option = if straight == Some(StraightJoin::SelectOption) { "STRAIGHT_JOIN " } else { "" };
-    let cache = match select.hints.cache.filter(|_| dialect.has_query_cache()) {
-        None => "",
-        Some(true) => "SQL_CACHE ",
-        Some(false) => "SQL_NO_CACHE ",
-    };
-    let mut sql = format!("SELECT {option}{cache}{} FROM {}", columns.join(", "), dialect.quote(&select.from));
+    let words = select_words(dialect, select.hints);
+    let mut sql = format!("{words} {} FROM {}", columns.join(", "), dialect.quote(&select.from));
     let join_word = if straight == Some(StraightJoin::CrossJoin) { "CROSS JOIN" } else { "JOIN" };
     for join in &select.joins {
         let on: Vec<_> = join.on.iter().map(|(left, right)| format!("{} = {}", column(left), column(right))).collect();
@@ -298,6 +305,18 @@ fn select_text(dialect: &dyn Dialect, select: &Select, value: &dyn Fn(usize) -> 
         sql += dialect.row_lock();
     }
     sql
+}
+
+/// SELECT with what the database is told about the query.
+fn select_words(dialect: &dyn Dialect, hints: Hints) -> String {
+    let is_told = hints.straight_join && dialect.straight_join() == Some(StraightJoin::SelectOption);
+    let join = if is_told { " STRAIGHT_JOIN" } else { "" };
+    let cache = match hints.cache.filter(|_| dialect.has_query_cache()) {
+        None => "",
+        Some(true) => " SQL_CACHE",
+        Some(false) => " SQL_NO_CACHE",
+    };
+    format!("SELECT{join}{cache}")
 }
 
 fn comparison(comparison: Comparison) -> &'static str {

@@ -6,7 +6,9 @@
 use super::columns::{add, column_ref, next_cell, read};
 use crate::query::{Place, Projection, Query, place_of};
 use crate::record::{Cells, RecordType};
-use crate::statement::{ColumnRef, Condition, Hints, Join, Limit, Program, Request, Select, Statement};
+use crate::statement::{
+    ColumnRef, Condition, Form, Hints, Join, Limit, Program, Request, Select, SelectRecords, Statement, TableColumn,
+};
 
 /// The tables of a layout, each joined to the next by an equal column.
 pub(super) struct Path {
@@ -53,6 +55,53 @@ impl Queried {
         Queried { asked: asked.collect() }
     }
 
+    /// Adds queries over records in another form than columns of tables. `named` gives a column of the record type as the form
+    /// names it.
+    pub(super) fn add_records(
+        queries: &[Query],
+        program: &mut Program,
+        record_type: &RecordType,
+        (table, key, form): (&str, &TableColumn, &Form),
+        named: &dyn Fn(Place) -> TableColumn,
+    ) -> Self {
+        let find = |name: &str| place_of(record_type, name).map(named);
+        let mut asked = Vec::with_capacity(queries.len());
+        for query in queries {
+            let mut values = Cells::new();
+            let mut conditions = Vec::with_capacity(query.conditions.len());
+            for condition in &query.conditions {
+                let Some(column) = find(&condition.column) else { continue };
+                condition.append(column.kind, &mut values);
+                conditions.push((column, condition.comparison));
+            }
+            let all = (0..record_type.identity.len()).map(Place::Identity);
+            let all = all.chain((0..record_type.values.len()).map(Place::Value));
+            let columns: Vec<Place> = match (&query.columns, form) {
+                // A document is read as it is, by itself or from one table.
+                (Projection::All | Projection::OneTable, Form::Document(_) | Form::Texts) => Vec::new(),
+                (Projection::All | Projection::OneTable, Form::Rows { .. }) => all.collect(),
+                (Projection::Identity, _) => all.filter(|place| matches!(place, Place::Identity(_))).collect(),
+                (Projection::Hot, _) => all.filter(|place| is_hot(*place, record_type)).collect(),
+                (Projection::Columns(names), _) => {
+                    names.iter().filter_map(|name| place_of(record_type, name)).collect()
+                }
+            };
+            let order = query.order.iter().filter_map(|(name, descending)| Some((find(name)?, *descending)));
+            let select = SelectRecords {
+                table: table.to_owned(),
+                key: key.clone(),
+                form: form.clone(),
+                columns: columns.into_iter().map(named).collect(),
+                conditions,
+                order: order.collect(),
+                limit: query.limit,
+                hints: hints_of(query),
+            };
+            asked.push(Asked { statement: add(program, Statement::SelectRecords(select)), values });
+        }
+        Queried { asked }
+    }
+
     /// Appends the execution of a query; nothing for one that was never added.
     #[inline]
     pub(super) fn bind(&self, query: u16, request: &mut Request) {
@@ -61,6 +110,14 @@ impl Queried {
         values.as_slice().iter().for_each(|cell| request.cells.copy_from(values, *cell));
         read(request, *statement, first_cell);
     }
+}
+
+fn hints_of(query: &Query) -> Hints {
+    Hints { straight_join: query.straight_join, cache: query.cache }
+}
+
+fn is_hot(place: Place, record_type: &RecordType) -> bool {
+    matches!(place, Place::Value(value) if record_type.values[value].hot)
 }
 
 impl Path {
@@ -108,7 +165,7 @@ impl Path {
             order: ordered.iter().map(|(place, descending)| (self.column(*place, record_type), *descending)).collect(),
             limit: query.limit.map(Limit::Fixed),
             for_update: false,
-            hints: Hints { straight_join: query.straight_join, cache: query.cache },
+            hints: hints_of(query),
         }
     }
 

@@ -2,6 +2,7 @@
 
 use super::key::RecordKey;
 use crate::operation::Fields;
+use crate::query::Place;
 use crate::record::{Column, Generator, RecordType};
 use crate::statement::{Request, TableColumn};
 
@@ -33,6 +34,11 @@ impl Whole {
     /// The key as the only one that rows are found by.
     pub(super) fn key_columns(&self) -> Vec<TableColumn> {
         vec![self.key.column.clone()]
+    }
+
+    /// A column of the record type as its name and type.
+    pub(super) fn named(place: Place, record_type: &RecordType) -> TableColumn {
+        super::columns::table_column(place.column(record_type))
     }
 
     /// Appends the identity of a record, without the key.

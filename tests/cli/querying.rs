@@ -62,6 +62,9 @@ fn plan_refuses_queries_that_record_type_layout_or_database_cannot_answer_with_t
     refused("sqlite", "{ name = \"a\", cache = true }", &["sqlite has no query cache; leave cache out"]);
     refused("mariadb", "{ name = \"a\", cache = true }", &["query_cache_type = 2"]);
     refused("postgres", "{ name = \"a\", straight_join = true }", &["postgres", "join_collapse_limit"]);
+    let opaque = format!("{RUNS}[layout]\nname = \"key-value\"\n{}{FAST}", queries("{ name = \"a\" }"));
+    scratch.write("study.toml", &small_study(&opaque));
+    scratch.run(&["plan", "study.toml"]).refused(&["layout \"key-value\" cannot select records by what is in them"]);
     let indexes = format!("{RUNS}[layout]\nindexes = [\"ul_dealy\"]\n{}{FAST}", queries("{ name = \"a\" }"));
     scratch.write("study.toml", &small_study(&indexes));
     scratch.run(&["plan", "study.toml"]).refused(&["study.toml:", "layout.indexes", "has a column \"ul_dealy\""]);

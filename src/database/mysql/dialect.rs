@@ -92,6 +92,14 @@ impl Dialect for MySqlDialect {
         }
     }
 
+    fn value_of_text(&self, text: &str, kind: ColumnKind) -> String {
+        match kind {
+            ColumnKind::Int16 | ColumnKind::Int32 | ColumnKind::Int64 => format!("CAST({text} AS SIGNED)"),
+            ColumnKind::Float64 => format!("CAST({text} AS DOUBLE)"),
+            ColumnKind::Text(_) | ColumnKind::Blob(_) | ColumnKind::Json => text.to_owned(),
+        }
+    }
+
     /// Without touching a row where the server can, else without keeping others out, else as it must.
     fn schema_change(&self, change: &SchemaChange) -> Vec<String> {
         let plain = schema_change_text(

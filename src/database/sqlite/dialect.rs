@@ -33,6 +33,14 @@ impl Dialect for SqliteDialect {
         "?".to_owned()
     }
 
+    fn value_of_text(&self, text: &str, kind: ColumnKind) -> String {
+        match kind {
+            ColumnKind::Int16 | ColumnKind::Int32 | ColumnKind::Int64 => format!("CAST({text} AS INTEGER)"),
+            ColumnKind::Float64 => format!("CAST({text} AS REAL)"),
+            ColumnKind::Text(_) | ColumnKind::Blob(_) | ColumnKind::Json => text.to_owned(),
+        }
+    }
+
     fn straight_join(&self) -> Option<StraightJoin> {
         Some(StraightJoin::CrossJoin)
     }

@@ -367,7 +367,8 @@ pub fn parse() -> Cli {
 }
 
 /// Commands that can be executed.
-pub const AVAILABLE: &[&str] = &["list", "plan", "run", "report", "compare", "fit", "predict", "data", "export", "record"];
+pub const AVAILABLE: &[&str] =
+    &["list", "plan", "run", "report", "compare", "fit", "predict", "data", "export", "record"];
 
 impl Command {
     /// Name as on the command line.

@@ -73,7 +73,7 @@ fn pass(mut from: TcpStream, mut to: TcpStream, is_request: bool, orders: &Order
         if is_commit && orders.cuts.load(Ordering::Relaxed) > 0 {
             let left = orders.cuts.fetch_sub(1, Ordering::Relaxed);
             orders.was_cut.fetch_add(1, Ordering::Relaxed);
-            if left % 2 == 0 {
+            if left.is_multiple_of(2) {
                 let _ = to.write_all(bytes);
                 // The server commits, and nobody hears of it.
                 std::thread::sleep(Duration::from_millis(50));

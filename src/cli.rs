@@ -55,16 +55,7 @@ pub enum Command {
     /// Print generated records
     Data(DataArguments),
     /// Read other tools' output as a run directory
-    Import {
-        /// The tool that wrote the files
-        tool: ImportedTool,
-        /// Its output
-        #[arg(required = true, value_name = "FILE")]
-        files: Vec<PathBuf>,
-        /// Directory of the run to be made
-        #[arg(long, value_name = "DIR")]
-        out: PathBuf,
-    },
+    Import(ImportArguments),
     /// Write a run as files that other tools read
     Export {
         /// Run directory
@@ -268,6 +259,28 @@ pub struct ScoreArguments {
     pub write_weight: f64,
 }
 
+/// `import`
+#[derive(Debug, Clone, Args)]
+pub struct ImportArguments {
+    /// The tool that wrote the files
+    pub tool: ImportedTool,
+    /// Its output: one file for each repetition; pgbench's logs and YCSB's .hdr logs beside it
+    #[arg(required = true, value_name = "FILE")]
+    pub files: Vec<PathBuf>,
+    /// Directory of the run to be made
+    #[arg(long, value_name = "DIR")]
+    pub out: PathBuf,
+    /// What the files do not tell, for all of them, as in layout.name=json
+    #[arg(long = "level", value_name = "SETTING=VALUE")]
+    pub levels: Vec<String>,
+    /// Where the files' names tell it, as in '{layout.name}-{load.clients}-*.txt'
+    #[arg(long, value_name = "PATTERN")]
+    pub pattern: Option<String>,
+    /// Leave the first repetition of each case out of all analyses
+    #[arg(long)]
+    pub discard_first: bool,
+}
+
 /// `data`
 #[derive(Debug, Clone, Args)]
 pub struct DataArguments {
@@ -326,7 +339,7 @@ pub fn parse() -> Cli {
 }
 
 /// Commands that can be executed.
-pub const AVAILABLE: &[&str] = &["list", "plan", "run", "report", "fit", "predict", "data", "export"];
+pub const AVAILABLE: &[&str] = &["list", "plan", "run", "report", "fit", "predict", "data", "import", "export"];
 
 impl Command {
     /// Name as on the command line.
@@ -341,7 +354,7 @@ impl Command {
             Command::Predict(_) => "predict",
             Command::Score(_) => "score",
             Command::Data(_) => "data",
-            Command::Import { .. } => "import",
+            Command::Import(_) => "import",
             Command::Export { .. } => "export",
             Command::Record { .. } => "record",
             Command::Agent { .. } => "agent",
@@ -388,6 +401,7 @@ mod tests {
             "loadline score --writes w.csv --reads r.csv --write-weight 2",
             "loadline data qos --rows 10 --seed 2 --format line",
             "loadline import pgbench a b --out runs/x",
+            "loadline import ycsb a --out runs/x --level layout.name=json --pattern {load.clients}.txt --discard-first",
             "loadline export runs/a --format parquet --out dir",
             "loadline record recorder.toml",
             "loadline agent --nats nats://127.0.0.1:4222",
@@ -408,7 +422,7 @@ mod tests {
     fn commands_that_come_later_are_refused_with_what_there_is() {
         assert_eq!(
             not_available("score"),
-            "score is not available yet; available: list, plan, run, report, fit, predict, data, export"
+            "score is not available yet; available: list, plan, run, report, fit, predict, data, import, export"
         );
     }
 }

@@ -7,6 +7,7 @@ mod execute;
 mod export;
 mod fit;
 mod fixture;
+mod import;
 pub mod list;
 pub mod output;
 pub mod plan;
@@ -69,6 +70,7 @@ pub fn execute_command(cli: Cli) -> Result<Status, Failure> {
         Command::Report { runs, strict } => report::run(&runs, cli.json, strict),
         Command::Fit(arguments) => fit::run(&arguments, cli.json),
         Command::Predict(arguments) => predict::run(&arguments, cli.json),
+        Command::Import(arguments) => import::run(&arguments, cli.json),
         Command::Export { run, format, out } => export::run(&run, format, &out, cli.json),
         Command::Data(arguments) => {
             let DataArguments { record, rows, seed, format } = arguments;

@@ -4,10 +4,10 @@
 //! trial. The percentiles that are shown for a case come from merged histograms instead. Invariant: a metric that a
 //! trial did not observe has no value, and is never 0 instead.
 
-use crate::histogram::Histogram;
+use crate::imported::TimeKind::{ResidenceTime, ResponseTime};
 use crate::measurement::{Measurement, ResourceSample};
 use crate::statistics::summary::{Interval, mean, t_interval};
-use crate::units::{NS_PER_S, show_bytes, show_number, show_seconds};
+use crate::units::{show_bytes, show_number, show_seconds};
 
 /// A figure of a trial.
 #[derive(Clone, Copy)]
@@ -22,14 +22,19 @@ pub struct Metric {
 }
 
 /// All metrics.
-pub const METRICS: [Metric; 14] = [
+pub const METRICS: [Metric; 19] = [
     metric("throughput", "operations per second", true, |trial| Some(trial.throughput_per_s())),
-    metric("records", "records per second", true, |trial| Some(trial.records_per_s())),
-    metric("response_time_mean", "mean response time", false, |trial| times(trial, Histogram::mean_ns)),
-    metric("response_time_p50", "median response time", false, |trial| quantile(trial, 0.5)),
-    metric("response_time_p90", "response time p90", false, |trial| quantile(trial, 0.9)),
-    metric("response_time_p99", "response time p99", false, |trial| quantile(trial, 0.99)),
-    metric("response_time_p999", "response time p99.9", false, |trial| quantile(trial, 0.999)),
+    metric("records", "records per second", true, Measurement::known_records_per_s),
+    metric("response_time_mean", "mean response time", false, |trial| trial.mean_s(ResponseTime)),
+    metric("response_time_p50", "median response time", false, |trial| trial.quantile_s(ResponseTime, 0.5)),
+    metric("response_time_p90", "response time p90", false, |trial| trial.quantile_s(ResponseTime, 0.9)),
+    metric("response_time_p99", "response time p99", false, |trial| trial.quantile_s(ResponseTime, 0.99)),
+    metric("response_time_p999", "response time p99.9", false, |trial| trial.quantile_s(ResponseTime, 0.999)),
+    metric("residence_time_mean", "mean residence time", false, |trial| trial.mean_s(ResidenceTime)),
+    metric("residence_time_p50", "median residence time", false, |trial| trial.quantile_s(ResidenceTime, 0.5)),
+    metric("residence_time_p90", "residence time p90", false, |trial| trial.quantile_s(ResidenceTime, 0.9)),
+    metric("residence_time_p99", "residence time p99", false, |trial| trial.quantile_s(ResidenceTime, 0.99)),
+    metric("residence_time_p999", "residence time p99.9", false, |trial| trial.quantile_s(ResidenceTime, 0.999)),
     metric("server_cpu", "CPUs busy with the server", false, |trial| used(trial, |mean| mean.server_cpu)),
     metric("client_cpu_per_operation", "client CPU time per operation", false, client_cpu_per_operation),
     metric("write_requests", "write requests per second", false, |trial| used(trial, |mean| mean.write_requests_per_s)),
@@ -56,7 +61,12 @@ impl Metric {
     /// A value without its unit where `unit` gives one, else with it.
     pub fn show(&self, value: f64) -> String {
         match self.name {
-            name if name.starts_with("response_time") || name == "client_cpu_per_operation" => show_seconds(value),
+            name if name.starts_with("response_time")
+                || name.starts_with("residence_time")
+                || name == "client_cpu_per_operation" =>
+            {
+                show_seconds(value)
+            }
             "written_bytes" => format!("{}/s", show_bytes(value)),
             "memory_used" => show_bytes(value),
             "iowait" | "system" => format!("{:.1} %", value * 100.0),
@@ -97,20 +107,11 @@ const fn metric(
     Metric { name, title, more_is_better, value }
 }
 
-fn times(trial: &Measurement, figure: impl Fn(&Histogram) -> f64) -> Option<f64> {
-    let all = trial.response_times();
-    (all.count() > 0).then(|| figure(&all) / NS_PER_S)
-}
-
-fn quantile(trial: &Measurement, quantile: f64) -> Option<f64> {
-    times(trial, |all| all.quantile_ns(quantile) as f64)
-}
-
 fn used(trial: &Measurement, figure: impl Fn(&ResourceSample) -> f64) -> Option<f64> {
     trial.resources.as_ref().map(|resources| figure(&resources.mean))
 }
 
 fn client_cpu_per_operation(trial: &Measurement) -> Option<f64> {
     let completed = trial.completed();
-    (completed > 0).then(|| trial.client_cpu_s / completed as f64)
+    trial.known_client_cpu_s().filter(|_| completed > 0).map(|cpu_s| cpu_s / completed as f64)
 }

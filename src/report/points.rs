@@ -4,6 +4,7 @@
 //! assumed.
 
 use crate::histogram::Histogram;
+use crate::imported::TimeKind;
 use crate::measurement::{IntervalMeasurement, Measurement};
 use crate::queueing::{Point, Points, QuantilePoint, Timer};
 use crate::report::analyse::CaseTrials;
@@ -48,7 +49,7 @@ pub fn curves(groups: &[CaseTrials<'_>], timer: Timer, quantile: Option<f64>) ->
         let mut levels = group.case.levels.clone();
         levels.remove(CLIENTS);
         let throughputs: Vec<f64> = trials.iter().map(|trial| trial.throughput_per_s()).collect();
-        let workers = Some(group.case.settings.load.clients);
+        let workers = Some(group.case.settings.load.clients).filter(|clients| *clients > 0);
         let throughput_per_s = mean(&throughputs);
         let point = Point { workers, throughput_per_s, ..timed(&trials, timer, &quantiles) };
         match all.iter_mut().find(|curve| curve.levels == levels) {
@@ -68,37 +69,41 @@ fn open_point(case: &Loaded<'_, '_>, timer: Timer, quantiles: &[f64]) -> Point {
     }
 }
 
-/// The times of a trial from where the timer begins.
-fn times(trial: &Measurement, timer: Timer) -> Histogram {
-    if timer == Timer::Intended {
-        return trial.response_times();
-    }
-    let mut all = Histogram::new();
-    trial.operations.values().for_each(|operation| all.merge(&operation.residence_time));
-    all
+/// The times that begin where the timer does.
+fn kind(timer: Timer) -> TimeKind {
+    if timer == Timer::Intended { TimeKind::ResponseTime } else { TimeKind::ResidenceTime }
 }
 
 /// A point with its times alone. Quantiles are those of all trials' times together; their errors are over trials.
 fn timed(trials: &[&Measurement], timer: Timer, quantiles: &[f64]) -> Point {
-    let each: Vec<Histogram> = trials.iter().map(|trial| times(trial, timer)).filter(|all| all.count() > 0).collect();
-    let mut merged = Histogram::new();
-    each.iter().for_each(|all| merged.merge(all));
-    if merged.count() == 0 {
+    let means: Vec<f64> = trials.iter().filter_map(|trial| trial.mean_s(kind(timer))).collect();
+    if means.is_empty() {
         return Point::default();
     }
-    let means: Vec<f64> = each.iter().map(|all| all.mean_ns() / NS_PER_S).collect();
+    let mut merged = Histogram::new();
+    trials.iter().for_each(|trial| merged.merge(&trial.times(kind(timer))));
     let quantile = |quantile: f64| {
-        let values: Vec<f64> = each.iter().map(|all| all.quantile_ns(quantile) as f64 / NS_PER_S).collect();
-        let value_s = merged.quantile_ns(quantile) as f64 / NS_PER_S;
-        QuantilePoint { quantile, value_s, se_s: standard_error(&values).filter(|_| each.len() >= TRIALS_ENOUGH) }
+        let values: Vec<f64> = trials.iter().filter_map(|trial| trial.quantile_s(kind(timer), quantile)).collect();
+        // Quantiles that a tool states without a histogram are those of a trial: of several trials there is none.
+        let value_s = match (&values[..], merged.count()) {
+            ([only], 0) => *only,
+            (_, 0) => return None,
+            _ => merged.quantile_ns(quantile) as f64 / NS_PER_S,
+        };
+        let se_s = standard_error(&values).filter(|_| values.len() >= TRIALS_ENOUGH);
+        Some(QuantilePoint { quantile, value_s, se_s })
     };
     let within = || (timer == Timer::Intended).then(|| standard_error_within(trials)).flatten();
     let over = standard_error(&means);
-    let se_s = if each.len() < TRIALS_ENOUGH { over.into_iter().chain(within()).reduce(f64::max) } else { over };
+    let se_s = if means.len() < TRIALS_ENOUGH { over.into_iter().chain(within()).reduce(f64::max) } else { over };
     Point {
         mean_s: mean(&means).filter(|mean_s| *mean_s > 0.0),
         se_s,
-        quantiles: quantiles.iter().map(|wanted| quantile(*wanted)).filter(|point| point.value_s > 0.0).collect(),
+        quantiles: quantiles
+            .iter()
+            .filter_map(|wanted| quantile(*wanted))
+            .filter(|point| point.value_s > 0.0)
+            .collect(),
         ..Point::default()
     }
 }

@@ -177,6 +177,7 @@ fn measurement(trial: Trial, sequence: u64, random: &mut Random) -> Measurement 
         database_version: "0.0-synthetic".to_owned(),
         errors: BTreeMap::new(),
         invalid_because: Vec::new(),
+        imported: None,
         trial,
     }
 }

@@ -34,7 +34,7 @@ pub fn run(arguments: &ImportArguments, is_json: bool) -> Result<Status, Failure
     let options = Options { name: name_of(out), discard_first: arguments.discard_first };
     let import = import::read(tool, &files, &naming, &options).map_err(Failure::usage)?;
     write(&import, tool, out).map_err(Failure::broken)?;
-    tell(&import, out, is_json)
+    tell(&import, tool, out, is_json)
 }
 
 fn source(path: &Path) -> Result<SourceFile, Failure> {
@@ -91,7 +91,7 @@ fn environment(tool: Tool) -> Environment {
     }
 }
 
-fn tell(import: &Import, out: &Path, is_json: bool) -> Result<Status, Failure> {
+fn tell(import: &Import, tool: Tool, out: &Path, is_json: bool) -> Result<Status, Failure> {
     let (study, trials) = (&import.study, &import.measurements);
     let invalid: Vec<&Measurement> = trials.iter().filter(|trial| !trial.is_valid()).collect();
     let mut notes: Vec<&String> = Vec::new();
@@ -114,7 +114,7 @@ fn tell(import: &Import, out: &Path, is_json: bool) -> Result<Status, Failure> {
         }))?;
         return Ok(status);
     }
-    notes.iter().for_each(|text| note(&format!("note: {text}")));
+    notes.iter().for_each(|text| note(&format!("note: {}: {text}", tool.name())));
     let varied: Vec<String> = study
         .factors
         .iter()

@@ -15,6 +15,7 @@ mod predict;
 mod progress;
 mod report;
 mod run;
+mod score;
 mod stage;
 
 use crate::cli::{Cli, Command, DataArguments, DataFormat, RunArguments, StudyArguments, not_available};
@@ -71,6 +72,7 @@ pub fn execute_command(cli: Cli) -> Result<Status, Failure> {
         Command::Fit(arguments) => fit::run(&arguments, cli.json),
         Command::Predict(arguments) => predict::run(&arguments, cli.json),
         Command::Import(arguments) => import::run(&arguments, cli.json),
+        Command::Score(arguments) => score::run(&arguments, cli.json),
         Command::Export { run, format, out } => export::run(&run, format, &out, cli.json),
         Command::Data(arguments) => {
             let DataArguments { record, rows, seed, format } = arguments;

@@ -103,7 +103,9 @@ fn level_of(setting: &str, text: &str, place: &str) -> Result<Level, ImportError
     let known = SETTINGS.iter().find(|(known, _)| *known == setting);
     if known.is_none() && !is_config {
         let names = || SETTINGS.iter().map(|(name, _)| *name);
-        let meant = closest(setting, names()).map(|meant| format!("did you mean {meant}? ")).unwrap_or_default();
+        let begun = format!("{setting}.");
+        let meant = names().find(|name| name.starts_with(&begun)).or_else(|| closest(setting, names()));
+        let meant = meant.map(|meant| format!("did you mean {meant}? ")).unwrap_or_default();
         let remedy = format!(
             "{meant}Settings that can be told: {}; database.config.NAME for whatever else differs",
             names().collect::<Vec<_>>().join(", ")

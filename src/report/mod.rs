@@ -12,6 +12,8 @@ pub mod html;
 pub mod load_lines;
 pub mod metric;
 pub mod points;
+pub mod score;
+pub mod scored;
 pub mod terminal;
 pub mod verdicts;
 

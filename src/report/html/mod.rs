@@ -10,6 +10,7 @@ mod figures;
 mod frame;
 mod plot;
 mod scale;
+pub mod score;
 mod stated;
 mod tables;
 mod times;

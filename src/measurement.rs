@@ -147,10 +147,13 @@ pub struct ClientMeasurement {
 /// One thread of the load engine.
 #[derive(Debug, Clone, PartialEq, Default, Serialize, Deserialize)]
 pub struct LoopMeasurement {
-    /// How it waits for answers: `epoll`, `io_uring` or `blocking`.
+    /// How it waits for answers: `recv`, `epoll`, `io_uring` or `blocking`.
     pub driver: String,
     /// Clients that it carries.
     pub clients: u32,
+    /// The CPU that its thread was bound to, if to one.
+    #[serde(skip_serializing_if = "Option::is_none", default)]
+    pub cpu: Option<u32>,
     /// Its CPU time in the measured phase, in seconds.
     pub cpu_s: f64,
     /// Length of the measured phase as it saw it, in seconds.

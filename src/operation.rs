@@ -1,5 +1,14 @@
 //! Operations: what the application wants of the database, before a layout turns it into statements.
 
+/// The value columns that an operation is about.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]
+pub enum Fields {
+    /// All of them.
+    All,
+    /// The one at this place among the record type's values.
+    One(u16),
+}
+
 /// One operation of a workload. It names records by number; the layout asks the generator for their values.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Operation {
@@ -16,18 +25,34 @@ pub enum Operation {
         /// Number of the record.
         record: u64,
     },
-    /// Read one record by its key, in the columns that the case asks for: all of them or one value.
+    /// Read one record by its key: all of it, as [`Operation::Read`] does, or one value.
     Select {
         /// Number of the record.
         record: u64,
+        /// What is read of it.
+        fields: Fields,
     },
-    /// Set one value column of a record to the value that another record was made with. What a column holds is then spread as
-    /// it was, so that the records stay as good for the trials that follow.
+    /// Set value columns of a record to those that another record was made with. What a column holds is then spread as it was,
+    /// so that the records stay as good for the trials that follow.
     Update {
         /// Number of the record that is changed.
         record: u64,
-        /// Number of the record that the value is taken from, as the generator makes it.
+        /// Number of the record that the values are taken from, as the generator makes them.
         like: u64,
+        /// What is set.
+        fields: Fields,
+    },
+    /// Read whole records in the order of their keys.
+    Scan {
+        /// Number of the record at whose key the scan begins, whether it is there or not.
+        first: u64,
+        /// Records read at most; at least 1.
+        records: u32,
+    },
+    /// Remove one record.
+    Delete {
+        /// Number of the record.
+        record: u64,
     },
     /// Execute one of the study's own SQL statements; its parameters are already in the request's cells.
     Statement {
@@ -44,6 +69,8 @@ impl Operation {
             Operation::Read { .. } => OperationKind::Read,
             Operation::Select { .. } => OperationKind::Select,
             Operation::Update { .. } => OperationKind::Update,
+            Operation::Scan { .. } => OperationKind::Scan,
+            Operation::Delete { .. } => OperationKind::Delete,
             Operation::Statement { statement } => OperationKind::Statement(*statement),
         }
     }
@@ -51,10 +78,11 @@ impl Operation {
     /// How many records the operation writes or asks for.
     pub fn records(&self) -> u64 {
         match self {
-            Operation::Insert { records, .. } => u64::from(*records),
+            Operation::Insert { records, .. } | Operation::Scan { records, .. } => u64::from(*records),
             Operation::Read { .. }
             | Operation::Select { .. }
             | Operation::Update { .. }
+            | Operation::Delete { .. }
             | Operation::Statement { .. } => 1,
         }
     }
@@ -71,6 +99,10 @@ pub enum OperationKind {
     Select,
     /// [`Operation::Update`].
     Update,
+    /// [`Operation::Scan`].
+    Scan,
+    /// [`Operation::Delete`].
+    Delete,
     /// [`Operation::Statement`], each statement of a study apart.
     Statement(u16),
 }
@@ -82,6 +114,8 @@ impl std::fmt::Display for OperationKind {
             OperationKind::Read => f.write_str("read"),
             OperationKind::Select => f.write_str("select"),
             OperationKind::Update => f.write_str("update"),
+            OperationKind::Scan => f.write_str("scan"),
+            OperationKind::Delete => f.write_str("delete"),
             OperationKind::Statement(index) => write!(f, "statement-{}", index + 1),
         }
     }

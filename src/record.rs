@@ -47,9 +47,10 @@ pub struct RecordType {
     pub identity_key: usize,
     /// The identity column that is filled in when a measurement ends, if there is one: its place in `identity`.
     pub identity_end: Option<usize>,
-    /// The identity column that is the record's number, where records have one of their own: its place in `identity`. Such
-    /// records are each a measurement of their own, and a table of whole records needs no other key.
-    pub number: Option<usize>,
+    /// The identity column that alone is the record's key, where records have one of their own: its place in `identity`. It
+    /// may be of any kind: a number, a text. Such records are each a measurement of their own, and a table of whole records
+    /// needs no other key. Records without one have their number as key.
+    pub key: Option<usize>,
     /// Value columns.
     pub values: Vec<Column>,
 }
@@ -198,6 +199,20 @@ impl Cells {
         }
     }
 
+    /// Forgets all values behind the first `length`; their bytes stay until the list is cleared.
+    #[inline]
+    pub fn truncate(&mut self, length: usize) {
+        self.cells.truncate(length);
+    }
+
+    /// Of the values from `first` on, keeps the one at `place` among them, which then stands at `first`.
+    #[inline]
+    pub fn keep_one(&mut self, first: usize, place: usize) {
+        let kept = self.get(first + place);
+        self.cells.truncate(first);
+        self.cells.push(kept);
+    }
+
     /// Appends the value at a place once more, without copying its bytes; null behind the end.
     #[inline]
     pub fn repeat(&mut self, index: usize) {
@@ -255,6 +270,8 @@ mod tests {
         assert_eq!(texts, ["päivä", "00ff", "abc"]);
         cells.repeat(0);
         assert_eq!(cells.to_json(cells.get(3)), "päivä");
+        cells.keep_one(1, 1);
+        assert_eq!((cells.len(), cells.to_json(cells.get(1))), (2, "abc".into()));
         cells.clear();
         assert_eq!(cells.get(0), Cell::Null);
     }

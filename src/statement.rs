@@ -24,6 +24,13 @@ pub enum Statement {
         /// Columns compared for equality.
         key: Vec<TableColumn>,
     },
+    /// Remove the rows with the given key. Values: those of `key`.
+    Delete {
+        /// Table name.
+        table: String,
+        /// Columns compared for equality.
+        key: Vec<TableColumn>,
+    },
     /// Read rows.
     Select(Select),
     /// A study's own SQL, in the database's own dialect but with `?` for parameters.
@@ -48,8 +55,17 @@ pub struct Select {
     pub conditions: Vec<Condition>,
     /// Order of the answer; `true` is descending.
     pub order: Vec<(ColumnRef, bool)>,
-    /// At most this many rows.
-    pub limit: Option<u64>,
+    /// How many rows at most.
+    pub limit: Option<Limit>,
+}
+
+/// How many rows of a query are wanted at most.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Limit {
+    /// This many.
+    Fixed(u64),
+    /// As many as the value bound behind those of the conditions says: a whole number.
+    Bound,
 }
 
 /// A column of a table.

@@ -9,7 +9,7 @@ use loadline::data;
 use loadline::database::dialect::create_table;
 use loadline::database::{Database, Session, sqlite::Sqlite};
 use loadline::layout::{self, Layout};
-use loadline::operation::Operation;
+use loadline::operation::{Fields, Operation};
 use loadline::record::{Cell, Cells, Generator};
 use loadline::statement::Request;
 use loadline::trial::{CustomColumn, DatabaseSettings, Fill, RecordSettings, Settings};
@@ -199,6 +199,7 @@ fn select_and_update(layout_name: &str, record: &RecordSettings, attribute: Opti
     let columns = &generator.record_type().values;
     let hot = columns.iter().position(|column| column.hot).unwrap();
     let updated = attribute.map_or(hot, |name| columns.iter().position(|column| column.name == name).unwrap());
+    let selected = attribute.map_or(Fields::All, |_| Fields::One(updated as u16));
     let mut session = database.connect().unwrap();
     for table in &work.program().tables {
         create_table(database.dialect(), table).iter().for_each(|sql| session.run(sql).unwrap());
@@ -225,11 +226,11 @@ fn select_and_update(layout_name: &str, record: &RecordSettings, attribute: Opti
         let operation = workload.next(&mut Cells::new());
         let (answer, row) = execute(&operation).unwrap();
         match operation {
-            Operation::Update { record, like } => {
+            Operation::Update { record, like, .. } => {
                 assert_eq!((answer.changed, answer.rows), (1, 0));
                 now[record as usize] = like;
             }
-            Operation::Select { record } => {
+            Operation::Select { record, .. } => {
                 assert_eq!((answer.rows, answer.empty), (1, 0));
                 let source = now[record as usize];
                 match attribute {
@@ -245,9 +246,10 @@ fn select_and_update(layout_name: &str, record: &RecordSettings, attribute: Opti
         }
     }
     assert!(now.iter().zip(0..).filter(|(like, record)| **like != *record).count() > 30, "updates have been seen");
-    let missing = execute(&Operation::Update { record: 100, like: 0 }).unwrap_err();
+    let missing =
+        execute(&Operation::Update { record: 100, like: 0, fields: Fields::One(updated as u16) }).unwrap_err();
     assert!(missing.to_string().contains("changed 0 rows instead of 1"), "{missing}");
-    assert_eq!(execute(&Operation::Select { record: 100 }).unwrap().0.empty, 1);
+    assert_eq!(execute(&Operation::Select { record: 100, fields: selected }).unwrap().0.empty, 1);
 }
 
 #[test]

@@ -9,7 +9,7 @@ use super::fixture::{fill, make_tables};
 use super::output::sentence;
 use super::stage::Current;
 use crate::database::{Database, DatabaseError, Session, Wire};
-use crate::load::{Connections, Observed, Observer, Source, drive, validity};
+use crate::load::{CLIENTS_PER_LOOP, Connections, Observed, Observer, Source, drive, validity};
 use crate::measurement::{Measurement, ResourceSample, Resources};
 use crate::monitor::{self, Monitor, Targets};
 use crate::operation::Operation;
@@ -21,6 +21,8 @@ use crate::workload::{self, Work, Workload};
 
 /// How long a server that ends takes to be gone, once its connections are lost.
 const ENDED_WITHIN: Duration = Duration::from_secs(2);
+/// Connections from which on a loop in a closed loop is kept on one CPU; with fewer it makes no difference that can be measured.
+const BUSY_LOOP_CLIENTS: usize = 32;
 
 /// A measurement, with the resource samples that belong to it.
 pub struct Executed {
@@ -163,7 +165,7 @@ fn measure(trial: &Trial, ready: Ready, current: &mut Current, filling: &dyn Fn(
     let wire = || connect_wire(database, work.program());
     let session = || connect_session(database, work.program());
     let observed = {
-        let _pinned = settings.load.cpus.as_deref().map(Pinned::to).transpose()?;
+        let _pinned = Pinned::for_load(settings, &connections)?;
         drive(&settings.load, trial.seed, connections, sources, (&wire, &session), &mut attendant)
             .map_err(anyhow::Error::msg)?
     };
@@ -184,11 +186,31 @@ struct Pinned {
 }
 
 impl Pinned {
-    fn to(cpus: &str) -> anyhow::Result<Self> {
+    /// Pins where the study says so. Where it does not, a busy loop is kept on the last CPU, so that a study that names
+    /// several CPUs, all of them too, has its word.
+    fn for_load(settings: &Settings, connections: &Connections) -> anyhow::Result<Self> {
         let before = allowed_to_this_thread();
-        pin_this_thread(&CpuList::parse(cpus)?).context("load.cpus")?;
+        let cpus = match &settings.load.cpus {
+            Some(cpus) => Some(CpuList::parse(cpus)?),
+            None if is_one_busy_loop(settings, connections) => before.as_ref().and_then(CpuList::last_of_several),
+            None => None,
+        };
+        match cpus {
+            Some(cpus) => pin_this_thread(&cpus).context("load.cpus")?,
+            None => return Ok(Pinned { before: None }),
+        }
         Ok(Pinned { before })
     }
+}
+
+/// Whether one event loop drives so many clients in a closed loop that it costs less on a CPU of its own choice than moving
+/// between them, which wakes servers on the other CPU (docs/decisions/0002). A loop in an open loop stays free to take an idle
+/// CPU in time, and a server that is pinned is left alone.
+fn is_one_busy_loop(settings: &Settings, connections: &Connections) -> bool {
+    let Connections::Wires(wires) = connections else { return false };
+    let is_one = settings.load.loops.is_none_or(|loops| loops == 1) && wires.len() <= CLIENTS_PER_LOOP as usize;
+    let is_closed = settings.load.arrivals == Arrivals::Closed;
+    is_one && is_closed && wires.len() >= BUSY_LOOP_CLIENTS && settings.database.cpus.is_none()
 }
 
 impl Drop for Pinned {

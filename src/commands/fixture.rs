@@ -15,7 +15,7 @@ use crate::workload::Work;
 /// What the tables hold after the last trial.
 #[derive(Debug, Clone, PartialEq)]
 pub struct Fixture {
-    /// The trial's record and layout settings, as text.
+    /// The trial's record and layout settings and the shape of the tables, as text.
     pub content: String,
     /// Names of the tables.
     pub tables: Vec<String>,
@@ -24,9 +24,10 @@ pub struct Fixture {
     pub is_changed: bool,
 }
 
-/// What tables of these settings hold before a trial.
-fn content_of(settings: &Settings) -> anyhow::Result<String> {
-    serde_json::to_string(&(&settings.record, &settings.layout)).context("settings as text")
+/// What tables of these settings hold before a trial, and their shape: a layout may add an index for what a case asks.
+fn content_of(settings: &Settings, work: &Work) -> anyhow::Result<String> {
+    let tables = format!("{:?}", work.program().tables);
+    serde_json::to_string(&(&settings.record, &settings.layout, tables)).context("settings as text")
 }
 
 /// Makes empty tables in the place of those of the last trial, unless these hold what is needed. Gives a connection.
@@ -35,7 +36,7 @@ fn content_of(settings: &Settings) -> anyhow::Result<String> {
 /// When the database refuses one, as it does when it has one of that name already.
 pub fn make_tables(settings: &Settings, work: &Work, current: &mut Current) -> anyhow::Result<Box<dyn Session>> {
     let tables = &work.program().tables;
-    let content = content_of(settings)?;
+    let content = content_of(settings, work)?;
     let is_there = |fixture: &Fixture| fixture.content == content && !fixture.is_changed;
     if tables.is_empty() || current.fixture.as_ref().is_some_and(is_there) {
         return Ok(current.database.connect()?);
@@ -86,7 +87,7 @@ pub fn fill(
         session.execute(&request, None).with_context(|| format!("filling the tables: {operation:?}"))?;
         filling(settings.record.rows - preload.left(), settings.record.rows);
     }
-    (fixture.content, fixture.is_changed) = (content_of(settings)?, false);
+    (fixture.content, fixture.is_changed) = (content_of(settings, work)?, false);
     Ok(())
 }
 

@@ -102,11 +102,18 @@ pub fn json_of(study: &Study, names: &Names) -> Value {
     })
 }
 
-/// The databases and servers that the cases need, each once.
+/// The databases and servers that the cases need, each once; settings of a server that vary are listed with all their levels.
 fn servers(study: &Study, names: &Names) -> Vec<String> {
     let mut servers: Vec<String> = Vec::new();
     for case in &study.cases {
-        let server = show_server(&case.settings.database, names);
+        let mut database = case.settings.database.clone();
+        for (setting, value) in &mut database.config {
+            let varied = study.factors.iter().find(|factor| factor.setting == format!("database.config.{setting}"));
+            if let Some(factor) = varied {
+                *value = factor.levels.iter().map(show_level).collect::<Vec<_>>().join(" | ");
+            }
+        }
+        let server = show_server(&database, names);
         if !servers.contains(&server) {
             servers.push(server);
         }

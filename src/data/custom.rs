@@ -50,7 +50,7 @@ impl Custom {
             identity: identity_columns,
             identity_key: 0,
             identity_end: None,
-            number: None,
+            key: None,
             values: value_columns,
         };
         Ok(Custom { record_type, identity, values, per_measurement: settings.per_measurement, seed: settings.seed })

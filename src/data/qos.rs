@@ -181,7 +181,7 @@ fn record_type() -> RecordType {
         identity,
         identity_key: IDENTITY_KEY,
         identity_end: Some(IDENTITY_END),
-        number: None,
+        key: None,
         values,
     }
 }

@@ -127,7 +127,7 @@ fn record_type() -> RecordType {
         identity: vec![column("unique2", ColumnKind::Int32)],
         identity_key: 1,
         identity_end: None,
-        number: Some(0),
+        key: Some(0),
         values: integers.chain(strings).collect(),
     }
 }

@@ -1,7 +1,7 @@
 //! Dialects: how each database writes the statements that are neutral to it.
 
 use crate::record::ColumnKind;
-use crate::statement::{Comparison, Select, Statement, Table};
+use crate::statement::{Comparison, Limit, Select, Statement, Table, TableColumn};
 
 pub use crate::statement::parameter_places;
 
@@ -91,6 +91,13 @@ pub fn statement_text(dialect: &dyn Dialect, statement: &Statement, rows: usize)
             let key: Vec<_> = key.iter().map(|column| equal(&column.name)).collect();
             format!("UPDATE {} SET {} WHERE {}", dialect.quote(table), set.join(", "), key.join(" AND "))
         }
+        Statement::Delete { table, key } => {
+            let equal = |(number, column): (usize, &TableColumn)| {
+                format!("{} = {}", dialect.quote(&column.name), dialect.placeholder(number))
+            };
+            let key: Vec<_> = key.iter().enumerate().map(equal).collect();
+            format!("DELETE FROM {} WHERE {}", dialect.quote(table), key.join(" AND "))
+        }
         Statement::Select(select) => select_text(dialect, select),
         Statement::Sql { sql, .. } => with_placeholders(dialect, sql),
     }
@@ -119,8 +126,10 @@ fn select_text(dialect: &dyn Dialect, select: &Select) -> String {
         let word = if number == 0 { " ORDER BY" } else { "," };
         sql += &format!("{word} {}{}", column(by), if *descending { " DESC" } else { "" });
     }
-    if let Some(limit) = select.limit {
-        sql += &format!(" LIMIT {limit}");
+    match select.limit {
+        None => {}
+        Some(Limit::Fixed(rows)) => sql += &format!(" LIMIT {rows}"),
+        Some(Limit::Bound) => sql += &format!(" LIMIT {}", dialect.placeholder(select.conditions.len())),
     }
     sql
 }

@@ -1,91 +1,234 @@
-//! Single records by their key: what the workloads `select` and `update` need of a layout. Main types: [`Access`], what is
-//! asked for, and [`Accessed`], the statements that do it.
+//! Single records by their key, and scans from one: what workloads need of a layout beyond inserting and reading. Main types:
+//! [`Access`], what is asked for, and [`Accessed`], the statements that do it where records are rows of tables.
 
-use super::columns::{add, column_ref, equals, next_cell, read, table_column};
+use super::columns::{add, column_ref, equals, next_cell, read};
+use crate::operation::{Fields, Operation};
 use crate::record::{Generator, RecordType};
-use crate::statement::{Expect, Program, Request, Select, Statement, Step, TableColumn};
+use crate::statement::{Expect, Limit, Program, Request, Select, Statement, Step, TableColumn};
 
-/// What a case asks of single records.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
+/// What a case asks of single records; layouts prepare only that.
+#[derive(Debug, Clone, PartialEq, Eq, Default)]
 pub struct Access {
-    /// What is selected, where anything is.
-    pub select: Option<Columns>,
-    /// The place among the values of the column that is updated, where one is.
-    pub update: Option<usize>,
+    /// What is selected; empty where nothing is.
+    pub select: Vec<Fields>,
+    /// What is updated; empty where nothing is.
+    pub update: Vec<Fields>,
+    /// Whether records are scanned.
+    pub scan: bool,
+    /// Whether records are deleted.
+    pub delete: bool,
 }
 
-/// Columns that a selection reads.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum Columns {
-    /// All of identity and values, as [`Operation::Read`](crate::operation::Operation::Read) does.
-    All,
-    /// The value column at this place.
-    Value(usize),
+impl Access {
+    /// Adds what another part of the same case asks for.
+    pub fn merge(&mut self, other: Access) {
+        for (mine, others) in [(&mut self.select, other.select), (&mut self.update, other.update)] {
+            for fields in others {
+                if !mine.contains(&fields) {
+                    mine.push(fields);
+                }
+            }
+        }
+        self.scan |= other.scan;
+        self.delete |= other.delete;
+    }
+}
+
+/// Something for all fields, and for each of some single ones.
+#[derive(Debug)]
+pub(super) struct ByFields<T> {
+    all: Option<T>,
+    one: Vec<Option<T>>,
+}
+
+impl<T> Default for ByFields<T> {
+    fn default() -> Self {
+        ByFields { all: None, one: Vec::new() }
+    }
+}
+
+impl<T> ByFields<T> {
+    /// What `make` gives for each of the fields asked for.
+    pub(super) fn new(asked: &[Fields], mut make: impl FnMut(Fields) -> T) -> Self {
+        let mut by_fields = ByFields::default();
+        for fields in asked {
+            let made = Some(make(*fields));
+            match *fields {
+                Fields::All => by_fields.all = made,
+                Fields::One(place) => {
+                    let place = usize::from(place);
+                    if by_fields.one.len() <= place {
+                        by_fields.one.resize_with(place + 1, || None);
+                    }
+                    by_fields.one[place] = made;
+                }
+            }
+        }
+        by_fields
+    }
+
+    /// What there is for these fields; none where nobody asked.
+    #[inline]
+    pub(super) fn get(&self, fields: Fields) -> Option<&T> {
+        match fields {
+            Fields::All => self.all.as_ref(),
+            Fields::One(place) => self.one.get(usize::from(place))?.as_ref(),
+        }
+    }
+}
+
+/// Where a layout with a row for each record keeps values.
+pub(super) struct Shape<'a> {
+    /// The statement that reads all columns of a record by its key.
+    pub read: u16,
+    /// The columns of the key, which every table of records has.
+    pub key: &'a [TableColumn],
+    /// The tables of records, those that others refer to first.
+    pub parts: Vec<TablePart>,
+    /// The scan, but for its limit.
+    pub scan: Select,
+}
+
+/// A table of records with its value columns: their places among the record's values, and the columns.
+pub(super) struct TablePart {
+    /// Name of the table.
+    pub table: String,
+    /// Place among the record's values, and the column that it is stored in.
+    pub columns: Vec<(usize, TableColumn)>,
 }
 
 /// The statements of an [`Access`], in a layout's program.
 #[derive(Debug, Default)]
 pub(super) struct Accessed {
-    select: Option<u16>,
-    update: Option<(u16, usize)>,
+    select: ByFields<u16>,
+    update: ByFields<Vec<Setting>>,
+    scan: Option<u16>,
+    /// One statement for each table, those that refer to others first.
+    delete: Vec<u16>,
+}
+
+/// A statement that sets columns of one table.
+#[derive(Debug)]
+struct Setting {
+    statement: u16,
+    /// Places of the columns among the record's values.
+    places: Vec<usize>,
 }
 
 impl Accessed {
-    /// Adds what is asked for to a program. `read_all` is the statement that reads all columns, and `table_of` names the table of
-    /// a value column; the tables have the same key.
-    pub(super) fn add<'a>(
-        access: Access,
-        record_type: &RecordType,
-        program: &mut Program,
-        read_all: u16,
-        key: &[TableColumn],
-        table_of: impl Fn(usize) -> &'a str,
-    ) -> Self {
-        let select = access.select.map(|columns| match columns {
-            Columns::All => read_all,
-            Columns::Value(place) => {
-                let table = table_of(place);
-                let select = Select {
-                    columns: vec![column_ref(table, &record_type.values[place].name)],
-                    from: table.to_owned(),
-                    conditions: key.iter().map(|column| equals(table, &column.name, column.kind)).collect(),
-                    ..Select::default()
-                };
-                add(program, Statement::Select(select))
+    /// Adds what is asked for to a program.
+    pub(super) fn add(access: &Access, program: &mut Program, shape: Shape<'_>) -> Self {
+        let select = ByFields::new(&access.select, |fields| match fields {
+            Fields::All => shape.read,
+            Fields::One(place) => {
+                let columns = shape.parts.iter().flat_map(|part| part.columns.iter().map(move |column| (part, column)));
+                let (from, columns) = columns
+                    .filter(|(_, (at, _))| *at == usize::from(place))
+                    .map(|(part, (_, column))| (part.table.clone(), vec![column_ref(&part.table, &column.name)]))
+                    .next()
+                    .unwrap_or_default();
+                let conditions = shape.key.iter().map(|column| equals(&from, &column.name, column.kind)).collect();
+                add(program, Statement::Select(Select { columns, from, conditions, ..Select::default() }))
             }
         });
-        let update = access.update.map(|place| {
-            let set = vec![table_column(&record_type.values[place])];
-            let table = table_of(place).to_owned();
-            (add(program, Statement::Update { table, set, key: key.to_vec() }), place)
+        let update = ByFields::new(&access.update, |fields| {
+            let mut settings = Vec::new();
+            for part in &shape.parts {
+                let is_set = |place: usize| fields == Fields::All || fields == Fields::One(place as u16);
+                let set: Vec<_> = part.columns.iter().filter(|(place, _)| is_set(*place)).collect();
+                if !set.is_empty() {
+                    let places = set.iter().map(|(place, _)| *place).collect();
+                    let set = set.into_iter().map(|(_, column)| column.clone()).collect();
+                    let update = Statement::Update { table: part.table.clone(), set, key: shape.key.to_vec() };
+                    settings.push(Setting { statement: add(program, update), places });
+                }
+            }
+            settings
         });
-        Accessed { select, update }
+        let limit = Some(Limit::Bound);
+        let scan = access.scan.then(|| add(program, Statement::Select(Select { limit, ..shape.scan })));
+        let mut delete = Vec::new();
+        if access.delete {
+            for part in shape.parts.iter().rev() {
+                let (table, key) = (part.table.clone(), shape.key.to_vec());
+                delete.push(add(program, Statement::Delete { table, key }));
+            }
+        }
+        Accessed { select, update, scan, delete }
     }
 
-    /// Appends the selection of a record whose key `append_key` appends.
+    /// Appends the steps of a selection, an update, a scan or a deletion; `append_key` appends the key of a record. A scan's key
+    /// is what `append_first` appends.
     #[inline]
-    pub(super) fn select(&self, request: &mut Request, append_key: impl FnOnce(&mut Request)) {
-        let Some(statement) = self.select else { return };
-        let first_cell = next_cell(&request.cells);
-        append_key(request);
-        read(request, statement, first_cell);
-    }
-
-    /// Appends the update of a record to a value of the record `like`.
-    #[inline]
-    pub(super) fn update(
+    pub(super) fn bind(
         &self,
-        like: u64,
+        operation: &Operation,
         generator: &dyn Generator,
         request: &mut Request,
-        append_key: impl FnOnce(&mut Request),
+        append_key: impl Fn(u64, &mut Request),
+        append_first: impl Fn(u64, &mut Request),
     ) {
-        let Some((statement, place)) = self.update else { return };
-        let values = request.cells.len();
-        generator.values(like, &mut request.cells);
-        let first_cell = next_cell(&request.cells);
-        request.cells.repeat(values + place);
-        append_key(request);
-        request.steps.push(Step { statement, rows: 1, first_cell, expect: Expect::Changed(1) });
+        match *operation {
+            Operation::Select { record, fields } => {
+                let Some(statement) = self.select.get(fields) else { return };
+                let first_cell = next_cell(&request.cells);
+                append_key(record, request);
+                read(request, *statement, first_cell);
+            }
+            Operation::Update { record, like, fields } => {
+                let Some(settings) = self.update.get(fields) else { return };
+                let values = request.cells.len();
+                generator.values(like, &mut request.cells);
+                for Setting { statement, places } in settings {
+                    let first_cell = next_cell(&request.cells);
+                    places.iter().for_each(|place| request.cells.repeat(values + place));
+                    append_key(record, request);
+                    change(request, *statement, first_cell, 1);
+                }
+            }
+            Operation::Scan { first, records } => {
+                let Some(statement) = self.scan else { return };
+                let first_cell = next_cell(&request.cells);
+                append_first(first, request);
+                request.cells.int(i64::from(records));
+                read(request, statement, first_cell);
+            }
+            Operation::Delete { record } => {
+                for statement in &self.delete {
+                    let first_cell = next_cell(&request.cells);
+                    append_key(record, request);
+                    change(request, *statement, first_cell, 1);
+                }
+            }
+            Operation::Insert { .. } | Operation::Read { .. } | Operation::Statement { .. } => {}
+        }
+    }
+}
+
+/// Appends the execution of a statement that is to change this many rows.
+#[inline]
+pub(super) fn change(request: &mut Request, statement: u16, first_cell: u32, rows: u64) {
+    request.steps.push(Step { statement, rows: 1, first_cell, expect: Expect::Changed(rows) });
+}
+
+/// The value columns of a record type with their places, as they are.
+pub(super) fn value_columns(record_type: &RecordType, is_here: impl Fn(usize) -> bool) -> Vec<(usize, TableColumn)> {
+    let columns = record_type.values.iter().map(super::columns::table_column).enumerate();
+    columns.filter(|(place, _)| is_here(*place)).collect()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn what_several_parts_ask_for_is_prepared_once() {
+        let mut access = Access { select: vec![Fields::All], scan: true, ..Access::default() };
+        access.merge(Access { select: vec![Fields::One(3), Fields::All], delete: true, ..Access::default() });
+        let select = vec![Fields::All, Fields::One(3)];
+        assert_eq!(access, Access { select, update: Vec::new(), scan: true, delete: true });
+        let by_fields = ByFields::new(&access.select, |fields| fields);
+        assert_eq!(by_fields.get(Fields::One(3)), Some(&Fields::One(3)));
+        assert_eq!((by_fields.get(Fields::One(2)), by_fields.get(Fields::One(4))), (None, None));
     }
 }

@@ -2,15 +2,19 @@
 
 use std::ops::Range;
 
-use super::columns::{MEASUREMENT, add, column_ref, insert, next_cell, number_column, table, table_column};
-use crate::record::{Generator, RecordType};
-use crate::statement::{ColumnRef, Expect, ForeignKey, Join, Program, Request, Statement, Step};
+use super::access::change;
+use super::columns::{
+    MEASUREMENT, RECORD_ID, add, column_ref, equals, insert, next_cell, number_column, table, table_column,
+};
+use crate::record::{ColumnKind, Generator, RecordType};
+use crate::statement::{ColumnRef, Comparison, ForeignKey, Join, Program, Request, Select, Statement};
 
 /// The table `<table>_identity` and its statements.
 pub(super) struct Identity {
     name: String,
     begin: u16,
     end: Option<End>,
+    delete: Option<u16>,
 }
 
 /// What is written when a measurement ends.
@@ -38,7 +42,7 @@ impl Identity {
             let key = vec![number_column(MEASUREMENT)];
             End { statement: add(program, Statement::Update { table: name.clone(), set, key }), column }
         });
-        Identity { name, begin, end }
+        Identity { name, begin, end, delete: None }
     }
 
     /// The reference of a table's column `measurement` to this table.
@@ -75,6 +79,34 @@ impl Identity {
         insert(request, self.begin, (begun.end - begun.start) as u32, first_cell);
     }
 
+    /// The scan of whole records, but for its limit: as the statement `read` of the program reads them, in the order of the
+    /// records' own key, else of their numbers.
+    pub(super) fn scan(&self, program: &Program, read: u16, record_type: &RecordType) -> Select {
+        let Some(Statement::Select(read)) = program.statements.get(usize::from(read)) else { return Select::default() };
+        let key = record_type.key.map(|place| &record_type.identity[place]);
+        let mut from_key = match key {
+            Some(column) => equals(&self.name, &column.name, column.kind),
+            None => equals(&read.from, RECORD_ID, ColumnKind::Int64),
+        };
+        from_key.comparison = Comparison::GreaterOrEqual;
+        let order = vec![(from_key.column.clone(), false)];
+        Select { conditions: vec![from_key], order, ..read.clone() }
+    }
+
+    /// Adds the statement of [`Identity::delete`].
+    pub(super) fn add_delete(&mut self, program: &mut Program) {
+        let (table, key) = (self.name.clone(), vec![number_column(MEASUREMENT)]);
+        self.delete = Some(add(program, Statement::Delete { table, key }));
+    }
+
+    /// Appends the deletion of the identity of a record that is a measurement of its own; others share theirs, which stays.
+    pub(super) fn delete(&self, record: u64, generator: &dyn Generator, request: &mut Request) {
+        let (Some(statement), 1) = (self.delete, generator.records_per_measurement()) else { return };
+        let first_cell = next_cell(&request.cells);
+        request.cells.int(record as i64);
+        change(request, statement, first_cell, 1);
+    }
+
     /// Appends the update of the measurement that began before these records and ends within them, if there is one.
     pub(super) fn end(&self, records: &Range<u64>, generator: &dyn Generator, request: &mut Request) {
         let Some(End { statement, column }) = self.end else {
@@ -91,6 +123,6 @@ impl Identity {
         let first_cell = next_cell(&request.cells);
         request.cells.repeat(identity + column);
         request.cells.int(measurement as i64);
-        request.steps.push(Step { statement, rows: 1, first_cell, expect: Expect::Changed(1) });
+        change(request, statement, first_cell, 1);
     }
 }

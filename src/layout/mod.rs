@@ -6,11 +6,12 @@
 mod access;
 mod columns;
 mod identity;
+mod key;
 mod star;
 mod star_hot;
 mod wide;
 
-pub use access::{Access, Columns};
+pub use access::Access;
 pub use columns::RECORD_ID;
 
 use crate::operation::Operation;
@@ -22,18 +23,10 @@ pub trait Layout: Send + Sync {
     /// The tables, and the statements that requests refer to.
     fn program(&self) -> &Program;
 
-    /// Adds the statements of [`Operation::Select`] and [`Operation::Update`], of which only those added can be bound. To be
-    /// called at most once.
-    ///
-    /// # Errors
-    /// A sentence, when the layout cannot address a single record or value; the default.
-    fn add_access(&mut self, access: Access, record_type: &RecordType) -> Result<(), String> {
-        let (_, name) = (access, &record_type.name);
-        Err(format!(
-            "this layout.name cannot select or update single values of record type \"{name}\"; choose another layout, or another \
-             workload.name"
-        ))
-    }
+    /// Adds the statements of [`Operation::Select`], [`Operation::Update`], [`Operation::Scan`] and [`Operation::Delete`], of
+    /// which only those added can be bound; a request for others has no steps. To be called at most once, before tables are
+    /// created: a table may get an index for it.
+    fn add_access(&mut self, access: &Access, record_type: &RecordType);
 
     /// The table that has one row for each record.
     fn record_table(&self) -> Option<&str> {

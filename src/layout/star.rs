@@ -1,10 +1,11 @@
 //! The layout `star`, schema 2 of Ruottinen 2015 (figure 3.5): an identity table, and a values table that refers to it.
 
-use super::access::{Access, Accessed};
+use super::access::{Access, Accessed, Shape, TablePart, value_columns};
 use super::columns::{
     MEASUREMENT, RECORD_ID, add, column_ref, equals, insert, next_cell, number_column, read, table, table_column,
 };
 use super::identity::Identity;
+use super::key::RecordKey;
 use super::{Entry, Layout};
 use crate::operation::Operation;
 use crate::record::{ColumnKind, Generator, RecordType};
@@ -23,6 +24,8 @@ struct Star {
     insert: u16,
     read: u16,
     accessed: Accessed,
+    /// What scans go by.
+    key: RecordKey,
 }
 
 impl Star {
@@ -46,7 +49,7 @@ impl Star {
             ..Select::default()
         };
         let read = add(&mut program, Statement::Select(select));
-        Star { program, identity, insert, read, accessed: Accessed::default() }
+        Star { program, identity, insert, read, accessed: Accessed::default(), key: RecordKey::of(record_type) }
     }
 }
 
@@ -55,11 +58,15 @@ impl Layout for Star {
         &self.program
     }
 
-    fn add_access(&mut self, access: Access, record_type: &RecordType) -> Result<(), String> {
-        let values = self.record_table().unwrap_or_default().to_owned();
-        let key = [number_column(RECORD_ID)];
-        self.accessed = Accessed::add(access, record_type, &mut self.program, self.read, &key, |_| &values);
-        Ok(())
+    fn add_access(&mut self, access: &Access, record_type: &RecordType) {
+        let name = self.record_table().unwrap_or_default().to_owned();
+        let scan = self.identity.scan(&self.program, self.read, record_type);
+        let parts = vec![TablePart { table: name, columns: value_columns(record_type, |_| true) }];
+        let shape = Shape { read: self.read, key: &[number_column(RECORD_ID)], parts, scan };
+        self.accessed = Accessed::add(access, &mut self.program, shape);
+        if access.delete {
+            self.identity.add_delete(&mut self.program);
+        }
     }
 
     fn bind(&self, operation: &Operation, generator: &dyn Generator, request: &mut Request) {
@@ -81,13 +88,14 @@ impl Layout for Star {
                 request.cells.int(record as i64);
                 read(request, self.read, first_cell);
             }
-            Operation::Select { record } => {
-                self.accessed.select(request, |request| request.cells.int(record as i64));
+            _ => {
+                let append_key = |record: u64, request: &mut Request| request.cells.int(record as i64);
+                let append_first = |record, request: &mut Request| self.key.append(record, generator, request);
+                self.accessed.bind(operation, generator, request, append_key, append_first);
+                if let Operation::Delete { record } = *operation {
+                    self.identity.delete(record, generator, request);
+                }
             }
-            Operation::Update { record, like } => {
-                self.accessed.update(like, generator, request, |request| request.cells.int(record as i64));
-            }
-            Operation::Statement { .. } => {}
         }
     }
 }

@@ -1,11 +1,12 @@
 //! The layout `star-hot`, schema 3 of Ruottinen 2015 (figure 3.6): an identity table, a main table of the values that
 //! analyses use most, and a secondary table of the others.
 
-use super::access::{Access, Accessed};
+use super::access::{Access, Accessed, Shape, TablePart, value_columns};
 use super::columns::{
     MEASUREMENT, RECORD_ID, add, column_ref, equals, insert, next_cell, number_column, read, table, table_column,
 };
 use super::identity::Identity;
+use super::key::RecordKey;
 use super::{Entry, Layout};
 use crate::operation::Operation;
 use crate::record::{Column, ColumnKind, Generator, RecordType};
@@ -25,6 +26,8 @@ struct StarHot {
     secondary: Part,
     read: u16,
     accessed: Accessed,
+    /// What scans go by.
+    key: RecordKey,
 }
 
 /// One of the two value tables.
@@ -64,7 +67,15 @@ impl StarHot {
             ..Select::default()
         };
         let read = add(&mut program, Statement::Select(select));
-        Ok(StarHot { program, identity, main, secondary, read, accessed: Accessed::default() })
+        Ok(StarHot {
+            program,
+            identity,
+            main,
+            secondary,
+            read,
+            accessed: Accessed::default(),
+            key: RecordKey::of(record_type),
+        })
     }
 }
 
@@ -95,12 +106,18 @@ impl Layout for StarHot {
         &self.program
     }
 
-    fn add_access(&mut self, access: Access, record_type: &RecordType) -> Result<(), String> {
-        let part = |hot: bool| if hot { &self.main } else { &self.secondary };
-        let table_of = |place: usize| part(record_type.values[place].hot).name.as_str();
-        let key = [number_column(RECORD_ID)];
-        self.accessed = Accessed::add(access, record_type, &mut self.program, self.read, &key, table_of);
-        Ok(())
+    fn add_access(&mut self, access: &Access, record_type: &RecordType) {
+        let scan = self.identity.scan(&self.program, self.read, record_type);
+        let part = |part: &Part| TablePart {
+            table: part.name.clone(),
+            columns: value_columns(record_type, |place| part.places.contains(&place)),
+        };
+        let parts = vec![part(&self.main), part(&self.secondary)];
+        let shape = Shape { read: self.read, key: &[number_column(RECORD_ID)], parts, scan };
+        self.accessed = Accessed::add(access, &mut self.program, shape);
+        if access.delete {
+            self.identity.add_delete(&mut self.program);
+        }
     }
 
     fn bind(&self, operation: &Operation, generator: &dyn Generator, request: &mut Request) {
@@ -133,13 +150,14 @@ impl Layout for StarHot {
                 request.cells.int(record as i64);
                 read(request, self.read, first_cell);
             }
-            Operation::Select { record } => {
-                self.accessed.select(request, |request| request.cells.int(record as i64));
+            _ => {
+                let append_key = |record: u64, request: &mut Request| request.cells.int(record as i64);
+                let append_first = |record, request: &mut Request| self.key.append(record, generator, request);
+                self.accessed.bind(operation, generator, request, append_key, append_first);
+                if let Operation::Delete { record } = *operation {
+                    self.identity.delete(record, generator, request);
+                }
             }
-            Operation::Update { record, like } => {
-                self.accessed.update(like, generator, request, |request| request.cells.int(record as i64));
-            }
-            Operation::Statement { .. } => {}
         }
     }
 }

@@ -1,15 +1,18 @@
 //! The layout `wide`, schema 1 of Ruottinen 2015 (figure 3.4): one table in which every row repeats the identity.
 //!
 //! The primary key is the identity key, as in the thesis, with the record's number behind it: rows of one measurement have
-//! the same identity. Record types without an identity key have the number alone; those whose identity is the number itself
-//! have that column as their key, and the table has the record's columns and no other.
+//! the same identity. Record types without an identity key have the number alone; those with a key of their own have that
+//! column as primary key, and the table has the record's columns and no other.
+//!
+//! Scans go by the record's key. Where that is a number behind an identity key, cases with scans have an index over it.
 
-use super::access::{Access, Accessed};
-use super::columns::{RECORD_ID, add, column_ref, equals, insert, next_cell, number_column, read, table, table_column};
+use super::access::{Access, Accessed, Shape, TablePart, value_columns};
+use super::columns::{add, column_ref, equals, insert, next_cell, read, table, table_column};
+use super::key::RecordKey;
 use super::{Entry, Layout};
 use crate::operation::Operation;
 use crate::record::{Generator, RecordType};
-use crate::statement::{Program, Request, Select, Statement, TableColumn};
+use crate::statement::{Comparison, Program, Request, Select, Statement, TableColumn};
 
 /// Registry entry.
 pub(super) static WIDE: Entry = Entry {
@@ -23,52 +26,42 @@ struct Wide {
     insert: u16,
     read: u16,
     accessed: Accessed,
-    /// The columns of the primary key; the last is the record's number.
-    key: Vec<TableColumn>,
-    /// Whether the number is a column of the layout's own, in front of the record's.
-    adds_number: bool,
+    /// The columns of the primary key; the last is the record's own.
+    primary_key: Vec<TableColumn>,
+    key: RecordKey,
 }
 
 impl Wide {
     fn new(record_type: &RecordType, name: &str, records_max: usize) -> Self {
         let mut program = Program { rows_max: records_max, ..Program::default() };
         let stored = || record_type.identity.iter().chain(&record_type.values);
-        let adds_number = record_type.number.is_none();
-        let key: Vec<_> = match record_type.number {
-            Some(place) => vec![table_column(&record_type.identity[place])],
-            None => {
-                let identity = record_type.identity[..record_type.identity_key].iter().map(table_column);
-                identity.chain([number_column(RECORD_ID)]).collect()
-            }
-        };
-        let number = adds_number.then(|| number_column(RECORD_ID));
+        let key = RecordKey::of(record_type);
+        let in_front = if key.place.is_some() { 0 } else { record_type.identity_key };
+        let identity = record_type.identity[..in_front].iter().map(table_column);
+        let primary_key: Vec<_> = identity.chain([key.column.clone()]).collect();
+        let number = key.place.is_none().then(|| key.column.clone());
         let columns: Vec<_> = number.into_iter().chain(stored().map(table_column)).collect();
-        let primary_key = key.iter().map(|column| column.name.clone()).collect();
-        program.tables.push(table(name, columns.clone(), primary_key));
+        let names = primary_key.iter().map(|column| column.name.clone()).collect();
+        program.tables.push(table(name, columns.clone(), names));
         let insert = add(&mut program, Statement::Insert { table: name.to_owned(), columns });
         let select = Select {
             columns: stored().map(|column| column_ref(name, &column.name)).collect(),
             from: name.to_owned(),
-            conditions: key.iter().map(|column| equals(name, &column.name, column.kind)).collect(),
+            conditions: primary_key.iter().map(|column| equals(name, &column.name, column.kind)).collect(),
             ..Select::default()
         };
         let read = add(&mut program, Statement::Select(select));
-        Wide { program, insert, read, accessed: Accessed::default(), key, adds_number }
+        Wide { program, insert, read, accessed: Accessed::default(), primary_key, key }
     }
 
-    /// Appends the identity that a record's key begins with, to be copied from; where it is.
-    fn identity(&self, record: u64, generator: &dyn Generator, request: &mut Request) -> usize {
-        let identity = request.cells.len();
-        if self.key.len() > 1 {
+    /// Appends the primary key of a record.
+    fn append_key(&self, record: u64, generator: &dyn Generator, request: &mut Request) {
+        if self.primary_key.len() > 1 {
+            let first = request.cells.len();
             generator.identity(generator.measurement_of(record), 1, &mut request.cells);
+            request.cells.truncate(first + self.primary_key.len() - 1);
         }
-        identity
-    }
-
-    /// Appends the key of a record whose identity is there.
-    fn append_key(&self, record: u64, identity: usize, request: &mut Request) {
-        (identity..identity + self.key.len() - 1).for_each(|place| request.cells.repeat(place));
-        request.cells.int(record as i64);
+        self.key.append(record, generator, request);
     }
 }
 
@@ -81,10 +74,20 @@ impl Layout for Wide {
         self.program.tables.first().map(|table| table.name.as_str())
     }
 
-    fn add_access(&mut self, access: Access, record_type: &RecordType) -> Result<(), String> {
-        let table = self.record_table().unwrap_or_default().to_owned();
-        self.accessed = Accessed::add(access, record_type, &mut self.program, self.read, &self.key, |_| &table);
-        Ok(())
+    fn add_access(&mut self, access: &Access, record_type: &RecordType) {
+        let Some(Statement::Select(read)) = self.program.statements.get(usize::from(self.read)) else { return };
+        let key = &self.key.column;
+        let name = read.from.clone();
+        let mut from_key = equals(&name, &key.name, key.kind);
+        from_key.comparison = Comparison::GreaterOrEqual;
+        let order = vec![(from_key.column.clone(), false)];
+        let scan = Select { conditions: vec![from_key], order, ..read.clone() };
+        if access.scan && self.primary_key.len() > 1 {
+            self.program.tables[0].indexes.push(vec![key.name.clone()]);
+        }
+        let parts = vec![TablePart { table: name, columns: value_columns(record_type, |_| true) }];
+        let shape = Shape { read: self.read, key: &self.primary_key, parts, scan };
+        self.accessed = Accessed::add(access, &mut self.program, shape);
     }
 
     fn bind(&self, operation: &Operation, generator: &dyn Generator, request: &mut Request) {
@@ -94,7 +97,7 @@ impl Layout for Wide {
                 for record in first..first + u64::from(records) {
                     let measurement = generator.measurement_of(record);
                     let so_far = record - measurement * generator.records_per_measurement() + 1;
-                    if self.adds_number {
+                    if self.key.place.is_none() {
                         request.cells.int(record as i64);
                     }
                     generator.identity(measurement, so_far, &mut request.cells);
@@ -103,20 +106,15 @@ impl Layout for Wide {
                 insert(request, self.insert, records, first_cell);
             }
             Operation::Read { record } => {
-                let identity = self.identity(record, generator, request);
                 let first_cell = next_cell(&request.cells);
-                self.append_key(record, identity, request);
+                self.append_key(record, generator, request);
                 read(request, self.read, first_cell);
             }
-            Operation::Select { record } => {
-                let identity = self.identity(record, generator, request);
-                self.accessed.select(request, |request| self.append_key(record, identity, request));
+            _ => {
+                let append_key = |record, request: &mut Request| self.append_key(record, generator, request);
+                let append_first = |record, request: &mut Request| self.key.append(record, generator, request);
+                self.accessed.bind(operation, generator, request, append_key, append_first);
             }
-            Operation::Update { record, like } => {
-                let identity = self.identity(record, generator, request);
-                self.accessed.update(like, generator, request, |request| self.append_key(record, identity, request));
-            }
-            Operation::Statement { .. } => {}
         }
     }
 }

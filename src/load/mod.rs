@@ -12,6 +12,8 @@ mod clock;
 mod epoll;
 mod event_loop;
 mod phases;
+mod single;
+mod socket;
 mod tally;
 mod uring;
 pub mod validity;
@@ -20,6 +22,7 @@ use std::sync::mpsc;
 
 use crate::database::{DatabaseError, Session, Wire};
 use crate::measurement::{ClientMeasurement, LoopMeasurement};
+use crate::server::allowed_to_this_thread;
 use crate::trial::{Arrivals, LoadSettings};
 
 pub use arrivals::read_trace;
@@ -32,6 +35,7 @@ use arrivals::{Process, Schedule};
 use client::Client;
 use epoll::Epoll;
 use event_loop::{EventLoop, Transport};
+use single::Single;
 use uring::Uring;
 
 /// Connections that one event loop carries at most, unless the study says otherwise: reading more answers in one pass
@@ -183,6 +187,9 @@ fn run_loop(
         Ok(event_loop.map_err(|error| format!("the event loop cannot be set up: {error}"))?.run())
     }
     let are_sockets = part.iter().all(|(_, wire)| is_socket(wire.fd()));
+    if part.len() == 1 && are_sockets {
+        return run(Single::new(), part, context, reconnect);
+    }
     if part.len() >= URING_CLIENTS_LEAST && are_sockets {
         // Where the kernel has no io_uring, or forbids it, epoll does the same work.
         if let Ok(uring) = Uring::new(part.len()) {
@@ -287,12 +294,20 @@ impl<'a> LoopContext<'a> {
         let measurement = LoopMeasurement {
             driver: driver.to_owned(),
             clients: clients.len() as u32,
+            cpu: only_cpu(),
             cpu_s,
             wall_s,
             pass_s_p99: self.tally.passes.quantile_ns(0.99) as f64 / 1e9,
         };
         LoopResult { tally: self.tally, clients, measurement }
     }
+}
+
+/// The CPU that the calling thread is bound to, if to one.
+fn only_cpu() -> Option<u32> {
+    let allowed = allowed_to_this_thread()?;
+    let [cpu] = allowed.as_slice() else { return None };
+    u32::try_from(*cpu).ok()
 }
 
 /// What a loop gives back.

@@ -48,16 +48,26 @@ impl Factors {
 
 /// Numbers are a ramp; a server's own settings are alternatives even when they are numbers.
 fn is_ramp(factor: &Factor) -> bool {
-    factor.levels.iter().all(Value::is_number) && !factor.setting.starts_with("database.config.")
+    factor.levels.iter().all(Value::is_number) && !is_server_setting(factor)
+}
+
+/// Whether a factor is a setting of the server's own.
+pub fn is_server_setting(factor: &Factor) -> bool {
+    factor.setting.starts_with("database.config.")
 }
 
 /// A level for people: `star` explains itself, a number or a switch needs its setting's last word: `sync = 1`.
 pub fn short_level(factor: &Factor, level: &Value) -> String {
-    let name = factor.setting.rsplit('.').next().unwrap_or(&factor.setting);
+    let name = setting_word(&factor.setting);
     match level {
-        Value::String(text) if !factor.setting.starts_with("database.config.") => text.clone(),
+        Value::String(text) if !is_server_setting(factor) => text.clone(),
         other => format!("{name} = {}", show_level(other)),
     }
+}
+
+/// The last word of a setting: its name as the server has it.
+pub fn setting_word(setting: &str) -> &str {
+    setting.rsplit('.').next().unwrap_or(setting)
 }
 
 /// A setting's name in a heading: `layout` for `layout.name`, `clients` for `load.clients`.

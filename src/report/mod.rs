@@ -5,6 +5,7 @@
 
 pub mod analyse;
 pub mod claims;
+mod contest;
 pub mod export;
 pub mod factors;
 pub mod growth;

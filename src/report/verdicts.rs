@@ -1,41 +1,22 @@
 //! Verdicts: the answer to a study's question, in sentences that carry their evidence.
 //!
-//! Main function: [`verdicts`]. Invariant: an alternative is called fastest only where it beats every other one, after
-//! Holm's correction for all comparisons of the study.
+//! Main function: [`verdicts`]. Invariant: a sentence never says more than the intervals do; without a valid trial there is
+//! no verdict.
 
 use crate::report::analyse::{CaseTrials, is_overloaded};
-use crate::report::factors::{Factors, same_level, short_level, show_level, show_levels};
+use crate::report::contest::{Contest, Scored, contest_sentences, contests};
+use crate::report::factors::{Factors, show_level, show_levels};
 use crate::report::growth;
 use crate::report::load_lines::{self, CaseLine};
 use crate::report::metric::{LOAD_LINE, Metric};
 use crate::statistics::summary::mean;
-use crate::statistics::{RatioEstimate, Verdict, family, judge, matched_ratio};
 use crate::study::{Factor, Study};
-use crate::trial::{Arrivals, Levels};
-use crate::units::show_number;
+use crate::trial::Arrivals;
 
-/// A relative difference below this counts as none.
-pub const EQUAL_WITHIN: f64 = 0.05;
 /// A peak is said to be reached where this share of it is.
 const NEARLY: f64 = 0.9;
 /// Sentences about one ramp at most; beyond, the plots say it better.
 const RAMP_SENTENCES_MOST: usize = 4;
-
-/// A case with the value of each of its valid trials.
-struct Scored<'a> {
-    levels: &'a Levels,
-    values: Vec<f64>,
-    mean: f64,
-}
-
-/// Alternatives that compete, the leader first, and the comparison of every pair.
-struct Contest {
-    before: String,
-    after: String,
-    labels: Vec<String>,
-    /// (place of a, place of b, estimate of a / b), a before b.
-    pairs: Vec<(usize, usize, Option<RatioEstimate>)>,
-}
 
 /// What the measurements say about the question; the most important first.
 pub fn verdicts(study: &Study, groups: &[CaseTrials<'_>], lines: &[CaseLine]) -> Vec<String> {
@@ -119,224 +100,6 @@ pub fn metric_of(groups: &[CaseTrials<'_>]) -> &'static Metric {
         "throughput"
     };
     Metric::named(name).expect("these names are in the list of metrics")
-}
-
-/// The contests of one factor: each level at its best per combination of the other alternatives, then over all matched
-/// cases.
-fn contests(study: &Study, factors: &Factors, factor: &Factor, metric: &Metric, scored: &[Scored<'_>]) -> Vec<Contest> {
-    let others = Factors {
-        choices: factors.choices.iter().filter(|other| other.setting != factor.setting).cloned().collect(),
-        ramps: Vec::new(),
-    };
-    let mut strata: Vec<String> = Vec::new();
-    for case in scored {
-        let label = others.choice_label(case.levels);
-        if !strata.contains(&label) {
-            strata.push(label);
-        }
-    }
-    let mut contests: Vec<Contest> = strata
-        .iter()
-        .filter_map(|stratum| {
-            let inside = |case: &&Scored<'_>| others.choice_label(case.levels) == *stratum;
-            let cases: Vec<&Scored<'_>> = scored.iter().filter(inside).collect();
-            best_contest(study, factors, factor, metric, &cases, stratum)
-        })
-        .collect();
-    if strata.len() > 1 || !factors.ramps.is_empty() {
-        // With several combinations the answer over all of them comes first; else the answer at its best does.
-        let place = if strata.len() > 1 { 0 } else { contests.len() };
-        if let Some(matched) = matched_contest(study, factor, metric, scored) {
-            contests.insert(place, matched);
-        }
-    }
-    contests
-}
-
-/// Every level at the setting of the ramps where it is best.
-fn best_contest(
-    study: &Study,
-    factors: &Factors,
-    factor: &Factor,
-    metric: &Metric,
-    cases: &[&Scored<'_>],
-    stratum: &str,
-) -> Option<Contest> {
-    let sign = if metric.more_is_better { 1.0 } else { -1.0 };
-    if !metric.more_is_better && factors.ramps.iter().any(|ramp| ramp.setting == "load.rate") {
-        // Response time is always best at the lowest arrival rate.
-        return None;
-    }
-    let mut best: Vec<(String, &Scored<'_>)> = Vec::new();
-    for level in &factor.levels {
-        let own = cases.iter().copied().filter(|case| is_at(case, factor, level));
-        if let Some(case) = own.max_by(|a, b| (sign * a.mean).total_cmp(&(sign * b.mean))) {
-            best.push((short_level(factor, level), case));
-        }
-    }
-    if best.len() < 2 {
-        return None;
-    }
-    best.sort_by(|a, b| (sign * b.1.mean).total_cmp(&(sign * a.1.mean)));
-    let at_best = |(label, case): &(String, &Scored<'_>)| {
-        let settings = factors.ramps.iter().filter_map(|ramp| case.levels.get(&ramp.setting)).map(show_level);
-        format!("{label} at {}", settings.collect::<Vec<_>>().join(" and "))
-    };
-    let mut after = if factors.ramps.is_empty() {
-        String::new()
-    } else {
-        let ramps: Vec<&str> = factors.ramps.iter().map(|ramp| ramp.setting.as_str()).collect();
-        let settings: Vec<String> = best.iter().map(at_best).collect();
-        format!(", each at its best {} ({})", ramps.join(" and "), settings.join(", "))
-    };
-    after.push_str(&missing_remark(factor, metric, best.iter().map(|(label, _)| label.as_str()).collect()));
-    Some(Contest {
-        before: if stratum.is_empty() { String::new() } else { format!("{stratum}: ") },
-        after,
-        pairs: pairs(best.len(), |a, b| matched_ratio(&[(&best[a].1.values, &best[b].1.values)], study.seed)),
-        labels: best.into_iter().map(|(label, _)| label).collect(),
-    })
-}
-
-/// Every level over all cases that all levels have.
-fn matched_contest(study: &Study, factor: &Factor, metric: &Metric, scored: &[Scored<'_>]) -> Option<Contest> {
-    let key = |case: &Scored<'_>| -> String {
-        let rest = case.levels.iter().filter(|(setting, _)| **setting != factor.setting);
-        rest.map(|(setting, level)| format!("{setting}={};", show_level(level))).collect()
-    };
-    let rows: Vec<(&serde_json::Value, Vec<(String, &Scored<'_>)>)> = factor
-        .levels
-        .iter()
-        .map(|level| {
-            let own = scored.iter().filter(|case| is_at(case, factor, level));
-            (level, own.map(|case| (key(case), case)).collect::<Vec<_>>())
-        })
-        .filter(|(_, cases)| !cases.is_empty())
-        .collect();
-    let shared: Vec<&String> = rows
-        .first()?
-        .1
-        .iter()
-        .map(|(key, _)| key)
-        .filter(|key| rows.iter().all(|(_, cases)| cases.iter().any(|(other, _)| other == *key)))
-        .collect();
-    if rows.len() < 2 || shared.len() < 2 {
-        return None;
-    }
-    let sign = if metric.more_is_better { 1.0 } else { -1.0 };
-    let mut levels: Vec<(String, f64, Vec<&[f64]>)> = rows
-        .iter()
-        .map(|(level, cases)| {
-            let of_key = |key: &&String| cases.iter().find(|(other, _)| other == *key).map(|(_, case)| *case);
-            let own: Vec<&Scored<'_>> = shared.iter().filter_map(of_key).collect();
-            let score: f64 = own.iter().map(|case| sign * case.mean.max(f64::MIN_POSITIVE).ln()).sum();
-            (short_level(factor, level), score, own.iter().map(|case| &case.values[..]).collect())
-        })
-        .collect();
-    levels.sort_by(|a, b| b.1.total_cmp(&a.1));
-    let estimate = |a: usize, b: usize| {
-        let matched: Vec<(&[f64], &[f64])> = levels[a].2.iter().zip(&levels[b].2).map(|(of, to)| (*of, *to)).collect();
-        matched_ratio(&matched, study.seed)
-    };
-    Some(Contest {
-        before: "over all matched cases, ".to_owned(),
-        after: format!(
-            ", geometric mean of {} ratios{}",
-            shared.len(),
-            missing_remark(factor, metric, levels.iter().map(|(label, ..)| label.as_str()).collect())
-        ),
-        pairs: pairs(levels.len(), estimate),
-        labels: levels.iter().map(|(label, ..)| label.clone()).collect(),
-    })
-}
-
-/// Says which levels have no valid trial; empty when all have one.
-fn missing_remark(factor: &Factor, metric: &Metric, compared: Vec<&str>) -> String {
-    let without = if metric.more_is_better { "without a valid trial" } else { "overloaded or without a valid trial" };
-    let all = factor.levels.iter().map(|level| short_level(factor, level));
-    let missing: Vec<String> = all.filter(|label| !compared.contains(&label.as_str())).collect();
-    match missing.as_slice() {
-        [] => String::new(),
-        some => format!("; {without}, {} could not be compared", some.join(" and ")),
-    }
-}
-
-fn is_at(case: &Scored<'_>, factor: &Factor, level: &serde_json::Value) -> bool {
-    case.levels.get(&factor.setting).is_some_and(|own| same_level(own, level))
-}
-
-fn pairs(
-    count: usize,
-    estimate: impl Fn(usize, usize) -> Option<RatioEstimate>,
-) -> Vec<(usize, usize, Option<RatioEstimate>)> {
-    (0..count).flat_map(|a| (a + 1..count).map(move |b| (a, b))).map(|(a, b)| (a, b, estimate(a, b))).collect()
-}
-
-/// One sentence per contest; p-values are adjusted over all pairs of all contests, because the data chose the leaders.
-fn contest_sentences(contests: &[Contest], metric: &Metric) -> Vec<String> {
-    let p: Vec<f64> = contests
-        .iter()
-        .flat_map(|contest| contest.pairs.iter().map(|(_, _, estimate)| estimate.map_or(1.0, |estimate| estimate.p)))
-        .collect();
-    let mut adjusted = family::holm(&p).into_iter();
-    let mut sentences = Vec::new();
-    for contest in contests {
-        let judged: Vec<(usize, Option<RatioEstimate>, Verdict)> = contest
-            .pairs
-            .iter()
-            .zip(adjusted.by_ref().take(contest.pairs.len()))
-            .filter(|((leader, ..), _)| *leader == 0)
-            .map(|((_, other, estimate), p)| {
-                let verdict = estimate.map_or(Verdict::Undecided, |known| judge(known.interval, p, EQUAL_WITHIN));
-                (*other, *estimate, verdict)
-            })
-            .collect();
-        sentences.push(contest_sentence(contest, &judged, metric));
-    }
-    sentences
-}
-
-fn contest_sentence(contest: &Contest, judged: &[(usize, Option<RatioEstimate>, Verdict)], metric: &Metric) -> String {
-    let better = if metric.more_is_better { Verdict::Faster } else { Verdict::Slower };
-    let superlative = match metric.name {
-        "load_line" => "able to carry the most load",
-        _ if metric.more_is_better => "fastest",
-        _ => "soonest to answer (p99)",
-    };
-    let (leader, before, after) = (&contest.labels[0], &contest.before, &contest.after);
-    let count = |verdict| judged.iter().filter(|(_, _, found)| *found == verdict).count();
-    let said = |(other, estimate, verdict): &(usize, Option<RatioEstimate>, Verdict), with_verdict: bool| {
-        let other = &contest.labels[*other];
-        let Some(known) = estimate else {
-            return format!("{other}: undecided, because a case has fewer than two valid trials");
-        };
-        let word = match verdict {
-            _ if !with_verdict => String::new(),
-            Verdict::Equal => format!(" (equal within ±{} %)", show_number(EQUAL_WITHIN * 100.0)),
-            Verdict::Undecided => " (undecided)".to_owned(),
-            _ => " (certain)".to_owned(),
-        };
-        let interval = known.interval;
-        let (ratio, n_of, n_to) = (known.ratio, known.n_of, known.n_to);
-        format!("{ratio:.2} × {other} [{:.2}, {:.2}], n = {n_of} + {n_to}{word}", interval.low, interval.high)
-    };
-    let mixed = count(better) > 0;
-    let list = |with_verdict| judged.iter().map(|one| said(one, with_verdict)).collect::<Vec<_>>().join("; ");
-    if count(better) == judged.len() {
-        return format!("{before}{leader} is {superlative}: {}{after}", list(false));
-    }
-    if count(Verdict::Undecided) == 0 {
-        let equal = judged.iter().filter(|(_, _, verdict)| *verdict == Verdict::Equal);
-        let names: Vec<&str> = equal.map(|(other, ..)| contest.labels[*other].as_str()).collect();
-        let among = if mixed { format!("are {superlative} and ") } else { "are ".to_owned() };
-        let margin = show_number(EQUAL_WITHIN * 100.0);
-        return format!(
-            "{before}{leader} and {} {among}equal within ±{margin} %: {}{after}",
-            names.join(" and "),
-            list(mixed)
-        );
-    }
-    format!("{before}undecided which is {superlative}: {leader} is {}{after}", list(mixed || count(Verdict::Equal) > 0))
 }
 
 /// Where throughput peaks along a ramp, for each alternative with the other ramps where it peaks.

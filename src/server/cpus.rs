@@ -80,6 +80,12 @@ impl CpuList {
         &self.0
     }
 
+    /// A list of its last CPU, if it has others too.
+    pub fn last_of_several(&self) -> Option<CpuList> {
+        let last = self.0.last().filter(|_| self.0.len() > 1)?;
+        Some(CpuList(vec![*last]))
+    }
+
     /// As the operating system wants it.
     pub(super) fn to_set(&self) -> libc::cpu_set_t {
         // SAFETY: cpu_set_t is an array of integers, for which all zero bytes are a valid value: the empty set.

@@ -40,6 +40,8 @@ pub static BUNDLED: &[Bundled] = bundled! {
     "wisconsin-size-paper": "the same with 1, 5 and 10 million rows as Kihl and others 2011; two hours",
     "load-line": "the highest rate of selections and of updates with nine in ten answered within 10 ms; two minutes",
     "wisconsin-select-update": "whether selections and updates respond alike as load grows; three minutes on MariaDB",
+    "settings": "which settings of MariaDB pay when measurement data is written and read; five minutes",
+    "settings-postgres": "the same for PostgreSQL; five minutes",
 };
 
 /// The name in messages and the text of a study: bundled, a file, or a directory with a `study.toml`.

@@ -2,6 +2,7 @@
 //! with its own random numbers, and is reported under its own kind of operation.
 
 use super::{Client, Entry, Workload, find};
+use crate::layout::Access;
 use crate::operation::Operation;
 use crate::random::Stream;
 use crate::record::Cells;
@@ -13,6 +14,13 @@ pub(super) static MIX: Entry = Entry {
     summary: "operations of several workloads, chosen by the shares in workload.mix",
     needs_tables: true,
     keeps_records: true,
+    access: |settings, record_type| {
+        let mut access = Access::default();
+        for (entry, _) in parts(&settings.workload)? {
+            access.merge((entry.access)(settings, record_type)?);
+        }
+        Ok(access)
+    },
     build: |settings, client| Ok(Box::new(Mix::new(settings, client)?)),
 };
 
@@ -96,6 +104,7 @@ mod tests {
 
     fn settings(mix: &[(&str, f64)]) -> Settings {
         let mut settings = Settings::default();
+        settings.record.type_name = "qos".to_owned();
         settings.record.rows = 100;
         settings.record.per_measurement = 10;
         settings.workload.batch = 1;

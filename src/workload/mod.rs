@@ -3,6 +3,7 @@
 //! Invariant: what a client does is a function of (settings, seed, client, number of clients), never of the answers or of
 //! other clients.
 
+mod attribute;
 mod mix;
 mod preload;
 mod read;
@@ -12,8 +13,9 @@ mod update;
 mod work;
 mod write;
 
+use crate::layout::Access;
 use crate::operation::Operation;
-use crate::record::Cells;
+use crate::record::{Cells, RecordType};
 use crate::trial::Settings;
 
 pub use mix::PARTS as MIX_PARTS;
@@ -51,6 +53,8 @@ pub struct Entry {
     /// Whether the records that were there stay, none is added, and what their columns hold is spread as it was: the tables
     /// then serve the next trial too. Of a mix its parts tell.
     pub keeps_records: bool,
+    /// What it asks of single records of a type: the layout prepares only that.
+    pub access: fn(&Settings, &RecordType) -> Result<Access, String>,
     /// Makes the workload of a client.
     pub build: Build,
 }

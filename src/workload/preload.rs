@@ -84,7 +84,7 @@ mod tests {
             identity: Vec::new(),
             identity_key: 0,
             identity_end: None,
-            number: None,
+            key: None,
             values: vec![Column { name: "c".to_owned(), kind: ColumnKind::Text(length), nullable: false, hot: true }],
         };
         assert_eq!(chunk_records(&record_type(1)), 10_000);

@@ -1,6 +1,7 @@
 //! The workload `read`: whole records by their key, each as likely as any other.
 
 use super::{Client, Entry, Workload};
+use crate::layout::Access;
 use crate::operation::Operation;
 use crate::random::Stream;
 use crate::record::Cells;
@@ -12,6 +13,7 @@ pub(super) static READ: Entry = Entry {
     summary: "every client reads single records by key, evenly over record.rows",
     needs_tables: true,
     keeps_records: true,
+    access: |_, _| Ok(Access::default()),
     build: |settings, client| Ok(Box::new(Read::new(settings, client)?)),
 };
 

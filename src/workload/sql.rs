@@ -2,6 +2,7 @@
 
 use super::{Client, Entry, Workload};
 use crate::data::Filler;
+use crate::layout::Access;
 use crate::operation::Operation;
 use crate::random::Stream;
 use crate::record::Cells;
@@ -14,6 +15,7 @@ pub(super) static SQL: Entry = Entry {
     summary: "statements of your own with ? parameters, chosen by weight",
     needs_tables: false,
     keeps_records: false,
+    access: |_, _| Ok(Access::default()),
     build: |settings, client| Ok(Box::new(Sql::new(settings, client)?)),
 };
 

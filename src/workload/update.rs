@@ -1,8 +1,10 @@
 //! The workload `update`: one value column of single records, found by their key, each as likely as any other. The new value is
 //! that of a random record.
 
-use super::{Client, Entry, Workload};
-use crate::operation::Operation;
+use super::{Client, Entry, Workload, attribute};
+use crate::data;
+use crate::layout::Access;
+use crate::operation::{Fields, Operation};
 use crate::random::Stream;
 use crate::record::Cells;
 use crate::trial::Settings;
@@ -13,6 +15,9 @@ pub(super) static UPDATE: Entry = Entry {
     summary: "every client updates one column of single records by key, evenly over record.rows; workload.attribute names it",
     needs_tables: true,
     keeps_records: true,
+    access: |settings, record_type| {
+        Ok(Access { update: vec![attribute::updated(settings, record_type)?], ..Access::default() })
+    },
     build: |settings, client| Ok(Box::new(Update::new(settings, client)?)),
 };
 
@@ -22,6 +27,7 @@ const LANE: u64 = 0x7570_6400;
 struct Update {
     stream: Stream,
     rows: u64,
+    fields: Fields,
 }
 
 impl Update {
@@ -29,15 +35,17 @@ impl Update {
         if settings.record.rows == 0 {
             return Err("workload \"update\" needs records to update; set record.rows to at least 1".to_owned());
         }
+        let fields = attribute::updated(settings, data::build(&settings.record)?.record_type())?;
         let stream = Stream::new(client.seed, u64::from(client.number), LANE);
-        Ok(Update { stream, rows: settings.record.rows })
+        Ok(Update { stream, rows: settings.record.rows, fields })
     }
 }
 
 impl Workload for Update {
     #[inline]
     fn next(&mut self, _: &mut Cells) -> Operation {
-        Operation::Update { record: self.stream.below(self.rows), like: self.stream.below(self.rows) }
+        let (record, like) = (self.stream.below(self.rows), self.stream.below(self.rows));
+        Operation::Update { record, like, fields: self.fields }
     }
 }
 
@@ -49,10 +57,11 @@ mod tests {
     fn updates_reach_all_records_and_take_values_of_all() {
         let mut settings = Settings::default();
         settings.record.rows = 5;
+        (settings.record.type_name, settings.record.per_measurement) = ("qos".to_owned(), 1);
         let mut update = Update::new(&settings, Client { number: 3, of: 4, seed: 1 }).unwrap();
         let mut seen = std::collections::BTreeSet::new();
         for _ in 0..500 {
-            let Operation::Update { record, like } = update.next(&mut Cells::new()) else { panic!() };
+            let Operation::Update { record, like, .. } = update.next(&mut Cells::new()) else { panic!() };
             seen.insert((record, like));
         }
         assert_eq!(seen.len(), 25, "{seen:?}");

@@ -3,11 +3,11 @@
 use std::sync::Arc;
 
 use super::preload::chunk_records;
-use super::{Client, Preload, Workload, build, known, parts, select, sql, update};
+use super::{Client, Preload, Workload, build, known, sql};
 use crate::data;
-use crate::layout::{self, Access, Columns, Layout};
+use crate::layout::{self, Access, Layout};
 use crate::operation::Operation;
-use crate::record::{Generator, RecordType};
+use crate::record::Generator;
 use crate::statement::{Expect, Program, Request, Step};
 use crate::trial::Settings;
 
@@ -91,7 +91,7 @@ impl Work {
                 let statement = self.sql_first + statement;
                 request.steps.push(Step { statement, rows: 1, first_cell: 0, expect });
             }
-            Operation::Insert { .. } | Operation::Read { .. } | Operation::Select { .. } | Operation::Update { .. } => {
+            _ => {
                 if let Some(stored) = &self.stored {
                     stored.layout.bind(operation, &*stored.generator, request);
                 }
@@ -117,35 +117,12 @@ impl Stored {
         let table = &settings.record.table;
         let record_type = generator.record_type();
         let mut layout = layout::build(&settings.layout.name, record_type, table, records_max)?;
-        let access = access(settings, record_type)?;
+        let access = (known(settings)?.access)(settings, record_type)?;
         if access != Access::default() {
-            layout.add_access(access, record_type)?;
+            layout.add_access(&access, record_type);
         }
         Ok(Stored { generator, layout, chunk })
     }
-}
-
-/// What the workload asks of single records.
-fn access(settings: &Settings, record_type: &RecordType) -> Result<Access, String> {
-    let parts = parts(settings)?;
-    let has = |name: &str| parts.iter().any(|entry| entry.name == name);
-    let attribute = settings.workload.attribute.as_deref().map(|name| value_column(name, record_type)).transpose()?;
-    let select = has(select::SELECT.name).then(|| attribute.map_or(Columns::All, Columns::Value));
-    let first = || record_type.values.iter().position(|column| column.hot).unwrap_or(0);
-    let update = has(update::UPDATE.name).then(|| attribute.unwrap_or_else(first));
-    Ok(Access { select, update })
-}
-
-/// The place of a value column.
-fn value_column(name: &str, record_type: &RecordType) -> Result<usize, String> {
-    record_type.values.iter().position(|column| column.name == name).ok_or_else(|| {
-        let names: Vec<_> = record_type.values.iter().map(|column| column.name.as_str()).collect();
-        format!(
-            "workload.attribute is \"{name}\", which is no value column of record type \"{}\"; there are {}",
-            record_type.name,
-            names.join(", ")
-        )
-    })
 }
 
 #[cfg(test)]

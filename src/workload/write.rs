@@ -1,6 +1,7 @@
 //! The workload `write`: whole measurements, record by record, as measuring clients send them.
 
 use super::{Client, Entry, Workload};
+use crate::layout::Access;
 use crate::operation::Operation;
 use crate::record::Cells;
 use crate::trial::Settings;
@@ -11,6 +12,7 @@ pub(super) static WRITE: Entry = Entry {
     summary: "every client writes its own measurements, workload.batch records in a transaction",
     needs_tables: true,
     keeps_records: false,
+    access: |_, _| Ok(Access::default()),
     build: |settings, client| Ok(Box::new(Write::new(settings, client)?)),
 };
 

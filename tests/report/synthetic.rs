@@ -167,6 +167,7 @@ fn measurement(trial: Trial, sequence: u64, random: &mut Random) -> Measurement 
         loops: vec![LoopMeasurement {
             driver: "epoll".to_owned(),
             clients: clients as u32,
+            cpu: None,
             cpu_s: throughput * 12e-6 * seconds,
             wall_s: seconds,
             pass_s_p99: 4e-5,

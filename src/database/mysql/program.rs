@@ -7,7 +7,7 @@
 use super::values::Bound;
 use crate::database::dialect::{Dialect, statement_text};
 use crate::record::ColumnKind;
-use crate::statement::Statement;
+use crate::statement::{Limit, Statement};
 
 /// The most parameters that a prepared statement of several rows gets. The protocol allows 65,535.
 const PARAMETERS_MAX: usize = 16_000;
@@ -69,8 +69,13 @@ fn describe(dialect: &dyn Dialect, statement: &Statement) -> (String, Vec<Option
             let kinds = set.iter().chain(key).map(|column| Some(column.kind)).collect();
             (format!("UPDATE {}", dialect.quote(table)), kinds)
         }
+        Statement::Delete { table, key } => {
+            (format!("DELETE FROM {}", dialect.quote(table)), key.iter().map(|column| Some(column.kind)).collect())
+        }
         Statement::Select(select) => {
-            let kinds = select.conditions.iter().map(|condition| Some(condition.kind)).collect();
+            let limit = (select.limit == Some(Limit::Bound)).then_some(ColumnKind::Int64);
+            let conditions = select.conditions.iter().map(|condition| condition.kind);
+            let kinds = conditions.chain(limit).map(Some).collect();
             (format!("SELECT FROM {}", dialect.quote(&select.from)), kinds)
         }
         Statement::Sql { sql, .. } => {

@@ -1,0 +1,338 @@
+//! Contests: alternatives that compete in a figure, judged pair by pair.
+//!
+//! Main functions: [`contests`] and [`contest_sentences`]. Invariant: an alternative is called fastest only where it beats
+//! every other one, after Holm's correction for all comparisons of the study.
+
+use super::factors::{Factors, is_server_setting, same_level, setting_word, short_level, show_level};
+use super::metric::Metric;
+use crate::statistics::{RatioEstimate, Verdict, family, judge, matched_ratio};
+use crate::study::{Factor, Study};
+use crate::trial::Levels;
+use crate::units::show_number;
+
+/// A relative difference below this counts as none.
+pub const EQUAL_WITHIN: f64 = 0.05;
+
+/// A case with the value of each of its valid trials.
+pub struct Scored<'a> {
+    /// The case's levels.
+    pub levels: &'a Levels,
+    /// One value for each valid trial.
+    pub values: Vec<f64>,
+    /// Their mean.
+    pub mean: f64,
+}
+
+/// Alternatives that compete, the leader first, and the comparison of every pair.
+pub struct Contest {
+    /// The server's setting whose levels compete over all cases, where that is what competes.
+    setting: Option<String>,
+    before: String,
+    after: String,
+    labels: Vec<String>,
+    /// (place of a, place of b, estimate of a / b), a before b.
+    pairs: Vec<(usize, usize, Option<RatioEstimate>)>,
+}
+
+/// The contests of one factor: each level at its best per combination of the other alternatives, then over all matched
+/// cases.
+pub fn contests(
+    study: &Study,
+    factors: &Factors,
+    factor: &Factor,
+    metric: &Metric,
+    scored: &[Scored<'_>],
+) -> Vec<Contest> {
+    let others = Factors {
+        choices: factors.choices.iter().filter(|other| other.setting != factor.setting).cloned().collect(),
+        ramps: Vec::new(),
+    };
+    let mut strata: Vec<String> = Vec::new();
+    for case in scored {
+        let label = others.choice_label(case.levels);
+        if !strata.contains(&label) {
+            strata.push(label);
+        }
+    }
+    let mut contests: Vec<Contest> = strata
+        .iter()
+        .filter_map(|stratum| {
+            let inside = |case: &&Scored<'_>| others.choice_label(case.levels) == *stratum;
+            let cases: Vec<&Scored<'_>> = scored.iter().filter(inside).collect();
+            best_contest(study, factors, factor, metric, &cases, stratum)
+        })
+        .collect();
+    if strata.len() > 1 || !factors.ramps.is_empty() {
+        // With several combinations the answer over all of them comes first; else the answer at its best does.
+        let place = if strata.len() > 1 { 0 } else { contests.len() };
+        if let Some(matched) = matched_contest(study, factor, metric, scored) {
+            if is_server_setting(factor) && strata.len() > 1 {
+                // Several settings of a server are asked for what each does, not for each combination of the others.
+                return vec![matched];
+            }
+            contests.insert(place, matched);
+        }
+    }
+    contests
+}
+
+/// Every level at the setting of the ramps where it is best.
+fn best_contest(
+    study: &Study,
+    factors: &Factors,
+    factor: &Factor,
+    metric: &Metric,
+    cases: &[&Scored<'_>],
+    stratum: &str,
+) -> Option<Contest> {
+    let sign = if metric.more_is_better { 1.0 } else { -1.0 };
+    if !metric.more_is_better && factors.ramps.iter().any(|ramp| ramp.setting == "load.rate") {
+        // Response time is always best at the lowest arrival rate.
+        return None;
+    }
+    let mut best: Vec<(String, &Scored<'_>)> = Vec::new();
+    for level in &factor.levels {
+        let own = cases.iter().copied().filter(|case| is_at(case, factor, level));
+        if let Some(case) = own.max_by(|a, b| (sign * a.mean).total_cmp(&(sign * b.mean))) {
+            best.push((short_level(factor, level), case));
+        }
+    }
+    if best.len() < 2 {
+        return None;
+    }
+    best.sort_by(|a, b| (sign * b.1.mean).total_cmp(&(sign * a.1.mean)));
+    let at_best = |(label, case): &(String, &Scored<'_>)| {
+        let settings = factors.ramps.iter().filter_map(|ramp| case.levels.get(&ramp.setting)).map(show_level);
+        format!("{label} at {}", settings.collect::<Vec<_>>().join(" and "))
+    };
+    let mut after = if factors.ramps.is_empty() {
+        String::new()
+    } else {
+        let ramps: Vec<&str> = factors.ramps.iter().map(|ramp| ramp.setting.as_str()).collect();
+        let settings: Vec<String> = best.iter().map(at_best).collect();
+        format!(", each at its best {} ({})", ramps.join(" and "), settings.join(", "))
+    };
+    after.push_str(&missing_remark(factor, metric, best.iter().map(|(label, _)| label.as_str()).collect()));
+    Some(Contest {
+        setting: None,
+        before: if stratum.is_empty() { String::new() } else { format!("{stratum}: ") },
+        after,
+        pairs: pairs(best.len(), |a, b| matched_ratio(&[(&best[a].1.values, &best[b].1.values)], study.seed)),
+        labels: best.into_iter().map(|(label, _)| label).collect(),
+    })
+}
+
+/// Every level over all cases that all levels have.
+fn matched_contest(study: &Study, factor: &Factor, metric: &Metric, scored: &[Scored<'_>]) -> Option<Contest> {
+    let key = |case: &Scored<'_>| -> String {
+        let rest = case.levels.iter().filter(|(setting, _)| **setting != factor.setting);
+        rest.map(|(setting, level)| format!("{setting}={};", show_level(level))).collect()
+    };
+    let rows: Vec<(&serde_json::Value, Vec<(String, &Scored<'_>)>)> = factor
+        .levels
+        .iter()
+        .map(|level| {
+            let own = scored.iter().filter(|case| is_at(case, factor, level));
+            (level, own.map(|case| (key(case), case)).collect::<Vec<_>>())
+        })
+        .filter(|(_, cases)| !cases.is_empty())
+        .collect();
+    let shared: Vec<&String> = rows
+        .first()?
+        .1
+        .iter()
+        .map(|(key, _)| key)
+        .filter(|key| rows.iter().all(|(_, cases)| cases.iter().any(|(other, _)| other == *key)))
+        .collect();
+    if rows.len() < 2 || shared.len() < 2 {
+        return None;
+    }
+    let sign = if metric.more_is_better { 1.0 } else { -1.0 };
+    let mut levels: Vec<(String, f64, Vec<&[f64]>)> = rows
+        .iter()
+        .map(|(level, cases)| {
+            let of_key = |key: &&String| cases.iter().find(|(other, _)| other == *key).map(|(_, case)| *case);
+            let own: Vec<&Scored<'_>> = shared.iter().filter_map(of_key).collect();
+            let score: f64 = own.iter().map(|case| sign * case.mean.max(f64::MIN_POSITIVE).ln()).sum();
+            (short_level(factor, level), score, own.iter().map(|case| &case.values[..]).collect())
+        })
+        .collect();
+    levels.sort_by(|a, b| b.1.total_cmp(&a.1));
+    let estimate = |a: usize, b: usize| {
+        let matched: Vec<(&[f64], &[f64])> = levels[a].2.iter().zip(&levels[b].2).map(|(of, to)| (*of, *to)).collect();
+        matched_ratio(&matched, study.seed)
+    };
+    Some(Contest {
+        setting: is_server_setting(factor).then(|| setting_word(&factor.setting).to_owned()),
+        before: "over all matched cases, ".to_owned(),
+        after: format!(
+            ", geometric mean of {} ratios{}",
+            shared.len(),
+            missing_remark(factor, metric, levels.iter().map(|(label, ..)| label.as_str()).collect())
+        ),
+        pairs: pairs(levels.len(), estimate),
+        labels: levels.iter().map(|(label, ..)| label.clone()).collect(),
+    })
+}
+
+/// Says which levels have no valid trial; empty when all have one.
+fn missing_remark(factor: &Factor, metric: &Metric, compared: Vec<&str>) -> String {
+    let without = if metric.more_is_better { "without a valid trial" } else { "overloaded or without a valid trial" };
+    let all = factor.levels.iter().map(|level| short_level(factor, level));
+    let missing: Vec<String> = all.filter(|label| !compared.contains(&label.as_str())).collect();
+    match missing.as_slice() {
+        [] => String::new(),
+        some => format!("; {without}, {} could not be compared", some.join(" and ")),
+    }
+}
+
+fn is_at(case: &Scored<'_>, factor: &Factor, level: &serde_json::Value) -> bool {
+    case.levels.get(&factor.setting).is_some_and(|own| same_level(own, level))
+}
+
+fn pairs(
+    count: usize,
+    estimate: impl Fn(usize, usize) -> Option<RatioEstimate>,
+) -> Vec<(usize, usize, Option<RatioEstimate>)> {
+    (0..count).flat_map(|a| (a + 1..count).map(move |b| (a, b))).map(|(a, b)| (a, b, estimate(a, b))).collect()
+}
+
+/// The leader of a contest against one other: its place, the estimate, and what it says.
+type Judged = (usize, Option<RatioEstimate>, Verdict);
+
+/// One sentence per contest, and one for the server's settings together where several were varied; p-values are adjusted over
+/// all pairs of all contests, because the data chose the leaders.
+pub fn contest_sentences(contests: &[Contest], metric: &Metric) -> Vec<String> {
+    let p: Vec<f64> = contests
+        .iter()
+        .flat_map(|contest| contest.pairs.iter().map(|(_, _, estimate)| estimate.map_or(1.0, |estimate| estimate.p)))
+        .collect();
+    let mut adjusted = family::holm(&p).into_iter();
+    let judged: Vec<(&Contest, Vec<Judged>)> = contests
+        .iter()
+        .map(|contest| {
+            let pairs = contest.pairs.iter().zip(adjusted.by_ref().take(contest.pairs.len()));
+            let of_leader = pairs.filter(|((leader, ..), _)| *leader == 0).map(|((_, other, estimate), p)| {
+                let verdict = estimate.map_or(Verdict::Undecided, |known| judge(known.interval, p, EQUAL_WITHIN));
+                (*other, *estimate, verdict)
+            });
+            (contest, of_leader.collect())
+        })
+        .collect();
+    let sentences = judged.iter().map(|(contest, judged)| contest_sentence(contest, judged, metric));
+    what_pays(&judged, metric).into_iter().chain(sentences).collect()
+}
+
+/// Which of the server's settings make a difference; none where fewer than two were varied together.
+fn what_pays(judged: &[(&Contest, Vec<Judged>)], metric: &Metric) -> Option<String> {
+    let better = if metric.more_is_better { Verdict::Faster } else { Verdict::Slower };
+    let (mut pays, mut pays_not, mut undecided) = (Vec::new(), Vec::new(), Vec::new());
+    for (contest, judged) in judged {
+        let Some(setting) = &contest.setting else { continue };
+        let beaten = judged.iter().find(|(_, _, verdict)| *verdict == better);
+        match beaten {
+            Some((other, Some(known), _)) => {
+                let (interval, other) = (known.interval, &contest.labels[*other]);
+                let figures = format!("{:.2} × {other} [{:.2}, {:.2}]", known.ratio, interval.low, interval.high);
+                pays.push(format!("{}, {figures}", contest.labels[0]));
+            }
+            _ if judged.iter().all(|(_, _, verdict)| *verdict == Verdict::Equal) => pays_not.push(setting.clone()),
+            _ => undecided.push(setting.clone()),
+        }
+    }
+    if pays.len() + pays_not.len() + undecided.len() < 2 {
+        return None;
+    }
+    let part = |title: &str, list: Vec<String>| (!list.is_empty()).then(|| format!("{title}: {}", list.join("; ")));
+    let margin = show_number(EQUAL_WITHIN * 100.0);
+    let no_difference = format!("makes no difference (equal within ±{margin} %)");
+    let parts = [part("pays", pays), part(&no_difference, pays_not), part("undecided", undecided)];
+    Some(format!("settings of the server: {}", parts.into_iter().flatten().collect::<Vec<_>>().join(". ")))
+}
+
+fn contest_sentence(contest: &Contest, judged: &[Judged], metric: &Metric) -> String {
+    let better = if metric.more_is_better { Verdict::Faster } else { Verdict::Slower };
+    let superlative = match metric.name {
+        "load_line" => "able to carry the most load",
+        _ if metric.more_is_better => "fastest",
+        _ => "soonest to answer (p99)",
+    };
+    let (leader, before, after) = (&contest.labels[0], &contest.before, &contest.after);
+    let count = |verdict| judged.iter().filter(|(_, _, found)| *found == verdict).count();
+    let said = |(other, estimate, verdict): &Judged, with_verdict: bool| {
+        let other = &contest.labels[*other];
+        let Some(known) = estimate else {
+            return format!("{other}: undecided, because a case has fewer than two valid trials");
+        };
+        let word = match verdict {
+            _ if !with_verdict => String::new(),
+            Verdict::Equal => format!(" (equal within ±{} %)", show_number(EQUAL_WITHIN * 100.0)),
+            Verdict::Undecided => " (undecided)".to_owned(),
+            _ => " (certain)".to_owned(),
+        };
+        let interval = known.interval;
+        let (ratio, n_of, n_to) = (known.ratio, known.n_of, known.n_to);
+        format!("{ratio:.2} × {other} [{:.2}, {:.2}], n = {n_of} + {n_to}{word}", interval.low, interval.high)
+    };
+    let mixed = count(better) > 0;
+    let list = |with_verdict| judged.iter().map(|one| said(one, with_verdict)).collect::<Vec<_>>().join("; ");
+    if count(better) == judged.len() {
+        return format!("{before}{leader} is {superlative}: {}{after}", list(false));
+    }
+    if count(Verdict::Undecided) == 0 {
+        let equal = judged.iter().filter(|(_, _, verdict)| *verdict == Verdict::Equal);
+        let names: Vec<&str> = equal.map(|(other, ..)| contest.labels[*other].as_str()).collect();
+        let among = if mixed { format!("are {superlative} and ") } else { "are ".to_owned() };
+        let margin = show_number(EQUAL_WITHIN * 100.0);
+        return format!(
+            "{before}{leader} and {} {among}equal within ±{margin} %: {}{after}",
+            names.join(" and "),
+            list(mixed)
+        );
+    }
+    format!("{before}undecided which is {superlative}: {leader} is {}{after}", list(mixed || count(Verdict::Equal) > 0))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::report::metric;
+
+    fn contest(setting: Option<&str>, labels: [&str; 2], of: &[f64], to: &[f64]) -> Contest {
+        Contest {
+            setting: setting.map(str::to_owned),
+            before: String::new(),
+            after: String::new(),
+            labels: labels.map(str::to_owned).to_vec(),
+            pairs: pairs(2, |_, _| matched_ratio(&[(of, to)], 1)),
+        }
+    }
+
+    #[test]
+    fn settings_are_told_apart_by_whether_they_pay() {
+        let metric = metric::Metric::named("throughput").unwrap();
+        let (slow, fast) = ([100.0, 101.0, 99.0, 100.5, 99.5], [300.0, 303.0, 297.0, 301.0, 299.0]);
+        let uneven = [60.0, 150.0, 90.0, 130.0, 75.0];
+        let contests = [
+            contest(Some("pool"), ["pool = 512M", "pool = 16M"], &fast, &slow),
+            contest(Some("threads"), ["threads = 16", "threads = 4"], &slow, &slow),
+            contest(Some("flush"), ["flush = 2", "flush = 1"], &uneven, &slow),
+        ];
+        let sentences = contest_sentences(&contests, metric);
+        assert_eq!(sentences.len(), 4);
+        assert!(sentences[0].starts_with("settings of the server: pays: pool = 512M, 3.00 × pool = 16M ["));
+        assert!(sentences[0].ends_with("]. makes no difference (equal within ±5 %): threads. undecided: flush"));
+        assert!(sentences[1].starts_with("pool = 512M is fastest: 3.00 × pool = 16M"));
+    }
+
+    #[test]
+    fn a_single_setting_and_other_alternatives_need_no_summary() {
+        let metric = metric::Metric::named("throughput").unwrap();
+        let (slow, fast) = ([100.0, 101.0, 99.0], [300.0, 303.0, 297.0]);
+        let contests = [
+            contest(Some("pool"), ["pool = 512M", "pool = 16M"], &fast, &slow),
+            contest(None, ["star", "wide"], &fast, &slow),
+        ];
+        assert_eq!(contest_sentences(&contests, metric).len(), 2);
+    }
+}

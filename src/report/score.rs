@@ -196,7 +196,7 @@ fn verdict(scores: &Scores, write_weight: f64, sure: Option<&Uncertainty>) -> St
         .filter(|place| sure.first_share[**place] >= 0.01)
         .map(|place| format!("{} in {}", name(*place), share(*place)))
         .collect();
-    format!("the trials do not decide: of the resamples {} come first; measure more, or take either", rivals.join(", "))
+    format!("the trials do not decide; resampled, the first is {}: measure more", rivals.join(", "))
 }
 
 /// The text for a terminal.

@@ -23,7 +23,7 @@ pub struct Findings {
     pub question: String,
     /// Seed of the study.
     pub seed: u64,
-    /// Whether there is a trial, and no trial is invalid.
+    /// Whether there is a trial, and no trial is invalid but those that a search repeated well.
     pub valid: bool,
     /// Whether sizes and repeats were shrunk: figures are then not to be quoted.
     pub rehearsal: bool,
@@ -50,6 +50,10 @@ pub struct CaseFinding {
     pub trials: u64,
     /// Trials whose figures are used below.
     pub valid_trials: u64,
+    /// Invalid trials of a search that were not driven as they should be, and that were repeated well; they do not make the run
+    /// invalid. Left out of JSON when there are none.
+    #[serde(skip_serializing_if = "is_zero")]
+    pub repeated: u64,
     /// First trials left out because the study says so.
     pub discarded: u64,
     /// Whether the study's repeat rule is met.
@@ -92,6 +96,11 @@ impl CaseFinding {
         let is_response = has(|operation| &operation.response_time_s) || !has(|operation| &operation.residence_time_s);
         if is_response { TimeKind::ResponseTime } else { TimeKind::ResidenceTime }
     }
+}
+
+#[expect(clippy::trivially_copy_pass_by_ref, reason = "serde passes fields by reference")]
+fn is_zero(count: &u64) -> bool {
+    *count == 0
 }
 
 /// A mean over trials with what is known about it.

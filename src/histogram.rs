@@ -3,10 +3,14 @@
 //!
 //! Invariant: merging is exact. Percentiles are never averaged; they are read from merged counts.
 
+mod compact;
+
 use base64::Engine as _;
 use base64::engine::general_purpose::STANDARD as BASE64;
 use hdrhistogram::serialization::{Deserializer as HdrReader, Serializer as HdrWriter, V2DeflateSerializer};
 use serde::{Deserialize, Serialize};
+
+pub use compact::CompactHistogram;
 
 /// Each power of two is divided into this many equal buckets, so a value is off by at most 1/256 = 0.4 %.
 const SUB_BUCKETS: u64 = 1 << SUB_BUCKET_BITS;

@@ -6,7 +6,7 @@ use std::collections::BTreeMap;
 
 use serde::{Deserialize, Serialize};
 
-use crate::histogram::Histogram;
+use crate::histogram::{CompactHistogram, Histogram};
 use crate::imported::{ImportedFrom, StatedTimes, TimeKind};
 use crate::trial::Trial;
 use crate::units::NS_PER_S;
@@ -54,6 +54,9 @@ pub struct Measurement {
     pub database_version: String,
     /// Messages of failed operations and how often each occurred; at most 20 different ones.
     pub errors: BTreeMap<String, u64>,
+    /// Operations whose raw times are in `samples/<trial>.samples`, the warm-up's included; none where they were not asked for.
+    #[serde(skip_serializing_if = "Option::is_none", default)]
+    pub samples: Option<u64>,
     /// Why this trial is not to be trusted; empty when it is valid.
     pub invalid_because: Vec<String>,
     /// Where the trial comes from, if another tool measured it.
@@ -142,6 +145,35 @@ pub struct ClientMeasurement {
     pub failed: u64,
     /// From the start of the measured phase to the client's last answer, in seconds.
     pub elapsed_s: f64,
+    /// Response times of what it completed; none where nothing was, or there are too many clients to keep them apart.
+    #[serde(skip_serializing_if = "Option::is_none", default)]
+    pub response_time: Option<ClientTimes>,
+}
+
+/// Response times of one client, in seconds; quantiles are within 3.2 %.
+#[derive(Debug, Clone, Copy, PartialEq, Default, Serialize, Deserialize)]
+pub struct ClientTimes {
+    /// Mean, exact.
+    pub mean_s: f64,
+    /// Median.
+    pub p50_s: f64,
+    /// 99th percentile.
+    pub p99_s: f64,
+    /// Largest, exact.
+    pub max_s: f64,
+}
+
+impl ClientTimes {
+    /// The times of a client that has completed something.
+    pub fn of(times: &CompactHistogram) -> Self {
+        let quantile_s = |quantile| times.quantile_ns(quantile) as f64 / NS_PER_S;
+        ClientTimes {
+            mean_s: times.mean_ns() / NS_PER_S,
+            p50_s: quantile_s(0.5),
+            p99_s: quantile_s(0.99),
+            max_s: times.max_ns() as f64 / NS_PER_S,
+        }
+    }
 }
 
 /// One thread of the load engine.
@@ -271,6 +303,7 @@ impl Measurement {
             resources: None,
             database_version: String::new(),
             errors: BTreeMap::new(),
+            samples: None,
             invalid_because: Vec::new(),
             imported: None,
         }

@@ -19,5 +19,9 @@ mod main_job;
 mod place;
 #[path = "cli/program.rs"]
 mod program;
+#[path = "cli/raw_times.rs"]
+mod raw_times;
 #[path = "cli/requests.rs"]
 mod requests;
+#[path = "cli/searches.rs"]
+mod searches;

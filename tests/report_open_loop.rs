@@ -69,8 +69,9 @@ fn metrics_are_said_in_their_own_unit_and_overload_is_called_so() {
     assert!(said.contains("response time p99 1.") && said.contains(" ms, n = 1"), "{said}");
 }
 
-/// Searches the load lines of two layouts in imagined M/M/1 servers of 1,000/s and 500/s, from these measurements on.
-fn searched(study: &Study, mut trials: Vec<Measurement>) -> Vec<Measurement> {
+/// Searches the load lines of two layouts in imagined M/M/1 servers of 1,000/s and 500/s, from these measurements on. The trials
+/// at the places `late` are not driven as they should be.
+fn searched(study: &Study, mut trials: Vec<Measurement>, late: &[usize]) -> Vec<Measurement> {
     let goal = study.goal.clone().unwrap();
     let template = measurements(study, 1).remove(0);
     for round in 0.. {
@@ -94,14 +95,19 @@ fn searched(study: &Study, mut trials: Vec<Measurement>) -> Vec<Measurement> {
             let spread = 1.0 + 0.02 * f64::from(round % 5) - 0.04;
             let time_ns = |share: f64| -(1.0 - share).ln() / left.max(1.0) * spread * 1e9;
             (0..1000).for_each(|place| read.response_time.record(time_ns((f64::from(place) + 0.5) / 1000.0) as u64));
+            if late.contains(&trials.len()) {
+                seen.invalid_because = vec![LATE.to_owned()];
+            }
             trials.push(seen);
         }
     }
     trials
 }
 
-#[test]
-fn a_search_finds_the_load_line_of_every_case_and_goes_on_where_it_was_interrupted() {
+const LATE: &str = "the generator was late: 900 µs on average, of a mean response time of 2000 µs";
+
+/// A search for the load lines of two layouts.
+fn two_lines() -> Study {
     let mut study = study(&[("layout.name", vec![json!("wide"), json!("star")])]);
     study.goal = Some(Goal { quantile: 0.9, below_s: 0.01, within: 0.05 });
     study.repeat.least = 4;
@@ -109,11 +115,50 @@ fn a_search_finds_the_load_line_of_every_case_and_goes_on_where_it_was_interrupt
         case.settings.load.arrivals = Arrivals::Poisson;
         *case = loadline::trial::Case::new(case.levels.clone(), case.settings.clone());
     }
-    let trials = searched(&study, Vec::new());
+    study
+}
+
+#[test]
+fn a_late_trial_that_was_repeated_well_says_nothing_against_a_search_and_a_failed_one_does() {
+    let study = two_lines();
+    let mut trials = searched(&study, Vec::new(), &[4]);
+    let findings = analyse("runs/synthetic", &study, &environment(), &trials);
+    assert!(findings.valid && findings.load_lines.iter().all(|line| line.verified), "{:?}", findings.load_lines);
+    assert_eq!(findings.cases.iter().map(|case| case.repeated).sum::<u64>(), 1);
+    assert!(findings.notes.iter().any(|note| note.starts_with("1 trial of the search was not driven")));
+    let text = terminal(&findings, &goal::unfold(&study, &trials));
+    assert!(text.contains("REPEATED: 1 of ") && text.contains(LATE) && !text.contains("INVALID"), "{text}");
+
+    let retried = trials.iter().filter(|seen| seen.trial.case.id == trials[4].trial.case.id).count();
+    assert!(retried >= 2, "the search has repeated it");
+    trials[4].operations.get_mut("insert").unwrap().failed = 3;
+    let findings = analyse("runs/synthetic", &study, &environment(), &trials);
+    assert!(!findings.valid && findings.cases.iter().all(|case| case.repeated == 0));
+    let without_goal = Study { goal: None, ..study };
+    assert!(goal::repeated(&without_goal, &trials.iter().collect::<Vec<_>>()).is_empty());
+}
+
+#[test]
+fn rates_of_a_search_are_settled_where_they_were_confirmed_and_what_was_seen_there_is_the_evidence() {
+    let study = two_lines();
+    let trials = searched(&study, Vec::new(), &[]);
+    let findings = analyse("runs/synthetic", &study, &environment(), &trials);
+    assert!(findings.cases.iter().all(|case| case.settled == (case.valid_trials >= 4)));
+    assert!(findings.cases.iter().any(|case| case.settled) && findings.cases.iter().any(|case| !case.settled));
+    assert!(findings.notes.iter().all(|note| !note.contains("did not settle")), "{:?}", findings.notes);
+    let said = &findings.verdicts[1];
+    let (head, evidence) = said.rsplit_once(": ").unwrap();
+    assert!(head.ends_with("with p90 of response time below 10 ms") && evidence.starts_with("p90 is "), "{said}");
+}
+
+#[test]
+fn a_search_finds_the_load_line_of_every_case_and_goes_on_where_it_was_interrupted() {
+    let study = two_lines();
+    let trials = searched(&study, Vec::new(), &[]);
     let ids = |trials: &[Measurement]| trials.iter().map(|seen| seen.trial.id.clone()).collect::<BTreeSet<String>>();
     assert_eq!(ids(&trials).len(), trials.len(), "every trial has an id of its own");
     let interrupted = trials[..trials.len() / 2].to_vec();
-    assert_eq!(ids(&searched(&study, interrupted)), ids(&trials));
+    assert_eq!(ids(&searched(&study, interrupted, &[])), ids(&trials));
 
     let findings = analyse("runs/synthetic", &study, &environment(), &trials);
     for (line, mu) in findings.load_lines.iter().zip([1000.0, 500.0]) {
@@ -135,7 +180,7 @@ fn a_search_finds_the_load_line_of_every_case_and_goes_on_where_it_was_interrupt
 #[test]
 fn the_points_of_a_run_have_errors_from_trials_or_from_batches_within_them() {
     let (study, trials) = rising_rates();
-    let all = curves(&group(&study, &trials), Timer::Intended, Some(0.95));
+    let all = curves(&group(&study, &trials), Timer::Intended, Some(0.95), &Default::default());
     assert_eq!(all.len(), 1, "one curve, because nothing but the rate was varied");
     let points = &all[0].points.0;
     let rates: Vec<f64> = points.iter().map(|point| point.arrival_rate_per_s.unwrap()).collect();
@@ -145,10 +190,10 @@ fn the_points_of_a_run_have_errors_from_trials_or_from_batches_within_them() {
     assert_eq!(quantiles, [0.5, 0.9, 0.95, 0.99]);
     // Times of 1 ms to 1.99 ms, evenly.
     assert!((points[0].mean_s.unwrap() - 1.495e-3).abs() < 1e-6 && points[0].se_s.is_some(), "{:?}", points[0]);
-    let alone = curves(&group(&study, &trials[..1]), Timer::Sent, None);
+    let alone = curves(&group(&study, &trials[..1]), Timer::Sent, None, &Default::default());
     assert_eq!(alone[0].points.0[0].se_s, None, "batches are of response times");
     let closed = layouts_and_clients();
-    let curves = curves(&group(&closed, &measurements(&closed, 3)), Timer::Intended, None);
+    let curves = curves(&group(&closed, &measurements(&closed, 3)), Timer::Intended, None, &Default::default());
     assert_eq!(curves.iter().map(|curve| curve.points.0.len()).collect::<Vec<_>>(), [6, 6, 6]);
     assert!(curves[0].points.0.iter().all(|point| point.arrival_rate_per_s.is_none()));
 }

@@ -1,5 +1,6 @@
 //! One trial, from the empty database to the measurement: prepare, warm up, measure, drain, check.
 
+use std::path::Path;
 use std::sync::Arc;
 use std::time::{Duration, Instant, SystemTime, UNIX_EPOCH};
 
@@ -9,12 +10,13 @@ use super::fixture::{fill, make_tables};
 use super::output::sentence;
 use super::stage::Current;
 use crate::database::{Database, DatabaseError, Session, Wire};
-use crate::load::{CLIENTS_PER_LOOP, Connections, Observed, Observer, Source, drive, validity};
+use crate::load::{CLIENTS_PER_LOOP, Connections, Observed, Observer, Recording, Source, Written, drive, validity};
 use crate::measurement::{Measurement, ResourceSample, Resources};
 use crate::monitor::{self, Monitor, Targets};
 use crate::operation::Operation;
 use crate::server::{CpuList, Server, allowed_to_this_thread, interrupted, pin_this_thread};
 use crate::statement::{Program, Request};
+use crate::store::{SampleHeader, SampleWriter, StoreError};
 use crate::trial::{Arrivals, Length, Settings, Trial};
 use crate::units::show_utc;
 use crate::workload::{self, Work, Workload};
@@ -162,6 +164,7 @@ fn measure(trial: &Trial, ready: Ready, current: &mut Current, filling: &dyn Fn(
     let connections = connect_all(database, work.program(), settings.load.clients)?;
     let sources = sources(&work, trial)?;
     let mut attendant = Attendant::new(current, settings);
+    attendant.recording = start_recording(trial, current)?;
     let wire = || connect_wire(database, work.program());
     let session = || connect_session(database, work.program());
     let observed = {
@@ -169,6 +172,7 @@ fn measure(trial: &Trial, ready: Ready, current: &mut Current, filling: &dyn Fn(
         drive(&settings.load, trial.seed, connections, sources, (&wire, &session), &mut attendant)
             .map_err(anyhow::Error::msg)?
     };
+    let written = attendant.recording.take().map(Recording::finish);
     let resources = attendant.finish(observed.measured_s);
     if let Some(fixture) = &mut current.fixture {
         fixture.is_changed |= !workload::keeps_records(settings);
@@ -177,7 +181,42 @@ fn measure(trial: &Trial, ready: Ready, current: &mut Current, filling: &dyn Fn(
     let (samples, resources) = resources.map_or((Vec::new(), None), |(samples, mean)| (samples, Some(mean)));
     let mut measurement = measured(trial, &observed, resources, current);
     judge(&mut measurement, settings, &observed, current.database.is_embedded(), stored);
+    if let Some(written) = written {
+        judge_samples(&mut measurement, written, current.samples.as_deref());
+    }
     Ok(Executed { measurement, samples, refused: None })
+}
+
+/// Begins to record raw times, where the study asks for them.
+fn start_recording(trial: &Trial, current: &Current) -> anyhow::Result<Option<Recording>> {
+    let Some(path) = current.samples.as_ref().filter(|_| trial.case.settings.load.samples) else { return Ok(None) };
+    let file = SampleWriter::create(path, &SampleHeader::new(trial, &now_utc())).context("load.samples")?;
+    Ok(Some(Recording::start(file)))
+}
+
+/// Takes in what became of the raw times. Where they are not all there, or load threads had to wait for the disk, the trial is
+/// not to be trusted.
+fn judge_samples(measurement: &mut Measurement, written: Result<Written, StoreError>, path: Option<&Path>) {
+    match written {
+        Ok(written) => {
+            measurement.samples = Some(written.samples);
+            if written.waited_s > 0.0 {
+                measurement.invalid_because.push(format!(
+                    "the disk did not keep up with load.samples: load threads waited {:.1} ms for it",
+                    1e3 * written.waited_s
+                ));
+            }
+        }
+        Err(error) => {
+            let removed = error.is_full() && path.is_some_and(|path| std::fs::remove_file(path).is_ok());
+            let room = if removed {
+                "; what was written of them is removed, to make room for the trial's figures"
+            } else {
+                ""
+            };
+            measurement.invalid_because.push(format!("load.samples could not all be written: {error}{room}"));
+        }
+    }
 }
 
 /// Keeps the calling thread, and the load threads that it starts meanwhile, on some CPUs.
@@ -250,6 +289,7 @@ struct Attendant {
     targets: Option<Targets>,
     interval: Duration,
     monitor: Option<(Instant, Monitor)>,
+    recording: Option<Recording>,
 }
 
 impl Attendant {
@@ -261,7 +301,7 @@ impl Attendant {
         };
         let is_long = matches!(settings.load.length, Length::Seconds(seconds) if seconds >= 10.0);
         let interval = if is_long { monitor::INTERVAL } else { monitor::SHORT_INTERVAL };
-        Attendant { targets: Some(targets), interval, monitor: None }
+        Attendant { targets: Some(targets), interval, monitor: None, recording: None }
     }
 
     fn finish(self, measured_s: f64) -> Option<(Vec<ResourceSample>, Resources)> {
@@ -281,6 +321,10 @@ impl Observer for Attendant {
 
     fn is_interrupted(&mut self) -> bool {
         interrupted()
+    }
+
+    fn recording(&self) -> Option<&Recording> {
+        self.recording.as_ref()
     }
 }
 

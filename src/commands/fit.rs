@@ -2,6 +2,7 @@
 //!
 //! Main function: [`run`]. Invariant: what is printed is what [`crate::queueing::fit`] says; nothing is calculated here.
 
+use std::io::{BufRead, BufReader, Read};
 use std::path::Path;
 
 use anyhow::Context;
@@ -12,10 +13,13 @@ use super::output::{note, print, print_json, table};
 use super::{Failure, Status};
 use crate::cli::FitArguments;
 use crate::queueing::fit::{Fit, FitError, FitReport, PaperEstimate, Request, fit, model_names, show_parameter};
+use crate::queueing::raw_times::RawTimes;
 use crate::queueing::{Points, Surroundings, Target, Timer};
 use crate::report::analyse::group;
 use crate::report::factors::show_levels;
-use crate::report::points::{Curve, curves};
+use crate::report::points::{Curve, Sampled, curves};
+use crate::report::samples::batches;
+use crate::statistics::batches::Batches;
 use crate::store::Run;
 use crate::study::closest;
 use crate::trial::Levels;
@@ -34,10 +38,7 @@ pub fn run(arguments: &FitArguments, is_json: bool) -> Result<Status, Failure> {
         return Err(Failure::Usage("there is nothing to fit; name a run directory or give --points FILE.csv".into()));
     };
     let name = path.display().to_string();
-    let text = std::fs::read_to_string(path)
-        .with_context(|| format!("{name} cannot be read; name a CSV file of points"))
-        .map_err(Failure::usage)?;
-    let points = Points::from_csv(&name, &text).map_err(Failure::usage)?;
+    let points = read_points(path, &name)?;
     let report = fit(&points, &request).map_err(|error| refusal(error, &name))?;
     if is_json {
         print_json(&report)?;
@@ -45,6 +46,31 @@ pub fn run(arguments: &FitArguments, is_json: bool) -> Result<Status, Failure> {
         print(&text_of(&report))?;
     }
     Ok(Status::Valid)
+}
+
+/// The points of a file: those that it states, or those that its raw times make, one a line, which are not kept in memory.
+fn read_points(path: &Path, name: &str) -> Result<Points, Failure> {
+    let unreadable = || format!("{name} cannot be read; name a CSV file of points");
+    let file = std::fs::File::open(path).with_context(unreadable).map_err(Failure::usage)?;
+    let mut file = BufReader::new(file);
+    let mut line = String::new();
+    let next = |line: &mut String, file: &mut BufReader<std::fs::File>| {
+        line.clear();
+        file.read_line(line).with_context(unreadable).map_err(Failure::usage)
+    };
+    next(&mut line, &mut file)?;
+    let Some(mut times) = RawTimes::from_heading(&line) else {
+        let mut rest = String::new();
+        file.read_to_string(&mut rest).with_context(unreadable).map_err(Failure::usage)?;
+        return Points::from_csv(name, &(line + &rest)).map_err(Failure::usage);
+    };
+    for number in 2.. {
+        if next(&mut line, &mut file)? == 0 {
+            break;
+        }
+        times.read_line(name, number, &line).map_err(Failure::Usage)?;
+    }
+    times.points(name).map_err(Failure::Usage)
 }
 
 /// The fit of one combination of the other factors' levels.
@@ -62,8 +88,9 @@ fn fit_run(path: &Path, request: &Request, is_json: bool) -> Result<Status, Fail
     let name = path.display().to_string();
     let quantile = if let Target::Quantile(quantile) = request.target { Some(quantile) } else { None };
     let groups = group(&run.file.study, &run.measurements);
+    let sampled = read_samples(&run, request.around.timer)?;
     let mut combinations = Vec::new();
-    for Curve { levels, points } in curves(&groups, request.around.timer, quantile) {
+    for Curve { levels, points } in curves(&groups, request.around.timer, quantile, &sampled) {
         let report = fit(&points, request).map_err(|error| refusal(error, &name))?;
         combinations.push(Combination { levels, report });
     }
@@ -78,6 +105,23 @@ fn fit_run(path: &Path, request: &Request, is_json: bool) -> Result<Status, Fail
         }
     }
     Ok(Status::Valid)
+}
+
+/// Batches of the raw times of all valid trials that have them; what a torn file still holds is used, with a note.
+fn read_samples(run: &Run, timer: Timer) -> Result<Sampled, Failure> {
+    let mut sampled = Sampled::new();
+    for measurement in run.measurements.iter().filter(|measurement| measurement.is_valid()) {
+        if let Some(mut reader) = run.samples(measurement).map_err(Failure::usage)? {
+            sampled.insert(measurement.trial.id.clone(), batches(&mut reader, timer).map_err(Failure::usage)?);
+            reader.note().iter().for_each(|line| note(&format!("note: {line}")));
+        }
+    }
+    if !sampled.is_empty() {
+        let times: u64 = sampled.values().map(Batches::count).sum();
+        let (times, trials) = (show_number(times as f64), sampled.len());
+        note(&format!("note: {times} raw times of {trials} trials are used"));
+    }
+    Ok(sampled)
 }
 
 /// Why nothing could be fitted to the points of this file or run.

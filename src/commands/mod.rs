@@ -108,7 +108,7 @@ fn read_study(arguments: &StudyArguments) -> Result<(Study, Passwords), Failure>
 
 /// All names that studies may use, and the check whether a case can be built.
 fn names() -> Names {
-    Names { try_build: |settings| Work::new(settings).map(|_| ()), ..catalogue().names() }
+    Names { has_samples: true, try_build: |settings| Work::new(settings).map(|_| ()), ..catalogue().names() }
 }
 
 /// All registries.

@@ -72,6 +72,7 @@ pub fn run(
                 current => current,
             };
             if let Ok(current) = &mut current {
+                current.samples = Some(directory.samples_path(&trial));
                 current.notes.drain(..).for_each(|line| progress.say(&format!("note: {line}")));
                 let name = &trial.case.settings.database.name;
                 directory.note_database(name, current.facts.clone()).map_err(Failure::broken)?;

@@ -40,6 +40,8 @@ pub struct Current {
     pub notes: Vec<String>,
     /// Tables that loadline made here, by table name: the fixture they hold.
     pub fixture: Option<Fixture>,
+    /// Where the next trial's raw times go, if the study asks for them.
+    pub samples: Option<PathBuf>,
     /// File of an embedded database that is loadline's own, to be removed.
     own_file: Option<PathBuf>,
 }
@@ -110,7 +112,16 @@ impl Stage {
             (None, None) => error,
         })?;
         notes.retain(|note| self.noted.insert(note.clone()));
-        Ok(Current { settings: settings.clone(), database, server, facts, notes, fixture: None, own_file })
+        Ok(Current {
+            settings: settings.clone(),
+            database,
+            server,
+            facts,
+            notes,
+            fixture: None,
+            samples: None,
+            own_file,
+        })
     }
 }
 

@@ -54,5 +54,5 @@ pub fn run(
         }
     }
     client.give_up(clock.now_ns(), &mut context.tally);
-    context.finish("blocking", vec![(client.number, client.measurement)])
+    context.finish("blocking", vec![client.finish()])
 }

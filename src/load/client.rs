@@ -1,7 +1,8 @@
 //! Clients: what a connection does next, and when. Shared by all drivers, which differ only in how they wait.
 
 use crate::database::{Answer, DatabaseError};
-use crate::measurement::ClientMeasurement;
+use crate::histogram::CompactHistogram;
+use crate::measurement::{ClientMeasurement, ClientTimes};
 use crate::operation::{Operation, OperationKind};
 use crate::statement::Request;
 
@@ -35,7 +36,9 @@ pub struct Client {
     counts: bool,
     begun: u64,
     /// What it did in the measured phase.
-    pub measurement: ClientMeasurement,
+    measurement: ClientMeasurement,
+    /// Response times in the measured phase, where they are kept per client.
+    response_time: Option<CompactHistogram>,
     measure_ns: u64,
 }
 
@@ -68,8 +71,20 @@ impl Client {
             counts: false,
             begun: 0,
             measurement: ClientMeasurement::default(),
+            response_time: None,
             measure_ns,
         }
+    }
+
+    /// The same client with its own response times kept.
+    pub fn timed(self) -> Self {
+        Client { response_time: Some(CompactHistogram::new()), ..self }
+    }
+
+    /// Its place among all clients, and what it did in the measured phase.
+    pub fn finish(&self) -> (u32, ClientMeasurement) {
+        let response_time = self.response_time.as_ref().filter(|own| own.count() > 0).map(ClientTimes::of);
+        (self.number, ClientMeasurement { response_time, ..self.measurement })
     }
 
     /// Begins the next operation if its intended time has come and the trial is not over.
@@ -163,11 +178,17 @@ impl Client {
         if matches!(ending, Ending::Completed { .. }) {
             tally.completed(self.kind, self.records, now_ns);
         }
+        let times = Times { intended_ns: self.intended_ns, sent_ns: self.sent_ns, done_ns: now_ns };
+        tally.sample(self.number, self.kind, times, self.counts, &ending);
         if self.counts {
-            let times = Times { intended_ns: self.intended_ns, sent_ns: self.sent_ns, done_ns: now_ns };
             tally.count(self.kind, self.records, times, self.free_ns, ending);
             match ending {
-                Ending::Completed { .. } => self.measurement.completed += 1,
+                Ending::Completed { .. } => {
+                    self.measurement.completed += 1;
+                    if let Some(own) = &mut self.response_time {
+                        own.record(now_ns.saturating_sub(self.intended_ns));
+                    }
+                }
                 Ending::Failed(_) => self.measurement.failed += 1,
                 Ending::Abandoned => {}
             }

@@ -149,7 +149,7 @@ impl<'a, T: Transport> EventLoop<'a, T> {
         }
         let now_ns = self.clock.now_ns();
         self.slots.iter_mut().for_each(|slot| slot.client.give_up(now_ns, &mut self.context.tally));
-        let clients = self.slots.iter().map(|slot| (slot.client.number, slot.client.measurement)).collect();
+        let clients = self.slots.iter().map(|slot| slot.client.finish()).collect();
         self.context.finish(T::NAME, clients)
     }
 

@@ -12,6 +12,7 @@ mod clock;
 mod epoll;
 mod event_loop;
 mod phases;
+mod recording;
 mod single;
 mod socket;
 mod tally;
@@ -29,7 +30,8 @@ pub use arrivals::read_trace;
 pub use client::Source;
 pub use clock::{Clock, thread_cpu_s};
 pub use phases::Phases;
-pub use tally::Tally;
+pub use recording::{Recorder, Recording, Written};
+pub use tally::{Tally, Times};
 
 use arrivals::{Process, Schedule};
 use client::Client;
@@ -44,6 +46,9 @@ pub const CLIENTS_PER_LOOP: u32 = 64;
 
 /// Connections of a loop from which on io_uring is used, where the kernel has it: below, epoll is as cheap.
 const URING_CLIENTS_LEAST: usize = 8;
+
+/// Clients whose response times are kept per client: 2.6 KiB each. With more of them only their counts are.
+const TIMED_CLIENTS_MOST: u32 = 1_024;
 
 /// Makes a connection again, with its statements prepared, for an event loop.
 pub type Reconnect<'a> = dyn Fn() -> Result<Box<dyn Wire>, DatabaseError> + Sync + 'a;
@@ -66,10 +71,14 @@ pub trait Observer {
     fn drained(&mut self);
     /// Asked several times a second: whether the trial is to be ended at once.
     fn is_interrupted(&mut self) -> bool;
+    /// Where the raw times of every operation go; asked once, before the trial. Nowhere by default.
+    fn recording(&self) -> Option<&Recording> {
+        None
+    }
 }
 
 /// What was seen in a trial.
-#[derive(Debug, Clone)]
+#[derive(Debug)]
 pub struct Observed {
     /// Counts and times.
     pub tally: Tally,
@@ -106,15 +115,20 @@ pub fn drive(
     let clients: Vec<Client> = (0..)
         .zip(sources)
         .map(|(number, source)| Client::new(number, source, think_ns, start_ns, phases.measure_ns))
+        .map(|client| if settings.clients <= TIMED_CLIENTS_MOST { client.timed() } else { client })
         .collect();
     let works = works(connections, clients, settings, reconnect);
+    let recorder = |observer: &dyn Observer| observer.recording().map(|recording| recording.recorder(start_ns));
+    let recorders: Vec<_> = works.iter().map(|_| recorder(observer)).collect();
+    let unsent = recorder(observer);
     let (sender, receiver) = mpsc::channel();
     let results = std::thread::scope(|scope| {
         let threads: Vec<_> = works
             .into_iter()
-            .map(|work| {
+            .zip(recorders)
+            .map(|(work, recorder)| {
                 let sender = sender.clone();
-                let context = LoopContext::new(&phases, clock);
+                let context = LoopContext::new(&phases, clock, recorder);
                 scope.spawn(move || {
                     let result = std::panic::catch_unwind(std::panic::AssertUnwindSafe(|| work(context)));
                     // The receiver is gone only when the caller no longer waits.
@@ -128,7 +142,7 @@ pub fn drive(
             threads.into_iter().map(|thread| thread.join().unwrap_or_else(|_| Err("a load thread is gone".to_owned())));
         joined.collect::<Result<Vec<_>, String>>()
     })?;
-    Ok(merge(&phases, results, clock.now_ns()))
+    Ok(merge(&phases, results, clock.now_ns(), unsent))
 }
 
 /// The arrivals of an open loop; none for a closed one.
@@ -248,8 +262,8 @@ fn in_parts<T>(connections: Vec<T>, settings: &LoadSettings) -> Vec<Vec<T>> {
     parts
 }
 
-fn merge(phases: &Phases, results: Vec<LoopResult>, end_ns: u64) -> Observed {
-    let mut tally = Tally::new(phases.measure_ns, phases.end_ns);
+fn merge(phases: &Phases, results: Vec<LoopResult>, end_ns: u64, recorder: Option<Recorder>) -> Observed {
+    let mut tally = Tally::new(phases.measure_ns, phases.end_ns).recorded_by(recorder);
     let mut clients = Vec::new();
     let mut loops = Vec::new();
     for result in results {
@@ -260,6 +274,7 @@ fn merge(phases: &Phases, results: Vec<LoopResult>, end_ns: u64) -> Observed {
     if let (Some(schedule), Some(kind)) = (&phases.schedule, tally.commonest_kind()) {
         schedule.rest(phases.end_ns.min(end_ns), |intended_ns| tally.count_unsent(kind, intended_ns, end_ns));
     }
+    tally.recorder = None;
     clients.sort_by_key(|(number, _)| *number);
     let measured_s = phases.measured_s(tally.last_done_ns);
     let clients = clients.into_iter().map(|(_, measurement)| measurement).collect();
@@ -280,16 +295,17 @@ pub struct LoopContext<'a> {
 }
 
 impl<'a> LoopContext<'a> {
-    fn new(phases: &'a Phases, clock: Clock) -> Self {
+    fn new(phases: &'a Phases, clock: Clock, recorder: Option<Recorder>) -> Self {
         LoopContext {
             phases,
             clock,
-            tally: Tally::new(phases.measure_ns, phases.end_ns),
+            tally: Tally::new(phases.measure_ns, phases.end_ns).recorded_by(recorder),
             cpu: CpuSpan::new(phases.measure_ns),
         }
     }
 
-    fn finish(self, driver: &str, clients: Vec<(u32, ClientMeasurement)>) -> LoopResult {
+    fn finish(mut self, driver: &str, clients: Vec<(u32, ClientMeasurement)>) -> LoopResult {
+        self.tally.recorder = None;
         let (cpu_s, wall_s) = self.cpu.finish(self.clock.now_ns());
         let measurement = LoopMeasurement {
             driver: driver.to_owned(),

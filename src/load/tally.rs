@@ -9,6 +9,9 @@ use crate::database::DatabaseError;
 use crate::histogram::Histogram;
 use crate::measurement::{IntervalMeasurement, OperationMeasurement};
 use crate::operation::OperationKind;
+use crate::store::SampleOutcome;
+
+use super::recording::Recorder;
 
 /// Different messages of failed operations that are kept; further ones are counted together.
 const MESSAGES_MAX: usize = 20;
@@ -43,8 +46,10 @@ pub enum Ending<'a> {
 }
 
 /// Counts, times and messages.
-#[derive(Debug, Clone, Default)]
+#[derive(Debug, Default)]
 pub struct Tally {
+    /// Where the raw times of every operation go.
+    pub recorder: Option<Recorder>,
     kinds: Vec<(OperationKind, OperationMeasurement)>,
     /// How long a free client took from the intended time to sending.
     pub generator_late: Histogram,
@@ -70,12 +75,25 @@ impl Tally {
         Tally { series, window_ns: measure_ns..end_ns, ..Tally::default() }
     }
 
+    /// The same tally, which gives the raw times of every operation to a recorder.
+    pub fn recorded_by(self, recorder: Option<Recorder>) -> Self {
+        Tally { recorder, ..self }
+    }
+
     /// Notes that any operation, of the warm-up too, was completed.
     #[inline]
     pub fn completed(&mut self, kind: OperationKind, records: u64, done_ns: u64) {
         self.carried += u64::from(self.window_ns.contains(&done_ns));
         if kind == OperationKind::Insert {
             self.acknowledged_records += records;
+        }
+    }
+
+    /// Keeps the raw times of any operation, of the warm-up too, where the study asks for them.
+    #[inline]
+    pub fn sample(&mut self, client: u32, kind: OperationKind, times: Times, is_measured: bool, ending: &Ending<'_>) {
+        if let Some(recorder) = &mut self.recorder {
+            recorder.record(client, kind, times, is_measured, ending.into());
         }
     }
 
@@ -112,6 +130,10 @@ impl Tally {
 
     /// Counts an arrival of the measured phase that was due and never sent, because no client was free until the trial ended.
     pub fn count_unsent(&mut self, kind: OperationKind, intended_ns: u64, end_ns: u64) {
+        if let Some(recorder) = &mut self.recorder {
+            let times = Times { intended_ns, sent_ns: end_ns, done_ns: end_ns };
+            recorder.record(0, kind, times, true, SampleOutcome::Unsent);
+        }
         let place = self.place_of(kind);
         let operation = &mut self.kinds[place].1;
         operation.scheduled += 1;

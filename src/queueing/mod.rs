@@ -18,6 +18,7 @@ pub mod mm1;
 pub mod mmc;
 pub mod points;
 pub mod queue;
+pub mod raw_times;
 pub mod repairman;
 mod search;
 pub mod usl;

@@ -43,7 +43,7 @@ pub fn analyse(run_name: &str, study: &Study, environment: &Environment, measure
     let study = &unfolded;
     let groups = group(study, measurements);
     let cases: Vec<CaseFinding> = groups.iter().map(|group| case_finding(study, group)).collect();
-    let valid = !cases.is_empty() && cases.iter().all(|case| case.valid_trials == case.trials);
+    let valid = !cases.is_empty() && cases.iter().all(|case| case.valid_trials + case.repeated == case.trials);
     Findings {
         run: run_name.to_owned(),
         study: study.name.clone(),
@@ -120,6 +120,7 @@ fn case_finding(study: &Study, group: &CaseTrials<'_>) -> CaseFinding {
         levels: group.case.levels.clone(),
         trials: group.trials.len() as u64,
         valid_trials: valid.len() as u64,
+        repeated: goal::repeated(study, &group.trials).len() as u64,
         discarded: u64::from(group.discarded.is_some()),
         settled: is_settled(&study.repeat, &throughputs),
         throughput_per_s: estimate(&throughputs),
@@ -266,7 +267,7 @@ fn notes(study: &Study, environment: &Environment, groups: &[CaseTrials<'_>], ca
     }
     let unsettled: Vec<String> = cases
         .iter()
-        .filter(|case| case.valid_trials > 0 && !case.settled)
+        .filter(|case| study.goal.is_none() && case.valid_trials > 0 && !case.settled)
         .map(|case| format!("{} (n = {})", show_levels(&case.levels), case.valid_trials))
         .collect();
     if !unsettled.is_empty() {
@@ -297,6 +298,14 @@ fn notes(study: &Study, environment: &Environment, groups: &[CaseTrials<'_>], ca
         }
     }
     notes.extend(told);
+    let repeated: u64 = cases.iter().map(|case| case.repeated).sum();
+    if repeated > 0 {
+        let trials = if repeated == 1 { "trial of the search was" } else { "trials of the search were" };
+        notes.push(format!(
+            "{repeated} {trials} not driven as it should be and repeated at the same rate; the repetition is used, so that \
+             this says nothing against the result"
+        ));
+    }
     if environment.governor.as_deref().is_some_and(|governor| governor != "performance") {
         let governor = environment.governor.as_deref().unwrap_or_default();
         notes.push(format!("the CPU frequency governor is \"{governor}\": speed may drift with temperature and load"));

@@ -92,6 +92,8 @@ fn sentence(line: &LoadLine) -> String {
     };
     let interval = line.ci95.map(|[low, high]| format!(" [{}, {}]", show_number(low), show_number(high)));
     let kept = if line.verified { "the load line is" } else { "the load line may be near" };
-    let (interval, outcome) = (interval.unwrap_or_default(), &line.outcome);
-    format!("{lead}{kept} {}/s{interval}, with {bound}; {outcome}", show_number(rate))
+    // That a line is found is said already; what was seen there is the evidence, behind a colon.
+    let found = line.outcome.strip_prefix("found: ").map(|seen| format!(": {seen}"));
+    let outcome = found.unwrap_or_else(|| format!("; {}", line.outcome));
+    format!("{lead}{kept} {}/s{}, with {bound}{outcome}", show_number(rate), interval.unwrap_or_default())
 }

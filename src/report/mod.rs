@@ -13,6 +13,7 @@ pub mod html;
 pub mod load_lines;
 pub mod metric;
 pub mod points;
+pub mod samples;
 pub mod score;
 pub mod scored;
 pub mod terminal;

@@ -1,7 +1,9 @@
 //! Points: from a run's trials to what queueing models are fitted to, one set per combination of the other factors.
 //!
 //! Main function: [`curves`]. Invariant: a standard error comes from the trials, or from batches within them; it is never
-//! assumed.
+//! assumed. Batches of raw times, where a run has them, give quantiles an error too.
+
+use std::collections::BTreeMap;
 
 use crate::histogram::Histogram;
 use crate::imported::TimeKind;
@@ -9,6 +11,7 @@ use crate::measurement::{IntervalMeasurement, Measurement};
 use crate::queueing::{Point, Points, QuantilePoint, Timer};
 use crate::report::analyse::CaseTrials;
 use crate::report::growth::{Loaded, series};
+use crate::statistics::batches::Batches;
 use crate::statistics::summary::{mean, sample_sd};
 use crate::trial::{Arrivals, Levels};
 use crate::units::NS_PER_S;
@@ -31,13 +34,16 @@ pub struct Curve {
     pub points: Points,
 }
 
+/// Batches of raw times, by trial id; empty where there are none.
+pub type Sampled = BTreeMap<String, Batches>;
+
 /// The points of all combinations, in the order of the cases. `quantile` is given with each point besides [`QUANTILES`].
-pub fn curves(groups: &[CaseTrials<'_>], timer: Timer, quantile: Option<f64>) -> Vec<Curve> {
+pub fn curves(groups: &[CaseTrials<'_>], timer: Timer, quantile: Option<f64>, sampled: &Sampled) -> Vec<Curve> {
     let mut quantiles = QUANTILES.to_vec();
     quantiles.extend(quantile.filter(|wanted| QUANTILES.iter().all(|known| (known - wanted).abs() > 1e-9)));
     quantiles.sort_by(f64::total_cmp);
     let open = series(groups).into_iter().map(|series| Curve {
-        points: Points(series.cases.iter().map(|case| open_point(case, timer, &quantiles)).collect()),
+        points: Points(series.cases.iter().map(|case| open_point(case, timer, &quantiles, sampled)).collect()),
         levels: series.levels,
     });
     let mut all: Vec<Curve> = open.collect();
@@ -51,7 +57,7 @@ pub fn curves(groups: &[CaseTrials<'_>], timer: Timer, quantile: Option<f64>) ->
         let throughputs: Vec<f64> = trials.iter().map(|trial| trial.throughput_per_s()).collect();
         let workers = Some(group.case.settings.load.clients).filter(|clients| *clients > 0);
         let throughput_per_s = mean(&throughputs);
-        let point = Point { workers, throughput_per_s, ..timed(&trials, timer, &quantiles) };
+        let point = Point { workers, throughput_per_s, ..timed(&trials, timer, &quantiles, sampled) };
         match all.iter_mut().find(|curve| curve.levels == levels) {
             Some(curve) => curve.points.0.push(point),
             None => all.push(Curve { levels, points: Points(vec![point]) }),
@@ -60,12 +66,12 @@ pub fn curves(groups: &[CaseTrials<'_>], timer: Timer, quantile: Option<f64>) ->
     all
 }
 
-fn open_point(case: &Loaded<'_, '_>, timer: Timer, quantiles: &[f64]) -> Point {
+fn open_point(case: &Loaded<'_, '_>, timer: Timer, quantiles: &[f64], sampled: &Sampled) -> Point {
     Point {
         arrival_rate_per_s: Some(case.offered_per_s),
         workers: Some(case.group.case.settings.load.clients),
         throughput_per_s: case.carried_per_s.mean,
-        ..timed(&case.trials, timer, quantiles)
+        ..timed(&case.trials, timer, quantiles, sampled)
     }
 }
 
@@ -75,35 +81,61 @@ fn kind(timer: Timer) -> TimeKind {
 }
 
 /// A point with its times alone. Quantiles are those of all trials' times together; their errors are over trials.
-fn timed(trials: &[&Measurement], timer: Timer, quantiles: &[f64]) -> Point {
-    let means: Vec<f64> = trials.iter().filter_map(|trial| trial.mean_s(kind(timer))).collect();
-    if means.is_empty() {
-        return Point::default();
-    }
+fn timed(trials: &[&Measurement], timer: Timer, quantiles: &[f64], sampled: &Sampled) -> Point {
+    let raw = |trial: &Measurement| sampled.get(&trial.trial.id).map(Batches::all);
+    let of_trial = |trial: &&Measurement| raw(trial).unwrap_or_else(|| trial.times(kind(timer)));
+    let each: Vec<Histogram> = trials.iter().map(of_trial).filter(|all| all.count() > 0).collect();
     let mut merged = Histogram::new();
-    trials.iter().for_each(|trial| merged.merge(&trial.times(kind(timer))));
+    each.iter().for_each(|all| merged.merge(all));
+    if merged.count() == 0 {
+        return stated(trials, kind(timer), quantiles);
+    }
+    let means: Vec<f64> = each.iter().map(|all| all.mean_ns() / NS_PER_S).collect();
     let quantile = |quantile: f64| {
-        let values: Vec<f64> = trials.iter().filter_map(|trial| trial.quantile_s(kind(timer), quantile)).collect();
-        // Quantiles that a tool states without a histogram are those of a trial: of several trials there is none.
-        let value_s = match (&values[..], merged.count()) {
-            ([only], 0) => *only,
-            (_, 0) => return None,
-            _ => merged.quantile_ns(quantile) as f64 / NS_PER_S,
-        };
-        let se_s = standard_error(&values).filter(|_| values.len() >= TRIALS_ENOUGH);
-        Some(QuantilePoint { quantile, value_s, se_s })
+        let values: Vec<f64> = each.iter().map(|all| all.quantile_ns(quantile) as f64 / NS_PER_S).collect();
+        let value_s = merged.quantile_ns(quantile) as f64 / NS_PER_S;
+        let over = standard_error(&values);
+        let within = || error_of_batches(trials, sampled, |batches| batches.quantile_error_ns(quantile));
+        let se_s =
+            if each.len() >= TRIALS_ENOUGH { over } else { within().map(|within| over.unwrap_or(0.0).max(within)) };
+        QuantilePoint { quantile, value_s, se_s }
     };
-    let within = || (timer == Timer::Intended).then(|| standard_error_within(trials)).flatten();
+    let of_series = || (timer == Timer::Intended).then(|| standard_error_within(trials)).flatten();
+    let within = || error_of_batches(trials, sampled, Batches::mean_error_ns).or_else(of_series);
     let over = standard_error(&means);
-    let se_s = if means.len() < TRIALS_ENOUGH { over.into_iter().chain(within()).reduce(f64::max) } else { over };
+    let se_s = if each.len() < TRIALS_ENOUGH { over.into_iter().chain(within()).reduce(f64::max) } else { over };
     Point {
         mean_s: mean(&means).filter(|mean_s| *mean_s > 0.0),
         se_s,
-        quantiles: quantiles
-            .iter()
-            .filter_map(|wanted| quantile(*wanted))
-            .filter(|point| point.value_s > 0.0)
-            .collect(),
+        quantiles: quantiles.iter().map(|wanted| quantile(*wanted)).filter(|point| point.value_s > 0.0).collect(),
+        ..Point::default()
+    }
+}
+
+/// The standard error of a figure over all trials, from the error within each; none unless every trial has one.
+fn error_of_batches(
+    trials: &[&Measurement],
+    sampled: &Sampled,
+    error_ns: impl Fn(&Batches) -> Option<f64>,
+) -> Option<f64> {
+    let of_trial = |trial: &&Measurement| error_ns(sampled.get(&trial.trial.id)?);
+    let errors: Vec<f64> = trials.iter().map(of_trial).collect::<Option<_>>()?;
+    let variance: f64 = errors.iter().map(|error| error * error).sum();
+    Some(variance.sqrt() / errors.len() as f64 / NS_PER_S).filter(|error_s| *error_s > 0.0)
+}
+
+/// A point of times that another tool states without a histogram. Stated quantiles are those of a trial: of several trials together
+/// there is none.
+fn stated(trials: &[&Measurement], kind: TimeKind, quantiles: &[f64]) -> Point {
+    let means: Vec<f64> = trials.iter().filter_map(|trial| trial.mean_s(kind)).collect();
+    let quantile = |quantile: &f64| match trials {
+        [only] => Some(QuantilePoint { quantile: *quantile, value_s: only.quantile_s(kind, *quantile)?, se_s: None }),
+        _ => None,
+    };
+    Point {
+        mean_s: mean(&means).filter(|mean_s| *mean_s > 0.0),
+        se_s: standard_error(&means),
+        quantiles: quantiles.iter().filter_map(quantile).filter(|point| point.value_s > 0.0).collect(),
         ..Point::default()
     }
 }

@@ -61,10 +61,14 @@ pub fn terminal(findings: &Findings, study: &Study) -> String {
 
 /// Invalid trials with their reasons, and the messages of failed operations.
 fn push_invalid(out: &mut String, findings: &Findings) {
-    let invalid: u64 = findings.cases.iter().map(|case| case.trials - case.valid_trials).sum();
+    let repeated: u64 = findings.cases.iter().map(|case| case.repeated).sum();
+    let invalid: u64 = findings.cases.iter().map(|case| case.trials - case.valid_trials).sum::<u64>() - repeated;
     let all: u64 = findings.cases.iter().map(|case| case.trials).sum();
     if invalid > 0 {
         out.push_str(&format!("INVALID: {invalid} of {all} trials; their figures are left out of everything below.\n"));
+    }
+    if repeated > 0 {
+        out.push_str(&format!("REPEATED: {repeated} of {all} trials, which were not driven as they should be.\n"));
     }
     for (reason, cases) in grouped(findings, |case| case.invalid_because.clone()) {
         push_wrapped(out, "  ", &format!("{reason}: {}", show_cases(&cases)));
@@ -75,7 +79,7 @@ fn push_invalid(out: &mut String, findings: &Findings) {
         let count = show_number(count as f64);
         push_wrapped(out, "  ", &format!("{count} operations failed with \"{message}\": {}", show_cases(&cases)));
     }
-    if invalid > 0 || findings.cases.iter().any(|case| !case.errors.is_empty()) {
+    if invalid + repeated > 0 || findings.cases.iter().any(|case| !case.errors.is_empty()) {
         out.push('\n');
     }
 }

@@ -3,6 +3,7 @@
 //! Main type: [`ratio::RatioEstimate`], what is said about two alternatives. Invariant: no input or output, no clock, no
 //! hidden random source; equal values and equal seed give equal answers. Too few values give `None`, never a guess.
 
+pub mod batches;
 pub mod bootstrap;
 pub mod family;
 pub mod order;

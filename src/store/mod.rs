@@ -1,11 +1,13 @@
 //! The store: run directories, append-only and readable by other tools.
 //!
 //! Main type: [`RunDirectory`]. A run directory holds `run.toml` (what was done, where), `trials.jsonl` (a versioned line per
-//! finished trial, on disk before the next trial starts) and `monitor/<trial>.jsonl` (resource samples).
+//! finished trial, on disk before the next trial starts), `monitor/<trial>.jsonl` (resource samples) and, where the study asks for
+//! them, `samples/<trial>.samples` (raw times of every operation).
 //!
 //! Invariant: a line that is complete is never changed again. A torn last line, left by a crash, is dropped with a note.
 
 mod run_file;
+mod samples;
 
 use std::fs::{self, File, OpenOptions};
 use std::io::{Read, Seek, SeekFrom, Write};
@@ -17,6 +19,7 @@ use crate::study::Study;
 use crate::trial::Trial;
 
 pub use run_file::RunFile;
+pub use samples::{Sample, SampleBlock, SampleHeader, SampleOutcome, SampleReader, SampleWriter};
 
 const TRIALS: &str = "trials.jsonl";
 const RUN_FILE: &str = "run.toml";
@@ -59,6 +62,11 @@ pub enum StoreError {
 }
 
 impl StoreError {
+    /// The error of something that was to write and ended by a panic.
+    pub fn from_panic(what: &str) -> Self {
+        StoreError::Io { path: what.to_owned(), error: std::io::Error::other("it ended by a panic"), remedy: "" }
+    }
+
     /// Whether there is no room on the disk.
     pub fn is_full(&self) -> bool {
         matches!(self, StoreError::Io { error, .. } if error.kind() == std::io::ErrorKind::StorageFull)
@@ -137,6 +145,11 @@ impl RunDirectory {
         self.written
     }
 
+    /// The file of a trial's raw times.
+    pub fn samples_path(&self, trial: &Trial) -> PathBuf {
+        samples_path(&self.path, trial)
+    }
+
     /// Appends a finished trial; it is on disk when this returns. The samples come first, because the line makes the trial a
     /// finished one.
     ///
@@ -197,7 +210,22 @@ impl RunDirectory {
     }
 }
 
+fn samples_path(run: &Path, trial: &Trial) -> PathBuf {
+    run.join("samples").join(format!("{}.samples", trial.id))
+}
+
 impl Run {
+    /// The raw times of a trial; none where they were not asked for.
+    ///
+    /// # Errors
+    /// When they are missing or are not what they should be.
+    pub fn samples(&self, measurement: &Measurement) -> Result<Option<SampleReader>, StoreError> {
+        if measurement.samples.is_none() {
+            return Ok(None);
+        }
+        SampleReader::open(&samples_path(&self.path, &measurement.trial)).map(Some)
+    }
+
     /// Reads a run directory.
     ///
     /// # Errors

@@ -49,10 +49,30 @@ pub fn bound_of(study: &Study, goal: &Goal, settings: &Settings) -> Bound {
         quantile: goal.quantile,
         below_s: goal.below_s,
         within: goal.within,
-        confirmations: study.repeat.least.clamp(CONFIRMATIONS.0, CONFIRMATIONS.1) as usize,
+        confirmations: confirmations(study) as usize,
         start_per_s: study.base.load.rate_per_s.unwrap_or((1.0 / goal.below_s).clamp(1.0, 1000.0).max(least)),
         workers: settings.load.clients,
     }
+}
+
+/// Trials that confirm a line.
+fn confirmations(study: &Study) -> u32 {
+    study.repeat.least.clamp(CONFIRMATIONS.0, CONFIRMATIONS.1)
+}
+
+/// Whether all was served as it should be in an invalid trial, so that what is wrong with it is how the load was driven.
+fn is_client_limited(measurement: &Measurement) -> bool {
+    let is_full = measurement.operations.values().all(|operation| operation.empty == 0);
+    let is_served = measurement.completed() > 0 && measurement.failed() == 0 && is_full;
+    !measurement.is_valid() && is_served && measurement.errors.is_empty()
+}
+
+/// Those trials of a case that were not driven as they should be and that the search repeated well: they say nothing against the
+/// run's result. Always none for a study without a goal.
+pub fn repeated<'m>(study: &Study, trials: &[&'m Measurement]) -> Vec<&'m Measurement> {
+    let is_repeated = study.goal.is_some() && trials.iter().any(|trial| trial.is_valid());
+    let excused = |trial: &&&Measurement| is_repeated && is_client_limited(trial) && trial.abandoned() == 0;
+    trials.iter().filter(excused).copied().collect()
 }
 
 /// Trials that a search takes, at least for a line, and at most.
@@ -72,18 +92,13 @@ pub fn probes<'m>(goal: &Goal, base: &Case, measurements: impl Iterator<Item = &
 fn probe(goal: &Goal, measurement: &Measurement) -> Option<Probe> {
     let rate_per_s = measurement.trial.case.settings.load.rate_per_s?;
     let times = measurement.response_times();
-    let count = |pick: fn(&crate::measurement::OperationMeasurement) -> u64| -> u64 {
-        measurement.operations.values().map(pick).sum()
-    };
-    let is_served = measurement.completed() > 0 && measurement.failed() == 0 && count(|each| each.empty) == 0;
     let outcome = match measurement.is_valid() {
         true if measurement.is_overloaded() => Outcome::Overloaded,
         true if times.count() > 0 => Outcome::Answered {
             quantile_s: (times.quantile_ns(goal.quantile).max(1)) as f64 / NS_PER_S,
             mean_s: times.mean_ns().max(1.0) / NS_PER_S,
         },
-        // All was served as it should be, so that what is wrong with the trial is how the load was driven.
-        false if is_served && measurement.errors.is_empty() => Outcome::ClientLimited,
+        false if is_client_limited(measurement) => Outcome::ClientLimited,
         _ => Outcome::Invalid,
     };
     Some(Probe { rate_per_s, outcome })
@@ -137,7 +152,8 @@ pub fn unfold(study: &Study, measurements: &[Measurement]) -> Study {
     all.dedup();
     let mut factors: Vec<Factor> = study.factors.iter().filter(|factor| factor.setting != RATE).cloned().collect();
     factors.push(Factor { setting: RATE.to_owned(), levels: all.into_iter().map(level_of).collect() });
-    // The search decides how often a rate is repeated.
-    let repeat = Repeat { rule: RepeatRule::Fixed, least: 1, most: 1, discard_first: false, ..study.repeat.clone() };
+    // The search decides how often a rate is repeated; what it confirmed is settled, and a step on its way is not.
+    let least = confirmations(study);
+    let repeat = Repeat { rule: RepeatRule::Fixed, least, most: least, discard_first: false, ..study.repeat.clone() };
     Study { cases, factors, repeat, ..study.clone() }
 }

@@ -153,7 +153,8 @@ fn measurement(trial: Trial, sequence: u64, random: &mut Random) -> Measurement 
     };
     let mut late = Histogram::new();
     (0..200).for_each(|_| late.record(2_000 + random.below(6_000) as u64));
-    let each = ClientMeasurement { completed: completed / clients as u64, failed: 0, elapsed_s: seconds };
+    let each =
+        ClientMeasurement { completed: completed / clients as u64, failed: 0, elapsed_s: seconds, response_time: None };
     Measurement {
         version: MEASUREMENT_VERSION,
         sequence,
@@ -177,6 +178,7 @@ fn measurement(trial: Trial, sequence: u64, random: &mut Random) -> Measurement 
         resources: Some(Resources { mean, samples: 25, monitor_cpu_s: 0.004 }),
         database_version: "0.0-synthetic".to_owned(),
         errors: BTreeMap::new(),
+        samples: None,
         invalid_because: Vec::new(),
         imported: None,
         trial,

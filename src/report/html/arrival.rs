@@ -37,7 +37,7 @@ pub fn section(findings: &Findings, groups: &[CaseTrials<'_>]) -> Markup {
     }
     let all: Vec<Series<'_, '_>> = series(groups).into_iter().filter(|series| series.cases.len() > 1).collect();
     let goal = findings.load_lines.first().map(|line| line.quantile);
-    let points = curves(groups, Timer::Intended, goal);
+    let points = curves(groups, Timer::Intended, goal, &Default::default());
     let figures: Vec<(Markup, Vec<String>)> = all
         .iter()
         .map(|series| {

@@ -68,7 +68,8 @@ pub fn html(findings: &Findings, study: &Study, environment: &Environment, measu
 
 /// What makes the run's figures doubtful, before anything else.
 fn invalid(findings: &Findings) -> Markup {
-    let (all, valid) = findings.cases.iter().fold((0, 0), |(a, v), case| (a + case.trials, v + case.valid_trials));
+    let (all, valid) =
+        findings.cases.iter().fold((0, 0), |(a, v), case| (a + case.trials, v + case.valid_trials + case.repeated));
     maud::html! {
         @if findings.rehearsal {
             div.box.bad { h2 { "This is a rehearsal" } "Sizes and repeats were shrunk; the figures are not to be quoted." }

@@ -136,7 +136,7 @@ pub fn environment(
                 dt { "System" } dd { (environment.kernel) }
                 dt { "Disk" } dd { (environment.disk.as_deref().unwrap_or("not known")) }
                 dt { "Seed" } dd { (study.seed) }
-                dt { "Repeats" } dd { (show_rule(&study.repeat)) @if study.repeat.discard_first { "; the first of each case is left out" } }
+                dt { "Repeats" } dd { @if study.goal.is_some() { "as the search for the load line asks for them" } @else { (show_rule(&study.repeat)) } @if study.repeat.discard_first { "; the first of each case is left out" } }
                 @for (setting, levels) in factors { dt { (setting) } dd { (levels) } }
             }
             @for (name, facts) in &environment.databases {

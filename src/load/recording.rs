@@ -1,0 +1,244 @@
+//! Recording: the raw times of every operation go from the load threads to a file while the trial runs.
+//!
+//! Main types: [`Recording`] (one per trial, with the thread that writes) and [`Recorder`] (one per load thread). Invariants:
+//! nothing is dropped while the file can be written; memory is bounded, because blocks come from a pool. When the disk does not
+//! keep up the pool is empty, a load thread waits for a block, and how long is told.
+
+use std::sync::mpsc::{Receiver, Sender, channel};
+use std::sync::{Arc, Condvar, Mutex, MutexGuard, PoisonError};
+use std::thread::JoinHandle;
+use std::time::{Duration, Instant};
+
+use super::tally::{Ending, Times};
+use crate::operation::OperationKind;
+use crate::store::{Sample, SampleBlock, SampleOutcome, SampleWriter, StoreError};
+
+/// Samples that a load thread collects before it hands them over: 64 KiB.
+const BLOCK_SAMPLES: usize = 2_048;
+/// Blocks besides one for each load thread: what may be on its way to the disk, 4 MiB.
+const BLOCKS_UNDER_WAY: usize = 64;
+
+/// The recording of a trial.
+#[derive(Debug)]
+pub struct Recording {
+    pool: Arc<Pool>,
+    full: Sender<SampleBlock>,
+    writer: JoinHandle<Result<Written, StoreError>>,
+}
+
+/// What a recording came to.
+#[derive(Debug, Clone, Copy, PartialEq, Default)]
+pub struct Written {
+    /// Operations in the file.
+    pub samples: u64,
+    /// Length of the file.
+    pub bytes: u64,
+    /// How long load threads waited for the disk, all together, in seconds.
+    pub waited_s: f64,
+}
+
+impl Recording {
+    /// Starts the thread that writes to a file, which has its header.
+    pub fn start(mut file: SampleWriter) -> Self {
+        let pool = Arc::new(Pool::default());
+        let (full, blocks) = channel();
+        let own = Arc::clone(&pool);
+        let writer = std::thread::spawn(move || write_all(&mut file, &blocks, &own));
+        Recording { pool, full, writer }
+    }
+
+    /// A recorder for one load thread, whose trial begins at `start_ns` by the engine's clock.
+    pub fn recorder(&self, start_ns: u64) -> Recorder {
+        self.pool.state().most += 1;
+        Recorder {
+            pool: Arc::clone(&self.pool),
+            full: self.full.clone(),
+            block: SampleBlock::default(),
+            kinds: Vec::new(),
+            start_ns,
+        }
+    }
+
+    /// Waits until all is on disk; every recorder must be gone.
+    ///
+    /// # Errors
+    /// When something could not be written. The file then ends before it.
+    pub fn finish(self) -> Result<Written, StoreError> {
+        drop(self.full);
+        let written = match self.writer.join() {
+            Ok(written) => written?,
+            Err(_) => return Err(StoreError::from_panic("the thread that writes samples")),
+        };
+        Ok(Written { waited_s: self.pool.state().waited.as_secs_f64(), ..written })
+    }
+}
+
+/// Writes blocks until all recorders are gone. After an error the rest is taken and not written, so that nobody waits.
+fn write_all(file: &mut SampleWriter, blocks: &Receiver<SampleBlock>, pool: &Pool) -> Result<Written, StoreError> {
+    let _open = Open(pool);
+    let mut outcome = Ok(());
+    for block in blocks {
+        if outcome.is_ok() {
+            outcome = file.write(&block);
+        }
+        pool.give(block);
+    }
+    outcome.and_then(|()| file.finish())?;
+    Ok(Written { samples: file.samples, bytes: file.bytes, waited_s: 0.0 })
+}
+
+/// While this is there blocks come back; afterwards nobody waits for one.
+struct Open<'a>(&'a Pool);
+
+impl Drop for Open<'_> {
+    fn drop(&mut self) {
+        self.0.state().most = usize::MAX;
+        self.0.given.notify_all();
+    }
+}
+
+/// Blocks that are free to be filled.
+#[derive(Debug)]
+struct Pool {
+    state: Mutex<PoolState>,
+    given: Condvar,
+}
+
+#[derive(Debug)]
+struct PoolState {
+    free: Vec<SampleBlock>,
+    /// Blocks that there are, and may be.
+    made: usize,
+    most: usize,
+    /// How long takers waited.
+    waited: Duration,
+}
+
+impl Default for Pool {
+    fn default() -> Self {
+        let state = PoolState { free: Vec::new(), made: 0, most: BLOCKS_UNDER_WAY, waited: Duration::ZERO };
+        Pool { state: Mutex::new(state), given: Condvar::new() }
+    }
+}
+
+impl Pool {
+    fn state(&self) -> MutexGuard<'_, PoolState> {
+        // Each change is complete before anything can panic.
+        self.state.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    /// An empty block; waits for one when all are in use.
+    fn take(&self) -> SampleBlock {
+        let mut state = self.state();
+        loop {
+            if let Some(block) = state.free.pop() {
+                return block;
+            }
+            if state.made < state.most {
+                state.made += 1;
+                return SampleBlock { kinds: Vec::new(), samples: Vec::with_capacity(BLOCK_SAMPLES) };
+            }
+            let begun = Instant::now();
+            state = self.given.wait(state).unwrap_or_else(PoisonError::into_inner);
+            state.waited += begun.elapsed();
+        }
+    }
+
+    fn give(&self, mut block: SampleBlock) {
+        block.samples.clear();
+        block.kinds.clear();
+        self.state().free.push(block);
+        self.given.notify_one();
+    }
+}
+
+/// Collects the samples of one load thread; hands over what is left when it is dropped.
+#[derive(Debug)]
+pub struct Recorder {
+    pool: Arc<Pool>,
+    full: Sender<SampleBlock>,
+    block: SampleBlock,
+    kinds: Vec<OperationKind>,
+    start_ns: u64,
+}
+
+impl Recorder {
+    /// Keeps an operation that ended, or was given up.
+    #[inline]
+    pub fn record(
+        &mut self,
+        client: u32,
+        kind: OperationKind,
+        times: Times,
+        is_measured: bool,
+        outcome: SampleOutcome,
+    ) {
+        if self.block.samples.len() == self.block.samples.capacity() {
+            self.turn();
+        }
+        let kind = self.kinds.iter().position(|known| *known == kind).unwrap_or_else(|| {
+            self.kinds.push(kind);
+            self.kinds.len() - 1
+        });
+        self.block.samples.push(Sample {
+            intended_ns: times.intended_ns.saturating_sub(self.start_ns),
+            sent_ns: times.sent_ns.saturating_sub(self.start_ns),
+            done_ns: times.done_ns.saturating_sub(self.start_ns),
+            client,
+            kind: kind as u16,
+            outcome,
+            is_measured,
+        });
+    }
+
+    /// Hands the block over, and takes an empty one.
+    fn turn(&mut self) {
+        self.hand_over();
+        self.block = self.pool.take();
+    }
+
+    fn hand_over(&mut self) {
+        let mut block = std::mem::take(&mut self.block);
+        if !block.samples.is_empty() {
+            block.kinds.extend(self.kinds.iter().map(ToString::to_string));
+            // The receiver is gone only after a panic, which the end of the recording tells.
+            let _ = self.full.send(block);
+        }
+    }
+}
+
+impl Drop for Recorder {
+    fn drop(&mut self) {
+        self.hand_over();
+    }
+}
+
+impl From<&Ending<'_>> for SampleOutcome {
+    fn from(ending: &Ending<'_>) -> Self {
+        match ending {
+            Ending::Completed { empty: false } => SampleOutcome::Completed,
+            Ending::Completed { empty: true } => SampleOutcome::Empty,
+            Ending::Failed(_) => SampleOutcome::Failed,
+            Ending::Abandoned => SampleOutcome::Abandoned,
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_thread_waits_for_the_disk_once_all_blocks_are_under_way_and_no_earlier() {
+        let pool = Arc::new(Pool::default());
+        let taken: Vec<SampleBlock> = (0..BLOCKS_UNDER_WAY).map(|_| pool.take()).collect();
+        assert_eq!(pool.state().waited, Duration::ZERO);
+        let own = Arc::clone(&pool);
+        let waiting = std::thread::spawn(move || own.take());
+        std::thread::sleep(Duration::from_millis(20));
+        assert!(!waiting.is_finished(), "memory is bounded");
+        taken.into_iter().for_each(|block| pool.give(block));
+        waiting.join().unwrap();
+        assert!(pool.state().waited > Duration::ZERO, "what was waited is told");
+    }
+}

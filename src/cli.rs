@@ -100,7 +100,11 @@ pub enum Listed {
 #[derive(Debug, Clone, Args)]
 pub struct StudyArguments {
     /// Name of a bundled study, or path of a study file
-    pub study: String,
+    #[arg(required_unless_present = "ycsb")]
+    pub study: Option<String>,
+    /// Instead of a study, a property file of YCSB as it is, as in workloads/workloada; --set takes its properties too
+    #[arg(long, value_name = "FILE", conflicts_with = "study")]
+    pub ycsb: Option<String>,
     /// Change a setting, as in load.clients=4; a list makes it a factor, no value takes it out. A password for database.url can
     /// also come from the environment variable LOADLINE_PASSWORD
     #[arg(long = "set", value_name = "KEY=VALUE")]
@@ -138,15 +142,36 @@ pub struct CompareArguments {
     pub run: Option<PathBuf>,
     /// Second run directory
     pub run2: Option<PathBuf>,
-    /// Factor whose levels are compared
-    #[arg(long, value_name = "SETTING")]
+    /// Factor whose levels are compared, in each run; without it all that are alternatives, or with two runs the runs
+    #[arg(long, value_name = "SETTING", conflicts_with = "summaries")]
     pub factor: Option<String>,
-    /// What is compared
-    #[arg(long, default_value = "throughput")]
-    pub metric: String,
-    /// Published summaries: machine,case,variant,mean,sd,n
+    /// What is compared: throughput, response_time_mean, response_time_p99, ...; without it what the report compares by
+    #[arg(long, value_name = "NAME")]
+    pub metric: Option<String>,
+    /// Published summaries: machine,case,variant,mean,sd,n; if given, also metric and operation
     #[arg(long, value_name = "FILE.csv")]
     pub summaries: Option<PathBuf>,
+    /// Level of the verdicts, below which an adjusted p counts
+    #[arg(long, default_value_t = 0.05, allow_negative_numbers = true)]
+    pub alpha: f64,
+    /// Relative difference that counts as none: 0.05 is 5 %
+    #[arg(long, default_value_t = 0.05, allow_negative_numbers = true)]
+    pub margin: f64,
+    /// How p-values are adjusted for their number: Holm, or Benjamini and Hochberg
+    #[arg(long, value_enum, default_value_t = Adjusting::Holm)]
+    pub adjust: Adjusting,
+    /// Write tables and figures to this page too, or to compare.html in this directory
+    #[arg(long, visible_alias = "out", value_name = "FILE.html")]
+    pub html: Option<PathBuf>,
+}
+
+/// How p-values are adjusted.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, ValueEnum)]
+pub enum Adjusting {
+    /// Keeps the probability of any false finding below the level
+    Holm,
+    /// Keeps the expected share of false findings below the level
+    Bh,
 }
 
 /// `fit`
@@ -367,7 +392,7 @@ pub fn parse() -> Cli {
 
 /// Commands that can be executed.
 pub const AVAILABLE: &[&str] =
-    &["list", "plan", "run", "report", "fit", "predict", "score", "data", "import", "export"];
+    &["list", "plan", "run", "report", "compare", "fit", "predict", "score", "data", "import", "export"];
 
 impl Command {
     /// Name as on the command line.
@@ -420,7 +445,7 @@ mod tests {
             "loadline run qos-write --resume runs/x --strict",
             "loadline report runs/a runs/b",
             "loadline compare runs/a runs/b --factor layout.name --metric throughput",
-            "loadline compare --summaries f.csv",
+            "loadline compare --summaries f.csv --metric response_time_mean --alpha 0.01 --margin 0.1 --adjust bh --html x.html",
             "loadline fit runs/a --model mm1",
             "loadline fit --points f.csv --timer sent --workers 10 --quantile 0.99",
             "loadline predict --model mm1 --mu 1000 --delta 1.6ms --arrival-rate 800 --quantile 0.9 --below 10ms",
@@ -450,7 +475,7 @@ mod tests {
     fn commands_that_come_later_are_refused_with_what_there_is() {
         assert_eq!(
             not_available("record"),
-            "record is not available yet; available: list, plan, run, report, fit, predict, score, data, import, export"
+            "record is not available yet; available: list, plan, run, report, compare, fit, predict, score, data, import, export"
         );
     }
 }

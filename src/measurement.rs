@@ -36,8 +36,12 @@ pub struct Measurement {
     /// closed loop. Throughput is computed from it, because an overloaded database's backlog reaches over both ends.
     #[serde(skip_serializing_if = "Option::is_none", default)]
     pub carried: Option<u64>,
-    /// Per kind of operation, by its name: `insert`, `read`, `statement-1`.
+    /// Per kind of operation, by its name: `insert`, `read`, `statement-1`. Each of a kind that stands for itself is here once.
     pub operations: BTreeMap<String, OperationMeasurement>,
+    /// Per kind of operation, those that were a part of another one, as reads and updates are of read-modify-writes. The whole is
+    /// in `operations`, and only that counts in throughput and other totals.
+    #[serde(skip_serializing_if = "BTreeMap::is_empty", default)]
+    pub parts: BTreeMap<String, OperationMeasurement>,
     /// Per client: how much it did. Shows whether clients were served alike.
     pub clients: Vec<ClientMeasurement>,
     /// How long a free client took from the intended time to sending: the generator's own lateness, apart from queueing.
@@ -133,6 +137,21 @@ impl OperationMeasurement {
             TimeKind::ResidenceTime => self.residence_time.clone(),
             TimeKind::ScheduleLag => self.schedule_lag.clone(),
         }
+    }
+
+    /// Mean of a time, in seconds; none where it is not known.
+    pub fn mean_s(&self, kind: TimeKind) -> Option<f64> {
+        let all = self.times(kind);
+        if all.count() > 0 { Some(all.mean_ns() / NS_PER_S) } else { self.stated.get(&kind)?.mean_s }
+    }
+
+    /// A quantile (0..1) of a time, in seconds; none where it is not known.
+    pub fn quantile_s(&self, kind: TimeKind, quantile: f64) -> Option<f64> {
+        let all = self.times(kind);
+        if all.count() > 0 {
+            return Some(all.quantile_ns(quantile) as f64 / NS_PER_S);
+        }
+        self.stated.get(&kind)?.quantile_s(quantile)
     }
 }
 
@@ -295,6 +314,7 @@ impl Measurement {
             measured_s: 0.0,
             carried: None,
             operations: BTreeMap::new(),
+            parts: BTreeMap::new(),
             clients: Vec::new(),
             generator_late: Histogram::new(),
             loops: Vec::new(),

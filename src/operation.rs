@@ -103,6 +103,8 @@ pub enum OperationKind {
     Scan,
     /// [`Operation::Delete`].
     Delete,
+    /// A read and the update of the same record that follows it at once: one operation of two parts.
+    ReadModifyWrite,
     /// [`Operation::Statement`], each statement of a study apart.
     Statement(u16),
 }
@@ -116,6 +118,7 @@ impl std::fmt::Display for OperationKind {
             OperationKind::Update => f.write_str("update"),
             OperationKind::Scan => f.write_str("scan"),
             OperationKind::Delete => f.write_str("delete"),
+            OperationKind::ReadModifyWrite => f.write_str("read-modify-write"),
             OperationKind::Statement(index) => write!(f, "statement-{}", index + 1),
         }
     }

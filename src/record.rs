@@ -176,7 +176,8 @@ impl Cells {
         let start = self.bytes.len();
         self.bytes.resize(start + length, b' ');
         fill(&mut self.bytes[start..]);
-        if std::str::from_utf8(&self.bytes[start..]).is_err() {
+        // Most text is ASCII, which is found out sixteen bytes at a time.
+        if !self.bytes[start..].is_ascii() && std::str::from_utf8(&self.bytes[start..]).is_err() {
             self.bytes[start..].fill(b'?');
         }
         self.cells.push(Cell::Text(Span { start: start as u32, length: length as u32 }));

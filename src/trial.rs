@@ -122,12 +122,55 @@ pub struct RecordSettings {
     /// How `wisconsin` orders its numbers; without it by its default.
     #[serde(skip_serializing_if = "Option::is_none", default)]
     pub permutation: Option<String>,
+    /// What `usertable` looks like.
+    #[serde(skip_serializing_if = "is_default", default)]
+    pub usertable: UsertableSettings,
+    /// Whether the tables are there already, with their rows: loadline then neither makes, fills nor drops them.
+    #[serde(skip_serializing_if = "is_default", default)]
+    pub existing: bool,
     /// Columns of a custom record.
     #[serde(skip_serializing_if = "Vec::is_empty", default)]
     pub identity: Vec<CustomColumn>,
     /// Columns of a custom record.
     #[serde(skip_serializing_if = "Vec::is_empty", default)]
     pub values: Vec<CustomColumn>,
+}
+
+fn is_default<T: Default + PartialEq>(value: &T) -> bool {
+    *value == T::default()
+}
+
+/// What `usertable` looks like; the defaults are those of YCSB.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+pub struct UsertableSettings {
+    /// Fields of a record.
+    pub fields: u16,
+    /// Length of a field in characters, or the largest one.
+    pub field_length: u32,
+    /// Smallest length of a field, where lengths differ.
+    pub field_length_least: u32,
+    /// How lengths are spread: `constant`, `uniform` or `zipfian`.
+    pub field_lengths: String,
+    /// What the names of the fields begin with, before their number.
+    pub field_prefix: String,
+    /// Whether keys are `hashed` or `ordered`.
+    pub keys: String,
+    /// Digits of a key at least.
+    pub key_digits: u32,
+}
+
+impl Default for UsertableSettings {
+    fn default() -> Self {
+        UsertableSettings {
+            fields: 10,
+            field_length: 100,
+            field_length_least: 1,
+            field_lengths: "constant".to_owned(),
+            field_prefix: "field".to_owned(),
+            keys: "hashed".to_owned(),
+            key_digits: 1,
+        }
+    }
 }
 
 /// A column of a custom record.
@@ -191,6 +234,57 @@ pub struct WorkloadSettings {
     /// first hot value column, or the first one where none is hot.
     #[serde(skip_serializing_if = "Option::is_none", default)]
     pub attribute: Option<String>,
+    /// What a YCSB workload does otherwise than its letter says.
+    #[serde(skip_serializing_if = "is_default", default)]
+    pub ycsb: YcsbSettings,
+}
+
+/// Changes to a YCSB workload; what is not given is as its letter says. Settings without a letter are YCSB's defaults.
+#[derive(Debug, Clone, PartialEq, Default, Serialize, Deserialize)]
+#[serde(default)]
+pub struct YcsbSettings {
+    /// Shares of the operations, relative to each other: `read`, `update`, `insert`, `scan`, `read_modify_write`.
+    #[serde(skip_serializing_if = "BTreeMap::is_empty")]
+    pub shares: BTreeMap<String, f64>,
+    /// How records are chosen: `uniform`, `zipfian`, `latest`, `hotspot`, `exponential` or `sequential`.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub requests: Option<String>,
+    /// Whether reads and scans ask for all fields; else for a random one.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub read_all_fields: Option<bool>,
+    /// Whether updates set all fields; else a random one.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub write_all_fields: Option<bool>,
+    /// Records of a scan at least.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub scan_least: Option<u32>,
+    /// Records of a scan at most.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub scan_most: Option<u32>,
+    /// How lengths of scans are spread: `uniform` or `zipfian`.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub scan_lengths: Option<String>,
+    /// `hotspot`: share of the records that is hot, 0..1.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub hot_records: Option<f64>,
+    /// `hotspot`: share of the operations on hot records, 0..1.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub hot_operations: Option<f64>,
+    /// `exponential`: this share of the records, the last ones, 0..1 …
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub recent_records: Option<f64>,
+    /// … takes this share of the operations, 0..1.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub recent_operations: Option<f64>,
+    /// Operations that `zipfian` makes room for where some insert; without it those that end the trial.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub operations_expected: Option<u64>,
+    /// Number of the first record that is inserted by `ycsb-load`, or asked for by the others.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub first: Option<u64>,
+    /// How many records from there on; without it all.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub records: Option<u64>,
 }
 
 /// A statement of the workload `sql`.
@@ -221,6 +315,9 @@ pub struct LoadSettings {
     pub trace: Option<String>,
     /// What ends the measured phase.
     pub length: Length,
+    /// Where a number of operations ends the measured phase: its end in seconds, whatever is left of them.
+    #[serde(skip_serializing_if = "Option::is_none", default)]
+    pub at_most_s: Option<f64>,
     /// Length of the discarded phase before it, in seconds.
     pub warmup_s: f64,
     /// Pause of a client between the end of an operation and the intended time of its next, in seconds; closed loop only.

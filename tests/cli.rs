@@ -25,3 +25,5 @@ mod raw_times;
 mod requests;
 #[path = "cli/searches.rs"]
 mod searches;
+#[path = "cli/ycsb.rs"]
+mod ycsb;

@@ -85,6 +85,10 @@ fn a_whole_run_reads_as_before() {
     let page = page("whole", &study, &trials);
     assert!((100_000..300_000).contains(&page.len()), "{} bytes", page.len());
     assert!(page.contains("6 of 216 trials are invalid") && page.contains("star is fastest: "));
+    assert!(
+        page.contains("id=\"ratios\"") && page.contains("clients = 16: wide / star"),
+        "alternatives have a forest plot"
+    );
     let place = |text: &str| page.find(text).unwrap_or_else(|| panic!("the page lacks {text}"));
     assert!(place("trials are invalid") < place("star is fastest") && place("star is fastest") < place("<svg"));
 }
@@ -219,9 +223,9 @@ fn a_case_is_settled_by_the_rule_of_the_study() {
 #[test]
 fn alternatives_that_do_not_differ_are_equal_or_undecided_and_never_fastest() {
     let study = study(&[("database.name", vec![json!("mariadb"), json!("mysql")])]);
-    let mut trials = measurements(&study, 12);
+    let mut trials = measurements(&study, 30);
     let sentence = findings(&study, &trials).verdicts[0].clone();
-    assert!(sentence.contains("are equal within ±5 %: ") && sentence.contains("n = 12 + 12"), "{sentence}");
+    assert!(sentence.contains("are equal within ±5 %: ") && sentence.contains("n = 30 + 30"), "{sentence}");
     for (place, trial) in trials.iter_mut().enumerate() {
         trial.measured_s *= if place % 4 < 2 { 0.6 } else { 1.4 };
     }

@@ -302,3 +302,18 @@ fn a_seed_changes_the_plan_and_nothing_else() {
     let too_large = study::load_text("s.toml", "", &[], Some(u64::MAX), false, &names()).unwrap_err();
     assert!(too_large.to_string().starts_with("--seed 18446744073709551615: the seed is too large"));
 }
+
+#[test]
+fn what_only_ycsb_has_is_refused_elsewhere() {
+    let text = "[record]\nfields = 5\nexisting = true\n[workload]\nname = \"read\"\nycsb = { scan = 1 }\n[load]\nat_most = \"0s\"\n";
+    assert_eq!(
+        errors_of(text, &[]),
+        "study.toml:2: record.fields is for usertable and record.type is \"qos\"; write type = \"usertable\", or leave it out\n\
+         study.toml:3: record.existing is true and a private database has no table yet; name the database that has it with \
+         database.url, or database.path\n\
+         study.toml:5: workload.name is \"read\" and record.rows is 0; set the number of rows that are there to be read, as in \
+         rows = 100000\n\
+         study.toml:6: workload.ycsb is for YCSB's workloads and workload.name is \"read\"; write name = \"ycsb\", or leave it out\n\
+         study.toml:8: load.at_most is \"0s\"; it must be more than zero"
+    );
+}

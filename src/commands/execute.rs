@@ -13,7 +13,7 @@ use crate::database::{Database, DatabaseError, Session, Wire};
 use crate::load::{CLIENTS_PER_LOOP, Connections, Observed, Observer, Recording, Source, Written, drive, validity};
 use crate::measurement::{Measurement, ResourceSample, Resources};
 use crate::monitor::{self, Monitor, Targets};
-use crate::operation::Operation;
+use crate::operation::{Operation, OperationKind};
 use crate::server::{CpuList, Server, allowed_to_this_thread, interrupted, pin_this_thread};
 use crate::statement::{Program, Request};
 use crate::store::{SampleHeader, SampleWriter, StoreError};
@@ -88,6 +88,14 @@ impl Source for WorkSource {
     fn next(&mut self, request: &mut Request) -> Operation {
         self.work.next(&mut *self.workload, request)
     }
+
+    fn compound(&self) -> Option<OperationKind> {
+        self.workload.compound()
+    }
+
+    fn done(&mut self, succeeded: bool, request: &mut Request) -> Option<Operation> {
+        self.work.done(&mut *self.workload, succeeded, request)
+    }
 }
 
 fn sources(work: &Arc<Work>, trial: &Trial) -> anyhow::Result<Vec<Box<dyn Source>>> {
@@ -105,7 +113,9 @@ fn attempt(trial: &Trial, current: &mut Current, filling: &dyn Fn(u64, u64)) -> 
         Ok(ready) => measure(trial, ready, current, filling).unwrap_or_else(|error| Executed::failed(trial, &error)),
         Err(error) => {
             let is_refusal = |cause: &DatabaseError| matches!(cause, DatabaseError::Refused { .. });
-            let refused = error.downcast_ref().is_some_and(is_refusal).then(|| sentence(&error));
+            // Tables of somebody else that are not as they should be are no mistake of the study: what is found is recorded.
+            let is_ours = !trial.case.settings.record.existing;
+            let refused = (is_ours && error.downcast_ref().is_some_and(is_refusal)).then(|| sentence(&error));
             Executed { refused, ..Executed::failed(trial, &error) }
         }
     };
@@ -333,6 +343,7 @@ fn measured(trial: &Trial, observed: &Observed, resources: Option<Resources>, cu
         measured_s: observed.measured_s,
         carried: (trial.case.settings.load.arrivals != Arrivals::Closed).then_some(observed.tally.carried),
         operations: observed.tally.operations(),
+        parts: observed.tally.parts(),
         clients: observed.clients.clone(),
         generator_late: observed.tally.generator_late.clone(),
         loops: observed.loops.clone(),
@@ -345,14 +356,15 @@ fn measured(trial: &Trial, observed: &Observed, resources: Option<Resources>, cu
     }
 }
 
-/// How many records were acknowledged, and how many the tables hold, for workloads that only write.
+/// How many records were acknowledged, and how many the tables hold, for workloads that insert and delete none.
 fn check_stored(
     settings: &Settings,
     work: &Work,
     observed: &Observed,
     current: &Current,
 ) -> anyhow::Result<Option<(u64, u64)>> {
-    let Some(table) = work.record_table().filter(|_| settings.workload.name == "write") else { return Ok(None) };
+    let is_counted = workload::only_adds(settings) && !settings.record.existing;
+    let Some(table) = work.record_table().filter(|_| is_counted) else { return Ok(None) };
     let mut session = current.database.connect()?;
     let answer = session.query(&format!("SELECT COUNT(*) FROM {}", current.database.dialect().quote(table)))?;
     let count = answer.first().and_then(|row| row.first()).and_then(|cell| cell.as_ref()?.parse::<u64>().ok());

@@ -2,6 +2,7 @@
 //!
 //! Main function: [`execute_command`]. Invariant: a request that is wrong is refused before anything is started.
 
+mod compare;
 pub mod data;
 mod execute;
 mod export;
@@ -65,10 +66,11 @@ pub fn execute_command(cli: Cli) -> Result<Status, Failure> {
         Command::List { what } => list::run(what, cli.json, &catalogue(), &find_server).map(|()| Status::Valid),
         Command::Plan { study } => plan::run(&study, cli.json, &names()).map(|()| Status::Valid),
         Command::Run(arguments) => {
-            let (study, passwords) = read_study(&arguments.study)?;
+            let (study, passwords) = read_study(&arguments.study, &names())?;
             run::run(&study, passwords, &destination(&arguments), cli.json, arguments.strict)
         }
         Command::Report { runs, strict } => report::run(&runs, cli.json, strict),
+        Command::Compare(arguments) => compare::run(&arguments, cli.json),
         Command::Fit(arguments) => fit::run(&arguments, cli.json),
         Command::Predict(arguments) => predict::run(&arguments, cli.json),
         Command::Import(arguments) => import::run(&arguments, cli.json),
@@ -101,9 +103,18 @@ fn destination(arguments: &RunArguments) -> Destination {
     }
 }
 
-fn read_study(arguments: &StudyArguments) -> Result<(Study, Passwords), Failure> {
-    study::load(&arguments.study, &arguments.sets, arguments.seed, arguments.quick, &names())
-        .map_err(|errors| Failure::Usage(errors.to_string()))
+/// The study that arguments name, or the one that a property file of YCSB makes.
+fn read_study(arguments: &StudyArguments, names: &Names) -> Result<(Study, Passwords), Failure> {
+    let StudyArguments { study, ycsb, sets, quick, seed } = arguments;
+    let usage = |errors: study::StudyErrors| Failure::Usage(errors.to_string());
+    match ycsb {
+        Some(path) => {
+            let (study, passwords, notes) = study::load_ycsb(path, sets, *seed, *quick, names).map_err(usage)?;
+            notes.iter().for_each(|line| output::note(&format!("note: {line}")));
+            Ok((study, passwords))
+        }
+        None => study::load(study.as_deref().unwrap_or_default(), sets, *seed, *quick, names).map_err(usage),
+    }
 }
 
 /// All names that studies may use, and the check whether a case can be built.

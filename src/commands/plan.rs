@@ -8,7 +8,7 @@ use super::Failure;
 use super::output::{print, print_json, table};
 use crate::cli::StudyArguments;
 use crate::study::plan::{GUESSED_OPERATIONS_PER_S, GUESSED_RECORDS_PER_S, estimate, first_counted_round, show_rule};
-use crate::study::{self, Names, Study};
+use crate::study::{Names, Study};
 use crate::trial::{DatabaseSettings, Length};
 use crate::units::{show_number, show_seconds};
 
@@ -17,8 +17,7 @@ use crate::units::{show_number, show_seconds};
 /// # Errors
 /// Everything that is wrong with the study.
 pub fn run(arguments: &StudyArguments, is_json: bool, names: &Names) -> Result<(), Failure> {
-    let StudyArguments { study, sets, quick, seed } = arguments;
-    let (study, _) = study::load(study, sets, *seed, *quick, names).map_err(Failure::usage)?;
+    let (study, _) = super::read_study(arguments, names)?;
     if is_json { print_json(&json_of(&study, names)) } else { print(&text_of(&study, names)) }
 }
 
@@ -64,11 +63,12 @@ fn case_rows(study: &Study) -> Vec<Vec<String>> {
                 format!("{} operations per client", show_number(operations as f64))
             }
         };
+        let at_most = load.at_most_s.map_or(String::new(), |seconds| format!(", at most {}", show_seconds(seconds)));
         let warmup =
             if load.warmup_s > 0.0 { format!(" after {}", show_seconds(load.warmup_s)) } else { String::new() };
         let mut row = vec![(number + 1).to_string()];
         row.extend(study.factors.iter().map(|factor| level(&factor.setting)));
-        row.push(format!("{length}{warmup}"));
+        row.push(format!("{length}{at_most}{warmup}"));
         rows.push(row);
     }
     rows

@@ -7,6 +7,8 @@
 mod custom;
 mod filler;
 mod qos;
+pub mod skew;
+mod usertable;
 mod wisconsin;
 mod wisconsin_permutation;
 mod zipf;
@@ -17,6 +19,7 @@ use crate::record::Generator;
 use crate::trial::RecordSettings;
 
 pub use filler::Filler;
+pub use usertable::key_hash;
 
 /// A record type that studies can name.
 pub struct Entry {
@@ -29,7 +32,7 @@ pub struct Entry {
 }
 
 /// All record types, the default first. A new one is a file and a line here.
-pub static REGISTRY: &[&Entry] = &[&qos::QOS, &wisconsin::WISCONSIN, &custom::CUSTOM];
+pub static REGISTRY: &[&Entry] = &[&qos::QOS, &wisconsin::WISCONSIN, &usertable::USERTABLE, &custom::CUSTOM];
 
 /// The registry's entry of a name.
 pub fn find(name: &str) -> Option<&'static Entry> {
@@ -61,6 +64,6 @@ mod tests {
     fn an_unknown_record_type_is_refused_with_those_that_exist() {
         let settings = RecordSettings { type_name: "qoz".to_owned(), per_measurement: 1, ..RecordSettings::default() };
         let error = build(&settings).err().unwrap();
-        assert_eq!(error, "unknown record.type \"qoz\"; there are qos, wisconsin, custom");
+        assert_eq!(error, "unknown record.type \"qoz\"; there are qos, wisconsin, usertable, custom");
     }
 }

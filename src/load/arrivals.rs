@@ -73,6 +73,13 @@ impl Schedule {
         Schedule { state: Mutex::new(state), measure_ns }
     }
 
+    /// The same without the arrivals from this time on.
+    pub fn ending_at(self, end_ns: u64) -> Self {
+        let mut state = self.state.into_inner().unwrap_or_else(PoisonError::into_inner);
+        state.end_ns = state.end_ns.min(end_ns);
+        Schedule { state: Mutex::new(state), ..self }
+    }
+
     /// Claims the next arrival; none when there are no more.
     #[inline]
     pub fn claim(&self) -> Option<u64> {

@@ -14,6 +14,31 @@ use super::tally::{Ending, Tally, Times};
 pub trait Source: Send {
     /// Fills the request, which is clear, with the client's next operation.
     fn next(&mut self, request: &mut Request) -> Operation;
+
+    /// What the operation just begun and those that follow it at once are counted as together; none for one that stands for itself.
+    fn compound(&self) -> Option<OperationKind> {
+        None
+    }
+
+    /// Told that the running operation was answered, as it should be or not. Clears and fills the request with the operation that
+    /// is sent at once as a further part of the same compound, and gives it; none where the client is free.
+    fn done(&mut self, succeeded: bool, request: &mut Request) -> Option<Operation> {
+        let (_, _) = (succeeded, request);
+        None
+    }
+}
+
+/// The whole of an operation of several parts, as far as it has come.
+#[derive(Debug, Clone, Copy)]
+struct Compound {
+    kind: OperationKind,
+    intended_ns: u64,
+    /// When its first part was sent; none before.
+    sent_ns: Option<u64>,
+    /// Records of its largest part so far: those that it is about.
+    records: u64,
+    /// Whether a part found nothing.
+    empty: bool,
 }
 
 /// One client: its source of operations, the one that is running and its times.
@@ -34,6 +59,10 @@ pub struct Client {
     sent_ns: u64,
     free_ns: u64,
     counts: bool,
+    /// What the running operation is a part of.
+    compound: Option<Compound>,
+    /// Whether the request is the next part of a compound, which is sent at once.
+    follows: bool,
     begun: u64,
     /// What it did in the measured phase.
     measurement: ClientMeasurement,
@@ -69,6 +98,8 @@ impl Client {
             sent_ns: start_ns,
             free_ns: start_ns,
             counts: false,
+            compound: None,
+            follows: false,
             begun: 0,
             measurement: ClientMeasurement::default(),
             response_time: None,
@@ -90,6 +121,9 @@ impl Client {
     /// Begins the next operation if its intended time has come and the trial is not over.
     #[inline]
     pub fn next(&mut self, now_ns: u64, phases: &Phases) -> Next {
+        if std::mem::take(&mut self.follows) {
+            return Next::Send;
+        }
         if phases.is_stopped() {
             return Next::Over;
         }
@@ -102,6 +136,9 @@ impl Client {
             let operation = self.source.next(&mut self.request);
             self.kind = operation.kind();
             self.records = operation.records();
+            let intended_ns = self.intended_ns;
+            let whole = |kind| Compound { kind, intended_ns, sent_ns: None, records: 0, empty: false };
+            self.compound = self.source.compound().map(whole);
         }
         begun
     }
@@ -145,19 +182,27 @@ impl Client {
         self.sent_ns = now_ns;
     }
 
-    /// Takes in the outcome of the running operation; the next one's intended time follows from it.
+    /// Takes in the outcome of the running operation; the next one's intended time follows from it. What follows at once as a part
+    /// of the same compound is what [`Client::next`] begins then.
     #[inline]
     pub fn done(&mut self, now_ns: u64, outcome: &Result<Answer, DatabaseError>, tally: &mut Tally) {
         let ending = match outcome {
             Ok(answer) => Ending::Completed { empty: answer.empty > 0 },
             Err(error) => Ending::Failed(error),
         };
-        self.end(now_ns, ending, tally);
+        let following = self.source.done(outcome.is_ok(), &mut self.request);
+        match self.compound {
+            None => self.end(now_ns, ending, tally),
+            Some(compound) => self.end_part(now_ns, ending, compound, following, tally),
+        }
     }
 
     /// Gives up the running operation.
     pub fn abandon(&mut self, now_ns: u64, tally: &mut Tally) {
-        self.end(now_ns, Ending::Abandoned, tally);
+        match self.compound {
+            None => self.end(now_ns, Ending::Abandoned, tally),
+            Some(compound) => self.end_part(now_ns, Ending::Abandoned, compound, None, tally),
+        }
     }
 
     /// Sends nothing before this time, after a connection was lost or could not be made.
@@ -165,12 +210,55 @@ impl Client {
         self.pause_until_ns = until_ns;
     }
 
-    /// Gives up an arrival that was claimed, was due and is not sent; to be called when the trial is over.
+    /// Gives up an arrival that was claimed, was due and is not sent, and what a compound lacks; to be called when the trial is over.
     pub fn give_up(&mut self, now_ns: u64, tally: &mut Tally) {
+        if std::mem::take(&mut self.follows)
+            && let Some(compound) = self.compound.take()
+        {
+            self.end_whole(now_ns, Ending::Abandoned, compound, tally);
+        }
         if let Some(intended_ns) = self.claimed_ns.take().filter(|time_ns| (self.measure_ns..now_ns).contains(time_ns))
         {
             tally.count_unsent(self.kind, intended_ns, now_ns);
         }
+    }
+
+    /// Ends a part of a compound: the next part follows, or the whole ends as this part does.
+    fn end_part(
+        &mut self,
+        now_ns: u64,
+        ending: Ending<'_>,
+        mut compound: Compound,
+        following: Option<Operation>,
+        tally: &mut Tally,
+    ) {
+        if self.counts {
+            let times = Times { intended_ns: self.intended_ns, sent_ns: self.sent_ns, done_ns: now_ns };
+            tally.count_part(self.kind, self.records, times, ending);
+        }
+        if let Ending::Completed { empty } = ending {
+            compound.records = compound.records.max(self.records);
+            compound.empty |= empty;
+        }
+        compound.sent_ns = compound.sent_ns.or(Some(self.sent_ns));
+        if let Some(operation) = following {
+            (self.kind, self.records, self.intended_ns) = (operation.kind(), operation.records(), now_ns);
+            (self.compound, self.follows) = (Some(compound), true);
+            return;
+        }
+        let ending = match ending {
+            Ending::Completed { .. } => Ending::Completed { empty: compound.empty },
+            other => other,
+        };
+        self.end_whole(now_ns, ending, compound, tally);
+    }
+
+    /// Ends an operation of several parts, with the times from its first to its last.
+    fn end_whole(&mut self, now_ns: u64, ending: Ending<'_>, compound: Compound, tally: &mut Tally) {
+        (self.kind, self.records, self.intended_ns) = (compound.kind, compound.records, compound.intended_ns);
+        self.sent_ns = compound.sent_ns.unwrap_or(self.sent_ns);
+        self.compound = None;
+        self.end(now_ns, ending, tally);
     }
 
     #[inline]

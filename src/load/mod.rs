@@ -106,8 +106,8 @@ pub fn drive(
 ) -> Result<Observed, String> {
     let clock = Clock::start();
     let start_ns = clock.now_ns();
-    let phases = Phases::new(start_ns, settings.warmup_s, settings.length, settings.drain_s);
-    let phases = match schedule(settings, seed, start_ns, phases.measure_ns)? {
+    let phases = Phases::bounded(start_ns, settings.warmup_s, settings.length, settings.at_most_s, settings.drain_s);
+    let phases = match schedule(settings, seed, start_ns, &phases)? {
         Some(schedule) => phases.with_schedule(schedule),
         None => phases,
     };
@@ -146,7 +146,7 @@ pub fn drive(
 }
 
 /// The arrivals of an open loop; none for a closed one.
-fn schedule(settings: &LoadSettings, seed: u64, start_ns: u64, measure_ns: u64) -> Result<Option<Schedule>, String> {
+fn schedule(settings: &LoadSettings, seed: u64, start_ns: u64, phases: &Phases) -> Result<Option<Schedule>, String> {
     let trace_ns = match (settings.arrivals, &settings.trace) {
         (Arrivals::Closed, _) => return Ok(None),
         (Arrivals::Trace, Some(path)) => {
@@ -157,7 +157,8 @@ fn schedule(settings: &LoadSettings, seed: u64, start_ns: u64, measure_ns: u64) 
     };
     let rate_per_s = settings.rate_per_s.unwrap_or(1.0);
     let process = Process { arrivals: settings.arrivals, rate_per_s, trace_ns: &trace_ns, seed };
-    Ok(Some(Schedule::new(process, start_ns, measure_ns, settings.length, u64::from(settings.clients))))
+    let schedule = Schedule::new(process, start_ns, phases.measure_ns, settings.length, u64::from(settings.clients));
+    Ok(Some(schedule.ending_at(phases.end_ns)))
 }
 
 /// What one thread does, from its context to its result.

@@ -40,6 +40,11 @@ pub enum Claim {
 impl Phases {
     /// Phases that begin at `start_ns` with the warm-up.
     pub fn new(start_ns: u64, warmup_s: f64, length: Length, drain_s: f64) -> Self {
+        Self::bounded(start_ns, warmup_s, length, None, drain_s)
+    }
+
+    /// The same with an end of a phase that a count may end before, in seconds.
+    pub fn bounded(start_ns: u64, warmup_s: f64, length: Length, at_most_s: Option<f64>, drain_s: f64) -> Self {
         let to_ns = |seconds: f64| (seconds * 1e9) as u64;
         let measure_ns = start_ns + to_ns(warmup_s);
         let (end_ns, remaining, per_client) = match length {
@@ -47,6 +52,7 @@ impl Phases {
             Length::Operations(count) => (u64::MAX, Some(AtomicU64::new(count)), None),
             Length::OperationsPerClient(count) => (u64::MAX, None, Some(count)),
         };
+        let end_ns = at_most_s.map_or(end_ns, |seconds| end_ns.min(measure_ns + to_ns(seconds)));
         let stop = AtomicBool::new(false);
         Phases { measure_ns, end_ns, drain_ns: to_ns(drain_s), schedule: None, remaining, per_client, stop }
     }
@@ -79,9 +85,11 @@ impl Phases {
 
     /// The length of the measured phase: the time set, or up to the last answer where a count ended it.
     pub fn measured_s(&self, last_done_ns: u64) -> f64 {
+        let is_counted = self.remaining.is_some() || self.per_client.is_some();
         let end_ns = match self.end_ns {
-            u64::MAX => last_done_ns,
             _ if self.is_stopped() => last_done_ns,
+            // The last operation of a count may be answered after the end: it belongs to the phase all the same.
+            end_ns if is_counted => end_ns.min(last_done_ns),
             end_ns => end_ns,
         };
         end_ns.saturating_sub(self.measure_ns) as f64 / 1e9
@@ -122,6 +130,17 @@ mod tests {
             threads.into_iter().map(|thread| thread.join().unwrap()).sum()
         });
         assert_eq!(claimed, 10_000);
+    }
+
+    #[test]
+    fn a_count_ends_at_the_latest_when_its_time_is_over() {
+        let phases = Phases::bounded(0, 0.0, Length::Operations(2), Some(3.0), 1.0);
+        assert_eq!([0, 2_999_999_999].map(|at| phases.claim(at, 0)), [Claim::Measured; 2]);
+        assert_eq!(phases.claim(1, 0), Claim::Over);
+        assert_eq!(phases.measured_s(2_000_000_000), 2.0);
+        let late = Phases::bounded(0, 0.0, Length::OperationsPerClient(9), Some(3.0), 1.0);
+        assert_eq!(late.claim(3_000_000_000, 1), Claim::Over);
+        assert_eq!(late.measured_s(3_100_000_000), 3.0);
     }
 
     #[test]

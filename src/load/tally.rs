@@ -51,6 +51,8 @@ pub struct Tally {
     /// Where the raw times of every operation go.
     pub recorder: Option<Recorder>,
     kinds: Vec<(OperationKind, OperationMeasurement)>,
+    /// Operations that were parts of others, which are counted as a whole beside them.
+    parts: Vec<(OperationKind, OperationMeasurement)>,
     /// How long a free client took from the intended time to sending.
     pub generator_late: Histogram,
     /// How long the loop took for one pass over the answers that had arrived.
@@ -89,6 +91,12 @@ impl Tally {
         }
     }
 
+    /// Counts a part of an operation of the measured phase; its message and its place in the series are those of the whole.
+    pub fn count_part(&mut self, kind: OperationKind, records: u64, times: Times, ending: Ending<'_>) {
+        let place = place_of(&mut self.parts, kind);
+        add(&mut self.parts[place].1, records, times, ending);
+    }
+
     /// Keeps the raw times of any operation, of the warm-up too, where the study asks for them.
     #[inline]
     pub fn sample(&mut self, client: u32, kind: OperationKind, times: Times, is_measured: bool, ending: &Ending<'_>) {
@@ -99,31 +107,19 @@ impl Tally {
 
     /// Counts one operation of the measured phase. `free_ns` is since when its client was free to send it.
     pub fn count(&mut self, kind: OperationKind, records: u64, times: Times, free_ns: u64, ending: Ending<'_>) {
-        let place = self.place_of(kind);
-        let operation = &mut self.kinds[place].1;
-        operation.scheduled += 1;
+        let place = place_of(&mut self.kinds, kind);
+        add(&mut self.kinds[place].1, records, times, ending);
         self.last_done_ns = self.last_done_ns.max(times.done_ns);
         self.generator_late.record(times.sent_ns.saturating_sub(times.intended_ns.max(free_ns)));
         match ending {
-            Ending::Completed { empty } => {
-                operation.completed += 1;
-                operation.empty += u64::from(empty);
-                operation.records += records;
-                let response_ns = times.done_ns.saturating_sub(times.intended_ns);
-                operation.response_time.record(response_ns);
-                operation.residence_time.record(times.done_ns.saturating_sub(times.sent_ns));
-                operation.schedule_lag.record(times.sent_ns.saturating_sub(times.intended_ns));
-                self.series.count(times.done_ns, Some(response_ns));
+            Ending::Completed { .. } => {
+                self.series.count(times.done_ns, Some(times.done_ns.saturating_sub(times.intended_ns)));
             }
             Ending::Failed(error) => {
-                operation.failed += 1;
                 self.series.count(times.done_ns, None);
                 self.note_error(error.to_string(), 1);
             }
-            Ending::Abandoned => {
-                operation.abandoned += 1;
-                operation.censored_time.record(times.done_ns.saturating_sub(times.intended_ns));
-            }
+            Ending::Abandoned => {}
         }
         self.series.schedule(times.intended_ns);
     }
@@ -134,7 +130,7 @@ impl Tally {
             let times = Times { intended_ns, sent_ns: end_ns, done_ns: end_ns };
             recorder.record(0, kind, times, true, SampleOutcome::Unsent);
         }
-        let place = self.place_of(kind);
+        let place = place_of(&mut self.kinds, kind);
         let operation = &mut self.kinds[place].1;
         operation.scheduled += 1;
         operation.abandoned += 1;
@@ -149,9 +145,11 @@ impl Tally {
 
     /// Adds what another loop saw.
     pub fn merge(&mut self, other: &Tally) {
-        for (kind, operation) in &other.kinds {
-            let place = self.place_of(*kind);
-            self.kinds[place].1.merge(operation);
+        for (mine, others) in [(&mut self.kinds, &other.kinds), (&mut self.parts, &other.parts)] {
+            for (kind, operation) in others {
+                let place = place_of(mine, *kind);
+                mine[place].1.merge(operation);
+            }
         }
         self.generator_late.merge(&other.generator_late);
         self.passes.merge(&other.passes);
@@ -169,22 +167,48 @@ impl Tally {
         self.kinds.iter().map(|(kind, operation)| (kind.to_string(), operation.clone())).collect()
     }
 
+    /// The same for those that were parts of others.
+    pub fn parts(&self) -> BTreeMap<String, OperationMeasurement> {
+        self.parts.iter().map(|(kind, operation)| (kind.to_string(), operation.clone())).collect()
+    }
+
     /// The series of the measured phase up to its end.
     pub fn series(&self, measured_s: f64) -> Vec<IntervalMeasurement> {
         self.series.finish(measured_s)
     }
 
-    fn place_of(&mut self, kind: OperationKind) -> usize {
-        if let Some(place) = self.kinds.iter().position(|(known, _)| *known == kind) {
-            return place;
-        }
-        self.kinds.push((kind, OperationMeasurement::default()));
-        self.kinds.len() - 1
-    }
-
     fn note_error(&mut self, message: String, count: u64) {
         let known = self.errors.contains_key(&message) || self.errors.len() < MESSAGES_MAX;
         *self.errors.entry(if known { message } else { "other messages".to_owned() }).or_default() += count;
+    }
+}
+
+/// The place of a kind, which is added where it is new.
+fn place_of(kinds: &mut Vec<(OperationKind, OperationMeasurement)>, kind: OperationKind) -> usize {
+    if let Some(place) = kinds.iter().position(|(known, _)| *known == kind) {
+        return place;
+    }
+    kinds.push((kind, OperationMeasurement::default()));
+    kinds.len() - 1
+}
+
+/// Counts one operation.
+fn add(operation: &mut OperationMeasurement, records: u64, times: Times, ending: Ending<'_>) {
+    operation.scheduled += 1;
+    match ending {
+        Ending::Completed { empty } => {
+            operation.completed += 1;
+            operation.empty += u64::from(empty);
+            operation.records += records;
+            operation.response_time.record(times.done_ns.saturating_sub(times.intended_ns));
+            operation.residence_time.record(times.done_ns.saturating_sub(times.sent_ns));
+            operation.schedule_lag.record(times.sent_ns.saturating_sub(times.intended_ns));
+        }
+        Ending::Failed(_) => operation.failed += 1,
+        Ending::Abandoned => {
+            operation.abandoned += 1;
+            operation.censored_time.record(times.done_ns.saturating_sub(times.intended_ns));
+        }
     }
 }
 

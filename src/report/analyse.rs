@@ -103,7 +103,8 @@ fn case_finding(study: &Study, group: &CaseTrials<'_>) -> CaseFinding {
     let (mut late, mut errors) = (Histogram::new(), BTreeMap::new());
     for trial in &valid {
         late.merge(&trial.generator_late);
-        for (kind, operation) in &trial.operations {
+        // All reads of a kind together, those of read-modify-writes too, as YCSB reports them.
+        for (kind, operation) in trial.operations.iter().chain(&trial.parts) {
             operations.entry(kind).or_default().merge(operation);
         }
     }
@@ -314,7 +315,7 @@ fn notes(study: &Study, environment: &Environment, groups: &[CaseTrials<'_>], ca
 }
 
 /// The first four of a list, and how many more there are.
-fn some_of(texts: &[String]) -> String {
+pub fn some_of(texts: &[String]) -> String {
     let shown = texts.iter().take(4).cloned().collect::<Vec<_>>().join("; ");
     if texts.len() > 4 { format!("{shown}; and {} more", texts.len() - 4) } else { shown }
 }

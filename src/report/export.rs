@@ -3,7 +3,7 @@
 //! Main functions: [`csv`] and [`jsonl`]. Invariant: one line per trial and kind of operation, invalid trials included and
 //! marked; a figure that was not observed is an empty field.
 
-use std::collections::BTreeSet;
+use std::collections::{BTreeMap, BTreeSet};
 use std::fmt::Write as _;
 
 use crate::histogram::Histogram;
@@ -73,8 +73,12 @@ pub fn csv(measurements: &[Measurement]) -> String {
     let fixed = COLUMNS.into_iter().map(str::to_owned);
     push_line(&mut out, first.chain(levels).chain(fixed).chain(times).chain(resources));
     for trial in measurements {
-        for (kind, operation) in kinds(trial) {
-            push_line(&mut out, fields(trial, &settings, kind, operation));
+        let kinds = kinds(trial);
+        if kinds.is_empty() {
+            push_line(&mut out, fields(trial, &settings, "", None));
+        }
+        for (kind, operation) in &kinds {
+            push_line(&mut out, fields(trial, &settings, kind, Some(operation)));
         }
     }
     out
@@ -86,12 +90,13 @@ pub fn jsonl(measurements: &[Measurement]) -> String {
     measurements.iter().map(|trial| line(trial) + "\n").collect()
 }
 
-/// A trial's kinds of operation; a trial that has none still gets a line.
-fn kinds(trial: &Measurement) -> Vec<(&str, Option<&OperationMeasurement>)> {
-    if trial.operations.is_empty() {
-        return vec![("", None)];
+/// A trial's kinds of operation, with those that were parts of others; a trial that has none still gets a line.
+fn kinds(trial: &Measurement) -> BTreeMap<&str, OperationMeasurement> {
+    let mut kinds: BTreeMap<&str, OperationMeasurement> = BTreeMap::new();
+    for (kind, operation) in trial.operations.iter().chain(&trial.parts) {
+        kinds.entry(kind).or_default().merge(operation);
     }
-    trial.operations.iter().map(|(kind, operation)| (kind.as_str(), Some(operation))).collect()
+    kinds
 }
 
 fn fields(

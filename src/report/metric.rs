@@ -4,10 +4,11 @@
 //! trial. The percentiles that are shown for a case come from merged histograms instead. Invariant: a metric that a
 //! trial did not observe has no value, and is never 0 instead.
 
-use crate::imported::TimeKind::{ResidenceTime, ResponseTime};
+use crate::imported::TimeKind::{self, ResidenceTime, ResponseTime};
 use crate::measurement::{Measurement, ResourceSample};
 use crate::statistics::summary::{Interval, mean, t_interval};
 use crate::units::{show_bytes, show_number, show_seconds};
+use TimeFigure::{Mean, Quantile};
 
 /// A figure of a trial.
 #[derive(Clone, Copy)]
@@ -18,23 +19,39 @@ pub struct Metric {
     pub title: &'static str,
     /// Whether more of it is better.
     pub more_is_better: bool,
-    value: fn(&Measurement) -> Option<f64>,
+    figure: Figure,
+}
+
+/// Where a metric's value comes from.
+#[derive(Clone, Copy)]
+enum Figure {
+    /// The trial as a whole.
+    Trial(fn(&Measurement) -> Option<f64>),
+    /// Times of all operations, or of one kind of them.
+    Times(TimeKind, TimeFigure),
+}
+
+/// A figure of times.
+#[derive(Clone, Copy)]
+enum TimeFigure {
+    Mean,
+    Quantile(f64),
 }
 
 /// All metrics.
 pub const METRICS: [Metric; 19] = [
     metric("throughput", "operations per second", true, |trial| Some(trial.throughput_per_s())),
     metric("records", "records per second", true, Measurement::known_records_per_s),
-    metric("response_time_mean", "mean response time", false, |trial| trial.mean_s(ResponseTime)),
-    metric("response_time_p50", "median response time", false, |trial| trial.quantile_s(ResponseTime, 0.5)),
-    metric("response_time_p90", "response time p90", false, |trial| trial.quantile_s(ResponseTime, 0.9)),
-    metric("response_time_p99", "response time p99", false, |trial| trial.quantile_s(ResponseTime, 0.99)),
-    metric("response_time_p999", "response time p99.9", false, |trial| trial.quantile_s(ResponseTime, 0.999)),
-    metric("residence_time_mean", "mean residence time", false, |trial| trial.mean_s(ResidenceTime)),
-    metric("residence_time_p50", "median residence time", false, |trial| trial.quantile_s(ResidenceTime, 0.5)),
-    metric("residence_time_p90", "residence time p90", false, |trial| trial.quantile_s(ResidenceTime, 0.9)),
-    metric("residence_time_p99", "residence time p99", false, |trial| trial.quantile_s(ResidenceTime, 0.99)),
-    metric("residence_time_p999", "residence time p99.9", false, |trial| trial.quantile_s(ResidenceTime, 0.999)),
+    times("response_time_mean", "mean response time", ResponseTime, Mean),
+    times("response_time_p50", "median response time", ResponseTime, Quantile(0.5)),
+    times("response_time_p90", "response time p90", ResponseTime, Quantile(0.9)),
+    times("response_time_p99", "response time p99", ResponseTime, Quantile(0.99)),
+    times("response_time_p999", "response time p99.9", ResponseTime, Quantile(0.999)),
+    times("residence_time_mean", "mean residence time", ResidenceTime, Mean),
+    times("residence_time_p50", "median residence time", ResidenceTime, Quantile(0.5)),
+    times("residence_time_p90", "residence time p90", ResidenceTime, Quantile(0.9)),
+    times("residence_time_p99", "residence time p99", ResidenceTime, Quantile(0.99)),
+    times("residence_time_p999", "residence time p99.9", ResidenceTime, Quantile(0.999)),
     metric("server_cpu", "CPUs busy with the server", false, |trial| used(trial, |mean| mean.server_cpu)),
     metric("client_cpu_per_operation", "client CPU time per operation", false, client_cpu_per_operation),
     metric("write_requests", "write requests per second", false, |trial| used(trial, |mean| mean.write_requests_per_s)),
@@ -55,7 +72,28 @@ impl Metric {
 
     /// The trial's value; none where it was not observed.
     pub fn of(&self, trial: &Measurement) -> Option<f64> {
-        (self.value)(trial).filter(|value| value.is_finite())
+        let value = match self.figure {
+            Figure::Trial(value) => value(trial),
+            Figure::Times(kind, Mean) => trial.mean_s(kind),
+            Figure::Times(kind, Quantile(quantile)) => trial.quantile_s(kind, quantile),
+        };
+        value.filter(|value| value.is_finite())
+    }
+
+    /// Whether it is a figure of times, which every kind of operation has its own of.
+    pub fn is_time(&self) -> bool {
+        matches!(self.figure, Figure::Times(..))
+    }
+
+    /// The trial's value for one kind of operation; none where it was not observed, or when the metric is no time.
+    pub fn of_operation(&self, trial: &Measurement, kind: &str) -> Option<f64> {
+        let Figure::Times(time, figure) = self.figure else { return None };
+        let operation = trial.operations.get(kind)?;
+        let value = match figure {
+            Mean => operation.mean_s(time),
+            Quantile(quantile) => operation.quantile_s(time, quantile),
+        };
+        value.filter(|value| value.is_finite())
     }
 
     /// A value without its unit where `unit` gives one, else with it.
@@ -104,7 +142,11 @@ const fn metric(
     more_is_better: bool,
     value: fn(&Measurement) -> Option<f64>,
 ) -> Metric {
-    Metric { name, title, more_is_better, value }
+    Metric { name, title, more_is_better, figure: Figure::Trial(value) }
+}
+
+const fn times(name: &'static str, title: &'static str, kind: TimeKind, figure: TimeFigure) -> Metric {
+    Metric { name, title, more_is_better: false, figure: Figure::Times(kind, figure) }
 }
 
 fn used(trial: &Measurement, figure: impl Fn(&ResourceSample) -> f64) -> Option<f64> {

@@ -5,6 +5,7 @@
 
 pub mod analyse;
 pub mod claims;
+pub mod compare;
 mod contest;
 pub mod export;
 pub mod factors;

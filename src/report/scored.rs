@@ -10,7 +10,6 @@ use crate::report::factors::{show_level, show_levels};
 use crate::scoring::{Evidence, Measured};
 use crate::study::{Study, goal};
 use crate::trial::{Arrivals, Levels};
-use crate::units::NS_PER_S;
 
 /// What alternatives are, and which operations write and read.
 #[derive(Debug, Clone, PartialEq)]
@@ -193,11 +192,7 @@ fn written_per_s(trial: &Measurement, roles: &Roles) -> Option<f64> {
 fn read_times(trial: &Measurement, roles: &Roles) -> Vec<(String, f64)> {
     let reads = trial.operations.iter().filter(|(kind, _)| is_role(kind, &roles.reads));
     let mean_s = |operation: &crate::measurement::OperationMeasurement| {
-        [TimeKind::ResponseTime, TimeKind::ResidenceTime].into_iter().find_map(|kind| {
-            let counted = operation.times(kind);
-            let counted_s = (counted.count() > 0).then(|| counted.mean_ns() / NS_PER_S);
-            counted_s.or_else(|| operation.stated.get(&kind)?.mean_s)
-        })
+        [TimeKind::ResponseTime, TimeKind::ResidenceTime].into_iter().find_map(|kind| operation.mean_s(kind))
     };
     reads
         .filter_map(|(kind, operation)| Some((kind.clone(), mean_s(operation).filter(|mean_s| *mean_s > 0.0)?)))

@@ -5,18 +5,25 @@
 
 pub mod batches;
 pub mod bootstrap;
+pub mod change_point;
+pub mod equivalence;
 pub mod family;
+pub mod letters;
+pub mod median_ratio;
 pub mod order;
+pub mod paired;
 pub mod random;
 pub mod rank;
 pub mod ratio;
+pub mod rounding;
 pub mod series;
+pub mod shift;
 pub mod student;
 pub mod summary;
 pub mod t_test;
 pub mod two_level;
 pub mod verdict;
 
-pub use ratio::{Cell, RatioEstimate, matched_ratio, weighted_ratio};
+pub use ratio::{Cell, RatioEstimate, matched_ratio, weighted_ratio, weighted_ratio_at};
 pub use summary::{Interval, mean, population_sd, relative_half_width, sample_sd, standard_error_share, t_interval};
-pub use verdict::{Verdict, judge};
+pub use verdict::{Verdict, judge, judge_at};

@@ -3,10 +3,11 @@
 //! Main type: [`RatioEstimate`]. Everything is one weighted sum of logarithms of case means, `sum of w ln(mean)`; its
 //! exponential is the ratio. Invariant: trials are resampled within their case only, so cases stay matched.
 
-use super::bootstrap::bca;
+use super::bootstrap::{bca, expanded};
 use super::random::Random;
 use super::student::{t_quantile, two_sided_p};
 use super::summary::{Interval, mean, sample_sd};
+use super::t_test::Summary;
 
 /// The trials of one case and the power with which its mean enters the ratio: above 0 for the numerator.
 #[derive(Debug, Clone, Copy, PartialEq)]
@@ -22,6 +23,8 @@ pub struct Cell<'a> {
 pub enum IntervalMethod {
     /// t-interval of the logarithm: where a case has few trials, which a bootstrap would take as all there are.
     LogT,
+    /// Fieller's interval over pairs: all ratios that the paired t-test does not refuse.
+    Fieller,
     /// Bias-corrected and accelerated bootstrap over trials.
     Bootstrap,
 }
@@ -31,7 +34,7 @@ pub enum IntervalMethod {
 pub struct RatioEstimate {
     /// The ratio.
     pub ratio: f64,
-    /// Its 95 % interval.
+    /// Its interval, at 95 % unless another confidence was asked for.
     pub interval: Interval,
     /// How the interval was made.
     pub method: IntervalMethod,
@@ -43,19 +46,29 @@ pub struct RatioEstimate {
     pub n_to: usize,
 }
 
-/// From this many trials in every case on, intervals are made by the bootstrap. Below, a bootstrap of the mean is too
-/// narrow: it takes the spread with divisor n and knows no t (Hesterberg 2015, section 3).
+/// From this many trials in every case on, intervals are made by the bootstrap, widened for what it does not know of few values
+/// ([`expanded`]). Below, too few different resamples exist for its tails.
 pub const BOOTSTRAP_TRIALS_LEAST: usize = 10;
 /// Resamples of a bootstrap.
-const RESAMPLES: usize = 4000;
+pub(super) const RESAMPLES: usize = 4000;
 
-/// The weighted ratio of case means. None when a case has fewer than two trials or a mean that is not above 0.
+/// The weighted ratio of case means with its 95 % interval. None when a case has fewer than two trials or a mean that is not
+/// above 0.
 pub fn weighted_ratio(cells: &[Cell<'_>], seed: u64) -> Option<RatioEstimate> {
+    weighted_ratio_at(cells, seed, 0.95)
+}
+
+/// [`weighted_ratio`] with an interval of another confidence in (0, 1).
+pub fn weighted_ratio_at(cells: &[Cell<'_>], seed: u64, confidence: f64) -> Option<RatioEstimate> {
     let log_ratio = log_ratio(cells.iter().map(|cell| (cell.weight, mean(cell.trials))))?;
     let (variance, df) = log_variance(cells)?;
-    let half = t_quantile(0.975, df) * variance.sqrt();
+    let half = t_quantile(0.5 + confidence / 2.0, df) * variance.sqrt();
     let few = cells.iter().any(|cell| cell.trials.len() < BOOTSTRAP_TRIALS_LEAST);
-    let resampled = if few { None } else { bootstrap(cells, log_ratio, seed) };
+    // What a bootstrap takes for the variance: each case's with divisor n.
+    let shrunk: f64 = cells.iter().map(|cell| plugin_variance(cell)).sum();
+    let inflation = if shrunk > 0.0 { (variance / shrunk).sqrt() } else { 1.0 };
+    let asked = expanded(confidence, df, inflation);
+    let resampled = if few { None } else { bootstrap(cells, log_ratio, seed, asked) };
     let (method, log_interval) = match resampled {
         Some(interval) => (IntervalMethod::Bootstrap, interval),
         None => (IntervalMethod::LogT, Interval { low: log_ratio - half, high: log_ratio + half }),
@@ -87,23 +100,27 @@ pub fn matched_ratio(pairs: &[(&[f64], &[f64])], seed: u64) -> Option<RatioEstim
     weighted_ratio(&cells, seed)
 }
 
-/// The ratio of two means with Fieller's interval, in the form of Kalibera and Jones (2013, section 7): from the
-/// half-widths of the two means' own 95 % intervals. None below two values a side, or when the denominator's interval
-/// reaches 0, because the ratio then has no bounded interval.
+/// [`fieller_of`] the two samples' summaries.
 pub fn fieller(of: &[f64], to: &[f64]) -> Option<(f64, Interval)> {
-    let (numerator, denominator) = (mean(of)?, mean(to)?);
-    let half = |values: &[f64]| {
-        let n = values.len() as f64;
-        sample_sd(values).map(|sd| t_quantile(0.975, n - 1.0) * sd / n.sqrt())
-    };
-    let (half_of, half_to) = (half(of)?, half(to)?);
-    let below = denominator.powi(2) - half_to.powi(2);
+    fieller_of(Summary::of(of)?, Summary::of(to)?)
+}
+
+/// The ratio of two means with Fieller's 95 % interval, in the form of Kalibera and Jones (2013, section 7): from the
+/// half-widths of the two means' own intervals. None below two values a side, or when the denominator's interval
+/// reaches 0, because the ratio then has no bounded interval.
+pub fn fieller_of(of: Summary, to: Summary) -> Option<(f64, Interval)> {
+    if of.n < 2 || to.n < 2 {
+        return None;
+    }
+    let half = |side: Summary| t_quantile(0.975, side.n as f64 - 1.0) * side.sd / (side.n as f64).sqrt();
+    let (half_of, half_to) = (half(of), half(to));
+    let below = to.mean.powi(2) - half_to.powi(2);
     if below <= 0.0 {
         return None;
     }
-    let product = numerator * denominator;
-    let root = (product.powi(2) - below * (numerator.powi(2) - half_of.powi(2))).max(0.0).sqrt();
-    Some((numerator / denominator, Interval { low: (product - root) / below, high: (product + root) / below }))
+    let product = of.mean * to.mean;
+    let root = (product.powi(2) - below * (of.mean.powi(2) - half_of.powi(2))).max(0.0).sqrt();
+    Some((of.mean / to.mean, Interval { low: (product - root) / below, high: (product + root) / below }))
 }
 
 fn log_ratio(means: impl Iterator<Item = (f64, Option<f64>)>) -> Option<f64> {
@@ -112,6 +129,13 @@ fn log_ratio(means: impl Iterator<Item = (f64, Option<f64>)>) -> Option<f64> {
         sum += weight * mean.filter(|mean| *mean > 0.0)?.ln();
     }
     Some(sum)
+}
+
+/// A case's part of the logarithm's variance, with divisor n; 0 without values.
+fn plugin_variance(cell: &Cell<'_>) -> f64 {
+    let relative = sample_sd(cell.trials).zip(mean(cell.trials)).map_or(0.0, |(sd, mean)| cell.weight * sd / mean);
+    let n = cell.trials.len() as f64;
+    relative.powi(2) * (n - 1.0) / n.powi(2)
 }
 
 /// Variance of the logarithm by the delta method, and its degrees of freedom after Welch and Satterthwaite.
@@ -129,7 +153,7 @@ fn log_variance(cells: &[Cell<'_>]) -> Option<(f64, f64)> {
 }
 
 /// The bootstrap interval of the logarithm; none when a resample has no mean above 0.
-fn bootstrap(cells: &[Cell<'_>], estimate: f64, seed: u64) -> Option<Interval> {
+fn bootstrap(cells: &[Cell<'_>], estimate: f64, seed: u64, confidence: f64) -> Option<Interval> {
     let mut random = Random::new(seed);
     let mut resampled_mean = |trials: &[f64]| {
         let sum: f64 = (0..trials.len()).map(|_| trials[random.below(trials.len())]).sum();
@@ -147,7 +171,7 @@ fn bootstrap(cells: &[Cell<'_>], estimate: f64, seed: u64) -> Option<Interval> {
             cell.trials.iter().map(move |value| cell.weight * (value - centre) / (n * centre))
         })
         .collect();
-    bca(&replicates, estimate, &influences, 0.95).map(|bca| bca.interval)
+    bca(&replicates, estimate, &influences, confidence).map(|bca| bca.interval)
 }
 
 #[cfg(test)]

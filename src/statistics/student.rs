@@ -107,6 +107,25 @@ mod tests {
     }
 
     #[test]
+    fn probabilities_hold_for_many_degrees_of_freedom() {
+        for df in [500.0_f64, 1e3, 5e3, 1e4, 5e4, 1e5, 5e5, 9.9e5, 1.1e6, 1e8] {
+            for t in [0.1_f64, 1.0, 1.96, 3.0, 6.0] {
+                // Abramowitz and Stegun 26.7.8: good to about 1 / df squared.
+                let z = t * (1.0 - 1.0 / (4.0 * df)) / (1.0 + t * t / (2.0 * df)).sqrt();
+                let (found, expected) = (two_sided_p(t, df), 2.0 * normal_probability(-z));
+                assert!(
+                    (found / expected - 1.0).abs() < (50.0 / df).max(1e-3),
+                    "df {df}, t {t}: {found} instead of {expected}"
+                );
+            }
+        }
+        assert_eq!((two_sided_p(0.0, 78.0), two_sided_p(f64::INFINITY, 78.0)), (1.0, 0.0));
+        // The first term of the series of the incomplete beta function: x^39 / (39 B(39, 1/2)) with x = 78 / 3678.
+        let far = two_sided_p(60.0, 78.0).log10();
+        assert!((far + 66.31).abs() < 0.05, "{far}");
+    }
+
+    #[test]
     fn impossible_arguments_are_not_numbers() {
         assert!(t_quantile(0.975, 0.0).is_nan());
         assert!(t_quantile(1.0, 5.0).is_nan());

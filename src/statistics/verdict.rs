@@ -17,6 +17,17 @@ pub enum Verdict {
     Undecided,
 }
 
+impl Verdict {
+    /// The verdict on the same evidence where less is better, as for times.
+    pub fn reversed(self) -> Self {
+        match self {
+            Verdict::Faster => Verdict::Slower,
+            Verdict::Slower => Verdict::Faster,
+            same => same,
+        }
+    }
+}
+
 impl std::fmt::Display for Verdict {
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
         f.write_str(match self {
@@ -31,14 +42,19 @@ impl std::fmt::Display for Verdict {
 /// Level below which an adjusted p counts.
 pub const SIGNIFICANCE: f64 = 0.05;
 
-/// Judges the 95 % interval of a ratio a / b; `margin` is the relative difference that counts as none, as 0.05. A
-/// difference that is certain and smaller than the margin counts as equal.
+/// [`judge_at`] at the level [`SIGNIFICANCE`].
 pub fn judge(interval: Interval, p_adjusted: f64, margin: f64) -> Verdict {
+    judge_at(interval, p_adjusted, margin, SIGNIFICANCE)
+}
+
+/// Judges the interval of a ratio a / b at confidence 1 - `level`; `margin` is the relative difference that counts as none, as 0.05. A
+/// difference that is certain and smaller than the margin counts as equal.
+pub fn judge_at(interval: Interval, p_adjusted: f64, margin: f64, level: f64) -> Verdict {
     if interval.low >= 1.0 - margin && interval.high <= 1.0 + margin {
         Verdict::Equal
-    } else if interval.low > 1.0 && p_adjusted < SIGNIFICANCE {
+    } else if interval.low > 1.0 && p_adjusted < level {
         Verdict::Faster
-    } else if interval.high < 1.0 && p_adjusted < SIGNIFICANCE {
+    } else if interval.high < 1.0 && p_adjusted < level {
         Verdict::Slower
     } else {
         Verdict::Undecided

@@ -9,6 +9,7 @@ use super::names::Names;
 use super::place::{Errors, Place};
 use super::settings::{LENGTHS, SETTINGS};
 use super::tree::{Content, Table};
+use super::ycsb::settings::USERTABLE_KEYS;
 use crate::trial::{Arrivals, Settings};
 
 /// Checks the settings of a case against each other. `root` is the tree that they were read from. When nothing is wrong
@@ -18,6 +19,7 @@ pub fn check(settings: &Settings, root: &Table, names: &Names, errors: &mut Erro
     rules.database();
     rules.record();
     rules.workload();
+    rules.ycsb();
     rules.load();
     if rules.errors.is_empty()
         && let Err(sentence) = (names.try_build)(settings)
@@ -163,11 +165,11 @@ impl Rules<'_> {
             );
         }
         let written = self.root.find("record.per_measurement").map(|entry| &entry.node.content);
-        if is_wisconsin && written.is_some() {
+        if (is_wisconsin || record.type_name == "usertable") && written.is_some() {
             let remedy = "each of its records is a measurement of its own, leave it out";
             self.refuse(
                 &["record.per_measurement", "record.type"],
-                format!("record.per_measurement is given and record.type is \"wisconsin\"; {remedy}"),
+                format!("record.per_measurement is given and record.type is \"{}\"; {remedy}", record.type_name),
             );
         }
         let batch = self.settings.workload.batch;
@@ -215,6 +217,31 @@ impl Rules<'_> {
             self.refuse(&["workload.batch", "workload.name"], message);
         }
         self.mix();
+    }
+
+    /// What only `usertable` and YCSB's workloads have, and tables of somebody else.
+    fn ycsb(&mut self) {
+        let Settings { database, record, workload, .. } = self.settings;
+        let written =
+            USERTABLE_KEYS.iter().map(|key| format!("record.{key}")).find(|key| self.root.find(key).is_some());
+        if let Some(key) = written.filter(|_| record.type_name != "usertable") {
+            let remedy = "write type = \"usertable\", or leave it out";
+            let message = format!("{key} is for usertable and record.type is \"{}\"; {remedy}", record.type_name);
+            self.refuse(&[&key, "record.type"], message);
+        }
+        if self.root.find("workload.ycsb").is_some() && !workload.name.starts_with("ycsb") {
+            let remedy = "write name = \"ycsb\", or leave it out";
+            let message =
+                format!("workload.ycsb is for YCSB's workloads and workload.name is \"{}\"; {remedy}", workload.name);
+            self.refuse(&["workload.ycsb", "workload.name"], message);
+        }
+        if record.existing && database.url.is_none() && database.path.is_none() {
+            let remedy = "name the database that has it with database.url, or database.path";
+            self.refuse(
+                &["record.existing"],
+                format!("record.existing is true and a private database has no table yet; {remedy}"),
+            );
+        }
     }
 
     fn mix(&mut self) {

@@ -120,7 +120,12 @@ impl Draft {
             && let Err(sentence) = check_setting(key)
             && !matches!(
                 key,
-                "record.identity" | "record.values" | "workload.statements" | "workload.mix" | "database.config"
+                "record.identity"
+                    | "record.values"
+                    | "workload.statements"
+                    | "workload.mix"
+                    | "workload.ycsb"
+                    | "database.config"
             )
         {
             errors.push(place, sentence);

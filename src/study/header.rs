@@ -8,7 +8,8 @@ use super::section::Section;
 use super::tree::Table;
 use super::{Goal, Repeat, RepeatRule};
 
-const TOP_KEYS: &[&str] = &[
+/// Keys at the top of a study file.
+pub const TOP_KEYS: &[&str] = &[
     "name", "question", "source", "database", "record", "layout", "workload", "load", "factors", "repeat", "goal",
     "claims",
 ];

@@ -20,6 +20,7 @@ mod section;
 mod settings;
 mod suggest;
 mod tree;
+mod ycsb;
 
 use serde::{Deserialize, Serialize};
 
@@ -168,30 +169,76 @@ pub fn load_text(
     quick: bool,
     names: &Names,
 ) -> Result<(Study, Passwords), StudyErrors> {
+    let source = source_of(file, sets, seed);
+    let mut errors = place::Errors::default();
+    let root = tree::Table::parse(text, &mut errors);
+    std::mem::take(&mut errors).into_result(&source)?;
+    let sets = sets.iter().cloned().enumerate().collect();
+    resolve(Parsed { source, root, sets }, seed, quick, names, errors)
+}
+
+/// Reads a study from a property file of YCSB: a path, or one of YCSB's own workloads by its name. `sets` may be properties too. Beside
+/// the study come notes on properties that have no effect.
+///
+/// # Errors
+/// Everything that is wrong with it, sorted by line.
+pub fn load_ycsb(
+    path: &str,
+    sets: &[String],
+    seed: Option<u64>,
+    quick: bool,
+    names: &Names,
+) -> Result<(Study, Passwords, Vec<String>), StudyErrors> {
+    let (file, text) = ycsb::find_text(path)?;
+    let source = source_of(&file, sets, seed);
+    let mut errors = place::Errors::default();
+    let found = ycsb::study_of(&text, sets, &mut errors);
+    let notes = found.notes.iter().map(|(place, note)| format!("{}: {note}", source.show(*place))).collect();
+    let parsed = Parsed { source, root: found.root, sets: found.sets };
+    let (study, passwords) = resolve(parsed, seed, quick, names, errors)?;
+    Ok((study, passwords, notes))
+}
+
+fn source_of(file: &str, sets: &[String], seed: Option<u64>) -> place::Source {
     let mut arguments: Vec<String> = sets.iter().map(|set| format!("--set {set}")).collect();
     arguments.extend(seed.map(|seed| format!("--seed {seed}")));
-    let source = place::Source { file: file.to_owned(), arguments };
+    place::Source { file: file.to_owned(), arguments }
+}
 
-    let mut errors = place::Errors::default();
-    let mut root = tree::Table::parse(text, &mut errors);
-    std::mem::take(&mut errors).into_result(&source)?;
+/// A study that was parsed, with the `key=value` of `--set` and their numbers among the arguments.
+struct Parsed {
+    source: place::Source,
+    root: tree::Table,
+    sets: Vec<(usize, String)>,
+}
+
+/// Makes a study of what was parsed.
+fn resolve(
+    parsed: Parsed,
+    seed: Option<u64>,
+    quick: bool,
+    names: &Names,
+    mut errors: place::Errors,
+) -> Result<(Study, Passwords), StudyErrors> {
+    let Parsed { source, mut root, sets } = parsed;
     let mut passwords = Passwords::default();
     passwords.take_from(&mut root);
 
     let mut draft = draft::Draft::new(root, &mut errors);
     let written = draft.factors.clone();
-    for (number, set) in sets.iter().enumerate() {
-        draft.set(set, place::Place::Argument(number), &mut errors);
+    for (number, set) in &sets {
+        draft.set(set, place::Place::Argument(*number), &mut errors);
     }
     passwords.take_from_draft(&mut draft);
     if quick {
         quick::shrink(&mut draft);
     }
     if seed.is_some_and(|seed| i64::try_from(seed).is_err()) {
-        errors.push(place::Place::Argument(sets.len()), format!("the seed is too large; at most {}", i64::MAX));
+        let last = source.arguments.len().saturating_sub(1);
+        errors.push(place::Place::Argument(last), format!("the seed is too large; at most {}", i64::MAX));
     }
 
-    let header = header::read_header(&draft.root, file, &mut errors);
+    let header = header::read_header(&draft.root, &source.file, &mut errors);
     let base = settings::read_settings(&draft.root, names, &mut errors);
     let repeat = header::read_repeat(&draft.root, &mut errors);
     let goal = header::read_goal(&draft.root, &mut errors);

@@ -26,7 +26,8 @@ pub struct Source {
 }
 
 impl Source {
-    fn show(&self, place: Place) -> String {
+    /// A place as people read it: file and line, or the argument.
+    pub fn show(&self, place: Place) -> String {
         match place {
             Place::Line(line) => format!("{}:{line}", self.file),
             Place::Argument(number) => self.arguments.get(number).cloned().unwrap_or_default(),

@@ -10,6 +10,7 @@ use super::names::Names;
 use super::place::Errors;
 use super::section::Section;
 use super::tree::{Content, Node, Table};
+use super::ycsb::settings as ycsb_settings;
 use crate::trial::{
     Arrivals, DatabaseSettings, LayoutSettings, Length, LoadSettings, RecordSettings, Settings, WorkloadSettings,
 };
@@ -18,9 +19,26 @@ use crate::trial::{
 pub const SECTIONS: &[&str] = &["database", "record", "layout", "workload", "load"];
 
 const DATABASE_KEYS: &[&str] = &["name", "engine", "url", "path", "binary", "base", "socket", "cpus", "config"];
-const RECORD_KEYS: &[&str] = &["type", "table", "rows", "seed", "per_measurement", "permutation", "identity", "values"];
+const RECORD_KEYS: &[&str] = &[
+    "type",
+    "table",
+    "rows",
+    "seed",
+    "per_measurement",
+    "permutation",
+    "existing",
+    "identity",
+    "values",
+    "fields",
+    "field_length",
+    "field_length_least",
+    "field_lengths",
+    "field_prefix",
+    "keys",
+    "key_digits",
+];
 const LAYOUT_KEYS: &[&str] = &["name"];
-const WORKLOAD_KEYS: &[&str] = &["name", "batch", "statements", "mix", "attribute"];
+const WORKLOAD_KEYS: &[&str] = &["name", "batch", "statements", "mix", "attribute", "ycsb"];
 const LOAD_KEYS: &[&str] = &[
     "arrivals",
     "clients",
@@ -29,6 +47,7 @@ const LOAD_KEYS: &[&str] = &[
     "operations",
     "operations_per_client",
     "duration",
+    "at_most",
     "warmup",
     "think",
     "drain",
@@ -57,6 +76,14 @@ pub const SETTINGS: &[&str] = &[
     "record.seed",
     "record.per_measurement",
     "record.permutation",
+    "record.existing",
+    "record.fields",
+    "record.field_length",
+    "record.field_length_least",
+    "record.field_lengths",
+    "record.field_prefix",
+    "record.keys",
+    "record.key_digits",
     "layout.name",
     "workload.name",
     "workload.batch",
@@ -65,12 +92,31 @@ pub const SETTINGS: &[&str] = &[
     "workload.mix.update",
     "workload.mix.read",
     "workload.mix.write",
+    "workload.ycsb.read",
+    "workload.ycsb.update",
+    "workload.ycsb.insert",
+    "workload.ycsb.scan",
+    "workload.ycsb.read_modify_write",
+    "workload.ycsb.requests",
+    "workload.ycsb.read_all_fields",
+    "workload.ycsb.write_all_fields",
+    "workload.ycsb.scan_least",
+    "workload.ycsb.scan_most",
+    "workload.ycsb.scan_lengths",
+    "workload.ycsb.hot_records",
+    "workload.ycsb.hot_operations",
+    "workload.ycsb.recent_records",
+    "workload.ycsb.recent_operations",
+    "workload.ycsb.operations_expected",
+    "workload.ycsb.first",
+    "workload.ycsb.records",
     "load.arrivals",
     "load.clients",
     "load.rate",
     "load.operations",
     "load.operations_per_client",
     "load.duration",
+    "load.at_most",
     "load.warmup",
     "load.think",
     "load.drain",
@@ -219,6 +265,8 @@ fn read_record(
         seed: section.whole("seed", 0..=LARGE, errors).map_or(1, i64::unsigned_abs),
         per_measurement: per_measurement.div_ceil(batch) * batch,
         permutation: section.text("permutation", errors).map(str::to_owned),
+        existing: section.truth("existing", errors).unwrap_or(false),
+        usertable: ycsb_settings::read_usertable(&section, errors),
         identity: read_columns(&section, "identity", errors),
         values: read_columns(&section, "values", errors),
         type_name,
@@ -245,6 +293,7 @@ fn read_workload(root: &Table, names: &Names, errors: &mut Errors) -> WorkloadSe
         statements: read_statements(&section, errors),
         mix: read_mix(&section, errors),
         attribute: section.text("attribute", errors).map(str::to_owned),
+        ycsb: ycsb_settings::read_ycsb(&section, errors),
     }
 }
 
@@ -267,6 +316,7 @@ fn read_load(root: &Table, names: &Names, errors: &mut Errors) -> LoadSettings {
         rate_per_s: section.number("rate", 1e-3..=1e9, errors),
         trace: section.text("trace", errors).map(str::to_owned),
         length: read_length(&section, errors),
+        at_most_s: read_time(&section, "at_most", errors),
         warmup_s: section.seconds("warmup", errors).unwrap_or(0.5),
         think_s: section.seconds("think", errors).unwrap_or(0.0),
         drain_s: section.seconds("drain", errors).unwrap_or(30.0),
@@ -277,13 +327,19 @@ fn read_load(root: &Table, names: &Names, errors: &mut Errors) -> LoadSettings {
     }
 }
 
+/// A duration above zero, in seconds.
+fn read_time(section: &Section, key: &str, errors: &mut Errors) -> Option<f64> {
+    let seconds = section.seconds(key, errors);
+    if let (Some(0.0), Some(entry)) = (seconds, section.get(key)) {
+        errors.push(entry.node.place, format!("{} is {}; it must be more than zero", section.path(key), entry.node));
+    }
+    seconds
+}
+
 fn read_length(section: &Section, errors: &mut Errors) -> Length {
     let operations = section.whole("operations", 1..=LARGE, errors);
     let per_client = section.whole("operations_per_client", 1..=LARGE, errors);
-    let seconds = section.seconds("duration", errors);
-    if let (Some(0.0), Some(entry)) = (seconds, section.get("duration")) {
-        errors.push(entry.node.place, format!("load.duration is {}; it must be more than zero", entry.node));
-    }
+    let seconds = read_time(section, "duration", errors);
     match (operations, per_client, seconds) {
         (Some(operations), _, _) => Length::Operations(operations.unsigned_abs()),
         (_, Some(operations), _) => Length::OperationsPerClient(operations.unsigned_abs()),
@@ -312,6 +368,7 @@ pub fn setting_value(settings: &Settings, setting: &str) -> Option<serde_json::V
         "record.seed" => Some(record.seed.into()),
         "record.per_measurement" => Some(record.per_measurement.into()),
         "record.permutation" => text(&record.permutation),
+        "record.existing" => Some(record.existing.into()),
         "layout.name" => Some(layout.name.as_str().into()),
         "workload.name" => Some(workload.name.as_str().into()),
         "workload.batch" => Some(workload.batch.into()),
@@ -330,6 +387,7 @@ pub fn setting_value(settings: &Settings, setting: &str) -> Option<serde_json::V
                 None
             }
         }
+        "load.at_most" => load.at_most_s.map(Into::into),
         "load.warmup" => Some(load.warmup_s.into()),
         "load.think" => Some(load.think_s.into()),
         "load.drain" => Some(load.drain_s.into()),
@@ -339,10 +397,10 @@ pub fn setting_value(settings: &Settings, setting: &str) -> Option<serde_json::V
         "load.tolerated_failures" => Some(load.tolerated_failures.into()),
         _ => match setting.strip_prefix("workload.mix.") {
             Some(part) => workload.mix.get(part).map(|share| (*share).into()),
-            None => {
-                let name = setting.strip_prefix("database.config.")?;
-                database.config.get(name).map(|value| value.as_str().into())
-            }
+            None => match setting.strip_prefix("database.config.") {
+                Some(name) => database.config.get(name).map(|value| value.as_str().into()),
+                None => ycsb_settings::value(settings, setting),
+            },
         },
     }
 }

@@ -1,7 +1,7 @@
 //! Workloads: what clients do. [`Work`] is all that the clients of a trial share; [`build`] makes the [`Workload`] of one.
 //!
-//! Invariant: what a client does is a function of (settings, seed, client, number of clients), never of the answers or of
-//! other clients.
+//! Invariant: what a client does is a function of (settings, seed, client, number of clients), never of what answers say or of
+//! other clients. One exception: clients of `ycsb` workloads know which records there are by now, as YCSB's do (decision 0013).
 
 mod attribute;
 mod mix;
@@ -12,9 +12,12 @@ mod sql;
 mod update;
 mod work;
 mod write;
+pub mod ycsb;
+
+use std::sync::Arc;
 
 use crate::layout::Access;
-use crate::operation::Operation;
+use crate::operation::{Operation, OperationKind};
 use crate::record::{Cells, RecordType};
 use crate::trial::Settings;
 
@@ -26,6 +29,23 @@ pub use work::Work;
 pub trait Workload: Send {
     /// The next operation. The parameters of an [`Operation::Statement`] are appended to `parameters`.
     fn next(&mut self, parameters: &mut Cells) -> Operation;
+
+    /// What the operation just begun and the one that follows it are reported as together; none for one that stands for itself.
+    fn compound(&self) -> Option<OperationKind> {
+        None
+    }
+
+    /// Told that the running operation has ended, as it should or not. Gives the operation that the client sends at once, as a part
+    /// of the same compound.
+    fn done(&mut self, succeeded: bool) -> Option<Operation> {
+        let _ = succeeded;
+        None
+    }
+
+    /// Takes in which records there are, in common with the other clients.
+    fn join(&mut self, keys: &Arc<ycsb::KeySpace>) {
+        let _ = keys;
+    }
 }
 
 /// Which of a trial's clients a workload is made for.
@@ -60,7 +80,22 @@ pub struct Entry {
 }
 
 /// All workloads, the default first. A new one is a file and a line here.
-pub static REGISTRY: &[&Entry] = &[&write::WRITE, &read::READ, &select::SELECT, &update::UPDATE, &mix::MIX, &sql::SQL];
+pub static REGISTRY: &[&Entry] = &[
+    &write::WRITE,
+    &read::READ,
+    &select::SELECT,
+    &update::UPDATE,
+    &mix::MIX,
+    &sql::SQL,
+    &ycsb::YCSB_A,
+    &ycsb::YCSB_B,
+    &ycsb::YCSB_C,
+    &ycsb::YCSB_D,
+    &ycsb::YCSB_E,
+    &ycsb::YCSB_F,
+    &ycsb::YCSB,
+    &ycsb::YCSB_LOAD,
+];
 
 /// The registry's entry of a name.
 pub fn find(name: &str) -> Option<&'static Entry> {
@@ -78,7 +113,12 @@ pub fn build(settings: &Settings, client: Client) -> Result<Box<dyn Workload>, S
 /// Whether the tables that the settings name can serve another trial after this one; see [`Entry::keeps_records`]. Unknown
 /// workloads keep nothing.
 pub fn keeps_records(settings: &Settings) -> bool {
-    parts(settings).is_ok_and(|parts| parts.iter().all(|entry| entry.keeps_records))
+    !ycsb::inserts(settings) && parts(settings).is_ok_and(|parts| parts.iter().all(|entry| entry.keeps_records))
+}
+
+/// Whether the workload inserts records that stay, so that the tables hold what was there and what was acknowledged.
+pub fn only_adds(settings: &Settings) -> bool {
+    settings.workload.name == write::WRITE.name || ycsb::inserts(settings)
 }
 
 /// The workloads that operations come from: those of a mix, else the one named.

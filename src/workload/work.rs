@@ -3,7 +3,7 @@
 use std::sync::Arc;
 
 use super::preload::chunk_records;
-use super::{Client, Preload, Workload, build, known, sql};
+use super::{Client, Preload, Workload, build, known, sql, ycsb};
 use crate::data;
 use crate::layout::{self, Access, Layout};
 use crate::operation::Operation;
@@ -21,6 +21,8 @@ pub struct Work {
     /// Place of the study's first own statement in the program.
     sql_first: u16,
     sql_expects: Vec<Expect>,
+    /// The records that there are, where clients insert some that others ask for.
+    keys: Option<Arc<ycsb::KeySpace>>,
 }
 
 /// Records in tables of loadline's own.
@@ -42,6 +44,9 @@ impl Work {
         let stored = if needs_tables { Some(Stored::new(settings)?) } else { None };
         let mut program = stored.as_ref().map_or_else(Program::default, |stored| stored.layout.program().clone());
         program.rows_max = program.rows_max.max(1);
+        if settings.record.existing {
+            program.tables.clear();
+        }
         let sql_first = program.statements.len() as u16;
         let mut sql_expects = Vec::new();
         if settings.workload.name == sql::SQL.name {
@@ -50,7 +55,8 @@ impl Work {
                 sql_expects.push(expect);
             }
         }
-        Ok(Work { settings: settings.clone(), stored, program, sql_first, sql_expects })
+        let keys = ycsb::key_space(settings);
+        Ok(Work { settings: settings.clone(), stored, program, sql_first, sql_expects, keys })
     }
 
     /// Tables to create, and the statements that each connection prepares.
@@ -79,7 +85,11 @@ impl Work {
     /// # Errors
     /// As [`Work::new`], which has found them all already.
     pub fn workload(&self, client: Client) -> Result<Box<dyn Workload>, String> {
-        build(&self.settings, client)
+        let mut workload = build(&self.settings, client)?;
+        if let Some(keys) = &self.keys {
+            workload.join(keys);
+        }
+        Ok(workload)
     }
 
     /// Appends the steps of an operation to a request whose cells hold nothing but its parameters.
@@ -105,6 +115,15 @@ impl Work {
         let operation = workload.next(&mut request.cells);
         self.bind(&operation, request);
         operation
+    }
+
+    /// Tells a client's workload that its operation has ended, and fills the request with the one that follows at once, if any.
+    #[inline]
+    pub fn done(&self, workload: &mut dyn Workload, succeeded: bool, request: &mut Request) -> Option<Operation> {
+        let operation = workload.done(succeeded)?;
+        request.clear();
+        self.bind(&operation, request);
+        Some(operation)
     }
 }
 

@@ -163,6 +163,7 @@ fn measurement(trial: Trial, sequence: u64, random: &mut Random) -> Measurement 
         measured_s: seconds,
         carried: None,
         operations: BTreeMap::from([("insert".to_owned(), operation)]),
+        parts: BTreeMap::new(),
         clients: vec![each; clients as usize],
         generator_late: late,
         loops: vec![LoopMeasurement {

@@ -6,8 +6,11 @@
 mod arrival;
 mod backlog;
 mod bars;
+mod comparing;
 mod figures;
+mod forest;
 mod frame;
+mod means;
 mod plot;
 mod scale;
 pub mod score;
@@ -23,15 +26,19 @@ use crate::histogram::Histogram;
 use crate::imported::TimeKind;
 use crate::measurement::{Environment, Measurement};
 use crate::report::analyse::{CaseTrials, group, time_finding};
+use crate::report::compare::Comparisons;
 use crate::report::terminal::grouped;
 use crate::study::Study;
 use crate::units::{NS_PER_S, show_number, show_seconds};
 
 use frame::Frame;
 
+pub use comparing::compare_page;
+
 /// The whole page.
 pub fn html(findings: &Findings, study: &Study, environment: &Environment, measurements: &[Measurement]) -> String {
     let groups = group(study, measurements);
+    let compared = comparing::of_run(study, &environment.machine, measurements);
     let page = maud::html! {
         (DOCTYPE)
         html lang="en" {
@@ -50,7 +57,7 @@ pub fn html(findings: &Findings, study: &Study, environment: &Environment, measu
                 main {
                     (invalid(findings))
                     (verdict(findings))
-                    @if !findings.cases.is_empty() { (plots(findings, study, &groups)) }
+                    @if !findings.cases.is_empty() { (plots(findings, study, compared.as_ref(), &groups)) }
                     @if !findings.claims.is_empty() { (tables::claims(&findings.claims, &study.source)) }
                     (tables::trials(measurements, &groups))
                     (tables::environment(findings, study, environment, measurements))
@@ -114,7 +121,7 @@ fn verdict(findings: &Findings) -> Markup {
 }
 
 /// All figures, each with its table.
-fn plots(findings: &Findings, study: &Study, groups: &[CaseTrials<'_>]) -> Markup {
+fn plots(findings: &Findings, study: &Study, compared: Option<&Comparisons>, groups: &[CaseTrials<'_>]) -> Markup {
     let frame = Frame::of(study, findings);
     let cases = &findings.cases;
     let against = frame.axis.as_ref().map_or(String::new(), |axis| format!(" against {}", axis.setting));
@@ -141,6 +148,7 @@ fn plots(findings: &Findings, study: &Study, groups: &[CaseTrials<'_>]) -> Marku
             @if monitored { a href="#resources" { "Resources" } }
             @if counted { a href="#distribution" { "Distribution" } }
             @if courses { a href="#course" { "Over time" } }
+            @if compared.is_some() { a href="#ratios" { "Ratios" } }
             @if !findings.claims.is_empty() { a href="#claims" { "Claims" } }
             a href="#trials" { "Trials" }
             a href="#environment" { "Environment" }
@@ -180,6 +188,7 @@ fn plots(findings: &Findings, study: &Study, groups: &[CaseTrials<'_>]) -> Marku
                 (course_table(cases, &trials))
             }
         }
+        @if let Some(found) = compared { (comparing::sections(found)) }
     }
 }
 

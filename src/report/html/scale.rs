@@ -81,6 +81,27 @@ impl Scale {
         Scale { low, high, logarithmic: true, ticks, unit: String::new() }
     }
 
+    /// A logarithmic scale of ratios that encloses 1 and all values; values that are not above 0 are left out of account.
+    pub fn of_ratios(values: impl Iterator<Item = f64>) -> Scale {
+        let known = [1.02, 1.05, 1.1, 1.2, 1.5, 2.0, 3.0, 5.0, 10.0, 20.0, 50.0, 100.0, 1e3, 1e4, 1e6];
+        let farthest = values
+            .filter(|value| *value > 0.0 && value.is_finite())
+            .map(|value| value.max(1.0 / value))
+            .fold(1.01, f64::max);
+        let end = known.into_iter().find(|step| *step >= farthest).unwrap_or(farthest);
+        let inside = |value: &f64| *value <= end * 1.000_001;
+        let show = |value: f64| if value < 1.1 { format!("{value:.2}") } else { format!("{value}") };
+        let above = known.into_iter().filter(inside).map(|value| Tick { value, label: show(value) });
+        let below = known.into_iter().filter(inside).map(|value| Tick {
+            value: 1.0 / value,
+            label: if value < 1.1 { format!("{:.2}", 1.0 / value) } else { format!("1/{value}") },
+        });
+        let mut ticks: Vec<Tick> = above.chain(below).collect();
+        ticks.push(Tick { value: 1.0, label: "1".to_owned() });
+        ticks.sort_by(|a, b| a.value.total_cmp(&b.value));
+        Scale { low: 1.0 / end, high: end, logarithmic: true, ticks, unit: String::new() }
+    }
+
     /// A scale for the levels of a factor, ticks at the levels: logarithmic when they span more than a factor of eight.
     pub fn of_levels(levels: &[f64]) -> Scale {
         let smallest = levels.iter().copied().fold(f64::INFINITY, f64::min);
@@ -185,6 +206,15 @@ mod tests {
         assert_eq!((scale.place(0.0002), scale.place(0.02)), (0.0, 1.0));
         assert!(!Scale::of_times(std::iter::empty()).ticks.is_empty());
         assert!(Scale::of_times([0.001].into_iter()).place(0.001).is_finite());
+    }
+
+    #[test]
+    fn a_ratio_and_its_inverse_are_as_far_from_one() {
+        let scale = Scale::of_ratios([0.8, 1.1].into_iter());
+        assert_eq!(scale.place(1.0), 0.5);
+        assert!((scale.place(1.25) + scale.place(0.8) - 1.0).abs() < 1e-9);
+        assert_eq!((labels(&scale).first(), labels(&scale).last()), (Some(&"1/1.5"), Some(&"1.5")));
+        assert_eq!(labels(&Scale::of_ratios(std::iter::empty())), ["0.98", "1", "1.02"]);
     }
 
     #[test]

@@ -1,0 +1,264 @@
+//! From samples to comparisons: every pair of alternatives, adjusted together and judged.
+//!
+//! Main function: [`compare`]. Invariant: the same samples, options and seed give the same document, whatever the order in which
+//! machines and cases stand.
+
+use super::marks::{marks, unconfirmed};
+use super::outcome::{Adjustment, Comparison, Comparisons, Letters, Options};
+use super::pairing::pairs;
+use super::sample::{Figures, Sample};
+use super::table::show_p;
+use crate::statistics::change_point::change_point;
+use crate::statistics::equivalence::equivalence_p;
+use crate::statistics::letters::letters;
+use crate::statistics::median_ratio::median_ratio;
+use crate::statistics::paired::paired_ratio;
+use crate::statistics::rank::mann_whitney;
+use crate::statistics::ratio::{IntervalMethod, fieller_of};
+use crate::statistics::rounding::p_range;
+use crate::statistics::shift::shift;
+use crate::statistics::t_test::{pooled, welch};
+use crate::statistics::{Cell, Interval, RatioEstimate, Verdict, family, judge_at, weighted_ratio_at};
+
+/// Compares every two samples that are alternatives to each other, case by case, in the order in which they stand.
+pub fn compare(samples: &[Sample], options: &Options) -> Comparisons {
+    let mut pairs: Vec<(&Sample, &Sample)> = Vec::new();
+    for (place, first) in samples.iter().enumerate() {
+        if samples[..place].iter().any(|known| known.is_alternative_to(first)) {
+            continue;
+        }
+        let own: Vec<&Sample> = samples[place..].iter().filter(|sample| sample.is_alternative_to(first)).collect();
+        pairs.extend((0..own.len()).flat_map(|a| own[a + 1..].iter().map(move |b| (a, *b))).map(|(a, b)| (own[a], b)));
+    }
+    let mut comparisons: Vec<Comparison> = pairs.iter().map(|(a, b)| weigh(a, b, options.seed)).collect();
+    let decided: Vec<usize> =
+        (0..comparisons.len()).filter(|place| comparisons[*place].deciding_p().is_some()).collect();
+    let p: Vec<f64> = decided.iter().filter_map(|place| comparisons[*place].deciding_p()).collect();
+    let adjusted = match options.adjustment {
+        Adjustment::Holm => family::holm(&p),
+        Adjustment::Bh => family::benjamini_hochberg(&p),
+    };
+    for (place, p) in decided.iter().zip(adjusted) {
+        comparisons[*place].p_adjusted = Some(p);
+    }
+    for ((a, b), comparison) in pairs.iter().zip(&mut comparisons) {
+        comparison.verdict = judged(a, b, comparison, options);
+    }
+    let mut notes = Vec::new();
+    let still = comparisons.iter().filter(|comparison| comparison.deciding_p().is_none()).count();
+    if still > 0 {
+        notes.push(format!("{still} comparisons have no p-value, because neither side varies; they are undecided"));
+    }
+    notes.extend(changes(&pairs, &comparisons, options.seed));
+    let places: Vec<(&Sample, &Sample, &Comparison)> =
+        pairs.iter().zip(&comparisons).map(|((a, b), comparison)| (*a, *b, comparison)).collect();
+    Comparisons {
+        valid: true,
+        alpha: options.alpha,
+        margin: options.margin,
+        adjustment: options.adjustment,
+        family: p.len() as u64,
+        marks: marks(&places),
+        unconfirmed: unconfirmed(&places, options.alpha),
+        letters: all_letters(samples, &comparisons),
+        comparisons,
+        notes,
+    }
+}
+
+/// Orders in which a series is shuffled to see whether it changes on the way.
+const SHUFFLES: u32 = 199;
+/// p from which on a change is told: stricter than 5 %, because every series is asked.
+const CHANGED: f64 = 0.01;
+
+/// Samples whose level changed on the way, and that are compared without pairing: then the change is part of a difference.
+fn changes(pairs: &[(&Sample, &Sample)], comparisons: &[Comparison], seed: u64) -> Vec<String> {
+    let mut seen: Vec<*const Sample> = Vec::new();
+    let mut notes = Vec::new();
+    let unpaired = pairs.iter().zip(comparisons).filter(|(_, comparison)| comparison.paired_rounds.is_none());
+    for sample in unpaired.flat_map(|((a, b), _)| [*a, *b]) {
+        if seen.contains(&std::ptr::from_ref(sample)) {
+            continue;
+        }
+        seen.push(std::ptr::from_ref(sample));
+        let values = sample.values();
+        let Some((split, p)) = change_point(&values, SHUFFLES, seed) else { continue };
+        if p <= CHANGED && split.end == values.len() {
+            notes.push(format!(
+                "{}, {} on {}: the level changed after {} of {} trials (p = {}); its trials are not of one kind, and a \
+                 difference may be the change",
+                sample.case,
+                sample.variant,
+                sample.machine,
+                split.before,
+                values.len(),
+                show_p(Some(p))
+            ));
+        }
+    }
+    notes
+}
+
+/// All figures of a comparison, not adjusted and not judged yet.
+fn weigh(a: &Sample, b: &Sample, seed: u64) -> Comparison {
+    let (of, to) = (a.summary(), b.summary());
+    let (by_welch, by_pooling) = (welch(of, to), pooled(of, to));
+    let is_rounded = matches!((&a.figures, &b.figures), (Figures::Summary(_), _) | (_, Figures::Summary(_)));
+    let rounding = if is_rounded { p_range(a.printed(), b.printed(), welch) } else { None };
+    let ends = |interval: Interval| [interval.low, interval.high];
+    let mut found = Comparison {
+        case: a.case.clone(),
+        machine: a.machine.clone(),
+        factor: a.factor.clone(),
+        metric: a.metric.name,
+        operation: a.operation.clone(),
+        a: a.variant.clone(),
+        b: b.variant.clone(),
+        mean_a: of.mean,
+        mean_b: to.mean,
+        n_a: of.n,
+        n_b: to.n,
+        ratio: (of.mean > 0.0 && to.mean > 0.0).then(|| of.mean / to.mean),
+        ratio_ci95: None,
+        ratio_method: None,
+        fieller_ci95: fieller_of(of, to).filter(|_| of.mean > 0.0 && to.mean > 0.0).map(|(_, found)| ends(found)),
+        median_ratio: None,
+        median_ratio_ci95: None,
+        shift: None,
+        shift_ci95: None,
+        p_mann_whitney: None,
+        t: by_welch.map(|test| test.t),
+        df: by_welch.map(|test| test.df),
+        p_welch: by_welch.map(|test| test.p),
+        p_pooled: by_pooling.map(|test| test.p),
+        p_welch_rounding: rounding.map(ends),
+        paired_rounds: None,
+        p_paired: None,
+        p_adjusted: None,
+        verdict: Verdict::Undecided,
+    };
+    if !is_rounded {
+        weigh_trials(a, b, seed, &mut found);
+    }
+    found
+}
+
+/// What only the trials themselves give.
+fn weigh_trials(a: &Sample, b: &Sample, seed: u64, found: &mut Comparison) {
+    let (values_a, values_b) = (a.values(), b.values());
+    let together = paired_values(a, b);
+    if let Some(estimate) = estimate(a, b, seed, 0.95) {
+        found.ratio = Some(estimate.ratio);
+        found.ratio_ci95 = Some([estimate.interval.low, estimate.interval.high]);
+        found.ratio_method = Some(match estimate.method {
+            IntervalMethod::Bootstrap if together.is_some() => "bootstrap over rounds",
+            IntervalMethod::Bootstrap => "bootstrap",
+            IntervalMethod::LogT => "log t",
+            IntervalMethod::Fieller => "fieller over rounds",
+        });
+        if together.is_some() {
+            found.paired_rounds = Some(estimate.n_of as u64);
+            found.p_paired = Some(estimate.p).filter(|_| found.p_welch.is_some());
+        }
+    }
+    let (of, to) = match &together {
+        Some(pairs) => pairs.iter().copied().unzip(),
+        None => (values_a.clone(), values_b.clone()),
+    };
+    if let Some((ratio, interval)) = median_ratio(&of, &to, together.is_some(), seed, 0.95) {
+        found.median_ratio = Some(ratio);
+        found.median_ratio_ci95 = interval.map(|interval| [interval.low, interval.high]);
+    }
+    if let Some((centre, interval)) = shift(&values_a, &values_b, 0.95) {
+        found.shift = Some(centre);
+        found.shift_ci95 = interval.map(|interval| [interval.low, interval.high]);
+    }
+    found.p_mann_whitney = mann_whitney(&values_a, &values_b).map(|test| test.p);
+}
+
+fn paired_values(a: &Sample, b: &Sample) -> Option<Vec<(f64, f64)>> {
+    match (&a.figures, &b.figures) {
+        (Figures::Trials(of), Figures::Trials(to)) => pairs(of, to),
+        _ => None,
+    }
+}
+
+/// The ratio of the means with its interval: round by round where that is possible.
+fn estimate(a: &Sample, b: &Sample, seed: u64, confidence: f64) -> Option<RatioEstimate> {
+    match paired_values(a, b) {
+        Some(pairs) => paired_ratio(&pairs, seed, confidence),
+        None => {
+            let (of, to) = (a.values(), b.values());
+            let cells = [Cell { weight: 1.0, trials: &of }, Cell { weight: -1.0, trials: &to }];
+            weighted_ratio_at(&cells, seed, confidence)
+        }
+    }
+}
+
+/// The verdict on a, from the adjusted p, the interval at the level, and the margin.
+fn judged(a: &Sample, b: &Sample, found: &Comparison, options: &Options) -> Verdict {
+    let Some(p) = found.p_adjusted else { return Verdict::Undecided };
+    let interval = match (&a.figures, found.ratio_ci95) {
+        (_, Some([low, high])) if options.alpha == 0.05 => Some(Interval { low, high }),
+        (Figures::Trials(_), Some(_)) => {
+            estimate(a, b, options.seed, 1.0 - options.alpha).map(|estimate| estimate.interval)
+        }
+        _ => None,
+    };
+    let verdict = match interval {
+        Some(interval) => judge_at(interval, p, options.margin, options.alpha),
+        None => {
+            let outside = equivalence_p(a.summary(), b.summary(), options.margin);
+            if outside.is_some_and(|outside| outside < options.alpha / 2.0) {
+                Verdict::Equal
+            } else if p >= options.alpha || found.mean_a == found.mean_b {
+                Verdict::Undecided
+            } else if found.mean_a > found.mean_b {
+                Verdict::Faster
+            } else {
+                Verdict::Slower
+            }
+        }
+    };
+    if a.metric.more_is_better { verdict } else { verdict.reversed() }
+}
+
+/// The letters of every case on every machine.
+fn all_letters(samples: &[Sample], comparisons: &[Comparison]) -> Vec<Letters> {
+    let mut found: Vec<Letters> = Vec::new();
+    let mut seen: Vec<&Sample> = Vec::new();
+    for first in samples {
+        if seen.iter().any(|known| known.is_alternative_to(first)) {
+            continue;
+        }
+        seen.push(first);
+        let mut own: Vec<&Sample> = samples.iter().filter(|sample| sample.is_alternative_to(first)).collect();
+        if own.len() < 2 {
+            continue;
+        }
+        let sign = if first.metric.more_is_better { -1.0 } else { 1.0 };
+        own.sort_by(|x, y| (sign * x.summary().mean).total_cmp(&(sign * y.summary().mean)));
+        let differs = |x: usize, y: usize| {
+            let of_pair = |comparison: &&Comparison| {
+                let names = [&own[x].variant, &own[y].variant];
+                comparison.case == first.case
+                    && comparison.machine == first.machine
+                    && comparison.factor == first.factor
+                    && comparison.metric == first.metric.name
+                    && names.contains(&&comparison.a)
+                    && names.contains(&&comparison.b)
+            };
+            let verdict = comparisons.iter().find(of_pair).map(|comparison| comparison.verdict);
+            matches!(verdict, Some(Verdict::Faster | Verdict::Slower))
+        };
+        let names = letters(own.len(), differs);
+        let groups = own.iter().zip(names).map(|(sample, name)| (sample.variant.clone(), sample.summary().mean, name));
+        found.push(Letters {
+            case: first.case.clone(),
+            machine: first.machine.clone(),
+            metric: first.metric.name,
+            groups: groups.collect(),
+        });
+    }
+    found
+}

@@ -1,0 +1,22 @@
+//! Comparing alternatives: within a run, between two runs, and from published summaries.
+//!
+//! Main function: [`compare()`], from [`Sample`]s to [`Comparisons`]; [`runs`] and [`summaries`] make the samples, [`text()`] shows
+//! what was found. Invariant: only samples of the same case, machine, factor and metric are compared, and p-values are adjusted
+//! for all comparisons that are shown together.
+
+mod csv;
+pub mod judge;
+pub mod marks;
+pub mod outcome;
+pub mod pairing;
+pub mod runs;
+pub mod sample;
+pub mod summaries;
+pub mod table;
+pub mod text;
+
+pub use judge::compare;
+pub use outcome::{Adjustment, Comparison, Comparisons, Letters, Mark, MarkWord, Options, Unconfirmed};
+pub use runs::{Chosen, RunInput, between, within};
+pub use sample::{Figures, Sample, TrialValue};
+pub use text::text;

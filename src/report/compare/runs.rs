@@ -1,0 +1,373 @@
+//! Samples from runs: the alternatives of one run, or the same cases of two runs.
+//!
+//! Main functions: [`within`] and [`between`]. Invariant: what is left out of a comparison is told in a note; a run in which
+//! nothing can be compared is refused.
+
+use serde_json::Value;
+
+use super::sample::{Figures, Sample, TrialValue};
+use crate::measurement::Measurement;
+use crate::report::analyse::{CaseTrials, group, is_overloaded, some_of};
+use crate::report::factors::{Factors, same_level, short_level, show_level};
+use crate::report::load_lines::load_lines;
+use crate::report::metric::{LOAD_LINE, Metric};
+use crate::report::verdicts::metric_of;
+use crate::study::{Factor, Study, goal, setting_value};
+use crate::trial::{Case, Levels};
+
+/// A run to be compared.
+#[derive(Debug, Clone, Copy)]
+pub struct RunInput<'a> {
+    /// Its directory, for messages.
+    pub path: &'a str,
+    /// Name of the run, for people; different from that of another run it is compared with.
+    pub label: &'a str,
+    /// Name of the machine, or of the run where two runs come from one machine.
+    pub machine: &'a str,
+    /// The study as it turned out.
+    pub study: &'a Study,
+    /// The study as it was written.
+    pub written: &'a Study,
+    /// All its trials.
+    pub measurements: &'a [Measurement],
+}
+
+/// What is to be compared.
+#[derive(Clone)]
+pub struct Chosen {
+    /// The samples.
+    pub samples: Vec<Sample>,
+    /// The metric.
+    pub metric: &'static Metric,
+    /// The factors whose levels are the alternatives; empty between runs.
+    pub factors: Vec<String>,
+    /// What was left out, and what differs besides.
+    pub notes: Vec<String>,
+    /// Whether no trial is invalid.
+    pub valid: bool,
+}
+
+/// The study as it turned out: a search's arrival rates are levels of a factor.
+pub fn unfolded(study: &Study, measurements: &[Measurement]) -> Study {
+    goal::unfold(study, measurements)
+}
+
+/// What a run is compared by unless it is said: the load line where one was looked for, else what its report compares by.
+pub fn usual_metric(run: &RunInput<'_>) -> &'static Metric {
+    match run.written.goal {
+        Some(_) => &LOAD_LINE,
+        None => metric_of(&group(run.study, run.measurements)),
+    }
+}
+
+/// The alternatives of a run: levels of the factor given, or of every factor that is a choice (of every one, where none is).
+///
+/// # Errors
+/// A sentence with the run, the factor and the remedy, when there is no such factor or nothing to compare.
+pub fn within(run: &RunInput<'_>, factor: Option<&str>, metric: &'static Metric) -> Result<Chosen, String> {
+    check_goal(run, metric)?;
+    let figures = Values::of(run, metric);
+    let varied = varied_factors(run.study, &figures);
+    let chosen = choose(run, &varied, factor)?;
+    let mut samples = Vec::new();
+    for factor in &chosen {
+        for case in &figures.cases {
+            let level = case.level(&factor.setting);
+            let others = varied.iter().filter(|other| other.setting != factor.setting);
+            samples.extend(case.sample(
+                run.machine,
+                &factor.setting,
+                &short_level(factor, &level),
+                case.label(others),
+                metric,
+            ));
+        }
+    }
+    let has_pair = samples.iter().enumerate().any(|(at, a)| samples[at + 1..].iter().any(|b| a.is_alternative_to(b)));
+    if !has_pair {
+        return Err(format!(
+            "{}: no two levels of {} have two valid trials each in the same case, so there is nothing to compare{}",
+            run.path,
+            chosen.iter().map(|factor| factor.setting.as_str()).collect::<Vec<_>>().join(" or "),
+            figures.reasons()
+        ));
+    }
+    let factors = chosen.iter().map(|factor| factor.setting.clone()).collect();
+    Ok(Chosen { samples, metric, factors, notes: figures.notes, valid: figures.valid })
+}
+
+/// The same cases of two runs: another version, another setting, another time.
+///
+/// # Errors
+/// A sentence with both runs and the remedy, when they share no case.
+pub fn between(a: &RunInput<'_>, b: &RunInput<'_>, metric: &'static Metric) -> Result<Chosen, String> {
+    check_goal(a, metric)?;
+    check_goal(b, metric)?;
+    let (of, to) = (Values::of(a, metric), Values::of(b, metric));
+    let mut factors = varied_factors(a.study, &of);
+    for factor in varied_factors(b.study, &to) {
+        if factors.iter().all(|known| known.setting != factor.setting) {
+            factors.push(factor);
+        }
+    }
+    let machine = if a.machine == b.machine { a.machine.to_owned() } else { format!("{}, {}", a.machine, b.machine) };
+    let is_same = |x: &CaseValues, y: &CaseValues| {
+        let is_same_level = |factor: &Factor| same_level(&x.level(&factor.setting), &y.level(&factor.setting));
+        x.operation == y.operation && factors.iter().all(is_same_level)
+    };
+    let mut samples = Vec::new();
+    let mut alone: Vec<String> = Vec::new();
+    for x in &of.cases {
+        match to.cases.iter().find(|y| is_same(x, y)) {
+            None => alone.push(format!("{} only in {}", x.label(factors.iter()), a.label)),
+            Some(y) => {
+                let label = x.label(factors.iter());
+                let both = (
+                    x.sample(&machine, "run", a.label, label.clone(), metric),
+                    y.sample(&machine, "run", b.label, label, metric),
+                );
+                if let (Some(x), Some(y)) = both {
+                    // Round 3 of one run has nothing to do with round 3 of the other.
+                    samples.extend([x, y].map(Sample::without_rounds));
+                }
+            }
+        }
+    }
+    let unmatched = to.cases.iter().filter(|y| !of.cases.iter().any(|x| is_same(x, y)));
+    alone.extend(unmatched.map(|y| format!("{} only in {}", y.label(factors.iter()), b.label)));
+    if samples.is_empty() {
+        let reasons = [of.reasons(), to.reasons()].concat();
+        let seen = if alone.is_empty() { String::new() } else { format!(" ({})", some_of(&alone)) };
+        return Err(format!(
+            "{} and {} share no case with two valid trials each{seen}{reasons}; name two runs of the same study",
+            a.path, b.path
+        ));
+    }
+    let mut notes = of.notes;
+    notes.extend(to.notes);
+    notes.extend((!alone.is_empty()).then(|| format!("not compared: {}", some_of(&alone))));
+    notes.extend(differing_settings(a, b, &factors));
+    notes.push(
+        "the runs were not interleaved: what changed on the machine between them counts as a difference".to_owned(),
+    );
+    Ok(Chosen { samples, metric, factors: Vec::new(), notes, valid: of.valid && to.valid })
+}
+
+/// Refuses load lines of a run that looked for none.
+fn check_goal(run: &RunInput<'_>, metric: &Metric) -> Result<(), String> {
+    if metric.name != LOAD_LINE.name || run.written.goal.is_some() {
+        return Ok(());
+    }
+    Err(format!("--metric: {} has no load line, because its study has no [goal]; choose another metric", run.path))
+}
+
+/// The factors that vary among the cases with values, in the study's order. Rates that a search chose are part of its answer.
+fn varied_factors(study: &Study, figures: &Values) -> Vec<Factor> {
+    let is_answer = |factor: &&Factor| !(figures.are_lines && factor.setting == "load.rate");
+    study.factors.iter().filter(|factor| factor.levels.len() > 1).filter(is_answer).cloned().collect()
+}
+
+/// The factors to be compared.
+fn choose(run: &RunInput<'_>, varied: &[Factor], factor: Option<&str>) -> Result<Vec<Factor>, String> {
+    let names: Vec<&str> = varied.iter().map(|factor| factor.setting.as_str()).collect();
+    if names.is_empty() {
+        return Err(format!(
+            "{}: the run has one case only, so there is nothing to compare within it; vary a setting, as in --set \
+             \"layout.name=[wide, star]\", or name a second run",
+            run.path
+        ));
+    }
+    if let Some(wanted) = factor {
+        let found = varied.iter().find(|factor| factor.setting == wanted);
+        let meant = crate::study::closest(wanted, names.iter().copied());
+        let meant = meant.map_or(";".to_owned(), |meant| format!("; did you mean \"{meant}\"?"));
+        let refusal = || format!("--factor: {} varies no \"{wanted}\"{meant} it varies {}", run.path, names.join(", "));
+        return found.cloned().map(|factor| vec![factor]).ok_or_else(refusal);
+    }
+    let mut factors = Factors::of(run.study);
+    factors.choices.retain(|factor| names.contains(&factor.setting.as_str()));
+    Ok(if factors.choices.is_empty() { varied.to_vec() } else { factors.choices })
+}
+
+/// Settings in which two runs differ besides their factors, as a note.
+fn differing_settings(a: &RunInput<'_>, b: &RunInput<'_>, factors: &[Factor]) -> Option<String> {
+    let flat = |study: &Study| {
+        let mut found = std::collections::BTreeMap::new();
+        flatten(&serde_json::to_value(&study.base).unwrap_or_default(), "", &mut found);
+        found
+    };
+    let (of, to) = (flat(a.study), flat(b.study));
+    let settings: std::collections::BTreeSet<&String> = of.keys().chain(to.keys()).collect();
+    let differing: Vec<String> = settings
+        .into_iter()
+        .filter(|setting| of.get(*setting) != to.get(*setting))
+        .filter(|setting| factors.iter().all(|factor| factor.setting != **setting))
+        .map(|setting| {
+            let show = |side: &std::collections::BTreeMap<String, String>| {
+                side.get(setting).cloned().unwrap_or_else(|| "not set".to_owned())
+            };
+            format!("{setting} is {} in {} and {} in {}", show(&of), a.label, show(&to), b.label)
+        })
+        .collect();
+    (!differing.is_empty()).then(|| format!("the runs differ in settings too: {}", differing.join("; ")))
+}
+
+fn flatten(value: &Value, name: &str, out: &mut std::collections::BTreeMap<String, String>) {
+    match value {
+        Value::Object(fields) => {
+            for (field, inner) in fields {
+                let dotted = if name.is_empty() { field.clone() } else { format!("{name}.{field}") };
+                flatten(inner, &dotted, out);
+            }
+        }
+        other => drop(out.insert(name.to_owned(), show_level(other))),
+    }
+}
+
+/// The values of all cases of a run.
+struct Values {
+    cases: Vec<CaseValues>,
+    notes: Vec<String>,
+    valid: bool,
+    /// Whether the values are load lines.
+    are_lines: bool,
+}
+
+/// The values of one case, of all operations or of one kind.
+struct CaseValues {
+    case: Case,
+    operation: String,
+    values: Vec<TrialValue>,
+}
+
+impl Values {
+    fn of(run: &RunInput<'_>, metric: &Metric) -> Values {
+        let groups = group(run.study, run.measurements);
+        let trials = groups.iter().flat_map(|group| &group.trials);
+        let (all, invalid) =
+            trials.fold((0, 0), |(all, invalid), trial| (all + 1, invalid + usize::from(!trial.is_valid())));
+        let mut notes = Vec::new();
+        if invalid > 0 {
+            notes.push(format!("{}: {invalid} of {all} trials are invalid and left out", run.label));
+        }
+        let are_lines = metric.name == LOAD_LINE.name;
+        let cases = if are_lines { lines(run) } else { case_values(run, &groups, metric, &mut notes) };
+        let few: Vec<&CaseValues> = cases.iter().filter(|case| case.values.len() < 2).collect();
+        if !few.is_empty() {
+            let factors: Vec<Factor> =
+                run.study.factors.iter().filter(|factor| factor.levels.len() > 1).cloned().collect();
+            let names: Vec<String> = few.iter().map(|case| case.label(factors.iter())).collect();
+            let what = if are_lines {
+                "no load line".to_owned()
+            } else {
+                format!("fewer than two valid trials with {}", metric.title)
+            };
+            notes.push(format!("{}: {what}, and so not compared: {}", run.label, some_of(&names)));
+        }
+        Values { cases, notes, valid: all > 0 && invalid == 0, are_lines }
+    }
+
+    /// The notes as the reasons of a refusal.
+    fn reasons(&self) -> String {
+        self.notes.iter().map(|note| format!("; {note}")).collect()
+    }
+}
+
+/// The values of every case; of response times, those of every kind of operation where there are several.
+fn case_values(
+    run: &RunInput<'_>,
+    groups: &[CaseTrials<'_>],
+    metric: &Metric,
+    notes: &mut Vec<String>,
+) -> Vec<CaseValues> {
+    let mut kinds: Vec<&str> = Vec::new();
+    for kind in groups.iter().flat_map(CaseTrials::valid).flat_map(|trial| trial.operations.keys()) {
+        if !kinds.contains(&kind.as_str()) {
+            kinds.push(kind);
+        }
+    }
+    let mut found = Vec::new();
+    for group in groups {
+        let valid: Vec<&Measurement> = group.valid().collect();
+        if metric.is_time() && is_overloaded(&valid) {
+            let factors: Vec<Factor> = run.study.factors.clone();
+            let label = CaseValues { case: group.case.clone(), operation: String::new(), values: Vec::new() };
+            notes.push(format!(
+                "{}: {} was overloaded, where response times grow with the length of the trial; it is not compared",
+                run.label,
+                label.label(factors.iter())
+            ));
+            continue;
+        }
+        let values = |value: &dyn Fn(&Measurement) -> Option<f64>| -> Vec<TrialValue> {
+            let placed = |trial: &&&Measurement| {
+                let place = Some((trial.trial.round, trial.sequence));
+                value(trial).map(|value| TrialValue { place, value })
+            };
+            valid.iter().collect::<Vec<_>>().iter().filter_map(placed).collect()
+        };
+        let mut push = |operation: &str, values: Vec<TrialValue>| {
+            found.push(CaseValues { case: group.case.clone(), operation: operation.to_owned(), values });
+        };
+        if metric.is_time() && kinds.len() > 1 {
+            for kind in &kinds {
+                let own = values(&|trial| metric.of_operation(trial, kind));
+                if !own.is_empty() {
+                    push(kind, own);
+                }
+            }
+        } else {
+            push("", values(&|trial| metric.of(trial)));
+        }
+    }
+    found
+}
+
+/// The load line of every case, as each trial near it estimates it.
+fn lines(run: &RunInput<'_>) -> Vec<CaseValues> {
+    let bases = goal::base_cases(run.written);
+    let line_of = |line: crate::report::load_lines::CaseLine| {
+        let case = bases.iter().find(|base| base.levels == line.finding.levels)?.clone();
+        let each = if line.finding.verified { line.each_per_s } else { Vec::new() };
+        let values = each.into_iter().map(|value| TrialValue { place: None, value }).collect();
+        Some(CaseValues { case, operation: String::new(), values })
+    };
+    load_lines(run.written, run.measurements).into_iter().filter_map(line_of).collect()
+}
+
+impl CaseValues {
+    /// The level of a setting: of the factor, or what the case has without one.
+    fn level(&self, setting: &str) -> Value {
+        let levels: &Levels = &self.case.levels;
+        levels.get(setting).cloned().or_else(|| setting_value(&self.case.settings, setting)).unwrap_or(Value::Null)
+    }
+
+    /// Name of the case by these factors: `ycsb-a, clients = 4, read`.
+    fn label<'f>(&self, factors: impl Iterator<Item = &'f Factor>) -> String {
+        let known = factors.map(|factor| (factor, self.level(&factor.setting))).filter(|(_, level)| !level.is_null());
+        let levels = known.map(|(factor, level)| short_level(factor, &level));
+        let operation = Some(self.operation.clone()).filter(|operation| !operation.is_empty());
+        let parts: Vec<String> = levels.chain(operation).collect();
+        if parts.is_empty() { "the only case".to_owned() } else { parts.join(", ") }
+    }
+
+    /// The sample; none with fewer than two values.
+    fn sample(
+        &self,
+        machine: &str,
+        factor: &str,
+        variant: &str,
+        case: String,
+        metric: &'static Metric,
+    ) -> Option<Sample> {
+        (self.values.len() >= 2).then(|| Sample {
+            machine: machine.to_owned(),
+            case,
+            variant: variant.to_owned(),
+            factor: factor.to_owned(),
+            metric,
+            operation: self.operation.clone(),
+            figures: Figures::Trials(self.values.clone()),
+        })
+    }
+}

@@ -1,0 +1,349 @@
+//! Comparisons as a page of their own, and as sections of a run's report.
+//!
+//! Main functions: [`compare_page`], [`of_run`] and [`sections`]. Invariant: every figure has a table with its numbers, and a mark
+//! is a word as well as a colour.
+
+use maud::{DOCTYPE, Markup, PreEscaped, html};
+
+use super::forest::{Forest, ForestRow};
+use super::means::{MeanBar, Means};
+use super::plot::style_class;
+use super::scale::Scale;
+use super::unit::Unit;
+use crate::measurement::Measurement;
+use crate::report::compare::table::{PTable, legend, show_p, tables};
+use crate::report::compare::text::{amounts, metric_in_words, show_n, show_ratio, show_verdict};
+use crate::report::compare::{
+    Adjustment, Comparison, Comparisons, Figures, Options, RunInput, Sample, compare, runs, within,
+};
+use crate::report::contest::EQUAL_WITHIN;
+use crate::report::metric::Metric;
+use crate::statistics::student::t_quantile;
+use crate::statistics::verdict::SIGNIFICANCE;
+use crate::study::Study;
+use crate::units::show_number;
+
+/// Forest plots of more ratios than this are behind a fold.
+const FOREST_OPEN_MOST: usize = 120;
+
+/// More comparisons than this would make a run's report several times as long.
+const REPORT_MOST: usize = 150;
+
+/// The comparisons of a run's alternatives; none where there are more than a report has room for, where nothing was varied, or a search chose what to measure.
+pub fn of_run(study: &Study, machine: &str, measurements: &[Measurement]) -> Option<Comparisons> {
+    if study.goal.is_some() {
+        return None;
+    }
+    let run = RunInput { path: "", label: "", machine, study, written: study, measurements };
+    let chosen = within(&run, None, runs::usual_metric(&run)).ok()?;
+    let options = Options { alpha: SIGNIFICANCE, margin: EQUAL_WITHIN, adjustment: Adjustment::Holm, seed: study.seed };
+    Some(compare(&chosen.samples, &options)).filter(|found| found.comparisons.len() <= REPORT_MOST)
+}
+
+/// The page of `loadline compare`.
+pub fn compare_page(title: &str, samples: &[Sample], found: &Comparisons) -> String {
+    let page = html! {
+        (DOCTYPE)
+        html lang="en" {
+            head {
+                meta charset="utf-8";
+                meta name="viewport" content="width=device-width, initial-scale=1";
+                title { (title) " - loadline compare" }
+                style { (PreEscaped(include_str!("style.css"))) }
+            }
+            body {
+                header {
+                    p.over { "loadline compare" }
+                    h1 { (title) }
+                }
+                main {
+                    @if !found.valid {
+                        div.box.bad { h2 { "There are invalid trials" } "Their figures are left out of everything below." }
+                    }
+                    div.box.verdict {
+                        ul { @for line in amounts(found) { li { (line) } } }
+                        @if !found.notes.is_empty() { ul.notes { @for note in &found.notes { li { (note) } } } }
+                    }
+                    (means(samples, found))
+                    (sections(found))
+                    (letters(found))
+                }
+                footer { "Made by loadline " (env!("CARGO_PKG_VERSION")) ". Intervals are 95 % intervals." }
+                script { (PreEscaped(include_str!("script.js"))) }
+            }
+        }
+    };
+    page.into_string()
+}
+
+/// Ratios and p-values.
+pub fn sections(found: &Comparisons) -> Markup {
+    let tables = tables(found);
+    let many = found.comparisons.len() > FOREST_OPEN_MOST;
+    let forests = html! {
+        div.wide { @for table in &tables { @for metric in metrics(table) { (forest(table, metric, found)) } } }
+    };
+    html! {
+        section #ratios {
+            h2 { "Ratios of alternatives" }
+            p.about {
+                "The mean of one alternative over that of the other with its 95 % interval"
+                @if found.comparisons.iter().any(|one| one.ratio_ci95.is_none()) { " (Fieller's, from the summaries)" }
+                ". Triangles upwards are faster, downwards slower, squares equal within ±"
+                (show_number((found.margin * 1e4).round() / 100.0)) " % (the grey zone), circles undecided; faster means better, also \
+                where less is better. p-values are adjusted for all " (found.family) " comparisons."
+                @if found.comparisons.iter().any(|one| one.paired_rounds.is_some()) {
+                    " Trials are compared round by round where rounds allow it, so that what a round's trials share does not count."
+                }
+            }
+            @if many { details { summary { (found.comparisons.len()) " ratios" } (forests) } } @else { (forests) }
+            (ratio_table(found))
+        }
+        section.p #p-values {
+            h2 { "p-values" }
+            p.about {
+                "Two-sided p of Welch's t-test for each pair, not adjusted; bold where below " (show_number((found.alpha * 1e4).round() / 100.0)) " %. With two machines, colours and words say \
+                where they do not agree."
+            }
+            div.pairs { @for table in &tables { div { (p_table(table, found)) } } }
+            ul.marks {
+                @for (word, means) in legend(found) { li { strong { (word) } ": " (means) } }
+                @if found.marks.iter().any(|mark| !mark.certain) { li { "?: the mark depends on how the printed figures were rounded" } }
+            }
+        }
+    }
+}
+
+fn place_of(table: &PTable<'_>) -> String {
+    let by = if table.factor.is_empty() { String::new() } else { format!(" by {}", table.factor) };
+    let metric = table.metric.map_or("all metrics".to_owned(), metric_in_words);
+    format!("{metric}{by}, {}", table.machine)
+}
+
+/// The metrics of a table, in its order.
+fn metrics(table: &PTable<'_>) -> Vec<&'static str> {
+    let mut metrics: Vec<&'static str> = Vec::new();
+    for row in &table.rows {
+        if !metrics.contains(&row.metric) {
+            metrics.push(row.metric);
+        }
+    }
+    metrics
+}
+
+/// The ratios of one metric: for a time what is better lies left of 1, for a rate right.
+fn forest(table: &PTable<'_>, metric: &'static str, found: &Comparisons) -> Markup {
+    let row = |(case, comparison): (&str, &Comparison)| ForestRow {
+        label: format!("{case}: {} / {}", comparison.a, comparison.b),
+        ratio: comparison.ratio,
+        interval: comparison.interval(),
+        verdict: comparison.verdict,
+        text: format!("{} {}", show_ratio(comparison), comparison.verdict),
+    };
+    let cells =
+        table.rows.iter().filter(|row| row.metric == metric).flat_map(|row| {
+            row.cells.iter().flatten().map(|(comparison, _)| (row.case, *comparison)).collect::<Vec<_>>()
+        });
+    let title = place_of(&PTable { metric: Some(metric), ..table.clone() });
+    Forest { title, margin: found.margin, rows: cells.map(row).collect() }.draw()
+}
+
+fn ratio_table(found: &Comparisons) -> Markup {
+    let optional = |value: Option<f64>| value.map_or("-".to_owned(), |value| format!("{value:.3}"));
+    let interval = |ends: Option<[f64; 2]>| ends.map_or(String::new(), |[low, high]| format!(" [{low:.3}, {high:.3}]"));
+    html! {
+        details {
+            summary { "Ratios as a table" }
+            div.scroll { table {
+                thead { tr {
+                    th { "Case" } th { "Machine" } th { "a" } th { "b" }
+                    @for heading in ["Ratio of means", "Fieller", "Ratio of medians", "n", "t", "df", "p Welch", "p pooled", "p paired", "p Mann-Whitney", "p adjusted"] {
+                        th.number { (heading) }
+                    }
+                    th { "a is" }
+                } }
+                tbody { @for one in &found.comparisons { tr {
+                    th scope="row" { (one.case) } th { (one.machine) } th { (one.a) } th { (one.b) }
+                    td { (optional(one.ratio)) (interval(one.ratio_ci95)) }
+                    td { (interval(one.fieller_ci95)) }
+                    td { (optional(one.median_ratio)) (interval(one.median_ratio_ci95)) }
+                    td { (show_n(one)) }
+                    td { (optional(one.t)) }
+                    td { (one.df.map_or("-".to_owned(), |df| format!("{df:.1}"))) }
+                    @for p in [one.p_welch, one.p_pooled, one.p_paired, one.p_mann_whitney, one.p_adjusted] { td { (show_p(p)) } }
+                    td.text { (show_verdict(one.verdict, found.margin)) }
+                } } }
+            } }
+        }
+    }
+}
+
+fn p_table(table: &PTable<'_>, found: &Comparisons) -> Markup {
+    let class = |comparison: &Comparison, word: &str| {
+        let is_found = comparison.p_welch.is_some_and(|p| p < found.alpha);
+        format!("{}{word}", if is_found { "found " } else { "" })
+    };
+    html! {
+        h3 { (place_of(table)) }
+        div.scroll { table {
+            thead { tr {
+                th { "Case" }
+                @if table.metric.is_none() { th { "Metric" } }
+                @for (a, b) in &table.pairs { th.number { (a) " - " (b) } }
+            } }
+            tbody { @for row in &table.rows { tr {
+                th scope="row" { (row.case) }
+                @if table.metric.is_none() { th { (row.metric) } }
+                @for cell in &row.cells {
+                    @match cell {
+                        None => td { "-" },
+                        Some((comparison, None)) => td class=(class(comparison, "")) { (show_p(comparison.p_welch)) },
+                        Some((comparison, Some(mark))) => td class=(class(comparison, mark.word)) {
+                            (show_p(comparison.p_welch))
+                            small { (mark.word) @if !mark.is_certain { "?" } }
+                        },
+                    }
+                }
+            } } }
+        } }
+    }
+}
+
+/// The means of all alternatives, a panel for each kind of operation on each machine.
+fn means(samples: &[Sample], found: &Comparisons) -> Markup {
+    let mut variants: Vec<&str> = Vec::new();
+    let mut panels: Vec<&Sample> = Vec::new();
+    let is_panel = |x: &Sample, y: &Sample| {
+        (&x.machine, &x.factor, &x.operation, x.metric.name) == (&y.machine, &y.factor, &y.operation, y.metric.name)
+    };
+    for sample in samples {
+        if !variants.contains(&sample.variant.as_str()) {
+            variants.push(&sample.variant);
+        }
+        if !panels.iter().any(|known| is_panel(known, sample)) {
+            panels.push(sample);
+        }
+    }
+    // The machines' panels of one operation stand side by side.
+    panels.sort_by_key(|panel| {
+        panels_first(samples, |other| other.operation == panel.operation && other.metric.name == panel.metric.name)
+    });
+    html! {
+        section #means {
+            h2 { "Means" }
+            p.about { "Means over trials with 95 % intervals of the mean." }
+            ul.legend {
+                @for (style, name) in variants.iter().enumerate() {
+                    li { svg.key viewBox="0 0 26 12" aria-hidden="true" { g class=(style_class(style)) { rect.bar width="26" height="12" {} } } (name) }
+                }
+            }
+            div.pairs {
+                @for panel in &panels { (means_panel(panel, samples.iter().filter(|sample| is_panel(panel, sample)), &variants)) }
+            }
+            (means_table(samples, found))
+        }
+    }
+}
+
+fn panels_first(samples: &[Sample], is_own: impl Fn(&Sample) -> bool) -> usize {
+    samples.iter().position(is_own).unwrap_or(0)
+}
+
+fn interval_of(sample: &Sample) -> [f64; 2] {
+    let of = sample.summary();
+    let n = of.n as f64;
+    let half = t_quantile(0.975, n - 1.0) * of.sd / n.sqrt();
+    [of.mean - half, of.mean + half]
+}
+
+/// A mean in the metric's unit; published ones are in the source's own.
+fn show_mean(sample: &Sample, value: f64) -> String {
+    match sample.figures {
+        Figures::Summary(_) => show_number(value),
+        Figures::Trials(_) => sample.metric.show(value),
+    }
+}
+
+fn means_panel<'s>(panel: &Sample, own: impl Iterator<Item = &'s Sample>, variants: &[&str]) -> Markup {
+    let own: Vec<&Sample> = own.collect();
+    let largest = own.iter().map(|sample| interval_of(sample)[1].max(sample.summary().mean)).fold(0.0, f64::max);
+    let unit = match panel.figures {
+        Figures::Summary(_) => Unit::Rate(""),
+        Figures::Trials(_) => unit_of(panel.metric),
+    };
+    let mut cases: Vec<(String, Vec<MeanBar>)> = Vec::new();
+    for sample in &own {
+        let mean = sample.summary().mean;
+        let bar = MeanBar {
+            style: variants.iter().position(|name| *name == sample.variant).unwrap_or(0),
+            name: sample.variant.clone(),
+            mean,
+            interval: Some(interval_of(sample).map(|end| end.max(0.0))),
+            text: show_mean(sample, mean),
+        };
+        match cases.iter_mut().find(|(case, _)| *case == sample.case) {
+            Some((_, bars)) => bars.push(bar),
+            None => cases.push((sample.case.clone(), vec![bar])),
+        }
+    }
+    let what = if panel.operation.is_empty() { panel.metric.title } else { panel.operation.as_str() };
+    Means { title: format!("{what}, {}", panel.machine), scale: Scale::from_zero(largest, unit), cases }.draw()
+}
+
+fn unit_of(metric: &Metric) -> Unit {
+    match metric.name {
+        name if name.starts_with("response_time") || name == "client_cpu_per_operation" => Unit::Seconds,
+        "iowait" | "system" => Unit::Share,
+        "memory_used" => Unit::Bytes,
+        "written_bytes" => Unit::BytesPerSecond,
+        _ => Unit::Rate(""),
+    }
+}
+
+fn means_table(samples: &[Sample], found: &Comparisons) -> Markup {
+    let is_compared = |sample: &&Sample| {
+        let is_own = |one: &Comparison| {
+            one.case == sample.case && one.machine == sample.machine && [&one.a, &one.b].contains(&&sample.variant)
+        };
+        found.comparisons.iter().any(is_own)
+    };
+    html! {
+        details {
+            summary { "Means as a table" }
+            div.scroll { table {
+                thead { tr {
+                    th { "Case" } th { "Machine" } th { "Alternative" }
+                    @for heading in ["Mean", "95 % interval", "Standard deviation", "n"] { th.number { (heading) } }
+                } }
+                tbody { @for sample in samples.iter().filter(is_compared) {
+                    @let (of, [low, high]) = (sample.summary(), interval_of(sample));
+                    tr {
+                        th scope="row" { (sample.case) } th { (sample.machine) } th { (sample.variant) }
+                        td { (show_mean(sample, of.mean)) }
+                        td { "[" (show_mean(sample, low)) ", " (show_mean(sample, high)) "]" }
+                        td { (show_mean(sample, of.sd)) }
+                        td { (of.n) }
+                    }
+                } }
+            } }
+        }
+    }
+}
+
+fn letters(found: &Comparisons) -> Markup {
+    html! {
+        @if found.letters.iter().any(|letters| letters.groups.len() > 2) {
+            section #letters {
+                h2 { "What can be told apart" }
+                p.about { "The alternatives of each case, best first; those that share a letter were not told apart." }
+                div.scroll { table {
+                    thead { tr { th { "Case" } th { "Machine" } th { "Metric" } th { "Alternatives" } } }
+                    tbody { @for letters in &found.letters { tr {
+                        th scope="row" { (letters.case) } th { (letters.machine) } th { (letters.metric) }
+                        td.text { @for (name, _, group) in &letters.groups { (name) " " sup { (group) } "  " } }
+                    } } }
+                } }
+            }
+        }
+    }
+}

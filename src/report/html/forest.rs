@@ -1,0 +1,109 @@
+//! A forest plot as inline SVG: ratios of alternatives with their intervals, one below the other, around the line of no
+//! difference.
+//!
+//! Main type: [`Forest`]. Invariant: the scale is logarithmic with 1 in its middle, so that twice and half look alike.
+
+use maud::{Markup, html};
+
+use super::plot::{marker, px, style_class};
+use super::scale::Scale;
+use crate::statistics::Verdict;
+
+/// One ratio.
+#[derive(Debug, Clone, PartialEq)]
+pub struct ForestRow {
+    /// What is compared, at the left.
+    pub label: String,
+    /// The ratio; none leaves the row without a mark.
+    pub ratio: Option<f64>,
+    /// Ends of its interval.
+    pub interval: Option<[f64; 2]>,
+    /// Decides colour and shape.
+    pub verdict: Verdict,
+    /// Written at the right.
+    pub text: String,
+}
+
+/// Ratios below one another.
+#[derive(Debug, Clone, PartialEq)]
+pub struct Forest {
+    /// What is shown, above the rows.
+    pub title: String,
+    /// Relative difference that counts as none: a zone around 1.
+    pub margin: f64,
+    /// The ratios, top to bottom.
+    pub rows: Vec<ForestRow>,
+}
+
+const WIDTH: f64 = 1000.0;
+/// Height of one row.
+const ROW: f64 = 22.0;
+/// Pixels that a character takes, about.
+const CHARACTER: f64 = 6.8;
+/// Room for ratios, at least.
+const ROOM_LEAST: f64 = 260.0;
+
+impl Forest {
+    /// The plot as SVG.
+    pub fn draw(&self) -> Markup {
+        let ends = self.rows.iter().flat_map(|row| row.interval.into_iter().flatten().chain(row.ratio));
+        let scale = Scale::of_ratios(ends.chain([1.0 + self.margin]));
+        let longest =
+            |texts: &mut dyn Iterator<Item = &String>| texts.map(|text| text.chars().count()).max().unwrap_or(0) as f64;
+        let right = 16.0 + CHARACTER * longest(&mut self.rows.iter().map(|row| &row.text));
+        let left = 14.0 + CHARACTER * longest(&mut self.rows.iter().map(|row| &row.label));
+        let width = WIDTH.max(left + right + ROOM_LEAST);
+        let (top, bottom) = (28.0, 28.0 + ROW * self.rows.len() as f64);
+        let room = width - left - right;
+        let across = |value: f64| left + scale.place(value) * room;
+        let fitting = scale.labels_with_room(room, 6.6);
+        let zone = (across(1.0 - self.margin), across(1.0 + self.margin));
+        html! {
+            svg viewBox={ "0 0 " (px(width)) " " (px(bottom + 24.0)) } role="img" style={ "max-width:" (width * 1.25) "px" } {
+                title { (self.title) }
+                desc { "Ratios of alternatives with 95 % intervals, on a logarithmic scale; the zone around 1 is what counts as equal." }
+                text.heading x="0" y="14" { (self.title) }
+                @if self.margin > 0.0 {
+                    rect.zone x=(px(zone.0)) y=(px(top)) width=(px(zone.1 - zone.0)) height=(px(bottom - top)) {}
+                }
+                g.grid {
+                    @for (tick, _) in scale.ticks.iter().zip(&fitting).filter(|(_, fits)| **fits) {
+                        path d={ "M" (px(across(tick.value))) " " (px(top)) "V" (px(bottom)) } {}
+                    }
+                }
+                path.one d={ "M" (px(across(1.0))) " " (px(top)) "V" (px(bottom)) } {}
+                g.ticks {
+                    @for (tick, _) in scale.ticks.iter().zip(&fitting).filter(|(_, fits)| **fits) {
+                        text x=(px(across(tick.value))) y=(px(bottom + 16.0)) text-anchor="middle" { (tick.label) }
+                    }
+                }
+                @for (place, row) in self.rows.iter().enumerate() {
+                    @let middle = top + ROW * (place as f64 + 0.5);
+                    text.row x=(px(left - 8.0)) y=(px(middle + 4.0)) text-anchor="end" { (row.label) }
+                    (draw_row(row, middle, &across))
+                    text.row x=(px(width - right + 14.0)) y=(px(middle + 4.0)) { (row.text) }
+                }
+            }
+        }
+    }
+}
+
+fn draw_row(row: &ForestRow, middle: f64, across: &dyn Fn(f64) -> f64) -> Markup {
+    let (colour, shape) = match row.verdict {
+        Verdict::Faster => (2, 2),
+        Verdict::Slower => (1, 4),
+        Verdict::Equal => (0, 1),
+        Verdict::Undecided => (7, 0),
+    };
+    html! {
+        g class=(style_class(colour)) {
+            @if let Some([low, high]) = row.interval {
+                path.whisker d={ "M" (px(across(low))) " " (px(middle)) "H" (px(across(high)))
+                    "M" (px(across(low))) " " (px(middle - 4.0)) "v8M" (px(across(high))) " " (px(middle - 4.0)) "v8" } {}
+            }
+            @if let Some(ratio) = row.ratio {
+                path.marker data-t={ (row.label) ": " (row.text) } d=(marker(shape, across(ratio), middle)) {}
+            }
+        }
+    }
+}

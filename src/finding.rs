@@ -76,6 +76,9 @@ pub struct CaseFinding {
     pub client_cpu_s_per_operation: Option<f64>,
     /// Means over the valid trials; null where nothing was monitored.
     pub resources: Option<ResourceFinding>,
+    /// The schema changes made meanwhile; null (left out of JSON) where the study asks for none.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub evolution: Option<EvolutionFinding>,
     /// Messages of failed operations and how often each occurred, invalid trials included.
     pub errors: BTreeMap<String, u64>,
     /// Why trials of this case are not used: `rounds 0, 3: ...`.
@@ -96,6 +99,54 @@ impl CaseFinding {
         let is_response = has(|operation| &operation.response_time_s) || !has(|operation| &operation.residence_time_s);
         if is_response { TimeKind::ResponseTime } else { TimeKind::ResidenceTime }
     }
+}
+
+/// What was found about schema changes during a load, over all valid trials.
+#[derive(Debug, Clone, PartialEq, Default, Serialize)]
+pub struct EvolutionFinding {
+    /// Per kind of change: `add`, `write`, `erase`, `remove`.
+    pub changes: BTreeMap<String, ChangeFinding>,
+    /// Per kind of operation: the others during changes and outside of them.
+    pub operations: BTreeMap<String, DuringFinding>,
+}
+
+/// What was found about one kind of schema change.
+#[derive(Debug, Clone, PartialEq, Default, Serialize)]
+pub struct ChangeFinding {
+    /// How often it was made.
+    pub count: u64,
+    /// Changes, or records of them, that failed; invalid trials included.
+    pub failed: u64,
+    /// How long it took: mean, in seconds.
+    pub mean_s: f64,
+    /// The longest, in seconds.
+    pub max_s: f64,
+    /// Records written by each.
+    pub records: u64,
+    /// The statements that databases accepted for it, each once.
+    pub statements: Vec<String>,
+}
+
+/// One kind of operation during schema changes, and outside of them.
+#[derive(Debug, Clone, PartialEq, Default, Serialize)]
+pub struct DuringFinding {
+    /// Operations whose time met that of a change.
+    pub during: AsideFinding,
+    /// All others.
+    pub outside: AsideFinding,
+    /// Mean response time during changes in proportion to that outside; null where one is missing.
+    pub ratio_of_means: Option<f64>,
+}
+
+/// A part of the operations of a kind.
+#[derive(Debug, Clone, PartialEq, Default, Serialize)]
+pub struct AsideFinding {
+    /// Completed.
+    pub count: u64,
+    /// Failed.
+    pub failed: u64,
+    /// done - intended.
+    pub response_time_s: TimeFinding,
 }
 
 #[expect(clippy::trivially_copy_pass_by_ref, reason = "serde passes fields by reference")]

@@ -2,6 +2,8 @@
 //!
 //! Invariant: for each kind of operation, scheduled = completed + failed + abandoned.
 
+mod evolution;
+
 use std::collections::BTreeMap;
 
 use serde::{Deserialize, Serialize};
@@ -10,6 +12,8 @@ use crate::histogram::{CompactHistogram, Histogram};
 use crate::imported::{ImportedFrom, StatedTimes, TimeKind};
 use crate::trial::Trial;
 use crate::units::NS_PER_S;
+
+pub use evolution::{AsideMeasurement, ChangeMeasurement, EvolutionMeasurement};
 
 /// Version of the stored form; raised when a field's meaning would change, which it never does silently.
 pub const MEASUREMENT_VERSION: u32 = 1;
@@ -58,6 +62,9 @@ pub struct Measurement {
     pub database_version: String,
     /// Messages of failed operations and how often each occurred; at most 20 different ones.
     pub errors: BTreeMap<String, u64>,
+    /// The schema changes that were made meanwhile; none where the study asks for none.
+    #[serde(skip_serializing_if = "Option::is_none", default)]
+    pub evolution: Option<EvolutionMeasurement>,
     /// Operations whose raw times are in `samples/<trial>.samples`, the warm-up's included; none where they were not asked for.
     #[serde(skip_serializing_if = "Option::is_none", default)]
     pub samples: Option<u64>,
@@ -323,6 +330,7 @@ impl Measurement {
             resources: None,
             database_version: String::new(),
             errors: BTreeMap::new(),
+            evolution: None,
             samples: None,
             invalid_because: Vec::new(),
             imported: None,

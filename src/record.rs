@@ -21,6 +21,8 @@ pub enum ColumnKind {
     Text(u32),
     /// Bytes, at most this many.
     Blob(u32),
+    /// A JSON document, in the database's own type for such where it has one. Its value is a text.
+    Json,
 }
 
 /// One column of a record type.
@@ -105,6 +107,8 @@ pub struct Span {
 pub struct Cells {
     cells: Vec<Cell>,
     bytes: Vec<u8>,
+    /// Memory of [`Cells::replace_by_text`]; empty otherwise.
+    scratch: Vec<u8>,
 }
 
 impl Cells {
@@ -212,6 +216,46 @@ impl Cells {
         let kept = self.get(first + place);
         self.cells.truncate(first);
         self.cells.push(kept);
+    }
+
+    /// Forgets the value at a place; those behind it move up. Nothing happens behind the end.
+    #[inline]
+    pub fn remove(&mut self, index: usize) {
+        if index < self.cells.len() {
+            self.cells.remove(index);
+        }
+    }
+
+    /// Exchanges two values; nothing happens when one is behind the end.
+    pub fn exchange(&mut self, a: usize, b: usize) {
+        if a.max(b) < self.cells.len() {
+            self.cells.swap(a, b);
+        }
+    }
+
+    /// Replaces the values from `first` on by one text that `write` makes of them. Text that is not UTF-8 becomes a run of `?`.
+    pub fn replace_by_text(&mut self, first: usize, write: impl FnOnce(&Cells, &mut Vec<u8>)) {
+        let mut made = std::mem::take(&mut self.scratch);
+        write(self, &mut made);
+        if std::str::from_utf8(&made).is_err() {
+            made.fill(b'?');
+        }
+        let span = self.keep(&made);
+        self.cells.truncate(first);
+        self.cells.push(Cell::Text(span));
+        made.clear();
+        self.scratch = made;
+    }
+
+    /// Replaces the values from `first` on by one byte string that `write` makes of them.
+    pub fn replace_by_blob(&mut self, first: usize, write: impl FnOnce(&Cells, &mut Vec<u8>)) {
+        let mut made = std::mem::take(&mut self.scratch);
+        write(self, &mut made);
+        let span = self.keep(&made);
+        self.cells.truncate(first);
+        self.cells.push(Cell::Blob(span));
+        made.clear();
+        self.scratch = made;
     }
 
     /// Appends the value at a place once more, without copying its bytes; null behind the end.

@@ -3,7 +3,11 @@
 //!
 //! Invariant: layouts and databases meet only here.
 
+mod evolution;
+
 use crate::record::{Cells, ColumnKind};
+
+pub use evolution::{Bind, Evolution, SchemaChange};
 
 /// A statement with `?` for each value, neutral to the database. Its place in a [`Program`] is its number.
 #[derive(Debug, Clone, PartialEq)]
@@ -31,6 +35,63 @@ pub enum Statement {
         /// Columns compared for equality.
         key: Vec<TableColumn>,
     },
+    /// Set one column of several rows, each to a value of its own: those with the given key whose column `by` is one of the
+    /// cases. Values: one for each case, then those of `key`.
+    UpdateCases {
+        /// Table name.
+        table: String,
+        /// Column that tells the rows apart.
+        by: TableColumn,
+        /// Column to set.
+        set: TableColumn,
+        /// Texts in the column `by`.
+        cases: Vec<String>,
+        /// Columns compared for equality.
+        key: Vec<TableColumn>,
+    },
+    /// Set members of a JSON document in the rows with the given key. Values: first those of `set`, then those of `key`.
+    UpdateDocument {
+        /// Table name.
+        table: String,
+        /// Column with the document.
+        document: String,
+        /// Members to set, by name, with the type of their values.
+        set: Vec<TableColumn>,
+        /// Columns compared for equality.
+        key: Vec<TableColumn>,
+    },
+    /// Take a member out of a JSON document in the rows with the given key. Values: those of `key`.
+    ReduceDocument {
+        /// Table name.
+        table: String,
+        /// Column with the document.
+        document: String,
+        /// Name of the member.
+        member: String,
+        /// Columns compared for equality.
+        key: Vec<TableColumn>,
+    },
+    /// Read one member of a JSON document in the rows with the given key. Values: those of `key`.
+    SelectMember {
+        /// Table name.
+        table: String,
+        /// Column with the document.
+        document: String,
+        /// The member, with the type that its value is read as.
+        member: TableColumn,
+        /// Columns compared for equality.
+        key: Vec<TableColumn>,
+    },
+    /// Read all rows of the first groups of rows with equal keys, from a key on, in the order of the keys. Values: the key at
+    /// which the first group may be, and the number of groups.
+    SelectGroups {
+        /// Table name.
+        table: String,
+        /// Columns of the answer.
+        columns: Vec<String>,
+        /// Column whose values make the groups.
+        key: TableColumn,
+    },
     /// Read rows.
     Select(Select),
     /// A study's own SQL, in the database's own dialect but with `?` for parameters.
@@ -57,6 +118,8 @@ pub struct Select {
     pub order: Vec<(ColumnRef, bool)>,
     /// How many rows at most.
     pub limit: Option<Limit>,
+    /// Whether the rows are kept from others' changes until the transaction ends.
+    pub for_update: bool,
 }
 
 /// How many rows of a query are wanted at most.
@@ -162,10 +225,14 @@ pub struct Program {
     pub statements: Vec<Statement>,
     /// The largest number of rows that a request gives to one statement.
     pub rows_max: usize,
+    /// The number of rows that most requests give to an insert; 0 where there is none that most have.
+    pub rows_usual: usize,
+    /// What the tables hold before all else; executed once, when they have been created.
+    pub first: Request,
 }
 
 /// One operation as statements with values; cleared and filled again for every operation.
-#[derive(Debug, Clone, Default)]
+#[derive(Debug, Clone, Default, PartialEq)]
 pub struct Request {
     /// What to execute, in order. More than one step is one transaction.
     pub steps: Vec<Step>,
@@ -195,6 +262,42 @@ pub enum Expect {
     Rows,
     /// This many rows changed; any other number is a failed operation.
     Changed(u64),
+    /// At least one row changed; none is a failed operation.
+    ChangedSome,
+}
+
+impl Expect {
+    /// How many changed rows there should have been, in words, where this number is wrong.
+    pub fn contradiction(self, changed: u64) -> Option<String> {
+        match self {
+            Expect::Changed(right) if right != changed => Some(right.to_string()),
+            Expect::ChangedSome if changed == 0 => Some("at least 1".to_owned()),
+            _ => None,
+        }
+    }
+}
+
+impl Statement {
+    /// The kinds of the values of one row, in their order; none where only the value tells.
+    pub fn kinds(&self) -> Vec<Option<ColumnKind>> {
+        let of = |columns: &[TableColumn]| columns.iter().map(|column| Some(column.kind)).collect::<Vec<_>>();
+        match self {
+            Statement::Insert { columns, .. } => of(columns),
+            Statement::Update { set, key, .. } | Statement::UpdateDocument { set, key, .. } => {
+                [of(set), of(key)].concat()
+            }
+            Statement::UpdateCases { set, cases, key, .. } => [vec![Some(set.kind); cases.len()], of(key)].concat(),
+            Statement::Delete { key, .. }
+            | Statement::ReduceDocument { key, .. }
+            | Statement::SelectMember { key, .. } => of(key),
+            Statement::SelectGroups { key, .. } => vec![Some(key.kind), Some(ColumnKind::Int64)],
+            Statement::Select(select) => {
+                let limit = (select.limit == Some(Limit::Bound)).then_some(ColumnKind::Int64);
+                select.conditions.iter().map(|condition| condition.kind).chain(limit).map(Some).collect()
+            }
+            Statement::Sql { sql, .. } => vec![None; parameter_places(sql).len()],
+        }
+    }
 }
 
 impl Request {

@@ -234,6 +234,13 @@ pub struct WorkloadSettings {
     /// first hot value column, or the first one where none is hot.
     #[serde(skip_serializing_if = "Option::is_none", default)]
     pub attribute: Option<String>,
+    /// Time from one change of the schema to the next, in seconds: a field is added to the records and written to some, and
+    /// erased and removed again, in turns. Without it the schema stays.
+    #[serde(skip_serializing_if = "Option::is_none", default)]
+    pub evolve_s: Option<f64>,
+    /// Records that get a value of the field that is added; without it 100.
+    #[serde(skip_serializing_if = "Option::is_none", default)]
+    pub evolve_records: Option<u64>,
     /// What a YCSB workload does otherwise than its letter says.
     #[serde(skip_serializing_if = "is_default", default)]
     pub ycsb: YcsbSettings,

@@ -191,7 +191,7 @@ fn request(sql_parameters: impl FnOnce(&mut Cells)) -> Request {
 fn prepared(database: &MySql, sql: &str) -> Box<dyn Session> {
     let mut session = database.connect().unwrap();
     let statement = Statement::Sql { sql: sql.into(), allow_empty: true };
-    session.prepare(&Program { tables: Vec::new(), statements: vec![statement], rows_max: 1 }).unwrap();
+    session.prepare(&Program { statements: vec![statement], rows_max: 1, ..Program::default() }).unwrap();
     session
 }
 

@@ -142,7 +142,7 @@ fn two_tables(session: &mut dyn Session, name: &str) {
     for sql in tables.iter().flat_map(|table| create_table(&PostgresDialect, table)) {
         session.run(&sql).unwrap();
     }
-    session.prepare(&Program { tables: tables.into(), statements, rows_max: 10_000 }).unwrap();
+    session.prepare(&Program { tables: tables.into(), statements, rows_max: 10_000, ..Program::default() }).unwrap();
 }
 
 /// Adds a step that inserts these keys.
@@ -245,7 +245,7 @@ fn an_update_that_finds_no_row_undoes_the_inserts_before_it() {
 /// Prepares one statement of a study and executes it.
 fn execute_sql(session: &mut dyn Session, sql: &str, fill: impl FnOnce(&mut Cells)) -> Result<Cells, DatabaseError> {
     let statements = vec![Statement::Sql { sql: sql.into(), allow_empty: true }];
-    session.prepare(&Program { tables: vec![], statements, rows_max: 1 })?;
+    session.prepare(&Program { statements, rows_max: 1, ..Program::default() })?;
     let mut request = Request::default();
     fill(&mut request.cells);
     request.steps.push(Step { statement: 0, rows: 1, first_cell: 0, expect: Expect::Anything });

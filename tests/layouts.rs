@@ -15,6 +15,12 @@ use loadline::statement::Request;
 use loadline::trial::{CustomColumn, DatabaseSettings, Fill, RecordSettings, Settings};
 use loadline::workload::{Client, Work};
 
+/// The layouts that give a record's columns as they are; `operations.rs` looks at all.
+fn in_columns() -> impl Iterator<Item = &'static layout::Entry> {
+    let names = ["wide", "star", "star-hot"];
+    names.into_iter().map(|name| layout::find(name).unwrap())
+}
+
 /// A directory of this test alone, removed at its end.
 struct Place(PathBuf);
 
@@ -138,7 +144,7 @@ fn write_and_read_back(name: &str, settings: &RecordSettings, batches: &[u32]) {
 #[test]
 fn every_layout_gives_back_what_was_written_however_it_was_divided() {
     let divisions: [&[u32]; 4] = [&[1; 23], &[5, 5, 5, 5], &[7, 1, 30, 2, 60, 3], &[100]];
-    for entry in layout::REGISTRY {
+    for entry in in_columns() {
         for batches in divisions {
             write_and_read_back(entry.name, &qos(10), batches);
             write_and_read_back(entry.name, &custom(10), batches);
@@ -254,7 +260,7 @@ fn select_and_update(layout_name: &str, record: &RecordSettings, attribute: Opti
 
 #[test]
 fn selections_see_what_updates_have_set_in_every_layout() {
-    for entry in layout::REGISTRY {
+    for entry in in_columns() {
         for (record, attribute) in [(qos(10), "dl_mos"), (custom(10), "note \"ä\""), (wisconsin(100), "unique3")] {
             select_and_update(entry.name, &record, None);
             select_and_update(entry.name, &record, Some(attribute));

@@ -6,12 +6,31 @@
 use std::path::PathBuf;
 
 use loadline::commands::plan;
+use loadline::data;
 use loadline::database::Endpoint;
+use loadline::layout;
 use loadline::study::{self, BUNDLED, DatabaseFacts, Names, Study, StudyErrors};
 use loadline::trial::Arrivals;
+use loadline::workload;
 
 /// The names of this test: fixed, so that texts do not change with the registries.
 fn names() -> Names {
+    names_of(
+        &["qos", "wisconsin", "custom"],
+        &["wide", "star", "star-hot"],
+        &["write", "read", "select", "update", "mix", "sql"],
+    )
+}
+
+/// All names that there are.
+fn all_names() -> Names {
+    let records: Vec<_> = data::REGISTRY.iter().map(|entry| entry.name).collect();
+    let layouts: Vec<_> = layout::REGISTRY.iter().map(|entry| entry.name).collect();
+    let workloads: Vec<_> = workload::REGISTRY.iter().map(|entry| entry.name).collect();
+    names_of(&records, &layouts, &workloads)
+}
+
+fn names_of(records: &[&str], layouts: &[&str], workloads: &[&str]) -> Names {
     let read_url: fn(&str) -> Result<Endpoint, String> = |url| {
         if url.starts_with("mysql://") { Ok(Endpoint::default()) } else { Err(format!("\"{url}\" is no address")) }
     };
@@ -24,15 +43,19 @@ fn names() -> Names {
     let embedded = DatabaseFacts { has_private_server: false, read_url: None, ..server("sqlite", &[]) };
     Names::new(
         vec![embedded, server("mariadb", &["innodb", "myisam", "aria"]), server("postgres", &[])],
-        &["qos", "wisconsin", "custom"],
-        &["wide", "star", "star-hot"],
-        &["write", "read", "select", "update", "mix", "sql"],
+        records,
+        layouts,
+        workloads,
     )
 }
 
 fn load(text: &str, sets: &[&str], quick: bool) -> Result<Study, StudyErrors> {
+    load_with(text, sets, quick, &names())
+}
+
+fn load_with(text: &str, sets: &[&str], quick: bool, names: &Names) -> Result<Study, StudyErrors> {
     let sets: Vec<String> = sets.iter().map(|set| (*set).to_owned()).collect();
-    study::load_text("study.toml", text, &sets, None, quick, &names()).map(|(study, _)| study)
+    study::load_text("study.toml", text, &sets, None, quick, names).map(|(study, _)| study)
 }
 
 fn errors_of(text: &str, sets: &[&str]) -> String {
@@ -74,8 +97,10 @@ fn a_plan_says_cases_trials_time_and_server() {
 
 #[test]
 fn bundled_studies_are_right_and_quick_ones_end_within_about_a_minute() {
+    let names = all_names();
     for bundled in BUNDLED {
-        let study = load(bundled.text, &[], false).unwrap_or_else(|errors| panic!("{}:\n{errors}", bundled.name));
+        let study =
+            load_with(bundled.text, &[], false, &names).unwrap_or_else(|errors| panic!("{}:\n{errors}", bundled.name));
         assert_eq!(study.name, bundled.name);
         // A study of what its source only asks has nothing to check; its README says so.
         let is_open_question = bundled.readme.contains("None to check:");
@@ -84,12 +109,14 @@ fn bundled_studies_are_right_and_quick_ones_end_within_about_a_minute() {
         for part in ["## The claim", "## Hardware", "## Deviations"] {
             assert!(bundled.readme.contains(part), "{} lacks {part}", bundled.name);
         }
-        let quick = load(bundled.text, &[], true).unwrap_or_else(|errors| panic!("{}:\n{errors}", bundled.name));
+        let quick =
+            load_with(bundled.text, &[], true, &names).unwrap_or_else(|errors| panic!("{}:\n{errors}", bundled.name));
         assert!(quick.quick && quick.cases.len() <= 18, "{}: {} cases", bundled.name, quick.cases.len());
         let (_, most_s) = study::plan::estimate(&quick).elapsed_s;
         assert!(most_s < 90.0, "{}: {most_s} s", bundled.name);
         for database in ["mariadb", "postgres"] {
-            let other = load(bundled.text, &["database.engine=", &format!("database.name={database}")], false).unwrap();
+            let sets = ["database.engine=", &format!("database.name={database}")];
+            let other = load_with(bundled.text, &sets, false, &names).unwrap();
             assert_eq!(other.base.database.name, database);
         }
     }

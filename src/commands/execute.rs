@@ -1,17 +1,21 @@
 //! One trial, from the empty database to the measurement: prepare, warm up, measure, drain, check.
 
 use std::path::Path;
-use std::sync::Arc;
+use std::sync::{Arc, mpsc};
 use std::time::{Duration, Instant, SystemTime, UNIX_EPOCH};
 
-use anyhow::Context;
+use anyhow::{Context, anyhow};
 
+use super::evolve::Evolver;
 use super::fixture::{fill, make_tables};
 use super::output::sentence;
 use super::stage::Current;
 use crate::database::{Database, DatabaseError, Session, Wire};
-use crate::load::{CLIENTS_PER_LOOP, Connections, Observed, Observer, Recording, Source, Written, drive, validity};
-use crate::measurement::{Measurement, ResourceSample, Resources};
+use crate::load::{
+    CLIENTS_PER_LOOP, Changing, Clock, Connections, Observed, Observer, Reconnect, ReconnectSession, Recording, Source,
+    Written, drive, validity,
+};
+use crate::measurement::{EvolutionMeasurement, Measurement, ResourceSample, Resources};
 use crate::monitor::{self, Monitor, Targets};
 use crate::operation::{Operation, OperationKind};
 use crate::server::{CpuList, Server, allowed_to_this_thread, interrupted, pin_this_thread};
@@ -173,28 +177,54 @@ fn measure(trial: &Trial, ready: Ready, current: &mut Current, filling: &dyn Fn(
     let database = &*current.database;
     let connections = connect_all(database, work.program(), settings.load.clients)?;
     let sources = sources(&work, trial)?;
-    let mut attendant = Attendant::new(current, settings);
+    let (sender, receiver) = mpsc::channel();
+    let evolver = Evolver::new(settings, &work, database);
+    let mut attendant = Attendant::new(current, settings, evolver.is_some().then_some(sender));
     attendant.recording = start_recording(trial, current)?;
     let wire = || connect_wire(database, work.program());
     let session = || connect_session(database, work.program());
-    let observed = {
-        let _pinned = Pinned::for_load(settings, &connections)?;
-        drive(&settings.load, trial.seed, connections, sources, (&wire, &session), &mut attendant)
-            .map_err(anyhow::Error::msg)?
-    };
+    let (observed, evolved) = std::thread::scope(|scope| {
+        let evolving = evolver.map(|evolver| scope.spawn(move || evolver.run(&receiver)));
+        let observed = drive_pinned(trial, connections, sources, (&wire, &session), &mut attendant);
+        // A load that could not be driven never told that it ended.
+        attendant.evolving = None;
+        let gone = |_| anyhow!("the thread that changes the schema panicked");
+        let evolved = evolving.map(|thread| thread.join().map_err(gone)).transpose();
+        observed.and_then(|observed| Ok((observed, evolved?)))
+    })?;
     let written = attendant.recording.take().map(Recording::finish);
     let resources = attendant.finish(observed.measured_s);
     if let Some(fixture) = &mut current.fixture {
-        fixture.is_changed |= !workload::keeps_records(settings);
+        let is_undone = evolved.as_ref().is_none_or(|evolved| evolved.is_undone);
+        fixture.is_changed |= !workload::keeps_records(settings) || !is_undone;
     }
     let stored = check_stored(settings, &work, &observed, current)?;
     let (samples, resources) = resources.map_or((Vec::new(), None), |(samples, mean)| (samples, Some(mean)));
     let mut measurement = measured(trial, &observed, resources, current);
+    let aside = |during| observed.tally.asides.part(during);
+    measurement.evolution = evolved.map(|evolved| EvolutionMeasurement {
+        changes: evolved.changes,
+        during: aside(true),
+        outside: aside(false),
+    });
     judge(&mut measurement, settings, &observed, current.database.is_embedded(), stored);
     if let Some(written) = written {
         judge_samples(&mut measurement, written, current.samples.as_deref());
     }
     Ok(Executed { measurement, samples, refused: None })
+}
+
+/// Drives the load on the CPUs that the settings name.
+fn drive_pinned(
+    trial: &Trial,
+    connections: Connections,
+    sources: Vec<Box<dyn Source>>,
+    reconnect: (&Reconnect<'_>, &ReconnectSession<'_>),
+    attendant: &mut Attendant,
+) -> anyhow::Result<Observed> {
+    let settings = &trial.case.settings;
+    let _pinned = Pinned::for_load(settings, &connections)?;
+    drive(&settings.load, trial.seed, connections, sources, reconnect, attendant).map_err(anyhow::Error::msg)
 }
 
 /// Begins to record raw times, where the study asks for them.
@@ -299,11 +329,14 @@ struct Attendant {
     targets: Option<Targets>,
     interval: Duration,
     monitor: Option<(Instant, Monitor)>,
+    /// Tells who changes the schema that the measured phase begins, and by being dropped that it is over.
+    evolving: Option<mpsc::Sender<Arc<Changing>>>,
+    changing: Option<Arc<Changing>>,
     recording: Option<Recording>,
 }
 
 impl Attendant {
-    fn new(current: &Current, settings: &Settings) -> Self {
+    fn new(current: &Current, settings: &Settings, evolving: Option<mpsc::Sender<Arc<Changing>>>) -> Self {
         let targets = match &current.server {
             Some(server) => Targets::server(server.pid_source()),
             None if current.database.is_embedded() => Targets::embedded(),
@@ -311,7 +344,7 @@ impl Attendant {
         };
         let is_long = matches!(settings.load.length, Length::Seconds(seconds) if seconds >= 10.0);
         let interval = if is_long { monitor::INTERVAL } else { monitor::SHORT_INTERVAL };
-        Attendant { targets: Some(targets), interval, monitor: None, recording: None }
+        Attendant { targets: Some(targets), interval, monitor: None, evolving, changing: None, recording: None }
     }
 
     fn finish(self, measured_s: f64) -> Option<(Vec<ResourceSample>, Resources)> {
@@ -325,9 +358,20 @@ impl Observer for Attendant {
         // A trial whose machine cannot be watched has no resources and is valid all the same.
         let monitor = self.targets.take().and_then(|targets| Monitor::start(targets, self.interval).ok());
         self.monitor = monitor.map(|monitor| (Instant::now(), monitor));
+        if let (Some(evolving), Some(changing)) = (&self.evolving, &self.changing) {
+            // Who changes the schema waits for this and cannot be gone.
+            let _ = evolving.send(Arc::clone(changing));
+        }
     }
 
-    fn drained(&mut self) {}
+    fn drained(&mut self) {
+        self.evolving = None;
+    }
+
+    fn changing(&mut self, clock: Clock) -> Option<Arc<Changing>> {
+        self.changing = self.evolving.as_ref().map(|_| Arc::new(Changing::new(clock)));
+        self.changing.clone()
+    }
 
     fn is_interrupted(&mut self) -> bool {
         interrupted()
@@ -368,7 +412,8 @@ fn check_stored(
     let mut session = current.database.connect()?;
     let answer = session.query(&format!("SELECT COUNT(*) FROM {}", current.database.dialect().quote(table)))?;
     let count = answer.first().and_then(|row| row.first()).and_then(|cell| cell.as_ref()?.parse::<u64>().ok());
-    Ok(count.map(|found| (settings.record.rows + observed.tally.acknowledged_records, found)))
+    let found = |rows: u64| rows / work.rows_per_record().max(1);
+    Ok(count.map(|rows| (settings.record.rows + observed.tally.acknowledged_records, found(rows))))
 }
 
 fn judge(

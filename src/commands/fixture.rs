@@ -76,6 +76,9 @@ pub fn fill(
     if work.program().tables.is_empty() {
         return Ok(());
     }
+    if !work.program().first.steps.is_empty() {
+        session.execute(&work.program().first, None).context("filling the layout's own tables")?;
+    }
     let mut request = Request::default();
     let mut preload = work.preload();
     while let Some(operation) = preload.next() {

@@ -4,6 +4,7 @@
 
 mod compare;
 pub mod data;
+mod evolve;
 mod execute;
 mod export;
 mod fit;

@@ -67,7 +67,7 @@ impl Filler {
             ColumnKind::Int32 => whole(fill, i64::from(i32::MIN), i64::from(i32::MAX)),
             ColumnKind::Int64 => whole(fill, i64::MIN, i64::MAX),
             ColumnKind::Float64 => fractional(fill),
-            ColumnKind::Text(_) => text(fill),
+            ColumnKind::Text(_) | ColumnKind::Json => text(fill),
             ColumnKind::Blob(_) => match fill {
                 Fill::RandomBytes(length) => length_of(*length).map(Make::Bytes),
                 _ => Err("bytes are filled by random_bytes only".to_owned()),

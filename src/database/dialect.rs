@@ -1,7 +1,11 @@
 //! Dialects: how each database writes the statements that are neutral to it.
 
+mod document;
+
+pub use document::path;
+
 use crate::record::ColumnKind;
-use crate::statement::{Comparison, Limit, Select, Statement, Table, TableColumn};
+use crate::statement::{Comparison, Limit, SchemaChange, Select, Statement, Table, TableColumn};
 
 pub use crate::statement::parameter_places;
 
@@ -15,6 +19,43 @@ pub trait Dialect: Send + Sync {
 
     /// The place of the value with this number, from 0: `?` or `$1`.
     fn placeholder(&self, number: usize) -> String;
+
+    /// A text as a literal.
+    fn literal(&self, text: &str) -> String {
+        format!("'{}'", text.replace('\'', "''"))
+    }
+
+    /// The expression of a JSON document (a quoted column) with members set, in the way of the standard's functions; each member
+    /// is its name, the type of its value and the value's place.
+    fn document_with(&self, document: &str, members: &[(&str, ColumnKind, String)]) -> String {
+        document::with(|text| self.literal(text), document, members)
+    }
+
+    /// The expression of a JSON document without a member.
+    fn document_without(&self, document: &str, member: &str) -> String {
+        format!("json_remove({document}, {})", self.literal(&document::path(member)))
+    }
+
+    /// The expression of the value of a JSON document's member, of this type.
+    fn member_of(&self, document: &str, member: &str, _kind: ColumnKind) -> String {
+        format!("json_extract({document}, {})", self.literal(&document::path(member)))
+    }
+
+    /// What stands behind a query whose rows are kept from others until the transaction ends; empty where transactions that
+    /// write keep all others out.
+    fn row_lock(&self) -> &'static str {
+        " FOR UPDATE"
+    }
+
+    /// The ways of changing a table while it is in use, the best first; one that the database refuses is followed by the next.
+    fn schema_change(&self, change: &SchemaChange) -> Vec<String> {
+        vec![schema_change_text(
+            self.quote(change.table()),
+            change,
+            |name| self.quote(name),
+            |kind| self.column_type(kind),
+        )]
+    }
 
     /// What stands behind the closing parenthesis of CREATE TABLE, as in ` ENGINE=InnoDB`; empty by default.
     fn table_suffix(&self) -> String {
@@ -84,22 +125,91 @@ pub fn statement_text(dialect: &dyn Dialect, statement: &Statement, rows: usize)
             format!("INSERT INTO {} ({}) VALUES {}", dialect.quote(table), names.join(", "), values.join(", "))
         }
         Statement::Update { table, set, key } => {
-            let mut places = 0..;
-            let mut equal =
-                |name: &str| format!("{} = {}", dialect.quote(name), dialect.placeholder(places.next().unwrap_or(0)));
-            let set: Vec<_> = set.iter().map(|column| equal(&column.name)).collect();
-            let key: Vec<_> = key.iter().map(|column| equal(&column.name)).collect();
-            format!("UPDATE {} SET {} WHERE {}", dialect.quote(table), set.join(", "), key.join(" AND "))
+            let equals = equalities(dialect, set, 0).join(", ");
+            format!("UPDATE {} SET {equals}{}", dialect.quote(table), where_key(dialect, key, set.len()))
         }
         Statement::Delete { table, key } => {
-            let equal = |(number, column): (usize, &TableColumn)| {
-                format!("{} = {}", dialect.quote(&column.name), dialect.placeholder(number))
-            };
-            let key: Vec<_> = key.iter().enumerate().map(equal).collect();
-            format!("DELETE FROM {} WHERE {}", dialect.quote(table), key.join(" AND "))
+            format!("DELETE FROM {}{}", dialect.quote(table), where_key(dialect, key, 0))
         }
+        Statement::UpdateCases { table, by, set, cases, key } => update_cases(dialect, table, (by, set), cases, key),
+        Statement::UpdateDocument { table, document, set, key } => {
+            let members: Vec<_> = (0..)
+                .zip(set)
+                .map(|(number, member)| (member.name.as_str(), member.kind, dialect.placeholder(number)))
+                .collect();
+            let document = dialect.quote(document);
+            let made = dialect.document_with(&document, &members);
+            format!("UPDATE {} SET {document} = {made}{}", dialect.quote(table), where_key(dialect, key, set.len()))
+        }
+        Statement::ReduceDocument { table, document, member, key } => {
+            let document = dialect.quote(document);
+            let made = dialect.document_without(&document, member);
+            format!("UPDATE {} SET {document} = {made}{}", dialect.quote(table), where_key(dialect, key, 0))
+        }
+        Statement::SelectMember { table, document, member, key } => {
+            let value = dialect.member_of(&dialect.quote(document), &member.name, member.kind);
+            format!("SELECT {value} FROM {}{}", dialect.quote(table), where_key(dialect, key, 0))
+        }
+        Statement::SelectGroups { table, columns, key } => select_groups(dialect, table, columns, key),
         Statement::Select(select) => select_text(dialect, select),
         Statement::Sql { sql, .. } => with_placeholders(dialect, sql),
+    }
+}
+
+/// `column = ?` for each column, whose values are numbered from `first` on.
+fn equalities(dialect: &dyn Dialect, columns: &[TableColumn], first: usize) -> Vec<String> {
+    let equal = |(number, column): (usize, &TableColumn)| {
+        format!("{} = {}", dialect.quote(&column.name), dialect.placeholder(number))
+    };
+    (first..).zip(columns).map(equal).collect()
+}
+
+fn where_key(dialect: &dyn Dialect, key: &[TableColumn], first: usize) -> String {
+    format!(" WHERE {}", equalities(dialect, key, first).join(" AND "))
+}
+
+/// As listing A.8 of Lindfors and Lind Oros (KTH, 2018) has it.
+fn update_cases(
+    dialect: &dyn Dialect,
+    table: &str,
+    (by, set): (&TableColumn, &TableColumn),
+    cases: &[String],
+    key: &[TableColumn],
+) -> String {
+    let (by, set) = (dialect.quote(&by.name), dialect.quote(&set.name));
+    let literals: Vec<_> = cases.iter().map(|case| dialect.literal(case)).collect();
+    let mut sql = format!("UPDATE {} SET {set} = CASE {by}", dialect.quote(table));
+    for (number, literal) in literals.iter().enumerate() {
+        sql += &format!(" WHEN {literal} THEN {}", dialect.placeholder(number));
+    }
+    format!("{sql} END{} AND {by} IN ({})", where_key(dialect, key, cases.len()), literals.join(", "))
+}
+
+fn select_groups(dialect: &dyn Dialect, table: &str, columns: &[String], key: &TableColumn) -> String {
+    let (table, key) = (dialect.quote(table), dialect.quote(&key.name));
+    let columns: Vec<_> = columns.iter().map(|column| format!("{table}.{}", dialect.quote(column))).collect();
+    let groups = dialect.quote("first_groups");
+    format!(
+        "SELECT {} FROM (SELECT DISTINCT {key} FROM {table} WHERE {key} >= {} ORDER BY {key} LIMIT {}) AS {groups} \
+         JOIN {table} ON {table}.{key} = {groups}.{key} ORDER BY {table}.{key}",
+        columns.join(", "),
+        dialect.placeholder(0),
+        dialect.placeholder(1),
+    )
+}
+
+/// ALTER TABLE in the words that all databases have.
+pub(super) fn schema_change_text(
+    table: String,
+    change: &SchemaChange,
+    quote: impl Fn(&str) -> String,
+    column_type: impl Fn(ColumnKind) -> String,
+) -> String {
+    match change {
+        SchemaChange::AddColumn { column, .. } => {
+            format!("ALTER TABLE {table} ADD COLUMN {} {}", quote(&column.name), column_type(column.kind))
+        }
+        SchemaChange::DropColumn { column, .. } => format!("ALTER TABLE {table} DROP COLUMN {}", quote(column)),
     }
 }
 
@@ -130,6 +240,9 @@ fn select_text(dialect: &dyn Dialect, select: &Select) -> String {
         None => {}
         Some(Limit::Fixed(rows)) => sql += &format!(" LIMIT {rows}"),
         Some(Limit::Bound) => sql += &format!(" LIMIT {}", dialect.placeholder(select.conditions.len())),
+    }
+    if select.for_update {
+        sql += dialect.row_lock();
     }
     sql
 }

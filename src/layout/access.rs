@@ -2,6 +2,7 @@
 //! [`Access`], what is asked for, and [`Accessed`], the statements that do it where records are rows of tables.
 
 use super::columns::{add, column_ref, equals, next_cell, read};
+use super::text;
 use crate::operation::{Fields, Operation};
 use crate::record::{Generator, RecordType};
 use crate::statement::{Expect, Limit, Program, Request, Select, Statement, Step, TableColumn};
@@ -87,6 +88,8 @@ pub(super) struct Shape<'a> {
     pub parts: Vec<TablePart>,
     /// The scan, but for its limit.
     pub scan: Select,
+    /// Whether values are stored as text, whatever their kind.
+    pub as_text: bool,
 }
 
 /// A table of records with its value columns: their places among the record's values, and the columns.
@@ -105,6 +108,7 @@ pub(super) struct Accessed {
     scan: Option<u16>,
     /// One statement for each table, those that refer to others first.
     delete: Vec<u16>,
+    as_text: bool,
 }
 
 /// A statement that sets columns of one table.
@@ -154,7 +158,7 @@ impl Accessed {
                 delete.push(add(program, Statement::Delete { table, key }));
             }
         }
-        Accessed { select, update, scan, delete }
+        Accessed { select, update, scan, delete, as_text: shape.as_text }
     }
 
     /// Appends the steps of a selection, an update, a scan or a deletion; `append_key` appends the key of a record. A scan's key
@@ -181,7 +185,13 @@ impl Accessed {
                 generator.values(like, &mut request.cells);
                 for Setting { statement, places } in settings {
                     let first_cell = next_cell(&request.cells);
-                    places.iter().for_each(|place| request.cells.repeat(values + place));
+                    for place in places {
+                        if self.as_text {
+                            text::repeat_as_text(&mut request.cells, values + place);
+                        } else {
+                            request.cells.repeat(values + place);
+                        }
+                    }
                     append_key(record, request);
                     change(request, *statement, first_cell, 1);
                 }

@@ -1,22 +1,33 @@
 //! Layouts: how a record type becomes tables, and operations become statements. [`build`] makes a [`Layout`].
 //!
 //! Invariant: a layout knows no database; what it asks for is said in [`Statement`](crate::statement::Statement)s. Reading a
-//! record gives its identity and value columns, in the order of its type, whatever the layout.
+//! record gives all that was stored of it. From `wide`, `star` and `star-hot` that is its identity and value columns, in the
+//! order of its type; from `spare` the same, with the key in front and all else as text; from `json` the key and a document; from
+//! `eav` a row of key, attribute and text for each column; from `key-value` the key and bytes, which [`opaque`] decodes.
 
 mod access;
 mod columns;
+mod eav;
+mod evolution;
 mod identity;
+mod json;
 mod key;
+mod key_value;
+mod opaque;
+mod spare;
 mod star;
 mod star_hot;
+mod text;
+mod whole;
 mod wide;
 
 pub use access::Access;
 pub use columns::RECORD_ID;
+pub use opaque::decode as decode_opaque;
 
 use crate::operation::Operation;
-use crate::record::{Generator, RecordType};
-use crate::statement::{Program, Request, Table};
+use crate::record::{Column, Generator, RecordType};
+use crate::statement::{Evolution, Program, Request, Table};
 
 /// Turns operations on records into statements on tables.
 pub trait Layout: Send + Sync {
@@ -28,7 +39,15 @@ pub trait Layout: Send + Sync {
     /// created: a table may get an index for it.
     fn add_access(&mut self, access: &Access, record_type: &RecordType);
 
-    /// The table that has one row for each record.
+    /// How many rows of [`Layout::record_table`] a record has.
+    fn rows_per_record(&self) -> u64 {
+        1
+    }
+
+    /// How records get a further value column, and lose it again, while the tables are in use.
+    fn evolution(&self, field: &Column) -> Evolution;
+
+    /// The table that has one row for each record, or the same number of them.
     fn record_table(&self) -> Option<&str> {
         let holds_records = |table: &&Table| table.columns.iter().any(|column| column.name == RECORD_ID);
         self.program().tables.iter().find(holds_records).map(|table| table.name.as_str())
@@ -53,7 +72,8 @@ pub struct Entry {
 }
 
 /// All layouts, the default first. A new one is a file and a line here.
-pub static REGISTRY: &[&Entry] = &[&wide::WIDE, &star::STAR, &star_hot::STAR_HOT];
+pub static REGISTRY: &[&Entry] =
+    &[&wide::WIDE, &star::STAR, &star_hot::STAR_HOT, &json::JSON, &eav::EAV, &key_value::KEY_VALUE, &spare::SPARE];
 
 /// Table names are at most this long, in bytes, so that there is room for what layouts append.
 const TABLE_BYTES_MAX: usize = 40;
@@ -157,8 +177,7 @@ mod tests {
                     let (width, expect) = match &layout.program().statements[usize::from(step.statement)] {
                         Statement::Insert { columns, .. } => (columns.len(), Expect::Changed(u64::from(step.rows))),
                         Statement::Update { set, key, .. } => (set.len() + key.len(), Expect::Changed(1)),
-                        Statement::Select(select) => (select.conditions.len(), Expect::Rows),
-                        other => panic!("{other:?} is no layout's"),
+                        other => (other.kinds().len(), Expect::Rows),
                     };
                     assert_eq!(step.expect, expect);
                     let end = step.first_cell as usize + width * step.rows as usize;
@@ -203,7 +222,10 @@ mod tests {
         let mut record_type = generator.record_type().clone();
         let refusal =
             |name: &str, record_type: &RecordType, table: &str| build(name, record_type, table, 1).err().unwrap();
-        assert_eq!(refusal("eva", &record_type, "qos"), "unknown layout.name \"eva\"; there are wide, star, star-hot");
+        assert_eq!(
+            refusal("eva", &record_type, "qos"),
+            "unknown layout.name \"eva\"; there are wide, star, star-hot, json, eav, key-value, spare"
+        );
         assert!(refusal("star", &record_type, "").contains("record.table \"\""));
         record_type.values.iter_mut().for_each(|column| column.hot = true);
         assert!(refusal("star-hot", &record_type, "qos").contains("hot = false"));

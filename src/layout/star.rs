@@ -4,12 +4,13 @@ use super::access::{Access, Accessed, Shape, TablePart, value_columns};
 use super::columns::{
     MEASUREMENT, RECORD_ID, add, column_ref, equals, insert, next_cell, number_column, read, table, table_column,
 };
+use super::evolution::column_evolution;
 use super::identity::Identity;
 use super::key::RecordKey;
 use super::{Entry, Layout};
 use crate::operation::Operation;
-use crate::record::{ColumnKind, Generator, RecordType};
-use crate::statement::{Program, Request, Select, Statement};
+use crate::record::{Column, ColumnKind, Generator, RecordType};
+use crate::statement::{Evolution, Program, Request, Select, Statement};
 
 /// Registry entry.
 pub(super) static STAR: Entry = Entry {
@@ -62,11 +63,22 @@ impl Layout for Star {
         let name = self.record_table().unwrap_or_default().to_owned();
         let scan = self.identity.scan(&self.program, self.read, record_type);
         let parts = vec![TablePart { table: name, columns: value_columns(record_type, |_| true) }];
-        let shape = Shape { read: self.read, key: &[number_column(RECORD_ID)], parts, scan };
+        let shape = Shape { read: self.read, key: &[number_column(RECORD_ID)], parts, scan, as_text: false };
         self.accessed = Accessed::add(access, &mut self.program, shape);
         if access.delete {
             self.identity.add_delete(&mut self.program);
         }
+    }
+
+    fn evolution(&self, field: &Column) -> Evolution {
+        column_evolution(
+            self.record_table().unwrap_or_default(),
+            field,
+            &[number_column(RECORD_ID)],
+            |record, _, request| {
+                request.cells.int(record as i64);
+            },
+        )
     }
 
     fn bind(&self, operation: &Operation, generator: &dyn Generator, request: &mut Request) {

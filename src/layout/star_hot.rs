@@ -5,12 +5,13 @@ use super::access::{Access, Accessed, Shape, TablePart, value_columns};
 use super::columns::{
     MEASUREMENT, RECORD_ID, add, column_ref, equals, insert, next_cell, number_column, read, table, table_column,
 };
+use super::evolution::column_evolution;
 use super::identity::Identity;
 use super::key::RecordKey;
 use super::{Entry, Layout};
 use crate::operation::Operation;
 use crate::record::{Column, ColumnKind, Generator, RecordType};
-use crate::statement::{ForeignKey, Join, Program, Request, Select, Statement};
+use crate::statement::{Evolution, ForeignKey, Join, Program, Request, Select, Statement};
 
 /// Registry entry.
 pub(super) static STAR_HOT: Entry = Entry {
@@ -113,11 +114,17 @@ impl Layout for StarHot {
             columns: value_columns(record_type, |place| part.places.contains(&place)),
         };
         let parts = vec![part(&self.main), part(&self.secondary)];
-        let shape = Shape { read: self.read, key: &[number_column(RECORD_ID)], parts, scan };
+        let shape = Shape { read: self.read, key: &[number_column(RECORD_ID)], parts, scan, as_text: false };
         self.accessed = Accessed::add(access, &mut self.program, shape);
         if access.delete {
             self.identity.add_delete(&mut self.program);
         }
+    }
+
+    fn evolution(&self, field: &Column) -> Evolution {
+        column_evolution(&self.secondary.name, field, &[number_column(RECORD_ID)], |record, _, request| {
+            request.cells.int(record as i64);
+        })
     }
 
     fn bind(&self, operation: &Operation, generator: &dyn Generator, request: &mut Request) {

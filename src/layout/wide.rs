@@ -8,11 +8,12 @@
 
 use super::access::{Access, Accessed, Shape, TablePart, value_columns};
 use super::columns::{add, column_ref, equals, insert, next_cell, read, table, table_column};
+use super::evolution::column_evolution;
 use super::key::RecordKey;
 use super::{Entry, Layout};
 use crate::operation::Operation;
-use crate::record::{Generator, RecordType};
-use crate::statement::{Comparison, Program, Request, Select, Statement, TableColumn};
+use crate::record::{Column, Generator, RecordType};
+use crate::statement::{Comparison, Evolution, Program, Request, Select, Statement, TableColumn};
 
 /// Registry entry.
 pub(super) static WIDE: Entry = Entry {
@@ -55,14 +56,21 @@ impl Wide {
     }
 
     /// Appends the primary key of a record.
+    #[inline]
     fn append_key(&self, record: u64, generator: &dyn Generator, request: &mut Request) {
-        if self.primary_key.len() > 1 {
-            let first = request.cells.len();
-            generator.identity(generator.measurement_of(record), 1, &mut request.cells);
-            request.cells.truncate(first + self.primary_key.len() - 1);
-        }
-        self.key.append(record, generator, request);
+        append_key(&self.key, self.primary_key.len() - 1, record, generator, request);
     }
+}
+
+/// Appends the first `in_front` identity columns of a record, and its own key.
+#[inline]
+fn append_key(key: &RecordKey, in_front: usize, record: u64, generator: &dyn Generator, request: &mut Request) {
+    if in_front > 0 {
+        let first = request.cells.len();
+        generator.identity(generator.measurement_of(record), 1, &mut request.cells);
+        request.cells.truncate(first + in_front);
+    }
+    key.append(record, generator, request);
 }
 
 impl Layout for Wide {
@@ -86,8 +94,17 @@ impl Layout for Wide {
             self.program.tables[0].indexes.push(vec![key.name.clone()]);
         }
         let parts = vec![TablePart { table: name, columns: value_columns(record_type, |_| true) }];
-        let shape = Shape { read: self.read, key: &self.primary_key, parts, scan };
+        let shape = Shape { read: self.read, key: &self.primary_key, parts, scan, as_text: false };
         self.accessed = Accessed::add(access, &mut self.program, shape);
+    }
+
+    fn evolution(&self, field: &Column) -> Evolution {
+        let table = self.record_table().unwrap_or_default();
+        // What the closure needs of the layout, which it outlives.
+        let (key, in_front) = (self.key.clone(), self.primary_key.len() - 1);
+        column_evolution(table, field, &self.primary_key, move |record, generator, request| {
+            append_key(&key, in_front, record, generator, request);
+        })
     }
 
     fn bind(&self, operation: &Operation, generator: &dyn Generator, request: &mut Request) {

@@ -6,7 +6,9 @@
 //! Invariant: the engine only measures. It knows neither layouts nor studies; it judges nothing ([`validity`] does).
 
 mod arrivals;
+mod asides;
 mod blocking;
+mod changing;
 mod client;
 mod clock;
 mod epoll;
@@ -19,7 +21,7 @@ mod tally;
 mod uring;
 pub mod validity;
 
-use std::sync::mpsc;
+use std::sync::{Arc, mpsc};
 
 use crate::database::{DatabaseError, Session, Wire};
 use crate::measurement::{ClientMeasurement, LoopMeasurement};
@@ -27,6 +29,7 @@ use crate::server::allowed_to_this_thread;
 use crate::trial::{Arrivals, LoadSettings};
 
 pub use arrivals::read_trace;
+pub use changing::Changing;
 pub use client::Source;
 pub use clock::{Clock, thread_cpu_s};
 pub use phases::Phases;
@@ -69,6 +72,11 @@ pub trait Observer {
     fn measure(&mut self);
     /// All clients have ended their part of the measured phase.
     fn drained(&mut self);
+    /// Asked before anything is sent: the schema changes that will be made meanwhile, where there are any. The clock is the one
+    /// that all times of the trial are of.
+    fn changing(&mut self, _clock: Clock) -> Option<Arc<Changing>> {
+        None
+    }
     /// Asked several times a second: whether the trial is to be ended at once.
     fn is_interrupted(&mut self) -> bool;
     /// Where the raw times of every operation go; asked once, before the trial. Nowhere by default.
@@ -105,6 +113,7 @@ pub fn drive(
     observer: &mut dyn Observer,
 ) -> Result<Observed, String> {
     let clock = Clock::start();
+    let changing = observer.changing(clock);
     let start_ns = clock.now_ns();
     let phases = Phases::bounded(start_ns, settings.warmup_s, settings.length, settings.at_most_s, settings.drain_s);
     let phases = match schedule(settings, seed, start_ns, &phases)? {
@@ -128,7 +137,7 @@ pub fn drive(
             .zip(recorders)
             .map(|(work, recorder)| {
                 let sender = sender.clone();
-                let context = LoopContext::new(&phases, clock, recorder);
+                let context = LoopContext::new(&phases, clock, recorder, changing.clone());
                 scope.spawn(move || {
                     let result = std::panic::catch_unwind(std::panic::AssertUnwindSafe(|| work(context)));
                     // The receiver is gone only when the caller no longer waits.
@@ -296,11 +305,11 @@ pub struct LoopContext<'a> {
 }
 
 impl<'a> LoopContext<'a> {
-    fn new(phases: &'a Phases, clock: Clock, recorder: Option<Recorder>) -> Self {
+    fn new(phases: &'a Phases, clock: Clock, recorder: Option<Recorder>, changing: Option<Arc<Changing>>) -> Self {
         LoopContext {
             phases,
             clock,
-            tally: Tally::new(phases.measure_ns, phases.end_ns).recorded_by(recorder),
+            tally: Tally::new(phases.measure_ns, phases.end_ns).recorded_by(recorder).with_asides(changing),
             cpu: CpuSpan::new(phases.measure_ns),
         }
     }

@@ -4,7 +4,10 @@
 //! Invariant: memory does not grow with the number of operations or with time.
 
 use std::collections::BTreeMap;
+use std::sync::Arc;
 
+use super::asides::Asides;
+use super::changing::Changing;
 use crate::database::DatabaseError;
 use crate::histogram::Histogram;
 use crate::measurement::{IntervalMeasurement, OperationMeasurement};
@@ -60,6 +63,8 @@ pub struct Tally {
     /// Messages and how often they occurred.
     pub errors: BTreeMap<String, u64>,
     series: Series,
+    /// Operations during schema changes and outside of them.
+    pub asides: Asides,
     /// Records of all completed inserts, those of the warm-up included: what the database must hold.
     pub acknowledged_records: u64,
     /// Operations that were completed within the measured phase, whenever they were intended: what an overloaded database
@@ -75,6 +80,11 @@ impl Tally {
     pub fn new(measure_ns: u64, end_ns: u64) -> Self {
         let series = Series { start_ns: measure_ns, ..Series::default() };
         Tally { series, window_ns: measure_ns..end_ns, ..Tally::default() }
+    }
+
+    /// The same, which counts apart what met a change of the schema.
+    pub fn with_asides(self, changing: Option<Arc<Changing>>) -> Self {
+        Tally { asides: Asides::new(changing), ..self }
     }
 
     /// The same tally, which gives the raw times of every operation to a recorder.
@@ -113,10 +123,13 @@ impl Tally {
         self.generator_late.record(times.sent_ns.saturating_sub(times.intended_ns.max(free_ns)));
         match ending {
             Ending::Completed { .. } => {
-                self.series.count(times.done_ns, Some(times.done_ns.saturating_sub(times.intended_ns)));
+                let response_ns = times.done_ns.saturating_sub(times.intended_ns);
+                self.series.count(times.done_ns, Some(response_ns));
+                self.asides.count(kind, times.intended_ns, Some(response_ns));
             }
             Ending::Failed(error) => {
                 self.series.count(times.done_ns, None);
+                self.asides.count(kind, times.intended_ns, None);
                 self.note_error(error.to_string(), 1);
             }
             Ending::Abandoned => {}
@@ -157,6 +170,7 @@ impl Tally {
             self.note_error(message.clone(), *count);
         }
         self.series.merge(&other.series);
+        self.asides.merge(&other.asides);
         self.acknowledged_records += other.acknowledged_records;
         self.carried += other.carried;
         self.last_done_ns = self.last_done_ns.max(other.last_done_ns);

@@ -1,6 +1,6 @@
 //! Validity: the rules by which a trial's figures are not to be trusted. Pure; the reasons are sentences for people.
 
-use crate::measurement::{Measurement, OperationMeasurement};
+use crate::measurement::{EvolutionMeasurement, Measurement, OperationMeasurement};
 
 /// Share of a CPU from which on a loop is taken to be saturated.
 const SATURATED_SHARE: f64 = 0.95;
@@ -31,6 +31,20 @@ pub struct Circumstances {
     pub stored: Option<(u64, u64)>,
 }
 
+/// Why the schema changes of a trial say nothing, or not all that they should.
+fn schema_reason(evolution: &EvolutionMeasurement) -> Option<String> {
+    let failed: u64 = evolution.changes.iter().map(|change| change.failed).sum();
+    let first = evolution.changes.iter().find_map(|change| Some((&change.what, change.error.as_ref()?)));
+    match first {
+        Some((what, error)) => Some(format!("{failed} schema changes failed, first \"{what}\": {error}")),
+        None if evolution.changes.is_empty() => {
+            let remedy = "make load.duration longer than workload.evolve";
+            Some(format!("no schema change was made in the measured phase; {remedy}"))
+        }
+        None => None,
+    }
+}
+
 /// All reasons for which a trial is not to be trusted; none when it is valid.
 pub fn reasons(measurement: &Measurement, circumstances: Circumstances) -> Vec<String> {
     let mut reasons = Vec::new();
@@ -50,6 +64,9 @@ pub fn reasons(measurement: &Measurement, circumstances: Circumstances) -> Vec<S
     }
     if abandoned > 0 && circumstances.offered_per_s.is_none() {
         reasons.push(format!("{abandoned} of {scheduled} operations were not answered before the trial ended"));
+    }
+    if let Some(evolution) = &measurement.evolution {
+        reasons.extend(schema_reason(evolution));
     }
     if empty > 0 {
         reasons.push(format!("{empty} reads found nothing although they should have"));

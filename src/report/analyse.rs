@@ -9,6 +9,7 @@ use crate::histogram::Histogram;
 use crate::imported::{StatedTimes, TimeKind};
 use crate::measurement::{BACKLOG_SHARE, Environment, Measurement, OperationMeasurement};
 use crate::report::claims::judge_claim;
+use crate::report::evolution::evolution;
 use crate::report::factors::show_levels;
 use crate::report::load_lines::load_lines;
 use crate::report::verdicts::verdicts;
@@ -138,6 +139,7 @@ fn case_finding(study: &Study, group: &CaseTrials<'_>) -> CaseFinding {
         },
         client_cpu_s_per_operation: client_cpu_s.filter(|_| completed > 0).map(|cpu_s| cpu_s / completed as f64),
         resources: resources(&valid),
+        evolution: evolution(&valid, &group.trials),
         errors,
         invalid_because: reasons(&group.trials),
     }

@@ -5,7 +5,7 @@
 //! trial did not observe has no value, and is never 0 instead.
 
 use crate::imported::TimeKind::{self, ResidenceTime, ResponseTime};
-use crate::measurement::{Measurement, ResourceSample};
+use crate::measurement::{Measurement, OperationMeasurement, ResourceSample};
 use crate::statistics::summary::{Interval, mean, t_interval};
 use crate::units::{show_bytes, show_number, show_seconds};
 use TimeFigure::{Mean, Quantile};
@@ -85,13 +85,18 @@ impl Metric {
         matches!(self.figure, Figure::Times(..))
     }
 
-    /// The trial's value for one kind of operation; none where it was not observed, or when the metric is no time.
+    /// The trial's value for one kind of operation, those that were a part of another one included; none where it was not
+    /// observed, or when the metric is no time.
     pub fn of_operation(&self, trial: &Measurement, kind: &str) -> Option<f64> {
         let Figure::Times(time, figure) = self.figure else { return None };
-        let operation = trial.operations.get(kind)?;
+        let mut all = OperationMeasurement::default();
+        [&trial.operations, &trial.parts]
+            .into_iter()
+            .filter_map(|kinds| kinds.get(kind))
+            .for_each(|each| all.merge(each));
         let value = match figure {
-            Mean => operation.mean_s(time),
-            Quantile(quantile) => operation.quantile_s(time, quantile),
+            Mean => all.mean_s(time),
+            Quantile(quantile) => all.quantile_s(time, quantile),
         };
         value.filter(|value| value.is_finite())
     }

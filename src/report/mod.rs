@@ -7,6 +7,7 @@ pub mod analyse;
 pub mod claims;
 pub mod compare;
 mod contest;
+pub mod evolution;
 pub mod export;
 pub mod factors;
 pub mod growth;

@@ -7,6 +7,7 @@ use comfy_table::{CellAlignment, ColumnConstraint, ContentArrangement, LineStyle
 
 use crate::finding::{CaseFinding, Estimate, Findings, ResourceFinding, TimeFinding};
 use crate::imported::TimeKind;
+use crate::report::evolution::{CHANGES, OPERATIONS, changes, operations};
 use crate::report::factors::{short_setting, show_level, show_levels};
 use crate::study::Study;
 use crate::units::{show_number, show_seconds};
@@ -32,6 +33,7 @@ pub fn terminal(findings: &Findings, study: &Study) -> String {
     }
     out.push_str(&cases(findings, study));
     out.push('\n');
+    push_evolution(&mut out, findings);
     // That it is a rehearsal stands above.
     let is_new = |text: &&String| !text.starts_with("rehearsal");
     for verdict in findings.verdicts.iter().filter(is_new) {
@@ -57,6 +59,21 @@ pub fn terminal(findings: &Findings, study: &Study) -> String {
         push_wrapped(&mut out, "- ", note);
     }
     out
+}
+
+/// Schema changes and the operations during them, where there were any.
+fn push_evolution(out: &mut String, findings: &Findings) {
+    let parts = [(&CHANGES[..], changes(findings)), (&OPERATIONS[..], operations(findings))];
+    for (headings, rows) in parts.into_iter().filter(|(_, rows)| !rows.is_empty()) {
+        let title =
+            if headings.len() == CHANGES.len() { "Schema changes" } else { "Operations during them, and outside" };
+        let mut table = Table::new();
+        let line = LineStyle::none().fill('─').junction('─');
+        table.load_style(TableStyle::new().header_separator(line).bottom_border(line));
+        table.set_content_arrangement(ContentArrangement::Dynamic).set_width(WIDTH).set_header(headings.to_vec());
+        table.add_rows(rows);
+        out.push_str(&format!("{title}\n{}\n\n", table.trim_fmt()));
+    }
 }
 
 /// Invalid trials with their reasons, and the messages of failed operations.

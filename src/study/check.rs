@@ -10,7 +10,8 @@ use super::place::{Errors, Place};
 use super::settings::{LENGTHS, SETTINGS};
 use super::tree::{Content, Table};
 use super::ycsb::settings::USERTABLE_KEYS;
-use crate::trial::{Arrivals, Settings};
+use crate::trial::{Arrivals, Length, Settings};
+use crate::units::show_seconds;
 
 /// Checks the settings of a case against each other. `root` is the tree that they were read from. When nothing is wrong
 /// with the case so far, the parts that the case is made of are asked too.
@@ -262,6 +263,9 @@ impl Rules<'_> {
                 format!("workload.mix is for the workload mix and workload.name is \"{}\"; {remedy}", workload.name);
             self.refuse(&keys, message);
         }
+        if let Some(evolve_s) = workload.evolve_s {
+            self.evolution(evolve_s);
+        }
         if let Some(attribute) = &workload.attribute
             && !matches!(workload.name.as_str(), "select" | "update" | "mix")
         {
@@ -269,6 +273,26 @@ impl Rules<'_> {
             let message =
                 format!("workload.attribute is \"{attribute}\" and workload.name is \"{}\"; {remedy}", workload.name);
             self.refuse(&["workload.attribute", "workload.name"], message);
+        }
+    }
+
+    /// Schema changes need tables of loadline's own with records in them, and time.
+    fn evolution(&mut self, evolve_s: f64) {
+        let (workload, rows) = (&self.settings.workload, self.settings.record.rows);
+        if workload.name == "sql" || rows == 0 {
+            let remedy = "set record.rows to at least 1 and take another workload.name than \"sql\", or leave it out";
+            let message = format!("workload.evolve changes the tables of records, and there are none; {remedy}");
+            self.refuse(&["workload.evolve", "record.rows", "workload.name"], message);
+        } else if let Length::Seconds(seconds) = self.settings.load.length
+            && seconds <= evolve_s / 2.0
+        {
+            let remedy = "the first change comes after half of it; make load.duration longer";
+            let message = format!(
+                "workload.evolve is {} and load.duration {}; {remedy}",
+                show_seconds(evolve_s),
+                show_seconds(seconds)
+            );
+            self.refuse(&["workload.evolve", "load.duration"], message);
         }
     }
 

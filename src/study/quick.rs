@@ -9,6 +9,9 @@ use crate::units::parse_duration;
 
 const CASES_MAX: usize = 18;
 const DURATION_S_MAX: f64 = 0.4;
+const EVOLVE_RECORDS_MAX: i64 = 10;
+/// Several schema changes fit into the shortest trial.
+const EVOLVE_S_MAX: f64 = 0.05;
 const WARMUP_S_MAX: f64 = 0.1;
 const ROWS_MAX: i64 = 2_000;
 /// Records written or read by a trial that is counted in operations.
@@ -25,6 +28,7 @@ pub fn shrink(draft: &mut Draft) {
         ("record.rows", ROWS_MAX),
         ("load.operations", OPERATIONS_MAX.min((RECORDS_MAX / batch).max(2))),
         ("load.operations_per_client", OPERATIONS_PER_CLIENT_MAX.min((RECORDS_MAX / batch).max(2))),
+        ("workload.evolve_records", EVOLVE_RECORDS_MAX),
         ("repeat.least", LEAST_MAX),
         ("repeat.most", MOST_MAX),
     ] {
@@ -36,6 +40,7 @@ pub fn shrink(draft: &mut Draft) {
         }
     }
     shrink_setting(draft, "load.duration", &|node| limit_duration(node, DURATION_S_MAX));
+    shrink_setting(draft, "workload.evolve", &|node| limit_duration(node, EVOLVE_S_MAX));
     shrink_setting(draft, "load.warmup", &|node| limit_duration(node, WARMUP_S_MAX));
     let has_length = super::settings::LENGTHS.iter().any(|length| {
         draft.root.find(length).is_some() || draft.factors.iter().any(|factor| factor.setting == *length)

@@ -38,7 +38,7 @@ const RECORD_KEYS: &[&str] = &[
     "key_digits",
 ];
 const LAYOUT_KEYS: &[&str] = &["name"];
-const WORKLOAD_KEYS: &[&str] = &["name", "batch", "statements", "mix", "attribute", "ycsb"];
+const WORKLOAD_KEYS: &[&str] = &["name", "batch", "statements", "mix", "attribute", "evolve", "evolve_records", "ycsb"];
 const LOAD_KEYS: &[&str] = &[
     "arrivals",
     "clients",
@@ -88,9 +88,12 @@ pub const SETTINGS: &[&str] = &[
     "workload.name",
     "workload.batch",
     "workload.attribute",
+    "workload.evolve",
+    "workload.evolve_records",
     "workload.mix.select",
     "workload.mix.update",
     "workload.mix.read",
+    "workload.mix.scan",
     "workload.mix.write",
     "workload.ycsb.read",
     "workload.ycsb.update",
@@ -293,6 +296,8 @@ fn read_workload(root: &Table, names: &Names, errors: &mut Errors) -> WorkloadSe
         statements: read_statements(&section, errors),
         mix: read_mix(&section, errors),
         attribute: section.text("attribute", errors).map(str::to_owned),
+        evolve_s: section.seconds("evolve", errors).filter(|seconds| *seconds > 0.0),
+        evolve_records: section.whole("evolve_records", 1..=LARGE, errors).map(i64::unsigned_abs),
         ycsb: ycsb_settings::read_ycsb(&section, errors),
     }
 }
@@ -373,6 +378,8 @@ pub fn setting_value(settings: &Settings, setting: &str) -> Option<serde_json::V
         "workload.name" => Some(workload.name.as_str().into()),
         "workload.batch" => Some(workload.batch.into()),
         "workload.attribute" => text(&workload.attribute),
+        "workload.evolve" => workload.evolve_s.map(Into::into),
+        "workload.evolve_records" => workload.evolve_records.map(Into::into),
         "load.arrivals" => serde_json::to_value(load.arrivals).ok(),
         "load.clients" => Some(load.clients.into()),
         "load.rate" => load.rate_per_s.map(Into::into),

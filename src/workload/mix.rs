@@ -25,7 +25,7 @@ pub(super) static MIX: Entry = Entry {
 };
 
 /// Workloads that a mix can have.
-pub const PARTS: [&str; 4] = ["select", "update", "read", "write"];
+pub const PARTS: [&str; 5] = ["select", "update", "read", "scan", "write"];
 
 /// Tells the random numbers that choose from those of the parts.
 const LANE: u64 = 0x6d69_7800;
@@ -145,7 +145,10 @@ mod tests {
             |mix: &[(&str, f64)]| Mix::new(&settings(mix), Client { number: 0, of: 1, seed: 1 }).err().unwrap();
         assert!(refusal(&[]).contains("no share above 0"));
         assert!(refusal(&[("select", 0.0)]).contains("mix = { select = 0.8, update = 0.2 }"));
-        assert_eq!(refusal(&[("mix", 1.0)]), "workload.mix cannot have \"mix\"; it takes select, update, read, write");
+        assert_eq!(
+            refusal(&[("mix", 1.0)]),
+            "workload.mix cannot have \"mix\"; it takes select, update, read, scan, write"
+        );
         assert!(refusal(&[("select", f64::NAN)]).contains("workload.mix.select is NaN"));
         let mut empty = settings(&[("select", 1.0)]);
         empty.record.rows = 0;

@@ -4,9 +4,11 @@
 //! other clients. One exception: clients of `ycsb` workloads know which records there are by now, as YCSB's do (decision 0013).
 
 mod attribute;
+mod delete;
 mod mix;
 mod preload;
 mod read;
+mod scan;
 mod select;
 mod sql;
 mod update;
@@ -85,6 +87,8 @@ pub static REGISTRY: &[&Entry] = &[
     &read::READ,
     &select::SELECT,
     &update::UPDATE,
+    &scan::SCAN,
+    &delete::DELETE,
     &mix::MIX,
     &sql::SQL,
     &ycsb::YCSB_A,

@@ -15,6 +15,7 @@ pub(super) fn chunk_records(record_type: &RecordType) -> u64 {
     let columns = record_type.identity.iter().chain(&record_type.values);
     let bytes = columns.map(|column| match column.kind {
         ColumnKind::Int16 | ColumnKind::Int32 | ColumnKind::Int64 | ColumnKind::Float64 => 8,
+        ColumnKind::Json => 1024,
         ColumnKind::Text(length) | ColumnKind::Blob(length) => 8 + u64::from(length),
     });
     (BYTES_MAX / bytes.sum::<u64>().max(1)).clamp(1, RECORDS_MAX)

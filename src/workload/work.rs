@@ -7,8 +7,8 @@ use super::{Client, Preload, Workload, build, known, sql, ycsb};
 use crate::data;
 use crate::layout::{self, Access, Layout};
 use crate::operation::Operation;
-use crate::record::Generator;
-use crate::statement::{Expect, Program, Request, Step};
+use crate::record::{Column, Generator};
+use crate::statement::{Evolution, Expect, Program, Request, Step};
 use crate::trial::Settings;
 
 /// The tables, statements and data of a trial, and how its operations become requests.
@@ -46,6 +46,7 @@ impl Work {
         program.rows_max = program.rows_max.max(1);
         if settings.record.existing {
             program.tables.clear();
+            program.first = Request::default();
         }
         let sql_first = program.statements.len() as u16;
         let mut sql_expects = Vec::new();
@@ -72,6 +73,16 @@ impl Work {
     /// The table that holds one row for each record, where there are records.
     pub fn record_table(&self) -> Option<&str> {
         self.stored.as_ref().and_then(|stored| stored.layout.record_table())
+    }
+
+    /// How records get a further field while they are in use, where there are records.
+    pub fn evolution(&self, field: &Column) -> Option<Evolution> {
+        self.stored.as_ref().map(|stored| stored.layout.evolution(field))
+    }
+
+    /// How many rows of [`Work::record_table`] a record has.
+    pub fn rows_per_record(&self) -> u64 {
+        self.stored.as_ref().map_or(1, |stored| stored.layout.rows_per_record())
     }
 
     /// The inserts that bring `record.rows` rows into the tables.

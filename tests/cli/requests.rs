@@ -144,7 +144,7 @@ fn what_is_wrong_in_a_study_is_told_all_at_once_with_place_and_remedy() {
     refused(&scratch, &["workload.name=read"], &["record.rows is 0"]);
     refused(&scratch, &["load.rate=5"], &["a closed loop has no rate"]);
     refused(&scratch, &["database.engine=innodb"], &["sqlite has no engines"]);
-    refused(&scratch, &["layout.name=json"], &["layout \"json\" is not available yet"]);
+    refused(&scratch, &["layout.name=jsno"], &["unknown layout \"jsno\"; did you mean \"json\"?"]);
 }
 
 #[test]

@@ -71,6 +71,22 @@ fn times_are_compared_for_each_kind_of_operation() {
 }
 
 #[test]
+fn parts_of_other_operations_are_compared_as_their_own_kind() {
+    let study = study(&[("layout.name", &["wide", "star"])]);
+    let mut trials = measure(&study, &CALM, 6, &mut Random::new(14));
+    for trial in &mut trials {
+        let whole = trial.operations.remove("insert").unwrap();
+        trial.parts = [("read".to_owned(), whole.clone()), ("update".to_owned(), whole.clone())].into();
+        trial.operations = [("read-modify-write".to_owned(), whole)].into();
+    }
+    let path = run("parts", "here", &study, &trials);
+    let found = json(&["compare", &path, "--metric", "response_time_mean", "--json"], 0);
+    let cases: Vec<&str> =
+        found["comparisons"].as_array().unwrap().iter().map(|one| one["case"].as_str().unwrap()).collect();
+    assert_eq!(cases, ["read-modify-write", "read", "update"]);
+}
+
+#[test]
 fn two_machines_that_disagree_are_marked() {
     let turned: fn(&Levels) -> f64 = |levels| 1.0 / speed(levels);
     let first = run("first", "main", &layouts(), &measure(&layouts(), &CALM, 8, &mut Random::new(3)));

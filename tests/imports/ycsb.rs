@@ -110,3 +110,18 @@ fn intended_times_are_response_times_under_a_target() {
     );
     assert_eq!(trial.series.iter().map(|each| each.completed).collect::<Vec<_>>(), [990, 1010]);
 }
+
+#[test]
+fn alternatives_are_compared_by_what_is_told_and_the_rest_is_named() {
+    let place = Place::new();
+    place.import("ycsb", &RUNS, &["--pattern", "{layout.name}-a-*"], 0);
+    let run = place.path("run");
+    let found = loadline(&["compare", &run, "--metric", "residence_time_p99", "--json"]);
+    let found: serde_json::Value = serde_json::from_slice(&found.stdout).unwrap();
+    let comparisons = found["comparisons"].as_array().unwrap();
+    assert_eq!(comparisons.len(), 2, "reading and updating");
+    assert!(comparisons.iter().all(|one| one["verdict"] == "faster"), "{found}");
+    let refused = loadline(&["compare", &run, "--metric", "response_time_p99"]);
+    let message = String::from_utf8(refused.stderr).unwrap();
+    assert!(message.contains("YCSB does not tell response_time_p99, but throughput"), "{message}");
+}

@@ -4,8 +4,8 @@ use std::collections::BTreeMap;
 
 use loadline::histogram::Histogram;
 use loadline::measurement::{
-    ClientMeasurement, Environment, IntervalMeasurement, LoopMeasurement, MEASUREMENT_VERSION, Measurement,
-    OperationMeasurement, ResourceSample, Resources,
+    ClientMeasurement, Environment, IntervalMeasurement, LoopMeasurement, Measurement, OperationMeasurement,
+    ResourceSample, Resources,
 };
 use loadline::statistics::random::Random;
 use loadline::study::{Claim, ClaimedRatio, Factor, Repeat, RepeatRule, Study};
@@ -156,14 +156,11 @@ fn measurement(trial: Trial, sequence: u64, random: &mut Random) -> Measurement 
     let each =
         ClientMeasurement { completed: completed / clients as u64, failed: 0, elapsed_s: seconds, response_time: None };
     Measurement {
-        version: MEASUREMENT_VERSION,
         sequence,
         started: format!("2026-11-21T06:{:02}:{:02}Z", sequence / 10 % 60, sequence % 10 * 6),
         total_s: seconds + 1.2,
         measured_s: seconds,
-        carried: None,
         operations: BTreeMap::from([("insert".to_owned(), operation)]),
-        parts: BTreeMap::new(),
         clients: vec![each; clients as usize],
         generator_late: late,
         loops: vec![LoopMeasurement {
@@ -178,11 +175,7 @@ fn measurement(trial: Trial, sequence: u64, random: &mut Random) -> Measurement 
         client_cpu_s: throughput * 12e-6 * seconds,
         resources: Some(Resources { mean, samples: 25, monitor_cpu_s: 0.004 }),
         database_version: "0.0-synthetic".to_owned(),
-        errors: BTreeMap::new(),
-        samples: None,
-        invalid_because: Vec::new(),
-        imported: None,
-        trial,
+        ..Measurement::unmeasured(&trial)
     }
 }
 

@@ -200,5 +200,10 @@ fn program() -> Program {
         indexes: Vec::new(),
         foreign_keys: Vec::new(),
     };
-    Program { tables: vec![table(SAMPLE, samples), table(WIDE, wide)], statements, rows_max: ROWS_MAX }
+    Program {
+        tables: vec![table(SAMPLE, samples), table(WIDE, wide)],
+        statements,
+        rows_max: ROWS_MAX,
+        ..Program::default()
+    }
 }

@@ -85,7 +85,7 @@ fn bad_texts_are_named(bench: &Bench<'_>) -> Outcome {
     let mut session = bench.database.connect()?;
     let sql = "SELEC nonsense FROM nowhere WHERE x = ?";
     let statement = Statement::Sql { sql: sql.into(), allow_empty: false };
-    let program = Program { tables: Vec::new(), statements: vec![statement], rows_max: 1 };
+    let program = Program { statements: vec![statement], rows_max: 1, ..Program::default() };
     match session.prepare(&program) {
         Err(DatabaseError::Refused { code, message }) => {
             ensure(message.contains("SELEC nonsense FROM nowhere"), || format!("{message:?} does not name the text"))?;

@@ -3,7 +3,9 @@
 //! Texts compare byte by byte (`utf8mb4_bin`), as they do in the other databases: keys that differ only in case differ.
 
 use crate::database::Dialect;
+use crate::database::dialect::{path, schema_change_text};
 use crate::record::ColumnKind;
+use crate::statement::SchemaChange;
 
 /// Longer texts and byte strings are kept outside of the row, which has a bound of 65,535 bytes for all its columns.
 const WITHIN_ROW_MAX: u32 = 512;
@@ -68,11 +70,38 @@ impl Dialect for MySqlDialect {
             ColumnKind::Blob(0..=0xffff) => "BLOB".into(),
             ColumnKind::Blob(0..=0xff_ffff) => "MEDIUMBLOB".into(),
             ColumnKind::Blob(_) => "LONGBLOB".into(),
+            ColumnKind::Json => "JSON".into(),
         }
     }
 
     fn placeholder(&self, _number: usize) -> String {
         "?".into()
+    }
+
+    /// A backslash is an escape, unless a study's own server is told otherwise.
+    fn literal(&self, text: &str) -> String {
+        format!("'{}'", text.replace('\\', "\\\\").replace('\'', "''"))
+    }
+
+    fn member_of(&self, document: &str, member: &str, kind: ColumnKind) -> String {
+        let value = format!("JSON_EXTRACT({document}, {})", self.literal(&path(member)));
+        match kind {
+            ColumnKind::Int16 | ColumnKind::Int32 | ColumnKind::Int64 => format!("CAST({value} AS SIGNED)"),
+            ColumnKind::Float64 => format!("CAST({value} AS DOUBLE)"),
+            ColumnKind::Text(_) | ColumnKind::Blob(_) | ColumnKind::Json => format!("JSON_UNQUOTE({value})"),
+        }
+    }
+
+    /// Without touching a row where the server can, else without keeping others out, else as it must.
+    fn schema_change(&self, change: &SchemaChange) -> Vec<String> {
+        let plain = schema_change_text(
+            self.quote(change.table()),
+            change,
+            |name| self.quote(name),
+            |kind| self.column_type(kind),
+        );
+        let ways = [", ALGORITHM=INSTANT", ", ALGORITHM=INPLACE, LOCK=NONE", ""];
+        ways.iter().map(|way| format!("{plain}{way}")).collect()
     }
 
     fn table_suffix(&self) -> String {

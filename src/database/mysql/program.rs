@@ -7,7 +7,7 @@
 use super::values::Bound;
 use crate::database::dialect::{Dialect, statement_text};
 use crate::record::ColumnKind;
-use crate::statement::{Limit, Statement};
+use crate::statement::Statement;
 
 /// The most parameters that a prepared statement of several rows gets. The protocol allows 65,535.
 const PARAMETERS_MAX: usize = 16_000;
@@ -34,6 +34,15 @@ impl Prepared {
     }
 }
 
+/// The numbers of rows that requests give to an insert.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Rows {
+    /// At most.
+    pub max: usize,
+    /// In most of them; 0 where there is no such number.
+    pub usual: usize,
+}
+
 /// What is to be prepared for a statement.
 #[derive(Debug, Clone, PartialEq)]
 pub struct Plan {
@@ -48,58 +57,53 @@ pub struct Plan {
 }
 
 impl Plan {
-    /// What to prepare so that requests can have up to `rows_max` rows.
-    pub fn new(dialect: &dyn Dialect, statement: &Statement, rows_max: usize, has_bulk: bool) -> Self {
-        let (name, kinds) = describe(dialect, statement);
+    /// What to prepare so that requests can have these numbers of rows.
+    pub fn new(dialect: &dyn Dialect, statement: &Statement, rows: Rows, has_bulk: bool) -> Self {
+        let (name, kinds) = (name(dialect, statement), statement.kinds());
         let is_insert = matches!(statement, Statement::Insert { .. });
         let bulk = has_bulk && is_insert && !kinds.is_empty();
-        let mut rows = if is_insert && !bulk { sizes(rows_max, kinds.len()) } else { Vec::new() };
+        let mut rows = if is_insert && !bulk { sizes(rows, kinds.len()) } else { Vec::new() };
         rows.push(1);
         let texts = rows.iter().map(|rows| (statement_text(dialect, statement, *rows), *rows as u32)).collect();
         Plan { name, kinds, bulk, texts }
     }
 }
 
-fn describe(dialect: &dyn Dialect, statement: &Statement) -> (String, Vec<Option<ColumnKind>>) {
-    match statement {
-        Statement::Insert { table, columns } => {
-            (format!("INSERT INTO {}", dialect.quote(table)), columns.iter().map(|column| Some(column.kind)).collect())
-        }
-        Statement::Update { table, set, key } => {
-            let kinds = set.iter().chain(key).map(|column| Some(column.kind)).collect();
-            (format!("UPDATE {}", dialect.quote(table)), kinds)
-        }
-        Statement::Delete { table, key } => {
-            (format!("DELETE FROM {}", dialect.quote(table)), key.iter().map(|column| Some(column.kind)).collect())
-        }
-        Statement::Select(select) => {
-            let limit = (select.limit == Some(Limit::Bound)).then_some(ColumnKind::Int64);
-            let conditions = select.conditions.iter().map(|condition| condition.kind);
-            let kinds = conditions.chain(limit).map(Some).collect();
-            (format!("SELECT FROM {}", dialect.quote(&select.from)), kinds)
-        }
-        Statement::Sql { sql, .. } => {
-            let parameters = crate::database::dialect::parameter_places(sql).len();
-            (shortened(sql, 120), vec![None; parameters])
-        }
-    }
+/// What messages call a statement.
+fn name(dialect: &dyn Dialect, statement: &Statement) -> String {
+    let (verb, table) = match statement {
+        Statement::Insert { table, .. } => ("INSERT INTO", table),
+        Statement::Update { table, .. }
+        | Statement::UpdateCases { table, .. }
+        | Statement::UpdateDocument { table, .. }
+        | Statement::ReduceDocument { table, .. } => ("UPDATE", table),
+        Statement::Delete { table, .. } => ("DELETE FROM", table),
+        Statement::Select(select) => ("SELECT FROM", &select.from),
+        Statement::SelectMember { table, .. } | Statement::SelectGroups { table, .. } => ("SELECT FROM", table),
+        Statement::Sql { sql, .. } => return shortened(sql, 120),
+    };
+    format!("{verb} {}", dialect.quote(table))
 }
 
-/// The numbers of rows of statements of several rows, falling: the largest divides the largest request evenly, and powers of
-/// four take the rest of smaller ones.
-fn sizes(rows_max: usize, columns: usize) -> Vec<usize> {
-    if rows_max < 2 || columns == 0 {
+/// The numbers of rows of statements of several rows, falling: the largest divides the largest request evenly, one takes the
+/// usual request whole, and powers of four take the rest of others.
+fn sizes(rows: Rows, columns: usize) -> Vec<usize> {
+    if rows.max < 2 || columns == 0 {
         return Vec::new();
     }
     let bound = (PARAMETERS_MAX / columns).max(1);
-    let full = rows_max.div_ceil(rows_max.div_ceil(bound));
+    let full = rows.max.div_ceil(rows.max.div_ceil(bound));
     if full == 1 {
         return Vec::new();
     }
     let mut sizes: Vec<_> =
         std::iter::successors(Some(4), |size| Some(size * 4)).take_while(|size| *size < full).collect();
     sizes.push(full);
-    sizes.reverse();
+    if (2..full).contains(&rows.usual) {
+        sizes.push(rows.usual);
+    }
+    sizes.sort_unstable_by(|a, b| b.cmp(a));
+    sizes.dedup();
     sizes
 }
 
@@ -124,13 +128,14 @@ mod tests {
 
     fn plan(columns: usize, rows_max: usize, has_bulk: bool) -> Vec<u32> {
         let dialect = MySqlDialect { engine: Engine::InnoDb };
-        let plan = Plan::new(&dialect, &insert(columns), rows_max, has_bulk);
+        let usual = if rows_max == 1000 { 10 } else { 0 };
+        let plan = Plan::new(&dialect, &insert(columns), Rows { max: rows_max, usual }, has_bulk);
         plan.texts.iter().map(|(_, rows)| *rows).collect()
     }
 
     #[test]
     fn the_largest_size_divides_the_largest_request_and_stays_within_the_bound() {
-        assert_eq!(plan(61, 1000, false), [250, 64, 16, 4, 1]);
+        assert_eq!(plan(61, 1000, false), [250, 64, 16, 10, 4, 1], "a request of the usual size is one statement");
         assert_eq!(plan(61, 1, false), [1]);
         assert_eq!(plan(61, 2, false), [2, 1]);
         assert_eq!(plan(3, 7, false), [7, 4, 1]);
@@ -152,7 +157,7 @@ mod tests {
             assert!(statements <= rows / 250 + 13, "{rows} rows take {statements} statements");
         }
         assert_eq!(prepared.size_for(1000, Some(0)), 1);
-        assert_eq!(prepared.size_for(1000, Some(4)), 4);
+        assert_eq!(prepared.size_for(1000, Some(5)), 5);
     }
 
     #[test]

@@ -4,7 +4,7 @@ use super::decode::ColumnType;
 use super::dialect::{Engine, MySqlDialect};
 use super::handshake::{self, Abilities};
 use super::packet::{self, Fields, Message};
-use super::program::{Plan, Prepared, shortened};
+use super::program::{Plan, Prepared, Rows, shortened};
 use super::response::{Event, Response, error, out_of_step};
 use super::values::Bound;
 use super::wire::MySqlWire;
@@ -187,7 +187,8 @@ impl Prepare for MySqlWire {
         }
         let dialect = MySqlDialect { engine: self.engine };
         for statement in &program.statements {
-            let plan = Plan::new(&dialect, statement, program.rows_max, self.abilities.has_bulk);
+            let rows = Rows { max: program.rows_max, usual: program.rows_usual };
+            let plan = Plan::new(&dialect, statement, rows, self.abilities.has_bulk);
             let mut sizes = Vec::with_capacity(plan.texts.len());
             for (text, rows) in plan.texts.iter().rev() {
                 let count = *rows as usize;

@@ -166,7 +166,7 @@ fn type_of_kind(kind: Option<ColumnKind>) -> u8 {
         None => NULL,
         Some(ColumnKind::Int16 | ColumnKind::Int32 | ColumnKind::Int64) => LONGLONG,
         Some(ColumnKind::Float64) => DOUBLE,
-        Some(ColumnKind::Text(_)) => VAR_STRING,
+        Some(ColumnKind::Text(_) | ColumnKind::Json) => VAR_STRING,
         Some(ColumnKind::Blob(_)) => BLOB,
     }
 }

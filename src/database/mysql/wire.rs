@@ -178,14 +178,13 @@ impl MySqlWire {
         }
         run.answer.rows += run.rows;
         run.answer.changed += run.changed;
-        match step.expect {
-            Expect::Rows if run.rows == 0 => run.answer.empty += 1,
-            Expect::Changed(right) if run.changed != right => {
-                let name = &self.statements[usize::from(step.statement)].name;
-                let message = format!("{name} changed {} rows instead of {right}", run.changed);
-                return self.undo(DatabaseError::refused("rows", message), out);
-            }
-            _ => {}
+        if step.expect == Expect::Rows && run.rows == 0 {
+            run.answer.empty += 1;
+        }
+        if let Some(right) = step.expect.contradiction(run.changed) {
+            let name = &self.statements[usize::from(step.statement)].name;
+            let message = format!("{name} changed {} rows instead of {right}", run.changed);
+            return self.undo(DatabaseError::refused("rows", message), out);
         }
         (run.step, run.sent, run.rows, run.changed) = (run.step + 1, 0, 0, 0);
         if run.step < request.steps.len() {

@@ -2,7 +2,7 @@
 //!
 //! Invariant: [`append_row`] appends exactly as many values as the row has columns, or nothing that counts.
 
-use super::encode::Encoding;
+use super::encode::{Encoding, JSONB_VERSION};
 use super::message::{take_i16, take_value};
 use crate::record::Cells;
 
@@ -34,6 +34,7 @@ fn append(column: Decoding, value: &[u8], cells: &mut Cells) -> Option<()> {
         Decoding::Float4 => cells.float(f64::from(f32::from_be_bytes(value.try_into().ok()?))),
         Decoding::Float8 => cells.float(f64::from_be_bytes(value.try_into().ok()?)),
         Decoding::Bytes => cells.blob(value),
+        Decoding::Jsonb => cells.text(std::str::from_utf8(value.strip_prefix(&[JSONB_VERSION])?).ok()?),
         Decoding::Text | Decoding::Written => match std::str::from_utf8(value) {
             Ok(text) => cells.text(text),
             Err(_) => cells.blob(value),

@@ -21,8 +21,31 @@ impl Dialect for PostgresDialect {
             ColumnKind::Float64 => "DOUBLE PRECISION",
             ColumnKind::Text(_) => "TEXT",
             ColumnKind::Blob(_) => "BYTEA",
+            ColumnKind::Json => "JSONB",
         }
         .to_owned()
+    }
+
+    fn document_with(&self, document: &str, members: &[(&str, ColumnKind, String)]) -> String {
+        let pairs = members.iter().map(|(name, kind, value)| {
+            // A function of any type leaves the type of the value open, unless it is said.
+            format!("{}, {value}::{}", self.literal(name), self.column_type(*kind))
+        });
+        format!("{document} || jsonb_build_object({})", pairs.collect::<Vec<_>>().join(", "))
+    }
+
+    fn document_without(&self, document: &str, member: &str) -> String {
+        format!("{document} - {}", self.literal(member))
+    }
+
+    fn member_of(&self, document: &str, member: &str, kind: ColumnKind) -> String {
+        let value = format!("{document} ->> {}", self.literal(member));
+        match kind {
+            ColumnKind::Int16 | ColumnKind::Int32 | ColumnKind::Int64 | ColumnKind::Float64 => {
+                format!("({value})::{}", self.column_type(kind))
+            }
+            ColumnKind::Text(_) | ColumnKind::Blob(_) | ColumnKind::Json => value,
+        }
     }
 
     fn placeholder(&self, number: usize) -> String {

@@ -8,6 +8,9 @@ use std::io::Write;
 use super::types;
 use crate::record::{Cell, Cells, Span};
 
+/// In front of the text of a jsonb value.
+pub const JSONB_VERSION: u8 = 1;
+
 /// The form of the values at one place.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Encoding {
@@ -27,6 +30,8 @@ pub enum Encoding {
     Text,
     /// bytea, binary
     Bytes,
+    /// jsonb, whose binary form is a version and the text.
+    Jsonb,
     /// Everything else, written out and read by the server's own input function.
     Written,
 }
@@ -54,6 +59,7 @@ impl Encoding {
             types::FLOAT8 => Encoding::Float8,
             types::TEXT | types::VARCHAR | types::BPCHAR | types::NAME | types::UNKNOWN => Encoding::Text,
             types::BYTEA => Encoding::Bytes,
+            types::JSONB => Encoding::Jsonb,
             _ => Encoding::Written,
         }
     }
@@ -74,6 +80,7 @@ impl Encoding {
             Encoding::Float8 => "double precision",
             Encoding::Text => "text",
             Encoding::Bytes => "bytea",
+            Encoding::Jsonb => "jsonb",
             Encoding::Written => "of a type that is written as text",
         }
     }
@@ -94,6 +101,12 @@ impl Encoding {
             (Encoding::Float8, Cell::Int(value)) => fixed(out, (value as f64).to_be_bytes()),
             (Encoding::Text, Cell::Text(span)) => counted(out, without_zero(cells.bytes_of(span))?),
             (Encoding::Bytes, Cell::Blob(span) | Cell::Text(span)) => counted(out, cells.bytes_of(span)),
+            (Encoding::Jsonb, Cell::Text(span)) => {
+                let text = without_zero(cells.bytes_of(span))?;
+                out.extend_from_slice(&(text.len() as u32 + 1).to_be_bytes());
+                out.push(JSONB_VERSION);
+                out.extend_from_slice(text);
+            }
             _ => self.convert(cell, cells, out)?,
         }
         Ok(())
@@ -118,7 +131,7 @@ impl Encoding {
                 }
                 fixed(out, single.to_be_bytes());
             }
-            Encoding::Bytes => return Err(Misfit::Kind),
+            Encoding::Bytes | Encoding::Jsonb => return Err(Misfit::Kind),
             Encoding::Text | Encoding::Written => return written(cell, cells, out),
         }
         Ok(())
@@ -241,6 +254,7 @@ mod tests {
     fn texts_bytes_and_fractions_keep_their_values() {
         assert_eq!(encode(Encoding::Text, |cells| cells.text("päivä")), Ok("päivä".into()));
         assert_eq!(encode(Encoding::Bytes, |cells| cells.blob(&[0, 255])), Ok(vec![0, 255]));
+        assert_eq!(encode(Encoding::Jsonb, |cells| cells.text("{}")), Ok(b"\x01{}".to_vec()));
         assert_eq!(encode(Encoding::Float8, |cells| cells.float(0.1)), Ok(0.1_f64.to_be_bytes().to_vec()));
         assert_eq!(encode(Encoding::Written, |cells| cells.float(0.1)), Ok(b"0.1".to_vec()));
         assert_eq!(encode(Encoding::Int4, |cells| cells.float(7.0)), Ok(vec![0, 0, 0, 7]));

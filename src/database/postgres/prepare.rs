@@ -218,7 +218,7 @@ mod tests {
         std::io::Write::write_all(&mut server, &[insert, copy].concat().concat()).unwrap();
         let columns = vec![TableColumn { name: "id".into(), kind: ColumnKind::Int32, nullable: false }];
         let statements = vec![Statement::Insert { table: "t".into(), columns }];
-        let outcome = wire.prepare(&mut channel, &Program { tables: vec![], statements, rows_max: 100 });
+        let outcome = wire.prepare(&mut channel, &Program { statements, rows_max: 100, ..Program::default() });
         assert!(channel.input().is_empty(), "nothing is left unread");
         (outcome, wire.statements)
     }

@@ -18,6 +18,8 @@ pub const TEXT: u32 = 25;
 pub const FLOAT4: u32 = 700;
 /// double precision
 pub const FLOAT8: u32 = 701;
+/// jsonb
+pub const JSONB: u32 = 3802;
 /// A literal whose type is not decided.
 pub const UNKNOWN: u32 = 705;
 /// character(n)

@@ -37,6 +37,7 @@ impl Connection {
                 Expect::Rows if fate.is_empty => answer.empty += 1,
                 Expect::Rows => answer.rows += 1,
                 Expect::Changed(changed) => answer.changed += changed,
+                Expect::ChangedSome => answer.changed += 1,
                 Expect::Anything => answer.changed += u64::from(step.rows),
             }
         }

@@ -17,10 +17,15 @@ impl Dialect for SqliteDialect {
             // This very word makes a primary key of one column the number of the row, without an index of its own.
             ColumnKind::Int16 | ColumnKind::Int32 | ColumnKind::Int64 => "INTEGER",
             ColumnKind::Float64 => "REAL",
-            ColumnKind::Text(_) => "TEXT",
+            // Documents are texts, which the JSON functions read.
+            ColumnKind::Text(_) | ColumnKind::Json => "TEXT",
             ColumnKind::Blob(_) => "BLOB",
         }
         .to_owned()
+    }
+
+    fn row_lock(&self) -> &'static str {
+        ""
     }
 
     fn placeholder(&self, _: usize) -> String {

@@ -7,6 +7,7 @@ mod arrival;
 mod backlog;
 mod bars;
 mod comparing;
+mod evolution;
 mod figures;
 mod forest;
 mod frame;
@@ -59,6 +60,7 @@ pub fn html(findings: &Findings, study: &Study, environment: &Environment, measu
                     (verdict(findings))
                     @if !findings.cases.is_empty() { (plots(findings, study, compared.as_ref(), &groups)) }
                     @if !findings.claims.is_empty() { (tables::claims(&findings.claims, &study.source)) }
+                    (evolution::evolution(findings))
                     (tables::trials(measurements, &groups))
                     (tables::environment(findings, study, environment, measurements))
                 }

@@ -1,0 +1,233 @@
+//! Schema changes while a load runs: a field is added, written to some records, erased and removed again, in turns.
+//!
+//! Main type: [`Evolver`]. It has connections of its own, as the new version of an application has. Invariant: when it ends, the
+//! tables are as they were, or it says that they are not.
+
+use std::sync::Arc;
+use std::sync::mpsc::{Receiver, RecvTimeoutError};
+use std::time::{Duration, Instant};
+
+use crate::database::{Database, DatabaseError, Session};
+use crate::load::Changing;
+use crate::measurement::ChangeMeasurement;
+use crate::record::{Column, ColumnKind, Generator};
+use crate::statement::{Bind, Evolution, Request, SchemaChange};
+use crate::trial::Settings;
+use crate::workload::Work;
+
+/// Records that get a value of the new field, unless the study says otherwise.
+pub const RECORDS: u64 = 100;
+
+/// Name of the field.
+const FIELD: &str = "evolved";
+
+/// Changes that are told of; the turns go on behind them.
+const CHANGES_MAX: usize = 1000;
+
+/// Changes the schema of a trial's tables.
+pub struct Evolver<'a> {
+    database: &'a dyn Database,
+    generator: &'a dyn Generator,
+    evolution: Evolution,
+    every: Duration,
+    /// Records that get the field.
+    records: Vec<u64>,
+    session: Option<Box<dyn Session>>,
+    is_added: bool,
+    changes: Vec<ChangeMeasurement>,
+}
+
+/// What it did.
+pub struct Evolved {
+    /// The changes within the measured phase.
+    pub changes: Vec<ChangeMeasurement>,
+    /// Whether the tables are as they were.
+    pub is_undone: bool,
+}
+
+impl<'a> Evolver<'a> {
+    /// What the settings ask for; none where they ask for no schema changes, or there are no tables.
+    pub fn new(settings: &Settings, work: &'a Work, database: &'a dyn Database) -> Option<Self> {
+        let every = Duration::from_secs_f64(settings.workload.evolve_s?);
+        let kind = ColumnKind::Text(64);
+        let field = Column { name: FIELD.to_owned(), kind, nullable: true, hot: false };
+        let (generator, evolution) = (work.generator()?, work.evolution(&field)?);
+        let rows = settings.record.rows;
+        let count = settings.workload.evolve_records.unwrap_or(RECORDS).min(rows);
+        // Spread evenly, so that the pages that they are on are too.
+        let records =
+            (0..count).map(|place| (u128::from(place) * u128::from(rows) / u128::from(count)) as u64).collect();
+        let (session, changes) = (None, Vec::new());
+        Some(Evolver { database, generator, evolution, every, records, session, is_added: false, changes })
+    }
+
+    /// Waits for the measured phase, changes the schema until the sender is gone, and undoes what is still there.
+    pub fn run(mut self, begin: &Receiver<Arc<Changing>>) -> Evolved {
+        let Ok(changing) = begin.recv() else {
+            return Evolved { changes: self.changes, is_undone: true };
+        };
+        let begun_ns = changing.now_ns();
+        let mut next = Instant::now() + self.every / 2;
+        while let Err(RecvTimeoutError::Timeout) = begin.recv_timeout(next.saturating_duration_since(Instant::now())) {
+            if self.is_added {
+                self.take_back(&changing, begun_ns)
+            } else {
+                self.add(&changing, begun_ns)
+            }
+            // A change that takes longer than a turn is followed at once by the next.
+            next = (next + self.every).max(Instant::now());
+        }
+        let changes = std::mem::take(&mut self.changes);
+        if self.is_added {
+            self.take_back(&changing, begun_ns);
+        }
+        let is_undone = !self.is_added && self.changes.iter().all(|change| change.failed == 0);
+        Evolved { changes, is_undone }
+    }
+
+    fn add(&mut self, changing: &Changing, begun_ns: u64) {
+        let mut change = Change::begin("add", changing, begun_ns);
+        let mut outcome = self.change_table(self.evolution.add.clone());
+        change.pause();
+        if outcome.is_ok() {
+            self.is_added = true;
+            // The new version of the application connects and prepares; that is no part of the change.
+            outcome = self.prepare().and(outcome);
+            change.resume();
+            outcome = outcome.and_then(|way| self.execute(&self.evolution.begin.clone()).map(|()| way));
+        }
+        let is_ready = outcome.is_ok();
+        if !is_ready || self.evolution.add.is_some() || !self.evolution.begin.steps.is_empty() {
+            self.note(change.end(outcome));
+        } else {
+            change.pause();
+        }
+        if is_ready && self.evolution.write.is_some() {
+            let written = self.for_each_record("write", changing, begun_ns, |evolution| evolution.write.as_ref());
+            self.note(written);
+        }
+    }
+
+    fn take_back(&mut self, changing: &Changing, begun_ns: u64) {
+        if self.evolution.erase.is_some() {
+            let erased = self.for_each_record("erase", changing, begun_ns, |evolution| evolution.erase.as_ref());
+            self.note(erased);
+        }
+        self.is_added = false;
+        if self.evolution.remove.is_some() || !self.evolution.end.steps.is_empty() {
+            let change = Change::begin("remove", changing, begun_ns);
+            let outcome = self.execute(&self.evolution.end.clone());
+            let outcome = outcome.and_then(|()| self.change_table(self.evolution.remove.clone()));
+            self.is_added = outcome.is_err();
+            self.note(change.end(outcome));
+        }
+        // While the field is still there, its statements are needed to take it back.
+        if !self.is_added {
+            self.session = None;
+        }
+    }
+
+    fn note(&mut self, change: ChangeMeasurement) {
+        if self.changes.len() < CHANGES_MAX {
+            self.changes.push(change);
+        }
+    }
+
+    /// Changes a table in the best way that the database accepts; the statement that it accepted.
+    fn change_table(&self, change: Option<SchemaChange>) -> Result<Option<String>, DatabaseError> {
+        let Some(change) = change else { return Ok(None) };
+        let mut session = self.database.connect()?;
+        let mut outcome = Ok(None);
+        for sql in self.database.dialect().schema_change(&change) {
+            outcome = session.run(&sql).map(|()| Some(sql));
+            if !matches!(outcome, Err(DatabaseError::Refused { .. })) {
+                break;
+            }
+        }
+        outcome
+    }
+
+    fn prepare(&mut self) -> Result<Option<String>, DatabaseError> {
+        let mut session = self.database.connect()?;
+        session.prepare(&self.evolution.program)?;
+        self.session = Some(session);
+        Ok(None)
+    }
+
+    fn execute(&mut self, request: &Request) -> Result<(), DatabaseError> {
+        match &mut self.session {
+            Some(session) if !request.steps.is_empty() => session.execute(request, None).map(|_| ()),
+            _ => Ok(()),
+        }
+    }
+
+    /// Writes the field of each record in a transaction of its own.
+    fn for_each_record(
+        &mut self,
+        what: &str,
+        changing: &Changing,
+        begun_ns: u64,
+        bind: fn(&Evolution) -> Option<&Bind>,
+    ) -> ChangeMeasurement {
+        let change = Change::begin(what, changing, begun_ns);
+        let (mut failed, mut error) = (0, None);
+        let mut request = Request::default();
+        for record in &self.records {
+            let (Some(bind), Some(session)) = (bind(&self.evolution), &mut self.session) else { break };
+            request.clear();
+            bind(*record, self.generator, &mut request);
+            if let Err(refusal) = session.execute(&request, None) {
+                failed += 1;
+                error.get_or_insert(refusal.to_string());
+            }
+        }
+        let records = self.records.len() as u64;
+        ChangeMeasurement { records, failed, error, ..change.end(Ok(None)) }
+    }
+}
+
+/// A change that is being timed.
+struct Change<'a> {
+    what: &'a str,
+    changing: &'a Changing,
+    begun_ns: u64,
+    start_ns: u64,
+    /// Time before the last pause.
+    took_ns: u64,
+    /// Since when it is going on; none while it pauses.
+    since_ns: Option<u64>,
+}
+
+impl<'a> Change<'a> {
+    fn begin(what: &'a str, changing: &'a Changing, begun_ns: u64) -> Self {
+        let start_ns = changing.begin();
+        Change { what, changing, begun_ns, start_ns, took_ns: 0, since_ns: Some(start_ns) }
+    }
+
+    fn pause(&mut self) {
+        if let Some(since_ns) = self.since_ns.take() {
+            self.took_ns += self.changing.end() - since_ns;
+        }
+    }
+
+    fn resume(&mut self) {
+        self.since_ns = Some(self.changing.begin());
+    }
+
+    fn end(mut self, outcome: Result<Option<String>, DatabaseError>) -> ChangeMeasurement {
+        self.pause();
+        let (statement, error) = match outcome {
+            Ok(statement) => (statement, None),
+            Err(error) => (None, Some(error.to_string())),
+        };
+        ChangeMeasurement {
+            what: self.what.to_owned(),
+            start_s: self.start_ns.saturating_sub(self.begun_ns) as f64 / 1e9,
+            took_s: self.took_ns as f64 / 1e9,
+            records: 0,
+            failed: u64::from(error.is_some()),
+            statement,
+            error,
+        }
+    }
+}

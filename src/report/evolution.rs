@@ -1,0 +1,133 @@
+//! Schema changes during a load: how long they took, and what the other operations' response times were meanwhile.
+//!
+//! Main functions: [`evolution`], from the trials of a case to a finding; [`changes`] and [`operations`], the rows of its
+//! tables. Invariant: histograms are merged, never averaged; without schema changes there is nothing to show.
+
+use crate::finding::{AsideFinding, ChangeFinding, DuringFinding, EvolutionFinding, Findings};
+use crate::measurement::{AsideMeasurement, Measurement};
+use crate::report::analyse::time_finding;
+use crate::report::factors::show_levels;
+use crate::units::{show_number, show_seconds};
+
+/// Headings of [`changes`].
+pub const CHANGES: [&str; 7] = ["Case", "change", "n", "mean", "longest", "failed", "statement"];
+/// Headings of [`operations`].
+pub const OPERATIONS: [&str; 8] = ["Case", "operation", "", "n", "failed", "mean", "p99", "longest"];
+
+/// What the valid trials of a case say of schema changes; failures are those of all trials. None where there were none.
+pub fn evolution(valid: &[&Measurement], all: &[&Measurement]) -> Option<EvolutionFinding> {
+    all.iter().find(|trial| trial.evolution.is_some())?;
+    let mut finding = EvolutionFinding::default();
+    for change in all.iter().filter_map(|trial| trial.evolution.as_ref()).flat_map(|evolution| &evolution.changes) {
+        finding.changes.entry(change.what.clone()).or_default().failed += change.failed;
+    }
+    let mut parts: std::collections::BTreeMap<&str, [AsideMeasurement; 2]> = Default::default();
+    for evolution in valid.iter().filter_map(|trial| trial.evolution.as_ref()) {
+        for change in &evolution.changes {
+            let entry: &mut ChangeFinding = finding.changes.entry(change.what.clone()).or_default();
+            entry.count += 1;
+            entry.mean_s += (change.took_s - entry.mean_s) / entry.count as f64;
+            entry.max_s = entry.max_s.max(change.took_s);
+            entry.records = change.records;
+            entry.statements.extend(change.statement.clone().filter(|new| !entry.statements.contains(new)));
+        }
+        for (place, part) in [&evolution.during, &evolution.outside].into_iter().enumerate() {
+            for (kind, aside) in part {
+                parts.entry(kind).or_default()[place].merge(aside);
+            }
+        }
+    }
+    for (kind, [during, outside]) in parts {
+        let (during, outside) = (aside(&during), aside(&outside));
+        let means = during.response_time_s.mean.zip(outside.response_time_s.mean);
+        let ratio_of_means = means.map(|(during, outside)| during / outside).filter(|ratio| ratio.is_finite());
+        finding.operations.insert(kind.to_owned(), DuringFinding { during, outside, ratio_of_means });
+    }
+    Some(finding)
+}
+
+fn aside(measured: &AsideMeasurement) -> AsideFinding {
+    let response_time_s = time_finding(&measured.response_time);
+    AsideFinding { count: measured.completed, failed: measured.failed, response_time_s }
+}
+
+fn of_cases(findings: &Findings) -> impl Iterator<Item = (String, &EvolutionFinding)> {
+    findings.cases.iter().filter_map(|case| Some((show_levels(&case.levels), case.evolution.as_ref()?)))
+}
+
+/// A row for each kind of change of each case.
+pub fn changes(findings: &Findings) -> Vec<Vec<String>> {
+    let mut rows = Vec::new();
+    for (case, evolution) in of_cases(findings) {
+        for (what, change) in &evolution.changes {
+            let what = if change.records > 0 { format!("{what} {} records", change.records) } else { what.clone() };
+            let statement = match change.statements.as_slice() {
+                [] => "none".to_owned(),
+                statements => statements.join("; "),
+            };
+            let times = [change.mean_s, change.max_s].map(show_seconds);
+            let [mean, longest] = times;
+            let (count, failed) = (show_number(change.count as f64), show_number(change.failed as f64));
+            rows.push(vec![case.clone(), what, count, mean, longest, failed, statement]);
+        }
+    }
+    rows
+}
+
+/// Two rows for each kind of operation of each case: during changes, and outside of them.
+pub fn operations(findings: &Findings) -> Vec<Vec<String>> {
+    let mut rows = Vec::new();
+    for (case, evolution) in of_cases(findings) {
+        for (kind, parts) in &evolution.operations {
+            for (name, part) in [("during", &parts.during), ("outside", &parts.outside)] {
+                let times = &part.response_time_s;
+                let [mean, p99, longest] =
+                    [times.mean, times.p99, times.max].map(|time_s| time_s.map_or("-".to_owned(), show_seconds));
+                let [count, failed] = [part.count, part.failed].map(|count| show_number(count as f64));
+                rows.push(vec![case.clone(), kind.clone(), name.to_owned(), count, failed, mean, p99, longest]);
+            }
+        }
+    }
+    rows
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::measurement::{ChangeMeasurement, EvolutionMeasurement};
+    use crate::trial::{Case, Levels, Settings, Trial};
+
+    fn trial(took_s: f64, during_ns: u64, outside_ns: u64) -> Measurement {
+        let trial = Trial::new(Case::new(Levels::new(), Settings::default()), 0, 1);
+        let mut measurement = Measurement::unmeasured(&trial);
+        let change = ChangeMeasurement { what: "add".to_owned(), took_s, ..ChangeMeasurement::default() };
+        let part = |response_ns| {
+            let mut aside = AsideMeasurement { completed: 1, ..AsideMeasurement::default() };
+            aside.response_time.record(response_ns);
+            [("read".to_owned(), aside)].into()
+        };
+        let (during, outside) = (part(during_ns), part(outside_ns));
+        measurement.evolution = Some(EvolutionMeasurement { changes: vec![change], during, outside });
+        measurement
+    }
+
+    #[test]
+    fn changes_are_averaged_and_operations_during_them_compared_with_the_others() {
+        let (first, second) = (trial(1.0, 4_000_000, 1_000_000), trial(3.0, 4_000_000, 1_000_000));
+        let mut invalid = trial(100.0, 1, 1);
+        invalid.evolution.as_mut().unwrap().changes[0].failed = 1;
+        let finding = evolution(&[&first, &second], &[&first, &second, &invalid]).unwrap();
+        let add = &finding.changes["add"];
+        assert_eq!((add.count, add.mean_s, add.max_s, add.failed), (2, 2.0, 3.0, 1));
+        let read = &finding.operations["read"];
+        assert_eq!((read.during.count, read.outside.count), (2, 2));
+        assert!((read.ratio_of_means.unwrap() - 4.0).abs() < 0.1);
+    }
+
+    #[test]
+    fn without_schema_changes_there_is_nothing() {
+        let mut without = trial(1.0, 1, 1);
+        without.evolution = None;
+        assert_eq!(evolution(&[&without], &[&without]), None);
+    }
+}

@@ -68,11 +68,7 @@ pub enum Command {
         out: PathBuf,
     },
     /// Record measurement data until SIGTERM or SIGINT
-    Record {
-        /// Configuration of the recorder
-        #[arg(value_name = "CONFIG.toml")]
-        config: PathBuf,
-    },
+    Record(RecordArguments),
     /// Generate load as told over NATS
     Agent {
         /// Address of the NATS server
@@ -333,6 +329,26 @@ pub struct ImportArguments {
     pub discard_first: bool,
 }
 
+/// `record`
+#[derive(Debug, Clone, Args)]
+pub struct RecordArguments {
+    /// Configuration of the recorder
+    #[arg(value_name = "CONFIG.toml")]
+    pub config: PathBuf,
+    /// Instead of recording, list the records that the database refused, or give them back to the queue
+    #[arg(long, value_name = "ACTION")]
+    pub quarantine: Option<QuarantineAction>,
+}
+
+/// What can be done with the recorder's quarantine.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, ValueEnum)]
+pub enum QuarantineAction {
+    /// Show each record with its reason
+    List,
+    /// Give all of them back to the queue; the recorder must be stopped
+    Replay,
+}
+
 /// `data`
 #[derive(Debug, Clone, Args)]
 pub struct DataArguments {
@@ -392,7 +408,7 @@ pub fn parse() -> Cli {
 
 /// Commands that can be executed.
 pub const AVAILABLE: &[&str] =
-    &["list", "plan", "run", "report", "compare", "fit", "predict", "score", "data", "import", "export"];
+    &["list", "plan", "run", "report", "compare", "fit", "predict", "score", "data", "import", "export", "record"];
 
 impl Command {
     /// Name as on the command line.
@@ -409,7 +425,7 @@ impl Command {
             Command::Data(_) => "data",
             Command::Import(_) => "import",
             Command::Export { .. } => "export",
-            Command::Record { .. } => "record",
+            Command::Record(_) => "record",
             Command::Agent { .. } => "agent",
         }
     }
@@ -457,6 +473,7 @@ mod tests {
             "loadline import ycsb a --out runs/x --level layout.name=json --pattern {load.clients}.txt --discard-first",
             "loadline export runs/a --format parquet --out dir",
             "loadline record recorder.toml",
+            "loadline record recorder.toml --quarantine list",
             "loadline agent --nats nats://127.0.0.1:4222",
         ] {
             let cli = read(line).unwrap_or_else(|error| panic!("{line}: {error}"));
@@ -474,8 +491,8 @@ mod tests {
     #[test]
     fn commands_that_come_later_are_refused_with_what_there_is() {
         assert_eq!(
-            not_available("record"),
-            "record is not available yet; available: list, plan, run, report, compare, fit, predict, score, data, import, export"
+            not_available("agent"),
+            "agent is not available yet; available: list, plan, run, report, compare, fit, predict, score, data, import, export, record"
         );
     }
 }

@@ -42,6 +42,9 @@ pub mod store;
 // The engine.
 pub mod load;
 
+// What takes measurement data in, and holds the load at the line.
+pub mod recorder;
+
 // The command line; the only place that knows every part.
 pub mod cli;
 pub mod commands;

@@ -46,6 +46,9 @@ pub struct Measurement {
     /// in `operations`, and only that counts in throughput and other totals.
     #[serde(skip_serializing_if = "BTreeMap::is_empty", default)]
     pub parts: BTreeMap<String, OperationMeasurement>,
+    /// Per kind of operation, those of the load in the background. They count in no total and have no part in throughput.
+    #[serde(skip_serializing_if = "BTreeMap::is_empty", default)]
+    pub background: BTreeMap<String, OperationMeasurement>,
     /// Per client: how much it did. Shows whether clients were served alike.
     pub clients: Vec<ClientMeasurement>,
     /// How long a free client took from the intended time to sending: the generator's own lateness, apart from queueing.
@@ -322,6 +325,7 @@ impl Measurement {
             carried: None,
             operations: BTreeMap::new(),
             parts: BTreeMap::new(),
+            background: BTreeMap::new(),
             clients: Vec::new(),
             generator_late: Histogram::new(),
             loops: Vec::new(),

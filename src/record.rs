@@ -204,6 +204,18 @@ impl Cells {
         }
     }
 
+    /// Appends all values of another list, bytes included.
+    pub fn append(&mut self, other: &Cells) {
+        let shift = self.bytes.len() as u32;
+        self.bytes.extend_from_slice(&other.bytes);
+        let moved = |span: Span| Span { start: span.start + shift, length: span.length };
+        self.cells.extend(other.cells.iter().map(|cell| match *cell {
+            Cell::Text(span) => Cell::Text(moved(span)),
+            Cell::Blob(span) => Cell::Blob(moved(span)),
+            plain => plain,
+        }));
+    }
+
     /// Forgets all values behind the first `length`; their bytes stay until the list is cleared.
     #[inline]
     pub fn truncate(&mut self, length: usize) {
@@ -315,6 +327,10 @@ mod tests {
         assert_eq!(texts, ["päivä", "00ff", "abc"]);
         cells.repeat(0);
         assert_eq!(cells.to_json(cells.get(3)), "päivä");
+        let mut joined = Cells::new();
+        joined.text("a");
+        joined.append(&cells);
+        assert_eq!(joined.to_json(joined.get(1)), "päivä");
         cells.keep_one(1, 1);
         assert_eq!((cells.len(), cells.to_json(cells.get(1))), (2, "abc".into()));
         cells.clear();

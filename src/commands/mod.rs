@@ -2,6 +2,7 @@
 //!
 //! Main function: [`execute_command`]. Invariant: a request that is wrong is refused before anything is started.
 
+mod background;
 mod compare;
 pub mod data;
 mod evolve;
@@ -15,6 +16,8 @@ pub mod output;
 pub mod plan;
 mod predict;
 mod progress;
+mod record;
+mod record_model;
 mod report;
 mod run;
 mod score;
@@ -76,6 +79,7 @@ pub fn execute_command(cli: Cli) -> Result<Status, Failure> {
         Command::Predict(arguments) => predict::run(&arguments, cli.json),
         Command::Import(arguments) => import::run(&arguments, cli.json),
         Command::Score(arguments) => score::run(&arguments, cli.json),
+        Command::Record(arguments) => record::run(&arguments, cli.json),
         Command::Export { run, format, out } => export::run(&run, format, &out, cli.json),
         Command::Data(arguments) => {
             let DataArguments { record, rows, seed, format } = arguments;

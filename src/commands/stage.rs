@@ -4,6 +4,7 @@
 use std::collections::BTreeSet;
 use std::env::VarError;
 use std::path::{Path, PathBuf};
+use std::sync::Arc;
 
 use anyhow::{Context, anyhow, bail};
 
@@ -31,7 +32,7 @@ pub struct Stage {
 pub struct Current {
     settings: DatabaseSettings,
     /// Opens connections.
-    pub database: Box<dyn Database>,
+    pub database: Arc<dyn Database>,
     /// The private server, where there is one.
     pub server: Option<Server>,
     /// Its version and the settings that matter, read once.
@@ -102,7 +103,7 @@ impl Stage {
             }
             _ => {}
         }
-        let database = (entry.open)(&settings_here, endpoint.as_ref())?;
+        let database: Arc<dyn Database> = Arc::from((entry.open)(&settings_here, endpoint.as_ref())?);
         let facts = facts(entry, &*database).map_err(|error| match (&settings.url, &settings.path) {
             (Some(url), _) => {
                 let remedy = "check address, user and password, and that the server is running";
@@ -152,16 +153,23 @@ impl Stage {
 
     /// Where an existing server listens, and the password: that of the address as it was written, else that of [`PASSWORD`].
     fn endpoint_of(&self, url: &str, read_url: ReadUrl) -> anyhow::Result<Endpoint> {
-        let endpoint =
-            read_url(self.passwords.whole_address(url)).map_err(anyhow::Error::msg).context("database.url")?;
-        if !endpoint.password.is_empty() {
-            return Ok(endpoint);
-        }
-        match std::env::var(PASSWORD) {
-            Ok(password) => Ok(Endpoint { password, ..endpoint }),
-            Err(VarError::NotPresent) => Ok(endpoint),
-            Err(VarError::NotUnicode(_)) => bail!("{PASSWORD} is not UTF-8"),
-        }
+        endpoint_of(self.passwords.whole_address(url), read_url)
+    }
+}
+
+/// Where the server of an address listens, and the password: the address's own, else that of [`PASSWORD`].
+///
+/// # Errors
+/// A sentence, when the address or the password cannot be read.
+pub fn endpoint_of(url: &str, read_url: ReadUrl) -> anyhow::Result<Endpoint> {
+    let endpoint = read_url(url).map_err(anyhow::Error::msg).context("database.url")?;
+    if !endpoint.password.is_empty() {
+        return Ok(endpoint);
+    }
+    match std::env::var(PASSWORD) {
+        Ok(password) => Ok(Endpoint { password, ..endpoint }),
+        Err(VarError::NotPresent) => Ok(endpoint),
+        Err(VarError::NotUnicode(_)) => bail!("{PASSWORD} is not UTF-8"),
     }
 }
 

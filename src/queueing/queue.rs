@@ -39,7 +39,7 @@ impl std::fmt::Display for Target {
 }
 
 /// A model of an open system: Poisson arrivals, response time as a function of their rate.
-pub trait Queue: std::fmt::Debug {
+pub trait Queue: std::fmt::Debug + Send {
     /// Arrival rates below it have a stationary response time; per second, 0 or more.
     fn capacity_per_s(&self) -> f64;
 

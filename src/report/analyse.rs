@@ -96,17 +96,25 @@ fn case_trials<'a>(study: &Study, case: &'a Case, mut trials: Vec<&'a Measuremen
     CaseTrials { case, discarded, trials }
 }
 
+/// The name under which operations of the load in the background are reported.
+pub fn background_name(kind: &str) -> String {
+    format!("{kind} in background")
+}
+
 fn case_finding(study: &Study, group: &CaseTrials<'_>) -> CaseFinding {
     let valid: Vec<&Measurement> = group.valid().collect();
     let throughputs: Vec<f64> = valid.iter().map(|trial| trial.throughput_per_s()).collect();
     let records: Vec<f64> = valid.iter().filter_map(|trial| trial.known_records_per_s()).collect();
-    let mut operations: BTreeMap<&str, OperationMeasurement> = BTreeMap::new();
+    let mut operations: BTreeMap<String, OperationMeasurement> = BTreeMap::new();
     let (mut late, mut errors) = (Histogram::new(), BTreeMap::new());
     for trial in &valid {
         late.merge(&trial.generator_late);
         // All reads of a kind together, those of read-modify-writes too, as YCSB reports them.
         for (kind, operation) in trial.operations.iter().chain(&trial.parts) {
-            operations.entry(kind).or_default().merge(operation);
+            operations.entry(kind.clone()).or_default().merge(operation);
+        }
+        for (kind, operation) in &trial.background {
+            operations.entry(background_name(kind)).or_default().merge(operation);
         }
     }
     for (message, count) in group.trials.iter().flat_map(|trial| &trial.errors) {
@@ -129,7 +137,7 @@ fn case_finding(study: &Study, group: &CaseTrials<'_>) -> CaseFinding {
         records_per_s: estimate(&records),
         operations: operations
             .iter()
-            .map(|(kind, merged)| ((*kind).to_owned(), operation_finding(merged, empty_known)))
+            .map(|(kind, merged)| (kind.clone(), operation_finding(merged, empty_known)))
             .collect(),
         offered_per_s: mean(&offered).filter(|_| is_open),
         overloaded: is_open.then(|| is_overloaded(&valid)),

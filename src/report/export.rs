@@ -9,6 +9,7 @@ use std::fmt::Write as _;
 use crate::histogram::Histogram;
 use crate::imported::{ImportedFrom, TimeKind};
 use crate::measurement::{Measurement, OperationMeasurement, ResourceSample};
+use crate::report::analyse::background_name;
 use crate::report::factors::show_level;
 use crate::units::NS_PER_S;
 
@@ -91,10 +92,13 @@ pub fn jsonl(measurements: &[Measurement]) -> String {
 }
 
 /// A trial's kinds of operation, with those that were parts of others; a trial that has none still gets a line.
-fn kinds(trial: &Measurement) -> BTreeMap<&str, OperationMeasurement> {
-    let mut kinds: BTreeMap<&str, OperationMeasurement> = BTreeMap::new();
+fn kinds(trial: &Measurement) -> BTreeMap<String, OperationMeasurement> {
+    let mut kinds: BTreeMap<String, OperationMeasurement> = BTreeMap::new();
     for (kind, operation) in trial.operations.iter().chain(&trial.parts) {
-        kinds.entry(kind).or_default().merge(operation);
+        kinds.entry(kind.clone()).or_default().merge(operation);
+    }
+    for (kind, operation) in &trial.background {
+        kinds.entry(background_name(kind)).or_default().merge(operation);
     }
     kinds
 }

@@ -3,13 +3,14 @@
 //! Main function: [`verdicts`]. Invariant: a sentence never says more than the intervals do; without a valid trial there is
 //! no verdict.
 
+use crate::measurement::Measurement;
 use crate::report::analyse::{CaseTrials, is_overloaded};
+use crate::report::compare::sample::TrialValue;
 use crate::report::contest::{Contest, Scored, contest_sentences, contests};
 use crate::report::factors::{Factors, show_level, show_levels};
 use crate::report::growth;
 use crate::report::load_lines::{self, CaseLine};
 use crate::report::metric::{LOAD_LINE, Metric};
-use crate::statistics::summary::mean;
 use crate::study::{Factor, Study};
 use crate::trial::Arrivals;
 
@@ -37,8 +38,9 @@ fn of_load_lines(study: &Study, lines: &[CaseLine]) -> Vec<String> {
     let with_line = lines.iter().filter(|line| line.finding.verified);
     let scored: Vec<Scored<'_>> = with_line
         .filter_map(|line| {
-            let values = line.each_per_s.clone();
-            Some(Scored { levels: &line.finding.levels, mean: mean(&values)?, values })
+            // What was confirmed at one line has no rounds in common with another.
+            let trials = line.each_per_s.iter().map(|value| TrialValue { place: None, value: *value });
+            Scored::new(&line.finding.levels, trials.collect())
         })
         .collect();
     let contests: Vec<Contest> =
@@ -59,8 +61,10 @@ fn of_cases(study: &Study, groups: &[CaseTrials<'_>]) -> Vec<String> {
         .iter()
         .filter(is_comparable)
         .filter_map(|group| {
-            let values: Vec<f64> = group.valid().filter_map(|trial| metric.of(trial)).collect();
-            Some(Scored { levels: &group.case.levels, mean: mean(&values)?, values })
+            let place = |trial: &Measurement| Some((trial.trial.round, trial.sequence));
+            let trials =
+                group.valid().filter_map(|trial| Some(TrialValue { place: place(trial), value: metric.of(trial)? }));
+            Scored::new(&group.case.levels, trials.collect())
         })
         .collect();
     let mut sentences = Vec::new();

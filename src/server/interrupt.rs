@@ -5,6 +5,7 @@
 use std::sync::atomic::{AtomicBool, Ordering};
 
 static INTERRUPTED: AtomicBool = AtomicBool::new(false);
+static RELOAD: AtomicBool = AtomicBool::new(false);
 
 /// Whether the user, or whoever started loadline, asked it to stop since [`install_signal_handlers`].
 pub fn interrupted() -> bool {
@@ -14,21 +15,39 @@ pub fn interrupted() -> bool {
 /// From now on SIGINT, SIGTERM and SIGHUP set the flag of [`interrupted`] instead of ending loadline; the next one after that
 /// ends it at once. A signal that is ignored, as SIGHUP under `nohup`, stays so.
 pub fn install_signal_handlers() {
-    for signal in [libc::SIGINT, libc::SIGTERM, libc::SIGHUP] {
-        // SAFETY: all zero bytes are a valid sigaction: no flags, an empty mask, the default action.
-        let mut action: libc::sigaction = unsafe { std::mem::zeroed() };
-        let mut before = action;
-        action.sa_sigaction = note as extern "C" fn(libc::c_int) as usize;
-        // Interrupted reads and writes go on; those that wait for events return and look at the flag.
-        action.sa_flags = libc::SA_RESTART;
-        // SAFETY: both structures are valid during the calls, and `note` only does what is allowed in a handler.
-        unsafe {
-            libc::sigaction(signal, std::ptr::null(), &mut before);
-            if before.sa_sigaction != libc::SIG_IGN {
-                libc::sigaction(signal, &action, std::ptr::null_mut());
-            }
+    [libc::SIGINT, libc::SIGTERM, libc::SIGHUP].into_iter().for_each(|signal| install(signal, note));
+}
+
+/// As [`install_signal_handlers`], but SIGHUP sets the flag of [`take_reload`].
+pub fn install_signal_handlers_with_reload() {
+    [libc::SIGINT, libc::SIGTERM].into_iter().for_each(|signal| install(signal, note));
+    install(libc::SIGHUP, note_reload);
+}
+
+/// Whether somebody sent SIGHUP since the last call.
+pub fn take_reload() -> bool {
+    RELOAD.swap(false, Ordering::Relaxed)
+}
+
+fn install(signal: libc::c_int, handler: extern "C" fn(libc::c_int)) {
+    // SAFETY: all zero bytes are a valid sigaction: no flags, an empty mask, the default action.
+    let mut action: libc::sigaction = unsafe { std::mem::zeroed() };
+    let mut before = action;
+    action.sa_sigaction = handler as usize;
+    // Interrupted reads and writes go on; those that wait for events return and look at the flag.
+    action.sa_flags = libc::SA_RESTART;
+    // SAFETY: both structures are valid during the calls, and the handlers only do what is allowed in one.
+    unsafe {
+        libc::sigaction(signal, std::ptr::null(), &mut before);
+        if before.sa_sigaction != libc::SIG_IGN {
+            libc::sigaction(signal, &action, std::ptr::null_mut());
         }
     }
+}
+
+/// The handler of SIGHUP where there is something to be read again.
+extern "C" fn note_reload(_: libc::c_int) {
+    RELOAD.store(true, Ordering::Relaxed);
 }
 
 /// The handler.

@@ -21,7 +21,7 @@ use std::time::Duration;
 pub use cpus::{CpuList, CpuListError, allowed_to_this_thread, pin_this_thread};
 pub use directory::{remove_orphans, root};
 pub use disk::free_disk_bytes;
-pub use interrupt::{install_signal_handlers, interrupted};
+pub use interrupt::{install_signal_handlers, install_signal_handlers_with_reload, interrupted, take_reload};
 pub use start::check;
 
 use crate::database::Endpoint;

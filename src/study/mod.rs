@@ -2,6 +2,7 @@
 //!
 //! Main type: [`Study`]. Invariant: a study that was read without error can be planned without error.
 
+mod background;
 mod bundled;
 mod cases;
 mod check;
@@ -12,14 +13,14 @@ pub mod goal;
 mod header;
 mod names;
 mod passwords;
-mod place;
+pub(crate) mod place;
 pub mod plan;
 mod quick;
 pub mod repeat;
-mod section;
+pub(crate) mod section;
 mod settings;
 mod suggest;
-mod tree;
+pub(crate) mod tree;
 mod ycsb;
 
 use serde::{Deserialize, Serialize};

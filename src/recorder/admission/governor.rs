@@ -1,0 +1,147 @@
+//! Holds the load at the line. Main type: [`Governor`], which paces all lanes.
+//!
+//! With a model the window is the batch that the model was measured with, and the rate its load line. Commit times are compared with what
+//! the model expects at the rate of that second; when it is stale, and where there is none, the adaptive window alone holds the bound.
+
+use std::sync::{Mutex, PoisonError};
+use std::time::{Duration, Instant};
+
+use super::limit::Limit;
+use super::rate::{Bucket, Residuals};
+use crate::recorder::config::AdmissionConfig;
+use crate::recorder::log;
+use crate::recorder::pace::Pace;
+use crate::recorder::stop::Stop;
+
+/// What a fitted model says of this database.
+pub struct ModelLine {
+    /// Rows of the operations that it was fitted to.
+    pub batch_rows: u32,
+    /// The load line, in rows a second.
+    pub rows_per_s: f64,
+    /// Mean response time in seconds at a rate of rows a second; infinite beyond capacity.
+    pub mean_s: Box<dyn Fn(f64) -> f64 + Send>,
+}
+
+/// Paces the lanes.
+pub struct Governor {
+    state: Mutex<State>,
+    begun: Instant,
+}
+
+struct State {
+    limit: Limit,
+    line: Option<ModelLine>,
+    bucket: Option<Bucket>,
+    residuals: Residuals,
+    second: Second,
+}
+
+/// What was observed in the second that is not over.
+#[derive(Debug, Default)]
+struct Second {
+    begun_s: f64,
+    rows: u64,
+    commits: u32,
+    sum_s: f64,
+}
+
+/// The governor's state as it is shown.
+#[derive(Debug, Clone, Copy, PartialEq)]
+pub struct View {
+    /// Rows of the next transaction at most.
+    pub window_rows: u32,
+    /// Rows a second; none where no model limits them.
+    pub rate_per_s: Option<f64>,
+    /// Whether the model was found stale.
+    pub is_stale: bool,
+}
+
+impl Governor {
+    /// A governor for transactions of at most `batch` rows.
+    pub fn new(config: &AdmissionConfig, batch: u32, line: Option<ModelLine>) -> Self {
+        let bucket = line.as_ref().map(|line| Bucket::new(line.rows_per_s, line.batch_rows));
+        let limit = Limit::new(batch, config.quantile, config.below.as_secs_f64());
+        let state = State { limit, line, bucket, residuals: Residuals::default(), second: Second::default() };
+        Governor { state: Mutex::new(state), begun: Instant::now() }
+    }
+
+    /// What it does now.
+    pub fn view(&self) -> View {
+        let state = self.lock();
+        let is_stale = state.residuals.is_stale();
+        match state.line.as_ref().filter(|_| !is_stale) {
+            Some(line) => View { window_rows: line.batch_rows, rate_per_s: Some(line.rows_per_s), is_stale },
+            None => View { window_rows: state.limit.rows(), rate_per_s: None, is_stale },
+        }
+    }
+
+    /// Another bound, from a configuration that was read again.
+    pub fn reconfigure(&self, config: &AdmissionConfig, batch: u32) {
+        self.lock().limit = Limit::new(batch, config.quantile, config.below.as_secs_f64());
+    }
+
+    fn lock(&self) -> std::sync::MutexGuard<'_, State> {
+        self.state.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+}
+
+impl Pace for Governor {
+    fn batch_rows(&self, most: u32) -> u32 {
+        self.view().window_rows.clamp(1, most)
+    }
+
+    fn wait(&self, rows: u64, stop: &Stop) {
+        let now_s = self.begun.elapsed().as_secs_f64();
+        let wait_s = {
+            let mut state = self.lock();
+            let is_stale = state.residuals.is_stale();
+            state.bucket.as_mut().filter(|_| !is_stale).map_or(0.0, |bucket| bucket.take(rows, now_s))
+        };
+        if wait_s > 0.0 {
+            stop.wait(Duration::from_secs_f64(wait_s));
+        }
+    }
+
+    fn observe(&self, rows: u64, took: Duration) {
+        let now_s = self.begun.elapsed().as_secs_f64();
+        let mut state = self.lock();
+        state.limit.observe(rows, took.as_secs_f64());
+        state.observe_model(rows, took.as_secs_f64(), now_s);
+    }
+}
+
+impl State {
+    fn observe_model(&mut self, rows: u64, took_s: f64, now_s: f64) {
+        let Some(line) = &self.line else { return };
+        let second = &mut self.second;
+        // Fewer rows than the model's operations have take less time, and say nothing about it.
+        if rows * 2 >= u64::from(line.batch_rows) {
+            second.rows += rows;
+            second.commits += 1;
+            second.sum_s += took_s;
+        }
+        let lasted_s = now_s - second.begun_s;
+        if lasted_s < 1.0 {
+            return;
+        }
+        if second.commits > 0 {
+            let expected_s = (line.mean_s)(second.rows as f64 / lasted_s);
+            let was_stale = self.residuals.is_stale();
+            self.residuals.observe(second.sum_s / f64::from(second.commits), expected_s);
+            match (was_stale, self.residuals.is_stale()) {
+                (false, true) => {
+                    let shown = crate::units::show_seconds;
+                    let (observed, expected) = (shown(second.sum_s / f64::from(second.commits)), shown(expected_s));
+                    log::warning(
+                        "the model is stale; the adaptive limit takes over",
+                        &[("observed", &observed), ("expected", &expected)],
+                    );
+                }
+                (true, false) => log::info("the model holds again", &[]),
+                _ => {}
+            }
+        }
+        *second = Second { begun_s: now_s, ..Second::default() };
+    }
+}

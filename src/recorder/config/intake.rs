@@ -1,0 +1,104 @@
+//! Reads `[intake]` and the tables below it.
+
+use std::net::SocketAddr;
+use std::path::PathBuf;
+use std::time::Duration;
+
+use super::read::{read_bytes, read_duration, read_texts};
+use super::{IntakeConfig, ListenConfig, NatsConfig, TlsConfig};
+use crate::study::place::Errors;
+use crate::study::section::Section;
+use crate::study::tree::{Content, Table};
+
+const KEYS: &[&str] = &["memory", "request", "partial", "http", "tcp", "nats"];
+const LISTEN_KEYS: &[&str] = &["listen", "tokens", "certificate", "key", "connections", "patience"];
+
+pub(super) fn read_intake(root: &Table, errors: &mut Errors) -> IntakeConfig {
+    let section = Section::open(root, "intake", KEYS, errors);
+    let empty = Table::default();
+    let tables = match section.get("http").or(section.get("tcp")).or(section.get("nats")) {
+        Some(_) => root.get("intake").and_then(|entry| match &entry.node.content {
+            Content::Table(table) => Some(table),
+            _ => None,
+        }),
+        None => None,
+    };
+    if tables.is_none() {
+        errors.push(section.place, "there is no intake; add [intake.http] with listen = \"127.0.0.1:8086\"");
+    }
+    let tables = tables.unwrap_or(&empty);
+    let memory_bytes = read_bytes(&section, "memory", 1 << 20, 1 << 36, errors).unwrap_or(64 << 20);
+    let request_bytes = read_bytes(&section, "request", 1 << 10, 1 << 30, errors).unwrap_or(16 << 20);
+    if request_bytes > memory_bytes {
+        let place = section.get("request").or(section.get("memory")).map_or(section.place, |entry| entry.place);
+        errors.push(place, "intake.request is larger than intake.memory; no such request could be taken in");
+    }
+    IntakeConfig {
+        memory_bytes,
+        request_bytes,
+        keeps_good_lines: section.one_of("partial", &["keep", "refuse"], errors) != Some("refuse"),
+        http: read_listen(tables, "http", errors),
+        tcp: read_listen(tables, "tcp", errors),
+        nats: read_nats(tables, errors),
+    }
+}
+
+fn read_listen(tables: &Table, kind: &str, errors: &mut Errors) -> Option<ListenConfig> {
+    tables.get(kind)?;
+    let mut section = Section::open(tables, kind, LISTEN_KEYS, errors);
+    let path = format!("intake.{kind}");
+    section.name = &path;
+    let tokens = read_texts(&section, "tokens", errors);
+    let listen = read_address(&section, !tokens.is_empty(), errors);
+    let file = |key: &str, errors: &mut Errors| section.text(key, errors).map(PathBuf::from);
+    let tls = match (file("certificate", errors), file("key", errors)) {
+        (Some(certificate), Some(key)) => Some(TlsConfig { certificate, key }),
+        (None, None) => None,
+        _ => {
+            errors.push(section.place, format!("{path} needs both certificate and key for TLS, or neither"));
+            None
+        }
+    };
+    Some(ListenConfig {
+        listen: listen?,
+        tokens,
+        tls,
+        connections: section.count("connections", 1, 100_000, errors).unwrap_or(1_000),
+        patience: read_duration(&section, "patience", 0.01, 3600.0, errors).unwrap_or(Duration::from_secs(30)),
+    })
+}
+
+fn read_address(section: &Section<'_>, has_tokens: bool, errors: &mut Errors) -> Option<SocketAddr> {
+    let Some(entry) = section.get("listen") else {
+        errors.push(section.place, format!("{}.listen is missing; write an address and a port", section.name));
+        return None;
+    };
+    let path = section.path("listen");
+    let address = match section.text("listen", errors)?.parse::<SocketAddr>() {
+        Ok(address) => address,
+        Err(_) => {
+            let must = "it must be an address and a port, as in \"127.0.0.1:8086\"";
+            errors.push(entry.node.place, format!("{path} is {}; {must}", entry.node));
+            return None;
+        }
+    };
+    if !has_tokens && !address.ip().is_loopback() {
+        let remedy = "add tokens, or listen on a loopback address such as 127.0.0.1";
+        errors.push(entry.node.place, format!("{path} is {} and there is no token; {remedy}", entry.node));
+    }
+    Some(address)
+}
+
+fn read_nats(tables: &Table, errors: &mut Errors) -> Option<NatsConfig> {
+    tables.get("nats")?;
+    let mut section = Section::open(tables, "nats", &["url", "stream", "consumer"], errors);
+    section.name = "intake.nats";
+    let mut needed = |key: &str| {
+        let text = section.text(key, errors).map(str::to_owned);
+        if section.get(key).is_none() {
+            errors.push(section.place, format!("intake.nats.{key} is missing"));
+        }
+        text.unwrap_or_default()
+    };
+    Some(NatsConfig { url: needed("url"), stream: needed("stream"), consumer: needed("consumer") })
+}

@@ -1,0 +1,159 @@
+//! The recorder's configuration: what `loadline record CONFIG.toml` is told.
+//!
+//! Main type: [`Config`]. Invariant: a configuration that was read can be started; all that is wrong with a file is said at
+//! once, each with line, value and remedy.
+
+mod intake;
+mod read;
+
+use std::net::SocketAddr;
+use std::path::PathBuf;
+use std::time::Duration;
+
+use crate::trial::DatabaseSettings;
+
+pub use read::read;
+
+/// All settings, with their defaults filled in.
+#[derive(Debug, Clone, PartialEq)]
+pub struct Config {
+    /// `[database]`
+    pub database: DatabaseSettings,
+    /// `[layout]`
+    pub layout: LayoutConfig,
+    /// `[spool]`
+    pub spool: SpoolConfig,
+    /// `[intake]`
+    pub intake: IntakeConfig,
+    /// `[schema]`
+    pub schema: SchemaConfig,
+    /// `[writer]`
+    pub writer: WriterConfig,
+    /// `[admission]`
+    pub admission: AdmissionConfig,
+}
+
+/// `[layout]`: how measurements become tables.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct LayoutConfig {
+    /// One of [`LAYOUTS`].
+    pub name: String,
+    /// The fields that `star-hot` keeps in the main table.
+    pub hot: Vec<String>,
+}
+
+/// Layouts that the recorder writes.
+pub const LAYOUTS: &[&str] = &["wide", "star", "star-hot", "json", "eav"];
+
+/// `[spool]`: the durable queue in front of the database.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct SpoolConfig {
+    /// Its directory.
+    pub path: PathBuf,
+    /// The most bytes that entries may take.
+    pub bound_bytes: u64,
+    /// How long the ids of messages are remembered, to recognise duplicates.
+    pub remember: Duration,
+}
+
+/// `[intake]`: what is taken in, and how much of it may be in memory.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct IntakeConfig {
+    /// The most bytes of requests in memory.
+    pub memory_bytes: u64,
+    /// The most bytes in one request, after decompression.
+    pub request_bytes: u64,
+    /// Whether the good lines of a batch with bad ones are kept.
+    pub keeps_good_lines: bool,
+    /// `[intake.http]`
+    pub http: Option<ListenConfig>,
+    /// `[intake.tcp]`
+    pub tcp: Option<ListenConfig>,
+    /// `[intake.nats]`
+    pub nats: Option<NatsConfig>,
+}
+
+/// An intake that listens.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct ListenConfig {
+    /// Address and port; port 0 takes a free one.
+    pub listen: SocketAddr,
+    /// Tokens that are let in; empty for everybody.
+    pub tokens: Vec<String>,
+    /// Certificate and key for TLS.
+    pub tls: Option<TlsConfig>,
+    /// The most connections at a time.
+    pub connections: u32,
+    /// How long a client may take for one request.
+    pub patience: Duration,
+}
+
+/// Files for TLS, in PEM.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct TlsConfig {
+    /// Certificate chain.
+    pub certificate: PathBuf,
+    /// Private key.
+    pub key: PathBuf,
+}
+
+/// `[intake.nats]`
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct NatsConfig {
+    /// Address of the server.
+    pub url: String,
+    /// Stream.
+    pub stream: String,
+    /// Durable consumer, which several recorders may share.
+    pub consumer: String,
+}
+
+/// What happens to fields and tags that a measurement did not have before.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum NewColumns {
+    /// The tables get a column.
+    Add,
+    /// They go to the table's column of JSON.
+    Json,
+    /// The record is refused.
+    Refuse,
+}
+
+/// `[schema]`
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct SchemaConfig {
+    /// What happens to new columns.
+    pub new_columns: NewColumns,
+    /// The most columns of a table that is extended.
+    pub columns_max: u32,
+    /// The most measurements that tables are made for.
+    pub measurements_max: u32,
+    /// The most identities kept in memory.
+    pub identities_max: u32,
+    /// How often the ends of measurements are brought up to date.
+    pub ends_every: Duration,
+}
+
+/// `[writer]`
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct WriterConfig {
+    /// Writers, each with a connection; a source's records always go through the same one.
+    pub count: u32,
+    /// The most rows of a transaction.
+    pub batch: u32,
+    /// How long a batch that is not full is waited for.
+    pub within: Duration,
+    /// How long the recorder goes on writing when it is asked to stop.
+    pub drain: Duration,
+}
+
+/// `[admission]`
+#[derive(Debug, Clone, PartialEq)]
+pub struct AdmissionConfig {
+    /// A run with a fit.
+    pub model: Option<PathBuf>,
+    /// The quantile of commit time that is bounded, within 0 and 1.
+    pub quantile: f64,
+    /// The bound.
+    pub below: Duration,
+}

@@ -1,0 +1,323 @@
+//! What every request goes through: it is checked line by line, made durable, and only then answered. Main type: [`Door`].
+
+use std::hash::{DefaultHasher, Hash, Hasher};
+use std::sync::Arc;
+use std::time::{Duration, Instant};
+
+use tokio::sync::{OwnedSemaphorePermit, Semaphore};
+
+use crate::recorder::admission::{Gate, Turn};
+use crate::recorder::line::{LineError, Parser, Point, Precision};
+use crate::recorder::meter::Meter;
+use crate::recorder::spool::{
+    CommitterHandle, Entry, Offer, Refusal, Refused as RefusedRecord, SpoolError, Stored, now_ns, unspooled_number,
+};
+use crate::recorder::writer::{DirectAnswer, DirectHandle};
+
+/// Errors of lines that are told to the client, at most.
+const ERRORS_MAX: usize = 20;
+/// Memory is counted in pieces of this many bytes.
+const PIECE_BYTES: u64 = 1024;
+
+/// A request as it arrived.
+#[derive(Debug)]
+pub struct Incoming {
+    /// Who sent it.
+    pub source: Arc<str>,
+    /// The sender's id of it; empty for none.
+    pub message_id: String,
+    /// Unit of its time stamps.
+    pub precision: Precision,
+    /// Line protocol.
+    pub body: Vec<u8>,
+    /// When its last byte arrived, in nanoseconds since 1970.
+    pub received_ns: i64,
+    /// The same by a clock that does not jump.
+    pub received: Instant,
+}
+
+/// What was made durable.
+#[derive(Debug, Clone, PartialEq, Eq, Default)]
+pub struct Taken {
+    /// Points.
+    pub rows: u32,
+    /// What is wrong with the lines that were left out; the first ones.
+    pub errors: Vec<LineError>,
+    /// How many lines were left out.
+    pub bad_lines: usize,
+    /// Whether it had been taken in before.
+    pub is_duplicate: bool,
+}
+
+/// Why nothing of a request was taken in.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub enum Refused {
+    /// Lines are wrong; the first errors, and how many there are.
+    Bad(Vec<LineError>, usize),
+    /// The sender has had more than its share while others wait.
+    Unfair(Duration),
+    /// There is no room; it can be sent again after this time.
+    Full(String, Duration),
+    /// Nothing can be made durable.
+    Broken(String),
+}
+
+/// Where requests are made durable.
+#[derive(Clone)]
+pub enum Route {
+    /// In the spool, in as many lanes.
+    Spool(CommitterHandle, u32),
+    /// In the database itself, one handle a lane.
+    Direct(Vec<DirectHandle>),
+}
+
+/// What a door is made with.
+pub struct DoorSettings {
+    /// Where requests are made durable.
+    pub route: Route,
+    /// Where the quarantine is.
+    pub spool: CommitterHandle,
+    /// What is counted.
+    pub meter: Arc<Meter>,
+    /// Who may come in.
+    pub gate: Arc<Gate>,
+    /// The most bytes of requests in memory.
+    pub memory_bytes: u64,
+    /// Whether the good lines of a batch with bad ones are kept.
+    pub keeps_good_lines: bool,
+    /// How long a request may wait for the database.
+    pub patience: Duration,
+}
+
+/// What every request goes through.
+pub struct Door {
+    settings: DoorSettings,
+    memory: Arc<Semaphore>,
+}
+
+/// Memory that a request holds; given back when dropped.
+#[derive(Debug)]
+pub struct Memory {
+    held: OwnedSemaphorePermit,
+    bytes: u64,
+    meter: Arc<Meter>,
+}
+
+impl Drop for Memory {
+    fn drop(&mut self) {
+        let pieces = self.held.num_permits() as u64;
+        self.meter.memory_bytes.set(self.meter.memory_bytes.get().saturating_sub(pieces * PIECE_BYTES));
+    }
+}
+
+impl Door {
+    /// A door that is open.
+    pub fn new(settings: DoorSettings) -> Self {
+        let pieces =
+            usize::try_from(settings.memory_bytes / PIECE_BYTES).unwrap_or(usize::MAX).min(Semaphore::MAX_PERMITS);
+        Door { settings, memory: Arc::new(Semaphore::new(pieces)) }
+    }
+
+    /// Reserves memory for a request of this many bytes, and waits for it a little.
+    ///
+    /// # Errors
+    /// [`Refused::Full`].
+    pub async fn reserve(&self, bytes: u64) -> Result<Memory, Refused> {
+        const WITHIN: Duration = Duration::from_secs(1);
+        let pieces = u32::try_from(bytes.div_ceil(PIECE_BYTES).max(1)).unwrap_or(u32::MAX);
+        let asked = Arc::clone(&self.memory).acquire_many_owned(pieces);
+        match tokio::time::timeout(WITHIN, asked).await {
+            Ok(Ok(held)) => {
+                let meter = Arc::clone(&self.settings.meter);
+                meter.memory_bytes.add(u64::from(pieces) * PIECE_BYTES);
+                Ok(Memory { held, bytes: u64::from(pieces) * PIECE_BYTES, meter })
+            }
+            _ => Err(self.no_memory()),
+        }
+    }
+
+    /// Reserves more, so that it is `bytes` in all; does not wait, because what one request waits for another may hold.
+    ///
+    /// # Errors
+    /// [`Refused::Full`].
+    pub fn reserve_more(&self, memory: &mut Memory, bytes: u64) -> Result<(), Refused> {
+        let Some(more) = bytes.checked_sub(memory.bytes).filter(|more| *more > 0) else { return Ok(()) };
+        // In doublings, so that a long request asks a few times only.
+        let pieces = u32::try_from(more.max(memory.bytes.min(4 << 20)).div_ceil(PIECE_BYTES)).unwrap_or(u32::MAX);
+        let smallest = u32::try_from(more.div_ceil(PIECE_BYTES)).unwrap_or(u32::MAX);
+        for pieces in [pieces, smallest] {
+            if let Ok(held) = Arc::clone(&self.memory).try_acquire_many_owned(pieces) {
+                memory.held.merge(held);
+                memory.bytes += u64::from(pieces) * PIECE_BYTES;
+                self.settings.meter.memory_bytes.add(u64::from(pieces) * PIECE_BYTES);
+                return Ok(());
+            }
+        }
+        Err(self.no_memory())
+    }
+
+    fn no_memory(&self) -> Refused {
+        self.settings.meter.turned_away.add(1);
+        Refused::Full("requests in memory have reached intake.memory".to_owned(), Duration::from_secs(1))
+    }
+
+    /// Makes a request durable.
+    ///
+    /// # Errors
+    /// Why nothing of it was taken in.
+    pub async fn take(&self, incoming: Incoming) -> Result<Taken, Refused> {
+        let (meter, received) = (&self.settings.meter, incoming.received);
+        let outcome = self.try_to_take(incoming).await;
+        match &outcome {
+            Ok(taken) => {
+                meter.acknowledged_requests.add(1);
+                meter.duplicates.add(u64::from(taken.is_duplicate));
+                meter.bad_lines.add(taken.bad_lines as u64);
+                meter.acknowledgement_times.add(received.elapsed());
+            }
+            Err(Refused::Bad(_, bad_lines)) => {
+                meter.refused_requests.add(1);
+                meter.bad_lines.add(*bad_lines as u64);
+            }
+            Err(_) => meter.turned_away.add(1),
+        }
+        outcome
+    }
+
+    /// Keeps lines in quarantine that are no points, where nobody can be told; comes back when they are durable.
+    ///
+    /// # Errors
+    /// When the disk fails.
+    pub async fn quarantine(
+        &self,
+        source: Arc<str>,
+        body: Vec<u8>,
+        reason: String,
+        rows: u32,
+    ) -> Result<(), SpoolError> {
+        let offer = Offer {
+            lane: 0,
+            source,
+            message_id: String::new(),
+            received_ns: now_ns(),
+            precision: Precision::default(),
+            rows,
+            body: Vec::new(),
+        };
+        let refusal = Refusal { row: -1, rows, body, reason };
+        let entry = Arc::new(Entry { sequence: unspooled_number(), offer });
+        self.settings.spool.quarantine_async(vec![RefusedRecord { entry, refusal, is_spooled: false }]).await
+    }
+
+    async fn try_to_take(&self, incoming: Incoming) -> Result<Taken, Refused> {
+        let checked = check(incoming.body, incoming.precision);
+        let Checked { body, rows, errors, bad_lines } = checked;
+        if bad_lines > 0 && (rows == 0 || !self.settings.keeps_good_lines) {
+            return Err(Refused::Bad(errors, bad_lines));
+        }
+        let taken = Taken { rows, errors, bad_lines, is_duplicate: false };
+        if rows == 0 {
+            return Ok(taken);
+        }
+        match self.settings.gate.ask(&incoming.source, body.len() as u64) {
+            Turn::In => {}
+            Turn::Unfair(wait) => return Err(Refused::Unfair(wait)),
+            Turn::Closed(reason, wait) => return Err(Refused::Full(reason, wait)),
+        }
+        let mut offer = Offer {
+            lane: 0,
+            source: incoming.source,
+            message_id: incoming.message_id,
+            received_ns: incoming.received_ns,
+            precision: incoming.precision,
+            rows,
+            body,
+        };
+        let is_duplicate = match &self.settings.route {
+            Route::Spool(spool, lanes) => {
+                offer.lane = lane_of(&offer.source, *lanes);
+                match spool.append(offer).await {
+                    Ok(stored) => stored == Stored::Duplicate,
+                    Err(SpoolError::Full(reason)) => return Err(Refused::Full(reason, Duration::from_secs(5))),
+                    Err(error) => return Err(Refused::Broken(error.to_string())),
+                }
+            }
+            Route::Direct(lanes) => {
+                let lane = lane_of(&offer.source, lanes.len() as u32);
+                match lanes[lane as usize].store(offer, self.settings.patience).await {
+                    DirectAnswer::Committed => false,
+                    DirectAnswer::Duplicate => true,
+                    DirectAnswer::Unavailable(reason) => return Err(Refused::Full(reason, Duration::from_secs(2))),
+                }
+            }
+        };
+        Ok(Taken { is_duplicate, ..taken })
+    }
+}
+
+/// The lane of a source: always the same, so that a source's records keep their order.
+pub(in crate::recorder) fn lane_of(source: &str, lanes: u32) -> u32 {
+    let mut hasher = DefaultHasher::new();
+    source.hash(&mut hasher);
+    (hasher.finish() % u64::from(lanes.max(1))) as u32
+}
+
+struct Checked {
+    /// The good lines.
+    body: Vec<u8>,
+    rows: u32,
+    errors: Vec<LineError>,
+    bad_lines: usize,
+}
+
+/// Looks at every line.
+fn check(body: Vec<u8>, precision: Precision) -> Checked {
+    let mut parser = Parser::new(&body, precision);
+    let mut point = Point::default();
+    let (mut rows, mut errors, mut bad_lines) = (0, Vec::new(), 0);
+    while let Some(read) = parser.next(&mut point) {
+        match read {
+            Ok(()) => rows += 1,
+            Err(error) => {
+                bad_lines += 1;
+                if errors.len() < ERRORS_MAX {
+                    errors.push(error);
+                }
+            }
+        }
+    }
+    if bad_lines == 0 {
+        return Checked { body, rows, errors, bad_lines };
+    }
+    let mut good = Vec::with_capacity(body.len());
+    let mut parser = Parser::new(&body, precision);
+    let mut point = Point::default();
+    while let Some(read) = parser.next(&mut point) {
+        if read.is_ok() {
+            good.extend_from_slice(point.bytes);
+            good.push(b'\n');
+        }
+    }
+    Checked { body: good, rows, errors, bad_lines }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn bad_lines_are_told_and_left_out() {
+        let checked = check(b"m f=1\nm f=\nm f=\"a\nb\"\n# c\nm f=2".to_vec(), Precision::Nanoseconds);
+        assert_eq!((checked.rows, checked.bad_lines), (3, 1));
+        assert_eq!(checked.body, b"m f=1\nm f=\"a\nb\"\nm f=2\n");
+        assert_eq!((checked.errors[0].line, checked.errors[0].column), (2, 5));
+    }
+
+    #[test]
+    fn a_source_always_has_the_same_lane() {
+        let lanes: std::collections::BTreeSet<_> = (0..100).map(|source| lane_of(&source.to_string(), 4)).collect();
+        assert_eq!(lanes.len(), 4);
+        assert_eq!(lane_of("a", 1), 0);
+        assert_eq!(lane_of("a", 7), lane_of("a", 7));
+    }
+}

@@ -1,0 +1,140 @@
+//! HTTP: InfluxDB's ways to write, and what operators and their tools ask for.
+//!
+//! `POST /api/v2/write` and `/write` take line protocol, plain or gzip, with `precision`; the answer is 204 only when it is durable.
+//! `X-Loadline-Source` names the source, otherwise its address does; `Idempotency-Key` is the id by which a request that is sent
+//! again is recognised. `GET /health`, `/ready`, `/metrics` and `/ping` say how it goes.
+
+use std::convert::Infallible;
+use std::net::SocketAddr;
+use std::sync::Arc;
+use std::time::Duration;
+
+use hyper::body::Incoming as HttpBody;
+use hyper::header::{ALLOW, CONNECTION, HeaderValue};
+use hyper::service::service_fn;
+use hyper::{Method, Request, StatusCode};
+use hyper_util::rt::{TokioIo, TokioTimer};
+
+use super::listen::{Stream, serve};
+use super::request::{Wrong, authorise, read_write};
+use super::response::{Answer, empty, error, refused, taken, text};
+use super::{Entry, Running, Surroundings};
+use crate::recorder::config::ListenConfig;
+
+/// Registry entry.
+pub(super) static HTTP: Entry = Entry {
+    name: "http",
+    start: |surroundings| {
+        let config = surroundings.config.http.clone()?;
+        Some(start(config, surroundings))
+    },
+};
+
+/// What one connection too many is told.
+const TOO_MANY: &[u8] =
+    b"HTTP/1.1 503 Service Unavailable\r\nRetry-After: 5\r\nContent-Length: 0\r\nConnection: close\r\n\r\n";
+
+fn start(config: ListenConfig, surroundings: &Surroundings) -> Result<Running, String> {
+    let shared = Arc::new((config.clone(), surroundings.clone()));
+    serve("http", &config, surroundings, TOO_MANY, move |stream, peer| connection(stream, peer, Arc::clone(&shared)))
+}
+
+type Shared = Arc<(ListenConfig, Surroundings)>;
+
+async fn connection(stream: Box<dyn Stream>, peer: SocketAddr, shared: Shared) {
+    let (patience, stop) = (shared.0.patience, Arc::clone(&shared.1.stop));
+    let service = service_fn(move |request| {
+        let shared = Arc::clone(&shared);
+        async move { Ok::<_, Infallible>(answer(request, peer, &shared).await) }
+    });
+    let mut builder = hyper::server::conn::http1::Builder::new();
+    builder.timer(TokioTimer::new()).header_read_timeout(patience).max_buf_size(64 << 10).half_close(false);
+    let connection = builder.serve_connection(TokioIo::new(stream), service);
+    tokio::pin!(connection);
+    let mut is_ending = false;
+    loop {
+        match tokio::time::timeout(Duration::from_millis(200), connection.as_mut()).await {
+            Ok(_) => return,
+            Err(_) if stop.is_over() => return,
+            Err(_) if stop.is_asked() && !is_ending => {
+                // The request that is being answered is answered; no other is waited for.
+                connection.as_mut().graceful_shutdown();
+                is_ending = true;
+            }
+            Err(_) => {}
+        }
+    }
+}
+
+async fn answer(request: Request<HttpBody>, peer: SocketAddr, shared: &Shared) -> Answer {
+    let (config, surroundings) = &**shared;
+    let path = request.uri().path().to_owned();
+    let (is_write, is_read) =
+        (request.method() == Method::POST, [Method::GET, Method::HEAD].contains(request.method()));
+    match path.as_str() {
+        "/api/v2/write" | "/write" if is_write => {
+            let mut answer = write(request, peer, config, surroundings).await;
+            if answer.status().is_client_error() && answer.status() != StatusCode::BAD_REQUEST {
+                // What is left of the body is not read.
+                answer.headers_mut().insert(CONNECTION, HeaderValue::from_static("close"));
+            }
+            answer
+        }
+        "/health" if is_read => {
+            let version = env!("CARGO_PKG_VERSION");
+            let body =
+                serde_json::json!({ "name": "loadline", "status": "pass", "message": "running", "version": version });
+            text(StatusCode::OK, "application/json", body.to_string())
+        }
+        "/ready" if is_read => match (surroundings.readiness)() {
+            None => text(StatusCode::OK, "application/json", "{\"status\":\"ready\"}".to_owned()),
+            Some(reason) => error(StatusCode::SERVICE_UNAVAILABLE, "unavailable", &reason),
+        },
+        "/metrics" if is_read => {
+            let metrics = (surroundings.metrics)();
+            text(StatusCode::OK, "text/plain; version=0.0.4; charset=utf-8", metrics)
+        }
+        "/ping" if is_read => empty(StatusCode::NO_CONTENT),
+        "/api/v2/write" | "/write" => not_allowed("POST"),
+        "/health" | "/ready" | "/metrics" | "/ping" => not_allowed("GET, HEAD"),
+        _ => error(
+            StatusCode::NOT_FOUND,
+            "not found",
+            "there are /api/v2/write, /write, /health, /ready, /metrics and /ping",
+        ),
+    }
+}
+
+fn not_allowed(allowed: &'static str) -> Answer {
+    let mut answer = error(StatusCode::METHOD_NOT_ALLOWED, "method not allowed", &format!("use {allowed}"));
+    answer.headers_mut().insert(ALLOW, HeaderValue::from_static(allowed));
+    answer
+}
+
+async fn write(
+    request: Request<HttpBody>,
+    peer: SocketAddr,
+    config: &ListenConfig,
+    surroundings: &Surroundings,
+) -> Answer {
+    let meter = &surroundings.meter;
+    let read = match authorise(&request, &config.tokens) {
+        Ok(()) => read_write(request, peer, &surroundings.door, config, surroundings.config.request_bytes).await,
+        Err(wrong) => Err(wrong),
+    };
+    let (incoming, memory) = match read {
+        Ok(read) => read,
+        Err(wrong) => {
+            if !matches!(wrong, Wrong::Refused(_)) {
+                meter.refused_requests.add(1);
+            }
+            return refused(&wrong);
+        }
+    };
+    let answer = match surroundings.door.take(incoming).await {
+        Ok(what) => taken(&what),
+        Err(reason) => refused(&Wrong::Refused(reason)),
+    };
+    drop(memory);
+    answer
+}

@@ -1,0 +1,104 @@
+//! Listening and accepting, for all intakes with connections. Main function: [`serve`].
+//!
+//! Invariant: there are never more connections than configured; one too many is told so and closed.
+
+use std::future::Future;
+use std::net::SocketAddr;
+use std::sync::Arc;
+use std::time::Duration;
+
+use tokio::io::{AsyncRead, AsyncWrite, AsyncWriteExt};
+use tokio::net::{TcpListener, TcpStream};
+use tokio::sync::Semaphore;
+
+use super::{Running, Surroundings, tls};
+use crate::recorder::config::ListenConfig;
+use crate::recorder::log;
+
+/// A connection, with TLS or without.
+pub(super) trait Stream: AsyncRead + AsyncWrite + Send + Unpin {}
+
+impl<T: AsyncRead + AsyncWrite + Send + Unpin> Stream for T {}
+
+/// How often a listener looks whether it is to stop.
+const LOOK_EVERY: Duration = Duration::from_millis(50);
+
+/// Listens, and serves each connection in a task of its own. `too_many` is what one connection too many is told.
+///
+/// # Errors
+/// A sentence, when the address is taken or TLS cannot be had.
+pub(super) fn serve<S, F>(
+    name: &'static str,
+    config: &ListenConfig,
+    surroundings: &Surroundings,
+    too_many: &'static [u8],
+    connection: S,
+) -> Result<Running, String>
+where
+    S: Fn(Box<dyn Stream>, SocketAddr) -> F + Send + Sync + 'static,
+    F: Future<Output = ()> + Send + 'static,
+{
+    let wrong = |what: String| format!("intake.{name}: {what}");
+    let acceptor = config.tls.as_ref().map(tls::acceptor).transpose().map_err(wrong)?;
+    let listener = std::net::TcpListener::bind(config.listen).and_then(|listener| {
+        listener.set_nonblocking(true)?;
+        TcpListener::from_std(listener)
+    });
+    let listener = listener.map_err(|error| wrong(format!("cannot listen on {}: {error}", config.listen)))?;
+    let address = listener.local_addr().ok();
+    let places = Arc::new(Semaphore::new(config.connections as usize));
+    let (stop, patience, connection) = (Arc::clone(&surroundings.stop), config.patience, Arc::new(connection));
+    let task = tokio::spawn(async move {
+        let all = places.available_permits();
+        while !stop.is_asked() {
+            let Ok(accepted) = tokio::time::timeout(LOOK_EVERY, listener.accept()).await else { continue };
+            let (stream, peer) = match accepted {
+                Ok(accepted) => accepted,
+                Err(error) => {
+                    // Too many open files, mostly: it gets better when connections end.
+                    log::warning("a connection could not be accepted", &[("reason", &error.to_string())]);
+                    tokio::time::sleep(LOOK_EVERY).await;
+                    continue;
+                }
+            };
+            let Ok(place) = Arc::clone(&places).try_acquire_owned() else {
+                tokio::spawn(turn_away(stream, too_many));
+                continue;
+            };
+            let (acceptor, connection) = (acceptor.clone(), Arc::clone(&connection));
+            tokio::spawn(async move {
+                let _ = stream.set_nodelay(true);
+                match acceptor {
+                    None => connection(Box::new(stream), peer).await,
+                    Some(acceptor) => {
+                        if let Ok(Ok(stream)) = tokio::time::timeout(patience, acceptor.accept(stream)).await {
+                            connection(Box::new(stream), peer).await;
+                        }
+                    }
+                }
+                drop(place);
+            });
+        }
+        drop(listener);
+        // Connections end by themselves: they look at the same flag.
+        let _ = places.acquire_many(all as u32).await;
+    });
+    Ok(Running { name, address, task })
+}
+
+async fn turn_away(mut stream: TcpStream, words: &'static [u8]) {
+    let say = async {
+        let _ = stream.write_all(words).await;
+        let _ = stream.shutdown().await;
+    };
+    let _ = tokio::time::timeout(Duration::from_secs(1), say).await;
+}
+
+/// Whether one of the tokens was given; compared so that the time taken tells nothing about it.
+pub(super) fn is_known(tokens: &[String], given: &str) -> bool {
+    tokens.iter().fold(false, |known, token| {
+        let is_same = token.len() == given.len()
+            && token.bytes().zip(given.bytes()).fold(0, |difference, (a, b)| difference | (a ^ b)) == 0;
+        known | is_same
+    })
+}

@@ -1,0 +1,65 @@
+//! Intakes: how data come in. Each takes requests in its own protocol to the [`Door`], and says in its own terms what became of them.
+//!
+//! Main types: [`Entry`], a member of the registry, and [`Running`]. A new intake is a file and a line in [`REGISTRY`].
+//!
+//! Invariant: an intake acknowledges only what the door has answered for.
+
+mod door;
+mod http;
+mod listen;
+mod nats;
+mod request;
+mod response;
+mod tcp;
+mod tls;
+
+use std::net::SocketAddr;
+use std::sync::Arc;
+
+use super::config::IntakeConfig;
+use super::meter::Meter;
+use super::stop::Stop;
+
+pub(in crate::recorder) use door::lane_of;
+pub use door::{Door, DoorSettings, Incoming, Refused, Route, Taken};
+
+/// What all intakes are started with.
+#[derive(Clone)]
+pub struct Surroundings {
+    /// `[intake]`
+    pub config: IntakeConfig,
+    /// Where requests go.
+    pub door: Arc<Door>,
+    /// Where requests go whose sender waits for the commit itself.
+    pub direct_door: Arc<Door>,
+    /// What is counted.
+    pub meter: Arc<Meter>,
+    /// When nothing more is taken in.
+    pub stop: Arc<Stop>,
+    /// The text of `/metrics`.
+    pub metrics: Arc<dyn Fn() -> String + Send + Sync>,
+    /// Why data cannot be taken in now, for `/ready`; none when they can.
+    pub readiness: Arc<dyn Fn() -> Option<String> + Send + Sync>,
+}
+
+/// An intake that takes data in.
+#[derive(Debug)]
+pub struct Running {
+    /// Its name.
+    pub name: &'static str,
+    /// Where it listens.
+    pub address: Option<SocketAddr>,
+    /// Ends when it is stopped and everything that it took in is answered.
+    pub task: tokio::task::JoinHandle<()>,
+}
+
+/// A kind of intake.
+pub struct Entry {
+    /// Name in `[intake.…]`.
+    pub name: &'static str,
+    /// Starts it where it is configured, within a runtime; a sentence where it cannot.
+    pub start: fn(&Surroundings) -> Option<Result<Running, String>>,
+}
+
+/// All intakes.
+pub static REGISTRY: &[&Entry] = &[&http::HTTP, &tcp::TCP, &nats::NATS];

@@ -1,0 +1,204 @@
+//! Reading an HTTP request: who sends it, what it says about its body, and the body itself within all bounds.
+
+use std::io::Read;
+use std::net::SocketAddr;
+use std::time::{Duration, Instant};
+
+use http_body_util::BodyExt;
+use hyper::Request;
+use hyper::body::{Body, Incoming as HttpBody};
+use hyper::header::{AUTHORIZATION, CONTENT_ENCODING, HeaderName};
+
+use super::door::{Door, Incoming, Memory, Refused};
+use super::listen::is_known;
+use crate::recorder::config::ListenConfig;
+use crate::recorder::line::Precision;
+use crate::recorder::spool::now_ns;
+
+/// The longest name of a source and id of a message, in bytes.
+const NAME_BYTES_MAX: usize = 200;
+
+/// What is wrong with a request.
+#[derive(Debug, PartialEq, Eq)]
+pub(super) enum Wrong {
+    /// 400
+    Bad(String),
+    /// 401
+    NoToken,
+    /// 403
+    UnknownToken,
+    /// 408
+    Slow,
+    /// 413, with the bound.
+    TooLarge(u64),
+    /// 415
+    Encoding(String),
+    /// Not taken in.
+    Refused(Refused),
+}
+
+/// The value of a query's parameter, percent-decoded.
+pub(super) fn parameter(query: &str, name: &str) -> Option<String> {
+    let value = query.split('&').find_map(|pair| pair.strip_prefix(name)?.strip_prefix('='))?;
+    let mut out = Vec::with_capacity(value.len());
+    let mut bytes = value.bytes();
+    while let Some(byte) = bytes.next() {
+        out.push(match byte {
+            b'+' => b' ',
+            b'%' => {
+                let hex = [bytes.next()?, bytes.next()?];
+                u8::from_str_radix(std::str::from_utf8(&hex).ok()?, 16).ok()?
+            }
+            plain => plain,
+        });
+    }
+    String::from_utf8(out).ok()
+}
+
+/// Checks the token: `Authorization: Token …` or `Bearer …`, the password of `Basic …`, or the parameter `p` of InfluxDB 1.
+pub(super) fn authorise<B>(request: &Request<B>, tokens: &[String]) -> Result<(), Wrong> {
+    if tokens.is_empty() {
+        return Ok(());
+    }
+    let header = request.headers().get(AUTHORIZATION).and_then(|value| value.to_str().ok());
+    let given = match header.and_then(|header| header.split_once(' ')) {
+        Some((scheme, token)) if ["token", "bearer"].contains(&scheme.to_ascii_lowercase().as_str()) => {
+            Some(token.trim().to_owned())
+        }
+        Some((scheme, encoded)) if scheme.eq_ignore_ascii_case("basic") => password(encoded.trim()),
+        _ => parameter(request.uri().query().unwrap_or_default(), "p"),
+    };
+    match given {
+        None => Err(Wrong::NoToken),
+        Some(token) if is_known(tokens, &token) => Ok(()),
+        Some(_) => Err(Wrong::UnknownToken),
+    }
+}
+
+fn password(encoded: &str) -> Option<String> {
+    use base64::Engine;
+    let decoded = base64::engine::general_purpose::STANDARD.decode(encoded).ok()?;
+    let text = String::from_utf8(decoded).ok()?;
+    text.split_once(':').map(|(_, password)| password.to_owned())
+}
+
+fn header<B>(request: &Request<B>, name: &HeaderName) -> Result<Option<String>, Wrong> {
+    let Some(value) = request.headers().get(name) else { return Ok(None) };
+    match value.to_str().ok().filter(|text| !text.is_empty() && text.len() <= NAME_BYTES_MAX) {
+        Some(text) => Ok(Some(text.to_owned())),
+        None => Err(Wrong::Bad(format!("the header {name} must have 1 to {NAME_BYTES_MAX} plain characters"))),
+    }
+}
+
+/// Reads a request to write.
+pub(super) async fn read_write(
+    request: Request<HttpBody>,
+    peer: SocketAddr,
+    door: &Door,
+    config: &ListenConfig,
+    bytes_max: u64,
+) -> Result<(Incoming, Memory), Wrong> {
+    let precision = parameter(request.uri().query().unwrap_or_default(), "precision").unwrap_or_default();
+    let Some(precision) = Precision::named(&precision) else {
+        return Err(Wrong::Bad(format!("precision {precision:?} is not known; there are ns, us, ms, s, m and h")));
+    };
+    let source = header(&request, &HeaderName::from_static("x-loadline-source"))?;
+    let message_id = header(&request, &HeaderName::from_static("idempotency-key"))?.unwrap_or_default();
+    let encoding = request.headers().get(CONTENT_ENCODING).map_or(Ok(""), |value| value.to_str());
+    let is_gzip = match encoding {
+        Ok("" | "identity") => false,
+        Ok("gzip" | "x-gzip") => true,
+        other => return Err(Wrong::Encoding(other.unwrap_or("that").to_owned())),
+    };
+    let announced = request.body().size_hint().exact();
+    if announced.is_some_and(|bytes| bytes > bytes_max) {
+        return Err(Wrong::TooLarge(bytes_max));
+    }
+    let mut memory = door.reserve(announced.unwrap_or(16 << 10)).await.map_err(Wrong::Refused)?;
+    let mut body = Vec::with_capacity(usize::try_from(announced.unwrap_or(0)).unwrap_or(0));
+    let read = read_body(request.into_body(), &mut body, &mut memory, door, bytes_max);
+    tokio::time::timeout(config.patience, read).await.map_err(|_| Wrong::Slow)??;
+    if is_gzip {
+        body = decompress(&body, &mut memory, door, bytes_max)?;
+    }
+    let source = source.unwrap_or_else(|| peer.ip().to_string()).into();
+    Ok((Incoming { source, message_id, precision, body, received_ns: now_ns(), received: Instant::now() }, memory))
+}
+
+async fn read_body(
+    mut from: HttpBody,
+    body: &mut Vec<u8>,
+    memory: &mut Memory,
+    door: &Door,
+    bytes_max: u64,
+) -> Result<(), Wrong> {
+    while let Some(frame) = from.frame().await {
+        let Ok(frame) = frame else { return Err(Wrong::Bad("the body ended before its end".to_owned())) };
+        let Some(data) = frame.data_ref() else { continue };
+        let bytes = (body.len() + data.len()) as u64;
+        if bytes > bytes_max {
+            return Err(Wrong::TooLarge(bytes_max));
+        }
+        door.reserve_more(memory, bytes).map_err(Wrong::Refused)?;
+        body.extend_from_slice(data);
+    }
+    Ok(())
+}
+
+/// Decompresses all members of a gzip file.
+fn decompress(compressed: &[u8], memory: &mut Memory, door: &Door, bytes_max: u64) -> Result<Vec<u8>, Wrong> {
+    const STEP_BYTES: usize = 64 << 10;
+    let mut decoder = flate2::read::MultiGzDecoder::new(compressed);
+    let mut body = Vec::new();
+    loop {
+        let length = body.len();
+        if length as u64 > bytes_max {
+            return Err(Wrong::TooLarge(bytes_max));
+        }
+        door.reserve_more(memory, (compressed.len() + length + STEP_BYTES) as u64).map_err(Wrong::Refused)?;
+        body.resize(length + STEP_BYTES, 0);
+        let read = decoder.read(&mut body[length..]);
+        let read = read.map_err(|error| Wrong::Bad(format!("the body is no gzip: {error}")))?;
+        body.truncate(length + read);
+        if read == 0 {
+            return Ok(body);
+        }
+    }
+}
+
+/// How long clients are asked to wait, in whole seconds, at least one.
+pub(super) fn retry_after_s(wait: Duration) -> u64 {
+    wait.as_secs_f64().ceil().max(1.0) as u64
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn request(header: Option<&str>, uri: &str) -> Request<()> {
+        let mut request = Request::builder().uri(uri);
+        if let Some(header) = header {
+            request = request.header(AUTHORIZATION, header);
+        }
+        request.body(()).unwrap()
+    }
+
+    #[test]
+    fn tokens_come_in_all_the_ways_that_clients_send_them() {
+        let tokens = ["secret".to_owned()];
+        for header in ["Token secret", "Bearer secret", "token secret", "Basic dXNlcjpzZWNyZXQ="] {
+            assert_eq!(authorise(&request(Some(header), "/write"), &tokens), Ok(()), "{header}");
+        }
+        assert_eq!(authorise(&request(None, "/write?u=a&p=secret"), &tokens), Ok(()));
+        assert_eq!(authorise(&request(None, "/write"), &tokens), Err(Wrong::NoToken));
+        assert_eq!(authorise(&request(Some("Token secre"), "/write"), &tokens), Err(Wrong::UnknownToken));
+        assert_eq!(authorise(&request(None, "/write"), &[]), Ok(()));
+    }
+
+    #[test]
+    fn parameters_are_decoded() {
+        assert_eq!(parameter("db=a&precision=m%73&x", "precision"), Some("ms".to_owned()));
+        assert_eq!(parameter("precision=%4", "precision"), None);
+        assert_eq!(parameter("xprecision=s", "precision"), None);
+    }
+}

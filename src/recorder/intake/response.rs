@@ -1,0 +1,101 @@
+//! HTTP's answers: what became of a request, in the terms of InfluxDB's clients.
+
+use bytes::Bytes;
+use http_body_util::Full;
+use hyper::header::{CONTENT_TYPE, RETRY_AFTER, WWW_AUTHENTICATE};
+use hyper::{Response, StatusCode};
+use serde_json::json;
+
+use super::door::{Refused, Taken};
+use super::request::{Wrong, retry_after_s};
+use crate::recorder::line::LineError;
+
+/// An answer.
+pub(super) type Answer = Response<Full<Bytes>>;
+
+/// An answer with a text.
+pub(super) fn text(status: StatusCode, content_type: &'static str, text: String) -> Answer {
+    let mut answer = Response::new(Full::new(Bytes::from(text)));
+    *answer.status_mut() = status;
+    answer.headers_mut().insert(CONTENT_TYPE, hyper::header::HeaderValue::from_static(content_type));
+    answer
+}
+
+/// An answer without content.
+pub(super) fn empty(status: StatusCode) -> Answer {
+    let mut answer = Response::new(Full::new(Bytes::new()));
+    *answer.status_mut() = status;
+    answer
+}
+
+/// An error in the form that InfluxDB has, of both its versions.
+pub(super) fn error(status: StatusCode, code: &str, message: &str) -> Answer {
+    let body = json!({ "code": code, "message": message, "error": message });
+    text(status, "application/json", body.to_string())
+}
+
+/// What was taken in: 204, or 400 where lines were left out.
+pub(super) fn taken(taken: &Taken) -> Answer {
+    match taken.bad_lines {
+        0 => empty(StatusCode::NO_CONTENT),
+        bad => bad_lines(
+            &taken.errors,
+            bad,
+            &format!("partial write: {} points are stored and {bad} lines are not", taken.rows),
+        ),
+    }
+}
+
+fn bad_lines(errors: &[LineError], bad: usize, beginning: &str) -> Answer {
+    let shown: Vec<_> = errors.iter().map(LineError::to_string).collect();
+    let more = if bad > shown.len() { format!("; and {} more", bad - shown.len()) } else { String::new() };
+    let message = format!("{beginning}: {}{more}", shown.join("; "));
+    let first = errors.first();
+    let body = json!({
+        "code": "invalid", "message": message, "error": message,
+        "line": first.map(|error| error.line), "column": first.map(|error| error.column),
+    });
+    text(StatusCode::BAD_REQUEST, "application/json", body.to_string())
+}
+
+/// Why nothing was taken in.
+pub(super) fn refused(wrong: &Wrong) -> Answer {
+    match wrong {
+        Wrong::Bad(message) => error(StatusCode::BAD_REQUEST, "invalid", message),
+        Wrong::NoToken => {
+            let mut answer = error(StatusCode::UNAUTHORIZED, "unauthorized", "send a token: Authorization: Token ...");
+            let scheme = hyper::header::HeaderValue::from_static("Token");
+            answer.headers_mut().insert(WWW_AUTHENTICATE, scheme);
+            answer
+        }
+        Wrong::UnknownToken => error(StatusCode::FORBIDDEN, "forbidden", "the token is not known here"),
+        Wrong::Slow => error(StatusCode::REQUEST_TIMEOUT, "request timeout", "the request took too long to arrive"),
+        Wrong::TooLarge(bytes_max) => {
+            let message = format!("the request has more than {bytes_max} bytes; send smaller batches");
+            let body =
+                json!({ "code": "request too large", "message": message, "error": message, "maxLength": bytes_max });
+            text(StatusCode::PAYLOAD_TOO_LARGE, "application/json", body.to_string())
+        }
+        Wrong::Encoding(encoding) => {
+            let message = format!("Content-Encoding {encoding} is not known; there are gzip and identity");
+            error(StatusCode::UNSUPPORTED_MEDIA_TYPE, "invalid", &message)
+        }
+        Wrong::Refused(Refused::Bad(errors, bad)) => bad_lines(errors, *bad, "nothing is stored"),
+        Wrong::Refused(Refused::Unfair(wait)) => {
+            let message = "this source has had more than its share while others wait; send again later";
+            again_later(StatusCode::TOO_MANY_REQUESTS, "too many requests", message, retry_after_s(*wait))
+        }
+        Wrong::Refused(Refused::Full(reason, wait)) => {
+            again_later(StatusCode::SERVICE_UNAVAILABLE, "unavailable", reason, retry_after_s(*wait))
+        }
+        Wrong::Refused(Refused::Broken(reason)) => {
+            again_later(StatusCode::SERVICE_UNAVAILABLE, "unavailable", reason, 30)
+        }
+    }
+}
+
+fn again_later(status: StatusCode, code: &str, message: &str, after_s: u64) -> Answer {
+    let mut answer = error(status, code, message);
+    answer.headers_mut().insert(RETRY_AFTER, after_s.into());
+    answer
+}

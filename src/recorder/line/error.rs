@@ -1,0 +1,28 @@
+//! What is wrong with a line, and where.
+
+use std::fmt;
+
+/// A line that is no point. Shown as `line 3, column 17: …`.
+#[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
+pub struct LineError {
+    /// Line of the batch, from 1. A string may hold line ends, so this is where the trouble is, not always where the point began.
+    pub line: usize,
+    /// Column, in bytes from 1.
+    pub column: usize,
+    /// What was found and what must be there.
+    pub message: String,
+}
+
+impl fmt::Display for LineError {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "line {}, column {}: {}", self.line, self.column, self.message)
+    }
+}
+
+/// A few bytes of input as they stand in messages: printable, and shortened.
+pub(super) fn shown(bytes: &[u8]) -> String {
+    const BYTES_MAX: usize = 40;
+    let text = String::from_utf8_lossy(&bytes[..bytes.len().min(BYTES_MAX)]);
+    let dots = if bytes.len() > BYTES_MAX { "…" } else { "" };
+    format!("\"{}{dots}\"", text.escape_debug())
+}

@@ -1,0 +1,124 @@
+//! Field values without quotes, and time stamps.
+
+use super::Value;
+use super::error::shown;
+
+/// Reads a field value that is no string.
+///
+/// # Errors
+/// What is wrong with it and what it could be.
+pub(super) fn field_value(token: &[u8]) -> Result<Value<'static>, String> {
+    let Some((&last, digits)) = token.split_last() else {
+        return Err("the value is missing; write a number, 3i, 3u, true, false or \"text\"".to_owned());
+    };
+    match last {
+        b'i' => match whole(digits) {
+            Some(value) => Ok(Value::Int(value)),
+            None => Err(format!("{} is no whole number of 64 bits", shown(token))),
+        },
+        b'u' => match unsigned(digits) {
+            Some(value) => Ok(Value::Unsigned(value)),
+            None => Err(format!("{} is no unsigned whole number of 64 bits", shown(token))),
+        },
+        _ => match token {
+            b"t" | b"T" | b"true" | b"True" | b"TRUE" => Ok(Value::Boolean(true)),
+            b"f" | b"F" | b"false" | b"False" | b"FALSE" => Ok(Value::Boolean(false)),
+            _ => float(token).map(Value::Float),
+        },
+    }
+}
+
+/// Reads a whole number with an optional sign.
+pub(super) fn whole(token: &[u8]) -> Option<i64> {
+    std::str::from_utf8(token).ok()?.parse().ok()
+}
+
+fn unsigned(token: &[u8]) -> Option<u64> {
+    std::str::from_utf8(token).ok()?.parse().ok()
+}
+
+/// Powers of ten that are whole numbers of 53 bits, and so exact.
+const EXACT_POWERS: [f64; 16] = [1e0, 1e1, 1e2, 1e3, 1e4, 1e5, 1e6, 1e7, 1e8, 1e9, 1e10, 1e11, 1e12, 1e13, 1e14, 1e15];
+
+fn float(token: &[u8]) -> Result<f64, String> {
+    if let Some(value) = short_decimal(token) {
+        return Ok(value);
+    }
+    let digits = token.strip_prefix(b"-").or_else(|| token.strip_prefix(b"+")).unwrap_or(token);
+    // The standard library also reads "inf" and "nan", which are no numbers here.
+    let starts_well = digits.first().is_some_and(|first| first.is_ascii_digit() || *first == b'.');
+    let parsed = std::str::from_utf8(token).ok().filter(|_| starts_well).and_then(|text| text.parse::<f64>().ok());
+    match parsed {
+        Some(value) if value.is_finite() => Ok(value),
+        Some(_) => Err(format!("{} is beyond the numbers of 64 bits", shown(token))),
+        None => Err(format!(
+            "{} is no value; write a number, 3i, 3u, true, false or \"text\" in double quotes",
+            shown(token)
+        )),
+    }
+}
+
+/// The value of up to 15 digits with a point among them: both parts of the quotient are exact, and so the quotient is
+/// rounded once, as it must be. None for all other forms.
+fn short_decimal(token: &[u8]) -> Option<f64> {
+    let (negative, digits) = match token.split_first()? {
+        (b'-', rest) => (true, rest),
+        _ => (false, token),
+    };
+    if digits.is_empty() || digits.len() > 16 {
+        return None;
+    }
+    let (mut number, mut count, mut point) = (0_u64, 0_usize, None);
+    for byte in digits {
+        match byte {
+            b'0'..=b'9' => {
+                number = number * 10 + u64::from(byte - b'0');
+                count += 1;
+            }
+            b'.' if point.is_none() => point = Some(count),
+            _ => return None,
+        }
+    }
+    if count == 0 || count > 15 {
+        return None;
+    }
+    let value = number as f64 / EXACT_POWERS[count - point.unwrap_or(count)];
+    Some(if negative { -value } else { value })
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use proptest::prelude::*;
+
+    #[test]
+    fn all_kinds_are_told_apart() {
+        let value = |text: &str| field_value(text.as_bytes());
+        assert_eq!(value("1"), Ok(Value::Float(1.0)));
+        assert_eq!(value("-1.5e3"), Ok(Value::Float(-1500.0)));
+        assert_eq!(value("+.5"), Ok(Value::Float(0.5)));
+        assert_eq!(value("-9223372036854775808i"), Ok(Value::Int(i64::MIN)));
+        assert_eq!(value("18446744073709551615u"), Ok(Value::Unsigned(u64::MAX)));
+        assert_eq!(value("TRUE"), Ok(Value::Boolean(true)));
+        assert_eq!(value("f"), Ok(Value::Boolean(false)));
+        for wrong in
+            ["", "i", "1.5i", "-1u", "9223372036854775808i", "nan", "inf", "-inf", "1e999", "tRue", ".", "1.2.3"]
+        {
+            assert!(value(wrong).is_err(), "{wrong}");
+        }
+    }
+
+    proptest! {
+        #[test]
+        fn short_decimals_are_read_as_the_standard_library_reads_them(number in "-?[0-9]{1,8}(\\.[0-9]{0,7})?") {
+            let expected: f64 = number.parse().unwrap();
+            prop_assert_eq!(float(number.as_bytes()).unwrap().to_bits(), expected.to_bits());
+        }
+
+        #[test]
+        fn every_finite_number_survives_being_written(number in any::<f64>().prop_filter("finite", |x| x.is_finite())) {
+            prop_assert_eq!(float(format!("{number}").as_bytes()).unwrap().to_bits(), number.to_bits());
+            prop_assert_eq!(float(format!("{number:e}").as_bytes()).unwrap().to_bits(), number.to_bits());
+        }
+    }
+}

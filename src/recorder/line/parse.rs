@@ -1,0 +1,332 @@
+//! Goes through a batch point by point. Main types: [`Parser`] and [`Point`].
+
+use super::error::{LineError, shown};
+use super::number::{field_value, whole};
+use super::text::{IN_KEY, IN_MEASUREMENT, IN_STRING, Text};
+use super::{Precision, Value};
+
+/// A line's content. Kept by the caller and filled again for every line, so that nothing is allocated per line.
+#[derive(Debug, Default)]
+pub struct Point<'a> {
+    /// Its place in the batch: the line, from 1.
+    pub line: usize,
+    /// The whole line as it was sent, without its end.
+    pub bytes: &'a [u8],
+    /// Measurement and tags as they were sent: equal bytes mean the same source of data.
+    pub series: &'a [u8],
+    /// Tags, in the order sent; no key occurs twice.
+    pub tags: Vec<(Text<'a>, Text<'a>)>,
+    /// Fields, in the order sent; at least one.
+    pub fields: Vec<(Text<'a>, Value<'a>)>,
+    /// Time since 1970 in nanoseconds; none where the line has none.
+    pub time_ns: Option<i64>,
+    measurement: Option<Text<'a>>,
+}
+
+impl<'a> Point<'a> {
+    /// Name of the measurement; empty before the first line was read.
+    pub fn measurement(&self) -> Text<'a> {
+        self.measurement.unwrap_or(Text::new(&[], &[]))
+    }
+
+    fn clear(&mut self) {
+        self.tags.clear();
+        self.fields.clear();
+        (self.bytes, self.series, self.measurement, self.time_ns) = (&[], &[], None, None);
+    }
+}
+
+/// Reads the lines of a batch, one after the other.
+#[derive(Debug)]
+pub struct Parser<'a> {
+    input: &'a [u8],
+    precision: Precision,
+    at: usize,
+    /// The line that `at` is in, from 1, and where it starts.
+    line: usize,
+    line_start: usize,
+    /// Whether the whole batch was found to be UTF-8, so that lines need not be looked at one by one.
+    is_utf8: bool,
+}
+
+/// Something wrong: the place in the input, and the sentence.
+type Wrong = (usize, String);
+
+impl<'a> Parser<'a> {
+    /// A parser at the start of a batch.
+    pub fn new(input: &'a [u8], precision: Precision) -> Self {
+        let is_utf8 = std::str::from_utf8(input).is_ok();
+        Parser { input, precision, at: 0, line: 1, line_start: 0, is_utf8 }
+    }
+
+    /// Reads the next point, past empty lines and comments; none at the end.
+    ///
+    /// # Errors
+    /// What is wrong with the line and where. The parser then stands behind that line, and can go on.
+    pub fn next(&mut self, point: &mut Point<'a>) -> Option<Result<(), LineError>> {
+        self.skip_to_content()?;
+        point.clear();
+        let (start, start_line) = (self.at, (self.line, self.line_start));
+        point.line = self.line;
+        let read = self.point(point).and_then(|()| self.check_text(start));
+        match read {
+            Ok(()) => {
+                let end = self.at;
+                point.bytes = trim_carriage_return(&self.input[start..end]);
+                self.pass_line_end();
+                Some(Ok(()))
+            }
+            Err((place, message)) => {
+                let error = self.error(place, message);
+                // A string that is never closed swallowed the lines behind it; they are read again as lines.
+                self.at = start;
+                (self.line, self.line_start) = start_line;
+                self.skip_line();
+                Some(Err(error))
+            }
+        }
+    }
+
+    /// Bytes of the line that failed last, from `from` on: what a refusal quotes.
+    fn error(&self, place: usize, message: String) -> LineError {
+        let before = &self.input[self.line_start.min(place)..place];
+        // The trouble may be on a line before the one that the parser has come to.
+        let (line, line_start) = if place < self.line_start {
+            let all_before = &self.input[..place];
+            let line = 1 + all_before.iter().filter(|byte| **byte == b'\n').count();
+            (line, all_before.iter().rposition(|byte| *byte == b'\n').map_or(0, |end| end + 1))
+        } else {
+            let within = before.iter().filter(|byte| **byte == b'\n').count();
+            let start =
+                before.iter().rposition(|byte| *byte == b'\n').map_or(self.line_start, |end| self.line_start + end + 1);
+            (self.line + within, start)
+        };
+        LineError { line, column: place - line_start + 1, message }
+    }
+
+    fn check_text(&self, start: usize) -> Result<(), Wrong> {
+        if self.is_utf8 {
+            return Ok(());
+        }
+        match std::str::from_utf8(&self.input[start..self.at]) {
+            Ok(_) => Ok(()),
+            Err(error) => Err((start + error.valid_up_to(), "the bytes here are not UTF-8".to_owned())),
+        }
+    }
+
+    fn point(&mut self, point: &mut Point<'a>) -> Result<(), Wrong> {
+        let start = self.at;
+        let (measurement, mut end) = self.name(MEASUREMENT, IN_MEASUREMENT);
+        if measurement.raw().is_empty() {
+            return Err((start, "the name of the measurement is missing".to_owned()));
+        }
+        point.measurement = Some(measurement);
+        while end == Some(b',') {
+            self.at += 1;
+            end = self.tag(point)?;
+        }
+        point.series = &self.input[start..self.at];
+        if end != Some(b' ') {
+            return Err((self.at, "the fields are missing; write a space and name=value behind the tags".to_owned()));
+        }
+        self.skip_spaces();
+        loop {
+            self.field(point)?;
+            match self.peek() {
+                Some(b',') => self.at += 1,
+                _ => break,
+            }
+        }
+        self.time(point)
+    }
+
+    fn tag(&mut self, point: &mut Point<'a>) -> Result<Option<u8>, Wrong> {
+        let start = self.at;
+        let (key, end) = self.name(KEY, IN_KEY);
+        if key.raw().is_empty() {
+            return Err((start, "the name of a tag is missing".to_owned()));
+        }
+        if end != Some(b'=') {
+            return Err((self.at, format!("the tag {} has no value; write name=value", shown(key.raw()))));
+        }
+        self.at += 1;
+        let value_start = self.at;
+        let (value, end) = self.name(KEY, IN_KEY);
+        if value.raw().is_empty() {
+            return Err((value_start, format!("the value of the tag {} is missing", shown(key.raw()))));
+        }
+        if end == Some(b'=') {
+            return Err((
+                self.at,
+                format!("there is a second = in the tag {}; write \\= for one that belongs to it", shown(key.raw())),
+            ));
+        }
+        if point.tags.iter().any(|(other, _)| other.raw() == key.raw()) {
+            return Err((start, format!("the tag {} occurs twice", shown(key.raw()))));
+        }
+        point.tags.push((key, value));
+        Ok(end)
+    }
+
+    fn field(&mut self, point: &mut Point<'a>) -> Result<(), Wrong> {
+        let start = self.at;
+        let (key, end) = self.name(KEY, IN_KEY);
+        if key.raw().is_empty() {
+            return Err((start, "the name of a field is missing".to_owned()));
+        }
+        if end != Some(b'=') {
+            return Err((self.at, format!("the field {} has no value; write name=value", shown(key.raw()))));
+        }
+        self.at += 1;
+        let value = if self.peek() == Some(b'"') { self.string()? } else { self.plain_value()? };
+        point.fields.push((key, value));
+        Ok(())
+    }
+
+    fn plain_value(&mut self) -> Result<Value<'a>, Wrong> {
+        let start = self.at;
+        let length = self.input[start..].iter().position(|byte| matches!(byte, b',' | b' ' | b'\n' | b'\r'));
+        let end = length.map_or(self.input.len(), |length| start + length);
+        let value = field_value(&self.input[start..end]).map_err(|message| (start, message))?;
+        self.at = end;
+        Ok(value)
+    }
+
+    fn string(&mut self) -> Result<Value<'a>, Wrong> {
+        let open = self.at;
+        let mut at = open + 1;
+        let mut escapable: &'static [u8] = &[];
+        loop {
+            match self.input.get(at) {
+                Some(b'"') => break,
+                Some(b'\\') => {
+                    escapable = IN_STRING;
+                    // What follows is taken with it, so that \\" ends the string and \" does not.
+                    at += if self.input.get(at + 1).is_some_and(|next| IN_STRING.contains(next)) { 2 } else { 1 };
+                }
+                Some(byte) => {
+                    at += 1;
+                    if *byte == b'\n' {
+                        (self.line, self.line_start) = (self.line + 1, at);
+                    }
+                }
+                None => return Err((open, "the string that begins here is never closed".to_owned())),
+            }
+        }
+        self.at = at + 1;
+        let text = Text::new(&self.input[open + 1..at], escapable);
+        match self.peek() {
+            None | Some(b',' | b' ' | b'\n' | b'\r') => Ok(Value::Text(text)),
+            Some(_) => {
+                Err((self.at, "behind a string there must be a comma, a space or the end of the line".to_owned()))
+            }
+        }
+    }
+
+    fn time(&mut self, point: &mut Point<'a>) -> Result<(), Wrong> {
+        self.skip_spaces();
+        let start = self.at;
+        let rest = &self.input[start..];
+        let end = start + rest.iter().position(|byte| *byte == b'\n').unwrap_or(rest.len());
+        let token = trim_carriage_return(&self.input[start..end]).trim_ascii_end();
+        self.at = end;
+        if token.is_empty() {
+            return Ok(());
+        }
+        let Some(units) = whole(token) else {
+            let must = "it must be a whole number, and nothing may follow it";
+            return Err((start, format!("the time stamp is {}; {must}", shown(token))));
+        };
+        match units.checked_mul(self.precision.unit_ns()) {
+            Some(time_ns) => point.time_ns = Some(time_ns),
+            None => {
+                let hint = "the precision of the request does not seem to be that of the line";
+                return Err((start, format!("the time stamp {units} is beyond the years 1677 to 2262; {hint}")));
+            }
+        }
+        Ok(())
+    }
+
+    /// Reads up to what ends a name, which stays unread; it is returned, none at the end of the batch.
+    fn name(&mut self, class: u8, escapable: &'static [u8]) -> (Text<'a>, Option<u8>) {
+        let start = self.at;
+        let mut at = start;
+        let mut used: &'static [u8] = &[];
+        let end = loop {
+            let Some(&byte) = self.input.get(at) else { break None };
+            if CLASSES[usize::from(byte)] & class == 0 {
+                at += 1;
+            } else if byte == b'\\' {
+                used = escapable;
+                at += if self.input.get(at + 1).is_some_and(|next| escapable.contains(next)) { 2 } else { 1 };
+            } else {
+                break Some(byte);
+            }
+        };
+        self.at = at;
+        (Text::new(&self.input[start..at], used), end)
+    }
+
+    fn peek(&self) -> Option<u8> {
+        self.input.get(self.at).copied()
+    }
+
+    fn skip_spaces(&mut self) {
+        while self.peek() == Some(b' ') {
+            self.at += 1;
+        }
+    }
+
+    /// Passes over empty lines and comments; none at the end of the batch.
+    fn skip_to_content(&mut self) -> Option<()> {
+        loop {
+            match self.peek()? {
+                b' ' | b'\t' | b'\r' => self.at += 1,
+                b'\n' => self.pass_line_end(),
+                b'#' => self.skip_line(),
+                _ => return Some(()),
+            }
+        }
+    }
+
+    fn skip_line(&mut self) {
+        let rest = &self.input[self.at..];
+        self.at += rest.iter().position(|byte| *byte == b'\n').unwrap_or(rest.len());
+        self.pass_line_end();
+    }
+
+    fn pass_line_end(&mut self) {
+        if self.peek() == Some(b'\n') {
+            self.at += 1;
+            (self.line, self.line_start) = (self.line + 1, self.at);
+        }
+    }
+}
+
+fn trim_carriage_return(bytes: &[u8]) -> &[u8] {
+    bytes.strip_suffix(b"\r").unwrap_or(bytes)
+}
+
+/// Ends or escapes the name of a measurement.
+const MEASUREMENT: u8 = 1;
+/// Ends or escapes a key or the value of a tag.
+const KEY: u8 = 2;
+
+/// Which names a byte is special in.
+static CLASSES: [u8; 256] = {
+    let mut classes = [0; 256];
+    let mut byte = 0;
+    while byte < 256 {
+        classes[byte] = match byte as u8 {
+            b',' | b' ' | b'\n' | b'\\' => MEASUREMENT | KEY,
+            b'=' => KEY,
+            _ => 0,
+        };
+        byte += 1;
+    }
+    classes
+};
+
+#[cfg(test)]
+#[path = "tests.rs"]
+mod tests;

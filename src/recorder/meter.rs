@@ -1,0 +1,127 @@
+//! What the recorder counts besides the spool's own counters: commits, trouble, requests, lag. Main type: [`Meter`].
+//!
+//! Invariant: memory is bounded, whatever clients call themselves.
+
+use std::collections::HashMap;
+use std::sync::Mutex;
+use std::sync::PoisonError;
+use std::sync::atomic::{AtomicU64, Ordering};
+use std::time::Duration;
+
+/// Sources whose lag is told apart; those beyond are one.
+const SOURCES_MAX: usize = 200;
+
+/// Upper bounds of the classes of times, in seconds.
+pub const TIME_BOUNDS_S: [f64; 16] =
+    [0.0005, 0.001, 0.002, 0.005, 0.01, 0.02, 0.05, 0.1, 0.2, 0.5, 1.0, 2.0, 5.0, 10.0, 30.0, 60.0];
+
+/// A counter.
+#[derive(Debug, Default)]
+pub struct Count(AtomicU64);
+
+impl Count {
+    /// Adds to it.
+    pub fn add(&self, more: u64) {
+        self.0.fetch_add(more, Ordering::Relaxed);
+    }
+
+    /// Its value.
+    pub fn get(&self) -> u64 {
+        self.0.load(Ordering::Relaxed)
+    }
+
+    /// Sets it, where it is a state.
+    pub fn set(&self, value: u64) {
+        self.0.store(value, Ordering::Relaxed);
+    }
+}
+
+/// How often times of each class occurred.
+#[derive(Debug, Default)]
+pub struct Times {
+    classes: [Count; TIME_BOUNDS_S.len() + 1],
+    sum_ns: Count,
+}
+
+impl Times {
+    /// Counts a time.
+    pub fn add(&self, time: Duration) {
+        let seconds = time.as_secs_f64();
+        self.classes[TIME_BOUNDS_S.partition_point(|bound| *bound < seconds)].add(1);
+        self.sum_ns.add(u64::try_from(time.as_nanos()).unwrap_or(u64::MAX));
+    }
+
+    /// Counts by class, not summed up, and the sum of all in seconds.
+    pub fn read(&self) -> ([u64; TIME_BOUNDS_S.len() + 1], f64) {
+        (std::array::from_fn(|class| self.classes[class].get()), self.sum_ns.get() as f64 / 1e9)
+    }
+}
+
+/// All counters.
+#[derive(Debug, Default)]
+pub struct Meter {
+    /// Transactions committed.
+    pub commits: Count,
+    /// Rows in them.
+    pub rows: Count,
+    /// From the start of a transaction to the answer to its COMMIT.
+    pub commit_times: Times,
+    /// From a request's arrival to its acknowledgement.
+    pub acknowledgement_times: Times,
+    /// Requests acknowledged.
+    pub acknowledged_requests: Count,
+    /// Requests refused because of what they are: 4xx.
+    pub refused_requests: Count,
+    /// Requests refused because there is no room: 429 and 503.
+    pub turned_away: Count,
+    /// Messages that had been taken in before.
+    pub duplicates: Count,
+    /// Lines that were not taken in because they are no points.
+    pub bad_lines: Count,
+    /// Times that the database's answer had to be waited for again.
+    pub retries: Count,
+    /// Connections made to the database.
+    pub connections: Count,
+    /// Lanes that are connected.
+    pub lanes_connected: Count,
+    /// Bytes of requests in memory.
+    pub memory_bytes: Count,
+    lags: Mutex<HashMap<String, Duration>>,
+}
+
+impl Meter {
+    /// Notes how long a source's newest committed record took from its arrival.
+    pub fn note_lag(&self, source: &str, lag: Duration) {
+        let mut lags = self.lags.lock().unwrap_or_else(PoisonError::into_inner);
+        if lags.len() < SOURCES_MAX || lags.contains_key(source) {
+            lags.insert(source.to_owned(), lag);
+        } else {
+            lags.insert("others".to_owned(), lag);
+        }
+    }
+
+    /// The lags, by source in order.
+    pub fn lags(&self) -> Vec<(String, Duration)> {
+        let lags = self.lags.lock().unwrap_or_else(PoisonError::into_inner);
+        let mut lags: Vec<_> = lags.iter().map(|(source, lag)| (source.clone(), *lag)).collect();
+        lags.sort();
+        lags
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn times_fall_into_their_classes_and_sources_are_bounded() {
+        let times = Times::default();
+        [0.0004, 0.0005, 0.3, 100.0].iter().for_each(|seconds| times.add(Duration::from_secs_f64(*seconds)));
+        let (classes, sum) = times.read();
+        assert_eq!((classes[0], classes[9], classes[16]), (2, 1, 1));
+        assert!((sum - 100.3009).abs() < 1e-6);
+        let meter = Meter::default();
+        (0..1_000).for_each(|source| meter.note_lag(&source.to_string(), Duration::ZERO));
+        assert!(meter.lags().len() <= SOURCES_MAX + 1);
+    }
+}

@@ -1,0 +1,149 @@
+//! What `/metrics` says, in the text form of Prometheus. Main function: [`text`].
+
+use std::fmt::Write;
+
+use super::admission::Gate;
+use super::admission::governor::View;
+use super::meter::{Meter, TIME_BOUNDS_S, Times};
+use super::spool::Counts;
+
+/// What is shown.
+pub struct Shown<'a> {
+    /// Conservation.
+    pub counts: Counts,
+    /// Bound of the spool.
+    pub bound_bytes: u64,
+    /// Everything else that is counted.
+    pub meter: &'a Meter,
+    /// The governor's state.
+    pub view: View,
+    /// The gate's.
+    pub gate: &'a Gate,
+    /// Rows committed per second lately, for the length of the buffer in seconds.
+    pub rows_per_s: f64,
+    /// Why nothing is acknowledged any more, if that is so.
+    pub is_broken: bool,
+}
+
+struct Page(String);
+
+impl Page {
+    fn head(&mut self, name: &str, kind: &str, says: &str) {
+        // Writing to a string never fails.
+        let _ = write!(self.0, "# HELP loadline_{name} {says}\n# TYPE loadline_{name} {kind}\n");
+    }
+
+    fn one(&mut self, name: &str, kind: &str, says: &str, value: f64) {
+        self.head(name, kind, says);
+        let _ = writeln!(self.0, "loadline_{name} {value}");
+    }
+
+    fn counter(&mut self, name: &str, says: &str, value: u64) {
+        self.one(name, "counter", says, value as f64);
+    }
+
+    fn gauge(&mut self, name: &str, says: &str, value: f64) {
+        self.one(name, "gauge", says, value);
+    }
+
+    fn times(&mut self, name: &str, says: &str, times: &Times) {
+        self.head(name, "histogram", says);
+        let (classes, sum_s) = times.read();
+        let mut count = 0;
+        for (class, in_class) in classes.iter().enumerate() {
+            count += in_class;
+            let bound = TIME_BOUNDS_S.get(class).map_or("+Inf".to_owned(), ToString::to_string);
+            let _ = writeln!(self.0, "loadline_{name}_bucket{{le=\"{bound}\"}} {count}");
+        }
+        let _ = write!(self.0, "loadline_{name}_sum {sum_s}\nloadline_{name}_count {count}\n");
+    }
+}
+
+/// The page.
+pub fn text(shown: &Shown<'_>) -> String {
+    let Shown { counts, meter, view, .. } = shown;
+    let mut page = Page(String::with_capacity(8 << 10));
+    page.counter(
+        "acknowledged_rows_total",
+        "Records acknowledged: committed + spooled + quarantined",
+        counts.acknowledged,
+    );
+    page.counter("committed_rows_total", "Records known to be committed in the database", counts.committed);
+    page.gauge("spooled_rows", "Records that wait in the spool", counts.spooled as f64);
+    page.gauge(
+        "quarantined_rows",
+        "Records that the database refused, kept with their reasons",
+        counts.quarantined as f64,
+    );
+    page.gauge("spooled_bytes", "Bytes of what waits in the spool", counts.spooled_bytes as f64);
+    page.gauge("spool_bound_bytes", "The most bytes that may wait", shown.bound_bytes as f64);
+    let buffer_s = if counts.spooled == 0 { 0.0 } else { counts.spooled as f64 / shown.rows_per_s.max(1e-9) };
+    page.gauge("buffer_seconds", "How long what waits takes at the rate of the last seconds", buffer_s.min(1e9));
+    page.gauge("committed_rows_per_second", "Records committed per second lately", shown.rows_per_s);
+    page.counter("commits_total", "Transactions committed", meter.commits.get());
+    page.times("commit_seconds", "From the start of a transaction to the answer to its COMMIT", &meter.commit_times);
+    page.times(
+        "acknowledgement_seconds",
+        "From a request's arrival to its acknowledgement",
+        &meter.acknowledgement_times,
+    );
+    page.counter("acknowledged_requests_total", "Requests acknowledged", meter.acknowledged_requests.get());
+    page.counter("refused_requests_total", "Requests refused because of what they are", meter.refused_requests.get());
+    page.counter("turned_away_requests_total", "Requests that were asked to come again later", meter.turned_away.get());
+    page.counter("duplicate_requests_total", "Requests recognised as sent before", meter.duplicates.get());
+    page.counter("bad_lines_total", "Lines that are no points", meter.bad_lines.get());
+    page.counter("database_retries_total", "Times that the database had to be tried again", meter.retries.get());
+    page.counter("database_connections_total", "Connections made to the database", meter.connections.get());
+    page.gauge("writers_connected", "Writers that are connected", meter.lanes_connected.get() as f64);
+    page.gauge("memory_request_bytes", "Bytes reserved for requests in memory", meter.memory_bytes.get() as f64);
+    page.gauge("admission_window_rows", "Rows of the next transaction at most", f64::from(view.window_rows));
+    page.gauge(
+        "admission_rate_rows_per_second",
+        "Rows a second that the model permits, or +Inf",
+        view.rate_per_s.unwrap_or(f64::INFINITY),
+    );
+    page.gauge("admission_model_stale", "Whether the model was found stale", f64::from(u8::from(view.is_stale)));
+    page.gauge(
+        "admission_gate_closed",
+        "Whether requests are turned away for lack of room",
+        f64::from(u8::from(shown.gate.is_closed())),
+    );
+    page.gauge("spool_broken", "Whether a failed sync ended acknowledgement", f64::from(u8::from(shown.is_broken)));
+    page.head("source_lag_seconds", "gauge", "From arrival to commit of a source's newest committed record");
+    for (source, lag) in meter.lags() {
+        let escaped = source.replace('\\', "\\\\").replace('"', "\\\"").replace('\n', "\\n");
+        let _ = writeln!(page.0, "loadline_source_lag_seconds{{source=\"{escaped}\"}} {}", lag.as_secs_f64());
+    }
+    page.0.replace(" inf\n", " +Inf\n")
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn every_line_is_a_comment_or_a_name_with_a_number() {
+        let meter = Meter::default();
+        meter.note_lag("a \"b\"\n", std::time::Duration::from_millis(20));
+        meter.commit_times.add(std::time::Duration::from_millis(3));
+        let gate = Gate::new(Box::new(|| 0.0));
+        let view = View { window_rows: 64, rate_per_s: None, is_stale: false };
+        let counts = Counts { acknowledged: 5, committed: 2, spooled: 2, quarantined: 1, ..Counts::default() };
+        let page = text(&Shown {
+            counts,
+            bound_bytes: 9,
+            meter: &meter,
+            view,
+            gate: &gate,
+            rows_per_s: 0.5,
+            is_broken: false,
+        });
+        for line in page.lines().filter(|line| !line.starts_with("# ")) {
+            let (name, value) = line.rsplit_once(' ').unwrap();
+            assert!(name.starts_with("loadline_") && (value == "+Inf" || value.parse::<f64>().is_ok()), "{line}");
+        }
+        assert!(page.contains("loadline_buffer_seconds 4\n"), "{page}");
+        assert!(page.contains("loadline_commit_seconds_bucket{le=\"0.005\"} 1\n"));
+        assert!(page.contains("{source=\"a \\\"b\\\"\\n\"} 0.02"));
+    }
+}

@@ -1,0 +1,19 @@
+//! The recorder: takes measurement data in, loses nothing that it has acknowledged, and feeds the database no faster than it
+//! answers in time. Data flows one way: intake → admission → spool → writer → database.
+//!
+//! Invariant: at every moment, acknowledged = committed + spooled + quarantined.
+
+pub mod admission;
+pub mod config;
+pub mod intake;
+pub mod line;
+pub mod log;
+pub mod meter;
+pub mod metrics;
+pub mod pace;
+mod running;
+pub mod spool;
+pub mod stop;
+pub mod writer;
+
+pub use running::{End, Recorder, StartError, replay_quarantine};

@@ -1,0 +1,338 @@
+//! A recorder that runs: intakes, spool and writers, started and stopped in order. Main type: [`Recorder`].
+
+use std::sync::Arc;
+use std::sync::Mutex;
+use std::sync::PoisonError;
+use std::thread::JoinHandle;
+use std::time::{Duration, Instant};
+
+use super::admission::{Gate, Governor, ModelLine};
+use super::config::Config;
+use super::intake::{self, Door, DoorSettings, Route, Running, Surroundings, lane_of};
+use super::log;
+use super::meter::Meter;
+use super::metrics::{self, Shown};
+use super::spool::{Committer, CommitterHandle, Counts, Reader, SpoolError, SpoolFile};
+use super::stop::Stop;
+use super::writer::{DirectHandle, Feed, Lane, LaneEnd, LaneSettings, Registry, Shape};
+use crate::database::Database;
+
+/// Lanes that are fed straight from the intake have numbers from here on.
+const FIRST_DIRECT_LANE: u32 = 1_000;
+/// How long requests that were being taken in when the recorder is stopped may take.
+const LAST_REQUESTS: Duration = Duration::from_secs(5);
+
+/// Why a recorder does not start. A sentence with place, value and remedy.
+#[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
+pub enum StartError {
+    /// The spool.
+    #[error(transparent)]
+    Spool(#[from] SpoolError),
+    /// An intake.
+    #[error("{0}")]
+    Intake(String),
+    /// The system has no thread or runtime left.
+    #[error("the recorder cannot start: {0}")]
+    System(String),
+}
+
+/// How a recorder ended.
+#[derive(Debug, Clone, PartialEq)]
+pub struct End {
+    /// The counters at the end.
+    pub counts: Counts,
+    /// Records quarantined since the start.
+    pub quarantined: u64,
+    /// What went wrong.
+    pub failures: Vec<String>,
+}
+
+/// A recorder that runs.
+pub struct Recorder {
+    runtime: tokio::runtime::Runtime,
+    committer: Committer,
+    shared: Arc<Shared>,
+    lanes: Vec<JoinHandle<LaneEnd>>,
+    intakes: Vec<Running>,
+    surroundings: Option<Surroundings>,
+    intake_stop: Arc<Stop>,
+    lane_stop: Arc<Stop>,
+    drain: Duration,
+    quarantined_before: u64,
+}
+
+/// What is looked at from outside.
+struct Shared {
+    spool: Mutex<Option<CommitterHandle>>,
+    meter: Arc<Meter>,
+    governor: Arc<Governor>,
+    gate: Arc<Gate>,
+    bound_bytes: u64,
+    is_direct: bool,
+    /// When rows were counted last, how many, and how many a second.
+    speed: Mutex<(Instant, u64, f64)>,
+}
+
+impl Shared {
+    fn spool(&self) -> Option<CommitterHandle> {
+        self.spool.lock().unwrap_or_else(PoisonError::into_inner).clone()
+    }
+
+    fn counts(&self) -> Counts {
+        self.spool().map(|spool| spool.counts()).unwrap_or_default()
+    }
+
+    fn rows_per_s(&self) -> f64 {
+        let mut speed = self.speed.lock().unwrap_or_else(PoisonError::into_inner);
+        let (rows, passed_s) = (self.meter.rows.get(), speed.0.elapsed().as_secs_f64());
+        if passed_s >= 1.0 {
+            *speed = (Instant::now(), rows, (rows - speed.1) as f64 / passed_s);
+        }
+        speed.2
+    }
+
+    fn metrics(&self) -> String {
+        let is_broken = self.spool().is_none_or(|spool| spool.broken().is_some());
+        metrics::text(&Shown {
+            counts: self.counts(),
+            bound_bytes: self.bound_bytes,
+            meter: &self.meter,
+            view: self.governor.view(),
+            gate: &self.gate,
+            rows_per_s: self.rows_per_s(),
+            is_broken,
+        })
+    }
+
+    fn why_not_ready(&self) -> Option<String> {
+        let Some(spool) = self.spool() else { return Some("the recorder is stopping".to_owned()) };
+        if let Some(broken) = spool.broken() {
+            return Some(broken.to_string());
+        }
+        if self.is_direct && self.meter.lanes_connected.get() == 0 {
+            return Some("the database is not connected yet".to_owned());
+        }
+        self.gate.is_closed().then(|| "the spool is full".to_owned())
+    }
+}
+
+impl Recorder {
+    /// Starts a recorder. The database need not answer yet, unless it is embedded.
+    ///
+    /// # Errors
+    /// What cannot be started; nothing runs then.
+    pub fn start(config: &Config, database: Arc<dyn Database>, line: Option<ModelLine>) -> Result<Self, StartError> {
+        let is_direct = database.is_embedded();
+        let file = open_spool(config, is_direct)?;
+        let (name, path, before) = (file.recorder().to_owned(), file.path().to_owned(), file.counts());
+        let runtime = runtime()?;
+        let (committer, spool) = Committer::start(file);
+        let meter = Arc::new(Meter::default());
+        let governor = Arc::new(Governor::new(&config.admission, config.writer.batch, line));
+        let gate = gate(&spool, config.spool.bound_bytes, is_direct);
+        let shared = Arc::new(Shared {
+            spool: Mutex::new(Some(spool.clone())),
+            meter: Arc::clone(&meter),
+            governor: Arc::clone(&governor),
+            gate,
+            bound_bytes: config.spool.bound_bytes,
+            is_direct,
+            speed: Mutex::new((Instant::now(), 0, 0.0)),
+        });
+        let lane_stop = Arc::new(Stop::default());
+        let shape = Shape::named(&config.layout.name).unwrap_or(Shape::Star);
+        let settings = LaneSettings {
+            lane: 0,
+            recorder: name,
+            writer: config.writer,
+            schema: config.schema,
+            remember: config.spool.remember,
+            database,
+            registry: Arc::new(Registry::new(shape, config.layout.hot.clone(), config.schema.measurements_max)),
+            spool: spool.clone(),
+            pace: governor,
+            meter,
+            stop: Arc::clone(&lane_stop),
+        };
+        let mut lanes = Vec::new();
+        if !is_direct || before.entries > 0 {
+            for lane in 0..config.writer.count {
+                lanes.push(spawn_lane(&settings, lane, Feed::Spool(Reader::open(&path)?))?);
+            }
+        }
+        let mut direct: Vec<DirectHandle> = Vec::new();
+        if is_direct || config.intake.nats.is_some() {
+            for lane in 0..config.writer.count {
+                let (feed, handle) = Feed::direct(runtime.handle().clone());
+                lanes.push(spawn_lane(&settings, FIRST_DIRECT_LANE + lane, feed)?);
+                direct.push(handle);
+            }
+        }
+        drop(settings);
+        let intake_stop = Arc::new(Stop::default());
+        let surroundings = surroundings(config, &shared, spool, direct, Arc::clone(&intake_stop));
+        let mut recorder = Recorder {
+            runtime,
+            committer,
+            shared,
+            lanes,
+            intakes: Vec::new(),
+            surroundings: Some(surroundings),
+            intake_stop,
+            lane_stop,
+            drain: config.writer.drain,
+            quarantined_before: before.quarantined,
+        };
+        match recorder.start_intakes() {
+            Ok(()) => Ok(recorder),
+            Err(reason) => {
+                recorder.stop();
+                Err(StartError::Intake(reason))
+            }
+        }
+    }
+
+    fn start_intakes(&mut self) -> Result<(), String> {
+        let _inside = self.runtime.enter();
+        for entry in intake::REGISTRY {
+            let Some(surroundings) = &self.surroundings else { continue };
+            let Some(started) = (entry.start)(surroundings) else { continue };
+            self.intakes.push(started?);
+        }
+        Ok(())
+    }
+
+    /// Where the intakes listen, by name.
+    pub fn addresses(&self) -> Vec<(&'static str, std::net::SocketAddr)> {
+        self.intakes.iter().filter_map(|running| Some((running.name, running.address?))).collect()
+    }
+
+    /// The counters.
+    pub fn counts(&self) -> Counts {
+        self.shared.counts()
+    }
+
+    /// What `/metrics` says.
+    pub fn metrics(&self) -> String {
+        self.shared.metrics()
+    }
+
+    /// The governor, to be told another bound.
+    pub fn governor(&self) -> &Governor {
+        &self.shared.governor
+    }
+
+    /// Why it cannot go on, if that is so.
+    pub fn failure(&self) -> Option<String> {
+        let broken = self.shared.spool().and_then(|spool| spool.broken());
+        let is_finished = self.lanes.iter().any(JoinHandle::is_finished);
+        broken.map(|broken| broken.to_string()).or_else(|| is_finished.then(|| "a writer has ended".to_owned()))
+    }
+
+    /// Stops: first nothing more is taken in, then what was taken in is written as far as the time allows. What is left is in the spool.
+    pub fn stop(mut self) -> End {
+        self.intake_stop.ask(LAST_REQUESTS);
+        let tasks: Vec<_> = self.intakes.drain(..).map(|running| running.task).collect();
+        self.runtime.block_on(async {
+            for task in tasks {
+                let _ = tokio::time::timeout(LAST_REQUESTS + Duration::from_secs(1), task).await;
+            }
+        });
+        self.surroundings = None;
+        self.lane_stop.ask(self.drain);
+        if let Some(spool) = self.shared.spool() {
+            spool.wake();
+        }
+        let mut failures = Vec::new();
+        for lane in self.lanes.drain(..) {
+            match lane.join() {
+                Ok(LaneEnd::Failed(reason)) => failures.push(reason),
+                Ok(LaneEnd::Drained | LaneEnd::Stopped) => {}
+                Err(_) => failures.push("a writer ended in a panic".to_owned()),
+            }
+        }
+        // Tasks that are cut off here were not answered.
+        self.runtime.shutdown_timeout(Duration::from_secs(2));
+        let spool = self.shared.spool.lock().unwrap_or_else(PoisonError::into_inner).take();
+        let broken = spool.as_ref().and_then(CommitterHandle::broken);
+        failures.extend(broken.map(|broken| broken.to_string()).filter(|broken| !failures.contains(broken)));
+        let counts = spool.map(|spool| spool.into_last_counts(self.committer)).unwrap_or_default();
+        End { counts, quarantined: counts.quarantined.saturating_sub(self.quarantined_before), failures }
+    }
+}
+
+fn open_spool(config: &Config, is_direct: bool) -> Result<SpoolFile, SpoolError> {
+    let mut file = SpoolFile::open(&config.spool.path, config.spool.bound_bytes, config.spool.remember)?;
+    if let Some(salvaged) = file.salvaged() {
+        let (kept, read) = (salvaged.kept.display().to_string(), salvaged.read.to_string());
+        log::error("the spool was damaged", &[("damage", &salvaged.damage), ("kept", &kept), ("readable", &read)]);
+    }
+    if !is_direct {
+        file.set_lanes(config.writer.count)?;
+    }
+    Ok(file)
+}
+
+fn runtime() -> Result<tokio::runtime::Runtime, StartError> {
+    tokio::runtime::Builder::new_multi_thread()
+        .worker_threads(2)
+        .max_blocking_threads(4)
+        .thread_name("intake")
+        .enable_all()
+        .build()
+        .map_err(|error| StartError::System(error.to_string()))
+}
+
+fn spawn_lane(settings: &LaneSettings, number: u32, feed: Feed) -> Result<JoinHandle<LaneEnd>, StartError> {
+    let lane = Lane::new(LaneSettings { lane: number, ..settings.clone() });
+    let thread = std::thread::Builder::new().name("writer".to_owned()).spawn(move || lane.run(feed));
+    thread.map_err(|error| StartError::System(error.to_string()))
+}
+
+fn surroundings(
+    config: &Config,
+    shared: &Arc<Shared>,
+    spool: CommitterHandle,
+    direct: Vec<DirectHandle>,
+    stop: Arc<Stop>,
+) -> Surroundings {
+    let door = |route: Route| {
+        Arc::new(Door::new(DoorSettings {
+            route,
+            spool: spool.clone(),
+            meter: Arc::clone(&shared.meter),
+            gate: Arc::clone(&shared.gate),
+            memory_bytes: config.intake.memory_bytes,
+            keeps_good_lines: config.intake.keeps_good_lines,
+            patience: Duration::from_secs(30),
+        }))
+    };
+    let direct_door = door(Route::Direct(direct));
+    let spool_door = || door(Route::Spool(spool.clone(), config.writer.count));
+    let (for_metrics, for_readiness) = (Arc::clone(shared), Arc::clone(shared));
+    Surroundings {
+        config: config.intake.clone(),
+        door: if shared.is_direct { Arc::clone(&direct_door) } else { spool_door() },
+        direct_door,
+        meter: Arc::clone(&shared.meter),
+        stop,
+        metrics: Arc::new(move || for_metrics.metrics()),
+        readiness: Arc::new(move || for_readiness.why_not_ready()),
+    }
+}
+
+fn gate(spool: &CommitterHandle, bound_bytes: u64, is_direct: bool) -> Arc<Gate> {
+    let spool = spool.counts_reader();
+    let filled = move || if is_direct { 0.0 } else { spool().spooled_bytes as f64 / bound_bytes as f64 };
+    Arc::new(Gate::new(Box::new(filled)))
+}
+
+/// Gives the quarantined records of a spool back to its queue; how many. No recorder may work on it.
+///
+/// # Errors
+/// As the spool answers.
+pub fn replay_quarantine(config: &Config) -> Result<u64, SpoolError> {
+    let mut file = SpoolFile::open(&config.spool.path, config.spool.bound_bytes, config.spool.remember)?;
+    file.set_lanes(config.writer.count)?;
+    file.replay(&|source| lane_of(source, config.writer.count))
+}

@@ -1,0 +1,91 @@
+//! What the spool holds. Main types: [`Offer`], before it is stored, and [`Entry`], after.
+
+use std::sync::Arc;
+
+use crate::recorder::line::Precision;
+
+/// One request's points, on their way into the spool.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Offer {
+    /// The writer that it goes through.
+    pub lane: u32,
+    /// Who sent it.
+    pub source: Arc<str>,
+    /// The sender's own id of it; empty for none.
+    pub message_id: String,
+    /// When it arrived, in nanoseconds since 1970: the time of points without one.
+    pub received_ns: i64,
+    /// Unit of its time stamps.
+    pub precision: Precision,
+    /// Number of points in it; at least 1.
+    pub rows: u32,
+    /// The points as line protocol, every line a good one.
+    pub body: Vec<u8>,
+}
+
+/// An offer that was stored.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Entry {
+    /// Its number, above 0 and above all before it.
+    pub sequence: i64,
+    /// What was offered.
+    pub offer: Offer,
+}
+
+impl Offer {
+    /// What it counts against the spool's bound, in bytes: its texts, and what the file needs besides.
+    pub fn stored_bytes(&self) -> u64 {
+        const OVERHEAD_BYTES: usize = 96;
+        (OVERHEAD_BYTES + self.source.len() + 2 * self.message_id.len() + self.body.len()) as u64
+    }
+
+    /// CRC-32 of everything that is stored of it.
+    pub fn checksum(&self) -> u32 {
+        let mut hasher = crc32fast::Hasher::new();
+        hasher.update(&self.lane.to_le_bytes());
+        hasher.update(&(self.source.len() as u64).to_le_bytes());
+        hasher.update(self.source.as_bytes());
+        hasher.update(&(self.message_id.len() as u64).to_le_bytes());
+        hasher.update(self.message_id.as_bytes());
+        hasher.update(&self.received_ns.to_le_bytes());
+        hasher.update(&[self.precision.code()]);
+        hasher.update(&self.rows.to_le_bytes());
+        hasher.update(&self.body);
+        hasher.finalize()
+    }
+}
+
+/// CRC-32 of a quarantined line.
+pub fn body_checksum(body: &[u8]) -> u32 {
+    crc32fast::hash(body)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn every_part_of_an_entry_is_covered_by_its_checksum() {
+        let offer = Offer {
+            lane: 1,
+            source: "s".into(),
+            message_id: "i".into(),
+            received_ns: 5,
+            precision: Precision::Seconds,
+            rows: 1,
+            body: b"m f=1\n".to_vec(),
+        };
+        let others = [
+            Offer { lane: 2, ..offer.clone() },
+            Offer { source: "si".into(), message_id: String::new(), ..offer.clone() },
+            Offer { message_id: "j".into(), ..offer.clone() },
+            Offer { received_ns: 6, ..offer.clone() },
+            Offer { precision: Precision::Hours, ..offer.clone() },
+            Offer { rows: 2, ..offer.clone() },
+            Offer { body: b"m f=2\n".to_vec(), ..offer.clone() },
+        ];
+        for other in others {
+            assert_ne!(other.checksum(), offer.checksum(), "{other:?}");
+        }
+    }
+}

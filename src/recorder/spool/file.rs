@@ -1,0 +1,358 @@
+//! The spool's file. Main type: [`SpoolFile`].
+
+use std::path::{Path, PathBuf};
+use std::time::Duration;
+
+use rusqlite::{Connection, OptionalExtension, Transaction, TransactionBehavior, params};
+
+use super::lock::SpoolLock;
+use super::salvage::{self, Salvaged};
+use super::{Offer, SpoolError};
+
+/// Version of the tables; another one is refused.
+const VERSION: i64 = 1;
+
+const TABLES: &str = "
+CREATE TABLE entry (
+    sequence INTEGER PRIMARY KEY AUTOINCREMENT,
+    lane INTEGER NOT NULL,
+    source TEXT NOT NULL,
+    message_id TEXT NOT NULL,
+    received_ns INTEGER NOT NULL,
+    precision INTEGER NOT NULL,
+    rows INTEGER NOT NULL,
+    checksum INTEGER NOT NULL,
+    body BLOB NOT NULL
+);
+CREATE INDEX entry_lane ON entry (lane, sequence);
+CREATE TABLE message (
+    source TEXT NOT NULL,
+    message_id TEXT NOT NULL,
+    received_ns INTEGER NOT NULL,
+    PRIMARY KEY (source, message_id)
+) WITHOUT ROWID;
+CREATE INDEX message_received ON message (received_ns);
+CREATE TABLE quarantine (
+    id INTEGER PRIMARY KEY AUTOINCREMENT,
+    entry INTEGER NOT NULL,
+    row INTEGER NOT NULL,
+    rows INTEGER NOT NULL,
+    source TEXT NOT NULL,
+    received_ns INTEGER NOT NULL,
+    precision INTEGER NOT NULL,
+    quarantined_ns INTEGER NOT NULL,
+    reason TEXT NOT NULL,
+    body BLOB NOT NULL,
+    checksum INTEGER NOT NULL,
+    UNIQUE (entry, row)
+);
+CREATE TABLE fact (name TEXT PRIMARY KEY, value) WITHOUT ROWID;
+";
+
+/// Ids that were forgotten in one transaction, at most.
+const FORGET_MAX: u32 = 1_000;
+
+/// The file, opened for writing.
+#[derive(Debug)]
+pub struct SpoolFile {
+    connection: Connection,
+    path: PathBuf,
+    counts: Counts,
+    bound_bytes: u64,
+    remember: Duration,
+    /// The random name of this spool.
+    recorder: String,
+    salvaged: Option<Salvaged>,
+    _lock: SpoolLock,
+}
+
+/// What was counted since the spool was made. Rows, but for the bytes.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
+pub struct Counts {
+    /// Acknowledged.
+    pub acknowledged: u64,
+    /// Known to be committed in the database.
+    pub committed: u64,
+    /// Waiting.
+    pub spooled: u64,
+    /// Refused by the database, and kept.
+    pub quarantined: u64,
+    /// Bytes of what waits.
+    pub spooled_bytes: u64,
+    /// Entries that wait.
+    pub entries: u64,
+}
+
+/// What became of an offer.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Stored {
+    /// It is an entry with this sequence.
+    New(i64),
+    /// A message of this id from this source was taken in before.
+    Duplicate,
+}
+
+impl SpoolFile {
+    /// Opens the spool in a directory, which is made if there is none. Damage is moved aside and what is readable is kept.
+    ///
+    /// # Errors
+    /// [`SpoolError::Unusable`] with the reason.
+    pub fn open(directory: &Path, bound_bytes: u64, remember: Duration) -> Result<Self, SpoolError> {
+        let unusable = |reason: String| SpoolError::Unusable { path: directory.display().to_string(), reason };
+        std::fs::create_dir_all(directory).map_err(|error| unusable(format!("cannot be made: {error}")))?;
+        let lock = SpoolLock::take(directory)?;
+        let path = directory.join("spool.db");
+        let salvaged = salvage::check(&path).map_err(&unusable)?;
+        let connection = connect(&path).map_err(|error| unusable(error.to_string()))?;
+        // The file's own entry in its directory must survive a power cut too.
+        let synced = std::fs::File::open(directory).and_then(|directory| directory.sync_all());
+        synced.map_err(|error| unusable(format!("cannot be synced: {error}")))?;
+        let recorder = fact_text(&connection, "recorder").map_err(|error| unusable(error.to_string()))?;
+        let version = fact_number(&connection, "version").map_err(|error| unusable(error.to_string()))?;
+        if version != VERSION {
+            return Err(unusable(format!(
+                "its version is {version} and this loadline reads {VERSION}; use the loadline that made it"
+            )));
+        }
+        let counts = count(&connection).map_err(|error| unusable(error.to_string()))?;
+        Ok(SpoolFile { connection, path, counts, bound_bytes, remember, recorder, salvaged, _lock: lock })
+    }
+
+    /// The file.
+    pub fn path(&self) -> &Path {
+        &self.path
+    }
+
+    /// The random name that the ledger knows this spool by.
+    pub fn recorder(&self) -> &str {
+        &self.recorder
+    }
+
+    /// What was found damaged when the spool was opened.
+    pub fn salvaged(&self) -> Option<&Salvaged> {
+        self.salvaged.as_ref()
+    }
+
+    /// The counters.
+    pub fn counts(&self) -> Counts {
+        self.counts
+    }
+
+    /// The number of lanes that entries are assigned to, changed to `wanted` if nothing waits.
+    ///
+    /// # Errors
+    /// [`SpoolError::Unusable`] when entries wait in other lanes: their sources' order would be lost.
+    pub fn set_lanes(&mut self, wanted: u32) -> Result<(), SpoolError> {
+        let lanes = fact_number(&self.connection, "lanes").map_err(|error| SpoolError::of(&error))?;
+        if lanes == i64::from(wanted) {
+            return Ok(());
+        }
+        if self.counts.entries > 0 && lanes != 0 {
+            let reason = format!(
+                "{} entries wait for {lanes} writers and writer.count is {wanted}; let them drain with writer.count = {lanes} first",
+                self.counts.entries
+            );
+            return Err(SpoolError::Unusable { path: self.path.display().to_string(), reason });
+        }
+        let set = "INSERT OR REPLACE INTO fact VALUES ('lanes', ?)";
+        self.connection.execute(set, [wanted]).map_err(|error| SpoolError::of(&error))?;
+        Ok(())
+    }
+
+    /// Starts a group: what is stored, settled and quarantined with it is synced together.
+    ///
+    /// # Errors
+    /// As the disk fails.
+    pub fn begin(&mut self) -> Result<Group<'_>, SpoolError> {
+        let counts = self.counts;
+        let (bound_bytes, remember) = (self.bound_bytes, self.remember);
+        let transaction = self.connection.transaction_with_behavior(TransactionBehavior::Immediate);
+        let transaction = transaction.map_err(|error| SpoolError::of(&error))?;
+        Ok(Group { transaction, counts, bound_bytes, remember, result: &mut self.counts })
+    }
+
+    /// The connection, to be read with.
+    pub(super) fn connection(&self) -> &Connection {
+        &self.connection
+    }
+}
+
+/// Changes that are synced together; dropped without [`Group::commit`] none of them was made.
+pub struct Group<'a> {
+    pub(super) transaction: Transaction<'a>,
+    pub(super) counts: Counts,
+    bound_bytes: u64,
+    remember: Duration,
+    result: &'a mut Counts,
+}
+
+impl Group<'_> {
+    /// The counters as they will be.
+    pub fn counts(&self) -> Counts {
+        self.counts
+    }
+
+    /// Whether an offer fits.
+    pub fn has_room_for(&self, offer: &Offer) -> bool {
+        self.counts.spooled_bytes + offer.stored_bytes() <= self.bound_bytes
+    }
+
+    /// Stores an offer, unless its message was stored before.
+    ///
+    /// # Errors
+    /// [`SpoolError::Full`] beyond the bound; otherwise as the disk fails.
+    pub fn append(&mut self, offer: &Offer) -> Result<Stored, SpoolError> {
+        if !self.has_room_for(offer) {
+            let shown = crate::units::show_bytes;
+            let (used, bound) = (shown(self.counts.spooled_bytes as f64), shown(self.bound_bytes as f64));
+            return Err(SpoolError::Full(format!("{used} of {bound} wait for the database")));
+        }
+        self.insert(offer).map_err(|error| SpoolError::of(&error))
+    }
+
+    fn insert(&mut self, offer: &Offer) -> rusqlite::Result<Stored> {
+        if !offer.message_id.is_empty() {
+            let mut remember = self.transaction.prepare_cached("INSERT OR IGNORE INTO message VALUES (?, ?, ?)")?;
+            if remember.execute(params![&*offer.source, offer.message_id, offer.received_ns])? == 0 {
+                return Ok(Stored::Duplicate);
+            }
+        }
+        self.transaction
+            .prepare_cached(
+                "INSERT INTO entry (lane, source, message_id, received_ns, precision, rows, checksum, body) \
+                 VALUES (?, ?, ?, ?, ?, ?, ?, ?)",
+            )?
+            .execute(params![
+                offer.lane,
+                &*offer.source,
+                offer.message_id,
+                offer.received_ns,
+                offer.precision.code(),
+                offer.rows,
+                offer.checksum(),
+                offer.body,
+            ])?;
+        self.counts.acknowledged += u64::from(offer.rows);
+        self.counts.spooled += u64::from(offer.rows);
+        self.counts.spooled_bytes += offer.stored_bytes();
+        self.counts.entries += 1;
+        Ok(Stored::New(self.transaction.last_insert_rowid()))
+    }
+
+    /// Forgets the entries of a lane up to a sequence: all their rows are committed or quarantined.
+    ///
+    /// # Errors
+    /// As the disk fails.
+    pub fn settle(&mut self, lane: u32, through: i64) -> Result<(), SpoolError> {
+        self.remove(lane, through).map_err(|error| SpoolError::of(&error))
+    }
+
+    fn remove(&mut self, lane: u32, through: i64) -> rusqlite::Result<()> {
+        let sums = "SELECT count(*), ifnull(sum(rows), 0), ifnull(sum(96 + length(CAST(source AS BLOB)) \
+                    + 2 * length(CAST(message_id AS BLOB)) + length(body)), 0) FROM entry WHERE lane = ? AND sequence <= ?";
+        let (entries, rows, bytes): (u64, u64, u64) = self
+            .transaction
+            .prepare_cached(sums)?
+            .query_row(params![lane, through], |row| Ok((row.get(0)?, row.get(1)?, row.get(2)?)))?;
+        let refused = "SELECT ifnull(sum(quarantine.rows), 0) FROM entry CROSS JOIN quarantine ON quarantine.entry = entry.sequence \
+                       WHERE entry.lane = ? AND entry.sequence <= ?";
+        let refused: u64 =
+            self.transaction.prepare_cached(refused)?.query_row(params![lane, through], |row| row.get(0))?;
+        self.transaction
+            .prepare_cached("DELETE FROM entry WHERE lane = ? AND sequence <= ?")?
+            .execute(params![lane, through])?;
+        let committed = rows.saturating_sub(refused);
+        self.counts.committed += committed;
+        self.counts.spooled = self.counts.spooled.saturating_sub(committed);
+        self.counts.spooled_bytes = self.counts.spooled_bytes.saturating_sub(bytes);
+        self.counts.entries = self.counts.entries.saturating_sub(entries);
+        Ok(())
+    }
+
+    /// Forgets ids of messages that are old enough, some at a time.
+    ///
+    /// # Errors
+    /// As the disk fails.
+    pub fn forget_messages(&mut self, now_ns: i64) -> Result<usize, SpoolError> {
+        let before = now_ns.saturating_sub(i64::try_from(self.remember.as_nanos()).unwrap_or(i64::MAX));
+        let forget = "DELETE FROM message WHERE (source, message_id) IN \
+                      (SELECT source, message_id FROM message WHERE received_ns < ? ORDER BY received_ns LIMIT ?)";
+        let statement = self.transaction.prepare_cached(forget);
+        statement
+            .and_then(|mut forget| forget.execute(params![before, FORGET_MAX]))
+            .map_err(|error| SpoolError::of(&error))
+    }
+
+    /// Makes the changes durable.
+    ///
+    /// # Errors
+    /// As the disk fails; none of the changes was made then.
+    pub fn commit(self) -> Result<(), SpoolError> {
+        let counts = self.counts;
+        let store = || {
+            let mut set = self.transaction.prepare_cached("UPDATE fact SET value = ? WHERE name = ?")?;
+            set.execute(params![counts.acknowledged, "acknowledged"])?;
+            set.execute(params![counts.committed, "committed"])
+        };
+        store().map_err(|error| SpoolError::of(&error))?;
+        self.transaction.commit().map_err(|error| SpoolError::of(&error))?;
+        *self.result = counts;
+        Ok(())
+    }
+}
+
+/// Opens the file, with its tables made where it is new.
+pub(super) fn connect(path: &Path) -> rusqlite::Result<Connection> {
+    let mut connection = Connection::open(path)?;
+    connection.busy_timeout(Duration::from_secs(10))?;
+    connection.set_prepared_statement_cache_capacity(32);
+    connection.pragma_update(None, "page_size", 8192)?;
+    connection.pragma_update(None, "journal_mode", "wal")?;
+    connection.pragma_update(None, "synchronous", "full")?;
+    // 32 MiB between checkpoints, and no more than that is left in the log behind them.
+    connection.pragma_update(None, "wal_autocheckpoint", 4_096)?;
+    connection.pragma_update(None, "journal_size_limit", 64 << 20)?;
+    connection.pragma_update(None, "cache_size", -16_384)?;
+    let transaction = connection.transaction_with_behavior(TransactionBehavior::Immediate)?;
+    let known = "SELECT 1 FROM sqlite_schema WHERE type = 'table' AND name = 'fact'";
+    if transaction.query_row(known, [], |_| Ok(())).optional()?.is_none() {
+        transaction.execute_batch(TABLES)?;
+        let facts = "INSERT INTO fact VALUES ('version', ?), ('recorder', lower(hex(randomblob(16)))), ('lanes', 0), \
+                     ('acknowledged', 0), ('committed', 0)";
+        transaction.execute(facts, [VERSION])?;
+    }
+    transaction.commit()?;
+    Ok(connection)
+}
+
+fn fact_text(connection: &Connection, name: &str) -> rusqlite::Result<String> {
+    connection.query_row("SELECT value FROM fact WHERE name = ?", [name], |row| row.get(0))
+}
+
+fn fact_number(connection: &Connection, name: &str) -> rusqlite::Result<i64> {
+    connection.query_row("SELECT value FROM fact WHERE name = ?", [name], |row| row.get(0))
+}
+
+/// Counts what the file holds: it is the truth that the counters begin with.
+fn count(connection: &Connection) -> rusqlite::Result<Counts> {
+    let sums = "SELECT count(*), ifnull(sum(rows), 0), ifnull(sum(96 + length(CAST(source AS BLOB)) \
+                + 2 * length(CAST(message_id AS BLOB)) + length(body)), 0) FROM entry";
+    let (entries, rows, spooled_bytes): (u64, u64, u64) =
+        connection.query_row(sums, [], |row| Ok((row.get(0)?, row.get(1)?, row.get(2)?)))?;
+    let quarantined = connection.query_row("SELECT ifnull(sum(rows), 0) FROM quarantine", [], |row| row.get(0))?;
+    let waiting =
+        "SELECT ifnull(sum(quarantine.rows), 0) FROM quarantine JOIN entry ON entry.sequence = quarantine.entry";
+    let quarantined_of_entries: u64 = connection.query_row(waiting, [], |row| row.get(0))?;
+    Ok(Counts {
+        acknowledged: fact_number(connection, "acknowledged")? as u64,
+        committed: fact_number(connection, "committed")? as u64,
+        spooled: rows.saturating_sub(quarantined_of_entries),
+        quarantined,
+        spooled_bytes,
+        entries,
+    })
+}
+
+#[cfg(test)]
+#[path = "tests.rs"]
+mod tests;

@@ -1,0 +1,59 @@
+//! The spool: a durable, bounded queue between intake and database. What is in it survives any crash.
+//!
+//! Main types: [`Committer`], the one thread that writes, many requests with one sync; [`Reader`], which the writers read
+//! with; [`SpoolFile`], the file itself. `spool.db` in the spool's directory is a SQLite database (write-ahead log,
+//! `synchronous = FULL`), with these tables, version 1:
+//!
+//! - `entry`: what was acknowledged and is not known to be committed. `sequence` only grows, and is never used twice. `checksum` is
+//!   the CRC-32 of all the other columns. `body` is line protocol in the entry's `precision`; `rows` is its number of points.
+//! - `message`: the ids of messages that were taken in, for a while, so that one that is sent again is not stored again.
+//! - `quarantine`: records that the database refused, each with its reason, and entries that were found damaged.
+//! - `fact`: `version`, `recorder` (a random name that the ledger knows this spool by), `lanes`, `acknowledged` and `committed`.
+//!
+//! Invariant: a sync that failed ends the spool ([`SpoolError::Broken`]); only a new process, which reads what is really on the
+//! disk, goes on from there.
+
+mod committer;
+mod entry;
+mod file;
+mod lock;
+mod quarantine;
+mod reader;
+mod salvage;
+
+pub use committer::{Committer, CommitterHandle, Refused};
+pub(crate) use committer::{now_ns, unspooled_number};
+pub use entry::{Entry, Offer, body_checksum};
+pub use file::{Counts, SpoolFile, Stored};
+pub use quarantine::{Quarantined, Refusal, list};
+pub use reader::Reader;
+pub use salvage::Salvaged;
+
+/// Why the spool did not do what it was asked to.
+#[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
+pub enum SpoolError {
+    /// It is full; nothing was stored, and it can be tried again.
+    #[error("the spool is full: {0}")]
+    Full(String),
+    /// The disk, or what holds it, failed: nothing more is acknowledged by this process.
+    #[error("the spool is broken: {0}")]
+    Broken(String),
+    /// It cannot be opened.
+    #[error("spool.path \"{path}\": {reason}")]
+    Unusable {
+        /// The directory.
+        path: String,
+        /// What is wrong, and what to do.
+        reason: String,
+    },
+}
+
+impl SpoolError {
+    /// What a refusal by SQLite means: a full disk can be emptied, anything else ends the spool.
+    fn of(error: &rusqlite::Error) -> Self {
+        match error.sqlite_error_code() {
+            Some(rusqlite::ErrorCode::DiskFull) => SpoolError::Full(error.to_string()),
+            _ => SpoolError::Broken(error.to_string()),
+        }
+    }
+}

@@ -1,0 +1,80 @@
+//! Reads what waits. Main type: [`Reader`].
+
+use std::path::Path;
+use std::time::Duration;
+
+use rusqlite::{Connection, OpenFlags, params};
+
+use super::quarantine::Refusal;
+use super::{Entry, Offer, SpoolError};
+use crate::recorder::line::Precision;
+
+/// A connection that reads, one for each writer.
+#[derive(Debug)]
+pub struct Reader {
+    connection: Connection,
+}
+
+/// An entry as it was found.
+pub type Found = Result<Entry, (Entry, Refusal)>;
+
+impl Reader {
+    /// Opens the spool's file to read it.
+    ///
+    /// # Errors
+    /// As the disk fails.
+    pub fn open(path: &Path) -> Result<Self, SpoolError> {
+        let open = || {
+            let connection = Connection::open_with_flags(path, OpenFlags::SQLITE_OPEN_READ_WRITE)?;
+            connection.busy_timeout(Duration::from_secs(10))?;
+            connection.pragma_update(None, "query_only", "on")?;
+            connection.pragma_update(None, "cache_size", -2_048)?;
+            Ok(Reader { connection })
+        };
+        open().map_err(|error: rusqlite::Error| SpoolError::of(&error))
+    }
+
+    /// The entries of a lane behind a sequence, in order, until they have this many bytes or rows; at least one where there is any.
+    /// One whose checksum is wrong comes with what it is to be quarantined as.
+    ///
+    /// # Errors
+    /// As the disk fails.
+    pub fn read(&self, lane: u32, after: i64, bytes_max: usize, rows_max: u64) -> Result<Vec<Found>, SpoolError> {
+        self.try_read(lane, after, bytes_max, rows_max).map_err(|error| SpoolError::of(&error))
+    }
+
+    fn try_read(&self, lane: u32, after: i64, bytes_max: usize, rows_max: u64) -> rusqlite::Result<Vec<Found>> {
+        let select = "SELECT sequence, source, message_id, received_ns, precision, rows, checksum, body FROM entry \
+                      WHERE lane = ? AND sequence > ? ORDER BY sequence";
+        let mut statement = self.connection.prepare_cached(select)?;
+        let mut rows = statement.query(params![lane, after])?;
+        let (mut found, mut bytes, mut points) = (Vec::new(), 0, 0);
+        while let Some(row) = rows.next()? {
+            let precision = Precision::from_code(row.get(4)?);
+            let offer = Offer {
+                lane,
+                source: row.get::<_, String>(1)?.into(),
+                message_id: row.get(2)?,
+                received_ns: row.get(3)?,
+                precision: precision.unwrap_or_default(),
+                rows: row.get(5)?,
+                body: row.get(7)?,
+            };
+            let is_whole = precision.is_some() && offer.checksum() == row.get::<_, u32>(6)?;
+            bytes += offer.body.len();
+            points += u64::from(offer.rows);
+            let entry = Entry { sequence: row.get(0)?, offer };
+            found.push(if is_whole {
+                Ok(entry)
+            } else {
+                let reason = "the entry's checksum is wrong: the spool's disk or file was damaged".to_owned();
+                let refusal = Refusal { row: -1, rows: entry.offer.rows, body: entry.offer.body.clone(), reason };
+                Err((entry, refusal))
+            });
+            if bytes >= bytes_max || points >= rows_max {
+                break;
+            }
+        }
+        Ok(found)
+    }
+}

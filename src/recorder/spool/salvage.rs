@@ -1,0 +1,103 @@
+//! A spool whose file is damaged: it is kept aside, and what can be read goes into a new one. Main function: [`check`].
+
+use std::path::{Path, PathBuf};
+
+use rusqlite::{Connection, OpenFlags};
+
+use super::file::connect;
+
+/// What was found damaged.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Salvaged {
+    /// Where the damaged file is now.
+    pub kept: PathBuf,
+    /// Entries and quarantined records that could be read.
+    pub read: u64,
+    /// What SQLite said.
+    pub damage: String,
+}
+
+/// Checks a spool's file, if there is one; a damaged one is moved aside and what is readable of it copied to a new one.
+///
+/// # Errors
+/// A sentence, when nothing can be moved or made.
+pub(super) fn check(path: &Path) -> Result<Option<Salvaged>, String> {
+    if !path.exists() {
+        return Ok(None);
+    }
+    let Err(damage) = look(path) else { return Ok(None) };
+    let kept = aside(path)?;
+    let read = copy(&kept, path).map_err(|error| format!("a new spool cannot be made: {error}"))?;
+    Ok(Some(Salvaged { kept, read, damage }))
+}
+
+/// Reads every page.
+fn look(path: &Path) -> Result<(), String> {
+    let check = || {
+        let connection = Connection::open_with_flags(path, OpenFlags::SQLITE_OPEN_READ_WRITE)?;
+        connection.query_row("PRAGMA quick_check(1)", [], |row| row.get::<_, String>(0))
+    };
+    match check() {
+        Ok(answer) if answer == "ok" => Ok(()),
+        Ok(damage) => Err(damage),
+        Err(error) => Err(error.to_string()),
+    }
+}
+
+fn aside(path: &Path) -> Result<PathBuf, String> {
+    let free = |number: u32| PathBuf::from(format!("{}.damaged-{number}", path.display()));
+    let kept = (1..).map(free).find(|path| !path.exists()).unwrap_or_else(|| path.with_extension("damaged"));
+    for suffix in ["", "-wal", "-shm"] {
+        let (from, to) = (format!("{}{suffix}", path.display()), format!("{}{suffix}", kept.display()));
+        match std::fs::rename(&from, &to) {
+            Err(error) if error.kind() != std::io::ErrorKind::NotFound => {
+                return Err(format!("{from} is damaged and cannot be moved to {to}: {error}"));
+            }
+            _ => {}
+        }
+    }
+    Ok(kept)
+}
+
+/// Copies row by row, past what cannot be read.
+fn copy(from: &Path, to: &Path) -> rusqlite::Result<u64> {
+    let target = connect(to)?;
+    let Ok(source) = Connection::open_with_flags(from, OpenFlags::SQLITE_OPEN_READ_WRITE) else { return Ok(0) };
+    let facts = "SELECT name, value FROM fact WHERE name IN ('recorder', 'lanes', 'acknowledged', 'committed')";
+    if let Ok(mut statement) = source.prepare(facts)
+        && let Ok(mut rows) = statement.query([])
+    {
+        while let Ok(Some(row)) = rows.next() {
+            let (name, value): (String, rusqlite::types::Value) = (row.get(0)?, row.get(1)?);
+            target.execute("INSERT OR REPLACE INTO fact VALUES (?, ?)", rusqlite::params![name, value])?;
+        }
+    }
+    // Sequences are never used twice, even those of entries that are lost.
+    if let Ok(last) =
+        source.query_row("SELECT seq FROM sqlite_sequence WHERE name = 'entry'", [], |row| row.get::<_, i64>(0))
+    {
+        target.execute("INSERT INTO sqlite_sequence (name, seq) VALUES ('entry', ?)", [last])?;
+    }
+    Ok(copy_table(&source, &target, "entry", 9)? + copy_table(&source, &target, "quarantine", 11)?)
+}
+
+fn copy_table(source: &Connection, target: &Connection, table: &str, columns: usize) -> rusqlite::Result<u64> {
+    let places = vec!["?"; columns].join(", ");
+    let mut insert = target.prepare(&format!("INSERT OR IGNORE INTO {table} VALUES ({places})"))?;
+    // From both ends to the damage: rows behind it are reached by going backwards.
+    let mut copied = 0;
+    for order in ["ASC", "DESC"] {
+        let Ok(mut statement) = source.prepare(&format!("SELECT * FROM {table} NOT INDEXED ORDER BY rowid {order}"))
+        else {
+            continue;
+        };
+        let Ok(mut rows) = statement.query([]) else { continue };
+        while let Ok(Some(row)) = rows.next() {
+            let values: rusqlite::Result<Vec<rusqlite::types::Value>> =
+                (0..columns).map(|column| row.get(column)).collect();
+            let Ok(values) = values else { break };
+            copied += insert.execute(rusqlite::params_from_iter(values))? as u64;
+        }
+    }
+    Ok(copied)
+}

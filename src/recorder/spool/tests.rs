@@ -1,0 +1,298 @@
+//! Tests of the spool: what it counts, what survives, and what becomes of damage.
+
+use std::sync::Arc;
+use std::sync::atomic::{AtomicU32, Ordering};
+
+use super::*;
+use crate::recorder::line::Precision;
+use crate::recorder::spool::{Committer, Entry, Reader, Refusal, list};
+
+/// A directory that is removed at the end.
+struct Directory(PathBuf);
+
+impl Directory {
+    fn new() -> Self {
+        static NUMBER: AtomicU32 = AtomicU32::new(0);
+        let number = NUMBER.fetch_add(1, Ordering::Relaxed);
+        let path = std::env::temp_dir().join(format!("loadline-spool-{}-{number}", std::process::id()));
+        std::fs::create_dir_all(&path).unwrap();
+        Directory(path)
+    }
+
+    fn open(&self) -> SpoolFile {
+        SpoolFile::open(&self.0, 1 << 20, Duration::from_secs(3600)).unwrap()
+    }
+}
+
+impl Drop for Directory {
+    fn drop(&mut self) {
+        let _ = std::fs::remove_dir_all(&self.0);
+    }
+}
+
+fn offer(number: u32) -> Offer {
+    Offer {
+        lane: 0,
+        source: "tests".into(),
+        message_id: String::new(),
+        received_ns: 7,
+        precision: Precision::Nanoseconds,
+        rows: 2,
+        body: format!("m f={number}\nm f={number}\n").into_bytes(),
+    }
+}
+
+fn append(file: &mut SpoolFile, offers: &[Offer]) -> Vec<Stored> {
+    let mut group = file.begin().unwrap();
+    let stored = offers.iter().map(|offer| group.append(offer).unwrap()).collect();
+    group.commit().unwrap();
+    stored
+}
+
+fn settle(file: &mut SpoolFile, through: i64) {
+    let mut group = file.begin().unwrap();
+    group.settle(0, through).unwrap();
+    group.commit().unwrap();
+}
+
+fn waiting(directory: &Directory) -> Vec<Entry> {
+    let reader = Reader::open(&directory.0.join("spool.db")).unwrap();
+    reader.read(0, 0, usize::MAX, u64::MAX).unwrap().into_iter().map(Result::unwrap).collect()
+}
+
+fn refusal(row: i64) -> Refusal {
+    Refusal { row, rows: 1, body: b"m f=1\n".to_vec(), reason: "no".to_owned() }
+}
+
+fn assert_conserved(counts: Counts) {
+    assert_eq!(counts.acknowledged, counts.committed + counts.spooled + counts.quarantined, "{counts:?}");
+}
+
+#[test]
+fn what_is_acknowledged_is_committed_spooled_or_quarantined_and_stays_so_when_opened_again() {
+    let directory = Directory::new();
+    let mut file = directory.open();
+    append(&mut file, &[offer(1), offer(2), offer(3)]);
+    let second = waiting(&directory).remove(1);
+    for _ in 0..2 {
+        let mut group = file.begin().unwrap();
+        group.quarantine(&second, &refusal(1), 9).unwrap();
+        group.commit().unwrap();
+        assert_conserved(file.counts());
+        assert_eq!((file.counts().spooled, file.counts().quarantined), (5, 1), "twice is once");
+    }
+    settle(&mut file, 2);
+    let counts = file.counts();
+    assert_eq!((counts.acknowledged, counts.committed, counts.spooled, counts.quarantined), (6, 3, 2, 1));
+    assert_eq!(counts.spooled_bytes, offer(3).stored_bytes());
+    drop(file);
+    assert_eq!(directory.open().counts(), counts);
+}
+
+#[test]
+fn entries_are_read_in_order_and_as_they_were_offered() {
+    let directory = Directory::new();
+    let mut file = directory.open();
+    let offers = [offer(1), Offer { message_id: "a".into(), precision: Precision::Seconds, ..offer(2) }];
+    assert_eq!(append(&mut file, &offers), [Stored::New(1), Stored::New(2)]);
+    let entries = waiting(&directory);
+    assert_eq!(entries.iter().map(|entry| entry.offer.clone()).collect::<Vec<_>>(), offers);
+    settle(&mut file, 2);
+    assert_eq!(append(&mut file, &[offer(3)]), [Stored::New(3)], "a sequence is never used twice");
+    drop(file);
+    let mut file = directory.open();
+    settle(&mut file, 3);
+    drop(file);
+    assert_eq!(append(&mut directory.open(), &[offer(3)]), [Stored::New(4)]);
+}
+
+#[test]
+fn a_message_that_is_sent_again_is_not_stored_again_until_it_is_forgotten() {
+    let directory = Directory::new();
+    let mut file = directory.open();
+    let message = |id: &str, source: &str| Offer { message_id: id.into(), source: source.into(), ..offer(1) };
+    let first = append(&mut file, &[message("a", "x"), message("a", "x"), message("a", "y"), message("b", "x")]);
+    assert_eq!(first, [Stored::New(1), Stored::Duplicate, Stored::New(2), Stored::New(3)]);
+    settle(&mut file, 3);
+    drop(file);
+    let mut file = directory.open();
+    assert_eq!(append(&mut file, &[message("a", "x")]), [Stored::Duplicate]);
+    let mut group = file.begin().unwrap();
+    assert_eq!(group.forget_messages(3_600_000_000_000).unwrap(), 0);
+    assert_eq!(group.forget_messages(3_600_000_000_008).unwrap(), 3);
+    group.commit().unwrap();
+    assert_eq!(append(&mut file, &[message("a", "x")]), [Stored::New(4)]);
+}
+
+#[test]
+fn a_full_spool_refuses_and_takes_again_when_there_is_room() {
+    let directory = Directory::new();
+    let mut file = SpoolFile::open(&directory.0, 3 * offer(1).stored_bytes(), Duration::ZERO).unwrap();
+    append(&mut file, &[offer(1), offer(2), offer(3)]);
+    let mut group = file.begin().unwrap();
+    let error = group.append(&offer(4)).unwrap_err();
+    assert!(matches!(&error, SpoolError::Full(text) if text.contains("wait for the database")), "{error}");
+    drop(group);
+    settle(&mut file, 1);
+    append(&mut file, &[offer(4)]);
+    assert_eq!(waiting(&directory).len(), 3);
+}
+
+#[test]
+fn quarantined_records_are_listed_and_can_be_given_back() {
+    let directory = Directory::new();
+    let mut file = directory.open();
+    append(&mut file, &[offer(1)]);
+    let entry = waiting(&directory).remove(0);
+    let mut group = file.begin().unwrap();
+    group.quarantine(&entry, &refusal(0), 9).unwrap();
+    group.quarantine(&entry, &Refusal { row: -1, ..refusal(0) }, 9).unwrap();
+    group.settle(0, 1).unwrap();
+    group.commit().unwrap();
+    let listed = list(&directory.0, 10).unwrap();
+    assert_eq!((listed.len(), &*listed[0].reason, &*listed[0].line), (2, "no", "m f=1"));
+    assert_eq!(file.replay(&|_| 0).unwrap(), 1, "what is damaged stays");
+    assert_eq!((file.counts().quarantined, file.counts().spooled), (1, 1));
+    assert_conserved(file.counts());
+    assert_eq!(waiting(&directory)[0].offer.body, b"m f=1\n");
+}
+
+#[test]
+fn one_recorder_at_a_time_works_on_a_spool() {
+    let directory = Directory::new();
+    let file = directory.open();
+    let error = SpoolFile::open(&directory.0, 1, Duration::ZERO).unwrap_err().to_string();
+    assert!(error.contains("another recorder"), "{error}");
+    drop(file);
+    directory.open();
+}
+
+#[test]
+fn lanes_change_only_when_nothing_waits() {
+    let directory = Directory::new();
+    let mut file = directory.open();
+    file.set_lanes(2).unwrap();
+    append(&mut file, &[offer(1)]);
+    file.set_lanes(2).unwrap();
+    assert!(file.set_lanes(1).unwrap_err().to_string().contains("writer.count = 2"));
+    settle(&mut file, 1);
+    file.set_lanes(1).unwrap();
+}
+
+#[test]
+fn a_wrong_checksum_gives_a_refusal_and_the_entries_beside_it_are_read() {
+    let directory = Directory::new();
+    let mut file = directory.open();
+    append(&mut file, &[offer(1), offer(2), offer(3)]);
+    file.connection().execute("UPDATE entry SET body = x'6d20663d3909' WHERE sequence = 2", []).unwrap();
+    let reader = Reader::open(file.path()).unwrap();
+    let found = reader.read(0, 0, usize::MAX, u64::MAX).unwrap();
+    assert!(found[0].is_ok() && found[2].is_ok());
+    let (entry, refusal) = found[1].as_ref().unwrap_err();
+    assert_eq!((entry.sequence, refusal.row, refusal.rows), (2, -1, 2));
+}
+
+/// The newest bytes of the log cut or flipped, byte by byte: what is read is a prefix of what was stored, all but the last
+/// group is always there, and the spool goes on.
+#[test]
+fn damage_of_the_newest_bytes_costs_at_most_the_newest_group() {
+    let origin = Directory::new();
+    let mut file = origin.open();
+    append(&mut file, &[offer(1)]);
+    append(&mut file, &[offer(2)]);
+    let before = std::fs::metadata(origin.0.join("spool.db-wal")).unwrap().len();
+    append(&mut file, &[offer(3)]);
+    let (database, log) =
+        (std::fs::read(origin.0.join("spool.db")).unwrap(), std::fs::read(origin.0.join("spool.db-wal")).unwrap());
+    let newest = usize::try_from(before).unwrap()..log.len();
+    assert!(newest.len() > 1_000);
+    for (round, at) in newest.clone().step_by(97).chain(newest.end - 40..newest.end).enumerate() {
+        let damaged = Directory::new();
+        let mut bytes = log.clone();
+        if round % 2 == 0 {
+            bytes.truncate(at)
+        } else {
+            bytes[at] ^= 0x40
+        }
+        std::fs::write(damaged.0.join("spool.db"), &database).unwrap();
+        std::fs::write(damaged.0.join("spool.db-wal"), &bytes).unwrap();
+        let mut file = damaged.open();
+        let found: Vec<_> = waiting(&damaged).into_iter().map(|entry| entry.offer).collect();
+        assert!(found.len() >= 2 && found == [offer(1), offer(2), offer(3)][..found.len()], "{at}: {}", found.len());
+        assert_conserved(file.counts());
+        append(&mut file, &[offer(4)]);
+    }
+}
+
+#[test]
+fn a_damaged_file_is_kept_aside_and_what_is_readable_goes_on() {
+    let directory = Directory::new();
+    let mut file = directory.open();
+    let many: Vec<_> = (0..200).map(|number| Offer { body: vec![b'x'; 2_000], ..offer(number) }).collect();
+    append(&mut file, &many);
+    let recorder = file.recorder().to_owned();
+    drop(file);
+    let path = directory.0.join("spool.db");
+    let mut bytes = std::fs::read(&path).unwrap();
+    let middle = bytes.len() / 2;
+    bytes[middle..middle + 20_000].fill(0xa5);
+    std::fs::write(&path, bytes).unwrap();
+    let mut file = directory.open();
+    let salvaged = file.salvaged().cloned().unwrap();
+    assert!(salvaged.kept.exists() && salvaged.read > 50 && salvaged.read < 200, "{salvaged:?}");
+    assert_eq!(file.recorder(), recorder, "the ledger still knows it");
+    let newest = append(&mut file, &[offer(1)]);
+    assert!(matches!(newest[..], [Stored::New(sequence)] if sequence > 200), "{newest:?}");
+    drop(file);
+    assert!(directory.open().salvaged().is_none());
+    std::fs::write(&path, vec![0x5a; 10_000]).unwrap();
+    assert!(directory.open().salvaged().is_some(), "not even a database");
+}
+
+#[test]
+fn a_disk_that_is_full_refuses_and_recovers() {
+    let directory = Directory::new();
+    let mut file = directory.open();
+    append(&mut file, &[offer(1)]);
+    let pages: i64 = file.connection().query_row("PRAGMA page_count", [], |row| row.get(0)).unwrap();
+    file.connection().query_row(&format!("PRAGMA max_page_count = {}", pages + 1), [], |_| Ok(())).unwrap();
+    let big = Offer { body: vec![b'x'; 100_000], ..offer(2) };
+    let mut group = file.begin().unwrap();
+    assert!(matches!(group.append(&big), Err(SpoolError::Full(_))));
+    drop(group);
+    assert_conserved(file.counts());
+    file.connection().query_row("PRAGMA max_page_count = 1000000", [], |_| Ok(())).unwrap();
+    append(&mut file, &[big]);
+    assert_eq!(waiting(&directory).len(), 2);
+}
+
+#[test]
+fn many_requests_share_a_sync_and_each_is_answered_after_it() {
+    let directory = Directory::new();
+    let (committer, handle) = Committer::start(directory.open());
+    let runtime = tokio::runtime::Builder::new_current_thread().build().unwrap();
+    let answers = runtime.block_on(async {
+        let tasks: Vec<_> = (0..50)
+            .map(|number| {
+                let handle = handle.clone();
+                tokio::spawn(async move { handle.append(offer(number)).await })
+            })
+            .collect();
+        let mut answers = Vec::new();
+        for task in tasks {
+            answers.push(task.await.unwrap());
+        }
+        answers
+    });
+    assert!(answers.iter().all(|answer| matches!(answer, Ok(Stored::New(_)))));
+    assert_eq!(handle.counts().spooled, 100);
+    handle.settle(0, 50).unwrap();
+    let entry = Entry { sequence: 60, offer: offer(60) };
+    let refused = super::super::Refused { entry: Arc::new(entry), refusal: refusal(0), is_spooled: false };
+    handle.quarantine(vec![refused]).unwrap();
+    let counts = handle.counts();
+    assert_eq!((counts.acknowledged, counts.committed, counts.spooled, counts.quarantined), (101, 100, 0, 1));
+    drop(handle);
+    committer.join();
+    assert_eq!(directory.open().counts().acknowledged, 101);
+}

@@ -1,0 +1,94 @@
+//! The rows of several entries, numbered through. Main type: [`Batch`].
+
+use std::collections::HashSet;
+use std::ops::Range;
+use std::sync::Arc;
+
+use crate::recorder::spool::Entry;
+
+/// Entries that are written together.
+#[derive(Debug, Default)]
+pub(super) struct Batch {
+    pub entries: Vec<Arc<Entry>>,
+    /// Numbers of the rows that each entry begins with; one more behind the last.
+    firsts: Vec<usize>,
+    /// Rows that are not to be written: they are in quarantine, or were written before.
+    left_out: HashSet<usize>,
+}
+
+impl Batch {
+    /// A batch of entries in order.
+    pub(super) fn new(entries: Vec<Arc<Entry>>) -> Self {
+        let mut firsts = vec![0];
+        let mut rows = 0;
+        for entry in &entries {
+            rows += entry.offer.rows as usize;
+            firsts.push(rows);
+        }
+        Batch { entries, firsts, left_out: HashSet::new() }
+    }
+
+    /// The rows of some entries, by place.
+    pub(super) fn rows_of(&self, entries: Range<usize>) -> Range<usize> {
+        self.firsts[entries.start]..self.firsts[entries.end]
+    }
+
+    /// The entry of a row, by place.
+    pub(super) fn entry_of(&self, row: usize) -> usize {
+        self.firsts.partition_point(|first| *first <= row).saturating_sub(1)
+    }
+
+    /// The number of an entry's first row.
+    pub(super) fn first_row(&self, place: usize) -> usize {
+        self.firsts[place]
+    }
+
+    /// This row is not to be written.
+    pub(super) fn leave_out(&mut self, row: usize) {
+        self.left_out.insert(row);
+    }
+
+    /// Nothing of this entry is to be written.
+    pub(super) fn leave_out_entry(&mut self, place: usize) {
+        self.left_out.extend(self.firsts[place]..self.firsts[place + 1]);
+    }
+
+    pub(super) fn is_left_out(&self, row: usize) -> bool {
+        !self.left_out.is_empty() && self.left_out.contains(&row)
+    }
+
+    /// Rows of a range that are to be written.
+    pub(super) fn count(&self, rows: Range<usize>) -> usize {
+        if self.left_out.is_empty() { rows.len() } else { rows.filter(|row| !self.is_left_out(*row)).count() }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::recorder::line::Precision;
+    use crate::recorder::spool::Offer;
+
+    #[test]
+    fn rows_are_numbered_through_all_entries() {
+        let entry = |sequence, rows| {
+            let offer = Offer {
+                lane: 0,
+                source: "s".into(),
+                message_id: String::new(),
+                received_ns: 0,
+                precision: Precision::Nanoseconds,
+                rows,
+                body: Vec::new(),
+            };
+            Arc::new(Entry { sequence, offer })
+        };
+        let mut batch = Batch::new(vec![entry(5, 2), entry(7, 3)]);
+        assert_eq!((batch.rows_of(0..1), batch.rows_of(1..2), batch.rows_of(0..2)), (0..2, 2..5, 0..5));
+        assert_eq!([0, 1, 2, 4].map(|row| batch.entry_of(row)), [0, 0, 1, 1]);
+        batch.leave_out(3);
+        assert_eq!((batch.count(0..5), batch.count(3..4)), (4, 0));
+        batch.leave_out_entry(0);
+        assert_eq!(batch.count(0..5), 2);
+    }
+}

@@ -1,0 +1,458 @@
+//! From points to the cells of their tables' rows. Main type: [`Binder`].
+//!
+//! Invariant: a point is bound whole, refused with a reason, or named among what is needed first; nothing of it is dropped.
+
+use std::collections::HashMap;
+
+use super::batch::Batch;
+use super::catalogue::{Catalogue, FieldKind, Measurement, Role, Shape};
+use super::identity::{Identities, NewIdentity, Times};
+use super::shape::has_more;
+use super::value::{self, append, kind_of, to_json};
+use crate::record::Cells;
+use crate::recorder::config::NewColumns;
+use crate::recorder::line::{Parser, Point, Text, Value};
+
+/// What the tables lack.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub(super) enum Need {
+    /// The measurement has no tables.
+    Measurement(String),
+    /// A column.
+    Column { measurement: String, role: Role, name: String, kind: FieldKind },
+    /// The column for what has no column.
+    More(String),
+}
+
+/// What came of binding some rows.
+#[derive(Debug, Default)]
+pub(super) struct Bound {
+    /// What must be made first; the cells are of no use then.
+    pub needs: Vec<Need>,
+    /// Identities that are not known; the cells are of no use then.
+    pub identities: Vec<NewIdentity>,
+    /// Rows that cannot be stored, with the reason and the line.
+    pub refused: Vec<(usize, String, Vec<u8>)>,
+    /// Rows bound.
+    pub rows: u64,
+    /// The newest time of each identity.
+    pub times: Times,
+}
+
+/// The rows of one measurement.
+#[derive(Debug, Default)]
+pub(super) struct Rows {
+    /// Cells of the main table.
+    pub main: Cells,
+    pub main_rows: u32,
+    /// Cells of the second table.
+    pub second: Cells,
+    pub second_rows: u32,
+    tags: Places,
+    fields: Places,
+}
+
+/// Which value of a point goes to which column.
+#[derive(Debug, Default)]
+struct Places {
+    /// For each column 1 + the value's place in the point, or 0.
+    of_columns: Vec<u32>,
+    /// Values without a column, by their place in the point.
+    others: Vec<usize>,
+    /// The column that each place had in the last point: mostly it has the same again.
+    last: Vec<(Box<[u8]>, usize)>,
+}
+
+/// Binds batches; keeps its memory from one to the next.
+#[derive(Debug)]
+pub(super) struct Binder {
+    new_columns: NewColumns,
+    columns_max: usize,
+    /// Places of measurements by their names as they are sent.
+    by_raw_name: HashMap<Box<[u8]>, usize>,
+    /// Rows by the measurement's place.
+    pub rows: Vec<Rows>,
+}
+
+/// Why a point was not bound.
+enum Trouble {
+    Refused(String),
+    Needs,
+}
+
+/// Where a point stands.
+struct Context<'a> {
+    catalogue: &'a Catalogue,
+    identities: &'a mut Identities,
+    /// Numbers of identities that are inserted in this transaction.
+    fresh: &'a HashMap<Box<[u8]>, i64>,
+    bound: Bound,
+}
+
+impl Binder {
+    pub(super) fn new(new_columns: NewColumns, columns_max: u32) -> Self {
+        Binder { new_columns, columns_max: columns_max as usize, by_raw_name: HashMap::new(), rows: Vec::new() }
+    }
+
+    /// The catalogue is another one.
+    pub(super) fn forget(&mut self) {
+        self.by_raw_name.clear();
+        self.rows.clear();
+    }
+
+    /// Binds the rows of a range that are to be written, with record numbers from `first_record` on.
+    pub(super) fn bind(
+        &mut self,
+        batch: &Batch,
+        range: std::ops::Range<usize>,
+        catalogue: &Catalogue,
+        identities: &mut Identities,
+        fresh: &HashMap<Box<[u8]>, i64>,
+        first_record: i64,
+    ) -> Bound {
+        self.rows.resize_with(catalogue.measurements().len(), Rows::default);
+        for rows in &mut self.rows {
+            rows.main.clear();
+            rows.second.clear();
+            (rows.main_rows, rows.second_rows) = (0, 0);
+        }
+        let mut context = Context { catalogue, identities, fresh, bound: Bound::default() };
+        if range.is_empty() {
+            return context.bound;
+        }
+        let (first, last) = (batch.entry_of(range.start), batch.entry_of(range.end - 1));
+        for place in first..=last {
+            let offer = &batch.entries[place].offer;
+            let mut parser = Parser::new(&offer.body, offer.precision);
+            let mut point = Point::default();
+            let mut row = batch.first_row(place);
+            while let Some(read) = parser.next(&mut point) {
+                let wanted = range.contains(&row) && !batch.is_left_out(row);
+                if wanted {
+                    let record = first_record + context.bound.rows as i64;
+                    let outcome = match read {
+                        Ok(()) => self.point(&point, offer.received_ns, record, &mut context),
+                        // Only good lines are taken in; a line that has become bad is no record any more.
+                        Err(error) => Err(Trouble::Refused(error.to_string())),
+                    };
+                    match outcome {
+                        Ok(()) => context.bound.rows += 1,
+                        Err(Trouble::Refused(reason)) => {
+                            context.bound.refused.push((row, reason, [point.bytes, b"\n"].concat()));
+                        }
+                        Err(Trouble::Needs) => {}
+                    }
+                }
+                row += 1;
+            }
+        }
+        context.bound
+    }
+
+    fn point(
+        &mut self,
+        point: &Point<'_>,
+        received_ns: i64,
+        record: i64,
+        context: &mut Context<'_>,
+    ) -> Result<(), Trouble> {
+        let time_ns = point.time_ns.unwrap_or(received_ns);
+        let Some(place) = self.measurement(point, context.catalogue) else {
+            return self.new_measurement(point, context);
+        };
+        let measurement = &context.catalogue.measurements()[place];
+        let rows = &mut self.rows[place];
+        let limits = Limits { new_columns: self.new_columns, columns_max: self.columns_max };
+        let tag = |place: usize| (point.tags[place].0, FieldKind::Text);
+        rows.tags.assign(measurement, Role::Tag, point.tags.len(), tag, limits, &mut context.bound)?;
+        if measurement.shape.has_field_columns() {
+            let field = |place: usize| (point.fields[place].0, kind_of(&point.fields[place].1));
+            rows.fields.assign(measurement, Role::Field, point.fields.len(), field, limits, &mut context.bound)?;
+        }
+        let mut identity = None;
+        if measurement.shape.has_identity() {
+            identity = context.fresh.get(point.series).copied().or_else(|| context.identities.find(point.series));
+            if identity.is_none() {
+                if !context.bound.identities.iter().any(|known| *known.series == *point.series) {
+                    context.bound.identities.push(NewIdentity::of(point, place, time_ns));
+                }
+                return Err(Trouble::Needs);
+            }
+        }
+        let (main, second) = (rows.main.len(), rows.second.len());
+        if let Err(reason) = rows.append(measurement, point, identity, time_ns, record) {
+            rows.main.truncate(main);
+            rows.second.truncate(second);
+            return Err(Trouble::Refused(reason));
+        }
+        if let Some(identity) = identity {
+            let newest = context.bound.times.entry((place, identity)).or_insert(time_ns);
+            *newest = (*newest).max(time_ns);
+        }
+        Ok(())
+    }
+
+    fn measurement(&mut self, point: &Point<'_>, catalogue: &Catalogue) -> Option<usize> {
+        let raw = point.measurement().raw();
+        if let Some(place) = self.by_raw_name.get(raw) {
+            return Some(*place);
+        }
+        let place = catalogue.find(&point.measurement().resolve())?;
+        self.by_raw_name.insert(raw.into(), place);
+        Some(place)
+    }
+
+    /// Asks for the tables of a measurement, with the columns that its first point has.
+    fn new_measurement(&self, point: &Point<'_>, context: &mut Context<'_>) -> Result<(), Trouble> {
+        let name = point.measurement().resolve().into_owned();
+        if self.new_columns == NewColumns::Refuse {
+            return Err(Trouble::Refused(format!(
+                "there is no measurement {name:?}, and schema.new_columns is \"refuse\""
+            )));
+        }
+        let mut need = |need: Need| {
+            if !context.bound.needs.contains(&need) {
+                context.bound.needs.push(need);
+            }
+        };
+        need(Need::Measurement(name.clone()));
+        let column = |role, name: &Text<'_>, kind| Need::Column {
+            measurement: point.measurement().resolve().into_owned(),
+            role,
+            name: name.resolve().into_owned(),
+            kind,
+        };
+        point.tags.iter().for_each(|(name, _)| need(column(Role::Tag, name, FieldKind::Text)));
+        point.fields.iter().for_each(|(name, value)| need(column(Role::Field, name, kind_of(value))));
+        Err(Trouble::Needs)
+    }
+}
+
+/// What a configuration permits.
+#[derive(Clone, Copy)]
+struct Limits {
+    new_columns: NewColumns,
+    columns_max: usize,
+}
+
+impl Places {
+    /// Finds the column of each value of a point.
+    fn assign<'a>(
+        &mut self,
+        measurement: &Measurement,
+        role: Role,
+        count: usize,
+        at: impl Fn(usize) -> (Text<'a>, FieldKind),
+        limits: Limits,
+        bound: &mut Bound,
+    ) -> Result<(), Trouble> {
+        let columns = measurement.columns(role);
+        self.of_columns.clear();
+        self.of_columns.resize(columns.len(), 0);
+        self.others.clear();
+        let mut needs = false;
+        for place in 0..count {
+            let (name, kind) = at(place);
+            let column = match self.last.get(place) {
+                Some((raw, column)) if **raw == *name.raw() => Some(*column),
+                _ => columns.find(&name.resolve()).inspect(|column| self.remember(place, name, *column)),
+            };
+            match column {
+                Some(column) if self.of_columns[column] == 0 => self.of_columns[column] = place as u32 + 1,
+                Some(_) => {
+                    let (role, name) = (role.name(), name.resolve());
+                    return Err(Trouble::Refused(format!("the {role} {name:?} occurs twice in the line")));
+                }
+                None => match missing(measurement, role, &name.resolve(), kind, limits).map_err(Trouble::Refused)? {
+                    Some(need) => {
+                        needs = true;
+                        if !bound.needs.contains(&need) {
+                            bound.needs.push(need);
+                        }
+                    }
+                    None => self.others.push(place),
+                },
+            }
+        }
+        if needs { Err(Trouble::Needs) } else { Ok(()) }
+    }
+
+    fn remember(&mut self, place: usize, name: Text<'_>, column: usize) {
+        if place < self.last.len() {
+            self.last[place] = (name.raw().into(), column);
+        } else if place == self.last.len() {
+            self.last.push((name.raw().into(), column));
+        }
+    }
+}
+
+/// What becomes of a value without a column: something must be made (some), it goes to the column of JSON (none), or the record
+/// is refused.
+fn missing(
+    measurement: &Measurement,
+    role: Role,
+    name: &str,
+    kind: FieldKind,
+    limits: Limits,
+) -> Result<Option<Need>, String> {
+    let (what, table) = (role.name(), &measurement.name);
+    let impossible = measurement.impossible.get(&(role, name.to_owned()));
+    let is_full = measurement.tags.len() + measurement.fields.len() >= limits.columns_max;
+    match limits.new_columns {
+        NewColumns::Add if impossible.is_none() && !is_full => {
+            let (measurement, name) = (measurement.name.clone(), name.to_owned());
+            Ok(Some(Need::Column { measurement, role, name, kind }))
+        }
+        _ if measurement.has_more => Ok(None),
+        NewColumns::Json => Ok(Some(Need::More(measurement.name.clone()))),
+        NewColumns::Add => Err(match impossible {
+            Some(reason) => format!("{table:?} cannot get a column for the {what} {name:?}: {reason}"),
+            None => format!(
+                "{table:?} has {} columns and cannot get one for the {what} {name:?}; schema.columns_max bounds them",
+                limits.columns_max
+            ),
+        }),
+        NewColumns::Refuse => {
+            Err(format!("{table:?} has no column for the {what} {name:?}, and schema.new_columns is \"refuse\""))
+        }
+    }
+}
+
+impl Rows {
+    /// Appends the rows of a point, or says why not; the caller then takes back what was appended.
+    fn append(
+        &mut self,
+        measurement: &Measurement,
+        point: &Point<'_>,
+        identity: Option<i64>,
+        time_ns: i64,
+        record: i64,
+    ) -> Result<(), String> {
+        let mut second_rows = 0;
+        self.main.int(record);
+        if let Some(identity) = identity {
+            self.main.int(identity);
+        }
+        self.main.int(time_ns);
+        let mut more = serde_json::Map::new();
+        match measurement.shape {
+            Shape::Wide => {
+                self.tags.append_tags(point, &mut self.main);
+                self.fields.append_fields(measurement, point, None, &mut self.main, &mut more)?;
+            }
+            Shape::Star => self.fields.append_fields(measurement, point, None, &mut self.main, &mut more)?,
+            Shape::StarHot => {
+                self.fields.append_fields(measurement, point, Some(true), &mut self.main, &mut more)?;
+                self.second.int(record);
+                self.fields.append_fields(measurement, point, Some(false), &mut self.second, &mut more)?;
+                second_rows = 1;
+            }
+            Shape::Json => self.main.text(&fields_as_json(point)?),
+            Shape::Eav => second_rows = append_single_values(point, record, &mut self.second)?,
+        }
+        if has_more(measurement) {
+            let others = self.fields.others.iter().map(|place| &point.fields[*place]);
+            more.extend(others.map(|(name, value)| (name.resolve().into_owned(), to_json(value))));
+            if !measurement.shape.has_identity() {
+                let others = self.tags.others.iter().map(|place| &point.tags[*place]);
+                more.extend(
+                    others.map(|(name, value)| (name.resolve().into_owned(), value.resolve().into_owned().into())),
+                );
+            }
+            match more.is_empty() {
+                true => self.main.null(),
+                false => self.main.text(&serde_json::Value::Object(more).to_string()),
+            }
+        }
+        self.main_rows += 1;
+        self.second_rows += second_rows;
+        Ok(())
+    }
+}
+
+impl Places {
+    fn append_tags(&self, point: &Point<'_>, cells: &mut Cells) {
+        for place in &self.of_columns {
+            match place {
+                0 => cells.null(),
+                place => cells.text(&point.tags[*place as usize - 1].1.resolve()),
+            }
+        }
+    }
+
+    /// Appends the fields that are hot or not, or all of them. A value that its column cannot hold goes to the column of JSON where
+    /// there is one.
+    fn append_fields(
+        &self,
+        measurement: &Measurement,
+        point: &Point<'_>,
+        hot: Option<bool>,
+        cells: &mut Cells,
+        more: &mut serde_json::Map<String, serde_json::Value>,
+    ) -> Result<(), String> {
+        for (column, place) in measurement.fields.as_slice().iter().zip(&self.of_columns) {
+            if hot.is_some_and(|hot| hot != column.hot) {
+                continue;
+            }
+            let Some(place) = place.checked_sub(1) else {
+                cells.null();
+                continue;
+            };
+            let found = &point.fields[place as usize].1;
+            if append(found, column.kind, cells) {
+                continue;
+            }
+            if !measurement.has_more {
+                let (name, kind) = (&column.name, column.kind.name());
+                return Err(format!("the field {name:?} is {} and its column holds {kind}", value::shown(found)));
+            }
+            cells.null();
+            more.insert(column.name.clone(), to_json(found));
+        }
+        Ok(())
+    }
+}
+
+fn fields_as_json(point: &Point<'_>) -> Result<String, String> {
+    let mut fields = serde_json::Map::new();
+    for (name, value) in &point.fields {
+        let name = name.resolve().into_owned();
+        match fields.entry(name) {
+            serde_json::map::Entry::Occupied(entry) => {
+                return Err(format!("the field {:?} occurs twice in the line", entry.key()));
+            }
+            serde_json::map::Entry::Vacant(entry) => entry.insert(to_json(value)),
+        };
+    }
+    Ok(serde_json::Value::Object(fields).to_string())
+}
+
+fn append_single_values(point: &Point<'_>, record: i64, cells: &mut Cells) -> Result<u32, String> {
+    let mut seen: Vec<std::borrow::Cow<'_, str>> = Vec::with_capacity(point.fields.len());
+    for (name, found) in &point.fields {
+        let name = name.resolve();
+        if seen.contains(&name) {
+            return Err(format!("the field {name:?} occurs twice in the line"));
+        }
+        if name.chars().count() > 255 {
+            return Err(format!("the field {name:?} has a name of more than 255 characters"));
+        }
+        cells.int(record);
+        cells.text(&name);
+        seen.push(name);
+        let column = match found {
+            Value::Float(_) => 0,
+            Value::Int(_) | Value::Unsigned(_) | Value::Boolean(_) => 1,
+            Value::Text(_) => 2,
+        };
+        for (place, kind) in [FieldKind::Float, FieldKind::Int, FieldKind::Text].into_iter().enumerate() {
+            let kind = if matches!(found, Value::Boolean(_)) && place == 1 { FieldKind::Boolean } else { kind };
+            if place != column {
+                cells.null();
+            } else if !append(found, kind, cells) {
+                return Err(format!("the field is {} and no column holds that", value::shown(found)));
+            }
+        }
+    }
+    Ok(point.fields.len() as u32)
+}

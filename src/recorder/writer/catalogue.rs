@@ -1,0 +1,219 @@
+//! What tables there are: every measurement with its columns. Main types: [`Catalogue`] and [`Measurement`].
+
+use std::collections::HashMap;
+
+use super::columns::Columns;
+use crate::record::ColumnKind;
+
+/// How a measurement is laid out; it stays as it was when the measurement was first seen.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Shape {
+    /// One table; every row repeats the tags.
+    Wide,
+    /// An identity table and a values table.
+    Star,
+    /// An identity table, a main table of the hot fields and a secondary table of the others.
+    StarHot,
+    /// An identity table, and a values table with all fields as JSON.
+    Json,
+    /// An identity table, a table of records and a table of single values.
+    Eav,
+}
+
+/// Where a column belongs.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
+pub enum Role {
+    /// Says who measured.
+    Tag,
+    /// Says what was measured.
+    Field,
+}
+
+/// What a field's column holds.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum FieldKind {
+    /// Numbers of 64 bits with a point.
+    Float,
+    /// Whole numbers of 64 bits.
+    Int,
+    /// 0 or 1.
+    Boolean,
+    /// Text.
+    Text,
+}
+
+/// A column.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Column {
+    /// What clients call it.
+    pub name: String,
+    /// What the table calls it.
+    pub column: String,
+    /// What it holds; tags are texts.
+    pub kind: FieldKind,
+    /// Whether `star-hot` keeps it in the main table.
+    pub hot: bool,
+}
+
+/// A measurement, as clients name it.
+#[derive(Debug, Clone, PartialEq)]
+pub struct Measurement {
+    /// What clients call it.
+    pub name: String,
+    /// What its tables are called, or begin with.
+    pub table: String,
+    /// How it is laid out.
+    pub shape: Shape,
+    /// Whether what has no column goes to a column of JSON.
+    pub has_more: bool,
+    /// Columns of tags.
+    pub tags: Columns,
+    /// Columns of fields.
+    pub fields: Columns,
+    /// Columns that the database would not make, with its reason.
+    pub impossible: HashMap<(Role, String), String>,
+}
+
+/// All measurements.
+#[derive(Debug, Clone, Default)]
+pub struct Catalogue {
+    measurements: Vec<Measurement>,
+    by_name: HashMap<String, usize>,
+}
+
+/// Texts are stored up to this many characters; more than an intake lets through.
+const TEXT_CHARACTERS_MAX: u32 = 0x3f_ffff;
+
+/// The type of columns of unbounded text.
+pub(super) const TEXT: ColumnKind = ColumnKind::Text(TEXT_CHARACTERS_MAX);
+
+impl FieldKind {
+    const ALL: [(FieldKind, &'static str); 4] = [
+        (FieldKind::Float, "float"),
+        (FieldKind::Int, "integer"),
+        (FieldKind::Boolean, "boolean"),
+        (FieldKind::Text, "text"),
+    ];
+
+    /// Its name in the registry and in messages.
+    pub fn name(self) -> &'static str {
+        Self::ALL.iter().find(|(kind, _)| *kind == self).map_or("", |(_, name)| name)
+    }
+
+    pub(super) fn named(name: &str) -> Option<Self> {
+        Self::ALL.iter().find(|(_, known)| *known == name).map(|(kind, _)| *kind)
+    }
+
+    /// The type of its column.
+    pub(super) fn column_kind(self) -> ColumnKind {
+        match self {
+            FieldKind::Float => ColumnKind::Float64,
+            FieldKind::Int => ColumnKind::Int64,
+            FieldKind::Boolean => ColumnKind::Int16,
+            FieldKind::Text => TEXT,
+        }
+    }
+}
+
+impl Shape {
+    const ALL: [(Shape, &'static str); 5] = [
+        (Shape::Wide, "wide"),
+        (Shape::Star, "star"),
+        (Shape::StarHot, "star-hot"),
+        (Shape::Json, "json"),
+        (Shape::Eav, "eav"),
+    ];
+
+    /// Its name in the registry and in configurations.
+    pub fn name(self) -> &'static str {
+        Self::ALL.iter().find(|(shape, _)| *shape == self).map_or("", |(_, name)| name)
+    }
+
+    /// The shape of a name in a configuration.
+    pub fn named(name: &str) -> Option<Self> {
+        Self::ALL.iter().find(|(_, known)| *known == name).map(|(shape, _)| *shape)
+    }
+
+    /// Whether tags stand in an identity table.
+    pub fn has_identity(self) -> bool {
+        self != Shape::Wide
+    }
+
+    /// Whether each field has a column of its own.
+    pub fn has_field_columns(self) -> bool {
+        matches!(self, Shape::Wide | Shape::Star | Shape::StarHot)
+    }
+}
+
+impl Role {
+    /// Its name in the registry.
+    pub fn name(self) -> &'static str {
+        match self {
+            Role::Tag => "tag",
+            Role::Field => "field",
+        }
+    }
+}
+
+impl Measurement {
+    /// The columns of a role.
+    pub fn columns(&self, role: Role) -> &Columns {
+        match role {
+            Role::Tag => &self.tags,
+            Role::Field => &self.fields,
+        }
+    }
+
+    pub(super) fn columns_mut(&mut self, role: Role) -> &mut Columns {
+        match role {
+            Role::Tag => &mut self.tags,
+            Role::Field => &mut self.fields,
+        }
+    }
+
+    /// Whether a column is called so, upper and lower case alike, in any of its tables.
+    pub(super) fn has_column(&self, lower: &str) -> bool {
+        self.tags.iter().chain(self.fields.iter()).any(|column| column.column.to_lowercase() == lower)
+    }
+}
+
+impl Catalogue {
+    /// All measurements, in the order that they were first seen.
+    pub fn measurements(&self) -> &[Measurement] {
+        &self.measurements
+    }
+
+    /// The place of a measurement.
+    pub fn find(&self, name: &str) -> Option<usize> {
+        self.by_name.get(name).copied()
+    }
+
+    pub(super) fn add(&mut self, measurement: Measurement) -> usize {
+        self.by_name.insert(measurement.name.clone(), self.measurements.len());
+        self.measurements.push(measurement);
+        self.measurements.len() - 1
+    }
+
+    /// The same measurements, those that are known first and in their order, so that places stay what they were.
+    pub(super) fn in_order_of(self, known: &Catalogue) -> Catalogue {
+        let mut ordered = Catalogue::default();
+        let is_known = |measurement: &&Measurement| known.find(&measurement.name).is_some();
+        for measurement in &known.measurements {
+            let read = self.find(&measurement.name).map(|place| &self.measurements[place]);
+            ordered.add(read.unwrap_or(measurement).clone());
+        }
+        for measurement in self.measurements.iter().filter(|measurement| !is_known(measurement)) {
+            ordered.add(measurement.clone());
+        }
+        ordered
+    }
+
+    pub(super) fn get_mut(&mut self, place: usize) -> Option<&mut Measurement> {
+        self.measurements.get_mut(place)
+    }
+
+    /// Whether a measurement's tables are called so, upper and lower case alike.
+    pub(super) fn has_table(&self, lower: &str) -> bool {
+        self.measurements.iter().any(|measurement| measurement.table.to_lowercase() == lower)
+    }
+}

@@ -1,0 +1,47 @@
+//! The columns of one role, found by the names that clients use. Main type: [`Columns`].
+
+use std::collections::HashMap;
+
+use super::catalogue::Column;
+
+/// Columns in the order that they were added.
+#[derive(Debug, Clone, PartialEq, Default)]
+pub struct Columns {
+    columns: Vec<Column>,
+    by_name: HashMap<String, usize>,
+}
+
+impl Columns {
+    /// All columns.
+    pub fn iter(&self) -> impl Iterator<Item = &Column> {
+        self.columns.iter()
+    }
+
+    /// The columns as a list.
+    pub fn as_slice(&self) -> &[Column] {
+        &self.columns
+    }
+
+    /// How many there are.
+    pub fn len(&self) -> usize {
+        self.columns.len()
+    }
+
+    /// Whether there is none.
+    pub fn is_empty(&self) -> bool {
+        self.columns.is_empty()
+    }
+
+    /// The place of the column of a name.
+    pub fn find(&self, name: &str) -> Option<usize> {
+        self.by_name.get(name).copied()
+    }
+
+    /// Adds a column, unless there is one of its name.
+    pub(super) fn add(&mut self, column: Column) {
+        if !self.by_name.contains_key(&column.name) {
+            self.by_name.insert(column.name.clone(), self.columns.len());
+            self.columns.push(column);
+        }
+    }
+}

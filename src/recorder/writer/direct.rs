@@ -1,0 +1,86 @@
+//! Offers that wait for their commit: written together, each answered. The other half of [`Lane`] for lanes that are fed by the intake.
+
+use std::collections::HashSet;
+use std::sync::Arc;
+
+use super::batch::Batch;
+use super::feed::{Direct, DirectAnswer};
+use super::lane::{Lane, Leave};
+use super::messages;
+use crate::recorder::spool::Entry;
+
+impl Lane {
+    /// Writes offers that wait for their commit, and answers them.
+    pub(super) fn store_direct(&mut self, directs: Vec<Direct>) -> Result<(), Leave> {
+        self.until = directs.iter().map(|direct| direct.until).max();
+        let committed = match self.connected() {
+            Ok(sequence) => sequence,
+            Err(leave) => return answer_all(directs, leave),
+        };
+        let (mut entries, mut answers) = (Vec::with_capacity(directs.len()), Vec::with_capacity(directs.len()));
+        for (sequence, direct) in (committed + 1..).zip(directs) {
+            entries.push(Arc::new(Entry { sequence, offer: direct.offer }));
+            answers.push(direct.answer);
+        }
+        let mut batch = Batch::new(entries);
+        let stored = self.leave_out_duplicates(&mut batch).and_then(|duplicates| {
+            self.store(&mut batch)?;
+            Ok(duplicates)
+        });
+        self.until = None;
+        let (outcome, leave) = match stored {
+            Ok(duplicates) => (Ok(duplicates), None),
+            Err(Leave::GaveUp(reason)) => (Err(reason), None),
+            Err(leave) => (Err("the recorder is stopping".to_owned()), Some(leave)),
+        };
+        for (place, answer) in answers.into_iter().enumerate() {
+            let answered = match &outcome {
+                Ok(duplicates) if duplicates.contains(&place) => DirectAnswer::Duplicate,
+                Ok(_) => DirectAnswer::Committed,
+                Err(reason) => DirectAnswer::Unavailable(reason.clone()),
+            };
+            // Whoever asked may have gone away meanwhile.
+            let _ = answer.send(answered);
+        }
+        leave.map_or(Ok(()), Err)
+    }
+
+    /// Leaves out what was committed before; the places of those entries.
+    pub(super) fn leave_out_duplicates(&mut self, batch: &mut Batch) -> Result<HashSet<usize>, Leave> {
+        let keys: Vec<_> = batch.entries.iter().map(|entry| messages::key(&entry.offer)).collect();
+        let mut duplicates = HashSet::new();
+        if keys.iter().all(Option::is_none) {
+            return Ok(duplicates);
+        }
+        let asked: Vec<_> = keys.iter().flatten().cloned().collect();
+        let found = loop {
+            match self.with_connection(|connection, _| connection.find_messages(&asked)) {
+                Ok(found) => break found,
+                Err(error) => self.wait_out(&error)?,
+            }
+        };
+        let known: HashSet<_> = asked.iter().zip(found).filter(|(_, found)| *found).map(|(key, _)| key).collect();
+        let mut seen = HashSet::new();
+        for (place, key) in keys.iter().enumerate() {
+            let Some(key) = key else { continue };
+            if known.contains(key) || !seen.insert(key) {
+                duplicates.insert(place);
+                batch.leave_out_entry(place);
+            }
+        }
+        Ok(duplicates)
+    }
+}
+
+/// Answers offers that nothing was done for.
+fn answer_all(directs: Vec<Direct>, leave: Leave) -> Result<(), Leave> {
+    let (reason, leave) = match leave {
+        Leave::GaveUp(reason) => (reason, None),
+        Leave::Failed(reason) => (reason.clone(), Some(Leave::Failed(reason))),
+        Leave::Stopped => ("the recorder is stopping".to_owned(), Some(Leave::Stopped)),
+    };
+    for direct in directs {
+        let _ = direct.answer.send(DirectAnswer::Unavailable(reason.clone()));
+    }
+    leave.map_or(Ok(()), Err)
+}

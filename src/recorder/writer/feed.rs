@@ -1,0 +1,103 @@
+//! Where a lane's entries come from: the spool, or straight from the intake where the database's own commit is the acknowledgement.
+//!
+//! Main types: [`Feed`] and [`Direct`], an offer that waits for its commit.
+
+use std::time::{Duration, Instant};
+
+use tokio::sync::{mpsc, oneshot};
+
+use crate::recorder::spool::{Offer, Reader};
+
+/// Offers that may wait in front of a lane.
+const QUEUE_MAX: usize = 1_024;
+
+/// What became of an offer that was not spooled.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub enum DirectAnswer {
+    /// Its rows are committed, those in quarantine apart.
+    Committed,
+    /// It had been committed before.
+    Duplicate,
+    /// Nothing of it is stored; it can be sent again.
+    Unavailable(String),
+}
+
+/// An offer that waits for its commit.
+#[derive(Debug)]
+pub struct Direct {
+    /// What is to be stored.
+    pub offer: Offer,
+    /// Where the answer goes.
+    pub answer: oneshot::Sender<DirectAnswer>,
+    /// When it is no longer waited for.
+    pub until: Instant,
+}
+
+/// Gives offers to a lane.
+#[derive(Debug, Clone)]
+pub struct DirectHandle {
+    offers: mpsc::Sender<Direct>,
+}
+
+impl DirectHandle {
+    /// Stores an offer; comes back when it is committed.
+    ///
+    /// # Errors
+    /// A sentence, when nothing of it is stored.
+    pub async fn store(&self, offer: Offer, patience: Duration) -> DirectAnswer {
+        let (answer, answered) = oneshot::channel();
+        let direct = Direct { offer, answer, until: Instant::now() + patience };
+        let ended = || DirectAnswer::Unavailable("the recorder is stopping".to_owned());
+        if self.offers.send(direct).await.is_err() {
+            return ended();
+        }
+        answered.await.unwrap_or_else(|_| ended())
+    }
+}
+
+/// Where entries come from.
+pub enum Feed {
+    /// The spool.
+    Spool(Reader),
+    /// The intake.
+    Direct(mpsc::Receiver<Direct>, tokio::runtime::Handle),
+}
+
+impl Feed {
+    /// A feed straight from the intake, and what it is given by.
+    pub fn direct(runtime: tokio::runtime::Handle) -> (Feed, DirectHandle) {
+        let (offers, receiver) = mpsc::channel(QUEUE_MAX);
+        (Feed::Direct(receiver, runtime), DirectHandle { offers })
+    }
+}
+
+/// What was waited for.
+pub(super) enum Received {
+    Some(Vec<Direct>),
+    Nothing,
+    Closed,
+}
+
+/// Takes offers that wait, up to these rows and bytes; waits for the first one.
+pub(super) fn receive(
+    receiver: &mut mpsc::Receiver<Direct>,
+    runtime: &tokio::runtime::Handle,
+    within: Duration,
+    rows_max: u64,
+    bytes_max: usize,
+) -> Received {
+    let first = match runtime.block_on(async { tokio::time::timeout(within, receiver.recv()).await }) {
+        Ok(Some(first)) => first,
+        Ok(None) => return Received::Closed,
+        Err(_) => return Received::Nothing,
+    };
+    let (mut rows, mut bytes) = (u64::from(first.offer.rows), first.offer.body.len());
+    let mut taken = vec![first];
+    while rows < rows_max && bytes < bytes_max {
+        let Ok(next) = receiver.try_recv() else { break };
+        rows += u64::from(next.offer.rows);
+        bytes += next.offer.body.len();
+        taken.push(next);
+    }
+    Received::Some(taken)
+}

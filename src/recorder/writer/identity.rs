@@ -1,0 +1,142 @@
+//! Who measured: the numbers of identities, and when each was last heard of. Main types: [`Identities`], a cache of bounded size,
+//! and [`Ends`], what is to be brought up to date.
+
+use std::collections::HashMap;
+
+use super::names::hash_hex;
+use crate::recorder::line::Point;
+
+/// Numbers of the identities met lately, by measurement and tags as they are sent.
+///
+/// There are two generations: when the young one is full it becomes the old one, and the old one is forgotten. What is still in use
+/// moves to the young one when it is asked for.
+#[derive(Debug)]
+pub(super) struct Identities {
+    young: HashMap<Box<[u8]>, i64>,
+    old: HashMap<Box<[u8]>, i64>,
+    generation_max: usize,
+}
+
+impl Identities {
+    /// A cache of at most this many.
+    pub(super) fn new(most: u32) -> Self {
+        Identities { young: HashMap::new(), old: HashMap::new(), generation_max: (most as usize / 2).max(1) }
+    }
+
+    /// The number of an identity.
+    pub(super) fn find(&mut self, series: &[u8]) -> Option<i64> {
+        if let Some(number) = self.young.get(series) {
+            return Some(*number);
+        }
+        let (series, number) = self.old.remove_entry(series)?;
+        self.keep(series, number);
+        Some(number)
+    }
+
+    /// Notes the number of an identity that is in the database.
+    pub(super) fn keep(&mut self, series: Box<[u8]>, number: i64) {
+        if self.young.len() >= self.generation_max {
+            self.old = std::mem::take(&mut self.young);
+        }
+        self.young.insert(series, number);
+    }
+
+    /// Forgets all: another connection's transactions may have been undone.
+    pub(super) fn clear(&mut self) {
+        self.young.clear();
+        self.old.clear();
+    }
+}
+
+/// An identity that the cache does not know.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub(super) struct NewIdentity {
+    /// Place of its measurement in the catalogue.
+    pub measurement: usize,
+    /// As it is sent.
+    pub series: Box<[u8]>,
+    /// What it is found by in the database: the same for the same tags in any order.
+    pub hash: String,
+    /// Names and values of its tags.
+    pub tags: Vec<(String, String)>,
+    /// Time of its first record.
+    pub begin_ns: i64,
+}
+
+impl NewIdentity {
+    pub(super) fn of(point: &Point<'_>, measurement: usize, begin_ns: i64) -> Self {
+        let text = |text: &crate::recorder::line::Text<'_>| text.resolve().into_owned();
+        let mut tags: Vec<_> = point.tags.iter().map(|(key, value)| (text(key), text(value))).collect();
+        tags.sort();
+        let parts: Vec<_> = tags.iter().flat_map(|(key, value)| [key.as_str(), value.as_str()]).collect();
+        NewIdentity { measurement, series: point.series.into(), hash: hash_hex(&parts), tags, begin_ns }
+    }
+}
+
+/// The newest times of identities: by measurement's place and identity's number.
+pub(super) type Times = HashMap<(usize, i64), i64>;
+
+/// What is not in the identity tables yet.
+#[derive(Debug, Default)]
+pub(super) struct Ends {
+    times: Times,
+}
+
+impl Ends {
+    /// Notes the times of a batch that was committed.
+    pub(super) fn merge(&mut self, times: &Times) {
+        for (identity, time_ns) in times {
+            let known = self.times.entry(*identity).or_insert(*time_ns);
+            *known = (*known).max(*time_ns);
+        }
+    }
+
+    /// Some that are to be written now.
+    pub(super) fn some(&self, most: usize) -> Vec<((usize, i64), i64)> {
+        self.times.iter().take(most).map(|(identity, time_ns)| (*identity, *time_ns)).collect()
+    }
+
+    /// These were written.
+    pub(super) fn forget(&mut self, written: &[((usize, i64), i64)]) {
+        for (identity, time_ns) in written {
+            if self.times.get(identity) == Some(time_ns) {
+                self.times.remove(identity);
+            }
+        }
+    }
+
+    pub(super) fn into_times(self) -> Times {
+        self.times
+    }
+
+    pub(super) fn is_empty(&self) -> bool {
+        self.times.is_empty()
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_cache_is_bounded_and_keeps_what_is_in_use() {
+        let mut identities = Identities::new(10);
+        for number in 0..1_000_i64 {
+            identities.keep(number.to_le_bytes().into(), number);
+            assert_eq!(identities.find(&0_i64.to_le_bytes()), Some(0), "{number}");
+            assert!(identities.young.len() + identities.old.len() <= 11);
+        }
+        assert_eq!(identities.find(&5_i64.to_le_bytes()), None);
+    }
+
+    #[test]
+    fn an_end_that_moved_on_while_it_was_written_is_written_again() {
+        let mut ends = Ends::default();
+        ends.merge(&HashMap::from([((0, 1), 5), ((0, 2), 5)]));
+        let written = ends.some(10);
+        ends.merge(&HashMap::from([((0, 1), 4)]));
+        ends.merge(&HashMap::from([((0, 2), 6)]));
+        ends.forget(&written);
+        assert_eq!(ends.some(10), [((0, 2), 6)]);
+    }
+}

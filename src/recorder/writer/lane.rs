@@ -1,0 +1,302 @@
+//! A writer with one connection. Main type: [`Lane`].
+//!
+//! Invariant: an entry leaves the spool, or is answered, only when each of its rows is committed or in quarantine.
+
+use std::sync::Arc;
+use std::time::{Duration, Instant};
+
+use super::backoff::Backoff;
+use super::batch::Batch;
+use super::bind::Binder;
+use super::feed::{Direct, Feed, Received, receive};
+use super::identity::{Ends, Identities};
+use super::refusal::{Meaning, meaning};
+use super::registry::Registry;
+use super::store::{Connection, Context};
+use crate::database::{Database, DatabaseError};
+use crate::recorder::config::{SchemaConfig, WriterConfig};
+use crate::recorder::log;
+use crate::recorder::meter::Meter;
+use crate::recorder::pace::Pace;
+use crate::recorder::spool::{CommitterHandle, Entry, Refusal, Refused, SpoolError, now_ns};
+use crate::recorder::stop::Stop;
+
+/// Bytes of entries that a lane holds at a time.
+const BATCH_BYTES: usize = 16 << 20;
+/// How often an idle lane looks around.
+const IDLE: Duration = Duration::from_millis(200);
+/// Ids of messages in the database are forgotten this often.
+const FORGET_EVERY: Duration = Duration::from_secs(60);
+
+/// What a lane works with.
+#[derive(Clone)]
+pub struct LaneSettings {
+    /// Its number.
+    pub lane: u32,
+    /// The spool's name in the ledger.
+    pub recorder: String,
+    /// `[writer]`
+    pub writer: WriterConfig,
+    /// `[schema]`
+    pub schema: SchemaConfig,
+    /// How long ids of messages are remembered.
+    pub remember: Duration,
+    /// The database.
+    pub database: Arc<dyn Database>,
+    /// Its tables.
+    pub registry: Arc<Registry>,
+    /// The spool.
+    pub spool: CommitterHandle,
+    /// How fast it may write.
+    pub pace: Arc<dyn Pace>,
+    /// What it counts with.
+    pub meter: Arc<Meter>,
+    /// When it ends.
+    pub stop: Arc<Stop>,
+}
+
+/// How a lane ended.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub enum LaneEnd {
+    /// Everything that was given to it is in the database.
+    Drained,
+    /// It was stopped; what it had not written is in the spool.
+    Stopped,
+    /// It cannot go on.
+    Failed(String),
+}
+
+/// A writer.
+pub struct Lane {
+    pub(super) settings: LaneSettings,
+    connection: Option<Connection>,
+    pub(super) identities: Identities,
+    binder: Binder,
+    ends: Ends,
+    pub(super) backoff: Backoff,
+    ends_written: Instant,
+    messages_forgotten: Instant,
+    /// Until when it goes on trying; none while there is no hurry.
+    pub(super) until: Option<Instant>,
+    pub(super) was_told: Option<String>,
+}
+
+/// Why a lane leaves a batch.
+pub(super) enum Leave {
+    Stopped,
+    GaveUp(String),
+    Failed(String),
+}
+
+impl From<SpoolError> for Leave {
+    fn from(error: SpoolError) -> Self {
+        Leave::Failed(error.to_string())
+    }
+}
+
+impl Lane {
+    /// A lane that is not connected yet.
+    pub fn new(settings: LaneSettings) -> Self {
+        let (schema, now) = (settings.schema, Instant::now());
+        Lane {
+            connection: None,
+            identities: Identities::new(schema.identities_max),
+            binder: Binder::new(schema.new_columns, schema.columns_max),
+            ends: Ends::default(),
+            backoff: Backoff::new(Duration::from_millis(20), Duration::from_secs(5), now_ns() as u64),
+            ends_written: now,
+            messages_forgotten: now,
+            until: None,
+            was_told: None,
+            settings,
+        }
+    }
+
+    /// Writes what the feed gives until it is told to stop.
+    pub fn run(mut self, mut feed: Feed) -> LaneEnd {
+        let ended = match &mut feed {
+            Feed::Spool(reader) => self.run_spooled(reader),
+            Feed::Direct(receiver, runtime) => self.run_direct(receiver, runtime),
+        };
+        if self.connection.is_some() {
+            self.settings.meter.lanes_connected.set(self.settings.meter.lanes_connected.get().saturating_sub(1));
+        }
+        match ended {
+            Ok(end) => end,
+            Err(Leave::Stopped | Leave::GaveUp(_)) => LaneEnd::Stopped,
+            Err(Leave::Failed(reason)) => LaneEnd::Failed(reason),
+        }
+    }
+
+    fn run_spooled(&mut self, reader: &crate::recorder::spool::Reader) -> Result<LaneEnd, Leave> {
+        let lane = self.settings.lane;
+        // What the ledger has was committed before a crash, and only the spool does not know it yet.
+        let mut done = self.connected()?;
+        self.settings.spool.settle(lane, done)?;
+        loop {
+            if self.settings.stop.is_over() {
+                return Ok(LaneEnd::Stopped);
+            }
+            let rows_max = u64::from(self.settings.pace.batch_rows(self.settings.writer.batch));
+            let mut found = reader.read(lane, done, BATCH_BYTES, rows_max)?;
+            let rows: u64 = found.iter().flatten().map(|entry| u64::from(entry.offer.rows)).sum();
+            if !found.is_empty() && rows < rows_max && !self.settings.stop.is_asked() {
+                std::thread::sleep(self.settings.writer.within);
+                found = reader.read(lane, done, BATCH_BYTES, rows_max)?;
+            }
+            let Some(through) = found.last().map(|entry| entry.as_ref().unwrap_or_else(|(entry, _)| entry).sequence)
+            else {
+                if self.settings.stop.is_asked() {
+                    self.write_ends_if_due(true);
+                    return Ok(LaneEnd::Drained);
+                }
+                if let Some(broken) = self.settings.spool.broken() {
+                    return Err(broken.into());
+                }
+                self.write_ends_if_due(false);
+                self.settings.spool.wait_for_more(done, IDLE);
+                continue;
+            };
+            let entries = self.set_damage_aside(found)?;
+            self.store(&mut Batch::new(entries))?;
+            self.settings.spool.settle(lane, through)?;
+            done = through;
+            self.write_ends_if_due(false);
+        }
+    }
+
+    /// Quarantines damaged entries; the others.
+    fn set_damage_aside(&self, found: Vec<Result<Entry, (Entry, Refusal)>>) -> Result<Vec<Arc<Entry>>, Leave> {
+        let (mut entries, mut refused) = (Vec::with_capacity(found.len()), Vec::new());
+        for found in found {
+            match found {
+                Ok(entry) => entries.push(Arc::new(entry)),
+                Err((entry, refusal)) => {
+                    log::error("an entry of the spool is damaged", &[("entry", &entry.sequence.to_string())]);
+                    refused.push(Refused { entry: Arc::new(entry), refusal, is_spooled: true });
+                }
+            }
+        }
+        if !refused.is_empty() {
+            self.settings.spool.quarantine(refused)?;
+        }
+        Ok(entries)
+    }
+
+    fn run_direct(
+        &mut self,
+        receiver: &mut tokio::sync::mpsc::Receiver<Direct>,
+        runtime: &tokio::runtime::Handle,
+    ) -> Result<LaneEnd, Leave> {
+        loop {
+            if self.settings.stop.is_over() {
+                return Ok(LaneEnd::Stopped);
+            }
+            let rows_max = u64::from(self.settings.pace.batch_rows(self.settings.writer.batch));
+            match receive(receiver, runtime, IDLE, rows_max, BATCH_BYTES) {
+                Received::Some(directs) => self.store_direct(directs)?,
+                Received::Nothing => {}
+                Received::Closed => {
+                    self.write_ends_if_due(true);
+                    return Ok(LaneEnd::Drained);
+                }
+            }
+            self.write_ends_if_due(false);
+            self.forget_messages_if_due();
+        }
+    }
+
+    pub(super) fn is_spooled(&self) -> bool {
+        self.until.is_none()
+    }
+
+    /// Connects if necessary, however long it takes; how far the lane has come.
+    pub(super) fn connected(&mut self) -> Result<i64, Leave> {
+        loop {
+            match self.with_connection(|connection, _| Ok(connection.ledger.sequence)) {
+                Ok(sequence) => return Ok(sequence),
+                Err(error) => self.wait_out(&error)?,
+            }
+        }
+    }
+
+    /// Does something with the connection, which is made if there is none, and forgotten when its state is not known.
+    pub(super) fn with_connection<T>(
+        &mut self,
+        work: impl FnOnce(&mut Connection, &mut Context<'_>) -> Result<T, DatabaseError>,
+    ) -> Result<T, DatabaseError> {
+        let settings = &self.settings;
+        let mut context = Context {
+            database: &*settings.database,
+            registry: &settings.registry,
+            recorder: &settings.recorder,
+            lane: settings.lane,
+            rows_max: settings.writer.batch as usize,
+            identities: &mut self.identities,
+            binder: &mut self.binder,
+            ends: &mut self.ends,
+        };
+        if self.connection.is_none() {
+            self.connection = Some(Connection::open(&mut context)?);
+            settings.meter.connections.add(1);
+            settings.meter.lanes_connected.add(1);
+        }
+        let Some(connection) = &mut self.connection else {
+            return Err(DatabaseError::Unavailable("there is no connection".to_owned()));
+        };
+        let outcome = work(connection, &mut context);
+        let is_lost = |error: &DatabaseError| matches!(meaning(error), Meaning::Lost | Meaning::Ledger);
+        if outcome.as_ref().is_err_and(is_lost) {
+            self.connection = None;
+            self.identities.clear();
+            settings.meter.lanes_connected.set(settings.meter.lanes_connected.get().saturating_sub(1));
+        }
+        outcome
+    }
+
+    /// Waits before the next try.
+    pub(super) fn wait_out(&mut self, error: &DatabaseError) -> Result<(), Leave> {
+        self.settings.meter.retries.add(1);
+        let reason = error.to_string();
+        if self.was_told.as_ref() != Some(&reason) {
+            log::warning("waiting for the database", &[("reason", &reason)]);
+            self.was_told = Some(reason.clone());
+        }
+        let wait = self.backoff.wait();
+        if self.until.is_some_and(|until| Instant::now() + wait >= until) {
+            return Err(Leave::GaveUp(reason));
+        }
+        if self.settings.stop.wait(wait) {
+            return Err(Leave::Stopped);
+        }
+        Ok(())
+    }
+
+    fn write_ends_if_due(&mut self, now: bool) {
+        let every = self.settings.schema.ends_every;
+        if self.ends.is_empty() || self.connection.is_none() || (!now && self.ends_written.elapsed() < every) {
+            return;
+        }
+        loop {
+            let mut ends = std::mem::take(&mut self.ends);
+            let outcome = self.with_connection(|connection, _| connection.write_ends(&mut ends));
+            std::mem::swap(&mut self.ends, &mut ends);
+            // With a connection that was lost, what it had not written was found again.
+            self.ends.merge(&ends.into_times());
+            if outcome.is_err() || self.ends.is_empty() || !now {
+                break;
+            }
+        }
+        self.ends_written = Instant::now();
+    }
+
+    fn forget_messages_if_due(&mut self) {
+        if self.connection.is_none() || self.messages_forgotten.elapsed() < FORGET_EVERY {
+            return;
+        }
+        let before = now_ns().saturating_sub(i64::try_from(self.settings.remember.as_nanos()).unwrap_or(i64::MAX));
+        // What is not forgotten now is forgotten the next time.
+        let _ = self.with_connection(|connection, _| connection.forget_messages(before));
+        self.messages_forgotten = Instant::now();
+    }
+}

@@ -1,0 +1,163 @@
+//! How far each lane has come, in the database itself: table `loadline_writer`. Main type: [`Ledger`], one lane's row.
+//!
+//! Every transaction moves the row from where it was to where it will be, before all else. Two transactions that both believe to be
+//! the next one meet at this row: one waits for the other, and then changes nothing.
+
+use super::refusal::is_duplicate;
+use super::registry::ensure;
+use crate::database::{Database, DatabaseError, Session};
+use crate::record::{Cells, ColumnKind};
+use crate::statement::{Expect, Request, Statement, Step, Table, TableColumn};
+
+const TABLE: &str = "loadline_writer";
+
+/// Rows that a lane can number: its number stands above these bits in `record_id`.
+const ROW_BITS: u32 = 52;
+/// The same for identities.
+const IDENTITY_BITS: u32 = 40;
+/// Lanes that a database can have, of all recorders and times.
+const WRITERS_MAX: i64 = 1 << (63 - ROW_BITS);
+
+/// A lane's row.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) struct Ledger {
+    /// The lane's number in this database.
+    pub writer: i64,
+    /// The entry that it has come to: this one and all before it are dealt with.
+    pub sequence: i64,
+    /// Rows written.
+    pub rows: i64,
+    /// Identities begun.
+    pub identities: i64,
+    /// Rows whose measurements' ends are up to date.
+    pub ended_rows: i64,
+}
+
+impl Ledger {
+    /// The number of the next record.
+    pub(super) fn next_record(&self) -> i64 {
+        (self.writer << ROW_BITS) + self.rows + 1
+    }
+
+    /// The number of the next identity.
+    pub(super) fn next_identity(&self) -> i64 {
+        (self.writer << IDENTITY_BITS) + self.identities + 1
+    }
+
+    /// Numbers of the records written whose ends may not be up to date.
+    pub(super) fn unended(&self) -> Option<(i64, i64)> {
+        let first = self.writer << ROW_BITS;
+        (self.ended_rows < self.rows).then_some((first + self.ended_rows + 1, first + self.rows))
+    }
+
+    /// The statement that moves the row.
+    pub(super) fn statement() -> Statement {
+        let sql = format!(
+            "UPDATE {TABLE} SET sequence = ?, next_row = ?, next_identity = ?, ended_row = ?, edited_ns = ? \
+             WHERE writer = ? AND sequence = ?"
+        );
+        Statement::Sql { sql, allow_empty: true }
+    }
+
+    /// A statement that changes nothing where it must change a row: it undoes the transaction that it ends.
+    pub(super) fn undoing_statement() -> Statement {
+        Statement::Sql { sql: format!("UPDATE {TABLE} SET edited_ns = ? WHERE writer = ?"), allow_empty: true }
+    }
+
+    /// Appends the step that undoes the transaction.
+    pub(super) fn append_undoing(statement: u16, request: &mut Request) {
+        let first_cell = request.cells.len() as u32;
+        request.cells.int(0);
+        request.cells.int(-1);
+        request.steps.push(Step { statement, rows: 1, first_cell, expect: Expect::Changed(1) });
+    }
+
+    /// Appends the step that moves the row to `next`.
+    pub(super) fn append(&self, next: &Ledger, now_ns: i64, statement: u16, request: &mut Request) {
+        let first_cell = request.cells.len() as u32;
+        let values = [next.sequence, next.rows, next.identities, next.ended_rows, now_ns, self.writer, self.sequence];
+        values.iter().for_each(|value| request.cells.int(*value));
+        request.steps.push(Step { statement, rows: 1, first_cell, expect: Expect::Changed(1) });
+    }
+
+    /// Reads a lane's row; makes it if there is none.
+    ///
+    /// # Errors
+    /// As the database answers.
+    pub(super) fn read_or_make(
+        recorder: &str,
+        lane: u32,
+        database: &dyn Database,
+        session: &mut dyn Session,
+    ) -> Result<Self, DatabaseError> {
+        ensure(database.dialect(), session, &table())?;
+        loop {
+            if let Some(ledger) = read(recorder, lane, session)? {
+                return Ok(ledger);
+            }
+            let next =
+                format!("(SELECT writer FROM (SELECT COALESCE(MAX(writer), -1) + 1 AS writer FROM {TABLE}) AS newest)");
+            let insert = format!("INSERT INTO {TABLE} VALUES ({next}, '{recorder}', {lane}, 0, 0, 0, 0, 0)");
+            match session.run(&insert) {
+                // Another lane took the number.
+                Err(error) if is_duplicate(&error) => {}
+                outcome => outcome?,
+            }
+        }
+    }
+}
+
+fn read(recorder: &str, lane: u32, session: &mut dyn Session) -> Result<Option<Ledger>, DatabaseError> {
+    let rows = session.query(&format!(
+        "SELECT writer, sequence, next_row, next_identity, ended_row FROM {TABLE} \
+         WHERE recorder = '{recorder}' AND lane = {lane}"
+    ))?;
+    let Some(row) = rows.into_iter().next() else { return Ok(None) };
+    let number = |place: usize| row.get(place).cloned().flatten().and_then(|text| text.parse::<i64>().ok());
+    let ledger = || {
+        Some(Ledger {
+            writer: number(0)?,
+            sequence: number(1)?,
+            rows: number(2)?,
+            identities: number(3)?,
+            ended_rows: number(4)?,
+        })
+    };
+    match ledger() {
+        Some(ledger) if (0..WRITERS_MAX).contains(&ledger.writer) => Ok(Some(ledger)),
+        _ => Err(DatabaseError::Unavailable(format!(
+            "table {TABLE} has no readable row for lane {lane} of recorder {recorder}, or more than {WRITERS_MAX} writers"
+        ))),
+    }
+}
+
+fn table() -> Table {
+    let number = |name: &str| TableColumn { name: name.to_owned(), kind: ColumnKind::Int64, nullable: false };
+    let text = TableColumn { name: "recorder".to_owned(), kind: ColumnKind::Text(32), nullable: false };
+    Table {
+        name: TABLE.to_owned(),
+        columns: vec![
+            number("writer"),
+            text,
+            number("lane"),
+            number("sequence"),
+            number("next_row"),
+            number("next_identity"),
+            number("ended_row"),
+            number("edited_ns"),
+        ],
+        primary_key: vec!["writer".to_owned()],
+        unique: vec![vec!["recorder".to_owned(), "lane".to_owned()]],
+        indexes: Vec::new(),
+        foreign_keys: Vec::new(),
+    }
+}
+
+/// The whole numbers of a request's answer.
+pub(super) fn numbers(cells: &Cells) -> Vec<i64> {
+    let number = |cell: &crate::record::Cell| match cell {
+        crate::record::Cell::Int(number) => *number,
+        _ => 0,
+    };
+    cells.as_slice().iter().map(number).collect()
+}

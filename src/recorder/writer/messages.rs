@@ -1,0 +1,84 @@
+//! Ids of messages that were committed without having been spooled, in the database itself: table `loadline_message`. What is sent
+//! again, to whichever recorder, is found there and not stored again.
+
+use super::names::hash_hex;
+use crate::record::ColumnKind;
+use crate::recorder::spool::Offer;
+use crate::statement::{
+    ColumnRef, Comparison, Condition, Expect, Program, Request, Select, Statement, Step, Table, TableColumn,
+};
+
+const TABLE: &str = "loadline_message";
+
+/// Numbers of the statements.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) struct MessageStatements {
+    find: u16,
+    insert: u16,
+}
+
+/// What an offer's message is found by; none where it has no id.
+pub(super) fn key(offer: &Offer) -> Option<String> {
+    (!offer.message_id.is_empty()).then(|| hash_hex(&[&offer.source, &offer.message_id]))
+}
+
+/// The table.
+pub(super) fn table() -> Table {
+    Table {
+        name: TABLE.to_owned(),
+        columns: columns(),
+        primary_key: vec!["id".to_owned()],
+        unique: Vec::new(),
+        indexes: vec![vec!["received_ns".to_owned()]],
+        foreign_keys: Vec::new(),
+    }
+}
+
+fn columns() -> Vec<TableColumn> {
+    vec![
+        TableColumn { name: "id".to_owned(), kind: ColumnKind::Text(32), nullable: false },
+        TableColumn { name: "received_ns".to_owned(), kind: ColumnKind::Int64, nullable: false },
+    ]
+}
+
+/// Text that forgets ids received before a time.
+pub(super) fn forget(before_ns: i64) -> String {
+    format!("DELETE FROM {TABLE} WHERE received_ns < {before_ns}")
+}
+
+impl MessageStatements {
+    pub(super) fn add(program: &mut Program) -> Self {
+        let id = ColumnRef { table: TABLE.to_owned(), column: "id".to_owned() };
+        let condition = Condition { column: id.clone(), kind: ColumnKind::Text(32), comparison: Comparison::Equal };
+        program.statements.push(Statement::Select(Select {
+            columns: vec![id],
+            from: TABLE.to_owned(),
+            conditions: vec![condition],
+            ..Select::default()
+        }));
+        program.statements.push(Statement::Insert { table: TABLE.to_owned(), columns: columns() });
+        let insert = (program.statements.len() - 1) as u16;
+        MessageStatements { find: insert - 1, insert }
+    }
+
+    /// Appends the step that finds a key.
+    pub(super) fn append_find(&self, key: &str, request: &mut Request) {
+        let first_cell = request.cells.len() as u32;
+        request.cells.text(key);
+        request.steps.push(Step { statement: self.find, rows: 1, first_cell, expect: Expect::Anything });
+    }
+
+    /// Appends the step that keeps keys.
+    pub(super) fn append_insert(&self, keys: &[(String, i64)], request: &mut Request) {
+        if keys.is_empty() {
+            return;
+        }
+        let first_cell = request.cells.len() as u32;
+        for (key, received_ns) in keys {
+            request.cells.text(key);
+            request.cells.int(*received_ns);
+        }
+        let rows = keys.len() as u32;
+        request.steps.push(Step { statement: self.insert, rows, first_cell, expect: Expect::Changed(u64::from(rows)) });
+    }
+}

@@ -1,0 +1,89 @@
+//! What a database's refusal means. Main function: [`meaning`].
+//!
+//! Only what is known to be the fault of a record sends a record to quarantine. Everything else (a full disk, missing rights, a
+//! restart, a code that nobody here knows) is waited out: nothing is lost by waiting.
+
+use crate::database::DatabaseError;
+
+/// What to do about an error.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub(super) enum Meaning {
+    /// A record of the batch is to blame.
+    Record,
+    /// Another number of rows changed than must: the ledger knows more.
+    Ledger,
+    /// It may go better later; the connection is still good.
+    Wait,
+    /// The connection is of no more use, and whether the batch was committed is not known.
+    Lost,
+}
+
+/// What an error means.
+pub(super) fn meaning(error: &DatabaseError) -> Meaning {
+    match error {
+        DatabaseError::Refused { code, .. } if code == "rows" => Meaning::Ledger,
+        DatabaseError::Refused { code, .. } if is_of_record(code) => Meaning::Record,
+        DatabaseError::Refused { .. } => Meaning::Wait,
+        DatabaseError::Lost(_) | DatabaseError::Unavailable(_) => Meaning::Lost,
+    }
+}
+
+/// MySQL's errors that values cause: too long, out of range, wrong for the column, duplicate, against a constraint, too large.
+const MYSQL: &[&str] = &[
+    "1048", "1062", "1118", "1138", "1153", "1169", "1216", "1217", "1263", "1264", "1265", "1292", "1300", "1301",
+    "1364", "1366", "1367", "1406", "1411", "1416", "1451", "1452", "1557", "1586", "1644", "1690", "1973", "3140",
+    "3819", "4025", "4038",
+];
+
+/// SQLite's.
+const SQLITE: &[&str] = &["SQLITE_MISMATCH", "SQLITE_TOOBIG", "SQLITE_RANGE"];
+
+fn is_of_record(code: &str) -> bool {
+    // PostgreSQL's classes: data exceptions, violated constraints, errors that triggers raise, a row too large.
+    let of_postgres = code.len() == 5
+        && (["22", "23", "44", "P0"].iter().any(|class| code.starts_with(class)) || ["54000", "54011"].contains(&code));
+    of_postgres || MYSQL.contains(&code) || SQLITE.contains(&code) || code.starts_with("SQLITE_CONSTRAINT")
+}
+
+/// Whether a unique key was violated, as another recorder that writes the same identity or message makes it.
+pub(super) fn is_duplicate(error: &DatabaseError) -> bool {
+    let codes = [
+        "1062",
+        "1586",
+        "23505",
+        "SQLITE_CONSTRAINT_UNIQUE",
+        "SQLITE_CONSTRAINT_PRIMARYKEY",
+        "SQLITE_CONSTRAINT_ROWID",
+    ];
+    matches!(error, DatabaseError::Refused { code, .. } if codes.contains(&code.as_str()))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn only_what_a_record_causes_blames_a_record() {
+        let of = |code: &str| meaning(&DatabaseError::refused(code, "…"));
+        for code in ["1264", "1406", "22003", "23514", "SQLITE_CONSTRAINT_CHECK", "SQLITE_TOOBIG", "P0001"] {
+            assert_eq!(of(code), Meaning::Record, "{code}");
+        }
+        for code in [
+            "1213",
+            "1205",
+            "1114",
+            "1142",
+            "40001",
+            "53100",
+            "57P01",
+            "SQLITE_BUSY",
+            "SQLITE_FULL",
+            "SQLITE_IOERR",
+            "99999",
+        ] {
+            assert_eq!(of(code), Meaning::Wait, "{code}");
+        }
+        assert_eq!(of("rows"), Meaning::Ledger);
+        assert_eq!(meaning(&DatabaseError::Lost(String::new())), Meaning::Lost);
+    }
+}

@@ -1,0 +1,338 @@
+//! One transaction: what a lane's connection holds, and how a batch's rows, its identities and the ledger's row go through it
+//! together. Main type: [`Connection`].
+
+use std::collections::HashMap;
+use std::ops::Range;
+use std::sync::Arc;
+use std::time::{Duration, Instant};
+
+use super::batch::Batch;
+use super::bind::{Binder, Bound};
+use super::catalogue::Catalogue;
+use super::identity::{Ends, Identities, NewIdentity, Times};
+use super::ledger::{Ledger, numbers};
+use super::messages::{self, MessageStatements};
+use super::registry::{Registry, ensure};
+use super::shape::{Statements, record_table};
+use crate::database::{Database, DatabaseError, Session};
+use crate::layout::RECORD_ID;
+use crate::record::Cells;
+use crate::recorder::spool::now_ns;
+use crate::statement::{Expect, Program, Request, Step};
+
+/// Ends of measurements that are brought up to date in one transaction.
+const ENDS_MAX: usize = 1_000;
+
+/// A connection with everything prepared.
+pub(super) struct Connection {
+    session: Box<dyn Session>,
+    catalogue: Arc<Catalogue>,
+    statements: Vec<Statements>,
+    messages: MessageStatements,
+    ledger_statement: u16,
+    undoing_statement: u16,
+    /// The lane's row, as of the last transaction that is known to be committed.
+    pub ledger: Ledger,
+    request: Request,
+}
+
+/// What lanes share, and what stays when a connection is lost.
+pub(super) struct Context<'a> {
+    pub database: &'a dyn Database,
+    pub registry: &'a Registry,
+    pub recorder: &'a str,
+    pub lane: u32,
+    pub rows_max: usize,
+    pub identities: &'a mut Identities,
+    pub binder: &'a mut Binder,
+    pub ends: &'a mut Ends,
+}
+
+/// Rows that are ready to be written.
+pub(super) struct Ready {
+    bound: Bound,
+    fresh: Vec<(NewIdentity, i64)>,
+}
+
+impl Ready {
+    /// Rows that cannot be stored, with the reason and the line.
+    pub(super) fn refused(&mut self) -> Vec<(usize, String, Vec<u8>)> {
+        std::mem::take(&mut self.bound.refused)
+    }
+
+    /// Rows that are bound.
+    pub(super) fn rows(&self) -> u64 {
+        self.bound.rows
+    }
+}
+
+impl Connection {
+    /// Connects, and reads how far the lane has come.
+    ///
+    /// # Errors
+    /// As the database answers.
+    pub(super) fn open(context: &mut Context<'_>) -> Result<Self, DatabaseError> {
+        let mut session = context.database.connect()?;
+        let catalogue = context.registry.catalogue(context.database, &mut *session)?;
+        ensure(context.database.dialect(), &mut *session, &messages::table())?;
+        let ledger = Ledger::read_or_make(context.recorder, context.lane, context.database, &mut *session)?;
+        let mut program = Program::default();
+        let messages = MessageStatements::add(&mut program);
+        let mut connection = Connection {
+            session,
+            catalogue,
+            statements: Vec::new(),
+            messages,
+            ledger_statement: 0,
+            undoing_statement: 0,
+            ledger,
+            request: Request::default(),
+        };
+        connection.prepare(context)?;
+        connection.recover_ends(context)?;
+        Ok(connection)
+    }
+
+    /// Prepares the statements of all measurements.
+    fn prepare(&mut self, context: &mut Context<'_>) -> Result<(), DatabaseError> {
+        let mut program = Program { rows_max: context.rows_max, ..Program::default() };
+        program.statements.push(Ledger::statement());
+        program.statements.push(Ledger::undoing_statement());
+        (self.ledger_statement, self.undoing_statement) = (0, 1);
+        self.messages = MessageStatements::add(&mut program);
+        let dialect = context.database.dialect();
+        let add = |measurement| Statements::add(measurement, dialect, &mut program);
+        self.statements = self.catalogue.measurements().iter().map(add).collect();
+        self.session.prepare(&program)?;
+        context.binder.forget();
+        Ok(())
+    }
+
+    /// Binds rows; makes what their tables lack, and finds the numbers of their identities.
+    ///
+    /// # Errors
+    /// As the database answers.
+    pub(super) fn make_ready(
+        &mut self,
+        batch: &Batch,
+        rows: Range<usize>,
+        context: &mut Context<'_>,
+    ) -> Result<Ready, DatabaseError> {
+        let mut fresh: Vec<(NewIdentity, i64)> = Vec::new();
+        let mut numbers_of: HashMap<Box<[u8]>, i64> = HashMap::new();
+        loop {
+            let first_record = self.ledger.next_record();
+            let (catalogue, identities) = (&self.catalogue, &mut *context.identities);
+            let bound = context.binder.bind(batch, rows.clone(), catalogue, identities, &numbers_of, first_record);
+            if !bound.needs.is_empty() {
+                self.catalogue = context.registry.extend(&bound.needs, context.database, &mut *self.session)?;
+                self.prepare(context)?;
+            } else if !bound.identities.is_empty() {
+                for identity in bound.identities {
+                    let same = fresh
+                        .iter()
+                        .find(|(known, _)| known.measurement == identity.measurement && known.hash == identity.hash);
+                    let number = match same {
+                        Some((_, number)) => *number,
+                        None => match self.find_identity(&identity)? {
+                            Some(number) => {
+                                context.identities.keep(identity.series, number);
+                                continue;
+                            }
+                            None => self.ledger.next_identity() + fresh.len() as i64,
+                        },
+                    };
+                    numbers_of.insert(identity.series.clone(), number);
+                    if same.is_none() {
+                        fresh.push((identity, number));
+                    }
+                }
+            } else {
+                return Ok(Ready { bound, fresh });
+            }
+        }
+    }
+
+    fn find_identity(&mut self, identity: &NewIdentity) -> Result<Option<i64>, DatabaseError> {
+        let Some(statement) = self.statements.get(identity.measurement).and_then(|statements| statements.find) else {
+            return Ok(None);
+        };
+        self.request.clear();
+        self.request.cells.text(&identity.hash);
+        self.request.steps.push(Step { statement, rows: 1, first_cell: 0, expect: Expect::Anything });
+        let mut found = Cells::new();
+        self.session.execute(&self.request, Some(&mut found))?;
+        Ok(numbers(&found).first().copied())
+    }
+
+    /// Which of these messages were committed before.
+    ///
+    /// # Errors
+    /// As the database answers.
+    pub(super) fn find_messages(&mut self, keys: &[String]) -> Result<Vec<bool>, DatabaseError> {
+        let mut found = Vec::with_capacity(keys.len());
+        for key in keys {
+            self.request.clear();
+            self.messages.append_find(key, &mut self.request);
+            found.push(self.session.execute(&self.request, None)?.rows > 0);
+        }
+        Ok(found)
+    }
+
+    /// Forgets ids of messages received before a time.
+    ///
+    /// # Errors
+    /// As the database answers.
+    pub(super) fn forget_messages(&mut self, before_ns: i64) -> Result<(), DatabaseError> {
+        self.session.run(&messages::forget(before_ns))
+    }
+
+    /// Writes rows with the ids of their messages, and moves the lane's row to `sequence`.
+    ///
+    /// # Errors
+    /// As the database answers. After [`DatabaseError::Lost`], and when the ledger was not where it should be, only a new connection
+    /// knows whether it happened.
+    pub(super) fn commit(
+        &mut self,
+        ready: &Ready,
+        sequence: i64,
+        keys: &[(String, i64)],
+        context: &mut Context<'_>,
+    ) -> Result<Duration, DatabaseError> {
+        let next = Ledger {
+            sequence,
+            rows: self.ledger.rows + ready.bound.rows as i64,
+            identities: self.ledger.identities + ready.fresh.len() as i64,
+            ended_rows: if context.ends.is_empty() { self.ledger.rows } else { self.ledger.ended_rows },
+            ..self.ledger
+        };
+        self.request.clear();
+        self.ledger.append(&next, now_ns(), self.ledger_statement, &mut self.request);
+        self.messages.append_insert(keys, &mut self.request);
+        self.append_rows(ready, context);
+        let start = Instant::now();
+        self.session.execute(&self.request, None)?;
+        let took = start.elapsed();
+        self.ledger = next;
+        for (identity, number) in &ready.fresh {
+            context.identities.keep(identity.series.clone(), *number);
+        }
+        context.ends.merge(&ready.bound.times);
+        Ok(took)
+    }
+
+    /// Writes rows and undoes it: whether the database would take them.
+    ///
+    /// # Errors
+    /// As the database answers.
+    pub(super) fn probe(&mut self, ready: &Ready, context: &mut Context<'_>) -> Result<(), DatabaseError> {
+        self.request.clear();
+        self.append_rows(ready, context);
+        Ledger::append_undoing(self.undoing_statement, &mut self.request);
+        match self.session.execute(&self.request, None) {
+            Err(DatabaseError::Refused { code, .. }) if code == "rows" => Ok(()),
+            Err(error) => Err(error),
+            Ok(_) => Err(DatabaseError::Lost("a transaction that had to be undone was committed".to_owned())),
+        }
+    }
+
+    fn append_rows(&mut self, ready: &Ready, context: &Context<'_>) {
+        let request = &mut self.request;
+        self.catalogue.measurements().iter().enumerate().for_each(|(place, measurement)| {
+            let Some(statement) = self.statements[place].begin else { return };
+            let first_cell = request.cells.len() as u32;
+            let mut rows = 0;
+            for (identity, number) in ready.fresh.iter().filter(|(identity, _)| identity.measurement == place) {
+                append_identity(identity, *number, measurement, &mut request.cells);
+                rows += 1;
+            }
+            insert(request, statement, rows, first_cell);
+        });
+        for (rows, statements) in context.binder.rows.iter().zip(&self.statements) {
+            if rows.main_rows > 0 {
+                let first_cell = request.cells.len() as u32;
+                request.cells.append(&rows.main);
+                insert(request, statements.main, rows.main_rows, first_cell);
+            }
+            if let Some(statement) = statements.second.filter(|_| rows.second_rows > 0) {
+                let first_cell = request.cells.len() as u32;
+                request.cells.append(&rows.second);
+                insert(request, statement, rows.second_rows, first_cell);
+            }
+        }
+    }
+
+    /// Brings the ends of measurements up to date, some at a time.
+    ///
+    /// # Errors
+    /// As the database answers; they are written again then.
+    pub(super) fn write_ends(&mut self, ends: &mut Ends) -> Result<(), DatabaseError> {
+        let some = ends.some(ENDS_MAX);
+        let edited_ns = now_ns();
+        self.request.clear();
+        for ((place, identity), time_ns) in &some {
+            let Some(statement) = self.statements.get(*place).and_then(|statements| statements.end) else { continue };
+            let first_cell = self.request.cells.len() as u32;
+            [*time_ns, *time_ns, edited_ns, *identity].iter().for_each(|value| self.request.cells.int(*value));
+            self.request.steps.push(Step { statement, rows: 1, first_cell, expect: Expect::Anything });
+        }
+        if !self.request.steps.is_empty() {
+            self.session.execute(&self.request, None)?;
+        }
+        ends.forget(&some);
+        Ok(())
+    }
+
+    /// Finds the ends that an earlier process, or this one before it lost its connection, did not write.
+    fn recover_ends(&mut self, context: &mut Context<'_>) -> Result<(), DatabaseError> {
+        let Some((first, last)) = self.ledger.unended() else { return Ok(()) };
+        let dialect = context.database.dialect();
+        let mut times = Times::new();
+        for (place, measurement) in self.catalogue.measurements().iter().enumerate() {
+            if !measurement.shape.has_identity() {
+                continue;
+            }
+            let table = dialect.quote(&record_table(measurement));
+            let rows = self.session.query(&format!(
+                "SELECT measurement, MAX(time_ns) FROM {table} WHERE {RECORD_ID} BETWEEN {first} AND {last} GROUP BY measurement"
+            ))?;
+            for row in rows {
+                let number = |place: usize| row.get(place).cloned().flatten().and_then(|text| text.parse::<i64>().ok());
+                if let (Some(identity), Some(time_ns)) = (number(0), number(1)) {
+                    times.insert((place, identity), time_ns);
+                }
+            }
+        }
+        context.ends.merge(&times);
+        Ok(())
+    }
+}
+
+fn insert(request: &mut Request, statement: u16, rows: u32, first_cell: u32) {
+    if rows > 0 {
+        request.steps.push(Step { statement, rows, first_cell, expect: Expect::Changed(u64::from(rows)) });
+    }
+}
+
+fn append_identity(identity: &NewIdentity, number: i64, measurement: &super::Measurement, cells: &mut Cells) {
+    cells.int(number);
+    cells.text(&identity.hash);
+    cells.int(identity.begin_ns);
+    cells.int(identity.begin_ns);
+    cells.int(now_ns());
+    let value_of = |name: &str| identity.tags.iter().find(|(key, _)| key == name).map(|(_, value)| value);
+    for column in measurement.tags.iter() {
+        match value_of(&column.name) {
+            Some(value) => cells.text(value),
+            None => cells.null(),
+        }
+    }
+    if measurement.has_more {
+        let others = identity.tags.iter().filter(|(key, _)| measurement.tags.find(key).is_none());
+        let others: serde_json::Map<_, _> = others.map(|(key, value)| (key.clone(), value.clone().into())).collect();
+        match others.is_empty() {
+            true => cells.null(),
+            false => cells.text(&serde_json::Value::Object(others).to_string()),
+        }
+    }
+}

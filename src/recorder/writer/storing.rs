@@ -1,0 +1,214 @@
+//! From a batch to committed rows and quarantined ones. What [`Lane`] does with what it was given.
+//!
+//! Invariant: a row is in quarantine, durably, before anything is committed that should have had it.
+
+use std::ops::Range;
+use std::sync::Arc;
+use std::time::Duration;
+
+use super::batch::Batch;
+use super::lane::{Lane, Leave};
+use super::messages;
+use super::refusal::{Meaning, is_duplicate, meaning};
+use super::store::Ready;
+use crate::database::DatabaseError;
+use crate::recorder::log;
+use crate::recorder::spool::{Entry, Refusal, Refused, now_ns, unspooled_number};
+
+impl Lane {
+    /// Writes all rows of a batch, or quarantines those that the database refuses.
+    pub(super) fn store(&mut self, batch: &mut Batch) -> Result<(), Leave> {
+        let mut ranges: Vec<_> = std::iter::once(0..batch.entries.len()).collect();
+        let mut tried_again = false;
+        while let Some(range) = ranges.pop() {
+            if range.is_empty() {
+                continue;
+            }
+            self.settings.pace.wait(batch.count(batch.rows_of(range.clone())) as u64, &self.settings.stop);
+            let error = match self.try_to_store(batch, range.clone())? {
+                Ok(()) => {
+                    tried_again = false;
+                    continue;
+                }
+                Err(error) => error,
+            };
+            match meaning(&error) {
+                // Another recorder wrote the same identity or message; its numbers are found now.
+                Meaning::Record if is_duplicate(&error) && !tried_again => {
+                    tried_again = true;
+                    self.identities.clear();
+                    self.leave_out_duplicates(batch)?;
+                    ranges.push(range);
+                }
+                Meaning::Record if range.len() == 1 => {
+                    self.find_bad_rows(batch, range.start, &error)?;
+                    ranges.push(range);
+                }
+                Meaning::Record => {
+                    let middle = range.start + range.len() / 2;
+                    ranges.extend([middle..range.end, range.start..middle]);
+                }
+                Meaning::Wait | Meaning::Lost | Meaning::Ledger => {
+                    self.wait_out(&error)?;
+                    let committed = self.connected()?;
+                    let first = batch.entries[range.clone()].iter().filter(|entry| entry.sequence <= committed).count();
+                    if first > 0 {
+                        log::info(
+                            "a commit whose answer was lost is found in the ledger",
+                            &[("through", &committed.to_string())],
+                        );
+                        self.count(batch, range.start..range.start + first);
+                    }
+                    ranges.push(range.start + first..range.end);
+                }
+            }
+        }
+        Ok(())
+    }
+
+    /// One transaction for some entries.
+    fn try_to_store(&mut self, batch: &mut Batch, entries: Range<usize>) -> Result<Result<(), DatabaseError>, Leave> {
+        let rows = batch.rows_of(entries.clone());
+        let mut ready = match self.make_ready(batch, rows.clone())? {
+            Ok(ready) => ready,
+            Err(error) => return Ok(Err(error)),
+        };
+        if ready.rows() == 0 {
+            // All of it is in quarantine, or was committed before.
+            return Ok(Ok(()));
+        }
+        let sequence = batch.entries[entries.end - 1].sequence;
+        let keys: Vec<_> = entries
+            .clone()
+            .filter(|place| !self.is_spooled() && batch.count(batch.rows_of(*place..place + 1)) > 0)
+            .filter_map(|place| {
+                let offer = &batch.entries[place].offer;
+                Some((messages::key(offer)?, offer.received_ns))
+            })
+            .collect();
+        let outcome = self.with_connection(|connection, context| connection.commit(&ready, sequence, &keys, context));
+        ready.refused();
+        Ok(outcome.map(|took| {
+            self.settings.meter.commit_times.add(took);
+            self.settings.meter.commits.add(1);
+            self.settings.pace.observe(ready.rows(), took);
+            self.backoff.reset();
+            self.was_told = None;
+            self.count(batch, entries);
+        }))
+    }
+
+    /// Binds rows. Those that cannot be bound are quarantined before anything is committed that does not have them.
+    fn make_ready(&mut self, batch: &mut Batch, rows: Range<usize>) -> Result<Result<Ready, DatabaseError>, Leave> {
+        let mut ready = match self.with_connection(|connection, context| connection.make_ready(batch, rows, context)) {
+            Ok(ready) => ready,
+            Err(error) => return Ok(Err(error)),
+        };
+        let refused = ready.refused();
+        self.quarantine(batch, refused)?;
+        Ok(Ok(ready))
+    }
+
+    pub(super) fn quarantine(&self, batch: &mut Batch, refused: Vec<(usize, String, Vec<u8>)>) -> Result<(), Leave> {
+        if refused.is_empty() {
+            return Ok(());
+        }
+        let (is_spooled, records) = (self.is_spooled(), refused.len());
+        let mut kept = Vec::with_capacity(records);
+        for (row, reason, body) in refused {
+            let place = batch.entry_of(row);
+            let mut entry = Arc::clone(&batch.entries[place]);
+            let number = (row - batch.first_row(place)) as i64;
+            batch.leave_out(row);
+            if kept.is_empty() {
+                let (source, records) = (&*entry.offer.source, records.to_string());
+                log::warning(
+                    "records are quarantined",
+                    &[("records", &records), ("source", source), ("reason", &reason)],
+                );
+            }
+            if !is_spooled {
+                entry = Arc::new(Entry { sequence: unspooled_number(), offer: entry.offer.clone() });
+            }
+            kept.push(Refused { entry, refusal: Refusal { row: number, rows: 1, body, reason }, is_spooled });
+        }
+        Ok(self.settings.spool.quarantine(kept)?)
+    }
+
+    /// Finds the rows of an entry that the database refuses, and quarantines them.
+    ///
+    /// The first one is where the shortest run of rows from the start that is refused ends; it is found by halving. Rows may be good
+    /// alone and bad behind others, as the second of two that must differ is, so that it must be runs from the start.
+    fn find_bad_rows(&mut self, batch: &mut Batch, place: usize, error: &DatabaseError) -> Result<(), Leave> {
+        let all = batch.rows_of(place..place + 1);
+        let mut bad = Vec::new();
+        let mut taken = all.start;
+        while let Err(error) = self.probe(batch, all.clone())? {
+            let (mut refused, mut reason) = (all.end, error);
+            while refused - taken > 1 {
+                let middle = taken + (refused - taken) / 2;
+                match self.probe(batch, all.start..middle)? {
+                    Ok(()) => taken = middle,
+                    Err(error) => (refused, reason) = (middle, error),
+                }
+            }
+            batch.leave_out(refused - 1);
+            bad.push((refused - 1, reason.to_string()));
+            taken = refused;
+            if taken == all.end {
+                break;
+            }
+        }
+        if bad.is_empty() {
+            let good = all.filter(|row| !batch.is_left_out(*row));
+            bad = good.map(|row| (row, format!("refused together with its entry: {error}"))).collect();
+        }
+        let lines = lines_of(&batch.entries[place]);
+        let first = batch.first_row(place);
+        let line = |row: usize| lines.get(row - first).cloned().unwrap_or_default();
+        let refused = bad.into_iter().map(|(row, reason)| (row, reason, line(row))).collect();
+        self.quarantine(batch, refused)
+    }
+
+    /// Whether the database would take these rows; an error is one that a record causes.
+    fn probe(&mut self, batch: &mut Batch, rows: Range<usize>) -> Result<Result<(), DatabaseError>, Leave> {
+        loop {
+            let outcome = match self.make_ready(batch, rows.clone())? {
+                Ok(ready) if ready.rows() == 0 => Ok(()),
+                Ok(ready) => self.with_connection(|connection, context| connection.probe(&ready, context)),
+                Err(error) => Err(error),
+            };
+            match outcome {
+                Err(error) if meaning(&error) != Meaning::Record => self.wait_out(&error)?,
+                outcome => return Ok(outcome),
+            }
+        }
+    }
+
+    /// Counts entries that are committed.
+    fn count(&self, batch: &Batch, entries: Range<usize>) {
+        let now = now_ns();
+        let mut rows = 0;
+        for place in entries {
+            let entry = &batch.entries[place];
+            rows += batch.count(batch.rows_of(place..place + 1)) as u64;
+            let lag = u64::try_from(now - entry.offer.received_ns).unwrap_or(0);
+            self.settings.meter.note_lag(&entry.offer.source, Duration::from_nanos(lag));
+        }
+        self.settings.meter.rows.add(rows);
+        if !self.is_spooled() {
+            self.settings.spool.count_unspooled(rows);
+        }
+    }
+}
+
+/// The lines of an entry, each with its end.
+fn lines_of(entry: &Entry) -> Vec<Vec<u8>> {
+    let mut parser = crate::recorder::line::Parser::new(&entry.offer.body, entry.offer.precision);
+    let mut point = crate::recorder::line::Point::default();
+    let mut lines = Vec::new();
+    while let Some(read) = parser.next(&mut point) {
+        lines.push(if read.is_ok() { [point.bytes, b"\n"].concat() } else { Vec::new() });
+    }
+    lines
+}

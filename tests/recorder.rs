@@ -1,0 +1,312 @@
+//! The recorder from its intakes to the tables, on each kind of database: what clients are told, and what is stored then.
+
+#![expect(clippy::unwrap_used, reason = "a test that cannot go on has failed")]
+
+#[path = "recorder/harness.rs"]
+mod harness;
+
+use std::io::{BufRead, BufReader, Read, Write};
+use std::net::TcpStream;
+use std::time::Duration;
+
+use harness::{Directory, Target, send, write};
+
+/// Lines of all kinds of values, from two sources of data.
+const LINES: &str = "qos,host=a,line=x\\ 1 rtt=1.5,lost=3i,ok=t,note=\"say \\\"so\\\"\" 1000\n\
+                     qos,host=b rtt=2.5,lost=4u 2000\nqos,line=x\\ 1,host=a rtt=3.5 3000\n";
+
+/// What is true of every database: records are stored with their identity, in order, once.
+fn records_reach_their_tables(target: &Target) {
+    let directory = Directory::new();
+    let started = target.start(&directory, "name = \"star\"", "[schema]\nends_every = \"0s\"");
+    assert_eq!(write(started.http, LINES).status, 204);
+    started.wait_until_committed();
+    // Columns that are new.
+    assert_eq!(write(started.http, "qos,host=a,line=x\\ 1,site=s rtt=4.5,new=7i 4000\n").status, 204);
+    started.wait_until_committed();
+    let end = started.stop();
+    assert_eq!((end.counts.committed, end.counts.quarantined, end.failures), (4, 0, Vec::new()));
+    let joined = "SELECT i.host, i.line, i.site, v.time_ns, v.rtt, v.lost, v.ok, v.note, v.new FROM qos_values v \
+                  JOIN qos_identity i ON i.measurement = v.measurement ORDER BY v.record_id";
+    let joined = if target.name == "postgres" { joined.replace("v.new", "v.\"new\"") } else { joined.to_owned() };
+    assert_eq!(
+        target.query(&joined),
+        [
+            "a|x 1|-|1000|1.5|3|1|say \"so\"|-",
+            "b|-|-|2000|2.5|4|-|-|-",
+            "a|x 1|-|3000|3.5|-|-|-|-",
+            "a|x 1|s|4000|4.5|-|-|-|7"
+        ]
+    );
+    let ends = "SELECT host, begin_ns, end_ns FROM qos_identity ORDER BY measurement";
+    assert_eq!(target.query(ends), ["a|1000|3000", "b|2000|2000", "a|4000|4000"]);
+}
+
+/// One bad record among many costs that one, whatever refuses it.
+fn one_bad_record_costs_one_record(target: &Target) {
+    let directory = Directory::new();
+    let more = "[admission]\nbelow = \"60s\"";
+    let started = target.start(&directory, "name = \"wide\"", more);
+    assert_eq!(write(started.http, "bad f=0i,g=1\n").status, 204);
+    started.wait_until_committed();
+    target.session().run("CREATE UNIQUE INDEX only_once ON bad (f)").unwrap();
+    // Number 500 is there twice, which only the database sees; number 700 is no float, which the recorder sees.
+    let mut body = String::new();
+    for number in 1..=1_000 {
+        let stored = if number == 501 { 500 } else { number };
+        let value = if number == 700 { "\"text\"" } else { "1" };
+        body += &format!("bad f={stored}i,g={value}\n");
+    }
+    assert_eq!(write(started.http, &body).status, 204);
+    started.wait_until_committed();
+    let end = started.stop();
+    assert_eq!((end.counts.committed, end.counts.quarantined), (999, 2));
+    assert_eq!(target.query("SELECT COUNT(*), COUNT(DISTINCT f) FROM bad"), ["999|999"]);
+    let listed = loadline::recorder::spool::list(&directory.0.join("spool"), 10).unwrap();
+    let lines: Vec<_> = listed.iter().map(|one| one.line.as_str()).collect();
+    assert_eq!(lines, ["bad f=700i,g=\"text\"", "bad f=500i,g=1"]);
+    assert!(listed[0].reason.contains("its column holds float"), "{}", listed[0].reason);
+}
+
+/// Quarantined records come back when what refused them is gone.
+fn quarantined_records_can_be_replayed(target: &Target) {
+    let directory = Directory::new();
+    let started = target.start(&directory, "name = \"wide\"", "");
+    assert_eq!(write(started.http, "again f=1i 1\n").status, 204);
+    started.wait_until_committed();
+    target.session().run("CREATE UNIQUE INDEX again_once ON again (f)").unwrap();
+    assert_eq!(write(started.http, "again f=1i 2\nagain f=2i 3\n").status, 204);
+    started.wait_until_committed();
+    assert_eq!(started.stop().counts.quarantined, 1);
+    let drop = if target.name == "mariadb" { "DROP INDEX again_once ON again" } else { "DROP INDEX again_once" };
+    target.session().run(drop).unwrap();
+    let config = target.config(&directory, "name = \"wide\"", "");
+    assert_eq!(loadline::recorder::replay_quarantine(&config).unwrap(), 1);
+    let started = target.start(&directory, "name = \"wide\"", "");
+    started.wait_until_committed();
+    let end = started.stop();
+    assert_eq!((end.counts.quarantined, end.counts.spooled), (0, 0));
+    assert_eq!(target.query("SELECT time_ns, f FROM again ORDER BY time_ns"), ["1|1", "2|1", "3|2"]);
+}
+
+/// All layouts store what was sent.
+fn every_layout_stores_what_was_sent(target: &Target) {
+    for (layout, sql, expected) in [
+        ("wide", "SELECT host, rtt, lost FROM {m} ORDER BY record_id", ["a|1.5|3", "b|2.5|4", "a|3.5|-"]),
+        (
+            "star-hot",
+            "SELECT m.time_ns, m.rtt, s.lost FROM {m}_main m JOIN {m}_secondary s ON s.record_id = m.record_id ORDER BY m.record_id",
+            ["1000|1.5|3", "2000|2.5|4", "3000|3.5|-"],
+        ),
+        (
+            "json",
+            "SELECT measurement, time_ns, fields FROM {m}_values WHERE record_id > 0 ORDER BY record_id",
+            [
+                "#|1000|{\"lost\":3,\"note\":\"say \\\"so\\\"\",\"ok\":true,\"rtt\":1.5}",
+                "#|2000|{\"lost\":4,\"rtt\":2.5}",
+                "#|3000|{\"rtt\":3.5}",
+            ],
+        ),
+    ] {
+        let directory = Directory::new();
+        let hot = if layout == "star-hot" { "\nhot = [\"rtt\"]" } else { "" };
+        let started = target.start(&directory, &format!("name = \"{layout}\"{hot}"), "");
+        let name = format!("in_{}", layout.replace('-', "_"));
+        assert_eq!(write(started.http, &LINES.replace("qos", &name)).status, 204);
+        started.wait_until_committed();
+        assert_eq!(started.stop().counts.quarantined, 0, "{layout}");
+        let found: Vec<_> = target.query(&sql.replace("{m}", &name));
+        let found: Vec<_> =
+            found.iter().map(|row| if layout == "json" { row.split_once('|').unwrap().1 } else { row }).collect();
+        assert_eq!(found, expected.map(|row| row.trim_start_matches("#|")), "{layout}");
+    }
+    let directory = Directory::new();
+    let started = target.start(&directory, "name = \"eav\"", "");
+    assert_eq!(write(started.http, &LINES.replace("qos", "in_eav")).status, 204);
+    started.wait_until_committed();
+    started.stop();
+    let sql = "SELECT v.time_ns, c.field, c.float_value, c.integer_value, c.text_value FROM in_eav_values v \
+               JOIN in_eav_cells c ON c.record_id = v.record_id WHERE v.time_ns < 2000 ORDER BY c.field";
+    let expected = ["1000|lost|-|3|-", "1000|note|-|-|say \"so\"", "1000|ok|-|1|-", "1000|rtt|1.5|-|-"];
+    assert_eq!(target.query(sql), expected);
+}
+
+/// New fields and tags go where the configuration says, and no record is lost.
+fn new_columns_go_where_they_are_told(target: &Target) {
+    let directory = Directory::new();
+    let json = "[schema]\nnew_columns = \"json\"";
+    let started = target.start(&directory, "name = \"star\"", json);
+    assert_eq!(write(started.http, "later,host=a f=1 1\n").status, 204);
+    started.wait_until_committed();
+    assert_eq!(write(started.http, "later,host=a,site=s f=2,g=3i 2\nlater,host=a f=\"x\" 3\n").status, 204);
+    started.wait_until_committed();
+    assert_eq!(started.stop().counts.quarantined, 0);
+    assert_eq!(
+        target.query("SELECT time_ns, f, more FROM later_values ORDER BY time_ns"),
+        ["1|1|-", "2|2|{\"g\":3}", "3|-|{\"f\":\"x\"}"]
+    );
+    assert_eq!(
+        target.query("SELECT host, more FROM later_identity ORDER BY measurement"),
+        ["a|-", "a|{\"site\":\"s\"}"]
+    );
+    let started = target.start(&directory, "name = \"star\"", "[schema]\nnew_columns = \"refuse\"");
+    assert_eq!(write(started.http, "never f=1 1\n").status, 204);
+    started.wait_until_committed();
+    assert_eq!(started.stop().counts.quarantined, 1);
+}
+
+fn everything_that_is_true_of_every_database(target: &Target) {
+    records_reach_their_tables(target);
+    one_bad_record_costs_one_record(target);
+    quarantined_records_can_be_replayed(target);
+    every_layout_stores_what_was_sent(target);
+    new_columns_go_where_they_are_told(target);
+}
+
+#[test]
+fn records_are_stored_in_sqlite() {
+    let directory = Directory::new();
+    everything_that_is_true_of_every_database(&Target::sqlite(&directory));
+}
+
+#[test]
+fn records_are_stored_in_mariadb() {
+    everything_that_is_true_of_every_database(&Target::server("mariadb"));
+}
+
+#[test]
+fn records_are_stored_in_postgresql() {
+    everything_that_is_true_of_every_database(&Target::server("postgres"));
+}
+
+#[test]
+fn clients_are_told_what_is_wrong_in_the_terms_of_http() {
+    let directory = Directory::new();
+    let target = Target::sqlite(&directory);
+    let config = loadline::recorder::config::read(
+        &format!(
+            "[database]\npath = \"{}\"\n[spool]\npath = \"{}\"\n[intake]\nrequest = \"64KiB\"\n[intake.tcp]\nlisten = \"127.0.0.1:0\"\n\
+             [intake.http]\nlisten = \"127.0.0.1:0\"\ntokens = [\"secret\"]\n",
+            directory.path("measurements.db"),
+            directory.path("spool")
+        ),
+        "test.toml",
+    )
+    .unwrap();
+    let started = harness::Started::new(&config, target.open());
+    let token = "Authorization: Token secret\r\n";
+    let post = |path: &str, headers: &str, body: &[u8]| send(started.http, "POST", path, headers, body);
+    assert_eq!(post("/api/v2/write", "", b"m f=1").status, 401);
+    assert_eq!(post("/api/v2/write", "Authorization: Token other\r\n", b"m f=1").status, 403);
+    assert_eq!(post("/api/v2/write?precision=ms&org=o&bucket=b", token, b"m f=1 5").status, 204);
+    assert_eq!(post("/write?db=d&p=secret&precision=s", "", b"m f=2 6").status, 204);
+    let bad = post("/api/v2/write", token, b"m f=1\nm f=\n");
+    assert_eq!(bad.status, 400);
+    let body: serde_json::Value = serde_json::from_str(&bad.body).unwrap();
+    assert_eq!((&body["line"], &body["column"]), (&2.into(), &5.into()), "{}", bad.body);
+    assert!(body["message"].as_str().unwrap().contains("1 points are stored"));
+    assert_eq!(post("/api/v2/write?precision=d", token, b"m f=1").status, 400);
+    let large = post("/api/v2/write", token, &vec![b'#'; 70_000]);
+    assert_eq!(large.status, 413);
+    assert!(large.body.contains("65536"), "{}", large.body);
+    assert_eq!(post("/api/v2/write", &format!("{token}Content-Encoding: br\r\n"), b"m f=1").status, 415);
+    assert_eq!(post("/api/v2/write", &format!("{token}Content-Encoding: gzip\r\n"), b"m f=1").status, 400);
+    assert_eq!(send(started.http, "GET", "/api/v2/write", token, b"").status, 405);
+    assert_eq!(send(started.http, "GET", "/nothing", token, b"").status, 404);
+    assert_eq!(send(started.http, "GET", "/health", "", b"").status, 200);
+    assert_eq!(send(started.http, "GET", "/ready", "", b"").status, 200);
+    let metrics = send(started.http, "GET", "/metrics", "", b"").body;
+    assert!(metrics.contains("loadline_acknowledged_rows_total 3\n"), "{metrics}");
+    started.stop();
+    assert_eq!(target.query("SELECT COUNT(*) FROM m_values"), ["3"]);
+}
+
+#[test]
+fn gzip_is_read_within_its_bounds() {
+    let directory = Directory::new();
+    let target = Target::sqlite(&directory);
+    let started = target.start(&directory, "name = \"wide\"", "");
+    let zip = |bytes: &[u8]| {
+        let mut encoder = flate2::write::GzEncoder::new(Vec::new(), flate2::Compression::default());
+        encoder.write_all(bytes).unwrap();
+        encoder.finish().unwrap()
+    };
+    let post = |body: &[u8]| send(started.http, "POST", "/write", "Content-Encoding: gzip\r\n", body).status;
+    assert_eq!(post(&zip(b"m f=1\nm f=2\n")), 204);
+    assert_eq!(post(&zip(&vec![b'#'; 200 << 20])), 413, "a bomb");
+    assert_eq!(post(&zip(b"m f=1\n")[..10]), 400);
+    assert_eq!(started.stop().counts.committed, 2);
+}
+
+#[test]
+fn half_slow_and_endless_requests_cost_nobody_else_anything() {
+    let directory = Directory::new();
+    let target = Target::sqlite(&directory);
+    let started =
+        target.start(&directory, "name = \"wide\"", "patience = \"300ms\"\nconnections = 60\n[writer]\nbatch = 100");
+    let mut slow: Vec<TcpStream> = (0..20).map(|_| TcpStream::connect(started.tcp).unwrap()).collect();
+    slow.iter_mut().for_each(|stream| stream.write_all(b"m f=1\nm f").unwrap());
+    let mut half = TcpStream::connect(started.http).unwrap();
+    half.write_all(b"POST /write HTTP/1.1\r\nContent-Length: 100\r\n\r\nm f=1\n").unwrap();
+    drop(half);
+    let mut endless = TcpStream::connect(started.http).unwrap();
+    endless.write_all(b"POST /write HTTP/1.1\r\nTransfer-Encoding: chunked\r\n\r\n").unwrap();
+    let chunk = [b"10000\r\n".as_slice(), &[b'#'; 65_536], b"\r\n"].concat();
+    endless.set_write_timeout(Some(Duration::from_secs(10))).unwrap();
+    let written = (0..1_000).take_while(|_| endless.write_all(&chunk).is_ok()).count();
+    assert!(written < 1_000, "an endless request is cut off");
+    assert_eq!(write(started.http, "m f=2\n").status, 204);
+    for stream in &mut slow {
+        stream.set_read_timeout(Some(Duration::from_secs(20))).unwrap();
+        let mut rest = Vec::new();
+        assert_eq!(stream.read_to_end(&mut rest).unwrap_or(0), 0, "a batch that takes too long is not answered");
+    }
+    started.stop();
+    assert_eq!(target.query("SELECT f FROM m"), ["2"], "nothing of half a request is stored");
+}
+
+#[test]
+fn batches_over_tcp_are_acknowledged_line_by_line() {
+    let directory = Directory::new();
+    let target = Target::sqlite(&directory);
+    let started = target.start(&directory, "name = \"wide\"", "");
+    let mut stream = TcpStream::connect(started.tcp).unwrap();
+    let mut answers = BufReader::new(stream.try_clone().unwrap());
+    let mut say = |batch: &str| {
+        stream.write_all(batch.as_bytes()).unwrap();
+        let mut answer = String::new();
+        answers.read_line(&mut answer).unwrap();
+        answer
+    };
+    assert_eq!(say("# source=s1 precision=s id=1\nm f=1 1\nm f=2 2\n\n"), "ok 2\n");
+    assert_eq!(say("# id=1\nm f=1 1\nm f=2 2\n\n"), "duplicate\n");
+    assert_eq!(
+        say("m f=3 3\nm f= 4\n\n"),
+        "partial 1 line 2, column 5: the value is missing; write a number, 3i, 3u, true, false or \"text\"\n"
+    );
+    assert!(say("m\n\n").starts_with("error line 1, column 2"));
+    assert!(say("# precision=d\nm f=1\n\n").starts_with("error precision"));
+    started.stop();
+    assert_eq!(
+        target.query("SELECT time_ns, f FROM m ORDER BY record_id"),
+        ["1000000000|1", "2000000000|2", "3000000000|3"]
+    );
+}
+
+#[test]
+fn what_is_sent_again_is_stored_once_even_by_the_next_recorder() {
+    for name in ["sqlite", "mariadb"] {
+        let directory = Directory::new();
+        let target = if name == "sqlite" { Target::sqlite(&directory) } else { Target::server("mariadb") };
+        for round in 0..2 {
+            let started = target.start(&directory, "name = \"wide\"", "");
+            for _ in 0..3 {
+                let answer = send(started.http, "POST", "/write", "Idempotency-Key: k\r\n", b"m f=1 1\nm f=2 2\n");
+                assert_eq!(answer.status, 204);
+            }
+            let end = started.stop();
+            assert_eq!(end.counts.spooled, 0, "{name} {round}");
+        }
+        assert_eq!(target.query("SELECT f FROM m ORDER BY f"), ["1", "2"], "{name}");
+    }
+}

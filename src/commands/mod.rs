@@ -10,6 +10,7 @@ mod execute;
 mod export;
 mod fit;
 mod fixture;
+mod import;
 pub mod list;
 pub mod output;
 pub mod plan;
@@ -19,6 +20,7 @@ mod record;
 mod record_model;
 mod report;
 mod run;
+mod score;
 mod stage;
 
 use crate::cli::{Cli, Command, DataArguments, DataFormat, RunArguments, StudyArguments, not_available};
@@ -75,6 +77,8 @@ pub fn execute_command(cli: Cli) -> Result<Status, Failure> {
         Command::Compare(arguments) => compare::run(&arguments, cli.json),
         Command::Fit(arguments) => fit::run(&arguments, cli.json),
         Command::Predict(arguments) => predict::run(&arguments, cli.json),
+        Command::Import(arguments) => import::run(&arguments, cli.json),
+        Command::Score(arguments) => score::run(&arguments, cli.json),
         Command::Record(arguments) => record::run(&arguments, cli.json),
         Command::Export { run, format, out } => export::run(&run, format, &out, cli.json),
         Command::Data(arguments) => {

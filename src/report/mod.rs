@@ -16,6 +16,8 @@ pub mod load_lines;
 pub mod metric;
 pub mod points;
 pub mod samples;
+pub mod score;
+pub mod scored;
 pub mod terminal;
 pub mod verdicts;
 

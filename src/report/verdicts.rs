@@ -89,15 +89,21 @@ fn of_cases(study: &Study, groups: &[CaseTrials<'_>]) -> Vec<String> {
 /// batches of different size are compared by records.
 pub fn metric_of(groups: &[CaseTrials<'_>]) -> &'static Metric {
     let open = !groups.is_empty() && groups.iter().all(|group| group.case.settings.load.arrivals != Arrivals::Closed);
-    let batched = groups.iter().any(|group| group.case.settings.workload.batch > 1);
-    let name = if open {
+    let trials = || groups.iter().flat_map(CaseTrials::valid);
+    let is_told =
+        |name: &str| Metric::named(name).is_some_and(|metric| trials().any(|trial| metric.of(trial).is_some()));
+    let batched = groups.iter().any(|group| group.case.settings.workload.batch > 1) && is_told("records");
+    let name = if open && !is_told("response_time_p99") && is_told("response_time_mean") {
+        // Another tool measured, and kept no histogram.
+        "response_time_mean"
+    } else if open {
         "response_time_p99"
     } else if batched {
         "records"
     } else {
         "throughput"
     };
-    Metric::named(name).expect("the three names are in the list of metrics")
+    Metric::named(name).expect("these names are in the list of metrics")
 }
 
 /// Where throughput peaks along a ramp, for each alternative with the other ramps where it peaks.

@@ -78,6 +78,9 @@ pub struct Settings {
     pub workload: WorkloadSettings,
     /// `[load]`
     pub load: LoadSettings,
+    /// `[background]`: a second load beside it.
+    #[serde(skip_serializing_if = "Option::is_none", default)]
+    pub background: Option<BackgroundSettings>,
 }
 
 /// `[database]`: which database, and how a private server of it is started.
@@ -383,6 +386,21 @@ pub struct LoadSettings {
     pub loops: Option<u32>,
     /// Share of failed operations that is tolerated before a trial is invalid, 0..1.
     pub tolerated_failures: f64,
+}
+
+/// `[background]`: operations that arrive at a stated rate beside the load that the study asks about, by connections of their own.
+#[derive(Debug, Clone, PartialEq, Default, Serialize, Deserialize)]
+pub struct BackgroundSettings {
+    /// Name of its workload: `write`, `update`, `select` or `read`.
+    pub workload: String,
+    /// Connections, at least 1.
+    pub clients: u32,
+    /// Arrival process: Poisson or constant.
+    pub arrivals: Arrivals,
+    /// Arrivals per second.
+    pub rate_per_s: f64,
+    /// Records per transaction, at least 1.
+    pub batch: u32,
 }
 
 /// When operations arrive.

@@ -3,6 +3,8 @@
 
 #![expect(clippy::unwrap_used, reason = "a test that cannot go on fails with the place")]
 
+#[path = "cli/background.rs"]
+mod background;
 #[path = "cli/contract.rs"]
 mod contract;
 #[path = "cli/existing.rs"]

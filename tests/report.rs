@@ -226,8 +226,14 @@ fn alternatives_that_do_not_differ_are_equal_or_undecided_and_never_fastest() {
     let mut trials = measurements(&study, 30);
     let sentence = findings(&study, &trials).verdicts[0].clone();
     assert!(sentence.contains("are equal within ±5 %: ") && sentence.contains("n = 30 + 30"), "{sentence}");
-    for (place, trial) in trials.iter_mut().enumerate() {
+    let mut drifting = trials.clone();
+    for (place, trial) in drifting.iter_mut().enumerate() {
         trial.measured_s *= if place % 4 < 2 { 0.6 } else { 1.4 };
+    }
+    let sentence = findings(&study, &drifting).verdicts[0].clone();
+    assert!(sentence.contains("are equal") && sentence.contains("paired by round"), "rounds share it: {sentence}");
+    for (place, trial) in trials.iter_mut().enumerate() {
+        trial.measured_s *= if place % 4 == 0 || place % 4 == 3 { 0.6 } else { 1.4 };
     }
     let sentence = findings(&study, &trials).verdicts[0].clone();
     assert!(sentence.starts_with("undecided which is fastest: "), "{sentence}");

@@ -6,6 +6,7 @@ use std::time::{Duration, Instant, SystemTime, UNIX_EPOCH};
 
 use anyhow::{Context, anyhow};
 
+use super::background;
 use super::evolve::Evolver;
 use super::fixture::{fill, make_tables};
 use super::options::{check_options, plans, restrict};
@@ -13,8 +14,8 @@ use super::output::sentence;
 use super::stage::Current;
 use crate::database::{Database, DatabaseError, Session, Wire};
 use crate::load::{
-    CLIENTS_PER_LOOP, Changing, Clock, Connections, Observed, Observer, Reconnect, ReconnectSession, Recording, Source,
-    Written, drive, validity,
+    CLIENTS_PER_LOOP, Changing, Clock, Connections, Group, Observed, Observer, Reconnect, ReconnectSession, Recording,
+    Source, Written, drive_groups, validity,
 };
 use crate::measurement::{EvolutionMeasurement, Measurement, ResourceSample, Resources};
 use crate::monitor::{self, Monitor, Targets};
@@ -103,13 +104,17 @@ impl Source for WorkSource {
     }
 }
 
-fn sources(work: &Arc<Work>, trial: &Trial) -> anyhow::Result<Vec<Box<dyn Source>>> {
-    let of = trial.case.settings.load.clients;
+/// What each of the clients sends, from its number to its workload.
+pub(super) fn sources(
+    work: &Arc<Work>,
+    clients: u32,
+    workload: impl Fn(u32) -> Result<Box<dyn Workload>, String>,
+) -> anyhow::Result<Vec<Box<dyn Source>>> {
     let source = |number| -> anyhow::Result<Box<dyn Source>> {
-        let workload = work.workload(workload::Client { number, of, seed: trial.seed });
-        Ok(Box::new(WorkSource { work: Arc::clone(work), workload: workload.map_err(anyhow::Error::msg)? }))
+        let workload = workload(number).map_err(anyhow::Error::msg)?;
+        Ok(Box::new(WorkSource { work: Arc::clone(work), workload }))
     };
-    (0..of).map(source).collect()
+    (0..clients).map(source).collect()
 }
 
 /// A trial on a database that is there.
@@ -179,30 +184,47 @@ fn measure(trial: &Trial, ready: Ready, current: &mut Current, filling: &dyn Fn(
     fill(settings, &work, current, session, filling)?;
     let database = &*current.database;
     let plans = plans(settings, &work, database, &mut *database.connect()?).context("workload.explain")?;
-    let connections = connect_all(database, work.program(), settings)?;
-    let sources = sources(&work, trial)?;
+    let connections = connect_all(database, work.program(), settings, settings.load.clients)?;
+    let of = |number| workload::Client { number, of: settings.load.clients, seed: trial.seed };
+    let sources = sources(&work, settings.load.clients, |number| work.workload(of(number)))?;
+    let beside_load = background::load_settings(settings);
+    let mut groups = vec![Group { settings: &settings.load, connections, sources }];
+    if let Some(load) = &beside_load {
+        groups.push(background::group(
+            load,
+            trial,
+            &work,
+            connect_all(database, work.program(), settings, load.clients)?,
+        )?);
+    }
     let (sender, receiver) = mpsc::channel();
     let evolver = Evolver::new(settings, &work, database);
     let mut attendant = Attendant::new(current, settings, evolver.is_some().then_some(sender));
     attendant.recording = start_recording(trial, current)?;
     let wire = || connect_wire(database, work.program(), settings);
     let session = || connect_session(database, work.program(), settings);
-    let (observed, evolved) = std::thread::scope(|scope| {
+    let (mut observed, evolved) = std::thread::scope(|scope| {
         let evolving = evolver.map(|evolver| scope.spawn(move || evolver.run(&receiver)));
-        let observed = drive_pinned(trial, connections, sources, (&wire, &session), &mut attendant);
+        let observed = drive_pinned(trial, groups, (&wire, &session), &mut attendant);
         // A load that could not be driven never told that it ended.
         attendant.evolving = None;
         let gone = |_| anyhow!("the thread that changes the schema panicked");
         let evolved = evolving.map(|thread| thread.join().map_err(gone)).transpose();
         observed.and_then(|observed| Ok((observed, evolved?)))
     })?;
+    let beside = match &beside_load {
+        Some(load) => observed.pop().map(|seen| (load, seen)),
+        None => None,
+    };
+    let observed = observed.pop().context("nothing was driven")?;
     let written = attendant.recording.take().map(Recording::finish);
     let resources = attendant.finish(observed.measured_s);
     if let Some(fixture) = &mut current.fixture {
         let is_undone = evolved.as_ref().is_none_or(|evolved| evolved.is_undone);
         fixture.is_changed |= !workload::keeps_records(settings) || !is_undone;
     }
-    let stored = check_stored(settings, &work, &observed, current)?;
+    let added = beside.as_ref().map_or(0, |(_, seen)| seen.tally.acknowledged_records);
+    let stored = check_stored(settings, &work, observed.tally.acknowledged_records + added, current)?;
     let (samples, resources) = resources.map_or((Vec::new(), None), |(samples, mean)| (samples, Some(mean)));
     let mut measurement = measured(trial, &observed, resources, current);
     measurement.plans = plans;
@@ -213,23 +235,24 @@ fn measure(trial: &Trial, ready: Ready, current: &mut Current, filling: &dyn Fn(
         outside: aside(false),
     });
     judge(&mut measurement, settings, &observed, current.database.is_embedded(), stored);
+    if let Some((load, seen)) = &beside {
+        background::take_in(&mut measurement, load, seen, current.database.is_embedded());
+    }
     if let Some(written) = written {
         judge_samples(&mut measurement, written, current.samples.as_deref());
     }
     Ok(Executed { measurement, samples, refused: None })
 }
 
-/// Drives the load on the CPUs that the settings name.
+/// Drives the load on the CPUs that the settings name; what was seen of each group.
 fn drive_pinned(
     trial: &Trial,
-    connections: Connections,
-    sources: Vec<Box<dyn Source>>,
+    groups: Vec<Group<'_>>,
     reconnect: (&Reconnect<'_>, &ReconnectSession<'_>),
     attendant: &mut Attendant,
-) -> anyhow::Result<Observed> {
-    let settings = &trial.case.settings;
-    let _pinned = Pinned::for_load(settings, &connections)?;
-    drive(&settings.load, trial.seed, connections, sources, reconnect, attendant).map_err(anyhow::Error::msg)
+) -> anyhow::Result<Vec<Observed>> {
+    let _pinned = groups.first().map(|first| Pinned::for_load(&trial.case.settings, &first.connections)).transpose()?;
+    drive_groups(groups, trial.seed, reconnect, attendant).map_err(anyhow::Error::msg)
 }
 
 /// Begins to record raw times, where the study asks for them.
@@ -325,8 +348,12 @@ fn connect_wire(
 }
 
 /// Connects all clients, before any clock starts.
-fn connect_all(database: &dyn Database, program: &Program, settings: &Settings) -> anyhow::Result<Connections> {
-    let clients = settings.load.clients;
+fn connect_all(
+    database: &dyn Database,
+    program: &Program,
+    settings: &Settings,
+    clients: u32,
+) -> anyhow::Result<Connections> {
     let (mut wires, mut sessions) = (Vec::new(), Vec::new());
     for client in 0..clients {
         let session = connect_session(database, program, settings);
@@ -419,7 +446,7 @@ fn measured(trial: &Trial, observed: &Observed, resources: Option<Resources>, cu
 fn check_stored(
     settings: &Settings,
     work: &Work,
-    observed: &Observed,
+    acknowledged: u64,
     current: &Current,
 ) -> anyhow::Result<Option<(u64, u64)>> {
     let is_counted = workload::only_adds(settings) && !settings.record.existing;
@@ -428,7 +455,7 @@ fn check_stored(
     let answer = session.query(&format!("SELECT COUNT(*) FROM {}", current.database.dialect().quote(table)))?;
     let count = answer.first().and_then(|row| row.first()).and_then(|cell| cell.as_ref()?.parse::<u64>().ok());
     let found = |rows: u64| rows / work.rows_per_record().max(1);
-    Ok(count.map(|rows| (settings.record.rows + observed.tally.acknowledged_records, found(rows))))
+    Ok(count.map(|rows| (settings.record.rows + acknowledged, found(rows))))
 }
 
 fn judge(

@@ -2,6 +2,7 @@
 //!
 //! Main function: [`execute_command`]. Invariant: a request that is wrong is refused before anything is started.
 
+mod background;
 mod cache;
 mod compare;
 pub mod data;
@@ -10,6 +11,7 @@ mod execute;
 mod export;
 mod fit;
 mod fixture;
+mod import;
 pub mod list;
 mod options;
 pub mod output;
@@ -20,6 +22,7 @@ mod record;
 mod record_model;
 mod report;
 mod run;
+mod score;
 mod stage;
 
 use crate::cli::{Cli, Command, DataArguments, DataFormat, RunArguments, StudyArguments, not_available};
@@ -76,6 +79,8 @@ pub fn execute_command(cli: Cli) -> Result<Status, Failure> {
         Command::Compare(arguments) => compare::run(&arguments, cli.json),
         Command::Fit(arguments) => fit::run(&arguments, cli.json),
         Command::Predict(arguments) => predict::run(&arguments, cli.json),
+        Command::Import(arguments) => import::run(&arguments, cli.json),
+        Command::Score(arguments) => score::run(&arguments, cli.json),
         Command::Record(arguments) => record::run(&arguments, cli.json),
         Command::Export { run, format, out } => export::run(&run, format, &out, cli.json),
         Command::Data(arguments) => {

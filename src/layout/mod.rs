@@ -3,7 +3,7 @@
 //! Invariant: a layout knows no database; what it asks for is said in [`Statement`](crate::statement::Statement)s. Reading a
 //! record gives all that was stored of it. From `wide`, `star` and `star-hot` that is its identity and value columns, in the
 //! order of its type; from `spare` the same, with the key in front and all else as text; from `json` the key and a document; from
-//! `eav` a row of key, attribute and text for each column; from `key-value` the key and bytes, which [`opaque`] decodes.
+//! `eav` a row of key, attribute and text for each column; from `key-value` the key and bytes, which `opaque` decodes.
 
 mod access;
 mod columns;

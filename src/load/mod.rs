@@ -100,10 +100,20 @@ pub struct Observed {
     pub is_cut_short: bool,
 }
 
-/// Drives a load and returns what was seen.
+/// Clients that follow the same settings: the whole of a trial's load, or one side of it.
+pub struct Group<'a> {
+    /// What its clients do when. All groups of a trial have the same warm-up.
+    pub settings: &'a LoadSettings,
+    /// Its connections.
+    pub connections: Connections,
+    /// What each of its clients sends.
+    pub sources: Vec<Box<dyn Source>>,
+}
+
+/// Drives a load of one group and returns what was seen.
 ///
 /// # Errors
-/// A sentence, when a loop could not be set up or ended by a panic.
+/// As [`drive_groups`].
 pub fn drive(
     settings: &LoadSettings,
     seed: u64,
@@ -112,37 +122,53 @@ pub fn drive(
     reconnect: (&Reconnect<'_>, &ReconnectSession<'_>),
     observer: &mut dyn Observer,
 ) -> Result<Observed, String> {
+    let group = Group { settings, connections, sources };
+    let mut observed = drive_groups(vec![group], seed, reconnect, observer)?;
+    observed.pop().ok_or_else(|| "nothing was driven".to_owned())
+}
+
+/// Drives the groups of a load at once, each on loops of its own, and returns what was seen of each. Raw times are recorded of the
+/// first one only.
+///
+/// # Errors
+/// A sentence, when a loop could not be set up or ended by a panic.
+pub fn drive_groups(
+    groups: Vec<Group<'_>>,
+    seed: u64,
+    reconnect: (&Reconnect<'_>, &ReconnectSession<'_>),
+    observer: &mut dyn Observer,
+) -> Result<Vec<Observed>, String> {
     let clock = Clock::start();
     let changing = observer.changing(clock);
     let start_ns = clock.now_ns();
-    let phases = Phases::bounded(start_ns, settings.warmup_s, settings.length, settings.at_most_s, settings.drain_s);
-    let phases = match schedule(settings, seed, start_ns, &phases)? {
-        Some(schedule) => phases.with_schedule(schedule),
-        None => phases,
-    };
-    let think_ns = (settings.think_s * 1e9) as u64;
-    let clients: Vec<Client> = (0..)
-        .zip(sources)
-        .map(|(number, source)| Client::new(number, source, think_ns, start_ns, phases.measure_ns))
-        .map(|client| if settings.clients <= TIMED_CLIENTS_MOST { client.timed() } else { client })
-        .collect();
-    let works = works(connections, clients, settings, reconnect);
     let recorder = |observer: &dyn Observer| observer.recording().map(|recording| recording.recorder(start_ns));
-    let recorders: Vec<_> = works.iter().map(|_| recorder(observer)).collect();
+    let phases = groups.iter().zip(0..).map(|(group, place)| phases(group.settings, seed + place, start_ns));
+    let phases: Vec<Phases> = phases.collect::<Result<_, String>>()?;
+    let works: Vec<(usize, Work<'_>, Option<Recorder>)> = groups
+        .into_iter()
+        .zip(&phases)
+        .enumerate()
+        .flat_map(|(place, (group, phases))| {
+            let recording = || recorder(observer).filter(|_| place == 0);
+            let works = group_works(group, start_ns, phases.measure_ns, reconnect).into_iter();
+            works.map(|work| (place, work, recording())).collect::<Vec<_>>()
+        })
+        .collect();
     let unsent = recorder(observer);
     let (sender, receiver) = mpsc::channel();
     let results = std::thread::scope(|scope| {
         let threads: Vec<_> = works
             .into_iter()
-            .zip(recorders)
-            .map(|(work, recorder)| {
+            .map(|(place, work, recorder)| {
                 let sender = sender.clone();
-                let context = LoopContext::new(&phases, clock, recorder, changing.clone());
+                let context = LoopContext::new(&phases[place], clock, recorder, changing.clone());
                 scope.spawn(move || {
                     let result = std::panic::catch_unwind(std::panic::AssertUnwindSafe(|| work(context)));
                     // The receiver is gone only when the caller no longer waits.
                     let _ = sender.send(());
-                    result.unwrap_or_else(|panic| Err(format!("a load thread panicked: {}", panic_text(&*panic))))
+                    let result =
+                        result.unwrap_or_else(|panic| Err(format!("a load thread panicked: {}", panic_text(&*panic))));
+                    result.map(|result| (place, result))
                 })
             })
             .collect();
@@ -151,7 +177,33 @@ pub fn drive(
             threads.into_iter().map(|thread| thread.join().unwrap_or_else(|_| Err("a load thread is gone".to_owned())));
         joined.collect::<Result<Vec<_>, String>>()
     })?;
-    Ok(merge(&phases, results, clock.now_ns(), unsent))
+    Ok(merge_groups(&phases, results, clock.now_ns(), unsent))
+}
+
+/// The phases of a group, with its arrivals.
+fn phases(settings: &LoadSettings, seed: u64, start_ns: u64) -> Result<Phases, String> {
+    let phases = Phases::bounded(start_ns, settings.warmup_s, settings.length, settings.at_most_s, settings.drain_s);
+    Ok(match schedule(settings, seed, start_ns, &phases)? {
+        Some(schedule) => phases.with_schedule(schedule),
+        None => phases,
+    })
+}
+
+/// The work of each of a group's threads.
+fn group_works<'a>(
+    group: Group<'_>,
+    start_ns: u64,
+    measure_ns: u64,
+    reconnect: (&'a Reconnect<'a>, &'a ReconnectSession<'a>),
+) -> Vec<Work<'a>> {
+    let settings = group.settings;
+    let think_ns = (settings.think_s * 1e9) as u64;
+    let clients = (0..)
+        .zip(group.sources)
+        .map(|(number, source)| Client::new(number, source, think_ns, start_ns, measure_ns))
+        .map(|client| if settings.clients <= TIMED_CLIENTS_MOST { client.timed() } else { client })
+        .collect();
+    works(group.connections, clients, settings, reconnect)
 }
 
 /// The arrivals of an open loop; none for a closed one.
@@ -234,17 +286,18 @@ fn is_socket(fd: std::os::fd::RawFd) -> bool {
 }
 
 /// Waits on the caller's thread while the loops work.
-fn attend(phases: &Phases, clock: Clock, loops: usize, ended: &mpsc::Receiver<()>, observer: &mut dyn Observer) {
+fn attend(groups: &[Phases], clock: Clock, loops: usize, ended: &mpsc::Receiver<()>, observer: &mut dyn Observer) {
     const PATIENCE: std::time::Duration = std::time::Duration::from_millis(50);
+    let measure_ns = groups.iter().map(|phases| phases.measure_ns).min().unwrap_or(0);
     let mut running = loops;
     let mut measuring = false;
     while running > 0 {
         let now_ns = clock.now_ns();
-        if !measuring && now_ns >= phases.measure_ns {
+        if !measuring && now_ns >= measure_ns {
             measuring = true;
             observer.measure();
         }
-        let until_measure = std::time::Duration::from_nanos(phases.measure_ns.saturating_sub(now_ns));
+        let until_measure = std::time::Duration::from_nanos(measure_ns.saturating_sub(now_ns));
         let patience = if measuring { PATIENCE } else { PATIENCE.min(until_measure) };
         match ended.recv_timeout(patience) {
             Ok(()) => running -= 1,
@@ -252,7 +305,7 @@ fn attend(phases: &Phases, clock: Clock, loops: usize, ended: &mpsc::Receiver<()
             Err(mpsc::RecvTimeoutError::Disconnected) => break,
         }
         if observer.is_interrupted() {
-            phases.stop();
+            groups.iter().for_each(Phases::stop);
         }
     }
     if !measuring {
@@ -270,6 +323,19 @@ fn in_parts<T>(connections: Vec<T>, settings: &LoadSettings) -> Vec<Vec<T>> {
         parts[number % loops].push(connection);
     }
     parts
+}
+
+/// What was seen of each group.
+fn merge_groups(
+    phases: &[Phases],
+    results: Vec<(usize, LoopResult)>,
+    end_ns: u64,
+    mut recorder: Option<Recorder>,
+) -> Vec<Observed> {
+    let mut by_group: Vec<Vec<LoopResult>> = phases.iter().map(|_| Vec::new()).collect();
+    results.into_iter().for_each(|(place, result)| by_group[place].push(result));
+    let groups = by_group.into_iter().zip(phases);
+    groups.map(|(results, phases)| merge(phases, results, end_ns, recorder.take())).collect()
 }
 
 fn merge(phases: &Phases, results: Vec<LoopResult>, end_ns: u64, recorder: Option<Recorder>) -> Observed {

@@ -3,8 +3,14 @@
 //! Main functions: [`contests`] and [`contest_sentences`]. Invariant: an alternative is called fastest only where it beats
 //! every other one, after Holm's correction for all comparisons of the study.
 
+use std::collections::BTreeMap;
+
+use super::compare::pairing::{self, RoundPair};
+use super::compare::sample::TrialValue;
 use super::factors::{Factors, is_server_setting, same_level, setting_word, short_level, show_level};
 use super::metric::Metric;
+use crate::statistics::paired::{geometric_ratio, paired_ratio};
+use crate::statistics::summary::mean;
 use crate::statistics::{RatioEstimate, Verdict, family, judge, matched_ratio};
 use crate::study::{Factor, Study};
 use crate::trial::Levels;
@@ -12,6 +18,9 @@ use crate::units::show_number;
 
 /// A relative difference below this counts as none.
 pub const EQUAL_WITHIN: f64 = 0.05;
+
+/// Said of an estimate that was made round by round.
+const BY_ROUND: &str = ", trials paired by round";
 
 /// A case with the value of each of its valid trials.
 pub struct Scored<'a> {
@@ -21,6 +30,16 @@ pub struct Scored<'a> {
     pub values: Vec<f64>,
     /// Their mean.
     pub mean: f64,
+    /// The values with the rounds that they are of.
+    trials: Vec<TrialValue>,
+}
+
+impl<'a> Scored<'a> {
+    /// A case with its trials; none without trials.
+    pub fn new(levels: &'a Levels, trials: Vec<TrialValue>) -> Option<Self> {
+        let values: Vec<f64> = trials.iter().map(|trial| trial.value).collect();
+        Some(Scored { levels, mean: mean(&values)?, values, trials })
+    }
 }
 
 /// Alternatives that compete, the leader first, and the comparison of every pair.
@@ -112,12 +131,15 @@ fn best_contest(
         let settings: Vec<String> = best.iter().map(at_best).collect();
         format!(", each at its best {} ({})", ramps.join(" and "), settings.join(", "))
     };
+    if estimate_by_round(&[(best[0].1, best[1].1)], study.seed).is_some() {
+        after.push_str(BY_ROUND);
+    }
     after.push_str(&missing_remark(factor, metric, best.iter().map(|(label, _)| label.as_str()).collect()));
     Some(Contest {
         setting: None,
         before: if stratum.is_empty() { String::new() } else { format!("{stratum}: ") },
         after,
-        pairs: pairs(best.len(), |a, b| matched_ratio(&[(&best[a].1.values, &best[b].1.values)], study.seed)),
+        pairs: pairs(best.len(), |a, b| estimate(&[(best[a].1, best[b].1)], study.seed)),
         labels: best.into_iter().map(|(label, _)| label).collect(),
     })
 }
@@ -148,31 +170,69 @@ fn matched_contest(study: &Study, factor: &Factor, metric: &Metric, scored: &[Sc
         return None;
     }
     let sign = if metric.more_is_better { 1.0 } else { -1.0 };
-    let mut levels: Vec<(String, f64, Vec<&[f64]>)> = rows
+    let mut levels: Vec<(String, f64, Vec<&Scored<'_>>)> = rows
         .iter()
         .map(|(level, cases)| {
             let of_key = |key: &&String| cases.iter().find(|(other, _)| other == *key).map(|(_, case)| *case);
             let own: Vec<&Scored<'_>> = shared.iter().filter_map(of_key).collect();
             let score: f64 = own.iter().map(|case| sign * case.mean.max(f64::MIN_POSITIVE).ln()).sum();
-            (short_level(factor, level), score, own.iter().map(|case| &case.values[..]).collect())
+            (short_level(factor, level), score, own)
         })
         .collect();
     levels.sort_by(|a, b| b.1.total_cmp(&a.1));
-    let estimate = |a: usize, b: usize| {
-        let matched: Vec<(&[f64], &[f64])> = levels[a].2.iter().zip(&levels[b].2).map(|(of, to)| (*of, *to)).collect();
-        matched_ratio(&matched, study.seed)
+    let matched = |a: usize, b: usize| -> Vec<(&Scored<'_>, &Scored<'_>)> {
+        levels[a].2.iter().copied().zip(levels[b].2.iter().copied()).collect()
     };
+    let by_round = if estimate_by_round(&matched(0, 1), study.seed).is_some() { BY_ROUND } else { "" };
     Some(Contest {
         setting: is_server_setting(factor).then(|| setting_word(&factor.setting).to_owned()),
         before: "over all matched cases, ".to_owned(),
         after: format!(
-            ", geometric mean of {} ratios{}",
+            ", geometric mean of {} ratios{by_round}{}",
             shared.len(),
             missing_remark(factor, metric, levels.iter().map(|(label, ..)| label.as_str()).collect())
         ),
-        pairs: pairs(levels.len(), estimate),
+        pairs: pairs(levels.len(), |a, b| estimate(&matched(a, b), study.seed)),
         labels: levels.iter().map(|(label, ..)| label.clone()).collect(),
     })
+}
+
+/// The ratio of matched cases: round by round where their trials were interleaved so, because trials of a round share what the
+/// machine did then; else from all trials of each case.
+fn estimate(matched: &[(&Scored<'_>, &Scored<'_>)], seed: u64) -> Option<RatioEstimate> {
+    let unpaired = || {
+        let values: Vec<(&[f64], &[f64])> = matched.iter().map(|(of, to)| (&of.values[..], &to.values[..])).collect();
+        matched_ratio(&values, seed)
+    };
+    estimate_by_round(matched, seed).or_else(unpaired)
+}
+
+fn estimate_by_round(matched: &[(&Scored<'_>, &Scored<'_>)], seed: u64) -> Option<RatioEstimate> {
+    let by_case: Option<Vec<Vec<RoundPair>>> =
+        matched.iter().map(|(of, to)| pairing::round_pairs(&of.trials, &to.trials)).collect();
+    match by_case?.as_slice() {
+        [only] => {
+            let values: Vec<(f64, f64)> = only.iter().map(|pair| (pair.of, pair.to)).collect();
+            paired_ratio(&values, seed, 0.95)
+        }
+        cases => geometric_ratio(&round_ratios(cases)),
+    }
+}
+
+/// For each round that all cases have: the geometric mean of their ratios. None of them when the rounds are too few.
+fn round_ratios(cases: &[Vec<RoundPair>]) -> Vec<f64> {
+    let mut logs: BTreeMap<u32, (usize, f64)> = BTreeMap::new();
+    for pair in cases.iter().flatten() {
+        let (count, sum) = logs.entry(pair.round).or_default();
+        *count += 1;
+        *sum += (pair.of / pair.to).ln();
+    }
+    let ratios: Vec<f64> = logs
+        .values()
+        .filter(|(count, _)| *count == cases.len())
+        .map(|(count, sum)| (sum / *count as f64).exp())
+        .collect();
+    if ratios.len() < pairing::ROUNDS_LEAST { Vec::new() } else { ratios }
 }
 
 /// Says which levels have no valid trial; empty when all have one.

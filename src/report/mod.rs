@@ -17,6 +17,8 @@ pub mod metric;
 pub mod plans;
 pub mod points;
 pub mod samples;
+pub mod score;
+pub mod scored;
 pub mod terminal;
 pub mod verdicts;
 

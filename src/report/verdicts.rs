@@ -3,13 +3,14 @@
 //! Main function: [`verdicts`]. Invariant: a sentence never says more than the intervals do; without a valid trial there is
 //! no verdict.
 
+use crate::measurement::Measurement;
 use crate::report::analyse::{CaseTrials, is_overloaded};
+use crate::report::compare::sample::TrialValue;
 use crate::report::contest::{Contest, Scored, contest_sentences, contests};
 use crate::report::factors::{Factors, QUERY, show_level, show_levels};
 use crate::report::growth;
 use crate::report::load_lines::{self, CaseLine};
 use crate::report::metric::{LOAD_LINE, Metric};
-use crate::statistics::summary::mean;
 use crate::study::{Factor, Study};
 use crate::trial::Arrivals;
 
@@ -37,8 +38,9 @@ fn of_load_lines(study: &Study, lines: &[CaseLine]) -> Vec<String> {
     let with_line = lines.iter().filter(|line| line.finding.verified);
     let scored: Vec<Scored<'_>> = with_line
         .filter_map(|line| {
-            let values = line.each_per_s.clone();
-            Some(Scored { levels: &line.finding.levels, mean: mean(&values)?, values })
+            // What was confirmed at one line has no rounds in common with another.
+            let trials = line.each_per_s.iter().map(|value| TrialValue { place: None, value: *value });
+            Scored::new(&line.finding.levels, trials.collect())
         })
         .collect();
     let contests: Vec<Contest> =
@@ -59,8 +61,10 @@ fn of_cases(study: &Study, groups: &[CaseTrials<'_>]) -> Vec<String> {
         .iter()
         .filter(is_comparable)
         .filter_map(|group| {
-            let values: Vec<f64> = group.valid().filter_map(|trial| metric.of(trial)).collect();
-            Some(Scored { levels: &group.case.levels, mean: mean(&values)?, values })
+            let place = |trial: &Measurement| Some((trial.trial.round, trial.sequence));
+            let trials =
+                group.valid().filter_map(|trial| Some(TrialValue { place: place(trial), value: metric.of(trial)? }));
+            Scored::new(&group.case.levels, trials.collect())
         })
         .collect();
     let mut sentences = Vec::new();
@@ -85,15 +89,21 @@ fn of_cases(study: &Study, groups: &[CaseTrials<'_>]) -> Vec<String> {
 /// batches of different size are compared by records.
 pub fn metric_of(groups: &[CaseTrials<'_>]) -> &'static Metric {
     let open = !groups.is_empty() && groups.iter().all(|group| group.case.settings.load.arrivals != Arrivals::Closed);
-    let batched = groups.iter().any(|group| group.case.settings.workload.batch > 1);
-    let name = if open {
+    let trials = || groups.iter().flat_map(CaseTrials::valid);
+    let is_told =
+        |name: &str| Metric::named(name).is_some_and(|metric| trials().any(|trial| metric.of(trial).is_some()));
+    let batched = groups.iter().any(|group| group.case.settings.workload.batch > 1) && is_told("records");
+    let name = if open && !is_told("response_time_p99") && is_told("response_time_mean") {
+        // Another tool measured, and kept no histogram.
+        "response_time_mean"
+    } else if open {
         "response_time_p99"
     } else if batched {
         "records"
     } else {
         "throughput"
     };
-    Metric::named(name).expect("the three names are in the list of metrics")
+    Metric::named(name).expect("these names are in the list of metrics")
 }
 
 /// Factors whose levels are alternatives to each other.

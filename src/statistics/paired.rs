@@ -34,6 +34,25 @@ pub fn paired_ratio(pairs: &[(f64, f64)], seed: u64, confidence: f64) -> Option<
     Some(RatioEstimate { ratio: mean_of / mean_to, interval, method, p, n_of: pairs.len(), n_to: pairs.len() })
 }
 
+/// The geometric mean of ratios of which each is one round's, with the 95 % t-interval of its logarithm: alternatives that differ in
+/// nothing have logarithms that are spread evenly around 0. None below two ratios or when one is not above 0.
+pub fn geometric_ratio(ratios: &[f64]) -> Option<RatioEstimate> {
+    if !ratios.iter().all(|ratio| *ratio > 0.0) {
+        return None;
+    }
+    let logs: Vec<f64> = ratios.iter().map(|ratio| ratio.ln()).collect();
+    let (centre, count) = (mean(&logs)?, logs.len() as f64);
+    let error = sample_sd(&logs)? / count.sqrt();
+    let half = t_quantile(0.975, count - 1.0) * error;
+    let p = match error > 0.0 {
+        true => two_sided_p(centre / error, count - 1.0),
+        false => f64::from(u8::from(centre == 0.0)),
+    };
+    let interval = Interval { low: (centre - half).exp(), high: (centre + half).exp() };
+    let n = logs.len();
+    Some(RatioEstimate { ratio: centre.exp(), interval, method: IntervalMethod::LogT, p, n_of: n, n_to: n })
+}
+
 /// The t statistic of the differences and its degrees of freedom; none below two pairs or where they do not vary.
 pub fn paired_t(pairs: &[(f64, f64)]) -> Option<(f64, f64)> {
     let differences: Vec<f64> = pairs.iter().map(|(a, b)| a - b).collect();
@@ -151,5 +170,19 @@ mod tests {
         let still = paired_ratio(&[(2.0, 1.0), (2.0, 1.0)], 1, 0.95).unwrap();
         assert_eq!((still.ratio, still.p), (2.0, 0.0));
         assert_eq!(paired_t(&[(2.0, 1.0), (2.0, 1.0)]), None);
+    }
+
+    #[test]
+    fn the_geometric_mean_of_rounds_has_the_t_interval_of_its_logarithm() {
+        // Logarithms 0.1, 0.2 and 0.3: mean 0.2, standard error 0.1 / sqrt(3), t(0.975, 2) = 4.302653.
+        let ratios: Vec<f64> = [0.1_f64, 0.2, 0.3].iter().map(|log| log.exp()).collect();
+        let found = geometric_ratio(&ratios).unwrap();
+        let half = 4.302_652_73 * 0.1 / 3.0_f64.sqrt();
+        assert!((found.ratio - 0.2_f64.exp()).abs() < 1e-12);
+        assert!((found.interval.low - (0.2 - half).exp()).abs() < 1e-6, "{:?}", found.interval);
+        assert!((found.interval.high - (0.2 + half).exp()).abs() < 1e-6, "{:?}", found.interval);
+        assert!((found.p - 0.074_18).abs() < 1e-4, "t = 3.464 with 2 degrees: {}", found.p);
+        assert!(geometric_ratio(&[1.2]).is_none() && geometric_ratio(&[1.2, 0.0]).is_none());
+        assert_eq!(geometric_ratio(&[1.0, 1.0]).unwrap().p, 1.0);
     }
 }

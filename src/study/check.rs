@@ -23,6 +23,7 @@ pub fn check(settings: &Settings, root: &Table, names: &Names, errors: &mut Erro
     rules.workload();
     rules.ycsb();
     rules.load();
+    rules.background();
     if rules.errors.is_empty()
         && let Err(sentence) = (names.try_build)(settings)
     {
@@ -250,6 +251,25 @@ impl Rules<'_> {
             let message =
                 format!("workload.writes is for the workload sql and workload.name is \"{name}\"; leave it out");
             self.refuse(&["workload.writes", "workload.name"], message);
+        }
+    }
+
+    /// The load in the background lasts as long as the other, which therefore has to be stated as a time.
+    fn background(&mut self) {
+        let Some(background) = &self.settings.background else { return };
+        if !matches!(self.settings.load.length, Length::Seconds(_)) {
+            let remedy = "state how long the trial is, as in duration = \"10s\"";
+            let counts = ["load.operations", "load.operations_per_client"];
+            self.refuse(
+                &counts,
+                format!("[background] goes with load.duration and not with a number of operations; {remedy}"),
+            );
+        }
+        if background.workload != "write" && self.settings.record.rows == 0 {
+            let name = &background.workload;
+            let remedy = "set the number of rows that are there, as in rows = 100000";
+            let keys = ["background.workload", "record.rows"];
+            self.refuse(&keys, format!("background.workload is \"{name}\" and record.rows is 0; {remedy}"));
         }
     }
 

@@ -10,7 +10,18 @@ use super::{Goal, Repeat, RepeatRule};
 
 /// Keys at the top of a study file.
 pub const TOP_KEYS: &[&str] = &[
-    "name", "question", "source", "database", "record", "layout", "workload", "load", "factors", "repeat", "goal",
+    "name",
+    "question",
+    "source",
+    "database",
+    "record",
+    "layout",
+    "workload",
+    "load",
+    "background",
+    "factors",
+    "repeat",
+    "goal",
     "claims",
 ];
 const REPEAT_KEYS: &[&str] = &["rule", "within", "least", "most", "discard_first"];

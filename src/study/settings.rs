@@ -5,6 +5,7 @@
 
 use std::collections::BTreeMap;
 
+use super::background::read_background;
 use super::fill::{read_columns, read_mix, read_statements};
 use super::names::Names;
 use super::place::Errors;
@@ -14,11 +15,12 @@ use super::shape::{read_indexes, read_runs};
 use super::tree::{Content, Node, Table};
 use super::ycsb::settings as ycsb_settings;
 use crate::trial::{
-    Arrivals, DatabaseSettings, LayoutSettings, Length, LoadSettings, RecordSettings, Settings, WorkloadSettings,
+    Arrivals, BackgroundSettings, DatabaseSettings, LayoutSettings, Length, LoadSettings, RecordSettings, Settings,
+    WorkloadSettings,
 };
 
 /// The sections that make up the settings of a trial.
-pub const SECTIONS: &[&str] = &["database", "record", "layout", "workload", "load"];
+pub const SECTIONS: &[&str] = &["database", "record", "layout", "workload", "load", "background"];
 
 const DATABASE_KEYS: &[&str] = &["name", "engine", "url", "path", "binary", "base", "socket", "cpus", "config"];
 const RECORD_KEYS: &[&str] = &[
@@ -147,6 +149,11 @@ pub const SETTINGS: &[&str] = &[
     "load.cpus",
     "load.loops",
     "load.tolerated_failures",
+    "background.workload",
+    "background.clients",
+    "background.arrivals",
+    "background.rate",
+    "background.batch",
 ];
 
 /// Largest numbers of rows, operations and seeds: what every store and JSON reader carries exactly.
@@ -157,13 +164,21 @@ const RECORDS_PER_MEASUREMENT: u64 = 1000;
 pub fn read_settings(root: &Table, names: &Names, errors: &mut Errors) -> Settings {
     let workload = read_workload(root, names, errors);
     let load = read_load(root, names, errors);
+    let background = read_background(root, errors);
     Settings {
         database: read_database(root, names, errors),
-        record: read_record(root, names, &workload, &load, errors),
+        record: read_record(root, names, written_batch(&workload, background.as_ref()), &load, errors),
         layout: read_layout(root, names, errors),
         workload,
         load,
+        background,
     }
+}
+
+/// Records in a transaction of the side that writes: measurements are made of whole transactions.
+fn written_batch(workload: &WorkloadSettings, background: Option<&BackgroundSettings>) -> u64 {
+    let beside = background.filter(|background| background.workload == "write");
+    u64::from(beside.map_or(workload.batch, |background| background.batch))
 }
 
 /// The name under a key, checked against a list; the default when it is missing or wrong.
@@ -262,13 +277,7 @@ fn read_cpus(section: &Section, errors: &mut Errors) -> Option<String> {
     None
 }
 
-fn read_record(
-    root: &Table,
-    names: &Names,
-    workload: &WorkloadSettings,
-    load: &LoadSettings,
-    errors: &mut Errors,
-) -> RecordSettings {
+fn read_record(root: &Table, names: &Names, batch: u64, load: &LoadSettings, errors: &mut Errors) -> RecordSettings {
     let section = Section::open(root, "record", RECORD_KEYS, errors);
     let type_name = read_name(&section, "type", "qos", &names.records, errors);
     let table = section.text("table", errors).unwrap_or(&type_name).to_owned();
@@ -276,7 +285,6 @@ fn read_record(
         let must = "it must be 1 to 40 letters, digits or underscores and not begin with a digit";
         errors.push(entry.node.place, format!("record.table is {}; {must}", entry.node));
     }
-    let batch = u64::from(workload.batch);
     let per_measurement = section.whole("per_measurement", 1..=1_000_000_000, errors).map(i64::unsigned_abs);
     let per_measurement = per_measurement.unwrap_or_else(|| match load.length {
         Length::OperationsPerClient(operations) => operations.saturating_mul(batch).min(LARGE.unsigned_abs()),
@@ -385,7 +393,7 @@ fn read_length(section: &Section, errors: &mut Errors) -> Length {
 /// The value that a setting has, as a study file would state it; none for settings that are absent or unknown.
 /// Durations are in seconds.
 pub fn setting_value(settings: &Settings, setting: &str) -> Option<serde_json::Value> {
-    let Settings { database, record, layout, workload, load } = settings;
+    let Settings { database, record, layout, workload, load, background } = settings;
     let length = |operations: Option<u64>| operations.map(serde_json::Value::from);
     let text = |text: &Option<String>| text.as_deref().map(serde_json::Value::from);
     match setting {
@@ -435,6 +443,13 @@ pub fn setting_value(settings: &Settings, setting: &str) -> Option<serde_json::V
         "load.cpus" => text(&load.cpus),
         "load.loops" => load.loops.map(Into::into),
         "load.tolerated_failures" => Some(load.tolerated_failures.into()),
+        "background.workload" => background.as_ref().map(|background| background.workload.as_str().into()),
+        "background.clients" => background.as_ref().map(|background| background.clients.into()),
+        "background.arrivals" => background
+            .as_ref()
+            .map(|background| if background.arrivals == Arrivals::Constant { "constant" } else { "poisson" }.into()),
+        "background.rate" => background.as_ref().map(|background| background.rate_per_s.into()),
+        "background.batch" => background.as_ref().map(|background| background.batch.into()),
         _ => match setting.strip_prefix("workload.mix.") {
             Some(part) => workload.mix.get(part).map(|share| (*share).into()),
             None => match setting.strip_prefix("database.config.") {

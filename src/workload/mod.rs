@@ -4,6 +4,7 @@
 //! other clients. One exception: clients of `ycsb` workloads know which records there are by now, as YCSB's do (decision 0013).
 
 mod attribute;
+mod background;
 mod delete;
 mod mix;
 mod preload;
@@ -24,6 +25,7 @@ use crate::operation::{Operation, OperationKind};
 use crate::record::{Cells, RecordType};
 use crate::trial::Settings;
 
+pub use background::BACKGROUND_WORKLOADS;
 pub use mix::PARTS as MIX_PARTS;
 pub use preload::Preload;
 pub use sql::writing_statement;
@@ -120,18 +122,31 @@ pub fn build(settings: &Settings, client: Client) -> Result<Box<dyn Workload>, S
 /// Whether the tables that the settings name can serve another trial after this one; see [`Entry::keeps_records`]. Unknown
 /// workloads keep nothing.
 pub fn keeps_records(settings: &Settings) -> bool {
+    let beside = settings.background.as_ref().and_then(|background| find(&background.workload));
+    beside.is_none_or(|entry| entry.keeps_records) && foreground_keeps_records(settings)
+}
+
+fn foreground_keeps_records(settings: &Settings) -> bool {
     !ycsb::inserts(settings) && parts(settings).is_ok_and(|parts| parts.iter().all(|entry| entry.keeps_records))
 }
 
 /// Whether the workload inserts records that stay, so that the tables hold what was there and what was acknowledged.
 pub fn only_adds(settings: &Settings) -> bool {
+    let writes_beside = settings.background.as_ref().is_some_and(|beside| beside.workload == write::WRITE.name);
+    inserts(settings) || (writes_beside && foreground_keeps_records(settings))
+}
+
+/// Whether the load that the study asks about does.
+fn inserts(settings: &Settings) -> bool {
     settings.workload.name == write::WRITE.name || ycsb::inserts(settings)
 }
 
 /// Whether a trial with these settings changes nothing at all in loadline's tables, so that they can be kept for other runs.
 pub fn only_reads(settings: &Settings) -> bool {
     let reads = ["read", "select", "scan", "query"];
-    settings.workload.evolve_s.is_none()
+    let is_read_beside = settings.background.as_ref().is_none_or(|beside| reads.contains(&beside.workload.as_str()));
+    is_read_beside
+        && settings.workload.evolve_s.is_none()
         && parts(settings).is_ok_and(|parts| parts.iter().all(|entry| reads.contains(&entry.name)))
 }
 

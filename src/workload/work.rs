@@ -3,7 +3,7 @@
 use std::sync::{Arc, OnceLock};
 
 use super::preload::chunk_records;
-use super::{Client, Preload, Workload, build, known, only_reads, sql, ycsb};
+use super::{Client, Preload, Workload, background, build, known, only_reads, sql, ycsb};
 use crate::data;
 use crate::layout::{self, Access, Layout};
 use crate::operation::Operation;
@@ -17,6 +17,8 @@ use crate::trial::Settings;
 /// The workload `sql` on tables that exist already (`record.rows` is 0) has no tables, layout or generator.
 pub struct Work {
     settings: Settings,
+    /// The settings of the clients in the background, where there are any.
+    background: Option<Settings>,
     stored: Option<Stored>,
     program: Program,
     /// The study's own operations: of each the statements in the program, what answer is right, and how many parameters it has.
@@ -43,7 +45,13 @@ impl Work {
     pub fn new(settings: &Settings) -> Result<Self, String> {
         let needs_tables = known(settings)?.needs_tables || settings.record.rows > 0;
         build(settings, Client { number: 0, of: 1, seed: 0 })?;
-        let stored = if needs_tables { Some(Stored::new(settings)?) } else { None };
+        let background = background::settings(settings)?;
+        if let Some(background) = &background {
+            let of_workload = |why: String| why.replace("workload.", "background.");
+            build(background, Client { number: 0, of: 1, seed: 0 }).map_err(of_workload)?;
+        }
+        let needs_tables = needs_tables || background.is_some();
+        let stored = if needs_tables { Some(Stored::new(settings, background.as_ref())?) } else { None };
         let mut program = stored.as_ref().map_or_else(Program::default, |stored| stored.layout.program().clone());
         program.rows_max = program.rows_max.max(1);
         if let (true, Some(column)) = (settings.record.existing, settings.layout.indexes.first()) {
@@ -70,7 +78,7 @@ impl Work {
             sql.push(steps);
         }
         let keys = ycsb::key_space(settings);
-        Ok(Work { settings: settings.clone(), stored, program, sql, found: OnceLock::new(), keys })
+        Ok(Work { settings: settings.clone(), background, stored, program, sql, found: OnceLock::new(), keys })
     }
 
     /// Finds out how many rows each query must give, by making all records: from now on an answer of another number is a failed
@@ -149,6 +157,15 @@ impl Work {
         Ok(workload)
     }
 
+    /// The workload of a client in the background.
+    ///
+    /// # Errors
+    /// When there is no load in the background; else as [`Work::new`], which has found them all already.
+    pub fn background(&self, client: Client) -> Result<Box<dyn Workload>, String> {
+        let settings = self.background.as_ref().ok_or("there is no load in the background")?;
+        build(settings, client)
+    }
+
     /// Appends the steps of an operation to a request whose cells hold nothing but its parameters.
     #[inline]
     pub fn bind(&self, operation: &Operation, request: &mut Request) {
@@ -197,15 +214,19 @@ impl Work {
 }
 
 impl Stored {
-    fn new(settings: &Settings) -> Result<Self, String> {
+    fn new(settings: &Settings, background: Option<&Settings>) -> Result<Self, String> {
         let generator = data::build(&settings.record)?;
         let chunk = chunk_records(generator.record_type());
         let preloaded = settings.record.rows.min(chunk) as usize;
-        let records_max = preloaded.max(settings.workload.batch as usize);
+        let batch = settings.workload.batch.max(background.map_or(0, |background| background.workload.batch));
+        let records_max = preloaded.max(batch as usize);
         let table = &settings.record.table;
         let record_type = generator.record_type();
         let mut layout = layout::build(&settings.layout.name, record_type, table, records_max)?;
-        let access = (known(settings)?.access)(settings, record_type)?;
+        let mut access = (known(settings)?.access)(settings, record_type)?;
+        if let Some(background) = background {
+            access.merge((known(background)?.access)(background, record_type)?);
+        }
         if access != Access::default() {
             layout.add_access(&access, record_type);
         }

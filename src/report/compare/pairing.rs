@@ -8,14 +8,33 @@ use std::collections::BTreeMap;
 use super::sample::TrialValue;
 
 /// Below this many rounds a paired interval is wider than an unpaired one for want of degrees of freedom.
-const ROUNDS_LEAST: usize = 5;
+pub const ROUNDS_LEAST: usize = 5;
 /// Share of either side's trials that may be left out because the other side has none in that round.
 const LEFT_OUT_MOST: f64 = 0.25;
+
+/// A trial's place in the order of execution, and its value.
+type Placed = (u64, f64);
 
 /// The values of rounds in which both sides have one. None when there are fewer than five such rounds, when more than a
 /// quarter of a side's trials would be left out, or when the rounds were not executed one after the other: then a round is
 /// no moment that its trials share.
 pub fn pairs(a: &[TrialValue], b: &[TrialValue]) -> Option<Vec<(f64, f64)>> {
+    Some(round_pairs(a, b)?.into_iter().map(|pair| (pair.of, pair.to)).collect())
+}
+
+/// The values of two alternatives in one round.
+#[derive(Debug, Clone, Copy, PartialEq)]
+pub struct RoundPair {
+    /// The round.
+    pub round: u32,
+    /// The value of the first.
+    pub of: f64,
+    /// The value of the second.
+    pub to: f64,
+}
+
+/// The same as [`pairs`] with the rounds.
+pub fn round_pairs(a: &[TrialValue], b: &[TrialValue]) -> Option<Vec<RoundPair>> {
     let by_round = |side: &[TrialValue]| -> Option<BTreeMap<u32, (u64, f64)>> {
         let placed: Option<Vec<(u32, (u64, f64))>> =
             side.iter().map(|trial| trial.place.map(|(round, sequence)| (round, (sequence, trial.value)))).collect();
@@ -24,16 +43,18 @@ pub fn pairs(a: &[TrialValue], b: &[TrialValue]) -> Option<Vec<(f64, f64)>> {
         Some(placed.into_iter().collect::<BTreeMap<_, _>>()).filter(|rounds| rounds.len() == count)
     };
     let (of, to) = (by_round(a)?, by_round(b)?);
-    let shared: Vec<((u64, f64), (u64, f64))> =
-        of.iter().filter_map(|(round, value)| Some((*value, *to.get(round)?))).collect();
+    let both: Vec<(u32, Placed, Placed)> =
+        of.iter().filter_map(|(round, value)| Some((*round, *value, *to.get(round)?))).collect();
+    let shared: Vec<(Placed, Placed)> = both.iter().map(|(_, of, to)| (*of, *to)).collect();
     let longest = of.len().max(to.len()) as f64;
     if shared.len() < ROUNDS_LEAST || (shared.len() as f64) < (1.0 - LEFT_OUT_MOST) * longest {
         return None;
     }
-    let last = |((x, _), (y, _)): &((u64, f64), (u64, f64))| *x.max(y);
-    let first = |((x, _), (y, _)): &((u64, f64), (u64, f64))| *x.min(y);
+    let last = |((x, _), (y, _)): &(Placed, Placed)| *x.max(y);
+    let first = |((x, _), (y, _)): &(Placed, Placed)| *x.min(y);
     let is_interleaved = shared.windows(2).all(|rounds| last(&rounds[0]) < first(&rounds[1]));
-    is_interleaved.then(|| shared.into_iter().map(|((_, x), (_, y))| (x, y)).collect())
+    let pair = |(round, (_, of), (_, to))| RoundPair { round, of, to };
+    is_interleaved.then(|| both.into_iter().map(pair).collect())
 }
 
 #[cfg(test)]

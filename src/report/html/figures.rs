@@ -125,7 +125,7 @@ impl Quantity<'_> {
 
 /// What is drawn as throughput: records where a transaction holds several, operations otherwise.
 pub fn throughput_quantity(cases: &[CaseFinding]) -> Quantity<'static> {
-    let batched = cases.iter().any(|case| case.records_per_s.mean != case.throughput_per_s.mean);
+    let batched = cases.iter().any(CaseFinding::is_batched);
     let (title, unit) = if batched { ("Records", "records/s") } else { ("Throughput", "operations/s") };
     let of = move |case: &CaseFinding| {
         let estimate = if batched { &case.records_per_s } else { &case.throughput_per_s };

@@ -61,7 +61,8 @@ impl<'a> Frame<'a> {
             );
             cases.push(Placed { case, series, panel, x });
         }
-        let throughput = |placed: &&Placed<'_>| placed.case.records_per_s.mean.unwrap_or(0.0);
+        let throughput =
+            |placed: &&Placed<'_>| placed.case.records_per_s.mean.or(placed.case.throughput_per_s.mean).unwrap_or(0.0);
         let best = cases.iter().max_by(|a, b| throughput(a).total_cmp(&throughput(b)));
         let best_panel = best.map_or(0, |placed| placed.panel);
         Frame { series, panels, axis, best_panel, cases }

@@ -15,6 +15,8 @@ mod means;
 mod plot;
 mod queries;
 mod scale;
+pub mod score;
+mod stated;
 mod tables;
 mod times;
 mod unit;
@@ -23,6 +25,7 @@ use maud::{DOCTYPE, Markup, PreEscaped};
 
 use crate::finding::{CaseFinding, Findings, TimeFinding};
 use crate::histogram::Histogram;
+use crate::imported::TimeKind;
 use crate::measurement::{Environment, Measurement};
 use crate::report::analyse::{CaseTrials, group, time_finding};
 use crate::report::compare::Comparisons;
@@ -60,7 +63,7 @@ pub fn html(findings: &Findings, study: &Study, environment: &Environment, measu
                     @if !findings.claims.is_empty() { (tables::claims(&findings.claims, &study.source)) }
                     (evolution::evolution(findings))
                     (tables::trials(measurements, &groups))
-                    (tables::environment(findings, study, environment))
+                    (tables::environment(findings, study, environment, measurements))
                 }
                 footer {
                     "Made by loadline " (environment.loadline) ". Intervals are 95 % intervals over trials; percentiles are read from the \
@@ -124,7 +127,8 @@ fn verdict(findings: &Findings) -> Markup {
 fn contents(
     findings: &Findings,
     groups: &[CaseTrials<'_>],
-    (monitored, courses, compared): (bool, bool, bool),
+    title: &str,
+    (monitored, counted, courses, compared): (bool, bool, bool, bool),
 ) -> Markup {
     maud::html! {
         nav {
@@ -133,9 +137,9 @@ fn contents(
             a href="#throughput" { "Throughput" }
             @if arrival::is_shown(groups) { a href="#arrival-rate" { "Arrival rate" } }
             @if backlog::is_shown(groups) { a href="#backlog" { "Backlog" } }
-            a href="#response-time" { "Response time" }
+            a href="#response-time" { (title) }
             @if monitored { a href="#resources" { "Resources" } }
-            a href="#distribution" { "Distribution" }
+            @if counted { a href="#distribution" { "Distribution" } }
             @if courses { a href="#course" { "Over time" } }
             @if compared { a href="#ratios" { "Ratios" } }
             @if !findings.claims.is_empty() { a href="#claims" { "Claims" } }
@@ -153,16 +157,19 @@ fn plots(findings: &Findings, study: &Study, compared: Option<&Comparisons>, gro
     let trials = |case: &CaseFinding| -> Vec<&Measurement> {
         groups.iter().find(|group| group.case.id == case.id).map(|group| group.valid().collect()).unwrap_or_default()
     };
+    let kind = time_kind(cases);
     let times = |case: &CaseFinding| {
         let mut all = Histogram::new();
-        trials(case).iter().for_each(|trial| all.merge(&trial.response_times()));
+        trials(case).iter().for_each(|trial| all.merge(&trial.times(kind)));
         all
     };
+    let counted = cases.iter().any(|case| times(case).count() > 0) || findings.imported_from.is_none();
+    let (title, begins) = time_titles(kind);
     let remark = frame.best_panel_remark();
     let monitored = cases.iter().any(|case| case.resources.is_some());
     let courses = cases.iter().any(|case| times::Course::of(&trials(case)).is_some());
     maud::html! {
-        (contents(findings, groups, (monitored, courses, compared.is_some())))
+        (contents(findings, groups, title, (monitored, counted, courses, compared.is_some())))
         (queries::execution_time(&frame, cases, groups, &|case| time_finding(&times(case))))
         (queries::plans(groups))
         section #throughput {
@@ -174,10 +181,13 @@ fn plots(findings: &Findings, study: &Study, compared: Option<&Comparisons>, gro
         (arrival::section(findings, groups))
         (backlog::section(groups))
         section #response-time {
-            h2 { "Response time" (against) }
-            p.about { "From the intended time of an operation to its answer, all valid trials together." (remark) }
-            (figures::response_times(&frame, &times))
-            (times_table(cases, &times))
+            h2 { (title) (against) }
+            @if counted {
+                p.about { (begins) ", all valid trials together." (remark) }
+                (figures::response_times(&frame, &times))
+                (times_table(title, cases, &times))
+            }
+            (stated::table(groups, kind, begins))
         }
         @if monitored {
             section #resources {
@@ -187,13 +197,7 @@ fn plots(findings: &Findings, study: &Study, compared: Option<&Comparisons>, gro
                 (resources_table(cases))
             }
         }
-        section #distribution {
-            h2 { "Distribution of response times" }
-            p.about { "The time below which a share of operations stayed; each further nine takes the same room, so rare slow \
-                       operations show." (remark) }
-            (times::distributions(&frame, &times))
-            (percentile_table(cases, &times))
-        }
+        @if counted { (distribution(&frame, title, cases, &times)) }
         @if courses {
             section #course {
                 h2 { "Throughput within trials" }
@@ -204,6 +208,38 @@ fn plots(findings: &Findings, study: &Study, compared: Option<&Comparisons>, gro
             }
         }
         @if let Some(found) = compared { (comparing::sections(found)) }
+    }
+}
+
+/// What times are called, and where they begin.
+fn time_titles(kind: TimeKind) -> (&'static str, &'static str) {
+    match kind {
+        TimeKind::ResidenceTime => ("Residence time", "From sending an operation to its answer"),
+        _ => ("Response time", "From the intended time of an operation to its answer"),
+    }
+}
+
+/// Response times, unless another tool measured that tells residence times alone.
+fn time_kind(cases: &[CaseFinding]) -> TimeKind {
+    let kinds = || cases.iter().filter(|case| case.valid_trials > 0).map(CaseFinding::time_kind);
+    let is_residence = kinds().next().is_some() && kinds().all(|kind| kind == TimeKind::ResidenceTime);
+    if is_residence { TimeKind::ResidenceTime } else { TimeKind::ResponseTime }
+}
+
+fn distribution(
+    frame: &Frame<'_>,
+    title: &str,
+    cases: &[CaseFinding],
+    times: &dyn Fn(&CaseFinding) -> Histogram,
+) -> Markup {
+    maud::html! {
+        section #distribution {
+            h2 { "Distribution of " (title.to_lowercase()) "s" }
+            p.about { "The time below which a share of operations stayed; each further nine takes the same room, so rare slow \
+                       operations show." (frame.best_panel_remark()) }
+            (times::distributions(frame, times))
+            (percentile_table(cases, times))
+        }
     }
 }
 
@@ -226,9 +262,9 @@ fn throughput_table(cases: &[CaseFinding]) -> Markup {
     })
 }
 
-fn times_table(cases: &[CaseFinding], times: &dyn Fn(&CaseFinding) -> Histogram) -> Markup {
+fn times_table(title: &str, cases: &[CaseFinding], times: &dyn Fn(&CaseFinding) -> Histogram) -> Markup {
     let headings = texts(&["Mean", "p50", "p90", "p99", "p99.9", "Largest", "Operations"]);
-    figures::folded_table("Response times as a table", cases, &headings, |case| {
+    figures::folded_table(&format!("{title}s as a table"), cases, &headings, |case| {
         let all = times(case);
         let TimeFinding { mean, p50, p90, p99, p999, max } = time_finding(&all);
         let shown = [mean, p50, p90, p99, p999, max].map(|time| time.map_or("-".to_owned(), show_seconds));

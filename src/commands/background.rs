@@ -1,0 +1,71 @@
+//! The load in the background: its connections, and what it adds to a measurement.
+//!
+//! Main functions: [`group`] and [`take_in`]. Invariant: its operations are in no total of the load that the study asks about; what
+//! is wrong with them makes the trial invalid all the same.
+
+use std::sync::Arc;
+
+use super::execute::sources;
+use crate::load::{Connections, Group, Observed, validity};
+use crate::measurement::Measurement;
+use crate::trial::{LoadSettings, Settings, Trial};
+use crate::workload::{Client, Work};
+
+/// Keeps the random numbers of the two sides apart.
+const SEED: u64 = 0x6261_636b;
+
+/// What the clients in the background do when; none without `[background]`.
+pub(super) fn load_settings(settings: &Settings) -> Option<LoadSettings> {
+    let background = settings.background.as_ref()?;
+    Some(LoadSettings {
+        arrivals: background.arrivals,
+        clients: background.clients,
+        rate_per_s: Some(background.rate_per_s),
+        trace: None,
+        think_s: 0.0,
+        samples: false,
+        loops: None,
+        ..settings.load.clone()
+    })
+}
+
+/// The clients in the background over their connections.
+pub(super) fn group<'a>(
+    load: &'a LoadSettings,
+    trial: &Trial,
+    work: &Arc<Work>,
+    connections: Connections,
+) -> anyhow::Result<Group<'a>> {
+    let client = |number| Client { number, of: load.clients, seed: trial.seed ^ SEED };
+    let sources = sources(work, load.clients, |number| work.background(client(number)))?;
+    Ok(Group { settings: load, connections, sources })
+}
+
+/// Adds what was seen in the background to a measurement, with the reasons for which it is not to be trusted.
+pub(super) fn take_in(measurement: &mut Measurement, load: &LoadSettings, observed: &Observed, is_embedded: bool) {
+    let alone = Measurement {
+        measured_s: observed.measured_s,
+        operations: observed.tally.operations(),
+        clients: observed.clients.clone(),
+        generator_late: observed.tally.generator_late.clone(),
+        loops: observed.loops.clone(),
+        errors: observed.tally.errors.clone(),
+        ..Measurement::unmeasured(&measurement.trial)
+    };
+    let circumstances = validity::Circumstances {
+        tolerated_failures: load.tolerated_failures,
+        is_embedded,
+        is_cut_short: observed.is_cut_short,
+        always_busy_clients: None,
+        offered_per_s: load.rate_per_s,
+        stored: None,
+    };
+    let reasons = validity::reasons(&alone, circumstances);
+    measurement.invalid_because.extend(reasons.into_iter().map(|reason| format!("in the background: {reason}")));
+    measurement.background = alone.operations;
+    measurement.client_cpu_s += observed.loops.iter().map(|each| each.cpu_s).sum::<f64>();
+    measurement.loops.extend(alone.loops);
+    for (message, count) in alone.errors {
+        *measurement.errors.entry(message).or_default() += count;
+    }
+}

@@ -55,16 +55,7 @@ pub enum Command {
     /// Print generated records
     Data(DataArguments),
     /// Read other tools' output as a run directory
-    Import {
-        /// The tool that wrote the files
-        tool: ImportedTool,
-        /// Its output
-        #[arg(required = true, value_name = "FILE")]
-        files: Vec<PathBuf>,
-        /// Directory of the run to be made
-        #[arg(long, value_name = "DIR")]
-        out: PathBuf,
-    },
+    Import(ImportArguments),
     /// Write a run as files that other tools read
     Export {
         /// Run directory
@@ -285,8 +276,57 @@ pub struct ScoreArguments {
     #[arg(long, value_name = "FILE.csv", requires = "writes")]
     pub reads: Option<PathBuf>,
     /// Weight of writing against reading
-    #[arg(long, default_value_t = 2.0)]
+    #[arg(long, default_value_t = 2.0, value_name = "WEIGHT")]
     pub write_weight: f64,
+    /// What weighs the same in reading: every query, as in the source, or every case
+    #[arg(long, default_value = "query", value_name = "WHICH")]
+    pub query_weighting: QueryWeighting,
+    /// Factor whose levels are the alternatives
+    #[arg(long, default_value = "layout.name", value_name = "SETTING", conflicts_with = "writes")]
+    pub factor: String,
+    /// Factor whose levels are the queries; without it every kind of operation that reads is a query
+    #[arg(long, value_name = "SETTING", conflicts_with = "writes")]
+    pub query: Option<String>,
+    /// Kinds of operation that write, as in insert,update; those of loadline's workloads without it
+    #[arg(long, value_name = "KIND,...", value_delimiter = ',', conflicts_with = "writes")]
+    pub write_operations: Vec<String>,
+    /// Kinds of operation that read, as in read,statement-1
+    #[arg(long, value_name = "KIND,...", value_delimiter = ',', conflicts_with = "writes")]
+    pub read_operations: Vec<String>,
+    /// Write tables and a plot of the sensitivity into a page
+    #[arg(long, value_name = "FILE")]
+    pub html: Option<PathBuf>,
+}
+
+/// What weighs the same in reading.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, ValueEnum)]
+pub enum QueryWeighting {
+    /// Every query.
+    Query,
+    /// Every case, whatever its query.
+    Case,
+}
+
+/// `import`
+#[derive(Debug, Clone, Args)]
+pub struct ImportArguments {
+    /// The tool that wrote the files
+    pub tool: ImportedTool,
+    /// Its output: one file for each repetition; pgbench's logs and YCSB's .hdr logs beside it
+    #[arg(required = true, value_name = "FILE")]
+    pub files: Vec<PathBuf>,
+    /// Directory of the run to be made
+    #[arg(long, value_name = "DIR")]
+    pub out: PathBuf,
+    /// What the files do not tell, for all of them, as in layout.name=json
+    #[arg(long = "level", value_name = "SETTING=VALUE")]
+    pub levels: Vec<String>,
+    /// Where the files' names tell it, as in '{layout.name}-{load.clients}-*.txt'
+    #[arg(long, value_name = "PATTERN")]
+    pub pattern: Option<String>,
+    /// Leave the first repetition of each case out of all analyses
+    #[arg(long)]
+    pub discard_first: bool,
 }
 
 /// `record`
@@ -368,7 +408,7 @@ pub fn parse() -> Cli {
 
 /// Commands that can be executed.
 pub const AVAILABLE: &[&str] =
-    &["list", "plan", "run", "report", "compare", "fit", "predict", "data", "export", "record"];
+    &["list", "plan", "run", "report", "compare", "fit", "predict", "score", "data", "import", "export", "record"];
 
 impl Command {
     /// Name as on the command line.
@@ -383,7 +423,7 @@ impl Command {
             Command::Predict(_) => "predict",
             Command::Score(_) => "score",
             Command::Data(_) => "data",
-            Command::Import { .. } => "import",
+            Command::Import(_) => "import",
             Command::Export { .. } => "export",
             Command::Record(_) => "record",
             Command::Agent { .. } => "agent",
@@ -430,6 +470,7 @@ mod tests {
             "loadline score --writes w.csv --reads r.csv --write-weight 2",
             "loadline data qos --rows 10 --seed 2 --format line",
             "loadline import pgbench a b --out runs/x",
+            "loadline import ycsb a --out runs/x --level layout.name=json --pattern {load.clients}.txt --discard-first",
             "loadline export runs/a --format parquet --out dir",
             "loadline record recorder.toml",
             "loadline record recorder.toml --quarantine list",
@@ -450,8 +491,8 @@ mod tests {
     #[test]
     fn commands_that_come_later_are_refused_with_what_there_is() {
         assert_eq!(
-            not_available("score"),
-            "score is not available yet; available: list, plan, run, report, compare, fit, predict, data, export, record"
+            not_available("agent"),
+            "agent is not available yet; available: list, plan, run, report, compare, fit, predict, score, data, import, export, record"
         );
     }
 }

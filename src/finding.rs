@@ -6,6 +6,7 @@ use std::collections::BTreeMap;
 
 use serde::Serialize;
 
+use crate::imported::TimeKind;
 use crate::trial::Levels;
 
 /// Everything that is said about a run.
@@ -15,6 +16,9 @@ pub struct Findings {
     pub run: String,
     /// Name of the study.
     pub study: String,
+    /// The tool that measured, if it was not loadline; left out of JSON otherwise.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub imported_from: Option<String>,
     /// What was to be found out.
     pub question: String,
     /// Seed of the study.
@@ -79,6 +83,22 @@ pub struct CaseFinding {
     pub errors: BTreeMap<String, u64>,
     /// Why trials of this case are not used: `rounds 0, 3: ...`.
     pub invalid_because: Vec<String>,
+}
+
+impl CaseFinding {
+    /// Whether its operations carry several records each, so that records are what is compared.
+    pub fn is_batched(&self) -> bool {
+        self.records_per_s.mean.is_some() && self.records_per_s.mean != self.throughput_per_s.mean
+    }
+
+    /// Which of an operation's times are told: response times, unless another tool measured that tells residence times alone.
+    pub fn time_kind(&self) -> TimeKind {
+        let has = |time: fn(&OperationFinding) -> &TimeFinding| {
+            self.operations.values().any(|operation| time(operation).mean.is_some())
+        };
+        let is_response = has(|operation| &operation.response_time_s) || !has(|operation| &operation.residence_time_s);
+        if is_response { TimeKind::ResponseTime } else { TimeKind::ResidenceTime }
+    }
 }
 
 /// What was found about schema changes during a load, over all valid trials.
@@ -154,8 +174,8 @@ pub struct OperationFinding {
     pub count: u64,
     /// Failed.
     pub failed: u64,
-    /// Completed reads that found nothing although they should have.
-    pub empty: u64,
+    /// Completed reads that found nothing although they should have; null where another tool measured that does not tell.
+    pub empty: Option<u64>,
     /// Not answered when the drain phase ended.
     pub abandoned: u64,
     /// done - intended; abandoned operations count with the time that they had waited.
@@ -167,6 +187,17 @@ pub struct OperationFinding {
     pub residence_time_s: TimeFinding,
     /// sent - intended.
     pub schedule_lag_s: TimeFinding,
+}
+
+impl OperationFinding {
+    /// One of the three times.
+    pub fn times(&self, kind: TimeKind) -> &TimeFinding {
+        match kind {
+            TimeKind::ResponseTime => &self.response_time_s,
+            TimeKind::ResidenceTime => &self.residence_time_s,
+            TimeKind::ScheduleLag => &self.schedule_lag_s,
+        }
+    }
 }
 
 /// Times in seconds, read from the merged histogram of all valid trials; null when it is empty.

@@ -57,6 +57,26 @@ impl Histogram {
         self.max_ns = self.max_ns.max(value_ns);
     }
 
+    /// Counts a value several times.
+    pub fn record_many(&mut self, value_ns: u64, count: u64) {
+        if count > 0 {
+            self.counts[bucket_of(value_ns)] += count;
+            self.count += count;
+            self.sum_ns += u128::from(value_ns) * u128::from(count);
+            self.min_ns = self.min_ns.min(value_ns);
+            self.max_ns = self.max_ns.max(value_ns);
+        }
+    }
+
+    /// Replaces sum, smallest and largest value, which are known better than the counted values tell. The smallest and the
+    /// largest are widened only; nothing happens while it is empty.
+    pub fn correct(&mut self, sum_ns: u128, min_ns: u64, max_ns: u64) {
+        if self.count > 0 {
+            self.sum_ns = sum_ns;
+            (self.min_ns, self.max_ns) = (self.min_ns.min(min_ns), self.max_ns.max(max_ns));
+        }
+    }
+
     /// Adds all counts of another histogram.
     pub fn merge(&mut self, other: &Histogram) {
         for (mine, theirs) in self.counts.iter_mut().zip(&other.counts) {

@@ -7,8 +7,10 @@
 // The vocabulary: plain types that every part shares.
 pub mod finding;
 pub mod histogram;
+pub mod imported;
 pub mod measurement;
 pub mod operation;
+pub mod query;
 pub mod random;
 pub mod record;
 pub mod statement;
@@ -17,6 +19,7 @@ pub mod units;
 
 // Pure calculations: values in, values out.
 pub mod queueing;
+pub mod scoring;
 pub mod statistics;
 
 // What is recorded, how it is laid out, what is done with it.
@@ -31,6 +34,7 @@ pub mod database;
 pub mod study;
 
 // The machine, the evidence, and what people see of it.
+pub mod import;
 pub mod monitor;
 pub mod report;
 pub mod server;

@@ -9,6 +9,7 @@ use std::collections::BTreeMap;
 use serde::{Deserialize, Serialize};
 
 use crate::histogram::{CompactHistogram, Histogram};
+use crate::imported::{ImportedFrom, StatedTimes, TimeKind};
 use crate::trial::Trial;
 use crate::units::NS_PER_S;
 
@@ -64,6 +65,9 @@ pub struct Measurement {
     pub database_version: String,
     /// Messages of failed operations and how often each occurred; at most 20 different ones.
     pub errors: BTreeMap<String, u64>,
+    /// The database's plans of its queries, by kind of operation, line by line; empty where the study does not ask for them.
+    #[serde(skip_serializing_if = "BTreeMap::is_empty", default)]
+    pub plans: BTreeMap<String, Vec<String>>,
     /// The schema changes that were made meanwhile; none where the study asks for none.
     #[serde(skip_serializing_if = "Option::is_none", default)]
     pub evolution: Option<EvolutionMeasurement>,
@@ -72,6 +76,9 @@ pub struct Measurement {
     pub samples: Option<u64>,
     /// Why this trial is not to be trusted; empty when it is valid.
     pub invalid_because: Vec<String>,
+    /// Where the trial comes from, if another tool measured it.
+    #[serde(skip_serializing_if = "Option::is_none", default)]
+    pub imported: Option<ImportedFrom>,
 }
 
 /// What was observed of one kind of operation in the measured phase.
@@ -99,11 +106,27 @@ pub struct OperationMeasurement {
     /// longer than this (censored).
     #[serde(default)]
     pub censored_time: Histogram,
+    /// Times as another tool states them, where it kept no histogram: that histogram is empty then.
+    #[serde(skip_serializing_if = "BTreeMap::is_empty", default)]
+    pub stated: BTreeMap<TimeKind, StatedTimes>,
+    /// Whether these operations are made of others that are counted on their own: they are in no total.
+    #[serde(skip_serializing_if = "std::ops::Not::not", default)]
+    pub composite: bool,
 }
 
 impl OperationMeasurement {
     /// Adds what another loop or trial saw.
     pub fn merge(&mut self, other: &OperationMeasurement) {
+        for kind in [TimeKind::ResponseTime, TimeKind::ResidenceTime, TimeKind::ScheduleLag] {
+            let none = StatedTimes::default();
+            let (mine, theirs) = (self.stated.get(&kind), other.stated.get(&kind));
+            if mine.is_some() || theirs.is_some() {
+                let (mine, theirs) = (mine.unwrap_or(&none), theirs.unwrap_or(&none));
+                let joined = mine.joined(self.completed, theirs, other.completed);
+                self.stated.insert(kind, joined);
+            }
+        }
+        self.composite |= other.composite;
         self.scheduled += other.scheduled;
         self.completed += other.completed;
         self.failed += other.failed;
@@ -114,6 +137,34 @@ impl OperationMeasurement {
         self.residence_time.merge(&other.residence_time);
         self.schedule_lag.merge(&other.schedule_lag);
         self.censored_time.merge(&other.censored_time);
+    }
+
+    /// The counted times of a kind; response times of abandoned operations count with the time that they had waited.
+    pub fn times(&self, kind: TimeKind) -> Histogram {
+        match kind {
+            TimeKind::ResponseTime => {
+                let mut all = self.response_time.clone();
+                all.merge(&self.censored_time);
+                all
+            }
+            TimeKind::ResidenceTime => self.residence_time.clone(),
+            TimeKind::ScheduleLag => self.schedule_lag.clone(),
+        }
+    }
+
+    /// Mean of a time, in seconds; none where it is not known.
+    pub fn mean_s(&self, kind: TimeKind) -> Option<f64> {
+        let all = self.times(kind);
+        if all.count() > 0 { Some(all.mean_ns() / NS_PER_S) } else { self.stated.get(&kind)?.mean_s }
+    }
+
+    /// A quantile (0..1) of a time, in seconds; none where it is not known.
+    pub fn quantile_s(&self, kind: TimeKind, quantile: f64) -> Option<f64> {
+        let all = self.times(kind);
+        if all.count() > 0 {
+            return Some(all.quantile_ns(quantile) as f64 / NS_PER_S);
+        }
+        self.stated.get(&kind)?.quantile_s(quantile)
     }
 }
 
@@ -286,9 +337,11 @@ impl Measurement {
             resources: None,
             database_version: String::new(),
             errors: BTreeMap::new(),
+            plans: BTreeMap::new(),
             evolution: None,
             samples: None,
             invalid_because: Vec::new(),
+            imported: None,
         }
     }
 
@@ -299,22 +352,22 @@ impl Measurement {
 
     /// Operations of all kinds completed.
     pub fn completed(&self) -> u64 {
-        self.operations.values().map(|operation| operation.completed).sum()
+        self.counted().map(|operation| operation.completed).sum()
     }
 
     /// Operations of all kinds failed.
     pub fn failed(&self) -> u64 {
-        self.operations.values().map(|operation| operation.failed).sum()
+        self.counted().map(|operation| operation.failed).sum()
     }
 
     /// Operations of all kinds whose intended time fell into the measured phase.
     pub fn scheduled(&self) -> u64 {
-        self.operations.values().map(|operation| operation.scheduled).sum()
+        self.counted().map(|operation| operation.scheduled).sum()
     }
 
     /// Operations of all kinds not answered when the drain phase ended.
     pub fn abandoned(&self) -> u64 {
-        self.operations.values().map(|operation| operation.abandoned).sum()
+        self.counted().map(|operation| operation.abandoned).sum()
     }
 
     /// Operations scheduled per second; 0 when nothing was measured.
@@ -338,22 +391,76 @@ impl Measurement {
     /// Response times of all kinds of operation; abandoned operations count with the time that they had waited, so that with
     /// them every quantile is a lower bound.
     pub fn response_times(&self) -> Histogram {
+        self.times(TimeKind::ResponseTime)
+    }
+
+    /// Kinds of operation that are not made of others: those that totals are taken over.
+    fn counted(&self) -> impl Iterator<Item = &OperationMeasurement> {
+        self.operations.values().filter(|operation| !operation.composite)
+    }
+
+    /// The counted times of all kinds of operation; empty where they are not known, or stated without a histogram.
+    pub fn times(&self, kind: TimeKind) -> Histogram {
         let mut all = Histogram::new();
-        for operation in self.operations.values() {
-            all.merge(&operation.response_time);
-            all.merge(&operation.censored_time);
-        }
+        self.counted().for_each(|operation| all.merge(&operation.times(kind)));
         all
+    }
+
+    /// The times of all kinds of operation as another tool states them, if it does.
+    fn stated(&self, kind: TimeKind) -> Option<StatedTimes> {
+        let mut all: Option<(u64, StatedTimes)> = None;
+        for operation in self.counted().filter(|operation| operation.completed > 0) {
+            let stated = operation.stated.get(&kind)?;
+            let (count, joined) = match &all {
+                None => (0, stated.clone()),
+                Some((count, before)) => (*count, before.joined(*count, stated, operation.completed)),
+            };
+            all = Some((count + operation.completed, joined));
+        }
+        all.map(|(_, stated)| stated)
+    }
+
+    /// Mean of a time over all kinds of operation, in seconds; none where it is not known.
+    pub fn mean_s(&self, kind: TimeKind) -> Option<f64> {
+        let all = self.times(kind);
+        if all.count() > 0 { Some(all.mean_ns() / NS_PER_S) } else { self.stated(kind)?.mean_s }
+    }
+
+    /// Largest time over all kinds of operation, in seconds; none where it is not known.
+    pub fn max_s(&self, kind: TimeKind) -> Option<f64> {
+        let all = self.times(kind);
+        if all.count() > 0 { Some(all.max_ns() as f64 / NS_PER_S) } else { self.stated(kind)?.max_s }
+    }
+
+    /// A quantile (0..1) of a time over all kinds of operation, in seconds; none where it is not known: quantiles that are
+    /// stated for several kinds do not give that of all.
+    pub fn quantile_s(&self, kind: TimeKind, quantile: f64) -> Option<f64> {
+        let all = self.times(kind);
+        if all.count() > 0 {
+            return Some(all.quantile_ns(quantile) as f64 / NS_PER_S);
+        }
+        self.stated(kind)?.quantile_s(quantile)
+    }
+
+    /// CPU time of loadline in the measured phase, in seconds; none where another tool measured.
+    pub fn known_client_cpu_s(&self) -> Option<f64> {
+        self.imported.is_none().then_some(self.client_cpu_s)
+    }
+
+    /// Records written or read per second; none where another tool measured that does not tell.
+    pub fn known_records_per_s(&self) -> Option<f64> {
+        self.imported.as_ref().is_none_or(|from| from.records_known).then(|| self.records_per_s())
     }
 
     /// Operations completed per second; 0 when nothing was measured.
     pub fn throughput_per_s(&self) -> f64 {
-        per_second(self.carried.unwrap_or_else(|| self.completed()) as f64, self.measured_s)
+        let told = self.imported.as_ref().and_then(|from| from.operations);
+        per_second(self.carried.or(told).unwrap_or_else(|| self.completed()) as f64, self.measured_s)
     }
 
     /// Records written or read per second; 0 when nothing was measured.
     pub fn records_per_s(&self) -> f64 {
-        let records: u64 = self.operations.values().map(|operation| operation.records).sum();
+        let records: u64 = self.counted().map(|operation| operation.records).sum();
         self.throughput_per_s() * records as f64 / self.completed().max(1) as f64
     }
 }

@@ -3,6 +3,7 @@
 //! Main function: [`execute_command`]. Invariant: a request that is wrong is refused before anything is started.
 
 mod background;
+mod cache;
 mod compare;
 pub mod data;
 mod evolve;
@@ -10,7 +11,9 @@ mod execute;
 mod export;
 mod fit;
 mod fixture;
+mod import;
 pub mod list;
+mod options;
 pub mod output;
 pub mod plan;
 mod predict;
@@ -19,6 +22,7 @@ mod record;
 mod record_model;
 mod report;
 mod run;
+mod score;
 mod stage;
 
 use crate::cli::{Cli, Command, DataArguments, DataFormat, RunArguments, StudyArguments, not_available};
@@ -75,6 +79,8 @@ pub fn execute_command(cli: Cli) -> Result<Status, Failure> {
         Command::Compare(arguments) => compare::run(&arguments, cli.json),
         Command::Fit(arguments) => fit::run(&arguments, cli.json),
         Command::Predict(arguments) => predict::run(&arguments, cli.json),
+        Command::Import(arguments) => import::run(&arguments, cli.json),
+        Command::Score(arguments) => score::run(&arguments, cli.json),
         Command::Record(arguments) => record::run(&arguments, cli.json),
         Command::Export { run, format, out } => export::run(&run, format, &out, cli.json),
         Command::Data(arguments) => {
@@ -120,7 +126,8 @@ fn read_study(arguments: &StudyArguments, names: &Names) -> Result<(Study, Passw
 
 /// All names that studies may use, and the check whether a case can be built.
 fn names() -> Names {
-    Names { has_samples: true, try_build: |settings| Work::new(settings).map(|_| ()), ..catalogue().names() }
+    let try_build = |settings: &_| Work::new(settings).and_then(|_| options::check_options(settings));
+    Names { has_samples: true, try_build, ..catalogue().names() }
 }
 
 /// All registries.

@@ -6,11 +6,13 @@ use std::collections::BTreeMap;
 
 use crate::finding::{CaseFinding, Estimate, Findings, LateFinding, OperationFinding, ResourceFinding, TimeFinding};
 use crate::histogram::Histogram;
+use crate::imported::{StatedTimes, TimeKind};
 use crate::measurement::{BACKLOG_SHARE, Environment, Measurement, OperationMeasurement};
 use crate::report::claims::judge_claim;
 use crate::report::evolution::evolution;
 use crate::report::factors::show_levels;
 use crate::report::load_lines::load_lines;
+use crate::report::plans;
 use crate::report::verdicts::verdicts;
 use crate::statistics::summary::{mean, relative_half_width, sample_sd, standard_error_share, t_interval};
 use crate::study::{Repeat, RepeatRule, Study, goal};
@@ -47,6 +49,7 @@ pub fn analyse(run_name: &str, study: &Study, environment: &Environment, measure
     Findings {
         run: run_name.to_owned(),
         study: study.name.clone(),
+        imported_from: measurements.iter().find_map(|trial| Some(trial.imported.as_ref()?.tool.clone())),
         question: study.question.clone(),
         seed: study.seed,
         valid,
@@ -102,7 +105,7 @@ pub fn background_name(kind: &str) -> String {
 fn case_finding(study: &Study, group: &CaseTrials<'_>) -> CaseFinding {
     let valid: Vec<&Measurement> = group.valid().collect();
     let throughputs: Vec<f64> = valid.iter().map(|trial| trial.throughput_per_s()).collect();
-    let records: Vec<f64> = valid.iter().map(|trial| trial.records_per_s()).collect();
+    let records: Vec<f64> = valid.iter().filter_map(|trial| trial.known_records_per_s()).collect();
     let mut operations: BTreeMap<String, OperationMeasurement> = BTreeMap::new();
     let (mut late, mut errors) = (Histogram::new(), BTreeMap::new());
     for trial in &valid {
@@ -119,8 +122,9 @@ fn case_finding(study: &Study, group: &CaseTrials<'_>) -> CaseFinding {
         *errors.entry(message.clone()).or_insert(0) += count;
     }
     let completed: u64 = valid.iter().map(|trial| trial.completed()).sum();
-    let client_cpu_s: f64 = valid.iter().map(|trial| trial.client_cpu_s).sum();
+    let client_cpu_s: Option<f64> = valid.iter().map(|trial| trial.known_client_cpu_s()).sum();
     let is_open = group.case.settings.load.arrivals != Arrivals::Closed;
+    let empty_known = valid.iter().all(|trial| trial.imported.as_ref().is_none_or(|from| from.empty_known));
     let offered: Vec<f64> = valid.iter().map(|trial| trial.offered_per_s()).collect();
     CaseFinding {
         id: group.case.id.clone(),
@@ -132,14 +136,17 @@ fn case_finding(study: &Study, group: &CaseTrials<'_>) -> CaseFinding {
         settled: is_settled(&study.repeat, &throughputs),
         throughput_per_s: estimate(&throughputs),
         records_per_s: estimate(&records),
-        operations: operations.iter().map(|(kind, merged)| (kind.clone(), operation_finding(merged))).collect(),
+        operations: operations
+            .iter()
+            .map(|(kind, merged)| (kind.clone(), operation_finding(merged, empty_known)))
+            .collect(),
         offered_per_s: mean(&offered).filter(|_| is_open),
         overloaded: is_open.then(|| is_overloaded(&valid)),
         generator_late_s: LateFinding {
             p99: (late.count() > 0).then(|| late.quantile_ns(0.99) as f64 / NS_PER_S),
             max: (late.count() > 0).then(|| late.max_ns() as f64 / NS_PER_S),
         },
-        client_cpu_s_per_operation: (completed > 0).then(|| client_cpu_s / completed as f64),
+        client_cpu_s_per_operation: client_cpu_s.filter(|_| completed > 0).map(|cpu_s| cpu_s / completed as f64),
         resources: resources(&valid),
         evolution: evolution(&valid, &group.trials),
         errors,
@@ -165,18 +172,33 @@ pub fn estimate(values: &[f64]) -> Estimate {
     }
 }
 
-fn operation_finding(merged: &OperationMeasurement) -> OperationFinding {
-    let mut response_time = merged.response_time.clone();
-    response_time.merge(&merged.censored_time);
+fn operation_finding(merged: &OperationMeasurement, empty_known: bool) -> OperationFinding {
+    let times = |kind| match merged.stated.get(&kind) {
+        Some(stated) => stated_finding(stated),
+        None => time_finding(&merged.times(kind)),
+    };
     OperationFinding {
         count: merged.completed,
         failed: merged.failed,
-        empty: merged.empty,
+        empty: empty_known.then_some(merged.empty),
         abandoned: merged.abandoned,
-        response_time_s: time_finding(&response_time),
+        response_time_s: times(TimeKind::ResponseTime),
         response_time_at_least: merged.abandoned > 0,
-        residence_time_s: time_finding(&merged.residence_time),
-        schedule_lag_s: time_finding(&merged.schedule_lag),
+        residence_time_s: times(TimeKind::ResidenceTime),
+        schedule_lag_s: times(TimeKind::ScheduleLag),
+    }
+}
+
+/// Times as another tool states them, in seconds.
+fn stated_finding(stated: &StatedTimes) -> TimeFinding {
+    let quantile = |quantile| stated.quantile_s(quantile);
+    TimeFinding {
+        mean: stated.mean_s,
+        p50: quantile(0.5),
+        p90: quantile(0.9),
+        p99: quantile(0.99),
+        p999: quantile(0.999),
+        max: stated.max_s,
     }
 }
 
@@ -277,6 +299,17 @@ fn notes(study: &Study, environment: &Environment, groups: &[CaseTrials<'_>], ca
             ));
         }
     }
+    let mut told: Vec<String> = Vec::new();
+    for trial in groups.iter().flat_map(|group| group.discarded.iter().chain(&group.trials)) {
+        for note in
+            trial.imported.iter().flat_map(|from| from.notes.iter().map(|note| format!("{}: {note}", from.tool)))
+        {
+            if !told.contains(&note) {
+                told.push(note);
+            }
+        }
+    }
+    notes.extend(told);
     let repeated: u64 = cases.iter().map(|case| case.repeated).sum();
     if repeated > 0 {
         let trials = if repeated == 1 { "trial of the search was" } else { "trials of the search were" };
@@ -289,6 +322,7 @@ fn notes(study: &Study, environment: &Environment, groups: &[CaseTrials<'_>], ca
         let governor = environment.governor.as_deref().unwrap_or_default();
         notes.push(format!("the CPU frequency governor is \"{governor}\": speed may drift with temperature and load"));
     }
+    notes.extend(plans::note(groups));
     notes
 }
 

@@ -7,6 +7,7 @@ use std::collections::{BTreeMap, BTreeSet};
 use std::fmt::Write as _;
 
 use crate::histogram::Histogram;
+use crate::imported::{ImportedFrom, TimeKind};
 use crate::measurement::{Measurement, OperationMeasurement, ResourceSample};
 use crate::report::analyse::background_name;
 use crate::report::factors::show_level;
@@ -111,6 +112,8 @@ fn fields(
     let per_second = |count: u64| if trial.measured_s > 0.0 { count as f64 / trial.measured_s } else { 0.0 };
     let count = |count: fn(&OperationMeasurement) -> u64| operation.map_or(0, count);
     let late = &trial.generator_late;
+    let known = |is_known: bool, text: String| if is_known { text } else { String::new() };
+    let told = |what: fn(&ImportedFrom) -> bool| trial.imported.as_ref().is_none_or(what);
     let mut fields = vec![
         trial.sequence.to_string(),
         trial.started.clone(),
@@ -124,32 +127,45 @@ fn fields(
     fields.extend([
         kind.to_owned(),
         per_second(count(|operation| operation.completed)).to_string(),
-        per_second(count(|operation| operation.records)).to_string(),
+        known(trial.known_records_per_s().is_some(), per_second(count(|operation| operation.records)).to_string()),
         count(|operation| operation.scheduled).to_string(),
         count(|operation| operation.completed).to_string(),
         count(|operation| operation.failed).to_string(),
         count(|operation| operation.abandoned).to_string(),
-        count(|operation| operation.empty).to_string(),
-        count(|operation| operation.records).to_string(),
+        known(told(|from| from.empty_known), count(|operation| operation.empty).to_string()),
+        known(told(|from| from.records_known), count(|operation| operation.records).to_string()),
         trial.measured_s.to_string(),
-        trial.client_cpu_s.to_string(),
+        trial.known_client_cpu_s().map(|cpu_s| cpu_s.to_string()).unwrap_or_default(),
         if late.count() > 0 { (late.quantile_ns(0.99) as f64 / NS_PER_S).to_string() } else { String::new() },
         trial.is_valid().to_string(),
         trial.invalid_because.join("; "),
     ]);
-    let histograms: [fn(&OperationMeasurement) -> &Histogram; 3] = [
-        |operation| &operation.response_time,
-        |operation| &operation.residence_time,
-        |operation| &operation.schedule_lag,
-    ];
-    for histogram in histograms {
-        let times = operation.map(histogram).filter(|times| times.count() > 0);
-        let seconds = |figure: fn(&Histogram) -> f64| times.map(|times| (figure(times) / NS_PER_S).to_string());
-        fields.extend(TIMES.iter().map(|(_, figure)| seconds(*figure).unwrap_or_default()));
+    for kind in [TimeKind::ResponseTime, TimeKind::ResidenceTime, TimeKind::ScheduleLag] {
+        fields.extend(operation.map_or(vec![String::new(); TIMES.len()], |operation| times(operation, kind)));
     }
     let used = trial.resources.as_ref().map(|resources| &resources.mean);
     fields.extend(RESOURCES.iter().map(|(_, figure)| used.map(|mean| figure(mean).to_string()).unwrap_or_default()));
     fields
+}
+
+/// The columns of one of an operation's three times: counted, or as another tool states them.
+fn times(operation: &OperationMeasurement, kind: TimeKind) -> Vec<String> {
+    let counted = match kind {
+        TimeKind::ResponseTime => &operation.response_time,
+        TimeKind::ResidenceTime => &operation.residence_time,
+        TimeKind::ScheduleLag => &operation.schedule_lag,
+    };
+    let show = |seconds: Option<f64>| seconds.map(|seconds| seconds.to_string()).unwrap_or_default();
+    match operation.stated.get(&kind) {
+        Some(stated) => {
+            let quantiles = [0.5, 0.9, 0.99, 0.999].map(|quantile| stated.quantile_s(quantile));
+            [stated.mean_s].into_iter().chain(quantiles).chain([stated.max_s]).map(show).collect()
+        }
+        None => {
+            let seconds = |figure: fn(&Histogram) -> f64| (counted.count() > 0).then(|| figure(counted) / NS_PER_S);
+            TIMES.iter().map(|(_, figure)| show(seconds(*figure))).collect()
+        }
+    }
 }
 
 fn push_line(out: &mut String, fields: impl IntoIterator<Item = String>) {

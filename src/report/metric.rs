@@ -4,10 +4,11 @@
 //! trial. The percentiles that are shown for a case come from merged histograms instead. Invariant: a metric that a
 //! trial did not observe has no value, and is never 0 instead.
 
-use crate::histogram::Histogram;
-use crate::measurement::{Measurement, ResourceSample};
+use crate::imported::TimeKind::{self, ResidenceTime, ResponseTime};
+use crate::measurement::{Measurement, OperationMeasurement, ResourceSample};
 use crate::statistics::summary::{Interval, mean, t_interval};
-use crate::units::{NS_PER_S, show_bytes, show_number, show_seconds};
+use crate::units::{show_bytes, show_number, show_seconds};
+use TimeFigure::{Mean, Quantile};
 
 /// A figure of a trial.
 #[derive(Clone, Copy)]
@@ -26,19 +27,32 @@ pub struct Metric {
 enum Figure {
     /// The trial as a whole.
     Trial(fn(&Measurement) -> Option<f64>),
-    /// Response times, in nanoseconds: of all operations, or of one kind.
-    Times(fn(&Histogram) -> f64),
+    /// Times of all operations, or of one kind of them.
+    Times(TimeKind, TimeFigure),
+}
+
+/// A figure of times.
+#[derive(Clone, Copy)]
+enum TimeFigure {
+    Mean,
+    Quantile(f64),
 }
 
 /// All metrics.
-pub const METRICS: [Metric; 14] = [
+pub const METRICS: [Metric; 20] = [
     metric("throughput", "operations per second", true, |trial| Some(trial.throughput_per_s())),
-    metric("records", "records per second", true, |trial| Some(trial.records_per_s())),
-    times("response_time_mean", "mean response time", Histogram::mean_ns),
-    times("response_time_p50", "median response time", |all| all.quantile_ns(0.5) as f64),
-    times("response_time_p90", "response time p90", |all| all.quantile_ns(0.9) as f64),
-    times("response_time_p99", "response time p99", |all| all.quantile_ns(0.99) as f64),
-    times("response_time_p999", "response time p99.9", |all| all.quantile_ns(0.999) as f64),
+    metric("records", "records per second", true, Measurement::known_records_per_s),
+    metric("execution_time", "execution time per client", false, execution_time),
+    times("response_time_mean", "mean response time", ResponseTime, Mean),
+    times("response_time_p50", "median response time", ResponseTime, Quantile(0.5)),
+    times("response_time_p90", "response time p90", ResponseTime, Quantile(0.9)),
+    times("response_time_p99", "response time p99", ResponseTime, Quantile(0.99)),
+    times("response_time_p999", "response time p99.9", ResponseTime, Quantile(0.999)),
+    times("residence_time_mean", "mean residence time", ResidenceTime, Mean),
+    times("residence_time_p50", "median residence time", ResidenceTime, Quantile(0.5)),
+    times("residence_time_p90", "residence time p90", ResidenceTime, Quantile(0.9)),
+    times("residence_time_p99", "residence time p99", ResidenceTime, Quantile(0.99)),
+    times("residence_time_p999", "residence time p99.9", ResidenceTime, Quantile(0.999)),
     metric("server_cpu", "CPUs busy with the server", false, |trial| used(trial, |mean| mean.server_cpu)),
     metric("client_cpu_per_operation", "client CPU time per operation", false, client_cpu_per_operation),
     metric("write_requests", "write requests per second", false, |trial| used(trial, |mean| mean.write_requests_per_s)),
@@ -61,31 +75,43 @@ impl Metric {
     pub fn of(&self, trial: &Measurement) -> Option<f64> {
         let value = match self.figure {
             Figure::Trial(value) => value(trial),
-            Figure::Times(value) => seconds(&trial.response_times(), value),
+            Figure::Times(kind, Mean) => trial.mean_s(kind),
+            Figure::Times(kind, Quantile(quantile)) => trial.quantile_s(kind, quantile),
         };
         value.filter(|value| value.is_finite())
     }
 
-    /// Whether it is a figure of response times, which every kind of operation has its own of.
+    /// Whether it is a figure of times, which every kind of operation has its own of.
     pub fn is_time(&self) -> bool {
-        matches!(self.figure, Figure::Times(_))
+        matches!(self.figure, Figure::Times(..))
     }
 
-    /// The trial's value for one kind of operation, those that were a part of another one included; none where it was not observed, or when the metric is no response time.
+    /// The trial's value for one kind of operation, those that were a part of another one included; none where it was not
+    /// observed, or when the metric is no time.
     pub fn of_operation(&self, trial: &Measurement, kind: &str) -> Option<f64> {
-        let Figure::Times(value) = self.figure else { return None };
-        let mut all = Histogram::new();
-        for operation in [&trial.operations, &trial.parts].into_iter().filter_map(|kinds| kinds.get(kind)) {
-            all.merge(&operation.response_time);
-            all.merge(&operation.censored_time);
-        }
-        seconds(&all, value).filter(|value| value.is_finite())
+        let Figure::Times(time, figure) = self.figure else { return None };
+        let mut all = OperationMeasurement::default();
+        [&trial.operations, &trial.parts]
+            .into_iter()
+            .filter_map(|kinds| kinds.get(kind))
+            .for_each(|each| all.merge(each));
+        let value = match figure {
+            Mean => all.mean_s(time),
+            Quantile(quantile) => all.quantile_s(time, quantile),
+        };
+        value.filter(|value| value.is_finite())
     }
 
     /// A value without its unit where `unit` gives one, else with it.
     pub fn show(&self, value: f64) -> String {
         match self.name {
-            name if name.starts_with("response_time") || name == "client_cpu_per_operation" => show_seconds(value),
+            name if name.starts_with("response_time")
+                || name.starts_with("residence_time")
+                || name == "execution_time"
+                || name == "client_cpu_per_operation" =>
+            {
+                show_seconds(value)
+            }
             "written_bytes" => format!("{}/s", show_bytes(value)),
             "memory_used" => show_bytes(value),
             "iowait" | "system" => format!("{:.1} %", value * 100.0),
@@ -126,20 +152,22 @@ const fn metric(
     Metric { name, title, more_is_better, figure: Figure::Trial(value) }
 }
 
-const fn times(name: &'static str, title: &'static str, value: fn(&Histogram) -> f64) -> Metric {
-    Metric { name, title, more_is_better: false, figure: Figure::Times(value) }
-}
-
-/// In seconds; none without operations.
-fn seconds(all: &Histogram, value: fn(&Histogram) -> f64) -> Option<f64> {
-    (all.count() > 0).then(|| value(all) / NS_PER_S)
+const fn times(name: &'static str, title: &'static str, kind: TimeKind, figure: TimeFigure) -> Metric {
+    Metric { name, title, more_is_better: false, figure: Figure::Times(kind, figure) }
 }
 
 fn used(trial: &Measurement, figure: impl Fn(&ResourceSample) -> f64) -> Option<f64> {
     trial.resources.as_ref().map(|resources| figure(&resources.mean))
 }
 
+/// Length of the measured phase over the operations completed in it: the figure of Ruottinen (2015, section 5.2), who has the clients
+/// execute as many queries each and divides the time that all of them took by their number.
+fn execution_time(trial: &Measurement) -> Option<f64> {
+    let completed = trial.completed();
+    (completed > 0 && trial.carried.is_none()).then(|| trial.measured_s / completed as f64)
+}
+
 fn client_cpu_per_operation(trial: &Measurement) -> Option<f64> {
     let completed = trial.completed();
-    (completed > 0).then(|| trial.client_cpu_s / completed as f64)
+    trial.known_client_cpu_s().filter(|_| completed > 0).map(|cpu_s| cpu_s / completed as f64)
 }

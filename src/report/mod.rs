@@ -14,8 +14,11 @@ pub mod growth;
 pub mod html;
 pub mod load_lines;
 pub mod metric;
+pub mod plans;
 pub mod points;
 pub mod samples;
+pub mod score;
+pub mod scored;
 pub mod terminal;
 pub mod verdicts;
 

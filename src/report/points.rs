@@ -6,6 +6,7 @@
 use std::collections::BTreeMap;
 
 use crate::histogram::Histogram;
+use crate::imported::TimeKind;
 use crate::measurement::{IntervalMeasurement, Measurement};
 use crate::queueing::{Point, Points, QuantilePoint, Timer};
 use crate::report::analyse::CaseTrials;
@@ -54,7 +55,7 @@ pub fn curves(groups: &[CaseTrials<'_>], timer: Timer, quantile: Option<f64>, sa
         let mut levels = group.case.levels.clone();
         levels.remove(CLIENTS);
         let throughputs: Vec<f64> = trials.iter().map(|trial| trial.throughput_per_s()).collect();
-        let workers = Some(group.case.settings.load.clients);
+        let workers = Some(group.case.settings.load.clients).filter(|clients| *clients > 0);
         let throughput_per_s = mean(&throughputs);
         let point = Point { workers, throughput_per_s, ..timed(&trials, timer, &quantiles, sampled) };
         match all.iter_mut().find(|curve| curve.levels == levels) {
@@ -74,25 +75,20 @@ fn open_point(case: &Loaded<'_, '_>, timer: Timer, quantiles: &[f64], sampled: &
     }
 }
 
-/// The times of a trial from where the timer begins.
-fn times(trial: &Measurement, timer: Timer) -> Histogram {
-    if timer == Timer::Intended {
-        return trial.response_times();
-    }
-    let mut all = Histogram::new();
-    trial.operations.values().for_each(|operation| all.merge(&operation.residence_time));
-    all
+/// The times that begin where the timer does.
+fn kind(timer: Timer) -> TimeKind {
+    if timer == Timer::Intended { TimeKind::ResponseTime } else { TimeKind::ResidenceTime }
 }
 
 /// A point with its times alone. Quantiles are those of all trials' times together; their errors are over trials.
 fn timed(trials: &[&Measurement], timer: Timer, quantiles: &[f64], sampled: &Sampled) -> Point {
     let raw = |trial: &Measurement| sampled.get(&trial.trial.id).map(Batches::all);
-    let of_trial = |trial: &&Measurement| raw(trial).unwrap_or_else(|| times(trial, timer));
+    let of_trial = |trial: &&Measurement| raw(trial).unwrap_or_else(|| trial.times(kind(timer)));
     let each: Vec<Histogram> = trials.iter().map(of_trial).filter(|all| all.count() > 0).collect();
     let mut merged = Histogram::new();
     each.iter().for_each(|all| merged.merge(all));
     if merged.count() == 0 {
-        return Point::default();
+        return stated(trials, kind(timer), quantiles);
     }
     let means: Vec<f64> = each.iter().map(|all| all.mean_ns() / NS_PER_S).collect();
     let quantile = |quantile: f64| {
@@ -126,6 +122,22 @@ fn error_of_batches(
     let errors: Vec<f64> = trials.iter().map(of_trial).collect::<Option<_>>()?;
     let variance: f64 = errors.iter().map(|error| error * error).sum();
     Some(variance.sqrt() / errors.len() as f64 / NS_PER_S).filter(|error_s| *error_s > 0.0)
+}
+
+/// A point of times that another tool states without a histogram. Stated quantiles are those of a trial: of several trials together
+/// there is none.
+fn stated(trials: &[&Measurement], kind: TimeKind, quantiles: &[f64]) -> Point {
+    let means: Vec<f64> = trials.iter().filter_map(|trial| trial.mean_s(kind)).collect();
+    let quantile = |quantile: &f64| match trials {
+        [only] => Some(QuantilePoint { quantile: *quantile, value_s: only.quantile_s(kind, *quantile)?, se_s: None }),
+        _ => None,
+    };
+    Point {
+        mean_s: mean(&means).filter(|mean_s| *mean_s > 0.0),
+        se_s: standard_error(&means),
+        quantiles: quantiles.iter().filter_map(quantile).filter(|point| point.value_s > 0.0).collect(),
+        ..Point::default()
+    }
 }
 
 fn standard_error(values: &[f64]) -> Option<f64> {

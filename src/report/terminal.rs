@@ -6,6 +6,7 @@
 use comfy_table::{CellAlignment, ColumnConstraint, ContentArrangement, LineStyle, Table, TableStyle};
 
 use crate::finding::{CaseFinding, Estimate, Findings, ResourceFinding, TimeFinding};
+use crate::imported::TimeKind;
 use crate::report::evolution::{CHANGES, OPERATIONS, changes, operations};
 use crate::report::factors::{short_setting, show_level, show_levels};
 use crate::study::Study;
@@ -134,19 +135,44 @@ struct Columns<'a> {
     several: bool,
     /// Whether there is a server whose processes are watched.
     server: bool,
+    /// Whether loadline itself was watched.
+    client: bool,
+    /// Which time of the operations, and which figures of it.
+    times: (TimeKind, &'static [TimeColumn]),
+}
+
+/// A figure of times with its heading.
+type TimeColumn = (&'static str, fn(&TimeFinding) -> Option<f64>);
+
+const QUANTILES: &[TimeColumn] = &[("p50", |times| times.p50), ("p90", |times| times.p90), ("p99", |times| times.p99)];
+/// Where another tool keeps no histogram.
+const STATED: &[TimeColumn] = &[("mean", |times| times.mean), ("p99", |times| times.p99), ("max", |times| times.max)];
+
+/// Response times and their quantiles; where another tool measured, what it tells.
+fn time_columns(findings: &Findings) -> (TimeKind, &'static [TimeColumn]) {
+    let kinds = || findings.cases.iter().filter(|case| case.valid_trials > 0).map(CaseFinding::time_kind);
+    let is_residence = kinds().next().is_some() && kinds().all(|kind| kind == TimeKind::ResidenceTime);
+    let kind = if is_residence { TimeKind::ResidenceTime } else { TimeKind::ResponseTime };
+    let times =
+        || findings.cases.iter().flat_map(|case| case.operations.values()).map(|operation| operation.times(kind));
+    let is_stated = times().any(|times| times.mean.is_some()) && times().all(|times| times.p50.is_none());
+    (kind, if is_stated { STATED } else { QUANTILES })
 }
 
 fn cases(findings: &Findings, study: &Study) -> String {
     let has = |setting: &&str| findings.cases.iter().any(|case| case.levels.contains_key(*setting));
     // Where a transaction carries several records, these are what is compared.
-    let batched = findings.cases.iter().any(|case| case.records_per_s.mean != case.throughput_per_s.mean);
+    let batched = findings.cases.iter().any(CaseFinding::is_batched);
     let rates = findings.cases.iter().map(|case| if batched { &case.records_per_s } else { &case.throughput_per_s });
+    let is_imported = findings.imported_from.is_some();
     let columns = Columns {
         settings: study.factors.iter().map(|factor| factor.setting.as_str()).filter(has).collect(),
         open: findings.cases.iter().any(|case| case.offered_per_s.is_some()),
         rates: show_estimates(&rates.collect::<Vec<_>>()),
         several: findings.cases.iter().any(|case| case.operations.len() > 1),
         server: findings.cases.iter().filter_map(|case| case.resources.as_ref()).any(|used| used.server_cpu > 0.0),
+        client: !is_imported,
+        times: time_columns(findings),
     };
     let mut heading: Vec<String> = columns.settings.iter().map(|setting| short_setting(setting)).collect();
     if columns.open {
@@ -157,9 +183,10 @@ fn cases(findings: &Findings, study: &Study) -> String {
     if columns.several {
         heading.push("operation".to_owned());
     }
-    heading.extend(["p50", "p90", "p99"].map(|quantile| format!("response\n{quantile}")));
+    let (kind, figures) = columns.times;
+    heading.extend(figures.iter().map(|(figure, _)| format!("{}\n{figure}", kind.short())));
     heading.extend(columns.server.then(|| "server\nCPUs".to_owned()));
-    heading.push("client\nCPUs".to_owned());
+    heading.extend(columns.client.then(|| "client\nCPUs".to_owned()));
     let mut table = Table::new();
     let line = LineStyle::none().fill('─').junction('─');
     table
@@ -192,15 +219,13 @@ fn push_rows(table: &mut Table, case: &CaseFinding, number: usize, columns: &Col
     let cpus = |used: fn(&ResourceFinding) -> f64| {
         case.resources.as_ref().map_or("-".to_owned(), |resources| format!("{:.2}", used(resources)))
     };
-    let mut used = Vec::from([cpus(|used| used.client_cpu)]);
-    if columns.server {
-        used.insert(0, cpus(|used| used.server_cpu));
-    }
+    let mut used: Vec<String> = columns.server.then(|| cpus(|used| used.server_cpu)).into_iter().collect();
+    used.extend(columns.client.then(|| cpus(|used| used.client_cpu)));
     let none = TimeFinding::default();
     let mut kinds: Vec<(&str, &TimeFinding, bool)> = case
         .operations
         .iter()
-        .map(|(kind, operation)| (kind.as_str(), &operation.response_time_s, operation.response_time_at_least))
+        .map(|(name, operation)| (name.as_str(), operation.times(columns.times.0), operation.response_time_at_least))
         .collect();
     if kinds.is_empty() {
         kinds.push(("-", &none, false));
@@ -212,7 +237,7 @@ fn push_rows(table: &mut Table, case: &CaseFinding, number: usize, columns: &Col
         }
         let least = if is_least { "≥ " } else { "" };
         let show = |time: Option<f64>| time.map_or("-".to_owned(), |time_s| format!("{least}{}", show_seconds(time_s)));
-        row.extend([show(times.p50), show(times.p90), show(times.p99)]);
+        row.extend(columns.times.1.iter().map(|(_, figure)| show(figure(times))));
         row.extend(if place == 0 { used.clone() } else { vec![String::new(); used.len()] });
         table.add_row(row);
     }

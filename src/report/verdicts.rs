@@ -7,7 +7,7 @@ use crate::measurement::Measurement;
 use crate::report::analyse::{CaseTrials, is_overloaded};
 use crate::report::compare::sample::TrialValue;
 use crate::report::contest::{Contest, Scored, contest_sentences, contests};
-use crate::report::factors::{Factors, show_level, show_levels};
+use crate::report::factors::{Factors, QUERY, show_level, show_levels};
 use crate::report::growth;
 use crate::report::load_lines::{self, CaseLine};
 use crate::report::metric::{LOAD_LINE, Metric};
@@ -44,7 +44,7 @@ fn of_load_lines(study: &Study, lines: &[CaseLine]) -> Vec<String> {
         })
         .collect();
     let contests: Vec<Contest> =
-        factors.judged().flat_map(|factor| contests(study, &factors, factor, &LOAD_LINE, &scored)).collect();
+        contested(&factors).flat_map(|factor| contests(study, &factors, factor, &LOAD_LINE, &scored)).collect();
     let mut sentences = contest_sentences(&contests, &LOAD_LINE);
     sentences.extend(load_lines::sentences(lines));
     sentences
@@ -69,7 +69,7 @@ fn of_cases(study: &Study, groups: &[CaseTrials<'_>]) -> Vec<String> {
         .collect();
     let mut sentences = Vec::new();
     let contests: Vec<Contest> =
-        factors.judged().flat_map(|factor| contests(study, &factors, factor, metric, &scored)).collect();
+        contested(&factors).flat_map(|factor| contests(study, &factors, factor, metric, &scored)).collect();
     sentences.extend(contest_sentences(&contests, metric));
     for ramp in &factors.ramps {
         sentences.extend(ramp_sentences(&factors, ramp, metric, &scored));
@@ -89,15 +89,26 @@ fn of_cases(study: &Study, groups: &[CaseTrials<'_>]) -> Vec<String> {
 /// batches of different size are compared by records.
 pub fn metric_of(groups: &[CaseTrials<'_>]) -> &'static Metric {
     let open = !groups.is_empty() && groups.iter().all(|group| group.case.settings.load.arrivals != Arrivals::Closed);
-    let batched = groups.iter().any(|group| group.case.settings.workload.batch > 1);
-    let name = if open {
+    let trials = || groups.iter().flat_map(CaseTrials::valid);
+    let is_told =
+        |name: &str| Metric::named(name).is_some_and(|metric| trials().any(|trial| metric.of(trial).is_some()));
+    let batched = groups.iter().any(|group| group.case.settings.workload.batch > 1) && is_told("records");
+    let name = if open && !is_told("response_time_p99") && is_told("response_time_mean") {
+        // Another tool measured, and kept no histogram.
+        "response_time_mean"
+    } else if open {
         "response_time_p99"
     } else if batched {
         "records"
     } else {
         "throughput"
     };
-    Metric::named(name).expect("the three names are in the list of metrics")
+    Metric::named(name).expect("these names are in the list of metrics")
+}
+
+/// Factors whose levels are alternatives to each other.
+fn contested(factors: &Factors) -> impl Iterator<Item = &Factor> {
+    factors.judged().filter(|factor| factor.setting != QUERY)
 }
 
 /// Where throughput peaks along a ramp, for each alternative with the other ramps where it peaks.

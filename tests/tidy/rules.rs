@@ -9,12 +9,24 @@ const LAYERS: &[&[&str]] = &[
     &["commands"],
     &["agent"],
     &["load", "recorder"],
-    &["server", "link", "monitor", "store", "report"],
+    &["server", "link", "monitor", "store", "report", "import"],
     &["study"],
     &["database"],
     &["workload", "layout", "data"],
     &["scoring", "queueing", "statistics"],
-    &["finding", "measurement", "trial", "statement", "operation", "record", "histogram", "random", "units"],
+    &[
+        "finding",
+        "measurement",
+        "trial",
+        "statement",
+        "operation",
+        "query",
+        "record",
+        "histogram",
+        "imported",
+        "random",
+        "units",
+    ],
 ];
 
 /// What may be imported within a layer: reports read what is stored; fits use the distributions of statistics; a workload is
@@ -22,7 +34,7 @@ const LAYERS: &[&[&str]] = &[
 const WITHIN: &[(&[&str], &[&str])] = &[
     (&["commands"], &["commands", "cli"]),
     (&["report"], &["store"]),
-    (&["queueing"], &["statistics"]),
+    (&["queueing", "scoring"], &["statistics"]),
     (&["workload", "layout", "data"], &["workload", "layout", "data"]),
     (LAYERS[10], LAYERS[10]),
 ];

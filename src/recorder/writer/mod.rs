@@ -1,8 +1,8 @@
 //! The writer: from entries to committed rows, each stored once, in each source's order.
 //!
 //! Main type: [`Lane`], one writer with one connection. A lane binds the points of several entries to the columns of their tables
-//! ([`bind`]), writes them in one transaction together with its row in the [`ledger`], and extends tables that lack columns
-//! ([`registry`]). A record that the database refuses is found by halving the batch, and goes to quarantine.
+//! (`bind`), writes them in one transaction together with its row in the `ledger`, and extends tables that lack columns
+//! (`registry`). A record that the database refuses is found by halving, and goes to quarantine.
 //!
 //! Invariant: the ledger says how far a lane has come, in the same transaction as the rows. Whatever happens between a COMMIT and
 //! its answer, the next connection reads there whether it happened.

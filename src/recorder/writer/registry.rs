@@ -346,12 +346,12 @@ impl Change<'_> {
             return Ok(());
         }
         if known.shape.has_field_columns() {
-            self.add_column(&record_table(&known), MORE, super::catalogue::TEXT)?;
+            self.add_column(&record_table(&known), MORE, ColumnKind::Json)?;
         }
         if known.shape.has_identity() {
-            self.add_column(&identity_table(&known), MORE, super::catalogue::TEXT)?;
+            self.add_column(&identity_table(&known), MORE, ColumnKind::Json)?;
         }
-        self.register(&known, "more", "", MORE, "text")?;
+        self.register(&known, "more", "", MORE, "json")?;
         if let Some(known) = self.catalogue.get_mut(place) {
             known.has_more = true;
         }

@@ -43,8 +43,8 @@ fn number(name: &str) -> TableColumn {
     TableColumn { name: name.to_owned(), kind: ColumnKind::Int64, nullable: false }
 }
 
-fn text(name: &str) -> TableColumn {
-    TableColumn { name: name.to_owned(), kind: TEXT, nullable: true }
+fn json(name: &str) -> TableColumn {
+    TableColumn { name: name.to_owned(), kind: ColumnKind::Json, nullable: true }
 }
 
 fn value(column: &Column) -> TableColumn {
@@ -88,7 +88,7 @@ pub(super) fn identity_columns(measurement: &Measurement) -> Vec<TableColumn> {
     let series = TableColumn { name: SERIES.to_owned(), kind: ColumnKind::Text(32), nullable: false };
     let mut columns = vec![number(MEASUREMENT), series, number(BEGIN), number(END), number(EDITED)];
     columns.extend(measurement.tags.iter().map(value));
-    columns.extend(measurement.has_more.then(|| text(MORE)));
+    columns.extend(measurement.has_more.then(|| json(MORE)));
     columns
 }
 
@@ -103,10 +103,10 @@ pub(super) fn record_columns(measurement: &Measurement) -> Vec<TableColumn> {
         Shape::Wide => columns.extend(measurement.tags.iter().chain(measurement.fields.iter()).map(value)),
         Shape::Star => columns.extend(measurement.fields.iter().map(value)),
         Shape::StarHot => columns.extend(measurement.fields.iter().filter(|field| field.hot).map(value)),
-        Shape::Json => columns.push(text("fields")),
+        Shape::Json => columns.push(json("fields")),
         Shape::Eav => {}
     }
-    columns.extend(has_more(measurement).then(|| text(MORE)));
+    columns.extend(has_more(measurement).then(|| json(MORE)));
     columns
 }
 

@@ -10,7 +10,7 @@ use crate::measurement::Measurement;
 use crate::report::analyse::{CaseTrials, group, is_overloaded, some_of};
 use crate::report::factors::{Factors, same_level, short_level, show_level};
 use crate::report::load_lines::load_lines;
-use crate::report::metric::{LOAD_LINE, Metric};
+use crate::report::metric::{LOAD_LINE, METRICS, Metric};
 use crate::report::verdicts::metric_of;
 use crate::study::{Factor, Study, goal, setting_value};
 use crate::trial::{Case, Levels};
@@ -86,14 +86,24 @@ pub fn within(run: &RunInput<'_>, factor: Option<&str>, metric: &'static Metric)
     let has_pair = samples.iter().enumerate().any(|(at, a)| samples[at + 1..].iter().any(|b| a.is_alternative_to(b)));
     if !has_pair {
         return Err(format!(
-            "{}: no two levels of {} have two valid trials each in the same case, so there is nothing to compare{}",
+            "{}: no two levels of {} have two valid trials each in the same case, so there is nothing to compare{}{}",
             run.path,
             chosen.iter().map(|factor| factor.setting.as_str()).collect::<Vec<_>>().join(" or "),
-            figures.reasons()
+            figures.reasons(),
+            untold(run, metric)
         ));
     }
     let factors = chosen.iter().map(|factor| factor.setting.clone()).collect();
     Ok(Chosen { samples, metric, factors, notes: figures.notes, valid: figures.valid })
+}
+
+/// That another tool measured, and does not tell this metric; empty otherwise.
+fn untold(run: &RunInput<'_>, metric: &Metric) -> String {
+    let tool = run.measurements.iter().find_map(|trial| Some(trial.imported.as_ref()?.tool.as_str()));
+    let is_told = |metric: &Metric| run.measurements.iter().any(|trial| metric.of(trial).is_some());
+    let Some(tool) = tool.filter(|_| !is_told(metric)) else { return String::new() };
+    let others = METRICS.iter().filter(|other| is_told(other)).map(|other| other.name).collect::<Vec<_>>().join(", ");
+    format!("; {tool} does not tell {}, but {others}", metric.name)
 }
 
 /// The same cases of two runs: another version, another setting, another time.

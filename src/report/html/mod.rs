@@ -13,7 +13,10 @@ mod forest;
 mod frame;
 mod means;
 mod plot;
+mod queries;
 mod scale;
+pub mod score;
+mod stated;
 mod tables;
 mod times;
 mod unit;
@@ -22,6 +25,7 @@ use maud::{DOCTYPE, Markup, PreEscaped};
 
 use crate::finding::{CaseFinding, Findings, TimeFinding};
 use crate::histogram::Histogram;
+use crate::imported::TimeKind;
 use crate::measurement::{Environment, Measurement};
 use crate::report::analyse::{CaseTrials, group, time_finding};
 use crate::report::compare::Comparisons;
@@ -38,6 +42,8 @@ pub fn html(findings: &Findings, study: &Study, environment: &Environment, measu
     let groups = group(study, measurements);
     let compared = comparing::of_run(study, &environment.machine, measurements);
     let operations = comparing::operations_of_run(study, &environment.machine, measurements);
+    // What other tools call a response time is said where their times are.
+    let operations = operations.filter(|_| findings.imported_from.is_none());
     let page = maud::html! {
         (DOCTYPE)
         html lang="en" {
@@ -60,7 +66,7 @@ pub fn html(findings: &Findings, study: &Study, environment: &Environment, measu
                     @if !findings.claims.is_empty() { (tables::claims(&findings.claims, &study.source)) }
                     (evolution::evolution(findings))
                     (tables::trials(measurements, &groups))
-                    (tables::environment(findings, study, environment))
+                    (tables::environment(findings, study, environment, measurements))
                 }
                 footer {
                     "Made by loadline " (environment.loadline) ". Intervals are 95 % intervals over trials; percentiles are read from the \
@@ -120,6 +126,34 @@ fn verdict(findings: &Findings) -> Markup {
     }
 }
 
+/// Links to the sections that there are.
+fn contents(
+    findings: &Findings,
+    groups: &[CaseTrials<'_>],
+    title: &str,
+    (monitored, counted, courses, compared, operations): (bool, bool, bool, bool, bool),
+) -> Markup {
+    maud::html! {
+        nav {
+            @if queries::is_shown(groups) { a href="#execution-time" { "Execution time" } }
+            @if queries::has_plans(groups) { a href="#plans" { "Plans" } }
+            a href="#throughput" { "Throughput" }
+            @if arrival::is_shown(groups) { a href="#arrival-rate" { "Arrival rate" } }
+            @if backlog::is_shown(groups) { a href="#backlog" { "Backlog" } }
+            @if operations { a href="#operations" { "Operations" } }
+            a href="#response-time" { (title) }
+            @if monitored { a href="#resources" { "Resources" } }
+            @if counted { a href="#distribution" { "Distribution" } }
+            @if courses { a href="#course" { "Over time" } }
+            @if compared { a href="#ratios" { "Ratios" } a href="#p-values" { "p-values" } }
+            @if !findings.claims.is_empty() { a href="#claims" { "Claims" } }
+            @if findings.cases.iter().any(|case| case.evolution.is_some()) { a href="#evolution" { "Schema changes" } }
+            a href="#trials" { "Trials" }
+            a href="#environment" { "Environment" }
+        }
+    }
+}
+
 /// All figures, each with its table.
 fn plots(
     findings: &Findings,
@@ -134,30 +168,21 @@ fn plots(
     let trials = |case: &CaseFinding| -> Vec<&Measurement> {
         groups.iter().find(|group| group.case.id == case.id).map(|group| group.valid().collect()).unwrap_or_default()
     };
+    let kind = time_kind(cases);
     let times = |case: &CaseFinding| {
         let mut all = Histogram::new();
-        trials(case).iter().for_each(|trial| all.merge(&trial.response_times()));
+        trials(case).iter().for_each(|trial| all.merge(&trial.times(kind)));
         all
     };
+    let counted = cases.iter().any(|case| times(case).count() > 0) || findings.imported_from.is_none();
+    let (title, begins) = time_titles(kind);
     let remark = frame.best_panel_remark();
     let monitored = cases.iter().any(|case| case.resources.is_some());
     let courses = cases.iter().any(|case| times::Course::of(&trials(case)).is_some());
     maud::html! {
-        nav {
-            a href="#throughput" { "Throughput" }
-            @if arrival::is_shown(groups) { a href="#arrival-rate" { "Arrival rate" } }
-            @if backlog::is_shown(groups) { a href="#backlog" { "Backlog" } }
-            @if operations.is_some() { a href="#operations" { "Operations" } }
-            a href="#response-time" { "Response time" }
-            @if monitored { a href="#resources" { "Resources" } }
-            a href="#distribution" { "Distribution" }
-            @if courses { a href="#course" { "Over time" } }
-            @if compared.is_some() { a href="#ratios" { "Ratios" } a href="#p-values" { "p-values" } }
-            @if !findings.claims.is_empty() { a href="#claims" { "Claims" } }
-            @if findings.cases.iter().any(|case| case.evolution.is_some()) { a href="#evolution" { "Schema changes" } }
-            a href="#trials" { "Trials" }
-            a href="#environment" { "Environment" }
-        }
+        (contents(findings, groups, title, (monitored, counted, courses, compared.is_some(), operations.is_some())))
+        (queries::execution_time(&frame, cases, groups, &|case| time_finding(&times(case))))
+        (queries::plans(groups))
         section #throughput {
             h2 { "Throughput" (against) }
             p.about { "Mean over trials; the whiskers are 95 % intervals of the mean." }
@@ -168,10 +193,13 @@ fn plots(
         (backlog::section(groups))
         @if let Some(operations) = operations { (operations) }
         section #response-time {
-            h2 { "Response time" (against) }
-            p.about { "From the intended time of an operation to its answer, all valid trials together." (remark) }
-            (figures::response_times(&frame, &times))
-            (times_table(cases, &times))
+            h2 { (title) (against) }
+            @if counted {
+                p.about { (begins) ", all valid trials together." (remark) }
+                (figures::response_times(&frame, &times))
+                (times_table(title, cases, &times))
+            }
+            (stated::table(groups, kind, begins))
         }
         @if monitored {
             section #resources {
@@ -181,13 +209,7 @@ fn plots(
                 (resources_table(cases))
             }
         }
-        section #distribution {
-            h2 { "Distribution of response times" }
-            p.about { "The time below which a share of operations stayed; each further nine takes the same room, so rare slow \
-                       operations show." (remark) }
-            (times::distributions(&frame, &times))
-            (percentile_table(cases, &times))
-        }
+        @if counted { (distribution(&frame, title, cases, &times)) }
         @if courses {
             section #course {
                 h2 { "Throughput within trials" }
@@ -198,6 +220,38 @@ fn plots(
             }
         }
         @if let Some(found) = compared { (comparing::sections(found)) }
+    }
+}
+
+/// What times are called, and where they begin.
+fn time_titles(kind: TimeKind) -> (&'static str, &'static str) {
+    match kind {
+        TimeKind::ResidenceTime => ("Residence time", "From sending an operation to its answer"),
+        _ => ("Response time", "From the intended time of an operation to its answer"),
+    }
+}
+
+/// Response times, unless another tool measured that tells residence times alone.
+fn time_kind(cases: &[CaseFinding]) -> TimeKind {
+    let kinds = || cases.iter().filter(|case| case.valid_trials > 0).map(CaseFinding::time_kind);
+    let is_residence = kinds().next().is_some() && kinds().all(|kind| kind == TimeKind::ResidenceTime);
+    if is_residence { TimeKind::ResidenceTime } else { TimeKind::ResponseTime }
+}
+
+fn distribution(
+    frame: &Frame<'_>,
+    title: &str,
+    cases: &[CaseFinding],
+    times: &dyn Fn(&CaseFinding) -> Histogram,
+) -> Markup {
+    maud::html! {
+        section #distribution {
+            h2 { "Distribution of " (title.to_lowercase()) "s" }
+            p.about { "The time below which a share of operations stayed; each further nine takes the same room, so rare slow \
+                       operations show." (frame.best_panel_remark()) }
+            (times::distributions(frame, times))
+            (percentile_table(cases, times))
+        }
     }
 }
 
@@ -220,9 +274,9 @@ fn throughput_table(cases: &[CaseFinding]) -> Markup {
     })
 }
 
-fn times_table(cases: &[CaseFinding], times: &dyn Fn(&CaseFinding) -> Histogram) -> Markup {
+fn times_table(title: &str, cases: &[CaseFinding], times: &dyn Fn(&CaseFinding) -> Histogram) -> Markup {
     let headings = texts(&["Mean", "p50", "p90", "p99", "p99.9", "Largest", "Operations"]);
-    figures::folded_table("Response times as a table", cases, &headings, |case| {
+    figures::folded_table(&format!("{title}s as a table"), cases, &headings, |case| {
         let all = times(case);
         let TimeFinding { mean, p50, p90, p99, p999, max } = time_finding(&all);
         let shown = [mean, p50, p90, p99, p999, max].map(|time| time.map_or("-".to_owned(), show_seconds));

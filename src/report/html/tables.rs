@@ -50,6 +50,12 @@ pub fn claims(claims: &[ClaimFinding], source: &str) -> Markup {
     }
 }
 
+/// When a trial began; the file of an imported one.
+fn started(trial: &Measurement) -> &str {
+    let file = trial.imported.as_ref().and_then(|from| from.files.first());
+    file.map_or(&trial.started, |file| file.rsplit('/').next().unwrap_or(file))
+}
+
 /// Every trial in the order of execution.
 pub fn trials(measurements: &[Measurement], groups: &[CaseTrials<'_>]) -> Markup {
     let mut ordered: Vec<&Measurement> = measurements.iter().collect();
@@ -63,10 +69,11 @@ pub fn trials(measurements: &[Measurement], groups: &[CaseTrials<'_>]) -> Markup
     let discarded =
         |trial: &Measurement| groups.iter().filter_map(|group| group.discarded).any(|d| std::ptr::eq(d, trial));
     let p99 = Metric::named("response_time_p99");
+    let files_given = measurements.iter().any(|trial| trial.imported.is_some());
     html! {
         section #trials {
             h2 { "Trials" }
-            p.about { (ordered.len()) " trials in the order in which they were executed; cases were interleaved." }
+            p.about { (ordered.len()) " trials in the order " @if files_given { "of their files." } @else { "in which they were executed; cases were interleaved." } }
             details {
                 summary { "All trials" }
                 div.scroll { table {
@@ -80,11 +87,11 @@ pub fn trials(measurements: &[Measurement], groups: &[CaseTrials<'_>]) -> Markup
                     tbody {
                         @for trial in ordered {
                             tr.invalid[!trial.is_valid()] {
-                                th { (trial.started) }
+                                th { (started(trial)) }
                                 td { (trial.trial.round) }
                                 @for setting in &settings { th { (trial.trial.case.levels.get(*setting).map(show_level).unwrap_or_default()) } }
                                 td { (show_number(trial.throughput_per_s())) }
-                                td { (show_number(trial.records_per_s())) }
+                                td { (trial.known_records_per_s().map_or("-".to_owned(), show_number)) }
                                 td { (show_number(trial.failed() as f64)) }
                                 td { (p99.and_then(|metric| metric.of(trial)).map_or("-".to_owned(), show_seconds)) }
                                 td { (show_seconds(trial.measured_s)) }
@@ -102,7 +109,16 @@ pub fn trials(measurements: &[Measurement], groups: &[CaseTrials<'_>]) -> Markup
 }
 
 /// The machine, the databases, the settings, and the commands that repeat the run.
-pub fn environment(findings: &Findings, study: &Study, environment: &Environment) -> Markup {
+pub fn environment(
+    findings: &Findings,
+    study: &Study,
+    environment: &Environment,
+    measurements: &[Measurement],
+) -> Markup {
+    let files = measurements.iter().filter_map(|trial| trial.imported.as_ref()).flat_map(|from| &from.files);
+    let files: Vec<&String> = files.collect();
+    let machine = [environment.machine.clone(), environment.cpu.clone()].into_iter().filter(|text| !text.is_empty());
+    let machine = machine.collect::<Vec<_>>().join(", ");
     let base = serde_json::to_value(&study.base).unwrap_or_default();
     let mut settings = BTreeMap::new();
     flatten(&base, "", &mut settings);
@@ -115,7 +131,7 @@ pub fn environment(findings: &Findings, study: &Study, environment: &Environment
             h2 { "Environment and settings" }
             dl {
                 dt { "loadline" } dd { (environment.loadline) }
-                dt { "Machine" } dd { (environment.machine) ", " (environment.cpu) ", " (environment.cpus) " CPUs, " (show_bytes(environment.memory_bytes as f64)) }
+                dt { "Machine" } dd { (machine) @if environment.cpus > 0 { ", " (environment.cpus) " CPUs, " (show_bytes(environment.memory_bytes as f64)) } }
                 dt { "CPU governor" } dd { (environment.governor.as_deref().unwrap_or("not told by the kernel")) }
                 dt { "System" } dd { (environment.kernel) }
                 dt { "Disk" } dd { (environment.disk.as_deref().unwrap_or("not known")) }
@@ -131,8 +147,14 @@ pub fn environment(findings: &Findings, study: &Study, environment: &Environment
                 summary { "Settings before the factors are applied" }
                 div.scroll { dl { @for (setting, value) in &settings { dt { (setting) } dd { (value) } } } }
             }
+            @if let Some(tool) = &findings.imported_from {
+                h3 { "Imported" }
+                p.about { (study.source) ". " (tool) " measured; these are its files." }
+                details { summary { (files.len()) " files" } ul { @for file in &files { li { code { (file) } } } } }
+            } @else {
             h3 { "To repeat this run" }
             pre { "loadline run " (study.name) @if study.quick { " --quick" } " --seed " (study.seed) "\nloadline report " (findings.run) }
+            }
         }
     }
 }

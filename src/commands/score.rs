@@ -1,0 +1,93 @@
+//! `loadline score`: points for alternatives from runs or from tables, with a verdict.
+//!
+//! Main function: [`run`]. Invariant: what is printed is what [`crate::report::score`] says; nothing is calculated here.
+
+use std::path::Path;
+
+use anyhow::Context;
+
+use super::output::{note, print, print_json, table};
+use super::{Failure, Status};
+use crate::cli::{QueryWeighting, ScoreArguments};
+use crate::report::score::{score, terminal};
+use crate::report::scored::{Roles, Scored, evidence};
+use crate::scoring::{Evidence, Weighting, evidence_from_csv};
+use crate::store::Run;
+
+/// Scores alternatives.
+///
+/// # Errors
+/// [`Failure::Usage`] when a file or run cannot be read, or does not hold what is scored; [`Failure::Broken`] when the page
+/// cannot be written.
+pub fn run(arguments: &ScoreArguments, is_json: bool) -> Result<Status, Failure> {
+    let write_weight = arguments.write_weight;
+    if !(write_weight.is_finite() && write_weight >= 0.0) {
+        return Err(Failure::Usage(format!(
+            "--write-weight: {write_weight} is not possible; write a number from 0, as in 2"
+        )));
+    }
+    let weighting = match arguments.query_weighting {
+        QueryWeighting::Query => Weighting::ByQuery,
+        QueryWeighting::Case => Weighting::ByCase,
+    };
+    let (evidence, notes, source) = match (&arguments.writes, &arguments.reads) {
+        (Some(writes), Some(reads)) => {
+            let found = from_tables(writes, reads)?;
+            (found, Vec::new(), format!("{}, {}", writes.display(), reads.display()))
+        }
+        _ => from_runs(arguments)?,
+    };
+    let finding = score(&evidence, weighting, write_weight, notes).map_err(Failure::usage)?;
+    if is_json {
+        print_json(&finding)?;
+    } else {
+        print(&terminal(&finding, table))?;
+    }
+    if let Some(path) = &arguments.html {
+        let page = crate::report::html::score::page(&finding, &source);
+        let written = std::fs::write(path, page).with_context(|| format!("{} cannot be written", path.display()));
+        written.map_err(Failure::broken)?;
+        if !is_json {
+            print(&format!("\nreport: {}\n", path.display()))?;
+        }
+    }
+    Ok(Status::Valid)
+}
+
+fn from_tables(writes: &Path, reads: &Path) -> Result<Evidence, Failure> {
+    let read = |path: &Path, columns: &str| {
+        let text = std::fs::read_to_string(path);
+        text.with_context(|| format!("{} cannot be read; name a CSV file with the columns {columns}", path.display()))
+            .map_err(Failure::usage)
+    };
+    let (write_text, read_text) =
+        (read(writes, "alternative,throughput")?, read(reads, "alternative,query,case,time_s")?);
+    let (write_name, read_name) = (writes.display().to_string(), reads.display().to_string());
+    evidence_from_csv((&write_name, &write_text), (&read_name, &read_text)).map_err(Failure::Usage)
+}
+
+fn from_runs(arguments: &ScoreArguments) -> Result<(Evidence, Vec<String>, String), Failure> {
+    let runs: Vec<Run> =
+        arguments.runs.iter().map(|path| Run::open(path)).collect::<Result<_, _>>().map_err(Failure::usage)?;
+    runs.iter().flat_map(|run| &run.notes).for_each(|line| note(&format!("note: {line}")));
+    let defaults = Roles::default();
+    let or = |told: &[String], default: Vec<String>| if told.is_empty() { default } else { told.to_vec() };
+    let roles = Roles {
+        factor: arguments.factor.clone(),
+        query: arguments.query.clone(),
+        writes: or(&arguments.write_operations, defaults.writes),
+        reads: or(&arguments.read_operations, defaults.reads),
+    };
+    let names: Vec<String> = runs.iter().map(|run| run.path.display().to_string()).collect();
+    let scored: Vec<Scored<'_>> = runs
+        .iter()
+        .zip(&names)
+        .map(|(run, name)| Scored { name, study: &run.file.study, measurements: &run.measurements })
+        .collect();
+    let (evidence, mut notes) =
+        evidence(&scored, &roles).map_err(|why| Failure::Usage(format!("{}: {why}", names.join(", "))))?;
+    if runs.iter().any(|run| run.file.study.quick) {
+        notes.push("rehearsal: figures are not to be quoted".to_owned());
+    }
+    Ok((evidence, notes, names.join(", ")))
+}

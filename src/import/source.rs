@@ -1,0 +1,120 @@
+//! Files of other tools, line by line, and what is said when one is not what it should be.
+//!
+//! Main types: [`SourceFile`] and [`ImportError`]. Invariant: an error names file and line, what was found there, and what to do.
+
+/// A file that was read.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct SourceFile {
+    /// As it was named on the command line.
+    pub name: String,
+    /// Its content.
+    pub text: String,
+}
+
+/// Why files cannot be imported.
+#[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
+#[error("{place}: {found}; {remedy}")]
+pub struct ImportError {
+    /// File and line, or the option of the command line.
+    pub place: String,
+    /// What was found.
+    pub found: String,
+    /// What to do.
+    pub remedy: String,
+}
+
+impl ImportError {
+    /// Something wrong at a place.
+    pub fn new(place: impl Into<String>, found: impl Into<String>, remedy: impl Into<String>) -> Self {
+        ImportError { place: place.into(), found: found.into(), remedy: remedy.into() }
+    }
+}
+
+impl SourceFile {
+    /// The lines with their numbers, from 1; carriage returns at their ends are left out.
+    pub fn lines(&self) -> impl Iterator<Item = (usize, &str)> {
+        self.text.lines().enumerate().map(|(place, line)| (place + 1, line))
+    }
+
+    /// Number of the last line; 1 for an empty file.
+    pub fn last_line(&self) -> usize {
+        self.text.lines().count().max(1)
+    }
+
+    /// Something wrong in a line of this file.
+    pub fn error(&self, line: usize, found: impl Into<String>, remedy: impl Into<String>) -> ImportError {
+        ImportError::new(format!("{}:{line}", self.name), found, remedy)
+    }
+
+    /// That the last line has its end: a file that was cut within a line may have lost digits of a figure.
+    ///
+    /// # Errors
+    /// Names the last line.
+    pub fn check_ended(&self) -> Result<(), ImportError> {
+        if self.text.is_empty() || self.text.ends_with('\n') {
+            return Ok(());
+        }
+        let last = self.text.lines().last().unwrap_or_default();
+        let remedy = "the file is torn; copy it again, or leave it out (if it is whole, end it with a line break)";
+        Err(self.error(self.last_line(), format!("the last line ends within \"{}\"", shortened(last)), remedy))
+    }
+
+    /// The name without directories.
+    pub fn base_name(&self) -> &str {
+        self.name.rsplit('/').next().unwrap_or(&self.name)
+    }
+
+    /// The directory part of the name; empty without one.
+    pub fn directory(&self) -> &str {
+        self.name.rsplit_once('/').map_or("", |(directory, _)| directory)
+    }
+
+    /// The name without directories and without what follows its last dot.
+    pub fn stem(&self) -> &str {
+        self.base_name().rsplit_once('.').map_or(self.base_name(), |(stem, _)| stem)
+    }
+}
+
+/// At most 60 characters of a line, for messages.
+pub fn shortened(line: &str) -> String {
+    let line = line.trim();
+    if line.chars().count() <= 60 { line.to_owned() } else { line.chars().take(57).chain("...".chars()).collect() }
+}
+
+/// A number that is finite and not negative.
+pub fn figure(text: &str) -> Option<f64> {
+    text.trim().parse::<f64>().ok().filter(|value| value.is_finite() && *value >= 0.0)
+}
+
+/// What follows a label at the beginning of a line, without surrounding white space.
+pub fn after<'a>(line: &'a str, label: &str) -> Option<&'a str> {
+    line.trim_start().strip_prefix(label).map(str::trim)
+}
+
+/// The number at the beginning of a text; whatever follows it is left out.
+pub fn leading_figure(text: &str) -> Option<f64> {
+    let text = text.trim_start();
+    let end = text.find(|c: char| !(c.is_ascii_digit() || c == '.')).unwrap_or(text.len());
+    figure(&text[..end])
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_file_that_is_cut_within_a_line_is_named_with_that_line() {
+        let file = SourceFile { name: "a/b.txt".to_owned(), text: "one\ntwo 12".to_owned() };
+        let error = file.check_ended().unwrap_err();
+        assert!(error.to_string().starts_with("a/b.txt:2: the last line ends within \"two 12\"; "), "{error}");
+        assert_eq!((file.base_name(), file.directory(), file.stem()), ("b.txt", "a", "b"));
+        assert!(SourceFile { text: "one\n".to_owned(), ..file }.check_ended().is_ok());
+    }
+
+    #[test]
+    fn figures_are_finite_and_not_negative() {
+        assert_eq!((figure("1.5"), figure("NaN"), figure("-1"), figure("inf")), (Some(1.5), None, None, None));
+        assert_eq!((leading_figure("3 s"), leading_figure("0.17"), leading_figure("x")), (Some(3.0), Some(0.17), None));
+        assert_eq!(after("  total:   5", "total:"), Some("5"));
+    }
+}

@@ -1,0 +1,310 @@
+//! What scores amount to: the JSON document of `score`, and its text for a terminal.
+//!
+//! Main type: [`ScoreFinding`]. Invariant: the verdict takes an alternative only where repeated trials do not contradict it; where there
+//! are no repeats it says so.
+
+use std::collections::BTreeMap;
+
+use serde::Serialize;
+
+use crate::report::terminal::WIDTH;
+use crate::scoring::{
+    Evidence, Reversal, ScoreError, Scores, Uncertainty, Weighting, break_even, first_between, reversals, spans,
+    uncertainty,
+};
+use crate::units::show_number;
+
+/// Seed of the resampling.
+const SEED: u64 = 1;
+/// An alternative is taken when it is first in at least this share of the resamples.
+const SURE_SHARE: f64 = 0.95;
+/// Totals closer than this are the same.
+const SAME: f64 = 1e-9;
+
+/// Everything that is said about the choice.
+#[derive(Debug, Clone, PartialEq, Serialize)]
+pub struct ScoreFinding {
+    /// Weight of writing against reading.
+    pub write_weight: f64,
+    /// `query` or `case`: what weighs the same in reading.
+    pub query_weighting: &'static str,
+    /// The answer.
+    pub verdict: String,
+    /// In the order of the evidence.
+    pub alternatives: Vec<AlternativeFinding>,
+    /// Names, the highest total first.
+    pub ranking: Vec<String>,
+    /// Names when every case weighs the same instead of every query, or the other way round.
+    pub ranking_other_weighting: Vec<String>,
+    /// Weights at which two alternatives change places.
+    pub break_even: Vec<BreakEvenFinding>,
+    /// The weights between which the first stays first; null is no limit.
+    pub first_between: (f64, Option<f64>),
+    /// The rankings over all weights.
+    pub rankings: Vec<SpanFinding>,
+    /// Alternatives whose removal changes the order of the others.
+    pub reversals: Vec<ReversalFinding>,
+    /// What a reader should know.
+    pub notes: Vec<String>,
+}
+
+/// One alternative's points.
+#[derive(Debug, Clone, PartialEq, Serialize)]
+pub struct AlternativeFinding {
+    /// Name.
+    pub name: String,
+    /// Points for writing, 0..10.
+    pub writing: f64,
+    /// Points for reading, 0..10.
+    pub reading: f64,
+    /// Points per query.
+    pub queries: BTreeMap<String, f64>,
+    /// Weighted points for writing plus points for reading.
+    pub total: f64,
+    /// 95 % interval of the total; null where a value rests on a single trial.
+    pub total_ci95: Option<[f64; 2]>,
+    /// Share of the resamples in which the total is the highest; null likewise.
+    pub first_share: Option<f64>,
+}
+
+/// A weight at which two alternatives change places.
+#[derive(Debug, Clone, PartialEq, Serialize)]
+pub struct BreakEvenFinding {
+    /// Ahead above the weight.
+    pub a: String,
+    /// Ahead below it.
+    pub b: String,
+    /// Weight of writing.
+    pub write_weight: f64,
+}
+
+/// A ranking with the weights that it holds for.
+#[derive(Debug, Clone, PartialEq, Serialize)]
+pub struct SpanFinding {
+    /// Lower end.
+    pub from: f64,
+    /// Upper end; null is no limit.
+    pub to: Option<f64>,
+    /// Names.
+    pub ranking: Vec<String>,
+}
+
+/// What removing an alternative does to the order of the others.
+#[derive(Debug, Clone, PartialEq, Serialize)]
+pub struct ReversalFinding {
+    /// The alternative that is removed.
+    pub removed: String,
+    /// The others with it.
+    pub before: Vec<String>,
+    /// The others without it.
+    pub after: Vec<String>,
+}
+
+/// Scores evidence. `notes` come before those of the scoring itself.
+///
+/// # Errors
+/// As [`Evidence::check`].
+pub fn score(
+    evidence: &Evidence,
+    weighting: Weighting,
+    write_weight: f64,
+    notes: Vec<String>,
+) -> Result<ScoreFinding, ScoreError> {
+    let scores = evidence.scores(weighting)?;
+    let (other, name) = match weighting {
+        Weighting::ByQuery => (Weighting::ByCase, "query"),
+        Weighting::ByCase => (Weighting::ByQuery, "case"),
+    };
+    let other = evidence.scores(other)?;
+    let sure = uncertainty(evidence, weighting, write_weight, SEED);
+    let mut notes = notes;
+    if sure.is_none() {
+        notes.push(
+            "a value rests on a single trial, so totals have no interval: repeat every case to have one".to_owned(),
+        );
+    }
+    let names = |places: &[usize]| scores.names(places);
+    let finding = ScoreFinding {
+        write_weight,
+        query_weighting: name,
+        verdict: verdict(&scores, write_weight, sure.as_ref()),
+        alternatives: alternatives(&scores, write_weight, sure.as_ref()),
+        ranking: names(&scores.ranking(write_weight)),
+        ranking_other_weighting: other.names(&other.ranking(write_weight)),
+        break_even: break_even(&scores)
+            .iter()
+            .map(|change| BreakEvenFinding {
+                a: scores.alternatives[change.above].clone(),
+                b: scores.alternatives[change.below].clone(),
+                write_weight: change.write_weight,
+            })
+            .collect(),
+        first_between: first_between(&scores, write_weight),
+        rankings: spans(&scores)
+            .iter()
+            .map(|span| SpanFinding { from: span.from, to: span.to, ranking: names(&span.ranking) })
+            .collect(),
+        reversals: reversals(evidence, weighting, write_weight)?
+            .into_iter()
+            .map(|Reversal { removed, before, after }| ReversalFinding { removed, before, after })
+            .collect(),
+        notes,
+    };
+    Ok(finding)
+}
+
+fn alternatives(scores: &Scores, write_weight: f64, sure: Option<&Uncertainty>) -> Vec<AlternativeFinding> {
+    let totals = scores.totals(write_weight);
+    let alternative = |(place, name): (usize, &String)| AlternativeFinding {
+        name: name.clone(),
+        writing: scores.writing[place],
+        reading: scores.reading[place],
+        queries: scores.queries.iter().map(|(query, points)| (query.clone(), points[place])).collect(),
+        total: totals[place],
+        total_ci95: sure.map(|sure| sure.totals_ci95[place]),
+        first_share: sure.map(|sure| sure.first_share[place]),
+    };
+    scores.alternatives.iter().enumerate().map(alternative).collect()
+}
+
+/// `take star; it stays first for any write weight between 0.10 and 3.20`.
+fn verdict(scores: &Scores, write_weight: f64, sure: Option<&Uncertainty>) -> String {
+    let (ranking, totals) = (scores.ranking(write_weight), scores.totals(write_weight));
+    let name = |place: usize| scores.alternatives[place].as_str();
+    let (first, second) = (ranking[0], ranking[1]);
+    if totals[first] - totals[second] < SAME {
+        let same: Vec<&str> =
+            ranking.iter().filter(|place| totals[first] - totals[**place] < SAME).map(|place| name(*place)).collect();
+        return format!("no choice: {} have the same total; choose by another weight", same.join(" and "));
+    }
+    let (low, high) = first_between(scores, write_weight);
+    let range = match (low > 0.0, high) {
+        (false, None) => "it stays first for any write weight".to_owned(),
+        (true, None) => format!("it stays first for any write weight above {low:.2}"),
+        (false, Some(high)) => format!("it stays first for any write weight below {high:.2}"),
+        (true, Some(high)) => format!("it stays first for any write weight between {low:.2} and {high:.2}"),
+    };
+    let Some(sure) = sure else {
+        return format!("take {}; {range}", name(first));
+    };
+    let share = |place: usize| format!("{:.0} %", 100.0 * sure.first_share[place]);
+    if sure.first_share[first] >= SURE_SHARE {
+        return format!("take {}; {range}; it is first in {} of the resampled trials", name(first), share(first));
+    }
+    let rivals: Vec<String> = ranking
+        .iter()
+        .filter(|place| sure.first_share[**place] >= 0.01)
+        .map(|place| format!("{} in {}", name(*place), share(*place)))
+        .collect();
+    format!("the trials do not decide; resampled, the first is {}: measure more", rivals.join(", "))
+}
+
+/// The text for a terminal.
+pub fn terminal(finding: &ScoreFinding, table: impl Fn(Vec<Vec<String>>) -> String) -> String {
+    let points = |value: f64| format!("{value:.2}");
+    let has_intervals = finding.alternatives.iter().any(|one| one.total_ci95.is_some());
+    let weight = show_number(finding.write_weight);
+    let mut heading = vec![
+        "alternative".to_owned(),
+        "writing".to_owned(),
+        format!("× {weight}"),
+        "reading".to_owned(),
+        "total".to_owned(),
+    ];
+    if has_intervals {
+        heading.extend(["95 % interval".to_owned(), "first in".to_owned()]);
+    }
+    let mut rows = vec![heading];
+    for name in &finding.ranking {
+        let Some(one) = finding.alternatives.iter().find(|one| one.name == *name) else { continue };
+        let mut row = vec![
+            one.name.clone(),
+            points(one.writing),
+            points(one.writing * finding.write_weight),
+            points(one.reading),
+            points(one.total),
+        ];
+        if has_intervals {
+            let interval = one.total_ci95.map_or("-".to_owned(), |[low, high]| format!("[{low:.2}, {high:.2}]"));
+            row.extend([interval, one.first_share.map_or("-".to_owned(), |share| format!("{:.0} %", share * 100.0))]);
+        }
+        rows.push(row);
+    }
+    let mut text = format!(
+        "Points (at most 10 each; every {} weighs the same in reading)\n\n{}",
+        finding.query_weighting,
+        table(rows)
+    );
+    let names = finding.alternatives.iter().map(|one| one.name.clone());
+    let mut queries = vec![["query".to_owned()].into_iter().chain(names).collect::<Vec<_>>()];
+    for query in finding.alternatives.first().into_iter().flat_map(|one| one.queries.keys()) {
+        let each = finding
+            .alternatives
+            .iter()
+            .map(|one| one.queries.get(query).map_or("-".to_owned(), |value| points(*value)));
+        queries.push([query.clone()].into_iter().chain(each).collect());
+    }
+    text.push_str(&format!("\n{}\n{}\n", table(queries), finding.verdict));
+    if finding.rankings.len() > 1 {
+        text.push_str("\nRanking by write weight\n");
+        for span in &finding.rankings {
+            text.push_str(&format!("  {:<16} {}\n", show_span(span), span.ranking.join(" > ")));
+        }
+    }
+    let notes = remarks(finding);
+    if !notes.is_empty() {
+        text.push_str("\nNotes\n");
+    }
+    for note in notes {
+        text.push_str(&wrapped(&note));
+    }
+    text
+}
+
+/// `0.10 to 0.61`, `above 0.61`, `any`.
+pub fn show_span(span: &SpanFinding) -> String {
+    match (span.from > 0.0, span.to) {
+        (false, None) => "any".to_owned(),
+        (true, None) => format!("above {:.2}", span.from),
+        (false, Some(to)) => format!("below {to:.2}"),
+        (true, Some(to)) => format!("{:.2} to {to:.2}", span.from),
+    }
+}
+
+/// What qualifies the choice, as sentences: other weighting, reversals, notes.
+pub fn remarks(finding: &ScoreFinding) -> Vec<String> {
+    let mut remarks = Vec::new();
+    if finding.ranking_other_weighting != finding.ranking {
+        let other = if finding.query_weighting == "query" { "case" } else { "query" };
+        remarks.push(format!(
+            "when every {other} weighs the same in reading, the ranking is {}",
+            finding.ranking_other_weighting.join(" > ")
+        ));
+    }
+    for reversal in &finding.reversals {
+        remarks.push(format!(
+            "rank reversal: without {} the others are ranked {} instead of {}, because points are relative to the best and the \
+             worst that took part",
+            reversal.removed,
+            reversal.after.join(" > "),
+            reversal.before.join(" > ")
+        ));
+    }
+    remarks.extend(finding.notes.iter().cloned());
+    remarks
+}
+
+/// A note broken at spaces.
+fn wrapped(note: &str) -> String {
+    let (mut text, mut line) = (String::new(), "-".to_owned());
+    for word in note.split(' ') {
+        if line.chars().count() + 1 + word.chars().count() > usize::from(WIDTH) {
+            text.push_str(&line);
+            text.push('\n');
+            line = " ".to_owned();
+        }
+        line.push(' ');
+        line.push_str(word);
+    }
+    format!("{text}{line}\n")
+}

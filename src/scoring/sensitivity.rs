@@ -1,0 +1,171 @@
+//! How far a choice depends on the weight of writing, and on which alternatives took part.
+//!
+//! Main functions: [`break_even`], [`first_between`], [`spans`], [`reversals`]. Invariant: weights are 0 or more; totals are straight
+//! lines in the weight, so that two alternatives change places at most once.
+
+use super::{Evidence, ScoreError, Scores, Weighting};
+
+/// The weight at which two alternatives have the same total.
+#[derive(Debug, Clone, PartialEq)]
+pub struct BreakEven {
+    /// The alternative that is ahead above the weight.
+    pub above: usize,
+    /// The alternative that is ahead below it.
+    pub below: usize,
+    /// Weight of writing.
+    pub write_weight: f64,
+}
+
+/// A range of weights with one ranking.
+#[derive(Debug, Clone, PartialEq)]
+pub struct Span {
+    /// Lower end.
+    pub from: f64,
+    /// Upper end; none is no limit.
+    pub to: Option<f64>,
+    /// Places of the alternatives, the best first.
+    pub ranking: Vec<usize>,
+}
+
+/// What removing an alternative does to the order of the others.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Reversal {
+    /// The alternative that is removed.
+    pub removed: String,
+    /// The others as they are ranked with it.
+    pub before: Vec<String>,
+    /// The others as they are ranked without it.
+    pub after: Vec<String>,
+}
+
+/// All weights above 0 at which two alternatives change places, lowest first.
+pub fn break_even(scores: &Scores) -> Vec<BreakEven> {
+    let count = scores.alternatives.len();
+    let mut found = Vec::new();
+    for a in 0..count {
+        for b in a + 1..count {
+            let faster = scores.writing[a] - scores.writing[b];
+            let write_weight = (scores.reading[b] - scores.reading[a]) / faster;
+            if write_weight.is_finite() && write_weight > 0.0 {
+                let (above, below) = if faster > 0.0 { (a, b) } else { (b, a) };
+                found.push(BreakEven { above, below, write_weight });
+            }
+        }
+    }
+    found.sort_by(|a, b| a.write_weight.total_cmp(&b.write_weight));
+    found
+}
+
+/// The weights between which the alternative that is first at `write_weight` stays first; no upper end is no limit.
+pub fn first_between(scores: &Scores, write_weight: f64) -> (f64, Option<f64>) {
+    let Some(first) = scores.ranking(write_weight).first().copied() else { return (0.0, None) };
+    let (mut low, mut high) = (0.0, None);
+    for change in break_even(scores) {
+        if change.above == first && change.write_weight <= write_weight {
+            low = f64::max(low, change.write_weight);
+        }
+        if change.below == first && change.write_weight >= write_weight {
+            high = Some(high.map_or(change.write_weight, |known: f64| known.min(change.write_weight)));
+        }
+    }
+    (low, high)
+}
+
+/// The rankings over all weights, from 0 up.
+pub fn spans(scores: &Scores) -> Vec<Span> {
+    let mut ends: Vec<f64> = break_even(scores).iter().map(|change| change.write_weight).collect();
+    ends.dedup();
+    let mut spans: Vec<Span> = Vec::new();
+    let mut from = 0.0;
+    for to in ends.into_iter().map(Some).chain([None]) {
+        let inside = to.map_or(from + 1.0, |to| (from + to) / 2.0);
+        let ranking = scores.ranking(inside);
+        match spans.last_mut().filter(|last| last.ranking == ranking) {
+            Some(last) => last.to = to,
+            None => spans.push(Span { from, to, ranking }),
+        }
+        from = to.unwrap_or(from);
+    }
+    spans
+}
+
+/// The alternatives without which the others change their order: points are relative to the best and the worst that took part.
+/// Empty below three alternatives.
+///
+/// # Errors
+/// As [`Evidence::check`].
+pub fn reversals(evidence: &Evidence, weighting: Weighting, write_weight: f64) -> Result<Vec<Reversal>, ScoreError> {
+    let scores = evidence.scores(weighting)?;
+    let ranking = scores.names(&scores.ranking(write_weight));
+    let mut found = Vec::new();
+    for (place, removed) in evidence.alternatives.iter().enumerate().filter(|_| evidence.alternatives.len() > 2) {
+        let rest = evidence.without(place).scores(weighting)?;
+        let after = rest.names(&rest.ranking(write_weight));
+        let before: Vec<String> = ranking.iter().filter(|name| *name != removed).cloned().collect();
+        if before != after {
+            found.push(Reversal { removed: removed.clone(), before, after });
+        }
+    }
+    Ok(found)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::scoring::Measured;
+
+    /// Tables 5.6 and 5.7 of Ruottinen 2015.
+    fn published() -> Scores {
+        Scores {
+            alternatives: ["1", "2", "3"].map(str::to_owned).to_vec(),
+            writing: vec![9.705, 10.0, 6.805],
+            reading: vec![7.666, 9.116, 9.436],
+            queries: Vec::new(),
+        }
+    }
+
+    #[test]
+    fn the_published_ranking_holds_above_a_weight_of_0_61_and_its_winner_above_0_10() {
+        let changes = break_even(&published());
+        assert_eq!(changes.len(), 2, "1 and 2 never change places: {changes:?}");
+        assert!((changes[0].write_weight - 0.1002).abs() < 1e-3 && (changes[0].above, changes[0].below) == (1, 2));
+        assert!((changes[1].write_weight - 0.6103).abs() < 1e-3 && (changes[1].above, changes[1].below) == (0, 2));
+        let spans = spans(&published());
+        assert_eq!(
+            spans.iter().map(|span| span.ranking.clone()).collect::<Vec<_>>(),
+            [[2, 1, 0], [1, 2, 0], [1, 0, 2]]
+        );
+        let (low, high) = first_between(&published(), 2.0);
+        assert!((low - 0.1002).abs() < 1e-3 && high.is_none());
+        assert_eq!(first_between(&published(), 0.05), (0.0, Some(changes[0].write_weight)));
+    }
+
+    #[test]
+    fn an_alternative_that_is_better_in_both_is_first_at_any_weight() {
+        let scores = Scores { writing: vec![10.0, 9.0], reading: vec![10.0, 9.0], ..published() };
+        let scores = Scores { alternatives: vec!["a".to_owned(), "b".to_owned()], ..scores };
+        assert_eq!((break_even(&scores).len(), first_between(&scores, 0.0)), (0, (0.0, None)));
+        assert_eq!(spans(&scores).len(), 1);
+    }
+
+    #[test]
+    fn removing_the_worst_can_reverse_the_others() {
+        let case = |case: &str, times: [f64; 3]| Measured {
+            query: case.to_owned(),
+            case: String::new(),
+            values: times.iter().map(|time| vec![*time]).collect(),
+        };
+        // c is so slow in the first query that the others look alike there; without it a's lead in it decides.
+        let evidence = Evidence {
+            alternatives: ["a", "b", "c"].map(str::to_owned).to_vec(),
+            writing: vec![Measured { values: vec![vec![1.0]; 3], ..Measured::default() }],
+            reading: vec![case("1", [1.0, 2.0, 100.0]), case("2", [1.2, 1.0, 1.0])],
+        };
+        let found = reversals(&evidence, Weighting::ByQuery, 1.0).unwrap();
+        assert_eq!(found.len(), 1, "{found:?}");
+        assert_eq!(
+            (found[0].removed.as_str(), found[0].before[0].as_str(), found[0].after[0].as_str()),
+            ("c", "b", "a")
+        );
+    }
+}

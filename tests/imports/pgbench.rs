@@ -1,0 +1,93 @@
+//! pgbench: summaries, logs of transactions, aggregated logs.
+
+use loadline::imported::TimeKind::{ResidenceTime, ResponseTime, ScheduleLag};
+use loadline::trial::Arrivals;
+
+use crate::command::{Place, assert_near, loadline};
+
+#[test]
+fn a_log_with_schedule_lag_gives_all_three_times_of_every_transaction() {
+    let place = Place::new();
+    let trial = place.trial("pgbench", &["rate.txt", "rate.17126", "rate.17126.1"], 0);
+    let operation = &trial.operations["transaction"];
+    assert_eq!((operation.completed, trial.clients.len()), (240, 4));
+    let sum_us = |column: usize| -> u64 {
+        let text = ["rate.17126", "rate.17126.1"]
+            .map(|name| std::fs::read_to_string(crate::command::sample("pgbench", name)).unwrap())
+            .concat();
+        text.lines().map(|line| line.split(' ').nth(column).unwrap().parse::<u64>().unwrap()).sum()
+    };
+    assert_eq!(operation.response_time.sum_ns(), u128::from(sum_us(2)) * 1000);
+    assert_eq!(operation.schedule_lag.sum_ns(), u128::from(sum_us(6)) * 1000);
+    assert_eq!(operation.residence_time.sum_ns(), u128::from(sum_us(2) - sum_us(6)) * 1000);
+    assert_eq!(trial.trial.case.settings.load.arrivals, Arrivals::Poisson);
+    assert!(trial.started.starts_with("2026-11-21T"), "{}", trial.started);
+    assert_eq!(trial.series.iter().map(|each| each.completed).sum::<u64>(), 240);
+    let findings = place.report();
+    assert!(findings["cases"][0]["offered_per_s"].as_f64().unwrap() > 100.0);
+}
+
+#[test]
+fn scripts_are_kinds_of_operation_with_times_from_sending() {
+    let trial = Place::new().trial("pgbench", &["scripts.txt", "scripts.17172"], 0);
+    assert_eq!(trial.operations.keys().collect::<Vec<_>>(), ["select-only", "simple-update"]);
+    assert_eq!(trial.completed(), 80);
+    let select = &trial.operations["select-only"];
+    assert!(select.residence_time.count() == select.completed && select.response_time.count() == 0);
+}
+
+#[test]
+fn a_summary_alone_gives_throughput_mean_and_course() {
+    let trial = Place::new().trial("pgbench", &["progress.txt"], 0);
+    let operation = &trial.operations["transaction"];
+    assert_near(trial.throughput_per_s() * trial.measured_s, operation.completed as f64, 1e-9);
+    assert!(operation.stated[&ResidenceTime].mean_s.is_some() && operation.stated[&ResidenceTime].quantiles.is_empty());
+    assert_eq!(trial.series.len(), 2);
+    assert_eq!(
+        (trial.trial.case.settings.workload.name.as_str(), trial.trial.case.settings.record.rows),
+        ("tpcb-like", 100_000)
+    );
+}
+
+#[test]
+fn an_aggregated_log_gives_the_course_and_no_percentiles() {
+    let both = Place::new().trial("pgbench", &["aggregated.txt", "aggregated.17140"], 0);
+    let operation = &both.operations["transaction"];
+    assert_eq!(operation.completed, 786, "the summary counts the interval that the log lacks too");
+    assert_near(operation.stated[&ResponseTime].mean_s.unwrap(), 0.000_682, 1e-9);
+    assert_near(operation.stated[&ScheduleLag].max_s.unwrap(), 0.008_37, 1e-9);
+    assert_eq!(both.series.iter().map(|each| each.completed).sum::<u64>(), 128 + 189 + 184 + 200);
+    let alone = Place::new().trial("pgbench", &["aggregated.17140"], 0);
+    assert_eq!(
+        (alone.completed(), alone.measured_s),
+        (189 + 184 + 200, 3.0),
+        "without the interval that the run began in"
+    );
+    assert!(alone.operations["transaction"].stated[&ResponseTime].quantiles.is_empty());
+}
+
+#[test]
+fn failed_and_skipped_transactions_make_a_run_invalid() {
+    let failed = Place::new().trial("pgbench", &["failed.txt", "failed.17179"], 1);
+    assert_eq!((failed.completed(), failed.failed(), failed.errors["serialization failure"]), (81, 19, 19));
+    let skipped = Place::new().trial("pgbench", &["limit.txt", "limit.17136"], 1);
+    assert!(skipped.failed() > 0 && skipped.scheduled() == skipped.completed() + skipped.failed());
+    assert!(skipped.errors.keys().any(|reason| reason.starts_with("skipped")), "{:?}", skipped.errors);
+}
+
+#[test]
+fn summaries_of_several_numbers_of_clients_are_a_ramp() {
+    let names: Vec<String> = [1, 2, 4]
+        .iter()
+        .flat_map(|clients| (1..=3).map(move |round| format!("select-{clients}-{round}.txt")))
+        .collect();
+    let place = Place::new();
+    let run = place.import("pgbench", &names.iter().map(String::as_str).collect::<Vec<_>>(), &[], 0);
+    assert_eq!(run.file.study.cases.len(), 3);
+    let report = loadline(&["report", &place.path("run")]);
+    let text = String::from_utf8(report.stdout).unwrap();
+    assert!(text.contains("residence") && !text.contains("response   "), "{text}");
+    let page = std::fs::read_to_string(place.0.join("run/report.html")).unwrap();
+    assert!(page.contains("as the tool states it") && page.contains("loadline import") || page.contains("Imported"));
+    assert!(!page.contains("0 CPUs"), "nothing is known of the machine");
+}

@@ -1,0 +1,325 @@
+//! What is acknowledged is stored once, whatever ends: the recorder killed under load again and again, connections cut around COMMIT,
+//! the database away for a while, a disk that fails.
+
+#![expect(clippy::unwrap_used, reason = "a test that cannot go on has failed")]
+
+#[expect(dead_code, reason = "not every test file uses all of it")]
+#[path = "recorder/harness.rs"]
+mod harness;
+#[path = "recorder/proxy.rs"]
+mod proxy;
+
+use std::io::{BufRead, BufReader};
+use std::net::SocketAddr;
+use std::process::{Child, Command, Stdio};
+use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
+use std::time::{Duration, Instant};
+
+use harness::{Directory, Started, Target, send, try_send, write};
+
+/// A recorder as a process of its own.
+struct Process {
+    child: Child,
+    http: SocketAddr,
+}
+
+impl Process {
+    /// Starts it; `limits` is a shell's command before it.
+    fn start(config: &str, limits: &str) -> Self {
+        let command = format!("{limits} exec \"$0\" record \"$1\"");
+        let mut child = Command::new("sh")
+            .args(["-c", &command, env!("CARGO_BIN_EXE_loadline"), config])
+            .stderr(Stdio::piped())
+            .spawn()
+            .unwrap();
+        let mut lines = BufReader::new(child.stderr.take().unwrap()).lines();
+        let mut seen = String::new();
+        let http = loop {
+            let line = lines.next().unwrap_or_else(|| panic!("it ended: {seen}")).unwrap();
+            if let Some(rest) = line.split("intake=\"http\" address=\"").nth(1) {
+                break rest.trim_end_matches('"').parse().unwrap();
+            }
+            seen += &line;
+        };
+        // What it says is read, so that it never waits for a reader.
+        std::thread::spawn(move || lines.for_each(drop));
+        Process { child, http }
+    }
+
+    fn signal(&self, signal: libc::c_int) {
+        // SAFETY: kill takes no pointer; the process is the child that this test has started and not waited for.
+        unsafe { libc::kill(self.child.id() as libc::pid_t, signal) };
+    }
+
+    fn kill(mut self) {
+        self.child.kill().unwrap();
+        self.child.wait().unwrap();
+    }
+
+    /// Asks it to stop; its exit status.
+    fn stop(mut self) -> Option<i32> {
+        self.signal(libc::SIGTERM);
+        self.child.wait().unwrap().code()
+    }
+}
+
+/// A client that sends request after request, each until it is acknowledged, and begins the next round with the one that was not.
+struct Client {
+    number: usize,
+    next: u64,
+}
+
+const ROWS: u64 = 5;
+
+impl Client {
+    fn send_until(&mut self, address: SocketAddr, ends: &AtomicBool, acknowledged: &AtomicU64) {
+        while !ends.load(Ordering::Relaxed) {
+            let rows: Vec<_> =
+                (0..ROWS).map(|row| format!("kill,client=c{} f={}i", self.number, self.next * ROWS + row)).collect();
+            let headers = format!("X-Loadline-Source: c{0}\r\nIdempotency-Key: c{0}-{1}\r\n", self.number, self.next);
+            let answer = try_send(address, "POST", "/write", &headers, rows.join("\n").as_bytes());
+            if answer.is_some_and(|answer| answer.status == 204) {
+                self.next += 1;
+                acknowledged.fetch_add(1, Ordering::Relaxed);
+            }
+        }
+    }
+}
+
+/// Kills the recorder under load at many moments; in the end each acknowledged record is there once.
+fn kill_again_and_again(target: &Target, config: &str, rounds: u64) {
+    let mut clients: Vec<_> = (0..6).map(|number| Client { number, next: 0 }).collect();
+    let acknowledged = AtomicU64::new(0);
+    for round in 0..rounds {
+        let process = Process::start(config, "");
+        let (ends, before) = (AtomicBool::new(false), acknowledged.load(Ordering::Relaxed));
+        std::thread::scope(|scope| {
+            for client in &mut clients {
+                let (ends, acknowledged, http) = (&ends, &acknowledged, process.http);
+                scope.spawn(move || client.send_until(http, ends, acknowledged));
+            }
+            // Not before it has answered, and then at another moment each time.
+            while acknowledged.load(Ordering::Relaxed) < before + 10 {
+                std::thread::sleep(Duration::from_millis(5));
+            }
+            std::thread::sleep(Duration::from_millis(round * 37 % 200));
+            process.kill();
+            ends.store(true, Ordering::Relaxed);
+        });
+    }
+    let process = Process::start(config, "");
+    let acknowledged_last = AtomicU64::new(0);
+    for client in &mut clients {
+        // What was not answered is sent again.
+        let ends = AtomicBool::new(false);
+        std::thread::scope(|scope| {
+            let (ends, acknowledged_last, http) = (&ends, &acknowledged_last, process.http);
+            let before = acknowledged_last.load(Ordering::Relaxed);
+            scope.spawn(move || client.send_until(http, ends, acknowledged_last));
+            while acknowledged_last.load(Ordering::Relaxed) == before {
+                std::thread::sleep(Duration::from_millis(2));
+            }
+            ends.store(true, Ordering::Relaxed);
+        });
+    }
+    assert_eq!(process.stop(), Some(0));
+    let sent: u64 = clients.iter().map(|client| client.next * ROWS).sum();
+    assert!(sent > rounds * 10 * ROWS);
+    let sql = "SELECT COUNT(*), COUNT(DISTINCT record_id) FROM kill_values";
+    assert_eq!(target.query(sql), [format!("{sent}|{sent}")]);
+    let sql = "SELECT i.client, COUNT(DISTINCT v.f), MAX(v.f) FROM kill_values v \
+               JOIN kill_identity i ON i.measurement = v.measurement GROUP BY i.client ORDER BY i.client";
+    let expected: Vec<_> = clients
+        .iter()
+        .map(|client| format!("c{}|{}|{}", client.number, client.next * ROWS, client.next * ROWS - 1))
+        .collect();
+    assert_eq!(target.query(sql), expected);
+    let order = "SELECT COUNT(*) FROM kill_values a JOIN kill_values b ON a.measurement = b.measurement AND a.f = b.f + 1 \
+                 WHERE a.record_id < b.record_id";
+    assert_eq!(target.query(order), ["0"], "each source's order is kept");
+    let identities = target.query("SELECT COUNT(*) FROM kill_identity");
+    assert_eq!(identities, ["6"], "identities are written once");
+    let ends = "SELECT COUNT(*) FROM kill_identity i WHERE i.end_ns < \
+                (SELECT MAX(v.time_ns) FROM kill_values v WHERE v.measurement = i.measurement)";
+    assert_eq!(target.query(ends), ["0"], "no measurement's end is behind");
+}
+
+fn config_file(directory: &Directory, database: &str, more: &str) -> String {
+    let path = directory.path("recorder.toml");
+    let spool = directory.path("spool");
+    let text = format!(
+        "[database]\n{database}\n[layout]\nname = \"star\"\n[spool]\npath = \"{spool}\"\n[intake.http]\n\
+         listen = \"127.0.0.1:0\"\n[schema]\nends_every = \"50ms\"\n[writer]\ndrain = \"60s\"\n{more}"
+    );
+    std::fs::write(&path, text).unwrap();
+    path
+}
+
+#[test]
+fn a_recorder_into_sqlite_that_is_killed_again_and_again_loses_and_repeats_nothing() {
+    let directory = Directory::new();
+    let target = Target::sqlite(&directory);
+    let config = config_file(&directory, &format!("path = \"{}\"", directory.path("measurements.db")), "");
+    kill_again_and_again(&target, &config, 12);
+}
+
+#[test]
+fn a_recorder_into_mariadb_that_is_killed_again_and_again_loses_and_repeats_nothing() {
+    let directory = Directory::new();
+    let target = Target::server("mariadb");
+    let endpoint = target.endpoint.clone().unwrap();
+    let (host, port) = endpoint.tcp.unwrap();
+    let url = format!("mysql://{}:{}@{host}:{port}/{}", endpoint.user, endpoint.password, endpoint.database);
+    let config = config_file(&directory, &format!("name = \"mariadb\"\nurl = \"{url}\""), "");
+    kill_again_and_again(&target, &config, 12);
+}
+
+/// Sends requests one after the other, each until it is acknowledged.
+fn send_all(started: &Started, requests: std::ops::Range<u64>) {
+    for request in requests {
+        let body: String = (0..ROWS).map(|row| format!("cut,host=h f={}i {request}\n", request * ROWS + row)).collect();
+        let headers = format!("Idempotency-Key: {request}\r\n");
+        let begun = Instant::now();
+        while send(started.http, "POST", "/write", &headers, body.as_bytes()).status != 204 {
+            assert!(begun.elapsed() < Duration::from_secs(60));
+            std::thread::sleep(Duration::from_millis(20));
+        }
+    }
+}
+
+fn assert_stored_once(target: &Target, requests: u64) {
+    let rows = requests * ROWS;
+    let sql = "SELECT COUNT(*), COUNT(DISTINCT f), COUNT(DISTINCT record_id) FROM cut_values";
+    assert_eq!(target.query(sql), [format!("{rows}|{rows}|{rows}")]);
+}
+
+#[test]
+fn a_commit_whose_answer_is_lost_is_neither_repeated_nor_forgotten() {
+    for name in ["mariadb", "postgres"] {
+        let directory = Directory::new();
+        let target = Target::server(name);
+        let (endpoint, orders) = proxy::start(target.endpoint.as_ref().unwrap());
+        let config = target.config(&directory, "name = \"star\"", "[writer]\nbatch = 20\ndrain = \"60s\"");
+        let started = Started::new(&config, target.open_at(Some(&endpoint)));
+        send_all(&started, 0..10);
+        orders.cuts.store(8, Ordering::Relaxed);
+        send_all(&started, 10..200);
+        started.wait_until_committed();
+        assert!(orders.was_cut.load(Ordering::Relaxed) >= 2, "{name}: nothing was cut");
+        assert_eq!(started.stop().counts.quarantined, 0);
+        assert_stored_once(&target, 200);
+    }
+}
+
+#[test]
+fn while_the_database_is_away_records_are_taken_in_until_the_spool_is_full() {
+    let directory = Directory::new();
+    let target = Target::server("mariadb");
+    let (endpoint, orders) = proxy::start(target.endpoint.as_ref().unwrap());
+    let mut config = target.config(&directory, "name = \"star\"", "[writer]\ndrain = \"60s\"");
+    config.spool.bound_bytes = 100_000;
+    let started = Started::new(&config, target.open_at(Some(&endpoint)));
+    send_all(&started, 0..5);
+    started.wait_until_committed();
+    orders.is_down.store(true, Ordering::Relaxed);
+    let mut taken = 5;
+    let refusal = loop {
+        let body: String = (0..ROWS).map(|row| format!("cut,host=h f={}i {taken}\n", taken * ROWS + row)).collect();
+        let answer = write(started.http, &body);
+        if answer.status != 204 {
+            break answer;
+        }
+        taken += 1;
+    };
+    assert_eq!(refusal.status, 503);
+    assert!(refusal.head.contains("retry-after: ") && refusal.body.contains("full"), "{refusal:?}");
+    assert!(taken > 100, "{taken}");
+    assert_eq!(send(started.http, "GET", "/ready", "", b"").status, 503);
+    assert_eq!(started.recorder.counts().spooled, (taken - 5) * ROWS);
+    orders.is_down.store(false, Ordering::Relaxed);
+    started.wait_until_committed();
+    send_all(&started, taken..taken + 1);
+    started.wait_until_committed();
+    started.stop();
+    assert_stored_once(&target, taken + 1);
+}
+
+#[test]
+fn what_was_not_written_when_the_time_was_over_is_written_by_the_next_recorder() {
+    let directory = Directory::new();
+    let target = Target::server("postgres");
+    let (endpoint, orders) = proxy::start(target.endpoint.as_ref().unwrap());
+    let config = target.config(&directory, "name = \"star\"", "[writer]\ndrain = \"100ms\"");
+    let started = Started::new(&config, target.open_at(Some(&endpoint)));
+    send_all(&started, 0..3);
+    started.wait_until_committed();
+    orders.is_down.store(true, Ordering::Relaxed);
+    send_all(&started, 3..20);
+    assert_eq!(started.stop().counts.spooled, 17 * ROWS);
+    orders.is_down.store(false, Ordering::Relaxed);
+    let started = Started::new(&config, target.open_at(Some(&endpoint)));
+    started.wait_until_committed();
+    started.stop();
+    assert_stored_once(&target, 20);
+}
+
+/// Writing beyond a limit fails with EFBIG, which no database expects: acknowledgement ends, and so does the process.
+#[test]
+fn a_disk_that_fails_ends_acknowledgement_and_what_was_acknowledged_is_there() {
+    let directory = Directory::new();
+    let target = Target::server("mariadb");
+    let endpoint = target.endpoint.clone().unwrap();
+    let (host, port) = endpoint.tcp.unwrap();
+    let url = format!("mysql://{}:{}@{host}:{port}/{}", endpoint.user, endpoint.password, endpoint.database);
+    let config = config_file(&directory, &format!("name = \"mariadb\"\nurl = \"{url}\""), "");
+    let mut process = Process::start(&config, "trap '' XFSZ; ulimit -f 4000;");
+    let long = "x".repeat(2_000);
+    let mut acknowledged = 0_u64;
+    for number in 0..2_000 {
+        let body = format!("cut,host=h f={number}i,note=\"{long}\"\n");
+        match try_send(process.http, "POST", "/write", "", body.as_bytes()) {
+            Some(answer) if answer.status == 204 => acknowledged += 1,
+            Some(answer) => {
+                assert_eq!(answer.status, 503, "{answer:?}");
+                break;
+            }
+            None => break,
+        }
+    }
+    assert!((10..2_000).contains(&acknowledged), "{acknowledged}");
+    assert_eq!(process.child.wait().unwrap().code(), Some(1), "it does not go on as if nothing had happened");
+    let process = Process::start(&config, "");
+    assert_eq!(process.stop(), Some(0));
+    let stored: u64 = target.query("SELECT COUNT(DISTINCT f) FROM cut_values")[0].parse().unwrap();
+    let rows: u64 = target.query("SELECT COUNT(*) FROM cut_values")[0].parse().unwrap();
+    assert!(stored >= acknowledged && stored == rows, "{acknowledged} {stored} {rows}");
+}
+
+#[test]
+fn a_configuration_is_read_again_under_load() {
+    let directory = Directory::new();
+    let target = Target::sqlite(&directory);
+    let config = config_file(&directory, &format!("path = \"{}\"", directory.path("measurements.db")), "");
+    let process = Process::start(&config, "");
+    let ends = Arc::new(AtomicBool::new(false));
+    let acknowledged = Arc::new(AtomicU64::new(0));
+    std::thread::scope(|scope| {
+        let mut client = Client { number: 0, next: 0 };
+        let (ends_here, acknowledged_here, http) = (Arc::clone(&ends), Arc::clone(&acknowledged), process.http);
+        scope.spawn(move || client.send_until(http, &ends_here, &acknowledged_here));
+        for round in 0..10 {
+            let text = std::fs::read_to_string(&config).unwrap();
+            let text = text.split("[admission]").next().unwrap().to_owned();
+            let wrong = if round % 3 == 0 { "nonsense = 1\n" } else { "" };
+            std::fs::write(&config, format!("{text}[admission]\nbelow = \"{}ms\"\n{wrong}", 50 + round)).unwrap();
+            process.signal(libc::SIGHUP);
+            std::thread::sleep(Duration::from_millis(60));
+        }
+        ends.store(true, Ordering::Relaxed);
+    });
+    assert_eq!(process.stop(), Some(0));
+    let sent = acknowledged.load(Ordering::Relaxed) * ROWS;
+    assert!(sent > 0);
+    assert_eq!(target.query("SELECT COUNT(*) FROM kill_values"), [sent.to_string()]);
+}

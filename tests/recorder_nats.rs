@@ -1,0 +1,218 @@
+//! NATS JetStream and TLS: what publishers send is stored once by however many recorders, and what goes over the network can be
+//! encrypted.
+
+#![expect(clippy::unwrap_used, reason = "a test that cannot go on has failed")]
+
+#[expect(dead_code, reason = "not every test file uses all of it")]
+#[path = "recorder/harness.rs"]
+mod harness;
+
+use std::io::{Read, Write};
+use std::net::{TcpListener, TcpStream};
+use std::process::{Child, Command, Stdio};
+use std::sync::Arc;
+use std::time::{Duration, Instant};
+
+use async_nats::jetstream;
+use async_nats::jetstream::stream::{Config as StreamConfig, StorageType};
+use loadline::recorder::config;
+use tokio_rustls::rustls::pki_types::pem::PemObject;
+use tokio_rustls::rustls::pki_types::{CertificateDer, ServerName};
+use tokio_rustls::rustls::{ClientConfig, ClientConnection, RootCertStore, Stream};
+
+use harness::{Directory, Started, Target};
+
+/// A private NATS server.
+struct Nats {
+    child: Child,
+    port: u16,
+    store: String,
+}
+
+impl Nats {
+    fn start(directory: &Directory) -> Self {
+        let port = TcpListener::bind("127.0.0.1:0").unwrap().local_addr().unwrap().port();
+        Self::start_at(port, directory.path("nats"))
+    }
+
+    fn start_at(port: u16, store: String) -> Self {
+        let installed = std::path::Path::new("/usr/sbin/nats-server");
+        let program = if installed.exists() { installed.display().to_string() } else { "nats-server".to_owned() };
+        let port_text = port.to_string();
+        let child = Command::new(program)
+            .args(["-js", "-a", "127.0.0.1", "-p", &port_text, "-sd", &store])
+            .stderr(Stdio::null())
+            .spawn()
+            .expect("nats-server is installed; ./check does that");
+        let begun = Instant::now();
+        while TcpStream::connect(("127.0.0.1", port)).is_err() {
+            assert!(begun.elapsed() < Duration::from_secs(30));
+            std::thread::sleep(Duration::from_millis(20));
+        }
+        Nats { child, port, store }
+    }
+
+    fn url(&self) -> String {
+        format!("nats://127.0.0.1:{}", self.port)
+    }
+
+    /// Ends it by force and starts it again with what it has stored.
+    fn restart(mut self) -> Self {
+        self.child.kill().unwrap();
+        self.child.wait().unwrap();
+        let (port, store) = (self.port, self.store.clone());
+        std::mem::forget(self);
+        Self::start_at(port, store)
+    }
+}
+
+impl Drop for Nats {
+    fn drop(&mut self) {
+        let _ = self.child.kill();
+        let _ = self.child.wait();
+    }
+}
+
+fn runtime() -> tokio::runtime::Runtime {
+    tokio::runtime::Builder::new_multi_thread().worker_threads(1).enable_all().build().unwrap()
+}
+
+/// Publishes messages with the ids of their numbers; each is acknowledged by the server.
+fn publish(url: &str, numbers: std::ops::Range<u32>, with_id: bool) {
+    runtime().block_on(async {
+        let client = async_nats::connect(url).await.unwrap();
+        let context = jetstream::new(client);
+        let stream = StreamConfig {
+            name: "measurements".to_owned(),
+            subjects: vec!["measurements.>".to_owned()],
+            storage: StorageType::File,
+            duplicate_window: Duration::from_millis(100),
+            ..StreamConfig::default()
+        };
+        context.get_or_create_stream(stream).await.unwrap();
+        for number in numbers {
+            let body =
+                format!("n,host=h{} f={number}i {number}\nn,host=h f={}i {number}\n", number % 5, number + 100_000);
+            let mut headers = async_nats::HeaderMap::new();
+            if with_id {
+                headers.insert("Nats-Msg-Id", format!("id {number}").as_str());
+            }
+            let subject = format!("measurements.{}", number % 3);
+            context.publish_with_headers(subject, headers, body.into()).await.unwrap().await.unwrap();
+        }
+    });
+}
+
+fn start(target: &Target, directory: &Directory, spool: &str, url: &str) -> Started {
+    let name = target.name;
+    let text = format!(
+        "[database]\nname = \"{name}\"\n[spool]\npath = \"{}\"\n[intake.http]\nlisten = \"127.0.0.1:0\"\n[intake.tcp]\n\
+         listen = \"127.0.0.1:0\"\n[intake.nats]\nurl = \"{url}\"\nstream = \"measurements\"\nconsumer = \"loadline\"\n",
+        directory.path(spool)
+    );
+    Started::new(&config::read(&text, "test.toml").unwrap(), target.open())
+}
+
+fn wait_for_rows(target: &Target, rows: u64) {
+    let begun = Instant::now();
+    loop {
+        let found = target.session().query("SELECT COUNT(*) FROM n_values");
+        let found = found.ok().and_then(|rows| rows[0][0].clone()).unwrap_or_default();
+        if found == rows.to_string() {
+            return;
+        }
+        assert!(begun.elapsed() < Duration::from_secs(60), "{found} of {rows}");
+        std::thread::sleep(Duration::from_millis(50));
+    }
+}
+
+#[test]
+fn several_recorders_store_what_is_published_once_even_when_it_is_published_twice() {
+    let directory = Directory::new();
+    let nats = Nats::start(&directory);
+    let target = Target::server("mariadb");
+    publish(&nats.url(), 0..100, true);
+    let recorders =
+        [start(&target, &directory, "spool1", &nats.url()), start(&target, &directory, "spool2", &nats.url())];
+    wait_for_rows(&target, 200);
+    // The server's own window of duplicates is over: it takes these for new.
+    std::thread::sleep(Duration::from_millis(300));
+    publish(&nats.url(), 50..150, true);
+    wait_for_rows(&target, 300);
+    let nats = nats.restart();
+    publish(&nats.url(), 150..200, false);
+    wait_for_rows(&target, 400);
+    let metrics: Vec<_> = recorders.iter().map(|started| started.recorder.metrics()).collect();
+    let total = |name: &str| -> u64 {
+        let value = |page: &String| {
+            page.lines().find_map(|line| line.strip_prefix(&format!("{name} "))?.parse::<u64>().ok()).unwrap()
+        };
+        metrics.iter().map(value).sum()
+    };
+    assert!(total("loadline_duplicate_requests_total") >= 50);
+    assert_eq!(total("loadline_committed_rows_total"), 400);
+    recorders.into_iter().for_each(|started| assert_eq!(started.stop().counts.quarantined, 0));
+    assert_eq!(target.query("SELECT COUNT(DISTINCT f), COUNT(DISTINCT record_id) FROM n_values"), ["400|400"]);
+    assert_eq!(target.query("SELECT COUNT(*) FROM n_identity"), ["6"], "identities are written once by all");
+}
+
+#[test]
+fn messages_with_lines_that_are_no_points_go_to_quarantine() {
+    let directory = Directory::new();
+    let nats = Nats::start(&directory);
+    let target = Target::server("postgres");
+    publish(&nats.url(), 0..1, true);
+    runtime().block_on(async {
+        let context = jetstream::new(async_nats::connect(nats.url()).await.unwrap());
+        context.publish("measurements.x", "n,host=h f=7i 1\nnonsense\n".into()).await.unwrap().await.unwrap();
+    });
+    let started = start(&target, &directory, "spool", &nats.url());
+    wait_for_rows(&target, 3);
+    let begun = Instant::now();
+    while started.recorder.counts().quarantined < 1 {
+        assert!(begun.elapsed() < Duration::from_secs(30));
+        std::thread::sleep(Duration::from_millis(10));
+    }
+    assert_eq!(started.stop().counts.quarantined, 1);
+    let listed = loadline::recorder::spool::list(&directory.0.join("spool"), 10).unwrap();
+    assert!(listed[0].reason.contains("line 2, column 9"), "{}", listed[0].reason);
+}
+
+#[test]
+fn requests_over_tls_are_taken_in_and_plain_ones_are_not() {
+    let directory = Directory::new();
+    let target = Target::sqlite(&directory);
+    let files = concat!(env!("CARGO_MANIFEST_DIR"), "/tests/recorder/tls");
+    let tls = format!("certificate = \"{files}/certificate.pem\"\nkey = \"{files}/key.pem\"");
+    let started = target.start(&directory, "name = \"wide\"", "");
+    started.stop();
+    let text = format!(
+        "[database]\npath = \"{}\"\n[spool]\npath = \"{}\"\n[intake.http]\nlisten = \"127.0.0.1:0\"\n{tls}\n[intake.tcp]\n\
+         listen = \"127.0.0.1:0\"\n{tls}\n",
+        directory.path("measurements.db"),
+        directory.path("spool")
+    );
+    let started = Started::new(&config::read(&text, "test.toml").unwrap(), target.open());
+    let mut roots = RootCertStore::empty();
+    roots.add(CertificateDer::from_pem_file(format!("{files}/certificate.pem")).unwrap()).unwrap();
+    let provider = Arc::new(tokio_rustls::rustls::crypto::ring::default_provider());
+    let client = ClientConfig::builder_with_provider(provider).with_safe_default_protocol_versions().unwrap();
+    let client = Arc::new(client.with_root_certificates(roots).with_no_client_auth());
+    let say = |address, words: &[u8]| {
+        let mut connection =
+            ClientConnection::new(Arc::clone(&client), ServerName::try_from("localhost").unwrap()).unwrap();
+        let mut socket = TcpStream::connect(address).unwrap();
+        socket.set_read_timeout(Some(Duration::from_secs(30))).unwrap();
+        let mut stream = Stream::new(&mut connection, &mut socket);
+        stream.write_all(words).unwrap();
+        let mut answer = vec![0; 1_000];
+        let length = stream.read(&mut answer).unwrap();
+        String::from_utf8_lossy(&answer[..length]).into_owned()
+    };
+    let answer = say(started.http, b"POST /write HTTP/1.1\r\nHost: x\r\nContent-Length: 7\r\n\r\nm f=1 1");
+    assert!(answer.starts_with("HTTP/1.1 204"), "{answer}");
+    assert_eq!(say(started.tcp, b"m f=2 2\n\n"), "ok 1\n");
+    assert!(harness::try_send(started.http, "POST", "/write", "", b"m f=3 3").is_none());
+    started.stop();
+    assert_eq!(target.query("SELECT f FROM m_values ORDER BY f"), ["1", "2"]);
+}

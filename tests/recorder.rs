@@ -163,6 +163,26 @@ fn new_columns_go_where_they_are_told(target: &Target) {
     assert_eq!(started.stop().counts.quarantined, 1);
 }
 
+/// A client that makes up measurements, and one whose measurement is another's table, cost nobody else anything.
+fn measurements_that_can_have_no_tables_cost_only_themselves(target: &Target) {
+    let directory = Directory::new();
+    target.session().run("CREATE TABLE mine (id INTEGER)").unwrap();
+    let known = target.query("SELECT COUNT(*) FROM loadline_column WHERE role = 'table'")[0].parse::<u32>().unwrap();
+    let more = format!("[schema]\nmeasurements_max = {}", known + 2);
+    let started = target.start(&directory, "name = \"wide\"", &more);
+    assert_eq!(
+        write(started.http, "mine f=1 1\nmade_up_1 f=1 1\nmade_up_2 f=1 1\nmade_up_3 f=1 1\nmade_up_1 f=2 2\n").status,
+        204
+    );
+    started.wait_until_committed();
+    assert_eq!(write(started.http, "made_up_2 f=2 2\nmade_up_4 f=1 1\n").status, 204);
+    started.wait_until_committed();
+    let end = started.stop();
+    assert_eq!((end.counts.committed, end.counts.quarantined), (4, 3));
+    let listed = loadline::recorder::spool::list(&directory.0.join("spool"), 10).unwrap();
+    assert!(listed[0].reason.contains("\"mine\"") && listed[1].reason.contains("measurements_max"), "{listed:?}");
+}
+
 /// A row whose last value is JSON, in one form: databases order keys and put spaces in their own ways.
 fn normal(row: &str) -> String {
     let (rest, last) = row.rsplit_once('|').unwrap();
@@ -176,6 +196,7 @@ fn everything_that_is_true_of_every_database(target: &Target) {
     quarantined_records_can_be_replayed(target);
     every_layout_stores_what_was_sent(target);
     new_columns_go_where_they_are_told(target);
+    measurements_that_can_have_no_tables_cost_only_themselves(target);
 }
 
 #[test]

@@ -346,3 +346,45 @@ fn what_is_sent_again_is_stored_once_even_by_the_next_recorder() {
         assert_eq!(target.query("SELECT f FROM m ORDER BY f"), ["1", "2"], "{name}");
     }
 }
+
+#[test]
+fn a_wrong_configuration_is_refused_as_a_whole_before_anything_is_started() {
+    let directory = Directory::new();
+    let path = directory.path("wrong.toml");
+    std::fs::write(&path, "[database]\npath = \"m.db\"\n[layout]\nname = \"stra\"\n[intake.http]\nlisten = \"8086\"\n")
+        .unwrap();
+    let run = |arguments: &[&str]| {
+        let output =
+            std::process::Command::new(env!("CARGO_BIN_EXE_loadline")).arg("record").args(arguments).output().unwrap();
+        let text = |bytes: &[u8]| String::from_utf8_lossy(bytes).into_owned();
+        (output.status.code(), text(&output.stdout), text(&output.stderr))
+    };
+    let (status, _, errors) = run(&[&path]);
+    assert_eq!(status, Some(2), "{errors}");
+    assert!(errors.contains(&format!("{path}:4: unknown layout.name \"stra\"; did you mean \"star\"?")), "{errors}");
+    assert!(errors.contains(&format!("{path}:6: intake.http.listen is \"8086\"")), "{errors}");
+    assert_eq!(run(&[&directory.path("nothing.toml")]).0, Some(2));
+    let good = directory.path("good.toml");
+    let spool = directory.path("spool");
+    std::fs::write(
+        &good,
+        format!(
+            "[database]\npath = \"{}\"\n[spool]\npath = \"{spool}\"\n[intake.http]\nlisten = \"127.0.0.1:0\"\n",
+            directory.path("m.db")
+        ),
+    )
+    .unwrap();
+    let (status, _, errors) = run(&[&good, "--quarantine", "list"]);
+    assert!(status == Some(2) && errors.contains("spool"), "there is no spool yet: {errors}");
+}
+
+#[test]
+fn texts_of_any_size_are_stored_whole_or_kept_in_quarantine() {
+    let directory = Directory::new();
+    let target = Target::sqlite(&directory);
+    let started = target.start(&directory, "name = \"wide\"", "");
+    let text = |bytes: usize| format!("m f=\"{}\"\n", "x".repeat(bytes));
+    assert_eq!(write(started.http, &(text(1 << 20) + &text(5 << 20))).status, 204);
+    assert_eq!(started.stop().counts.quarantined, 1);
+    assert_eq!(target.query("SELECT LENGTH(f) FROM m"), [(1 << 20).to_string()]);
+}

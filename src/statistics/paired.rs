@@ -171,4 +171,18 @@ mod tests {
         assert_eq!((still.ratio, still.p), (2.0, 0.0));
         assert_eq!(paired_t(&[(2.0, 1.0), (2.0, 1.0)]), None);
     }
+
+    #[test]
+    fn the_geometric_mean_of_rounds_has_the_t_interval_of_its_logarithm() {
+        // Logarithms 0.1, 0.2 and 0.3: mean 0.2, standard error 0.1 / sqrt(3), t(0.975, 2) = 4.302653.
+        let ratios: Vec<f64> = [0.1_f64, 0.2, 0.3].iter().map(|log| log.exp()).collect();
+        let found = geometric_ratio(&ratios).unwrap();
+        let half = 4.302_652_73 * 0.1 / 3.0_f64.sqrt();
+        assert!((found.ratio - 0.2_f64.exp()).abs() < 1e-12);
+        assert!((found.interval.low - (0.2 - half).exp()).abs() < 1e-6, "{:?}", found.interval);
+        assert!((found.interval.high - (0.2 + half).exp()).abs() < 1e-6, "{:?}", found.interval);
+        assert!((found.p - 0.074_18).abs() < 1e-4, "t = 3.464 with 2 degrees: {}", found.p);
+        assert!(geometric_ratio(&[1.2]).is_none() && geometric_ratio(&[1.2, 0.0]).is_none());
+        assert_eq!(geometric_ratio(&[1.0, 1.0]).unwrap().p, 1.0);
+    }
 }

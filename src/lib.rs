@@ -10,6 +10,7 @@ pub mod histogram;
 pub mod imported;
 pub mod measurement;
 pub mod operation;
+pub mod query;
 pub mod random;
 pub mod record;
 pub mod statement;

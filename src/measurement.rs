@@ -65,6 +65,9 @@ pub struct Measurement {
     pub database_version: String,
     /// Messages of failed operations and how often each occurred; at most 20 different ones.
     pub errors: BTreeMap<String, u64>,
+    /// The database's plans of its queries, by kind of operation, line by line; empty where the study does not ask for them.
+    #[serde(skip_serializing_if = "BTreeMap::is_empty", default)]
+    pub plans: BTreeMap<String, Vec<String>>,
     /// The schema changes that were made meanwhile; none where the study asks for none.
     #[serde(skip_serializing_if = "Option::is_none", default)]
     pub evolution: Option<EvolutionMeasurement>,
@@ -334,6 +337,7 @@ impl Measurement {
             resources: None,
             database_version: String::new(),
             errors: BTreeMap::new(),
+            plans: BTreeMap::new(),
             evolution: None,
             samples: None,
             invalid_because: Vec::new(),

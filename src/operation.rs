@@ -54,6 +54,11 @@ pub enum Operation {
         /// Number of the record.
         record: u64,
     },
+    /// Execute one of the study's queries over records.
+    Query {
+        /// Place in the list of the study's queries.
+        query: u16,
+    },
     /// Execute one of the study's own SQL statements; its parameters are already in the request's cells.
     Statement {
         /// Place in the list of the study's statements.
@@ -71,11 +76,12 @@ impl Operation {
             Operation::Update { .. } => OperationKind::Update,
             Operation::Scan { .. } => OperationKind::Scan,
             Operation::Delete { .. } => OperationKind::Delete,
+            Operation::Query { query } => OperationKind::Query(*query),
             Operation::Statement { statement } => OperationKind::Statement(*statement),
         }
     }
 
-    /// How many records the operation writes or asks for.
+    /// How many records the operation writes or asks for; 1 of queries, which ask for any number.
     pub fn records(&self) -> u64 {
         match self {
             Operation::Insert { records, .. } | Operation::Scan { records, .. } => u64::from(*records),
@@ -83,6 +89,7 @@ impl Operation {
             | Operation::Select { .. }
             | Operation::Update { .. }
             | Operation::Delete { .. }
+            | Operation::Query { .. }
             | Operation::Statement { .. } => 1,
         }
     }
@@ -103,6 +110,8 @@ pub enum OperationKind {
     Scan,
     /// [`Operation::Delete`].
     Delete,
+    /// [`Operation::Query`], each query of a study apart.
+    Query(u16),
     /// A read and the update of the same record that follows it at once: one operation of two parts.
     ReadModifyWrite,
     /// [`Operation::Statement`], each statement of a study apart.
@@ -118,6 +127,7 @@ impl std::fmt::Display for OperationKind {
             OperationKind::Update => f.write_str("update"),
             OperationKind::Scan => f.write_str("scan"),
             OperationKind::Delete => f.write_str("delete"),
+            OperationKind::Query(index) => write!(f, "query-{}", index + 1),
             OperationKind::ReadModifyWrite => f.write_str("read-modify-write"),
             OperationKind::Statement(index) => write!(f, "statement-{}", index + 1),
         }

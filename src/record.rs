@@ -59,12 +59,13 @@ pub struct RecordType {
 
 /// Makes the records of one type. Implementations are in `data/`.
 ///
-/// Records are numbered from 0; `records_per_measurement` consecutive ones belong to one measurement.
+/// Records are numbered from 0; consecutive ones belong to one measurement, as many as [`Generator::records_per_measurement`]
+/// says unless measurements differ in length.
 pub trait Generator: Send + Sync {
     /// The type of the records made.
     fn record_type(&self) -> &RecordType;
 
-    /// How many consecutive records share one identity; at least 1.
+    /// How many consecutive records share one identity, where all measurements have as many, or the longest; at least 1.
     fn records_per_measurement(&self) -> u64;
 
     /// Appends the identity columns of a measurement, in the order of [`RecordType::identity`]. `records` is how many
@@ -74,9 +75,21 @@ pub trait Generator: Send + Sync {
     /// Appends the value columns of a record, in the order of [`RecordType::values`].
     fn values(&self, record: u64, out: &mut Cells);
 
+    /// Appends the value column at this place of a record.
+    fn value(&self, record: u64, place: usize, out: &mut Cells) {
+        let first = out.len();
+        self.values(record, out);
+        out.keep_one(first, place);
+    }
+
     /// The measurement that a record belongs to.
     fn measurement_of(&self, record: u64) -> u64 {
         record / self.records_per_measurement()
+    }
+
+    /// The first record of a measurement. It ends where the next one begins.
+    fn first_record_of(&self, measurement: u64) -> u64 {
+        measurement * self.records_per_measurement()
     }
 }
 
@@ -228,6 +241,14 @@ impl Cells {
         let kept = self.get(first + place);
         self.cells.truncate(first);
         self.cells.push(kept);
+    }
+
+    /// Puts a value that has no bytes of its own in the place of another; nothing behind the end.
+    #[inline]
+    pub fn replace(&mut self, index: usize, cell: Cell) {
+        if let Some(place) = self.cells.get_mut(index) {
+            *place = cell;
+        }
     }
 
     /// Forgets the value at a place; those behind it move up. Nothing happens behind the end.

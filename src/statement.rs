@@ -4,10 +4,14 @@
 //! Invariant: layouts and databases meet only here.
 
 mod evolution;
+mod records;
+
+use serde::{Deserialize, Serialize};
 
 use crate::record::{Cells, ColumnKind};
 
 pub use evolution::{Bind, Evolution, SchemaChange};
+pub use records::{Form, SelectRecords};
 
 /// A statement with `?` for each value, neutral to the database. Its place in a [`Program`] is its number.
 #[derive(Debug, Clone, PartialEq)]
@@ -94,6 +98,8 @@ pub enum Statement {
     },
     /// Read rows.
     Select(Select),
+    /// Read records that are no rows of typed columns.
+    SelectRecords(SelectRecords),
     /// A study's own SQL, in the database's own dialect but with `?` for parameters.
     Sql {
         /// The text as the study has it.
@@ -120,6 +126,17 @@ pub struct Select {
     pub limit: Option<Limit>,
     /// Whether the rows are kept from others' changes until the transaction ends.
     pub for_update: bool,
+    /// What the database is told besides.
+    pub hints: Hints,
+}
+
+/// What a query tells the database about how to execute it. Only databases that know a hint are given it.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
+pub struct Hints {
+    /// Join the tables in the order in which they are named.
+    pub straight_join: bool,
+    /// Keep the answer in the query cache, or do not; none says nothing.
+    pub cache: Option<bool>,
 }
 
 /// How many rows of a query are wanted at most.
@@ -161,7 +178,8 @@ pub struct Condition {
 }
 
 /// Comparisons that queries may use.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
 pub enum Comparison {
     /// =
     Equal,
@@ -260,6 +278,8 @@ pub enum Expect {
     Anything,
     /// At least one row; none is an *empty* operation.
     Rows,
+    /// This many rows read; any other number is a failed operation.
+    RowCount(u64),
     /// This many rows changed; any other number is a failed operation.
     Changed(u64),
     /// At least one row changed; none is a failed operation.
@@ -267,6 +287,14 @@ pub enum Expect {
 }
 
 impl Expect {
+    /// How many rows there should have been to read, where this number is wrong.
+    pub fn miscount(self, read: u64) -> Option<u64> {
+        match self {
+            Expect::RowCount(right) if right != read => Some(right),
+            _ => None,
+        }
+    }
+
     /// How many changed rows there should have been, in words, where this number is wrong.
     pub fn contradiction(self, changed: u64) -> Option<String> {
         match self {
@@ -295,6 +323,7 @@ impl Statement {
                 let limit = (select.limit == Some(Limit::Bound)).then_some(ColumnKind::Int64);
                 select.conditions.iter().map(|condition| condition.kind).chain(limit).map(Some).collect()
             }
+            Statement::SelectRecords(select) => select.kinds(),
             Statement::Sql { sql, .. } => vec![None; parameter_places(sql).len()],
         }
     }

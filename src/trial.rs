@@ -7,6 +7,8 @@ use std::collections::BTreeMap;
 
 use serde::{Deserialize, Serialize};
 
+use crate::query::Query;
+
 /// The level of each factor, by the factor's dotted setting: `{"layout.name": "star", "load.clients": 4}`.
 pub type Levels = BTreeMap<String, serde_json::Value>;
 
@@ -50,9 +52,13 @@ impl Trial {
     }
 }
 
-/// FNV-1a over the JSON form, 64 bits as 16 hexadecimal digits. Maps are sorted, so that the form is canonical.
+/// The hash of a JSON form. Maps are sorted, so that the form is canonical.
 fn content_hash(content: &impl Serialize) -> String {
-    let text = serde_json::to_string(content).expect("settings are plain data and always have a JSON form");
+    text_hash(&serde_json::to_string(content).expect("settings are plain data and always have a JSON form"))
+}
+
+/// FNV-1a, 64 bits as 16 hexadecimal digits.
+pub fn text_hash(text: &str) -> String {
     let hash = text
         .bytes()
         .fold(0xcbf2_9ce4_8422_2325_u64, |hash, byte| (hash ^ u64::from(byte)).wrapping_mul(0x0100_0000_01b3));
@@ -125,6 +131,13 @@ pub struct RecordSettings {
     /// How `wisconsin` orders its numbers; without it by its default.
     #[serde(skip_serializing_if = "Option::is_none", default)]
     pub permutation: Option<String>,
+    /// Measurements of several lengths, in order: how many, and how many records each has, with `scale` applied already; empty
+    /// where all are alike. [`RecordSettings::rows`] is their sum.
+    #[serde(skip_serializing_if = "Vec::is_empty", default)]
+    pub runs: Vec<(u64, u64)>,
+    /// What the lengths of `runs` were multiplied by; none for 1. What counts up in a run does so by its inverse.
+    #[serde(skip_serializing_if = "Option::is_none", default)]
+    pub scale: Option<f64>,
     /// What `usertable` looks like.
     #[serde(skip_serializing_if = "is_default", default)]
     pub usertable: UsertableSettings,
@@ -218,6 +231,9 @@ pub enum Fill {
 pub struct LayoutSettings {
     /// Name in the registry.
     pub name: String,
+    /// Columns of records that get a secondary index each.
+    #[serde(skip_serializing_if = "Vec::is_empty", default)]
+    pub indexes: Vec<String>,
 }
 
 /// `[workload]`
@@ -237,6 +253,18 @@ pub struct WorkloadSettings {
     /// first hot value column, or the first one where none is hot.
     #[serde(skip_serializing_if = "Option::is_none", default)]
     pub attribute: Option<String>,
+    /// Queries of the workload `query`: all, or the one that `workload.query` chose.
+    #[serde(skip_serializing_if = "Vec::is_empty", default)]
+    pub queries: Vec<Query>,
+    /// The query that was chosen by name.
+    #[serde(skip_serializing_if = "Option::is_none", default)]
+    pub query: Option<String>,
+    /// Whether the database's plans of the queries are kept.
+    #[serde(skip_serializing_if = "std::ops::Not::not", default)]
+    pub explain: bool,
+    /// Whether the statements of `sql` may change a database that is not loadline's own.
+    #[serde(skip_serializing_if = "std::ops::Not::not", default)]
+    pub writes: bool,
     /// Time from one change of the schema to the next, in seconds: a field is added to the records and written to some, and
     /// erased and removed again, in turns. Without it the schema stays.
     #[serde(skip_serializing_if = "Option::is_none", default)]
@@ -304,6 +332,20 @@ pub struct SqlStatement {
     pub sql: String,
     /// Relative frequency, above 0.
     pub weight: f64,
+    /// How each parameter is filled.
+    pub params: Vec<Fill>,
+    /// Whether a query may find no row.
+    pub allow_empty: bool,
+    /// What follows in the same transaction; empty for a statement that stands for itself.
+    #[serde(skip_serializing_if = "Vec::is_empty", default)]
+    pub then: Vec<SqlPart>,
+}
+
+/// A further statement of a transaction of the workload `sql`; fields as in [`SqlStatement`].
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+pub struct SqlPart {
+    /// Text with `?` for each parameter.
+    pub sql: String,
     /// How each parameter is filled.
     pub params: Vec<Fill>,
     /// Whether a query may find no row.

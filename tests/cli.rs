@@ -21,6 +21,8 @@ mod main_job;
 mod place;
 #[path = "cli/program.rs"]
 mod program;
+#[path = "cli/querying.rs"]
+mod querying;
 #[path = "cli/raw_times.rs"]
 mod raw_times;
 #[path = "cli/requests.rs"]

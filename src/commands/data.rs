@@ -54,7 +54,7 @@ fn write_records(generator: &dyn Generator, rows: u64, format: DataFormat, out: 
             line += if record == 0 { "\n" } else { ",\n" };
         }
         let measurement = generator.measurement_of(record);
-        let records = record - measurement * generator.records_per_measurement() + 1;
+        let records = record - generator.first_record_of(measurement) + 1;
         generator.identity(measurement, records, &mut cells);
         generator.values(record, &mut cells);
         match format {

@@ -9,6 +9,7 @@ use anyhow::{Context, anyhow};
 use super::background;
 use super::evolve::Evolver;
 use super::fixture::{fill, make_tables};
+use super::options::{check_options, plans, restrict};
 use super::output::sentence;
 use super::stage::Current;
 use crate::database::{Database, DatabaseError, Session, Wire};
@@ -80,7 +81,7 @@ pub fn now_utc() -> String {
 /// # Errors
 /// A sentence.
 pub fn check(settings: &Settings) -> anyhow::Result<()> {
-    Work::new(settings).map(|_| ()).map_err(anyhow::Error::msg)
+    Work::new(settings).and_then(|_| check_options(settings)).map_err(anyhow::Error::msg)
 }
 
 /// One client's workload, as statements.
@@ -171,7 +172,9 @@ fn set_up(trial: &Trial, current: &mut Current) -> anyhow::Result<Ready> {
     let work = Arc::new(Work::new(settings).map_err(anyhow::Error::msg)?);
     let mut session = make_tables(settings, &work, current)?;
     let place = if settings.workload.name == "sql" { "workload.statements" } else { "preparing the statements" };
+    restrict(&mut *session, &*current.database, settings)?;
     session.prepare(work.program()).context(place)?;
+    work.count_rows().map_err(|sentence| DatabaseError::refused("rows", sentence))?;
     Ok(Ready { work, session })
 }
 
@@ -180,20 +183,26 @@ fn measure(trial: &Trial, ready: Ready, current: &mut Current, filling: &dyn Fn(
     let Ready { work, session } = ready;
     fill(settings, &work, current, session, filling)?;
     let database = &*current.database;
-    let connections = connect_all(database, work.program(), settings.load.clients)?;
+    let plans = plans(settings, &work, database, &mut *database.connect()?).context("workload.explain")?;
+    let connections = connect_all(database, work.program(), settings, settings.load.clients)?;
     let of = |number| workload::Client { number, of: settings.load.clients, seed: trial.seed };
     let sources = sources(&work, settings.load.clients, |number| work.workload(of(number)))?;
     let beside_load = background::load_settings(settings);
     let mut groups = vec![Group { settings: &settings.load, connections, sources }];
     if let Some(load) = &beside_load {
-        groups.push(background::group(load, trial, &work, connect_all(database, work.program(), load.clients)?)?);
+        groups.push(background::group(
+            load,
+            trial,
+            &work,
+            connect_all(database, work.program(), settings, load.clients)?,
+        )?);
     }
     let (sender, receiver) = mpsc::channel();
     let evolver = Evolver::new(settings, &work, database);
     let mut attendant = Attendant::new(current, settings, evolver.is_some().then_some(sender));
     attendant.recording = start_recording(trial, current)?;
-    let wire = || connect_wire(database, work.program());
-    let session = || connect_session(database, work.program());
+    let wire = || connect_wire(database, work.program(), settings);
+    let session = || connect_session(database, work.program(), settings);
     let (mut observed, evolved) = std::thread::scope(|scope| {
         let evolving = evolver.map(|evolver| scope.spawn(move || evolver.run(&receiver)));
         let observed = drive_pinned(trial, groups, (&wire, &session), &mut attendant);
@@ -218,6 +227,7 @@ fn measure(trial: &Trial, ready: Ready, current: &mut Current, filling: &dyn Fn(
     let stored = check_stored(settings, &work, observed.tally.acknowledged_records + added, current)?;
     let (samples, resources) = resources.map_or((Vec::new(), None), |(samples, mean)| (samples, Some(mean)));
     let mut measurement = measured(trial, &observed, resources, current);
+    measurement.plans = plans;
     let aside = |during| observed.tally.asides.part(during);
     measurement.evolution = evolved.map(|evolved| EvolutionMeasurement {
         changes: evolved.changes,
@@ -317,22 +327,36 @@ impl Drop for Pinned {
     }
 }
 
-fn connect_session(database: &dyn Database, program: &Program) -> Result<Box<dyn Session>, DatabaseError> {
+fn connect_session(
+    database: &dyn Database,
+    program: &Program,
+    settings: &Settings,
+) -> Result<Box<dyn Session>, DatabaseError> {
     let mut session = database.connect()?;
+    restrict(&mut *session, database, settings)?;
     session.prepare(program)?;
     Ok(session)
 }
 
-fn connect_wire(database: &dyn Database, program: &Program) -> Result<Box<dyn Wire>, DatabaseError> {
+fn connect_wire(
+    database: &dyn Database,
+    program: &Program,
+    settings: &Settings,
+) -> Result<Box<dyn Wire>, DatabaseError> {
     let no_codec = |_| DatabaseError::Unavailable("the database has no lean codec any more".to_owned());
-    connect_session(database, program)?.into_wire().map_err(no_codec)
+    connect_session(database, program, settings)?.into_wire().map_err(no_codec)
 }
 
 /// Connects all clients, before any clock starts.
-fn connect_all(database: &dyn Database, program: &Program, clients: u32) -> anyhow::Result<Connections> {
+fn connect_all(
+    database: &dyn Database,
+    program: &Program,
+    settings: &Settings,
+    clients: u32,
+) -> anyhow::Result<Connections> {
     let (mut wires, mut sessions) = (Vec::new(), Vec::new());
     for client in 0..clients {
-        let session = connect_session(database, program);
+        let session = connect_session(database, program, settings);
         let session = session.with_context(|| format!("connecting client {} of {clients}", client + 1))?;
         match session.into_wire() {
             Ok(wire) => wires.push(wire),

@@ -5,12 +5,13 @@
 
 use anyhow::{Context, bail};
 
-use super::stage::Current;
+use super::stage::{Current, entry_of};
 use crate::database::{Session, dialect};
+use crate::operation::Operation;
 use crate::server::interrupted;
 use crate::statement::Request;
-use crate::trial::Settings;
-use crate::workload::Work;
+use crate::trial::{Settings, text_hash};
+use crate::workload::{self, Work};
 
 /// What the tables hold after the last trial.
 #[derive(Debug, Clone, PartialEq)]
@@ -25,9 +26,52 @@ pub struct Fixture {
 }
 
 /// What tables of these settings hold before a trial, and their shape: a layout may add an index for what a case asks.
-fn content_of(settings: &Settings, work: &Work) -> anyhow::Result<String> {
+pub fn content_of(settings: &Settings, work: &Work) -> anyhow::Result<String> {
     let tables = format!("{:?}", work.program().tables);
-    serde_json::to_string(&(&settings.record, &settings.layout, tables)).context("settings as text")
+    serde_json::to_string(&(&settings.record, &settings.layout, tables, is_analysed(settings)))
+        .context("settings as text")
+}
+
+/// Whether the database is to look at the content before trials: plans of queries depend on what it knows.
+fn is_analysed(settings: &Settings) -> bool {
+    settings.workload.name == "query"
+}
+
+/// Fewer records than this are filled in faster than servers are stopped and started.
+const KEPT_ROWS_MIN: u64 = 100_000;
+/// Records that are looked at to tell whether the data is still made as it was.
+const SAMPLED: u64 = 256;
+
+/// All that decides what a filled fixture holds, as text, where it can be kept for other runs: trials with these settings only read,
+/// it is large, and the database is loadline's own. None where it cannot.
+///
+/// # Errors
+/// A sentence when the settings cannot be carried out.
+pub fn identity_of(settings: &Settings) -> anyhow::Result<Option<String>> {
+    let database = &settings.database;
+    let is_own = database.url.is_none() && database.path.is_none() && database.name != "simulated";
+    if !is_own || settings.record.rows < KEPT_ROWS_MIN || !workload::only_reads(settings) {
+        return Ok(None);
+    }
+    let work = Work::new(settings).map_err(anyhow::Error::msg)?;
+    let entry = entry_of(database)?;
+    let binary = match entry.recipe {
+        Some(recipe) => recipe.find_binary(database).map_err(anyhow::Error::msg)?,
+        None => Default::default(),
+    };
+    let made = std::fs::metadata(&binary).and_then(|file| Ok((file.len(), file.modified()?))).ok();
+    let stored = (&database.name, &database.engine, &database.config, format!("{binary:?} {made:?}"));
+    let mut sample = String::new();
+    for number in 0..SAMPLED {
+        let mut request = Request::default();
+        let first = number * (settings.record.rows - 1) / (SAMPLED - 1);
+        work.bind(&Operation::Insert { first, records: 1 }, &mut request);
+        for cell in request.cells.as_slice() {
+            sample += &request.cells.to_json(*cell).to_string();
+        }
+    }
+    let content = content_of(settings, &work)?;
+    Ok(Some(serde_json::to_string(&(stored, content, text_hash(&sample))).context("settings as text")?))
 }
 
 /// Makes empty tables in the place of those of the last trial, unless these hold what is needed. Gives a connection.
@@ -90,6 +134,11 @@ pub fn fill(
         session.execute(&request, None).with_context(|| format!("filling the tables: {operation:?}"))?;
         filling(settings.record.rows - preload.left(), settings.record.rows);
     }
+    for table in work.program().tables.iter().filter(|_| is_analysed(settings)) {
+        if let Some(sql) = current.database.dialect().analyse(&table.name) {
+            session.run(&sql).with_context(|| format!("analysing table \"{}\"", table.name))?;
+        }
+    }
     (fixture.content, fixture.is_changed) = (content_of(settings, work)?, false);
     Ok(())
 }
@@ -122,7 +171,7 @@ mod tests {
             settings.load.drain_s = 5.0;
             let trial = Trial::new(Case::new(Levels::new(), settings), round, 1);
             let told = RefCell::new(Vec::new());
-            let current = stage.enter(&trial.case.settings.database);
+            let current = stage.enter_for(&trial.case.settings);
             let executed = execute(&trial, 0, current, &|rows, of| told.borrow_mut().push((rows, of)));
             assert_eq!(executed.measurement.invalid_because, Vec::<String>::new());
             told.into_inner()

@@ -3,6 +3,7 @@
 //! Main function: [`execute_command`]. Invariant: a request that is wrong is refused before anything is started.
 
 mod background;
+mod cache;
 mod compare;
 pub mod data;
 mod evolve;
@@ -12,6 +13,7 @@ mod fit;
 mod fixture;
 mod import;
 pub mod list;
+mod options;
 pub mod output;
 pub mod plan;
 mod predict;
@@ -124,7 +126,8 @@ fn read_study(arguments: &StudyArguments, names: &Names) -> Result<(Study, Passw
 
 /// All names that studies may use, and the check whether a case can be built.
 fn names() -> Names {
-    Names { has_samples: true, try_build: |settings| Work::new(settings).map(|_| ()), ..catalogue().names() }
+    let try_build = |settings: &_| Work::new(settings).and_then(|_| options::check_options(settings));
+    Names { has_samples: true, try_build, ..catalogue().names() }
 }
 
 /// All registries.

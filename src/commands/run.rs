@@ -65,7 +65,7 @@ pub fn run(
         }
         for trial in trials {
             progress.begin(&trial);
-            let mut current = match stage.enter(&trial.case.settings.database) {
+            let mut current = match stage.enter_for(&trial.case.settings) {
                 Err(error) if is_first && !interrupted() => {
                     return Err(nothing_done(&sentence(&error), directory, stage, destination));
                 }
@@ -94,15 +94,21 @@ pub fn run(
             progress.end(&executed.measurement, left(study, round, &outcomes, &searched));
         }
     }
-    stage.leave();
-    drop(progress);
-    if interrupted() {
-        note(&format!("interrupted; continue with the same command and --resume {}", directory.path().display()));
-    }
+    finish(stage, progress, &directory);
     let path = directory.path().to_owned();
     let run = Run::open(&path).map_err(Failure::broken)?;
     let status = publish(&[run], is_json, is_strict)?;
     Ok(if interrupted() { Status::Invalid } else { status })
+}
+
+/// Stops the database, and says what was kept of it and how an interrupted run goes on.
+fn finish(mut stage: Stage, progress: Progress, directory: &RunDirectory) {
+    let kept = stage.end();
+    drop(progress);
+    kept.iter().for_each(|line| note(&format!("note: {line}")));
+    if interrupted() {
+        note(&format!("interrupted; continue with the same command and --resume {}", directory.path().display()));
+    }
 }
 
 /// Everything that can be known to be wrong before something is started.

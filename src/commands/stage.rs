@@ -8,13 +8,14 @@ use std::sync::Arc;
 
 use anyhow::{Context, anyhow, bail};
 
-use super::fixture::Fixture;
+use super::cache::{Cache, Taken};
+use super::fixture::{Fixture, identity_of};
 use super::output::{note, sentence};
 use crate::database::recipe::Recipe;
 use crate::database::{self, Database, Endpoint, Entry, ReadUrl};
-use crate::server::{Server, ServerError, remove_orphans, root};
+use crate::server::{KeptData, Server, ServerError, interrupted, move_or_copy, remove_orphans, root};
 use crate::study::Passwords;
-use crate::trial::DatabaseSettings;
+use crate::trial::{DatabaseSettings, Settings};
 
 /// Environment variable with the password for addresses that have none.
 const PASSWORD: &str = "LOADLINE_PASSWORD";
@@ -26,6 +27,12 @@ pub struct Stage {
     current: Option<Current>,
     /// Notes on servers that were given out.
     noted: BTreeSet<String>,
+    /// Filled tables of other runs, and for other runs.
+    cache: Option<Cache>,
+    /// Notes on what was left, to be given out.
+    parting: Vec<String>,
+    /// Fixtures that this run has kept.
+    kept: BTreeSet<String>,
 }
 
 /// What is set up.
@@ -45,25 +52,60 @@ pub struct Current {
     pub samples: Option<PathBuf>,
     /// File of an embedded database that is loadline's own, to be removed.
     own_file: Option<PathBuf>,
+    /// What decides the content of the fixture, where it is to be kept for others.
+    identity: Option<String>,
+    /// The fixture taken from the cache, where the data is a copy.
+    copied: Option<Taken>,
 }
 
 impl Stage {
     /// A stage whose servers and files are below a directory.
     pub fn new(directory: &Path, passwords: Passwords) -> Self {
-        Stage { directory: directory.to_owned(), passwords, current: None, noted: BTreeSet::new() }
+        Stage {
+            directory: directory.to_owned(),
+            passwords,
+            current: None,
+            noted: BTreeSet::new(),
+            cache: Cache::open(),
+            parting: Vec::new(),
+            kept: BTreeSet::new(),
+        }
     }
 
-    /// The database with these settings, set up now if it is not already, or if its server has ended by itself.
+    /// Leaves for good; what a reader should know of what was kept, each note once.
+    pub fn end(&mut self) -> Vec<String> {
+        self.leave();
+        let mut notes = std::mem::take(&mut self.parting);
+        notes.retain(|note| self.noted.insert(note.clone()));
+        notes
+    }
+
+    /// The database of a case with these settings, set up now if it is not already, or if its server has ended by itself. Where
+    /// the fixture of the case can be kept for other runs it has a database of its own, with the data of an earlier run if there is one.
+    ///
+    /// # Errors
+    /// When its server does not start or it cannot be reached.
+    pub fn enter_for(&mut self, settings: &Settings) -> anyhow::Result<&mut Current> {
+        let identity = if self.cache.is_some() { identity_of(settings)? } else { None };
+        self.enter_with(&settings.database, identity)
+    }
+
+    /// The database with these settings, whatever it is for, set up now if it is not already, or if its server has ended by itself.
     ///
     /// # Errors
     /// When its server does not start or it cannot be reached.
     pub fn enter(&mut self, settings: &DatabaseSettings) -> anyhow::Result<&mut Current> {
+        self.enter_with(settings, None)
+    }
+
+    fn enter_with(&mut self, settings: &DatabaseSettings, identity: Option<String>) -> anyhow::Result<&mut Current> {
         // A server that was killed just now may still be there and answer nothing.
         let answers = |current: &Current| current.server.is_none() || current.database.connect().is_ok();
-        let is_good = |current: &Current| current.settings == *settings && current.has_server() && answers(current);
+        let is_same = |current: &Current| current.settings == *settings && current.identity == identity;
+        let is_good = |current: &Current| is_same(current) && current.has_server() && answers(current);
         if !self.current.as_ref().is_some_and(is_good) {
             self.leave();
-            self.current = Some(self.set_up(settings)?);
+            self.current = Some(self.set_up(settings, identity)?);
         }
         self.current.as_mut().context("the database is not set up")
     }
@@ -71,6 +113,11 @@ impl Stage {
     /// Stops the server and removes what loadline made.
     pub fn leave(&mut self) {
         let Some(mut current) = self.current.take() else { return };
+        if self.keep(&mut current).is_none()
+            && let (Some(copied), Some(cache)) = (current.copied.take(), &self.cache)
+        {
+            cache.give_back(copied);
+        }
         if current.server.is_none() && current.own_file.is_none() {
             // The database is somebody else's: a table that cannot be dropped stays, and the next run names it.
             let _ = current.remove_tables();
@@ -80,17 +127,60 @@ impl Stage {
         }
     }
 
-    fn set_up(&mut self, settings: &DatabaseSettings) -> anyhow::Result<Current> {
+    /// Puts the data of a fixture that is worth it into the cache. None where there was nothing to keep.
+    fn keep(&mut self, current: &mut Current) -> Option<()> {
+        let (cache, identity) = (self.cache.as_ref()?, current.identity.as_deref()?);
+        let fixture = current.fixture.as_ref().filter(|fixture| !fixture.is_changed && current.copied.is_none())?;
+        let to = cache.prepare(identity).ok()?;
+        let password = match (current.server.take(), &current.own_file) {
+            (Some(server), _) => server.stop_and_keep(&to).ok().flatten(),
+            (None, Some(file)) if is_checkpointed(file) => move_or_copy(file, &to).ok().map(|_| String::new()),
+            (None, _) => None,
+        };
+        let put = password.map(|password| cache.put(identity, &fixture.tables, &fixture.content, &password));
+        match put {
+            Some(Ok(())) => {
+                self.kept.insert(identity.to_owned());
+                self.parting.push(cache.note());
+            }
+            // What could not be kept is made again by the next run.
+            _ => cache.forget(identity),
+        }
+        Some(())
+    }
+
+    /// The fixture of an earlier run, if there is one.
+    fn take_kept(&mut self, identity: Option<&str>, notes: &mut Vec<String>) -> Option<Taken> {
+        let identity = identity?;
+        let taken = self.cache.as_ref()?.take(identity)?;
+        if !self.kept.contains(identity) {
+            let tables = taken.described.tables.join(", ");
+            notes.push(format!("tables {tables} were filled by an earlier run, with the same records"));
+        }
+        Some(taken)
+    }
+
+    fn set_up(&mut self, settings: &DatabaseSettings, identity: Option<String>) -> anyhow::Result<Current> {
         let entry = entry_of(settings)?;
         let mut settings_here = settings.clone();
         let mut own_file = None;
         let mut server = None;
         let mut notes = Vec::new();
         let mut endpoint = None;
+        let mut taken = self.take_kept(identity.as_deref(), &mut notes);
         match (&settings.url, entry.recipe, entry.read_url) {
             (Some(url), _, Some(read_url)) => endpoint = Some(self.endpoint_of(url, read_url)?),
             (None, Some(recipe), _) => {
-                let started = self.start(recipe, settings, &mut notes)?;
+                let kept = taken.as_ref().map(Taken::data);
+                let started = match self.start(recipe, settings, kept.as_ref(), &mut notes) {
+                    Err(error) if kept.is_some() && !interrupted() => {
+                        let why = sentence(&error);
+                        notes.push(format!("a server with the tables of an earlier run did not start, so that they are filled anew: {why}"));
+                        taken.take().into_iter().for_each(Taken::discard);
+                        self.start(recipe, settings, None, &mut notes)?
+                    }
+                    started => started?,
+                };
                 endpoint = Some(reached_by(started.endpoint(), settings));
                 server = Some(started);
             }
@@ -98,6 +188,9 @@ impl Stage {
                 let file = self.directory.join("database.db");
                 // A run that was killed has left its own, half written.
                 remove_database_file(&file);
+                if taken.as_ref().is_some_and(|taken| taken.put_file(&file).is_err()) {
+                    taken.take().into_iter().for_each(Taken::discard);
+                }
                 settings_here.path = Some(file.display().to_string());
                 own_file = Some(file);
             }
@@ -113,16 +206,21 @@ impl Stage {
             (None, None) => error,
         })?;
         notes.retain(|note| self.noted.insert(note.clone()));
-        Ok(Current {
-            settings: settings.clone(),
-            database,
-            server,
-            facts,
-            notes,
-            fixture: None,
-            samples: None,
-            own_file,
-        })
+        let fixture = taken.as_ref().map(|taken| Fixture {
+            content: taken.described.content.clone(),
+            tables: taken.described.tables.clone(),
+            is_changed: false,
+        });
+        let copied = match taken {
+            Some(taken) if taken.is_whole() => Some(taken),
+            Some(moved) => {
+                moved.discard();
+                None
+            }
+            None => None,
+        };
+        let settings = settings.clone();
+        Ok(Current { settings, database, server, facts, notes, fixture, samples: None, own_file, identity, copied })
     }
 }
 
@@ -132,9 +230,14 @@ impl Stage {
         &self,
         recipe: &dyn Recipe,
         settings: &DatabaseSettings,
+        kept: Option<&KeptData>,
         notes: &mut Vec<String>,
     ) -> anyhow::Result<Server> {
-        let server = match Server::start(recipe, settings, Some(&self.directory)) {
+        let start = |parent| match kept {
+            Some(kept) => Server::start_with(recipe, settings, parent, kept),
+            None => Server::start(recipe, settings, parent),
+        };
+        let server = match start(Some(&self.directory)) {
             Err(ServerError::Barred { user, directory, .. }) => {
                 let (run, root) = (self.directory.display(), root());
                 notes.push(format!(
@@ -143,7 +246,7 @@ impl Stage {
                     directory.display(),
                     root.display()
                 ));
-                Server::start(recipe, settings, None)?
+                start(None)?
             }
             server => server?,
         };
@@ -204,6 +307,13 @@ impl Current {
         self.fixture = None;
         Ok(())
     }
+}
+
+/// Whether the file of an embedded database that nobody has open holds all by itself.
+fn is_checkpointed(file: &Path) -> bool {
+    let is_empty =
+        |suffix| std::fs::metadata(format!("{}{suffix}", file.display())).map_or(true, |file| file.len() == 0);
+    is_empty("-wal") && is_empty("-journal")
 }
 
 /// Removes the file of an embedded database, with what belongs to it.

@@ -7,6 +7,8 @@
 mod custom;
 mod filler;
 mod qos;
+mod qos_direction;
+mod runs;
 pub mod skew;
 mod usertable;
 mod wisconsin;
@@ -46,6 +48,10 @@ pub fn find(name: &str) -> Option<&'static Entry> {
 pub fn build(settings: &RecordSettings) -> Result<Arc<dyn Generator>, String> {
     if settings.per_measurement == 0 {
         return Err("record.per_measurement is 0; a measurement has at least 1 record".to_owned());
+    }
+    if !settings.runs.is_empty() && settings.type_name != qos::QOS.name {
+        let type_name = &settings.type_name;
+        return Err(format!("record.runs is for the record type qos and record.type is \"{type_name}\"; leave it out"));
     }
     match find(&settings.type_name) {
         Some(entry) => (entry.build)(settings),

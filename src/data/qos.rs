@@ -5,11 +5,17 @@
 //! and 48 values, the first of which are the figure's. Those that the thesis calls most used (delay, jitter, loss, load,
 //! throughput and the basics of the measurement) are hot.
 //!
+//! With `record.runs`, measurements have several lengths and the columns that section 4.3 of the thesis increments count up:
+//! `customerId` is 1 for the first measurement, 2 for the second; `ul_delay`, `dl_delay`, `ul_dupl` and `dl_dupl` count the
+//! records of a measurement from 0 (docs/decisions/0017).
+//!
 //! Invariant: the ten columns of the identity key differ between any two of the first 2^46 measurements.
 
 use std::sync::Arc;
 
 use super::Entry;
+use super::qos_direction::{PAIRS, direction};
+use super::runs::Runs;
 use crate::random::{Stream, below32, derive, mix};
 use crate::record::{Cell, Cells, Column, ColumnKind, Generator, RecordType};
 use crate::trial::RecordSettings;
@@ -48,36 +54,6 @@ const IDENTITY_END: usize = 12;
 /// Values of the measurement as a whole; all hot.
 const BASICS: [(&str, ColumnKind); 2] = [("ctrl_pk_num", Int16), ("meas_duration", Float64)];
 
-/// Values that exist for uplink (`ul_`) and downlink (`dl_`): name, type, hot. Times are in milliseconds but for the
-/// connection breaks' (`cb_`) in seconds; loss in percent; load and throughput in kbit/s; sizes and volume in bytes.
-const PAIRS: [(&str, ColumnKind, bool); PAIR_COUNT] = [
-    ("delay", Float64, true),
-    ("d_samples", Int32, true),
-    ("jitter", Float64, true),
-    ("ave_jitter", Float64, true),
-    ("pk_loss", Float64, true),
-    ("load", Float64, true),
-    ("throughput", Float64, true),
-    ("min_delay", Float64, false),
-    ("max_delay", Float64, false),
-    ("max_jitter", Float64, false),
-    ("lost_pks", Int32, false),
-    ("dupl", Int32, false),
-    ("out_of_order", Int32, false),
-    ("cb_count", Int32, false),
-    ("cb_total", Float64, false),
-    ("cb_longest", Float64, false),
-    ("pk_size_min", Int32, false),
-    ("pk_size_ave", Int32, false),
-    ("pk_size_max", Int32, false),
-    ("packets", Int32, false),
-    ("volume", Int32, false),
-    ("r_factor", Float64, false),
-    ("mos", Float64, false),
-];
-
-const PAIR_COUNT: usize = 23;
-
 /// When the first measurement starts: 2015-01-01 00:00 UTC, in milliseconds since 1970.
 const EPOCH_MS: u64 = 1_420_070_400_000;
 
@@ -90,9 +66,14 @@ const RECORD_MS: u64 = 1000;
 /// Ports are at least this and below this plus 2^14, so that they fit a SMALLINT.
 const FIRST_PORT: i64 = 1024;
 
+/// Places among the values that count up within a run: delays and duplicates.
+const COUNTED_DELAYS: [usize; 2] = [2, 3];
+const COUNTED_DUPLICATES: [usize; 2] = [24, 25];
+
 struct Qos {
     record_type: RecordType,
     per_measurement: u64,
+    runs: Option<Runs>,
     identity_seed: u64,
     value_seed: u64,
 }
@@ -102,6 +83,7 @@ impl Qos {
         Qos {
             record_type: record_type(),
             per_measurement: settings.per_measurement.max(1),
+            runs: Runs::of(settings),
             identity_seed: derive(settings.seed, 1),
             value_seed: derive(settings.seed, 2),
         }
@@ -120,7 +102,23 @@ impl Generator for Qos {
     }
 
     fn records_per_measurement(&self) -> u64 {
-        self.per_measurement
+        self.runs.as_ref().map_or(self.per_measurement, Runs::longest)
+    }
+
+    #[inline]
+    fn measurement_of(&self, record: u64) -> u64 {
+        match &self.runs {
+            None => record / self.per_measurement,
+            Some(runs) => runs.measurement_of(record),
+        }
+    }
+
+    #[inline]
+    fn first_record_of(&self, measurement: u64) -> u64 {
+        match &self.runs {
+            None => measurement * self.per_measurement,
+            Some(runs) => runs.first_record_of(measurement),
+        }
     }
 
     fn identity(&self, measurement: u64, records: u64, out: &mut Cells) {
@@ -133,7 +131,10 @@ impl Generator for Qos {
         let caller = permute(measurement as u32, self.identity_seed as u32);
         let caller_port = (mix(u64::from(caller)).wrapping_add(measurement >> 32)) & 0x3fff;
         let start_ms = EPOCH_MS + measurement % (1 << 40) * START_SPAN_MS + stream.below(START_SPAN_MS);
-        out.int(1 + i64::from(below32(customer, 500)));
+        out.int(match &self.runs {
+            None => 1 + i64::from(below32(customer, 500)),
+            Some(_) => 1 + (measurement & 0x3fff_ffff) as i64,
+        });
         out.int(1 + i64::from(below32(user, 10_000)));
         out.int(1 + i64::from(below32(controller, 64)));
         out.int(1 + i64::from(below32(service, 256)));
@@ -160,11 +161,38 @@ impl Generator for Qos {
         let down = direction(&mut stream, two_points);
         out.int(i64::from(below32(control, 21)));
         out.float(f64::from(999_000 + below32(duration, 2001)) / 1e6);
+        let first = out.len() - BASICS.len();
         for (up, down) in up.iter().zip(&down) {
             out.plain(*up);
             out.plain(*down);
         }
+        if let Some(runs) = &self.runs {
+            let counted = runs.counted(record);
+            COUNTED_DELAYS.iter().for_each(|place| out.replace(first + place, Cell::Float(counted)));
+            COUNTED_DUPLICATES.iter().for_each(|place| out.replace(first + place, duplicates(counted)));
+        }
     }
+
+    fn value(&self, record: u64, place: usize, out: &mut Cells) {
+        match &self.runs {
+            Some(runs) if COUNTED_DELAYS.contains(&place) => out.float(runs.counted(record)),
+            Some(runs) if COUNTED_DUPLICATES.contains(&place) => out.plain(duplicates(runs.counted(record))),
+            _ => {
+                let first = out.len();
+                self.values(record, out);
+                out.keep_one(first, place);
+            }
+        }
+    }
+}
+
+/// Duplicates that count up with the records, but for 50, which is 51 already. Table 5.5 of the thesis counts 50 records of each
+/// run between 50 and 100, both excluded (query 5, case 4), which whole numbers that count one by one cannot give; all other
+/// cases of tables 5.1 to 5.5 hold either way.
+#[inline]
+fn duplicates(counted: f64) -> Cell {
+    let whole = counted as i64;
+    Cell::Int((if whole == 50 { 51 } else { whole }) & 0x7fff_ffff)
 }
 
 fn record_type() -> RecordType {
@@ -186,152 +214,12 @@ fn record_type() -> RecordType {
     }
 }
 
-/// The values of one direction, in the order of [`PAIRS`]. They agree with each other: packets times size is the volume,
-/// what is lost does not arrive, the least is not above the mean.
-#[inline]
-fn direction(stream: &mut Stream, two_points: bool) -> [Cell; PAIR_COUNT] {
-    let milli = |thousandths: u32| Cell::Float(f64::from(thousandths) / 1000.0);
-    let whole = |number: u32| Cell::Int(i64::from(number));
-    let traffic = Traffic::draw(stream);
-    let path = Path::draw(stream, traffic.packets);
-    let path = if two_points { path } else { Path::default() };
-    let load = f64::from(traffic.packets * traffic.size) * 8.0 / 1000.0;
-    [
-        milli(path.delay_us),
-        whole(path.samples),
-        milli(path.jitter_us),
-        milli(path.mean_jitter_us),
-        Cell::Float(path.loss_share * 100.0),
-        Cell::Float(load),
-        Cell::Float(load * (1.0 - path.loss_share)),
-        milli(path.least_us),
-        milli(path.most_us),
-        milli(path.most_jitter_us),
-        whole(path.lost),
-        whole(path.duplicates),
-        whole(path.disordered),
-        whole(traffic.breaks),
-        milli(traffic.breaks_ms),
-        milli(traffic.longest_ms),
-        whole(traffic.smallest),
-        whole(traffic.size),
-        whole(traffic.largest),
-        whole(traffic.packets),
-        whole(traffic.packets * traffic.size),
-        Cell::Float(path.rating),
-        Cell::Float(path.opinion),
-    ]
-}
-
-/// What a single point sees.
-struct Traffic {
-    packets: u32,
-    smallest: u32,
-    size: u32,
-    largest: u32,
-    breaks: u32,
-    breaks_ms: u32,
-    longest_ms: u32,
-}
-
-impl Traffic {
-    #[inline]
-    fn draw(stream: &mut Stream) -> Self {
-        let (packets, size) = stream.pair();
-        let (smallest, largest) = stream.pair();
-        let (breaks, total) = stream.pair();
-        let (longest, _) = stream.pair();
-        let size = 100 + below32(size, 1200);
-        let breaks = sometimes(breaks, 2);
-        let breaks_ms = if breaks == 0 { 0 } else { 20 + below32(total, 400) };
-        let mean_ms = breaks_ms / breaks.max(1);
-        Traffic {
-            packets: 20 + below32(packets, 2000),
-            smallest: 40 + below32(smallest, size - 39),
-            size,
-            largest: size + below32(largest, 1501 - size),
-            breaks,
-            breaks_ms,
-            longest_ms: if breaks < 2 { breaks_ms } else { mean_ms + below32(longest, breaks_ms - mean_ms) },
-        }
-    }
-}
-
-/// What two points see together; all zeros for a single one.
-#[derive(Default)]
-struct Path {
-    delay_us: u32,
-    least_us: u32,
-    most_us: u32,
-    jitter_us: u32,
-    mean_jitter_us: u32,
-    most_jitter_us: u32,
-    samples: u32,
-    lost: u32,
-    loss_share: f64,
-    duplicates: u32,
-    disordered: u32,
-    rating: f64,
-    opinion: f64,
-}
-
-impl Path {
-    #[inline]
-    fn draw(stream: &mut Stream, packets: u32) -> Self {
-        let (wide, narrow) = stream.pair();
-        let (least, most) = stream.pair();
-        let (jitter, mean_jitter) = stream.pair();
-        let (most_jitter, lost) = stream.pair();
-        let (duplicates, disordered) = stream.pair();
-        // The product of two even spreads: many short delays and a few long ones, up to 120 ms.
-        let delay_us = 800 + below32(narrow, below32(wide, 120_000));
-        let jitter_us = below32(jitter, delay_us / 4);
-        let mean_jitter_us = jitter_us / 2 + below32(mean_jitter, jitter_us + 1);
-        let lost = sometimes(lost, packets / 20);
-        let loss_share = f64::from(lost) / f64::from(packets);
-        let rating = rating(f64::from(delay_us) / 1000.0, loss_share * 100.0);
-        Path {
-            delay_us,
-            least_us: delay_us - below32(least, delay_us / 2),
-            most_us: delay_us + below32(most, delay_us * 2),
-            jitter_us,
-            mean_jitter_us,
-            most_jitter_us: jitter_us.max(mean_jitter_us) + below32(most_jitter, delay_us),
-            samples: packets - lost,
-            lost,
-            loss_share,
-            duplicates: sometimes(duplicates, packets / 40),
-            disordered: sometimes(disordered, packets / 40),
-            rating,
-            opinion: opinion(rating),
-        }
-    }
-}
-
-/// Zero in three cases of four, else evenly up to `most`.
-fn sometimes(word: u32, most: u32) -> u32 {
-    below32(word, 4 * (most + 1)).saturating_sub(3 * (most + 1) - 1).min(most)
-}
-
 /// A bijection of 32-bit words: multiplying by an odd number and folding the upper half into the lower are both undone
 /// easily, and so is their sequence.
 fn permute(word: u32, key: u32) -> u32 {
     let word = (word ^ key).wrapping_mul(0x9e37_79b1);
     let word = (word ^ (word >> 16)).wrapping_mul(0x85eb_ca6b);
     word ^ (word >> 15)
-}
-
-/// The transmission rating R of the E-model for G.711 (ITU-T G.107, with the delay impairment of Cole and Rosenbluth 2001):
-/// delay in milliseconds, loss in percent.
-fn rating(delay_ms: f64, loss_percent: f64) -> f64 {
-    let delay_impairment = 0.024 * delay_ms + 0.11 * (delay_ms - 177.3).max(0.0);
-    let loss_impairment = 95.0 * loss_percent / (loss_percent + 25.1);
-    (93.2 - delay_impairment - loss_impairment).max(0.0)
-}
-
-/// The mean opinion score, 1 to 4.5, of a rating (ITU-T G.107, annex B).
-fn opinion(rating: f64) -> f64 {
-    1.0 + 0.035 * rating + rating * (rating - 60.0) * (100.0 - rating) * 7e-6
 }
 
 #[cfg(test)]
@@ -432,6 +320,33 @@ mod tests {
         assert_eq!(once, again);
         Qos::new(&RecordSettings { per_measurement: 10, seed: 2, ..RecordSettings::default() }).values(123, &mut other);
         assert_ne!(once, other);
+    }
+
+    #[test]
+    fn records_of_runs_count_up_and_are_numbered_by_customer() {
+        let runs = vec![(1, 200), (2, 60)];
+        let settings = RecordSettings { per_measurement: 1, seed: 1, runs, ..RecordSettings::default() };
+        let qos = Qos::new(&settings);
+        for record in 0..320 {
+            let mut cells = Cells::new();
+            qos.values(record, &mut cells);
+            assert_fits(&cells, &qos.record_type.values);
+            let position = if record < 200 { record } else { (record - 200) % 60 } as f64;
+            let duplicates = if position == 50.0 { 51.0 } else { position };
+            let names = ["ul_delay", "dl_delay", "ul_dupl", "dl_dupl"];
+            let counted = names.map(|name| value(&cells, &qos, name));
+            assert_eq!(counted, [position, position, duplicates, duplicates], "record {record}");
+            for name in names {
+                let place = qos.record_type.values.iter().position(|column| column.name == name).unwrap();
+                let mut alone = Cells::new();
+                qos.value(record, place, &mut alone);
+                assert_eq!(alone.get(0), cells.get(place), "{name} by itself");
+            }
+            let mut identity = Cells::new();
+            let measurement = qos.measurement_of(record);
+            qos.identity(measurement, 1, &mut identity);
+            assert_eq!(identity.get(0), Cell::Int(measurement as i64 + 1));
+        }
     }
 
     #[test]

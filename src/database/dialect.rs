@@ -1,11 +1,12 @@
 //! Dialects: how each database writes the statements that are neutral to it.
 
 mod document;
+mod records;
 
 pub use document::path;
 
-use crate::record::ColumnKind;
-use crate::statement::{Comparison, Limit, SchemaChange, Select, Statement, Table, TableColumn};
+use crate::record::{Cells, ColumnKind};
+use crate::statement::{Comparison, Hints, Limit, SchemaChange, Select, Statement, Table, TableColumn};
 
 pub use crate::statement::parameter_places;
 
@@ -41,6 +42,11 @@ pub trait Dialect: Send + Sync {
         format!("json_extract({document}, {})", self.literal(&document::path(member)))
     }
 
+    /// The value of a text, of this type.
+    fn value_of_text(&self, text: &str, kind: ColumnKind) -> String {
+        records::value_of_text(text, kind, "BIGINT", "DOUBLE PRECISION")
+    }
+
     /// What stands behind a query whose rows are kept from others until the transaction ends; empty where transactions that
     /// write keep all others out.
     fn row_lock(&self) -> &'static str {
@@ -67,11 +73,51 @@ pub trait Dialect: Send + Sync {
         true
     }
 
+    /// How tables are joined in the order in which they are named; none where that cannot be asked for.
+    fn straight_join(&self) -> Option<StraightJoin> {
+        None
+    }
+
+    /// Whether a query can say if the query cache is to keep its answer.
+    fn has_query_cache(&self) -> bool {
+        false
+    }
+
+    /// The statement that tells the plan of a query whose parameters have their values written in.
+    fn explain(&self, query: &str) -> String {
+        format!("EXPLAIN {query}")
+    }
+
+    /// What a row of that plan says, on one line; all its columns by default.
+    fn plan_line(&self, row: &[Option<String>]) -> String {
+        row.iter().flatten().map(String::as_str).collect::<Vec<_>>().join(" ")
+    }
+
+    /// The statement that makes the database look at a table's content, so that its plans do not depend on when it did so by
+    /// itself; none where there is no such thing.
+    fn analyse(&self, _table: &str) -> Option<String> {
+        None
+    }
+
+    /// The statement after which the connection changes nothing any more; none where there is no such thing.
+    fn read_only(&self) -> Option<&'static str> {
+        None
+    }
+
     /// Whether several statements, or the rows of one, can be undone together. Where they cannot, a refused request may
     /// leave its first rows.
     fn has_transactions(&self) -> bool {
         true
     }
+}
+
+/// How a database can be told to join tables in the order in which they are named.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum StraightJoin {
+    /// `SELECT STRAIGHT_JOIN`.
+    SelectOption,
+    /// `CROSS JOIN` with conditions.
+    CrossJoin,
 }
 
 /// CREATE TABLE and CREATE INDEX statements for a table, in order.
@@ -151,7 +197,8 @@ pub fn statement_text(dialect: &dyn Dialect, statement: &Statement, rows: usize)
             format!("SELECT {value} FROM {}{}", dialect.quote(table), where_key(dialect, key, 0))
         }
         Statement::SelectGroups { table, columns, key } => select_groups(dialect, table, columns, key),
-        Statement::Select(select) => select_text(dialect, select),
+        Statement::Select(select) => select_text(dialect, select, &|number| dialect.placeholder(number)),
+        Statement::SelectRecords(select) => records::text(dialect, select, &|number| dialect.placeholder(number)),
         Statement::Sql { sql, .. } => with_placeholders(dialect, sql),
     }
 }
@@ -213,24 +260,37 @@ pub(super) fn schema_change_text(
     }
 }
 
-fn select_text(dialect: &dyn Dialect, select: &Select) -> String {
+/// The text of a query with its values, which stand in `cells` from `first` on, in the places of its parameters: for plans, never
+/// to be measured. None for statements that are no queries of a layout's.
+pub fn query_with_values(dialect: &dyn Dialect, statement: &Statement, cells: &Cells, first: usize) -> Option<String> {
+    let value = |number: usize| match cells.to_json(cells.get(first + number)) {
+        serde_json::Value::String(text) => format!("'{}'", text.replace('\'', "''")),
+        serde_json::Value::Null => "NULL".to_owned(),
+        plain => plain.to_string(),
+    };
+    match statement {
+        Statement::Select(select) => Some(select_text(dialect, select, &value)),
+        Statement::SelectRecords(select) => Some(records::text(dialect, select, &value)),
+        _ => None,
+    }
+}
+
+fn select_text(dialect: &dyn Dialect, select: &Select, value: &dyn Fn(usize) -> String) -> String {
     let column = |column: &crate::statement::ColumnRef| {
         format!("{}.{}", dialect.quote(&column.table), dialect.quote(&column.column))
     };
     let columns: Vec<_> = select.columns.iter().map(column).collect();
-    let mut sql = format!("SELECT {} FROM {}", columns.join(", "), dialect.quote(&select.from));
+    let straight = dialect.straight_join().filter(|_| select.hints.straight_join);
+    let words = select_words(dialect, select.hints);
+    let mut sql = format!("{words} {} FROM {}", columns.join(", "), dialect.quote(&select.from));
+    let join_word = if straight == Some(StraightJoin::CrossJoin) { "CROSS JOIN" } else { "JOIN" };
     for join in &select.joins {
         let on: Vec<_> = join.on.iter().map(|(left, right)| format!("{} = {}", column(left), column(right))).collect();
-        sql += &format!(" JOIN {} ON {}", dialect.quote(&join.table), on.join(" AND "));
+        sql += &format!(" {join_word} {} ON {}", dialect.quote(&join.table), on.join(" AND "));
     }
     for (number, condition) in select.conditions.iter().enumerate() {
         let word = if number == 0 { "WHERE" } else { "AND" };
-        sql += &format!(
-            " {word} {} {} {}",
-            column(&condition.column),
-            comparison(condition.comparison),
-            dialect.placeholder(number)
-        );
+        sql += &format!(" {word} {} {} {}", column(&condition.column), comparison(condition.comparison), value(number));
     }
     for (number, (by, descending)) in select.order.iter().enumerate() {
         let word = if number == 0 { " ORDER BY" } else { "," };
@@ -239,12 +299,24 @@ fn select_text(dialect: &dyn Dialect, select: &Select) -> String {
     match select.limit {
         None => {}
         Some(Limit::Fixed(rows)) => sql += &format!(" LIMIT {rows}"),
-        Some(Limit::Bound) => sql += &format!(" LIMIT {}", dialect.placeholder(select.conditions.len())),
+        Some(Limit::Bound) => sql += &format!(" LIMIT {}", value(select.conditions.len())),
     }
     if select.for_update {
         sql += dialect.row_lock();
     }
     sql
+}
+
+/// SELECT with what the database is told about the query.
+fn select_words(dialect: &dyn Dialect, hints: Hints) -> String {
+    let is_told = hints.straight_join && dialect.straight_join() == Some(StraightJoin::SelectOption);
+    let join = if is_told { " STRAIGHT_JOIN" } else { "" };
+    let cache = match hints.cache.filter(|_| dialect.has_query_cache()) {
+        None => "",
+        Some(true) => " SQL_CACHE",
+        Some(false) => " SQL_NO_CACHE",
+    };
+    format!("SELECT{join}{cache}")
 }
 
 fn comparison(comparison: Comparison) -> &'static str {

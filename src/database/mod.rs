@@ -153,6 +153,17 @@ pub struct Entry {
     pub recipe: Option<&'static dyn crate::database::recipe::Recipe>,
     /// Reads `database.url`; none for embedded databases.
     pub read_url: Option<ReadUrl>,
+    /// What its queries can be told.
+    pub query_options: QueryOptions,
+}
+
+/// What a database's queries can be told about how they are executed.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
+pub struct QueryOptions {
+    /// To join tables in the order in which they are named.
+    pub straight_join: bool,
+    /// To use the query cache or not.
+    pub cache: bool,
 }
 
 /// All databases, the default first. A new one is a folder and a line here.

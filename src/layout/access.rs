@@ -210,7 +210,10 @@ impl Accessed {
                     change(request, *statement, first_cell, 1);
                 }
             }
-            Operation::Insert { .. } | Operation::Read { .. } | Operation::Statement { .. } => {}
+            Operation::Insert { .. }
+            | Operation::Read { .. }
+            | Operation::Query { .. }
+            | Operation::Statement { .. } => {}
         }
     }
 }

@@ -7,12 +7,14 @@
 use super::access::{Access, ByFields, change};
 use super::columns::{add, column_ref, equals, insert, next_cell, read, table};
 use super::evolution::append_value;
+use super::query::Queried;
 use super::text::{make_text, repeat_as_text};
 use super::whole::{Whole, chosen};
 use super::{Entry, Layout};
 use crate::operation::{Fields, Operation};
+use crate::query::{Place, Query};
 use crate::record::{Column, ColumnKind, Generator, RecordType};
-use crate::statement::{Evolution, Expect, Program, Request, Select, Statement, Step, TableColumn};
+use crate::statement::{Evolution, Expect, Form, Program, Request, Select, Statement, Step, TableColumn};
 
 /// Registry entry.
 pub(super) static EAV: Entry = Entry {
@@ -37,6 +39,7 @@ struct Eav {
     update: ByFields<u16>,
     scan: Option<u16>,
     delete: Option<u16>,
+    queried: Queried,
 }
 
 /// Characters that the text of a column's value has at most.
@@ -75,7 +78,7 @@ impl Eav {
         };
         let read = add(&mut program, Statement::Select(select));
         let (select, update) = (ByFields::default(), ByFields::default());
-        Eav { program, whole, insert, read, select, update, scan: None, delete: None }
+        Eav { program, whole, insert, read, select, update, scan: None, delete: None, queried: Queried::default() }
     }
 
     /// Entity, attribute and value.
@@ -163,6 +166,14 @@ impl Layout for Eav {
         self.delete = access.delete.then(|| once(&delete));
     }
 
+    fn add_queries(&mut self, queries: &[Query], record_type: &RecordType) -> Result<(), String> {
+        let (table, key) = (self.program.tables[0].name.clone(), self.whole.key.column.clone());
+        let named = |place: Place| Whole::named(place, record_type);
+        let form = (table.as_str(), &key, &Form::Rows { attribute: ATTRIBUTE.to_owned(), value: VALUE.to_owned() });
+        self.queried = Queried::add_records(queries, &mut self.program, record_type, form, &named);
+        Ok(())
+    }
+
     fn evolution(&self, field: &Column) -> Evolution {
         let table = &self.program.tables[0];
         let (name, columns) = (table.name.clone(), table.columns.clone());
@@ -248,6 +259,7 @@ impl Layout for Eav {
                 // A record may have got further fields since.
                 request.steps.push(Step { statement, rows: 1, first_cell, expect: Expect::ChangedSome });
             }
+            Operation::Query { query } => self.queried.bind(query, request),
             Operation::Statement { .. } => {}
         }
     }

@@ -6,6 +6,8 @@ use super::access::change;
 use super::columns::{
     MEASUREMENT, RECORD_ID, add, column_ref, equals, insert, next_cell, number_column, table, table_column,
 };
+use super::query::PathTable;
+use crate::query::Place;
 use crate::record::{ColumnKind, Generator, RecordType};
 use crate::statement::{ColumnRef, Comparison, ForeignKey, Join, Program, Request, Select, Statement};
 
@@ -57,6 +59,12 @@ impl Identity {
         Join { table: self.name.clone(), on }
     }
 
+    /// The table as the first of those that a query can need; the next one has its number of the measurement.
+    pub(super) fn path_table(&self) -> PathTable {
+        let holds = Box::new(|place| matches!(place, Place::Identity(_)));
+        PathTable { name: self.name.clone(), has_records: false, link: Some(MEASUREMENT), holds }
+    }
+
     /// All identity columns, to be named in a query.
     pub(super) fn column_refs(&self, record_type: &RecordType) -> impl Iterator<Item = ColumnRef> {
         record_type.identity.iter().map(|column| column_ref(&self.name, &column.name))
@@ -65,16 +73,17 @@ impl Identity {
     /// Appends the rows of the measurements that begin within these records. Those that end within them too are
     /// written with their end: it is known by then, and one statement does for two.
     pub(super) fn begin(&self, records: &Range<u64>, generator: &dyn Generator, request: &mut Request) {
-        let per_measurement = generator.records_per_measurement();
-        let begun = records.start.div_ceil(per_measurement)..records.end.div_ceil(per_measurement);
+        let first = generator.measurement_of(records.start);
+        let began_before = generator.first_record_of(first) < records.start;
+        let begun = first + u64::from(began_before)..generator.measurement_of(records.end - 1) + 1;
         if begun.is_empty() {
             return;
         }
         let first_cell = next_cell(&request.cells);
         for measurement in begun.clone() {
-            let is_whole = (measurement + 1) * per_measurement <= records.end;
+            let (from, to) = (generator.first_record_of(measurement), generator.first_record_of(measurement + 1));
             request.cells.int(measurement as i64);
-            generator.identity(measurement, if is_whole { per_measurement } else { 0 }, &mut request.cells);
+            generator.identity(measurement, if to <= records.end { to - from } else { 0 }, &mut request.cells);
         }
         insert(request, self.begin, (begun.end - begun.start) as u32, first_cell);
     }
@@ -112,14 +121,13 @@ impl Identity {
         let Some(End { statement, column }) = self.end else {
             return;
         };
-        let per_measurement = generator.records_per_measurement();
-        let measurement = records.start / per_measurement;
-        let began_before = measurement * per_measurement < records.start;
-        if !began_before || (measurement + 1) * per_measurement > records.end {
+        let measurement = generator.measurement_of(records.start);
+        let (from, to) = (generator.first_record_of(measurement), generator.first_record_of(measurement + 1));
+        if from == records.start || to > records.end {
             return;
         }
         let identity = request.cells.len();
-        generator.identity(measurement, per_measurement, &mut request.cells);
+        generator.identity(measurement, to - from, &mut request.cells);
         let first_cell = next_cell(&request.cells);
         request.cells.repeat(identity + column);
         request.cells.int(measurement as i64);

@@ -8,12 +8,14 @@
 use super::access::{Access, ByFields, change};
 use super::columns::{add, column_ref, equals, insert, next_cell, read, table, table_column};
 use super::evolution::{append_value, field_column};
+use super::query::Queried;
 use super::text::{make_text, write_json, write_string};
 use super::whole::{Whole, chosen};
 use super::{Entry, Layout};
 use crate::operation::{Fields, Operation};
+use crate::query::{Place, Query};
 use crate::record::{Cell, Cells, Column, ColumnKind, Generator, RecordType};
-use crate::statement::{Comparison, Evolution, Limit, Program, Request, Select, Statement, TableColumn};
+use crate::statement::{Comparison, Evolution, Form, Limit, Program, Request, Select, Statement, TableColumn};
 
 /// Registry entry.
 pub(super) static JSON: Entry = Entry {
@@ -36,6 +38,7 @@ struct Json {
     delete: Option<u16>,
     select: ByFields<u16>,
     update: ByFields<u16>,
+    queried: Queried,
 }
 
 /// The name of a column's member.
@@ -79,7 +82,18 @@ impl Json {
         };
         let names = whole.columns.iter().map(start).collect();
         let (select, update) = (ByFields::default(), ByFields::default());
-        Ok(Json { program, whole, names, insert, read, scan: None, delete: None, select, update })
+        Ok(Json {
+            program,
+            whole,
+            names,
+            insert,
+            read,
+            scan: None,
+            delete: None,
+            select,
+            update,
+            queried: Queried::default(),
+        })
     }
 
     fn table(&self) -> String {
@@ -135,6 +149,17 @@ impl Layout for Json {
         });
         self.scan = access.scan.then(|| add_scan(program, self.read, &self.whole.key.column));
         self.delete = access.delete.then(|| add(program, Statement::Delete { table, key }));
+    }
+
+    fn add_queries(&mut self, queries: &[Query], record_type: &RecordType) -> Result<(), String> {
+        let (table, key) = (self.table(), self.whole.key.column.clone());
+        let named = |place: Place| TableColumn {
+            name: member(&place.column(record_type).name),
+            ..Whole::named(place, record_type)
+        };
+        let form = (table.as_str(), &key, &Form::Document(DOCUMENT.to_owned()));
+        self.queried = Queried::add_records(queries, &mut self.program, record_type, form, &named);
+        Ok(())
     }
 
     fn evolution(&self, field: &Column) -> Evolution {
@@ -202,6 +227,7 @@ impl Layout for Json {
                 key.append(record, generator, request);
                 change(request, statement, first_cell, 1);
             }
+            Operation::Query { query } => self.queried.bind(query, request),
             Operation::Statement { .. } => {}
         }
     }

@@ -14,6 +14,7 @@ mod json;
 mod key;
 mod key_value;
 mod opaque;
+mod query;
 mod spare;
 mod star;
 mod star_hot;
@@ -26,6 +27,7 @@ pub use columns::RECORD_ID;
 pub use opaque::decode as decode_opaque;
 
 use crate::operation::Operation;
+use crate::query::Query;
 use crate::record::{Column, Generator, RecordType};
 use crate::statement::{Evolution, Program, Request, Table};
 
@@ -38,6 +40,15 @@ pub trait Layout: Send + Sync {
     /// which only those added can be bound; a request for others has no steps. To be called at most once, before tables are
     /// created: a table may get an index for it.
     fn add_access(&mut self, access: &Access, record_type: &RecordType);
+
+    /// Adds the statements of [`Operation::Query`], for queries that were checked against the record type. To be called at most
+    /// once.
+    ///
+    /// # Errors
+    /// Why the layout cannot, as the end of a sentence; by default it cannot.
+    fn add_queries(&mut self, _queries: &[Query], _record_type: &RecordType) -> Result<(), String> {
+        Err("cannot select records by what is in them".to_owned())
+    }
 
     /// How many rows of [`Layout::record_table`] a record has.
     fn rows_per_record(&self) -> u64 {

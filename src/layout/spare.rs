@@ -7,12 +7,14 @@
 use super::access::{Access, Accessed, Shape, TablePart, change};
 use super::columns::{add, column_ref, equals, insert, next_cell, read, table};
 use super::evolution::append_value;
+use super::query::Queried;
 use super::text::repeat_as_text;
 use super::whole::Whole;
 use super::{Entry, Layout};
 use crate::operation::Operation;
+use crate::query::{Place, Query};
 use crate::record::{Column, ColumnKind, Generator, RecordType};
-use crate::statement::{Comparison, Evolution, Program, Request, Select, Statement, Table, TableColumn};
+use crate::statement::{Comparison, Evolution, Form, Program, Request, Select, Statement, Table, TableColumn};
 
 /// Registry entry.
 pub(super) static SPARE: Entry = Entry {
@@ -36,6 +38,7 @@ struct Spare {
     insert: u16,
     read: u16,
     accessed: Accessed,
+    queried: Queried,
 }
 
 fn column(name: String, kind: ColumnKind, nullable: bool) -> TableColumn {
@@ -84,7 +87,7 @@ impl Spare {
         if used > 0 {
             insert(&mut program.first, name_one, used as u32, 0);
         }
-        Spare { program, whole, insert: into_records, read, accessed: Accessed::default() }
+        Spare { program, whole, insert: into_records, read, accessed: Accessed::default(), queried: Queried::default() }
     }
 
     /// The naming table and that of the records.
@@ -115,6 +118,20 @@ impl Layout for Spare {
         let parts = vec![TablePart { table: records.name.clone(), columns }];
         let shape = Shape { read: self.read, key: &self.whole.key_columns(), parts, scan, as_text: true };
         self.accessed = Accessed::add(access, &mut self.program, shape);
+    }
+
+    fn add_queries(&mut self, queries: &[Query], record_type: &RecordType) -> Result<(), String> {
+        let (table, key) = (self.tables().1.name.clone(), self.whole.key.column.clone());
+        let whole = self.whole.clone();
+        let named = |place: Place| {
+            let column = Whole::named(place, record_type);
+            let used = whole.columns.iter().position(|used| used.name == column.name);
+            // The key is in a column of its own, under its name.
+            used.map_or(column.clone(), |used| TableColumn { name: spare(used, 0).name, ..column })
+        };
+        let form = (table.as_str(), &key, &Form::Texts);
+        self.queried = Queried::add_records(queries, &mut self.program, record_type, form, &named);
+        Ok(())
     }
 
     fn evolution(&self, field: &Column) -> Evolution {
@@ -169,6 +186,7 @@ impl Layout for Spare {
                 key.append(record, generator, request);
                 read(request, self.read, first_cell);
             }
+            Operation::Query { query } => self.queried.bind(query, request),
             _ => {
                 let append_key = |record, request: &mut Request| key.append(record, generator, request);
                 self.accessed.bind(operation, generator, request, append_key, append_key);

@@ -7,8 +7,10 @@ use super::columns::{
 use super::evolution::column_evolution;
 use super::identity::Identity;
 use super::key::RecordKey;
+use super::query::{Path, PathTable, Queried};
 use super::{Entry, Layout};
 use crate::operation::Operation;
+use crate::query::{Place, Query};
 use crate::record::{Column, ColumnKind, Generator, RecordType};
 use crate::statement::{Evolution, Program, Request, Select, Statement};
 
@@ -25,6 +27,7 @@ struct Star {
     insert: u16,
     read: u16,
     accessed: Accessed,
+    queried: Queried,
     /// What scans go by.
     key: RecordKey,
 }
@@ -50,7 +53,8 @@ impl Star {
             ..Select::default()
         };
         let read = add(&mut program, Statement::Select(select));
-        Star { program, identity, insert, read, accessed: Accessed::default(), key: RecordKey::of(record_type) }
+        let (accessed, queried) = (Accessed::default(), Queried::default());
+        Star { program, identity, insert, read, accessed, queried, key: RecordKey::of(record_type) }
     }
 }
 
@@ -68,6 +72,15 @@ impl Layout for Star {
         if access.delete {
             self.identity.add_delete(&mut self.program);
         }
+    }
+
+    fn add_queries(&mut self, queries: &[Query], record_type: &RecordType) -> Result<(), String> {
+        let name = self.record_table().unwrap_or_default().to_owned();
+        let holds = Box::new(|place| matches!(place, Place::Value(_)));
+        let values = PathTable { name, has_records: true, link: None, holds };
+        let path = Path { tables: vec![self.identity.path_table(), values] };
+        self.queried = Queried::add(queries, &mut self.program, record_type, &path);
+        Ok(())
     }
 
     fn evolution(&self, field: &Column) -> Evolution {
@@ -100,6 +113,7 @@ impl Layout for Star {
                 request.cells.int(record as i64);
                 read(request, self.read, first_cell);
             }
+            Operation::Query { query } => self.queried.bind(query, request),
             _ => {
                 let append_key = |record: u64, request: &mut Request| request.cells.int(record as i64);
                 let append_first = |record, request: &mut Request| self.key.append(record, generator, request);

@@ -8,8 +8,10 @@ use super::columns::{
 use super::evolution::column_evolution;
 use super::identity::Identity;
 use super::key::RecordKey;
+use super::query::{Path, PathTable, Queried};
 use super::{Entry, Layout};
 use crate::operation::Operation;
+use crate::query::{Place, Query};
 use crate::record::{Column, ColumnKind, Generator, RecordType};
 use crate::statement::{Evolution, ForeignKey, Join, Program, Request, Select, Statement};
 
@@ -27,6 +29,7 @@ struct StarHot {
     secondary: Part,
     read: u16,
     accessed: Accessed,
+    queried: Queried,
     /// What scans go by.
     key: RecordKey,
 }
@@ -75,6 +78,7 @@ impl StarHot {
             secondary,
             read,
             accessed: Accessed::default(),
+            queried: Queried::default(),
             key: RecordKey::of(record_type),
         })
     }
@@ -121,6 +125,18 @@ impl Layout for StarHot {
         }
     }
 
+    fn add_queries(&mut self, queries: &[Query], record_type: &RecordType) -> Result<(), String> {
+        let table = |part: &Part, link| {
+            let places = part.places.clone();
+            let holds = Box::new(move |place| matches!(place, Place::Value(value) if places.contains(&value)));
+            PathTable { name: part.name.clone(), has_records: true, link, holds }
+        };
+        let (main, secondary) = (table(&self.main, Some(RECORD_ID)), table(&self.secondary, None));
+        let path = Path { tables: vec![self.identity.path_table(), main, secondary] };
+        self.queried = Queried::add(queries, &mut self.program, record_type, &path);
+        Ok(())
+    }
+
     fn evolution(&self, field: &Column) -> Evolution {
         column_evolution(&self.secondary.name, field, &[number_column(RECORD_ID)], |record, _, request| {
             request.cells.int(record as i64);
@@ -157,6 +173,7 @@ impl Layout for StarHot {
                 request.cells.int(record as i64);
                 read(request, self.read, first_cell);
             }
+            Operation::Query { query } => self.queried.bind(query, request),
             _ => {
                 let append_key = |record: u64, request: &mut Request| request.cells.int(record as i64);
                 let append_first = |record, request: &mut Request| self.key.append(record, generator, request);

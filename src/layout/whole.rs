@@ -2,6 +2,7 @@
 
 use super::key::RecordKey;
 use crate::operation::Fields;
+use crate::query::Place;
 use crate::record::{Column, Generator, RecordType};
 use crate::statement::{Request, TableColumn};
 
@@ -35,12 +36,17 @@ impl Whole {
         vec![self.key.column.clone()]
     }
 
+    /// A column of the record type as its name and type.
+    pub(super) fn named(place: Place, record_type: &RecordType) -> TableColumn {
+        super::columns::table_column(place.column(record_type))
+    }
+
     /// Appends the identity of a record, without the key.
     #[inline]
     fn append_identity(&self, record: u64, generator: &dyn Generator, request: &mut Request) {
         let first = request.cells.len();
         let measurement = generator.measurement_of(record);
-        let so_far = record - measurement * generator.records_per_measurement() + 1;
+        let so_far = record - generator.first_record_of(measurement) + 1;
         generator.identity(measurement, so_far, &mut request.cells);
         if let Some(place) = self.key.place {
             request.cells.remove(first + place);

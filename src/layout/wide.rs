@@ -10,8 +10,10 @@ use super::access::{Access, Accessed, Shape, TablePart, value_columns};
 use super::columns::{add, column_ref, equals, insert, next_cell, read, table, table_column};
 use super::evolution::column_evolution;
 use super::key::RecordKey;
+use super::query::{Path, Queried};
 use super::{Entry, Layout};
 use crate::operation::Operation;
+use crate::query::Query;
 use crate::record::{Column, Generator, RecordType};
 use crate::statement::{Comparison, Evolution, Program, Request, Select, Statement, TableColumn};
 
@@ -27,6 +29,7 @@ struct Wide {
     insert: u16,
     read: u16,
     accessed: Accessed,
+    queried: Queried,
     /// The columns of the primary key; the last is the record's own.
     primary_key: Vec<TableColumn>,
     key: RecordKey,
@@ -52,7 +55,7 @@ impl Wide {
             ..Select::default()
         };
         let read = add(&mut program, Statement::Select(select));
-        Wide { program, insert, read, accessed: Accessed::default(), primary_key, key }
+        Wide { program, insert, read, accessed: Accessed::default(), queried: Queried::default(), primary_key, key }
     }
 
     /// Appends the primary key of a record.
@@ -98,6 +101,12 @@ impl Layout for Wide {
         self.accessed = Accessed::add(access, &mut self.program, shape);
     }
 
+    fn add_queries(&mut self, queries: &[Query], record_type: &RecordType) -> Result<(), String> {
+        let path = Path::single(&self.program.tables[0].name);
+        self.queried = Queried::add(queries, &mut self.program, record_type, &path);
+        Ok(())
+    }
+
     fn evolution(&self, field: &Column) -> Evolution {
         let table = self.record_table().unwrap_or_default();
         // What the closure needs of the layout, which it outlives.
@@ -113,7 +122,7 @@ impl Layout for Wide {
                 let first_cell = next_cell(&request.cells);
                 for record in first..first + u64::from(records) {
                     let measurement = generator.measurement_of(record);
-                    let so_far = record - measurement * generator.records_per_measurement() + 1;
+                    let so_far = record - generator.first_record_of(measurement) + 1;
                     if self.key.place.is_none() {
                         request.cells.int(record as i64);
                     }
@@ -127,6 +136,7 @@ impl Layout for Wide {
                 self.append_key(record, generator, request);
                 read(request, self.read, first_cell);
             }
+            Operation::Query { query } => self.queried.bind(query, request),
             _ => {
                 let append_key = |record, request: &mut Request| self.append_key(record, generator, request);
                 let append_first = |record, request: &mut Request| self.key.append(record, generator, request);

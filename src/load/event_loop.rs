@@ -184,6 +184,8 @@ impl<'a, T: Transport> EventLoop<'a, T> {
             self.transport.release(chunk);
             return self.lose(place, now_ns, "the server sent something that was not asked for");
         };
+        // A part of a long answer is a sign of life too.
+        self.last_answer_ns = now_ns;
         let input = self.transport.bytes(chunk);
         self.out.clear();
         let progress = if slot.unread.is_empty() {

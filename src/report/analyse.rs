@@ -12,6 +12,7 @@ use crate::report::claims::judge_claim;
 use crate::report::evolution::evolution;
 use crate::report::factors::show_levels;
 use crate::report::load_lines::load_lines;
+use crate::report::plans;
 use crate::report::verdicts::verdicts;
 use crate::statistics::summary::{mean, relative_half_width, sample_sd, standard_error_share, t_interval};
 use crate::study::{Repeat, RepeatRule, Study, goal};
@@ -321,6 +322,7 @@ fn notes(study: &Study, environment: &Environment, groups: &[CaseTrials<'_>], ca
         let governor = environment.governor.as_deref().unwrap_or_default();
         notes.push(format!("the CPU frequency governor is \"{governor}\": speed may drift with temperature and load"));
     }
+    notes.extend(plans::note(groups));
     notes
 }
 

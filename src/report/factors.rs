@@ -8,6 +8,9 @@ use serde_json::Value;
 use crate::study::{Factor, Study};
 use crate::trial::Levels;
 
+/// The factor that asks another query: an alternative to nobody, as each answers another question.
+pub const QUERY: &str = "workload.query";
+
 /// The study's varied factors, divided by their nature.
 #[derive(Debug, Clone, PartialEq, Default)]
 pub struct Factors {

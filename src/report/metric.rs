@@ -39,9 +39,10 @@ enum TimeFigure {
 }
 
 /// All metrics.
-pub const METRICS: [Metric; 19] = [
+pub const METRICS: [Metric; 20] = [
     metric("throughput", "operations per second", true, |trial| Some(trial.throughput_per_s())),
     metric("records", "records per second", true, Measurement::known_records_per_s),
+    metric("execution_time", "execution time per client", false, execution_time),
     times("response_time_mean", "mean response time", ResponseTime, Mean),
     times("response_time_p50", "median response time", ResponseTime, Quantile(0.5)),
     times("response_time_p90", "response time p90", ResponseTime, Quantile(0.9)),
@@ -106,6 +107,7 @@ impl Metric {
         match self.name {
             name if name.starts_with("response_time")
                 || name.starts_with("residence_time")
+                || name == "execution_time"
                 || name == "client_cpu_per_operation" =>
             {
                 show_seconds(value)
@@ -156,6 +158,13 @@ const fn times(name: &'static str, title: &'static str, kind: TimeKind, figure: 
 
 fn used(trial: &Measurement, figure: impl Fn(&ResourceSample) -> f64) -> Option<f64> {
     trial.resources.as_ref().map(|resources| figure(&resources.mean))
+}
+
+/// Length of the measured phase over the operations completed in it: the figure of Ruottinen (2015, section 5.2), who has the clients
+/// execute as many queries each and divides the time that all of them took by their number.
+fn execution_time(trial: &Measurement) -> Option<f64> {
+    let completed = trial.completed();
+    (completed > 0 && trial.carried.is_none()).then(|| trial.measured_s / completed as f64)
 }
 
 fn client_cpu_per_operation(trial: &Measurement) -> Option<f64> {

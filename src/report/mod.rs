@@ -14,6 +14,7 @@ pub mod growth;
 pub mod html;
 pub mod load_lines;
 pub mod metric;
+pub mod plans;
 pub mod points;
 pub mod samples;
 pub mod score;

@@ -7,7 +7,7 @@ use crate::measurement::Measurement;
 use crate::report::analyse::{CaseTrials, is_overloaded};
 use crate::report::compare::sample::TrialValue;
 use crate::report::contest::{Contest, Scored, contest_sentences, contests};
-use crate::report::factors::{Factors, show_level, show_levels};
+use crate::report::factors::{Factors, QUERY, show_level, show_levels};
 use crate::report::growth;
 use crate::report::load_lines::{self, CaseLine};
 use crate::report::metric::{LOAD_LINE, Metric};
@@ -44,7 +44,7 @@ fn of_load_lines(study: &Study, lines: &[CaseLine]) -> Vec<String> {
         })
         .collect();
     let contests: Vec<Contest> =
-        factors.choices.iter().flat_map(|factor| contests(study, &factors, factor, &LOAD_LINE, &scored)).collect();
+        contested(&factors).flat_map(|factor| contests(study, &factors, factor, &LOAD_LINE, &scored)).collect();
     let mut sentences = contest_sentences(&contests, &LOAD_LINE);
     sentences.extend(load_lines::sentences(lines));
     sentences
@@ -69,7 +69,7 @@ fn of_cases(study: &Study, groups: &[CaseTrials<'_>]) -> Vec<String> {
         .collect();
     let mut sentences = Vec::new();
     let contests: Vec<Contest> =
-        factors.choices.iter().flat_map(|factor| contests(study, &factors, factor, metric, &scored)).collect();
+        contested(&factors).flat_map(|factor| contests(study, &factors, factor, metric, &scored)).collect();
     sentences.extend(contest_sentences(&contests, metric));
     for ramp in &factors.ramps {
         sentences.extend(ramp_sentences(&factors, ramp, metric, &scored));
@@ -104,6 +104,11 @@ pub fn metric_of(groups: &[CaseTrials<'_>]) -> &'static Metric {
         "throughput"
     };
     Metric::named(name).expect("these names are in the list of metrics")
+}
+
+/// Factors whose levels are alternatives to each other.
+fn contested(factors: &Factors) -> impl Iterator<Item = &Factor> {
+    factors.choices.iter().filter(|factor| factor.setting != QUERY)
 }
 
 /// Where throughput peaks along a ramp, for each alternative with the other ramps where it peaks.

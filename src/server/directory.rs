@@ -21,6 +21,7 @@ use std::time::Duration;
 use serde::{Deserialize, Serialize};
 
 use super::ServerError;
+use super::keep::move_or_copy;
 use super::process::{ProcessIdentity, end_by_force, identities};
 use super::user::{User, own_uid};
 
@@ -103,6 +104,18 @@ impl PrivateDirectory {
     /// The part that belongs to the server.
     pub fn server(&self) -> PathBuf {
         self.base.join("server")
+    }
+
+    /// Where the data is.
+    pub fn data(&self) -> PathBuf {
+        self.owner.data.clone().unwrap_or_else(|| self.server().join("data"))
+    }
+
+    /// Puts data of an earlier server in the place of the empty directory.
+    pub fn adopt(&self, kept: &Path) -> Result<(), ServerError> {
+        let data = self.data();
+        fs::remove_dir(&data).map_err(at(&data, "replace"))?;
+        move_or_copy(kept, &data).map(|_| ()).map_err(at(&data, "put earlier data in"))
     }
 
     /// Where the server's output goes.

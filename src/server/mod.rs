@@ -8,6 +8,7 @@ mod cpus;
 mod directory;
 mod disk;
 mod interrupt;
+mod keep;
 mod process;
 mod readiness;
 mod start;
@@ -22,6 +23,7 @@ pub use cpus::{CpuList, CpuListError, allowed_to_this_thread, pin_this_thread};
 pub use directory::{remove_orphans, root};
 pub use disk::free_disk_bytes;
 pub use interrupt::{install_signal_handlers, install_signal_handlers_with_reload, interrupted, take_reload};
+pub use keep::{KeptData, move_or_copy, remove, size_bytes};
 pub use start::check;
 
 use crate::database::Endpoint;
@@ -31,6 +33,8 @@ use directory::PrivateDirectory;
 
 /// How long a server may take to stop in order before it is ended by force.
 const STOP_WITHIN: Duration = Duration::from_secs(20);
+/// How long it may take when its data is to be kept: all of it must be on disk.
+const STOP_AND_KEEP_WITHIN: Duration = Duration::from_secs(180);
 
 /// What appends the pids of a server's processes as they are whenever it is called.
 pub type PidSource = Box<dyn FnMut(&mut Vec<u32>) + Send>;
@@ -164,7 +168,35 @@ impl Server {
         settings: &DatabaseSettings,
         parent: Option<&Path>,
     ) -> Result<Server, ServerError> {
-        start::start(recipe, settings, parent)
+        start::start(recipe, settings, parent, None)
+    }
+
+    /// As [`Server::start`], with data that another server of this recipe and these settings has left. It is moved; only on
+    /// another file system it stays, and the server works on a copy.
+    ///
+    /// # Errors
+    /// See [`ServerError`]. The data is then lost, unless it stays.
+    pub fn start_with(
+        recipe: &dyn Recipe,
+        settings: &DatabaseSettings,
+        parent: Option<&Path>,
+        kept: &KeptData,
+    ) -> Result<Server, ServerError> {
+        start::start(recipe, settings, parent, Some(kept))
+    }
+
+    /// Stops it in order, and moves or copies its data to a place where nothing is. Gives the password of its account; none,
+    /// and no data, when it did not stop in order.
+    ///
+    /// # Errors
+    /// When the data cannot be moved or copied.
+    pub fn stop_and_keep(mut self, to: &Path) -> io::Result<Option<String>> {
+        let is_in_order =
+            self.child.take().is_some_and(|mut child| process::end(&mut child, self.stop_signal, STOP_AND_KEEP_WITHIN));
+        if !is_in_order {
+            return Ok(None);
+        }
+        move_or_copy(&self.directory.data(), to).map(|_| Some(self.endpoint.password.clone()))
     }
 
     /// Where it listens and who is let in.

@@ -11,7 +11,7 @@ use super::directory::{PrivateDirectory, at, random_hex, root};
 use super::process::{self, Conditions, ProcessIdentity};
 use super::readiness::{Outcome, adjustments, await_server, relevant_lines};
 use super::user::{User, own_uid};
-use super::{CpuList, STOP_WITHIN, Server, ServerError, free_disk_bytes, interrupted};
+use super::{CpuList, KeptData, STOP_WITHIN, Server, ServerError, free_disk_bytes, interrupted};
 use crate::database::recipe::{CommandLine, Recipe};
 use crate::trial::DatabaseSettings;
 
@@ -60,6 +60,14 @@ impl<'a> Plan<'a> {
 
     fn user(&self) -> Option<&User> {
         self.conditions.user.as_ref()
+    }
+
+    /// Fills the directory with the database of an earlier server.
+    fn adopt(&self, directory: &mut PrivateDirectory, kept: &KeptData) -> Result<(), ServerError> {
+        for (name, content) in self.recipe.files(&kept.password) {
+            directory.write(name, &content, self.user())?;
+        }
+        directory.adopt(&kept.path)
     }
 
     /// Fills the directory with an empty database.
@@ -147,13 +155,20 @@ pub(super) fn start(
     recipe: &dyn Recipe,
     settings: &DatabaseSettings,
     parent: Option<&Path>,
+    kept: Option<&KeptData>,
 ) -> Result<Server, ServerError> {
     let plan = Plan::new(recipe, settings)?;
     let root = root();
     let mut directory = PrivateDirectory::create(&root, parent, plan.user(), recipe.stop_signal())?;
     check_room(parent.unwrap_or(&root))?;
-    let password = random_hex(16)?;
-    plan.initialise(&mut directory, &password)?;
+    let password = match kept {
+        Some(kept) => kept.password.clone(),
+        None => random_hex(16)?,
+    };
+    match kept {
+        Some(kept) => plan.adopt(&mut directory, kept)?,
+        None => plan.initialise(&mut directory, &password)?,
+    }
     let (child, port) = plan.run(&mut directory)?;
     let mut endpoint = recipe.endpoint(&directory.server(), port, settings);
     endpoint.password = password;

@@ -38,6 +38,8 @@ pub static BUNDLED: &[Bundled] = bundled! {
     "qos-write-paper": "the same with all 297 cases of Ruottinen 2015 on MariaDB; many hours",
     "wisconsin-size": "how response times of selections grow with load and relation; two minutes on MariaDB",
     "wisconsin-size-paper": "the same with 1, 5 and 10 million rows as Kihl and others 2011; two hours",
+    "qos-read": "which layout answers queries over measurement rows fastest; five minutes on MariaDB",
+    "qos-read-paper": "the same with all cases of Ruottinen 2015 on two million rows and up to 50 readers; days",
     "load-line": "the highest rate of selections and of updates with nine in ten answered within 10 ms; two minutes",
     "schemaless": "columns, JSON, rows of fields, bytes or prepared columns under YCSB's workloads; ten minutes on MariaDB",
     "schemaless-paper": "the same as Lindfors and Lind Oros 2018: 1,000 records and operations, 40 trials; ten minutes",

@@ -12,6 +12,7 @@ use super::tree::{Content, Table};
 use super::ycsb::settings::USERTABLE_KEYS;
 use crate::trial::{Arrivals, Length, Settings};
 use crate::units::show_seconds;
+use crate::workload::writing_statement;
 
 /// Checks the settings of a case against each other. `root` is the tree that they were read from. When nothing is wrong
 /// with the case so far, the parts that the case is made of are asked too.
@@ -204,6 +205,8 @@ impl Rules<'_> {
             self.refuse(&["workload.statements", "workload.name"], message);
         }
         let name = workload.name.as_str();
+        self.queries();
+        let workload = &self.settings.workload;
         let needs_rows = |name: &str| matches!(name, "read" | "select" | "update");
         if needs_rows(name) && self.settings.record.rows == 0 {
             let what = if name == "read" { "read" } else { "found" };
@@ -219,6 +222,36 @@ impl Rules<'_> {
             self.refuse(&["workload.batch", "workload.name"], message);
         }
         self.mix();
+    }
+
+    fn queries(&mut self) {
+        let workload = &self.settings.workload;
+        let name = workload.name.as_str();
+        if name == "query" && self.is_empty("workload.queries") {
+            let remedy = "write queries = [ { name = \"slow\", where = \"ul_delay > 100\" } ]";
+            let keys = ["workload.queries", "workload.name"];
+            self.refuse(&keys, format!("workload.name is \"query\" and there are no queries; {remedy}"));
+        }
+        for key in ["workload.queries", "workload.query", "workload.explain"] {
+            if name != "query" && self.root.find(key).is_some() {
+                let message = format!("{key} is for the workload query and workload.name is \"{name}\"; leave it out");
+                self.refuse(&[key, "workload.name"], message);
+            }
+        }
+        let database = &self.settings.database;
+        let is_foreign = database.url.is_some() || database.path.is_some();
+        if let (true, true, false, Some(sql)) =
+            (name == "sql", is_foreign, workload.writes, writing_statement(&workload.statements))
+        {
+            let remedy = "write writes = true in [workload] if it may be changed";
+            let message = format!("workload.statements changes a database that is not loadline's own: {sql}; {remedy}");
+            self.refuse(&["workload.statements"], message);
+        }
+        if workload.writes && name != "sql" {
+            let message =
+                format!("workload.writes is for the workload sql and workload.name is \"{name}\"; leave it out");
+            self.refuse(&["workload.writes", "workload.name"], message);
+        }
     }
 
     /// The load in the background lasts as long as the other, which therefore has to be stated as a time.

@@ -22,6 +22,7 @@ const RATIO_FORM: &str = "write ratio = { of = { \"layout.name\" = \"star\" }, t
 pub const METRICS: &[&str] = &[
     "throughput",
     "records",
+    "execution_time",
     "response_time_mean",
     "response_time_p50",
     "response_time_p90",

@@ -122,7 +122,11 @@ impl Draft {
                 key,
                 "record.identity"
                     | "record.values"
+                    | "record.runs"
                     | "workload.statements"
+                    | "workload.queries"
+                    | "workload.explain"
+                    | "workload.writes"
                     | "workload.mix"
                     | "workload.ycsb"
                     | "database.config"

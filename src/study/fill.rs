@@ -9,11 +9,12 @@ use super::section::{Section, number_of};
 use super::suggest::closest;
 use super::tree::{Content, Node};
 use crate::database::dialect::parameter_places;
-use crate::trial::{CustomColumn, Fill, SqlStatement};
+use crate::trial::{CustomColumn, Fill, SqlPart, SqlStatement};
 use crate::workload::MIX_PARTS;
 
 const COLUMN_KEYS: &[&str] = &["name", "kind", "fill", "hot"];
-const STATEMENT_KEYS: &[&str] = &["sql", "weight", "params", "allow_empty"];
+const STATEMENT_KEYS: &[&str] = &["sql", "weight", "params", "allow_empty", "transaction"];
+const PART_KEYS: &[&str] = &["sql", "params", "allow_empty"];
 const KINDS: &[&str] = &["smallint", "int", "bigint", "float", "text", "blob"];
 const FILLS: &[&str] =
     &["uniform", "zipf", "normal", "sequence", "random_text", "random_bytes", "text", "number", "one_of"];
@@ -75,6 +76,29 @@ pub fn read_statements(workload: &Section, errors: &mut Errors) -> Vec<SqlStatem
 fn read_statement(node: &Node, errors: &mut Errors) -> Option<SqlStatement> {
     let name = "workload.statements";
     let section = Section::of_node(node, name, STATEMENT_KEYS, errors)?;
+    let weight = section.number("weight", 1e-9..=1e9, errors).unwrap_or(1.0);
+    let Some(entry) = section.get("transaction") else {
+        let SqlPart { sql, params, allow_empty } = read_part(&section, name, errors)?;
+        return Some(SqlStatement { sql, weight, params, allow_empty, then: Vec::new() });
+    };
+    for key in PART_KEYS.iter().filter(|key| section.get(key).is_some()) {
+        let remedy = format!("write {key} into the statements of the transaction");
+        errors.push(section.place, format!("a statement of {name} has both {key} and transaction; {remedy}"));
+    }
+    let nodes = section.list("transaction", errors);
+    let inner = "workload.statements.transaction";
+    let read = |node: &Node| read_part(&Section::of_node(node, inner, PART_KEYS, errors)?, inner, errors);
+    let parts: Vec<Option<SqlPart>> = nodes.iter().map(read).collect();
+    if parts.is_empty() {
+        errors.push(entry.place, format!("{inner} has no statements; write transaction = [ {{ sql = \"...\" }} ]"));
+    }
+    let mut parts = parts.into_iter().collect::<Option<Vec<SqlPart>>>()?.into_iter();
+    let SqlPart { sql, params, allow_empty } = parts.next()?;
+    Some(SqlStatement { sql, weight, params, allow_empty, then: parts.collect() })
+}
+
+/// One statement, alone or of a transaction.
+fn read_part(section: &Section, name: &str, errors: &mut Errors) -> Option<SqlPart> {
     if section.get("sql").is_none() {
         errors.push(section.place, format!("a statement of {name} has no sql; write {{ sql = \"SELECT ...\" }}"));
     }
@@ -92,9 +116,8 @@ fn read_statement(node: &Node, errors: &mut Errors) -> Option<SqlStatement> {
             errors.push(place, format!("{name}.sql has {places} parameters and {} fills; {remedy}", nodes.len()));
         }
     }
-    let weight = section.number("weight", 1e-9..=1e9, errors).unwrap_or(1.0);
     let allow_empty = section.truth("allow_empty", errors).unwrap_or(false);
-    Some(SqlStatement { sql: sql?.to_owned(), weight, params, allow_empty })
+    Some(SqlPart { sql: sql?.to_owned(), params, allow_empty })
 }
 
 /// The shares of `workload.mix`, by name of the workload; empty when there are none.

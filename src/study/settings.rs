@@ -9,7 +9,9 @@ use super::background::read_background;
 use super::fill::{read_columns, read_mix, read_statements};
 use super::names::Names;
 use super::place::Errors;
+use super::query::read_queries;
 use super::section::Section;
+use super::shape::{read_indexes, read_runs};
 use super::tree::{Content, Node, Table};
 use super::ycsb::settings as ycsb_settings;
 use crate::trial::{
@@ -25,6 +27,8 @@ const RECORD_KEYS: &[&str] = &[
     "type",
     "table",
     "rows",
+    "runs",
+    "scale",
     "seed",
     "per_measurement",
     "permutation",
@@ -39,8 +43,21 @@ const RECORD_KEYS: &[&str] = &[
     "keys",
     "key_digits",
 ];
-const LAYOUT_KEYS: &[&str] = &["name"];
-const WORKLOAD_KEYS: &[&str] = &["name", "batch", "statements", "mix", "attribute", "evolve", "evolve_records", "ycsb"];
+const LAYOUT_KEYS: &[&str] = &["name", "indexes"];
+const WORKLOAD_KEYS: &[&str] = &[
+    "name",
+    "batch",
+    "statements",
+    "mix",
+    "attribute",
+    "evolve",
+    "evolve_records",
+    "queries",
+    "query",
+    "explain",
+    "writes",
+    "ycsb",
+];
 const LOAD_KEYS: &[&str] = &[
     "arrivals",
     "clients",
@@ -75,6 +92,7 @@ pub const SETTINGS: &[&str] = &[
     "record.type",
     "record.table",
     "record.rows",
+    "record.scale",
     "record.seed",
     "record.per_measurement",
     "record.permutation",
@@ -87,9 +105,11 @@ pub const SETTINGS: &[&str] = &[
     "record.keys",
     "record.key_digits",
     "layout.name",
+    "layout.indexes",
     "workload.name",
     "workload.batch",
     "workload.attribute",
+    "workload.query",
     "workload.evolve",
     "workload.evolve_records",
     "workload.mix.select",
@@ -270,9 +290,14 @@ fn read_record(root: &Table, names: &Names, batch: u64, load: &LoadSettings, err
         Length::OperationsPerClient(operations) => operations.saturating_mul(batch).min(LARGE.unsigned_abs()),
         Length::Operations(_) | Length::Seconds(_) => RECORDS_PER_MEASUREMENT.max(batch),
     });
+    let (runs, scale) = read_runs(&section, errors);
+    let in_runs = runs.iter().map(|(runs, records)| runs * records).sum();
+    let rows = section.whole("rows", 0..=LARGE, errors).map(i64::unsigned_abs);
     RecordSettings {
         table,
-        rows: section.whole("rows", 0..=LARGE, errors).map_or(0, i64::unsigned_abs),
+        rows: if runs.is_empty() { rows.unwrap_or(0) } else { in_runs },
+        runs,
+        scale,
         seed: section.whole("seed", 0..=LARGE, errors).map_or(1, i64::unsigned_abs),
         per_measurement: per_measurement.div_ceil(batch) * batch,
         permutation: section.text("permutation", errors).map(str::to_owned),
@@ -293,7 +318,8 @@ fn is_table_name(text: &str) -> bool {
 
 fn read_layout(root: &Table, names: &Names, errors: &mut Errors) -> LayoutSettings {
     let section = Section::open(root, "layout", LAYOUT_KEYS, errors);
-    LayoutSettings { name: read_name(&section, "name", "star", &names.layouts, errors) }
+    let name = read_name(&section, "name", "star", &names.layouts, errors);
+    LayoutSettings { name, indexes: read_indexes(&section, errors) }
 }
 
 fn read_workload(root: &Table, names: &Names, errors: &mut Errors) -> WorkloadSettings {
@@ -304,6 +330,10 @@ fn read_workload(root: &Table, names: &Names, errors: &mut Errors) -> WorkloadSe
         statements: read_statements(&section, errors),
         mix: read_mix(&section, errors),
         attribute: section.text("attribute", errors).map(str::to_owned),
+        queries: read_queries(&section, errors),
+        query: section.text("query", errors).map(str::to_owned),
+        explain: section.truth("explain", errors).unwrap_or(false),
+        writes: section.truth("writes", errors).unwrap_or(false),
         evolve_s: section.seconds("evolve", errors).filter(|seconds| *seconds > 0.0),
         evolve_records: section.whole("evolve_records", 1..=LARGE, errors).map(i64::unsigned_abs),
         ycsb: ycsb_settings::read_ycsb(&section, errors),
@@ -378,14 +408,17 @@ pub fn setting_value(settings: &Settings, setting: &str) -> Option<serde_json::V
         "record.type" => Some(record.type_name.as_str().into()),
         "record.table" => Some(record.table.as_str().into()),
         "record.rows" => Some(record.rows.into()),
+        "record.scale" => Some(record.scale.unwrap_or(1.0).into()),
         "record.seed" => Some(record.seed.into()),
         "record.per_measurement" => Some(record.per_measurement.into()),
         "record.permutation" => text(&record.permutation),
         "record.existing" => Some(record.existing.into()),
         "layout.name" => Some(layout.name.as_str().into()),
+        "layout.indexes" => Some(layout.indexes.join(", ").into()),
         "workload.name" => Some(workload.name.as_str().into()),
         "workload.batch" => Some(workload.batch.into()),
         "workload.attribute" => text(&workload.attribute),
+        "workload.query" => text(&workload.query),
         "workload.evolve" => workload.evolve_s.map(Into::into),
         "workload.evolve_records" => workload.evolve_records.map(Into::into),
         "load.arrivals" => serde_json::to_value(load.arrivals).ok(),

@@ -8,6 +8,7 @@ mod background;
 mod delete;
 mod mix;
 mod preload;
+mod query;
 mod read;
 mod scan;
 mod select;
@@ -27,6 +28,7 @@ use crate::trial::Settings;
 pub use background::BACKGROUND_WORKLOADS;
 pub use mix::PARTS as MIX_PARTS;
 pub use preload::Preload;
+pub use sql::writing_statement;
 pub use work::Work;
 
 /// The operations of one client, one after another, without end.
@@ -89,6 +91,7 @@ pub static REGISTRY: &[&Entry] = &[
     &read::READ,
     &select::SELECT,
     &update::UPDATE,
+    &query::QUERY,
     &scan::SCAN,
     &delete::DELETE,
     &mix::MIX,
@@ -136,6 +139,15 @@ pub fn only_adds(settings: &Settings) -> bool {
 /// Whether the load that the study asks about does.
 fn inserts(settings: &Settings) -> bool {
     settings.workload.name == write::WRITE.name || ycsb::inserts(settings)
+}
+
+/// Whether a trial with these settings changes nothing at all in loadline's tables, so that they can be kept for other runs.
+pub fn only_reads(settings: &Settings) -> bool {
+    let reads = ["read", "select", "scan", "query"];
+    let is_read_beside = settings.background.as_ref().is_none_or(|beside| reads.contains(&beside.workload.as_str()));
+    is_read_beside
+        && settings.workload.evolve_s.is_none()
+        && parts(settings).is_ok_and(|parts| parts.iter().all(|entry| reads.contains(&entry.name)))
 }
 
 /// The workloads that operations come from: those of a mix, else the one named.

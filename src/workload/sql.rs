@@ -1,4 +1,5 @@
-//! The workload `sql`: a study's own statements, chosen by weight, with parameters filled anew each time.
+//! The workload `sql`: a study's own statements, alone or several in a transaction, chosen by weight, with parameters filled anew
+//! each time.
 
 use super::{Client, Entry, Workload};
 use crate::data::Filler;
@@ -7,12 +8,12 @@ use crate::operation::Operation;
 use crate::random::Stream;
 use crate::record::Cells;
 use crate::statement::{Expect, Statement, parameter_places};
-use crate::trial::{Settings, SqlStatement};
+use crate::trial::{Fill, Settings, SqlStatement};
 
 /// Registry entry.
 pub(super) static SQL: Entry = Entry {
     name: "sql",
-    summary: "statements of your own with ? parameters, chosen by weight",
+    summary: "statements of your own with ? parameters, alone or in transactions, chosen by weight",
     needs_tables: false,
     keeps_records: false,
     access: |_, _| Ok(Access::default()),
@@ -32,6 +33,7 @@ struct Sql {
 struct Prepared {
     /// Share of all 64-bit words that choose this statement or one before it.
     below: u64,
+    /// Those of all statements of a transaction, one after the other.
     fillers: Vec<Filler>,
     executed: u64,
 }
@@ -74,13 +76,31 @@ impl Workload for Sql {
     }
 }
 
-/// The statements as databases prepare them, with what answer is right. Statements that are no queries may change nothing.
-pub(super) fn program(statements: &[SqlStatement]) -> impl Iterator<Item = (Statement, Expect)> {
+/// Statements of one operation: what is prepared, what answer is right, and how many parameters each has.
+pub(super) type Transaction = Vec<(Statement, Expect, usize)>;
+
+/// The operations as databases prepare them. Statements that are no queries may change nothing.
+pub(super) fn program(statements: &[SqlStatement]) -> impl Iterator<Item = Transaction> {
     statements.iter().map(|statement| {
-        let SqlStatement { sql, allow_empty, .. } = statement.clone();
-        let expect = if !allow_empty && is_query(&sql) { Expect::Rows } else { Expect::Anything };
-        (Statement::Sql { sql, allow_empty }, expect)
+        parts(statement)
+            .map(|(sql, params, allow_empty)| {
+                let expect = if !allow_empty && is_query(sql) { Expect::Rows } else { Expect::Anything };
+                (Statement::Sql { sql: sql.to_owned(), allow_empty }, expect, params.len())
+            })
+            .collect()
     })
+}
+
+/// A statement and those that follow it in its transaction: text, parameters, whether it may find nothing.
+fn parts(statement: &SqlStatement) -> impl Iterator<Item = (&str, &[Fill], bool)> {
+    let first = (statement.sql.as_str(), statement.params.as_slice(), statement.allow_empty);
+    let then = statement.then.iter().map(|part| (part.sql.as_str(), part.params.as_slice(), part.allow_empty));
+    std::iter::once(first).chain(then)
+}
+
+/// The first statement that is no query, as far as its text tells; none when all only read.
+pub fn writing_statement(statements: &[SqlStatement]) -> Option<&str> {
+    statements.iter().flat_map(parts).map(|(sql, ..)| sql).find(|sql| !is_query(sql))
 }
 
 /// Whether a statement answers with rows: by its first word, and after WITH by whether a word in it changes something.
@@ -105,17 +125,19 @@ fn check(statements: &[SqlStatement]) -> Result<(), String> {
     }
     for (number, statement) in statements.iter().enumerate() {
         let at = place(number);
-        if statement.sql.trim().is_empty() {
-            return Err(format!("{at}: sql is empty; write a statement"));
-        }
         if !(statement.weight > 0.0 && statement.weight.is_finite()) {
             return Err(format!("{at}: weight is {}; write a number above 0", statement.weight));
         }
-        let (wanted, given) = (parameter_places(&statement.sql).len(), statement.params.len());
-        if wanted != given {
-            return Err(format!(
-                "{at}: the statement has {wanted} parameters (?) but params has {given}; each ? outside of quotes takes one"
-            ));
+        for (sql, params, _) in parts(statement) {
+            if sql.trim().is_empty() {
+                return Err(format!("{at}: sql is empty; write a statement"));
+            }
+            let (wanted, given) = (parameter_places(sql).len(), params.len());
+            if wanted != given {
+                return Err(format!(
+                    "{at}: the statement has {wanted} parameters (?) but params has {given}; each ? outside of quotes takes one"
+                ));
+            }
         }
     }
     Ok(())
@@ -126,7 +148,7 @@ fn fillers(number: usize, statement: &SqlStatement) -> Result<Vec<Filler>, Strin
         Filler::for_parameter(fill)
             .map_err(|error| format!("{}: params, number {}: {error}", place(number), parameter + 1))
     };
-    statement.params.iter().enumerate().map(filler).collect()
+    parts(statement).flat_map(|(_, params, _)| params).enumerate().map(filler).collect()
 }
 
 fn place(number: usize) -> String {
@@ -137,10 +159,9 @@ fn place(number: usize) -> String {
 mod tests {
     use super::*;
     use crate::record::Cell;
-    use crate::trial::Fill;
 
     fn statement(sql: &str, weight: f64, params: Vec<Fill>) -> SqlStatement {
-        SqlStatement { sql: sql.to_owned(), weight, params, allow_empty: false }
+        SqlStatement { sql: sql.to_owned(), weight, params, allow_empty: false, then: Vec::new() }
     }
 
     fn sql(statements: Vec<SqlStatement>, number: u32) -> Result<Sql, String> {

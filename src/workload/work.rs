@@ -1,14 +1,15 @@
 //! [`Work`]: what all clients of a trial share.
 
-use std::sync::Arc;
+use std::sync::{Arc, OnceLock};
 
 use super::preload::chunk_records;
-use super::{Client, Preload, Workload, background, build, known, sql, ycsb};
+use super::{Client, Preload, Workload, background, build, known, only_reads, sql, ycsb};
 use crate::data;
 use crate::layout::{self, Access, Layout};
 use crate::operation::Operation;
+use crate::query::count_found;
 use crate::record::{Column, Generator};
-use crate::statement::{Evolution, Expect, Program, Request, Step};
+use crate::statement::{Evolution, Expect, Program, Request, Step, Table};
 use crate::trial::Settings;
 
 /// The tables, statements and data of a trial, and how its operations become requests.
@@ -20,9 +21,10 @@ pub struct Work {
     background: Option<Settings>,
     stored: Option<Stored>,
     program: Program,
-    /// Place of the study's first own statement in the program.
-    sql_first: u16,
-    sql_expects: Vec<Expect>,
+    /// The study's own operations: of each the statements in the program, what answer is right, and how many parameters it has.
+    sql: Vec<Vec<(u16, Expect, u32)>>,
+    /// How many rows each query must give.
+    found: OnceLock<Vec<u64>>,
     /// The records that there are, where clients insert some that others ask for.
     keys: Option<Arc<ycsb::KeySpace>>,
 }
@@ -52,20 +54,64 @@ impl Work {
         let stored = if needs_tables { Some(Stored::new(settings, background.as_ref())?) } else { None };
         let mut program = stored.as_ref().map_or_else(Program::default, |stored| stored.layout.program().clone());
         program.rows_max = program.rows_max.max(1);
+        if let (true, Some(column)) = (settings.record.existing, settings.layout.indexes.first()) {
+            let remedy = "leave one of them out";
+            return Err(format!(
+                "layout.indexes names \"{column}\" and record.existing says that the tables are there; {remedy}"
+            ));
+        }
+        for column in &settings.layout.indexes {
+            add_index(&mut program, column, &settings.layout.name)?;
+        }
         if settings.record.existing {
             program.tables.clear();
             program.first = Request::default();
         }
-        let sql_first = program.statements.len() as u16;
-        let mut sql_expects = Vec::new();
-        if settings.workload.name == sql::SQL.name {
-            for (statement, expect) in sql::program(&settings.workload.statements) {
+        let mut sql = Vec::new();
+        let transactions = sql::program(&settings.workload.statements);
+        for transaction in transactions.take(if settings.workload.name == sql::SQL.name { usize::MAX } else { 0 }) {
+            let mut steps = Vec::with_capacity(transaction.len());
+            for (statement, expect, parameters) in transaction {
+                steps.push((program.statements.len() as u16, expect, parameters as u32));
                 program.statements.push(statement);
-                sql_expects.push(expect);
             }
+            sql.push(steps);
         }
         let keys = ycsb::key_space(settings);
-        Ok(Work { settings: settings.clone(), background, stored, program, sql_first, sql_expects, keys })
+        Ok(Work { settings: settings.clone(), background, stored, program, sql, found: OnceLock::new(), keys })
+    }
+
+    /// Finds out how many rows each query must give, by making all records: from now on an answer of another number is a failed
+    /// operation. Before that, and where records change during the trial, any number is right.
+    ///
+    /// # Errors
+    /// A sentence when a query does not find as many records as the study says.
+    pub fn count_rows(&self) -> Result<(), String> {
+        let (settings, Some(stored)) = (&self.settings, &self.stored) else { return Ok(()) };
+        let queries = &settings.workload.queries;
+        if queries.is_empty() || !only_reads(settings) || self.found.get().is_some() {
+            return Ok(());
+        }
+        let counts = count_found(queries, &*stored.generator, settings.record.rows);
+        for (query, count) in queries.iter().zip(&counts) {
+            if let Some(rows) =
+                query.rows.filter(|rows| rows != count && settings.record.scale.is_none_or(|s| s == 1.0))
+            {
+                let name = &query.name;
+                let remedy = "correct rows, or the conditions";
+                return Err(format!(
+                    "workload.queries, query \"{name}\": finds {count} records and rows = {rows}; {remedy}"
+                ));
+            }
+        }
+        // Another thread cannot have been faster: nobody else has the work yet.
+        let _ = self.found.set(counts);
+        Ok(())
+    }
+
+    /// How many rows each query must give; empty before [`Work::count_rows`] and where nobody can say.
+    pub fn rows_found(&self) -> &[u64] {
+        self.found.get().map_or(&[], Vec::as_slice)
     }
 
     /// Tables to create, and the statements that each connection prepares.
@@ -125,9 +171,21 @@ impl Work {
     pub fn bind(&self, operation: &Operation, request: &mut Request) {
         match *operation {
             Operation::Statement { statement } => {
-                let expect = self.sql_expects.get(usize::from(statement)).copied().unwrap_or(Expect::Anything);
-                let statement = self.sql_first + statement;
-                request.steps.push(Step { statement, rows: 1, first_cell: 0, expect });
+                let mut first_cell = 0;
+                for (statement, expect, parameters) in self.sql.get(usize::from(statement)).into_iter().flatten() {
+                    request.steps.push(Step { statement: *statement, rows: 1, first_cell, expect: *expect });
+                    first_cell += parameters;
+                }
+            }
+            Operation::Query { query } => {
+                if let Some(stored) = &self.stored {
+                    stored.layout.bind(operation, &*stored.generator, request);
+                }
+                let expect =
+                    self.rows_found().get(usize::from(query)).map_or(Expect::Anything, |n| Expect::RowCount(*n));
+                if let Some(step) = request.steps.last_mut() {
+                    step.expect = expect;
+                }
             }
             _ => {
                 if let Some(stored) = &self.stored {
@@ -172,7 +230,27 @@ impl Stored {
         if access != Access::default() {
             layout.add_access(&access, record_type);
         }
+        let queries = &settings.workload.queries;
+        if !queries.is_empty() {
+            let refused = |why| format!("layout \"{}\" {why}; take another layout.name", settings.layout.name);
+            layout.add_queries(queries, record_type).map_err(refused)?;
+        }
         Ok(Stored { generator, layout, chunk })
+    }
+}
+
+/// Gives a column an index in the table that has it, identities before values.
+fn add_index(program: &mut Program, column: &str, layout: &str) -> Result<(), String> {
+    let has = |table: &&mut Table| table.columns.iter().any(|own| own.name == column);
+    match program.tables.iter_mut().find(has) {
+        Some(table) => {
+            table.indexes.push(vec![column.to_owned()]);
+            Ok(())
+        }
+        None => Err(format!(
+            "layout.indexes: no table of layout \"{layout}\" has a column \"{column}\"; name a column of the record type that the \
+             layout keeps as one"
+        )),
     }
 }
 
@@ -193,7 +271,8 @@ mod tests {
         settings.workload.batch = 5;
         let sql = "SELECT * FROM t WHERE id = ?".to_owned();
         let params = vec![Fill::Uniform(1.0, 9.0)];
-        settings.workload.statements = vec![SqlStatement { sql, weight: 1.0, params, allow_empty: false }];
+        settings.workload.statements =
+            vec![SqlStatement { sql, weight: 1.0, params, allow_empty: false, then: Vec::new() }];
         settings
     }
 

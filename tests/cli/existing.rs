@@ -87,7 +87,7 @@ fn own_statements_on_an_own_table_change_it_by_what_they_say_and_by_nothing_else
         let own = Own::start(name);
         own.make_table();
         let scratch = Scratch::new();
-        let workload = "[workload]\nname = \"sql\"\nstatements = [\n\
+        let workload = "[workload]\nname = \"sql\"\nwrites = true\nstatements = [\n\
                         { sql = \"SELECT n FROM readings WHERE id = ?\", weight = 3, params = [ { uniform = [1, 1000] } ] },\n\
                         { sql = \"UPDATE readings SET n = n + 1 WHERE id = ?\", params = [ { zipf = [1, 1000, 0.99] } ] } ]";
         let url = own.url(Some(&own.endpoint.password));
@@ -204,7 +204,7 @@ fn an_own_file_keeps_its_tables_and_its_journal() {
     scratch.run(&["run", "write.toml", "--set", "load.clients=1", "--out", "written"]).expect(0);
     assert_eq!(state(), before, "loadline's tables are gone, the user's are as they were");
 
-    let sql = "[workload]\nname = \"sql\"\nstatements = [ { sql = \"UPDATE readings SET n = n + 1 WHERE id = 1\" } ]";
+    let sql = "[workload]\nname = \"sql\"\nwrites = true\nstatements = [ { sql = \"UPDATE readings SET n = n + 1 WHERE id = 1\" } ]";
     scratch.write("sql.toml", &small_study(&format!("[database]\npath = \"mine.db\"\n{sql}\n{FAST}")));
     scratch.run(&["run", "sql.toml", "--set", "load.clients=1", "--out", "own"]).expect(0);
     assert_eq!(state(), (before.0, "1=105".to_owned(), before.2));

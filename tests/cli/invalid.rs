@@ -90,7 +90,7 @@ fn reads_that_find_nothing_are_invalid_unless_the_study_permits_them() {
 fn a_table_that_vanishes_invalidates_what_comes_after_it() {
     let scratch = Scratch::new();
     let statements = "statements = [ { sql = \"DROP TABLE t\" }, { sql = \"SELECT * FROM t\", allow_empty = true } ]";
-    let workload = format!("[workload]\nname = \"sql\"\n{statements}");
+    let workload = format!("[workload]\nname = \"sql\"\nwrites = true\n{statements}");
     let database = rusqlite::Connection::open(scratch.path("mine.db")).unwrap();
     database.execute_batch("CREATE TABLE t (id INTEGER)").unwrap();
     drop(database);

@@ -36,7 +36,12 @@ impl Scratch {
     /// The program in this directory, nothing of its user's environment changing what it does.
     pub fn command(&self, arguments: &[&str]) -> Command {
         let mut command = Command::new(env!("CARGO_BIN_EXE_loadline"));
-        command.args(arguments).current_dir(&self.0).env_remove("LOADLINE_PASSWORD").stdin(Stdio::null());
+        command
+            .args(arguments)
+            .current_dir(&self.0)
+            .env_remove("LOADLINE_PASSWORD")
+            .env("LOADLINE_CACHE", "off")
+            .stdin(Stdio::null());
         command
     }
 

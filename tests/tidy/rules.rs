@@ -20,6 +20,7 @@ const LAYERS: &[&[&str]] = &[
         "trial",
         "statement",
         "operation",
+        "query",
         "record",
         "histogram",
         "imported",

@@ -3,7 +3,7 @@
 //! Texts compare byte by byte (`utf8mb4_bin`), as they do in the other databases: keys that differ only in case differ.
 
 use crate::database::Dialect;
-use crate::database::dialect::{path, schema_change_text};
+use crate::database::dialect::{StraightJoin, path, schema_change_text};
 use crate::record::ColumnKind;
 use crate::statement::SchemaChange;
 
@@ -92,6 +92,14 @@ impl Dialect for MySqlDialect {
         }
     }
 
+    fn value_of_text(&self, text: &str, kind: ColumnKind) -> String {
+        match kind {
+            ColumnKind::Int16 | ColumnKind::Int32 | ColumnKind::Int64 => format!("CAST({text} AS SIGNED)"),
+            ColumnKind::Float64 => format!("CAST({text} AS DOUBLE)"),
+            ColumnKind::Text(_) | ColumnKind::Blob(_) | ColumnKind::Json => text.to_owned(),
+        }
+    }
+
     /// Without touching a row where the server can, else without keeping others out, else as it must.
     fn schema_change(&self, change: &SchemaChange) -> Vec<String> {
         let plain = schema_change_text(
@@ -106,6 +114,41 @@ impl Dialect for MySqlDialect {
 
     fn table_suffix(&self) -> String {
         format!(" ENGINE={} DEFAULT CHARSET=utf8mb4 COLLATE=utf8mb4_bin", self.engine.name())
+    }
+
+    fn straight_join(&self) -> Option<StraightJoin> {
+        Some(StraightJoin::SelectOption)
+    }
+
+    fn has_query_cache(&self) -> bool {
+        true
+    }
+
+    /// Columns by their places in MariaDB's and MySQL's tabular form, which has `partitions` behind the table in MySQL.
+    fn plan_line(&self, row: &[Option<String>]) -> String {
+        let shift = row.len().saturating_sub(10).min(1);
+        let field = |place: usize| row.get(place).and_then(Option::as_deref);
+        let table = field(2).unwrap_or("?");
+        let access = field(3 + shift).unwrap_or("none");
+        let mut line = format!("{table}: {access}");
+        if let Some(key) = field(5 + shift) {
+            line += &format!(" by {key}");
+        }
+        if let Some(rows) = field(8 + shift) {
+            line += &format!(", about {rows} rows");
+        }
+        if let Some(extra) = row.last().and_then(Option::as_deref).filter(|extra| !extra.is_empty()) {
+            line += &format!(", {extra}");
+        }
+        line
+    }
+
+    fn analyse(&self, table: &str) -> Option<String> {
+        Some(format!("ANALYZE TABLE {}", self.quote(table)))
+    }
+
+    fn read_only(&self) -> Option<&'static str> {
+        Some("SET SESSION TRANSACTION READ ONLY")
     }
 
     fn has_foreign_keys(&self) -> bool {

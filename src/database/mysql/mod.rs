@@ -18,7 +18,7 @@ pub mod url;
 pub mod values;
 pub mod wire;
 
-use super::{Database, DatabaseError, Dialect, Endpoint, Entry, Session};
+use super::{Database, DatabaseError, Dialect, Endpoint, Entry, QueryOptions, Session};
 use crate::trial::DatabaseSettings;
 use dialect::{Engine, MySqlDialect};
 
@@ -30,6 +30,7 @@ pub static MARIADB: Entry = Entry {
     open: |settings, endpoint| MySql::open("mariadb", MARIADB.engines, settings, endpoint),
     recipe: Some(&recipe::MARIADB),
     read_url: Some(url::read_url),
+    query_options: QueryOptions { straight_join: true, cache: true },
 };
 
 /// The registry's entry of MySQL.
@@ -40,6 +41,7 @@ pub static MYSQL: Entry = Entry {
     open: |settings, endpoint| MySql::open("mysql", MYSQL.engines, settings, endpoint),
     recipe: Some(&recipe::MYSQL),
     read_url: Some(url::read_url),
+    query_options: QueryOptions { straight_join: true, cache: false },
 };
 
 /// A server that speaks MySQL's protocol, and the engine that tables get there.

@@ -7,7 +7,7 @@
 use super::values::Bound;
 use crate::database::dialect::{Dialect, statement_text};
 use crate::record::ColumnKind;
-use crate::statement::Statement;
+use crate::statement::{SelectRecords, Statement};
 
 /// The most parameters that a prepared statement of several rows gets. The protocol allows 65,535.
 const PARAMETERS_MAX: usize = 16_000;
@@ -79,7 +79,9 @@ fn name(dialect: &dyn Dialect, statement: &Statement) -> String {
         | Statement::ReduceDocument { table, .. } => ("UPDATE", table),
         Statement::Delete { table, .. } => ("DELETE FROM", table),
         Statement::Select(select) => ("SELECT FROM", &select.from),
-        Statement::SelectMember { table, .. } | Statement::SelectGroups { table, .. } => ("SELECT FROM", table),
+        Statement::SelectRecords(SelectRecords { table, .. })
+        | Statement::SelectMember { table, .. }
+        | Statement::SelectGroups { table, .. } => ("SELECT FROM", table),
         Statement::Sql { sql, .. } => return shortened(sql, 120),
     };
     format!("{verb} {}", dialect.quote(table))

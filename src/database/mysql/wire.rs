@@ -181,6 +181,11 @@ impl MySqlWire {
         if step.expect == Expect::Rows && run.rows == 0 {
             run.answer.empty += 1;
         }
+        if let Some(right) = step.expect.miscount(run.rows) {
+            let name = &self.statements[usize::from(step.statement)].name;
+            let message = format!("{name} found {} rows instead of {right}", run.rows);
+            return self.undo(DatabaseError::refused("rows", message), out);
+        }
         if let Some(right) = step.expect.contradiction(run.changed) {
             let name = &self.statements[usize::from(step.statement)].name;
             let message = format!("{name} changed {} rows instead of {right}", run.changed);

@@ -51,6 +51,18 @@ impl Dialect for PostgresDialect {
     fn placeholder(&self, number: usize) -> String {
         format!("${}", number + 1)
     }
+
+    fn explain(&self, query: &str) -> String {
+        format!("EXPLAIN (COSTS OFF) {query}")
+    }
+
+    fn analyse(&self, table: &str) -> Option<String> {
+        Some(format!("ANALYZE {}", self.quote(table)))
+    }
+
+    fn read_only(&self) -> Option<&'static str> {
+        Some("SET SESSION CHARACTERISTICS AS TRANSACTION READ ONLY")
+    }
 }
 
 #[cfg(test)]

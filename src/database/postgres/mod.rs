@@ -18,7 +18,7 @@ pub mod url;
 pub mod wire;
 
 use super::session::WireSession;
-use super::{Database, DatabaseError, Dialect, Endpoint, Entry, Session};
+use super::{Database, DatabaseError, Dialect, Endpoint, Entry, QueryOptions, Session};
 use crate::trial::DatabaseSettings;
 
 pub use dialect::PostgresDialect;
@@ -33,6 +33,7 @@ pub static POSTGRES: Entry = Entry {
     open,
     recipe: Some(&recipe::POSTGRES),
     read_url: Some(read_url),
+    query_options: QueryOptions { straight_join: false, cache: false },
 };
 
 /// A PostgreSQL server.

@@ -163,6 +163,10 @@ impl PostgresWire {
         if expect == Expect::Rows {
             running.answer.empty += u32::from(rows == 0);
         }
+        if let Some(expected) = expect.miscount(rows) {
+            let what = format!("the statement found {rows} rows instead of {expected}");
+            running.failure.get_or_insert(DatabaseError::refused("rows", what));
+        }
         if let Some(expected) = expect.contradiction(changed) {
             let stays = if changed > 0 && !self.must_withhold(request) { ", and they stay changed" } else { "" };
             let what = format!("the statement changed {changed} rows instead of {expected}{stays}");

@@ -14,7 +14,7 @@ use std::collections::BTreeMap;
 use std::sync::{Arc, Mutex, PoisonError};
 use std::time::Instant;
 
-use super::{Database, DatabaseError, Dialect, Endpoint, Entry, Session};
+use super::{Database, DatabaseError, Dialect, Endpoint, Entry, QueryOptions, Session};
 use crate::random::Stream;
 use crate::record::ColumnKind;
 use crate::trial::DatabaseSettings;
@@ -28,6 +28,7 @@ pub static SIMULATED: Entry = Entry {
     open,
     recipe: None,
     read_url: None,
+    query_options: QueryOptions { straight_join: false, cache: false },
 };
 
 fn open(settings: &DatabaseSettings, _: Option<&Endpoint>) -> Result<Box<dyn Database>, DatabaseError> {

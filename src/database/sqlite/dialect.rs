@@ -1,6 +1,7 @@
 //! How SQLite writes SQL.
 
 use crate::database::Dialect;
+use crate::database::dialect::StraightJoin;
 use crate::record::ColumnKind;
 
 /// SQLite's dialect.
@@ -30,5 +31,34 @@ impl Dialect for SqliteDialect {
 
     fn placeholder(&self, _: usize) -> String {
         "?".to_owned()
+    }
+
+    fn value_of_text(&self, text: &str, kind: ColumnKind) -> String {
+        match kind {
+            ColumnKind::Int16 | ColumnKind::Int32 | ColumnKind::Int64 => format!("CAST({text} AS INTEGER)"),
+            ColumnKind::Float64 => format!("CAST({text} AS REAL)"),
+            ColumnKind::Text(_) | ColumnKind::Blob(_) | ColumnKind::Json => text.to_owned(),
+        }
+    }
+
+    fn straight_join(&self) -> Option<StraightJoin> {
+        Some(StraightJoin::CrossJoin)
+    }
+
+    fn explain(&self, query: &str) -> String {
+        format!("EXPLAIN QUERY PLAN {query}")
+    }
+
+    /// The last column says it in words.
+    fn plan_line(&self, row: &[Option<String>]) -> String {
+        row.last().cloned().flatten().unwrap_or_default()
+    }
+
+    fn analyse(&self, table: &str) -> Option<String> {
+        Some(format!("ANALYZE {}", self.quote(table)))
+    }
+
+    fn read_only(&self) -> Option<&'static str> {
+        Some("PRAGMA query_only = ON")
     }
 }

@@ -13,7 +13,7 @@ use std::time::Duration;
 
 use rusqlite::{Connection, OpenFlags};
 
-use super::{Database, DatabaseError, Dialect, Entry, Session};
+use super::{Database, DatabaseError, Dialect, Entry, QueryOptions, Session};
 use crate::trial::DatabaseSettings;
 
 use dialect::SqliteDialect;
@@ -27,6 +27,7 @@ pub static SQLITE: Entry = Entry {
     open: |settings, _| Ok(Box::new(Sqlite::open(settings)?)),
     recipe: None,
     read_url: None,
+    query_options: QueryOptions { straight_join: true, cache: false },
 };
 
 /// How long a connection waits for another's lock.

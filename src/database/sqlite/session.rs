@@ -42,7 +42,7 @@ impl SqliteSession {
     fn is_atomic(&self, request: &Request) -> bool {
         match request.steps.as_slice() {
             [] => true,
-            [Step { rows: 0 | 1, expect: Expect::Rows | Expect::Anything, .. }] => true,
+            [Step { rows: 0 | 1, expect: Expect::Rows | Expect::RowCount(_) | Expect::Anything, .. }] => true,
             [Step { rows: 0 | 1, statement, .. }] => self.inserts.get(usize::from(*statement)).is_some_and(|is| *is),
             _ => false,
         }
@@ -63,6 +63,10 @@ impl SqliteSession {
             let changed = total_changes(&self.connection) - before;
             if step.expect == Expect::Rows && read == 0 && statement.is_query() {
                 answer.empty += 1;
+            }
+            if let Some(right) = step.expect.miscount(read) {
+                let message = format!("the statement found {read} rows instead of {right}");
+                return Err(DatabaseError::refused("rows", message));
             }
             if let Some(right) = step.expect.contradiction(changed) {
                 let message = format!("the statement changed {changed} rows instead of {right}");

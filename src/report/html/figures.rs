@@ -136,7 +136,11 @@ pub fn throughput_quantity(cases: &[CaseFinding]) -> Quantity<'static> {
 
 /// Throughput in all panels.
 pub fn throughput(frame: &Frame<'_>, cases: &[CaseFinding]) -> Markup {
-    let quantity = throughput_quantity(cases);
+    panels(frame, &throughput_quantity(cases))
+}
+
+/// A quantity in all panels: one plot where there is one panel, else small ones.
+pub fn panels(frame: &Frame<'_>, quantity: &Quantity<'_>) -> Markup {
     let largest: Vec<f64> = (0..frame.panels.len())
         .map(|panel| quantity.largest(frame.cases.iter().filter(|placed| placed.panel == panel)))
         .collect();

@@ -3,7 +3,7 @@
 //! Main type: [`Frame`]. Invariant: every case of the findings has exactly one place.
 
 use crate::finding::{CaseFinding, Findings};
-use crate::report::factors::{Factors, short_level, show_level};
+use crate::report::factors::{Factors, QUERY, short_level, show_level};
 use crate::study::{Factor, Study};
 use crate::trial::Levels;
 
@@ -44,6 +44,9 @@ impl<'a> Frame<'a> {
         let mut factors = Factors::of(study);
         let axis = factors.axis().cloned();
         let mut panel_factors: Vec<Factor> = factors.other_ramps().cloned().collect();
+        // Queries are asked side by side; nobody chooses among them.
+        let is_query = |factor: &Factor| factor.setting == QUERY;
+        panel_factors.splice(0..0, factors.choices.extract_if(.., |factor| is_query(factor)));
         let combinations: usize = factors.choices.iter().map(|factor| factor.levels.len()).product();
         if combinations > SERIES_MOST {
             panel_factors.splice(0..0, factors.choices.drain(1..));

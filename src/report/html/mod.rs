@@ -13,6 +13,7 @@ mod forest;
 mod frame;
 mod means;
 mod plot;
+mod queries;
 mod scale;
 pub mod score;
 mod stated;
@@ -122,6 +123,32 @@ fn verdict(findings: &Findings) -> Markup {
     }
 }
 
+/// Links to the sections that there are.
+fn contents(
+    findings: &Findings,
+    groups: &[CaseTrials<'_>],
+    title: &str,
+    (monitored, counted, courses, compared): (bool, bool, bool, bool),
+) -> Markup {
+    maud::html! {
+        nav {
+            @if queries::is_shown(groups) { a href="#execution-time" { "Execution time" } }
+            @if queries::has_plans(groups) { a href="#plans" { "Plans" } }
+            a href="#throughput" { "Throughput" }
+            @if arrival::is_shown(groups) { a href="#arrival-rate" { "Arrival rate" } }
+            @if backlog::is_shown(groups) { a href="#backlog" { "Backlog" } }
+            a href="#response-time" { (title) }
+            @if monitored { a href="#resources" { "Resources" } }
+            @if counted { a href="#distribution" { "Distribution" } }
+            @if courses { a href="#course" { "Over time" } }
+            @if compared { a href="#ratios" { "Ratios" } }
+            @if !findings.claims.is_empty() { a href="#claims" { "Claims" } }
+            a href="#trials" { "Trials" }
+            a href="#environment" { "Environment" }
+        }
+    }
+}
+
 /// All figures, each with its table.
 fn plots(findings: &Findings, study: &Study, compared: Option<&Comparisons>, groups: &[CaseTrials<'_>]) -> Markup {
     let frame = Frame::of(study, findings);
@@ -142,19 +169,9 @@ fn plots(findings: &Findings, study: &Study, compared: Option<&Comparisons>, gro
     let monitored = cases.iter().any(|case| case.resources.is_some());
     let courses = cases.iter().any(|case| times::Course::of(&trials(case)).is_some());
     maud::html! {
-        nav {
-            a href="#throughput" { "Throughput" }
-            @if arrival::is_shown(groups) { a href="#arrival-rate" { "Arrival rate" } }
-            @if backlog::is_shown(groups) { a href="#backlog" { "Backlog" } }
-            a href="#response-time" { (title) }
-            @if monitored { a href="#resources" { "Resources" } }
-            @if counted { a href="#distribution" { "Distribution" } }
-            @if courses { a href="#course" { "Over time" } }
-            @if compared.is_some() { a href="#ratios" { "Ratios" } }
-            @if !findings.claims.is_empty() { a href="#claims" { "Claims" } }
-            a href="#trials" { "Trials" }
-            a href="#environment" { "Environment" }
-        }
+        (contents(findings, groups, title, (monitored, counted, courses, compared.is_some())))
+        (queries::execution_time(&frame, cases, groups, &|case| time_finding(&times(case))))
+        (queries::plans(groups))
         section #throughput {
             h2 { "Throughput" (against) }
             p.about { "Mean over trials; the whiskers are 95 % intervals of the mean." }

@@ -1,0 +1,265 @@
+//! The cache of fixtures: filled tables that later runs can use, as the data of a private server or the file of an embedded
+//! database.
+//!
+//! Main type: [`Cache`]. Invariant: a fixture belongs to one run at a time, which took it out and puts it back unchanged; what
+//! was not put back is lost and made again.
+//!
+//! ```text
+//! <cache>/loadline/fixtures/      $LOADLINE_CACHE/fixtures, else in $XDG_CACHE_HOME or ~/.cache
+//!     4f0c8a12b3d4e5f6/           named by a hash of all that decides the content
+//!         fixture.json            what it is
+//!         data                    the data directory, or the file
+//!     4f0c8a12b3d4e5f6.2711/      in the hands of the process with this number
+//! ```
+
+use std::fs;
+use std::io;
+use std::os::unix::fs::DirBuilderExt;
+use std::path::{Path, PathBuf};
+use std::time::{Duration, SystemTime};
+
+use serde::{Deserialize, Serialize};
+
+use crate::server::{KeptData, move_or_copy, remove, size_bytes};
+
+/// Environment variable with the directory of the cache; `off` keeps nothing.
+const VARIABLE: &str = "LOADLINE_CACHE";
+/// All fixtures together have at most this many bytes; those used longest ago go first.
+const BYTES_MAX: u64 = 10 << 30;
+/// A fixture that was not used for so long goes.
+const UNUSED_MAX: Duration = Duration::from_secs(30 * 24 * 3600);
+/// Free disk space that is left at least.
+const FREE_BYTES_MIN: u64 = 4 << 30;
+
+/// The directory of fixtures.
+#[derive(Debug, Clone)]
+pub struct Cache {
+    directory: PathBuf,
+}
+
+/// `fixture.json`.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct Described {
+    /// All that decides the content, as text.
+    pub identity: String,
+    /// Names of the tables.
+    pub tables: Vec<String>,
+    /// What the run knows the content by.
+    pub content: String,
+    /// Password of the account in the data.
+    password: String,
+}
+
+/// A fixture that this process has taken out.
+#[derive(Debug)]
+pub struct Taken {
+    directory: PathBuf,
+    /// What it is.
+    pub described: Described,
+}
+
+impl Cache {
+    /// The cache of this user; none where it is switched off or there is no place for it.
+    pub fn open() -> Option<Self> {
+        let absolute = |name: &str| std::env::var_os(name).map(PathBuf::from).filter(|path| path.is_absolute());
+        let place = match std::env::var_os(VARIABLE) {
+            Some(value) if value == "off" => return None,
+            Some(value) if !value.is_empty() => PathBuf::from(value),
+            _ => absolute("XDG_CACHE_HOME").or_else(|| Some(absolute("HOME")?.join(".cache")))?.join("loadline"),
+        };
+        Some(Cache { directory: place.join("fixtures") })
+    }
+
+    /// What a reader should know: where fixtures are, the bounds, and how to be rid of them.
+    pub fn note(&self) -> String {
+        format!(
+            "filled tables are kept in {} for later runs (at most {} GiB, {} days unused); remove it to clear them, or set \
+             {VARIABLE}=off to keep none",
+            self.directory.display(),
+            BYTES_MAX >> 30,
+            UNUSED_MAX.as_secs() / (24 * 3600)
+        )
+    }
+
+    fn place(&self, identity: &str) -> PathBuf {
+        self.directory.join(crate::trial::text_hash(identity))
+    }
+
+    fn own_place(&self, identity: &str) -> PathBuf {
+        self.place(identity).with_extension(std::process::id().to_string())
+    }
+
+    /// Takes the fixture of this identity out; none where there is none, or another run has it.
+    pub fn take(&self, identity: &str) -> Option<Taken> {
+        let own = self.own_place(identity);
+        fs::rename(self.place(identity), &own).ok()?;
+        let read =
+            || -> io::Result<Described> { Ok(serde_json::from_str(&fs::read_to_string(own.join("fixture.json"))?)?) };
+        match read().ok().filter(|described| described.identity == identity && own.join("data").exists()) {
+            Some(described) => Some(Taken { directory: own, described }),
+            None => {
+                remove(&own);
+                None
+            }
+        }
+    }
+
+    /// A place for data that is to be kept under this identity: made by [`Cache::put`], which is called next.
+    ///
+    /// # Errors
+    /// When the directory cannot be made.
+    pub fn prepare(&self, identity: &str) -> io::Result<PathBuf> {
+        let own = self.own_place(identity);
+        remove(&own);
+        fs::DirBuilder::new().recursive(true).mode(0o700).create(&own)?;
+        Ok(own.join("data"))
+    }
+
+    /// Puts data, which is in the place that [`Cache::prepare`] gave, into the cache, and removes what is too much or too old.
+    ///
+    /// # Errors
+    /// When it cannot be written; it is then removed.
+    pub fn put(&self, identity: &str, tables: &[String], content: &str, password: &str) -> io::Result<()> {
+        let own = self.own_place(identity);
+        let described = Described {
+            identity: identity.to_owned(),
+            tables: tables.to_vec(),
+            content: content.to_owned(),
+            password: password.to_owned(),
+        };
+        let write = || -> io::Result<()> {
+            fs::write(own.join("fixture.json"), serde_json::to_string_pretty(&described)?)?;
+            self.give(&own, identity)
+        };
+        write().inspect_err(|_| remove(&own))
+    }
+
+    /// Forgets what was prepared and not put.
+    pub fn forget(&self, identity: &str) {
+        remove(&self.own_place(identity));
+    }
+
+    /// Puts a directory in its place; where another run was faster, its own one stays.
+    fn give(&self, own: &Path, identity: &str) -> io::Result<()> {
+        let place = self.place(identity);
+        if place.exists() {
+            remove(own);
+        } else {
+            fs::rename(own, &place)?;
+            // The time of the last use.
+            let _ = fs::File::open(&place).and_then(|file| file.set_modified(SystemTime::now()));
+        }
+        self.trim();
+        Ok(())
+    }
+
+    /// Puts a fixture back whose data is still in it, because the run worked on a copy.
+    pub fn give_back(&self, taken: Taken) {
+        // What cannot be put back is made again.
+        let _ = self.give(&taken.directory, &taken.described.identity);
+    }
+
+    /// Removes fixtures that were not used for long, those used longest ago while there are too many bytes or too few are free,
+    /// and what processes that are gone had taken.
+    fn trim(&self) {
+        let mut kept = Vec::new();
+        for entry in fs::read_dir(&self.directory).into_iter().flatten().flatten() {
+            let path = entry.path();
+            let unused = entry.metadata().and_then(|metadata| metadata.modified());
+            let unused = unused.ok().and_then(|time| time.elapsed().ok()).unwrap_or_default();
+            match path.extension().and_then(|pid| pid.to_str()) {
+                Some(pid) if Path::new("/proc").join(pid).exists() => {}
+                None if unused <= UNUSED_MAX => kept.push((unused, size_bytes(&path), path)),
+                _ => remove(&path),
+            }
+        }
+        kept.sort();
+        let mut sum = 0;
+        for (_, bytes, path) in kept {
+            sum += bytes;
+            let is_full = crate::server::free_disk_bytes(&self.directory).is_ok_and(|free| free < FREE_BYTES_MIN);
+            if sum > BYTES_MAX || is_full {
+                remove(&path);
+            }
+        }
+    }
+}
+
+impl Taken {
+    /// The data, to be moved or copied from.
+    pub fn data(&self) -> KeptData {
+        KeptData { path: self.directory.join("data"), password: self.described.password.clone() }
+    }
+
+    /// Moves or copies the data, a file, to its place.
+    ///
+    /// # Errors
+    /// When it can be neither moved nor copied.
+    pub fn put_file(&self, to: &Path) -> io::Result<()> {
+        move_or_copy(&self.data().path, to).map(|_| ())
+    }
+
+    /// Whether the data is still there.
+    pub fn is_whole(&self) -> bool {
+        self.directory.join("data").exists()
+    }
+
+    /// Forgets it: it is of no use.
+    pub fn discard(self) {
+        remove(&self.directory);
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn cache(name: &str) -> Cache {
+        let directory = std::env::temp_dir().join(format!("loadline-cache-{name}-{}", std::process::id()));
+        remove(&directory);
+        Cache { directory }
+    }
+
+    fn put(cache: &Cache, identity: &str) {
+        let data = cache.prepare(identity).unwrap();
+        fs::write(data, identity).unwrap();
+        cache.put(identity, &["t".to_owned()], "content", "secret").unwrap();
+    }
+
+    #[test]
+    fn a_fixture_is_in_one_pair_of_hands_and_comes_back_as_it_was() {
+        let cache = cache("hands");
+        assert!(cache.take("a").is_none(), "nothing was put");
+        put(&cache, "a");
+        let taken = cache.take("a").unwrap();
+        assert!(cache.take("a").is_none(), "it is taken");
+        assert_eq!((taken.described.tables[0].as_str(), taken.data().password.as_str()), ("t", "secret"));
+        assert!(taken.is_whole());
+        cache.give_back(taken);
+        let file = cache.directory.join("elsewhere");
+        let taken = cache.take("a").unwrap();
+        taken.put_file(&file).unwrap();
+        assert_eq!(fs::read(&file).unwrap(), b"a");
+        assert!(!taken.is_whole());
+        taken.discard();
+        assert!(cache.take("a").is_none());
+        remove(&cache.directory);
+    }
+
+    #[test]
+    fn what_is_old_or_damaged_or_was_lost_is_removed() {
+        let cache = cache("old");
+        put(&cache, "old");
+        let long_ago = SystemTime::now() - UNUSED_MAX - Duration::from_secs(1);
+        fs::File::open(cache.place("old")).unwrap().set_modified(long_ago).unwrap();
+        let lost = cache.directory.join("0123456789abcdef.999999999");
+        fs::create_dir(&lost).unwrap();
+        put(&cache, "new");
+        assert!(!lost.exists() && !cache.place("old").exists() && cache.place("new").exists());
+        fs::write(cache.place("new").join("fixture.json"), "{").unwrap();
+        assert!(cache.take("new").is_none());
+        assert!(!cache.own_place("new").exists());
+        remove(&cache.directory);
+    }
+}

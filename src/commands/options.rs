@@ -1,0 +1,88 @@
+//! What a case asks of its database besides statements: options of queries, plans, and that somebody else's database is only read.
+//!
+//! Main functions: [`check_options`], [`plans`]. Invariant: an option that a database does not know is refused, never ignored.
+
+use std::collections::BTreeMap;
+
+use crate::database::{self, Database, DatabaseError, Session, dialect};
+use crate::trial::Settings;
+use crate::workload::Work;
+
+/// Checks the options of a case's queries against its database.
+///
+/// # Errors
+/// A sentence that names the query, the option and the remedy.
+pub fn check_options(settings: &Settings) -> Result<(), String> {
+    let Some(entry) = database::find(&settings.database.name) else { return Ok(()) };
+    for query in &settings.workload.queries {
+        let at = format!("workload.queries, query \"{}\"", query.name);
+        if query.straight_join && !entry.query_options.straight_join {
+            let remedy = match entry.name {
+                "postgres" => {
+                    "leave it out; with database.config = { join_collapse_limit = 1 } it always joins as named"
+                }
+                _ => "leave it out",
+            };
+            return Err(format!("{at}: straight_join cannot be asked of {}; {remedy}", entry.name));
+        }
+        if query.cache == Some(true) && !entry.query_options.cache {
+            return Err(format!("{at}: {} has no query cache; leave cache out", entry.name));
+        }
+        let is_on =
+            || settings.database.config.get("query_cache_type").is_some_and(|kind| kind != "0" && kind != "OFF");
+        if query.cache == Some(true) && settings.database.url.is_none() && !is_on() {
+            let remedy = "write database.config = { query_cache_type = 2, query_cache_size = 67108864 }";
+            return Err(format!("{at}: cache = true, and the query cache of a private server is off; {remedy}"));
+        }
+    }
+    Ok(())
+}
+
+/// Whether a case may not change its database: that is somebody else's, and the study does not say that it may.
+pub fn is_read_only(settings: &Settings) -> bool {
+    let is_foreign = settings.database.url.is_some() || settings.database.path.is_some();
+    settings.workload.name == "sql" && settings.record.rows == 0 && is_foreign && !settings.workload.writes
+}
+
+/// Makes a connection refuse to change anything, where the case may not.
+///
+/// # Errors
+/// As the database answers.
+pub fn restrict(session: &mut dyn Session, database: &dyn Database, settings: &Settings) -> Result<(), DatabaseError> {
+    match database.dialect().read_only().filter(|_| is_read_only(settings)) {
+        Some(sql) => session.run(sql),
+        None => Ok(()),
+    }
+}
+
+/// The database's plans of the case's queries, by kind of operation; empty where the study does not ask for them.
+///
+/// # Errors
+/// As the database answers.
+pub fn plans(
+    settings: &Settings,
+    work: &Work,
+    database: &dyn Database,
+    session: &mut dyn Session,
+) -> Result<BTreeMap<String, Vec<String>>, DatabaseError> {
+    let mut plans = BTreeMap::new();
+    if !settings.workload.explain {
+        return Ok(plans);
+    }
+    let dialect = database.dialect();
+    for query in 0..settings.workload.queries.len() as u16 {
+        let operation = crate::operation::Operation::Query { query };
+        let mut request = crate::statement::Request::default();
+        work.bind(&operation, &mut request);
+        let mut lines = Vec::new();
+        for step in &request.steps {
+            let Some(statement) = work.program().statements.get(usize::from(step.statement)) else { continue };
+            let first = step.first_cell as usize;
+            let Some(text) = dialect::query_with_values(dialect, statement, &request.cells, first) else { continue };
+            let rows = session.query(&dialect.explain(&text))?;
+            lines.extend(rows.iter().map(|row| dialect.plan_line(row)));
+        }
+        plans.insert(operation.kind().to_string(), lines);
+    }
+    Ok(plans)
+}

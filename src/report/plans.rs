@@ -1,0 +1,168 @@
+//! Plans of queries, as the databases told them: which layouts have the same and which another.
+//!
+//! Main function: [`plans_of`]. Invariant: two plans are the same when they differ in nothing but names of tables and numbers.
+
+use std::collections::BTreeMap;
+
+use super::analyse::CaseTrials;
+use super::factors::show_levels;
+use crate::trial::{Levels, Settings};
+
+/// The plans of a query in cases that differ in their layout and clients only.
+#[derive(Debug, Clone, PartialEq)]
+pub struct Plans {
+    /// The levels of the other factors: the query among them, where it is one.
+    pub levels: Levels,
+    /// The kind of operation: tells the queries of a case apart.
+    pub kind: String,
+    /// Layouts with the lines of their plan, in the order of the study.
+    pub by_layout: Vec<(String, Vec<String>)>,
+    /// For each of these the number of its shape: layouts with the same number have the same plan.
+    shapes: Vec<usize>,
+}
+
+impl Plans {
+    /// Whether all layouts have the same plan.
+    pub fn are_alike(&self) -> bool {
+        self.shapes.iter().all(|shape| *shape == 0)
+    }
+
+    /// What there is to say: `workload.query = Q1.2: the plan differs between layouts: wide (qos: ref by PRIMARY); star, ...`.
+    pub fn sentence(&self) -> String {
+        let query = if self.levels.contains_key("workload.query") || self.levels.is_empty() {
+            String::new()
+        } else {
+            format!(", {}", self.kind)
+        };
+        let at =
+            if self.levels.is_empty() { self.kind.clone() } else { format!("{}{query}", show_levels(&self.levels)) };
+        if self.by_layout.len() == 1 {
+            return format!("{at}: {} ({})", self.by_layout[0].0, first_line(&self.by_layout[0].1));
+        }
+        if self.are_alike() {
+            return format!("{at}: the same plan in all layouts ({})", first_line(&self.by_layout[0].1));
+        }
+        let count = self.shapes.iter().max().map_or(0, |most| most + 1);
+        let groups = (0..count).map(|shape| {
+            let of_shape = || self.by_layout.iter().zip(&self.shapes).filter(move |(_, own)| **own == shape);
+            let names: Vec<&str> = of_shape().map(|((layout, _), _)| layout.as_str()).collect();
+            let lines = of_shape().next().map_or(&[][..], |((_, lines), _)| lines);
+            format!("{} ({})", names.join(", "), first_line(lines))
+        });
+        format!("{at}: the plan differs between layouts: {}", groups.collect::<Vec<_>>().join("; "))
+    }
+}
+
+/// How many queries are executed in another way in one layout than in another, as a sentence; none where no plans were kept.
+pub fn note(groups: &[CaseTrials<'_>]) -> Option<String> {
+    let plans = plans_of(groups);
+    let of_several = || plans.iter().filter(|plans| plans.by_layout.len() > 1);
+    let differ: Vec<&Plans> = of_several().filter(|plans| !plans.are_alike()).collect();
+    let name = |plans: &&Plans| match plans.levels.get("workload.query") {
+        Some(query) => super::factors::show_level(query),
+        None => plans.kind.clone(),
+    };
+    let names: Vec<String> = differ.iter().map(name).collect();
+    match (of_several().count(), differ.len()) {
+        (0, _) => None,
+        (all, 0) => Some(format!("the database's plans of {all} queries are the same in all layouts")),
+        (all, some) => Some(format!(
+            "the database's plans of {some} of {all} queries differ between layouts: {}",
+            names.join(", ")
+        )),
+    }
+}
+
+/// Where the database begins; how many tables follow.
+fn first_line(lines: &[String]) -> String {
+    match lines {
+        [] => "none told".to_owned(),
+        [only] => only.clone(),
+        [first, rest @ ..] => format!("{first}; then {} more", rest.len()),
+    }
+}
+
+/// The plans of all queries; of several cases that differ in clients only, and of several trials, that of the first.
+pub fn plans_of(groups: &[CaseTrials<'_>]) -> Vec<Plans> {
+    let mut found: Vec<Plans> = Vec::new();
+    for group in groups {
+        let Some(trial) = group.valid().find(|trial| !trial.plans.is_empty()) else { continue };
+        let mut levels = group.case.levels.clone();
+        levels.retain(|setting, _| setting != "layout.name" && !setting.starts_with("load."));
+        let layout = &group.case.settings.layout.name;
+        for (kind, lines) in &trial.plans {
+            let place =
+                found.iter().position(|plans| plans.levels == levels && plans.kind == *kind).unwrap_or_else(|| {
+                    let (by_layout, shapes) = (Vec::new(), Vec::new());
+                    found.push(Plans { levels: levels.clone(), kind: kind.clone(), by_layout, shapes });
+                    found.len() - 1
+                });
+            if !found[place].by_layout.iter().any(|(known, _)| known == layout) {
+                found[place].by_layout.push((layout.clone(), lines.clone()));
+            }
+        }
+    }
+    let table = groups.first().map_or("", |group| table_of(&group.case.settings));
+    for plans in &mut found {
+        let mut numbers: BTreeMap<Vec<String>, usize> = BTreeMap::new();
+        for (_, lines) in &plans.by_layout {
+            let shape: Vec<String> = lines.iter().map(|line| shape_of(line, table)).collect();
+            let next = numbers.len();
+            plans.shapes.push(*numbers.entry(shape).or_insert(next));
+        }
+    }
+    found
+}
+
+fn table_of(settings: &Settings) -> &str {
+    &settings.record.table
+}
+
+/// A line without numbers and without words that begin with the name of the table.
+fn shape_of(line: &str, table: &str) -> String {
+    let is_word = |c: char| c.is_ascii_alphanumeric() || c == '_';
+    let mut shape = String::with_capacity(line.len());
+    let mut rest = line;
+    while let Some(first) = rest.chars().next() {
+        let length = rest.find(|c| !is_word(c)).unwrap_or(rest.len());
+        let (word, behind) = rest.split_at(length.max(first.len_utf8()));
+        let is_name = !table.is_empty() && word.starts_with(table);
+        if !is_name && !word.starts_with(|c: char| c.is_ascii_digit()) {
+            shape.push_str(word);
+        }
+        rest = behind;
+    }
+    shape
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn plans_are_compared_without_names_of_tables_and_numbers() {
+        let shape = |line| shape_of(line, "qos");
+        assert_eq!(shape("qos_values: ALL, about 2032000 rows"), shape("qos: ALL, about 17 rows"));
+        assert_ne!(shape("qos: ALL, about 17 rows"), shape("qos: ref by PRIMARY, about 17 rows"));
+        assert_eq!(shape("SCAN qos_main"), shape("SCAN qos"));
+    }
+
+    #[test]
+    fn layouts_with_the_same_plan_stand_together() {
+        let lines = |text: &str| vec![text.to_owned()];
+        let plans = Plans {
+            levels: [("workload.query".to_owned(), "Q2.1".into())].into(),
+            kind: "query-1".to_owned(),
+            by_layout: vec![
+                ("wide".to_owned(), lines("qos: ALL")),
+                ("star".to_owned(), lines("qos_values: ALL")),
+                ("star-hot".to_owned(), vec!["qos_main: ref".to_owned(), "qos_secondary: eq_ref".to_owned()]),
+            ],
+            shapes: vec![0, 0, 1],
+        };
+        let expected = "workload.query = Q2.1: the plan differs between layouts: wide, star (qos: ALL); star-hot (qos_main: ref; \
+                        then 1 more)";
+        assert_eq!(plans.sentence(), expected);
+        assert!(!plans.are_alike());
+    }
+}

@@ -1,0 +1,257 @@
+//! Reads the queries of the workload `query`.
+//!
+//! Main function: [`read_queries`]. Invariant: a query that was read has a name of its own and conditions that can be compared;
+//! whether the record type has its columns is found where cases are built.
+
+use super::place::Errors;
+use super::section::Section;
+use super::suggest::closest;
+use super::tree::{Content, Node};
+use crate::query::{Constant, Projection, Query, QueryCondition};
+use crate::statement::Comparison;
+
+const QUERY_KEYS: &[&str] = &["name", "where", "columns", "order", "limit", "rows", "straight_join", "cache"];
+const PROJECTIONS: &[&str] = &["identity", "hot", "all", "one-table"];
+const LARGE: i64 = 1 << 53;
+
+/// The queries of `[workload]`: the one that `workload.query` names, else all; empty when there are none.
+pub fn read_queries(workload: &Section, errors: &mut Errors) -> Vec<Query> {
+    let mut queries: Vec<Query> = Vec::new();
+    for node in workload.list("queries", errors) {
+        let Some(query) = read_query(node, errors) else { continue };
+        if queries.iter().any(|other| other.name == query.name) {
+            let remedy = "give each a name of its own";
+            errors.push(node.place, format!("two queries of workload.queries are called \"{}\"; {remedy}", query.name));
+        }
+        queries.push(query);
+    }
+    let Some(name) = workload.text("query", errors) else { return queries };
+    if queries.iter().any(|query| query.name == name) {
+        queries.retain(|query| query.name == name);
+    } else if let Some(entry) = workload.get("query") {
+        let names = queries.iter().map(|query| query.name.as_str());
+        let remedy = match closest(name, names.clone()) {
+            Some(meant) => format!("did you mean \"{meant}\"?"),
+            None => format!("there are {}", names.collect::<Vec<_>>().join(", ")),
+        };
+        errors.push(entry.node.place, format!("workload.query is \"{name}\" and workload.queries has none; {remedy}"));
+    }
+    queries
+}
+
+fn read_query(node: &Node, errors: &mut Errors) -> Option<Query> {
+    let name = "workload.queries";
+    let section = Section::of_node(node, name, QUERY_KEYS, errors)?;
+    if section.get("name").is_none() {
+        let example = "{ name = \"slow\", where = \"ul_delay > 100\", columns = \"all\" }";
+        errors.push(section.place, format!("a query of {name} has no name; write it as in {example}"));
+    }
+    let query_name = section.text("name", errors);
+    if let (Some(""), Some(entry)) = (query_name, section.get("name")) {
+        errors.push(entry.node.place, format!("{name}.name is empty; write what the query is called"));
+    }
+    let conditions = match (section.text("where", errors), section.get("where")) {
+        (Some(text), Some(entry)) => read_conditions(text).unwrap_or_else(|sentence| {
+            errors.push(entry.node.place, format!("{name}.where: {sentence}"));
+            Vec::new()
+        }),
+        _ => Vec::new(),
+    };
+    let order = section.text("order", errors).unwrap_or_default();
+    Some(Query {
+        name: query_name?.to_owned(),
+        conditions,
+        columns: read_columns(&section, errors),
+        order: read_order(order, &section, errors),
+        limit: section.whole("limit", 1..=LARGE, errors).map(i64::unsigned_abs),
+        rows: section.whole("rows", 0..=LARGE, errors).map(i64::unsigned_abs),
+        straight_join: section.truth("straight_join", errors).unwrap_or(false),
+        cache: section.truth("cache", errors),
+    })
+}
+
+fn read_columns(section: &Section, errors: &mut Errors) -> Projection {
+    let Some(entry) = section.get("columns") else { return Projection::All };
+    let text = |node: &Node| if let Content::Text(text) = &node.content { Some(text.clone()) } else { None };
+    if let Content::List(items) = &entry.node.content {
+        let names: Option<Vec<String>> = items.iter().map(text).collect();
+        if let Some(names) = names.filter(|names| !names.is_empty()) {
+            return Projection::Columns(names);
+        }
+        let must = "it must be a list of names [\"a\", \"b\"]";
+        errors.push(entry.node.place, format!("workload.queries.columns is {}; {must}", entry.node));
+        return Projection::All;
+    }
+    match section.one_of("columns", PROJECTIONS, errors) {
+        Some("identity") => Projection::Identity,
+        Some("hot") => Projection::Hot,
+        Some("one-table") => Projection::OneTable,
+        _ => Projection::All,
+    }
+}
+
+/// Columns with commas between them, `desc` behind those that fall.
+fn read_order(text: &str, section: &Section, errors: &mut Errors) -> Vec<(String, bool)> {
+    let mut order = Vec::new();
+    for part in text.split(',').map(str::trim).filter(|_| !text.is_empty()) {
+        match part.split_whitespace().collect::<Vec<_>>()[..] {
+            [column] => order.push((column.to_owned(), false)),
+            [column, "asc"] => order.push((column.to_owned(), false)),
+            [column, "desc"] => order.push((column.to_owned(), true)),
+            _ => {
+                let place = section.get("order").map_or(section.place, |entry| entry.node.place);
+                let must = "it must be columns, as in \"ul_delay desc, customerId\"";
+                errors.push(place, format!("workload.queries.order is \"{text}\"; {must}"));
+            }
+        }
+    }
+    order
+}
+
+/// Reads `column comparison constant`, with `and` between several; none for an empty text.
+fn read_conditions(text: &str) -> Result<Vec<QueryCondition>, String> {
+    let mut words = Words { text, rest: text };
+    let mut conditions = Vec::new();
+    if words.is_over() {
+        return Ok(conditions);
+    }
+    loop {
+        let column = words.column()?;
+        let comparison = words.comparison()?;
+        let value = words.constant()?;
+        conditions.push(QueryCondition { column, comparison, value });
+        if words.is_over() {
+            return Ok(conditions);
+        }
+        words.and()?;
+    }
+}
+
+/// A condition that is being read.
+struct Words<'a> {
+    text: &'a str,
+    rest: &'a str,
+}
+
+impl<'a> Words<'a> {
+    fn is_over(&self) -> bool {
+        self.rest.trim().is_empty()
+    }
+
+    fn expected(&self, what: &str) -> String {
+        let at = match self.rest.trim() {
+            "" => "at the end".to_owned(),
+            rest => format!("at \"{rest}\""),
+        };
+        format!("\"{}\" {at}: expected {what}", self.text)
+    }
+
+    /// Takes off the front what is made of such characters; empty for none.
+    fn take(&mut self, is_part: impl Fn(char) -> bool) -> &'a str {
+        let rest = self.rest.trim_start();
+        let end = rest.find(|character| !is_part(character)).unwrap_or(rest.len());
+        let (taken, rest) = rest.split_at(end);
+        self.rest = rest;
+        taken
+    }
+
+    fn column(&mut self) -> Result<String, String> {
+        let before = self.rest;
+        let word = self.take(|c| c.is_ascii_alphanumeric() || c == '_');
+        if word.starts_with(|c: char| c.is_ascii_alphabetic() || c == '_') {
+            return Ok(word.to_owned());
+        }
+        self.rest = before;
+        Err(self.expected("the name of a column"))
+    }
+
+    fn comparison(&mut self) -> Result<Comparison, String> {
+        let before = self.rest;
+        match self.take(|c| "<>=!".contains(c)) {
+            "=" => Ok(Comparison::Equal),
+            "<>" => Ok(Comparison::NotEqual),
+            "<" => Ok(Comparison::Less),
+            "<=" => Ok(Comparison::LessOrEqual),
+            ">" => Ok(Comparison::Greater),
+            ">=" => Ok(Comparison::GreaterOrEqual),
+            _ => {
+                self.rest = before;
+                Err(self.expected("one of = <> < <= > >="))
+            }
+        }
+    }
+
+    fn constant(&mut self) -> Result<Constant, String> {
+        let what = "a number, or a text as in 'abc'";
+        let before = self.rest;
+        if let Some(mut rest) = self.rest.trim_start().strip_prefix('\'') {
+            let mut text = String::new();
+            loop {
+                let Some((part, behind)) = rest.split_once('\'') else { return Err(self.expected("the closing '")) };
+                text += part;
+                match behind.strip_prefix('\'') {
+                    Some(more) => {
+                        text.push('\'');
+                        rest = more;
+                    }
+                    None => {
+                        self.rest = behind;
+                        return Ok(Constant::Text(text));
+                    }
+                }
+            }
+        }
+        let word = self.take(|c| c.is_ascii_alphanumeric() || "+-._".contains(c));
+        let number = word.replace('_', "");
+        let constant = number.parse().map(Constant::Int).ok().or_else(|| {
+            let is_number = number.starts_with(|c: char| c.is_ascii_digit() || "+-.".contains(c));
+            number.parse().ok().filter(|value: &f64| is_number && value.is_finite()).map(Constant::Float)
+        });
+        constant.ok_or_else(|| {
+            self.rest = before;
+            self.expected(what)
+        })
+    }
+
+    fn and(&mut self) -> Result<(), String> {
+        let before = self.rest;
+        if self.take(|c| c.is_ascii_alphabetic()).eq_ignore_ascii_case("and") {
+            return Ok(());
+        }
+        self.rest = before;
+        Err(self.expected("and"))
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn conditions_are_read_as_sql_has_them() {
+        let read = read_conditions("customerId > 56 AND ul_delay<100.5 and note <> 'it''s'").unwrap();
+        let shown: Vec<_> =
+            read.iter().map(|condition| (condition.column.as_str(), condition.comparison, &condition.value)).collect();
+        let expected = [
+            ("customerId", Comparison::Greater, &Constant::Int(56)),
+            ("ul_delay", Comparison::Less, &Constant::Float(100.5)),
+            ("note", Comparison::NotEqual, &Constant::Text("it's".to_owned())),
+        ];
+        assert_eq!(shown, expected);
+        assert_eq!(read_conditions("a >= 50_000").unwrap()[0].value, Constant::Int(50_000));
+        assert_eq!(read_conditions(" ").unwrap(), []);
+    }
+
+    #[test]
+    fn what_cannot_be_read_is_shown_with_what_was_expected() {
+        let refusal = |text| read_conditions(text).unwrap_err();
+        assert_eq!(refusal("a"), "\"a\" at the end: expected one of = <> < <= > >=");
+        assert_eq!(refusal("a != 1"), "\"a != 1\" at \"!= 1\": expected one of = <> < <= > >=");
+        assert_eq!(refusal("a < b"), "\"a < b\" at \"b\": expected a number, or a text as in 'abc'");
+        assert_eq!(refusal("a < nan"), "\"a < nan\" at \"nan\": expected a number, or a text as in 'abc'");
+        assert_eq!(refusal("a = 1 or b = 2"), "\"a = 1 or b = 2\" at \"or b = 2\": expected and");
+        assert_eq!(refusal("1 = a"), "\"1 = a\" at \"1 = a\": expected the name of a column");
+        assert_eq!(refusal("a = 'b"), "\"a = 'b\" at \"'b\": expected the closing '");
+        assert_eq!(refusal("a = 1 and"), "\"a = 1 and\" at the end: expected the name of a column");
+    }
+}

@@ -163,6 +163,26 @@ fn new_columns_go_where_they_are_told(target: &Target) {
     assert_eq!(started.stop().counts.quarantined, 1);
 }
 
+/// A client that makes up measurements, and one whose measurement is another's table, cost nobody else anything.
+fn measurements_that_can_have_no_tables_cost_only_themselves(target: &Target) {
+    let directory = Directory::new();
+    target.session().run("CREATE TABLE mine (id INTEGER)").unwrap();
+    let known = target.query("SELECT COUNT(*) FROM loadline_column WHERE role = 'table'")[0].parse::<u32>().unwrap();
+    let more = format!("[schema]\nmeasurements_max = {}", known + 2);
+    let started = target.start(&directory, "name = \"wide\"", &more);
+    assert_eq!(
+        write(started.http, "mine f=1 1\nmade_up_1 f=1 1\nmade_up_2 f=1 1\nmade_up_3 f=1 1\nmade_up_1 f=2 2\n").status,
+        204
+    );
+    started.wait_until_committed();
+    assert_eq!(write(started.http, "made_up_2 f=2 2\nmade_up_4 f=1 1\n").status, 204);
+    started.wait_until_committed();
+    let end = started.stop();
+    assert_eq!((end.counts.committed, end.counts.quarantined), (4, 3));
+    let listed = loadline::recorder::spool::list(&directory.0.join("spool"), 10).unwrap();
+    assert!(listed[0].reason.contains("\"mine\"") && listed[1].reason.contains("measurements_max"), "{listed:?}");
+}
+
 /// A row whose last value is JSON, in one form: databases order keys and put spaces in their own ways.
 fn normal(row: &str) -> String {
     let (rest, last) = row.rsplit_once('|').unwrap();
@@ -176,6 +196,7 @@ fn everything_that_is_true_of_every_database(target: &Target) {
     quarantined_records_can_be_replayed(target);
     every_layout_stores_what_was_sent(target);
     new_columns_go_where_they_are_told(target);
+    measurements_that_can_have_no_tables_cost_only_themselves(target);
 }
 
 #[test]
@@ -324,4 +345,46 @@ fn what_is_sent_again_is_stored_once_even_by_the_next_recorder() {
         }
         assert_eq!(target.query("SELECT f FROM m ORDER BY f"), ["1", "2"], "{name}");
     }
+}
+
+#[test]
+fn a_wrong_configuration_is_refused_as_a_whole_before_anything_is_started() {
+    let directory = Directory::new();
+    let path = directory.path("wrong.toml");
+    std::fs::write(&path, "[database]\npath = \"m.db\"\n[layout]\nname = \"stra\"\n[intake.http]\nlisten = \"8086\"\n")
+        .unwrap();
+    let run = |arguments: &[&str]| {
+        let output =
+            std::process::Command::new(env!("CARGO_BIN_EXE_loadline")).arg("record").args(arguments).output().unwrap();
+        let text = |bytes: &[u8]| String::from_utf8_lossy(bytes).into_owned();
+        (output.status.code(), text(&output.stdout), text(&output.stderr))
+    };
+    let (status, _, errors) = run(&[&path]);
+    assert_eq!(status, Some(2), "{errors}");
+    assert!(errors.contains(&format!("{path}:4: unknown layout.name \"stra\"; did you mean \"star\"?")), "{errors}");
+    assert!(errors.contains(&format!("{path}:6: intake.http.listen is \"8086\"")), "{errors}");
+    assert_eq!(run(&[&directory.path("nothing.toml")]).0, Some(2));
+    let good = directory.path("good.toml");
+    let spool = directory.path("spool");
+    std::fs::write(
+        &good,
+        format!(
+            "[database]\npath = \"{}\"\n[spool]\npath = \"{spool}\"\n[intake.http]\nlisten = \"127.0.0.1:0\"\n",
+            directory.path("m.db")
+        ),
+    )
+    .unwrap();
+    let (status, _, errors) = run(&[&good, "--quarantine", "list"]);
+    assert!(status == Some(2) && errors.contains("spool"), "there is no spool yet: {errors}");
+}
+
+#[test]
+fn texts_of_any_size_are_stored_whole_or_kept_in_quarantine() {
+    let directory = Directory::new();
+    let target = Target::sqlite(&directory);
+    let started = target.start(&directory, "name = \"wide\"", "");
+    let text = |bytes: usize| format!("m f=\"{}\"\n", "x".repeat(bytes));
+    assert_eq!(write(started.http, &(text(1 << 20) + &text(5 << 20))).status, 204);
+    assert_eq!(started.stop().counts.quarantined, 1);
+    assert_eq!(target.query("SELECT LENGTH(f) FROM m"), [(1 << 20).to_string()]);
 }

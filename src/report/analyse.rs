@@ -99,7 +99,7 @@ fn case_trials<'a>(study: &Study, case: &'a Case, mut trials: Vec<&'a Measuremen
 
 /// The name under which operations of the load in the background are reported.
 pub fn background_name(kind: &str) -> String {
-    format!("{kind} in background")
+    format!("{kind} beside")
 }
 
 fn case_finding(study: &Study, group: &CaseTrials<'_>) -> CaseFinding {

@@ -12,21 +12,17 @@ const KEYS: &[&str] = &["workload", "clients", "arrivals", "rate", "batch"];
 
 /// The settings of the section; none where it is not written. What is missing or wrong has its default.
 pub fn read_background(root: &Table, errors: &mut Errors) -> Option<BackgroundSettings> {
-    let place = root.get("background")?.place;
+    root.get("background")?;
     let section = Section::open(root, "background", KEYS, errors);
     let arrivals = match section.one_of("arrivals", &["poisson", "constant"], errors) {
         Some("constant") => Arrivals::Constant,
         _ => Arrivals::Poisson,
     };
-    let rate_per_s = section.number("rate", 1e-3..=1e9, errors);
-    if rate_per_s.is_none() && section.get("rate").is_none() {
-        errors.push(place, "background.rate is missing; write how many operations arrive per second, as in rate = 500");
-    }
     Some(BackgroundSettings {
         workload: section.one_of("workload", &BACKGROUND_WORKLOADS, errors).unwrap_or("write").to_owned(),
         clients: section.count("clients", 1, 100_000, errors).unwrap_or(1),
         arrivals,
-        rate_per_s: rate_per_s.unwrap_or(1.0),
+        rate_per_s: section.number("rate", 1e-3..=1e9, errors).unwrap_or(1.0),
         batch: section.count("batch", 1, 100_000, errors).unwrap_or(1),
     })
 }

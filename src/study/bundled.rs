@@ -45,6 +45,7 @@ pub static BUNDLED: &[Bundled] = bundled! {
     "schemaless-paper": "the same as Lindfors and Lind Oros 2018: 1,000 records and operations, 40 trials; ten minutes",
     "schemaless-evolve": "what adding and removing a field costs while others work; seven minutes on MariaDB",
     "wisconsin-select-update": "whether selections and updates respond alike as load grows; three minutes on MariaDB",
+    "qos-mixed": "queries while rows are written, three layouts; two minutes on SQLite",
     "settings": "which settings of MariaDB pay when measurement data is written and read; five minutes",
     "settings-postgres": "the same for PostgreSQL; five minutes",
 };

@@ -257,6 +257,10 @@ impl Rules<'_> {
     /// The load in the background lasts as long as the other, which therefore has to be stated as a time.
     fn background(&mut self) {
         let Some(background) = &self.settings.background else { return };
+        if self.root.find("background.rate").is_none() {
+            let remedy = "write how many operations arrive per second, as in rate = 500";
+            self.refuse(&["background.rate"], format!("background.rate is missing; {remedy}"));
+        }
         if !matches!(self.settings.load.length, Length::Seconds(_)) {
             let remedy = "state how long the trial is, as in duration = \"10s\"";
             let counts = ["load.operations", "load.operations_per_client"];

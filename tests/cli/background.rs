@@ -26,7 +26,7 @@ fn readers_and_writers_are_measured_apart_and_every_written_record_is_found() {
         let findings = outcome.json();
         if trial.invalid_because.is_empty() {
             let operations = &findings["cases"][0]["operations"];
-            assert_eq!(operations["insert in background"]["count"], Value::from(inserts.completed));
+            assert_eq!(operations["insert beside"]["count"], Value::from(inserts.completed));
             let throughput = findings["cases"][0]["throughput_per_s"]["mean"].as_f64().unwrap();
             assert!((throughput - reads.completed as f64 / trial.measured_s).abs() < 1.0, "{throughput}");
         }

@@ -2,10 +2,13 @@
 //!
 //! Each commit above the bound shrinks the window by a factor β, each one below lets it grow by the factor 1 + (1 - q)(1 - β) / β', chosen so
 //! that the two balance when exactly the share 1 - q of the commits is above the bound: ln of both, weighted with q and 1 - q, sum to 0.
-//! Until the first commit above the bound the window doubles.
+//! Until the first commit above the bound the window doubles. It never shrinks below [`LEAST_ROWS`]: where even that takes too long it is
+//! not the rows that take the time, and fewer of them would only fill the spool.
 
 /// What the window is multiplied with when a commit takes too long.
 const SHRINK: f64 = 0.7;
+/// The smallest window, where transactions may be that large.
+pub const LEAST_ROWS: u32 = 200;
 /// A commit of fewer rows than this share of the window says nothing about a larger one.
 const USED_SHARE: f64 = 0.75;
 
@@ -24,10 +27,10 @@ impl Limit {
     pub fn new(most: u32, quantile: f64, bound_s: f64) -> Self {
         let growth = (-SHRINK.ln() * (1.0 - quantile) / quantile).exp();
         let most = f64::from(most.max(1));
-        Limit { rows: most.min(64.0), most, bound_s, growth, has_shrunk: false }
+        Limit { rows: most.min(f64::from(LEAST_ROWS)), most, bound_s, growth, has_shrunk: false }
     }
 
-    /// The window, in rows; at least 1.
+    /// The window, in rows; at least [`LEAST_ROWS`], or as many as there may be.
     pub fn rows(&self) -> u32 {
         self.rows as u32
     }
@@ -45,7 +48,7 @@ impl Limit {
             self.has_shrunk = true;
             // A small transaction that took too long was slowed down by something else; a smaller window helps a little at most.
             let from = if is_used { self.rows } else { self.rows.max(rows as f64) };
-            self.rows = (from * SHRINK).max(1.0);
+            self.rows = (from * SHRINK).max(f64::from(LEAST_ROWS)).min(self.most);
         } else if is_used {
             self.rows = (self.rows * if self.has_shrunk { self.growth } else { 2.0 }).min(self.most);
         }
@@ -82,8 +85,9 @@ mod tests {
         (0..10).for_each(|_| limit.observe(u64::from(limit.rows()), 5.0));
         assert!(limit.rows() < 300);
         (0..100).for_each(|_| limit.observe(1, 5.0));
-        assert_eq!(limit.rows(), 1);
+        assert_eq!(limit.rows(), LEAST_ROWS);
         (0..5).for_each(|_| limit.observe(0, 0.001));
-        assert_eq!(limit.rows(), 1, "commits of nothing say nothing");
+        assert_eq!(limit.rows(), LEAST_ROWS, "commits of nothing say nothing");
+        assert_eq!(Limit::new(10, 0.99, 0.1).rows(), 10);
     }
 }

@@ -210,6 +210,9 @@ impl Binder {
                 "there is no measurement {name:?}, and schema.new_columns is \"refuse\""
             )));
         }
+        if let Some(reason) = context.catalogue.why_impossible(&name) {
+            return Err(Trouble::Refused(format!("{name:?} can have no tables: {reason}")));
+        }
         let mut need = |need: Need| {
             if !context.bound.needs.contains(&need) {
                 context.bound.needs.push(need);

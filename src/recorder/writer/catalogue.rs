@@ -79,7 +79,12 @@ pub struct Measurement {
 pub struct Catalogue {
     measurements: Vec<Measurement>,
     by_name: HashMap<String, usize>,
+    /// Measurements that can have no tables, with the reason; bounded.
+    impossible: HashMap<String, String>,
 }
+
+/// Impossible measurements that are remembered; beyond that all are tried again.
+const IMPOSSIBLE_MAX: usize = 10_000;
 
 /// Texts are stored up to this many characters; more than an intake lets through.
 const TEXT_CHARACTERS_MAX: u32 = 0x3f_ffff;
@@ -196,7 +201,7 @@ impl Catalogue {
 
     /// The same measurements, those that are known first and in their order, so that places stay what they were.
     pub(super) fn in_order_of(self, known: &Catalogue) -> Catalogue {
-        let mut ordered = Catalogue::default();
+        let mut ordered = Catalogue { impossible: known.impossible.clone(), ..Catalogue::default() };
         let is_known = |measurement: &&Measurement| known.find(&measurement.name).is_some();
         for measurement in &known.measurements {
             let read = self.find(&measurement.name).map(|place| &self.measurements[place]);
@@ -206,6 +211,18 @@ impl Catalogue {
             ordered.add(measurement.clone());
         }
         ordered
+    }
+
+    /// Why a measurement can have no tables, where that is known.
+    pub(super) fn why_impossible(&self, name: &str) -> Option<&str> {
+        self.impossible.get(name).map(String::as_str)
+    }
+
+    pub(super) fn note_impossible(&mut self, name: &str, reason: String) {
+        if self.impossible.len() >= IMPOSSIBLE_MAX {
+            self.impossible.clear();
+        }
+        self.impossible.insert(name.to_owned(), reason);
     }
 
     pub(super) fn get_mut(&mut self, place: usize) -> Option<&mut Measurement> {

@@ -277,12 +277,11 @@ impl Change<'_> {
 
     /// Makes the tables of a measurement with all columns that are needed, in one go.
     fn make_measurement(&mut self, name: &str, all: &[Need]) -> Result<(), DatabaseError> {
-        if self.catalogue.measurements().len() >= self.registry.measurements_max {
-            let remedy = "schema.measurements_max bounds them; raise it, or stop what sends so many";
-            return Err(DatabaseError::Unavailable(format!(
-                "there are {} measurements and {name:?} would be one more; {remedy}",
-                self.registry.measurements_max
-            )));
+        let most = self.registry.measurements_max;
+        if self.catalogue.measurements().len() >= most {
+            let reason = format!("there are {most} measurements already; schema.measurements_max bounds them");
+            self.catalogue.note_impossible(name, reason);
+            return Ok(());
         }
         let table = table_name(name, |lower| self.catalogue.has_table(lower));
         let mut measurement = empty_measurement(name, &table, self.registry.shape);
@@ -296,7 +295,13 @@ impl Change<'_> {
             }
         }
         for table in Tables::of(&measurement).tables {
-            ensure(self.dialect, self.session, &table)?;
+            match ensure(self.dialect, self.session, &table) {
+                Err(error) if is_for_good(&error) || is_taken(&error) => {
+                    self.catalogue.note_impossible(name, error.to_string());
+                    return Ok(());
+                }
+                outcome => outcome?,
+            }
         }
         self.register(&measurement, "table", "", "", self.registry.shape.name())?;
         for role in [Role::Tag, Role::Field] {
@@ -405,6 +410,12 @@ fn is_for_good(error: &DatabaseError) -> bool {
     let DatabaseError::Refused { code, message } = error else { return false };
     let known = ["1117", "1118", "1166", "54011", "54000"].contains(&code.as_str());
     known || message.contains("too many columns") || meaning(error) == Meaning::Record
+}
+
+/// Whether a table of that name is there, which is not the recorder's: it has other columns.
+fn is_taken(error: &DatabaseError) -> bool {
+    let DatabaseError::Refused { code, message } = error else { return false };
+    ["1050", "42P07"].contains(&code.as_str()) || message.contains("already exists")
 }
 
 #[cfg(test)]

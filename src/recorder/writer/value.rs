@@ -4,6 +4,8 @@ use super::catalogue::FieldKind;
 use crate::record::Cells;
 use crate::recorder::line::Value;
 
+/// Longer texts do not fit into their columns everywhere, and not every server says so.
+const TEXT_BYTES_MAX: usize = 4 << 20;
 /// Whole numbers up to here are exact in 64 bits with a point.
 const EXACT_MAX: u64 = 1 << 53;
 
@@ -32,7 +34,7 @@ pub(super) fn append(value: &Value<'_>, kind: FieldKind, cells: &mut Cells) -> b
             cells.int(number as i64);
         }
         (Value::Boolean(truth), FieldKind::Boolean) => cells.int(i64::from(truth)),
-        (Value::Text(text), FieldKind::Text) => cells.text(&text.resolve()),
+        (Value::Text(text), FieldKind::Text) if text.raw().len() < TEXT_BYTES_MAX => cells.text(&text.resolve()),
         _ => return false,
     }
     true
@@ -51,6 +53,11 @@ pub(super) fn to_json(value: &Value<'_>) -> serde_json::Value {
 
 /// A value as it stands in messages, with its kind.
 pub(super) fn shown(value: &Value<'_>) -> String {
+    if let Value::Text(text) = value
+        && text.raw().len() >= TEXT_BYTES_MAX
+    {
+        return format!("text of {} bytes, of which there may be {TEXT_BYTES_MAX},", text.raw().len());
+    }
     let text: String = to_json(value).to_string().chars().take(40).collect();
     format!("{} {text}", value.kind())
 }

@@ -100,7 +100,8 @@ fn members<'a>(
         .collect();
     if found.is_empty() {
         let all: Levels = levels.iter().chain(only).map(|(setting, level)| (setting.clone(), level.clone())).collect();
-        return Err(format!("the study has no case with {}", show_levels(&all)));
+        let remedy = if study.quick { "; --quick made it smaller: this claim needs the study as it is" } else { "" };
+        return Err(format!("the study has no case with {}{remedy}", show_levels(&all)));
     }
     Ok(found)
 }

@@ -28,6 +28,14 @@ impl Factors {
         Factors { choices, ramps }
     }
 
+    /// The alternatives that a reader chooses among. What is asked of the database is not chosen where something else is: that
+    /// reads are faster than deletions makes neither the better one.
+    pub fn judged(&self) -> impl Iterator<Item = &Factor> {
+        let is_question = |factor: &Factor| factor.setting == "workload.name";
+        let only_question = self.choices.iter().all(is_question);
+        self.choices.iter().filter(move |factor| only_question || !is_question(factor))
+    }
+
     /// The ramp along which figures are drawn: the clients, else the first.
     pub fn axis(&self) -> Option<&Factor> {
         self.ramps.iter().find(|factor| factor.setting == "load.clients").or(self.ramps.first())
@@ -59,13 +67,18 @@ pub fn is_server_setting(factor: &Factor) -> bool {
     factor.setting.starts_with("database.config.")
 }
 
-/// A level for people: `star` explains itself, a number or a switch needs its setting's last word: `sync = 1`.
+/// A level for people: `star` explains itself, a number, a duration or a switch needs its setting's last word: `sync = 1`.
 pub fn short_level(factor: &Factor, level: &Value) -> String {
     let name = setting_word(&factor.setting);
     match level {
-        Value::String(text) if !is_server_setting(factor) => text.clone(),
+        Value::String(text) if !is_server_setting(factor) && !is_quantity(text) => text.clone(),
         other => format!("{name} = {}", show_level(other)),
     }
+}
+
+/// Text that begins as a number does, such as the duration `2s`, says nothing without its setting.
+fn is_quantity(text: &str) -> bool {
+    text.starts_with(|first: char| first.is_ascii_digit())
 }
 
 /// The last word of a setting: its name as the server has it.
@@ -119,6 +132,7 @@ mod tests {
         assert!(!is_ramp(&factor("layout.name", vec![json!("wide"), json!("star")])));
         assert_eq!(short_level(&factor("database.config.sync", vec![]), &json!("off")), "sync = off");
         assert_eq!(short_level(&factor("layout.name", vec![]), &json!("star")), "star");
+        assert_eq!(short_level(&factor("workload.evolve", vec![]), &json!("2s")), "evolve = 2s");
     }
 
     #[test]

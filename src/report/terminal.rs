@@ -1,7 +1,7 @@
 //! The report as text for a terminal: what is invalid first, then a table with a line per case, then what it means.
 //!
-//! Main function: [`terminal`]. Invariant: no line is wider than [`WIDTH`] columns unless a single word is; figures are never
-//! broken over lines; and the text depends on the findings and the study alone.
+//! Main function: [`terminal`]. Invariant: no line is wider than [`WIDTH`] columns unless a single word or the table of cases
+//! is, whose levels and figures are never broken over lines; and the text depends on the findings and the study alone.
 
 use comfy_table::{CellAlignment, ColumnConstraint, ContentArrangement, LineStyle, Table, TableStyle};
 
@@ -196,9 +196,12 @@ fn cases(findings: &Findings, study: &Study) -> String {
     for (number, case) in findings.cases.iter().enumerate() {
         push_rows(&mut table, case, number, &columns);
     }
-    for column in table.column_iter_mut().skip(columns.settings.len()) {
-        column.set_cell_alignment(CellAlignment::Right);
+    // A level that is broken in two is none that anyone knows: a table of many columns is rather somewhat wider.
+    for (number, column) in table.column_iter_mut().enumerate() {
         column.set_constraint(ColumnConstraint::ContentWidth);
+        if number >= columns.settings.len() {
+            column.set_cell_alignment(CellAlignment::Right);
+        }
     }
     table.trim_fmt() + "\n"
 }

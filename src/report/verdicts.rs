@@ -108,7 +108,7 @@ pub fn metric_of(groups: &[CaseTrials<'_>]) -> &'static Metric {
 
 /// Factors whose levels are alternatives to each other.
 fn contested(factors: &Factors) -> impl Iterator<Item = &Factor> {
-    factors.choices.iter().filter(|factor| factor.setting != QUERY)
+    factors.judged().filter(|factor| factor.setting != QUERY)
 }
 
 /// Where throughput peaks along a ramp, for each alternative with the other ramps where it peaks.

@@ -6,7 +6,7 @@
 //!         owner.json            who owns it, and which process is the server
 //!         log                   what the server prints
 //!         server/               belongs to the server's user: socket, pid file
-//!             data/             or a link to <parent>/.loadline-server-4f21c0/
+//!             data/             or a link to <parent>/loadline-server-4f21c0/
 //! ```
 //!
 //! Main type: [`PrivateDirectory`]. Invariant: paths of sockets stay short (the kernel allows 107 bytes), whatever the path
@@ -28,7 +28,8 @@ use super::user::{User, own_uid};
 /// Version of the form of `owner.json`.
 const OWNER_VERSION: u32 = 1;
 const OWNER_FILE: &str = "owner.json";
-const DATA_PREFIX: &str = ".loadline-server-";
+/// Not a hidden directory: MySQL overlooks its own undo files in one, and ends.
+const DATA_PREFIX: &str = "loadline-server-";
 /// The longest root that leaves room for `/123456/server/.s.PGSQL.65535` in a socket's path.
 const MOST_ROOT_BYTES: usize = 70;
 /// A directory without a readable owner may be one that is just being made; an older one is not.

@@ -58,7 +58,8 @@ pub fn shrink(draft: &mut Draft) {
     put_default(&mut draft.root, "repeat.least", Content::Integer(LEAST_MAX));
     put_default(&mut draft.root, "repeat.most", Content::Integer(MOST_MAX));
     lift_most(&mut draft.root);
-    thin(&mut draft.factors);
+    let claimed = claimed_levels(&draft.root);
+    thin(&mut draft.factors, &claimed);
 }
 
 /// The largest batch of any case, at least 1.
@@ -80,7 +81,7 @@ fn shrink_setting(draft: &mut Draft, setting: &str, limit: &dyn Fn(&mut Node)) {
         draft.root.put(setting, place, node);
     }
     for factor in draft.factors.iter_mut().filter(|factor| factor.setting == setting && !is_argument(factor.place)) {
-        thin_to(&mut factor.levels, 3);
+        thin_to(&mut factor.levels, 3, &[]);
         factor.levels.iter_mut().for_each(limit);
         let mut kept: Vec<Node> = Vec::new();
         for level in factor.levels.drain(..) {
@@ -136,9 +137,36 @@ fn lift_most(root: &mut Table) {
     }
 }
 
-/// Thins factors to their first, middle and last level, and further until there are few enough cases: those with
-/// numbers first, then those with names.
-fn thin(factors: &mut [DraftFactor]) {
+/// Every level that a claim speaks of, with its setting.
+fn claimed_levels(root: &Table) -> Vec<(String, Content)> {
+    let mut found = Vec::new();
+    if let Some(Content::List(claims)) = root.get("claims").map(|entry| &entry.node.content) {
+        for claim in claims {
+            let Content::Table(claim) = &claim.content else { continue };
+            for side in ["ratio.of", "ratio.to", "ratio.where"] {
+                if let Some(Content::Table(levels)) = claim.find(side).map(|entry| &entry.node.content) {
+                    collect_levels("", levels, &mut found);
+                }
+            }
+        }
+    }
+    found
+}
+
+/// Unquoted dots in settings make tables, which are joined again.
+fn collect_levels(prefix: &str, table: &Table, found: &mut Vec<(String, Content)>) {
+    for entry in &table.entries {
+        let setting = format!("{prefix}{}", entry.key);
+        match &entry.node.content {
+            Content::Table(inner) => collect_levels(&format!("{setting}."), inner, found),
+            level => found.push((setting, level.clone())),
+        }
+    }
+}
+
+/// Thins factors to three levels, those that claims speak of before the first, middle and last, and further until there are
+/// few enough cases: those with numbers first, then those with names.
+fn thin(factors: &mut [DraftFactor], claimed: &[(String, Content)]) {
     let cases = |factors: &[DraftFactor]| {
         factors.iter().fold(1_usize, |cases, factor| cases.saturating_mul(factor.levels.len()))
     };
@@ -146,7 +174,12 @@ fn thin(factors: &mut [DraftFactor]) {
         return;
     }
     let is_open = |factor: &DraftFactor| !is_argument(factor.place);
-    factors.iter_mut().filter(|factor| is_open(factor)).for_each(|factor| thin_to(&mut factor.levels, 3));
+    let thin_factor = |factor: &mut DraftFactor, count: usize| {
+        let own = claimed.iter().filter(|(setting, _)| *setting == factor.setting).map(|(_, level)| level);
+        let own: Vec<&Content> = own.collect();
+        thin_to(&mut factor.levels, count, &own);
+    };
+    factors.iter_mut().filter(|factor| is_open(factor)).for_each(|factor| thin_factor(factor, 3));
     for count in [2, 1] {
         for by_name in [false, true] {
             let is_name = |factor: &DraftFactor| matches!(factor.levels[0].content, Content::Text(_));
@@ -156,7 +189,7 @@ fn thin(factors: &mut [DraftFactor]) {
                     .filter(|factor| is_open(factor) && is_name(factor) == by_name)
                     .find(|factor| factor.levels.len() > count);
                 match next {
-                    Some(factor) => thin_to(&mut factor.levels, count),
+                    Some(factor) => thin_factor(factor, count),
                     None => break,
                 }
             }
@@ -164,14 +197,22 @@ fn thin(factors: &mut [DraftFactor]) {
     }
 }
 
-/// Keeps this many levels, evenly spread from the first to the last.
-fn thin_to(levels: &mut Vec<Node>, count: usize) {
-    let last = levels.len() - 1;
+/// Keeps this many levels in their order: those of claims first, then evenly spread from the first to the last.
+fn thin_to(levels: &mut Vec<Node>, count: usize, claimed: &[&Content]) {
     if levels.len() <= count {
         return;
     }
-    let kept = |number: usize| if count == 1 { 0 } else { number * last / (count - 1) };
-    *levels = (0..count).map(|number| levels[kept(number)].clone()).collect();
+    let last = levels.len() - 1;
+    let spread = |number: usize| if count == 1 { 0 } else { number * last / (count - 1) };
+    let of_claims = (0..levels.len()).filter(|number| claimed.contains(&&levels[*number].content));
+    let mut kept: Vec<usize> = Vec::new();
+    for number in of_claims.chain((0..count).map(spread)).chain(0..levels.len()) {
+        if kept.len() < count && !kept.contains(&number) {
+            kept.push(number);
+        }
+    }
+    kept.sort_unstable();
+    *levels = kept.into_iter().map(|number| levels[number].clone()).collect();
 }
 
 fn is_argument(place: Place) -> bool {
@@ -209,6 +250,17 @@ mod tests {
         // 3 * 3 * 3 cases are too many, and the first factor with numbers gives way.
         let expected = [vec!["1", "5"], vec!["1", "10", "20"], vec!["\"a\"", "\"b\"", "\"c\""]];
         assert_eq!(levels(&draft), expected);
+    }
+
+    #[test]
+    fn levels_that_claims_speak_of_are_kept_before_others() {
+        let draft = shrunk(
+            "[factors]\n\"layout.name\" = [\"a\", \"b\", \"c\", \"d\", \"e\"]\n\
+             \"workload.name\" = [\"r\", \"s\", \"t\", \"u\", \"v\", \"w\", \"x\"]\n\
+             [[claims]]\nratio = { of = { \"layout.name\" = \"b\", \"workload.name\" = \"s\" }, to = { layout.name = \"c\" } }\n",
+            &[],
+        );
+        assert_eq!(levels(&draft), [vec!["\"a\"", "\"b\"", "\"c\""], vec!["\"r\"", "\"s\"", "\"u\""]]);
     }
 
     #[test]

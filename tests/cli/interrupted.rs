@@ -59,7 +59,7 @@ fn lines(scratch: &Scratch) -> usize {
 /// Name of the server's data in the run directory: its private directory has the same ending.
 fn server_of(run: &Path) -> Option<String> {
     let entries = std::fs::read_dir(run).ok()?.flatten();
-    entries.filter_map(|entry| entry.file_name().to_str()?.strip_prefix(".loadline-server-").map(str::to_owned)).next()
+    entries.filter_map(|entry| entry.file_name().to_str()?.strip_prefix("loadline-server-").map(str::to_owned)).next()
 }
 
 /// Processes of the server with this name: those that were told its private directory, and no others.

@@ -196,7 +196,8 @@ fn choose(run: &RunInput<'_>, varied: &[Factor], factor: Option<&str>) -> Result
     }
     let mut factors = Factors::of(run.study);
     factors.choices.retain(|factor| names.contains(&factor.setting.as_str()));
-    Ok(if factors.choices.is_empty() { varied.to_vec() } else { factors.choices })
+    let judged: Vec<Factor> = factors.judged().cloned().collect();
+    Ok(if judged.is_empty() { varied.to_vec() } else { judged })
 }
 
 /// Settings in which two runs differ besides their factors, as a note.

@@ -40,6 +40,29 @@ pub fn of_run(study: &Study, machine: &str, measurements: &[Measurement]) -> Opt
     Some(compare(&chosen.samples, &options)).filter(|found| found.comparisons.len() <= REPORT_MOST)
 }
 
+/// More means than this are in tables only.
+const MEANS_MOST: usize = 150;
+
+/// The mean response time of each kind of operation by the first factor that alternatives differ in, as figure 8.1 of the KTH study
+/// (2018) has it; none where all operations are of one kind, or where there are too many means to draw.
+pub fn operations_of_run(study: &Study, machine: &str, measurements: &[Measurement]) -> Option<Markup> {
+    let run = RunInput { path: "", label: "", machine, study, written: study, measurements };
+    let metric = Metric::named("response_time_mean")?;
+    let mut samples = if study.goal.is_some() { return None } else { within(&run, None, metric).ok()?.samples };
+    let first = samples.first()?.clone();
+    samples.retain(|sample| sample.factor == first.factor);
+    let is_mixed = samples.iter().any(|sample| sample.operation != first.operation);
+    let about =
+        "From the intended time of an operation to its answer: means over trials with 95 % intervals of the mean.";
+    (is_mixed && samples.len() <= MEANS_MOST).then(|| {
+        html! { section #operations {
+            h2 { "Mean response time of each kind of operation" }
+            p.about { (about) }
+            (means(&samples, None))
+        } }
+    })
+}
+
 /// The page of `loadline compare`.
 pub fn compare_page(title: &str, samples: &[Sample], found: &Comparisons) -> String {
     let page = html! {
@@ -64,7 +87,11 @@ pub fn compare_page(title: &str, samples: &[Sample], found: &Comparisons) -> Str
                         ul { @for line in amounts(found) { li { (line) } } }
                         @if !found.notes.is_empty() { ul.notes { @for note in &found.notes { li { (note) } } } }
                     }
-                    (means(samples, found))
+                    section #means {
+                        h2 { "Means" }
+                        p.about { "Means over trials with 95 % intervals of the mean." }
+                        (means(samples, Some(found)))
+                    }
                     (sections(found))
                     (letters(found))
                 }
@@ -105,7 +132,7 @@ pub fn sections(found: &Comparisons) -> Markup {
                 "Two-sided p of Welch's t-test for each pair, not adjusted; bold where below " (show_number((found.alpha * 1e4).round() / 100.0)) " %. With two machines, colours and words say \
                 where they do not agree."
             }
-            div.pairs { @for table in &tables { div { (p_table(table, found)) } } }
+            div.tables { @for table in &tables { div { (p_table(table, found)) } } }
             ul.marks {
                 @for (word, means) in legend(found) { li { strong { (word) } ": " (means) } }
                 @if found.marks.iter().any(|mark| !mark.certain) { li { "?: the mark depends on how the printed figures were rounded" } }
@@ -209,8 +236,8 @@ fn p_table(table: &PTable<'_>, found: &Comparisons) -> Markup {
     }
 }
 
-/// The means of all alternatives, a panel for each kind of operation on each machine.
-fn means(samples: &[Sample], found: &Comparisons) -> Markup {
+/// The means of all alternatives, a panel for each kind of operation on each machine; the table leaves out what was not compared.
+fn means(samples: &[Sample], found: Option<&Comparisons>) -> Markup {
     let mut variants: Vec<&str> = Vec::new();
     let mut panels: Vec<&Sample> = Vec::new();
     let is_panel = |x: &Sample, y: &Sample| {
@@ -229,19 +256,15 @@ fn means(samples: &[Sample], found: &Comparisons) -> Markup {
         panels_first(samples, |other| other.operation == panel.operation && other.metric.name == panel.metric.name)
     });
     html! {
-        section #means {
-            h2 { "Means" }
-            p.about { "Means over trials with 95 % intervals of the mean." }
-            ul.legend {
-                @for (style, name) in variants.iter().enumerate() {
-                    li { svg.key viewBox="0 0 26 12" aria-hidden="true" { g class=(style_class(style)) { rect.bar width="26" height="12" {} } } (name) }
-                }
+        ul.legend {
+            @for (style, name) in variants.iter().enumerate() {
+                li { svg.key viewBox="0 0 26 12" aria-hidden="true" { g class=(style_class(style)) { rect.bar width="26" height="12" {} } } (name) }
             }
-            div.pairs {
-                @for panel in &panels { (means_panel(panel, samples.iter().filter(|sample| is_panel(panel, sample)), &variants)) }
-            }
-            (means_table(samples, found))
         }
+        div.pairs {
+            @for panel in &panels { (means_panel(panel, samples.iter().filter(|sample| is_panel(panel, sample)), &variants)) }
+        }
+        (means_table(samples, found))
     }
 }
 
@@ -300,12 +323,12 @@ fn unit_of(metric: &Metric) -> Unit {
     }
 }
 
-fn means_table(samples: &[Sample], found: &Comparisons) -> Markup {
+fn means_table(samples: &[Sample], found: Option<&Comparisons>) -> Markup {
     let is_compared = |sample: &&Sample| {
         let is_own = |one: &Comparison| {
             one.case == sample.case && one.machine == sample.machine && [&one.a, &one.b].contains(&&sample.variant)
         };
-        found.comparisons.iter().any(is_own)
+        found.is_none_or(|found| found.comparisons.iter().any(is_own))
     };
     html! {
         details {

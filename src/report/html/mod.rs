@@ -41,6 +41,9 @@ pub use comparing::compare_page;
 pub fn html(findings: &Findings, study: &Study, environment: &Environment, measurements: &[Measurement]) -> String {
     let groups = group(study, measurements);
     let compared = comparing::of_run(study, &environment.machine, measurements);
+    let operations = comparing::operations_of_run(study, &environment.machine, measurements);
+    // What other tools call a response time is said where their times are.
+    let operations = operations.filter(|_| findings.imported_from.is_none());
     let page = maud::html! {
         (DOCTYPE)
         html lang="en" {
@@ -59,7 +62,7 @@ pub fn html(findings: &Findings, study: &Study, environment: &Environment, measu
                 main {
                     (invalid(findings))
                     (verdict(findings))
-                    @if !findings.cases.is_empty() { (plots(findings, study, compared.as_ref(), &groups)) }
+                    @if !findings.cases.is_empty() { (plots(findings, study, compared.as_ref(), operations.as_ref(), &groups)) }
                     @if !findings.claims.is_empty() { (tables::claims(&findings.claims, &study.source)) }
                     (evolution::evolution(findings))
                     (tables::trials(measurements, &groups))
@@ -128,7 +131,7 @@ fn contents(
     findings: &Findings,
     groups: &[CaseTrials<'_>],
     title: &str,
-    (monitored, counted, courses, compared): (bool, bool, bool, bool),
+    (monitored, counted, courses, compared, operations): (bool, bool, bool, bool, bool),
 ) -> Markup {
     maud::html! {
         nav {
@@ -137,12 +140,14 @@ fn contents(
             a href="#throughput" { "Throughput" }
             @if arrival::is_shown(groups) { a href="#arrival-rate" { "Arrival rate" } }
             @if backlog::is_shown(groups) { a href="#backlog" { "Backlog" } }
+            @if operations { a href="#operations" { "Operations" } }
             a href="#response-time" { (title) }
             @if monitored { a href="#resources" { "Resources" } }
             @if counted { a href="#distribution" { "Distribution" } }
             @if courses { a href="#course" { "Over time" } }
-            @if compared { a href="#ratios" { "Ratios" } }
+            @if compared { a href="#ratios" { "Ratios" } a href="#p-values" { "p-values" } }
             @if !findings.claims.is_empty() { a href="#claims" { "Claims" } }
+            @if findings.cases.iter().any(|case| case.evolution.is_some()) { a href="#evolution" { "Schema changes" } }
             a href="#trials" { "Trials" }
             a href="#environment" { "Environment" }
         }
@@ -150,7 +155,13 @@ fn contents(
 }
 
 /// All figures, each with its table.
-fn plots(findings: &Findings, study: &Study, compared: Option<&Comparisons>, groups: &[CaseTrials<'_>]) -> Markup {
+fn plots(
+    findings: &Findings,
+    study: &Study,
+    compared: Option<&Comparisons>,
+    operations: Option<&Markup>,
+    groups: &[CaseTrials<'_>],
+) -> Markup {
     let frame = Frame::of(study, findings);
     let cases = &findings.cases;
     let against = frame.axis.as_ref().map_or(String::new(), |axis| format!(" against {}", axis.setting));
@@ -169,7 +180,7 @@ fn plots(findings: &Findings, study: &Study, compared: Option<&Comparisons>, gro
     let monitored = cases.iter().any(|case| case.resources.is_some());
     let courses = cases.iter().any(|case| times::Course::of(&trials(case)).is_some());
     maud::html! {
-        (contents(findings, groups, title, (monitored, counted, courses, compared.is_some())))
+        (contents(findings, groups, title, (monitored, counted, courses, compared.is_some(), operations.is_some())))
         (queries::execution_time(&frame, cases, groups, &|case| time_finding(&times(case))))
         (queries::plans(groups))
         section #throughput {
@@ -180,6 +191,7 @@ fn plots(findings: &Findings, study: &Study, compared: Option<&Comparisons>, gro
         }
         (arrival::section(findings, groups))
         (backlog::section(groups))
+        @if let Some(operations) = operations { (operations) }
         section #response-time {
             h2 { (title) (against) }
             @if counted {

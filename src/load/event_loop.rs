@@ -72,6 +72,8 @@ struct Slot {
     wire: Option<Box<dyn Wire>>,
     /// Bytes of an unfinished message.
     unread: Vec<u8>,
+    /// When the connection was last heard; 0 before, and when it is lost.
+    heard_ns: u64,
     state: State,
 }
 
@@ -115,7 +117,7 @@ impl<'a, T: Transport> EventLoop<'a, T> {
         let mut slots = Vec::with_capacity(clients.len());
         for (place, (client, wire)) in clients.into_iter().enumerate() {
             transport.attach(place, wire.fd())?;
-            slots.push(Slot { client, wire: Some(wire), unread: Vec::new(), state: State::Waiting });
+            slots.push(Slot { client, wire: Some(wire), unread: Vec::new(), heard_ns: 0, state: State::Waiting });
         }
         let clock = context.clock;
         Ok(EventLoop {
@@ -184,8 +186,7 @@ impl<'a, T: Transport> EventLoop<'a, T> {
             self.transport.release(chunk);
             return self.lose(place, now_ns, "the server sent something that was not asked for");
         };
-        // A part of a long answer is a sign of life too.
-        self.last_answer_ns = now_ns;
+        slot.heard_ns = now_ns;
         let input = self.transport.bytes(chunk);
         self.out.clear();
         let progress = if slot.unread.is_empty() {
@@ -226,6 +227,7 @@ impl<'a, T: Transport> EventLoop<'a, T> {
             self.transport.detach(place);
         }
         slot.wire = None;
+        slot.heard_ns = 0;
         slot.unread.clear();
         if slot.state == State::Busy {
             slot.client.done(now_ns, &Err(DatabaseError::Lost(why.to_owned())), &mut self.context.tally);
@@ -321,9 +323,12 @@ impl<'a, T: Transport> EventLoop<'a, T> {
         if now_ns >= phases.end_ns {
             return now_ns >= phases.end_ns.saturating_add(phases.drain_ns);
         }
+        // A part of a long answer is a sign of life too, unless the connection was lost before its end.
+        let is_silent = |since_ns: u64| now_ns - since_ns > phases.drain_ns;
         let is_stalled = || {
-            let is_waiting = self.slots.iter().any(|slot| slot.state == State::Busy || slot.wire.is_none());
-            is_waiting && now_ns - self.last_answer_ns > phases.drain_ns
+            is_silent(self.last_answer_ns)
+                && self.slots.iter().any(|slot| slot.state == State::Busy || slot.wire.is_none())
+                && self.slots.iter().all(|slot| is_silent(slot.heard_ns))
         };
         phases.is_stopped() || is_stalled()
     }

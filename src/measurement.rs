@@ -211,7 +211,7 @@ impl ClientTimes {
 /// One thread of the load engine.
 #[derive(Debug, Clone, PartialEq, Default, Serialize, Deserialize)]
 pub struct LoopMeasurement {
-    /// How it waits for answers: `recv`, `epoll`, `io_uring` or `blocking`.
+    /// How it waits for answers: `epoll`, `io_uring` or `blocking`.
     pub driver: String,
     /// Clients that it carries.
     pub clients: u32,

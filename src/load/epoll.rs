@@ -4,8 +4,9 @@
 use std::os::fd::{AsRawFd, FromRawFd, OwnedFd, RawFd};
 
 use super::event_loop::{Arrival, Chunk, Transport};
-use super::socket::{INPUT_BYTES, is_to_be_repeated, set_nonblocking, write};
 
+/// Bytes read at once; longer answers take several reads.
+const INPUT_BYTES: usize = 64 * 1024;
 /// Events taken at once.
 const EVENTS: usize = 64;
 
@@ -61,7 +62,11 @@ impl Transport for Epoll {
     const NAME: &'static str = "epoll";
 
     fn attach(&mut self, place: usize, fd: RawFd) -> std::io::Result<()> {
-        set_nonblocking(fd, true)?;
+        // SAFETY: fcntl with these commands takes no pointer; the descriptor is open.
+        unsafe {
+            let flags = libc::fcntl(fd, libc::F_GETFL);
+            libc::fcntl(fd, libc::F_SETFL, flags | libc::O_NONBLOCK);
+        }
         self.control(libc::EPOLL_CTL_ADD, place, fd, libc::EPOLLIN)?;
         if self.connections.len() <= place {
             self.connections.resize_with(place + 1, || None);
@@ -142,8 +147,23 @@ impl Transport for Epoll {
     fn release(&mut self, _: Chunk) {}
 }
 
+fn is_to_be_repeated(error: &std::io::Error) -> bool {
+    matches!(error.kind(), std::io::ErrorKind::WouldBlock | std::io::ErrorKind::Interrupted)
+}
+
 fn read(fd: RawFd, into: &mut [u8]) -> std::io::Result<usize> {
     // SAFETY: the pointer and length are those of a slice of ours.
     let count = unsafe { libc::read(fd, into.as_mut_ptr().cast(), into.len()) };
     if count < 0 { Err(std::io::Error::last_os_error()) } else { Ok(count as usize) }
+}
+
+/// Writes what the socket takes; 0 when its buffer is full.
+fn write(fd: RawFd, from: &[u8]) -> std::io::Result<usize> {
+    // SAFETY: the pointer and length are those of a slice of ours.
+    let count = unsafe { libc::send(fd, from.as_ptr().cast(), from.len(), libc::MSG_NOSIGNAL | libc::MSG_DONTWAIT) };
+    if count >= 0 {
+        return Ok(count as usize);
+    }
+    let error = std::io::Error::last_os_error();
+    if is_to_be_repeated(&error) { Ok(0) } else { Err(error) }
 }

@@ -14,11 +14,11 @@ use crate::database::{Answer, DatabaseError, Wire};
 /// Pause before a lost connection is made again.
 const RECONNECT_PAUSE_NS: u64 = 100_000_000;
 /// Longest sleep, so that a stopped trial is noticed.
-pub(super) const WAIT_NS_MAX: u64 = 50_000_000;
+const WAIT_NS_MAX: u64 = 50_000_000;
 
 /// Carries bytes between connections and the loop. Connections are known by their place.
 pub trait Transport {
-    /// Name for the result: `recv`, `epoll`, `io_uring`.
+    /// Name for the result: `epoll`, `io_uring`.
     const NAME: &'static str;
 
     /// Starts to receive from a connection.

@@ -15,8 +15,6 @@ mod epoll;
 mod event_loop;
 mod phases;
 mod recording;
-mod single;
-mod socket;
 mod tally;
 mod uring;
 pub mod validity;
@@ -40,7 +38,6 @@ use arrivals::{Process, Schedule};
 use client::Client;
 use epoll::Epoll;
 use event_loop::{EventLoop, Transport};
-use single::Single;
 use uring::Uring;
 
 /// Connections that one event loop carries at most, unless the study says otherwise: reading more answers in one pass
@@ -263,9 +260,6 @@ fn run_loop(
         Ok(event_loop.map_err(|error| format!("the event loop cannot be set up: {error}"))?.run())
     }
     let are_sockets = part.iter().all(|(_, wire)| is_socket(wire.fd()));
-    if part.len() == 1 && are_sockets {
-        return run(Single::new(), part, context, reconnect);
-    }
     if part.len() >= URING_CLIENTS_LEAST && are_sockets {
         // Where the kernel has no io_uring, or forbids it, epoll does the same work.
         if let Ok(uring) = Uring::new(part.len()) {

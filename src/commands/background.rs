@@ -11,6 +11,10 @@ use crate::measurement::Measurement;
 use crate::trial::{LoadSettings, Settings, Trial};
 use crate::workload::{Client, Work};
 
+/// Share of the mean response time in the background that the generator's lateness may reach. Beside a closed loop that takes every
+/// CPU it can get, a thread that has slept waits for its turn; what is asked about is the other load, and the lateness is part
+/// of the times that are reported.
+const LATE_SHARE: f64 = 0.5;
 /// Keeps the random numbers of the two sides apart.
 const SEED: u64 = 0x6261_636b;
 
@@ -58,6 +62,7 @@ pub(super) fn take_in(measurement: &mut Measurement, load: &LoadSettings, observ
         is_cut_short: observed.is_cut_short,
         always_busy_clients: None,
         offered_per_s: load.rate_per_s,
+        late_share: LATE_SHARE,
         stored: None,
     };
     let reasons = validity::reasons(&alone, circumstances);

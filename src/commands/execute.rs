@@ -472,6 +472,7 @@ fn judge(
         is_cut_short: observed.is_cut_short,
         always_busy_clients: is_closed.then_some(settings.load.clients),
         offered_per_s: settings.load.rate_per_s.filter(|_| settings.load.arrivals != Arrivals::Closed),
+        late_share: validity::LATE_SHARE,
         stored,
     };
     measurement.invalid_because = validity::reasons(measurement, circumstances);

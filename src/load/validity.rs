@@ -9,7 +9,7 @@ const ARRIVALS_SIGMA: f64 = 5.0;
 /// Share of the time that clients must have been busy for unanswered operations to be the database's fault.
 const SATURATED_CLIENTS: f64 = 0.8;
 /// The generator is late when its mean lateness is above this share of the mean response time, and above this time.
-const LATE_SHARE: f64 = 0.1;
+pub const LATE_SHARE: f64 = 0.1;
 const LATE_NS: f64 = 50_000.0;
 /// Relative tolerance of Little's law.
 const LITTLE_TOLERANCE: f64 = 0.05;
@@ -27,6 +27,8 @@ pub struct Circumstances {
     pub always_busy_clients: Option<u32>,
     /// Arrivals per second of an open loop; none for a closed one.
     pub offered_per_s: Option<f64>,
+    /// Share of the mean response time that the generator's own mean lateness may reach, in an open loop.
+    pub late_share: f64,
     /// Records that were acknowledged, and those found in the table afterwards; none where that was not counted.
     pub stored: Option<(u64, u64)>,
 }
@@ -117,7 +119,7 @@ fn missed_schedule(
         measurement.generator_late.mean_ns(),
         sum_ns(|operation| operation.response_time.sum_ns()) / measurement.completed().max(1) as f64,
     );
-    (late_ns > LATE_SHARE * response_ns && late_ns > LATE_NS).then(|| {
+    (late_ns > circumstances.late_share * response_ns && late_ns > LATE_NS).then(|| {
         format!(
             "the generator was late: {:.0} µs on average, of a mean response time of {:.0} µs",
             late_ns / 1e3,
@@ -165,6 +167,7 @@ mod tests {
         is_embedded: false,
         is_cut_short: false,
         always_busy_clients: Some(1),
+        late_share: LATE_SHARE,
         offered_per_s: None,
         stored: None,
     };

@@ -11,6 +11,7 @@ mod qos_direction;
 mod runs;
 pub mod skew;
 mod usertable;
+pub mod violation;
 mod wisconsin;
 mod wisconsin_permutation;
 mod zipf;
@@ -34,7 +35,8 @@ pub struct Entry {
 }
 
 /// All record types, the default first. A new one is a file and a line here.
-pub static REGISTRY: &[&Entry] = &[&qos::QOS, &wisconsin::WISCONSIN, &usertable::USERTABLE, &custom::CUSTOM];
+pub static REGISTRY: &[&Entry] =
+    &[&qos::QOS, &wisconsin::WISCONSIN, &usertable::USERTABLE, &violation::VIOLATION, &custom::CUSTOM];
 
 /// The registry's entry of a name.
 pub fn find(name: &str) -> Option<&'static Entry> {
@@ -70,6 +72,6 @@ mod tests {
     fn an_unknown_record_type_is_refused_with_those_that_exist() {
         let settings = RecordSettings { type_name: "qoz".to_owned(), per_measurement: 1, ..RecordSettings::default() };
         let error = build(&settings).err().unwrap();
-        assert_eq!(error, "unknown record.type \"qoz\"; there are qos, wisconsin, usertable, custom");
+        assert_eq!(error, "unknown record.type \"qoz\"; there are qos, wisconsin, usertable, violation, custom");
     }
 }

@@ -1,0 +1,2 @@
+//! Placeholder that is replaced before anything is integrated.
+fn main() {}

@@ -347,7 +347,8 @@ fn what_only_ycsb_has_is_refused_elsewhere() {
 
 #[test]
 fn lengths_of_sensor_records_are_checked_and_their_measurements_are_transmissions() {
-    let elsewhere = "study.toml:2: record.length is 300 and record.type is \"qos\"; write type = \"sensor\", or leave it out";
+    let elsewhere =
+        "study.toml:2: record.length is 300 and record.type is \"qos\"; write type = \"sensor\", or leave it out";
     assert_eq!(errors_of("[record]\nlength = 300\n", &[]), elsewhere);
     let text = "[record]\ntype = \"sensor\"\n[workload]\nbatch = 10\n[factors]\n\"record.length\" = [100, 1000]\n";
     let study = load(text, &[], false).unwrap();

@@ -16,8 +16,7 @@ use super::shape::read_indexes;
 use super::tree::{Content, Node, Table};
 use super::ycsb::settings as ycsb_settings;
 use crate::trial::{
-    Arrivals, BackgroundSettings, DatabaseSettings, LayoutSettings, Length, LoadSettings, RecordSettings, Settings,
-    WorkloadSettings,
+    Arrivals, BackgroundSettings, DatabaseSettings, LayoutSettings, Length, LoadSettings, Settings, WorkloadSettings,
 };
 
 /// The sections that make up the settings of a trial.

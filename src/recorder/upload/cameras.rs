@@ -153,7 +153,9 @@ fn read_list(text: &str) -> Result<HashMap<String, Arc<Hashed>>, String> {
             continue;
         }
         let Some((camera, hash)) = line.split_once(char::is_whitespace) else {
-            return Err(format!("{number}: the line must be a camera and the hash of its password, with a space between"));
+            return Err(format!(
+                "{number}: the line must be a camera and the hash of its password, with a space between"
+            ));
         };
         check_camera(camera).map_err(|error| format!("{number}: {error}"))?;
         let hashed = Hashed::read(hash.trim()).map_err(|sentence| format!("{number}: camera {camera} {sentence}"))?;
@@ -178,7 +180,8 @@ mod tests {
     }
 
     fn cameras() -> Cameras {
-        let text = format!("# two\n\na {}\nb\t{}\n", Hashed::new("one").unwrap().text(), Hashed::new("two").unwrap().text());
+        let text =
+            format!("# two\n\na {}\nb\t{}\n", Hashed::new("one").unwrap().text(), Hashed::new("two").unwrap().text());
         Cameras::new(Some(read_list(&text).unwrap())).unwrap()
     }
 

@@ -3,9 +3,13 @@
 //! Main type: [`Cli`]. Invariant: every command of the contract is known here; those that come later are refused
 //! when they are to be executed, by [`not_available`].
 
+mod block;
+
 use std::path::PathBuf;
 
 use clap::{Args, Parser, Subcommand, ValueEnum};
+
+pub use block::{BlockAction, MakeArguments};
 
 /// Finds the load line of a database that records measurement data, and holds the load there.
 #[derive(Debug, Clone, Parser)]
@@ -69,6 +73,12 @@ pub enum Command {
     },
     /// Record measurement data until SIGTERM or SIGINT
     Record(RecordArguments),
+    /// Make, verify and open transport blocks of cameras, and look at those that were refused
+    Block {
+        /// What to do with them
+        #[command(subcommand)]
+        action: BlockAction,
+    },
     /// Generate load as told over NATS
     Agent {
         /// Address of the NATS server
@@ -407,8 +417,10 @@ pub fn parse() -> Cli {
 }
 
 /// Commands that can be executed.
-pub const AVAILABLE: &[&str] =
-    &["list", "plan", "run", "report", "compare", "fit", "predict", "score", "data", "import", "export", "record"];
+pub const AVAILABLE: &[&str] = &[
+    "list", "plan", "run", "report", "compare", "fit", "predict", "score", "data", "import", "export", "record",
+    "block",
+];
 
 impl Command {
     /// Name as on the command line.
@@ -426,6 +438,7 @@ impl Command {
             Command::Import(_) => "import",
             Command::Export { .. } => "export",
             Command::Record(_) => "record",
+            Command::Block { .. } => "block",
             Command::Agent { .. } => "agent",
         }
     }
@@ -474,6 +487,9 @@ mod tests {
             "loadline export runs/a --format parquet --out dir",
             "loadline record recorder.toml",
             "loadline record recorder.toml --quarantine list",
+            "loadline block keys --out keys GDA-017",
+            "loadline block make --recipient age1x --key k --out . --camera GDA-017 --count 3",
+            "loadline block quarantine recorder.toml --replay",
             "loadline agent --nats nats://127.0.0.1:4222",
         ] {
             let cli = read(line).unwrap_or_else(|error| panic!("{line}: {error}"));
@@ -492,7 +508,7 @@ mod tests {
     fn commands_that_come_later_are_refused_with_what_there_is() {
         assert_eq!(
             not_available("agent"),
-            "agent is not available yet; available: list, plan, run, report, compare, fit, predict, score, data, import, export, record"
+            "agent is not available yet; available: list, plan, run, report, compare, fit, predict, score, data, import, export, record, block"
         );
     }
 }

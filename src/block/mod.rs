@@ -25,7 +25,7 @@ mod tests;
 pub mod xml;
 
 pub use error::{BlockError, KeyError};
-pub use open::{Limits, Opened, Opener, split};
+pub use open::{Limits, Opened, Opener, check_unpacked, split};
 pub use seal::Sealer;
 pub use signature::NAMESPACE;
 pub use signers::Signers;

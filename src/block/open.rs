@@ -63,7 +63,7 @@ impl Opener {
         let ciphertext = verify(block, signers, camera)?;
         let plain = age::decrypt_in_place(block, ciphertext, &self.identities)?;
         self.unpack(&block[plain..])?;
-        let (record, image) = archive::read(&self.unpacked)?;
+        let (record, image) = check_unpacked(&self.unpacked)?;
         let violation = xml::read(record)?;
         if violation.camera != camera {
             let named: String = violation.camera.chars().take(40).collect();
@@ -114,6 +114,14 @@ unsafe impl zstd::zstd_safe::WriteBuf for Bounded<'_> {
         // SAFETY: the caller has initialised the first n bytes, and n is at most the capacity.
         unsafe { self.buffer.set_len(n) }
     }
+}
+
+/// The record and the image of an archive, as they stand in it.
+///
+/// # Errors
+/// [`BlockError::Archive`]
+pub fn check_unpacked(unpacked: &[u8]) -> Result<(&[u8], &[u8]), BlockError> {
+    archive::read(unpacked)
 }
 
 /// The two parts of a block: the signature's armored text, and the ciphertext.

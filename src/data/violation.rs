@@ -13,7 +13,7 @@ use crate::trial::RecordSettings;
 /// Registry entry.
 pub(super) static VIOLATION: Entry = Entry {
     name: "violation",
-    summary: "speeding seen by traffic enforcement cameras: 3 identity columns, 6 value columns, without the image itself",
+    summary: "speeding seen by traffic enforcement cameras: 3 identity columns, 7 value columns, without the image itself",
     build: |settings| Ok(Arc::new(Violations::new(settings))),
 };
 
@@ -52,6 +52,13 @@ pub struct Violation {
     pub limit_kmh: f64,
     /// The number plate.
     pub plate: String,
+}
+
+impl Violation {
+    /// How much too fast, in km/h, to a tenth.
+    pub fn excess_kmh(&self) -> f64 {
+        ((self.speed_kmh - self.limit_kmh) * 10.0).round() / 10.0
+    }
 }
 
 /// The name of a camera by number.
@@ -100,6 +107,7 @@ pub fn record_type() -> RecordType {
             column("time_ns", ColumnKind::Int64, true),
             column("sequence", ColumnKind::Int64, true),
             column("speed_kmh", ColumnKind::Float64, true),
+            column("excess_kmh", ColumnKind::Float64, true),
             column("plate", ColumnKind::Text(20), true),
             column("image_sha256", ColumnKind::Text(64), false),
             column("image_bytes", ColumnKind::Int64, false),
@@ -145,6 +153,7 @@ impl Generator for Violations {
         out.int(violation.time_ns);
         out.int(sequence as i64);
         out.float(violation.speed_kmh);
+        out.float(violation.excess_kmh());
         out.text(&violation.plate);
         // Where there is no image, its hash is that many random digits, and its size one that cameras send.
         let mut stream = Stream::new(self.seed ^ 0x1_4a6e, sequence, number);

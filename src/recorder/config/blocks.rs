@@ -109,9 +109,8 @@ pub(super) fn read_inbox(root: &Table, errors: &mut Errors) -> InboxConfig {
 pub(super) fn read_blocks(tables: &Table, errors: &mut Errors) -> BlocksConfig {
     let mut section = Section::open(tables, "blocks", BLOCKS_KEYS, errors);
     section.name = "intake.blocks";
-    let rate = |key: &str, errors: &mut Errors| {
-        read_bytes(&section, key, 1 << 10, 1 << 40, errors).map(|bytes| bytes as f64)
-    };
+    let rate =
+        |key: &str, errors: &mut Errors| read_bytes(&section, key, 1 << 10, 1 << 40, errors).map(|bytes| bytes as f64);
     let blocks = |key: &str, errors: &mut Errors| section.number(key, 0.001..=1e6, errors);
     BlocksConfig {
         users: section.text("users", errors).map(PathBuf::from),
@@ -188,7 +187,8 @@ fn users_remedy(has_users: bool) -> Option<(&'static str, &'static str)> {
 fn read_ports(section: &Section<'_>, connections: u32, errors: &mut Errors) -> Option<(u16, u16)> {
     let entry = section.get("passive_ports")?;
     let text = section.text("passive_ports", errors)?;
-    let ports = text.split_once('-').and_then(|(first, last)| Some((first.trim().parse().ok()?, last.trim().parse().ok()?)));
+    let ports =
+        text.split_once('-').and_then(|(first, last)| Some((first.trim().parse().ok()?, last.trim().parse().ok()?)));
     let ports = ports.filter(|(first, last): &(u16, u16)| *first > 0 && first <= last);
     let Some((first, last)) = ports else {
         let must = "it must be the first and the last port, as in \"50000-50199\"";

@@ -67,7 +67,8 @@ impl Cameras {
             known,
             nobody: match nobody {
                 Some(hashed) => hashed,
-                None => Arc::new(Hashed::new("")?),
+                // Nothing is compared where everybody is let in.
+                None => Arc::new(Hashed::with_rounds("", 1)?),
             },
             right: Mutex::default(),
             key: hmac::Key::generate(hmac::HMAC_SHA256, &SystemRandom::new()).map_err(no_random)?,
@@ -153,7 +154,9 @@ fn read_list(text: &str) -> Result<HashMap<String, Arc<Hashed>>, String> {
             continue;
         }
         let Some((camera, hash)) = line.split_once(char::is_whitespace) else {
-            return Err(format!("{number}: the line must be a camera and the hash of its password, with a space between"));
+            return Err(format!(
+                "{number}: the line must be a camera and the hash of its password, with a space between"
+            ));
         };
         check_camera(camera).map_err(|error| format!("{number}: {error}"))?;
         let hashed = Hashed::read(hash.trim()).map_err(|sentence| format!("{number}: camera {camera} {sentence}"))?;
@@ -177,8 +180,12 @@ mod tests {
         tokio::runtime::Builder::new_current_thread().enable_time().build().unwrap().block_on(test);
     }
 
+    fn hashed(password: &str) -> Hashed {
+        Hashed::with_rounds(password, 1_000).unwrap()
+    }
+
     fn cameras() -> Cameras {
-        let text = format!("# two\n\na {}\nb\t{}\n", Hashed::new("one").unwrap().text(), Hashed::new("two").unwrap().text());
+        let text = format!("# two\n\na {}\nb\t{}\n", hashed("one").text(), hashed("two").text());
         Cameras::new(Some(read_list(&text).unwrap())).unwrap()
     }
 
@@ -230,7 +237,7 @@ mod tests {
 
     #[test]
     fn what_is_wrong_with_the_list_is_said_with_its_line() {
-        let hash = Hashed::new("x").unwrap().text();
+        let hash = hashed("x").text();
         for (text, says) in [
             ("a".to_owned(), "1: the line must be"),
             (format!("# c\na {hash}\na {hash}"), "3: camera a stands twice"),

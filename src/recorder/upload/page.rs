@@ -10,7 +10,11 @@ pub(super) fn text(blocks: &Blocks) -> String {
     let meter = &blocks.meter;
     let mut page = Page::default();
     page.counter("uploads_acknowledged_total", "Blocks acknowledged since the start, new ones", meter.accepted.get());
-    page.counter("uploads_repeated_total", "Blocks acknowledged that waited already, with the same content", meter.again.get());
+    page.counter(
+        "uploads_repeated_total",
+        "Blocks acknowledged that waited already, with the same content",
+        meter.again.get(),
+    );
     page.counter("uploads_bytes_total", "Bytes of the blocks that were acknowledged", meter.bytes.get());
     page.head("uploads_refused_total", "counter", "Blocks and clients that were not taken in, by reason");
     for (reason, count) in meter.refused() {

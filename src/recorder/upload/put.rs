@@ -88,7 +88,9 @@ async fn answer(request: Request<Incoming>, peer: SocketAddr, shared: &Shared) -
         Some(_) => not_allowed("PUT"),
         None => match path.as_str() {
             "/health" | "/ready" | "/metrics" if !is_read => not_allowed("GET, HEAD"),
-            "/health" => text(StatusCode::OK, "application/json", "{\"name\":\"loadline\",\"status\":\"pass\"}".to_owned()),
+            "/health" => {
+                text(StatusCode::OK, "application/json", "{\"name\":\"loadline\",\"status\":\"pass\"}".to_owned())
+            }
             "/ready" => match surroundings.blocks.why_not_ready() {
                 None => text(StatusCode::OK, "application/json", "{\"status\":\"ready\"}".to_owned()),
                 Some(reason) => error(StatusCode::SERVICE_UNAVAILABLE, "unavailable", &reason),
@@ -145,7 +147,9 @@ async fn authorise(request: &Request<Incoming>, camera: &str, peer: SocketAddr, 
     let blocks = &shared.1.blocks;
     let header = request.headers().get(AUTHORIZATION).and_then(|value| value.to_str().ok()).unwrap_or_default();
     let given = match header.split_once(' ') {
-        Some((scheme, token)) if scheme.eq_ignore_ascii_case("bearer") => Some((camera.to_owned(), token.trim().to_owned())),
+        Some((scheme, token)) if scheme.eq_ignore_ascii_case("bearer") => {
+            Some((camera.to_owned(), token.trim().to_owned()))
+        }
         Some((scheme, encoded)) if scheme.eq_ignore_ascii_case("basic") => basic(encoded.trim()),
         _ if blocks.is_open() => Some((camera.to_owned(), String::new())),
         _ => None,
@@ -165,7 +169,9 @@ async fn authorise(request: &Request<Incoming>, camera: &str, peer: SocketAddr, 
     };
     match login {
         Login::Known => Ok(()),
-        Login::Unknown => Err(error(StatusCode::FORBIDDEN, "forbidden", "there is no such camera, or this is not its password")),
+        Login::Unknown => {
+            Err(error(StatusCode::FORBIDDEN, "forbidden", "there is no such camera, or this is not its password"))
+        }
         Login::TooMany => {
             let message = "too many wrong passwords came from this address";
             Err(again_later(StatusCode::TOO_MANY_REQUESTS, "too many requests", message, 30))

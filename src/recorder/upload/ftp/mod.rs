@@ -19,11 +19,10 @@ use anteroom::Anteroom;
 use lines::Lines;
 use session::{Session, Shared};
 
-
-use crate::recorder::intake::listen::{Ends, Stream, serve};
-use crate::recorder::intake::{Running, tls};
 use super::{Blocks, Entry, Surroundings};
 use crate::recorder::config::{FtpConfig, ListenConfig};
+use crate::recorder::intake::listen::{Ends, Stream, serve};
+use crate::recorder::intake::{Running, tls};
 
 /// FTP, with TLS where the client asks for it.
 pub(super) static FTP: Entry = Entry {
@@ -67,7 +66,13 @@ fn start(
     })
 }
 
-async fn connection(stream: Box<dyn Stream>, ends: Ends, shared: Arc<Shared>, anteroom: Arc<Anteroom>, is_secure: bool) {
+async fn connection(
+    stream: Box<dyn Stream>,
+    ends: Ends,
+    shared: Arc<Shared>,
+    anteroom: Arc<Anteroom>,
+    is_secure: bool,
+) {
     let _open = shared.blocks.meter.connection();
     let lines = Lines::new(stream, shared.config.listen.patience);
     Session::new(&shared, lines, ends, anteroom.enter(), is_secure).serve().await;

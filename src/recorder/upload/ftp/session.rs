@@ -13,9 +13,9 @@ use super::passive::Passive;
 use super::reply;
 use crate::recorder::config::FtpConfig;
 use crate::recorder::inbox::Acknowledged;
-use crate::recorder::upload::{self, Blocks, Expected, Login, NotTaken};
 use crate::recorder::intake::listen::Ends;
 use crate::recorder::stop::Stop;
+use crate::recorder::upload::{self, Blocks, Expected, Login, NotTaken};
 
 /// How often a session looks whether it is to stop.
 const LOOK_EVERY: Duration = Duration::from_millis(200);
@@ -136,7 +136,12 @@ impl<'a> Session<'a> {
         let command = command::read(line);
         let needs_login = matches!(
             command,
-            Command::Passive | Command::ExtendedPassive | Command::Store(_) | Command::Allocate(_) | Command::Stay | Command::Where
+            Command::Passive
+                | Command::ExtendedPassive
+                | Command::Store(_)
+                | Command::Allocate(_)
+                | Command::Stay
+                | Command::Where
         );
         if needs_login && self.camera.is_none() {
             return reply::LOG_IN.into();
@@ -291,7 +296,8 @@ impl<'a> Session<'a> {
             None => reply::NOT_CONNECTED.into(),
             Some(Err(NotTaken::Stopping)) => Next::End(reply::STOPPING.to_owned()),
             Some(outcome) => {
-                self.commands = if matches!(outcome, Ok(Acknowledged::New | Acknowledged::Again)) { 0 } else { self.commands };
+                self.commands =
+                    if matches!(outcome, Ok(Acknowledged::New | Acknowledged::Again)) { 0 } else { self.commands };
                 Next::Say(reply::stored(&outcome))
             }
         }

@@ -37,7 +37,7 @@ impl Hashed {
         Self::with_rounds(password, ROUNDS)
     }
 
-    fn with_rounds(password: &str, rounds: u32) -> Result<Self, String> {
+    pub(super) fn with_rounds(password: &str, rounds: u32) -> Result<Self, String> {
         let mut salt = vec![0; SALT_BYTES];
         SystemRandom::new().fill(&mut salt).map_err(|_| "the system gives no random numbers".to_owned())?;
         let rounds = NonZeroU32::new(rounds).unwrap_or(NonZeroU32::MIN);

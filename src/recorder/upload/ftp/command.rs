@@ -144,8 +144,8 @@ mod tests {
     #[test]
     fn what_would_touch_stored_blocks_or_others_is_refused() {
         let lines = "APPE a|REST 10|STOU|DELE a|RNFR a|RNTO b|MKD d|RMD d|SITE CHMOD 777 a|RETR a|LIST|NLST|MLSD|SIZE a|MDTM a|CDUP|CWD ..|CWD /etc\
-                     |PORT 127,0,0,1,0,22|EPRT |1|127.0.0.1|22||CCC";
-        for line in lines.split('|').filter(|line| line.len() > 3) {
+                     |PORT 127,0,0,1,0,22|EPRT x|CCC";
+        for line in lines.split('|') {
             assert!(matches!(read(line.as_bytes()), Command::Refused(_)), "{line}: {:?}", read(line.as_bytes()));
         }
         assert!(matches!(read(b"STOR a\0b"), Command::Wrong(_)));

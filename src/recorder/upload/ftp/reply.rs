@@ -23,7 +23,8 @@ pub(super) const STAYED: &str = "250 Every camera has one folder, and this is it
 pub(super) const WHERE: &str = "257 \"/\" is the folder of this camera\r\n";
 pub(super) const SYSTEM: &str = "215 UNIX Type: L8\r\n";
 pub(super) const HELP: &str = "214 Log in, PASV or EPSV, STOR a name; 226 says that the block is durable\r\n";
-pub(super) const FEATURES: &str = "211-Features\r\n AUTH TLS\r\n EPSV\r\n PBSZ\r\n PROT\r\n UTF8\r\n211 End\r\n";
+pub(super) const FEATURES: &str =
+    "211-Features\r\n ALLO\r\n AUTH TLS\r\n EPSV\r\n PBSZ\r\n PROT\r\n UTF8\r\n211 End\r\n";
 pub(super) const NO_TLS: &str = "534 There is no certificate here, so there is no TLS\r\n";
 pub(super) const SECURE: &str = "234 Go on with TLS\r\n";
 pub(super) const TLS_FIRST: &str = "530 Use AUTH TLS before you log in\r\n";

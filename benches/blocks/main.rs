@@ -1,7 +1,7 @@
 //! How fast one core processes blocks: from the inbox into the file store with records in SQLite (or MariaDB), beside
 //! `age -d | zstd -d | tar x` on the same blocks, which verifies no signature, checks nothing and syncs nothing.
 //!
-//! `cargo bench --bench blocks`; both sides are pinned to one CPU and alternate. `BLOCKS` (64), `WIDTH` (2200: blocks of about 1 MB), `ROUNDS` (7) and
+//! `cargo bench --bench blocks`; both sides are pinned to one CPU and alternate. `BLOCKS` (64), `WIDTH` (4000: blocks of about 1 MB), `ROUNDS` (7) and
 //! `DATABASE` (`sqlite`, or `mariadb` with a private server) change it. It needs age, zstd, tar, taskset.
 
 #[expect(dead_code, reason = "not every benchmark uses all of it")]
@@ -10,6 +10,7 @@ mod shared;
 
 use std::path::{Path, PathBuf};
 use std::process::Command;
+use std::time::Instant;
 
 use loadline::block::age::Identity;
 use loadline::block::image::{Scene, draw};
@@ -80,7 +81,7 @@ fn make(directory: &Path) -> Vec<Vec<u8>> {
     write("centre.key", identity.secret_text());
     write("signers", format!("{camera} {}\n", key.public().to_line()));
     let sealer = Sealer::new(identity.recipient(), key);
-    let scene = Scene { width: from_environment("WIDTH", 2200.0) as u16, ..Scene::default() };
+    let scene = Scene { width: from_environment("WIDTH", 4000.0) as u16, ..Scene::default() };
     let blocks = (0..from_environment("BLOCKS", 64.0) as u64).map(|sequence| {
         let violation = generate(1, 1, sequence);
         let image = draw(&violation, &scene, 1).expect("it can be drawn");
@@ -125,11 +126,13 @@ fn ours_once(directory: &Path, blocks: &[Vec<u8>], name: &str, url: Option<&str>
     std::fs::write(&config, text).expect("it can be written");
     let this = std::env::current_exe().expect("this program has a path");
     let mut command = Command::new("taskset");
+    let begun = Instant::now();
     let (output, usage) = run(command.args(["-c", "1"]).arg(this).env(CHILD, &config));
+    let elapsed_s = begun.elapsed().as_secs_f64();
     assert_eq!(output.trim(), format!("{} committed", blocks.len()));
     let _ = std::fs::remove_dir_all(&own);
     let megabytes = blocks.iter().map(Vec::len).sum::<usize>() as f64 / 1e6;
-    usage.counting(megabytes)
+    usage.with(megabytes, elapsed_s)
 }
 
 /// Removes the tables of the round before.
@@ -147,9 +150,11 @@ fn clear(settings: &DatabaseSettings) {
 fn theirs_once(directory: &Path, bytes: usize) -> Usage {
     let script = "for f in *.age; do mkdir -p out/$f; age -d -i centre.key $f | zstd -q -d | tar -xf - -C out/$f; done";
     let mut command = Command::new("taskset");
+    let begun = Instant::now();
     let (_, usage) = run(command.args(["-c", "1", "bash", "-c", script]).current_dir(directory));
+    let elapsed_s = begun.elapsed().as_secs_f64();
     let _ = std::fs::remove_dir_all(directory.join("out"));
-    usage.counting(bytes as f64 / 1e6)
+    usage.with(bytes as f64 / 1e6, elapsed_s)
 }
 
 /// Processes what waits, and says how many records were committed.

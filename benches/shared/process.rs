@@ -28,11 +28,6 @@ impl Usage {
         self.memory_kib as f64 / 1024.0
     }
 
-    /// The same with the operations counted, in the time of the whole process.
-    pub fn counting(self, operations: f64) -> Self {
-        Usage { operations, ..self }
-    }
-
     /// The same with the operations counted, and the time that they took.
     pub fn with(self, operations: f64, elapsed_s: f64) -> Self {
         Usage { operations, elapsed_s, ..self }

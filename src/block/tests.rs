@@ -240,7 +240,7 @@ fn images_that_are_none_are_refused() {
 fn keys_are_written_and_read_again_and_others_are_refused_with_the_remedy() {
     let identity = Identity::generate().unwrap();
     let file = format!("# created: now\n# public key: {}\n{}\n", identity.recipient(), identity.secret_text());
-    assert_eq!(read_identities(&file).unwrap(), [identity.clone()]);
+    assert_eq!(read_identities(&file).unwrap(), std::slice::from_ref(&identity));
     assert_eq!(age::Recipient::parse(&identity.recipient().to_string()).unwrap(), identity.recipient());
     assert!(age::Recipient::parse(&identity.secret_text()).is_err());
     let error = read_identities("# only\nAGE-SECRET-KEY-1QQ\n").unwrap_err().to_string();

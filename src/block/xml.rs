@@ -105,8 +105,8 @@ impl Values {
     }
 
     fn begin(&self, start: &quick_xml::events::BytesStart<'_>) -> Result<Place, BlockError> {
-        let is_it = |element: &&str| *start.name().as_ref() == **element;
-        let Some(element) = ELEMENTS.iter().position(|element| is_it(&element)) else {
+        let is_it = |element: &str| *start.name().as_ref() == *element;
+        let Some(element) = ELEMENTS.iter().position(|element| is_it(element)) else {
             return Err(wrong(format!("element <{}> is not known", shown(start))));
         };
         if self.texts[element].is_some() {

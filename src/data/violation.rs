@@ -123,11 +123,7 @@ struct Violations {
 
 impl Violations {
     fn new(settings: &RecordSettings) -> Self {
-        Violations {
-            record_type: record_type(),
-            per_measurement: u64::from(settings.per_measurement),
-            seed: settings.seed,
-        }
+        Violations { record_type: record_type(), per_measurement: settings.per_measurement, seed: settings.seed }
     }
 }
 

@@ -262,6 +262,9 @@ pub struct WorkloadSettings {
     /// The query that was chosen by name.
     #[serde(skip_serializing_if = "Option::is_none", default)]
     pub query: Option<String>,
+    /// Records that the queries of `recent` look at, the last ones; 0 for all of them.
+    #[serde(skip_serializing_if = "Option::is_none", default)]
+    pub window: Option<u64>,
     /// Whether the database's plans of the queries are kept.
     #[serde(skip_serializing_if = "std::ops::Not::not", default)]
     pub explain: bool,

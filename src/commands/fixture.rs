@@ -34,7 +34,7 @@ pub fn content_of(settings: &Settings, work: &Work) -> anyhow::Result<String> {
 
 /// Whether the database is to look at the content before trials: plans of queries depend on what it knows.
 fn is_analysed(settings: &Settings) -> bool {
-    settings.workload.name == "query"
+    matches!(settings.workload.name.as_str(), "query" | "recent")
 }
 
 /// Fewer records than this are filled in faster than servers are stopped and started.

@@ -232,16 +232,29 @@ impl Rules<'_> {
     fn queries(&mut self) {
         let workload = &self.settings.workload;
         let name = workload.name.as_str();
-        if name == "query" && self.is_empty("workload.queries") {
+        let has_queries = matches!(name, "query" | "recent");
+        if has_queries && self.is_empty("workload.queries") {
             let remedy = "write queries = [ { name = \"slow\", where = \"ul_delay > 100\" } ]";
             let keys = ["workload.queries", "workload.name"];
-            self.refuse(&keys, format!("workload.name is \"query\" and there are no queries; {remedy}"));
+            self.refuse(&keys, format!("workload.name is \"{name}\" and there are no queries; {remedy}"));
         }
         for key in ["workload.queries", "workload.query", "workload.explain"] {
-            if name != "query" && self.root.find(key).is_some() {
+            if !has_queries && self.root.find(key).is_some() {
                 let message = format!("{key} is for the workload query and workload.name is \"{name}\"; leave it out");
                 self.refuse(&[key, "workload.name"], message);
             }
+        }
+        if name == "recent" && self.root.find("workload.window").is_none() {
+            let remedy = "write how many of the last records its queries look at, as in window = 1000, or 0 for all";
+            self.refuse(
+                &["workload.name"],
+                format!("workload.name is \"recent\" and workload.window is missing; {remedy}"),
+            );
+        }
+        if let (Some(window), true) = (workload.window, name != "recent") {
+            let remedy = "write name = \"recent\", or leave it out";
+            let message = format!("workload.window is {window} and workload.name is \"{name}\"; {remedy}");
+            self.refuse(&["workload.window", "workload.name"], message);
         }
         let database = &self.settings.database;
         let is_foreign = database.url.is_some() || database.path.is_some();

@@ -34,6 +34,7 @@ const WORKLOAD_KEYS: &[&str] = &[
     "evolve_records",
     "queries",
     "query",
+    "window",
     "explain",
     "writes",
     "ycsb",
@@ -91,6 +92,7 @@ pub const SETTINGS: &[&str] = &[
     "workload.batch",
     "workload.attribute",
     "workload.query",
+    "workload.window",
     "workload.evolve",
     "workload.evolve_records",
     "workload.mix.select",
@@ -265,13 +267,17 @@ fn read_layout(root: &Table, names: &Names, errors: &mut Errors) -> LayoutSettin
 
 fn read_workload(root: &Table, names: &Names, errors: &mut Errors) -> WorkloadSettings {
     let section = Section::open(root, "workload", WORKLOAD_KEYS, errors);
+    let window = section.whole("window", 0..=LARGE, errors).map(i64::unsigned_abs);
+    let mut queries = read_queries(&section, errors);
+    queries.iter_mut().for_each(|query| query.window = window.filter(|records| *records > 0));
     WorkloadSettings {
         name: read_name(&section, "name", "write", &names.workloads, errors),
         batch: section.count("batch", 1, 100_000, errors).unwrap_or(1),
         statements: read_statements(&section, errors),
         mix: read_mix(&section, errors),
         attribute: section.text("attribute", errors).map(str::to_owned),
-        queries: read_queries(&section, errors),
+        queries,
+        window,
         query: section.text("query", errors).map(str::to_owned),
         explain: section.truth("explain", errors).unwrap_or(false),
         writes: section.truth("writes", errors).unwrap_or(false),
@@ -360,6 +366,7 @@ pub fn setting_value(settings: &Settings, setting: &str) -> Option<serde_json::V
         "workload.name" => Some(workload.name.as_str().into()),
         "workload.batch" => Some(workload.batch.into()),
         "workload.attribute" => text(&workload.attribute),
+        "workload.window" => workload.window.map(serde_json::Value::from),
         "workload.query" => text(&workload.query),
         "workload.evolve" => workload.evolve_s.map(Into::into),
         "workload.evolve_records" => workload.evolve_records.map(Into::into),

@@ -92,6 +92,7 @@ pub static REGISTRY: &[&Entry] = &[
     &select::SELECT,
     &update::UPDATE,
     &query::QUERY,
+    &query::RECENT,
     &scan::SCAN,
     &delete::DELETE,
     &mix::MIX,
@@ -143,7 +144,7 @@ fn inserts(settings: &Settings) -> bool {
 
 /// Whether a trial with these settings changes nothing at all in loadline's tables, so that they can be kept for other runs.
 pub fn only_reads(settings: &Settings) -> bool {
-    let reads = ["read", "select", "scan", "query"];
+    let reads = ["read", "select", "scan", "query", "recent"];
     let is_read_beside = settings.background.as_ref().is_none_or(|beside| reads.contains(&beside.workload.as_str()));
     is_read_beside
         && settings.workload.evolve_s.is_none()

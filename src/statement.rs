@@ -258,6 +258,8 @@ pub struct Program {
     pub rows_max: usize,
     /// The number of rows that most requests give to an insert; 0 where there is none that most have.
     pub rows_usual: usize,
+    /// Whether statements travel as text with their values in it, and none is prepared.
+    pub as_text: bool,
     /// What the tables hold before all else; executed once, when they have been created.
     pub first: Request,
 }

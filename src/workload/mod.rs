@@ -97,6 +97,7 @@ pub static REGISTRY: &[&Entry] = &[
     &delete::DELETE,
     &mix::MIX,
     &sql::SQL,
+    &sql::CONNECT,
     &ycsb::YCSB_A,
     &ycsb::YCSB_B,
     &ycsb::YCSB_C,
@@ -149,6 +150,11 @@ pub fn only_reads(settings: &Settings) -> bool {
     is_read_beside
         && settings.workload.evolve_s.is_none()
         && parts(settings).is_ok_and(|parts| parts.iter().all(|entry| reads.contains(&entry.name)))
+}
+
+/// Whether the operations are the study's own statements.
+pub fn has_statements(settings: &Settings) -> bool {
+    [sql::SQL.name, sql::CONNECT.name].contains(&settings.workload.name.as_str())
 }
 
 /// The workloads that operations come from: those of a mix, else the one named.

@@ -237,6 +237,9 @@ pub struct LayoutSettings {
     /// Columns of records that get a secondary index each.
     #[serde(skip_serializing_if = "Vec::is_empty", default)]
     pub indexes: Vec<String>,
+    /// Whether each client writes into tables of its own.
+    #[serde(skip_serializing_if = "std::ops::Not::not", default)]
+    pub tables_per_client: bool,
 }
 
 /// `[workload]`
@@ -262,6 +265,9 @@ pub struct WorkloadSettings {
     /// The query that was chosen by name.
     #[serde(skip_serializing_if = "Option::is_none", default)]
     pub query: Option<String>,
+    /// Records that the queries of `recent` look at, the last ones; 0 for all of them.
+    #[serde(skip_serializing_if = "Option::is_none", default)]
+    pub window: Option<u64>,
     /// Whether the database's plans of the queries are kept.
     #[serde(skip_serializing_if = "std::ops::Not::not", default)]
     pub explain: bool,
@@ -387,6 +393,12 @@ pub struct LoadSettings {
     /// Event-loop threads; without it one for each 64 clients.
     #[serde(skip_serializing_if = "Option::is_none", default)]
     pub loops: Option<u32>,
+    /// Whether statements are sent as text with their values in it, and none is prepared.
+    #[serde(skip_serializing_if = "std::ops::Not::not", default)]
+    pub statements_as_text: bool,
+    /// Whether each operation opens a connection of its own and closes it.
+    #[serde(skip_serializing_if = "std::ops::Not::not", default)]
+    pub connects_each_time: bool,
     /// Share of failed operations that is tolerated before a trial is invalid, 0..1.
     pub tolerated_failures: f64,
 }

@@ -29,6 +29,8 @@ pub(super) fn load_settings(settings: &Settings) -> Option<LoadSettings> {
         think_s: 0.0,
         samples: false,
         loops: None,
+        statements_as_text: false,
+        connects_each_time: false,
         ..settings.load.clone()
     })
 }

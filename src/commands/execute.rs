@@ -23,7 +23,7 @@ use crate::operation::{Operation, OperationKind};
 use crate::server::{CpuList, Server, allowed_to_this_thread, interrupted, pin_this_thread};
 use crate::statement::{Program, Request};
 use crate::store::{SampleHeader, SampleWriter, StoreError};
-use crate::trial::{Arrivals, Length, Settings, Trial};
+use crate::trial::{Arrivals, Length, LoadSettings, Settings, Trial};
 use crate::units::show_utc;
 use crate::workload::{self, Work, Workload};
 
@@ -171,7 +171,7 @@ fn set_up(trial: &Trial, current: &mut Current) -> anyhow::Result<Ready> {
     let settings = &trial.case.settings;
     let work = Arc::new(Work::new(settings).map_err(anyhow::Error::msg)?);
     let mut session = make_tables(settings, &work, current)?;
-    let place = if settings.workload.name == "sql" { "workload.statements" } else { "preparing the statements" };
+    let place = if workload::has_statements(settings) { "workload.statements" } else { "preparing the statements" };
     restrict(&mut *session, &*current.database, settings)?;
     session.prepare(work.program()).context(place)?;
     work.count_rows().map_err(|sentence| DatabaseError::refused("rows", sentence))?;
@@ -184,25 +184,20 @@ fn measure(trial: &Trial, ready: Ready, current: &mut Current, filling: &dyn Fn(
     fill(settings, &work, current, session, filling)?;
     let database = &*current.database;
     let plans = plans(settings, &work, database, &mut *database.connect()?).context("workload.explain")?;
-    let connections = connect_all(database, work.program(), settings, settings.load.clients)?;
+    let connections = connect_all(database, &work, settings, &settings.load)?;
     let of = |number| workload::Client { number, of: settings.load.clients, seed: trial.seed };
     let sources = sources(&work, settings.load.clients, |number| work.workload(of(number)))?;
     let beside_load = background::load_settings(settings);
     let mut groups = vec![Group { settings: &settings.load, connections, sources }];
     if let Some(load) = &beside_load {
-        groups.push(background::group(
-            load,
-            trial,
-            &work,
-            connect_all(database, work.program(), settings, load.clients)?,
-        )?);
+        groups.push(background::group(load, trial, &work, connect_all(database, &work, settings, load)?)?);
     }
     let (sender, receiver) = mpsc::channel();
     let evolver = Evolver::new(settings, &work, database);
     let mut attendant = Attendant::new(current, settings, evolver.is_some().then_some(sender));
     attendant.recording = start_recording(trial, current)?;
-    let wire = || connect_wire(database, work.program(), settings);
-    let session = || connect_session(database, work.program(), settings);
+    let wire = |client| connect_wire(database, work.program_of(client), settings);
+    let session = |client| connect_session(database, work.program_of(client), settings);
     let (mut observed, evolved) = std::thread::scope(|scope| {
         let evolving = evolver.map(|evolver| scope.spawn(move || evolver.run(&receiver)));
         let observed = drive_pinned(trial, groups, (&wire, &session), &mut attendant);
@@ -350,15 +345,18 @@ fn connect_wire(
 /// Connects all clients, before any clock starts.
 fn connect_all(
     database: &dyn Database,
-    program: &Program,
+    work: &Work,
     settings: &Settings,
-    clients: u32,
+    load: &LoadSettings,
 ) -> anyhow::Result<Connections> {
     let (mut wires, mut sessions) = (Vec::new(), Vec::new());
+    let clients = load.clients;
     for client in 0..clients {
-        let session = connect_session(database, program, settings);
+        let session = connect_session(database, work.program_of(client), settings);
         let session = session.with_context(|| format!("connecting client {} of {clients}", client + 1))?;
-        match session.into_wire() {
+        // Opening a connection waits for the server, which an event loop must not.
+        let into_wire = if load.connects_each_time { Err(session) } else { session.into_wire() };
+        match into_wire {
             Ok(wire) => wires.push(wire),
             Err(session) => sessions.push(session),
         }
@@ -450,10 +448,17 @@ fn check_stored(
     current: &Current,
 ) -> anyhow::Result<Option<(u64, u64)>> {
     let is_counted = workload::only_adds(settings) && !settings.record.existing;
-    let Some(table) = work.record_table().filter(|_| is_counted) else { return Ok(None) };
+    let tables = work.record_tables();
+    if !is_counted || tables.is_empty() {
+        return Ok(None);
+    }
     let mut session = current.database.connect()?;
-    let answer = session.query(&format!("SELECT COUNT(*) FROM {}", current.database.dialect().quote(table)))?;
-    let count = answer.first().and_then(|row| row.first()).and_then(|cell| cell.as_ref()?.parse::<u64>().ok());
+    let mut count = Some(0_u64);
+    for table in tables {
+        let answer = session.query(&format!("SELECT COUNT(*) FROM {}", current.database.dialect().quote(table)))?;
+        let rows = answer.first().and_then(|row| row.first()).and_then(|cell| cell.as_ref()?.parse::<u64>().ok());
+        count = count.zip(rows).map(|(sum, rows)| sum + rows);
+    }
     let found = |rows: u64| rows / work.rows_per_record().max(1);
     Ok(count.map(|rows| (settings.record.rows + acknowledged, found(rows))))
 }

@@ -182,6 +182,14 @@ impl Client {
         self.sent_ns = now_ns;
     }
 
+    /// To be called when an operation that opens a connection of its own has one: counts that as a part of it.
+    pub fn connected(&mut self, now_ns: u64, tally: &mut Tally) {
+        if self.counts {
+            let times = Times { intended_ns: self.sent_ns, sent_ns: self.sent_ns, done_ns: now_ns };
+            tally.count_part(OperationKind::Connect, 0, times, Ending::Completed { empty: false });
+        }
+    }
+
     /// Takes in the outcome of the running operation; the next one's intended time follows from it. What follows at once as a part
     /// of the same compound is what [`Client::next`] begins then.
     #[inline]

@@ -285,7 +285,7 @@ impl<'a, T: Transport> EventLoop<'a, T> {
 
     /// Makes a lost connection again. On failure the running operation has failed and the client pauses.
     fn reconnect(&mut self, place: usize) -> bool {
-        let connected = (self.reconnect)().and_then(|wire| {
+        let connected = (self.reconnect)(self.slots[place].client.number).and_then(|wire| {
             let unwatched = |error| DatabaseError::Unavailable(format!("the new connection cannot be used: {error}"));
             self.transport.attach(place, wire.fd()).map_err(unwatched)?;
             Ok(wire)

@@ -50,10 +50,10 @@ const URING_CLIENTS_LEAST: usize = 8;
 /// Clients whose response times are kept per client: 2.6 KiB each. With more of them only their counts are.
 const TIMED_CLIENTS_MOST: u32 = 1_024;
 
-/// Makes a connection again, with its statements prepared, for an event loop.
-pub type Reconnect<'a> = dyn Fn() -> Result<Box<dyn Wire>, DatabaseError> + Sync + 'a;
+/// Makes the connection of a client again, with its statements prepared, for an event loop.
+pub type Reconnect<'a> = dyn Fn(u32) -> Result<Box<dyn Wire>, DatabaseError> + Sync + 'a;
 /// The same for a blocking client.
-pub type ReconnectSession<'a> = dyn Fn() -> Result<Box<dyn Session>, DatabaseError> + Sync + 'a;
+pub type ReconnectSession<'a> = dyn Fn(u32) -> Result<Box<dyn Session>, DatabaseError> + Sync + 'a;
 
 /// Connections of all clients, with their statements prepared.
 pub enum Connections {
@@ -229,6 +229,7 @@ fn works<'a>(
     settings: &LoadSettings,
     (reconnect, reconnect_session): (&'a Reconnect<'a>, &'a ReconnectSession<'a>),
 ) -> Vec<Work<'a>> {
+    let connects_each_time = settings.connects_each_time;
     match connections {
         Connections::Wires(wires) => in_parts(clients.into_iter().zip(wires).collect(), settings)
             .into_iter()
@@ -238,6 +239,7 @@ fn works<'a>(
             .into_iter()
             .zip(sessions)
             .map(|(client, session)| -> Work<'a> {
+                let session = (!connects_each_time).then_some(session);
                 Box::new(move |context| Ok(blocking::run(client, session, context, reconnect_session)))
             })
             .collect(),

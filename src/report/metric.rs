@@ -4,6 +4,7 @@
 //! trial. The percentiles that are shown for a case come from merged histograms instead. Invariant: a metric that a
 //! trial did not observe has no value, and is never 0 instead.
 
+use crate::data::sensor_record_bytes;
 use crate::imported::TimeKind::{self, ResidenceTime, ResponseTime};
 use crate::measurement::{Measurement, OperationMeasurement, ResourceSample};
 use crate::statistics::summary::{Interval, mean, t_interval};
@@ -39,9 +40,10 @@ enum TimeFigure {
 }
 
 /// All metrics.
-pub const METRICS: [Metric; 20] = [
+pub const METRICS: [Metric; 21] = [
     metric("throughput", "operations per second", true, |trial| Some(trial.throughput_per_s())),
     metric("records", "records per second", true, Measurement::known_records_per_s),
+    metric("content_bytes", "bytes of record content written per second", true, content_bytes),
     metric("execution_time", "execution time per client", false, execution_time),
     times("response_time_mean", "mean response time", ResponseTime, Mean),
     times("response_time_p50", "median response time", ResponseTime, Quantile(0.5)),
@@ -112,7 +114,7 @@ impl Metric {
             {
                 show_seconds(value)
             }
-            "written_bytes" => format!("{}/s", show_bytes(value)),
+            "written_bytes" | "content_bytes" => format!("{}/s", show_bytes(value)),
             "memory_used" => show_bytes(value),
             "iowait" | "system" => format!("{:.1} %", value * 100.0),
             _ => show_number(value),
@@ -158,6 +160,14 @@ const fn times(name: &'static str, title: &'static str, kind: TimeKind, figure: 
 
 fn used(trial: &Measurement, figure: impl Fn(&ResourceSample) -> f64) -> Option<f64> {
     trial.resources.as_ref().map(|resources| figure(&resources.mean))
+}
+
+/// What the records written have as content, where all have as much: those of the record type `sensor`.
+fn content_bytes(trial: &Measurement) -> Option<f64> {
+    let settings = &trial.trial.case.settings;
+    let bytes = (settings.record.type_name == "sensor").then(|| sensor_record_bytes(&settings.record))?;
+    let writes = !trial.operations.is_empty() && trial.operations.keys().all(|kind| kind == "insert");
+    trial.known_records_per_s().filter(|_| writes).map(|records_per_s| records_per_s * f64::from(bytes))
 }
 
 /// Length of the measured phase over the operations completed in it: the figure of Ruottinen (2015, section 5.2), who has the clients

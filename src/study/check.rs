@@ -21,6 +21,7 @@ pub fn check(settings: &Settings, root: &Table, names: &Names, errors: &mut Erro
     rules.database();
     rules.record();
     rules.workload();
+    rules.tables();
     rules.ycsb();
     rules.load();
     rules.background();
@@ -50,6 +51,14 @@ impl Rules<'_> {
 
     fn refuse(&mut self, settings: &[&str], message: impl Into<String>) {
         self.errors.push(self.place(settings), message);
+    }
+
+    /// The text that a setting was given.
+    fn text_at(&self, setting: &str) -> Option<&str> {
+        match &self.root.find(setting)?.node.content {
+            Content::Text(text) => Some(text),
+            _ => None,
+        }
     }
 
     /// Whether a list is missing or written without items.
@@ -195,13 +204,14 @@ impl Rules<'_> {
     fn workload(&mut self) {
         let workload = &self.settings.workload;
         let is_sql = workload.name == "sql";
+        let has_statements = is_sql || workload.name == "connect";
         let is_written = self.root.find("workload.statements").is_some();
         if is_sql && self.is_empty("workload.statements") {
             let remedy = "write statements = [ { sql = \"SELECT ...\" } ]";
             let keys = ["workload.statements", "workload.name"];
             self.refuse(&keys, format!("workload.name is \"sql\" and there are no statements; {remedy}"));
         }
-        if is_written && !is_sql {
+        if is_written && !has_statements {
             let remedy = "write name = \"sql\", or leave the statements out";
             let message = format!(
                 "workload.statements is for the workload sql and workload.name is \"{}\"; {remedy}",
@@ -232,27 +242,40 @@ impl Rules<'_> {
     fn queries(&mut self) {
         let workload = &self.settings.workload;
         let name = workload.name.as_str();
-        if name == "query" && self.is_empty("workload.queries") {
+        let has_queries = matches!(name, "query" | "recent");
+        if has_queries && self.is_empty("workload.queries") {
             let remedy = "write queries = [ { name = \"slow\", where = \"ul_delay > 100\" } ]";
             let keys = ["workload.queries", "workload.name"];
-            self.refuse(&keys, format!("workload.name is \"query\" and there are no queries; {remedy}"));
+            self.refuse(&keys, format!("workload.name is \"{name}\" and there are no queries; {remedy}"));
         }
         for key in ["workload.queries", "workload.query", "workload.explain"] {
-            if name != "query" && self.root.find(key).is_some() {
+            if !has_queries && self.root.find(key).is_some() {
                 let message = format!("{key} is for the workload query and workload.name is \"{name}\"; leave it out");
                 self.refuse(&[key, "workload.name"], message);
             }
         }
+        if name == "recent" && self.root.find("workload.window").is_none() {
+            let remedy = "write how many of the last records its queries look at, as in window = 1000, or 0 for all";
+            self.refuse(
+                &["workload.name"],
+                format!("workload.name is \"recent\" and workload.window is missing; {remedy}"),
+            );
+        }
+        if let (Some(window), true) = (workload.window, name != "recent") {
+            let remedy = "write name = \"recent\", or leave it out";
+            let message = format!("workload.window is {window} and workload.name is \"{name}\"; {remedy}");
+            self.refuse(&["workload.window", "workload.name"], message);
+        }
         let database = &self.settings.database;
         let is_foreign = database.url.is_some() || database.path.is_some();
         if let (true, true, false, Some(sql)) =
-            (name == "sql", is_foreign, workload.writes, writing_statement(&workload.statements))
+            (matches!(name, "sql" | "connect"), is_foreign, workload.writes, writing_statement(&workload.statements))
         {
             let remedy = "write writes = true in [workload] if it may be changed";
             let message = format!("workload.statements changes a database that is not loadline's own: {sql}; {remedy}");
             self.refuse(&["workload.statements"], message);
         }
-        if workload.writes && name != "sql" {
+        if workload.writes && !matches!(name, "sql" | "connect") {
             let message =
                 format!("workload.writes is for the workload sql and workload.name is \"{name}\"; leave it out");
             self.refuse(&["workload.writes", "workload.name"], message);
@@ -341,7 +364,7 @@ impl Rules<'_> {
     /// Schema changes need tables of loadline's own with records in them, and time.
     fn evolution(&mut self, evolve_s: f64) {
         let (workload, rows) = (&self.settings.workload, self.settings.record.rows);
-        if workload.name == "sql" || rows == 0 {
+        if matches!(workload.name.as_str(), "sql" | "connect") || rows == 0 {
             let remedy = "set record.rows to at least 1 and take another workload.name than \"sql\", or leave it out";
             let message = format!("workload.evolve changes the tables of records, and there are none; {remedy}");
             self.refuse(&["workload.evolve", "record.rows", "workload.name"], message);
@@ -358,8 +381,36 @@ impl Rules<'_> {
         }
     }
 
+    /// Tables of each client's own are for clients that do nothing but write into them.
+    fn tables(&mut self) {
+        let Settings { record, layout, workload, background, .. } = self.settings;
+        if !layout.tables_per_client {
+            return;
+        }
+        let why = match (workload.name.as_str(), background) {
+            ("write", None) if record.rows == 0 && !record.existing => return,
+            ("write", None) if record.existing => {
+                "record.existing is true; make the tables there yourself and name one, or leave it out".to_owned()
+            }
+            ("write", None) => {
+                format!("record.rows is {}; clients begin with empty tables of their own, leave it out", record.rows)
+            }
+            ("write", Some(_)) => "there is a [background]; leave one of them out".to_owned(),
+            (name, _) => format!("workload.name is \"{name}\"; only \"write\" has tables of each client's own"),
+        };
+        let keys = ["layout.tables", "record.rows", "record.existing", "workload.name"];
+        self.refuse(&keys, format!("layout.tables is \"per-client\" and {why}"));
+    }
+
     fn load(&mut self) {
         let load = &self.settings.load;
+        if self.settings.workload.name == "connect" && self.text_at("load.connect").is_some_and(|each| each != "each") {
+            let remedy = "its operations begin with a new connection, leave it out";
+            self.refuse(
+                &["load.connect", "workload.name"],
+                format!("load.connect is \"once\" and workload.name is \"connect\"; {remedy}"),
+            );
+        }
         let lengths: Vec<&str> = LENGTHS.into_iter().filter(|key| self.root.find(key).is_some()).collect();
         if lengths.len() > 1 {
             let message =

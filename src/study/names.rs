@@ -24,6 +24,7 @@ const KNOWN_WORKLOADS: &[&str] = &[
     "ycsb-load",
     "mix",
     "query",
+    "recent",
     "freshness",
     "connect",
 ];

@@ -16,14 +16,15 @@ use super::shape::read_indexes;
 use super::tree::{Content, Node, Table};
 use super::ycsb::settings as ycsb_settings;
 use crate::trial::{
-    Arrivals, BackgroundSettings, DatabaseSettings, LayoutSettings, Length, LoadSettings, Settings, WorkloadSettings,
+    Arrivals, BackgroundSettings, DatabaseSettings, LayoutSettings, Length, LoadSettings, Settings, SqlStatement,
+    WorkloadSettings,
 };
 
 /// The sections that make up the settings of a trial.
 pub const SECTIONS: &[&str] = &["database", "record", "layout", "workload", "load", "background"];
 
 const DATABASE_KEYS: &[&str] = &["name", "engine", "url", "path", "binary", "base", "socket", "cpus", "config"];
-const LAYOUT_KEYS: &[&str] = &["name", "indexes"];
+const LAYOUT_KEYS: &[&str] = &["name", "indexes", "tables"];
 const WORKLOAD_KEYS: &[&str] = &[
     "name",
     "batch",
@@ -34,6 +35,7 @@ const WORKLOAD_KEYS: &[&str] = &[
     "evolve_records",
     "queries",
     "query",
+    "window",
     "explain",
     "writes",
     "ycsb",
@@ -53,6 +55,8 @@ const LOAD_KEYS: &[&str] = &[
     "samples",
     "cpus",
     "loops",
+    "statements",
+    "connect",
     "tolerated_failures",
 ];
 
@@ -87,10 +91,12 @@ pub const SETTINGS: &[&str] = &[
     "record.length",
     "layout.name",
     "layout.indexes",
+    "layout.tables",
     "workload.name",
     "workload.batch",
     "workload.attribute",
     "workload.query",
+    "workload.window",
     "workload.evolve",
     "workload.evolve_records",
     "workload.mix.select",
@@ -129,6 +135,8 @@ pub const SETTINGS: &[&str] = &[
     "load.samples",
     "load.cpus",
     "load.loops",
+    "load.statements",
+    "load.connect",
     "load.tolerated_failures",
     "background.workload",
     "background.clients",
@@ -143,7 +151,8 @@ pub(super) const LARGE: i64 = 1 << 53;
 /// Reads all settings of a tree; what is missing or wrong has its default.
 pub fn read_settings(root: &Table, names: &Names, errors: &mut Errors) -> Settings {
     let workload = read_workload(root, names, errors);
-    let load = read_load(root, names, errors);
+    let mut load = read_load(root, names, errors);
+    load.connects_each_time |= workload.name == "connect";
     let background = read_background(root, errors);
     Settings {
         database: read_database(root, names, errors),
@@ -260,18 +269,25 @@ fn read_cpus(section: &Section, errors: &mut Errors) -> Option<String> {
 fn read_layout(root: &Table, names: &Names, errors: &mut Errors) -> LayoutSettings {
     let section = Section::open(root, "layout", LAYOUT_KEYS, errors);
     let name = read_name(&section, "name", "star", &names.layouts, errors);
-    LayoutSettings { name, indexes: read_indexes(&section, errors) }
+    let tables = section.one_of("tables", &["one", "per-client"], errors);
+    LayoutSettings { name, indexes: read_indexes(&section, errors), tables_per_client: tables == Some("per-client") }
 }
 
 fn read_workload(root: &Table, names: &Names, errors: &mut Errors) -> WorkloadSettings {
     let section = Section::open(root, "workload", WORKLOAD_KEYS, errors);
+    let name = read_name(&section, "name", "write", &names.workloads, errors);
+    let statements = read_statements(&section, errors);
+    let window = section.whole("window", 0..=LARGE, errors).map(i64::unsigned_abs);
+    let mut queries = read_queries(&section, errors);
+    queries.iter_mut().for_each(|query| query.window = window.filter(|records| *records > 0));
     WorkloadSettings {
-        name: read_name(&section, "name", "write", &names.workloads, errors),
+        statements: if statements.is_empty() && name == "connect" { vec![shortest()] } else { statements },
+        name,
         batch: section.count("batch", 1, 100_000, errors).unwrap_or(1),
-        statements: read_statements(&section, errors),
         mix: read_mix(&section, errors),
         attribute: section.text("attribute", errors).map(str::to_owned),
-        queries: read_queries(&section, errors),
+        queries,
+        window,
         query: section.text("query", errors).map(str::to_owned),
         explain: section.truth("explain", errors).unwrap_or(false),
         writes: section.truth("writes", errors).unwrap_or(false),
@@ -279,6 +295,12 @@ fn read_workload(root: &Table, names: &Names, errors: &mut Errors) -> WorkloadSe
         evolve_records: section.whole("evolve_records", 1..=LARGE, errors).map(i64::unsigned_abs),
         ycsb: ycsb_settings::read_ycsb(&section, errors),
     }
+}
+
+/// What `connect` asks where the study says nothing: the shortest query that there is in every database.
+fn shortest() -> SqlStatement {
+    let sql = "SELECT 1".to_owned();
+    SqlStatement { sql, weight: 1.0, params: Vec::new(), allow_empty: false, then: Vec::new() }
 }
 
 fn read_load(root: &Table, names: &Names, errors: &mut Errors) -> LoadSettings {
@@ -307,6 +329,8 @@ fn read_load(root: &Table, names: &Names, errors: &mut Errors) -> LoadSettings {
         samples,
         cpus: read_cpus(&section, errors),
         loops: section.count("loops", 1, 1024, errors),
+        statements_as_text: section.one_of("statements", &["prepared", "text"], errors) == Some("text"),
+        connects_each_time: section.one_of("connect", &["once", "each"], errors) == Some("each"),
         tolerated_failures: section.number("tolerated_failures", 0.0..=1.0, errors).unwrap_or(0.0),
     }
 }
@@ -357,9 +381,13 @@ pub fn setting_value(settings: &Settings, setting: &str) -> Option<serde_json::V
         "record.existing" => Some(record.existing.into()),
         "layout.name" => Some(layout.name.as_str().into()),
         "layout.indexes" => Some(layout.indexes.join(", ").into()),
+        "layout.tables" => Some(if layout.tables_per_client { "per-client" } else { "one" }.into()),
+        "load.statements" => Some(if load.statements_as_text { "text" } else { "prepared" }.into()),
+        "load.connect" => Some(if load.connects_each_time { "each" } else { "once" }.into()),
         "workload.name" => Some(workload.name.as_str().into()),
         "workload.batch" => Some(workload.batch.into()),
         "workload.attribute" => text(&workload.attribute),
+        "workload.window" => workload.window.map(serde_json::Value::from),
         "workload.query" => text(&workload.query),
         "workload.evolve" => workload.evolve_s.map(Into::into),
         "workload.evolve_records" => workload.evolve_records.map(Into::into),

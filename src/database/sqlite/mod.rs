@@ -27,7 +27,7 @@ pub static SQLITE: Entry = Entry {
     open: |settings, _| Ok(Box::new(Sqlite::open(settings)?)),
     recipe: None,
     read_url: None,
-    query_options: QueryOptions { straight_join: true, cache: false },
+    query_options: QueryOptions { straight_join: true, cache: false, as_text: true },
 };
 
 /// How long a connection waits for another's lock.

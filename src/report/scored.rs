@@ -5,7 +5,7 @@
 
 use crate::imported::TimeKind;
 use crate::measurement::Measurement;
-use crate::report::analyse::{CaseTrials, group};
+use crate::report::analyse::{CaseTrials, group, kind_name};
 use crate::report::factors::{show_level, show_levels};
 use crate::scoring::{Evidence, Measured};
 use crate::study::{Study, goal};
@@ -195,7 +195,7 @@ fn read_times(trial: &Measurement, roles: &Roles) -> Vec<(String, f64)> {
         [TimeKind::ResponseTime, TimeKind::ResidenceTime].into_iter().find_map(|kind| operation.mean_s(kind))
     };
     reads
-        .filter_map(|(kind, operation)| Some((kind.clone(), mean_s(operation).filter(|mean_s| *mean_s > 0.0)?)))
+        .filter_map(|(kind, operation)| Some((kind_name(&trial.trial.case, kind), mean_s(operation).filter(|mean_s| *mean_s > 0.0)?)))
         .collect()
 }
 

@@ -37,7 +37,7 @@ pub enum StartError {
 }
 
 /// How a recorder ended.
-#[derive(Debug, Clone, PartialEq)]
+#[derive(Debug, Clone, PartialEq, Default)]
 pub struct End {
     /// The counters at the end.
     pub counts: Counts,
@@ -71,7 +71,12 @@ struct Shared {
     is_direct: bool,
     /// When rows were counted last, how many, and how many a second.
     speed: Mutex<(Instant, u64, f64)>,
+    /// What else is shown on `/metrics`.
+    more: Mutex<Vec<Page>>,
 }
+
+/// Writes a part of `/metrics`.
+pub type Page = Box<dyn Fn() -> String + Send + Sync>;
 
 impl Shared {
     fn spool(&self) -> Option<CommitterHandle> {
@@ -93,7 +98,9 @@ impl Shared {
 
     fn metrics(&self) -> String {
         let is_broken = self.spool().is_none_or(|spool| spool.broken().is_some());
-        metrics::text(&Shown {
+        let more = self.more.lock().unwrap_or_else(PoisonError::into_inner);
+        let more: String = more.iter().map(|page| page()).collect();
+        more + &metrics::text(&Shown {
             counts: self.counts(),
             bound_bytes: self.bound_bytes,
             meter: &self.meter,
@@ -138,6 +145,7 @@ impl Recorder {
             bound_bytes: config.spool.bound_bytes,
             is_direct,
             speed: Mutex::new((Instant::now(), 0, 0.0)),
+            more: Mutex::default(),
         });
         let lane_stop = Arc::new(Stop::default());
         let shape = Shape::named(&config.layout.name).unwrap_or(Shape::Star);
@@ -215,6 +223,11 @@ impl Recorder {
     /// What `/metrics` says.
     pub fn metrics(&self) -> String {
         self.shared.metrics()
+    }
+
+    /// Shows more on `/metrics`: what other parts of this process have to say.
+    pub fn show_also(&self, page: Page) {
+        self.shared.more.lock().unwrap_or_else(PoisonError::into_inner).push(page);
     }
 
     /// The governor, to be told another bound.

@@ -6,12 +6,12 @@
 
 mod door;
 mod http;
-mod listen;
+pub(in crate::recorder) mod listen;
 mod nats;
-mod request;
-mod response;
+pub(in crate::recorder) mod request;
+pub(in crate::recorder) mod response;
 mod tcp;
-mod tls;
+pub(in crate::recorder) mod tls;
 
 use std::net::SocketAddr;
 use std::sync::Arc;

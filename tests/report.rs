@@ -4,7 +4,7 @@
 
 use loadline::finding::{ClaimVerdict, Findings};
 use loadline::measurement::Measurement;
-use loadline::report::{analyse, csv, html, is_settled, jsonl, terminal};
+use loadline::report::{analyse, html, is_settled, jsonl, table, terminal};
 use loadline::study::{Repeat, RepeatRule, Study};
 use loadline::trial::Arrivals;
 use serde_json::{Value, json};
@@ -338,8 +338,8 @@ fn exported_lines_have_all_columns_and_read_back() {
     let mut trials = measurements(&study, 2);
     invalidate(&mut trials, "wide", &[1], "late, and \"saturated\"");
     trials[3].resources = None;
-    let table = csv(&trials);
-    let lines: Vec<&str> = table.lines().collect();
+    let exported = table(&trials).csv();
+    let lines: Vec<&str> = exported.lines().collect();
     assert_eq!(lines.len(), 1 + trials.len());
     let columns: Vec<&str> = lines[0].split(',').collect();
     let column =
@@ -353,11 +353,11 @@ fn exported_lines_have_all_columns_and_read_back() {
         assert_eq!(fields[column("server_cpu")].is_empty(), trial.resources.is_none());
         assert!(fields[column("response_time_s_p99")].parse::<f64>().unwrap() > 0.0);
     }
-    assert!(table.contains("\"late, and \"\"saturated\"\"\""));
+    assert!(exported.contains("\"late, and \"\"saturated\"\"\""));
     let back: Vec<Measurement> = jsonl(&trials).lines().map(|line| serde_json::from_str(line).unwrap()).collect();
     assert_eq!(back.len(), trials.len());
     assert_eq!(findings(&study, &back).cases[0].throughput_per_s, findings(&study, &trials).cases[0].throughput_per_s);
-    assert_eq!(csv(&[]).lines().count(), 1);
+    assert_eq!(table(&[]).csv().lines().count(), 1);
 }
 
 /// Splits a line of comma-separated values, quotes included.

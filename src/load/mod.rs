@@ -18,6 +18,8 @@ mod recording;
 mod tally;
 mod uring;
 pub mod validity;
+#[cfg(test)]
+mod virtual_time;
 
 use std::sync::{Arc, mpsc};
 

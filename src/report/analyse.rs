@@ -57,7 +57,7 @@ pub fn analyse(run_name: &str, study: &Study, environment: &Environment, measure
         rehearsal: study.quick,
         verdicts: verdicts(study, &groups, &lines),
         notes: notes(study, environment, &groups, &cases),
-        claims: study.claims.iter().map(|claim| judge_claim(study, claim, &groups)).collect(),
+        claims: study.claims.iter().map(|claim| judge_claim(study, claim, &groups, &lines)).collect(),
         load_lines: lines.into_iter().map(|line| line.finding).collect(),
         cases,
     }

@@ -41,7 +41,7 @@ enum TimeFigure {
 }
 
 /// All metrics.
-pub const METRICS: [Metric; 21] = [
+pub const METRICS: [Metric; 28] = [
     metric("throughput", "operations per second", true, |trial| Some(trial.throughput_per_s())),
     metric("records", "records per second", true, Measurement::known_records_per_s),
     metric("content_bytes", "bytes of record content written per second", true, content_bytes),
@@ -51,18 +51,25 @@ pub const METRICS: [Metric; 21] = [
     times("response_time_p90", "response time p90", ResponseTime, Quantile(0.9)),
     times("response_time_p99", "response time p99", ResponseTime, Quantile(0.99)),
     times("response_time_p999", "response time p99.9", ResponseTime, Quantile(0.999)),
+    times("response_time_max", "longest response time", ResponseTime, Quantile(1.0)),
     times("residence_time_mean", "mean residence time", ResidenceTime, Mean),
     times("residence_time_p50", "median residence time", ResidenceTime, Quantile(0.5)),
     times("residence_time_p90", "residence time p90", ResidenceTime, Quantile(0.9)),
     times("residence_time_p99", "residence time p99", ResidenceTime, Quantile(0.99)),
     times("residence_time_p999", "residence time p99.9", ResidenceTime, Quantile(0.999)),
+    times("residence_time_max", "longest residence time", ResidenceTime, Quantile(1.0)),
     metric("server_cpu", "CPUs busy with the server", false, |trial| used(trial, |mean| mean.server_cpu)),
+    metric("client_cpu", "CPUs busy with loadline", false, |trial| used(trial, |mean| mean.client_cpu)),
     metric("client_cpu_per_operation", "client CPU time per operation", false, client_cpu_per_operation),
     metric("write_requests", "write requests per second", false, |trial| used(trial, |mean| mean.write_requests_per_s)),
     metric("written_bytes", "bytes written per second", false, |trial| used(trial, |mean| mean.written_bytes_per_s)),
     metric("memory_used", "memory used", false, |trial| used(trial, |mean| mean.memory_used_bytes)),
     metric("iowait", "share of CPU time waiting for disks", false, |trial| used(trial, |mean| mean.iowait)),
     metric("system", "share of CPU time in the kernel", false, |trial| used(trial, |mean| mean.system)),
+    metric("user", "share of CPU time in user mode", false, |trial| used(trial, |mean| mean.user)),
+    metric("idle", "share of CPU time without work", true, |trial| used(trial, |mean| mean.idle)),
+    metric("received_bytes", "bytes received per second", false, |trial| used(trial, |mean| mean.received_bytes_per_s)),
+    metric("sent_bytes", "bytes sent per second", false, |trial| used(trial, |mean| mean.sent_bytes_per_s)),
 ];
 
 /// The load line of a case; no figure of a single trial.
@@ -114,9 +121,9 @@ impl Metric {
             {
                 show_seconds(value)
             }
-            "written_bytes" | "content_bytes" => format!("{}/s", show_bytes(value)),
+            "written_bytes" | "content_bytes" | "received_bytes" | "sent_bytes" => format!("{}/s", show_bytes(value)),
             "memory_used" => show_bytes(value),
-            "iowait" | "system" => format!("{:.1} %", value * 100.0),
+            "iowait" | "system" | "user" | "idle" => format!("{:.1} %", value * 100.0),
             _ => show_number(value),
         }
     }
@@ -126,7 +133,7 @@ impl Metric {
         match self.name {
             "throughput" => " operations/s",
             "records" => " records/s",
-            "server_cpu" => " CPUs",
+            "server_cpu" | "client_cpu" => " CPUs",
             "write_requests" => " requests/s",
             "load_line" => "/s",
             _ => "",
@@ -180,4 +187,22 @@ fn execution_time(trial: &Measurement) -> Option<f64> {
 fn client_cpu_per_operation(trial: &Measurement) -> Option<f64> {
     let completed = trial.completed();
     trial.known_client_cpu_s().filter(|_| completed > 0).map(|cpu_s| cpu_s / completed as f64)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn every_metric_that_a_study_may_name_has_figures() {
+        for name in crate::study::METRICS {
+            assert!(
+                *name == LOAD_LINE.name || Metric::named(name).is_some(),
+                "claims may name {name}, which no trial has"
+            );
+        }
+        for metric in &METRICS {
+            assert!(crate::study::METRICS.contains(&metric.name), "no claim may name {}", metric.name);
+        }
+    }
 }

@@ -24,6 +24,6 @@ pub mod terminal;
 pub mod verdicts;
 
 pub use analyse::{analyse, is_settled};
-pub use export::{csv, jsonl};
+pub use export::{jsonl, table};
 pub use html::html;
 pub use terminal::terminal;

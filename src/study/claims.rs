@@ -37,6 +37,7 @@ pub const METRICS: &[&str] = &[
     "residence_time_max",
     "server_cpu",
     "client_cpu",
+    "client_cpu_per_operation",
     "user",
     "system",
     "iowait",
@@ -46,6 +47,7 @@ pub const METRICS: &[&str] = &[
     "memory_used",
     "received_bytes",
     "sent_bytes",
+    "load_line",
 ];
 
 /// What the levels of claims are checked against.

@@ -42,7 +42,7 @@ pub(super) fn group<'a>(
 ) -> anyhow::Result<Group<'a>> {
     let client = |number| Client { number, of: load.clients, seed: trial.seed ^ SEED };
     let sources = sources(work, load.clients, |number| work.background(client(number)))?;
-    Ok(Group { settings: load, connections, sources })
+    Ok(Group { settings: load, connections, sources, keeps_acknowledged: false })
 }
 
 /// Adds what was seen in the background to a measurement, with the reasons for which it is not to be trusted.

@@ -10,6 +10,7 @@ pub mod dialect;
 pub mod mysql;
 pub mod postgres;
 pub mod recipe;
+pub mod recorder;
 pub mod session;
 pub mod simulated;
 pub mod sqlite;

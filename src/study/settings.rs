@@ -7,9 +7,11 @@ use std::collections::BTreeMap;
 
 use super::background::read_background;
 use super::fill::{read_columns, read_mix, read_statements};
+use super::load::read_load;
 use super::names::Names;
 use super::place::Errors;
 use super::query::read_queries;
+use super::recorder::read_recorder;
 use super::section::Section;
 use super::shape::{read_indexes, read_runs};
 use super::tree::{Content, Node, Table};
@@ -20,7 +22,7 @@ use crate::trial::{
 };
 
 /// The sections that make up the settings of a trial.
-pub const SECTIONS: &[&str] = &["database", "record", "layout", "workload", "load", "background"];
+pub const SECTIONS: &[&str] = &["database", "record", "layout", "workload", "load", "background", "recorder"];
 
 const DATABASE_KEYS: &[&str] = &["name", "engine", "url", "path", "binary", "base", "socket", "cpus", "config"];
 const RECORD_KEYS: &[&str] = &[
@@ -57,23 +59,6 @@ const WORKLOAD_KEYS: &[&str] = &[
     "explain",
     "writes",
     "ycsb",
-];
-const LOAD_KEYS: &[&str] = &[
-    "arrivals",
-    "clients",
-    "rate",
-    "trace",
-    "operations",
-    "operations_per_client",
-    "duration",
-    "at_most",
-    "warmup",
-    "think",
-    "drain",
-    "samples",
-    "cpus",
-    "loops",
-    "tolerated_failures",
 ];
 
 /// The settings that end the measured phase; at most one of them can be given.
@@ -138,6 +123,7 @@ pub const SETTINGS: &[&str] = &[
     "load.arrivals",
     "load.clients",
     "load.rate",
+    "load.source_rate",
     "load.operations",
     "load.operations_per_client",
     "load.duration",
@@ -154,10 +140,13 @@ pub const SETTINGS: &[&str] = &[
     "background.arrivals",
     "background.rate",
     "background.batch",
+    "recorder.path",
+    "recorder.writers",
+    "recorder.batch",
 ];
 
 /// Largest numbers of rows, operations and seeds: what every store and JSON reader carries exactly.
-const LARGE: i64 = 1 << 53;
+pub(super) const LARGE: i64 = 1 << 53;
 const RECORDS_PER_MEASUREMENT: u64 = 1000;
 
 /// Reads all settings of a tree; what is missing or wrong has its default.
@@ -165,6 +154,7 @@ pub fn read_settings(root: &Table, names: &Names, errors: &mut Errors) -> Settin
     let workload = read_workload(root, names, errors);
     let load = read_load(root, names, errors);
     let background = read_background(root, errors);
+    let recorder = read_recorder(root, errors);
     Settings {
         database: read_database(root, names, errors),
         record: read_record(root, names, written_batch(&workload, background.as_ref()), &load, errors),
@@ -172,6 +162,7 @@ pub fn read_settings(root: &Table, names: &Names, errors: &mut Errors) -> Settin
         workload,
         load,
         background,
+        recorder,
     }
 }
 
@@ -182,7 +173,7 @@ fn written_batch(workload: &WorkloadSettings, background: Option<&BackgroundSett
 }
 
 /// The name under a key, checked against a list; the default when it is missing or wrong.
-fn read_name(
+pub(super) fn read_name(
     section: &Section,
     key: &str,
     default: &str,
@@ -255,7 +246,7 @@ fn read_config(section: &Section, errors: &mut Errors) -> BTreeMap<String, Strin
 }
 
 /// CPUs as in `0` or `0,2-3`.
-fn read_cpus(section: &Section, errors: &mut Errors) -> Option<String> {
+pub(super) fn read_cpus(section: &Section, errors: &mut Errors) -> Option<String> {
     let entry = section.get("cpus")?;
     let text = match &entry.node.content {
         Content::Text(text) => text.replace(' ', ""),
@@ -288,6 +279,11 @@ fn read_record(root: &Table, names: &Names, batch: u64, load: &LoadSettings, err
     let per_measurement = section.whole("per_measurement", 1..=1_000_000_000, errors).map(i64::unsigned_abs);
     let per_measurement = per_measurement.unwrap_or_else(|| match load.length {
         Length::OperationsPerClient(operations) => operations.saturating_mul(batch).min(LARGE.unsigned_abs()),
+        // A source sends one measurement, from its start to its end.
+        Length::Seconds(seconds) if load.arrivals == Arrivals::Sources => {
+            let results = (load.warmup_s + seconds) * load.source_rate_per_s.unwrap_or(1.0);
+            (results.round().clamp(1.0, 1e9) as u64).saturating_mul(batch)
+        }
         Length::Operations(_) | Length::Seconds(_) => RECORDS_PER_MEASUREMENT.max(batch),
     });
     let (runs, scale) = read_runs(&section, errors);
@@ -340,60 +336,10 @@ fn read_workload(root: &Table, names: &Names, errors: &mut Errors) -> WorkloadSe
     }
 }
 
-fn read_load(root: &Table, names: &Names, errors: &mut Errors) -> LoadSettings {
-    let section = Section::open(root, "load", LOAD_KEYS, errors);
-    let unwritten = if root.get("goal").is_some() { "poisson" } else { "closed" };
-    let arrivals = match read_name(&section, "arrivals", unwritten, &names.arrivals, errors).as_str() {
-        "poisson" => Arrivals::Poisson,
-        "constant" => Arrivals::Constant,
-        "trace" => Arrivals::Trace,
-        _ => Arrivals::Closed,
-    };
-    let samples = section.truth("samples", errors).unwrap_or(false);
-    if let (true, false, Some(entry)) = (samples, names.has_samples, section.get("samples")) {
-        errors.push(entry.node.place, "load.samples = true is not available yet; available: false");
-    }
-    LoadSettings {
-        arrivals,
-        clients: section.count("clients", 1, 100_000, errors).unwrap_or(1),
-        rate_per_s: section.number("rate", 1e-3..=1e9, errors),
-        trace: section.text("trace", errors).map(str::to_owned),
-        length: read_length(&section, errors),
-        at_most_s: read_time(&section, "at_most", errors),
-        warmup_s: section.seconds("warmup", errors).unwrap_or(0.5),
-        think_s: section.seconds("think", errors).unwrap_or(0.0),
-        drain_s: section.seconds("drain", errors).unwrap_or(30.0),
-        samples,
-        cpus: read_cpus(&section, errors),
-        loops: section.count("loops", 1, 1024, errors),
-        tolerated_failures: section.number("tolerated_failures", 0.0..=1.0, errors).unwrap_or(0.0),
-    }
-}
-
-/// A duration above zero, in seconds.
-fn read_time(section: &Section, key: &str, errors: &mut Errors) -> Option<f64> {
-    let seconds = section.seconds(key, errors);
-    if let (Some(0.0), Some(entry)) = (seconds, section.get(key)) {
-        errors.push(entry.node.place, format!("{} is {}; it must be more than zero", section.path(key), entry.node));
-    }
-    seconds
-}
-
-fn read_length(section: &Section, errors: &mut Errors) -> Length {
-    let operations = section.whole("operations", 1..=LARGE, errors);
-    let per_client = section.whole("operations_per_client", 1..=LARGE, errors);
-    let seconds = read_time(section, "duration", errors);
-    match (operations, per_client, seconds) {
-        (Some(operations), _, _) => Length::Operations(operations.unsigned_abs()),
-        (_, Some(operations), _) => Length::OperationsPerClient(operations.unsigned_abs()),
-        (_, _, seconds) => Length::Seconds(seconds.unwrap_or(5.0)),
-    }
-}
-
 /// The value that a setting has, as a study file would state it; none for settings that are absent or unknown.
 /// Durations are in seconds.
 pub fn setting_value(settings: &Settings, setting: &str) -> Option<serde_json::Value> {
-    let Settings { database, record, layout, workload, load, background } = settings;
+    let Settings { database, record, layout, workload, load, background, recorder } = settings;
     let length = |operations: Option<u64>| operations.map(serde_json::Value::from);
     let text = |text: &Option<String>| text.as_deref().map(serde_json::Value::from);
     match setting {
@@ -424,6 +370,7 @@ pub fn setting_value(settings: &Settings, setting: &str) -> Option<serde_json::V
         "load.arrivals" => serde_json::to_value(load.arrivals).ok(),
         "load.clients" => Some(load.clients.into()),
         "load.rate" => load.rate_per_s.map(Into::into),
+        "load.source_rate" => load.source_rate_per_s.map(Into::into),
         "load.operations" => length(if let Length::Operations(count) = load.length { Some(count) } else { None }),
         "load.operations_per_client" => {
             length(if let Length::OperationsPerClient(count) = load.length { Some(count) } else { None })
@@ -450,6 +397,9 @@ pub fn setting_value(settings: &Settings, setting: &str) -> Option<serde_json::V
             .map(|background| if background.arrivals == Arrivals::Constant { "constant" } else { "poisson" }.into()),
         "background.rate" => background.as_ref().map(|background| background.rate_per_s.into()),
         "background.batch" => background.as_ref().map(|background| background.batch.into()),
+        "recorder.path" => recorder.as_ref().map(|recorder| recorder.path.name().into()),
+        "recorder.writers" => recorder.as_ref().map(|recorder| recorder.writers.into()),
+        "recorder.batch" => recorder.as_ref().and_then(|recorder| recorder.batch.map(Into::into)),
         _ => match setting.strip_prefix("workload.mix.") {
             Some(part) => workload.mix.get(part).map(|share| (*share).into()),
             None => match setting.strip_prefix("database.config.") {

@@ -31,3 +31,4 @@ pub use catalogue::{Catalogue, Column, FieldKind, Measurement, Role, Shape};
 pub use feed::{Direct, DirectAnswer, DirectHandle, Feed};
 pub use lane::{Lane, LaneEnd, LaneSettings};
 pub use registry::Registry;
+pub use shape::{StoredTables, stored_tables};

@@ -54,7 +54,7 @@ pub fn recorded(
         recorded.quarantined = looks.last.quarantined;
         recorded.stored_per_s = looks.committed_between(begun, begun + measured) / observed.measured_s.max(1e-9);
         recorded.buffer_s = looks.stored_at().map_or(0.0, |at| at.saturating_duration_since(ended).as_secs_f64());
-        recorded.waiting_max = looks.spooled_max();
+        recorded.spooled_max = looks.spooled_max();
         recorded.memory_max_bytes = front.pid().and_then(largest_memory_bytes).unwrap_or(0);
     } else {
         let done = after(last(|source| source.last_done_ns));

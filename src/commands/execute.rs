@@ -487,7 +487,11 @@ fn judge(
         is_cut_short: observed.is_cut_short,
         always_busy_clients: is_closed.then_some(settings.load.clients),
         offered_per_s: settings.load.rate_per_s.filter(|_| settings.load.arrivals != Arrivals::Closed),
-        late_share: validity::LATE_SHARE,
+        late_share: match settings.load.arrivals {
+            // Sources wait beside a recorder and a server that take every CPU they can get, and nobody waits for a source's thread.
+            Arrivals::Sources => background::LATE_SHARE,
+            _ => validity::LATE_SHARE,
+        },
         stored,
     };
     measurement.invalid_because = validity::reasons(measurement, circumstances);

@@ -27,8 +27,8 @@ pub struct RecordedMeasurement {
     pub stored_per_s: f64,
     /// From the end of the last source until the last record was stored, in seconds.
     pub buffer_s: f64,
-    /// The most records that waited between acknowledgement and the database.
-    pub waiting_max: u64,
+    /// The most records that were in the spool at once.
+    pub spooled_max: u64,
     /// Largest resident memory of the recorder, in bytes.
     #[serde(default)]
     pub memory_max_bytes: u64,

@@ -8,7 +8,7 @@ use std::fmt::Write as _;
 
 use crate::histogram::Histogram;
 use crate::imported::{ImportedFrom, TimeKind};
-use crate::measurement::{Measurement, OperationMeasurement, ResourceSample};
+use crate::measurement::{Measurement, OperationMeasurement, RecordedMeasurement, ResourceSample};
 use crate::report::analyse::background_name;
 use crate::report::factors::show_level;
 use crate::units::NS_PER_S;
@@ -42,7 +42,7 @@ const TIMES: [Column<Histogram>; 6] = [
     ("max", |times| times.max_ns() as f64),
 ];
 /// Columns of resources.
-const RESOURCES: [Column<ResourceSample>; 15] = [
+const RESOURCES: [Column<ResourceSample>; 17] = [
     ("server_cpu", |mean| mean.server_cpu),
     ("client_cpu", |mean| mean.client_cpu),
     ("user", |mean| mean.user),
@@ -58,6 +58,20 @@ const RESOURCES: [Column<ResourceSample>; 15] = [
     ("received_bytes_per_s", |mean| mean.received_bytes_per_s),
     ("sent_bytes_per_s", |mean| mean.sent_bytes_per_s),
     ("context_switches_per_s", |mean| mean.context_switches_per_s),
+    ("recorder_cpu", |mean| mean.recorder_cpu),
+    ("recorder_memory_bytes", |mean| mean.recorder_memory_bytes),
+];
+
+/// Columns of records on their way through a recorder; empty where nothing was kept of them.
+const RECORDED: [Column<RecordedMeasurement>; 8] = [
+    ("stored_per_s", |recorded| recorded.stored_per_s),
+    ("buffer_s", |recorded| recorded.buffer_s),
+    ("acknowledged", |recorded| recorded.acknowledged as f64),
+    ("found", |recorded| recorded.found as f64),
+    ("missing", |recorded| recorded.missing as f64),
+    ("surplus", |recorded| recorded.surplus as f64),
+    ("out_of_order", |recorded| recorded.out_of_order as f64),
+    ("spooled_max", |recorded| recorded.spooled_max as f64),
 ];
 
 /// Comma-separated values after RFC 4180, a heading first, lines in the order in which the trials are given. Without
@@ -72,7 +86,8 @@ pub fn csv(measurements: &[Measurement]) -> String {
         .flat_map(|time| TIMES.iter().map(move |(figure, _)| format!("{time}_s_{figure}")));
     let resources = RESOURCES.iter().map(|(name, _)| (*name).to_owned());
     let fixed = COLUMNS.into_iter().map(str::to_owned);
-    push_line(&mut out, first.chain(levels).chain(fixed).chain(times).chain(resources));
+    let recorded = RECORDED.iter().map(|(name, _)| (*name).to_owned());
+    push_line(&mut out, first.chain(levels).chain(fixed).chain(times).chain(resources).chain(recorded));
     for trial in measurements {
         let kinds = kinds(trial);
         if kinds.is_empty() {
@@ -145,6 +160,8 @@ fn fields(
     }
     let used = trial.resources.as_ref().map(|resources| &resources.mean);
     fields.extend(RESOURCES.iter().map(|(_, figure)| used.map(|mean| figure(mean).to_string()).unwrap_or_default()));
+    let recorded = trial.recorded.as_ref();
+    fields.extend(RECORDED.iter().map(|(_, figure)| recorded.map(|one| figure(one).to_string()).unwrap_or_default()));
     fields
 }
 

@@ -46,6 +46,9 @@ pub const METRICS: &[&str] = &[
     "memory_used",
     "received_bytes",
     "sent_bytes",
+    "stored",
+    "buffer",
+    "recorder_cpu",
 ];
 
 /// What the levels of claims are checked against.

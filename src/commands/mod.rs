@@ -5,16 +5,19 @@
 mod background;
 mod cache;
 mod compare;
+mod conserve;
 pub mod data;
 mod evolve;
 mod execute;
 mod export;
 mod fit;
 mod fixture;
+mod front;
 mod import;
 pub mod list;
 mod options;
 pub mod output;
+mod pinned;
 pub mod plan;
 mod predict;
 mod progress;
@@ -24,6 +27,7 @@ mod report;
 mod run;
 mod score;
 mod stage;
+mod watch;
 
 use crate::cli::{Cli, Command, DataArguments, DataFormat, RunArguments, StudyArguments, not_available};
 use crate::database;

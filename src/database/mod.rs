@@ -11,6 +11,7 @@ pub mod literal;
 pub mod mysql;
 pub mod postgres;
 pub mod recipe;
+pub mod recorder;
 pub mod session;
 pub mod simulated;
 pub mod sqlite;

@@ -25,7 +25,7 @@ pub fn run(
     loop {
         let now_ns = clock.now_ns();
         context.cpu.observe(now_ns);
-        if now_ns >= context.phases.end_ns.saturating_add(context.phases.drain_ns) {
+        if now_ns >= context.phases.last_ns().saturating_add(context.phases.drain_ns) {
             break;
         }
         match client.next(now_ns, context.phases) {
@@ -62,6 +62,6 @@ pub fn run(
             _ => last_answer_ns = done_ns,
         }
     }
-    client.give_up(clock.now_ns(), &mut context.tally);
+    client.give_up(clock.now_ns(), context.phases.end_ns, &mut context.tally);
     context.finish("blocking", vec![client.finish()])
 }

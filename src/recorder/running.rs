@@ -309,7 +309,7 @@ fn surroundings(
     direct: Vec<DirectHandle>,
     stop: Arc<Stop>,
 ) -> Surroundings {
-    let door = |route: Route| {
+    let door = |route: Route, patience: Duration| {
         Arc::new(Door::new(DoorSettings {
             route,
             spool: spool.clone(),
@@ -317,15 +317,19 @@ fn surroundings(
             gate: Arc::clone(&shared.gate),
             memory_bytes: config.intake.memory_bytes,
             keeps_good_lines: config.intake.keeps_good_lines,
-            patience: Duration::from_secs(30),
+            patience,
         }))
     };
-    let direct_door = door(Route::Direct(direct));
-    let spool_door = || door(Route::Spool(spool.clone(), config.writer.count));
+    let route = match shared.is_direct {
+        true => Route::Direct(direct.clone()),
+        false => Route::Spool(spool.clone(), config.writer.count),
+    };
+    // A message that was given up would be delivered again behind later ones of its source: it is waited for as long as it takes.
+    let direct_door = door(Route::Direct(direct), Duration::from_secs(7 * 86_400));
     let (for_metrics, for_readiness) = (Arc::clone(shared), Arc::clone(shared));
     Surroundings {
         config: config.intake.clone(),
-        door: if shared.is_direct { Arc::clone(&direct_door) } else { spool_door() },
+        door: door(route, Duration::from_secs(30)),
         direct_door,
         meter: Arc::clone(&shared.meter),
         stop,

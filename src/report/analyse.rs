@@ -14,6 +14,7 @@ use crate::report::factors::show_levels;
 use crate::report::limits;
 use crate::report::load_lines::load_lines;
 use crate::report::plans;
+use crate::report::recorded::recorded;
 use crate::report::verdicts::verdicts;
 use crate::statistics::summary::{mean, relative_half_width, sample_sd, standard_error_share, t_interval};
 use crate::study::{Repeat, RepeatRule, Study, goal};
@@ -161,6 +162,7 @@ fn case_finding(study: &Study, group: &CaseTrials<'_>) -> CaseFinding {
         client_cpu_s_per_operation: client_cpu_s.filter(|_| completed > 0).map(|cpu_s| cpu_s / completed as f64),
         resources: resources(&valid),
         evolution: evolution(&valid, &group.trials),
+        recorded: recorded(&valid, &group.trials),
         errors,
         invalid_because: reasons(&group.trials),
     }

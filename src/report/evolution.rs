@@ -9,8 +9,8 @@ use crate::measurement::{AsideMeasurement, Measurement};
 use crate::report::analyse::{CaseTrials, time_finding};
 use crate::report::contest::{self, Scored};
 use crate::report::factors::{show_level, show_levels};
-use crate::statistics::paired::geometric_ratio;
 use crate::statistics::RatioEstimate;
+use crate::statistics::paired::geometric_ratio;
 use crate::trial::Levels;
 use crate::units::{show_number, show_seconds};
 
@@ -80,7 +80,12 @@ pub fn sentences(groups: &[CaseTrials<'_>], scored: &[Scored<'_>], seed: u64) ->
             _ => format!("{} changes and operations failed", show_number(failed as f64)),
         });
         parts.extend(against_none(&group.case.levels, scored, seed).map(|ratio| {
-            format!("throughput is {} that without schema changes, n = {} + {}", show_ratio(&ratio), ratio.n_of, ratio.n_to)
+            format!(
+                "throughput is {} that without schema changes, n = {} + {}",
+                show_ratio(&ratio),
+                ratio.n_of,
+                ratio.n_to
+            )
         }));
         Some(format!("{label}{}", parts.join("; ")))
     };
@@ -101,7 +106,8 @@ fn show_case(levels: &Levels) -> String {
 fn show_changes(finding: &EvolutionFinding) -> String {
     let told = |(what, words): &(&str, &str)| {
         let change = finding.changes.get(*what)?;
-        let of = if change.records > 0 { format!(" {} records", show_number(change.records as f64)) } else { String::new() };
+        let of =
+            if change.records > 0 { format!(" {} records", show_number(change.records as f64)) } else { String::new() };
         Some(format!("{words}{of} {} (n = {})", show_seconds(change.mean_s), show_number(change.count as f64)))
     };
     let known: Vec<String> = ORDER.iter().filter_map(told).collect();

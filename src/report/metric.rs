@@ -41,10 +41,12 @@ enum TimeFigure {
 }
 
 /// All metrics.
-pub const METRICS: [Metric; 28] = [
+pub const METRICS: [Metric; 31] = [
     metric("throughput", "operations per second", true, |trial| Some(trial.throughput_per_s())),
     metric("records", "records per second", true, Measurement::known_records_per_s),
     metric("content_bytes", "bytes of record content written per second", true, content_bytes),
+    metric("stored", "records stored per second", true, |trial| trial.recorded.map(|recorded| recorded.stored_per_s)),
+    metric("buffer", "seconds until all was stored", false, |trial| trial.recorded.map(|recorded| recorded.buffer_s)),
     metric("execution_time", "execution time per client", false, execution_time),
     times("response_time_mean", "mean response time", ResponseTime, Mean),
     times("response_time_p50", "median response time", ResponseTime, Quantile(0.5)),
@@ -60,6 +62,7 @@ pub const METRICS: [Metric; 28] = [
     times("residence_time_max", "longest residence time", ResidenceTime, Quantile(1.0)),
     metric("server_cpu", "CPUs busy with the server", false, |trial| used(trial, |mean| mean.server_cpu)),
     metric("client_cpu", "CPUs busy with loadline", false, |trial| used(trial, |mean| mean.client_cpu)),
+    metric("recorder_cpu", "CPUs busy with the recorder", false, recorder_cpu),
     metric("client_cpu_per_operation", "client CPU time per operation", false, client_cpu_per_operation),
     metric("write_requests", "write requests per second", false, |trial| used(trial, |mean| mean.write_requests_per_s)),
     metric("written_bytes", "bytes written per second", false, |trial| used(trial, |mean| mean.written_bytes_per_s)),
@@ -117,6 +120,7 @@ impl Metric {
             name if name.starts_with("response_time")
                 || name.starts_with("residence_time")
                 || name == "execution_time"
+                || name == "buffer"
                 || name == "client_cpu_per_operation" =>
             {
                 show_seconds(value)
@@ -132,8 +136,8 @@ impl Metric {
     pub fn unit(&self) -> &'static str {
         match self.name {
             "throughput" => " operations/s",
-            "records" => " records/s",
-            "server_cpu" | "client_cpu" => " CPUs",
+            "records" | "stored" => " records/s",
+            "server_cpu" | "client_cpu" | "recorder_cpu" => " CPUs",
             "write_requests" => " requests/s",
             "load_line" => "/s",
             _ => "",
@@ -182,6 +186,11 @@ fn content_bytes(trial: &Measurement) -> Option<f64> {
 fn execution_time(trial: &Measurement) -> Option<f64> {
     let completed = trial.completed();
     (completed > 0 && trial.carried.is_none()).then(|| trial.measured_s / completed as f64)
+}
+
+/// None where nothing is in front of the database.
+fn recorder_cpu(trial: &Measurement) -> Option<f64> {
+    used(trial, |mean| mean.recorder_cpu).filter(|_| trial.trial.case.settings.recorded().is_some())
 }
 
 fn client_cpu_per_operation(trial: &Measurement) -> Option<f64> {

@@ -9,6 +9,7 @@ use crate::finding::{CaseFinding, Estimate, Findings, ResourceFinding, TimeFindi
 use crate::imported::TimeKind;
 use crate::report::evolution::{CHANGES, OPERATIONS, changes, operations};
 use crate::report::factors::{short_setting, show_level, show_levels};
+use crate::report::recorded;
 use crate::study::{RepeatRule, Study};
 use crate::units::{show_number, show_seconds};
 
@@ -37,6 +38,7 @@ pub fn terminal(findings: &Findings, study: &Study) -> String {
     out.push_str(&cases(findings, study));
     out.push('\n');
     push_evolution(&mut out, findings);
+    push_table(&mut out, "Through the recorder", &recorded::HEADINGS, recorded::rows(findings));
     // That it is a rehearsal stands above.
     let is_new = |text: &&String| !text.starts_with("rehearsal");
     for verdict in findings.verdicts.iter().filter(is_new) {
@@ -67,16 +69,24 @@ pub fn terminal(findings: &Findings, study: &Study) -> String {
 /// Schema changes and the operations during them, where there were any.
 fn push_evolution(out: &mut String, findings: &Findings) {
     let parts = [(&CHANGES[..], changes(findings)), (&OPERATIONS[..], operations(findings))];
-    for (headings, rows) in parts.into_iter().filter(|(_, rows)| !rows.is_empty()) {
+    for (headings, rows) in parts {
         let title =
             if headings.len() == CHANGES.len() { "Schema changes" } else { "Operations during them, and outside" };
-        let mut table = Table::new();
-        let line = LineStyle::none().fill('─').junction('─');
-        table.load_style(TableStyle::new().header_separator(line).bottom_border(line));
-        table.set_content_arrangement(ContentArrangement::Dynamic).set_width(WIDTH).set_header(headings.to_vec());
-        table.add_rows(rows);
-        out.push_str(&format!("{title}\n{}\n\n", table.trim_fmt()));
+        push_table(out, title, headings, rows);
     }
+}
+
+/// A table with a title; nothing without rows.
+fn push_table(out: &mut String, title: &str, headings: &[&str], rows: Vec<Vec<String>>) {
+    if rows.is_empty() {
+        return;
+    }
+    let mut table = Table::new();
+    let line = LineStyle::none().fill('─').junction('─');
+    table.load_style(TableStyle::new().header_separator(line).bottom_border(line));
+    table.set_content_arrangement(ContentArrangement::Dynamic).set_width(WIDTH).set_header(headings.to_vec());
+    table.add_rows(rows);
+    out.push_str(&format!("{title}\n{}\n\n", table.trim_fmt()));
 }
 
 /// Invalid trials with their reasons, and the messages of failed operations.

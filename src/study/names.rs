@@ -28,7 +28,7 @@ const KNOWN_WORKLOADS: &[&str] = &[
     "freshness",
     "connect",
 ];
-const KNOWN_ARRIVALS: &[&str] = &["closed", "poisson", "constant", "trace"];
+const KNOWN_ARRIVALS: &[&str] = &["closed", "poisson", "constant", "trace", "sources"];
 
 /// Everything that can be named in a study.
 #[derive(Debug, Clone)]

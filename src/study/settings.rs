@@ -7,21 +7,22 @@ use std::collections::BTreeMap;
 
 use super::background::read_background;
 use super::fill::{read_mix, read_statements};
+use super::load::read_load;
 use super::names::Names;
 use super::place::Errors;
 use super::query::read_queries;
 use super::record::read_record;
+use super::recorder::read_recorder;
 use super::section::Section;
 use super::shape::read_indexes;
 use super::tree::{Content, Node, Table};
 use super::ycsb::settings as ycsb_settings;
 use crate::trial::{
-    Arrivals, BackgroundSettings, DatabaseSettings, LayoutSettings, Length, LoadSettings, Settings, SqlStatement,
-    WorkloadSettings,
+    Arrivals, BackgroundSettings, DatabaseSettings, LayoutSettings, Length, Settings, SqlStatement, WorkloadSettings,
 };
 
 /// The sections that make up the settings of a trial.
-pub const SECTIONS: &[&str] = &["database", "record", "layout", "workload", "load", "background"];
+pub const SECTIONS: &[&str] = &["database", "record", "layout", "workload", "load", "background", "recorder"];
 
 const DATABASE_KEYS: &[&str] = &["name", "engine", "url", "path", "binary", "base", "socket", "cpus", "config"];
 const LAYOUT_KEYS: &[&str] = &["name", "indexes", "tables"];
@@ -39,25 +40,6 @@ const WORKLOAD_KEYS: &[&str] = &[
     "explain",
     "writes",
     "ycsb",
-];
-const LOAD_KEYS: &[&str] = &[
-    "arrivals",
-    "clients",
-    "rate",
-    "trace",
-    "operations",
-    "operations_per_client",
-    "duration",
-    "at_most",
-    "warmup",
-    "think",
-    "drain",
-    "samples",
-    "cpus",
-    "loops",
-    "statements",
-    "connect",
-    "tolerated_failures",
 ];
 
 /// The settings that end the measured phase; at most one of them can be given.
@@ -125,6 +107,7 @@ pub const SETTINGS: &[&str] = &[
     "load.arrivals",
     "load.clients",
     "load.rate",
+    "load.source_rate",
     "load.operations",
     "load.operations_per_client",
     "load.duration",
@@ -143,6 +126,9 @@ pub const SETTINGS: &[&str] = &[
     "background.arrivals",
     "background.rate",
     "background.batch",
+    "recorder.path",
+    "recorder.writers",
+    "recorder.batch",
 ];
 
 /// Largest numbers of rows, operations and seeds: what every store and JSON reader carries exactly.
@@ -154,6 +140,7 @@ pub fn read_settings(root: &Table, names: &Names, errors: &mut Errors) -> Settin
     let mut load = read_load(root, names, errors);
     load.connects_each_time |= workload.name == "connect";
     let background = read_background(root, errors);
+    let recorder = read_recorder(root, errors);
     Settings {
         database: read_database(root, names, errors),
         record: read_record(root, names, written_batch(&workload, background.as_ref()), &load, errors),
@@ -161,6 +148,7 @@ pub fn read_settings(root: &Table, names: &Names, errors: &mut Errors) -> Settin
         workload,
         load,
         background,
+        recorder,
     }
 }
 
@@ -244,7 +232,7 @@ fn read_config(section: &Section, errors: &mut Errors) -> BTreeMap<String, Strin
 }
 
 /// CPUs as in `0` or `0,2-3`.
-fn read_cpus(section: &Section, errors: &mut Errors) -> Option<String> {
+pub(super) fn read_cpus(section: &Section, errors: &mut Errors) -> Option<String> {
     let entry = section.get("cpus")?;
     let text = match &entry.node.content {
         Content::Text(text) => text.replace(' ', ""),
@@ -303,62 +291,10 @@ fn shortest() -> SqlStatement {
     SqlStatement { sql, weight: 1.0, params: Vec::new(), allow_empty: false, then: Vec::new() }
 }
 
-fn read_load(root: &Table, names: &Names, errors: &mut Errors) -> LoadSettings {
-    let section = Section::open(root, "load", LOAD_KEYS, errors);
-    let unwritten = if root.get("goal").is_some() { "poisson" } else { "closed" };
-    let arrivals = match read_name(&section, "arrivals", unwritten, &names.arrivals, errors).as_str() {
-        "poisson" => Arrivals::Poisson,
-        "constant" => Arrivals::Constant,
-        "trace" => Arrivals::Trace,
-        _ => Arrivals::Closed,
-    };
-    let samples = section.truth("samples", errors).unwrap_or(false);
-    if let (true, false, Some(entry)) = (samples, names.has_samples, section.get("samples")) {
-        errors.push(entry.node.place, "load.samples = true is not available yet; available: false");
-    }
-    LoadSettings {
-        arrivals,
-        clients: section.count("clients", 1, 100_000, errors).unwrap_or(1),
-        rate_per_s: section.number("rate", 1e-3..=1e9, errors),
-        trace: section.text("trace", errors).map(str::to_owned),
-        length: read_length(&section, errors),
-        at_most_s: read_time(&section, "at_most", errors),
-        warmup_s: section.seconds("warmup", errors).unwrap_or(0.5),
-        think_s: section.seconds("think", errors).unwrap_or(0.0),
-        drain_s: section.seconds("drain", errors).unwrap_or(30.0),
-        samples,
-        cpus: read_cpus(&section, errors),
-        loops: section.count("loops", 1, 1024, errors),
-        statements_as_text: section.one_of("statements", &["prepared", "text"], errors) == Some("text"),
-        connects_each_time: section.one_of("connect", &["once", "each"], errors) == Some("each"),
-        tolerated_failures: section.number("tolerated_failures", 0.0..=1.0, errors).unwrap_or(0.0),
-    }
-}
-
-/// A duration above zero, in seconds.
-fn read_time(section: &Section, key: &str, errors: &mut Errors) -> Option<f64> {
-    let seconds = section.seconds(key, errors);
-    if let (Some(0.0), Some(entry)) = (seconds, section.get(key)) {
-        errors.push(entry.node.place, format!("{} is {}; it must be more than zero", section.path(key), entry.node));
-    }
-    seconds
-}
-
-fn read_length(section: &Section, errors: &mut Errors) -> Length {
-    let operations = section.whole("operations", 1..=LARGE, errors);
-    let per_client = section.whole("operations_per_client", 1..=LARGE, errors);
-    let seconds = read_time(section, "duration", errors);
-    match (operations, per_client, seconds) {
-        (Some(operations), _, _) => Length::Operations(operations.unsigned_abs()),
-        (_, Some(operations), _) => Length::OperationsPerClient(operations.unsigned_abs()),
-        (_, _, seconds) => Length::Seconds(seconds.unwrap_or(5.0)),
-    }
-}
-
 /// The value that a setting has, as a study file would state it; none for settings that are absent or unknown.
 /// Durations are in seconds.
 pub fn setting_value(settings: &Settings, setting: &str) -> Option<serde_json::Value> {
-    let Settings { database, record, layout, workload, load, background } = settings;
+    let Settings { database, record, layout, workload, load, background, recorder } = settings;
     let length = |operations: Option<u64>| operations.map(serde_json::Value::from);
     let text = |text: &Option<String>| text.as_deref().map(serde_json::Value::from);
     match setting {
@@ -394,6 +330,7 @@ pub fn setting_value(settings: &Settings, setting: &str) -> Option<serde_json::V
         "load.arrivals" => serde_json::to_value(load.arrivals).ok(),
         "load.clients" => Some(load.clients.into()),
         "load.rate" => load.rate_per_s.map(Into::into),
+        "load.source_rate" => load.source_rate_per_s.map(Into::into),
         "load.operations" => length(if let Length::Operations(count) = load.length { Some(count) } else { None }),
         "load.operations_per_client" => {
             length(if let Length::OperationsPerClient(count) = load.length { Some(count) } else { None })
@@ -420,6 +357,9 @@ pub fn setting_value(settings: &Settings, setting: &str) -> Option<serde_json::V
             .map(|background| if background.arrivals == Arrivals::Constant { "constant" } else { "poisson" }.into()),
         "background.rate" => background.as_ref().map(|background| background.rate_per_s.into()),
         "background.batch" => background.as_ref().map(|background| background.batch.into()),
+        "recorder.path" => recorder.as_ref().map(|recorder| recorder.path.name().into()),
+        "recorder.writers" => recorder.as_ref().map(|recorder| recorder.writers.into()),
+        "recorder.batch" => recorder.as_ref().and_then(|recorder| recorder.batch.map(Into::into)),
         _ => match setting.strip_prefix("workload.mix.") {
             Some(part) => workload.mix.get(part).map(|share| (*share).into()),
             None => match setting.strip_prefix("database.config.") {

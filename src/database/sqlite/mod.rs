@@ -19,6 +19,9 @@ use crate::trial::DatabaseSettings;
 use dialect::SqliteDialect;
 use session::SqliteSession;
 
+/// How SQLite writes SQL, for those who need no file.
+pub(super) static DIALECT: &dyn Dialect = &SqliteDialect;
+
 /// Registry entry.
 pub static SQLITE: Entry = Entry {
     name: "sqlite",

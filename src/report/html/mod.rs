@@ -14,6 +14,7 @@ mod frame;
 mod means;
 mod plot;
 mod queries;
+mod recorded;
 mod scale;
 pub mod score;
 mod stated;
@@ -147,6 +148,7 @@ fn contents(
             @if queries::is_shown(groups) { a href="#execution-time" { "Execution time" } }
             @if queries::has_plans(groups) { a href="#plans" { "Plans" } }
             a href="#throughput" { "Throughput" }
+            @if recorded::is_shown(findings) { a href="#recorded" { "Through the recorder" } }
             @if arrival::is_shown(groups) { a href="#arrival-rate" { "Arrival rate" } }
             @if backlog::is_shown(groups) { a href="#backlog" { "Backlog" } }
             @if operations { a href="#operations" { "Operations" } }
@@ -198,6 +200,7 @@ fn plots(
             (figures::throughput(&frame, cases))
             (throughput_table(cases, study.repeat.rule))
         }
+        (recorded::section(&frame, findings))
         (arrival::section(findings, groups))
         (backlog::section(groups))
         @if let Some(operations) = operations { (operations) }

@@ -43,7 +43,7 @@ enum TimeFigure {
 pub const METRICS: [Metric; 21] = [
     metric("throughput", "operations per second", true, |trial| Some(trial.throughput_per_s())),
     metric("records", "records per second", true, Measurement::known_records_per_s),
-    metric("content_bytes", "bytes of record content written per second", true, content_bytes),
+    CONTENT_BYTES,
     metric("execution_time", "execution time per client", false, execution_time),
     times("response_time_mean", "mean response time", ResponseTime, Mean),
     times("response_time_p50", "median response time", ResponseTime, Quantile(0.5)),
@@ -63,6 +63,10 @@ pub const METRICS: [Metric; 21] = [
     metric("iowait", "share of CPU time waiting for disks", false, |trial| used(trial, |mean| mean.iowait)),
     metric("system", "share of CPU time in the kernel", false, |trial| used(trial, |mean| mean.system)),
 ];
+
+/// Bytes of the content of records that are written, per second.
+pub const CONTENT_BYTES: Metric =
+    metric("content_bytes", "bytes of record content written per second", true, content_bytes);
 
 /// The load line of a case; no figure of a single trial.
 pub const LOAD_LINE: Metric = metric("load_line", "load line", true, |_| None);

@@ -62,6 +62,9 @@ pub struct CaseFinding {
     pub throughput_per_s: Estimate,
     /// Records written or read per second.
     pub records_per_s: Estimate,
+    /// Bytes of content of the records written per second; none where records differ in length, or others are not written.
+    #[serde(skip_serializing_if = "Option::is_none", default)]
+    pub content_bytes_per_s: Option<Estimate>,
     /// Per kind of operation, over all valid trials.
     pub operations: BTreeMap<String, OperationFinding>,
     /// Arrivals scheduled per second; null for a closed loop, which offers what the database takes.

@@ -13,6 +13,7 @@ use crate::report::evolution::evolution;
 use crate::report::factors::show_levels;
 use crate::report::limits;
 use crate::report::load_lines::load_lines;
+use crate::report::metric::CONTENT_BYTES;
 use crate::report::plans;
 use crate::report::recorded::recorded;
 use crate::report::verdicts::verdicts;
@@ -119,6 +120,7 @@ fn case_finding(study: &Study, group: &CaseTrials<'_>) -> CaseFinding {
     let valid: Vec<&Measurement> = group.valid().collect();
     let throughputs: Vec<f64> = valid.iter().map(|trial| trial.throughput_per_s()).collect();
     let records: Vec<f64> = valid.iter().filter_map(|trial| trial.known_records_per_s()).collect();
+    let contents: Vec<f64> = valid.iter().filter_map(|trial| CONTENT_BYTES.of(trial)).collect();
     let mut operations: BTreeMap<String, OperationMeasurement> = BTreeMap::new();
     let (mut late, mut errors) = (Histogram::new(), BTreeMap::new());
     for trial in &valid {
@@ -149,6 +151,7 @@ fn case_finding(study: &Study, group: &CaseTrials<'_>) -> CaseFinding {
         settled: is_settled(&study.repeat, &throughputs),
         throughput_per_s: estimate(&throughputs),
         records_per_s: estimate(&records),
+        content_bytes_per_s: (!contents.is_empty()).then(|| estimate(&contents)),
         operations: operations
             .iter()
             .map(|(kind, merged)| (kind.clone(), operation_finding(merged, empty_known)))

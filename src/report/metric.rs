@@ -44,7 +44,7 @@ enum TimeFigure {
 pub const METRICS: [Metric; 31] = [
     metric("throughput", "operations per second", true, |trial| Some(trial.throughput_per_s())),
     metric("records", "records per second", true, Measurement::known_records_per_s),
-    metric("content_bytes", "bytes of record content written per second", true, content_bytes),
+    CONTENT_BYTES,
     metric("stored", "records stored per second", true, |trial| trial.recorded.map(|recorded| recorded.stored_per_s)),
     metric("buffer", "seconds until all was stored", false, |trial| trial.recorded.map(|recorded| recorded.buffer_s)),
     metric("execution_time", "execution time per client", false, execution_time),
@@ -74,6 +74,10 @@ pub const METRICS: [Metric; 31] = [
     metric("received_bytes", "bytes received per second", false, |trial| used(trial, |mean| mean.received_bytes_per_s)),
     metric("sent_bytes", "bytes sent per second", false, |trial| used(trial, |mean| mean.sent_bytes_per_s)),
 ];
+
+/// Bytes of the content of records that are written, per second.
+pub const CONTENT_BYTES: Metric =
+    metric("content_bytes", "bytes of record content written per second", true, content_bytes);
 
 /// The load line of a case; no figure of a single trial.
 pub const LOAD_LINE: Metric = metric("load_line", "load line", true, |_| None);

@@ -144,6 +144,8 @@ struct Columns<'a> {
     open: bool,
     /// What is counted per second, as figures that all have the same width behind the mean.
     rates: Vec<String>,
+    /// Whether records all have as many bytes of content, so that these are told too.
+    contents: bool,
     /// Whether cases have more than one kind of operation.
     several: bool,
     /// Whether there is a server whose processes are watched.
@@ -184,6 +186,7 @@ fn cases(findings: &Findings, study: &Study) -> String {
         settings: study.factors.iter().map(|factor| factor.setting.as_str()).filter(has).collect(),
         open: findings.cases.iter().any(|case| case.offered_per_s.is_some()),
         rates: show_estimates(&rates.collect::<Vec<_>>()),
+        contents: findings.cases.iter().any(|case| case.content_bytes_per_s.is_some()),
         several: findings.cases.iter().any(|case| case.operations.len() > 1),
         server: findings.cases.iter().filter_map(|case| case.resources.as_ref()).any(|used| used.server_cpu > 0.0),
         client: !is_imported,
@@ -195,7 +198,9 @@ fn cases(findings: &Findings, study: &Study) -> String {
         heading.extend(["offered\n/s".to_owned(), "load\n".to_owned()]);
     }
     let unit = if batched { "records/s" } else { "operations/s" };
-    heading.extend([format!("{unit}\n± 95 % interval"), "n".to_owned(), "settled".to_owned()]);
+    heading.push(format!("{unit}\n± 95 % interval"));
+    heading.extend(columns.contents.then(|| "MB/s\n".to_owned()));
+    heading.extend(["n".to_owned(), "settled".to_owned()]);
     if columns.several {
         heading.push("operation".to_owned());
     }
@@ -247,7 +252,10 @@ fn push_rows(table: &mut Table, case: &CaseFinding, number: usize, columns: &Col
         first.push(case.offered_per_s.map_or("-".to_owned(), show_number));
         first.push(show_load(case).to_owned());
     }
-    first.extend([columns.rates[number].clone(), show_trials(case)]);
+    first.push(columns.rates[number].clone());
+    let megabytes = |bytes: &Estimate| bytes.mean.map_or("-".to_owned(), |bytes| format!("{:.2}", bytes / 1e6));
+    first.extend(columns.contents.then(|| case.content_bytes_per_s.as_ref().map_or("-".to_owned(), megabytes)));
+    first.push(show_trials(case));
     first.push(show_settled(case, columns.repeats).to_owned());
     let cpus = |used: fn(&ResourceFinding) -> f64| {
         case.resources.as_ref().map_or("-".to_owned(), |resources| format!("{:.2}", used(resources)))

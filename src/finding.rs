@@ -316,10 +316,14 @@ pub struct LoadLine {
 pub struct ClaimFinding {
     /// The claim in words.
     pub says: String,
-    /// What was compared.
+    /// What was compared; empty where a model is claimed.
+    #[serde(skip_serializing_if = "String::is_empty")]
     pub metric: String,
-    /// The range of ratios that bears the claim out; no upper end is no limit.
-    pub between: (f64, Option<f64>),
+    /// The range of ratios that bears the claim out; no upper end is no limit. None where a model is claimed.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub between: Option<(f64, Option<f64>)>,
+    /// What is claimed in words: `at least 1.2`, `M/M/1 + delay fits`.
+    pub claimed: String,
     /// Whether the evidence bears it out.
     pub verdict: ClaimVerdict,
     /// The evidence: `ratio 0.71 [0.68, 0.74], n = 12 + 12`, or why there is none.

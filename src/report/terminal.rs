@@ -48,13 +48,8 @@ pub fn terminal(findings: &Findings, study: &Study) -> String {
         out.push_str("\nClaims\n");
     }
     for claim in &findings.claims {
-        let claimed = match claim.between {
-            (low, None) => format!("at least {low}"),
-            (0.0, Some(high)) => format!("at most {high}"),
-            (low, Some(high)) => format!("{low} to {high}"),
-        };
         push_wrapped(&mut out, &format!("  {:<13}", claim.verdict), &claim.says);
-        push_wrapped(&mut out, &" ".repeat(15), &format!("claimed {claimed}: {}", claim.evidence));
+        push_wrapped(&mut out, &" ".repeat(15), &format!("claimed {}: {}", claim.claimed, claim.evidence));
     }
     let notes: Vec<&String> = findings.notes.iter().filter(is_new).collect();
     if !notes.is_empty() {

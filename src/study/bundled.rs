@@ -36,7 +36,7 @@ macro_rules! bundled {
 pub static BUNDLED: &[Bundled] = bundled! {
     "qos-write": "which layout takes the most measurement rows; about a minute on SQLite",
     "qos-write-paper": "the same with all 297 cases of Ruottinen 2015 on MariaDB; many hours",
-    "wisconsin-size": "how response times of selections grow with load and relation; two minutes on MariaDB",
+    "wisconsin-size": "how response times of selections grow with load and relation; three minutes on MariaDB",
     "wisconsin-size-paper": "the same with 1, 5 and 10 million rows as Kihl and others 2011; two hours",
     "qos-read": "which layout answers queries over measurement rows fastest; five minutes on MariaDB",
     "qos-read-paper": "the same with all cases of Ruottinen 2015 on two million rows and up to 50 readers; days",

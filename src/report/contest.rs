@@ -67,9 +67,9 @@ pub fn contests(
         ramps: Vec::new(),
     };
     let stratum_of = |case: &Scored<'_>| {
-        let given = factors.given().filter_map(|ramp| {
-            Some(format!("{} = {}", ramp.setting, show_level(case.levels.get(&ramp.setting)?)))
-        });
+        let given = factors
+            .given()
+            .filter_map(|ramp| Some(format!("{} = {}", ramp.setting, show_level(case.levels.get(&ramp.setting)?))));
         let choices = Some(others.choice_label(case.levels)).filter(|label| !label.is_empty());
         choices.into_iter().chain(given).collect::<Vec<_>>().join(", ")
     };

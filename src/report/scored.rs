@@ -214,7 +214,9 @@ fn read_times(trial: &Measurement, roles: &Roles) -> Vec<(String, f64)> {
         [TimeKind::ResponseTime, TimeKind::ResidenceTime].into_iter().find_map(|kind| operation.mean_s(kind))
     };
     reads
-        .filter_map(|(kind, operation)| Some((kind_name(&trial.trial.case, kind), mean_s(operation).filter(|mean_s| *mean_s > 0.0)?)))
+        .filter_map(|(kind, operation)| {
+            Some((kind_name(&trial.trial.case, kind), mean_s(operation).filter(|mean_s| *mean_s > 0.0)?))
+        })
         .collect()
 }
 

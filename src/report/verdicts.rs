@@ -118,13 +118,7 @@ fn contested(factors: &Factors) -> impl Iterator<Item = &Factor> {
 }
 
 /// Where throughput peaks along a ramp, for each alternative with the other ramps where it peaks; of a condition, what it does.
-fn ramp_sentences(
-    factors: &Factors,
-    ramp: &Factor,
-    metric: &Metric,
-    scored: &[Scored<'_>],
-    seed: u64,
-) -> Vec<String> {
+fn ramp_sentences(factors: &Factors, ramp: &Factor, metric: &Metric, scored: &[Scored<'_>], seed: u64) -> Vec<String> {
     // The alternatives with the highest peak come first.
     let mut ordered: Vec<&Scored<'_>> = scored.iter().collect();
     ordered.sort_by(|a, b| b.mean.total_cmp(&a.mean));

@@ -276,7 +276,8 @@ mod tests {
     #[test]
     fn many_servers_are_started_less_often() {
         let most = |levels: &str| {
-            let draft = shrunk(&format!("[factors]\n\"database.config.a\" = [1, 2]\n\"database.config.b\" = {levels}\n"), &[]);
+            let draft =
+                shrunk(&format!("[factors]\n\"database.config.a\" = [1, 2]\n\"database.config.b\" = {levels}\n"), &[]);
             draft.root.find("repeat.most").unwrap().node.to_string()
         };
         assert_eq!((most("[1, 2]").as_str(), most("[1, 2, 3]").as_str()), ("3", "2"));

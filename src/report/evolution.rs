@@ -19,7 +19,7 @@ pub const EVOLVE: &str = "workload.evolve";
 
 /// Kinds of changes in the order in which they are made, and what they are called in a sentence.
 const ORDER: [(&str, &str); 4] =
-    [("add", "adding"), ("write", "writing to"), ("erase", "erasing from"), ("remove", "removing")];
+    [("add", "added"), ("write", "written to"), ("erase", "erased from"), ("remove", "removed")];
 
 /// Headings of [`changes`].
 pub const CHANGES: [&str; 7] = ["Case", "change", "n", "mean", "longest", "failed", "change of the schema"];
@@ -102,17 +102,17 @@ fn show_case(levels: &Levels) -> String {
     shown.map(level).collect::<Vec<_>>().join(", ")
 }
 
-/// `on average a new field takes adding 31.7 ms (n = 12), writing to 10 records 21.5 ms (n = 12), removing 28.3 ms (n = 9)`.
+/// `on average a new field is added in 31.7 ms (n = 12), written to 10 records in 21.5 ms (n = 12), removed in 28.3 ms (n = 9)`.
 fn show_changes(finding: &EvolutionFinding) -> String {
     let told = |(what, words): &(&str, &str)| {
         let change = finding.changes.get(*what)?;
         let of =
             if change.records > 0 { format!(" {} records", show_number(change.records as f64)) } else { String::new() };
-        Some(format!("{words}{of} {} (n = {})", show_seconds(change.mean_s), show_number(change.count as f64)))
+        Some(format!("{words}{of} in {} (n = {})", show_seconds(change.mean_s), show_number(change.count as f64)))
     };
     let known: Vec<String> = ORDER.iter().filter_map(told).collect();
     let nothing = if finding.changes.contains_key("add") { "" } else { "no change of the schema is needed; " };
-    format!("{nothing}on average a new field takes {}", known.join(", "))
+    format!("{nothing}on average a new field is {}", known.join(", "))
 }
 
 /// How much longer each kind of operation took meanwhile, each trial giving one ratio.
@@ -226,6 +226,19 @@ mod tests {
         let read = &finding.operations["read"];
         assert_eq!((read.during.count, read.outside.count), (2, 2));
         assert!((read.ratio_of_means.unwrap() - 4.0).abs() < 0.1);
+    }
+
+    #[test]
+    fn what_changes_cost_is_told_in_a_sentence_with_intervals() {
+        let trials = [trial(1.0, 4_000_000, 1_000_000), trial(3.0, 2_000_000, 1_000_000)];
+        let group = CaseTrials { case: &trials[0].trial.case, discarded: None, trials: trials.iter().collect() };
+        let sentences = sentences(&[group], &[], 1);
+        assert_eq!(sentences.len(), 1);
+        assert!(
+            sentences[0].starts_with("on average a new field is added in 2 s (n = 2); meanwhile read took 2.8"),
+            "{sentences:?}"
+        );
+        assert!(sentences[0].contains("] as long (p99 ") && sentences[0].ends_with("nothing failed"), "{sentences:?}");
     }
 
     #[test]

@@ -18,6 +18,7 @@ pub mod list;
 mod options;
 pub mod output;
 mod pinned;
+mod password;
 pub mod plan;
 mod predict;
 mod progress;
@@ -86,6 +87,7 @@ pub fn execute_command(cli: Cli) -> Result<Status, Failure> {
         Command::Import(arguments) => import::run(&arguments, cli.json),
         Command::Score(arguments) => score::run(&arguments, cli.json),
         Command::Record(arguments) => record::run(&arguments, cli.json),
+        Command::Password(arguments) => password::run(&arguments, cli.json),
         Command::Export { run, format, out } => export::run(&run, format, &out, cli.json),
         Command::Data(arguments) => {
             let DataArguments { record, rows, seed, format } = arguments;

@@ -162,13 +162,12 @@ impl Recorder {
             meter,
             stop: Arc::clone(&lane_stop),
         };
-        let mut lanes = Vec::new();
+        let (mut lanes, mut direct) = (Vec::new(), Vec::<DirectHandle>::new());
         if !is_direct || before.entries > 0 {
             for lane in 0..config.writer.count {
                 lanes.push(spawn_lane(&settings, lane, Feed::Spool(Reader::open(&path)?))?);
             }
         }
-        let mut direct: Vec<DirectHandle> = Vec::new();
         if is_direct || config.intake.nats.is_some() {
             for lane in 0..config.writer.count {
                 let (feed, handle) = Feed::direct(runtime.handle().clone());

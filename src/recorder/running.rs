@@ -162,13 +162,12 @@ impl Recorder {
             meter,
             stop: Arc::clone(&lane_stop),
         };
-        let mut lanes = Vec::new();
+        let (mut lanes, mut direct) = (Vec::new(), Vec::<DirectHandle>::new());
         if !is_direct || before.entries > 0 {
             for lane in 0..config.writer.count {
                 lanes.push(spawn_lane(&settings, lane, Feed::Spool(Reader::open(&path)?))?);
             }
         }
-        let mut direct: Vec<DirectHandle> = Vec::new();
         if is_direct || config.intake.nats.is_some() {
             for lane in 0..config.writer.count {
                 let (feed, handle) = Feed::direct(runtime.handle().clone());
@@ -309,7 +308,7 @@ fn surroundings(
     direct: Vec<DirectHandle>,
     stop: Arc<Stop>,
 ) -> Surroundings {
-    let door = |route: Route| {
+    let door = |route: Route, patience: Duration| {
         Arc::new(Door::new(DoorSettings {
             route,
             spool: spool.clone(),
@@ -317,15 +316,19 @@ fn surroundings(
             gate: Arc::clone(&shared.gate),
             memory_bytes: config.intake.memory_bytes,
             keeps_good_lines: config.intake.keeps_good_lines,
-            patience: Duration::from_secs(30),
+            patience,
         }))
     };
-    let direct_door = door(Route::Direct(direct));
-    let spool_door = || door(Route::Spool(spool.clone(), config.writer.count));
+    let route = match shared.is_direct {
+        true => Route::Direct(direct.clone()),
+        false => Route::Spool(spool.clone(), config.writer.count),
+    };
+    // A message that was given up would be delivered again behind later ones of its source: it is waited for as long as it takes.
+    let direct_door = door(Route::Direct(direct), Duration::from_secs(7 * 86_400));
     let (for_metrics, for_readiness) = (Arc::clone(shared), Arc::clone(shared));
     Surroundings {
         config: config.intake.clone(),
-        door: if shared.is_direct { Arc::clone(&direct_door) } else { spool_door() },
+        door: door(route, Duration::from_secs(30)),
         direct_door,
         meter: Arc::clone(&shared.meter),
         stop,

@@ -215,3 +215,58 @@ fn read_passive_address(section: &Section<'_>, errors: &mut Errors) -> Option<Ip
     }
     address
 }
+
+#[cfg(test)]
+mod tests {
+    use crate::recorder::config::read;
+
+    /// What is said about a configuration.
+    fn said(text: &str) -> String {
+        read(text, "c.toml").map_or_else(|errors| errors.to_string(), |config| format!("{:?}", config.intake.ftp))
+    }
+
+    #[test]
+    fn blocks_need_no_database_and_defaults_are_filled_in() {
+        let config =
+            read("[intake.ftp]\nlisten = \"127.0.0.1:21\"\n[intake.put]\nlisten = \"[::1]:80\"", "c.toml").unwrap();
+        assert!(config.takes_blocks() && !config.takes_lines());
+        let ftp = config.intake.ftp.unwrap();
+        assert!(!ftp.requires_tls && ftp.passive_ports.is_none() && ftp.listen.connections == 200);
+        assert_eq!(config.inbox.bounds.block, 2 << 20);
+        assert!(said("[intake.blocks]\nrate = \"1MB\"").contains("there is no intake"));
+    }
+
+    #[test]
+    fn listening_for_others_needs_cameras_and_protection() {
+        let ftp = "[intake.ftp]\nlisten = \"0.0.0.0:21\"\n";
+        let says = said(ftp);
+        assert!(says.contains("c.toml:2") && says.contains("add users to [intake.blocks]"), "{says}");
+        assert!(says.contains("require_tls = false where a tunnel protects the way"), "{says}");
+        let users = "[intake.blocks]\nusers = \"u\"\n";
+        assert!(!said(&format!("{users}{ftp}")).contains("add users"));
+        assert!(said(&format!("{users}{ftp}require_tls = false")).starts_with("Some("));
+        assert!(said(&format!("{users}{ftp}certificate = \"c\"\nkey = \"k\"")).contains("requires_tls: true"));
+        let put = said("[intake.put]\nlisten = \"0.0.0.0:80\"");
+        assert!(put.contains("there is no list of cameras"), "{put}");
+    }
+
+    #[test]
+    fn what_is_wrong_is_said_with_place_value_and_remedy() {
+        let ftp = "[intake.ftp]\nlisten = \"127.0.0.1:21\"\n";
+        for (line, says) in [
+            ("passive_ports = \"50000\"", "must be the first and the last port"),
+            ("passive_ports = \"2-1\"", "must be the first and the last port"),
+            ("passive_ports = \"50000-50009\"", "has 10 ports for 200 connections"),
+            ("passive_address = \"here\"", "must be an address that clients reach"),
+            ("require_tls = true", "intake.ftp.require_tls needs TLS"),
+            ("implicit = \"127.0.0.1:990\"", "intake.ftp.implicit needs TLS"),
+            ("certificate = \"c\"", "needs both certificate and key"),
+            ("tokens = []", "tokens"),
+        ] {
+            let said = said(&format!("{ftp}{line}"));
+            assert!(said.contains("c.toml:") && said.contains(says), "{line}: {said}");
+        }
+        let said = said(&format!("{ftp}[inbox]\nblock = \"2GiB\"\nbound = \"1GiB\""));
+        assert!(said.contains("inbox.block"), "{said}");
+    }
+}

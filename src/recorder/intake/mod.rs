@@ -21,7 +21,7 @@ use super::meter::Meter;
 use super::stop::Stop;
 
 pub(in crate::recorder) use door::lane_of;
-pub use door::{Door, DoorSettings, Incoming, Refused, Route, Taken};
+pub use door::{Begun, Door, DoorSettings, Incoming, Refused, Route, Taken};
 
 /// What all intakes are started with.
 #[derive(Clone)]

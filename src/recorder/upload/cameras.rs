@@ -165,7 +165,7 @@ fn read_list(text: &str) -> Result<HashMap<String, Arc<Hashed>>, String> {
         }
     }
     if known.is_empty() {
-        return Err("1: there is no camera in it; add a line for each, as loadline block password prints it".to_owned());
+        return Err("1: there is no camera in it; add a line for each, as loadline password prints it".to_owned());
     }
     Ok(known)
 }

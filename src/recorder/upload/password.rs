@@ -1,6 +1,6 @@
 //! Passwords of cameras, kept as hashes: `pbkdf2-sha256:ROUNDS:SALT:HASH`, with salt and hash in base64. Main type: [`Hashed`].
 //!
-//! Such a line is made by `loadline block password`, or by anything else that knows PBKDF2 (RFC 8018).
+//! Such a line is made by `loadline password`, or by anything else that knows PBKDF2 (RFC 8018).
 
 use std::num::NonZeroU32;
 
@@ -51,7 +51,7 @@ impl Hashed {
     /// # Errors
     /// What is wrong with it. The text itself is not repeated: somebody may have written a password there.
     pub fn read(text: &str) -> Result<Self, String> {
-        let must = format!("it must be {KIND}:ROUNDS:SALT:HASH, as loadline block password prints it");
+        let must = format!("it must be {KIND}:ROUNDS:SALT:HASH, as loadline password prints it");
         let parts: Vec<_> = text.split(':').collect();
         let [KIND, rounds, salt, hash] = parts[..] else { return Err(format!("is no hash; {must}")) };
         let rounds = rounds.parse().ok().filter(|rounds| (ROUNDS_MIN..=ROUNDS_MAX).contains(rounds));
@@ -111,7 +111,7 @@ mod tests {
     fn what_is_no_hash_is_refused_and_not_repeated() {
         for text in ["secret", "pbkdf2-sha256:10:c2FsdHNhbHQ=:AAAA", "pbkdf2-sha256:1000:AA==:AAAA", "a:1000:b:c", ""] {
             let sentence = Hashed::read(text).unwrap_err();
-            assert!(sentence.contains("loadline block password") && !sentence.contains("secret"), "{sentence}");
+            assert!(sentence.contains("loadline password") && !sentence.contains("secret"), "{sentence}");
         }
     }
 }

@@ -1,6 +1,6 @@
 //! FTP and FTPS: cameras upload blocks, and 226 is said after a block is durable. Nothing can be read, changed or removed.
 //!
-//! The server is our own, for the reasons in docs/decisions/0025. It understands what uploading needs: `AUTH TLS`, `PBSZ`, `PROT`, `USER`, `PASS`,
+//! The server is our own, for the reasons in docs/decisions/0026-ftp-server.md. It understands what uploading needs: `AUTH TLS`, `PBSZ`, `PROT`, `USER`, `PASS`,
 //! `TYPE I`, `PASV`, `EPSV`, `ALLO`, `STOR`, `ABOR`, and what clients ask before. With `ALLO` an upload that was cut is recognised even without
 //! TLS; with TLS by the end that only the client can make.
 //!
@@ -18,6 +18,8 @@ use std::sync::Arc;
 use anteroom::Anteroom;
 use lines::Lines;
 use session::{Session, Shared};
+use tokio_rustls::TlsAcceptor;
+use tokio_rustls::rustls::ServerConfig;
 
 use super::{Blocks, Entry, Surroundings};
 use crate::recorder::config::{FtpConfig, ListenConfig};
@@ -59,11 +61,25 @@ fn start(
         tls: config.listen.tls.clone().filter(|_| is_implicit),
         ..config.listen.clone()
     };
-    let shared = Arc::new(Shared { config: config.clone(), blocks, acceptor, stop: Arc::clone(&surroundings.stop) });
+    let shared = Arc::new(Shared {
+        config: config.clone(),
+        blocks,
+        data_acceptor: acceptor.as_ref().map(for_data),
+        acceptor,
+        stop: Arc::clone(&surroundings.stop),
+    });
     let anteroom = Anteroom::new(waiting as usize);
     serve(name, &listen, &surroundings.stop, reply::TOO_MANY, move |stream, ends| {
         connection(stream, ends, Arc::clone(&shared), Arc::clone(&anteroom), is_implicit)
     })
+}
+
+/// TLS for data connections. No tickets are sent on them: an uploading client that never reads, and closes with them unread, would reset the
+/// connection, and the end of its block would be lost. Sessions of control connections can still be resumed.
+fn for_data(acceptor: &TlsAcceptor) -> TlsAcceptor {
+    let mut config = ServerConfig::clone(acceptor.config());
+    config.send_tls13_tickets = 0;
+    TlsAcceptor::from(Arc::new(config))
 }
 
 async fn connection(

@@ -27,6 +27,8 @@ pub(super) struct Shared {
     pub(super) config: FtpConfig,
     pub(super) blocks: Arc<Blocks>,
     pub(super) acceptor: Option<TlsAcceptor>,
+    /// The same for data connections.
+    pub(super) data_acceptor: Option<TlsAcceptor>,
     pub(super) stop: Arc<Stop>,
 }
 
@@ -274,7 +276,7 @@ impl<'a> Session<'a> {
         if !self.lines.say(reply::SEND).await {
             return Next::Gone;
         }
-        let acceptor = shared.acceptor.as_ref().filter(|_| self.is_data_protected);
+        let acceptor = shared.data_acceptor.as_ref().filter(|_| self.is_data_protected);
         let expected = announced.map_or(Expected::Unknown, Expected::AtLeast);
         let peer = self.ends.peer;
         let receive = async {

@@ -1,6 +1,6 @@
 //! The loop of the processing: batch after batch from the inbox into the database. Main type: [`Worker`].
 
-use std::collections::HashMap;
+use std::collections::{HashMap, VecDeque};
 use std::sync::Arc;
 use std::sync::atomic::Ordering;
 use std::time::Duration;
@@ -26,6 +26,9 @@ const LOOK_EVERY: Duration = Duration::from_millis(20);
 /// Bytes of the blocks of one batch, beyond which no further block is taken into it.
 const BATCH_BYTES: u64 = 32 << 20;
 
+/// Blocks that are looked up at once: each look reads all names of the inbox.
+const LISTED_MAX: usize = 4_096;
+
 /// Everything that processing needs.
 pub(super) struct Worker {
     keys: Keys,
@@ -34,10 +37,12 @@ pub(super) struct Worker {
     form: Form,
     batch: usize,
     taking: Taking,
+    /// Blocks that waited when the inbox was last looked at; a hint, not a promise.
+    listed: VecDeque<Waiting>,
     database: Arc<dyn Database>,
     store: Option<Store>,
-    /// Whether blocks go one by one, because the database refuses one of the last batch.
-    is_single: bool,
+    /// How many blocks go one by one, because the database refuses one of the last batch.
+    singles: usize,
     backoff: Backoff,
     meter: Arc<Meter>,
     stop: Arc<Stop>,
@@ -82,9 +87,10 @@ impl Worker {
             form,
             batch: settings.batch as usize,
             taking,
+            listed: VecDeque::new(),
             database,
             store: None,
-            is_single: false,
+            singles: 0,
             backoff: Backoff::new(Duration::from_millis(50), Duration::from_secs(5), u64::from(std::process::id())),
             meter,
             stop,
@@ -110,6 +116,7 @@ impl Worker {
                         log::warning("processing waits", &[("reason", &reason)]);
                     }
                     self.waits = true;
+                    self.listed.clear();
                     self.stop.wait(self.backoff.wait());
                 }
                 Err(Trouble::Broken(reason)) => return Err(reason),
@@ -125,25 +132,32 @@ impl Worker {
         }
     }
 
-    /// One batch; how many blocks were taken.
+    /// The next blocks in order of arrival: not too many, and not too large in all.
+    fn next(&mut self) -> Result<Vec<Waiting>, Trouble> {
+        if self.listed.is_empty() {
+            self.listed = self.taking.next(LISTED_MAX).map_err(trouble)?.into();
+        }
+        let most = if self.singles > 0 { 1 } else { self.batch };
+        let (mut batch, mut bytes) = (Vec::new(), 0);
+        while batch.len() < most && bytes < BATCH_BYTES {
+            let Some(waiting) = self.listed.pop_front() else { break };
+            bytes += waiting.bytes;
+            batch.push(waiting);
+        }
+        Ok(batch)
+    }
+
+    /// One batch; how many blocks were concluded.
     fn round(&mut self) -> Result<usize, Trouble> {
         self.keys.refresh();
         self.connect()?;
-        let mut waiting = self.taking.next(if self.is_single { 1 } else { self.batch }).map_err(trouble)?;
-        let mut bytes = 0;
-        let fits = |waiting: &&Waiting| {
-            let is_within = bytes < BATCH_BYTES;
-            bytes += waiting.bytes;
-            is_within
-        };
-        let count = waiting.iter().take_while(fits).count();
-        waiting.truncate(count);
+        let waiting = self.next()?;
         if waiting.is_empty() {
             return Ok(0);
         }
         let judged = open_all(&waiting, &mut self.openers, &self.keys.signers, &self.images).map_err(image_trouble)?;
         self.conclude(&waiting, &judged)?;
-        Ok(waiting.len())
+        Ok(judged.iter().filter(|judged| !matches!(judged, Judged::Unread(_))).count())
     }
 
     fn connect(&mut self) -> Result<(), Trouble> {
@@ -179,18 +193,19 @@ impl Worker {
             Ok(()) => {}
             Err(error) if waiting.len() > 1 && meaning(&error) == Meaning::Record => {
                 // One of them is to blame; alone it will be found.
-                self.is_single = true;
+                self.singles = waiting.len();
+                self.listed.clear();
                 return Ok(());
             }
             // Two equal keys are the work of another processing; the next look finds what it has stored.
             Err(error) if meaning(&error) == Meaning::Record && !is_duplicate(&error) => {
                 let reason = format!("database: {error}");
-                self.is_single = false;
+                self.singles = self.singles.saturating_sub(1);
                 return waiting.iter().try_for_each(|waiting| self.quarantine(waiting, &reason));
             }
             Err(error) => return Err(self.database_trouble(&error)),
         }
-        self.is_single = false;
+        self.singles = self.singles.saturating_sub(1);
         self.meter.committed.fetch_add(new.len() as u64, Ordering::Relaxed);
         self.meter.replayed.fetch_add(replays.len() as u64, Ordering::Relaxed);
         for ((waiting, judged), fate) in waiting.iter().zip(judged).zip(&fates) {
@@ -263,9 +278,13 @@ impl Worker {
                 self.meter.bytes.fetch_add(waiting.bytes, Ordering::Relaxed);
                 self.taking.settle(waiting).map_err(trouble)
             }
-            // It is looked at again with the next batch; if it is gone there was nothing to do.
-            (Judged::Unread(reason), _) if waiting.path.exists() => Err(Trouble::Wait(reason.clone())),
-            (Judged::Unread(_), _) => Ok(()),
+            // It stays, holds up no other, and is looked at again; if it is gone there was nothing to do.
+            (Judged::Unread(reason), _) => {
+                if waiting.path.exists() {
+                    log::error("a block cannot be read", &[("reason", reason)]);
+                }
+                Ok(())
+            }
         }
     }
 

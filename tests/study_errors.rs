@@ -360,7 +360,7 @@ fn lengths_of_sensor_records_are_checked_and_their_measurements_are_transmission
 fn a_claim_can_be_on_a_model_and_says_what_is_wrong_with_it() {
     let claim = |model: &str| {
         format!(
-            "name = \"c\"\n[load]\narrivals = \"poisson\"\n[factors]\n\"load.rate\" = [100, 200]\n\"workload.name\" = [\"read\", \
+            "name = \"c\"\n[record]\nrows = 10\n[load]\narrivals = \"poisson\"\n[factors]\n\"load.rate\" = [100, 200]\n\"workload.name\" = [\"read\", \
              \"write\"]\n[[claims]]\nsays = \"it fits\"\n{model}\n"
         )
     };

@@ -56,6 +56,10 @@ pub struct Current {
     identity: Option<String>,
     /// The fixture taken from the cache, where the data is a copy.
     copied: Option<Taken>,
+    /// Where the server listens, where there is one.
+    endpoint: Option<Endpoint>,
+    /// Where servers of the run may keep their data.
+    directory: PathBuf,
 }
 
 impl Stage {
@@ -220,7 +224,21 @@ impl Stage {
             None => None,
         };
         let settings = settings.clone();
-        Ok(Current { settings, database, server, facts, notes, fixture, samples: None, own_file, identity, copied })
+        let directory = self.directory.clone();
+        Ok(Current {
+            settings,
+            database,
+            server,
+            facts,
+            notes,
+            fixture,
+            samples: None,
+            own_file,
+            identity,
+            copied,
+            endpoint,
+            directory,
+        })
     }
 }
 
@@ -283,6 +301,21 @@ impl Drop for Stage {
 }
 
 impl Current {
+    /// Where the server listens, where there is one.
+    pub fn endpoint(&self) -> Option<&Endpoint> {
+        self.endpoint.as_ref()
+    }
+
+    /// The file of an embedded database.
+    pub fn file(&self) -> Option<&Path> {
+        self.own_file.as_deref().or(self.settings.path.as_deref().map(Path::new))
+    }
+
+    /// Where servers of the run may keep their data.
+    pub fn directory(&self) -> &Path {
+        &self.directory
+    }
+
     /// Whether the private server runs, where there is one.
     pub fn has_server(&self) -> bool {
         self.server.as_ref().is_none_or(Server::is_running)

@@ -17,6 +17,7 @@ pub mod load_lines;
 pub mod metric;
 pub mod plans;
 pub mod points;
+pub mod recorded;
 pub mod samples;
 pub mod score;
 pub mod scored;

@@ -46,6 +46,12 @@ pub static BUNDLED: &[Bundled] = bundled! {
     "schemaless-evolve": "what adding and removing a field costs while others work; seven minutes on MariaDB",
     "wisconsin-select-update": "whether selections and updates respond alike as load grows; three minutes on MariaDB",
     "qos-mixed": "queries while rows are written, three layouts; two minutes on SQLite",
+    "insert-rate": "how many sensor events a second, by engine, tables and writers; four minutes on MariaDB",
+    "insert-rate-clients": "what text statements, new connections, TCP and single inserts cost a writer; two minutes",
+    "latest-window": "searches among the last records while others write, with and without an index; a minute",
+    "index-cost": "what each index costs those who write; a minute",
+    "recorder-capacity": "how many sources a recorder takes in with one to three writers; 40 minutes on MariaDB",
+    "recorder-paths": "the database directly, and through a recorder over HTTP and NATS; five minutes on MariaDB",
     "settings": "which settings of MariaDB pay when measurement data is written and read; five minutes",
     "settings-postgres": "the same for PostgreSQL; five minutes",
 };

@@ -50,6 +50,9 @@ pub const METRICS: &[&str] = &[
     "received_bytes",
     "sent_bytes",
     "load_line",
+    "stored",
+    "buffer",
+    "recorder_cpu",
 ];
 
 /// What the levels of claims are checked against.

@@ -19,6 +19,7 @@ pub const TOP_KEYS: &[&str] = &[
     "workload",
     "load",
     "background",
+    "recorder",
     "factors",
     "repeat",
     "goal",

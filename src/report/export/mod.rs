@@ -12,7 +12,7 @@ use serde_json::Value;
 
 use crate::histogram::Histogram;
 use crate::imported::{ImportedFrom, TimeKind};
-use crate::measurement::{Measurement, OperationMeasurement, ResourceSample};
+use crate::measurement::{Measurement, OperationMeasurement, RecordedMeasurement, ResourceSample};
 use crate::report::analyse::background_name;
 use crate::report::factors::show_level;
 use crate::units::NS_PER_S;
@@ -48,7 +48,7 @@ const TIMES: [Column<Histogram>; 6] = [
     ("max", |times| times.max_ns() as f64),
 ];
 /// Columns of resources.
-const RESOURCES: [Column<ResourceSample>; 15] = [
+const RESOURCES: [Column<ResourceSample>; 17] = [
     ("server_cpu", |mean| mean.server_cpu),
     ("client_cpu", |mean| mean.client_cpu),
     ("user", |mean| mean.user),
@@ -64,6 +64,20 @@ const RESOURCES: [Column<ResourceSample>; 15] = [
     ("received_bytes_per_s", |mean| mean.received_bytes_per_s),
     ("sent_bytes_per_s", |mean| mean.sent_bytes_per_s),
     ("context_switches_per_s", |mean| mean.context_switches_per_s),
+    ("recorder_cpu", |mean| mean.recorder_cpu),
+    ("recorder_memory_bytes", |mean| mean.recorder_memory_bytes),
+];
+
+/// Columns of records on their way through a recorder; missing where nothing was kept of them.
+const RECORDED: [Column<RecordedMeasurement>; 8] = [
+    ("stored_per_s", |recorded| recorded.stored_per_s),
+    ("buffer_s", |recorded| recorded.buffer_s),
+    ("acknowledged", |recorded| recorded.acknowledged as f64),
+    ("found", |recorded| recorded.found as f64),
+    ("missing", |recorded| recorded.missing as f64),
+    ("surplus", |recorded| recorded.surplus as f64),
+    ("out_of_order", |recorded| recorded.out_of_order as f64),
+    ("spooled_max", |recorded| recorded.spooled_max as f64),
 ];
 
 /// One row per trial and kind of operation, in the order in which the trials are given. Without measurements only the columns.
@@ -87,6 +101,7 @@ pub fn table(measurements: &[Measurement]) -> Table {
         .into_iter()
         .flat_map(|time| TIMES.iter().map(move |(figure, _)| (format!("{time}_s_{figure}"), Kind::Figure)));
     let resources = RESOURCES.iter().map(|(name, _)| ((*name).to_owned(), Kind::Figure));
+    let recorded = RECORDED.iter().map(|(name, _)| ((*name).to_owned(), Kind::Figure));
     let columns = first.into_iter().map(named).chain(levels).chain(COLUMNS.into_iter().map(named)).chain(times);
     let mut rows = Vec::new();
     for trial in measurements {
@@ -96,7 +111,7 @@ pub fn table(measurements: &[Measurement]) -> Table {
         }
         rows.extend(kinds.iter().map(|(kind, operation)| fields(trial, &settings, kind, Some(operation))));
     }
-    Table { columns: columns.chain(resources).collect(), rows }
+    Table { columns: columns.chain(resources).chain(recorded).collect(), rows }
 }
 
 /// What the levels of a setting are throughout: text where they differ.
@@ -186,6 +201,8 @@ fn fields(
     }
     let used = trial.resources.as_ref().map(|resources| &resources.mean);
     fields.extend(RESOURCES.iter().map(|(_, figure)| Field::or_missing(used.map(figure))));
+    let recorded = trial.recorded.as_ref();
+    fields.extend(RECORDED.iter().map(|(_, figure)| Field::or_missing(recorded.map(figure))));
     fields
 }
 

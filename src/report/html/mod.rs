@@ -14,6 +14,7 @@ mod frame;
 mod means;
 mod plot;
 mod queries;
+mod recorded;
 mod scale;
 pub mod score;
 mod stated;
@@ -29,8 +30,8 @@ use crate::imported::TimeKind;
 use crate::measurement::{Environment, Measurement};
 use crate::report::analyse::{CaseTrials, group, time_finding};
 use crate::report::compare::Comparisons;
-use crate::report::terminal::grouped;
-use crate::study::Study;
+use crate::report::terminal::{grouped, show_settled};
+use crate::study::{RepeatRule, Study};
 use crate::units::{NS_PER_S, show_number, show_seconds};
 
 use frame::Frame;
@@ -147,6 +148,7 @@ fn contents(
             @if queries::is_shown(groups) { a href="#execution-time" { "Execution time" } }
             @if queries::has_plans(groups) { a href="#plans" { "Plans" } }
             a href="#throughput" { "Throughput" }
+            @if recorded::is_shown(findings) { a href="#recorded" { "Through the recorder" } }
             @if arrival::is_shown(groups) { a href="#arrival-rate" { "Arrival rate" } }
             @if backlog::is_shown(groups) { a href="#backlog" { "Backlog" } }
             @if operations { a href="#operations" { "Operations" } }
@@ -196,8 +198,9 @@ fn plots(
             h2 { "Throughput" (against) }
             p.about { "Mean over trials; the whiskers are 95 % intervals of the mean." }
             (figures::throughput(&frame, cases))
-            (throughput_table(cases))
+            (throughput_table(cases, study.repeat.rule))
         }
+        (recorded::section(&frame, findings))
         (arrival::section(findings, groups))
         (backlog::section(groups))
         @if let Some(operations) = operations { (operations) }
@@ -268,7 +271,7 @@ fn texts(headings: &[&str]) -> Vec<String> {
     headings.iter().map(|heading| (*heading).to_owned()).collect()
 }
 
-fn throughput_table(cases: &[CaseFinding]) -> Markup {
+fn throughput_table(cases: &[CaseFinding], rule: RepeatRule) -> Markup {
     let headings = texts(&["Operations/s", "95 % interval", "Records/s", "95 % interval", "n", "Invalid", "Settled"]);
     figures::folded_table("Throughput as a table", cases, &headings, |case| {
         let mut row = Vec::new();
@@ -278,7 +281,7 @@ fn throughput_table(cases: &[CaseFinding]) -> Markup {
             row.push(interval.unwrap_or("-".to_owned()));
         }
         row.extend([case.valid_trials.to_string(), (case.trials - case.valid_trials).to_string()]);
-        row.push(if case.settled { "yes" } else { "no" }.to_owned());
+        row.push(show_settled(case, rule).to_owned());
         row
     })
 }

@@ -156,6 +156,53 @@ fn several_recorders_store_what_is_published_once_even_when_it_is_published_twic
     assert_eq!(target.query("SELECT COUNT(*) FROM n_identity"), ["6"], "identities are written once by all");
 }
 
+/// Publishes as many messages of one subject, each with a number and as much beside it.
+fn publish_in_order(url: &str, count: u32, padding: usize) {
+    runtime().block_on(async {
+        let client = async_nats::connect(url).await.unwrap();
+        let context = jetstream::new(client);
+        let stream = StreamConfig {
+            name: "measurements".to_owned(),
+            subjects: vec!["measurements.>".to_owned()],
+            storage: StorageType::File,
+            ..StreamConfig::default()
+        };
+        context.get_or_create_stream(stream).await.unwrap();
+        let text = "x".repeat(padding);
+        let mut acknowledged = Vec::new();
+        for number in 0..count {
+            let body = format!("n,host=h f={number}i,text=\"{text}\" {number}\n");
+            acknowledged.push(context.publish("measurements.one", body.into()).await.unwrap());
+        }
+        for one in acknowledged {
+            one.await.unwrap();
+        }
+    });
+}
+
+#[test]
+fn messages_of_a_subject_keep_their_order_however_many_and_large_they_are() {
+    let directory = Directory::new();
+    let nats = Nats::start(&directory);
+    // More than a fetch takes by number, and more than it takes by bytes.
+    for (count, padding) in [(1_200, 0), (25, 500_000)] {
+        let of_target = Directory::new();
+        let target = Target::sqlite(&of_target);
+        publish_in_order(&nats.url(), count, padding);
+        let spool = format!("spool {count}");
+        let started = start(&target, &directory, &spool, &nats.url());
+        wait_for_rows(&target, u64::from(count));
+        started.stop();
+        let numbers = target.query("SELECT f FROM n_values ORDER BY record_id");
+        let expected: Vec<String> = (0..count).map(|number| number.to_string()).collect();
+        assert_eq!(numbers, expected);
+        runtime().block_on(async {
+            let context = jetstream::new(async_nats::connect(nats.url()).await.unwrap());
+            context.delete_stream("measurements").await.unwrap();
+        });
+    }
+}
+
 #[test]
 fn messages_with_lines_that_are_no_points_go_to_quarantine() {
     let directory = Directory::new();

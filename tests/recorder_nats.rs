@@ -105,8 +105,9 @@ fn publish(url: &str, numbers: std::ops::Range<u32>, with_id: bool) {
 
 fn start(target: &Target, directory: &Directory, spool: &str, url: &str) -> Started {
     let name = target.name;
+    let path = target.settings.path.as_ref().map_or(String::new(), |path| format!("path = \"{path}\"\n"));
     let text = format!(
-        "[database]\nname = \"{name}\"\n[spool]\npath = \"{}\"\n[intake.http]\nlisten = \"127.0.0.1:0\"\n[intake.tcp]\n\
+        "[database]\nname = \"{name}\"\n{path}[spool]\npath = \"{}\"\n[intake.http]\nlisten = \"127.0.0.1:0\"\n[intake.tcp]\n\
          listen = \"127.0.0.1:0\"\n[intake.nats]\nurl = \"{url}\"\nstream = \"measurements\"\nconsumer = \"loadline\"\n",
         directory.path(spool)
     );

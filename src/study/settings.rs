@@ -18,7 +18,13 @@ use super::shape::read_indexes;
 use super::tree::{Content, Node, Table};
 use super::ycsb::settings as ycsb_settings;
 use crate::trial::{
+<<<<<<< HEAD
     Arrivals, BackgroundSettings, DatabaseSettings, LayoutSettings, Length, Settings, SqlStatement, WorkloadSettings,
+||||||| merged common ancestors
+    Arrivals, BackgroundSettings, DatabaseSettings, LayoutSettings, Length, LoadSettings, Settings, WorkloadSettings,
+=======
+    Arrivals, BackgroundSettings, DatabaseSettings, LayoutSettings, Length, Settings, WorkloadSettings,
+>>>>>>> capacity
 };
 
 /// The sections that make up the settings of a trial.

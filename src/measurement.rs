@@ -3,6 +3,7 @@
 //! Invariant: for each kind of operation, scheduled = completed + failed + abandoned.
 
 mod evolution;
+mod freshness;
 
 use std::collections::BTreeMap;
 
@@ -14,6 +15,7 @@ use crate::trial::Trial;
 use crate::units::NS_PER_S;
 
 pub use evolution::{AsideMeasurement, ChangeMeasurement, EvolutionMeasurement};
+pub use freshness::{FreshnessMeasurement, GroupMeasurement};
 
 /// Version of the stored form; raised when a field's meaning would change, which it never does silently.
 pub const MEASUREMENT_VERSION: u32 = 1;
@@ -71,6 +73,9 @@ pub struct Measurement {
     /// The schema changes that were made meanwhile; none where the study asks for none.
     #[serde(skip_serializing_if = "Option::is_none", default)]
     pub evolution: Option<EvolutionMeasurement>,
+    /// What readers saw of the events that were written; none where nobody looked for them.
+    #[serde(skip_serializing_if = "Option::is_none", default)]
+    pub freshness: Option<FreshnessMeasurement>,
     /// Operations whose raw times are in `samples/<trial>.samples`, the warm-up's included; none where they were not asked for.
     #[serde(skip_serializing_if = "Option::is_none", default)]
     pub samples: Option<u64>,
@@ -339,6 +344,7 @@ impl Measurement {
             errors: BTreeMap::new(),
             plans: BTreeMap::new(),
             evolution: None,
+            freshness: None,
             samples: None,
             invalid_because: Vec::new(),
             imported: None,

@@ -9,6 +9,7 @@ use anyhow::{Context, anyhow};
 use super::background;
 use super::evolve::Evolver;
 use super::fixture::{fill, make_tables};
+use super::freshness;
 use super::options::{check_options, plans, restrict};
 use super::output::sentence;
 use super::stage::Current;
@@ -120,7 +121,9 @@ pub(super) fn sources(
 /// A trial on a database that is there.
 fn attempt(trial: &Trial, current: &mut Current, filling: &dyn Fn(u64, u64)) -> Executed {
     let mut executed = match set_up(trial, current) {
-        Ok(ready) => measure(trial, ready, current, filling).unwrap_or_else(|error| Executed::failed(trial, &error)),
+        Ok(ready) => {
+            measure_any(trial, ready, current, filling).unwrap_or_else(|error| Executed::failed(trial, &error))
+        }
         Err(error) => {
             let is_refusal = |cause: &DatabaseError| matches!(cause, DatabaseError::Refused { .. });
             // Tables of somebody else that are not as they should be are no mistake of the study: what is found is recorded.
@@ -160,10 +163,10 @@ fn has_ended(server: &Server) -> bool {
 }
 
 /// What is there when the tables can be filled.
-struct Ready {
-    work: Arc<Work>,
+pub(super) struct Ready {
+    pub work: Arc<Work>,
     /// A connection with the statements prepared.
-    session: Box<dyn Session>,
+    pub session: Box<dyn Session>,
 }
 
 /// Makes the tables, unless they are there from an earlier trial and can be used again, and prepares the statements once.
@@ -176,6 +179,19 @@ fn set_up(trial: &Trial, current: &mut Current) -> anyhow::Result<Ready> {
     session.prepare(work.program()).context(place)?;
     work.count_rows().map_err(|sentence| DatabaseError::refused("rows", sentence))?;
     Ok(Ready { work, session })
+}
+
+/// Measures a trial in the way of its workload.
+fn measure_any(
+    trial: &Trial,
+    ready: Ready,
+    current: &mut Current,
+    filling: &dyn Fn(u64, u64),
+) -> anyhow::Result<Executed> {
+    match trial.case.settings.freshness {
+        Some(_) => freshness::measure(trial, ready, current, filling),
+        None => measure(trial, ready, current, filling),
+    }
 }
 
 fn measure(trial: &Trial, ready: Ready, current: &mut Current, filling: &dyn Fn(u64, u64)) -> anyhow::Result<Executed> {
@@ -245,11 +261,11 @@ fn measure(trial: &Trial, ready: Ready, current: &mut Current, filling: &dyn Fn(
 }
 
 /// Drives the load on the CPUs that the settings name; what was seen of each group.
-fn drive_pinned(
+pub(super) fn drive_pinned(
     trial: &Trial,
     groups: Vec<Group<'_>>,
     reconnect: (&Reconnect<'_>, &ReconnectSession<'_>),
-    attendant: &mut Attendant,
+    attendant: &mut dyn Observer,
 ) -> anyhow::Result<Vec<Observed>> {
     let _pinned = groups.first().map(|first| Pinned::for_load(&trial.case.settings, &first.connections)).transpose()?;
     drive_groups(groups, trial.seed, reconnect, attendant).map_err(anyhow::Error::msg)
@@ -327,7 +343,7 @@ impl Drop for Pinned {
     }
 }
 
-fn connect_session(
+pub(super) fn connect_session(
     database: &dyn Database,
     program: &Program,
     settings: &Settings,
@@ -338,7 +354,7 @@ fn connect_session(
     Ok(session)
 }
 
-fn connect_wire(
+pub(super) fn connect_wire(
     database: &dyn Database,
     program: &Program,
     settings: &Settings,
@@ -348,7 +364,7 @@ fn connect_wire(
 }
 
 /// Connects all clients, before any clock starts.
-fn connect_all(
+pub(super) fn connect_all(
     database: &dyn Database,
     program: &Program,
     settings: &Settings,
@@ -367,7 +383,7 @@ fn connect_all(
 }
 
 /// Watches the machine during the measured phase.
-struct Attendant {
+pub(super) struct Attendant {
     targets: Option<Targets>,
     interval: Duration,
     monitor: Option<(Instant, Monitor)>,
@@ -378,7 +394,7 @@ struct Attendant {
 }
 
 impl Attendant {
-    fn new(current: &Current, settings: &Settings, evolving: Option<mpsc::Sender<Arc<Changing>>>) -> Self {
+    pub fn new(current: &Current, settings: &Settings, evolving: Option<mpsc::Sender<Arc<Changing>>>) -> Self {
         let targets = match &current.server {
             Some(server) => Targets::server(server.pid_source()),
             None if current.database.is_embedded() => Targets::embedded(),
@@ -389,7 +405,7 @@ impl Attendant {
         Attendant { targets: Some(targets), interval, monitor: None, evolving, changing: None, recording: None }
     }
 
-    fn finish(self, measured_s: f64) -> Option<(Vec<ResourceSample>, Resources)> {
+    pub fn finish(self, measured_s: f64) -> Option<(Vec<ResourceSample>, Resources)> {
         let (begun, monitor) = self.monitor?;
         monitor.stop_between(begun, begun + Duration::from_secs_f64(measured_s))
     }
@@ -424,7 +440,12 @@ impl Observer for Attendant {
     }
 }
 
-fn measured(trial: &Trial, observed: &Observed, resources: Option<Resources>, current: &Current) -> Measurement {
+pub(super) fn measured(
+    trial: &Trial,
+    observed: &Observed,
+    resources: Option<Resources>,
+    current: &Current,
+) -> Measurement {
     Measurement {
         measured_s: observed.measured_s,
         carried: (trial.case.settings.load.arrivals != Arrivals::Closed).then_some(observed.tally.carried),

@@ -7,6 +7,7 @@ use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
 use anyhow::{Context, anyhow, bail};
+use serde::{Deserialize, Serialize};
 
 use super::cache::{Cache, Taken};
 use super::fixture::{Fixture, identity_of};
@@ -40,6 +41,8 @@ pub struct Current {
     settings: DatabaseSettings,
     /// Opens connections.
     pub database: Arc<dyn Database>,
+    /// How another process opens the same database.
+    pub reach: Reach,
     /// The private server, where there is one.
     pub server: Option<Server>,
     /// Its version and the settings that matter, read once.
@@ -56,6 +59,15 @@ pub struct Current {
     identity: Option<String>,
     /// The fixture taken from the cache, where the data is a copy.
     copied: Option<Taken>,
+}
+
+/// How another process opens a database that is set up. Has its password: to be handed over through a pipe only.
+#[derive(Clone, Serialize, Deserialize)]
+pub struct Reach {
+    /// Its settings, with the file of an embedded one.
+    pub settings: DatabaseSettings,
+    /// Where its server listens; none for an embedded one.
+    pub endpoint: Option<Endpoint>,
 }
 
 impl Stage {
@@ -220,7 +232,20 @@ impl Stage {
             None => None,
         };
         let settings = settings.clone();
-        Ok(Current { settings, database, server, facts, notes, fixture, samples: None, own_file, identity, copied })
+        let reach = Reach { settings: settings_here, endpoint };
+        Ok(Current {
+            settings,
+            database,
+            reach,
+            server,
+            facts,
+            notes,
+            fixture,
+            samples: None,
+            own_file,
+            identity,
+            copied,
+        })
     }
 }
 

@@ -5,6 +5,7 @@
 
 mod counters;
 mod environment;
+mod process;
 mod reader;
 mod summary;
 
@@ -17,6 +18,7 @@ use std::thread::{self, JoinHandle};
 use std::time::{Duration, Instant};
 
 pub use environment::environment;
+pub use process::cpu_s_of;
 
 use crate::measurement::{ResourceSample, Resources};
 use counters::Counters;

@@ -9,6 +9,7 @@ mod check;
 mod claims;
 mod draft;
 mod fill;
+mod freshness;
 pub mod goal;
 mod header;
 mod names;

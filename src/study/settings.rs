@@ -7,6 +7,7 @@ use std::collections::BTreeMap;
 
 use super::background::read_background;
 use super::fill::{read_columns, read_mix, read_statements};
+use super::freshness::read_freshness;
 use super::names::Names;
 use super::place::Errors;
 use super::query::read_queries;
@@ -20,7 +21,7 @@ use crate::trial::{
 };
 
 /// The sections that make up the settings of a trial.
-pub const SECTIONS: &[&str] = &["database", "record", "layout", "workload", "load", "background"];
+pub const SECTIONS: &[&str] = &["database", "record", "layout", "workload", "load", "background", "freshness"];
 
 const DATABASE_KEYS: &[&str] = &["name", "engine", "url", "path", "binary", "base", "socket", "cpus", "config"];
 const RECORD_KEYS: &[&str] = &[
@@ -154,6 +155,17 @@ pub const SETTINGS: &[&str] = &[
     "background.arrivals",
     "background.rate",
     "background.batch",
+    "freshness.path",
+    "freshness.tables",
+    "freshness.groups",
+    "freshness.readers",
+    "freshness.run_as",
+    "freshness.poll",
+    "freshness.every",
+    "freshness.look_back",
+    "freshness.window",
+    "freshness.results",
+    "freshness.tolerated",
 ];
 
 /// Largest numbers of rows, operations and seeds: what every store and JSON reader carries exactly.
@@ -165,6 +177,7 @@ pub fn read_settings(root: &Table, names: &Names, errors: &mut Errors) -> Settin
     let workload = read_workload(root, names, errors);
     let load = read_load(root, names, errors);
     let background = read_background(root, errors);
+    let freshness = read_freshness(root, &workload.name, errors);
     Settings {
         database: read_database(root, names, errors),
         record: read_record(root, names, written_batch(&workload, background.as_ref()), &load, errors),
@@ -172,6 +185,7 @@ pub fn read_settings(root: &Table, names: &Names, errors: &mut Errors) -> Settin
         workload,
         load,
         background,
+        freshness,
     }
 }
 
@@ -393,7 +407,7 @@ fn read_length(section: &Section, errors: &mut Errors) -> Length {
 /// The value that a setting has, as a study file would state it; none for settings that are absent or unknown.
 /// Durations are in seconds.
 pub fn setting_value(settings: &Settings, setting: &str) -> Option<serde_json::Value> {
-    let Settings { database, record, layout, workload, load, background } = settings;
+    let Settings { database, record, layout, workload, load, background, freshness: _ } = settings;
     let length = |operations: Option<u64>| operations.map(serde_json::Value::from);
     let text = |text: &Option<String>| text.as_deref().map(serde_json::Value::from);
     match setting {
@@ -454,7 +468,7 @@ pub fn setting_value(settings: &Settings, setting: &str) -> Option<serde_json::V
             Some(part) => workload.mix.get(part).map(|share| (*share).into()),
             None => match setting.strip_prefix("database.config.") {
                 Some(name) => database.config.get(name).map(|value| value.as_str().into()),
-                None => ycsb_settings::value(settings, setting),
+                None => ycsb_settings::value(settings, setting).or_else(|| super::freshness::value(settings, setting)),
             },
         },
     }

@@ -6,6 +6,7 @@
 mod attribute;
 mod background;
 mod delete;
+pub mod freshness;
 mod mix;
 mod preload;
 mod query;
@@ -94,6 +95,7 @@ pub static REGISTRY: &[&Entry] = &[
     &query::QUERY,
     &scan::SCAN,
     &delete::DELETE,
+    &freshness::FRESHNESS,
     &mix::MIX,
     &sql::SQL,
     &ycsb::YCSB_A,

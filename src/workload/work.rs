@@ -2,6 +2,7 @@
 
 use std::sync::{Arc, OnceLock};
 
+use super::freshness::{self, Events};
 use super::preload::chunk_records;
 use super::{Client, Preload, Workload, background, build, known, only_reads, sql, ycsb};
 use crate::data;
@@ -20,6 +21,8 @@ pub struct Work {
     /// The settings of the clients in the background, where there are any.
     background: Option<Settings>,
     stored: Option<Stored>,
+    /// Tables of events that are read while they are written.
+    events: Option<Arc<Events>>,
     program: Program,
     /// The study's own operations: of each the statements in the program, what answer is right, and how many parameters it has.
     sql: Vec<Vec<(u16, Expect, u32)>>,
@@ -77,8 +80,13 @@ impl Work {
             }
             sql.push(steps);
         }
-        let keys = ycsb::key_space(settings);
-        Ok(Work { settings: settings.clone(), background, stored, program, sql, found: OnceLock::new(), keys })
+        let is_events = settings.workload.name == freshness::FRESHNESS.name;
+        let events = if is_events { Some(Arc::new(Events::new(settings)?)) } else { None };
+        if let Some(events) = &events {
+            program = events.program.clone();
+        }
+        let (keys, found, settings) = (ycsb::key_space(settings), OnceLock::new(), settings.clone());
+        Ok(Work { settings, background, stored, events, program, sql, found, keys })
     }
 
     /// Finds out how many rows each query must give, by making all records: from now on an answer of another number is a failed
@@ -122,6 +130,11 @@ impl Work {
     /// The records' generator, where there are records.
     pub fn generator(&self) -> Option<&dyn Generator> {
         self.stored.as_ref().map(|stored| &*stored.generator)
+    }
+
+    /// Tables of events that are read while they are written, where there are such.
+    pub fn events(&self) -> Option<&Arc<Events>> {
+        self.events.as_ref()
     }
 
     /// The table that holds one row for each record, where there are records.

@@ -28,6 +28,7 @@ pub static SQLITE: Entry = Entry {
     recipe: None,
     read_url: None,
     query_options: QueryOptions { straight_join: true, cache: false },
+    has_notifications: false,
 };
 
 /// How long a connection waits for another's lock.

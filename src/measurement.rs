@@ -2,6 +2,7 @@
 //!
 //! Invariant: for each kind of operation, scheduled = completed + failed + abandoned.
 
+mod environment;
 mod evolution;
 mod freshness;
 
@@ -14,6 +15,7 @@ use crate::imported::{ImportedFrom, StatedTimes, TimeKind};
 use crate::trial::Trial;
 use crate::units::NS_PER_S;
 
+pub use environment::{DiskSync, Environment};
 pub use evolution::{AsideMeasurement, ChangeMeasurement, EvolutionMeasurement};
 pub use freshness::{FreshnessMeasurement, GroupMeasurement};
 
@@ -295,29 +297,6 @@ pub struct ResourceSample {
     pub sent_bytes_per_s: f64,
     /// Context switches of the machine per second.
     pub context_switches_per_s: f64,
-}
-
-/// The machine and the software of a run.
-#[derive(Debug, Clone, PartialEq, Default, Serialize, Deserialize)]
-pub struct Environment {
-    /// Version of loadline.
-    pub loadline: String,
-    /// Name of the machine.
-    pub machine: String,
-    /// Model of its CPU.
-    pub cpu: String,
-    /// Number of CPUs that loadline may use.
-    pub cpus: u32,
-    /// CPU frequency governor, if the kernel tells.
-    pub governor: Option<String>,
-    /// Memory of the machine in bytes.
-    pub memory_bytes: u64,
-    /// Operating system and kernel.
-    pub kernel: String,
-    /// File system and device of the run directory, if known.
-    pub disk: Option<String>,
-    /// Per database of the run: version and the settings that matter, name by name.
-    pub databases: BTreeMap<String, BTreeMap<String, String>>,
 }
 
 impl Measurement {

@@ -145,6 +145,9 @@ pub struct RecordSettings {
     /// What the lengths of `runs` were multiplied by; none for 1. What counts up in a run does so by its inverse.
     #[serde(skip_serializing_if = "Option::is_none", default)]
     pub scale: Option<f64>,
+    /// Bytes of content of a `sensor` record; without it the type's default.
+    #[serde(skip_serializing_if = "Option::is_none", default)]
+    pub length: Option<u32>,
     /// What `usertable` looks like.
     #[serde(skip_serializing_if = "is_default", default)]
     pub usertable: UsertableSettings,

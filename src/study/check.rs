@@ -171,6 +171,11 @@ impl Rules<'_> {
                 format!("record.permutation is \"{permutation}\" and record.type is \"{type_name}\"; {remedy}"),
             );
         }
+        if let (false, Some(length)) = (record.type_name == "sensor", record.length) {
+            let remedy = "write type = \"sensor\", or leave it out";
+            let message = format!("record.length is {length} and record.type is \"{}\"; {remedy}", record.type_name);
+            self.refuse(&["record.length", "record.type"], message);
+        }
         let written = self.root.find("record.per_measurement").map(|entry| &entry.node.content);
         if (is_wisconsin || record.type_name == "usertable") && written.is_some() {
             let remedy = "each of its records is a measurement of its own, leave it out";

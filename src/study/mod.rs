@@ -18,6 +18,7 @@ pub(crate) mod place;
 pub mod plan;
 mod query;
 mod quick;
+mod record;
 pub mod repeat;
 pub(crate) mod section;
 mod settings;

@@ -6,44 +6,24 @@
 use std::collections::BTreeMap;
 
 use super::background::read_background;
-use super::fill::{read_columns, read_mix, read_statements};
+use super::fill::{read_mix, read_statements};
 use super::freshness::read_freshness;
 use super::names::Names;
 use super::place::Errors;
 use super::query::read_queries;
+use super::record::read_record;
 use super::section::Section;
-use super::shape::{read_indexes, read_runs};
+use super::shape::read_indexes;
 use super::tree::{Content, Node, Table};
 use super::ycsb::settings as ycsb_settings;
 use crate::trial::{
-    Arrivals, BackgroundSettings, DatabaseSettings, LayoutSettings, Length, LoadSettings, RecordSettings, Settings,
-    WorkloadSettings,
+    Arrivals, BackgroundSettings, DatabaseSettings, LayoutSettings, Length, LoadSettings, Settings, WorkloadSettings,
 };
 
 /// The sections that make up the settings of a trial.
 pub const SECTIONS: &[&str] = &["database", "record", "layout", "workload", "load", "background", "freshness"];
 
 const DATABASE_KEYS: &[&str] = &["name", "engine", "url", "path", "binary", "base", "socket", "cpus", "config"];
-const RECORD_KEYS: &[&str] = &[
-    "type",
-    "table",
-    "rows",
-    "runs",
-    "scale",
-    "seed",
-    "per_measurement",
-    "permutation",
-    "existing",
-    "identity",
-    "values",
-    "fields",
-    "field_length",
-    "field_length_least",
-    "field_lengths",
-    "field_prefix",
-    "keys",
-    "key_digits",
-];
 const LAYOUT_KEYS: &[&str] = &["name", "indexes"];
 const WORKLOAD_KEYS: &[&str] = &[
     "name",
@@ -105,6 +85,7 @@ pub const SETTINGS: &[&str] = &[
     "record.field_prefix",
     "record.keys",
     "record.key_digits",
+    "record.length",
     "layout.name",
     "layout.indexes",
     "workload.name",
@@ -169,8 +150,7 @@ pub const SETTINGS: &[&str] = &[
 ];
 
 /// Largest numbers of rows, operations and seeds: what every store and JSON reader carries exactly.
-const LARGE: i64 = 1 << 53;
-const RECORDS_PER_MEASUREMENT: u64 = 1000;
+pub(super) const LARGE: i64 = 1 << 53;
 
 /// Reads all settings of a tree; what is missing or wrong has its default.
 pub fn read_settings(root: &Table, names: &Names, errors: &mut Errors) -> Settings {
@@ -196,7 +176,7 @@ fn written_batch(workload: &WorkloadSettings, background: Option<&BackgroundSett
 }
 
 /// The name under a key, checked against a list; the default when it is missing or wrong.
-fn read_name(
+pub(super) fn read_name(
     section: &Section,
     key: &str,
     default: &str,
@@ -289,45 +269,6 @@ fn read_cpus(section: &Section, errors: &mut Errors) -> Option<String> {
     let path = section.path("cpus");
     errors.push(entry.node.place, format!("{path} is {}; it must name CPUs, as in \"0\" or \"0,2-3\"", entry.node));
     None
-}
-
-fn read_record(root: &Table, names: &Names, batch: u64, load: &LoadSettings, errors: &mut Errors) -> RecordSettings {
-    let section = Section::open(root, "record", RECORD_KEYS, errors);
-    let type_name = read_name(&section, "type", "qos", &names.records, errors);
-    let table = section.text("table", errors).unwrap_or(&type_name).to_owned();
-    if let (false, Some(entry)) = (is_table_name(&table), section.get("table")) {
-        let must = "it must be 1 to 40 letters, digits or underscores and not begin with a digit";
-        errors.push(entry.node.place, format!("record.table is {}; {must}", entry.node));
-    }
-    let per_measurement = section.whole("per_measurement", 1..=1_000_000_000, errors).map(i64::unsigned_abs);
-    let per_measurement = per_measurement.unwrap_or_else(|| match load.length {
-        Length::OperationsPerClient(operations) => operations.saturating_mul(batch).min(LARGE.unsigned_abs()),
-        Length::Operations(_) | Length::Seconds(_) => RECORDS_PER_MEASUREMENT.max(batch),
-    });
-    let (runs, scale) = read_runs(&section, errors);
-    let in_runs = runs.iter().map(|(runs, records)| runs * records).sum();
-    let rows = section.whole("rows", 0..=LARGE, errors).map(i64::unsigned_abs);
-    RecordSettings {
-        table,
-        rows: if runs.is_empty() { rows.unwrap_or(0) } else { in_runs },
-        runs,
-        scale,
-        seed: section.whole("seed", 0..=LARGE, errors).map_or(1, i64::unsigned_abs),
-        per_measurement: per_measurement.div_ceil(batch) * batch,
-        permutation: section.text("permutation", errors).map(str::to_owned),
-        existing: section.truth("existing", errors).unwrap_or(false),
-        usertable: ycsb_settings::read_usertable(&section, errors),
-        identity: read_columns(&section, "identity", errors),
-        values: read_columns(&section, "values", errors),
-        type_name,
-    }
-}
-
-/// Whether a text can name a table in every database without quotes being needed.
-fn is_table_name(text: &str) -> bool {
-    text.len() <= 40
-        && text.starts_with(|c: char| c.is_ascii_alphabetic() || c == '_')
-        && text.chars().all(|c| c.is_ascii_alphanumeric() || c == '_')
 }
 
 fn read_layout(root: &Table, names: &Names, errors: &mut Errors) -> LayoutSettings {
@@ -426,6 +367,7 @@ pub fn setting_value(settings: &Settings, setting: &str) -> Option<serde_json::V
         "record.seed" => Some(record.seed.into()),
         "record.per_measurement" => Some(record.per_measurement.into()),
         "record.permutation" => text(&record.permutation),
+        "record.length" => record.length.map(serde_json::Value::from),
         "record.existing" => Some(record.existing.into()),
         "layout.name" => Some(layout.name.as_str().into()),
         "layout.indexes" => Some(layout.indexes.join(", ").into()),

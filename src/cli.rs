@@ -88,6 +88,8 @@ pub enum Command {
 pub enum WorkKind {
     /// A group of readers.
     Readers,
+    /// Storing what is published.
+    Historian,
 }
 
 /// What can be listed.

@@ -141,8 +141,8 @@ fn claims_that_cannot_be_judged_say_why() {
     let mut study = layouts_and_clients();
     let trials = measurements(&study, 3);
     study.claims[0].metric = "speed".to_owned();
-    study.claims[1].ratio.of = [("layout.name".to_owned(), json!("json"))].into();
-    study.claims[2].ratio.only = [("load.clients".to_owned(), json!(64))].into();
+    study.claims[1].ratio.as_mut().unwrap().of = [("layout.name".to_owned(), json!("json"))].into();
+    study.claims[2].ratio.as_mut().unwrap().only = [("load.clients".to_owned(), json!(64))].into();
     let claims = findings(&study, &trials).claims;
     assert!(claims[0].evidence.contains("no metric \"speed\"") && claims[0].evidence.contains("throughput"));
     assert_eq!(claims[1].evidence, "the study has no case with layout.name = json");
@@ -156,7 +156,8 @@ fn a_claim_is_judged_by_where_its_whole_interval_lies() {
     let trials = measurements(&study, 12);
     // The true ratio of star-hot to star is 0.86 / 1.24 = 0.69.
     let verdict = |study: &mut Study, low: f64, high: Option<f64>| {
-        (study.claims[0].ratio.low, study.claims[0].ratio.high) = (low, high);
+        let ratio = study.claims[0].ratio.as_mut().unwrap();
+        (ratio.low, ratio.high) = (low, high);
         findings(study, &trials).claims[0].verdict
     };
     assert_eq!(verdict(&mut study, 0.6, Some(0.8)), ClaimVerdict::Reproduced);
@@ -169,7 +170,7 @@ fn a_claim_is_judged_by_where_its_whole_interval_lies() {
 fn a_claim_may_name_a_setting_that_is_not_varied() {
     let mut study = layouts_and_clients();
     let trials = measurements(&study, 3);
-    study.claims[0].ratio.only =
+    study.claims[0].ratio.as_mut().unwrap().only =
         [("workload.batch".to_owned(), json!(1)), ("load.clients".to_owned(), json!(4))].into();
     let claim = &findings(&study, &trials).claims[0];
     assert_eq!(claim.verdict, ClaimVerdict::Reproduced, "{}", claim.evidence);
@@ -184,7 +185,8 @@ fn resources_and_times_can_be_claimed_about() {
         study.claims.iter_mut().zip(["response_time_p99", "written_bytes", "client_cpu_per_operation"])
     {
         claim.metric = metric.to_owned();
-        (claim.ratio.low, claim.ratio.high, claim.ratio.best) = (0.5, Some(2.0), false);
+        let ratio = claim.ratio.as_mut().unwrap();
+        (ratio.low, ratio.high, ratio.best) = (0.5, Some(2.0), false);
     }
     assert!(findings(&study, &trials).claims.iter().all(|claim| claim.verdict == ClaimVerdict::Reproduced));
     trials.iter_mut().for_each(|trial| trial.resources = None);

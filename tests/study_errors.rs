@@ -315,7 +315,7 @@ fn claims_follow_the_factors_through_set_and_quick() {
     let claims = "[factors]\n\"load.clients\" = [1, 2]\n[[claims]]\nsays = \"s\"\nmetric = \"throughput\"\n\
                   ratio = { of = { \"load.clients\" = 2, \"layout.name\" = \"star\" }, \
                   to = { \"load.clients\" = 1 }, above = 1 }\n";
-    let ratio = &load(claims, &[], false).unwrap().claims[0].ratio;
+    let ratio = load(claims, &[], false).unwrap().claims[0].ratio.clone().unwrap();
     assert_eq!(ratio.of.keys().collect::<Vec<_>>(), ["load.clients"], "what is true of every case says nothing");
     assert_eq!((ratio.low, ratio.high), (1.0, None));
 }

@@ -73,6 +73,9 @@ pub fn execute_command(cli: Cli) -> Result<Status, Failure> {
         Command::Work { what: WorkKind::Readers } => {
             freshness::work_as_readers().map(|()| Status::Valid).map_err(Failure::broken)
         }
+        Command::Work { what: WorkKind::Historian } => {
+            freshness::work_as_historian().map(|()| Status::Valid).map_err(Failure::broken)
+        }
         Command::List { what } => list::run(what, cli.json, &catalogue(), &find_server).map(|()| Status::Valid),
         Command::Plan { study } => plan::run(&study, cli.json, &names()).map(|()| Status::Valid),
         Command::Run(arguments) => {

@@ -8,6 +8,7 @@
 pub mod conformance;
 pub mod dialect;
 pub mod mysql;
+pub mod nats;
 pub mod postgres;
 pub mod recipe;
 pub mod session;

@@ -9,9 +9,9 @@ use crate::finding::{ClaimFinding, ClaimVerdict};
 use crate::report::analyse::CaseTrials;
 use crate::report::factors::{same_level, show_level, show_levels};
 use crate::report::metric::{METRICS, Metric};
-use crate::statistics::summary::mean;
+use crate::statistics::summary::{Interval, mean, t_interval};
 use crate::statistics::{Cell, RatioEstimate, weighted_ratio};
-use crate::study::{Claim, ClaimedRatio, Study};
+use crate::study::{Claim, ClaimedBound, ClaimedRatio, Study};
 use crate::trial::{Case, Levels};
 
 /// The verdict on one claim, with its evidence in words.
@@ -22,30 +22,104 @@ pub fn judge_claim(study: &Study, claim: &Claim, groups: &[CaseTrials<'_>]) -> C
             let reason = format!("there is no metric \"{}\"; there are {}", claim.metric, known.join(", "));
             (ClaimVerdict::Undecided, reason)
         }
-        Some(metric) => match weigh(study, claim, metric, groups) {
-            Err(reason) => (ClaimVerdict::Undecided, reason),
-            Ok((estimate, remark)) => {
-                let interval = estimate.interval;
-                let evidence = format!(
-                    "ratio {:.2} [{:.2}, {:.2}], n = {} + {}{remark}",
-                    estimate.ratio, interval.low, interval.high, estimate.n_of, estimate.n_to
-                );
-                (against(&claim.ratio, &estimate), evidence)
-            }
+        Some(metric) => match (&claim.ratio, &claim.bound) {
+            (Some(ratio), _) => judge_ratio(study, ratio, metric, groups),
+            (None, Some(bound)) => judge_bound(study, bound, metric, groups),
+            (None, None) => (ClaimVerdict::Undecided, "it claims nothing".to_owned()),
         },
     };
+    let of_bound = || claim.bound.as_ref().map(|bound| (bound.low, bound.high));
+    let between = claim.ratio.as_ref().map(|ratio| (ratio.low, ratio.high)).or_else(of_bound);
     ClaimFinding {
         says: claim.says.clone(),
         metric: claim.metric.clone(),
-        between: (claim.ratio.low, claim.ratio.high),
+        between: between.unwrap_or((0.0, None)),
+        claimed: show_claimed(claim),
         verdict,
         evidence,
     }
 }
 
-fn against(claimed: &ClaimedRatio, estimate: &RatioEstimate) -> ClaimVerdict {
-    let (low, high) = (claimed.low, claimed.high.unwrap_or(f64::INFINITY));
-    let interval = estimate.interval;
+fn judge_ratio(
+    study: &Study,
+    ratio: &ClaimedRatio,
+    metric: &Metric,
+    groups: &[CaseTrials<'_>],
+) -> (ClaimVerdict, String) {
+    match weigh(study, ratio, metric, groups) {
+        Err(reason) => (ClaimVerdict::Undecided, reason),
+        Ok((estimate, remark)) => {
+            let interval = estimate.interval;
+            let evidence = format!(
+                "ratio {:.2} [{:.2}, {:.2}], n = {} + {}{remark}",
+                estimate.ratio, interval.low, interval.high, estimate.n_of, estimate.n_to
+            );
+            (against((ratio.low, ratio.high), interval), evidence)
+        }
+    }
+}
+
+/// Each case's mean over its trials, with its interval: all must lie in the range; one that lies outside contradicts. The evidence
+/// is the case that is furthest from bearing the claim out.
+fn judge_bound(
+    study: &Study,
+    bound: &ClaimedBound,
+    metric: &Metric,
+    groups: &[CaseTrials<'_>],
+) -> (ClaimVerdict, String) {
+    let members = match members(study, &bound.of, &Levels::new(), metric, groups) {
+        Ok(members) => members,
+        Err(reason) => return (ClaimVerdict::Undecided, reason),
+    };
+    let judged = members.iter().map(|member| {
+        let interval = t_interval(&member.values, 0.95);
+        let verdict = interval.map_or(ClaimVerdict::Undecided, |interval| against((bound.low, bound.high), interval));
+        (verdict, member)
+    });
+    let distance = |verdict: &ClaimVerdict| match verdict {
+        ClaimVerdict::Contradicted => 2,
+        ClaimVerdict::Undecided => 1,
+        ClaimVerdict::Reproduced => 0,
+    };
+    let mean_of = |member: &Member<'_>| mean(&member.values).unwrap_or(f64::NAN);
+    let sign = if bound.high.is_some() { 1.0 } else { -1.0 };
+    let worst = judged.max_by(|(a, one), (b, other)| {
+        distance(a).cmp(&distance(b)).then((sign * mean_of(one)).total_cmp(&(sign * mean_of(other))))
+    });
+    let Some((verdict, member)) = worst else { return (ClaimVerdict::Undecided, "there is no case".to_owned()) };
+    if member.values.len() < 2 {
+        let levels = show_levels(&member.case.levels);
+        return (
+            verdict,
+            format!("{} needs at least two valid trials a case; {levels} has {}", metric.title, member.values.len()),
+        );
+    }
+    let place = if members.len() > 1 {
+        format!(" in the worst of {} cases ({})", members.len(), show_levels(&member.case.levels))
+    } else {
+        String::new()
+    };
+    (verdict, format!("{} {}{place}", metric.title, metric.show_estimate(&member.values)))
+}
+
+/// The range claimed, in words.
+fn show_claimed(claim: &Claim) -> String {
+    let metric = Metric::named(&claim.metric);
+    let show = |value: f64| match (&claim.bound, metric) {
+        (Some(_), Some(metric)) => format!("{}{}", metric.show(value), metric.unit()),
+        _ => value.to_string(),
+    };
+    let range = claim.ratio.as_ref().map(|ratio| (ratio.low, ratio.high));
+    match range.or_else(|| claim.bound.as_ref().map(|bound| (bound.low, bound.high))) {
+        Some((low, None)) => format!("at least {}", show(low)),
+        Some((0.0, Some(high))) => format!("at most {}", show(high)),
+        Some((low, Some(high))) => format!("{} to {}", show(low), show(high)),
+        None => String::new(),
+    }
+}
+
+fn against((low, high): (f64, Option<f64>), interval: Interval) -> ClaimVerdict {
+    let high = high.unwrap_or(f64::INFINITY);
     if interval.low >= low && interval.high <= high {
         ClaimVerdict::Reproduced
     } else if interval.high < low || interval.low > high {
@@ -64,11 +138,10 @@ struct Member<'a> {
 /// The ratio that the claim speaks of, and a remark on how it was taken; or why there is none.
 fn weigh(
     study: &Study,
-    claim: &Claim,
+    ratio: &ClaimedRatio,
     metric: &Metric,
     groups: &[CaseTrials<'_>],
 ) -> Result<(RatioEstimate, String), String> {
-    let ratio = &claim.ratio;
     let of = members(study, &ratio.of, &ratio.only, metric, groups)?;
     let to = members(study, &ratio.to, &ratio.only, metric, groups)?;
     let (cells, remark) =

@@ -8,6 +8,7 @@ use crate::report::analyse::{CaseTrials, is_overloaded};
 use crate::report::compare::sample::TrialValue;
 use crate::report::contest::{Contest, Scored, contest_sentences, contests};
 use crate::report::factors::{Factors, QUERY, show_level, show_levels};
+use crate::report::freshness;
 use crate::report::growth;
 use crate::report::load_lines::{self, CaseLine};
 use crate::report::metric::{LOAD_LINE, Metric};
@@ -71,6 +72,7 @@ fn of_cases(study: &Study, groups: &[CaseTrials<'_>]) -> Vec<String> {
     let contests: Vec<Contest> =
         contested(&factors).flat_map(|factor| contests(study, &factors, factor, metric, &scored)).collect();
     sentences.extend(contest_sentences(&contests, metric));
+    sentences.extend(freshness::sentences(study, groups));
     for ramp in &factors.ramps {
         sentences.extend(ramp_sentences(&factors, ramp, metric, &scored));
     }
@@ -96,6 +98,8 @@ pub fn metric_of(groups: &[CaseTrials<'_>]) -> &'static Metric {
     let name = if open && !is_told("response_time_p99") && is_told("response_time_mean") {
         // Another tool measured, and kept no histogram.
         "response_time_mean"
+    } else if is_told("freshness_p90") {
+        "freshness_p90"
     } else if open {
         "response_time_p99"
     } else if batched {

@@ -10,10 +10,11 @@ use super::section::{Section, number_of};
 use super::settings::{SETTINGS, is_same_level, setting_value};
 use super::suggest::closest;
 use super::tree::{Content, Entry, Node, Table};
-use crate::study::ClaimedRatio;
+use crate::study::{ClaimedBound, ClaimedRatio};
 use crate::trial::{Levels, Settings};
 
-const CLAIM_KEYS: &[&str] = &["says", "metric", "ratio"];
+const CLAIM_KEYS: &[&str] = &["says", "metric", "ratio", "bound"];
+const BOUND_KEYS: &[&str] = &["of", "between", "above", "below"];
 const RATIO_KEYS: &[&str] = &["of", "to", "where", "best", "between", "above", "below"];
 const RATIO_FORM: &str = "write ratio = { of = { \"layout.name\" = \"star\" }, to = { \"layout.name\" = \"wide\" }, \
      between = [0.9, 1.1] }";
@@ -46,6 +47,14 @@ pub const METRICS: &[&str] = &[
     "memory_used",
     "received_bytes",
     "sent_bytes",
+    "event_bytes",
+    "freshness_mean",
+    "freshness_p50",
+    "freshness_p90",
+    "freshness_p99",
+    "freshness_p999",
+    "freshness_max",
+    "freshness_lost",
 ];
 
 /// What the levels of claims are checked against.
@@ -84,12 +93,13 @@ pub fn read_claims(root: &Table, cases: &Cases, errors: &mut Errors) -> Vec<Clai
 
 fn read_claim(node: &Node, cases: &Cases, errors: &mut Errors) -> Option<Claim> {
     let section = Section::of_node(node, "claims", CLAIM_KEYS, errors)?;
+    let has_bound = section.get("bound").is_some();
     for (key, example) in [
         ("says", "says = \"Three tables write slower than two\""),
         ("metric", "metric = \"throughput\""),
         ("ratio", RATIO_FORM),
     ] {
-        if section.get(key).is_none() {
+        if section.get(key).is_none() && (key != "ratio" || !has_bound) {
             errors.push(
                 section.place,
                 format!(
@@ -99,10 +109,36 @@ fn read_claim(node: &Node, cases: &Cases, errors: &mut Errors) -> Option<Claim> 
             );
         }
     }
+    if let (Some(entry), true) = (section.get("ratio"), has_bound) {
+        errors.push(entry.place, "a claim has a ratio and a bound; make two claims of it");
+    }
     let says = section.text("says", errors).map(str::to_owned);
     let metric = section.one_of("metric", METRICS, errors).map(str::to_owned);
     let ratio = section.get("ratio").and_then(|entry| read_ratio(entry, cases, errors));
-    Some(Claim { says: says?, metric: metric?, ratio: ratio? })
+    let bound = section.get("bound").and_then(|entry| read_bound(entry, cases, errors));
+    (ratio.is_some() || bound.is_some()).then_some(())?;
+    Some(Claim { says: says?, metric: metric?, ratio, bound })
+}
+
+/// A range of the metric itself; times can be written as durations, sizes as numbers of bytes.
+fn read_bound(entry: &Entry, cases: &Cases, errors: &mut Errors) -> Option<ClaimedBound> {
+    let section = Section::of_node(&entry.node, "claims.bound", BOUND_KEYS, errors)?;
+    let of = read_levels(&section, "of", cases, errors);
+    let (low, high) = read_range(&section, entry.place, errors)?;
+    Some(ClaimedBound { of: resolved(&of, has_left_out(&of)), low, high })
+}
+
+fn has_left_out(levels: &[(String, Level)]) -> bool {
+    levels.iter().any(|(_, level)| matches!(level, Level::LeftOut(_)))
+}
+
+/// Levels as cases have them; those that are true of every case only where they are to be kept.
+fn resolved(levels: &[(String, Level)], keep_fixed: bool) -> Levels {
+    let value = |level: &Level| match level {
+        Level::Varied(value) | Level::LeftOut(value) => Some(value.clone()),
+        Level::Fixed(value) => keep_fixed.then(|| value.clone()),
+    };
+    levels.iter().filter_map(|(setting, level)| Some((setting.clone(), value(level)?))).collect()
 }
 
 fn read_ratio(entry: &Entry, cases: &Cases, errors: &mut Errors) -> Option<ClaimedRatio> {
@@ -117,15 +153,8 @@ fn read_ratio(entry: &Entry, cases: &Cases, errors: &mut Errors) -> Option<Claim
     let only = read_levels(&section, "where", cases, errors);
     let best = section.truth("best", errors).unwrap_or(false);
     let (low, high) = read_range(&section, entry.place, errors)?;
-    let all = || of.iter().chain(&to).chain(&only);
-    let keep_fixed = all().any(|(_, level)| matches!(level, Level::LeftOut(_)));
-    let resolve = |levels: &[(String, Level)]| -> Levels {
-        let value = |level: &Level| match level {
-            Level::Varied(value) | Level::LeftOut(value) => Some(value.clone()),
-            Level::Fixed(value) => keep_fixed.then(|| value.clone()),
-        };
-        levels.iter().filter_map(|(setting, level)| Some((setting.clone(), value(level)?))).collect()
-    };
+    let keep_fixed = [&of, &to, &only].iter().any(|levels| has_left_out(levels));
+    let resolve = |levels: &[(String, Level)]| resolved(levels, keep_fixed);
     let ratio = ClaimedRatio { of: resolve(&of), to: resolve(&to), only: resolve(&only), best, low, high };
     let is_complete = ["of", "to"].iter().all(|key| section.get(key).is_some());
     if ratio.of == ratio.to && is_complete && errors.is_empty() {
@@ -134,26 +163,41 @@ fn read_ratio(entry: &Entry, cases: &Cases, errors: &mut Errors) -> Option<Claim
     Some(ratio)
 }
 
+/// The range of a ratio, or of a bound, whose ends may be durations.
 fn read_range(section: &Section, place: Place, errors: &mut Errors) -> Option<(f64, Option<f64>)> {
     let given: Vec<&str> = ["between", "above", "below"].into_iter().filter(|key| section.get(key).is_some()).collect();
+    let name = section.name;
     let [key] = given.as_slice() else {
         let found = if given.is_empty() { "no range".to_owned() } else { given.join(" and ") };
         let remedy = "write one of between = [0.9, 1.1], above = 1.1, below = 0.9";
-        errors.push(place, format!("claims.ratio has {found}; {remedy}"));
+        errors.push(place, format!("{name} has {found}; {remedy}"));
         return None;
     };
+    let entry = section.get(key)?;
+    let end = |node: &Node| match &node.content {
+        Content::Text(text) => crate::units::parse_duration(text).ok().map(|time| time.as_secs_f64()),
+        _ => number_of(node).filter(|number| number.is_finite() && *number >= 0.0),
+    };
+    let is_bound = name == "claims.bound";
+    let is_duration = |node: &Node| matches!(node.content, Content::Text(_));
     match *key {
-        "above" => Some((section.number("above", 0.0..=1e9, errors)?, None)),
-        "below" => Some((0.0, Some(section.number("below", 1e-9..=1e9, errors)?))),
+        _ if is_bound && is_duration(&entry.node) => {
+            let Some(seconds) = end(&entry.node) else {
+                let must = "it must be a number, or a time as in \"100ms\"";
+                errors.push(entry.place, format!("{name}.{key} is {}; {must}", entry.node));
+                return None;
+            };
+            Some(if *key == "above" { (seconds, None) } else { (0.0, Some(seconds)) })
+        }
+        "above" => Some((section.number("above", 0.0..=1e12, errors)?, None)),
+        "below" => Some((0.0, Some(section.number("below", 1e-9..=1e12, errors)?))),
         _ => {
-            let entry = section.get("between")?;
-            let numbers: Option<Vec<f64>> =
-                section.list("between", errors).iter().map(|node| number_of(node).filter(|n| n.is_finite())).collect();
-            match numbers.as_deref() {
-                Some(&[low, high]) if 0.0 <= low && low < high => Some((low, Some(high))),
+            let ends: Option<Vec<f64>> = section.list("between", errors).iter().map(end).collect();
+            match ends.as_deref() {
+                Some(&[low, high]) if low < high => Some((low, Some(high))),
                 _ => {
                     let must = "it must be two numbers [low, high], the lower one first and not negative";
-                    errors.push(entry.place, format!("claims.ratio.between is {}; {must}", entry.node));
+                    errors.push(entry.place, format!("{name}.between is {}; {must}", entry.node));
                     None
                 }
             }
@@ -165,7 +209,7 @@ fn read_levels(ratio: &Section, key: &str, cases: &Cases, errors: &mut Errors) -
     let Some(entry) = ratio.get(key) else { return Vec::new() };
     let Content::Table(table) = &entry.node.content else {
         let must = "it must be a table of levels { \"layout.name\" = \"star\" }";
-        errors.push(entry.place, format!("claims.ratio.{key} is {}; {must}", entry.node));
+        errors.push(entry.place, format!("{}.{key} is {}; {must}", ratio.name, entry.node));
         return Vec::new();
     };
     let mut flat = Vec::new();

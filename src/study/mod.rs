@@ -121,8 +121,24 @@ pub struct Claim {
     pub says: String,
     /// What is compared: `throughput`, `records`, `response_time_p99`, `server_cpu`, `written_bytes` ...
     pub metric: String,
-    /// The ratio claimed.
-    pub ratio: ClaimedRatio,
+    /// The ratio claimed; none where a bound is.
+    #[serde(skip_serializing_if = "Option::is_none", default)]
+    pub ratio: Option<ClaimedRatio>,
+    /// The bound claimed; none where a ratio is.
+    #[serde(skip_serializing_if = "Option::is_none", default)]
+    pub bound: Option<ClaimedBound>,
+}
+
+/// A range that the metric itself lies in, in every case with some levels.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+pub struct ClaimedBound {
+    /// Levels of the cases; all cases where it is empty.
+    pub of: Levels,
+    /// Lower end of the range, in the metric's unit.
+    pub low: f64,
+    /// Upper end; none is no limit.
+    #[serde(skip_serializing_if = "Option::is_none", default)]
+    pub high: Option<f64>,
 }
 
 /// A ratio between two sets of cases. Levels may be partial: cases are then matched by their other factors.

@@ -42,6 +42,8 @@ pub const WRITTEN_PLACE: usize = 2;
 pub const POLL_ROWS_MAX: u64 = 10_000;
 /// Rows of a result table that are inserted at a time.
 pub const RESULT_ROWS: usize = 1_000;
+/// Rows from which on a historian takes no further message into a transaction.
+pub const STORED_ROWS: u32 = 2_000;
 /// Records of one kind of sensor of which the length is taken.
 const SAMPLED: u64 = 1_000;
 
@@ -98,7 +100,7 @@ impl Events {
         let width = columns.len() + 1;
         let mut events = Events {
             generator,
-            program: Program { rows_max: batch.max(RESULT_ROWS), rows_usual: batch, ..Program::default() },
+            program: Program { rows_max: STORED_ROWS as usize + batch, rows_usual: batch, ..Program::default() },
             numbering: Numbering {
                 writers: u64::from(writers),
                 per_measurement: settings.record.per_measurement.max(1),

@@ -56,7 +56,8 @@ pub fn layouts_and_clients() -> Study {
     let claim = |says: &str, of: &str, to: &str, low: f64, high: Option<f64>, best: bool| Claim {
         says: says.to_owned(),
         metric: "throughput".to_owned(),
-        ratio: ClaimedRatio { of: layout(of), to: layout(to), only: Levels::new(), best, low, high },
+        ratio: Some(ClaimedRatio { of: layout(of), to: layout(to), only: Levels::new(), best, low, high }),
+        bound: None,
     };
     study.claims = vec![
         claim("Three tables write about a third slower than two", "star-hot", "star", 0.55, Some(0.8), false),

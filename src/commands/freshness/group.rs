@@ -11,9 +11,13 @@ use anyhow::{Context, anyhow, bail};
 use serde::{Deserialize, Serialize};
 
 use super::super::stage::Reach;
-use crate::database::{self, Database, Session};
-use crate::load::sightings::{Asking, Control, ReaderTask, Sightings, monotonic, read_tables};
+use crate::database::nats::Subscriber;
+use crate::database::{self, Database, Endpoint, Session};
+use crate::load::sightings::{
+    Asking, Control, ReaderTask, Sightings, SubscriberTask, monotonic, read_messages, read_tables,
+};
 use crate::server::Worker;
+use crate::statement::Request;
 use crate::trial::{FreshnessSettings, Poll, RunAs, Settings};
 use crate::workload::Work;
 use crate::workload::freshness::{Events, POLL_ROWS_MAX, RESULT_ROWS};
@@ -27,6 +31,8 @@ pub struct Order {
     pub group: u32,
     /// Where the events are.
     pub reach: Reach,
+    /// Where events are published, if they are.
+    pub nats: Option<Endpoint>,
 }
 
 /// A group that reads.
@@ -64,8 +70,7 @@ impl Group {
     pub fn begin(&mut self, from_ns: u64) {
         match &mut self.running {
             Running::Threads { control, .. } => control.begin(from_ns),
-            // A process that has ended says so when it is asked for what it saw.
-            Running::Process(worker) => drop(worker.tell(&format!("begin {from_ns}"))),
+            Running::Process(worker) => tell(worker, "begin", from_ns),
         }
     }
 
@@ -73,7 +78,7 @@ impl Group {
     pub fn written(&mut self, now_ns: u64) {
         match &mut self.running {
             Running::Threads { control, .. } => control.written(now_ns),
-            Running::Process(worker) => drop(worker.tell(&format!("written {now_ns}"))),
+            Running::Process(worker) => tell(worker, "written", now_ns),
         }
     }
 
@@ -84,12 +89,7 @@ impl Group {
     pub fn finish(self) -> anyhow::Result<Vec<Sightings>> {
         match self.running {
             Running::Threads { thread, .. } => thread.join().map_err(|_| anyhow!("a group of readers panicked"))?,
-            Running::Process(mut worker) => {
-                let answer = worker.hear().context("a group of readers")?;
-                let answer: Result<Vec<Sightings>, String> =
-                    serde_json::from_str(&answer).context("a group of readers")?;
-                answer.map_err(anyhow::Error::msg)
-            }
+            Running::Process(mut worker) => answer_of(&mut worker),
         }
     }
 }
@@ -133,12 +133,35 @@ fn start_threads(order: Order, database: Arc<dyn Database>) -> anyhow::Result<Ru
 }
 
 fn start_process(order: &Order) -> anyhow::Result<Running> {
-    let mut worker = Worker::start(&["work", "readers"]).context("starting a process of readers")?;
-    worker.tell(&serde_json::to_string(order)?).context("a process of readers")?;
-    match worker.hear().context("a process of readers")?.as_str() {
-        "ready" => Ok(Running::Process(worker)),
-        why => bail!("a process of readers: {why}"),
+    start_worker("readers", order).map(Running::Process)
+}
+
+/// Starts loadline's own program for a part of the trial, and waits until it is ready.
+///
+/// # Errors
+/// When it cannot be started, or ends before.
+pub(super) fn start_worker(what: &str, order: &Order) -> anyhow::Result<Worker> {
+    let about = || format!("the process \"work {what}\"");
+    let mut worker = Worker::start(&["work", what]).with_context(about)?;
+    worker.tell(&serde_json::to_string(order)?).with_context(about)?;
+    match worker.hear().with_context(about)?.as_str() {
+        "ready" => Ok(worker),
+        why => bail!("{}: {why}", about()),
     }
+}
+
+/// Tells a worker that the writers begin, or have ended. One that has ended says so when it is asked for what it saw.
+pub(super) fn tell(worker: &mut Worker, word: &str, time_ns: u64) {
+    let _ = worker.tell(&format!("{word} {time_ns}"));
+}
+
+/// What a worker saw.
+///
+/// # Errors
+/// When it ended without an answer, or could not do its work.
+pub(super) fn answer_of(worker: &mut Worker) -> anyhow::Result<Vec<Sightings>> {
+    let answer: Result<Vec<Sightings>, String> = serde_json::from_str(&worker.hear()?)?;
+    answer.map_err(anyhow::Error::msg)
 }
 
 /// Connects all readers of a group, calls `ready`, and reads until the writers have ended.
@@ -154,41 +177,57 @@ pub fn read_group(
     let work = Work::new(&order.settings).map_err(anyhow::Error::msg)?;
     let events = work.events().context("the workload has no events")?;
     let freshness = freshness_of(&order.settings);
+    let subscribes = freshness.path.subscribes(order.group, freshness.groups);
     let mut readers = Vec::new();
     for reader in 0..freshness.readers {
         let tables = freshness.tables_read(reader, order.settings.load.clients);
-        let session = connect(database, events, &freshness, &tables);
-        readers.push((reader, tables, session.with_context(|| format!("connecting reader {}", reader + 1))?));
+        let connection = match &order.nats {
+            Some(nats) if subscribes => subscribe(nats, events, &tables).map(Connection::Messages),
+            _ => connect(database, events, &freshness, &tables).map(Connection::Tables),
+        };
+        readers.push((reader, tables, connection.with_context(|| format!("connecting reader {}", reader + 1))?));
     }
     ready();
-    let run = |reader: u32, tables: Vec<u32>, mut session: Box<dyn Session>| {
+    let run = |reader: u32, tables: Vec<u32>, connection: Connection| {
         let clients = order.settings.load.clients as usize;
         let writers_of =
             |table: u32| (0..clients).filter(|writer| events.table_of(*writer) == table as usize).collect();
         let own = tables.iter().flat_map(|table| -> Vec<usize> { writers_of(*table) }).map(|writer| writer as u32);
         let sightings = Sightings::new(reader, own.collect(), clients);
-        let ask = |table: u32, behind: u64, request: &mut crate::statement::Request| {
-            events.ask(table as usize, behind, request)
-        };
         let place_of = |event| events.numbering.place_of(event);
-        let questions = Questions { ask: &ask, place_of: &place_of, writers_of: &writers_of };
-        let task = task_of(order, &freshness, events, reader, tables, questions);
-        read_tables(&mut *session, &task, control, sightings)
+        match connection {
+            Connection::Messages(mut subscriber) => {
+                let drain_ns = (order.settings.load.drain_s * 1e9) as u64;
+                read_messages(&mut subscriber, &SubscriberTask { place_of: &place_of, drain_ns }, control, sightings)
+            }
+            Connection::Tables(mut session) => {
+                let ask = |table: u32, behind: u64, request: &mut Request| events.ask(table as usize, behind, request);
+                let questions = Questions { ask: &ask, place_of: &place_of, writers_of: &writers_of };
+                let task = task_of(order, &freshness, events, reader, tables, questions);
+                read_tables(&mut *session, &task, control, sightings)
+            }
+        }
     };
     std::thread::scope(|scope| {
         let run = &run;
         let threads: Vec<_> = readers
             .into_iter()
-            .map(|(reader, tables, session)| scope.spawn(move || run(reader, tables, session)))
+            .map(|(reader, tables, connection)| scope.spawn(move || run(reader, tables, connection)))
             .collect();
         let joined = threads.into_iter().map(|thread| thread.join().map_err(|_| anyhow!("a reader panicked")));
         joined.collect()
     })
 }
 
+/// How events come to a reader.
+enum Connection {
+    Tables(Box<dyn Session>),
+    Messages(Subscriber),
+}
+
 /// What a reader has to know of the events.
 struct Questions<'a> {
-    ask: &'a (dyn Fn(u32, u64, &mut crate::statement::Request) + Sync),
+    ask: &'a (dyn Fn(u32, u64, &mut Request) + Sync),
     place_of: &'a (dyn Fn(u64) -> (usize, u64) + Sync),
     writers_of: &'a (dyn Fn(u32) -> Vec<usize> + Sync),
 }
@@ -223,6 +262,12 @@ fn task_of<'a>(
     }
 }
 
+fn subscribe(nats: &Endpoint, events: &Events, tables: &[u32]) -> anyhow::Result<Subscriber> {
+    let subjects: Vec<String> =
+        tables.iter().map(|table| database::nats::subject_of(&events.tables[*table as usize])).collect();
+    Ok(Subscriber::open(nats, &subjects)?)
+}
+
 fn connect(
     database: &dyn Database,
     events: &Events,
@@ -245,29 +290,38 @@ fn connect(
 /// # Errors
 /// When its input ends or makes no sense.
 pub fn work_as_readers() -> anyhow::Result<()> {
-    let mut input = std::io::stdin().lock();
+    work(|order, database, control, ready| read_group(order, database, control, ready))
+}
+
+type DoWork = fn(&Order, &dyn Database, &Control, &mut dyn FnMut()) -> anyhow::Result<Vec<Sightings>>;
+
+/// Does what an order on the standard input says, in the way that all workers do.
+///
+/// # Errors
+/// When its input ends or makes no sense.
+pub(super) fn work(do_work: DoWork) -> anyhow::Result<()> {
     let mut line = String::new();
-    input.read_line(&mut line)?;
+    std::io::stdin().lock().read_line(&mut line)?;
     let order: Order = serde_json::from_str(&line).context("the order")?;
     let entry = database::find(&order.reach.settings.name).context("the database")?;
     let database = (entry.open)(&order.reach.settings, order.reach.endpoint.as_ref())?;
     let control = Arc::new(Control::default());
     let own = Arc::clone(&control);
-    drop(input);
     std::thread::spawn(move || follow(&own));
     let answer = |text: &str| -> std::io::Result<()> {
         let mut out = std::io::stdout().lock();
         writeln!(out, "{text}")?;
         out.flush()
     };
-    let outcome = read_group(&order, &*database, &control, || drop(answer("ready")));
+    // Nobody listens any more only when loadline has ended, and then this process ends too.
+    let outcome = do_work(&order, &*database, &control, &mut || drop(answer("ready")));
     let outcome = outcome.map_err(|error| super::super::output::sentence(&error));
     answer(&serde_json::to_string(&outcome)?)?;
     Ok(())
 }
 
 /// Does as the lines on the standard input say; ends all when there are no more.
-pub(super) fn follow(control: &Control) {
+fn follow(control: &Control) {
     for line in std::io::stdin().lock().lines().map_while(Result::ok) {
         match line.split_once(' ').and_then(|(word, time)| Some((word, time.parse().ok()?))) {
             Some(("begin", from_ns)) => control.begin(from_ns),

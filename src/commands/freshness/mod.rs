@@ -4,25 +4,29 @@
 //! Main function: [`measure`]. Invariant: the writers are driven by the load engine alone and know nothing of the readers.
 
 mod group;
+mod historian;
 
 use std::sync::Arc;
 
-use anyhow::Context;
+use anyhow::{Context, bail};
 
 use super::execute::{Attendant, Executed, Ready, connect_all, connect_session, connect_wire, drive_pinned, measured};
 use super::fixture::fill;
 use super::stage::Current;
+use crate::database::Database;
 use crate::load::sightings::{Acknowledged, Control, Ledger, Sightings, Stamper, monotonic};
 use crate::load::{Changing, Clock, Group as Writers, Observed, Observer, Recording, Source, validity};
 use crate::measurement::{FreshnessMeasurement, GroupMeasurement, Measurement};
 use crate::monitor::cpu_s_of;
-use crate::trial::{FreshnessSettings, Settings, Trial};
+use crate::trial::{FreshnessSettings, RunAs, Settings, Trial};
 use crate::workload::freshness::Events;
 use crate::workload::{self, Work};
 
 use group::{Group, Order};
+use historian::Broker;
 
 pub use group::work_as_readers;
+pub use historian::{check, work_as_historian};
 
 /// Share of the mean response time that the generator's lateness may reach. Readers take CPUs too: a writer that has slept may wait
 /// for its turn, as beside a load in the background, and the lateness is part of the response times that are reported.
@@ -44,20 +48,34 @@ pub(super) fn measure(
     fill(settings, &work, current, session, filling)?;
     let database = Arc::clone(&current.database);
     let freshness = settings.freshness.clone().unwrap_or_default();
-    let connections = connect_all(&*database, work.program(), settings, settings.load.clients)?;
-    let order = |group| Order { settings: settings.clone(), group, reach: current.reach.clone() };
+    if historian::is_in_process(current) && (freshness.path.publishes() || freshness.run_as == RunAs::Processes) {
+        bail!(
+            "freshness.path and freshness.run_as need a database that other processes can open; take another database.name"
+        );
+    }
+    let mut broker = if freshness.path.publishes() { Some(Broker::start()?) } else { None };
+    let published = broker.as_ref().map(Broker::database);
+    let written_to: &dyn Database = published.as_ref().map_or(&*database, |published| published);
+    let connections = connect_all(written_to, work.program(), settings, settings.load.clients)?;
+    let nats = broker.as_ref().map(|broker| broker.endpoint().clone());
+    let order = |group| Order { settings: settings.clone(), group, reach: current.reach.clone(), nats: nats.clone() };
+    if let Some(broker) = &mut broker {
+        broker.start_historian(&order(0))?;
+    }
     let groups = (0..freshness.groups_in_all()).map(|group| Group::start(order(group), &database));
     let groups = groups.collect::<anyhow::Result<Vec<_>>>()?;
     let (control, ledger) = (Arc::new(Control::default()), Ledger::new(settings.load.clients));
     let sources = sources(trial, &work, &events, &control, &ledger)?;
     let writers = vec![Writers { settings: &settings.load, connections, sources }];
     let mut overseer =
-        Overseer { attendant: Attendant::new(current, settings, None), control, groups, cpu: Vec::new() };
-    let wire = || connect_wire(&*database, work.program(), settings);
-    let session = || connect_session(&*database, work.program(), settings);
+        Overseer { attendant: Attendant::new(current, settings, None), control, groups, broker, cpu: Vec::new() };
+    let wire = || connect_wire(written_to, work.program(), settings);
+    let session = || connect_session(written_to, work.program(), settings);
     let observed = drive_pinned(trial, writers, (&wire, &session), &mut overseer);
-    let Overseer { attendant, mut groups, cpu, .. } = overseer;
-    groups.iter_mut().for_each(|group| group.written(monotonic::now_ns()));
+    let Overseer { attendant, mut groups, mut broker, cpu, .. } = overseer;
+    let written_ns = monotonic::now_ns();
+    groups.iter_mut().for_each(|group| group.written(written_ns));
+    broker.iter_mut().for_each(|broker| broker.tell("written", written_ns));
     let observed = observed?.pop().context("nothing was driven")?;
     let resources = attendant.finish(observed.measured_s);
     let (samples, resources) = resources.map_or((Vec::new(), None), |(samples, mean)| (samples, Some(mean)));
@@ -78,9 +96,18 @@ pub(super) fn measure(
             seen.cpus.insert(format!("readers {name}"), cpu_s / observed.measured_s.max(1e-9));
         }
     }
+    if let Some(broker) = &mut broker {
+        let stored = gather(&broker.stored()?, &acknowledged);
+        measurement
+            .invalid_because
+            .extend(stored.1.into_iter().map(|why| format!("the historian ended before its time: {why}")));
+        seen.stored = Some(stored.0);
+    }
     seen.cpus.extend(cpu.into_iter().map(|(name, cpu_s)| (name, cpu_s / observed.measured_s.max(1e-9))));
     let all: u64 = acknowledged.iter().map(|writer| writer.all).sum();
-    measurement.invalid_because.extend(stored_reason(&events, all, measurement.failed() > 0, current)?);
+    if freshness.tolerated == 0.0 {
+        measurement.invalid_because.extend(stored_reason(&events, all, measurement.failed() > 0, current)?);
+    }
     measurement.freshness = Some(seen);
     Ok(Executed { measurement, samples, refused: None })
 }
@@ -116,6 +143,7 @@ struct Overseer {
     /// What the writers are told.
     control: Arc<Control>,
     groups: Vec<Group>,
+    broker: Option<Broker>,
     /// CPU time of processes by their name: what it was when the measured phase began, and then what was used in it.
     cpu: Vec<(String, f64)>,
 }
@@ -123,7 +151,7 @@ struct Overseer {
 impl Overseer {
     fn cpu_now(&self) -> Vec<(String, f64)> {
         let of = |group: &Group| Some((format!("readers {}", group.name), cpu_s_of(&[group.pid()?])));
-        self.groups.iter().filter_map(of).collect()
+        self.groups.iter().filter_map(of).chain(self.broker.iter().flat_map(Broker::cpu_s)).collect()
     }
 }
 
@@ -149,6 +177,7 @@ impl Observer for Overseer {
         let from_ns = monotonic::now_ns() + measure_ns.saturating_sub(clock.now_ns());
         self.control.begin(from_ns);
         self.groups.iter_mut().for_each(|group| group.begin(from_ns));
+        self.broker.iter_mut().for_each(|broker| broker.tell("begin", from_ns));
     }
 
     fn is_interrupted(&mut self) -> bool {
@@ -183,6 +212,15 @@ fn take_in(
     acknowledged: &[Acknowledged],
     freshness: &FreshnessSettings,
 ) {
+    let (group, errors) = gather(sightings, acknowledged);
+    let ended = |why| format!("a reader of group {name} ended before its time: {why}");
+    measurement.invalid_because.extend(errors.into_iter().map(ended));
+    measurement.invalid_because.extend(validity::sightings_reason(name, &group, freshness.tolerated));
+    seen.groups.insert(name.to_owned(), group);
+}
+
+/// What readers saw together, and why some ended before their time.
+fn gather(sightings: &[Sightings], acknowledged: &[Acknowledged]) -> (GroupMeasurement, Vec<String>) {
     let mut group = GroupMeasurement { readers: sightings.len() as u32, ..GroupMeasurement::default() };
     for reader in sightings {
         let (expected, lost) = reader.missed(acknowledged);
@@ -193,13 +231,8 @@ fn take_in(
         group.rows += reader.rows;
         group.read_again += reader.read_again;
         group.freshness.merge(&reader.freshness);
-        if let Some(error) = &reader.error {
-            let number = reader.reader + 1;
-            measurement.invalid_because.push(format!("reader {number} of group {name} ended before its time: {error}"));
-        }
     }
-    measurement.invalid_because.extend(validity::sightings_reason(name, &group, freshness.tolerated));
-    seen.groups.insert(name.to_owned(), group);
+    (group, sightings.iter().filter_map(|reader| reader.error.clone()).collect())
 }
 
 /// What is wrong with the number of rows in the tables.

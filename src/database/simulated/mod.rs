@@ -228,7 +228,10 @@ fn lock(queue: &Mutex<Queue>) -> std::sync::MutexGuard<'_, Queue> {
     queue.lock().unwrap_or_else(PoisonError::into_inner)
 }
 
-struct PlainDialect;
+/// The dialect of what speaks no SQL.
+pub(super) static PLAIN: PlainDialect = PlainDialect;
+
+pub(super) struct PlainDialect;
 
 impl Dialect for PlainDialect {
     fn quote(&self, name: &str) -> String {

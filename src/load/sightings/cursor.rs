@@ -143,7 +143,7 @@ mod tests {
         take(&mut cursor, [1, 4], 10);
         assert_eq!(cursor.behind(109), 1);
         assert_eq!(cursor.behind(110), 4);
-        assert_eq!(take(&mut cursor, [2], 111), [], "what is given up is not new any more");
+        assert_eq!(take(&mut cursor, [2], 111), Vec::<u64>::new(), "what is given up is not new any more");
         let mut hasty = Cursor::new(0, [0, 1]);
         take(&mut hasty, [1, 4], 10);
         assert_eq!(hasty.behind(10), 4);

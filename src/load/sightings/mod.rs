@@ -12,6 +12,7 @@ mod intervals;
 mod ledger;
 pub mod monotonic;
 mod reader;
+mod subscribe;
 
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 
@@ -23,6 +24,7 @@ pub use cursor::Cursor;
 pub use intervals::Intervals;
 pub use ledger::{Acknowledged, Ledger, Stamper};
 pub use reader::{Asking, ReaderTask, read_tables};
+pub use subscribe::{SubscriberTask, read_messages, store_messages};
 
 /// What readers are told while they read; times are those of [`monotonic::now_ns`].
 #[derive(Debug, Default)]
@@ -67,6 +69,13 @@ impl Control {
     pub fn is_stopped(&self) -> bool {
         self.stop.load(Ordering::Acquire)
     }
+}
+
+/// Whether a reader has done its work: the writers have ended, and nothing new has come for this long since, or it has waited for the
+/// longest time.
+fn is_over(written_ns: Option<u64>, last_new_ns: u64, now_ns: u64, quiet_ns: u64, drain_ns: u64) -> bool {
+    written_ns
+        .is_some_and(|written_ns| now_ns > last_new_ns.max(written_ns) + quiet_ns || now_ns > written_ns + drain_ns)
 }
 
 /// What one reader saw.

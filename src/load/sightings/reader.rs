@@ -5,7 +5,7 @@
 
 use std::time::Duration;
 
-use super::{Control, Cursor, Sightings, monotonic};
+use super::{Control, Cursor, Sightings, is_over, monotonic};
 use crate::database::{DatabaseError, Session};
 use crate::load::clock::minimise_timer_slack;
 use crate::load::thread_cpu_s;
@@ -129,13 +129,9 @@ impl Reader<'_> {
             if self.poll()? {
                 last_new_ns = monotonic::now_ns();
             }
-            if let Some(written_ns) = written_ns {
-                let quiet_from_ns = last_new_ns.max(written_ns);
-                let patience_ns = QUIET_NS + look_back_ns(self.task.asking) + 2 * self.task.every_ns.unwrap_or(0);
-                let now_ns = monotonic::now_ns();
-                if now_ns > quiet_from_ns + patience_ns || now_ns > written_ns + self.task.drain_ns {
-                    break;
-                }
+            let quiet_ns = QUIET_NS + look_back_ns(self.task.asking) + 2 * self.task.every_ns.unwrap_or(0);
+            if is_over(written_ns, last_new_ns, monotonic::now_ns(), quiet_ns, self.task.drain_ns) {
+                break;
             }
             if let Some(every_ns) = self.task.every_ns {
                 let now_ns = monotonic::now_ns();

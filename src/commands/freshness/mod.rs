@@ -28,9 +28,9 @@ use historian::Broker;
 pub use group::work_as_readers;
 pub use historian::{check, work_as_historian};
 
-/// Share of the mean response time that the generator's lateness may reach. Readers take CPUs too: a writer that has slept may wait
-/// for its turn, as beside a load in the background, and the lateness is part of the response times that are reported.
-const LATE_SHARE: f64 = 0.5;
+/// Share of the mean response time that the generator's lateness may reach. Readers take CPUs too, and a writer that has slept waits
+/// for its turn. Freshness begins when a write does and does not contain the lateness; response times do, as everywhere.
+const LATE_SHARE: f64 = 1.0;
 
 /// Writes and reads, and tells what was seen.
 ///
@@ -102,6 +102,11 @@ pub(super) fn measure(
             .invalid_because
             .extend(stored.1.into_iter().map(|why| format!("the historian ended before its time: {why}")));
         seen.stored = Some(stored.0);
+    }
+    let load_cpu_s: f64 = observed.loops.iter().map(|each| each.cpu_s).sum();
+    seen.cpus.insert("writers".to_owned(), load_cpu_s / observed.measured_s.max(1e-9));
+    if let (Some(used), true) = (&measurement.resources, current.server.is_some()) {
+        seen.cpus.insert("database".to_owned(), used.mean.server_cpu);
     }
     seen.cpus.extend(cpu.into_iter().map(|(name, cpu_s)| (name, cpu_s / observed.measured_s.max(1e-9))));
     let all: u64 = acknowledged.iter().map(|writer| writer.all).sum();

@@ -135,3 +135,32 @@ impl Sightings {
         totals
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn an_event_is_seen_once_and_what_was_acknowledged_and_not_seen_is_lost() {
+        let mut seen = Sightings::new(0, vec![0, 1], 3);
+        assert!(seen.take(0, 0, 5, 9, 10), "an event of the warm-up");
+        assert!(seen.take(0, 1, 12, 20, 10));
+        assert!(!seen.take(0, 1, 12, 30, 10));
+        assert!(seen.take(2, 7, 12, 30, 10), "of a writer that it does not look for");
+        assert_eq!((seen.freshness.count(), seen.freshness.min_ns(), seen.duplicates), (2, 8, 1));
+        let of = |first, last| {
+            let mut counted = Intervals::default();
+            counted.insert_range(first, last);
+            Acknowledged { counted, all: last + 1 }
+        };
+        assert_eq!(seen.missed(&[of(1, 3), of(0, 0), of(0, 9)]), (4, 3));
+    }
+
+    #[test]
+    fn readers_end_when_nothing_new_comes_after_the_writers_or_they_have_waited_long_enough() {
+        assert!(!is_over(None, 0, 1_000, 10, 100), "while writers write there is no end");
+        assert!(!is_over(Some(50), 95, 100, 10, 100));
+        assert!(is_over(Some(50), 80, 100, 10, 100));
+        assert!(is_over(Some(50), 151, 151, 10, 100));
+    }
+}

@@ -204,6 +204,9 @@ pub struct SightingFinding {
     pub readers: u32,
     /// Rows that were read for each sighting, those read again included.
     pub rows_per_sighting: Option<f64>,
+    /// How often subscribers were cut off because they could not keep up; left out of JSON when they never were.
+    #[serde(skip_serializing_if = "is_zero")]
+    pub cut_off: u64,
 }
 
 /// What was found about one kind of operation.

@@ -218,34 +218,11 @@ impl Stage {
             (None, None) => error,
         })?;
         notes.retain(|note| self.noted.insert(note.clone()));
-        let fixture = taken.as_ref().map(|taken| Fixture {
-            content: taken.described.content.clone(),
-            tables: taken.described.tables.clone(),
-            is_changed: false,
-        });
-        let copied = match taken {
-            Some(taken) if taken.is_whole() => Some(taken),
-            Some(moved) => {
-                moved.discard();
-                None
-            }
-            None => None,
-        };
+        let (fixture, copied) = taken.map_or((None, None), fixture_of);
         let settings = settings.clone();
         let reach = Reach { settings: settings_here, endpoint };
-        Ok(Current {
-            settings,
-            database,
-            reach,
-            server,
-            facts,
-            notes,
-            fixture,
-            samples: None,
-            own_file,
-            identity,
-            copied,
-        })
+        let samples = None;
+        Ok(Current { settings, database, reach, server, facts, notes, fixture, samples, own_file, identity, copied })
     }
 }
 
@@ -381,6 +358,17 @@ fn reached_by(endpoint: &Endpoint, settings: &DatabaseSettings) -> Endpoint {
         _ => endpoint.tcp = endpoint.tcp.filter(|_| endpoint.unix.is_none()),
     }
     endpoint
+}
+
+/// What tables that were taken from the cache hold, and the copy where they are one.
+fn fixture_of(taken: Taken) -> (Option<Fixture>, Option<Taken>) {
+    let (content, tables) = (taken.described.content.clone(), taken.described.tables.clone());
+    let fixture = Fixture { content, tables, is_changed: false };
+    if taken.is_whole() {
+        return (Some(fixture), Some(taken));
+    }
+    taken.discard();
+    (Some(fixture), None)
 }
 
 fn facts(entry: &Entry, database: &dyn Database) -> anyhow::Result<Vec<(String, String)>> {

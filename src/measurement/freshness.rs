@@ -39,6 +39,9 @@ pub struct GroupMeasurement {
     pub rows: u64,
     /// Rows that had been read before.
     pub read_again: u64,
+    /// How often subscribers were cut off because they could not keep up.
+    #[serde(default)]
+    pub cut_off: u64,
 }
 
 impl GroupMeasurement {
@@ -52,6 +55,7 @@ impl GroupMeasurement {
         self.polls += other.polls;
         self.rows += other.rows;
         self.read_again += other.read_again;
+        self.cut_off += other.cut_off;
     }
 }
 

@@ -72,7 +72,20 @@ fn sighting(group: &GroupMeasurement) -> SightingFinding {
     let count = group.freshness.count();
     let rows_per_sighting = (count > 0).then(|| group.rows as f64 / count as f64);
     let readers = group.readers;
-    SightingFinding { mean, p50, p90, p99, p999, max, count, lost: 0, duplicates: 0, readers, rows_per_sighting }
+    SightingFinding {
+        mean,
+        p50,
+        p90,
+        p99,
+        p999,
+        max,
+        count,
+        lost: 0,
+        duplicates: 0,
+        readers,
+        rows_per_sighting,
+        cut_off: group.cut_off,
+    }
 }
 
 /// A row for each group of each case.

@@ -12,7 +12,7 @@ use serde::{Deserialize, Serialize};
 
 use super::super::stage::Reach;
 use crate::database::nats::Subscriber;
-use crate::database::{self, Database, Endpoint, Session};
+use crate::database::{self, Database, DatabaseError, Endpoint, Session};
 use crate::load::sightings::{
     Asking, Control, ReaderTask, Sightings, SubscriberTask, monotonic, read_messages, read_tables,
 };
@@ -182,7 +182,9 @@ pub fn read_group(
     for reader in 0..freshness.readers {
         let tables = freshness.tables_read(reader, order.settings.load.clients);
         let connection = match &order.nats {
-            Some(nats) if subscribes => subscribe(nats, events, &tables).map(Connection::Messages),
+            Some(nats) if subscribes => {
+                Subscriber::open(nats, &subjects_of(events, &tables)).map(Connection::Messages).map_err(Into::into)
+            }
             _ => connect(database, events, &freshness, &tables).map(Connection::Tables),
         };
         readers.push((reader, tables, connection.with_context(|| format!("connecting reader {}", reader + 1))?));
@@ -197,8 +199,13 @@ pub fn read_group(
         let place_of = |event| events.numbering.place_of(event);
         match connection {
             Connection::Messages(mut subscriber) => {
+                let again = || match &order.nats {
+                    Some(nats) => Subscriber::open(nats, &subjects_of(events, &tables)),
+                    None => Err(DatabaseError::Unavailable("there is no NATS server".to_owned())),
+                };
                 let drain_ns = (order.settings.load.drain_s * 1e9) as u64;
-                read_messages(&mut subscriber, &SubscriberTask { place_of: &place_of, drain_ns }, control, sightings)
+                let task = SubscriberTask { place_of: &place_of, open: &again, drain_ns };
+                read_messages(&mut subscriber, &task, control, sightings)
             }
             Connection::Tables(mut session) => {
                 let ask = |table: u32, behind: u64, request: &mut Request| events.ask(table as usize, behind, request);
@@ -262,10 +269,8 @@ fn task_of<'a>(
     }
 }
 
-fn subscribe(nats: &Endpoint, events: &Events, tables: &[u32]) -> anyhow::Result<Subscriber> {
-    let subjects: Vec<String> =
-        tables.iter().map(|table| database::nats::subject_of(&events.tables[*table as usize])).collect();
-    Ok(Subscriber::open(nats, &subjects)?)
+fn subjects_of(events: &Events, tables: &[u32]) -> Vec<String> {
+    tables.iter().map(|table| database::nats::subject_of(&events.tables[*table as usize])).collect()
 }
 
 fn connect(

@@ -120,18 +120,20 @@ fn store(
     }
     ready();
     let place_of = |event| events.numbering.place_of(event);
-    let task = SubscriberTask { place_of: &place_of, drain_ns: (order.settings.load.drain_s * 1e9) as u64 };
+    let drain_ns = (order.settings.load.drain_s * 1e9) as u64;
     std::thread::scope(|scope| {
         let threads: Vec<_> = parts
             .into_iter()
             .map(|(table, mut subscriber, mut session)| {
-                let task = &task;
+                let place_of = &place_of;
                 scope.spawn(move || {
+                    let again = || Subscriber::open(nats, &[subject_of(&events.tables[table])]);
+                    let task = SubscriberTask { place_of, open: &again, drain_ns };
                     let writers = (0..clients).filter(|writer| events.table_of(*writer) == table);
                     let sightings =
                         Sightings::new(table as u32, writers.map(|writer| writer as u32).collect(), clients);
                     let insert = |rows: u32, request: &mut Request| events.insert(table, rows, request);
-                    store_messages(&mut subscriber, &mut *session, &insert, STORED_ROWS, task, control, sightings)
+                    store_messages(&mut subscriber, &mut *session, &insert, STORED_ROWS, &task, control, sightings)
                 })
             })
             .collect();

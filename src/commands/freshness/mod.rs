@@ -48,22 +48,11 @@ pub(super) fn measure(
     fill(settings, &work, current, session, filling)?;
     let database = Arc::clone(&current.database);
     let freshness = settings.freshness.clone().unwrap_or_default();
-    if historian::is_in_process(current) && (freshness.path.publishes() || freshness.run_as == RunAs::Processes) {
-        bail!(
-            "freshness.path and freshness.run_as need a database that other processes can open; take another database.name"
-        );
-    }
-    let mut broker = if freshness.path.publishes() { Some(Broker::start()?) } else { None };
+    let mut broker = start_broker(current, &freshness)?;
     let published = broker.as_ref().map(Broker::database);
     let written_to: &dyn Database = published.as_ref().map_or(&*database, |published| published);
     let connections = connect_all(written_to, work.program(), settings, settings.load.clients)?;
-    let nats = broker.as_ref().map(|broker| broker.endpoint().clone());
-    let order = |group| Order { settings: settings.clone(), group, reach: current.reach.clone(), nats: nats.clone() };
-    if let Some(broker) = &mut broker {
-        broker.start_historian(&order(0))?;
-    }
-    let groups = (0..freshness.groups_in_all()).map(|group| Group::start(order(group), &database));
-    let groups = groups.collect::<anyhow::Result<Vec<_>>>()?;
+    let groups = start_groups(settings, current, broker.as_mut())?;
     let (control, ledger) = (Arc::new(Control::default()), Ledger::new(settings.load.clients));
     let sources = sources(trial, &work, &events, &control, &ledger)?;
     let writers = vec![Writers { settings: &settings.load, connections, sources }];
@@ -84,37 +73,80 @@ pub(super) fn measure(
     }
     let mut measurement = measured(trial, &observed, resources, current);
     measurement.invalid_because = judge(&measurement, settings, &observed, current.database.is_embedded());
+    let parts = Parts { groups, broker, cpu };
+    let seen = collect(parts, &mut measurement, &observed, &events, &ledger, current, &freshness)?;
+    measurement.freshness = Some(seen);
+    Ok(Executed { measurement, samples, refused: None })
+}
+
+/// The NATS server, where events are published.
+fn start_broker(current: &Current, freshness: &FreshnessSettings) -> anyhow::Result<Option<Broker>> {
+    let publishes = freshness.path.publishes();
+    if historian::is_in_process(current) && (publishes || freshness.run_as == RunAs::Processes) {
+        let remedy = "take another database.name";
+        bail!("freshness.path and freshness.run_as need a database that other processes can open; {remedy}");
+    }
+    publishes.then(Broker::start).transpose()
+}
+
+/// The historian, where there is one, and all groups of readers, ready to begin.
+fn start_groups(settings: &Settings, current: &Current, broker: Option<&mut Broker>) -> anyhow::Result<Vec<Group>> {
+    let nats = broker.as_ref().map(|broker| broker.endpoint().clone());
+    let order = |group| Order { settings: settings.clone(), group, reach: current.reach.clone(), nats: nats.clone() };
+    if let Some(broker) = broker {
+        broker.start_historian(&order(0))?;
+    }
+    let groups = settings.freshness.as_ref().map_or(0, FreshnessSettings::groups_in_all);
+    (0..groups).map(|group| Group::start(order(group), &current.database)).collect()
+}
+
+/// What worked beside the writers, and the CPU time of its processes in the measured phase.
+struct Parts {
+    groups: Vec<Group>,
+    broker: Option<Broker>,
+    cpu: Vec<(String, f64)>,
+}
+
+/// Waits for all who read and store, and tells what they saw. What is wrong with it makes the measurement invalid.
+fn collect(
+    parts: Parts,
+    measurement: &mut Measurement,
+    observed: &Observed,
+    events: &Events,
+    ledger: &Ledger,
+    current: &Current,
+    freshness: &FreshnessSettings,
+) -> anyhow::Result<FreshnessMeasurement> {
     let acknowledged = ledger.read();
+    let measured_s = observed.measured_s.max(1e-9);
     let mut seen = FreshnessMeasurement { record_bytes: events.record_bytes(), ..FreshnessMeasurement::default() };
-    for group in groups {
+    for group in parts.groups {
         let name = group.name.clone();
         let is_process = group.pid().is_some();
         let sightings = group.finish().with_context(|| format!("group {name}"))?;
-        take_in(&mut measurement, &mut seen, &name, &sightings, &acknowledged, &freshness);
+        take_in(measurement, &mut seen, &name, &sightings, &acknowledged, freshness);
         if !is_process {
             let cpu_s: f64 = sightings.iter().map(|reader| reader.cpu_s).sum();
-            seen.cpus.insert(format!("readers {name}"), cpu_s / observed.measured_s.max(1e-9));
+            seen.cpus.insert(format!("readers {name}"), cpu_s / measured_s);
         }
     }
-    if let Some(broker) = &mut broker {
-        let stored = gather(&broker.stored()?, &acknowledged);
-        measurement
-            .invalid_because
-            .extend(stored.1.into_iter().map(|why| format!("the historian ended before its time: {why}")));
-        seen.stored = Some(stored.0);
+    if let Some(mut broker) = parts.broker {
+        let (stored, errors) = gather(&broker.stored()?, &acknowledged);
+        let ended = |why| format!("the historian ended before its time: {why}");
+        measurement.invalid_because.extend(errors.into_iter().map(ended));
+        seen.stored = Some(stored);
     }
     let load_cpu_s: f64 = observed.loops.iter().map(|each| each.cpu_s).sum();
-    seen.cpus.insert("writers".to_owned(), load_cpu_s / observed.measured_s.max(1e-9));
+    seen.cpus.insert("writers".to_owned(), load_cpu_s / measured_s);
     if let (Some(used), true) = (&measurement.resources, current.server.is_some()) {
         seen.cpus.insert("database".to_owned(), used.mean.server_cpu);
     }
-    seen.cpus.extend(cpu.into_iter().map(|(name, cpu_s)| (name, cpu_s / observed.measured_s.max(1e-9))));
+    seen.cpus.extend(parts.cpu.into_iter().map(|(name, cpu_s)| (name, cpu_s / measured_s)));
     let all: u64 = acknowledged.iter().map(|writer| writer.all).sum();
     if freshness.tolerated == 0.0 {
-        measurement.invalid_because.extend(stored_reason(&events, all, measurement.failed() > 0, current)?);
+        measurement.invalid_because.extend(stored_reason(events, all, measurement.failed() > 0, current)?);
     }
-    measurement.freshness = Some(seen);
-    Ok(Executed { measurement, samples, refused: None })
+    Ok(seen)
 }
 
 /// The writers: each stamps its events when it begins to write them.
@@ -235,6 +267,7 @@ fn gather(sightings: &[Sightings], acknowledged: &[Acknowledged]) -> (GroupMeasu
         group.polls += reader.polls;
         group.rows += reader.rows;
         group.read_again += reader.read_again;
+        group.cut_off += reader.cut_off;
         group.freshness.merge(&reader.freshness);
     }
     (group, sightings.iter().filter_map(|reader| reader.error.clone()).collect())

@@ -54,11 +54,11 @@ impl Subscriber {
         Ok(Subscriber { channel, _socket: socket, message: Vec::new() })
     }
 
-    /// The next message; waits for one for at most this time. None when there was none.
+    /// Takes in the next message, which is then [`Subscriber::message`]; waits for one for at most this time. Whether there was one.
     ///
     /// # Errors
     /// When the connection is lost: the server has ended, or has cut off who cannot keep up.
-    pub fn next(&mut self, patience: Duration) -> Result<Option<&[u8]>, DatabaseError> {
+    pub fn receive(&mut self, patience: Duration) -> Result<bool, DatabaseError> {
         let until = Instant::now() + patience;
         loop {
             while let Some((line, length)) = read_line(self.channel.input()) {
@@ -71,7 +71,7 @@ impl Subscriber {
                         self.message.clear();
                         self.message.extend_from_slice(&self.channel.input()[length..length + bytes]);
                         self.channel.consume(whole);
-                        return Ok(Some(&self.message));
+                        return Ok(true);
                     }
                     Line::Error(text) => return Err(DatabaseError::Lost(format!("the NATS server says: {text}"))),
                     Line::Ping => {
@@ -83,8 +83,13 @@ impl Subscriber {
             }
             let left = until.saturating_duration_since(Instant::now());
             if !self.channel.receive_within(left)? && left.is_zero() {
-                return Ok(None);
+                return Ok(false);
             }
         }
+    }
+
+    /// The last message that was received.
+    pub fn message(&self) -> &[u8] {
+        &self.message
     }
 }

@@ -97,6 +97,9 @@ pub struct Sightings {
     pub rows: u64,
     /// Rows that had been read before, because the window reached back or a key had been passed over.
     pub read_again: u64,
+    /// How often a subscriber was cut off because it could not keep up.
+    #[serde(default)]
+    pub cut_off: u64,
     /// CPU time of its thread while writers wrote, in seconds.
     pub cpu_s: f64,
     /// Why it ended before its time, if it did.

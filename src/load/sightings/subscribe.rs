@@ -22,6 +22,8 @@ const QUIET_NS: u64 = 300_000_000;
 pub struct SubscriberTask<'a> {
     /// Writer and place of an event by its number.
     pub place_of: &'a (dyn Fn(u64) -> (usize, u64) + Sync),
+    /// Subscribes again, after the server has cut the subscriber off because it could not keep up.
+    pub open: &'a (dyn Fn() -> Result<Subscriber, DatabaseError> + Sync),
     /// Longest time after the writers' end.
     pub drain_ns: u64,
 }
@@ -77,6 +79,22 @@ impl<'a> Counting<'a> {
         }
     }
 
+    /// Waits for a message; whether there is one. Who was cut off subscribes again, and has lost what was published meanwhile.
+    fn receive(&mut self, subscriber: &mut Subscriber, patience: Duration) -> Result<bool, DatabaseError> {
+        match subscriber.receive(patience) {
+            Err(DatabaseError::Lost(_)) => {
+                *subscriber = (self.task.open)()?;
+                self.sightings.cut_off += 1;
+                Ok(false)
+            }
+            Ok(true) => {
+                self.sightings.polls += 1;
+                Ok(true)
+            }
+            other => other,
+        }
+    }
+
     fn finish(mut self, outcome: Result<(), DatabaseError>) -> Sightings {
         self.sightings.error = outcome.err().map(|error| error.to_string());
         self.sightings
@@ -99,10 +117,9 @@ pub fn read_messages(
     let mut rows = Cells::new();
     let mut run = || -> Result<(), DatabaseError> {
         while !counting.is_over() {
-            if let Some(message) = subscriber.next(PATIENCE)? {
+            if counting.receive(subscriber, PATIENCE)? {
                 rows.clear();
-                let (count, width) = decode(message, &mut rows).ok_or_else(damaged)?;
-                counting.sightings.polls += 1;
+                let (count, width) = decode(subscriber.message(), &mut rows).ok_or_else(damaged)?;
                 counting.take(&rows, count, width);
             }
         }
@@ -130,13 +147,10 @@ pub fn store_messages(
             request.clear();
             let (mut rows, mut width) = (0, 0);
             let mut patience = PATIENCE;
-            while rows < rows_max
-                && let Some(message) = subscriber.next(patience)?
-            {
+            while rows < rows_max && counting.receive(subscriber, patience)? {
                 let count;
-                (count, width) = decode(message, &mut request.cells).ok_or_else(damaged)?;
+                (count, width) = decode(subscriber.message(), &mut request.cells).ok_or_else(damaged)?;
                 rows += count;
-                counting.sightings.polls += 1;
                 // What has arrived already, and no more waiting.
                 patience = Duration::ZERO;
             }

@@ -299,7 +299,8 @@ pub struct ScoreArguments {
     /// Factor whose levels are the alternatives
     #[arg(long, default_value = "layout.name", value_name = "SETTING", conflicts_with = "writes")]
     pub factor: String,
-    /// Factor whose levels are the queries; without it every kind of operation that reads is a query
+    /// Factor whose levels are the queries; without it workload.query, where Q1.2 is a case of Q1, or else every kind of
+    /// operation that reads is a query
     #[arg(long, value_name = "SETTING", conflicts_with = "writes")]
     pub query: Option<String>,
     /// Kinds of operation that write, as in insert,update; those of loadline's workloads without it

@@ -99,6 +99,17 @@ fn case_trials<'a>(study: &Study, case: &'a Case, mut trials: Vec<&'a Measuremen
     CaseTrials { case, discarded, trials }
 }
 
+/// The name under which a kind of operation is reported: `query delays` where a case asks several of the study's queries, whose
+/// names say more than their numbers.
+pub fn kind_name(case: &Case, kind: &str) -> String {
+    let queries = &case.settings.workload.queries;
+    let number = kind.strip_prefix("query-").and_then(|number| number.parse::<usize>().ok());
+    match number.and_then(|number| queries.get(number.checked_sub(1)?)) {
+        Some(query) if queries.len() > 1 => format!("query {}", query.name),
+        _ => kind.to_owned(),
+    }
+}
+
 /// The name under which operations of the load in the background are reported.
 pub fn background_name(kind: &str) -> String {
     format!("{kind} beside")
@@ -114,7 +125,7 @@ fn case_finding(study: &Study, group: &CaseTrials<'_>) -> CaseFinding {
         late.merge(&trial.generator_late);
         // All reads of a kind together, those of read-modify-writes too, as YCSB reports them.
         for (kind, operation) in trial.operations.iter().chain(&trial.parts) {
-            operations.entry(kind.clone()).or_default().merge(operation);
+            operations.entry(kind_name(group.case, kind)).or_default().merge(operation);
         }
         for (kind, operation) in &trial.background {
             operations.entry(background_name(kind)).or_default().merge(operation);

@@ -6,6 +6,7 @@
 
 use crate::imported::TimeKind::{self, ResidenceTime, ResponseTime};
 use crate::measurement::{GroupMeasurement, Measurement, OperationMeasurement, ResourceSample};
+use crate::report::analyse::background_name;
 use crate::statistics::summary::{Interval, mean, t_interval};
 use crate::units::{NS_PER_S, show_bytes, show_number, show_seconds};
 use TimeFigure::{Mean, Quantile};
@@ -101,10 +102,9 @@ impl Metric {
     pub fn of_operation(&self, trial: &Measurement, kind: &str) -> Option<f64> {
         let Figure::Times(time, figure) = self.figure else { return None };
         let mut all = OperationMeasurement::default();
-        [&trial.operations, &trial.parts]
-            .into_iter()
-            .filter_map(|kinds| kinds.get(kind))
-            .for_each(|each| all.merge(each));
+        let beside = trial.background.iter().filter(|(own, _)| background_name(own) == kind).map(|(_, each)| each);
+        let own = [&trial.operations, &trial.parts].into_iter().filter_map(|kinds| kinds.get(kind));
+        own.chain(beside).for_each(|each| all.merge(each));
         let value = match figure {
             Mean => all.mean_s(time),
             Quantile(quantile) => all.quantile_s(time, quantile),

@@ -10,11 +10,14 @@ use crate::imported::TimeKind;
 use crate::report::evolution::{CHANGES, OPERATIONS, changes, operations};
 use crate::report::factors::{short_setting, show_level, show_levels};
 use crate::report::freshness;
-use crate::study::Study;
+use crate::study::{RepeatRule, Study};
 use crate::units::{show_number, show_seconds};
 
 /// Columns of the terminal that is written for.
 pub const WIDTH: u16 = 120;
+
+/// Characters that a heading may have whatever the levels below it.
+const HEADING_WIDTH: usize = 12;
 
 /// Cases that are named for one reason.
 const CASES_NAMED: usize = 4;
@@ -166,6 +169,8 @@ struct Columns<'a> {
     server: bool,
     /// Whether loadline itself was watched.
     client: bool,
+    /// When a case counts as settled.
+    repeats: RepeatRule,
     /// Which time of the operations, and which figures of it.
     times: (TimeKind, &'static [TimeColumn]),
 }
@@ -201,9 +206,10 @@ fn cases(findings: &Findings, study: &Study) -> String {
         several: findings.cases.iter().any(|case| case.operations.len() > 1),
         server: findings.cases.iter().filter_map(|case| case.resources.as_ref()).any(|used| used.server_cpu > 0.0),
         client: !is_imported,
+        repeats: study.repeat.rule,
         times: time_columns(findings),
     };
-    let mut heading: Vec<String> = columns.settings.iter().map(|setting| short_setting(setting)).collect();
+    let mut heading: Vec<String> = columns.settings.iter().map(|setting| setting_heading(setting, findings)).collect();
     if columns.open {
         heading.extend(["offered\n/s".to_owned(), "load\n".to_owned()]);
     }
@@ -235,6 +241,23 @@ fn cases(findings: &Findings, study: &Study) -> String {
     table.trim_fmt() + "\n"
 }
 
+/// A setting's name above its levels, over as many lines as it takes to be hardly wider than they are.
+fn setting_heading(setting: &str, findings: &Findings) -> String {
+    let levels = findings.cases.iter().filter_map(|case| case.levels.get(setting));
+    let room = levels.map(|level| show_level(level).chars().count()).max().unwrap_or(0).max(HEADING_WIDTH);
+    let mut lines: Vec<String> = Vec::new();
+    for word in short_setting(setting).split(' ') {
+        match lines.last_mut() {
+            Some(line) if line.chars().count() + 1 + word.chars().count() <= room => {
+                line.push(' ');
+                line.push_str(word);
+            }
+            _ => lines.push(word.to_owned()),
+        }
+    }
+    lines.join("\n")
+}
+
 /// One row per kind of operation; the case's own figures stand in the first.
 fn push_rows(table: &mut Table, case: &CaseFinding, number: usize, columns: &Columns) {
     let levels = columns.settings.iter().map(|setting| case.levels.get(*setting).map(show_level).unwrap_or_default());
@@ -244,7 +267,7 @@ fn push_rows(table: &mut Table, case: &CaseFinding, number: usize, columns: &Col
         first.push(show_load(case).to_owned());
     }
     first.extend([columns.rates[number].clone(), show_trials(case)]);
-    first.push(if case.settled { "yes" } else { "no" }.to_owned());
+    first.push(show_settled(case, columns.repeats).to_owned());
     let cpus = |used: fn(&ResourceFinding) -> f64| {
         case.resources.as_ref().map_or("-".to_owned(), |resources| format!("{:.2}", used(resources)))
     };
@@ -269,6 +292,15 @@ fn push_rows(table: &mut Table, case: &CaseFinding, number: usize, columns: &Col
         row.extend(columns.times.1.iter().map(|(_, figure)| show(figure(times))));
         row.extend(if place == 0 { used.clone() } else { vec![String::new(); used.len()] });
         table.add_row(row);
+    }
+}
+
+/// Whether a case was repeated until its figure was certain; a number of trials that is stated beforehand asks no such question.
+pub fn show_settled(case: &CaseFinding, rule: RepeatRule) -> &'static str {
+    match rule {
+        _ if !case.settled => "no",
+        RepeatRule::Fixed => "fixed n",
+        RepeatRule::Interval | RepeatRule::StandardError => "yes",
     }
 }
 

@@ -9,8 +9,8 @@ use anyhow::{Context, anyhow};
 
 use super::super::stage::Current;
 use super::group::{Order, answer_of, start_worker, tell, work};
-use crate::database::nats::recipe::NatsRecipe;
 use crate::database::nats::{NatsDatabase, Subscriber, subject_of};
+use crate::database::recorder::recipe::NatsRecipe;
 use crate::database::{Database, Endpoint};
 use crate::load::sightings::{Control, Sightings, SubscriberTask, store_messages};
 use crate::monitor::cpu_s_of;
@@ -19,6 +19,9 @@ use crate::statement::Request;
 use crate::trial::{DatabaseSettings, Settings};
 use crate::workload::Work;
 use crate::workload::freshness::STORED_ROWS;
+
+/// Its server, which keeps nothing: subjects are plain.
+const BROKER: NatsRecipe = NatsRecipe { syncs: false };
 
 /// A private NATS server.
 pub struct Broker {
@@ -32,7 +35,7 @@ impl Broker {
     /// # Errors
     /// When it does not start.
     pub fn start() -> anyhow::Result<Broker> {
-        let server = Server::start(&NatsRecipe, &DatabaseSettings::default(), None).context("the NATS server")?;
+        let server = Server::start(&BROKER, &DatabaseSettings::default(), None).context("the NATS server")?;
         Ok(Broker { server, historian: None })
     }
 
@@ -83,7 +86,7 @@ impl Broker {
 /// A sentence with the remedy.
 pub fn check(settings: &Settings) -> anyhow::Result<()> {
     if settings.freshness.as_ref().is_some_and(|freshness| freshness.path.publishes()) {
-        crate::server::check(&NatsRecipe, &DatabaseSettings::default())?;
+        crate::server::check(&BROKER, &DatabaseSettings::default())?;
     }
     Ok(())
 }

@@ -1,7 +1,8 @@
 //! Publish-subscribe over NATS in the place of a database: what writers would insert is published, a message for each write.
 //!
 //! Main types: [`NatsDatabase`], which the load engine drives as any other, and [`Subscriber`]. It stands in no registry: studies name
-//! the database that a historian stores into, and `freshness.path` how events get there. [`recipe`] says how a private server is started.
+//! the database that a historian stores into, and `freshness.path` how events get there. The private server is started
+//! as the one in front of a recorder is.
 //!
 //! Plain subjects, without a stream: a write is answered when the server has taken its message and given it to those who
 //! subscribe, in memory. Nothing is on disk then; a subscriber that cannot keep up is cut off by the server.
@@ -9,7 +10,6 @@
 //! Invariant: a message holds the rows of one write, whole.
 
 mod message;
-pub mod recipe;
 mod subscriber;
 mod wire;
 

@@ -30,8 +30,8 @@ use crate::imported::TimeKind;
 use crate::measurement::{Environment, Measurement};
 use crate::report::analyse::{CaseTrials, group, time_finding};
 use crate::report::compare::Comparisons;
-use crate::report::terminal::grouped;
-use crate::study::Study;
+use crate::report::terminal::{grouped, show_settled};
+use crate::study::{RepeatRule, Study};
 use crate::units::{NS_PER_S, show_number, show_seconds};
 
 use frame::Frame;
@@ -190,7 +190,7 @@ fn plots(
             h2 { "Throughput" (against) }
             p.about { "Mean over trials; the whiskers are 95 % intervals of the mean." }
             (figures::throughput(&frame, cases))
-            (throughput_table(cases))
+            (throughput_table(cases, study.repeat.rule))
         }
         (arrival::section(findings, groups))
         (backlog::section(groups))
@@ -262,7 +262,7 @@ fn texts(headings: &[&str]) -> Vec<String> {
     headings.iter().map(|heading| (*heading).to_owned()).collect()
 }
 
-fn throughput_table(cases: &[CaseFinding]) -> Markup {
+fn throughput_table(cases: &[CaseFinding], rule: RepeatRule) -> Markup {
     let headings = texts(&["Operations/s", "95 % interval", "Records/s", "95 % interval", "n", "Invalid", "Settled"]);
     figures::folded_table("Throughput as a table", cases, &headings, |case| {
         let mut row = Vec::new();
@@ -272,7 +272,7 @@ fn throughput_table(cases: &[CaseFinding]) -> Markup {
             row.push(interval.unwrap_or("-".to_owned()));
         }
         row.extend([case.valid_trials.to_string(), (case.trials - case.valid_trials).to_string()]);
-        row.push(if case.settled { "yes" } else { "no" }.to_owned());
+        row.push(show_settled(case, rule).to_owned());
         row
     })
 }

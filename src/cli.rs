@@ -75,6 +75,8 @@ pub enum Command {
         /// Which part
         what: WorkKind,
     },
+    /// Make a password for a camera that uploads blocks, and the line of its hash
+    Password(PasswordArguments),
     /// Generate load as told over NATS
     Agent {
         /// Address of the NATS server
@@ -356,6 +358,16 @@ pub struct RecordArguments {
     pub quarantine: Option<QuarantineAction>,
 }
 
+/// `password`
+#[derive(Debug, Clone, Args)]
+pub struct PasswordArguments {
+    /// Name of the camera
+    pub camera: String,
+    /// Take the password from standard input instead of making one
+    #[arg(long)]
+    pub stdin: bool,
+}
+
 /// What can be done with the recorder's quarantine.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, ValueEnum)]
 pub enum QuarantineAction {
@@ -423,8 +435,10 @@ pub fn parse() -> Cli {
 }
 
 /// Commands that can be executed.
-pub const AVAILABLE: &[&str] =
-    &["list", "plan", "run", "report", "compare", "fit", "predict", "score", "data", "import", "export", "record"];
+pub const AVAILABLE: &[&str] = &[
+    "list", "plan", "run", "report", "compare", "fit", "predict", "score", "data", "import", "export", "record",
+    "password",
+];
 
 impl Command {
     /// Name as on the command line.
@@ -443,6 +457,7 @@ impl Command {
             Command::Export { .. } => "export",
             Command::Record(_) => "record",
             Command::Work { .. } => "work",
+            Command::Password(_) => "password",
             Command::Agent { .. } => "agent",
         }
     }

@@ -100,8 +100,8 @@ fn run(
             let sightings = Sightings::new(0, (0..writers).collect(), writers as usize);
             read_tables(&mut *reader, &task(events, &questions, every, look_back), control, sightings)
         });
-        let none = || Err(DatabaseError::Unavailable("not again".to_owned()));
-        let none_either = || Err(DatabaseError::Unavailable("not again".to_owned()));
+        let none = |_| Err(DatabaseError::Unavailable("not again".to_owned()));
+        let none_either = |_| Err(DatabaseError::Unavailable("not again".to_owned()));
         let sources = (0..writers).map(source).collect();
         let connections = Connections::Wires(wires);
         let mut beginner = Beginner(Arc::clone(control));

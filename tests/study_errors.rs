@@ -355,3 +355,20 @@ fn lengths_of_sensor_records_are_checked_and_their_measurements_are_transmission
     assert_eq!(study.cases.iter().map(|case| case.settings.record.length).collect::<Vec<_>>(), [Some(100), Some(1000)]);
     assert_eq!(study.cases[0].settings.record.per_measurement, 10);
 }
+
+#[test]
+fn a_claim_can_be_on_a_model_and_says_what_is_wrong_with_it() {
+    let claim = |model: &str| {
+        format!(
+            "name = \"c\"\n[load]\narrivals = \"poisson\"\n[factors]\n\"load.rate\" = [100, 200]\n\"workload.name\" = [\"read\", \
+             \"write\"]\n[[claims]]\nsays = \"it fits\"\n{model}\n"
+        )
+    };
+    let read = claim("model = { name = \"mm1\", where = { \"workload.name\" = \"read\" }, fits = false }");
+    let model = load(&read, &[], false).unwrap().claims[0].model.clone().unwrap();
+    assert_eq!((model.name.as_str(), model.fits, &model.only["workload.name"]), ("mm1", false, &"read".into()));
+    let refused = |text: &str| load(&claim(text), &[], false).unwrap_err().to_string();
+    assert!(refused("model = { name = \"mm2\" }").contains("mm1"));
+    assert!(refused("model = { name = \"mm1\" }\nmetric = \"throughput\"").contains("write two claims"));
+    assert!(refused("model = { fits = true }").contains("claims.model has no name"));
+}

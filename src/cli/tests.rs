@@ -1,4 +1,4 @@
-//! What the command line takes, and what it refuses.
+//! Every command of the contract is understood, and wrong usage is told.
 
 use clap::CommandFactory;
 
@@ -36,6 +36,7 @@ fn every_command_of_the_contract_is_read() {
         "loadline export runs/a --format parquet --out dir",
         "loadline record recorder.toml",
         "loadline record recorder.toml --quarantine list",
+        "loadline password GDA-017 --stdin",
         "loadline agent --nats nats://127.0.0.1:4222",
     ] {
         let cli = read(line).unwrap_or_else(|error| panic!("{line}: {error}"));
@@ -54,6 +55,6 @@ fn wrong_usage_exits_with_2() {
 fn commands_that_come_later_are_refused_with_what_there_is() {
     assert_eq!(
         not_available("agent"),
-        "agent is not available yet; available: list, plan, run, report, compare, fit, predict, score, data, import, export, record"
+        "agent is not available yet; available: list, plan, run, report, compare, fit, predict, score, data, import, export, record, password"
     );
 }

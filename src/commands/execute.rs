@@ -6,32 +6,34 @@ use std::time::{Duration, Instant, SystemTime, UNIX_EPOCH};
 
 use anyhow::{Context, anyhow};
 
+use super::attendant::Attendant;
 use super::background;
+use super::conserve::recorded;
 use super::evolve::Evolver;
 use super::fixture::{fill, make_tables};
 use super::freshness;
+use super::front::{Front, on_the_way};
 use super::options::{check_options, plans, restrict};
 use super::output::sentence;
+use super::pinned::Pinned;
 use super::stage::Current;
+use super::watch::Watch;
 use crate::database::{Database, DatabaseError, Session, Wire};
 use crate::load::{
-    CLIENTS_PER_LOOP, Changing, Clock, Connections, Group, Observed, Observer, Reconnect, ReconnectSession, Recording,
-    Source, Written, drive_groups, validity,
+    Connections, Group, Observed, Observer, Reconnect, ReconnectSession, Recording, Source, Written, drive_groups,
+    validity,
 };
 use crate::measurement::{EvolutionMeasurement, Measurement, ResourceSample, Resources};
-use crate::monitor::{self, Monitor, Targets};
 use crate::operation::{Operation, OperationKind};
-use crate::server::{CpuList, Server, allowed_to_this_thread, interrupted, pin_this_thread};
+use crate::server::{Server, interrupted};
 use crate::statement::{Program, Request};
 use crate::store::{SampleHeader, SampleWriter, StoreError};
-use crate::trial::{Arrivals, Length, Settings, Trial};
+use crate::trial::{Arrivals, LoadSettings, Settings, Trial};
 use crate::units::show_utc;
 use crate::workload::{self, Work, Workload};
 
 /// How long a server that ends takes to be gone, once its connections are lost.
 const ENDED_WITHIN: Duration = Duration::from_secs(2);
-/// Connections from which on a loop in a closed loop is kept on one CPU; with fewer it makes no difference that can be measured.
-const BUSY_LOOP_CLIENTS: usize = 32;
 
 /// A measurement, with the resource samples that belong to it.
 pub struct Executed {
@@ -82,6 +84,9 @@ pub fn now_utc() -> String {
 /// # Errors
 /// A sentence.
 pub fn check(settings: &Settings) -> anyhow::Result<()> {
+    if settings.recorded().is_some() {
+        return Work::new(&on_the_way(settings)).map(|_| ()).map_err(anyhow::Error::msg);
+    }
     Work::new(settings).and_then(|_| check_options(settings)).map_err(anyhow::Error::msg)
 }
 
@@ -167,18 +172,27 @@ pub(super) struct Ready {
     pub work: Arc<Work>,
     /// A connection with the statements prepared.
     pub session: Box<dyn Session>,
+    /// What stands in front of the database.
+    pub front: Option<Front>,
 }
 
 /// Makes the tables, unless they are there from an earlier trial and can be used again, and prepares the statements once.
 fn set_up(trial: &Trial, current: &mut Current) -> anyhow::Result<Ready> {
     let settings = &trial.case.settings;
+    if let Some(recorder) = settings.recorded() {
+        let front = Front::start(settings, recorder, current)?;
+        let work = Arc::new(Work::new(&on_the_way(settings)).map_err(anyhow::Error::msg)?);
+        let mut session = front.database.connect()?;
+        session.prepare(work.program())?;
+        return Ok(Ready { work, session, front: Some(front) });
+    }
     let work = Arc::new(Work::new(settings).map_err(anyhow::Error::msg)?);
     let mut session = make_tables(settings, &work, current)?;
-    let place = if settings.workload.name == "sql" { "workload.statements" } else { "preparing the statements" };
+    let place = if workload::has_statements(settings) { "workload.statements" } else { "preparing the statements" };
     restrict(&mut *session, &*current.database, settings)?;
     session.prepare(work.program()).context(place)?;
     work.count_rows().map_err(|sentence| DatabaseError::refused("rows", sentence))?;
-    Ok(Ready { work, session })
+    Ok(Ready { work, session, front: None })
 }
 
 /// Measures a trial in the way of its workload.
@@ -196,29 +210,28 @@ fn measure_any(
 
 fn measure(trial: &Trial, ready: Ready, current: &mut Current, filling: &dyn Fn(u64, u64)) -> anyhow::Result<Executed> {
     let settings = &trial.case.settings;
-    let Ready { work, session } = ready;
-    fill(settings, &work, current, session, filling)?;
-    let database = &*current.database;
+    let Ready { work, session, front } = ready;
+    if front.is_none() {
+        fill(settings, &work, current, session, filling)?;
+    }
+    let database: &dyn Database = front.as_ref().map_or(&*current.database, |front| &front.database);
     let plans = plans(settings, &work, database, &mut *database.connect()?).context("workload.explain")?;
-    let connections = connect_all(database, work.program(), settings, settings.load.clients)?;
+    let connections = connect_all(database, &work, settings, &settings.load)?;
     let of = |number| workload::Client { number, of: settings.load.clients, seed: trial.seed };
     let sources = sources(&work, settings.load.clients, |number| work.workload(of(number)))?;
     let beside_load = background::load_settings(settings);
-    let mut groups = vec![Group { settings: &settings.load, connections, sources }];
+    let mut groups =
+        vec![Group { settings: &settings.load, connections, sources, keeps_acknowledged: settings.recorder.is_some() }];
     if let Some(load) = &beside_load {
-        groups.push(background::group(
-            load,
-            trial,
-            &work,
-            connect_all(database, work.program(), settings, load.clients)?,
-        )?);
+        groups.push(background::group(load, trial, &work, connect_all(database, &work, settings, load)?)?);
     }
     let (sender, receiver) = mpsc::channel();
     let evolver = Evolver::new(settings, &work, database);
-    let mut attendant = Attendant::new(current, settings, evolver.is_some().then_some(sender));
+    let mut attendant = Attendant::new(current, front.as_ref(), settings, evolver.is_some().then_some(sender));
+    let watch = front.as_ref().map(|front| Watch::start(front.http()));
     attendant.recording = start_recording(trial, current)?;
-    let wire = || connect_wire(database, work.program(), settings);
-    let session = || connect_session(database, work.program(), settings);
+    let wire = |client| connect_wire(database, work.program_of(client), settings);
+    let session = |client| connect_session(database, work.program_of(client), settings);
     let (mut observed, evolved) = std::thread::scope(|scope| {
         let evolving = evolver.map(|evolver| scope.spawn(move || evolver.run(&receiver)));
         let observed = drive_pinned(trial, groups, (&wire, &session), &mut attendant);
@@ -234,13 +247,22 @@ fn measure(trial: &Trial, ready: Ready, current: &mut Current, filling: &dyn Fn(
     };
     let observed = observed.pop().context("nothing was driven")?;
     let written = attendant.recording.take().map(Recording::finish);
+    let begun = attendant.begun.unwrap_or_else(Instant::now);
     let resources = attendant.finish(observed.measured_s);
+    let kept = match settings.recorder {
+        Some(_) => Some(recorded(settings, &work, &observed, begun, front.as_ref().zip(watch), current)?),
+        None => None,
+    };
     if let Some(fixture) = &mut current.fixture {
         let is_undone = evolved.as_ref().is_none_or(|evolved| evolved.is_undone);
         fixture.is_changed |= !workload::keeps_records(settings) || !is_undone;
     }
     let added = beside.as_ref().map_or(0, |(_, seen)| seen.tally.acknowledged_records);
-    let stored = check_stored(settings, &work, observed.tally.acknowledged_records + added, current)?;
+    let is_in_front = front.is_some();
+    let stored = match is_in_front {
+        true => None,
+        false => check_stored(settings, &work, observed.tally.acknowledged_records + added, current)?,
+    };
     let (samples, resources) = resources.map_or((Vec::new(), None), |(samples, mean)| (samples, Some(mean)));
     let mut measurement = measured(trial, &observed, resources, current);
     measurement.plans = plans;
@@ -250,7 +272,15 @@ fn measure(trial: &Trial, ready: Ready, current: &mut Current, filling: &dyn Fn(
         during: aside(true),
         outside: aside(false),
     });
-    judge(&mut measurement, settings, &observed, current.database.is_embedded(), stored);
+    judge(&mut measurement, settings, &observed, current.database.is_embedded() && !is_in_front, stored);
+    if let Some(kept) = kept {
+        measurement.invalid_because.extend(kept.reasons());
+        measurement.recorded = Some(kept);
+    }
+    measurement.invalid_because.extend(front.as_ref().and_then(Front::failure));
+    if front.is_some_and(|front| !front.stop()) {
+        measurement.invalid_because.push("the recorder did not stop in order".to_owned());
+    }
     if let Some((load, seen)) = &beside {
         background::take_in(&mut measurement, load, seen, current.database.is_embedded());
     }
@@ -303,46 +333,6 @@ fn judge_samples(measurement: &mut Measurement, written: Result<Written, StoreEr
     }
 }
 
-/// Keeps the calling thread, and the load threads that it starts meanwhile, on some CPUs.
-struct Pinned {
-    before: Option<CpuList>,
-}
-
-impl Pinned {
-    /// Pins where the study says so. Where it does not, a busy loop is kept on the last CPU, so that a study that names
-    /// several CPUs, all of them too, has its word.
-    fn for_load(settings: &Settings, connections: &Connections) -> anyhow::Result<Self> {
-        let before = allowed_to_this_thread();
-        let cpus = match &settings.load.cpus {
-            Some(cpus) => Some(CpuList::parse(cpus)?),
-            None if is_one_busy_loop(settings, connections) => before.as_ref().and_then(CpuList::last_of_several),
-            None => None,
-        };
-        match cpus {
-            Some(cpus) => pin_this_thread(&cpus).context("load.cpus")?,
-            None => return Ok(Pinned { before: None }),
-        }
-        Ok(Pinned { before })
-    }
-}
-
-/// Whether one event loop drives so many clients in a closed loop that it costs less on a CPU of its own choice than moving
-/// between them, which wakes servers on the other CPU (docs/decisions/0002). A loop in an open loop stays free to take an idle
-/// CPU in time, and a server that is pinned is left alone.
-fn is_one_busy_loop(settings: &Settings, connections: &Connections) -> bool {
-    let Connections::Wires(wires) = connections else { return false };
-    let is_one = settings.load.loops.is_none_or(|loops| loops == 1) && wires.len() <= CLIENTS_PER_LOOP as usize;
-    let is_closed = settings.load.arrivals == Arrivals::Closed;
-    is_one && is_closed && wires.len() >= BUSY_LOOP_CLIENTS && settings.database.cpus.is_none()
-}
-
-impl Drop for Pinned {
-    fn drop(&mut self) {
-        // The CPUs allowed before are still there.
-        let _ = self.before.as_ref().map(pin_this_thread);
-    }
-}
-
 pub(super) fn connect_session(
     database: &dyn Database,
     program: &Program,
@@ -366,78 +356,23 @@ pub(super) fn connect_wire(
 /// Connects all clients, before any clock starts.
 pub(super) fn connect_all(
     database: &dyn Database,
-    program: &Program,
+    work: &Work,
     settings: &Settings,
-    clients: u32,
+    load: &LoadSettings,
 ) -> anyhow::Result<Connections> {
     let (mut wires, mut sessions) = (Vec::new(), Vec::new());
+    let clients = load.clients;
     for client in 0..clients {
-        let session = connect_session(database, program, settings);
+        let session = connect_session(database, work.program_of(client), settings);
         let session = session.with_context(|| format!("connecting client {} of {clients}", client + 1))?;
-        match session.into_wire() {
+        // Opening a connection waits for the server, which an event loop must not.
+        let into_wire = if load.connects_each_time { Err(session) } else { session.into_wire() };
+        match into_wire {
             Ok(wire) => wires.push(wire),
             Err(session) => sessions.push(session),
         }
     }
     Ok(if wires.is_empty() { Connections::Sessions(sessions) } else { Connections::Wires(wires) })
-}
-
-/// Watches the machine during the measured phase.
-pub(super) struct Attendant {
-    targets: Option<Targets>,
-    interval: Duration,
-    monitor: Option<(Instant, Monitor)>,
-    /// Tells who changes the schema that the measured phase begins, and by being dropped that it is over.
-    evolving: Option<mpsc::Sender<Arc<Changing>>>,
-    changing: Option<Arc<Changing>>,
-    recording: Option<Recording>,
-}
-
-impl Attendant {
-    pub fn new(current: &Current, settings: &Settings, evolving: Option<mpsc::Sender<Arc<Changing>>>) -> Self {
-        let targets = match &current.server {
-            Some(server) => Targets::server(server.pid_source()),
-            None if current.database.is_embedded() => Targets::embedded(),
-            None => Targets::none(),
-        };
-        let is_long = matches!(settings.load.length, Length::Seconds(seconds) if seconds >= 10.0);
-        let interval = if is_long { monitor::INTERVAL } else { monitor::SHORT_INTERVAL };
-        Attendant { targets: Some(targets), interval, monitor: None, evolving, changing: None, recording: None }
-    }
-
-    pub fn finish(self, measured_s: f64) -> Option<(Vec<ResourceSample>, Resources)> {
-        let (begun, monitor) = self.monitor?;
-        monitor.stop_between(begun, begun + Duration::from_secs_f64(measured_s))
-    }
-}
-
-impl Observer for Attendant {
-    fn measure(&mut self) {
-        // A trial whose machine cannot be watched has no resources and is valid all the same.
-        let monitor = self.targets.take().and_then(|targets| Monitor::start(targets, self.interval).ok());
-        self.monitor = monitor.map(|monitor| (Instant::now(), monitor));
-        if let (Some(evolving), Some(changing)) = (&self.evolving, &self.changing) {
-            // Who changes the schema waits for this and cannot be gone.
-            let _ = evolving.send(Arc::clone(changing));
-        }
-    }
-
-    fn drained(&mut self) {
-        self.evolving = None;
-    }
-
-    fn changing(&mut self, clock: Clock) -> Option<Arc<Changing>> {
-        self.changing = self.evolving.as_ref().map(|_| Arc::new(Changing::new(clock)));
-        self.changing.clone()
-    }
-
-    fn is_interrupted(&mut self) -> bool {
-        interrupted()
-    }
-
-    fn recording(&self) -> Option<&Recording> {
-        self.recording.as_ref()
-    }
 }
 
 pub(super) fn measured(
@@ -471,10 +406,17 @@ fn check_stored(
     current: &Current,
 ) -> anyhow::Result<Option<(u64, u64)>> {
     let is_counted = workload::only_adds(settings) && !settings.record.existing;
-    let Some(table) = work.record_table().filter(|_| is_counted) else { return Ok(None) };
+    let tables = work.record_tables();
+    if !is_counted || tables.is_empty() {
+        return Ok(None);
+    }
     let mut session = current.database.connect()?;
-    let answer = session.query(&format!("SELECT COUNT(*) FROM {}", current.database.dialect().quote(table)))?;
-    let count = answer.first().and_then(|row| row.first()).and_then(|cell| cell.as_ref()?.parse::<u64>().ok());
+    let mut count = Some(0_u64);
+    for table in tables {
+        let answer = session.query(&format!("SELECT COUNT(*) FROM {}", current.database.dialect().quote(table)))?;
+        let rows = answer.first().and_then(|row| row.first()).and_then(|cell| cell.as_ref()?.parse::<u64>().ok());
+        count = count.zip(rows).map(|(sum, rows)| sum + rows);
+    }
     let found = |rows: u64| rows / work.rows_per_record().max(1);
     Ok(count.map(|rows| (settings.record.rows + acknowledged, found(rows))))
 }
@@ -493,7 +435,11 @@ fn judge(
         is_cut_short: observed.is_cut_short,
         always_busy_clients: is_closed.then_some(settings.load.clients),
         offered_per_s: settings.load.rate_per_s.filter(|_| settings.load.arrivals != Arrivals::Closed),
-        late_share: validity::LATE_SHARE,
+        late_share: match settings.load.arrivals {
+            // Sources wait beside a recorder and a server that take every CPU they can get, and nobody waits for a source's thread.
+            Arrivals::Sources => background::LATE_SHARE,
+            _ => validity::LATE_SHARE,
+        },
         stored,
     };
     measurement.invalid_because = validity::reasons(measurement, circumstances);

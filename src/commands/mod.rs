@@ -2,9 +2,11 @@
 //!
 //! Main function: [`execute_command`]. Invariant: a request that is wrong is refused before anything is started.
 
+mod attendant;
 mod background;
 mod cache;
 mod compare;
+mod conserve;
 pub mod data;
 mod evolve;
 mod execute;
@@ -12,10 +14,13 @@ mod export;
 mod fit;
 mod fixture;
 mod freshness;
+mod front;
 mod import;
 pub mod list;
 mod options;
 pub mod output;
+mod password;
+mod pinned;
 pub mod plan;
 mod predict;
 mod progress;
@@ -25,6 +30,7 @@ mod report;
 mod run;
 mod score;
 mod stage;
+mod watch;
 
 use crate::cli::{Cli, Command, DataArguments, DataFormat, RunArguments, StudyArguments, WorkKind, not_available};
 use crate::database;
@@ -89,6 +95,7 @@ pub fn execute_command(cli: Cli) -> Result<Status, Failure> {
         Command::Import(arguments) => import::run(&arguments, cli.json),
         Command::Score(arguments) => score::run(&arguments, cli.json),
         Command::Record(arguments) => record::run(&arguments, cli.json),
+        Command::Password(arguments) => password::run(&arguments, cli.json),
         Command::Export { run, format, out } => export::run(&run, format, &out, cli.json),
         Command::Data(arguments) => {
             let DataArguments { record, rows, seed, format } = arguments;

@@ -41,8 +41,6 @@ pub struct Current {
     settings: DatabaseSettings,
     /// Opens connections.
     pub database: Arc<dyn Database>,
-    /// How another process opens the same database.
-    pub reach: Reach,
     /// The private server, where there is one.
     pub server: Option<Server>,
     /// Its version and the settings that matter, read once.
@@ -59,6 +57,10 @@ pub struct Current {
     identity: Option<String>,
     /// The fixture taken from the cache, where the data is a copy.
     copied: Option<Taken>,
+    /// Where the server listens, where there is one.
+    endpoint: Option<Endpoint>,
+    /// Where servers of the run may keep their data.
+    directory: PathBuf,
 }
 
 /// How another process opens a database that is set up. Has its password: to be handed over through a pipe only.
@@ -220,9 +222,22 @@ impl Stage {
         notes.retain(|note| self.noted.insert(note.clone()));
         let (fixture, copied) = taken.map_or((None, None), fixture_of);
         let settings = settings.clone();
-        let reach = Reach { settings: settings_here, endpoint };
+        let directory = self.directory.clone();
         let samples = None;
-        Ok(Current { settings, database, reach, server, facts, notes, fixture, samples, own_file, identity, copied })
+        Ok(Current {
+            settings,
+            database,
+            server,
+            facts,
+            notes,
+            fixture,
+            samples,
+            own_file,
+            identity,
+            copied,
+            endpoint,
+            directory,
+        })
     }
 }
 
@@ -285,6 +300,28 @@ impl Drop for Stage {
 }
 
 impl Current {
+    /// How another process opens the same database.
+    pub fn reach(&self) -> Reach {
+        let path = self.file().map(|file| file.display().to_string());
+        let settings = DatabaseSettings { path: path.or_else(|| self.settings.path.clone()), ..self.settings.clone() };
+        Reach { settings, endpoint: self.endpoint.clone() }
+    }
+
+    /// Where the server listens, where there is one.
+    pub fn endpoint(&self) -> Option<&Endpoint> {
+        self.endpoint.as_ref()
+    }
+
+    /// The file of an embedded database.
+    pub fn file(&self) -> Option<&Path> {
+        self.own_file.as_deref().or(self.settings.path.as_deref().map(Path::new))
+    }
+
+    /// Where servers of the run may keep their data.
+    pub fn directory(&self) -> &Path {
+        &self.directory
+    }
+
     /// Whether the private server runs, where there is one.
     pub fn has_server(&self) -> bool {
         self.server.as_ref().is_none_or(Server::is_running)

@@ -14,7 +14,9 @@ use crate::report::factors::show_levels;
 use crate::report::freshness;
 use crate::report::limits;
 use crate::report::load_lines::load_lines;
+use crate::report::metric::CONTENT_BYTES;
 use crate::report::plans;
+use crate::report::recorded::recorded;
 use crate::report::verdicts::verdicts;
 use crate::statistics::summary::{mean, relative_half_width, sample_sd, standard_error_share, t_interval};
 use crate::study::{Repeat, RepeatRule, Study, goal};
@@ -58,7 +60,7 @@ pub fn analyse(run_name: &str, study: &Study, environment: &Environment, measure
         rehearsal: study.quick,
         verdicts: verdicts(study, &groups, &lines),
         notes: notes(study, environment, &groups, &cases),
-        claims: study.claims.iter().map(|claim| judge_claim(study, claim, &groups)).collect(),
+        claims: study.claims.iter().map(|claim| judge_claim(study, claim, &groups, &lines)).collect(),
         load_lines: lines.into_iter().map(|line| line.finding).collect(),
         cases,
     }
@@ -119,6 +121,7 @@ fn case_finding(study: &Study, group: &CaseTrials<'_>) -> CaseFinding {
     let valid: Vec<&Measurement> = group.valid().collect();
     let throughputs: Vec<f64> = valid.iter().map(|trial| trial.throughput_per_s()).collect();
     let records: Vec<f64> = valid.iter().filter_map(|trial| trial.known_records_per_s()).collect();
+    let contents: Vec<f64> = valid.iter().filter_map(|trial| CONTENT_BYTES.of(trial)).collect();
     let mut operations: BTreeMap<String, OperationMeasurement> = BTreeMap::new();
     let (mut late, mut errors) = (Histogram::new(), BTreeMap::new());
     for trial in &valid {
@@ -149,6 +152,7 @@ fn case_finding(study: &Study, group: &CaseTrials<'_>) -> CaseFinding {
         settled: is_settled(&study.repeat, &throughputs),
         throughput_per_s: estimate(&throughputs),
         records_per_s: estimate(&records),
+        content_bytes_per_s: (!contents.is_empty()).then(|| estimate(&contents)),
         operations: operations
             .iter()
             .map(|(kind, merged)| (kind.clone(), operation_finding(merged, empty_known)))
@@ -166,6 +170,7 @@ fn case_finding(study: &Study, group: &CaseTrials<'_>) -> CaseFinding {
         stored_s: freshness::stored(&valid),
         event_bytes_per_s: freshness::event_bytes(&valid),
         cpus: freshness::cpus(&valid),
+        recorded: recorded(&valid, &group.trials),
         errors,
         invalid_because: reasons(&group.trials),
     }

@@ -3,118 +3,123 @@
 //! Main function: [`judge_claim`]. Invariant: a claim is reproduced or contradicted only by a whole interval; a case that the
 //! claim speaks of and that has no valid trial leaves it undecided.
 
+mod bound;
+
 use serde_json::Value;
 
 use crate::finding::{ClaimFinding, ClaimVerdict};
+use crate::queueing::fit::{Request, fit};
+use crate::queueing::{FAMILIES, Timer};
 use crate::report::analyse::CaseTrials;
 use crate::report::factors::{same_level, show_level, show_levels};
-use crate::report::metric::{METRICS, Metric};
-use crate::statistics::summary::{Interval, mean, t_interval};
+use crate::report::load_lines::CaseLine;
+use crate::report::metric::{LOAD_LINE, METRICS, Metric};
+use crate::report::points::{Curve, curves};
+use crate::statistics::summary::{Interval, mean};
 use crate::statistics::{Cell, RatioEstimate, weighted_ratio};
-use crate::study::{Claim, ClaimedBound, ClaimedRatio, Study};
+use crate::study::goal::base_cases;
+use crate::study::{Claim, ClaimedModel, ClaimedRatio, Study};
 use crate::trial::{Case, Levels};
 
 /// The verdict on one claim, with its evidence in words.
-pub fn judge_claim(study: &Study, claim: &Claim, groups: &[CaseTrials<'_>]) -> ClaimFinding {
-    let (verdict, evidence) = match Metric::named(&claim.metric) {
+pub fn judge_claim(study: &Study, claim: &Claim, groups: &[CaseTrials<'_>], lines: &[CaseLine]) -> ClaimFinding {
+    if let Some(model) = &claim.model {
+        return judge_model(claim, model, groups);
+    }
+    if let Some(bound) = &claim.bound {
+        return bound::judge_bound(study, claim, bound, groups);
+    }
+    let Some(ratio) = &claim.ratio else { return undecided(claim, "the claim names neither a ratio nor a model") };
+    let is_of_lines = claim.metric == LOAD_LINE.name;
+    let metric = if is_of_lines { Some(&LOAD_LINE) } else { Metric::named(&claim.metric) };
+    // The lines belong to the cases as they were written, before a search has chosen rates.
+    let bases = if is_of_lines { base_cases(study) } else { Vec::new() };
+    let members: Vec<Member<'_>> = match metric {
+        Some(_) if is_of_lines => bases.iter().map(|case| of_line(case, lines)).collect(),
+        Some(metric) => study.cases.iter().map(|case| of_trials(case, metric, groups)).collect(),
+        None => Vec::new(),
+    };
+    let (verdict, evidence) = match metric {
         None => {
             let known: Vec<&str> = METRICS.iter().map(|metric| metric.name).collect();
             let reason = format!("there is no metric \"{}\"; there are {}", claim.metric, known.join(", "));
             (ClaimVerdict::Undecided, reason)
         }
-        Some(metric) => match (&claim.ratio, &claim.bound) {
-            (Some(ratio), _) => judge_ratio(study, ratio, metric, groups),
-            (None, Some(bound)) => judge_bound(study, bound, metric, groups),
-            (None, None) => (ClaimVerdict::Undecided, "it claims nothing".to_owned()),
+        Some(metric) => match weigh(study, ratio, metric, &members) {
+            Err(reason) => (ClaimVerdict::Undecided, reason),
+            Ok((estimate, remark)) => {
+                let interval = estimate.interval;
+                let evidence = format!(
+                    "ratio {:.2} [{:.2}, {:.2}], n = {} + {}{remark}",
+                    estimate.ratio, interval.low, interval.high, estimate.n_of, estimate.n_to
+                );
+                (against((ratio.low, ratio.high), estimate.interval), evidence)
+            }
         },
     };
-    let of_bound = || claim.bound.as_ref().map(|bound| (bound.low, bound.high));
-    let between = claim.ratio.as_ref().map(|ratio| (ratio.low, ratio.high)).or_else(of_bound);
     ClaimFinding {
         says: claim.says.clone(),
         metric: claim.metric.clone(),
-        between: between.unwrap_or((0.0, None)),
-        claimed: show_claimed(claim),
+        between: Some((ratio.low, ratio.high)),
+        claimed: match (ratio.low, ratio.high) {
+            (low, None) => format!("at least {low}"),
+            (0.0, Some(high)) => format!("at most {high}"),
+            (low, Some(high)) => format!("{low} to {high}"),
+        },
         verdict,
         evidence,
     }
 }
 
-fn judge_ratio(
-    study: &Study,
-    ratio: &ClaimedRatio,
-    metric: &Metric,
-    groups: &[CaseTrials<'_>],
-) -> (ClaimVerdict, String) {
-    match weigh(study, ratio, metric, groups) {
-        Err(reason) => (ClaimVerdict::Undecided, reason),
-        Ok((estimate, remark)) => {
-            let interval = estimate.interval;
-            let evidence = format!(
-                "ratio {:.2} [{:.2}, {:.2}], n = {} + {}{remark}",
-                estimate.ratio, interval.low, interval.high, estimate.n_of, estimate.n_to
-            );
-            (against((ratio.low, ratio.high), interval), evidence)
-        }
-    }
+fn undecided(claim: &Claim, why: &str) -> ClaimFinding {
+    let (metric, evidence) = (claim.metric.clone(), why.to_owned());
+    let verdict = ClaimVerdict::Undecided;
+    ClaimFinding { says: claim.says.clone(), metric, between: None, claimed: "nothing".to_owned(), verdict, evidence }
 }
 
-/// Each case's mean over its trials, with its interval: all must lie in the range; one that lies outside contradicts. The evidence
-/// is the case that is furthest from bearing the claim out.
-fn judge_bound(
-    study: &Study,
-    bound: &ClaimedBound,
-    metric: &Metric,
-    groups: &[CaseTrials<'_>],
-) -> (ClaimVerdict, String) {
-    let members = match members(study, &bound.of, &Levels::new(), metric, groups) {
-        Ok(members) => members,
-        Err(reason) => return (ClaimVerdict::Undecided, reason),
+/// A claim on how response times grow with the arrival rate. Where several curves have the levels, all must agree.
+fn judge_model(claim: &Claim, model: &ClaimedModel, groups: &[CaseTrials<'_>]) -> ClaimFinding {
+    let request = Request { model: model.name.clone(), ..Request::default() };
+    let has_levels = |curve: &Curve| {
+        let same =
+            |(setting, level): (&String, &Value)| curve.levels.get(setting).is_some_and(|own| same_level(own, level));
+        model.only.iter().all(same)
     };
-    let judged = members.iter().map(|member| {
-        let interval = t_interval(&member.values, 0.95);
-        let verdict = interval.map_or(ClaimVerdict::Undecided, |interval| against((bound.low, bound.high), interval));
-        (verdict, member)
-    });
-    let distance = |verdict: &ClaimVerdict| match verdict {
-        ClaimVerdict::Contradicted => 2,
-        ClaimVerdict::Undecided => 1,
-        ClaimVerdict::Reproduced => 0,
+    let curves = curves(groups, Timer::Intended, None, &Default::default());
+    let judged: Vec<(Option<bool>, String)> = curves
+        .iter()
+        .filter(|curve| has_levels(curve))
+        .map(|curve| {
+            let (fits, why) = match fit(&curve.points, &request) {
+                Ok(report) => (report.says_whether(&model.name), report.verdict),
+                Err(error) => (None, error.to_string()),
+            };
+            let rest = curve.levels.iter().filter(|(setting, _)| !model.only.contains_key(*setting));
+            let rest: Levels = rest.map(|(setting, level)| (setting.clone(), level.clone())).collect();
+            let place = if rest.is_empty() { String::new() } else { format!("{}: ", show_levels(&rest)) };
+            (fits, format!("{place}{}", why.trim_end_matches('.')))
+        })
+        .collect();
+    let all = |wanted: bool| !judged.is_empty() && judged.iter().all(|(fits, _)| *fits == Some(wanted));
+    let verdict = match (all(model.fits), all(!model.fits)) {
+        (true, _) => ClaimVerdict::Reproduced,
+        (_, true) => ClaimVerdict::Contradicted,
+        _ => ClaimVerdict::Undecided,
     };
-    let mean_of = |member: &Member<'_>| mean(&member.values).unwrap_or(f64::NAN);
-    let sign = if bound.high.is_some() { 1.0 } else { -1.0 };
-    let worst = judged.max_by(|(a, one), (b, other)| {
-        distance(a).cmp(&distance(b)).then((sign * mean_of(one)).total_cmp(&(sign * mean_of(other))))
-    });
-    let Some((verdict, member)) = worst else { return (ClaimVerdict::Undecided, "there is no case".to_owned()) };
-    if member.values.len() < 2 {
-        let levels = show_levels(&member.case.levels);
-        return (
-            verdict,
-            format!("{} needs at least two valid trials a case; {levels} has {}", metric.title, member.values.len()),
-        );
-    }
-    let place = if members.len() > 1 {
-        format!(" in the worst of {} cases ({})", members.len(), show_levels(&member.case.levels))
+    let title =
+        FAMILIES.iter().find(|family| family.name == model.name).map_or(model.name.as_str(), |family| family.title);
+    let evidence = if judged.is_empty() {
+        format!("no open loop has {} at several arrival rates", show_levels(&model.only))
     } else {
-        String::new()
+        judged.into_iter().map(|(_, why)| why).collect::<Vec<_>>().join("; ")
     };
-    (verdict, format!("{} {}{place}", metric.title, metric.show_estimate(&member.values)))
-}
-
-/// The range claimed, in words.
-fn show_claimed(claim: &Claim) -> String {
-    let metric = Metric::named(&claim.metric);
-    let show = |value: f64| match (&claim.bound, metric) {
-        (Some(_), Some(metric)) => format!("{}{}", metric.show(value), metric.unit()),
-        _ => value.to_string(),
-    };
-    let range = claim.ratio.as_ref().map(|ratio| (ratio.low, ratio.high));
-    match range.or_else(|| claim.bound.as_ref().map(|bound| (bound.low, bound.high))) {
-        Some((low, None)) => format!("at least {}", show(low)),
-        Some((0.0, Some(high))) => format!("at most {}", show(high)),
-        Some((low, Some(high))) => format!("{} to {}", show(low), show(high)),
-        None => String::new(),
+    ClaimFinding {
+        says: claim.says.clone(),
+        metric: String::new(),
+        between: None,
+        claimed: format!("{title} {}", if model.fits { "fits" } else { "does not fit" }),
+        verdict,
+        evidence,
     }
 }
 
@@ -129,7 +134,8 @@ fn against((low, high): (f64, Option<f64>), interval: Interval) -> ClaimVerdict 
     }
 }
 
-/// The trials' values of a case that a claim speaks of.
+/// The trials' values of a case that a claim may speak of.
+#[derive(Clone)]
 struct Member<'a> {
     case: &'a Case,
     values: Vec<f64>,
@@ -140,10 +146,10 @@ fn weigh(
     study: &Study,
     ratio: &ClaimedRatio,
     metric: &Metric,
-    groups: &[CaseTrials<'_>],
+    members: &[Member<'_>],
 ) -> Result<(RatioEstimate, String), String> {
-    let of = members(study, &ratio.of, &ratio.only, metric, groups)?;
-    let to = members(study, &ratio.to, &ratio.only, metric, groups)?;
+    let of = with_levels(study, &ratio.of, &ratio.only, members)?;
+    let to = with_levels(study, &ratio.to, &ratio.only, members)?;
     let (cells, remark) =
         if ratio.best { best_cells(ratio, metric, &of, &to)? } else { matched_cells(ratio, &of, &to)? };
     let seed = study.seed ^ 0x00c1_a135;
@@ -152,25 +158,29 @@ fn weigh(
     Ok((estimate, remark))
 }
 
-/// All cases of the study with these levels; an error when there is none.
-fn members<'a>(
-    study: &'a Study,
+/// What the trials of a case say.
+fn of_trials<'a>(case: &'a Case, metric: &Metric, groups: &[CaseTrials<'_>]) -> Member<'a> {
+    let group = groups.iter().find(|group| group.case.id == case.id);
+    let values = group.map(|group| group.valid().filter_map(|trial| metric.of(trial)).collect());
+    Member { case, values: values.unwrap_or_default() }
+}
+
+/// The load line of a case as each trial near it estimates it; nothing where there is no line.
+fn of_line<'a>(case: &'a Case, lines: &[CaseLine]) -> Member<'a> {
+    let line = lines.iter().find(|line| line.finding.levels == case.levels);
+    Member { case, values: line.map(|line| line.each_per_s.clone()).unwrap_or_default() }
+}
+
+/// All cases with these levels; an error when there is none.
+fn with_levels<'a>(
+    study: &Study,
     levels: &Levels,
     only: &Levels,
-    metric: &Metric,
-    groups: &[CaseTrials<'a>],
+    members: &[Member<'a>],
 ) -> Result<Vec<Member<'a>>, String> {
-    let wanted = |case: &&Case| levels.iter().chain(only).all(|(setting, level)| has_level(case, setting, level));
-    let found: Vec<Member<'a>> = study
-        .cases
-        .iter()
-        .filter(wanted)
-        .map(|case| {
-            let group = groups.iter().find(|group| group.case.id == case.id);
-            let values = group.map(|group| group.valid().filter_map(|trial| metric.of(trial)).collect());
-            Member { case, values: values.unwrap_or_default() }
-        })
-        .collect();
+    let wanted =
+        |member: &&Member<'_>| levels.iter().chain(only).all(|(setting, level)| has_level(member.case, setting, level));
+    let found: Vec<Member<'a>> = members.iter().filter(wanted).cloned().collect();
     if found.is_empty() {
         let all: Levels = levels.iter().chain(only).map(|(setting, level)| (setting.clone(), level.clone())).collect();
         let remedy = if study.quick { "; --quick made it smaller: this claim needs the study as it is" } else { "" };

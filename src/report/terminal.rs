@@ -10,6 +10,7 @@ use crate::imported::TimeKind;
 use crate::report::evolution::{CHANGES, OPERATIONS, changes, operations};
 use crate::report::factors::{short_setting, show_level, show_levels};
 use crate::report::freshness;
+use crate::report::recorded;
 use crate::study::{RepeatRule, Study};
 use crate::units::{show_number, show_seconds};
 
@@ -39,6 +40,7 @@ pub fn terminal(findings: &Findings, study: &Study) -> String {
     out.push('\n');
     push_evolution(&mut out, findings);
     push_freshness(&mut out, findings);
+    push_table(&mut out, "Through the recorder", &recorded::HEADINGS, recorded::rows(findings));
     // That it is a rehearsal stands above.
     let is_new = |text: &&String| !text.starts_with("rehearsal");
     for verdict in findings.verdicts.iter().filter(is_new) {
@@ -96,16 +98,24 @@ fn push_freshness(out: &mut String, findings: &Findings) {
 /// Schema changes and the operations during them, where there were any.
 fn push_evolution(out: &mut String, findings: &Findings) {
     let parts = [(&CHANGES[..], changes(findings)), (&OPERATIONS[..], operations(findings))];
-    for (headings, rows) in parts.into_iter().filter(|(_, rows)| !rows.is_empty()) {
+    for (headings, rows) in parts {
         let title =
             if headings.len() == CHANGES.len() { "Schema changes" } else { "Operations during them, and outside" };
-        let mut table = Table::new();
-        let line = LineStyle::none().fill('─').junction('─');
-        table.load_style(TableStyle::new().header_separator(line).bottom_border(line));
-        table.set_content_arrangement(ContentArrangement::Dynamic).set_width(WIDTH).set_header(headings.to_vec());
-        table.add_rows(rows);
-        out.push_str(&format!("{title}\n{}\n\n", table.trim_fmt()));
+        push_table(out, title, headings, rows);
     }
+}
+
+/// A table with a title; nothing without rows.
+fn push_table(out: &mut String, title: &str, headings: &[&str], rows: Vec<Vec<String>>) {
+    if rows.is_empty() {
+        return;
+    }
+    let mut table = Table::new();
+    let line = LineStyle::none().fill('─').junction('─');
+    table.load_style(TableStyle::new().header_separator(line).bottom_border(line));
+    table.set_content_arrangement(ContentArrangement::Dynamic).set_width(WIDTH).set_header(headings.to_vec());
+    table.add_rows(rows);
+    out.push_str(&format!("{title}\n{}\n\n", table.trim_fmt()));
 }
 
 /// Invalid trials with their reasons, and the messages of failed operations.
@@ -163,6 +173,8 @@ struct Columns<'a> {
     open: bool,
     /// What is counted per second, as figures that all have the same width behind the mean.
     rates: Vec<String>,
+    /// Whether records all have as many bytes of content, so that these are told too.
+    contents: bool,
     /// Whether cases have more than one kind of operation.
     several: bool,
     /// Whether there is a server whose processes are watched.
@@ -203,6 +215,7 @@ fn cases(findings: &Findings, study: &Study) -> String {
         settings: study.factors.iter().map(|factor| factor.setting.as_str()).filter(has).collect(),
         open: findings.cases.iter().any(|case| case.offered_per_s.is_some()),
         rates: show_estimates(&rates.collect::<Vec<_>>()),
+        contents: findings.cases.iter().any(|case| case.content_bytes_per_s.is_some()),
         several: findings.cases.iter().any(|case| case.operations.len() > 1),
         server: findings.cases.iter().filter_map(|case| case.resources.as_ref()).any(|used| used.server_cpu > 0.0),
         client: !is_imported,
@@ -214,7 +227,9 @@ fn cases(findings: &Findings, study: &Study) -> String {
         heading.extend(["offered\n/s".to_owned(), "load\n".to_owned()]);
     }
     let unit = if batched { "records/s" } else { "operations/s" };
-    heading.extend([format!("{unit}\n± 95 % interval"), "n".to_owned(), "settled".to_owned()]);
+    heading.push(format!("{unit}\n± 95 % interval"));
+    heading.extend(columns.contents.then(|| "MB/s\n".to_owned()));
+    heading.extend(["n".to_owned(), "settled".to_owned()]);
     if columns.several {
         heading.push("operation".to_owned());
     }
@@ -266,7 +281,10 @@ fn push_rows(table: &mut Table, case: &CaseFinding, number: usize, columns: &Col
         first.push(case.offered_per_s.map_or("-".to_owned(), show_number));
         first.push(show_load(case).to_owned());
     }
-    first.extend([columns.rates[number].clone(), show_trials(case)]);
+    first.push(columns.rates[number].clone());
+    let megabytes = |bytes: &Estimate| bytes.mean.map_or("-".to_owned(), |bytes| format!("{:.2}", bytes / 1e6));
+    first.extend(columns.contents.then(|| case.content_bytes_per_s.as_ref().map_or("-".to_owned(), megabytes)));
+    first.push(show_trials(case));
     first.push(show_settled(case, columns.repeats).to_owned());
     let cpus = |used: fn(&ResourceFinding) -> f64| {
         case.resources.as_ref().map_or("-".to_owned(), |resources| format!("{:.2}", used(resources)))

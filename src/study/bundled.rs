@@ -36,7 +36,7 @@ macro_rules! bundled {
 pub static BUNDLED: &[Bundled] = bundled! {
     "qos-write": "which layout takes the most measurement rows; about a minute on SQLite",
     "qos-write-paper": "the same with all 297 cases of Ruottinen 2015 on MariaDB; many hours",
-    "wisconsin-size": "how response times of selections grow with load and relation; two minutes on MariaDB",
+    "wisconsin-size": "how response times of selections grow with load and relation; three minutes on MariaDB",
     "wisconsin-size-paper": "the same with 1, 5 and 10 million rows as Kihl and others 2011; two hours",
     "qos-read": "which layout answers queries over measurement rows fastest; five minutes on MariaDB",
     "qos-read-paper": "the same with all cases of Ruottinen 2015 on two million rows and up to 50 readers; days",
@@ -48,6 +48,12 @@ pub static BUNDLED: &[Bundled] = bundled! {
     "qos-mixed": "queries while rows are written, three layouts; two minutes on SQLite",
     "freshness": "how soon readers see events that others write, at 2 to 20 MB/s; three minutes on MariaDB",
     "event-paths": "the same through the database and through publish-subscribe with a historian; five minutes",
+    "insert-rate": "how many sensor events a second, by engine, tables and writers; four minutes on MariaDB",
+    "insert-rate-clients": "what text statements, new connections, TCP and single inserts cost a writer; two minutes",
+    "latest-window": "searches among the last records while others write, with and without an index; a minute",
+    "index-cost": "what each index costs those who write; a minute",
+    "recorder-capacity": "how many sources a recorder takes in with one to three writers; 40 minutes on MariaDB",
+    "recorder-paths": "the database directly, and through a recorder over HTTP and NATS; five minutes on MariaDB",
     "settings": "which settings of MariaDB pay when measurement data is written and read; five minutes",
     "settings-postgres": "the same for PostgreSQL; five minutes",
 };

@@ -10,11 +10,13 @@ use super::section::{Section, number_of};
 use super::settings::{SETTINGS, is_same_level, setting_value};
 use super::suggest::closest;
 use super::tree::{Content, Entry, Node, Table};
-use crate::study::{ClaimedBound, ClaimedRatio};
+use crate::queueing::fit::model_names;
+use crate::study::{ClaimedBound, ClaimedModel, ClaimedRatio};
 use crate::trial::{Levels, Settings};
 
-const CLAIM_KEYS: &[&str] = &["says", "metric", "ratio", "bound"];
+const CLAIM_KEYS: &[&str] = &["says", "metric", "ratio", "bound", "model"];
 const BOUND_KEYS: &[&str] = &["of", "between", "above", "below"];
+const MODEL_KEYS: &[&str] = &["name", "where", "fits"];
 const RATIO_KEYS: &[&str] = &["of", "to", "where", "best", "between", "above", "below"];
 const RATIO_FORM: &str = "write ratio = { of = { \"layout.name\" = \"star\" }, to = { \"layout.name\" = \"wide\" }, \
      between = [0.9, 1.1] }";
@@ -38,6 +40,7 @@ pub const METRICS: &[&str] = &[
     "residence_time_max",
     "server_cpu",
     "client_cpu",
+    "client_cpu_per_operation",
     "user",
     "system",
     "iowait",
@@ -47,6 +50,10 @@ pub const METRICS: &[&str] = &[
     "memory_used",
     "received_bytes",
     "sent_bytes",
+    "load_line",
+    "stored",
+    "buffer",
+    "recorder_cpu",
     "event_bytes",
     "freshness_mean",
     "freshness_p50",
@@ -93,52 +100,74 @@ pub fn read_claims(root: &Table, cases: &Cases, errors: &mut Errors) -> Vec<Clai
 
 fn read_claim(node: &Node, cases: &Cases, errors: &mut Errors) -> Option<Claim> {
     let section = Section::of_node(node, "claims", CLAIM_KEYS, errors)?;
-    let has_bound = section.get("bound").is_some();
+    if let Some(entry) = section.get("model") {
+        return read_model_claim(&section, entry, cases, errors);
+    }
     for (key, example) in [
-        ("says", "says = \"Three tables write slower than two\""),
-        ("metric", "metric = \"throughput\""),
+        ("says", "write says = \"Three tables write slower than two\""),
+        ("metric", "write metric = \"throughput\""),
         ("ratio", RATIO_FORM),
     ] {
-        if section.get(key).is_none() && (key != "ratio" || !has_bound) {
-            errors.push(
-                section.place,
-                format!(
-                    "a claim has no {key}; {}",
-                    example.replacen("says =", "write says =", 1).replacen("metric =", "write metric =", 1)
-                ),
-            );
+        if section.get(key).is_none() && (key != "ratio" || section.get("bound").is_none()) {
+            errors.push(section.place, format!("a claim has no {key}; {example}"));
         }
-    }
-    if let (Some(entry), true) = (section.get("ratio"), has_bound) {
-        errors.push(entry.place, "a claim has a ratio and a bound; make two claims of it");
     }
     let says = section.text("says", errors).map(str::to_owned);
     let metric = section.one_of("metric", METRICS, errors).map(str::to_owned);
+    if let (Some(entry), true) = (section.get("ratio"), section.get("bound").is_some()) {
+        errors.push(entry.place, "a claim has a ratio and a bound; write two claims");
+    }
     let ratio = section.get("ratio").and_then(|entry| read_ratio(entry, cases, errors));
     let bound = section.get("bound").and_then(|entry| read_bound(entry, cases, errors));
     (ratio.is_some() || bound.is_some()).then_some(())?;
-    Some(Claim { says: says?, metric: metric?, ratio, bound })
+    Some(Claim { says: says?, metric: metric?, ratio, bound, model: None })
 }
 
-/// A range of the metric itself; times can be written as durations, sizes as numbers of bytes.
+/// A range of the metric itself; times can be written as durations.
 fn read_bound(entry: &Entry, cases: &Cases, errors: &mut Errors) -> Option<ClaimedBound> {
     let section = Section::of_node(&entry.node, "claims.bound", BOUND_KEYS, errors)?;
-    let of = read_levels(&section, "of", cases, errors);
+    let of = resolved(&[&read_levels(&section, "of", cases, errors)]).into_iter().next()?;
     let (low, high) = read_range(&section, entry.place, errors)?;
-    Some(ClaimedBound { of: resolved(&of, has_left_out(&of)), low, high })
+    Some(ClaimedBound { of, low, high })
 }
 
-fn has_left_out(levels: &[(String, Level)]) -> bool {
-    levels.iter().any(|(_, level)| matches!(level, Level::LeftOut(_)))
+fn read_model_claim(section: &Section, entry: &Entry, cases: &Cases, errors: &mut Errors) -> Option<Claim> {
+    for key in ["metric", "ratio", "bound"] {
+        if section.get(key).is_some() {
+            errors.push(section.place, format!("a claim has a model and a {key}; write two claims"));
+        }
+    }
+    if section.get("says").is_none() {
+        errors.push(section.place, "a claim has no says; write says = \"Reads follow M/M/1 with a delay\"");
+    }
+    let says = section.text("says", errors).map(str::to_owned);
+    let model = Section::of_node(&entry.node, "claims.model", MODEL_KEYS, errors)?;
+    if model.get("name").is_none() {
+        errors.push(entry.place, "claims.model has no name; write model = { name = \"mm1\", fits = true }");
+    }
+    let name = model.one_of("name", &model_names(), errors).map(str::to_owned);
+    let only = resolved(&[&read_levels(&model, "where", cases, errors)]);
+    let fits = model.truth("fits", errors).unwrap_or(true);
+    Some(Claim {
+        says: says?,
+        metric: String::new(),
+        ratio: None,
+        bound: None,
+        model: Some(ClaimedModel { name: name?, only: only.into_iter().next()?, fits }),
+    })
 }
 
-/// Levels as cases have them; those that are true of every case only where they are to be kept.
-fn resolved(levels: &[(String, Level)], keep_fixed: bool) -> Levels {
+/// Levels of a claim as cases have them. One that is left out of the study keeps all of them, so that no case has them.
+fn resolved(sides: &[&[(String, Level)]]) -> Vec<Levels> {
+    let keep_fixed = sides.iter().flat_map(|side| side.iter()).any(|(_, level)| matches!(level, Level::LeftOut(_)));
     let value = |level: &Level| match level {
         Level::Varied(value) | Level::LeftOut(value) => Some(value.clone()),
         Level::Fixed(value) => keep_fixed.then(|| value.clone()),
     };
-    levels.iter().filter_map(|(setting, level)| Some((setting.clone(), value(level)?))).collect()
+    let levels = |side: &&[(String, Level)]| {
+        side.iter().filter_map(|(setting, level)| Some((setting.clone(), value(level)?))).collect()
+    };
+    sides.iter().map(levels).collect()
 }
 
 fn read_ratio(entry: &Entry, cases: &Cases, errors: &mut Errors) -> Option<ClaimedRatio> {
@@ -153,9 +182,9 @@ fn read_ratio(entry: &Entry, cases: &Cases, errors: &mut Errors) -> Option<Claim
     let only = read_levels(&section, "where", cases, errors);
     let best = section.truth("best", errors).unwrap_or(false);
     let (low, high) = read_range(&section, entry.place, errors)?;
-    let keep_fixed = [&of, &to, &only].iter().any(|levels| has_left_out(levels));
-    let resolve = |levels: &[(String, Level)]| resolved(levels, keep_fixed);
-    let ratio = ClaimedRatio { of: resolve(&of), to: resolve(&to), only: resolve(&only), best, low, high };
+    let mut sides = resolved(&[&of, &to, &only]).into_iter();
+    let mut side = || sides.next().unwrap_or_default();
+    let ratio = ClaimedRatio { of: side(), to: side(), only: side(), best, low, high };
     let is_complete = ["of", "to"].iter().all(|key| section.get(key).is_some());
     if ratio.of == ratio.to && is_complete && errors.is_empty() {
         errors.push(entry.place, "of and to of a claim name the same cases; name a level that differs");
@@ -174,27 +203,17 @@ fn read_range(section: &Section, place: Place, errors: &mut Errors) -> Option<(f
         return None;
     };
     let entry = section.get(key)?;
-    let end = |node: &Node| match &node.content {
-        Content::Text(text) => crate::units::parse_duration(text).ok().map(|time| time.as_secs_f64()),
-        _ => number_of(node).filter(|number| number.is_finite() && *number >= 0.0),
-    };
-    let is_bound = name == "claims.bound";
-    let is_duration = |node: &Node| matches!(node.content, Content::Text(_));
+    let is_duration = name == "claims.bound" && matches!(entry.node.content, Content::Text(_));
     match *key {
-        _ if is_bound && is_duration(&entry.node) => {
-            let Some(seconds) = end(&entry.node) else {
-                let must = "it must be a number, or a time as in \"100ms\"";
-                errors.push(entry.place, format!("{name}.{key} is {}; {must}", entry.node));
-                return None;
-            };
-            Some(if *key == "above" { (seconds, None) } else { (0.0, Some(seconds)) })
-        }
+        "above" if is_duration => Some((section.seconds("above", errors)?, None)),
+        "below" if is_duration => Some((0.0, Some(section.seconds("below", errors)?))),
         "above" => Some((section.number("above", 0.0..=1e12, errors)?, None)),
         "below" => Some((0.0, Some(section.number("below", 1e-9..=1e12, errors)?))),
         _ => {
-            let ends: Option<Vec<f64>> = section.list("between", errors).iter().map(end).collect();
-            match ends.as_deref() {
-                Some(&[low, high]) if low < high => Some((low, Some(high))),
+            let numbers: Option<Vec<f64>> =
+                section.list("between", errors).iter().map(|node| number_of(node).filter(|n| n.is_finite())).collect();
+            match numbers.as_deref() {
+                Some(&[low, high]) if 0.0 <= low && low < high => Some((low, Some(high))),
                 _ => {
                     let must = "it must be two numbers [low, high], the lower one first and not negative";
                     errors.push(entry.place, format!("{name}.between is {}; {must}", entry.node));

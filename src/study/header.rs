@@ -20,6 +20,7 @@ pub const TOP_KEYS: &[&str] = &[
     "load",
     "background",
     "freshness",
+    "recorder",
     "factors",
     "repeat",
     "goal",

@@ -93,7 +93,7 @@ pub fn check(settings: &Settings) -> anyhow::Result<()> {
 
 /// Whether the database of a trial is in this process, so that others cannot open it.
 pub fn is_in_process(current: &Current) -> bool {
-    current.reach.settings.name == "simulated"
+    current.reach().settings.name == "simulated"
 }
 
 /// `loadline work historian`.

@@ -10,7 +10,8 @@ use std::sync::Arc;
 
 use anyhow::{Context, bail};
 
-use super::execute::{Attendant, Executed, Ready, connect_all, connect_session, connect_wire, drive_pinned, measured};
+use super::attendant::Attendant;
+use super::execute::{Executed, Ready, connect_all, connect_session, connect_wire, drive_pinned, measured};
 use super::fixture::fill;
 use super::stage::Current;
 use crate::database::Database;
@@ -43,7 +44,7 @@ pub(super) fn measure(
     filling: &dyn Fn(u64, u64),
 ) -> anyhow::Result<Executed> {
     let settings = &trial.case.settings;
-    let Ready { work, session } = ready;
+    let Ready { work, session, .. } = ready;
     let events = Arc::clone(work.events().context("the workload has no events")?);
     fill(settings, &work, current, session, filling)?;
     let database = Arc::clone(&current.database);
@@ -51,15 +52,15 @@ pub(super) fn measure(
     let mut broker = start_broker(current, &freshness)?;
     let published = broker.as_ref().map(Broker::database);
     let written_to: &dyn Database = published.as_ref().map_or(&*database, |published| published);
-    let connections = connect_all(written_to, work.program(), settings, settings.load.clients)?;
+    let connections = connect_all(written_to, &work, settings, &settings.load)?;
     let groups = start_groups(settings, current, broker.as_mut())?;
     let (control, ledger) = (Arc::new(Control::default()), Ledger::new(settings.load.clients));
     let sources = sources(trial, &work, &events, &control, &ledger)?;
-    let writers = vec![Writers { settings: &settings.load, connections, sources }];
+    let writers = vec![Writers { settings: &settings.load, connections, sources, keeps_acknowledged: false }];
     let mut overseer =
-        Overseer { attendant: Attendant::new(current, settings, None), control, groups, broker, cpu: Vec::new() };
-    let wire = || connect_wire(written_to, work.program(), settings);
-    let session = || connect_session(written_to, work.program(), settings);
+        Overseer { attendant: Attendant::new(current, None, settings, None), control, groups, broker, cpu: Vec::new() };
+    let wire = |client| connect_wire(written_to, work.program_of(client), settings);
+    let session = |client| connect_session(written_to, work.program_of(client), settings);
     let observed = drive_pinned(trial, writers, (&wire, &session), &mut overseer);
     let Overseer { attendant, mut groups, mut broker, cpu, .. } = overseer;
     let written_ns = monotonic::now_ns();
@@ -92,7 +93,7 @@ fn start_broker(current: &Current, freshness: &FreshnessSettings) -> anyhow::Res
 /// The historian, where there is one, and all groups of readers, ready to begin.
 fn start_groups(settings: &Settings, current: &Current, broker: Option<&mut Broker>) -> anyhow::Result<Vec<Group>> {
     let nats = broker.as_ref().map(|broker| broker.endpoint().clone());
-    let order = |group| Order { settings: settings.clone(), group, reach: current.reach.clone(), nats: nats.clone() };
+    let order = |group| Order { settings: settings.clone(), group, reach: current.reach(), nats: nats.clone() };
     if let Some(broker) = broker {
         broker.start_historian(&order(0))?;
     }

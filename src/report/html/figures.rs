@@ -227,7 +227,10 @@ pub fn resources(frame: &Frame<'_>) -> Markup {
         div.panels {
             @for quantity in &quantities {
                 @let largest = quantity.largest(frame.cases.iter().filter(|placed| placed.panel == panel));
-                (quantity.draw(frame, panel, &quantity.title, Scale::from_zero(largest, quantity.unit), SMALL))
+                // An embedded database has no server.
+                @if largest > 0.0 || !quantity.title.contains("the server") {
+                    (quantity.draw(frame, panel, &quantity.title, Scale::from_zero(largest, quantity.unit), SMALL))
+                }
             }
         }
     }

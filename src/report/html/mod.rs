@@ -15,6 +15,7 @@ mod freshness;
 mod means;
 mod plot;
 mod queries;
+mod recorded;
 mod scale;
 pub mod score;
 mod stated;
@@ -84,6 +85,7 @@ pub fn html(findings: &Findings, study: &Study, environment: &Environment, measu
 fn invalid(findings: &Findings) -> Markup {
     let (all, valid) =
         findings.cases.iter().fold((0, 0), |(a, v), case| (a + case.trials, v + case.valid_trials + case.repeated));
+    let repeated: u64 = findings.cases.iter().map(|case| case.repeated).sum();
     maud::html! {
         @if findings.rehearsal {
             div.box.bad { h2 { "This is a rehearsal" } "Sizes and repeats were shrunk; the figures are not to be quoted." }
@@ -92,6 +94,10 @@ fn invalid(findings: &Findings) -> Markup {
             div.box.bad #invalid {
                 h2 { (all - valid) " of " (all) " trials are invalid" }
                 "Their figures are left out of everything below."
+                @if repeated > 0 {
+                    " " (show_number(repeated as f64)) " more of a search were not driven as they should be and were repeated at the same \
+                     rate; their reasons are listed too."
+                }
                 ul {
                     @for (text, cases) in grouped(findings, |case| case.invalid_because.clone()) {
                         li { strong { (text) } ": " (cases.join("; ")) }
@@ -110,19 +116,23 @@ fn invalid(findings: &Findings) -> Markup {
 const VERDICTS_SHOWN: usize = 7;
 
 fn verdict(findings: &Findings) -> Markup {
-    let mut sentences = findings.verdicts.iter();
-    let first = sentences.next().map_or("No trial has been finished yet.", String::as_str);
+    // That it is a rehearsal stands above already.
+    let is_new = |text: &&String| !(findings.rehearsal && text.starts_with("rehearsal: "));
+    let verdicts: Vec<&String> = findings.verdicts.iter().filter(is_new).collect();
+    let notes: Vec<&String> = findings.notes.iter().filter(is_new).collect();
+    let mut sentences = verdicts.iter();
+    let first = sentences.next().map_or("No trial has been finished yet.", |text| text.as_str());
     let (head, evidence) = first.rsplit_once(": ").unwrap_or((first, ""));
     maud::html! {
         div.box.verdict {
             p.first {
                 @if evidence.is_empty() { strong { (first) } } @else { strong { (head) ": " } (evidence) }
             }
-            @if findings.verdicts.len() > 1 { ul { @for sentence in sentences.by_ref().take(VERDICTS_SHOWN) { li { (sentence) } } } }
+            @if verdicts.len() > 1 { ul { @for sentence in sentences.by_ref().take(VERDICTS_SHOWN) { li { (sentence) } } } }
             @if sentences.len() > 0 {
                 details { summary { (sentences.len()) " more" } ul { @for sentence in sentences { li { (sentence) } } } }
             }
-            @if !findings.notes.is_empty() { ul.notes { @for note in &findings.notes { li { (note) } } } }
+            @if !notes.is_empty() { ul.notes { @for note in notes { li { (note) } } } }
         }
     }
 }
@@ -140,6 +150,7 @@ fn contents(
             @if freshness::is_shown(findings) { a href="#freshness" { "Freshness" } }
             @if queries::has_plans(groups) { a href="#plans" { "Plans" } }
             a href="#throughput" { "Throughput" }
+            @if recorded::is_shown(findings) { a href="#recorded" { "Through the recorder" } }
             @if arrival::is_shown(groups) { a href="#arrival-rate" { "Arrival rate" } }
             @if backlog::is_shown(groups) { a href="#backlog" { "Backlog" } }
             @if operations { a href="#operations" { "Operations" } }
@@ -192,6 +203,7 @@ fn plots(
             (figures::throughput(&frame, cases))
             (throughput_table(cases, study.repeat.rule))
         }
+        (recorded::section(&frame, findings))
         (arrival::section(findings, groups))
         (backlog::section(groups))
         @if let Some(operations) = operations { (operations) }

@@ -50,6 +50,7 @@ pub const METRICS: &[&str] = &[
     "memory_used",
     "received_bytes",
     "sent_bytes",
+    "content_bytes",
     "load_line",
     "stored",
     "buffer",

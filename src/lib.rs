@@ -35,6 +35,7 @@ pub mod study;
 
 // The machine, the evidence, and what people see of it.
 pub mod import;
+pub mod link;
 pub mod monitor;
 pub mod report;
 pub mod server;

@@ -3,6 +3,7 @@
 //! Invariant: for each kind of operation, scheduled = completed + failed + abandoned.
 
 mod evolution;
+mod link;
 
 use std::collections::BTreeMap;
 
@@ -14,6 +15,7 @@ use crate::trial::Trial;
 use crate::units::NS_PER_S;
 
 pub use evolution::{AsideMeasurement, ChangeMeasurement, EvolutionMeasurement};
+pub use link::LinkMeasurement;
 
 /// Version of the stored form; raised when a field's meaning would change, which it never does silently.
 pub const MEASUREMENT_VERSION: u32 = 1;
@@ -74,6 +76,9 @@ pub struct Measurement {
     /// Operations whose raw times are in `samples/<trial>.samples`, the warm-up's included; none where they were not asked for.
     #[serde(skip_serializing_if = "Option::is_none", default)]
     pub samples: Option<u64>,
+    /// What the link between load and server carried, measured before the trial; none without a link.
+    #[serde(skip_serializing_if = "Option::is_none", default)]
+    pub link: Option<LinkMeasurement>,
     /// Why this trial is not to be trusted; empty when it is valid.
     pub invalid_because: Vec<String>,
     /// Where the trial comes from, if another tool measured it.
@@ -339,6 +344,7 @@ impl Measurement {
             errors: BTreeMap::new(),
             plans: BTreeMap::new(),
             evolution: None,
+            link: None,
             samples: None,
             invalid_because: Vec::new(),
             imported: None,

@@ -81,6 +81,26 @@ pub struct Settings {
     /// `[background]`: a second load beside it.
     #[serde(skip_serializing_if = "Option::is_none", default)]
     pub background: Option<BackgroundSettings>,
+    /// `[link]`: what lies between load and server.
+    #[serde(skip_serializing_if = "Option::is_none", default)]
+    pub link: Option<LinkSettings>,
+}
+
+/// Values of [`LinkSettings::tunnel`]: how packets are encrypted and authenticated.
+pub const TUNNELS: [&str; 4] = ["3des-sha1", "aes128-sha1", "aes256-sha1", "aes256gcm"];
+
+/// `[link]`: the server runs on another host than the load, on the same machine, behind a link.
+#[derive(Debug, Clone, PartialEq, Default, Serialize, Deserialize)]
+pub struct LinkSettings {
+    /// Bits per second in each direction, Ethernet headers included; none for as much as the machine gives.
+    #[serde(skip_serializing_if = "Option::is_none", default)]
+    pub rate_bits_per_s: Option<f64>,
+    /// How long a frame takes in each direction besides, in seconds.
+    #[serde(skip_serializing_if = "is_default", default)]
+    pub delay_s: f64,
+    /// How an IPsec tunnel over it encrypts; none without a tunnel.
+    #[serde(skip_serializing_if = "Option::is_none", default)]
+    pub tunnel: Option<String>,
 }
 
 /// `[database]`: which database, and how a private server of it is started.

@@ -11,8 +11,9 @@ use super::evolve::Evolver;
 use super::fixture::{fill, make_tables};
 use super::options::{check_options, plans, restrict};
 use super::output::sentence;
-use super::stage::Current;
+use super::stage::{Current, StagedLink};
 use crate::database::{Database, DatabaseError, Session, Wire};
+use crate::link;
 use crate::load::{
     CLIENTS_PER_LOOP, Changing, Clock, Connections, Group, Observed, Observer, Reconnect, ReconnectSession, Recording,
     Source, Written, drive_groups, validity,
@@ -380,7 +381,7 @@ struct Attendant {
 impl Attendant {
     fn new(current: &Current, settings: &Settings, evolving: Option<mpsc::Sender<Arc<Changing>>>) -> Self {
         let targets = match &current.server {
-            Some(server) => Targets::server(server.pid_source()),
+            Some(server) => on_link(Targets::server(server.pid_source()), current.link.as_ref()),
             None if current.database.is_embedded() => Targets::embedded(),
             None => Targets::none(),
         };
@@ -392,6 +393,14 @@ impl Attendant {
     fn finish(self, measured_s: f64) -> Option<(Vec<ResourceSample>, Resources)> {
         let (begun, monitor) = self.monitor?;
         monitor.stop_between(begun, begun + Duration::from_secs_f64(measured_s))
+    }
+}
+
+/// With a link, the network that is watched is the server's end of it.
+fn on_link(targets: Targets, link: Option<&StagedLink>) -> Targets {
+    match link {
+        Some(link) => targets.on_network(link.network.server().namespace.clone(), link::WIRE),
+        None => targets,
     }
 }
 
@@ -438,6 +447,7 @@ fn measured(trial: &Trial, observed: &Observed, resources: Option<Resources>, cu
         resources,
         database_version: current.facts.first().map(|(_, version)| version.clone()).unwrap_or_default(),
         errors: observed.tally.errors.clone(),
+        link: current.link.as_ref().map(|link| link.seen.clone()),
         ..Measurement::unmeasured(trial)
     }
 }

@@ -11,11 +11,13 @@ use anyhow::{Context, anyhow, bail};
 use super::cache::{Cache, Taken};
 use super::fixture::{Fixture, identity_of};
 use super::output::{note, sentence};
-use crate::database::recipe::Recipe;
+use crate::database::recipe::{Reach, Recipe};
 use crate::database::{self, Database, Endpoint, Entry, ReadUrl};
+use crate::link::{Network, Wanted};
+use crate::measurement::LinkMeasurement;
 use crate::server::{KeptData, Server, ServerError, interrupted, move_or_copy, remove_orphans, root};
 use crate::study::Passwords;
-use crate::trial::{DatabaseSettings, Settings};
+use crate::trial::{DatabaseSettings, LinkSettings, Settings};
 
 /// Environment variable with the password for addresses that have none.
 const PASSWORD: &str = "LOADLINE_PASSWORD";
@@ -35,6 +37,15 @@ pub struct Stage {
     kept: BTreeSet<String>,
 }
 
+/// A link, and what it carried before anything else was on it.
+pub struct StagedLink {
+    settings: LinkSettings,
+    /// The hosts.
+    pub network: Network,
+    /// What was measured.
+    pub seen: LinkMeasurement,
+}
+
 /// What is set up.
 pub struct Current {
     settings: DatabaseSettings,
@@ -42,6 +53,8 @@ pub struct Current {
     pub database: Arc<dyn Database>,
     /// The private server, where there is one.
     pub server: Option<Server>,
+    /// The link that lies before the server, where there is one.
+    pub link: Option<StagedLink>,
     /// Its version and the settings that matter, read once.
     pub facts: Vec<(String, String)>,
     /// What a reader should know about its start, as sentences that were not given out before; for the caller to take.
@@ -87,7 +100,7 @@ impl Stage {
     /// When its server does not start or it cannot be reached.
     pub fn enter_for(&mut self, settings: &Settings) -> anyhow::Result<&mut Current> {
         let identity = if self.cache.is_some() { identity_of(settings)? } else { None };
-        self.enter_with(&settings.database, identity)
+        self.enter_with(&settings.database, settings.link.as_ref(), identity)
     }
 
     /// The database with these settings, whatever it is for, set up now if it is not already, or if its server has ended by itself.
@@ -95,17 +108,28 @@ impl Stage {
     /// # Errors
     /// When its server does not start or it cannot be reached.
     pub fn enter(&mut self, settings: &DatabaseSettings) -> anyhow::Result<&mut Current> {
-        self.enter_with(settings, None)
+        self.enter_with(settings, None, None)
     }
 
-    fn enter_with(&mut self, settings: &DatabaseSettings, identity: Option<String>) -> anyhow::Result<&mut Current> {
+    fn enter_with(
+        &mut self,
+        settings: &DatabaseSettings,
+        link: Option<&LinkSettings>,
+        identity: Option<String>,
+    ) -> anyhow::Result<&mut Current> {
         // A server that was killed just now may still be there and answer nothing.
         let answers = |current: &Current| current.server.is_none() || current.database.connect().is_ok();
+        let has_link = |current: &Current| match (&current.link, link) {
+            (Some(staged), Some(link)) => staged.settings == *link && staged.network.is_up(),
+            (None, None) => true,
+            _ => false,
+        };
         let is_same = |current: &Current| current.settings == *settings && current.identity == identity;
-        let is_good = |current: &Current| is_same(current) && current.has_server() && answers(current);
+        let is_good =
+            |current: &Current| is_same(current) && has_link(current) && current.has_server() && answers(current);
         if !self.current.as_ref().is_some_and(is_good) {
             self.leave();
-            self.current = Some(self.set_up(settings, identity)?);
+            self.current = Some(self.set_up(settings, link, identity)?);
         }
         self.current.as_mut().context("the database is not set up")
     }
@@ -160,8 +184,15 @@ impl Stage {
         Some(taken)
     }
 
-    fn set_up(&mut self, settings: &DatabaseSettings, identity: Option<String>) -> anyhow::Result<Current> {
+    fn set_up(
+        &mut self,
+        settings: &DatabaseSettings,
+        link: Option<&LinkSettings>,
+        identity: Option<String>,
+    ) -> anyhow::Result<Current> {
         let entry = entry_of(settings)?;
+        let link = link.map(StagedLink::open).transpose()?;
+        let reach = link.as_ref().map_or(Reach::LOOPBACK, |link| link.network.reach());
         let mut settings_here = settings.clone();
         let mut own_file = None;
         let mut server = None;
@@ -172,16 +203,16 @@ impl Stage {
             (Some(url), _, Some(read_url)) => endpoint = Some(self.endpoint_of(url, read_url)?),
             (None, Some(recipe), _) => {
                 let kept = taken.as_ref().map(Taken::data);
-                let started = match self.start(recipe, settings, kept.as_ref(), &mut notes) {
+                let started = match self.start(&reach, recipe, settings, kept.as_ref(), &mut notes) {
                     Err(error) if kept.is_some() && !interrupted() => {
                         let why = sentence(&error);
                         notes.push(format!("a server with the tables of an earlier run did not start, so that they are filled anew: {why}"));
                         taken.take().into_iter().for_each(Taken::discard);
-                        self.start(recipe, settings, None, &mut notes)?
+                        self.start(&reach, recipe, settings, None, &mut notes)?
                     }
                     started => started?,
                 };
-                endpoint = Some(reached_by(started.endpoint(), settings));
+                endpoint = Some(reached_by(started.endpoint(), settings, &reach));
                 server = Some(started);
             }
             _ if settings.path.is_none() => {
@@ -220,7 +251,19 @@ impl Stage {
             None => None,
         };
         let settings = settings.clone();
-        Ok(Current { settings, database, server, facts, notes, fixture, samples: None, own_file, identity, copied })
+        Ok(Current {
+            settings,
+            database,
+            server,
+            link,
+            facts,
+            notes,
+            fixture,
+            samples: None,
+            own_file,
+            identity,
+            copied,
+        })
     }
 }
 
@@ -228,15 +271,13 @@ impl Stage {
     /// Starts a private server, with its data in the run directory if its user may go there.
     fn start(
         &self,
+        reach: &Reach,
         recipe: &dyn Recipe,
         settings: &DatabaseSettings,
         kept: Option<&KeptData>,
         notes: &mut Vec<String>,
     ) -> anyhow::Result<Server> {
-        let start = |parent| match kept {
-            Some(kept) => Server::start_with(recipe, settings, parent, kept),
-            None => Server::start(recipe, settings, parent),
-        };
+        let start = |parent| Server::start_at(reach, recipe, settings, parent, kept);
         let server = match start(Some(&self.directory)) {
             Err(ServerError::Barred { user, directory, .. }) => {
                 let (run, root) = (self.directory.display(), root());
@@ -273,6 +314,15 @@ pub fn endpoint_of(url: &str, read_url: ReadUrl) -> anyhow::Result<Endpoint> {
         Ok(password) => Ok(Endpoint { password, ..endpoint }),
         Err(VarError::NotPresent) => Ok(endpoint),
         Err(VarError::NotUnicode(_)) => bail!("{PASSWORD} is not UTF-8"),
+    }
+}
+
+impl StagedLink {
+    fn open(settings: &LinkSettings) -> anyhow::Result<StagedLink> {
+        let wanted = Wanted { clients: 1, link: settings.clone(), server_rate_bits_per_s: None };
+        let network = Network::open(&wanted)?;
+        let seen = network.measure()?;
+        Ok(StagedLink { settings: settings.clone(), network, seen })
     }
 }
 
@@ -348,10 +398,11 @@ pub fn entry_of(settings: &DatabaseSettings) -> anyhow::Result<&'static Entry> {
     }
 }
 
-/// A private server offers both kinds of socket; `database.socket` chooses.
-fn reached_by(endpoint: &Endpoint, settings: &DatabaseSettings) -> Endpoint {
+/// A private server offers both kinds of socket; `database.socket` chooses. A link carries TCP only.
+fn reached_by(endpoint: &Endpoint, settings: &DatabaseSettings, reach: &Reach) -> Endpoint {
     let mut endpoint = endpoint.clone();
     match settings.socket.as_deref() {
+        _ if reach.namespace.is_some() => endpoint.unix = None,
         Some("tcp") => endpoint.unix = None,
         _ => endpoint.tcp = endpoint.tcp.filter(|_| endpoint.unix.is_none()),
     }

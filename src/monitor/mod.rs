@@ -18,6 +18,7 @@ use std::time::{Duration, Instant};
 
 pub use environment::environment;
 
+use crate::database::Namespace;
 use crate::measurement::{ResourceSample, Resources};
 use counters::Counters;
 use reader::Reader;
@@ -36,23 +37,29 @@ pub type PidSource = Box<dyn FnMut(&mut Vec<u32>) + Send>;
 pub struct Targets {
     server_pids: Option<PidSource>,
     embedded: bool,
+    network: Option<(Namespace, &'static str)>,
 }
 
 impl Targets {
     /// A server elsewhere: only loadline and the machine.
     pub fn none() -> Self {
-        Targets { server_pids: None, embedded: false }
+        Targets { server_pids: None, embedded: false, network: None }
     }
 
     /// A server on this machine.
     pub fn server(pids: PidSource) -> Self {
-        Targets { server_pids: Some(pids), embedded: false }
+        Targets { server_pids: Some(pids), embedded: false, network: None }
     }
 
     /// A database inside of loadline: CPU and memory of both are loadline's, and what loadline's process writes counts as
     /// written by the server.
     pub fn embedded() -> Self {
-        Targets { server_pids: None, embedded: true }
+        Targets { server_pids: None, embedded: true, network: None }
+    }
+
+    /// Watches one interface of another network instead of all of the machine's.
+    pub fn on_network(self, namespace: Namespace, interface: &'static str) -> Self {
+        Targets { network: Some((namespace, interface)), ..self }
     }
 }
 

@@ -16,6 +16,9 @@ use super::counters::{
 };
 use super::{MonitorError, Targets};
 
+/// The counters of the interfaces of the network that a thread is in; an open file stays with the network it was opened in.
+const NETWORK: &str = "/proc/thread-self/net/dev";
+
 /// The open files.
 pub(super) struct Reader {
     targets: Targets,
@@ -56,21 +59,27 @@ impl ProcessFiles {
     }
 }
 
+/// The counters of the network that is watched.
+fn open_network(targets: &Targets) -> io::Result<File> {
+    let _inside = targets.network.as_ref().map(|(namespace, _)| namespace.enter()).transpose()?;
+    File::open(NETWORK)
+}
+
 impl Reader {
     pub fn new(targets: Targets) -> Result<Self, MonitorError> {
         let open = |path: &'static str| File::open(path).map_err(|source| MonitorError { path: path.into(), source });
         let own = Path::new("/proc/self");
         Ok(Reader {
-            targets,
             machine: open("/proc/stat")?,
             memory: open("/proc/meminfo")?,
             disks: open("/proc/diskstats")?,
-            network: open("/proc/net/dev")?,
+            network: open_network(&targets).map_err(|source| MonitorError { path: NETWORK.into(), source })?,
             own: ProcessFiles::open(own).map_err(|source| MonitorError { path: own.to_owned(), source })?,
             servers: BTreeMap::new(),
             devices: whole_disks(),
             pids: Vec::new(),
             buffer: vec![0; 16 * 1024],
+            targets,
             previous: Counters::zero(Instant::now()),
             server_before: ProcessCounters::default(),
             units: Units {
@@ -93,7 +102,9 @@ impl Reader {
         if let Some(disks) = disks {
             (now.write_requests, now.written_bytes) = disks;
         }
-        if let Some(network) = read_text(&self.network, &mut self.buffer).and_then(parse_network) {
+        let interface = self.targets.network.as_ref().map(|(_, interface)| *interface);
+        let network = read_text(&self.network, &mut self.buffer).and_then(|text| parse_network(text, interface));
+        if let Some(network) = network {
             (now.received_bytes, now.sent_bytes) = network;
         }
         now.client.cpu_ns = clock_ns(libc::CLOCK_PROCESS_CPUTIME_ID).unwrap_or(now.client.cpu_ns);

@@ -11,6 +11,7 @@ use crate::measurement::{BACKLOG_SHARE, Environment, Measurement, OperationMeasu
 use crate::report::claims::judge_claim;
 use crate::report::evolution::evolution;
 use crate::report::factors::show_levels;
+use crate::report::links;
 use crate::report::load_lines::load_lines;
 use crate::report::plans;
 use crate::report::verdicts::verdicts;
@@ -323,6 +324,7 @@ fn notes(study: &Study, environment: &Environment, groups: &[CaseTrials<'_>], ca
         notes.push(format!("the CPU frequency governor is \"{governor}\": speed may drift with temperature and load"));
     }
     notes.extend(plans::note(groups));
+    notes.extend(links::notes(groups));
     notes
 }
 

@@ -12,6 +12,7 @@ pub mod export;
 pub mod factors;
 pub mod growth;
 pub mod html;
+mod links;
 pub mod load_lines;
 pub mod metric;
 pub mod plans;

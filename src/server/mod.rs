@@ -4,6 +4,7 @@
 //! itself. A server ends when its [`Server`] is dropped, when loadline dies (the kernel sends it its stop signal), and at the
 //! latest when the next loadline calls [`remove_orphans`].
 
+mod companion;
 mod cpus;
 mod directory;
 mod disk;
@@ -19,6 +20,7 @@ use std::path::{Path, PathBuf};
 use std::process::Child;
 use std::time::Duration;
 
+pub use companion::Companion;
 pub use cpus::{CpuList, CpuListError, allowed_to_this_thread, pin_this_thread};
 pub use directory::{remove_orphans, root};
 pub use disk::free_disk_bytes;
@@ -27,7 +29,7 @@ pub use keep::{KeptData, move_or_copy, remove, size_bytes};
 pub use start::check;
 
 use crate::database::Endpoint;
-use crate::database::recipe::Recipe;
+use crate::database::recipe::{Reach, Recipe};
 use crate::trial::DatabaseSettings;
 use directory::PrivateDirectory;
 
@@ -168,7 +170,7 @@ impl Server {
         settings: &DatabaseSettings,
         parent: Option<&Path>,
     ) -> Result<Server, ServerError> {
-        start::start(recipe, settings, parent, None)
+        start::start(recipe, settings, parent, None, &Reach::LOOPBACK)
     }
 
     /// As [`Server::start`], with data that another server of this recipe and these settings has left. It is moved; only on
@@ -182,7 +184,21 @@ impl Server {
         parent: Option<&Path>,
         kept: &KeptData,
     ) -> Result<Server, ServerError> {
-        start::start(recipe, settings, parent, Some(kept))
+        start::start(recipe, settings, parent, Some(kept), &Reach::LOOPBACK)
+    }
+
+    /// As [`Server::start`], or with `kept` as [`Server::start_with`], on a host of a link, with clients on another one.
+    ///
+    /// # Errors
+    /// As theirs.
+    pub fn start_at(
+        reach: &Reach,
+        recipe: &dyn Recipe,
+        settings: &DatabaseSettings,
+        parent: Option<&Path>,
+        kept: Option<&KeptData>,
+    ) -> Result<Server, ServerError> {
+        start::start(recipe, settings, parent, kept, reach)
     }
 
     /// Stops it in order, and moves or copies its data to a place where nothing is. Gives the password of its account; none,

@@ -5,6 +5,7 @@
 
 use std::collections::BTreeSet;
 
+use super::link::check_link;
 use super::names::Names;
 use super::place::{Errors, Place};
 use super::settings::{LENGTHS, SETTINGS};
@@ -24,6 +25,7 @@ pub fn check(settings: &Settings, root: &Table, names: &Names, errors: &mut Erro
     rules.ycsb();
     rules.load();
     rules.background();
+    rules.link();
     if rules.errors.is_empty()
         && let Err(sentence) = (names.try_build)(settings)
     {
@@ -274,6 +276,12 @@ impl Rules<'_> {
             let remedy = "set the number of rows that are there, as in rows = 100000";
             let keys = ["background.workload", "record.rows"];
             self.refuse(&keys, format!("background.workload is \"{name}\" and record.rows is 0; {remedy}"));
+        }
+    }
+
+    fn link(&mut self) {
+        if let Some((settings, message)) = check_link(self.settings, self.names) {
+            self.refuse(settings, message);
         }
     }
 

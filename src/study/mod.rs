@@ -11,6 +11,7 @@ mod draft;
 mod fill;
 pub mod goal;
 mod header;
+mod link;
 mod names;
 mod passwords;
 pub(crate) mod place;

@@ -7,6 +7,7 @@ use std::collections::BTreeMap;
 
 use super::background::read_background;
 use super::fill::{read_columns, read_mix, read_statements};
+use super::link::{self, read_link};
 use super::names::Names;
 use super::place::Errors;
 use super::query::read_queries;
@@ -18,9 +19,10 @@ use crate::trial::{
     Arrivals, BackgroundSettings, DatabaseSettings, LayoutSettings, Length, LoadSettings, RecordSettings, Settings,
     WorkloadSettings,
 };
+use crate::units::{parse_bit_rate, parse_duration};
 
 /// The sections that make up the settings of a trial.
-pub const SECTIONS: &[&str] = &["database", "record", "layout", "workload", "load", "background"];
+pub const SECTIONS: &[&str] = &["database", "record", "layout", "workload", "load", "background", "link"];
 
 const DATABASE_KEYS: &[&str] = &["name", "engine", "url", "path", "binary", "base", "socket", "cpus", "config"];
 const RECORD_KEYS: &[&str] = &[
@@ -154,6 +156,9 @@ pub const SETTINGS: &[&str] = &[
     "background.arrivals",
     "background.rate",
     "background.batch",
+    "link.rate",
+    "link.delay",
+    "link.tunnel",
 ];
 
 /// Largest numbers of rows, operations and seeds: what every store and JSON reader carries exactly.
@@ -172,6 +177,7 @@ pub fn read_settings(root: &Table, names: &Names, errors: &mut Errors) -> Settin
         workload,
         load,
         background,
+        link: read_link(root, errors),
     }
 }
 
@@ -393,7 +399,7 @@ fn read_length(section: &Section, errors: &mut Errors) -> Length {
 /// The value that a setting has, as a study file would state it; none for settings that are absent or unknown.
 /// Durations are in seconds.
 pub fn setting_value(settings: &Settings, setting: &str) -> Option<serde_json::Value> {
-    let Settings { database, record, layout, workload, load, background } = settings;
+    let Settings { database, record, layout, workload, load, background, link: _ } = settings;
     let length = |operations: Option<u64>| operations.map(serde_json::Value::from);
     let text = |text: &Option<String>| text.as_deref().map(serde_json::Value::from);
     match setting {
@@ -454,7 +460,7 @@ pub fn setting_value(settings: &Settings, setting: &str) -> Option<serde_json::V
             Some(part) => workload.mix.get(part).map(|share| (*share).into()),
             None => match setting.strip_prefix("database.config.") {
                 Some(name) => database.config.get(name).map(|value| value.as_str().into()),
-                None => ycsb_settings::value(settings, setting),
+                None => link::value(settings, setting).or_else(|| ycsb_settings::value(settings, setting)),
             },
         },
     }
@@ -465,7 +471,9 @@ pub fn setting_value(settings: &Settings, setting: &str) -> Option<serde_json::V
 pub fn is_same_level(setting: &str, a: &serde_json::Value, b: &serde_json::Value) -> bool {
     let text = |value: &serde_json::Value| value.as_str().map_or_else(|| value.to_string(), str::to_owned);
     let number = |value: &serde_json::Value| {
-        value.as_f64().or_else(|| Some(crate::units::parse_duration(value.as_str()?).ok()?.as_secs_f64()))
+        let time = || Some(parse_duration(value.as_str()?).ok()?.as_secs_f64());
+        let rate = || parse_bit_rate(value.as_str()?).ok();
+        value.as_f64().or_else(time).or_else(rate)
     };
     match (number(a), number(b)) {
         (Some(a), Some(b)) => a == b,

@@ -10,8 +10,17 @@ const ROUNDS: usize = 7;
 const ROWS: u64 = 200_000;
 
 fn main() {
-    let settings = RecordSettings { type_name: "qos".to_owned(), per_measurement: 100, seed: 1, ..Default::default() };
-    let generator = match loadline::data::build(&settings) {
+    generate("qos, 61 columns", &settings("qos"));
+    generate("sensor, 200 bytes", &settings("sensor"));
+    generate("sensor, 1000 bytes", &RecordSettings { length: Some(1000), ..settings("sensor") });
+}
+
+fn settings(type_name: &str) -> RecordSettings {
+    RecordSettings { type_name: type_name.to_owned(), per_measurement: 100, seed: 1, ..Default::default() }
+}
+
+fn generate(what: &str, settings: &RecordSettings) {
+    let generator = match loadline::data::build(settings) {
         Ok(generator) => generator,
         Err(error) => panic!("{error}"),
     };
@@ -29,7 +38,7 @@ fn main() {
     }
     rows_ns.sort_by(f64::total_cmp);
     println!(
-        "qos, 61 columns: {:.0} ns/row (median of {ROUNDS} rounds of {ROWS} rows; least {:.0}, most {:.0})",
+        "{what}: {:.0} ns/row (median of {ROUNDS} rounds of {ROWS} rows; least {:.0}, most {:.0})",
         rows_ns[ROUNDS / 2],
         rows_ns[0],
         rows_ns[ROUNDS - 1]

@@ -3,6 +3,8 @@
 //! Main type: [`Cli`]. Invariant: every command of the contract is known here; those that come later are refused
 //! when they are to be executed, by [`not_available`].
 
+pub mod size;
+
 use std::path::PathBuf;
 
 use clap::{Args, Parser, Subcommand, ValueEnum};
@@ -50,6 +52,8 @@ pub enum Command {
     Fit(FitArguments),
     /// Say what a model expects at an arrival rate
     Predict(PredictArguments),
+    /// Say how many sources a server takes, or what so many need
+    Size(Box<size::SizeArguments>),
     /// Score alternatives by writing and reading
     Score(ScoreArguments),
     /// Print generated records
@@ -407,8 +411,9 @@ pub fn parse() -> Cli {
 }
 
 /// Commands that can be executed.
-pub const AVAILABLE: &[&str] =
-    &["list", "plan", "run", "report", "compare", "fit", "predict", "score", "data", "import", "export", "record"];
+pub const AVAILABLE: &[&str] = &[
+    "list", "plan", "run", "report", "compare", "fit", "predict", "size", "score", "data", "import", "export", "record",
+];
 
 impl Command {
     /// Name as on the command line.
@@ -421,6 +426,7 @@ impl Command {
             Command::Compare(_) => "compare",
             Command::Fit(_) => "fit",
             Command::Predict(_) => "predict",
+            Command::Size(_) => "size",
             Command::Score(_) => "score",
             Command::Data(_) => "data",
             Command::Import(_) => "import",
@@ -437,62 +443,4 @@ pub fn not_available(command: &str) -> String {
 }
 
 #[cfg(test)]
-mod tests {
-    use clap::CommandFactory;
-
-    use super::*;
-
-    fn read(line: &str) -> Result<Cli, clap::Error> {
-        Cli::try_parse_from(line.split(' '))
-    }
-
-    #[test]
-    fn the_definition_is_consistent() {
-        Cli::command().debug_assert();
-    }
-
-    #[test]
-    fn every_command_of_the_contract_is_read() {
-        for line in [
-            "loadline list databases --json",
-            "loadline --json list",
-            "loadline plan qos-write --set load.clients=4 --set layout.name=[wide,star]",
-            "loadline run qos-write --quick --seed 7 --out runs/x",
-            "loadline run qos-write --resume runs/x --strict",
-            "loadline report runs/a runs/b",
-            "loadline compare runs/a runs/b --factor layout.name --metric throughput",
-            "loadline compare --summaries f.csv --metric response_time_mean --alpha 0.01 --margin 0.1 --adjust bh --html x.html",
-            "loadline fit runs/a --model mm1",
-            "loadline fit --points f.csv --timer sent --workers 10 --quantile 0.99",
-            "loadline predict --model mm1 --mu 1000 --delta 1.6ms --arrival-rate 800 --quantile 0.9 --below 10ms",
-            "loadline predict --model repairman --mu 1000 --clients 20 --think 10ms",
-            "loadline score runs/a runs/b",
-            "loadline score --writes w.csv --reads r.csv --write-weight 2",
-            "loadline data qos --rows 10 --seed 2 --format line",
-            "loadline import pgbench a b --out runs/x",
-            "loadline import ycsb a --out runs/x --level layout.name=json --pattern {load.clients}.txt --discard-first",
-            "loadline export runs/a --format parquet --out dir",
-            "loadline record recorder.toml",
-            "loadline record recorder.toml --quarantine list",
-            "loadline agent --nats nats://127.0.0.1:4222",
-        ] {
-            let cli = read(line).unwrap_or_else(|error| panic!("{line}: {error}"));
-            assert!(line.contains(cli.command.name()));
-        }
-    }
-
-    #[test]
-    fn wrong_usage_exits_with_2() {
-        for line in ["loadline", "loadline ruun", "loadline run", "loadline data qos", "loadline list tables"] {
-            assert_eq!(read(line).unwrap_err().exit_code(), 2, "{line}");
-        }
-    }
-
-    #[test]
-    fn commands_that_come_later_are_refused_with_what_there_is() {
-        assert_eq!(
-            not_available("agent"),
-            "agent is not available yet; available: list, plan, run, report, compare, fit, predict, score, data, import, export, record"
-        );
-    }
-}
+mod tests;

@@ -20,6 +20,7 @@ pub mod units;
 // Pure calculations: values in, values out.
 pub mod queueing;
 pub mod scoring;
+pub mod sizing;
 pub mod statistics;
 
 // What is recorded, how it is laid out, what is done with it.

@@ -81,9 +81,38 @@ pub struct Settings {
     /// `[background]`: a second load beside it.
     #[serde(skip_serializing_if = "Option::is_none", default)]
     pub background: Option<BackgroundSettings>,
+    /// `[disk]`: a writer beside the load.
+    #[serde(skip_serializing_if = "Option::is_none", default)]
+    pub disk: Option<DiskSettings>,
     /// `[link]`: what lies between load and server.
     #[serde(skip_serializing_if = "Option::is_none", default)]
     pub link: Option<LinkSettings>,
+}
+
+/// `[disk]`: writes to the disk that the database's files are on, as fast as it takes them, beside the load.
+#[derive(Debug, Clone, PartialEq, Eq, Default, Serialize, Deserialize)]
+pub struct DiskSettings {
+    /// Bytes of a block; 0 where nothing is written.
+    pub block_bytes: u64,
+    /// When the disk has to have a block.
+    pub sync: DiskSync,
+    /// Bytes of all files together; they are written again from their start.
+    pub file_bytes: u64,
+    /// Threads, each with a file of its own; at least 1.
+    pub writers: u32,
+}
+
+/// When the disk has to have what is written.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default, Serialize, Deserialize)]
+#[serde(rename_all = "kebab-case")]
+pub enum DiskSync {
+    /// Each block is synced before the next one.
+    #[default]
+    Each,
+    /// Whenever the operating system likes, and once at the end.
+    None,
+    /// Each block goes past the page cache; the disk's own cache may hold it.
+    Direct,
 }
 
 /// Values of [`LinkSettings::tunnel`]: how packets are encrypted and authenticated.
@@ -126,6 +155,9 @@ pub struct DatabaseSettings {
     /// How clients reach a private server: `unix` (default) or `tcp`.
     #[serde(skip_serializing_if = "Option::is_none", default)]
     pub socket: Option<String>,
+    /// How the private server encrypts its files: `aes128` or `aes256`; none without encryption.
+    #[serde(skip_serializing_if = "Option::is_none", default)]
+    pub encryption: Option<String>,
     /// CPUs that the private server is pinned to, as in `0` or `0,2-3`.
     #[serde(skip_serializing_if = "Option::is_none", default)]
     pub cpus: Option<String>,
@@ -158,6 +190,9 @@ pub struct RecordSettings {
     /// What the lengths of `runs` were multiplied by; none for 1. What counts up in a run does so by its inverse.
     #[serde(skip_serializing_if = "Option::is_none", default)]
     pub scale: Option<f64>,
+    /// Bytes of content of a `sensor` record; without it the type's default.
+    #[serde(skip_serializing_if = "Option::is_none", default)]
+    pub length: Option<u32>,
     /// What `usertable` looks like.
     #[serde(skip_serializing_if = "is_default", default)]
     pub usertable: UsertableSettings,
@@ -406,6 +441,9 @@ pub struct LoadSettings {
     pub loops: Option<u32>,
     /// Share of failed operations that is tolerated before a trial is invalid, 0..1.
     pub tolerated_failures: f64,
+    /// Whether the time that opening the connections took counts in throughput; closed loop only.
+    #[serde(skip_serializing_if = "is_default", default)]
+    pub count_connecting: bool,
 }
 
 /// `[background]`: operations that arrive at a stated rate beside the load that the study asks about, by connections of their own.

@@ -344,3 +344,14 @@ fn what_only_ycsb_has_is_refused_elsewhere() {
          study.toml:8: load.at_most is \"0s\"; it must be more than zero"
     );
 }
+
+#[test]
+fn lengths_of_sensor_records_are_checked_and_their_measurements_are_transmissions() {
+    let elsewhere =
+        "study.toml:2: record.length is 300 and record.type is \"qos\"; write type = \"sensor\", or leave it out";
+    assert_eq!(errors_of("[record]\nlength = 300\n", &[]), elsewhere);
+    let text = "[record]\ntype = \"sensor\"\n[workload]\nbatch = 10\n[factors]\n\"record.length\" = [100, 1000]\n";
+    let study = load(text, &[], false).unwrap();
+    assert_eq!(study.cases.iter().map(|case| case.settings.record.length).collect::<Vec<_>>(), [Some(100), Some(1000)]);
+    assert_eq!(study.cases[0].settings.record.per_measurement, 10);
+}

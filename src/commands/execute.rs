@@ -15,10 +15,10 @@ use super::stage::{Current, StagedLink};
 use crate::database::{Database, DatabaseError, Session, Wire};
 use crate::link;
 use crate::load::{
-    CLIENTS_PER_LOOP, Changing, Clock, Connections, Group, Observed, Observer, Reconnect, ReconnectSession, Recording,
-    Source, Written, drive_groups, validity,
+    CLIENTS_PER_LOOP, Changing, Clock, Connections, DiskWriter, Group, Observed, Observer, Reconnect, ReconnectSession,
+    Recording, Source, Written, drive_groups, validity,
 };
-use crate::measurement::{EvolutionMeasurement, Measurement, ResourceSample, Resources};
+use crate::measurement::{DiskMeasurement, EvolutionMeasurement, Measurement, ResourceSample, Resources};
 use crate::monitor::{self, Monitor, Targets};
 use crate::operation::{Operation, OperationKind};
 use crate::server::{CpuList, Server, allowed_to_this_thread, interrupted, pin_this_thread};
@@ -185,7 +185,9 @@ fn measure(trial: &Trial, ready: Ready, current: &mut Current, filling: &dyn Fn(
     fill(settings, &work, current, session, filling)?;
     let database = &*current.database;
     let plans = plans(settings, &work, database, &mut *database.connect()?).context("workload.explain")?;
+    let connecting = Instant::now();
     let connections = connect_all(database, work.program(), settings, settings.load.clients)?;
+    let connecting_s = settings.load.count_connecting.then(|| connecting.elapsed().as_secs_f64());
     let of = |number| workload::Client { number, of: settings.load.clients, seed: trial.seed };
     let sources = sources(&work, settings.load.clients, |number| work.workload(of(number)))?;
     let beside_load = background::load_settings(settings);
@@ -202,6 +204,7 @@ fn measure(trial: &Trial, ready: Ready, current: &mut Current, filling: &dyn Fn(
     let evolver = Evolver::new(settings, &work, database);
     let mut attendant = Attendant::new(current, settings, evolver.is_some().then_some(sender));
     attendant.recording = start_recording(trial, current)?;
+    attendant.disk = start_disk_writer(settings, current)?;
     let wire = || connect_wire(database, work.program(), settings);
     let session = || connect_session(database, work.program(), settings);
     let (mut observed, evolved) = std::thread::scope(|scope| {
@@ -219,6 +222,7 @@ fn measure(trial: &Trial, ready: Ready, current: &mut Current, filling: &dyn Fn(
     };
     let observed = observed.pop().context("nothing was driven")?;
     let written = attendant.recording.take().map(Recording::finish);
+    let disk = attendant.wrote.take();
     let resources = attendant.finish(observed.measured_s);
     if let Some(fixture) = &mut current.fixture {
         let is_undone = evolved.as_ref().is_none_or(|evolved| evolved.is_undone);
@@ -228,7 +232,8 @@ fn measure(trial: &Trial, ready: Ready, current: &mut Current, filling: &dyn Fn(
     let stored = check_stored(settings, &work, observed.tally.acknowledged_records + added, current)?;
     let (samples, resources) = resources.map_or((Vec::new(), None), |(samples, mean)| (samples, Some(mean)));
     let mut measurement = measured(trial, &observed, resources, current);
-    measurement.plans = plans;
+    (measurement.plans, measurement.connecting_s) = (plans, connecting_s);
+    measurement.disk = disk.transpose().map_err(anyhow::Error::msg)?;
     let aside = |during| observed.tally.asides.part(during);
     measurement.evolution = evolved.map(|evolved| EvolutionMeasurement {
         changes: evolved.changes,
@@ -376,6 +381,9 @@ struct Attendant {
     evolving: Option<mpsc::Sender<Arc<Changing>>>,
     changing: Option<Arc<Changing>>,
     recording: Option<Recording>,
+    /// Writes to the disk meanwhile, until the measured phase is over.
+    disk: Option<DiskWriter>,
+    wrote: Option<Result<DiskMeasurement, String>>,
 }
 
 impl Attendant {
@@ -387,13 +395,28 @@ impl Attendant {
         };
         let is_long = matches!(settings.load.length, Length::Seconds(seconds) if seconds >= 10.0);
         let interval = if is_long { monitor::INTERVAL } else { monitor::SHORT_INTERVAL };
-        Attendant { targets: Some(targets), interval, monitor: None, evolving, changing: None, recording: None }
+        Attendant {
+            targets: Some(targets),
+            interval,
+            monitor: None,
+            evolving,
+            changing: None,
+            recording: None,
+            disk: None,
+            wrote: None,
+        }
     }
 
     fn finish(self, measured_s: f64) -> Option<(Vec<ResourceSample>, Resources)> {
         let (begun, monitor) = self.monitor?;
         monitor.stop_between(begun, begun + Duration::from_secs_f64(measured_s))
     }
+}
+
+/// Begins to write to the disk, where the study asks for it: in the run directory, where the database's files are too.
+fn start_disk_writer(settings: &Settings, current: &Current) -> anyhow::Result<Option<DiskWriter>> {
+    let start = |disk| DiskWriter::start(disk, &current.directory).map_err(anyhow::Error::msg);
+    settings.disk.as_ref().filter(|disk| disk.block_bytes > 0).map(start).transpose()
 }
 
 /// With a link, the network that is watched is the server's end of it.
@@ -409,6 +432,7 @@ impl Observer for Attendant {
         // A trial whose machine cannot be watched has no resources and is valid all the same.
         let monitor = self.targets.take().and_then(|targets| Monitor::start(targets, self.interval).ok());
         self.monitor = monitor.map(|monitor| (Instant::now(), monitor));
+        self.disk.iter_mut().for_each(DiskWriter::measure);
         if let (Some(evolving), Some(changing)) = (&self.evolving, &self.changing) {
             // Who changes the schema waits for this and cannot be gone.
             let _ = evolving.send(Arc::clone(changing));
@@ -417,6 +441,7 @@ impl Observer for Attendant {
 
     fn drained(&mut self) {
         self.evolving = None;
+        self.wrote = self.disk.take().map(DiskWriter::finish);
     }
 
     fn changing(&mut self, clock: Clock) -> Option<Arc<Changing>> {

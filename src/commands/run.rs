@@ -149,7 +149,10 @@ fn open(study: &Study, destination: &Destination) -> anyhow::Result<(RunDirector
         return Ok((directory, run.measurements));
     }
     let beside = path.ancestors().skip(1).find(|parent| parent.exists()).unwrap_or(Path::new("."));
-    let directory = RunDirectory::create(&path, study, monitor::environment(beside), &now_utc())?;
+    let mut directory = RunDirectory::create(&path, study, monitor::environment(beside), &now_utc())?;
+    if let Some(disk_sync) = monitor::disk_sync(&path) {
+        directory.note_disk_sync(disk_sync)?;
+    }
     Ok((directory, Vec::new()))
 }
 

@@ -61,6 +61,8 @@ pub struct Current {
     pub notes: Vec<String>,
     /// Tables that loadline made here, by table name: the fixture they hold.
     pub fixture: Option<Fixture>,
+    /// The run directory.
+    pub directory: PathBuf,
     /// Where the next trial's raw times go, if the study asks for them.
     pub samples: Option<PathBuf>,
     /// File of an embedded database that is loadline's own, to be removed.
@@ -228,30 +230,17 @@ impl Stage {
             _ => {}
         }
         let database: Arc<dyn Database> = Arc::from((entry.open)(&settings_here, endpoint.as_ref())?);
-        let facts = facts(entry, &*database).map_err(|error| match (&settings.url, &settings.path) {
-            (Some(url), _) => {
-                let remedy = "check address, user and password, and that the server is running";
-                anyhow!("database.url = \"{url}\": {}; {remedy}", sentence(&error))
-            }
-            (None, Some(path)) => error.context(format!("database.path = \"{path}\"")),
-            (None, None) => error,
-        })?;
+        let facts = facts(entry, &*database).map_err(|error| at_its_place(error, settings))?;
         notes.retain(|note| self.noted.insert(note.clone()));
         let fixture = taken.as_ref().map(|taken| Fixture {
             content: taken.described.content.clone(),
             tables: taken.described.tables.clone(),
             is_changed: false,
         });
-        let copied = match taken {
-            Some(taken) if taken.is_whole() => Some(taken),
-            Some(moved) => {
-                moved.discard();
-                None
-            }
-            None => None,
-        };
+        let copied = taken.and_then(kept_whole);
         let settings = settings.clone();
         Ok(Current {
+            directory: self.directory.clone(),
             settings,
             database,
             server,
@@ -356,6 +345,27 @@ impl Current {
         }
         self.fixture = None;
         Ok(())
+    }
+}
+
+/// What was taken, if it is a copy; where the data itself was moved, nothing of it is left to be given back.
+fn kept_whole(taken: Taken) -> Option<Taken> {
+    if taken.is_whole() {
+        return Some(taken);
+    }
+    taken.discard();
+    None
+}
+
+/// An error of a database that is not loadline's own, with the setting that names it.
+fn at_its_place(error: anyhow::Error, settings: &DatabaseSettings) -> anyhow::Error {
+    match (&settings.url, &settings.path) {
+        (Some(url), _) => {
+            let remedy = "check address, user and password, and that the server is running";
+            anyhow!("database.url = \"{url}\": {}; {remedy}", sentence(&error))
+        }
+        (None, Some(path)) => error.context(format!("database.path = \"{path}\"")),
+        (None, None) => error,
     }
 }
 

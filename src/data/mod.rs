@@ -9,6 +9,7 @@ mod filler;
 mod qos;
 mod qos_direction;
 mod runs;
+mod sensor;
 pub mod skew;
 mod usertable;
 mod wisconsin;
@@ -21,6 +22,7 @@ use crate::record::Generator;
 use crate::trial::RecordSettings;
 
 pub use filler::Filler;
+pub use sensor::sensor_record_bytes;
 pub use usertable::key_hash;
 
 /// A record type that studies can name.
@@ -34,7 +36,8 @@ pub struct Entry {
 }
 
 /// All record types, the default first. A new one is a file and a line here.
-pub static REGISTRY: &[&Entry] = &[&qos::QOS, &wisconsin::WISCONSIN, &usertable::USERTABLE, &custom::CUSTOM];
+pub static REGISTRY: &[&Entry] =
+    &[&qos::QOS, &wisconsin::WISCONSIN, &usertable::USERTABLE, &sensor::SENSOR, &custom::CUSTOM];
 
 /// The registry's entry of a name.
 pub fn find(name: &str) -> Option<&'static Entry> {
@@ -70,6 +73,6 @@ mod tests {
     fn an_unknown_record_type_is_refused_with_those_that_exist() {
         let settings = RecordSettings { type_name: "qoz".to_owned(), per_measurement: 1, ..RecordSettings::default() };
         let error = build(&settings).err().unwrap();
-        assert_eq!(error, "unknown record.type \"qoz\"; there are qos, wisconsin, usertable, custom");
+        assert_eq!(error, "unknown record.type \"qoz\"; there are qos, wisconsin, usertable, sensor, custom");
     }
 }

@@ -17,11 +17,17 @@ pub trait Recipe: Send + Sync {
     /// The user that the server runs as when loadline runs as root, in order of preference.
     fn users(&self) -> &'static [&'static str];
 
+    /// What `settings.encryption` may be.
+    fn encryptions(&self) -> &'static [&'static str] {
+        &[]
+    }
+
     /// Settings that `settings.config` may not contain because they keep the server private: its places and its account.
     fn reserved_settings(&self) -> &'static [&'static str];
 
     /// Files in the directory that the commands need, by name with their content; written before the first command.
-    /// They give `password` to the account of [`Recipe::endpoint`], and let it in from wherever `reach` says.
+    /// They give `password` to the account of [`Recipe::endpoint`], and let it in from wherever `reach` says. Whatever encrypts the
+    /// data depends on the password alone, so that data that is kept with it can be read again.
     fn files(&self, password: &str, reach: &Reach) -> Vec<(&'static str, String)>;
 
     /// Commands that make an empty data directory; executed once, in order. `directory` belongs to the server's user and

@@ -20,6 +20,7 @@ pub fn environment(run_directory: &Path) -> Environment {
         memory_bytes: meminfo_bytes(&read("/proc/meminfo"), "MemTotal:").unwrap_or_default(),
         kernel: kernel(&read("/etc/os-release"), &read("/proc/sys/kernel/ostype"), &read("/proc/sys/kernel/osrelease")),
         disk: disk(run_directory, &read("/proc/self/mountinfo")),
+        disk_sync: None,
         databases: Default::default(),
     }
 }

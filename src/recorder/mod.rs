@@ -5,6 +5,7 @@
 
 pub mod admission;
 pub mod config;
+pub mod inbox;
 pub mod intake;
 pub mod line;
 pub mod log;

@@ -9,8 +9,10 @@ use crate::histogram::Histogram;
 use crate::imported::{StatedTimes, TimeKind};
 use crate::measurement::{BACKLOG_SHARE, Environment, Measurement, OperationMeasurement};
 use crate::report::claims::judge_claim;
+use crate::report::disk;
 use crate::report::evolution::evolution;
 use crate::report::factors::show_levels;
+use crate::report::limits;
 use crate::report::links;
 use crate::report::load_lines::load_lines;
 use crate::report::plans;
@@ -323,8 +325,10 @@ fn notes(study: &Study, environment: &Environment, groups: &[CaseTrials<'_>], ca
         let governor = environment.governor.as_deref().unwrap_or_default();
         notes.push(format!("the CPU frequency governor is \"{governor}\": speed may drift with temperature and load"));
     }
+    notes.extend(limits::notes(environment, groups));
     notes.extend(plans::note(groups));
     notes.extend(links::notes(groups));
+    notes.extend(disk::notes(groups));
     notes
 }
 

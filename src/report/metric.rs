@@ -39,7 +39,7 @@ enum TimeFigure {
 }
 
 /// All metrics.
-pub const METRICS: [Metric; 20] = [
+pub const METRICS: [Metric; 21] = [
     metric("throughput", "operations per second", true, |trial| Some(trial.throughput_per_s())),
     metric("records", "records per second", true, Measurement::known_records_per_s),
     metric("execution_time", "execution time per client", false, execution_time),
@@ -57,6 +57,9 @@ pub const METRICS: [Metric; 20] = [
     metric("client_cpu_per_operation", "client CPU time per operation", false, client_cpu_per_operation),
     metric("write_requests", "write requests per second", false, |trial| used(trial, |mean| mean.write_requests_per_s)),
     metric("written_bytes", "bytes written per second", false, |trial| used(trial, |mean| mean.written_bytes_per_s)),
+    metric("disk_written", "written to the disk beside the load", true, |trial| {
+        trial.disk.as_ref().map(|disk| disk.written_bytes_per_s)
+    }),
     metric("memory_used", "memory used", false, |trial| used(trial, |mean| mean.memory_used_bytes)),
     metric("iowait", "share of CPU time waiting for disks", false, |trial| used(trial, |mean| mean.iowait)),
     metric("system", "share of CPU time in the kernel", false, |trial| used(trial, |mean| mean.system)),
@@ -112,7 +115,7 @@ impl Metric {
             {
                 show_seconds(value)
             }
-            "written_bytes" => format!("{}/s", show_bytes(value)),
+            "written_bytes" | "disk_written" => format!("{}/s", show_bytes(value)),
             "memory_used" => show_bytes(value),
             "iowait" | "system" => format!("{:.1} %", value * 100.0),
             _ => show_number(value),

@@ -66,6 +66,14 @@ pub enum ServerError {
         /// What is wrong with it, and what to do.
         reason: String,
     },
+    /// This database's files cannot be encrypted so.
+    #[error("database.encryption: this database has no \"{asked}\"; {remedy}")]
+    Encryption {
+        /// What was asked for.
+        asked: String,
+        /// What to do.
+        remedy: String,
+    },
     /// `database.cpus` cannot be used.
     #[error("database.cpus: {0}")]
     Cpus(#[from] CpuListError),

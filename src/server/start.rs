@@ -46,6 +46,7 @@ impl<'a> Plan<'a> {
         for (name, value) in &settings.config {
             check_setting(recipe, name, value)?;
         }
+        check_encryption(recipe, settings)?;
         let cpus = settings.cpus.as_deref().map(CpuList::parse).transpose()?;
         cpus.as_ref().map(CpuList::check).transpose()?;
         let user = match own_uid() {
@@ -219,6 +220,19 @@ pub(super) fn read_log(path: &Path) -> String {
         Ok(bytes)
     };
     String::from_utf8_lossy(&read().unwrap_or_default()).into_owned()
+}
+
+/// Not every database encrypts its files by itself.
+fn check_encryption(recipe: &dyn Recipe, settings: &DatabaseSettings) -> Result<(), ServerError> {
+    let Some(asked) = settings.encryption.as_ref().filter(|asked| !recipe.encryptions().contains(&asked.as_str()))
+    else {
+        return Ok(());
+    };
+    let remedy = match recipe.encryptions() {
+        [] => "leave it out, or choose MariaDB".to_owned(),
+        known => format!("choose one of: none, {}", known.join(", ")),
+    };
+    Err(ServerError::Encryption { asked: asked.clone(), remedy })
 }
 
 /// Names become options on a command line, and some would take the server out of its directory.

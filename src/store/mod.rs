@@ -14,7 +14,7 @@ use std::io::{Read, Seek, SeekFrom, Write};
 use std::os::fd::AsRawFd;
 use std::path::{Path, PathBuf};
 
-use crate::measurement::{Environment, MEASUREMENT_VERSION, Measurement, ResourceSample};
+use crate::measurement::{DiskSync, Environment, MEASUREMENT_VERSION, Measurement, ResourceSample};
 use crate::study::Study;
 use crate::trial::Trial;
 
@@ -179,6 +179,15 @@ impl RunDirectory {
         let before = known.clone();
         known.extend(facts);
         if *known == before { Ok(()) } else { self.write_run_file() }
+    }
+
+    /// Notes how fast the disk of the run was.
+    ///
+    /// # Errors
+    /// When `run.toml` cannot be replaced.
+    pub fn note_disk_sync(&mut self, disk_sync: DiskSync) -> Result<(), StoreError> {
+        self.file.environment.disk_sync = Some(disk_sync);
+        self.write_run_file()
     }
 
     /// Writes a file beside the trials, such as the report; replaces it as a whole.

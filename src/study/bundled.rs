@@ -47,6 +47,9 @@ pub static BUNDLED: &[Bundled] = bundled! {
     "wisconsin-select-update": "whether selections and updates respond alike as load grows; three minutes on MariaDB",
     "qos-mixed": "queries while rows are written, three layouts; two minutes on SQLite",
     "settings": "which settings of MariaDB pay when measurement data is written and read; five minutes",
+    "query-count": "queries per second after a new connection, with and without encrypted files; two minutes on MariaDB",
+    "query-count-paper": "the same with up to ten million queries as Staszkiwicz and others; two hours",
+    "disk-write": "how fast the disk writes by size of block, and what a database suffers; five minutes on SQLite",
     "settings-postgres": "the same for PostgreSQL; five minutes",
 };
 

@@ -86,6 +86,7 @@ impl Rules<'_> {
             ("database.base", given(&database.base)),
             ("database.socket", given(&database.socket)),
             ("database.cpus", given(&database.cpus)),
+            ("database.encryption", given(&database.encryption)),
         ];
         for (key, _) in server_settings.iter().filter(|(_, given)| *given) {
             if !facts.has_private_server {
@@ -168,6 +169,11 @@ impl Rules<'_> {
                 &["record.permutation", "record.type"],
                 format!("record.permutation is \"{permutation}\" and record.type is \"{type_name}\"; {remedy}"),
             );
+        }
+        if let (false, Some(length)) = (record.type_name == "sensor", record.length) {
+            let remedy = "write type = \"sensor\", or leave it out";
+            let message = format!("record.length is {length} and record.type is \"{}\"; {remedy}", record.type_name);
+            self.refuse(&["record.length", "record.type"], message);
         }
         let written = self.root.find("record.per_measurement").map(|entry| &entry.node.content);
         if (is_wisconsin || record.type_name == "usertable") && written.is_some() {
@@ -396,6 +402,13 @@ impl Rules<'_> {
         if (load.arrivals == Arrivals::Trace) != load.trace.is_some() && self.names.arrivals.check("trace").is_ok() {
             let remedy = "arrivals = \"trace\" and trace = \"FILE\", a file of times in seconds, go together";
             self.refuse(&["load.trace", "load.arrivals"], format!("load.arrivals is {arrivals}; {remedy}"));
+        }
+        if is_open && load.count_connecting {
+            let remedy = "an open loop's throughput does not depend on it; leave it out";
+            self.refuse(
+                &["load.count_connecting", "load.arrivals"],
+                format!("load.count_connecting is true and load.arrivals is {arrivals}; {remedy}"),
+            );
         }
         if is_open && load.think_s > 0.0 {
             let remedy = "only a closed loop has think time; leave it out";

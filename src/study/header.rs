@@ -20,6 +20,7 @@ pub const TOP_KEYS: &[&str] = &[
     "load",
     "background",
     "link",
+    "disk",
     "factors",
     "repeat",
     "goal",

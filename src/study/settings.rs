@@ -6,45 +6,27 @@
 use std::collections::BTreeMap;
 
 use super::background::read_background;
-use super::fill::{read_columns, read_mix, read_statements};
+use super::disk;
+use super::fill::{read_mix, read_statements};
 use super::link::{self, read_link};
 use super::names::Names;
 use super::place::Errors;
 use super::query::read_queries;
+use super::record::read_record;
 use super::section::Section;
-use super::shape::{read_indexes, read_runs};
+use super::shape::read_indexes;
 use super::tree::{Content, Node, Table};
 use super::ycsb::settings as ycsb_settings;
 use crate::trial::{
-    Arrivals, BackgroundSettings, DatabaseSettings, LayoutSettings, Length, LoadSettings, RecordSettings, Settings,
-    WorkloadSettings,
+    Arrivals, BackgroundSettings, DatabaseSettings, LayoutSettings, Length, LoadSettings, Settings, WorkloadSettings,
 };
-use crate::units::{parse_bit_rate, parse_duration};
+use crate::units::{parse_bit_rate, parse_bytes, parse_duration};
 
 /// The sections that make up the settings of a trial.
-pub const SECTIONS: &[&str] = &["database", "record", "layout", "workload", "load", "background", "link"];
+pub const SECTIONS: &[&str] = &["database", "record", "layout", "workload", "load", "background", "link", "disk"];
 
-const DATABASE_KEYS: &[&str] = &["name", "engine", "url", "path", "binary", "base", "socket", "cpus", "config"];
-const RECORD_KEYS: &[&str] = &[
-    "type",
-    "table",
-    "rows",
-    "runs",
-    "scale",
-    "seed",
-    "per_measurement",
-    "permutation",
-    "existing",
-    "identity",
-    "values",
-    "fields",
-    "field_length",
-    "field_length_least",
-    "field_lengths",
-    "field_prefix",
-    "keys",
-    "key_digits",
-];
+const DATABASE_KEYS: &[&str] =
+    &["name", "engine", "url", "path", "binary", "base", "socket", "cpus", "encryption", "config"];
 const LAYOUT_KEYS: &[&str] = &["name", "indexes"];
 const WORKLOAD_KEYS: &[&str] = &[
     "name",
@@ -76,6 +58,7 @@ const LOAD_KEYS: &[&str] = &[
     "cpus",
     "loops",
     "tolerated_failures",
+    "count_connecting",
 ];
 
 /// The settings that end the measured phase; at most one of them can be given.
@@ -91,6 +74,7 @@ pub const SETTINGS: &[&str] = &[
     "database.base",
     "database.socket",
     "database.cpus",
+    "database.encryption",
     "record.type",
     "record.table",
     "record.rows",
@@ -106,6 +90,7 @@ pub const SETTINGS: &[&str] = &[
     "record.field_prefix",
     "record.keys",
     "record.key_digits",
+    "record.length",
     "layout.name",
     "layout.indexes",
     "workload.name",
@@ -151,6 +136,7 @@ pub const SETTINGS: &[&str] = &[
     "load.cpus",
     "load.loops",
     "load.tolerated_failures",
+    "load.count_connecting",
     "background.workload",
     "background.clients",
     "background.arrivals",
@@ -159,11 +145,14 @@ pub const SETTINGS: &[&str] = &[
     "link.rate",
     "link.delay",
     "link.tunnel",
+    "disk.block",
+    "disk.sync",
+    "disk.file",
+    "disk.writers",
 ];
 
 /// Largest numbers of rows, operations and seeds: what every store and JSON reader carries exactly.
-const LARGE: i64 = 1 << 53;
-const RECORDS_PER_MEASUREMENT: u64 = 1000;
+pub(super) const LARGE: i64 = 1 << 53;
 
 /// Reads all settings of a tree; what is missing or wrong has its default.
 pub fn read_settings(root: &Table, names: &Names, errors: &mut Errors) -> Settings {
@@ -178,6 +167,7 @@ pub fn read_settings(root: &Table, names: &Names, errors: &mut Errors) -> Settin
         load,
         background,
         link: read_link(root, errors),
+        disk: disk::read_disk(root, errors),
     }
 }
 
@@ -188,7 +178,7 @@ fn written_batch(workload: &WorkloadSettings, background: Option<&BackgroundSett
 }
 
 /// The name under a key, checked against a list; the default when it is missing or wrong.
-fn read_name(
+pub(super) fn read_name(
     section: &Section,
     key: &str,
     default: &str,
@@ -216,8 +206,14 @@ fn read_database(root: &Table, names: &Names, errors: &mut Errors) -> DatabaseSe
         base,
         socket: section.one_of("socket", &["unix", "tcp"], errors).map(str::to_owned),
         cpus: read_cpus(&section, errors),
+        encryption: section.one_of("encryption", &["none", "aes128", "aes256"], errors).and_then(encryption),
         config: read_config(&section, errors),
     }
+}
+
+/// None where nothing is encrypted, so that leaving it out and saying so are the same case.
+fn encryption(name: &str) -> Option<String> {
+    (name != "none").then(|| name.to_owned())
 }
 
 /// The server's own settings, as text. Unquoted dots in names make tables, which are joined again.
@@ -283,45 +279,6 @@ fn read_cpus(section: &Section, errors: &mut Errors) -> Option<String> {
     None
 }
 
-fn read_record(root: &Table, names: &Names, batch: u64, load: &LoadSettings, errors: &mut Errors) -> RecordSettings {
-    let section = Section::open(root, "record", RECORD_KEYS, errors);
-    let type_name = read_name(&section, "type", "qos", &names.records, errors);
-    let table = section.text("table", errors).unwrap_or(&type_name).to_owned();
-    if let (false, Some(entry)) = (is_table_name(&table), section.get("table")) {
-        let must = "it must be 1 to 40 letters, digits or underscores and not begin with a digit";
-        errors.push(entry.node.place, format!("record.table is {}; {must}", entry.node));
-    }
-    let per_measurement = section.whole("per_measurement", 1..=1_000_000_000, errors).map(i64::unsigned_abs);
-    let per_measurement = per_measurement.unwrap_or_else(|| match load.length {
-        Length::OperationsPerClient(operations) => operations.saturating_mul(batch).min(LARGE.unsigned_abs()),
-        Length::Operations(_) | Length::Seconds(_) => RECORDS_PER_MEASUREMENT.max(batch),
-    });
-    let (runs, scale) = read_runs(&section, errors);
-    let in_runs = runs.iter().map(|(runs, records)| runs * records).sum();
-    let rows = section.whole("rows", 0..=LARGE, errors).map(i64::unsigned_abs);
-    RecordSettings {
-        table,
-        rows: if runs.is_empty() { rows.unwrap_or(0) } else { in_runs },
-        runs,
-        scale,
-        seed: section.whole("seed", 0..=LARGE, errors).map_or(1, i64::unsigned_abs),
-        per_measurement: per_measurement.div_ceil(batch) * batch,
-        permutation: section.text("permutation", errors).map(str::to_owned),
-        existing: section.truth("existing", errors).unwrap_or(false),
-        usertable: ycsb_settings::read_usertable(&section, errors),
-        identity: read_columns(&section, "identity", errors),
-        values: read_columns(&section, "values", errors),
-        type_name,
-    }
-}
-
-/// Whether a text can name a table in every database without quotes being needed.
-fn is_table_name(text: &str) -> bool {
-    text.len() <= 40
-        && text.starts_with(|c: char| c.is_ascii_alphabetic() || c == '_')
-        && text.chars().all(|c| c.is_ascii_alphanumeric() || c == '_')
-}
-
 fn read_layout(root: &Table, names: &Names, errors: &mut Errors) -> LayoutSettings {
     let section = Section::open(root, "layout", LAYOUT_KEYS, errors);
     let name = read_name(&section, "name", "star", &names.layouts, errors);
@@ -373,6 +330,7 @@ fn read_load(root: &Table, names: &Names, errors: &mut Errors) -> LoadSettings {
         cpus: read_cpus(&section, errors),
         loops: section.count("loops", 1, 1024, errors),
         tolerated_failures: section.number("tolerated_failures", 0.0..=1.0, errors).unwrap_or(0.0),
+        count_connecting: section.truth("count_connecting", errors).unwrap_or(false),
     }
 }
 
@@ -399,7 +357,7 @@ fn read_length(section: &Section, errors: &mut Errors) -> Length {
 /// The value that a setting has, as a study file would state it; none for settings that are absent or unknown.
 /// Durations are in seconds.
 pub fn setting_value(settings: &Settings, setting: &str) -> Option<serde_json::Value> {
-    let Settings { database, record, layout, workload, load, background, link: _ } = settings;
+    let Settings { database, record, layout, workload, load, background, link: _, disk: _ } = settings;
     let length = |operations: Option<u64>| operations.map(serde_json::Value::from);
     let text = |text: &Option<String>| text.as_deref().map(serde_json::Value::from);
     match setting {
@@ -411,6 +369,7 @@ pub fn setting_value(settings: &Settings, setting: &str) -> Option<serde_json::V
         "database.base" => text(&database.base),
         "database.socket" => text(&database.socket),
         "database.cpus" => text(&database.cpus),
+        "database.encryption" => Some(database.encryption.as_deref().unwrap_or("none").into()),
         "record.type" => Some(record.type_name.as_str().into()),
         "record.table" => Some(record.table.as_str().into()),
         "record.rows" => Some(record.rows.into()),
@@ -418,6 +377,7 @@ pub fn setting_value(settings: &Settings, setting: &str) -> Option<serde_json::V
         "record.seed" => Some(record.seed.into()),
         "record.per_measurement" => Some(record.per_measurement.into()),
         "record.permutation" => text(&record.permutation),
+        "record.length" => record.length.map(serde_json::Value::from),
         "record.existing" => Some(record.existing.into()),
         "layout.name" => Some(layout.name.as_str().into()),
         "layout.indexes" => Some(layout.indexes.join(", ").into()),
@@ -448,6 +408,7 @@ pub fn setting_value(settings: &Settings, setting: &str) -> Option<serde_json::V
         "load.samples" => Some(load.samples.into()),
         "load.cpus" => text(&load.cpus),
         "load.loops" => load.loops.map(Into::into),
+        "load.count_connecting" => Some(load.count_connecting.into()),
         "load.tolerated_failures" => Some(load.tolerated_failures.into()),
         "background.workload" => background.as_ref().map(|background| background.workload.as_str().into()),
         "background.clients" => background.as_ref().map(|background| background.clients.into()),
@@ -460,7 +421,9 @@ pub fn setting_value(settings: &Settings, setting: &str) -> Option<serde_json::V
             Some(part) => workload.mix.get(part).map(|share| (*share).into()),
             None => match setting.strip_prefix("database.config.") {
                 Some(name) => database.config.get(name).map(|value| value.as_str().into()),
-                None => link::value(settings, setting).or_else(|| ycsb_settings::value(settings, setting)),
+                None => link::value(settings, setting)
+                    .or_else(|| disk::value(settings, setting))
+                    .or_else(|| ycsb_settings::value(settings, setting)),
             },
         },
     }
@@ -473,7 +436,8 @@ pub fn is_same_level(setting: &str, a: &serde_json::Value, b: &serde_json::Value
     let number = |value: &serde_json::Value| {
         let time = || Some(parse_duration(value.as_str()?).ok()?.as_secs_f64());
         let rate = || parse_bit_rate(value.as_str()?).ok();
-        value.as_f64().or_else(time).or_else(rate)
+        let size = || Some(parse_bytes(value.as_str()?).ok()? as f64);
+        value.as_f64().or_else(time).or_else(rate).or_else(size)
     };
     match (number(a), number(b)) {
         (Some(a), Some(b)) => a == b,

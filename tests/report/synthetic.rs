@@ -225,6 +225,7 @@ pub fn environment() -> Environment {
         memory_bytes: 8 << 30,
         kernel: "Linux 6.12".to_owned(),
         disk: Some("ext4 on /dev/imagined".to_owned()),
+        disk_sync: None,
         databases: BTreeMap::from([("simulated".to_owned(), settings("wal"))]),
     }
 }

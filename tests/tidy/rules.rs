@@ -13,7 +13,7 @@ const LAYERS: &[&[&str]] = &[
     &["study"],
     &["database"],
     &["workload", "layout", "data"],
-    &["scoring", "queueing", "statistics"],
+    &["scoring", "sizing", "queueing", "statistics"],
     &[
         "finding",
         "measurement",

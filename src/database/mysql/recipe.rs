@@ -5,6 +5,7 @@
 
 use std::path::{Path, PathBuf};
 
+use super::encryption;
 use crate::database::Endpoint;
 use crate::database::recipe::{CommandLine, Reach, Readiness, Recipe, executable, search_path};
 use crate::trial::DatabaseSettings;
@@ -84,6 +85,11 @@ impl Recipe for MysqlRecipe {
         &["mysql", "nobody"]
     }
 
+    fn encryptions(&self) -> &'static [&'static str] {
+        // MySQL's keyrings are another matter.
+        if self.genuine { &[] } else { encryption::CIPHERS }
+    }
+
     fn reserved_settings(&self) -> &'static [&'static str] {
         &[
             "defaults_file",
@@ -110,7 +116,11 @@ impl Recipe for MysqlRecipe {
             sql += &format!("CREATE USER IF NOT EXISTS '{NAME}'@'{host}' IDENTIFIED BY '{password}';\n");
             sql += &format!("GRANT ALL PRIVILEGES ON *.* TO '{NAME}'@'{host}' WITH GRANT OPTION;\n");
         }
-        vec![(STATEMENTS, sql)]
+        let mut files = vec![(STATEMENTS, sql)];
+        if !self.genuine {
+            files.extend(encryption::files(password));
+        }
+        files
     }
 
     fn initialise(&self, binary: &Path, directory: &Path, _user: &str) -> Vec<CommandLine> {
@@ -172,6 +182,9 @@ impl Recipe for MysqlRecipe {
             // MySQL would open a second port, and make keys for encryption that nobody asks for.
             arguments.extend(["--mysqlx=OFF", "--auto-generate-certs=OFF"].map(String::from));
         }
+        if let Some(cipher) = &settings.encryption {
+            arguments.extend(encryption::options(cipher, directory));
+        }
         if let Some(engine) = &settings.engine {
             arguments.push(format!("--default-storage-engine={engine}"));
         }
@@ -216,6 +229,8 @@ impl Recipe for MysqlRecipe {
             ("innodb_buffer_pool_size", "SELECT @@innodb_buffer_pool_size"),
             ("innodb_flush_method", "SELECT @@innodb_flush_method"),
             ("innodb_doublewrite", "SELECT @@innodb_doublewrite"),
+            ("innodb_encrypt_tables", "SELECT @@innodb_encrypt_tables"),
+            ("innodb_encrypt_log", "SELECT @@innodb_encrypt_log"),
             ("sync_binlog", "SELECT @@sync_binlog"),
             ("log_bin", "SELECT @@log_bin"),
             ("performance_schema", "SELECT @@performance_schema"),

@@ -10,6 +10,7 @@ use crate::finding::{ClaimFinding, Findings};
 use crate::measurement::{Environment, Measurement};
 use crate::report::analyse::{CaseTrials, show_rule};
 use crate::report::factors::show_level;
+use crate::report::limits::show_sync;
 use crate::report::metric::Metric;
 use crate::study::Study;
 use crate::units::{show_bytes, show_number, show_seconds};
@@ -134,7 +135,7 @@ pub fn environment(
                 dt { "Machine" } dd { (machine) @if environment.cpus > 0 { ", " (environment.cpus) " CPUs, " (show_bytes(environment.memory_bytes as f64)) } }
                 dt { "CPU governor" } dd { (environment.governor.as_deref().unwrap_or("not told by the kernel")) }
                 dt { "System" } dd { (environment.kernel) }
-                dt { "Disk" } dd { (environment.disk.as_deref().unwrap_or("not known")) }
+                dt { "Disk" } dd { (environment.disk.as_deref().unwrap_or("not known")) @if let Some(sync) = environment.disk_sync { ", " (show_sync(sync)) } }
                 dt { "Seed" } dd { (study.seed) }
                 dt { "Repeats" } dd { @if study.goal.is_some() { "as the search for the load line asks for them" } @else { (show_rule(&study.repeat)) } @if study.repeat.discard_first { "; the first of each case is left out" } }
                 @for (setting, levels) in factors { dt { (setting) } dd { (levels) } }

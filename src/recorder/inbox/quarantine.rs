@@ -1,0 +1,136 @@
+//! Blocks that were refused, kept as they were received, each with its reason beside it. Main functions: [`list`] and [`replay`].
+
+use std::io::Write;
+use std::path::{Path, PathBuf};
+
+use serde::{Deserialize, Serialize};
+
+use super::rename::rename_new;
+use super::usage;
+use super::{Inbox, InboxError, Taking, Waiting, unusable};
+use crate::recorder::spool::now_ns;
+
+/// Version of the files with reasons.
+const VERSION: u32 = 1;
+/// Directory of the reasons, beside the blocks.
+const REASONS: &str = "reasons";
+
+/// A block in quarantine.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct Quarantined {
+    /// Of this form.
+    pub version: u32,
+    /// The camera that it was uploaded by.
+    pub camera: String,
+    /// The name it was uploaded under.
+    pub name: String,
+    /// When its last byte arrived, in nanoseconds since 1970.
+    pub arrived_ns: i64,
+    /// When it was refused.
+    pub quarantined_ns: i64,
+    /// Why.
+    pub reason: String,
+}
+
+/// Where the reason of a kept block stands.
+pub(super) fn reason_of(directory: &Path, kept: &str) -> PathBuf {
+    directory.join(REASONS).join(format!("{kept}.json"))
+}
+
+impl Taking {
+    /// Moves a block to quarantine; when this comes back, both are durable.
+    ///
+    /// # Errors
+    /// [`InboxError::Unusable`] where it cannot be moved; it waits still.
+    pub fn quarantine(&self, waiting: &Waiting, reason: &str) -> Result<(), InboxError> {
+        let directory = self.inbox.quarantine(&waiting.camera);
+        self.inbox.make_directory(&directory.join(REASONS))?;
+        let kept = format!("{:020}-{}", waiting.arrived_ns, waiting.name);
+        let note = Quarantined {
+            version: VERSION,
+            camera: waiting.camera.clone(),
+            name: waiting.name.clone(),
+            arrived_ns: waiting.arrived_ns,
+            quarantined_ns: now_ns(),
+            reason: reason.to_owned(),
+        };
+        let path = reason_of(&directory, &kept);
+        let text = serde_json::to_vec(&note).map_err(|error| unusable(&path, &error))?;
+        let written = std::fs::File::create(&path).and_then(|mut file| {
+            file.write_all(&text)?;
+            file.sync_all()
+        });
+        let written = written.and_then(|()| self.inbox.sync_directory(&directory.join(REASONS)));
+        written.map_err(|error| unusable(&path, &error))?;
+        let to = directory.join(&kept);
+        std::fs::rename(&waiting.path, &to).map_err(|error| unusable(&to, &error))?;
+        self.inbox.sync_directory(&directory).map_err(|error| unusable(&directory, &error))
+    }
+}
+
+/// All blocks in quarantine, in order of their arrival by camera.
+///
+/// # Errors
+/// [`InboxError::Unusable`] where the folder cannot be read.
+pub fn list(inbox: &Inbox) -> Result<Vec<Quarantined>, InboxError> {
+    let mut listed = Vec::new();
+    for camera in usage::names(&inbox.path().join("quarantine"))? {
+        let directory = inbox.quarantine(&camera);
+        for file in kept(&directory)? {
+            listed.push(read(&directory, &camera, &file));
+        }
+    }
+    Ok(listed)
+}
+
+/// The reason of a block; what is known without it, where it cannot be read.
+fn read(directory: &Path, camera: &str, file: &str) -> Quarantined {
+    let text = std::fs::read(reason_of(directory, file));
+    let note = text.ok().and_then(|text| serde_json::from_slice::<Quarantined>(&text).ok());
+    let (arrived, name) = file.split_once('-').unwrap_or(("0", file));
+    note.unwrap_or_else(|| Quarantined {
+        version: VERSION,
+        camera: camera.to_owned(),
+        name: name.to_owned(),
+        arrived_ns: arrived.parse().unwrap_or(0),
+        quarantined_ns: 0,
+        reason: "not known: the file with the reason cannot be read".to_owned(),
+    })
+}
+
+/// Gives blocks back to the processing, all or those of one camera; how many. A block whose name waits already stays.
+///
+/// # Errors
+/// [`InboxError::Unusable`] where one cannot be moved.
+pub fn replay(inbox: &Inbox, only: Option<&str>) -> Result<u64, InboxError> {
+    let mut moved = 0;
+    for camera in usage::names(&inbox.path().join("quarantine"))? {
+        if only.is_some_and(|only| only != camera) {
+            continue;
+        }
+        let (directory, received) = (inbox.quarantine(&camera), inbox.received(&camera));
+        inbox.make_directory(&received)?;
+        for file in kept(&directory)? {
+            let (from, name) = (directory.join(&file), file.split_once('-').map_or(file.as_str(), |(_, name)| name));
+            let to = received.join(name);
+            match rename_new(&from, &to) {
+                Err(error) if error.kind() == std::io::ErrorKind::AlreadyExists => continue,
+                renamed => renamed.map_err(|error| unusable(&to, &error))?,
+            }
+            inbox.sync_directory(&received).map_err(|error| unusable(&received, &error))?;
+            // A reason without its block says nothing: whether it goes matters to nobody.
+            let _ = std::fs::remove_file(reason_of(&directory, &file));
+            moved += 1;
+        }
+    }
+    Ok(moved)
+}
+
+/// The blocks in a camera's directory.
+fn kept(directory: &Path) -> Result<Vec<String>, InboxError> {
+    let mut kept = Vec::new();
+    usage::each_file(directory, |entry, _| kept.extend(entry.file_name().into_string()))?;
+    kept.sort();
+    Ok(kept)
+}

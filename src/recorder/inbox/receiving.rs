@@ -1,0 +1,134 @@
+//! The intake's end of the inbox. Main type: [`Receiving`].
+
+use std::collections::BTreeSet;
+use std::sync::atomic::{AtomicU64, Ordering};
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+
+use super::lock::Lock;
+use super::usage::{self, Usage};
+use super::{Inbox, InboxError, Upload, check_camera, check_name, unusable};
+use crate::recorder::spool::now_ns;
+
+/// Takes uploads in. Cheap to clone; the intake lives as long as the last clone or upload.
+#[derive(Debug, Clone)]
+pub struct Receiving {
+    pub(super) inbox: Inbox,
+    pub(super) shared: Arc<Shared>,
+}
+
+/// What all uploads of an intake share.
+#[derive(Debug)]
+pub(super) struct Shared {
+    /// What its unfinished files begin with.
+    id: String,
+    next: AtomicU64,
+    usage: Mutex<Usage>,
+    broken: Mutex<Option<InboxError>>,
+    acknowledged: AtomicU64,
+    _lock: Lock,
+}
+
+impl Receiving {
+    /// A new intake. Unfinished uploads of intakes that are gone are removed.
+    ///
+    /// # Errors
+    /// [`InboxError::Unusable`] where the folder cannot be read or written.
+    pub fn start(inbox: &Inbox) -> Result<Self, InboxError> {
+        // Starting is one at a time, so that a lock that is free is that of an intake that is gone, and not of one that comes.
+        let _starting = Lock::wait(&inbox.path().join("intakes").join("starting"))?;
+        remove_leftovers(inbox)?;
+        let id = format!("{:x}-{:x}", std::process::id(), now_ns());
+        let path = inbox.path().join("intakes").join(format!("{id}.lock"));
+        let lock = Lock::try_take(&path)?.ok_or_else(|| unusable(&path, &"it is locked although it is new"))?;
+        let shared = Shared {
+            id,
+            next: AtomicU64::new(0),
+            usage: Mutex::default(),
+            broken: Mutex::default(),
+            acknowledged: AtomicU64::new(0),
+            _lock: lock,
+        };
+        Ok(Receiving { inbox: inbox.clone(), shared: Arc::new(shared) })
+    }
+
+    /// Begins an upload. Blocking, as everything here.
+    ///
+    /// # Errors
+    /// Names that will not do, no room, or an inbox that is broken.
+    pub fn begin(&self, camera: &str, name: &str) -> Result<Upload, InboxError> {
+        check_camera(camera)?;
+        check_name(name)?;
+        if let Some(broken) = self.broken() {
+            return Err(broken);
+        }
+        self.usage().ask(&self.inbox, camera)?;
+        self.inbox.make_directory(&self.inbox.incoming(camera))?;
+        self.inbox.make_directory(&self.inbox.received(camera))?;
+        let number = self.shared.next.fetch_add(1, Ordering::Relaxed);
+        let part = self.inbox.incoming(camera).join(format!("{}-{number}.part", self.shared.id));
+        Upload::new(self.clone(), camera, name, part)
+    }
+
+    /// Whether an upload would be let in now, to refuse it before it is sent.
+    ///
+    /// # Errors
+    /// Why not.
+    pub fn ask(&self, camera: &str) -> Result<(), InboxError> {
+        check_camera(camera)?;
+        self.broken().map_or(Ok(()), Err)?;
+        self.usage().ask(&self.inbox, camera)
+    }
+
+    /// Why nothing is acknowledged any more, if that is so.
+    pub fn broken(&self) -> Option<InboxError> {
+        self.shared.broken.lock().unwrap_or_else(PoisonError::into_inner).clone()
+    }
+
+    /// Blocks acknowledged since this intake started.
+    pub fn acknowledged(&self) -> u64 {
+        self.shared.acknowledged.load(Ordering::Relaxed)
+    }
+
+    pub(super) fn count_acknowledged(&self) {
+        self.shared.acknowledged.fetch_add(1, Ordering::Relaxed);
+    }
+
+    pub(super) fn usage(&self) -> MutexGuard<'_, Usage> {
+        self.shared.usage.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    /// From now on nothing is acknowledged.
+    pub(super) fn set_broken(&self, reason: String) -> InboxError {
+        let mut broken = self.shared.broken.lock().unwrap_or_else(PoisonError::into_inner);
+        broken.get_or_insert(InboxError::Broken(reason)).clone()
+    }
+}
+
+/// Removes the unfinished uploads of intakes whose lock is free or not there, and those locks.
+fn remove_leftovers(inbox: &Inbox) -> Result<(), InboxError> {
+    let intakes = inbox.path().join("intakes");
+    let mut alive = BTreeSet::new();
+    for name in usage::names(&intakes)? {
+        let Some(id) = name.strip_suffix(".lock") else { continue };
+        match Lock::try_take(&intakes.join(&name))? {
+            Some(_held) => remove(&intakes.join(&name))?,
+            None => drop(alive.insert(id.to_owned())),
+        }
+    }
+    for camera in usage::names(&inbox.cameras())? {
+        let incoming = inbox.incoming(&camera);
+        for part in usage::names(&incoming)? {
+            if part.rsplit_once('-').is_none_or(|(id, _)| !alive.contains(id)) {
+                remove(&incoming.join(part))?;
+            }
+        }
+    }
+    Ok(())
+}
+
+fn remove(path: &std::path::Path) -> Result<(), InboxError> {
+    match std::fs::remove_file(path) {
+        Err(error) if error.kind() != std::io::ErrorKind::NotFound => Err(unusable(path, &error)),
+        _ => Ok(()),
+    }
+}

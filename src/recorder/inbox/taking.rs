@@ -1,0 +1,112 @@
+//! The processing's end of the inbox. Main types: [`Taking`] and [`Waiting`].
+
+use std::fs::File;
+use std::io::Read;
+use std::os::unix::fs::{MetadataExt, OpenOptionsExt};
+use std::path::{Path, PathBuf};
+
+use super::lock::Lock;
+use super::usage;
+use super::{Inbox, InboxError, Step, check_camera, check_name, unusable};
+
+/// Takes blocks out. There is one of an inbox at a time.
+#[derive(Debug)]
+pub struct Taking {
+    pub(super) inbox: Inbox,
+    _lock: Lock,
+}
+
+/// A block that waits: acknowledged, and not settled.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Waiting {
+    /// The camera that it was uploaded by.
+    pub camera: String,
+    /// The name it was uploaded under.
+    pub name: String,
+    /// Where it is.
+    pub path: PathBuf,
+    /// Its size.
+    pub bytes: u64,
+    /// When its last byte arrived, in nanoseconds since 1970.
+    pub arrived_ns: i64,
+}
+
+impl Waiting {
+    /// What tells this upload apart from all others, those of the same name included: it stays the same until it is settled.
+    pub fn id(&self) -> String {
+        format!("{}/{}@{}", self.camera, self.name, self.arrived_ns)
+    }
+
+    /// Reads it whole into a buffer that is emptied first.
+    ///
+    /// # Errors
+    /// [`InboxError::Unusable`] where it cannot be read, or is no plain file.
+    pub fn read(&self, into: &mut Vec<u8>) -> Result<(), InboxError> {
+        into.clear();
+        let open = File::options().read(true).custom_flags(libc::O_NOFOLLOW).open(&self.path);
+        let read = open.and_then(|mut file| {
+            into.reserve(usize::try_from(self.bytes).unwrap_or(0) + 1);
+            file.by_ref().take(self.bytes).read_to_end(into)
+        });
+        read.map(drop).map_err(|error| unusable(&self.path, &error))
+    }
+}
+
+impl Taking {
+    /// The processing of an inbox.
+    ///
+    /// # Errors
+    /// [`InboxError::Unusable`], also when another process processes it.
+    pub fn start(inbox: &Inbox) -> Result<Self, InboxError> {
+        let path = inbox.path().join("processing.lock");
+        let lock = Lock::try_take(&path)?;
+        let busy = "another process processes it; stop that one, or name another inbox";
+        let lock = lock.ok_or_else(|| unusable(inbox.path(), &busy))?;
+        Ok(Taking { inbox: inbox.clone(), _lock: lock })
+    }
+
+    /// The inbox.
+    pub fn inbox(&self) -> &Inbox {
+        &self.inbox
+    }
+
+    /// The blocks that wait, in order of their arrival, at most so many. They stay until each is settled or quarantined.
+    ///
+    /// # Errors
+    /// [`InboxError::Unusable`] where the folder cannot be read.
+    pub fn next(&self, most: usize) -> Result<Vec<Waiting>, InboxError> {
+        let mut waiting = Vec::new();
+        for camera in usage::names(&self.inbox.cameras())? {
+            if check_camera(&camera).is_err() {
+                continue;
+            }
+            usage::each_file(&self.inbox.received(&camera), |entry, bytes| {
+                let Ok(name) = entry.file_name().into_string() else { return };
+                let Ok(about) = entry.metadata() else { return };
+                if check_name(&name).is_ok() {
+                    let arrived_ns = about.mtime() * 1_000_000_000 + about.mtime_nsec();
+                    waiting.push(Waiting { camera: camera.clone(), name, path: entry.path(), bytes, arrived_ns });
+                }
+            })?;
+        }
+        waiting.sort_by(|a, b| (a.arrived_ns, &a.camera, &a.name).cmp(&(b.arrived_ns, &b.camera, &b.name)));
+        waiting.truncate(most);
+        Ok(waiting)
+    }
+
+    /// Removes a block whose records are committed. If the removal is lost in a crash the block waits again, and is recognised.
+    ///
+    /// # Errors
+    /// [`InboxError::Unusable`] where it cannot be removed.
+    pub fn settle(&self, waiting: &Waiting) -> Result<(), InboxError> {
+        let removed = self.inbox.faults.at(Step::Remove).and_then(|()| remove(&waiting.path));
+        removed.map_err(|error| unusable(&waiting.path, &error))
+    }
+}
+
+fn remove(path: &Path) -> std::io::Result<()> {
+    match std::fs::remove_file(path) {
+        Err(error) if error.kind() != std::io::ErrorKind::NotFound => Err(error),
+        _ => Ok(()),
+    }
+}

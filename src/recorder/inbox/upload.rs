@@ -1,0 +1,115 @@
+//! One upload: bytes into a private file, then sync, name, sync. Main type: [`Upload`].
+
+use std::fs::File;
+use std::io::{ErrorKind, Write};
+use std::path::PathBuf;
+
+use super::rename::rename_new;
+use super::{InboxError, Receiving, Step};
+
+/// An upload that is acknowledged: its content is durable under its name.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Acknowledged {
+    /// It is new.
+    New,
+    /// A block of this name and content waits already: the sender had not heard so.
+    Again,
+}
+
+/// A block that arrives. Dropping it discards what has arrived.
+#[derive(Debug)]
+pub struct Upload {
+    receiving: Receiving,
+    camera: String,
+    name: String,
+    part: PathBuf,
+    file: Option<File>,
+    bytes: u64,
+    is_kept: bool,
+}
+
+impl Upload {
+    pub(super) fn new(receiving: Receiving, camera: &str, name: &str, part: PathBuf) -> Result<Self, InboxError> {
+        let file = File::options().create_new(true).write(true).read(true).open(&part);
+        let file = file.map_err(|error| failed(&error, "the upload cannot be begun"))?;
+        let (camera, name) = (camera.to_owned(), name.to_owned());
+        Ok(Upload { receiving, camera, name, part, file: Some(file), bytes: 0, is_kept: false })
+    }
+
+    /// Bytes written so far.
+    pub fn bytes(&self) -> u64 {
+        self.bytes
+    }
+
+    /// Appends bytes.
+    ///
+    /// # Errors
+    /// [`InboxError::TooLarge`], or [`InboxError::Full`] where the bound or the disk is reached.
+    pub fn write(&mut self, bytes: &[u8]) -> Result<(), InboxError> {
+        let inbox = &self.receiving.inbox;
+        let more = bytes.len() as u64;
+        if self.bytes + more > inbox.bounds().block {
+            return Err(InboxError::TooLarge(inbox.bounds().block));
+        }
+        self.receiving.usage().reserve(inbox, &self.camera, more)?;
+        self.bytes += more;
+        let Some(file) = &mut self.file else { return Err(InboxError::Broken("the upload is over".to_owned())) };
+        let written = inbox.faults.at(Step::Write).and_then(|()| file.write_all(bytes));
+        written.map_err(|error| failed(&error, "the upload cannot be written"))
+    }
+
+    /// Makes the block durable under its name; then it is acknowledged.
+    ///
+    /// # Errors
+    /// [`InboxError::Exists`]; [`InboxError::Broken`] when a sync failed: nothing is acknowledged from then on.
+    pub fn finish(mut self) -> Result<Acknowledged, InboxError> {
+        self.receiving.broken().map_or(Ok(()), Err)?;
+        let inbox = self.receiving.inbox.clone();
+        let Some(file) = self.file.take() else { return Err(InboxError::Broken("the upload is over".to_owned())) };
+        let synced = inbox.faults.at(Step::SyncFile).and_then(|()| file.sync_all());
+        synced
+            .map_err(|error| self.receiving.set_broken(format!("{} cannot be synced: {error}", self.part.display())))?;
+        drop(file);
+        let directory = inbox.received(&self.camera);
+        let received = directory.join(&self.name);
+        let named = inbox.faults.at(Step::Name).and_then(|()| rename_new(&self.part, &received));
+        let acknowledged = match named {
+            Ok(()) => Acknowledged::New,
+            Err(error) if error.kind() == ErrorKind::AlreadyExists && self.is_same_as(&received) => Acknowledged::Again,
+            Err(error) if error.kind() == ErrorKind::AlreadyExists => {
+                return Err(InboxError::Exists(self.name.clone()));
+            }
+            Err(error) => return Err(failed(&error, "the upload cannot be given its name")),
+        };
+        inbox
+            .sync_directory(&directory)
+            .map_err(|error| self.receiving.set_broken(format!("{} cannot be synced: {error}", directory.display())))?;
+        if acknowledged == Acknowledged::New {
+            self.is_kept = true;
+            self.receiving.count_acknowledged();
+        }
+        Ok(acknowledged)
+    }
+
+    /// Whether what has arrived is what a file has.
+    fn is_same_as(&self, path: &std::path::Path) -> bool {
+        let is_as_long =
+            std::fs::symlink_metadata(path).is_ok_and(|about| about.is_file() && about.len() == self.bytes);
+        is_as_long && matches!((std::fs::read(path), std::fs::read(&self.part)), (Ok(a), Ok(b)) if a == b)
+    }
+}
+
+impl Drop for Upload {
+    fn drop(&mut self) {
+        // What cannot be removed is removed by the next intake.
+        let _ = std::fs::remove_file(&self.part);
+        if !self.is_kept {
+            self.receiving.usage().release(&self.camera, self.bytes);
+        }
+    }
+}
+
+/// A failure that leaves the inbox as it was.
+fn failed(error: &std::io::Error, what: &str) -> InboxError {
+    InboxError::Full(format!("{what}: {error}; send again later"))
+}

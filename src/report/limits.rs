@@ -1,0 +1,144 @@
+//! What set the pace of a run besides its alternatives: other work on the machine, and the disk's syncs. Notes for readers, so that a
+//! comparison of layouts on a slow disk is not mistaken for one of layouts.
+
+use crate::measurement::{DiskSync, Environment, Measurement};
+use crate::report::analyse::CaseTrials;
+use crate::statistics::summary::mean;
+use crate::trial::Arrivals;
+use crate::units::show_seconds;
+
+/// CPUs that other processes may keep busy before it is worth a note, as a share of all.
+const OTHERS_SHARE: f64 = 0.1;
+/// A median time of operations between these multiples of a sync is taken to be made of syncs.
+const SYNCS: [f64; 2] = [0.6, 3.0];
+/// Share of all CPUs below which neither client nor server can have set the pace.
+const UNHURRIED_SHARE: f64 = 0.5;
+
+/// Notes on what limited the trials besides what was varied.
+pub fn notes(environment: &Environment, groups: &[CaseTrials<'_>]) -> Vec<String> {
+    let others = others(environment, groups);
+    others.into_iter().chain(environment.disk_sync.and_then(|sync| paced_by_disk(environment, sync, groups))).collect()
+}
+
+/// `4.0 ms for a sync of 4 KiB (median of 64 before the first trial, p90 4.1 ms)`.
+pub fn show_sync(sync: DiskSync) -> String {
+    let [p50, p90] = [sync.p50_s, sync.p90_s].map(show_seconds);
+    format!("{p50} for a sync of 4 KiB (median of {} before the first trial, p90 {p90})", sync.count)
+}
+
+/// CPUs that neither client nor private server kept busy. A database at an address of its own may be on this machine, and
+/// its work is not other work: such trials say nothing.
+fn others(environment: &Environment, groups: &[CaseTrials<'_>]) -> Option<String> {
+    let cpus = f64::from(environment.cpus);
+    let own_server = |trial: &&Measurement| trial.trial.case.settings.database.url.is_none();
+    let busy: Vec<f64> = groups
+        .iter()
+        .flat_map(|group| group.valid().filter(own_server))
+        .filter_map(|trial| {
+            let used = trial.resources.as_ref()?.mean;
+            Some((used.user + used.system) * cpus - used.server_cpu - used.client_cpu)
+        })
+        .collect();
+    let mean = mean(&busy)?;
+    (mean > OTHERS_SHARE * cpus).then(|| {
+        format!(
+            "other processes kept {mean:.1} of {cpus} CPUs busy while trials ran (mean of {}): intervals are wider for it, and \
+             absolute figures lower",
+            busy.len()
+        )
+    })
+}
+
+/// Whether writing waited for the disk in most cases of a closed loop: then its pace hides what else differs.
+fn paced_by_disk(environment: &Environment, sync: DiskSync, groups: &[CaseTrials<'_>]) -> Option<String> {
+    let closed = |group: &&CaseTrials<'_>| group.case.settings.load.arrivals == Arrivals::Closed;
+    let medians: Vec<Option<f64>> =
+        groups.iter().filter(closed).filter_map(|group| median_write_s(environment, sync, group)).collect();
+    let mut waited: Vec<f64> = medians.iter().copied().flatten().collect();
+    if waited.len() * 2 <= medians.len() {
+        return None;
+    }
+    waited.sort_by(f64::total_cmp);
+    let median = show_seconds(waited[waited.len() / 2]);
+    Some(format!(
+        "the disk set the pace in {} of {} cases that write: half of the writes took {median} or less, and a bare sync of 4 KiB {} \
+         (median of {} before the first trial), while client and server had CPU left. Alternatives that differ in CPU time differ \
+         more with a larger workload.batch, or on a faster disk",
+        waited.len(),
+        medians.len(),
+        show_seconds(sync.p50_s),
+        sync.count
+    ))
+}
+
+/// Of a case that writes, the median time of its commonest write where it was made of syncs and CPUs were left; none of a case
+/// that does not write.
+fn median_write_s(environment: &Environment, sync: DiskSync, group: &CaseTrials<'_>) -> Option<Option<f64>> {
+    let mut times = crate::histogram::Histogram::new();
+    let mut used = Vec::new();
+    for trial in group.valid() {
+        for (kind, operation) in &trial.operations {
+            if ["insert", "update", "delete"].contains(&kind.as_str()) {
+                times.merge(&operation.residence_time);
+            }
+        }
+        used.extend(trial.resources.as_ref().map(|used| used.mean.server_cpu + used.mean.client_cpu));
+    }
+    if times.count() == 0 {
+        return None;
+    }
+    let median_s = times.quantile_ns(0.5) as f64 / crate::units::NS_PER_S;
+    let [least, most] = SYNCS.map(|factor| factor * sync.p50_s);
+    let unhurried = mean(&used).is_some_and(|cpus| cpus < UNHURRIED_SHARE * f64::from(environment.cpus));
+    Some((unhurried && (least..=most).contains(&median_s)).then_some(median_s))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::measurement::{OperationMeasurement, Resources};
+    use crate::trial::{Case, Settings, Trial};
+
+    /// A valid trial of writes that took this long each, with CPUs busy with the client and on the whole machine of two.
+    fn trial(write_s: f64, client_cpu: f64, machine_cpus: f64) -> Measurement {
+        let case = Case::new(Default::default(), Settings::default());
+        let mut insert = OperationMeasurement { scheduled: 100, completed: 100, ..Default::default() };
+        (0..100).for_each(|_| insert.residence_time.record((write_s * 1e9) as u64));
+        let mut resources = Resources::default();
+        resources.mean.client_cpu = client_cpu;
+        resources.mean.user = machine_cpus / 2.0;
+        Measurement {
+            operations: [("insert".to_owned(), insert)].into(),
+            resources: Some(resources),
+            ..Measurement::unmeasured(&Trial::new(case, 0, 0))
+        }
+    }
+
+    fn notes_of(trial: &Measurement) -> Vec<String> {
+        let disk_sync = Some(DiskSync { p50_s: 0.004, p90_s: 0.005, count: 64 });
+        let environment = Environment { cpus: 2, disk_sync, ..Default::default() };
+        let group = CaseTrials { case: &trial.trial.case, discarded: None, trials: vec![trial] };
+        notes(&environment, &[group])
+    }
+
+    #[test]
+    fn writes_as_long_as_a_sync_with_idle_cpus_are_the_disks_doing() {
+        let found = notes_of(&trial(0.004, 0.1, 0.2));
+        assert_eq!(found.len(), 1, "{found:?}");
+        assert!(found[0].starts_with("the disk set the pace in 1 of 1 cases that write"), "{found:?}");
+    }
+
+    #[test]
+    fn writes_shorter_than_a_sync_or_with_busy_cpus_are_not() {
+        assert_eq!(notes_of(&trial(0.000_2, 0.1, 0.2)), Vec::<String>::new());
+        assert_eq!(notes_of(&trial(0.1, 0.1, 0.2)), Vec::<String>::new());
+        assert_eq!(notes_of(&trial(0.004, 1.5, 1.6)), Vec::<String>::new());
+    }
+
+    #[test]
+    fn other_work_on_the_machine_is_named() {
+        let found = notes_of(&trial(0.000_2, 0.5, 1.9));
+        assert_eq!(found.len(), 1, "{found:?}");
+        assert!(found[0].starts_with("other processes kept 1.4 of 2 CPUs busy"), "{found:?}");
+    }
+}

@@ -11,17 +11,18 @@ use super::evolve::Evolver;
 use super::fixture::{fill, make_tables};
 use super::options::{check_options, plans, restrict};
 use super::output::sentence;
+use super::pinned::Pinned;
 use super::stage::{Current, StagedLink};
 use crate::database::{Database, DatabaseError, Session, Wire};
 use crate::link;
 use crate::load::{
-    CLIENTS_PER_LOOP, Changing, Clock, Connections, DiskWriter, Group, Observed, Observer, Reconnect, ReconnectSession,
-    Recording, Source, Written, drive_groups, validity,
+    Changing, Clock, Connections, DiskWriter, Group, Observed, Observer, Reconnect, ReconnectSession, Recording,
+    Source, Written, drive_groups, validity,
 };
 use crate::measurement::{DiskMeasurement, EvolutionMeasurement, Measurement, ResourceSample, Resources};
 use crate::monitor::{self, Monitor, Targets};
 use crate::operation::{Operation, OperationKind};
-use crate::server::{CpuList, Server, allowed_to_this_thread, interrupted, pin_this_thread};
+use crate::server::{Server, interrupted};
 use crate::statement::{Program, Request};
 use crate::store::{SampleHeader, SampleWriter, StoreError};
 use crate::trial::{Arrivals, Length, Settings, Trial};
@@ -30,8 +31,6 @@ use crate::workload::{self, Work, Workload};
 
 /// How long a server that ends takes to be gone, once its connections are lost.
 const ENDED_WITHIN: Duration = Duration::from_secs(2);
-/// Connections from which on a loop in a closed loop is kept on one CPU; with fewer it makes no difference that can be measured.
-const BUSY_LOOP_CLIENTS: usize = 32;
 
 /// A measurement, with the resource samples that belong to it.
 pub struct Executed {
@@ -290,46 +289,6 @@ fn judge_samples(measurement: &mut Measurement, written: Result<Written, StoreEr
             };
             measurement.invalid_because.push(format!("load.samples could not all be written: {error}{room}"));
         }
-    }
-}
-
-/// Keeps the calling thread, and the load threads that it starts meanwhile, on some CPUs.
-struct Pinned {
-    before: Option<CpuList>,
-}
-
-impl Pinned {
-    /// Pins where the study says so. Where it does not, a busy loop is kept on the last CPU, so that a study that names
-    /// several CPUs, all of them too, has its word.
-    fn for_load(settings: &Settings, connections: &Connections) -> anyhow::Result<Self> {
-        let before = allowed_to_this_thread();
-        let cpus = match &settings.load.cpus {
-            Some(cpus) => Some(CpuList::parse(cpus)?),
-            None if is_one_busy_loop(settings, connections) => before.as_ref().and_then(CpuList::last_of_several),
-            None => None,
-        };
-        match cpus {
-            Some(cpus) => pin_this_thread(&cpus).context("load.cpus")?,
-            None => return Ok(Pinned { before: None }),
-        }
-        Ok(Pinned { before })
-    }
-}
-
-/// Whether one event loop drives so many clients in a closed loop that it costs less on a CPU of its own choice than moving
-/// between them, which wakes servers on the other CPU (docs/decisions/0002). A loop in an open loop stays free to take an idle
-/// CPU in time, and a server that is pinned is left alone.
-fn is_one_busy_loop(settings: &Settings, connections: &Connections) -> bool {
-    let Connections::Wires(wires) = connections else { return false };
-    let is_one = settings.load.loops.is_none_or(|loops| loops == 1) && wires.len() <= CLIENTS_PER_LOOP as usize;
-    let is_closed = settings.load.arrivals == Arrivals::Closed;
-    is_one && is_closed && wires.len() >= BUSY_LOOP_CLIENTS && settings.database.cpus.is_none()
-}
-
-impl Drop for Pinned {
-    fn drop(&mut self) {
-        // The CPUs allowed before are still there.
-        let _ = self.before.as_ref().map(pin_this_thread);
     }
 }
 

@@ -15,6 +15,7 @@ mod import;
 pub mod list;
 mod options;
 pub mod output;
+mod pinned;
 pub mod plan;
 mod predict;
 mod progress;

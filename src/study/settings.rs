@@ -5,7 +5,7 @@
 
 use std::collections::BTreeMap;
 
-use super::background::read_background;
+use super::background::{self, read_background};
 use super::disk;
 use super::fill::{read_mix, read_statements};
 use super::link::{self, read_link};
@@ -357,7 +357,7 @@ fn read_length(section: &Section, errors: &mut Errors) -> Length {
 /// The value that a setting has, as a study file would state it; none for settings that are absent or unknown.
 /// Durations are in seconds.
 pub fn setting_value(settings: &Settings, setting: &str) -> Option<serde_json::Value> {
-    let Settings { database, record, layout, workload, load, background, link: _, disk: _ } = settings;
+    let Settings { database, record, layout, workload, load, .. } = settings;
     let length = |operations: Option<u64>| operations.map(serde_json::Value::from);
     let text = |text: &Option<String>| text.as_deref().map(serde_json::Value::from);
     match setting {
@@ -410,18 +410,12 @@ pub fn setting_value(settings: &Settings, setting: &str) -> Option<serde_json::V
         "load.loops" => load.loops.map(Into::into),
         "load.count_connecting" => Some(load.count_connecting.into()),
         "load.tolerated_failures" => Some(load.tolerated_failures.into()),
-        "background.workload" => background.as_ref().map(|background| background.workload.as_str().into()),
-        "background.clients" => background.as_ref().map(|background| background.clients.into()),
-        "background.arrivals" => background
-            .as_ref()
-            .map(|background| if background.arrivals == Arrivals::Constant { "constant" } else { "poisson" }.into()),
-        "background.rate" => background.as_ref().map(|background| background.rate_per_s.into()),
-        "background.batch" => background.as_ref().map(|background| background.batch.into()),
         _ => match setting.strip_prefix("workload.mix.") {
             Some(part) => workload.mix.get(part).map(|share| (*share).into()),
             None => match setting.strip_prefix("database.config.") {
                 Some(name) => database.config.get(name).map(|value| value.as_str().into()),
-                None => link::value(settings, setting)
+                None => background::value(settings, setting)
+                    .or_else(|| link::value(settings, setting))
                     .or_else(|| disk::value(settings, setting))
                     .or_else(|| ycsb_settings::value(settings, setting)),
             },

@@ -73,6 +73,8 @@ pub enum Command {
     },
     /// Record measurement data until SIGTERM or SIGINT
     Record(RecordArguments),
+    /// Make a password for a camera that uploads blocks, and the line of its hash
+    Password(PasswordArguments),
     /// Generate load as told over NATS
     Agent {
         /// Address of the NATS server
@@ -288,7 +290,8 @@ pub struct ScoreArguments {
     /// Factor whose levels are the alternatives
     #[arg(long, default_value = "layout.name", value_name = "SETTING", conflicts_with = "writes")]
     pub factor: String,
-    /// Factor whose levels are the queries; without it every kind of operation that reads is a query
+    /// Factor whose levels are the queries; without it workload.query, where Q1.2 is a case of Q1, or else every kind of
+    /// operation that reads is a query
     #[arg(long, value_name = "SETTING", conflicts_with = "writes")]
     pub query: Option<String>,
     /// Kinds of operation that write, as in insert,update; those of loadline's workloads without it
@@ -342,6 +345,16 @@ pub struct RecordArguments {
     /// Instead of recording, list the records that the database refused, or give them back to the queue
     #[arg(long, value_name = "ACTION")]
     pub quarantine: Option<QuarantineAction>,
+}
+
+/// `password`
+#[derive(Debug, Clone, Args)]
+pub struct PasswordArguments {
+    /// Name of the camera
+    pub camera: String,
+    /// Take the password from standard input instead of making one
+    #[arg(long)]
+    pub stdin: bool,
 }
 
 /// What can be done with the recorder's quarantine.
@@ -412,7 +425,8 @@ pub fn parse() -> Cli {
 
 /// Commands that can be executed.
 pub const AVAILABLE: &[&str] = &[
-    "list", "plan", "run", "report", "compare", "fit", "predict", "size", "score", "data", "import", "export", "record",
+    "list", "plan", "run", "report", "compare", "fit", "predict", "size", "score", "data", "import", "export",
+    "record", "password",
 ];
 
 impl Command {
@@ -432,6 +446,7 @@ impl Command {
             Command::Import(_) => "import",
             Command::Export { .. } => "export",
             Command::Record(_) => "record",
+            Command::Password(_) => "password",
             Command::Agent { .. } => "agent",
         }
     }

@@ -62,6 +62,9 @@ pub struct CaseFinding {
     pub throughput_per_s: Estimate,
     /// Records written or read per second.
     pub records_per_s: Estimate,
+    /// Bytes of content of the records written per second; none where records differ in length, or others are not written.
+    #[serde(skip_serializing_if = "Option::is_none", default)]
+    pub content_bytes_per_s: Option<Estimate>,
     /// Per kind of operation, over all valid trials.
     pub operations: BTreeMap<String, OperationFinding>,
     /// Arrivals scheduled per second; null for a closed loop, which offers what the database takes.
@@ -79,6 +82,9 @@ pub struct CaseFinding {
     /// The schema changes made meanwhile; null (left out of JSON) where the study asks for none.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub evolution: Option<EvolutionFinding>,
+    /// What became of the records acknowledged, and how fast; null (left out of JSON) without `[recorder]`.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub recorded: Option<RecordedFinding>,
     /// Messages of failed operations and how often each occurred, invalid trials included.
     pub errors: BTreeMap<String, u64>,
     /// Why trials of this case are not used: `rounds 0, 3: ...`.
@@ -99,6 +105,31 @@ impl CaseFinding {
         let is_response = has(|operation| &operation.response_time_s) || !has(|operation| &operation.residence_time_s);
         if is_response { TimeKind::ResponseTime } else { TimeKind::ResidenceTime }
     }
+}
+
+/// What was found about records on their way through a recorder. Counts are of all trials, figures of the valid ones.
+#[derive(Debug, Clone, PartialEq, Default, Serialize)]
+pub struct RecordedFinding {
+    /// Records acknowledged.
+    pub acknowledged: u64,
+    /// Acknowledged and not found in the database.
+    pub missing: u64,
+    /// Found twice, or never sent.
+    pub surplus: u64,
+    /// Found behind a later one of the same source.
+    pub out_of_order: u64,
+    /// In quarantine.
+    pub quarantined: u64,
+    /// Records stored per second within the measured phase.
+    pub stored_per_s: Estimate,
+    /// From the end of the last source until the last record was stored, in seconds.
+    pub buffer_s: Estimate,
+    /// The most records that were in the spool at once.
+    pub spooled_max: u64,
+    /// CPUs that the recorder kept busy, with the NATS server where there is one; mean over trials.
+    pub recorder_cpu: f64,
+    /// Largest resident memory of the recorder, in bytes.
+    pub memory_max_bytes: u64,
 }
 
 /// What was found about schema changes during a load, over all valid trials.
@@ -285,10 +316,14 @@ pub struct LoadLine {
 pub struct ClaimFinding {
     /// The claim in words.
     pub says: String,
-    /// What was compared.
+    /// What was compared; empty where a model is claimed.
+    #[serde(skip_serializing_if = "String::is_empty")]
     pub metric: String,
-    /// The range of ratios that bears the claim out; no upper end is no limit.
-    pub between: (f64, Option<f64>),
+    /// The range of ratios that bears the claim out; no upper end is no limit. None where a model is claimed.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub between: Option<(f64, Option<f64>)>,
+    /// What is claimed in words: `at least 1.2`, `M/M/1 + delay fits`.
+    pub claimed: String,
     /// Whether the evidence bears it out.
     pub verdict: ClaimVerdict,
     /// The evidence: `ratio 0.71 [0.68, 0.74], n = 12 + 12`, or why there is none.

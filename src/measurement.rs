@@ -6,6 +6,7 @@ mod disk;
 mod environment;
 mod evolution;
 mod link;
+mod recorded;
 
 use std::collections::BTreeMap;
 
@@ -20,6 +21,7 @@ pub use disk::DiskMeasurement;
 pub use environment::{DiskSync, Environment};
 pub use evolution::{AsideMeasurement, ChangeMeasurement, EvolutionMeasurement};
 pub use link::LinkMeasurement;
+pub use recorded::RecordedMeasurement;
 
 /// Version of the stored form; raised when a field's meaning would change, which it never does silently.
 pub const MEASUREMENT_VERSION: u32 = 1;
@@ -80,6 +82,9 @@ pub struct Measurement {
     /// The schema changes that were made meanwhile; none where the study asks for none.
     #[serde(skip_serializing_if = "Option::is_none", default)]
     pub evolution: Option<EvolutionMeasurement>,
+    /// What became of the records that were acknowledged, where the study has a `[recorder]`.
+    #[serde(skip_serializing_if = "Option::is_none", default)]
+    pub recorded: Option<RecordedMeasurement>,
     /// Operations whose raw times are in `samples/<trial>.samples`, the warm-up's included; none where they were not asked for.
     #[serde(skip_serializing_if = "Option::is_none", default)]
     pub samples: Option<u64>,
@@ -285,6 +290,9 @@ pub struct ResourceSample {
     pub idle: f64,
     /// CPUs that the server's processes kept busy: 1.5 is one and a half CPUs.
     pub server_cpu: f64,
+    /// CPUs that the recorder in front of the database kept busy, with the NATS server where there is one.
+    #[serde(default, skip_serializing_if = "is_zero")]
+    pub recorder_cpu: f64,
     /// CPUs that loadline kept busy.
     pub client_cpu: f64,
     /// Write requests to all disks per second (the paper's wtps).
@@ -297,6 +305,9 @@ pub struct ResourceSample {
     pub memory_used_bytes: f64,
     /// Resident memory of the server's processes.
     pub server_memory_bytes: f64,
+    /// Resident memory of the recorder, with the NATS server where there is one.
+    #[serde(default, skip_serializing_if = "is_zero")]
+    pub recorder_memory_bytes: f64,
     /// Resident memory of loadline.
     pub client_memory_bytes: f64,
     /// Bytes received on all network interfaces, the loopback one included, per second.
@@ -305,6 +316,10 @@ pub struct ResourceSample {
     pub sent_bytes_per_s: f64,
     /// Context switches of the machine per second.
     pub context_switches_per_s: f64,
+}
+
+fn is_zero(value: &f64) -> bool {
+    *value == 0.0
 }
 
 impl Measurement {
@@ -334,6 +349,7 @@ impl Measurement {
             evolution: None,
             disk: None,
             link: None,
+            recorded: None,
             samples: None,
             invalid_because: Vec::new(),
             imported: None,

@@ -116,6 +116,8 @@ pub enum OperationKind {
     ReadModifyWrite,
     /// [`Operation::Statement`], each statement of a study apart.
     Statement(u16),
+    /// The opening of a connection, where each operation has one of its own: a part of that operation.
+    Connect,
 }
 
 impl std::fmt::Display for OperationKind {
@@ -129,6 +131,7 @@ impl std::fmt::Display for OperationKind {
             OperationKind::Delete => f.write_str("delete"),
             OperationKind::Query(index) => write!(f, "query-{}", index + 1),
             OperationKind::ReadModifyWrite => f.write_str("read-modify-write"),
+            OperationKind::Connect => f.write_str("connect"),
             OperationKind::Statement(index) => write!(f, "statement-{}", index + 1),
         }
     }

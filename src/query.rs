@@ -22,6 +22,9 @@ pub struct Query {
     /// Rows at most.
     #[serde(skip_serializing_if = "Option::is_none", default)]
     pub limit: Option<u64>,
+    /// How many records, the last ones, are looked at: `workload.window`. All where there is none.
+    #[serde(skip_serializing_if = "Option::is_none", default)]
+    pub window: Option<u64>,
     /// Rows that its source says it finds, with `record.scale` 1.
     #[serde(skip_serializing_if = "Option::is_none", default)]
     pub rows: Option<u64>,
@@ -176,10 +179,12 @@ pub fn count_found(queries: &[Query], generator: &dyn Generator, rows: u64) -> V
                 None => {}
             }
         }
-        counting.push(Counting { of_identity, of_values, is_possible: false, count: 0 });
+        let first = query.window.map_or(0, |window| rows.saturating_sub(window));
+        counting.push(Counting { first, of_identity, of_values, is_possible: false, count: 0 });
     }
     let (mut identity, mut cells) = (Cells::new(), Cells::new());
-    let (mut record, mut next_measurement) = (0, 0);
+    let mut record = counting.iter().map(|query| query.first).min().unwrap_or(rows);
+    let mut next_measurement = record;
     while record < rows {
         if record == next_measurement {
             let measurement = generator.measurement_of(record);
@@ -190,7 +195,7 @@ pub fn count_found(queries: &[Query], generator: &dyn Generator, rows: u64) -> V
         }
         cells.clear();
         made.iter().for_each(|place| generator.value(record, *place, &mut cells));
-        for query in counting.iter_mut().filter(|query| query.is_possible) {
+        for query in counting.iter_mut().filter(|query| query.is_possible && query.first <= record) {
             query.count += u64::from(holds(&query.of_values, &cells));
         }
         record += 1;
@@ -201,6 +206,8 @@ pub fn count_found(queries: &[Query], generator: &dyn Generator, rows: u64) -> V
 
 /// A query whose records are being counted: its conditions with the places of what they compare.
 struct Counting<'a> {
+    /// The first record that it looks at.
+    first: u64,
     of_identity: Vec<(&'a QueryCondition, usize)>,
     of_values: Vec<(&'a QueryCondition, usize)>,
     /// Whether records of the present measurement can be found.

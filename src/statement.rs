@@ -124,10 +124,23 @@ pub struct Select {
     pub order: Vec<(ColumnRef, bool)>,
     /// How many rows at most.
     pub limit: Option<Limit>,
+    /// The rows of one of the tables that alone are looked at; all where there is none.
+    pub window: Option<Window>,
     /// Whether the rows are kept from others' changes until the transaction ends.
     pub for_update: bool,
     /// What the database is told besides.
     pub hints: Hints,
+}
+
+/// The rows of a table with the highest numbers.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Window {
+    /// Table name.
+    pub table: String,
+    /// Column with the numbers.
+    pub by: String,
+    /// How many rows.
+    pub rows: u64,
 }
 
 /// What a query tells the database about how to execute it. Only databases that know a hint are given it.
@@ -245,6 +258,8 @@ pub struct Program {
     pub rows_max: usize,
     /// The number of rows that most requests give to an insert; 0 where there is none that most have.
     pub rows_usual: usize,
+    /// Whether statements travel as text with their values in it, and none is prepared.
+    pub as_text: bool,
     /// What the tables hold before all else; executed once, when they have been created.
     pub first: Request,
 }

@@ -91,6 +91,9 @@ pub struct Settings {
     /// `[link]`: what lies between load and server.
     #[serde(skip_serializing_if = "Option::is_none", default)]
     pub link: Option<LinkSettings>,
+    /// `[recorder]`: what records go through on their way to the database.
+    #[serde(skip_serializing_if = "Option::is_none", default)]
+    pub recorder: Option<RecorderSettings>,
 }
 
 /// `[database]`: which database, and how a private server of it is started.
@@ -250,6 +253,9 @@ pub struct LayoutSettings {
     /// Columns of records that get a secondary index each.
     #[serde(skip_serializing_if = "Vec::is_empty", default)]
     pub indexes: Vec<String>,
+    /// Whether each client writes into tables of its own.
+    #[serde(skip_serializing_if = "std::ops::Not::not", default)]
+    pub tables_per_client: bool,
 }
 
 /// `[workload]`
@@ -275,6 +281,9 @@ pub struct WorkloadSettings {
     /// The query that was chosen by name.
     #[serde(skip_serializing_if = "Option::is_none", default)]
     pub query: Option<String>,
+    /// Records that the queries of `recent` look at, the last ones; 0 for all of them.
+    #[serde(skip_serializing_if = "Option::is_none", default)]
+    pub window: Option<u64>,
     /// Whether the database's plans of the queries are kept.
     #[serde(skip_serializing_if = "std::ops::Not::not", default)]
     pub explain: bool,
@@ -375,9 +384,12 @@ pub struct LoadSettings {
     pub arrivals: Arrivals,
     /// Connections, at least 1.
     pub clients: u32,
-    /// Arrivals per second, open loop only.
+    /// Arrivals per second, open loop only; of sources their sum.
     #[serde(skip_serializing_if = "Option::is_none", default)]
     pub rate_per_s: Option<f64>,
+    /// Arrivals per second of each source, where clients are sources.
+    #[serde(skip_serializing_if = "Option::is_none", default)]
+    pub source_rate_per_s: Option<f64>,
     /// File with the intended times of `arrivals = "trace"`.
     #[serde(skip_serializing_if = "Option::is_none", default)]
     pub trace: Option<String>,
@@ -400,6 +412,12 @@ pub struct LoadSettings {
     /// Event-loop threads; without it one for each 64 clients.
     #[serde(skip_serializing_if = "Option::is_none", default)]
     pub loops: Option<u32>,
+    /// Whether statements are sent as text with their values in it, and none is prepared.
+    #[serde(skip_serializing_if = "std::ops::Not::not", default)]
+    pub statements_as_text: bool,
+    /// Whether each operation opens a connection of its own and closes it.
+    #[serde(skip_serializing_if = "std::ops::Not::not", default)]
+    pub connects_each_time: bool,
     /// Share of failed operations that is tolerated before a trial is invalid, 0..1.
     pub tolerated_failures: f64,
     /// Whether the time that opening the connections took counts in throughput; closed loop only.
@@ -422,6 +440,54 @@ pub struct BackgroundSettings {
     pub batch: u32,
 }
 
+/// `[recorder]`: the path of records from the load to the database.
+#[derive(Debug, Clone, PartialEq, Default, Serialize, Deserialize)]
+pub struct RecorderSettings {
+    /// What is on the way.
+    pub path: RecorderPath,
+    /// Writers of the private recorder, each with a connection to the database.
+    pub writers: u32,
+    /// Rows in a transaction of a writer at most; without it the recorder's default.
+    #[serde(skip_serializing_if = "Option::is_none", default)]
+    pub batch: Option<u32>,
+}
+
+/// What is between the load and the database.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default, Serialize, Deserialize)]
+#[serde(rename_all = "kebab-case")]
+pub enum RecorderPath {
+    /// Nothing.
+    #[default]
+    Direct,
+    /// A private recorder that takes line protocol over HTTP.
+    Http,
+    /// A private NATS server, and a private recorder that takes messages of its stream.
+    Nats,
+}
+
+impl RecorderPath {
+    /// All of them, by the name that studies use.
+    pub const ALL: [(RecorderPath, &'static str); 3] =
+        [(RecorderPath::Direct, "direct"), (RecorderPath::Http, "http"), (RecorderPath::Nats, "nats")];
+
+    /// The name in studies.
+    pub fn name(self) -> &'static str {
+        Self::ALL.iter().find(|(path, _)| *path == self).map_or("", |(_, name)| name)
+    }
+
+    /// The path of a name.
+    pub fn named(name: &str) -> Option<Self> {
+        Self::ALL.iter().find(|(_, known)| *known == name).map(|(path, _)| *path)
+    }
+}
+
+impl Settings {
+    /// The recorder's settings, where one is in front of the database.
+    pub fn recorded(&self) -> Option<&RecorderSettings> {
+        self.recorder.as_ref().filter(|recorder| recorder.path != RecorderPath::Direct)
+    }
+}
+
 /// When operations arrive.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default, Serialize, Deserialize)]
 #[serde(rename_all = "kebab-case")]
@@ -435,6 +501,9 @@ pub enum Arrivals {
     Constant,
     /// Gaps from a file.
     Trace,
+    /// Each client is a source: it starts at a time of its own within the warm-up, sends at equal gaps whatever the answers are, and
+    /// ends when it has sent for as long as the warm-up and the measured phase last together. All are active in the measured phase.
+    Sources,
 }
 
 /// What ends the measured phase of a trial.

@@ -29,5 +29,7 @@ mod raw_times;
 mod requests;
 #[path = "cli/searches.rs"]
 mod searches;
+#[path = "cli/sensors.rs"]
+mod sensors;
 #[path = "cli/ycsb.rs"]
 mod ycsb;

@@ -58,8 +58,8 @@ fn run(database: &dyn Database, settings: &LoadSettings, on_threads: bool, phase
         Connections::Wires(sessions.map(|session| session.into_wire().ok().unwrap()).collect())
     };
     let sources = (0..settings.clients).map(|_| Box::new(Reads) as Box<dyn Source>).collect();
-    let session = || database.connect();
-    let wire = || {
+    let session = |_| database.connect();
+    let wire = |_| {
         let lost = |_: Box<dyn Session>| DatabaseError::Unavailable("no wire".to_owned());
         database.connect()?.into_wire().map_err(lost)
     };

@@ -88,8 +88,8 @@ fn run(clients: u32, length: Length, lengths: &[i64], connect: &(dyn Fn() -> Box
     let settings = LoadSettings { clients, length, drain_s: 2.0, ..LoadSettings::default() };
     let wires = (0..clients).map(|_| connect()).collect();
     let sources = (0..clients).map(|i| Box::new(Lengths(lengths.to_vec(), i as usize)) as Box<dyn Source>).collect();
-    let session = || -> Result<Box<dyn Session>, _> { Err(DatabaseError::Unavailable("has no sessions".to_owned())) };
-    drive(&settings, 1, Connections::Wires(wires), sources, (&|| Ok(connect()), &session), &mut Quiet).unwrap()
+    let session = |_| -> Result<Box<dyn Session>, _> { Err(DatabaseError::Unavailable("has no sessions".to_owned())) };
+    drive(&settings, 1, Connections::Wires(wires), sources, (&|_| Ok(connect()), &session), &mut Quiet).unwrap()
 }
 
 #[test]

@@ -233,3 +233,16 @@ fn held_out_rates_show_that_a_wrong_model_does_not_extrapolate() {
     };
     assert!(error("load-dependent") < error("md1"), "{} {}", error("load-dependent"), error("md1"));
 }
+
+#[test]
+fn a_model_fits_does_not_fit_or_cannot_be_told() {
+    let whether = |rates: &[f64], workers, mean_s: &dyn Fn(f64) -> f64| {
+        let request = Request { model: "mm1".to_owned(), ..Request::default() };
+        fit(&points(rates, workers, mean_s), &request).unwrap().says_whether("mm1")
+    };
+    let rates = [100.0, 200.0, 400.0, 600.0, 800.0, 900.0];
+    assert_eq!(whether(&rates, None, &mm1), Some(true));
+    assert_eq!(whether(&rates, None, &|rate| 0.001 + if rate > 500.0 { 0.02 } else { 0.0 }), Some(false));
+    let low = [5.0, 10.0, 15.0, 20.0, 25.0, 30.0, 40.0, 50.0];
+    assert_eq!(whether(&low, None, &mm1), None, "far below the capacity all models are flat");
+}

@@ -4,8 +4,8 @@
 
 use loadline::finding::{ClaimVerdict, Findings};
 use loadline::measurement::Measurement;
-use loadline::report::{analyse, csv, html, is_settled, jsonl, terminal};
-use loadline::study::{Repeat, RepeatRule, Study};
+use loadline::report::{analyse, html, is_settled, jsonl, table, terminal};
+use loadline::study::{Claim, ClaimedRatio, Repeat, RepeatRule, Study};
 use loadline::trial::Arrivals;
 use serde_json::{Value, json};
 
@@ -136,13 +136,17 @@ fn a_case_without_a_valid_trial_appears_and_leaves_its_claims_undecided() {
     page("one-invalid", &study, &trials);
 }
 
+fn ratio_of(claim: &mut Claim) -> &mut ClaimedRatio {
+    claim.ratio.as_mut().unwrap()
+}
+
 #[test]
 fn claims_that_cannot_be_judged_say_why() {
     let mut study = layouts_and_clients();
     let trials = measurements(&study, 3);
     study.claims[0].metric = "speed".to_owned();
-    study.claims[1].ratio.of = [("layout.name".to_owned(), json!("json"))].into();
-    study.claims[2].ratio.only = [("load.clients".to_owned(), json!(64))].into();
+    ratio_of(&mut study.claims[1]).of = [("layout.name".to_owned(), json!("json"))].into();
+    ratio_of(&mut study.claims[2]).only = [("load.clients".to_owned(), json!(64))].into();
     let claims = findings(&study, &trials).claims;
     assert!(claims[0].evidence.contains("no metric \"speed\"") && claims[0].evidence.contains("throughput"));
     assert_eq!(claims[1].evidence, "the study has no case with layout.name = json");
@@ -156,7 +160,8 @@ fn a_claim_is_judged_by_where_its_whole_interval_lies() {
     let trials = measurements(&study, 12);
     // The true ratio of star-hot to star is 0.86 / 1.24 = 0.69.
     let verdict = |study: &mut Study, low: f64, high: Option<f64>| {
-        (study.claims[0].ratio.low, study.claims[0].ratio.high) = (low, high);
+        let ratio = ratio_of(&mut study.claims[0]);
+        (ratio.low, ratio.high) = (low, high);
         findings(study, &trials).claims[0].verdict
     };
     assert_eq!(verdict(&mut study, 0.6, Some(0.8)), ClaimVerdict::Reproduced);
@@ -169,7 +174,7 @@ fn a_claim_is_judged_by_where_its_whole_interval_lies() {
 fn a_claim_may_name_a_setting_that_is_not_varied() {
     let mut study = layouts_and_clients();
     let trials = measurements(&study, 3);
-    study.claims[0].ratio.only =
+    ratio_of(&mut study.claims[0]).only =
         [("workload.batch".to_owned(), json!(1)), ("load.clients".to_owned(), json!(4))].into();
     let claim = &findings(&study, &trials).claims[0];
     assert_eq!(claim.verdict, ClaimVerdict::Reproduced, "{}", claim.evidence);
@@ -184,7 +189,8 @@ fn resources_and_times_can_be_claimed_about() {
         study.claims.iter_mut().zip(["response_time_p99", "written_bytes", "client_cpu_per_operation"])
     {
         claim.metric = metric.to_owned();
-        (claim.ratio.low, claim.ratio.high, claim.ratio.best) = (0.5, Some(2.0), false);
+        let ratio = ratio_of(claim);
+        (ratio.low, ratio.high, ratio.best) = (0.5, Some(2.0), false);
     }
     assert!(findings(&study, &trials).claims.iter().all(|claim| claim.verdict == ClaimVerdict::Reproduced));
     trials.iter_mut().for_each(|trial| trial.resources = None);
@@ -338,8 +344,8 @@ fn exported_lines_have_all_columns_and_read_back() {
     let mut trials = measurements(&study, 2);
     invalidate(&mut trials, "wide", &[1], "late, and \"saturated\"");
     trials[3].resources = None;
-    let table = csv(&trials);
-    let lines: Vec<&str> = table.lines().collect();
+    let exported = table(&trials).csv();
+    let lines: Vec<&str> = exported.lines().collect();
     assert_eq!(lines.len(), 1 + trials.len());
     let columns: Vec<&str> = lines[0].split(',').collect();
     let column =
@@ -353,11 +359,11 @@ fn exported_lines_have_all_columns_and_read_back() {
         assert_eq!(fields[column("server_cpu")].is_empty(), trial.resources.is_none());
         assert!(fields[column("response_time_s_p99")].parse::<f64>().unwrap() > 0.0);
     }
-    assert!(table.contains("\"late, and \"\"saturated\"\"\""));
+    assert!(exported.contains("\"late, and \"\"saturated\"\"\""));
     let back: Vec<Measurement> = jsonl(&trials).lines().map(|line| serde_json::from_str(line).unwrap()).collect();
     assert_eq!(back.len(), trials.len());
     assert_eq!(findings(&study, &back).cases[0].throughput_per_s, findings(&study, &trials).cases[0].throughput_per_s);
-    assert_eq!(csv(&[]).lines().count(), 1);
+    assert_eq!(table(&[]).csv().lines().count(), 1);
 }
 
 /// Splits a line of comma-separated values, quotes included.

@@ -78,9 +78,9 @@ fn recorded(config: &[(&str, &str)], load: &LoadSettings, on_threads: bool) -> (
         Connections::Wires(sessions.map(|session| session.into_wire().ok().unwrap()).collect())
     };
     let sources = (0..load.clients).map(|_| Box::new(Reads) as Box<dyn Source>).collect();
-    let session = || database.connect();
+    let session = |_| database.connect();
     let lost = |_: Box<dyn Session>| DatabaseError::Unavailable("no wire".to_owned());
-    let wire = || database.connect()?.into_wire().map_err(lost);
+    let wire = |_| database.connect()?.into_wire().map_err(lost);
     let name = format!("engine-{on_threads}-{:?}-{:?}", load.arrivals, load.length).replace(['(', ')', '.'], "-");
     let file = Scratch::new(&name);
     let header = SampleHeader::new(&trial(load), "2026-01-01T00:00:00Z");

@@ -315,7 +315,7 @@ fn claims_follow_the_factors_through_set_and_quick() {
     let claims = "[factors]\n\"load.clients\" = [1, 2]\n[[claims]]\nsays = \"s\"\nmetric = \"throughput\"\n\
                   ratio = { of = { \"load.clients\" = 2, \"layout.name\" = \"star\" }, \
                   to = { \"load.clients\" = 1 }, above = 1 }\n";
-    let ratio = &load(claims, &[], false).unwrap().claims[0].ratio;
+    let ratio = load(claims, &[], false).unwrap().claims[0].ratio.clone().unwrap();
     assert_eq!(ratio.of.keys().collect::<Vec<_>>(), ["load.clients"], "what is true of every case says nothing");
     assert_eq!((ratio.low, ratio.high), (1.0, None));
 }
@@ -354,4 +354,21 @@ fn lengths_of_sensor_records_are_checked_and_their_measurements_are_transmission
     let study = load(text, &[], false).unwrap();
     assert_eq!(study.cases.iter().map(|case| case.settings.record.length).collect::<Vec<_>>(), [Some(100), Some(1000)]);
     assert_eq!(study.cases[0].settings.record.per_measurement, 10);
+}
+
+#[test]
+fn a_claim_can_be_on_a_model_and_says_what_is_wrong_with_it() {
+    let claim = |model: &str| {
+        format!(
+            "name = \"c\"\n[load]\narrivals = \"poisson\"\n[factors]\n\"load.rate\" = [100, 200]\n\"workload.name\" = [\"read\", \
+             \"write\"]\n[[claims]]\nsays = \"it fits\"\n{model}\n"
+        )
+    };
+    let read = claim("model = { name = \"mm1\", where = { \"workload.name\" = \"read\" }, fits = false }");
+    let model = load(&read, &[], false).unwrap().claims[0].model.clone().unwrap();
+    assert_eq!((model.name.as_str(), model.fits, &model.only["workload.name"]), ("mm1", false, &"read".into()));
+    let refused = |text: &str| load(&claim(text), &[], false).unwrap_err().to_string();
+    assert!(refused("model = { name = \"mm2\" }").contains("mm1"));
+    assert!(refused("model = { name = \"mm1\" }\nmetric = \"throughput\"").contains("write two claims"));
+    assert!(refused("model = { fits = true }").contains("claims.model has no name"));
 }

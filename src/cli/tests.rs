@@ -30,6 +30,8 @@ fn every_command_of_the_contract_is_read() {
         "loadline predict --model repairman --mu 1000 --clients 20 --think 10ms",
         "loadline size --block 2MB --blocks 2 --every 5s --server-link 1Gbit/s --sources 100",
         "loadline size --block 2MB --run runs/a --where layout.name=star",
+        "loadline size --block 2MB --blocks 2 --every 5s --server-link 1Gbit/s --sources 100",
+        "loadline size --block 2MB --run runs/a --where layout.name=star",
         "loadline score runs/a runs/b",
         "loadline score --writes w.csv --reads r.csv --write-weight 2",
         "loadline data qos --rows 10 --seed 2 --format line",
@@ -38,6 +40,7 @@ fn every_command_of_the_contract_is_read() {
         "loadline export runs/a --format parquet --out dir",
         "loadline record recorder.toml",
         "loadline record recorder.toml --quarantine list",
+        "loadline password GDA-017 --stdin",
         "loadline agent --nats nats://127.0.0.1:4222",
     ] {
         let cli = read(line).unwrap_or_else(|error| panic!("{line}: {error}"));
@@ -56,6 +59,6 @@ fn wrong_usage_exits_with_2() {
 fn commands_that_come_later_are_refused_with_what_there_is() {
     assert_eq!(
         not_available("agent"),
-        "agent is not available yet; available: list, plan, run, report, compare, fit, predict, size, score, data, import, export, record"
+        "agent is not available yet; available: list, plan, run, report, compare, fit, predict, size, score, data, import, export, record, password"
     );
 }

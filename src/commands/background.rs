@@ -14,7 +14,7 @@ use crate::workload::{Client, Work};
 /// Share of the mean response time in the background that the generator's lateness may reach. Beside a closed loop that takes every
 /// CPU it can get, a thread that has slept waits for its turn; what is asked about is the other load, and the lateness is part
 /// of the times that are reported.
-const LATE_SHARE: f64 = 0.5;
+pub(super) const LATE_SHARE: f64 = 0.5;
 /// Keeps the random numbers of the two sides apart.
 const SEED: u64 = 0x6261_636b;
 
@@ -29,6 +29,8 @@ pub(super) fn load_settings(settings: &Settings) -> Option<LoadSettings> {
         think_s: 0.0,
         samples: false,
         loops: None,
+        statements_as_text: false,
+        connects_each_time: false,
         ..settings.load.clone()
     })
 }
@@ -42,7 +44,7 @@ pub(super) fn group<'a>(
 ) -> anyhow::Result<Group<'a>> {
     let client = |number| Client { number, of: load.clients, seed: trial.seed ^ SEED };
     let sources = sources(work, load.clients, |number| work.background(client(number)))?;
-    Ok(Group { settings: load, connections, sources })
+    Ok(Group { settings: load, connections, sources, keeps_acknowledged: false })
 }
 
 /// Adds what was seen in the background to a measurement, with the reasons for which it is not to be trusted.

@@ -6,26 +6,27 @@ use std::time::{Duration, Instant, SystemTime, UNIX_EPOCH};
 
 use anyhow::{Context, anyhow};
 
+use super::attendant::Attendant;
 use super::background;
+use super::conserve::recorded;
 use super::evolve::Evolver;
 use super::fixture::{fill, make_tables};
+use super::front::{Front, on_the_way};
 use super::options::{check_options, plans, restrict};
 use super::output::sentence;
 use super::pinned::Pinned;
-use super::stage::{Current, StagedLink};
+use super::stage::Current;
+use super::watch::Watch;
 use crate::database::{Database, DatabaseError, Session, Wire};
-use crate::link;
 use crate::load::{
-    Changing, Clock, Connections, DiskWriter, Group, Observed, Observer, Reconnect, ReconnectSession, Recording,
-    Source, Written, drive_groups, validity,
+    Connections, Group, Observed, Reconnect, ReconnectSession, Recording, Source, Written, drive_groups, validity,
 };
-use crate::measurement::{DiskMeasurement, EvolutionMeasurement, Measurement, ResourceSample, Resources};
-use crate::monitor::{self, Monitor, Targets};
+use crate::measurement::{EvolutionMeasurement, Measurement, ResourceSample, Resources};
 use crate::operation::{Operation, OperationKind};
 use crate::server::{Server, interrupted};
 use crate::statement::{Program, Request};
 use crate::store::{SampleHeader, SampleWriter, StoreError};
-use crate::trial::{Arrivals, Length, Settings, Trial};
+use crate::trial::{Arrivals, LoadSettings, Settings, Trial};
 use crate::units::show_utc;
 use crate::workload::{self, Work, Workload};
 
@@ -81,6 +82,9 @@ pub fn now_utc() -> String {
 /// # Errors
 /// A sentence.
 pub fn check(settings: &Settings) -> anyhow::Result<()> {
+    if settings.recorded().is_some() {
+        return Work::new(&on_the_way(settings)).map(|_| ()).map_err(anyhow::Error::msg);
+    }
     Work::new(settings).and_then(|_| check_options(settings)).map_err(anyhow::Error::msg)
 }
 
@@ -164,48 +168,56 @@ struct Ready {
     work: Arc<Work>,
     /// A connection with the statements prepared.
     session: Box<dyn Session>,
+    /// What stands in front of the database.
+    front: Option<Front>,
 }
 
 /// Makes the tables, unless they are there from an earlier trial and can be used again, and prepares the statements once.
 fn set_up(trial: &Trial, current: &mut Current) -> anyhow::Result<Ready> {
     let settings = &trial.case.settings;
+    if let Some(recorder) = settings.recorded() {
+        let front = Front::start(settings, recorder, current)?;
+        let work = Arc::new(Work::new(&on_the_way(settings)).map_err(anyhow::Error::msg)?);
+        let mut session = front.database.connect()?;
+        session.prepare(work.program())?;
+        return Ok(Ready { work, session, front: Some(front) });
+    }
     let work = Arc::new(Work::new(settings).map_err(anyhow::Error::msg)?);
     let mut session = make_tables(settings, &work, current)?;
-    let place = if settings.workload.name == "sql" { "workload.statements" } else { "preparing the statements" };
+    let place = if workload::has_statements(settings) { "workload.statements" } else { "preparing the statements" };
     restrict(&mut *session, &*current.database, settings)?;
     session.prepare(work.program()).context(place)?;
     work.count_rows().map_err(|sentence| DatabaseError::refused("rows", sentence))?;
-    Ok(Ready { work, session })
+    Ok(Ready { work, session, front: None })
 }
 
 fn measure(trial: &Trial, ready: Ready, current: &mut Current, filling: &dyn Fn(u64, u64)) -> anyhow::Result<Executed> {
     let settings = &trial.case.settings;
-    let Ready { work, session } = ready;
-    fill(settings, &work, current, session, filling)?;
-    let database = &*current.database;
+    let Ready { work, session, front } = ready;
+    if front.is_none() {
+        fill(settings, &work, current, session, filling)?;
+    }
+    let database: &dyn Database = front.as_ref().map_or(&*current.database, |front| &front.database);
     let plans = plans(settings, &work, database, &mut *database.connect()?).context("workload.explain")?;
     let connecting = Instant::now();
-    let connections = connect_all(database, work.program(), settings, settings.load.clients)?;
+    let connections = connect_all(database, &work, settings, &settings.load)?;
     let connecting_s = settings.load.count_connecting.then(|| connecting.elapsed().as_secs_f64());
     let of = |number| workload::Client { number, of: settings.load.clients, seed: trial.seed };
     let sources = sources(&work, settings.load.clients, |number| work.workload(of(number)))?;
     let beside_load = background::load_settings(settings);
-    let mut groups = vec![Group { settings: &settings.load, connections, sources }];
+    let mut groups =
+        vec![Group { settings: &settings.load, connections, sources, keeps_acknowledged: settings.recorder.is_some() }];
     if let Some(load) = &beside_load {
-        groups.push(background::group(
-            load,
-            trial,
-            &work,
-            connect_all(database, work.program(), settings, load.clients)?,
-        )?);
+        groups.push(background::group(load, trial, &work, connect_all(database, &work, settings, load)?)?);
     }
     let (sender, receiver) = mpsc::channel();
     let evolver = Evolver::new(settings, &work, database);
-    let mut attendant = Attendant::new(current, settings, evolver.is_some().then_some(sender));
+    let mut attendant = Attendant::new(current, front.as_ref(), settings, evolver.is_some().then_some(sender));
+    let watch = front.as_ref().map(|front| Watch::start(front.http()));
     attendant.recording = start_recording(trial, current)?;
-    attendant.disk = start_disk_writer(settings, current)?;
-    let wire = || connect_wire(database, work.program(), settings);
-    let session = || connect_session(database, work.program(), settings);
+    attendant.start_disk_writer(settings, current)?;
+    let wire = |client| connect_wire(database, work.program_of(client), settings);
+    let session = |client| connect_session(database, work.program_of(client), settings);
     let (mut observed, evolved) = std::thread::scope(|scope| {
         let evolving = evolver.map(|evolver| scope.spawn(move || evolver.run(&receiver)));
         let observed = drive_pinned(trial, groups, (&wire, &session), &mut attendant);
@@ -222,13 +234,22 @@ fn measure(trial: &Trial, ready: Ready, current: &mut Current, filling: &dyn Fn(
     let observed = observed.pop().context("nothing was driven")?;
     let written = attendant.recording.take().map(Recording::finish);
     let disk = attendant.wrote.take();
+    let begun = attendant.begun.unwrap_or_else(Instant::now);
     let resources = attendant.finish(observed.measured_s);
+    let kept = match settings.recorder {
+        Some(_) => Some(recorded(settings, &work, &observed, begun, front.as_ref().zip(watch), current)?),
+        None => None,
+    };
     if let Some(fixture) = &mut current.fixture {
         let is_undone = evolved.as_ref().is_none_or(|evolved| evolved.is_undone);
         fixture.is_changed |= !workload::keeps_records(settings) || !is_undone;
     }
     let added = beside.as_ref().map_or(0, |(_, seen)| seen.tally.acknowledged_records);
-    let stored = check_stored(settings, &work, observed.tally.acknowledged_records + added, current)?;
+    let is_in_front = front.is_some();
+    let stored = match is_in_front {
+        true => None,
+        false => check_stored(settings, &work, observed.tally.acknowledged_records + added, current)?,
+    };
     let (samples, resources) = resources.map_or((Vec::new(), None), |(samples, mean)| (samples, Some(mean)));
     let mut measurement = measured(trial, &observed, resources, current);
     (measurement.plans, measurement.connecting_s) = (plans, connecting_s);
@@ -239,7 +260,15 @@ fn measure(trial: &Trial, ready: Ready, current: &mut Current, filling: &dyn Fn(
         during: aside(true),
         outside: aside(false),
     });
-    judge(&mut measurement, settings, &observed, current.database.is_embedded(), stored);
+    judge(&mut measurement, settings, &observed, current.database.is_embedded() && !is_in_front, stored);
+    if let Some(kept) = kept {
+        measurement.invalid_because.extend(kept.reasons());
+        measurement.recorded = Some(kept);
+    }
+    measurement.invalid_because.extend(front.as_ref().and_then(Front::failure));
+    if front.is_some_and(|front| !front.stop()) {
+        measurement.invalid_because.push("the recorder did not stop in order".to_owned());
+    }
     if let Some((load, seen)) = &beside {
         background::take_in(&mut measurement, load, seen, current.database.is_embedded());
     }
@@ -315,106 +344,23 @@ fn connect_wire(
 /// Connects all clients, before any clock starts.
 fn connect_all(
     database: &dyn Database,
-    program: &Program,
+    work: &Work,
     settings: &Settings,
-    clients: u32,
+    load: &LoadSettings,
 ) -> anyhow::Result<Connections> {
     let (mut wires, mut sessions) = (Vec::new(), Vec::new());
+    let clients = load.clients;
     for client in 0..clients {
-        let session = connect_session(database, program, settings);
+        let session = connect_session(database, work.program_of(client), settings);
         let session = session.with_context(|| format!("connecting client {} of {clients}", client + 1))?;
-        match session.into_wire() {
+        // Opening a connection waits for the server, which an event loop must not.
+        let into_wire = if load.connects_each_time { Err(session) } else { session.into_wire() };
+        match into_wire {
             Ok(wire) => wires.push(wire),
             Err(session) => sessions.push(session),
         }
     }
     Ok(if wires.is_empty() { Connections::Sessions(sessions) } else { Connections::Wires(wires) })
-}
-
-/// Watches the machine during the measured phase.
-struct Attendant {
-    targets: Option<Targets>,
-    interval: Duration,
-    monitor: Option<(Instant, Monitor)>,
-    /// Tells who changes the schema that the measured phase begins, and by being dropped that it is over.
-    evolving: Option<mpsc::Sender<Arc<Changing>>>,
-    changing: Option<Arc<Changing>>,
-    recording: Option<Recording>,
-    /// Writes to the disk meanwhile, until the measured phase is over.
-    disk: Option<DiskWriter>,
-    wrote: Option<Result<DiskMeasurement, String>>,
-}
-
-impl Attendant {
-    fn new(current: &Current, settings: &Settings, evolving: Option<mpsc::Sender<Arc<Changing>>>) -> Self {
-        let targets = match &current.server {
-            Some(server) => on_link(Targets::server(server.pid_source()), current.link.as_ref()),
-            None if current.database.is_embedded() => Targets::embedded(),
-            None => Targets::none(),
-        };
-        let is_long = matches!(settings.load.length, Length::Seconds(seconds) if seconds >= 10.0);
-        let interval = if is_long { monitor::INTERVAL } else { monitor::SHORT_INTERVAL };
-        Attendant {
-            targets: Some(targets),
-            interval,
-            monitor: None,
-            evolving,
-            changing: None,
-            recording: None,
-            disk: None,
-            wrote: None,
-        }
-    }
-
-    fn finish(self, measured_s: f64) -> Option<(Vec<ResourceSample>, Resources)> {
-        let (begun, monitor) = self.monitor?;
-        monitor.stop_between(begun, begun + Duration::from_secs_f64(measured_s))
-    }
-}
-
-/// Begins to write to the disk, where the study asks for it: in the run directory, where the database's files are too.
-fn start_disk_writer(settings: &Settings, current: &Current) -> anyhow::Result<Option<DiskWriter>> {
-    let start = |disk| DiskWriter::start(disk, &current.directory).map_err(anyhow::Error::msg);
-    settings.disk.as_ref().filter(|disk| disk.block_bytes > 0).map(start).transpose()
-}
-
-/// With a link, the network that is watched is the server's end of it.
-fn on_link(targets: Targets, link: Option<&StagedLink>) -> Targets {
-    match link {
-        Some(link) => targets.on_network(link.network.server().namespace.clone(), link::WIRE),
-        None => targets,
-    }
-}
-
-impl Observer for Attendant {
-    fn measure(&mut self) {
-        // A trial whose machine cannot be watched has no resources and is valid all the same.
-        let monitor = self.targets.take().and_then(|targets| Monitor::start(targets, self.interval).ok());
-        self.monitor = monitor.map(|monitor| (Instant::now(), monitor));
-        self.disk.iter_mut().for_each(DiskWriter::measure);
-        if let (Some(evolving), Some(changing)) = (&self.evolving, &self.changing) {
-            // Who changes the schema waits for this and cannot be gone.
-            let _ = evolving.send(Arc::clone(changing));
-        }
-    }
-
-    fn drained(&mut self) {
-        self.evolving = None;
-        self.wrote = self.disk.take().map(DiskWriter::finish);
-    }
-
-    fn changing(&mut self, clock: Clock) -> Option<Arc<Changing>> {
-        self.changing = self.evolving.as_ref().map(|_| Arc::new(Changing::new(clock)));
-        self.changing.clone()
-    }
-
-    fn is_interrupted(&mut self) -> bool {
-        interrupted()
-    }
-
-    fn recording(&self) -> Option<&Recording> {
-        self.recording.as_ref()
-    }
 }
 
 fn measured(trial: &Trial, observed: &Observed, resources: Option<Resources>, current: &Current) -> Measurement {
@@ -444,10 +390,17 @@ fn check_stored(
     current: &Current,
 ) -> anyhow::Result<Option<(u64, u64)>> {
     let is_counted = workload::only_adds(settings) && !settings.record.existing;
-    let Some(table) = work.record_table().filter(|_| is_counted) else { return Ok(None) };
+    let tables = work.record_tables();
+    if !is_counted || tables.is_empty() {
+        return Ok(None);
+    }
     let mut session = current.database.connect()?;
-    let answer = session.query(&format!("SELECT COUNT(*) FROM {}", current.database.dialect().quote(table)))?;
-    let count = answer.first().and_then(|row| row.first()).and_then(|cell| cell.as_ref()?.parse::<u64>().ok());
+    let mut count = Some(0_u64);
+    for table in tables {
+        let answer = session.query(&format!("SELECT COUNT(*) FROM {}", current.database.dialect().quote(table)))?;
+        let rows = answer.first().and_then(|row| row.first()).and_then(|cell| cell.as_ref()?.parse::<u64>().ok());
+        count = count.zip(rows).map(|(sum, rows)| sum + rows);
+    }
     let found = |rows: u64| rows / work.rows_per_record().max(1);
     Ok(count.map(|rows| (settings.record.rows + acknowledged, found(rows))))
 }
@@ -466,7 +419,11 @@ fn judge(
         is_cut_short: observed.is_cut_short,
         always_busy_clients: is_closed.then_some(settings.load.clients),
         offered_per_s: settings.load.rate_per_s.filter(|_| settings.load.arrivals != Arrivals::Closed),
-        late_share: validity::LATE_SHARE,
+        late_share: match settings.load.arrivals {
+            // Sources wait beside a recorder and a server that take every CPU they can get, and nobody waits for a source's thread.
+            Arrivals::Sources => background::LATE_SHARE,
+            _ => validity::LATE_SHARE,
+        },
         stored,
     };
     measurement.invalid_because = validity::reasons(measurement, circumstances);

@@ -137,7 +137,8 @@ pub(super) fn unknown_model(name: &str) -> String {
     let names = model_names();
     let meant = closest(name, names.iter().copied().chain(["auto"]));
     let meant = meant.map(|meant| format!("; did you mean \"{meant}\"?")).unwrap_or_default();
-    format!("--model: unknown model \"{name}\"{meant} Known are {}", names.join(", "))
+    let known = if meant.is_empty() { "; known are" } else { " Known are" };
+    format!("--model: unknown model \"{name}\"{meant}{known} {}", names.join(", "))
 }
 
 /// Where times begin.

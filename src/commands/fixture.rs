@@ -27,14 +27,18 @@ pub struct Fixture {
 
 /// What tables of these settings hold before a trial, and their shape: a layout may add an index for what a case asks.
 pub fn content_of(settings: &Settings, work: &Work) -> anyhow::Result<String> {
-    let tables = format!("{:?}", work.program().tables);
+    let tables: Vec<_> = work.programs().iter().map(|program| &program.tables).collect();
+    let tables = match tables[..] {
+        [one] => format!("{one:?}"),
+        _ => format!("{tables:?}"),
+    };
     serde_json::to_string(&(&settings.record, &settings.layout, tables, is_analysed(settings)))
         .context("settings as text")
 }
 
 /// Whether the database is to look at the content before trials: plans of queries depend on what it knows.
 fn is_analysed(settings: &Settings) -> bool {
-    settings.workload.name == "query"
+    matches!(settings.workload.name.as_str(), "query" | "recent")
 }
 
 /// Fewer records than this are filled in faster than servers are stopped and started.
@@ -80,16 +84,16 @@ pub fn identity_of(settings: &Settings) -> anyhow::Result<Option<String>> {
 /// # Errors
 /// When the database refuses one, as it does when it has one of that name already.
 pub fn make_tables(settings: &Settings, work: &Work, current: &mut Current) -> anyhow::Result<Box<dyn Session>> {
-    let tables = &work.program().tables;
+    let tables = || work.programs().iter().flat_map(|program| &program.tables);
     let content = content_of(settings, work)?;
     let is_there = |fixture: &Fixture| fixture.content == content && !fixture.is_changed;
-    if tables.is_empty() || current.fixture.as_ref().is_some_and(is_there) {
+    if tables().next().is_none() || current.fixture.as_ref().is_some_and(is_there) {
         return Ok(current.database.connect()?);
     }
     current.remove_tables()?;
     let mut session = current.database.connect()?;
     let dialect = current.database.dialect();
-    for table in tables {
+    for table in tables() {
         for sql in dialect::create_table(dialect, table) {
             session.run(&sql).with_context(|| {
                 let remedy = "drop it if it is not needed, or name another with record.table";
@@ -120,6 +124,11 @@ pub fn fill(
     let Some(fixture) = current.fixture.as_mut().filter(|fixture| fixture.is_changed) else { return Ok(()) };
     if work.program().tables.is_empty() {
         return Ok(());
+    }
+    for other in work.programs().iter().skip(1).filter(|program| !program.first.steps.is_empty()) {
+        let mut session = current.database.connect()?;
+        session.prepare(other)?;
+        session.execute(&other.first, None).context("filling the layout's own tables")?;
     }
     if !work.program().first.steps.is_empty() {
         session.execute(&work.program().first, None).context("filling the layout's own tables")?;

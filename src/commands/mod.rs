@@ -2,19 +2,23 @@
 //!
 //! Main function: [`execute_command`]. Invariant: a request that is wrong is refused before anything is started.
 
+mod attendant;
 mod background;
 mod cache;
 mod compare;
+mod conserve;
 pub mod data;
 mod evolve;
 mod execute;
 mod export;
 mod fit;
 mod fixture;
+mod front;
 mod import;
 pub mod list;
 mod options;
 pub mod output;
+mod password;
 mod pinned;
 pub mod plan;
 mod predict;
@@ -27,6 +31,7 @@ mod score;
 mod size;
 mod size_run;
 mod stage;
+mod watch;
 
 use crate::cli::{Cli, Command, DataArguments, DataFormat, RunArguments, StudyArguments, not_available};
 use crate::database;
@@ -86,6 +91,7 @@ pub fn execute_command(cli: Cli) -> Result<Status, Failure> {
         Command::Import(arguments) => import::run(&arguments, cli.json),
         Command::Score(arguments) => score::run(&arguments, cli.json),
         Command::Record(arguments) => record::run(&arguments, cli.json),
+        Command::Password(arguments) => password::run(&arguments, cli.json),
         Command::Export { run, format, out } => export::run(&run, format, &out, cli.json),
         Command::Data(arguments) => {
             let DataArguments { record, rows, seed, format } = arguments;

@@ -6,7 +6,7 @@ use std::collections::BTreeMap;
 
 use crate::database::{self, Database, DatabaseError, Session, dialect};
 use crate::trial::Settings;
-use crate::workload::Work;
+use crate::workload::{self, Work};
 
 /// Checks the options of a case's queries against its database.
 ///
@@ -14,6 +14,12 @@ use crate::workload::Work;
 /// A sentence that names the query, the option and the remedy.
 pub fn check_options(settings: &Settings) -> Result<(), String> {
     let Some(entry) = database::find(&settings.database.name) else { return Ok(()) };
+    if settings.load.statements_as_text && !entry.query_options.as_text {
+        let name = entry.name;
+        return Err(format!(
+            "load.statements is \"text\" and {name} reads no text; leave it out, or take another database.name"
+        ));
+    }
     for query in &settings.workload.queries {
         let at = format!("workload.queries, query \"{}\"", query.name);
         if query.straight_join && !entry.query_options.straight_join {
@@ -41,7 +47,7 @@ pub fn check_options(settings: &Settings) -> Result<(), String> {
 /// Whether a case may not change its database: that is somebody else's, and the study does not say that it may.
 pub fn is_read_only(settings: &Settings) -> bool {
     let is_foreign = settings.database.url.is_some() || settings.database.path.is_some();
-    settings.workload.name == "sql" && settings.record.rows == 0 && is_foreign && !settings.workload.writes
+    workload::has_statements(settings) && settings.record.rows == 0 && is_foreign && !settings.workload.writes
 }
 
 /// Makes a connection refuse to change anything, where the case may not.

@@ -1,6 +1,6 @@
-//! The CPUs that the load's threads run on.
+//! On which CPUs the load runs. Main type: [`Pinned`].
 //!
-//! Main type: [`Pinned`]. Invariant: the calling thread gets back the CPUs that it had.
+//! Invariant: when it is dropped, the calling thread may run where it could before.
 
 use anyhow::Context;
 
@@ -19,7 +19,7 @@ pub(super) struct Pinned {
 impl Pinned {
     /// Pins where the study says so. Where it does not, a busy loop is kept on the last CPU, so that a study that names
     /// several CPUs, all of them too, has its word.
-    pub(super) fn for_load(settings: &Settings, connections: &Connections) -> anyhow::Result<Self> {
+    pub fn for_load(settings: &Settings, connections: &Connections) -> anyhow::Result<Self> {
         let before = allowed_to_this_thread();
         let cpus = match &settings.load.cpus {
             Some(cpus) => Some(CpuList::parse(cpus)?),

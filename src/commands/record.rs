@@ -16,6 +16,7 @@ use super::{Failure, Status};
 use crate::cli::{QuarantineAction, RecordArguments};
 use crate::database::Database;
 use crate::recorder::config::{self, Config};
+use crate::recorder::upload::Station;
 use crate::recorder::{End, Recorder, log, replay_quarantine, spool};
 use crate::server::{install_signal_handlers_with_reload, interrupted, take_reload};
 use crate::study::Passwords;
@@ -49,25 +50,47 @@ fn read_config(path: &Path) -> Result<Config, Failure> {
 
 fn record(path: &Path, config: Config, is_json: bool) -> Result<Status, Failure> {
     install_signal_handlers_with_reload();
-    let line = config.admission.model.as_deref().map(|run| model_line(run, &config.admission)).transpose()?;
     let scratch = config.spool.path.join("server");
     let mut stage = Stage::new(&scratch, Passwords::default());
-    let database = open_database(&config, &scratch, &mut stage)?;
-    let recorder = Recorder::start(&config, database, line).map_err(Failure::usage)?;
-    for (name, address) in recorder.addresses() {
+    let recorder = config.takes_lines().then(|| start_recorder(&config, &scratch, &mut stage)).transpose()?;
+    let station = config.takes_blocks().then(|| Station::start(&config).map_err(Failure::Usage)).transpose();
+    let station = match station {
+        Ok(station) => station,
+        Err(failure) => {
+            recorder.map(Recorder::stop);
+            stage.leave();
+            return Err(failure);
+        }
+    };
+    if let (Some(station), Some(recorder)) = (&station, &recorder) {
+        recorder.show_also(Box::new(station.metrics()));
+    }
+    let own = recorder.iter().flat_map(Recorder::addresses);
+    for (name, address) in own.chain(station.iter().flat_map(Station::addresses)) {
         log::info("taking in", &[("intake", name), ("address", &address.to_string())]);
     }
+    let failure =
+        || recorder.as_ref().and_then(Recorder::failure).or_else(|| station.as_ref().and_then(Station::failure));
     let mut current = config;
-    while !interrupted() && recorder.failure().is_none() {
+    while !interrupted() && failure().is_none() {
         std::thread::sleep(LOOK_EVERY);
         if take_reload() {
-            current = reload(path, current, &recorder);
+            current = reload(path, current, recorder.as_ref());
         }
     }
-    log::info("stopping", &[("reason", recorder.failure().as_deref().unwrap_or("asked to"))]);
-    let end = recorder.stop();
+    let reason = failure();
+    log::info("stopping", &[("reason", reason.as_deref().unwrap_or("asked to"))]);
+    let uploaded = station.map(Station::stop);
+    let mut end = recorder.map(Recorder::stop).unwrap_or_default();
+    end.failures.extend(reason.filter(|reason| !end.failures.contains(reason)));
     stage.leave();
-    finish(&end, is_json)
+    finish(&end, uploaded, is_json)
+}
+
+fn start_recorder(config: &Config, scratch: &Path, stage: &mut Stage) -> Result<Recorder, Failure> {
+    let line = config.admission.model.as_deref().map(|run| model_line(run, &config.admission)).transpose()?;
+    let database = open_database(config, scratch, stage)?;
+    Recorder::start(config, database, line).map_err(Failure::usage)
 }
 
 /// The database as it is configured. A server that exists need not answer yet.
@@ -95,7 +118,7 @@ fn open_database(config: &Config, scratch: &Path, stage: &mut Stage) -> Result<A
 }
 
 /// Reads the configuration again and applies what can be applied while it runs.
-fn reload(path: &Path, current: Config, recorder: &Recorder) -> Config {
+fn reload(path: &Path, current: Config, recorder: Option<&Recorder>) -> Config {
     let new = match read_config(path) {
         Ok(new) => new,
         Err(error) => {
@@ -113,6 +136,7 @@ fn reload(path: &Path, current: Config, recorder: &Recorder) -> Config {
     stays("[layout]", new.layout == current.layout);
     stays("[spool]", new.spool == current.spool);
     stays("[intake]", new.intake == current.intake);
+    stays("[inbox]", new.inbox == current.inbox);
     stays("[schema]", new.schema == current.schema);
     stays("[writer]", new.writer == current.writer);
     stays("admission.model", new.admission.model == current.admission.model);
@@ -120,26 +144,28 @@ fn reload(path: &Path, current: Config, recorder: &Recorder) -> Config {
         let fixed = fixed.join(", ");
         log::warning("these settings are only read at the start; restart to change them", &[("settings", &fixed)]);
     }
-    if new.admission != current.admission {
+    if let Some(recorder) = recorder.filter(|_| new.admission != current.admission) {
         recorder.governor().reconfigure(&new.admission, current.writer.batch);
     }
     log::info("the configuration was read again", &[("applied", "admission.quantile, admission.below")]);
     Config { admission: new.admission, ..current }
 }
 
-fn finish(end: &End, is_json: bool) -> Result<Status, Failure> {
+fn finish(end: &End, uploaded: Option<u64>, is_json: bool) -> Result<Status, Failure> {
     let counts = end.counts;
     if is_json {
         print_json(&json!({
             "acknowledged": counts.acknowledged, "committed": counts.committed, "spooled": counts.spooled,
-            "quarantined": counts.quarantined, "failures": end.failures,
+            "quarantined": counts.quarantined, "uploaded_blocks": uploaded, "failures": end.failures,
         }))?;
     } else {
         let facts =
             [counts.acknowledged, counts.committed, counts.spooled, counts.quarantined].map(|count| count.to_string());
         let names = ["acknowledged", "committed", "spooled", "quarantined"];
         let facts: Vec<_> = names.into_iter().zip(facts.iter().map(String::as_str)).collect();
-        log::info("stopped", &facts);
+        let uploaded = uploaded.map(|blocks| blocks.to_string());
+        let uploaded = uploaded.as_deref().map(|blocks| ("uploaded_blocks", blocks));
+        log::info("stopped", &facts.into_iter().chain(uploaded).collect::<Vec<_>>());
     }
     if !end.failures.is_empty() {
         return Err(Failure::broken(anyhow!("{}", end.failures.join("; "))));

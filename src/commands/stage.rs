@@ -61,8 +61,6 @@ pub struct Current {
     pub notes: Vec<String>,
     /// Tables that loadline made here, by table name: the fixture they hold.
     pub fixture: Option<Fixture>,
-    /// The run directory.
-    pub directory: PathBuf,
     /// Where the next trial's raw times go, if the study asks for them.
     pub samples: Option<PathBuf>,
     /// File of an embedded database that is loadline's own, to be removed.
@@ -71,6 +69,10 @@ pub struct Current {
     identity: Option<String>,
     /// The fixture taken from the cache, where the data is a copy.
     copied: Option<Taken>,
+    /// Where the server listens, where there is one.
+    endpoint: Option<Endpoint>,
+    /// Where servers of the run may keep their data.
+    directory: PathBuf,
 }
 
 impl Stage {
@@ -239,8 +241,8 @@ impl Stage {
         });
         let copied = taken.and_then(kept_whole);
         let settings = settings.clone();
+        let directory = self.directory.clone();
         Ok(Current {
-            directory: self.directory.clone(),
             settings,
             database,
             server,
@@ -252,6 +254,8 @@ impl Stage {
             own_file,
             identity,
             copied,
+            endpoint,
+            directory,
         })
     }
 }
@@ -322,6 +326,21 @@ impl Drop for Stage {
 }
 
 impl Current {
+    /// Where the server listens, where there is one.
+    pub fn endpoint(&self) -> Option<&Endpoint> {
+        self.endpoint.as_ref()
+    }
+
+    /// The file of an embedded database.
+    pub fn file(&self) -> Option<&Path> {
+        self.own_file.as_deref().or(self.settings.path.as_deref().map(Path::new))
+    }
+
+    /// Where servers of the run may keep their data.
+    pub fn directory(&self) -> &Path {
+        &self.directory
+    }
+
     /// Whether the private server runs, where there is one.
     pub fn has_server(&self) -> bool {
         self.server.as_ref().is_none_or(Server::is_running)

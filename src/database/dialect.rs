@@ -282,11 +282,11 @@ fn select_text(dialect: &dyn Dialect, select: &Select, value: &dyn Fn(usize) -> 
     let columns: Vec<_> = select.columns.iter().map(column).collect();
     let straight = dialect.straight_join().filter(|_| select.hints.straight_join);
     let words = select_words(dialect, select.hints);
-    let mut sql = format!("{words} {} FROM {}", columns.join(", "), dialect.quote(&select.from));
+    let mut sql = format!("{words} {} FROM {}", columns.join(", "), source(dialect, select, &select.from));
     let join_word = if straight == Some(StraightJoin::CrossJoin) { "CROSS JOIN" } else { "JOIN" };
     for join in &select.joins {
         let on: Vec<_> = join.on.iter().map(|(left, right)| format!("{} = {}", column(left), column(right))).collect();
-        sql += &format!(" {join_word} {} ON {}", dialect.quote(&join.table), on.join(" AND "));
+        sql += &format!(" {join_word} {} ON {}", source(dialect, select, &join.table), on.join(" AND "));
     }
     for (number, condition) in select.conditions.iter().enumerate() {
         let word = if number == 0 { "WHERE" } else { "AND" };
@@ -305,6 +305,20 @@ fn select_text(dialect: &dyn Dialect, select: &Select, value: &dyn Fn(usize) -> 
         sql += dialect.row_lock();
     }
     sql
+}
+
+/// A table of a query, or the latest of its rows under the same name.
+fn source(dialect: &dyn Dialect, select: &Select, table: &str) -> String {
+    let name = dialect.quote(table);
+    match select.window.as_ref().filter(|window| window.table == table) {
+        Some(window) => format!("{} AS {name}", latest(&name, "*", &dialect.quote(&window.by), window.rows)),
+        None => name,
+    }
+}
+
+/// The rows of a table with the highest numbers, as a table.
+fn latest(table: &str, columns: &str, by: &str, rows: u64) -> String {
+    format!("(SELECT {columns} FROM {table} ORDER BY {by} DESC LIMIT {rows})")
 }
 
 /// SELECT with what the database is told about the query.

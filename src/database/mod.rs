@@ -7,10 +7,12 @@
 
 pub mod conformance;
 pub mod dialect;
+pub mod literal;
 pub mod mysql;
 pub mod namespace;
 pub mod postgres;
 pub mod recipe;
+pub mod recorder;
 pub mod session;
 pub mod simulated;
 pub mod sqlite;
@@ -168,6 +170,8 @@ pub struct QueryOptions {
     pub straight_join: bool,
     /// To use the query cache or not.
     pub cache: bool,
+    /// To be read out of a text with their values in it, rather than prepared.
+    pub as_text: bool,
 }
 
 /// All databases, the default first. A new one is a folder and a line here.

@@ -14,7 +14,7 @@ pub trait Recipe: Send + Sync {
     /// A sentence that names where it was looked for and the package that brings it.
     fn find_binary(&self, settings: &DatabaseSettings) -> Result<PathBuf, String>;
 
-    /// The user that the server runs as when loadline runs as root, in order of preference.
+    /// The user that the server runs as when loadline runs as root, in order of preference; empty for a server that runs as root too.
     fn users(&self) -> &'static [&'static str];
 
     /// What `settings.encryption` may be.

@@ -7,7 +7,7 @@
 use super::access::{Access, ByFields, change};
 use super::columns::{add, column_ref, equals, insert, next_cell, read, table};
 use super::evolution::append_value;
-use super::query::Queried;
+use super::query::{Queried, check_window};
 use super::text::{make_text, repeat_as_text};
 use super::whole::{Whole, chosen};
 use super::{Entry, Layout};
@@ -167,6 +167,7 @@ impl Layout for Eav {
     }
 
     fn add_queries(&mut self, queries: &[Query], record_type: &RecordType) -> Result<(), String> {
+        check_window(queries, &self.whole.key)?;
         let (table, key) = (self.program.tables[0].name.clone(), self.whole.key.column.clone());
         let named = |place: Place| Whole::named(place, record_type);
         let form = (table.as_str(), &key, &Form::Rows { attribute: ATTRIBUTE.to_owned(), value: VALUE.to_owned() });

@@ -8,7 +8,7 @@
 use super::access::{Access, ByFields, change};
 use super::columns::{add, column_ref, equals, insert, next_cell, read, table, table_column};
 use super::evolution::{append_value, field_column};
-use super::query::Queried;
+use super::query::{Queried, check_window};
 use super::text::{make_text, write_json, write_string};
 use super::whole::{Whole, chosen};
 use super::{Entry, Layout};
@@ -152,6 +152,7 @@ impl Layout for Json {
     }
 
     fn add_queries(&mut self, queries: &[Query], record_type: &RecordType) -> Result<(), String> {
+        check_window(queries, &self.whole.key)?;
         let (table, key) = (self.table(), self.whole.key.column.clone());
         let named = |place: Place| TableColumn {
             name: member(&place.column(record_type).name),

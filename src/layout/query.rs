@@ -3,11 +3,13 @@
 //!
 //! Invariant: a query gives one row for each record that it finds, whatever tables it needs.
 
-use super::columns::{add, column_ref, next_cell, read};
+use super::columns::{RECORD_ID, add, column_ref, next_cell, read};
+use super::key::RecordKey;
 use crate::query::{Place, Projection, Query, place_of};
 use crate::record::{Cells, RecordType};
 use crate::statement::{
     ColumnRef, Condition, Form, Hints, Join, Limit, Program, Request, Select, SelectRecords, Statement, TableColumn,
+    Window,
 };
 
 /// The tables of a layout, each joined to the next by an equal column.
@@ -95,6 +97,7 @@ impl Queried {
                 conditions,
                 order: order.collect(),
                 limit: query.limit,
+                window: query.window,
                 hints: hints_of(query),
             };
             asked.push(Asked { statement: add(program, Statement::SelectRecords(select)), values });
@@ -110,6 +113,18 @@ impl Queried {
         values.as_slice().iter().for_each(|cell| request.cells.copy_from(values, *cell));
         read(request, *statement, first_cell);
     }
+}
+
+/// Whether a layout whose rows have this key can find the last records, where queries look at no others.
+///
+/// # Errors
+/// Why it cannot, as the end of a sentence.
+pub(super) fn check_window(queries: &[Query], key: &RecordKey) -> Result<(), String> {
+    if key.place.is_some() && queries.iter().any(|query| query.window.is_some()) {
+        let column = &key.column.name;
+        return Err(format!("has no numbers by which records are the latest, as its key is \"{column}\""));
+    }
+    Ok(())
 }
 
 fn hints_of(query: &Query) -> Hints {
@@ -157,6 +172,10 @@ impl Path {
             kind: place.column(record_type).kind,
             comparison: condition.comparison,
         });
+        let window = query.window.and_then(|rows| {
+            let table = (low..=high).find(|table| self.tables[*table].has_records)?;
+            Some(Window { table: self.tables[table].name.clone(), by: RECORD_ID.to_owned(), rows })
+        });
         Select {
             columns: wanted.iter().map(|place| self.column(*place, record_type)).collect(),
             from: self.tables[first].name.clone(),
@@ -164,6 +183,7 @@ impl Path {
             conditions: conditions.collect(),
             order: ordered.iter().map(|(place, descending)| (self.column(*place, record_type), *descending)).collect(),
             limit: query.limit.map(Limit::Fixed),
+            window,
             for_update: false,
             hints: hints_of(query),
         }
@@ -215,6 +235,7 @@ mod tests {
             columns,
             order: Vec::new(),
             limit: None,
+            window: None,
             rows: None,
             straight_join: false,
             cache: None,

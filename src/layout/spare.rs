@@ -7,7 +7,7 @@
 use super::access::{Access, Accessed, Shape, TablePart, change};
 use super::columns::{add, column_ref, equals, insert, next_cell, read, table};
 use super::evolution::append_value;
-use super::query::Queried;
+use super::query::{Queried, check_window};
 use super::text::repeat_as_text;
 use super::whole::Whole;
 use super::{Entry, Layout};
@@ -121,6 +121,7 @@ impl Layout for Spare {
     }
 
     fn add_queries(&mut self, queries: &[Query], record_type: &RecordType) -> Result<(), String> {
+        check_window(queries, &self.whole.key)?;
         let (table, key) = (self.tables().1.name.clone(), self.whole.key.column.clone());
         let whole = self.whole.clone();
         let named = |place: Place| {

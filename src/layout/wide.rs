@@ -4,13 +4,14 @@
 //! the same identity. Record types without an identity key have the number alone; those with a key of their own have that
 //! column as primary key, and the table has the record's columns and no other.
 //!
-//! Scans go by the record's key. Where that is a number behind an identity key, cases with scans have an index over it.
+//! Scans and latest windows go by the record's key. Where that is a number behind an identity key, cases with them have an index
+//! over it.
 
 use super::access::{Access, Accessed, Shape, TablePart, value_columns};
 use super::columns::{add, column_ref, equals, insert, next_cell, read, table, table_column};
 use super::evolution::column_evolution;
 use super::key::RecordKey;
-use super::query::{Path, Queried};
+use super::query::{Path, Queried, check_window};
 use super::{Entry, Layout};
 use crate::operation::Operation;
 use crate::query::Query;
@@ -58,6 +59,14 @@ impl Wide {
         Wide { program, insert, read, accessed: Accessed::default(), queried: Queried::default(), primary_key, key }
     }
 
+    /// Makes records be found in the order of their key, where that is not the first of the primary key.
+    fn index_key(&mut self) {
+        let (index, indexes) = (vec![self.key.column.name.clone()], &mut self.program.tables[0].indexes);
+        if self.primary_key.len() > 1 && !indexes.contains(&index) {
+            indexes.push(index);
+        }
+    }
+
     /// Appends the primary key of a record.
     #[inline]
     fn append_key(&self, record: u64, generator: &dyn Generator, request: &mut Request) {
@@ -93,8 +102,8 @@ impl Layout for Wide {
         from_key.comparison = Comparison::GreaterOrEqual;
         let order = vec![(from_key.column.clone(), false)];
         let scan = Select { conditions: vec![from_key], order, ..read.clone() };
-        if access.scan && self.primary_key.len() > 1 {
-            self.program.tables[0].indexes.push(vec![key.name.clone()]);
+        if access.scan {
+            self.index_key();
         }
         let parts = vec![TablePart { table: name, columns: value_columns(record_type, |_| true) }];
         let shape = Shape { read: self.read, key: &self.primary_key, parts, scan, as_text: false };
@@ -102,6 +111,10 @@ impl Layout for Wide {
     }
 
     fn add_queries(&mut self, queries: &[Query], record_type: &RecordType) -> Result<(), String> {
+        check_window(queries, &self.key)?;
+        if queries.iter().any(|query| query.window.is_some()) {
+            self.index_key();
+        }
         let path = Path::single(&self.program.tables[0].name);
         self.queried = Queried::add(queries, &mut self.program, record_type, &path);
         Ok(())

@@ -11,6 +11,8 @@ use crate::trial::{Arrivals, Length};
 
 /// Lane of the random stream that gaps come from.
 const GAPS: u64 = 0x6172_7269_7661_6c73;
+/// Lane of the random stream that phases of sources come from.
+const PHASES: u64 = 0x7068_6173_6573;
 
 /// The intended times, by the engine's clock, handed out in order.
 #[derive(Debug)]
@@ -66,7 +68,9 @@ impl Schedule {
         let gaps = match process.arrivals {
             Arrivals::Constant => Gaps::Constant(start_ns as f64, mean_ns, 0),
             Arrivals::Trace => Gaps::Trace(process.trace_ns.iter().rev().map(|time_ns| measure_ns + time_ns).collect()),
-            Arrivals::Poisson | Arrivals::Closed => Gaps::Poisson(mean_ns, Stream::new(process.seed, 0, GAPS)),
+            Arrivals::Poisson | Arrivals::Closed | Arrivals::Sources => {
+                Gaps::Poisson(mean_ns, Stream::new(process.seed, 0, GAPS))
+            }
         };
         let mut state = State { gaps, next_ns: start_ns as f64, end_ns, left };
         state.advance();
@@ -125,6 +129,44 @@ impl State {
             }
             Gaps::Trace(times_ns) => times_ns.pop().map_or(f64::INFINITY, |time_ns| time_ns as f64),
         };
+    }
+}
+
+/// The intended times of one source: from a start of its own, at equal gaps, until its end.
+#[derive(Debug, Clone, PartialEq)]
+pub struct SourceTimes {
+    start_ns: f64,
+    gap_ns: f64,
+    sent: u64,
+    count: u64,
+}
+
+impl SourceTimes {
+    /// The times of one of `of` sources with this many results per second each. Their starts are spread over the warm-up, where each
+    /// has a random place within its gap: sources do not send in step. Each lasts as long as warm-up and measured phase together.
+    pub fn new((number, of): (u32, u32), rate_per_s: f64, (warmup_s, measure_s): (f64, f64), seed: u64) -> Self {
+        let gap_ns = 1e9 / rate_per_s;
+        let spread_ns = (warmup_s * 1e9 - gap_ns).max(0.0);
+        let phase = Stream::new(seed, u64::from(number), PHASES).unit();
+        let start_ns = spread_ns * f64::from(number) / f64::from(of.max(1)) + phase * gap_ns;
+        SourceTimes { start_ns, gap_ns, sent: 0, count: ((warmup_s + measure_s) * rate_per_s).round().max(1.0) as u64 }
+    }
+
+    /// The same by a clock that shows this at the start.
+    pub fn from(self, start_ns: u64) -> Self {
+        SourceTimes { start_ns: self.start_ns + start_ns as f64, ..self }
+    }
+
+    /// The next result's time; none when the source has ended.
+    #[inline]
+    pub fn next_ns(&self) -> Option<u64> {
+        (self.sent < self.count).then(|| (self.start_ns + self.gap_ns * self.sent as f64) as u64)
+    }
+
+    /// Goes on to the result that follows.
+    #[inline]
+    pub fn advance(&mut self) {
+        self.sent += 1;
     }
 }
 
@@ -191,6 +233,30 @@ mod tests {
         let times = all(&schedule(Arrivals::Constant, 4.0, Length::Seconds(100.0)));
         assert_eq!(times.len(), 403);
         assert_eq!(times[399], 101_000_000_000);
+    }
+
+    #[test]
+    fn all_sources_are_active_in_the_measured_phase_and_each_has_its_own_start_and_end() {
+        let (warmup_s, measure_s) = (2.0, 3.0);
+        let mut firsts = std::collections::BTreeSet::new();
+        for number in 0..50 {
+            let mut source = SourceTimes::new((number, 50), 20.0, (warmup_s, measure_s), 7);
+            let mut times = Vec::new();
+            while let Some(time_ns) = source.next_ns() {
+                times.push(time_ns);
+                source.advance();
+            }
+            let (first, last) = (times[0], times[times.len() - 1]);
+            assert!(
+                times.len() == 100 && first <= 2_000_000_000 && last + 50_000_000 >= 4_999_999_999,
+                "{first} {last}"
+            );
+            assert!(times.windows(2).all(|pair| pair[1] - pair[0] >= 49_999_999 && pair[1] - pair[0] <= 50_000_001));
+            firsts.insert(first);
+        }
+        assert_eq!(firsts.len(), 50);
+        let phases: std::collections::BTreeSet<_> = firsts.iter().map(|first| first % 50_000_000 / 1_000_000).collect();
+        assert!(phases.len() > 20, "sources send in step: {phases:?}");
     }
 
     #[test]

@@ -10,21 +10,22 @@ const RECONNECT_PAUSE_NS: u64 = 100_000_000;
 /// Longest sleep, so that a stopped trial is noticed.
 const WAIT_NS_MAX: u64 = 50_000_000;
 
-/// Drives one client over a blocking session until the trial is over.
+/// Drives one client over a blocking session until the trial is over. Without one, each operation opens a connection, is
+/// answered and closes it, and opening is counted as a part of it too.
 pub fn run(
     mut client: Client,
-    session: Box<dyn Session>,
+    mut session: Option<Box<dyn Session>>,
     mut context: LoopContext<'_>,
     reconnect: &ReconnectSession<'_>,
 ) -> LoopResult {
     minimise_timer_slack();
     let clock = context.clock;
-    let mut session = Some(session);
+    let connects_each_time = session.is_none();
     let mut last_answer_ns = clock.now_ns();
     loop {
         let now_ns = clock.now_ns();
         context.cpu.observe(now_ns);
-        if now_ns >= context.phases.end_ns.saturating_add(context.phases.drain_ns) {
+        if now_ns >= context.phases.last_ns().saturating_add(context.phases.drain_ns) {
             break;
         }
         match client.next(now_ns, context.phases) {
@@ -38,8 +39,16 @@ pub fn run(
         client.sent(clock.now_ns());
         let outcome = match &mut session {
             Some(session) => session.execute(&client.request, None),
-            None => reconnect().and_then(|fresh| session.insert(fresh).execute(&client.request, None)),
+            None => reconnect(client.number).and_then(|fresh| {
+                if connects_each_time {
+                    client.connected(clock.now_ns(), &mut context.tally);
+                }
+                session.insert(fresh).execute(&client.request, None)
+            }),
         };
+        if connects_each_time {
+            session = None;
+        }
         let done_ns = clock.now_ns();
         client.done(done_ns, &outcome, &mut context.tally);
         match outcome {
@@ -53,6 +62,6 @@ pub fn run(
             _ => last_answer_ns = done_ns,
         }
     }
-    client.give_up(clock.now_ns(), &mut context.tally);
+    client.give_up(clock.now_ns(), context.phases.end_ns, &mut context.tally);
     context.finish("blocking", vec![client.finish()])
 }

@@ -6,7 +6,8 @@ use crate::measurement::{ClientMeasurement, ClientTimes};
 use crate::operation::{Operation, OperationKind};
 use crate::statement::Request;
 
-use super::arrivals::Schedule;
+use super::acknowledged::Acknowledged;
+use super::arrivals::{Schedule, SourceTimes};
 use super::phases::{Claim, Phases};
 use super::tally::{Ending, Tally, Times};
 
@@ -51,6 +52,12 @@ pub struct Client {
     think_ns: u64,
     /// Arrival of an open loop that this client has claimed and not sent yet.
     claimed_ns: Option<u64>,
+    /// The times of its own, where it is a source.
+    own: Option<SourceTimes>,
+    /// What it was told is stored, where that is kept.
+    acknowledged: Option<Acknowledged>,
+    /// Number of the first record that the running operation inserts.
+    first_record: Option<u64>,
     /// Nothing is sent before this time: the connection was lost.
     pause_until_ns: u64,
     kind: OperationKind,
@@ -69,6 +76,17 @@ pub struct Client {
     /// Response times in the measured phase, where they are kept per client.
     response_time: Option<CompactHistogram>,
     measure_ns: u64,
+}
+
+/// What one client did.
+#[derive(Debug)]
+pub struct Finished {
+    /// Its place among all clients.
+    pub number: u32,
+    /// In the measured phase.
+    pub measurement: ClientMeasurement,
+    /// In the whole trial, where it is kept.
+    pub acknowledged: Option<Acknowledged>,
 }
 
 /// What a client does next.
@@ -91,6 +109,9 @@ impl Client {
             request: Request::default(),
             think_ns,
             claimed_ns: None,
+            own: None,
+            acknowledged: None,
+            first_record: None,
             pause_until_ns: 0,
             kind: OperationKind::Insert,
             records: 0,
@@ -112,10 +133,21 @@ impl Client {
         Client { response_time: Some(CompactHistogram::new()), ..self }
     }
 
-    /// Its place among all clients, and what it did in the measured phase.
-    pub fn finish(&self) -> (u32, ClientMeasurement) {
+    /// The same client as a source with these times.
+    pub fn with_times(self, own: Option<SourceTimes>) -> Self {
+        Client { own, ..self }
+    }
+
+    /// The same client, which keeps what was acknowledged.
+    pub fn keeping(self) -> Self {
+        Client { acknowledged: Some(Acknowledged::default()), ..self }
+    }
+
+    /// What it did, of which the measurement is about the measured phase.
+    pub fn finish(&mut self) -> Finished {
         let response_time = self.response_time.as_ref().filter(|own| own.count() > 0).map(ClientTimes::of);
-        (self.number, ClientMeasurement { response_time, ..self.measurement })
+        let measurement = ClientMeasurement { response_time, ..self.measurement };
+        Finished { number: self.number, measurement, acknowledged: self.acknowledged.take() }
     }
 
     /// Begins the next operation if its intended time has come and the trial is not over.
@@ -127,15 +159,17 @@ impl Client {
         if phases.is_stopped() {
             return Next::Over;
         }
-        let begun = match &phases.schedule {
-            None => self.begin_closed(now_ns, phases),
-            Some(schedule) => self.begin_claimed(now_ns, schedule, phases.measure_ns),
+        let begun = match (&phases.schedule, &self.own) {
+            (_, Some(_)) => self.begin_own(now_ns, phases),
+            (None, None) => self.begin_closed(now_ns, phases),
+            (Some(schedule), None) => self.begin_claimed(now_ns, schedule, phases.measure_ns),
         };
         if begun == Next::Send {
             self.request.clear();
             let operation = self.source.next(&mut self.request);
             self.kind = operation.kind();
             self.records = operation.records();
+            self.first_record = if let Operation::Insert { first, .. } = operation { Some(first) } else { None };
             let intended_ns = self.intended_ns;
             let whole = |kind| Compound { kind, intended_ns, sent_ns: None, records: 0, empty: false };
             self.compound = self.source.compound().map(whole);
@@ -176,10 +210,35 @@ impl Client {
         Next::Send
     }
 
+    /// The next result of a source. What falls due while its last one is not answered waits for it, and for nobody else's.
+    #[inline]
+    fn begin_own(&mut self, now_ns: u64, phases: &Phases) -> Next {
+        if self.pause_until_ns > now_ns {
+            return Next::Wait(self.pause_until_ns);
+        }
+        let Some(own) = &mut self.own else { return Next::Over };
+        let Some(intended_ns) = own.next_ns() else { return Next::Over };
+        if intended_ns > now_ns {
+            return Next::Wait(intended_ns);
+        }
+        own.advance();
+        self.intended_ns = intended_ns;
+        self.counts = (phases.measure_ns..phases.end_ns).contains(&intended_ns);
+        Next::Send
+    }
+
     /// To be called right before the request's first byte is sent.
     #[inline]
     pub fn sent(&mut self, now_ns: u64) {
         self.sent_ns = now_ns;
+    }
+
+    /// To be called when an operation that opens a connection of its own has one: counts that as a part of it.
+    pub fn connected(&mut self, now_ns: u64, tally: &mut Tally) {
+        if self.counts {
+            let times = Times { intended_ns: self.sent_ns, sent_ns: self.sent_ns, done_ns: now_ns };
+            tally.count_part(OperationKind::Connect, 0, times, Ending::Completed { empty: false });
+        }
     }
 
     /// Takes in the outcome of the running operation; the next one's intended time follows from it. What follows at once as a part
@@ -211,7 +270,7 @@ impl Client {
     }
 
     /// Gives up an arrival that was claimed, was due and is not sent, and what a compound lacks; to be called when the trial is over.
-    pub fn give_up(&mut self, now_ns: u64, tally: &mut Tally) {
+    pub fn give_up(&mut self, now_ns: u64, end_ns: u64, tally: &mut Tally) {
         if std::mem::take(&mut self.follows)
             && let Some(compound) = self.compound.take()
         {
@@ -220,6 +279,14 @@ impl Client {
         if let Some(intended_ns) = self.claimed_ns.take().filter(|time_ns| (self.measure_ns..now_ns).contains(time_ns))
         {
             tally.count_unsent(self.kind, intended_ns, now_ns);
+        }
+        while let Some(own) = &mut self.own
+            && let Some(intended_ns) = own.next_ns().filter(|due_ns| *due_ns < now_ns.min(end_ns))
+        {
+            own.advance();
+            if intended_ns >= self.measure_ns {
+                tally.count_unsent(self.kind, intended_ns, now_ns);
+            }
         }
     }
 
@@ -265,6 +332,9 @@ impl Client {
     fn end(&mut self, now_ns: u64, ending: Ending<'_>, tally: &mut Tally) {
         if matches!(ending, Ending::Completed { .. }) {
             tally.completed(self.kind, self.records, now_ns);
+        }
+        if let (Some(kept), Some(first)) = (&mut self.acknowledged, self.first_record) {
+            kept.note(first..first + self.records, (self.intended_ns, now_ns), &ending);
         }
         let times = Times { intended_ns: self.intended_ns, sent_ns: self.sent_ns, done_ns: now_ns };
         tally.sample(self.number, self.kind, times, self.counts, &ending);

@@ -150,8 +150,9 @@ impl<'a, T: Transport> EventLoop<'a, T> {
             self.pass();
         }
         let now_ns = self.clock.now_ns();
-        self.slots.iter_mut().for_each(|slot| slot.client.give_up(now_ns, &mut self.context.tally));
-        let clients = self.slots.iter().map(|slot| slot.client.finish()).collect();
+        let end_ns = self.context.phases.end_ns;
+        self.slots.iter_mut().for_each(|slot| slot.client.give_up(now_ns, end_ns, &mut self.context.tally));
+        let clients = self.slots.iter_mut().map(|slot| slot.client.finish()).collect();
         self.context.finish(T::NAME, clients)
     }
 
@@ -183,8 +184,7 @@ impl<'a, T: Transport> EventLoop<'a, T> {
         self.last_seen_ns = now_ns;
         let slot = &mut self.slots[place];
         let (Some(wire), State::Busy) = (slot.wire.as_mut(), slot.state) else {
-            self.transport.release(chunk);
-            return self.lose(place, now_ns, "the server sent something that was not asked for");
+            return self.receive_unasked(place, chunk, now_ns);
         };
         slot.heard_ns = now_ns;
         let input = self.transport.bytes(chunk);
@@ -206,6 +206,20 @@ impl<'a, T: Transport> EventLoop<'a, T> {
         if let Some(outcome) = progress.outcome {
             self.end(place, now_ns, outcome);
         }
+    }
+
+    /// Takes in what arrives while nothing was asked; few servers have anything to say then.
+    fn receive_unasked(&mut self, place: usize, chunk: Chunk, now_ns: u64) {
+        let slot = &mut self.slots[place];
+        slot.unread.extend_from_slice(self.transport.bytes(chunk));
+        self.transport.release(chunk);
+        self.out.clear();
+        let consumed = slot.wire.as_mut().and_then(|wire| wire.unasked(&slot.unread, &mut self.out));
+        let Some(consumed) = consumed else {
+            return self.lose(place, now_ns, "the server sent something that was not asked for");
+        };
+        slot.unread.drain(..consumed);
+        self.send(place);
     }
 
     fn end(&mut self, place: usize, now_ns: u64, outcome: Result<Answer, DatabaseError>) {
@@ -285,7 +299,7 @@ impl<'a, T: Transport> EventLoop<'a, T> {
 
     /// Makes a lost connection again. On failure the running operation has failed and the client pauses.
     fn reconnect(&mut self, place: usize) -> bool {
-        let connected = (self.reconnect)().and_then(|wire| {
+        let connected = (self.reconnect)(self.slots[place].client.number).and_then(|wire| {
             let unwatched = |error| DatabaseError::Unavailable(format!("the new connection cannot be used: {error}"));
             self.transport.attach(place, wire.fd()).map_err(unwatched)?;
             Ok(wire)
@@ -320,8 +334,8 @@ impl<'a, T: Transport> EventLoop<'a, T> {
     /// Whether the drain phase is over, or nothing at all was answered for its length.
     fn is_out_of_time(&self, now_ns: u64) -> bool {
         let phases = self.context.phases;
-        if now_ns >= phases.end_ns {
-            return now_ns >= phases.end_ns.saturating_add(phases.drain_ns);
+        if now_ns >= phases.last_ns() {
+            return now_ns >= phases.last_ns().saturating_add(phases.drain_ns);
         }
         // A part of a long answer is a sign of life too, unless the connection was lost before its end.
         let is_silent = |since_ns: u64| now_ns - since_ns > phases.drain_ns;
@@ -334,7 +348,7 @@ impl<'a, T: Transport> EventLoop<'a, T> {
     }
 
     fn abandon_all(&mut self, now_ns: u64) {
-        if now_ns < self.context.phases.end_ns {
+        if now_ns < self.context.phases.last_ns() {
             self.context.phases.stop();
         }
         for slot in &mut self.slots {

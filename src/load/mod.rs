@@ -5,6 +5,7 @@
 //!
 //! Invariant: the engine only measures. It knows neither layouts nor studies; it judges nothing ([`validity`] does).
 
+mod acknowledged;
 mod arrivals;
 mod asides;
 mod blocking;
@@ -19,14 +20,17 @@ mod recording;
 mod tally;
 mod uring;
 pub mod validity;
+#[cfg(test)]
+mod virtual_time;
 
 use std::sync::{Arc, mpsc};
 
 use crate::database::{DatabaseError, Session, Wire};
 use crate::measurement::{ClientMeasurement, LoopMeasurement};
 use crate::server::allowed_to_this_thread;
-use crate::trial::{Arrivals, LoadSettings};
+use crate::trial::{Arrivals, Length, LoadSettings};
 
+pub use acknowledged::Acknowledged;
 pub use arrivals::read_trace;
 pub use changing::Changing;
 pub use client::Source;
@@ -36,8 +40,8 @@ pub use phases::Phases;
 pub use recording::{Recorder, Recording, Written};
 pub use tally::{Tally, Times};
 
-use arrivals::{Process, Schedule};
-use client::Client;
+use arrivals::{Process, Schedule, SourceTimes};
+use client::{Client, Finished};
 use epoll::Epoll;
 use event_loop::{EventLoop, Transport};
 use uring::Uring;
@@ -52,10 +56,10 @@ const URING_CLIENTS_LEAST: usize = 8;
 /// Clients whose response times are kept per client: 2.6 KiB each. With more of them only their counts are.
 const TIMED_CLIENTS_MOST: u32 = 1_024;
 
-/// Makes a connection again, with its statements prepared, for an event loop.
-pub type Reconnect<'a> = dyn Fn() -> Result<Box<dyn Wire>, DatabaseError> + Sync + 'a;
+/// Makes the connection of a client again, with its statements prepared, for an event loop.
+pub type Reconnect<'a> = dyn Fn(u32) -> Result<Box<dyn Wire>, DatabaseError> + Sync + 'a;
 /// The same for a blocking client.
-pub type ReconnectSession<'a> = dyn Fn() -> Result<Box<dyn Session>, DatabaseError> + Sync + 'a;
+pub type ReconnectSession<'a> = dyn Fn(u32) -> Result<Box<dyn Session>, DatabaseError> + Sync + 'a;
 
 /// Connections of all clients, with their statements prepared.
 pub enum Connections {
@@ -93,6 +97,10 @@ pub struct Observed {
     pub clients: Vec<ClientMeasurement>,
     /// Per loop.
     pub loops: Vec<LoopMeasurement>,
+    /// Which records were acknowledged to each client, of the whole trial; empty where that was not to be kept.
+    pub acknowledged: Vec<Acknowledged>,
+    /// When the measured phase began, in nanoseconds by the engine's clock.
+    pub measure_ns: u64,
     /// Length of the measured phase, in seconds.
     pub measured_s: f64,
     /// Whether the trial ended before its time: interrupted, or nothing was answered any more.
@@ -107,6 +115,8 @@ pub struct Group<'a> {
     pub connections: Connections,
     /// What each of its clients sends.
     pub sources: Vec<Box<dyn Source>>,
+    /// Whether to keep which records were acknowledged.
+    pub keeps_acknowledged: bool,
 }
 
 /// Drives a load of one group and returns what was seen.
@@ -121,7 +131,7 @@ pub fn drive(
     reconnect: (&Reconnect<'_>, &ReconnectSession<'_>),
     observer: &mut dyn Observer,
 ) -> Result<Observed, String> {
-    let group = Group { settings, connections, sources };
+    let group = Group { settings, connections, sources, keeps_acknowledged: false };
     let mut observed = drive_groups(vec![group], seed, reconnect, observer)?;
     observed.pop().ok_or_else(|| "nothing was driven".to_owned())
 }
@@ -149,7 +159,7 @@ pub fn drive_groups(
         .enumerate()
         .flat_map(|(place, (group, phases))| {
             let recording = || recorder(observer).filter(|_| place == 0);
-            let works = group_works(group, start_ns, phases.measure_ns, reconnect).into_iter();
+            let works = group_works(group, seed, start_ns, phases.measure_ns, reconnect).into_iter();
             works.map(|work| (place, work, recording())).collect::<Vec<_>>()
         })
         .collect();
@@ -182,6 +192,9 @@ pub fn drive_groups(
 /// The phases of a group, with its arrivals.
 fn phases(settings: &LoadSettings, seed: u64, start_ns: u64) -> Result<Phases, String> {
     let phases = Phases::bounded(start_ns, settings.warmup_s, settings.length, settings.at_most_s, settings.drain_s);
+    if settings.arrivals == Arrivals::Sources {
+        return Ok(phases.with_tail(settings.warmup_s));
+    }
     Ok(match schedule(settings, seed, start_ns, &phases)? {
         Some(schedule) => phases.with_schedule(schedule),
         None => phases,
@@ -191,6 +204,7 @@ fn phases(settings: &LoadSettings, seed: u64, start_ns: u64) -> Result<Phases, S
 /// The work of each of a group's threads.
 fn group_works<'a>(
     group: Group<'_>,
+    seed: u64,
     start_ns: u64,
     measure_ns: u64,
     reconnect: (&'a Reconnect<'a>, &'a ReconnectSession<'a>),
@@ -201,8 +215,20 @@ fn group_works<'a>(
         .zip(group.sources)
         .map(|(number, source)| Client::new(number, source, think_ns, start_ns, measure_ns))
         .map(|client| if settings.clients <= TIMED_CLIENTS_MOST { client.timed() } else { client })
+        .map(|client| if group.keeps_acknowledged { client.keeping() } else { client })
+        .map(|client| {
+            let times = source_times(settings, client.number, seed).map(|times| times.from(start_ns));
+            client.with_times(times)
+        })
         .collect();
     works(group.connections, clients, settings, reconnect)
+}
+
+/// The times of a client that is a source.
+fn source_times(settings: &LoadSettings, number: u32, seed: u64) -> Option<SourceTimes> {
+    let rate_per_s = settings.source_rate_per_s.filter(|_| settings.arrivals == Arrivals::Sources)?;
+    let Length::Seconds(measure_s) = settings.length else { return None };
+    Some(SourceTimes::new((number, settings.clients), rate_per_s, (settings.warmup_s, measure_s), seed))
 }
 
 /// The arrivals of an open loop; none for a closed one.
@@ -231,6 +257,7 @@ fn works<'a>(
     settings: &LoadSettings,
     (reconnect, reconnect_session): (&'a Reconnect<'a>, &'a ReconnectSession<'a>),
 ) -> Vec<Work<'a>> {
+    let connects_each_time = settings.connects_each_time;
     match connections {
         Connections::Wires(wires) => in_parts(clients.into_iter().zip(wires).collect(), settings)
             .into_iter()
@@ -240,6 +267,7 @@ fn works<'a>(
             .into_iter()
             .zip(sessions)
             .map(|(client, session)| -> Work<'a> {
+                let session = (!connects_each_time).then_some(session);
                 Box::new(move |context| Ok(blocking::run(client, session, context, reconnect_session)))
             })
             .collect(),
@@ -336,7 +364,7 @@ fn merge_groups(
 
 fn merge(phases: &Phases, results: Vec<LoopResult>, end_ns: u64, recorder: Option<Recorder>) -> Observed {
     let mut tally = Tally::new(phases.measure_ns, phases.end_ns).recorded_by(recorder);
-    let mut clients = Vec::new();
+    let mut clients: Vec<Finished> = Vec::new();
     let mut loops = Vec::new();
     for result in results {
         tally.merge(&result.tally);
@@ -347,10 +375,12 @@ fn merge(phases: &Phases, results: Vec<LoopResult>, end_ns: u64, recorder: Optio
         schedule.rest(phases.end_ns.min(end_ns), |intended_ns| tally.count_unsent(kind, intended_ns, end_ns));
     }
     tally.recorder = None;
-    clients.sort_by_key(|(number, _)| *number);
+    clients.sort_by_key(|client| client.number);
     let measured_s = phases.measured_s(tally.last_done_ns);
-    let clients = clients.into_iter().map(|(_, measurement)| measurement).collect();
-    Observed { tally, clients, loops, measured_s, is_cut_short: phases.is_stopped() }
+    let acknowledged = clients.iter_mut().filter_map(|client| client.acknowledged.take()).collect();
+    let clients = clients.into_iter().map(|client| client.measurement).collect();
+    let measure_ns = phases.measure_ns;
+    Observed { tally, clients, loops, acknowledged, measure_ns, measured_s, is_cut_short: phases.is_stopped() }
 }
 
 fn panic_text(panic: &(dyn std::any::Any + Send)) -> String {
@@ -376,7 +406,7 @@ impl<'a> LoopContext<'a> {
         }
     }
 
-    fn finish(mut self, driver: &str, clients: Vec<(u32, ClientMeasurement)>) -> LoopResult {
+    fn finish(mut self, driver: &str, clients: Vec<Finished>) -> LoopResult {
         self.tally.recorder = None;
         let (cpu_s, wall_s) = self.cpu.finish(self.clock.now_ns());
         let measurement = LoopMeasurement {
@@ -402,7 +432,7 @@ fn only_cpu() -> Option<u32> {
 #[derive(Debug)]
 pub struct LoopResult {
     tally: Tally,
-    clients: Vec<(u32, ClientMeasurement)>,
+    clients: Vec<Finished>,
     measurement: LoopMeasurement,
 }
 

@@ -14,6 +14,8 @@ pub struct Phases {
     pub measure_ns: u64,
     /// The measured phase ends at the latest; `u64::MAX` where only a count ends it.
     pub end_ns: u64,
+    /// Sources may send on for this long after the measured phase; what they send then is not counted.
+    pub tail_ns: u64,
     /// Longest wait for running operations after the measured phase, and for any answer at all within it.
     pub drain_ns: u64,
     /// The arrivals of an open loop; none in a closed one.
@@ -54,12 +56,22 @@ impl Phases {
         };
         let end_ns = at_most_s.map_or(end_ns, |seconds| end_ns.min(measure_ns + to_ns(seconds)));
         let stop = AtomicBool::new(false);
-        Phases { measure_ns, end_ns, drain_ns: to_ns(drain_s), schedule: None, remaining, per_client, stop }
+        Phases { measure_ns, end_ns, tail_ns: 0, drain_ns: to_ns(drain_s), schedule: None, remaining, per_client, stop }
     }
 
     /// The same phases for an open loop.
     pub fn with_schedule(self, schedule: Schedule) -> Self {
         Phases { schedule: Some(schedule), ..self }
+    }
+
+    /// The same phases for sources, which end one after another for this long.
+    pub fn with_tail(self, tail_s: f64) -> Self {
+        Phases { tail_ns: (tail_s * 1e9) as u64, ..self }
+    }
+
+    /// From here on nothing is begun any more.
+    pub fn last_ns(&self) -> u64 {
+        self.end_ns.saturating_add(self.tail_ns)
     }
 
     /// Asks for one more operation with this intended time, for a client that has begun `begun` of those that count.

@@ -17,6 +17,7 @@ pub(super) struct Counters {
     pub sent_bytes: u64,
     pub memory_used_bytes: u64,
     pub server: ProcessCounters,
+    pub recorder: ProcessCounters,
     pub client: ProcessCounters,
     /// CPU time of the thread that monitors.
     pub monitor_cpu_ns: u64,
@@ -54,6 +55,7 @@ impl Counters {
             sent_bytes: 0,
             memory_used_bytes: 0,
             server: ProcessCounters::default(),
+            recorder: ProcessCounters::default(),
             client: ProcessCounters::default(),
             monitor_cpu_ns: 0,
         }

@@ -38,6 +38,7 @@ pub type PidSource = Box<dyn FnMut(&mut Vec<u32>) + Send>;
 /// Whose resources are told apart from the machine's; loadline's own always are.
 pub struct Targets {
     server_pids: Option<PidSource>,
+    recorder_pids: Option<PidSource>,
     embedded: bool,
     network: Option<(Namespace, &'static str)>,
 }
@@ -45,18 +46,23 @@ pub struct Targets {
 impl Targets {
     /// A server elsewhere: only loadline and the machine.
     pub fn none() -> Self {
-        Targets { server_pids: None, embedded: false, network: None }
+        Targets { server_pids: None, recorder_pids: None, embedded: false, network: None }
     }
 
     /// A server on this machine.
     pub fn server(pids: PidSource) -> Self {
-        Targets { server_pids: Some(pids), embedded: false, network: None }
+        Targets { server_pids: Some(pids), recorder_pids: None, embedded: false, network: None }
     }
 
     /// A database inside of loadline: CPU and memory of both are loadline's, and what loadline's process writes counts as
     /// written by the server.
     pub fn embedded() -> Self {
-        Targets { server_pids: None, embedded: true, network: None }
+        Targets { server_pids: None, recorder_pids: None, embedded: true, network: None }
+    }
+
+    /// The same with what is between the load and the server, told apart from both.
+    pub fn with_recorder(self, pids: PidSource) -> Self {
+        Targets { recorder_pids: Some(pids), ..self }
     }
 
     /// Watches one interface of another network instead of all of the machine's.

@@ -14,26 +14,35 @@ use super::counters::{
     Counters, ProcessCounters, parse_disks, parse_ended_children_ticks, parse_machine, parse_memory_used_bytes,
     parse_network, parse_resident_pages, parse_written_bytes,
 };
-use super::{MonitorError, Targets};
+use super::{MonitorError, PidSource, Targets};
 
 /// The counters of the interfaces of the network that a thread is in; an open file stays with the network it was opened in.
 const NETWORK: &str = "/proc/thread-self/net/dev";
 
 /// The open files.
 pub(super) struct Reader {
-    targets: Targets,
+    embedded: bool,
+    /// The one of the network's interfaces that counts; none for all.
+    interface: Option<&'static str>,
     machine: File,
     memory: File,
     disks: File,
     network: File,
     own: ProcessFiles,
-    servers: BTreeMap<u32, ProcessFiles>,
+    server: Family,
+    recorder: Family,
     devices: Vec<String>,
-    pids: Vec<u32>,
     buffer: Vec<u8>,
     previous: Counters,
-    server_before: ProcessCounters,
     units: Units,
+}
+
+/// Processes that are counted together.
+struct Family {
+    find: Option<PidSource>,
+    files: BTreeMap<u32, ProcessFiles>,
+    pids: Vec<u32>,
+    before: ProcessCounters,
 }
 
 #[derive(Debug, Clone, Copy)]
@@ -70,18 +79,18 @@ impl Reader {
         let open = |path: &'static str| File::open(path).map_err(|source| MonitorError { path: path.into(), source });
         let own = Path::new("/proc/self");
         Ok(Reader {
+            embedded: targets.embedded,
+            interface: targets.network.as_ref().map(|(_, interface)| *interface),
             machine: open("/proc/stat")?,
             memory: open("/proc/meminfo")?,
             disks: open("/proc/diskstats")?,
             network: open_network(&targets).map_err(|source| MonitorError { path: NETWORK.into(), source })?,
             own: ProcessFiles::open(own).map_err(|source| MonitorError { path: own.to_owned(), source })?,
-            servers: BTreeMap::new(),
+            server: Family::new(targets.server_pids),
+            recorder: Family::new(targets.recorder_pids),
             devices: whole_disks(),
-            pids: Vec::new(),
             buffer: vec![0; 16 * 1024],
-            targets,
             previous: Counters::zero(Instant::now()),
-            server_before: ProcessCounters::default(),
             units: Units {
                 tick_ns: 1_000_000_000 / configuration(libc::_SC_CLK_TCK),
                 page_bytes: configuration(libc::_SC_PAGESIZE),
@@ -102,7 +111,7 @@ impl Reader {
         if let Some(disks) = disks {
             (now.write_requests, now.written_bytes) = disks;
         }
-        let interface = self.targets.network.as_ref().map(|(_, interface)| *interface);
+        let interface = self.interface;
         let network = read_text(&self.network, &mut self.buffer).and_then(|text| parse_network(text, interface));
         if let Some(network) = network {
             (now.received_bytes, now.sent_bytes) = network;
@@ -112,33 +121,40 @@ impl Reader {
             now.client.memory_bytes = counters.memory_bytes;
             now.client.written_bytes = counters.written_bytes;
         }
-        now.server = self.read_servers();
-        if self.targets.embedded {
+        now.server = self.server.read(&mut self.buffer, self.units);
+        now.recorder = self.recorder.read(&mut self.buffer, self.units);
+        if self.embedded {
             now.server.written_bytes = now.client.written_bytes;
         }
         now.monitor_cpu_ns = clock_ns(libc::CLOCK_THREAD_CPUTIME_ID).unwrap_or(now.monitor_cpu_ns);
         self.previous = now;
         now
     }
+}
 
-    /// The counters of all server processes together.
-    fn read_servers(&mut self) -> ProcessCounters {
+impl Family {
+    fn new(find: Option<PidSource>) -> Self {
+        Family { find, files: BTreeMap::new(), pids: Vec::new(), before: ProcessCounters::default() }
+    }
+
+    /// The counters of all processes together.
+    fn read(&mut self, buffer: &mut Vec<u8>, units: Units) -> ProcessCounters {
         self.pids.clear();
-        if let Some(find) = &mut self.targets.server_pids {
+        if let Some(find) = &mut self.find {
             find(&mut self.pids);
         }
         let pids = &self.pids;
-        self.servers.retain(|pid, _| pids.contains(pid));
+        self.files.retain(|pid, _| pids.contains(pid));
         let mut sum = ProcessCounters::default();
         // Processes that descend from each other share memory: the largest share is counted once.
         let mut shared_bytes = 0;
         let mut found = false;
         for pid in pids {
-            if !self.servers.contains_key(pid) {
+            if !self.files.contains_key(pid) {
                 let Ok(files) = ProcessFiles::open(&PathBuf::from(format!("/proc/{pid}"))) else { continue };
-                self.servers.insert(*pid, files);
+                self.files.insert(*pid, files);
             }
-            match read_process(&self.servers[pid], Some(*pid), &mut self.buffer, self.units) {
+            match read_process(&self.files[pid], Some(*pid), buffer, units) {
                 Some((cpu_ns, counters, shared)) => {
                     found = true;
                     sum.cpu_ns += cpu_ns;
@@ -146,15 +162,15 @@ impl Reader {
                     sum.memory_bytes += counters.memory_bytes.saturating_sub(shared);
                     shared_bytes = shared.max(shared_bytes);
                 }
-                None => drop(self.servers.remove(pid)),
+                None => drop(self.files.remove(pid)),
             }
         }
         sum.memory_bytes += shared_bytes;
         if !found {
-            // The server is gone: it uses nothing, and what it used stays counted.
-            return ProcessCounters { memory_bytes: 0, ..self.server_before };
+            // They are gone: they use nothing, and what they used stays counted.
+            return ProcessCounters { memory_bytes: 0, ..self.before };
         }
-        self.server_before = sum;
+        self.before = sum;
         sum
     }
 }

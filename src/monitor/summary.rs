@@ -24,6 +24,7 @@ pub(super) fn summarise(readings: &[Counters], from: Instant, to: Instant) -> Op
     let level = |of: fn(&Counters) -> u64| mean_level(&points, of);
     mean.memory_used_bytes = level(|counters| counters.memory_used_bytes);
     mean.server_memory_bytes = level(|counters| counters.server.memory_bytes);
+    mean.recorder_memory_bytes = level(|counters| counters.recorder.memory_bytes);
     mean.client_memory_bytes = level(|counters| counters.client.memory_bytes);
     let monitor_cpu_s = (last.monitor_cpu_ns - first.monitor_cpu_ns) as f64 * 1e-9;
     let resources = Resources { mean, samples: samples.len() as u32, monitor_cpu_s };
@@ -68,6 +69,7 @@ fn counters_at(readings: &[Counters], at: Instant) -> Option<Counters> {
         sent_bytes: between(|counters| counters.sent_bytes),
         memory_used_bytes: between(|counters| counters.memory_used_bytes),
         server: process([|c| c.server.cpu_ns, |c| c.server.written_bytes, |c| c.server.memory_bytes]),
+        recorder: process([|c| c.recorder.cpu_ns, |c| c.recorder.written_bytes, |c| c.recorder.memory_bytes]),
         client: process([|c| c.client.cpu_ns, |c| c.client.written_bytes, |c| c.client.memory_bytes]),
         monitor_cpu_ns: between(|counters| counters.monitor_cpu_ns),
     })
@@ -88,12 +90,14 @@ fn sample(first: &Counters, last: &Counters, start: Instant) -> ResourceSample {
         iowait: share(|counters| counters.machine.iowait),
         idle: share(|counters| counters.machine.idle),
         server_cpu: per_s(|counters| counters.server.cpu_ns) * 1e-9,
+        recorder_cpu: per_s(|counters| counters.recorder.cpu_ns) * 1e-9,
         client_cpu: per_s(|counters| counters.client.cpu_ns) * 1e-9,
         write_requests_per_s: per_s(|counters| counters.write_requests),
         written_bytes_per_s: per_s(|counters| counters.written_bytes),
         server_written_bytes_per_s: per_s(|counters| counters.server.written_bytes),
         memory_used_bytes: last.memory_used_bytes as f64,
         server_memory_bytes: last.server.memory_bytes as f64,
+        recorder_memory_bytes: last.recorder.memory_bytes as f64,
         client_memory_bytes: last.client.memory_bytes as f64,
         received_bytes_per_s: per_s(|counters| counters.received_bytes),
         sent_bytes_per_s: per_s(|counters| counters.sent_bytes),

@@ -25,6 +25,11 @@ impl Count {
         self.0.fetch_add(more, Ordering::Relaxed);
     }
 
+    /// Takes from it, where it is a state.
+    pub fn subtract(&self, less: u64) {
+        self.0.fetch_sub(less, Ordering::Relaxed);
+    }
+
     /// Its value.
     pub fn get(&self) -> u64 {
         self.0.load(Ordering::Relaxed)

@@ -25,10 +25,12 @@ pub struct Shown<'a> {
     pub is_broken: bool,
 }
 
-struct Page(String);
+/// A page that is being written.
+#[derive(Debug, Default)]
+pub(super) struct Page(pub(super) String);
 
 impl Page {
-    fn head(&mut self, name: &str, kind: &str, says: &str) {
+    pub(super) fn head(&mut self, name: &str, kind: &str, says: &str) {
         // Writing to a string never fails.
         let _ = write!(self.0, "# HELP loadline_{name} {says}\n# TYPE loadline_{name} {kind}\n");
     }
@@ -38,15 +40,15 @@ impl Page {
         let _ = writeln!(self.0, "loadline_{name} {value}");
     }
 
-    fn counter(&mut self, name: &str, says: &str, value: u64) {
+    pub(super) fn counter(&mut self, name: &str, says: &str, value: u64) {
         self.one(name, "counter", says, value as f64);
     }
 
-    fn gauge(&mut self, name: &str, says: &str, value: f64) {
+    pub(super) fn gauge(&mut self, name: &str, says: &str, value: f64) {
         self.one(name, "gauge", says, value);
     }
 
-    fn times(&mut self, name: &str, says: &str, times: &Times) {
+    pub(super) fn times(&mut self, name: &str, says: &str, times: &Times) {
         self.head(name, "histogram", says);
         let (classes, sum_s) = times.read();
         let mut count = 0;

@@ -15,6 +15,7 @@ pub mod pace;
 mod running;
 pub mod spool;
 pub mod stop;
+pub mod upload;
 pub mod writer;
 
 pub use running::{End, Recorder, StartError, replay_quarantine};

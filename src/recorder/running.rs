@@ -37,7 +37,7 @@ pub enum StartError {
 }
 
 /// How a recorder ended.
-#[derive(Debug, Clone, PartialEq)]
+#[derive(Debug, Clone, PartialEq, Default)]
 pub struct End {
     /// The counters at the end.
     pub counts: Counts,
@@ -71,7 +71,12 @@ struct Shared {
     is_direct: bool,
     /// When rows were counted last, how many, and how many a second.
     speed: Mutex<(Instant, u64, f64)>,
+    /// What else is shown on `/metrics`.
+    more: Mutex<Vec<Page>>,
 }
+
+/// Writes a part of `/metrics`.
+pub type Page = Box<dyn Fn() -> String + Send + Sync>;
 
 impl Shared {
     fn spool(&self) -> Option<CommitterHandle> {
@@ -93,7 +98,9 @@ impl Shared {
 
     fn metrics(&self) -> String {
         let is_broken = self.spool().is_none_or(|spool| spool.broken().is_some());
-        metrics::text(&Shown {
+        let more = self.more.lock().unwrap_or_else(PoisonError::into_inner);
+        let more: String = more.iter().map(|page| page()).collect();
+        more + &metrics::text(&Shown {
             counts: self.counts(),
             bound_bytes: self.bound_bytes,
             meter: &self.meter,
@@ -138,6 +145,7 @@ impl Recorder {
             bound_bytes: config.spool.bound_bytes,
             is_direct,
             speed: Mutex::new((Instant::now(), 0, 0.0)),
+            more: Mutex::default(),
         });
         let lane_stop = Arc::new(Stop::default());
         let shape = Shape::named(&config.layout.name).unwrap_or(Shape::Star);
@@ -154,13 +162,12 @@ impl Recorder {
             meter,
             stop: Arc::clone(&lane_stop),
         };
-        let mut lanes = Vec::new();
+        let (mut lanes, mut direct) = (Vec::new(), Vec::<DirectHandle>::new());
         if !is_direct || before.entries > 0 {
             for lane in 0..config.writer.count {
                 lanes.push(spawn_lane(&settings, lane, Feed::Spool(Reader::open(&path)?))?);
             }
         }
-        let mut direct: Vec<DirectHandle> = Vec::new();
         if is_direct || config.intake.nats.is_some() {
             for lane in 0..config.writer.count {
                 let (feed, handle) = Feed::direct(runtime.handle().clone());
@@ -215,6 +222,11 @@ impl Recorder {
     /// What `/metrics` says.
     pub fn metrics(&self) -> String {
         self.shared.metrics()
+    }
+
+    /// Shows more on `/metrics`: what other parts of this process have to say.
+    pub fn show_also(&self, page: Page) {
+        self.shared.more.lock().unwrap_or_else(PoisonError::into_inner).push(page);
     }
 
     /// The governor, to be told another bound.
@@ -296,7 +308,7 @@ fn surroundings(
     direct: Vec<DirectHandle>,
     stop: Arc<Stop>,
 ) -> Surroundings {
-    let door = |route: Route| {
+    let door = |route: Route, patience: Duration| {
         Arc::new(Door::new(DoorSettings {
             route,
             spool: spool.clone(),
@@ -304,15 +316,19 @@ fn surroundings(
             gate: Arc::clone(&shared.gate),
             memory_bytes: config.intake.memory_bytes,
             keeps_good_lines: config.intake.keeps_good_lines,
-            patience: Duration::from_secs(30),
+            patience,
         }))
     };
-    let direct_door = door(Route::Direct(direct));
-    let spool_door = || door(Route::Spool(spool.clone(), config.writer.count));
+    let route = match shared.is_direct {
+        true => Route::Direct(direct.clone()),
+        false => Route::Spool(spool.clone(), config.writer.count),
+    };
+    // A message that was given up would be delivered again behind later ones of its source: it is waited for as long as it takes.
+    let direct_door = door(Route::Direct(direct), Duration::from_secs(7 * 86_400));
     let (for_metrics, for_readiness) = (Arc::clone(shared), Arc::clone(shared));
     Surroundings {
         config: config.intake.clone(),
-        door: if shared.is_direct { Arc::clone(&direct_door) } else { spool_door() },
+        door: door(route, Duration::from_secs(30)),
         direct_door,
         meter: Arc::clone(&shared.meter),
         stop,

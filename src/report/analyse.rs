@@ -15,7 +15,9 @@ use crate::report::factors::show_levels;
 use crate::report::limits;
 use crate::report::links;
 use crate::report::load_lines::load_lines;
+use crate::report::metric::CONTENT_BYTES;
 use crate::report::plans;
+use crate::report::recorded::recorded;
 use crate::report::verdicts::verdicts;
 use crate::statistics::summary::{mean, relative_half_width, sample_sd, standard_error_share, t_interval};
 use crate::study::{Repeat, RepeatRule, Study, goal};
@@ -59,7 +61,7 @@ pub fn analyse(run_name: &str, study: &Study, environment: &Environment, measure
         rehearsal: study.quick,
         verdicts: verdicts(study, &groups, &lines),
         notes: notes(study, environment, &groups, &cases),
-        claims: study.claims.iter().map(|claim| judge_claim(study, claim, &groups)).collect(),
+        claims: study.claims.iter().map(|claim| judge_claim(study, claim, &groups, &lines)).collect(),
         load_lines: lines.into_iter().map(|line| line.finding).collect(),
         cases,
     }
@@ -100,6 +102,17 @@ fn case_trials<'a>(study: &Study, case: &'a Case, mut trials: Vec<&'a Measuremen
     CaseTrials { case, discarded, trials }
 }
 
+/// The name under which a kind of operation is reported: `query delays` where a case asks several of the study's queries, whose
+/// names say more than their numbers.
+pub fn kind_name(case: &Case, kind: &str) -> String {
+    let queries = &case.settings.workload.queries;
+    let number = kind.strip_prefix("query-").and_then(|number| number.parse::<usize>().ok());
+    match number.and_then(|number| queries.get(number.checked_sub(1)?)) {
+        Some(query) if queries.len() > 1 => format!("query {}", query.name),
+        _ => kind.to_owned(),
+    }
+}
+
 /// The name under which operations of the load in the background are reported.
 pub fn background_name(kind: &str) -> String {
     format!("{kind} beside")
@@ -109,13 +122,14 @@ fn case_finding(study: &Study, group: &CaseTrials<'_>) -> CaseFinding {
     let valid: Vec<&Measurement> = group.valid().collect();
     let throughputs: Vec<f64> = valid.iter().map(|trial| trial.throughput_per_s()).collect();
     let records: Vec<f64> = valid.iter().filter_map(|trial| trial.known_records_per_s()).collect();
+    let contents: Vec<f64> = valid.iter().filter_map(|trial| CONTENT_BYTES.of(trial)).collect();
     let mut operations: BTreeMap<String, OperationMeasurement> = BTreeMap::new();
     let (mut late, mut errors) = (Histogram::new(), BTreeMap::new());
     for trial in &valid {
         late.merge(&trial.generator_late);
         // All reads of a kind together, those of read-modify-writes too, as YCSB reports them.
         for (kind, operation) in trial.operations.iter().chain(&trial.parts) {
-            operations.entry(kind.clone()).or_default().merge(operation);
+            operations.entry(kind_name(group.case, kind)).or_default().merge(operation);
         }
         for (kind, operation) in &trial.background {
             operations.entry(background_name(kind)).or_default().merge(operation);
@@ -139,6 +153,7 @@ fn case_finding(study: &Study, group: &CaseTrials<'_>) -> CaseFinding {
         settled: is_settled(&study.repeat, &throughputs),
         throughput_per_s: estimate(&throughputs),
         records_per_s: estimate(&records),
+        content_bytes_per_s: (!contents.is_empty()).then(|| estimate(&contents)),
         operations: operations
             .iter()
             .map(|(kind, merged)| (kind.clone(), operation_finding(merged, empty_known)))
@@ -152,6 +167,7 @@ fn case_finding(study: &Study, group: &CaseTrials<'_>) -> CaseFinding {
         client_cpu_s_per_operation: client_cpu_s.filter(|_| completed > 0).map(|cpu_s| cpu_s / completed as f64),
         resources: resources(&valid),
         evolution: evolution(&valid, &group.trials),
+        recorded: recorded(&valid, &group.trials),
         errors,
         invalid_because: reasons(&group.trials),
     }

@@ -6,23 +6,41 @@
 use serde_json::Value;
 
 use crate::finding::{ClaimFinding, ClaimVerdict};
+use crate::queueing::fit::{Request, fit};
+use crate::queueing::{FAMILIES, Timer};
 use crate::report::analyse::CaseTrials;
 use crate::report::factors::{same_level, show_level, show_levels};
-use crate::report::metric::{METRICS, Metric};
+use crate::report::load_lines::CaseLine;
+use crate::report::metric::{LOAD_LINE, METRICS, Metric};
+use crate::report::points::{Curve, curves};
 use crate::statistics::summary::mean;
 use crate::statistics::{Cell, RatioEstimate, weighted_ratio};
-use crate::study::{Claim, ClaimedRatio, Study};
+use crate::study::goal::base_cases;
+use crate::study::{Claim, ClaimedModel, ClaimedRatio, Study};
 use crate::trial::{Case, Levels};
 
 /// The verdict on one claim, with its evidence in words.
-pub fn judge_claim(study: &Study, claim: &Claim, groups: &[CaseTrials<'_>]) -> ClaimFinding {
-    let (verdict, evidence) = match Metric::named(&claim.metric) {
+pub fn judge_claim(study: &Study, claim: &Claim, groups: &[CaseTrials<'_>], lines: &[CaseLine]) -> ClaimFinding {
+    if let Some(model) = &claim.model {
+        return judge_model(claim, model, groups);
+    }
+    let Some(ratio) = &claim.ratio else { return undecided(claim, "the claim names neither a ratio nor a model") };
+    let is_of_lines = claim.metric == LOAD_LINE.name;
+    let metric = if is_of_lines { Some(&LOAD_LINE) } else { Metric::named(&claim.metric) };
+    // The lines belong to the cases as they were written, before a search has chosen rates.
+    let bases = if is_of_lines { base_cases(study) } else { Vec::new() };
+    let members: Vec<Member<'_>> = match metric {
+        Some(_) if is_of_lines => bases.iter().map(|case| of_line(case, lines)).collect(),
+        Some(metric) => study.cases.iter().map(|case| of_trials(case, metric, groups)).collect(),
+        None => Vec::new(),
+    };
+    let (verdict, evidence) = match metric {
         None => {
             let known: Vec<&str> = METRICS.iter().map(|metric| metric.name).collect();
             let reason = format!("there is no metric \"{}\"; there are {}", claim.metric, known.join(", "));
             (ClaimVerdict::Undecided, reason)
         }
-        Some(metric) => match weigh(study, claim, metric, groups) {
+        Some(metric) => match weigh(study, ratio, metric, &members) {
             Err(reason) => (ClaimVerdict::Undecided, reason),
             Ok((estimate, remark)) => {
                 let interval = estimate.interval;
@@ -30,14 +48,71 @@ pub fn judge_claim(study: &Study, claim: &Claim, groups: &[CaseTrials<'_>]) -> C
                     "ratio {:.2} [{:.2}, {:.2}], n = {} + {}{remark}",
                     estimate.ratio, interval.low, interval.high, estimate.n_of, estimate.n_to
                 );
-                (against(&claim.ratio, &estimate), evidence)
+                (against(ratio, &estimate), evidence)
             }
         },
     };
     ClaimFinding {
         says: claim.says.clone(),
         metric: claim.metric.clone(),
-        between: (claim.ratio.low, claim.ratio.high),
+        between: Some((ratio.low, ratio.high)),
+        claimed: match (ratio.low, ratio.high) {
+            (low, None) => format!("at least {low}"),
+            (0.0, Some(high)) => format!("at most {high}"),
+            (low, Some(high)) => format!("{low} to {high}"),
+        },
+        verdict,
+        evidence,
+    }
+}
+
+fn undecided(claim: &Claim, why: &str) -> ClaimFinding {
+    let (metric, evidence) = (claim.metric.clone(), why.to_owned());
+    let verdict = ClaimVerdict::Undecided;
+    ClaimFinding { says: claim.says.clone(), metric, between: None, claimed: "nothing".to_owned(), verdict, evidence }
+}
+
+/// A claim on how response times grow with the arrival rate. Where several curves have the levels, all must agree.
+fn judge_model(claim: &Claim, model: &ClaimedModel, groups: &[CaseTrials<'_>]) -> ClaimFinding {
+    let request = Request { model: model.name.clone(), ..Request::default() };
+    let has_levels = |curve: &Curve| {
+        let same =
+            |(setting, level): (&String, &Value)| curve.levels.get(setting).is_some_and(|own| same_level(own, level));
+        model.only.iter().all(same)
+    };
+    let curves = curves(groups, Timer::Intended, None, &Default::default());
+    let judged: Vec<(Option<bool>, String)> = curves
+        .iter()
+        .filter(|curve| has_levels(curve))
+        .map(|curve| {
+            let (fits, why) = match fit(&curve.points, &request) {
+                Ok(report) => (report.says_whether(&model.name), report.verdict),
+                Err(error) => (None, error.to_string()),
+            };
+            let rest = curve.levels.iter().filter(|(setting, _)| !model.only.contains_key(*setting));
+            let rest: Levels = rest.map(|(setting, level)| (setting.clone(), level.clone())).collect();
+            let place = if rest.is_empty() { String::new() } else { format!("{}: ", show_levels(&rest)) };
+            (fits, format!("{place}{}", why.trim_end_matches('.')))
+        })
+        .collect();
+    let all = |wanted: bool| !judged.is_empty() && judged.iter().all(|(fits, _)| *fits == Some(wanted));
+    let verdict = match (all(model.fits), all(!model.fits)) {
+        (true, _) => ClaimVerdict::Reproduced,
+        (_, true) => ClaimVerdict::Contradicted,
+        _ => ClaimVerdict::Undecided,
+    };
+    let title =
+        FAMILIES.iter().find(|family| family.name == model.name).map_or(model.name.as_str(), |family| family.title);
+    let evidence = if judged.is_empty() {
+        format!("no open loop has {} at several arrival rates", show_levels(&model.only))
+    } else {
+        judged.into_iter().map(|(_, why)| why).collect::<Vec<_>>().join("; ")
+    };
+    ClaimFinding {
+        says: claim.says.clone(),
+        metric: String::new(),
+        between: None,
+        claimed: format!("{title} {}", if model.fits { "fits" } else { "does not fit" }),
         verdict,
         evidence,
     }
@@ -55,7 +130,8 @@ fn against(claimed: &ClaimedRatio, estimate: &RatioEstimate) -> ClaimVerdict {
     }
 }
 
-/// The trials' values of a case that a claim speaks of.
+/// The trials' values of a case that a claim may speak of.
+#[derive(Clone)]
 struct Member<'a> {
     case: &'a Case,
     values: Vec<f64>,
@@ -64,13 +140,12 @@ struct Member<'a> {
 /// The ratio that the claim speaks of, and a remark on how it was taken; or why there is none.
 fn weigh(
     study: &Study,
-    claim: &Claim,
+    ratio: &ClaimedRatio,
     metric: &Metric,
-    groups: &[CaseTrials<'_>],
+    members: &[Member<'_>],
 ) -> Result<(RatioEstimate, String), String> {
-    let ratio = &claim.ratio;
-    let of = members(study, &ratio.of, &ratio.only, metric, groups)?;
-    let to = members(study, &ratio.to, &ratio.only, metric, groups)?;
+    let of = with_levels(study, &ratio.of, &ratio.only, members)?;
+    let to = with_levels(study, &ratio.to, &ratio.only, members)?;
     let (cells, remark) =
         if ratio.best { best_cells(ratio, metric, &of, &to)? } else { matched_cells(ratio, &of, &to)? };
     let seed = study.seed ^ 0x00c1_a135;
@@ -79,25 +154,29 @@ fn weigh(
     Ok((estimate, remark))
 }
 
-/// All cases of the study with these levels; an error when there is none.
-fn members<'a>(
-    study: &'a Study,
+/// What the trials of a case say.
+fn of_trials<'a>(case: &'a Case, metric: &Metric, groups: &[CaseTrials<'_>]) -> Member<'a> {
+    let group = groups.iter().find(|group| group.case.id == case.id);
+    let values = group.map(|group| group.valid().filter_map(|trial| metric.of(trial)).collect());
+    Member { case, values: values.unwrap_or_default() }
+}
+
+/// The load line of a case as each trial near it estimates it; nothing where there is no line.
+fn of_line<'a>(case: &'a Case, lines: &[CaseLine]) -> Member<'a> {
+    let line = lines.iter().find(|line| line.finding.levels == case.levels);
+    Member { case, values: line.map(|line| line.each_per_s.clone()).unwrap_or_default() }
+}
+
+/// All cases with these levels; an error when there is none.
+fn with_levels<'a>(
+    study: &Study,
     levels: &Levels,
     only: &Levels,
-    metric: &Metric,
-    groups: &[CaseTrials<'a>],
+    members: &[Member<'a>],
 ) -> Result<Vec<Member<'a>>, String> {
-    let wanted = |case: &&Case| levels.iter().chain(only).all(|(setting, level)| has_level(case, setting, level));
-    let found: Vec<Member<'a>> = study
-        .cases
-        .iter()
-        .filter(wanted)
-        .map(|case| {
-            let group = groups.iter().find(|group| group.case.id == case.id);
-            let values = group.map(|group| group.valid().filter_map(|trial| metric.of(trial)).collect());
-            Member { case, values: values.unwrap_or_default() }
-        })
-        .collect();
+    let wanted =
+        |member: &&Member<'_>| levels.iter().chain(only).all(|(setting, level)| has_level(member.case, setting, level));
+    let found: Vec<Member<'a>> = members.iter().filter(wanted).cloned().collect();
     if found.is_empty() {
         let all: Levels = levels.iter().chain(only).map(|(setting, level)| (setting.clone(), level.clone())).collect();
         let remedy = if study.quick { "; --quick made it smaller: this claim needs the study as it is" } else { "" };

@@ -53,8 +53,8 @@ pub struct Contest {
     pairs: Vec<(usize, usize, Option<RatioEstimate>)>,
 }
 
-/// The contests of one factor: each level at its best per combination of the other alternatives, then over all matched
-/// cases.
+/// The contests of one factor: each level at its best per combination of the other alternatives and of the conditions, then
+/// over all matched cases.
 pub fn contests(
     study: &Study,
     factors: &Factors,
@@ -66,9 +66,16 @@ pub fn contests(
         choices: factors.choices.iter().filter(|other| other.setting != factor.setting).cloned().collect(),
         ramps: Vec::new(),
     };
+    let stratum_of = |case: &Scored<'_>| {
+        let given = factors
+            .given()
+            .filter_map(|ramp| Some(format!("{} = {}", ramp.setting, show_level(case.levels.get(&ramp.setting)?))));
+        let choices = Some(others.choice_label(case.levels)).filter(|label| !label.is_empty());
+        choices.into_iter().chain(given).collect::<Vec<_>>().join(", ")
+    };
     let mut strata: Vec<String> = Vec::new();
     for case in scored {
-        let label = others.choice_label(case.levels);
+        let label = stratum_of(case);
         if !strata.contains(&label) {
             strata.push(label);
         }
@@ -76,7 +83,7 @@ pub fn contests(
     let mut contests: Vec<Contest> = strata
         .iter()
         .filter_map(|stratum| {
-            let inside = |case: &&Scored<'_>| others.choice_label(case.levels) == *stratum;
+            let inside = |case: &&Scored<'_>| stratum_of(case) == *stratum;
             let cases: Vec<&Scored<'_>> = scored.iter().filter(inside).collect();
             best_contest(study, factors, factor, metric, &cases, stratum)
         })
@@ -95,7 +102,7 @@ pub fn contests(
     contests
 }
 
-/// Every level at the setting of the ramps where it is best.
+/// Every level at the setting of the chosen ramps where it is best.
 fn best_contest(
     study: &Study,
     factors: &Factors,
@@ -121,13 +128,13 @@ fn best_contest(
     }
     best.sort_by(|a, b| (sign * b.1.mean).total_cmp(&(sign * a.1.mean)));
     let at_best = |(label, case): &(String, &Scored<'_>)| {
-        let settings = factors.ramps.iter().filter_map(|ramp| case.levels.get(&ramp.setting)).map(show_level);
+        let settings = factors.chosen().filter_map(|ramp| case.levels.get(&ramp.setting)).map(show_level);
         format!("{label} at {}", settings.collect::<Vec<_>>().join(" and "))
     };
-    let mut after = if factors.ramps.is_empty() {
+    let ramps: Vec<&str> = factors.chosen().map(|ramp| ramp.setting.as_str()).collect();
+    let mut after = if ramps.is_empty() {
         String::new()
     } else {
-        let ramps: Vec<&str> = factors.ramps.iter().map(|ramp| ramp.setting.as_str()).collect();
         let settings: Vec<String> = best.iter().map(at_best).collect();
         format!(", each at its best {} ({})", ramps.join(" and "), settings.join(", "))
     };
@@ -199,7 +206,7 @@ fn matched_contest(study: &Study, factor: &Factor, metric: &Metric, scored: &[Sc
 
 /// The ratio of matched cases: round by round where their trials were interleaved so, because trials of a round share what the
 /// machine did then; else from all trials of each case.
-fn estimate(matched: &[(&Scored<'_>, &Scored<'_>)], seed: u64) -> Option<RatioEstimate> {
+pub fn estimate(matched: &[(&Scored<'_>, &Scored<'_>)], seed: u64) -> Option<RatioEstimate> {
     let unpaired = || {
         let values: Vec<(&[f64], &[f64])> = matched.iter().map(|(of, to)| (&of.values[..], &to.values[..])).collect();
         matched_ratio(&values, seed)
@@ -303,11 +310,19 @@ fn what_pays(judged: &[(&Contest, Vec<Judged>)], metric: &Metric) -> Option<Stri
     if pays.len() + pays_not.len() + undecided.len() < 2 {
         return None;
     }
-    let part = |title: &str, list: Vec<String>| (!list.is_empty()).then(|| format!("{title}: {}", list.join("; ")));
+    let head = if pays.is_empty() {
+        "no setting of the server was found to pay: ".to_owned()
+    } else {
+        format!("settings of the server that pay: {}; ", pays.join("; "))
+    };
+    let part = |title: String, list: Vec<String>| (!list.is_empty()).then(|| format!("{title} {}", list.join(", ")));
     let margin = show_number(EQUAL_WITHIN * 100.0);
-    let no_difference = format!("makes no difference (equal within ±{margin} %)");
-    let parts = [part("pays", pays), part(&no_difference, pays_not), part("undecided", undecided)];
-    Some(format!("settings of the server: {}", parts.into_iter().flatten().collect::<Vec<_>>().join(". ")))
+    let parts = [
+        part(format!("no difference (equal within ±{margin} %) by"), pays_not),
+        part("undecided about".to_owned(), undecided),
+    ];
+    let rest = parts.into_iter().flatten().collect::<Vec<_>>().join("; ");
+    Some(format!("{head}{rest}").trim_end_matches("; ").to_owned())
 }
 
 fn contest_sentence(contest: &Contest, judged: &[Judged], metric: &Metric) -> String {
@@ -380,8 +395,8 @@ mod tests {
         ];
         let sentences = contest_sentences(&contests, metric);
         assert_eq!(sentences.len(), 4);
-        assert!(sentences[0].starts_with("settings of the server: pays: pool = 512M, 3.00 × pool = 16M ["));
-        assert!(sentences[0].ends_with("]. makes no difference (equal within ±5 %): threads. undecided: flush"));
+        assert!(sentences[0].starts_with("settings of the server that pay: pool = 512M, 3.00 × pool = 16M ["));
+        assert!(sentences[0].ends_with("]; no difference (equal within ±5 %) by threads; undecided about flush"));
         assert!(sentences[1].starts_with("pool = 512M is fastest: 3.00 × pool = 16M"));
     }
 

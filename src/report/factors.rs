@@ -47,6 +47,17 @@ impl Factors {
         self.ramps.iter().filter(move |factor| Some(&factor.setting) != axis.as_ref())
     }
 
+    /// The ramps that nobody chooses: what the load beside is, and which records there are. Figures are drawn along them, but no
+    /// alternative has a best of them.
+    pub fn given(&self) -> impl Iterator<Item = &Factor> {
+        self.ramps.iter().filter(|factor| is_given(factor))
+    }
+
+    /// The ramps that a user sets: clients, batches, rates.
+    pub fn chosen(&self) -> impl Iterator<Item = &Factor> {
+        self.ramps.iter().filter(|factor| !is_given(factor))
+    }
+
     /// Name of a case among the alternatives: `star`, or `star, mariadb`; empty without alternatives.
     pub fn choice_label(&self, levels: &Levels) -> String {
         self.choices
@@ -60,6 +71,11 @@ impl Factors {
 /// Numbers are a ramp; a server's own settings are alternatives even when they are numbers.
 fn is_ramp(factor: &Factor) -> bool {
     factor.levels.iter().all(Value::is_number) && !is_server_setting(factor)
+}
+
+/// Whether a ramp says under which conditions is measured, instead of what a user can set.
+pub fn is_given(factor: &Factor) -> bool {
+    ["background.", "record."].iter().any(|section| factor.setting.starts_with(section))
 }
 
 /// Whether a factor is a setting of the server's own.
@@ -130,6 +146,7 @@ mod tests {
         assert!(is_ramp(&factor("load.clients", vec![json!(1), json!(2)])));
         assert!(!is_ramp(&factor("database.config.innodb_write_io_threads", vec![json!(4), json!(8)])));
         assert!(!is_ramp(&factor("layout.name", vec![json!("wide"), json!("star")])));
+        assert!(is_given(&factor("background.rate", vec![])) && !is_given(&factor("load.rate", vec![])));
         assert_eq!(short_level(&factor("database.config.sync", vec![]), &json!("off")), "sync = off");
         assert_eq!(short_level(&factor("layout.name", vec![]), &json!("star")), "star");
         assert_eq!(short_level(&factor("workload.evolve", vec![]), &json!("2s")), "evolve = 2s");

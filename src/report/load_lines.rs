@@ -59,7 +59,10 @@ fn outcome(wanted: &Goal, step: &Step) -> String {
     let seen = answer.line.as_ref().and_then(|line| Some((show_seconds(line.quantile_s?), line.trials)));
     match answer.ending {
         Ending::Found => match seen {
-            Some((quantile, trials)) => format!("found: {figure} is {quantile} in {trials} trials at that rate"),
+            // The table of cases has the quantile of all these trials together, in which the worst one weighs more.
+            Some((quantile, trials)) => {
+                format!("found: {figure} is {quantile}, the geometric mean of {trials} trials at that rate")
+            }
             None => "found".to_owned(),
         },
         Ending::NotReached(at, quantile_s) => {
@@ -88,7 +91,9 @@ fn sentence(line: &LoadLine) -> String {
     let lead = if line.levels.is_empty() { String::new() } else { format!("{}: ", show_levels(&line.levels)) };
     let bound = format!("{} of response time below {}", Target::Quantile(line.quantile), show_seconds(line.below_s));
     let Some(rate) = line.arrival_rate_per_s else {
-        return format!("{lead}no load line for {bound}; {}", line.outcome);
+        // That there is none is said already.
+        let why = line.outcome.strip_prefix("no line: ").map(|why| format!(": {why}"));
+        return format!("{lead}no load line for {bound}{}", why.unwrap_or_else(|| format!("; {}", line.outcome)));
     };
     let interval = line.ci95.map(|[low, high]| format!(" [{}, {}]", show_number(low), show_number(high)));
     let kept = if line.verified { "the load line is" } else { "the load line may be near" };

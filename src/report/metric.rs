@@ -4,8 +4,10 @@
 //! trial. The percentiles that are shown for a case come from merged histograms instead. Invariant: a metric that a
 //! trial did not observe has no value, and is never 0 instead.
 
+use crate::data::sensor_record_bytes;
 use crate::imported::TimeKind::{self, ResidenceTime, ResponseTime};
 use crate::measurement::{Measurement, OperationMeasurement, ResourceSample};
+use crate::report::analyse::background_name;
 use crate::statistics::summary::{Interval, mean, t_interval};
 use crate::units::{show_bytes, show_number, show_seconds};
 use TimeFigure::{Mean, Quantile};
@@ -39,21 +41,28 @@ enum TimeFigure {
 }
 
 /// All metrics.
-pub const METRICS: [Metric; 21] = [
+pub const METRICS: [Metric; 32] = [
     metric("throughput", "operations per second", true, |trial| Some(trial.throughput_per_s())),
     metric("records", "records per second", true, Measurement::known_records_per_s),
+    CONTENT_BYTES,
+    metric("stored", "records stored per second", true, |trial| trial.recorded.map(|recorded| recorded.stored_per_s)),
+    metric("buffer", "seconds until all was stored", false, |trial| trial.recorded.map(|recorded| recorded.buffer_s)),
     metric("execution_time", "execution time per client", false, execution_time),
     times("response_time_mean", "mean response time", ResponseTime, Mean),
     times("response_time_p50", "median response time", ResponseTime, Quantile(0.5)),
     times("response_time_p90", "response time p90", ResponseTime, Quantile(0.9)),
     times("response_time_p99", "response time p99", ResponseTime, Quantile(0.99)),
     times("response_time_p999", "response time p99.9", ResponseTime, Quantile(0.999)),
+    times("response_time_max", "longest response time", ResponseTime, Quantile(1.0)),
     times("residence_time_mean", "mean residence time", ResidenceTime, Mean),
     times("residence_time_p50", "median residence time", ResidenceTime, Quantile(0.5)),
     times("residence_time_p90", "residence time p90", ResidenceTime, Quantile(0.9)),
     times("residence_time_p99", "residence time p99", ResidenceTime, Quantile(0.99)),
     times("residence_time_p999", "residence time p99.9", ResidenceTime, Quantile(0.999)),
+    times("residence_time_max", "longest residence time", ResidenceTime, Quantile(1.0)),
     metric("server_cpu", "CPUs busy with the server", false, |trial| used(trial, |mean| mean.server_cpu)),
+    metric("client_cpu", "CPUs busy with loadline", false, |trial| used(trial, |mean| mean.client_cpu)),
+    metric("recorder_cpu", "CPUs busy with the recorder", false, recorder_cpu),
     metric("client_cpu_per_operation", "client CPU time per operation", false, client_cpu_per_operation),
     metric("write_requests", "write requests per second", false, |trial| used(trial, |mean| mean.write_requests_per_s)),
     metric("written_bytes", "bytes written per second", false, |trial| used(trial, |mean| mean.written_bytes_per_s)),
@@ -63,7 +72,15 @@ pub const METRICS: [Metric; 21] = [
     metric("memory_used", "memory used", false, |trial| used(trial, |mean| mean.memory_used_bytes)),
     metric("iowait", "share of CPU time waiting for disks", false, |trial| used(trial, |mean| mean.iowait)),
     metric("system", "share of CPU time in the kernel", false, |trial| used(trial, |mean| mean.system)),
+    metric("user", "share of CPU time in user mode", false, |trial| used(trial, |mean| mean.user)),
+    metric("idle", "share of CPU time without work", true, |trial| used(trial, |mean| mean.idle)),
+    metric("received_bytes", "bytes received per second", false, |trial| used(trial, |mean| mean.received_bytes_per_s)),
+    metric("sent_bytes", "bytes sent per second", false, |trial| used(trial, |mean| mean.sent_bytes_per_s)),
 ];
+
+/// Bytes of the content of records that are written, per second.
+pub const CONTENT_BYTES: Metric =
+    metric("content_bytes", "bytes of record content written per second", true, content_bytes);
 
 /// The load line of a case; no figure of a single trial.
 pub const LOAD_LINE: Metric = metric("load_line", "load line", true, |_| None);
@@ -94,10 +111,9 @@ impl Metric {
     pub fn of_operation(&self, trial: &Measurement, kind: &str) -> Option<f64> {
         let Figure::Times(time, figure) = self.figure else { return None };
         let mut all = OperationMeasurement::default();
-        [&trial.operations, &trial.parts]
-            .into_iter()
-            .filter_map(|kinds| kinds.get(kind))
-            .for_each(|each| all.merge(each));
+        let beside = trial.background.iter().filter(|(own, _)| background_name(own) == kind).map(|(_, each)| each);
+        let own = [&trial.operations, &trial.parts].into_iter().filter_map(|kinds| kinds.get(kind));
+        own.chain(beside).for_each(|each| all.merge(each));
         let value = match figure {
             Mean => all.mean_s(time),
             Quantile(quantile) => all.quantile_s(time, quantile),
@@ -111,13 +127,16 @@ impl Metric {
             name if name.starts_with("response_time")
                 || name.starts_with("residence_time")
                 || name == "execution_time"
+                || name == "buffer"
                 || name == "client_cpu_per_operation" =>
             {
                 show_seconds(value)
             }
-            "written_bytes" | "disk_written" => format!("{}/s", show_bytes(value)),
+            "written_bytes" | "disk_written" | "content_bytes" | "received_bytes" | "sent_bytes" => {
+                format!("{}/s", show_bytes(value))
+            }
             "memory_used" => show_bytes(value),
-            "iowait" | "system" => format!("{:.1} %", value * 100.0),
+            "iowait" | "system" | "user" | "idle" => format!("{:.1} %", value * 100.0),
             _ => show_number(value),
         }
     }
@@ -126,8 +145,8 @@ impl Metric {
     pub fn unit(&self) -> &'static str {
         match self.name {
             "throughput" => " operations/s",
-            "records" => " records/s",
-            "server_cpu" => " CPUs",
+            "records" | "stored" => " records/s",
+            "server_cpu" | "client_cpu" | "recorder_cpu" => " CPUs",
             "write_requests" => " requests/s",
             "load_line" => "/s",
             _ => "",
@@ -163,6 +182,14 @@ fn used(trial: &Measurement, figure: impl Fn(&ResourceSample) -> f64) -> Option<
     trial.resources.as_ref().map(|resources| figure(&resources.mean))
 }
 
+/// What the records written have as content, where all have as much: those of the record type `sensor`.
+fn content_bytes(trial: &Measurement) -> Option<f64> {
+    let settings = &trial.trial.case.settings;
+    let bytes = (settings.record.type_name == "sensor").then(|| sensor_record_bytes(&settings.record))?;
+    let writes = !trial.operations.is_empty() && trial.operations.keys().all(|kind| kind == "insert");
+    trial.known_records_per_s().filter(|_| writes).map(|records_per_s| records_per_s * f64::from(bytes))
+}
+
 /// Length of the measured phase over the operations completed in it: the figure of Ruottinen (2015, section 5.2), who has the clients
 /// execute as many queries each and divides the time that all of them took by their number.
 fn execution_time(trial: &Measurement) -> Option<f64> {
@@ -170,7 +197,30 @@ fn execution_time(trial: &Measurement) -> Option<f64> {
     (completed > 0 && trial.carried.is_none()).then(|| trial.measured_s / completed as f64)
 }
 
+/// None where nothing is in front of the database.
+fn recorder_cpu(trial: &Measurement) -> Option<f64> {
+    used(trial, |mean| mean.recorder_cpu).filter(|_| trial.trial.case.settings.recorded().is_some())
+}
+
 fn client_cpu_per_operation(trial: &Measurement) -> Option<f64> {
     let completed = trial.completed();
     trial.known_client_cpu_s().filter(|_| completed > 0).map(|cpu_s| cpu_s / completed as f64)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn every_metric_that_a_study_may_name_has_figures() {
+        for name in crate::study::METRICS {
+            assert!(
+                *name == LOAD_LINE.name || Metric::named(name).is_some(),
+                "claims may name {name}, which no trial has"
+            );
+        }
+        for metric in &METRICS {
+            assert!(crate::study::METRICS.contains(&metric.name), "no claim may name {}", metric.name);
+        }
+    }
 }

@@ -19,6 +19,7 @@ pub mod load_lines;
 pub mod metric;
 pub mod plans;
 pub mod points;
+pub mod recorded;
 pub mod samples;
 pub mod score;
 pub mod scored;
@@ -26,6 +27,6 @@ pub mod terminal;
 pub mod verdicts;
 
 pub use analyse::{analyse, is_settled};
-pub use export::{csv, jsonl};
+pub use export::{jsonl, table};
 pub use html::html;
 pub use terminal::terminal;

@@ -1,17 +1,29 @@
 //! Samples: raw times as rows for other programs, and as batches for fits. Both take a block at a time.
 //!
-//! Main functions: [`batches`], [`Rows::csv`] and [`Rows::jsonl`]. Invariant: memory does not grow with the number of samples.
+//! Main functions: [`batches`], [`Rows::csv`], [`Rows::jsonl`] and [`Rows::parquet`]. Invariant: memory does not grow with the number of samples.
 
 use std::io::Write;
 
 use crate::measurement::Measurement;
 use crate::queueing::Timer;
+use crate::report::export::Kind;
+use crate::report::export::parquet::{Cell, ParquetFile, text};
 use crate::statistics::batches::Batches;
 use crate::store::{Sample, SampleBlock, SampleOutcome, SampleReader, StoreError};
+use crate::units::NS_PER_S;
 
 /// Columns of a row. Times are seconds since the start of the measured phase, below zero in the warm-up.
-pub const COLUMNS: [&str; 9] =
-    ["trial", "sequence", "phase", "client", "operation", "outcome", "intended_s", "sent_s", "done_s"];
+pub const COLUMNS: [(&str, Kind); 9] = [
+    ("trial", Kind::Text),
+    ("sequence", Kind::Count),
+    ("phase", Kind::Text),
+    ("client", Kind::Count),
+    ("operation", Kind::Text),
+    ("outcome", Kind::Text),
+    ("intended_s", Kind::Figure),
+    ("sent_s", Kind::Figure),
+    ("done_s", Kind::Figure),
+];
 
 /// The times of a trial's measured phase, from where the timer begins. Counted from the intended time, operations that were
 /// not answered have the time that they had waited, as in all response times.
@@ -88,6 +100,35 @@ impl Rows<'_> {
         Ok(())
     }
 
+    /// Rows of a Parquet file with [`COLUMNS`]. What an unsent operation has not is null.
+    ///
+    /// # Errors
+    /// When they cannot be written.
+    pub fn parquet(&self, file: &mut ParquetFile<impl Write + Send>) -> std::io::Result<()> {
+        let (trial, sequence) = (text(&self.measurement.trial.id), Cell::Count(self.measurement.sequence));
+        let phases = [false, true].map(|is_measured| text(phase_name(is_measured)));
+        let outcomes = SampleOutcome::ALL.map(|outcome| (outcome, text(outcome.name())));
+        let kinds: Vec<Cell> = self.block.kinds.iter().map(|kind| text(kind)).collect();
+        for sample in &self.block.samples {
+            let outcome = outcomes.iter().find(|(outcome, _)| *outcome == sample.outcome);
+            let [intended, sent, done] = self.times(sample).map(|time| Cell::Figure(time.to_f64()));
+            let is_unsent = sample.outcome == SampleOutcome::Unsent;
+            let or_null = |cell| if is_unsent { Cell::Missing } else { cell };
+            file.push([
+                trial.clone(),
+                sequence.clone(),
+                phases[usize::from(sample.is_measured)].clone(),
+                or_null(Cell::Count(u64::from(sample.client))),
+                kinds.get(usize::from(sample.kind)).cloned().unwrap_or(Cell::Missing),
+                outcome.map_or(Cell::Missing, |(_, name)| name.clone()),
+                intended,
+                or_null(sent),
+                done,
+            ])?;
+        }
+        Ok(())
+    }
+
     fn kind_of(&self, sample: &Sample) -> &str {
         self.block.kinds.get(usize::from(sample.kind)).map_or("", String::as_str)
     }
@@ -98,11 +139,22 @@ impl Rows<'_> {
 }
 
 fn phase_of(sample: &Sample) -> &'static str {
-    if sample.is_measured { "measured" } else { "warm-up" }
+    phase_name(sample.is_measured)
+}
+
+fn phase_name(is_measured: bool) -> &'static str {
+    if is_measured { "measured" } else { "warm-up" }
 }
 
 /// The first time counted from the second, both in nanoseconds, shown exactly in seconds.
 struct Seconds(u64, u64);
+
+impl Seconds {
+    /// Exact to the nanosecond for all trials shorter than a hundred days.
+    fn to_f64(&self) -> f64 {
+        (self.0 as f64 - self.1 as f64) / NS_PER_S
+    }
+}
 
 impl std::fmt::Display for Seconds {
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {

@@ -248,7 +248,7 @@ pub fn terminal(finding: &ScoreFinding, table: impl Fn(Vec<Vec<String>>) -> Stri
     if finding.rankings.len() > 1 {
         text.push_str("\nRanking by write weight\n");
         for span in &finding.rankings {
-            text.push_str(&format!("  {:<16} {}\n", show_span(span), span.ranking.join(" > ")));
+            text.push_str(&format!("  {:<16} {}\n", show_span(span, &finding.rankings), span.ranking.join(" > ")));
         }
     }
     let notes = remarks(finding);
@@ -261,14 +261,25 @@ pub fn terminal(finding: &ScoreFinding, table: impl Fn(Vec<Vec<String>>) -> Stri
     text
 }
 
-/// `0.10 to 0.61`, `above 0.61`, `any`.
-pub fn show_span(span: &SpanFinding) -> String {
+/// `0.10 to 0.61`, `above 0.61`, `any`; with as many digits as tell the weights where places change apart.
+pub fn show_span(span: &SpanFinding, all: &[SpanFinding]) -> String {
+    let digits = digits(all);
     match (span.from > 0.0, span.to) {
         (false, None) => "any".to_owned(),
-        (true, None) => format!("above {:.2}", span.from),
-        (false, Some(to)) => format!("below {to:.2}"),
-        (true, Some(to)) => format!("{:.2} to {to:.2}", span.from),
+        (true, None) => format!("above {:.digits$}", span.from),
+        (false, Some(to)) => format!("below {to:.digits$}"),
+        (true, Some(to)) => format!("{:.digits$} to {to:.digits$}", span.from),
     }
+}
+
+/// Digits behind the point that tell the ends of these spans apart, at most six.
+fn digits(all: &[SpanFinding]) -> usize {
+    let ends: Vec<f64> = all.iter().filter_map(|span| span.to).collect();
+    let are_told_apart = |digits: &usize| {
+        let shown: Vec<String> = ends.iter().map(|end| format!("{end:.digits$}")).collect();
+        shown.windows(2).all(|pair| pair[0] != pair[1])
+    };
+    (2..6).find(are_told_apart).unwrap_or(6)
 }
 
 /// What qualifies the choice, as sentences: other weighting, reversals, notes.

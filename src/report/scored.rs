@@ -5,8 +5,8 @@
 
 use crate::imported::TimeKind;
 use crate::measurement::Measurement;
-use crate::report::analyse::{CaseTrials, group};
-use crate::report::factors::{show_level, show_levels};
+use crate::report::analyse::{CaseTrials, group, kind_name};
+use crate::report::factors::{QUERY, show_level, show_levels};
 use crate::scoring::{Evidence, Measured};
 use crate::study::{Study, goal};
 use crate::trial::{Arrivals, Levels};
@@ -16,7 +16,8 @@ use crate::trial::{Arrivals, Levels};
 pub struct Roles {
     /// Factor whose levels are the alternatives.
     pub factor: String,
-    /// Factor whose levels are the queries; without it each kind of operation is a query.
+    /// Factor whose levels are the queries; without it `workload.query` where it was varied, its level `Q1.2` being case 2 of query
+    /// `Q1`, else each kind of operation is a query.
     pub query: Option<String>,
     /// Kinds of operation that write.
     pub writes: Vec<String>,
@@ -144,7 +145,10 @@ fn take(
 ) {
     let mut rest: Levels = group.case.levels.clone();
     rest.remove(&roles.factor);
-    let query = roles.query.as_ref().and_then(|factor| rest.remove(factor)).map(|level| show_level(&level));
+    let query = match &roles.query {
+        Some(factor) => rest.remove(factor).map(|level| show_level(&level)),
+        None => published_query(&mut rest),
+    };
     let mut case = if rest.is_empty() { String::new() } else { show_levels(&rest) };
     if several_runs {
         case = if case.is_empty() { run.name.to_owned() } else { format!("{}: {case}", run.name) };
@@ -178,6 +182,21 @@ fn take(
     }
 }
 
+/// The query that a level of `workload.query` belongs to: `Q1.2` is a case of query `Q1`, as the source numbers them; a level
+/// without a number behind a point is a query of its own.
+fn published_query(rest: &mut Levels) -> Option<String> {
+    let level = show_level(rest.get(QUERY)?);
+    match level.split_once('.') {
+        Some((query, case)) if !query.is_empty() && case.starts_with(|first: char| first.is_ascii_digit()) => {
+            Some(query.to_owned())
+        }
+        _ => {
+            rest.remove(QUERY);
+            Some(level)
+        }
+    }
+}
+
 /// Records written per second, or operations where it is not known how many records they carried; none without writing.
 fn written_per_s(trial: &Measurement, roles: &Roles) -> Option<f64> {
     let writes =
@@ -195,7 +214,9 @@ fn read_times(trial: &Measurement, roles: &Roles) -> Vec<(String, f64)> {
         [TimeKind::ResponseTime, TimeKind::ResidenceTime].into_iter().find_map(|kind| operation.mean_s(kind))
     };
     reads
-        .filter_map(|(kind, operation)| Some((kind.clone(), mean_s(operation).filter(|mean_s| *mean_s > 0.0)?)))
+        .filter_map(|(kind, operation)| {
+            Some((kind_name(&trial.trial.case, kind), mean_s(operation).filter(|mean_s| *mean_s > 0.0)?))
+        })
         .collect()
 }
 
@@ -230,5 +251,22 @@ fn drop_incomplete(evidence: &mut Evidence, notes: &mut Vec<String>) {
             }
             lacking.is_empty()
         });
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn levels_of_queries_are_cases_of_what_stands_before_their_number() {
+        let query = |level: &str| {
+            let mut levels: Levels = [(QUERY.to_owned(), level.into())].into();
+            (published_query(&mut levels), levels.len())
+        };
+        assert_eq!(query("Q1.2-straight"), (Some("Q1".to_owned()), 1));
+        assert_eq!(query("slow ones"), (Some("slow ones".to_owned()), 0));
+        assert_eq!(query("ul.delay"), (Some("ul.delay".to_owned()), 0));
+        assert_eq!(published_query(&mut Levels::new()), None);
     }
 }

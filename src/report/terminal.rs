@@ -9,11 +9,15 @@ use crate::finding::{CaseFinding, Estimate, Findings, ResourceFinding, TimeFindi
 use crate::imported::TimeKind;
 use crate::report::evolution::{CHANGES, OPERATIONS, changes, operations};
 use crate::report::factors::{short_setting, show_level, show_levels};
-use crate::study::Study;
+use crate::report::recorded;
+use crate::study::{RepeatRule, Study};
 use crate::units::{show_number, show_seconds};
 
 /// Columns of the terminal that is written for.
 pub const WIDTH: u16 = 120;
+
+/// Characters that a heading may have whatever the levels below it.
+const HEADING_WIDTH: usize = 12;
 
 /// Cases that are named for one reason.
 const CASES_NAMED: usize = 4;
@@ -34,6 +38,7 @@ pub fn terminal(findings: &Findings, study: &Study) -> String {
     out.push_str(&cases(findings, study));
     out.push('\n');
     push_evolution(&mut out, findings);
+    push_table(&mut out, "Through the recorder", &recorded::HEADINGS, recorded::rows(findings));
     // That it is a rehearsal stands above.
     let is_new = |text: &&String| !text.starts_with("rehearsal");
     for verdict in findings.verdicts.iter().filter(is_new) {
@@ -43,13 +48,8 @@ pub fn terminal(findings: &Findings, study: &Study) -> String {
         out.push_str("\nClaims\n");
     }
     for claim in &findings.claims {
-        let claimed = match claim.between {
-            (low, None) => format!("at least {low}"),
-            (0.0, Some(high)) => format!("at most {high}"),
-            (low, Some(high)) => format!("{low} to {high}"),
-        };
         push_wrapped(&mut out, &format!("  {:<13}", claim.verdict), &claim.says);
-        push_wrapped(&mut out, &" ".repeat(15), &format!("claimed {claimed}: {}", claim.evidence));
+        push_wrapped(&mut out, &" ".repeat(15), &format!("claimed {}: {}", claim.claimed, claim.evidence));
     }
     let notes: Vec<&String> = findings.notes.iter().filter(is_new).collect();
     if !notes.is_empty() {
@@ -64,16 +64,24 @@ pub fn terminal(findings: &Findings, study: &Study) -> String {
 /// Schema changes and the operations during them, where there were any.
 fn push_evolution(out: &mut String, findings: &Findings) {
     let parts = [(&CHANGES[..], changes(findings)), (&OPERATIONS[..], operations(findings))];
-    for (headings, rows) in parts.into_iter().filter(|(_, rows)| !rows.is_empty()) {
+    for (headings, rows) in parts {
         let title =
             if headings.len() == CHANGES.len() { "Schema changes" } else { "Operations during them, and outside" };
-        let mut table = Table::new();
-        let line = LineStyle::none().fill('─').junction('─');
-        table.load_style(TableStyle::new().header_separator(line).bottom_border(line));
-        table.set_content_arrangement(ContentArrangement::Dynamic).set_width(WIDTH).set_header(headings.to_vec());
-        table.add_rows(rows);
-        out.push_str(&format!("{title}\n{}\n\n", table.trim_fmt()));
+        push_table(out, title, headings, rows);
     }
+}
+
+/// A table with a title; nothing without rows.
+fn push_table(out: &mut String, title: &str, headings: &[&str], rows: Vec<Vec<String>>) {
+    if rows.is_empty() {
+        return;
+    }
+    let mut table = Table::new();
+    let line = LineStyle::none().fill('─').junction('─');
+    table.load_style(TableStyle::new().header_separator(line).bottom_border(line));
+    table.set_content_arrangement(ContentArrangement::Dynamic).set_width(WIDTH).set_header(headings.to_vec());
+    table.add_rows(rows);
+    out.push_str(&format!("{title}\n{}\n\n", table.trim_fmt()));
 }
 
 /// Invalid trials with their reasons, and the messages of failed operations.
@@ -131,12 +139,16 @@ struct Columns<'a> {
     open: bool,
     /// What is counted per second, as figures that all have the same width behind the mean.
     rates: Vec<String>,
+    /// Whether records all have as many bytes of content, so that these are told too.
+    contents: bool,
     /// Whether cases have more than one kind of operation.
     several: bool,
     /// Whether there is a server whose processes are watched.
     server: bool,
     /// Whether loadline itself was watched.
     client: bool,
+    /// When a case counts as settled.
+    repeats: RepeatRule,
     /// Which time of the operations, and which figures of it.
     times: (TimeKind, &'static [TimeColumn]),
 }
@@ -169,17 +181,21 @@ fn cases(findings: &Findings, study: &Study) -> String {
         settings: study.factors.iter().map(|factor| factor.setting.as_str()).filter(has).collect(),
         open: findings.cases.iter().any(|case| case.offered_per_s.is_some()),
         rates: show_estimates(&rates.collect::<Vec<_>>()),
+        contents: findings.cases.iter().any(|case| case.content_bytes_per_s.is_some()),
         several: findings.cases.iter().any(|case| case.operations.len() > 1),
         server: findings.cases.iter().filter_map(|case| case.resources.as_ref()).any(|used| used.server_cpu > 0.0),
         client: !is_imported,
+        repeats: study.repeat.rule,
         times: time_columns(findings),
     };
-    let mut heading: Vec<String> = columns.settings.iter().map(|setting| short_setting(setting)).collect();
+    let mut heading: Vec<String> = columns.settings.iter().map(|setting| setting_heading(setting, findings)).collect();
     if columns.open {
         heading.extend(["offered\n/s".to_owned(), "load\n".to_owned()]);
     }
     let unit = if batched { "records/s" } else { "operations/s" };
-    heading.extend([format!("{unit}\n± 95 % interval"), "n".to_owned(), "settled".to_owned()]);
+    heading.push(format!("{unit}\n± 95 % interval"));
+    heading.extend(columns.contents.then(|| "MB/s\n".to_owned()));
+    heading.extend(["n".to_owned(), "settled".to_owned()]);
     if columns.several {
         heading.push("operation".to_owned());
     }
@@ -206,6 +222,23 @@ fn cases(findings: &Findings, study: &Study) -> String {
     table.trim_fmt() + "\n"
 }
 
+/// A setting's name above its levels, over as many lines as it takes to be hardly wider than they are.
+fn setting_heading(setting: &str, findings: &Findings) -> String {
+    let levels = findings.cases.iter().filter_map(|case| case.levels.get(setting));
+    let room = levels.map(|level| show_level(level).chars().count()).max().unwrap_or(0).max(HEADING_WIDTH);
+    let mut lines: Vec<String> = Vec::new();
+    for word in short_setting(setting).split(' ') {
+        match lines.last_mut() {
+            Some(line) if line.chars().count() + 1 + word.chars().count() <= room => {
+                line.push(' ');
+                line.push_str(word);
+            }
+            _ => lines.push(word.to_owned()),
+        }
+    }
+    lines.join("\n")
+}
+
 /// One row per kind of operation; the case's own figures stand in the first.
 fn push_rows(table: &mut Table, case: &CaseFinding, number: usize, columns: &Columns) {
     let levels = columns.settings.iter().map(|setting| case.levels.get(*setting).map(show_level).unwrap_or_default());
@@ -214,8 +247,11 @@ fn push_rows(table: &mut Table, case: &CaseFinding, number: usize, columns: &Col
         first.push(case.offered_per_s.map_or("-".to_owned(), show_number));
         first.push(show_load(case).to_owned());
     }
-    first.extend([columns.rates[number].clone(), show_trials(case)]);
-    first.push(if case.settled { "yes" } else { "no" }.to_owned());
+    first.push(columns.rates[number].clone());
+    let megabytes = |bytes: &Estimate| bytes.mean.map_or("-".to_owned(), |bytes| format!("{:.2}", bytes / 1e6));
+    first.extend(columns.contents.then(|| case.content_bytes_per_s.as_ref().map_or("-".to_owned(), megabytes)));
+    first.push(show_trials(case));
+    first.push(show_settled(case, columns.repeats).to_owned());
     let cpus = |used: fn(&ResourceFinding) -> f64| {
         case.resources.as_ref().map_or("-".to_owned(), |resources| format!("{:.2}", used(resources)))
     };
@@ -240,6 +276,15 @@ fn push_rows(table: &mut Table, case: &CaseFinding, number: usize, columns: &Col
         row.extend(columns.times.1.iter().map(|(_, figure)| show(figure(times))));
         row.extend(if place == 0 { used.clone() } else { vec![String::new(); used.len()] });
         table.add_row(row);
+    }
+}
+
+/// Whether a case was repeated until its figure was certain; a number of trials that is stated beforehand asks no such question.
+pub fn show_settled(case: &CaseFinding, rule: RepeatRule) -> &'static str {
+    match rule {
+        _ if !case.settled => "no",
+        RepeatRule::Fixed => "fixed n",
+        RepeatRule::Interval | RepeatRule::StandardError => "yes",
     }
 }
 

@@ -6,13 +6,15 @@
 use crate::measurement::Measurement;
 use crate::report::analyse::{CaseTrials, is_overloaded};
 use crate::report::compare::sample::TrialValue;
-use crate::report::contest::{Contest, Scored, contest_sentences, contests};
-use crate::report::factors::{Factors, QUERY, show_level, show_levels};
+use crate::report::contest::{self, Contest, Scored, contest_sentences, contests};
+use crate::report::evolution::{self, EVOLVE};
+use crate::report::factors::{Factors, QUERY, is_given, show_level, show_levels};
 use crate::report::growth;
 use crate::report::load_lines::{self, CaseLine};
 use crate::report::metric::{LOAD_LINE, Metric};
 use crate::study::{Factor, Study};
 use crate::trial::Arrivals;
+use crate::units::show_number;
 
 /// A peak is said to be reached where this share of it is.
 const NEARLY: f64 = 0.9;
@@ -67,12 +69,16 @@ fn of_cases(study: &Study, groups: &[CaseTrials<'_>]) -> Vec<String> {
             Scored::new(&group.case.levels, trials.collect())
         })
         .collect();
-    let mut sentences = Vec::new();
-    let contests: Vec<Contest> =
-        contested(&factors).flat_map(|factor| contests(study, &factors, factor, metric, &scored)).collect();
+    let mut sentences = evolution::sentences(groups, &scored, study.seed);
+    // What schema changes cost is said there; with and without them are no alternatives.
+    let is_told = |factor: &&Factor| sentences.is_empty() || factor.setting != EVOLVE;
+    let contests: Vec<Contest> = contested(&factors)
+        .filter(is_told)
+        .flat_map(|factor| contests(study, &factors, factor, metric, &scored))
+        .collect();
     sentences.extend(contest_sentences(&contests, metric));
     for ramp in &factors.ramps {
-        sentences.extend(ramp_sentences(&factors, ramp, metric, &scored));
+        sentences.extend(ramp_sentences(&factors, ramp, metric, &scored, study.seed));
     }
     let grown = if is_open { growth::sentences(groups) } else { Vec::new() };
     if sentences.is_empty() && grown.iter().all(|(rates, _)| *rates < 2) {
@@ -111,8 +117,8 @@ fn contested(factors: &Factors) -> impl Iterator<Item = &Factor> {
     factors.judged().filter(|factor| factor.setting != QUERY)
 }
 
-/// Where throughput peaks along a ramp, for each alternative with the other ramps where it peaks.
-fn ramp_sentences(factors: &Factors, ramp: &Factor, metric: &Metric, scored: &[Scored<'_>]) -> Vec<String> {
+/// Where throughput peaks along a ramp, for each alternative with the other ramps where it peaks; of a condition, what it does.
+fn ramp_sentences(factors: &Factors, ramp: &Factor, metric: &Metric, scored: &[Scored<'_>], seed: u64) -> Vec<String> {
     // The alternatives with the highest peak come first.
     let mut ordered: Vec<&Scored<'_>> = scored.iter().collect();
     ordered.sort_by(|a, b| b.mean.total_cmp(&a.mean));
@@ -128,7 +134,11 @@ fn ramp_sentences(factors: &Factors, ramp: &Factor, metric: &Metric, scored: &[S
         .filter_map(|label| {
             let own: Vec<&Scored<'_>> =
                 scored.iter().filter(|case| factors.choice_label(case.levels) == *label).collect();
-            let sentence = ramp_sentence(factors, ramp, metric, &own)?;
+            let sentence = if is_given(ramp) {
+                condition_sentence(factors, ramp, metric, &own, seed)?
+            } else {
+                ramp_sentence(factors, ramp, metric, &own)?
+            };
             Some(if label.is_empty() { sentence } else { format!("{label}: {sentence}") })
         })
         .collect();
@@ -141,24 +151,49 @@ fn ramp_sentences(factors: &Factors, ramp: &Factor, metric: &Metric, scored: &[S
     sentences
 }
 
+/// What a condition does to throughput from its lowest to its highest level, at the other ramps where all of it peaks.
+fn condition_sentence(
+    factors: &Factors,
+    ramp: &Factor,
+    metric: &Metric,
+    cases: &[&Scored<'_>],
+    seed: u64,
+) -> Option<String> {
+    if !metric.more_is_better {
+        return None;
+    }
+    let slice = slice_at_peak(factors, ramp, cases)?;
+    let ((lowest, first), (highest, last)) = (slice.first()?, slice.last()?);
+    let ratio = contest::estimate(&[(last, first)], seed)?;
+    let interval = ratio.interval;
+    let word = match (interval.low > 1.0, interval.high < 1.0) {
+        (true, _) => "rises",
+        (_, true) => "falls",
+        _ => "is not certain to change",
+    };
+    Some(format!(
+        "throughput {word} from {} = {} to {}: from {} to {}{}, {:.2} × [{:.2}, {:.2}], n = {} + {}",
+        ramp.setting,
+        show_number(*lowest),
+        show_number(*highest),
+        metric.show(first.mean),
+        metric.show(last.mean),
+        metric.unit(),
+        ratio.ratio,
+        interval.low,
+        interval.high,
+        ratio.n_to,
+        ratio.n_of,
+    ))
+}
+
 fn ramp_sentence(factors: &Factors, ramp: &Factor, metric: &Metric, cases: &[&Scored<'_>]) -> Option<String> {
     if !metric.more_is_better {
         return None;
     }
-    let peak = cases.iter().copied().max_by(|a, b| a.mean.total_cmp(&b.mean))?;
+    let peak = peak_of(cases)?;
     let others: Vec<&Factor> = factors.ramps.iter().filter(|other| other.setting != ramp.setting).collect();
-    let aligned =
-        |case: &&Scored<'_>| others.iter().all(|o| case.levels.get(&o.setting) == peak.levels.get(&o.setting));
-    let mut slice: Vec<(f64, &Scored<'_>)> = cases
-        .iter()
-        .copied()
-        .filter(aligned)
-        .filter_map(|case| Some((case.levels.get(&ramp.setting)?.as_f64()?, case)))
-        .collect();
-    slice.sort_by(|a, b| a.0.total_cmp(&b.0));
-    if slice.len() < 2 {
-        return None;
-    }
+    let slice = slice_at_peak(factors, ramp, cases)?;
     let at = show_level(peak.levels.get(&ramp.setting)?);
     let with: Vec<String> = others
         .iter()
@@ -173,4 +208,28 @@ fn ramp_sentence(factors: &Factors, ramp: &Factor, metric: &Metric, cases: &[&Sc
     let reached =
         if std::ptr::eq(nearly, peak) { String::new() } else { format!("; 90 % of it is reached at {first}") };
     Some(format!("throughput peaks at {} = {at}{with}: {figure}{reached}{edge}", ramp.setting))
+}
+
+fn peak_of<'s, 'a>(cases: &[&'s Scored<'a>]) -> Option<&'s Scored<'a>> {
+    cases.iter().copied().max_by(|a, b| a.mean.total_cmp(&b.mean))
+}
+
+/// The cases along a ramp, lowest level first, with the other ramps as they are where throughput peaks; none below two.
+fn slice_at_peak<'s, 'a>(
+    factors: &Factors,
+    ramp: &Factor,
+    cases: &[&'s Scored<'a>],
+) -> Option<Vec<(f64, &'s Scored<'a>)>> {
+    let peak = peak_of(cases)?;
+    let others: Vec<&Factor> = factors.ramps.iter().filter(|other| other.setting != ramp.setting).collect();
+    let aligned =
+        |case: &&Scored<'_>| others.iter().all(|o| case.levels.get(&o.setting) == peak.levels.get(&o.setting));
+    let mut slice: Vec<(f64, &Scored<'_>)> = cases
+        .iter()
+        .copied()
+        .filter(aligned)
+        .filter_map(|case| Some((case.levels.get(&ramp.setting)?.as_f64()?, case)))
+        .collect();
+    slice.sort_by(|a, b| a.0.total_cmp(&b.0));
+    (slice.len() >= 2).then_some(slice)
 }

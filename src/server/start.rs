@@ -50,7 +50,7 @@ impl<'a> Plan<'a> {
         let cpus = settings.cpus.as_deref().map(CpuList::parse).transpose()?;
         cpus.as_ref().map(CpuList::check).transpose()?;
         let user = match own_uid() {
-            0 => {
+            0 if !recipe.users().is_empty() => {
                 let none = || ServerError::NoUser(recipe.users().join(" or "));
                 Some(User::first_of(recipe.users()).ok_or_else(none)?)
             }

@@ -19,6 +19,8 @@ pub struct SelectRecords {
     pub order: Vec<(TableColumn, bool)>,
     /// How many records at most.
     pub limit: Option<u64>,
+    /// How many records, those with the highest keys, are looked at; all where there is none.
+    pub window: Option<u64>,
     /// What the database is told besides.
     pub hints: Hints,
 }

@@ -104,7 +104,7 @@ impl RunDirectory {
         if path.exists() {
             return Err(StoreError::Exists(path.display().to_string()));
         }
-        fs::create_dir_all(path.join("monitor")).map_err(|error| io(path, error))?;
+        fs::create_dir_all(path.join("monitor")).map_err(|error| unmade(path, error))?;
         let trials_path = path.join(TRIALS);
         let trials = OpenOptions::new().append(true).create_new(true).open(&trials_path);
         let trials = trials.map_err(|error| io(&trials_path, error))?;
@@ -305,6 +305,16 @@ fn lock(file: &File, path: &Path) -> Result<(), StoreError> {
     // SAFETY: flock takes no pointer; the descriptor is open.
     let result = unsafe { libc::flock(file.as_raw_fd(), libc::LOCK_EX | libc::LOCK_NB) };
     if result < 0 { Err(StoreError::Busy(path.display().to_string())) } else { Ok(()) }
+}
+
+/// A directory that cannot be made: whatever the reason, another place is what helps.
+fn unmade(path: &Path, error: std::io::Error) -> StoreError {
+    match io(path, error) {
+        StoreError::Io { path, error, remedy: "" } => {
+            StoreError::Io { path, error, remedy: "; choose another directory with --out" }
+        }
+        other => other,
+    }
 }
 
 fn io(path: &Path, error: std::io::Error) -> StoreError {

@@ -22,10 +22,13 @@ pub fn check(settings: &Settings, root: &Table, names: &Names, errors: &mut Erro
     rules.database();
     rules.record();
     rules.workload();
+    rules.tables();
     rules.ycsb();
     rules.load();
     rules.background();
     rules.link();
+    rules.sources();
+    rules.recorder();
     if rules.errors.is_empty()
         && let Err(sentence) = (names.try_build)(settings)
     {
@@ -52,6 +55,14 @@ impl Rules<'_> {
 
     fn refuse(&mut self, settings: &[&str], message: impl Into<String>) {
         self.errors.push(self.place(settings), message);
+    }
+
+    /// The text that a setting was given.
+    fn text_at(&self, setting: &str) -> Option<&str> {
+        match &self.root.find(setting)?.node.content {
+            Content::Text(text) => Some(text),
+            _ => None,
+        }
     }
 
     /// Whether a list is missing or written without items.
@@ -198,13 +209,14 @@ impl Rules<'_> {
     fn workload(&mut self) {
         let workload = &self.settings.workload;
         let is_sql = workload.name == "sql";
+        let has_statements = is_sql || workload.name == "connect";
         let is_written = self.root.find("workload.statements").is_some();
         if is_sql && self.is_empty("workload.statements") {
             let remedy = "write statements = [ { sql = \"SELECT ...\" } ]";
             let keys = ["workload.statements", "workload.name"];
             self.refuse(&keys, format!("workload.name is \"sql\" and there are no statements; {remedy}"));
         }
-        if is_written && !is_sql {
+        if is_written && !has_statements {
             let remedy = "write name = \"sql\", or leave the statements out";
             let message = format!(
                 "workload.statements is for the workload sql and workload.name is \"{}\"; {remedy}",
@@ -235,27 +247,40 @@ impl Rules<'_> {
     fn queries(&mut self) {
         let workload = &self.settings.workload;
         let name = workload.name.as_str();
-        if name == "query" && self.is_empty("workload.queries") {
+        let has_queries = matches!(name, "query" | "recent");
+        if has_queries && self.is_empty("workload.queries") {
             let remedy = "write queries = [ { name = \"slow\", where = \"ul_delay > 100\" } ]";
             let keys = ["workload.queries", "workload.name"];
-            self.refuse(&keys, format!("workload.name is \"query\" and there are no queries; {remedy}"));
+            self.refuse(&keys, format!("workload.name is \"{name}\" and there are no queries; {remedy}"));
         }
         for key in ["workload.queries", "workload.query", "workload.explain"] {
-            if name != "query" && self.root.find(key).is_some() {
+            if !has_queries && self.root.find(key).is_some() {
                 let message = format!("{key} is for the workload query and workload.name is \"{name}\"; leave it out");
                 self.refuse(&[key, "workload.name"], message);
             }
         }
+        if name == "recent" && self.root.find("workload.window").is_none() {
+            let remedy = "write how many of the last records its queries look at, as in window = 1000, or 0 for all";
+            self.refuse(
+                &["workload.name"],
+                format!("workload.name is \"recent\" and workload.window is missing; {remedy}"),
+            );
+        }
+        if let (Some(window), true) = (workload.window, name != "recent") {
+            let remedy = "write name = \"recent\", or leave it out";
+            let message = format!("workload.window is {window} and workload.name is \"{name}\"; {remedy}");
+            self.refuse(&["workload.window", "workload.name"], message);
+        }
         let database = &self.settings.database;
         let is_foreign = database.url.is_some() || database.path.is_some();
         if let (true, true, false, Some(sql)) =
-            (name == "sql", is_foreign, workload.writes, writing_statement(&workload.statements))
+            (matches!(name, "sql" | "connect"), is_foreign, workload.writes, writing_statement(&workload.statements))
         {
             let remedy = "write writes = true in [workload] if it may be changed";
             let message = format!("workload.statements changes a database that is not loadline's own: {sql}; {remedy}");
             self.refuse(&["workload.statements"], message);
         }
-        if workload.writes && name != "sql" {
+        if workload.writes && !matches!(name, "sql" | "connect") {
             let message =
                 format!("workload.writes is for the workload sql and workload.name is \"{name}\"; leave it out");
             self.refuse(&["workload.writes", "workload.name"], message);
@@ -316,6 +341,85 @@ impl Rules<'_> {
         }
     }
 
+    /// Clients that are sources, each with a start and an end of its own.
+    fn sources(&mut self) {
+        let load = &self.settings.load;
+        let is_sources = load.arrivals == Arrivals::Sources;
+        if !is_sources {
+            if load.source_rate_per_s.is_some() {
+                let remedy = "write arrivals = \"sources\", or leave it out";
+                self.refuse(
+                    &["load.source_rate"],
+                    format!("load.source_rate is given and clients are no sources; {remedy}"),
+                );
+            }
+            return;
+        }
+        let keys = ["load.arrivals", "load.source_rate"];
+        if load.source_rate_per_s.is_none() && self.root.find("load.source_rate").is_none() {
+            let remedy = "write how many results each source has per second, as in source_rate = 20";
+            self.refuse(&keys, format!("load.arrivals is \"sources\" and load.source_rate is missing; {remedy}"));
+        }
+        if self.root.find("load.rate").is_some() {
+            let remedy = "the rate of all is that of one times load.clients; leave load.rate out";
+            self.refuse(&["load.rate"], format!("load.rate is given and load.arrivals is \"sources\"; {remedy}"));
+        }
+        if !matches!(load.length, Length::Seconds(_)) {
+            let remedy = "state how long all are active together, as in duration = \"10s\"";
+            self.refuse(&LENGTHS[..2], format!("sources end by time and not by a number of operations; {remedy}"));
+        }
+        if self.settings.workload.name != "write" {
+            let name = &self.settings.workload.name;
+            let message = format!("load.arrivals is \"sources\" and workload.name is \"{name}\"; sources write");
+            self.refuse(&["workload.name", "load.arrivals"], message);
+        }
+    }
+
+    /// What a recorder can be in front of, and what it is given.
+    fn recorder(&mut self) {
+        let Settings { database, record, layout, workload, background, .. } = self.settings;
+        let Some(recorder) = self.settings.recorded() else {
+            if self.settings.recorder.is_some() && workload.name != "write" {
+                let message =
+                    format!("[recorder] is given and workload.name is \"{}\"; records are written", workload.name);
+                self.refuse(&["recorder.path", "workload.name"], message);
+            }
+            return;
+        };
+        let path = recorder.path.name();
+        let mut wrong: Vec<(&str, String)> = Vec::new();
+        if workload.name != "write" || background.is_some() || workload.evolve_s.is_some() {
+            let what = "a recorder takes records in and answers nothing else; take workload.name = \"write\" alone";
+            wrong.push(("workload.name", what.to_owned()));
+        }
+        if record.rows > 0 || record.existing {
+            wrong.push(("record.rows", "the recorder makes its own tables, which are empty; leave it out".to_owned()));
+        }
+        if ["wisconsin", "usertable"].contains(&record.type_name.as_str()) {
+            let what = format!("records of {} have a key and no source; take another type", record.type_name);
+            wrong.push(("record.type", what));
+        }
+        if !["wide", "star", "star-hot", "json", "eav"].contains(&layout.name.as_str()) || !layout.indexes.is_empty() {
+            let what = "the recorder has the layouts wide, star, star-hot, json and eav, without further indexes";
+            wrong.push(("layout.name", what.to_owned()));
+        }
+        if database.name == "simulated" || database.path.is_some() {
+            let what = "the database must be a private one, or a server that database.url names";
+            wrong.push(("database.name", what.to_owned()));
+        }
+        if database.engine.as_ref().is_some_and(|engine| !engine.eq_ignore_ascii_case("innodb")) {
+            wrong.push(("database.engine", "a recorder needs transactions; take innodb".to_owned()));
+        }
+        if database.name == "sqlite" && recorder.writers > 1 {
+            let what =
+                format!("recorder.writers is {} and SQLite takes one writer at a time; take 1", recorder.writers);
+            wrong.push(("recorder.writers", what));
+        }
+        for (setting, what) in wrong {
+            self.refuse(&[setting, "recorder.path"], format!("recorder.path is \"{path}\": {what}"));
+        }
+    }
+
     fn mix(&mut self) {
         let workload = &self.settings.workload;
         let is_mix = workload.name == "mix";
@@ -350,7 +454,7 @@ impl Rules<'_> {
     /// Schema changes need tables of loadline's own with records in them, and time.
     fn evolution(&mut self, evolve_s: f64) {
         let (workload, rows) = (&self.settings.workload, self.settings.record.rows);
-        if workload.name == "sql" || rows == 0 {
+        if matches!(workload.name.as_str(), "sql" | "connect") || rows == 0 {
             let remedy = "set record.rows to at least 1 and take another workload.name than \"sql\", or leave it out";
             let message = format!("workload.evolve changes the tables of records, and there are none; {remedy}");
             self.refuse(&["workload.evolve", "record.rows", "workload.name"], message);
@@ -367,8 +471,36 @@ impl Rules<'_> {
         }
     }
 
+    /// Tables of each client's own are for clients that do nothing but write into them.
+    fn tables(&mut self) {
+        let Settings { record, layout, workload, background, .. } = self.settings;
+        if !layout.tables_per_client {
+            return;
+        }
+        let why = match (workload.name.as_str(), background) {
+            ("write", None) if record.rows == 0 && !record.existing => return,
+            ("write", None) if record.existing => {
+                "record.existing is true; make the tables there yourself and name one, or leave it out".to_owned()
+            }
+            ("write", None) => {
+                format!("record.rows is {}; clients begin with empty tables of their own, leave it out", record.rows)
+            }
+            ("write", Some(_)) => "there is a [background]; leave one of them out".to_owned(),
+            (name, _) => format!("workload.name is \"{name}\"; only \"write\" has tables of each client's own"),
+        };
+        let keys = ["layout.tables", "record.rows", "record.existing", "workload.name"];
+        self.refuse(&keys, format!("layout.tables is \"per-client\" and {why}"));
+    }
+
     fn load(&mut self) {
         let load = &self.settings.load;
+        if self.settings.workload.name == "connect" && self.text_at("load.connect").is_some_and(|each| each != "each") {
+            let remedy = "its operations begin with a new connection, leave it out";
+            self.refuse(
+                &["load.connect", "workload.name"],
+                format!("load.connect is \"once\" and workload.name is \"connect\"; {remedy}"),
+            );
+        }
         let lengths: Vec<&str> = LENGTHS.into_iter().filter(|key| self.root.find(key).is_some()).collect();
         if lengths.len() > 1 {
             let message =

@@ -10,10 +10,12 @@ use super::section::{Section, number_of};
 use super::settings::{SETTINGS, is_same_level, setting_value};
 use super::suggest::closest;
 use super::tree::{Content, Entry, Node, Table};
-use crate::study::ClaimedRatio;
+use crate::queueing::fit::model_names;
+use crate::study::{ClaimedModel, ClaimedRatio};
 use crate::trial::{Levels, Settings};
 
-const CLAIM_KEYS: &[&str] = &["says", "metric", "ratio"];
+const CLAIM_KEYS: &[&str] = &["says", "metric", "ratio", "model"];
+const MODEL_KEYS: &[&str] = &["name", "where", "fits"];
 const RATIO_KEYS: &[&str] = &["of", "to", "where", "best", "between", "above", "below"];
 const RATIO_FORM: &str = "write ratio = { of = { \"layout.name\" = \"star\" }, to = { \"layout.name\" = \"wide\" }, \
      between = [0.9, 1.1] }";
@@ -37,6 +39,7 @@ pub const METRICS: &[&str] = &[
     "residence_time_max",
     "server_cpu",
     "client_cpu",
+    "client_cpu_per_operation",
     "user",
     "system",
     "iowait",
@@ -47,6 +50,10 @@ pub const METRICS: &[&str] = &[
     "memory_used",
     "received_bytes",
     "sent_bytes",
+    "load_line",
+    "stored",
+    "buffer",
+    "recorder_cpu",
 ];
 
 /// What the levels of claims are checked against.
@@ -85,25 +92,60 @@ pub fn read_claims(root: &Table, cases: &Cases, errors: &mut Errors) -> Vec<Clai
 
 fn read_claim(node: &Node, cases: &Cases, errors: &mut Errors) -> Option<Claim> {
     let section = Section::of_node(node, "claims", CLAIM_KEYS, errors)?;
+    if let Some(entry) = section.get("model") {
+        return read_model_claim(&section, entry, cases, errors);
+    }
     for (key, example) in [
-        ("says", "says = \"Three tables write slower than two\""),
-        ("metric", "metric = \"throughput\""),
+        ("says", "write says = \"Three tables write slower than two\""),
+        ("metric", "write metric = \"throughput\""),
         ("ratio", RATIO_FORM),
     ] {
         if section.get(key).is_none() {
-            errors.push(
-                section.place,
-                format!(
-                    "a claim has no {key}; {}",
-                    example.replacen("says =", "write says =", 1).replacen("metric =", "write metric =", 1)
-                ),
-            );
+            errors.push(section.place, format!("a claim has no {key}; {example}"));
         }
     }
     let says = section.text("says", errors).map(str::to_owned);
     let metric = section.one_of("metric", METRICS, errors).map(str::to_owned);
     let ratio = section.get("ratio").and_then(|entry| read_ratio(entry, cases, errors));
-    Some(Claim { says: says?, metric: metric?, ratio: ratio? })
+    Some(Claim { says: says?, metric: metric?, ratio: Some(ratio?), model: None })
+}
+
+fn read_model_claim(section: &Section, entry: &Entry, cases: &Cases, errors: &mut Errors) -> Option<Claim> {
+    for key in ["metric", "ratio"] {
+        if section.get(key).is_some() {
+            errors.push(section.place, format!("a claim has a model and a {key}; write two claims"));
+        }
+    }
+    if section.get("says").is_none() {
+        errors.push(section.place, "a claim has no says; write says = \"Reads follow M/M/1 with a delay\"");
+    }
+    let says = section.text("says", errors).map(str::to_owned);
+    let model = Section::of_node(&entry.node, "claims.model", MODEL_KEYS, errors)?;
+    if model.get("name").is_none() {
+        errors.push(entry.place, "claims.model has no name; write model = { name = \"mm1\", fits = true }");
+    }
+    let name = model.one_of("name", &model_names(), errors).map(str::to_owned);
+    let only = resolved(&[&read_levels(&model, "where", cases, errors)]);
+    let fits = model.truth("fits", errors).unwrap_or(true);
+    Some(Claim {
+        says: says?,
+        metric: String::new(),
+        ratio: None,
+        model: Some(ClaimedModel { name: name?, only: only.into_iter().next()?, fits }),
+    })
+}
+
+/// Levels of a claim as cases have them. One that is left out of the study keeps all of them, so that no case has them.
+fn resolved(sides: &[&[(String, Level)]]) -> Vec<Levels> {
+    let keep_fixed = sides.iter().flat_map(|side| side.iter()).any(|(_, level)| matches!(level, Level::LeftOut(_)));
+    let value = |level: &Level| match level {
+        Level::Varied(value) | Level::LeftOut(value) => Some(value.clone()),
+        Level::Fixed(value) => keep_fixed.then(|| value.clone()),
+    };
+    let levels = |side: &&[(String, Level)]| {
+        side.iter().filter_map(|(setting, level)| Some((setting.clone(), value(level)?))).collect()
+    };
+    sides.iter().map(levels).collect()
 }
 
 fn read_ratio(entry: &Entry, cases: &Cases, errors: &mut Errors) -> Option<ClaimedRatio> {
@@ -118,16 +160,9 @@ fn read_ratio(entry: &Entry, cases: &Cases, errors: &mut Errors) -> Option<Claim
     let only = read_levels(&section, "where", cases, errors);
     let best = section.truth("best", errors).unwrap_or(false);
     let (low, high) = read_range(&section, entry.place, errors)?;
-    let all = || of.iter().chain(&to).chain(&only);
-    let keep_fixed = all().any(|(_, level)| matches!(level, Level::LeftOut(_)));
-    let resolve = |levels: &[(String, Level)]| -> Levels {
-        let value = |level: &Level| match level {
-            Level::Varied(value) | Level::LeftOut(value) => Some(value.clone()),
-            Level::Fixed(value) => keep_fixed.then(|| value.clone()),
-        };
-        levels.iter().filter_map(|(setting, level)| Some((setting.clone(), value(level)?))).collect()
-    };
-    let ratio = ClaimedRatio { of: resolve(&of), to: resolve(&to), only: resolve(&only), best, low, high };
+    let mut sides = resolved(&[&of, &to, &only]).into_iter();
+    let mut side = || sides.next().unwrap_or_default();
+    let ratio = ClaimedRatio { of: side(), to: side(), only: side(), best, low, high };
     let is_complete = ["of", "to"].iter().all(|key| section.get(key).is_some());
     if ratio.of == ratio.to && is_complete && errors.is_empty() {
         errors.push(entry.place, "of and to of a claim name the same cases; name a level that differs");

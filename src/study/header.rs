@@ -21,6 +21,7 @@ pub const TOP_KEYS: &[&str] = &[
     "background",
     "link",
     "disk",
+    "recorder",
     "factors",
     "repeat",
     "goal",

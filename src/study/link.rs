@@ -50,6 +50,13 @@ fn read_rate(section: &Section, errors: &mut Errors) -> Option<f64> {
 /// A link has a private server at its other end: which settings speak against it, and why.
 pub fn check_link(settings: &Settings, names: &Names) -> Option<(&'static [&'static str], String)> {
     settings.link.as_ref()?;
+    if settings.recorder.is_some() {
+        let remedy = "leave one of them out";
+        return Some((
+            &["link.rate", "recorder.path"],
+            format!("[link] and [recorder] do not go together yet; {remedy}"),
+        ));
+    }
     let database = &settings.database;
     let name = &database.name;
     if let Some(url) = &database.url {

@@ -13,6 +13,7 @@ mod fill;
 pub mod goal;
 mod header;
 mod link;
+mod load;
 mod names;
 mod passwords;
 pub(crate) mod place;
@@ -20,6 +21,7 @@ pub mod plan;
 mod query;
 mod quick;
 mod record;
+mod recorder;
 pub mod repeat;
 pub(crate) mod section;
 mod settings;
@@ -120,10 +122,27 @@ pub struct Goal {
 pub struct Claim {
     /// The claim in words.
     pub says: String,
-    /// What is compared: `throughput`, `records`, `response_time_p99`, `server_cpu`, `written_bytes` ...
+    /// What is compared: `throughput`, `records`, `response_time_p99`, `server_cpu`, `written_bytes` ...; empty where a model is
+    /// claimed.
+    #[serde(skip_serializing_if = "String::is_empty", default)]
     pub metric: String,
-    /// The ratio claimed.
-    pub ratio: ClaimedRatio,
+    /// The ratio claimed; none where a model is.
+    #[serde(skip_serializing_if = "Option::is_none", default)]
+    pub ratio: Option<ClaimedRatio>,
+    /// The model claimed; none where a ratio is.
+    #[serde(skip_serializing_if = "Option::is_none", default)]
+    pub model: Option<ClaimedModel>,
+}
+
+/// That mean response times grow with the arrival rate as a queueing model says, or that they do not.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+pub struct ClaimedModel {
+    /// Name of the model, as `loadline fit --model` takes it.
+    pub name: String,
+    /// Levels of the cases that it is about.
+    pub only: Levels,
+    /// Whether it is said to fit.
+    pub fits: bool,
 }
 
 /// A ratio between two sets of cases. Levels may be partial: cases are then matched by their other factors.

@@ -24,10 +24,11 @@ const KNOWN_WORKLOADS: &[&str] = &[
     "ycsb-load",
     "mix",
     "query",
+    "recent",
     "freshness",
     "connect",
 ];
-const KNOWN_ARRIVALS: &[&str] = &["closed", "poisson", "constant", "trace"];
+const KNOWN_ARRIVALS: &[&str] = &["closed", "poisson", "constant", "trace", "sources"];
 
 /// Everything that can be named in a study.
 #[derive(Debug, Clone)]

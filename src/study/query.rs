@@ -64,6 +64,7 @@ fn read_query(node: &Node, errors: &mut Errors) -> Option<Query> {
         columns: read_columns(&section, errors),
         order: read_order(order, &section, errors),
         limit: section.whole("limit", 1..=LARGE, errors).map(i64::unsigned_abs),
+        window: None,
         rows: section.whole("rows", 0..=LARGE, errors).map(i64::unsigned_abs),
         straight_join: section.truth("straight_join", errors).unwrap_or(false),
         cache: section.truth("cache", errors),

@@ -22,6 +22,8 @@ const OPERATIONS_MAX: i64 = 200;
 const OPERATIONS_PER_CLIENT_MAX: i64 = 20;
 const LEAST_MAX: i64 = 2;
 const MOST_MAX: i64 = 3;
+/// Where factors ask for more servers than this, each of which is made and started in every round, repeats cost most.
+const SERVERS_MAX: usize = 4;
 
 /// Shrinks sizes, factors and repeats in place.
 pub fn shrink(draft: &mut Draft) {
@@ -32,7 +34,7 @@ pub fn shrink(draft: &mut Draft) {
         ("load.operations_per_client", OPERATIONS_PER_CLIENT_MAX.min((RECORDS_MAX / batch).max(2))),
         ("workload.evolve_records", EVOLVE_RECORDS_MAX),
         ("repeat.least", LEAST_MAX),
-        ("repeat.most", MOST_MAX),
+        ("repeat.most", most_max(draft)),
     ] {
         // A part of the records that is named by its numbers must stay within them.
         let is_named =
@@ -56,10 +58,18 @@ pub fn shrink(draft: &mut Draft) {
     }
     put_default(&mut draft.root, "load.warmup", Content::Text(format!("{}ms", WARMUP_S_MAX * 1e3)));
     put_default(&mut draft.root, "repeat.least", Content::Integer(LEAST_MAX));
-    put_default(&mut draft.root, "repeat.most", Content::Integer(MOST_MAX));
+    let most = most_max(draft);
+    put_default(&mut draft.root, "repeat.most", Content::Integer(most));
     lift_most(&mut draft.root);
     let claimed = claimed_levels(&draft.root);
     thin(&mut draft.factors, &claimed);
+}
+
+/// How often a case is repeated at most.
+fn most_max(draft: &Draft) -> i64 {
+    let of_server = draft.factors.iter().filter(|factor| factor.setting.starts_with("database."));
+    let servers = of_server.fold(1_usize, |servers, factor| servers.saturating_mul(factor.levels.len()));
+    if servers > SERVERS_MAX { LEAST_MAX } else { MOST_MAX }
 }
 
 /// The largest batch of any case, at least 1.
@@ -143,7 +153,7 @@ fn claimed_levels(root: &Table) -> Vec<(String, Content)> {
     if let Some(Content::List(claims)) = root.get("claims").map(|entry| &entry.node.content) {
         for claim in claims {
             let Content::Table(claim) = &claim.content else { continue };
-            for side in ["ratio.of", "ratio.to", "ratio.where"] {
+            for side in ["ratio.of", "ratio.to", "ratio.where", "model.where"] {
                 if let Some(Content::Table(levels)) = claim.find(side).map(|entry| &entry.node.content) {
                     collect_levels("", levels, &mut found);
                 }
@@ -261,6 +271,16 @@ mod tests {
             &[],
         );
         assert_eq!(levels(&draft), [vec!["\"a\"", "\"b\"", "\"c\""], vec!["\"r\"", "\"s\"", "\"u\""]]);
+    }
+
+    #[test]
+    fn many_servers_are_started_less_often() {
+        let most = |levels: &str| {
+            let draft =
+                shrunk(&format!("[factors]\n\"database.config.a\" = [1, 2]\n\"database.config.b\" = {levels}\n"), &[]);
+            draft.root.find("repeat.most").unwrap().node.to_string()
+        };
+        assert_eq!((most("[1, 2]").as_str(), most("[1, 2, 3]").as_str()), ("3", "2"));
     }
 
     #[test]

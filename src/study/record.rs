@@ -10,7 +10,7 @@ use super::settings::{LARGE, read_name};
 use super::shape::read_runs;
 use super::tree::Table;
 use super::ycsb::settings as ycsb_settings;
-use crate::trial::{Length, LoadSettings, RecordSettings};
+use crate::trial::{Arrivals, Length, LoadSettings, RecordSettings};
 
 const RECORD_KEYS: &[&str] = &[
     "type",
@@ -56,6 +56,11 @@ pub(super) fn read_record(
         // Events are numbered in the order in which they arrive, about: those of one transaction are a transmission.
         _ if type_name == "sensor" => batch,
         Length::OperationsPerClient(operations) => operations.saturating_mul(batch).min(LARGE.unsigned_abs()),
+        // A source sends one measurement, from its start to its end.
+        Length::Seconds(seconds) if load.arrivals == Arrivals::Sources => {
+            let results = (load.warmup_s + seconds) * load.source_rate_per_s.unwrap_or(1.0);
+            (results.round().clamp(1.0, 1e9) as u64).saturating_mul(batch)
+        }
         Length::Operations(_) | Length::Seconds(_) => RECORDS_PER_MEASUREMENT.max(batch),
     });
     let length = section.whole("length", 1..=LARGE, errors);

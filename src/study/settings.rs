@@ -9,25 +9,28 @@ use super::background::{self, read_background};
 use super::disk;
 use super::fill::{read_mix, read_statements};
 use super::link::{self, read_link};
+use super::load::read_load;
 use super::names::Names;
 use super::place::Errors;
 use super::query::read_queries;
 use super::record::read_record;
+use super::recorder::read_recorder;
 use super::section::Section;
 use super::shape::read_indexes;
 use super::tree::{Content, Node, Table};
 use super::ycsb::settings as ycsb_settings;
 use crate::trial::{
-    Arrivals, BackgroundSettings, DatabaseSettings, LayoutSettings, Length, LoadSettings, Settings, WorkloadSettings,
+    BackgroundSettings, DatabaseSettings, LayoutSettings, Length, Settings, SqlStatement, WorkloadSettings,
 };
 use crate::units::{parse_bit_rate, parse_bytes, parse_duration};
 
 /// The sections that make up the settings of a trial.
-pub const SECTIONS: &[&str] = &["database", "record", "layout", "workload", "load", "background", "link", "disk"];
+pub const SECTIONS: &[&str] =
+    &["database", "record", "layout", "workload", "load", "background", "recorder", "link", "disk"];
 
 const DATABASE_KEYS: &[&str] =
     &["name", "engine", "url", "path", "binary", "base", "socket", "cpus", "encryption", "config"];
-const LAYOUT_KEYS: &[&str] = &["name", "indexes"];
+const LAYOUT_KEYS: &[&str] = &["name", "indexes", "tables"];
 const WORKLOAD_KEYS: &[&str] = &[
     "name",
     "batch",
@@ -38,27 +41,10 @@ const WORKLOAD_KEYS: &[&str] = &[
     "evolve_records",
     "queries",
     "query",
+    "window",
     "explain",
     "writes",
     "ycsb",
-];
-const LOAD_KEYS: &[&str] = &[
-    "arrivals",
-    "clients",
-    "rate",
-    "trace",
-    "operations",
-    "operations_per_client",
-    "duration",
-    "at_most",
-    "warmup",
-    "think",
-    "drain",
-    "samples",
-    "cpus",
-    "loops",
-    "tolerated_failures",
-    "count_connecting",
 ];
 
 /// The settings that end the measured phase; at most one of them can be given.
@@ -93,10 +79,12 @@ pub const SETTINGS: &[&str] = &[
     "record.length",
     "layout.name",
     "layout.indexes",
+    "layout.tables",
     "workload.name",
     "workload.batch",
     "workload.attribute",
     "workload.query",
+    "workload.window",
     "workload.evolve",
     "workload.evolve_records",
     "workload.mix.select",
@@ -125,6 +113,7 @@ pub const SETTINGS: &[&str] = &[
     "load.arrivals",
     "load.clients",
     "load.rate",
+    "load.source_rate",
     "load.operations",
     "load.operations_per_client",
     "load.duration",
@@ -135,6 +124,8 @@ pub const SETTINGS: &[&str] = &[
     "load.samples",
     "load.cpus",
     "load.loops",
+    "load.statements",
+    "load.connect",
     "load.tolerated_failures",
     "load.count_connecting",
     "background.workload",
@@ -149,6 +140,9 @@ pub const SETTINGS: &[&str] = &[
     "disk.sync",
     "disk.file",
     "disk.writers",
+    "recorder.path",
+    "recorder.writers",
+    "recorder.batch",
 ];
 
 /// Largest numbers of rows, operations and seeds: what every store and JSON reader carries exactly.
@@ -157,8 +151,10 @@ pub(super) const LARGE: i64 = 1 << 53;
 /// Reads all settings of a tree; what is missing or wrong has its default.
 pub fn read_settings(root: &Table, names: &Names, errors: &mut Errors) -> Settings {
     let workload = read_workload(root, names, errors);
-    let load = read_load(root, names, errors);
+    let mut load = read_load(root, names, errors);
+    load.connects_each_time |= workload.name == "connect";
     let background = read_background(root, errors);
+    let recorder = read_recorder(root, errors);
     Settings {
         database: read_database(root, names, errors),
         record: read_record(root, names, written_batch(&workload, background.as_ref()), &load, errors),
@@ -166,6 +162,7 @@ pub fn read_settings(root: &Table, names: &Names, errors: &mut Errors) -> Settin
         workload,
         load,
         background,
+        recorder,
         link: read_link(root, errors),
         disk: disk::read_disk(root, errors),
     }
@@ -257,7 +254,7 @@ fn read_config(section: &Section, errors: &mut Errors) -> BTreeMap<String, Strin
 }
 
 /// CPUs as in `0` or `0,2-3`.
-fn read_cpus(section: &Section, errors: &mut Errors) -> Option<String> {
+pub(super) fn read_cpus(section: &Section, errors: &mut Errors) -> Option<String> {
     let entry = section.get("cpus")?;
     let text = match &entry.node.content {
         Content::Text(text) => text.replace(' ', ""),
@@ -282,18 +279,25 @@ fn read_cpus(section: &Section, errors: &mut Errors) -> Option<String> {
 fn read_layout(root: &Table, names: &Names, errors: &mut Errors) -> LayoutSettings {
     let section = Section::open(root, "layout", LAYOUT_KEYS, errors);
     let name = read_name(&section, "name", "star", &names.layouts, errors);
-    LayoutSettings { name, indexes: read_indexes(&section, errors) }
+    let tables = section.one_of("tables", &["one", "per-client"], errors);
+    LayoutSettings { name, indexes: read_indexes(&section, errors), tables_per_client: tables == Some("per-client") }
 }
 
 fn read_workload(root: &Table, names: &Names, errors: &mut Errors) -> WorkloadSettings {
     let section = Section::open(root, "workload", WORKLOAD_KEYS, errors);
+    let name = read_name(&section, "name", "write", &names.workloads, errors);
+    let statements = read_statements(&section, errors);
+    let window = section.whole("window", 0..=LARGE, errors).map(i64::unsigned_abs);
+    let mut queries = read_queries(&section, errors);
+    queries.iter_mut().for_each(|query| query.window = window.filter(|records| *records > 0));
     WorkloadSettings {
-        name: read_name(&section, "name", "write", &names.workloads, errors),
+        statements: if statements.is_empty() && name == "connect" { vec![shortest()] } else { statements },
+        name,
         batch: section.count("batch", 1, 100_000, errors).unwrap_or(1),
-        statements: read_statements(&section, errors),
         mix: read_mix(&section, errors),
         attribute: section.text("attribute", errors).map(str::to_owned),
-        queries: read_queries(&section, errors),
+        queries,
+        window,
         query: section.text("query", errors).map(str::to_owned),
         explain: section.truth("explain", errors).unwrap_or(false),
         writes: section.truth("writes", errors).unwrap_or(false),
@@ -303,61 +307,16 @@ fn read_workload(root: &Table, names: &Names, errors: &mut Errors) -> WorkloadSe
     }
 }
 
-fn read_load(root: &Table, names: &Names, errors: &mut Errors) -> LoadSettings {
-    let section = Section::open(root, "load", LOAD_KEYS, errors);
-    let unwritten = if root.get("goal").is_some() { "poisson" } else { "closed" };
-    let arrivals = match read_name(&section, "arrivals", unwritten, &names.arrivals, errors).as_str() {
-        "poisson" => Arrivals::Poisson,
-        "constant" => Arrivals::Constant,
-        "trace" => Arrivals::Trace,
-        _ => Arrivals::Closed,
-    };
-    let samples = section.truth("samples", errors).unwrap_or(false);
-    if let (true, false, Some(entry)) = (samples, names.has_samples, section.get("samples")) {
-        errors.push(entry.node.place, "load.samples = true is not available yet; available: false");
-    }
-    LoadSettings {
-        arrivals,
-        clients: section.count("clients", 1, 100_000, errors).unwrap_or(1),
-        rate_per_s: section.number("rate", 1e-3..=1e9, errors),
-        trace: section.text("trace", errors).map(str::to_owned),
-        length: read_length(&section, errors),
-        at_most_s: read_time(&section, "at_most", errors),
-        warmup_s: section.seconds("warmup", errors).unwrap_or(0.5),
-        think_s: section.seconds("think", errors).unwrap_or(0.0),
-        drain_s: section.seconds("drain", errors).unwrap_or(30.0),
-        samples,
-        cpus: read_cpus(&section, errors),
-        loops: section.count("loops", 1, 1024, errors),
-        tolerated_failures: section.number("tolerated_failures", 0.0..=1.0, errors).unwrap_or(0.0),
-        count_connecting: section.truth("count_connecting", errors).unwrap_or(false),
-    }
-}
-
-/// A duration above zero, in seconds.
-fn read_time(section: &Section, key: &str, errors: &mut Errors) -> Option<f64> {
-    let seconds = section.seconds(key, errors);
-    if let (Some(0.0), Some(entry)) = (seconds, section.get(key)) {
-        errors.push(entry.node.place, format!("{} is {}; it must be more than zero", section.path(key), entry.node));
-    }
-    seconds
-}
-
-fn read_length(section: &Section, errors: &mut Errors) -> Length {
-    let operations = section.whole("operations", 1..=LARGE, errors);
-    let per_client = section.whole("operations_per_client", 1..=LARGE, errors);
-    let seconds = read_time(section, "duration", errors);
-    match (operations, per_client, seconds) {
-        (Some(operations), _, _) => Length::Operations(operations.unsigned_abs()),
-        (_, Some(operations), _) => Length::OperationsPerClient(operations.unsigned_abs()),
-        (_, _, seconds) => Length::Seconds(seconds.unwrap_or(5.0)),
-    }
+/// What `connect` asks where the study says nothing: the shortest query that there is in every database.
+fn shortest() -> SqlStatement {
+    let sql = "SELECT 1".to_owned();
+    SqlStatement { sql, weight: 1.0, params: Vec::new(), allow_empty: false, then: Vec::new() }
 }
 
 /// The value that a setting has, as a study file would state it; none for settings that are absent or unknown.
 /// Durations are in seconds.
 pub fn setting_value(settings: &Settings, setting: &str) -> Option<serde_json::Value> {
-    let Settings { database, record, layout, workload, load, .. } = settings;
+    let Settings { database, record, layout, workload, load, recorder, .. } = settings;
     let length = |operations: Option<u64>| operations.map(serde_json::Value::from);
     let text = |text: &Option<String>| text.as_deref().map(serde_json::Value::from);
     match setting {
@@ -381,15 +340,20 @@ pub fn setting_value(settings: &Settings, setting: &str) -> Option<serde_json::V
         "record.existing" => Some(record.existing.into()),
         "layout.name" => Some(layout.name.as_str().into()),
         "layout.indexes" => Some(layout.indexes.join(", ").into()),
+        "layout.tables" => Some(if layout.tables_per_client { "per-client" } else { "one" }.into()),
+        "load.statements" => Some(if load.statements_as_text { "text" } else { "prepared" }.into()),
+        "load.connect" => Some(if load.connects_each_time { "each" } else { "once" }.into()),
         "workload.name" => Some(workload.name.as_str().into()),
         "workload.batch" => Some(workload.batch.into()),
         "workload.attribute" => text(&workload.attribute),
+        "workload.window" => workload.window.map(serde_json::Value::from),
         "workload.query" => text(&workload.query),
         "workload.evolve" => workload.evolve_s.map(Into::into),
         "workload.evolve_records" => workload.evolve_records.map(Into::into),
         "load.arrivals" => serde_json::to_value(load.arrivals).ok(),
         "load.clients" => Some(load.clients.into()),
         "load.rate" => load.rate_per_s.map(Into::into),
+        "load.source_rate" => load.source_rate_per_s.map(Into::into),
         "load.operations" => length(if let Length::Operations(count) = load.length { Some(count) } else { None }),
         "load.operations_per_client" => {
             length(if let Length::OperationsPerClient(count) = load.length { Some(count) } else { None })
@@ -410,6 +374,9 @@ pub fn setting_value(settings: &Settings, setting: &str) -> Option<serde_json::V
         "load.loops" => load.loops.map(Into::into),
         "load.count_connecting" => Some(load.count_connecting.into()),
         "load.tolerated_failures" => Some(load.tolerated_failures.into()),
+        "recorder.path" => recorder.as_ref().map(|recorder| recorder.path.name().into()),
+        "recorder.writers" => recorder.as_ref().map(|recorder| recorder.writers.into()),
+        "recorder.batch" => recorder.as_ref().and_then(|recorder| recorder.batch.map(Into::into)),
         _ => match setting.strip_prefix("workload.mix.") {
             Some(part) => workload.mix.get(part).map(|share| (*share).into()),
             None => match setting.strip_prefix("database.config.") {

@@ -92,10 +92,12 @@ pub static REGISTRY: &[&Entry] = &[
     &select::SELECT,
     &update::UPDATE,
     &query::QUERY,
+    &query::RECENT,
     &scan::SCAN,
     &delete::DELETE,
     &mix::MIX,
     &sql::SQL,
+    &sql::CONNECT,
     &ycsb::YCSB_A,
     &ycsb::YCSB_B,
     &ycsb::YCSB_C,
@@ -143,11 +145,16 @@ fn inserts(settings: &Settings) -> bool {
 
 /// Whether a trial with these settings changes nothing at all in loadline's tables, so that they can be kept for other runs.
 pub fn only_reads(settings: &Settings) -> bool {
-    let reads = ["read", "select", "scan", "query"];
+    let reads = ["read", "select", "scan", "query", "recent"];
     let is_read_beside = settings.background.as_ref().is_none_or(|beside| reads.contains(&beside.workload.as_str()));
     is_read_beside
         && settings.workload.evolve_s.is_none()
         && parts(settings).is_ok_and(|parts| parts.iter().all(|entry| reads.contains(&entry.name)))
+}
+
+/// Whether the operations are the study's own statements.
+pub fn has_statements(settings: &Settings) -> bool {
+    [sql::SQL.name, sql::CONNECT.name].contains(&settings.workload.name.as_str())
 }
 
 /// The workloads that operations come from: those of a mix, else the one named.

@@ -19,6 +19,13 @@ pub(super) static QUERY: Entry = Entry {
     build: |settings, client| Ok(Box::new(Queries::new(settings, client)?)),
 };
 
+/// Registry entry.
+pub(super) static RECENT: Entry = Entry {
+    name: "recent",
+    summary: "the same over the last workload.window records only, while others write: SELECT ... FROM (... ORDER BY record_id DESC LIMIT ...)",
+    ..QUERY
+};
+
 /// Tells the random numbers of this workload from others'.
 const LANE: u64 = 0x7175_6572;
 
@@ -32,7 +39,7 @@ impl Queries {
         let queries = &settings.workload.queries;
         if settings.record.rows == 0 {
             let remedy = "set record.rows to at least 1, or record.runs";
-            return Err(format!("workload \"query\" needs records to find; {remedy}"));
+            return Err(format!("workload \"{}\" needs records to find; {remedy}", settings.workload.name));
         }
         if queries.is_empty() || queries.len() > usize::from(u16::MAX) {
             let most = u16::MAX;
@@ -73,6 +80,7 @@ mod tests {
             columns: Projection::All,
             order: Vec::new(),
             limit: None,
+            window: None,
             rows: None,
             straight_join: false,
             cache: None,

@@ -20,6 +20,13 @@ pub(super) static SQL: Entry = Entry {
     build: |settings, client| Ok(Box::new(Sql::new(settings, client)?)),
 };
 
+/// Registry entry.
+pub(super) static CONNECT: Entry = Entry {
+    name: "connect",
+    summary: "the same, each operation over a new connection: opened, asked (SELECT 1 unless statements are given), closed",
+    ..SQL
+};
+
 /// Tells the random numbers that choose from those that fill.
 const LANE: u64 = 0x7371_6c00;
 

@@ -3,7 +3,7 @@
 use std::sync::{Arc, OnceLock};
 
 use super::preload::chunk_records;
-use super::{Client, Preload, Workload, background, build, known, only_reads, sql, ycsb};
+use super::{Client, Preload, Workload, background, build, has_statements, known, only_reads, sql, ycsb};
 use crate::data;
 use crate::layout::{self, Access, Layout};
 use crate::operation::Operation;
@@ -21,6 +21,8 @@ pub struct Work {
     background: Option<Settings>,
     stored: Option<Stored>,
     program: Program,
+    /// What the connections of the clients prepare, where that is not the program as it is; one for all, or one for each.
+    of_clients: Vec<Program>,
     /// The study's own operations: of each the statements in the program, what answer is right, and how many parameters it has.
     sql: Vec<Vec<(u16, Expect, u32)>>,
     /// How many rows each query must give.
@@ -43,6 +45,9 @@ impl Work {
     /// # Errors
     /// A sentence that names the setting, its value and the remedy.
     pub fn new(settings: &Settings) -> Result<Self, String> {
+        if settings.layout.tables_per_client {
+            return Work::with_tables_of_clients(settings);
+        }
         let needs_tables = known(settings)?.needs_tables || settings.record.rows > 0;
         build(settings, Client { number: 0, of: 1, seed: 0 })?;
         let background = background::settings(settings)?;
@@ -69,7 +74,7 @@ impl Work {
         }
         let mut sql = Vec::new();
         let transactions = sql::program(&settings.workload.statements);
-        for transaction in transactions.take(if settings.workload.name == sql::SQL.name { usize::MAX } else { 0 }) {
+        for transaction in transactions.take(if has_statements(settings) { usize::MAX } else { 0 }) {
             let mut steps = Vec::with_capacity(transaction.len());
             for (statement, expect, parameters) in transaction {
                 steps.push((program.statements.len() as u16, expect, parameters as u32));
@@ -78,7 +83,29 @@ impl Work {
             sql.push(steps);
         }
         let keys = ycsb::key_space(settings);
-        Ok(Work { settings: settings.clone(), background, stored, program, sql, found: OnceLock::new(), keys })
+        let as_text = settings.load.statements_as_text;
+        let of_clients = if as_text { vec![Program { as_text, ..program.clone() }] } else { Vec::new() };
+        let (settings, found) = (settings.clone(), OnceLock::new());
+        Ok(Work { settings, background, stored, program, of_clients, sql, found, keys })
+    }
+
+    /// The same where each client has tables of its own: those of one trial are as many as its clients, and their statements
+    /// differ in nothing but the tables' names, so that a request is one for each of them.
+    fn with_tables_of_clients(settings: &Settings) -> Result<Self, String> {
+        let of_client = |client: u32| {
+            let mut own = settings.clone();
+            own.layout.tables_per_client = false;
+            own.record.table = format!("{}_{}", settings.record.table, client + 1);
+            Work::new(&own)
+        };
+        let mut work = of_client(0)?;
+        let mut of_clients = Vec::with_capacity(settings.load.clients as usize);
+        for client in 0..settings.load.clients.max(1) {
+            let program = of_client(client)?.program;
+            of_clients.push(Program { as_text: settings.load.statements_as_text, ..program });
+        }
+        work.of_clients = of_clients;
+        Ok(work)
     }
 
     /// Finds out how many rows each query must give, by making all records: from now on an answer of another number is a failed
@@ -119,14 +146,33 @@ impl Work {
         &self.program
     }
 
+    /// What the connection of a client prepares.
+    pub fn program_of(&self, client: u32) -> &Program {
+        let last = self.of_clients.len().saturating_sub(1);
+        self.of_clients.get((client as usize).min(last)).unwrap_or(&self.program)
+    }
+
+    /// The programs that have tables of their own: one, or one for each client.
+    pub fn programs(&self) -> &[Program] {
+        if self.of_clients.len() > 1 { &self.of_clients } else { std::slice::from_ref(&self.program) }
+    }
+
     /// The records' generator, where there are records.
     pub fn generator(&self) -> Option<&dyn Generator> {
         self.stored.as_ref().map(|stored| &*stored.generator)
     }
 
-    /// The table that holds one row for each record, where there are records.
+    /// The table that holds one row for each record, where there are records; the first client's, where each has one.
     pub fn record_table(&self) -> Option<&str> {
         self.stored.as_ref().and_then(|stored| stored.layout.record_table())
+    }
+
+    /// All tables that hold a row for each record.
+    pub fn record_tables(&self) -> Vec<&str> {
+        let place = |name| self.program.tables.iter().position(|table| table.name == name);
+        let Some(name) = self.record_table() else { return Vec::new() };
+        let Some(place) = place(name) else { return vec![name] };
+        self.programs().iter().map(|program| program.tables[place].name.as_str()).collect()
     }
 
     /// How records get a further field while they are in use, where there are records.

@@ -1,6 +1,8 @@
 //! `load.samples = true`, and what `export` and `fit` make of it, as a user sees them. Times in these tests are long beside
 //! what a busy machine adds, and nothing has to be short.
 
+use parquet::file::reader::{FileReader, SerializedFileReader};
+use parquet::record::Field;
 use serde_json::Value;
 
 use crate::program::Scratch;
@@ -48,7 +50,37 @@ fn raw_times_are_stored_and_exported_with_every_operation() {
     let lines: Vec<Value> = jsonl.lines().map(|line| serde_json::from_str(line).unwrap()).collect();
     assert_eq!(lines.len() as u64, operations);
     assert!(lines.iter().all(|line| line["done_s"].is_f64() && line["operation"] == "insert"));
+    scratch.run(&["export", "raw", "--format", "parquet", "--out", "files"]).expect(0);
+    assert_eq!(parquet_rows(&scratch.path("files/samples.parquet")), rows.lines().map(csv_row).collect::<Vec<_>>());
     scratch.run(&["export", "raw", "--format", "csv", "--out", "files"]).refused(&["files/trials.csv exists already"]);
+}
+
+/// A row in a form that both formats have: text, and times to the nanosecond.
+fn csv_row(line: &str) -> Vec<String> {
+    let cells = line.split(',').enumerate();
+    cells.map(|(place, cell)| if place < 6 { cell.to_owned() } else { nanoseconds(cell.parse().ok()) }).collect()
+}
+
+fn parquet_rows(path: &std::path::Path) -> Vec<Vec<String>> {
+    let file = SerializedFileReader::new(std::fs::File::open(path).unwrap()).unwrap();
+    let rows = file.get_row_iter(None).unwrap();
+    rows.map(|row| {
+        let fields = row.unwrap().into_columns().into_iter().enumerate();
+        let cells = fields.map(|(place, (_, field))| match field {
+            Field::Null if place < 6 => String::new(),
+            Field::Null => nanoseconds(None),
+            Field::Str(text) => text,
+            Field::ULong(count) => count.to_string(),
+            Field::Double(seconds) => nanoseconds(Some(seconds)),
+            other => panic!("a field of another type: {other}"),
+        });
+        cells.collect()
+    })
+    .collect()
+}
+
+fn nanoseconds(seconds: Option<f64>) -> String {
+    seconds.map_or(String::new(), |seconds| format!("{:.0}", seconds * 1e9))
 }
 
 #[test]

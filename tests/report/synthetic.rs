@@ -56,7 +56,8 @@ pub fn layouts_and_clients() -> Study {
     let claim = |says: &str, of: &str, to: &str, low: f64, high: Option<f64>, best: bool| Claim {
         says: says.to_owned(),
         metric: "throughput".to_owned(),
-        ratio: ClaimedRatio { of: layout(of), to: layout(to), only: Levels::new(), best, low, high },
+        ratio: Some(ClaimedRatio { of: layout(of), to: layout(to), only: Levels::new(), best, low, high }),
+        model: None,
     };
     study.claims = vec![
         claim("Three tables write about a third slower than two", "star-hot", "star", 0.55, Some(0.8), false),
@@ -140,12 +141,14 @@ fn measurement(trial: Trial, sequence: u64, random: &mut Random) -> Measurement 
         iowait,
         idle: (1.0 - user - system - iowait).max(0.0),
         server_cpu: 1.6 * share(busy, random),
+        recorder_cpu: 0.0,
         client_cpu: throughput * 12e-6,
         write_requests_per_s: throughput * share(1.1 / clients.sqrt(), random),
         written_bytes_per_s: throughput * batch * 900.0 * share(0.95, random),
         server_written_bytes_per_s: throughput * batch * 850.0,
         memory_used_bytes: 1.1e9 + 6e6 * clients,
         server_memory_bytes: 2.4e8 + 3e6 * clients,
+        recorder_memory_bytes: 0.0,
         client_memory_bytes: 1.2e7,
         received_bytes_per_s: throughput * 700.0,
         sent_bytes_per_s: throughput * 90.0,

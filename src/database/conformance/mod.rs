@@ -29,12 +29,20 @@ impl From<DatabaseError> for Failure {
 
 /// Checks a database that listens and is empty. What it fails, in sentences; empty when it conforms.
 pub fn conformance(database: &dyn Database) -> Vec<String> {
-    let bench = Bench { database, program: program() };
+    let mut bench = Bench { database, program: program() };
     let checks = [reading::CHECKS, undoing::CHECKS, driven::CHECKS].concat();
     let mut failures = Vec::new();
     for (claim, check) in checks {
         if let Err(Failure(found)) = bench.fresh_tables().and_then(|()| check(&bench)) {
             failures.push(format!("{}: {claim}: {found}", database.name()));
+        }
+    }
+    if super::find(database.name()).is_some_and(|entry| entry.query_options.as_text) {
+        bench.program.as_text = true;
+        for (claim, check) in [reading::CHECKS, undoing::CHECKS].concat() {
+            if let Err(Failure(found)) = bench.fresh_tables().and_then(|()| check(&bench)) {
+                failures.push(format!("{}, statements as text: {claim}: {found}", database.name()));
+            }
         }
     }
     if let Err(Failure(found)) = bench.drop_tables() {

@@ -3,7 +3,7 @@
 //! Main function: [`text`]. Invariant: a value is turned into a number only where its name says that it is one: databases may look at
 //! conditions in any order, and fail at a text that is none.
 
-use super::{Dialect, comparison, select_words};
+use super::{Dialect, comparison, latest, select_words};
 use crate::record::ColumnKind;
 use crate::statement::{Form, SelectRecords, TableColumn};
 
@@ -37,7 +37,12 @@ fn plain(
     };
     let columns = if select.columns.is_empty() { whole } else { select.columns.iter().map(expression).collect() };
     let words = select_words(dialect, select.hints);
-    let mut sql = format!("{words} {} FROM {}", columns.join(", "), dialect.quote(&select.table));
+    let table = dialect.quote(&select.table);
+    let source = match select.window {
+        Some(records) => format!("{} AS {table}", latest(&table, "*", &dialect.quote(&select.key.name), records)),
+        None => table,
+    };
+    let mut sql = format!("{words} {} FROM {source}", columns.join(", "));
     for (number, (column, by)) in select.conditions.iter().enumerate() {
         let word = if number == 0 { "WHERE" } else { "AND" };
         sql += &format!(" {word} {} {} {}", expression(column), comparison(*by), value(number));
@@ -64,13 +69,21 @@ fn pivot(
     let columns: Vec<String> = std::iter::once(key.clone())
         .chain(select.columns.iter().filter(|c| c.name != select.key.name).map(shown))
         .collect();
-    let mut wheres = Vec::new();
+    // A record is in the window when its key is not below the lowest of it; keys of rows that are looked for are bounded too, so
+    // that no others are read.
+    let oldest = select.window.map(|records| {
+        let keys = latest(&table, &format!("DISTINCT {key}"), &key, records);
+        format!("{key} >= (SELECT MIN({key}) FROM {keys} AS {})", dialect.quote("latest_keys"))
+    });
+    let within = oldest.as_ref().map_or(String::new(), |oldest| format!(" AND {oldest}"));
+    let mut wheres: Vec<String> = oldest.into_iter().collect();
     for (number, (column, by)) in select.conditions.iter().enumerate() {
         let (by, value) = (comparison(*by), value(number));
         wheres.push(match column.name == select.key.name {
             true => format!("{key} {by} {value}"),
             false => {
-                format!("{key} IN (SELECT {key} FROM {table} WHERE {} AND {} {by} {value})", is(column), typed(column))
+                let holds = format!("{} AND {} {by} {value}", is(column), typed(column));
+                format!("{key} IN (SELECT {key} FROM {table} WHERE {holds}{within})")
             }
         });
     }

@@ -83,6 +83,31 @@ pub fn row(payload: &[u8], columns: &[ColumnType], cells: &mut Cells) -> Option<
     fields.0.is_empty().then_some(())
 }
 
+/// The same for a row whose values are text, as answers to statements that were not prepared are.
+pub fn text_row(payload: &[u8], columns: &[ColumnType], cells: &mut Cells) -> Option<()> {
+    const NULL: u8 = 0xfb;
+    let mut fields = Fields(payload);
+    for column in columns {
+        if fields.0.first() == Some(&NULL) {
+            fields.u8()?;
+            cells.null();
+            continue;
+        }
+        let bytes = fields.counted()?;
+        let text = std::str::from_utf8(bytes).ok();
+        match (column, text) {
+            (ColumnType::Blob, _) | (_, None) => cells.blob(bytes),
+            (ColumnType::Int { .. }, Some(text)) => match text.parse() {
+                Ok(value) => cells.int(value),
+                Err(_) => cells.text(text),
+            },
+            (ColumnType::Float | ColumnType::Double, Some(text)) => cells.float(text.parse().ok()?),
+            (_, Some(text)) => cells.text(text),
+        }
+    }
+    fields.0.is_empty().then_some(())
+}
+
 fn value(column: ColumnType, fields: &mut Fields<'_>, cells: &mut Cells) -> Option<()> {
     match column {
         ColumnType::Int { bytes, unsigned } => whole(fields.bytes(usize::from(bytes))?, unsigned, cells),

@@ -4,6 +4,7 @@
 
 use crate::database::Dialect;
 use crate::database::dialect::{StraightJoin, path, schema_change_text};
+use crate::database::literal::{Literals, hexadecimal, quoted};
 use crate::record::ColumnKind;
 use crate::statement::SchemaChange;
 
@@ -157,6 +158,27 @@ impl Dialect for MySqlDialect {
 
     fn has_transactions(&self) -> bool {
         self.engine.has_transactions()
+    }
+}
+
+/// Values in the text of statements, whatever the server's mode says of backslashes.
+pub struct MySqlLiterals;
+
+impl Literals for MySqlLiterals {
+    fn text(value: &[u8], out: &mut Vec<u8>) -> Result<(), &'static str> {
+        if value.contains(&b'\\') {
+            out.extend_from_slice(b"_utf8mb4 ");
+            Self::blob(value, out);
+        } else {
+            quoted(value, out);
+        }
+        Ok(())
+    }
+
+    fn blob(value: &[u8], out: &mut Vec<u8>) {
+        out.extend_from_slice(b"x'");
+        hexadecimal(value, out);
+        out.push(b'\'');
     }
 }
 

@@ -31,7 +31,7 @@ pub static MARIADB: Entry = Entry {
     open: |settings, endpoint| MySql::open("mariadb", MARIADB.engines, settings, endpoint),
     recipe: Some(&recipe::MARIADB),
     read_url: Some(url::read_url),
-    query_options: QueryOptions { straight_join: true, cache: true },
+    query_options: QueryOptions { straight_join: true, cache: true, as_text: true },
 };
 
 /// The registry's entry of MySQL.
@@ -42,7 +42,7 @@ pub static MYSQL: Entry = Entry {
     open: |settings, endpoint| MySql::open("mysql", MYSQL.engines, settings, endpoint),
     recipe: Some(&recipe::MYSQL),
     read_url: Some(url::read_url),
-    query_options: QueryOptions { straight_join: true, cache: false },
+    query_options: QueryOptions { straight_join: true, cache: false, as_text: true },
 };
 
 /// A server that speaks MySQL's protocol, and the engine that tables get there.

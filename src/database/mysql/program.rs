@@ -6,6 +6,7 @@
 
 use super::values::Bound;
 use crate::database::dialect::{Dialect, statement_text};
+use crate::database::literal::TextStatement;
 use crate::record::ColumnKind;
 use crate::statement::{SelectRecords, Statement};
 
@@ -23,9 +24,19 @@ pub struct Prepared {
     pub bulk: bool,
     /// In falling order of rows; the last takes one.
     pub sizes: Vec<Bound>,
+    /// The statement as it travels where none is prepared; there is one size then, which only knows the answer's columns.
+    pub text: Option<TextStatement>,
 }
 
 impl Prepared {
+    /// A statement that travels as text.
+    pub fn as_text(dialect: &dyn Dialect, statement: &Statement) -> Self {
+        let text = TextStatement::new(dialect, statement);
+        let sizes = vec![Bound::new(0, 1, Vec::new(), std::iter::empty())];
+        let (name, columns) = (name(dialect, statement).into_boxed_str(), text.values());
+        Prepared { name, columns, bulk: false, sizes, text: Some(text) }
+    }
+
     /// The place of the size that takes the most of the rows left, among those behind `after`.
     pub fn size_for(&self, rows: u32, after: Option<usize>) -> usize {
         let from = after.map_or(0, |after| after + 1);
@@ -149,7 +160,7 @@ mod tests {
     fn a_request_of_any_size_is_covered() {
         let bound = |rows: &u32| Bound::new(0, *rows, Vec::new(), std::iter::empty());
         let sizes = plan(61, 1000, false).iter().map(bound).collect();
-        let prepared = Prepared { name: "t".into(), columns: 61, bulk: false, sizes };
+        let prepared = Prepared { name: "t".into(), columns: 61, bulk: false, sizes, text: None };
         for rows in 1..=2000 {
             let (mut left, mut statements) = (rows, 0);
             while left > 0 {

@@ -180,12 +180,16 @@ impl Prepare for MySqlWire {
     }
 
     fn prepare(&mut self, channel: &mut Channel, program: &Program) -> Result<(), DatabaseError> {
-        for old in self.statements.drain(..).flat_map(|statement| statement.sizes) {
+        for old in self.statements.drain(..).filter(|old| old.text.is_none()).flat_map(|old| old.sizes) {
             let mut out = Vec::new();
             packet::command(&mut out, CLOSE, &old.id.to_le_bytes());
             channel.send(&out)?;
         }
         let dialect = MySqlDialect { engine: self.engine };
+        if program.as_text {
+            self.statements = program.statements.iter().map(|text| Prepared::as_text(&dialect, text)).collect();
+            return Ok(());
+        }
         for statement in &program.statements {
             let rows = Rows { max: program.rows_max, usual: program.rows_usual };
             let plan = Plan::new(&dialect, statement, rows, self.abilities.has_bulk);
@@ -199,7 +203,7 @@ impl Prepare for MySqlWire {
             }
             sizes.reverse();
             let name = plan.name.into_boxed_str();
-            self.statements.push(Prepared { name, columns: plan.kinds.len(), bulk: plan.bulk, sizes });
+            self.statements.push(Prepared { name, columns: plan.kinds.len(), bulk: plan.bulk, sizes, text: None });
         }
         Ok(())
     }

@@ -8,7 +8,7 @@
 use std::os::fd::{AsRawFd, OwnedFd, RawFd};
 
 use super::decode::{self, ColumnType};
-use super::dialect::Engine;
+use super::dialect::{Engine, MySqlLiterals};
 use super::handshake::Abilities;
 use super::packet::{self, Message};
 use super::program::Prepared;
@@ -20,6 +20,7 @@ use crate::statement::{Expect, Request};
 /// Longer commands of many rows are divided even where the server would take them, to bound the memory of the client.
 const COMMAND_BYTES_MAX: usize = 4 << 20;
 const PING: u8 = 0x0e;
+const QUERY: u8 = 0x03;
 
 /// A connection with the program that it has prepared.
 #[derive(Debug)]
@@ -84,7 +85,9 @@ impl MySqlWire {
         let statement = &mut self.statements[usize::from(step.statement)];
         let left = step.rows.saturating_sub(run.sent).max(1);
         let first = step.first_cell as usize + run.sent as usize * statement.columns;
-        if statement.bulk && left > 1 {
+        if statement.text.is_some() {
+            self.send_text(request, out);
+        } else if statement.bulk && left > 1 {
             run.size = statement.sizes.len() - 1;
             run.sent +=
                 statement.sizes[run.size].execute_bulk(&request.cells, first, left, self.command_bytes_max, out);
@@ -101,8 +104,25 @@ impl MySqlWire {
             }
             run.sent += statement.sizes[run.size].rows;
         }
-        run.awaiting = Awaiting::Statement;
-        run.sent >= step.rows
+        self.run.awaiting = Awaiting::Statement;
+        self.run.sent >= step.rows
+    }
+
+    /// Appends the text for the next rows of the step.
+    fn send_text(&mut self, request: &Request, out: &mut Vec<u8>) {
+        let run = &mut self.run;
+        let step = &request.steps[run.step];
+        let statement = &self.statements[usize::from(step.statement)];
+        let Some(text) = &statement.text else { return };
+        let first = step.first_cell as usize + run.sent as usize * statement.columns;
+        let left = step.rows.saturating_sub(run.sent).max(1);
+        let at = packet::begin(out);
+        out.push(QUERY);
+        // Every value can be written, so that at least one row is.
+        let taken = text.append::<MySqlLiterals>(&request.cells, first, left, self.command_bytes_max, out);
+        packet::end(out, at, 0);
+        run.size = 0;
+        run.sent += taken.unwrap_or(left);
     }
 
     #[inline]
@@ -118,7 +138,8 @@ impl MySqlWire {
                 self.columns(request).map(Vec::clear);
                 None
             }
-            Event::Column if self.abilities.caches_metadata || self.kept.is_some() => self.define(request, message),
+            Event::Column if self.kept.is_some() => self.define(request, message),
+            Event::Column if self.abilities.caches_metadata && !self.is_text(request) => self.define(request, message),
             Event::Column => None,
             Event::Failed => self.failed(request, error(message.first()), out),
             Event::OutOfStep => Some(Err(out_of_step("something else"))),
@@ -135,6 +156,13 @@ impl MySqlWire {
         None
     }
 
+    /// Whether the statement that is running travelled as text.
+    fn is_text(&self, request: &Request) -> bool {
+        let statement =
+            request.steps.get(self.run.step).and_then(|step| self.statements.get(usize::from(step.statement)));
+        statement.is_some_and(|statement| statement.text.is_some())
+    }
+
     /// The columns of the statement that is running; none for other commands.
     fn columns(&mut self, request: &Request) -> Option<&mut Vec<ColumnType>> {
         if self.run.awaiting != Awaiting::Statement {
@@ -146,7 +174,8 @@ impl MySqlWire {
 
     fn keep(&mut self, request: &Request, message: Message<'_>) -> Option<Outcome> {
         let mut kept = self.kept.take()?;
-        let read = self.columns(request).and_then(|columns| decode::row(&message.payload(), columns, &mut kept));
+        let read_row = if self.is_text(request) { decode::text_row } else { decode::row };
+        let read = self.columns(request).and_then(|columns| read_row(&message.payload(), columns, &mut kept));
         self.kept = Some(kept);
         if read.is_none() { Some(Err(out_of_step("a row that does not fit its columns"))) } else { None }
     }
@@ -327,7 +356,7 @@ mod tests {
         let mut wire = MySqlWire::new(socket.into(), abilities, engine);
         for (id, bulk) in [(1, true), (2, false)] {
             let sizes = vec![Bound::new(id, 1, Vec::new(), [None].into_iter())];
-            wire.statements.push(Prepared { name: "INSERT INTO t".into(), columns: 1, bulk, sizes });
+            wire.statements.push(Prepared { name: "INSERT INTO t".into(), columns: 1, bulk, sizes, text: None });
         }
         wire
     }

@@ -25,6 +25,36 @@ pub fn append_row(columns: &[Decoding], mut body: &[u8], cells: &mut Cells) -> O
     body.is_empty().then_some(())
 }
 
+/// The same for a row whose values are text.
+pub fn append_text_row(columns: &[Decoding], mut body: &[u8], cells: &mut Cells) -> Option<()> {
+    let count = usize::try_from(take_i16(&mut body)?).ok()?;
+    if count != columns.len() {
+        return None;
+    }
+    for column in columns {
+        match take_value(&mut body)? {
+            None => cells.null(),
+            Some(value) => append_text(*column, std::str::from_utf8(value).ok()?, cells)?,
+        }
+    }
+    body.is_empty().then_some(())
+}
+
+fn append_text(column: Decoding, text: &str, cells: &mut Cells) -> Option<()> {
+    match column {
+        Decoding::Bool => cells.int(i64::from(text == "t")),
+        Decoding::Int2 | Decoding::Int4 | Decoding::Int8 => cells.int(text.parse().ok()?),
+        Decoding::Float4 | Decoding::Float8 => cells.float(text.parse().ok()?),
+        Decoding::Bytes => {
+            let digits = text.strip_prefix("\\x")?.as_bytes();
+            let byte = |pair: &[u8]| u8::from_str_radix(std::str::from_utf8(pair).ok()?, 16).ok();
+            cells.blob(&digits.chunks(2).map(byte).collect::<Option<Vec<u8>>>()?);
+        }
+        Decoding::Jsonb | Decoding::Text | Decoding::Written => cells.text(text),
+    }
+    Some(())
+}
+
 fn append(column: Decoding, value: &[u8], cells: &mut Cells) -> Option<()> {
     match column {
         Decoding::Bool => cells.int(i64::from(u8::from_be_bytes(value.try_into().ok()?))),

@@ -1,6 +1,9 @@
 //! How PostgreSQL writes the statements that are neutral to databases.
 
+use std::io::Write;
+
 use crate::database::Dialect;
+use crate::database::literal::{Literals, hexadecimal, quoted};
 use crate::record::ColumnKind;
 
 /// PostgreSQL's SQL.
@@ -62,6 +65,46 @@ impl Dialect for PostgresDialect {
 
     fn read_only(&self) -> Option<&'static str> {
         Some("SET SESSION CHARACTERISTICS AS TRANSACTION READ ONLY")
+    }
+}
+
+/// Values in the text of statements: in quotes, so that their place says of which type they are, as it does for parameters.
+pub struct PostgresLiterals;
+
+impl Literals for PostgresLiterals {
+    fn int(value: i64, out: &mut Vec<u8>) {
+        // Writing into a vector cannot fail.
+        let _ = write!(out, "'{value}'");
+    }
+
+    fn float(value: f64, out: &mut Vec<u8>) {
+        let _ = write!(out, "'{value:e}'");
+    }
+
+    fn text(value: &[u8], out: &mut Vec<u8>) -> Result<(), &'static str> {
+        if value.contains(&0) {
+            return Err("a text holds a zero character, which PostgreSQL cannot store");
+        }
+        if !value.contains(&b'\\') {
+            quoted(value, out);
+            return Ok(());
+        }
+        // Whether a backslash is one in plain quotes is a setting of the server.
+        out.extend_from_slice(b" E'");
+        for byte in value {
+            if matches!(byte, b'\\' | b'\'') {
+                out.push(*byte);
+            }
+            out.push(*byte);
+        }
+        out.push(b'\'');
+        Ok(())
+    }
+
+    fn blob(value: &[u8], out: &mut Vec<u8>) {
+        out.extend_from_slice(b" E'\\\\x");
+        hexadecimal(value, out);
+        out.push(b'\'');
     }
 }
 

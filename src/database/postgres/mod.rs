@@ -33,7 +33,7 @@ pub static POSTGRES: Entry = Entry {
     open,
     recipe: Some(&recipe::POSTGRES),
     read_url: Some(read_url),
-    query_options: QueryOptions { straight_join: false, cache: false },
+    query_options: QueryOptions { straight_join: false, cache: false, as_text: true },
 };
 
 /// A PostgreSQL server.

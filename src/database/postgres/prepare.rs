@@ -27,9 +27,16 @@ impl Prepare for PostgresWire {
     }
 
     fn prepare(&mut self, channel: &mut Channel, program: &Program) -> Result<(), DatabaseError> {
-        if !self.statements.is_empty() {
-            self.statements.clear();
+        let has_prepared = self.statements.iter().any(|statement| !statement.is_text());
+        self.statements.clear();
+        if has_prepared {
             self.run(channel, "DEALLOCATE ALL")?;
+        }
+        if program.as_text {
+            let can_miss = |statement: &Statement| !matches!(statement, Statement::Insert { .. });
+            let as_text = program.statements.iter().map(|text| Prepared::as_text(text, can_miss(text)));
+            self.statements = as_text.collect();
+            return Ok(());
         }
         for (number, statement) in program.statements.iter().enumerate() {
             let text = statement_text(&PostgresDialect, statement, 1);
@@ -121,7 +128,8 @@ fn parameter_types(mut body: &[u8]) -> Option<Vec<u32>> {
     (0..count).map(|_| take_i32(&mut body).map(|oid| oid as u32)).collect()
 }
 
-fn column_types(mut body: &[u8]) -> Option<Vec<u32>> {
+/// The types of the columns in a RowDescription, as numbers of the server; none when it is malformed.
+pub(super) fn column_types(mut body: &[u8]) -> Option<Vec<u32>> {
     let count = take_i16(&mut body)?;
     let mut column = || {
         take_text(&mut body)?;

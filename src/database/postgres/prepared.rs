@@ -6,10 +6,13 @@
 //!
 //! Invariant: a message is copied from parts made when preparing; only values and lengths are filled in.
 
+use super::dialect::{PostgresDialect, PostgresLiterals};
 use super::encode::{Encoding, Misfit};
 use super::message::{self, COPY_DONE, EXECUTE, MESSAGE_BYTES_MAX};
 use crate::database::DatabaseError;
+use crate::database::literal::TextStatement;
 use crate::record::{Cell, Cells};
+use crate::statement::Statement;
 
 /// Inserts of at least this many rows go through COPY. CPU time of client and server together for rows of 61 columns, on
 /// version 15: 1 row 77 µs by Bind and Execute, 96 by COPY, 72 by an INSERT of all rows; 3 rows 65, 53 and 49; 10 rows 180, 93
@@ -35,6 +38,8 @@ pub struct Prepared {
     bind_tail: Vec<u8>,
     /// Bind and Execute of the COPY.
     copy: Option<Vec<u8>>,
+    /// The statement as it travels where none is prepared: with all its rows in one text, as an unnamed statement.
+    sent_as_text: Option<TextStatement>,
 }
 
 impl Prepared {
@@ -50,7 +55,18 @@ impl Prepared {
         let mut bind_tail = Vec::new();
         append_formats(&columns, &mut bind_tail);
         bind_tail.extend_from_slice(&EXECUTE);
-        Prepared { text, parameters, columns, can_miss, bind_head, bind_tail, copy: None }
+        Prepared { text, parameters, columns, can_miss, bind_head, bind_tail, copy: None, sent_as_text: None }
+    }
+
+    /// A statement that travels as text each time.
+    pub fn as_text(statement: &Statement, can_miss: bool) -> Self {
+        let text = TextStatement::new(&PostgresDialect, statement);
+        Prepared { sent_as_text: Some(text), ..Prepared::new("", String::new(), &[], &[], can_miss) }
+    }
+
+    /// Whether it travels as text each time.
+    pub fn is_text(&self) -> bool {
+        self.sent_as_text.is_some()
     }
 
     /// Whether the values can go through a binary COPY into columns of the parameters' types.
@@ -83,7 +99,7 @@ impl Prepared {
     /// How often the server says that it completed an execution with this many rows of values.
     #[inline]
     pub fn completions(&self, rows: u32) -> u32 {
-        if self.copy(rows as usize).is_some() { 1 } else { rows }
+        if self.copy(rows as usize).is_some() || self.is_text() { 1 } else { rows }
     }
 
     /// Whether this many rows go through COPY.
@@ -102,6 +118,9 @@ impl Prepared {
     /// [`DatabaseError::Refused`] when values are missing, do not fit, or are too many for one message.
     #[inline]
     pub fn append(&self, rows: usize, first: usize, cells: &Cells, out: &mut Vec<u8>) -> Result<(), DatabaseError> {
+        if let Some(text) = &self.sent_as_text {
+            return append_text(text, rows as u32, first, cells, out);
+        }
         let width = self.parameters.len();
         let Some(values) = cells.as_slice().get(first..).and_then(|values| values.get(..rows * width)) else {
             return Err(self.shortage(rows, cells.len().saturating_sub(first)));
@@ -193,6 +212,39 @@ impl Prepared {
         let text = &self.text;
         DatabaseError::refused("54000", format!("a row of {length} bytes exceeds PostgreSQL's 1 GiB, of: {text}"))
     }
+}
+
+/// Bind without values and with all columns asked for as text.
+const BIND_TEXT: [u8; 13] = [b'B', 0, 0, 0, 12, 0, 0, 0, 0, 0, 0, 0, 0];
+
+/// Describe of the unnamed portal.
+pub const DESCRIBE: [u8; 7] = [b'D', 0, 0, 0, 6, b'P', 0];
+
+/// Appends the messages that parse a text and execute it once.
+fn append_text(
+    text: &TextStatement,
+    rows: u32,
+    first: usize,
+    cells: &Cells,
+    out: &mut Vec<u8>,
+) -> Result<(), DatabaseError> {
+    let start = out.len();
+    out.extend_from_slice(&[b'P', 0, 0, 0, 0, 0]);
+    let appended = text.append::<PostgresLiterals>(cells, first, rows, usize::MAX, out);
+    appended.map_err(|why| DatabaseError::refused("22021", why))?;
+    out.extend_from_slice(&[0; 3]);
+    if out.len() - start > MESSAGE_BYTES_MAX {
+        return Err(DatabaseError::refused(
+            "54000",
+            format!("a statement of {} bytes exceeds 1 GiB", out.len() - start),
+        ));
+    }
+    message::set_length(out, start + 1);
+    out.extend_from_slice(&BIND_TEXT);
+    // What its columns are is only read where rows are kept; the answer to a Describe costs the server little.
+    out.extend_from_slice(&DESCRIBE);
+    out.extend_from_slice(&EXECUTE);
+    Ok(())
 }
 
 /// Appends the forms of values: one code for all where they agree, else one for each.

@@ -11,8 +11,10 @@
 
 use std::os::fd::{AsRawFd, OwnedFd, RawFd};
 
-use super::decode::append_row;
+use super::decode::{append_row, append_text_row};
+use super::encode::Encoding;
 use super::message::{self, COPY_FAIL_AND_SYNC, EXECUTE, FLUSH, Message, SYNC, ServerError, broken};
+use super::prepare::column_types;
 use super::prepared::Prepared;
 use crate::database::{Answer, DatabaseError, Progress, Wire};
 use crate::record::Cells;
@@ -24,6 +26,8 @@ pub struct PostgresWire {
     socket: OwnedFd,
     pub(super) statements: Vec<Prepared>,
     rows: Option<Cells>,
+    /// The columns of a statement that travelled as text, where its rows are kept.
+    described: Vec<Encoding>,
     running: Running,
 }
 
@@ -46,7 +50,7 @@ struct Running {
 impl PostgresWire {
     /// A wire over a connection that is ready for its first statement.
     pub fn new(socket: OwnedFd) -> Self {
-        PostgresWire { socket, statements: Vec::new(), rows: None, running: Running::default() }
+        PostgresWire { socket, statements: Vec::new(), rows: None, described: Vec::new(), running: Running::default() }
     }
 
     fn append_steps(&self, request: &Request, out: &mut Vec<u8>) -> Result<(), DatabaseError> {
@@ -109,11 +113,28 @@ impl PostgresWire {
                 self.running.is_withheld = false;
                 out.extend_from_slice(&COPY_FAIL_AND_SYNC);
             }
+            b'T' | b'n' if self.is_text(request) => return self.describe(message).err().map(Err),
             // Parse or Bind is done; a COPY begins, in or out; a COPY out goes on and ends; or something unasked.
             b'1' | b'2' | b'G' | b'H' | b'd' | b'c' | b'N' | b'S' | b'A' => {}
             tag => return Some(Err(broken(&format!("it answers an execution with {tag:#04x}")))),
         }
         None
+    }
+
+    /// Whether the step whose answer is awaited travelled as text.
+    fn is_text(&self, request: &Request) -> bool {
+        let statement = request.steps.get(self.running.step).map(|step| &self.statements[usize::from(step.statement)]);
+        statement.is_some_and(Prepared::is_text)
+    }
+
+    /// Takes in the columns of a statement that travelled as text.
+    fn describe(&mut self, message: Message<'_>) -> Result<(), DatabaseError> {
+        self.described.clear();
+        if self.rows.is_some() && message.tag == b'T' {
+            let types = column_types(message.body).ok_or_else(|| broken("a description of columns is malformed"))?;
+            self.described.extend(types.into_iter().map(Encoding::of));
+        }
+        Ok(())
     }
 
     #[inline]
@@ -123,8 +144,13 @@ impl PostgresWire {
             return Ok(());
         };
         let step = request.steps.get(self.running.step);
-        let columns = step.map_or(&[][..], |step| self.statements[usize::from(step.statement)].columns());
-        append_row(columns, body, cells).ok_or_else(|| broken("a row has another shape than was announced"))
+        let statement = step.map(|step| &self.statements[usize::from(step.statement)]);
+        let appended = if statement.is_some_and(Prepared::is_text) {
+            append_text_row(&self.described, body, cells)
+        } else {
+            append_row(statement.map_or(&[][..], Prepared::columns), body, cells)
+        };
+        appended.ok_or_else(|| broken("a row has another shape than was announced"))
     }
 
     /// One execution is complete.

@@ -28,7 +28,7 @@ pub static SIMULATED: Entry = Entry {
     open,
     recipe: None,
     read_url: None,
-    query_options: QueryOptions { straight_join: false, cache: false },
+    query_options: QueryOptions { straight_join: false, cache: false, as_text: false },
 };
 
 fn open(settings: &DatabaseSettings, _: Option<&Endpoint>) -> Result<Box<dyn Database>, DatabaseError> {

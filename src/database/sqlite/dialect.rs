@@ -1,7 +1,10 @@
 //! How SQLite writes SQL.
 
+use std::io::Write;
+
 use crate::database::Dialect;
 use crate::database::dialect::StraightJoin;
+use crate::database::literal::{Literals, hexadecimal, quoted};
 use crate::record::ColumnKind;
 
 /// SQLite's dialect.
@@ -60,5 +63,38 @@ impl Dialect for SqliteDialect {
 
     fn read_only(&self) -> Option<&'static str> {
         Some("PRAGMA query_only = ON")
+    }
+}
+
+/// Values in the text of statements.
+pub(super) struct SqliteLiterals;
+
+impl Literals for SqliteLiterals {
+    /// What is not a number becomes null, as it does where it is bound.
+    fn float(value: f64, out: &mut Vec<u8>) {
+        // Writing into a vector cannot fail.
+        let _ = match value {
+            infinite if infinite.is_infinite() => write!(out, "{}9e999", if infinite < 0.0 { "-" } else { "" }),
+            none if none.is_nan() => write!(out, "NULL"),
+            number => write!(out, "{number:e}"),
+        };
+    }
+
+    /// A zero character would end the statement.
+    fn text(value: &[u8], out: &mut Vec<u8>) -> Result<(), &'static str> {
+        if value.contains(&0) {
+            out.extend_from_slice(b"CAST(");
+            Self::blob(value, out);
+            out.extend_from_slice(b" AS TEXT)");
+        } else {
+            quoted(value, out);
+        }
+        Ok(())
+    }
+
+    fn blob(value: &[u8], out: &mut Vec<u8>) {
+        out.extend_from_slice(b"x'");
+        hexadecimal(value, out);
+        out.push(b'\'');
     }
 }

@@ -19,6 +19,9 @@ use crate::trial::DatabaseSettings;
 use dialect::SqliteDialect;
 use session::SqliteSession;
 
+/// How SQLite writes SQL, for those who need no file.
+pub(super) static DIALECT: &dyn Dialect = &SqliteDialect;
+
 /// Registry entry.
 pub static SQLITE: Entry = Entry {
     name: "sqlite",
@@ -27,7 +30,7 @@ pub static SQLITE: Entry = Entry {
     open: |settings, _| Ok(Box::new(Sqlite::open(settings)?)),
     recipe: None,
     read_url: None,
-    query_options: QueryOptions { straight_join: true, cache: false },
+    query_options: QueryOptions { straight_join: true, cache: false, as_text: true },
 };
 
 /// How long a connection waits for another's lock.

@@ -3,17 +3,23 @@
 use rusqlite::types::ValueRef;
 use rusqlite::{Connection, ffi};
 
-use super::dialect::SqliteDialect;
+use super::dialect::{SqliteDialect, SqliteLiterals};
 use super::prepared::Prepared;
 use super::refusal;
 use crate::database::dialect::statement_text;
+use crate::database::literal::TextStatement;
 use crate::database::{Answer, DatabaseError, Session, Wire};
 use crate::record::Cells;
 use crate::statement::{Expect, Program, Request, Statement, Step};
 
+/// A text with many rows ends behind this many bytes.
+const TEXT_BYTES_MAX: usize = 1 << 20;
+
 /// A connection with its prepared statements. Statements stand before the connection, so that they are dropped first.
 pub(super) struct SqliteSession {
     statements: Vec<Prepared>,
+    /// The statements where none is prepared: they are written, compiled and forgotten each time.
+    texts: Vec<TextStatement>,
     /// Which of them insert, and so change as many rows as they are given or none.
     inserts: Vec<bool>,
     begin: Prepared,
@@ -28,6 +34,7 @@ impl SqliteSession {
         let prepare = |sql: &str| unsafe { Prepared::new(&connection, sql) };
         Ok(SqliteSession {
             statements: Vec::new(),
+            texts: Vec::new(),
             inserts: Vec::new(),
             // Taking the write lock at the start avoids the deadlock of two readers that both want to write.
             begin: prepare("BEGIN IMMEDIATE")?,
@@ -52,6 +59,13 @@ impl SqliteSession {
     fn steps(&mut self, request: &Request, mut rows: Option<&mut Cells>) -> Result<Answer, DatabaseError> {
         let mut answer = Answer::default();
         for step in &request.steps {
+            if let Some(text) = self.texts.get(usize::from(step.statement)) {
+                let before = total_changes(&self.connection);
+                let (read, is_query) = execute_text(&self.connection, text, step, &request.cells, rows.as_deref_mut())?;
+                let changed = total_changes(&self.connection) - before;
+                judge(step, (read, changed), is_query, &mut answer)?;
+                continue;
+            }
             let Some(statement) = self.statements.get_mut(usize::from(step.statement)) else {
                 let message = format!("statement {} was never prepared", step.statement);
                 return Err(DatabaseError::refused("SQLITE_MISUSE", message));
@@ -61,22 +75,52 @@ impl SqliteSession {
             statement.release();
             let read = outcome?;
             let changed = total_changes(&self.connection) - before;
-            if step.expect == Expect::Rows && read == 0 && statement.is_query() {
-                answer.empty += 1;
-            }
-            if let Some(right) = step.expect.miscount(read) {
-                let message = format!("the statement found {read} rows instead of {right}");
-                return Err(DatabaseError::refused("rows", message));
-            }
-            if let Some(right) = step.expect.contradiction(changed) {
-                let message = format!("the statement changed {changed} rows instead of {right}");
-                return Err(DatabaseError::refused("rows", message));
-            }
-            answer.rows += read;
-            answer.changed += changed;
+            judge(step, (read, changed), statement.is_query(), &mut answer)?;
         }
         Ok(answer)
     }
+}
+
+/// Adds what a step read and changed to the answer, unless it is not what was expected.
+#[inline]
+fn judge(step: &Step, (read, changed): (u64, u64), is_query: bool, answer: &mut Answer) -> Result<(), DatabaseError> {
+    if step.expect == Expect::Rows && read == 0 && is_query {
+        answer.empty += 1;
+    }
+    if let Some(right) = step.expect.miscount(read) {
+        let message = format!("the statement found {read} rows instead of {right}");
+        return Err(DatabaseError::refused("rows", message));
+    }
+    if let Some(right) = step.expect.contradiction(changed) {
+        let message = format!("the statement changed {changed} rows instead of {right}");
+        return Err(DatabaseError::refused("rows", message));
+    }
+    answer.rows += read;
+    answer.changed += changed;
+    Ok(())
+}
+
+/// Executes a step whose statement travels as text, in as many texts as its rows need. Rows read, and whether it is a query.
+fn execute_text(
+    connection: &Connection,
+    text: &TextStatement,
+    step: &Step,
+    cells: &Cells,
+    mut rows: Option<&mut Cells>,
+) -> Result<(u64, bool), DatabaseError> {
+    let (mut read, mut is_query, mut done) = (0, false, 0);
+    let none = Cells::new();
+    while done < step.rows {
+        let mut sql = Vec::new();
+        let first = step.first_cell as usize + done as usize * text.values();
+        let taken = text.append::<SqliteLiterals>(cells, first, step.rows - done, TEXT_BYTES_MAX, &mut sql);
+        done += taken.map_err(|why| DatabaseError::refused("SQLITE_MISUSE", why))?;
+        // SAFETY: the statement is dropped at the end of this turn, and the connection is borrowed for longer.
+        let mut statement = unsafe { Prepared::new(connection, &String::from_utf8_lossy(&sql)) }?;
+        read += statement.execute(&none, 0, rows.as_deref_mut())?;
+        is_query = statement.is_query();
+    }
+    Ok((read, is_query))
 }
 
 /// Executes a step once for each of its rows.
@@ -134,12 +178,17 @@ impl Session for SqliteSession {
     }
 
     fn prepare(&mut self, program: &Program) -> Result<(), DatabaseError> {
+        self.inserts =
+            program.statements.iter().map(|statement| matches!(statement, Statement::Insert { .. })).collect();
+        (self.statements, self.texts) = (Vec::new(), Vec::new());
+        if program.as_text {
+            self.texts = program.statements.iter().map(|text| TextStatement::new(&SqliteDialect, text)).collect();
+            return Ok(());
+        }
         // SAFETY: as in `new`.
         let prepare = |sql: String| unsafe { Prepared::new(&self.connection, &sql) };
         let texts = program.statements.iter().map(|statement| statement_text(&SqliteDialect, statement, 1));
         self.statements = texts.map(prepare).collect::<Result<_, _>>()?;
-        self.inserts =
-            program.statements.iter().map(|statement| matches!(statement, Statement::Insert { .. })).collect();
         Ok(())
     }
 

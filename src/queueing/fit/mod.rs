@@ -73,6 +73,18 @@ pub struct FitReport {
     pub paper: Option<PaperFit>,
 }
 
+impl FitReport {
+    /// Whether a model fits: not where the points reject it; none where they do not reach near enough to the capacity to tell, or are
+    /// too few.
+    pub fn says_whether(&self, model: &str) -> Option<bool> {
+        if self.best.is_some_and(|best| best == model) || self.tie.contains(&model) {
+            return Some(true);
+        }
+        let fit = self.fits.iter().find(|fit| fit.model == model)?;
+        if select::describes(fit) { None } else { Some(false) }
+    }
+}
+
 /// A model that was not fitted.
 #[derive(Debug, Clone, PartialEq, Serialize)]
 pub struct Skipped {

@@ -100,7 +100,7 @@ fn tied(best: &Fit, fits: &[Fit]) -> Vec<&'static str> {
 }
 
 /// Whether the points do not reject it.
-fn describes(fit: &Fit) -> bool {
+pub(super) fn describes(fit: &Fit) -> bool {
     match fit.goodness_of_fit_p {
         Some(p) => p >= GOODNESS_LEAST,
         None => fit.relative_error_rms <= RELATIVE_ERROR_MOST,

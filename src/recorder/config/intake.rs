@@ -4,19 +4,21 @@ use std::net::SocketAddr;
 use std::path::PathBuf;
 use std::time::Duration;
 
+use super::blocks::{read_blocks, read_ftp, read_put};
 use super::read::{read_bytes, read_duration, read_texts};
 use super::{IntakeConfig, ListenConfig, NatsConfig, TlsConfig};
 use crate::study::place::Errors;
 use crate::study::section::Section;
 use crate::study::tree::{Content, Table};
 
-const KEYS: &[&str] = &["memory", "request", "partial", "http", "tcp", "nats"];
+const KEYS: &[&str] = &["memory", "request", "partial", "http", "tcp", "nats", "blocks", "ftp", "put"];
 const LISTEN_KEYS: &[&str] = &["listen", "tokens", "certificate", "key", "connections", "patience"];
 
 pub(super) fn read_intake(root: &Table, errors: &mut Errors) -> IntakeConfig {
     let section = Section::open(root, "intake", KEYS, errors);
     let empty = Table::default();
-    let tables = match section.get("http").or(section.get("tcp")).or(section.get("nats")) {
+    let intakes = ["http", "tcp", "nats", "ftp", "put"];
+    let tables = match intakes.iter().find_map(|name| section.get(name)) {
         Some(_) => root.get("intake").and_then(|entry| match &entry.node.content {
             Content::Table(table) => Some(table),
             _ => None,
@@ -33,6 +35,8 @@ pub(super) fn read_intake(root: &Table, errors: &mut Errors) -> IntakeConfig {
         let place = section.get("request").or(section.get("memory")).map_or(section.place, |entry| entry.place);
         errors.push(place, "intake.request is larger than intake.memory; no such request could be taken in");
     }
+    let blocks = read_blocks(tables, errors);
+    let has_users = blocks.users.is_some();
     IntakeConfig {
         memory_bytes,
         request_bytes,
@@ -40,6 +44,9 @@ pub(super) fn read_intake(root: &Table, errors: &mut Errors) -> IntakeConfig {
         http: read_listen(tables, "http", errors),
         tcp: read_listen(tables, "tcp", errors),
         nats: read_nats(tables, errors),
+        blocks,
+        ftp: read_ftp(tables, has_users, errors),
+        put: read_put(tables, has_users, errors),
     }
 }
 
@@ -49,16 +56,9 @@ fn read_listen(tables: &Table, kind: &str, errors: &mut Errors) -> Option<Listen
     let path = format!("intake.{kind}");
     section.name = &path;
     let tokens = read_texts(&section, "tokens", errors);
-    let listen = read_address(&section, !tokens.is_empty(), errors);
-    let file = |key: &str, errors: &mut Errors| section.text(key, errors).map(PathBuf::from);
-    let tls = match (file("certificate", errors), file("key", errors)) {
-        (Some(certificate), Some(key)) => Some(TlsConfig { certificate, key }),
-        (None, None) => None,
-        _ => {
-            errors.push(section.place, format!("{path} needs both certificate and key for TLS, or neither"));
-            None
-        }
-    };
+    let missing = tokens.is_empty().then_some(("there is no token", "add tokens"));
+    let listen = read_address(&section, "listen", &missing, errors);
+    let tls = read_tls(&section, errors);
     Some(ListenConfig {
         listen: listen?,
         tokens,
@@ -68,13 +68,31 @@ fn read_listen(tables: &Table, kind: &str, errors: &mut Errors) -> Option<Listen
     })
 }
 
-fn read_address(section: &Section<'_>, has_tokens: bool, errors: &mut Errors) -> Option<SocketAddr> {
-    let Some(entry) = section.get("listen") else {
-        errors.push(section.place, format!("{}.listen is missing; write an address and a port", section.name));
+pub(super) fn read_tls(section: &Section<'_>, errors: &mut Errors) -> Option<TlsConfig> {
+    let file = |key: &str, errors: &mut Errors| section.text(key, errors).map(PathBuf::from);
+    match (file("certificate", errors), file("key", errors)) {
+        (Some(certificate), Some(key)) => Some(TlsConfig { certificate, key }),
+        (None, None) => None,
+        _ => {
+            errors.push(section.place, format!("{} needs both certificate and key for TLS, or neither", section.name));
+            None
+        }
+    }
+}
+
+/// An address to listen on. Where `missing` says what is missing and what adds it, only this machine may be listened to.
+pub(super) fn read_address(
+    section: &Section<'_>,
+    key: &str,
+    missing: &Option<(&str, &str)>,
+    errors: &mut Errors,
+) -> Option<SocketAddr> {
+    let path = section.path(key);
+    let Some(entry) = section.get(key) else {
+        errors.push(section.place, format!("{path} is missing; write an address and a port"));
         return None;
     };
-    let path = section.path("listen");
-    let address = match section.text("listen", errors)?.parse::<SocketAddr>() {
+    let address = match section.text(key, errors)?.parse::<SocketAddr>() {
         Ok(address) => address,
         Err(_) => {
             let must = "it must be an address and a port, as in \"127.0.0.1:8086\"";
@@ -82,9 +100,11 @@ fn read_address(section: &Section<'_>, has_tokens: bool, errors: &mut Errors) ->
             return None;
         }
     };
-    if !has_tokens && !address.ip().is_loopback() {
-        let remedy = "add tokens, or listen on a loopback address such as 127.0.0.1";
-        errors.push(entry.node.place, format!("{path} is {} and there is no token; {remedy}", entry.node));
+    if let Some((what, adds)) = missing
+        && !address.ip().is_loopback()
+    {
+        let remedy = format!("{adds}, or listen on a loopback address such as 127.0.0.1");
+        errors.push(entry.node.place, format!("{path} is {} and {what}; {remedy}", entry.node));
     }
     Some(address)
 }

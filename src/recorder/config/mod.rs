@@ -3,6 +3,7 @@
 //! Main type: [`Config`]. Invariant: a configuration that was read can be started; all that is wrong with a file is said at
 //! once, each with line, value and remedy.
 
+mod blocks;
 mod intake;
 mod read;
 
@@ -12,6 +13,7 @@ use std::time::Duration;
 
 use crate::trial::DatabaseSettings;
 
+pub use blocks::{BlocksConfig, FtpConfig, InboxConfig, RateLimits};
 pub use read::read;
 
 /// All settings, with their defaults filled in.
@@ -31,6 +33,20 @@ pub struct Config {
     pub writer: WriterConfig,
     /// `[admission]`
     pub admission: AdmissionConfig,
+    /// `[inbox]`
+    pub inbox: InboxConfig,
+}
+
+impl Config {
+    /// Whether measurement data are taken in, for which there must be a database.
+    pub fn takes_lines(&self) -> bool {
+        self.intake.http.is_some() || self.intake.tcp.is_some() || self.intake.nats.is_some()
+    }
+
+    /// Whether blocks are taken in.
+    pub fn takes_blocks(&self) -> bool {
+        self.intake.ftp.is_some() || self.intake.put.is_some()
+    }
 }
 
 /// `[layout]`: how measurements become tables.
@@ -57,7 +73,7 @@ pub struct SpoolConfig {
 }
 
 /// `[intake]`: what is taken in, and how much of it may be in memory.
-#[derive(Debug, Clone, PartialEq, Eq)]
+#[derive(Debug, Clone, PartialEq)]
 pub struct IntakeConfig {
     /// The most bytes of requests in memory.
     pub memory_bytes: u64,
@@ -71,6 +87,12 @@ pub struct IntakeConfig {
     pub tcp: Option<ListenConfig>,
     /// `[intake.nats]`
     pub nats: Option<NatsConfig>,
+    /// `[intake.blocks]`
+    pub blocks: BlocksConfig,
+    /// `[intake.ftp]`
+    pub ftp: Option<FtpConfig>,
+    /// `[intake.put]`
+    pub put: Option<ListenConfig>,
 }
 
 /// An intake that listens.

@@ -4,6 +4,7 @@ use std::collections::BTreeMap;
 use std::path::PathBuf;
 use std::time::Duration;
 
+use super::blocks::read_inbox;
 use super::intake::read_intake;
 use super::{AdmissionConfig, Config, LAYOUTS, LayoutConfig, NewColumns, SchemaConfig, SpoolConfig, WriterConfig};
 use crate::database;
@@ -14,7 +15,7 @@ use crate::study::tree::{Content, Node, Table};
 use crate::trial::DatabaseSettings;
 use crate::units::parse_bytes;
 
-const SECTIONS: &[&str] = &["database", "layout", "spool", "intake", "schema", "writer", "admission"];
+const SECTIONS: &[&str] = &["database", "layout", "spool", "intake", "schema", "writer", "admission", "inbox"];
 
 /// Reads a configuration; `file` is its name in messages.
 ///
@@ -29,11 +30,17 @@ pub fn read(text: &str, file: &str) -> Result<Config, StudyErrors> {
         errors = Errors::default();
     }
     Section::top(&root, SECTIONS, &mut errors);
-    let database = read_database(&root, &mut errors);
+    let intake = read_intake(&root, &mut errors);
+    let mut no_errors = Errors::default();
+    // Blocks need no database to be taken in.
+    let has_lines = intake.http.is_some() || intake.tcp.is_some() || intake.nats.is_some();
+    let needs_database = has_lines || root.get("database").is_some() || (intake.ftp.is_none() && intake.put.is_none());
+    let database = read_database(&root, if needs_database { &mut errors } else { &mut no_errors });
     let config = Config {
         spool: read_spool(&root, &mut errors),
         layout: read_layout(&root, &mut errors),
-        intake: read_intake(&root, &mut errors),
+        intake,
+        inbox: read_inbox(&root, &mut errors),
         schema: read_schema(&root, &mut errors),
         writer: read_writer(&root, database.name == "sqlite", &mut errors),
         admission: read_admission(&root, &mut errors),

@@ -69,6 +69,11 @@ impl Receiving {
         Upload::new(self.clone(), camera, name, part)
     }
 
+    /// The folder that it takes in to.
+    pub fn inbox(&self) -> &Inbox {
+        &self.inbox
+    }
+
     /// Whether an upload would be let in now, to refuse it before it is sent.
     ///
     /// # Errors

@@ -12,7 +12,7 @@ use crate::recorder::meter::Meter;
 use crate::recorder::spool::{
     CommitterHandle, Entry, Offer, Refusal, Refused as RefusedRecord, SpoolError, Stored, now_ns, unspooled_number,
 };
-use crate::recorder::writer::{DirectAnswer, DirectHandle};
+use crate::recorder::writer::{DirectAnswer, DirectHandle, DirectWait};
 
 /// Errors of lines that are told to the client, at most.
 const ERRORS_MAX: usize = 20;
@@ -166,9 +166,16 @@ impl Door {
     /// # Errors
     /// Why nothing of it was taken in.
     pub async fn take(&self, incoming: Incoming) -> Result<Taken, Refused> {
-        let (meter, received) = (&self.settings.meter, incoming.received);
+        let received = incoming.received;
         let outcome = self.try_to_take(incoming).await;
-        match &outcome {
+        self.count(&outcome, received);
+        outcome
+    }
+
+    /// Counts what became of a request that arrived then.
+    pub fn count(&self, outcome: &Result<Taken, Refused>, received: Instant) {
+        let meter = &self.settings.meter;
+        match outcome {
             Ok(taken) => {
                 meter.acknowledged_requests.add(1);
                 meter.duplicates.add(u64::from(taken.is_duplicate));
@@ -181,7 +188,6 @@ impl Door {
             }
             Err(_) => meter.turned_away.add(1),
         }
-        outcome
     }
 
     /// Keeps lines in quarantine that are no points, where nobody can be told; comes back when they are durable.
@@ -210,6 +216,14 @@ impl Door {
     }
 
     async fn try_to_take(&self, incoming: Incoming) -> Result<Taken, Refused> {
+        self.begin(incoming).await?.finish().await
+    }
+
+    /// Takes a request in as far as its place in the order of its source: what is begun later is stored later.
+    ///
+    /// # Errors
+    /// Why nothing of it was taken in.
+    pub async fn begin(&self, incoming: Incoming) -> Result<Begun, Refused> {
         let checked = check(incoming.body, incoming.precision);
         let Checked { body, rows, errors, bad_lines } = checked;
         if bad_lines > 0 && (rows == 0 || !self.settings.keeps_good_lines) {
@@ -217,7 +231,7 @@ impl Door {
         }
         let taken = Taken { rows, errors, bad_lines, is_duplicate: false };
         if rows == 0 {
-            return Ok(taken);
+            return Ok(Begun { taken, waits_for: None });
         }
         match self.settings.gate.ask(&incoming.source, body.len() as u64) {
             Turn::In => {}
@@ -233,25 +247,46 @@ impl Door {
             rows,
             body,
         };
-        let is_duplicate = match &self.settings.route {
+        match &self.settings.route {
             Route::Spool(spool, lanes) => {
                 offer.lane = lane_of(&offer.source, *lanes);
                 match spool.append(offer).await {
-                    Ok(stored) => stored == Stored::Duplicate,
-                    Err(SpoolError::Full(reason)) => return Err(Refused::Full(reason, Duration::from_secs(5))),
-                    Err(error) => return Err(Refused::Broken(error.to_string())),
+                    Ok(stored) => {
+                        let taken = Taken { is_duplicate: stored == Stored::Duplicate, ..taken };
+                        Ok(Begun { taken, waits_for: None })
+                    }
+                    Err(SpoolError::Full(reason)) => Err(Refused::Full(reason, Duration::from_secs(5))),
+                    Err(error) => Err(Refused::Broken(error.to_string())),
                 }
             }
             Route::Direct(lanes) => {
                 let lane = lane_of(&offer.source, lanes.len() as u32);
-                match lanes[lane as usize].store(offer, self.settings.patience).await {
-                    DirectAnswer::Committed => false,
-                    DirectAnswer::Duplicate => true,
-                    DirectAnswer::Unavailable(reason) => return Err(Refused::Full(reason, Duration::from_secs(2))),
-                }
+                let waits_for = lanes[lane as usize].begin(offer, self.settings.patience).await;
+                Ok(Begun { taken, waits_for: Some(waits_for) })
             }
-        };
-        Ok(Taken { is_duplicate, ..taken })
+        }
+    }
+}
+
+/// A request that has its place in the order of its source.
+#[derive(Debug)]
+pub struct Begun {
+    taken: Taken,
+    waits_for: Option<DirectWait>,
+}
+
+impl Begun {
+    /// Comes back when it is durable.
+    ///
+    /// # Errors
+    /// Why nothing of it was taken in.
+    pub async fn finish(self) -> Result<Taken, Refused> {
+        let Some(waits_for) = self.waits_for else { return Ok(self.taken) };
+        match waits_for.finish().await {
+            DirectAnswer::Committed => Ok(self.taken),
+            DirectAnswer::Duplicate => Ok(Taken { is_duplicate: true, ..self.taken }),
+            DirectAnswer::Unavailable(reason) => Err(Refused::Full(reason, Duration::from_secs(2))),
+        }
     }
 }
 

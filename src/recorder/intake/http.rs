@@ -36,7 +36,9 @@ const TOO_MANY: &[u8] =
 
 fn start(config: ListenConfig, surroundings: &Surroundings) -> Result<Running, String> {
     let shared = Arc::new((config.clone(), surroundings.clone()));
-    serve("http", &config, surroundings, TOO_MANY, move |stream, peer| connection(stream, peer, Arc::clone(&shared)))
+    serve("http", &config, &surroundings.stop, TOO_MANY, move |stream, ends| {
+        connection(stream, ends.peer, Arc::clone(&shared))
+    })
 }
 
 type Shared = Arc<(ListenConfig, Surroundings)>;

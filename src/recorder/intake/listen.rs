@@ -11,14 +11,24 @@ use tokio::io::{AsyncRead, AsyncWrite, AsyncWriteExt};
 use tokio::net::{TcpListener, TcpStream};
 use tokio::sync::Semaphore;
 
-use super::{Running, Surroundings, tls};
+use super::{Running, tls};
 use crate::recorder::config::ListenConfig;
 use crate::recorder::log;
+use crate::recorder::stop::Stop;
 
 /// A connection, with TLS or without.
-pub(super) trait Stream: AsyncRead + AsyncWrite + Send + Unpin {}
+pub(in crate::recorder) trait Stream: AsyncRead + AsyncWrite + Send + Unpin {}
 
 impl<T: AsyncRead + AsyncWrite + Send + Unpin> Stream for T {}
+
+/// The two ends of a connection.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(in crate::recorder) struct Ends {
+    /// The client's.
+    pub(in crate::recorder) peer: SocketAddr,
+    /// Ours, as the client reached it.
+    pub(in crate::recorder) own: SocketAddr,
+}
 
 /// How often a listener looks whether it is to stop.
 const LOOK_EVERY: Duration = Duration::from_millis(50);
@@ -27,15 +37,15 @@ const LOOK_EVERY: Duration = Duration::from_millis(50);
 ///
 /// # Errors
 /// A sentence, when the address is taken or TLS cannot be had.
-pub(super) fn serve<S, F>(
+pub(in crate::recorder) fn serve<S, F>(
     name: &'static str,
     config: &ListenConfig,
-    surroundings: &Surroundings,
+    stop: &Arc<Stop>,
     too_many: &'static [u8],
     connection: S,
 ) -> Result<Running, String>
 where
-    S: Fn(Box<dyn Stream>, SocketAddr) -> F + Send + Sync + 'static,
+    S: Fn(Box<dyn Stream>, Ends) -> F + Send + Sync + 'static,
     F: Future<Output = ()> + Send + 'static,
 {
     let wrong = |what: String| format!("intake.{name}: {what}");
@@ -47,7 +57,8 @@ where
     let listener = listener.map_err(|error| wrong(format!("cannot listen on {}: {error}", config.listen)))?;
     let address = listener.local_addr().ok();
     let places = Arc::new(Semaphore::new(config.connections as usize));
-    let (stop, patience, connection) = (Arc::clone(&surroundings.stop), config.patience, Arc::new(connection));
+    let configured = config.listen;
+    let (stop, patience, connection) = (Arc::clone(stop), config.patience, Arc::new(connection));
     let task = tokio::spawn(async move {
         let all = places.available_permits();
         while !stop.is_asked() {
@@ -65,14 +76,15 @@ where
                 tokio::spawn(turn_away(stream, too_many));
                 continue;
             };
+            let ends = Ends { peer, own: stream.local_addr().unwrap_or(configured) };
             let (acceptor, connection) = (acceptor.clone(), Arc::clone(&connection));
             tokio::spawn(async move {
                 let _ = stream.set_nodelay(true);
                 match acceptor {
-                    None => connection(Box::new(stream), peer).await,
+                    None => connection(Box::new(stream), ends).await,
                     Some(acceptor) => {
                         if let Ok(Ok(stream)) = tokio::time::timeout(patience, acceptor.accept(stream)).await {
-                            connection(Box::new(stream), peer).await;
+                            connection(Box::new(stream), ends).await;
                         }
                     }
                 }

@@ -6,12 +6,12 @@
 
 mod door;
 mod http;
-mod listen;
+pub(in crate::recorder) mod listen;
 mod nats;
-mod request;
-mod response;
+pub(in crate::recorder) mod request;
+pub(in crate::recorder) mod response;
 mod tcp;
-mod tls;
+pub(in crate::recorder) mod tls;
 
 use std::net::SocketAddr;
 use std::sync::Arc;
@@ -21,7 +21,7 @@ use super::meter::Meter;
 use super::stop::Stop;
 
 pub(in crate::recorder) use door::lane_of;
-pub use door::{Door, DoorSettings, Incoming, Refused, Route, Taken};
+pub use door::{Begun, Door, DoorSettings, Incoming, Refused, Route, Taken};
 
 /// What all intakes are started with.
 #[derive(Clone)]

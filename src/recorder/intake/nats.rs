@@ -1,6 +1,7 @@
 //! NATS JetStream: messages of a stream, each a batch of lines, acknowledged only after its commit in the database.
 //!
-//! A durable pull consumer with explicit acknowledgement; several recorders may share it. What is delivered again is recognised by its
+//! A durable pull consumer with explicit acknowledgement; several recorders may share it. Messages of one subject keep their order, as
+//! long as one recorder takes them; between several only the stream's own order of delivery helps. What is delivered again is recognised by its
 //! `Nats-Msg-Id`, or by its number in the stream, in the database itself. Lines that are no points go to quarantine: nobody
 //! waits for an answer who could be told.
 
@@ -13,7 +14,7 @@ use async_nats::jetstream::{self, AckKind, Message};
 use futures_util::StreamExt;
 use futures_util::future::join_all;
 
-use super::door::{Incoming, Refused};
+use super::door::{Begun, Incoming, Refused, Taken};
 use super::{Entry, Running, Surroundings};
 use crate::recorder::config::NatsConfig;
 use crate::recorder::line::Precision;
@@ -31,6 +32,8 @@ pub(super) static NATS: Entry = Entry {
 
 /// Messages fetched at a time.
 const FETCH_MAX: usize = 500;
+/// Bytes fetched at a time.
+const FETCH_BYTES_MAX: usize = 8 << 20;
 /// How long the server waits for an acknowledgement before it delivers again.
 const ACK_WAIT: Duration = Duration::from_secs(60);
 /// Pause before connecting again.
@@ -53,17 +56,83 @@ fn start(config: NatsConfig, surroundings: &Surroundings) -> Running {
 async fn take_in(config: &NatsConfig, surroundings: &Surroundings) -> Result<(), String> {
     let consumer = connect(config).await?;
     log::info("taking in from NATS", &[("stream", &config.stream), ("consumer", &config.consumer)]);
+    let mut is_large = false;
     while !surroundings.stop.is_asked() {
-        let fetch = consumer.fetch().max_messages(FETCH_MAX).max_bytes(8 << 20).expires(Duration::from_millis(500));
-        let mut fetched = fetch.messages().await.map_err(|error| error.to_string())?;
-        let mut messages = Vec::new();
-        while let Some(message) = fetched.next().await {
-            messages.push(message.map_err(|error| error.to_string())?);
+        let (messages, error) = fetch(&consumer, is_large).await?;
+        is_large = messages.is_empty() && error.is_some();
+        take_all(messages, surroundings).await;
+        // What was delivered before an error is taken in all the same: dropped, it would come again behind later messages.
+        match error {
+            Some(reason) if !reason.contains("MaxBytes") => return Err(reason),
+            _ => {}
         }
-        // Their order is that of the stream: each enters the lane's queue when it is first polled.
-        join_all(messages.into_iter().map(|message| take(message, surroundings))).await;
     }
     Ok(())
+}
+
+/// Fetches messages, one alone where it is larger than all should be; those that came, and what ended it before its time.
+async fn fetch(consumer: &PullConsumer, is_large: bool) -> Result<(Vec<Message>, Option<String>), String> {
+    let asked = consumer.fetch().expires(Duration::from_millis(500));
+    let asked = if is_large { asked.max_messages(1) } else { asked.max_messages(FETCH_MAX).max_bytes(FETCH_BYTES_MAX) };
+    let mut fetched = asked.messages().await.map_err(|error| error.to_string())?;
+    let mut messages = Vec::new();
+    while let Some(message) = fetched.next().await {
+        match message {
+            Ok(message) => messages.push(message),
+            Err(error) => return Ok((messages, Some(error.to_string()))),
+        }
+    }
+    Ok((messages, None))
+}
+
+/// Takes messages in, in their order, and answers each. Until then the server is told that they are being worked on.
+async fn take_all(messages: Vec<Message>, surroundings: &Surroundings) {
+    let mut begun = Vec::with_capacity(messages.len());
+    for message in messages {
+        let received = Instant::now();
+        // One after another: a future that is polled first is not always the first to enter the lane's queue.
+        let Some(outcome) = begin(&message, received, surroundings).await else { return };
+        begun.push((message, received, outcome));
+    }
+    let answers = begun.iter().map(|(message, _, _)| message.clone()).collect::<Vec<_>>();
+    let finished = join_all(begun.into_iter().map(|(message, received, outcome)| async move {
+        let outcome = match outcome {
+            Ok(begun) => begun.finish().await,
+            Err(refused) => Err(refused),
+        };
+        surroundings.direct_door.count(&outcome, received);
+        answer(&message, outcome, surroundings).await;
+    }));
+    tokio::pin!(finished);
+    loop {
+        match tokio::time::timeout(ACK_WAIT / 3, finished.as_mut()).await {
+            Ok(_) => return,
+            // Of those that are answered already the server takes no notice.
+            Err(_) => drop(join_all(answers.iter().map(|message| message.ack_with(AckKind::Progress))).await),
+        }
+    }
+}
+
+/// Gives a message its place in the order of its source. While there is no room it is waited for, so that no later one overtakes
+/// it; none when the recorder stops meanwhile.
+async fn begin(message: &Message, received: Instant, surroundings: &Surroundings) -> Option<Result<Begun, Refused>> {
+    let mut told = Instant::now();
+    loop {
+        match surroundings.direct_door.begin(incoming(message, received)).await {
+            Err(Refused::Unfair(wait) | Refused::Full(_, wait)) => {
+                tokio::time::sleep(wait.min(Duration::from_secs(1))).await;
+                if surroundings.stop.is_asked() {
+                    return None;
+                }
+                if told.elapsed() > ACK_WAIT / 3 {
+                    // A server that does not hear it delivers the message again, and it is recognised.
+                    let _ = message.ack_with(AckKind::Progress).await;
+                    told = Instant::now();
+                }
+            }
+            outcome => return Some(outcome),
+        }
+    }
 }
 
 async fn connect(config: &NatsConfig) -> Result<PullConsumer, String> {
@@ -117,28 +186,30 @@ fn version_of(version: &str) -> (u32, u32) {
     (parts.next().unwrap_or(0), parts.next().unwrap_or(0))
 }
 
-/// Takes one message in and answers it.
-async fn take(message: Message, surroundings: &Surroundings) {
-    let source: Arc<str> = message.subject.as_str().into();
+fn incoming(message: &Message, received: Instant) -> Incoming {
     let id = message.headers.as_ref().and_then(|headers| headers.get("Nats-Msg-Id")).map(ToString::to_string);
     let message_id = match (id, message.info()) {
         (Some(id), _) => id,
         (None, Ok(information)) => format!("{}:{}", information.stream, information.stream_sequence),
         (None, Err(_)) => String::new(),
     };
-    let body = message.payload.to_vec();
-    let incoming = Incoming {
-        source: Arc::clone(&source),
+    Incoming {
+        source: message.subject.as_str().into(),
         message_id,
         precision: Precision::default(),
-        body: body.clone(),
+        body: message.payload.to_vec(),
         received_ns: now_ns(),
-        received: Instant::now(),
-    };
-    let kind = match surroundings.direct_door.take(incoming).await {
+        received,
+    }
+}
+
+/// Answers a message.
+async fn answer(message: &Message, outcome: Result<Taken, Refused>, surroundings: &Surroundings) {
+    let (source, body): (Arc<str>, _) = (message.subject.as_str().into(), &message.payload);
+    let kind = match outcome {
         Ok(taken) if taken.bad_lines == 0 => AckKind::Ack,
-        Ok(taken) => keep(surroundings, &source, &body, &taken.errors, taken.bad_lines, true).await,
-        Err(Refused::Bad(errors, bad_lines)) => keep(surroundings, &source, &body, &errors, bad_lines, false).await,
+        Ok(taken) => keep(surroundings, &source, body, &taken.errors, taken.bad_lines, true).await,
+        Err(Refused::Bad(errors, bad_lines)) => keep(surroundings, &source, body, &errors, bad_lines, false).await,
         Err(Refused::Unfair(wait) | Refused::Full(_, wait)) => AckKind::Nak(Some(wait)),
         Err(Refused::Broken(_)) => AckKind::Nak(Some(Duration::from_secs(30))),
     };

@@ -167,7 +167,7 @@ fn decompress(compressed: &[u8], memory: &mut Memory, door: &Door, bytes_max: u6
 }
 
 /// How long clients are asked to wait, in whole seconds, at least one.
-pub(super) fn retry_after_s(wait: Duration) -> u64 {
+pub(in crate::recorder) fn retry_after_s(wait: Duration) -> u64 {
     wait.as_secs_f64().ceil().max(1.0) as u64
 }
 

@@ -11,10 +11,10 @@ use super::request::{Wrong, retry_after_s};
 use crate::recorder::line::LineError;
 
 /// An answer.
-pub(super) type Answer = Response<Full<Bytes>>;
+pub(in crate::recorder) type Answer = Response<Full<Bytes>>;
 
 /// An answer with a text.
-pub(super) fn text(status: StatusCode, content_type: &'static str, text: String) -> Answer {
+pub(in crate::recorder) fn text(status: StatusCode, content_type: &'static str, text: String) -> Answer {
     let mut answer = Response::new(Full::new(Bytes::from(text)));
     *answer.status_mut() = status;
     answer.headers_mut().insert(CONTENT_TYPE, hyper::header::HeaderValue::from_static(content_type));
@@ -22,14 +22,14 @@ pub(super) fn text(status: StatusCode, content_type: &'static str, text: String)
 }
 
 /// An answer without content.
-pub(super) fn empty(status: StatusCode) -> Answer {
+pub(in crate::recorder) fn empty(status: StatusCode) -> Answer {
     let mut answer = Response::new(Full::new(Bytes::new()));
     *answer.status_mut() = status;
     answer
 }
 
 /// An error in the form that InfluxDB has, of both its versions.
-pub(super) fn error(status: StatusCode, code: &str, message: &str) -> Answer {
+pub(in crate::recorder) fn error(status: StatusCode, code: &str, message: &str) -> Answer {
     let body = json!({ "code": code, "message": message, "error": message });
     text(status, "application/json", body.to_string())
 }
@@ -94,7 +94,8 @@ pub(super) fn refused(wrong: &Wrong) -> Answer {
     }
 }
 
-fn again_later(status: StatusCode, code: &str, message: &str, after_s: u64) -> Answer {
+/// An error that asks to send again after some seconds.
+pub(in crate::recorder) fn again_later(status: StatusCode, code: &str, message: &str, after_s: u64) -> Answer {
     let mut answer = error(status, code, message);
     answer.headers_mut().insert(RETRY_AFTER, after_s.into());
     answer

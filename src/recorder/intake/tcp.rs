@@ -34,11 +34,11 @@ const STEP_BYTES: usize = 64 << 10;
 
 fn start(config: ListenConfig, surroundings: &Surroundings) -> Result<Running, String> {
     let shared = Arc::new((config.clone(), surroundings.clone()));
-    serve("tcp", &config, surroundings, TOO_MANY, move |stream, peer| {
+    serve("tcp", &config, &surroundings.stop, TOO_MANY, move |stream, ends| {
         let shared = Arc::clone(&shared);
         async move {
             let (config, surroundings) = &*shared;
-            Connection::new(stream, peer, config, surroundings).serve().await;
+            Connection::new(stream, ends.peer, config, surroundings).serve().await;
         }
     })
 }

@@ -15,7 +15,7 @@ use crate::recorder::config::TlsConfig;
 ///
 /// # Errors
 /// A sentence that names the file.
-pub(super) fn acceptor(config: &TlsConfig) -> Result<TlsAcceptor, String> {
+pub(in crate::recorder) fn acceptor(config: &TlsConfig) -> Result<TlsAcceptor, String> {
     let unreadable =
         |path: &Path, error: &dyn std::fmt::Display| format!("{} cannot be read as PEM: {error}", path.display());
     let certificates = CertificateDer::pem_file_iter(&config.certificate)

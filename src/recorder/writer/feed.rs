@@ -40,18 +40,23 @@ pub struct DirectHandle {
 }
 
 impl DirectHandle {
-    /// Stores an offer; comes back when it is committed.
-    ///
-    /// # Errors
-    /// A sentence, when nothing of it is stored.
-    pub async fn store(&self, offer: Offer, patience: Duration) -> DirectAnswer {
+    /// Gives an offer its place in the order of the lane; comes back when there is room for it.
+    pub async fn begin(&self, offer: Offer, patience: Duration) -> DirectWait {
         let (answer, answered) = oneshot::channel();
-        let direct = Direct { offer, answer, until: Instant::now() + patience };
-        let ended = || DirectAnswer::Unavailable("the recorder is stopping".to_owned());
-        if self.offers.send(direct).await.is_err() {
-            return ended();
-        }
-        answered.await.unwrap_or_else(|_| ended())
+        // Where the lane has ended, the answer's other side is gone with the offer.
+        let _ = self.offers.send(Direct { offer, answer, until: Instant::now() + patience }).await;
+        DirectWait(answered)
+    }
+}
+
+/// What became of an offer, once that is known.
+#[derive(Debug)]
+pub struct DirectWait(oneshot::Receiver<DirectAnswer>);
+
+impl DirectWait {
+    /// Comes back when it is committed, or nothing of it is stored.
+    pub async fn finish(self) -> DirectAnswer {
+        self.0.await.unwrap_or_else(|_| DirectAnswer::Unavailable("the recorder is stopping".to_owned()))
     }
 }
 

@@ -188,6 +188,7 @@ impl Lane {
         receiver: &mut tokio::sync::mpsc::Receiver<Direct>,
         runtime: &tokio::runtime::Handle,
     ) -> Result<LaneEnd, Leave> {
+        self.connect_if_idle();
         loop {
             if self.settings.stop.is_over() {
                 return Ok(LaneEnd::Stopped);
@@ -195,7 +196,7 @@ impl Lane {
             let rows_max = u64::from(self.settings.pace.batch_rows(self.settings.writer.batch));
             match receive(receiver, runtime, IDLE, rows_max, BATCH_BYTES) {
                 Received::Some(directs) => self.store_direct(directs)?,
-                Received::Nothing => {}
+                Received::Nothing => self.connect_if_idle(),
                 Received::Closed => {
                     self.write_ends_if_due(true);
                     return Ok(LaneEnd::Drained);
@@ -203,6 +204,14 @@ impl Lane {
             }
             self.write_ends_if_due(false);
             self.forget_messages_if_due();
+        }
+    }
+
+    /// Connects while nothing is to be written, so that whoever asks knows that the recorder is ready.
+    fn connect_if_idle(&mut self) {
+        if self.connection.is_none() {
+            // Who cannot be reached now is tried again, and told about when something is to be written.
+            let _ = self.with_connection(|_, _| Ok(()));
         }
     }
 

@@ -9,7 +9,7 @@ use crate::database::{Database, DatabaseError, Session};
 use crate::record::{Cells, ColumnKind};
 use crate::statement::{Expect, Request, Statement, Step, Table, TableColumn};
 
-const TABLE: &str = "loadline_writer";
+pub(super) const TABLE: &str = "loadline_writer";
 
 /// Rows that a lane can number: its number stands above these bits in `record_id`.
 const ROW_BITS: u32 = 52;

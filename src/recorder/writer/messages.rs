@@ -8,7 +8,7 @@ use crate::statement::{
     ColumnRef, Comparison, Condition, Expect, Program, Request, Select, Statement, Step, Table, TableColumn,
 };
 
-const TABLE: &str = "loadline_message";
+pub(super) const TABLE: &str = "loadline_message";
 
 /// Numbers of the statements.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]

@@ -28,6 +28,7 @@ mod value;
 
 pub use backoff::Backoff;
 pub use catalogue::{Catalogue, Column, FieldKind, Measurement, Role, Shape};
-pub use feed::{Direct, DirectAnswer, DirectHandle, Feed};
+pub use feed::{Direct, DirectAnswer, DirectHandle, DirectWait, Feed};
 pub use lane::{Lane, LaneEnd, LaneSettings};
 pub use registry::Registry;
+pub use shape::{StoredTables, stored_tables};

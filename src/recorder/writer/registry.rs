@@ -16,7 +16,7 @@ use crate::record::ColumnKind;
 use crate::statement::{Table, TableColumn};
 
 /// The registry's table.
-const TABLE: &str = "loadline_column";
+pub(super) const TABLE: &str = "loadline_column";
 
 /// How measurements that are new are laid out, and the catalogue as it is known.
 pub struct Registry {

@@ -1,7 +1,12 @@
 //! How a measurement becomes tables and statements. Main types: [`Tables`], what there must be, and [`Statements`], the numbers
 //! of a measurement's statements in a lane's program.
 
+use std::collections::HashMap;
+
 use super::catalogue::{Column, Measurement, Shape, TEXT};
+use super::columns::Columns;
+use super::names::table_name;
+use super::{ledger, messages, registry};
 use crate::database::Dialect;
 use crate::layout::RECORD_ID;
 use crate::record::ColumnKind;
@@ -130,6 +135,31 @@ pub(super) fn second_columns(measurement: &Measurement) -> Vec<TableColumn> {
         Shape::Wide | Shape::Star | Shape::Json => {}
     }
     columns
+}
+
+/// The tables that a recorder makes for one measurement, by name.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct StoredTables {
+    /// The one whose rows are the records, with their time stamps in `time_ns`.
+    pub records: String,
+    /// All of them and the recorder's own, in an order in which the last can always be dropped.
+    pub all: Vec<String>,
+}
+
+/// The tables of a measurement of this name that is laid out so.
+pub fn stored_tables(shape: Shape, name: &str) -> StoredTables {
+    let measurement = Measurement {
+        name: name.to_owned(),
+        table: table_name(name, |_| false),
+        shape,
+        has_more: false,
+        tags: Columns::default(),
+        fields: Columns::default(),
+        impossible: HashMap::new(),
+    };
+    let own = [registry::TABLE, ledger::TABLE, messages::TABLE].map(str::to_owned);
+    let tables = Tables::of(&measurement).tables.into_iter().map(|table| table.name);
+    StoredTables { records: record_table(&measurement), all: own.into_iter().chain(tables).collect() }
 }
 
 impl Tables {

@@ -7,7 +7,7 @@ use serde_json::Value;
 
 use super::sample::{Figures, Sample, TrialValue};
 use crate::measurement::Measurement;
-use crate::report::analyse::{CaseTrials, group, is_overloaded, some_of};
+use crate::report::analyse::{CaseTrials, background_name, group, is_overloaded, kind_name, some_of};
 use crate::report::factors::{Factors, same_level, short_level, show_level};
 use crate::report::load_lines::load_lines;
 use crate::report::metric::{LOAD_LINE, METRICS, Metric};
@@ -291,10 +291,14 @@ fn case_values(
     metric: &Metric,
     notes: &mut Vec<String>,
 ) -> Vec<CaseValues> {
-    let mut kinds: Vec<&str> = Vec::new();
+    let mut kinds: Vec<String> = Vec::new();
     let all = groups.iter().flat_map(CaseTrials::valid);
-    for kind in all.flat_map(|trial| trial.operations.keys().chain(trial.parts.keys())) {
-        if !kinds.contains(&kind.as_str()) {
+    let own_and_beside = |trial: &'_ Measurement| -> Vec<String> {
+        let own = trial.operations.keys().chain(trial.parts.keys()).cloned();
+        own.chain(trial.background.keys().map(|kind| background_name(kind))).collect()
+    };
+    for kind in all.flat_map(own_and_beside) {
+        if !kinds.contains(&kind) {
             kinds.push(kind);
         }
     }
@@ -325,7 +329,7 @@ fn case_values(
             for kind in &kinds {
                 let own = values(&|trial| metric.of_operation(trial, kind));
                 if !own.is_empty() {
-                    push(kind, own);
+                    push(&kind_name(group.case, kind), own);
                 }
             }
         } else {

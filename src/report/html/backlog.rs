@@ -4,15 +4,17 @@
 //! the start of the measured phase and never below zero.
 
 use maud::{Markup, html};
+use serde_json::Value;
 
 use super::plot::{Line, Plot, Point, Stroke};
 use super::scale::Scale;
 use super::unit::Unit;
 use crate::measurement::Measurement;
 use crate::report::analyse::CaseTrials;
-use crate::report::factors::show_levels;
+use crate::report::factors::{short_setting, show_level, show_levels};
 use crate::report::growth::{Loaded, series};
 use crate::statistics::summary::median;
+use crate::trial::Levels;
 use crate::units::show_number;
 
 const SMALL: (f64, f64) = (340.0, 230.0);
@@ -107,13 +109,22 @@ fn steps(trials: &[&Measurement]) -> Vec<Step> {
     (1..=count).filter_map(step).collect()
 }
 
+/// What tells a case from the others in little room: numbers with the name of their setting, words alone.
+fn short_title(levels: &Levels) -> String {
+    let short = |(setting, level): (&String, &Value)| match level {
+        Value::String(text) => text.clone(),
+        other => format!("{} {}", short_setting(setting), show_level(other)),
+    };
+    if levels.is_empty() { show_levels(levels) } else { levels.iter().map(short).collect::<Vec<_>>().join(", ") }
+}
+
 fn panel(case: &Loaded<'_, '_>, steps: &[Step]) -> Markup {
     let highest = steps.iter().map(|step| step.high).fold(0.0, f64::max);
     let longest = steps.last().map_or(0.0, |step| step.at_s);
     let x = Scale::to_end(longest, Unit::Seconds);
     let point = |step: &Step| Point { x: step.at_s, y: step.median, interval: None, tip: String::new() };
     Plot {
-        title: show_levels(&case.group.case.levels),
+        title: short_title(&case.group.case.levels),
         description: "Operations that had arrived and were not answered, over time.".to_owned(),
         size: SMALL,
         x_title: format!("time into the measured phase, {}", x.unit),

@@ -40,6 +40,9 @@ pub fn of_run(study: &Study, machine: &str, measurements: &[Measurement]) -> Opt
     Some(compare(&chosen.samples, &options)).filter(|found| found.comparisons.len() <= REPORT_MOST)
 }
 
+/// Names of cases longer than this need the whole width beside their bars.
+const CASE_LONGEST: usize = 34;
+
 /// More means than this are in tables only.
 const MEANS_MOST: usize = 150;
 
@@ -255,13 +258,14 @@ fn means(samples: &[Sample], found: Option<&Comparisons>) -> Markup {
     panels.sort_by_key(|panel| {
         panels_first(samples, |other| other.operation == panel.operation && other.metric.name == panel.metric.name)
     });
+    let has_long_names = samples.iter().any(|sample| sample.case.chars().count() > CASE_LONGEST);
     html! {
         ul.legend {
             @for (style, name) in variants.iter().enumerate() {
                 li { svg.key viewBox="0 0 26 12" aria-hidden="true" { g class=(style_class(style)) { rect.bar width="26" height="12" {} } } (name) }
             }
         }
-        div.pairs {
+        div class=(if has_long_names { "wide" } else { "pairs" }) {
             @for panel in &panels { (means_panel(panel, samples.iter().filter(|sample| is_panel(panel, sample)), &variants)) }
         }
         (means_table(samples, found))

@@ -16,7 +16,8 @@ pub fn evolution(findings: &Findings) -> Markup {
                 h2 { "Schema changes" }
                 p.about {
                     "A field was added, written to some records, and removed again while the load ran. Response times of the other \
-                     operations: those whose time met that of a change, and all others."
+                     operations: those whose time met that of a change, and all others. Whoever takes long meets a change more \
+                     often: where changes are as short as operations, that alone makes those during them longer."
                 }
                 (table(&CHANGES, &changes))
                 (table(&OPERATIONS, &operations))

@@ -37,6 +37,8 @@ const WIDE: (f64, f64) = (1000.0, 400.0);
 const SMALL: (f64, f64) = (340.0, 230.0);
 /// Longest name of a series that is written into a small panel, in characters.
 const LABEL_LONGEST: usize = 12;
+/// Longest name of an alternative beside its bar in a small panel.
+const BAR_NAME_LONGEST: usize = 22;
 /// Panels whose largest values differ by more than this factor get a scale each, so that none is a flat line.
 const OWN_SCALE_FROM: f64 = 4.0;
 
@@ -89,8 +91,10 @@ impl Quantity<'_> {
         let bar = |placed: &Placed<'_>| {
             let value = (self.of)(placed.case);
             let name = &frame.series[placed.series];
+            let number = width < WIDE.0 && has_long_names(&frame.series);
+            let label = if number { (placed.series + 1).to_string() } else { name.clone() };
             Bar {
-                label: if name.is_empty() { "the only case".to_owned() } else { name.clone() },
+                label: if name.is_empty() { "the only case".to_owned() } else { label },
                 style: placed.series,
                 value: value.map(|(y, _)| y),
                 interval: value.and_then(|(_, interval)| interval),
@@ -223,7 +227,10 @@ pub fn resources(frame: &Frame<'_>) -> Markup {
         div.panels {
             @for quantity in &quantities {
                 @let largest = quantity.largest(frame.cases.iter().filter(|placed| placed.panel == panel));
-                (quantity.draw(frame, panel, &quantity.title, Scale::from_zero(largest, quantity.unit), SMALL))
+                // An embedded database has no server.
+                @if largest > 0.0 || !quantity.title.contains("the server") {
+                    (quantity.draw(frame, panel, &quantity.title, Scale::from_zero(largest, quantity.unit), SMALL))
+                }
             }
         }
     }
@@ -235,10 +242,25 @@ pub fn direct_label(series: &[String], place: usize, size: (f64, f64)) -> String
     if size.0 < WIDE.0 && longest > LABEL_LONGEST { String::new() } else { series[place].clone() }
 }
 
+/// Whether bars in small panels have numbers instead of names, because these would leave no room.
+fn has_long_names(series: &[String]) -> bool {
+    series.iter().any(|name| name.chars().count() > BAR_NAME_LONGEST)
+}
+
 /// Marker and name of each series; nothing when there is one, or when bars carry their names.
 pub fn legend(frame: &Frame<'_>) -> Markup {
     let series = &frame.series;
     html! {
+        @if series.len() > 1 && frame.axis.is_none() && has_long_names(series) {
+            ul.legend {
+                @for (place, name) in series.iter().enumerate() {
+                    li {
+                        svg.key viewBox="0 0 26 12" aria-hidden="true" { g class=(style_class(place)) { rect.bar width="26" height="12" {} } }
+                        (place + 1) ": " (name)
+                    }
+                }
+            }
+        }
         @if series.len() > 1 && frame.axis.is_some() {
             ul.legend {
                 @for (place, name) in series.iter().enumerate() {

@@ -14,6 +14,7 @@ mod frame;
 mod means;
 mod plot;
 mod queries;
+mod recorded;
 mod scale;
 pub mod score;
 mod stated;
@@ -29,8 +30,8 @@ use crate::imported::TimeKind;
 use crate::measurement::{Environment, Measurement};
 use crate::report::analyse::{CaseTrials, group, time_finding};
 use crate::report::compare::Comparisons;
-use crate::report::terminal::grouped;
-use crate::study::Study;
+use crate::report::terminal::{grouped, show_settled};
+use crate::study::{RepeatRule, Study};
 use crate::units::{NS_PER_S, show_number, show_seconds};
 
 use frame::Frame;
@@ -83,6 +84,7 @@ pub fn html(findings: &Findings, study: &Study, environment: &Environment, measu
 fn invalid(findings: &Findings) -> Markup {
     let (all, valid) =
         findings.cases.iter().fold((0, 0), |(a, v), case| (a + case.trials, v + case.valid_trials + case.repeated));
+    let repeated: u64 = findings.cases.iter().map(|case| case.repeated).sum();
     maud::html! {
         @if findings.rehearsal {
             div.box.bad { h2 { "This is a rehearsal" } "Sizes and repeats were shrunk; the figures are not to be quoted." }
@@ -91,6 +93,10 @@ fn invalid(findings: &Findings) -> Markup {
             div.box.bad #invalid {
                 h2 { (all - valid) " of " (all) " trials are invalid" }
                 "Their figures are left out of everything below."
+                @if repeated > 0 {
+                    " " (show_number(repeated as f64)) " more of a search were not driven as they should be and were repeated at the same \
+                     rate; their reasons are listed too."
+                }
                 ul {
                     @for (text, cases) in grouped(findings, |case| case.invalid_because.clone()) {
                         li { strong { (text) } ": " (cases.join("; ")) }
@@ -109,19 +115,23 @@ fn invalid(findings: &Findings) -> Markup {
 const VERDICTS_SHOWN: usize = 7;
 
 fn verdict(findings: &Findings) -> Markup {
-    let mut sentences = findings.verdicts.iter();
-    let first = sentences.next().map_or("No trial has been finished yet.", String::as_str);
+    // That it is a rehearsal stands above already.
+    let is_new = |text: &&String| !(findings.rehearsal && text.starts_with("rehearsal: "));
+    let verdicts: Vec<&String> = findings.verdicts.iter().filter(is_new).collect();
+    let notes: Vec<&String> = findings.notes.iter().filter(is_new).collect();
+    let mut sentences = verdicts.iter();
+    let first = sentences.next().map_or("No trial has been finished yet.", |text| text.as_str());
     let (head, evidence) = first.rsplit_once(": ").unwrap_or((first, ""));
     maud::html! {
         div.box.verdict {
             p.first {
                 @if evidence.is_empty() { strong { (first) } } @else { strong { (head) ": " } (evidence) }
             }
-            @if findings.verdicts.len() > 1 { ul { @for sentence in sentences.by_ref().take(VERDICTS_SHOWN) { li { (sentence) } } } }
+            @if verdicts.len() > 1 { ul { @for sentence in sentences.by_ref().take(VERDICTS_SHOWN) { li { (sentence) } } } }
             @if sentences.len() > 0 {
                 details { summary { (sentences.len()) " more" } ul { @for sentence in sentences { li { (sentence) } } } }
             }
-            @if !findings.notes.is_empty() { ul.notes { @for note in &findings.notes { li { (note) } } } }
+            @if !notes.is_empty() { ul.notes { @for note in notes { li { (note) } } } }
         }
     }
 }
@@ -138,6 +148,7 @@ fn contents(
             @if queries::is_shown(groups) { a href="#execution-time" { "Execution time" } }
             @if queries::has_plans(groups) { a href="#plans" { "Plans" } }
             a href="#throughput" { "Throughput" }
+            @if recorded::is_shown(findings) { a href="#recorded" { "Through the recorder" } }
             @if arrival::is_shown(groups) { a href="#arrival-rate" { "Arrival rate" } }
             @if backlog::is_shown(groups) { a href="#backlog" { "Backlog" } }
             @if operations { a href="#operations" { "Operations" } }
@@ -187,8 +198,9 @@ fn plots(
             h2 { "Throughput" (against) }
             p.about { "Mean over trials; the whiskers are 95 % intervals of the mean." }
             (figures::throughput(&frame, cases))
-            (throughput_table(cases))
+            (throughput_table(cases, study.repeat.rule))
         }
+        (recorded::section(&frame, findings))
         (arrival::section(findings, groups))
         (backlog::section(groups))
         @if let Some(operations) = operations { (operations) }
@@ -259,7 +271,7 @@ fn texts(headings: &[&str]) -> Vec<String> {
     headings.iter().map(|heading| (*heading).to_owned()).collect()
 }
 
-fn throughput_table(cases: &[CaseFinding]) -> Markup {
+fn throughput_table(cases: &[CaseFinding], rule: RepeatRule) -> Markup {
     let headings = texts(&["Operations/s", "95 % interval", "Records/s", "95 % interval", "n", "Invalid", "Settled"]);
     figures::folded_table("Throughput as a table", cases, &headings, |case| {
         let mut row = Vec::new();
@@ -269,7 +281,7 @@ fn throughput_table(cases: &[CaseFinding]) -> Markup {
             row.push(interval.unwrap_or("-".to_owned()));
         }
         row.extend([case.valid_trials.to_string(), (case.trials - case.valid_trials).to_string()]);
-        row.push(if case.settled { "yes" } else { "no" }.to_owned());
+        row.push(show_settled(case, rule).to_owned());
         row
     })
 }

@@ -16,6 +16,9 @@ const WEIGHTS: [f64; 7] = [0.0, 0.25, 0.5, 1.0, 2.0, 4.0, 10.0];
 /// Top of the plot: ten points, and room for the names of marks.
 const HIGHEST: f64 = 11.5;
 
+/// Room between marks with names, as a share of the width.
+const MARK_ROOM: f64 = 0.05;
+
 /// The whole page; `source` says where the evidence comes from.
 pub fn page(finding: &ScoreFinding, source: &str) -> String {
     let (head, rest) = finding.verdict.split_once("; ").unwrap_or((&finding.verdict, ""));
@@ -128,10 +131,15 @@ fn plot(finding: &ScoreFinding) -> Markup {
     x.ticks = WEIGHTS.iter().map(tick).chain([Tick { value: 1.0, label: "only writing".to_owned() }]).collect();
     let mut y = Scale::to_end(HIGHEST, Unit::Rate("points"));
     y.ticks = (0..=5).map(|step| f64::from(step) * 2.0).map(|value| Tick { value, label: value.to_string() }).collect();
-    let changes = finding
-        .break_even
-        .iter()
-        .map(|change| Mark::Upright(share(change.write_weight), None, format!("{:.2}", change.write_weight)));
+    let mut weights: Vec<f64> = finding.break_even.iter().map(|change| change.write_weight).collect();
+    weights.sort_by(f64::total_cmp);
+    let mut labelled = f64::NEG_INFINITY;
+    // Two numbers on one spot cannot be read; the table below has all.
+    let changes = weights.into_iter().map(|weight| {
+        let has_room = share(weight) - labelled > MARK_ROOM;
+        labelled = if has_room { share(weight) } else { labelled };
+        Mark::Upright(share(weight), None, if has_room { format!("{weight:.2}") } else { String::new() })
+    });
     let own = Mark::Upright(chosen, None, format!("weight {}", show_number(finding.write_weight)));
     Plot {
         title: "Points by weight of writing".to_owned(),
@@ -152,7 +160,7 @@ fn rankings(finding: &ScoreFinding) -> Markup {
             thead { tr { th { "Weight of writing" } th { "Ranking" } } }
             tbody {
                 @for span in &finding.rankings {
-                    tr { th scope="row" { (show_span(span)) } td.text { (span.ranking.join(" > ")) } }
+                    tr { th scope="row" { (show_span(span, &finding.rankings)) } td.text { (span.ranking.join(" > ")) } }
                 }
             }
         } }

@@ -17,9 +17,9 @@ use crate::units::{show_bytes, show_number, show_seconds};
 
 /// The source's claims with their verdicts; nothing without claims.
 pub fn claims(claims: &[ClaimFinding], source: &str) -> Markup {
-    let range = |claim: &ClaimFinding| match claim.between {
-        (low, Some(high)) => format!("{low} to {high}"),
-        (low, None) => format!("{low} or more"),
+    let claimed = |claim: &ClaimFinding| match Metric::named(&claim.metric) {
+        Some(metric) => format!("{}, {}", metric.title, claim.claimed),
+        None => claim.claimed.clone(),
     };
     let symbol = |claim: &ClaimFinding| match claim.verdict {
         crate::finding::ClaimVerdict::Reproduced => "✓",
@@ -32,16 +32,17 @@ pub fn claims(claims: &[ClaimFinding], source: &str) -> Markup {
             p.about {
                 @if !source.is_empty() { (source) ". " }
                 "A claim is reproduced when the whole 95 % interval of the measured ratio lies in the claimed range, \
-                 contradicted when it lies outside, and undecided otherwise."
+                 contradicted when it lies outside, and undecided otherwise. A model fits when the measured points do not reject it and \
+                 reach near enough to the capacity to tell it."
             }
             div.scroll { table {
-                thead { tr { th { "Verdict" } th { "Claim" } th { "Claimed ratio" } th { "Measured" } } }
+                thead { tr { th { "Verdict" } th { "Claim" } th { "Claimed" } th { "Measured" } } }
                 tbody {
                     @for claim in claims {
                         tr {
                             td { span class={ "badge " (claim.verdict) } { (symbol(claim)) " " (claim.verdict) } }
                             td { (claim.says) }
-                            td { (Metric::named(&claim.metric).map_or(claim.metric.as_str(), |metric| metric.title)) ", " (range(claim)) }
+                            td { (claimed(claim)) }
                             td { (claim.evidence) }
                         }
                     }

@@ -1,0 +1,206 @@
+//! The conservation check that ends every trial with a `[recorder]`: what was acknowledged is in the database once, in each source's order.
+//!
+//! Main functions: [`recorded`], and [`Check`], which is pure. Invariant: it looks at every record, and keeps a bit or two of each in memory.
+
+use std::collections::HashMap;
+use std::ops::Range;
+use std::time::{Duration, Instant};
+
+use anyhow::Context;
+
+use super::front::Front;
+use super::stage::Current;
+use super::watch::Watch;
+use crate::database::recorder::number_of_time;
+use crate::layout::RECORD_ID;
+use crate::load::{Acknowledged, Observed};
+use crate::measurement::RecordedMeasurement;
+use crate::trial::Settings;
+use crate::workload::Work;
+
+/// Rows that are asked for at a time.
+const PAGE_ROWS: usize = 20_000;
+const TIME: &str = "time_ns";
+
+/// What became of the records of a trial whose measured phase began at `begun`; the figures of [`RecordedMeasurement`].
+///
+/// # Errors
+/// When recorder or database cannot be asked.
+pub fn recorded(
+    settings: &Settings,
+    work: &Work,
+    observed: &Observed,
+    begun: Instant,
+    front: Option<(&Front, Watch)>,
+    current: &Current,
+) -> anyhow::Result<RecordedMeasurement> {
+    let acknowledged = observed.acknowledged.iter().map(Acknowledged::count).sum();
+    let unknown = observed.acknowledged.iter().map(Acknowledged::count_unknown).sum();
+    let mut recorded = RecordedMeasurement { acknowledged, unknown, ..RecordedMeasurement::default() };
+    // The engine's clock and this one show the same time at the start of the measured phase.
+    let since = |time_ns: u64| time_ns as i128 - i128::from(observed.measure_ns);
+    let after = |time_ns: u64| begun + Duration::from_nanos(u64::try_from(since(time_ns)).unwrap_or(0));
+    let last = |pick: fn(&Acknowledged) -> u64| observed.acknowledged.iter().map(pick).max().unwrap_or(0);
+    let ended = after(last(|source| source.last_intended_ns));
+    let (table, column) = match &front {
+        Some((front, _)) => (front.tables.records.clone(), TIME),
+        None => (work.record_table().context("the layout has no table of records")?.to_owned(), RECORD_ID),
+    };
+    if let Some((front, watch)) = front {
+        let looks = watch.finish(acknowledged, Duration::from_secs_f64(settings.load.drain_s))?;
+        let measured = Duration::from_secs_f64(observed.measured_s);
+        recorded.committed = looks.last.committed;
+        recorded.spooled = looks.last.spooled;
+        recorded.quarantined = looks.last.quarantined;
+        recorded.stored_per_s = looks.committed_between(begun, begun + measured) / observed.measured_s.max(1e-9);
+        recorded.buffer_s = looks.stored_at().map_or(0.0, |at| at.saturating_duration_since(ended).as_secs_f64());
+        recorded.spooled_max = looks.spooled_max();
+        recorded.memory_max_bytes = front.pid().and_then(largest_memory_bytes).unwrap_or(0);
+    } else {
+        let done = after(last(|source| source.last_done_ns));
+        recorded.committed = acknowledged;
+        recorded.stored_per_s =
+            observed.tally.carried as f64 * f64::from(settings.workload.batch) / observed.measured_s.max(1e-9);
+        recorded.buffer_s = done.saturating_duration_since(ended).as_secs_f64();
+    }
+    let mut check = Check::new(&observed.acknowledged, settings.record.per_measurement);
+    let is_number = column == RECORD_ID;
+    each_row(current, &table, column, |value| {
+        check.take(if is_number { u64::try_from(value).ok() } else { number_of_time(value) });
+    })?;
+    check.fill(&mut recorded);
+    Ok(recorded)
+}
+
+/// The largest resident memory that a process has had.
+fn largest_memory_bytes(pid: u32) -> Option<u64> {
+    let status = std::fs::read_to_string(format!("/proc/{pid}/status")).ok()?;
+    let line = status.lines().find_map(|line| line.strip_prefix("VmHWM:"))?;
+    line.trim().trim_end_matches("kB").trim().parse::<u64>().ok().map(|kib| kib * 1024)
+}
+
+/// Gives a column of all rows of a table, in the order in which they were numbered.
+fn each_row(current: &Current, table: &str, column: &str, mut each: impl FnMut(i64)) -> anyhow::Result<()> {
+    let mut session = current.database.connect()?;
+    let dialect = current.database.dialect();
+    let [table, id, column] = [table, RECORD_ID, column].map(|name| dialect.quote(name));
+    let mut above = i64::MIN;
+    loop {
+        let sql = format!("SELECT {id}, {column} FROM {table} WHERE {id} > {above} ORDER BY {id} LIMIT {PAGE_ROWS}");
+        let rows = session.query(&sql)?;
+        for row in &rows {
+            let number = |place: usize| row.get(place).and_then(|cell| cell.as_ref()?.parse::<i64>().ok());
+            above = number(0).context("a row without a number")?;
+            each(number(1).unwrap_or(i64::MIN));
+        }
+        if rows.len() < PAGE_ROWS {
+            return Ok(());
+        }
+    }
+}
+
+/// Compares what is in the database with what was acknowledged.
+struct Check {
+    first: u64,
+    /// Of each record, from the first on.
+    states: Vec<State>,
+    per_measurement: u64,
+    /// The newest record of each source so far.
+    newest: HashMap<u64, u64>,
+    found: u64,
+    surplus: u64,
+    out_of_order: u64,
+    must: u64,
+    met: u64,
+}
+
+/// What is known of a record.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+enum State {
+    /// Nobody has sent it.
+    Unsent,
+    /// It must be there.
+    Must,
+    /// It may be there.
+    May,
+    /// It was found.
+    Found,
+}
+
+impl Check {
+    fn new(sources: &[Acknowledged], per_measurement: u64) -> Self {
+        let runs = || sources.iter().flat_map(|source| source.stored.iter().chain(&source.unknown));
+        let first = runs().map(|run| run.start).min().unwrap_or(0);
+        let end = runs().map(|run| run.end).max().unwrap_or(first);
+        let mut states = vec![State::Unsent; (end - first) as usize];
+        let mut mark = |run: &Range<u64>, state: State| {
+            states[(run.start - first) as usize..(run.end - first) as usize].fill(state);
+        };
+        for source in sources {
+            source.unknown.iter().for_each(|run| mark(run, State::May));
+            source.stored.iter().for_each(|run| mark(run, State::Must));
+        }
+        let must = sources.iter().map(Acknowledged::count).sum();
+        Check {
+            first,
+            states,
+            per_measurement: per_measurement.max(1),
+            newest: HashMap::new(),
+            found: 0,
+            surplus: 0,
+            out_of_order: 0,
+            must,
+            met: 0,
+        }
+    }
+
+    /// Takes in a record that was found; none for one that nobody can have sent.
+    fn take(&mut self, number: Option<u64>) {
+        self.found += 1;
+        let place = number.and_then(|number| usize::try_from(number.checked_sub(self.first)?).ok());
+        let Some((number, state)) = number.zip(place.and_then(|place| self.states.get_mut(place))) else {
+            self.surplus += 1;
+            return;
+        };
+        match state {
+            State::Must => self.met += 1,
+            State::May => {}
+            State::Unsent | State::Found => self.surplus += 1,
+        }
+        *state = State::Found;
+        let newest = self.newest.entry(number / self.per_measurement).or_insert(number);
+        self.out_of_order += u64::from(number < *newest);
+        *newest = number.max(*newest);
+    }
+
+    fn fill(&self, recorded: &mut RecordedMeasurement) {
+        recorded.found = self.found;
+        recorded.missing = self.must - self.met;
+        recorded.surplus = self.surplus;
+        recorded.out_of_order = self.out_of_order;
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn checked(numbers: &[u64]) -> (u64, u64, u64, u64) {
+        let kept = |stored: Range<u64>| Acknowledged { stored: vec![stored], ..Acknowledged::default() };
+        let sources = [kept(10..14), Acknowledged { unknown: vec![24..25], ..kept(20..24) }];
+        let mut check = Check::new(&sources, 10);
+        numbers.iter().for_each(|number| check.take(Some(*number)));
+        let mut recorded = RecordedMeasurement::default();
+        check.fill(&mut recorded);
+        (recorded.found, recorded.missing, recorded.surplus, recorded.out_of_order)
+    }
+
+    #[test]
+    fn every_record_is_asked_for_once_and_in_its_sources_order() {
+        assert_eq!(checked(&[10, 20, 11, 12, 21, 22, 13, 23]), (8, 0, 0, 0));
+        assert_eq!(checked(&[10, 20, 11, 12, 21, 22, 13, 23, 24]), (9, 0, 0, 0), "nobody knows of 24");
+        assert_eq!(checked(&[10, 20, 11, 21, 22, 13, 23]), (7, 1, 0, 0), "12 is lost");
+        assert_eq!(checked(&[10, 20, 11, 12, 21, 22, 13, 23, 23, 14, 99]), (11, 0, 3, 0), "twice, and never sent");
+        assert_eq!(checked(&[10, 20, 12, 11, 21, 22, 13, 23]), (8, 0, 0, 1), "11 behind 12");
+    }
+}

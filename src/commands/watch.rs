@@ -1,0 +1,191 @@
+//! Watches a recorder from outside while a trial runs: what it counts, again and again, from its `/metrics`.
+//!
+//! Main type: [`Watch`]. Invariant: memory does not grow with the length of a trial; what a look costs the recorder is part of what is measured.
+
+use std::io::{Read, Write};
+use std::net::TcpStream;
+use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::thread::JoinHandle;
+use std::time::{Duration, Instant};
+
+use anyhow::{Context, anyhow};
+
+use crate::database::Endpoint;
+use crate::server::interrupted;
+
+/// How often is looked.
+const EVERY: Duration = Duration::from_millis(50);
+/// Looks that are kept; beyond, every second one is dropped.
+const LOOKS_MAX: usize = 8_192;
+/// How long the recorder may take to answer.
+const ANSWER_WITHIN: Duration = Duration::from_secs(10);
+
+/// What a recorder counted at a time.
+#[derive(Debug, Clone, Copy, PartialEq)]
+pub struct Look {
+    /// When.
+    pub at: Instant,
+    /// Acknowledged, committed, spooled and quarantined records.
+    pub acknowledged: u64,
+    /// Committed.
+    pub committed: u64,
+    /// In the spool.
+    pub spooled: u64,
+    /// In quarantine.
+    pub quarantined: u64,
+}
+
+/// A thread that looks until it is stopped.
+pub struct Watch {
+    http: Endpoint,
+    stop: Arc<AtomicBool>,
+    thread: Option<JoinHandle<Vec<Look>>>,
+}
+
+impl Watch {
+    /// Begins to look.
+    pub fn start(http: &Endpoint) -> Self {
+        let stop = Arc::new(AtomicBool::new(false));
+        let (seen, endpoint) = (Arc::clone(&stop), http.clone());
+        let thread = std::thread::Builder::new().name("watch".to_owned()).spawn(move || looks(&endpoint, &seen)).ok();
+        Watch { http: http.clone(), stop, thread }
+    }
+
+    /// Waits until the recorder has stored as many records as the clients were told of, for at most so long; what was seen.
+    ///
+    /// # Errors
+    /// When the recorder does not answer any more.
+    pub fn finish(mut self, acknowledged: u64, patience: Duration) -> anyhow::Result<Looks> {
+        let until = Instant::now() + patience;
+        loop {
+            let look = look(&self.http).context("the recorder does not answer any more")?;
+            let is_stored = look.spooled == 0 && look.committed + look.quarantined >= acknowledged;
+            if is_stored || Instant::now() >= until || interrupted() {
+                break;
+            }
+            std::thread::sleep(EVERY / 5);
+        }
+        // One more look of the thread sees the end.
+        std::thread::sleep(2 * EVERY);
+        self.stop.store(true, Ordering::Relaxed);
+        let looks = self.thread.take().and_then(|thread| thread.join().ok()).unwrap_or_default();
+        let last = look(&self.http)?;
+        Ok(Looks { looks, last })
+    }
+}
+
+impl Drop for Watch {
+    fn drop(&mut self) {
+        self.stop.store(true, Ordering::Relaxed);
+        // A thread that panicked has nothing more to say.
+        let _ = self.thread.take().map(JoinHandle::join);
+    }
+}
+
+/// All that was seen of a recorder in a trial.
+pub struct Looks {
+    looks: Vec<Look>,
+    /// The last look.
+    pub last: Look,
+}
+
+impl Looks {
+    /// Records that became committed between two times; counts grow evenly between looks.
+    pub fn committed_between(&self, from: Instant, to: Instant) -> f64 {
+        committed_at(&self.looks, to) - committed_at(&self.looks, from)
+    }
+
+    /// When the last record was first seen to be committed, as exactly as the looks are close.
+    pub fn stored_at(&self) -> Option<Instant> {
+        let done = |look: &&Look| look.committed >= self.last.committed;
+        self.looks.iter().find(done).map(|look| look.at)
+    }
+
+    /// The most records in the spool at once.
+    pub fn spooled_max(&self) -> u64 {
+        self.looks.iter().map(|look| look.spooled).max().unwrap_or(0)
+    }
+}
+
+fn committed_at(looks: &[Look], at: Instant) -> f64 {
+    let after = looks.partition_point(|look| look.at < at);
+    match (after.checked_sub(1).map(|before| looks[before]), looks.get(after)) {
+        (Some(before), Some(after)) => {
+            let share = (at - before.at).as_secs_f64() / (after.at - before.at).as_secs_f64().max(1e-9);
+            before.committed as f64 + (after.committed - before.committed) as f64 * share
+        }
+        (None, Some(first)) => first.committed as f64,
+        (Some(last), None) => last.committed as f64,
+        (None, None) => 0.0,
+    }
+}
+
+fn looks(http: &Endpoint, stop: &AtomicBool) -> Vec<Look> {
+    let (mut looks, mut every) = (Vec::new(), EVERY);
+    while !stop.load(Ordering::Relaxed) {
+        let begun = Instant::now();
+        // A recorder that does not answer now may do so at the next look, and in the end has to.
+        looks.extend(look(http).ok());
+        if looks.len() >= LOOKS_MAX {
+            let mut place = 0;
+            looks.retain(|_| {
+                place += 1;
+                place % 2 == 1
+            });
+            every *= 2;
+        }
+        std::thread::sleep(every.saturating_sub(begun.elapsed()));
+    }
+    looks
+}
+
+/// Looks once.
+fn look(http: &Endpoint) -> anyhow::Result<Look> {
+    let (host, port) = http.tcp.as_ref().context("the recorder has no address")?;
+    let mut stream = TcpStream::connect((host.as_str(), *port))?;
+    stream.set_read_timeout(Some(ANSWER_WITHIN))?;
+    stream.write_all(b"GET /metrics HTTP/1.1\r\nHost: recorder\r\nConnection: close\r\n\r\n")?;
+    let mut page = String::new();
+    stream.read_to_string(&mut page)?;
+    let at = Instant::now();
+    read_page(&page, at).ok_or_else(|| anyhow!("the recorder's metrics lack its counters"))
+}
+
+fn read_page(page: &str, at: Instant) -> Option<Look> {
+    let value = |name: &str| {
+        let mut values =
+            page.lines().filter_map(|line| line.strip_prefix("loadline_")?.strip_prefix(name)?.strip_prefix(' '));
+        values.next()?.parse::<f64>().ok().map(|value| value as u64)
+    };
+    Some(Look {
+        at,
+        acknowledged: value("acknowledged_rows_total")?,
+        committed: value("committed_rows_total")?,
+        spooled: value("spooled_rows")?,
+        quarantined: value("quarantined_rows")?,
+    })
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn counters_are_read_from_the_page_and_taken_to_grow_evenly() {
+        let page = "# TYPE x\nloadline_acknowledged_rows_total 12\nloadline_committed_rows_total 7\nloadline_spooled_rows 4\n\
+                    loadline_quarantined_rows 1\n";
+        let start = Instant::now();
+        let read = read_page(page, start).unwrap();
+        assert_eq!((read.acknowledged, read.committed, read.spooled, read.quarantined), (12, 7, 4, 1));
+        assert!(read_page("loadline_spooled_rows 4\n", start).is_none());
+        let at = |tenths: u64| start + Duration::from_millis(100 * tenths);
+        let looks: Vec<Look> = [(0, 0), (10, 100), (20, 100)]
+            .map(|(tenths, committed)| Look { at: at(tenths), committed, ..read })
+            .to_vec();
+        let looks = Looks { last: looks[2], looks };
+        assert!((looks.committed_between(at(2), at(15)) - 80.0).abs() < 1e-6);
+        assert_eq!(looks.stored_at(), Some(at(10)));
+        assert_eq!(looks.spooled_max(), 4);
+    }
+}

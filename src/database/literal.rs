@@ -1,0 +1,249 @@
+//! Statements with their values written into the text, as programs send them that prepare nothing. Main type: [`TextStatement`].
+//!
+//! Invariant: what a database reads out of the text is the value that a prepared statement would have been given.
+
+use std::io::Write;
+
+use super::dialect::{Dialect, StraightJoin, parameter_places, statement_text};
+use crate::record::{Cell, Cells, ColumnKind};
+use crate::statement::Statement;
+
+/// How a database writes values into statements.
+pub trait Literals {
+    /// Appends a whole number.
+    fn int(value: i64, out: &mut Vec<u8>) {
+        // Writing into a vector cannot fail.
+        let _ = write!(out, "{value}");
+    }
+
+    /// Appends a fractional number, in digits that give the same number when they are read.
+    fn float(value: f64, out: &mut Vec<u8>) {
+        let _ = write!(out, "{value:e}");
+    }
+
+    /// Appends a text.
+    ///
+    /// # Errors
+    /// Why it cannot be written.
+    fn text(value: &[u8], out: &mut Vec<u8>) -> Result<(), &'static str>;
+
+    /// Appends bytes.
+    fn blob(value: &[u8], out: &mut Vec<u8>);
+}
+
+/// A statement cut where its values stand.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct TextStatement {
+    /// What stands before, between and behind the values of a row.
+    pieces: Vec<Box<str>>,
+    /// Whether further rows can follow the first one.
+    is_insert: bool,
+}
+
+impl TextStatement {
+    /// A statement of a program in a database's words.
+    pub fn new(dialect: &dyn Dialect, statement: &Statement) -> Self {
+        let is_insert = matches!(statement, Statement::Insert { columns, .. } if !columns.is_empty());
+        let pieces = match statement {
+            // A text of the study's own may have what looks like a place of the database's.
+            Statement::Sql { sql, .. } => cut(sql, &parameter_places(sql), |_| 1),
+            _ => {
+                let text = statement_text(&InMarks(dialect), statement, 1);
+                let places: Vec<usize> = text.match_indices(MARK).map(|(place, _)| place).collect();
+                cut(&text, &places, |_| MARK.len_utf8())
+            }
+        };
+        TextStatement { pieces, is_insert }
+    }
+
+    /// How many values a row has.
+    pub fn values(&self) -> usize {
+        self.pieces.len() - 1
+    }
+
+    /// Appends the statement with the cells from `first` on. Of the rows of an insert it takes at least one, and as many as keep
+    /// its text within `bytes_max`; how many is the answer. Missing values are null.
+    ///
+    /// # Errors
+    /// Why a value cannot be written.
+    pub fn append<L: Literals>(
+        &self,
+        cells: &Cells,
+        first: usize,
+        rows: u32,
+        bytes_max: usize,
+        out: &mut Vec<u8>,
+    ) -> Result<u32, &'static str> {
+        let start = out.len();
+        out.extend_from_slice(self.pieces[0].as_bytes());
+        self.append_row::<L>(cells, first, out)?;
+        let mut taken = 1;
+        while self.is_insert && taken < rows {
+            let row = out.len();
+            out.extend_from_slice(b", (");
+            self.append_row::<L>(cells, first + taken as usize * self.values(), out)?;
+            if out.len() - start > bytes_max {
+                out.truncate(row);
+                break;
+            }
+            taken += 1;
+        }
+        Ok(taken)
+    }
+
+    /// Appends the values of a row with what stands between and behind them.
+    fn append_row<L: Literals>(&self, cells: &Cells, first: usize, out: &mut Vec<u8>) -> Result<(), &'static str> {
+        for (place, piece) in (first..).zip(&self.pieces[1..]) {
+            match cells.get(place) {
+                Cell::Null => out.extend_from_slice(b"NULL"),
+                Cell::Int(value) => L::int(value, out),
+                Cell::Float(value) => L::float(value, out),
+                Cell::Text(span) => L::text(cells.bytes_of(span), out)?,
+                Cell::Blob(span) => L::blob(cells.bytes_of(span), out),
+            }
+            out.extend_from_slice(piece.as_bytes());
+        }
+        Ok(())
+    }
+}
+
+/// Appends a text in quotes, which are doubled within it.
+pub fn quoted(value: &[u8], out: &mut Vec<u8>) {
+    out.push(b'\'');
+    for part in value.split_inclusive(|byte| *byte == b'\'') {
+        out.extend_from_slice(part);
+        if part.ends_with(b"'") {
+            out.push(b'\'');
+        }
+    }
+    out.push(b'\'');
+}
+
+/// Appends bytes as hexadecimal digits.
+pub fn hexadecimal(value: &[u8], out: &mut Vec<u8>) {
+    const DIGITS: &[u8; 16] = b"0123456789abcdef";
+    out.extend(value.iter().flat_map(|byte| [DIGITS[usize::from(byte >> 4)], DIGITS[usize::from(byte & 15)]]));
+}
+
+fn cut(text: &str, places: &[usize], length: impl Fn(usize) -> usize) -> Vec<Box<str>> {
+    let ends = places.iter().copied().chain([text.len()]);
+    let starts = std::iter::once(0).chain(places.iter().map(|place| place + length(*place)));
+    starts.zip(ends).map(|(start, end)| text[start..end].into()).collect()
+}
+
+/// Marks the place of a value: a character that no name or text of a program has.
+const MARK: char = '\u{f8ff}';
+
+/// A dialect that marks the places of values.
+struct InMarks<'a>(&'a dyn Dialect);
+
+impl Dialect for InMarks<'_> {
+    fn quote(&self, name: &str) -> String {
+        self.0.quote(name)
+    }
+
+    fn column_type(&self, kind: ColumnKind) -> String {
+        self.0.column_type(kind)
+    }
+
+    fn placeholder(&self, _number: usize) -> String {
+        MARK.to_string()
+    }
+
+    fn literal(&self, text: &str) -> String {
+        self.0.literal(text)
+    }
+
+    fn document_with(&self, document: &str, members: &[(&str, ColumnKind, String)]) -> String {
+        self.0.document_with(document, members)
+    }
+
+    fn document_without(&self, document: &str, member: &str) -> String {
+        self.0.document_without(document, member)
+    }
+
+    fn member_of(&self, document: &str, member: &str, kind: ColumnKind) -> String {
+        self.0.member_of(document, member, kind)
+    }
+
+    fn value_of_text(&self, text: &str, kind: ColumnKind) -> String {
+        self.0.value_of_text(text, kind)
+    }
+
+    fn row_lock(&self) -> &'static str {
+        self.0.row_lock()
+    }
+
+    fn straight_join(&self) -> Option<StraightJoin> {
+        self.0.straight_join()
+    }
+
+    fn has_query_cache(&self) -> bool {
+        self.0.has_query_cache()
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::database::postgres::PostgresDialect;
+    use crate::statement::{ColumnRef, Comparison, Condition, Select, TableColumn};
+
+    struct Plain;
+
+    impl Literals for Plain {
+        fn text(value: &[u8], out: &mut Vec<u8>) -> Result<(), &'static str> {
+            quoted(value, out);
+            Ok(())
+        }
+
+        fn blob(value: &[u8], out: &mut Vec<u8>) {
+            out.extend_from_slice(b"x'");
+            hexadecimal(value, out);
+            out.push(b'\'');
+        }
+    }
+
+    fn written(statement: &Statement, rows: u32, bytes_max: usize, cells: &Cells) -> (u32, String) {
+        let mut out = Vec::new();
+        let text = TextStatement::new(&PostgresDialect, statement);
+        let taken = text.append::<Plain>(cells, 0, rows, bytes_max, &mut out).unwrap();
+        (taken, String::from_utf8(out).unwrap())
+    }
+
+    fn insert() -> Statement {
+        let column = |name: &str, kind| TableColumn { name: name.to_owned(), kind, nullable: true };
+        let columns = vec![column("a", ColumnKind::Int64), column("b?$1", ColumnKind::Text(9))];
+        Statement::Insert { table: "t".to_owned(), columns }
+    }
+
+    #[test]
+    fn values_stand_where_the_database_would_have_been_given_them() {
+        let mut cells = Cells::new();
+        cells.int(-7);
+        cells.text("it's");
+        cells.null();
+        cells.blob(&[0, 0xaf]);
+        let head = "INSERT INTO \"t\" (\"a\", \"b?$1\") VALUES (-7, 'it''s')";
+        assert_eq!(written(&insert(), 2, 1000, &cells), (2, format!("{head}, (NULL, x'00af')")));
+        assert_eq!(written(&insert(), 2, head.len(), &cells), (1, head.to_owned()), "the rest is for the next");
+        let column = ColumnRef { table: "t".to_owned(), column: "a".to_owned() };
+        let (kind, comparison) = (ColumnKind::Float64, Comparison::Less);
+        let condition = Condition { column: column.clone(), kind, comparison };
+        let select =
+            Select { columns: vec![column], from: "t".to_owned(), conditions: vec![condition], ..Select::default() };
+        cells.clear();
+        cells.float(1.5e-300);
+        let text = "SELECT \"t\".\"a\" FROM \"t\" WHERE \"t\".\"a\" < 1.5e-300";
+        assert_eq!(written(&Statement::Select(select), 1, 0, &cells), (1, text.to_owned()));
+    }
+
+    #[test]
+    fn a_studys_own_text_is_cut_at_its_question_marks_only() {
+        let sql = "SELECT '?$1' WHERE a = ? -- ?".to_owned();
+        let mut cells = Cells::new();
+        cells.int(5);
+        let right = "SELECT '?$1' WHERE a = 5 -- ?".to_owned();
+        assert_eq!(written(&Statement::Sql { sql, allow_empty: true }, 1, 0, &cells), (1, right));
+    }
+}

@@ -1,0 +1,139 @@
+//! Records to a recorder over HTTP, a request for each operation on a connection that stays. Main type: [`HttpWire`].
+
+use std::io::Write;
+use std::os::fd::{AsRawFd, OwnedFd, RawFd};
+use std::sync::Arc;
+
+use super::lines::Lines;
+use super::{check, no_sql};
+use crate::database::session::{Channel, Prepare};
+use crate::database::{Answer, DatabaseError, Progress, Wire};
+use crate::record::Cells;
+use crate::statement::{Program, Request};
+
+/// An answer's head that is longer than this is none.
+const HEAD_BYTES_MAX: usize = 64 << 10;
+
+/// A connection to a recorder.
+#[derive(Debug)]
+pub(super) struct HttpWire {
+    socket: OwnedFd,
+    lines: Arc<Lines>,
+    body: Vec<u8>,
+    records: u64,
+}
+
+impl HttpWire {
+    pub(super) fn new(socket: OwnedFd, lines: Arc<Lines>) -> Self {
+        HttpWire { socket, lines, body: Vec::new(), records: 0 }
+    }
+}
+
+impl Wire for HttpWire {
+    fn fd(&self) -> RawFd {
+        self.socket.as_raw_fd()
+    }
+
+    fn start(&mut self, request: &Request, out: &mut Vec<u8>) {
+        self.body.clear();
+        self.records = self.lines.append(request, &mut self.body);
+        let (source, length) = (self.lines.source(request), self.body.len());
+        // Writing to a vector never fails.
+        let _ = write!(
+            out,
+            "POST /write HTTP/1.1\r\nHost: recorder\r\nX-Loadline-Source: m{source}\r\nContent-Length: {length}\r\n\r\n"
+        );
+        out.extend_from_slice(&self.body);
+    }
+
+    fn advance(&mut self, _: &Request, input: &[u8], _: &mut Vec<u8>) -> Progress {
+        match read_answer(input) {
+            Ok(None) => Progress { consumed: 0, outcome: None },
+            Ok(Some(answer)) => {
+                let outcome = match answer.status {
+                    204 => Ok(Answer { changed: self.records, ..Answer::default() }),
+                    status => {
+                        let message = String::from_utf8_lossy(&input[answer.body.clone()]).trim().to_owned();
+                        Err(DatabaseError::refused(status.to_string(), message))
+                    }
+                };
+                Progress { consumed: answer.body.end, outcome: Some(outcome) }
+            }
+            Err(what) => Progress { consumed: input.len(), outcome: Some(Err(DatabaseError::Lost(what))) },
+        }
+    }
+
+    fn keep_rows(&mut self, _: Option<Cells>) -> Option<Cells> {
+        Some(Cells::new())
+    }
+}
+
+impl Prepare for HttpWire {
+    fn run(&mut self, _: &mut Channel, sql: &str) -> Result<(), DatabaseError> {
+        Err(no_sql(sql))
+    }
+
+    fn query(&mut self, _: &mut Channel, sql: &str) -> Result<Vec<Vec<Option<String>>>, DatabaseError> {
+        Err(no_sql(sql))
+    }
+
+    fn prepare(&mut self, _: &mut Channel, program: &Program) -> Result<(), DatabaseError> {
+        check(program)
+    }
+
+    fn version(&mut self, _: &mut Channel) -> Result<String, DatabaseError> {
+        Ok(env!("CARGO_PKG_VERSION").to_owned())
+    }
+}
+
+/// A whole answer.
+struct HttpAnswer {
+    status: u16,
+    /// Where its body is in the bytes that were read.
+    body: std::ops::Range<usize>,
+}
+
+/// Reads an answer; none while it is not whole.
+fn read_answer(input: &[u8]) -> Result<Option<HttpAnswer>, String> {
+    let Some(head) = input.windows(4).position(|window| window == b"\r\n\r\n") else {
+        let is_too_long = input.len() > HEAD_BYTES_MAX;
+        return if is_too_long { Err("the answer's head does not end".to_owned()) } else { Ok(None) };
+    };
+    let text = String::from_utf8_lossy(&input[..head]);
+    let mut lines = text.split("\r\n");
+    let first = lines.next().unwrap_or_default();
+    let status = first.strip_prefix("HTTP/1.1 ").and_then(|rest| rest.get(..3)?.parse().ok());
+    let status: u16 = status.ok_or_else(|| format!("\"{first}\" is no answer of HTTP/1.1"))?;
+    let length =
+        lines.filter_map(|line| line.split_once(':')).find(|(name, _)| name.eq_ignore_ascii_case("content-length"));
+    let length = match length {
+        Some((_, length)) => {
+            length.trim().parse::<usize>().map_err(|_| "the answer's length is no number".to_owned())?
+        }
+        None => 0,
+    };
+    let body = head + 4..head + 4 + length;
+    Ok((input.len() >= body.end).then_some(HttpAnswer { status, body }))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn answers_are_read_whole_and_what_follows_stays() {
+        let text = b"HTTP/1.1 503 Service Unavailable\r\ncontent-length: 5\r\nretry-after: 1\r\n\r\nfull.HTTP";
+        let answer = read_answer(text).unwrap().unwrap();
+        assert_eq!(
+            (answer.status, &text[answer.body.clone()], &text[answer.body.end..]),
+            (503, &b"full."[..], &b"HTTP"[..])
+        );
+        for cut in 0..text.len() - 4 {
+            assert!(read_answer(&text[..cut]).unwrap().is_none(), "{cut}");
+        }
+        let empty = read_answer(b"HTTP/1.1 204 No Content\r\ndate: x\r\n\r\n").unwrap().unwrap();
+        assert_eq!((empty.status, empty.body.is_empty()), (204, true));
+        assert!(read_answer(b"SSH-2.0\r\n\r\n").is_err());
+        assert!(read_answer(&vec![b'x'; HEAD_BYTES_MAX + 1]).is_err());
+    }
+}

@@ -1,0 +1,78 @@
+//! A recorder in the place of a database: requests of whole records become line protocol, which a recorder takes over HTTP or from a
+//! stream of a NATS server.
+//!
+//! Main type: [`RecorderDatabase`]. It stands in no registry: `database.name` says where the recorder writes to, `recorder.path` what
+//! is in front of it. [`recipe`] says how a private recorder and a private NATS server are started.
+//!
+//! Invariant: an answer is good only when the other side has acknowledged the records.
+
+mod http;
+mod lines;
+mod nats;
+pub mod recipe;
+
+use std::sync::Arc;
+
+use super::session::{WireSession, dial};
+use super::{Database, DatabaseError, Dialect, Endpoint, Session};
+use crate::record::RecordType;
+use crate::statement::{Program, Statement};
+
+pub use lines::{Lines, number_of_time, time_of_number};
+pub use nats::create_stream;
+
+/// How records get to the recorder.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub enum Way {
+    /// As requests to the recorder itself.
+    Http,
+    /// As messages to a NATS server, below this subject.
+    Nats(String),
+}
+
+/// What takes records in.
+pub struct RecorderDatabase {
+    endpoint: Endpoint,
+    way: Way,
+    lines: Arc<Lines>,
+}
+
+impl RecorderDatabase {
+    /// Takes records of a type in at an endpoint, as a measurement of this name; `per_measurement` consecutive records have one source.
+    pub fn new(endpoint: Endpoint, way: Way, name: &str, record_type: &RecordType, per_measurement: u64) -> Self {
+        RecorderDatabase { endpoint, way, lines: Arc::new(Lines::new(name, record_type, per_measurement)) }
+    }
+}
+
+impl Database for RecorderDatabase {
+    fn name(&self) -> &'static str {
+        "recorder"
+    }
+
+    /// Nothing that speaks SQL; for names in messages.
+    fn dialect(&self) -> &dyn Dialect {
+        super::sqlite::DIALECT
+    }
+
+    fn connect(&self) -> Result<Box<dyn Session>, DatabaseError> {
+        let socket = dial(&self.endpoint)?;
+        let lines = Arc::clone(&self.lines);
+        Ok(match &self.way {
+            Way::Http => Box::new(WireSession::new(http::HttpWire::new(socket, lines))),
+            Way::Nats(subject) => Box::new(WireSession::new(nats::NatsWire::connect(socket, subject, lines)?)),
+        })
+    }
+}
+
+/// What a recorder answers to SQL.
+fn no_sql(sql: &str) -> DatabaseError {
+    DatabaseError::refused("recorder", format!("a recorder executes no SQL: {sql}"))
+}
+
+/// Whether all that is asked for is to insert records.
+fn check(program: &Program) -> Result<(), DatabaseError> {
+    match program.statements.first() {
+        Some(Statement::Insert { .. }) => Ok(()),
+        other => Err(DatabaseError::refused("recorder", format!("a recorder takes whole records and not {other:?}"))),
+    }
+}

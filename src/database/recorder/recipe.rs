@@ -1,0 +1,172 @@
+//! How a private recorder and a private NATS server are started. Main types: [`RecorderRecipe`] and [`NatsRecipe`].
+
+use std::path::{Path, PathBuf};
+
+use crate::database::Endpoint;
+use crate::database::recipe::{CommandLine, Reach, Readiness, Recipe, executable, search_path};
+use crate::trial::DatabaseSettings;
+
+fn endpoint(port: u16, reach: &Reach) -> Endpoint {
+    Endpoint { tcp: Some((reach.address.to_string(), port)), namespace: reach.clients.clone(), ..Endpoint::default() }
+}
+
+/// A recorder of this program's own binary.
+#[derive(Debug, Clone)]
+pub struct RecorderRecipe {
+    /// Its configuration without `[intake.http]`. Relative paths begin in its private directory.
+    pub config: String,
+    /// Password of the database, which does not stand in the configuration.
+    pub password: String,
+}
+
+impl Recipe for RecorderRecipe {
+    fn find_binary(&self, _: &DatabaseSettings) -> Result<PathBuf, String> {
+        let own = std::env::current_exe().map_err(|error| format!("this program's own file is not known: {error}"))?;
+        executable(&own).ok_or_else(|| format!("{} is gone; start loadline anew", own.display()))
+    }
+
+    fn users(&self) -> &'static [&'static str] {
+        &[]
+    }
+
+    fn reserved_settings(&self) -> &'static [&'static str] {
+        &[]
+    }
+
+    fn files(&self, _: &str, _: &Reach) -> Vec<(&'static str, String)> {
+        Vec::new()
+    }
+
+    fn initialise(&self, _: &Path, _: &Path, _: &str) -> Vec<CommandLine> {
+        Vec::new()
+    }
+
+    fn start(&self, binary: &Path, _: &Path, port: u16, _: &DatabaseSettings, reach: &Reach) -> CommandLine {
+        let listen = format!("[intake.http]\nlisten = \"{}:{port}\"\nconnections = 100000\n", reach.address);
+        CommandLine {
+            program: binary.to_owned(),
+            arguments: vec!["record".to_owned(), "/dev/stdin".to_owned()],
+            environment: vec![("LOADLINE_PASSWORD".to_owned(), self.password.clone())],
+            input: format!("{}\n{listen}", self.config),
+        }
+    }
+
+    fn endpoint(&self, _: &Path, port: u16, _: &DatabaseSettings, reach: &Reach) -> Endpoint {
+        endpoint(port, reach)
+    }
+
+    fn hello(&self, _: &Endpoint) -> Vec<u8> {
+        b"GET /ready HTTP/1.1\r\nHost: recorder\r\nConnection: close\r\n\r\n".to_vec()
+    }
+
+    fn readiness(&self, answer: &[u8]) -> Readiness {
+        match answer {
+            _ if answer.starts_with(b"HTTP/1.1 200") => Readiness::Ready,
+            _ if answer.len() < 12 => Readiness::Incomplete,
+            _ => Readiness::Starting,
+        }
+    }
+
+    fn stop_signal(&self) -> i32 {
+        libc::SIGTERM
+    }
+
+    fn facts(&self) -> &'static [(&'static str, &'static str)] {
+        &[]
+    }
+}
+
+/// A NATS server with JetStream.
+#[derive(Debug, Clone, Copy)]
+pub struct NatsRecipe {
+    /// Whether it is told to sync before it acknowledges: servers before 2.10 cannot be.
+    pub syncs: bool,
+}
+
+impl Recipe for NatsRecipe {
+    fn find_binary(&self, _: &DatabaseSettings) -> Result<PathBuf, String> {
+        let installed = executable(Path::new("/usr/sbin/nats-server"));
+        let remedy = "install Debian's package nats-server, or take another recorder.path";
+        installed
+            .or_else(|| search_path("nats-server").into_iter().next())
+            .ok_or_else(|| format!("there is no nats-server on the PATH nor in /usr/sbin; {remedy}"))
+    }
+
+    fn users(&self) -> &'static [&'static str] {
+        &[]
+    }
+
+    fn reserved_settings(&self) -> &'static [&'static str] {
+        &[]
+    }
+
+    fn files(&self, _: &str, _: &Reach) -> Vec<(&'static str, String)> {
+        let sync = if self.syncs { " sync_interval: always" } else { "" };
+        let text = format!("jetstream {{ store_dir: \"data\"{sync} }}\nping_interval: \"1h\"\nmax_payload: 8MB\n");
+        vec![("nats.conf", text)]
+    }
+
+    fn initialise(&self, _: &Path, _: &Path, _: &str) -> Vec<CommandLine> {
+        Vec::new()
+    }
+
+    fn start(&self, binary: &Path, _: &Path, port: u16, _: &DatabaseSettings, reach: &Reach) -> CommandLine {
+        let arguments =
+            ["-c", "nats.conf", "-a", &reach.address.to_string(), "-p", &port.to_string()].map(str::to_owned).to_vec();
+        CommandLine { program: binary.to_owned(), arguments, ..CommandLine::default() }
+    }
+
+    fn endpoint(&self, _: &Path, port: u16, _: &DatabaseSettings, reach: &Reach) -> Endpoint {
+        endpoint(port, reach)
+    }
+
+    fn hello(&self, _: &Endpoint) -> Vec<u8> {
+        Vec::new()
+    }
+
+    fn readiness(&self, answer: &[u8]) -> Readiness {
+        if answer.len() < 5 {
+            Readiness::Incomplete
+        } else if answer.starts_with(b"INFO ") {
+            Readiness::Ready
+        } else {
+            Readiness::Refused("something else than a NATS server answers on its port".to_owned())
+        }
+    }
+
+    fn stop_signal(&self) -> i32 {
+        libc::SIGTERM
+    }
+
+    fn facts(&self) -> &'static [(&'static str, &'static str)] {
+        &[]
+    }
+}
+
+/// Whether a NATS server of this version can be told to sync before it acknowledges.
+pub fn knows_sync(version: &str) -> bool {
+    let digits = version.trim_start_matches(|c: char| !c.is_ascii_digit());
+    let mut parts = digits.split('.').map(|part| part.parse::<u32>().unwrap_or(0));
+    (parts.next().unwrap_or(0), parts.next().unwrap_or(0)) >= (2, 10)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_recorder_is_ready_when_it_says_so() {
+        let recipe = RecorderRecipe { config: String::new(), password: String::new() };
+        assert_eq!(recipe.readiness(b"HTTP/1.1"), Readiness::Incomplete);
+        assert_eq!(recipe.readiness(b"HTTP/1.1 200 OK"), Readiness::Ready);
+        assert_eq!(recipe.readiness(b"HTTP/1.1 503 Service"), Readiness::Starting);
+    }
+
+    #[test]
+    fn older_nats_servers_are_not_told_what_they_do_not_know() {
+        assert!(!knows_sync("nats-server: v2.9.10") && knows_sync("nats-server: v2.10.1") && !knows_sync(""));
+        let with =
+            |syncs| NatsRecipe { syncs }.files("", &Reach::LOOPBACK).remove(0).1.contains("sync_interval: always");
+        assert!(with(true) && !with(false));
+    }
+}

@@ -1,0 +1,91 @@
+//! What became of the records that were acknowledged. Main type: [`RecordedMeasurement`].
+
+use serde::{Deserialize, Serialize};
+
+/// The conservation of records over a whole trial, and how fast they were stored. Counts are of records.
+#[derive(Debug, Clone, Copy, PartialEq, Default, Serialize, Deserialize)]
+pub struct RecordedMeasurement {
+    /// Acknowledged to the load's clients, the warm-up and the ends of sources included.
+    pub acknowledged: u64,
+    /// Sent and never answered: stored or not.
+    pub unknown: u64,
+    /// Committed in the database, as the recorder counts; what was acknowledged where there is none.
+    pub committed: u64,
+    /// Still in the spool when the trial ended.
+    pub spooled: u64,
+    /// In quarantine.
+    pub quarantined: u64,
+    /// Found in the database's table afterwards.
+    pub found: u64,
+    /// Acknowledged and not found.
+    pub missing: u64,
+    /// Found more than once, or never sent.
+    pub surplus: u64,
+    /// Found behind a later one of the same source.
+    pub out_of_order: u64,
+    /// Became stored per second within the measured phase.
+    pub stored_per_s: f64,
+    /// From the end of the last source until the last record was stored, in seconds.
+    pub buffer_s: f64,
+    /// The most records that were in the spool at once.
+    pub spooled_max: u64,
+    /// Largest resident memory of the recorder, in bytes.
+    #[serde(default)]
+    pub memory_max_bytes: u64,
+}
+
+impl RecordedMeasurement {
+    /// Why records were lost, repeated or mixed up; none when all is as promised.
+    pub fn reasons(&self) -> Vec<String> {
+        let mut reasons = Vec::new();
+        let mut say = |is_wrong: bool, what: String| {
+            if is_wrong {
+                reasons.push(what);
+            }
+        };
+        let RecordedMeasurement { acknowledged, unknown, committed, spooled, quarantined, .. } = *self;
+        let counted = committed + spooled + quarantined;
+        say(
+            counted < acknowledged || counted > acknowledged + unknown,
+            format!(
+                "{acknowledged} records were acknowledged and the recorder counts {committed} committed, {spooled} spooled and \
+                 {quarantined} quarantined"
+            ),
+        );
+        say(
+            self.missing > spooled + quarantined,
+            format!("{} acknowledged records are not in the database", self.missing),
+        );
+        say(
+            self.surplus > 0,
+            format!("{} records are in the database that should not be there, or twice", self.surplus),
+        );
+        say(self.out_of_order > 0, format!("{} records are not in their source's order", self.out_of_order));
+        say(spooled > 0, format!("{spooled} records were still spooled when the trial ended; make load.drain longer"));
+        say(quarantined > 0, format!("{quarantined} records are in quarantine"));
+        reasons
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn what_is_lost_repeated_mixed_up_or_not_accounted_for_is_told() {
+        let good = RecordedMeasurement { acknowledged: 10, committed: 10, found: 10, ..Default::default() };
+        assert_eq!(good.reasons(), Vec::<String>::new());
+        let unanswered = RecordedMeasurement { unknown: 2, committed: 11, found: 11, ..good };
+        assert_eq!(unanswered.reasons(), Vec::<String>::new());
+        let told = |changed: RecordedMeasurement| changed.reasons().join("; ");
+        assert!(
+            told(RecordedMeasurement { committed: 9, missing: 1, ..good }).contains("1 acknowledged records are not")
+        );
+        assert!(told(RecordedMeasurement { committed: 11, ..good }).contains("counts 11 committed"));
+        assert!(told(RecordedMeasurement { surplus: 1, ..good }).contains("twice"));
+        assert!(told(RecordedMeasurement { out_of_order: 1, ..good }).contains("order"));
+        let waiting = told(RecordedMeasurement { committed: 9, spooled: 1, missing: 1, found: 9, ..good });
+        assert_eq!(waiting, "1 records were still spooled when the trial ended; make load.drain longer");
+        assert!(told(RecordedMeasurement { committed: 9, quarantined: 1, missing: 1, ..good }).contains("quarantine"));
+    }
+}

@@ -1,0 +1,272 @@
+//! `[inbox]`, `[intake.blocks]`, `[intake.ftp]` and `[intake.put]`: how blocks are uploaded. Main types: [`BlocksConfig`], [`FtpConfig`].
+
+use std::net::{IpAddr, SocketAddr};
+use std::path::PathBuf;
+use std::time::Duration;
+
+use super::ListenConfig;
+use super::intake::{read_address, read_tls};
+use super::read::{read_bytes, read_duration};
+use crate::recorder::inbox::Bounds;
+use crate::study::place::Errors;
+use crate::study::section::Section;
+use crate::study::tree::Table;
+
+/// `[inbox]`: the folder between intake and processing.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct InboxConfig {
+    /// Its directory.
+    pub path: PathBuf,
+    /// How large things may become.
+    pub bounds: Bounds,
+}
+
+/// `[intake.blocks]`: what holds for every way to upload blocks.
+#[derive(Debug, Clone, PartialEq)]
+pub struct BlocksConfig {
+    /// The list of cameras with the hashes of their passwords; none lets everybody in, from this machine.
+    pub users: Option<PathBuf>,
+    /// How fast blocks may come.
+    pub rates: RateLimits,
+    /// Bytes per second below which an upload is broken off.
+    pub slowest_per_s: f64,
+    /// The most connections of a camera.
+    pub connections_per_camera: u32,
+}
+
+/// Limits; none where there is no limit.
+#[derive(Debug, Clone, Copy, PartialEq, Default)]
+pub struct RateLimits {
+    /// Bytes per second of all cameras.
+    pub bytes_per_s: Option<f64>,
+    /// Bytes per second of each.
+    pub camera_bytes_per_s: Option<f64>,
+    /// Blocks per second of all.
+    pub blocks_per_s: Option<f64>,
+    /// Blocks per second of each.
+    pub camera_blocks_per_s: Option<f64>,
+}
+
+/// `[intake.ftp]`
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct FtpConfig {
+    /// Where it listens, its certificate, how many connections, how long nothing may come.
+    pub listen: ListenConfig,
+    /// Where it listens for TLS from the first byte.
+    pub implicit: Option<SocketAddr>,
+    /// First and last port for data; none takes any that is free.
+    pub passive_ports: Option<(u16, u16)>,
+    /// The address that clients are told for data, where a router stands between.
+    pub passive_address: Option<IpAddr>,
+    /// Whether passwords and blocks come over TLS only.
+    pub requires_tls: bool,
+    /// How long a session may be silent between two commands.
+    pub idle: Duration,
+    /// Wrong passwords in a session.
+    pub attempts: u32,
+    /// Commands in a session without a block.
+    pub commands: u32,
+}
+
+const BLOCKS_KEYS: &[&str] = &[
+    "users",
+    "rate",
+    "rate_per_camera",
+    "blocks_per_s",
+    "blocks_per_s_per_camera",
+    "slowest",
+    "connections_per_camera",
+];
+const FTP_KEYS: &[&str] = &[
+    "listen",
+    "implicit",
+    "certificate",
+    "key",
+    "require_tls",
+    "passive_ports",
+    "passive_address",
+    "connections",
+    "patience",
+    "idle",
+    "attempts",
+    "commands",
+];
+const PUT_KEYS: &[&str] = &["listen", "certificate", "key", "connections", "patience"];
+
+pub(super) fn read_inbox(root: &Table, errors: &mut Errors) -> InboxConfig {
+    let section = Section::open(root, "inbox", &["path", "bound", "bound_per_camera", "block"], errors);
+    let all = read_bytes(&section, "bound", 1 << 20, 1 << 50, errors).unwrap_or(10 << 30);
+    let camera = read_bytes(&section, "bound_per_camera", 1 << 20, 1 << 50, errors).unwrap_or(all);
+    let block = read_bytes(&section, "block", 1 << 10, 1 << 30, errors).unwrap_or(2 << 20);
+    if block > camera || camera > all {
+        let remedy = "inbox.block, inbox.bound_per_camera and inbox.bound must each be larger than the one before";
+        errors.push(section.place, format!("no block would fit into the inbox; {remedy}"));
+    }
+    let path = PathBuf::from(section.text("path", errors).unwrap_or("inbox"));
+    InboxConfig { path, bounds: Bounds { all, camera, block } }
+}
+
+pub(super) fn read_blocks(tables: &Table, errors: &mut Errors) -> BlocksConfig {
+    let mut section = Section::open(tables, "blocks", BLOCKS_KEYS, errors);
+    section.name = "intake.blocks";
+    let rate =
+        |key: &str, errors: &mut Errors| read_bytes(&section, key, 1 << 10, 1 << 40, errors).map(|bytes| bytes as f64);
+    let blocks = |key: &str, errors: &mut Errors| section.number(key, 0.001..=1e6, errors);
+    BlocksConfig {
+        users: section.text("users", errors).map(PathBuf::from),
+        rates: RateLimits {
+            bytes_per_s: rate("rate", errors),
+            camera_bytes_per_s: rate("rate_per_camera", errors),
+            blocks_per_s: blocks("blocks_per_s", errors),
+            camera_blocks_per_s: blocks("blocks_per_s_per_camera", errors),
+        },
+        slowest_per_s: read_bytes(&section, "slowest", 1, 1 << 30, errors).unwrap_or(1 << 10) as f64,
+        connections_per_camera: section.count("connections_per_camera", 1, 10_000, errors).unwrap_or(10),
+    }
+}
+
+pub(super) fn read_ftp(tables: &Table, has_users: bool, errors: &mut Errors) -> Option<FtpConfig> {
+    tables.get("ftp")?;
+    let mut section = Section::open(tables, "ftp", FTP_KEYS, errors);
+    section.name = "intake.ftp";
+    let listen = read_address(&section, "listen", &users_remedy(has_users), errors);
+    let implicit =
+        section.get("implicit").and_then(|_| read_address(&section, "implicit", &users_remedy(has_users), errors));
+    let tls = read_tls(&section, errors);
+    let require_tls = section.truth("require_tls", errors);
+    if tls.is_none() {
+        for key in ["implicit", "require_tls"] {
+            if let Some(entry) = section.get(key).filter(|_| key != "require_tls" || require_tls == Some(true)) {
+                let remedy = "add certificate and key, or leave it out";
+                errors.push(entry.place, format!("intake.ftp.{key} needs TLS and there is no certificate; {remedy}"));
+            }
+        }
+        if listen.is_some_and(|listen| !listen.ip().is_loopback()) && require_tls != Some(false) {
+            let place = section.get("listen").map_or(section.place, |entry| entry.node.place);
+            let remedy = "add certificate and key, or write require_tls = false where a tunnel protects the way";
+            errors.push(place, format!("intake.ftp.listen is no loopback address and there is no TLS; {remedy}"));
+        }
+    }
+    let connections = section.count("connections", 1, 100_000, errors).unwrap_or(200);
+    Some(FtpConfig {
+        implicit,
+        passive_ports: read_ports(&section, connections, errors),
+        passive_address: read_passive_address(&section, errors),
+        requires_tls: require_tls.unwrap_or(tls.is_some()),
+        idle: read_duration(&section, "idle", 0.1, 86_400.0, errors).unwrap_or(Duration::from_secs(300)),
+        attempts: section.count("attempts", 1, 100, errors).unwrap_or(3),
+        commands: section.count("commands", 20, 1_000_000, errors).unwrap_or(200),
+        listen: ListenConfig {
+            listen: listen?,
+            tokens: Vec::new(),
+            tls,
+            connections,
+            patience: read_duration(&section, "patience", 0.01, 3600.0, errors).unwrap_or(Duration::from_secs(30)),
+        },
+    })
+}
+
+pub(super) fn read_put(tables: &Table, has_users: bool, errors: &mut Errors) -> Option<ListenConfig> {
+    tables.get("put")?;
+    let mut section = Section::open(tables, "put", PUT_KEYS, errors);
+    section.name = "intake.put";
+    Some(ListenConfig {
+        listen: read_address(&section, "listen", &users_remedy(has_users), errors)?,
+        tokens: Vec::new(),
+        tls: read_tls(&section, errors),
+        connections: section.count("connections", 1, 100_000, errors).unwrap_or(200),
+        patience: read_duration(&section, "patience", 0.01, 3600.0, errors).unwrap_or(Duration::from_secs(30)),
+    })
+}
+
+/// What makes listening for others right; none when it is done.
+fn users_remedy(has_users: bool) -> Option<(&'static str, &'static str)> {
+    (!has_users).then_some(("there is no list of cameras", "add users to [intake.blocks]"))
+}
+
+fn read_ports(section: &Section<'_>, connections: u32, errors: &mut Errors) -> Option<(u16, u16)> {
+    let entry = section.get("passive_ports")?;
+    let text = section.text("passive_ports", errors)?;
+    let ports =
+        text.split_once('-').and_then(|(first, last)| Some((first.trim().parse().ok()?, last.trim().parse().ok()?)));
+    let ports = ports.filter(|(first, last): &(u16, u16)| *first > 0 && first <= last);
+    let Some((first, last)) = ports else {
+        let must = "it must be the first and the last port, as in \"50000-50199\"";
+        errors.push(entry.node.place, format!("intake.ftp.passive_ports is {}; {must}", entry.node));
+        return None;
+    };
+    let count = u32::from(last - first) + 1;
+    if count < connections {
+        let remedy = "every upload needs one: give more ports or fewer connections";
+        errors.push(
+            entry.node.place,
+            format!("intake.ftp.passive_ports has {count} ports for {connections} connections; {remedy}"),
+        );
+    }
+    Some((first, last))
+}
+
+fn read_passive_address(section: &Section<'_>, errors: &mut Errors) -> Option<IpAddr> {
+    let entry = section.get("passive_address")?;
+    let address = section.text("passive_address", errors)?.parse().ok();
+    if address.is_none() {
+        let must = "it must be an address that clients reach, as in \"203.0.113.5\"";
+        errors.push(entry.node.place, format!("intake.ftp.passive_address is {}; {must}", entry.node));
+    }
+    address
+}
+
+#[cfg(test)]
+mod tests {
+    use crate::recorder::config::read;
+
+    /// What is said about a configuration.
+    fn said(text: &str) -> String {
+        read(text, "c.toml").map_or_else(|errors| errors.to_string(), |config| format!("{:?}", config.intake.ftp))
+    }
+
+    #[test]
+    fn blocks_need_no_database_and_defaults_are_filled_in() {
+        let config =
+            read("[intake.ftp]\nlisten = \"127.0.0.1:21\"\n[intake.put]\nlisten = \"[::1]:80\"", "c.toml").unwrap();
+        assert!(config.takes_blocks() && !config.takes_lines());
+        let ftp = config.intake.ftp.unwrap();
+        assert!(!ftp.requires_tls && ftp.passive_ports.is_none() && ftp.listen.connections == 200);
+        assert_eq!(config.inbox.bounds.block, 2 << 20);
+        assert!(said("[intake.blocks]\nrate = \"1MB\"").contains("there is no intake"));
+    }
+
+    #[test]
+    fn listening_for_others_needs_cameras_and_protection() {
+        let ftp = "[intake.ftp]\nlisten = \"0.0.0.0:21\"\n";
+        let says = said(ftp);
+        assert!(says.contains("c.toml:2") && says.contains("add users to [intake.blocks]"), "{says}");
+        assert!(says.contains("require_tls = false where a tunnel protects the way"), "{says}");
+        let users = "[intake.blocks]\nusers = \"u\"\n";
+        assert!(!said(&format!("{users}{ftp}")).contains("add users"));
+        assert!(said(&format!("{users}{ftp}require_tls = false")).starts_with("Some("));
+        assert!(said(&format!("{users}{ftp}certificate = \"c\"\nkey = \"k\"")).contains("requires_tls: true"));
+        let put = said("[intake.put]\nlisten = \"0.0.0.0:80\"");
+        assert!(put.contains("there is no list of cameras"), "{put}");
+    }
+
+    #[test]
+    fn what_is_wrong_is_said_with_place_value_and_remedy() {
+        let ftp = "[intake.ftp]\nlisten = \"127.0.0.1:21\"\n";
+        for (line, says) in [
+            ("passive_ports = \"50000\"", "must be the first and the last port"),
+            ("passive_ports = \"2-1\"", "must be the first and the last port"),
+            ("passive_ports = \"50000-50009\"", "has 10 ports for 200 connections"),
+            ("passive_address = \"here\"", "must be an address that clients reach"),
+            ("require_tls = true", "intake.ftp.require_tls needs TLS"),
+            ("implicit = \"127.0.0.1:990\"", "intake.ftp.implicit needs TLS"),
+            ("certificate = \"c\"", "needs both certificate and key"),
+            ("tokens = []", "tokens"),
+        ] {
+            let said = said(&format!("{ftp}{line}"));
+            assert!(said.contains("c.toml:") && said.contains(says), "{line}: {said}");
+        }
+        let said = said(&format!("{ftp}[inbox]\nblock = \"2GiB\"\nbound = \"1GiB\""));
+        assert!(said.contains("inbox.block"), "{said}");
+    }
+}

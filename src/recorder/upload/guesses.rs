@@ -1,0 +1,149 @@
+//! Guessing is slowed: who has given wrong passwords waits longer and longer before the next one is looked at. Main type: [`Guesses`].
+//!
+//! Invariant: at most [`WAITING_MAX`] logins of an address wait at a time, and the addresses kept are bounded.
+
+use std::collections::HashMap;
+use std::net::IpAddr;
+use std::time::Duration;
+
+/// Logins of one address that may wait at a time; further ones are refused at once.
+pub const WAITING_MAX: u32 = 4;
+/// Wrong passwords that cost nothing, as people and scripts make mistakes.
+const FREE: u32 = 2;
+/// The pause after the first one that costs something; it doubles with each.
+const FIRST: Duration = Duration::from_millis(500);
+/// The longest pause.
+const LONGEST: Duration = Duration::from_secs(30);
+/// After this long without a wrong password an address is as good as new.
+const FORGOTTEN_AFTER: Duration = Duration::from_secs(600);
+/// Addresses kept.
+const ADDRESSES_MAX: usize = 10_000;
+
+/// Wrong passwords by address. Times are since any beginning.
+#[derive(Debug, Default)]
+pub struct Guesses {
+    addresses: HashMap<IpAddr, Address>,
+}
+
+#[derive(Debug, Clone, Copy, Default)]
+struct Address {
+    wrong: u32,
+    waiting: u32,
+    /// When the next password is looked at, at the earliest.
+    open_at: Duration,
+    last: Duration,
+}
+
+impl Guesses {
+    /// A password has come; how long it waits before it is looked at. [`Guesses::settle`] must follow.
+    ///
+    /// # Errors
+    /// Too many of this address wait already.
+    pub fn ask(&mut self, from: IpAddr, now: Duration) -> Result<Duration, ()> {
+        self.forget(now);
+        let address = self.addresses.entry(group(from)).or_default();
+        if address.waiting >= WAITING_MAX {
+            return Err(());
+        }
+        address.waiting += 1;
+        address.last = now;
+        let wait = address.open_at.saturating_sub(now);
+        // Those that come meanwhile wait behind this one, so that many connections guess no faster than one.
+        address.open_at = address.open_at.max(now) + pause(address.wrong);
+        Ok(wait)
+    }
+
+    /// It was looked at.
+    pub fn settle(&mut self, from: IpAddr, now: Duration, was_right: bool) {
+        let Some(address) = self.addresses.get_mut(&group(from)) else { return };
+        address.waiting = address.waiting.saturating_sub(1);
+        address.last = now;
+        if was_right {
+            // Others may guess from the same address, behind the same router: one who knows takes back one mistake, not all.
+            address.wrong = address.wrong.saturating_sub(1);
+        } else {
+            address.wrong = address.wrong.saturating_add(1);
+            address.open_at = address.open_at.max(now + pause(address.wrong));
+        }
+    }
+
+    fn forget(&mut self, now: Duration) {
+        if self.addresses.len() < ADDRESSES_MAX {
+            return;
+        }
+        let is_kept = |address: &Address| address.waiting > 0 || now.saturating_sub(address.last) < FORGOTTEN_AFTER;
+        self.addresses.retain(|_, address| is_kept(address));
+        if self.addresses.len() >= ADDRESSES_MAX {
+            self.addresses.retain(|_, address| address.waiting > 0);
+        }
+    }
+}
+
+/// The pause behind so many wrong ones.
+fn pause(wrong: u32) -> Duration {
+    match wrong.checked_sub(FREE) {
+        None | Some(0) => Duration::ZERO,
+        Some(beyond) => FIRST.saturating_mul(1 << (beyond - 1).min(10)).min(LONGEST),
+    }
+}
+
+/// One who has an IPv6 address has a whole network of them.
+fn group(address: IpAddr) -> IpAddr {
+    match address {
+        IpAddr::V4(_) => address,
+        IpAddr::V6(address) => match address.to_ipv4_mapped() {
+            Some(address) => IpAddr::V4(address),
+            None => IpAddr::V6((u128::from(address) & !u128::from(u64::MAX)).into()),
+        },
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    const HERE: IpAddr = IpAddr::V4(std::net::Ipv4Addr::LOCALHOST);
+
+    #[test]
+    fn guesses_come_slower_and_slower_however_many_connections_make_them() {
+        let mut guesses = Guesses::default();
+        let (mut now, mut looked_at) = (Duration::ZERO, 0);
+        // Four connections at a time, for an hour.
+        let mut waiting = Vec::new();
+        while now < Duration::from_secs(3_600) {
+            while let Ok(wait) = guesses.ask(HERE, now) {
+                waiting.push(now + wait);
+            }
+            waiting.sort();
+            now = now.max(waiting.remove(0)) + Duration::from_millis(1);
+            guesses.settle(HERE, now, false);
+            looked_at += 1;
+        }
+        assert!((100..160).contains(&looked_at), "{looked_at} passwords were looked at in an hour");
+        assert_eq!(guesses.ask([10, 0, 0, 1].into(), now), Ok(Duration::ZERO), "others do not wait");
+    }
+
+    #[test]
+    fn one_mistake_costs_nothing() {
+        let mut guesses = Guesses::default();
+        for right in [false, true, false, true] {
+            assert_eq!(guesses.ask(HERE, Duration::ZERO), Ok(Duration::ZERO));
+            guesses.settle(HERE, Duration::ZERO, right);
+        }
+        assert_eq!(guesses.ask(HERE, Duration::ZERO), Ok(Duration::ZERO));
+    }
+
+    #[test]
+    fn an_address_of_a_network_stands_for_all_of_it_and_memory_is_bounded() {
+        assert_eq!(group("2001:db8::1".parse().unwrap()), group("2001:db8::ffff:1".parse().unwrap()));
+        assert_ne!(group("2001:db8::1".parse().unwrap()), group("2001:db8:0:1::1".parse().unwrap()));
+        assert_eq!(group("::ffff:10.0.0.1".parse().unwrap()), IpAddr::from([10, 0, 0, 1]));
+        let mut guesses = Guesses::default();
+        for number in 0..30_000_u32 {
+            let address = IpAddr::from(number.to_be_bytes());
+            guesses.ask(address, Duration::ZERO).unwrap();
+            guesses.settle(address, Duration::ZERO, false);
+        }
+        assert!(guesses.addresses.len() <= ADDRESSES_MAX);
+    }
+}

@@ -1,0 +1,102 @@
+//! What all ways to upload share, and how many connections a camera has. Main types: [`Blocks`] and [`Session`].
+
+use std::collections::HashMap;
+use std::net::IpAddr;
+use std::sync::{Arc, Mutex, PoisonError};
+
+use super::{Cameras, Login, Rates, UploadMeter, Why};
+use crate::recorder::config::BlocksConfig;
+use crate::recorder::inbox::Receiving;
+
+/// What takes blocks in.
+#[derive(Debug)]
+pub struct Blocks {
+    /// Where they become durable.
+    pub receiving: Receiving,
+    /// What is counted.
+    pub meter: Arc<UploadMeter>,
+    pub(super) rates: Rates,
+    /// Bytes per second below which a client is too slow.
+    pub(super) slowest_per_s: f64,
+    cameras: Cameras,
+    /// Sessions of each camera.
+    sessions: Mutex<HashMap<String, u32>>,
+    sessions_max: u32,
+}
+
+impl Blocks {
+    /// Ready to take in.
+    ///
+    /// # Errors
+    /// A sentence, when the list of cameras cannot be read.
+    pub fn new(config: &BlocksConfig, receiving: Receiving) -> Result<Self, String> {
+        let cameras = Cameras::read(config.users.as_deref());
+        Ok(Blocks {
+            receiving,
+            meter: Arc::default(),
+            rates: Rates::new(config.rates),
+            slowest_per_s: config.slowest_per_s,
+            cameras: cameras.map_err(|sentence| format!("intake.blocks.users: {sentence}"))?,
+            sessions: Mutex::default(),
+            sessions_max: config.connections_per_camera,
+        })
+    }
+
+    /// Why nothing can be taken in now; none when it can.
+    pub fn why_not_ready(&self) -> Option<String> {
+        // No camera's own bound counts here.
+        self.receiving.ask("ready").err().map(|reason| reason.to_string())
+    }
+
+    /// Whether everybody is let in.
+    pub fn is_open(&self) -> bool {
+        self.cameras.is_open()
+    }
+
+    /// Looks at a password, after a pause where there were wrong ones.
+    pub async fn login(&self, camera: &str, password: &str, from: IpAddr) -> Login {
+        let login = self.cameras.login(camera, password, from).await;
+        if login != Login::Known {
+            self.meter.refuse(Why::Login);
+        }
+        login
+    }
+
+    /// A camera has one connection more, as long as what is given back lives; none when it has as many as it may.
+    pub fn session(self: &Arc<Self>, camera: &str) -> Option<Session> {
+        let mut sessions = self.sessions.lock().unwrap_or_else(PoisonError::into_inner);
+        let own = sessions.get(camera).copied().unwrap_or(0);
+        if own >= self.sessions_max {
+            self.meter.refuse(Why::Connections);
+            return None;
+        }
+        sessions.insert(camera.to_owned(), own + 1);
+        Some(Session { blocks: Arc::clone(self), camera: camera.to_owned() })
+    }
+}
+
+/// A connection of a camera.
+#[derive(Debug)]
+pub struct Session {
+    blocks: Arc<Blocks>,
+    camera: String,
+}
+
+impl Session {
+    /// Whose it is.
+    pub fn camera(&self) -> &str {
+        &self.camera
+    }
+}
+
+impl Drop for Session {
+    fn drop(&mut self) {
+        let mut sessions = self.blocks.sessions.lock().unwrap_or_else(PoisonError::into_inner);
+        if let Some(own) = sessions.get_mut(&self.camera) {
+            *own -= 1;
+            if *own == 0 {
+                sessions.remove(&self.camera);
+            }
+        }
+    }
+}

@@ -1,0 +1,109 @@
+//! Uploads that run, with the threads that they need. Main type: [`Station`].
+//!
+//! It needs no database: whoever processes the blocks may be the same process, another one, or another machine.
+
+use std::net::SocketAddr;
+use std::sync::Arc;
+use std::time::Duration;
+
+use super::{Blocks, REGISTRY, Surroundings, page};
+use crate::recorder::config::Config;
+use crate::recorder::inbox::{Inbox, Receiving};
+use crate::recorder::intake::Running;
+use crate::recorder::stop::Stop;
+
+/// How long uploads that are under way when it is stopped may take.
+const LAST_UPLOADS: Duration = Duration::from_secs(5);
+/// Uploads that wait for the disk at the same time: their syncs are one for the disk when they come together.
+const DISK_THREADS: usize = 16;
+
+/// What takes uploads in.
+#[derive(Debug)]
+pub struct Station {
+    runtime: tokio::runtime::Runtime,
+    running: Vec<Running>,
+    blocks: Arc<Blocks>,
+    stop: Arc<Stop>,
+}
+
+impl Station {
+    /// Starts every way that is configured.
+    ///
+    /// # Errors
+    /// A sentence about what cannot be started; nothing runs then.
+    pub fn start(config: &Config) -> Result<Self, String> {
+        let inbox = Inbox::open(&config.inbox.path, config.inbox.bounds).map_err(|error| error.to_string())?;
+        Self::start_on(config, &inbox)
+    }
+
+    /// As [`Station::start`], on an inbox that is open already.
+    ///
+    /// # Errors
+    /// As [`Station::start`].
+    pub fn start_on(config: &Config, inbox: &Inbox) -> Result<Self, String> {
+        let receiving = Receiving::start(inbox).map_err(|error| error.to_string())?;
+        let blocks = Arc::new(Blocks::new(&config.intake.blocks, receiving)?);
+        let runtime = tokio::runtime::Builder::new_multi_thread()
+            .worker_threads(2)
+            .max_blocking_threads(DISK_THREADS)
+            .thread_name("upload")
+            .enable_all()
+            .build()
+            .map_err(|error| format!("uploads cannot be started: {error}"))?;
+        let stop = Arc::new(Stop::default());
+        let surroundings =
+            Surroundings { config: config.intake.clone(), blocks: Arc::clone(&blocks), stop: Arc::clone(&stop) };
+        let mut station = Station { runtime, running: Vec::new(), blocks, stop };
+        match station.start_all(&surroundings) {
+            Ok(()) => Ok(station),
+            Err(reason) => {
+                station.stop();
+                Err(reason)
+            }
+        }
+    }
+
+    fn start_all(&mut self, surroundings: &Surroundings) -> Result<(), String> {
+        let _inside = self.runtime.enter();
+        for entry in REGISTRY {
+            if let Some(started) = (entry.start)(surroundings) {
+                self.running.push(started?);
+            }
+        }
+        Ok(())
+    }
+
+    /// Where it listens, by name.
+    pub fn addresses(&self) -> Vec<(&'static str, SocketAddr)> {
+        self.running.iter().filter_map(|running| Some((running.name, running.address?))).collect()
+    }
+
+    /// What `/metrics` says of uploads.
+    pub fn metrics(&self) -> impl Fn() -> String + Send + Sync + 'static {
+        let blocks = Arc::clone(&self.blocks);
+        move || page::text(&blocks)
+    }
+
+    /// Why it cannot go on, if that is so.
+    pub fn failure(&self) -> Option<String> {
+        self.blocks.receiving.broken().map(|broken| broken.to_string())
+    }
+
+    /// Blocks acknowledged since it was started.
+    pub fn acknowledged(&self) -> u64 {
+        self.blocks.receiving.acknowledged()
+    }
+
+    /// Stops: no upload begins any more, and those under way have a little time. How many blocks were acknowledged.
+    pub fn stop(self) -> u64 {
+        self.stop.ask(LAST_UPLOADS);
+        self.runtime.block_on(async {
+            for running in self.running {
+                let _ = tokio::time::timeout(LAST_UPLOADS + Duration::from_secs(1), running.task).await;
+            }
+        });
+        // Tasks that are cut off here were not answered.
+        self.runtime.shutdown_timeout(Duration::from_secs(2));
+        self.blocks.receiving.acknowledged()
+    }
+}

@@ -14,7 +14,7 @@ use super::names::Names;
 use super::place::Errors;
 use super::query::read_queries;
 use super::record::read_record;
-use super::recorder::read_recorder;
+use super::recorder::{self, read_recorder};
 use super::section::Section;
 use super::shape::read_indexes;
 use super::tree::{Content, Node, Table};
@@ -316,7 +316,7 @@ fn shortest() -> SqlStatement {
 /// The value that a setting has, as a study file would state it; none for settings that are absent or unknown.
 /// Durations are in seconds.
 pub fn setting_value(settings: &Settings, setting: &str) -> Option<serde_json::Value> {
-    let Settings { database, record, layout, workload, load, recorder, .. } = settings;
+    let Settings { database, record, layout, workload, load, .. } = settings;
     let length = |operations: Option<u64>| operations.map(serde_json::Value::from);
     let text = |text: &Option<String>| text.as_deref().map(serde_json::Value::from);
     match setting {
@@ -374,14 +374,12 @@ pub fn setting_value(settings: &Settings, setting: &str) -> Option<serde_json::V
         "load.loops" => load.loops.map(Into::into),
         "load.count_connecting" => Some(load.count_connecting.into()),
         "load.tolerated_failures" => Some(load.tolerated_failures.into()),
-        "recorder.path" => recorder.as_ref().map(|recorder| recorder.path.name().into()),
-        "recorder.writers" => recorder.as_ref().map(|recorder| recorder.writers.into()),
-        "recorder.batch" => recorder.as_ref().and_then(|recorder| recorder.batch.map(Into::into)),
         _ => match setting.strip_prefix("workload.mix.") {
             Some(part) => workload.mix.get(part).map(|share| (*share).into()),
             None => match setting.strip_prefix("database.config.") {
                 Some(name) => database.config.get(name).map(|value| value.as_str().into()),
                 None => background::value(settings, setting)
+                    .or_else(|| recorder::value(settings, setting))
                     .or_else(|| link::value(settings, setting))
                     .or_else(|| disk::value(settings, setting))
                     .or_else(|| ycsb_settings::value(settings, setting)),

@@ -24,6 +24,7 @@ pub mod sizing;
 pub mod statistics;
 
 // What is recorded, how it is laid out, what is done with it.
+pub mod block;
 pub mod data;
 pub mod layout;
 pub mod workload;

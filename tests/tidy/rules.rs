@@ -12,7 +12,7 @@ const LAYERS: &[&[&str]] = &[
     &["server", "link", "monitor", "store", "report", "import"],
     &["study"],
     &["database"],
-    &["workload", "layout", "data"],
+    &["workload", "layout", "block", "data"],
     &["scoring", "sizing", "queueing", "statistics"],
     &[
         "finding",
@@ -37,7 +37,7 @@ const WITHIN: &[(&[&str], &[&str])] = &[
     (&["report"], &["store"]),
     (&["link"], &["server"]),
     (&["queueing", "scoring"], &["statistics"]),
-    (&["workload", "layout", "data"], &["workload", "layout", "data"]),
+    (&["workload", "layout", "block", "data"], &["workload", "layout", "data"]),
     (LAYERS[10], LAYERS[10]),
 ];
 

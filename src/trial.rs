@@ -5,6 +5,8 @@
 
 mod freshness;
 
+mod surroundings;
+
 use std::collections::BTreeMap;
 
 use serde::{Deserialize, Serialize};
@@ -12,6 +14,8 @@ use serde::{Deserialize, Serialize};
 use crate::query::Query;
 
 pub use freshness::{EventPath, FreshnessSettings, Poll, RunAs};
+
+pub use surroundings::{DiskSettings, DiskSync, LinkSettings, TUNNELS};
 
 /// The level of each factor, by the factor's dotted setting: `{"layout.name": "star", "load.clients": 4}`.
 pub type Levels = BTreeMap<String, serde_json::Value>;
@@ -88,6 +92,12 @@ pub struct Settings {
     /// `[freshness]`: the readers of the workload `freshness`.
     #[serde(skip_serializing_if = "Option::is_none", default)]
     pub freshness: Option<FreshnessSettings>,
+    /// `[disk]`: a writer beside the load.
+    #[serde(skip_serializing_if = "Option::is_none", default)]
+    pub disk: Option<DiskSettings>,
+    /// `[link]`: what lies between load and server.
+    #[serde(skip_serializing_if = "Option::is_none", default)]
+    pub link: Option<LinkSettings>,
     /// `[recorder]`: what records go through on their way to the database.
     #[serde(skip_serializing_if = "Option::is_none", default)]
     pub recorder: Option<RecorderSettings>,
@@ -116,6 +126,9 @@ pub struct DatabaseSettings {
     /// How clients reach a private server: `unix` (default) or `tcp`.
     #[serde(skip_serializing_if = "Option::is_none", default)]
     pub socket: Option<String>,
+    /// How the private server encrypts its files: `aes128` or `aes256`; none without encryption.
+    #[serde(skip_serializing_if = "Option::is_none", default)]
+    pub encryption: Option<String>,
     /// CPUs that the private server is pinned to, as in `0` or `0,2-3`.
     #[serde(skip_serializing_if = "Option::is_none", default)]
     pub cpus: Option<String>,
@@ -414,6 +427,9 @@ pub struct LoadSettings {
     pub connects_each_time: bool,
     /// Share of failed operations that is tolerated before a trial is invalid, 0..1.
     pub tolerated_failures: f64,
+    /// Whether the time that opening the connections took counts in throughput; closed loop only.
+    #[serde(skip_serializing_if = "is_default", default)]
+    pub count_connecting: bool,
 }
 
 /// `[background]`: operations that arrive at a stated rate beside the load that the study asks about, by connections of their own.

@@ -20,8 +20,7 @@ use super::stage::Current;
 use super::watch::Watch;
 use crate::database::{Database, DatabaseError, Session, Wire};
 use crate::load::{
-    Connections, Group, Observed, Observer, Reconnect, ReconnectSession, Recording, Source, Written, drive_groups,
-    validity,
+    Connections, Group, Observed, Reconnect, ReconnectSession, Recording, Source, Written, drive_groups, validity,
 };
 use crate::measurement::{EvolutionMeasurement, Measurement, ResourceSample, Resources};
 use crate::operation::{Operation, OperationKind};
@@ -216,7 +215,9 @@ fn measure(trial: &Trial, ready: Ready, current: &mut Current, filling: &dyn Fn(
     }
     let database: &dyn Database = front.as_ref().map_or(&*current.database, |front| &front.database);
     let plans = plans(settings, &work, database, &mut *database.connect()?).context("workload.explain")?;
+    let connecting = Instant::now();
     let connections = connect_all(database, &work, settings, &settings.load)?;
+    let connecting_s = settings.load.count_connecting.then(|| connecting.elapsed().as_secs_f64());
     let of = |number| workload::Client { number, of: settings.load.clients, seed: trial.seed };
     let sources = sources(&work, settings.load.clients, |number| work.workload(of(number)))?;
     let beside_load = background::load_settings(settings);
@@ -230,6 +231,7 @@ fn measure(trial: &Trial, ready: Ready, current: &mut Current, filling: &dyn Fn(
     let mut attendant = Attendant::new(current, front.as_ref(), settings, evolver.is_some().then_some(sender));
     let watch = front.as_ref().map(|front| Watch::start(front.http()));
     attendant.recording = start_recording(trial, current)?;
+    attendant.start_disk_writer(settings, current)?;
     let wire = |client| connect_wire(database, work.program_of(client), settings);
     let session = |client| connect_session(database, work.program_of(client), settings);
     let (mut observed, evolved) = std::thread::scope(|scope| {
@@ -247,6 +249,7 @@ fn measure(trial: &Trial, ready: Ready, current: &mut Current, filling: &dyn Fn(
     };
     let observed = observed.pop().context("nothing was driven")?;
     let written = attendant.recording.take().map(Recording::finish);
+    let disk = attendant.wrote.take();
     let begun = attendant.begun.unwrap_or_else(Instant::now);
     let resources = attendant.finish(observed.measured_s);
     let kept = match settings.recorder {
@@ -265,7 +268,8 @@ fn measure(trial: &Trial, ready: Ready, current: &mut Current, filling: &dyn Fn(
     };
     let (samples, resources) = resources.map_or((Vec::new(), None), |(samples, mean)| (samples, Some(mean)));
     let mut measurement = measured(trial, &observed, resources, current);
-    measurement.plans = plans;
+    (measurement.plans, measurement.connecting_s) = (plans, connecting_s);
+    measurement.disk = disk.transpose().map_err(anyhow::Error::msg)?;
     let aside = |during| observed.tally.asides.part(during);
     measurement.evolution = evolved.map(|evolved| EvolutionMeasurement {
         changes: evolved.changes,
@@ -394,6 +398,7 @@ pub(super) fn measured(
         resources,
         database_version: current.facts.first().map(|(_, version)| version.clone()).unwrap_or_default(),
         errors: observed.tally.errors.clone(),
+        link: current.link.as_ref().map(|link| link.seen.clone()),
         ..Measurement::unmeasured(trial)
     }
 }

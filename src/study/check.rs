@@ -6,6 +6,7 @@
 use std::collections::BTreeSet;
 
 use super::freshness::check_freshness;
+use super::link::check_link;
 use super::names::Names;
 use super::place::{Errors, Place};
 use super::settings::{LENGTHS, SETTINGS};
@@ -29,6 +30,7 @@ pub fn check(settings: &Settings, root: &Table, names: &Names, errors: &mut Erro
     for (keys, message) in check_freshness(settings, root) {
         rules.refuse(keys, message);
     }
+    rules.link();
     rules.sources();
     rules.recorder();
     if rules.errors.is_empty()
@@ -99,6 +101,7 @@ impl Rules<'_> {
             ("database.base", given(&database.base)),
             ("database.socket", given(&database.socket)),
             ("database.cpus", given(&database.cpus)),
+            ("database.encryption", given(&database.encryption)),
         ];
         for (key, _) in server_settings.iter().filter(|(_, given)| *given) {
             if !facts.has_private_server {
@@ -308,6 +311,12 @@ impl Rules<'_> {
             let remedy = "set the number of rows that are there, as in rows = 100000";
             let keys = ["background.workload", "record.rows"];
             self.refuse(&keys, format!("background.workload is \"{name}\" and record.rows is 0; {remedy}"));
+        }
+    }
+
+    fn link(&mut self) {
+        if let Some((settings, message)) = check_link(self.settings, self.names) {
+            self.refuse(settings, message);
         }
     }
 
@@ -529,6 +538,13 @@ impl Rules<'_> {
         if (load.arrivals == Arrivals::Trace) != load.trace.is_some() && self.names.arrivals.check("trace").is_ok() {
             let remedy = "arrivals = \"trace\" and trace = \"FILE\", a file of times in seconds, go together";
             self.refuse(&["load.trace", "load.arrivals"], format!("load.arrivals is {arrivals}; {remedy}"));
+        }
+        if is_open && load.count_connecting {
+            let remedy = "an open loop's throughput does not depend on it; leave it out";
+            self.refuse(
+                &["load.count_connecting", "load.arrivals"],
+                format!("load.count_connecting is true and load.arrivals is {arrivals}; {remedy}"),
+            );
         }
         if is_open && load.think_s > 0.0 {
             let remedy = "only a closed loop has think time; leave it out";

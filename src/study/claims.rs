@@ -47,6 +47,7 @@ pub const METRICS: &[&str] = &[
     "idle",
     "write_requests",
     "written_bytes",
+    "disk_written",
     "memory_used",
     "received_bytes",
     "sent_bytes",

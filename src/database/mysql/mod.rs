@@ -7,7 +7,8 @@
 
 pub mod decode;
 pub mod dialect;
-pub mod handshake;
+pub mod encryption;
+mod handshake;
 pub mod packet;
 pub mod password;
 pub mod program;

@@ -1,0 +1,48 @@
+//! Settings of what lies around load and database: a link between them, a writer to the disk beside them.
+
+use serde::{Deserialize, Serialize};
+
+use super::is_default;
+
+/// `[disk]`: writes to the disk that the database's files are on, as fast as it takes them, beside the load.
+#[derive(Debug, Clone, PartialEq, Eq, Default, Serialize, Deserialize)]
+pub struct DiskSettings {
+    /// Bytes of a block; 0 where nothing is written.
+    pub block_bytes: u64,
+    /// When the disk has to have a block.
+    pub sync: DiskSync,
+    /// Bytes of all files together; they are written again from their start.
+    pub file_bytes: u64,
+    /// Threads, each with a file of its own; at least 1.
+    pub writers: u32,
+}
+
+/// When the disk has to have what is written.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default, Serialize, Deserialize)]
+#[serde(rename_all = "kebab-case")]
+pub enum DiskSync {
+    /// Each block is synced before the next one.
+    #[default]
+    Each,
+    /// Whenever the operating system likes, and once at the end.
+    None,
+    /// Each block goes past the page cache; the disk's own cache may hold it.
+    Direct,
+}
+
+/// Values of [`LinkSettings::tunnel`]: how packets are encrypted and authenticated.
+pub const TUNNELS: [&str; 4] = ["3des-sha1", "aes128-sha1", "aes256-sha1", "aes256gcm"];
+
+/// `[link]`: the server runs on another host than the load, on the same machine, behind a link.
+#[derive(Debug, Clone, PartialEq, Default, Serialize, Deserialize)]
+pub struct LinkSettings {
+    /// Bits per second in each direction, Ethernet headers included; none for as much as the machine gives.
+    #[serde(skip_serializing_if = "Option::is_none", default)]
+    pub rate_bits_per_s: Option<f64>,
+    /// How long a frame takes in each direction besides, in seconds.
+    #[serde(skip_serializing_if = "is_default", default)]
+    pub delay_s: f64,
+    /// How an IPsec tunnel over it encrypts; none without a tunnel.
+    #[serde(skip_serializing_if = "Option::is_none", default)]
+    pub tunnel: Option<String>,
+}

@@ -57,6 +57,11 @@ pub fn check_link(settings: &Settings, names: &Names) -> Option<(&'static [&'sta
             format!("[link] and [recorder] do not go together yet; {remedy}"),
         ));
     }
+    if settings.freshness.is_some() {
+        let remedy = "leave [link] out; readers and publish-subscribe are on the machine's own network";
+        let message = format!("[link] and workload.name \"freshness\" do not go together yet; {remedy}");
+        return Some((&["link.rate", "workload.name"], message));
+    }
     let database = &settings.database;
     let name = &database.name;
     if let Some(url) = &database.url {

@@ -5,6 +5,7 @@
 mod disk;
 mod environment;
 mod evolution;
+mod freshness;
 mod link;
 mod recorded;
 
@@ -20,6 +21,7 @@ use crate::units::NS_PER_S;
 pub use disk::DiskMeasurement;
 pub use environment::{DiskSync, Environment};
 pub use evolution::{AsideMeasurement, ChangeMeasurement, EvolutionMeasurement};
+pub use freshness::{FreshnessMeasurement, GroupMeasurement};
 pub use link::LinkMeasurement;
 pub use recorded::RecordedMeasurement;
 
@@ -82,6 +84,9 @@ pub struct Measurement {
     /// The schema changes that were made meanwhile; none where the study asks for none.
     #[serde(skip_serializing_if = "Option::is_none", default)]
     pub evolution: Option<EvolutionMeasurement>,
+    /// What readers saw of the events that were written; none where nobody looked for them.
+    #[serde(skip_serializing_if = "Option::is_none", default)]
+    pub freshness: Option<FreshnessMeasurement>,
     /// What became of the records that were acknowledged, where the study has a `[recorder]`.
     #[serde(skip_serializing_if = "Option::is_none", default)]
     pub recorded: Option<RecordedMeasurement>,
@@ -347,6 +352,7 @@ impl Measurement {
             errors: BTreeMap::new(),
             plans: BTreeMap::new(),
             evolution: None,
+            freshness: None,
             disk: None,
             link: None,
             recorded: None,

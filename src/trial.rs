@@ -3,6 +3,8 @@
 //!
 //! Invariant: [`Trial::id`] is a hash of the trial's content; equal content means equal id, on every machine.
 
+mod freshness;
+
 mod surroundings;
 
 use std::collections::BTreeMap;
@@ -11,6 +13,7 @@ use serde::{Deserialize, Serialize};
 
 use crate::query::Query;
 
+pub use freshness::{EventPath, FreshnessSettings, Poll, RunAs};
 pub use surroundings::{DiskSettings, DiskSync, LinkSettings, RecorderPath, RecorderSettings, TUNNELS};
 
 /// The level of each factor, by the factor's dotted setting: `{"layout.name": "star", "load.clients": 4}`.
@@ -85,6 +88,9 @@ pub struct Settings {
     /// `[background]`: a second load beside it.
     #[serde(skip_serializing_if = "Option::is_none", default)]
     pub background: Option<BackgroundSettings>,
+    /// `[freshness]`: the readers of the workload `freshness`.
+    #[serde(skip_serializing_if = "Option::is_none", default)]
+    pub freshness: Option<FreshnessSettings>,
     /// `[disk]`: a writer beside the load.
     #[serde(skip_serializing_if = "Option::is_none", default)]
     pub disk: Option<DiskSettings>,

@@ -11,6 +11,7 @@ use super::background;
 use super::conserve::recorded;
 use super::evolve::{Evolved, Evolver};
 use super::fixture::{fill, make_tables};
+use super::freshness;
 use super::front::{Front, on_the_way};
 use super::options::{check_options, plans, restrict};
 use super::output::sentence;
@@ -125,7 +126,9 @@ pub(super) fn sources(
 /// A trial on a database that is there.
 fn attempt(trial: &Trial, current: &mut Current, filling: &dyn Fn(u64, u64)) -> Executed {
     let mut executed = match set_up(trial, current) {
-        Ok(ready) => measure(trial, ready, current, filling).unwrap_or_else(|error| Executed::failed(trial, &error)),
+        Ok(ready) => {
+            measure_any(trial, ready, current, filling).unwrap_or_else(|error| Executed::failed(trial, &error))
+        }
         Err(error) => {
             let is_refusal = |cause: &DatabaseError| matches!(cause, DatabaseError::Refused { .. });
             // Tables of somebody else that are not as they should be are no mistake of the study: what is found is recorded.
@@ -165,12 +168,12 @@ fn has_ended(server: &Server) -> bool {
 }
 
 /// What is there when the tables can be filled.
-struct Ready {
-    work: Arc<Work>,
+pub(super) struct Ready {
+    pub work: Arc<Work>,
     /// A connection with the statements prepared.
-    session: Box<dyn Session>,
+    pub session: Box<dyn Session>,
     /// What stands in front of the database.
-    front: Option<Front>,
+    pub front: Option<Front>,
 }
 
 /// Makes the tables, unless they are there from an earlier trial and can be used again, and prepares the statements once.
@@ -190,6 +193,19 @@ fn set_up(trial: &Trial, current: &mut Current) -> anyhow::Result<Ready> {
     session.prepare(work.program()).context(place)?;
     work.count_rows().map_err(|sentence| DatabaseError::refused("rows", sentence))?;
     Ok(Ready { work, session, front: None })
+}
+
+/// Measures a trial in the way of its workload.
+fn measure_any(
+    trial: &Trial,
+    ready: Ready,
+    current: &mut Current,
+    filling: &dyn Fn(u64, u64),
+) -> anyhow::Result<Executed> {
+    match trial.case.settings.freshness {
+        Some(_) => freshness::measure(trial, ready, current, filling),
+        None => measure(trial, ready, current, filling),
+    }
 }
 
 fn measure(trial: &Trial, ready: Ready, current: &mut Current, filling: &dyn Fn(u64, u64)) -> anyhow::Result<Executed> {
@@ -307,11 +323,11 @@ fn drive_evolving(
 }
 
 /// Drives the load on the CPUs that the settings name; what was seen of each group.
-fn drive_pinned(
+pub(super) fn drive_pinned(
     trial: &Trial,
     groups: Vec<Group<'_>>,
     reconnect: (&Reconnect<'_>, &ReconnectSession<'_>),
-    attendant: &mut Attendant,
+    attendant: &mut dyn Observer,
 ) -> anyhow::Result<Vec<Observed>> {
     let _pinned = groups.first().map(|first| Pinned::for_load(&trial.case.settings, &first.connections)).transpose()?;
     drive_groups(groups, trial.seed, reconnect, attendant).map_err(anyhow::Error::msg)
@@ -349,7 +365,7 @@ fn judge_samples(measurement: &mut Measurement, written: Result<Written, StoreEr
     }
 }
 
-fn connect_session(
+pub(super) fn connect_session(
     database: &dyn Database,
     program: &Program,
     settings: &Settings,
@@ -360,7 +376,7 @@ fn connect_session(
     Ok(session)
 }
 
-fn connect_wire(
+pub(super) fn connect_wire(
     database: &dyn Database,
     program: &Program,
     settings: &Settings,
@@ -370,7 +386,7 @@ fn connect_wire(
 }
 
 /// Connects all clients, before any clock starts.
-fn connect_all(
+pub(super) fn connect_all(
     database: &dyn Database,
     work: &Work,
     settings: &Settings,
@@ -391,7 +407,12 @@ fn connect_all(
     Ok(if wires.is_empty() { Connections::Sessions(sessions) } else { Connections::Wires(wires) })
 }
 
-fn measured(trial: &Trial, observed: &Observed, resources: Option<Resources>, current: &Current) -> Measurement {
+pub(super) fn measured(
+    trial: &Trial,
+    observed: &Observed,
+    resources: Option<Resources>,
+    current: &Current,
+) -> Measurement {
     Measurement {
         measured_s: observed.measured_s,
         carried: (trial.case.settings.load.arrivals != Arrivals::Closed).then_some(observed.tally.carried),

@@ -117,6 +117,7 @@ fn check(study: &Study) -> anyhow::Result<()> {
     for case in &study.cases {
         let settings = &case.settings;
         execute::check(settings)?;
+        super::freshness::check(settings)?;
         let entry = entry_of(&settings.database)?;
         settings.link.as_ref().map(link::check).transpose()?;
         match (entry.recipe, &settings.database.url) {

@@ -11,6 +11,7 @@ mod disk;
 pub mod evolution;
 pub mod export;
 pub mod factors;
+pub mod freshness;
 pub mod growth;
 pub mod html;
 pub mod limits;

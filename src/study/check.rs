@@ -7,6 +7,7 @@ mod recorder;
 
 use std::collections::BTreeSet;
 
+use super::freshness::check_freshness;
 use super::link::check_link;
 use super::names::Names;
 use super::place::{Errors, Place};
@@ -28,6 +29,9 @@ pub fn check(settings: &Settings, root: &Table, names: &Names, errors: &mut Erro
     rules.ycsb();
     rules.load();
     rules.background();
+    for (keys, message) in check_freshness(settings, root) {
+        rules.refuse(keys, message);
+    }
     rules.link();
     rules.sources();
     rules.recorder();

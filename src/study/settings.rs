@@ -8,6 +8,7 @@ use std::collections::BTreeMap;
 use super::background::{self, read_background};
 use super::disk;
 use super::fill::{read_mix, read_statements};
+use super::freshness::read_freshness;
 use super::link::{self, read_link};
 use super::load::read_load;
 use super::names::Names;
@@ -26,7 +27,7 @@ use crate::units::{parse_bit_rate, parse_bytes, parse_duration};
 
 /// The sections that make up the settings of a trial.
 pub const SECTIONS: &[&str] =
-    &["database", "record", "layout", "workload", "load", "background", "recorder", "link", "disk"];
+    &["database", "record", "layout", "workload", "load", "background", "recorder", "freshness", "link", "disk"];
 
 const DATABASE_KEYS: &[&str] =
     &["name", "engine", "url", "path", "binary", "base", "socket", "cpus", "encryption", "config"];
@@ -133,6 +134,17 @@ pub const SETTINGS: &[&str] = &[
     "background.arrivals",
     "background.rate",
     "background.batch",
+    "freshness.path",
+    "freshness.tables",
+    "freshness.groups",
+    "freshness.readers",
+    "freshness.run_as",
+    "freshness.poll",
+    "freshness.every",
+    "freshness.look_back",
+    "freshness.window",
+    "freshness.results",
+    "freshness.tolerated",
     "link.rate",
     "link.delay",
     "link.tunnel",
@@ -154,6 +166,7 @@ pub fn read_settings(root: &Table, names: &Names, errors: &mut Errors) -> Settin
     let mut load = read_load(root, names, errors);
     load.connects_each_time |= workload.name == "connect";
     let background = read_background(root, errors);
+    let freshness = read_freshness(root, &workload.name, errors);
     let recorder = read_recorder(root, errors);
     Settings {
         database: read_database(root, names, errors),
@@ -162,6 +175,7 @@ pub fn read_settings(root: &Table, names: &Names, errors: &mut Errors) -> Settin
         workload,
         load,
         background,
+        freshness,
         recorder,
         link: read_link(root, errors),
         disk: disk::read_disk(root, errors),
@@ -354,6 +368,7 @@ pub fn setting_value(settings: &Settings, setting: &str) -> Option<serde_json::V
                 None => load_value(settings, setting)
                     .or_else(|| background::value(settings, setting))
                     .or_else(|| recorder::value(settings, setting))
+                    .or_else(|| super::freshness::value(settings, setting))
                     .or_else(|| link::value(settings, setting))
                     .or_else(|| disk::value(settings, setting))
                     .or_else(|| ycsb_settings::value(settings, setting)),

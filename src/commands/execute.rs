@@ -20,8 +20,8 @@ use super::stage::Current;
 use super::watch::Watch;
 use crate::database::{Database, DatabaseError, Session, Wire};
 use crate::load::{
-    Changing, Connections, Group, Observed, Reconnect, ReconnectSession, Recording, Source, Written, drive_groups,
-    validity,
+    Changing, Connections, Group, Observed, Observer, Reconnect, ReconnectSession, Recording, Source, Written,
+    drive_groups, validity,
 };
 use crate::measurement::{EvolutionMeasurement, Measurement, ResourceSample, Resources};
 use crate::operation::{Operation, OperationKind};

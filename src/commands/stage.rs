@@ -78,7 +78,7 @@ pub struct Current {
 
 /// How another process opens a database that is set up. Has its password: to be handed over through a pipe only.
 #[derive(Clone, Serialize, Deserialize)]
-pub struct Reach {
+pub struct Opening {
     /// Its settings, with the file of an embedded one.
     pub settings: DatabaseSettings,
     /// Where its server listens; none for an embedded one.
@@ -333,10 +333,10 @@ impl Drop for Stage {
 
 impl Current {
     /// How another process opens the same database.
-    pub fn reach(&self) -> Reach {
+    pub fn reach(&self) -> Opening {
         let path = self.file().map(|file| file.display().to_string());
         let settings = DatabaseSettings { path: path.or_else(|| self.settings.path.clone()), ..self.settings.clone() };
-        Reach { settings, endpoint: self.endpoint.clone() }
+        Opening { settings, endpoint: self.endpoint.clone() }
     }
 
     /// Where the server listens, where there is one.

@@ -14,8 +14,7 @@ use serde::{Deserialize, Serialize};
 use crate::query::Query;
 
 pub use freshness::{EventPath, FreshnessSettings, Poll, RunAs};
-
-pub use surroundings::{DiskSettings, DiskSync, LinkSettings, TUNNELS};
+pub use surroundings::{DiskSettings, DiskSync, LinkSettings, RecorderPath, RecorderSettings, TUNNELS};
 
 /// The level of each factor, by the factor's dotted setting: `{"layout.name": "star", "load.clients": 4}`.
 pub type Levels = BTreeMap<String, serde_json::Value>;
@@ -445,47 +444,6 @@ pub struct BackgroundSettings {
     pub rate_per_s: f64,
     /// Records per transaction, at least 1.
     pub batch: u32,
-}
-
-/// `[recorder]`: the path of records from the load to the database.
-#[derive(Debug, Clone, PartialEq, Default, Serialize, Deserialize)]
-pub struct RecorderSettings {
-    /// What is on the way.
-    pub path: RecorderPath,
-    /// Writers of the private recorder, each with a connection to the database.
-    pub writers: u32,
-    /// Rows in a transaction of a writer at most; without it the recorder's default.
-    #[serde(skip_serializing_if = "Option::is_none", default)]
-    pub batch: Option<u32>,
-}
-
-/// What is between the load and the database.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Default, Serialize, Deserialize)]
-#[serde(rename_all = "kebab-case")]
-pub enum RecorderPath {
-    /// Nothing.
-    #[default]
-    Direct,
-    /// A private recorder that takes line protocol over HTTP.
-    Http,
-    /// A private NATS server, and a private recorder that takes messages of its stream.
-    Nats,
-}
-
-impl RecorderPath {
-    /// All of them, by the name that studies use.
-    pub const ALL: [(RecorderPath, &'static str); 3] =
-        [(RecorderPath::Direct, "direct"), (RecorderPath::Http, "http"), (RecorderPath::Nats, "nats")];
-
-    /// The name in studies.
-    pub fn name(self) -> &'static str {
-        Self::ALL.iter().find(|(path, _)| *path == self).map_or("", |(_, name)| name)
-    }
-
-    /// The path of a name.
-    pub fn named(name: &str) -> Option<Self> {
-        Self::ALL.iter().find(|(_, known)| *known == name).map(|(path, _)| *path)
-    }
 }
 
 impl Settings {

@@ -9,6 +9,9 @@ use std::marker::PhantomData;
 use std::os::fd::AsRawFd;
 use std::sync::Arc;
 
+use serde::de::Error;
+use serde::{Deserialize, Deserializer, Serialize, Serializer};
+
 /// The calling thread's own network namespace.
 const OWN: &str = "/proc/thread-self/ns/net";
 
@@ -57,6 +60,21 @@ impl Namespace {
     /// A path that names it to other processes, as `ip` and `nsenter --net=` take one, while loadline runs.
     pub fn path(&self) -> String {
         format!("/proc/{}/fd/{}", std::process::id(), self.file.as_raw_fd())
+    }
+}
+
+/// Handed to another process of this machine as its path, which is good while this process runs.
+impl Serialize for Namespace {
+    fn serialize<S: Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
+        serializer.serialize_str(&self.path())
+    }
+}
+
+impl<'de> Deserialize<'de> for Namespace {
+    fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
+        let path = String::deserialize(deserializer)?;
+        let file = File::open(&path).map_err(|error| D::Error::custom(format!("{path}: {error}")))?;
+        Ok(Namespace { file: Arc::new(file) })
     }
 }
 
@@ -109,5 +127,9 @@ mod tests {
         assert!(TcpStream::connect(address).is_err(), "its loopback interface is down, and nobody listens there");
         drop(inside);
         assert!(TcpStream::connect(address).is_ok(), "the thread is back");
+        let handed: Namespace = serde_json::from_str(&serde_json::to_string(&namespace).unwrap()).unwrap();
+        let inside = handed.enter().unwrap();
+        assert!(TcpStream::connect(address).is_err(), "it is the same network in the form that other processes get");
+        drop(inside);
     }
 }

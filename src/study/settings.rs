@@ -379,7 +379,7 @@ pub fn setting_value(settings: &Settings, setting: &str) -> Option<serde_json::V
 
 /// The value of a setting of the load.
 fn load_value(settings: &Settings, setting: &str) -> Option<serde_json::Value> {
-    let Settings { load, .. } = settings;
+    let load = &settings.load;
     let length = |operations: Option<u64>| operations.map(serde_json::Value::from);
     let text = |text: &Option<String>| text.as_deref().map(serde_json::Value::from);
     match setting {

@@ -1,4 +1,5 @@
-//! Settings of what lies around load and database: a link between them, a writer to the disk beside them.
+//! Settings of what lies around load and database: a link between them, a recorder in between, a writer
+//! to the disk beside them.
 
 use serde::{Deserialize, Serialize};
 
@@ -45,4 +46,45 @@ pub struct LinkSettings {
     /// How an IPsec tunnel over it encrypts; none without a tunnel.
     #[serde(skip_serializing_if = "Option::is_none", default)]
     pub tunnel: Option<String>,
+}
+
+/// `[recorder]`: the path of records from the load to the database.
+#[derive(Debug, Clone, PartialEq, Default, Serialize, Deserialize)]
+pub struct RecorderSettings {
+    /// What is on the way.
+    pub path: RecorderPath,
+    /// Writers of the private recorder, each with a connection to the database.
+    pub writers: u32,
+    /// Rows in a transaction of a writer at most; without it the recorder's default.
+    #[serde(skip_serializing_if = "Option::is_none", default)]
+    pub batch: Option<u32>,
+}
+
+/// What is between the load and the database.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default, Serialize, Deserialize)]
+#[serde(rename_all = "kebab-case")]
+pub enum RecorderPath {
+    /// Nothing.
+    #[default]
+    Direct,
+    /// A private recorder that takes line protocol over HTTP.
+    Http,
+    /// A private NATS server, and a private recorder that takes messages of its stream.
+    Nats,
+}
+
+impl RecorderPath {
+    /// All of them, by the name that studies use.
+    pub const ALL: [(RecorderPath, &'static str); 3] =
+        [(RecorderPath::Direct, "direct"), (RecorderPath::Http, "http"), (RecorderPath::Nats, "nats")];
+
+    /// The name in studies.
+    pub fn name(self) -> &'static str {
+        Self::ALL.iter().find(|(path, _)| *path == self).map_or("", |(_, name)| name)
+    }
+
+    /// The path of a name.
+    pub fn named(name: &str) -> Option<Self> {
+        Self::ALL.iter().find(|(_, known)| *known == name).map(|(path, _)| *path)
+    }
 }

@@ -55,6 +55,7 @@ fn bare(settings: &DatabaseSettings, endpoint: Option<&Endpoint>) -> f64 {
         name: "bare".to_owned(),
         columns: columns.clone(),
         primary_key: vec!["record_id".to_owned()],
+        numbered: false,
         unique: Vec::new(),
         indexes: vec![vec!["measurement".to_owned()]],
         foreign_keys: Vec::new(),

@@ -81,6 +81,12 @@ pub enum Command {
         #[command(subcommand)]
         action: BlockAction,
     },
+    /// Do a part of a trial, as another loadline says on the standard input
+    #[command(hide = true)]
+    Work {
+        /// Which part
+        what: WorkKind,
+    },
     /// Make a password for a camera that uploads blocks, and the line of its hash
     Password(PasswordArguments),
     /// Generate load as told over NATS
@@ -89,6 +95,15 @@ pub enum Command {
         #[arg(long, value_name = "URL")]
         nats: String,
     },
+}
+
+/// Parts of trials that processes of their own do.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, ValueEnum)]
+pub enum WorkKind {
+    /// A group of readers.
+    Readers,
+    /// Storing what is published.
+    Historian,
 }
 
 /// What can be listed.
@@ -380,6 +395,7 @@ impl Command {
             Command::Export { .. } => "export",
             Command::Record(_) => "record",
             Command::Block { .. } => "block",
+            Command::Work { .. } => "work",
             Command::Password(_) => "password",
             Command::Agent { .. } => "agent",
         }

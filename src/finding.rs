@@ -82,6 +82,18 @@ pub struct CaseFinding {
     /// The schema changes made meanwhile; null (left out of JSON) where the study asks for none.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub evolution: Option<EvolutionFinding>,
+    /// What readers saw of the events that were written, by group of readers; left out of JSON where nobody looked.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub freshness_s: Option<BTreeMap<String, SightingFinding>>,
+    /// From the start of a write until a historian had stored the event; left out of JSON where there is none.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub stored_s: Option<SightingFinding>,
+    /// Content of the events that were written, per second; left out of JSON where there are none.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub event_bytes_per_s: Option<Estimate>,
+    /// CPUs that each part kept busy, where parts are told apart; means over the valid trials.
+    #[serde(skip_serializing_if = "BTreeMap::is_empty")]
+    pub cpus: BTreeMap<String, f64>,
     /// What became of the records acknowledged, and how fast; null (left out of JSON) without `[recorder]`.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub recorded: Option<RecordedFinding>,
@@ -196,6 +208,36 @@ pub struct Estimate {
     pub n: u64,
     /// 95 % t-interval of the mean; null below two trials.
     pub ci95: Option<[f64; 2]>,
+}
+
+/// What a group of readers saw, over all valid trials; times in seconds.
+#[derive(Debug, Clone, Copy, PartialEq, Default, Serialize)]
+pub struct SightingFinding {
+    /// Mean, exact.
+    pub mean: Option<f64>,
+    /// Median.
+    pub p50: Option<f64>,
+    /// 90th percentile.
+    pub p90: Option<f64>,
+    /// 99th percentile.
+    pub p99: Option<f64>,
+    /// 99.9th percentile.
+    pub p999: Option<f64>,
+    /// Largest, exact.
+    pub max: Option<f64>,
+    /// Sightings.
+    pub count: u64,
+    /// Sightings that were missing at the end, those of invalid trials included.
+    pub lost: u64,
+    /// Sightings of events that the same reader had seen before, those of invalid trials included.
+    pub duplicates: u64,
+    /// Readers of the group.
+    pub readers: u32,
+    /// Rows that were read for each sighting, those read again included.
+    pub rows_per_sighting: Option<f64>,
+    /// How often subscribers were cut off because they could not keep up; left out of JSON when they never were.
+    #[serde(skip_serializing_if = "is_zero")]
+    pub cut_off: u64,
 }
 
 /// What was found about one kind of operation.

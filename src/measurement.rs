@@ -4,6 +4,7 @@
 
 mod environment;
 mod evolution;
+mod freshness;
 mod recorded;
 
 use std::collections::BTreeMap;
@@ -17,6 +18,7 @@ use crate::units::NS_PER_S;
 
 pub use environment::{DiskSync, Environment};
 pub use evolution::{AsideMeasurement, ChangeMeasurement, EvolutionMeasurement};
+pub use freshness::{FreshnessMeasurement, GroupMeasurement};
 pub use recorded::RecordedMeasurement;
 
 /// Version of the stored form; raised when a field's meaning would change, which it never does silently.
@@ -75,6 +77,9 @@ pub struct Measurement {
     /// The schema changes that were made meanwhile; none where the study asks for none.
     #[serde(skip_serializing_if = "Option::is_none", default)]
     pub evolution: Option<EvolutionMeasurement>,
+    /// What readers saw of the events that were written; none where nobody looked for them.
+    #[serde(skip_serializing_if = "Option::is_none", default)]
+    pub freshness: Option<FreshnessMeasurement>,
     /// What became of the records that were acknowledged, where the study has a `[recorder]`.
     #[serde(skip_serializing_if = "Option::is_none", default)]
     pub recorded: Option<RecordedMeasurement>,
@@ -333,6 +338,7 @@ impl Measurement {
             errors: BTreeMap::new(),
             plans: BTreeMap::new(),
             evolution: None,
+            freshness: None,
             recorded: None,
             samples: None,
             invalid_because: Vec::new(),

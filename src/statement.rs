@@ -217,6 +217,9 @@ pub struct Table {
     pub columns: Vec<TableColumn>,
     /// Columns of the primary key.
     pub primary_key: Vec<String>,
+    /// Whether the database numbers the rows itself: the primary key is then one column that is not among `columns` and rises
+    /// with each row inserted.
+    pub numbered: bool,
     /// Further unique keys.
     pub unique: Vec<Vec<String>>,
     /// Secondary indexes.

@@ -3,11 +3,15 @@
 //!
 //! Invariant: [`Trial::id`] is a hash of the trial's content; equal content means equal id, on every machine.
 
+mod freshness;
+
 use std::collections::BTreeMap;
 
 use serde::{Deserialize, Serialize};
 
 use crate::query::Query;
+
+pub use freshness::{EventPath, FreshnessSettings, Poll, RunAs};
 
 /// The level of each factor, by the factor's dotted setting: `{"layout.name": "star", "load.clients": 4}`.
 pub type Levels = BTreeMap<String, serde_json::Value>;
@@ -81,6 +85,9 @@ pub struct Settings {
     /// `[background]`: a second load beside it.
     #[serde(skip_serializing_if = "Option::is_none", default)]
     pub background: Option<BackgroundSettings>,
+    /// `[freshness]`: the readers of the workload `freshness`.
+    #[serde(skip_serializing_if = "Option::is_none", default)]
+    pub freshness: Option<FreshnessSettings>,
     /// `[recorder]`: what records go through on their way to the database.
     #[serde(skip_serializing_if = "Option::is_none", default)]
     pub recorder: Option<RecorderSettings>,

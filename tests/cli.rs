@@ -9,6 +9,8 @@ mod background;
 mod contract;
 #[path = "cli/existing.rs"]
 mod existing;
+#[path = "cli/freshness.rs"]
+mod freshness;
 #[path = "cli/full_disk.rs"]
 mod full_disk;
 #[path = "cli/interrupted.rs"]

@@ -131,6 +131,7 @@ fn two_tables(session: &mut dyn Session, name: &str) {
         name: format!("{name}_{end}"),
         columns: columns.clone(),
         primary_key: vec!["id".into()],
+        numbered: false,
         unique: vec![],
         indexes: vec![],
         foreign_keys: vec![],

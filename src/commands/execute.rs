@@ -6,10 +6,12 @@ use std::time::{Duration, Instant, SystemTime, UNIX_EPOCH};
 
 use anyhow::{Context, anyhow};
 
+use super::attendant::Attendant;
 use super::background;
 use super::conserve::recorded;
 use super::evolve::Evolver;
 use super::fixture::{fill, make_tables};
+use super::freshness;
 use super::front::{Front, on_the_way};
 use super::options::{check_options, plans, restrict};
 use super::output::sentence;
@@ -18,16 +20,15 @@ use super::stage::Current;
 use super::watch::Watch;
 use crate::database::{Database, DatabaseError, Session, Wire};
 use crate::load::{
-    Changing, Clock, Connections, Group, Observed, Observer, Reconnect, ReconnectSession, Recording, Source, Written,
-    drive_groups, validity,
+    Connections, Group, Observed, Observer, Reconnect, ReconnectSession, Recording, Source, Written, drive_groups,
+    validity,
 };
 use crate::measurement::{EvolutionMeasurement, Measurement, ResourceSample, Resources};
-use crate::monitor::{self, Monitor, Targets};
 use crate::operation::{Operation, OperationKind};
 use crate::server::{Server, interrupted};
 use crate::statement::{Program, Request};
 use crate::store::{SampleHeader, SampleWriter, StoreError};
-use crate::trial::{Arrivals, Length, LoadSettings, Settings, Trial};
+use crate::trial::{Arrivals, LoadSettings, Settings, Trial};
 use crate::units::show_utc;
 use crate::workload::{self, Work, Workload};
 
@@ -125,7 +126,9 @@ pub(super) fn sources(
 /// A trial on a database that is there.
 fn attempt(trial: &Trial, current: &mut Current, filling: &dyn Fn(u64, u64)) -> Executed {
     let mut executed = match set_up(trial, current) {
-        Ok(ready) => measure(trial, ready, current, filling).unwrap_or_else(|error| Executed::failed(trial, &error)),
+        Ok(ready) => {
+            measure_any(trial, ready, current, filling).unwrap_or_else(|error| Executed::failed(trial, &error))
+        }
         Err(error) => {
             let is_refusal = |cause: &DatabaseError| matches!(cause, DatabaseError::Refused { .. });
             // Tables of somebody else that are not as they should be are no mistake of the study: what is found is recorded.
@@ -165,12 +168,12 @@ fn has_ended(server: &Server) -> bool {
 }
 
 /// What is there when the tables can be filled.
-struct Ready {
-    work: Arc<Work>,
+pub(super) struct Ready {
+    pub work: Arc<Work>,
     /// A connection with the statements prepared.
-    session: Box<dyn Session>,
+    pub session: Box<dyn Session>,
     /// What stands in front of the database.
-    front: Option<Front>,
+    pub front: Option<Front>,
 }
 
 /// Makes the tables, unless they are there from an earlier trial and can be used again, and prepares the statements once.
@@ -190,6 +193,19 @@ fn set_up(trial: &Trial, current: &mut Current) -> anyhow::Result<Ready> {
     session.prepare(work.program()).context(place)?;
     work.count_rows().map_err(|sentence| DatabaseError::refused("rows", sentence))?;
     Ok(Ready { work, session, front: None })
+}
+
+/// Measures a trial in the way of its workload.
+fn measure_any(
+    trial: &Trial,
+    ready: Ready,
+    current: &mut Current,
+    filling: &dyn Fn(u64, u64),
+) -> anyhow::Result<Executed> {
+    match trial.case.settings.freshness {
+        Some(_) => freshness::measure(trial, ready, current, filling),
+        None => measure(trial, ready, current, filling),
+    }
 }
 
 fn measure(trial: &Trial, ready: Ready, current: &mut Current, filling: &dyn Fn(u64, u64)) -> anyhow::Result<Executed> {
@@ -275,11 +291,11 @@ fn measure(trial: &Trial, ready: Ready, current: &mut Current, filling: &dyn Fn(
 }
 
 /// Drives the load on the CPUs that the settings name; what was seen of each group.
-fn drive_pinned(
+pub(super) fn drive_pinned(
     trial: &Trial,
     groups: Vec<Group<'_>>,
     reconnect: (&Reconnect<'_>, &ReconnectSession<'_>),
-    attendant: &mut Attendant,
+    attendant: &mut dyn Observer,
 ) -> anyhow::Result<Vec<Observed>> {
     let _pinned = groups.first().map(|first| Pinned::for_load(&trial.case.settings, &first.connections)).transpose()?;
     drive_groups(groups, trial.seed, reconnect, attendant).map_err(anyhow::Error::msg)
@@ -317,7 +333,7 @@ fn judge_samples(measurement: &mut Measurement, written: Result<Written, StoreEr
     }
 }
 
-fn connect_session(
+pub(super) fn connect_session(
     database: &dyn Database,
     program: &Program,
     settings: &Settings,
@@ -328,7 +344,7 @@ fn connect_session(
     Ok(session)
 }
 
-fn connect_wire(
+pub(super) fn connect_wire(
     database: &dyn Database,
     program: &Program,
     settings: &Settings,
@@ -338,7 +354,7 @@ fn connect_wire(
 }
 
 /// Connects all clients, before any clock starts.
-fn connect_all(
+pub(super) fn connect_all(
     database: &dyn Database,
     work: &Work,
     settings: &Settings,
@@ -359,85 +375,12 @@ fn connect_all(
     Ok(if wires.is_empty() { Connections::Sessions(sessions) } else { Connections::Wires(wires) })
 }
 
-/// Watches the machine during the measured phase.
-struct Attendant {
-    targets: Option<Targets>,
-    interval: Duration,
-    monitor: Option<(Instant, Monitor)>,
-    /// When the measured phase began.
-    begun: Option<Instant>,
-    /// Tells who changes the schema that the measured phase begins, and by being dropped that it is over.
-    evolving: Option<mpsc::Sender<Arc<Changing>>>,
-    changing: Option<Arc<Changing>>,
-    recording: Option<Recording>,
-}
-
-impl Attendant {
-    fn new(
-        current: &Current,
-        front: Option<&Front>,
-        settings: &Settings,
-        evolving: Option<mpsc::Sender<Arc<Changing>>>,
-    ) -> Self {
-        let targets = match &current.server {
-            Some(server) => Targets::server(server.pid_source()),
-            None if front.is_none() && current.database.is_embedded() => Targets::embedded(),
-            None => Targets::none(),
-        };
-        let targets = match front {
-            Some(front) => targets.with_recorder(front.pid_source()),
-            None => targets,
-        };
-        let is_long = matches!(settings.load.length, Length::Seconds(seconds) if seconds >= 10.0);
-        let interval = if is_long { monitor::INTERVAL } else { monitor::SHORT_INTERVAL };
-        Attendant {
-            targets: Some(targets),
-            interval,
-            monitor: None,
-            begun: None,
-            evolving,
-            changing: None,
-            recording: None,
-        }
-    }
-
-    fn finish(self, measured_s: f64) -> Option<(Vec<ResourceSample>, Resources)> {
-        let (begun, monitor) = self.monitor?;
-        monitor.stop_between(begun, begun + Duration::from_secs_f64(measured_s))
-    }
-}
-
-impl Observer for Attendant {
-    fn measure(&mut self) {
-        self.begun = Some(Instant::now());
-        // A trial whose machine cannot be watched has no resources and is valid all the same.
-        let monitor = self.targets.take().and_then(|targets| Monitor::start(targets, self.interval).ok());
-        self.monitor = monitor.map(|monitor| (Instant::now(), monitor));
-        if let (Some(evolving), Some(changing)) = (&self.evolving, &self.changing) {
-            // Who changes the schema waits for this and cannot be gone.
-            let _ = evolving.send(Arc::clone(changing));
-        }
-    }
-
-    fn drained(&mut self) {
-        self.evolving = None;
-    }
-
-    fn changing(&mut self, clock: Clock) -> Option<Arc<Changing>> {
-        self.changing = self.evolving.as_ref().map(|_| Arc::new(Changing::new(clock)));
-        self.changing.clone()
-    }
-
-    fn is_interrupted(&mut self) -> bool {
-        interrupted()
-    }
-
-    fn recording(&self) -> Option<&Recording> {
-        self.recording.as_ref()
-    }
-}
-
-fn measured(trial: &Trial, observed: &Observed, resources: Option<Resources>, current: &Current) -> Measurement {
+pub(super) fn measured(
+    trial: &Trial,
+    observed: &Observed,
+    resources: Option<Resources>,
+    current: &Current,
+) -> Measurement {
     Measurement {
         measured_s: observed.measured_s,
         carried: (trial.case.settings.load.arrivals != Arrivals::Closed).then_some(observed.tally.carried),

@@ -183,6 +183,7 @@ mod tests {
         recipe: None,
         read_url: None,
         query_options: QueryOptions { straight_join: false, cache: false, as_text: false },
+        has_notifications: false,
     };
     const SERVER: Entry = Entry {
         name: "mariadb",

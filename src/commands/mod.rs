@@ -2,6 +2,7 @@
 //!
 //! Main function: [`execute_command`]. Invariant: a request that is wrong is refused before anything is started.
 
+mod attendant;
 mod background;
 mod block;
 mod block_keys;
@@ -14,6 +15,7 @@ mod execute;
 mod export;
 mod fit;
 mod fixture;
+mod freshness;
 mod front;
 mod import;
 pub mod list;
@@ -33,7 +35,7 @@ mod score;
 mod stage;
 mod watch;
 
-use crate::cli::{Cli, Command, DataArguments, DataFormat, RunArguments, StudyArguments, not_available};
+use crate::cli::{Cli, Command, DataArguments, DataFormat, RunArguments, StudyArguments, WorkKind, not_available};
 use crate::database;
 use crate::study::{self, Names, Passwords, Study};
 use crate::workload::Work;
@@ -77,6 +79,12 @@ impl Failure {
 /// Sentences that name place, value and remedy.
 pub fn execute_command(cli: Cli) -> Result<Status, Failure> {
     match cli.command {
+        Command::Work { what: WorkKind::Readers } => {
+            freshness::work_as_readers().map(|()| Status::Valid).map_err(Failure::broken)
+        }
+        Command::Work { what: WorkKind::Historian } => {
+            freshness::work_as_historian().map(|()| Status::Valid).map_err(Failure::broken)
+        }
         Command::List { what } => list::run(what, cli.json, &catalogue(), &find_server).map(|()| Status::Valid),
         Command::Plan { study } => plan::run(&study, cli.json, &names()).map(|()| Status::Valid),
         Command::Run(arguments) => {

@@ -5,7 +5,7 @@
 use std::collections::BTreeMap;
 
 use crate::database::{self, Database, DatabaseError, Session, dialect};
-use crate::trial::Settings;
+use crate::trial::{Poll, Settings};
 use crate::workload::{self, Work};
 
 /// Checks the options of a case's queries against its database.
@@ -40,6 +40,11 @@ pub fn check_options(settings: &Settings) -> Result<(), String> {
             let remedy = "write database.config = { query_cache_type = 2, query_cache_size = 67108864 }";
             return Err(format!("{at}: cache = true, and the query cache of a private server is off; {remedy}"));
         }
+    }
+    let freshness = settings.freshness.as_ref();
+    if !entry.has_notifications && freshness.is_some_and(|freshness| freshness.poll == Poll::Notify) {
+        let remedy = "write poll = \"key\" or \"window\", or take database.name = \"postgres\"";
+        return Err(format!("freshness.poll is \"notify\" and {} has no notifications; {remedy}", entry.name));
     }
     Ok(())
 }

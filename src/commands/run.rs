@@ -116,6 +116,7 @@ fn check(study: &Study) -> anyhow::Result<()> {
     for case in &study.cases {
         let settings = &case.settings;
         execute::check(settings)?;
+        super::freshness::check(settings)?;
         let entry = entry_of(&settings.database)?;
         match (entry.recipe, &settings.database.url) {
             (Some(recipe), None) => server::check(recipe, &settings.database)?,

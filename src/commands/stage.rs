@@ -7,6 +7,7 @@ use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
 use anyhow::{Context, anyhow, bail};
+use serde::{Deserialize, Serialize};
 
 use super::cache::{Cache, Taken};
 use super::fixture::{Fixture, identity_of};
@@ -60,6 +61,15 @@ pub struct Current {
     endpoint: Option<Endpoint>,
     /// Where servers of the run may keep their data.
     directory: PathBuf,
+}
+
+/// How another process opens a database that is set up. Has its password: to be handed over through a pipe only.
+#[derive(Clone, Serialize, Deserialize)]
+pub struct Reach {
+    /// Its settings, with the file of an embedded one.
+    pub settings: DatabaseSettings,
+    /// Where its server listens; none for an embedded one.
+    pub endpoint: Option<Endpoint>,
 }
 
 impl Stage {
@@ -210,21 +220,10 @@ impl Stage {
             (None, None) => error,
         })?;
         notes.retain(|note| self.noted.insert(note.clone()));
-        let fixture = taken.as_ref().map(|taken| Fixture {
-            content: taken.described.content.clone(),
-            tables: taken.described.tables.clone(),
-            is_changed: false,
-        });
-        let copied = match taken {
-            Some(taken) if taken.is_whole() => Some(taken),
-            Some(moved) => {
-                moved.discard();
-                None
-            }
-            None => None,
-        };
+        let (fixture, copied) = taken.map_or((None, None), fixture_of);
         let settings = settings.clone();
         let directory = self.directory.clone();
+        let samples = None;
         Ok(Current {
             settings,
             database,
@@ -232,7 +231,7 @@ impl Stage {
             facts,
             notes,
             fixture,
-            samples: None,
+            samples,
             own_file,
             identity,
             copied,
@@ -301,6 +300,13 @@ impl Drop for Stage {
 }
 
 impl Current {
+    /// How another process opens the same database.
+    pub fn reach(&self) -> Reach {
+        let path = self.file().map(|file| file.display().to_string());
+        let settings = DatabaseSettings { path: path.or_else(|| self.settings.path.clone()), ..self.settings.clone() };
+        Reach { settings, endpoint: self.endpoint.clone() }
+    }
+
     /// Where the server listens, where there is one.
     pub fn endpoint(&self) -> Option<&Endpoint> {
         self.endpoint.as_ref()
@@ -389,6 +395,17 @@ fn reached_by(endpoint: &Endpoint, settings: &DatabaseSettings) -> Endpoint {
         _ => endpoint.tcp = endpoint.tcp.filter(|_| endpoint.unix.is_none()),
     }
     endpoint
+}
+
+/// What tables that were taken from the cache hold, and the copy where they are one.
+fn fixture_of(taken: Taken) -> (Option<Fixture>, Option<Taken>) {
+    let (content, tables) = (taken.described.content.clone(), taken.described.tables.clone());
+    let fixture = Fixture { content, tables, is_changed: false };
+    if taken.is_whole() {
+        return (Some(fixture), Some(taken));
+    }
+    taken.discard();
+    (Some(fixture), None)
 }
 
 fn facts(entry: &Entry, database: &dyn Database) -> anyhow::Result<Vec<(String, String)>> {

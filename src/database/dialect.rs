@@ -18,6 +18,9 @@ pub trait Dialect: Send + Sync {
     /// The type of a column.
     fn column_type(&self, kind: ColumnKind) -> String;
 
+    /// The type of a column of whole numbers that the database fills itself, each larger than those before.
+    fn numbered_type(&self) -> String;
+
     /// The place of the value with this number, from 0: `?` or `$1`.
     fn placeholder(&self, number: usize) -> String;
 
@@ -131,6 +134,9 @@ pub fn create_table(dialect: &dyn Dialect, table: &Table) -> Vec<String> {
             format!("{} {}{null}", dialect.quote(&column.name), dialect.column_type(column.kind))
         })
         .collect();
+    if let (true, Some(key)) = (table.numbered, table.primary_key.first()) {
+        parts.insert(0, format!("{} {}", dialect.quote(key), dialect.numbered_type()));
+    }
     parts.push(format!("PRIMARY KEY ({})", columns(&table.primary_key)));
     parts.extend(table.unique.iter().map(|unique| format!("UNIQUE ({})", columns(unique))));
     if dialect.has_foreign_keys() {

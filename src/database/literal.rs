@@ -146,6 +146,10 @@ impl Dialect for InMarks<'_> {
         self.0.column_type(kind)
     }
 
+    fn numbered_type(&self) -> String {
+        self.0.numbered_type()
+    }
+
     fn placeholder(&self, _number: usize) -> String {
         MARK.to_string()
     }

@@ -9,6 +9,7 @@ pub mod conformance;
 pub mod dialect;
 pub mod literal;
 pub mod mysql;
+pub mod nats;
 pub mod postgres;
 pub mod recipe;
 pub mod recorder;
@@ -19,6 +20,8 @@ pub mod station;
 pub mod wire;
 
 use std::path::PathBuf;
+
+use serde::{Deserialize, Serialize};
 
 use crate::record::Cells;
 use crate::statement::{Program, Request};
@@ -81,6 +84,22 @@ pub trait Session: Send {
     /// As the database answers.
     fn version(&mut self) -> Result<String, DatabaseError>;
 
+    /// From now on is told what others notify on a channel, whose name is that of a table.
+    ///
+    /// # Errors
+    /// When the database has no notifications, or refuses.
+    fn listen(&mut self, channel: &str) -> Result<(), DatabaseError> {
+        Err(DatabaseError::Unavailable(format!("the database has no notifications that \"{channel}\" could bring")))
+    }
+
+    /// Whether there was a notification since the last call; waits for one for at most this time.
+    ///
+    /// # Errors
+    /// When the database has no notifications, or the connection is lost.
+    fn await_notice(&mut self, _patience: std::time::Duration) -> Result<bool, DatabaseError> {
+        Err(DatabaseError::Unavailable("the database has no notifications".to_owned()))
+    }
+
     /// Turns the session into one that an event loop can drive; itself again where there is no lean codec.
     fn into_wire(self: Box<Self>) -> Result<Box<dyn Wire>, Box<dyn Session>>;
 }
@@ -123,7 +142,7 @@ impl DatabaseError {
 }
 
 /// Where a server listens and who is let in.
-#[derive(Debug, Clone, PartialEq, Eq, Default)]
+#[derive(Debug, Clone, PartialEq, Eq, Default, Serialize, Deserialize)]
 pub struct Endpoint {
     /// Unix socket, preferred where there is one.
     pub unix: Option<PathBuf>,
@@ -158,6 +177,8 @@ pub struct Entry {
     pub read_url: Option<ReadUrl>,
     /// What its queries can be told.
     pub query_options: QueryOptions,
+    /// Whether a connection can be told what others notify.
+    pub has_notifications: bool,
 }
 
 /// What a database's queries can be told about how they are executed.

@@ -8,7 +8,7 @@
 use std::net::{TcpStream, ToSocketAddrs};
 use std::os::fd::{OwnedFd, RawFd};
 use std::os::unix::net::UnixStream;
-use std::time::Duration;
+use std::time::{Duration, Instant};
 
 use super::{Answer, DatabaseError, Endpoint, Session, Wire};
 use crate::record::Cells;
@@ -46,6 +46,22 @@ pub trait Prepare: Wire {
     /// # Errors
     /// As the database answers; [`DatabaseError::Lost`] when the connection broke.
     fn version(&mut self, channel: &mut Channel) -> Result<String, DatabaseError>;
+
+    /// As [`Session::listen`].
+    ///
+    /// # Errors
+    /// When the database has no notifications, or refuses.
+    fn listen(&mut self, _channel: &mut Channel, name: &str) -> Result<(), DatabaseError> {
+        Err(DatabaseError::Unavailable(format!("the database has no notifications that \"{name}\" could bring")))
+    }
+
+    /// Takes in messages that came without being asked for, and forgets how many there were: whether there was a notification.
+    ///
+    /// # Errors
+    /// When the database has no notifications.
+    fn take_notices(&mut self, _channel: &mut Channel) -> Result<bool, DatabaseError> {
+        Err(DatabaseError::Unavailable("the database has no notifications".to_owned()))
+    }
 }
 
 /// A wire used in a blocking way.
@@ -118,6 +134,23 @@ impl<W: Prepare + 'static> Session for WireSession<W> {
         self.wire.version(&mut self.channel)
     }
 
+    fn listen(&mut self, channel: &str) -> Result<(), DatabaseError> {
+        self.wire.listen(&mut self.channel, channel)
+    }
+
+    fn await_notice(&mut self, patience: Duration) -> Result<bool, DatabaseError> {
+        let until = Instant::now() + patience;
+        loop {
+            if self.wire.take_notices(&mut self.channel)? {
+                return Ok(true);
+            }
+            let left = until.saturating_duration_since(Instant::now());
+            if left.is_zero() || !self.channel.receive_within(left)? {
+                return Ok(false);
+            }
+        }
+    }
+
     fn into_wire(self: Box<Self>) -> Result<Box<dyn Wire>, Box<dyn Session>> {
         if self.channel.input().is_empty() { Ok(Box::new(self.wire)) } else { Err(self) }
     }
@@ -179,6 +212,24 @@ impl Channel {
             self.wait(libc::POLLIN)?;
         }
         Ok(())
+    }
+
+    /// Waits for at most this time until at least one more byte is in [`Channel::input`]; whether there is.
+    ///
+    /// # Errors
+    /// [`DatabaseError::Lost`] when the connection broke or was closed.
+    pub fn receive_within(&mut self, patience: Duration) -> Result<bool, DatabaseError> {
+        if self.receive_some()? > 0 {
+            return Ok(true);
+        }
+        let mut poll = libc::pollfd { fd: self.fd, events: libc::POLLIN, revents: 0 };
+        let patience =
+            libc::timespec { tv_sec: patience.as_secs() as i64, tv_nsec: i64::from(patience.subsec_nanos()) };
+        // SAFETY: one pollfd and a time that live on this stack, the count is 1, and no signals are masked.
+        if unsafe { libc::ppoll(&mut poll, 1, &patience, std::ptr::null()) } > 0 {
+            return self.receive_some().map(|received| received > 0);
+        }
+        Ok(false)
     }
 
     /// Bytes that arrived and were not consumed.

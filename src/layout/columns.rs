@@ -37,6 +37,7 @@ pub(super) fn table(name: &str, columns: Vec<TableColumn>, primary_key: Vec<Stri
         name: name.to_owned(),
         columns,
         primary_key,
+        numbered: false,
         unique: Vec::new(),
         indexes: Vec::new(),
         foreign_keys: Vec::new(),

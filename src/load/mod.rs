@@ -16,6 +16,7 @@ mod epoll;
 mod event_loop;
 mod phases;
 mod recording;
+pub mod sightings;
 mod tally;
 mod uring;
 pub mod validity;
@@ -78,6 +79,8 @@ pub trait Observer {
     fn changing(&mut self, _clock: Clock) -> Option<Arc<Changing>> {
         None
     }
+    /// Told before anything is sent when the measured phase will begin, by the clock that all times of the trial are of.
+    fn begins(&mut self, _clock: Clock, _measure_ns: u64) {}
     /// Asked several times a second: whether the trial is to be ended at once.
     fn is_interrupted(&mut self) -> bool;
     /// Where the raw times of every operation go; asked once, before the trial. Nowhere by default.
@@ -151,6 +154,7 @@ pub fn drive_groups(
     let recorder = |observer: &dyn Observer| observer.recording().map(|recording| recording.recorder(start_ns));
     let phases = groups.iter().zip(0..).map(|(group, place)| phases(group.settings, seed + place, start_ns));
     let phases: Vec<Phases> = phases.collect::<Result<_, String>>()?;
+    observer.begins(clock, phases.iter().map(|phases| phases.measure_ns).min().unwrap_or(start_ns));
     let works: Vec<(usize, Work<'_>, Option<Recorder>)> = groups
         .into_iter()
         .zip(&phases)

@@ -1,6 +1,6 @@
 //! Validity: the rules by which a trial's figures are not to be trusted. Pure; the reasons are sentences for people.
 
-use crate::measurement::{EvolutionMeasurement, Measurement, OperationMeasurement};
+use crate::measurement::{EvolutionMeasurement, GroupMeasurement, Measurement, OperationMeasurement};
 
 /// Share of a CPU from which on a loop is taken to be saturated.
 const SATURATED_SHARE: f64 = 0.95;
@@ -157,6 +157,17 @@ fn contradiction_of_little(measurement: &Measurement, circumstances: Circumstanc
     })
 }
 
+/// What is wrong with the sightings of a group of readers, of which a share may be missing or double.
+pub fn sightings_reason(name: &str, group: &GroupMeasurement, tolerated: f64) -> Option<String> {
+    let GroupMeasurement { expected, lost, duplicates, .. } = *group;
+    if expected == 0 {
+        return Some(format!("group {name}: there was no event to be seen"));
+    }
+    ((lost + duplicates) as f64 > tolerated * expected as f64).then(|| {
+        format!("group {name}: of {expected} sightings {lost} were lost and {duplicates} were of events seen before")
+    })
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
@@ -251,6 +262,15 @@ mod tests {
         let unknown = Circumstances { stored: Some((500, 510)), tolerated_failures: 1.0, ..PLAIN };
         assert!(reasons(&measurement(500, 20, 900_000), unknown).is_empty(), "a failed write may have been stored");
         assert!(reasons(&measurement(10, 0, 900), Circumstances { stored: Some((10, 10)), ..PLAIN }).is_empty());
+    }
+
+    #[test]
+    fn sightings_that_are_lost_or_double_are_found_unless_they_are_tolerated() {
+        let group = GroupMeasurement { expected: 1000, lost: 3, duplicates: 2, ..GroupMeasurement::default() };
+        let found = sightings_reason("1", &group, 0.0).unwrap();
+        assert_eq!(found, "group 1: of 1000 sightings 3 were lost and 2 were of events seen before");
+        assert_eq!(sightings_reason("1", &group, 0.005), None);
+        assert!(sightings_reason("1", &GroupMeasurement::default(), 1.0).unwrap().contains("no event to be seen"));
     }
 
     #[test]

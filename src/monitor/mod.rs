@@ -6,6 +6,7 @@
 mod counters;
 mod disk_sync;
 mod environment;
+mod process;
 mod reader;
 mod summary;
 
@@ -19,6 +20,7 @@ use std::time::{Duration, Instant};
 
 pub use disk_sync::disk_sync;
 pub use environment::environment;
+pub use process::cpu_s_of;
 
 use crate::measurement::{ResourceSample, Resources};
 use counters::Counters;

@@ -11,6 +11,7 @@ use crate::measurement::{BACKLOG_SHARE, Environment, Measurement, OperationMeasu
 use crate::report::claims::judge_claim;
 use crate::report::evolution::evolution;
 use crate::report::factors::show_levels;
+use crate::report::freshness;
 use crate::report::limits;
 use crate::report::load_lines::load_lines;
 use crate::report::metric::CONTENT_BYTES;
@@ -165,6 +166,10 @@ fn case_finding(study: &Study, group: &CaseTrials<'_>) -> CaseFinding {
         client_cpu_s_per_operation: client_cpu_s.filter(|_| completed > 0).map(|cpu_s| cpu_s / completed as f64),
         resources: resources(&valid),
         evolution: evolution(&valid, &group.trials),
+        freshness_s: freshness::freshness(&valid, &group.trials),
+        stored_s: freshness::stored(&valid),
+        event_bytes_per_s: freshness::event_bytes(&valid),
+        cpus: freshness::cpus(&valid),
         recorded: recorded(&valid, &group.trials),
         errors,
         invalid_because: reasons(&group.trials),

@@ -3,6 +3,8 @@
 //! Main function: [`judge_claim`]. Invariant: a claim is reproduced or contradicted only by a whole interval; a case that the
 //! claim speaks of and that has no valid trial leaves it undecided.
 
+mod bound;
+
 use serde_json::Value;
 
 use crate::finding::{ClaimFinding, ClaimVerdict};
@@ -13,7 +15,7 @@ use crate::report::factors::{same_level, show_level, show_levels};
 use crate::report::load_lines::CaseLine;
 use crate::report::metric::{LOAD_LINE, METRICS, Metric};
 use crate::report::points::{Curve, curves};
-use crate::statistics::summary::mean;
+use crate::statistics::summary::{Interval, mean};
 use crate::statistics::{Cell, RatioEstimate, weighted_ratio};
 use crate::study::goal::base_cases;
 use crate::study::{Claim, ClaimedModel, ClaimedRatio, Study};
@@ -23,6 +25,9 @@ use crate::trial::{Case, Levels};
 pub fn judge_claim(study: &Study, claim: &Claim, groups: &[CaseTrials<'_>], lines: &[CaseLine]) -> ClaimFinding {
     if let Some(model) = &claim.model {
         return judge_model(claim, model, groups);
+    }
+    if let Some(bound) = &claim.bound {
+        return bound::judge_bound(study, claim, bound, groups);
     }
     let Some(ratio) = &claim.ratio else { return undecided(claim, "the claim names neither a ratio nor a model") };
     let is_of_lines = claim.metric == LOAD_LINE.name;
@@ -48,7 +53,7 @@ pub fn judge_claim(study: &Study, claim: &Claim, groups: &[CaseTrials<'_>], line
                     "ratio {:.2} [{:.2}, {:.2}], n = {} + {}{remark}",
                     estimate.ratio, interval.low, interval.high, estimate.n_of, estimate.n_to
                 );
-                (against(ratio, &estimate), evidence)
+                (against((ratio.low, ratio.high), estimate.interval), evidence)
             }
         },
     };
@@ -118,9 +123,8 @@ fn judge_model(claim: &Claim, model: &ClaimedModel, groups: &[CaseTrials<'_>]) -
     }
 }
 
-fn against(claimed: &ClaimedRatio, estimate: &RatioEstimate) -> ClaimVerdict {
-    let (low, high) = (claimed.low, claimed.high.unwrap_or(f64::INFINITY));
-    let interval = estimate.interval;
+fn against((low, high): (f64, Option<f64>), interval: Interval) -> ClaimVerdict {
+    let high = high.unwrap_or(f64::INFINITY);
     if interval.low >= low && interval.high <= high {
         ClaimVerdict::Reproduced
     } else if interval.high < low || interval.low > high {

@@ -329,6 +329,7 @@ fn contest_sentence(contest: &Contest, judged: &[Judged], metric: &Metric) -> St
     let better = if metric.more_is_better { Verdict::Faster } else { Verdict::Slower };
     let superlative = match metric.name {
         "load_line" => "able to carry the most load",
+        "freshness_p90" => "soonest to be seen (freshness p90)",
         _ if metric.more_is_better => "fastest",
         _ => "soonest to answer (p99)",
     };

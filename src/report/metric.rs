@@ -6,10 +6,10 @@
 
 use crate::data::sensor_record_bytes;
 use crate::imported::TimeKind::{self, ResidenceTime, ResponseTime};
-use crate::measurement::{Measurement, OperationMeasurement, ResourceSample};
+use crate::measurement::{GroupMeasurement, Measurement, OperationMeasurement, ResourceSample};
 use crate::report::analyse::background_name;
 use crate::statistics::summary::{Interval, mean, t_interval};
-use crate::units::{show_bytes, show_number, show_seconds};
+use crate::units::{NS_PER_S, show_bytes, show_number, show_seconds};
 use TimeFigure::{Mean, Quantile};
 
 /// A figure of a trial.
@@ -41,7 +41,7 @@ enum TimeFigure {
 }
 
 /// All metrics.
-pub const METRICS: [Metric; 31] = [
+pub const METRICS: [Metric; 39] = [
     metric("throughput", "operations per second", true, |trial| Some(trial.throughput_per_s())),
     metric("records", "records per second", true, Measurement::known_records_per_s),
     CONTENT_BYTES,
@@ -69,6 +69,16 @@ pub const METRICS: [Metric; 31] = [
     metric("memory_used", "memory used", false, |trial| used(trial, |mean| mean.memory_used_bytes)),
     metric("iowait", "share of CPU time waiting for disks", false, |trial| used(trial, |mean| mean.iowait)),
     metric("system", "share of CPU time in the kernel", false, |trial| used(trial, |mean| mean.system)),
+    metric("event_bytes", "bytes of events per second", true, event_bytes),
+    metric("freshness_mean", "mean freshness", false, |trial| {
+        seen(trial, |all| Some(all.freshness.mean_ns() / NS_PER_S))
+    }),
+    metric("freshness_p50", "median freshness", false, |trial| freshness(trial, 0.5)),
+    metric("freshness_p90", "freshness p90", false, |trial| freshness(trial, 0.9)),
+    metric("freshness_p99", "freshness p99", false, |trial| freshness(trial, 0.99)),
+    metric("freshness_p999", "freshness p99.9", false, |trial| freshness(trial, 0.999)),
+    metric("freshness_max", "largest freshness", false, |trial| freshness(trial, 1.0)),
+    metric("freshness_lost", "share of sightings lost", false, lost),
     metric("user", "share of CPU time in user mode", false, |trial| used(trial, |mean| mean.user)),
     metric("idle", "share of CPU time without work", true, |trial| used(trial, |mean| mean.idle)),
     metric("received_bytes", "bytes received per second", false, |trial| used(trial, |mean| mean.received_bytes_per_s)),
@@ -129,6 +139,9 @@ impl Metric {
             {
                 show_seconds(value)
             }
+            "event_bytes" => format!("{} MB/s", show_number(value / 1e6)),
+            "freshness_lost" => format!("{} %", show_number(value * 100.0)),
+            name if name.starts_with("freshness") => show_seconds(value),
             "written_bytes" | "content_bytes" | "received_bytes" | "sent_bytes" => format!("{}/s", show_bytes(value)),
             "memory_used" => show_bytes(value),
             "iowait" | "system" | "user" | "idle" => format!("{:.1} %", value * 100.0),
@@ -171,6 +184,33 @@ const fn metric(
 
 const fn times(name: &'static str, title: &'static str, kind: TimeKind, figure: TimeFigure) -> Metric {
     Metric { name, title, more_is_better: false, figure: Figure::Times(kind, figure) }
+}
+
+/// A figure of all sightings; none where nobody looked, or saw nothing.
+fn seen(trial: &Measurement, figure: impl Fn(&GroupMeasurement) -> Option<f64>) -> Option<f64> {
+    let all = trial.freshness.as_ref()?.all();
+    figure(&all).filter(|_| all.freshness.count() > 0)
+}
+
+/// The freshness that a share of all sightings stayed below, in seconds.
+fn freshness(trial: &Measurement, quantile: f64) -> Option<f64> {
+    seen(trial, |all| {
+        Some(match quantile {
+            1.0 => all.freshness.max_ns() as f64 / NS_PER_S,
+            _ => all.freshness.quantile_ns(quantile) as f64 / NS_PER_S,
+        })
+    })
+}
+
+/// Sightings that were missing at the end, as a share of those that there should have been.
+fn lost(trial: &Measurement) -> Option<f64> {
+    let all = trial.freshness.as_ref()?.all();
+    (all.expected > 0).then(|| all.lost as f64 / all.expected as f64)
+}
+
+/// Content of the events that were written, in bytes per second.
+fn event_bytes(trial: &Measurement) -> Option<f64> {
+    Some(trial.records_per_s() * trial.freshness.as_ref()?.record_bytes)
 }
 
 fn used(trial: &Measurement, figure: impl Fn(&ResourceSample) -> f64) -> Option<f64> {

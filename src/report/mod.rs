@@ -10,6 +10,7 @@ mod contest;
 pub mod evolution;
 pub mod export;
 pub mod factors;
+pub mod freshness;
 pub mod growth;
 pub mod html;
 pub mod limits;

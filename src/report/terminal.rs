@@ -9,6 +9,7 @@ use crate::finding::{CaseFinding, Estimate, Findings, ResourceFinding, TimeFindi
 use crate::imported::TimeKind;
 use crate::report::evolution::{CHANGES, OPERATIONS, changes, operations};
 use crate::report::factors::{short_setting, show_level, show_levels};
+use crate::report::freshness;
 use crate::report::recorded;
 use crate::study::{RepeatRule, Study};
 use crate::units::{show_number, show_seconds};
@@ -38,6 +39,7 @@ pub fn terminal(findings: &Findings, study: &Study) -> String {
     out.push_str(&cases(findings, study));
     out.push('\n');
     push_evolution(&mut out, findings);
+    push_freshness(&mut out, findings);
     push_table(&mut out, "Through the recorder", &recorded::HEADINGS, recorded::rows(findings));
     // That it is a rehearsal stands above.
     let is_new = |text: &&String| !text.starts_with("rehearsal");
@@ -59,6 +61,38 @@ pub fn terminal(findings: &Findings, study: &Study) -> String {
         push_wrapped(&mut out, "- ", note);
     }
     out
+}
+
+/// What the readers of events saw, where there were any.
+fn push_freshness(out: &mut String, findings: &Findings) {
+    let rows = freshness::rows(findings);
+    if rows.is_empty() {
+        return;
+    }
+    let mut table = Table::new();
+    let line = LineStyle::none().fill('─').junction('─');
+    table.load_style(TableStyle::new().header_separator(line).bottom_border(line));
+    table
+        .set_content_arrangement(ContentArrangement::Dynamic)
+        .set_width(WIDTH)
+        .set_header(freshness::HEADINGS.to_vec());
+    table.add_rows(rows);
+    for column in table.column_iter_mut() {
+        column.set_constraint(ColumnConstraint::ContentWidth);
+    }
+    out.push_str(&format!(
+        "Freshness: from the start of a write until a reader had the event\n{}\n\n",
+        table.trim_fmt()
+    ));
+    let cpus = |case: &CaseFinding| {
+        let parts: Vec<String> = case.cpus.iter().map(|(name, cpus)| format!("{name} {cpus:.2}")).collect();
+        format!("{}: {}", show_levels(&case.levels), parts.join(", "))
+    };
+    let told: Vec<String> = findings.cases.iter().filter(|case| !case.cpus.is_empty()).map(cpus).collect();
+    for line in &told {
+        push_wrapped(out, "CPUs  ", line);
+    }
+    out.push('\n');
 }
 
 /// Schema changes and the operations during them, where there were any.

@@ -9,6 +9,7 @@ use crate::report::compare::sample::TrialValue;
 use crate::report::contest::{self, Contest, Scored, contest_sentences, contests};
 use crate::report::evolution::{self, EVOLVE};
 use crate::report::factors::{Factors, QUERY, is_given, show_level, show_levels};
+use crate::report::freshness;
 use crate::report::growth;
 use crate::report::load_lines::{self, CaseLine};
 use crate::report::metric::{LOAD_LINE, Metric};
@@ -77,6 +78,7 @@ fn of_cases(study: &Study, groups: &[CaseTrials<'_>]) -> Vec<String> {
         .flat_map(|factor| contests(study, &factors, factor, metric, &scored))
         .collect();
     sentences.extend(contest_sentences(&contests, metric));
+    sentences.extend(freshness::sentences(study, groups));
     for ramp in &factors.ramps {
         sentences.extend(ramp_sentences(&factors, ramp, metric, &scored, study.seed));
     }
@@ -102,6 +104,8 @@ pub fn metric_of(groups: &[CaseTrials<'_>]) -> &'static Metric {
     let name = if open && !is_told("response_time_p99") && is_told("response_time_mean") {
         // Another tool measured, and kept no histogram.
         "response_time_mean"
+    } else if is_told("freshness_p90") {
+        "freshness_p90"
     } else if open {
         "response_time_p99"
     } else if batched {

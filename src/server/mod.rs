@@ -13,6 +13,7 @@ mod process;
 mod readiness;
 mod start;
 mod user;
+mod worker;
 
 use std::io;
 use std::path::{Path, PathBuf};
@@ -25,6 +26,7 @@ pub use disk::free_disk_bytes;
 pub use interrupt::{install_signal_handlers, install_signal_handlers_with_reload, interrupted, take_reload};
 pub use keep::{KeptData, move_or_copy, remove, size_bytes};
 pub use start::check;
+pub use worker::Worker;
 
 use crate::database::Endpoint;
 use crate::database::recipe::Recipe;

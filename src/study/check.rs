@@ -5,6 +5,7 @@
 
 use std::collections::BTreeSet;
 
+use super::freshness::check_freshness;
 use super::names::Names;
 use super::place::{Errors, Place};
 use super::settings::{LENGTHS, SETTINGS};
@@ -25,6 +26,9 @@ pub fn check(settings: &Settings, root: &Table, names: &Names, errors: &mut Erro
     rules.ycsb();
     rules.load();
     rules.background();
+    for (keys, message) in check_freshness(settings, root) {
+        rules.refuse(keys, message);
+    }
     rules.sources();
     rules.recorder();
     if rules.errors.is_empty()

@@ -11,10 +11,11 @@ use super::settings::{SETTINGS, is_same_level, setting_value};
 use super::suggest::closest;
 use super::tree::{Content, Entry, Node, Table};
 use crate::queueing::fit::model_names;
-use crate::study::{ClaimedModel, ClaimedRatio};
+use crate::study::{ClaimedBound, ClaimedModel, ClaimedRatio};
 use crate::trial::{Levels, Settings};
 
-const CLAIM_KEYS: &[&str] = &["says", "metric", "ratio", "model"];
+const CLAIM_KEYS: &[&str] = &["says", "metric", "ratio", "bound", "model"];
+const BOUND_KEYS: &[&str] = &["of", "between", "above", "below"];
 const MODEL_KEYS: &[&str] = &["name", "where", "fits"];
 const RATIO_KEYS: &[&str] = &["of", "to", "where", "best", "between", "above", "below"];
 const RATIO_FORM: &str = "write ratio = { of = { \"layout.name\" = \"star\" }, to = { \"layout.name\" = \"wide\" }, \
@@ -53,6 +54,14 @@ pub const METRICS: &[&str] = &[
     "stored",
     "buffer",
     "recorder_cpu",
+    "event_bytes",
+    "freshness_mean",
+    "freshness_p50",
+    "freshness_p90",
+    "freshness_p99",
+    "freshness_p999",
+    "freshness_max",
+    "freshness_lost",
 ];
 
 /// What the levels of claims are checked against.
@@ -99,18 +108,31 @@ fn read_claim(node: &Node, cases: &Cases, errors: &mut Errors) -> Option<Claim> 
         ("metric", "write metric = \"throughput\""),
         ("ratio", RATIO_FORM),
     ] {
-        if section.get(key).is_none() {
+        if section.get(key).is_none() && (key != "ratio" || section.get("bound").is_none()) {
             errors.push(section.place, format!("a claim has no {key}; {example}"));
         }
     }
     let says = section.text("says", errors).map(str::to_owned);
     let metric = section.one_of("metric", METRICS, errors).map(str::to_owned);
+    if let (Some(entry), true) = (section.get("ratio"), section.get("bound").is_some()) {
+        errors.push(entry.place, "a claim has a ratio and a bound; write two claims");
+    }
     let ratio = section.get("ratio").and_then(|entry| read_ratio(entry, cases, errors));
-    Some(Claim { says: says?, metric: metric?, ratio: Some(ratio?), model: None })
+    let bound = section.get("bound").and_then(|entry| read_bound(entry, cases, errors));
+    (ratio.is_some() || bound.is_some()).then_some(())?;
+    Some(Claim { says: says?, metric: metric?, ratio, bound, model: None })
+}
+
+/// A range of the metric itself; times can be written as durations.
+fn read_bound(entry: &Entry, cases: &Cases, errors: &mut Errors) -> Option<ClaimedBound> {
+    let section = Section::of_node(&entry.node, "claims.bound", BOUND_KEYS, errors)?;
+    let of = resolved(&[&read_levels(&section, "of", cases, errors)]).into_iter().next()?;
+    let (low, high) = read_range(&section, entry.place, errors)?;
+    Some(ClaimedBound { of, low, high })
 }
 
 fn read_model_claim(section: &Section, entry: &Entry, cases: &Cases, errors: &mut Errors) -> Option<Claim> {
-    for key in ["metric", "ratio"] {
+    for key in ["metric", "ratio", "bound"] {
         if section.get(key).is_some() {
             errors.push(section.place, format!("a claim has a model and a {key}; write two claims"));
         }
@@ -130,6 +152,7 @@ fn read_model_claim(section: &Section, entry: &Entry, cases: &Cases, errors: &mu
         says: says?,
         metric: String::new(),
         ratio: None,
+        bound: None,
         model: Some(ClaimedModel { name: name?, only: only.into_iter().next()?, fits }),
     })
 }
@@ -169,26 +192,31 @@ fn read_ratio(entry: &Entry, cases: &Cases, errors: &mut Errors) -> Option<Claim
     Some(ratio)
 }
 
+/// The range of a ratio, or of a bound, whose ends may be durations.
 fn read_range(section: &Section, place: Place, errors: &mut Errors) -> Option<(f64, Option<f64>)> {
     let given: Vec<&str> = ["between", "above", "below"].into_iter().filter(|key| section.get(key).is_some()).collect();
+    let name = section.name;
     let [key] = given.as_slice() else {
         let found = if given.is_empty() { "no range".to_owned() } else { given.join(" and ") };
         let remedy = "write one of between = [0.9, 1.1], above = 1.1, below = 0.9";
-        errors.push(place, format!("claims.ratio has {found}; {remedy}"));
+        errors.push(place, format!("{name} has {found}; {remedy}"));
         return None;
     };
+    let entry = section.get(key)?;
+    let is_duration = name == "claims.bound" && matches!(entry.node.content, Content::Text(_));
     match *key {
-        "above" => Some((section.number("above", 0.0..=1e9, errors)?, None)),
-        "below" => Some((0.0, Some(section.number("below", 1e-9..=1e9, errors)?))),
+        "above" if is_duration => Some((section.seconds("above", errors)?, None)),
+        "below" if is_duration => Some((0.0, Some(section.seconds("below", errors)?))),
+        "above" => Some((section.number("above", 0.0..=1e12, errors)?, None)),
+        "below" => Some((0.0, Some(section.number("below", 1e-9..=1e12, errors)?))),
         _ => {
-            let entry = section.get("between")?;
             let numbers: Option<Vec<f64>> =
                 section.list("between", errors).iter().map(|node| number_of(node).filter(|n| n.is_finite())).collect();
             match numbers.as_deref() {
                 Some(&[low, high]) if 0.0 <= low && low < high => Some((low, Some(high))),
                 _ => {
                     let must = "it must be two numbers [low, high], the lower one first and not negative";
-                    errors.push(entry.place, format!("claims.ratio.between is {}; {must}", entry.node));
+                    errors.push(entry.place, format!("{name}.between is {}; {must}", entry.node));
                     None
                 }
             }
@@ -200,7 +228,7 @@ fn read_levels(ratio: &Section, key: &str, cases: &Cases, errors: &mut Errors) -
     let Some(entry) = ratio.get(key) else { return Vec::new() };
     let Content::Table(table) = &entry.node.content else {
         let must = "it must be a table of levels { \"layout.name\" = \"star\" }";
-        errors.push(entry.place, format!("claims.ratio.{key} is {}; {must}", entry.node));
+        errors.push(entry.place, format!("{}.{key} is {}; {must}", ratio.name, entry.node));
         return Vec::new();
     };
     let mut flat = Vec::new();

@@ -19,6 +19,7 @@ pub const TOP_KEYS: &[&str] = &[
     "workload",
     "load",
     "background",
+    "freshness",
     "recorder",
     "factors",
     "repeat",

@@ -9,6 +9,7 @@ mod check;
 mod claims;
 mod draft;
 mod fill;
+mod freshness;
 pub mod goal;
 mod header;
 mod load;
@@ -124,12 +125,27 @@ pub struct Claim {
     /// claimed.
     #[serde(skip_serializing_if = "String::is_empty", default)]
     pub metric: String,
-    /// The ratio claimed; none where a model is.
+    /// The ratio claimed; none where something else is.
     #[serde(skip_serializing_if = "Option::is_none", default)]
     pub ratio: Option<ClaimedRatio>,
-    /// The model claimed; none where a ratio is.
+    /// The bound claimed; none where something else is.
+    #[serde(skip_serializing_if = "Option::is_none", default)]
+    pub bound: Option<ClaimedBound>,
+    /// The model claimed; none where something else is.
     #[serde(skip_serializing_if = "Option::is_none", default)]
     pub model: Option<ClaimedModel>,
+}
+
+/// A range that the metric itself lies in, in every case with some levels.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+pub struct ClaimedBound {
+    /// Levels of the cases; all cases where it is empty.
+    pub of: Levels,
+    /// Lower end of the range, in the metric's unit.
+    pub low: f64,
+    /// Upper end; none is no limit.
+    #[serde(skip_serializing_if = "Option::is_none", default)]
+    pub high: Option<f64>,
 }
 
 /// That mean response times grow with the arrival rate as a queueing model says, or that they do not.

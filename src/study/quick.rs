@@ -153,7 +153,7 @@ fn claimed_levels(root: &Table) -> Vec<(String, Content)> {
     if let Some(Content::List(claims)) = root.get("claims").map(|entry| &entry.node.content) {
         for claim in claims {
             let Content::Table(claim) = &claim.content else { continue };
-            for side in ["ratio.of", "ratio.to", "ratio.where", "model.where"] {
+            for side in ["ratio.of", "ratio.to", "ratio.where", "model.where", "bound.of"] {
                 if let Some(Content::Table(levels)) = claim.find(side).map(|entry| &entry.node.content) {
                     collect_levels("", levels, &mut found);
                 }

@@ -7,6 +7,7 @@ use std::collections::BTreeMap;
 
 use super::background::read_background;
 use super::fill::{read_mix, read_statements};
+use super::freshness::read_freshness;
 use super::load::read_load;
 use super::names::Names;
 use super::place::Errors;
@@ -22,7 +23,8 @@ use crate::trial::{
 };
 
 /// The sections that make up the settings of a trial.
-pub const SECTIONS: &[&str] = &["database", "record", "layout", "workload", "load", "background", "recorder"];
+pub const SECTIONS: &[&str] =
+    &["database", "record", "layout", "workload", "load", "background", "recorder", "freshness"];
 
 const DATABASE_KEYS: &[&str] = &["name", "engine", "url", "path", "binary", "base", "socket", "cpus", "config"];
 const LAYOUT_KEYS: &[&str] = &["name", "indexes", "tables"];
@@ -126,6 +128,17 @@ pub const SETTINGS: &[&str] = &[
     "background.arrivals",
     "background.rate",
     "background.batch",
+    "freshness.path",
+    "freshness.tables",
+    "freshness.groups",
+    "freshness.readers",
+    "freshness.run_as",
+    "freshness.poll",
+    "freshness.every",
+    "freshness.look_back",
+    "freshness.window",
+    "freshness.results",
+    "freshness.tolerated",
     "recorder.path",
     "recorder.writers",
     "recorder.batch",
@@ -140,6 +153,7 @@ pub fn read_settings(root: &Table, names: &Names, errors: &mut Errors) -> Settin
     let mut load = read_load(root, names, errors);
     load.connects_each_time |= workload.name == "connect";
     let background = read_background(root, errors);
+    let freshness = read_freshness(root, &workload.name, errors);
     let recorder = read_recorder(root, errors);
     Settings {
         database: read_database(root, names, errors),
@@ -148,6 +162,7 @@ pub fn read_settings(root: &Table, names: &Names, errors: &mut Errors) -> Settin
         workload,
         load,
         background,
+        freshness,
         recorder,
     }
 }
@@ -375,7 +390,7 @@ fn load_value(settings: &Settings, setting: &str) -> Option<serde_json::Value> {
         "recorder.path" => recorder.as_ref().map(|recorder| recorder.path.name().into()),
         "recorder.writers" => recorder.as_ref().map(|recorder| recorder.writers.into()),
         "recorder.batch" => recorder.as_ref().and_then(|recorder| recorder.batch.map(Into::into)),
-        _ => None,
+        _ => super::freshness::value(settings, setting),
     }
 }
 

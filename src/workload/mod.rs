@@ -6,6 +6,7 @@
 mod attribute;
 mod background;
 mod delete;
+pub mod freshness;
 mod mix;
 mod preload;
 mod query;
@@ -95,6 +96,7 @@ pub static REGISTRY: &[&Entry] = &[
     &query::RECENT,
     &scan::SCAN,
     &delete::DELETE,
+    &freshness::FRESHNESS,
     &mix::MIX,
     &sql::SQL,
     &sql::CONNECT,

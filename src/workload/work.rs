@@ -2,6 +2,7 @@
 
 use std::sync::{Arc, OnceLock};
 
+use super::freshness::{self, Events};
 use super::preload::chunk_records;
 use super::{Client, Preload, Workload, background, build, has_statements, known, only_reads, sql, ycsb};
 use crate::data;
@@ -20,6 +21,8 @@ pub struct Work {
     /// The settings of the clients in the background, where there are any.
     background: Option<Settings>,
     stored: Option<Stored>,
+    /// Tables of events that are read while they are written.
+    events: Option<Arc<Events>>,
     program: Program,
     /// What the connections of the clients prepare, where that is not the program as it is; one for all, or one for each.
     of_clients: Vec<Program>,
@@ -82,11 +85,16 @@ impl Work {
             }
             sql.push(steps);
         }
+        let is_events = settings.workload.name == freshness::FRESHNESS.name;
+        let events = if is_events { Some(Arc::new(Events::new(settings)?)) } else { None };
+        if let Some(events) = &events {
+            program = events.program.clone();
+        }
         let keys = ycsb::key_space(settings);
         let as_text = settings.load.statements_as_text;
         let of_clients = if as_text { vec![Program { as_text, ..program.clone() }] } else { Vec::new() };
         let (settings, found) = (settings.clone(), OnceLock::new());
-        Ok(Work { settings, background, stored, program, of_clients, sql, found, keys })
+        Ok(Work { settings, background, stored, events, program, of_clients, sql, found, keys })
     }
 
     /// The same where each client has tables of its own: those of one trial are as many as its clients, and their statements
@@ -163,6 +171,12 @@ impl Work {
     }
 
     /// The table that holds one row for each record, where there are records; the first client's, where each has one.
+    /// Tables of events that are read while they are written, where there are such.
+    pub fn events(&self) -> Option<&Arc<Events>> {
+        self.events.as_ref()
+    }
+
+    /// The table that holds one row for each record, where there are records.
     pub fn record_table(&self) -> Option<&str> {
         self.stored.as_ref().and_then(|stored| stored.layout.record_table())
     }

@@ -57,6 +57,7 @@ pub fn layouts_and_clients() -> Study {
         says: says.to_owned(),
         metric: "throughput".to_owned(),
         ratio: Some(ClaimedRatio { of: layout(of), to: layout(to), only: Levels::new(), best, low, high }),
+        bound: None,
         model: None,
     };
     study.claims = vec![

@@ -215,6 +215,7 @@ fn program() -> Program {
         name: name.into(),
         columns,
         primary_key: vec!["id".into()],
+        numbered: false,
         unique: Vec::new(),
         indexes: Vec::new(),
         foreign_keys: Vec::new(),

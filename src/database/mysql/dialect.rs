@@ -75,6 +75,10 @@ impl Dialect for MySqlDialect {
         }
     }
 
+    fn numbered_type(&self) -> String {
+        "BIGINT NOT NULL AUTO_INCREMENT".to_owned()
+    }
+
     fn placeholder(&self, _number: usize) -> String {
         "?".into()
     }

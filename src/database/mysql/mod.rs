@@ -31,6 +31,7 @@ pub static MARIADB: Entry = Entry {
     recipe: Some(&recipe::MARIADB),
     read_url: Some(url::read_url),
     query_options: QueryOptions { straight_join: true, cache: true, as_text: true },
+    has_notifications: false,
 };
 
 /// The registry's entry of MySQL.
@@ -42,6 +43,7 @@ pub static MYSQL: Entry = Entry {
     recipe: Some(&recipe::MYSQL),
     read_url: Some(url::read_url),
     query_options: QueryOptions { straight_join: true, cache: false, as_text: true },
+    has_notifications: false,
 };
 
 /// A server that speaks MySQL's protocol, and the engine that tables get there.

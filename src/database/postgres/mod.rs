@@ -34,6 +34,7 @@ pub static POSTGRES: Entry = Entry {
     recipe: Some(&recipe::POSTGRES),
     read_url: Some(read_url),
     query_options: QueryOptions { straight_join: false, cache: false, as_text: true },
+    has_notifications: true,
 };
 
 /// A PostgreSQL server.

@@ -63,6 +63,24 @@ impl Prepare for PostgresWire {
         let rows = self.query(channel, "SELECT version()")?;
         rows.into_iter().flatten().flatten().next().ok_or_else(|| broken("it has no version"))
     }
+
+    fn listen(&mut self, channel: &mut Channel, name: &str) -> Result<(), DatabaseError> {
+        self.run(channel, &format!("LISTEN {}", PostgresDialect.quote(name)))
+    }
+
+    fn take_notices(&mut self, channel: &mut Channel) -> Result<bool, DatabaseError> {
+        while let Some(message) = message::read(channel.input())? {
+            match message.tag {
+                b'A' => self.notices += 1,
+                b'E' => return Err(ServerError::read(message.body).into()),
+                _ if message.is_unasked() => {}
+                tag => return Err(broken(&format!("it sends {tag:#04x} without being asked"))),
+            }
+            let length = message.length();
+            channel.consume(length);
+        }
+        Ok(std::mem::take(&mut self.notices) > 0)
+    }
 }
 
 /// The COPY that takes the rows of an insert; none for other statements.

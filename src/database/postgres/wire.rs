@@ -29,6 +29,8 @@ pub struct PostgresWire {
     /// The columns of a statement that travelled as text, where its rows are kept.
     described: Vec<Encoding>,
     running: Running,
+    /// Notifications that came since they were last asked for.
+    pub(super) notices: u32,
 }
 
 /// How far the request has come.
@@ -50,7 +52,14 @@ struct Running {
 impl PostgresWire {
     /// A wire over a connection that is ready for its first statement.
     pub fn new(socket: OwnedFd) -> Self {
-        PostgresWire { socket, statements: Vec::new(), rows: None, described: Vec::new(), running: Running::default() }
+        PostgresWire {
+            socket,
+            statements: Vec::new(),
+            rows: None,
+            described: Vec::new(),
+            running: Running::default(),
+            notices: 0,
+        }
     }
 
     fn append_steps(&self, request: &Request, out: &mut Vec<u8>) -> Result<(), DatabaseError> {
@@ -113,9 +122,10 @@ impl PostgresWire {
                 self.running.is_withheld = false;
                 out.extend_from_slice(&COPY_FAIL_AND_SYNC);
             }
+            b'A' => self.notices += 1,
             b'T' | b'n' if self.is_text(request) => return self.describe(message).err().map(Err),
             // Parse or Bind is done; a COPY begins, in or out; a COPY out goes on and ends; or something unasked.
-            b'1' | b'2' | b'G' | b'H' | b'd' | b'c' | b'N' | b'S' | b'A' => {}
+            b'1' | b'2' | b'G' | b'H' | b'd' | b'c' | b'N' | b'S' => {}
             tag => return Some(Err(broken(&format!("it answers an execution with {tag:#04x}")))),
         }
         None

@@ -4,6 +4,7 @@ use std::os::fd::{AsRawFd, FromRawFd, OwnedFd, RawFd};
 use std::sync::{Arc, Mutex};
 use std::time::Instant;
 
+use super::rows::Statements;
 use super::{Fate, Queue, lock};
 use crate::database::{Answer, DatabaseError, Progress, Session, Wire};
 use crate::record::Cells;
@@ -13,6 +14,7 @@ pub(super) struct Connection {
     queue: Arc<Mutex<Queue>>,
     timer: OwnedFd,
     fate: Option<Fate>,
+    statements: Statements,
 }
 
 impl Connection {
@@ -24,7 +26,7 @@ impl Connection {
         }
         // SAFETY: the descriptor was made above and is owned by nobody else.
         let timer = unsafe { OwnedFd::from_raw_fd(timer) };
-        Ok(Connection { queue, timer, fate: None })
+        Ok(Connection { queue, timer, fate: None, statements: Statements::default() })
     }
 
     fn answer(&self, request: &Request, fate: Fate) -> Result<Answer, DatabaseError> {
@@ -62,8 +64,8 @@ impl Wire for Connection {
         self.timer.as_raw_fd()
     }
 
-    fn start(&mut self, _: &Request, _: &mut Vec<u8>) {
-        let fate = lock(&self.queue).arrive();
+    fn start(&mut self, request: &Request, _: &mut Vec<u8>) {
+        let (fate, _) = lock(&self.queue).execute(&self.statements, request, None);
         self.fate = Some(fate);
         self.arm(fate.done);
     }
@@ -79,7 +81,8 @@ impl Wire for Connection {
 }
 
 impl Session for Connection {
-    fn run(&mut self, _: &str) -> Result<(), DatabaseError> {
+    fn run(&mut self, sql: &str) -> Result<(), DatabaseError> {
+        lock(&self.queue).rows.drop_tables(sql);
         Ok(())
     }
 
@@ -87,14 +90,16 @@ impl Session for Connection {
         Ok(Vec::new())
     }
 
-    fn prepare(&mut self, _: &Program) -> Result<(), DatabaseError> {
+    fn prepare(&mut self, program: &Program) -> Result<(), DatabaseError> {
+        self.statements = Statements::of(program);
         Ok(())
     }
 
-    fn execute(&mut self, request: &Request, _: Option<&mut Cells>) -> Result<Answer, DatabaseError> {
-        let fate = lock(&self.queue).arrive();
+    fn execute(&mut self, request: &Request, rows: Option<&mut Cells>) -> Result<Answer, DatabaseError> {
+        let (fate, read) = lock(&self.queue).execute(&self.statements, request, rows);
         std::thread::sleep(fate.done.saturating_duration_since(Instant::now()));
-        self.answer(request, fate)
+        let answer = self.answer(request, fate)?;
+        Ok(Answer { rows: answer.rows.max(read), ..answer })
     }
 
     fn version(&mut self) -> Result<String, DatabaseError> {

@@ -1,14 +1,17 @@
-//! The simulated database: servers with known service times and one queue in front of them, in real time. It stores nothing.
+//! The simulated database: servers with known service times and one queue in front of them, in real time. It stores nothing
+//! but the rows of tables that number their rows, until these are dropped.
 //! It is the oracle of the load engine: what the engine must see is known from queueing theory.
 //!
 //! Settings, under `database.config`: `service` (mean service time, default `1ms`), `distribution` (`exponential`, the
 //! default, or `constant`), `servers` (default 1), `delay` (added to each answer without occupying a server, default `0s`),
 //! `freeze` (a time in which nothing is served, once) that begins `freeze_after` the first request (both default `0s`),
-//! `fail_share` (share of refused requests, default 0), `empty_share` (share of answers without rows, default 0), `seed`.
+//! `fail_share` (share of refused requests, default 0), `empty_share` (share of answers without rows, default 0), `visible`
+//! (how long after its answer a row of a numbered table can be read, default `0s`), `seed`.
 //!
 //! Invariant: requests are served first come, first served; an answer's time is decided when its request arrives.
 
 mod connection;
+mod rows;
 
 use std::collections::BTreeMap;
 use std::sync::{Arc, Mutex, PoisonError};
@@ -16,9 +19,12 @@ use std::time::Instant;
 
 use super::{Database, DatabaseError, Dialect, Endpoint, Entry, QueryOptions, Session};
 use crate::random::Stream;
-use crate::record::ColumnKind;
+use crate::record::{Cells, ColumnKind};
+use crate::statement::Request;
 use crate::trial::DatabaseSettings;
 use crate::units::parse_duration;
+
+use rows::{Rows, Statements};
 
 /// The registry's entry.
 pub static SIMULATED: Entry = Entry {
@@ -29,6 +35,7 @@ pub static SIMULATED: Entry = Entry {
     recipe: None,
     read_url: None,
     query_options: QueryOptions { straight_join: false, cache: false, as_text: false },
+    has_notifications: false,
 };
 
 fn open(settings: &DatabaseSettings, _: Option<&Endpoint>) -> Result<Box<dyn Database>, DatabaseError> {
@@ -55,6 +62,8 @@ pub struct Service {
     pub fail_share: f64,
     /// Share of requests answered without rows, 0..1.
     pub empty_share: f64,
+    /// How long after its answer a row can be read, in nanoseconds.
+    pub visible_ns: u64,
     /// Seed of service times.
     pub seed: u64,
 }
@@ -74,6 +83,7 @@ impl Service {
             freeze_after_ns: 0,
             fail_share: 0.0,
             empty_share: 0.0,
+            visible_ns: 0,
             seed: 1,
         };
         for (name, value) in config {
@@ -84,6 +94,7 @@ impl Service {
                 "service" => service.mean_ns = duration()? as f64,
                 "freeze" => service.freeze_ns = duration()?,
                 "freeze_after" => service.freeze_after_ns = duration()?,
+                "visible" => service.visible_ns = duration()?,
                 "delay" => service.delay_ns = duration()?,
                 "distribution" => {
                     service.is_exponential = match value.as_str() {
@@ -102,7 +113,7 @@ impl Service {
                 _ => {
                     return Err(wrong(
                         "the simulated database has no such setting; it has service, distribution, servers, delay, \
-                         freeze, freeze_after, fail_share, empty_share, seed",
+                         freeze, freeze_after, fail_share, empty_share, visible, seed",
                     ));
                 }
             }
@@ -120,6 +131,7 @@ struct Queue {
     free_ns: Vec<u64>,
     first_ns: Option<u64>,
     random: Stream,
+    rows: Rows,
 }
 
 /// What becomes of a request.
@@ -127,6 +139,8 @@ struct Queue {
 struct Fate {
     /// When the answer is complete.
     done: Instant,
+    /// The same since the database was opened.
+    done_ns: u64,
     is_refused: bool,
     is_empty: bool,
 }
@@ -138,17 +152,33 @@ impl Queue {
             first_ns: None,
             random: Stream::seeded(service.seed),
             origin: Instant::now(),
+            rows: Rows::default(),
             service,
         }
     }
 
     /// Lets a request arrive now.
     fn arrive(&mut self) -> Fate {
-        let now_ns = self.origin.elapsed().as_nanos() as u64;
+        let now_ns = self.now_ns();
         let done_ns = self.depart(now_ns) + self.service.delay_ns;
         let is_refused = self.random.unit() < self.service.fail_share;
         let is_empty = self.random.unit() < self.service.empty_share;
-        Fate { done: self.origin + std::time::Duration::from_nanos(done_ns), is_refused, is_empty }
+        Fate { done: self.origin + std::time::Duration::from_nanos(done_ns), done_ns, is_refused, is_empty }
+    }
+
+    fn now_ns(&self) -> u64 {
+        self.origin.elapsed().as_nanos() as u64
+    }
+
+    /// Lets a request arrive that may insert rows, or read those that can be read now.
+    fn execute(&mut self, statements: &Statements, request: &Request, out: Option<&mut Cells>) -> (Fate, u64) {
+        let read = out.map_or(0, |out| self.rows.read(statements, request, self.now_ns(), out));
+        let fate = self.arrive();
+        if !fate.is_refused {
+            let visible_ns = fate.done_ns + self.service.visible_ns;
+            self.rows.insert(statements, request, visible_ns);
+        }
+        (fate, read)
     }
 
     /// When a request that arrives at `now_ns` leaves the server that is free first.
@@ -198,7 +228,10 @@ fn lock(queue: &Mutex<Queue>) -> std::sync::MutexGuard<'_, Queue> {
     queue.lock().unwrap_or_else(PoisonError::into_inner)
 }
 
-struct PlainDialect;
+/// The dialect of what speaks no SQL.
+pub(super) static PLAIN: PlainDialect = PlainDialect;
+
+pub(super) struct PlainDialect;
 
 impl Dialect for PlainDialect {
     fn quote(&self, name: &str) -> String {
@@ -207,6 +240,10 @@ impl Dialect for PlainDialect {
 
     fn column_type(&self, kind: ColumnKind) -> String {
         format!("{kind:?}").to_uppercase()
+    }
+
+    fn numbered_type(&self) -> String {
+        "INT64".to_owned()
     }
 
     fn placeholder(&self, _: usize) -> String {

@@ -32,6 +32,12 @@ impl Dialect for SqliteDialect {
         ""
     }
 
+    /// A primary key of this type is the number of the row; without AUTOINCREMENT it costs nothing, and rises as long as no row is
+    /// deleted.
+    fn numbered_type(&self) -> String {
+        "INTEGER".to_owned()
+    }
+
     fn placeholder(&self, _: usize) -> String {
         "?".to_owned()
     }

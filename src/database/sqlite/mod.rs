@@ -31,6 +31,7 @@ pub static SQLITE: Entry = Entry {
     recipe: None,
     read_url: None,
     query_options: QueryOptions { straight_join: true, cache: false, as_text: true },
+    has_notifications: false,
 };
 
 /// How long a connection waits for another's lock.

@@ -147,6 +147,7 @@ fn table() -> Table {
             number("edited_ns"),
         ],
         primary_key: vec!["writer".to_owned()],
+        numbered: false,
         unique: vec![vec!["recorder".to_owned(), "lane".to_owned()]],
         indexes: Vec::new(),
         foreign_keys: Vec::new(),

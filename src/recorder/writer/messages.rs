@@ -28,6 +28,7 @@ pub(super) fn table() -> Table {
         name: TABLE.to_owned(),
         columns: columns(),
         primary_key: vec!["id".to_owned()],
+        numbered: false,
         unique: Vec::new(),
         indexes: vec![vec!["received_ns".to_owned()]],
         foreign_keys: Vec::new(),

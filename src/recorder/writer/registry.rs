@@ -107,6 +107,7 @@ fn registry_table() -> Table {
             text("kind", 16),
         ],
         primary_key: vec!["id".to_owned()],
+        numbered: false,
         unique: Vec::new(),
         indexes: Vec::new(),
         foreign_keys: Vec::new(),

@@ -169,6 +169,7 @@ impl Tables {
             name: name.to_owned(),
             columns,
             primary_key: key.iter().map(|column| (*column).to_owned()).collect(),
+            numbered: false,
             unique: Vec::new(),
             indexes: Vec::new(),
             foreign_keys: Vec::new(),

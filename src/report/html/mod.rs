@@ -11,6 +11,7 @@ mod evolution;
 mod figures;
 mod forest;
 mod frame;
+mod freshness;
 mod means;
 mod plot;
 mod queries;
@@ -146,6 +147,7 @@ fn contents(
     maud::html! {
         nav {
             @if queries::is_shown(groups) { a href="#execution-time" { "Execution time" } }
+            @if freshness::is_shown(findings) { a href="#freshness" { "Freshness" } }
             @if queries::has_plans(groups) { a href="#plans" { "Plans" } }
             a href="#throughput" { "Throughput" }
             @if recorded::is_shown(findings) { a href="#recorded" { "Through the recorder" } }
@@ -194,6 +196,7 @@ fn plots(
         (contents(findings, groups, title, (monitored, counted, courses, compared.is_some(), operations.is_some())))
         (queries::execution_time(&frame, cases, groups, &|case| time_finding(&times(case))))
         (queries::plans(groups))
+        (freshness::section(findings, groups))
         section #throughput {
             h2 { "Throughput" (against) }
             p.about { "Mean over trials; the whiskers are 95 % intervals of the mean." }

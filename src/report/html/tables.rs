@@ -31,7 +31,7 @@ pub fn claims(claims: &[ClaimFinding], source: &str) -> Markup {
             h2 { "Claims of the source" }
             p.about {
                 @if !source.is_empty() { (source) ". " }
-                "A claim is reproduced when the whole 95 % interval of the measured ratio lies in the claimed range, \
+                "A claim is reproduced when the whole 95 % interval of the measured ratio, or of the figure itself, lies in the claimed range, \
                  contradicted when it lies outside, and undecided otherwise. A model fits when the measured points do not reject it and \
                  reach near enough to the capacity to tell it."
             }

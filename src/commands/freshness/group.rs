@@ -1,0 +1,341 @@
+//! A group of readers: one of the computers that read in the slides. It runs as threads of this process, or as a process of its own.
+//!
+//! Main functions: [`read_group`], which both ways end in, and [`Group::start`]. Invariant: a group is ready, with every reader
+//! connected, before the first event is written.
+
+use std::io::{BufRead, Write};
+use std::sync::{Arc, mpsc};
+use std::thread::JoinHandle;
+
+use anyhow::{Context, anyhow, bail};
+use serde::{Deserialize, Serialize};
+
+use super::super::stage::Reach;
+use crate::database::nats::Subscriber;
+use crate::database::{self, Database, DatabaseError, Endpoint, Session};
+use crate::load::sightings::{
+    Asking, Control, ReaderTask, Sightings, SubscriberTask, monotonic, read_messages, read_tables,
+};
+use crate::server::Worker;
+use crate::statement::Request;
+use crate::trial::{FreshnessSettings, Poll, RunAs, Settings};
+use crate::workload::Work;
+use crate::workload::freshness::{Events, POLL_ROWS_MAX, RESULT_ROWS};
+
+/// What a group has to know, as it is given to a process.
+#[derive(Clone, Serialize, Deserialize)]
+pub struct Order {
+    /// The trial's settings.
+    pub settings: Settings,
+    /// Its number, from 0.
+    pub group: u32,
+    /// Where the events are.
+    pub reach: Reach,
+    /// Where events are published, if they are.
+    pub nats: Option<Endpoint>,
+}
+
+/// A group that reads.
+pub struct Group {
+    /// Its name in reports.
+    pub name: String,
+    running: Running,
+}
+
+enum Running {
+    Threads { control: Arc<Control>, thread: JoinHandle<anyhow::Result<Vec<Sightings>>> },
+    Process(Worker),
+}
+
+impl Group {
+    /// Starts a group and waits until all of its readers are connected.
+    ///
+    /// # Errors
+    /// When one cannot connect, or the process cannot be started.
+    pub fn start(order: Order, database: &Arc<dyn Database>) -> anyhow::Result<Group> {
+        let name = name_of(&order.settings, order.group);
+        let running = match freshness_of(&order.settings).run_as {
+            RunAs::Threads => start_threads(order, Arc::clone(database))?,
+            RunAs::Processes => start_process(&order)?,
+        };
+        Ok(Group { name, running })
+    }
+
+    /// Its process, where it has one.
+    pub fn pid(&self) -> Option<u32> {
+        if let Running::Process(worker) = &self.running { Some(worker.pid()) } else { None }
+    }
+
+    /// Readers begin; events stamped from this time on count.
+    pub fn begin(&mut self, from_ns: u64) {
+        match &mut self.running {
+            Running::Threads { control, .. } => control.begin(from_ns),
+            Running::Process(worker) => tell(worker, "begin", from_ns),
+        }
+    }
+
+    /// The writers have ended.
+    pub fn written(&mut self, now_ns: u64) {
+        match &mut self.running {
+            Running::Threads { control, .. } => control.written(now_ns),
+            Running::Process(worker) => tell(worker, "written", now_ns),
+        }
+    }
+
+    /// Waits until its readers have ended, and tells what they saw.
+    ///
+    /// # Errors
+    /// When a reader panicked, or the process ended without an answer.
+    pub fn finish(self) -> anyhow::Result<Vec<Sightings>> {
+        match self.running {
+            Running::Threads { thread, .. } => thread.join().map_err(|_| anyhow!("a group of readers panicked"))?,
+            Running::Process(mut worker) => answer_of(&mut worker),
+        }
+    }
+}
+
+/// `1`, `2`; with the way that its readers take where there are several.
+fn name_of(settings: &Settings, group: u32) -> String {
+    let freshness = freshness_of(settings);
+    let number = group % freshness.groups.max(1) + 1;
+    match (freshness.path, freshness.path.subscribes(group, freshness.groups)) {
+        (crate::trial::EventPath::Database, _) => number.to_string(),
+        (_, true) => format!("{number} subscribing"),
+        (_, false) => format!("{number} polling"),
+    }
+}
+
+fn freshness_of(settings: &Settings) -> FreshnessSettings {
+    settings.freshness.clone().unwrap_or_default()
+}
+
+fn start_threads(order: Order, database: Arc<dyn Database>) -> anyhow::Result<Running> {
+    let control = Arc::new(Control::default());
+    let own = Arc::clone(&control);
+    let (ready, is_ready) = mpsc::channel();
+    let thread = std::thread::Builder::new().name("readers".to_owned()).spawn(move || {
+        let told = ready.clone();
+        let outcome = read_group(&order, &*database, &own, move || {
+            // Whoever waits for this cannot be gone.
+            let _ = told.send(());
+        });
+        // Closed without a word before the readers were ready, if they could not be.
+        drop(ready);
+        outcome
+    })?;
+    if is_ready.recv().is_err() {
+        match thread.join() {
+            Ok(Err(error)) => return Err(error),
+            _ => bail!("a group of readers ended before it began"),
+        }
+    }
+    Ok(Running::Threads { control, thread })
+}
+
+fn start_process(order: &Order) -> anyhow::Result<Running> {
+    start_worker("readers", order).map(Running::Process)
+}
+
+/// Starts loadline's own program for a part of the trial, and waits until it is ready.
+///
+/// # Errors
+/// When it cannot be started, or ends before.
+pub(super) fn start_worker(what: &str, order: &Order) -> anyhow::Result<Worker> {
+    let about = || format!("the process \"work {what}\"");
+    let mut worker = Worker::start(&["work", what]).with_context(about)?;
+    worker.tell(&serde_json::to_string(order)?).with_context(about)?;
+    match worker.hear().with_context(about)?.as_str() {
+        "ready" => Ok(worker),
+        why => bail!("{}: {why}", about()),
+    }
+}
+
+/// Tells a worker that the writers begin, or have ended. One that has ended says so when it is asked for what it saw.
+pub(super) fn tell(worker: &mut Worker, word: &str, time_ns: u64) {
+    let _ = worker.tell(&format!("{word} {time_ns}"));
+}
+
+/// What a worker saw.
+///
+/// # Errors
+/// When it ended without an answer, or could not do its work.
+pub(super) fn answer_of(worker: &mut Worker) -> anyhow::Result<Vec<Sightings>> {
+    let answer: Result<Vec<Sightings>, String> = serde_json::from_str(&worker.hear()?)?;
+    answer.map_err(anyhow::Error::msg)
+}
+
+/// Connects all readers of a group, calls `ready`, and reads until the writers have ended.
+///
+/// # Errors
+/// When a reader cannot connect.
+pub fn read_group(
+    order: &Order,
+    database: &dyn Database,
+    control: &Control,
+    ready: impl FnOnce(),
+) -> anyhow::Result<Vec<Sightings>> {
+    let work = Work::new(&order.settings).map_err(anyhow::Error::msg)?;
+    let events = work.events().context("the workload has no events")?;
+    let freshness = freshness_of(&order.settings);
+    let subscribes = freshness.path.subscribes(order.group, freshness.groups);
+    let mut readers = Vec::new();
+    for reader in 0..freshness.readers {
+        let tables = freshness.tables_read(reader, order.settings.load.clients);
+        let connection = match &order.nats {
+            Some(nats) if subscribes => {
+                Subscriber::open(nats, &subjects_of(events, &tables)).map(Connection::Messages).map_err(Into::into)
+            }
+            _ => connect(database, events, &freshness, &tables).map(Connection::Tables),
+        };
+        readers.push((reader, tables, connection.with_context(|| format!("connecting reader {}", reader + 1))?));
+    }
+    ready();
+    let run = |reader: u32, tables: Vec<u32>, connection: Connection| {
+        let clients = order.settings.load.clients as usize;
+        let writers_of =
+            |table: u32| (0..clients).filter(|writer| events.table_of(*writer) == table as usize).collect();
+        let own = tables.iter().flat_map(|table| -> Vec<usize> { writers_of(*table) }).map(|writer| writer as u32);
+        let sightings = Sightings::new(reader, own.collect(), clients);
+        let place_of = |event| events.numbering.place_of(event);
+        match connection {
+            Connection::Messages(mut subscriber) => {
+                let again = || match &order.nats {
+                    Some(nats) => Subscriber::open(nats, &subjects_of(events, &tables)),
+                    None => Err(DatabaseError::Unavailable("there is no NATS server".to_owned())),
+                };
+                let drain_ns = (order.settings.load.drain_s * 1e9) as u64;
+                let task = SubscriberTask { place_of: &place_of, open: &again, drain_ns };
+                read_messages(&mut subscriber, &task, control, sightings)
+            }
+            Connection::Tables(mut session) => {
+                let ask = |table: u32, behind: u64, request: &mut Request| events.ask(table as usize, behind, request);
+                let questions = Questions { ask: &ask, place_of: &place_of, writers_of: &writers_of };
+                let task = task_of(order, &freshness, events, reader, tables, questions);
+                read_tables(&mut *session, &task, control, sightings)
+            }
+        }
+    };
+    std::thread::scope(|scope| {
+        let run = &run;
+        let threads: Vec<_> = readers
+            .into_iter()
+            .map(|(reader, tables, connection)| scope.spawn(move || run(reader, tables, connection)))
+            .collect();
+        let joined = threads.into_iter().map(|thread| thread.join().map_err(|_| anyhow!("a reader panicked")));
+        joined.collect()
+    })
+}
+
+/// How events come to a reader.
+enum Connection {
+    Tables(Box<dyn Session>),
+    Messages(Subscriber),
+}
+
+/// What a reader has to know of the events.
+struct Questions<'a> {
+    ask: &'a (dyn Fn(u32, u64, &mut Request) + Sync),
+    place_of: &'a (dyn Fn(u64) -> (usize, u64) + Sync),
+    writers_of: &'a (dyn Fn(u32) -> Vec<usize> + Sync),
+}
+
+fn task_of<'a>(
+    order: &Order,
+    freshness: &FreshnessSettings,
+    events: &Events,
+    reader: u32,
+    tables: Vec<u32>,
+    questions: Questions<'a>,
+) -> ReaderTask<'a> {
+    let every_ns = (freshness.every_s * 1e9) as u64;
+    let in_all = u64::from(freshness.readers * freshness.groups_in_all()).max(1);
+    let place = u64::from(order.group * freshness.readers + reader);
+    ReaderTask {
+        ask: questions.ask,
+        place_of: questions.place_of,
+        writers_of: questions.writers_of,
+        tables,
+        asking: match freshness.poll {
+            Poll::Window => Asking::Window,
+            Poll::Key | Poll::Notify => Asking::ByKey { look_back_ns: (freshness.look_back_s * 1e9) as u64 },
+        },
+        every_ns: (freshness.poll != Poll::Notify).then_some(every_ns.max(1)),
+        // Polls of all readers are spread evenly: at the same time they would only wait for each other.
+        phase_ns: every_ns * place / in_all,
+        width: events.width,
+        rows_max: POLL_ROWS_MAX as usize,
+        results: events.results.get(order.group as usize).map(|statement| (*statement, RESULT_ROWS)),
+        drain_ns: (order.settings.load.drain_s * 1e9) as u64,
+    }
+}
+
+fn subjects_of(events: &Events, tables: &[u32]) -> Vec<String> {
+    tables.iter().map(|table| database::nats::subject_of(&events.tables[*table as usize])).collect()
+}
+
+fn connect(
+    database: &dyn Database,
+    events: &Events,
+    freshness: &FreshnessSettings,
+    tables: &[u32],
+) -> anyhow::Result<Box<dyn Session>> {
+    let mut session = database.connect()?;
+    session.prepare(&events.program)?;
+    if freshness.poll == Poll::Notify {
+        for table in tables {
+            session.listen(events.channel(*table as usize))?;
+        }
+    }
+    Ok(session)
+}
+
+/// `loadline work readers`: a group as a process, told what to do on its standard input. Answers `ready` or why not, and
+/// at the end what it saw.
+///
+/// # Errors
+/// When its input ends or makes no sense.
+pub fn work_as_readers() -> anyhow::Result<()> {
+    work(|order, database, control, ready| read_group(order, database, control, ready))
+}
+
+type DoWork = fn(&Order, &dyn Database, &Control, &mut dyn FnMut()) -> anyhow::Result<Vec<Sightings>>;
+
+/// Does what an order on the standard input says, in the way that all workers do.
+///
+/// # Errors
+/// When its input ends or makes no sense.
+pub(super) fn work(do_work: DoWork) -> anyhow::Result<()> {
+    let mut line = String::new();
+    std::io::stdin().lock().read_line(&mut line)?;
+    let order: Order = serde_json::from_str(&line).context("the order")?;
+    let entry = database::find(&order.reach.settings.name).context("the database")?;
+    let database = (entry.open)(&order.reach.settings, order.reach.endpoint.as_ref())?;
+    let control = Arc::new(Control::default());
+    let own = Arc::clone(&control);
+    std::thread::spawn(move || follow(&own));
+    let answer = |text: &str| -> std::io::Result<()> {
+        let mut out = std::io::stdout().lock();
+        writeln!(out, "{text}")?;
+        out.flush()
+    };
+    // Nobody listens any more only when loadline has ended, and then this process ends too.
+    let outcome = do_work(&order, &*database, &control, &mut || drop(answer("ready")));
+    let outcome = outcome.map_err(|error| super::super::output::sentence(&error));
+    answer(&serde_json::to_string(&outcome)?)?;
+    Ok(())
+}
+
+/// Does as the lines on the standard input say; ends all when there are no more.
+fn follow(control: &Control) {
+    for line in std::io::stdin().lock().lines().map_while(Result::ok) {
+        match line.split_once(' ').and_then(|(word, time)| Some((word, time.parse().ok()?))) {
+            Some(("begin", from_ns)) => control.begin(from_ns),
+            Some(("written", now_ns)) => control.written(now_ns),
+            _ => break,
+        }
+    }
+    if control.written_ns().is_none() {
+        control.stop();
+        control.begin(monotonic::now_ns());
+    }
+}

@@ -1,0 +1,148 @@
+//! The historian: subscribes to what is published and stores it, in a process of its own, as the component of that name in slide 6
+//! of the source does.
+//!
+//! Main functions: [`work_as_historian`], what the process does, and [`Broker::start`], the NATS server and the historian behind it.
+//!
+//! A historian has a subscription and a connection for each table. Invariant: it is subscribed before the first event is published.
+
+use anyhow::{Context, anyhow};
+
+use super::super::stage::Current;
+use super::group::{Order, answer_of, start_worker, tell, work};
+use crate::database::nats::{NatsDatabase, Subscriber, subject_of};
+use crate::database::recorder::recipe::NatsRecipe;
+use crate::database::{Database, Endpoint};
+use crate::load::sightings::{Control, Sightings, SubscriberTask, store_messages};
+use crate::monitor::cpu_s_of;
+use crate::server::{Server, Worker};
+use crate::statement::Request;
+use crate::trial::{DatabaseSettings, Settings};
+use crate::workload::Work;
+use crate::workload::freshness::STORED_ROWS;
+
+/// Its server, which keeps nothing: subjects are plain.
+const BROKER: NatsRecipe = NatsRecipe { syncs: false };
+
+/// A private NATS server.
+pub struct Broker {
+    server: Server,
+    historian: Option<Worker>,
+}
+
+impl Broker {
+    /// Starts a NATS server.
+    ///
+    /// # Errors
+    /// When it does not start.
+    pub fn start() -> anyhow::Result<Broker> {
+        let server = Server::start(&BROKER, &DatabaseSettings::default(), None).context("the NATS server")?;
+        Ok(Broker { server, historian: None })
+    }
+
+    /// Where it listens.
+    pub fn endpoint(&self) -> &Endpoint {
+        self.server.endpoint()
+    }
+
+    /// What writers publish to.
+    pub fn database(&self) -> NatsDatabase {
+        NatsDatabase::new(self.endpoint().clone())
+    }
+
+    /// Starts the historian, and waits until it is subscribed.
+    ///
+    /// # Errors
+    /// When it cannot be started, or cannot connect.
+    pub fn start_historian(&mut self, order: &Order) -> anyhow::Result<()> {
+        self.historian = Some(start_worker("historian", order)?);
+        Ok(())
+    }
+
+    /// Tells the historian that the writers begin, or have ended.
+    pub fn tell(&mut self, word: &str, time_ns: u64) {
+        if let Some(historian) = &mut self.historian {
+            tell(historian, word, time_ns);
+        }
+    }
+
+    /// CPU time that each has used, in seconds.
+    pub fn cpu_s(&self) -> Vec<(String, f64)> {
+        let historian = self.historian.as_ref().map(|worker| ("historian".to_owned(), cpu_s_of(&[worker.pid()])));
+        [("NATS server".to_owned(), cpu_s_of(&self.server.pids()))].into_iter().chain(historian).collect()
+    }
+
+    /// What the historian stored, once it has ended.
+    ///
+    /// # Errors
+    /// When it ended without an answer.
+    pub fn stored(&mut self) -> anyhow::Result<Vec<Sightings>> {
+        self.historian.as_mut().map_or(Ok(Vec::new()), |worker| answer_of(worker).context("the historian"))
+    }
+}
+
+/// Whether what the settings ask for can be started here: loadline's program and a NATS server.
+///
+/// # Errors
+/// A sentence with the remedy.
+pub fn check(settings: &Settings) -> anyhow::Result<()> {
+    if settings.freshness.as_ref().is_some_and(|freshness| freshness.path.publishes()) {
+        crate::server::check(&BROKER, &DatabaseSettings::default())?;
+    }
+    Ok(())
+}
+
+/// Whether the database of a trial is in this process, so that others cannot open it.
+pub fn is_in_process(current: &Current) -> bool {
+    current.reach().settings.name == "simulated"
+}
+
+/// `loadline work historian`.
+///
+/// # Errors
+/// When its input ends or makes no sense.
+pub fn work_as_historian() -> anyhow::Result<()> {
+    work(store)
+}
+
+fn store(
+    order: &Order,
+    database: &dyn Database,
+    control: &Control,
+    ready: &mut dyn FnMut(),
+) -> anyhow::Result<Vec<Sightings>> {
+    let work = Work::new(&order.settings).map_err(anyhow::Error::msg)?;
+    let events = work.events().context("the workload has no events")?;
+    let nats = order.nats.as_ref().context("the order has no address of NATS")?;
+    let clients = order.settings.load.clients as usize;
+    let mut parts = Vec::new();
+    for (table, name) in events.tables.iter().enumerate() {
+        let subscriber = Subscriber::open(nats, &[subject_of(name)])?;
+        let mut session = database.connect()?;
+        session.prepare(&events.program)?;
+        parts.push((table, subscriber, session));
+    }
+    ready();
+    let place_of = |event| events.numbering.place_of(event);
+    let drain_ns = (order.settings.load.drain_s * 1e9) as u64;
+    std::thread::scope(|scope| {
+        let threads: Vec<_> = parts
+            .into_iter()
+            .map(|(table, mut subscriber, mut session)| {
+                let place_of = &place_of;
+                scope.spawn(move || {
+                    let again = || Subscriber::open(nats, &[subject_of(&events.tables[table])]);
+                    let task = SubscriberTask { place_of, open: &again, drain_ns };
+                    let writers = (0..clients).filter(|writer| events.table_of(*writer) == table);
+                    let sightings =
+                        Sightings::new(table as u32, writers.map(|writer| writer as u32).collect(), clients);
+                    let insert = |rows: u32, request: &mut Request| events.insert(table, rows, request);
+                    store_messages(&mut subscriber, &mut *session, &insert, STORED_ROWS, &task, control, sightings)
+                })
+            })
+            .collect();
+        threads
+            .into_iter()
+            .map(|thread| thread.join().map_err(|_| anyhow!("a thread of the historian panicked")))
+            .collect()
+    })
+}

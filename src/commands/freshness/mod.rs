@@ -1,0 +1,294 @@
+//! A trial of the workload `freshness`: writers as in every open loop, and beside them groups of readers that tell how long each event
+//! took until they saw it.
+//!
+//! Main function: [`measure`]. Invariant: the writers are driven by the load engine alone and know nothing of the readers.
+
+mod group;
+mod historian;
+
+use std::sync::Arc;
+
+use anyhow::{Context, bail};
+
+use super::attendant::Attendant;
+use super::execute::{Executed, Ready, connect_all, connect_session, connect_wire, drive_pinned, measured};
+use super::fixture::fill;
+use super::stage::Current;
+use crate::database::Database;
+use crate::load::sightings::{Acknowledged, Control, Ledger, Sightings, Stamper, monotonic};
+use crate::load::{Changing, Clock, Group as Writers, Observed, Observer, Recording, Source, validity};
+use crate::measurement::{FreshnessMeasurement, GroupMeasurement, Measurement};
+use crate::monitor::cpu_s_of;
+use crate::trial::{FreshnessSettings, RunAs, Settings, Trial};
+use crate::workload::freshness::Events;
+use crate::workload::{self, Work};
+
+use group::{Group, Order};
+use historian::Broker;
+
+pub use group::work_as_readers;
+pub use historian::{check, work_as_historian};
+
+/// Share of the mean response time that the generator's lateness may reach. Readers take CPUs too, and a writer that has slept waits
+/// for its turn. Freshness begins when a write does and does not contain the lateness; response times do, as everywhere.
+const LATE_SHARE: f64 = 1.0;
+
+/// Writes and reads, and tells what was seen.
+///
+/// # Errors
+/// When something cannot be started.
+pub(super) fn measure(
+    trial: &Trial,
+    ready: Ready,
+    current: &mut Current,
+    filling: &dyn Fn(u64, u64),
+) -> anyhow::Result<Executed> {
+    let settings = &trial.case.settings;
+    let Ready { work, session, .. } = ready;
+    let events = Arc::clone(work.events().context("the workload has no events")?);
+    fill(settings, &work, current, session, filling)?;
+    let database = Arc::clone(&current.database);
+    let freshness = settings.freshness.clone().unwrap_or_default();
+    let mut broker = start_broker(current, &freshness)?;
+    let published = broker.as_ref().map(Broker::database);
+    let written_to: &dyn Database = published.as_ref().map_or(&*database, |published| published);
+    let connections = connect_all(written_to, &work, settings, &settings.load)?;
+    let groups = start_groups(settings, current, broker.as_mut())?;
+    let (control, ledger) = (Arc::new(Control::default()), Ledger::new(settings.load.clients));
+    let sources = sources(trial, &work, &events, &control, &ledger)?;
+    let writers = vec![Writers { settings: &settings.load, connections, sources, keeps_acknowledged: false }];
+    let mut overseer =
+        Overseer { attendant: Attendant::new(current, None, settings, None), control, groups, broker, cpu: Vec::new() };
+    let wire = |client| connect_wire(written_to, work.program_of(client), settings);
+    let session = |client| connect_session(written_to, work.program_of(client), settings);
+    let observed = drive_pinned(trial, writers, (&wire, &session), &mut overseer);
+    let Overseer { attendant, mut groups, mut broker, cpu, .. } = overseer;
+    let written_ns = monotonic::now_ns();
+    groups.iter_mut().for_each(|group| group.written(written_ns));
+    broker.iter_mut().for_each(|broker| broker.tell("written", written_ns));
+    let observed = observed?.pop().context("nothing was driven")?;
+    let resources = attendant.finish(observed.measured_s);
+    let (samples, resources) = resources.map_or((Vec::new(), None), |(samples, mean)| (samples, Some(mean)));
+    if let Some(fixture) = &mut current.fixture {
+        fixture.is_changed = true;
+    }
+    let mut measurement = measured(trial, &observed, resources, current);
+    measurement.invalid_because = judge(&measurement, settings, &observed, current.database.is_embedded());
+    let parts = Parts { groups, broker, cpu };
+    let seen = collect(parts, &mut measurement, &observed, &events, &ledger, current, &freshness)?;
+    measurement.freshness = Some(seen);
+    Ok(Executed { measurement, samples, refused: None })
+}
+
+/// The NATS server, where events are published.
+fn start_broker(current: &Current, freshness: &FreshnessSettings) -> anyhow::Result<Option<Broker>> {
+    let publishes = freshness.path.publishes();
+    if historian::is_in_process(current) && (publishes || freshness.run_as == RunAs::Processes) {
+        let remedy = "take another database.name";
+        bail!("freshness.path and freshness.run_as need a database that other processes can open; {remedy}");
+    }
+    publishes.then(Broker::start).transpose()
+}
+
+/// The historian, where there is one, and all groups of readers, ready to begin.
+fn start_groups(settings: &Settings, current: &Current, broker: Option<&mut Broker>) -> anyhow::Result<Vec<Group>> {
+    let nats = broker.as_ref().map(|broker| broker.endpoint().clone());
+    let order = |group| Order { settings: settings.clone(), group, reach: current.reach(), nats: nats.clone() };
+    if let Some(broker) = broker {
+        broker.start_historian(&order(0))?;
+    }
+    let groups = settings.freshness.as_ref().map_or(0, FreshnessSettings::groups_in_all);
+    (0..groups).map(|group| Group::start(order(group), &current.database)).collect()
+}
+
+/// What worked beside the writers, and the CPU time of its processes in the measured phase.
+struct Parts {
+    groups: Vec<Group>,
+    broker: Option<Broker>,
+    cpu: Vec<(String, f64)>,
+}
+
+/// Waits for all who read and store, and tells what they saw. What is wrong with it makes the measurement invalid.
+fn collect(
+    parts: Parts,
+    measurement: &mut Measurement,
+    observed: &Observed,
+    events: &Events,
+    ledger: &Ledger,
+    current: &Current,
+    freshness: &FreshnessSettings,
+) -> anyhow::Result<FreshnessMeasurement> {
+    let acknowledged = ledger.read();
+    let measured_s = observed.measured_s.max(1e-9);
+    let mut seen = FreshnessMeasurement { record_bytes: events.record_bytes(), ..FreshnessMeasurement::default() };
+    for group in parts.groups {
+        let name = group.name.clone();
+        let is_process = group.pid().is_some();
+        let sightings = group.finish().with_context(|| format!("group {name}"))?;
+        take_in(measurement, &mut seen, &name, &sightings, &acknowledged, freshness);
+        if !is_process {
+            let cpu_s: f64 = sightings.iter().map(|reader| reader.cpu_s).sum();
+            seen.cpus.insert(format!("readers {name}"), cpu_s / measured_s);
+        }
+    }
+    if let Some(mut broker) = parts.broker {
+        let (stored, errors) = gather(&broker.stored()?, &acknowledged);
+        let ended = |why| format!("the historian ended before its time: {why}");
+        measurement.invalid_because.extend(errors.into_iter().map(ended));
+        seen.stored = Some(stored);
+    }
+    let load_cpu_s: f64 = observed.loops.iter().map(|each| each.cpu_s).sum();
+    seen.cpus.insert("writers".to_owned(), load_cpu_s / measured_s);
+    if let (Some(used), true) = (&measurement.resources, current.server.is_some()) {
+        seen.cpus.insert("database".to_owned(), used.mean.server_cpu);
+    }
+    seen.cpus.extend(parts.cpu.into_iter().map(|(name, cpu_s)| (name, cpu_s / measured_s)));
+    let all: u64 = acknowledged.iter().map(|writer| writer.all).sum();
+    if freshness.tolerated == 0.0 {
+        measurement.invalid_because.extend(stored_reason(events, all, measurement.failed() > 0, current)?);
+    }
+    Ok(seen)
+}
+
+/// The writers: each stamps its events when it begins to write them.
+fn sources(
+    trial: &Trial,
+    work: &Arc<Work>,
+    events: &Arc<Events>,
+    control: &Arc<Control>,
+    ledger: &Ledger,
+) -> anyhow::Result<Vec<Box<dyn Source>>> {
+    let clients = trial.case.settings.load.clients;
+    let source = |number| -> anyhow::Result<Box<dyn Source>> {
+        let client = workload::Client { number, of: clients, seed: trial.seed };
+        let mut own = work.workload(client).map_err(anyhow::Error::msg)?;
+        let events = Arc::clone(events);
+        let fill = move |request: &mut crate::statement::Request, written_ns| {
+            let operation = own.next(&mut request.cells);
+            if let crate::operation::Operation::Insert { first, records } = operation {
+                events.write(first, records, written_ns, request);
+            }
+            operation
+        };
+        Ok(Box::new(Stamper::new(number, Box::new(fill), Arc::clone(control), ledger.clone())))
+    };
+    (0..clients).map(source).collect()
+}
+
+/// Watches the machine during the measured phase, and tells readers when it begins.
+struct Overseer {
+    attendant: Attendant,
+    /// What the writers are told.
+    control: Arc<Control>,
+    groups: Vec<Group>,
+    broker: Option<Broker>,
+    /// CPU time of processes by their name: what it was when the measured phase began, and then what was used in it.
+    cpu: Vec<(String, f64)>,
+}
+
+impl Overseer {
+    fn cpu_now(&self) -> Vec<(String, f64)> {
+        let of = |group: &Group| Some((format!("readers {}", group.name), cpu_s_of(&[group.pid()?])));
+        self.groups.iter().filter_map(of).chain(self.broker.iter().flat_map(Broker::cpu_s)).collect()
+    }
+}
+
+impl Observer for Overseer {
+    fn measure(&mut self) {
+        self.attendant.measure();
+        self.cpu = self.cpu_now();
+    }
+
+    fn drained(&mut self) {
+        self.attendant.drained();
+        let now = self.cpu_now();
+        for ((_, used_s), (_, now_s)) in self.cpu.iter_mut().zip(now) {
+            *used_s = now_s - *used_s;
+        }
+    }
+
+    fn changing(&mut self, clock: Clock) -> Option<Arc<Changing>> {
+        self.attendant.changing(clock)
+    }
+
+    fn begins(&mut self, clock: Clock, measure_ns: u64) {
+        let from_ns = monotonic::now_ns() + measure_ns.saturating_sub(clock.now_ns());
+        self.control.begin(from_ns);
+        self.groups.iter_mut().for_each(|group| group.begin(from_ns));
+        self.broker.iter_mut().for_each(|broker| broker.tell("begin", from_ns));
+    }
+
+    fn is_interrupted(&mut self) -> bool {
+        self.attendant.is_interrupted()
+    }
+
+    fn recording(&self) -> Option<&Recording> {
+        self.attendant.recording()
+    }
+}
+
+/// Why the writers' figures are not to be trusted.
+fn judge(measurement: &Measurement, settings: &Settings, observed: &Observed, is_embedded: bool) -> Vec<String> {
+    let circumstances = validity::Circumstances {
+        tolerated_failures: settings.load.tolerated_failures,
+        is_embedded,
+        is_cut_short: observed.is_cut_short,
+        always_busy_clients: None,
+        offered_per_s: settings.load.rate_per_s,
+        late_share: LATE_SHARE,
+        stored: None,
+    };
+    validity::reasons(measurement, circumstances)
+}
+
+/// Adds what a group saw, with the reasons for which the trial is not to be trusted.
+fn take_in(
+    measurement: &mut Measurement,
+    seen: &mut FreshnessMeasurement,
+    name: &str,
+    sightings: &[Sightings],
+    acknowledged: &[Acknowledged],
+    freshness: &FreshnessSettings,
+) {
+    let (group, errors) = gather(sightings, acknowledged);
+    let ended = |why| format!("a reader of group {name} ended before its time: {why}");
+    measurement.invalid_because.extend(errors.into_iter().map(ended));
+    measurement.invalid_because.extend(validity::sightings_reason(name, &group, freshness.tolerated));
+    seen.groups.insert(name.to_owned(), group);
+}
+
+/// What readers saw together, and why some ended before their time.
+fn gather(sightings: &[Sightings], acknowledged: &[Acknowledged]) -> (GroupMeasurement, Vec<String>) {
+    let mut group = GroupMeasurement { readers: sightings.len() as u32, ..GroupMeasurement::default() };
+    for reader in sightings {
+        let (expected, lost) = reader.missed(acknowledged);
+        group.expected += expected;
+        group.lost += lost;
+        group.duplicates += reader.duplicates;
+        group.polls += reader.polls;
+        group.rows += reader.rows;
+        group.read_again += reader.read_again;
+        group.cut_off += reader.cut_off;
+        group.freshness.merge(&reader.freshness);
+    }
+    (group, sightings.iter().filter_map(|reader| reader.error.clone()).collect())
+}
+
+/// What is wrong with the number of rows in the tables.
+fn stored_reason(
+    events: &Events,
+    acknowledged: u64,
+    has_failed: bool,
+    current: &Current,
+) -> anyhow::Result<Option<String>> {
+    let mut session = current.database.connect()?;
+    let mut found = 0;
+    for table in &events.tables {
+        let answer = session.query(&format!("SELECT COUNT(*) FROM {}", current.database.dialect().quote(table)))?;
+        let count = answer.first().and_then(|row| row.first()).and_then(|cell| cell.as_ref()?.parse::<u64>().ok());
+        let Some(count) = count else { return Ok(None) };
+        found += count;
+    }
+    let is_wrong = found < acknowledged || (found > acknowledged && !has_failed);
+    Ok(is_wrong.then(|| format!("{acknowledged} events were acknowledged and {found} are in the tables")))
+}

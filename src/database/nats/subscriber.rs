@@ -1,0 +1,95 @@
+//! A subscriber: takes in the messages of some subjects, in a blocking way.
+//!
+//! Main type: [`Subscriber`].
+
+use std::os::fd::{AsRawFd, OwnedFd};
+use std::time::{Duration, Instant};
+
+use super::wire::{Line, greeting, read_line};
+use crate::database::session::{Channel, dial};
+use crate::database::{DatabaseError, Endpoint};
+
+/// How long the server may take to agree to a subscription.
+const AGREED_WITHIN: Duration = Duration::from_secs(20);
+
+/// A connection that messages come in by.
+#[derive(Debug)]
+pub struct Subscriber {
+    channel: Channel,
+    /// Closed when this is dropped.
+    _socket: OwnedFd,
+    message: Vec<u8>,
+}
+
+impl Subscriber {
+    /// Subscribes; messages published from then on are delivered.
+    ///
+    /// # Errors
+    /// When the server cannot be reached, or refuses.
+    pub fn open(endpoint: &Endpoint, subjects: &[String]) -> Result<Self, DatabaseError> {
+        let socket = dial(endpoint)?;
+        let mut channel = Channel::new(socket.as_raw_fd());
+        channel.set_timeout(Some(AGREED_WITHIN));
+        let mut lines = greeting(endpoint);
+        for (number, subject) in (1..).zip(subjects) {
+            lines += &format!("SUB {subject} {number}\r\n");
+        }
+        channel.send(format!("{lines}PING\r\n").as_bytes())?;
+        let mut agreed = 0;
+        while agreed < 2 {
+            while let Some((line, length)) = read_line(channel.input()) {
+                if let Line::Error(text) = line {
+                    return Err(DatabaseError::Lost(format!("the NATS server says: {text}")));
+                }
+                agreed += u32::from(line == Line::Pong);
+                channel.consume(length);
+                if agreed == 2 {
+                    break;
+                }
+            }
+            if agreed < 2 {
+                channel.receive()?;
+            }
+        }
+        Ok(Subscriber { channel, _socket: socket, message: Vec::new() })
+    }
+
+    /// Takes in the next message, which is then [`Subscriber::message`]; waits for one for at most this time. Whether there was one.
+    ///
+    /// # Errors
+    /// When the connection is lost: the server has ended, or has cut off who cannot keep up.
+    pub fn receive(&mut self, patience: Duration) -> Result<bool, DatabaseError> {
+        let until = Instant::now() + patience;
+        loop {
+            while let Some((line, length)) = read_line(self.channel.input()) {
+                match line {
+                    Line::Message(bytes) => {
+                        let whole = length + bytes + 2;
+                        if self.channel.input().len() < whole {
+                            break;
+                        }
+                        self.message.clear();
+                        self.message.extend_from_slice(&self.channel.input()[length..length + bytes]);
+                        self.channel.consume(whole);
+                        return Ok(true);
+                    }
+                    Line::Error(text) => return Err(DatabaseError::Lost(format!("the NATS server says: {text}"))),
+                    Line::Ping => {
+                        self.channel.consume(length);
+                        self.channel.send(b"PONG\r\n")?;
+                    }
+                    Line::Pong | Line::Other => self.channel.consume(length),
+                }
+            }
+            let left = until.saturating_duration_since(Instant::now());
+            if !self.channel.receive_within(left)? && left.is_zero() {
+                return Ok(false);
+            }
+        }
+    }
+
+    /// The last message that was received.
+    pub fn message(&self) -> &[u8] {
+        &self.message
+    }
+}

@@ -1,0 +1,190 @@
+//! A connection to a NATS server as a state machine: a write is a message, and a PING whose PONG says that the server has taken it.
+//!
+//! Invariant: an outcome is given only at PONG, or with the loss of the connection.
+
+use std::os::fd::{AsRawFd, OwnedFd, RawFd};
+
+use super::message::encode;
+use super::subject_of;
+use crate::database::session::{Channel, Prepare, WireSession};
+use crate::database::{Answer, DatabaseError, Endpoint, Progress, Session, Wire};
+use crate::record::Cells;
+use crate::statement::{Program, Request, Statement};
+
+/// A connection that publishes.
+#[derive(Debug)]
+pub struct NatsWire {
+    socket: OwnedFd,
+    /// Per statement: the subject of its rows, and how many values each has; none for what cannot be published.
+    subjects: Vec<Option<(String, u32)>>,
+    rows: u64,
+    content: Vec<u8>,
+}
+
+impl NatsWire {
+    pub(super) fn new(socket: OwnedFd) -> Self {
+        NatsWire { socket, subjects: Vec::new(), rows: 0, content: Vec::new() }
+    }
+}
+
+impl WireSession<NatsWire> {
+    /// Says who connects, and waits until the server agrees.
+    ///
+    /// # Errors
+    /// [`DatabaseError::Lost`] when it does not.
+    pub(super) fn greet(&mut self, endpoint: &Endpoint) -> Result<(), DatabaseError> {
+        self.run(&greeting(endpoint))
+    }
+}
+
+/// What a client says first.
+pub(super) fn greeting(endpoint: &Endpoint) -> String {
+    let who = match endpoint.user.as_str() {
+        "" => serde_json::json!({}),
+        user => serde_json::json!({ "user": user, "pass": endpoint.password }),
+    };
+    let mut about =
+        serde_json::json!({ "verbose": false, "pedantic": false, "name": "loadline", "lang": "rust", "version": "1" });
+    if let (Some(about), Some(who)) = (about.as_object_mut(), who.as_object()) {
+        about.extend(who.clone());
+    }
+    format!("CONNECT {about}\r\nPING\r\n")
+}
+
+/// What a line of the server means.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub(super) enum Line<'a> {
+    /// It asks whether the client is there.
+    Ping,
+    /// It has done all that came before the PING.
+    Pong,
+    /// A message: of how many bytes.
+    Message(usize),
+    /// Something is wrong.
+    Error(&'a str),
+    /// About itself.
+    Other,
+}
+
+/// The line at the start of what was received, with its length; none while it is incomplete.
+pub(super) fn read_line(input: &[u8]) -> Option<(Line<'_>, usize)> {
+    let end = input.windows(2).position(|pair| pair == b"\r\n")?;
+    let text = std::str::from_utf8(&input[..end]).unwrap_or("");
+    let mut words = text.split_ascii_whitespace();
+    let line = match words.next() {
+        Some("PING") => Line::Ping,
+        Some("PONG") => Line::Pong,
+        Some("MSG") => {
+            words.next_back().and_then(|length| length.parse().ok()).map_or(Line::Error(text), Line::Message)
+        }
+        Some("-ERR") => Line::Error(text),
+        _ => Line::Other,
+    };
+    Some((line, end + 2))
+}
+
+fn refused(text: &str) -> DatabaseError {
+    DatabaseError::Lost(format!("the NATS server says: {text}"))
+}
+
+impl Wire for NatsWire {
+    fn fd(&self) -> RawFd {
+        self.socket.as_raw_fd()
+    }
+
+    fn start(&mut self, request: &Request, out: &mut Vec<u8>) {
+        self.rows = 0;
+        for step in &request.steps {
+            let Some(Some((subject, width))) = self.subjects.get(usize::from(step.statement)) else { continue };
+            self.content.clear();
+            encode(&request.cells, step.first_cell as usize, step.rows, *width, &mut self.content);
+            out.extend_from_slice(format!("PUB {subject} {}\r\n", self.content.len()).as_bytes());
+            out.extend_from_slice(&self.content);
+            out.extend_from_slice(b"\r\n");
+            self.rows += u64::from(step.rows);
+        }
+        out.extend_from_slice(b"PING\r\n");
+    }
+
+    fn advance(&mut self, _: &Request, input: &[u8], out: &mut Vec<u8>) -> Progress {
+        let mut consumed = 0;
+        while let Some((line, length)) = read_line(&input[consumed..]) {
+            consumed += length;
+            match line {
+                Line::Pong => {
+                    let answer = Answer { changed: self.rows, ..Answer::default() };
+                    return Progress { consumed, outcome: Some(Ok(answer)) };
+                }
+                Line::Ping => out.extend_from_slice(b"PONG\r\n"),
+                Line::Error(text) => return Progress { consumed, outcome: Some(Err(refused(text))) },
+                Line::Message(_) | Line::Other => {}
+            }
+        }
+        Progress { consumed, outcome: None }
+    }
+
+    fn keep_rows(&mut self, _: Option<Cells>) -> Option<Cells> {
+        None
+    }
+}
+
+impl Prepare for NatsWire {
+    /// Sends lines that end with a PING, and waits for its PONG.
+    fn run(&mut self, channel: &mut Channel, lines: &str) -> Result<(), DatabaseError> {
+        channel.send(lines.as_bytes())?;
+        loop {
+            while let Some((line, length)) = read_line(channel.input()) {
+                let (line, failure) = match line {
+                    Line::Error(text) => (Line::Other, Some(refused(text))),
+                    Line::Pong => (Line::Pong, None),
+                    _ => (Line::Other, None),
+                };
+                let is_done = line == Line::Pong;
+                channel.consume(length);
+                if let Some(failure) = failure {
+                    return Err(failure);
+                }
+                if is_done {
+                    return Ok(());
+                }
+            }
+            channel.receive()?;
+        }
+    }
+
+    fn query(&mut self, _: &mut Channel, _: &str) -> Result<Vec<Vec<Option<String>>>, DatabaseError> {
+        Ok(Vec::new())
+    }
+
+    fn prepare(&mut self, _: &mut Channel, program: &Program) -> Result<(), DatabaseError> {
+        let is_numbered = |name: &str| program.tables.iter().any(|table| table.numbered && table.name == name);
+        let of = |statement: &Statement| match statement {
+            Statement::Insert { table, columns } if is_numbered(table) => {
+                Some((subject_of(table), columns.len() as u32))
+            }
+            _ => None,
+        };
+        self.subjects = program.statements.iter().map(of).collect();
+        Ok(())
+    }
+
+    fn version(&mut self, _: &mut Channel) -> Result<String, DatabaseError> {
+        Ok("NATS".to_owned())
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn lines_are_read_whole_and_told_apart() {
+        assert_eq!(read_line(b"PONG\r"), None);
+        assert_eq!(read_line(b"PONG\r\nX"), Some((Line::Pong, 6)));
+        assert_eq!(read_line(b"MSG a.b 1 12\r\n"), Some((Line::Message(12), 14)));
+        assert_eq!(read_line(b"MSG a.b 1 reply.to 7\r\n"), Some((Line::Message(7), 22)));
+        assert_eq!(read_line(b"-ERR 'no'\r\n"), Some((Line::Error("-ERR 'no'"), 11)));
+        assert_eq!(read_line(b"INFO {}\r\n"), Some((Line::Other, 9)));
+        assert!(matches!(read_line(b"MSG a b many\r\n"), Some((Line::Error(_), _))));
+    }
+}

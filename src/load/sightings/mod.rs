@@ -1,0 +1,169 @@
+//! Sightings: who looks for events while others write them, and how long each took until it was seen.
+//!
+//! Writers stamp events with the time at which a write begins ([`Ledger`] keeps what was acknowledged); readers, each with a thread
+//! and a connection of its own, look for them ([`read_tables`]) and tell what they saw ([`Sightings`]). Freshness is the time from the stamp to when
+//! the reader has the row.
+//!
+//! Invariants: a reader shares nothing with a writer but the moment at which counting begins, so that no reader can hold a writer up;
+//! every event that was acknowledged and that a reader did not see is counted as lost.
+
+mod cursor;
+mod intervals;
+mod ledger;
+pub mod monotonic;
+mod reader;
+mod subscribe;
+
+use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
+
+use serde::{Deserialize, Serialize};
+
+use crate::histogram::Histogram;
+
+pub use cursor::Cursor;
+pub use intervals::Intervals;
+pub use ledger::{Acknowledged, Ledger, Stamper};
+pub use reader::{Asking, ReaderTask, read_tables};
+pub use subscribe::{SubscriberTask, read_messages, store_messages};
+
+/// What readers are told while they read; times are those of [`monotonic::now_ns`].
+#[derive(Debug, Default)]
+pub struct Control {
+    /// Events that were stamped from then on count; 0 before that is known, and nobody reads then.
+    from_ns: AtomicU64,
+    /// When the writers had ended; 0 while they write.
+    written_ns: AtomicU64,
+    stop: AtomicBool,
+}
+
+impl Control {
+    /// Readers begin; events stamped from this time on count.
+    pub fn begin(&self, from_ns: u64) {
+        self.from_ns.store(from_ns.max(1), Ordering::Release);
+    }
+
+    /// The writers have ended: readers end when they see nothing new any more.
+    pub fn written(&self, now_ns: u64) {
+        self.written_ns.store(now_ns.max(1), Ordering::Release);
+    }
+
+    /// Readers end at once.
+    pub fn stop(&self) {
+        self.stop.store(true, Ordering::Release);
+    }
+
+    /// Since when events count; none before that is known.
+    #[inline]
+    pub fn from_ns(&self) -> Option<u64> {
+        Some(self.from_ns.load(Ordering::Acquire)).filter(|from_ns| *from_ns > 0)
+    }
+
+    /// When the writers had ended; none while they write.
+    #[inline]
+    pub fn written_ns(&self) -> Option<u64> {
+        Some(self.written_ns.load(Ordering::Acquire)).filter(|written_ns| *written_ns > 0)
+    }
+
+    /// Whether readers are to end at once.
+    #[inline]
+    pub fn is_stopped(&self) -> bool {
+        self.stop.load(Ordering::Acquire)
+    }
+}
+
+/// Whether a reader has done its work: the writers have ended, and nothing new has come for this long since, or it has waited for the
+/// longest time.
+fn is_over(written_ns: Option<u64>, last_new_ns: u64, now_ns: u64, quiet_ns: u64, drain_ns: u64) -> bool {
+    written_ns
+        .is_some_and(|written_ns| now_ns > last_new_ns.max(written_ns) + quiet_ns || now_ns > written_ns + drain_ns)
+}
+
+/// What one reader saw.
+#[derive(Debug, Clone, PartialEq, Default, Serialize, Deserialize)]
+pub struct Sightings {
+    /// Its number within its group.
+    pub reader: u32,
+    /// Writers whose events it looks for.
+    pub writers: Vec<u32>,
+    /// From the start of a write to seeing the event, of events that count.
+    pub freshness: Histogram,
+    /// Per writer of the trial: the places of all its events that were seen, whether they count or not.
+    pub seen: Vec<Intervals>,
+    /// Events that were seen again under another key, or brought again.
+    pub duplicates: u64,
+    /// Polls, or waits for a message.
+    pub polls: u64,
+    /// Rows or events that were read.
+    pub rows: u64,
+    /// Rows that had been read before, because the window reached back or a key had been passed over.
+    pub read_again: u64,
+    /// How often a subscriber was cut off because it could not keep up.
+    #[serde(default)]
+    pub cut_off: u64,
+    /// CPU time of its thread while writers wrote, in seconds.
+    pub cpu_s: f64,
+    /// Why it ended before its time, if it did.
+    pub error: Option<String>,
+}
+
+impl Sightings {
+    /// A reader that has seen nothing yet.
+    pub fn new(reader: u32, writers: Vec<u32>, of: usize) -> Self {
+        Sightings { reader, writers, seen: vec![Intervals::default(); of], ..Sightings::default() }
+    }
+
+    /// Takes in an event that was seen now: by its writer, its place among the writer's events, and the start of its write.
+    #[inline]
+    pub fn take(&mut self, writer: usize, place: u64, written_ns: u64, now_ns: u64, from_ns: u64) -> bool {
+        let Some(seen) = self.seen.get_mut(writer) else { return false };
+        if !seen.insert(place) {
+            self.duplicates += 1;
+            return false;
+        }
+        if written_ns >= from_ns {
+            self.freshness.record(now_ns.saturating_sub(written_ns));
+        }
+        true
+    }
+
+    /// How many of the events that were acknowledged and that it looked for there were, and how many of them it did not see.
+    pub fn missed(&self, acknowledged: &[Acknowledged]) -> (u64, u64) {
+        let mut totals = (0, 0);
+        for writer in &self.writers {
+            let Some(own) = acknowledged.get(*writer as usize) else { continue };
+            let seen = self.seen.get(*writer as usize).map_or(0, |seen| own.counted.count_common(seen));
+            totals.0 += own.counted.count();
+            totals.1 += own.counted.count() - seen;
+        }
+        totals
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn an_event_is_seen_once_and_what_was_acknowledged_and_not_seen_is_lost() {
+        let mut seen = Sightings::new(0, vec![0, 1], 3);
+        assert!(seen.take(0, 0, 5, 9, 10), "an event of the warm-up");
+        assert!(seen.take(0, 1, 12, 20, 10));
+        assert!(!seen.take(0, 1, 12, 30, 10));
+        assert!(seen.take(2, 7, 12, 30, 10), "of a writer that it does not look for");
+        assert_eq!((seen.freshness.count(), seen.freshness.min_ns(), seen.duplicates), (2, 8, 1));
+        let of = |first, last| {
+            let mut counted = Intervals::default();
+            counted.insert_range(first, last);
+            Acknowledged { counted, all: last + 1 }
+        };
+        assert_eq!(seen.missed(&[of(1, 3), of(0, 0), of(0, 9)]), (4, 3));
+    }
+
+    #[test]
+    fn readers_end_when_nothing_new_comes_after_the_writers_or_they_have_waited_long_enough() {
+        assert!(!is_over(None, 0, 1_000, 10, 100), "while writers write there is no end");
+        assert!(!is_over(Some(50), 95, 100, 10, 100));
+        assert!(is_over(Some(50), 80, 100, 10, 100));
+        assert!(is_over(Some(50), 151, 151, 10, 100));
+    }
+}

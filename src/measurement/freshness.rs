@@ -1,0 +1,69 @@
+//! What the readers of a trial saw of the events that were written.
+
+use std::collections::BTreeMap;
+
+use serde::{Deserialize, Serialize};
+
+use crate::histogram::Histogram;
+
+/// Freshness in a trial, by group of readers.
+#[derive(Debug, Clone, PartialEq, Default, Serialize, Deserialize)]
+pub struct FreshnessMeasurement {
+    /// What each group of readers saw, by its name.
+    pub groups: BTreeMap<String, GroupMeasurement>,
+    /// Mean length of an event's record, in bytes.
+    pub record_bytes: f64,
+    /// From the start of a write until the historian had stored the event; none where there is no historian.
+    #[serde(skip_serializing_if = "Option::is_none", default)]
+    pub stored: Option<GroupMeasurement>,
+    /// CPU time over the measured phase of each part but the load threads, in CPUs: 1.5 is one and a half.
+    pub cpus: BTreeMap<String, f64>,
+}
+
+/// What a group of readers saw, all of its readers together.
+#[derive(Debug, Clone, PartialEq, Default, Serialize, Deserialize)]
+pub struct GroupMeasurement {
+    /// How many readers.
+    pub readers: u32,
+    /// From the start of a write until a reader had the event.
+    pub freshness: Histogram,
+    /// Sightings that there should have been: events that were acknowledged, times the readers that look for them.
+    pub expected: u64,
+    /// Those of them that were missing when the trial ended.
+    pub lost: u64,
+    /// Sightings of events that the same reader had seen before.
+    pub duplicates: u64,
+    /// Polls, or messages.
+    pub polls: u64,
+    /// Rows that were read, those read again included.
+    pub rows: u64,
+    /// Rows that had been read before.
+    pub read_again: u64,
+    /// How often subscribers were cut off because they could not keep up.
+    #[serde(default)]
+    pub cut_off: u64,
+}
+
+impl GroupMeasurement {
+    /// Adds what another group or trial saw.
+    pub fn merge(&mut self, other: &GroupMeasurement) {
+        self.readers = self.readers.max(other.readers);
+        self.freshness.merge(&other.freshness);
+        self.expected += other.expected;
+        self.lost += other.lost;
+        self.duplicates += other.duplicates;
+        self.polls += other.polls;
+        self.rows += other.rows;
+        self.read_again += other.read_again;
+        self.cut_off += other.cut_off;
+    }
+}
+
+impl FreshnessMeasurement {
+    /// All groups together.
+    pub fn all(&self) -> GroupMeasurement {
+        let mut all = GroupMeasurement::default();
+        self.groups.values().for_each(|group| all.merge(group));
+        all
+    }
+}

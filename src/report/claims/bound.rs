@@ -1,0 +1,71 @@
+//! Claims of a bound: that a metric itself, and no ratio, lies in a range in every case with some levels.
+//!
+//! Main function: [`judge_bound`]. Invariant: one case outside contradicts; all must lie inside to bear the claim out.
+
+use super::{Member, against, of_trials, with_levels};
+use crate::finding::{ClaimFinding, ClaimVerdict};
+use crate::report::analyse::CaseTrials;
+use crate::report::factors::show_levels;
+use crate::report::metric::Metric;
+use crate::statistics::summary::{mean, t_interval};
+use crate::study::{Claim, ClaimedBound, Study};
+use crate::trial::Levels;
+
+/// Each case's mean over its trials, with its interval, against the range. The evidence is the case that is furthest from bearing the
+/// claim out.
+pub(super) fn judge_bound(
+    study: &Study,
+    claim: &Claim,
+    bound: &ClaimedBound,
+    groups: &[CaseTrials<'_>],
+) -> ClaimFinding {
+    let metric = Metric::named(&claim.metric);
+    let (verdict, evidence) = match metric {
+        Some(metric) => judge(study, bound, metric, groups),
+        None => (ClaimVerdict::Undecided, format!("there is no metric \"{}\"", claim.metric)),
+    };
+    let show =
+        |value: f64| metric.map_or(value.to_string(), |metric| format!("{}{}", metric.show(value), metric.unit()));
+    ClaimFinding {
+        says: claim.says.clone(),
+        metric: claim.metric.clone(),
+        between: Some((bound.low, bound.high)),
+        claimed: match (bound.low, bound.high) {
+            (low, None) => format!("at least {}", show(low)),
+            (0.0, Some(high)) => format!("at most {}", show(high)),
+            (low, Some(high)) => format!("{} to {}", show(low), show(high)),
+        },
+        verdict,
+        evidence,
+    }
+}
+
+fn judge(study: &Study, bound: &ClaimedBound, metric: &Metric, groups: &[CaseTrials<'_>]) -> (ClaimVerdict, String) {
+    let all: Vec<Member<'_>> = study.cases.iter().map(|case| of_trials(case, metric, groups)).collect();
+    let members = match with_levels(study, &bound.of, &Levels::new(), &all) {
+        Ok(members) => members,
+        Err(reason) => return (ClaimVerdict::Undecided, reason),
+    };
+    let verdict_of = |member: &Member<'_>| {
+        let interval = t_interval(&member.values, 0.95);
+        interval.map_or(ClaimVerdict::Undecided, |interval| against((bound.low, bound.high), interval))
+    };
+    let distance = |member: &Member<'_>| match verdict_of(member) {
+        ClaimVerdict::Contradicted => 2,
+        ClaimVerdict::Undecided => 1,
+        ClaimVerdict::Reproduced => 0,
+    };
+    let sign = if bound.high.is_some() { 1.0 } else { -1.0 };
+    let badness = |member: &Member<'_>| sign * mean(&member.values).unwrap_or(f64::NEG_INFINITY);
+    let worst = members.iter().max_by(|a, b| distance(a).cmp(&distance(b)).then(badness(a).total_cmp(&badness(b))));
+    let Some(member) = worst else { return (ClaimVerdict::Undecided, "there is no case".to_owned()) };
+    let levels = show_levels(&member.case.levels);
+    if member.values.len() < 2 {
+        let n = member.values.len();
+        let title = metric.title;
+        return (ClaimVerdict::Undecided, format!("{title} needs at least two valid trials a case; {levels} has {n}"));
+    }
+    let place =
+        if members.len() > 1 { format!(" in the worst of {} cases ({levels})", members.len()) } else { String::new() };
+    (verdict_of(member), format!("{} {}{place}", metric.title, metric.show_estimate(&member.values)))
+}

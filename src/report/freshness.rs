@@ -1,0 +1,154 @@
+//! Freshness: how long events took until readers saw them, group by group.
+//!
+//! Main functions: [`freshness`] and [`stored`], from the trials of a case to findings; [`rows`], the table of them; [`sentences`], what
+//! they mean. Invariant: histograms are merged, never averaged; lost and double sightings are counted in invalid trials too.
+
+use std::collections::BTreeMap;
+
+use crate::finding::{Estimate, Findings, SightingFinding, TimeFinding};
+use crate::measurement::{FreshnessMeasurement, GroupMeasurement, Measurement};
+use crate::report::analyse::{CaseTrials, estimate, time_finding};
+use crate::report::factors::{show_level, show_levels};
+use crate::report::metric::Metric;
+use crate::study::Study;
+use crate::units::{show_number, show_seconds};
+
+/// Headings of [`rows`].
+pub const HEADINGS: [&str; 11] =
+    ["Case", "MB/s", "commit p90", "readers", "p50", "p90", "p99", "largest", "lost", "double", "rows read"];
+
+/// What the groups of readers of a case saw; none where nobody looked.
+pub fn freshness(valid: &[&Measurement], all: &[&Measurement]) -> Option<BTreeMap<String, SightingFinding>> {
+    all.iter().find(|trial| trial.freshness.is_some())?;
+    let mut merged = groups(valid);
+    let found = all.iter().filter_map(|trial| trial.freshness.as_ref());
+    let mut findings: BTreeMap<String, SightingFinding> = BTreeMap::new();
+    for (name, group) in found.flat_map(|found| &found.groups) {
+        let finding = findings
+            .entry(name.clone())
+            .or_insert_with(|| merged.remove(name).map_or_else(SightingFinding::default, |group| sighting(&group)));
+        finding.lost += group.lost;
+        finding.duplicates += group.duplicates;
+    }
+    Some(findings)
+}
+
+/// How long events took until a historian had stored them.
+pub fn stored(valid: &[&Measurement]) -> Option<SightingFinding> {
+    let mut all = GroupMeasurement::default();
+    let found: Vec<_> = valid.iter().filter_map(|trial| trial.freshness.as_ref()?.stored.as_ref()).collect();
+    found.iter().for_each(|group| all.merge(group));
+    (!found.is_empty()).then(|| SightingFinding { lost: all.lost, duplicates: all.duplicates, ..sighting(&all) })
+}
+
+/// Content of the events written per second.
+pub fn event_bytes(valid: &[&Measurement]) -> Option<Estimate> {
+    let metric = Metric::named("event_bytes")?;
+    let values: Vec<f64> = valid.iter().filter_map(|trial| metric.of(trial)).collect();
+    (!values.is_empty()).then(|| estimate(&values))
+}
+
+/// CPUs that each part kept busy.
+pub fn cpus(valid: &[&Measurement]) -> BTreeMap<String, f64> {
+    let found: Vec<&FreshnessMeasurement> = valid.iter().filter_map(|trial| trial.freshness.as_ref()).collect();
+    let mut sums = BTreeMap::new();
+    for (name, cpus) in found.iter().flat_map(|found| &found.cpus) {
+        *sums.entry(name.clone()).or_insert(0.0) += cpus / found.len() as f64;
+    }
+    sums
+}
+
+/// What each group saw, all trials together.
+pub fn groups(trials: &[&Measurement]) -> BTreeMap<String, GroupMeasurement> {
+    let mut merged: BTreeMap<String, GroupMeasurement> = BTreeMap::new();
+    for (name, group) in trials.iter().filter_map(|trial| trial.freshness.as_ref()).flat_map(|found| &found.groups) {
+        merged.entry(name.clone()).or_default().merge(group);
+    }
+    merged
+}
+
+fn sighting(group: &GroupMeasurement) -> SightingFinding {
+    let TimeFinding { mean, p50, p90, p99, p999, max } = time_finding(&group.freshness);
+    let count = group.freshness.count();
+    let rows_per_sighting = (count > 0).then(|| group.rows as f64 / count as f64);
+    let readers = group.readers;
+    SightingFinding {
+        mean,
+        p50,
+        p90,
+        p99,
+        p999,
+        max,
+        count,
+        lost: 0,
+        duplicates: 0,
+        readers,
+        rows_per_sighting,
+        cut_off: group.cut_off,
+    }
+}
+
+/// A row for each group of each case.
+pub fn rows(findings: &Findings) -> Vec<Vec<String>> {
+    let mut rows = Vec::new();
+    for case in &findings.cases {
+        let Some(groups) = &case.freshness_s else { continue };
+        let stored = case.stored_s.map(|stored| ("stored".to_owned(), stored));
+        let bytes = case.event_bytes_per_s.and_then(|bytes| bytes.mean);
+        let commit = case.operations.values().find_map(|operation| operation.response_time_s.p90);
+        let all = groups.iter().map(|(name, group)| (name.clone(), *group)).chain(stored);
+        for (place, (name, group)) in all.enumerate() {
+            let show = |time: Option<f64>| time.map_or("-".to_owned(), show_seconds);
+            let first = |text: String| if place == 0 { text } else { String::new() };
+            rows.push(vec![
+                first(show_levels(&case.levels)),
+                first(bytes.map_or("-".to_owned(), |bytes| show_number(bytes / 1e6))),
+                first(show(commit)),
+                name,
+                show(group.p50),
+                show(group.p90),
+                show(group.p99),
+                show(group.max),
+                show_number(group.lost as f64),
+                show_number(group.duplicates as f64),
+                group
+                    .rows_per_sighting
+                    .map_or("-".to_owned(), |rows| format!("{} ×", show_number((rows * 10.0).round() / 10.0))),
+            ]);
+        }
+    }
+    rows
+}
+
+/// What freshness says about the question: the highest throughput whose events are seen, and how the ways of looking compare.
+pub fn sentences(study: &Study, groups: &[CaseTrials<'_>]) -> Vec<String> {
+    let named = |name: &str| Metric::named(name);
+    let (Some(p90), Some(bytes)) = (named("freshness_p90"), named("event_bytes")) else { return Vec::new() };
+    let mut sentences = Vec::new();
+    for group in groups {
+        let trials: Vec<&Measurement> = group.valid().filter(|trial| trial.freshness.is_some()).collect();
+        let values = |metric: &Metric| -> Vec<f64> { trials.iter().filter_map(|trial| metric.of(trial)).collect() };
+        let (fresh, written) = (values(p90), values(bytes));
+        if fresh.is_empty() {
+            continue;
+        }
+        let lost: u64 = trials.iter().filter_map(|trial| Some(trial.freshness.as_ref()?.all().lost)).sum();
+        let lost = if lost > 0 { format!(", {} sightings lost", show_number(lost as f64)) } else { String::new() };
+        let of = if study.factors.is_empty() { String::new() } else { format!("{}: ", levels(study, group)) };
+        let mean = written.iter().sum::<f64>() / written.len().max(1) as f64;
+        sentences.push(format!(
+            "{of}90 % of the events of {} were seen within {}{lost}",
+            bytes.show(mean),
+            p90.show_estimate(&fresh)
+        ));
+    }
+    sentences
+}
+
+fn levels(study: &Study, group: &CaseTrials<'_>) -> String {
+    let of = |factor: &crate::study::Factor| {
+        let level = group.case.levels.get(&factor.setting)?;
+        Some(format!("{} = {}", factor.setting, show_level(level)))
+    };
+    study.factors.iter().filter_map(of).collect::<Vec<_>>().join(", ")
+}

@@ -1,0 +1,212 @@
+//! Freshness as figures: histograms of each group of readers, as slides 24 and 25 of the source show them, and quantiles against
+//! throughput.
+//!
+//! Main function: [`section`]. Invariant: the bars of a histogram stand on a logarithmic axis of time and are all as wide; each group
+//! is drawn from its own merged counts.
+
+use maud::{Markup, html};
+
+use super::plot::{Line, Plot, Point, Stroke};
+use super::scale::Scale;
+use super::unit::Unit;
+use crate::finding::{CaseFinding, Findings, SightingFinding};
+use crate::histogram::Histogram;
+use crate::measurement::Measurement;
+use crate::report::analyse::CaseTrials;
+use crate::report::factors::show_levels;
+use crate::report::freshness::{HEADINGS, groups, rows};
+use crate::units::{NS_PER_S, show_number, show_seconds};
+
+const SMALL: (f64, f64) = (340.0, 230.0);
+const WIDE: (f64, f64) = (1000.0, 360.0);
+/// Bars of a histogram to each power of ten.
+const BARS_PER_DECADE: f64 = 8.0;
+/// A figure of freshness, with its name.
+type Quantile = (&'static str, fn(&SightingFinding) -> Option<f64>);
+const QUANTILES: [Quantile; 3] = [("p50", |group| group.p50), ("p90", |group| group.p90), ("p99", |group| group.p99)];
+
+/// Whether there is something to show.
+pub fn is_shown(findings: &Findings) -> bool {
+    findings.cases.iter().any(|case| case.freshness_s.is_some())
+}
+
+/// The section; nothing where nobody looked for events.
+pub fn section(findings: &Findings, cases: &[CaseTrials<'_>]) -> Markup {
+    if !is_shown(findings) {
+        return html! {};
+    }
+    html! {
+        section #freshness {
+            h2 { "Freshness" }
+            p.about {
+                "From the start of a write until a reader had the event, all valid trials together, by group of readers. “lost” and “double” \
+                 are sightings that were missing at the end and sightings of events seen before; “rows read” is how many rows were \
+                 read for each sighting. “stored”: until a historian had the event in the database."
+            }
+            div.scroll { table {
+                thead { tr { @for heading in HEADINGS { th { (heading) } } } }
+                tbody { @for row in rows(findings) {
+                    tr { @for (place, cell) in row.iter().enumerate() {
+                        @if place == 0 { th { (cell) } } @else { td { (cell) } }
+                    } }
+                } }
+            } }
+            (components(findings))
+            div.panels { @for case in cases { (histogram(case)) } }
+            (against_throughput(findings))
+        }
+    }
+}
+
+/// CPUs of each part, where parts are told apart.
+fn components(findings: &Findings) -> Markup {
+    let mut names: Vec<&String> = findings.cases.iter().flat_map(|case| case.cpus.keys()).collect();
+    names.sort_unstable();
+    names.dedup();
+    html! {
+        @if !names.is_empty() {
+            h3 { "CPUs kept busy by each part" }
+            div.scroll { table {
+                thead { tr { th { "Case" } @for name in &names { th.number { (name) } } } }
+                tbody { @for case in &findings.cases { tr {
+                    th { (show_levels(&case.levels)) }
+                    @for name in &names { td { (case.cpus.get(*name).map_or("-".to_owned(), |cpus| format!("{cpus:.2}"))) } }
+                } } }
+            } }
+        }
+    }
+}
+
+/// The histograms of a case's groups, one over the other.
+fn histogram(case: &CaseTrials<'_>) -> Markup {
+    let valid: Vec<&Measurement> = case.valid().collect();
+    let merged = groups(&valid);
+    let filled: Vec<(&String, &Histogram)> =
+        merged.iter().map(|(name, group)| (name, &group.freshness)).filter(|(_, all)| all.count() > 0).collect();
+    if filled.is_empty() {
+        return html! {};
+    }
+    let steps: Vec<Vec<(f64, f64)>> = filled.iter().map(|(_, all)| shares(all)).collect();
+    let ends = steps.iter().flatten().flat_map(|(at_s, _)| [*at_s, at_s * step()]).collect::<Vec<f64>>();
+    let most = steps.iter().flatten().map(|(_, share)| *share).fold(0.0, f64::max);
+    let title = show_levels(&case.case.levels);
+    html! {
+        (Plot {
+            title: if title.is_empty() { "Histogram of freshness".to_owned() } else { title },
+            description: "Share of sightings by freshness, logarithmic, a line for each group of readers.".to_owned(),
+            size: SMALL,
+            x: Scale::of_times(ends.into_iter()),
+            x_title: "freshness".to_owned(),
+            y: Scale::from_zero(most, Unit::Share),
+            lines: filled.iter().zip(&steps).enumerate().map(|(style, ((name, all), steps))| outline(name, all, steps, style)).collect(),
+            marks: Vec::new(),
+        }.draw())
+    }
+}
+
+/// How much wider each bar begins than the one before.
+fn step() -> f64 {
+    10_f64.powf(1.0 / BARS_PER_DECADE)
+}
+
+/// Where bars begin, in seconds, and the share of sightings in each; from the first one filled to the last.
+fn shares(all: &Histogram) -> Vec<(f64, f64)> {
+    let bar_of = |time_ns: u64| (BARS_PER_DECADE * (time_ns.max(1) as f64).log10()).floor() as i64;
+    let (first, last) = (bar_of(all.min_ns()), bar_of(all.max_ns()));
+    let mut counts = vec![0_u64; (last - first + 1).max(1) as usize];
+    for (low_ns, high_ns, count) in all.buckets() {
+        let place = (bar_of(u64::midpoint(low_ns, high_ns)) - first).clamp(0, last - first);
+        counts[place as usize] += count;
+    }
+    let begin = |place: usize| 10_f64.powf((first + place as i64) as f64 / BARS_PER_DECADE) / NS_PER_S;
+    counts.iter().enumerate().map(|(place, count)| (begin(place), *count as f64 / all.count() as f64)).collect()
+}
+
+/// The outline of a histogram, filled.
+fn outline(name: &str, all: &Histogram, steps: &[(f64, f64)], style: usize) -> Line {
+    let mut points = Vec::new();
+    let mut band = Vec::new();
+    for (begin_s, share) in steps {
+        for at_s in [*begin_s, begin_s * step()] {
+            points.push(Point { x: at_s, y: *share, interval: None, tip: String::new() });
+            band.push((at_s, 0.0, *share));
+        }
+    }
+    if let Some((begin_s, share)) = steps.iter().copied().max_by(|a, b| a.1.total_cmp(&b.1)) {
+        let tip = format!(
+            "group {name}: {} sightings, p90 {}",
+            show_number(all.count() as f64),
+            show_seconds(all.quantile_ns(0.9) as f64 / NS_PER_S)
+        );
+        points.push(Point { x: begin_s, y: share, interval: None, tip });
+    }
+    points.sort_by(|a, b| a.x.total_cmp(&b.x));
+    Line { label: format!("group {name}"), style, points, band, stroke: Stroke::Solid }
+}
+
+/// Quantiles against the bytes of events written per second, a line for each quantile of each group; where there are several
+/// throughputs.
+fn against_throughput(findings: &Findings) -> Markup {
+    let throughput = |case: &CaseFinding| case.event_bytes_per_s.and_then(|bytes| bytes.mean);
+    let most = findings.cases.iter().filter_map(throughput).fold(0.0, f64::max);
+    let least = findings.cases.iter().filter_map(throughput).fold(f64::INFINITY, f64::min);
+    if least.is_nan() || most < 1.5 * least || findings.cases.len() < 2 {
+        return html! {};
+    }
+    let mut lines: Vec<Line> = Vec::new();
+    let mut times = Vec::new();
+    for series in series_of(findings) {
+        for (name, figure) in QUANTILES {
+            let of = |(bytes, group): &(f64, SightingFinding)| Some((*bytes, figure(group)?));
+            let places: Vec<(f64, f64)> = series.1.iter().filter_map(of).collect();
+            times.extend(places.iter().map(|(_, time_s)| *time_s));
+            let tip = |(bytes, time_s): &(f64, f64)| {
+                format!("{} {name}: {} at {} MB/s", series.0, show_seconds(*time_s), show_number(bytes / 1e6))
+            };
+            let point = |place: &(f64, f64)| Point { x: place.0 / 1e6, y: place.1, interval: None, tip: tip(place) };
+            let points = places.iter().map(point).collect();
+            let label = format!("{} {name}", series.0).trim().to_owned();
+            lines.push(Line { label, style: lines.len() % 6, points, band: Vec::new(), stroke: Stroke::Solid });
+        }
+    }
+    html! {
+        div.wide {
+            (Plot {
+                title: "Freshness against throughput".to_owned(),
+                description: "Quantiles of freshness, logarithmic, against megabytes of events written per second.".to_owned(),
+                size: WIDE,
+                x: Scale::to_end(most / 1e6, Unit::Rate("MB/s")),
+                x_title: "events written, MB/s".to_owned(),
+                y: Scale::of_times(times.into_iter()),
+                lines,
+                marks: Vec::new(),
+            }.draw())
+        }
+    }
+}
+
+/// Cases that differ in nothing but their throughput, in its order, with all their groups' figures: the worst group's.
+fn series_of(findings: &Findings) -> Vec<(String, Vec<(f64, SightingFinding)>)> {
+    let mut found: Vec<(String, Vec<(f64, SightingFinding)>)> = Vec::new();
+    for case in &findings.cases {
+        let own = case
+            .levels
+            .iter()
+            .filter(|(setting, _)| !matches!(setting.as_str(), "load.rate" | "workload.batch" | "record.length"));
+        let name = show_levels(&own.map(|(setting, level)| (setting.clone(), level.clone())).collect());
+        let name = if name == show_levels(&Default::default()) { String::new() } else { name };
+        let (Some(bytes), Some(groups)) = (case.event_bytes_per_s.and_then(|bytes| bytes.mean), &case.freshness_s)
+        else {
+            continue;
+        };
+        let worst = groups.values().copied().max_by(|a, b| a.p90.unwrap_or(0.0).total_cmp(&b.p90.unwrap_or(0.0)));
+        let Some(worst) = worst.filter(|worst| worst.p90.is_some()) else { continue };
+        match found.iter_mut().find(|(known, _)| *known == name) {
+            Some((_, places)) => places.push((bytes, worst)),
+            None => found.push((name, vec![(bytes, worst)])),
+        }
+    }
+    found.iter_mut().for_each(|(_, places)| places.sort_by(|a, b| a.0.total_cmp(&b.0)));
+    found.retain(|(_, places)| places.len() > 1);
+    found
+}

@@ -53,12 +53,20 @@ impl Parts {
         if config.takes_blocks() {
             self.station = Some(Station::start(config).map_err(Failure::Usage)?);
         }
-        if let Some(recorder) = &self.recorder {
-            let uploads = self.station.as_ref().map(|station| recorder.show_also(Box::new(station.metrics())));
-            let blocks = self.processing.as_ref().map(|processing| recorder.show_also(Box::new(processing.metrics())));
-            let _shown = (uploads, blocks);
-        }
+        self.join_metrics();
         Ok(())
+    }
+
+    /// Whoever answers `/metrics` shows what the parts behind it do.
+    fn join_metrics(&self) {
+        match (&self.processing, &self.station, &self.recorder) {
+            (Some(processing), Some(station), _) => station.show_also(Box::new(processing.metrics())),
+            (Some(processing), None, Some(recorder)) => recorder.show_also(Box::new(processing.metrics())),
+            _ => {}
+        }
+        if let (Some(station), Some(recorder)) = (&self.station, &self.recorder) {
+            recorder.show_also(Box::new(station.metrics()));
+        }
     }
 
     fn start_readers(&mut self, config: &Config, database: &Arc<dyn Database>) -> Result<(), Failure> {

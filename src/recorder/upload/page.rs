@@ -33,5 +33,5 @@ pub(super) fn text(blocks: &Blocks) -> String {
         page.gauge("inbox_quarantined_blocks", "Acknowledged blocks in quarantine", counts.quarantined as f64);
         page.gauge("inbox_bytes", "Bytes of everything in the inbox", counts.bytes as f64);
     }
-    page.0
+    page.0 + &blocks.also()
 }

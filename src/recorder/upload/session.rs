@@ -2,7 +2,7 @@
 
 use std::collections::HashMap;
 use std::net::IpAddr;
-use std::sync::{Arc, Mutex, PoisonError};
+use std::sync::{Arc, Mutex, OnceLock, PoisonError};
 
 use super::{Cameras, Login, Rates, UploadMeter, Why};
 use crate::recorder::config::BlocksConfig;
@@ -22,6 +22,17 @@ pub struct Blocks {
     /// Sessions of each camera.
     sessions: Mutex<HashMap<String, u32>>,
     sessions_max: u32,
+    /// What else is shown on `/metrics`, once there is something.
+    also: OnceLock<AlsoShown>,
+}
+
+/// A part of `/metrics` that somebody else writes.
+struct AlsoShown(Box<dyn Fn() -> String + Send + Sync>);
+
+impl std::fmt::Debug for AlsoShown {
+    fn fmt(&self, out: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        out.write_str("AlsoShown")
+    }
 }
 
 impl Blocks {
@@ -39,7 +50,18 @@ impl Blocks {
             cameras: cameras.map_err(|sentence| format!("intake.blocks.users: {sentence}"))?,
             sessions: Mutex::default(),
             sessions_max: config.connections_per_camera,
+            also: OnceLock::new(),
         })
+    }
+
+    /// Shows more on `/metrics`: what the processing in the same process has to say. Only the first time counts.
+    pub(super) fn show_also(&self, page: Box<dyn Fn() -> String + Send + Sync>) {
+        let _ = self.also.set(AlsoShown(page));
+    }
+
+    /// What else is shown.
+    pub(super) fn also(&self) -> String {
+        self.also.get().map(|shown| (shown.0)()).unwrap_or_default()
     }
 
     /// Why nothing can be taken in now; none when it can.

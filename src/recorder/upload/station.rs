@@ -84,6 +84,11 @@ impl Station {
         move || page::text(&blocks)
     }
 
+    /// Shows more beside it: what the processing in the same process has to say.
+    pub fn show_also(&self, page: Box<dyn Fn() -> String + Send + Sync>) {
+        self.blocks.show_also(page);
+    }
+
     /// Why it cannot go on, if that is so.
     pub fn failure(&self) -> Option<String> {
         self.blocks.receiving.broken().map(|broken| broken.to_string())

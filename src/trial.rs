@@ -4,7 +4,6 @@
 //! Invariant: [`Trial::id`] is a hash of the trial's content; equal content means equal id, on every machine.
 
 mod freshness;
-
 mod surroundings;
 
 use std::collections::BTreeMap;
@@ -14,7 +13,9 @@ use serde::{Deserialize, Serialize};
 use crate::query::Query;
 
 pub use freshness::{EventPath, FreshnessSettings, Poll, RunAs};
-pub use surroundings::{DiskSettings, DiskSync, LinkSettings, RecorderPath, RecorderSettings, TUNNELS};
+pub use surroundings::{
+    BackgroundSettings, DiskSettings, DiskSync, LinkSettings, RecorderPath, RecorderSettings, TUNNELS,
+};
 
 /// The level of each factor, by the factor's dotted setting: `{"layout.name": "star", "load.clients": 4}`.
 pub type Levels = BTreeMap<String, serde_json::Value>;
@@ -429,21 +430,6 @@ pub struct LoadSettings {
     /// Whether the time that opening the connections took counts in throughput; closed loop only.
     #[serde(skip_serializing_if = "is_default", default)]
     pub count_connecting: bool,
-}
-
-/// `[background]`: operations that arrive at a stated rate beside the load that the study asks about, by connections of their own.
-#[derive(Debug, Clone, PartialEq, Default, Serialize, Deserialize)]
-pub struct BackgroundSettings {
-    /// Name of its workload: `write`, `update`, `select` or `read`.
-    pub workload: String,
-    /// Connections, at least 1.
-    pub clients: u32,
-    /// Arrival process: Poisson or constant.
-    pub arrivals: Arrivals,
-    /// Arrivals per second.
-    pub rate_per_s: f64,
-    /// Records per transaction, at least 1.
-    pub batch: u32,
 }
 
 impl Settings {

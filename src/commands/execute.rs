@@ -232,10 +232,7 @@ fn measure(trial: &Trial, ready: Ready, current: &mut Current, filling: &dyn Fn(
     let session = |client| connect_session(database, work.program_of(client), settings);
     let (mut observed, evolved) =
         drive_evolving(trial, groups, (&wire, &session), &mut attendant, (evolver, receiver))?;
-    let beside = match &beside_load {
-        Some(load) => observed.pop().map(|seen| (load, seen)),
-        None => None,
-    };
+    let beside = beside_load.as_ref().and_then(|load| Some((load, observed.pop()?)));
     let observed = observed.pop().context("nothing was driven")?;
     let written = attendant.recording.take().map(Recording::finish);
     let disk = attendant.wrote.take();

@@ -1,9 +1,9 @@
-//! Settings of what lies around load and database: a link between them, a recorder in between, a writer
-//! to the disk beside them.
+//! Settings of what lies around load and database: a link between them, a recorder in between, writers to the disk and another load
+//! beside them.
 
 use serde::{Deserialize, Serialize};
 
-use super::is_default;
+use super::{Arrivals, is_default};
 
 /// `[disk]`: writes to the disk that the database's files are on, as fast as it takes them, beside the load.
 #[derive(Debug, Clone, PartialEq, Eq, Default, Serialize, Deserialize)]
@@ -87,4 +87,19 @@ impl RecorderPath {
     pub fn named(name: &str) -> Option<Self> {
         Self::ALL.iter().find(|(_, known)| *known == name).map(|(path, _)| *path)
     }
+}
+
+/// `[background]`: operations that arrive at a stated rate beside the load that the study asks about, by connections of their own.
+#[derive(Debug, Clone, PartialEq, Default, Serialize, Deserialize)]
+pub struct BackgroundSettings {
+    /// Name of its workload: `write`, `update`, `select` or `read`.
+    pub workload: String,
+    /// Connections, at least 1.
+    pub clients: u32,
+    /// Arrival process: Poisson or constant.
+    pub arrivals: Arrivals,
+    /// Arrivals per second.
+    pub rate_per_s: f64,
+    /// Records per transaction, at least 1.
+    pub batch: u32,
 }

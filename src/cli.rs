@@ -3,9 +3,15 @@
 //! Main type: [`Cli`]. Invariant: every command of the contract is known here; those that come later are refused
 //! when they are to be executed, by [`not_available`].
 
+mod block;
+mod data;
+
 use std::path::PathBuf;
 
 use clap::{Args, Parser, Subcommand, ValueEnum};
+
+pub use block::{BlockAction, MakeArguments};
+pub use data::{DataArguments, DataFormat, ExportFormat, ImportArguments, ImportedTool};
 
 /// Finds the load line of a database that records measurement data, and holds the load there.
 #[derive(Debug, Clone, Parser)]
@@ -69,6 +75,12 @@ pub enum Command {
     },
     /// Record measurement data until SIGTERM or SIGINT
     Record(RecordArguments),
+    /// Make, verify and open transport blocks of cameras, and look at those that were refused
+    Block {
+        /// What to do with them
+        #[command(subcommand)]
+        action: BlockAction,
+    },
     /// Do a part of a trial, as another loadline says on the standard input
     #[command(hide = true)]
     Work {
@@ -325,28 +337,6 @@ pub enum QueryWeighting {
     Case,
 }
 
-/// `import`
-#[derive(Debug, Clone, Args)]
-pub struct ImportArguments {
-    /// The tool that wrote the files
-    pub tool: ImportedTool,
-    /// Its output: one file for each repetition; pgbench's logs and YCSB's .hdr logs beside it
-    #[arg(required = true, value_name = "FILE")]
-    pub files: Vec<PathBuf>,
-    /// Directory of the run to be made
-    #[arg(long, value_name = "DIR")]
-    pub out: PathBuf,
-    /// What the files do not tell, for all of them, as in layout.name=json
-    #[arg(long = "level", value_name = "SETTING=VALUE")]
-    pub levels: Vec<String>,
-    /// Where the files' names tell it, as in '{layout.name}-{load.clients}-*.txt'
-    #[arg(long, value_name = "PATTERN")]
-    pub pattern: Option<String>,
-    /// Leave the first repetition of each case out of all analyses
-    #[arg(long)]
-    pub discard_first: bool,
-}
-
 /// `record`
 #[derive(Debug, Clone, Args)]
 pub struct RecordArguments {
@@ -377,58 +367,6 @@ pub enum QuarantineAction {
     Replay,
 }
 
-/// `data`
-#[derive(Debug, Clone, Args)]
-pub struct DataArguments {
-    /// Record type
-    pub record: String,
-    /// How many records
-    #[arg(long, value_name = "N")]
-    pub rows: u64,
-    /// Seed of the data
-    #[arg(long, value_name = "N", default_value_t = 1)]
-    pub seed: u64,
-    /// Form of the records; csv unless --json asks for one document
-    #[arg(long)]
-    pub format: Option<DataFormat>,
-}
-
-/// Forms of generated records.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, ValueEnum)]
-pub enum DataFormat {
-    /// RFC 4180 with a heading; null is nothing, an empty text `""`, bytes are hexadecimal.
-    Csv,
-    /// One JSON object a line; bytes are a hexadecimal string.
-    Jsonl,
-    /// InfluxDB line protocol: identity columns are tags, values are fields, the time stamp is in nanoseconds.
-    Line,
-    /// One JSON document, an array of objects; what `--json` asks for.
-    #[value(skip)]
-    Json,
-}
-
-/// Forms of exported runs.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, ValueEnum)]
-pub enum ExportFormat {
-    /// Comma-separated values with a header
-    Csv,
-    /// One JSON document a line
-    Jsonl,
-    /// Apache Parquet
-    Parquet,
-}
-
-/// Tools whose output can be imported.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, ValueEnum)]
-pub enum ImportedTool {
-    /// YCSB
-    Ycsb,
-    /// sysbench
-    Sysbench,
-    /// pgbench
-    Pgbench,
-}
-
 /// Reads the arguments of this process. On wrong usage clap prints what is wrong and exits with 2.
 pub fn parse() -> Cli {
     Cli::parse()
@@ -437,7 +375,7 @@ pub fn parse() -> Cli {
 /// Commands that can be executed.
 pub const AVAILABLE: &[&str] = &[
     "list", "plan", "run", "report", "compare", "fit", "predict", "score", "data", "import", "export", "record",
-    "password",
+    "block", "password",
 ];
 
 impl Command {
@@ -456,6 +394,7 @@ impl Command {
             Command::Import(_) => "import",
             Command::Export { .. } => "export",
             Command::Record(_) => "record",
+            Command::Block { .. } => "block",
             Command::Work { .. } => "work",
             Command::Password(_) => "password",
             Command::Agent { .. } => "agent",

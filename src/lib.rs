@@ -23,6 +23,7 @@ pub mod scoring;
 pub mod statistics;
 
 // What is recorded, how it is laid out, what is done with it.
+pub mod block;
 pub mod data;
 pub mod layout;
 pub mod workload;

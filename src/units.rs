@@ -132,6 +132,50 @@ pub fn show_utc(unix_s: u64) -> String {
     format!("{year:04}-{month:02}-{day:02}T{:02}:{:02}:{:02}Z", second / 3600, second / 60 % 60, second % 60)
 }
 
+/// A time in nanoseconds since 1970 as RFC 3339 in UTC, to the millisecond: `2026-11-21T06:20:00.250Z`. What is finer is cut off.
+pub fn show_utc_ms(unix_ns: i64) -> String {
+    let seconds = unix_ns.div_euclid(1_000_000_000).max(0);
+    let milliseconds = unix_ns.rem_euclid(1_000_000_000) / 1_000_000;
+    let text = show_utc(seconds as u64);
+    format!("{}.{milliseconds:03}Z", text.trim_end_matches('Z'))
+}
+
+/// Reads a time of RFC 3339 in UTC, from 1970 on and with up to nine decimals of a second, in nanoseconds since 1970; none for any other
+/// text.
+pub fn parse_utc(text: &str) -> Option<i64> {
+    let bytes = text.strip_suffix('Z')?.as_bytes();
+    let number = |from: usize, to: usize| {
+        let digits = bytes.get(from..to).filter(|digits| digits.iter().all(u8::is_ascii_digit))?;
+        Some(digits.iter().fold(0_i64, |number, digit| 10 * number + i64::from(digit - b'0')))
+    };
+    let is_marked = [(4, b'-'), (7, b'-'), (10, b'T'), (13, b':'), (16, b':')];
+    if !is_marked.iter().all(|(place, mark)| bytes.get(*place) == Some(mark)) {
+        return None;
+    }
+    let (year, month, day) = (number(0, 4)?, number(5, 7)?, number(8, 10)?);
+    let (hour, minute, second) = (number(11, 13)?, number(14, 16)?, number(17, 19)?);
+    let fraction_ns = match bytes.len() {
+        19 => 0,
+        length @ 21..=29 if bytes[19] == b'.' => number(20, length)? * 10_i64.pow(29 - length as u32),
+        _ => return None,
+    };
+    let days = days_of(year, month, day);
+    let is_date = days >= 0 && civil_date(days) == (year, month, day);
+    let is_time = hour < 24 && minute < 60 && second < 60;
+    let seconds = (is_date && is_time).then_some(86_400 * days + 3_600 * hour + 60 * minute + second)?;
+    seconds.checked_mul(1_000_000_000)?.checked_add(fraction_ns)
+}
+
+/// Days since 1970-01-01 of a date; the inverse of [`civil_date`].
+fn days_of(year: i64, month: i64, day: i64) -> i64 {
+    let (year, month_from_march) = if month > 2 { (year, month - 3) } else { (year - 1, month + 9) };
+    let era = year.div_euclid(400);
+    let year_of_era = year.rem_euclid(400);
+    let day_of_era =
+        365 * year_of_era + year_of_era / 4 - year_of_era / 100 + (153 * month_from_march + 2) / 5 + day - 1;
+    era * 146_097 + day_of_era - 719_468
+}
+
 /// Year, month and day of a number of days since 1970-01-01. Years are counted from March, so that the leap day is a year's
 /// last: then every month begins (153 m + 2) / 5 days into it.
 fn civil_date(days: i64) -> (i64, i64, i64) {
@@ -196,5 +240,31 @@ mod tests {
         assert_eq!(show_number(12.345), "12.3");
         assert_eq!(show_number(-1000.0), "-1,000");
         assert_eq!(show_bytes(65_536.0), "64 KiB");
+    }
+
+    #[test]
+    fn times_are_read_as_they_are_written_and_others_are_not() {
+        for unix_ns in [0, 951_782_400_250_000_000, 1_795_305_600_999_000_000, 4_107_542_399_001_000_000] {
+            assert_eq!(parse_utc(&show_utc_ms(unix_ns)), Some(unix_ns));
+        }
+        assert_eq!(parse_utc("2000-02-29T00:00:00Z"), Some(951_782_400_000_000_000));
+        assert_eq!(parse_utc("1970-01-01T00:00:00.123456789Z"), Some(123_456_789));
+        for text in [
+            "",
+            "Z",
+            "2001-02-29T00:00:00Z",
+            "2000-13-01T00:00:00Z",
+            "2000-01-01T24:00:00Z",
+            "2000-01-01T00:00:60Z",
+            "2000-01-01T00:00:00",
+            "2000-01-01T00:00:00.Z",
+            "2000-01-01T00:00:00.1234567890Z",
+            "1969-12-31T23:59:59Z",
+            "2000-01-01 00:00:00Z",
+            "2000-0x-01T00:00:00Z",
+            "9999-01-01T00:00:00Z",
+        ] {
+            assert_eq!(parse_utc(text), None, "{text}");
+        }
     }
 }

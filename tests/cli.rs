@@ -27,6 +27,8 @@ mod program;
 mod querying;
 #[path = "cli/raw_times.rs"]
 mod raw_times;
+#[path = "cli/recorded.rs"]
+mod recorded;
 #[path = "cli/requests.rs"]
 mod requests;
 #[path = "cli/searches.rs"]

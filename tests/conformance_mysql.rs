@@ -6,7 +6,7 @@ use std::path::{Path, PathBuf};
 use std::process::{Child, Command, Stdio};
 use std::time::{Duration, Instant};
 
-use loadline::database::conformance::conformance;
+use loadline::database::conformance::{conformance, conformance_prepared};
 use loadline::database::mysql::dialect::Engine;
 use loadline::database::mysql::{MARIADB, MySql};
 use loadline::database::{Database, DatabaseError, Endpoint, Session};
@@ -143,8 +143,10 @@ fn mariadb_conforms_with_every_engine_with_bulks_and_without() {
 fn mariadb_conforms_when_packets_are_small_and_transactions_are_implicit() {
     // The suite's largest value is 1 MiB, and a row has to fit.
     let server = Server::start("small", &["--max-allowed-packet=2M", "--autocommit=0", "--sql-mode=ANSI_QUOTES"]);
-    conforms(&server.database(Engine::InnoDb));
-    conforms(&server.database(Engine::InnoDb).without_bulk());
+    for database in [server.database(Engine::InnoDb), server.database(Engine::InnoDb).without_bulk()] {
+        let failures = conformance_prepared(&database);
+        assert!(failures.is_empty(), "{}", failures.join("\n"));
+    }
 }
 
 /// Runs where `LOADLINE_MYSQL_BASE` names an unpacked MySQL, which no Debian package brings.

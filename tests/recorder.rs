@@ -7,7 +7,7 @@ mod harness;
 
 use std::io::{BufRead, BufReader, Read, Write};
 use std::net::TcpStream;
-use std::time::Duration;
+use std::time::{Duration, Instant};
 
 use harness::{Directory, Target, send, write};
 
@@ -255,6 +255,19 @@ fn clients_are_told_what_is_wrong_in_the_terms_of_http() {
     assert!(metrics.contains("loadline_acknowledged_rows_total 3\n"), "{metrics}");
     started.stop();
     assert_eq!(target.query("SELECT COUNT(*) FROM m_values"), ["3"]);
+}
+
+#[test]
+fn a_recorder_is_ready_before_anything_was_written() {
+    let directory = Directory::new();
+    let target = Target::sqlite(&directory);
+    let started = target.start(&directory, "name = \"star\"", "");
+    let begun = Instant::now();
+    while send(started.http, "GET", "/ready", "", b"").status != 200 {
+        assert!(begun.elapsed() < Duration::from_secs(60));
+        std::thread::sleep(Duration::from_millis(20));
+    }
+    started.stop();
 }
 
 #[test]

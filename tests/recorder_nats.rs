@@ -105,8 +105,9 @@ fn publish(url: &str, numbers: std::ops::Range<u32>, with_id: bool) {
 
 fn start(target: &Target, directory: &Directory, spool: &str, url: &str) -> Started {
     let name = target.name;
+    let path = target.settings.path.as_ref().map_or(String::new(), |path| format!("path = \"{path}\"\n"));
     let text = format!(
-        "[database]\nname = \"{name}\"\n[spool]\npath = \"{}\"\n[intake.http]\nlisten = \"127.0.0.1:0\"\n[intake.tcp]\n\
+        "[database]\nname = \"{name}\"\n{path}[spool]\npath = \"{}\"\n[intake.http]\nlisten = \"127.0.0.1:0\"\n[intake.tcp]\n\
          listen = \"127.0.0.1:0\"\n[intake.nats]\nurl = \"{url}\"\nstream = \"measurements\"\nconsumer = \"loadline\"\n",
         directory.path(spool)
     );
@@ -154,6 +155,53 @@ fn several_recorders_store_what_is_published_once_even_when_it_is_published_twic
     recorders.into_iter().for_each(|started| assert_eq!(started.stop().counts.quarantined, 0));
     assert_eq!(target.query("SELECT COUNT(DISTINCT f), COUNT(DISTINCT record_id) FROM n_values"), ["400|400"]);
     assert_eq!(target.query("SELECT COUNT(*) FROM n_identity"), ["6"], "identities are written once by all");
+}
+
+/// Publishes as many messages of one subject, each with a number and as much beside it.
+fn publish_in_order(url: &str, count: u32, padding: usize) {
+    runtime().block_on(async {
+        let client = async_nats::connect(url).await.unwrap();
+        let context = jetstream::new(client);
+        let stream = StreamConfig {
+            name: "measurements".to_owned(),
+            subjects: vec!["measurements.>".to_owned()],
+            storage: StorageType::File,
+            ..StreamConfig::default()
+        };
+        context.get_or_create_stream(stream).await.unwrap();
+        let text = "x".repeat(padding);
+        let mut acknowledged = Vec::new();
+        for number in 0..count {
+            let body = format!("n,host=h f={number}i,text=\"{text}\" {number}\n");
+            acknowledged.push(context.publish("measurements.one", body.into()).await.unwrap());
+        }
+        for one in acknowledged {
+            one.await.unwrap();
+        }
+    });
+}
+
+#[test]
+fn messages_of_a_subject_keep_their_order_however_many_and_large_they_are() {
+    let directory = Directory::new();
+    let nats = Nats::start(&directory);
+    // More than a fetch takes by number, and more than it takes by bytes.
+    for (count, padding) in [(1_200, 0), (25, 500_000)] {
+        let of_target = Directory::new();
+        let target = Target::sqlite(&of_target);
+        publish_in_order(&nats.url(), count, padding);
+        let spool = format!("spool {count}");
+        let started = start(&target, &directory, &spool, &nats.url());
+        wait_for_rows(&target, u64::from(count));
+        started.stop();
+        let numbers = target.query("SELECT f FROM n_values ORDER BY record_id");
+        let expected: Vec<String> = (0..count).map(|number| number.to_string()).collect();
+        assert_eq!(numbers, expected);
+        runtime().block_on(async {
+            let context = jetstream::new(async_nats::connect(nats.url()).await.unwrap());
+            context.delete_stream("measurements").await.unwrap();
+        });
+    }
 }
 
 #[test]

@@ -351,7 +351,7 @@ fn lengths_of_sensor_records_are_checked_and_their_measurements_are_transmission
         "study.toml:2: record.length is 300 and record.type is \"qos\"; write type = \"sensor\", or leave it out";
     assert_eq!(errors_of("[record]\nlength = 300\n", &[]), elsewhere);
     let text = "[record]\ntype = \"sensor\"\n[workload]\nbatch = 10\n[factors]\n\"record.length\" = [100, 1000]\n";
-    let study = load(text, &[], false).unwrap();
+    let study = load_with(text, &[], false, &all_names()).unwrap();
     assert_eq!(study.cases.iter().map(|case| case.settings.record.length).collect::<Vec<_>>(), [Some(100), Some(1000)]);
     assert_eq!(study.cases[0].settings.record.per_measurement, 10);
 }
@@ -360,7 +360,7 @@ fn lengths_of_sensor_records_are_checked_and_their_measurements_are_transmission
 fn a_claim_can_be_on_a_model_and_says_what_is_wrong_with_it() {
     let claim = |model: &str| {
         format!(
-            "name = \"c\"\n[load]\narrivals = \"poisson\"\n[factors]\n\"load.rate\" = [100, 200]\n\"workload.name\" = [\"read\", \
+            "name = \"c\"\n[record]\nrows = 10\n[load]\narrivals = \"poisson\"\n[factors]\n\"load.rate\" = [100, 200]\n\"workload.name\" = [\"read\", \
              \"write\"]\n[[claims]]\nsays = \"it fits\"\n{model}\n"
         )
     };

@@ -18,6 +18,8 @@ mod cut;
 mod full;
 #[path = "upload/limits.rs"]
 mod limits;
+#[path = "upload/load.rs"]
+mod load;
 #[path = "upload/names.rs"]
 mod names;
 #[path = "upload/put.rs"]

@@ -55,6 +55,6 @@ fn wrong_usage_exits_with_2() {
 fn commands_that_come_later_are_refused_with_what_there_is() {
     assert_eq!(
         not_available("agent"),
-        "agent is not available yet; available: list, plan, run, report, compare, fit, predict, score, data, import, export, record, password"
+        "agent is not available yet; available: list, plan, run, report, compare, fit, predict, score, data, import, export, record, block, password"
     );
 }

@@ -187,7 +187,7 @@ mod tests {
 
     fn checked(numbers: &[u64]) -> (u64, u64, u64, u64) {
         let kept = |stored: Range<u64>| Acknowledged { stored: vec![stored], ..Acknowledged::default() };
-        let sources = [kept(10..14), Acknowledged { unknown: vec![24..25], ..kept(20..24) }];
+        let sources = [kept(10..14), Acknowledged { unknown: std::iter::once(24..25).collect(), ..kept(20..24) }];
         let mut check = Check::new(&sources, 10);
         numbers.iter().for_each(|number| check.take(Some(*number)));
         let mut recorded = RecordedMeasurement::default();

@@ -50,6 +50,13 @@ impl Front {
     pub fn start(settings: &Settings, recorder: &RecorderSettings, current: &mut Current) -> anyhow::Result<Self> {
         current.remove_tables()?;
         let generator = data::build(&settings.record).map_err(anyhow::Error::msg)?;
+        if let Some(place) = generator.record_type().key {
+            let key = &generator.record_type().identity[place].name;
+            bail!(
+                "records of {} have the key {key} and no source; take another record.type",
+                settings.record.type_name
+            );
+        }
         let hot = generator.record_type().values.iter().filter(|column| column.hot).map(|column| column.name.clone());
         let shape = Shape::named(&settings.layout.name).context("the recorder has no such layout")?;
         let tables = stored_tables(shape, &settings.record.table);

@@ -4,6 +4,8 @@
 
 mod attendant;
 mod background;
+mod block;
+mod block_keys;
 mod cache;
 mod compare;
 mod conserve;
@@ -26,6 +28,7 @@ mod predict;
 mod progress;
 mod record;
 mod record_model;
+mod record_parts;
 mod report;
 mod run;
 mod score;
@@ -95,6 +98,7 @@ pub fn execute_command(cli: Cli) -> Result<Status, Failure> {
         Command::Import(arguments) => import::run(&arguments, cli.json),
         Command::Score(arguments) => score::run(&arguments, cli.json),
         Command::Record(arguments) => record::run(&arguments, cli.json),
+        Command::Block { action } => block::run(&action, cli.json),
         Command::Password(arguments) => password::run(&arguments, cli.json),
         Command::Export { run, format, out } => export::run(&run, format, &out, cli.json),
         Command::Data(arguments) => {

@@ -10,14 +10,13 @@ use anyhow::{Context, anyhow};
 use serde_json::json;
 
 use super::output::{note, print, print_json, table};
-use super::record_model::model_line;
+use super::record_parts::{Ended, Parts};
 use super::stage::{Stage, endpoint_of, entry_of};
 use super::{Failure, Status};
 use crate::cli::{QuarantineAction, RecordArguments};
 use crate::database::Database;
 use crate::recorder::config::{self, Config};
-use crate::recorder::upload::Station;
-use crate::recorder::{End, Recorder, log, replay_quarantine, spool};
+use crate::recorder::{Recorder, log, replay_quarantine, spool};
 use crate::server::{install_signal_handlers_with_reload, interrupted, take_reload};
 use crate::study::Passwords;
 use crate::units::show_utc;
@@ -40,7 +39,7 @@ pub fn run(arguments: &RecordArguments, is_json: bool) -> Result<Status, Failure
     }
 }
 
-fn read_config(path: &Path) -> Result<Config, Failure> {
+pub(super) fn read_config(path: &Path) -> Result<Config, Failure> {
     let name = path.display().to_string();
     let text = std::fs::read_to_string(path)
         .with_context(|| format!("{name} cannot be read; name a configuration file"))
@@ -52,45 +51,32 @@ fn record(path: &Path, config: Config, is_json: bool) -> Result<Status, Failure>
     install_signal_handlers_with_reload();
     let scratch = config.spool.path.join("server");
     let mut stage = Stage::new(&scratch, Passwords::default());
-    let recorder = config.takes_lines().then(|| start_recorder(&config, &scratch, &mut stage)).transpose()?;
-    let station = config.takes_blocks().then(|| Station::start(&config).map_err(Failure::Usage)).transpose();
-    let station = match station {
-        Ok(station) => station,
+    let needs_database = config.takes_lines() || config.processing.is_some() || config.office.is_some();
+    let database = needs_database.then(|| open_database(&config, &scratch, &mut stage)).transpose()?;
+    let parts = match Parts::start(&config, database) {
+        Ok(parts) => parts,
         Err(failure) => {
-            recorder.map(Recorder::stop);
             stage.leave();
             return Err(failure);
         }
     };
-    if let (Some(station), Some(recorder)) = (&station, &recorder) {
-        recorder.show_also(Box::new(station.metrics()));
+    for (name, address) in parts.addresses() {
+        let event = if name == "office" { "answering" } else { "taking in" };
+        log::info(event, &[("intake", name), ("address", &address.to_string())]);
     }
-    let own = recorder.iter().flat_map(Recorder::addresses);
-    for (name, address) in own.chain(station.iter().flat_map(Station::addresses)) {
-        log::info("taking in", &[("intake", name), ("address", &address.to_string())]);
-    }
-    let failure =
-        || recorder.as_ref().and_then(Recorder::failure).or_else(|| station.as_ref().and_then(Station::failure));
     let mut current = config;
-    while !interrupted() && failure().is_none() {
+    while !interrupted() && parts.failure().is_none() {
         std::thread::sleep(LOOK_EVERY);
         if take_reload() {
-            current = reload(path, current, recorder.as_ref());
+            current = reload(path, current, parts.recorder());
         }
     }
-    let reason = failure();
+    let reason = parts.failure();
     log::info("stopping", &[("reason", reason.as_deref().unwrap_or("asked to"))]);
-    let uploaded = station.map(Station::stop);
-    let mut end = recorder.map(Recorder::stop).unwrap_or_default();
-    end.failures.extend(reason.filter(|reason| !end.failures.contains(reason)));
+    let mut ended = parts.stop();
+    ended.end.failures.extend(reason.filter(|reason| !ended.end.failures.contains(reason)));
     stage.leave();
-    finish(&end, uploaded, is_json)
-}
-
-fn start_recorder(config: &Config, scratch: &Path, stage: &mut Stage) -> Result<Recorder, Failure> {
-    let line = config.admission.model.as_deref().map(|run| model_line(run, &config.admission)).transpose()?;
-    let database = open_database(config, scratch, stage)?;
-    Recorder::start(config, database, line).map_err(Failure::usage)
+    finish(&ended, is_json)
 }
 
 /// The database as it is configured. A server that exists need not answer yet.
@@ -137,6 +123,8 @@ fn reload(path: &Path, current: Config, recorder: Option<&Recorder>) -> Config {
     stays("[spool]", new.spool == current.spool);
     stays("[intake]", new.intake == current.intake);
     stays("[inbox]", new.inbox == current.inbox);
+    stays("[processing]", new.processing == current.processing);
+    stays("[office]", new.office == current.office);
     stays("[schema]", new.schema == current.schema);
     stays("[writer]", new.writer == current.writer);
     stays("admission.model", new.admission.model == current.admission.model);
@@ -151,33 +139,45 @@ fn reload(path: &Path, current: Config, recorder: Option<&Recorder>) -> Config {
     Config { admission: new.admission, ..current }
 }
 
-fn finish(end: &End, uploaded: Option<u64>, is_json: bool) -> Result<Status, Failure> {
-    let counts = end.counts;
+fn finish(ended: &Ended, is_json: bool) -> Result<Status, Failure> {
+    let (end, counts) = (&ended.end, ended.end.counts);
     if is_json {
         print_json(&json!({
             "acknowledged": counts.acknowledged, "committed": counts.committed, "spooled": counts.spooled,
-            "quarantined": counts.quarantined, "uploaded_blocks": uploaded, "failures": end.failures,
+            "quarantined": counts.quarantined, "uploaded_blocks": ended.uploaded, "blocks": ended.blocks,
+            "failures": end.failures,
         }))?;
     } else {
-        let facts =
-            [counts.acknowledged, counts.committed, counts.spooled, counts.quarantined].map(|count| count.to_string());
-        let names = ["acknowledged", "committed", "spooled", "quarantined"];
-        let facts: Vec<_> = names.into_iter().zip(facts.iter().map(String::as_str)).collect();
-        let uploaded = uploaded.map(|blocks| blocks.to_string());
-        let uploaded = uploaded.as_deref().map(|blocks| ("uploaded_blocks", blocks));
-        log::info("stopped", &facts.into_iter().chain(uploaded).collect::<Vec<_>>());
+        let blocks = ended.blocks.unwrap_or_default();
+        let facts = [
+            ("acknowledged", Some(counts.acknowledged)),
+            ("committed", Some(counts.committed)),
+            ("spooled", Some(counts.spooled)),
+            ("quarantined", Some(counts.quarantined)),
+            ("uploaded_blocks", ended.uploaded),
+            ("blocks_committed", ended.blocks.map(|_| blocks.committed)),
+            ("blocks_replayed", ended.blocks.map(|_| blocks.replayed)),
+            ("blocks_waiting", ended.blocks.map(|_| blocks.waiting)),
+            ("blocks_quarantined", ended.blocks.map(|_| blocks.quarantined)),
+        ];
+        let facts = facts.into_iter().filter_map(|(name, count)| Some((name, count?.to_string())));
+        let facts: Vec<_> = facts.collect();
+        log::info("stopped", &facts.iter().map(|(name, count)| (*name, count.as_str())).collect::<Vec<_>>());
     }
     if !end.failures.is_empty() {
         return Err(Failure::broken(anyhow!("{}", end.failures.join("; "))));
+    }
+    let blocks = ended.blocks.map_or(0, |blocks| blocks.quarantined_since);
+    if blocks > 0 {
+        note(&format!("note: {blocks} blocks were quarantined; loadline block quarantine CONFIG.toml shows why"));
     }
     if end.quarantined > 0 {
         note(&format!(
             "note: {} records were quarantined; loadline record CONFIG.toml --quarantine list shows why",
             end.quarantined
         ));
-        return Ok(Status::Invalid);
     }
-    Ok(Status::Valid)
+    Ok(if end.quarantined + blocks > 0 { Status::Invalid } else { Status::Valid })
 }
 
 fn list_quarantine(config: &Config, is_json: bool) -> Result<Status, Failure> {

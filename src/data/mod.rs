@@ -12,6 +12,7 @@ mod runs;
 mod sensor;
 pub mod skew;
 mod usertable;
+pub mod violation;
 mod wisconsin;
 mod wisconsin_permutation;
 mod zipf;
@@ -37,7 +38,7 @@ pub struct Entry {
 
 /// All record types, the default first. A new one is a file and a line here.
 pub static REGISTRY: &[&Entry] =
-    &[&qos::QOS, &wisconsin::WISCONSIN, &usertable::USERTABLE, &sensor::SENSOR, &custom::CUSTOM];
+    &[&qos::QOS, &wisconsin::WISCONSIN, &usertable::USERTABLE, &sensor::SENSOR, &violation::VIOLATION, &custom::CUSTOM];
 
 /// The registry's entry of a name.
 pub fn find(name: &str) -> Option<&'static Entry> {
@@ -73,6 +74,9 @@ mod tests {
     fn an_unknown_record_type_is_refused_with_those_that_exist() {
         let settings = RecordSettings { type_name: "qoz".to_owned(), per_measurement: 1, ..RecordSettings::default() };
         let error = build(&settings).err().unwrap();
-        assert_eq!(error, "unknown record.type \"qoz\"; there are qos, wisconsin, usertable, sensor, custom");
+        assert_eq!(
+            error,
+            "unknown record.type \"qoz\"; there are qos, wisconsin, usertable, sensor, violation, custom"
+        );
     }
 }

@@ -16,6 +16,7 @@ pub mod recorder;
 pub mod session;
 pub mod simulated;
 pub mod sqlite;
+pub mod station;
 pub mod wire;
 
 use std::path::PathBuf;

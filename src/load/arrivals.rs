@@ -160,7 +160,7 @@ impl SourceTimes {
     /// The next result's time; none when the source has ended.
     #[inline]
     pub fn next_ns(&self) -> Option<u64> {
-        (self.sent < self.count).then(|| (self.start_ns + self.gap_ns * self.sent as f64) as u64)
+        (self.sent < self.count).then_some((self.start_ns + self.gap_ns * self.sent as f64) as u64)
     }
 
     /// Goes on to the result that follows.

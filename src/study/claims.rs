@@ -54,6 +54,7 @@ pub const METRICS: &[&str] = &[
     "stored",
     "buffer",
     "recorder_cpu",
+    "content_bytes",
     "event_bytes",
     "freshness_mean",
     "freshness_p50",

@@ -309,8 +309,7 @@ fn shortest() -> SqlStatement {
 /// The value that a setting has, as a study file would state it; none for settings that are absent or unknown.
 /// Durations are in seconds.
 pub fn setting_value(settings: &Settings, setting: &str) -> Option<serde_json::Value> {
-    let Settings { database, record, layout, workload, load, background, recorder, freshness: _ } = settings;
-    let length = |operations: Option<u64>| operations.map(serde_json::Value::from);
+    let Settings { database, record, layout, workload, .. } = settings;
     let text = |text: &Option<String>| text.as_deref().map(serde_json::Value::from);
     match setting {
         "database.name" => Some(database.name.as_str().into()),
@@ -333,8 +332,6 @@ pub fn setting_value(settings: &Settings, setting: &str) -> Option<serde_json::V
         "layout.name" => Some(layout.name.as_str().into()),
         "layout.indexes" => Some(layout.indexes.join(", ").into()),
         "layout.tables" => Some(if layout.tables_per_client { "per-client" } else { "one" }.into()),
-        "load.statements" => Some(if load.statements_as_text { "text" } else { "prepared" }.into()),
-        "load.connect" => Some(if load.connects_each_time { "each" } else { "once" }.into()),
         "workload.name" => Some(workload.name.as_str().into()),
         "workload.batch" => Some(workload.batch.into()),
         "workload.attribute" => text(&workload.attribute),
@@ -342,6 +339,22 @@ pub fn setting_value(settings: &Settings, setting: &str) -> Option<serde_json::V
         "workload.query" => text(&workload.query),
         "workload.evolve" => workload.evolve_s.map(Into::into),
         "workload.evolve_records" => workload.evolve_records.map(Into::into),
+        _ => match setting.strip_prefix("workload.mix.") {
+            Some(part) => workload.mix.get(part).map(|share| (*share).into()),
+            None => match setting.strip_prefix("database.config.") {
+                Some(name) => database.config.get(name).map(|value| value.as_str().into()),
+                None => load_value(settings, setting).or_else(|| ycsb_settings::value(settings, setting)),
+            },
+        },
+    }
+}
+
+/// The value of a setting of the load, of that in the background, or of the recorder.
+fn load_value(settings: &Settings, setting: &str) -> Option<serde_json::Value> {
+    let Settings { load, background, recorder, .. } = settings;
+    let length = |operations: Option<u64>| operations.map(serde_json::Value::from);
+    let text = |text: &Option<String>| text.as_deref().map(serde_json::Value::from);
+    match setting {
         "load.arrivals" => serde_json::to_value(load.arrivals).ok(),
         "load.clients" => Some(load.clients.into()),
         "load.rate" => load.rate_per_s.map(Into::into),
@@ -372,16 +385,12 @@ pub fn setting_value(settings: &Settings, setting: &str) -> Option<serde_json::V
             .map(|background| if background.arrivals == Arrivals::Constant { "constant" } else { "poisson" }.into()),
         "background.rate" => background.as_ref().map(|background| background.rate_per_s.into()),
         "background.batch" => background.as_ref().map(|background| background.batch.into()),
+        "load.statements" => Some(if load.statements_as_text { "text" } else { "prepared" }.into()),
+        "load.connect" => Some(if load.connects_each_time { "each" } else { "once" }.into()),
         "recorder.path" => recorder.as_ref().map(|recorder| recorder.path.name().into()),
         "recorder.writers" => recorder.as_ref().map(|recorder| recorder.writers.into()),
         "recorder.batch" => recorder.as_ref().and_then(|recorder| recorder.batch.map(Into::into)),
-        _ => match setting.strip_prefix("workload.mix.") {
-            Some(part) => workload.mix.get(part).map(|share| (*share).into()),
-            None => match setting.strip_prefix("database.config.") {
-                Some(name) => database.config.get(name).map(|value| value.as_str().into()),
-                None => ycsb_settings::value(settings, setting).or_else(|| super::freshness::value(settings, setting)),
-            },
-        },
+        _ => super::freshness::value(settings, setting),
     }
 }
 

@@ -12,7 +12,7 @@ const LAYERS: &[&[&str]] = &[
     &["server", "link", "monitor", "store", "report", "import"],
     &["study"],
     &["database"],
-    &["workload", "layout", "data"],
+    &["workload", "layout", "block", "data"],
     &["scoring", "queueing", "statistics"],
     &[
         "finding",
@@ -35,7 +35,7 @@ const WITHIN: &[(&[&str], &[&str])] = &[
     (&["commands"], &["commands", "cli"]),
     (&["report"], &["store"]),
     (&["queueing", "scoring"], &["statistics"]),
-    (&["workload", "layout", "data"], &["workload", "layout", "data"]),
+    (&["workload", "layout", "block", "data"], &["workload", "layout", "data"]),
     (LAYERS[10], LAYERS[10]),
 ];
 

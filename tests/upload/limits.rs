@@ -52,7 +52,7 @@ fn a_flood_of_connections_that_say_nothing_does_not_keep_cameras_out() {
 
 #[test]
 fn silent_and_trickling_uploads_are_broken_off_and_do_not_stop_others() {
-    let tried = Try::new("slowest = \"10KiB\"", "patience = \"300ms\"");
+    let tried = Try::new("slowest = \"10KiB\"", "patience = \"3s\"");
     let mut silent = tried.log_in();
     let held = silent.begin("silent.block");
     let mut trickling = tried.log_in();

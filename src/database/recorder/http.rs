@@ -87,14 +87,14 @@ impl Prepare for HttpWire {
 }
 
 /// A whole answer.
-struct HttpAnswer {
-    status: u16,
+pub(in crate::database) struct HttpAnswer {
+    pub(in crate::database) status: u16,
     /// Where its body is in the bytes that were read.
-    body: std::ops::Range<usize>,
+    pub(in crate::database) body: std::ops::Range<usize>,
 }
 
 /// Reads an answer; none while it is not whole.
-fn read_answer(input: &[u8]) -> Result<Option<HttpAnswer>, String> {
+pub(in crate::database) fn read_answer(input: &[u8]) -> Result<Option<HttpAnswer>, String> {
     let Some(head) = input.windows(4).position(|window| window == b"\r\n\r\n") else {
         let is_too_long = input.len() > HEAD_BYTES_MAX;
         return if is_too_long { Err("the answer's head does not end".to_owned()) } else { Ok(None) };

@@ -18,6 +18,7 @@ use super::{Database, DatabaseError, Dialect, Endpoint, Session};
 use crate::record::RecordType;
 use crate::statement::{Program, Statement};
 
+pub(in crate::database) use http::read_answer;
 pub use lines::{Lines, number_of_time, time_of_number};
 pub use nats::create_stream;
 

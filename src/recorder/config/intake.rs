@@ -25,7 +25,8 @@ pub(super) fn read_intake(root: &Table, errors: &mut Errors) -> IntakeConfig {
         }),
         None => None,
     };
-    if tables.is_none() {
+    let is_needed = ["processing", "office"].iter().all(|name| root.get(name).is_none());
+    if tables.is_none() && is_needed {
         errors.push(section.place, "there is no intake; add [intake.http] with listen = \"127.0.0.1:8086\"");
     }
     let tables = tables.unwrap_or(&empty);

@@ -5,6 +5,7 @@
 
 mod blocks;
 mod intake;
+mod processing;
 mod read;
 
 use std::net::SocketAddr;
@@ -14,6 +15,7 @@ use std::time::Duration;
 use crate::trial::DatabaseSettings;
 
 pub use blocks::{BlocksConfig, FtpConfig, InboxConfig, RateLimits};
+pub use processing::{ImagesConfig, OfficeConfig, ProcessingConfig};
 pub use read::read;
 
 /// All settings, with their defaults filled in.
@@ -35,6 +37,10 @@ pub struct Config {
     pub admission: AdmissionConfig,
     /// `[inbox]`
     pub inbox: InboxConfig,
+    /// `[processing]`: none where blocks are processed elsewhere, or there are none.
+    pub processing: Option<ProcessingConfig>,
+    /// `[office]`
+    pub office: Option<OfficeConfig>,
 }
 
 impl Config {

@@ -48,7 +48,8 @@ where
     S: Fn(Box<dyn Stream>, Ends) -> F + Send + Sync + 'static,
     F: Future<Output = ()> + Send + 'static,
 {
-    let wrong = |what: String| format!("intake.{name}: {what}");
+    let section = if name == "office" { name.to_owned() } else { format!("intake.{name}") };
+    let wrong = |what: String| format!("{section}: {what}");
     let acceptor = config.tls.as_ref().map(tls::acceptor).transpose().map_err(wrong)?;
     let listener = std::net::TcpListener::bind(config.listen).and_then(|listener| {
         listener.set_nonblocking(true)?;
@@ -107,7 +108,7 @@ async fn turn_away(mut stream: TcpStream, words: &'static [u8]) {
 }
 
 /// Whether one of the tokens was given; compared so that the time taken tells nothing about it.
-pub(super) fn is_known(tokens: &[String], given: &str) -> bool {
+pub(in crate::recorder) fn is_known(tokens: &[String], given: &str) -> bool {
     tokens.iter().fold(false, |known, token| {
         let is_same = token.len() == given.len()
             && token.bytes().zip(given.bytes()).fold(0, |difference, (a, b)| difference | (a ^ b)) == 0;

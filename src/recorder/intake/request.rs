@@ -38,7 +38,7 @@ pub(super) enum Wrong {
 }
 
 /// The value of a query's parameter, percent-decoded.
-pub(super) fn parameter(query: &str, name: &str) -> Option<String> {
+pub(in crate::recorder) fn parameter(query: &str, name: &str) -> Option<String> {
     let value = query.split('&').find_map(|pair| pair.strip_prefix(name)?.strip_prefix('='))?;
     let mut out = Vec::with_capacity(value.len());
     let mut bytes = value.bytes();

@@ -7,7 +7,7 @@ use crate::database::DatabaseError;
 
 /// What to do about an error.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub(super) enum Meaning {
+pub(in crate::recorder) enum Meaning {
     /// A record of the batch is to blame.
     Record,
     /// Another number of rows changed than must: the ledger knows more.
@@ -19,7 +19,7 @@ pub(super) enum Meaning {
 }
 
 /// What an error means.
-pub(super) fn meaning(error: &DatabaseError) -> Meaning {
+pub(in crate::recorder) fn meaning(error: &DatabaseError) -> Meaning {
     match error {
         DatabaseError::Refused { code, .. } if code == "rows" => Meaning::Ledger,
         DatabaseError::Refused { code, .. } if is_of_record(code) => Meaning::Record,
@@ -46,7 +46,7 @@ fn is_of_record(code: &str) -> bool {
 }
 
 /// Whether a unique key was violated, as another recorder that writes the same identity or message makes it.
-pub(super) fn is_duplicate(error: &DatabaseError) -> bool {
+pub(in crate::recorder) fn is_duplicate(error: &DatabaseError) -> bool {
     let codes = [
         "1062",
         "1586",

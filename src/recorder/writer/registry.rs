@@ -132,7 +132,11 @@ fn has_columns(
 }
 
 /// Makes a table with its indexes, unless it is there.
-pub(super) fn ensure(dialect: &dyn Dialect, session: &mut dyn Session, table: &Table) -> Result<(), DatabaseError> {
+pub(in crate::recorder) fn ensure(
+    dialect: &dyn Dialect,
+    session: &mut dyn Session,
+    table: &Table,
+) -> Result<(), DatabaseError> {
     let columns: Vec<_> = table.columns.iter().map(|column| column.name.as_str()).collect();
     if has_columns(dialect, session, &table.name, &columns)? {
         return Ok(());

@@ -1,0 +1,112 @@
+//! The parts of a recorder that a configuration asks for: lines in, blocks in, processing, the ticket office. Main type: [`Parts`].
+//!
+//! They are stopped in the order in which data flow, so that each can finish with what the one before has given it.
+
+use std::net::SocketAddr;
+use std::sync::Arc;
+
+use super::Failure;
+use super::record_model::model_line;
+use crate::database::Database;
+use crate::recorder::config::Config;
+use crate::recorder::office::Office;
+use crate::recorder::processing::{BlockCounts, Form, Processing};
+use crate::recorder::upload::Station;
+use crate::recorder::{End, Recorder};
+
+/// What runs.
+#[derive(Default)]
+pub(super) struct Parts {
+    recorder: Option<Recorder>,
+    station: Option<Station>,
+    processing: Option<Processing>,
+    office: Option<Office>,
+}
+
+/// How it ended.
+pub(super) struct Ended {
+    /// Of measurement data.
+    pub(super) end: End,
+    /// Blocks acknowledged, where they were taken in.
+    pub(super) uploaded: Option<u64>,
+    /// What became of blocks, where they were processed.
+    pub(super) blocks: Option<BlockCounts>,
+}
+
+impl Parts {
+    /// Starts all that is configured; what runs already is stopped when one cannot be started.
+    pub(super) fn start(config: &Config, database: Option<Arc<dyn Database>>) -> Result<Self, Failure> {
+        let mut parts = Parts::default();
+        match parts.start_all(config, database) {
+            Ok(()) => Ok(parts),
+            Err(failure) => {
+                parts.stop();
+                Err(failure)
+            }
+        }
+    }
+
+    fn start_all(&mut self, config: &Config, database: Option<Arc<dyn Database>>) -> Result<(), Failure> {
+        if let Some(database) = &database {
+            self.start_readers(config, database)?;
+        }
+        if config.takes_blocks() {
+            self.station = Some(Station::start(config).map_err(Failure::Usage)?);
+        }
+        if let Some(recorder) = &self.recorder {
+            let uploads = self.station.as_ref().map(|station| recorder.show_also(Box::new(station.metrics())));
+            let blocks = self.processing.as_ref().map(|processing| recorder.show_also(Box::new(processing.metrics())));
+            let _shown = (uploads, blocks);
+        }
+        Ok(())
+    }
+
+    fn start_readers(&mut self, config: &Config, database: &Arc<dyn Database>) -> Result<(), Failure> {
+        let form = Form::named(&config.layout.name).unwrap_or(Form::Star);
+        if config.takes_lines() {
+            let line = config.admission.model.as_deref().map(|run| model_line(run, &config.admission)).transpose()?;
+            self.recorder = Some(Recorder::start(config, Arc::clone(database), line).map_err(Failure::usage)?);
+        }
+        if let Some(settings) = &config.processing {
+            let started = Processing::start(config, settings, Arc::clone(database));
+            self.processing = Some(started.map_err(Failure::Usage)?);
+        }
+        if let Some(settings) = &config.office {
+            let started = Office::start(settings, form, Arc::clone(database));
+            self.office = Some(started.map_err(Failure::Usage)?);
+        }
+        Ok(())
+    }
+
+    /// Where it listens, by name.
+    pub(super) fn addresses(&self) -> Vec<(&'static str, SocketAddr)> {
+        let lines = self.recorder.iter().flat_map(Recorder::addresses);
+        let blocks = self.station.iter().flat_map(Station::addresses);
+        let office = self.office.iter().filter_map(|office| Some(("office", office.address()?)));
+        lines.chain(blocks).chain(office).collect()
+    }
+
+    /// Why it cannot go on, if that is so.
+    pub(super) fn failure(&self) -> Option<String> {
+        let lines = self.recorder.as_ref().and_then(Recorder::failure);
+        let uploads = || self.station.as_ref().and_then(Station::failure);
+        let processing = || self.processing.as_ref().and_then(Processing::failure);
+        let office = || self.office.as_ref().and_then(Office::failure);
+        lines.or_else(uploads).or_else(processing).or_else(office)
+    }
+
+    /// The part that takes measurement data in.
+    pub(super) fn recorder(&self) -> Option<&Recorder> {
+        self.recorder.as_ref()
+    }
+
+    /// Stops everything.
+    pub(super) fn stop(self) -> Ended {
+        let uploaded = self.station.map(Station::stop);
+        let blocks = self.processing.map(Processing::stop);
+        if let Some(office) = self.office {
+            office.stop();
+        }
+        Ended { end: self.recorder.map(Recorder::stop).unwrap_or_default(), uploaded, blocks }
+    }
+}

@@ -1,0 +1,201 @@
+//! A station in the place of a database: every record that is to be inserted becomes an upload of a block, over FTP, FTPS or HTTP PUT.
+//!
+//! Main type: [`StationDatabase`], which like a recorder stands in no registry: commands make one for the station that they load. Its sessions
+//! are blocking, one connection each (for FTP with a data connection for each block), so the engine drives them on threads; times, phases and
+//! validity are those of every other load.
+//!
+//! Invariant: an answer is good only when the station has acknowledged the block.
+
+mod content;
+mod ftp;
+mod put;
+mod stream;
+
+use std::path::PathBuf;
+use std::sync::Arc;
+use std::sync::atomic::{AtomicU64, Ordering};
+
+use super::{Answer, Database, DatabaseError, Dialect, Session, Wire};
+use crate::record::Cells;
+use crate::statement::{Program, Request};
+
+pub use content::Content;
+use stream::Dialer;
+
+/// How blocks are uploaded.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum UploadWay {
+    /// FTP in the clear.
+    Ftp,
+    /// FTP with `AUTH TLS` and `PROT P`.
+    FtpTls,
+    /// FTP with TLS from the first byte.
+    FtpImplicit,
+    /// HTTP PUT.
+    Put,
+    /// HTTP PUT over TLS.
+    PutTls,
+}
+
+/// A camera that uploads.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Camera {
+    /// Its name.
+    pub name: String,
+    /// Its password; any where the station lets everybody in.
+    pub password: String,
+}
+
+/// Whom to upload to, and what.
+#[derive(Debug, Clone)]
+pub struct StationSettings {
+    /// How.
+    pub way: UploadWay,
+    /// Name or address of the station.
+    pub host: String,
+    /// Its port.
+    pub port: u16,
+    /// Cameras, at least one; connections are dealt out among them in turn.
+    pub cameras: Vec<Camera>,
+    /// The certificate to trust, in PEM, for TLS.
+    pub certificate: Option<PathBuf>,
+    /// What is uploaded.
+    pub content: Content,
+    /// Whether every block has a connection and a login of its own, as with curl.
+    pub connects_for_each: bool,
+}
+
+/// A station that is loaded.
+#[derive(Debug)]
+pub struct StationDatabase {
+    shared: Arc<Shared>,
+    connections: AtomicU64,
+}
+
+#[derive(Debug)]
+struct Shared {
+    settings: StationSettings,
+    dialer: Dialer,
+    /// What names of blocks begin with, so that no two runs use the same.
+    run: String,
+}
+
+impl StationDatabase {
+    /// Uploads to a station.
+    ///
+    /// # Errors
+    /// [`DatabaseError::Unavailable`] when the certificate cannot be read, is missing, or there is no camera.
+    pub fn new(settings: StationSettings) -> Result<Self, DatabaseError> {
+        if settings.cameras.is_empty() {
+            return Err(DatabaseError::Unavailable("there is no camera to upload as; name at least one".to_owned()));
+        }
+        let needs_tls = !matches!(settings.way, UploadWay::Ftp | UploadWay::Put);
+        let dialer = Dialer::new(&settings, needs_tls)?;
+        let since = std::time::SystemTime::now().duration_since(std::time::UNIX_EPOCH).unwrap_or_default();
+        let run = format!("{:x}-{:x}", since.as_nanos(), std::process::id());
+        Ok(StationDatabase { shared: Arc::new(Shared { settings, dialer, run }), connections: AtomicU64::new(0) })
+    }
+}
+
+impl Database for StationDatabase {
+    fn name(&self) -> &'static str {
+        "station"
+    }
+
+    /// Nothing that speaks SQL; for names in messages.
+    fn dialect(&self) -> &dyn Dialect {
+        super::sqlite::DIALECT
+    }
+
+    fn connect(&self) -> Result<Box<dyn Session>, DatabaseError> {
+        let number = self.connections.fetch_add(1, Ordering::Relaxed);
+        let cameras = &self.shared.settings.cameras;
+        let camera = cameras[(number % cameras.len() as u64) as usize].clone();
+        let mut uploading = Uploading { shared: Arc::clone(&self.shared), camera, number, blocks: 0, line: None };
+        uploading.line = Some(uploading.open()?);
+        Ok(Box::new(uploading))
+    }
+}
+
+/// An open way to the station.
+trait Line: Send {
+    /// Uploads a block; comes back when it is acknowledged.
+    fn upload(&mut self, name: &str, parts: [&[u8]; 2]) -> Result<(), DatabaseError>;
+}
+
+/// One connection of a camera.
+struct Uploading {
+    shared: Arc<Shared>,
+    camera: Camera,
+    number: u64,
+    blocks: u64,
+    line: Option<Box<dyn Line>>,
+}
+
+impl Uploading {
+    fn open(&self) -> Result<Box<dyn Line>, DatabaseError> {
+        let (dialer, camera) = (&self.shared.dialer, &self.camera);
+        Ok(match self.shared.settings.way {
+            UploadWay::Put | UploadWay::PutTls => Box::new(put::PutLine::open(dialer, camera)?),
+            way => Box::new(ftp::FtpLine::open(dialer, camera, way)?),
+        })
+    }
+
+    fn upload(&mut self) -> Result<(), DatabaseError> {
+        self.blocks += 1;
+        let name = format!("{}-{}-{}.block", self.shared.run, self.number, self.blocks);
+        let shared = Arc::clone(&self.shared);
+        let (head, body) = shared.settings.content.block(self.number, self.blocks);
+        let mut line = match self.line.take() {
+            Some(line) => line,
+            None => self.open()?,
+        };
+        let uploaded = line.upload(&name, [&head, body]);
+        // Over HTTP a station hangs up behind a refusal: it does not read what is left of the block.
+        let is_http = matches!(self.shared.settings.way, UploadWay::Put | UploadWay::PutTls);
+        let is_usable = match &uploaded {
+            Ok(()) => true,
+            Err(error) => matches!(error, DatabaseError::Refused { .. }) && !is_http,
+        };
+        if is_usable && !self.shared.settings.connects_for_each {
+            self.line = Some(line);
+        }
+        uploaded
+    }
+}
+
+impl Session for Uploading {
+    fn run(&mut self, _: &str) -> Result<(), DatabaseError> {
+        Ok(())
+    }
+
+    fn query(&mut self, _: &str) -> Result<Vec<Vec<Option<String>>>, DatabaseError> {
+        Ok(Vec::new())
+    }
+
+    fn prepare(&mut self, _: &Program) -> Result<(), DatabaseError> {
+        Ok(())
+    }
+
+    /// Uploads as many blocks as the request has rows in its first step.
+    fn execute(&mut self, request: &Request, _: Option<&mut Cells>) -> Result<Answer, DatabaseError> {
+        let rows = request.steps.first().map_or(0, |step| step.rows);
+        for _ in 0..rows {
+            self.upload()?;
+        }
+        Ok(Answer { changed: u64::from(rows), ..Answer::default() })
+    }
+
+    fn version(&mut self) -> Result<String, DatabaseError> {
+        Ok(env!("CARGO_PKG_VERSION").to_owned())
+    }
+
+    fn into_wire(self: Box<Self>) -> Result<Box<dyn Wire>, Box<dyn Session>> {
+        Err(self)
+    }
+}
+
+/// A connection that broke.
+fn lost(error: &std::io::Error) -> DatabaseError {
+    DatabaseError::Lost(error.to_string())
+}

@@ -1,0 +1,223 @@
+//! The ticket office: read-only HTTP over what was stored, for those who write the tickets.
+//!
+//! Main type: [`Office`]. `GET /violations` lists, `GET /violations/<number>` gives a record, `GET /violations/<number>/image.jpg` its image.
+//!
+//! Invariant: nothing is answered to anybody without a token, and nothing before the access is on the disk in the audit file. There is no
+//! request that changes anything.
+
+mod audit;
+mod filter;
+mod reading;
+
+use std::convert::Infallible;
+use std::net::SocketAddr;
+use std::sync::Arc;
+use std::time::Duration;
+
+use bytes::Bytes;
+use http_body_util::Full;
+use hyper::header::{ALLOW, AUTHORIZATION, CACHE_CONTROL, CONTENT_TYPE, HeaderValue, WWW_AUTHENTICATE};
+use hyper::service::service_fn;
+use hyper::{Method, Request, Response, StatusCode};
+use hyper_util::rt::{TokioIo, TokioTimer};
+
+use super::config::OfficeConfig;
+use super::intake::Running;
+use super::intake::listen::{Stream, is_known, serve};
+use super::intake::response::{Answer, error};
+use super::processing::Form;
+use super::stop::Stop;
+use crate::database::Database;
+use audit::{Access, Audit};
+use reading::{Reading, Refusal};
+
+/// What one connection too many is told.
+const TOO_MANY: &[u8] =
+    b"HTTP/1.1 503 Service Unavailable\r\nRetry-After: 5\r\nContent-Length: 0\r\nConnection: close\r\n\r\n";
+/// Requests that read the database at the same time.
+const READING_THREADS: usize = 4;
+/// How long answers that are under way when it is stopped may take.
+const LAST_ANSWERS: Duration = Duration::from_secs(5);
+
+/// A ticket office that runs.
+#[derive(Debug)]
+pub struct Office {
+    runtime: tokio::runtime::Runtime,
+    running: Running,
+    stop: Arc<Stop>,
+    audit: Arc<Audit>,
+}
+
+struct Shared {
+    readers: Vec<(String, String)>,
+    patience: Duration,
+    reading: Reading,
+    audit: Arc<Audit>,
+    stop: Arc<Stop>,
+}
+
+impl Office {
+    /// Starts it. The database need not answer yet.
+    ///
+    /// # Errors
+    /// A sentence about what cannot be started; nothing runs then.
+    pub fn start(config: &OfficeConfig, form: Form, database: Arc<dyn Database>) -> Result<Self, String> {
+        let audit = Arc::new(Audit::open(&config.audit)?);
+        let runtime = tokio::runtime::Builder::new_multi_thread()
+            .worker_threads(1)
+            .max_blocking_threads(READING_THREADS)
+            .thread_name("office")
+            .enable_all()
+            .build()
+            .map_err(|error| format!("the office cannot be started: {error}"))?;
+        let stop = Arc::new(Stop::default());
+        let shared = Arc::new(Shared {
+            readers: config.readers.clone(),
+            patience: config.listen.patience,
+            reading: Reading::new(database, form, config.images.clone()),
+            audit: Arc::clone(&audit),
+            stop: Arc::clone(&stop),
+        });
+        let inside = runtime.enter();
+        let running = serve("office", &config.listen, &stop, TOO_MANY, move |stream, ends| {
+            connection(stream, ends.peer, Arc::clone(&shared))
+        });
+        drop(inside);
+        Ok(Office { running: running?, runtime, stop, audit })
+    }
+
+    /// Where it listens.
+    pub fn address(&self) -> Option<SocketAddr> {
+        self.running.address
+    }
+
+    /// Why it cannot go on, if that is so.
+    pub fn failure(&self) -> Option<String> {
+        self.audit.failure()
+    }
+
+    /// Stops; answers under way are given.
+    pub fn stop(self) {
+        self.stop.ask(LAST_ANSWERS);
+        let task = self.running.task;
+        self.runtime.block_on(async {
+            let _ = tokio::time::timeout(LAST_ANSWERS + Duration::from_secs(1), task).await;
+        });
+        self.runtime.shutdown_timeout(Duration::from_secs(1));
+    }
+}
+
+async fn connection(stream: Box<dyn Stream>, peer: SocketAddr, shared: Arc<Shared>) {
+    let (patience, stop) = (shared.patience, Arc::clone(&shared.stop));
+    let service = service_fn(move |request| {
+        let shared = Arc::clone(&shared);
+        async move { Ok::<_, Infallible>(answer(&request, peer, shared).await) }
+    });
+    let mut builder = hyper::server::conn::http1::Builder::new();
+    builder.timer(TokioTimer::new()).header_read_timeout(patience).max_buf_size(64 << 10).half_close(false);
+    let connection = builder.serve_connection(TokioIo::new(stream), service);
+    tokio::pin!(connection);
+    let mut is_ending = false;
+    loop {
+        match tokio::time::timeout(Duration::from_millis(200), connection.as_mut()).await {
+            Ok(_) => return,
+            Err(_) if stop.is_over() => return,
+            Err(_) if stop.is_asked() && !is_ending => {
+                connection.as_mut().graceful_shutdown();
+                is_ending = true;
+            }
+            Err(_) => {}
+        }
+    }
+}
+
+/// Reads what is asked for on a thread that may wait, notes the access, and answers.
+async fn answer<B>(request: &Request<B>, peer: SocketAddr, shared: Arc<Shared>) -> Answer {
+    let reader = reader(request, &shared.readers).map(str::to_owned);
+    let (method, target) = (request.method().clone(), request.uri().to_string());
+    let (path, query) = (request.uri().path().to_owned(), request.uri().query().unwrap_or_default().to_owned());
+    let work = move || {
+        let (answer, numbers) = match (&reader, &method) {
+            (None, _) => (no_token(), Vec::new()),
+            (Some(_), &Method::GET) => read(&path, &query, &shared.reading),
+            (Some(_), _) => (not_allowed(), Vec::new()),
+        };
+        let access = Access {
+            reader: reader.as_deref(),
+            peer,
+            request: format!("{method} {target}"),
+            status: answer.status().as_u16(),
+            numbers: &numbers,
+        };
+        match shared.audit.write(&access) {
+            Ok(()) => answer,
+            Err(reason) => error(StatusCode::SERVICE_UNAVAILABLE, "unavailable", &reason),
+        }
+    };
+    let done = tokio::task::spawn_blocking(work).await;
+    done.unwrap_or_else(|_| error(StatusCode::INTERNAL_SERVER_ERROR, "internal", "the request could not be answered"))
+}
+
+/// Who asks, by the token.
+fn reader<'a, B>(request: &Request<B>, readers: &'a [(String, String)]) -> Option<&'a str> {
+    let given = request.headers().get(AUTHORIZATION)?.to_str().ok()?.strip_prefix("Bearer ")?;
+    // All are compared, so that the time taken tells nothing.
+    readers.iter().fold(None, |known, (name, token)| match is_known(std::slice::from_ref(token), given) {
+        true => Some(name.as_str()),
+        false => known,
+    })
+}
+
+fn read(path: &str, query: &str, reading: &Reading) -> (Answer, Vec<i64>) {
+    let parts: Vec<_> = path.trim_start_matches('/').split('/').collect();
+    let number = |text: &str| text.parse::<i64>().map_err(|_| Refusal::NotFound);
+    let read = match parts[..] {
+        ["violations"] => reading.list(query).map(|(body, numbers)| (json(body), numbers)),
+        ["violations", text] => number(text).and_then(|number| Ok((json(reading.record(number)?), vec![number]))),
+        ["violations", text, "image.jpg"] => {
+            number(text).and_then(|number| Ok((image(reading.image(number)?), vec![number])))
+        }
+        _ => Err(Refusal::NotFound),
+    };
+    read.unwrap_or_else(|refusal| (refused(&refusal), Vec::new()))
+}
+
+fn refused(refusal: &Refusal) -> Answer {
+    match refusal {
+        Refusal::Bad(message) => error(StatusCode::BAD_REQUEST, "invalid", message),
+        Refusal::NotFound => {
+            let there = "there are /violations, /violations/NUMBER and /violations/NUMBER/image.jpg";
+            error(StatusCode::NOT_FOUND, "not found", there)
+        }
+        Refusal::Unavailable(message) => error(StatusCode::SERVICE_UNAVAILABLE, "unavailable", message),
+        Refusal::Damaged(message) => error(StatusCode::INTERNAL_SERVER_ERROR, "damaged", message),
+    }
+}
+
+fn no_token() -> Answer {
+    let mut answer = error(StatusCode::UNAUTHORIZED, "unauthorized", "send a known token: Authorization: Bearer ...");
+    answer.headers_mut().insert(WWW_AUTHENTICATE, HeaderValue::from_static("Bearer"));
+    answer
+}
+
+fn not_allowed() -> Answer {
+    let mut answer = error(StatusCode::METHOD_NOT_ALLOWED, "method not allowed", "the office only reads: use GET");
+    answer.headers_mut().insert(ALLOW, HeaderValue::from_static("GET"));
+    answer
+}
+
+fn json(body: serde_json::Value) -> Answer {
+    content("application/json", Bytes::from(body.to_string()))
+}
+
+fn image(bytes: Vec<u8>) -> Answer {
+    content("image/jpeg", Bytes::from(bytes))
+}
+
+fn content(kind: &'static str, bytes: Bytes) -> Answer {
+    let mut answer = Response::new(Full::new(bytes));
+    answer.headers_mut().insert(CONTENT_TYPE, HeaderValue::from_static(kind));
+    // Every access is to be seen here, and nothing is to lie about elsewhere.
+    answer.headers_mut().insert(CACHE_CONTROL, HeaderValue::from_static("no-store"));
+    answer
+}

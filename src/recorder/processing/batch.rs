@@ -1,0 +1,98 @@
+//! Opening the blocks of a batch, each on its own, on as many threads as there are workers. Main function: [`open_all`].
+
+use std::sync::atomic::{AtomicUsize, Ordering};
+
+use ring::digest::{Context, SHA256, digest};
+
+use super::images::{Image, ImageError, Images};
+use crate::block::{Opener, Signers};
+use crate::data::violation::Violation;
+use crate::recorder::inbox::Waiting;
+
+/// What a block turned out to be.
+#[derive(Debug)]
+pub(super) enum Judged {
+    /// Signed, whole and well-formed.
+    Good(Box<Good>),
+    /// To be quarantined, and why.
+    Bad(String),
+    /// Not to be read at the moment, or gone.
+    Unread(String),
+}
+
+/// What was in a block.
+#[derive(Debug)]
+pub(super) struct Good {
+    pub(super) violation: Violation,
+    /// SHA-256 over the record and the image's hash: what tells a replay from another record under the same number.
+    pub(super) digest: String,
+    pub(super) image_sha256: String,
+    pub(super) image_bytes: u64,
+    pub(super) image: Image,
+}
+
+/// Opens all blocks; the answers are in their order.
+pub(super) fn open_all(
+    waiting: &[Waiting],
+    openers: &mut [Opener],
+    signers: &Signers,
+    images: &Images,
+) -> Result<Vec<Judged>, ImageError> {
+    let next = AtomicUsize::new(0);
+    let work = |opener: &mut Opener| {
+        let mut buffer = Vec::new();
+        let mut judged = Vec::new();
+        loop {
+            let place = next.fetch_add(1, Ordering::Relaxed);
+            let Some(waiting) = waiting.get(place) else { return Ok(judged) };
+            judged.push((place, open(waiting, opener, signers, images, &mut buffer)?));
+        }
+    };
+    let mut all: Vec<(usize, Judged)> = match openers {
+        [alone] => work(alone)?,
+        openers => std::thread::scope(|scope| {
+            let threads: Vec<_> = openers.iter_mut().map(|opener| scope.spawn(|| work(opener))).collect();
+            let mut all = Vec::new();
+            for thread in threads {
+                let ended = thread.join().unwrap_or_else(|_| Err(ImageError::Broken("a worker panicked".to_owned())));
+                all.extend(ended?);
+            }
+            Ok(all)
+        })?,
+    };
+    all.sort_by_key(|(place, _)| *place);
+    Ok(all.into_iter().map(|(_, judged)| judged).collect())
+}
+
+fn open(
+    waiting: &Waiting,
+    opener: &mut Opener,
+    signers: &Signers,
+    images: &Images,
+    buffer: &mut Vec<u8>,
+) -> Result<Judged, ImageError> {
+    if let Err(error) = waiting.read(buffer) {
+        return Ok(Judged::Unread(error.to_string()));
+    }
+    let opened = match opener.open(buffer, signers, &waiting.camera) {
+        Ok(opened) => opened,
+        Err(error) => return Ok(Judged::Bad(error.to_string())),
+    };
+    let image_sha256 = digest(&SHA256, opened.image);
+    let mut whole = Context::new(&SHA256);
+    whole.update(opened.record);
+    whole.update(image_sha256.as_ref());
+    let image = images.take(opened.image)?;
+    Ok(Judged::Good(Box::new(Good {
+        digest: hex(whole.finish().as_ref()),
+        image_sha256: hex(image_sha256.as_ref()),
+        image_bytes: opened.image.len() as u64,
+        image,
+        violation: opened.violation,
+    })))
+}
+
+/// Bytes as digits.
+pub(super) fn hex(bytes: &[u8]) -> String {
+    bytes.iter().map(|byte| format!("{byte:02x}")).collect()
+}

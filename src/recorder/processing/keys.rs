@@ -1,0 +1,60 @@
+//! The keys that blocks are opened with, read from files. Main type: [`Keys`]. The cameras' are read again when their file changes, so that a
+//! camera can be added or taken out while blocks are processed.
+
+use std::path::{Path, PathBuf};
+use std::time::SystemTime;
+
+use crate::block::Signers;
+use crate::block::age::{Identity, read_identities};
+use crate::recorder::log;
+
+/// Keys of the data centre and of the cameras.
+#[derive(Debug)]
+pub(super) struct Keys {
+    pub(super) identities: Vec<Identity>,
+    pub(super) signers: Signers,
+    path: PathBuf,
+    seen: Option<(SystemTime, u64)>,
+}
+
+impl Keys {
+    /// Reads both files.
+    pub(super) fn read(identity: &Path, signers: &Path) -> Result<Self, String> {
+        let text = std::fs::read_to_string(identity)
+            .map_err(|error| format!("processing.identity: {} cannot be read: {error}", identity.display()))?;
+        let identities =
+            read_identities(&text).map_err(|error| format!("processing.identity: {}: {error}", identity.display()))?;
+        let mut keys = Keys { identities, signers: Signers::default(), path: signers.to_owned(), seen: None };
+        keys.seen = keys.stamp();
+        keys.signers = keys.read_signers()?;
+        Ok(keys)
+    }
+
+    /// Reads the cameras' keys again if their file has changed; a file that is wrong changes nothing and is complained about once.
+    pub(super) fn refresh(&mut self) {
+        let stamp = self.stamp();
+        if stamp == self.seen {
+            return;
+        }
+        self.seen = stamp;
+        match self.read_signers() {
+            Ok(signers) => {
+                log::info("the cameras' keys were read again", &[("cameras", &signers.cameras().to_string())]);
+                self.signers = signers;
+            }
+            Err(reason) => log::error("the cameras' keys stay as they were", &[("reason", &reason)]),
+        }
+    }
+
+    fn stamp(&self) -> Option<(SystemTime, u64)> {
+        let about = std::fs::metadata(&self.path).ok()?;
+        Some((about.modified().ok()?, about.len()))
+    }
+
+    fn read_signers(&self) -> Result<Signers, String> {
+        let place = || format!("processing.signers: {}", self.path.display());
+        let text =
+            std::fs::read_to_string(&self.path).map_err(|error| format!("{} cannot be read: {error}", place()))?;
+        Signers::parse(&text).map_err(|error| format!("{}: {error}", place()))
+    }
+}

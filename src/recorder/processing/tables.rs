@@ -211,6 +211,7 @@ fn table(name: &str, columns: Vec<TableColumn>, key: &[&str], unique: Vec<Vec<St
         name: name.to_owned(),
         columns,
         primary_key: owned(key),
+        numbered: false,
         unique,
         indexes: indexes.iter().map(|names| owned(names)).collect(),
         foreign_keys: Vec::new(),

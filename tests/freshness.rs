@@ -114,9 +114,11 @@ fn run(
     Seen { observed, sightings, expected, lost }
 }
 
+type Ask = dyn Fn(u32, u64, &mut Request) + Sync;
+
 /// What a reader's task refers to.
 struct Questions {
-    ask: Box<dyn Fn(u32, u64, &mut Request) + Sync>,
+    ask: Box<Ask>,
     place_of: Box<dyn Fn(u64) -> (usize, u64) + Sync>,
     writers_of: Box<dyn Fn(u32) -> Vec<usize> + Sync>,
 }

@@ -114,11 +114,12 @@ fn run(
     Seen { observed, sightings, expected, lost }
 }
 
-type Ask = dyn Fn(u32, u64, &mut Request) + Sync;
+/// Fills a request with what a reader asks: of a table, behind a key.
+type Ask = Box<dyn Fn(u32, u64, &mut Request) + Sync>;
 
 /// What a reader's task refers to.
 struct Questions {
-    ask: Box<Ask>,
+    ask: Ask,
     place_of: Box<dyn Fn(u64) -> (usize, u64) + Sync>,
     writers_of: Box<dyn Fn(u32) -> Vec<usize> + Sync>,
 }

@@ -56,6 +56,7 @@ pub const METRICS: &[&str] = &[
     "stored",
     "buffer",
     "recorder_cpu",
+    "content_bytes",
     "event_bytes",
     "freshness_mean",
     "freshness_p50",

@@ -5,6 +5,7 @@
 
 mod block;
 mod data;
+pub mod size;
 
 use std::path::PathBuf;
 
@@ -56,6 +57,8 @@ pub enum Command {
     Fit(FitArguments),
     /// Say what a model expects at an arrival rate
     Predict(PredictArguments),
+    /// Say how many sources a server takes, or what so many need
+    Size(Box<size::SizeArguments>),
     /// Score alternatives by writing and reading
     Score(ScoreArguments),
     /// Print generated records
@@ -374,8 +377,8 @@ pub fn parse() -> Cli {
 
 /// Commands that can be executed.
 pub const AVAILABLE: &[&str] = &[
-    "list", "plan", "run", "report", "compare", "fit", "predict", "score", "data", "import", "export", "record",
-    "block", "password",
+    "list", "plan", "run", "report", "compare", "fit", "predict", "size", "score", "data", "import", "export",
+    "record", "block", "password",
 ];
 
 impl Command {
@@ -389,6 +392,7 @@ impl Command {
             Command::Compare(_) => "compare",
             Command::Fit(_) => "fit",
             Command::Predict(_) => "predict",
+            Command::Size(_) => "size",
             Command::Score(_) => "score",
             Command::Data(_) => "data",
             Command::Import(_) => "import",

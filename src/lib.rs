@@ -20,6 +20,7 @@ pub mod units;
 // Pure calculations: values in, values out.
 pub mod queueing;
 pub mod scoring;
+pub mod sizing;
 pub mod statistics;
 
 // What is recorded, how it is laid out, what is done with it.
@@ -36,6 +37,7 @@ pub mod study;
 
 // The machine, the evidence, and what people see of it.
 pub mod import;
+pub mod link;
 pub mod monitor;
 pub mod report;
 pub mod server;

@@ -2,9 +2,11 @@
 //!
 //! Invariant: for each kind of operation, scheduled = completed + failed + abandoned.
 
+mod disk;
 mod environment;
 mod evolution;
 mod freshness;
+mod link;
 mod recorded;
 
 use std::collections::BTreeMap;
@@ -16,9 +18,11 @@ use crate::imported::{ImportedFrom, StatedTimes, TimeKind};
 use crate::trial::Trial;
 use crate::units::NS_PER_S;
 
+pub use disk::DiskMeasurement;
 pub use environment::{DiskSync, Environment};
 pub use evolution::{AsideMeasurement, ChangeMeasurement, EvolutionMeasurement};
 pub use freshness::{FreshnessMeasurement, GroupMeasurement};
+pub use link::LinkMeasurement;
 pub use recorded::RecordedMeasurement;
 
 /// Version of the stored form; raised when a field's meaning would change, which it never does silently.
@@ -42,6 +46,9 @@ pub struct Measurement {
     pub total_s: f64,
     /// Length of the measured phase, in seconds: from its start to the last operation that counts.
     pub measured_s: f64,
+    /// How long opening the connections took before it, in seconds, where that counts in throughput.
+    #[serde(skip_serializing_if = "Option::is_none", default)]
+    pub connecting_s: Option<f64>,
     /// Operations of an open loop that were completed within the measured phase, whenever they were intended; none for a
     /// closed loop. Throughput is computed from it, because an overloaded database's backlog reaches over both ends.
     #[serde(skip_serializing_if = "Option::is_none", default)]
@@ -86,6 +93,12 @@ pub struct Measurement {
     /// Operations whose raw times are in `samples/<trial>.samples`, the warm-up's included; none where they were not asked for.
     #[serde(skip_serializing_if = "Option::is_none", default)]
     pub samples: Option<u64>,
+    /// What a writer beside the load wrote to the disk; none without one.
+    #[serde(skip_serializing_if = "Option::is_none", default)]
+    pub disk: Option<DiskMeasurement>,
+    /// What the link between load and server carried, measured before the trial; none without a link.
+    #[serde(skip_serializing_if = "Option::is_none", default)]
+    pub link: Option<LinkMeasurement>,
     /// Why this trial is not to be trusted; empty when it is valid.
     pub invalid_because: Vec<String>,
     /// Where the trial comes from, if another tool measured it.
@@ -324,6 +337,7 @@ impl Measurement {
             started: String::new(),
             total_s: 0.0,
             measured_s: 0.0,
+            connecting_s: None,
             carried: None,
             operations: BTreeMap::new(),
             parts: BTreeMap::new(),
@@ -339,6 +353,8 @@ impl Measurement {
             plans: BTreeMap::new(),
             evolution: None,
             freshness: None,
+            disk: None,
+            link: None,
             recorded: None,
             samples: None,
             invalid_because: Vec::new(),
@@ -453,10 +469,11 @@ impl Measurement {
         self.imported.as_ref().is_none_or(|from| from.records_known).then(|| self.records_per_s())
     }
 
-    /// Operations completed per second; 0 when nothing was measured.
+    /// Operations completed per second, of the time of connecting too where that counts; 0 when nothing was measured.
     pub fn throughput_per_s(&self) -> f64 {
         let told = self.imported.as_ref().and_then(|from| from.operations);
-        per_second(self.carried.or(told).unwrap_or_else(|| self.completed()) as f64, self.measured_s)
+        let took_s = self.measured_s + self.connecting_s.unwrap_or(0.0);
+        per_second(self.carried.or(told).unwrap_or_else(|| self.completed()) as f64, took_s)
     }
 
     /// Records written or read per second; 0 when nothing was measured.

@@ -4,6 +4,7 @@
 //! Invariant: [`Trial::id`] is a hash of the trial's content; equal content means equal id, on every machine.
 
 mod freshness;
+mod surroundings;
 
 use std::collections::BTreeMap;
 
@@ -12,6 +13,9 @@ use serde::{Deserialize, Serialize};
 use crate::query::Query;
 
 pub use freshness::{EventPath, FreshnessSettings, Poll, RunAs};
+pub use surroundings::{
+    BackgroundSettings, DiskSettings, DiskSync, LinkSettings, RecorderPath, RecorderSettings, TUNNELS,
+};
 
 /// The level of each factor, by the factor's dotted setting: `{"layout.name": "star", "load.clients": 4}`.
 pub type Levels = BTreeMap<String, serde_json::Value>;
@@ -88,6 +92,12 @@ pub struct Settings {
     /// `[freshness]`: the readers of the workload `freshness`.
     #[serde(skip_serializing_if = "Option::is_none", default)]
     pub freshness: Option<FreshnessSettings>,
+    /// `[disk]`: a writer beside the load.
+    #[serde(skip_serializing_if = "Option::is_none", default)]
+    pub disk: Option<DiskSettings>,
+    /// `[link]`: what lies between load and server.
+    #[serde(skip_serializing_if = "Option::is_none", default)]
+    pub link: Option<LinkSettings>,
     /// `[recorder]`: what records go through on their way to the database.
     #[serde(skip_serializing_if = "Option::is_none", default)]
     pub recorder: Option<RecorderSettings>,
@@ -116,6 +126,9 @@ pub struct DatabaseSettings {
     /// How clients reach a private server: `unix` (default) or `tcp`.
     #[serde(skip_serializing_if = "Option::is_none", default)]
     pub socket: Option<String>,
+    /// How the private server encrypts its files: `aes128` or `aes256`; none without encryption.
+    #[serde(skip_serializing_if = "Option::is_none", default)]
+    pub encryption: Option<String>,
     /// CPUs that the private server is pinned to, as in `0` or `0,2-3`.
     #[serde(skip_serializing_if = "Option::is_none", default)]
     pub cpus: Option<String>,
@@ -414,62 +427,9 @@ pub struct LoadSettings {
     pub connects_each_time: bool,
     /// Share of failed operations that is tolerated before a trial is invalid, 0..1.
     pub tolerated_failures: f64,
-}
-
-/// `[background]`: operations that arrive at a stated rate beside the load that the study asks about, by connections of their own.
-#[derive(Debug, Clone, PartialEq, Default, Serialize, Deserialize)]
-pub struct BackgroundSettings {
-    /// Name of its workload: `write`, `update`, `select` or `read`.
-    pub workload: String,
-    /// Connections, at least 1.
-    pub clients: u32,
-    /// Arrival process: Poisson or constant.
-    pub arrivals: Arrivals,
-    /// Arrivals per second.
-    pub rate_per_s: f64,
-    /// Records per transaction, at least 1.
-    pub batch: u32,
-}
-
-/// `[recorder]`: the path of records from the load to the database.
-#[derive(Debug, Clone, PartialEq, Default, Serialize, Deserialize)]
-pub struct RecorderSettings {
-    /// What is on the way.
-    pub path: RecorderPath,
-    /// Writers of the private recorder, each with a connection to the database.
-    pub writers: u32,
-    /// Rows in a transaction of a writer at most; without it the recorder's default.
-    #[serde(skip_serializing_if = "Option::is_none", default)]
-    pub batch: Option<u32>,
-}
-
-/// What is between the load and the database.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Default, Serialize, Deserialize)]
-#[serde(rename_all = "kebab-case")]
-pub enum RecorderPath {
-    /// Nothing.
-    #[default]
-    Direct,
-    /// A private recorder that takes line protocol over HTTP.
-    Http,
-    /// A private NATS server, and a private recorder that takes messages of its stream.
-    Nats,
-}
-
-impl RecorderPath {
-    /// All of them, by the name that studies use.
-    pub const ALL: [(RecorderPath, &'static str); 3] =
-        [(RecorderPath::Direct, "direct"), (RecorderPath::Http, "http"), (RecorderPath::Nats, "nats")];
-
-    /// The name in studies.
-    pub fn name(self) -> &'static str {
-        Self::ALL.iter().find(|(path, _)| *path == self).map_or("", |(_, name)| name)
-    }
-
-    /// The path of a name.
-    pub fn named(name: &str) -> Option<Self> {
-        Self::ALL.iter().find(|(_, known)| *known == name).map(|(path, _)| *path)
-    }
+    /// Whether the time that opening the connections took counts in throughput; closed loop only.
+    #[serde(skip_serializing_if = "is_default", default)]
+    pub count_connecting: bool,
 }
 
 impl Settings {

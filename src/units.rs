@@ -61,6 +61,43 @@ pub fn parse_bytes(text: &str) -> Result<u64, String> {
     }
 }
 
+/// Reads the rate of a link such as `384kbit/s`, `5.76 Mbit/s`, `100Mbps` or `1Gbit/s`, in bits per second. Prefixes are decimal.
+///
+/// # Errors
+/// Returns a sentence that names the value and the accepted form.
+pub fn parse_bit_rate(text: &str) -> Result<f64, String> {
+    let (number, unit) = split_number(text);
+    let bits_per_unit: f64 = match unit {
+        "bit/s" | "bps" => 1.0,
+        "kbit/s" | "kbps" => 1e3,
+        "Mbit/s" | "Mbps" => 1e6,
+        "Gbit/s" | "Gbps" => 1e9,
+        _ => {
+            return Err(format!(
+                "\"{text}\" is not a rate; write a number and a unit, as in \"384kbit/s\", \"100Mbit/s\" or \"1Gbit/s\""
+            ));
+        }
+    };
+    match number.parse::<f64>() {
+        Ok(value) if value.is_finite() && value >= 0.0 => Ok(value * bits_per_unit),
+        _ => Err(format!("\"{text}\" is not a rate; the number must be zero or more")),
+    }
+}
+
+/// Prints a rate of a link: `384 kbit/s`, `95.6 Mbit/s`. A value that is not finite prints as `-`.
+pub fn show_bit_rate(bits_per_s: f64) -> String {
+    if !bits_per_s.is_finite() {
+        return "-".to_owned();
+    }
+    let (scaled, unit) = match bits_per_s.abs() {
+        rate if rate < 1e3 => (bits_per_s, "bit/s"),
+        rate if rate < 1e6 => (bits_per_s / 1e3, "kbit/s"),
+        rate if rate < 1e9 => (bits_per_s / 1e6, "Mbit/s"),
+        _ => (bits_per_s / 1e9, "Gbit/s"),
+    };
+    format!("{} {unit}", show_significant(scaled))
+}
+
 /// Splits `"1.6ms"` into `("1.6", "ms")`; white space between the two is allowed.
 fn split_number(text: &str) -> (&str, &str) {
     let text = text.trim();
@@ -240,6 +277,20 @@ mod tests {
         assert_eq!(show_number(12.345), "12.3");
         assert_eq!(show_number(-1000.0), "-1,000");
         assert_eq!(show_bytes(65_536.0), "64 KiB");
+    }
+
+    #[test]
+    fn rates_of_links_are_read_and_shown() {
+        assert_eq!(parse_bit_rate("384kbit/s"), Ok(384e3));
+        assert_eq!(parse_bit_rate("5.76 Mbps"), Ok(5.76e6));
+        assert_eq!(parse_bit_rate("1Gbit/s"), Ok(1e9));
+        for wrong in ["", "100", "5 MB/s", "-1 kbit/s", "kbit/s", "1e9 bit/s"] {
+            assert!(parse_bit_rate(wrong).is_err(), "{wrong}");
+        }
+        assert_eq!(show_bit_rate(384e3), "384 kbit/s");
+        assert_eq!(show_bit_rate(95.62e6), "95.6 Mbit/s");
+        assert_eq!(show_bit_rate(1e9), "1 Gbit/s");
+        assert_eq!(show_bit_rate(f64::NAN), "-");
     }
 
     #[test]

@@ -108,6 +108,7 @@ impl Server {
             user: "root".into(),
             password: String::new(),
             database: "conformance".into(),
+            namespace: None,
         }
     }
 

@@ -52,7 +52,7 @@ fn main() {
         }
     }
     let rate = |usage: &Usage| usage.operations_per_s();
-    let per_cpu = |usage: &Usage| 1.0 / usage.cpu_us_per_operation();
+    let per_cpu = |usage: &Usage| 1e6 / usage.cpu_us_per_operation();
     println!(
         "processing into files and {name}: {:.0} MB/s, {:.0} MB per second of CPU",
         median_of(&ours, rate),

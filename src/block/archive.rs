@@ -1,4 +1,4 @@
-//! The archive within a block: a tar of exactly two plain files. Main functions: [`read`] and [`write`].
+//! The archive within a block: a tar of exactly two plain files. Main functions: [`read`] and [`write()`].
 //!
 //! Of the format only what is needed is known: headers of 512 bytes with name, size and checksum (POSIX ustar, and GNU's as long as names
 //! are short). Links, directories, long names and extensions are refused, so a name never decides where anything is written.

@@ -1,4 +1,4 @@
-//! `violation.xml`: one element with seven in it, and nothing else. Main functions: [`read`] and [`write`].
+//! `violation.xml`: one element with seven in it, and nothing else. Main functions: [`read`] and [`write()`].
 //!
 //! Document types, entities of one's own, processing instructions, unknown or repeated elements and anything deeper are refused, so
 //! nothing can be made large or be fetched by what is read.

@@ -28,6 +28,10 @@ fn every_command_of_the_contract_is_read() {
         "loadline fit --points f.csv --timer sent --workers 10 --quantile 0.99",
         "loadline predict --model mm1 --mu 1000 --delta 1.6ms --arrival-rate 800 --quantile 0.9 --below 10ms",
         "loadline predict --model repairman --mu 1000 --clients 20 --think 10ms",
+        "loadline size --block 2MB --blocks 2 --every 5s --server-link 1Gbit/s --sources 100",
+        "loadline size --block 2MB --run runs/a --where layout.name=star",
+        "loadline size --block 2MB --blocks 2 --every 5s --server-link 1Gbit/s --sources 100",
+        "loadline size --block 2MB --run runs/a --where layout.name=star",
         "loadline score runs/a runs/b",
         "loadline score --writes w.csv --reads r.csv --write-weight 2",
         "loadline data qos --rows 10 --seed 2 --format line",
@@ -55,6 +59,6 @@ fn wrong_usage_exits_with_2() {
 fn commands_that_come_later_are_refused_with_what_there_is() {
     assert_eq!(
         not_available("agent"),
-        "agent is not available yet; available: list, plan, run, report, compare, fit, predict, score, data, import, export, record, block, password"
+        "agent is not available yet; available: list, plan, run, report, compare, fit, predict, size, score, data, import, export, record, block, password"
     );
 }

@@ -1,14 +1,15 @@
-//! Who watches the machine while a trial is measured, and tells those who work beside the load when to begin.
+//! Who attends a load: watches the machine, tells others when the measured phase begins and ends, writes to the disk meanwhile.
 //!
-//! Main type: [`Attendant`]. Invariant: a machine that cannot be watched makes no trial invalid.
+//! Main type: [`Attendant`]. Invariant: nothing of it is on the load's own threads.
 
 use std::sync::{Arc, mpsc};
 use std::time::{Duration, Instant};
 
 use super::front::Front;
-use super::stage::Current;
-use crate::load::{Changing, Clock, Observer, Recording};
-use crate::measurement::{ResourceSample, Resources};
+use super::stage::{Current, StagedLink};
+use crate::link;
+use crate::load::{Changing, Clock, DiskWriter, Observer, Recording};
+use crate::measurement::{DiskMeasurement, ResourceSample, Resources};
 use crate::monitor::{self, Monitor, Targets};
 use crate::server::interrupted;
 use crate::trial::{Length, Settings};
@@ -19,15 +20,19 @@ pub(super) struct Attendant {
     interval: Duration,
     monitor: Option<(Instant, Monitor)>,
     /// When the measured phase began.
-    pub(super) begun: Option<Instant>,
+    pub begun: Option<Instant>,
     /// Tells who changes the schema that the measured phase begins, and by being dropped that it is over.
-    pub(super) evolving: Option<mpsc::Sender<Arc<Changing>>>,
+    pub evolving: Option<mpsc::Sender<Arc<Changing>>>,
     changing: Option<Arc<Changing>>,
-    pub(super) recording: Option<Recording>,
+    /// Where raw times go.
+    pub recording: Option<Recording>,
+    /// Writes to the disk meanwhile, until the measured phase is over.
+    disk: Option<DiskWriter>,
+    /// What it did.
+    pub wrote: Option<Result<DiskMeasurement, String>>,
 }
 
 impl Attendant {
-    /// For a trial on a database that is there, with what stands in front of it.
     pub fn new(
         current: &Current,
         front: Option<&Front>,
@@ -35,7 +40,7 @@ impl Attendant {
         evolving: Option<mpsc::Sender<Arc<Changing>>>,
     ) -> Self {
         let targets = match &current.server {
-            Some(server) => Targets::server(server.pid_source()),
+            Some(server) => on_link(Targets::server(server.pid_source()), current.link.as_ref()),
             None if front.is_none() && current.database.is_embedded() => Targets::embedded(),
             None => Targets::none(),
         };
@@ -53,13 +58,30 @@ impl Attendant {
             evolving,
             changing: None,
             recording: None,
+            disk: None,
+            wrote: None,
         }
     }
 
-    /// What was used within the measured phase, which was so long.
+    /// Begins to write to the disk, where the study asks for it: in the run directory, where the database's files are too.
+    pub fn start_disk_writer(&mut self, settings: &Settings, current: &Current) -> anyhow::Result<()> {
+        let start = |disk| DiskWriter::start(disk, current.directory()).map_err(anyhow::Error::msg);
+        self.disk = settings.disk.as_ref().filter(|disk| disk.block_bytes > 0).map(start).transpose()?;
+        Ok(())
+    }
+
+    /// Ends watching: samples and means of the measured phase.
     pub fn finish(self, measured_s: f64) -> Option<(Vec<ResourceSample>, Resources)> {
         let (begun, monitor) = self.monitor?;
         monitor.stop_between(begun, begun + Duration::from_secs_f64(measured_s))
+    }
+}
+
+/// With a link, the network that is watched is the server's end of it.
+fn on_link(targets: Targets, link: Option<&StagedLink>) -> Targets {
+    match link {
+        Some(link) => targets.on_network(link.network.server().namespace.clone(), link::WIRE),
+        None => targets,
     }
 }
 
@@ -69,6 +91,7 @@ impl Observer for Attendant {
         // A trial whose machine cannot be watched has no resources and is valid all the same.
         let monitor = self.targets.take().and_then(|targets| Monitor::start(targets, self.interval).ok());
         self.monitor = monitor.map(|monitor| (Instant::now(), monitor));
+        self.disk.iter_mut().for_each(DiskWriter::measure);
         if let (Some(evolving), Some(changing)) = (&self.evolving, &self.changing) {
             // Who changes the schema waits for this and cannot be gone.
             let _ = evolving.send(Arc::clone(changing));
@@ -77,6 +100,7 @@ impl Observer for Attendant {
 
     fn drained(&mut self) {
         self.evolving = None;
+        self.wrote = self.disk.take().map(DiskWriter::finish);
     }
 
     fn changing(&mut self, clock: Clock) -> Option<Arc<Changing>> {

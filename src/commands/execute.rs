@@ -9,7 +9,7 @@ use anyhow::{Context, anyhow};
 use super::attendant::Attendant;
 use super::background;
 use super::conserve::recorded;
-use super::evolve::Evolver;
+use super::evolve::{Evolved, Evolver};
 use super::fixture::{fill, make_tables};
 use super::freshness;
 use super::front::{Front, on_the_way};
@@ -20,8 +20,8 @@ use super::stage::Current;
 use super::watch::Watch;
 use crate::database::{Database, DatabaseError, Session, Wire};
 use crate::load::{
-    Connections, Group, Observed, Observer, Reconnect, ReconnectSession, Recording, Source, Written, drive_groups,
-    validity,
+    Changing, Connections, Group, Observed, Observer, Reconnect, ReconnectSession, Recording, Source, Written,
+    drive_groups, validity,
 };
 use crate::measurement::{EvolutionMeasurement, Measurement, ResourceSample, Resources};
 use crate::operation::{Operation, OperationKind};
@@ -216,12 +216,9 @@ fn measure(trial: &Trial, ready: Ready, current: &mut Current, filling: &dyn Fn(
     }
     let database: &dyn Database = front.as_ref().map_or(&*current.database, |front| &front.database);
     let plans = plans(settings, &work, database, &mut *database.connect()?).context("workload.explain")?;
-    let connections = connect_all(database, &work, settings, &settings.load)?;
-    let of = |number| workload::Client { number, of: settings.load.clients, seed: trial.seed };
-    let sources = sources(&work, settings.load.clients, |number| work.workload(of(number)))?;
     let beside_load = background::load_settings(settings);
-    let mut groups =
-        vec![Group { settings: &settings.load, connections, sources, keeps_acknowledged: settings.recorder.is_some() }];
+    let (group, connecting_s) = connect_group(trial, &work, database)?;
+    let mut groups = vec![group];
     if let Some(load) = &beside_load {
         groups.push(background::group(load, trial, &work, connect_all(database, &work, settings, load)?)?);
     }
@@ -230,23 +227,15 @@ fn measure(trial: &Trial, ready: Ready, current: &mut Current, filling: &dyn Fn(
     let mut attendant = Attendant::new(current, front.as_ref(), settings, evolver.is_some().then_some(sender));
     let watch = front.as_ref().map(|front| Watch::start(front.http()));
     attendant.recording = start_recording(trial, current)?;
+    attendant.start_disk_writer(settings, current)?;
     let wire = |client| connect_wire(database, work.program_of(client), settings);
     let session = |client| connect_session(database, work.program_of(client), settings);
-    let (mut observed, evolved) = std::thread::scope(|scope| {
-        let evolving = evolver.map(|evolver| scope.spawn(move || evolver.run(&receiver)));
-        let observed = drive_pinned(trial, groups, (&wire, &session), &mut attendant);
-        // A load that could not be driven never told that it ended.
-        attendant.evolving = None;
-        let gone = |_| anyhow!("the thread that changes the schema panicked");
-        let evolved = evolving.map(|thread| thread.join().map_err(gone)).transpose();
-        observed.and_then(|observed| Ok((observed, evolved?)))
-    })?;
-    let beside = match &beside_load {
-        Some(load) => observed.pop().map(|seen| (load, seen)),
-        None => None,
-    };
+    let (mut observed, evolved) =
+        drive_evolving(trial, groups, (&wire, &session), &mut attendant, (evolver, receiver))?;
+    let beside = beside_load.as_ref().and_then(|load| Some((load, observed.pop()?)));
     let observed = observed.pop().context("nothing was driven")?;
     let written = attendant.recording.take().map(Recording::finish);
+    let disk = attendant.wrote.take();
     let begun = attendant.begun.unwrap_or_else(Instant::now);
     let resources = attendant.finish(observed.measured_s);
     let kept = match settings.recorder {
@@ -259,13 +248,14 @@ fn measure(trial: &Trial, ready: Ready, current: &mut Current, filling: &dyn Fn(
     }
     let added = beside.as_ref().map_or(0, |(_, seen)| seen.tally.acknowledged_records);
     let is_in_front = front.is_some();
-    let stored = match is_in_front {
-        true => None,
-        false => check_stored(settings, &work, observed.tally.acknowledged_records + added, current)?,
+    let stored = match &front {
+        Some(_) => None,
+        None => check_stored(settings, &work, observed.tally.acknowledged_records + added, current)?,
     };
     let (samples, resources) = resources.map_or((Vec::new(), None), |(samples, mean)| (samples, Some(mean)));
     let mut measurement = measured(trial, &observed, resources, current);
-    measurement.plans = plans;
+    (measurement.plans, measurement.connecting_s) = (plans, connecting_s);
+    measurement.disk = disk.transpose().map_err(anyhow::Error::msg)?;
     let aside = |during| observed.tally.asides.part(during);
     measurement.evolution = evolved.map(|evolved| EvolutionMeasurement {
         changes: evolved.changes,
@@ -277,10 +267,7 @@ fn measure(trial: &Trial, ready: Ready, current: &mut Current, filling: &dyn Fn(
         measurement.invalid_because.extend(kept.reasons());
         measurement.recorded = Some(kept);
     }
-    measurement.invalid_because.extend(front.as_ref().and_then(Front::failure));
-    if front.is_some_and(|front| !front.stop()) {
-        measurement.invalid_because.push("the recorder did not stop in order".to_owned());
-    }
+    measurement.invalid_because.extend(front.and_then(end_front));
     if let Some((load, seen)) = &beside {
         background::take_in(&mut measurement, load, seen, current.database.is_embedded());
     }
@@ -288,6 +275,48 @@ fn measure(trial: &Trial, ready: Ready, current: &mut Current, filling: &dyn Fn(
         judge_samples(&mut measurement, written, current.samples.as_deref());
     }
     Ok(Executed { measurement, samples, refused: None })
+}
+
+/// The load that the study asks about, connected; and how long connecting took, where that counts.
+fn connect_group<'a>(
+    trial: &'a Trial,
+    work: &Arc<Work>,
+    database: &dyn Database,
+) -> anyhow::Result<(Group<'a>, Option<f64>)> {
+    let settings = &trial.case.settings;
+    let connecting = Instant::now();
+    let connections = connect_all(database, work, settings, &settings.load)?;
+    let connecting_s = settings.load.count_connecting.then(|| connecting.elapsed().as_secs_f64());
+    let of = |number| workload::Client { number, of: settings.load.clients, seed: trial.seed };
+    let sources = sources(work, settings.load.clients, |number| work.workload(of(number)))?;
+    let keeps_acknowledged = settings.recorder.is_some();
+    Ok((Group { settings: &settings.load, connections, sources, keeps_acknowledged }, connecting_s))
+}
+
+/// Stops the recorder; why the trial is not to be trusted, if it ended before or does not stop in order.
+fn end_front(front: Front) -> Option<String> {
+    let failure = front.failure();
+    let stopped = front.stop();
+    failure.or_else(|| (!stopped).then(|| "the recorder did not stop in order".to_owned()))
+}
+
+/// Drives the load, while the schema is changed where the study asks for it.
+fn drive_evolving(
+    trial: &Trial,
+    groups: Vec<Group<'_>>,
+    reconnect: (&Reconnect<'_>, &ReconnectSession<'_>),
+    attendant: &mut Attendant,
+    (evolver, begins): (Option<Evolver<'_>>, mpsc::Receiver<Arc<Changing>>),
+) -> anyhow::Result<(Vec<Observed>, Option<Evolved>)> {
+    std::thread::scope(|scope| {
+        let evolving = evolver.map(|evolver| scope.spawn(move || evolver.run(&begins)));
+        let observed = drive_pinned(trial, groups, reconnect, attendant);
+        // A load that could not be driven never told that it ended.
+        attendant.evolving = None;
+        let gone = |_| anyhow!("the thread that changes the schema panicked");
+        let evolved = evolving.map(|thread| thread.join().map_err(gone)).transpose();
+        observed.and_then(|observed| Ok((observed, evolved?)))
+    })
 }
 
 /// Drives the load on the CPUs that the settings name; what was seen of each group.
@@ -394,6 +423,7 @@ pub(super) fn measured(
         resources,
         database_version: current.facts.first().map(|(_, version)| version.clone()).unwrap_or_default(),
         errors: observed.tally.errors.clone(),
+        link: current.link.as_ref().map(|link| link.seen.clone()),
         ..Measurement::unmeasured(trial)
     }
 }

@@ -64,7 +64,8 @@ pub fn identity_of(settings: &Settings) -> anyhow::Result<Option<String>> {
         None => Default::default(),
     };
     let made = std::fs::metadata(&binary).and_then(|file| Ok((file.len(), file.modified()?))).ok();
-    let stored = (&database.name, &database.engine, &database.config, format!("{binary:?} {made:?}"));
+    let stored =
+        (&database.name, &database.engine, &database.encryption, &database.config, format!("{binary:?} {made:?}"));
     let mut sample = String::new();
     for number in 0..SAMPLED {
         let mut request = Request::default();

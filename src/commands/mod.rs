@@ -32,6 +32,8 @@ mod record_parts;
 mod report;
 mod run;
 mod score;
+mod size;
+mod size_run;
 mod stage;
 mod watch;
 
@@ -95,6 +97,7 @@ pub fn execute_command(cli: Cli) -> Result<Status, Failure> {
         Command::Compare(arguments) => compare::run(&arguments, cli.json),
         Command::Fit(arguments) => fit::run(&arguments, cli.json),
         Command::Predict(arguments) => predict::run(&arguments, cli.json),
+        Command::Size(arguments) => size::run(&arguments, cli.json),
         Command::Import(arguments) => import::run(&arguments, cli.json),
         Command::Score(arguments) => score::run(&arguments, cli.json),
         Command::Record(arguments) => record::run(&arguments, cli.json),

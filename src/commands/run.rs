@@ -10,6 +10,7 @@ use super::progress::Progress;
 use super::report::publish;
 use super::stage::{Stage, entry_of, remove_leftovers};
 use super::{Failure, Status};
+use crate::link;
 use crate::measurement::Measurement;
 use crate::monitor;
 use crate::server::{self, CpuList, interrupted};
@@ -118,6 +119,7 @@ fn check(study: &Study) -> anyhow::Result<()> {
         execute::check(settings)?;
         super::freshness::check(settings)?;
         let entry = entry_of(&settings.database)?;
+        settings.link.as_ref().map(link::check).transpose()?;
         match (entry.recipe, &settings.database.url) {
             (Some(recipe), None) => server::check(recipe, &settings.database)?,
             (None, _) if entry.read_url.is_none() && settings.database.path.is_none() => {

@@ -12,11 +12,13 @@ use serde::{Deserialize, Serialize};
 use super::cache::{Cache, Taken};
 use super::fixture::{Fixture, identity_of};
 use super::output::{note, sentence};
-use crate::database::recipe::Recipe;
+use crate::database::recipe::{Reach, Recipe};
 use crate::database::{self, Database, Endpoint, Entry, ReadUrl};
+use crate::link::{Network, Wanted};
+use crate::measurement::LinkMeasurement;
 use crate::server::{KeptData, Server, ServerError, interrupted, move_or_copy, remove_orphans, root};
 use crate::study::Passwords;
-use crate::trial::{DatabaseSettings, Settings};
+use crate::trial::{DatabaseSettings, LinkSettings, Settings};
 
 /// Environment variable with the password for addresses that have none.
 const PASSWORD: &str = "LOADLINE_PASSWORD";
@@ -36,6 +38,15 @@ pub struct Stage {
     kept: BTreeSet<String>,
 }
 
+/// A link, and what it carried before anything else was on it.
+pub struct StagedLink {
+    settings: LinkSettings,
+    /// The hosts.
+    pub network: Network,
+    /// What was measured.
+    pub seen: LinkMeasurement,
+}
+
 /// What is set up.
 pub struct Current {
     settings: DatabaseSettings,
@@ -43,6 +54,8 @@ pub struct Current {
     pub database: Arc<dyn Database>,
     /// The private server, where there is one.
     pub server: Option<Server>,
+    /// The link that lies before the server, where there is one.
+    pub link: Option<StagedLink>,
     /// Its version and the settings that matter, read once.
     pub facts: Vec<(String, String)>,
     /// What a reader should know about its start, as sentences that were not given out before; for the caller to take.
@@ -65,7 +78,7 @@ pub struct Current {
 
 /// How another process opens a database that is set up. Has its password: to be handed over through a pipe only.
 #[derive(Clone, Serialize, Deserialize)]
-pub struct Reach {
+pub struct Opening {
     /// Its settings, with the file of an embedded one.
     pub settings: DatabaseSettings,
     /// Where its server listens; none for an embedded one.
@@ -101,7 +114,7 @@ impl Stage {
     /// When its server does not start or it cannot be reached.
     pub fn enter_for(&mut self, settings: &Settings) -> anyhow::Result<&mut Current> {
         let identity = if self.cache.is_some() { identity_of(settings)? } else { None };
-        self.enter_with(&settings.database, identity)
+        self.enter_with(&settings.database, settings.link.as_ref(), identity)
     }
 
     /// The database with these settings, whatever it is for, set up now if it is not already, or if its server has ended by itself.
@@ -109,17 +122,28 @@ impl Stage {
     /// # Errors
     /// When its server does not start or it cannot be reached.
     pub fn enter(&mut self, settings: &DatabaseSettings) -> anyhow::Result<&mut Current> {
-        self.enter_with(settings, None)
+        self.enter_with(settings, None, None)
     }
 
-    fn enter_with(&mut self, settings: &DatabaseSettings, identity: Option<String>) -> anyhow::Result<&mut Current> {
+    fn enter_with(
+        &mut self,
+        settings: &DatabaseSettings,
+        link: Option<&LinkSettings>,
+        identity: Option<String>,
+    ) -> anyhow::Result<&mut Current> {
         // A server that was killed just now may still be there and answer nothing.
         let answers = |current: &Current| current.server.is_none() || current.database.connect().is_ok();
+        let has_link = |current: &Current| match (&current.link, link) {
+            (Some(staged), Some(link)) => staged.settings == *link && staged.network.is_up(),
+            (None, None) => true,
+            _ => false,
+        };
         let is_same = |current: &Current| current.settings == *settings && current.identity == identity;
-        let is_good = |current: &Current| is_same(current) && current.has_server() && answers(current);
+        let is_good =
+            |current: &Current| is_same(current) && has_link(current) && current.has_server() && answers(current);
         if !self.current.as_ref().is_some_and(is_good) {
             self.leave();
-            self.current = Some(self.set_up(settings, identity)?);
+            self.current = Some(self.set_up(settings, link, identity)?);
         }
         self.current.as_mut().context("the database is not set up")
     }
@@ -174,8 +198,15 @@ impl Stage {
         Some(taken)
     }
 
-    fn set_up(&mut self, settings: &DatabaseSettings, identity: Option<String>) -> anyhow::Result<Current> {
+    fn set_up(
+        &mut self,
+        settings: &DatabaseSettings,
+        link: Option<&LinkSettings>,
+        identity: Option<String>,
+    ) -> anyhow::Result<Current> {
         let entry = entry_of(settings)?;
+        let link = link.map(StagedLink::open).transpose()?;
+        let reach = link.as_ref().map_or(Reach::LOOPBACK, |link| link.network.reach());
         let mut settings_here = settings.clone();
         let mut own_file = None;
         let mut server = None;
@@ -186,16 +217,16 @@ impl Stage {
             (Some(url), _, Some(read_url)) => endpoint = Some(self.endpoint_of(url, read_url)?),
             (None, Some(recipe), _) => {
                 let kept = taken.as_ref().map(Taken::data);
-                let started = match self.start(recipe, settings, kept.as_ref(), &mut notes) {
+                let started = match self.start(&reach, recipe, settings, kept.as_ref(), &mut notes) {
                     Err(error) if kept.is_some() && !interrupted() => {
                         let why = sentence(&error);
                         notes.push(format!("a server with the tables of an earlier run did not start, so that they are filled anew: {why}"));
                         taken.take().into_iter().for_each(Taken::discard);
-                        self.start(recipe, settings, None, &mut notes)?
+                        self.start(&reach, recipe, settings, None, &mut notes)?
                     }
                     started => started?,
                 };
-                endpoint = Some(reached_by(started.endpoint(), settings));
+                endpoint = Some(reached_by(started.endpoint(), settings, &reach));
                 server = Some(started);
             }
             _ if settings.path.is_none() => {
@@ -211,14 +242,7 @@ impl Stage {
             _ => {}
         }
         let database: Arc<dyn Database> = Arc::from((entry.open)(&settings_here, endpoint.as_ref())?);
-        let facts = facts(entry, &*database).map_err(|error| match (&settings.url, &settings.path) {
-            (Some(url), _) => {
-                let remedy = "check address, user and password, and that the server is running";
-                anyhow!("database.url = \"{url}\": {}; {remedy}", sentence(&error))
-            }
-            (None, Some(path)) => error.context(format!("database.path = \"{path}\"")),
-            (None, None) => error,
-        })?;
+        let facts = facts(entry, &*database).map_err(|error| at_its_place(error, settings))?;
         notes.retain(|note| self.noted.insert(note.clone()));
         let (fixture, copied) = taken.map_or((None, None), fixture_of);
         let settings = settings.clone();
@@ -228,6 +252,7 @@ impl Stage {
             settings,
             database,
             server,
+            link,
             facts,
             notes,
             fixture,
@@ -245,15 +270,13 @@ impl Stage {
     /// Starts a private server, with its data in the run directory if its user may go there.
     fn start(
         &self,
+        reach: &Reach,
         recipe: &dyn Recipe,
         settings: &DatabaseSettings,
         kept: Option<&KeptData>,
         notes: &mut Vec<String>,
     ) -> anyhow::Result<Server> {
-        let start = |parent| match kept {
-            Some(kept) => Server::start_with(recipe, settings, parent, kept),
-            None => Server::start(recipe, settings, parent),
-        };
+        let start = |parent| Server::start_at(reach, recipe, settings, parent, kept);
         let server = match start(Some(&self.directory)) {
             Err(ServerError::Barred { user, directory, .. }) => {
                 let (run, root) = (self.directory.display(), root());
@@ -293,6 +316,15 @@ pub fn endpoint_of(url: &str, read_url: ReadUrl) -> anyhow::Result<Endpoint> {
     }
 }
 
+impl StagedLink {
+    fn open(settings: &LinkSettings) -> anyhow::Result<StagedLink> {
+        let wanted = Wanted { clients: 1, link: settings.clone(), server_rate_bits_per_s: None };
+        let network = Network::open(&wanted)?;
+        let seen = network.measure()?;
+        Ok(StagedLink { settings: settings.clone(), network, seen })
+    }
+}
+
 impl Drop for Stage {
     fn drop(&mut self) {
         self.leave();
@@ -301,10 +333,10 @@ impl Drop for Stage {
 
 impl Current {
     /// How another process opens the same database.
-    pub fn reach(&self) -> Reach {
+    pub fn reach(&self) -> Opening {
         let path = self.file().map(|file| file.display().to_string());
         let settings = DatabaseSettings { path: path.or_else(|| self.settings.path.clone()), ..self.settings.clone() };
-        Reach { settings, endpoint: self.endpoint.clone() }
+        Opening { settings, endpoint: self.endpoint.clone() }
     }
 
     /// Where the server listens, where there is one.
@@ -348,6 +380,18 @@ impl Current {
     }
 }
 
+/// An error of a database that is not loadline's own, with the setting that names it.
+fn at_its_place(error: anyhow::Error, settings: &DatabaseSettings) -> anyhow::Error {
+    match (&settings.url, &settings.path) {
+        (Some(url), _) => {
+            let remedy = "check address, user and password, and that the server is running";
+            anyhow!("database.url = \"{url}\": {}; {remedy}", sentence(&error))
+        }
+        (None, Some(path)) => error.context(format!("database.path = \"{path}\"")),
+        (None, None) => error,
+    }
+}
+
 /// Whether the file of an embedded database that nobody has open holds all by itself.
 fn is_checkpointed(file: &Path) -> bool {
     let is_empty =
@@ -387,10 +431,11 @@ pub fn entry_of(settings: &DatabaseSettings) -> anyhow::Result<&'static Entry> {
     }
 }
 
-/// A private server offers both kinds of socket; `database.socket` chooses.
-fn reached_by(endpoint: &Endpoint, settings: &DatabaseSettings) -> Endpoint {
+/// A private server offers both kinds of socket; `database.socket` chooses. A link carries TCP only.
+fn reached_by(endpoint: &Endpoint, settings: &DatabaseSettings, reach: &Reach) -> Endpoint {
     let mut endpoint = endpoint.clone();
     match settings.socket.as_deref() {
+        _ if reach.namespace.is_some() => endpoint.unix = None,
         Some("tcp") => endpoint.unix = None,
         _ => endpoint.tcp = endpoint.tcp.filter(|_| endpoint.unix.is_none()),
     }

@@ -9,6 +9,7 @@ pub mod conformance;
 pub mod dialect;
 pub mod literal;
 pub mod mysql;
+pub mod namespace;
 pub mod nats;
 pub mod postgres;
 pub mod recipe;
@@ -28,6 +29,7 @@ use crate::statement::{Program, Request};
 use crate::trial::DatabaseSettings;
 
 pub use dialect::Dialect;
+pub use namespace::Namespace;
 pub use wire::{Progress, Wire};
 
 /// A database that connections can be opened to.
@@ -148,6 +150,9 @@ pub struct Endpoint {
     pub unix: Option<PathBuf>,
     /// Host and port.
     pub tcp: Option<(String, u16)>,
+    /// The network that TCP connections are made from; none is the machine's own. It cannot be handed to another process as text.
+    #[serde(skip)]
+    pub namespace: Option<Namespace>,
     /// User name.
     pub user: String,
     /// Password; empty for none.

@@ -1,8 +1,9 @@
 //! Recipes: what `server/` needs to know to start a private server of a database.
 
+use std::net::Ipv4Addr;
 use std::path::{Path, PathBuf};
 
-use super::Endpoint;
+use super::{Endpoint, Namespace};
 use crate::trial::DatabaseSettings;
 
 /// How a private server is made, started and stopped. Values in, values out: the work is done in `server/`.
@@ -16,23 +17,36 @@ pub trait Recipe: Send + Sync {
     /// The user that the server runs as when loadline runs as root, in order of preference; empty for a server that runs as root too.
     fn users(&self) -> &'static [&'static str];
 
+    /// What `settings.encryption` may be.
+    fn encryptions(&self) -> &'static [&'static str] {
+        &[]
+    }
+
     /// Settings that `settings.config` may not contain because they keep the server private: its places and its account.
     fn reserved_settings(&self) -> &'static [&'static str];
 
     /// Files in the directory that the commands need, by name with their content; written before the first command.
-    /// They give `password` to the account of [`Recipe::endpoint`].
-    fn files(&self, password: &str) -> Vec<(&'static str, String)>;
+    /// They give `password` to the account of [`Recipe::endpoint`], and let it in from wherever `reach` says. Whatever encrypts the
+    /// data depends on the password alone, so that data that is kept with it can be read again.
+    fn files(&self, password: &str, reach: &Reach) -> Vec<(&'static str, String)>;
 
     /// Commands that make an empty data directory; executed once, in order. `directory` belongs to the server's user and
     /// is its working directory; there is an empty `data` in it.
     fn initialise(&self, binary: &Path, directory: &Path, user: &str) -> Vec<CommandLine>;
 
     /// The command that runs the server in the foreground.
-    fn start(&self, binary: &Path, directory: &Path, port: u16, settings: &DatabaseSettings) -> CommandLine;
+    fn start(
+        &self,
+        binary: &Path,
+        directory: &Path,
+        port: u16,
+        settings: &DatabaseSettings,
+        reach: &Reach,
+    ) -> CommandLine;
 
     /// Where a server started so will listen; without the unix socket where `settings.socket` asks for `tcp`. The
     /// password is left empty: whoever chose it fills it in.
-    fn endpoint(&self, directory: &Path, port: u16, settings: &DatabaseSettings) -> Endpoint;
+    fn endpoint(&self, directory: &Path, port: u16, settings: &DatabaseSettings, reach: &Reach) -> Endpoint;
 
     /// Bytes to send on a new connection to find out whether the server is ready; empty where the server speaks first.
     fn hello(&self, endpoint: &Endpoint) -> Vec<u8>;
@@ -46,6 +60,28 @@ pub trait Recipe: Send + Sync {
     /// Queries whose first row tells the version and the settings that matter, as (name, query). A query that
     /// this version of the server does not know tells nothing.
     fn facts(&self) -> &'static [(&'static str, &'static str)];
+}
+
+/// Where a private server listens for TCP connections, and who may come over them.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Reach {
+    /// The network that the server runs in; none is the machine's own.
+    pub namespace: Option<Namespace>,
+    /// The network that clients run in; none is the machine's own.
+    pub clients: Option<Namespace>,
+    /// The address that it listens on.
+    pub address: Ipv4Addr,
+}
+
+impl Reach {
+    /// The loopback address of the machine: nobody from outside.
+    pub const LOOPBACK: Reach = Reach { namespace: None, clients: None, address: Ipv4Addr::LOCALHOST };
+
+    /// The first three numbers of the addresses that clients have, where they come from other hosts of a link.
+    pub fn client_network(&self) -> Option<[u8; 3]> {
+        let [a, b, c, _] = self.address.octets();
+        (!self.address.is_loopback()).then_some([a, b, c])
+    }
 }
 
 /// How far a starting server has come, judged by its first bytes on a connection.

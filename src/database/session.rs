@@ -10,7 +10,7 @@ use std::os::fd::{OwnedFd, RawFd};
 use std::os::unix::net::UnixStream;
 use std::time::{Duration, Instant};
 
-use super::{Answer, DatabaseError, Endpoint, Session, Wire};
+use super::{Answer, DatabaseError, Endpoint, Namespace, Session, Wire};
 use crate::record::Cells;
 use crate::statement::{Program, Request};
 
@@ -309,6 +309,7 @@ pub fn dial(endpoint: &Endpoint) -> Result<OwnedFd, DatabaseError> {
     };
     let failed = |error| DatabaseError::Unavailable(format!("cannot connect to {host}:{port}: {error}"));
     let mut last = std::io::Error::new(std::io::ErrorKind::NotFound, "the host name has no address");
+    let _inside = endpoint.namespace.as_ref().map(Namespace::enter).transpose().map_err(failed)?;
     for address in (host.as_str(), *port).to_socket_addrs().map_err(failed)? {
         match TcpStream::connect_timeout(&address, CONNECT_TIMEOUT) {
             Ok(stream) => return stream.set_nodelay(true).map(|()| stream.into()).map_err(failed),

@@ -127,12 +127,15 @@ pub(super) fn parse_disks(text: &str, devices: &[String]) -> Option<(u64, u64)> 
     Some((requests, bytes))
 }
 
-/// `/proc/net/dev`: bytes received and sent of all interfaces.
-pub(super) fn parse_network(text: &str) -> Option<(u64, u64)> {
+/// `/proc/net/dev`: bytes received and sent of all interfaces, or of this one.
+pub(super) fn parse_network(text: &str, interface: Option<&str>) -> Option<(u64, u64)> {
     let (mut received, mut sent) = (0, 0);
     for line in text.lines().skip(2) {
         // Names may contain colons: eth0:1.
-        let (_, figures) = line.rsplit_once(':')?;
+        let (name, figures) = line.rsplit_once(':')?;
+        if interface.is_some_and(|interface| name.trim() != interface) {
+            continue;
+        }
         let mut figures = figures.split_ascii_whitespace();
         received += figures.next()?.parse::<u64>().ok()?;
         sent += figures.nth(7)?.parse::<u64>().ok()?;
@@ -197,8 +200,9 @@ mod tests {
     #[test]
     fn all_interfaces_are_counted() {
         let text = "Inter-|   Receive  |  Transmit\n face |bytes packets|bytes\n    lo:    3193      29    0    0    0     0          0         0     3200      29    0    0    0     0       0          0\n  eth0: 100 1 0 0 0 0 0 0 7 1 0 0 0 0 0 0\n";
-        assert_eq!(parse_network(text), Some((3293, 3207)));
-        assert_eq!(parse_network("a\nb\nlo: 1 2 3\n"), None);
+        assert_eq!(parse_network(text, None), Some((3293, 3207)));
+        assert_eq!(parse_network(text, Some("eth0")), Some((100, 7)));
+        assert_eq!(parse_network("a\nb\nlo: 1 2 3\n", None), None);
     }
 
     #[test]

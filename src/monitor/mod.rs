@@ -22,6 +22,7 @@ pub use disk_sync::disk_sync;
 pub use environment::environment;
 pub use process::cpu_s_of;
 
+use crate::database::Namespace;
 use crate::measurement::{ResourceSample, Resources};
 use counters::Counters;
 use reader::Reader;
@@ -41,28 +42,34 @@ pub struct Targets {
     server_pids: Option<PidSource>,
     recorder_pids: Option<PidSource>,
     embedded: bool,
+    network: Option<(Namespace, &'static str)>,
 }
 
 impl Targets {
     /// A server elsewhere: only loadline and the machine.
     pub fn none() -> Self {
-        Targets { server_pids: None, recorder_pids: None, embedded: false }
+        Targets { server_pids: None, recorder_pids: None, embedded: false, network: None }
     }
 
     /// A server on this machine.
     pub fn server(pids: PidSource) -> Self {
-        Targets { server_pids: Some(pids), recorder_pids: None, embedded: false }
+        Targets { server_pids: Some(pids), recorder_pids: None, embedded: false, network: None }
     }
 
     /// A database inside of loadline: CPU and memory of both are loadline's, and what loadline's process writes counts as
     /// written by the server.
     pub fn embedded() -> Self {
-        Targets { server_pids: None, recorder_pids: None, embedded: true }
+        Targets { server_pids: None, recorder_pids: None, embedded: true, network: None }
     }
 
     /// The same with what is between the load and the server, told apart from both.
     pub fn with_recorder(self, pids: PidSource) -> Self {
         Targets { recorder_pids: Some(pids), ..self }
+    }
+
+    /// Watches one interface of another network instead of all of the machine's.
+    pub fn on_network(self, namespace: Namespace, interface: &'static str) -> Self {
+        Targets { network: Some((namespace, interface)), ..self }
     }
 }
 

@@ -16,9 +16,14 @@ use super::counters::{
 };
 use super::{MonitorError, PidSource, Targets};
 
+/// The counters of the interfaces of the network that a thread is in; an open file stays with the network it was opened in.
+const NETWORK: &str = "/proc/thread-self/net/dev";
+
 /// The open files.
 pub(super) struct Reader {
     embedded: bool,
+    /// The one of the network's interfaces that counts; none for all.
+    interface: Option<&'static str>,
     machine: File,
     memory: File,
     disks: File,
@@ -63,16 +68,23 @@ impl ProcessFiles {
     }
 }
 
+/// The counters of the network that is watched.
+fn open_network(targets: &Targets) -> io::Result<File> {
+    let _inside = targets.network.as_ref().map(|(namespace, _)| namespace.enter()).transpose()?;
+    File::open(NETWORK)
+}
+
 impl Reader {
     pub fn new(targets: Targets) -> Result<Self, MonitorError> {
         let open = |path: &'static str| File::open(path).map_err(|source| MonitorError { path: path.into(), source });
         let own = Path::new("/proc/self");
         Ok(Reader {
             embedded: targets.embedded,
+            interface: targets.network.as_ref().map(|(_, interface)| *interface),
             machine: open("/proc/stat")?,
             memory: open("/proc/meminfo")?,
             disks: open("/proc/diskstats")?,
-            network: open("/proc/net/dev")?,
+            network: open_network(&targets).map_err(|source| MonitorError { path: NETWORK.into(), source })?,
             own: ProcessFiles::open(own).map_err(|source| MonitorError { path: own.to_owned(), source })?,
             server: Family::new(targets.server_pids),
             recorder: Family::new(targets.recorder_pids),
@@ -99,7 +111,9 @@ impl Reader {
         if let Some(disks) = disks {
             (now.write_requests, now.written_bytes) = disks;
         }
-        if let Some(network) = read_text(&self.network, &mut self.buffer).and_then(parse_network) {
+        let interface = self.interface;
+        let network = read_text(&self.network, &mut self.buffer).and_then(|text| parse_network(text, interface));
+        if let Some(network) = network {
             (now.received_bytes, now.sent_bytes) = network;
         }
         now.client.cpu_ns = clock_ns(libc::CLOCK_PROCESS_CPUTIME_ID).unwrap_or(now.client.cpu_ns);

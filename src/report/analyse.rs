@@ -9,10 +9,12 @@ use crate::histogram::Histogram;
 use crate::imported::{StatedTimes, TimeKind};
 use crate::measurement::{BACKLOG_SHARE, Environment, Measurement, OperationMeasurement};
 use crate::report::claims::judge_claim;
+use crate::report::disk;
 use crate::report::evolution::evolution;
 use crate::report::factors::show_levels;
 use crate::report::freshness;
 use crate::report::limits;
+use crate::report::links;
 use crate::report::load_lines::load_lines;
 use crate::report::metric::CONTENT_BYTES;
 use crate::report::plans;
@@ -346,6 +348,8 @@ fn notes(study: &Study, environment: &Environment, groups: &[CaseTrials<'_>], ca
     }
     notes.extend(limits::notes(environment, groups));
     notes.extend(plans::note(groups));
+    notes.extend(links::notes(groups));
+    notes.extend(disk::notes(groups));
     notes
 }
 

@@ -41,7 +41,7 @@ enum TimeFigure {
 }
 
 /// All metrics.
-pub const METRICS: [Metric; 39] = [
+pub const METRICS: [Metric; 40] = [
     metric("throughput", "operations per second", true, |trial| Some(trial.throughput_per_s())),
     metric("records", "records per second", true, Measurement::known_records_per_s),
     CONTENT_BYTES,
@@ -66,6 +66,9 @@ pub const METRICS: [Metric; 39] = [
     metric("client_cpu_per_operation", "client CPU time per operation", false, client_cpu_per_operation),
     metric("write_requests", "write requests per second", false, |trial| used(trial, |mean| mean.write_requests_per_s)),
     metric("written_bytes", "bytes written per second", false, |trial| used(trial, |mean| mean.written_bytes_per_s)),
+    metric("disk_written", "written to the disk beside the load", true, |trial| {
+        trial.disk.as_ref().map(|disk| disk.written_bytes_per_s)
+    }),
     metric("memory_used", "memory used", false, |trial| used(trial, |mean| mean.memory_used_bytes)),
     metric("iowait", "share of CPU time waiting for disks", false, |trial| used(trial, |mean| mean.iowait)),
     metric("system", "share of CPU time in the kernel", false, |trial| used(trial, |mean| mean.system)),
@@ -142,7 +145,9 @@ impl Metric {
             "event_bytes" => format!("{} MB/s", show_number(value / 1e6)),
             "freshness_lost" => format!("{} %", show_number(value * 100.0)),
             name if name.starts_with("freshness") => show_seconds(value),
-            "written_bytes" | "content_bytes" | "received_bytes" | "sent_bytes" => format!("{}/s", show_bytes(value)),
+            "written_bytes" | "disk_written" | "content_bytes" | "received_bytes" | "sent_bytes" => {
+                format!("{}/s", show_bytes(value))
+            }
             "memory_used" => show_bytes(value),
             "iowait" | "system" | "user" | "idle" => format!("{:.1} %", value * 100.0),
             _ => show_number(value),

@@ -4,6 +4,7 @@
 //! itself. A server ends when its [`Server`] is dropped, when loadline dies (the kernel sends it its stop signal), and at the
 //! latest when the next loadline calls [`remove_orphans`].
 
+mod companion;
 mod cpus;
 mod directory;
 mod disk;
@@ -20,6 +21,7 @@ use std::path::{Path, PathBuf};
 use std::process::Child;
 use std::time::Duration;
 
+pub use companion::Companion;
 pub use cpus::{CpuList, CpuListError, allowed_to_this_thread, pin_this_thread};
 pub use directory::{remove_orphans, root};
 pub use disk::free_disk_bytes;
@@ -29,7 +31,7 @@ pub use start::check;
 pub use worker::Worker;
 
 use crate::database::Endpoint;
-use crate::database::recipe::Recipe;
+use crate::database::recipe::{Reach, Recipe};
 use crate::trial::DatabaseSettings;
 use directory::PrivateDirectory;
 
@@ -65,6 +67,14 @@ pub enum ServerError {
         name: String,
         /// What is wrong with it, and what to do.
         reason: String,
+    },
+    /// This database's files cannot be encrypted so.
+    #[error("database.encryption: this database has no \"{asked}\"; {remedy}")]
+    Encryption {
+        /// What was asked for.
+        asked: String,
+        /// What to do.
+        remedy: String,
     },
     /// `database.cpus` cannot be used.
     #[error("database.cpus: {0}")]
@@ -170,7 +180,7 @@ impl Server {
         settings: &DatabaseSettings,
         parent: Option<&Path>,
     ) -> Result<Server, ServerError> {
-        start::start(recipe, settings, parent, None)
+        start::start(recipe, settings, parent, None, &Reach::LOOPBACK)
     }
 
     /// As [`Server::start`], with data that another server of this recipe and these settings has left. It is moved; only on
@@ -184,7 +194,21 @@ impl Server {
         parent: Option<&Path>,
         kept: &KeptData,
     ) -> Result<Server, ServerError> {
-        start::start(recipe, settings, parent, Some(kept))
+        start::start(recipe, settings, parent, Some(kept), &Reach::LOOPBACK)
+    }
+
+    /// As [`Server::start`], or with `kept` as [`Server::start_with`], on a host of a link, with clients on another one.
+    ///
+    /// # Errors
+    /// As theirs.
+    pub fn start_at(
+        reach: &Reach,
+        recipe: &dyn Recipe,
+        settings: &DatabaseSettings,
+        parent: Option<&Path>,
+        kept: Option<&KeptData>,
+    ) -> Result<Server, ServerError> {
+        start::start(recipe, settings, parent, kept, reach)
     }
 
     /// Stops it in order, and moves or copies its data to a place where nothing is. Gives the password of its account; none,

@@ -15,6 +15,7 @@ use serde::{Deserialize, Serialize};
 
 use super::cpus::{self, CpuList};
 use super::user::User;
+use crate::database::Namespace;
 
 const POLL_EVERY: Duration = Duration::from_millis(10);
 
@@ -111,6 +112,8 @@ pub(super) struct Conditions {
     pub cpus: Option<CpuList>,
     /// The signal it gets from the kernel when loadline dies without having stopped it.
     pub death_signal: i32,
+    /// The network that it is in; none is loadline's own.
+    pub namespace: Option<Namespace>,
 }
 
 /// Starts a process in a process group of its own, so that the terminal's Ctrl-C reaches loadline only.
@@ -144,27 +147,29 @@ pub(super) fn spawn(mut command: Command, conditions: &Conditions) -> io::Result
     };
     // SAFETY: between fork and exec `prepare` makes system calls only; it neither allocates nor takes locks.
     unsafe { command.pre_exec(prepare) };
-    spawn_from_keeper(command)
+    spawn_from_keeper(command, conditions.namespace.clone())
 }
 
 /// Starts a process from a thread that lives as long as loadline: the kernel takes the end of the *thread* that forked for
 /// the death of the parent.
-fn spawn_from_keeper(command: Command) -> io::Result<Child> {
-    type Order = (Command, Sender<io::Result<Child>>);
+fn spawn_from_keeper(command: Command, namespace: Option<Namespace>) -> io::Result<Child> {
+    type Order = (Command, Option<Namespace>, Sender<io::Result<Child>>);
     static KEEPER: OnceLock<Sender<Order>> = OnceLock::new();
     let keeper = KEEPER.get_or_init(|| {
         let (sender, orders) = channel::<Order>();
         // Should the thread not start, the channel is closed and every order fails.
         let _ = thread::Builder::new().name("server-keeper".to_owned()).spawn(move || {
-            for (mut command, answer) in orders {
-                let _ = answer.send(command.spawn());
+            for (mut command, namespace, answer) in orders {
+                // A process is born into the network that the thread is in which forks it.
+                let inside = namespace.as_ref().map(Namespace::enter).transpose();
+                let _ = answer.send(inside.and_then(|_inside| command.spawn()));
             }
         });
         sender
     });
     let gone = || io::Error::other("the thread that starts processes is gone");
     let (sender, answer) = channel();
-    keeper.send((command, sender)).map_err(|_| gone())?;
+    keeper.send((command, namespace, sender)).map_err(|_| gone())?;
     answer.recv().map_err(|_| gone())?
 }
 
@@ -245,7 +250,7 @@ mod tests {
     }
 
     fn conditions() -> Conditions {
-        Conditions { user: None, cpus: None, death_signal: libc::SIGKILL }
+        Conditions { user: None, cpus: None, death_signal: libc::SIGKILL, namespace: None }
     }
 
     #[test]

@@ -7,8 +7,8 @@ use std::process::Child;
 use std::time::{Duration, Instant};
 
 use super::process::has_ended;
-use crate::database::Endpoint;
 use crate::database::recipe::{Readiness, Recipe};
+use crate::database::{Endpoint, Namespace};
 
 const POLL_EVERY: Duration = Duration::from_millis(20);
 const ANSWER_WITHIN: Duration = Duration::from_secs(5);
@@ -57,7 +57,9 @@ fn ask_all(recipe: &dyn Recipe, endpoint: &Endpoint) -> Readiness {
             .unwrap_or(Readiness::Starting);
     }
     if let (Readiness::Ready, Some((host, port))) = (&readiness, &endpoint.tcp) {
-        readiness = TcpStream::connect((host.as_str(), *port))
+        let inside = endpoint.namespace.as_ref().map(Namespace::enter).transpose();
+        readiness = inside
+            .and_then(|_inside| TcpStream::connect((host.as_str(), *port)))
             .and_then(|stream| {
                 stream.set_read_timeout(Some(ANSWER_WITHIN))?;
                 ask(recipe, endpoint, stream)

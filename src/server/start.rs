@@ -12,7 +12,7 @@ use super::process::{self, Conditions, ProcessIdentity};
 use super::readiness::{Outcome, adjustments, await_server, relevant_lines};
 use super::user::{User, own_uid};
 use super::{CpuList, KeptData, STOP_WITHIN, Server, ServerError, free_disk_bytes, interrupted};
-use crate::database::recipe::{CommandLine, Recipe};
+use crate::database::recipe::{CommandLine, Reach, Recipe};
 use crate::trial::DatabaseSettings;
 
 const READY_WITHIN: Duration = Duration::from_secs(60);
@@ -28,23 +28,25 @@ const MOST_LOG_BYTES: u64 = 1 << 20;
 /// # Errors
 /// The first thing that is wrong.
 pub fn check(recipe: &dyn Recipe, settings: &DatabaseSettings) -> Result<(), ServerError> {
-    Plan::new(recipe, settings).map(|_| ())
+    Plan::new(recipe, settings, &Reach::LOOPBACK).map(|_| ())
 }
 
 /// All that a start needs to know.
 struct Plan<'a> {
     recipe: &'a dyn Recipe,
     settings: &'a DatabaseSettings,
+    reach: &'a Reach,
     binary: PathBuf,
     conditions: Conditions,
 }
 
 impl<'a> Plan<'a> {
-    fn new(recipe: &'a dyn Recipe, settings: &'a DatabaseSettings) -> Result<Plan<'a>, ServerError> {
+    fn new(recipe: &'a dyn Recipe, settings: &'a DatabaseSettings, reach: &'a Reach) -> Result<Plan<'a>, ServerError> {
         let binary = recipe.find_binary(settings).map_err(ServerError::NotFound)?;
         for (name, value) in &settings.config {
             check_setting(recipe, name, value)?;
         }
+        check_encryption(recipe, settings)?;
         let cpus = settings.cpus.as_deref().map(CpuList::parse).transpose()?;
         cpus.as_ref().map(CpuList::check).transpose()?;
         let user = match own_uid() {
@@ -54,8 +56,9 @@ impl<'a> Plan<'a> {
             }
             _ => None,
         };
-        let conditions = Conditions { user, cpus, death_signal: recipe.stop_signal() };
-        Ok(Plan { recipe, settings, binary, conditions })
+        let (death_signal, namespace) = (recipe.stop_signal(), reach.namespace.clone());
+        let conditions = Conditions { user, cpus, death_signal, namespace };
+        Ok(Plan { recipe, settings, reach, binary, conditions })
     }
 
     fn user(&self) -> Option<&User> {
@@ -64,7 +67,7 @@ impl<'a> Plan<'a> {
 
     /// Fills the directory with the database of an earlier server.
     fn adopt(&self, directory: &mut PrivateDirectory, kept: &KeptData) -> Result<(), ServerError> {
-        for (name, content) in self.recipe.files(&kept.password) {
+        for (name, content) in self.recipe.files(&kept.password, self.reach) {
             directory.write(name, &content, self.user())?;
         }
         directory.adopt(&kept.path)
@@ -72,7 +75,7 @@ impl<'a> Plan<'a> {
 
     /// Fills the directory with an empty database.
     fn initialise(&self, directory: &mut PrivateDirectory, password: &str) -> Result<(), ServerError> {
-        for (name, content) in self.recipe.files(password) {
+        for (name, content) in self.recipe.files(password, self.reach) {
             directory.write(name, &content, self.user())?;
         }
         let name = self.user().map(|user| user.name.as_str()).unwrap_or_default();
@@ -102,11 +105,11 @@ impl<'a> Plan<'a> {
         loop {
             let port = free_port()?;
             File::create(directory.log()).map_err(at(&directory.log(), "write"))?;
-            let line = self.recipe.start(&self.binary, &directory.server(), port, self.settings);
+            let line = self.recipe.start(&self.binary, &directory.server(), port, self.settings, self.reach);
             let mut child = execute(&line, directory, &self.conditions)?;
             // Both sockets must answer, whichever of them clients are told of.
             let all = DatabaseSettings { socket: None, ..self.settings.clone() };
-            let endpoint = self.recipe.endpoint(&directory.server(), port, &all);
+            let endpoint = self.recipe.endpoint(&directory.server(), port, &all, self.reach);
             let outcome = await_server(self.recipe, &endpoint, &child, READY_WITHIN);
             if outcome == Outcome::Ready {
                 return Ok((child, port));
@@ -156,8 +159,9 @@ pub(super) fn start(
     settings: &DatabaseSettings,
     parent: Option<&Path>,
     kept: Option<&KeptData>,
+    reach: &Reach,
 ) -> Result<Server, ServerError> {
-    let plan = Plan::new(recipe, settings)?;
+    let plan = Plan::new(recipe, settings, reach)?;
     let root = root();
     let mut directory = PrivateDirectory::create(&root, parent, plan.user(), recipe.stop_signal())?;
     check_room(parent.unwrap_or(&root))?;
@@ -170,7 +174,7 @@ pub(super) fn start(
         None => plan.initialise(&mut directory, &password)?,
     }
     let (child, port) = plan.run(&mut directory)?;
-    let mut endpoint = recipe.endpoint(&directory.server(), port, settings);
+    let mut endpoint = recipe.endpoint(&directory.server(), port, settings, reach);
     endpoint.password = password;
     let warnings = adjustments(&read_log(&directory.log()), settings.config.keys());
     Ok(Server { child: Some(child), directory, endpoint, stop_signal: recipe.stop_signal(), warnings })
@@ -178,7 +182,7 @@ pub(super) fn start(
 
 /// Starts a program in the directory, with its output at the end of the log and nothing of loadline's environment that
 /// could change what it does.
-fn execute(
+pub(super) fn execute(
     line: &CommandLine,
     directory: &mut PrivateDirectory,
     conditions: &Conditions,
@@ -216,6 +220,19 @@ pub(super) fn read_log(path: &Path) -> String {
         Ok(bytes)
     };
     String::from_utf8_lossy(&read().unwrap_or_default()).into_owned()
+}
+
+/// Not every database encrypts its files by itself.
+fn check_encryption(recipe: &dyn Recipe, settings: &DatabaseSettings) -> Result<(), ServerError> {
+    let Some(asked) = settings.encryption.as_ref().filter(|asked| !recipe.encryptions().contains(&asked.as_str()))
+    else {
+        return Ok(());
+    };
+    let remedy = match recipe.encryptions() {
+        [] => "leave it out, or choose MariaDB".to_owned(),
+        known => format!("choose one of: none, {}", known.join(", ")),
+    };
+    Err(ServerError::Encryption { asked: asked.clone(), remedy })
 }
 
 /// Names become options on a command line, and some would take the server out of its directory.

@@ -55,6 +55,9 @@ pub static BUNDLED: &[Bundled] = bundled! {
     "recorder-capacity": "how many sources a recorder takes in with one to three writers; 40 minutes on MariaDB",
     "recorder-paths": "the database directly, and through a recorder over HTTP and NATS; five minutes on MariaDB",
     "settings": "which settings of MariaDB pay when measurement data is written and read; five minutes",
+    "query-count": "queries per second after a new connection, with and without encrypted files; two minutes on MariaDB",
+    "query-count-paper": "the same with up to ten million queries as Staszkiwicz and others; two hours",
+    "disk-write": "how fast the disk writes by size of block, and what a database suffers; five minutes on SQLite",
     "settings-postgres": "the same for PostgreSQL; five minutes",
 };
 

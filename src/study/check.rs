@@ -3,9 +3,12 @@
 //! Main function: [`check`]. Invariant: settings without an error here can be carried out, as far as the file alone
 //! tells.
 
+mod recorder;
+
 use std::collections::BTreeSet;
 
 use super::freshness::check_freshness;
+use super::link::check_link;
 use super::names::Names;
 use super::place::{Errors, Place};
 use super::settings::{LENGTHS, SETTINGS};
@@ -29,6 +32,7 @@ pub fn check(settings: &Settings, root: &Table, names: &Names, errors: &mut Erro
     for (keys, message) in check_freshness(settings, root) {
         rules.refuse(keys, message);
     }
+    rules.link();
     rules.sources();
     rules.recorder();
     if rules.errors.is_empty()
@@ -99,6 +103,7 @@ impl Rules<'_> {
             ("database.base", given(&database.base)),
             ("database.socket", given(&database.socket)),
             ("database.cpus", given(&database.cpus)),
+            ("database.encryption", given(&database.encryption)),
         ];
         for (key, _) in server_settings.iter().filter(|(_, given)| *given) {
             if !facts.has_private_server {
@@ -311,6 +316,12 @@ impl Rules<'_> {
         }
     }
 
+    fn link(&mut self) {
+        if let Some((settings, message)) = check_link(self.settings, self.names) {
+            self.refuse(settings, message);
+        }
+    }
+
     /// What only `usertable` and YCSB's workloads have, and tables of somebody else.
     fn ycsb(&mut self) {
         let Settings { database, record, workload, .. } = self.settings;
@@ -333,85 +344,6 @@ impl Rules<'_> {
                 &["record.existing"],
                 format!("record.existing is true and a private database has no table yet; {remedy}"),
             );
-        }
-    }
-
-    /// Clients that are sources, each with a start and an end of its own.
-    fn sources(&mut self) {
-        let load = &self.settings.load;
-        let is_sources = load.arrivals == Arrivals::Sources;
-        if !is_sources {
-            if load.source_rate_per_s.is_some() {
-                let remedy = "write arrivals = \"sources\", or leave it out";
-                self.refuse(
-                    &["load.source_rate"],
-                    format!("load.source_rate is given and clients are no sources; {remedy}"),
-                );
-            }
-            return;
-        }
-        let keys = ["load.arrivals", "load.source_rate"];
-        if load.source_rate_per_s.is_none() && self.root.find("load.source_rate").is_none() {
-            let remedy = "write how many results each source has per second, as in source_rate = 20";
-            self.refuse(&keys, format!("load.arrivals is \"sources\" and load.source_rate is missing; {remedy}"));
-        }
-        if self.root.find("load.rate").is_some() {
-            let remedy = "the rate of all is that of one times load.clients; leave load.rate out";
-            self.refuse(&["load.rate"], format!("load.rate is given and load.arrivals is \"sources\"; {remedy}"));
-        }
-        if !matches!(load.length, Length::Seconds(_)) {
-            let remedy = "state how long all are active together, as in duration = \"10s\"";
-            self.refuse(&LENGTHS[..2], format!("sources end by time and not by a number of operations; {remedy}"));
-        }
-        if self.settings.workload.name != "write" {
-            let name = &self.settings.workload.name;
-            let message = format!("load.arrivals is \"sources\" and workload.name is \"{name}\"; sources write");
-            self.refuse(&["workload.name", "load.arrivals"], message);
-        }
-    }
-
-    /// What a recorder can be in front of, and what it is given.
-    fn recorder(&mut self) {
-        let Settings { database, record, layout, workload, background, .. } = self.settings;
-        let Some(recorder) = self.settings.recorded() else {
-            if self.settings.recorder.is_some() && workload.name != "write" {
-                let message =
-                    format!("[recorder] is given and workload.name is \"{}\"; records are written", workload.name);
-                self.refuse(&["recorder.path", "workload.name"], message);
-            }
-            return;
-        };
-        let path = recorder.path.name();
-        let mut wrong: Vec<(&str, String)> = Vec::new();
-        if workload.name != "write" || background.is_some() || workload.evolve_s.is_some() {
-            let what = "a recorder takes records in and answers nothing else; take workload.name = \"write\" alone";
-            wrong.push(("workload.name", what.to_owned()));
-        }
-        if record.rows > 0 || record.existing {
-            wrong.push(("record.rows", "the recorder makes its own tables, which are empty; leave it out".to_owned()));
-        }
-        if ["wisconsin", "usertable"].contains(&record.type_name.as_str()) {
-            let what = format!("records of {} have a key and no source; take another type", record.type_name);
-            wrong.push(("record.type", what));
-        }
-        if !["wide", "star", "star-hot", "json", "eav"].contains(&layout.name.as_str()) || !layout.indexes.is_empty() {
-            let what = "the recorder has the layouts wide, star, star-hot, json and eav, without further indexes";
-            wrong.push(("layout.name", what.to_owned()));
-        }
-        if database.name == "simulated" || database.path.is_some() {
-            let what = "the database must be a private one, or a server that database.url names";
-            wrong.push(("database.name", what.to_owned()));
-        }
-        if database.engine.as_ref().is_some_and(|engine| !engine.eq_ignore_ascii_case("innodb")) {
-            wrong.push(("database.engine", "a recorder needs transactions; take innodb".to_owned()));
-        }
-        if database.name == "sqlite" && recorder.writers > 1 {
-            let what =
-                format!("recorder.writers is {} and SQLite takes one writer at a time; take 1", recorder.writers);
-            wrong.push(("recorder.writers", what));
-        }
-        for (setting, what) in wrong {
-            self.refuse(&[setting, "recorder.path"], format!("recorder.path is \"{path}\": {what}"));
         }
     }
 
@@ -529,6 +461,13 @@ impl Rules<'_> {
         if (load.arrivals == Arrivals::Trace) != load.trace.is_some() && self.names.arrivals.check("trace").is_ok() {
             let remedy = "arrivals = \"trace\" and trace = \"FILE\", a file of times in seconds, go together";
             self.refuse(&["load.trace", "load.arrivals"], format!("load.arrivals is {arrivals}; {remedy}"));
+        }
+        if is_open && load.count_connecting {
+            let remedy = "an open loop's throughput does not depend on it; leave it out";
+            self.refuse(
+                &["load.count_connecting", "load.arrivals"],
+                format!("load.count_connecting is true and load.arrivals is {arrivals}; {remedy}"),
+            );
         }
         if is_open && load.think_s > 0.0 {
             let remedy = "only a closed loop has think time; leave it out";

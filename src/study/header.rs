@@ -20,6 +20,8 @@ pub const TOP_KEYS: &[&str] = &[
     "load",
     "background",
     "freshness",
+    "link",
+    "disk",
     "recorder",
     "factors",
     "repeat",

@@ -27,6 +27,7 @@ const LOAD_KEYS: &[&str] = &[
     "loops",
     "statements",
     "connect",
+    "count_connecting",
     "tolerated_failures",
 ];
 
@@ -64,6 +65,7 @@ pub fn read_load(root: &Table, names: &Names, errors: &mut Errors) -> LoadSettin
         loops: section.count("loops", 1, 1024, errors),
         statements_as_text: section.one_of("statements", &["prepared", "text"], errors) == Some("text"),
         connects_each_time: section.one_of("connect", &["once", "each"], errors) == Some("each"),
+        count_connecting: section.truth("count_connecting", errors).unwrap_or(false),
         tolerated_failures: section.number("tolerated_failures", 0.0..=1.0, errors).unwrap_or(0.0),
     }
 }

@@ -6,7 +6,7 @@
 use super::place::Errors;
 use super::section::Section;
 use super::tree::Table;
-use crate::trial::{RecorderPath, RecorderSettings};
+use crate::trial::{RecorderPath, RecorderSettings, Settings};
 
 const KEYS: &[&str] = &["path", "writers", "batch"];
 
@@ -20,4 +20,15 @@ pub fn read_recorder(root: &Table, errors: &mut Errors) -> Option<RecorderSettin
         writers: section.count("writers", 1, 16, errors).unwrap_or(1),
         batch: section.count("batch", 1, 100_000, errors),
     })
+}
+
+/// The value of a setting of the section, as a study file states it.
+pub fn value(settings: &Settings, setting: &str) -> Option<serde_json::Value> {
+    let recorder = settings.recorder.as_ref()?;
+    match setting {
+        "recorder.path" => Some(recorder.path.name().into()),
+        "recorder.writers" => Some(recorder.writers.into()),
+        "recorder.batch" => recorder.batch.map(Into::into),
+        _ => None,
+    }
 }

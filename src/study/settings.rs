@@ -5,28 +5,32 @@
 
 use std::collections::BTreeMap;
 
-use super::background::read_background;
+use super::background::{self, read_background};
+use super::disk;
 use super::fill::{read_mix, read_statements};
 use super::freshness::read_freshness;
+use super::link::{self, read_link};
 use super::load::read_load;
 use super::names::Names;
 use super::place::Errors;
 use super::query::read_queries;
 use super::record::read_record;
-use super::recorder::read_recorder;
+use super::recorder::{self, read_recorder};
 use super::section::Section;
 use super::shape::read_indexes;
 use super::tree::{Content, Node, Table};
 use super::ycsb::settings as ycsb_settings;
 use crate::trial::{
-    Arrivals, BackgroundSettings, DatabaseSettings, LayoutSettings, Length, Settings, SqlStatement, WorkloadSettings,
+    BackgroundSettings, DatabaseSettings, LayoutSettings, Length, Settings, SqlStatement, WorkloadSettings,
 };
+use crate::units::{parse_bit_rate, parse_bytes, parse_duration};
 
 /// The sections that make up the settings of a trial.
 pub const SECTIONS: &[&str] =
-    &["database", "record", "layout", "workload", "load", "background", "recorder", "freshness"];
+    &["database", "record", "layout", "workload", "load", "background", "recorder", "freshness", "link", "disk"];
 
-const DATABASE_KEYS: &[&str] = &["name", "engine", "url", "path", "binary", "base", "socket", "cpus", "config"];
+const DATABASE_KEYS: &[&str] =
+    &["name", "engine", "url", "path", "binary", "base", "socket", "cpus", "encryption", "config"];
 const LAYOUT_KEYS: &[&str] = &["name", "indexes", "tables"];
 const WORKLOAD_KEYS: &[&str] = &[
     "name",
@@ -57,6 +61,7 @@ pub const SETTINGS: &[&str] = &[
     "database.base",
     "database.socket",
     "database.cpus",
+    "database.encryption",
     "record.type",
     "record.table",
     "record.rows",
@@ -123,6 +128,7 @@ pub const SETTINGS: &[&str] = &[
     "load.statements",
     "load.connect",
     "load.tolerated_failures",
+    "load.count_connecting",
     "background.workload",
     "background.clients",
     "background.arrivals",
@@ -139,6 +145,13 @@ pub const SETTINGS: &[&str] = &[
     "freshness.window",
     "freshness.results",
     "freshness.tolerated",
+    "link.rate",
+    "link.delay",
+    "link.tunnel",
+    "disk.block",
+    "disk.sync",
+    "disk.file",
+    "disk.writers",
     "recorder.path",
     "recorder.writers",
     "recorder.batch",
@@ -164,6 +177,8 @@ pub fn read_settings(root: &Table, names: &Names, errors: &mut Errors) -> Settin
         background,
         freshness,
         recorder,
+        link: read_link(root, errors),
+        disk: disk::read_disk(root, errors),
     }
 }
 
@@ -202,8 +217,14 @@ fn read_database(root: &Table, names: &Names, errors: &mut Errors) -> DatabaseSe
         base,
         socket: section.one_of("socket", &["unix", "tcp"], errors).map(str::to_owned),
         cpus: read_cpus(&section, errors),
+        encryption: section.one_of("encryption", &["none", "aes128", "aes256"], errors).and_then(encryption),
         config: read_config(&section, errors),
     }
+}
+
+/// None where nothing is encrypted, so that leaving it out and saying so are the same case.
+fn encryption(name: &str) -> Option<String> {
+    (name != "none").then(|| name.to_owned())
 }
 
 /// The server's own settings, as text. Unquoted dots in names make tables, which are joined again.
@@ -320,6 +341,7 @@ pub fn setting_value(settings: &Settings, setting: &str) -> Option<serde_json::V
         "database.base" => text(&database.base),
         "database.socket" => text(&database.socket),
         "database.cpus" => text(&database.cpus),
+        "database.encryption" => Some(database.encryption.as_deref().unwrap_or("none").into()),
         "record.type" => Some(record.type_name.as_str().into()),
         "record.table" => Some(record.table.as_str().into()),
         "record.rows" => Some(record.rows.into()),
@@ -343,15 +365,21 @@ pub fn setting_value(settings: &Settings, setting: &str) -> Option<serde_json::V
             Some(part) => workload.mix.get(part).map(|share| (*share).into()),
             None => match setting.strip_prefix("database.config.") {
                 Some(name) => database.config.get(name).map(|value| value.as_str().into()),
-                None => load_value(settings, setting).or_else(|| ycsb_settings::value(settings, setting)),
+                None => load_value(settings, setting)
+                    .or_else(|| background::value(settings, setting))
+                    .or_else(|| recorder::value(settings, setting))
+                    .or_else(|| super::freshness::value(settings, setting))
+                    .or_else(|| link::value(settings, setting))
+                    .or_else(|| disk::value(settings, setting))
+                    .or_else(|| ycsb_settings::value(settings, setting)),
             },
         },
     }
 }
 
-/// The value of a setting of the load, of that in the background, or of the recorder.
+/// The value of a setting of the load.
 fn load_value(settings: &Settings, setting: &str) -> Option<serde_json::Value> {
-    let Settings { load, background, recorder, .. } = settings;
+    let load = &settings.load;
     let length = |operations: Option<u64>| operations.map(serde_json::Value::from);
     let text = |text: &Option<String>| text.as_deref().map(serde_json::Value::from);
     match setting {
@@ -377,20 +405,11 @@ fn load_value(settings: &Settings, setting: &str) -> Option<serde_json::Value> {
         "load.samples" => Some(load.samples.into()),
         "load.cpus" => text(&load.cpus),
         "load.loops" => load.loops.map(Into::into),
+        "load.count_connecting" => Some(load.count_connecting.into()),
         "load.tolerated_failures" => Some(load.tolerated_failures.into()),
-        "background.workload" => background.as_ref().map(|background| background.workload.as_str().into()),
-        "background.clients" => background.as_ref().map(|background| background.clients.into()),
-        "background.arrivals" => background
-            .as_ref()
-            .map(|background| if background.arrivals == Arrivals::Constant { "constant" } else { "poisson" }.into()),
-        "background.rate" => background.as_ref().map(|background| background.rate_per_s.into()),
-        "background.batch" => background.as_ref().map(|background| background.batch.into()),
         "load.statements" => Some(if load.statements_as_text { "text" } else { "prepared" }.into()),
         "load.connect" => Some(if load.connects_each_time { "each" } else { "once" }.into()),
-        "recorder.path" => recorder.as_ref().map(|recorder| recorder.path.name().into()),
-        "recorder.writers" => recorder.as_ref().map(|recorder| recorder.writers.into()),
-        "recorder.batch" => recorder.as_ref().and_then(|recorder| recorder.batch.map(Into::into)),
-        _ => super::freshness::value(settings, setting),
+        _ => None,
     }
 }
 
@@ -399,7 +418,10 @@ fn load_value(settings: &Settings, setting: &str) -> Option<serde_json::Value> {
 pub fn is_same_level(setting: &str, a: &serde_json::Value, b: &serde_json::Value) -> bool {
     let text = |value: &serde_json::Value| value.as_str().map_or_else(|| value.to_string(), str::to_owned);
     let number = |value: &serde_json::Value| {
-        value.as_f64().or_else(|| Some(crate::units::parse_duration(value.as_str()?).ok()?.as_secs_f64()))
+        let time = || Some(parse_duration(value.as_str()?).ok()?.as_secs_f64());
+        let rate = || parse_bit_rate(value.as_str()?).ok();
+        let size = || Some(parse_bytes(value.as_str()?).ok()? as f64);
+        value.as_f64().or_else(time).or_else(rate).or_else(size)
     };
     match (number(a), number(b)) {
         (Some(a), Some(b)) => a == b,

@@ -55,7 +55,7 @@ fn the_study_of_freshness_tells_each_group_and_judges_the_slides_claims() {
     }
     let claims = findings["claims"].as_array().unwrap();
     assert_eq!(claims.len(), 6);
-    assert_eq!(claims[2]["claimed"], "at most 40.0 ms");
+    assert_eq!(claims[2]["claimed"], "at most 40 ms");
     let page = std::fs::read_to_string(scratch.path("run/report.html")).unwrap();
     assert!(page.contains("id=\"freshness\"") && page.contains("group 1: "), "histograms of each group");
     assert_eq!(left_in(&scratch), Vec::<String>::new(), "no reader is left behind");

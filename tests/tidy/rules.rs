@@ -13,7 +13,7 @@ const LAYERS: &[&[&str]] = &[
     &["study"],
     &["database"],
     &["workload", "layout", "block", "data"],
-    &["scoring", "queueing", "statistics"],
+    &["scoring", "sizing", "queueing", "statistics"],
     &[
         "finding",
         "measurement",
@@ -29,11 +29,13 @@ const LAYERS: &[&[&str]] = &[
     ],
 ];
 
-/// What may be imported within a layer: reports read what is stored; fits use the distributions of statistics; a workload is
+/// What may be imported within a layer: reports read what is stored; a link's
+/// daemons are started as servers are; fits use the distributions of statistics; a workload is
 /// laid out over its data; the vocabulary is one.
 const WITHIN: &[(&[&str], &[&str])] = &[
     (&["commands"], &["commands", "cli"]),
     (&["report"], &["store"]),
+    (&["link"], &["server"]),
     (&["queueing", "scoring"], &["statistics"]),
     (&["workload", "layout", "block", "data"], &["workload", "layout", "data"]),
     (LAYERS[10], LAYERS[10]),

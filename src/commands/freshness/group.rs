@@ -10,7 +10,7 @@ use std::thread::JoinHandle;
 use anyhow::{Context, anyhow, bail};
 use serde::{Deserialize, Serialize};
 
-use super::super::stage::Reach;
+use super::super::stage::Opening;
 use crate::database::nats::Subscriber;
 use crate::database::{self, Database, DatabaseError, Endpoint, Session};
 use crate::load::sightings::{
@@ -30,7 +30,7 @@ pub struct Order {
     /// Its number, from 0.
     pub group: u32,
     /// Where the events are.
-    pub reach: Reach,
+    pub reach: Opening,
     /// Where events are published, if they are.
     pub nats: Option<Endpoint>,
 }

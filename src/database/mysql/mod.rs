@@ -1,13 +1,14 @@
 //! MySQL and MariaDB: one protocol, two names. The main type is [`MySql`].
 //!
-//! [`handshake`] logs in, [`session`] prepares, [`wire`] executes; [`packet`], [`values`], [`response`] and [`decode`] are
+//! `handshake` logs in, [`session`] prepares, [`wire`] executes; [`packet`], [`values`], [`response`] and [`decode`] are
 //! the codec they share, and [`program`] decides what is prepared.
 //!
 //! Invariant: nothing is assumed of the server by its name; its greeting says what it can do.
 
 pub mod decode;
 pub mod dialect;
-pub mod handshake;
+pub mod encryption;
+mod handshake;
 pub mod packet;
 pub mod password;
 pub mod program;

@@ -5,8 +5,9 @@
 
 use std::path::{Path, PathBuf};
 
+use super::encryption;
 use crate::database::Endpoint;
-use crate::database::recipe::{CommandLine, Readiness, Recipe, executable, search_path};
+use crate::database::recipe::{CommandLine, Reach, Readiness, Recipe, executable, search_path};
 use crate::trial::DatabaseSettings;
 
 /// Starts `mariadbd` or a genuine `mysqld`.
@@ -84,6 +85,11 @@ impl Recipe for MysqlRecipe {
         &["mysql", "nobody"]
     }
 
+    fn encryptions(&self) -> &'static [&'static str] {
+        // MySQL's keyrings are another matter.
+        if self.genuine { &[] } else { encryption::CIPHERS }
+    }
+
     fn reserved_settings(&self) -> &'static [&'static str] {
         &[
             "defaults_file",
@@ -103,13 +109,18 @@ impl Recipe for MysqlRecipe {
         ]
     }
 
-    fn files(&self, password: &str) -> Vec<(&'static str, String)> {
+    fn files(&self, password: &str, reach: &Reach) -> Vec<(&'static str, String)> {
         let mut sql = format!("CREATE DATABASE IF NOT EXISTS {NAME} CHARACTER SET utf8mb4 COLLATE utf8mb4_bin;\n");
-        for host in ["localhost", "127.0.0.1"] {
+        let hosts = ["localhost", "127.0.0.1"].map(str::to_owned).into_iter();
+        for host in hosts.chain(reach.client_network().map(|[a, b, c]| format!("{a}.{b}.{c}.%"))) {
             sql += &format!("CREATE USER IF NOT EXISTS '{NAME}'@'{host}' IDENTIFIED BY '{password}';\n");
             sql += &format!("GRANT ALL PRIVILEGES ON *.* TO '{NAME}'@'{host}' WITH GRANT OPTION;\n");
         }
-        vec![(STATEMENTS, sql)]
+        let mut files = vec![(STATEMENTS, sql)];
+        if !self.genuine {
+            files.extend(encryption::files(password));
+        }
+        files
     }
 
     fn initialise(&self, binary: &Path, directory: &Path, _user: &str) -> Vec<CommandLine> {
@@ -131,7 +142,14 @@ impl Recipe for MysqlRecipe {
         vec![CommandLine { program, arguments, ..CommandLine::default() }]
     }
 
-    fn start(&self, binary: &Path, directory: &Path, port: u16, settings: &DatabaseSettings) -> CommandLine {
+    fn start(
+        &self,
+        binary: &Path,
+        directory: &Path,
+        port: u16,
+        settings: &DatabaseSettings,
+        reach: &Reach,
+    ) -> CommandLine {
         let place = directory.display();
         let mut arguments = vec![
             "--no-defaults".to_owned(),
@@ -142,9 +160,9 @@ impl Recipe for MysqlRecipe {
             format!("--pid-file={place}/pid"),
             format!("--init-file={place}/{STATEMENTS}"),
             format!("--port={port}"),
+            format!("--bind-address={}", reach.address),
         ];
         let fixed = [
-            "--bind-address=127.0.0.1",
             "--skip-name-resolve",
             // What follows may be changed by database.config: the last mention of an option counts.
             "--skip-log-bin",
@@ -164,6 +182,9 @@ impl Recipe for MysqlRecipe {
             // MySQL would open a second port, and make keys for encryption that nobody asks for.
             arguments.extend(["--mysqlx=OFF", "--auto-generate-certs=OFF"].map(String::from));
         }
+        if let Some(cipher) = &settings.encryption {
+            arguments.extend(encryption::options(cipher, directory));
+        }
         if let Some(engine) = &settings.engine {
             arguments.push(format!("--default-storage-engine={engine}"));
         }
@@ -171,10 +192,11 @@ impl Recipe for MysqlRecipe {
         CommandLine { program: binary.to_owned(), arguments, ..CommandLine::default() }
     }
 
-    fn endpoint(&self, directory: &Path, port: u16, settings: &DatabaseSettings) -> Endpoint {
+    fn endpoint(&self, directory: &Path, port: u16, settings: &DatabaseSettings, reach: &Reach) -> Endpoint {
         Endpoint {
             unix: (settings.socket.as_deref() != Some("tcp")).then(|| socket_of(directory)),
-            tcp: Some(("127.0.0.1".to_owned(), port)),
+            tcp: Some((reach.address.to_string(), port)),
+            namespace: reach.clients.clone(),
             user: NAME.to_owned(),
             password: String::new(),
             database: NAME.to_owned(),
@@ -207,6 +229,8 @@ impl Recipe for MysqlRecipe {
             ("innodb_buffer_pool_size", "SELECT @@innodb_buffer_pool_size"),
             ("innodb_flush_method", "SELECT @@innodb_flush_method"),
             ("innodb_doublewrite", "SELECT @@innodb_doublewrite"),
+            ("innodb_encrypt_tables", "SELECT @@innodb_encrypt_tables"),
+            ("innodb_encrypt_log", "SELECT @@innodb_encrypt_log"),
             ("sync_binlog", "SELECT @@sync_binlog"),
             ("log_bin", "SELECT @@log_bin"),
             ("performance_schema", "SELECT @@performance_schema"),
@@ -273,7 +297,8 @@ mod tests {
         let mut settings = DatabaseSettings::default();
         settings.config.insert("innodb_buffer_pool_size".to_owned(), "1G".to_owned());
         settings.engine = Some("aria".to_owned());
-        let line = MARIADB.start(Path::new("/usr/sbin/mariadbd"), Path::new("/tmp/d"), 4711, &settings);
+        let line =
+            MARIADB.start(Path::new("/usr/sbin/mariadbd"), Path::new("/tmp/d"), 4711, &settings, &Reach::LOOPBACK);
         assert_eq!(line.arguments.first().map(String::as_str), Some("--no-defaults"));
         assert_eq!(line.arguments.last().map(String::as_str), Some("--innodb_buffer_pool_size=1G"));
         assert!(line.arguments.contains(&"--default-storage-engine=aria".to_owned()));
@@ -292,8 +317,11 @@ mod tests {
     #[test]
     fn the_unix_socket_is_left_out_where_tcp_is_asked_for() {
         let mut settings = DatabaseSettings::default();
-        assert_eq!(MARIADB.endpoint(Path::new("/d"), 1, &settings).unix, Some(PathBuf::from("/d/socket")));
+        assert_eq!(
+            MARIADB.endpoint(Path::new("/d"), 1, &settings, &Reach::LOOPBACK).unix,
+            Some(PathBuf::from("/d/socket"))
+        );
         settings.socket = Some("tcp".to_owned());
-        assert_eq!(MARIADB.endpoint(Path::new("/d"), 1, &settings).unix, None);
+        assert_eq!(MARIADB.endpoint(Path::new("/d"), 1, &settings, &Reach::LOOPBACK).unix, None);
     }
 }

@@ -25,6 +25,7 @@ pub fn read_url(url: &str) -> Result<Endpoint, String> {
     let mut endpoint = Endpoint {
         unix: None,
         tcp: Some(read_host(host).map_err(|what| wrong(&what))?),
+        namespace: None,
         user: decoded(user).ok_or_else(|| wrong("the user is not well encoded"))?,
         password: decoded(password).ok_or_else(|| wrong("the password is not well encoded"))?,
         database: decoded(database).ok_or_else(|| wrong("the name of the database is not well encoded"))?,

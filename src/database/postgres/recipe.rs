@@ -5,7 +5,7 @@
 use std::path::{Path, PathBuf};
 
 use crate::database::Endpoint;
-use crate::database::recipe::{CommandLine, Readiness, Recipe, executable, search_path};
+use crate::database::recipe::{CommandLine, Reach, Readiness, Recipe, executable, search_path};
 use crate::trial::DatabaseSettings;
 
 /// Starts `postgres`.
@@ -18,6 +18,8 @@ pub static POSTGRES: PostgresRecipe = PostgresRecipe;
 /// Name of the database and of the account in a private server.
 const NAME: &str = "loadline";
 const PASSWORD_FILE: &str = "password";
+/// Who may come from where: beside the data, which can be that of an earlier server with other clients.
+const RULES_FILE: &str = "pg_hba.conf";
 /// Where Debian keeps its versions, side by side.
 const DEBIAN: &str = "/usr/lib/postgresql";
 const REMEDY: &str =
@@ -65,8 +67,12 @@ impl Recipe for PostgresRecipe {
         ]
     }
 
-    fn files(&self, password: &str) -> Vec<(&'static str, String)> {
-        vec![(PASSWORD_FILE, format!("{password}\n"))]
+    fn files(&self, password: &str, reach: &Reach) -> Vec<(&'static str, String)> {
+        let network = reach
+            .client_network()
+            .map_or_else(String::new, |[a, b, c]| format!("host all all {a}.{b}.{c}.0/24 scram-sha-256\n"));
+        let rules = format!("local all all trust\nhost all all 127.0.0.1/32 scram-sha-256\n{network}");
+        vec![(PASSWORD_FILE, format!("{password}\n")), (RULES_FILE, rules)]
     }
 
     fn initialise(&self, binary: &Path, directory: &Path, _user: &str) -> Vec<CommandLine> {
@@ -89,11 +95,19 @@ impl Recipe for PostgresRecipe {
         vec![cluster, database]
     }
 
-    fn start(&self, binary: &Path, directory: &Path, port: u16, settings: &DatabaseSettings) -> CommandLine {
+    fn start(
+        &self,
+        binary: &Path,
+        directory: &Path,
+        port: u16,
+        settings: &DatabaseSettings,
+        reach: &Reach,
+    ) -> CommandLine {
         let mut arguments =
             ["-D", &directory.join("data").display().to_string(), "-p", &port.to_string()].map(String::from).to_vec();
         let mut set = |name: &str, value: &str| arguments.extend(["-c".to_owned(), format!("{name}={value}")]);
-        set("listen_addresses", "127.0.0.1");
+        set("listen_addresses", &reach.address.to_string());
+        set("hba_file", &directory.join(RULES_FILE).display().to_string());
         set("unix_socket_directories", &directory.display().to_string());
         set("max_connections", "300");
         for (name, value) in &settings.config {
@@ -102,10 +116,11 @@ impl Recipe for PostgresRecipe {
         CommandLine { program: binary.to_owned(), arguments, ..CommandLine::default() }
     }
 
-    fn endpoint(&self, directory: &Path, port: u16, settings: &DatabaseSettings) -> Endpoint {
+    fn endpoint(&self, directory: &Path, port: u16, settings: &DatabaseSettings, reach: &Reach) -> Endpoint {
         Endpoint {
             unix: (settings.socket.as_deref() != Some("tcp")).then(|| directory.join(format!(".s.PGSQL.{port}"))),
-            tcp: Some(("127.0.0.1".to_owned(), port)),
+            tcp: Some((reach.address.to_string(), port)),
+            namespace: reach.clients.clone(),
             user: NAME.to_owned(),
             password: String::new(),
             database: NAME.to_owned(),

@@ -3,13 +3,11 @@
 use std::path::{Path, PathBuf};
 
 use crate::database::Endpoint;
-use crate::database::recipe::{CommandLine, Readiness, Recipe, executable, search_path};
+use crate::database::recipe::{CommandLine, Reach, Readiness, Recipe, executable, search_path};
 use crate::trial::DatabaseSettings;
 
-const HOST: &str = "127.0.0.1";
-
-fn endpoint(port: u16) -> Endpoint {
-    Endpoint { tcp: Some((HOST.to_owned(), port)), ..Endpoint::default() }
+fn endpoint(port: u16, reach: &Reach) -> Endpoint {
+    Endpoint { tcp: Some((reach.address.to_string(), port)), namespace: reach.clients.clone(), ..Endpoint::default() }
 }
 
 /// A recorder of this program's own binary.
@@ -35,7 +33,7 @@ impl Recipe for RecorderRecipe {
         &[]
     }
 
-    fn files(&self, _: &str) -> Vec<(&'static str, String)> {
+    fn files(&self, _: &str, _: &Reach) -> Vec<(&'static str, String)> {
         Vec::new()
     }
 
@@ -43,8 +41,8 @@ impl Recipe for RecorderRecipe {
         Vec::new()
     }
 
-    fn start(&self, binary: &Path, _: &Path, port: u16, _: &DatabaseSettings) -> CommandLine {
-        let listen = format!("[intake.http]\nlisten = \"{HOST}:{port}\"\nconnections = 100000\n");
+    fn start(&self, binary: &Path, _: &Path, port: u16, _: &DatabaseSettings, reach: &Reach) -> CommandLine {
+        let listen = format!("[intake.http]\nlisten = \"{}:{port}\"\nconnections = 100000\n", reach.address);
         CommandLine {
             program: binary.to_owned(),
             arguments: vec!["record".to_owned(), "/dev/stdin".to_owned()],
@@ -53,8 +51,8 @@ impl Recipe for RecorderRecipe {
         }
     }
 
-    fn endpoint(&self, _: &Path, port: u16, _: &DatabaseSettings) -> Endpoint {
-        endpoint(port)
+    fn endpoint(&self, _: &Path, port: u16, _: &DatabaseSettings, reach: &Reach) -> Endpoint {
+        endpoint(port, reach)
     }
 
     fn hello(&self, _: &Endpoint) -> Vec<u8> {
@@ -102,7 +100,7 @@ impl Recipe for NatsRecipe {
         &[]
     }
 
-    fn files(&self, _: &str) -> Vec<(&'static str, String)> {
+    fn files(&self, _: &str, _: &Reach) -> Vec<(&'static str, String)> {
         let sync = if self.syncs { " sync_interval: always" } else { "" };
         let text = format!("jetstream {{ store_dir: \"data\"{sync} }}\nping_interval: \"1h\"\nmax_payload: 8MB\n");
         vec![("nats.conf", text)]
@@ -112,13 +110,14 @@ impl Recipe for NatsRecipe {
         Vec::new()
     }
 
-    fn start(&self, binary: &Path, _: &Path, port: u16, _: &DatabaseSettings) -> CommandLine {
-        let arguments = ["-c", "nats.conf", "-a", HOST, "-p", &port.to_string()].map(str::to_owned).to_vec();
+    fn start(&self, binary: &Path, _: &Path, port: u16, _: &DatabaseSettings, reach: &Reach) -> CommandLine {
+        let arguments =
+            ["-c", "nats.conf", "-a", &reach.address.to_string(), "-p", &port.to_string()].map(str::to_owned).to_vec();
         CommandLine { program: binary.to_owned(), arguments, ..CommandLine::default() }
     }
 
-    fn endpoint(&self, _: &Path, port: u16, _: &DatabaseSettings) -> Endpoint {
-        endpoint(port)
+    fn endpoint(&self, _: &Path, port: u16, _: &DatabaseSettings, reach: &Reach) -> Endpoint {
+        endpoint(port, reach)
     }
 
     fn hello(&self, _: &Endpoint) -> Vec<u8> {
@@ -166,7 +165,8 @@ mod tests {
     #[test]
     fn older_nats_servers_are_not_told_what_they_do_not_know() {
         assert!(!knows_sync("nats-server: v2.9.10") && knows_sync("nats-server: v2.10.1") && !knows_sync(""));
-        let with = |syncs| NatsRecipe { syncs }.files("").remove(0).1.contains("sync_interval: always");
+        let with =
+            |syncs| NatsRecipe { syncs }.files("", &Reach::LOOPBACK).remove(0).1.contains("sync_interval: always");
         assert!(with(true) && !with(false));
     }
 }

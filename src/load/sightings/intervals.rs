@@ -95,14 +95,14 @@ impl Intervals {
     }
 
     /// How many numbers are in both sets.
-    pub fn count_common(&self, other: &Intervals) -> u64 {
-        let common = |(first, last): (&u64, &u64)| -> u64 {
+    pub fn count_shared(&self, other: &Intervals) -> u64 {
+        let shared = |(first, last): (&u64, &u64)| -> u64 {
             let before = other.last_of.range(..first).next_back();
             let within = other.last_of.range(first..=last);
             let overlap = |(a, b): (&u64, &u64)| (*b).min(*last).checked_sub((*a).max(*first)).map_or(0, |n| n + 1);
             before.map_or(0, overlap) + within.map(overlap).sum::<u64>()
         };
-        self.last_of.iter().map(common).sum()
+        self.last_of.iter().map(shared).sum()
     }
 }
 
@@ -144,7 +144,7 @@ mod tests {
                 assert_eq!(other.count(), other_set.len() as u64, "{other:?}");
             }
             assert_eq!(intervals.count(), set.len() as u64);
-            assert_eq!(intervals.count_common(&other), set.intersection(&other_set).count() as u64);
+            assert_eq!(intervals.count_shared(&other), set.intersection(&other_set).count() as u64);
             for number in 0..130 {
                 assert_eq!(intervals.contains(number), set.contains(&number));
                 assert_eq!(intervals.first_missing(number), (number..).find(|n| !set.contains(n)).unwrap());

@@ -131,7 +131,7 @@ impl Sightings {
         let mut totals = (0, 0);
         for writer in &self.writers {
             let Some(own) = acknowledged.get(*writer as usize) else { continue };
-            let seen = self.seen.get(*writer as usize).map_or(0, |seen| own.counted.count_common(seen));
+            let seen = self.seen.get(*writer as usize).map_or(0, |seen| own.counted.count_shared(seen));
             totals.0 += own.counted.count();
             totals.1 += own.counted.count() - seen;
         }

@@ -73,15 +73,20 @@ pub struct FitReport {
     pub paper: Option<PaperFit>,
 }
 
+/// A model that fits predicts points that it was not fitted to within this share of them.
+const LEFT_OUT_MOST: f64 = 0.25;
+
 impl FitReport {
-    /// Whether a model fits: not where the points reject it; none where they do not reach near enough to the capacity to tell, or are
-    /// too few.
+    /// Whether a model fits: not where the points reject it. None where that cannot be told: they do not reach near enough to the
+    /// capacity, or so few points are not rejected by much, and the model does not predict one of them from the others.
     pub fn says_whether(&self, model: &str) -> Option<bool> {
-        if self.best.is_some_and(|best| best == model) || self.tie.contains(&model) {
-            return Some(true);
-        }
         let fit = self.fits.iter().find(|fit| fit.model == model)?;
-        if select::describes(fit) { None } else { Some(false) }
+        if !select::describes(fit) {
+            return Some(false);
+        }
+        let is_good = self.best.is_some_and(|best| best == model) || self.tie.contains(&model);
+        let error = fit.leave_one_out.as_ref().map(|left_out| left_out.relative_error_rms);
+        (is_good && error.is_some_and(|error| error <= LEFT_OUT_MOST)).then_some(true)
     }
 }
 

@@ -73,6 +73,7 @@ fn read_database(root: &Table, errors: &mut Errors) -> DatabaseSettings {
         binary: text("binary", errors),
         base: text("base", errors),
         socket: section.one_of("socket", &["unix", "tcp"], errors).map(str::to_owned),
+        encryption: None,
         cpus: text("cpus", errors),
         config: read_server_config(&section, errors),
     };

@@ -1,4 +1,4 @@
-//! The tables of violations, and the statements that write and read them. Main types: [`Form`] and [`Statements`].
+//! The tables of violations, and the statements that write and read them. Main type: [`Form`].
 //!
 //! `wide`: `violation`, every row whole. `star`: `violation_identity` (camera, place, limit, once) and `violation_values`. In both a record has a
 //! number, `record_id`, in the order of storing. `loadline_block` says which record a camera's sequence belongs to; `loadline_replay` which uploads

@@ -1,6 +1,6 @@
 //! Parquet: tables and raw times as files that pandas, DuckDB, Spark and others read, with typed columns.
 //!
-//! Main type: [`ParquetFile`]. Invariant: memory is bounded by one group of [`GROUP_ROWS`] rows, however many are written.
+//! Main type: [`ParquetFile`]. Invariant: memory is bounded by one group of 65,536 rows, however many are written.
 
 use std::io::Write;
 use std::sync::Arc;

@@ -322,7 +322,7 @@ fn unit_of(metric: &Metric) -> Unit {
         name if name.starts_with("response_time") || name == "client_cpu_per_operation" => Unit::Seconds,
         "iowait" | "system" => Unit::Share,
         "memory_used" => Unit::Bytes,
-        "written_bytes" => Unit::BytesPerSecond,
+        "written_bytes" | "disk_written" => Unit::BytesPerSecond,
         _ => Unit::Rate(""),
     }
 }

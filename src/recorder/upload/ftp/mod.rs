@@ -1,6 +1,6 @@
 //! FTP and FTPS: cameras upload blocks, and 226 is said after a block is durable. Nothing can be read, changed or removed.
 //!
-//! The server is our own, for the reasons in docs/decisions/0027-ftp-server.md. It understands what uploading needs: `AUTH TLS`, `PBSZ`, `PROT`, `USER`, `PASS`,
+//! The server is our own, for the reasons in docs/decisions/0030-ftp-server.md. It understands what uploading needs: `AUTH TLS`, `PBSZ`, `PROT`, `USER`, `PASS`,
 //! `TYPE I`, `PASV`, `EPSV`, `ALLO`, `STOR`, `ABOR`, and what clients ask before. With `ALLO` an upload that was cut is recognised even without
 //! TLS; with TLS by the end that only the client can make.
 //!

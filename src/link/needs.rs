@@ -1,0 +1,56 @@
+//! What links need of the machine, looked at before anything is made.
+
+use std::path::Path;
+
+use super::device::find;
+use super::tunnel::{CHARON, PLUGINS};
+use super::{LinkError, SUITES};
+use crate::database::Namespace;
+use crate::trial::LinkSettings;
+
+const TUN: &str = "/dev/net/tun";
+
+/// Checks that a link can be made here: that the user may, and that its programs are there.
+///
+/// # Errors
+/// The first thing that is missing, with the setting that asks for it and the remedy.
+pub fn check(link: &LinkSettings) -> Result<(), LinkError> {
+    let missing =
+        |setting, what: String, remedy: &str| Err(LinkError::Missing { setting, what, remedy: remedy.into() });
+    if let Some(tunnel) = &link.tunnel
+        && !SUITES.iter().any(|suite| suite.name == *tunnel)
+    {
+        let names: Vec<&str> = SUITES.iter().map(|suite| suite.name).collect();
+        let remedy = format!("available: {}", names.join(", "));
+        return missing("link.tunnel", format!("unknown tunnel \"{tunnel}\""), &remedy);
+    }
+    if let Err(error) = Namespace::create() {
+        let what = format!("this user may not make network namespaces ({error})");
+        return missing("[link]", what, "run loadline as root, or leave the section [link] out");
+    }
+    for (program, setting) in [("ip", "[link]"), ("tc", "link.rate")] {
+        if find(program).is_none() {
+            let what = format!("there is no program {program} on the PATH or in /usr/sbin");
+            return missing(setting, what, "install the Debian package iproute2 (apt-get install iproute2)");
+        }
+    }
+    if (link.delay_s > 0.0 || link.tunnel.is_some()) && !Path::new(TUN).exists() {
+        let setting = if link.tunnel.is_some() { "link.tunnel" } else { "link.delay" };
+        let remedy = "load the kernel's module tun (modprobe tun), or give the container this device";
+        return missing(setting, format!("there is no {TUN}"), remedy);
+    }
+    if link.tunnel.is_none() {
+        return Ok(());
+    }
+    let packages = "install Debian's packages strongswan-charon, strongswan-swanctl, libcharon-extra-plugins and \
+                    libstrongswan-standard-plugins (apt-get install --no-install-recommends ...)";
+    let plugins = PLUGINS.map(|plugin| format!("/usr/lib/ipsec/plugins/libstrongswan-{plugin}.so"));
+    let files = [CHARON.to_owned()].into_iter().chain(plugins);
+    if let Some(file) = files.into_iter().find(|file| !Path::new(file).exists()) {
+        return missing("link.tunnel", format!("there is no {file}"), packages);
+    }
+    match ["swanctl", "unshare", "mount"].into_iter().find(|program| find(program).is_none()) {
+        Some(program) => missing("link.tunnel", format!("there is no program {program}"), packages),
+        None => Ok(()),
+    }
+}

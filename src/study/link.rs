@@ -1,0 +1,95 @@
+//! `[link]`: what lies between load and server.
+//!
+//! Main functions: [`read_link`], [`check_link`]. Invariant: without the section load and server are on one host, as ever.
+
+use super::names::Names;
+use super::place::Errors;
+use super::section::Section;
+use super::tree::Table;
+use crate::trial::{LinkSettings, Settings, TUNNELS};
+use crate::units::parse_bit_rate;
+
+const KEYS: &[&str] = &["rate", "delay", "tunnel"];
+/// What stands for no limit.
+const UNLIMITED: &str = "unlimited";
+/// What stands for no tunnel.
+const NONE: &str = "none";
+/// Slower links would not carry a packet in a second, and faster ones no machine makes.
+const RATES_BITS_PER_S: std::ops::RangeInclusive<f64> = 16e3..=100e9;
+const DELAY_S_MAX: f64 = 10.0;
+
+/// The settings of the section; none where it is not written. What is missing or wrong has its default.
+pub fn read_link(root: &Table, errors: &mut Errors) -> Option<LinkSettings> {
+    root.get("link")?;
+    let section = Section::open(root, "link", KEYS, errors);
+    let choices: Vec<&str> = [NONE].into_iter().chain(TUNNELS).collect();
+    let tunnel = section.one_of("tunnel", &choices, errors).filter(|tunnel| *tunnel != NONE);
+    let delay_s = section.seconds("delay", errors).unwrap_or(0.0);
+    if let (true, Some(entry)) = (delay_s > DELAY_S_MAX, section.get("delay")) {
+        errors.push(entry.node.place, format!("link.delay is {}; it must be at most 10 s", entry.node));
+    }
+    Some(LinkSettings { rate_bits_per_s: read_rate(&section, errors), delay_s, tunnel: tunnel.map(str::to_owned) })
+}
+
+fn read_rate(section: &Section, errors: &mut Errors) -> Option<f64> {
+    let text = section.text("rate", errors).filter(|text| *text != UNLIMITED)?;
+    let place = section.get("rate")?.node.place;
+    match parse_bit_rate(text) {
+        Ok(rate) if RATES_BITS_PER_S.contains(&rate) => Some(rate),
+        Ok(_) => {
+            errors.push(place, format!("link.rate is \"{text}\"; it must be from 16 kbit/s to 100 Gbit/s"));
+            None
+        }
+        Err(sentence) => {
+            errors.push(place, format!("link.rate: {sentence}; or write \"{UNLIMITED}\""));
+            None
+        }
+    }
+}
+
+/// A link has a private server at its other end: which settings speak against it, and why.
+pub fn check_link(settings: &Settings, names: &Names) -> Option<(&'static [&'static str], String)> {
+    settings.link.as_ref()?;
+    if settings.recorder.is_some() {
+        let remedy = "leave one of them out";
+        return Some((
+            &["link.rate", "recorder.path"],
+            format!("[link] and [recorder] do not go together yet; {remedy}"),
+        ));
+    }
+    if settings.freshness.is_some() {
+        let remedy = "leave [link] out; readers and publish-subscribe are on the machine's own network";
+        let message = format!("[link] and workload.name \"freshness\" do not go together yet; {remedy}");
+        return Some((&["link.rate", "workload.name"], message));
+    }
+    let database = &settings.database;
+    let name = &database.name;
+    if let Some(url) = &database.url {
+        let remedy = "leave one of them out; a server elsewhere has a link of its own";
+        let message = format!("[link] goes with a private server and database.url is \"{url}\"; {remedy}");
+        return Some((&["link.rate", "database.url"], message));
+    }
+    if !names.database(name)?.has_private_server {
+        let remedy = "choose a server, as in name = \"mariadb\", or leave [link] out";
+        return Some((
+            &["link.rate", "database.name"],
+            format!("[link] goes with a private server and {name} has none; {remedy}"),
+        ));
+    }
+    if database.socket.as_deref() == Some("unix") {
+        let message = "database.socket is \"unix\" and a link carries TCP; leave it out".to_owned();
+        return Some((&["database.socket"], message));
+    }
+    None
+}
+
+/// The value of a setting of the section, as a study file states it.
+pub fn value(settings: &Settings, setting: &str) -> Option<serde_json::Value> {
+    let link = settings.link.as_ref()?;
+    match setting {
+        "link.rate" => Some(link.rate_bits_per_s.map_or_else(|| UNLIMITED.into(), Into::into)),
+        "link.delay" => Some(link.delay_s.into()),
+        "link.tunnel" => Some(link.tunnel.as_deref().unwrap_or(NONE).into()),
+        _ => None,
+    }
+}

@@ -50,6 +50,10 @@ fn a_path_that_cannot_be_is_refused_where_it_stands() {
     assert!(refusal(("[repeat]", "[layout]\nname = \"spare\"\n[repeat]")).contains("the recorder has the layouts"));
     assert!(refusal(("[repeat]", "[record]\nrows = 9\n[repeat]")).contains("makes its own tables"));
     assert!(refusal(("[repeat]", "[record]\ntype = \"wisconsin\"\n[repeat]")).contains("have a key and no source"));
+    let per_client = ("[repeat]", "[layout]\ntables = \"per-client\"\n[repeat]");
+    assert!(refusal(per_client).contains("names its tables after the measurement"));
+    assert!(refusal(("clients = 6", "clients = 6\nstatements = \"text\"")).contains("gets records and no statements"));
+    assert!(refusal(("clients = 6", "clients = 6\nconnect = \"each\"")).contains("sources keep their connections"));
     assert!(
         refusal(("[repeat]", "[database]\nname = \"mariadb\"\nengine = \"aria\"\n[repeat]")).contains("take innodb")
     );

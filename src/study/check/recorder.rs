@@ -41,7 +41,7 @@ impl Rules<'_> {
 
     /// What a recorder can be in front of, and what it is given.
     pub(super) fn recorder(&mut self) {
-        let Settings { database, record, layout, workload, background, .. } = self.settings;
+        let Settings { database, record, layout, workload, load, background, .. } = self.settings;
         let Some(recorder) = self.settings.recorded() else {
             if self.settings.recorder.is_some() && workload.name != "write" {
                 let message =
@@ -66,6 +66,18 @@ impl Rules<'_> {
         if !["wide", "star", "star-hot", "json", "eav"].contains(&layout.name.as_str()) || !layout.indexes.is_empty() {
             let what = "the recorder has the layouts wide, star, star-hot, json and eav, without further indexes";
             wrong.push(("layout.name", what.to_owned()));
+        }
+        if layout.tables_per_client {
+            wrong.push((
+                "layout.tables",
+                "the recorder names its tables after the measurement; leave it out".to_owned(),
+            ));
+        }
+        if load.statements_as_text {
+            wrong.push(("load.statements", "a recorder gets records and no statements; leave it out".to_owned()));
+        }
+        if load.connects_each_time {
+            wrong.push(("load.connect", "sources keep their connections to a recorder; leave it out".to_owned()));
         }
         if database.name == "simulated" || database.path.is_some() {
             let what = "the database must be a private one, or a server that database.url names";

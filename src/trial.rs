@@ -14,7 +14,7 @@ use crate::query::Query;
 
 pub use freshness::{EventPath, FreshnessSettings, Poll, RunAs};
 pub use surroundings::{
-    BackgroundSettings, DiskSettings, DiskSync, LinkSettings, RecorderPath, RecorderSettings, TUNNELS,
+    BackgroundSettings, BlocksSettings, DiskSettings, DiskSync, LinkHosts, LinkSettings, RecorderPath, RecorderSettings, TUNNELS,
 };
 
 /// The level of each factor, by the factor's dotted setting: `{"layout.name": "star", "load.clients": 4}`.
@@ -101,6 +101,9 @@ pub struct Settings {
     /// `[recorder]`: what records go through on their way to the database.
     #[serde(skip_serializing_if = "Option::is_none", default)]
     pub recorder: Option<RecorderSettings>,
+    /// `[blocks]`: what is uploaded, where blocks are.
+    #[serde(skip_serializing_if = "Option::is_none", default)]
+    pub blocks: Option<BlocksSettings>,
 }
 
 /// `[database]`: which database, and how a private server of it is started.
@@ -436,6 +439,12 @@ impl Settings {
     /// The recorder's settings, where one is in front of the database.
     pub fn recorded(&self) -> Option<&RecorderSettings> {
         self.recorder.as_ref().filter(|recorder| recorder.path != RecorderPath::Direct)
+    }
+
+    /// What is uploaded, where blocks are.
+    pub fn uploaded(&self) -> Option<BlocksSettings> {
+        self.recorded().filter(|recorder| recorder.path.is_upload())?;
+        Some(self.blocks.clone().unwrap_or_default())
     }
 }
 

@@ -9,6 +9,7 @@ mod block_keys;
 mod cache;
 mod compare;
 mod conserve;
+mod conserve_blocks;
 pub mod data;
 mod evolve;
 mod execute;

@@ -14,7 +14,8 @@ use crate::query::Query;
 
 pub use freshness::{EventPath, FreshnessSettings, Poll, RunAs};
 pub use surroundings::{
-    BackgroundSettings, BlocksSettings, DiskSettings, DiskSync, LinkHosts, LinkSettings, RecorderPath, RecorderSettings, TUNNELS,
+    BackgroundSettings, BlocksSettings, DiskSettings, DiskSync, LinkHosts, LinkSettings, RecorderPath,
+    RecorderSettings, TUNNELS,
 };
 
 /// The level of each factor, by the factor's dotted setting: `{"layout.name": "star", "load.clients": 4}`.
@@ -433,19 +434,6 @@ pub struct LoadSettings {
     /// Whether the time that opening the connections took counts in throughput; closed loop only.
     #[serde(skip_serializing_if = "is_default", default)]
     pub count_connecting: bool,
-}
-
-impl Settings {
-    /// The recorder's settings, where one is in front of the database.
-    pub fn recorded(&self) -> Option<&RecorderSettings> {
-        self.recorder.as_ref().filter(|recorder| recorder.path != RecorderPath::Direct)
-    }
-
-    /// What is uploaded, where blocks are.
-    pub fn uploaded(&self) -> Option<BlocksSettings> {
-        self.recorded().filter(|recorder| recorder.path.is_upload())?;
-        Some(self.blocks.clone().unwrap_or_default())
-    }
 }
 
 /// When operations arrive.

@@ -40,7 +40,12 @@ fn wanted(link: LinkSettings) -> Wanted {
 }
 
 fn link(rate_bits_per_s: f64, delay_s: f64, tunnel: Option<&str>) -> LinkSettings {
-    LinkSettings { rate_bits_per_s: Some(rate_bits_per_s), delay_s, tunnel: tunnel.map(str::to_owned), ..LinkSettings::default() }
+    LinkSettings {
+        rate_bits_per_s: Some(rate_bits_per_s),
+        delay_s,
+        tunnel: tunnel.map(str::to_owned),
+        ..LinkSettings::default()
+    }
 }
 
 /// Measured up to three times, because a machine that is busy with other work may hold a transfer up, but never speeds it up.

@@ -52,7 +52,9 @@ pub fn uploaded(
                 let name = station.name_of(*sequence);
                 names.iter().any(|found| found.ends_with(&name))
             };
-            found.extend(sequences.iter().filter(|sequence| is_there(sequence)).map(|sequence| (camera.clone(), *sequence)));
+            found.extend(
+                sequences.iter().filter(|sequence| is_there(sequence)).map(|sequence| (camera.clone(), *sequence)),
+            );
         }
     }
     let named = |blocks: &[(usize, u64)]| -> Vec<Name> {

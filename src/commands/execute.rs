@@ -471,6 +471,8 @@ fn judge(
         late_share: match settings.load.arrivals {
             // Sources wait beside a recorder and a server that take every CPU they can get, and nobody waits for a source's thread.
             Arrivals::Sources => background::LATE_SHARE,
+            // So does a load beside a writer that keeps a CPU and the disk busy.
+            _ if settings.disk.is_some() => background::LATE_SHARE,
             _ => validity::LATE_SHARE,
         },
         stored,

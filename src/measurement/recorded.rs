@@ -79,7 +79,10 @@ impl RecordedMeasurement {
         let is_left = spooled > 0 && !self.is_kept_waiting;
         say(is_left, format!("{spooled} records were still spooled when the trial ended; make load.drain longer"));
         say(quarantined > 0, format!("{quarantined} records are in quarantine"));
-        say(self.unanswered > 0, format!("the recorder did not answer {} times when it was asked how it does", self.unanswered));
+        say(
+            self.unanswered > 0,
+            format!("the recorder did not answer {} times when it was asked how it does", self.unanswered),
+        );
         reasons
     }
 }

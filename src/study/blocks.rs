@@ -32,12 +32,7 @@ pub fn read_blocks(root: &Table, errors: &mut Errors) -> Option<BlocksSettings> 
 }
 
 /// A size, or a size a second; none where it is missing, wrong or `none`.
-fn read_bytes(
-    section: &Section,
-    key: &str,
-    range: &std::ops::RangeInclusive<u64>,
-    errors: &mut Errors,
-) -> Option<u64> {
+fn read_bytes(section: &Section, key: &str, range: &std::ops::RangeInclusive<u64>, errors: &mut Errors) -> Option<u64> {
     let text = section.text(key, errors).filter(|text| *text != NONE || key != "rate")?;
     let place = section.get(key)?.node.place;
     match parse_bytes(text) {
@@ -71,16 +66,25 @@ pub fn check_blocks(settings: &Settings, names_records: bool) -> Vec<(&'static [
     };
     if settings.record.type_name != "violation" {
         let found = &settings.record.type_name;
-        say(&["record.type", "recorder.path"], format!("blocks carry violations; take record.type = \"violation\" instead of \"{found}\""));
+        say(
+            &["record.type", "recorder.path"],
+            format!("blocks carry violations; take record.type = \"violation\" instead of \"{found}\""),
+        );
     }
     if !["wide", "star"].contains(&settings.layout.name.as_str()) {
-        say(&["layout.name", "recorder.path"], "violations are stored in layout \"star\" or \"wide\"; take one of them".to_owned());
+        say(
+            &["layout.name", "recorder.path"],
+            "violations are stored in layout \"star\" or \"wide\"; take one of them".to_owned(),
+        );
     }
     if settings.workload.batch > 1 {
         say(&["workload.batch", "recorder.path"], "a block has one record; leave workload.batch out".to_owned());
     }
     if names_records {
-        say(&["record.table", "recorder.path"], "the tables of violations have fixed names; leave record.table out".to_owned());
+        say(
+            &["record.table", "recorder.path"],
+            "the tables of violations have fixed names; leave record.table out".to_owned(),
+        );
     }
     wrong
 }

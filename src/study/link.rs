@@ -35,9 +35,10 @@ pub fn read_link(root: &Table, errors: &mut Errors) -> Option<LinkSettings> {
         errors.push(entry.node.place, format!("link.delay is {}; it must be at most 10 s", entry.node));
     }
     let rate_bits_per_s = read_rate(&section, "rate", errors);
-    let is_same = section.get("server_rate").is_some_and(|entry| matches!(&entry.node.content, Content::Text(text) if text == SAME));
-    let server_rate_bits_per_s =
-        if is_same { rate_bits_per_s } else { read_rate(&section, "server_rate", errors) };
+    let is_same = section
+        .get("server_rate")
+        .is_some_and(|entry| matches!(&entry.node.content, Content::Text(text) if text == SAME));
+    let server_rate_bits_per_s = if is_same { rate_bits_per_s } else { read_rate(&section, "server_rate", errors) };
     let hosts = read_hosts(&section, errors);
     Some(LinkSettings { rate_bits_per_s, delay_s, tunnel: tunnel.map(str::to_owned), hosts, server_rate_bits_per_s })
 }
@@ -59,7 +60,8 @@ fn read_rate(section: &Section, key: &str, errors: &mut Errors) -> Option<f64> {
 }
 
 fn read_hosts(section: &Section, errors: &mut Errors) -> LinkHosts {
-    let is_each = section.get("hosts").is_some_and(|entry| matches!(&entry.node.content, Content::Text(text) if text == EACH));
+    let is_each =
+        section.get("hosts").is_some_and(|entry| matches!(&entry.node.content, Content::Text(text) if text == EACH));
     if is_each {
         return LinkHosts::Each;
     }
@@ -72,8 +74,10 @@ pub fn check_link(settings: &Settings, names: &Names) -> Option<(&'static [&'sta
     let link = settings.link.as_ref()?;
     if link.hosts == LinkHosts::Each && settings.load.clients > HOSTS_MAX {
         let remedy = "take fewer clients, or a number of hosts that they share";
-        let message =
-            format!("link.hosts is \"each\" and load.clients is {}; at most {HOSTS_MAX}; {remedy}", settings.load.clients);
+        let message = format!(
+            "link.hosts is \"each\" and load.clients is {}; at most {HOSTS_MAX}; {remedy}",
+            settings.load.clients
+        );
         return Some((&["link.hosts", "load.clients"], message));
     }
     let uploads = settings.recorded().is_some_and(|recorder| recorder.path.is_upload());

@@ -27,8 +27,19 @@ use crate::trial::{
 use crate::units::{parse_bit_rate, parse_bytes, parse_duration};
 
 /// The sections that make up the settings of a trial.
-pub const SECTIONS: &[&str] =
-    &["database", "record", "layout", "workload", "load", "background", "recorder", "blocks", "freshness", "link", "disk"];
+pub const SECTIONS: &[&str] = &[
+    "database",
+    "record",
+    "layout",
+    "workload",
+    "load",
+    "background",
+    "recorder",
+    "blocks",
+    "freshness",
+    "link",
+    "disk",
+];
 
 const DATABASE_KEYS: &[&str] =
     &["name", "engine", "url", "path", "binary", "base", "socket", "cpus", "encryption", "config"];

@@ -3,7 +3,7 @@
 
 use serde::{Deserialize, Serialize};
 
-use super::{Arrivals, is_default};
+use super::{Arrivals, Settings, is_default};
 
 /// `[disk]`: writes to the disk that the database's files are on, as fast as it takes them, beside the load.
 #[derive(Debug, Clone, PartialEq, Eq, Default, Serialize, Deserialize)]
@@ -161,4 +161,17 @@ pub struct BackgroundSettings {
     pub rate_per_s: f64,
     /// Records per transaction, at least 1.
     pub batch: u32,
+}
+
+impl Settings {
+    /// The recorder's settings, where one is in front of the database.
+    pub fn recorded(&self) -> Option<&RecorderSettings> {
+        self.recorder.as_ref().filter(|recorder| recorder.path != RecorderPath::Direct)
+    }
+
+    /// What is uploaded, where blocks are.
+    pub fn uploaded(&self) -> Option<BlocksSettings> {
+        self.recorded().filter(|recorder| recorder.path.is_upload())?;
+        Some(self.blocks.clone().unwrap_or_default())
+    }
 }

@@ -63,7 +63,10 @@ fn cameras_upload_over_links_of_their_own_and_every_block_is_accounted_for() {
         let levels = &trial["trial"]["case"]["levels"];
         assert!(count("acknowledged") >= 3, "{levels}: {recorded}");
         let accounted = count("committed") + count("spooled") + count("quarantined");
-        assert!((count("acknowledged")..=count("acknowledged") + count("unknown")).contains(&accounted), "{levels}: {recorded}");
+        assert!(
+            (count("acknowledged")..=count("acknowledged") + count("unknown")).contains(&accounted),
+            "{levels}: {recorded}"
+        );
         assert_eq!((count("missing"), count("surplus"), count("quarantined")), (0, 0, 0), "{levels}: {recorded}");
         let processed = levels["blocks.process"] == true;
         assert_eq!(count("spooled") == 0, processed, "{levels}: {recorded}");
@@ -90,7 +93,10 @@ fn a_fast_link_and_postgres_over_one() {
     if !super::is_root() {
         return;
     }
-    let place = place("fast", &STUDY.replace("sqlite", "postgres").replace("[recorder]\npath = \"ftp\"\n[blocks]\nsize = \"20KB\"\n", ""));
+    let place = place(
+        "fast",
+        &STUDY.replace("sqlite", "postgres").replace("[recorder]\npath = \"ftp\"\n[blocks]\nsize = \"20KB\"\n", ""),
+    );
     let sets = ["--set", "link.rate=[\"1Gbit/s\",\"5.76Mbit/s\"]", "--set", "link.hosts=1"];
     let arguments = [&["run", "study.toml", "--out", "run"][..], &sets].concat();
     let output = loadline(&place, &arguments).output().unwrap();

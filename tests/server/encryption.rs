@@ -24,9 +24,9 @@ fn files_with_plate(directory: &Path) -> Vec<String> {
 
 /// The files of a server, stopped in order, that contain what was stored in a table of it.
 fn files_of(encryption: Option<&str>) -> Vec<String> {
-    let settings =
-        DatabaseSettings { encryption: encryption.map(str::to_owned), ..DatabaseSettings::default() };
-    let server = Server::start(&MARIADB, &settings, None).unwrap_or_else(|error| panic!("this test needs an installed server: {error}"));
+    let settings = DatabaseSettings { encryption: encryption.map(str::to_owned), ..DatabaseSettings::default() };
+    let server = Server::start(&MARIADB, &settings, None)
+        .unwrap_or_else(|error| panic!("this test needs an installed server: {error}"));
     let mariadb = database::find("mariadb").unwrap();
     let opened = (mariadb.open)(&settings, Some(server.endpoint())).unwrap();
     let mut session: Box<dyn Session> = opened.connect().unwrap();

@@ -84,21 +84,15 @@ impl Front {
         let token = if reach.address.is_loopback() { Ok(String::new()) } else { random_password() };
         let token = token.map_err(anyhow::Error::msg)?;
         let recipe = RecorderRecipe { config, password, takes: Takes::Lines(token.clone()), files: Vec::new() };
-        let server =
-            Server::start_at(&reach, &recipe, &DatabaseSettings::default(), Some(current.directory()), None)
-                .context("the recorder in front of the database")?;
+        let server = Server::start_at(&reach, &recipe, &DatabaseSettings::default(), Some(current.directory()), None)
+            .context("the recorder in front of the database")?;
         let (endpoint, way) = match &broker {
             Some(broker) => (broker.endpoint().clone(), Way::Nats(STREAM.to_owned())),
             None => (Endpoint { password: token, ..server.endpoint().clone() }, Way::Http),
         };
         let table = &settings.record.table;
-        let database = RecorderDatabase::new(
-            endpoint,
-            way,
-            table,
-            generator.record_type(),
-            generator.records_per_measurement(),
-        );
+        let database =
+            RecorderDatabase::new(endpoint, way, table, generator.record_type(), generator.records_per_measurement());
         let front = Front::new(Box::new(database), server, broker, &reach);
         Ok(Front { tables: Some(tables), ..front })
     }

@@ -141,7 +141,10 @@ fn configuration(
     if blocks.process {
         let unpacked = Limits::default().bytes;
         if blocks.bytes as usize > unpacked / 2 {
-            bail!("blocks.size is {}; processing unpacks at most {unpacked} bytes, so take a smaller one", blocks.bytes);
+            bail!(
+                "blocks.size is {}; processing unpacks at most {unpacked} bytes, so take a smaller one",
+                blocks.bytes
+            );
         }
         let layout = &settings.layout.name;
         let batch = recorder.batch.map_or_else(String::new, |batch| format!("batch = {batch}\n"));
@@ -158,14 +161,16 @@ fn configuration(
 /// The port that FTP got, from the recorder's log.
 fn ftp_port(log: &str) -> anyhow::Result<u16> {
     let line = log.lines().find(|line| line.contains("intake=\"ftp\""));
-    let port = line.and_then(|line| line.split_once("address=\"")?.1.split('"').next()?.rsplit(':').next()?.parse().ok());
+    let port =
+        line.and_then(|line| line.split_once("address=\"")?.1.split('"').next()?.rsplit(':').next()?.parse().ok());
     port.context("the recorder did not say where it listens for FTP")
 }
 
 /// A certificate for the recorder's address and its key, which only this trial trusts.
 fn certificate(reach: &Reach) -> anyhow::Result<[(&'static str, String); 2]> {
     let program = search_path("openssl").into_iter().next();
-    let program = program.context("recorder.path asks for TLS and there is no openssl on the PATH; install Debian's package openssl")?;
+    let program = program
+        .context("recorder.path asks for TLS and there is no openssl on the PATH; install Debian's package openssl")?;
     let name = format!("subjectAltName=IP:{},DNS:localhost", reach.address);
     let made = Command::new(program)
         .args(["req", "-x509", "-newkey", "ec", "-pkeyopt", "ec_paramgen_curve:prime256v1", "-nodes", "-days", "2"])

@@ -27,8 +27,7 @@ pub(super) struct HttpWire {
 
 impl HttpWire {
     pub(super) fn new(socket: OwnedFd, lines: Arc<Lines>, token: &str) -> Self {
-        let authorization =
-            if token.is_empty() { String::new() } else { format!("Authorization: Token {token}\r\n") };
+        let authorization = if token.is_empty() { String::new() } else { format!("Authorization: Token {token}\r\n") };
         HttpWire { socket, lines, authorization, body: Vec::new(), records: 0 }
     }
 }

@@ -201,7 +201,10 @@ mod tests {
     fn a_recorder_that_others_reach_asks_for_a_token_or_for_cameras() {
         let address = Ipv4Addr::new(192, 0, 2, 1);
         let read = |takes: Takes| takes.sections(address, 8086);
-        assert!(read(Takes::Lines("t".to_owned())).contains("listen = \"192.0.2.1:8086\"\nconnections = 100000\ntokens = [\"t\"]"));
+        assert!(
+            read(Takes::Lines("t".to_owned()))
+                .contains("listen = \"192.0.2.1:8086\"\nconnections = 100000\ntokens = [\"t\"]")
+        );
         assert!(!read(Takes::Lines(String::new())).contains("tokens"));
         assert!(read(Takes::Blocks(String::new())).contains("require_tls = false"));
         assert!(!read(Takes::Blocks("certificate = \"c\"\nkey = \"k\"\n".to_owned())).contains("require_tls"));

@@ -54,7 +54,8 @@ fn blocks(frame: &Frame<'_>, findings: &Findings) -> Markup {
     if findings.cases.iter().all(|case| case.uploads.is_none()) {
         return html! {};
     }
-    let estimated = |estimate: &Estimate| Some((8.0 * estimate.mean?, estimate.ci95.map(|ends| ends.map(|end| 8.0 * end))));
+    let estimated =
+        |estimate: &Estimate| Some((8.0 * estimate.mean?, estimate.ci95.map(|ends| ends.map(|end| 8.0 * end))));
     let intake = Quantity {
         title: "Blocks taken in".to_owned(),
         unit: Unit::Rate("bit/s"),

@@ -224,7 +224,6 @@ impl Recipe for MysqlRecipe {
     fn facts(&self) -> &'static [(&'static str, &'static str)] {
         &[
             ("version", "SELECT CONCAT(@@version, ' ', @@version_comment)"),
-            ("default_storage_engine", "SELECT @@default_storage_engine"),
             ("innodb_flush_log_at_trx_commit", "SELECT @@innodb_flush_log_at_trx_commit"),
             ("innodb_buffer_pool_size", "SELECT @@innodb_buffer_pool_size"),
             ("innodb_flush_method", "SELECT @@innodb_flush_method"),

@@ -14,7 +14,7 @@ use crate::histogram::Histogram;
 use crate::measurement::Measurement;
 use crate::report::analyse::CaseTrials;
 use crate::report::factors::show_levels;
-use crate::report::freshness::{HEADINGS, groups, rows};
+use crate::report::freshness::{HEADINGS, THROUGHPUT, groups, rows};
 use crate::units::{NS_PER_S, show_number, show_seconds};
 
 const SMALL: (f64, f64) = (340.0, 230.0);
@@ -189,10 +189,7 @@ fn against_throughput(findings: &Findings) -> Markup {
 fn series_of(findings: &Findings) -> Vec<(String, Vec<(f64, SightingFinding)>)> {
     let mut found: Vec<(String, Vec<(f64, SightingFinding)>)> = Vec::new();
     for case in &findings.cases {
-        let own = case
-            .levels
-            .iter()
-            .filter(|(setting, _)| !matches!(setting.as_str(), "load.rate" | "workload.batch" | "record.length"));
+        let own = case.levels.iter().filter(|(setting, _)| !THROUGHPUT.contains(&setting.as_str()));
         let name = show_levels(&own.map(|(setting, level)| (setting.clone(), level.clone())).collect());
         let name = if name == show_levels(&Default::default()) { String::new() } else { name };
         let (Some(bytes), Some(groups)) = (case.event_bytes_per_s.and_then(|bytes| bytes.mean), &case.freshness_s)

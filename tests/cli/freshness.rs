@@ -43,7 +43,7 @@ fn the_study_of_freshness_tells_each_group_and_judges_the_slides_claims() {
     let scratch = Scratch::new();
     let findings = run(&scratch, "freshness", &["repeat.least=1", "repeat.most=1", "freshness.results=true"]);
     let cases = findings["cases"].as_array().unwrap();
-    assert_eq!(cases.len(), 5, "all rates from 2 to 20 MB/s");
+    assert_eq!(cases.len(), 5, "all rates from 2 to 21 MB/s");
     for case in cases {
         check_groups(case, &["1", "2"]);
         let parts: Vec<&String> = case["cpus"].as_object().unwrap().keys().collect();
@@ -54,7 +54,7 @@ fn the_study_of_freshness_tells_each_group_and_judges_the_slides_claims() {
         }
     }
     let claims = findings["claims"].as_array().unwrap();
-    assert_eq!(claims.len(), 6);
+    assert_eq!(claims.len(), 7);
     assert_eq!(claims[2]["claimed"], "at most 40 ms");
     let page = std::fs::read_to_string(scratch.path("run/report.html")).unwrap();
     assert!(page.contains("id=\"freshness\"") && page.contains("group 1: "), "histograms of each group");
@@ -69,7 +69,7 @@ fn the_study_of_paths_tells_all_components_of_each_architecture() {
     assert_eq!(cases.len(), 9, "all three paths at all three rates");
     for case in cases {
         let path = case["levels"]["freshness.path"].as_str().unwrap();
-        let is_overload = case["levels"]["load.rate"] == 8000;
+        let is_overload = case["levels"]["load.rate"] == 16000;
         let groups: &[&str] = match path {
             "database" => &["1"],
             "subscribe" => &["1 subscribing"],

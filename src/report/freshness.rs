@@ -8,9 +8,10 @@ use std::collections::BTreeMap;
 use crate::finding::{Estimate, Findings, SightingFinding, TimeFinding};
 use crate::measurement::{FreshnessMeasurement, GroupMeasurement, Measurement};
 use crate::report::analyse::{CaseTrials, estimate, time_finding};
-use crate::report::factors::{show_level, show_levels};
+use crate::report::factors::{setting_word, show_level, show_levels};
 use crate::report::metric::Metric;
 use crate::study::Study;
+use crate::trial::Levels;
 use crate::units::{show_number, show_seconds};
 
 /// Headings of [`rows`].
@@ -104,7 +105,7 @@ pub fn rows(findings: &Findings) -> Vec<Vec<String>> {
             let show = |time: Option<f64>| time.map_or("-".to_owned(), show_seconds);
             let first = |text: String| if place == 0 { text } else { String::new() };
             rows.push(vec![
-                first(show_levels(&case.levels)),
+                first(short_levels(&case.levels)),
                 first(bytes.map_or("-".to_owned(), |bytes| show_number(bytes / 1e6))),
                 first(show(commit)),
                 name,
@@ -121,6 +122,15 @@ pub fn rows(findings: &Findings) -> Vec<Vec<String>> {
         }
     }
     rows
+}
+
+/// Levels by the last words of their settings, so that a row fits: `path = both, rate = 400`.
+pub fn short_levels(levels: &Levels) -> String {
+    if levels.is_empty() {
+        return show_levels(levels);
+    }
+    let short = |(setting, level)| format!("{} = {}", setting_word(setting), show_level(level));
+    levels.iter().map(short).collect::<Vec<_>>().join(", ")
 }
 
 /// What freshness says about the question: the highest throughput whose events are seen, and how the ways of looking compare.

@@ -14,7 +14,7 @@ use crate::histogram::Histogram;
 use crate::measurement::Measurement;
 use crate::report::analyse::CaseTrials;
 use crate::report::factors::show_levels;
-use crate::report::freshness::{HEADINGS, THROUGHPUT, groups, rows};
+use crate::report::freshness::{HEADINGS, THROUGHPUT, groups, rows, short_levels};
 use crate::units::{NS_PER_S, show_number, show_seconds};
 
 const SMALL: (f64, f64) = (340.0, 230.0);
@@ -69,7 +69,7 @@ fn components(findings: &Findings) -> Markup {
             div.scroll { table {
                 thead { tr { th { "Case" } @for name in &names { th.number { (name) } } } }
                 tbody { @for case in &findings.cases { tr {
-                    th { (show_levels(&case.levels)) }
+                    th { (short_levels(&case.levels)) }
                     @for name in &names { td { (case.cpus.get(*name).map_or("-".to_owned(), |cpus| format!("{cpus:.2}"))) } }
                 } } }
             } }
@@ -89,7 +89,7 @@ fn histogram(case: &CaseTrials<'_>) -> Markup {
     let steps: Vec<Vec<(f64, f64)>> = filled.iter().map(|(_, all)| shares(all)).collect();
     let ends = steps.iter().flatten().flat_map(|(at_s, _)| [*at_s, at_s * step()]).collect::<Vec<f64>>();
     let most = steps.iter().flatten().map(|(_, share)| *share).fold(0.0, f64::max);
-    let title = show_levels(&case.case.levels);
+    let title = short_levels(&case.case.levels);
     html! {
         (Plot {
             title: if title.is_empty() { "Histogram of freshness".to_owned() } else { title },

@@ -129,7 +129,8 @@ pub fn short_levels(levels: &Levels) -> String {
     if levels.is_empty() {
         return show_levels(levels);
     }
-    let short = |(setting, level)| format!("{} = {}", setting_word(setting), show_level(level));
+    let short =
+        |(setting, level): (&String, &serde_json::Value)| format!("{} = {}", setting_word(setting), show_level(level));
     levels.iter().map(short).collect::<Vec<_>>().join(", ")
 }
 

@@ -58,6 +58,8 @@ fn the_study_of_freshness_tells_each_group_and_judges_the_slides_claims() {
     assert_eq!(claims[2]["claimed"], "at most 40 ms");
     let page = std::fs::read_to_string(scratch.path("run/report.html")).unwrap();
     assert!(page.contains("id=\"freshness\"") && page.contains("group 1: "), "histograms of each group");
+    let valid = cases.iter().any(|case| case["valid_trials"].as_u64() > Some(0));
+    assert!(!valid || page.contains("Histograms of each reader") && page.contains("reader 3: "), "and of each reader");
     assert_eq!(left_in(&scratch), Vec::<String>::new(), "no reader is left behind");
 }
 

@@ -12,7 +12,7 @@ use crate::recorder::meter::Meter;
 use crate::recorder::spool::{
     CommitterHandle, Entry, Offer, Refusal, Refused as RefusedRecord, SpoolError, Stored, now_ns, unspooled_number,
 };
-use crate::recorder::writer::{DirectAnswer, DirectHandle, DirectWait};
+use crate::recorder::writer::{DirectAnswer, DirectHandle, DirectWait, message_number};
 
 /// Errors of lines that are told to the client, at most.
 const ERRORS_MAX: usize = 20;
@@ -106,7 +106,7 @@ pub struct Memory {
 impl Drop for Memory {
     fn drop(&mut self) {
         let pieces = self.held.num_permits() as u64;
-        self.meter.memory_bytes.set(self.meter.memory_bytes.get().saturating_sub(pieces * PIECE_BYTES));
+        self.meter.memory_bytes.subtract(pieces * PIECE_BYTES);
     }
 }
 
@@ -190,13 +190,15 @@ impl Door {
         }
     }
 
-    /// Keeps lines in quarantine that are no points, where nobody can be told; comes back when they are durable.
+    /// Keeps lines in quarantine that are no points, where nobody can be told; comes back when they are durable. Those of a message
+    /// with an id are kept once, however often it comes.
     ///
     /// # Errors
     /// When the disk fails.
     pub async fn quarantine(
         &self,
         source: Arc<str>,
+        message_id: String,
         body: Vec<u8>,
         reason: String,
         rows: u32,
@@ -204,14 +206,15 @@ impl Door {
         let offer = Offer {
             lane: 0,
             source,
-            message_id: String::new(),
+            message_id,
             received_ns: now_ns(),
             precision: Precision::default(),
             rows,
             body: Vec::new(),
         };
         let refusal = Refusal { row: -1, rows, body, reason };
-        let entry = Arc::new(Entry { sequence: unspooled_number(), offer });
+        let sequence = message_number(&offer).unwrap_or_else(unspooled_number);
+        let entry = Arc::new(Entry { sequence, offer });
         self.settings.spool.quarantine_async(vec![RefusedRecord { entry, refusal, is_spooled: false }]).await
     }
 

@@ -15,6 +15,7 @@ use hyper::service::service_fn;
 use hyper::{Method, Request, StatusCode};
 use hyper_util::rt::{TokioIo, TokioTimer};
 
+use super::door::Refused;
 use super::listen::{Stream, serve};
 use super::request::{Wrong, authorise, read_write};
 use super::response::{Answer, empty, error, refused, taken, text};
@@ -120,7 +121,7 @@ async fn write(
     surroundings: &Surroundings,
 ) -> Answer {
     let meter = &surroundings.meter;
-    let read = match authorise(&request, &config.tokens) {
+    let read = match authorise(&request, &surroundings.live.tokens("http")) {
         Ok(()) => read_write(request, peer, &surroundings.door, config, surroundings.config.request_bytes).await,
         Err(wrong) => Err(wrong),
     };
@@ -133,10 +134,16 @@ async fn write(
             return refused(&wrong);
         }
     };
-    let answer = match surroundings.door.take(incoming).await {
-        Ok(what) => taken(&what),
-        Err(reason) => refused(&Wrong::Refused(reason)),
-    };
-    drop(memory);
-    answer
+    let door = Arc::clone(&surroundings.door);
+    // A task of its own, which goes on when the client hangs up: what waits to be made durable keeps its memory until it is.
+    let taking = tokio::spawn(async move {
+        let outcome = door.take(incoming).await;
+        drop(memory);
+        outcome
+    });
+    match taking.await {
+        Ok(Ok(what)) => taken(&what),
+        Ok(Err(reason)) => refused(&Wrong::Refused(reason)),
+        Err(_) => refused(&Wrong::Refused(Refused::Broken("the recorder is stopping".to_owned()))),
+    }
 }

@@ -29,6 +29,7 @@ mod value;
 pub use backoff::Backoff;
 pub use catalogue::{Catalogue, Column, FieldKind, Measurement, Role, Shape};
 pub use feed::{Direct, DirectAnswer, DirectHandle, DirectWait, Feed};
+pub(in crate::recorder) use messages::number as message_number;
 pub use lane::{Lane, LaneEnd, LaneSettings};
 pub(in crate::recorder) use refusal::{Meaning, is_duplicate, meaning};
 pub use registry::Registry;

@@ -48,7 +48,7 @@ impl Lane {
                     let middle = range.start + range.len() / 2;
                     ranges.extend([middle..range.end, range.start..middle]);
                 }
-                Meaning::Wait | Meaning::Lost | Meaning::Ledger => {
+                Meaning::Wait | Meaning::Lost | Meaning::Ledger | Meaning::Broken => {
                     self.wait_out(&error)?;
                     let committed = self.connected()?;
                     let first = batch.entries[range.clone()].iter().filter(|entry| entry.sequence <= committed).count();
@@ -128,7 +128,9 @@ impl Lane {
                 );
             }
             if !is_spooled {
-                entry = Arc::new(Entry { sequence: unspooled_number(), offer: entry.offer.clone() });
+                // With an id it is the same record when it is sent again.
+                let sequence = messages::number(&entry.offer).unwrap_or_else(unspooled_number);
+                entry = Arc::new(Entry { sequence, offer: entry.offer.without_body() });
             }
             kept.push(Refused { entry, refusal: Refusal { row: number, rows: 1, body, reason }, is_spooled });
         }

@@ -227,12 +227,14 @@ fn identities_are_written_once_however_few_are_remembered(target: &Target) {
     let more = "[schema]\nidentities_max = 4\nends_every = \"0s\"\n[writer]\nbatch = 50";
     let started = target.start(&directory, "name = \"star\"", more);
     for round in 0..4 {
-        let body: String = (0..60).map(|host| format!("many,host=h{host} f={round}i {}\n", round * 100 + host)).collect();
+        let body: String =
+            (0..60).map(|host| format!("many,host=h{host} f={round}i {}\n", round * 100 + host)).collect();
         assert_eq!(write(started.http, &body).status, 204);
     }
     started.wait_until_committed();
     started.stop();
-    let sql = "SELECT COUNT(*), COUNT(DISTINCT host), SUM(end_ns - begin_ns), MIN(begin_ns), MAX(end_ns) FROM many_identity";
+    let sql =
+        "SELECT COUNT(*), COUNT(DISTINCT host), SUM(end_ns - begin_ns), MIN(begin_ns), MAX(end_ns) FROM many_identity";
     assert_eq!(target.query(sql), [format!("60|60|{}|0|359", 60 * 300)]);
     let sql = "SELECT COUNT(*) FROM many_values v JOIN many_identity i ON i.measurement = v.measurement WHERE i.edited_ns > 0";
     assert_eq!(target.query(sql), ["240"]);
@@ -326,6 +328,11 @@ fn clients_are_told_what_is_wrong_in_the_terms_of_http() {
     assert_eq!(post("/api/v2/write", &format!("{token}Content-Encoding: gzip\r\n"), b"m f=1").status, 400);
     assert_eq!(send(started.http, "GET", "/api/v2/write", token, b"").status, 405);
     assert_eq!(send(started.http, "GET", "/nothing", token, b"").status, 404);
+    let made = send(started.http, "POST", "/query?p=secret", "", b"q=CREATE+DATABASE+%22telegraf%22");
+    assert_eq!((made.status, &*made.body), (200, "{\"results\":[{\"statement_id\":0}]}"));
+    assert_eq!(send(started.http, "GET", "/query?q=SELECT+1", token, b"").status, 400);
+    assert_eq!(send(started.http, "POST", "/query?q=CREATE+DATABASE+d", "", b"").status, 401);
+    assert!(send(started.http, "GET", "/ping", "", b"").head.contains("x-influxdb-version: loadline-"));
     assert_eq!(send(started.http, "GET", "/health", "", b"").status, 200);
     assert_eq!(send(started.http, "GET", "/ready", "", b"").status, 200);
     let metrics = send(started.http, "GET", "/metrics", "", b"").body;

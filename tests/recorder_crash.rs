@@ -6,6 +6,7 @@
 #[expect(dead_code, reason = "not every test file uses all of it")]
 #[path = "recorder/harness.rs"]
 mod harness;
+#[expect(dead_code, reason = "not every test file uses all of it")]
 #[path = "recorder/process.rs"]
 mod process;
 #[path = "recorder/proxy.rs"]

@@ -212,7 +212,8 @@ fn nats_is_spoken_over_tls_with_certificates_and_a_token() {
         context.publish("measurements.x", "n,host=h f=7i 1\n".into()).await.unwrap().await.unwrap();
     });
     let target = Target::sqlite(&directory);
-    let intake = format!("authority = \"{certificate}\"\ncertificate = \"{certificate}\"\nkey = \"{key}\"\ntoken = \"secret\"");
+    let intake =
+        format!("authority = \"{certificate}\"\ncertificate = \"{certificate}\"\nkey = \"{key}\"\ntoken = \"secret\"");
     let text = format!(
         "[database]\npath = \"{}\"\n[spool]\npath = \"{}\"\n[intake.http]\nlisten = \"127.0.0.1:0\"\n[intake.tcp]\n\
          listen = \"127.0.0.1:0\"\n[intake.nats]\nurl = \"{url}\"\nstream = \"measurements\"\nconsumer = \"c\"\n{intake}\n",

@@ -176,7 +176,7 @@ fn greedy_sources_are_asked_to_wait_first_and_a_full_spool_refuses_everybody() {
     let mut greedy = 0;
     let refusal = loop {
         // Others are there, and send a little.
-        (0..5).for_each(|modest| assert_eq!(post(&format!("modest {modest}"), 100).status, 204));
+        (0..5).for_each(|modest| assert_eq!(post(&format!("modest {modest}"), 1_000).status, 204));
         let answer = post("greedy", 50_000);
         if answer.status != 204 {
             break answer;
@@ -185,7 +185,7 @@ fn greedy_sources_are_asked_to_wait_first_and_a_full_spool_refuses_everybody() {
     };
     assert!(refusal.status == 429 && refusal.head.contains("\r\nretry-after: "), "{refusal:?}");
     assert!((8..18).contains(&greedy), "{greedy} of 50 kB in 1 MiB: from half of it on");
-    assert_eq!(post("modest 1", 100).status, 204, "the others go on");
+    assert_eq!(post("modest 1", 1_000).status, 204, "the others go on");
     let mut source = 0;
     let refusal = loop {
         source += 1;
@@ -275,7 +275,8 @@ fn the_quarantine_is_listed_replayed_and_discarded_from_the_command_line() {
     assert_eq!(process.stop(), Some(1), "the exit status says that there is something to look at");
     let run = |action: &str, more: &[&str]| {
         let program = env!("CARGO_BIN_EXE_loadline");
-        let ended = Command::new(program).args(["record", &config, "--quarantine", action]).args(more).output().unwrap();
+        let ended =
+            Command::new(program).args(["record", &config, "--quarantine", action]).args(more).output().unwrap();
         assert_eq!(ended.status.code(), Some(0), "{ended:?}");
         String::from_utf8_lossy(&ended.stdout).into_owned()
     };

@@ -139,7 +139,10 @@ mod tests {
     #[test]
     fn the_monitoring_page_says_whether_the_server_syncs() {
         let page = |config: &str| format!("HTTP/1.0 200 OK\r\n\r\n{{\"config\":{config}}}");
-        assert_eq!(says_always(&page(r#"{"store_dir":"/x","sync_interval":120000000000,"sync_always":true}"#)), Some(true));
+        assert_eq!(
+            says_always(&page(r#"{"store_dir":"/x","sync_interval":120000000000,"sync_always":true}"#)),
+            Some(true)
+        );
         assert_eq!(says_always(&page(r#"{"store_dir":"/x","sync_interval":120000000000}"#)), Some(false));
         assert_eq!(says_always(&page("7")), None);
         assert_eq!(says_always("HTTP/1.0 404 Not Found\r\n\r\n"), None);

@@ -23,8 +23,8 @@ use super::meter::Meter;
 use super::stop::Stop;
 
 pub(in crate::recorder) use door::lane_of;
-pub use live::Live;
 pub use door::{Begun, Door, DoorSettings, Incoming, Refused, Route, Taken};
+pub use live::Live;
 
 /// What all intakes are started with.
 #[derive(Clone)]

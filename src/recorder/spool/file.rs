@@ -414,7 +414,8 @@ fn count(connection: &Connection) -> rusqlite::Result<Counts> {
 }
 
 fn count_messages(connection: &Connection) -> rusqlite::Result<u64> {
-    let sums = "SELECT count(*), ifnull(sum(length(CAST(source AS BLOB)) + length(CAST(message_id AS BLOB))), 0) FROM message";
+    let sums =
+        "SELECT count(*), ifnull(sum(length(CAST(source AS BLOB)) + length(CAST(message_id AS BLOB))), 0) FROM message";
     connection.query_row(sums, [], |row| Ok(MESSAGE_BYTES * row.get::<_, u64>(0)? + 2 * row.get::<_, u64>(1)?))
 }
 

@@ -124,7 +124,8 @@ impl SpoolFile {
     /// As the disk fails.
     pub fn discard(&mut self, through: i64) -> Result<u64, SpoolError> {
         let mut group = self.begin()?;
-        let delete = format!("DELETE FROM quarantine WHERE id <= ? AND {IS_DECIDED} RETURNING rows, {QUARANTINED_BYTES}");
+        let delete =
+            format!("DELETE FROM quarantine WHERE id <= ? AND {IS_DECIDED} RETURNING rows, {QUARANTINED_BYTES}");
         let remove = |group: &Group<'_>| -> rusqlite::Result<(u64, u64)> {
             let mut delete = group.transaction.prepare(&delete)?;
             let mut removed = delete.query([through])?;
@@ -146,10 +147,8 @@ impl SpoolFile {
 impl Group<'_> {
     fn let_go(&mut self, id: i64) -> Result<(), SpoolError> {
         let delete = format!("DELETE FROM quarantine WHERE id = ? RETURNING {QUARANTINED_BYTES}");
-        let bytes: u64 = self
-            .transaction
-            .query_row(&delete, [id], |row| row.get(0))
-            .map_err(|error| SpoolError::of(&error))?;
+        let bytes: u64 =
+            self.transaction.query_row(&delete, [id], |row| row.get(0)).map_err(|error| SpoolError::of(&error))?;
         self.counts.quarantined_bytes = self.counts.quarantined_bytes.saturating_sub(bytes);
         Ok(())
     }

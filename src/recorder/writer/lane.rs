@@ -301,9 +301,8 @@ impl Lane {
             // With a connection that was lost, what it had not written was found again.
             self.ends.merge(&ends.into_times());
             outcome.as_ref().err().map_or(Ok(()), ended_by)?;
-            let is_enough = !now
-                && begun.elapsed() > LONG
-                && self.ends.len() <= self.settings.schema.identities_max as usize;
+            let is_enough =
+                !now && begun.elapsed() > LONG && self.ends.len() <= self.settings.schema.identities_max as usize;
             if outcome.is_err() || self.ends.is_empty() || is_enough {
                 break;
             }

@@ -197,6 +197,27 @@ fn publish_in_order(url: &str, count: u32, padding: usize) {
 }
 
 #[test]
+fn a_nats_server_that_is_killed_in_the_midst_of_it_has_everything_stored_once() {
+    let directory = Directory::new();
+    let mut nats = Nats::start(&directory);
+    let target = Target::server("postgres");
+    publish_in_order(&nats.url(), 3_000, 1_000);
+    let started = start(&target, &directory, "spool", &nats.url());
+    for round in 1..4 {
+        let begun = Instant::now();
+        while started.recorder.counts().committed < 500 * round {
+            assert!(begun.elapsed() < Duration::from_secs(60), "{:?}", started.recorder.counts());
+            std::thread::sleep(Duration::from_millis(5));
+        }
+        nats = nats.restart();
+    }
+    wait_for_rows(&target, 3_000);
+    assert_eq!(started.stop().counts.quarantined, 0);
+    assert_eq!(target.query("SELECT COUNT(*), COUNT(DISTINCT f) FROM n_values"), ["3000|3000"]);
+    drop(nats);
+}
+
+#[test]
 fn nats_is_spoken_over_tls_with_certificates_and_a_token() {
     let directory = Directory::new();
     let nats = Nats::start_with_tls(&directory);

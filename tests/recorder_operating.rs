@@ -12,6 +12,8 @@ mod process;
 #[path = "report/synthetic.rs"]
 mod synthetic;
 
+use std::io::{Read, Write};
+use std::net::TcpStream;
 use std::process::Command;
 use std::time::{Duration, Instant};
 
@@ -200,13 +202,51 @@ fn greedy_sources_are_asked_to_wait_first_and_a_full_spool_refuses_everybody() {
     let ready = send(started.http, "GET", "/ready", "", b"");
     assert!(ready.status == 503 && ready.body.contains("the spool is full"), "{ready:?}");
     assert_eq!(send(started.http, "GET", "/health", "", b"").status, 200);
-    let mut stream = std::net::TcpStream::connect(started.tcp).unwrap();
-    std::io::Write::write_all(&mut stream, b"m f=1\n\n").unwrap();
+    let mut stream = TcpStream::connect(started.tcp).unwrap();
+    stream.write_all(b"m f=1\n\n").unwrap();
     let mut answer = [0; 5];
-    std::io::Read::read_exact(&mut stream, &mut answer).unwrap();
+    stream.read_exact(&mut answer).unwrap();
     assert_eq!(&answer, b"busy ");
     drop(stream);
     started.stop();
+}
+
+#[test]
+fn slow_requests_over_http_are_ended_and_those_in_memory_are_bounded() {
+    let directory = Directory::new();
+    let target = Target::sqlite(&directory);
+    let config = config_file(&directory, &database_of(&target), "[intake]\nmemory = \"8MiB\"\nrequest = \"4MiB\"\n");
+    let text = std::fs::read_to_string(&config).unwrap();
+    std::fs::write(&config, text.replace("[intake.http]", "[intake.http]\npatience = \"1s\"")).unwrap();
+    let process = Process::start(&config, "");
+    let connect = || TcpStream::connect(process.http).unwrap();
+    let answer = |mut stream: TcpStream| {
+        let mut said = String::new();
+        // Whoever is cut off may hear of it as an error.
+        let _ = stream.read_to_string(&mut said);
+        said
+    };
+    let (mut slow_head, mut slow_body) = (connect(), connect());
+    slow_head.write_all(b"POST /write HT").unwrap();
+    slow_body.write_all(b"POST /write HTTP/1.1\r\nHost: x\r\nContent-Length: 100\r\n\r\nm f=1\n").unwrap();
+    assert!(!answer(slow_head).contains("204"));
+    assert!(answer(slow_body).starts_with("HTTP/1.1 408 "));
+    // Far more than may be in memory, and none of it whole.
+    let head = format!("POST /write HTTP/1.1\r\nHost: x\r\nContent-Length: {}\r\n\r\n", 3 << 20);
+    let many: Vec<_> = (0..30)
+        .map(|_| {
+            let mut stream = connect();
+            stream.set_write_timeout(Some(Duration::from_secs(10))).unwrap();
+            let _ = stream.write_all(&[head.as_bytes(), &vec![b'#'; 2 << 20]].concat());
+            stream
+        })
+        .collect();
+    let refused = many.into_iter().map(answer).filter(|said| said.starts_with("HTTP/1.1 503 ")).count();
+    assert!(refused > 0 && process.metric("loadline_turned_away_requests_total") >= 1.0, "{refused}");
+    wait_until("there is memory again", || write(process.http, "m,host=h f=2\n").status == 204);
+    process.assert_conserved();
+    assert_eq!(process.stop(), Some(0));
+    assert_eq!(target.query("SELECT DISTINCT f FROM m_values"), ["2"]);
 }
 
 #[test]

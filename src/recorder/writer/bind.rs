@@ -116,11 +116,7 @@ impl Binder {
         first_record: i64,
     ) -> Bound {
         self.rows.resize_with(catalogue.measurements().len(), Rows::default);
-        for rows in &mut self.rows {
-            rows.main.clear();
-            rows.second.clear();
-            (rows.main_rows, rows.second_rows) = (0, 0);
-        }
+        self.rows.iter_mut().for_each(Rows::clear);
         let mut context = Context { catalogue, identities, fresh, asked: HashSet::new(), bound: Bound::default() };
         if range.is_empty() {
             return context.bound;
@@ -332,6 +328,16 @@ fn missing(
 }
 
 impl Rows {
+    /// Forgets the rows. The memory of those that were used is kept, and that of others is not: there may be many measurements.
+    fn clear(&mut self) {
+        if self.main_rows == 0 {
+            (self.main, self.second) = Default::default();
+        }
+        self.main.clear();
+        self.second.clear();
+        (self.main_rows, self.second_rows) = (0, 0);
+    }
+
     /// Appends the rows of a point, or says why not; the caller then takes back what was appended.
     fn append(
         &mut self,

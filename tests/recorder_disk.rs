@@ -198,6 +198,42 @@ fn a_full_disk_refuses_and_takes_in_again_when_there_is_room() {
 }
 
 #[test]
+fn a_bad_record_waits_for_room_in_quarantine_while_the_disk_is_full() {
+    let directory = Directory::new();
+    let disk = Disk::new(&directory, &directory.path("disk"));
+    let target = Target::server("mariadb");
+    let config = config_file(&directory, &database_of(&target), "[writer]\ndrain = \"60s\"\n");
+    let process = Process::start(&config, &disk.shell_without_log());
+    assert_eq!(post(&process, 0), Some(204));
+    wait_until(|| process.metric("loadline_committed_rows_total") == ROWS as f64);
+    target.session().run("CREATE UNIQUE INDEX once ON p_values (f)").unwrap();
+    // While the server holds the table, the bad record is in the spool and the disk fills up.
+    let mut holder = target.session();
+    holder.run("LOCK TABLES p_values WRITE").unwrap();
+    let body = "p,host=h0 f=1i 7\np,host=h0 f=100i 7\n";
+    assert_eq!(try_send(process.http, "POST", "/write", "", body.as_bytes()).unwrap().status, 204);
+    disk.fail_writes(libc::ENOSPC, -1);
+    holder.run("UNLOCK TABLES").unwrap();
+    wait_until(|| process.metric("loadline_database_retries_total") >= 1.0);
+    assert_eq!(process.metric("loadline_quarantined_rows"), 0.0);
+    process.assert_conserved();
+    disk.fail_writes(0, 0);
+    wait_until(|| process.metric("loadline_quarantined_rows") == 1.0);
+    wait_until(|| process.metric("loadline_spooled_rows") == 0.0);
+    process.assert_conserved();
+    assert_eq!(process.stop(), Some(1));
+    assert_eq!(target.query("SELECT f FROM p_values WHERE f >= 1 ORDER BY f"), ["1", "2", "100"]);
+}
+
+fn wait_until(is_so: impl Fn() -> bool) {
+    let begun = Instant::now();
+    while !is_so() {
+        assert!(begun.elapsed() < Duration::from_secs(60));
+        std::thread::sleep(Duration::from_millis(5));
+    }
+}
+
+#[test]
 fn a_write_or_sync_that_fails_ends_acknowledgement_and_what_was_acknowledged_is_there() {
     for is_spooled in [true, false] {
         for fails_syncs in [true, false] {
@@ -243,11 +279,7 @@ fn clock_jumps_of_an_hour_lose_and_repeat_nothing() {
             (first.saturating_sub(5)..first + 10).for_each(|number| assert_eq!(post(&process, number), Some(204)));
             process.assert_conserved();
         }
-        let begun = Instant::now();
-        while process.metric("loadline_spooled_rows") > 0.0 {
-            assert!(begun.elapsed() < Duration::from_secs(60));
-            std::thread::sleep(Duration::from_millis(5));
-        }
+        wait_until(|| process.metric("loadline_spooled_rows") == 0.0);
         assert_eq!(process.stop(), Some(0));
         assert_eq!(target.query("SELECT COUNT(*), COUNT(DISTINCT f) FROM p_values"), ["150|150"], "{}", target.name);
     }

@@ -170,7 +170,7 @@ impl Lane {
     }
 
     /// Quarantines damaged entries; the others.
-    fn set_damage_aside(&self, found: Vec<Result<Entry, (Entry, Refusal)>>) -> Result<Vec<Arc<Entry>>, Leave> {
+    fn set_damage_aside(&mut self, found: Vec<Result<Entry, (Entry, Refusal)>>) -> Result<Vec<Arc<Entry>>, Leave> {
         let (mut entries, mut refused) = (Vec::with_capacity(found.len()), Vec::new());
         for found in found {
             match found {
@@ -182,7 +182,7 @@ impl Lane {
             }
         }
         if !refused.is_empty() {
-            self.settings.spool.quarantine(refused)?;
+            self.keep(&refused)?;
         }
         Ok(entries)
     }

@@ -13,7 +13,7 @@ use super::refusal::{Meaning, is_duplicate, meaning};
 use super::store::Ready;
 use crate::database::DatabaseError;
 use crate::recorder::log;
-use crate::recorder::spool::{Entry, Refusal, Refused, now_ns, unspooled_number};
+use crate::recorder::spool::{Entry, Refusal, Refused, SpoolError, now_ns, unspooled_number};
 
 impl Lane {
     /// Writes all rows of a batch, or quarantines those that the database refuses.
@@ -109,7 +109,11 @@ impl Lane {
         Ok(Ok(ready))
     }
 
-    pub(super) fn quarantine(&self, batch: &mut Batch, refused: Vec<(usize, String, Vec<u8>)>) -> Result<(), Leave> {
+    pub(super) fn quarantine(
+        &mut self,
+        batch: &mut Batch,
+        refused: Vec<(usize, String, Vec<u8>)>,
+    ) -> Result<(), Leave> {
         if refused.is_empty() {
             return Ok(());
         }
@@ -134,7 +138,17 @@ impl Lane {
             }
             kept.push(Refused { entry, refusal: Refusal { row: number, rows: 1, body, reason }, is_spooled });
         }
-        Ok(self.settings.spool.quarantine(kept)?)
+        self.keep(&kept)
+    }
+
+    /// Keeps refused records, and waits for room where the spool's disk is full.
+    pub(super) fn keep(&mut self, refused: &[Refused]) -> Result<(), Leave> {
+        loop {
+            match self.settings.spool.quarantine(refused.to_vec()) {
+                Err(SpoolError::Full(reason)) => self.wait_out(&DatabaseError::refused("SQLITE_FULL", reason))?,
+                outcome => return Ok(outcome?),
+            }
+        }
     }
 
     /// Finds the rows of an entry that the database refuses, and quarantines them.

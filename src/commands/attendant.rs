@@ -6,7 +6,8 @@ use std::sync::{Arc, mpsc};
 use std::time::{Duration, Instant};
 
 use super::front::Front;
-use super::stage::{Current, StagedLink};
+use super::stage::Current;
+use super::staged_link::StagedLink;
 use crate::link;
 use crate::load::{Changing, Clock, DiskWriter, Observer, Recording};
 use crate::measurement::{DiskMeasurement, ResourceSample, Resources};

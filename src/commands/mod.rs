@@ -30,12 +30,14 @@ mod progress;
 mod record;
 mod record_model;
 mod record_parts;
+mod record_reload;
 mod report;
 mod run;
 mod score;
 mod size;
 mod size_run;
 mod stage;
+mod staged_link;
 mod watch;
 
 use crate::cli::{Cli, Command, DataArguments, DataFormat, RunArguments, StudyArguments, WorkKind, not_available};

@@ -12,14 +12,14 @@ use serde::{Deserialize, Serialize};
 use super::cache::{Cache, Taken};
 use super::fixture::{Fixture, identity_of};
 use super::output::{note, sentence};
+use super::staged_link::{StagedLink, wanted};
 use crate::database::recipe::{Reach, Recipe};
 use crate::database::{self, Database, Endpoint, Entry, ReadUrl};
-use crate::link::{Network, Wanted};
-use crate::measurement::LinkMeasurement;
+use crate::link::Wanted;
 use crate::server::{KeptData, Server, ServerError, interrupted, move_or_copy, remove_orphans, root};
 use crate::study::Passwords;
-use crate::trial::{DatabaseSettings, LinkHosts, LinkSettings, Settings};
-use crate::units::{show_bit_rate, show_seconds};
+use crate::study::plan::private_server;
+use crate::trial::{DatabaseSettings, Settings};
 
 /// Environment variable with the password for addresses that have none.
 const PASSWORD: &str = "LOADLINE_PASSWORD";
@@ -37,15 +37,6 @@ pub struct Stage {
     parting: Vec<String>,
     /// Fixtures that this run has kept.
     kept: BTreeSet<String>,
-}
-
-/// A link, and what it carried before anything else was on it.
-pub struct StagedLink {
-    wanted: Wanted,
-    /// The hosts.
-    pub network: Network,
-    /// What was measured.
-    pub seen: LinkMeasurement,
 }
 
 /// What is set up.
@@ -139,18 +130,24 @@ impl Stage {
         // A server that was killed just now may still be there and answer nothing.
         let answers = |current: &Current| current.server.is_none() || current.database.connect().is_ok();
         let has_link = |current: &Current| match (&current.link, link) {
-            (Some(staged), Some(link)) => {
-                staged.wanted == *link && current.is_behind == is_behind && staged.network.is_up()
-            }
+            (Some(staged), Some(link)) => staged.is(link) && current.is_behind == is_behind && staged.network.is_up(),
             (None, None) => true,
             _ => false,
         };
         let is_same = |current: &Current| current.settings == *settings && current.identity == identity;
-        let is_good =
-            |current: &Current| is_same(current) && has_link(current) && current.has_server() && answers(current);
-        if !self.current.as_ref().is_some_and(is_good) {
-            self.leave();
-            self.current = Some(self.set_up(settings, (link, is_behind), identity)?);
+        let is_up = |current: &Current| has_link(current) && current.has_server() && answers(current);
+        // Tables choose their engine and connections their socket: the server stays.
+        let keeps_server = |current: &Current| {
+            let is_kept = identity.is_some() || current.identity.is_some();
+            !is_kept && private_server(settings).is_some_and(|own| private_server(&current.settings) == Some(own))
+        };
+        match &mut self.current {
+            Some(current) if is_same(current) && is_up(current) => {}
+            Some(current) if keeps_server(current) && is_up(current) => current.turn_to(settings)?,
+            _ => {
+                self.leave();
+                self.current = Some(self.set_up(settings, (link, is_behind), identity)?);
+            }
         }
         self.current.as_mut().context("the database is not set up")
     }
@@ -285,7 +282,8 @@ impl Stage {
         kept: Option<&KeptData>,
         notes: &mut Vec<String>,
     ) -> anyhow::Result<Server> {
-        let start = |parent| Server::start_at(reach, recipe, settings, parent, kept);
+        let own = private_server(settings).unwrap_or_else(|| settings.clone());
+        let start = |parent| Server::start_at(reach, recipe, &own, parent, kept);
         let server = match start(Some(&self.directory)) {
             Err(ServerError::Barred { user, directory, .. }) => {
                 let (run, root) = (self.directory.display(), root());
@@ -325,34 +323,6 @@ pub fn endpoint_of(url: &str, read_url: ReadUrl) -> anyhow::Result<Endpoint> {
     }
 }
 
-impl StagedLink {
-    fn open(wanted: &Wanted) -> anyhow::Result<StagedLink> {
-        let network = Network::open(wanted)?;
-        let seen = network.measure()?;
-        Ok(StagedLink { wanted: wanted.clone(), network, seen })
-    }
-
-    /// What tells it apart from the other links of a run.
-    pub fn name(&self) -> String {
-        let Wanted { clients, link, server_rate_bits_per_s } = &self.wanted;
-        let rate = |rate: Option<f64>| rate.map_or("unlimited".to_owned(), show_bit_rate);
-        let delay = if link.delay_s > 0.0 { format!(", delay {}", show_seconds(link.delay_s)) } else { String::new() };
-        let tunnel = link.tunnel.as_ref().map_or(String::new(), |tunnel| format!(", tunnel {tunnel}"));
-        let hosts = if *clients > 1 { format!(", {clients} hosts") } else { String::new() };
-        let server = server_rate_bits_per_s.map_or(String::new(), |own| format!(", server {}", rate(Some(own))));
-        format!("{}{delay}{tunnel}{hosts}{server}", rate(link.rate_bits_per_s))
-    }
-}
-
-/// The network of a link whose settings may ask for a host for each of so many connections.
-fn wanted(link: &LinkSettings, connections: u32) -> Wanted {
-    let clients = match link.hosts {
-        LinkHosts::Count(count) => count,
-        LinkHosts::Each => u16::try_from(connections).unwrap_or(u16::MAX),
-    };
-    Wanted { clients, server_rate_bits_per_s: link.server_rate_bits_per_s, link: link.clone() }
-}
-
 impl Drop for Stage {
     fn drop(&mut self) {
         self.leave();
@@ -360,6 +330,20 @@ impl Drop for Stage {
 }
 
 impl Current {
+    /// Goes on with the same server for other settings, which differ in the engine of its tables and in the socket.
+    fn turn_to(&mut self, settings: &DatabaseSettings) -> anyhow::Result<()> {
+        let server = self.server.as_ref().context("there is no server to go on with")?;
+        let reach = self.link.as_ref().map_or(Reach::LOOPBACK, |link| link.network.reach());
+        let endpoint = reached_by(server.endpoint(), settings, &reach);
+        self.database = Arc::from((entry_of(settings)?.open)(settings, Some(&endpoint))?);
+        self.endpoint = Some(endpoint);
+        if let (true, Some(fixture)) = (settings.engine != self.settings.engine, &mut self.fixture) {
+            fixture.is_changed = true;
+        }
+        self.settings = settings.clone();
+        Ok(())
+    }
+
     /// How another process opens the same database.
     pub fn reach(&self) -> Opening {
         let path = self.file().map(|file| file.display().to_string());

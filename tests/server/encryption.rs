@@ -33,6 +33,9 @@ fn files_of(encryption: Option<&str>) -> Vec<String> {
     session.run("CREATE TABLE violation (camera INT PRIMARY KEY, plate VARCHAR(40)) ENGINE=InnoDB").unwrap();
     session.run(&format!("INSERT INTO violation VALUES (1, '{PLATE}')")).unwrap();
     assert_eq!(session.query("SELECT plate FROM violation").unwrap()[0][0].as_deref(), Some(PLATE));
+    // Without this the row may be in the log alone, which a later server would read.
+    session.run("FLUSH TABLES violation FOR EXPORT").unwrap();
+    session.run("UNLOCK TABLES").unwrap();
     drop(session);
     let name = encryption.unwrap_or("none");
     let kept = std::env::temp_dir().join(format!("loadline-encryption-{name}-{}", std::process::id()));

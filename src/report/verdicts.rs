@@ -13,6 +13,7 @@ use crate::report::freshness;
 use crate::report::growth;
 use crate::report::load_lines::{self, CaseLine};
 use crate::report::metric::{LOAD_LINE, Metric};
+use crate::report::recorded;
 use crate::study::{Factor, Study};
 use crate::trial::Arrivals;
 use crate::units::show_number;
@@ -78,6 +79,7 @@ fn of_cases(study: &Study, groups: &[CaseTrials<'_>]) -> Vec<String> {
         .flat_map(|factor| contests(study, &factors, factor, metric, &scored))
         .collect();
     sentences.extend(contest_sentences(&contests, metric));
+    sentences.extend(recorded::sentences(groups));
     sentences.extend(freshness::sentences(study, groups));
     for ramp in &factors.ramps {
         sentences.extend(ramp_sentences(&factors, ramp, metric, &scored, study.seed));

@@ -2,8 +2,10 @@
 
 #![expect(clippy::unwrap_used, reason = "a test that cannot go on has failed")]
 
+mod quiet;
+
 use std::sync::Arc;
-use std::time::Duration;
+use std::time::{Duration, Instant};
 
 use loadline::database::{self, Answer, Database, DatabaseError, Session, Wire};
 use loadline::load::sightings::{Asking, Control, Ledger, ReaderTask, Sightings, Stamper, monotonic, read_tables};
@@ -14,6 +16,7 @@ use loadline::statement::{Program, Request};
 use loadline::trial::{Arrivals, CustomColumn, DatabaseSettings, Fill, FreshnessSettings, Length, Settings};
 use loadline::workload::freshness::{Events, POLL_ROWS_MAX};
 use loadline::workload::{Client, Work};
+use quiet::in_a_quiet_moment;
 
 fn settings(writers: u32, tables: u32) -> Settings {
     let mut settings = Settings::default();
@@ -156,6 +159,8 @@ fn task<'a>(events: &Events, questions: &'a Questions, every: Duration, look_bac
 }
 
 const SOON: Duration = Duration::from_micros(200);
+const SHORT: Duration = Duration::from_millis(100);
+/// Longer than any test thread has to wait for its turn.
 const LONG: Duration = Duration::from_secs(2);
 
 #[test]
@@ -163,15 +168,22 @@ fn freshness_is_the_known_delay_to_50_microseconds() {
     let service_ns = 50_000;
     let visible_ns = 3_000_000;
     let config = [("service", "50us"), ("distribution", "constant"), ("servers", "64"), ("visible", "3ms")];
-    let seen = run(&settings(2, 2), &simulated(&config), SOON, LONG, |session| session);
+    let mut settings = settings(2, 2);
+    settings.load.length = Length::Seconds(0.3);
     // From the write's start: its own service, the time until it can be read, and the service of the poll that finds it.
     let known_ns = 2 * service_ns + visible_ns;
-    let freshness = &seen.sightings.freshness;
-    assert_eq!((seen.lost, seen.sightings.duplicates, seen.sightings.error), (0, 0, None));
-    assert_eq!(freshness.count(), seen.expected);
-    assert!(freshness.min_ns() >= known_ns, "{} ns is less than there can be", freshness.min_ns());
-    // Of hundreds of events, some become readable right before a poll: what is left is the error of the clock and of waking up.
-    assert!(freshness.min_ns() <= known_ns + 50_000, "at least {} ns instead of {known_ns}", freshness.min_ns());
+    in_a_quiet_moment(20, || {
+        let seen = run(&settings, &simulated(&config), SOON, SHORT, |session| session);
+        let freshness = &seen.sightings.freshness;
+        assert_eq!((seen.lost, seen.sightings.duplicates, seen.sightings.error), (0, 0, None));
+        assert_eq!(freshness.count(), seen.expected);
+        let least_ns = freshness.min_ns();
+        assert!(least_ns >= known_ns, "{least_ns} ns is less than there can be");
+        // Of hundreds of events, some become readable right before a poll: what is left is the error of the clock and of waking up,
+        // and of whoever else has the CPU then.
+        let is_right = least_ns <= known_ns + 50_000;
+        is_right.then_some(()).ok_or_else(|| format!("at least {least_ns} ns instead of {known_ns}"))
+    });
 }
 
 #[test]
@@ -179,9 +191,12 @@ fn keys_that_appear_after_higher_ones_are_lost_to_a_reader_that_does_not_look_ba
     let config = [("service", "2ms"), ("servers", "64")];
     let mut settings = settings(8, 1);
     settings.load.rate_per_s = Some(2_000.0);
-    let hasty = run(&settings, &simulated(&config), SOON, Duration::ZERO, |session| session);
-    assert!(hasty.lost > 0, "of {} sightings none was lost", hasty.expected);
-    assert_eq!(hasty.sightings.freshness.count() + hasty.lost, hasty.expected);
+    // A reader that gets no turn until all is written misses nothing.
+    in_a_quiet_moment(5, || {
+        let hasty = run(&settings, &simulated(&config), SOON, Duration::ZERO, |session| session);
+        assert_eq!(hasty.sightings.freshness.count() + hasty.lost, hasty.expected);
+        (hasty.lost > 0).then_some(()).ok_or_else(|| format!("of {} sightings none was lost", hasty.expected))
+    });
     let patient = run(&settings, &simulated(&config), SOON, LONG, |session| session);
     assert_eq!((patient.lost, patient.sightings.duplicates), (0, 0));
     assert_eq!(patient.sightings.freshness.count(), patient.expected);
@@ -202,28 +217,32 @@ fn a_window_shows_all_that_fits_into_it_and_the_rest_is_counted_as_lost() {
     assert_eq!(lost(100_000), 0);
 }
 
-/// A connection that stands still once, for a time, after some polls.
-struct Stalling(Box<dyn Session>, u32, Duration);
+/// A connection that stands still once, for a time, at the first poll when it has been used for a while.
+struct Stalling {
+    session: Box<dyn Session>,
+    begun: Option<Instant>,
+    stall: Option<Duration>,
+}
 
 impl Session for Stalling {
     fn run(&mut self, sql: &str) -> Result<(), DatabaseError> {
-        self.0.run(sql)
+        self.session.run(sql)
     }
     fn query(&mut self, sql: &str) -> Result<Vec<Vec<Option<String>>>, DatabaseError> {
-        self.0.query(sql)
+        self.session.query(sql)
     }
     fn prepare(&mut self, program: &Program) -> Result<(), DatabaseError> {
-        self.0.prepare(program)
+        self.session.prepare(program)
     }
     fn execute(&mut self, request: &Request, rows: Option<&mut Cells>) -> Result<Answer, DatabaseError> {
-        self.1 += 1;
-        if self.1 == 100 {
-            std::thread::sleep(self.2);
+        let is_due = self.begun.get_or_insert_with(Instant::now).elapsed() > SHORT;
+        if let Some(stall) = self.stall.take_if(|_| is_due) {
+            std::thread::sleep(stall);
         }
-        self.0.execute(request, rows)
+        self.session.execute(request, rows)
     }
     fn version(&mut self) -> Result<String, DatabaseError> {
-        self.0.version()
+        self.session.version()
     }
     fn into_wire(self: Box<Self>) -> Result<Box<dyn Wire>, Box<dyn Session>> {
         Err(self)
@@ -232,17 +251,23 @@ impl Session for Stalling {
 
 #[test]
 fn a_reader_that_stands_still_shows_as_large_freshness_and_holds_no_writer_up() {
-    let stall = Duration::from_millis(600);
     let database = simulated(&[("service", "50us"), ("distribution", "constant"), ("servers", "64")]);
     let every = Duration::from_millis(2);
-    let seen = run(&settings(2, 2), &database, every, LONG, |session| Box::new(Stalling(session, 0, stall)));
-    let insert = &seen.observed.tally.operations()["insert"];
-    assert_eq!((insert.scheduled, insert.completed), (500, 500), "the schedule knows nothing of readers");
-    assert_eq!((seen.lost, seen.sightings.freshness.count()), (0, seen.expected));
-    let freshness = &seen.sightings.freshness;
-    assert!(freshness.max_ns() > 500_000_000, "the largest is {} ns", freshness.max_ns());
-    let above_half =
-        freshness.buckets().filter(|(low_ns, ..)| *low_ns > 300_000_000).map(|(.., count)| count).sum::<u64>();
-    assert!(above_half > 50, "all that was written while it stood still shows, {above_half} events");
-    assert!(insert.response_time.quantile_ns(0.5) < 300_000_000, "half of the writes met the stall");
+    in_a_quiet_moment(10, || {
+        let stall = Some(Duration::from_millis(600));
+        let stalling = |session| -> Box<dyn Session> { Box::new(Stalling { session, begun: None, stall }) };
+        let seen = run(&settings(2, 2), &database, every, SHORT, stalling);
+        let insert = &seen.observed.tally.operations()["insert"];
+        assert_eq!((insert.scheduled, insert.completed), (500, 500), "the schedule knows nothing of readers");
+        assert_eq!((seen.lost, seen.sightings.freshness.count()), (0, seen.expected));
+        // Whoever is held up by other work writes less while the reader stands still, or later.
+        let freshness = &seen.sightings.freshness;
+        let waited =
+            freshness.buckets().filter(|(low_ns, ..)| *low_ns > 300_000_000).map(|(.., count)| count).sum::<u64>();
+        let (largest_ns, write_ns) = (freshness.max_ns(), insert.response_time.quantile_ns(0.5));
+        let is_shown = largest_ns > 500_000_000 && waited > 50;
+        let is_free = write_ns < 300_000_000;
+        let what = || format!("largest {largest_ns} ns, {waited} events waited; half of the writes took {write_ns} ns");
+        (is_shown && is_free).then_some(()).ok_or_else(what)
+    });
 }

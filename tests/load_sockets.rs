@@ -85,7 +85,17 @@ impl Observer for Quiet {
 }
 
 fn run(clients: u32, length: Length, lengths: &[i64], connect: &(dyn Fn() -> Box<dyn Wire> + Sync)) -> Observed {
-    let settings = LoadSettings { clients, length, drain_s: 2.0, ..LoadSettings::default() };
+    run_to_the_end(60.0, clients, length, lengths, connect)
+}
+
+fn run_to_the_end(
+    drain_s: f64,
+    clients: u32,
+    length: Length,
+    lengths: &[i64],
+    connect: &(dyn Fn() -> Box<dyn Wire> + Sync),
+) -> Observed {
+    let settings = LoadSettings { clients, length, drain_s, ..LoadSettings::default() };
     let wires = (0..clients).map(|_| connect()).collect();
     let sources = (0..clients).map(|i| Box::new(Lengths(lengths.to_vec(), i as usize)) as Box<dyn Source>).collect();
     let session = |_| -> Result<Box<dyn Session>, _> { Err(DatabaseError::Unavailable("has no sessions".to_owned())) };
@@ -122,7 +132,8 @@ fn a_lost_connection_fails_its_operation_and_is_made_again() {
 #[test]
 fn a_server_that_is_gone_for_good_ends_the_trial() {
     for clients in [1, 2, 20] {
-        let observed = run(clients, Length::Operations(1_000_000), &[100], &|| Echo::connect(Some(50)));
+        let gone = || Echo::connect(Some(50));
+        let observed = run_to_the_end(2.0, clients, Length::Operations(1_000_000), &[100], &gone);
         assert!(observed.is_cut_short);
         let reads = &observed.tally.operations()["read"];
         assert_eq!((reads.completed, reads.scheduled), (0, reads.failed + reads.abandoned));

@@ -110,7 +110,8 @@ fn ratio(target: &Target, recorder: &Recorder) -> usize {
         cpu.push((recorder.cpu_s() - before_s) * 1e6 / sent.rows as f64);
         bares.push(target.bare(lasts));
     }
-    let ratios: Vec<_> = rates.iter().zip(bares.windows(2)).map(|(rate, bare)| 2.0 * rate / (bare[0] + bare[1])).collect();
+    let ratios: Vec<_> =
+        rates.iter().zip(bares.windows(2)).map(|(rate, bare)| 2.0 * rate / (bare[0] + bare[1])).collect();
     println!(
         "{}: batches of {BATCH} rows of {} columns over HTTP, to the last commit: {:.0} rows/s, {:.1} µs of the recorder's CPU a row; \
          bare bulk path {:.0} rows/s; ratio {} (median of {rounds} rounds [95 % interval, or smallest and largest])",

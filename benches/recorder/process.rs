@@ -33,12 +33,7 @@ impl Recorder {
         );
         std::fs::write(&config, text).unwrap();
         let program = std::env::var("LOADLINE").unwrap_or_else(|_| env!("CARGO_BIN_EXE_loadline").to_owned());
-        let mut child = Command::new(program)
-            .arg("record")
-            .arg(&config)
-            .stderr(Stdio::piped())
-            .spawn()
-            .unwrap();
+        let mut child = Command::new(program).arg("record").arg(&config).stderr(Stdio::piped()).spawn().unwrap();
         let mut lines = BufReader::new(child.stderr.take().unwrap()).lines();
         let http = loop {
             let line = lines.next().expect("the recorder starts").unwrap();

@@ -12,7 +12,7 @@ use crate::units::{show_bytes, show_number, show_seconds};
 
 /// The number of sources.
 const SOURCES: &str = "load.clients";
-/// Sources are carried where this share of what they send is stored while they send it.
+/// Sources are carried unless certainly less than this share of what they send is stored while they send it.
 const CARRIED: f64 = 0.98;
 
 /// Headings of [`rows`].
@@ -74,7 +74,7 @@ struct Sources {
 }
 
 /// How many sources are carried, for each combination of the other levels: those of which nearly all that they send is stored while they
-/// send it, and all smaller numbers of sources too. Nothing where no sources send.
+/// send it, as far as the interval tells, and all smaller numbers of sources too. Nothing where no sources send.
 pub fn sentences(groups: &[CaseTrials<'_>]) -> Vec<String> {
     let mut alternatives: Vec<(Levels, Vec<Sources>)> = Vec::new();
     for group in groups.iter().filter(|group| group.case.settings.load.arrivals == Arrivals::Sources) {
@@ -85,8 +85,13 @@ pub fn sentences(groups: &[CaseTrials<'_>]) -> Vec<String> {
         let count = f64::from(group.case.settings.load.clients);
         let sent_per_s = estimate(&offered).mean.unwrap_or(0.0);
         let sources = Sources { count, sent_per_s, stored: finding.stored_per_s, buffer: finding.buffer_s };
-        let others: Levels =
-            group.case.levels.iter().filter(|(setting, _)| *setting != SOURCES).map(|(a, b)| (a.clone(), b.clone())).collect();
+        let others: Levels = group
+            .case
+            .levels
+            .iter()
+            .filter(|(setting, _)| *setting != SOURCES)
+            .map(|(a, b)| (a.clone(), b.clone()))
+            .collect();
         match alternatives.iter_mut().find(|(known, _)| *known == others) {
             Some((_, all)) => all.push(sources),
             None => alternatives.push((others, vec![sources])),
@@ -97,7 +102,8 @@ pub fn sentences(groups: &[CaseTrials<'_>]) -> Vec<String> {
 
 fn sentence(levels: &Levels, sources: &mut [Sources]) -> Option<String> {
     sources.sort_by(|a, b| a.count.total_cmp(&b.count));
-    let is_carried = |one: &&Sources| one.stored.mean.is_some_and(|mean| mean >= CARRIED * one.sent_per_s);
+    let most_stored = |one: &Sources| one.stored.ci95.map(|[_, high]| high).or(one.stored.mean);
+    let is_carried = |one: &&Sources| most_stored(one).is_some_and(|stored| stored >= CARRIED * one.sent_per_s);
     let carried = sources.iter().take_while(is_carried).last();
     let most = sources.last()?;
     let of = if levels.is_empty() { String::new() } else { format!("{}: ", show_levels(levels)) };
@@ -113,7 +119,10 @@ fn sentence(levels: &Levels, sources: &mut [Sources]) -> Option<String> {
         ),
         carried => format!(
             "{of}{}; of the {} records/s that {} send, {} are stored at once (n = {}), and the buffer is empty {} after the last one ended",
-            carried.map_or("no number of sources is carried".to_owned(), |carried| format!("{} are carried", count(carried))),
+            carried.map_or("no number of sources is carried".to_owned(), |carried| format!(
+                "{} are carried",
+                count(carried)
+            )),
             show_number(most.sent_per_s),
             count(most),
             stored(most),
@@ -160,25 +169,30 @@ mod tests {
     fn sources(count: u32, stored_per_s: f64, buffer_s: f64) -> Vec<Measurement> {
         let mut settings = Settings::default();
         settings.load.arrivals = Arrivals::Sources;
-        settings.load.clients = count;
+        (settings.load.clients, settings.workload.batch) = (count, 1);
         let levels = Levels::from([(SOURCES.to_owned(), count.into()), ("recorder.writers".to_owned(), 1.into())]);
         let trial = Trial::new(Case::new(levels, settings), 0, 1);
         let recorded = RecordedMeasurement { stored_per_s, buffer_s, ..Default::default() };
         let unmeasured = Measurement::unmeasured(&trial);
-        let operations = [("insert".to_owned(), OperationMeasurement { scheduled: u64::from(count) * 20, ..Default::default() })];
+        let operations =
+            [("insert".to_owned(), OperationMeasurement { scheduled: u64::from(count) * 20, ..Default::default() })];
         vec![Measurement { recorded: Some(recorded), measured_s: 1.0, operations: operations.into(), ..unmeasured }]
     }
 
     #[test]
     fn sources_are_carried_up_to_the_first_number_of_which_not_all_is_stored_at_once() {
         let told = |all: &[Vec<Measurement>]| {
-            let of = |trials: &'static [Measurement]| CaseTrials { case: &trials[0].trial.case, discarded: None, trials: trials.iter().collect() };
+            let of = |trials: &'static [Measurement]| CaseTrials {
+                case: &trials[0].trial.case,
+                discarded: None,
+                trials: trials.iter().collect(),
+            };
             sentences(&all.iter().map(|trials| of(trials.clone().leak())).collect::<Vec<_>>())
         };
         let (few, some) = (sources(10, 200.0, 0.0), sources(100, 1_990.0, 0.02));
         let told_of_both = told(&[some.clone(), few.clone()]);
         let says = "recorder.writers = 1: all that 100 sources send is stored as it comes (1,990 records/s, n = 1); the buffer is empty \
-                    20.0 ms after the last one ended";
+                    20 ms after the last one ended";
         assert_eq!(told_of_both, [says]);
         let told_of_all = told(&[few, some, sources(350, 5_000.0, 2.5)]);
         let says = "recorder.writers = 1: 100 sources are carried; of the 7,000 records/s that 350 sources send, 5,000 are \

@@ -91,7 +91,13 @@ unsafe fn checkpoint(database: *mut ffi::sqlite3) {
     // SAFETY: as the caller promises; SQLite takes null for all databases, and for figures that nobody asks for. An error leaves all of it
     // in the log, which is durable, for the next time, as it does with SQLite's own checkpoints.
     unsafe {
-        ffi::sqlite3_wal_checkpoint_v2(database, std::ptr::null(), ffi::SQLITE_CHECKPOINT_PASSIVE, nowhere(), nowhere());
+        ffi::sqlite3_wal_checkpoint_v2(
+            database,
+            std::ptr::null(),
+            ffi::SQLITE_CHECKPOINT_PASSIVE,
+            nowhere(),
+            nowhere(),
+        );
     }
 }
 
@@ -157,8 +163,7 @@ mod tests {
         let directory = std::env::temp_dir().join(format!("loadline-checkpoints-{}", std::process::id()));
         std::fs::create_dir_all(&directory).unwrap();
         let path = directory.join("a.db");
-        let settings =
-            DatabaseSettings { path: Some(path.display().to_string()), ..DatabaseSettings::default() };
+        let settings = DatabaseSettings { path: Some(path.display().to_string()), ..DatabaseSettings::default() };
         let sqlite = Sqlite::open(&settings).unwrap();
         let mut session = sqlite.connect_writer().unwrap();
         session.run("PRAGMA synchronous = off; CREATE TABLE t (a INTEGER PRIMARY KEY, b BLOB)").unwrap();

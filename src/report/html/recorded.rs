@@ -95,13 +95,7 @@ fn figure(frame: &Frame<'_>, quantity: &Quantity<'_>, sent: Option<&str>) -> Mar
     html! { div.wide { (plot.draw()) } }
 }
 
-fn line(
-    frame: &Frame<'_>,
-    quantity: &Quantity<'_>,
-    axis: &str,
-    (series, panel): (usize, usize),
-    style: usize,
-) -> Line {
+fn line(frame: &Frame<'_>, quantity: &Quantity<'_>, axis: &str, (series, panel): (usize, usize), style: usize) -> Line {
     let names = [&frame.series[series], &frame.panels[panel]].map(|name| in_short(name));
     let label = names.into_iter().filter(|name| !name.is_empty()).collect::<Vec<_>>().join(", ");
     let lead = if label.is_empty() { String::new() } else { format!("{label}, ") };

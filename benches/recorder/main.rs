@@ -3,7 +3,7 @@
 //! `cargo bench --bench recorder` runs everything, `cargo bench --bench recorder -- sqlite minute` a part:
 //!
 //! - `ratio`: batches of 1,000 rows over HTTP from 8 clients, each of which sends its next one after the answer, until the last row is
-//!   committed; in turns with the bare bulk path, `ROUNDS` (5) times, `SECONDS` (6) each;
+//!   committed; in turns with the bare bulk path, `ROUNDS` (5) times, `ROUND_SECONDS` (5) each;
 //! - `minute`: the same batches at `RATE` (60,000) rows a second, whatever the answers are, for `LASTS` (60) seconds;
 //! - `sources`: single rows from 350 sources at 20 a second each, for `LASTS` (60) seconds.
 //!
@@ -99,7 +99,7 @@ fn seconds(name: &str, default: f64) -> Duration {
 
 /// Batches as fast as they are answered, in turns with the bare bulk path; how many rows were acknowledged.
 fn ratio(target: &Target, recorder: &Recorder) -> usize {
-    let (rounds, lasts) = (from_environment("ROUNDS", 5.0) as usize, seconds("SECONDS", 6.0));
+    let (rounds, lasts) = (from_environment("ROUNDS", 5.0) as usize, seconds("ROUND_SECONDS", 5.0));
     let (mut acknowledged, mut rates, mut bares, mut cpu) = (0, Vec::new(), vec![target.bare(lasts)], Vec::new());
     for _ in 0..rounds {
         let before_s = recorder.cpu_s();

@@ -1,18 +1,25 @@
 //! The transport over epoll. Only readability is watched; writability is watched only while a request did not fit into the
 //! socket's buffer, because a unix socket would otherwise wake the loop once more per operation.
+//!
+//! A wait for answers alone has no time limit, which would cost two changes of a kernel timer per operation: a timer that
+//! expires again and again ends it.
 
 use std::os::fd::{AsRawFd, FromRawFd, OwnedFd, RawFd};
 
-use super::event_loop::{Arrival, Chunk, Transport};
+use super::event_loop::{Arrival, Chunk, Transport, WAIT_NS_MAX};
 
 /// Bytes read at once; longer answers take several reads.
 const INPUT_BYTES: usize = 64 * 1024;
 /// Events taken at once.
 const EVENTS: usize = 64;
+/// Marks the timer's events, which no place has.
+const TICK: u64 = u64::MAX;
 
 /// Connections watched by an epoll instance.
 pub struct Epoll {
     poll: OwnedFd,
+    /// Expires once in [`WAIT_NS_MAX`].
+    ticks: OwnedFd,
     connections: Vec<Option<Connection>>,
     events: [libc::epoll_event; EVENTS],
     ready: std::ops::Range<usize>,
@@ -32,21 +39,16 @@ impl Epoll {
     /// As the kernel answers.
     pub fn new() -> std::io::Result<Self> {
         // SAFETY: epoll_create1 takes no pointer.
-        let poll = unsafe { libc::epoll_create1(libc::EPOLL_CLOEXEC) };
-        if poll < 0 {
-            return Err(std::io::Error::last_os_error());
-        }
-        // SAFETY: the descriptor was made above and is owned by nobody else.
-        let poll = unsafe { OwnedFd::from_raw_fd(poll) };
+        let poll = owned(unsafe { libc::epoll_create1(libc::EPOLL_CLOEXEC) })?;
+        let ticks = ticks()?;
+        watch(&poll, libc::EPOLL_CTL_ADD, TICK, ticks.as_raw_fd(), libc::EPOLLIN)?;
         let events = [libc::epoll_event { events: 0, u64: 0 }; EVENTS];
-        Ok(Epoll { poll, connections: Vec::new(), events, ready: 0..0, input: vec![0; INPUT_BYTES] })
+        let input = vec![0; INPUT_BYTES];
+        Ok(Epoll { poll, ticks, connections: Vec::new(), events, ready: 0..0, input })
     }
 
     fn control(&self, operation: libc::c_int, place: usize, fd: RawFd, events: libc::c_int) -> std::io::Result<()> {
-        let mut event = libc::epoll_event { events: events as u32, u64: place as u64 };
-        // SAFETY: the event outlives the call; both descriptors are open.
-        let result = unsafe { libc::epoll_ctl(self.poll.as_raw_fd(), operation, fd, &mut event) };
-        if result < 0 { Err(std::io::Error::last_os_error()) } else { Ok(()) }
+        watch(&self.poll, operation, place as u64, fd, events)
     }
 
     fn send_rest(&mut self, place: usize) -> std::io::Result<()> {
@@ -102,15 +104,16 @@ impl Transport for Epoll {
             tv_sec: (wait_ns / 1_000_000_000) as libc::time_t,
             tv_nsec: (wait_ns % 1_000_000_000) as libc::c_long,
         };
-        // SAFETY: both pointers are to values of ours that outlive the call, the count is the length of the array, and a null
-        // signal mask is allowed.
+        let timeout = if wait_ns == WAIT_NS_MAX { std::ptr::null() } else { &raw const timeout };
+        // SAFETY: the pointers are to values of ours that outlive the call, the count is the length of the array, and neither a
+        // time limit nor a signal mask is needed.
         let count = unsafe {
             libc::syscall(
                 libc::SYS_epoll_pwait2,
                 self.poll.as_raw_fd(),
                 self.events.as_mut_ptr(),
                 EVENTS as libc::c_int,
-                &timeout as *const libc::timespec,
+                timeout,
                 std::ptr::null::<libc::sigset_t>(),
                 0usize,
             )
@@ -121,6 +124,11 @@ impl Transport for Epoll {
     fn next(&mut self) -> Option<Arrival> {
         loop {
             let event = self.events[self.ready.next()?];
+            if event.u64 == TICK {
+                // The kernel sets the timer again when its count of expirations is read.
+                let _ = read(self.ticks.as_raw_fd(), &mut [0; 8]);
+                continue;
+            }
             let (place, events) = (event.u64 as usize, event.events);
             if events & libc::EPOLLOUT as u32 != 0
                 && let Err(error) = self.send_rest(place)
@@ -147,20 +155,45 @@ impl Transport for Epoll {
     fn release(&mut self, _: Chunk) {}
 }
 
+fn owned(fd: RawFd) -> std::io::Result<OwnedFd> {
+    // SAFETY: the kernel just made the descriptor, and nobody else owns it.
+    if fd < 0 { Err(std::io::Error::last_os_error()) } else { Ok(unsafe { OwnedFd::from_raw_fd(fd) }) }
+}
+
+fn watch(poll: &OwnedFd, operation: libc::c_int, tag: u64, fd: RawFd, events: libc::c_int) -> std::io::Result<()> {
+    let mut event = libc::epoll_event { events: events as u32, u64: tag };
+    // SAFETY: the event outlives the call; both descriptors are open.
+    let result = unsafe { libc::epoll_ctl(poll.as_raw_fd(), operation, fd, &mut event) };
+    if result < 0 { Err(std::io::Error::last_os_error()) } else { Ok(()) }
+}
+
+/// A timer that expires once in [`WAIT_NS_MAX`].
+fn ticks() -> std::io::Result<OwnedFd> {
+    // SAFETY: timerfd_create takes no pointer.
+    let ticks = owned(unsafe { libc::timerfd_create(libc::CLOCK_MONOTONIC, libc::TFD_CLOEXEC | libc::TFD_NONBLOCK) })?;
+    let period = libc::timespec { tv_sec: 0, tv_nsec: WAIT_NS_MAX as libc::c_long };
+    let times = libc::itimerspec { it_interval: period, it_value: period };
+    // SAFETY: the times outlive the call; the former ones are not asked for.
+    let result = unsafe { libc::timerfd_settime(ticks.as_raw_fd(), 0, &raw const times, std::ptr::null_mut()) };
+    if result < 0 { Err(std::io::Error::last_os_error()) } else { Ok(ticks) }
+}
+
 fn is_to_be_repeated(error: &std::io::Error) -> bool {
     matches!(error.kind(), std::io::ErrorKind::WouldBlock | std::io::ErrorKind::Interrupted)
 }
 
 fn read(fd: RawFd, into: &mut [u8]) -> std::io::Result<usize> {
+    // The C library's own call makes itself cancellable and back first, twice per operation.
     // SAFETY: the pointer and length are those of a slice of ours.
-    let count = unsafe { libc::read(fd, into.as_mut_ptr().cast(), into.len()) };
+    let count = unsafe { libc::syscall(libc::SYS_read, fd, into.as_mut_ptr(), into.len()) };
     if count < 0 { Err(std::io::Error::last_os_error()) } else { Ok(count as usize) }
 }
 
 /// Writes what the socket takes; 0 when its buffer is full.
 fn write(fd: RawFd, from: &[u8]) -> std::io::Result<usize> {
-    // SAFETY: the pointer and length are those of a slice of ours.
-    let count = unsafe { libc::send(fd, from.as_ptr().cast(), from.len(), libc::MSG_NOSIGNAL | libc::MSG_DONTWAIT) };
+    let (flags, nowhere) = (libc::MSG_NOSIGNAL | libc::MSG_DONTWAIT, std::ptr::null::<libc::sockaddr>());
+    // SAFETY: the pointer and length are those of a slice of ours; a connected socket needs no address.
+    let count = unsafe { libc::syscall(libc::SYS_sendto, fd, from.as_ptr(), from.len(), flags, nowhere, 0usize) };
     if count >= 0 {
         return Ok(count as usize);
     }

@@ -14,7 +14,7 @@ use crate::database::{Answer, DatabaseError, Wire};
 /// Pause before a lost connection is made again.
 const RECONNECT_PAUSE_NS: u64 = 100_000_000;
 /// Longest sleep, so that a stopped trial is noticed.
-const WAIT_NS_MAX: u64 = 50_000_000;
+pub(super) const WAIT_NS_MAX: u64 = 50_000_000;
 
 /// Carries bytes between connections and the loop. Connections are known by their place.
 pub trait Transport {
@@ -36,7 +36,7 @@ pub trait Transport {
     /// When the connection is broken.
     fn send(&mut self, place: usize, bytes: &[u8]) -> std::io::Result<()>;
 
-    /// Waits until something arrives, for at most this time.
+    /// Waits until something arrives, for at most this time. A wait of [`WAIT_NS_MAX`] may end at any time before.
     fn wait(&mut self, wait_ns: u64);
 
     /// The next thing that arrived in the last wait; none when all was taken.

@@ -53,7 +53,7 @@ pub static BUNDLED: &[Bundled] = bundled! {
     "latest-window": "searches among the last records while others write, with and without an index; a minute",
     "index-cost": "what each index costs those who write; a minute",
     "recorder-capacity": "how many sources a recorder takes in with one to three writers; 40 minutes on MariaDB",
-    "recorder-paths": "the database directly, and through a recorder over HTTP and NATS; five minutes on MariaDB",
+    "recorder-paths": "the database directly, and through a recorder over HTTP and NATS; six to ten minutes on MariaDB",
     "settings": "which settings of MariaDB pay when measurement data is written and read; five minutes",
     "query-count": "queries per second after a new connection, with and without encrypted files; two minutes on MariaDB",
     "query-count-paper": "the same with up to ten million queries as Staszkiwicz and others; two hours",

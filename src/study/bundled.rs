@@ -52,7 +52,7 @@ pub static BUNDLED: &[Bundled] = bundled! {
     "insert-rate-clients": "what text statements, new connections, TCP and single inserts cost a writer; two minutes",
     "latest-window": "searches among the last records while others write, with and without an index; a minute",
     "index-cost": "what each index costs those who write; a minute",
-    "recorder-capacity": "how many sources a recorder takes in with one to three writers; 40 minutes on MariaDB",
+    "recorder-capacity": "how many sources a recorder takes in with one to three writers; a quarter of an hour on MariaDB",
     "recorder-paths": "the database directly, and through a recorder over HTTP and NATS; six to ten minutes on MariaDB",
     "settings": "which settings of MariaDB pay when measurement data is written and read; five minutes",
     "query-count": "queries per second after a new connection, with and without encrypted files; two minutes on MariaDB",

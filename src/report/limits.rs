@@ -82,7 +82,9 @@ fn median_write_s(environment: &Environment, sync: DiskSync, group: &CaseTrials<
                 times.merge(&operation.residence_time);
             }
         }
-        used.extend(trial.resources.as_ref().map(|used| used.mean.server_cpu + used.mean.recorder_cpu + used.mean.client_cpu));
+        used.extend(
+            trial.resources.as_ref().map(|used| used.mean.server_cpu + used.mean.recorder_cpu + used.mean.client_cpu),
+        );
     }
     if times.count() == 0 {
         return None;

@@ -139,7 +139,7 @@ pub fn show_levels_short(levels: &Levels) -> String {
         return "the only case".to_owned();
     }
     let short = |(setting, level): (&String, &Value)| match level {
-        Value::String(text) => text.clone(),
+        Value::String(_) => show_level(level),
         other => format!("{} {}", short_setting(setting), show_level(other)),
     };
     levels.iter().map(short).collect::<Vec<_>>().join(", ")

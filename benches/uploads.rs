@@ -40,6 +40,7 @@ fn upload(directory: &Path, way: UploadWay, content: &Content, blocks: u64) -> f
         host: "localhost".to_owned(),
         port,
         cameras: cameras.collect(),
+        networks: Vec::new(),
         certificate: Some(PathBuf::from(format!("{TLS}/certificate.pem"))),
         content: content.clone(),
         connects_for_each: false,

@@ -97,6 +97,9 @@ pub struct CaseFinding {
     /// What became of the records acknowledged, and how fast; null (left out of JSON) without `[recorder]`.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub recorded: Option<RecordedFinding>,
+    /// What was uploaded; null (left out of JSON) where no blocks were.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub uploads: Option<UploadFinding>,
     /// Messages of failed operations and how often each occurred, invalid trials included.
     pub errors: BTreeMap<String, u64>,
     /// Why trials of this case are not used: `rounds 0, 3: ...`.
@@ -150,6 +153,27 @@ pub struct RecordedFinding {
     pub recorder_cpu: f64,
     /// Largest resident memory of the recorder, in bytes.
     pub memory_max_bytes: u64,
+}
+
+/// What was found about blocks that were uploaded. Bytes per second are of the measured phase.
+#[derive(Debug, Clone, PartialEq, Default, Serialize)]
+pub struct UploadFinding {
+    /// Bytes of a block, mean.
+    pub block_bytes: f64,
+    /// Bytes that cameras made; null for a closed loop.
+    pub offered_bytes_per_s: Option<f64>,
+    /// Bytes that were acknowledged.
+    pub intake_bytes_per_s: Estimate,
+    /// Bytes that came over the network: the server's end of the link, where there is one.
+    pub received_bytes_per_s: Estimate,
+    /// Bytes that the disk took right before the trials.
+    pub disk_bytes_per_s: Estimate,
+    /// What was acknowledged as a share of that, 0..1 and more.
+    pub disk_share: Estimate,
+    /// The longest time that the recorder took to say how it does, in any trial.
+    pub answer_max_s: f64,
+    /// Times that it did not say so.
+    pub unanswered: u64,
 }
 
 /// What was found about schema changes during a load, over all valid trials.

@@ -14,7 +14,8 @@ use crate::query::Query;
 
 pub use freshness::{EventPath, FreshnessSettings, Poll, RunAs};
 pub use surroundings::{
-    BackgroundSettings, DiskSettings, DiskSync, LinkSettings, RecorderPath, RecorderSettings, TUNNELS,
+    BackgroundSettings, BlocksSettings, DiskSettings, DiskSync, LinkHosts, LinkSettings, RecorderPath,
+    RecorderSettings, TUNNELS,
 };
 
 /// The level of each factor, by the factor's dotted setting: `{"layout.name": "star", "load.clients": 4}`.
@@ -101,6 +102,9 @@ pub struct Settings {
     /// `[recorder]`: what records go through on their way to the database.
     #[serde(skip_serializing_if = "Option::is_none", default)]
     pub recorder: Option<RecorderSettings>,
+    /// `[blocks]`: what is uploaded, where blocks are.
+    #[serde(skip_serializing_if = "Option::is_none", default)]
+    pub blocks: Option<BlocksSettings>,
 }
 
 /// `[database]`: which database, and how a private server of it is started.
@@ -430,13 +434,6 @@ pub struct LoadSettings {
     /// Whether the time that opening the connections took counts in throughput; closed loop only.
     #[serde(skip_serializing_if = "is_default", default)]
     pub count_connecting: bool,
-}
-
-impl Settings {
-    /// The recorder's settings, where one is in front of the database.
-    pub fn recorded(&self) -> Option<&RecorderSettings> {
-        self.recorder.as_ref().filter(|recorder| recorder.path != RecorderPath::Direct)
-    }
 }
 
 /// When operations arrive.

@@ -8,6 +8,8 @@
 mod capture;
 #[path = "links/program.rs"]
 mod program;
+#[path = "links/uploads.rs"]
+mod uploads;
 
 use std::io::{Read, Write};
 use std::net::{TcpListener, TcpStream};
@@ -38,7 +40,12 @@ fn wanted(link: LinkSettings) -> Wanted {
 }
 
 fn link(rate_bits_per_s: f64, delay_s: f64, tunnel: Option<&str>) -> LinkSettings {
-    LinkSettings { rate_bits_per_s: Some(rate_bits_per_s), delay_s, tunnel: tunnel.map(str::to_owned) }
+    LinkSettings {
+        rate_bits_per_s: Some(rate_bits_per_s),
+        delay_s,
+        tunnel: tunnel.map(str::to_owned),
+        ..LinkSettings::default()
+    }
 }
 
 /// Measured up to three times, because a machine that is busy with other work may hold a transfer up, but never speeds it up.

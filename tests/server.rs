@@ -2,6 +2,8 @@
 
 #![expect(clippy::unwrap_used, reason = "a test that cannot go on fails with the place")]
 
+#[path = "server/encryption.rs"]
+mod encryption;
 #[path = "server/probe.rs"]
 mod probe;
 

@@ -6,7 +6,8 @@ use std::sync::{Arc, mpsc};
 use std::time::{Duration, Instant};
 
 use super::front::Front;
-use super::stage::{Current, StagedLink};
+use super::stage::Current;
+use super::staged_link::StagedLink;
 use crate::link;
 use crate::load::{Changing, Clock, DiskWriter, Observer, Recording};
 use crate::measurement::{DiskMeasurement, ResourceSample, Resources};
@@ -40,7 +41,7 @@ impl Attendant {
         evolving: Option<mpsc::Sender<Arc<Changing>>>,
     ) -> Self {
         let targets = match &current.server {
-            Some(server) => on_link(Targets::server(server.pid_source()), current.link.as_ref()),
+            Some(server) => Targets::server(server.pid_source()),
             None if front.is_none() && current.database.is_embedded() => Targets::embedded(),
             None => Targets::none(),
         };
@@ -48,6 +49,7 @@ impl Attendant {
             Some(front) => targets.with_recorder(front.pid_source()),
             None => targets,
         };
+        let targets = on_link(targets, current.link.as_ref());
         let is_long = matches!(settings.load.length, Length::Seconds(seconds) if seconds >= 10.0);
         let interval = if is_long { monitor::INTERVAL } else { monitor::SHORT_INTERVAL };
         Attendant {

@@ -8,6 +8,7 @@ use std::time::{Duration, Instant};
 
 use anyhow::Context;
 
+use super::conserve_blocks::uploaded;
 use super::front::Front;
 use super::stage::Current;
 use super::watch::Watch;
@@ -42,12 +43,19 @@ pub fn recorded(
     let after = |time_ns: u64| begun + Duration::from_nanos(u64::try_from(since(time_ns)).unwrap_or(0));
     let last = |pick: fn(&Acknowledged) -> u64| observed.acknowledged.iter().map(pick).max().unwrap_or(0);
     let ended = after(last(|source| source.last_intended_ns));
-    let (table, column) = match &front {
-        Some((front, _)) => (front.tables.records.clone(), TIME),
+    let uploads = front.as_ref().and_then(|(front, _)| Some((front.uploads.as_ref()?.sent(), *front)));
+    let (table, column) = match front.as_ref().and_then(|(front, _)| front.tables.as_ref()) {
+        Some(tables) => (tables.records.clone(), TIME),
+        None if uploads.is_some() => Default::default(),
         None => (work.record_table().context("the layout has no table of records")?.to_owned(), RECORD_ID),
     };
     if let Some((front, watch)) = front {
-        let looks = watch.finish(acknowledged, Duration::from_secs_f64(settings.load.drain_s))?;
+        let waits = settings.uploaded().is_some_and(|blocks| !blocks.process);
+        let patience = if waits { 0.0 } else { settings.load.drain_s };
+        let looks = watch.finish(acknowledged, Duration::from_secs_f64(patience))?;
+        recorded.is_kept_waiting = waits;
+        recorded.answer_max_s = Some(looks.answers.longest.as_secs_f64());
+        recorded.unanswered = looks.answers.unanswered;
         let measured = Duration::from_secs_f64(observed.measured_s);
         recorded.committed = looks.last.committed;
         recorded.spooled = looks.last.spooled;
@@ -62,6 +70,11 @@ pub fn recorded(
         recorded.stored_per_s =
             observed.tally.carried as f64 * f64::from(settings.workload.batch) / observed.measured_s.max(1e-9);
         recorded.buffer_s = done.saturating_duration_since(ended).as_secs_f64();
+    }
+    if let Some((sent, front)) = uploads {
+        recorded.block_bytes = sent.acknowledged_bytes as f64 / (sent.acknowledged.len() as f64).max(1.0);
+        uploaded(&sent, front, current, &mut recorded)?;
+        return Ok(recorded);
     }
     let mut check = Check::new(&observed.acknowledged, settings.record.per_measurement);
     let is_number = column == RECORD_ID;

@@ -23,7 +23,8 @@ use crate::load::{
     Changing, Connections, Group, Observed, Observer, Reconnect, ReconnectSession, Recording, Source, Written,
     drive_groups, validity,
 };
-use crate::measurement::{EvolutionMeasurement, Measurement, ResourceSample, Resources};
+use crate::measurement::{EvolutionMeasurement, Measurement, RecordedMeasurement, ResourceSample, Resources};
+use crate::monitor;
 use crate::operation::{Operation, OperationKind};
 use crate::server::{Server, interrupted};
 use crate::statement::{Program, Request};
@@ -214,7 +215,7 @@ fn measure(trial: &Trial, ready: Ready, current: &mut Current, filling: &dyn Fn(
     if front.is_none() {
         fill(settings, &work, current, session, filling)?;
     }
-    let database: &dyn Database = front.as_ref().map_or(&*current.database, |front| &front.database);
+    let database: &dyn Database = front.as_ref().map_or(&*current.database, |front| &*front.database);
     let plans = plans(settings, &work, database, &mut *database.connect()?).context("workload.explain")?;
     let beside_load = background::load_settings(settings);
     let (group, connecting_s) = connect_group(trial, &work, database)?;
@@ -222,6 +223,8 @@ fn measure(trial: &Trial, ready: Ready, current: &mut Current, filling: &dyn Fn(
     if let Some(load) = &beside_load {
         groups.push(background::group(load, trial, &work, connect_all(database, &work, settings, load)?)?);
     }
+    // Tried before anything is on its way, so that it takes nothing from the load.
+    let disk_bytes_per_s = settings.uploaded().and_then(|_| monitor::disk_speed(current.directory()));
     let (sender, receiver) = mpsc::channel();
     let evolver = Evolver::new(settings, &work, database);
     let mut attendant = Attendant::new(current, front.as_ref(), settings, evolver.is_some().then_some(sender));
@@ -265,7 +268,7 @@ fn measure(trial: &Trial, ready: Ready, current: &mut Current, filling: &dyn Fn(
     judge(&mut measurement, settings, &observed, current.database.is_embedded() && !is_in_front, stored);
     if let Some(kept) = kept {
         measurement.invalid_because.extend(kept.reasons());
-        measurement.recorded = Some(kept);
+        measurement.recorded = Some(RecordedMeasurement { disk_bytes_per_s, ..kept });
     }
     measurement.invalid_because.extend(front.and_then(end_front));
     if let Some((load, seen)) = &beside {
@@ -468,6 +471,8 @@ fn judge(
         late_share: match settings.load.arrivals {
             // Sources wait beside a recorder and a server that take every CPU they can get, and nobody waits for a source's thread.
             Arrivals::Sources => background::LATE_SHARE,
+            // So does a load beside a writer that keeps a CPU and the disk busy.
+            _ if settings.disk.is_some() => background::LATE_SHARE,
             _ => validity::LATE_SHARE,
         },
         stored,

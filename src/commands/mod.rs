@@ -9,6 +9,7 @@ mod block_keys;
 mod cache;
 mod compare;
 mod conserve;
+mod conserve_blocks;
 pub mod data;
 mod evolve;
 mod execute;
@@ -36,6 +37,7 @@ mod score;
 mod size;
 mod size_run;
 mod stage;
+mod staged_link;
 mod watch;
 
 use crate::cli::{Cli, Command, DataArguments, DataFormat, RunArguments, StudyArguments, WorkKind, not_available};

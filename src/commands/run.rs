@@ -77,6 +77,9 @@ pub fn run(
                 current.notes.drain(..).for_each(|line| progress.say(&format!("note: {line}")));
                 let name = &trial.case.settings.database.name;
                 directory.note_database(name, current.facts.clone()).map_err(Failure::broken)?;
+                if let Some(link) = &current.link {
+                    directory.note_link(&link.name(), &link.seen).map_err(Failure::broken)?;
+                }
             }
             let executed =
                 execute(&trial, directory.written(), current, &|rows, of| progress.filling(&trial, rows, of));

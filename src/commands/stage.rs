@@ -12,14 +12,14 @@ use serde::{Deserialize, Serialize};
 use super::cache::{Cache, Taken};
 use super::fixture::{Fixture, identity_of};
 use super::output::{note, sentence};
+use super::staged_link::{StagedLink, wanted};
 use crate::database::recipe::{Reach, Recipe};
 use crate::database::{self, Database, Endpoint, Entry, ReadUrl};
-use crate::link::{Network, Wanted};
-use crate::measurement::LinkMeasurement;
+use crate::link::Wanted;
 use crate::server::{KeptData, Server, ServerError, interrupted, move_or_copy, remove_orphans, root};
 use crate::study::Passwords;
 use crate::study::plan::private_server;
-use crate::trial::{DatabaseSettings, LinkSettings, Settings};
+use crate::trial::{DatabaseSettings, Settings};
 
 /// Environment variable with the password for addresses that have none.
 const PASSWORD: &str = "LOADLINE_PASSWORD";
@@ -39,15 +39,6 @@ pub struct Stage {
     kept: BTreeSet<String>,
 }
 
-/// A link, and what it carried before anything else was on it.
-pub struct StagedLink {
-    settings: LinkSettings,
-    /// The hosts.
-    pub network: Network,
-    /// What was measured.
-    pub seen: LinkMeasurement,
-}
-
 /// What is set up.
 pub struct Current {
     settings: DatabaseSettings,
@@ -57,6 +48,8 @@ pub struct Current {
     pub server: Option<Server>,
     /// The link that lies before the server, where there is one.
     pub link: Option<StagedLink>,
+    /// Whether a recorder is in front of the database, which then is at the recorder's own host and not at the end of the link.
+    is_behind: bool,
     /// Its version and the settings that matter, read once.
     pub facts: Vec<(String, String)>,
     /// What a reader should know about its start, as sentences that were not given out before; for the caller to take.
@@ -115,7 +108,9 @@ impl Stage {
     /// When its server does not start or it cannot be reached.
     pub fn enter_for(&mut self, settings: &Settings) -> anyhow::Result<&mut Current> {
         let identity = if self.cache.is_some() { identity_of(settings)? } else { None };
-        self.enter_with(&settings.database, settings.link.as_ref(), identity)
+        let link = settings.link.as_ref().map(|link| wanted(link, settings.load.clients));
+        // Behind a recorder nobody reaches the database over the link.
+        self.enter_with(&settings.database, (link.as_ref(), settings.recorded().is_some()), identity)
     }
 
     /// The database with these settings, whatever it is for, set up now if it is not already, or if its server has ended by itself.
@@ -123,19 +118,19 @@ impl Stage {
     /// # Errors
     /// When its server does not start or it cannot be reached.
     pub fn enter(&mut self, settings: &DatabaseSettings) -> anyhow::Result<&mut Current> {
-        self.enter_with(settings, None, None)
+        self.enter_with(settings, (None, false), None)
     }
 
     fn enter_with(
         &mut self,
         settings: &DatabaseSettings,
-        link: Option<&LinkSettings>,
+        (link, is_behind): (Option<&Wanted>, bool),
         identity: Option<String>,
     ) -> anyhow::Result<&mut Current> {
         // A server that was killed just now may still be there and answer nothing.
         let answers = |current: &Current| current.server.is_none() || current.database.connect().is_ok();
         let has_link = |current: &Current| match (&current.link, link) {
-            (Some(staged), Some(link)) => staged.settings == *link && staged.network.is_up(),
+            (Some(staged), Some(link)) => staged.is(link) && current.is_behind == is_behind && staged.network.is_up(),
             (None, None) => true,
             _ => false,
         };
@@ -151,7 +146,7 @@ impl Stage {
             Some(current) if keeps_server(current) && is_up(current) => current.turn_to(settings)?,
             _ => {
                 self.leave();
-                self.current = Some(self.set_up(settings, link, identity)?);
+                self.current = Some(self.set_up(settings, (link, is_behind), identity)?);
             }
         }
         self.current.as_mut().context("the database is not set up")
@@ -210,12 +205,13 @@ impl Stage {
     fn set_up(
         &mut self,
         settings: &DatabaseSettings,
-        link: Option<&LinkSettings>,
+        (link, is_behind): (Option<&Wanted>, bool),
         identity: Option<String>,
     ) -> anyhow::Result<Current> {
         let entry = entry_of(settings)?;
         let link = link.map(StagedLink::open).transpose()?;
-        let reach = link.as_ref().map_or(Reach::LOOPBACK, |link| link.network.reach());
+        let is_reached = link.as_ref().filter(|_| !is_behind);
+        let reach = is_reached.map_or(Reach::LOOPBACK, |link| link.network.reach());
         let mut settings_here = settings.clone();
         let mut own_file = None;
         let mut server = None;
@@ -262,6 +258,7 @@ impl Stage {
             database,
             server,
             link,
+            is_behind,
             facts,
             notes,
             fixture,
@@ -326,15 +323,6 @@ pub fn endpoint_of(url: &str, read_url: ReadUrl) -> anyhow::Result<Endpoint> {
     }
 }
 
-impl StagedLink {
-    fn open(settings: &LinkSettings) -> anyhow::Result<StagedLink> {
-        let wanted = Wanted { clients: 1, link: settings.clone(), server_rate_bits_per_s: None };
-        let network = Network::open(&wanted)?;
-        let seen = network.measure()?;
-        Ok(StagedLink { settings: settings.clone(), network, seen })
-    }
-}
-
 impl Drop for Stage {
     fn drop(&mut self) {
         self.leave();
@@ -361,6 +349,11 @@ impl Current {
         let path = self.file().map(|file| file.display().to_string());
         let settings = DatabaseSettings { path: path.or_else(|| self.settings.path.clone()), ..self.settings.clone() };
         Opening { settings, endpoint: self.endpoint.clone() }
+    }
+
+    /// Where a recorder in front of the database listens.
+    pub fn reach_of_front(&self) -> Reach {
+        self.link.as_ref().map_or(Reach::LOOPBACK, |link| link.network.reach())
     }
 
     /// Where the server listens, where there is one.

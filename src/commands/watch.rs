@@ -12,6 +12,7 @@ use std::time::{Duration, Instant};
 use anyhow::{Context, anyhow};
 
 use crate::database::Endpoint;
+use crate::database::session::dial;
 use crate::server::interrupted;
 
 /// How often is looked.
@@ -34,13 +35,26 @@ pub struct Look {
     pub spooled: u64,
     /// In quarantine.
     pub quarantined: u64,
+    /// How long the recorder took to answer.
+    pub took: Duration,
+}
+
+/// How the recorder answered while it was watched: whether it did, and how long it took at most.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
+pub struct Answers {
+    /// Times that it was asked.
+    pub asked: u64,
+    /// Times that it did not answer, or not within ten seconds.
+    pub unanswered: u64,
+    /// The longest time that it took, of those that it answered.
+    pub longest: Duration,
 }
 
 /// A thread that looks until it is stopped.
 pub struct Watch {
     http: Endpoint,
     stop: Arc<AtomicBool>,
-    thread: Option<JoinHandle<Vec<Look>>>,
+    thread: Option<JoinHandle<(Vec<Look>, Answers)>>,
 }
 
 impl Watch {
@@ -69,9 +83,9 @@ impl Watch {
         // One more look of the thread sees the end.
         std::thread::sleep(2 * EVERY);
         self.stop.store(true, Ordering::Relaxed);
-        let looks = self.thread.take().and_then(|thread| thread.join().ok()).unwrap_or_default();
+        let (looks, answers) = self.thread.take().and_then(|thread| thread.join().ok()).unwrap_or_default();
         let last = look(&self.http)?;
-        Ok(Looks { looks, last })
+        Ok(Looks { looks, answers, last })
     }
 }
 
@@ -86,6 +100,8 @@ impl Drop for Watch {
 /// All that was seen of a recorder in a trial.
 pub struct Looks {
     looks: Vec<Look>,
+    /// How it answered.
+    pub answers: Answers,
     /// The last look.
     pub last: Look,
 }
@@ -121,12 +137,19 @@ fn committed_at(looks: &[Look], at: Instant) -> f64 {
     }
 }
 
-fn looks(http: &Endpoint, stop: &AtomicBool) -> Vec<Look> {
-    let (mut looks, mut every) = (Vec::new(), EVERY);
+fn looks(http: &Endpoint, stop: &AtomicBool) -> (Vec<Look>, Answers) {
+    let (mut looks, mut every, mut answers) = (Vec::new(), EVERY, Answers::default());
     while !stop.load(Ordering::Relaxed) {
         let begun = Instant::now();
+        answers.asked += 1;
         // A recorder that does not answer now may do so at the next look, and in the end has to.
-        looks.extend(look(http).ok());
+        match look(http) {
+            Ok(look) => {
+                answers.longest = answers.longest.max(look.took);
+                looks.push(look);
+            }
+            Err(_) => answers.unanswered += 1,
+        }
         if looks.len() >= LOOKS_MAX {
             let mut place = 0;
             looks.retain(|_| {
@@ -137,19 +160,20 @@ fn looks(http: &Endpoint, stop: &AtomicBool) -> Vec<Look> {
         }
         std::thread::sleep(every.saturating_sub(begun.elapsed()));
     }
-    looks
+    (looks, answers)
 }
 
 /// Looks once.
 fn look(http: &Endpoint) -> anyhow::Result<Look> {
-    let (host, port) = http.tcp.as_ref().context("the recorder has no address")?;
-    let mut stream = TcpStream::connect((host.as_str(), *port))?;
+    let begun = Instant::now();
+    let mut stream: TcpStream = dial(http)?.into();
     stream.set_read_timeout(Some(ANSWER_WITHIN))?;
     stream.write_all(b"GET /metrics HTTP/1.1\r\nHost: recorder\r\nConnection: close\r\n\r\n")?;
     let mut page = String::new();
     stream.read_to_string(&mut page)?;
     let at = Instant::now();
-    read_page(&page, at).ok_or_else(|| anyhow!("the recorder's metrics lack its counters"))
+    let look = read_page(&page, at).map(|look| Look { took: at - begun, ..look });
+    look.ok_or_else(|| anyhow!("the recorder's metrics lack its counters"))
 }
 
 fn read_page(page: &str, at: Instant) -> Option<Look> {
@@ -158,12 +182,26 @@ fn read_page(page: &str, at: Instant) -> Option<Look> {
             page.lines().filter_map(|line| line.strip_prefix("loadline_")?.strip_prefix(name)?.strip_prefix(' '));
         values.next()?.parse::<f64>().ok().map(|value| value as u64)
     };
+    let took = Duration::ZERO;
+    if let Some(uploaded) = value("uploads_acknowledged_total") {
+        // Without processing nothing is committed, and all waits in the inbox.
+        let or_none = |name: &str| value(name).unwrap_or(0);
+        return Some(Look {
+            at,
+            acknowledged: uploaded + or_none("uploads_repeated_total"),
+            committed: or_none("blocks_committed") + or_none("blocks_replayed"),
+            spooled: value("inbox_waiting_blocks")?,
+            quarantined: value("inbox_quarantined_blocks")?,
+            took,
+        });
+    }
     Some(Look {
         at,
         acknowledged: value("acknowledged_rows_total")?,
         committed: value("committed_rows_total")?,
         spooled: value("spooled_rows")?,
         quarantined: value("quarantined_rows")?,
+        took,
     })
 }
 
@@ -179,11 +217,15 @@ mod tests {
         let read = read_page(page, start).unwrap();
         assert_eq!((read.acknowledged, read.committed, read.spooled, read.quarantined), (12, 7, 4, 1));
         assert!(read_page("loadline_spooled_rows 4\n", start).is_none());
+        let page = "loadline_uploads_acknowledged_total 9\nloadline_uploads_repeated_total 1\nloadline_inbox_waiting_blocks 3\n\
+                    loadline_inbox_quarantined_blocks 1\nloadline_blocks_committed 5\nloadline_blocks_replayed 1\n";
+        let blocks = read_page(page, start).unwrap();
+        assert_eq!((blocks.acknowledged, blocks.committed, blocks.spooled, blocks.quarantined), (10, 6, 3, 1));
         let at = |tenths: u64| start + Duration::from_millis(100 * tenths);
         let looks: Vec<Look> = [(0, 0), (10, 100), (20, 100)]
             .map(|(tenths, committed)| Look { at: at(tenths), committed, ..read })
             .to_vec();
-        let looks = Looks { last: looks[2], looks };
+        let looks = Looks { last: looks[2], looks, answers: Answers::default() };
         assert!((looks.committed_between(at(2), at(15)) - 80.0).abs() < 1e-6);
         assert_eq!(looks.stored_at(), Some(at(10)));
         assert_eq!(looks.spooled_max(), 4);

@@ -166,6 +166,11 @@ impl Network {
         Reach { namespace: Some(self.server.namespace.clone()), clients, address: self.server.address }
     }
 
+    /// The networks of the other hosts, in their order.
+    pub fn client_namespaces(&self) -> Vec<Namespace> {
+        self.clients.iter().map(|host| host.namespace.clone()).collect()
+    }
+
     /// The processes that encrypt, for monitoring; empty without a tunnel.
     pub fn pids(&self) -> Vec<u32> {
         self.tunnels.as_ref().map_or_else(Vec::new, Tunnels::pids)

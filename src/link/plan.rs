@@ -115,7 +115,12 @@ mod tests {
     use crate::trial::LinkSettings;
 
     fn wanted(clients: u16, tunnel: Option<&str>) -> Wanted {
-        let link = LinkSettings { rate_bits_per_s: Some(384e3), delay_s: 0.05, tunnel: tunnel.map(str::to_owned) };
+        let link = LinkSettings {
+            rate_bits_per_s: Some(384e3),
+            delay_s: 0.05,
+            tunnel: tunnel.map(str::to_owned),
+            ..LinkSettings::default()
+        };
         Wanted { clients, link, server_rate_bits_per_s: Some(1e9) }
     }
 

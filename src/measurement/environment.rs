@@ -4,6 +4,8 @@ use std::collections::BTreeMap;
 
 use serde::{Deserialize, Serialize};
 
+use super::LinkMeasurement;
+
 /// The machine and the software of a run.
 #[derive(Debug, Clone, PartialEq, Default, Serialize, Deserialize)]
 pub struct Environment {
@@ -28,6 +30,9 @@ pub struct Environment {
     pub disk_sync: Option<DiskSync>,
     /// Per database of the run: version and the settings that matter, name by name.
     pub databases: BTreeMap<String, BTreeMap<String, String>>,
+    /// What each link of the run carried when it was first made, before anything else was on it.
+    #[serde(default, skip_serializing_if = "BTreeMap::is_empty")]
+    pub links: BTreeMap<String, LinkMeasurement>,
 }
 
 /// Times of syncs of one overwritten page each: the least that a durable commit costs on this disk.

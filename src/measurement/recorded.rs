@@ -32,6 +32,21 @@ pub struct RecordedMeasurement {
     /// Largest resident memory of the recorder, in bytes.
     #[serde(default)]
     pub memory_max_bytes: u64,
+    /// Whether what was acknowledged is still to wait when the trial ends, because nobody is to process it.
+    #[serde(default)]
+    pub is_kept_waiting: bool,
+    /// Mean bytes of the blocks that were acknowledged; 0 where records were sent.
+    #[serde(default)]
+    pub block_bytes: f64,
+    /// What the disk took right before the trial, in bytes per second; none where it was not tried.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub disk_bytes_per_s: Option<f64>,
+    /// The longest time that the recorder took to answer who watched it, in seconds; none where nobody did.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub answer_max_s: Option<f64>,
+    /// Times that it did not answer who watched it.
+    #[serde(default)]
+    pub unanswered: u64,
 }
 
 impl RecordedMeasurement {
@@ -61,8 +76,13 @@ impl RecordedMeasurement {
             format!("{} records are in the database that should not be there, or twice", self.surplus),
         );
         say(self.out_of_order > 0, format!("{} records are not in their source's order", self.out_of_order));
-        say(spooled > 0, format!("{spooled} records were still spooled when the trial ended; make load.drain longer"));
+        let is_left = spooled > 0 && !self.is_kept_waiting;
+        say(is_left, format!("{spooled} records were still spooled when the trial ended; make load.drain longer"));
         say(quarantined > 0, format!("{quarantined} records are in quarantine"));
+        say(
+            self.unanswered > 0,
+            format!("the recorder did not answer {} times when it was asked how it does", self.unanswered),
+        );
         reasons
     }
 }

@@ -22,6 +22,7 @@ pub fn environment(run_directory: &Path) -> Environment {
         disk: disk(run_directory, &read("/proc/self/mountinfo")),
         disk_sync: None,
         databases: Default::default(),
+        links: Default::default(),
     }
 }
 

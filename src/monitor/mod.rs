@@ -4,6 +4,7 @@
 //! monitoring measures its own cost and never fails because a process vanished.
 
 mod counters;
+mod disk_speed;
 mod disk_sync;
 mod environment;
 mod process;
@@ -18,6 +19,7 @@ use std::sync::mpsc::{SyncSender, sync_channel};
 use std::thread::{self, JoinHandle};
 use std::time::{Duration, Instant};
 
+pub use disk_speed::disk_speed;
 pub use disk_sync::disk_sync;
 pub use environment::environment;
 pub use process::cpu_s_of;

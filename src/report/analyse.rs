@@ -19,6 +19,7 @@ use crate::report::load_lines::load_lines;
 use crate::report::metric::CONTENT_BYTES;
 use crate::report::plans;
 use crate::report::recorded::recorded;
+use crate::report::uploads::uploads;
 use crate::report::verdicts::verdicts;
 use crate::statistics::summary::{mean, relative_half_width, sample_sd, standard_error_share, t_interval};
 use crate::study::{Repeat, RepeatRule, Study, goal};
@@ -176,6 +177,7 @@ fn case_finding(study: &Study, group: &CaseTrials<'_>) -> CaseFinding {
         event_bytes_per_s: freshness::event_bytes(&valid),
         cpus: freshness::cpus(&valid),
         recorded: recorded(&valid, &group.trials),
+        uploads: uploads(&valid, &group.trials),
         errors,
         invalid_because: reasons(&group.trials),
     }

@@ -60,7 +60,12 @@ mod tests {
 
     #[test]
     fn a_link_that_falls_short_of_its_rate_is_pointed_out() {
-        let link = LinkSettings { rate_bits_per_s: Some(1e9), delay_s: 0.0, tunnel: Some("aes128-sha1".to_owned()) };
+        let link = LinkSettings {
+            rate_bits_per_s: Some(1e9),
+            delay_s: 0.0,
+            tunnel: Some("aes128-sha1".to_owned()),
+            ..LinkSettings::default()
+        };
         let carried = |up_bits_per_s| LinkMeasurement {
             up_bits_per_s,
             down_bits_per_s: 9.8e8,

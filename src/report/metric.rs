@@ -41,12 +41,15 @@ enum TimeFigure {
 }
 
 /// All metrics.
-pub const METRICS: [Metric; 40] = [
+pub const METRICS: [Metric; 43] = [
     metric("throughput", "operations per second", true, |trial| Some(trial.throughput_per_s())),
     metric("records", "records per second", true, Measurement::known_records_per_s),
     CONTENT_BYTES,
     metric("stored", "records stored per second", true, |trial| trial.recorded.map(|recorded| recorded.stored_per_s)),
     metric("buffer", "seconds until all was stored", false, |trial| trial.recorded.map(|recorded| recorded.buffer_s)),
+    metric("intake", "bytes of blocks taken in per second", true, intake),
+    metric("disk_share", "share of the disk's write speed taken in", true, disk_share),
+    metric("answer", "longest answer of the recorder", false, |trial| trial.recorded?.answer_max_s),
     metric("execution_time", "execution time per client", false, execution_time),
     times("response_time_mean", "mean response time", ResponseTime, Mean),
     times("response_time_p50", "median response time", ResponseTime, Quantile(0.5)),
@@ -138,6 +141,7 @@ impl Metric {
                 || name.starts_with("residence_time")
                 || name == "execution_time"
                 || name == "buffer"
+                || name == "answer"
                 || name == "client_cpu_per_operation" =>
             {
                 show_seconds(value)
@@ -145,11 +149,11 @@ impl Metric {
             "event_bytes" => format!("{} MB/s", show_number(value / 1e6)),
             "freshness_lost" => format!("{} %", show_number(value * 100.0)),
             name if name.starts_with("freshness") => show_seconds(value),
-            "written_bytes" | "disk_written" | "content_bytes" | "received_bytes" | "sent_bytes" => {
+            "written_bytes" | "disk_written" | "intake" | "content_bytes" | "received_bytes" | "sent_bytes" => {
                 format!("{}/s", show_bytes(value))
             }
             "memory_used" => show_bytes(value),
-            "iowait" | "system" | "user" | "idle" => format!("{:.1} %", value * 100.0),
+            "iowait" | "system" | "user" | "idle" | "disk_share" => format!("{:.1} %", value * 100.0),
             _ => show_number(value),
         }
     }
@@ -237,6 +241,17 @@ fn content_bytes(trial: &Measurement) -> Option<f64> {
 fn execution_time(trial: &Measurement) -> Option<f64> {
     let completed = trial.completed();
     (completed > 0 && trial.carried.is_none()).then(|| trial.measured_s / completed as f64)
+}
+
+/// Bytes of blocks that were acknowledged per second; none where nothing was uploaded.
+pub fn intake(trial: &Measurement) -> Option<f64> {
+    let block_bytes = trial.recorded.map(|recorded| recorded.block_bytes).filter(|bytes| *bytes > 0.0)?;
+    Some(trial.throughput_per_s() * block_bytes)
+}
+
+/// The intake as a share of what the disk took right before the trial.
+pub fn disk_share(trial: &Measurement) -> Option<f64> {
+    Some(intake(trial)? / trial.recorded?.disk_bytes_per_s?)
 }
 
 /// None where nothing is in front of the database.

@@ -25,6 +25,7 @@ pub mod samples;
 pub mod score;
 pub mod scored;
 pub mod terminal;
+mod uploads;
 pub mod verdicts;
 
 pub use analyse::{analyse, is_settled};

@@ -10,7 +10,7 @@ use crate::imported::TimeKind;
 use crate::report::evolution::{CHANGES, OPERATIONS, changes, operations};
 use crate::report::factors::{short_setting, show_level, show_levels};
 use crate::report::freshness;
-use crate::report::recorded;
+use crate::report::{recorded, uploads};
 use crate::study::{RepeatRule, Study};
 use crate::units::{show_number, show_seconds};
 
@@ -41,6 +41,7 @@ pub fn terminal(findings: &Findings, study: &Study) -> String {
     push_evolution(&mut out, findings);
     push_freshness(&mut out, findings);
     push_table(&mut out, "Through the recorder", &recorded::HEADINGS, recorded::rows(findings));
+    push_table(&mut out, "Blocks", &uploads::HEADINGS, uploads::rows(findings));
     // That it is a rehearsal stands above.
     let is_new = |text: &&String| !text.starts_with("rehearsal");
     for verdict in findings.verdicts.iter().filter(is_new) {

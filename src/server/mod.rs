@@ -262,6 +262,11 @@ impl Server {
         readiness::relevant_lines(&start::read_log(&self.directory.log()))
     }
 
+    /// The end of its log, at most a mebibyte of it.
+    pub fn log(&self) -> String {
+        start::read_log(&self.directory.log())
+    }
+
     /// Where it keeps its files; gone after [`Server::stop`].
     pub fn directory(&self) -> PathBuf {
         self.directory.server()

@@ -14,7 +14,7 @@ use std::io::{Read, Seek, SeekFrom, Write};
 use std::os::fd::AsRawFd;
 use std::path::{Path, PathBuf};
 
-use crate::measurement::{DiskSync, Environment, MEASUREMENT_VERSION, Measurement, ResourceSample};
+use crate::measurement::{DiskSync, Environment, LinkMeasurement, MEASUREMENT_VERSION, Measurement, ResourceSample};
 use crate::study::Study;
 use crate::trial::Trial;
 
@@ -179,6 +179,19 @@ impl RunDirectory {
         let before = known.clone();
         known.extend(facts);
         if *known == before { Ok(()) } else { self.write_run_file() }
+    }
+
+    /// Notes what a link carried, the first time that there is one so named.
+    ///
+    /// # Errors
+    /// When `run.toml` cannot be replaced.
+    pub fn note_link(&mut self, name: &str, seen: &LinkMeasurement) -> Result<(), StoreError> {
+        let links = &mut self.file.environment.links;
+        if links.contains_key(name) {
+            return Ok(());
+        }
+        links.insert(name.to_owned(), seen.clone());
+        self.write_run_file()
     }
 
     /// Notes how fast the disk of the run was.

@@ -58,6 +58,9 @@ pub static BUNDLED: &[Bundled] = bundled! {
     "query-count": "queries per second after a new connection, with and without encrypted files; two minutes on MariaDB",
     "query-count-paper": "the same with up to ten million queries as Staszkiwicz and others; two hours",
     "disk-write": "how fast the disk writes by size of block, and what a database suffers; five minutes on SQLite",
+    "block-intake": "how fast blocks come in over a link, by its rate and its tunnel's cipher; 25 minutes, as root",
+    "block-intake-limit": "where intake nears the disk's speed, with and without a limit; five minutes, as root",
+    "camera-fleet": "what cameras make, what their links carry, and what is processed of it; half an hour, as root",
     "settings-postgres": "the same for PostgreSQL; five minutes",
 };
 

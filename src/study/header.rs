@@ -23,6 +23,7 @@ pub const TOP_KEYS: &[&str] = &[
     "link",
     "disk",
     "recorder",
+    "blocks",
     "factors",
     "repeat",
     "goal",

@@ -3,6 +3,7 @@
 //! Main type: [`Study`]. Invariant: a study that was read without error can be planned without error.
 
 mod background;
+mod blocks;
 mod bundled;
 mod cases;
 mod check;

@@ -5,7 +5,7 @@
 use super::draft::{Draft, DraftFactor};
 use super::place::Place;
 use super::tree::{Content, Node, Table};
-use crate::units::parse_duration;
+use crate::units::{parse_bytes, parse_duration};
 
 const CASES_MAX: usize = 18;
 /// More cases than this have no third trial.
@@ -26,6 +26,11 @@ const LEAST_MAX: i64 = 2;
 const MOST_MAX: i64 = 3;
 /// Where factors ask for more servers than this, each of which is made and started in every round, repeats cost most.
 const SERVERS_MAX: usize = 4;
+/// A link is made and measured for each trial, so that there are fewer of them.
+const LINK_CASES_MAX: usize = 6;
+/// Where each connection has a host of its own, all of which are made for each trial.
+const HOSTS_MAX: i64 = 8;
+const BLOCK_BYTES_MAX: u64 = 20_000;
 
 /// Shrinks sizes, factors and repeats in place.
 pub fn shrink(draft: &mut Draft) {
@@ -49,6 +54,11 @@ pub fn shrink(draft: &mut Draft) {
         put_default(&mut draft.root, "record.scale", Content::Float(SCALE_MAX));
         shrink_setting(draft, "record.scale", &limit_scale);
     }
+    shrink_setting(draft, "blocks.size", &limit_block);
+    let has_hosts = draft.root.find("link.hosts").is_some_and(|entry| matches!(entry.node.content, Content::Text(_)));
+    if has_hosts {
+        shrink_setting(draft, "load.clients", &|node| limit_whole(node, HOSTS_MAX));
+    }
     shrink_setting(draft, "load.duration", &|node| limit_duration(node, DURATION_S_MAX));
     shrink_setting(draft, "workload.evolve", &|node| limit_duration(node, EVOLVE_S_MAX));
     shrink_setting(draft, "load.warmup", &|node| limit_duration(node, WARMUP_S_MAX));
@@ -64,7 +74,8 @@ pub fn shrink(draft: &mut Draft) {
     put_default(&mut draft.root, "repeat.most", Content::Integer(most));
     lift_most(&mut draft.root);
     let claimed = claimed_levels(&draft.root);
-    thin(&mut draft.factors, &claimed);
+    let has_link = draft.root.get("link").is_some() || draft.factors.iter().any(|one| one.setting.starts_with("link."));
+    thin(&mut draft.factors, &claimed, if has_link { LINK_CASES_MAX } else { CASES_MAX });
     if cases(&draft.factors) > CASES_REPEATED_MAX {
         shrink_setting(draft, "repeat.most", &|node| limit_whole(node, LEAST_MAX));
         lift_most(&mut draft.root);
@@ -73,6 +84,9 @@ pub fn shrink(draft: &mut Draft) {
 
 /// How often a case is repeated at most.
 fn most_max(draft: &Draft) -> i64 {
+    if draft.root.get("link").is_some() {
+        return LEAST_MAX;
+    }
     let of_server = draft.factors.iter().filter(|factor| factor.setting.starts_with("database."));
     let servers = of_server.fold(1_usize, |servers, factor| servers.saturating_mul(factor.levels.len()));
     if servers > SERVERS_MAX { LEAST_MAX } else { MOST_MAX }
@@ -112,6 +126,14 @@ fn shrink_setting(draft: &mut Draft, setting: &str, limit: &dyn Fn(&mut Node)) {
 fn limit_whole(node: &mut Node, limit: i64) {
     if let Content::Integer(number) = &mut node.content {
         *number = (*number).min(limit);
+    }
+}
+
+fn limit_block(node: &mut Node) {
+    if let Content::Text(text) = &node.content
+        && parse_bytes(text).is_ok_and(|bytes| bytes > BLOCK_BYTES_MAX)
+    {
+        node.content = Content::Text(format!("{BLOCK_BYTES_MAX}B"));
     }
 }
 
@@ -182,8 +204,8 @@ fn collect_levels(prefix: &str, table: &Table, found: &mut Vec<(String, Content)
 
 /// Thins factors to three levels, those that claims speak of before the first, middle and last, and further until there are
 /// few enough cases: those with numbers first, then those with names.
-fn thin(factors: &mut [DraftFactor], claimed: &[(String, Content)]) {
-    if cases(factors) <= CASES_MAX {
+fn thin(factors: &mut [DraftFactor], claimed: &[(String, Content)], cases_max: usize) {
+    if cases(factors) <= cases_max {
         return;
     }
     let is_open = |factor: &DraftFactor| !is_argument(factor.place);
@@ -196,7 +218,7 @@ fn thin(factors: &mut [DraftFactor], claimed: &[(String, Content)]) {
     for count in [2, 1] {
         for by_name in [false, true] {
             let is_name = |factor: &DraftFactor| matches!(factor.levels[0].content, Content::Text(_));
-            while cases(factors) > CASES_MAX {
+            while cases(factors) > cases_max {
                 let next = factors
                     .iter_mut()
                     .filter(|factor| is_open(factor) && is_name(factor) == by_name)
@@ -279,6 +301,20 @@ mod tests {
             &[],
         );
         assert_eq!(levels(&draft), [vec!["\"a\"", "\"b\"", "\"c\""], vec!["\"r\"", "\"s\"", "\"u\""]]);
+    }
+
+    #[test]
+    fn links_and_the_hosts_on_them_are_made_less_often() {
+        let draft = shrunk(
+            "[link]\nhosts = \"each\"\n[blocks]\nsize = \"1MB\"\n[factors]\n\"load.clients\" = [1, 10, 100]\n\
+             \"link.rate\" = [\"1Mbit/s\", \"2Mbit/s\", \"3Mbit/s\"]\n",
+            &[],
+        );
+        let cases: usize = levels(&draft).iter().map(Vec::len).product();
+        assert!(cases <= LINK_CASES_MAX, "{:?}", levels(&draft));
+        assert_eq!(levels(&draft)[0], ["1", "8"]);
+        let text = |setting: &str| draft.root.find(setting).unwrap().node.to_string();
+        assert_eq!((text("repeat.most").as_str(), text("blocks.size").as_str()), ("2", "\"20000B\""));
     }
 
     #[test]

@@ -6,6 +6,7 @@
 use std::collections::BTreeMap;
 
 use super::background::{self, read_background};
+use super::blocks::{self, read_blocks};
 use super::disk;
 use super::fill::{read_mix, read_statements};
 use super::freshness::read_freshness;
@@ -26,8 +27,19 @@ use crate::trial::{
 use crate::units::{parse_bit_rate, parse_bytes, parse_duration};
 
 /// The sections that make up the settings of a trial.
-pub const SECTIONS: &[&str] =
-    &["database", "record", "layout", "workload", "load", "background", "recorder", "freshness", "link", "disk"];
+pub const SECTIONS: &[&str] = &[
+    "database",
+    "record",
+    "layout",
+    "workload",
+    "load",
+    "background",
+    "recorder",
+    "blocks",
+    "freshness",
+    "link",
+    "disk",
+];
 
 const DATABASE_KEYS: &[&str] =
     &["name", "engine", "url", "path", "binary", "base", "socket", "cpus", "encryption", "config"];
@@ -148,6 +160,8 @@ pub const SETTINGS: &[&str] = &[
     "link.rate",
     "link.delay",
     "link.tunnel",
+    "link.hosts",
+    "link.server_rate",
     "disk.block",
     "disk.sync",
     "disk.file",
@@ -155,6 +169,10 @@ pub const SETTINGS: &[&str] = &[
     "recorder.path",
     "recorder.writers",
     "recorder.batch",
+    "blocks.size",
+    "blocks.rate",
+    "blocks.process",
+    "blocks.bound",
 ];
 
 /// Largest numbers of rows, operations and seeds: what every store and JSON reader carries exactly.
@@ -177,6 +195,7 @@ pub fn read_settings(root: &Table, names: &Names, errors: &mut Errors) -> Settin
         background,
         freshness,
         recorder,
+        blocks: read_blocks(root, errors),
         link: read_link(root, errors),
         disk: disk::read_disk(root, errors),
     }
@@ -368,6 +387,7 @@ pub fn setting_value(settings: &Settings, setting: &str) -> Option<serde_json::V
                 None => load_value(settings, setting)
                     .or_else(|| background::value(settings, setting))
                     .or_else(|| recorder::value(settings, setting))
+                    .or_else(|| blocks::value(settings, setting))
                     .or_else(|| super::freshness::value(settings, setting))
                     .or_else(|| link::value(settings, setting))
                     .or_else(|| disk::value(settings, setting))

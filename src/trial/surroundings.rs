@@ -3,7 +3,7 @@
 
 use serde::{Deserialize, Serialize};
 
-use super::{Arrivals, is_default};
+use super::{Arrivals, Settings, is_default};
 
 /// `[disk]`: writes to the disk that the database's files are on, as fast as it takes them, beside the load.
 #[derive(Debug, Clone, PartialEq, Eq, Default, Serialize, Deserialize)]
@@ -46,6 +46,48 @@ pub struct LinkSettings {
     /// How an IPsec tunnel over it encrypts; none without a tunnel.
     #[serde(skip_serializing_if = "Option::is_none", default)]
     pub tunnel: Option<String>,
+    /// Hosts that connections are dealt out among, each with a link of its own.
+    #[serde(skip_serializing_if = "is_default", default)]
+    pub hosts: LinkHosts,
+    /// Bits per second of the link that the server has to all of them; none for as much as the machine gives.
+    #[serde(skip_serializing_if = "Option::is_none", default)]
+    pub server_rate_bits_per_s: Option<f64>,
+}
+
+/// How many hosts connections come from.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "kebab-case")]
+pub enum LinkHosts {
+    /// So many, at least 1.
+    Count(u16),
+    /// One for each connection.
+    Each,
+}
+
+impl Default for LinkHosts {
+    fn default() -> Self {
+        LinkHosts::Count(1)
+    }
+}
+
+/// `[blocks]`: what is uploaded where `recorder.path` is a way to upload blocks, and what the recorder does with it.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+pub struct BlocksSettings {
+    /// Bytes of a block, approximately where it is a real one.
+    pub bytes: u64,
+    /// Bytes per second that the recorder takes in at most; none without a limit.
+    #[serde(skip_serializing_if = "Option::is_none", default)]
+    pub rate_bytes_per_s: Option<f64>,
+    /// Whether blocks are real ones, which the recorder verifies, decrypts and stores; else random bytes, which wait in its inbox.
+    pub process: bool,
+    /// The most that the recorder's inbox holds, in bytes.
+    pub bound_bytes: u64,
+}
+
+impl Default for BlocksSettings {
+    fn default() -> Self {
+        BlocksSettings { bytes: 1 << 20, rate_bytes_per_s: None, process: true, bound_bytes: 4 << 30 }
+    }
 }
 
 /// `[recorder]`: the path of records from the load to the database.
@@ -71,12 +113,29 @@ pub enum RecorderPath {
     Http,
     /// A private NATS server, and a private recorder that takes messages of its stream.
     Nats,
+    /// A private recorder that takes blocks over FTP.
+    Ftp,
+    /// The same with TLS.
+    Ftps,
+    /// A private recorder that takes blocks over HTTP PUT.
+    Put,
 }
 
 impl RecorderPath {
     /// All of them, by the name that studies use.
-    pub const ALL: [(RecorderPath, &'static str); 3] =
-        [(RecorderPath::Direct, "direct"), (RecorderPath::Http, "http"), (RecorderPath::Nats, "nats")];
+    pub const ALL: [(RecorderPath, &'static str); 6] = [
+        (RecorderPath::Direct, "direct"),
+        (RecorderPath::Http, "http"),
+        (RecorderPath::Nats, "nats"),
+        (RecorderPath::Ftp, "ftp"),
+        (RecorderPath::Ftps, "ftps"),
+        (RecorderPath::Put, "put"),
+    ];
+
+    /// Whether blocks are uploaded on it, rather than records sent.
+    pub fn is_upload(self) -> bool {
+        !matches!(self, RecorderPath::Direct | RecorderPath::Http | RecorderPath::Nats)
+    }
 
     /// The name in studies.
     pub fn name(self) -> &'static str {
@@ -102,4 +161,17 @@ pub struct BackgroundSettings {
     pub rate_per_s: f64,
     /// Records per transaction, at least 1.
     pub batch: u32,
+}
+
+impl Settings {
+    /// The recorder's settings, where one is in front of the database.
+    pub fn recorded(&self) -> Option<&RecorderSettings> {
+        self.recorder.as_ref().filter(|recorder| recorder.path != RecorderPath::Direct)
+    }
+
+    /// What is uploaded, where blocks are.
+    pub fn uploaded(&self) -> Option<BlocksSettings> {
+        self.recorded().filter(|recorder| recorder.path.is_upload())?;
+        Some(self.blocks.clone().unwrap_or_default())
+    }
 }

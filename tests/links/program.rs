@@ -54,7 +54,7 @@ most = 1
 "#;
 
 /// A directory of a test, with its study and nothing else. Anyone may read it.
-fn place(name: &str, study: &str) -> PathBuf {
+pub fn place(name: &str, study: &str) -> PathBuf {
     let path = std::env::temp_dir().join(format!("loadline-links-{name}-{}", std::process::id()));
     let _ = std::fs::remove_dir_all(&path);
     std::fs::create_dir(&path).unwrap();
@@ -62,7 +62,7 @@ fn place(name: &str, study: &str) -> PathBuf {
     path
 }
 
-fn loadline(place: &Path, arguments: &[&str]) -> Command {
+pub fn loadline(place: &Path, arguments: &[&str]) -> Command {
     let mut command = Command::new(env!("CARGO_BIN_EXE_loadline"));
     command.current_dir(place).args(arguments).env("TMPDIR", place).env("LOADLINE_CACHE", "off");
     command
@@ -89,6 +89,8 @@ fn a_study_runs_over_a_link_and_says_what_the_link_carried() {
     let trial: serde_json::Value = serde_json::from_str(text.lines().next().unwrap()).unwrap();
     assert_eq!(trial["invalid_because"], serde_json::json!([]));
     assert_eq!(trial["link"]["suite"], "AES_CBC_128/HMAC_SHA1_96");
+    let run = std::fs::read_to_string(place.join("run/run.toml")).unwrap();
+    assert!(run.contains("tunnel aes128-sha1") && run.contains("up_bits_per_s"), "{run}");
     let carried = trial["link"]["up_bits_per_s"].as_f64().unwrap();
     assert!((1e6..6.5e6).contains(&carried), "{carried}");
     // 5.76 Mbit/s are 720 kB/s; loopback would have taken many times as much.
@@ -202,7 +204,7 @@ fn kill_9_leaves_no_daemon_and_the_next_start_removes_the_files() {
 }
 
 /// The processes that the private directories below a place tell of.
-fn owned_by(private: &Path) -> Vec<u32> {
+pub fn owned_by(private: &Path) -> Vec<u32> {
     let entries = std::fs::read_dir(private).unwrap().flatten();
     let texts = entries.filter_map(|entry| std::fs::read_to_string(entry.path().join("owner.json")).ok());
     let owners = texts.filter_map(|text| serde_json::from_str::<serde_json::Value>(&text).ok());

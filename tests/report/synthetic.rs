@@ -221,6 +221,7 @@ fn series(throughput: f64, clients: f64, seconds: f64, random: &mut Random) -> V
 pub fn environment() -> Environment {
     let settings = |text: &str| BTreeMap::from([("journal_mode".to_owned(), text.to_owned())]);
     Environment {
+        links: Default::default(),
         loadline: "0.1.0".to_owned(),
         machine: "imagined".to_owned(),
         cpu: "Imagined CPU @ 3.0 GHz".to_owned(),

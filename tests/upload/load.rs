@@ -45,6 +45,7 @@ fn settings(tried: &Try, way: UploadWay, content: Content) -> StationSettings {
         host: "localhost".to_owned(),
         port: tried.address(intake).port(),
         cameras: vec![camera(CAMERA), camera("GDA-018")],
+        networks: Vec::new(),
         certificate: Some(PathBuf::from(format!("{TLS}/certificate.pem"))),
         content,
         connects_for_each: false,
@@ -82,9 +83,9 @@ fn an_open_loop_uploads_in_every_way_and_what_it_counts_is_there() {
         let database = StationDatabase::new(settings(&tried, way, Content::random(30_000, 1))).unwrap();
         let step = Step { statement: 0, rows: 1, first_cell: 0, expect: Expect::Changed(1) };
         let request = Request { steps: vec![step], ..Request::default() };
-        for _ in 0..2 {
-            database.connect().unwrap().execute(&request, None).unwrap();
-        }
+        let mut both = [database.connect().unwrap(), database.connect().unwrap()];
+        both.iter_mut().for_each(|session| assert_eq!(session.execute(&request, None).unwrap().changed, 1));
+        drop(both);
         let count = || [tried.names(CAMERA).len(), tried.names("GDA-018").len()];
         assert_eq!(count(), [1, 1], "{way:?}: connections are dealt out among the cameras");
         assert_eq!(load(&database, 60), (60, 0), "{way:?}");

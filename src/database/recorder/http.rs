@@ -19,13 +19,16 @@ const HEAD_BYTES_MAX: usize = 64 << 10;
 pub(super) struct HttpWire {
     socket: OwnedFd,
     lines: Arc<Lines>,
+    /// The header that shows the token; empty where none is asked for.
+    authorization: String,
     body: Vec<u8>,
     records: u64,
 }
 
 impl HttpWire {
-    pub(super) fn new(socket: OwnedFd, lines: Arc<Lines>) -> Self {
-        HttpWire { socket, lines, body: Vec::new(), records: 0 }
+    pub(super) fn new(socket: OwnedFd, lines: Arc<Lines>, token: &str) -> Self {
+        let authorization = if token.is_empty() { String::new() } else { format!("Authorization: Token {token}\r\n") };
+        HttpWire { socket, lines, authorization, body: Vec::new(), records: 0 }
     }
 }
 
@@ -37,11 +40,11 @@ impl Wire for HttpWire {
     fn start(&mut self, request: &Request, out: &mut Vec<u8>) {
         self.body.clear();
         self.records = self.lines.append(request, &mut self.body);
-        let (source, length) = (self.lines.source(request), self.body.len());
+        let (source, length, token) = (self.lines.source(request), self.body.len(), &self.authorization);
         // Writing to a vector never fails.
         let _ = write!(
             out,
-            "POST /write HTTP/1.1\r\nHost: recorder\r\nX-Loadline-Source: m{source}\r\nContent-Length: {length}\r\n\r\n"
+            "POST /write HTTP/1.1\r\nHost: recorder\r\n{token}X-Loadline-Source: m{source}\r\nContent-Length: {length}\r\n\r\n"
         );
         out.extend_from_slice(&self.body);
     }

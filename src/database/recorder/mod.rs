@@ -39,7 +39,7 @@ pub struct RecorderDatabase {
 }
 
 impl RecorderDatabase {
-    /// Takes records of a type in at an endpoint, as a measurement of this name; `per_measurement` consecutive records have one source.
+    /// Takes records of a type in at an endpoint, whose password is the token, as a measurement of this name; `per_measurement` consecutive records have one source.
     pub fn new(endpoint: Endpoint, way: Way, name: &str, record_type: &RecordType, per_measurement: u64) -> Self {
         RecorderDatabase { endpoint, way, lines: Arc::new(Lines::new(name, record_type, per_measurement)) }
     }
@@ -59,7 +59,7 @@ impl Database for RecorderDatabase {
         let socket = dial(&self.endpoint)?;
         let lines = Arc::clone(&self.lines);
         Ok(match &self.way {
-            Way::Http => Box::new(WireSession::new(http::HttpWire::new(socket, lines))),
+            Way::Http => Box::new(WireSession::new(http::HttpWire::new(socket, lines, &self.endpoint.password))),
             Way::Nats(subject) => Box::new(WireSession::new(nats::NatsWire::connect(socket, subject, lines)?)),
         })
     }

@@ -1,5 +1,6 @@
 //! How a private recorder and a private NATS server are started. Main types: [`RecorderRecipe`] and [`NatsRecipe`].
 
+use std::net::Ipv4Addr;
 use std::path::{Path, PathBuf};
 
 use crate::database::Endpoint;
@@ -13,10 +14,43 @@ fn endpoint(port: u16, reach: &Reach) -> Endpoint {
 /// A recorder of this program's own binary.
 #[derive(Debug, Clone)]
 pub struct RecorderRecipe {
-    /// Its configuration without `[intake.http]`. Relative paths begin in its private directory.
+    /// Its configuration but for where it listens. Relative paths begin in its private directory.
     pub config: String,
     /// Password of the database, which does not stand in the configuration.
     pub password: String,
+    /// What it takes in.
+    pub takes: Takes,
+    /// Files that the configuration names.
+    pub files: Vec<(&'static str, String)>,
+}
+
+/// What a private recorder takes in.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub enum Takes {
+    /// Lines over HTTP, with this token where it is not empty.
+    Lines(String),
+    /// Blocks over HTTP PUT, and over FTP with these lines about TLS. HTTP is in the clear: it also says how the recorder does.
+    Blocks(String),
+}
+
+impl Takes {
+    /// The sections of the configuration about where it listens. FTP has any port that is free; the log tells which.
+    fn sections(&self, address: Ipv4Addr, port: u16) -> String {
+        match self {
+            Takes::Lines(token) => {
+                let tokens = if token.is_empty() { String::new() } else { format!("tokens = [\"{token}\"]\n") };
+                format!("[intake.http]\nlisten = \"{address}:{port}\"\nconnections = 100000\n{tokens}")
+            }
+            Takes::Blocks(tls) => {
+                // Without TLS a tunnel protects the way, or nothing is to.
+                let open = if tls.is_empty() { "require_tls = false\n" } else { "" };
+                format!(
+                    "[intake.put]\nlisten = \"{address}:{port}\"\nconnections = 100000\n\
+                     [intake.ftp]\nlisten = \"{address}:0\"\nconnections = 100000\ncommands = 1000000\n{tls}{open}"
+                )
+            }
+        }
+    }
 }
 
 impl Recipe for RecorderRecipe {
@@ -34,7 +68,7 @@ impl Recipe for RecorderRecipe {
     }
 
     fn files(&self, _: &str, _: &Reach) -> Vec<(&'static str, String)> {
-        Vec::new()
+        self.files.clone()
     }
 
     fn initialise(&self, _: &Path, _: &Path, _: &str) -> Vec<CommandLine> {
@@ -42,7 +76,7 @@ impl Recipe for RecorderRecipe {
     }
 
     fn start(&self, binary: &Path, _: &Path, port: u16, _: &DatabaseSettings, reach: &Reach) -> CommandLine {
-        let listen = format!("[intake.http]\nlisten = \"{}:{port}\"\nconnections = 100000\n", reach.address);
+        let listen = self.takes.sections(reach.address, port);
         CommandLine {
             program: binary.to_owned(),
             arguments: vec!["record".to_owned(), "/dev/stdin".to_owned()],
@@ -156,10 +190,24 @@ mod tests {
 
     #[test]
     fn a_recorder_is_ready_when_it_says_so() {
-        let recipe = RecorderRecipe { config: String::new(), password: String::new() };
+        let (config, password) = (String::new(), String::new());
+        let recipe = RecorderRecipe { config, password, takes: Takes::Lines(String::new()), files: Vec::new() };
         assert_eq!(recipe.readiness(b"HTTP/1.1"), Readiness::Incomplete);
         assert_eq!(recipe.readiness(b"HTTP/1.1 200 OK"), Readiness::Ready);
         assert_eq!(recipe.readiness(b"HTTP/1.1 503 Service"), Readiness::Starting);
+    }
+
+    #[test]
+    fn a_recorder_that_others_reach_asks_for_a_token_or_for_cameras() {
+        let address = Ipv4Addr::new(192, 0, 2, 1);
+        let read = |takes: Takes| takes.sections(address, 8086);
+        assert!(
+            read(Takes::Lines("t".to_owned()))
+                .contains("listen = \"192.0.2.1:8086\"\nconnections = 100000\ntokens = [\"t\"]")
+        );
+        assert!(!read(Takes::Lines(String::new())).contains("tokens"));
+        assert!(read(Takes::Blocks(String::new())).contains("require_tls = false"));
+        assert!(!read(Takes::Blocks("certificate = \"c\"\nkey = \"k\"\n".to_owned())).contains("require_tls"));
     }
 
     #[test]

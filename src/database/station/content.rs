@@ -1,9 +1,13 @@
-//! What is uploaded: blocks that there are, or bytes as if they were encrypted. Main type: [`Content`].
+//! What is uploaded: blocks that there are, blocks that are made on the way, or bytes as if they were encrypted. Main type: [`Content`].
 
 use std::borrow::Cow;
+use std::fmt;
 use std::path::Path;
 use std::sync::Arc;
 
+use crate::block::Sealer;
+use crate::data::violation::generate;
+use crate::database::DatabaseError;
 use crate::random::Stream;
 
 /// Blocks to upload.
@@ -13,6 +17,52 @@ pub enum Content {
     Random(Arc<[u8]>),
     /// These, in turn.
     Blocks(Vec<Arc<[u8]>>),
+    /// Blocks that each camera makes when it sends them, as a transmission module does: encrypted and signed, with a violation
+    /// of the camera's next sequence and an image that no other block has.
+    Sealed(Arc<Sealing>),
+}
+
+/// What cameras make blocks with.
+pub struct Sealing {
+    /// Of each camera, in their order.
+    pub sealers: Vec<Sealer>,
+    /// The image, but for a comment in it.
+    pub image: Vec<u8>,
+    /// What violations are generated from.
+    pub seed: u64,
+}
+
+impl fmt::Debug for Sealing {
+    fn fmt(&self, formatter: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(formatter, "{} cameras, an image of {} bytes", self.sealers.len(), self.image.len())
+    }
+}
+
+impl Sealing {
+    fn seal(&self, camera: usize, sequence: u64) -> Result<Vec<u8>, DatabaseError> {
+        let violation = generate(self.seed, camera as u64, sequence);
+        let image = commented(&self.image, [camera as u64, sequence]);
+        let sealed = self.sealers[camera].seal(&violation, &image);
+        sealed.map_err(|error| DatabaseError::Unavailable(format!("no block could be made: {error}")))
+    }
+}
+
+/// A JPEG with two numbers in a comment behind its first marker: the same picture, and another file.
+fn commented(image: &[u8], numbers: [u64; 2]) -> Vec<u8> {
+    const MARKER: [u8; 2] = [0xff, 0xd8];
+    let comment = format!("block {:016x}{:016x}", numbers[0], numbers[1]);
+    let length = (comment.len() + 2) as u16;
+    let rest = image.strip_prefix(&MARKER).unwrap_or(image);
+    [&MARKER[..], &[0xff, 0xfe], &length.to_be_bytes(), comment.as_bytes(), rest].concat()
+}
+
+/// A block in two parts, of which the second may be shared with others.
+pub(super) struct Block<'a>(Cow<'a, [u8]>, &'a [u8]);
+
+impl Block<'_> {
+    pub(super) fn parts(&self) -> [&[u8]; 2] {
+        [&self.0, self.1]
+    }
 }
 
 /// Bytes at the beginning of a block of random bytes that tell it from all others.
@@ -49,38 +99,59 @@ impl Content {
         }
     }
 
-    /// A connection's block of this number, in two parts.
-    pub(super) fn block(&self, connection: u64, number: u64) -> (Cow<'_, [u8]>, &[u8]) {
-        match self {
+    /// A camera's block of this sequence.
+    pub(super) fn block(&self, camera: usize, sequence: u64) -> Result<Block<'_>, DatabaseError> {
+        Ok(match self {
             Content::Random(bytes) => {
-                let mark = [connection.to_le_bytes(), number.to_le_bytes()].concat();
-                (Cow::Owned(mark), &bytes[MARK_BYTES..])
+                let mark = [(camera as u64).to_le_bytes(), sequence.to_le_bytes()].concat();
+                Block(Cow::Owned(mark), &bytes[MARK_BYTES..])
             }
             Content::Blocks(blocks) => {
-                // Connections begin at different places.
-                let place = (connection.wrapping_mul(7).wrapping_add(number) % blocks.len() as u64) as usize;
-                (Cow::Borrowed(&[]), &blocks[place])
+                // Cameras begin at different places.
+                let place = ((camera as u64 * 7).wrapping_add(sequence) % blocks.len() as u64) as usize;
+                Block(Cow::Borrowed(&[]), &blocks[place])
             }
-        }
+            Content::Sealed(sealing) => Block(Cow::Owned(sealing.seal(camera, sequence)?), &[]),
+        })
     }
 }
 
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::block::age::Identity;
+    use crate::block::image::{Scene, draw};
+    use crate::block::ssh::SigningKey;
+    use crate::block::{Limits, Opener, Signers};
+    use crate::data::violation::camera;
 
     #[test]
     fn blocks_have_their_size_and_no_two_are_the_same() {
         let content = Content::random(1_001, 5);
-        let whole = |connection, number| {
-            let (head, body) = content.block(connection, number);
-            [&head, body].concat()
-        };
+        let whole = |camera, sequence| content.block(camera, sequence).unwrap().parts().concat();
         assert_eq!(whole(0, 1).len(), 1_001);
         assert_ne!(whole(0, 1), whole(0, 2));
         assert_ne!(whole(0, 1), whole(1, 1));
         let given = Content::Blocks(vec![b"one".as_slice().into(), b"two".as_slice().into()]);
-        assert_eq!(given.block(0, 1).1, b"two");
-        assert_eq!(given.block(0, 2).1, b"one");
+        assert_eq!(given.block(0, 1).unwrap().1, b"two");
+        assert_eq!(given.block(0, 2).unwrap().1, b"one");
+    }
+
+    #[test]
+    fn cameras_make_blocks_of_their_own_that_open_and_whose_images_differ() {
+        let (identity, key) = (Identity::generate().unwrap(), SigningKey::generate().unwrap());
+        let signers = Signers::parse(&format!("{} {}\n", camera(0), key.public().to_line())).unwrap();
+        let image = draw(&generate(1, 0, 0), &Scene { width: 64, ..Scene::default() }, 1).unwrap();
+        let sealing = Sealing { sealers: vec![Sealer::new(identity.recipient(), key)], image, seed: 9 };
+        let content = Content::Sealed(Arc::new(sealing));
+        let mut opener = Opener::new(vec![identity], Limits::default()).unwrap();
+        let mut opened = |sequence| {
+            let mut block = content.block(0, sequence).unwrap().parts().concat();
+            let opened = opener.open(&mut block, &signers, &camera(0)).unwrap();
+            (opened.violation, opened.image.to_vec())
+        };
+        let (first, second) = (opened(1), opened(2));
+        assert_eq!((&first.0, second.0.sequence), (&generate(9, 0, 1), 2));
+        assert_ne!(first.1, second.1);
     }
 }

@@ -4,22 +4,23 @@
 //! are blocking, one connection each (for FTP with a data connection for each block), so the engine drives them on threads; times, phases and
 //! validity are those of every other load.
 //!
-//! Invariant: an answer is good only when the station has acknowledged the block.
+//! Invariant: an answer is good only when the station has acknowledged the block, and every block is one of a camera's, numbered by its
+//! sequence, so that what was acknowledged can be looked for where blocks are stored.
 
 mod content;
 mod ftp;
 mod put;
 mod stream;
 
+use std::collections::BTreeSet;
 use std::path::PathBuf;
-use std::sync::Arc;
-use std::sync::atomic::{AtomicU64, Ordering};
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
-use super::{Answer, Database, DatabaseError, Dialect, Session, Wire};
+use super::{Answer, Database, DatabaseError, Dialect, Namespace, Session, Wire};
 use crate::record::Cells;
 use crate::statement::{Program, Request};
 
-pub use content::Content;
+pub use content::{Content, Sealing};
 use stream::Dialer;
 
 /// How blocks are uploaded.
@@ -57,6 +58,8 @@ pub struct StationSettings {
     pub port: u16,
     /// Cameras, at least one; connections are dealt out among them in turn.
     pub cameras: Vec<Camera>,
+    /// Networks that connections are made from, dealt out in turn; empty for the machine's own.
+    pub networks: Vec<Namespace>,
     /// The certificate to trust, in PEM, for TLS.
     pub certificate: Option<PathBuf>,
     /// What is uploaded.
@@ -65,11 +68,10 @@ pub struct StationSettings {
     pub connects_for_each: bool,
 }
 
-/// A station that is loaded.
-#[derive(Debug)]
+/// A station that is loaded. Clones load the same one.
+#[derive(Debug, Clone)]
 pub struct StationDatabase {
     shared: Arc<Shared>,
-    connections: AtomicU64,
 }
 
 #[derive(Debug)]
@@ -78,6 +80,29 @@ struct Shared {
     dialer: Dialer,
     /// What names of blocks begin with, so that no two runs use the same.
     run: String,
+    outcomes: Mutex<Outcomes>,
+}
+
+/// What became of the uploads so far.
+#[derive(Debug, Default)]
+struct Outcomes {
+    /// Places that connections have: each is a camera and a network. One that is left is taken again first, so that a camera whose
+    /// connection broke comes back as itself.
+    places: BTreeSet<u64>,
+    sent: Sent,
+    /// Blocks of each camera so far, sent or not.
+    sequences: Vec<u64>,
+}
+
+/// Blocks that were sent, by camera and sequence.
+#[derive(Debug, Clone, Default, PartialEq, Eq)]
+pub struct Sent {
+    /// Acknowledged.
+    pub acknowledged: Vec<(usize, u64)>,
+    /// Their bytes.
+    pub acknowledged_bytes: u64,
+    /// The connection broke before an answer came: stored or not.
+    pub unknown: Vec<(usize, u64)>,
 }
 
 impl StationDatabase {
@@ -93,7 +118,37 @@ impl StationDatabase {
         let dialer = Dialer::new(&settings, needs_tls)?;
         let since = std::time::SystemTime::now().duration_since(std::time::UNIX_EPOCH).unwrap_or_default();
         let run = format!("{:x}-{:x}", since.as_nanos(), std::process::id());
-        Ok(StationDatabase { shared: Arc::new(Shared { settings, dialer, run }), connections: AtomicU64::new(0) })
+        let outcomes = Outcomes { sequences: vec![0; settings.cameras.len()], ..Outcomes::default() };
+        let outcomes = Mutex::new(outcomes);
+        Ok(StationDatabase { shared: Arc::new(Shared { settings, dialer, run, outcomes }) })
+    }
+
+    /// The name that a camera's block of this sequence is uploaded under.
+    pub fn name_of(&self, sequence: u64) -> String {
+        self.shared.name_of(sequence)
+    }
+
+    /// What became of the blocks so far.
+    pub fn sent(&self) -> Sent {
+        self.shared.outcomes().sent.clone()
+    }
+}
+
+impl Shared {
+    fn name_of(&self, sequence: u64) -> String {
+        format!("{}-{sequence}.block", self.run)
+    }
+
+    fn outcomes(&self) -> MutexGuard<'_, Outcomes> {
+        self.outcomes.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+}
+
+impl Outcomes {
+    fn take_place(&mut self) -> u64 {
+        let free = (0..).find(|place| !self.places.contains(place)).unwrap_or(u64::MAX);
+        self.places.insert(free);
+        free
     }
 }
 
@@ -108,10 +163,9 @@ impl Database for StationDatabase {
     }
 
     fn connect(&self) -> Result<Box<dyn Session>, DatabaseError> {
-        let number = self.connections.fetch_add(1, Ordering::Relaxed);
-        let cameras = &self.shared.settings.cameras;
-        let camera = cameras[(number % cameras.len() as u64) as usize].clone();
-        let mut uploading = Uploading { shared: Arc::clone(&self.shared), camera, number, blocks: 0, line: None };
+        let place = self.shared.outcomes().take_place();
+        let camera = (place % self.shared.settings.cameras.len() as u64) as usize;
+        let mut uploading = Uploading { shared: Arc::clone(&self.shared), camera, place, line: None };
         uploading.line = Some(uploading.open()?);
         Ok(Box::new(uploading))
     }
@@ -126,31 +180,36 @@ trait Line: Send {
 /// One connection of a camera.
 struct Uploading {
     shared: Arc<Shared>,
-    camera: Camera,
-    number: u64,
-    blocks: u64,
+    /// The camera's place in the list.
+    camera: usize,
+    place: u64,
     line: Option<Box<dyn Line>>,
 }
 
 impl Uploading {
     fn open(&self) -> Result<Box<dyn Line>, DatabaseError> {
-        let (dialer, camera) = (&self.shared.dialer, &self.camera);
-        Ok(match self.shared.settings.way {
-            UploadWay::Put | UploadWay::PutTls => Box::new(put::PutLine::open(dialer, camera)?),
-            way => Box::new(ftp::FtpLine::open(dialer, camera, way)?),
+        let settings = &self.shared.settings;
+        let (dialer, camera) = (self.shared.dialer.at(&settings.networks, self.place), &settings.cameras[self.camera]);
+        Ok(match settings.way {
+            UploadWay::Put | UploadWay::PutTls => Box::new(put::PutLine::open(&dialer, camera)?),
+            way => Box::new(ftp::FtpLine::open(&dialer, camera, way)?),
         })
     }
 
     fn upload(&mut self) -> Result<(), DatabaseError> {
-        self.blocks += 1;
-        let name = format!("{}-{}-{}.block", self.shared.run, self.number, self.blocks);
         let shared = Arc::clone(&self.shared);
-        let (head, body) = shared.settings.content.block(self.number, self.blocks);
+        let sequence = {
+            let mut outcomes = shared.outcomes();
+            outcomes.sequences[self.camera] += 1;
+            outcomes.sequences[self.camera]
+        };
+        let block = shared.settings.content.block(self.camera, sequence)?;
+        let name = shared.name_of(sequence);
         let mut line = match self.line.take() {
             Some(line) => line,
             None => self.open()?,
         };
-        let uploaded = line.upload(&name, [&head, body]);
+        let uploaded = line.upload(&name, block.parts());
         // Over HTTP a station hangs up behind a refusal: it does not read what is left of the block.
         let is_http = matches!(self.shared.settings.way, UploadWay::Put | UploadWay::PutTls);
         let is_usable = match &uploaded {
@@ -160,7 +219,22 @@ impl Uploading {
         if is_usable && !self.shared.settings.connects_for_each {
             self.line = Some(line);
         }
+        let sent = &mut shared.outcomes().sent;
+        match &uploaded {
+            Ok(()) => {
+                sent.acknowledged.push((self.camera, sequence));
+                sent.acknowledged_bytes += block.parts().iter().map(|part| part.len() as u64).sum::<u64>();
+            }
+            Err(DatabaseError::Refused { .. }) => {}
+            Err(_) => sent.unknown.push((self.camera, sequence)),
+        }
         uploaded
+    }
+}
+
+impl Drop for Uploading {
+    fn drop(&mut self) {
+        self.shared.outcomes().places.remove(&self.place);
     }
 }
 

@@ -12,7 +12,7 @@ use tokio_rustls::rustls::{ClientConfig, ClientConnection, RootCertStore, Stream
 
 use super::{StationSettings, lost};
 use crate::database::session::dial;
-use crate::database::{DatabaseError, Endpoint};
+use crate::database::{DatabaseError, Endpoint, Namespace};
 
 /// How long an answer, or room for more bytes, is waited for.
 const PATIENCE: Duration = Duration::from_secs(60);
@@ -38,6 +38,12 @@ impl Dialer {
         Ok(Dialer { endpoint, host: settings.host.clone(), tls })
     }
 
+    /// The same from the network that has this place's turn.
+    pub(super) fn at(&self, networks: &[Namespace], place: u64) -> Dialer {
+        let turn = place.checked_rem(networks.len() as u64).map(|turn| networks[turn as usize].clone());
+        Dialer { endpoint: Endpoint { namespace: turn, ..self.endpoint.clone() }, ..self.clone() }
+    }
+
     /// The host as clients name it.
     pub(super) fn host(&self) -> &str {
         &self.host
@@ -55,6 +61,8 @@ impl Dialer {
 
     /// A connection to another of its ports.
     pub(super) fn dial_port(&self, peer: SocketAddr, port: u16) -> Result<TcpStream, DatabaseError> {
+        let inside = self.endpoint.namespace.as_ref().map(Namespace::enter).transpose();
+        let _inside = inside.map_err(|error| lost(&error))?;
         let connected = TcpStream::connect_timeout(&SocketAddr::new(peer.ip(), port), PATIENCE);
         connected.and_then(patient).map_err(|error| lost(&error))
     }

@@ -8,9 +8,12 @@ use std::fs::File;
 use std::io::{ErrorKind, Write};
 use std::os::fd::AsRawFd;
 use std::path::{Path, PathBuf};
-use std::sync::atomic::{AtomicU64, Ordering};
+use std::sync::atomic::{AtomicU64, AtomicUsize, Ordering};
 
 use crate::recorder::config::ImagesConfig;
+
+/// Images that are synced at a time.
+const SYNCS_MAX: usize = 8;
 
 /// Where images go.
 #[derive(Debug)]
@@ -81,10 +84,14 @@ impl Images {
     /// Makes images durable under their names, all together.
     pub(super) fn keep<'a>(&self, images: impl Iterator<Item = (&'a Image, &'a str)>) -> Result<(), ImageError> {
         let Images::Folder(folder) = self else { return Ok(()) };
+        let file = |(image, sha256): (&'a Image, &'a str)| match image {
+            Image::File { file, path } => Some((file, path, sha256)),
+            Image::Bytes(_) => None,
+        };
+        let files: Vec<(&File, &PathBuf, &str)> = images.filter_map(file).collect();
+        sync_all(&files)?;
         let mut touched = BTreeSet::new();
-        for (image, sha256) in images {
-            let Image::File { file, path } = image else { continue };
-            file.sync_data().map_err(|error| broken(path, &error))?;
+        for (_, path, sha256) in files {
             let name = image_path(&folder.path, sha256);
             let directory = name.parent().unwrap_or(&folder.path).to_owned();
             if !directory.is_dir() {
@@ -100,6 +107,25 @@ impl Images {
         }
         Ok(())
     }
+}
+
+/// Syncs files, several at a time: each wait is for the disk, which takes them together.
+fn sync_all(files: &[(&File, &PathBuf, &str)]) -> Result<(), ImageError> {
+    let next = AtomicUsize::new(0);
+    let work = || -> Result<(), ImageError> {
+        while let Some((file, path, _)) = files.get(next.fetch_add(1, Ordering::Relaxed)) {
+            file.sync_data().map_err(|error| broken(path, &error))?;
+        }
+        Ok(())
+    };
+    std::thread::scope(|scope| {
+        let others = SYNCS_MAX.min(files.len()).saturating_sub(1);
+        let threads: Vec<_> = (0..others).map(|_| scope.spawn(work)).collect();
+        let own = work();
+        // Nothing is known of what a thread that panicked has synced.
+        let lost = |_| Err(ImageError::Broken("a thread that syncs images panicked".to_owned()));
+        threads.into_iter().map(|thread| thread.join().unwrap_or_else(lost)).fold(own, Result::and)
+    })
 }
 
 impl Drop for Image {

@@ -37,6 +37,14 @@ impl Hashed {
         Self::with_rounds(password, ROUNDS)
     }
 
+    /// Hashes a password of [`random_password`], which needs no slow hash to be beyond guessing.
+    ///
+    /// # Errors
+    /// As [`Hashed::new`].
+    pub fn of_random(password: &str) -> Result<Self, String> {
+        Self::with_rounds(password, ROUNDS_MIN)
+    }
+
     pub(super) fn with_rounds(password: &str, rounds: u32) -> Result<Self, String> {
         let mut salt = vec![0; SALT_BYTES];
         SystemRandom::new().fill(&mut salt).map_err(|_| "the system gives no random numbers".to_owned())?;

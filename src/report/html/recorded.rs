@@ -9,9 +9,10 @@ use super::frame::Frame;
 use super::plot::{Line, Plot, Point, Stroke};
 use super::scale::Scale;
 use super::unit::Unit;
-use crate::finding::{CaseFinding, Findings};
+use crate::finding::{CaseFinding, Estimate, Findings};
 use crate::report::factors::short_setting;
 use crate::report::recorded::{HEADINGS, rows};
+use crate::report::uploads;
 
 /// Size of each of the two plots.
 const SIZE: (f64, f64) = (1000.0, 320.0);
@@ -55,15 +56,52 @@ pub fn section(frame: &Frame<'_>, findings: &Findings) -> Markup {
             }
             (figure(frame, &stored, Some("sent")))
             (figure(frame, &buffer, None))
-            div.scroll { table {
-                thead { tr { @for heading in HEADINGS { th { (heading) } } } }
-                tbody { @for row in rows(findings) {
-                    tr { @for (place, cell) in row.iter().enumerate() {
-                        @if place == 0 { th { (cell) } } @else { td { (cell) } }
-                    } }
+            (blocks(frame, findings))
+            (table(&HEADINGS, rows(findings)))
+        }
+    }
+}
+
+/// What was taken in of blocks, and what came over the network meanwhile; nothing where none were uploaded.
+fn blocks(frame: &Frame<'_>, findings: &Findings) -> Markup {
+    if findings.cases.iter().all(|case| case.uploads.is_none()) {
+        return html! {};
+    }
+    let estimated =
+        |estimate: &Estimate| Some((8.0 * estimate.mean?, estimate.ci95.map(|ends| ends.map(|end| 8.0 * end))));
+    let intake = Quantity {
+        title: "Blocks taken in".to_owned(),
+        unit: Unit::Rate("bit/s"),
+        of: Box::new(move |case: &CaseFinding| estimated(&case.uploads.as_ref()?.intake_bytes_per_s)),
+    };
+    let network = Quantity {
+        title: "Received from the network".to_owned(),
+        unit: Unit::Rate("bit/s"),
+        of: Box::new(move |case: &CaseFinding| estimated(&case.uploads.as_ref()?.received_bytes_per_s)),
+    };
+    let answer = Quantity {
+        title: "Longest answer of the recorder".to_owned(),
+        unit: Unit::Seconds,
+        of: Box::new(|case: &CaseFinding| Some((case.uploads.as_ref()?.answer_max_s, None))),
+    };
+    html! {
+        (panels(frame, &intake))
+        (panels(frame, &network))
+        (panels(frame, &answer))
+        (table(&uploads::HEADINGS, uploads::rows(findings)))
+    }
+}
+
+fn table(headings: &[&str], rows: Vec<Vec<String>>) -> Markup {
+    html! {
+        div.scroll { table {
+            thead { tr { @for heading in headings { th { (heading) } } } }
+            tbody { @for row in rows {
+                tr { @for (place, cell) in row.iter().enumerate() {
+                    @if place == 0 { th { (cell) } } @else { td { (cell) } }
                 } }
             } }
-        }
+        } }
     }
 }
 

@@ -1,6 +1,7 @@
 //! What goes together with sources that have a rate each, and with a recorder in front of the database.
 
 use super::Rules;
+use crate::study::blocks::check_blocks;
 use crate::study::settings::LENGTHS;
 use crate::trial::{Arrivals, Length, Settings};
 
@@ -41,16 +42,26 @@ impl Rules<'_> {
 
     /// What a recorder can be in front of, and what it is given.
     pub(super) fn recorder(&mut self) {
-        let Settings { database, record, layout, workload, load, background, .. } = self.settings;
-        let Some(recorder) = self.settings.recorded() else {
+        let workload = &self.settings.workload;
+        if self.settings.recorded().is_none() {
             if self.settings.recorder.is_some() && workload.name != "write" {
                 let message =
                     format!("[recorder] is given and workload.name is \"{}\"; records are written", workload.name);
                 self.refuse(&["recorder.path", "workload.name"], message);
             }
+            for (keys, message) in check_blocks(self.settings, false) {
+                self.refuse(keys, message);
+            }
             return;
-        };
+        }
+        let is_named = self.root.find("record.table").is_some();
+        for (keys, message) in check_blocks(self.settings, is_named) {
+            self.refuse(keys, message);
+        }
+        let Some(recorder) = self.settings.recorded() else { return };
+        let is_upload = recorder.path.is_upload();
         let path = recorder.path.name();
+        let Settings { database, record, layout, workload, load, background, .. } = self.settings;
         let mut wrong: Vec<(&str, String)> = Vec::new();
         if workload.name != "write" || background.is_some() || workload.evolve_s.is_some() {
             let what = "a recorder takes records in and answers nothing else; take workload.name = \"write\" alone";
@@ -63,7 +74,8 @@ impl Rules<'_> {
             let what = format!("records of {} have a key and no source; take another type", record.type_name);
             wrong.push(("record.type", what));
         }
-        if !["wide", "star", "star-hot", "json", "eav"].contains(&layout.name.as_str()) || !layout.indexes.is_empty() {
+        let is_layout = is_upload || ["wide", "star", "star-hot", "json", "eav"].contains(&layout.name.as_str());
+        if !is_layout || !layout.indexes.is_empty() {
             let what = "the recorder has the layouts wide, star, star-hot, json and eav, without further indexes";
             wrong.push(("layout.name", what.to_owned()));
         }
@@ -76,7 +88,7 @@ impl Rules<'_> {
         if load.statements_as_text {
             wrong.push(("load.statements", "a recorder gets records and no statements; leave it out".to_owned()));
         }
-        if load.connects_each_time {
+        if load.connects_each_time && !is_upload {
             wrong.push(("load.connect", "sources keep their connections to a recorder; leave it out".to_owned()));
         }
         if database.name == "simulated" || database.path.is_some() {

@@ -1,0 +1,186 @@
+//! What stands in front of the database where a study says `recorder.path`: a private recorder, and for `nats` a private NATS server
+//! in front of that. On a link it runs on the server's host, and the database beside it.
+//!
+//! Main type: [`Front`]. Invariant: both are gone, and the tables that the recorder made are known to the stage, when it is dropped.
+
+mod configuration;
+mod uploads;
+
+use anyhow::{Context, bail};
+
+use super::fixture::Fixture;
+use super::stage::Current;
+use crate::data;
+use crate::database::dialect::drop_table;
+use crate::database::recipe::{Reach, Recipe};
+use crate::database::recorder::recipe::{NatsRecipe, RecorderRecipe, Takes, knows_sync};
+use crate::database::recorder::{RecorderDatabase, Way, create_stream};
+use crate::database::station::StationDatabase;
+use crate::database::{Database, DatabaseError, Endpoint};
+use crate::monitor::PidSource;
+use crate::recorder::upload::random_password;
+use crate::recorder::writer::{Shape, StoredTables, stored_tables};
+use crate::server::Server;
+use crate::trial::{DatabaseSettings, RecorderPath, RecorderSettings, Settings};
+
+/// Name of the stream and of the subject that messages are published below.
+const STREAM: &str = "measurements";
+/// Layout of the statements that stand for records on their way: whole records, one row each.
+const RECORDS: &str = "wide";
+
+/// What is in front of the database.
+pub struct Front {
+    /// What the load's clients connect to.
+    pub database: Box<dyn Database>,
+    /// The tables that the recorder fills with records of lines.
+    pub tables: Option<StoredTables>,
+    /// What was uploaded, where blocks are.
+    pub uploads: Option<StationDatabase>,
+    /// Where the recorder answers about itself, from its own host.
+    watched: Endpoint,
+    recorder: Server,
+    broker: Option<Server>,
+}
+
+/// The settings of the records on their way: whole, whatever the recorder makes of them.
+pub fn on_the_way(settings: &Settings) -> Settings {
+    let mut sent = settings.clone();
+    RECORDS.clone_into(&mut sent.layout.name);
+    sent
+}
+
+impl Front {
+    /// Starts what the settings say, in front of a database without a recorder's tables.
+    ///
+    /// # Errors
+    /// When one of them does not start, or the database is a recorder's already.
+    pub fn start(settings: &Settings, recorder: &RecorderSettings, current: &mut Current) -> anyhow::Result<Self> {
+        current.remove_tables()?;
+        if recorder.path.is_upload() {
+            return uploads::start(settings, recorder, current);
+        }
+        let generator = data::build(&settings.record).map_err(anyhow::Error::msg)?;
+        if let Some(place) = generator.record_type().key {
+            let key = &generator.record_type().identity[place].name;
+            bail!(
+                "records of {} have the key {key} and no source; take another record.type",
+                settings.record.type_name
+            );
+        }
+        let hot = generator.record_type().values.iter().filter(|column| column.hot).map(|column| column.name.clone());
+        let shape = Shape::named(&settings.layout.name).context("the recorder has no such layout")?;
+        let tables = stored_tables(shape, &settings.record.table);
+        refuse_others(current, &tables)?;
+        current.fixture = Some(Fixture { content: String::new(), tables: tables.all.clone(), is_changed: true });
+        let reach = current.reach_of_front();
+        let broker = match recorder.path {
+            RecorderPath::Nats => Some(start_broker(&reach)?),
+            _ => None,
+        };
+        let hot: Vec<String> = hot.collect();
+        let endpoint = broker.as_ref().map(Server::endpoint);
+        let (config, password) = configuration::configuration(settings, recorder, current, &hot, endpoint)?;
+        // Whoever is on the link can reach it.
+        let token = if reach.address.is_loopback() { Ok(String::new()) } else { random_password() };
+        let token = token.map_err(anyhow::Error::msg)?;
+        let recipe = RecorderRecipe { config, password, takes: Takes::Lines(token.clone()), files: Vec::new() };
+        let server = Server::start_at(&reach, &recipe, &DatabaseSettings::default(), Some(current.directory()), None)
+            .context("the recorder in front of the database")?;
+        let (endpoint, way) = match &broker {
+            Some(broker) => (broker.endpoint().clone(), Way::Nats(STREAM.to_owned())),
+            None => (Endpoint { password: token, ..server.endpoint().clone() }, Way::Http),
+        };
+        let table = &settings.record.table;
+        let database =
+            RecorderDatabase::new(endpoint, way, table, generator.record_type(), generator.records_per_measurement());
+        let front = Front::new(Box::new(database), server, broker, &reach);
+        Ok(Front { tables: Some(tables), ..front })
+    }
+
+    fn new(database: Box<dyn Database>, recorder: Server, broker: Option<Server>, reach: &Reach) -> Self {
+        let watched = Endpoint { namespace: reach.namespace.clone(), ..recorder.endpoint().clone() };
+        Front { database, tables: None, uploads: None, watched, recorder, broker }
+    }
+
+    fn with_uploads(self, uploads: StationDatabase) -> Self {
+        Front { uploads: Some(uploads), ..self }
+    }
+
+    /// Where the recorder answers to HTTP, dialled from its own host.
+    pub fn http(&self) -> &Endpoint {
+        &self.watched
+    }
+
+    /// Where the recorder keeps its files.
+    pub fn directory(&self) -> std::path::PathBuf {
+        self.recorder.directory()
+    }
+
+    /// The recorder's own process.
+    pub fn pid(&self) -> Option<u32> {
+        self.recorder.pids().first().copied()
+    }
+
+    /// The processes of both.
+    pub fn pid_source(&self) -> PidSource {
+        let mut recorder = self.recorder.pid_source();
+        let mut broker = self.broker.as_ref().map(Server::pid_source);
+        Box::new(move |pids| {
+            recorder(pids);
+            if let Some(broker) = &mut broker {
+                broker(pids);
+            }
+        })
+    }
+
+    /// Why one of them ended by itself, if that is so.
+    pub fn failure(&self) -> Option<String> {
+        let servers = [("recorder", Some(&self.recorder)), ("NATS server", self.broker.as_ref())];
+        servers
+            .into_iter()
+            .filter_map(|(name, server)| Some((name, server?)))
+            .find(|(_, server)| !server.is_running())
+            .map(|(name, server)| {
+                let log = server.log_lines();
+                format!(
+                    "the {name} ended by itself; the end of its log: {}",
+                    log.lines().last().unwrap_or_default().trim()
+                )
+            })
+    }
+
+    /// Stops them, first what takes in; false where the recorder had to be ended by force.
+    pub fn stop(self) -> bool {
+        drop(self.broker);
+        self.recorder.stop()
+    }
+}
+
+/// A database with the tables of another recorder is left alone.
+fn refuse_others(current: &Current, tables: &StoredTables) -> anyhow::Result<()> {
+    let mut session = current.database.connect()?;
+    let dialect = current.database.dialect();
+    for table in &tables.all {
+        match session.query(&format!("SELECT COUNT(*) FROM {} WHERE 1 = 0", dialect.quote(table))) {
+            Err(DatabaseError::Refused { .. }) => {}
+            Err(error) => return Err(error.into()),
+            Ok(_) => {
+                let remedy = "name a database that no recorder writes to, or remove its tables";
+                let sql = drop_table(dialect, table);
+                bail!("table \"{table}\" is there already and might be another recorder's; {remedy} ({sql})");
+            }
+        }
+    }
+    Ok(())
+}
+
+fn start_broker(reach: &Reach) -> anyhow::Result<Server> {
+    let none = DatabaseSettings::default();
+    let binary = NatsRecipe { syncs: false }.find_binary(&none).map_err(anyhow::Error::msg)?;
+    let said = std::process::Command::new(&binary).arg("--version").output();
+    let version = said.map(|said| String::from_utf8_lossy(&said.stdout).into_owned()).unwrap_or_default();
+    let recipe = NatsRecipe { syncs: knows_sync(&version) };
+    let server = Server::start_at(reach, &recipe, &none, None, None).context("the NATS server")?;
+    create_stream(server.endpoint(), STREAM, STREAM)?;
+    Ok(server)
+}

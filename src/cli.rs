@@ -368,6 +368,8 @@ pub enum QuarantineAction {
     List,
     /// Give all of them back to the queue; the recorder must be stopped
     Replay,
+    /// Give all of them up: they are removed; the recorder must be stopped
+    Discard,
 }
 
 /// Reads the arguments of this process. On wrong usage clap prints what is wrong and exits with 2.

@@ -104,6 +104,14 @@ pub struct CaseFinding {
 }
 
 impl CaseFinding {
+    /// Rows that a query gave, mean over all queries; none where none were counted.
+    pub fn rows_of_queries(&self) -> Option<f64> {
+        let counted = self.operations.values().filter_map(|queries| Some((queries.rows?, queries.count)));
+        let (rows, count) =
+            counted.fold((0.0, 0), |(rows, all), (own, count)| (rows + own * count as f64, all + count));
+        (count > 0).then(|| rows / count as f64)
+    }
+
     /// Whether its operations carry several records each, so that records are what is compared.
     pub fn is_batched(&self) -> bool {
         self.records_per_s.mean.is_some() && self.records_per_s.mean != self.throughput_per_s.mean
@@ -249,6 +257,9 @@ pub struct OperationFinding {
     pub failed: u64,
     /// Completed reads that found nothing although they should have; null where another tool measured that does not tell.
     pub empty: Option<u64>,
+    /// Rows that a query gave, mean; left out of JSON where they were not counted.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub rows: Option<f64>,
     /// Not answered when the drain phase ended.
     pub abandoned: u64,
     /// done - intended; abandoned operations count with the time that they had waited.

@@ -121,6 +121,9 @@ pub struct OperationMeasurement {
     pub empty: u64,
     /// Records written or read by the completed operations.
     pub records: u64,
+    /// Rows that completed queries gave; none of other operations, and where it was not counted.
+    #[serde(skip_serializing_if = "Option::is_none", default)]
+    pub rows: Option<u64>,
     /// done - intended, of completed operations.
     pub response_time: Histogram,
     /// done - sent, of completed operations.
@@ -158,6 +161,7 @@ impl OperationMeasurement {
         self.abandoned += other.abandoned;
         self.empty += other.empty;
         self.records += other.records;
+        self.rows = self.rows.zip(other.rows).map(|(mine, theirs)| mine + theirs).or(self.rows).or(other.rows);
         self.response_time.merge(&other.response_time);
         self.residence_time.merge(&other.residence_time);
         self.schedule_lag.merge(&other.schedule_lag);

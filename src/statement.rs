@@ -298,6 +298,8 @@ pub enum Expect {
     Rows,
     /// This many rows read; any other number is a failed operation.
     RowCount(u64),
+    /// At least this many rows read; fewer are a failed operation.
+    RowsAtLeast(u64),
     /// This many rows changed; any other number is a failed operation.
     Changed(u64),
     /// At least one row changed; none is a failed operation.
@@ -309,6 +311,7 @@ impl Expect {
     pub fn miscount(self, read: u64) -> Option<u64> {
         match self {
             Expect::RowCount(right) if right != read => Some(right),
+            Expect::RowsAtLeast(least) if read < least => Some(least),
             _ => None,
         }
     }

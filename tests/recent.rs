@@ -10,8 +10,8 @@ use loadline::operation::Operation;
 use loadline::query::{Constant, Projection, Query, QueryCondition};
 use loadline::record::{Cell, Cells, Generator};
 use loadline::server::Server;
-use loadline::statement::{Comparison, Request};
-use loadline::trial::{DatabaseSettings, RecordSettings, Settings};
+use loadline::statement::{Comparison, Expect, Request};
+use loadline::trial::{Arrivals, BackgroundSettings, DatabaseSettings, RecordSettings, Settings};
 use loadline::workload::Work;
 
 const LAYOUTS: [&str; 6] = ["wide", "star", "star-hot", "json", "eav", "spare"];
@@ -93,7 +93,7 @@ fn assert_windows_are_right(database: &dyn Database) {
             let mut step = request.steps.last().copied().unwrap();
             if rows.is_some() {
                 // Counted below, after writes too.
-                step.expect = loadline::statement::Expect::Anything;
+                step.expect = Expect::Anything;
                 *request.steps.last_mut().unwrap() = step;
             }
             session.execute(&request, rows).unwrap_or_else(|error| panic!("{layout}, {operation:?}: {error}"))
@@ -162,6 +162,30 @@ fn windows_hold_the_last_records_in_every_layout_on_sqlite() {
     for suffix in ["", "-wal", "-shm"] {
         let _ = std::fs::remove_file(format!("{}{suffix}", path.display()));
     }
+}
+
+#[test]
+fn while_records_are_added_a_plain_query_finds_at_least_those_that_were_there() {
+    let mut settings = settings("wide");
+    settings.background = Some(BackgroundSettings {
+        workload: "write".to_owned(),
+        clients: 1,
+        arrivals: Arrivals::Constant,
+        rate_per_s: 10.0,
+        batch: 1,
+    });
+    let work = Work::new(&settings).unwrap();
+    work.count_rows().unwrap();
+    let generator = data::build(&settings.record).unwrap();
+    for (number, query) in settings.workload.queries.iter().enumerate() {
+        let mut request = Request::default();
+        work.bind(&Operation::Query { query: number as u16 }, &mut request);
+        let found = expected(query, &*generator, ROWS).len() as u64;
+        let right = if query.window.is_some() { Expect::Anything } else { Expect::RowsAtLeast(found) };
+        assert_eq!(request.steps.last().unwrap().expect, right, "{}", query.name);
+    }
+    let least = Expect::RowsAtLeast(5);
+    assert_eq!((least.miscount(4), least.miscount(5), least.miscount(6)), (Some(5), None, None));
 }
 
 #[test]

@@ -2,6 +2,7 @@
 
 #![expect(clippy::unwrap_used, reason = "a test that cannot go on has failed")]
 
+#[expect(dead_code, reason = "not every test file uses all of it")]
 #[path = "recorder/harness.rs"]
 mod harness;
 
@@ -131,36 +132,112 @@ fn every_layout_stores_what_was_sent(target: &Target) {
     assert_eq!(target.query(sql), expected);
 }
 
-/// New fields and tags go where the configuration says, and no record is lost.
+/// New fields and tags go where the configuration says, in every layout, and no record is lost.
 fn new_columns_go_where_they_are_told(target: &Target) {
+    for layout in ["wide", "star", "star-hot", "json", "eav"] {
+        for (new_columns, stored) in [("add", 3), ("json", 3), ("refuse", 1)] {
+            let directory = Directory::new();
+            let hot = if layout == "star-hot" { "\nhot = [\"f\"]" } else { "" };
+            let layout_text = format!("name = \"{layout}\"{hot}");
+            let name = format!("new_{}_{new_columns}", layout.replace('-', "_"));
+            // The tables are there before anything is refused.
+            let started = target.start(&directory, &layout_text, "");
+            assert_eq!(write(started.http, &format!("{name},host=a f=1 1\n")).status, 204);
+            started.wait_until_committed();
+            started.stop();
+            let schema = format!("[schema]\nnew_columns = \"{new_columns}\"");
+            let started = target.start(&directory, &layout_text, &schema);
+            let later = format!("{name},host=a,site=s f=2,g=3i 2\n{name},host=b,site=s f=4,h=\"x\" 3\n");
+            assert_eq!(write(started.http, &later).status, 204);
+            started.wait_until_committed();
+            let counts = started.stop().counts;
+            let what = format!("{layout} {new_columns}");
+            assert_eq!(u64::from(counts.quarantined > 0), u64::from(new_columns == "refuse"), "{what}");
+            let records = match layout {
+                "wide" => name.clone(),
+                "star-hot" => format!("{name}_main"),
+                _ => format!("{name}_values"),
+            };
+            assert_eq!(target.query(&format!("SELECT COUNT(*) FROM {records}")), [stored.to_string()], "{what}");
+            if new_columns != "refuse" {
+                new_values_are_found(target, layout, new_columns, &name);
+            }
+        }
+    }
+}
+
+/// Where the new tag `site` and the new field `g` are, for the record of time 2.
+fn new_values_are_found(target: &Target, layout: &str, new_columns: &str, name: &str) {
+    let one = |sql: String| normal(&format!("|{}", target.query(&sql)[0]));
+    let is_json = new_columns == "json";
+    let (records, tags) = match layout {
+        "wide" => (name.to_owned(), name.to_owned()),
+        "star-hot" => (format!("{name}_main"), format!("{name}_identity")),
+        _ => (format!("{name}_values"), format!("{name}_identity")),
+    };
+    let field = match layout {
+        "json" => one(format!("SELECT fields FROM {records} WHERE time_ns = 2")),
+        "eav" => one(format!(
+            "SELECT c.integer_value FROM {name}_cells c JOIN {records} v ON v.record_id = c.record_id \
+             WHERE v.time_ns = 2 AND c.field = 'g'"
+        )),
+        _ if is_json => one(format!("SELECT more FROM {records} WHERE time_ns = 2")),
+        "star-hot" => one(format!(
+            "SELECT s.g FROM {name}_secondary s JOIN {records} v ON v.record_id = s.record_id WHERE v.time_ns = 2"
+        )),
+        _ => one(format!("SELECT g FROM {records} WHERE time_ns = 2")),
+    };
+    let more = if layout == "wide" { "|{\"g\":3,\"site\":\"s\"}" } else { "|{\"g\":3}" };
+    let expected = match layout {
+        "json" => "|{\"f\":2.0,\"g\":3}",
+        "wide" | "star" | "star-hot" if is_json => more,
+        _ => "|3",
+    };
+    let plain = |text: &str| text.replace("2.0", "2");
+    assert_eq!(plain(&field), plain(expected), "{layout} {new_columns}");
+    if layout != "wide" {
+        let column = if is_json { "more" } else { "site" };
+        let found = one(format!("SELECT {column} FROM {tags} WHERE begin_ns = 2"));
+        assert_eq!(found, if is_json { "|{\"site\":\"s\"}" } else { "|s" }, "{layout} {new_columns}");
+    } else if !is_json {
+        assert_eq!(one(format!("SELECT site FROM {tags} WHERE time_ns = 2")), "|s");
+    }
+}
+
+/// A value of another kind than its column goes to the column of JSON, and what a new measurement is called may be refused.
+fn values_of_another_kind_and_new_measurements(target: &Target) {
     let directory = Directory::new();
-    let json = "[schema]\nnew_columns = \"json\"";
-    let started = target.start(&directory, "name = \"star\"", json);
-    assert_eq!(write(started.http, "later,host=a f=1 1\n").status, 204);
+    let started = target.start(&directory, "name = \"star\"", "[schema]\nnew_columns = \"json\"");
+    assert_eq!(write(started.http, "later,host=a f=1 1\nlater,host=a,site=s f=2 2\n").status, 204);
     started.wait_until_committed();
-    assert_eq!(write(started.http, "later,host=a,site=s f=2,g=3i 2\nlater,host=a f=\"x\" 3\n").status, 204);
+    assert_eq!(write(started.http, "later,host=a g=1,f=\"x\" 3\n").status, 204);
     started.wait_until_committed();
     assert_eq!(started.stop().counts.quarantined, 0);
-    assert_eq!(
-        target
-            .query("SELECT time_ns, f, more FROM later_values ORDER BY time_ns")
-            .iter()
-            .map(|row| normal(row))
-            .collect::<Vec<_>>(),
-        ["1|1|-", "2|2|{\"g\":3}", "3|-|{\"f\":\"x\"}"]
-    );
-    assert_eq!(
-        target
-            .query("SELECT host, more FROM later_identity ORDER BY measurement")
-            .iter()
-            .map(|row| normal(row))
-            .collect::<Vec<_>>(),
-        ["a|-", "a|{\"site\":\"s\"}"]
-    );
+    let found = target.query("SELECT f, more FROM later_values WHERE time_ns = 3");
+    assert_eq!(normal(&found[0]), "-|{\"f\":\"x\",\"g\":1.0}");
     let started = target.start(&directory, "name = \"star\"", "[schema]\nnew_columns = \"refuse\"");
     assert_eq!(write(started.http, "never f=1 1\n").status, 204);
     started.wait_until_committed();
     assert_eq!(started.stop().counts.quarantined, 1);
+}
+
+/// However many identities there are and however few are kept in memory, each is written once and its end is its newest time.
+fn identities_are_written_once_however_few_are_remembered(target: &Target) {
+    let directory = Directory::new();
+    let more = "[schema]\nidentities_max = 4\nends_every = \"0s\"\n[writer]\nbatch = 50";
+    let started = target.start(&directory, "name = \"star\"", more);
+    for round in 0..4 {
+        let body: String =
+            (0..60).map(|host| format!("many,host=h{host} f={round}i {}\n", round * 100 + host)).collect();
+        assert_eq!(write(started.http, &body).status, 204);
+    }
+    started.wait_until_committed();
+    started.stop();
+    let sql =
+        "SELECT COUNT(*), COUNT(DISTINCT host), SUM(end_ns - begin_ns), MIN(begin_ns), MAX(end_ns) FROM many_identity";
+    assert_eq!(target.query(sql), [format!("60|60|{}|0|359", 60 * 300)]);
+    let sql = "SELECT COUNT(*) FROM many_values v JOIN many_identity i ON i.measurement = v.measurement WHERE i.edited_ns > 0";
+    assert_eq!(target.query(sql), ["240"]);
 }
 
 /// A client that makes up measurements, and one whose measurement is another's table, cost nobody else anything.
@@ -196,6 +273,8 @@ fn everything_that_is_true_of_every_database(target: &Target) {
     quarantined_records_can_be_replayed(target);
     every_layout_stores_what_was_sent(target);
     new_columns_go_where_they_are_told(target);
+    values_of_another_kind_and_new_measurements(target);
+    identities_are_written_once_however_few_are_remembered(target);
     measurements_that_can_have_no_tables_cost_only_themselves(target);
 }
 
@@ -249,6 +328,11 @@ fn clients_are_told_what_is_wrong_in_the_terms_of_http() {
     assert_eq!(post("/api/v2/write", &format!("{token}Content-Encoding: gzip\r\n"), b"m f=1").status, 400);
     assert_eq!(send(started.http, "GET", "/api/v2/write", token, b"").status, 405);
     assert_eq!(send(started.http, "GET", "/nothing", token, b"").status, 404);
+    let made = send(started.http, "POST", "/query?p=secret", "", b"q=CREATE+DATABASE+%22telegraf%22");
+    assert_eq!((made.status, &*made.body), (200, "{\"results\":[{\"statement_id\":0}]}"));
+    assert_eq!(send(started.http, "GET", "/query?q=SELECT+1", token, b"").status, 400);
+    assert_eq!(send(started.http, "POST", "/query?q=CREATE+DATABASE+d", "", b"").status, 401);
+    assert!(send(started.http, "GET", "/ping", "", b"").head.contains("x-influxdb-version: loadline-"));
     assert_eq!(send(started.http, "GET", "/health", "", b"").status, 200);
     assert_eq!(send(started.http, "GET", "/ready", "", b"").status, 200);
     let metrics = send(started.http, "GET", "/metrics", "", b"").body;

@@ -6,63 +6,22 @@
 #[expect(dead_code, reason = "not every test file uses all of it")]
 #[path = "recorder/harness.rs"]
 mod harness;
+#[expect(dead_code, reason = "not every test file uses all of it")]
+#[path = "recorder/process.rs"]
+mod process;
 #[path = "recorder/proxy.rs"]
 mod proxy;
+#[path = "recorder/revive.rs"]
+mod revive;
 
-use std::io::{BufRead, BufReader};
 use std::net::SocketAddr;
-use std::process::{Child, Command, Stdio};
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use std::time::{Duration, Instant};
 
 use harness::{Directory, Started, Target, send, try_send, write};
-
-/// A recorder as a process of its own.
-struct Process {
-    child: Child,
-    http: SocketAddr,
-}
-
-impl Process {
-    /// Starts it; `limits` is a shell's command before it.
-    fn start(config: &str, limits: &str) -> Self {
-        let command = format!("{limits} exec \"$0\" record \"$1\"");
-        let mut child = Command::new("sh")
-            .args(["-c", &command, env!("CARGO_BIN_EXE_loadline"), config])
-            .stderr(Stdio::piped())
-            .spawn()
-            .unwrap();
-        let mut lines = BufReader::new(child.stderr.take().unwrap()).lines();
-        let mut seen = String::new();
-        let http = loop {
-            let line = lines.next().unwrap_or_else(|| panic!("it ended: {seen}")).unwrap();
-            if let Some(rest) = line.split("intake=\"http\" address=\"").nth(1) {
-                break rest.trim_end_matches('"').parse().unwrap();
-            }
-            seen += &line;
-        };
-        // What it says is read, so that it never waits for a reader.
-        std::thread::spawn(move || lines.for_each(drop));
-        Process { child, http }
-    }
-
-    fn signal(&self, signal: libc::c_int) {
-        // SAFETY: kill takes no pointer; the process is the child that this test has started and not waited for.
-        unsafe { libc::kill(self.child.id() as libc::pid_t, signal) };
-    }
-
-    fn kill(mut self) {
-        self.child.kill().unwrap();
-        self.child.wait().unwrap();
-    }
-
-    /// Asks it to stop; its exit status.
-    fn stop(mut self) -> Option<i32> {
-        self.signal(libc::SIGTERM);
-        self.child.wait().unwrap().code()
-    }
-}
+use process::{Process, config_file, database_of};
+use revive::Revived;
 
 /// A client that sends request after request, each until it is acknowledged, and begins the next round with the one that was not.
 struct Client {
@@ -75,8 +34,10 @@ const ROWS: u64 = 5;
 impl Client {
     fn send_until(&mut self, address: SocketAddr, ends: &AtomicBool, acknowledged: &AtomicU64) {
         while !ends.load(Ordering::Relaxed) {
-            let rows: Vec<_> =
-                (0..ROWS).map(|row| format!("kill,client=c{} f={}i", self.number, self.next * ROWS + row)).collect();
+            // Fields come up while it goes on, so that the tables are extended in the midst of it.
+            let new = self.next / 20 % 30;
+            let row = |row| format!("kill,client=c{} f={}i,new{new}=1", self.number, self.next * ROWS + row);
+            let rows: Vec<_> = (0..ROWS).map(row).collect();
             let headers = format!("X-Loadline-Source: c{0}\r\nIdempotency-Key: c{0}-{1}\r\n", self.number, self.next);
             let answer = try_send(address, "POST", "/write", &headers, rows.join("\n").as_bytes());
             if answer.is_some_and(|answer| answer.status == 204) {
@@ -87,11 +48,20 @@ impl Client {
     }
 }
 
-/// Kills the recorder under load at many moments; in the end each acknowledged record is there once.
+/// Kills the recorder under load at random moments, sometimes while it starts; in the end each acknowledged record is there once.
 fn kill_again_and_again(target: &Target, config: &str, rounds: u64) {
     let mut clients: Vec<_> = (0..6).map(|number| Client { number, next: 0 }).collect();
     let acknowledged = AtomicU64::new(0);
+    let mut random = u64::from(std::process::id()) | 1;
+    println!("seed {random}");
+    let mut pause = |most_ms: u64| {
+        random = random.wrapping_mul(6_364_136_223_846_793_005).wrapping_add(1_442_695_040_888_963_407);
+        Duration::from_millis((random >> 33) % most_ms)
+    };
     for round in 0..rounds {
+        if round % 4 == 3 {
+            Process::start_and_kill(config, pause(60));
+        }
         let process = Process::start(config, "");
         let (ends, before) = (AtomicBool::new(false), acknowledged.load(Ordering::Relaxed));
         std::thread::scope(|scope| {
@@ -103,7 +73,7 @@ fn kill_again_and_again(target: &Target, config: &str, rounds: u64) {
             while acknowledged.load(Ordering::Relaxed) < before + 10 {
                 std::thread::sleep(Duration::from_millis(5));
             }
-            std::thread::sleep(Duration::from_millis(round * 37 % 200));
+            std::thread::sleep(pause(200));
             process.kill();
             ends.store(true, Ordering::Relaxed);
         });
@@ -123,6 +93,7 @@ fn kill_again_and_again(target: &Target, config: &str, rounds: u64) {
             ends.store(true, Ordering::Relaxed);
         });
     }
+    process.assert_conserved();
     assert_eq!(process.stop(), Some(0));
     let sent: u64 = clients.iter().map(|client| client.next * ROWS).sum();
     assert!(sent > rounds * 10 * ROWS);
@@ -145,22 +116,11 @@ fn kill_again_and_again(target: &Target, config: &str, rounds: u64) {
     assert_eq!(target.query(ends), ["0"], "no measurement's end is behind");
 }
 
-fn config_file(directory: &Directory, database: &str, more: &str) -> String {
-    let path = directory.path("recorder.toml");
-    let spool = directory.path("spool");
-    let text = format!(
-        "[database]\n{database}\n[layout]\nname = \"star\"\n[spool]\npath = \"{spool}\"\n[intake.http]\n\
-         listen = \"127.0.0.1:0\"\n[schema]\nends_every = \"50ms\"\n[writer]\ndrain = \"60s\"\n{more}"
-    );
-    std::fs::write(&path, text).unwrap();
-    path
-}
-
 #[test]
 fn a_recorder_into_sqlite_that_is_killed_again_and_again_loses_and_repeats_nothing() {
     let directory = Directory::new();
     let target = Target::sqlite(&directory);
-    let config = config_file(&directory, &format!("path = \"{}\"", directory.path("measurements.db")), "");
+    let config = config_file(&directory, &database_of(&target), "[writer]\ndrain = \"60s\"\n");
     kill_again_and_again(&target, &config, 12);
 }
 
@@ -168,10 +128,8 @@ fn a_recorder_into_sqlite_that_is_killed_again_and_again_loses_and_repeats_nothi
 fn a_recorder_into_mariadb_that_is_killed_again_and_again_loses_and_repeats_nothing() {
     let directory = Directory::new();
     let target = Target::server("mariadb");
-    let endpoint = target.endpoint.clone().unwrap();
-    let (host, port) = endpoint.tcp.unwrap();
-    let url = format!("mysql://{}:{}@{host}:{port}/{}", endpoint.user, endpoint.password, endpoint.database);
-    let config = config_file(&directory, &format!("name = \"mariadb\"\nurl = \"{url}\""), "");
+    // Three writers: each source keeps its order all the same.
+    let config = config_file(&directory, &database_of(&target), "[writer]\ncount = 3\ndrain = \"60s\"\n");
     kill_again_and_again(&target, &config, 12);
 }
 
@@ -210,6 +168,55 @@ fn a_commit_whose_answer_is_lost_is_neither_repeated_nor_forgotten() {
         assert_eq!(started.stop().counts.quarantined, 0);
         assert_stored_once(&target, 200);
     }
+}
+
+#[test]
+fn a_database_that_is_killed_again_and_again_has_each_record_once() {
+    for name in ["mariadb", "postgres"] {
+        let directory = Directory::new();
+        let target = Target::server(name);
+        let (endpoint, processes) = (target.endpoint.clone().unwrap(), target.pids());
+        let mut revived = Revived::of(processes[0], &endpoint);
+        let started = target.start(&directory, "name = \"star\"", "[writer]\nbatch = 20\ndrain = \"60s\"");
+        for round in 0..4 {
+            let sent = std::thread::scope(|scope| {
+                let sending = scope.spawn(|| send_all(&started, round * 40..(round + 1) * 40));
+                // In the midst of its commits, another moment each time.
+                while started.recorder.counts().committed < round * 40 * ROWS + 5 * ROWS {
+                    std::thread::sleep(Duration::from_millis(1 + round));
+                }
+                revived.kill_and_start(&processes);
+                sending.join()
+            });
+            sent.unwrap();
+            started.wait_until_committed();
+        }
+        assert_eq!(started.stop().counts.quarantined, 0);
+        assert_stored_once(&target, 160);
+        drop(revived);
+    }
+}
+
+#[test]
+fn a_database_that_is_a_hundred_times_as_slow_slows_nobody_down_but_itself() {
+    let directory = Directory::new();
+    let mut target = Target::server("mariadb");
+    let (endpoint, orders) = proxy::start(target.endpoint.as_ref().unwrap());
+    target.endpoint = Some(endpoint);
+    let process = Process::start(&config_file(&directory, &database_of(&target), "[writer]\ndrain = \"60s\"\n"), "");
+    let post = |request: u64| {
+        let body: String = (0..ROWS).map(|row| format!("cut,host=h f={}i {request}\n", request * ROWS + row)).collect();
+        assert_eq!(send(process.http, "POST", "/write", "", body.as_bytes()).status, 204);
+    };
+    (0..20).for_each(post);
+    // A packet through the proxy takes some 50 µs otherwise; a transaction has several.
+    orders.delay_ms.store(20, Ordering::Relaxed);
+    (20..400).for_each(post);
+    process.assert_conserved();
+    assert!(process.metric("loadline_spooled_rows") > 0.0, "nobody waited for it");
+    orders.delay_ms.store(0, Ordering::Relaxed);
+    assert_eq!(process.stop(), Some(0));
+    assert_stored_once(&target, 400);
 }
 
 #[test]
@@ -269,10 +276,7 @@ fn what_was_not_written_when_the_time_was_over_is_written_by_the_next_recorder()
 fn a_disk_that_fails_ends_acknowledgement_and_what_was_acknowledged_is_there() {
     let directory = Directory::new();
     let target = Target::server("mariadb");
-    let endpoint = target.endpoint.clone().unwrap();
-    let (host, port) = endpoint.tcp.unwrap();
-    let url = format!("mysql://{}:{}@{host}:{port}/{}", endpoint.user, endpoint.password, endpoint.database);
-    let config = config_file(&directory, &format!("name = \"mariadb\"\nurl = \"{url}\""), "");
+    let config = config_file(&directory, &database_of(&target), "[writer]\ndrain = \"60s\"\n");
     let mut process = Process::start(&config, "trap '' XFSZ; ulimit -f 4000;");
     let long = "x".repeat(2_000);
     let mut acknowledged = 0_u64;
@@ -300,7 +304,7 @@ fn a_disk_that_fails_ends_acknowledgement_and_what_was_acknowledged_is_there() {
 fn a_configuration_is_read_again_under_load() {
     let directory = Directory::new();
     let target = Target::sqlite(&directory);
-    let config = config_file(&directory, &format!("path = \"{}\"", directory.path("measurements.db")), "");
+    let config = config_file(&directory, &database_of(&target), "[writer]\ndrain = \"60s\"\n");
     let process = Process::start(&config, "");
     let ends = Arc::new(AtomicBool::new(false));
     let acknowledged = Arc::new(AtomicU64::new(0));
@@ -318,6 +322,7 @@ fn a_configuration_is_read_again_under_load() {
         }
         ends.store(true, Ordering::Relaxed);
     });
+    process.assert_conserved();
     assert_eq!(process.stop(), Some(0));
     let sent = acknowledged.load(Ordering::Relaxed) * ROWS;
     assert!(sent > 0);

@@ -22,6 +22,8 @@ use tokio_rustls::rustls::{ClientConfig, ClientConnection, RootCertStore, Stream
 
 use harness::{Directory, Started, Target};
 
+const TLS_FILES: &str = concat!(env!("CARGO_MANIFEST_DIR"), "/tests/recorder/tls");
+
 /// A private NATS server.
 struct Nats {
     child: Child,
@@ -36,11 +38,24 @@ impl Nats {
     }
 
     fn start_at(port: u16, store: String) -> Self {
+        Self::start_with(port, store, &[])
+    }
+
+    /// One that speaks TLS only, with a client's certificate, and knows a token.
+    fn start_with_tls(directory: &Directory) -> Self {
+        let port = TcpListener::bind("127.0.0.1:0").unwrap().local_addr().unwrap().port();
+        let [certificate, key] = ["certificate.pem", "key.pem"].map(|name| format!("{TLS_FILES}/{name}"));
+        let tls = ["--tls", "--tlscert", &certificate, "--tlskey", &key, "--tlsverify", "--tlscacert", &certificate];
+        Self::start_with(port, directory.path("nats"), &[&tls[..], &["--auth", "secret"]].concat())
+    }
+
+    fn start_with(port: u16, store: String, more: &[&str]) -> Self {
         let installed = std::path::Path::new("/usr/sbin/nats-server");
         let program = if installed.exists() { installed.display().to_string() } else { "nats-server".to_owned() };
         let port_text = port.to_string();
         let child = Command::new(program)
             .args(["-js", "-a", "127.0.0.1", "-p", &port_text, "-sd", &store])
+            .args(more)
             .stderr(Stdio::null())
             .spawn()
             .expect("nats-server is installed; ./check does that");
@@ -182,6 +197,56 @@ fn publish_in_order(url: &str, count: u32, padding: usize) {
 }
 
 #[test]
+fn a_nats_server_that_is_killed_in_the_midst_of_it_has_everything_stored_once() {
+    let directory = Directory::new();
+    let mut nats = Nats::start(&directory);
+    let target = Target::server("postgres");
+    publish_in_order(&nats.url(), 3_000, 1_000);
+    let started = start(&target, &directory, "spool", &nats.url());
+    for round in 1..4 {
+        let begun = Instant::now();
+        while started.recorder.counts().committed < 500 * round {
+            assert!(begun.elapsed() < Duration::from_secs(60), "{:?}", started.recorder.counts());
+            std::thread::sleep(Duration::from_millis(5));
+        }
+        nats = nats.restart();
+    }
+    wait_for_rows(&target, 3_000);
+    assert_eq!(started.stop().counts.quarantined, 0);
+    assert_eq!(target.query("SELECT COUNT(*), COUNT(DISTINCT f) FROM n_values"), ["3000|3000"]);
+    drop(nats);
+}
+
+#[test]
+fn nats_is_spoken_over_tls_with_certificates_and_a_token() {
+    let directory = Directory::new();
+    let nats = Nats::start_with_tls(&directory);
+    let url = format!("tls://localhost:{}", nats.port);
+    let [certificate, key] = ["certificate.pem", "key.pem"].map(|name| format!("{TLS_FILES}/{name}"));
+    runtime().block_on(async {
+        let options = async_nats::ConnectOptions::with_token("secret".to_owned()).require_tls(true);
+        let options = options.add_root_certificates(certificate.clone().into());
+        let client = options.add_client_certificate(certificate.clone().into(), key.clone().into()).connect(&url).await;
+        let context = jetstream::new(client.unwrap());
+        let (name, subjects) = ("measurements".to_owned(), vec!["measurements.>".to_owned()]);
+        context.create_stream(StreamConfig { name, subjects, ..StreamConfig::default() }).await.unwrap();
+        context.publish("measurements.x", "n,host=h f=7i 1\n".into()).await.unwrap().await.unwrap();
+    });
+    let target = Target::sqlite(&directory);
+    let intake =
+        format!("authority = \"{certificate}\"\ncertificate = \"{certificate}\"\nkey = \"{key}\"\ntoken = \"secret\"");
+    let text = format!(
+        "[database]\npath = \"{}\"\n[spool]\npath = \"{}\"\n[intake.http]\nlisten = \"127.0.0.1:0\"\n[intake.tcp]\n\
+         listen = \"127.0.0.1:0\"\n[intake.nats]\nurl = \"{url}\"\nstream = \"measurements\"\nconsumer = \"c\"\n{intake}\n",
+        directory.path("measurements.db"),
+        directory.path("spool")
+    );
+    let started = Started::new(&config::read(&text, "test.toml").unwrap(), target.open());
+    wait_for_rows(&target, 1);
+    started.stop();
+}
+
+#[test]
 fn messages_of_a_subject_keep_their_order_however_many_and_large_they_are() {
     let directory = Directory::new();
     let nats = Nats::start(&directory);
@@ -230,7 +295,7 @@ fn messages_with_lines_that_are_no_points_go_to_quarantine() {
 fn requests_over_tls_are_taken_in_and_plain_ones_are_not() {
     let directory = Directory::new();
     let target = Target::sqlite(&directory);
-    let files = concat!(env!("CARGO_MANIFEST_DIR"), "/tests/recorder/tls");
+    let files = TLS_FILES;
     let tls = format!("certificate = \"{files}/certificate.pem\"\nkey = \"{files}/key.pem\"");
     let started = target.start(&directory, "name = \"wide\"", "");
     started.stop();

@@ -29,6 +29,7 @@ mod progress;
 mod record;
 mod record_model;
 mod record_parts;
+mod record_reload;
 mod report;
 mod run;
 mod score;

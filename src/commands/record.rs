@@ -11,12 +11,13 @@ use serde_json::json;
 
 use super::output::{note, print, print_json, table};
 use super::record_parts::{Ended, Parts};
+use super::record_reload::reload;
 use super::stage::{Stage, endpoint_of, entry_of};
 use super::{Failure, Status};
 use crate::cli::{QuarantineAction, RecordArguments};
 use crate::database::Database;
 use crate::recorder::config::{self, Config};
-use crate::recorder::{Recorder, log, replay_quarantine, spool};
+use crate::recorder::{discard_quarantine, log, replay_quarantine, spool};
 use crate::server::{install_signal_handlers_with_reload, interrupted, take_reload};
 use crate::study::Passwords;
 use crate::units::show_utc;
@@ -35,6 +36,7 @@ pub fn run(arguments: &RecordArguments, is_json: bool) -> Result<Status, Failure
     match arguments.quarantine {
         Some(QuarantineAction::List) => list_quarantine(&config, is_json),
         Some(QuarantineAction::Replay) => replay(&config, is_json),
+        Some(QuarantineAction::Discard) => discard(&config, is_json),
         None => record(&arguments.config, config, is_json),
     }
 }
@@ -101,42 +103,6 @@ fn open_database(config: &Config, scratch: &Path, stage: &mut Stage) -> Result<A
         log::info("a private server runs", &[("endpoint", &format!("{:?}", server.endpoint().unix))]);
     }
     Ok(Arc::clone(&current.database))
-}
-
-/// Reads the configuration again and applies what can be applied while it runs.
-fn reload(path: &Path, current: Config, recorder: Option<&Recorder>) -> Config {
-    let new = match read_config(path) {
-        Ok(new) => new,
-        Err(error) => {
-            log::error("the configuration is wrong; nothing is changed", &[("reason", &error.to_string())]);
-            return current;
-        }
-    };
-    let mut fixed = Vec::new();
-    let mut stays = |name: &'static str, is_same: bool| {
-        if !is_same {
-            fixed.push(name);
-        }
-    };
-    stays("[database]", new.database == current.database);
-    stays("[layout]", new.layout == current.layout);
-    stays("[spool]", new.spool == current.spool);
-    stays("[intake]", new.intake == current.intake);
-    stays("[inbox]", new.inbox == current.inbox);
-    stays("[processing]", new.processing == current.processing);
-    stays("[office]", new.office == current.office);
-    stays("[schema]", new.schema == current.schema);
-    stays("[writer]", new.writer == current.writer);
-    stays("admission.model", new.admission.model == current.admission.model);
-    if !fixed.is_empty() {
-        let fixed = fixed.join(", ");
-        log::warning("these settings are only read at the start; restart to change them", &[("settings", &fixed)]);
-    }
-    if let Some(recorder) = recorder.filter(|_| new.admission != current.admission) {
-        recorder.governor().reconfigure(&new.admission, current.writer.batch);
-    }
-    log::info("the configuration was read again", &[("applied", "admission.quantile, admission.below")]);
-    Config { admission: new.admission, ..current }
 }
 
 fn finish(ended: &Ended, is_json: bool) -> Result<Status, Failure> {
@@ -206,6 +172,16 @@ fn replay(config: &Config, is_json: bool) -> Result<Status, Failure> {
         print_json(&json!({ "replayed": replayed }))?;
     } else {
         print(&format!("{replayed} records wait in the spool again; they are written when the recorder is started\n"))?;
+    }
+    Ok(Status::Valid)
+}
+
+fn discard(config: &Config, is_json: bool) -> Result<Status, Failure> {
+    let discarded = discard_quarantine(config).map_err(Failure::usage)?;
+    if is_json {
+        print_json(&json!({ "discarded": discarded }))?;
+    } else {
+        print(&format!("{discarded} records were removed from the quarantine; they are nowhere any more\n"))?;
     }
     Ok(Status::Valid)
 }

@@ -18,6 +18,7 @@ use crate::link::{Network, Wanted};
 use crate::measurement::LinkMeasurement;
 use crate::server::{KeptData, Server, ServerError, interrupted, move_or_copy, remove_orphans, root};
 use crate::study::Passwords;
+use crate::study::plan::private_server;
 use crate::trial::{DatabaseSettings, LinkSettings, Settings};
 
 /// Environment variable with the password for addresses that have none.
@@ -139,11 +140,19 @@ impl Stage {
             _ => false,
         };
         let is_same = |current: &Current| current.settings == *settings && current.identity == identity;
-        let is_good =
-            |current: &Current| is_same(current) && has_link(current) && current.has_server() && answers(current);
-        if !self.current.as_ref().is_some_and(is_good) {
-            self.leave();
-            self.current = Some(self.set_up(settings, link, identity)?);
+        let is_up = |current: &Current| has_link(current) && current.has_server() && answers(current);
+        // Tables choose their engine and connections their socket: the server stays.
+        let keeps_server = |current: &Current| {
+            let is_kept = identity.is_some() || current.identity.is_some();
+            !is_kept && private_server(settings).is_some_and(|own| private_server(&current.settings) == Some(own))
+        };
+        match &mut self.current {
+            Some(current) if is_same(current) && is_up(current) => {}
+            Some(current) if keeps_server(current) && is_up(current) => current.turn_to(settings)?,
+            _ => {
+                self.leave();
+                self.current = Some(self.set_up(settings, link, identity)?);
+            }
         }
         self.current.as_mut().context("the database is not set up")
     }
@@ -276,7 +285,8 @@ impl Stage {
         kept: Option<&KeptData>,
         notes: &mut Vec<String>,
     ) -> anyhow::Result<Server> {
-        let start = |parent| Server::start_at(reach, recipe, settings, parent, kept);
+        let own = private_server(settings).unwrap_or_else(|| settings.clone());
+        let start = |parent| Server::start_at(reach, recipe, &own, parent, kept);
         let server = match start(Some(&self.directory)) {
             Err(ServerError::Barred { user, directory, .. }) => {
                 let (run, root) = (self.directory.display(), root());
@@ -332,6 +342,20 @@ impl Drop for Stage {
 }
 
 impl Current {
+    /// Goes on with the same server for other settings, which differ in the engine of its tables and in the socket.
+    fn turn_to(&mut self, settings: &DatabaseSettings) -> anyhow::Result<()> {
+        let server = self.server.as_ref().context("there is no server to go on with")?;
+        let reach = self.link.as_ref().map_or(Reach::LOOPBACK, |link| link.network.reach());
+        let endpoint = reached_by(server.endpoint(), settings, &reach);
+        self.database = Arc::from((entry_of(settings)?.open)(settings, Some(&endpoint))?);
+        self.endpoint = Some(endpoint);
+        if let (true, Some(fixture)) = (settings.engine != self.settings.engine, &mut self.fixture) {
+            fixture.is_changed = true;
+        }
+        self.settings = settings.clone();
+        Ok(())
+    }
+
     /// How another process opens the same database.
     pub fn reach(&self) -> Opening {
         let path = self.file().map(|file| file.display().to_string());

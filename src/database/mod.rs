@@ -150,8 +150,8 @@ pub struct Endpoint {
     pub unix: Option<PathBuf>,
     /// Host and port.
     pub tcp: Option<(String, u16)>,
-    /// The network that TCP connections are made from; none is the machine's own. It cannot be handed to another process as text.
-    #[serde(skip)]
+    /// The network that TCP connections are made from; none is the machine's own.
+    #[serde(skip_serializing_if = "Option::is_none", default)]
     pub namespace: Option<Namespace>,
     /// User name.
     pub user: String,

@@ -249,6 +249,9 @@ impl Client {
             Ok(answer) => Ending::Completed { empty: answer.empty > 0 },
             Err(error) => Ending::Failed(error),
         };
+        if let (OperationKind::Query(_), true, Ok(answer)) = (self.kind, self.counts, outcome) {
+            tally.count_rows(self.kind, answer.rows);
+        }
         let following = self.source.done(outcome.is_ok(), &mut self.request);
         match self.compound {
             None => self.end(now_ns, ending, tally),

@@ -107,6 +107,13 @@ impl Tally {
         add(&mut self.parts[place].1, records, times, ending);
     }
 
+    /// Counts the rows that a query of the measured phase gave.
+    #[inline]
+    pub fn count_rows(&mut self, kind: OperationKind, rows: u64) {
+        let place = place_of(&mut self.kinds, kind);
+        *self.kinds[place].1.rows.get_or_insert(0) += rows;
+    }
+
     /// Keeps the raw times of any operation, of the warm-up too, where the study asks for them.
     #[inline]
     pub fn sample(&mut self, client: u32, kind: OperationKind, times: Times, is_measured: bool, ending: &Ending<'_>) {

@@ -42,10 +42,13 @@ pub struct GroupMeasurement {
     /// How often subscribers were cut off because they could not keep up.
     #[serde(default)]
     pub cut_off: u64,
+    /// Freshness of each reader apart, by its number in the group; empty where it was not kept.
+    #[serde(skip_serializing_if = "BTreeMap::is_empty", default)]
+    pub each: BTreeMap<u32, Histogram>,
 }
 
 impl GroupMeasurement {
-    /// Adds what another group or trial saw.
+    /// Adds what the same group saw in another trial.
     pub fn merge(&mut self, other: &GroupMeasurement) {
         self.readers = self.readers.max(other.readers);
         self.freshness.merge(&other.freshness);
@@ -56,14 +59,18 @@ impl GroupMeasurement {
         self.rows += other.rows;
         self.read_again += other.read_again;
         self.cut_off += other.cut_off;
+        for (reader, freshness) in &other.each {
+            self.each.entry(*reader).or_default().merge(freshness);
+        }
     }
 }
 
 impl FreshnessMeasurement {
-    /// All groups together.
+    /// All groups together; readers of different groups are not told apart by their numbers.
     pub fn all(&self) -> GroupMeasurement {
         let mut all = GroupMeasurement::default();
         self.groups.values().for_each(|group| all.merge(group));
+        all.each.clear();
         all
     }
 }

@@ -77,8 +77,9 @@ pub fn text(shown: &Shown<'_>) -> String {
         "Records that the database refused, kept with their reasons",
         counts.quarantined as f64,
     );
+    page.gauge("quarantined_bytes", "Bytes of what is in quarantine", counts.quarantined_bytes as f64);
     page.gauge("spooled_bytes", "Bytes of what waits in the spool", counts.spooled_bytes as f64);
-    page.gauge("spool_bound_bytes", "The most bytes that may wait", shown.bound_bytes as f64);
+    page.gauge("spool_bound_bytes", "The most bytes that may wait or be in quarantine", shown.bound_bytes as f64);
     let buffer_s = if counts.spooled == 0 { 0.0 } else { counts.spooled as f64 / shown.rows_per_s.max(1e-9) };
     page.gauge("buffer_seconds", "How long what waits takes at the rate of the last seconds", buffer_s.min(1e9));
     page.gauge("committed_rows_per_second", "Records committed per second lately", shown.rows_per_s);

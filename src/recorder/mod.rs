@@ -20,4 +20,4 @@ pub mod stop;
 pub mod upload;
 pub mod writer;
 
-pub use running::{End, Recorder, StartError, replay_quarantine};
+pub use running::{End, Recorder, StartError, discard_quarantine, replay_quarantine};

@@ -6,9 +6,10 @@ use std::sync::PoisonError;
 use std::thread::JoinHandle;
 use std::time::{Duration, Instant};
 
+use super::admission::gate::CLOSES_AT;
 use super::admission::{Gate, Governor, ModelLine};
 use super::config::Config;
-use super::intake::{self, Door, DoorSettings, Route, Running, Surroundings, lane_of};
+use super::intake::{self, Door, DoorSettings, Live, Route, Running, Surroundings, lane_of};
 use super::log;
 use super::meter::Meter;
 use super::metrics::{self, Shown};
@@ -21,6 +22,9 @@ use crate::database::Database;
 const FIRST_DIRECT_LANE: u32 = 1_000;
 /// How long requests that were being taken in when the recorder is stopped may take.
 const LAST_REQUESTS: Duration = Duration::from_secs(5);
+
+/// A gate that sees so much filled compares sources most strictly, and does not close.
+const JUST_OPEN: f64 = CLOSES_AT - 0.001;
 
 /// Why a recorder does not start. A sentence with place, value and remedy.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
@@ -57,7 +61,7 @@ pub struct Recorder {
     surroundings: Option<Surroundings>,
     intake_stop: Arc<Stop>,
     lane_stop: Arc<Stop>,
-    drain: Duration,
+    drain: Mutex<Duration>,
     quarantined_before: u64,
 }
 
@@ -119,7 +123,11 @@ impl Shared {
         if self.is_direct && self.meter.lanes_connected.get() == 0 {
             return Some("the database is not connected yet".to_owned());
         }
-        self.gate.is_closed().then(|| "the spool is full".to_owned())
+        let is_quarantine = self.counts().quarantined_bytes > self.bound_bytes / 2;
+        self.gate.is_closed().then(|| match is_quarantine {
+            true => "the quarantine takes most of the spool; replay or discard it".to_owned(),
+            false => "the spool is full".to_owned(),
+        })
     }
 }
 
@@ -136,7 +144,7 @@ impl Recorder {
         let (committer, spool) = Committer::start(file);
         let meter = Arc::new(Meter::default());
         let governor = Arc::new(Governor::new(&config.admission, config.writer.batch, line));
-        let gate = gate(&spool, config.spool.bound_bytes, is_direct);
+        let gate = gate(&spool, &meter, config, is_direct);
         let shared = Arc::new(Shared {
             spool: Mutex::new(Some(spool.clone())),
             meter: Arc::clone(&meter),
@@ -187,7 +195,7 @@ impl Recorder {
             surroundings: Some(surroundings),
             intake_stop,
             lane_stop,
-            drain: config.writer.drain,
+            drain: Mutex::new(config.writer.drain),
             quarantined_before: before.quarantined,
         };
         match recorder.start_intakes() {
@@ -234,6 +242,18 @@ impl Recorder {
         &self.shared.governor
     }
 
+    /// Takes over what of a configuration that was read again can be changed while it runs, but for the admission: tokens,
+    /// certificates, and how long it may write when it is stopped. What is wrong with a certificate, one sentence each.
+    pub fn reconfigure(&self, config: &Config) -> Vec<String> {
+        if let Some(surroundings) = &self.surroundings {
+            surroundings.live.set_tokens(&config.intake);
+        }
+        *self.drain.lock().unwrap_or_else(PoisonError::into_inner) = config.writer.drain;
+        let renew = |running: &Running| running.certificate.as_ref()?.renew().err();
+        let wrong = |running: &Running| renew(running).map(|reason| format!("intake.{}: {reason}", running.name));
+        self.intakes.iter().filter_map(wrong).collect()
+    }
+
     /// Why it cannot go on, if that is so.
     pub fn failure(&self) -> Option<String> {
         let broken = self.shared.spool().and_then(|spool| spool.broken());
@@ -251,7 +271,7 @@ impl Recorder {
             }
         });
         self.surroundings = None;
-        self.lane_stop.ask(self.drain);
+        self.lane_stop.ask(*self.drain.lock().unwrap_or_else(PoisonError::into_inner));
         if let Some(spool) = self.shared.spool() {
             spool.wake();
         }
@@ -328,6 +348,7 @@ fn surroundings(
     let (for_metrics, for_readiness) = (Arc::clone(shared), Arc::clone(shared));
     Surroundings {
         config: config.intake.clone(),
+        live: Arc::new(Live::new(&config.intake)),
         door: door(route, Duration::from_secs(30)),
         direct_door,
         meter: Arc::clone(&shared.meter),
@@ -337,18 +358,41 @@ fn surroundings(
     }
 }
 
-fn gate(spool: &CommitterHandle, bound_bytes: u64, is_direct: bool) -> Arc<Gate> {
-    let spool = spool.counts_reader();
-    let filled = move || if is_direct { 0.0 } else { spool().spooled_bytes as f64 / bound_bytes as f64 };
+/// The gate in front of the spool. Without a spool requests wait in memory: then greedy sources are asked to wait when that gets
+/// short, and the door turns away what does not fit.
+fn gate(spool: &CommitterHandle, meter: &Arc<Meter>, config: &Config, is_direct: bool) -> Arc<Gate> {
+    let (spool, meter) = (spool.counts_reader(), Arc::clone(meter));
+    let (bound, memory) = (config.spool.bound_bytes as f64, config.intake.memory_bytes as f64);
+    let filled = move || {
+        let held = spool().held_bytes() as f64 / bound;
+        if is_direct { held.max((meter.memory_bytes.get() as f64 / memory).min(JUST_OPEN)) } else { held }
+    };
     Arc::new(Gate::new(Box::new(filled)))
 }
 
 /// Gives the quarantined records of a spool back to its queue; how many. No recorder may work on it.
 ///
 /// # Errors
-/// As the spool answers.
+/// As the spool answers; when there is none.
 pub fn replay_quarantine(config: &Config) -> Result<u64, SpoolError> {
-    let mut file = SpoolFile::open(&config.spool.path, config.spool.bound_bytes, config.spool.remember)?;
+    let mut file = existing_spool(config)?;
     file.set_lanes(config.writer.count)?;
     file.replay(&|source| lane_of(source, config.writer.count))
+}
+
+/// Gives the quarantined records of a spool up; how many. No recorder may work on it.
+///
+/// # Errors
+/// As the spool answers; when there is none.
+pub fn discard_quarantine(config: &Config) -> Result<u64, SpoolError> {
+    existing_spool(config)?.discard(i64::MAX)
+}
+
+fn existing_spool(config: &Config) -> Result<SpoolFile, SpoolError> {
+    let path = &config.spool.path;
+    if !path.join("spool.db").exists() {
+        let reason = "there is no spool.db in it; name the directory that the recorder was started with".to_owned();
+        return Err(SpoolError::Unusable { path: path.display().to_string(), reason });
+    }
+    SpoolFile::open(path, config.spool.bound_bytes, config.spool.remember)
 }

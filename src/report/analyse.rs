@@ -43,6 +43,9 @@ impl<'a> CaseTrials<'a> {
     }
 }
 
+/// Rows that a query gives on average, below which a reader is told.
+const ROWS_LEAST: f64 = 0.5;
+
 /// All that a run's measurements say. Cases come in the study's order; those without a trial are left out and noted.
 pub fn analyse(run_name: &str, study: &Study, environment: &Environment, measurements: &[Measurement]) -> Findings {
     let lines = load_lines(study, measurements);
@@ -205,6 +208,7 @@ fn operation_finding(merged: &OperationMeasurement, empty_known: bool) -> Operat
         count: merged.completed,
         failed: merged.failed,
         empty: empty_known.then_some(merged.empty),
+        rows: merged.rows.filter(|_| merged.completed > 0).map(|rows| rows as f64 / merged.completed as f64),
         abandoned: merged.abandoned,
         response_time_s: times(TimeKind::ResponseTime),
         response_time_at_least: merged.abandoned > 0,
@@ -346,11 +350,23 @@ fn notes(study: &Study, environment: &Environment, groups: &[CaseTrials<'_>], ca
         let governor = environment.governor.as_deref().unwrap_or_default();
         notes.push(format!("the CPU frequency governor is \"{governor}\": speed may drift with temperature and load"));
     }
+    notes.extend(found_nothing(cases));
     notes.extend(limits::notes(environment, groups));
     notes.extend(plans::note(groups));
     notes.extend(links::notes(groups));
     notes.extend(disk::notes(groups));
     notes
+}
+
+/// Queries that mostly found nothing are fast, and their figures are those of looking for nothing.
+fn found_nothing(cases: &[CaseFinding]) -> Option<String> {
+    let show = |case: &CaseFinding| {
+        let rows = case.rows_of_queries().filter(|rows| *rows < ROWS_LEAST)?;
+        Some(format!("{} ({rows:.2} rows)", show_levels(&case.levels)))
+    };
+    let found: Vec<String> = cases.iter().filter_map(show).collect();
+    let what = "queries found less than one row in two: their figures are those of looking for nothing";
+    (!found.is_empty()).then(|| format!("{what}: {}", some_of(&found)))
 }
 
 /// The first four of a list, and how many more there are.

@@ -83,11 +83,12 @@ pub fn is_server_setting(factor: &Factor) -> bool {
     factor.setting.starts_with("database.config.")
 }
 
-/// A level for people: `star` explains itself, a number, a duration or a switch needs its setting's last word: `sync = 1`.
+/// A level for people: `star` explains itself; a number, a duration, a switch or nothing needs its setting's last word: `sync = 1`,
+/// `indexes = none`.
 pub fn short_level(factor: &Factor, level: &Value) -> String {
     let name = setting_word(&factor.setting);
     match level {
-        Value::String(text) if !is_server_setting(factor) && !is_quantity(text) => text.clone(),
+        Value::String(text) if !is_server_setting(factor) && !is_quantity(text) && !text.is_empty() => text.clone(),
         other => format!("{name} = {}", show_level(other)),
     }
 }
@@ -111,12 +112,17 @@ pub fn short_setting(setting: &str) -> String {
     }
 }
 
-/// The value of a level: text without its quotes.
-pub fn show_level(level: &Value) -> String {
+/// The value of a level as a study states it: text without its quotes.
+pub fn level_text(level: &Value) -> String {
     match level {
         Value::String(text) => text.clone(),
         other => other.to_string(),
     }
+}
+
+/// The value of a level for people: as [`level_text`], with a word for text that is empty.
+pub fn show_level(level: &Value) -> String {
+    Some(level_text(level)).filter(|text| !text.is_empty()).unwrap_or_else(|| "none".to_owned())
 }
 
 /// Levels for people: `layout.name = star, load.clients = 4`; `the only case` when nothing varies.
@@ -127,11 +133,11 @@ pub fn show_levels(levels: &Levels) -> String {
     levels.iter().map(|(setting, level)| format!("{setting} = {}", show_level(level))).collect::<Vec<_>>().join(", ")
 }
 
-/// Whether two levels mean the same: 4 and 4.0 do, and so do 4 and "4".
+/// Whether two levels mean the same: 4 and 4.0 do, and so do 4 and "4"; "" and "none" do not.
 pub fn same_level(a: &Value, b: &Value) -> bool {
     match (a.as_f64(), b.as_f64()) {
         (Some(a), Some(b)) => a == b,
-        _ => show_level(a) == show_level(b),
+        _ => level_text(a) == level_text(b),
     }
 }
 
@@ -150,11 +156,13 @@ mod tests {
         assert_eq!(short_level(&factor("database.config.sync", vec![]), &json!("off")), "sync = off");
         assert_eq!(short_level(&factor("layout.name", vec![]), &json!("star")), "star");
         assert_eq!(short_level(&factor("workload.evolve", vec![]), &json!("2s")), "evolve = 2s");
+        assert_eq!(short_level(&factor("layout.indexes", vec![]), &json!("")), "indexes = none");
     }
 
     #[test]
     fn levels_are_the_same_by_value_and_not_by_spelling() {
         assert!(same_level(&json!(4), &json!(4.0)) && same_level(&json!("4"), &json!(4)));
         assert!(!same_level(&json!("star"), &json!("wide")));
+        assert!(!same_level(&json!(""), &json!("none")) && same_level(&json!(""), &json!("")));
     }
 }

@@ -8,14 +8,18 @@ use std::collections::BTreeMap;
 use crate::finding::{Estimate, Findings, SightingFinding, TimeFinding};
 use crate::measurement::{FreshnessMeasurement, GroupMeasurement, Measurement};
 use crate::report::analyse::{CaseTrials, estimate, time_finding};
-use crate::report::factors::{show_level, show_levels};
+use crate::report::factors::{setting_word, show_level, show_levels};
 use crate::report::metric::Metric;
 use crate::study::Study;
+use crate::trial::Levels;
 use crate::units::{show_number, show_seconds};
 
 /// Headings of [`rows`].
 pub const HEADINGS: [&str; 11] =
     ["Case", "MB/s", "commit p90", "readers", "p50", "p90", "p99", "largest", "lost", "double", "rows read"];
+
+/// Settings that change nothing but how many bytes of events are written.
+pub const THROUGHPUT: [&str; 3] = ["load.rate", "workload.batch", "record.length"];
 
 /// What the groups of readers of a case saw; none where nobody looked.
 pub fn freshness(valid: &[&Measurement], all: &[&Measurement]) -> Option<BTreeMap<String, SightingFinding>> {
@@ -101,7 +105,7 @@ pub fn rows(findings: &Findings) -> Vec<Vec<String>> {
             let show = |time: Option<f64>| time.map_or("-".to_owned(), show_seconds);
             let first = |text: String| if place == 0 { text } else { String::new() };
             rows.push(vec![
-                first(show_levels(&case.levels)),
+                first(short_levels(&case.levels)),
                 first(bytes.map_or("-".to_owned(), |bytes| show_number(bytes / 1e6))),
                 first(show(commit)),
                 name,
@@ -120,11 +124,22 @@ pub fn rows(findings: &Findings) -> Vec<Vec<String>> {
     rows
 }
 
+/// Levels by the last words of their settings, so that a row fits: `path = both, rate = 400`.
+pub fn short_levels(levels: &Levels) -> String {
+    if levels.is_empty() {
+        return show_levels(levels);
+    }
+    let short =
+        |(setting, level): (&String, &serde_json::Value)| format!("{} = {}", setting_word(setting), show_level(level));
+    levels.iter().map(short).collect::<Vec<_>>().join(", ")
+}
+
 /// What freshness says about the question: the highest throughput whose events are seen, and how the ways of looking compare.
 pub fn sentences(study: &Study, groups: &[CaseTrials<'_>]) -> Vec<String> {
     let named = |name: &str| Metric::named(name);
     let (Some(p90), Some(bytes)) = (named("freshness_p90"), named("event_bytes")) else { return Vec::new() };
     let mut sentences = Vec::new();
+    let mut most: Option<(f64, String)> = None;
     for group in groups {
         let trials: Vec<&Measurement> = group.valid().filter(|trial| trial.freshness.is_some()).collect();
         let values = |metric: &Metric| -> Vec<f64> { trials.iter().filter_map(|trial| metric.of(trial)).collect() };
@@ -133,14 +148,24 @@ pub fn sentences(study: &Study, groups: &[CaseTrials<'_>]) -> Vec<String> {
             continue;
         }
         let lost: u64 = trials.iter().filter_map(|trial| Some(trial.freshness.as_ref()?.all().lost)).sum();
-        let lost = if lost > 0 { format!(", {} sightings lost", show_number(lost as f64)) } else { String::new() };
+        let lost =
+            if lost > 0 { format!(", {} sightings lost", show_number(lost as f64)) } else { ", none lost".to_owned() };
         let of = if study.factors.is_empty() { String::new() } else { format!("{}: ", levels(study, group)) };
         let mean = written.iter().sum::<f64>() / written.len().max(1) as f64;
-        sentences.push(format!(
-            "{of}90 % of the events of {} were seen within {}{lost}",
-            bytes.show(mean),
-            p90.show_estimate(&fresh)
-        ));
+        let seen = format!("{}{lost}", p90.show_estimate(&fresh));
+        if most.as_ref().is_none_or(|(known, _)| *known < mean) {
+            let what = format!(
+                "at the most that was written, {}, 90 % of the events were seen within {seen}",
+                bytes.show(mean)
+            );
+            most = Some((mean, what));
+        }
+        sentences.push(format!("{of}90 % of the events of {} were seen within {seen}", bytes.show(mean)));
+    }
+    // Where nothing else differs, the highest throughput is what the study is about.
+    let differ_by_throughput = study.factors.iter().all(|factor| THROUGHPUT.contains(&factor.setting.as_str()));
+    if let (true, true, Some((_, what))) = (sentences.len() > 1, differ_by_throughput, most) {
+        sentences.insert(0, what);
     }
     sentences
 }

@@ -57,10 +57,12 @@ pub fn check_link(settings: &Settings, names: &Names) -> Option<(&'static [&'sta
             format!("[link] and [recorder] do not go together yet; {remedy}"),
         ));
     }
-    if settings.freshness.is_some() {
-        let remedy = "leave [link] out; readers and publish-subscribe are on the machine's own network";
-        let message = format!("[link] and workload.name \"freshness\" do not go together yet; {remedy}");
-        return Some((&["link.rate", "workload.name"], message));
+    if settings.freshness.as_ref().is_some_and(|freshness| freshness.path.publishes()) {
+        let remedy = "write path = \"database\", or leave [link] out";
+        let message = format!(
+            "[link] is set and freshness.path publishes; a link has two hosts, and broker and historian a place on neither; {remedy}"
+        );
+        return Some((&["freshness.path", "link.rate"], message));
     }
     let database = &settings.database;
     let name = &database.name;

@@ -128,10 +128,10 @@ pub fn standing(study: &Study, case: &Case, before_round: u32, outcomes: &Outcom
 }
 
 /// The private server that a case needs: cases with equal answers share one. None for databases inside this process
-/// and for servers that exist. The storage engine is left out, since tables choose it.
+/// and for servers that exist. The storage engine is left out, since tables choose it, and so is the socket, since connections do.
 pub fn private_server(database: &DatabaseSettings) -> Option<DatabaseSettings> {
     let is_server = crate::database::find(&database.name).is_none_or(|entry| entry.recipe.is_some());
-    (is_server && database.url.is_none()).then(|| DatabaseSettings { engine: None, ..database.clone() })
+    (is_server && database.url.is_none()).then(|| DatabaseSettings { engine: None, socket: None, ..database.clone() })
 }
 
 /// How long a study takes, roughly.

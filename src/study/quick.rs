@@ -8,6 +8,8 @@ use super::tree::{Content, Node, Table};
 use crate::units::parse_duration;
 
 const CASES_MAX: usize = 18;
+/// More cases than this have no third trial.
+const CASES_REPEATED_MAX: usize = 12;
 const DURATION_S_MAX: f64 = 0.4;
 const EVOLVE_RECORDS_MAX: i64 = 10;
 /// Several schema changes fit into the shortest trial.
@@ -63,6 +65,10 @@ pub fn shrink(draft: &mut Draft) {
     lift_most(&mut draft.root);
     let claimed = claimed_levels(&draft.root);
     thin(&mut draft.factors, &claimed);
+    if cases(&draft.factors) > CASES_REPEATED_MAX {
+        shrink_setting(draft, "repeat.most", &|node| limit_whole(node, LEAST_MAX));
+        lift_most(&mut draft.root);
+    }
 }
 
 /// How often a case is repeated at most.
@@ -177,9 +183,6 @@ fn collect_levels(prefix: &str, table: &Table, found: &mut Vec<(String, Content)
 /// Thins factors to three levels, those that claims speak of before the first, middle and last, and further until there are
 /// few enough cases: those with numbers first, then those with names.
 fn thin(factors: &mut [DraftFactor], claimed: &[(String, Content)]) {
-    let cases = |factors: &[DraftFactor]| {
-        factors.iter().fold(1_usize, |cases, factor| cases.saturating_mul(factor.levels.len()))
-    };
     if cases(factors) <= CASES_MAX {
         return;
     }
@@ -205,6 +208,11 @@ fn thin(factors: &mut [DraftFactor], claimed: &[(String, Content)]) {
             }
         }
     }
+}
+
+/// How many combinations of levels there are.
+fn cases(factors: &[DraftFactor]) -> usize {
+    factors.iter().fold(1, |cases, factor| cases.saturating_mul(factor.levels.len()))
 }
 
 /// Keeps this many levels in their order: those of claims first, then evenly spread from the first to the last.
@@ -281,6 +289,18 @@ mod tests {
             draft.root.find("repeat.most").unwrap().node.to_string()
         };
         assert_eq!((most("[1, 2]").as_str(), most("[1, 2, 3]").as_str()), ("3", "2"));
+    }
+
+    #[test]
+    fn many_cases_are_repeated_less_often_unless_it_was_set() {
+        let most = |levels: &str, sets: &[&str]| {
+            let clients = "\"load.clients\" = [1, 2, 4]";
+            let draft = shrunk(&format!("[factors]\n{clients}\n\"workload.batch\" = {levels}\n"), sets);
+            draft.root.find("repeat.most").unwrap().node.to_string()
+        };
+        assert_eq!((most("[1, 2]", &[]).as_str(), most("[1, 2, 3, 4, 5]", &[]).as_str()), ("3", "2"));
+        assert_eq!(most("[1, 2, 3, 4, 5]", &["repeat.most=5"]), "5");
+        assert_eq!(most("[1, 2, 3, 4, 5]", &["repeat.least=4"]), "4");
     }
 
     #[test]

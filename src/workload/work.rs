@@ -4,7 +4,7 @@ use std::sync::{Arc, OnceLock};
 
 use super::freshness::{self, Events};
 use super::preload::chunk_records;
-use super::{Client, Preload, Workload, background, build, has_statements, known, only_reads, sql, ycsb};
+use super::{Client, Preload, Workload, background, build, has_statements, known, only_adds, only_reads, sql, ycsb};
 use crate::data;
 use crate::layout::{self, Access, Layout};
 use crate::operation::Operation;
@@ -30,6 +30,8 @@ pub struct Work {
     sql: Vec<Vec<(u16, Expect, u32)>>,
     /// How many rows each query must give.
     found: OnceLock<Vec<u64>>,
+    /// Whether records may be added during the trial, so that queries may give more.
+    grows: bool,
     /// The records that there are, where clients insert some that others ask for.
     keys: Option<Arc<ycsb::KeySpace>>,
 }
@@ -94,7 +96,8 @@ impl Work {
         let as_text = settings.load.statements_as_text;
         let of_clients = if as_text { vec![Program { as_text, ..program.clone() }] } else { Vec::new() };
         let (settings, found) = (settings.clone(), OnceLock::new());
-        Ok(Work { settings, background, stored, events, program, of_clients, sql, found, keys })
+        let grows = !only_reads(&settings);
+        Ok(Work { settings, background, stored, events, program, of_clients, sql, found, grows, keys })
     }
 
     /// The same where each client has tables of its own: those of one trial are as many as its clients, and their statements
@@ -117,14 +120,16 @@ impl Work {
     }
 
     /// Finds out how many rows each query must give, by making all records: from now on an answer of another number is a failed
-    /// operation. Before that, and where records change during the trial, any number is right.
+    /// operation, or of fewer where records are added meanwhile. Before that, and where records change during the trial, any number
+    /// is right.
     ///
     /// # Errors
     /// A sentence when a query does not find as many records as the study says.
     pub fn count_rows(&self) -> Result<(), String> {
         let (settings, Some(stored)) = (&self.settings, &self.stored) else { return Ok(()) };
         let queries = &settings.workload.queries;
-        if queries.is_empty() || !only_reads(settings) || self.found.get().is_some() {
+        let is_known = only_reads(settings) || only_adds(settings);
+        if queries.is_empty() || !is_known || self.found.get().is_some() {
             return Ok(());
         }
         let counts = count_found(queries, &*stored.generator, settings.record.rows);
@@ -147,6 +152,15 @@ impl Work {
     /// How many rows each query must give; empty before [`Work::count_rows`] and where nobody can say.
     pub fn rows_found(&self) -> &[u64] {
         self.found.get().map_or(&[], Vec::as_slice)
+    }
+
+    /// What answer to a query is right. A window moves with the records that are added, and may hold any number of those asked for.
+    fn expected(&self, query: usize) -> Expect {
+        match self.rows_found().get(query) {
+            Some(rows) if !self.grows => Expect::RowCount(*rows),
+            Some(rows) if self.settings.workload.queries[query].window.is_none() => Expect::RowsAtLeast(*rows),
+            _ => Expect::Anything,
+        }
     }
 
     /// Tables to create, and the statements that each connection prepares.
@@ -241,10 +255,8 @@ impl Work {
                 if let Some(stored) = &self.stored {
                     stored.layout.bind(operation, &*stored.generator, request);
                 }
-                let expect =
-                    self.rows_found().get(usize::from(query)).map_or(Expect::Anything, |n| Expect::RowCount(*n));
                 if let Some(step) = request.steps.last_mut() {
-                    step.expect = expect;
+                    step.expect = self.expected(usize::from(query));
                 }
             }
             _ => {

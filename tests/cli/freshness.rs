@@ -41,9 +41,9 @@ fn check_groups(case: &Value, groups: &[&str]) {
 #[test]
 fn the_study_of_freshness_tells_each_group_and_judges_the_slides_claims() {
     let scratch = Scratch::new();
-    let findings = run(&scratch, "freshness", &["load.rate=[100,300]", "freshness.results=true"]);
+    let findings = run(&scratch, "freshness", &["repeat.least=1", "repeat.most=1", "freshness.results=true"]);
     let cases = findings["cases"].as_array().unwrap();
-    assert_eq!(cases.len(), 2);
+    assert_eq!(cases.len(), 5, "all rates from 2 to 21 MB/s");
     for case in cases {
         check_groups(case, &["1", "2"]);
         let parts: Vec<&String> = case["cpus"].as_object().unwrap().keys().collect();
@@ -54,21 +54,24 @@ fn the_study_of_freshness_tells_each_group_and_judges_the_slides_claims() {
         }
     }
     let claims = findings["claims"].as_array().unwrap();
-    assert_eq!(claims.len(), 6);
+    assert_eq!(claims.len(), 7);
     assert_eq!(claims[2]["claimed"], "at most 40 ms");
     let page = std::fs::read_to_string(scratch.path("run/report.html")).unwrap();
     assert!(page.contains("id=\"freshness\"") && page.contains("group 1: "), "histograms of each group");
+    let valid = cases.iter().any(|case| case["valid_trials"].as_u64() > Some(0));
+    assert!(!valid || page.contains("Histograms of each reader") && page.contains("reader 3: "), "and of each reader");
     assert_eq!(left_in(&scratch), Vec::<String>::new(), "no reader is left behind");
 }
 
 #[test]
 fn the_study_of_paths_tells_all_components_of_each_architecture() {
     let scratch = Scratch::new();
-    let findings = run(&scratch, "event-paths", &["load.rate=[100,400]"]);
+    let findings = run(&scratch, "event-paths", &["repeat.least=1", "repeat.most=1"]);
     let cases = findings["cases"].as_array().unwrap();
-    assert_eq!(cases.len(), 6);
+    assert_eq!(cases.len(), 9, "all three paths at all three rates");
     for case in cases {
         let path = case["levels"]["freshness.path"].as_str().unwrap();
+        let is_overload = case["levels"]["load.rate"] == 16000;
         let groups: &[&str] = match path {
             "database" => &["1"],
             "subscribe" => &["1 subscribing"],
@@ -77,7 +80,10 @@ fn the_study_of_paths_tells_all_components_of_each_architecture() {
         check_groups(case, groups);
         assert_eq!(case["stored_s"].is_null(), path == "database" || case["valid_trials"] == 0, "{case:#}");
         if path != "database" && case["valid_trials"].as_u64() > Some(0) {
-            assert_eq!(case["stored_s"]["lost"], 0, "what was published at a low rate is stored");
+            assert!(
+                is_overload || case["stored_s"]["lost"] == 0,
+                "what was published at a low rate is stored: {case:#}"
+            );
             let parts = case["cpus"].as_object().unwrap();
             assert!(["NATS server", "historian", "database", "writers"].iter().all(|part| parts.contains_key(*part)));
         }

@@ -49,6 +49,24 @@ fn insert_rates_are_rehearsed_with_tables_of_each_writers_own() {
 }
 
 #[test]
+fn tables_have_the_engine_of_their_case_on_a_server_that_cases_share() {
+    let study = "name = \"e\"\nquestion = \"\"\n[database]\nname = \"mariadb\"\n[record]\ntype = \"sensor\"\nrows = 3\n\
+                 [workload]\nname = \"sql\"\nstatements = [ { sql = \"SELECT 1 FROM information_schema.tables WHERE \
+                 table_schema = DATABASE() AND engine = 'MyISAM'\" } ]\n[load]\noperations = 5\n[factors]\n\
+                 \"database.engine\" = [\"innodb\", \"myisam\"]\n\"database.socket\" = [\"unix\", \"tcp\"]\n\
+                 [repeat]\nrule = \"fixed\"\nleast = 2\nmost = 2\n";
+    let scratch = Scratch::new();
+    scratch.write("e.toml", study);
+    let outcome = scratch.run(&["run", "e.toml", "--json", "--out", "run"]).expect(1);
+    for case in outcome.json()["cases"].as_array().unwrap() {
+        let is_myisam = case["levels"]["database.engine"] == "myisam";
+        assert_eq!(case["valid_trials"], if is_myisam { 2 } else { 0 }, "{case:#}");
+        let reason = case["invalid_because"].to_string();
+        assert!(is_myisam || reason.contains("found nothing") || reason.contains("empty"), "{reason}");
+    }
+}
+
+#[test]
 fn client_variants_are_rehearsed_and_new_connections_are_reported_apart() {
     let sets = ["database.socket=[tcp]", "load.operations=40", "load.clients=2", "repeat.least=2", "repeat.most=2"];
     for database in ["mariadb", "postgres"] {
@@ -71,6 +89,23 @@ fn latest_windows_and_indexes_are_rehearsed_on_sqlite() {
     let windows = ["workload.window=[0,100]", "load.duration=300ms", "load.clients=1"];
     rehearse_beside_other_work("latest-window", &[&sets[..], &windows].concat());
     rehearse("index-cost", &[&sets[..2], &["load.operations=40", "layout.indexes=[\"\", \"object\"]"]].concat());
+}
+
+#[test]
+fn studies_end_with_quick_and_nothing_else_but_fewer_repeats() {
+    for (study, cases) in [("insert-rate", 18), ("insert-rate-clients", 16), ("latest-window", 8), ("index-cost", 8)] {
+        let scratch = Scratch::new();
+        let sets = ["--set", "repeat.rule=fixed", "--set", "repeat.least=1", "--set", "repeat.most=1"];
+        let outcome = scratch.run(&[&["run", study, "--quick", "--json", "--out", "run"][..], &sets].concat());
+        assert!(matches!(outcome.status, Some(0 | 1)), "{study}: {}", outcome.stderr);
+        let findings = outcome.json();
+        assert_eq!(findings["cases"].as_array().unwrap().len(), cases, "{study}");
+        for case in findings["cases"].as_array().unwrap() {
+            let reasons = case["invalid_because"].as_array().unwrap();
+            let is_late = |reason: &Value| reason.as_str().unwrap().contains("the generator was late");
+            assert!(reasons.iter().all(is_late), "{study}: {case:#}");
+        }
+    }
 }
 
 #[test]

@@ -25,6 +25,34 @@ least = 1
 most = 1
 "#;
 
+const FRESHNESS: &str = r#"
+name = "seen-over-a-link"
+[database]
+name = "mariadb"
+[record]
+type = "sensor"
+[layout]
+name = "wide"
+[workload]
+name = "freshness"
+batch = 5
+[load]
+arrivals = "constant"
+rate = 20
+clients = 2
+duration = "1s"
+warmup = "200ms"
+[freshness]
+run_as = "processes"
+tolerated = 1.0
+[link]
+delay = "20ms"
+[repeat]
+rule = "fixed"
+least = 1
+most = 1
+"#;
+
 /// A directory of a test, with its study and nothing else. Anyone may read it.
 fn place(name: &str, study: &str) -> PathBuf {
     let path = std::env::temp_dir().join(format!("loadline-links-{name}-{}", std::process::id()));
@@ -67,6 +95,30 @@ fn a_study_runs_over_a_link_and_says_what_the_link_carried() {
     let received = trial["resources"]["mean"]["received_bytes_per_s"].as_f64().unwrap();
     assert!((1e3..9e5).contains(&received), "{received}");
     assert!(processes_with(&place.display().to_string()).is_empty());
+    std::fs::remove_dir_all(&place).unwrap();
+}
+
+#[test]
+fn events_cross_the_link_twice_until_readers_in_other_processes_see_them() {
+    if !super::is_root() {
+        return;
+    }
+    let place = place("freshness", FRESHNESS);
+    let output = loadline(&place, &["run", "study.toml", "--out", "run", "--json"]).output().unwrap();
+    let said = String::from_utf8_lossy(&output.stderr).into_owned();
+    assert!(matches!(output.status.code(), Some(0 | 1)), "{said}");
+    let text = std::fs::read_to_string(place.join("run/trials.jsonl")).unwrap();
+    let trial: serde_json::Value = serde_json::from_str(text.lines().next().unwrap()).unwrap();
+    let groups = trial["freshness"]["groups"].as_object().unwrap();
+    assert_eq!(groups.len(), 2);
+    for group in groups.values() {
+        let seen: loadline::histogram::Histogram = serde_json::from_value(group["freshness"].clone()).unwrap();
+        assert!(seen.count() > 0, "{trial:#}");
+        assert!(seen.min_ns() >= 40_000_000, "20 ms to the server and 20 ms back, in {} ns", seen.min_ns());
+    }
+    let refused = loadline(&place, &["plan", "study.toml", "--set", "freshness.path=both"]).output().unwrap();
+    let said = String::from_utf8_lossy(&refused.stderr);
+    assert!(refused.status.code() == Some(2) && said.contains("[link] is set and freshness.path publishes"), "{said}");
     std::fs::remove_dir_all(&place).unwrap();
 }
 

@@ -74,21 +74,26 @@ pub struct Target {
     pub name: &'static str,
     pub settings: DatabaseSettings,
     pub endpoint: Option<Endpoint>,
-    _server: Option<Server>,
+    server: Option<Server>,
 }
 
 impl Target {
     pub fn sqlite(directory: &Directory) -> Self {
         let path = Some(directory.path("measurements.db"));
         let settings = DatabaseSettings { name: "sqlite".to_owned(), path, ..DatabaseSettings::default() };
-        Target { name: "sqlite", settings, endpoint: None, _server: None }
+        Target { name: "sqlite", settings, endpoint: None, server: None }
     }
 
     pub fn server(name: &'static str) -> Self {
         let settings = DatabaseSettings { name: name.to_owned(), ..DatabaseSettings::default() };
         let server = Server::start(database::find(name).unwrap().recipe.unwrap(), &settings, None).unwrap();
         let endpoint = Some(server.endpoint().clone());
-        Target { name, settings, endpoint, _server: Some(server) }
+        Target { name, settings, endpoint, server: Some(server) }
+    }
+
+    /// The server's processes, the main one first.
+    pub fn pids(&self) -> Vec<u32> {
+        self.server.as_ref().unwrap().pids()
     }
 
     pub fn open(&self) -> Arc<dyn Database> {

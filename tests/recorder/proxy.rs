@@ -3,7 +3,7 @@
 use std::io::{Read, Write};
 use std::net::{Shutdown, TcpListener, TcpStream};
 use std::sync::Arc;
-use std::sync::atomic::{AtomicBool, AtomicU32, Ordering};
+use std::sync::atomic::{AtomicBool, AtomicU32, AtomicU64, Ordering};
 use std::time::Duration;
 
 use loadline::database::Endpoint;
@@ -15,6 +15,8 @@ pub struct Orders {
     pub is_down: AtomicBool,
     /// How many more COMMITs are cut: forwarded first where the number is even, not forwarded where it is odd.
     pub cuts: AtomicU32,
+    /// How long every piece of bytes is held up.
+    pub delay_ms: AtomicU64,
     /// COMMITs that were cut.
     pub was_cut: AtomicU32,
 }
@@ -66,6 +68,7 @@ fn pass(mut from: TcpStream, mut to: TcpStream, is_request: bool, orders: &Order
             }
             Err(_) => return,
         };
+        std::thread::sleep(Duration::from_millis(orders.delay_ms.load(Ordering::Relaxed)));
         let bytes = &buffer[..length];
         // PostgreSQL commits at a Sync, which is sent by itself once all counts are known.
         let is_sync = bytes == b"S\0\0\0\x04";

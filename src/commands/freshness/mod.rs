@@ -270,6 +270,7 @@ fn gather(sightings: &[Sightings], acknowledged: &[Acknowledged]) -> (GroupMeasu
         group.read_again += reader.read_again;
         group.cut_off += reader.cut_off;
         group.freshness.merge(&reader.freshness);
+        group.each.entry(reader.reader).or_default().merge(&reader.freshness);
     }
     (group, sightings.iter().filter_map(|reader| reader.error.clone()).collect())
 }

@@ -29,6 +29,7 @@ pub static MYSQL: MysqlRecipe = MysqlRecipe { names: &["mysqld"], genuine: true,
 /// Name of the database and of the account in a private server.
 const NAME: &str = "loadline";
 const STATEMENTS: &str = "create.sql";
+const NO_TEST_DATABASE: &str = "--skip-test-db";
 
 impl MysqlRecipe {
     fn accept(&self, binary: PathBuf) -> Result<PathBuf, String> {
@@ -132,7 +133,10 @@ impl Recipe for MysqlRecipe {
         ];
         let (program, options): (PathBuf, &[&str]) = if is_mariadb(binary) {
             let script = install_script(binary).unwrap_or_else(|| "mariadb-install-db".into());
-            (script, &["--skip-test-db", "--skip-name-resolve", "--auth-root-authentication-method=socket"])
+            // Before 10.3 the script hands what it does not know to the server, which ends. A database "test" does no harm.
+            let knows = std::fs::read_to_string(&script).is_ok_and(|text| text.contains(NO_TEST_DATABASE));
+            let options = &[NO_TEST_DATABASE, "--skip-name-resolve", "--auth-root-authentication-method=socket"];
+            (script, if knows { options } else { &options[1..] })
         } else {
             (binary.to_owned(), &["--initialize-insecure"])
         };
@@ -224,7 +228,6 @@ impl Recipe for MysqlRecipe {
     fn facts(&self) -> &'static [(&'static str, &'static str)] {
         &[
             ("version", "SELECT CONCAT(@@version, ' ', @@version_comment)"),
-            ("default_storage_engine", "SELECT @@default_storage_engine"),
             ("innodb_flush_log_at_trx_commit", "SELECT @@innodb_flush_log_at_trx_commit"),
             ("innodb_buffer_pool_size", "SELECT @@innodb_buffer_pool_size"),
             ("innodb_flush_method", "SELECT @@innodb_flush_method"),

@@ -38,7 +38,7 @@ impl Connection {
             match step.expect {
                 Expect::Rows if fate.is_empty => answer.empty += 1,
                 Expect::Rows => answer.rows += 1,
-                Expect::RowCount(rows) => answer.rows += rows,
+                Expect::RowCount(rows) | Expect::RowsAtLeast(rows) => answer.rows += rows,
                 Expect::Changed(changed) => answer.changed += changed,
                 Expect::ChangedSome => answer.changed += 1,
                 Expect::Anything => answer.changed += u64::from(step.rows),

@@ -49,7 +49,13 @@ impl SqliteSession {
     fn is_atomic(&self, request: &Request) -> bool {
         match request.steps.as_slice() {
             [] => true,
-            [Step { rows: 0 | 1, expect: Expect::Rows | Expect::RowCount(_) | Expect::Anything, .. }] => true,
+            [
+                Step {
+                    rows: 0 | 1,
+                    expect: Expect::Rows | Expect::RowCount(_) | Expect::RowsAtLeast(_) | Expect::Anything,
+                    ..
+                },
+            ] => true,
             [Step { rows: 0 | 1, statement, .. }] => self.inserts.get(usize::from(*statement)).is_some_and(|is| *is),
             _ => false,
         }

@@ -7,6 +7,7 @@ use std::sync::{Mutex, PoisonError};
 use std::time::{Duration, Instant};
 
 use super::fairness::Shares;
+use crate::recorder::log;
 
 /// The gate closes when this share of the spool is filled.
 pub const CLOSES_AT: f64 = 0.90;
@@ -50,10 +51,15 @@ impl GateState {
         self.is_closed
     }
 
+    /// So much is filled now; whether nobody comes in.
+    pub fn see(&mut self, filled: f64) -> bool {
+        self.is_closed = if self.is_closed { filled > OPENS_AT } else { filled >= CLOSES_AT };
+        self.is_closed
+    }
+
     /// A source wants to bring this many bytes.
     pub fn ask(&mut self, source: &str, bytes: u64, usage: Usage, now_s: f64) -> Turn {
-        self.is_closed = if self.is_closed { usage.filled > OPENS_AT } else { usage.filled >= CLOSES_AT };
-        if self.is_closed {
+        if self.see(usage.filled) {
             let missing = usage.filled - OPENS_AT;
             let wait_s =
                 if usage.empties_per_s > 0.0 { (missing / usage.empties_per_s).clamp(1.0, 60.0) } else { 30.0 };
@@ -95,15 +101,34 @@ struct Guarded {
     empties_per_s: f64,
 }
 
+impl Guarded {
+    /// Closes or opens, and says so.
+    fn look(&mut self, filled: f64) {
+        let was_closed = self.gate.is_closed();
+        let is_closed = self.gate.see(filled);
+        if was_closed == is_closed {
+            return;
+        }
+        let percent = format!("{:.0}", 100.0 * filled);
+        match is_closed {
+            true => log::warning("the spool is full; requests are turned away", &[("percent", &percent)]),
+            false => log::info("there is room in the spool again", &[("percent", &percent)]),
+        }
+    }
+}
+
 impl Gate {
     /// A gate that reads how filled the spool is, 0 to 1.
     pub fn new(read: ReadUsage) -> Self {
         Gate { state: Mutex::default(), read, begun: Instant::now() }
     }
 
-    /// Whether nobody comes in, as of the last request.
+    /// Whether nobody comes in. It need not be asked by a request to open again.
     pub fn is_closed(&self) -> bool {
-        self.state.lock().unwrap_or_else(PoisonError::into_inner).gate.is_closed()
+        let filled = (self.read)();
+        let mut guarded = self.state.lock().unwrap_or_else(PoisonError::into_inner);
+        guarded.look(filled);
+        guarded.gate.is_closed()
     }
 
     /// A source wants to bring this many bytes.
@@ -119,6 +144,7 @@ impl Gate {
             None => guarded.seen = Some((now_s, filled)),
             Some(_) => {}
         }
+        guarded.look(filled);
         let usage = Usage { filled, empties_per_s: guarded.empties_per_s };
         guarded.gate.ask(source, bytes, usage, now_s)
     }
@@ -143,6 +169,18 @@ mod tests {
         assert!(matches!(ask(0.80), Turn::Closed(..)), "it does not flutter");
         assert_eq!(ask(0.75), Turn::In);
         assert_eq!(ask(0.80), Turn::In);
+    }
+
+    #[test]
+    fn a_gate_opens_again_without_being_asked_by_a_request() {
+        let filled = std::sync::Arc::new(Mutex::new(0.95));
+        let for_gate = std::sync::Arc::clone(&filled);
+        let gate = Gate::new(Box::new(move || *for_gate.lock().unwrap()));
+        assert!(gate.is_closed() && matches!(gate.ask("a", 1), Turn::Closed(..)));
+        *filled.lock().unwrap() = 0.80;
+        assert!(gate.is_closed());
+        *filled.lock().unwrap() = 0.10;
+        assert!(!gate.is_closed());
     }
 
     #[test]

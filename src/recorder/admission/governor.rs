@@ -29,7 +29,8 @@ pub struct Governor {
     begun: Instant,
 }
 
-struct State {
+/// What the governor knows. Time is one of the values it is given.
+pub(super) struct State {
     limit: Limit,
     line: Option<ModelLine>,
     bucket: Option<Bucket>,
@@ -60,25 +61,17 @@ pub struct View {
 impl Governor {
     /// A governor for transactions of at most `batch` rows.
     pub fn new(config: &AdmissionConfig, batch: u32, line: Option<ModelLine>) -> Self {
-        let bucket = line.as_ref().map(|line| Bucket::new(line.rows_per_s, line.batch_rows));
-        let limit = Limit::new(batch, config.quantile, config.below.as_secs_f64());
-        let state = State { limit, line, bucket, residuals: Residuals::default(), second: Second::default() };
-        Governor { state: Mutex::new(state), begun: Instant::now() }
+        Governor { state: Mutex::new(State::new(config, batch, line)), begun: Instant::now() }
     }
 
     /// What it does now.
     pub fn view(&self) -> View {
-        let state = self.lock();
-        let is_stale = state.residuals.is_stale();
-        match state.line.as_ref().filter(|_| !is_stale) {
-            Some(line) => View { window_rows: line.batch_rows, rate_per_s: Some(line.rows_per_s), is_stale },
-            None => View { window_rows: state.limit.rows(), rate_per_s: None, is_stale },
-        }
+        self.lock().view()
     }
 
-    /// Another bound, from a configuration that was read again.
-    pub fn reconfigure(&self, config: &AdmissionConfig, batch: u32) {
-        self.lock().limit = Limit::new(batch, config.quantile, config.below.as_secs_f64());
+    /// Another bound, from a configuration that was read again, and what the model says of it.
+    pub fn reconfigure(&self, config: &AdmissionConfig, batch: u32, line: Option<ModelLine>) {
+        *self.lock() = State::new(config, batch, line);
     }
 
     fn lock(&self) -> std::sync::MutexGuard<'_, State> {
@@ -93,11 +86,7 @@ impl Pace for Governor {
 
     fn wait(&self, rows: u64, stop: &Stop) {
         let now_s = self.begun.elapsed().as_secs_f64();
-        let wait_s = {
-            let mut state = self.lock();
-            let is_stale = state.residuals.is_stale();
-            state.bucket.as_mut().filter(|_| !is_stale).map_or(0.0, |bucket| bucket.take(rows, now_s))
-        };
+        let wait_s = self.lock().take(rows, now_s);
         if wait_s > 0.0 {
             stop.wait(Duration::from_secs_f64(wait_s));
         }
@@ -105,13 +94,36 @@ impl Pace for Governor {
 
     fn observe(&self, rows: u64, took: Duration) {
         let now_s = self.begun.elapsed().as_secs_f64();
-        let mut state = self.lock();
-        state.limit.observe(rows, took.as_secs_f64());
-        state.observe_model(rows, took.as_secs_f64(), now_s);
+        self.lock().observe(rows, took.as_secs_f64(), now_s);
     }
 }
 
 impl State {
+    pub(super) fn new(config: &AdmissionConfig, batch: u32, line: Option<ModelLine>) -> Self {
+        let bucket = line.as_ref().map(|line| Bucket::new(line.rows_per_s, line.batch_rows));
+        let limit = Limit::new(batch, config.quantile, config.below.as_secs_f64());
+        State { limit, line, bucket, residuals: Residuals::default(), second: Second::default() }
+    }
+
+    pub(super) fn view(&self) -> View {
+        let is_stale = self.residuals.is_stale();
+        match self.line.as_ref().filter(|_| !is_stale) {
+            Some(line) => View { window_rows: line.batch_rows, rate_per_s: Some(line.rows_per_s), is_stale },
+            None => View { window_rows: self.limit.rows(), rate_per_s: None, is_stale },
+        }
+    }
+
+    /// How long these rows are to wait, in seconds.
+    pub(super) fn take(&mut self, rows: u64, now_s: f64) -> f64 {
+        let is_stale = self.residuals.is_stale();
+        self.bucket.as_mut().filter(|_| !is_stale).map_or(0.0, |bucket| bucket.take(rows, now_s))
+    }
+
+    pub(super) fn observe(&mut self, rows: u64, took_s: f64, now_s: f64) {
+        self.limit.observe(rows, took_s);
+        self.observe_model(rows, took_s, now_s);
+    }
+
     fn observe_model(&mut self, rows: u64, took_s: f64, now_s: f64) {
         let Some(line) = &self.line else { return };
         let second = &mut self.second;

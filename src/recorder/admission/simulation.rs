@@ -2,8 +2,10 @@
 //! without oscillation and keep the bound.
 
 use super::gate::{GateState, Turn, Usage};
+use super::governor::{ModelLine, State};
 use super::limit::Limit;
 use super::rate::{Bucket, Residuals};
+use crate::recorder::config::AdmissionConfig;
 
 const BOUND_S: f64 = 0.1;
 const MOST: u32 = 20_000;
@@ -173,4 +175,78 @@ fn a_rate_from_a_model_is_kept_and_a_stale_model_is_noticed() {
         }
     }
     assert!(stale_at_s.is_some_and(|at_s| at_s < 75.0), "{stale_at_s:?}");
+}
+
+fn model_of(rows_per_s: f64) -> ModelLine {
+    // 1 ms and then the rows, behind a queue as M/M/1 has it.
+    let mean_s =
+        move |rate: f64| if rate < rows_per_s { 0.021 / (1.0 - rate / rows_per_s).max(0.3) } else { f64::INFINITY };
+    ModelLine { batch_rows: 1_000, rows_per_s: 0.6 * rows_per_s, mean_s: Box::new(mean_s) }
+}
+
+/// The governor with a model, in front of a database, while there is always more to write.
+fn govern(governor: &mut State, database: &mut SimulatedDatabase, now_s: &mut f64, seconds: f64) -> Seen {
+    let (mut seen, end_s) = (Seen { lasted_s: seconds, ..Seen::default() }, *now_s + seconds);
+    while *now_s < end_s {
+        let rows = u64::from(governor.view().window_rows);
+        *now_s += governor.take(rows, *now_s);
+        let took_s = database.commit_s(rows);
+        *now_s += took_s;
+        governor.observe(rows, took_s, *now_s);
+        seen.commits += 1;
+        seen.above += u32::from(took_s > BOUND_S);
+        seen.rows += rows as f64;
+        seen.windows.push(f64::from(governor.view().window_rows));
+    }
+    seen
+}
+
+#[test]
+fn when_a_model_is_stale_the_adaptive_limit_takes_over_and_keeps_the_bound_until_the_model_holds_again() {
+    let config = AdmissionConfig { model: None, quantile: 0.99, below: std::time::Duration::from_secs_f64(BOUND_S) };
+    let mut governor = State::new(&config, MOST, Some(model_of(50_000.0)));
+    let (mut database, mut now_s) = (SimulatedDatabase { rows_per_s: 50_000.0, state: 11 }, 0.0);
+    let modelled = govern(&mut governor, &mut database, &mut now_s, 60.0);
+    assert!((modelled.rows / 60.0 / 30_000.0 - 1.0).abs() < 0.1, "it keeps the line: {}", modelled.rows / 60.0);
+    assert!(!governor.view().is_stale && governor.view().window_rows == 1_000);
+    // Five times as slow: the line is above what it carries.
+    database.rows_per_s = 10_000.0;
+    govern(&mut governor, &mut database, &mut now_s, 20.0);
+    assert!(governor.view().is_stale && governor.view().rate_per_s.is_none());
+    govern(&mut governor, &mut database, &mut now_s, 30.0);
+    let adaptive = govern(&mut governor, &mut database, &mut now_s, 120.0);
+    assert_bound_is_kept(&adaptive);
+    let (_, spread) = middle_and_spread(&adaptive.windows);
+    assert!(spread < 0.6 && adaptive.rows / 120.0 > 8_500.0, "{spread} {}", adaptive.rows / 120.0);
+    database.rows_per_s = 50_000.0;
+    govern(&mut governor, &mut database, &mut now_s, 60.0);
+    assert!(!governor.view().is_stale, "it is trusted again");
+    let again = govern(&mut governor, &mut database, &mut now_s, 60.0);
+    assert!((again.rows / 60.0 / 30_000.0 - 1.0).abs() < 0.1, "{}", again.rows / 60.0);
+}
+
+#[test]
+fn a_greedy_source_takes_no_room_from_modest_ones_at_three_times_capacity() {
+    let capacity = 50_000.0;
+    let (mut gate, mut spooled, spool_rows) = (GateState::default(), 0.0_f64, 500_000.0);
+    let (mut modest, mut greedy) = ([0_u32; 2], [0_u32; 2]);
+    // In steps of 10 ms: nine modest sources that together send a fifth of capacity, and one that sends three times capacity.
+    for step in 0..20_000 {
+        let now_s = f64::from(step) / 100.0;
+        let usage = Usage { filled: spooled / spool_rows, empties_per_s: 0.0 };
+        let mut ask = |source: &str, rows: f64, seen: &mut [u32; 2]| {
+            let is_in = gate.ask(source, rows as u64, usage, now_s) == Turn::In;
+            spooled += if is_in { rows } else { 0.0 };
+            if step > 5_000 {
+                seen[usize::from(is_in)] += 1;
+            }
+        };
+        (0..9).for_each(|source| ask(&format!("modest {source}"), 0.2 * capacity / 9.0 / 100.0, &mut modest));
+        ask("greedy", 3.0 * capacity / 100.0, &mut greedy);
+        spooled = (spooled - capacity / 100.0).max(0.0);
+        assert!(spooled <= spool_rows);
+    }
+    assert_eq!(modest[0], 0, "no modest source was ever turned away");
+    assert!(greedy[0] > greedy[1], "{greedy:?}: the greedy one waits");
+    assert!(greedy[1] > 3_000, "{greedy:?}: and has what is left");
 }

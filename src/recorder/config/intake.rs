@@ -112,8 +112,18 @@ pub(super) fn read_address(
 
 fn read_nats(tables: &Table, errors: &mut Errors) -> Option<NatsConfig> {
     tables.get("nats")?;
-    let mut section = Section::open(tables, "nats", &["url", "stream", "consumer"], errors);
+    let keys = ["url", "stream", "consumer", "authority", "certificate", "key", "token", "monitor"];
+    let mut section = Section::open(tables, "nats", &keys, errors);
     section.name = "intake.nats";
+    let tls = read_tls(&section, errors);
+    let text = |key: &str, errors: &mut Errors| section.text(key, errors).map(str::to_owned);
+    let (authority, token) = (text("authority", errors).map(PathBuf::from), text("token", errors));
+    let monitor = text("monitor", errors);
+    if let Some(address) = monitor.as_ref().filter(|address| !address.starts_with("http://")) {
+        let must = "it must be an address as in \"http://127.0.0.1:8222\"";
+        let place = section.get("monitor").map_or(section.place, |entry| entry.place);
+        errors.push(place, format!("intake.nats.monitor is {address:?}; {must}"));
+    }
     let mut needed = |key: &str| {
         let text = section.text(key, errors).map(str::to_owned);
         if section.get(key).is_none() {
@@ -121,5 +131,6 @@ fn read_nats(tables: &Table, errors: &mut Errors) -> Option<NatsConfig> {
         }
         text.unwrap_or_default()
     };
-    Some(NatsConfig { url: needed("url"), stream: needed("stream"), consumer: needed("consumer") })
+    let (url, stream, consumer) = (needed("url"), needed("stream"), needed("consumer"));
+    Some(NatsConfig { url, stream, consumer, authority, tls, token, monitor })
 }

@@ -134,6 +134,14 @@ pub struct NatsConfig {
     pub stream: String,
     /// Durable consumer, which several recorders may share.
     pub consumer: String,
+    /// Whom the server's certificate is to be signed by, in PEM; what the system trusts without it.
+    pub authority: Option<PathBuf>,
+    /// The certificate that the recorder shows, and its key.
+    pub tls: Option<TlsConfig>,
+    /// A token instead of user and password in the address.
+    pub token: Option<String>,
+    /// Address of the server's monitoring, which says whether it syncs before it acknowledges.
+    pub monitor: Option<String>,
 }
 
 /// What happens to fields and tags that a measurement did not have before.

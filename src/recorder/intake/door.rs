@@ -1,6 +1,5 @@
 //! What every request goes through: it is checked line by line, made durable, and only then answered. Main type: [`Door`].
 
-use std::hash::{DefaultHasher, Hash, Hasher};
 use std::sync::Arc;
 use std::time::{Duration, Instant};
 
@@ -12,7 +11,7 @@ use crate::recorder::meter::Meter;
 use crate::recorder::spool::{
     CommitterHandle, Entry, Offer, Refusal, Refused as RefusedRecord, SpoolError, Stored, now_ns, unspooled_number,
 };
-use crate::recorder::writer::{DirectAnswer, DirectHandle, DirectWait};
+use crate::recorder::writer::{DirectAnswer, DirectHandle, DirectWait, message_number};
 
 /// Errors of lines that are told to the client, at most.
 const ERRORS_MAX: usize = 20;
@@ -106,7 +105,7 @@ pub struct Memory {
 impl Drop for Memory {
     fn drop(&mut self) {
         let pieces = self.held.num_permits() as u64;
-        self.meter.memory_bytes.set(self.meter.memory_bytes.get().saturating_sub(pieces * PIECE_BYTES));
+        self.meter.memory_bytes.subtract(pieces * PIECE_BYTES);
     }
 }
 
@@ -190,13 +189,15 @@ impl Door {
         }
     }
 
-    /// Keeps lines in quarantine that are no points, where nobody can be told; comes back when they are durable.
+    /// Keeps lines in quarantine that are no points, where nobody can be told; comes back when they are durable. Those of a message
+    /// with an id are kept once, however often it comes.
     ///
     /// # Errors
     /// When the disk fails.
     pub async fn quarantine(
         &self,
         source: Arc<str>,
+        message_id: String,
         body: Vec<u8>,
         reason: String,
         rows: u32,
@@ -204,14 +205,15 @@ impl Door {
         let offer = Offer {
             lane: 0,
             source,
-            message_id: String::new(),
+            message_id,
             received_ns: now_ns(),
             precision: Precision::default(),
             rows,
             body: Vec::new(),
         };
         let refusal = Refusal { row: -1, rows, body, reason };
-        let entry = Arc::new(Entry { sequence: unspooled_number(), offer });
+        let sequence = message_number(&offer).unwrap_or_else(unspooled_number);
+        let entry = Arc::new(Entry { sequence, offer });
         self.settings.spool.quarantine_async(vec![RefusedRecord { entry, refusal, is_spooled: false }]).await
     }
 
@@ -290,11 +292,9 @@ impl Begun {
     }
 }
 
-/// The lane of a source: always the same, so that a source's records keep their order.
+/// The lane of a source: always the same, in every version and on every machine, so that a source's records keep their order.
 pub(in crate::recorder) fn lane_of(source: &str, lanes: u32) -> u32 {
-    let mut hasher = DefaultHasher::new();
-    source.hash(&mut hasher);
-    (hasher.finish() % u64::from(lanes.max(1))) as u32
+    crc32fast::hash(source.as_bytes()) % lanes.max(1)
 }
 
 struct Checked {
@@ -353,6 +353,6 @@ mod tests {
         let lanes: std::collections::BTreeSet<_> = (0..100).map(|source| lane_of(&source.to_string(), 4)).collect();
         assert_eq!(lanes.len(), 4);
         assert_eq!(lane_of("a", 1), 0);
-        assert_eq!(lane_of("a", 7), lane_of("a", 7));
+        assert_eq!((lane_of("a", 7), lane_of("b", 5)), (4, 1), "it is stored with what waits");
     }
 }

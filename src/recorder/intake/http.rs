@@ -2,21 +2,23 @@
 //!
 //! `POST /api/v2/write` and `/write` take line protocol, plain or gzip, with `precision`; the answer is 204 only when it is durable.
 //! `X-Loadline-Source` names the source, otherwise its address does; `Idempotency-Key` is the id by which a request that is sent
-//! again is recognised. `GET /health`, `/ready`, `/metrics` and `/ping` say how it goes.
+//! again is recognised. `GET /health`, `/ready`, `/metrics` and `/ping` say how it goes; `/query` answers those who make a database first.
 
 use std::convert::Infallible;
 use std::net::SocketAddr;
 use std::sync::Arc;
 use std::time::Duration;
 
+use http_body_util::{BodyExt, Limited};
 use hyper::body::Incoming as HttpBody;
 use hyper::header::{ALLOW, CONNECTION, HeaderValue};
 use hyper::service::service_fn;
 use hyper::{Method, Request, StatusCode};
 use hyper_util::rt::{TokioIo, TokioTimer};
 
+use super::door::Refused;
 use super::listen::{Stream, serve};
-use super::request::{Wrong, authorise, read_write};
+use super::request::{Wrong, authorise, parameter, read_write};
 use super::response::{Answer, empty, error, refused, taken, text};
 use super::{Entry, Running, Surroundings};
 use crate::recorder::config::ListenConfig;
@@ -96,15 +98,44 @@ async fn answer(request: Request<HttpBody>, peer: SocketAddr, shared: &Shared) -
             let metrics = (surroundings.metrics)();
             text(StatusCode::OK, "text/plain; version=0.0.4; charset=utf-8", metrics)
         }
-        "/ping" if is_read => empty(StatusCode::NO_CONTENT),
+        "/ping" if is_read => {
+            let mut answer = empty(StatusCode::NO_CONTENT);
+            let version = HeaderValue::from_static(concat!("loadline-", env!("CARGO_PKG_VERSION")));
+            answer.headers_mut().insert("x-influxdb-version", version);
+            answer
+        }
+        "/query" => query(request, surroundings).await,
         "/api/v2/write" | "/write" => not_allowed("POST"),
         "/health" | "/ready" | "/metrics" | "/ping" => not_allowed("GET, HEAD"),
         _ => error(
             StatusCode::NOT_FOUND,
             "not found",
-            "there are /api/v2/write, /write, /health, /ready, /metrics and /ping",
+            "there are /api/v2/write, /write, /query, /health, /ready, /metrics and /ping",
         ),
     }
+}
+
+/// Clients of InfluxDB 1 make their database before they write; whatever it is called, it is there.
+async fn query(request: Request<HttpBody>, surroundings: &Surroundings) -> Answer {
+    const BYTES_MAX: usize = 8 << 10;
+    if let Err(wrong) = authorise(&request, &surroundings.live.tokens("http")) {
+        return refused(&wrong);
+    }
+    let in_path = parameter(request.uri().query().unwrap_or_default(), "q");
+    let asked = match in_path {
+        Some(asked) => asked,
+        None => {
+            let body = Limited::new(request.into_body(), BYTES_MAX).collect();
+            let body = tokio::time::timeout(Duration::from_secs(5), body).await;
+            let bytes = body.ok().and_then(Result::ok).map(|body| body.to_bytes()).unwrap_or_default();
+            parameter(&String::from_utf8_lossy(&bytes), "q").unwrap_or_default()
+        }
+    };
+    if asked.trim_start().to_ascii_lowercase().starts_with("create database") {
+        return text(StatusCode::OK, "application/json", "{\"results\":[{\"statement_id\":0}]}".to_owned());
+    }
+    let message = "the recorder only takes data in; ask the database that it writes into";
+    error(StatusCode::BAD_REQUEST, "invalid", message)
 }
 
 fn not_allowed(allowed: &'static str) -> Answer {
@@ -120,7 +151,7 @@ async fn write(
     surroundings: &Surroundings,
 ) -> Answer {
     let meter = &surroundings.meter;
-    let read = match authorise(&request, &config.tokens) {
+    let read = match authorise(&request, &surroundings.live.tokens("http")) {
         Ok(()) => read_write(request, peer, &surroundings.door, config, surroundings.config.request_bytes).await,
         Err(wrong) => Err(wrong),
     };
@@ -133,10 +164,16 @@ async fn write(
             return refused(&wrong);
         }
     };
-    let answer = match surroundings.door.take(incoming).await {
-        Ok(what) => taken(&what),
-        Err(reason) => refused(&Wrong::Refused(reason)),
-    };
-    drop(memory);
-    answer
+    let door = Arc::clone(&surroundings.door);
+    // A task of its own, which goes on when the client hangs up: what waits to be made durable keeps its memory until it is.
+    let taking = tokio::spawn(async move {
+        let outcome = door.take(incoming).await;
+        drop(memory);
+        outcome
+    });
+    match taking.await {
+        Ok(Ok(what)) => taken(&what),
+        Ok(Err(reason)) => refused(&Wrong::Refused(reason)),
+        Err(_) => refused(&Wrong::Refused(Refused::Broken("the recorder is stopping".to_owned()))),
+    }
 }

@@ -11,7 +11,8 @@ use tokio::io::{AsyncRead, AsyncWrite, AsyncWriteExt};
 use tokio::net::{TcpListener, TcpStream};
 use tokio::sync::Semaphore;
 
-use super::{Running, tls};
+use super::Running;
+use super::live::Renewable;
 use crate::recorder::config::ListenConfig;
 use crate::recorder::log;
 use crate::recorder::stop::Stop;
@@ -50,7 +51,8 @@ where
 {
     let section = if name == "office" { name.to_owned() } else { format!("intake.{name}") };
     let wrong = |what: String| format!("{section}: {what}");
-    let acceptor = config.tls.as_ref().map(tls::acceptor).transpose().map_err(wrong)?;
+    let certificate = config.tls.as_ref().map(Renewable::new).transpose().map_err(wrong)?;
+    let renewable = certificate.clone();
     let listener = std::net::TcpListener::bind(config.listen).and_then(|listener| {
         listener.set_nonblocking(true)?;
         TcpListener::from_std(listener)
@@ -78,7 +80,7 @@ where
                 continue;
             };
             let ends = Ends { peer, own: stream.local_addr().unwrap_or(configured) };
-            let (acceptor, connection) = (acceptor.clone(), Arc::clone(&connection));
+            let (acceptor, connection) = (renewable.as_ref().map(Renewable::acceptor), Arc::clone(&connection));
             tokio::spawn(async move {
                 let _ = stream.set_nodelay(true);
                 match acceptor {
@@ -96,7 +98,7 @@ where
         // Connections end by themselves: they look at the same flag.
         let _ = places.acquire_many(all as u32).await;
     });
-    Ok(Running { name, address, task })
+    Ok(Running { name, address, certificate, task })
 }
 
 async fn turn_away(mut stream: TcpStream, words: &'static [u8]) {

@@ -6,7 +6,9 @@
 
 mod door;
 mod http;
+mod jetstream;
 pub(in crate::recorder) mod listen;
+mod live;
 mod nats;
 pub(in crate::recorder) mod request;
 pub(in crate::recorder) mod response;
@@ -22,6 +24,7 @@ use super::stop::Stop;
 
 pub(in crate::recorder) use door::lane_of;
 pub use door::{Begun, Door, DoorSettings, Incoming, Refused, Route, Taken};
+pub use live::Live;
 
 /// What all intakes are started with.
 #[derive(Clone)]
@@ -32,6 +35,8 @@ pub struct Surroundings {
     pub door: Arc<Door>,
     /// Where requests go whose sender waits for the commit itself.
     pub direct_door: Arc<Door>,
+    /// What can be changed while they run.
+    pub live: Arc<Live>,
     /// What is counted.
     pub meter: Arc<Meter>,
     /// When nothing more is taken in.
@@ -49,6 +54,8 @@ pub struct Running {
     pub name: &'static str,
     /// Where it listens.
     pub address: Option<SocketAddr>,
+    /// The certificate that it shows.
+    pub(in crate::recorder) certificate: Option<live::Renewable>,
     /// Ends when it is stopped and everything that it took in is answered.
     pub task: tokio::task::JoinHandle<()>,
 }

@@ -5,16 +5,15 @@
 //! `Nats-Msg-Id`, or by its number in the stream, in the database itself. Lines that are no points go to quarantine: nobody
 //! waits for an answer who could be told.
 
-use std::sync::Arc;
 use std::time::{Duration, Instant};
 
-use async_nats::jetstream::consumer::{AckPolicy, PullConsumer, pull};
-use async_nats::jetstream::stream::StorageType;
-use async_nats::jetstream::{self, AckKind, Message};
+use async_nats::jetstream::consumer::PullConsumer;
+use async_nats::jetstream::{AckKind, Message};
 use futures_util::StreamExt;
 use futures_util::future::join_all;
 
 use super::door::{Begun, Incoming, Refused, Taken};
+use super::jetstream::{ACK_WAIT, connect};
 use super::{Entry, Running, Surroundings};
 use crate::recorder::config::NatsConfig;
 use crate::recorder::line::Precision;
@@ -34,8 +33,6 @@ pub(super) static NATS: Entry = Entry {
 const FETCH_MAX: usize = 500;
 /// Bytes fetched at a time.
 const FETCH_BYTES_MAX: usize = 8 << 20;
-/// How long the server waits for an acknowledgement before it delivers again.
-const ACK_WAIT: Duration = Duration::from_secs(60);
 /// Pause before connecting again.
 const PAUSE: Duration = Duration::from_secs(1);
 
@@ -49,7 +46,7 @@ fn start(config: NatsConfig, surroundings: &Surroundings) -> Running {
             }
         }
     });
-    Running { name: "nats", address: None, task }
+    Running { name: "nats", address: None, certificate: None, task }
 }
 
 /// Takes messages in until it is stopped, or something goes wrong.
@@ -135,67 +132,20 @@ async fn begin(message: &Message, received: Instant, surroundings: &Surroundings
     }
 }
 
-async fn connect(config: &NatsConfig) -> Result<PullConsumer, String> {
-    let client = async_nats::connect(&config.url).await.map_err(|error| error.to_string())?;
-    let server = client.server_info();
-    let context = jetstream::new(client);
-    let mut stream = context.get_stream(&config.stream).await.map_err(|error| {
-        format!(
-            "there is no stream {:?}: {error}; make it with storage file and the subjects to be recorded",
-            config.stream
-        )
-    })?;
-    let information = stream.info().await.map_err(|error| error.to_string())?;
-    if information.config.storage != StorageType::File {
-        log::warning(
-            "the stream is kept in memory: what the server acknowledges is lost when it ends",
-            &[("stream", &config.stream)],
-        );
-    }
-    let knows_sync = version_of(&server.version) >= (2, 10);
-    let remedy = if knows_sync {
-        "unless its configuration says jetstream { sync_interval: always }, which clients cannot see, up to two minutes of acknowledged \
-         messages are lost at a power cut"
-    } else {
-        "this version cannot be told to sync before it acknowledges: up to two minutes of acknowledged messages are lost at a power \
-         cut; use 2.10 or newer with jetstream { sync_interval: always }"
-    };
-    log::warning(
-        "the NATS server acknowledges publishers by its own rules",
-        &[("version", &server.version), ("note", remedy)],
-    );
-    let durable = pull::Config {
-        durable_name: Some(config.consumer.clone()),
-        ack_policy: AckPolicy::Explicit,
-        ack_wait: ACK_WAIT,
-        max_ack_pending: 4 * FETCH_MAX as i64,
-        ..pull::Config::default()
-    };
-    let consumer = stream.get_or_create_consumer(&config.consumer, durable).await.map_err(|error| error.to_string())?;
-    if consumer.cached_info().config.ack_policy != AckPolicy::Explicit {
-        return Err(format!(
-            "consumer {:?} does not acknowledge explicitly; remove it, or name another",
-            config.consumer
-        ));
-    }
-    Ok(consumer)
-}
-
-fn version_of(version: &str) -> (u32, u32) {
-    let mut parts = version.split('.').map(|part| part.parse().unwrap_or(0));
-    (parts.next().unwrap_or(0), parts.next().unwrap_or(0))
-}
-
-fn incoming(message: &Message, received: Instant) -> Incoming {
+/// What a message is recognised by when it comes again.
+fn id_of(message: &Message) -> String {
     let id = message.headers.as_ref().and_then(|headers| headers.get("Nats-Msg-Id")).map(ToString::to_string);
-    let message_id = match (id, message.info()) {
+    match (id, message.info()) {
         (Some(id), _) => id,
         (None, Ok(information)) => format!("{}:{}", information.stream, information.stream_sequence),
         (None, Err(_)) => String::new(),
-    };
+    }
+}
+
+fn incoming(message: &Message, received: Instant) -> Incoming {
     Incoming {
         source: message.subject.as_str().into(),
-        message_id,
+        message_id: id_of(message),
         precision: Precision::default(),
         body: message.payload.to_vec(),
         received_ns: now_ns(),
@@ -205,11 +155,10 @@ fn incoming(message: &Message, received: Instant) -> Incoming {
 
 /// Answers a message.
 async fn answer(message: &Message, outcome: Result<Taken, Refused>, surroundings: &Surroundings) {
-    let (source, body): (Arc<str>, _) = (message.subject.as_str().into(), &message.payload);
     let kind = match outcome {
         Ok(taken) if taken.bad_lines == 0 => AckKind::Ack,
-        Ok(taken) => keep(surroundings, &source, body, &taken.errors, taken.bad_lines, true).await,
-        Err(Refused::Bad(errors, bad_lines)) => keep(surroundings, &source, body, &errors, bad_lines, false).await,
+        Ok(taken) => keep(surroundings, message, &taken.errors, taken.bad_lines, true).await,
+        Err(Refused::Bad(errors, bad_lines)) => keep(surroundings, message, &errors, bad_lines, false).await,
         Err(Refused::Unfair(wait) | Refused::Full(_, wait)) => AckKind::Nak(Some(wait)),
         Err(Refused::Broken(_)) => AckKind::Nak(Some(Duration::from_secs(30))),
     };
@@ -222,27 +171,17 @@ async fn answer(message: &Message, outcome: Result<Taken, Refused>, surroundings
 /// Keeps a message's bad lines in quarantine; what is answered.
 async fn keep(
     surroundings: &Surroundings,
-    source: &Arc<str>,
-    body: &[u8],
+    message: &Message,
     errors: &[crate::recorder::line::LineError],
     bad_lines: usize,
     is_partial: bool,
 ) -> AckKind {
     let reason = errors.iter().map(ToString::to_string).collect::<Vec<_>>().join("; ");
     let reason = if is_partial { format!("the message's other lines are stored; {reason}") } else { reason };
-    match surroundings.direct_door.quarantine(Arc::clone(source), body.to_vec(), reason, bad_lines as u32).await {
+    let (source, body) = (message.subject.as_str().into(), message.payload.to_vec());
+    let kept = surroundings.direct_door.quarantine(source, id_of(message), body, reason, bad_lines as u32);
+    match kept.await {
         Ok(()) => AckKind::Ack,
         Err(_) => AckKind::Nak(Some(Duration::from_secs(30))),
-    }
-}
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-
-    #[test]
-    fn versions_are_compared_by_their_numbers() {
-        assert!(version_of("2.9.10") < (2, 10) && version_of("2.10.1") >= (2, 10) && version_of("3") >= (2, 10));
-        assert_eq!(version_of("x"), (0, 0));
     }
 }

@@ -29,8 +29,9 @@ pub(super) static TCP: Entry = Entry {
 };
 
 const TOO_MANY: &[u8] = b"busy 5 too many connections\n";
-/// Bytes read at a time.
+/// Bytes read at a time within a batch, and while there is none.
 const STEP_BYTES: usize = 64 << 10;
+const IDLE_STEP_BYTES: usize = 2 << 10;
 
 fn start(config: ListenConfig, surroundings: &Surroundings) -> Result<Running, String> {
     let shared = Arc::new((config.clone(), surroundings.clone()));
@@ -68,7 +69,7 @@ impl<'a> Connection<'a> {
             surroundings,
             source: peer.ip().to_string().into(),
             precision: Precision::default(),
-            is_known: config.tokens.is_empty(),
+            is_known: surroundings.live.tokens("tcp").is_empty(),
             input: Vec::new(),
             memory: None,
         }
@@ -102,7 +103,8 @@ impl<'a> Connection<'a> {
     /// Reads what comes next; whether something came.
     async fn read_more(&mut self) -> bool {
         let begun = Instant::now();
-        let mut chunk = vec![0; STEP_BYTES];
+        // A connection may be idle for long, and there may be many.
+        let mut chunk = vec![0; if self.input.is_empty() { IDLE_STEP_BYTES } else { STEP_BYTES }];
         let read = loop {
             match tokio::time::timeout(Duration::from_millis(200), self.stream.read(&mut chunk)).await {
                 Ok(read) => break read.unwrap_or(0),
@@ -171,7 +173,7 @@ impl<'a> Connection<'a> {
         let mut message_id = String::new();
         for (key, value) in head.split_whitespace().filter_map(|word| word.split_once('=')) {
             match key {
-                "token" => self.is_known = self.is_known || is_known(&self.config.tokens, value),
+                "token" => self.is_known = self.is_known || is_known(&self.surroundings.live.tokens("tcp"), value),
                 "source" if value.len() <= 200 => self.source = value.into(),
                 "id" if value.len() <= 200 => message_id = value.to_owned(),
                 "precision" => {

@@ -8,13 +8,14 @@ use std::collections::BTreeMap;
 use std::sync::atomic::{AtomicI64, Ordering};
 use std::sync::{Arc, Condvar, Mutex, PoisonError};
 use std::thread::JoinHandle;
-use std::time::{Duration, SystemTime};
+use std::time::{Duration, Instant, SystemTime};
 
 use tokio::sync::{mpsc, oneshot};
 
 use super::file::Group;
 use super::quarantine::Refusal;
 use super::{Counts, Entry, Offer, SpoolError, SpoolFile, Stored};
+use crate::recorder::log;
 
 /// Requests that may wait for the thread.
 const QUEUE_MAX: usize = 4_096;
@@ -78,7 +79,8 @@ impl Committer {
                 file,
                 receiver,
                 shared: for_thread,
-                next_forget: SystemTime::UNIX_EPOCH,
+                next_forget: Instant::now(),
+                was_told_of_ids: false,
                 unsettled: BTreeMap::new(),
             }
             .work()
@@ -208,7 +210,8 @@ struct Worker {
     file: SpoolFile,
     receiver: mpsc::Receiver<Request>,
     shared: Arc<Shared>,
-    next_forget: SystemTime,
+    next_forget: Instant,
+    was_told_of_ids: bool,
     /// What could not be settled yet because the disk was full, by lane.
     unsettled: BTreeMap<u32, i64>,
 }
@@ -241,8 +244,8 @@ impl Worker {
 
     /// Makes one group of what waits, and syncs it.
     fn group(&mut self, first: Request, answers: &mut Answers) -> Result<(), SpoolError> {
-        let now = SystemTime::now();
-        let before = self.file.counts();
+        let now = Instant::now();
+        let (before, was_half_quarantine) = (self.file.counts(), self.file.is_half_quarantine());
         let mut newest = 0;
         let mut group = self.file.begin()?;
         let mut next = Some(first);
@@ -258,7 +261,13 @@ impl Worker {
                 || group.counts().spooled_bytes.saturating_sub(before.spooled_bytes) > GROUP_BYTES;
             next = if is_full { None } else { self.receiver.try_recv().ok() };
         }
-        if now >= self.next_forget {
+        let too_many = group.remembers_too_much();
+        if too_many && !self.was_told_of_ids {
+            self.was_told_of_ids = true;
+            let remedy = "raise spool.bound, a quarter of which ids of messages may take";
+            log::warning("ids of messages are forgotten before spool.remember is over", &[("remedy", remedy)]);
+        }
+        if too_many || now >= self.next_forget {
             let forgotten = group.forget_messages(now_ns())?;
             let pause = if forgotten > 0 { Duration::from_millis(100) } else { Duration::from_secs(10) };
             self.next_forget = now + pause;
@@ -268,6 +277,10 @@ impl Worker {
         }
         group.commit()?;
         self.unsettled.clear();
+        if self.file.is_half_quarantine() && !was_half_quarantine {
+            let remedy = "look at it with --quarantine list, and replay or discard it";
+            log::warning("the quarantine takes half of spool.bound", &[("remedy", remedy)]);
+        }
         let (after, mut state) = (self.file.counts(), self.shared.lock());
         // Records that were never spooled are counted there only.
         state.counts.acknowledged += after.acknowledged - before.acknowledged;

@@ -39,6 +39,11 @@ impl Offer {
         (OVERHEAD_BYTES + self.source.len() + 2 * self.message_id.len() + self.body.len()) as u64
     }
 
+    /// All but the points.
+    pub fn without_body(&self) -> Offer {
+        Offer { source: Arc::clone(&self.source), message_id: self.message_id.clone(), body: Vec::new(), ..*self }
+    }
+
     /// CRC-32 of everything that is stored of it.
     pub fn checksum(&self) -> u32 {
         let mut hasher = crc32fast::Hasher::new();

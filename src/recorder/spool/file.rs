@@ -6,6 +6,7 @@ use std::time::Duration;
 use rusqlite::{Connection, OptionalExtension, Transaction, TransactionBehavior, params};
 
 use super::lock::SpoolLock;
+use super::quarantine::QUARANTINED_BYTES;
 use super::salvage::{self, Salvaged};
 use super::{Offer, SpoolError};
 
@@ -49,8 +50,16 @@ CREATE TABLE quarantine (
 CREATE TABLE fact (name TEXT PRIMARY KEY, value) WITHOUT ROWID;
 ";
 
-/// Ids that were forgotten in one transaction, at most.
-const FORGET_MAX: u32 = 1_000;
+/// Ids that were forgotten in one transaction, at most, besides as many as it has taken in.
+const FORGET_MAX: u64 = 1_000;
+/// Ids of messages may take this share of the bound, besides what waits and what is in quarantine.
+const MESSAGES_SHARE: u64 = 4;
+/// What SQLite needs for an id, in its table and its index, besides its texts.
+const MESSAGE_BYTES: u64 = 48;
+
+/// Sums of `entry`: how many, rows, bytes.
+const ENTRY_SUMS: &str = "SELECT count(*), ifnull(sum(rows), 0), ifnull(sum(96 + length(CAST(source AS BLOB)) \
+                          + 2 * length(CAST(message_id AS BLOB)) + length(body)), 0) FROM entry";
 
 /// The file, opened for writing.
 #[derive(Debug)]
@@ -60,6 +69,8 @@ pub struct SpoolFile {
     counts: Counts,
     bound_bytes: u64,
     remember: Duration,
+    /// Bytes of the ids of messages.
+    message_bytes: u64,
     /// The random name of this spool.
     recorder: String,
     salvaged: Option<Salvaged>,
@@ -81,6 +92,15 @@ pub struct Counts {
     pub spooled_bytes: u64,
     /// Entries that wait.
     pub entries: u64,
+    /// Bytes of what is in quarantine.
+    pub quarantined_bytes: u64,
+}
+
+impl Counts {
+    /// What counts against the bound: what waits, and what is in quarantine.
+    pub fn held_bytes(&self) -> u64 {
+        self.spooled_bytes + self.quarantined_bytes
+    }
 }
 
 /// What became of an offer.
@@ -115,7 +135,18 @@ impl SpoolFile {
             )));
         }
         let counts = count(&connection).map_err(|error| unusable(error.to_string()))?;
-        Ok(SpoolFile { connection, path, counts, bound_bytes, remember, recorder, salvaged, _lock: lock })
+        let message_bytes = count_messages(&connection).map_err(|error| unusable(error.to_string()))?;
+        Ok(SpoolFile {
+            connection,
+            path,
+            counts,
+            bound_bytes,
+            remember,
+            message_bytes,
+            recorder,
+            salvaged,
+            _lock: lock,
+        })
     }
 
     /// The file.
@@ -136,6 +167,11 @@ impl SpoolFile {
     /// The counters.
     pub fn counts(&self) -> Counts {
         self.counts
+    }
+
+    /// Whether what is in quarantine takes more than half of the bound.
+    pub fn is_half_quarantine(&self) -> bool {
+        self.counts.quarantined_bytes > self.bound_bytes / 2
     }
 
     /// The number of lanes that entries are assigned to, changed to `wanted` if nothing waits.
@@ -164,11 +200,12 @@ impl SpoolFile {
     /// # Errors
     /// As the disk fails.
     pub fn begin(&mut self) -> Result<Group<'_>, SpoolError> {
-        let counts = self.counts;
+        let (counts, message_bytes) = (self.counts, self.message_bytes);
         let (bound_bytes, remember) = (self.bound_bytes, self.remember);
         let transaction = self.connection.transaction_with_behavior(TransactionBehavior::Immediate);
         let transaction = transaction.map_err(|error| SpoolError::of(&error))?;
-        Ok(Group { transaction, counts, bound_bytes, remember, result: &mut self.counts })
+        let result = (&mut self.counts, &mut self.message_bytes);
+        Ok(Group { transaction, counts, bound_bytes, remember, message_bytes, messages: 0, result })
     }
 
     /// The connection, to be read with.
@@ -183,7 +220,10 @@ pub struct Group<'a> {
     pub(super) counts: Counts,
     bound_bytes: u64,
     remember: Duration,
-    result: &'a mut Counts,
+    message_bytes: u64,
+    /// Ids taken in.
+    messages: u64,
+    result: (&'a mut Counts, &'a mut u64),
 }
 
 impl Group<'_> {
@@ -194,7 +234,7 @@ impl Group<'_> {
 
     /// Whether an offer fits.
     pub fn has_room_for(&self, offer: &Offer) -> bool {
-        self.counts.spooled_bytes + offer.stored_bytes() <= self.bound_bytes
+        self.counts.held_bytes() + offer.stored_bytes() <= self.bound_bytes
     }
 
     /// Stores an offer, unless its message was stored before.
@@ -205,7 +245,11 @@ impl Group<'_> {
         if !self.has_room_for(offer) {
             let shown = crate::units::show_bytes;
             let (used, bound) = (shown(self.counts.spooled_bytes as f64), shown(self.bound_bytes as f64));
-            return Err(SpoolError::Full(format!("{used} of {bound} wait for the database")));
+            let kept = match self.counts.quarantined_bytes {
+                0 => String::new(),
+                bytes => format!(", and {} are in quarantine", shown(bytes as f64)),
+            };
+            return Err(SpoolError::Full(format!("{used} of {bound} wait for the database{kept}")));
         }
         self.insert(offer).map_err(|error| SpoolError::of(&error))
     }
@@ -216,6 +260,8 @@ impl Group<'_> {
             if remember.execute(params![&*offer.source, offer.message_id, offer.received_ns])? == 0 {
                 return Ok(Stored::Duplicate);
             }
+            self.messages += 1;
+            self.message_bytes += MESSAGE_BYTES + 2 * (offer.source.len() + offer.message_id.len()) as u64;
         }
         self.transaction
             .prepare_cached(
@@ -248,11 +294,9 @@ impl Group<'_> {
     }
 
     fn remove(&mut self, lane: u32, through: i64) -> rusqlite::Result<()> {
-        let sums = "SELECT count(*), ifnull(sum(rows), 0), ifnull(sum(96 + length(CAST(source AS BLOB)) \
-                    + 2 * length(CAST(message_id AS BLOB)) + length(body)), 0) FROM entry WHERE lane = ? AND sequence <= ?";
         let (entries, rows, bytes): (u64, u64, u64) = self
             .transaction
-            .prepare_cached(sums)?
+            .prepare_cached(&format!("{ENTRY_SUMS} WHERE lane = ? AND sequence <= ?"))?
             .query_row(params![lane, through], |row| Ok((row.get(0)?, row.get(1)?, row.get(2)?)))?;
         let refused = "SELECT ifnull(sum(quarantine.rows), 0) FROM entry CROSS JOIN quarantine ON quarantine.entry = entry.sequence \
                        WHERE entry.lane = ? AND entry.sequence <= ?";
@@ -269,18 +313,33 @@ impl Group<'_> {
         Ok(())
     }
 
-    /// Forgets ids of messages that are old enough, some at a time.
+    /// Whether ids of messages take more room than they may: the oldest are forgotten then, however young they are.
+    pub fn remembers_too_much(&self) -> bool {
+        self.message_bytes > self.bound_bytes / MESSAGES_SHARE
+    }
+
+    /// Forgets ids of messages that are old enough, or too many, some at a time.
     ///
     /// # Errors
     /// As the disk fails.
     pub fn forget_messages(&mut self, now_ns: i64) -> Result<usize, SpoolError> {
-        let before = now_ns.saturating_sub(i64::try_from(self.remember.as_nanos()).unwrap_or(i64::MAX));
+        let before = match self.remembers_too_much() {
+            true => i64::MAX,
+            false => now_ns.saturating_sub(i64::try_from(self.remember.as_nanos()).unwrap_or(i64::MAX)),
+        };
+        let forgotten = self.forget(before, FORGET_MAX + self.messages).map_err(|error| SpoolError::of(&error))?;
+        self.message_bytes = self.message_bytes.saturating_sub(forgotten.iter().sum());
+        Ok(forgotten.len())
+    }
+
+    /// Bytes of each id that was forgotten.
+    fn forget(&self, before_ns: i64, most: u64) -> rusqlite::Result<Vec<u64>> {
         let forget = "DELETE FROM message WHERE (source, message_id) IN \
-                      (SELECT source, message_id FROM message WHERE received_ns < ? ORDER BY received_ns LIMIT ?)";
-        let statement = self.transaction.prepare_cached(forget);
-        statement
-            .and_then(|mut forget| forget.execute(params![before, FORGET_MAX]))
-            .map_err(|error| SpoolError::of(&error))
+                      (SELECT source, message_id FROM message WHERE received_ns < ? ORDER BY received_ns LIMIT ?) \
+                      RETURNING length(CAST(source AS BLOB)) + length(CAST(message_id AS BLOB))";
+        let mut forget = self.transaction.prepare_cached(forget)?;
+        let rows = forget.query_map(params![before_ns, most], |row| row.get::<_, u64>(0))?;
+        rows.map(|bytes| Ok(MESSAGE_BYTES + 2 * bytes?)).collect()
     }
 
     /// Makes the changes durable.
@@ -296,7 +355,7 @@ impl Group<'_> {
         };
         store().map_err(|error| SpoolError::of(&error))?;
         self.transaction.commit().map_err(|error| SpoolError::of(&error))?;
-        *self.result = counts;
+        (*self.result.0, *self.result.1) = (counts, self.message_bytes);
         Ok(())
     }
 }
@@ -335,11 +394,11 @@ fn fact_number(connection: &Connection, name: &str) -> rusqlite::Result<i64> {
 
 /// Counts what the file holds: it is the truth that the counters begin with.
 fn count(connection: &Connection) -> rusqlite::Result<Counts> {
-    let sums = "SELECT count(*), ifnull(sum(rows), 0), ifnull(sum(96 + length(CAST(source AS BLOB)) \
-                + 2 * length(CAST(message_id AS BLOB)) + length(body)), 0) FROM entry";
     let (entries, rows, spooled_bytes): (u64, u64, u64) =
-        connection.query_row(sums, [], |row| Ok((row.get(0)?, row.get(1)?, row.get(2)?)))?;
-    let quarantined = connection.query_row("SELECT ifnull(sum(rows), 0) FROM quarantine", [], |row| row.get(0))?;
+        connection.query_row(ENTRY_SUMS, [], |row| Ok((row.get(0)?, row.get(1)?, row.get(2)?)))?;
+    let sums = format!("SELECT ifnull(sum(rows), 0), ifnull(sum({QUARANTINED_BYTES}), 0) FROM quarantine");
+    let (quarantined, quarantined_bytes): (u64, u64) =
+        connection.query_row(&sums, [], |row| Ok((row.get(0)?, row.get(1)?)))?;
     let waiting =
         "SELECT ifnull(sum(quarantine.rows), 0) FROM quarantine JOIN entry ON entry.sequence = quarantine.entry";
     let quarantined_of_entries: u64 = connection.query_row(waiting, [], |row| row.get(0))?;
@@ -350,7 +409,14 @@ fn count(connection: &Connection) -> rusqlite::Result<Counts> {
         quarantined,
         spooled_bytes,
         entries,
+        quarantined_bytes,
     })
+}
+
+fn count_messages(connection: &Connection) -> rusqlite::Result<u64> {
+    let sums =
+        "SELECT count(*), ifnull(sum(length(CAST(source AS BLOB)) + length(CAST(message_id AS BLOB))), 0) FROM message";
+    connection.query_row(sums, [], |row| Ok(MESSAGE_BYTES * row.get::<_, u64>(0)? + 2 * row.get::<_, u64>(1)?))
 }
 
 #[cfg(test)]

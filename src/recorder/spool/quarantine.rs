@@ -25,6 +25,13 @@ pub struct Quarantined {
     pub line: String,
 }
 
+/// Bytes that a quarantined record counts against the bound, in SQL.
+pub(super) const QUARANTINED_BYTES: &str =
+    "96 + length(CAST(source AS BLOB)) + length(CAST(reason AS BLOB)) + length(body)";
+
+/// Records whose entry still waits are decided with it: they are neither given back nor given up.
+const IS_DECIDED: &str = "NOT EXISTS (SELECT 1 FROM entry WHERE entry.sequence = quarantine.entry)";
+
 /// What one record of an entry is quarantined with.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Refusal {
@@ -67,6 +74,7 @@ impl Group<'_> {
         if added > 0 {
             self.counts.quarantined += u64::from(refusal.rows);
             self.counts.spooled = self.counts.spooled.saturating_sub(u64::from(refusal.rows));
+            self.counts.quarantined_bytes += stored_bytes(&entry.offer.source, refusal);
         }
         Ok(())
     }
@@ -99,9 +107,8 @@ impl SpoolFile {
             offer.lane = lane_of(&offer.source);
             let mut group = self.begin()?;
             let before = group.counts();
+            group.let_go(id)?;
             group.append(&offer)?;
-            let removed = group.transaction.execute("DELETE FROM quarantine WHERE id = ?", [id]);
-            removed.map_err(|error| SpoolError::of(&error))?;
             // It was acknowledged once already.
             group.counts.acknowledged = before.acknowledged;
             group.counts.quarantined = before.quarantined.saturating_sub(u64::from(offer.rows));
@@ -110,13 +117,54 @@ impl SpoolFile {
         }
         Ok(replayed)
     }
+
+    /// Gives quarantined records up, up to the one of this number; how many. Nobody counts them as acknowledged any more.
+    ///
+    /// # Errors
+    /// As the disk fails.
+    pub fn discard(&mut self, through: i64) -> Result<u64, SpoolError> {
+        let mut group = self.begin()?;
+        let delete =
+            format!("DELETE FROM quarantine WHERE id <= ? AND {IS_DECIDED} RETURNING rows, {QUARANTINED_BYTES}");
+        let remove = |group: &Group<'_>| -> rusqlite::Result<(u64, u64)> {
+            let mut delete = group.transaction.prepare(&delete)?;
+            let mut removed = delete.query([through])?;
+            let (mut rows, mut bytes) = (0, 0);
+            while let Some(row) = removed.next()? {
+                (rows, bytes) = (rows + row.get::<_, u64>(0)?, bytes + row.get::<_, u64>(1)?);
+            }
+            Ok((rows, bytes))
+        };
+        let (rows, bytes) = remove(&group).map_err(|error| SpoolError::of(&error))?;
+        group.counts.acknowledged = group.counts.acknowledged.saturating_sub(rows);
+        group.counts.quarantined = group.counts.quarantined.saturating_sub(rows);
+        group.counts.quarantined_bytes = group.counts.quarantined_bytes.saturating_sub(bytes);
+        group.commit()?;
+        Ok(rows)
+    }
+}
+
+impl Group<'_> {
+    fn let_go(&mut self, id: i64) -> Result<(), SpoolError> {
+        let delete = format!("DELETE FROM quarantine WHERE id = ? RETURNING {QUARANTINED_BYTES}");
+        let bytes: u64 =
+            self.transaction.query_row(&delete, [id], |row| row.get(0)).map_err(|error| SpoolError::of(&error))?;
+        self.counts.quarantined_bytes = self.counts.quarantined_bytes.saturating_sub(bytes);
+        Ok(())
+    }
+}
+
+fn stored_bytes(source: &str, refusal: &Refusal) -> u64 {
+    (96 + source.len() + refusal.reason.len() + refusal.body.len()) as u64
 }
 
 type Found = (i64, super::Offer, bool);
 
 fn read_all(connection: &Connection) -> rusqlite::Result<Vec<Found>> {
-    let select = "SELECT id, source, received_ns, precision, rows, body, checksum, row FROM quarantine ORDER BY id";
-    let mut statement = connection.prepare(select)?;
+    let select = format!(
+        "SELECT id, source, received_ns, precision, rows, body, checksum, row FROM quarantine WHERE {IS_DECIDED} ORDER BY id"
+    );
+    let mut statement = connection.prepare(&select)?;
     let rows = statement.query_map([], |row| {
         let body: Vec<u8> = row.get(5)?;
         let precision = crate::recorder::line::Precision::from_code(row.get(3)?);

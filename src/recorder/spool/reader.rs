@@ -43,6 +43,20 @@ impl Reader {
         self.try_read(lane, after, bytes_max, rows_max).map_err(|error| SpoolError::of(&error))
     }
 
+    /// Records of these entries that are in quarantine: entry and number. A recorder that ended before it could settle the entry
+    /// put them there.
+    ///
+    /// # Errors
+    /// As the disk fails.
+    pub fn quarantined(&self, first: i64, last: i64) -> Result<Vec<(i64, i64)>, SpoolError> {
+        let read = || -> rusqlite::Result<_> {
+            let select = "SELECT entry, row FROM quarantine WHERE entry BETWEEN ? AND ?";
+            let mut statement = self.connection.prepare_cached(select)?;
+            statement.query_map([first, last], |row| Ok((row.get(0)?, row.get(1)?)))?.collect()
+        };
+        read().map_err(|error: rusqlite::Error| SpoolError::of(&error))
+    }
+
     fn try_read(&self, lane: u32, after: i64, bytes_max: usize, rows_max: u64) -> rusqlite::Result<Vec<Found>> {
         let select = "SELECT sequence, source, message_id, received_ns, precision, rows, checksum, body FROM entry \
                       WHERE lane = ? AND sequence > ? ORDER BY sequence";

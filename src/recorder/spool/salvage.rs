@@ -78,19 +78,25 @@ fn copy(from: &Path, to: &Path) -> rusqlite::Result<u64> {
     {
         target.execute("INSERT INTO sqlite_sequence (name, seq) VALUES ('entry', ?)", [last])?;
     }
-    Ok(copy_table(&source, &target, "entry", 9)? + copy_table(&source, &target, "quarantine", 11)?)
+    copy_table(&source, &target, "message", 3, "source, message_id")?;
+    Ok(copy_table(&source, &target, "entry", 9, "rowid")? + copy_table(&source, &target, "quarantine", 11, "rowid")?)
 }
 
-fn copy_table(source: &Connection, target: &Connection, table: &str, columns: usize) -> rusqlite::Result<u64> {
+fn copy_table(
+    source: &Connection,
+    target: &Connection,
+    table: &str,
+    columns: usize,
+    key: &str,
+) -> rusqlite::Result<u64> {
     let places = vec!["?"; columns].join(", ");
     let mut insert = target.prepare(&format!("INSERT OR IGNORE INTO {table} VALUES ({places})"))?;
     // From both ends to the damage: rows behind it are reached by going backwards.
     let mut copied = 0;
     for order in ["ASC", "DESC"] {
-        let Ok(mut statement) = source.prepare(&format!("SELECT * FROM {table} NOT INDEXED ORDER BY rowid {order}"))
-        else {
-            continue;
-        };
+        let key = key.replace(',', &format!(" {order},"));
+        let select = format!("SELECT * FROM {table} NOT INDEXED ORDER BY {key} {order}");
+        let Ok(mut statement) = source.prepare(&select) else { continue };
         let Ok(mut rows) = statement.query([]) else { continue };
         while let Ok(Some(row)) = rows.next() {
             let values: rusqlite::Result<Vec<rusqlite::types::Value>> =

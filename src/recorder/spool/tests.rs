@@ -158,6 +158,63 @@ fn quarantined_records_are_listed_and_can_be_given_back() {
 }
 
 #[test]
+fn the_quarantine_counts_against_the_bound_until_it_is_replayed_or_discarded() {
+    let directory = Directory::new();
+    let mut file = directory.open();
+    append(&mut file, &[offer(1), offer(2)]);
+    let entries = waiting(&directory);
+    let mut group = file.begin().unwrap();
+    group.quarantine(&entries[0], &Refusal { body: vec![b'x'; 1 << 20], ..refusal(0) }, 9).unwrap();
+    group.quarantine(&entries[1], &refusal(0), 9).unwrap();
+    group.settle(0, 1).unwrap();
+    group.commit().unwrap();
+    let bytes = file.counts().quarantined_bytes;
+    assert!(bytes > 1 << 20 && file.is_half_quarantine());
+    let full = file.begin().unwrap().append(&offer(3)).unwrap_err().to_string();
+    assert!(full.contains("are in quarantine"), "{full}");
+    drop(file);
+    let mut file = directory.open();
+    assert_eq!(file.counts().quarantined_bytes, bytes);
+    assert_eq!(file.discard(i64::MAX).unwrap(), 1, "what belongs to an entry that waits is decided with it");
+    let counts = file.counts();
+    assert_eq!((counts.acknowledged, counts.committed, counts.spooled, counts.quarantined), (3, 1, 1, 1));
+    assert_conserved(counts);
+    assert_eq!(file.replay(&|_| 0).unwrap(), 0, "nor is it given back");
+    let reader = Reader::open(file.path()).unwrap();
+    assert_eq!(reader.quarantined(1, 2).unwrap(), [(2, 0)]);
+    append(&mut file, &[offer(3)]);
+    drop(file);
+    let reopened = directory.open().counts();
+    assert_eq!(reopened.quarantined_bytes, (96 + "tests".len() + "no".len() + "m f=1\n".len()) as u64);
+    assert_conserved(reopened);
+}
+
+#[test]
+fn ids_of_messages_take_a_quarter_of_the_bound_at_most() {
+    let directory = Directory::new();
+    let mut file = directory.open();
+    let message = |number: i64| Offer { message_id: format!("{number:0100}"), received_ns: number, ..offer(1) };
+    let mut forgotten = 0;
+    for round in 0..30 {
+        let mut group = file.begin().unwrap();
+        for number in 0..100 {
+            group.append(&message(round * 100 + number)).unwrap();
+        }
+        group.settle(0, i64::MAX).unwrap();
+        if group.remembers_too_much() {
+            forgotten += group.forget_messages(3_000).unwrap();
+        }
+        assert!(!group.remembers_too_much());
+        group.commit().unwrap();
+    }
+    assert!(forgotten > 500, "{forgotten}");
+    drop(file);
+    let mut file = directory.open();
+    assert_eq!(append(&mut file, &[message(2_999)]), [Stored::Duplicate], "the youngest are remembered");
+    assert!(matches!(append(&mut file, &[message(0)])[..], [Stored::New(_)]), "the oldest are not");
+}
+
+#[test]
 fn one_recorder_at_a_time_works_on_a_spool() {
     let directory = Directory::new();
     let file = directory.open();
@@ -206,7 +263,9 @@ fn damage_of_the_newest_bytes_costs_at_most_the_newest_group() {
         (std::fs::read(origin.0.join("spool.db")).unwrap(), std::fs::read(origin.0.join("spool.db-wal")).unwrap());
     let newest = usize::try_from(before).unwrap()..log.len();
     assert!(newest.len() > 1_000);
-    for (round, at) in newest.clone().step_by(97).chain(newest.end - 40..newest.end).enumerate() {
+    // Every byte of the frame's head and of what ends it, and some of the page between them.
+    let all = (newest.start..newest.start + 40).chain(newest.clone().step_by(97)).chain(newest.end - 40..newest.end);
+    for (round, at) in all.flat_map(|at| [at, at]).enumerate() {
         let damaged = Directory::new();
         let mut bytes = log.clone();
         if round % 2 == 0 {

@@ -48,6 +48,15 @@ impl Batch {
         self.left_out.insert(row);
     }
 
+    /// A record is not to be written: it is this one of the entry of this number, if that is in the batch.
+    pub(super) fn leave_out_record(&mut self, sequence: i64, number: i64) {
+        if let Ok(place) = self.entries.binary_search_by_key(&sequence, |entry| entry.sequence)
+            && let Ok(number) = usize::try_from(number)
+        {
+            self.left_out.insert(self.firsts[place] + number);
+        }
+    }
+
     /// Nothing of this entry is to be written.
     pub(super) fn leave_out_entry(&mut self, place: usize) {
         self.left_out.extend(self.firsts[place]..self.firsts[place + 1]);
@@ -90,5 +99,9 @@ mod tests {
         assert_eq!((batch.count(0..5), batch.count(3..4)), (4, 0));
         batch.leave_out_entry(0);
         assert_eq!(batch.count(0..5), 2);
+        batch.leave_out_record(7, 2);
+        batch.leave_out_record(6, 0);
+        batch.leave_out_record(7, -1);
+        assert_eq!(batch.count(0..5), 1);
     }
 }

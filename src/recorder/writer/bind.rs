@@ -2,7 +2,7 @@
 //!
 //! Invariant: a point is bound whole, refused with a reason, or named among what is needed first; nothing of it is dropped.
 
-use std::collections::HashMap;
+use std::collections::{HashMap, HashSet};
 
 use super::batch::Batch;
 use super::catalogue::{Catalogue, FieldKind, Measurement, Role, Shape};
@@ -12,6 +12,9 @@ use super::value::{self, append, kind_of, to_json};
 use crate::record::Cells;
 use crate::recorder::config::NewColumns;
 use crate::recorder::line::{Parser, Point, Text, Value};
+
+/// Columns refused by the database that are remembered, by measurement.
+const IMPOSSIBLE_MAX: usize = 1_000;
 
 /// What the tables lack.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -84,8 +87,10 @@ enum Trouble {
 struct Context<'a> {
     catalogue: &'a Catalogue,
     identities: &'a mut Identities,
-    /// Numbers of identities that are inserted in this transaction.
+    /// Numbers of identities that were asked for in this transaction.
     fresh: &'a HashMap<Box<[u8]>, i64>,
+    /// Identities asked for.
+    asked: HashSet<Box<[u8]>>,
     bound: Bound,
 }
 
@@ -111,12 +116,8 @@ impl Binder {
         first_record: i64,
     ) -> Bound {
         self.rows.resize_with(catalogue.measurements().len(), Rows::default);
-        for rows in &mut self.rows {
-            rows.main.clear();
-            rows.second.clear();
-            (rows.main_rows, rows.second_rows) = (0, 0);
-        }
-        let mut context = Context { catalogue, identities, fresh, bound: Bound::default() };
+        self.rows.iter_mut().for_each(Rows::clear);
+        let mut context = Context { catalogue, identities, fresh, asked: HashSet::new(), bound: Bound::default() };
         if range.is_empty() {
             return context.bound;
         }
@@ -173,7 +174,7 @@ impl Binder {
         if measurement.shape.has_identity() {
             identity = context.fresh.get(point.series).copied().or_else(|| context.identities.find(point.series));
             if identity.is_none() {
-                if !context.bound.identities.iter().any(|known| *known.series == *point.series) {
+                if context.asked.insert(point.series.into()) {
                     context.bound.identities.push(NewIdentity::of(point, place, time_ns));
                 }
                 return Err(Trouble::Needs);
@@ -300,7 +301,9 @@ fn missing(
 ) -> Result<Option<Need>, String> {
     let (what, table) = (role.name(), &measurement.name);
     let impossible = measurement.impossible.get(&(role, name.to_owned()));
-    let is_full = measurement.tags.len() + measurement.fields.len() >= limits.columns_max;
+    // A table that has refused so many gets no more: the names that clients make up have no end.
+    let is_full = measurement.tags.len() + measurement.fields.len() >= limits.columns_max
+        || measurement.impossible.len() >= IMPOSSIBLE_MAX;
     match limits.new_columns {
         NewColumns::Add if impossible.is_none() && !is_full => {
             let (measurement, name) = (measurement.name.clone(), name.to_owned());
@@ -310,6 +313,9 @@ fn missing(
         NewColumns::Json => Ok(Some(Need::More(measurement.name.clone()))),
         NewColumns::Add => Err(match impossible {
             Some(reason) => format!("{table:?} cannot get a column for the {what} {name:?}: {reason}"),
+            None if measurement.impossible.len() >= IMPOSSIBLE_MAX => format!(
+                "{table:?} could not get {IMPOSSIBLE_MAX} columns, and the one for the {what} {name:?} is not tried any more"
+            ),
             None => format!(
                 "{table:?} has {} columns and cannot get one for the {what} {name:?}; schema.columns_max bounds them",
                 limits.columns_max
@@ -322,6 +328,16 @@ fn missing(
 }
 
 impl Rows {
+    /// Forgets the rows. The memory of those that were used is kept, and that of others is not: there may be many measurements.
+    fn clear(&mut self) {
+        if self.main_rows == 0 {
+            (self.main, self.second) = Default::default();
+        }
+        self.main.clear();
+        self.second.clear();
+        (self.main_rows, self.second_rows) = (0, 0);
+    }
+
     /// Appends the rows of a point, or says why not; the caller then takes back what was appended.
     fn append(
         &mut self,

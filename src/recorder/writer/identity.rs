@@ -15,12 +15,18 @@ pub(super) struct Identities {
     young: HashMap<Box<[u8]>, i64>,
     old: HashMap<Box<[u8]>, i64>,
     generation_max: usize,
+    /// Bytes of what the young generation is found by.
+    young_bytes: usize,
 }
+
+/// Bytes that an identity may take on average; where they are longer, fewer are kept.
+const BYTES_EACH: usize = 512;
 
 impl Identities {
     /// A cache of at most this many.
     pub(super) fn new(most: u32) -> Self {
-        Identities { young: HashMap::new(), old: HashMap::new(), generation_max: (most as usize / 2).max(1) }
+        let generation_max = (most as usize / 2).max(1);
+        Identities { young: HashMap::new(), old: HashMap::new(), generation_max, young_bytes: 0 }
     }
 
     /// The number of an identity.
@@ -35,9 +41,11 @@ impl Identities {
 
     /// Notes the number of an identity that is in the database.
     pub(super) fn keep(&mut self, series: Box<[u8]>, number: i64) {
-        if self.young.len() >= self.generation_max {
+        if self.young.len() >= self.generation_max || self.young_bytes >= self.generation_max * BYTES_EACH {
             self.old = std::mem::take(&mut self.young);
+            self.young_bytes = 0;
         }
+        self.young_bytes += series.len();
         self.young.insert(series, number);
     }
 
@@ -45,6 +53,7 @@ impl Identities {
     pub(super) fn clear(&mut self) {
         self.young.clear();
         self.old.clear();
+        self.young_bytes = 0;
     }
 }
 
@@ -112,6 +121,11 @@ impl Ends {
     pub(super) fn is_empty(&self) -> bool {
         self.times.is_empty()
     }
+
+    /// How many there are.
+    pub(super) fn len(&self) -> usize {
+        self.times.len()
+    }
 }
 
 #[cfg(test)]
@@ -127,6 +141,10 @@ mod tests {
             assert!(identities.young.len() + identities.old.len() <= 11);
         }
         assert_eq!(identities.find(&5_i64.to_le_bytes()), None);
+        for number in 0..100_i64 {
+            identities.keep(vec![number as u8; 10_000].into(), number);
+            assert!(number < 5 || identities.young.len() + identities.old.len() <= 3, "long ones are fewer");
+        }
     }
 
     #[test]

@@ -119,7 +119,7 @@ impl Lane {
             Feed::Direct(receiver, runtime) => self.run_direct(receiver, runtime),
         };
         if self.connection.is_some() {
-            self.settings.meter.lanes_connected.set(self.settings.meter.lanes_connected.get().saturating_sub(1));
+            self.settings.meter.lanes_connected.subtract(1);
         }
         match ended {
             Ok(end) => end,
@@ -147,26 +147,30 @@ impl Lane {
             let Some(through) = found.last().map(|entry| entry.as_ref().unwrap_or_else(|(entry, _)| entry).sequence)
             else {
                 if self.settings.stop.is_asked() {
-                    self.write_ends_if_due(true);
+                    self.write_ends_if_due(true)?;
                     return Ok(LaneEnd::Drained);
                 }
                 if let Some(broken) = self.settings.spool.broken() {
                     return Err(broken.into());
                 }
-                self.write_ends_if_due(false);
+                self.write_ends_if_due(false)?;
                 self.settings.spool.wait_for_more(done, IDLE);
                 continue;
             };
-            let entries = self.set_damage_aside(found)?;
-            self.store(&mut Batch::new(entries))?;
+            let mut batch = Batch::new(self.set_damage_aside(found)?);
+            // An earlier recorder may have come as far as the quarantine with them, and whoever replays that must not store them twice.
+            for (entry, row) in reader.quarantined(done + 1, through)? {
+                batch.leave_out_record(entry, row);
+            }
+            self.store(&mut batch)?;
             self.settings.spool.settle(lane, through)?;
             done = through;
-            self.write_ends_if_due(false);
+            self.write_ends_if_due(false)?;
         }
     }
 
     /// Quarantines damaged entries; the others.
-    fn set_damage_aside(&self, found: Vec<Result<Entry, (Entry, Refusal)>>) -> Result<Vec<Arc<Entry>>, Leave> {
+    fn set_damage_aside(&mut self, found: Vec<Result<Entry, (Entry, Refusal)>>) -> Result<Vec<Arc<Entry>>, Leave> {
         let (mut entries, mut refused) = (Vec::with_capacity(found.len()), Vec::new());
         for found in found {
             match found {
@@ -178,7 +182,7 @@ impl Lane {
             }
         }
         if !refused.is_empty() {
-            self.settings.spool.quarantine(refused)?;
+            self.keep(&refused)?;
         }
         Ok(entries)
     }
@@ -198,12 +202,12 @@ impl Lane {
                 Received::Some(directs) => self.store_direct(directs)?,
                 Received::Nothing => self.connect_if_idle(),
                 Received::Closed => {
-                    self.write_ends_if_due(true);
+                    self.write_ends_if_due(true)?;
                     return Ok(LaneEnd::Drained);
                 }
             }
-            self.write_ends_if_due(false);
-            self.forget_messages_if_due();
+            self.write_ends_if_due(false)?;
+            self.forget_messages_if_due()?;
         }
     }
 
@@ -258,7 +262,7 @@ impl Lane {
         if outcome.as_ref().is_err_and(is_lost) {
             self.connection = None;
             self.identities.clear();
-            settings.meter.lanes_connected.set(settings.meter.lanes_connected.get().saturating_sub(1));
+            settings.meter.lanes_connected.subtract(1);
         }
         outcome
     }
@@ -267,6 +271,7 @@ impl Lane {
     pub(super) fn wait_out(&mut self, error: &DatabaseError) -> Result<(), Leave> {
         self.settings.meter.retries.add(1);
         let reason = error.to_string();
+        ended_by(error)?;
         if self.was_told.as_ref() != Some(&reason) {
             log::warning("waiting for the database", &[("reason", &reason)]);
             self.was_told = Some(reason.clone());
@@ -281,10 +286,13 @@ impl Lane {
         Ok(())
     }
 
-    fn write_ends_if_due(&mut self, now: bool) {
-        let every = self.settings.schema.ends_every;
+    /// Brings the ends of measurements up to date: all of them at the end, and otherwise, when it is time, as many as do not keep
+    /// rows waiting for long; but never are more left than the cache of identities may hold.
+    fn write_ends_if_due(&mut self, now: bool) -> Result<(), Leave> {
+        const LONG: Duration = Duration::from_millis(250);
+        let (every, begun) = (self.settings.schema.ends_every, Instant::now());
         if self.ends.is_empty() || self.connection.is_none() || (!now && self.ends_written.elapsed() < every) {
-            return;
+            return Ok(());
         }
         loop {
             let mut ends = std::mem::take(&mut self.ends);
@@ -292,20 +300,33 @@ impl Lane {
             std::mem::swap(&mut self.ends, &mut ends);
             // With a connection that was lost, what it had not written was found again.
             self.ends.merge(&ends.into_times());
-            if outcome.is_err() || self.ends.is_empty() || !now {
+            outcome.as_ref().err().map_or(Ok(()), ended_by)?;
+            let is_enough =
+                !now && begun.elapsed() > LONG && self.ends.len() <= self.settings.schema.identities_max as usize;
+            if outcome.is_err() || self.ends.is_empty() || is_enough {
                 break;
             }
         }
         self.ends_written = Instant::now();
+        Ok(())
     }
 
-    fn forget_messages_if_due(&mut self) {
+    fn forget_messages_if_due(&mut self) -> Result<(), Leave> {
         if self.connection.is_none() || self.messages_forgotten.elapsed() < FORGET_EVERY {
-            return;
+            return Ok(());
         }
         let before = now_ns().saturating_sub(i64::try_from(self.settings.remember.as_nanos()).unwrap_or(i64::MAX));
         // What is not forgotten now is forgotten the next time.
-        let _ = self.with_connection(|connection, _| connection.forget_messages(before));
+        let forgotten = self.with_connection(|connection, _| connection.forget_messages(before));
         self.messages_forgotten = Instant::now();
+        forgotten.as_ref().err().map_or(Ok(()), ended_by)
+    }
+}
+
+/// Whether an error ends the lane: the disk failed.
+fn ended_by(error: &DatabaseError) -> Result<(), Leave> {
+    match meaning(error) {
+        Meaning::Broken => Err(Leave::Failed(format!("the database's disk failed: {error}"))),
+        _ => Ok(()),
     }
 }

@@ -30,6 +30,7 @@ pub use backoff::Backoff;
 pub use catalogue::{Catalogue, Column, FieldKind, Measurement, Role, Shape};
 pub use feed::{Direct, DirectAnswer, DirectHandle, DirectWait, Feed};
 pub use lane::{Lane, LaneEnd, LaneSettings};
+pub(in crate::recorder) use messages::number as message_number;
 pub(in crate::recorder) use refusal::{Meaning, is_duplicate, meaning};
 pub use registry::Registry;
 pub(in crate::recorder) use registry::ensure;

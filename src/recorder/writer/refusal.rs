@@ -14,6 +14,9 @@ pub(in crate::recorder) enum Meaning {
     Ledger,
     /// It may go better later; the connection is still good.
     Wait,
+    /// The disk of a database within this process failed. What it has in memory is not to be trusted: only a new process, which reads
+    /// what is on the disk, may go on.
+    Broken,
     /// The connection is of no more use, and whether the batch was committed is not known.
     Lost,
 }
@@ -23,6 +26,7 @@ pub(in crate::recorder) fn meaning(error: &DatabaseError) -> Meaning {
     match error {
         DatabaseError::Refused { code, .. } if code == "rows" => Meaning::Ledger,
         DatabaseError::Refused { code, .. } if is_of_record(code) => Meaning::Record,
+        DatabaseError::Refused { code, .. } if BROKEN.contains(&code.as_str()) => Meaning::Broken,
         DatabaseError::Refused { .. } => Meaning::Wait,
         DatabaseError::Lost(_) | DatabaseError::Unavailable(_) => Meaning::Lost,
     }
@@ -37,6 +41,9 @@ const MYSQL: &[&str] = &[
 
 /// SQLite's.
 const SQLITE: &[&str] = &["SQLITE_MISMATCH", "SQLITE_TOOBIG", "SQLITE_RANGE"];
+
+/// SQLite's errors of the disk and of what was on it.
+const BROKEN: &[&str] = &["SQLITE_IOERR", "SQLITE_CORRUPT", "SQLITE_NOTADB"];
 
 fn is_of_record(code: &str) -> bool {
     // PostgreSQL's classes: data exceptions, violated constraints, errors that triggers raise, a row too large.
@@ -78,12 +85,13 @@ mod tests {
             "57P01",
             "SQLITE_BUSY",
             "SQLITE_FULL",
-            "SQLITE_IOERR",
+            "SQLITE_CANTOPEN",
             "99999",
         ] {
             assert_eq!(of(code), Meaning::Wait, "{code}");
         }
         assert_eq!(of("rows"), Meaning::Ledger);
+        assert_eq!(of("SQLITE_IOERR"), Meaning::Broken);
         assert_eq!(meaning(&DatabaseError::Lost(String::new())), Meaning::Lost);
     }
 }

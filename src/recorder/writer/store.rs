@@ -119,6 +119,9 @@ impl Connection {
         context: &mut Context<'_>,
     ) -> Result<Ready, DatabaseError> {
         let mut fresh: Vec<(NewIdentity, i64)> = Vec::new();
+        // By measurement and hash: tags in another order are the same identity.
+        let mut fresh_places: HashMap<(usize, String), usize> = HashMap::new();
+        // Of this batch, which may have more identities than the cache keeps.
         let mut numbers_of: HashMap<Box<[u8]>, i64> = HashMap::new();
         loop {
             let first_record = self.ledger.next_record();
@@ -129,21 +132,16 @@ impl Connection {
                 self.prepare(context)?;
             } else if !bound.identities.is_empty() {
                 for identity in bound.identities {
-                    let same = fresh
-                        .iter()
-                        .find(|(known, _)| known.measurement == identity.measurement && known.hash == identity.hash);
-                    let number = match same {
-                        Some((_, number)) => *number,
-                        None => match self.find_identity(&identity)? {
-                            Some(number) => {
-                                context.identities.keep(identity.series, number);
-                                continue;
-                            }
-                            None => self.ledger.next_identity() + fresh.len() as i64,
-                        },
-                    };
-                    numbers_of.insert(identity.series.clone(), number);
-                    if same.is_none() {
+                    let key = (identity.measurement, identity.hash.clone());
+                    if let Some(place) = fresh_places.get(&key) {
+                        numbers_of.insert(identity.series, fresh[*place].1);
+                    } else if let Some(number) = self.find_identity(&identity)? {
+                        context.identities.keep(identity.series.clone(), number);
+                        numbers_of.insert(identity.series, number);
+                    } else {
+                        let number = self.ledger.next_identity() + fresh.len() as i64;
+                        numbers_of.insert(identity.series.clone(), number);
+                        fresh_places.insert(key, fresh.len());
                         fresh.push((identity, number));
                     }
                 }

@@ -13,7 +13,7 @@ use super::refusal::{Meaning, is_duplicate, meaning};
 use super::store::Ready;
 use crate::database::DatabaseError;
 use crate::recorder::log;
-use crate::recorder::spool::{Entry, Refusal, Refused, now_ns, unspooled_number};
+use crate::recorder::spool::{Entry, Refusal, Refused, SpoolError, now_ns, unspooled_number};
 
 impl Lane {
     /// Writes all rows of a batch, or quarantines those that the database refuses.
@@ -48,7 +48,7 @@ impl Lane {
                     let middle = range.start + range.len() / 2;
                     ranges.extend([middle..range.end, range.start..middle]);
                 }
-                Meaning::Wait | Meaning::Lost | Meaning::Ledger => {
+                Meaning::Wait | Meaning::Lost | Meaning::Ledger | Meaning::Broken => {
                     self.wait_out(&error)?;
                     let committed = self.connected()?;
                     let first = batch.entries[range.clone()].iter().filter(|entry| entry.sequence <= committed).count();
@@ -109,7 +109,11 @@ impl Lane {
         Ok(Ok(ready))
     }
 
-    pub(super) fn quarantine(&self, batch: &mut Batch, refused: Vec<(usize, String, Vec<u8>)>) -> Result<(), Leave> {
+    pub(super) fn quarantine(
+        &mut self,
+        batch: &mut Batch,
+        refused: Vec<(usize, String, Vec<u8>)>,
+    ) -> Result<(), Leave> {
         if refused.is_empty() {
             return Ok(());
         }
@@ -128,11 +132,23 @@ impl Lane {
                 );
             }
             if !is_spooled {
-                entry = Arc::new(Entry { sequence: unspooled_number(), offer: entry.offer.clone() });
+                // With an id it is the same record when it is sent again.
+                let sequence = messages::number(&entry.offer).unwrap_or_else(unspooled_number);
+                entry = Arc::new(Entry { sequence, offer: entry.offer.without_body() });
             }
             kept.push(Refused { entry, refusal: Refusal { row: number, rows: 1, body, reason }, is_spooled });
         }
-        Ok(self.settings.spool.quarantine(kept)?)
+        self.keep(&kept)
+    }
+
+    /// Keeps refused records, and waits for room where the spool's disk is full.
+    pub(super) fn keep(&mut self, refused: &[Refused]) -> Result<(), Leave> {
+        loop {
+            match self.settings.spool.quarantine(refused.to_vec()) {
+                Err(SpoolError::Full(reason)) => self.wait_out(&DatabaseError::refused("SQLITE_FULL", reason))?,
+                outcome => return Ok(outcome?),
+            }
+        }
     }
 
     /// Finds the rows of an entry that the database refuses, and quarantines them.

@@ -14,7 +14,7 @@ use crate::histogram::Histogram;
 use crate::imported::{ImportedFrom, TimeKind};
 use crate::measurement::{Measurement, OperationMeasurement, RecordedMeasurement, ResourceSample};
 use crate::report::analyse::background_name;
-use crate::report::factors::show_level;
+use crate::report::factors::level_text;
 use crate::units::NS_PER_S;
 
 pub use table::{Field, Kind, Table};
@@ -134,7 +134,7 @@ fn level_field(level: &Value, kind: Kind) -> Field {
         Kind::Count => Field::or_missing(level.as_u64()),
         Kind::Figure => Field::or_missing(level.as_f64()),
         Kind::Flag => Field::or_missing(level.as_bool()),
-        Kind::Text => show_level(level).into(),
+        Kind::Text => level_text(level).into(),
     }
 }
 

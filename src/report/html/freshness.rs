@@ -14,7 +14,7 @@ use crate::histogram::Histogram;
 use crate::measurement::Measurement;
 use crate::report::analyse::CaseTrials;
 use crate::report::factors::show_levels;
-use crate::report::freshness::{HEADINGS, groups, rows};
+use crate::report::freshness::{HEADINGS, THROUGHPUT, groups, rows, short_levels};
 use crate::units::{NS_PER_S, show_number, show_seconds};
 
 const SMALL: (f64, f64) = (340.0, 230.0);
@@ -53,6 +53,7 @@ pub fn section(findings: &Findings, cases: &[CaseTrials<'_>]) -> Markup {
             } }
             (components(findings))
             div.panels { @for case in cases { (histogram(case)) } }
+            (each_reader(cases))
             (against_throughput(findings))
         }
     }
@@ -69,7 +70,7 @@ fn components(findings: &Findings) -> Markup {
             div.scroll { table {
                 thead { tr { th { "Case" } @for name in &names { th.number { (name) } } } }
                 tbody { @for case in &findings.cases { tr {
-                    th { (show_levels(&case.levels)) }
+                    th { (short_levels(&case.levels)) }
                     @for name in &names { td { (case.cpus.get(*name).map_or("-".to_owned(), |cpus| format!("{cpus:.2}"))) } }
                 } } }
             } }
@@ -86,19 +87,52 @@ fn histogram(case: &CaseTrials<'_>) -> Markup {
     if filled.is_empty() {
         return html! {};
     }
-    let steps: Vec<Vec<(f64, f64)>> = filled.iter().map(|(_, all)| shares(all)).collect();
+    let lines = filled.iter().map(|(name, all)| (format!("group {name}"), *all)).collect();
+    outlines(short_levels(&case.case.levels), lines, true)
+}
+
+/// Histograms of every reader, as the slides have them, a frame for each group of each case.
+fn each_reader(cases: &[CaseTrials<'_>]) -> Markup {
+    let mut frames = Vec::new();
+    for case in cases {
+        let valid: Vec<&Measurement> = case.valid().collect();
+        for (name, group) in groups(&valid).iter().filter(|(_, group)| group.each.len() > 1) {
+            let seen = group.each.iter().filter(|(_, freshness)| freshness.count() > 0);
+            let lines: Vec<(String, &Histogram)> =
+                seen.map(|(reader, freshness)| (format!("reader {}", reader + 1), freshness)).collect();
+            if !lines.is_empty() {
+                frames.push(outlines(format!("{}, group {name}", short_levels(&case.case.levels)), lines, false));
+            }
+        }
+    }
+    html! {
+        @if !frames.is_empty() {
+            details {
+                summary { "Histograms of each reader" }
+                div.panels { @for frame in &frames { (frame) } }
+            }
+        }
+    }
+}
+
+/// Histograms over each other.
+fn outlines(title: String, named: Vec<(String, &Histogram)>, is_filled: bool) -> Markup {
+    let steps: Vec<Vec<(f64, f64)>> = named.iter().map(|(_, all)| shares(all)).collect();
     let ends = steps.iter().flatten().flat_map(|(at_s, _)| [*at_s, at_s * step()]).collect::<Vec<f64>>();
     let most = steps.iter().flatten().map(|(_, share)| *share).fold(0.0, f64::max);
-    let title = show_levels(&case.case.levels);
+    let mut lines = Vec::new();
+    for (style, ((name, all), steps)) in named.iter().zip(&steps).enumerate() {
+        lines.push(outline(name, all, steps, style, is_filled));
+    }
     html! {
         (Plot {
             title: if title.is_empty() { "Histogram of freshness".to_owned() } else { title },
-            description: "Share of sightings by freshness, logarithmic, a line for each group of readers.".to_owned(),
+            description: "Share of sightings by freshness, logarithmic, a line for each group of readers, or reader.".to_owned(),
             size: SMALL,
             x: Scale::of_times(ends.into_iter()),
             x_title: "freshness".to_owned(),
             y: Scale::from_zero(most, Unit::Share),
-            lines: filled.iter().zip(&steps).enumerate().map(|(style, ((name, all), steps))| outline(name, all, steps, style)).collect(),
+            lines,
             marks: Vec::new(),
         }.draw())
     }
@@ -122,26 +156,28 @@ fn shares(all: &Histogram) -> Vec<(f64, f64)> {
     counts.iter().enumerate().map(|(place, count)| (begin(place), *count as f64 / all.count() as f64)).collect()
 }
 
-/// The outline of a histogram, filled.
-fn outline(name: &str, all: &Histogram, steps: &[(f64, f64)], style: usize) -> Line {
+/// The outline of a histogram.
+fn outline(name: &str, all: &Histogram, steps: &[(f64, f64)], style: usize, is_filled: bool) -> Line {
     let mut points = Vec::new();
     let mut band = Vec::new();
     for (begin_s, share) in steps {
         for at_s in [*begin_s, begin_s * step()] {
             points.push(Point { x: at_s, y: *share, interval: None, tip: String::new() });
-            band.push((at_s, 0.0, *share));
+            if is_filled {
+                band.push((at_s, 0.0, *share));
+            }
         }
     }
     if let Some((begin_s, share)) = steps.iter().copied().max_by(|a, b| a.1.total_cmp(&b.1)) {
         let tip = format!(
-            "group {name}: {} sightings, p90 {}",
+            "{name}: {} sightings, p90 {}",
             show_number(all.count() as f64),
             show_seconds(all.quantile_ns(0.9) as f64 / NS_PER_S)
         );
         points.push(Point { x: begin_s, y: share, interval: None, tip });
     }
     points.sort_by(|a, b| a.x.total_cmp(&b.x));
-    Line { label: format!("group {name}"), style, points, band, stroke: Stroke::Solid }
+    Line { label: name.to_owned(), style, points, band, stroke: Stroke::Solid }
 }
 
 /// Quantiles against the bytes of events written per second, a line for each quantile of each group; where there are several
@@ -189,10 +225,7 @@ fn against_throughput(findings: &Findings) -> Markup {
 fn series_of(findings: &Findings) -> Vec<(String, Vec<(f64, SightingFinding)>)> {
     let mut found: Vec<(String, Vec<(f64, SightingFinding)>)> = Vec::new();
     for case in &findings.cases {
-        let own = case
-            .levels
-            .iter()
-            .filter(|(setting, _)| !matches!(setting.as_str(), "load.rate" | "workload.batch" | "record.length"));
+        let own = case.levels.iter().filter(|(setting, _)| !THROUGHPUT.contains(&setting.as_str()));
         let name = show_levels(&own.map(|(setting, level)| (setting.clone(), level.clone())).collect());
         let name = if name == show_levels(&Default::default()) { String::new() } else { name };
         let (Some(bytes), Some(groups)) = (case.event_bytes_per_s.and_then(|bytes| bytes.mean), &case.freshness_s)

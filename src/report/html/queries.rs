@@ -15,7 +15,7 @@ use crate::report::factors::show_levels;
 use crate::report::metric::Metric;
 use crate::report::plans::{Plans, plans_of};
 use crate::statistics::summary::{mean, t_interval};
-use crate::units::show_seconds;
+use crate::units::{show_number, show_seconds};
 
 /// Whether the study asks queries.
 pub fn is_shown(groups: &[CaseTrials<'_>]) -> bool {
@@ -45,7 +45,8 @@ pub fn execution_time(
         Some((mean(values)?, interval))
     };
     let quantity = Quantity { title: "Execution time".to_owned(), unit: Unit::Seconds, of: Box::new(estimate) };
-    let headings = ["Execution time per client", "95 % interval", "Response time, mean", "p50", "p90", "p99"];
+    let headings =
+        ["Execution time per client", "95 % interval", "Response time, mean", "p50", "p90", "p99", "Rows of a query"];
     let headings = headings.map(str::to_owned);
     let show = |time: Option<f64>| time.map_or("-".to_owned(), show_seconds);
     html! {
@@ -64,7 +65,9 @@ pub fn execution_time(
                 let interval = interval.map(|[low, high]| format!("[{}, {}]", show_seconds(low), show_seconds(high)));
                 let response = times(case);
                 let of = [response.mean, response.p50, response.p90, response.p99].map(show);
-                [show(estimate.map(|(mean, _)| mean)), interval.unwrap_or("-".to_owned())].into_iter().chain(of).collect()
+                let rows = case.rows_of_queries().map_or("-".to_owned(), show_number);
+                let time = [show(estimate.map(|(mean, _)| mean)), interval.unwrap_or("-".to_owned())];
+                time.into_iter().chain(of).chain([rows]).collect()
             }))
         }
     }

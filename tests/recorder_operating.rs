@@ -1,0 +1,338 @@
+//! What operators do with a recorder and see of it: reloading, the model that paces it, its quarantine, who is asked to wait.
+
+#![expect(clippy::unwrap_used, reason = "a test that cannot go on has failed")]
+
+#[expect(dead_code, reason = "not every test file uses all of it")]
+#[path = "recorder/harness.rs"]
+mod harness;
+#[expect(dead_code, reason = "not every test file uses all of it")]
+#[path = "recorder/process.rs"]
+mod process;
+#[expect(dead_code, reason = "not every test file uses all of it")]
+#[path = "report/synthetic.rs"]
+mod synthetic;
+
+use std::io::{Read, Write};
+use std::net::TcpStream;
+use std::process::Command;
+use std::time::{Duration, Instant};
+
+use harness::{Directory, Started, Target, send, write};
+use loadline::recorder::config;
+use loadline::recorder::spool::{Refusal, SpoolFile, list};
+use loadline::store::RunDirectory;
+use loadline::trial::{Arrivals, Case};
+use process::{Process, config_file, database_of};
+use serde_json::json;
+use synthetic::{environment, measurements, study};
+
+/// Waits until something is so, however long a busy machine takes.
+fn wait_until(what: &str, is_so: impl Fn() -> bool) {
+    let begun = Instant::now();
+    while !is_so() {
+        assert!(begun.elapsed() < Duration::from_secs(60), "{what}");
+        std::thread::sleep(Duration::from_millis(10));
+    }
+}
+
+/// A run at rising rates of an imagined M/M/1 server that takes 1,000 transactions of 50 rows a second.
+fn run_of_a_model(directory: &Directory) -> String {
+    let rates = [200.0, 400.0, 600.0, 800.0];
+    let mut study = study(&[("load.rate", rates.map(|rate| json!(rate)).to_vec())]);
+    study.base.workload.batch = 50;
+    for (case, rate) in study.cases.iter_mut().zip(rates) {
+        (case.settings.load.arrivals, case.settings.load.rate_per_s) = (Arrivals::Poisson, Some(rate));
+        case.settings.workload.batch = 50;
+        *case = Case::new(case.levels.clone(), case.settings.clone());
+    }
+    let path = directory.path("run");
+    let mut run =
+        RunDirectory::create(std::path::Path::new(&path), &study, environment(), "2026-11-22T00:00:00Z").unwrap();
+    for (place, mut trial) in measurements(&study, 4).into_iter().enumerate() {
+        let rate = trial.trial.case.settings.load.rate_per_s.unwrap();
+        let arrived = (rate * trial.measured_s) as u64;
+        trial.carried = Some(arrived);
+        let insert = trial.operations.get_mut("insert").unwrap();
+        (insert.scheduled, insert.completed, insert.abandoned) = (arrived, arrived, 0);
+        (insert.response_time, insert.censored_time) = Default::default();
+        let spread = 1.0 + 0.01 * (place / rates.len()) as f64;
+        let time_ns = |share: f64| -(1.0 - share).ln() / (1000.0 - rate) * spread * 1e9;
+        (0..1000).for_each(|place| insert.response_time.record(time_ns((f64::from(place) + 0.5) / 1000.0) as u64));
+        let interval = arrived / trial.series.len() as u64;
+        trial.series.iter_mut().for_each(|one| (one.completed, one.scheduled) = (interval, interval));
+        run.append(&trial, &[]).unwrap();
+    }
+    path
+}
+
+#[test]
+fn the_load_line_of_a_run_paces_the_writers_and_moves_with_the_bound() {
+    let directory = Directory::new();
+    let run = run_of_a_model(&directory);
+    let target = Target::sqlite(&directory);
+    let admission = |below: &str| format!("[admission]\nmodel = \"{run}\"\nquantile = 0.99\nbelow = \"{below}\"\n");
+    let config = config_file(&directory, &database_of(&target), &admission("20ms"));
+    let process = Process::start(&config, "");
+    let rate = || process.metric("loadline_admission_rate_rows_per_second");
+    // 99 % of an M/M/1 server's response times are below t at mu - ln(100) / t arrivals a second.
+    let line = |below_s: f64| 50.0 * (1000.0 - 100_f64.ln() / below_s);
+    assert!((rate() / line(0.020) - 1.0).abs() < 0.1, "{} {}", rate(), line(0.020));
+    assert_eq!(process.metric("loadline_admission_window_rows"), 50.0);
+    config_file(&directory, &database_of(&target), &admission("10ms"));
+    process.signal(libc::SIGHUP);
+    wait_until("the bound is another one", || (rate() / line(0.010) - 1.0).abs() < 0.1);
+    // No rate stays below this bound: it is said, and the old one holds.
+    config_file(&directory, &database_of(&target), &admission("1ms"));
+    process.signal(libc::SIGHUP);
+    wait_until("it is said", || process.said().contains("[admission] stays as it was"));
+    assert!((rate() / line(0.010) - 1.0).abs() < 0.1 && process.said().contains("raise admission.below"));
+    let begun = Instant::now();
+    for request in 0..20 {
+        let body: String = (0..1_000).map(|row| format!("m,host=h f={}i\n", request * 1_000 + row)).collect();
+        assert_eq!(write(process.http, &body).status, 204);
+    }
+    // The line bounds the rate from above; a bucket's content may come on top.
+    let passed_s = begun.elapsed().as_secs_f64();
+    assert!(20_000.0 <= 1.1 * line(0.010) * (passed_s + 0.2), "20,000 rows in {passed_s} s");
+    process.assert_conserved();
+    assert_eq!(process.stop(), Some(0));
+    assert_eq!(target.query("SELECT COUNT(DISTINCT f) FROM m_values"), ["20000"]);
+}
+
+#[test]
+fn a_model_that_permits_no_rate_is_refused_before_anything_is_started() {
+    let directory = Directory::new();
+    let run = run_of_a_model(&directory);
+    for (model, says) in [(run.as_str(), "raise admission.below"), ("/nowhere", "admission.model \"/nowhere\"")] {
+        let more = format!("[admission]\nmodel = \"{model}\"\nbelow = \"1ms\"\n");
+        let config = config_file(&directory, &format!("path = \"{}\"", directory.path("m.db")), &more);
+        let ended = Command::new(env!("CARGO_BIN_EXE_loadline")).args(["record", &config]).output().unwrap();
+        let said = String::from_utf8_lossy(&ended.stderr).into_owned();
+        assert!(ended.status.code() == Some(2) && said.contains(says), "{said}");
+    }
+}
+
+#[test]
+fn tokens_and_certificates_change_under_way_and_what_cannot_is_said() {
+    let directory = Directory::new();
+    let target = Target::sqlite(&directory);
+    let files = concat!(env!("CARGO_MANIFEST_DIR"), "/tests/recorder/tls");
+    let certificate = directory.path("certificate.pem");
+    std::fs::copy(format!("{files}/certificate.pem"), &certificate).unwrap();
+    let config = |token: &str, more: &str| {
+        let tls = format!("certificate = \"{certificate}\"\nkey = \"{files}/key.pem\"");
+        let more = format!("[intake.tcp]\nlisten = \"127.0.0.1:0\"\n{tls}\n{more}");
+        let path = config_file(&directory, &database_of(&target), &more);
+        let text = std::fs::read_to_string(&path).unwrap();
+        let with = format!("listen = \"127.0.0.1:0\"\ntokens = [\"{token}\"]\n[schema]");
+        std::fs::write(&path, text.replace("listen = \"127.0.0.1:0\"\n[schema]", &with)).unwrap();
+        path
+    };
+    let process = Process::start(&config("old", ""), "");
+    let status = |token: &str| {
+        let header = format!("Authorization: Token {token}\r\n");
+        send(process.http, "POST", "/write", &header, b"m f=1 1").status
+    };
+    assert_eq!((status("old"), status("new")), (204, 403));
+    config("new", "[writer]\nbatch = 77\ndrain = \"1s\"\n");
+    process.signal(libc::SIGHUP);
+    wait_until("the new token is known", || status("new") == 204);
+    assert_eq!(status("old"), 403);
+    wait_until("it is said", || process.said().contains("the configuration was read again"));
+    let said = process.said();
+    assert!(said.contains("restart to change them\" settings=\"[writer], but for drain\""), "{said}");
+    assert!(said.contains("applied=\"tokens, writer.drain, certificates\""), "{said}");
+    // A certificate that cannot be read stays as it was, and a configuration that is wrong changes nothing.
+    std::fs::write(&certificate, "nothing").unwrap();
+    process.signal(libc::SIGHUP);
+    wait_until("it is said", || process.said().contains("a certificate stays as it was"));
+    std::fs::write(directory.path("recorder.toml"), "[database]\nname = \"sqlit\"\n").unwrap();
+    process.signal(libc::SIGHUP);
+    wait_until("it is said", || process.said().contains("the configuration is wrong; nothing is changed"));
+    assert!(process.said().contains("did you mean \\\"sqlite\\\"?"), "{}", process.said());
+    assert_eq!(status("new"), 204);
+    for line in process.said().lines() {
+        assert!(line.starts_with("time=") && line.contains(" level=") && line.contains(" event=\""), "{line}");
+    }
+    assert_eq!(process.stop(), Some(0));
+}
+
+#[test]
+fn greedy_sources_are_asked_to_wait_first_and_a_full_spool_refuses_everybody() {
+    let directory = Directory::new();
+    let text = format!(
+        "[database]\nname = \"mariadb\"\nurl = \"mysql://nobody@127.0.0.1:1/nothing\"\n[spool]\npath = \"{}\"\nbound = \"1MiB\"\n\
+         [intake.http]\nlisten = \"127.0.0.1:0\"\n[intake.tcp]\nlisten = \"127.0.0.1:0\"\n[writer]\ndrain = \"0s\"\n",
+        directory.path("spool")
+    );
+    let config = config::read(&text, "test.toml").unwrap();
+    let database = (loadline::database::find("mariadb").unwrap().open)(
+        &config.database,
+        Some(&loadline::database::Endpoint { tcp: Some(("127.0.0.1".to_owned(), 1)), ..Default::default() }),
+    );
+    let started = Started::new(&config, std::sync::Arc::from(database.unwrap()));
+    let post = |source: &str, bytes: usize| {
+        let body = format!("m f=\"{}\"\n", "x".repeat(bytes));
+        send(started.http, "POST", "/write", &format!("X-Loadline-Source: {source}\r\n"), body.as_bytes())
+    };
+    let mut greedy = 0;
+    let refusal = loop {
+        // Others are there, and send a little.
+        (0..5).for_each(|modest| assert_eq!(post(&format!("modest {modest}"), 1_000).status, 204));
+        let answer = post("greedy", 50_000);
+        if answer.status != 204 {
+            break answer;
+        }
+        greedy += 1;
+    };
+    assert!(refusal.status == 429 && refusal.head.contains("\r\nretry-after: "), "{refusal:?}");
+    assert!((8..18).contains(&greedy), "{greedy} of 50 kB in 1 MiB: from half of it on");
+    assert_eq!(post("modest 1", 1_000).status, 204, "the others go on");
+    let mut source = 0;
+    let refusal = loop {
+        source += 1;
+        let answer = post(&format!("another {source}"), 20_000);
+        match answer.status {
+            204 | 429 => assert!(source < 1_000),
+            _ => break answer,
+        }
+    };
+    assert!(refusal.status == 503 && refusal.head.contains("\r\nretry-after: "), "{refusal:?}");
+    assert!(refusal.body.contains("takes in again at 75 %"), "{}", refusal.body);
+    let ready = send(started.http, "GET", "/ready", "", b"");
+    assert!(ready.status == 503 && ready.body.contains("the spool is full"), "{ready:?}");
+    assert_eq!(send(started.http, "GET", "/health", "", b"").status, 200);
+    let mut stream = TcpStream::connect(started.tcp).unwrap();
+    stream.write_all(b"m f=1\n\n").unwrap();
+    let mut answer = [0; 5];
+    stream.read_exact(&mut answer).unwrap();
+    assert_eq!(&answer, b"busy ");
+    drop(stream);
+    started.stop();
+}
+
+#[test]
+fn slow_requests_over_http_are_ended_and_those_in_memory_are_bounded() {
+    let directory = Directory::new();
+    let target = Target::sqlite(&directory);
+    let config = config_file(&directory, &database_of(&target), "[intake]\nmemory = \"8MiB\"\nrequest = \"4MiB\"\n");
+    let text = std::fs::read_to_string(&config).unwrap();
+    std::fs::write(&config, text.replace("[intake.http]", "[intake.http]\npatience = \"1s\"")).unwrap();
+    let process = Process::start(&config, "");
+    let connect = || TcpStream::connect(process.http).unwrap();
+    let answer = |mut stream: TcpStream| {
+        let mut said = String::new();
+        // Whoever is cut off may hear of it as an error.
+        let _ = stream.read_to_string(&mut said);
+        said
+    };
+    let (mut slow_head, mut slow_body) = (connect(), connect());
+    slow_head.write_all(b"POST /write HT").unwrap();
+    slow_body.write_all(b"POST /write HTTP/1.1\r\nHost: x\r\nContent-Length: 100\r\n\r\nm f=1\n").unwrap();
+    assert!(!answer(slow_head).contains("204"));
+    assert!(answer(slow_body).starts_with("HTTP/1.1 408 "));
+    // Far more than may be in memory, and none of it whole.
+    let head = format!("POST /write HTTP/1.1\r\nHost: x\r\nContent-Length: {}\r\n\r\n", 3 << 20);
+    let many: Vec<_> = (0..30)
+        .map(|_| {
+            let mut stream = connect();
+            stream.set_write_timeout(Some(Duration::from_secs(10))).unwrap();
+            let _ = stream.write_all(&[head.as_bytes(), &vec![b'#'; 2 << 20]].concat());
+            stream
+        })
+        .collect();
+    let refused = many.into_iter().map(answer).filter(|said| said.starts_with("HTTP/1.1 503 ")).count();
+    assert!(refused > 0 && process.metric("loadline_turned_away_requests_total") >= 1.0, "{refused}");
+    wait_until("there is memory again", || write(process.http, "m,host=h f=2\n").status == 204);
+    process.assert_conserved();
+    assert_eq!(process.stop(), Some(0));
+    assert_eq!(target.query("SELECT DISTINCT f FROM m_values"), ["2"]);
+}
+
+#[test]
+fn a_batch_with_a_bad_line_is_refused_as_a_whole_where_that_is_wanted() {
+    let directory = Directory::new();
+    let target = Target::sqlite(&directory);
+    let mut config = target.config(&directory, "name = \"wide\"", "");
+    config.intake.keeps_good_lines = false;
+    let started = Started::new(&config, target.open());
+    let answer = write(started.http, "m f=1\nm f=\nm f=3\n");
+    assert!(answer.status == 400 && answer.body.contains("nothing is stored: line 2, column 5"), "{answer:?}");
+    assert_eq!(write(started.http, "m f=4\n").status, 204);
+    assert_eq!(started.stop().counts.acknowledged, 1);
+    assert_eq!(target.query("SELECT f FROM m"), ["4"]);
+}
+
+#[test]
+fn what_was_quarantined_before_a_crash_is_not_stored_beside_it() {
+    let directory = Directory::new();
+    let target = Target::server("postgres");
+    let started = target.start(&directory, "name = \"wide\"", "");
+    assert_eq!(write(started.http, "q f=1i 1\n").status, 204);
+    started.wait_until_committed();
+    started.stop();
+    // A recorder that came as far as the quarantine of the second of three records, and was killed then.
+    let config = target.config(&directory, "name = \"wide\"", "");
+    let mut file = SpoolFile::open(&config.spool.path, config.spool.bound_bytes, config.spool.remember).unwrap();
+    let offer = loadline::recorder::spool::Offer {
+        lane: 0,
+        source: "s".into(),
+        message_id: String::new(),
+        received_ns: 7,
+        precision: Default::default(),
+        rows: 3,
+        body: b"q f=2i 2\nq f=3i 3\nq f=4i 4\n".to_vec(),
+    };
+    let mut group = file.begin().unwrap();
+    let loadline::recorder::spool::Stored::New(sequence) = group.append(&offer).unwrap() else { panic!() };
+    let refusal = Refusal { row: 1, rows: 1, body: b"q f=3i 3\n".to_vec(), reason: "it was bad then".to_owned() };
+    let entry = loadline::recorder::spool::Entry { sequence, offer };
+    group.quarantine(&entry, &refusal, 9).unwrap();
+    group.commit().unwrap();
+    drop(file);
+    let started = target.start(&directory, "name = \"wide\"", "");
+    started.wait_until_committed();
+    let end = started.stop();
+    assert_eq!((end.counts.committed, end.counts.spooled, end.counts.quarantined), (3, 0, 1));
+    assert_eq!(target.query("SELECT f FROM q ORDER BY f"), ["1", "2", "4"]);
+    assert_eq!(loadline::recorder::replay_quarantine(&config).unwrap(), 1);
+    let started = target.start(&directory, "name = \"wide\"", "");
+    started.wait_until_committed();
+    started.stop();
+    assert_eq!(target.query("SELECT f FROM q ORDER BY f"), ["1", "2", "3", "4"]);
+}
+
+#[test]
+fn the_quarantine_is_listed_replayed_and_discarded_from_the_command_line() {
+    let directory = Directory::new();
+    let target = Target::sqlite(&directory);
+    let config = config_file(&directory, &database_of(&target), "");
+    let process = Process::start(&config, "");
+    // Of a column of floats, which a later text does not fit into.
+    assert_eq!(write(process.http, "m,host=h f=1 1\n").status, 204);
+    assert_eq!(write(process.http, "m,host=h f=\"x\" 2\nm,host=h f=2 3\n").status, 204);
+    process.assert_conserved();
+    assert_eq!(process.stop(), Some(1), "the exit status says that there is something to look at");
+    let run = |action: &str, more: &[&str]| {
+        let program = env!("CARGO_BIN_EXE_loadline");
+        let ended =
+            Command::new(program).args(["record", &config, "--quarantine", action]).args(more).output().unwrap();
+        assert_eq!(ended.status.code(), Some(0), "{ended:?}");
+        String::from_utf8_lossy(&ended.stdout).into_owned()
+    };
+    let listed = run("list", &[]);
+    assert!(listed.contains("m,host=h f=\"x\" 2") && listed.contains("its column holds float"), "{listed}");
+    let listed: serde_json::Value = serde_json::from_str(&run("list", &["--json"])).unwrap();
+    assert_eq!(listed["quarantined"][0]["line"], "m,host=h f=\"x\" 2");
+    assert!(run("replay", &[]).starts_with("1 records wait in the spool again"));
+    let process = Process::start(&config, "");
+    wait_until("it is refused again", || process.metric("loadline_quarantined_rows") == 1.0);
+    process.assert_conserved();
+    assert_eq!(process.stop(), Some(1));
+    assert!(run("discard", &[]).starts_with("1 records were removed"));
+    assert!(list(&directory.0.join("disk/spool"), 10).unwrap().is_empty());
+    let process = Process::start(&config, "");
+    process.assert_conserved();
+    assert_eq!(process.stop(), Some(0));
+    assert_eq!(target.query("SELECT f FROM m_values ORDER BY f"), ["1", "2"]);
+}

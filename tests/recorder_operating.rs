@@ -37,6 +37,11 @@ fn wait_until(what: &str, is_so: impl Fn() -> bool) {
 
 /// A run at rising rates of an imagined M/M/1 server that takes 1,000 transactions of 50 rows a second.
 fn run_of_a_model(directory: &Directory) -> String {
+    run_of(directory, "run", 4)
+}
+
+/// The same with so many trials of each rate.
+fn run_of(directory: &Directory, name: &str, rounds: u32) -> String {
     let rates = [200.0, 400.0, 600.0, 800.0];
     let mut study = study(&[("load.rate", rates.map(|rate| json!(rate)).to_vec())]);
     study.base.workload.batch = 50;
@@ -45,10 +50,10 @@ fn run_of_a_model(directory: &Directory) -> String {
         case.settings.workload.batch = 50;
         *case = Case::new(case.levels.clone(), case.settings.clone());
     }
-    let path = directory.path("run");
+    let path = directory.path(name);
     let mut run =
         RunDirectory::create(std::path::Path::new(&path), &study, environment(), "2026-11-22T00:00:00Z").unwrap();
-    for (place, mut trial) in measurements(&study, 4).into_iter().enumerate() {
+    for (place, mut trial) in measurements(&study, rounds).into_iter().enumerate() {
         let rate = trial.trial.case.settings.load.rate_per_s.unwrap();
         let arrived = (rate * trial.measured_s) as u64;
         trial.carried = Some(arrived);
@@ -102,8 +107,9 @@ fn the_load_line_of_a_run_paces_the_writers_and_moves_with_the_bound() {
 #[test]
 fn a_model_that_permits_no_rate_is_refused_before_anything_is_started() {
     let directory = Directory::new();
-    let run = run_of_a_model(&directory);
-    for (model, says) in [(run.as_str(), "raise admission.below"), ("/nowhere", "admission.model \"/nowhere\"")] {
+    let (run, empty) = (run_of_a_model(&directory), run_of(&directory, "empty", 0));
+    let nowhere = ("/nowhere", "admission.model \"/nowhere\"");
+    for (model, says) in [(run.as_str(), "raise admission.below"), (empty.as_str(), "has no valid trial"), nowhere] {
         let more = format!("[admission]\nmodel = \"{model}\"\nbelow = \"1ms\"\n");
         let config = config_file(&directory, &format!("path = \"{}\"", directory.path("m.db")), &more);
         let ended = Command::new(env!("CARGO_BIN_EXE_loadline")).args(["record", &config]).output().unwrap();

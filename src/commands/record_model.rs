@@ -26,7 +26,10 @@ pub fn model_line(path: &Path, config: &AdmissionConfig) -> Result<ModelLine, Fa
     let groups = group(&run.file.study, &run.measurements);
     let mut found = curves(&groups, Timer::Intended, Some(config.quantile), &Default::default());
     let remedy = "name a run whose only factor is load.rate, with load.arrivals = \"poisson\"";
-    if found.len() != 1 {
+    if found.is_empty() {
+        return Err(wrong(format!("it has no valid trial at a rate of arrivals; loadline report says why; {remedy}")));
+    }
+    if found.len() > 1 {
         return Err(wrong(format!(
             "it has {} combinations of settings besides the arrival rate; {remedy}",
             found.len()

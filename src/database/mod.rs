@@ -50,6 +50,15 @@ pub trait Database: Send + Sync {
     /// # Errors
     /// [`DatabaseError::Unavailable`] with the address and what went wrong.
     fn connect(&self) -> Result<Box<dyn Session>, DatabaseError>;
+
+    /// Opens a connection for a recorder's writer: it commits for as long as its process lives, and its commits should not wait for what
+    /// the database puts in order meanwhile.
+    ///
+    /// # Errors
+    /// As [`Database::connect`].
+    fn connect_writer(&self) -> Result<Box<dyn Session>, DatabaseError> {
+        self.connect()
+    }
 }
 
 /// A connection, used in a blocking way.

@@ -133,6 +133,18 @@ pub fn show_levels(levels: &Levels) -> String {
     levels.iter().map(|(setting, level)| format!("{setting} = {}", show_level(level))).collect::<Vec<_>>().join(", ")
 }
 
+/// The same in short, for tables: `star, clients 4`.
+pub fn show_levels_short(levels: &Levels) -> String {
+    if levels.is_empty() {
+        return "the only case".to_owned();
+    }
+    let short = |(setting, level): (&String, &Value)| match level {
+        Value::String(_) => show_level(level),
+        other => format!("{} {}", short_setting(setting), show_level(other)),
+    };
+    levels.iter().map(short).collect::<Vec<_>>().join(", ")
+}
+
 /// Whether two levels mean the same: 4 and 4.0 do, and so do 4 and "4"; "" and "none" do not.
 pub fn same_level(a: &Value, b: &Value) -> bool {
     match (a.as_f64(), b.as_f64()) {

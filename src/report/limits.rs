@@ -26,7 +26,7 @@ pub fn show_sync(sync: DiskSync) -> String {
     format!("{p50} for a sync of 4 KiB (median of {} before the first trial, p90 {p90})", sync.count)
 }
 
-/// CPUs that neither client nor private server kept busy. A database at an address of its own may be on this machine, and
+/// CPUs that neither client nor private server nor a recorder in front of it kept busy. A database at an address of its own may be on this machine, and
 /// its work is not other work: such trials say nothing.
 fn others(environment: &Environment, groups: &[CaseTrials<'_>]) -> Option<String> {
     let cpus = f64::from(environment.cpus);
@@ -36,7 +36,7 @@ fn others(environment: &Environment, groups: &[CaseTrials<'_>]) -> Option<String
         .flat_map(|group| group.valid().filter(own_server))
         .filter_map(|trial| {
             let used = trial.resources.as_ref()?.mean;
-            Some((used.user + used.system) * cpus - used.server_cpu - used.client_cpu)
+            Some((used.user + used.system) * cpus - used.server_cpu - used.recorder_cpu - used.client_cpu)
         })
         .collect();
     let mean = mean(&busy)?;
@@ -82,7 +82,9 @@ fn median_write_s(environment: &Environment, sync: DiskSync, group: &CaseTrials<
                 times.merge(&operation.residence_time);
             }
         }
-        used.extend(trial.resources.as_ref().map(|used| used.mean.server_cpu + used.mean.client_cpu));
+        used.extend(
+            trial.resources.as_ref().map(|used| used.mean.server_cpu + used.mean.recorder_cpu + used.mean.client_cpu),
+        );
     }
     if times.count() == 0 {
         return None;
@@ -140,5 +142,8 @@ mod tests {
         let found = notes_of(&trial(0.000_2, 0.5, 1.9));
         assert_eq!(found.len(), 1, "{found:?}");
         assert!(found[0].starts_with("other processes kept 1.4 of 2 CPUs busy"), "{found:?}");
+        let mut recorded = trial(0.000_2, 0.5, 1.9);
+        recorded.resources.as_mut().unwrap().mean.recorder_cpu = 1.3;
+        assert_eq!(notes_of(&recorded), Vec::<String>::new(), "a recorder in front is no other work");
     }
 }

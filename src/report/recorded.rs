@@ -1,13 +1,19 @@
 //! Records on their way through a recorder: whether all arrived, how many a second, and how much was left to be written at the end.
 //!
-//! Main functions: [`recorded`], from the trials of a case to a finding; [`rows`], of its table. Invariant: without `[recorder]` there
-//! is nothing to show, and what is wrong with any trial is shown.
+//! Main functions: [`recorded`], from the trials of a case to a finding; [`rows`], of its table; [`sentences`], how many sources it carries.
+//! Invariant: without `[recorder]` there is nothing to show, and what is wrong with any trial is shown.
 
 use crate::finding::{Estimate, Findings, RecordedFinding};
 use crate::measurement::{Measurement, RecordedMeasurement};
-use crate::report::analyse::estimate;
-use crate::report::factors::show_levels;
+use crate::report::analyse::{CaseTrials, estimate};
+use crate::report::factors::{show_levels, show_levels_short};
+use crate::trial::{Arrivals, Levels};
 use crate::units::{show_bytes, show_number, show_seconds};
+
+/// The number of sources.
+const SOURCES: &str = "load.clients";
+/// Sources are carried unless certainly less than this share of what they send is stored while they send it.
+const CARRIED: f64 = 0.98;
 
 /// Headings of [`rows`].
 pub const HEADINGS: [&str; 7] =
@@ -47,7 +53,7 @@ pub fn rows(findings: &Findings) -> Vec<Vec<String>> {
         let has_recorder = recorded.memory_max_bytes > 0;
         let or_none = |text: String| if has_recorder { text } else { "-".to_owned() };
         vec![
-            show_levels(&case.levels),
+            show_levels_short(&case.levels),
             show_number(recorded.acknowledged as f64),
             verdict(recorded),
             show(&recorded.stored_per_s, show_number),
@@ -57,6 +63,73 @@ pub fn rows(findings: &Findings) -> Vec<Vec<String>> {
         ]
     };
     of_cases.map(row).collect()
+}
+
+/// What one number of sources came to.
+struct Sources {
+    count: f64,
+    sent_per_s: f64,
+    stored: Estimate,
+    buffer: Estimate,
+}
+
+/// How many sources are carried, for each combination of the other levels: those of which nearly all that they send is stored while they
+/// send it, as far as the interval tells, and all smaller numbers of sources too. Nothing where no sources send.
+pub fn sentences(groups: &[CaseTrials<'_>]) -> Vec<String> {
+    let mut alternatives: Vec<(Levels, Vec<Sources>)> = Vec::new();
+    for group in groups.iter().filter(|group| group.case.settings.load.arrivals == Arrivals::Sources) {
+        let valid: Vec<&Measurement> = group.valid().collect();
+        let Some(finding) = recorded(&valid, &valid) else { continue };
+        let batch = f64::from(group.case.settings.workload.batch);
+        let offered: Vec<f64> = valid.iter().map(|trial| trial.offered_per_s() * batch).collect();
+        let count = f64::from(group.case.settings.load.clients);
+        let sent_per_s = estimate(&offered).mean.unwrap_or(0.0);
+        let sources = Sources { count, sent_per_s, stored: finding.stored_per_s, buffer: finding.buffer_s };
+        let others: Levels = group
+            .case
+            .levels
+            .iter()
+            .filter(|(setting, _)| *setting != SOURCES)
+            .map(|(a, b)| (a.clone(), b.clone()))
+            .collect();
+        match alternatives.iter_mut().find(|(known, _)| *known == others) {
+            Some((_, all)) => all.push(sources),
+            None => alternatives.push((others, vec![sources])),
+        }
+    }
+    alternatives.iter_mut().filter_map(|(levels, sources)| sentence(levels, sources)).collect()
+}
+
+fn sentence(levels: &Levels, sources: &mut [Sources]) -> Option<String> {
+    sources.sort_by(|a, b| a.count.total_cmp(&b.count));
+    let most_stored = |one: &Sources| one.stored.ci95.map(|[_, high]| high).or(one.stored.mean);
+    let is_carried = |one: &&Sources| most_stored(one).is_some_and(|stored| stored >= CARRIED * one.sent_per_s);
+    let carried = sources.iter().take_while(is_carried).last();
+    let most = sources.last()?;
+    let of = if levels.is_empty() { String::new() } else { format!("{}: ", show_levels(levels)) };
+    let stored = |one: &Sources| show(&one.stored, show_number);
+    let count = |one: &Sources| format!("{} sources", show_number(one.count));
+    Some(match carried {
+        Some(carried) if carried.count == most.count => format!(
+            "{of}all that {} send is stored as it comes ({} records/s, n = {}); the buffer is empty {} after the last one ended",
+            count(most),
+            stored(most),
+            most.stored.n,
+            show(&most.buffer, show_seconds)
+        ),
+        carried => format!(
+            "{of}{}; of the {} records/s that {} send, {} are stored at once (n = {}), and the buffer is empty {} after the last one ended",
+            carried.map_or("no number of sources is carried".to_owned(), |carried| format!(
+                "{} are carried",
+                count(carried)
+            )),
+            show_number(most.sent_per_s),
+            count(most),
+            stored(most),
+            most.stored.n,
+            show(&most.buffer, show_seconds)
+        ),
+    })
 }
 
 /// Whether the promise was kept.
@@ -84,12 +157,48 @@ fn show(estimate: &Estimate, unit: impl Fn(f64) -> String) -> String {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::trial::{Case, Levels, Settings, Trial};
+    use crate::measurement::OperationMeasurement;
+    use crate::trial::{Case, Settings, Trial};
 
     fn trial(stored_per_s: f64, missing: u64) -> Measurement {
         let trial = Trial::new(Case::new(Levels::new(), Settings::default()), 0, 1);
         let recorded = RecordedMeasurement { acknowledged: 10, stored_per_s, missing, ..Default::default() };
         Measurement { recorded: Some(recorded), ..Measurement::unmeasured(&trial) }
+    }
+
+    fn sources(count: u32, stored_per_s: f64, buffer_s: f64) -> Vec<Measurement> {
+        let mut settings = Settings::default();
+        settings.load.arrivals = Arrivals::Sources;
+        (settings.load.clients, settings.workload.batch) = (count, 1);
+        let levels = Levels::from([(SOURCES.to_owned(), count.into()), ("recorder.writers".to_owned(), 1.into())]);
+        let trial = Trial::new(Case::new(levels, settings), 0, 1);
+        let recorded = RecordedMeasurement { stored_per_s, buffer_s, ..Default::default() };
+        let unmeasured = Measurement::unmeasured(&trial);
+        let operations =
+            [("insert".to_owned(), OperationMeasurement { scheduled: u64::from(count) * 20, ..Default::default() })];
+        vec![Measurement { recorded: Some(recorded), measured_s: 1.0, operations: operations.into(), ..unmeasured }]
+    }
+
+    #[test]
+    fn sources_are_carried_up_to_the_first_number_of_which_not_all_is_stored_at_once() {
+        let told = |all: &[Vec<Measurement>]| {
+            let of = |trials: &'static [Measurement]| CaseTrials {
+                case: &trials[0].trial.case,
+                discarded: None,
+                trials: trials.iter().collect(),
+            };
+            sentences(&all.iter().map(|trials| of(trials.clone().leak())).collect::<Vec<_>>())
+        };
+        let (few, some) = (sources(10, 200.0, 0.0), sources(100, 1_990.0, 0.02));
+        let told_of_both = told(&[some.clone(), few.clone()]);
+        let says = "recorder.writers = 1: all that 100 sources send is stored as it comes (1,990 records/s, n = 1); the buffer is empty \
+                    20 ms after the last one ended";
+        assert_eq!(told_of_both, [says]);
+        let told_of_all = told(&[few, some, sources(350, 5_000.0, 2.5)]);
+        let says = "recorder.writers = 1: 100 sources are carried; of the 7,000 records/s that 350 sources send, 5,000 are \
+                    stored at once (n = 1), and the buffer is empty 2.50 s after the last one ended";
+        assert_eq!(told_of_all, [says]);
+        assert!(told(&[sources(10, 20.0, 9.0)])[0].contains("no number of sources is carried"));
     }
 
     #[test]

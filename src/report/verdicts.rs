@@ -13,6 +13,7 @@ use crate::report::freshness;
 use crate::report::growth;
 use crate::report::load_lines::{self, CaseLine};
 use crate::report::metric::{LOAD_LINE, Metric};
+use crate::report::recorded;
 use crate::study::{Factor, Study};
 use crate::trial::Arrivals;
 use crate::units::show_number;
@@ -78,6 +79,7 @@ fn of_cases(study: &Study, groups: &[CaseTrials<'_>]) -> Vec<String> {
         .flat_map(|factor| contests(study, &factors, factor, metric, &scored))
         .collect();
     sentences.extend(contest_sentences(&contests, metric));
+    sentences.extend(recorded::sentences(groups));
     sentences.extend(freshness::sentences(study, groups));
     for ramp in &factors.ramps {
         sentences.extend(ramp_sentences(&factors, ramp, metric, &scored, study.seed));
@@ -94,7 +96,7 @@ fn of_cases(study: &Study, groups: &[CaseTrials<'_>]) -> Vec<String> {
 }
 
 /// What alternatives are compared by. An open loop sets the throughput itself, so there response times are compared;
-/// batches of different size are compared by records.
+/// batches of different size are compared by records, and paths through a recorder by what became stored.
 pub fn metric_of(groups: &[CaseTrials<'_>]) -> &'static Metric {
     let open = !groups.is_empty() && groups.iter().all(|group| group.case.settings.load.arrivals != Arrivals::Closed);
     let trials = || groups.iter().flat_map(CaseTrials::valid);
@@ -108,6 +110,9 @@ pub fn metric_of(groups: &[CaseTrials<'_>]) -> &'static Metric {
         "freshness_p90"
     } else if open {
         "response_time_p99"
+    } else if is_told("stored") {
+        // What a recorder has acknowledged may still wait for the database.
+        "stored"
     } else if batched {
         "records"
     } else {
@@ -211,7 +216,8 @@ fn ramp_sentence(factors: &Factors, ramp: &Factor, metric: &Metric, cases: &[&Sc
     let edge = if last { "; that is the highest level tried, so the peak may lie beyond" } else { "" };
     let reached =
         if std::ptr::eq(nearly, peak) { String::new() } else { format!("; 90 % of it is reached at {first}") };
-    Some(format!("throughput peaks at {} = {at}{with}: {figure}{reached}{edge}", ramp.setting))
+    let what = if metric.name == "stored" { "what is stored per second" } else { "throughput" };
+    Some(format!("{what} peaks at {} = {at}{with}: {figure}{reached}{edge}", ramp.setting))
 }
 
 fn peak_of<'s, 'a>(cases: &[&'s Scored<'a>]) -> Option<&'s Scored<'a>> {

@@ -3,6 +3,7 @@
 //! Invariant: a setting that SQLite would silently ignore (an unknown PRAGMA, a journal mode that the file system cannot
 //! have) is an error.
 
+mod checkpoints;
 mod dialect;
 mod prepared;
 mod refusal;
@@ -39,6 +40,9 @@ const BUSY_TIMEOUT: Duration = Duration::from_secs(10);
 
 /// Settings of every connection, unless `database.config` says otherwise.
 const DEFAULTS: [(&str, &str); 3] = [("journal_mode", "wal"), ("synchronous", "full"), ("foreign_keys", "on")];
+
+/// Further settings of a recorder's writer: room for what a transaction changes, which is else written to the log twice.
+const OF_WRITERS: [(&str, &str); 1] = [("cache_size", "-32768")];
 
 /// Settings that only count before the file has content, and journal_mode = wal is content.
 const FIRST: [&str; 3] = ["page_size", "auto_vacuum", "encoding"];
@@ -166,6 +170,22 @@ impl Database for Sqlite {
         let connection = self.open_file()?;
         self.apply_pragmas(&connection)?;
         Ok(Box::new(SqliteSession::new(connection)?))
+    }
+
+    fn connect_writer(&self) -> Result<Box<dyn Session>, DatabaseError> {
+        let is_configured = |name: &str| self.pragmas.iter().any(|(known, _)| known == name);
+        let connection = self.open_file()?;
+        self.apply_pragmas(&connection)?;
+        for (name, value) in OF_WRITERS.into_iter().filter(|(name, _)| !is_configured(name)) {
+            connection.pragma_update(None, name, value).map_err(|error| self.cannot_open(&error))?;
+        }
+        let mut session = SqliteSession::new(connection)?;
+        if !is_configured("wal_autocheckpoint") {
+            let own = self.open_file()?;
+            self.apply_pragmas(&own)?;
+            session.checkpoint_beside(own);
+        }
+        Ok(Box::new(session))
     }
 }
 

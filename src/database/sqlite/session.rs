@@ -3,6 +3,7 @@
 use rusqlite::types::ValueRef;
 use rusqlite::{Connection, ffi};
 
+use super::checkpoints::Checkpoints;
 use super::dialect::{SqliteDialect, SqliteLiterals};
 use super::prepared::Prepared;
 use super::refusal;
@@ -15,7 +16,8 @@ use crate::statement::{Expect, Program, Request, Statement, Step};
 /// A text with many rows ends behind this many bytes.
 const TEXT_BYTES_MAX: usize = 1 << 20;
 
-/// A connection with its prepared statements. Statements stand before the connection, so that they are dropped first.
+/// A connection with its prepared statements. Statements stand before the connection, so that they are dropped first; what the connection
+/// calls after a commit stands behind it.
 pub(super) struct SqliteSession {
     statements: Vec<Prepared>,
     /// The statements where none is prepared: they are written, compiled and forgotten each time.
@@ -26,6 +28,7 @@ pub(super) struct SqliteSession {
     commit: Prepared,
     rollback: Prepared,
     connection: Connection,
+    checkpoints: Option<Checkpoints>,
 }
 
 impl SqliteSession {
@@ -41,7 +44,14 @@ impl SqliteSession {
             commit: prepare("COMMIT")?,
             rollback: prepare("ROLLBACK")?,
             connection,
+            checkpoints: None,
         })
+    }
+
+    /// Leaves checkpoints to a thread with a connection of its own.
+    pub(super) fn checkpoint_beside(&mut self, own: Connection) {
+        // SAFETY: the session drops its connection before its checkpoints, in the order of its fields.
+        self.checkpoints = unsafe { Checkpoints::start(&self.connection, own) };
     }
 
     /// Whether a request needs no transaction around it to be executed whole or not at all. An update of which another

@@ -41,9 +41,6 @@ fn unsigned(token: &[u8]) -> Option<u64> {
 const EXACT_POWERS: [f64; 16] = [1e0, 1e1, 1e2, 1e3, 1e4, 1e5, 1e6, 1e7, 1e8, 1e9, 1e10, 1e11, 1e12, 1e13, 1e14, 1e15];
 
 fn float(token: &[u8]) -> Result<f64, String> {
-    if let Some(value) = short_decimal(token) {
-        return Ok(value);
-    }
     let digits = token.strip_prefix(b"-").or_else(|| token.strip_prefix(b"+")).unwrap_or(token);
     // The standard library also reads "inf" and "nan", which are no numbers here.
     let starts_well = digits.first().is_some_and(|first| first.is_ascii_digit() || *first == b'.');
@@ -58,32 +55,38 @@ fn float(token: &[u8]) -> Result<f64, String> {
     }
 }
 
-/// The value of up to 15 digits with a point among them: both parts of the quotient are exact, and so the quotient is
-/// rounded once, as it must be. None for all other forms.
-fn short_decimal(token: &[u8]) -> Option<f64> {
-    let (negative, digits) = match token.split_first()? {
-        (b'-', rest) => (true, rest),
-        _ => (false, token),
-    };
-    if digits.is_empty() || digits.len() > 16 {
-        return None;
-    }
-    let (mut number, mut count, mut point) = (0_u64, 0_usize, None);
-    for byte in digits {
-        match byte {
-            b'0'..=b'9' => {
-                number = number * 10 + u64::from(byte - b'0');
-                count += 1;
-            }
-            b'.' if point.is_none() => point = Some(count),
-            _ => return None,
+/// A number of up to 15 digits, or a short whole number with `i`, that something which ends values follows; and its length. Nearly all
+/// values are such, and so are read in one go. None for all other forms.
+///
+/// Digits and power of ten are both exact, and so their quotient is rounded once, as it must be.
+pub(super) fn short_number(input: &[u8]) -> Option<(Value<'static>, usize)> {
+    let is_negative = input.first() == Some(&b'-');
+    let start = usize::from(is_negative);
+    let (mut number, mut at, mut point) = (0_u64, start, None);
+    let end = loop {
+        match input.get(at) {
+            Some(digit @ b'0'..=b'9') => number = number.wrapping_mul(10).wrapping_add(u64::from(digit - b'0')),
+            Some(b'.') if point.is_none() => point = Some(at),
+            other => break other,
         }
-    }
-    if count == 0 || count > 15 {
+        at += 1;
+    };
+    let digits = at - start - usize::from(point.is_some());
+    if digits == 0 || digits > 15 {
         return None;
     }
-    let value = number as f64 / EXACT_POWERS[count - point.unwrap_or(count)];
-    Some(if negative { -value } else { value })
+    match end {
+        None | Some(b',' | b' ' | b'\n' | b'\r') => {
+            let behind_point = point.map_or(0, |point| at - point - 1);
+            let value = number as f64 / EXACT_POWERS[behind_point];
+            Some((Value::Float(if is_negative { -value } else { value }), at))
+        }
+        Some(b'i') if point.is_none() && matches!(input.get(at + 1), None | Some(b',' | b' ' | b'\n' | b'\r')) => {
+            let value = number as i64;
+            Some((Value::Int(if is_negative { -value } else { value }), at + 1))
+        }
+        Some(_) => None,
+    }
 }
 
 #[cfg(test)]
@@ -112,7 +115,21 @@ mod tests {
         #[test]
         fn short_decimals_are_read_as_the_standard_library_reads_them(number in "-?[0-9]{1,8}(\\.[0-9]{0,7})?") {
             let expected: f64 = number.parse().unwrap();
-            prop_assert_eq!(float(number.as_bytes()).unwrap().to_bits(), expected.to_bits());
+            for behind in ["", ",f=1", " 1", "\n", "\r\n"] {
+                let input = format!("{number}{behind}");
+                let (value, length) = short_number(input.as_bytes()).unwrap();
+                prop_assert_eq!(length, number.len());
+                let Value::Float(value) = value else { panic!("{value:?}") };
+                prop_assert_eq!(value.to_bits(), expected.to_bits());
+            }
+        }
+
+        #[test]
+        fn what_is_read_in_one_go_is_read_as_it_is_otherwise(token in "[-+]?[0-9]{0,17}[.]?[0-9]{0,3}[iuet]?[0-9]?") {
+            if let Some((value, length)) = short_number(token.as_bytes()) {
+                prop_assert_eq!(length, token.len());
+                prop_assert_eq!(field_value(token.as_bytes()), Ok(value));
+            }
         }
 
         #[test]

@@ -1,7 +1,7 @@
 //! Goes through a batch point by point. Main types: [`Parser`] and [`Point`].
 
 use super::error::{LineError, shown};
-use super::number::{field_value, whole};
+use super::number::{field_value, short_number, whole};
 use super::text::{IN_KEY, IN_MEASUREMENT, IN_STRING, Text};
 use super::{Precision, Value};
 
@@ -47,6 +47,8 @@ pub struct Parser<'a> {
     line_start: usize,
     /// Whether the whole batch was found to be UTF-8, so that lines need not be looked at one by one.
     is_utf8: bool,
+    /// Whether each key of the tags of this line is above the one before.
+    tags_rise: bool,
 }
 
 /// Something wrong: the place in the input, and the sentence.
@@ -56,7 +58,7 @@ impl<'a> Parser<'a> {
     /// A parser at the start of a batch.
     pub fn new(input: &'a [u8], precision: Precision) -> Self {
         let is_utf8 = std::str::from_utf8(input).is_ok();
-        Parser { input, precision, at: 0, line: 1, line_start: 0, is_utf8 }
+        Parser { input, precision, at: 0, line: 1, line_start: 0, is_utf8, tags_rise: true }
     }
 
     /// Reads the next point, past empty lines and comments; none at the end.
@@ -161,7 +163,10 @@ impl<'a> Parser<'a> {
                 format!("there is a second = in the tag {}; write \\= for one that belongs to it", shown(key.raw())),
             ));
         }
-        if point.tags.iter().any(|(other, _)| other.raw() == key.raw()) {
+        // Where keys rise, as most clients sort them, the last one is enough to know that this one is new.
+        let rises = point.tags.last().is_none_or(|(last, _)| last.raw() < key.raw());
+        self.tags_rise = rises && (self.tags_rise || point.tags.is_empty());
+        if !self.tags_rise && point.tags.iter().any(|(other, _)| other.raw() == key.raw()) {
             return Err((start, format!("the tag {} occurs twice", shown(key.raw()))));
         }
         point.tags.push((key, value));
@@ -185,6 +190,10 @@ impl<'a> Parser<'a> {
 
     fn plain_value(&mut self) -> Result<Value<'a>, Wrong> {
         let start = self.at;
+        if let Some((value, length)) = short_number(&self.input[start..]) {
+            self.at += length;
+            return Ok(value);
+        }
         let length = self.input[start..].iter().position(|byte| matches!(byte, b',' | b' ' | b'\n' | b'\r'));
         let end = length.map_or(self.input.len(), |length| start + length);
         let value = field_value(&self.input[start..end]).map_err(|message| (start, message))?;
@@ -253,14 +262,14 @@ impl<'a> Parser<'a> {
         let mut at = start;
         let mut used: &'static [u8] = &[];
         let end = loop {
-            let Some(&byte) = self.input.get(at) else { break None };
-            if CLASSES[usize::from(byte)] & class == 0 {
-                at += 1;
-            } else if byte == b'\\' {
-                used = escapable;
-                at += if self.input.get(at + 1).is_some_and(|next| escapable.contains(next)) { 2 } else { 1 };
-            } else {
-                break Some(byte);
+            let plain = self.input[at..].iter().position(|byte| CLASSES[usize::from(*byte)] & class != 0);
+            at = plain.map_or(self.input.len(), |plain| at + plain);
+            match self.input.get(at) {
+                Some(b'\\') => {
+                    used = escapable;
+                    at += if self.input.get(at + 1).is_some_and(|next| escapable.contains(next)) { 2 } else { 1 };
+                }
+                end => break end.copied(),
             }
         };
         self.at = at;

@@ -85,6 +85,7 @@ fn errors_name_line_and_column_and_the_good_lines_beside_them_are_read() {
         ("m,a f=1", "line 1, column 4: the tag \"a\" has no value"),
         ("m,a= f=1", "line 1, column 5: the value of the tag \"a\""),
         ("m,a=1,a=2 f=1", "line 1, column 7: the tag \"a\" occurs twice"),
+        ("m,b=1,a=1,c=1,b=2 f=1", "line 1, column 15: the tag \"b\" occurs twice"),
         ("m,a=1=2 f=1", "line 1, column 6: there is a second ="),
         ("m,=1 f=1", "line 1, column 3: the name of a tag"),
         ("m f", "line 1, column 4: the field \"f\" has no value"),

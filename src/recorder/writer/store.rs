@@ -72,7 +72,7 @@ impl Connection {
     /// # Errors
     /// As the database answers.
     pub(super) fn open(context: &mut Context<'_>) -> Result<Self, DatabaseError> {
-        let mut session = context.database.connect()?;
+        let mut session = context.database.connect_writer()?;
         let catalogue = context.registry.catalogue(context.database, &mut *session)?;
         ensure(context.database.dialect(), &mut *session, &messages::table())?;
         let ledger = Ledger::read_or_make(context.recorder, context.lane, context.database, &mut *session)?;

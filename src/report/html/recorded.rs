@@ -6,9 +6,17 @@ use maud::{Markup, html};
 
 use super::figures::{Quantity, panels};
 use super::frame::Frame;
+use super::plot::{Line, Plot, Point, Stroke};
+use super::scale::Scale;
 use super::unit::Unit;
 use crate::finding::{CaseFinding, Findings};
+use crate::report::factors::short_setting;
 use crate::report::recorded::{HEADINGS, rows};
+
+/// Size of each of the two plots.
+const SIZE: (f64, f64) = (1000.0, 320.0);
+/// More lines than this cannot be told apart; then each panel is a plot of its own.
+const LINES_MOST: usize = 8;
 
 /// Whether there is something to show.
 pub fn is_shown(findings: &Findings) -> bool {
@@ -29,19 +37,24 @@ pub fn section(frame: &Frame<'_>, findings: &Findings) -> Markup {
         }),
     };
     let buffer = Quantity {
-        title: "Length of the buffer".to_owned(),
+        title: "Length of the buffer at the end".to_owned(),
         unit: Unit::Seconds,
-        of: Box::new(|case: &CaseFinding| Some((case.recorded.as_ref()?.buffer_s.mean?, None))),
+        of: Box::new(|case: &CaseFinding| {
+            let estimate = &case.recorded.as_ref()?.buffer_s;
+            let interval = estimate.ci95.map(|[low, high]| [low.max(0.0), high]);
+            Some((estimate.mean?, interval))
+        }),
     };
     html! {
         section #recorded {
             h2 { "Through the recorder" }
             p.about {
                 "Records that became stored per second within the measured phase, and how long it took to store what was left when the \
-                 last source had ended. Every record acknowledged was looked for in the database afterwards."
+                 last client had sent its last one. Whiskers are 95 % intervals of the mean. Every record acknowledged was looked for in \
+                 the database afterwards."
             }
-            (panels(frame, &stored))
-            (panels(frame, &buffer))
+            (figure(frame, &stored, Some("sent")))
+            (figure(frame, &buffer, None))
             div.scroll { table {
                 thead { tr { @for heading in HEADINGS { th { (heading) } } } }
                 tbody { @for row in rows(findings) {
@@ -52,4 +65,71 @@ pub fn section(frame: &Frame<'_>, findings: &Findings) -> Markup {
             } }
         }
     }
+}
+
+/// A quantity in one plot with a line for each series of each panel, and with what was sent where clients send at a rate of their own.
+fn figure(frame: &Frame<'_>, quantity: &Quantity<'_>, sent: Option<&str>) -> Markup {
+    let lines = frame.series.len() * frame.panels.len();
+    let Some(axis) = frame.axis.as_ref().filter(|_| lines <= LINES_MOST) else { return panels(frame, quantity) };
+    let mut drawn: Vec<Line> = (0..frame.panels.len())
+        .flat_map(|panel| (0..frame.series.len()).map(move |series| (series, panel)))
+        .enumerate()
+        .map(|(style, (series, panel))| line(frame, quantity, &axis.setting, (series, panel), style))
+        .filter(|line| !line.points.is_empty())
+        .collect();
+    if let Some(label) = sent {
+        drawn.extend(sent_line(frame, label, drawn.len()));
+    }
+    let top = |point: &Point| point.interval.map_or(point.y, |[_, high]| high.max(point.y));
+    let largest = drawn.iter().flat_map(|line| &line.points).map(top).fold(0.0, f64::max);
+    let plot = Plot {
+        title: quantity.title.clone(),
+        description: format!("{} against {}, a line for each alternative.", quantity.title, axis.setting),
+        size: SIZE,
+        x: Scale::of_levels(&frame.levels()),
+        x_title: axis.setting.clone(),
+        y: Scale::from_zero(largest, quantity.unit),
+        lines: drawn,
+        marks: Vec::new(),
+    };
+    html! { div.wide { (plot.draw()) } }
+}
+
+fn line(frame: &Frame<'_>, quantity: &Quantity<'_>, axis: &str, (series, panel): (usize, usize), style: usize) -> Line {
+    let names = [&frame.series[series], &frame.panels[panel]].map(|name| in_short(name));
+    let label = names.into_iter().filter(|name| !name.is_empty()).collect::<Vec<_>>().join(", ");
+    let lead = if label.is_empty() { String::new() } else { format!("{label}, ") };
+    let points = frame.line(series, panel).into_iter().filter_map(|placed| {
+        let (y, interval) = (quantity.of)(placed.case)?;
+        let shown = interval.map_or(String::new(), |[low, high]| {
+            format!(" [{}, {}]", quantity.unit.show(low), quantity.unit.show(high))
+        });
+        let (name, n) = (short_setting(axis), placed.case.valid_trials);
+        let tip = format!("{lead}{name} {}: {}{shown}, n = {n}", placed.x, quantity.unit.show(y));
+        Some(Point { x: placed.x, y, interval, tip })
+    });
+    Line { points: points.collect(), label, style, band: Vec::new(), stroke: Stroke::Solid }
+}
+
+/// `recorder.writers = 3` as `writers 3`.
+fn in_short(name: &str) -> String {
+    match name.split_once(" = ") {
+        Some((setting, level)) if !level.contains(" = ") => format!("{} {level}", short_setting(setting)),
+        _ => name.to_owned(),
+    }
+}
+
+/// What the clients sent per second, where that does not depend on the answers.
+fn sent_line(frame: &Frame<'_>, label: &str, style: usize) -> Option<Line> {
+    let mut points: Vec<Point> = Vec::new();
+    for placed in &frame.cases {
+        let per_operation = placed.case.records_per_s.mean.zip(placed.case.throughput_per_s.mean);
+        let batch = per_operation.map_or(1.0, |(records, operations)| (records / operations).round().max(1.0));
+        let y = placed.case.offered_per_s? * batch;
+        if points.iter().all(|known| known.x != placed.x) {
+            points.push(Point { x: placed.x, y, interval: None, tip: String::new() });
+        }
+    }
+    points.sort_by(|a, b| a.x.total_cmp(&b.x));
+    Some(Line { label: label.to_owned(), style, points, band: Vec::new(), stroke: Stroke::Dashed })
 }

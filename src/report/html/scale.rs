@@ -32,8 +32,10 @@ impl Scale {
         let top = if largest > 0.0 && largest.is_finite() { largest / divisor } else { 1.0 };
         let step = round_step(top / 4.0);
         let count = (top / step - 1e-9).ceil().max(1.0) as usize;
-        let decimals = (-step.log10().floor()).max(0.0) as usize
-            + usize::from((step * 4.0).fract() == 0.0 && step < 1.0 && (step * 10.0).fract() != 0.0);
+        let shifted = |decimals: usize| step * 10_f64.powi(decimals as i32);
+        let is_exact = |decimals: &usize| (shifted(*decimals) - shifted(*decimals).round()).abs() < 1e-6;
+        let fewest = (-step.log10().floor()).max(0.0) as usize;
+        let decimals = (fewest..fewest + 2).find(is_exact).unwrap_or(fewest);
         let label =
             |value: f64| if value >= 1000.0 { crate::units::show_number(value) } else { format!("{value:.decimals$}") };
         let ticks = (0..=count)
@@ -193,6 +195,7 @@ mod tests {
             ["0", "2,500", "5,000", "7,500", "10,000"]
         );
         assert_eq!(labels(&Scale::from_zero(0.0123, Unit::Seconds)), ["0", "5", "10", "15"]);
+        assert_eq!(labels(&Scale::from_zero(9.5, Unit::Seconds)), ["0", "2.5", "5.0", "7.5", "10.0"]);
         assert_eq!(labels(&Scale::from_zero(0.9, Unit::Cpus)), ["0", "0.25", "0.50", "0.75", "1.00"]);
         assert_eq!(labels(&Scale::from_zero(0.7, Unit::Cpus)), ["0", "0.2", "0.4", "0.6", "0.8"]);
         assert_eq!(labels(&Scale::from_zero(0.0, Unit::Cpus)).first(), Some(&"0"));

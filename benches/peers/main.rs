@@ -16,7 +16,8 @@ use subject::{Peer, Subject, subjects};
 fn main() {
     let wanted: Vec<String> = std::env::args().skip(1).filter(|argument| !argument.starts_with("--")).collect();
     let rounds = from_environment("ROUNDS", 7.0) as usize;
-    let seconds = from_environment("SECONDS", 4.0);
+    // sysbench and pgbench take whole seconds only.
+    let seconds = from_environment("SECONDS", 4.0).round().max(1.0);
     println!(
         "{rounds} rounds of {seconds} s each side, alternating; median [95 % interval of the median] of the rounds\n"
     );

@@ -167,9 +167,11 @@ impl Prepared {
     pub fn run_ours(&self, subject: &Subject, seconds: f64) -> Trial {
         let name = if self.peer == Peer::Sysbench { "mariadb" } else { "postgres" };
         let study = format!(
-            "name = \"peers\"\n[database]\nname = \"{name}\"\nurl = \"{}\"\n[workload]\nname = \"sql\"\nstatements = [ {} ]\n\
-             [load]\nclients = {}\nduration = \"{seconds}s\"\nwarmup = \"0s\"\n[repeat]\nrule = \"fixed\"\nleast = 1\nmost = 1\n",
+            "name = \"peers\"\n[database]\nname = \"{name}\"\nurl = \"{}\"\n[workload]\nname = \"sql\"\n\
+             writes = {}\nstatements = [ {} ]\n[load]\nclients = {}\nduration = \"{seconds}s\"\nwarmup = \"0s\"\n\
+             [repeat]\nrule = \"fixed\"\nleast = 1\nmost = 1\n",
             url(name, self.endpoint()),
+            subject.is_insert,
             subject.statements(),
             subject.connections,
         );

@@ -242,21 +242,23 @@ pub struct Estimate {
     pub ci95: Option<[f64; 2]>,
 }
 
+impl Estimate {
+    /// Mean and interval, `-` without any trial. For what cannot be negative: the interval does not begin below 0.
+    pub fn show(&self, unit: impl Fn(f64) -> String) -> String {
+        let mean = self.mean.map_or("-".to_owned(), &unit);
+        match self.ci95 {
+            Some([low, high]) => format!("{mean} [{}, {}]", unit(low.max(0.0)), unit(high)),
+            None => mean,
+        }
+    }
+}
+
 /// What a group of readers saw, over all valid trials; times in seconds.
 #[derive(Debug, Clone, Copy, PartialEq, Default, Serialize)]
 pub struct SightingFinding {
-    /// Mean, exact.
-    pub mean: Option<f64>,
-    /// Median.
-    pub p50: Option<f64>,
-    /// 90th percentile.
-    pub p90: Option<f64>,
-    /// 99th percentile.
-    pub p99: Option<f64>,
-    /// 99.9th percentile.
-    pub p999: Option<f64>,
-    /// Largest, exact.
-    pub max: Option<f64>,
+    /// From stamp to visible.
+    #[serde(flatten)]
+    pub times: TimeFinding,
     /// Sightings.
     pub count: u64,
     /// Sightings that were missing at the end, those of invalid trials included.

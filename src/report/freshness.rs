@@ -5,7 +5,7 @@
 
 use std::collections::BTreeMap;
 
-use crate::finding::{Estimate, Findings, SightingFinding, TimeFinding};
+use crate::finding::{Estimate, Findings, SightingFinding};
 use crate::measurement::{FreshnessMeasurement, GroupMeasurement, Measurement};
 use crate::report::analyse::{CaseTrials, estimate, time_finding};
 use crate::report::factors::{setting_word, show_level, show_levels};
@@ -72,17 +72,11 @@ pub fn groups(trials: &[&Measurement]) -> BTreeMap<String, GroupMeasurement> {
 }
 
 fn sighting(group: &GroupMeasurement) -> SightingFinding {
-    let TimeFinding { mean, p50, p90, p99, p999, max } = time_finding(&group.freshness);
     let count = group.freshness.count();
     let rows_per_sighting = (count > 0).then(|| group.rows as f64 / count as f64);
     let readers = group.readers;
     SightingFinding {
-        mean,
-        p50,
-        p90,
-        p99,
-        p999,
-        max,
+        times: time_finding(&group.freshness),
         count,
         lost: 0,
         duplicates: 0,
@@ -109,10 +103,10 @@ pub fn rows(findings: &Findings) -> Vec<Vec<String>> {
                 first(bytes.map_or("-".to_owned(), |bytes| show_number(bytes / 1e6))),
                 first(show(commit)),
                 name,
-                show(group.p50),
-                show(group.p90),
-                show(group.p99),
-                show(group.max),
+                show(group.times.p50),
+                show(group.times.p90),
+                show(group.times.p99),
+                show(group.times.max),
                 show_number(group.lost as f64),
                 show_number(group.duplicates as f64),
                 group

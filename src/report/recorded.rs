@@ -56,8 +56,8 @@ pub fn rows(findings: &Findings) -> Vec<Vec<String>> {
             show_levels_short(&case.levels),
             show_number(recorded.acknowledged as f64),
             verdict(recorded),
-            show(&recorded.stored_per_s, show_number),
-            show(&recorded.buffer_s, show_seconds),
+            recorded.stored_per_s.show(show_number),
+            recorded.buffer_s.show(show_seconds),
             or_none(format!("{:.2}", recorded.recorder_cpu)),
             or_none(show_bytes(recorded.memory_max_bytes as f64)),
         ]
@@ -107,7 +107,7 @@ fn sentence(levels: &Levels, sources: &mut [Sources]) -> Option<String> {
     let carried = sources.iter().take_while(is_carried).last();
     let most = sources.last()?;
     let of = if levels.is_empty() { String::new() } else { format!("{}: ", show_levels(levels)) };
-    let stored = |one: &Sources| show(&one.stored, show_number);
+    let stored = |one: &Sources| one.stored.show(show_number);
     let count = |one: &Sources| format!("{} sources", show_number(one.count));
     Some(match carried {
         Some(carried) if carried.count == most.count => format!(
@@ -115,7 +115,7 @@ fn sentence(levels: &Levels, sources: &mut [Sources]) -> Option<String> {
             count(most),
             stored(most),
             most.stored.n,
-            show(&most.buffer, show_seconds)
+            most.buffer.show(show_seconds)
         ),
         carried => format!(
             "{of}{}; of the {} records/s that {} send, {} are stored at once (n = {}), and the buffer is empty {} after the last one ended",
@@ -127,7 +127,7 @@ fn sentence(levels: &Levels, sources: &mut [Sources]) -> Option<String> {
             count(most),
             stored(most),
             most.stored.n,
-            show(&most.buffer, show_seconds)
+            most.buffer.show(show_seconds)
         ),
     })
 }
@@ -143,15 +143,6 @@ fn verdict(recorded: &RecordedFinding) -> String {
     let wrong: Vec<String> =
         wrong.iter().filter(|(count, _)| *count > 0).map(|(count, what)| format!("{count} {what}")).collect();
     if wrong.is_empty() { "all".to_owned() } else { wrong.join(", ") }
-}
-
-/// Mean and interval.
-fn show(estimate: &Estimate, unit: impl Fn(f64) -> String) -> String {
-    let mean = estimate.mean.map_or("-".to_owned(), &unit);
-    match estimate.ci95 {
-        Some([low, high]) => format!("{mean} [{}, {}]", unit(low.max(0.0)), unit(high)),
-        None => mean,
-    }
 }
 
 #[cfg(test)]

@@ -3,7 +3,7 @@
 //! Main functions: [`uploads`], from the trials of a case to a finding; [`rows`], of its table. Invariant: without uploads there is nothing to
 //! show; bytes are those of blocks, the network's have headers and acknowledgements besides.
 
-use crate::finding::{CaseFinding, Estimate, Findings, UploadFinding};
+use crate::finding::{CaseFinding, Findings, UploadFinding};
 use crate::measurement::Measurement;
 use crate::report::analyse::estimate;
 use crate::report::factors::show_levels;
@@ -50,23 +50,14 @@ pub fn rows(findings: &Findings) -> Vec<Vec<String>> {
             show_levels(&case.levels),
             show_bytes(found.block_bytes),
             found.offered_bytes_per_s.map_or("-".to_owned(), bits),
-            show(&found.intake_bytes_per_s, bits),
-            show(&found.received_bytes_per_s, bits),
+            found.intake_bytes_per_s.show(bits),
+            found.received_bytes_per_s.show(bits),
             found.disk_bytes_per_s.mean.map_or("-".to_owned(), bits),
             found.disk_share.mean.map_or("-".to_owned(), |share| format!("{:.0} %", 100.0 * share)),
             answer,
         ]
     };
     of_cases.map(row).collect()
-}
-
-/// Mean and interval.
-fn show(estimate: &Estimate, unit: impl Fn(f64) -> String) -> String {
-    let mean = estimate.mean.map_or("-".to_owned(), &unit);
-    match estimate.ci95 {
-        Some([low, high]) => format!("{mean} [{}, {}]", unit(low.max(0.0)), unit(high)),
-        None => mean,
-    }
 }
 
 #[cfg(test)]

@@ -4,7 +4,6 @@
 //! `X-Loadline-Source` names the source, otherwise its address does; `Idempotency-Key` is the id by which a request that is sent
 //! again is recognised. `GET /health`, `/ready`, `/metrics` and `/ping` say how it goes; `/query` answers those who make a database first.
 
-use std::convert::Infallible;
 use std::net::SocketAddr;
 use std::sync::Arc;
 use std::time::Duration;
@@ -12,11 +11,10 @@ use std::time::Duration;
 use http_body_util::{BodyExt, Limited};
 use hyper::body::Incoming as HttpBody;
 use hyper::header::{ALLOW, CONNECTION, HeaderValue};
-use hyper::service::service_fn;
 use hyper::{Method, Request, StatusCode};
-use hyper_util::rt::{TokioIo, TokioTimer};
 
 use super::door::Refused;
+use super::exchange::{TOO_MANY, exchange};
 use super::listen::{Stream, serve};
 use super::request::{Wrong, authorise, parameter, read_write};
 use super::response::{Answer, empty, error, refused, taken, text};
@@ -32,10 +30,6 @@ pub(super) static HTTP: Entry = Entry {
     },
 };
 
-/// What one connection too many is told.
-const TOO_MANY: &[u8] =
-    b"HTTP/1.1 503 Service Unavailable\r\nRetry-After: 5\r\nContent-Length: 0\r\nConnection: close\r\n\r\n";
-
 fn start(config: ListenConfig, surroundings: &Surroundings) -> Result<Running, String> {
     let shared = Arc::new((config.clone(), surroundings.clone()));
     serve("http", &config, &surroundings.stop, TOO_MANY, move |stream, ends| {
@@ -47,27 +41,7 @@ type Shared = Arc<(ListenConfig, Surroundings)>;
 
 async fn connection(stream: Box<dyn Stream>, peer: SocketAddr, shared: Shared) {
     let (patience, stop) = (shared.0.patience, Arc::clone(&shared.1.stop));
-    let service = service_fn(move |request| {
-        let shared = Arc::clone(&shared);
-        async move { Ok::<_, Infallible>(answer(request, peer, &shared).await) }
-    });
-    let mut builder = hyper::server::conn::http1::Builder::new();
-    builder.timer(TokioTimer::new()).header_read_timeout(patience).max_buf_size(64 << 10).half_close(false);
-    let connection = builder.serve_connection(TokioIo::new(stream), service);
-    tokio::pin!(connection);
-    let mut is_ending = false;
-    loop {
-        match tokio::time::timeout(Duration::from_millis(200), connection.as_mut()).await {
-            Ok(_) => return,
-            Err(_) if stop.is_over() => return,
-            Err(_) if stop.is_asked() && !is_ending => {
-                // The request that is being answered is answered; no other is waited for.
-                connection.as_mut().graceful_shutdown();
-                is_ending = true;
-            }
-            Err(_) => {}
-        }
-    }
+    exchange(stream, patience, stop, |request| answer(request, peer, &shared)).await;
 }
 
 async fn answer(request: Request<HttpBody>, peer: SocketAddr, shared: &Shared) -> Answer {

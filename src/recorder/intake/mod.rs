@@ -5,6 +5,7 @@
 //! Invariant: an intake acknowledges only what the door has answered for.
 
 mod door;
+pub(in crate::recorder) mod exchange;
 mod http;
 mod jetstream;
 pub(in crate::recorder) mod listen;

@@ -9,7 +9,6 @@ mod audit;
 mod filter;
 mod reading;
 
-use std::convert::Infallible;
 use std::net::SocketAddr;
 use std::sync::Arc;
 use std::time::Duration;
@@ -17,12 +16,11 @@ use std::time::Duration;
 use bytes::Bytes;
 use http_body_util::Full;
 use hyper::header::{ALLOW, AUTHORIZATION, CACHE_CONTROL, CONTENT_TYPE, HeaderValue, WWW_AUTHENTICATE};
-use hyper::service::service_fn;
 use hyper::{Method, Request, Response, StatusCode};
-use hyper_util::rt::{TokioIo, TokioTimer};
 
 use super::config::OfficeConfig;
 use super::intake::Running;
+use super::intake::exchange::{TOO_MANY, exchange};
 use super::intake::listen::{Stream, is_known, serve};
 use super::intake::response::{Answer, error};
 use super::processing::Form;
@@ -31,9 +29,6 @@ use crate::database::Database;
 use audit::{Access, Audit};
 use reading::{Reading, Refusal};
 
-/// What one connection too many is told.
-const TOO_MANY: &[u8] =
-    b"HTTP/1.1 503 Service Unavailable\r\nRetry-After: 5\r\nContent-Length: 0\r\nConnection: close\r\n\r\n";
 /// Requests that read the database at the same time.
 const READING_THREADS: usize = 4;
 /// How long answers that are under way when it is stopped may take.
@@ -109,26 +104,11 @@ impl Office {
 
 async fn connection(stream: Box<dyn Stream>, peer: SocketAddr, shared: Arc<Shared>) {
     let (patience, stop) = (shared.patience, Arc::clone(&shared.stop));
-    let service = service_fn(move |request| {
+    let answer = |request| {
         let shared = Arc::clone(&shared);
-        async move { Ok::<_, Infallible>(answer(&request, peer, shared).await) }
-    });
-    let mut builder = hyper::server::conn::http1::Builder::new();
-    builder.timer(TokioTimer::new()).header_read_timeout(patience).max_buf_size(64 << 10).half_close(false);
-    let connection = builder.serve_connection(TokioIo::new(stream), service);
-    tokio::pin!(connection);
-    let mut is_ending = false;
-    loop {
-        match tokio::time::timeout(Duration::from_millis(200), connection.as_mut()).await {
-            Ok(_) => return,
-            Err(_) if stop.is_over() => return,
-            Err(_) if stop.is_asked() && !is_ending => {
-                connection.as_mut().graceful_shutdown();
-                is_ending = true;
-            }
-            Err(_) => {}
-        }
-    }
+        async move { answer(&request, peer, shared).await }
+    };
+    exchange(stream, patience, stop, answer).await;
 }
 
 /// Reads what is asked for on a thread that may wait, notes the access, and answers.

@@ -3,25 +3,22 @@
 //! The camera's password is the token: `Authorization: Bearer …`, or `Basic` with the camera as the user. The length must be announced, so that
 //! an upload that was cut is recognised. `GET /health`, `/ready` and `/metrics` say how it goes.
 
-use std::convert::Infallible;
 use std::io;
 use std::net::SocketAddr;
 use std::sync::Arc;
-use std::time::Duration;
 
 use base64::Engine;
 use bytes::Bytes;
 use http_body_util::BodyExt;
 use hyper::body::{Body as _, Incoming};
 use hyper::header::{ALLOW, AUTHORIZATION, CONNECTION, CONTENT_LENGTH, HeaderValue, WWW_AUTHENTICATE};
-use hyper::service::service_fn;
 use hyper::{Method, Request, StatusCode};
-use hyper_util::rt::{TokioIo, TokioTimer};
 
 use super::{Body, Entry, Expected, Login, NotTaken, Surroundings, Why, page};
 use crate::recorder::config::ListenConfig;
 use crate::recorder::inbox::{Acknowledged, InboxError};
 use crate::recorder::intake::Running;
+use crate::recorder::intake::exchange::{TOO_MANY, exchange};
 use crate::recorder::intake::listen::{Stream, serve};
 use crate::recorder::intake::request::retry_after_s;
 use crate::recorder::intake::response::{Answer, again_later, error, text};
@@ -35,9 +32,6 @@ pub(super) static PUT: Entry = Entry {
     },
 };
 
-const TOO_MANY: &[u8] =
-    b"HTTP/1.1 503 Service Unavailable\r\nRetry-After: 5\r\nContent-Length: 0\r\nConnection: close\r\n\r\n";
-
 type Shared = Arc<(ListenConfig, Surroundings)>;
 
 fn start(config: ListenConfig, surroundings: &Surroundings) -> Result<Running, String> {
@@ -50,26 +44,7 @@ fn start(config: ListenConfig, surroundings: &Surroundings) -> Result<Running, S
 async fn connection(stream: Box<dyn Stream>, peer: SocketAddr, shared: Shared) {
     let (patience, stop) = (shared.0.patience, Arc::clone(&shared.1.stop));
     let _open = shared.1.blocks.meter.connection();
-    let service = service_fn(move |request| {
-        let shared = Arc::clone(&shared);
-        async move { Ok::<_, Infallible>(answer(request, peer, &shared).await) }
-    });
-    let mut builder = hyper::server::conn::http1::Builder::new();
-    builder.timer(TokioTimer::new()).header_read_timeout(patience).max_buf_size(64 << 10).half_close(false);
-    let connection = builder.serve_connection(TokioIo::new(stream), service);
-    tokio::pin!(connection);
-    let mut is_ending = false;
-    loop {
-        match tokio::time::timeout(Duration::from_millis(200), connection.as_mut()).await {
-            Ok(_) => return,
-            Err(_) if stop.is_over() => return,
-            Err(_) if stop.is_asked() && !is_ending => {
-                connection.as_mut().graceful_shutdown();
-                is_ending = true;
-            }
-            Err(_) => {}
-        }
-    }
+    exchange(stream, patience, stop, |request| answer(request, peer, &shared)).await;
 }
 
 async fn answer(request: Request<Incoming>, peer: SocketAddr, shared: &Shared) -> Answer {

@@ -23,7 +23,8 @@ const WIDE: (f64, f64) = (1000.0, 360.0);
 const BARS_PER_DECADE: f64 = 8.0;
 /// A figure of freshness, with its name.
 type Quantile = (&'static str, fn(&SightingFinding) -> Option<f64>);
-const QUANTILES: [Quantile; 3] = [("p50", |group| group.p50), ("p90", |group| group.p90), ("p99", |group| group.p99)];
+const QUANTILES: [Quantile; 3] =
+    [("p50", |group| group.times.p50), ("p90", |group| group.times.p90), ("p99", |group| group.times.p99)];
 
 /// Whether there is something to show.
 pub fn is_shown(findings: &Findings) -> bool {
@@ -232,8 +233,9 @@ fn series_of(findings: &Findings) -> Vec<(String, Vec<(f64, SightingFinding)>)> 
         else {
             continue;
         };
-        let worst = groups.values().copied().max_by(|a, b| a.p90.unwrap_or(0.0).total_cmp(&b.p90.unwrap_or(0.0)));
-        let Some(worst) = worst.filter(|worst| worst.p90.is_some()) else { continue };
+        let worst =
+            groups.values().copied().max_by(|a, b| a.times.p90.unwrap_or(0.0).total_cmp(&b.times.p90.unwrap_or(0.0)));
+        let Some(worst) = worst.filter(|worst| worst.times.p90.is_some()) else { continue };
         match found.iter_mut().find(|(known, _)| *known == name) {
             Some((_, places)) => places.push((bytes, worst)),
             None => found.push((name, vec![(bytes, worst)])),

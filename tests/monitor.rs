@@ -91,7 +91,7 @@ fn means_are_over_the_time_asked_for() {
 #[test]
 fn what_an_embedded_database_writes_is_counted() {
     // Files of other tests' processes do not matter; those of this process's other threads can only add.
-    let path = std::env::current_dir().unwrap().join("target").join(format!("monitored-{}", std::process::id()));
+    let path = std::path::Path::new(env!("CARGO_TARGET_TMPDIR")).join(format!("monitored-{}", std::process::id()));
     let monitor = Monitor::start(Targets::embedded(), SHORT_INTERVAL).unwrap();
     let mut file = std::fs::File::create(&path).unwrap();
     file.write_all(&vec![7; 8 << 20]).unwrap();

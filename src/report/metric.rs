@@ -246,11 +246,10 @@ fn execution_time(trial: &Measurement) -> Option<f64> {
     (completed > 0 && trial.carried.is_none()).then(|| trial.measured_s / completed as f64)
 }
 
-/// Bytes of blocks that were acknowledged per second, those of uploads over an edge of the measured phase in proportion; none where
-/// nothing was uploaded.
+/// Bytes of blocks that were acknowledged per second; none where nothing was uploaded.
 pub fn intake(trial: &Measurement) -> Option<f64> {
-    let recorded = trial.recorded.filter(|recorded| recorded.block_bytes > 0.0)?;
-    Some(recorded.blocks_per_s.unwrap_or_else(|| trial.throughput_per_s()) * recorded.block_bytes)
+    let block_bytes = trial.recorded.map(|recorded| recorded.block_bytes).filter(|bytes| *bytes > 0.0)?;
+    Some(trial.throughput_per_s() * block_bytes)
 }
 
 /// What is told of records that became stored; none where they are to wait.

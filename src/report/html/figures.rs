@@ -210,7 +210,7 @@ pub const RESOURCES: [Resource; 12] = [
     ("Memory of the server", Unit::Bytes, |used| used.server_memory_bytes),
     ("CPUs busy with the server", Unit::Cpus, |used| used.server_cpu),
     ("CPUs busy with loadline", Unit::Cpus, |used| used.client_cpu),
-    ("Network received", Unit::BytesPerSecond, |used| used.received_bytes_per_s),
+    ("Network received", Unit::BitsPerSecond, |used| 8.0 * used.received_bytes_per_s),
     ("Context switches", Unit::Rate("switches/s"), |used| used.context_switches_per_s),
 ];
 

@@ -191,19 +191,22 @@ fn plots(
     let (title, begins) = time_titles(kind);
     let remark = frame.best_panel_remark();
     let monitored = cases.iter().any(|case| case.resources.is_some());
+    let uploads = cases.iter().any(|case| case.uploads.is_some());
     let courses = cases.iter().any(|case| times::Course::of(&trials(case)).is_some());
     maud::html! {
         (contents(findings, groups, title, (monitored, counted, courses, compared.is_some(), operations.is_some())))
         (queries::execution_time(&frame, cases, groups, &|case| time_finding(&times(case))))
         (queries::plans(groups))
         (freshness::section(findings, groups))
+        // Of blocks the intake is what is asked for.
+        @if uploads { (recorded::section(&frame, findings)) }
         section #throughput {
             h2 { "Throughput" (against) }
             p.about { "Mean over trials; the whiskers are 95 % intervals of the mean." }
             (figures::throughput(&frame, cases))
             (throughput_table(cases, study.repeat.rule))
         }
-        (recorded::section(&frame, findings))
+        @if !uploads { (recorded::section(&frame, findings)) }
         (arrival::section(findings, groups))
         (backlog::section(groups))
         @if let Some(operations) = operations { (operations) }

@@ -484,6 +484,12 @@ impl Measurement {
         per_second(self.carried.or(told).unwrap_or_else(|| self.completed()) as f64, took_s)
     }
 
+    /// What a case settles by: throughput, or what was written to the disk beside a load whose rate is set anyway.
+    pub fn settles_by_per_s(&self) -> f64 {
+        let written = self.disk.as_ref().map(|disk| disk.written_bytes_per_s);
+        written.filter(|written| self.carried.is_some() && *written > 0.0).unwrap_or_else(|| self.throughput_per_s())
+    }
+
     /// Records written or read per second; 0 when nothing was measured.
     pub fn records_per_s(&self) -> f64 {
         let records: u64 = self.counted().map(|operation| operation.records).sum();

@@ -398,7 +398,7 @@ mod tests {
         };
         assert_eq!([carried(100, 199), carried(50, 150), carried(180, 220), carried(50, 250)], [1.0, 0.5, 0.5, 0.5]);
         assert_eq!([carried(0, 99), carried(0, 100), carried(200, 300), carried(50, 50)], [0.0; 4]);
-        assert_eq!(tally.carried, 2, "whole ones are counted where they end");
+        assert_eq!(tally.carried, 3, "whole ones are counted where they end");
     }
 
     #[test]

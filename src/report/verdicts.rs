@@ -9,10 +9,10 @@ use crate::report::compare::sample::TrialValue;
 use crate::report::contest::{self, Contest, Scored, contest_sentences, contests};
 use crate::report::evolution::{self, EVOLVE};
 use crate::report::factors::{Factors, QUERY, is_given, show_level, show_levels};
-use crate::report::freshness;
 use crate::report::growth;
 use crate::report::load_lines::{self, CaseLine};
 use crate::report::metric::{LOAD_LINE, Metric};
+use crate::report::{disk, freshness};
 use crate::report::{recorded, uploads};
 use crate::study::{Factor, Study};
 use crate::trial::Arrivals;
@@ -73,7 +73,7 @@ fn of_cases(study: &Study, groups: &[CaseTrials<'_>]) -> Vec<String> {
         .collect();
     let changes = evolution::sentences(groups, &scored, study.seed);
     let evolves = !changes.is_empty();
-    let mut sentences = [uploads::sentences(groups), changes].concat();
+    let mut sentences = [disk::sentences(groups), uploads::sentences(groups), changes].concat();
     // What schema changes cost is said there; with and without them are no alternatives.
     let is_told = |factor: &&Factor| !evolves || factor.setting != EVOLVE;
     let contests: Vec<Contest> = contested(&factors)

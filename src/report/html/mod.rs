@@ -200,6 +200,7 @@ fn plots(
         (freshness::section(findings, groups))
         // Of blocks the intake is what is asked for.
         @if uploads { (recorded::section(&frame, findings)) }
+        (figures::disk_written(&frame, cases))
         section #throughput {
             h2 { "Throughput" (against) }
             p.about { "Mean over trials; the whiskers are 95 % intervals of the mean." }

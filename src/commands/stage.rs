@@ -68,6 +68,8 @@ pub struct Current {
     endpoint: Option<Endpoint>,
     /// Where servers of the run may keep their data.
     directory: PathBuf,
+    /// Whether a trial has told that the server ended.
+    is_end_told: bool,
 }
 
 /// How another process opens a database that is set up. Has its password: to be handed over through a pipe only.
@@ -144,9 +146,14 @@ impl Stage {
         match &mut self.current {
             Some(current) if is_same(current) && is_up(current) => {}
             Some(current) if keeps_server(current) && is_up(current) => current.turn_to(settings)?,
-            _ => {
+            current => {
+                let ended = current.as_mut().and_then(Current::untold_end);
                 self.leave();
-                self.current = Some(self.set_up(settings, (link, is_behind), identity)?);
+                let current = self.set_up(settings, (link, is_behind), identity)?;
+                self.current
+                    .insert(current)
+                    .notes
+                    .extend(ended.map(|why| format!("between two trials, {why}; it was started again")));
             }
         }
         self.current.as_mut().context("the database is not set up")
@@ -268,6 +275,7 @@ impl Stage {
             copied,
             endpoint,
             directory,
+            is_end_told: false,
         })
     }
 }
@@ -369,6 +377,17 @@ impl Current {
     /// Where servers of the run may keep their data.
     pub fn directory(&self) -> &Path {
         &self.directory
+    }
+
+    /// Why the private server ended by itself, where it did and nobody was told yet.
+    pub fn untold_end(&mut self) -> Option<String> {
+        let server = self.server.as_ref().filter(|server| !self.is_end_told && !server.is_running())?;
+        self.is_end_told = true;
+        let log = server.log_lines();
+        Some(format!(
+            "the server ended by itself; the end of its log: {}",
+            log.lines().last().unwrap_or_default().trim()
+        ))
     }
 
     /// Whether the private server runs, where there is one.

@@ -10,6 +10,7 @@ use anyhow::{Context, anyhow, bail};
 use serde::{Deserialize, Serialize};
 
 use super::cache::{Cache, Taken};
+use super::database_file::{is_checkpointed, remove_database_file};
 use super::fixture::{Fixture, identity_of};
 use super::output::{note, sentence};
 use super::staged_link::{StagedLink, wanted};
@@ -425,21 +426,6 @@ fn at_its_place(error: anyhow::Error, settings: &DatabaseSettings) -> anyhow::Er
         }
         (None, Some(path)) => error.context(format!("database.path = \"{path}\"")),
         (None, None) => error,
-    }
-}
-
-/// Whether the file of an embedded database that nobody has open holds all by itself.
-fn is_checkpointed(file: &Path) -> bool {
-    let is_empty =
-        |suffix| std::fs::metadata(format!("{}{suffix}", file.display())).map_or(true, |file| file.len() == 0);
-    is_empty("-wal") && is_empty("-journal")
-}
-
-/// Removes the file of an embedded database, with what belongs to it.
-fn remove_database_file(file: &Path) {
-    for suffix in ["", "-wal", "-shm", "-journal"] {
-        // What is not there need not be removed.
-        let _ = std::fs::remove_file(format!("{}{suffix}", file.display()));
     }
 }
 

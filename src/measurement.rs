@@ -474,14 +474,12 @@ impl Measurement {
     }
 
     /// Operations completed per second, of the time of connecting too where that counts; 0 when nothing was measured. Uploads over an edge
-    /// of the measured phase count in proportion: over a slow link a few of them are much of what was carried.
+    /// of the measured phase count in proportion.
     pub fn throughput_per_s(&self) -> f64 {
-        if let Some(blocks_per_s) = self.recorded.and_then(|recorded| recorded.blocks_per_s) {
-            return blocks_per_s;
-        }
         let told = self.imported.as_ref().and_then(|from| from.operations);
         let took_s = self.measured_s + self.connecting_s.unwrap_or(0.0);
-        per_second(self.carried.or(told).unwrap_or_else(|| self.completed()) as f64, took_s)
+        let counted = || per_second(self.carried.or(told).unwrap_or_else(|| self.completed()) as f64, took_s);
+        self.recorded.and_then(|recorded| recorded.blocks_per_s).unwrap_or_else(counted)
     }
 
     /// What a case settles by: throughput, or what was written to the disk beside a load whose rate is set anyway.

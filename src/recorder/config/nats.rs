@@ -213,7 +213,10 @@ mod tests {
             (&format!("[forward]\n{BUCKET}objects = 0"), "c.toml:4: forward.objects is 0; it must be"),
             (&format!("[forward]\n{BUCKET}bound = \"2MiB\""), "c.toml:4: forward.bound leaves no room for a block"),
             (&format!("[forward]\n{BUCKET}certificate = \"c\""), "forward needs both certificate and key"),
-            (&format!("[forward]\n{BUCKET}stream = \"c\""), "c.toml:4: unknown key \"forward.stream\""),
+            (
+                &format!("[forward]\n{BUCKET}stream = \"c\""),
+                "c.toml:4: unknown key \"stream\" in forward; known: url, bucket",
+            ),
             ("[intake.store]\nurl = \"nats://h\"", "intake.store.bucket is missing"),
             (&format!("[intake.store]\n{BUCKET}patience = \"0s\""), "intake.store.patience is"),
             (

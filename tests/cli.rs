@@ -25,6 +25,8 @@ mod place;
 mod program;
 #[path = "cli/querying.rs"]
 mod querying;
+#[path = "quiet/mod.rs"]
+mod quiet;
 #[path = "cli/raw_times.rs"]
 mod raw_times;
 #[path = "cli/recorded.rs"]

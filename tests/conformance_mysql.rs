@@ -94,7 +94,7 @@ impl Server {
                 Err(error) => {
                     let log = std::fs::read_to_string(self.directory.join("log")).unwrap_or_default();
                     assert!(self.process.try_wait().unwrap().is_none(), "the server ended: {log}");
-                    assert!(begun.elapsed() < Duration::from_secs(60), "{error}: {log}");
+                    assert!(begun.elapsed() < Duration::from_secs(240), "{error}: {log}");
                     std::thread::sleep(Duration::from_millis(50));
                 }
             }

@@ -60,7 +60,7 @@ impl Server {
         postgres.args(["-c", "fsync=off", "-c", "listen_addresses=127.0.0.1", "-p", &port.to_string()]);
         let process = postgres.arg("-k").arg(&directory).arg("-D").arg(&data).spawn().unwrap();
         let server = Server { directory, port, process };
-        let deadline = Instant::now() + Duration::from_secs(60);
+        let deadline = Instant::now() + Duration::from_secs(240);
         while let Err(error) = Postgres::new(server.unix()).connect() {
             assert!(Instant::now() < deadline, "the server does not start: {error}");
             std::thread::sleep(Duration::from_millis(20));

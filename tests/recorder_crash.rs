@@ -140,7 +140,7 @@ fn send_all(started: &Started, requests: std::ops::Range<u64>) {
         let headers = format!("Idempotency-Key: {request}\r\n");
         let begun = Instant::now();
         while send(started.http, "POST", "/write", &headers, body.as_bytes()).status != 204 {
-            assert!(begun.elapsed() < Duration::from_secs(60));
+            assert!(begun.elapsed() < Duration::from_secs(240));
             std::thread::sleep(Duration::from_millis(20));
         }
     }

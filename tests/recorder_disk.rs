@@ -228,7 +228,7 @@ fn a_bad_record_waits_for_room_in_quarantine_while_the_disk_is_full() {
 fn wait_until(is_so: impl Fn() -> bool) {
     let begun = Instant::now();
     while !is_so() {
-        assert!(begun.elapsed() < Duration::from_secs(60));
+        assert!(begun.elapsed() < Duration::from_secs(240));
         std::thread::sleep(Duration::from_millis(5));
     }
 }
@@ -249,7 +249,7 @@ fn a_write_or_sync_that_fails_ends_acknowledgement_and_what_was_acknowledged_is_
             let begun = Instant::now();
             while let Some(status) = post(&process, number) {
                 assert_eq!(status, 503, "{is_spooled} {fails_syncs}: acknowledged after a failure");
-                assert!(begun.elapsed() < Duration::from_secs(60), "it goes on as if nothing had happened");
+                assert!(begun.elapsed() < Duration::from_secs(240), "it goes on as if nothing had happened");
                 number += 1;
             }
             assert_eq!(process.child.wait().unwrap().code(), Some(1), "{is_spooled} {fails_syncs}");

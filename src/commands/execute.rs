@@ -138,15 +138,11 @@ fn attempt(trial: &Trial, current: &mut Current, filling: &dyn Fn(u64, u64)) -> 
             Executed { refused, ..Executed::failed(trial, &error) }
         }
     };
-    if let Some(server) = &current.server
-        && !interrupted()
-        && (!server.is_running() || is_lost(&executed.measurement) && has_ended(server))
+    let loses = is_lost(&executed.measurement);
+    if !interrupted()
+        && current.server.as_ref().is_some_and(|server| !server.is_running() || loses && has_ended(server))
+        && let Some(why) = current.untold_end()
     {
-        let log = server.log_lines();
-        let why = format!(
-            "the server ended by itself; the end of its log: {}",
-            log.lines().last().unwrap_or_default().trim()
-        );
         executed.measurement.invalid_because.insert(0, why);
     }
     executed

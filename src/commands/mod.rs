@@ -11,6 +11,7 @@ mod compare;
 mod conserve;
 mod conserve_blocks;
 pub mod data;
+mod database_file;
 mod evolve;
 mod execute;
 mod export;

@@ -10,6 +10,7 @@ use anyhow::{Context, anyhow, bail};
 use serde::{Deserialize, Serialize};
 
 use super::cache::{Cache, Taken};
+use super::database_file::{is_checkpointed, remove_database_file};
 use super::fixture::{Fixture, identity_of};
 use super::output::{note, sentence};
 use super::staged_link::{StagedLink, wanted};
@@ -68,6 +69,8 @@ pub struct Current {
     endpoint: Option<Endpoint>,
     /// Where servers of the run may keep their data.
     directory: PathBuf,
+    /// Whether a trial has told that the server ended.
+    is_end_told: bool,
 }
 
 /// How another process opens a database that is set up. Has its password: to be handed over through a pipe only.
@@ -144,9 +147,14 @@ impl Stage {
         match &mut self.current {
             Some(current) if is_same(current) && is_up(current) => {}
             Some(current) if keeps_server(current) && is_up(current) => current.turn_to(settings)?,
-            _ => {
+            current => {
+                let ended = current.as_mut().and_then(Current::untold_end);
                 self.leave();
-                self.current = Some(self.set_up(settings, (link, is_behind), identity)?);
+                let current = self.set_up(settings, (link, is_behind), identity)?;
+                self.current
+                    .insert(current)
+                    .notes
+                    .extend(ended.map(|why| format!("between two trials, {why}; it was started again")));
             }
         }
         self.current.as_mut().context("the database is not set up")
@@ -268,6 +276,7 @@ impl Stage {
             copied,
             endpoint,
             directory,
+            is_end_told: false,
         })
     }
 }
@@ -371,6 +380,17 @@ impl Current {
         &self.directory
     }
 
+    /// Why the private server ended by itself, where it did and nobody was told yet.
+    pub fn untold_end(&mut self) -> Option<String> {
+        let server = self.server.as_ref().filter(|server| !self.is_end_told && !server.is_running())?;
+        self.is_end_told = true;
+        let log = server.log_lines();
+        Some(format!(
+            "the server ended by itself; the end of its log: {}",
+            log.lines().last().unwrap_or_default().trim()
+        ))
+    }
+
     /// Whether the private server runs, where there is one.
     pub fn has_server(&self) -> bool {
         self.server.as_ref().is_none_or(Server::is_running)
@@ -406,21 +426,6 @@ fn at_its_place(error: anyhow::Error, settings: &DatabaseSettings) -> anyhow::Er
         }
         (None, Some(path)) => error.context(format!("database.path = \"{path}\"")),
         (None, None) => error,
-    }
-}
-
-/// Whether the file of an embedded database that nobody has open holds all by itself.
-fn is_checkpointed(file: &Path) -> bool {
-    let is_empty =
-        |suffix| std::fs::metadata(format!("{}{suffix}", file.display())).map_or(true, |file| file.len() == 0);
-    is_empty("-wal") && is_empty("-journal")
-}
-
-/// Removes the file of an embedded database, with what belongs to it.
-fn remove_database_file(file: &Path) {
-    for suffix in ["", "-wal", "-shm", "-journal"] {
-        // What is not there need not be removed.
-        let _ = std::fs::remove_file(format!("{}{suffix}", file.display()));
     }
 }
 

@@ -126,7 +126,7 @@ pub fn process(config: &Config) -> BlockCounts {
 pub fn wait_until(is_so: impl Fn() -> bool) {
     let begun = Instant::now();
     while !is_so() {
-        assert!(begun.elapsed() < Duration::from_secs(120), "what was waited for did not come");
+        assert!(begun.elapsed() < Duration::from_secs(240), "what was waited for did not come");
         std::thread::sleep(Duration::from_millis(5));
     }
 }

@@ -113,12 +113,12 @@ impl Outcome {
     }
 }
 
-/// Waits for something that takes as long as it takes, at most two minutes.
+/// Waits for something that takes as long as it takes, at most four minutes.
 #[track_caller]
 pub fn wait_for(what: &str, mut is_true: impl FnMut() -> bool) {
-    let end = Instant::now() + Duration::from_secs(120);
+    let end = Instant::now() + Duration::from_secs(240);
     while !is_true() {
-        assert!(Instant::now() < end, "{what} did not come true within two minutes");
+        assert!(Instant::now() < end, "{what} did not come true within four minutes");
         std::thread::sleep(Duration::from_millis(20));
     }
 }

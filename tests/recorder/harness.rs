@@ -153,7 +153,7 @@ impl Started {
     pub fn wait_until_committed(&self) {
         let begun = Instant::now();
         while self.recorder.counts().spooled > 0 {
-            assert!(begun.elapsed() < Duration::from_secs(60), "{:?}", self.recorder.counts());
+            assert!(begun.elapsed() < Duration::from_secs(240), "{:?}", self.recorder.counts());
             std::thread::sleep(Duration::from_millis(5));
         }
     }

@@ -44,7 +44,7 @@ impl Nats {
             .expect("nats-server is installed; ./check does that");
         let begun = Instant::now();
         while TcpStream::connect(("127.0.0.1", port)).is_err() {
-            assert!(begun.elapsed() < Duration::from_secs(120), "nats-server does not answer");
+            assert!(begun.elapsed() < Duration::from_secs(240), "nats-server does not answer");
             std::thread::sleep(Duration::from_millis(20));
         }
         Nats { child, port, store }

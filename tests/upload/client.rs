@@ -122,7 +122,7 @@ impl Drop for Try {
 pub fn wait_until(what: &str, mut is_so: impl FnMut() -> bool) {
     let begun = Instant::now();
     while !is_so() {
-        assert!(begun.elapsed() < Duration::from_secs(60), "waited in vain: {what}");
+        assert!(begun.elapsed() < Duration::from_secs(240), "waited in vain: {what}");
         std::thread::sleep(Duration::from_millis(5));
     }
 }

@@ -13,7 +13,7 @@ use crate::recorder::config::NatsConfig;
 use crate::recorder::{log, nats};
 
 /// How long the server waits for an acknowledgement before it delivers again.
-pub(super) const ACK_WAIT: Duration = Duration::from_secs(60);
+pub(super) const ACK_WAIT: Duration = Duration::from_secs(30);
 /// Messages that may be unacknowledged at a time, of all recorders together.
 const UNACKNOWLEDGED_MAX: i64 = 2_000;
 /// The monitoring page that says whether a server syncs has at most so many bytes.

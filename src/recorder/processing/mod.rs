@@ -1,12 +1,14 @@
 //! Processing: acknowledged blocks are verified, decrypted, checked and stored, apart from their intake.
 //!
 //! Main type: [`Processing`]. The path of a block: `worker` takes a batch from the inbox, `batch` opens each block with the keys of `keys`,
-//! `images` makes the images durable, `store` commits all records of the batch in one transaction, and then they are settled.
+//! `conclude` decides what becomes of each: `images` makes the images durable, `store` commits all records of the batch in one transaction, and
+//! then they are settled. The next batch is opened meanwhile.
 //!
 //! Invariant: a block leaves the inbox only when its record is committed, when the same record was committed before, or for quarantine as it
 //! came. An image is durable before its record is committed. A record is told apart by camera and sequence and is stored once.
 
 mod batch;
+mod conclude;
 mod images;
 mod keys;
 mod store;

@@ -9,9 +9,9 @@ use std::time::Duration;
 
 use loadline::recorder::inbox::list;
 
-use crate::centre::{Camera, Centre, wait_until};
+use crate::centre::{Camera, Centre, upload as upload_block, wait_until};
 use crate::nats::Nats;
-use crate::two::{Program, left_in_bucket, texts};
+use crate::two::{BUCKET, Program, Receiver, Sender, left_in_bucket, texts, with_stream};
 
 /// Blocks that were sent, and those that were acknowledged: by sequence.
 #[derive(Default)]
@@ -63,6 +63,35 @@ impl Drop for Ended<'_> {
     fn drop(&mut self) {
         self.0.store(true, Ordering::Relaxed);
     }
+}
+
+#[test]
+fn chunks_and_answers_that_were_left_are_removed_and_those_of_other_inboxes_stay() {
+    let centre = Centre::new();
+    let camera = centre.camera(1);
+    let nats = Nats::start(centre.path("nats"));
+    let url = nats.url();
+    let mut sender = Sender::start(&centre.directory, &url, "");
+    upload_block(&sender.receiving, &camera.name, "0.block", &camera.block(0).2);
+    wait_until(|| sender.metric("loadline_forward_puts_total") == 1.0);
+    sender.stop();
+    let station = std::fs::read_to_string(centre.directory.join("first/station")).unwrap();
+    let other = "0".repeat(32);
+    with_stream(&url, async |context, _| {
+        for id in [format!("{}.{}.1-0", station.trim_end(), "a".repeat(32)), format!("{other}.{}.1-0", "a".repeat(32))]
+        {
+            let published = context.publish(format!("$O.{BUCKET}.C.{id}"), "left".into()).await.unwrap();
+            published.await.unwrap();
+        }
+    });
+    // A chunk and a note of what waits, and the chunks that were left.
+    assert_eq!(left_in_bucket(&url), 4);
+    sender.forward();
+    wait_until(|| left_in_bucket(&url) == 3);
+    assert_eq!(sender.waiting(), 1);
+    let receiver = Receiver::start(centre.directory.join("inbox"), &url, "");
+    wait_until(|| sender.waiting() == 0 && left_in_bucket(&url) == 1);
+    receiver.station.stop();
 }
 
 #[test]

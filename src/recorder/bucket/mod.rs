@@ -7,7 +7,7 @@
 //! `$O.<bucket>.C.<id>`, and its name, size, chunks and SHA-256 one message of `$O.<bucket>.M.<name in base64>`, which comes last and replaces the one
 //! before. Beyond that:
 //!
-//! - An object's id is `<hash of its name>.<attempt>`. Chunks of an attempt that came to nothing are found by the name, without any
+//! - An object's id is `<station>.<hash of its name>.<attempt>`. Chunks of an attempt that came to nothing are found by the name, without any
 //!   memory of it, and what is left of one attempt never gets into another.
 //! - The receiver answers by deleting the object in the store's own way, with what it has done in the object's metadata. An answer is to one
 //!   putting: it is refused when the object was put again meanwhile.
@@ -19,6 +19,7 @@ mod chunks;
 mod object;
 mod put;
 
+use std::collections::BTreeSet;
 use std::error::Error;
 use std::time::Duration;
 
@@ -113,17 +114,23 @@ impl Bucket {
     /// # Errors
     /// [`Trouble::Away`]
     pub async fn names(&self) -> Result<Vec<String>, Trouble> {
-        self.reach()?;
-        let away = |error: &dyn std::fmt::Display| Trouble::Away(error.to_string());
-        let subjects = self.stream.info_with_subjects(format!("$O.{}.M.>", self.name)).await;
-        let mut subjects = subjects.map_err(|error| away(&error))?.take(NAMES_MAX);
-        let mut names = Vec::new();
-        while let Some(subject) = subjects.next().await {
-            let (subject, _) = subject.map_err(|error| away(&error))?;
-            names.extend(self.name_of(&subject));
-        }
+        let subjects = self.subjects(format!("$O.{}.M.>", self.name)).await?;
+        let mut names: Vec<_> = subjects.iter().filter_map(|subject| self.name_of(subject)).collect();
         names.sort();
         Ok(names)
+    }
+
+    /// Subjects that there are messages of.
+    async fn subjects(&self, filter: String) -> Result<Vec<String>, Trouble> {
+        self.reach()?;
+        let away = |error: &dyn std::fmt::Display| Trouble::Away(error.to_string());
+        let found = self.stream.info_with_subjects(filter).await;
+        let mut found = found.map_err(|error| away(&error))?.take(NAMES_MAX);
+        let mut subjects = Vec::new();
+        while let Some(subject) = found.next().await {
+            subjects.push(subject.map_err(|error| away(&error))?.0);
+        }
+        Ok(subjects)
     }
 
     /// What is known of an object. Asked of the stream's leader: a copy may lag behind.
@@ -176,7 +183,26 @@ impl Bucket {
     /// # Errors
     /// [`Trouble::Away`]
     pub async fn clear_chunks(&self, name: &Name) -> Result<(), Trouble> {
-        self.purge(format!("$O.{}.C.{}.*", self.name, name.hash())).await
+        self.clear_id(&name.id()).await
+    }
+
+    /// As [`Bucket::clear_chunks`], of what is known by its id only.
+    ///
+    /// # Errors
+    /// [`Trouble::Away`]
+    pub async fn clear_id(&self, id: &str) -> Result<(), Trouble> {
+        self.purge(format!("$O.{}.C.{id}.*", self.name)).await
+    }
+
+    /// What the ids of a station's chunks begin with, as [`Name::id`].
+    ///
+    /// # Errors
+    /// [`Trouble::Away`]
+    pub async fn ids_of(&self, station: &str) -> Result<BTreeSet<String>, Trouble> {
+        let before = format!("$O.{}.C.", self.name);
+        let subjects = self.subjects(format!("{before}{station}.>")).await?;
+        let id = |subject: &String| Some(subject.strip_prefix(&before)?.rsplit_once('.')?.0.to_owned());
+        Ok(subjects.iter().filter_map(id).collect())
     }
 
     async fn purge(&self, subject: String) -> Result<(), Trouble> {

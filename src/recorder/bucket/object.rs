@@ -69,10 +69,11 @@ impl Name {
         format!("{}/{}/{}/{}", self.station, self.camera, self.arrived_ns, self.block)
     }
 
-    /// What the ids of all attempts to put it begin with.
-    pub(super) fn hash(&self) -> String {
+    /// What the ids of all attempts to put it begin with: `<station>.<hash>`.
+    pub fn id(&self) -> String {
         let hash = digest(&SHA256, self.text().as_bytes());
-        hash.as_ref()[..16].iter().map(|byte| format!("{byte:02x}")).collect()
+        let hash: String = hash.as_ref()[..16].iter().map(|byte| format!("{byte:02x}")).collect();
+        format!("{}.{hash}", self.station)
     }
 }
 
@@ -215,7 +216,7 @@ mod tests {
             block: "a b.block".to_owned(),
         };
         assert_eq!(Name::parse(&name.text()), Ok(name.clone()));
-        assert_eq!(name.hash().len(), 32);
+        assert!(name.id().starts_with(STATION) && name.id().len() == 65);
         for (text, says) in [
             ("", "is not station/camera"),
             ("a/b", "is not station/camera"),

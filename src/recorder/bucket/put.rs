@@ -20,7 +20,7 @@ impl Bucket {
     /// # Errors
     /// Why it came to nothing.
     pub async fn put(&self, name: &Name, waiting: &Waiting, attempt: &str, replaces: u64) -> Result<(), Trouble> {
-        let id = format!("{}.{attempt}", name.hash());
+        let id = format!("{}.{attempt}", name.id());
         let subject = format!("$O.{}.C.{id}", self.name);
         let payload_max = self.client.server_info().max_payload;
         let chunk_bytes = CHUNK_BYTES.min(payload_max.saturating_sub(HEAD_BYTES).max(1));

@@ -25,6 +25,9 @@ const LOOK_EVERY: Duration = Duration::from_millis(50);
 const PUTS: usize = 4;
 /// Blocks that are looked up at once: each look reads all names of the inbox.
 const LISTED_MAX: usize = 4_096;
+/// How often the bucket is tidied, and how soon again at least when it seems to be needed.
+const SWEEP_EVERY: Duration = Duration::from_secs(60);
+const SWEEP_PAUSE: Duration = Duration::from_secs(1);
 /// The longest pause before a block that was refused is put again.
 const REFUSED_WAIT_MAX: Duration = Duration::from_secs(60);
 
@@ -39,8 +42,8 @@ pub(super) struct Shared {
     pub(super) began_ns: i64,
     /// Who is to be woken when something is said about an object.
     calls: Mutex<HashMap<String, Arc<Notify>>>,
-    /// Whether something was said of a block that is not under way: an answer whose removal was lost.
-    is_swept: AtomicBool,
+    /// Whether something may be left in the bucket of a block that is not under way.
+    is_untidy: AtomicBool,
     station: String,
     /// Why it does not go on, once that was said.
     trouble: Mutex<Option<Trouble>>,
@@ -55,6 +58,8 @@ pub(super) struct Line {
     stop: Arc<Stop>,
     began_ns: i64,
     listed: VecDeque<Waiting>,
+    /// When the bucket was tidied last.
+    swept: Option<Instant>,
     under_way: BTreeSet<String>,
     /// Blocks that were refused: when they are put again.
     refused: HashMap<String, (Instant, Backoff)>,
@@ -76,6 +81,7 @@ impl Line {
             stop,
             began_ns: crate::recorder::spool::now_ns(),
             listed: VecDeque::new(),
+            swept: None,
             under_way: BTreeSet::new(),
             refused: HashMap::new(),
         }
@@ -92,7 +98,7 @@ impl Line {
             puts: Semaphore::new(PUTS),
             began_ns: self.began_ns,
             calls: Mutex::default(),
-            is_swept: AtomicBool::new(false),
+            is_untidy: AtomicBool::new(true),
             station: self.station.clone(),
             trouble: Mutex::default(),
         });
@@ -144,9 +150,9 @@ impl Line {
     }
 
     /// After trouble: makes the bucket again where the server has lost it. Once it goes well: removes what was left in it.
-    async fn watch(&self, shared: &Shared) {
+    async fn watch(&mut self, shared: &Shared) {
         if matches!(shared.trouble(), Some(Trouble::Away(_))) {
-            shared.is_swept.store(false, Ordering::Relaxed);
+            shared.is_untidy.store(true, Ordering::Relaxed);
             match shared.bucket.ensure(Some(self.settings.bound)).await {
                 Ok(()) => shared.note_success(false),
                 Err(reason) => {
@@ -154,24 +160,39 @@ impl Line {
                     pause(&self.stop, Duration::from_secs(1)).await;
                 }
             }
-        } else if !shared.is_swept.swap(true, Ordering::Relaxed)
-            && let Err(trouble) = self.sweep(shared).await
-        {
-            shared.note_trouble(&trouble);
+            return;
+        }
+        let since = self.swept.map(|swept| swept.elapsed());
+        let is_untidy = || shared.is_untidy.load(Ordering::Relaxed);
+        if since.is_none_or(|since| since >= SWEEP_EVERY || (since >= SWEEP_PAUSE && is_untidy())) {
+            shared.is_untidy.store(false, Ordering::Relaxed);
+            self.swept = Some(Instant::now());
+            if let Err(trouble) = self.sweep(shared).await {
+                shared.note_trouble(&trouble);
+            }
         }
     }
 
-    /// Removes the answers to blocks of this inbox that are gone from it: their removal from the bucket was lost.
+    /// Removes from the bucket what is left of blocks of this inbox: answers to those that are gone, whose removal was lost, and chunks that
+    /// belong to nothing, because a putting was cut or a server that was killed has forgotten that they were removed.
     async fn sweep(&self, shared: &Shared) -> Result<(), Trouble> {
+        let mut known: BTreeSet<String> = BTreeSet::new();
+        known.extend(self.under_way.iter().filter_map(|text| Name::parse(text).ok()).map(|name| name.id()));
         for text in shared.bucket.names().await? {
-            let Ok(name) = Name::parse(&text) else { continue };
-            let is_here = || self.taking.has(&name.camera, &name.block, name.arrived_ns);
-            if name.station != self.station || self.under_way.contains(&text) || is_here() {
-                continue;
+            let Some(name) = Name::parse(&text).ok().filter(|name| name.station == self.station) else { continue };
+            let is_here = self.taking.has(&name.camera, &name.block, name.arrived_ns);
+            if !self.under_way.contains(&text) && !is_here {
+                let answered = shared.bucket.look(&text).await?.map(|meta| meta.says());
+                if matches!(answered, Some(Says::Stored(_))) {
+                    shared.bucket.clear(&name).await?;
+                    continue;
+                }
             }
-            let answered = shared.bucket.look(&text).await?.map(|meta| meta.says());
-            if matches!(answered, Some(Says::Stored(_))) {
-                shared.bucket.clear(&name).await?;
+            known.insert(name.id());
+        }
+        for id in shared.bucket.ids_of(&self.station).await? {
+            if !known.contains(&id) {
+                shared.bucket.clear_id(&id).await?;
             }
         }
         Ok(())
@@ -293,7 +314,7 @@ async fn listen(shared: Arc<Shared>, mut hints: Subscriber) {
         match shared.calls().get(&name) {
             _ if is_put => {}
             Some(call) => call.notify_one(),
-            None if name.starts_with(&shared.station) => shared.is_swept.store(false, Ordering::Relaxed),
+            None if name.starts_with(&shared.station) => shared.is_untidy.store(true, Ordering::Relaxed),
             None => {}
         }
     }

@@ -267,7 +267,7 @@ impl Fetching {
         let fetched = match (deposited, unread) {
             (Ok(_), _) => {
                 self.meter.fetched.add(1);
-                self.answer(&meta, &Answer::Stored).await
+                self.accept(&meta).await
             }
             (Err(_), Some(Unread::Damaged(reason))) => self.refuse(&meta, text, &reason).await,
             (Err(_), Some(Unread::Away(trouble))) => Err(trouble),
@@ -289,13 +289,21 @@ impl Fetching {
     }
 
     async fn refuse(&self, meta: &Meta, text: &str, reason: &str) -> Result<Fetched, Trouble> {
-        log::warning("an object is refused", &[("object", text), ("reason", reason)]);
-        self.meter.refused.add(1);
-        self.answer(meta, &Answer::Refused(reason.to_owned())).await
+        match self.bucket.answer(meta, &Answer::Refused(reason.to_owned())).await {
+            // Another recorder has answered, and the object is gone: nothing was wrong with it.
+            Err(Trouble::Changed) => Ok(Fetched::Concluded),
+            Err(trouble @ Trouble::Full(_)) => Ok(Fetched::Later(trouble.to_string())),
+            Err(trouble) => Err(trouble),
+            Ok(()) => {
+                log::warning("an object is refused", &[("object", text), ("reason", reason)]);
+                self.meter.refused.add(1);
+                Ok(Fetched::Concluded)
+            }
+        }
     }
 
-    async fn answer(&self, meta: &Meta, answer: &Answer) -> Result<Fetched, Trouble> {
-        match self.bucket.answer(meta, answer).await {
+    async fn accept(&self, meta: &Meta) -> Result<Fetched, Trouble> {
+        match self.bucket.answer(meta, &Answer::Stored).await {
             // Another recorder has answered, or it was put again: then there is a new hint.
             Ok(()) | Err(Trouble::Changed) => Ok(Fetched::Concluded),
             Err(trouble @ Trouble::Full(_)) => Ok(Fetched::Later(trouble.to_string())),

@@ -6,10 +6,12 @@
 #[expect(dead_code, reason = "not every test file uses all of it")]
 #[path = "recorder/harness.rs"]
 mod harness;
+#[expect(dead_code, reason = "not every test file uses all of it")]
+#[path = "recorder/nats.rs"]
+mod nats;
 
 use std::io::{Read, Write};
-use std::net::{TcpListener, TcpStream};
-use std::process::{Child, Command, Stdio};
+use std::net::TcpStream;
 use std::sync::Arc;
 use std::time::{Duration, Instant};
 
@@ -21,72 +23,7 @@ use tokio_rustls::rustls::pki_types::{CertificateDer, ServerName};
 use tokio_rustls::rustls::{ClientConfig, ClientConnection, RootCertStore, Stream};
 
 use harness::{Directory, Started, Target};
-
-const TLS_FILES: &str = concat!(env!("CARGO_MANIFEST_DIR"), "/tests/recorder/tls");
-
-/// A private NATS server.
-struct Nats {
-    child: Child,
-    port: u16,
-    store: String,
-}
-
-impl Nats {
-    fn start(directory: &Directory) -> Self {
-        let port = TcpListener::bind("127.0.0.1:0").unwrap().local_addr().unwrap().port();
-        Self::start_at(port, directory.path("nats"))
-    }
-
-    fn start_at(port: u16, store: String) -> Self {
-        Self::start_with(port, store, &[])
-    }
-
-    /// One that speaks TLS only, with a client's certificate, and knows a token.
-    fn start_with_tls(directory: &Directory) -> Self {
-        let port = TcpListener::bind("127.0.0.1:0").unwrap().local_addr().unwrap().port();
-        let [certificate, key] = ["certificate.pem", "key.pem"].map(|name| format!("{TLS_FILES}/{name}"));
-        let tls = ["--tls", "--tlscert", &certificate, "--tlskey", &key, "--tlsverify", "--tlscacert", &certificate];
-        Self::start_with(port, directory.path("nats"), &[&tls[..], &["--auth", "secret"]].concat())
-    }
-
-    fn start_with(port: u16, store: String, more: &[&str]) -> Self {
-        let installed = std::path::Path::new("/usr/sbin/nats-server");
-        let program = if installed.exists() { installed.display().to_string() } else { "nats-server".to_owned() };
-        let port_text = port.to_string();
-        let child = Command::new(program)
-            .args(["-js", "-a", "127.0.0.1", "-p", &port_text, "-sd", &store])
-            .args(more)
-            .stderr(Stdio::null())
-            .spawn()
-            .expect("nats-server is installed; ./check does that");
-        let begun = Instant::now();
-        while TcpStream::connect(("127.0.0.1", port)).is_err() {
-            assert!(begun.elapsed() < Duration::from_secs(240));
-            std::thread::sleep(Duration::from_millis(20));
-        }
-        Nats { child, port, store }
-    }
-
-    fn url(&self) -> String {
-        format!("nats://127.0.0.1:{}", self.port)
-    }
-
-    /// Ends it by force and starts it again with what it has stored.
-    fn restart(mut self) -> Self {
-        self.child.kill().unwrap();
-        self.child.wait().unwrap();
-        let (port, store) = (self.port, self.store.clone());
-        std::mem::forget(self);
-        Self::start_at(port, store)
-    }
-}
-
-impl Drop for Nats {
-    fn drop(&mut self) {
-        let _ = self.child.kill();
-        let _ = self.child.wait();
-    }
-}
+use nats::{Nats, TLS_FILES};
 
 fn runtime() -> tokio::runtime::Runtime {
     tokio::runtime::Builder::new_multi_thread().worker_threads(1).enable_all().build().unwrap()
@@ -155,7 +92,7 @@ fn wait_for_rows(target: &Target, rows: u64) {
 #[test]
 fn several_recorders_store_what_is_published_once_even_when_it_is_published_twice() {
     let directory = Directory::new();
-    let nats = Nats::start(&directory);
+    let nats = Nats::start(directory.path("nats"));
     let target = Target::server("mariadb");
     publish(&nats.url(), 0..100, true);
     let recorders =
@@ -212,7 +149,7 @@ fn publish_in_order(url: &str, count: u32, padding: usize) {
 #[test]
 fn a_nats_server_that_is_killed_in_the_midst_of_it_has_everything_stored_once() {
     let directory = Directory::new();
-    let mut nats = Nats::start(&directory);
+    let mut nats = Nats::start(directory.path("nats"));
     let target = Target::server("postgres");
     publish_in_order(&nats.url(), 3_000, 1_000);
     let started = start(&target, &directory, "spool", &nats.url());
@@ -229,7 +166,7 @@ fn a_nats_server_that_is_killed_in_the_midst_of_it_has_everything_stored_once() 
 #[test]
 fn nats_is_spoken_over_tls_with_certificates_and_a_token() {
     let directory = Directory::new();
-    let nats = Nats::start_with_tls(&directory);
+    let nats = Nats::start_with_tls(directory.path("nats"));
     let url = format!("tls://localhost:{}", nats.port);
     let [certificate, key] = ["certificate.pem", "key.pem"].map(|name| format!("{TLS_FILES}/{name}"));
     runtime().block_on(async {
@@ -258,7 +195,7 @@ fn nats_is_spoken_over_tls_with_certificates_and_a_token() {
 #[test]
 fn messages_of_a_subject_keep_their_order_however_many_and_large_they_are() {
     let directory = Directory::new();
-    let nats = Nats::start(&directory);
+    let nats = Nats::start(directory.path("nats"));
     // More than a fetch takes by number, and more than it takes by bytes.
     for (count, padding) in [(1_200, 0), (25, 500_000)] {
         let of_target = Directory::new();
@@ -281,7 +218,7 @@ fn messages_of_a_subject_keep_their_order_however_many_and_large_they_are() {
 #[test]
 fn messages_with_lines_that_are_no_points_go_to_quarantine() {
     let directory = Directory::new();
-    let nats = Nats::start(&directory);
+    let nats = Nats::start(directory.path("nats"));
     let target = Target::server("postgres");
     publish(&nats.url(), 0..1, true);
     runtime().block_on(async {

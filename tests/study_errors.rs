@@ -357,6 +357,27 @@ fn lengths_of_sensor_records_are_checked_and_their_measurements_are_transmission
 }
 
 #[test]
+fn a_recorder_path_that_does_not_exist_is_the_only_error() {
+    let text = |path: &str| {
+        format!(
+            "[record]\ntype = \"violation\"\n[workload]\nname = \"write\"\n[database]\nname = \"mariadb\"\n[recorder]\n\
+             path = \"{path}\"\n[link]\nrate = \"1Mbit/s\"\nhosts = \"each\"\n"
+        )
+    };
+    let said = |path: &str| {
+        load_with(&text(path), &[], false, &all_names()).map_or_else(|error| error.to_string(), drop_study)
+    };
+    assert_eq!(said("ftp"), "");
+    assert_eq!(said("smtp"), "study.toml:8: unknown recorder.path \"smtp\"; did you mean \"http\"?");
+    assert!(said("http").contains("study.toml:11: link.hosts is for uploads of blocks"), "{}", said("http"));
+}
+
+/// A study that is right has nothing to say.
+fn drop_study(_: Study) -> String {
+    String::new()
+}
+
+#[test]
 fn a_claim_can_be_on_a_model_and_says_what_is_wrong_with_it() {
     let claim = |model: &str| {
         format!(

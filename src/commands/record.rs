@@ -110,7 +110,7 @@ fn finish(ended: &Ended, is_json: bool) -> Result<Status, Failure> {
     if is_json {
         print_json(&json!({
             "acknowledged": counts.acknowledged, "committed": counts.committed, "spooled": counts.spooled,
-            "quarantined": counts.quarantined, "uploaded_blocks": ended.uploaded, "blocks": ended.blocks,
+            "quarantined": counts.quarantined, "uploaded_blocks": ended.uploaded, "forwarded_blocks": ended.forwarded, "blocks": ended.blocks,
             "failures": end.failures,
         }))?;
     } else {
@@ -121,6 +121,7 @@ fn finish(ended: &Ended, is_json: bool) -> Result<Status, Failure> {
             ("spooled", Some(counts.spooled)),
             ("quarantined", Some(counts.quarantined)),
             ("uploaded_blocks", ended.uploaded),
+            ("forwarded_blocks", ended.forwarded),
             ("blocks_committed", ended.blocks.map(|_| blocks.committed)),
             ("blocks_replayed", ended.blocks.map(|_| blocks.replayed)),
             ("blocks_waiting", ended.blocks.map(|_| blocks.waiting)),

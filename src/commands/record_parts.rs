@@ -1,4 +1,4 @@
-//! The parts of a recorder that a configuration asks for: lines in, blocks in, processing, the ticket office. Main type: [`Parts`].
+//! The parts of a recorder that a configuration asks for: lines in, blocks in, processing, forwarding, the ticket office. Main type: [`Parts`].
 //!
 //! They are stopped in the order in which data flow, so that each can finish with what the one before has given it.
 
@@ -9,6 +9,7 @@ use super::Failure;
 use super::record_model::model_line;
 use crate::database::Database;
 use crate::recorder::config::Config;
+use crate::recorder::forward::Forwarding;
 use crate::recorder::office::Office;
 use crate::recorder::processing::{BlockCounts, Form, Processing};
 use crate::recorder::upload::Station;
@@ -20,6 +21,7 @@ pub(super) struct Parts {
     recorder: Option<Recorder>,
     station: Option<Station>,
     processing: Option<Processing>,
+    forwarding: Option<Forwarding>,
     office: Option<Office>,
 }
 
@@ -29,6 +31,8 @@ pub(super) struct Ended {
     pub(super) end: End,
     /// Blocks acknowledged, where they were taken in.
     pub(super) uploaded: Option<u64>,
+    /// Blocks brought to another inbox, where that is done.
+    pub(super) forwarded: Option<u64>,
     /// What became of blocks, where they were processed.
     pub(super) blocks: Option<BlockCounts>,
 }
@@ -53,6 +57,9 @@ impl Parts {
         if config.takes_blocks() {
             self.station = Some(Station::start(config).map_err(Failure::Usage)?);
         }
+        if let Some(settings) = &config.forward {
+            self.forwarding = Some(Forwarding::start(config, settings).map_err(Failure::Usage)?);
+        }
         self.join_metrics();
         Ok(())
     }
@@ -62,6 +69,11 @@ impl Parts {
         match (&self.processing, &self.station, &self.recorder) {
             (Some(processing), Some(station), _) => station.show_also(Box::new(processing.metrics())),
             (Some(processing), None, Some(recorder)) => recorder.show_also(Box::new(processing.metrics())),
+            _ => {}
+        }
+        match (&self.forwarding, &self.station, &self.recorder) {
+            (Some(forwarding), Some(station), _) => station.show_also(Box::new(forwarding.metrics())),
+            (Some(forwarding), None, Some(recorder)) => recorder.show_also(Box::new(forwarding.metrics())),
             _ => {}
         }
         if let (Some(station), Some(recorder)) = (&self.station, &self.recorder) {
@@ -100,7 +112,8 @@ impl Parts {
         let uploads = || self.station.as_ref().and_then(Station::failure);
         let processing = || self.processing.as_ref().and_then(Processing::failure);
         let office = || self.office.as_ref().and_then(Office::failure);
-        lines.or_else(uploads).or_else(processing).or_else(office)
+        let forwarding = || self.forwarding.as_ref().and_then(Forwarding::failure);
+        lines.or_else(uploads).or_else(processing).or_else(forwarding).or_else(office)
     }
 
     /// The part that takes measurement data in.
@@ -112,9 +125,10 @@ impl Parts {
     pub(super) fn stop(self) -> Ended {
         let uploaded = self.station.map(Station::stop);
         let blocks = self.processing.map(Processing::stop);
+        let forwarded = self.forwarding.map(Forwarding::stop);
         if let Some(office) = self.office {
             office.stop();
         }
-        Ended { end: self.recorder.map(Recorder::stop).unwrap_or_default(), uploaded, blocks }
+        Ended { end: self.recorder.map(Recorder::stop).unwrap_or_default(), uploaded, forwarded, blocks }
     }
 }

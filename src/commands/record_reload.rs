@@ -44,6 +44,7 @@ fn fixed(new: &Config, current: &Config) -> Vec<&'static str> {
         ("[intake], but for tokens", without_tokens(&new.intake) == without_tokens(&current.intake)),
         ("[inbox]", new.inbox == current.inbox),
         ("[processing]", new.processing == current.processing),
+        ("[forward]", new.forward == current.forward),
         ("[office]", new.office == current.office),
         ("[schema]", new.schema == current.schema),
         ("[writer], but for drain", writer == current.writer),

@@ -4,13 +4,16 @@
 //! Invariant: at every moment, acknowledged = committed + spooled + quarantined.
 
 pub mod admission;
+pub mod bucket;
 pub mod config;
+pub mod forward;
 pub mod inbox;
 pub mod intake;
 pub mod line;
 pub mod log;
 pub mod meter;
 pub mod metrics;
+mod nats;
 pub mod office;
 pub mod pace;
 pub mod processing;

@@ -12,9 +12,9 @@ use super::link::check_link;
 use super::names::Names;
 use super::place::{Errors, Place};
 use super::settings::{LENGTHS, SETTINGS};
-use super::tree::{Content, Table};
+use super::tree::{Content, Entry, Table};
 use super::ycsb::settings::USERTABLE_KEYS;
-use crate::trial::{Arrivals, Length, Settings};
+use crate::trial::{Arrivals, Length, RecorderPath, Settings};
 use crate::units::show_seconds;
 use crate::workload::writing_statement;
 
@@ -317,7 +317,10 @@ impl Rules<'_> {
     }
 
     fn link(&mut self) {
-        if let Some((settings, message)) = check_link(self.settings, self.names) {
+        let is_known =
+            |entry: &Entry| matches!(&entry.node.content, Content::Text(path) if RecorderPath::named(path).is_some());
+        let is_path_known = self.root.find("recorder.path").is_none_or(is_known);
+        if let Some((settings, message)) = check_link(self.settings, self.names, is_path_known) {
             self.refuse(settings, message);
         }
     }

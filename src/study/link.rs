@@ -69,8 +69,13 @@ fn read_hosts(section: &Section, errors: &mut Errors) -> LinkHosts {
     count.map_or_else(LinkHosts::default, LinkHosts::Count)
 }
 
-/// A link has a private server at its other end: which settings speak against it, and why.
-pub fn check_link(settings: &Settings, names: &Names) -> Option<(&'static [&'static str], String)> {
+/// A link has a private server at its other end: which settings speak against it, and why. Of a recorder whose path is not known it is not known
+/// either what goes over the link.
+pub fn check_link(
+    settings: &Settings,
+    names: &Names,
+    is_path_known: bool,
+) -> Option<(&'static [&'static str], String)> {
     let link = settings.link.as_ref()?;
     if link.hosts == LinkHosts::Each && settings.load.clients > HOSTS_MAX {
         let remedy = "take fewer clients, or a number of hosts that they share";
@@ -81,7 +86,7 @@ pub fn check_link(settings: &Settings, names: &Names) -> Option<(&'static [&'sta
         return Some((&["link.hosts", "load.clients"], message));
     }
     let uploads = settings.recorded().is_some_and(|recorder| recorder.path.is_upload());
-    if link.hosts != LinkHosts::default() && !uploads {
+    if link.hosts != LinkHosts::default() && !uploads && is_path_known {
         let remedy = "connections to databases come from one host; leave it out";
         return Some((&["link.hosts", "recorder.path"], format!("link.hosts is for uploads of blocks; {remedy}")));
     }

@@ -5,19 +5,20 @@ use std::path::PathBuf;
 use std::time::Duration;
 
 use super::blocks::{read_blocks, read_ftp, read_put};
+use super::nats::{read_nats, read_store};
 use super::read::{read_bytes, read_duration, read_texts};
-use super::{IntakeConfig, ListenConfig, NatsConfig, TlsConfig};
+use super::{IntakeConfig, ListenConfig, TlsConfig};
 use crate::study::place::Errors;
 use crate::study::section::Section;
 use crate::study::tree::{Content, Table};
 
-const KEYS: &[&str] = &["memory", "request", "partial", "http", "tcp", "nats", "blocks", "ftp", "put"];
+const KEYS: &[&str] = &["memory", "request", "partial", "http", "tcp", "nats", "blocks", "ftp", "put", "store"];
 const LISTEN_KEYS: &[&str] = &["listen", "tokens", "certificate", "key", "connections", "patience"];
 
 pub(super) fn read_intake(root: &Table, errors: &mut Errors) -> IntakeConfig {
     let section = Section::open(root, "intake", KEYS, errors);
     let empty = Table::default();
-    let intakes = ["http", "tcp", "nats", "ftp", "put"];
+    let intakes = ["http", "tcp", "nats", "ftp", "put", "store"];
     let tables = match intakes.iter().find_map(|name| section.get(name)) {
         Some(_) => root.get("intake").and_then(|entry| match &entry.node.content {
             Content::Table(table) => Some(table),
@@ -25,7 +26,7 @@ pub(super) fn read_intake(root: &Table, errors: &mut Errors) -> IntakeConfig {
         }),
         None => None,
     };
-    let is_needed = ["processing", "office"].iter().all(|name| root.get(name).is_none());
+    let is_needed = ["processing", "office", "forward"].iter().all(|name| root.get(name).is_none());
     if tables.is_none() && is_needed {
         errors.push(section.place, "there is no intake; add [intake.http] with listen = \"127.0.0.1:8086\"");
     }
@@ -48,6 +49,7 @@ pub(super) fn read_intake(root: &Table, errors: &mut Errors) -> IntakeConfig {
         blocks,
         ftp: read_ftp(tables, has_users, errors),
         put: read_put(tables, has_users, errors),
+        store: read_store(tables, errors),
     }
 }
 
@@ -108,29 +110,4 @@ pub(super) fn read_address(
         errors.push(entry.node.place, format!("{path} is {} and {what}; {remedy}", entry.node));
     }
     Some(address)
-}
-
-fn read_nats(tables: &Table, errors: &mut Errors) -> Option<NatsConfig> {
-    tables.get("nats")?;
-    let keys = ["url", "stream", "consumer", "authority", "certificate", "key", "token", "monitor"];
-    let mut section = Section::open(tables, "nats", &keys, errors);
-    section.name = "intake.nats";
-    let tls = read_tls(&section, errors);
-    let text = |key: &str, errors: &mut Errors| section.text(key, errors).map(str::to_owned);
-    let (authority, token) = (text("authority", errors).map(PathBuf::from), text("token", errors));
-    let monitor = text("monitor", errors);
-    if let Some(address) = monitor.as_ref().filter(|address| !address.starts_with("http://")) {
-        let must = "it must be an address as in \"http://127.0.0.1:8222\"";
-        let place = section.get("monitor").map_or(section.place, |entry| entry.place);
-        errors.push(place, format!("intake.nats.monitor is {address:?}; {must}"));
-    }
-    let mut needed = |key: &str| {
-        let text = section.text(key, errors).map(str::to_owned);
-        if section.get(key).is_none() {
-            errors.push(section.place, format!("intake.nats.{key} is missing"));
-        }
-        text.unwrap_or_default()
-    };
-    let (url, stream, consumer) = (needed("url"), needed("stream"), needed("consumer"));
-    Some(NatsConfig { url, stream, consumer, authority, tls, token, monitor })
 }

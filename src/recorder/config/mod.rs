@@ -5,6 +5,7 @@
 
 mod blocks;
 mod intake;
+mod nats;
 mod processing;
 mod read;
 
@@ -15,6 +16,7 @@ use std::time::Duration;
 use crate::trial::DatabaseSettings;
 
 pub use blocks::{BlocksConfig, FtpConfig, InboxConfig, RateLimits};
+pub use nats::{BucketConfig, ForwardConfig, NatsConfig, NatsServer, StoreConfig};
 pub use processing::{ImagesConfig, OfficeConfig, ProcessingConfig};
 pub use read::read;
 
@@ -39,6 +41,8 @@ pub struct Config {
     pub inbox: InboxConfig,
     /// `[processing]`: none where blocks are processed elsewhere, or there are none.
     pub processing: Option<ProcessingConfig>,
+    /// `[forward]`: none where blocks are processed from this inbox, or there are none.
+    pub forward: Option<ForwardConfig>,
     /// `[office]`
     pub office: Option<OfficeConfig>,
 }
@@ -51,7 +55,7 @@ impl Config {
 
     /// Whether blocks are taken in.
     pub fn takes_blocks(&self) -> bool {
-        self.intake.ftp.is_some() || self.intake.put.is_some()
+        self.intake.ftp.is_some() || self.intake.put.is_some() || self.intake.store.is_some()
     }
 }
 
@@ -99,6 +103,8 @@ pub struct IntakeConfig {
     pub ftp: Option<FtpConfig>,
     /// `[intake.put]`
     pub put: Option<ListenConfig>,
+    /// `[intake.store]`
+    pub store: Option<StoreConfig>,
 }
 
 /// An intake that listens.
@@ -123,25 +129,6 @@ pub struct TlsConfig {
     pub certificate: PathBuf,
     /// Private key.
     pub key: PathBuf,
-}
-
-/// `[intake.nats]`
-#[derive(Debug, Clone, PartialEq, Eq)]
-pub struct NatsConfig {
-    /// Address of the server.
-    pub url: String,
-    /// Stream.
-    pub stream: String,
-    /// Durable consumer, which several recorders may share.
-    pub consumer: String,
-    /// Whom the server's certificate is to be signed by, in PEM; what the system trusts without it.
-    pub authority: Option<PathBuf>,
-    /// The certificate that the recorder shows, and its key.
-    pub tls: Option<TlsConfig>,
-    /// A token instead of user and password in the address.
-    pub token: Option<String>,
-    /// Address of the server's monitoring, which says whether it syncs before it acknowledges.
-    pub monitor: Option<String>,
 }
 
 /// What happens to fields and tags that a measurement did not have before.

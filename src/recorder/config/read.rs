@@ -6,6 +6,7 @@ use std::time::Duration;
 
 use super::blocks::read_inbox;
 use super::intake::read_intake;
+use super::nats::read_forward;
 use super::processing::{read_office, read_processing};
 use super::{AdmissionConfig, Config, LAYOUTS, LayoutConfig, NewColumns, SchemaConfig, SpoolConfig, WriterConfig};
 use crate::database;
@@ -16,8 +17,19 @@ use crate::study::tree::{Content, Node, Table};
 use crate::trial::DatabaseSettings;
 use crate::units::parse_bytes;
 
-const SECTIONS: &[&str] =
-    &["database", "layout", "spool", "intake", "schema", "writer", "admission", "inbox", "processing", "office"];
+const SECTIONS: &[&str] = &[
+    "database",
+    "layout",
+    "spool",
+    "intake",
+    "schema",
+    "writer",
+    "admission",
+    "inbox",
+    "processing",
+    "forward",
+    "office",
+];
 
 /// Reads a configuration; `file` is its name in messages.
 ///
@@ -36,19 +48,22 @@ pub fn read(text: &str, file: &str) -> Result<Config, StudyErrors> {
     let mut no_errors = Errors::default();
     // Blocks need no database to be taken in.
     let has_lines = intake.http.is_some() || intake.tcp.is_some() || intake.nats.is_some();
-    let has_blocks = intake.ftp.is_some() || intake.put.is_some();
+    let has_blocks =
+        intake.ftp.is_some() || intake.put.is_some() || intake.store.is_some() || root.get("forward").is_some();
     let reads_blocks = root.get("processing").is_some() || root.get("office").is_some();
     let needs_database = has_lines || root.get("database").is_some() || reads_blocks || !has_blocks;
     let database = read_database(&root, if needs_database { &mut errors } else { &mut no_errors });
     let layout = read_layout(&root, &mut errors);
     let processing = read_processing(&root, &layout.name, &mut errors);
+    let inbox = read_inbox(&root, &mut errors);
     let config = Config {
         spool: read_spool(&root, &mut errors),
         office: read_office(&root, &layout.name, processing.as_ref(), &mut errors),
         processing,
         layout,
+        forward: read_forward(&root, intake.store.as_ref(), inbox.bounds.block, &mut errors),
         intake,
-        inbox: read_inbox(&root, &mut errors),
+        inbox,
         schema: read_schema(&root, &mut errors),
         writer: read_writer(&root, database.name == "sqlite", &mut errors),
         admission: read_admission(&root, &mut errors),

@@ -12,7 +12,8 @@
 //! cameras/<camera>/received/<name>               acknowledged, in order of their times of modification
 //! quarantine/<camera>/<time>-<name>              acknowledged and refused, as they were received
 //! quarantine/<camera>/reasons/<time>-<name>.json why
-//! processing.lock                                held by the processing
+//! processing.lock                                held by the processing, or by what forwards to another inbox
+//! station                                        what tells this inbox apart from others that forward to the same one
 //! ```
 //!
 //! Invariant: a block is acknowledged after its file and the name of its file are synced, and from then on its file is there
@@ -25,6 +26,7 @@ mod name;
 mod quarantine;
 mod receiving;
 mod rename;
+mod station;
 mod taking;
 #[cfg(test)]
 mod tests;

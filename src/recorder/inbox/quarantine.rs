@@ -39,19 +39,19 @@ pub(super) fn reason_of(directory: &Path, kept: &str) -> PathBuf {
 }
 
 impl Taking {
-    /// Moves a block to quarantine; when this comes back, both are durable.
+    /// Moves a block to quarantine, where it replaces no other; when this comes back, it and its reason are durable.
     ///
     /// # Errors
     /// [`InboxError::Unusable`] where it cannot be moved; it waits still.
     pub fn quarantine(&self, waiting: &Waiting, reason: &str) -> Result<(), InboxError> {
         let directory = self.inbox.quarantine(&waiting.camera);
         self.inbox.make_directory(&directory.join(REASONS))?;
-        let kept = format!("{:020}-{}", waiting.arrived_ns, waiting.name);
+        let (kept, arrived_ns) = free_place(&directory, waiting);
         let note = Quarantined {
             version: VERSION,
             camera: waiting.camera.clone(),
             name: waiting.name.clone(),
-            arrived_ns: waiting.arrived_ns,
+            arrived_ns,
             quarantined_ns: now_ns(),
             reason: reason.to_owned(),
         };
@@ -66,6 +66,23 @@ impl Taking {
         let to = directory.join(&kept);
         std::fs::rename(&waiting.path, &to).map_err(|error| unusable(&to, &error))?;
         self.inbox.sync_directory(&directory).map_err(|error| unusable(&directory, &error))
+    }
+}
+
+/// Where a block is kept, and the time in that name: that of its arrival, or a little later where another block of this name and time is
+/// kept already. Times of arrival come from other machines as well.
+fn free_place(directory: &Path, waiting: &Waiting) -> (String, i64) {
+    let mut arrived_ns = waiting.arrived_ns;
+    loop {
+        let kept = format!("{arrived_ns:020}-{}", waiting.name);
+        let is_free = match std::fs::read(directory.join(&kept)) {
+            Ok(other) => std::fs::read(&waiting.path).is_ok_and(|own| own == other),
+            Err(error) => error.kind() == std::io::ErrorKind::NotFound,
+        };
+        if is_free || arrived_ns == i64::MAX {
+            return (kept, arrived_ns);
+        }
+        arrived_ns += 1;
     }
 }
 

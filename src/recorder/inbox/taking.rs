@@ -1,6 +1,6 @@
 //! The processing's end of the inbox. Main types: [`Taking`] and [`Waiting`].
 
-use std::fs::File;
+use std::fs::{File, Metadata};
 use std::io::Read;
 use std::os::unix::fs::{MetadataExt, OpenOptionsExt};
 use std::path::{Path, PathBuf};
@@ -8,6 +8,9 @@ use std::path::{Path, PathBuf};
 use super::lock::Lock;
 use super::usage;
 use super::{Inbox, InboxError, Step, check_camera, check_name, unusable};
+
+/// Bytes of a block that are read at a time.
+const PART_BYTES: usize = 128 << 10;
 
 /// Takes blocks out. There is one of an inbox at a time.
 #[derive(Debug)]
@@ -43,12 +46,33 @@ impl Waiting {
     /// [`InboxError::Unusable`] where it cannot be read, or is no plain file.
     pub fn read(&self, into: &mut Vec<u8>) -> Result<(), InboxError> {
         into.clear();
-        let open = File::options().read(true).custom_flags(libc::O_NOFOLLOW).open(&self.path);
-        let read = open.and_then(|mut file| {
-            into.reserve(usize::try_from(self.bytes).unwrap_or(0) + 1);
-            file.by_ref().take(self.bytes).read_to_end(into)
-        });
+        let mut file = self.open()?;
+        into.reserve(usize::try_from(self.bytes).unwrap_or(0) + 1);
+        let read = file.by_ref().take(self.bytes).read_to_end(into);
         read.map(drop).map_err(|error| unusable(&self.path, &error))
+    }
+
+    /// Reads it part by part, however large it is.
+    ///
+    /// # Errors
+    /// As [`Waiting::read`].
+    pub fn each_part(&self, mut look: impl FnMut(&[u8])) -> Result<(), InboxError> {
+        let (mut file, mut part) = (self.open()?, vec![0; PART_BYTES]);
+        loop {
+            match file.read(&mut part).map_err(|error| unusable(&self.path, &error))? {
+                0 => return Ok(()),
+                read => look(&part[..read]),
+            }
+        }
+    }
+
+    /// Opens it.
+    ///
+    /// # Errors
+    /// As [`Waiting::read`].
+    pub fn open(&self) -> Result<File, InboxError> {
+        let open = File::options().read(true).custom_flags(libc::O_NOFOLLOW).open(&self.path);
+        open.map_err(|error| unusable(&self.path, &error))
     }
 }
 
@@ -84,7 +108,7 @@ impl Taking {
                 let Ok(name) = entry.file_name().into_string() else { return };
                 let Ok(about) = entry.metadata() else { return };
                 if check_name(&name).is_ok() {
-                    let arrived_ns = about.mtime() * 1_000_000_000 + about.mtime_nsec();
+                    let arrived_ns = arrived(&about);
                     waiting.push(Waiting { camera: camera.clone(), name, path: entry.path(), bytes, arrived_ns });
                 }
             })?;
@@ -92,6 +116,12 @@ impl Taking {
         waiting.sort_by(|a, b| (a.arrived_ns, &a.camera, &a.name).cmp(&(b.arrived_ns, &b.camera, &b.name)));
         waiting.truncate(most);
         Ok(waiting)
+    }
+
+    /// Whether a block waits that arrived at this time.
+    pub fn has(&self, camera: &str, name: &str, arrived_ns: i64) -> bool {
+        let about = std::fs::symlink_metadata(self.inbox.received(camera).join(name));
+        about.is_ok_and(|about| arrived(&about) == arrived_ns)
     }
 
     /// Removes a block whose records are committed. If the removal is lost in a crash the block waits again, and is recognised.
@@ -102,6 +132,11 @@ impl Taking {
         let removed = self.inbox.faults.at(Step::Remove).and_then(|()| remove(&waiting.path));
         removed.map_err(|error| unusable(&waiting.path, &error))
     }
+}
+
+/// When the last byte of a block arrived, in nanoseconds since 1970.
+fn arrived(about: &Metadata) -> i64 {
+    about.mtime() * 1_000_000_000 + about.mtime_nsec()
 }
 
 fn remove(path: &Path) -> std::io::Result<()> {

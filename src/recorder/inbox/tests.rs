@@ -175,6 +175,48 @@ fn what_is_refused_is_kept_as_it_came_with_its_reason_and_can_be_given_back() {
 }
 
 #[test]
+fn a_block_of_another_inbox_keeps_its_time_and_is_one_upload_however_often_it_comes() {
+    let directory = Directory::new();
+    let inbox = directory.open();
+    let (receiving, taking) = (Receiving::start(&inbox).unwrap(), Taking::start(&inbox).unwrap());
+    let come = |block: &[u8], arrived_ns: i64| {
+        let mut upload = receiving.begin("a", "x").unwrap();
+        upload.write(block).unwrap();
+        upload.set_arrived(arrived_ns);
+        upload.finish()
+    };
+    assert_eq!(come(b"one", 1_000_000_007), Ok(Acknowledged::New));
+    assert_eq!(come(b"one", 1_000_000_007), Ok(Acknowledged::Again));
+    assert!(taking.has("a", "x", 1_000_000_007) && !taking.has("a", "x", 1) && !taking.has("a", "y", 1_000_000_007));
+    // The same bytes under the same name are another upload when they arrived at another time: it waits for its turn.
+    assert!(matches!(come(b"one", 2_000_000_000), Err(InboxError::Exists(_))));
+    let waiting = taking.next(9).unwrap();
+    assert_eq!((waiting.len(), waiting[0].id().as_str()), (1, "a/x@1000000007"));
+    let mut whole = Vec::new();
+    waiting[0].each_part(|part| whole.extend_from_slice(part)).unwrap();
+    assert_eq!(whole, b"one");
+    // Refused again, it takes its own place in quarantine, and no other's.
+    for block in [b"one", b"one", b"two"] {
+        taking.settle(&waiting[0]).unwrap();
+        come(block, 1_000_000_007).unwrap();
+        taking.quarantine(&taking.next(1).unwrap()[0], "no").unwrap();
+    }
+    let kept = list(&inbox).unwrap();
+    assert_eq!(kept.iter().map(|one| one.arrived_ns).collect::<Vec<_>>(), [1_000_000_007, 1_000_000_008]);
+    assert_eq!(replay(&inbox, None).unwrap(), 1, "one name, one at a time");
+}
+
+#[test]
+fn the_number_of_an_inbox_is_drawn_once() {
+    let directory = Directory::new();
+    let station = || Taking::start(&directory.open()).unwrap().station();
+    let number = station().unwrap();
+    assert_eq!((number.len(), station().unwrap()), (32, number));
+    std::fs::write(directory.0.join("station"), "x").unwrap();
+    assert!(station().unwrap_err().to_string().contains("remove it, and another is drawn"));
+}
+
+#[test]
 fn one_process_at_a_time_processes_an_inbox() {
     let directory = Directory::new();
     let taking = Taking::start(&directory.open()).unwrap();

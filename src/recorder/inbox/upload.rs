@@ -2,7 +2,9 @@
 
 use std::fs::File;
 use std::io::{ErrorKind, Write};
+use std::os::unix::fs::MetadataExt;
 use std::path::PathBuf;
+use std::time::{Duration, UNIX_EPOCH};
 
 use super::rename::rename_new;
 use super::{InboxError, Receiving, Step};
@@ -25,6 +27,7 @@ pub struct Upload {
     part: PathBuf,
     file: Option<File>,
     bytes: u64,
+    arrived_ns: Option<i64>,
     is_kept: bool,
 }
 
@@ -33,7 +36,7 @@ impl Upload {
         let file = File::options().create_new(true).write(true).read(true).open(&part);
         let file = file.map_err(|error| failed(&error, "the upload cannot be begun"))?;
         let (camera, name) = (camera.to_owned(), name.to_owned());
-        Ok(Upload { receiving, camera, name, part, file: Some(file), bytes: 0, is_kept: false })
+        Ok(Upload { receiving, camera, name, part, file: Some(file), bytes: 0, arrived_ns: None, is_kept: false })
     }
 
     /// Bytes written so far.
@@ -58,6 +61,11 @@ impl Upload {
         written.map_err(|error| failed(&error, "the upload cannot be written"))
     }
 
+    /// Says when it arrived at the inbox that it comes from, in nanoseconds since 1970: it stays the same upload, however often it comes.
+    pub fn set_arrived(&mut self, arrived_ns: i64) {
+        self.arrived_ns = Some(arrived_ns);
+    }
+
     /// Makes the block durable under its name; then it is acknowledged.
     ///
     /// # Errors
@@ -66,6 +74,10 @@ impl Upload {
         self.receiving.broken().map_or(Ok(()), Err)?;
         let inbox = self.receiving.inbox.clone();
         let Some(file) = self.file.take() else { return Err(InboxError::Broken("the upload is over".to_owned())) };
+        if let Some(arrived_ns) = self.arrived_ns {
+            let arrived = UNIX_EPOCH + Duration::from_nanos(arrived_ns.max(0).unsigned_abs());
+            file.set_modified(arrived).map_err(|error| failed(&error, "the time of arrival cannot be set"))?;
+        }
         let synced = inbox.faults.at(Step::SyncFile).and_then(|()| file.sync_all());
         synced
             .map_err(|error| self.receiving.set_broken(format!("{} cannot be synced: {error}", self.part.display())))?;
@@ -91,11 +103,16 @@ impl Upload {
         Ok(acknowledged)
     }
 
-    /// Whether what has arrived is what a file has.
+    /// Whether what has arrived is what a file has; where both come from another inbox, whether they are one upload there.
     fn is_same_as(&self, path: &std::path::Path) -> bool {
-        let is_as_long =
-            std::fs::symlink_metadata(path).is_ok_and(|about| about.is_file() && about.len() == self.bytes);
-        is_as_long && matches!((std::fs::read(path), std::fs::read(&self.part)), (Ok(a), Ok(b)) if a == b)
+        let time = |about: &std::fs::Metadata| (about.mtime(), about.mtime_nsec());
+        let is_one_upload = |about: &std::fs::Metadata| {
+            self.arrived_ns.is_none()
+                || std::fs::symlink_metadata(&self.part).is_ok_and(|part| time(&part) == time(about))
+        };
+        let is_alike = std::fs::symlink_metadata(path)
+            .is_ok_and(|about| about.is_file() && about.len() == self.bytes && is_one_upload(&about));
+        is_alike && matches!((std::fs::read(path), std::fs::read(&self.part)), (Ok(a), Ok(b)) if a == b)
     }
 }
 

@@ -1,9 +1,8 @@
-//! Connecting to a NATS server: TLS, the stream, the durable consumer, and whether the server syncs before it acknowledges its
+//! What data are taken from a NATS server by: the stream, the durable consumer, and whether the server syncs before it acknowledges its
 //! publishers. Main function: [`connect`].
 
 use std::time::Duration;
 
-use async_nats::ConnectOptions;
 use async_nats::jetstream::consumer::{AckPolicy, PullConsumer, pull};
 use async_nats::jetstream::stream::StorageType;
 use async_nats::jetstream::{self};
@@ -11,7 +10,7 @@ use tokio::io::{AsyncReadExt, AsyncWriteExt};
 use tokio::net::TcpStream;
 
 use crate::recorder::config::NatsConfig;
-use crate::recorder::log;
+use crate::recorder::{log, nats};
 
 /// How long the server waits for an acknowledgement before it delivers again.
 pub(super) const ACK_WAIT: Duration = Duration::from_secs(30);
@@ -22,7 +21,7 @@ const PAGE_BYTES_MAX: u64 = 1 << 20;
 
 /// The durable consumer, which is made if there is none.
 pub(super) async fn connect(config: &NatsConfig) -> Result<PullConsumer, String> {
-    let client = options(config).connect(&config.url).await.map_err(|error| error.to_string())?;
+    let client = nats::connect(&config.server).await?;
     let server = client.server_info();
     let context = jetstream::new(client);
     let mut stream = context.get_stream(&config.stream).await.map_err(|error| {
@@ -54,20 +53,6 @@ pub(super) async fn connect(config: &NatsConfig) -> Result<PullConsumer, String>
         ));
     }
     Ok(consumer)
-}
-
-fn options(config: &NatsConfig) -> ConnectOptions {
-    let mut options = ConnectOptions::new();
-    if let Some(authority) = &config.authority {
-        options = options.add_root_certificates(authority.clone()).require_tls(true);
-    }
-    if let Some(tls) = &config.tls {
-        options = options.add_client_certificate(tls.certificate.clone(), tls.key.clone()).require_tls(true);
-    }
-    match &config.token {
-        Some(token) => options.token(token.clone()),
-        None => options,
-    }
 }
 
 /// Says loudly what the server may lose of what it acknowledges to its publishers, unless it is known to sync first.

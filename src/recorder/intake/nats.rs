@@ -41,7 +41,7 @@ fn start(config: NatsConfig, surroundings: &Surroundings) -> Running {
     let task = tokio::spawn(async move {
         while !surroundings.stop.is_asked() {
             if let Err(reason) = take_in(&config, &surroundings).await {
-                log::warning("waiting for NATS", &[("url", &config.url), ("reason", &reason)]);
+                log::warning("waiting for NATS", &[("url", &config.server.url), ("reason", &reason)]);
                 tokio::time::sleep(PAUSE).await;
             }
         }

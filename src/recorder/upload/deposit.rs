@@ -16,6 +16,11 @@ const TURN_WITHIN: Duration = Duration::from_secs(1);
 pub trait Body: Send {
     /// Appends what has come, at most as much as there is room for without growing; how much, 0 behind the end.
     fn read(&mut self, buffer: &mut Vec<u8>) -> impl Future<Output = io::Result<usize>> + Send;
+
+    /// When the block arrived at the inbox that it comes from, where it comes from one.
+    fn arrived_ns(&self) -> Option<i64> {
+        None
+    }
 }
 
 /// What the sender says about the length.
@@ -165,6 +170,9 @@ impl Blocks {
                 return Err(NotTaken::Cut(format!("{bytes} bytes came and {announced} were announced")));
             }
             _ => {}
+        }
+        if let Some(arrived_ns) = body.arrived_ns() {
+            upload.set_arrived(arrived_ns);
         }
         let acknowledged = blocking(move || upload.finish()).await??;
         Ok((acknowledged, bytes))

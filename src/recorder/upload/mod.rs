@@ -1,4 +1,4 @@
-//! Uploads: how blocks come in, over FTP, FTPS and HTTP PUT, into the inbox.
+//! Uploads: how blocks come in, over FTP, FTPS, HTTP PUT, and from another inbox by way of a NATS object store, into the inbox.
 //!
 //! Main types: [`Station`], which runs; [`Blocks`], what all ways have in common: who may send, how fast, and how bytes become a durable
 //! block. A new way is a file and a line in [`REGISTRY`].
@@ -17,6 +17,7 @@ mod put;
 mod rate;
 mod session;
 mod station;
+mod store;
 
 use std::sync::Arc;
 
@@ -52,4 +53,4 @@ pub struct Entry {
 }
 
 /// All ways.
-pub static REGISTRY: &[&Entry] = &[&ftp::FTP, &ftp::FTPS, &put::PUT];
+pub static REGISTRY: &[&Entry] = &[&ftp::FTP, &ftp::FTPS, &put::PUT, &store::STORE];

@@ -2,7 +2,7 @@
 
 use std::collections::HashMap;
 use std::net::IpAddr;
-use std::sync::{Arc, Mutex, OnceLock, PoisonError};
+use std::sync::{Arc, Mutex, PoisonError};
 
 use super::{Cameras, Login, Rates, UploadMeter, Why};
 use crate::recorder::config::BlocksConfig;
@@ -22,8 +22,8 @@ pub struct Blocks {
     /// Sessions of each camera.
     sessions: Mutex<HashMap<String, u32>>,
     sessions_max: u32,
-    /// What else is shown on `/metrics`, once there is something.
-    also: OnceLock<AlsoShown>,
+    /// What else is shown on `/metrics`.
+    also: Mutex<Vec<AlsoShown>>,
 }
 
 /// A part of `/metrics` that somebody else writes.
@@ -50,18 +50,18 @@ impl Blocks {
             cameras: cameras.map_err(|sentence| format!("intake.blocks.users: {sentence}"))?,
             sessions: Mutex::default(),
             sessions_max: config.connections_per_camera,
-            also: OnceLock::new(),
+            also: Mutex::default(),
         })
     }
 
-    /// Shows more on `/metrics`: what the processing in the same process has to say. Only the first time counts.
+    /// Shows more on `/metrics`: what other parts of this process have to say.
     pub(super) fn show_also(&self, page: Box<dyn Fn() -> String + Send + Sync>) {
-        let _ = self.also.set(AlsoShown(page));
+        self.also.lock().unwrap_or_else(PoisonError::into_inner).push(AlsoShown(page));
     }
 
     /// What else is shown.
     pub(super) fn also(&self) -> String {
-        self.also.get().map(|shown| (shown.0)()).unwrap_or_default()
+        self.also.lock().unwrap_or_else(PoisonError::into_inner).iter().map(|shown| (shown.0)()).collect()
     }
 
     /// Why nothing can be taken in now; none when it can.

@@ -1,0 +1,238 @@
+//! `[intake.nats]`, `[intake.store]` and `[forward]`: what is taken from a NATS server or brought to one. Main types:
+//! [`NatsServer`], [`BucketConfig`].
+
+use std::path::PathBuf;
+use std::str::FromStr;
+use std::time::Duration;
+
+use super::TlsConfig;
+use super::intake::read_tls;
+use super::read::{read_bytes, read_duration};
+use crate::study::place::Errors;
+use crate::study::section::Section;
+use crate::study::tree::Table;
+
+/// How a NATS server is reached.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct NatsServer {
+    /// Its address.
+    pub url: String,
+    /// Whom the server's certificate is to be signed by, in PEM; what the system trusts without it.
+    pub authority: Option<PathBuf>,
+    /// The certificate that the recorder shows, and its key.
+    pub tls: Option<TlsConfig>,
+    /// A token instead of user and password in the address.
+    pub token: Option<String>,
+}
+
+/// `[intake.nats]`
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct NatsConfig {
+    /// The server.
+    pub server: NatsServer,
+    /// Stream.
+    pub stream: String,
+    /// Durable consumer, which several recorders may share.
+    pub consumer: String,
+    /// Address of the server's monitoring, which says whether it syncs before it acknowledges.
+    pub monitor: Option<String>,
+}
+
+/// A bucket of a NATS object store.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct BucketConfig {
+    /// The server.
+    pub server: NatsServer,
+    /// The bucket's name.
+    pub name: String,
+}
+
+/// `[forward]`: blocks of the inbox are brought to whoever processes them.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct ForwardConfig {
+    /// What they are brought by.
+    pub bucket: BucketConfig,
+    /// How large the bucket is made where there is none, in bytes.
+    pub bound: u64,
+    /// Objects under way at a time.
+    pub objects: u32,
+}
+
+/// `[intake.store]`: blocks that another recorder forwards.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct StoreConfig {
+    /// What they are taken from.
+    pub bucket: BucketConfig,
+    /// Objects that are read at a time.
+    pub objects: u32,
+    /// How long nothing may come of an object.
+    pub patience: Duration,
+}
+
+/// Characters of a bucket's name at most.
+const BUCKET_NAME_MAX: usize = 64;
+
+pub(super) fn read_nats(tables: &Table, errors: &mut Errors) -> Option<NatsConfig> {
+    tables.get("nats")?;
+    let keys = ["url", "stream", "consumer", "authority", "certificate", "key", "token", "monitor"];
+    let mut section = Section::open(tables, "nats", &keys, errors);
+    section.name = "intake.nats";
+    let monitor = section.text("monitor", errors).map(str::to_owned);
+    if let Some(address) = monitor.as_ref().filter(|address| !address.starts_with("http://")) {
+        let must = "it must be an address as in \"http://127.0.0.1:8222\"";
+        let place = section.get("monitor").map_or(section.place, |entry| entry.place);
+        errors.push(place, format!("intake.nats.monitor is {address:?}; {must}"));
+    }
+    let server = read_server(&section, errors);
+    let needed = |key: &str, errors: &mut Errors| {
+        if section.get(key).is_none() {
+            errors.push(section.place, format!("intake.nats.{key} is missing"));
+        }
+        section.text(key, errors).unwrap_or_default().to_owned()
+    };
+    let (stream, consumer) = (needed("stream", errors), needed("consumer", errors));
+    Some(NatsConfig { server, stream, consumer, monitor })
+}
+
+pub(super) fn read_store(tables: &Table, errors: &mut Errors) -> Option<StoreConfig> {
+    tables.get("store")?;
+    let keys = ["url", "bucket", "authority", "certificate", "key", "token", "objects", "patience"];
+    let mut section = Section::open(tables, "store", &keys, errors);
+    section.name = "intake.store";
+    Some(StoreConfig {
+        bucket: read_bucket(&section, errors),
+        objects: section.count("objects", 1, 64, errors).unwrap_or(4),
+        patience: read_duration(&section, "patience", 0.1, 3600.0, errors).unwrap_or(Duration::from_secs(30)),
+    })
+}
+
+/// Reads `[forward]`, which does not go with processing of the same inbox, and not with taking back what it has brought.
+pub(super) fn read_forward(
+    root: &Table,
+    store: Option<&StoreConfig>,
+    block_bytes: u64,
+    errors: &mut Errors,
+) -> Option<ForwardConfig> {
+    root.get("forward")?;
+    let keys = ["url", "bucket", "authority", "certificate", "key", "token", "bound", "objects"];
+    let section = Section::open(root, "forward", &keys, errors);
+    if root.get("processing").is_some() {
+        let remedy = "leave one of them out: a block goes one way";
+        errors.push(section.place, format!("[forward] and [processing] both take blocks out of the inbox; {remedy}"));
+    }
+    let bucket = read_bucket(&section, errors);
+    if store.is_some_and(|store| store.bucket.name == bucket.name && store.bucket.server.url == bucket.server.url) {
+        let remedy = "name another bucket in one of them";
+        let what = format!("[forward] and [intake.store] name the same bucket \"{}\"", bucket.name);
+        errors.push(section.place, format!("{what}; blocks would go round in it; {remedy}"));
+    }
+    let bound = read_bytes(&section, "bound", 1 << 20, 1 << 50, errors).unwrap_or((1 << 30).max(4 * block_bytes));
+    // What an object needs beside its bytes, and room to answer for it.
+    if bound < block_bytes + (1 << 18) {
+        let place = section.get("bound").map_or(section.place, |entry| entry.node.place);
+        let shown = crate::units::show_bytes(block_bytes as f64);
+        let remedy = "make it several times as large";
+        errors.push(place, format!("forward.bound leaves no room for a block of {shown} (inbox.block); {remedy}"));
+    }
+    let objects = section.count("objects", 1, 1_000, errors).unwrap_or(16);
+    Some(ForwardConfig { bucket, bound, objects })
+}
+
+fn read_bucket(section: &Section<'_>, errors: &mut Errors) -> BucketConfig {
+    let server = read_server(section, errors);
+    let remedy = "name a bucket, as in bucket = \"blocks\"";
+    let Some(entry) = section.get("bucket") else {
+        errors.push(section.place, format!("{} is missing; {remedy}", section.path("bucket")));
+        return BucketConfig { server, name: String::new() };
+    };
+    let name = section.text("bucket", errors).unwrap_or_default();
+    let is_allowed = |character: char| character.is_ascii_alphanumeric() || "-_".contains(character);
+    if name.is_empty() || name.len() > BUCKET_NAME_MAX || !name.chars().all(is_allowed) {
+        let must = format!("it must be 1 to {BUCKET_NAME_MAX} letters, digits, - and _");
+        errors.push(entry.node.place, format!("{} is {}; {must}", section.path("bucket"), entry.node));
+    }
+    BucketConfig { server, name: name.to_owned() }
+}
+
+/// The server that `url`, `token`, `authority`, `certificate` and `key` name.
+fn read_server(section: &Section<'_>, errors: &mut Errors) -> NatsServer {
+    let tls = read_tls(section, errors);
+    let authority = section.text("authority", errors).map(PathBuf::from);
+    let token = section.text("token", errors).map(str::to_owned);
+    let url = section.text("url", errors).unwrap_or_default().to_owned();
+    let example = "as in \"nats://127.0.0.1:4222\", or tls:// for TLS";
+    match section.get("url") {
+        None => {
+            let path = section.path("url");
+            errors.push(section.place, format!("{path} is missing; write the server's address, {example}"));
+        }
+        Some(entry) => {
+            let is_spoken = async_nats::ServerAddr::from_str(&url)
+                .is_ok_and(|address| ["nats", "tls"].contains(&address.scheme()) && !address.host().is_empty());
+            if !is_spoken {
+                let must = format!("it must be the address of a NATS server, {example}");
+                errors.push(entry.node.place, format!("{} is {}; {must}", section.path("url"), entry.node));
+            }
+        }
+    }
+    NatsServer { url, authority, tls, token }
+}
+
+#[cfg(test)]
+mod tests {
+    use crate::recorder::config::read;
+
+    const BUCKET: &str = "url = \"nats://127.0.0.1:4222\"\nbucket = \"blocks\"\n";
+
+    fn said(text: &str) -> String {
+        read(text, "c.toml").map_or_else(|errors| errors.to_string(), |config| format!("{:?}", config.forward))
+    }
+
+    #[test]
+    fn forwarding_and_fetching_need_no_database_and_no_intake_beside_them() {
+        let forward = read(&format!("[forward]\n{BUCKET}"), "c.toml").unwrap();
+        let settings = forward.forward.unwrap();
+        assert_eq!((settings.bound, settings.objects, settings.bucket.name.as_str()), (1 << 30, 16, "blocks"));
+        let fetch = read(&format!("[intake.store]\n{BUCKET}token = \"t\""), "c.toml").unwrap();
+        assert!(fetch.takes_blocks() && !fetch.takes_lines());
+        assert_eq!(fetch.intake.store.unwrap().bucket.server.token.as_deref(), Some("t"));
+        let large = read(&format!("[inbox]\nblock = \"1GiB\"\n[forward]\n{BUCKET}"), "c.toml").unwrap();
+        assert_eq!(large.forward.unwrap().bound, 4 << 30);
+    }
+
+    #[test]
+    fn what_is_wrong_with_a_bucket_is_said_with_place_value_and_remedy() {
+        for (text, says) in [
+            ("[forward]\nbucket = \"b\"", "c.toml:1: forward.url is missing; write the server's address"),
+            ("[forward]\nurl = \"nats://h\"", "c.toml:1: forward.bucket is missing; name a bucket"),
+            ("[forward]\nurl = \"http://h\"\nbucket = \"b\"", "c.toml:2: forward.url is \"http://h\"; it must be"),
+            (
+                "[forward]\nurl = \"nats://h\"\nbucket = \"a.b\"",
+                "c.toml:3: forward.bucket is \"a.b\"; it must be 1 to 64",
+            ),
+            (&format!("[forward]\n{BUCKET}objects = 0"), "c.toml:4: forward.objects is 0; it must be"),
+            (&format!("[forward]\n{BUCKET}bound = \"2MiB\""), "c.toml:4: forward.bound leaves no room for a block"),
+            (&format!("[forward]\n{BUCKET}certificate = \"c\""), "forward needs both certificate and key"),
+            (
+                &format!("[forward]\n{BUCKET}stream = \"c\""),
+                "c.toml:4: unknown key \"stream\" in forward; known: url, bucket",
+            ),
+            ("[intake.store]\nurl = \"nats://h\"", "intake.store.bucket is missing"),
+            (&format!("[intake.store]\n{BUCKET}patience = \"0s\""), "intake.store.patience is"),
+            (
+                &format!(
+                    "[processing]\nidentity = \"i\"\nsigners = \"s\"\n[database]\npath = \"d\"\n[forward]\n{BUCKET}"
+                ),
+                "[forward] and [processing] both take blocks out of the inbox; leave one of them out",
+            ),
+            (
+                &format!("[intake.store]\n{BUCKET}[forward]\n{BUCKET}"),
+                "name the same bucket \"blocks\"; blocks would go",
+            ),
+            ("[intake.nats]\nurl = \"h:x\"\nstream = \"s\"\nconsumer = \"c\"", "c.toml:2: intake.nats.url is \"h:x\""),
+        ] {
+            let said = said(text);
+            assert!(said.contains(says), "{text}: {said}");
+        }
+    }
+}

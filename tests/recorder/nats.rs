@@ -1,0 +1,78 @@
+//! A private NATS server for tests.
+
+use std::net::{TcpListener, TcpStream};
+use std::process::{Child, Command, Stdio};
+use std::time::{Duration, Instant};
+
+/// Certificate and key for localhost.
+pub const TLS_FILES: &str = concat!(env!("CARGO_MANIFEST_DIR"), "/tests/recorder/tls");
+
+/// A private NATS server.
+pub struct Nats {
+    child: Child,
+    pub port: u16,
+    store: String,
+}
+
+impl Nats {
+    pub fn start(store: String) -> Self {
+        let port = TcpListener::bind("127.0.0.1:0").unwrap().local_addr().unwrap().port();
+        Self::start_at(port, store)
+    }
+
+    pub fn start_at(port: u16, store: String) -> Self {
+        Self::start_with(port, store, &[])
+    }
+
+    /// One that speaks TLS only, with a client's certificate, and knows a token.
+    pub fn start_with_tls(store: String) -> Self {
+        let port = TcpListener::bind("127.0.0.1:0").unwrap().local_addr().unwrap().port();
+        let [certificate, key] = ["certificate.pem", "key.pem"].map(|name| format!("{TLS_FILES}/{name}"));
+        let tls = ["--tls", "--tlscert", &certificate, "--tlskey", &key, "--tlsverify", "--tlscacert", &certificate];
+        Self::start_with(port, store, &[&tls[..], &["--auth", "secret"]].concat())
+    }
+
+    fn start_with(port: u16, store: String, more: &[&str]) -> Self {
+        let installed = std::path::Path::new("/usr/sbin/nats-server");
+        let program = if installed.exists() { installed.display().to_string() } else { "nats-server".to_owned() };
+        let port_text = port.to_string();
+        let child = Command::new(program)
+            .args(["-js", "-a", "127.0.0.1", "-p", &port_text, "-sd", &store])
+            .args(more)
+            .stderr(Stdio::null())
+            .spawn()
+            .expect("nats-server is installed; ./check does that");
+        let begun = Instant::now();
+        while TcpStream::connect(("127.0.0.1", port)).is_err() {
+            assert!(begun.elapsed() < Duration::from_secs(240), "nats-server does not answer");
+            std::thread::sleep(Duration::from_millis(20));
+        }
+        Nats { child, port, store }
+    }
+
+    pub fn url(&self) -> String {
+        format!("nats://127.0.0.1:{}", self.port)
+    }
+
+    /// Ends it by force and starts it again with what it has stored.
+    pub fn restart(self) -> Self {
+        let (port, store) = (self.port, self.store.clone());
+        drop(self);
+        Self::start_at(port, store)
+    }
+
+    /// Ends it by force, and starts it again without anything that it had stored.
+    pub fn restart_empty(self) -> Self {
+        let (port, store) = (self.port, self.store.clone());
+        drop(self);
+        std::fs::remove_dir_all(&store).unwrap();
+        Self::start_at(port, store)
+    }
+}
+
+impl Drop for Nats {
+    fn drop(&mut self) {
+        let _ = self.child.kill();
+        let _ = self.child.wait();
+    }
+}

@@ -146,7 +146,10 @@ pub fn throughput(frame: &Frame<'_>, cases: &[CaseFinding]) -> Markup {
 /// What a writer beside the load wrote to the disk; nothing without one.
 pub fn disk_written(frame: &Frame<'_>, cases: &[CaseFinding]) -> Markup {
     let of = |case: &CaseFinding| {
-        let estimate = case.disk_written_bytes_per_s.as_ref()?;
+        let Some(estimate) = &case.disk_written_bytes_per_s else {
+            // Without a writer nothing is written beside the load, which is no failure.
+            return (case.valid_trials > 0).then_some((0.0, None));
+        };
         Some((estimate.mean?, estimate.ci95.map(|[low, high]| [low.max(0.0), high])))
     };
     let quantity = Quantity { title: "Written to the disk".to_owned(), unit: Unit::BytesPerSecond, of: Box::new(of) };

@@ -175,11 +175,18 @@ fn in_short(name: &str) -> String {
 fn sent_line(frame: &Frame<'_>, label: &str, sent_per_s: impl Fn(&Placed<'_>) -> Option<f64>) -> Option<Line> {
     let mut points: Vec<Point> = Vec::new();
     for placed in &frame.cases {
-        let y = sent_per_s(placed)?;
+        // A case without a valid trial tells nothing; the others do.
+        let Some(y) = sent_per_s(placed) else { continue };
         if points.iter().all(|known| known.x != placed.x) {
             points.push(Point { x: placed.x, y, interval: None, tip: String::new() });
         }
     }
     points.sort_by(|a, b| a.x.total_cmp(&b.x));
-    Some(Line { label: label.to_owned(), style: 0, points, band: Vec::new(), stroke: Stroke::Dashed })
+    (!points.is_empty()).then(|| Line {
+        label: label.to_owned(),
+        style: 0,
+        points,
+        band: Vec::new(),
+        stroke: Stroke::Dashed,
+    })
 }

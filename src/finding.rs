@@ -65,6 +65,9 @@ pub struct CaseFinding {
     /// Bytes of content of the records written per second; none where records differ in length, or others are not written.
     #[serde(skip_serializing_if = "Option::is_none", default)]
     pub content_bytes_per_s: Option<Estimate>,
+    /// What a writer beside the load wrote to the disk, in bytes per second; none without one.
+    #[serde(skip_serializing_if = "Option::is_none", default)]
+    pub disk_written_bytes_per_s: Option<Estimate>,
     /// Per kind of operation, over all valid trials.
     pub operations: BTreeMap<String, OperationFinding>,
     /// Arrivals scheduled per second; null for a closed loop, which offers what the database takes.

@@ -473,11 +473,19 @@ impl Measurement {
         self.imported.as_ref().is_none_or(|from| from.records_known).then(|| self.records_per_s())
     }
 
-    /// Operations completed per second, of the time of connecting too where that counts; 0 when nothing was measured.
+    /// Operations completed per second, of the time of connecting too where that counts; 0 when nothing was measured. Uploads over an edge
+    /// of the measured phase count in proportion.
     pub fn throughput_per_s(&self) -> f64 {
         let told = self.imported.as_ref().and_then(|from| from.operations);
         let took_s = self.measured_s + self.connecting_s.unwrap_or(0.0);
-        per_second(self.carried.or(told).unwrap_or_else(|| self.completed()) as f64, took_s)
+        let counted = || per_second(self.carried.or(told).unwrap_or_else(|| self.completed()) as f64, took_s);
+        self.recorded.and_then(|recorded| recorded.blocks_per_s).unwrap_or_else(counted)
+    }
+
+    /// What a case settles by: throughput, or what was written to the disk beside a load whose rate is set anyway.
+    pub fn settles_by_per_s(&self) -> f64 {
+        let written = self.disk.as_ref().map(|disk| disk.written_bytes_per_s);
+        written.filter(|written| self.carried.is_some() && *written > 0.0).unwrap_or_else(|| self.throughput_per_s())
     }
 
     /// Records written or read per second; 0 when nothing was measured.

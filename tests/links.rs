@@ -8,6 +8,8 @@
 mod capture;
 #[path = "links/program.rs"]
 mod program;
+#[path = "links/studies.rs"]
+mod studies;
 #[path = "links/uploads.rs"]
 mod uploads;
 

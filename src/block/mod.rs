@@ -15,6 +15,8 @@ pub mod age;
 mod archive;
 mod error;
 pub mod image;
+#[cfg(test)]
+mod mutated;
 mod open;
 mod seal;
 mod signature;

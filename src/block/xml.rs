@@ -17,6 +17,8 @@ const VERSION: &str = "1";
 const BYTES_MAX: usize = 16 << 10;
 /// Characters of one value at most.
 const VALUE_MAX: usize = 200;
+/// Characters at most of what the reader says, which may be names that somebody chose.
+const ERROR_CHARACTERS: usize = 200;
 
 const ELEMENTS: [&str; 7] = ["camera", "sequence", "time", "place", "speed", "limit", "plate"];
 
@@ -66,7 +68,7 @@ impl Values {
         let mut place = Place::Before;
         let mut reader = Reader::from_str(text);
         loop {
-            let event = reader.read_event().map_err(|error| wrong(error.to_string()))?;
+            let event = reader.read_event().map_err(|error| wrong(safe(&error.to_string(), ERROR_CHARACTERS)))?;
             place = match (event, place) {
                 (Event::Eof, Place::Behind) => return Ok(values),
                 (Event::Eof, _) => return Err(wrong("it is cut off")),
@@ -187,11 +189,16 @@ fn speed_of(text: &str) -> Option<f64> {
 }
 
 fn bad(element: &str, value: &str, must: &str) -> BlockError {
-    wrong(format!("<{element}> is {:?}; it must be {must}", shown(value)))
+    wrong(format!("<{element}> is \"{}\"; it must be {must}", shown(value)))
 }
 
 fn shown(text: &str) -> String {
-    text.chars().take(40).collect()
+    safe(text, 40)
+}
+
+/// The beginning of what somebody else wrote, for logs and terminals: nothing in it is a command to them.
+fn safe(text: &str, characters: usize) -> String {
+    text.chars().take(characters).flat_map(char::escape_debug).collect()
 }
 
 fn wrong(what: impl Into<String>) -> BlockError {

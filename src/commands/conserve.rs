@@ -73,6 +73,7 @@ pub fn recorded(
     }
     if let Some((sent, front)) = uploads {
         recorded.block_bytes = sent.acknowledged_bytes as f64 / (sent.acknowledged.len() as f64).max(1.0);
+        recorded.blocks_per_s = Some(observed.tally.carried_in_shares / observed.measured_s.max(1e-9));
         uploaded(&sent, front, current, &mut recorded)?;
         return Ok(recorded);
     }

@@ -174,7 +174,7 @@ fn nothing_done(why: &str, directory: RunDirectory, stage: Stage, destination: &
 }
 
 fn outcome_of(measurement: &Measurement) -> (String, Option<f64>) {
-    (measurement.trial.id.clone(), measurement.is_valid().then(|| measurement.throughput_per_s()))
+    (measurement.trial.id.clone(), measurement.is_valid().then(|| measurement.settles_by_per_s()))
 }
 
 /// Writes a finished trial to the run directory.

@@ -71,7 +71,10 @@ fn transfer(from: &Host, to: &Host, length: Duration) -> io::Result<Rates> {
     receiver.set_read_timeout(Some(PATIENCE))?;
     let is_over = AtomicBool::new(false);
     thread::scope(|scope| {
-        let watching = scope.spawn(|| watch(&to.namespace, &is_over));
+        // Counted from before the first byte: else what came while a thread was started would be payload without a frame.
+        let before = wire_bytes(&to.namespace)?;
+        let is_over = &is_over;
+        let watching = scope.spawn(move || watch(&to.namespace, before, is_over));
         let receiving = scope.spawn(move || io::copy(&mut receiver, &mut io::sink()));
         let sent = send(&mut sender, length);
         // The receiver ends when it has read everything.
@@ -98,10 +101,12 @@ fn send(stream: &mut TcpStream, length: Duration) -> io::Result<()> {
 
 /// Arrivals on a host's link until the end of a transfer, as seconds and bytes since the first one. TCP would give them to an
 /// application later, and many at once, where one of them had been lost.
-fn watch(namespace: &Namespace, is_over: &AtomicBool) -> io::Result<Vec<(f64, u64)>> {
+fn watch(namespace: &Namespace, before: u64, is_over: &AtomicBool) -> io::Result<Vec<(f64, u64)>> {
     let mut arrivals: Vec<(f64, u64)> = Vec::new();
-    let (mut begun, before) = (Instant::now(), wire_bytes(namespace)?);
-    while !is_over.load(Ordering::Acquire) {
+    let mut begun = Instant::now();
+    loop {
+        // Looked at once more after the end: the last bytes came before it.
+        let is_last = is_over.load(Ordering::Acquire);
         let (now, bytes) = (Instant::now(), wire_bytes(namespace)? - before);
         if arrivals.is_empty() {
             begun = now;
@@ -109,9 +114,11 @@ fn watch(namespace: &Namespace, is_over: &AtomicBool) -> io::Result<Vec<(f64, u6
         if bytes > arrivals.last().map_or(0, |(_, bytes)| *bytes) {
             arrivals.push(((now - begun).as_secs_f64(), bytes));
         }
+        if is_last {
+            return Ok(arrivals);
+        }
         thread::sleep(LOOK_EVERY);
     }
-    Ok(arrivals)
 }
 
 /// Bits per second between the first arrival after the warm-up and the last one; none where there are not two.

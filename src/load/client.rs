@@ -334,7 +334,7 @@ impl Client {
     #[inline]
     fn end(&mut self, now_ns: u64, ending: Ending<'_>, tally: &mut Tally) {
         if matches!(ending, Ending::Completed { .. }) {
-            tally.completed(self.kind, self.records, now_ns);
+            tally.completed(self.kind, self.records, (self.sent_ns, now_ns));
         }
         if let (Some(kept), Some(first)) = (&mut self.acknowledged, self.first_record) {
             kept.note(first..first + self.records, (self.intended_ns, now_ns), &ending);

@@ -120,7 +120,7 @@ fn open(path: &Path, sync: DiskSync) -> io::Result<File> {
     options.open(path)
 }
 
-/// The thread: blocks one behind the other, from the start again when the file is as long as it may be.
+/// The thread: blocks one behind the other, from the start again when the file is as long as it may be, and on the disk.
 fn write(file: &File, settings: &DiskSettings, number: u64, shared: &Shared) -> io::Result<Written> {
     let mut block = Block::new(settings.block_bytes as usize);
     // Disks and file systems that compress or leave out zeros would not do what is measured.
@@ -141,6 +141,10 @@ fn write(file: &File, settings: &DiskSettings, number: u64, shared: &Shared) -> 
             written.block_time.record(begun.elapsed().as_nanos() as u64);
         }
         place = (place + 1) % blocks;
+        if place == 0 && settings.sync == DiskSync::None {
+            // Else the same pages would be written again and again in memory, and the disk would get the last of them alone.
+            file.sync_data()?;
+        }
     }
     let flush = Instant::now();
     file.sync_data()?;

@@ -70,6 +70,9 @@ pub struct Tally {
     /// Operations that were completed within the measured phase, whenever they were intended: what an overloaded database
     /// carries, whose backlog reaches over both ends of the phase.
     pub carried: u64,
+    /// The same with each completed operation counted by the share of its time, from sending to its answer, that lies within the measured
+    /// phase. Where operations take long, as uploads over a slow link do, whole ones are too coarse a measure of what was carried.
+    pub carried_in_shares: f64,
     window_ns: std::ops::Range<u64>,
     /// End of the last operation that counts.
     pub last_done_ns: u64,
@@ -94,8 +97,9 @@ impl Tally {
 
     /// Notes that any operation, of the warm-up too, was completed.
     #[inline]
-    pub fn completed(&mut self, kind: OperationKind, records: u64, done_ns: u64) {
+    pub fn completed(&mut self, kind: OperationKind, records: u64, (sent_ns, done_ns): (u64, u64)) {
         self.carried += u64::from(self.window_ns.contains(&done_ns));
+        self.carried_in_shares += share_within(&self.window_ns, sent_ns, done_ns);
         if kind == OperationKind::Insert {
             self.acknowledged_records += records;
         }
@@ -180,6 +184,7 @@ impl Tally {
         self.asides.merge(&other.asides);
         self.acknowledged_records += other.acknowledged_records;
         self.carried += other.carried;
+        self.carried_in_shares += other.carried_in_shares;
         self.last_done_ns = self.last_done_ns.max(other.last_done_ns);
     }
 
@@ -202,6 +207,16 @@ impl Tally {
         let known = self.errors.contains_key(&message) || self.errors.len() < MESSAGES_MAX;
         *self.errors.entry(if known { message } else { "other messages".to_owned() }).or_default() += count;
     }
+}
+
+/// The share of the time from `sent_ns` to `done_ns` that lies in the window.
+#[inline]
+fn share_within(window_ns: &std::ops::Range<u64>, sent_ns: u64, done_ns: u64) -> f64 {
+    if window_ns.contains(&sent_ns) && done_ns < window_ns.end {
+        return 1.0;
+    }
+    let within_ns = done_ns.min(window_ns.end).saturating_sub(sent_ns.max(window_ns.start));
+    within_ns as f64 / done_ns.saturating_sub(sent_ns).max(1) as f64
 }
 
 /// The place of a kind, which is added where it is new.
@@ -371,6 +386,19 @@ mod tests {
         assert_eq!(operation.residence_time.max_ns(), 50);
         assert_eq!(operation.schedule_lag.max_ns(), 30);
         assert_eq!(operation.empty, 1);
+    }
+
+    #[test]
+    fn an_operation_over_an_edge_of_the_measured_phase_counts_with_its_share() {
+        let mut tally = Tally::new(100, 200);
+        let mut carried = |sent_ns, done_ns| {
+            let before = tally.carried_in_shares;
+            tally.completed(OperationKind::Insert, 1, (sent_ns, done_ns));
+            tally.carried_in_shares - before
+        };
+        assert_eq!([carried(100, 199), carried(50, 150), carried(180, 220), carried(50, 250)], [1.0, 0.5, 0.5, 0.5]);
+        assert_eq!([carried(0, 99), carried(0, 100), carried(200, 300), carried(50, 50)], [0.0; 4]);
+        assert_eq!(tally.carried, 3, "whole ones are counted where they end");
     }
 
     #[test]

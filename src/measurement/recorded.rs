@@ -38,6 +38,10 @@ pub struct RecordedMeasurement {
     /// Mean bytes of the blocks that were acknowledged; 0 where records were sent.
     #[serde(default)]
     pub block_bytes: f64,
+    /// Blocks that were acknowledged per second of the measured phase, each counted by the share of its upload's time within it; none in
+    /// measurements of older versions.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub blocks_per_s: Option<f64>,
     /// What the disk took right before the trial, in bytes per second; none where it was not tried.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub disk_bytes_per_s: Option<f64>,

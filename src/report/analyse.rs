@@ -155,10 +155,11 @@ fn case_finding(study: &Study, group: &CaseTrials<'_>) -> CaseFinding {
         valid_trials: valid.len() as u64,
         repeated: goal::repeated(study, &group.trials).len() as u64,
         discarded: u64::from(group.discarded.is_some()),
-        settled: is_settled(&study.repeat, &throughputs),
+        settled: is_settled(&study.repeat, &valid.iter().map(|trial| trial.settles_by_per_s()).collect::<Vec<_>>()),
         throughput_per_s: estimate(&throughputs),
         records_per_s: estimate(&records),
         content_bytes_per_s: (!contents.is_empty()).then(|| estimate(&contents)),
+        disk_written_bytes_per_s: disk::written(&valid),
         operations: operations
             .iter()
             .map(|(kind, merged)| (kind.clone(), operation_finding(merged, empty_known)))

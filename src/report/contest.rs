@@ -330,6 +330,7 @@ fn contest_sentence(contest: &Contest, judged: &[Judged], metric: &Metric) -> St
     let superlative = match metric.name {
         "load_line" => "able to carry the most load",
         "freshness_p90" => "soonest to be seen (freshness p90)",
+        "intake" => "best for the intake",
         _ if metric.more_is_better => "fastest",
         _ => "soonest to answer (p99)",
     };

@@ -1,10 +1,12 @@
 //! What a writer beside the load wrote to the disk, in sentences.
 //!
-//! Main function: [`notes`]. Invariant: a speed counts the time of the last sync, so that the page cache is not taken for the disk.
+//! Main functions: [`sentences`], the fastest way to write and what suffered from it; [`notes`], each way; [`written`], of a case. Invariant: a speed counts the time of the last sync, so that the page cache is not taken for the disk.
 
+use crate::finding::Estimate;
 use crate::histogram::Histogram;
-use crate::measurement::DiskMeasurement;
-use crate::report::analyse::CaseTrials;
+use crate::measurement::{DiskMeasurement, Measurement};
+use crate::report::analyse::{CaseTrials, estimate};
+use crate::report::factors::show_levels;
 use crate::report::metric::Metric;
 use crate::statistics::summary::mean;
 use crate::trial::{DiskSettings, DiskSync};
@@ -12,6 +14,67 @@ use crate::units::{NS_PER_S, show_bytes, show_seconds};
 
 /// A writer that was told this much faster than the disk was writing into memory.
 const CACHED_SHARE: f64 = 1.1;
+
+/// What was written in a case per second; none without a writer.
+pub fn written(valid: &[&Measurement]) -> Option<Estimate> {
+    let metric = Metric::named("disk_written")?;
+    let values: Vec<f64> = valid.iter().filter_map(|trial| metric.of(trial)).filter(|value| *value > 0.0).collect();
+    (!values.is_empty()).then(|| estimate(&values))
+}
+
+/// For each way of syncing the case in which most was written; then the one in which operations beside it suffered most. Nothing where
+/// writers do not differ: then they are a condition, and not the question.
+pub fn sentences(groups: &[CaseTrials<'_>]) -> Vec<String> {
+    let writer = |group: &CaseTrials<'_>| group.case.settings.disk.clone().filter(|disk| disk.block_bytes > 0);
+    let cases: Vec<(&CaseTrials<'_>, DiskSettings, Estimate)> = groups
+        .iter()
+        .filter_map(|group| Some((group, writer(group)?, written(&group.valid().collect::<Vec<_>>())?)))
+        .collect();
+    if cases.iter().all(|(_, disk, _)| *disk == cases[0].1) {
+        return Vec::new();
+    }
+    let speed = |case: &&(&CaseTrials<'_>, DiskSettings, Estimate)| case.2.mean.unwrap_or(0.0);
+    let fastest = [DiskSync::Each, DiskSync::None, DiskSync::Direct].into_iter().filter_map(|sync| {
+        let own = cases.iter().filter(|(_, disk, _)| disk.sync == sync);
+        let (_, disk, estimate) = own.max_by(|a, b| speed(a).total_cmp(&speed(b)))?;
+        let show = |bytes_per_s| format!("{}/s", show_bytes(bytes_per_s));
+        let (block, n) = (show_bytes(disk.block_bytes as f64), estimate.n);
+        Some(format!("{}, blocks of {block} are written fastest: {}, n = {n}", way(sync), estimate.show(show)))
+    });
+    fastest.chain(suffering(groups, &writer)).collect()
+}
+
+/// The response times of the case where half of the operations waited longest, beside those without a writer.
+fn suffering(groups: &[CaseTrials<'_>], writer: &dyn Fn(&CaseTrials<'_>) -> Option<DiskSettings>) -> Option<String> {
+    let times = |group: &CaseTrials<'_>| {
+        let mut all = Histogram::new();
+        group.valid().for_each(|trial| all.merge(&trial.response_times()));
+        all
+    };
+    let mut undisturbed = Histogram::new();
+    groups.iter().filter(|group| writer(group).is_none()).for_each(|group| undisturbed.merge(&times(group)));
+    let disturbed = groups.iter().filter(|group| writer(group).is_some()).map(|group| (group, times(group)));
+    let (group, worst) = disturbed.max_by_key(|(_, times)| times.quantile_ns(0.5))?;
+    let show = |times: &Histogram, quantile| show_seconds(times.quantile_ns(quantile) as f64 / NS_PER_S);
+    (undisturbed.count() > 0).then(|| {
+        format!(
+            "operations beside it suffer most with {}: {} (p50) and {} (p99) of response time, {} and {} without a writer",
+            show_levels(&group.case.levels),
+            show(&worst, 0.5),
+            show(&worst, 0.99),
+            show(&undisturbed, 0.5),
+            show(&undisturbed, 0.99)
+        )
+    })
+}
+
+fn way(sync: DiskSync) -> &'static str {
+    match sync {
+        DiskSync::Each => "each synced",
+        DiskSync::None => "synced at the end of a file",
+        DiskSync::Direct => "past the page cache",
+    }
+}
 
 /// A sentence for each kind of writer; trials of all cases with it count together.
 pub fn notes(groups: &[CaseTrials<'_>]) -> Vec<String> {
@@ -34,11 +97,7 @@ pub fn notes(groups: &[CaseTrials<'_>]) -> Vec<String> {
 }
 
 fn sentence(disk: &DiskSettings, seen: &[&DiskMeasurement], speed: &str) -> String {
-    let how = match disk.sync {
-        DiskSync::Each => "each synced",
-        DiskSync::None => "synced at the end",
-        DiskSync::Direct => "past the page cache",
-    };
+    let how = way(disk.sync);
     let mut times = Histogram::new();
     seen.iter().for_each(|each| times.merge(&each.block_time));
     let block = |quantile| show_seconds(times.quantile_ns(quantile) as f64 / NS_PER_S);

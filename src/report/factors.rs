@@ -84,18 +84,18 @@ pub fn is_server_setting(factor: &Factor) -> bool {
 }
 
 /// A level for people: `star` explains itself; a number, a duration, a switch or nothing needs its setting's last word: `sync = 1`,
-/// `indexes = none`.
+/// `indexes = none`, and so does the word: `tunnel = none`.
 pub fn short_level(factor: &Factor, level: &Value) -> String {
     let name = setting_word(&factor.setting);
     match level {
-        Value::String(text) if !is_server_setting(factor) && !is_quantity(text) && !text.is_empty() => text.clone(),
+        Value::String(text) if !is_server_setting(factor) && explains_itself(text) => text.clone(),
         other => format!("{name} = {}", show_level(other)),
     }
 }
 
-/// Text that begins as a number does, such as the duration `2s`, says nothing without its setting.
-fn is_quantity(text: &str) -> bool {
-    text.starts_with(|first: char| first.is_ascii_digit())
+/// Nothing does not, nor does text that begins as a number does, such as the duration `2s`.
+fn explains_itself(text: &str) -> bool {
+    !text.is_empty() && text != "none" && !text.starts_with(|first: char| first.is_ascii_digit())
 }
 
 /// The last word of a setting: its name as the server has it.
@@ -139,7 +139,7 @@ pub fn show_levels_short(levels: &Levels) -> String {
         return "the only case".to_owned();
     }
     let short = |(setting, level): (&String, &Value)| match level {
-        Value::String(_) => show_level(level),
+        Value::String(text) if explains_itself(text) => text.clone(),
         other => format!("{} {}", short_setting(setting), show_level(other)),
     };
     levels.iter().map(short).collect::<Vec<_>>().join(", ")

@@ -6,10 +6,11 @@
 
 use crate::data::sensor_record_bytes;
 use crate::imported::TimeKind::{self, ResidenceTime, ResponseTime};
-use crate::measurement::{GroupMeasurement, Measurement, OperationMeasurement, ResourceSample};
+use crate::measurement::{GroupMeasurement, Measurement, OperationMeasurement, RecordedMeasurement, ResourceSample};
 use crate::report::analyse::background_name;
 use crate::statistics::summary::{Interval, mean, t_interval};
-use crate::units::{NS_PER_S, show_bytes, show_number, show_seconds};
+use crate::trial::Arrivals;
+use crate::units::{NS_PER_S, show_bit_rate, show_bytes, show_number, show_seconds};
 use TimeFigure::{Mean, Quantile};
 
 /// A figure of a trial.
@@ -41,13 +42,14 @@ enum TimeFigure {
 }
 
 /// All metrics.
-pub const METRICS: [Metric; 43] = [
+pub const METRICS: [Metric; 44] = [
     metric("throughput", "operations per second", true, |trial| Some(trial.throughput_per_s())),
     metric("records", "records per second", true, Measurement::known_records_per_s),
     CONTENT_BYTES,
-    metric("stored", "records stored per second", true, |trial| trial.recorded.map(|recorded| recorded.stored_per_s)),
-    metric("buffer", "seconds until all was stored", false, |trial| trial.recorded.map(|recorded| recorded.buffer_s)),
-    metric("intake", "bytes of blocks taken in per second", true, intake),
+    metric("stored", "records stored per second", true, |trial| stored(trial, |recorded| recorded.stored_per_s)),
+    metric("buffer", "seconds until all was stored", false, |trial| stored(trial, |recorded| recorded.buffer_s)),
+    metric("intake", "blocks taken in", true, intake),
+    metric("carried_share", "share of what is offered that is taken in", true, carried_share),
     metric("disk_share", "share of the disk's write speed taken in", true, disk_share),
     metric("answer", "longest answer of the recorder", false, |trial| trial.recorded?.answer_max_s),
     metric("execution_time", "execution time per client", false, execution_time),
@@ -149,11 +151,12 @@ impl Metric {
             "event_bytes" => format!("{} MB/s", show_number(value / 1e6)),
             "freshness_lost" => format!("{} %", show_number(value * 100.0)),
             name if name.starts_with("freshness") => show_seconds(value),
-            "written_bytes" | "disk_written" | "intake" | "content_bytes" | "received_bytes" | "sent_bytes" => {
+            "intake" => show_bit_rate(8.0 * value),
+            "written_bytes" | "disk_written" | "content_bytes" | "received_bytes" | "sent_bytes" => {
                 format!("{}/s", show_bytes(value))
             }
             "memory_used" => show_bytes(value),
-            "iowait" | "system" | "user" | "idle" | "disk_share" => format!("{:.1} %", value * 100.0),
+            "iowait" | "system" | "user" | "idle" | "disk_share" | "carried_share" => format!("{:.1} %", value * 100.0),
             _ => show_number(value),
         }
     }
@@ -247,6 +250,18 @@ fn execution_time(trial: &Measurement) -> Option<f64> {
 pub fn intake(trial: &Measurement) -> Option<f64> {
     let block_bytes = trial.recorded.map(|recorded| recorded.block_bytes).filter(|bytes| *bytes > 0.0)?;
     Some(trial.throughput_per_s() * block_bytes)
+}
+
+/// What is told of records that became stored; none where they are to wait.
+fn stored(trial: &Measurement, figure: fn(&RecordedMeasurement) -> f64) -> Option<f64> {
+    trial.recorded.as_ref().filter(|recorded| !recorded.is_kept_waiting).map(figure)
+}
+
+/// The intake as a share of what sources offer; none in a closed loop, which offers what is taken in.
+fn carried_share(trial: &Measurement) -> Option<f64> {
+    let is_open = trial.trial.case.settings.load.arrivals != Arrivals::Closed;
+    let offered_per_s = Some(trial.offered_per_s()).filter(|offered| is_open && *offered > 0.0)?;
+    Some(intake(trial)? / trial.recorded?.block_bytes / offered_per_s)
 }
 
 /// The intake as a share of what the disk took right before the trial.

@@ -28,7 +28,9 @@ pub fn recorded(valid: &[&Measurement], all: &[&Measurement]) -> Option<Recorded
     let sum = |pick: fn(&RecordedMeasurement) -> u64| kept.iter().map(|one| pick(one)).sum();
     let most = |pick: fn(&RecordedMeasurement) -> u64| kept.iter().map(|one| pick(one)).max().unwrap_or(0);
     let each = |pick: fn(&RecordedMeasurement) -> f64| {
-        valid.iter().filter_map(|trial| trial.recorded.as_ref()).map(pick).collect::<Vec<f64>>()
+        // What is to wait becomes no record: there is no rate of storing, which is not one of 0.
+        let stored = valid.iter().filter_map(|trial| trial.recorded.as_ref()).filter(|one| !one.is_kept_waiting);
+        stored.map(pick).collect::<Vec<f64>>()
     };
     let cpus: Vec<f64> =
         valid.iter().filter_map(|trial| trial.resources.as_ref()).map(|used| used.mean.recorder_cpu).collect();

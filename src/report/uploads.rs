@@ -1,15 +1,21 @@
 //! Blocks that were uploaded: what was offered and carried, what came over the network, and how near that is to what the disk takes.
 //!
-//! Main functions: [`uploads`], from the trials of a case to a finding; [`rows`], of its table. Invariant: without uploads there is nothing to
-//! show; bytes are those of blocks, the network's have headers and acknowledgements besides.
+//! Main functions: [`uploads`], from the trials of a case to a finding; [`rows`], of its table; [`sentences`], what is taken in at most, or of
+//! what is offered. Invariant: without uploads there is nothing to show; bytes are those of blocks, the network's have headers and
+//! acknowledgements besides.
 
 use crate::finding::{CaseFinding, Findings, UploadFinding};
 use crate::measurement::Measurement;
-use crate::report::analyse::estimate;
-use crate::report::factors::show_levels;
+use crate::report::analyse::{CaseTrials, estimate};
+use crate::report::factors::{show_levels, show_levels_short};
 use crate::report::metric::{disk_share, intake};
-use crate::trial::Arrivals;
-use crate::units::{show_bit_rate, show_bytes, show_seconds};
+use crate::trial::{Arrivals, Levels};
+use crate::units::{show_bit_rate, show_bytes, show_number, show_seconds};
+
+/// The number of cameras.
+const CAMERAS: &str = "load.clients";
+/// A recorder that takes longer to say how it does counts as one that does not answer.
+const ANSWERS_WITHIN_S: f64 = 1.0;
 
 /// Headings of [`rows`].
 pub const HEADINGS: [&str; 8] =
@@ -37,17 +43,101 @@ pub fn uploads(valid: &[&Measurement], all: &[&Measurement]) -> Option<UploadFin
     })
 }
 
+fn bits(bytes_per_s: f64) -> String {
+    show_bit_rate(8.0 * bytes_per_s)
+}
+
+/// A case with what its valid trials say of uploads.
+struct Uploaded<'g, 'a> {
+    group: &'g CaseTrials<'a>,
+    finding: UploadFinding,
+}
+
+impl Uploaded<'_, '_> {
+    fn levels_without_cameras(&self) -> Levels {
+        let mut levels = self.group.case.levels.clone();
+        levels.remove(CAMERAS);
+        levels
+    }
+
+    fn cameras(&self) -> u32 {
+        self.group.case.settings.load.clients
+    }
+}
+
+/// What is taken in: where most of it is, and of cameras how much of what most of them offer, for each combination of the other levels. Then
+/// whether the recorder answered meanwhile.
+pub fn sentences(groups: &[CaseTrials<'_>]) -> Vec<String> {
+    let found = groups.iter().filter_map(|group| {
+        let valid: Vec<&Measurement> = group.valid().collect();
+        let finding = uploads(&valid, &valid)?;
+        Some(Uploaded { group, finding })
+    });
+    let found: Vec<Uploaded<'_, '_>> = found.collect();
+    let (open, closed): (Vec<&Uploaded<'_, '_>>, Vec<_>) =
+        found.iter().partition(|one| one.finding.offered_bytes_per_s.is_some());
+    let intake = |one: &Uploaded<'_, '_>| one.finding.intake_bytes_per_s.mean.unwrap_or(0.0);
+    let most = closed.iter().max_by(|a, b| intake(a).total_cmp(&intake(b))).map(|one| {
+        let estimate = &one.finding.intake_bytes_per_s;
+        format!(
+            "most is taken in with {}: {}, n = {}",
+            show_levels(&one.group.case.levels),
+            estimate.show(bits),
+            estimate.n
+        )
+    });
+    let mut most_cameras: Vec<&Uploaded<'_, '_>> = Vec::new();
+    for one in open {
+        match most_cameras.iter_mut().find(|known| known.levels_without_cameras() == one.levels_without_cameras()) {
+            Some(known) if known.cameras() < one.cameras() => *known = one,
+            Some(_) => {}
+            None => most_cameras.push(one),
+        }
+    }
+    most.into_iter().chain(most_cameras.into_iter().filter_map(of_what_is_offered)).chain(answers(&found)).collect()
+}
+
+fn of_what_is_offered(one: &Uploaded<'_, '_>) -> Option<String> {
+    let (offered, taken) = (one.finding.offered_bytes_per_s?, &one.finding.intake_bytes_per_s);
+    let levels = one.levels_without_cameras();
+    let lead = if levels.is_empty() { String::new() } else { format!("{}: ", show_levels(&levels)) };
+    let cameras = match one.cameras() {
+        1 => "a camera offers".to_owned(),
+        count => format!("{} cameras offer", show_number(f64::from(count))),
+    };
+    let share = 100.0 * taken.mean? / offered;
+    let (offered, n) = (bits(offered), taken.n);
+    Some(format!("{lead}of the {offered} that {cameras} {} are taken in ({share:.1} %), n = {n}", taken.show(bits)))
+}
+
+/// Whether it was so that somebody could have asked the recorder; nothing where nobody did.
+fn answers(found: &[Uploaded<'_, '_>]) -> Option<String> {
+    let longest = |one: &&Uploaded<'_, '_>| one.finding.answer_max_s;
+    let asked = || found.iter().filter(|one| one.finding.answer_max_s > 0.0);
+    let slowest = asked().max_by(|a, b| longest(a).total_cmp(&longest(b)))?;
+    let (late, all) = (asked().filter(|one| longest(one) > ANSWERS_WITHIN_S).count(), asked().count());
+    let cases = if all == 1 { "in the only case".to_owned() } else { format!("in all of {all} cases") };
+    let at_most = show_seconds(longest(&slowest));
+    Some(match late {
+        0 => format!("the recorder answers meanwhile: it took at most {at_most} to say how it does, {cases}"),
+        _ => format!(
+            "the recorder stops answering: it took more than {} to say how it does in {late} of {all} cases, at most {at_most} with {}",
+            show_seconds(ANSWERS_WITHIN_S),
+            show_levels(&slowest.group.case.levels)
+        ),
+    })
+}
+
 /// A row for each case.
 pub fn rows(findings: &Findings) -> Vec<Vec<String>> {
     let of_cases = findings.cases.iter().filter_map(|case| Some((case, case.uploads.as_ref()?)));
-    let bits = |bytes_per_s: f64| show_bit_rate(8.0 * bytes_per_s);
     let row = |(case, found): (&CaseFinding, &UploadFinding)| {
         let answer = match found.unanswered {
             0 => show_seconds(found.answer_max_s),
             missing => format!("{}, {missing} missing", show_seconds(found.answer_max_s)),
         };
         vec![
-            show_levels(&case.levels),
+            show_levels_short(&case.levels),
             show_bytes(found.block_bytes),
             found.offered_bytes_per_s.map_or("-".to_owned(), bits),
             found.intake_bytes_per_s.show(bits),
@@ -65,6 +155,29 @@ mod tests {
     use super::*;
     use crate::measurement::{OperationMeasurement, RecordedMeasurement};
     use crate::trial::{Case, Levels, Settings, Trial};
+
+    #[test]
+    fn a_closed_loop_tells_where_most_is_taken_in_and_whether_the_recorder_answers() {
+        let slow = |blocks, answer_s| {
+            let mut one = trial(blocks);
+            one.carried = None;
+            one.trial.case.settings.load.arrivals = Arrivals::Closed;
+            one.trial.case.levels = Levels::from([("link.rate".to_owned(), format!("{blocks}Mbit/s").into())]);
+            one.recorded.as_mut().unwrap().answer_max_s = Some(answer_s);
+            one
+        };
+        let told = |trials: &[Measurement]| {
+            let of =
+                |one: &'static Measurement| CaseTrials { case: &one.trial.case, discarded: None, trials: vec![one] };
+            sentences(&trials.iter().map(|one| of(Box::leak(Box::new(one.clone())))).collect::<Vec<_>>())
+        };
+        let most = "most is taken in with link.rate = 20Mbit/s: 160 Mbit/s, n = 1";
+        let answers = "the recorder answers meanwhile: it took at most 300 ms to say how it does, in all of 2 cases";
+        assert_eq!(told(&[slow(10, 0.3), slow(20, 0.2)]), [most, answers]);
+        let stops = "the recorder stops answering: it took more than 1 s to say how it does in 1 of 2 cases, at most 2.50 s with \
+                     link.rate = 10Mbit/s";
+        assert_eq!(told(&[slow(10, 2.5), slow(20, 0.2)]), [most, stops]);
+    }
 
     fn trial(blocks: u64) -> Measurement {
         let mut settings = Settings::default();
@@ -94,6 +207,13 @@ mod tests {
         let found = uploads(&all, &all).unwrap();
         assert_eq!((found.intake_bytes_per_s.mean, found.disk_share.mean), (Some(10e6), Some(0.25)));
         assert_eq!(found.offered_bytes_per_s, Some(trials[0].offered_per_s() * 1e6));
+        let of = CaseTrials { case: &trials[0].trial.case, discarded: None, trials: all.clone() };
+        let offered = bits(found.offered_bytes_per_s.unwrap());
+        let taken = found.intake_bytes_per_s.show(bits);
+        let share = 100.0 * 10e6 / found.offered_bytes_per_s.unwrap();
+        let says = format!("of the {offered} that 10 cameras offer {taken} are taken in ({share:.1} %), n = 2");
+        let answers = "the recorder answers meanwhile: it took at most 250 ms to say how it does, in the only case";
+        assert_eq!(sentences(&[of]), [says, answers.to_owned()]);
         let mut without = trial(1);
         without.recorded = None;
         assert_eq!(uploads(&[&without], &[&without]), None);

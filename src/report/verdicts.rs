@@ -9,11 +9,11 @@ use crate::report::compare::sample::TrialValue;
 use crate::report::contest::{self, Contest, Scored, contest_sentences, contests};
 use crate::report::evolution::{self, EVOLVE};
 use crate::report::factors::{Factors, QUERY, is_given, show_level, show_levels};
-use crate::report::freshness;
 use crate::report::growth;
 use crate::report::load_lines::{self, CaseLine};
 use crate::report::metric::{LOAD_LINE, Metric};
-use crate::report::recorded;
+use crate::report::{disk, freshness};
+use crate::report::{recorded, uploads};
 use crate::study::{Factor, Study};
 use crate::trial::Arrivals;
 use crate::units::show_number;
@@ -71,9 +71,11 @@ fn of_cases(study: &Study, groups: &[CaseTrials<'_>]) -> Vec<String> {
             Scored::new(&group.case.levels, trials.collect())
         })
         .collect();
-    let mut sentences = evolution::sentences(groups, &scored, study.seed);
+    let changes = evolution::sentences(groups, &scored, study.seed);
+    let evolves = !changes.is_empty();
+    let mut sentences = [disk::sentences(groups), uploads::sentences(groups), changes].concat();
     // What schema changes cost is said there; with and without them are no alternatives.
-    let is_told = |factor: &&Factor| sentences.is_empty() || factor.setting != EVOLVE;
+    let is_told = |factor: &&Factor| !evolves || factor.setting != EVOLVE;
     let contests: Vec<Contest> = contested(&factors)
         .filter(is_told)
         .flat_map(|factor| contests(study, &factors, factor, metric, &scored))
@@ -103,7 +105,10 @@ pub fn metric_of(groups: &[CaseTrials<'_>]) -> &'static Metric {
     let is_told =
         |name: &str| Metric::named(name).is_some_and(|metric| trials().any(|trial| metric.of(trial).is_some()));
     let batched = groups.iter().any(|group| group.case.settings.workload.batch > 1) && is_told("records");
-    let name = if open && !is_told("response_time_p99") && is_told("response_time_mean") {
+    let name = if is_told("intake") {
+        // Blocks, of sources too: how much of what they offer is the question.
+        "intake"
+    } else if open && !is_told("response_time_p99") && is_told("response_time_mean") {
         // Another tool measured, and kept no histogram.
         "response_time_mean"
     } else if is_told("freshness_p90") {
@@ -216,7 +221,11 @@ fn ramp_sentence(factors: &Factors, ramp: &Factor, metric: &Metric, cases: &[&Sc
     let edge = if last { "; that is the highest level tried, so the peak may lie beyond" } else { "" };
     let reached =
         if std::ptr::eq(nearly, peak) { String::new() } else { format!("; 90 % of it is reached at {first}") };
-    let what = if metric.name == "stored" { "what is stored per second" } else { "throughput" };
+    let what = match metric.name {
+        "stored" => "what is stored per second",
+        "intake" => "the intake",
+        _ => "throughput",
+    };
     Some(format!("{what} peaks at {} = {at}{with}: {figure}{reached}{edge}", ramp.setting))
 }
 

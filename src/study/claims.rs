@@ -56,6 +56,7 @@ pub const METRICS: &[&str] = &[
     "stored",
     "buffer",
     "intake",
+    "carried_share",
     "disk_share",
     "answer",
     "recorder_cpu",

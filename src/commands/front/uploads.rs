@@ -21,6 +21,7 @@ use crate::data::violation::{camera, generate};
 use crate::database::recipe::{Reach, search_path};
 use crate::database::recorder::recipe::{RecorderRecipe, Takes};
 use crate::database::station::{Camera, Content, Sealing, StationDatabase, StationSettings, UploadWay};
+use crate::random::Stream;
 use crate::recorder::processing::Form;
 use crate::recorder::upload::{Hashed, random_password};
 use crate::server::Server;
@@ -28,6 +29,11 @@ use crate::trial::{BlocksSettings, DatabaseSettings, RecorderPath, RecorderSetti
 
 /// What a block is more than its image: signature, header, record and the paddings of tar and age.
 const BESIDE_IMAGE_BYTES: usize = 4 << 10;
+/// The share of an image that is drawn: drawing does not hit a size exactly.
+const DRAWN_SHARE: f64 = 0.95;
+/// Marker and length of a comment in a JPEG, and the longest one with them.
+const COMMENT_HEAD_BYTES: usize = 4;
+const COMMENT_BYTES_MAX: usize = 60_000;
 /// Image widths that are tried until a block has the size asked for.
 const WIDTHS_TRIED: u32 = 4;
 const TLS: &str = "certificate = \"certificate.pem\"\nkey = \"key.pem\"\n";
@@ -96,7 +102,10 @@ impl Party {
             cameras.push(Camera { name, password });
         }
         let content = match blocks.process {
-            true => Content::Sealed(Arc::new(Sealing { sealers, image: image(bytes, seed)?, seed })),
+            true => {
+                let image = image(bytes, seed, &sealers[0])?;
+                Content::Sealed(Arc::new(Sealing { sealers, image, seed }))
+            }
             false => Content::random(bytes, seed),
         };
         let files = vec![("cameras", users), ("signers", signers), ("centre.key", identity.secret_text())];
@@ -104,9 +113,9 @@ impl Party {
     }
 }
 
-/// A drawn image of about the size that leaves blocks as large as asked for.
-fn image(block_bytes: usize, seed: u64) -> anyhow::Result<Vec<u8>> {
-    let wanted = block_bytes.saturating_sub(BESIDE_IMAGE_BYTES).max(1 << 10) as f64;
+/// A drawn image that leaves blocks as large as asked for: somewhat smaller, and filled up with comments that a viewer passes over.
+fn image(block_bytes: usize, seed: u64, sealer: &Sealer) -> anyhow::Result<Vec<u8>> {
+    let wanted = DRAWN_SHARE * block_bytes.saturating_sub(BESIDE_IMAGE_BYTES).max(1 << 10) as f64;
     let (mut width, mut drawn) = (640.0_f64, Vec::new());
     for _ in 0..WIDTHS_TRIED {
         let scene = Scene { width: width as u16, ..Scene::default() };
@@ -117,7 +126,23 @@ fn image(block_bytes: usize, seed: u64) -> anyhow::Result<Vec<u8>> {
         }
         width = (width * factor).clamp(32.0, f64::from(u16::MAX) / 4.0).round();
     }
-    Ok(drawn)
+    let block = sealer.seal(&generate(seed, 0, 0), &drawn)?.len();
+    Ok(filled_up(drawn, block_bytes.saturating_sub(block), seed))
+}
+
+/// A JPEG with so many bytes more, which cannot be compressed.
+fn filled_up(mut image: Vec<u8>, mut more: usize, seed: u64) -> Vec<u8> {
+    const BEHIND_MARKER: usize = 2;
+    let mut random = Stream::seeded(seed);
+    while more > COMMENT_HEAD_BYTES {
+        let bytes = more.min(COMMENT_BYTES_MAX) - COMMENT_HEAD_BYTES;
+        let mut comment = vec![0xff, 0xfe];
+        comment.extend(((bytes + 2) as u16).to_be_bytes());
+        comment.extend((0..bytes).map(|_| random.word() as u8));
+        image.splice(BEHIND_MARKER..BEHIND_MARKER, comment);
+        more -= bytes + COMMENT_HEAD_BYTES;
+    }
+    image
 }
 
 /// The recorder's configuration but for what it listens on, and the database's password.
@@ -196,10 +221,13 @@ mod tests {
     use super::*;
 
     #[test]
-    fn images_leave_blocks_about_as_large_as_asked_for() {
+    fn blocks_are_as_large_as_asked_for_and_their_images_are_images() {
+        let sealer = Sealer::new(Identity::generate().unwrap().recipient(), SigningKey::generate().unwrap());
         for bytes in [20_000, 100_000, 400_000] {
-            let drawn = image(bytes, 1).unwrap().len() + BESIDE_IMAGE_BYTES;
-            assert!((0.8..1.2).contains(&(drawn as f64 / bytes as f64)), "{bytes}: {drawn}");
+            let image = image(bytes, 1, &sealer).unwrap();
+            let block = sealer.seal(&generate(1, 3, 7), &image).unwrap().len();
+            assert!((0.99..1.01).contains(&(block as f64 / bytes as f64)), "{bytes}: {block}");
+            assert!(crate::block::image::check(&image, 50_000_000).is_ok());
         }
     }
 

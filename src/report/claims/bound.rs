@@ -7,7 +7,7 @@ use crate::finding::{ClaimFinding, ClaimVerdict};
 use crate::report::analyse::CaseTrials;
 use crate::report::factors::show_levels;
 use crate::report::metric::Metric;
-use crate::statistics::summary::{mean, t_interval};
+use crate::statistics::summary::{Interval, mean, t_interval};
 use crate::study::{Claim, ClaimedBound, Study};
 use crate::trial::Levels;
 
@@ -46,10 +46,7 @@ fn judge(study: &Study, bound: &ClaimedBound, metric: &Metric, groups: &[CaseTri
         Ok(members) => members,
         Err(reason) => return (ClaimVerdict::Undecided, reason),
     };
-    let verdict_of = |member: &Member<'_>| {
-        let interval = t_interval(&member.values, 0.95);
-        interval.map_or(ClaimVerdict::Undecided, |interval| against((bound.low, bound.high), interval))
-    };
+    let verdict_of = |member: &Member<'_>| verdict(&member.values, (bound.low, bound.high));
     let distance = |member: &Member<'_>| match verdict_of(member) {
         ClaimVerdict::Contradicted => 2,
         ClaimVerdict::Undecided => 1,
@@ -68,4 +65,26 @@ fn judge(study: &Study, bound: &ClaimedBound, metric: &Metric, groups: &[CaseTri
     let place =
         if members.len() > 1 { format!(" in the worst of {} cases ({levels})", members.len()) } else { String::new() };
     (verdict_of(member), format!("{} {}{place}", metric.title, metric.show_estimate(&member.values)))
+}
+
+/// What a case's trials say of a range.
+fn verdict(values: &[f64], range: (f64, Option<f64>)) -> ClaimVerdict {
+    // No metric is below 0, and so is no mean of it, however far an interval of few trials reaches.
+    let interval = t_interval(values, 0.95).map(|found| Interval { low: found.low.max(0.0), ..found });
+    interval.map_or(ClaimVerdict::Undecided, |interval| against(range, interval))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn an_interval_that_reaches_below_nothing_does_not_leave_an_upper_bound_undecided() {
+        // Answers of 1 to 6 ms, whose interval reaches from -4 to 10 ms.
+        let answers_s = [0.001, 0.0015, 0.0064];
+        assert_eq!(verdict(&answers_s, (0.0, Some(1.0))), ClaimVerdict::Reproduced);
+        assert_eq!(verdict(&answers_s, (1.0, None)), ClaimVerdict::Contradicted);
+        assert_eq!(verdict(&answers_s, (0.0, Some(0.005))), ClaimVerdict::Undecided);
+        assert_eq!(verdict(&answers_s[..1], (0.0, Some(1.0))), ClaimVerdict::Undecided);
+    }
 }

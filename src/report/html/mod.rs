@@ -197,13 +197,14 @@ fn plots(
         (queries::execution_time(&frame, cases, groups, &|case| time_finding(&times(case))))
         (queries::plans(groups))
         (freshness::section(findings, groups))
+        (asked_for(&frame, findings))
         section #throughput {
             h2 { "Throughput" (against) }
             p.about { "Mean over trials; the whiskers are 95 % intervals of the mean." }
             (figures::throughput(&frame, cases))
             (throughput_table(cases, study.repeat.rule))
         }
-        (recorded::section(&frame, findings))
+        @if !has_uploads(findings) { (recorded::section(&frame, findings)) }
         (arrival::section(findings, groups))
         (backlog::section(groups))
         @if let Some(operations) = operations { (operations) }
@@ -236,6 +237,18 @@ fn plots(
         }
         @if let Some(found) = compared { (comparing::sections(found)) }
     }
+}
+
+/// What is asked for where it is not throughput: the intake of blocks, the speed of the disk.
+fn asked_for(frame: &Frame<'_>, findings: &Findings) -> Markup {
+    maud::html! {
+        @if has_uploads(findings) { (recorded::section(frame, findings)) }
+        (figures::disk_written(frame, &findings.cases))
+    }
+}
+
+fn has_uploads(findings: &Findings) -> bool {
+    findings.cases.iter().any(|case| case.uploads.is_some())
 }
 
 /// What times are called, and where they begin.

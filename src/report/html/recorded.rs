@@ -5,7 +5,7 @@
 use maud::{Markup, html};
 
 use super::figures::{Quantity, panels};
-use super::frame::Frame;
+use super::frame::{Frame, Placed};
 use super::plot::{Line, Plot, Point, Stroke};
 use super::scale::Scale;
 use super::unit::Unit;
@@ -46,17 +46,26 @@ pub fn section(frame: &Frame<'_>, findings: &Findings) -> Markup {
             Some((estimate.mean?, interval))
         }),
     };
+    let recorded = findings.cases.iter().filter_map(|case| case.recorded.as_ref());
+    let has_stored = recorded.map(|found| found.stored_per_s.n).sum::<u64>() > 0;
+    let sent = |placed: &Placed<'_>| {
+        let per_operation = placed.case.records_per_s.mean.zip(placed.case.throughput_per_s.mean);
+        let batch = per_operation.map_or(1.0, |(records, operations)| (records / operations).round().max(1.0));
+        Some(placed.case.offered_per_s? * batch)
+    };
     html! {
         section #recorded {
             h2 { "Through the recorder" }
-            p.about {
-                "Records that became stored per second within the measured phase, and how long it took to store what was left when the \
-                 last client had sent its last one. Whiskers are 95 % intervals of the mean. Every record acknowledged was looked for in \
-                 the database afterwards."
-            }
-            (figure(frame, &stored, Some("sent")))
-            (figure(frame, &buffer, None))
             (blocks(frame, findings))
+            @if has_stored {
+                p.about {
+                    "Records that became stored per second within the measured phase, and how long it took to store what was left when \
+                     the last client had sent its last one. Whiskers are 95 % intervals of the mean. Every record acknowledged was looked \
+                     for in the database afterwards."
+                }
+                (figure(frame, &stored, sent_line(frame, "sent", sent)))
+                (figure(frame, &buffer, None))
+            }
             (table(&HEADINGS, rows(findings)))
         }
     }
@@ -71,12 +80,12 @@ fn blocks(frame: &Frame<'_>, findings: &Findings) -> Markup {
         |estimate: &Estimate| Some((8.0 * estimate.mean?, estimate.ci95.map(|ends| ends.map(|end| 8.0 * end))));
     let intake = Quantity {
         title: "Blocks taken in".to_owned(),
-        unit: Unit::Rate("bit/s"),
+        unit: Unit::BitsPerSecond,
         of: Box::new(move |case: &CaseFinding| estimated(&case.uploads.as_ref()?.intake_bytes_per_s)),
     };
     let network = Quantity {
         title: "Received from the network".to_owned(),
-        unit: Unit::Rate("bit/s"),
+        unit: Unit::BitsPerSecond,
         of: Box::new(move |case: &CaseFinding| estimated(&case.uploads.as_ref()?.received_bytes_per_s)),
     };
     let answer = Quantity {
@@ -84,8 +93,13 @@ fn blocks(frame: &Frame<'_>, findings: &Findings) -> Markup {
         unit: Unit::Seconds,
         of: Box::new(|case: &CaseFinding| Some((case.uploads.as_ref()?.answer_max_s, None))),
     };
+    let offered = |placed: &Placed<'_>| Some(8.0 * placed.case.uploads.as_ref()?.offered_bytes_per_s?);
     html! {
-        (panels(frame, &intake))
+        p.about {
+            "Blocks that were acknowledged, without headers, in bits per second; an upload over an edge of the measured phase counts with the \
+             share of its time within it. Whiskers are 95 % intervals of the mean. Every block acknowledged was looked for afterwards."
+        }
+        (figure(frame, &intake, sent_line(frame, "offered", offered)))
         (panels(frame, &network))
         (panels(frame, &answer))
         (table(&uploads::HEADINGS, uploads::rows(findings)))
@@ -106,7 +120,7 @@ fn table(headings: &[&str], rows: Vec<Vec<String>>) -> Markup {
 }
 
 /// A quantity in one plot with a line for each series of each panel, and with what was sent where clients send at a rate of their own.
-fn figure(frame: &Frame<'_>, quantity: &Quantity<'_>, sent: Option<&str>) -> Markup {
+fn figure(frame: &Frame<'_>, quantity: &Quantity<'_>, sent: Option<Line>) -> Markup {
     let lines = frame.series.len() * frame.panels.len();
     let Some(axis) = frame.axis.as_ref().filter(|_| lines <= LINES_MOST) else { return panels(frame, quantity) };
     let mut drawn: Vec<Line> = (0..frame.panels.len())
@@ -115,8 +129,8 @@ fn figure(frame: &Frame<'_>, quantity: &Quantity<'_>, sent: Option<&str>) -> Mar
         .map(|(style, (series, panel))| line(frame, quantity, &axis.setting, (series, panel), style))
         .filter(|line| !line.points.is_empty())
         .collect();
-    if let Some(label) = sent {
-        drawn.extend(sent_line(frame, label, drawn.len()));
+    if let Some(sent) = sent {
+        drawn.push(Line { style: drawn.len(), ..sent });
     }
     let top = |point: &Point| point.interval.map_or(point.y, |[_, high]| high.max(point.y));
     let largest = drawn.iter().flat_map(|line| &line.points).map(top).fold(0.0, f64::max);
@@ -158,16 +172,21 @@ fn in_short(name: &str) -> String {
 }
 
 /// What the clients sent per second, where that does not depend on the answers.
-fn sent_line(frame: &Frame<'_>, label: &str, style: usize) -> Option<Line> {
+fn sent_line(frame: &Frame<'_>, label: &str, sent_per_s: impl Fn(&Placed<'_>) -> Option<f64>) -> Option<Line> {
     let mut points: Vec<Point> = Vec::new();
     for placed in &frame.cases {
-        let per_operation = placed.case.records_per_s.mean.zip(placed.case.throughput_per_s.mean);
-        let batch = per_operation.map_or(1.0, |(records, operations)| (records / operations).round().max(1.0));
-        let y = placed.case.offered_per_s? * batch;
+        // A case without a valid trial tells nothing; the others do.
+        let Some(y) = sent_per_s(placed) else { continue };
         if points.iter().all(|known| known.x != placed.x) {
             points.push(Point { x: placed.x, y, interval: None, tip: String::new() });
         }
     }
     points.sort_by(|a, b| a.x.total_cmp(&b.x));
-    Some(Line { label: label.to_owned(), style, points, band: Vec::new(), stroke: Stroke::Dashed })
+    (!points.is_empty()).then(|| Line {
+        label: label.to_owned(),
+        style: 0,
+        points,
+        band: Vec::new(),
+        stroke: Stroke::Dashed,
+    })
 }

@@ -2,7 +2,7 @@
 //!
 //! Main type: [`Unit`]. Invariant: an axis states its unit once, and all its ticks are in that unit.
 
-use crate::units::{show_bytes, show_number, show_seconds};
+use crate::units::{show_bit_rate, show_bytes, show_number, show_seconds};
 
 /// What is plotted.
 #[derive(Debug, Clone, Copy, PartialEq)]
@@ -19,6 +19,8 @@ pub enum Unit {
     Bytes,
     /// Bytes per second.
     BytesPerSecond,
+    /// Bits per second, as networks count.
+    BitsPerSecond,
 }
 
 impl Unit {
@@ -32,6 +34,7 @@ impl Unit {
             Unit::Cpus => format!("{value:.2} CPUs"),
             Unit::Bytes => show_bytes(value),
             Unit::BytesPerSecond => format!("{}/s", show_bytes(value)),
+            Unit::BitsPerSecond => show_bit_rate(value),
         }
     }
 
@@ -48,6 +51,11 @@ impl Unit {
             }
             Unit::Bytes => bytes(largest, ""),
             Unit::BytesPerSecond => bytes(largest, "/s"),
+            Unit::BitsPerSecond => {
+                let units = [(1e9, "Gbit/s"), (1e6, "Mbit/s"), (1e3, "kbit/s")];
+                let (divisor, name) = units.into_iter().find(|(unit, _)| largest >= *unit).unwrap_or((1.0, "bit/s"));
+                (divisor, name.to_owned())
+            }
         }
     }
 }
@@ -66,6 +74,8 @@ mod tests {
     fn an_axis_takes_the_unit_of_its_largest_value() {
         assert_eq!(Unit::Bytes.of_axis(3e9), (1_073_741_824.0, "GiB".to_owned()));
         assert_eq!(Unit::BytesPerSecond.of_axis(900.0), (1.0, "B/s".to_owned()));
+        assert_eq!(Unit::BitsPerSecond.of_axis(95.6e6), (1e6, "Mbit/s".to_owned()));
+        assert_eq!(Unit::BitsPerSecond.show(384e3), "384 kbit/s");
         assert_eq!(Unit::Seconds.of_axis(0.02).1, "ms");
         assert_eq!(Unit::Seconds.show(1e-4), "100 µs");
         assert_eq!(Unit::Share.show(0.123), "12.3 %");

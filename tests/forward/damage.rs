@@ -4,9 +4,8 @@ use async_nats::HeaderMap;
 use async_nats::jetstream::stream::Stream;
 use async_nats::jetstream::{Context, object_store::ObjectInfo};
 
-use crate::centre::{Centre, start, upload, wait_until};
-use crate::nats::Nats;
-use crate::two::{BUCKET, Receiver, Sender, left_in_bucket, with_stream};
+use crate::centre::{start, upload, wait_until};
+use crate::two::{BUCKET, Receiver, Sender, left_in_bucket, set_up, with_stream};
 
 /// The only object's note.
 async fn note(stream: &Stream) -> (String, ObjectInfo) {
@@ -32,10 +31,7 @@ async fn replace_chunks(context: &Context, stream: &Stream, bytes: &[u8]) {
 
 /// One block is put; its object is treated badly; then it is fetched, refused, put again and stored.
 fn check(what: &str, treat: impl AsyncFnOnce(&Context, &Stream, &[u8])) {
-    let centre = Centre::new();
-    let camera = centre.camera(1);
-    let nats = Nats::start(centre.path("nats"));
-    let url = nats.url();
+    let (centre, camera, _nats, url) = set_up();
     let sender = Sender::start(&centre.directory, &url, "");
     let block = camera.block(0).2;
     upload(&sender.receiving, &camera.name, "0.block", &block);
@@ -101,10 +97,7 @@ fn a_note_that_leads_elsewhere_is_refused_and_the_object_put_again() {
 
 #[test]
 fn an_answer_about_other_bytes_and_a_removal_by_hand_remove_nothing_here() {
-    let centre = Centre::new();
-    let camera = centre.camera(1);
-    let nats = Nats::start(centre.path("nats"));
-    let url = nats.url();
+    let (centre, camera, _nats, url) = set_up();
     let sender = Sender::start(&centre.directory, &url, "");
     upload(&sender.receiving, &camera.name, "0.block", &camera.block(0).2);
     let has_put = |times: f64| wait_until(|| sender.metric("loadline_forward_puts_total") == times);

@@ -9,9 +9,8 @@ use std::time::Duration;
 
 use loadline::recorder::inbox::list;
 
-use crate::centre::{Camera, Centre, upload as upload_block, wait_until};
-use crate::nats::Nats;
-use crate::two::{BUCKET, Program, Receiver, Sender, left_in_bucket, texts, with_stream};
+use crate::centre::{Camera, upload as upload_block, wait_until};
+use crate::two::{BUCKET, Program, Receiver, Sender, left_in_bucket, set_up, texts, with_stream};
 
 /// Blocks that were sent, and those that were acknowledged: by sequence.
 #[derive(Default)]
@@ -67,10 +66,7 @@ impl Drop for Ended<'_> {
 
 #[test]
 fn chunks_and_answers_that_were_left_are_removed_and_those_of_other_inboxes_stay() {
-    let centre = Centre::new();
-    let camera = centre.camera(1);
-    let nats = Nats::start(centre.path("nats"));
-    let url = nats.url();
+    let (centre, camera, _nats, url) = set_up();
     let mut sender = Sender::start(&centre.directory, &url, "");
     upload_block(&sender.receiving, &camera.name, "0.block", &camera.block(0).2);
     wait_until(|| sender.metric("loadline_forward_puts_total") == 1.0);
@@ -96,10 +92,7 @@ fn chunks_and_answers_that_were_left_are_removed_and_those_of_other_inboxes_stay
 
 #[test]
 fn whoever_is_killed_everything_acknowledged_is_stored_once() {
-    let centre = Centre::new();
-    let camera = centre.camera(1);
-    let mut nats = Nats::start(centre.path("nats"));
-    let url = nats.url();
+    let (centre, camera, mut nats, url) = set_up();
     let [first, second] = ["first.toml", "second.toml"].map(|name| centre.path(name));
     for (path, text) in [&first, &second].into_iter().zip(texts(&centre, "first", &url)) {
         std::fs::write(path, text).unwrap();

@@ -3,9 +3,8 @@
 use async_nats::jetstream::object_store::Config;
 use loadline::block::image::{Scene, draw};
 
-use crate::centre::{Centre, start, upload, wait_until};
-use crate::nats::Nats;
-use crate::two::{BUCKET, Receiver, Sender, left_in_bucket, with_context, with_stream};
+use crate::centre::{start, upload, wait_until};
+use crate::two::{BUCKET, Receiver, Sender, left_in_bucket, set_up, with_context, with_stream};
 
 fn make_bucket(url: &str, bytes: usize) {
     let config = Config { bucket: BUCKET.to_owned(), max_bytes: bytes as i64, num_replicas: 1, ..Config::default() };
@@ -14,10 +13,7 @@ fn make_bucket(url: &str, bytes: usize) {
 
 #[test]
 fn a_full_bucket_is_waited_for_and_nothing_is_lost() {
-    let centre = Centre::new();
-    let camera = centre.camera(1);
-    let nats = Nats::start(centre.path("nats"));
-    let url = nats.url();
+    let (centre, camera, _nats, url) = set_up();
     let blocks: Vec<_> = (0..12).map(|sequence| camera.block(sequence).2).collect();
     let three = 3 * (blocks[0].len() + 2_000);
     make_bucket(&url, three);
@@ -39,10 +35,7 @@ fn a_full_bucket_is_waited_for_and_nothing_is_lost() {
 
 #[test]
 fn a_bucket_that_is_full_to_the_last_byte_still_gets_its_answer() {
-    let centre = Centre::new();
-    let camera = centre.camera(1);
-    let nats = Nats::start(centre.path("nats"));
-    let url = nats.url();
+    let (centre, camera, _nats, url) = set_up();
     let sender = Sender::start(&centre.directory, &url, "");
     upload(&sender.receiving, &camera.name, "0.block", &camera.block(0).2);
     wait_until(|| sender.metric("loadline_forward_puts_total") == 1.0);
@@ -62,10 +55,7 @@ fn a_bucket_that_is_full_to_the_last_byte_still_gets_its_answer() {
 
 #[test]
 fn a_full_inbox_at_the_other_end_leaves_the_blocks_at_this_one() {
-    let centre = Centre::new();
-    let camera = centre.camera(1);
-    let nats = Nats::start(centre.path("nats"));
-    let url = nats.url();
+    let (centre, camera, _nats, url) = set_up();
     let sender = Sender::start(&centre.directory, &url, "objects = 4\n");
     let block = |sequence| {
         let violation = camera.block(sequence).0;

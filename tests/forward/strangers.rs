@@ -9,7 +9,7 @@ use tokio::io::AsyncReadExt;
 
 use crate::centre::{Centre, start, upload, wait_until};
 use crate::nats::Nats;
-use crate::two::{BUCKET, Receiver, Sender, with_context};
+use crate::two::{BUCKET, Receiver, Sender, set_up, with_context};
 
 const STATION: &str = "00112233445566778899aabbccddeeff";
 
@@ -40,10 +40,7 @@ fn files(folder: &Path) -> Vec<String> {
 
 #[test]
 fn names_and_sizes_that_are_not_to_be_stored_are_refused_and_nothing_is_written() {
-    let centre = Centre::new();
-    let camera = centre.camera(1);
-    let nats = Nats::start(centre.path("nats"));
-    let url = nats.url();
+    let (centre, camera, _nats, url) = set_up();
     // Only to have the bucket made.
     let sender = Sender::start(&centre.directory, &url, "");
     upload(&sender.receiving, &camera.name, "first.block", &camera.block(0).2);

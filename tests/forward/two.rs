@@ -14,9 +14,19 @@ use loadline::recorder::forward::Forwarding;
 use loadline::recorder::inbox::{Inbox, Receiving};
 use loadline::recorder::upload::Station;
 
-use crate::centre::Centre;
+use crate::centre::{Camera, Centre};
+use crate::nats::Nats;
 
 pub const BUCKET: &str = "blocks";
+
+/// A data centre with a camera that is let in, and a NATS server with its address.
+pub fn set_up() -> (Centre, Camera, Nats, String) {
+    let centre = Centre::new();
+    let camera = centre.camera(1);
+    let nats = Nats::start(centre.path("nats"));
+    let url = nats.url();
+    (centre, camera, nats, url)
+}
 
 /// `[forward]` or `[intake.store]` below their heads.
 pub fn bucket(url: &str) -> String {

@@ -6,7 +6,7 @@
 use anyhow::{Context, bail};
 
 use super::stage::{Current, entry_of};
-use crate::database::{Session, dialect};
+use crate::database::{DatabaseError, Session, dialect};
 use crate::operation::Operation;
 use crate::server::interrupted;
 use crate::statement::Request;
@@ -95,12 +95,15 @@ pub fn make_tables(settings: &Settings, work: &Work, current: &mut Current) -> a
     let dialect = current.database.dialect();
     for table in tables() {
         for sql in dialect::create_table(dialect, table) {
-            session.run(&sql).with_context(|| {
-                let remedy = "drop it if it is not needed, or name another with record.table";
-                format!(
-                    "table \"{}\" cannot be made, and one that is there already is left alone; {remedy}",
-                    table.name
-                )
+            session.run(&sql).map_err(|error| {
+                // One that is there already is refused; a server that has ended says nothing about the table.
+                let remedy = match error {
+                    DatabaseError::Refused { .. } => {
+                        ", and one that is there already is left alone; drop it if it is not needed, or name another with record.table"
+                    }
+                    _ => "",
+                };
+                anyhow::Error::new(error).context(format!("table \"{}\" cannot be made{remedy}", table.name))
             })?;
         }
         let empty = Fixture { content: String::new(), tables: Vec::new(), is_changed: true };

@@ -184,6 +184,11 @@ fn a_server_that_dies_spoils_its_trial_and_is_started_again_for_the_next() {
         }
         let outcome = end(child);
         assert!(outcome.stderr.contains("the server ended by itself; the end of its log: "), "{}", outcome.stderr);
+        assert!(
+            !outcome.stderr.contains("record.table"),
+            "no advice about tables that are not to blame: {}",
+            outcome.stderr
+        );
         let trials = scratch.stored("run");
         assert_eq!(trials.len(), TRIALS, "{}", outcome.stderr);
         assert!(trials[TRIALS - 1].is_valid(), "the next server serves: {}", outcome.stderr);

@@ -185,8 +185,8 @@ pub struct CompareArguments {
     /// Relative difference that counts as none: 0.05 is 5 %
     #[arg(long, default_value_t = 0.05, allow_negative_numbers = true)]
     pub margin: f64,
-    /// How p-values are adjusted for their number: Holm, or Benjamini and Hochberg
-    #[arg(long, value_enum, default_value_t = Adjusting::Holm)]
+    /// How p-values and intervals are adjusted for their number: Bonferroni, Holm, or Benjamini and Hochberg
+    #[arg(long, value_enum, default_value_t = Adjusting::Bonferroni)]
     pub adjust: Adjusting,
     /// Write tables and figures to this page too, or to compare.html in this directory
     #[arg(long, visible_alias = "out", value_name = "FILE.html")]
@@ -196,6 +196,8 @@ pub struct CompareArguments {
 /// How p-values are adjusted.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, ValueEnum)]
 pub enum Adjusting {
+    /// Keeps the probability of any false finding below the level; all intervals hold together
+    Bonferroni,
     /// Keeps the probability of any false finding below the level
     Holm,
     /// Keeps the expected share of false findings below the level

@@ -8,6 +8,7 @@ use serde::Serialize;
 
 use crate::imported::TimeKind;
 use crate::trial::Levels;
+use crate::units::show_number;
 
 /// Everything that is said about a run.
 #[derive(Debug, Clone, PartialEq, Default, Serialize)]
@@ -58,6 +59,8 @@ pub struct CaseFinding {
     pub discarded: u64,
     /// Whether the study's repeat rule is met.
     pub settled: bool,
+    /// What an acknowledged write survives.
+    pub durability: DurabilityFinding,
     /// Operations completed per second.
     pub throughput_per_s: Estimate,
     /// Records written or read per second.
@@ -107,6 +110,16 @@ pub struct CaseFinding {
     pub errors: BTreeMap<String, u64>,
     /// Why trials of this case are not used: `rounds 0, 3: ...`.
     pub invalid_because: Vec<String>,
+}
+
+/// What an acknowledged write survives, by the settings that decide it.
+#[derive(Debug, Clone, PartialEq, Eq, Default, Serialize)]
+pub struct DurabilityFinding {
+    /// `power-cut`: a power failure of the machine; `crash`: a `kill -9` of the server; `none`: neither; `unknown` where the settings
+    /// are not told.
+    pub level: String,
+    /// What tries have shown, as in `0 of 300 cuts`; null where nobody tried.
+    pub proved: Option<String>,
 }
 
 impl CaseFinding {
@@ -186,6 +199,8 @@ pub struct EvolutionFinding {
     pub changes: BTreeMap<String, ChangeFinding>,
     /// Per kind of operation: the others during changes and outside of them.
     pub operations: BTreeMap<String, DuringFinding>,
+    /// The longest time in which no operation was completed, in seconds, that met a change of each kind, and that met none (`outside`).
+    pub longest_silence_s: BTreeMap<String, f64>,
 }
 
 /// What was found about one kind of schema change.
@@ -208,12 +223,12 @@ pub struct ChangeFinding {
 /// One kind of operation during schema changes, and outside of them.
 #[derive(Debug, Clone, PartialEq, Default, Serialize)]
 pub struct DuringFinding {
-    /// Operations whose time met that of a change.
+    /// Operations whose intended time lies within a change of any kind.
     pub during: AsideFinding,
     /// All others.
     pub outside: AsideFinding,
-    /// Mean response time during changes in proportion to that outside; null where one is missing.
-    pub ratio_of_means: Option<f64>,
+    /// Those during changes by the kind of change.
+    pub each: BTreeMap<String, AsideFinding>,
 }
 
 /// A part of the operations of a kind.
@@ -223,6 +238,8 @@ pub struct AsideFinding {
     pub count: u64,
     /// Failed.
     pub failed: u64,
+    /// Completed, and took longer than 100 ms.
+    pub over_100_ms: u64,
     /// done - intended.
     pub response_time_s: TimeFinding,
 }
@@ -243,6 +260,18 @@ pub struct Estimate {
     pub n: u64,
     /// 95 % t-interval of the mean; null below two trials.
     pub ci95: Option<[f64; 2]>,
+    /// Whether the interval was cut off at 0, below which there is no rate; left out of JSON where it was not.
+    #[serde(skip_serializing_if = "std::ops::Not::not", default)]
+    pub cut_off: bool,
+}
+
+impl Estimate {
+    /// `[39.1, 45.0]`, and `[0 (cut off), 45.0]` where it reached below.
+    pub fn show_interval(&self) -> Option<String> {
+        let [low, high] = self.ci95?;
+        let low = if self.cut_off { "0 (cut off)".to_owned() } else { show_number(low) };
+        Some(format!("[{low}, {}]", show_number(high)))
+    }
 }
 
 impl Estimate {
@@ -385,10 +414,18 @@ pub struct LoadLine {
     pub below_s: f64,
     /// The arrival rate; null where there is none.
     pub arrival_rate_per_s: Option<f64>,
-    /// Its 95 % interval over trials.
+    /// Its bracket: the highest rate that was confirmed, which is the line, and the lowest one above it that was refuted. It holds the line
+    /// with 95 %. Null where none was confirmed, or none was refuted.
     pub ci95: Option<[f64; 2]>,
-    /// Whether trials at that rate kept the bound.
+    /// Whether the trials at that rate say with 99 % that the bound is kept.
     pub verified: bool,
+    /// The quantile at the line, of all its valid trials together, in seconds.
+    pub quantile_s: Option<f64>,
+    /// Trials at the line.
+    pub trials: u64,
+    /// Whether other work on the machine ended the search.
+    #[serde(skip_serializing_if = "std::ops::Not::not")]
+    pub disturbed: bool,
     /// How the search ended, in a sentence: `found`, `not reached: ...`, `above what this client can drive: ...`.
     pub outcome: String,
 }

@@ -1,14 +1,14 @@
 //! Histograms of times: log-linear counts that record in about a nanosecond, merge without loss and are stored in the
 //! exchange format of HdrHistogram.
 //!
-//! Invariant: merging is exact. Percentiles are never averaged; they are read from merged counts.
+//! Invariant: merging is exact. Percentiles are never averaged; they are read from merged counts. What was read from a file stays packed
+//! in a few hundred bytes until something is added to it, so that the trials of a long run fit in memory.
 
 mod compact;
+mod packed;
+mod stored;
 
-use base64::Engine as _;
-use base64::engine::general_purpose::STANDARD as BASE64;
-use hdrhistogram::serialization::{Deserializer as HdrReader, Serializer as HdrWriter, V2DeflateSerializer};
-use serde::{Deserialize, Serialize};
+use packed::Packed;
 
 pub use compact::CompactHistogram;
 
@@ -20,9 +20,11 @@ const HIGHEST_NS: u64 = 1 << 43;
 const BUCKETS: usize = ((43 - SUB_BUCKET_BITS as usize) + 1) << SUB_BUCKET_BITS;
 
 /// Counts of times in nanoseconds, with exact count, sum, smallest and largest value.
-#[derive(Clone, PartialEq)]
+#[derive(Clone)]
 pub struct Histogram {
+    /// One per bucket; empty while there is nothing, or while the counts are packed.
     counts: Vec<u64>,
+    packed: Packed,
     count: u64,
     sum_ns: u128,
     min_ns: u64,
@@ -35,6 +37,13 @@ impl Default for Histogram {
     }
 }
 
+impl PartialEq for Histogram {
+    fn eq(&self, other: &Self) -> bool {
+        let figures = |of: &Histogram| (of.count, of.sum_ns, of.min_ns, of.max_ns);
+        figures(self) == figures(other) && self.filled().eq(other.filled())
+    }
+}
+
 impl std::fmt::Debug for Histogram {
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
         write!(f, "Histogram(n = {}, mean = {} ns, max = {} ns)", self.count, self.mean_ns(), self.max_ns())
@@ -42,15 +51,46 @@ impl std::fmt::Debug for Histogram {
 }
 
 impl Histogram {
-    /// An empty histogram. Counts are allocated here, once: 37 KiB of address space, touched where values fall.
+    /// An empty histogram. Counts are allocated with the first value, once: 37 KiB of address space, touched where values fall.
     pub fn new() -> Self {
-        Histogram { counts: vec![0; BUCKETS], count: 0, sum_ns: 0, min_ns: u64::MAX, max_ns: 0 }
+        Histogram { counts: Vec::new(), packed: Packed::default(), count: 0, sum_ns: 0, min_ns: u64::MAX, max_ns: 0 }
+    }
+
+    /// The counts to be added to.
+    #[inline]
+    fn counts(&mut self) -> &mut [u64] {
+        if self.counts.is_empty() {
+            self.unpack();
+        }
+        &mut self.counts
+    }
+
+    #[cold]
+    fn unpack(&mut self) {
+        self.counts = vec![0; BUCKETS];
+        for (bucket, count) in std::mem::take(&mut self.packed).iter() {
+            self.counts[bucket] += count;
+        }
+    }
+
+    /// The same counts in little memory, for one that is kept and seldom added to.
+    #[must_use]
+    fn packed(mut self) -> Self {
+        self.packed = self.filled().collect();
+        self.counts = Vec::new();
+        self
+    }
+
+    /// Buckets that hold something, and their counts, lowest first.
+    fn filled(&self) -> impl Iterator<Item = (usize, u64)> + '_ {
+        let counted = self.counts.iter().enumerate().filter(|(_, count)| **count > 0);
+        self.packed.iter().chain(counted.map(|(bucket, count)| (bucket, *count)))
     }
 
     /// Counts one value.
     #[inline]
     pub fn record(&mut self, value_ns: u64) {
-        self.counts[bucket_of(value_ns)] += 1;
+        self.counts()[bucket_of(value_ns)] += 1;
         self.count += 1;
         self.sum_ns += u128::from(value_ns);
         self.min_ns = self.min_ns.min(value_ns);
@@ -60,7 +100,7 @@ impl Histogram {
     /// Counts a value several times.
     pub fn record_many(&mut self, value_ns: u64, count: u64) {
         if count > 0 {
-            self.counts[bucket_of(value_ns)] += count;
+            self.counts()[bucket_of(value_ns)] += count;
             self.count += count;
             self.sum_ns += u128::from(value_ns) * u128::from(count);
             self.min_ns = self.min_ns.min(value_ns);
@@ -79,9 +119,11 @@ impl Histogram {
 
     /// Adds all counts of another histogram.
     pub fn merge(&mut self, other: &Histogram) {
-        for (mine, theirs) in self.counts.iter_mut().zip(&other.counts) {
-            *mine += theirs;
+        if other.count == 0 {
+            return;
         }
+        let counts = self.counts();
+        other.filled().for_each(|(bucket, count)| counts[bucket] += count);
         self.count += other.count;
         self.sum_ns += other.sum_ns;
         self.min_ns = self.min_ns.min(other.min_ns);
@@ -91,6 +133,7 @@ impl Histogram {
     /// Forgets all values and keeps the memory.
     pub fn clear(&mut self) {
         self.counts.fill(0);
+        self.packed = Packed::default();
         (self.count, self.sum_ns, self.min_ns, self.max_ns) = (0, 0, u64::MAX, 0);
     }
 
@@ -124,7 +167,7 @@ impl Histogram {
     pub fn quantile_ns(&self, quantile: f64) -> u64 {
         let rank = ((quantile.clamp(0.0, 1.0) * self.count as f64).ceil() as u64).max(1);
         let mut seen = 0;
-        for (bucket, count) in self.counts.iter().enumerate() {
+        for (bucket, count) in self.filled() {
             seen += count;
             if seen >= rank && self.count > 0 {
                 return middle_of(bucket).clamp(self.min_ns, self.max_ns);
@@ -133,73 +176,14 @@ impl Histogram {
         0
     }
 
+    /// Values above this one, as far as buckets tell them apart: those of its own bucket count as not above.
+    pub fn count_above(&self, value_ns: u64) -> u64 {
+        self.counts[bucket_of(value_ns) + 1..].iter().sum()
+    }
+
     /// Buckets that hold something, lowest first: (lowest value, lowest value of the next bucket, count).
     pub fn buckets(&self) -> impl Iterator<Item = (u64, u64, u64)> + '_ {
-        let filled = self.counts.iter().enumerate().filter(|(_, count)| **count > 0);
-        filled.map(|(bucket, count)| (lowest_of(bucket), lowest_of(bucket + 1), *count))
-    }
-
-    /// The form that is stored and exchanged.
-    fn to_stored(&self) -> StoredHistogram {
-        let mut hdr = hdrhistogram::Histogram::<u64>::new_with_bounds(1, HIGHEST_NS, 3)
-            .expect("the bounds are constants within HdrHistogram's range");
-        for (bucket, count) in self.counts.iter().enumerate().filter(|(_, count)| **count > 0) {
-            hdr.saturating_record_n(middle_of(bucket).max(1), *count);
-        }
-        let mut bytes = Vec::new();
-        V2DeflateSerializer::new().serialize(&hdr, &mut bytes).expect("writing to memory does not fail");
-        StoredHistogram {
-            count: self.count,
-            sum_ns: self.sum_ns as f64,
-            min_ns: self.min_ns(),
-            max_ns: self.max_ns,
-            hdr_v2: BASE64.encode(&bytes),
-        }
-    }
-
-    fn from_stored(stored: &StoredHistogram) -> Result<Self, String> {
-        let mut histogram = Histogram::new();
-        if stored.count == 0 {
-            return Ok(histogram);
-        }
-        let bytes =
-            BASE64.decode(&stored.hdr_v2).map_err(|error| format!("the histogram's text is not base64: {error}"))?;
-        let hdr: hdrhistogram::Histogram<u64> = HdrReader::new()
-            .deserialize(&mut bytes.as_slice())
-            .map_err(|error| format!("the histogram's text is damaged: {error:?}"))?;
-        for value in hdr.iter_recorded() {
-            histogram.counts[bucket_of(value.value_iterated_to())] += value.count_at_value();
-            histogram.count += value.count_at_value();
-        }
-        if histogram.count != stored.count {
-            return Err(format!("the histogram holds {} values and says {}", histogram.count, stored.count));
-        }
-        (histogram.sum_ns, histogram.min_ns, histogram.max_ns) = (stored.sum_ns as u128, stored.min_ns, stored.max_ns);
-        Ok(histogram)
-    }
-}
-
-/// A histogram in a file: the exact figures and HdrHistogram's V2 format, deflated, in base64.
-#[derive(Serialize, Deserialize)]
-#[serde(deny_unknown_fields)]
-struct StoredHistogram {
-    count: u64,
-    sum_ns: f64,
-    min_ns: u64,
-    max_ns: u64,
-    hdr_v2: String,
-}
-
-impl Serialize for Histogram {
-    fn serialize<S: serde::Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
-        self.to_stored().serialize(serializer)
-    }
-}
-
-impl<'de> Deserialize<'de> for Histogram {
-    fn deserialize<D: serde::Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
-        let stored = StoredHistogram::deserialize(deserializer)?;
-        Histogram::from_stored(&stored).map_err(serde::de::Error::custom)
+        self.filled().map(|(bucket, count)| (lowest_of(bucket), lowest_of(bucket + 1), count))
     }
 }
 

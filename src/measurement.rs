@@ -2,12 +2,15 @@
 //!
 //! Invariant: for each kind of operation, scheduled = completed + failed + abandoned.
 
+mod backlog;
 mod disk;
 mod environment;
 mod evolution;
 mod freshness;
 mod link;
+mod loops;
 mod recorded;
+mod starved;
 
 use std::collections::BTreeMap;
 
@@ -18,18 +21,18 @@ use crate::imported::{ImportedFrom, StatedTimes, TimeKind};
 use crate::trial::Trial;
 use crate::units::NS_PER_S;
 
+pub use backlog::is_growing;
 pub use disk::DiskMeasurement;
-pub use environment::{DiskSync, Environment};
+pub use environment::{DiskSync, Environment, ServerFacts};
 pub use evolution::{AsideMeasurement, ChangeMeasurement, EvolutionMeasurement};
 pub use freshness::{FreshnessMeasurement, GroupMeasurement};
 pub use link::LinkMeasurement;
+pub use loops::LoopMeasurement;
 pub use recorded::RecordedMeasurement;
+pub use starved::{Starvation, starvation};
 
 /// Version of the stored form; raised when a field's meaning would change, which it never does silently.
 pub const MEASUREMENT_VERSION: u32 = 1;
-
-/// An open loop's database is overloaded when more than this share of what was scheduled is not carried.
-pub const BACKLOG_SHARE: f64 = 0.02;
 
 /// One finished trial: a line of `trials.jsonl`.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
@@ -206,6 +209,9 @@ pub struct ClientMeasurement {
     pub failed: u64,
     /// From the start of the measured phase to the client's last answer, in seconds.
     pub elapsed_s: f64,
+    /// How long operations that it completed were running, in seconds; 0 where that was not counted.
+    #[serde(skip_serializing_if = "is_zero", default)]
+    pub running_s: f64,
     /// Response times of what it completed; none where nothing was, or there are too many clients to keep them apart.
     #[serde(skip_serializing_if = "Option::is_none", default)]
     pub response_time: Option<ClientTimes>,
@@ -237,24 +243,6 @@ impl ClientTimes {
     }
 }
 
-/// One thread of the load engine.
-#[derive(Debug, Clone, PartialEq, Default, Serialize, Deserialize)]
-pub struct LoopMeasurement {
-    /// How it waits for answers: `epoll`, `io_uring` or `blocking`.
-    pub driver: String,
-    /// Clients that it carries.
-    pub clients: u32,
-    /// The CPU that its thread was bound to, if to one.
-    #[serde(skip_serializing_if = "Option::is_none", default)]
-    pub cpu: Option<u32>,
-    /// Its CPU time in the measured phase, in seconds.
-    pub cpu_s: f64,
-    /// Length of the measured phase as it saw it, in seconds.
-    pub wall_s: f64,
-    /// How long an answer that had arrived waited until the loop read it: at most this, at p99, in seconds.
-    pub pass_s_p99: f64,
-}
-
 /// What happened in one interval of the measured phase.
 #[derive(Debug, Clone, Copy, PartialEq, Default, Serialize, Deserialize)]
 pub struct IntervalMeasurement {
@@ -282,6 +270,12 @@ pub struct Resources {
     pub samples: u32,
     /// CPU time that monitoring itself took, in seconds.
     pub monitor_cpu_s: f64,
+    /// CPUs that processes other than client, server and recorder kept busy; none where that is not known.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub others_cpu: Option<f64>,
+    /// Whether the server's processes are not on this machine or not known, so that nothing is said of its CPU.
+    #[serde(default, skip_serializing_if = "std::ops::Not::not")]
+    pub server_unknown: bool,
 }
 
 /// Rates and levels at one time, or their means. `at_s` counts from the start of the measured phase.
@@ -297,6 +291,9 @@ pub struct ResourceSample {
     pub iowait: f64,
     /// Idle without.
     pub idle: f64,
+    /// Given to other machines by a hypervisor.
+    #[serde(default, skip_serializing_if = "is_zero")]
+    pub stolen: f64,
     /// CPUs that the server's processes kept busy: 1.5 is one and a half CPUs.
     pub server_cpu: f64,
     /// CPUs that the recorder in front of the database kept busy, with the NATS server where there is one.
@@ -396,19 +393,6 @@ impl Measurement {
         per_second(self.scheduled() as f64, self.measured_s)
     }
 
-    /// Operations of an open loop that were neither carried nor failed within the measured phase; 0 for a closed loop.
-    pub fn backlog(&self) -> u64 {
-        self.carried.map_or(0, |carried| self.scheduled().saturating_sub(carried + self.failed()))
-    }
-
-    /// Whether the database of an open loop fell behind: operations were abandoned, or the backlog at the end is above
-    /// [`BACKLOG_SHARE`] of what was scheduled, the operations that were just being carried out not counted.
-    pub fn is_overloaded(&self) -> bool {
-        let running = self.clients.len() as f64;
-        let most = BACKLOG_SHARE * self.scheduled() as f64 + running;
-        self.carried.is_some() && (self.abandoned() > 0 || self.backlog() as f64 > most)
-    }
-
     /// Response times of all kinds of operation; abandoned operations count with the time that they had waited, so that with
     /// them every quantile is a lower bound.
     pub fn response_times(&self) -> Histogram {
@@ -480,12 +464,6 @@ impl Measurement {
         let took_s = self.measured_s + self.connecting_s.unwrap_or(0.0);
         let counted = || per_second(self.carried.or(told).unwrap_or_else(|| self.completed()) as f64, took_s);
         self.recorded.and_then(|recorded| recorded.blocks_per_s).unwrap_or_else(counted)
-    }
-
-    /// What a case settles by: throughput, or what was written to the disk beside a load whose rate is set anyway.
-    pub fn settles_by_per_s(&self) -> f64 {
-        let written = self.disk.as_ref().map(|disk| disk.written_bytes_per_s);
-        written.filter(|written| self.carried.is_some() && *written > 0.0).unwrap_or_else(|| self.throughput_per_s())
     }
 
     /// Records written or read per second; 0 when nothing was measured.

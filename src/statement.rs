@@ -263,6 +263,9 @@ pub struct Program {
     pub rows_usual: usize,
     /// Whether statements travel as text with their values in it, and none is prepared.
     pub as_text: bool,
+    /// Whether a transaction of several statements takes as few round trips as the database allows. Otherwise BEGIN, each
+    /// statement and COMMIT wait for the answer to the one before, as with most applications.
+    pub pipelines: bool,
     /// What the tables hold before all else; executed once, when they have been created.
     pub first: Request,
 }
@@ -383,6 +386,15 @@ pub fn parameter_places(sql: &str) -> Vec<usize> {
 /// How many bytes there are up to and including `end`; all of them when it does not occur.
 fn length_through(bytes: &[u8], end: &[u8]) -> usize {
     bytes.windows(end.len()).position(|window| window == end).map_or(bytes.len(), |found| found + end.len())
+}
+
+/// A text on one line, of at most so many characters; what is left out is an ellipsis.
+pub fn shortened(text: &str, most: usize) -> String {
+    let line = text.split_whitespace().collect::<Vec<_>>().join(" ");
+    if line.chars().count() <= most {
+        return line;
+    }
+    line.chars().take(most.saturating_sub(1)).collect::<String>() + "…"
 }
 
 #[cfg(test)]

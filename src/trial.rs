@@ -3,7 +3,9 @@
 //!
 //! Invariant: [`Trial::id`] is a hash of the trial's content; equal content means equal id, on every machine.
 
+mod evolve;
 mod freshness;
+mod record;
 mod surroundings;
 
 use std::collections::BTreeMap;
@@ -12,7 +14,9 @@ use serde::{Deserialize, Serialize};
 
 use crate::query::Query;
 
+pub use evolve::{EVOLVE_AT_MOST_S, EvolveSettings, SchemaChangeKind};
 pub use freshness::{EventPath, FreshnessSettings, Poll, RunAs};
+pub use record::{CustomColumn, Fill, UsertableSettings};
 pub use surroundings::{
     BackgroundSettings, BlocksSettings, DiskSettings, DiskSync, LinkHosts, LinkSettings, RecorderPath,
     RecorderSettings, TUNNELS,
@@ -35,7 +39,7 @@ pub struct Case {
 /// One repetition of a case.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 pub struct Trial {
-    /// Hash of everything below, 16 hexadecimal digits.
+    /// Hash of the case, the round and the seed, 16 hexadecimal digits.
     pub id: String,
     /// The case that is repeated.
     pub case: Case,
@@ -43,6 +47,21 @@ pub struct Trial {
     pub round: u32,
     /// Seed of all that is random in this trial.
     pub seed: u64,
+    /// What a search for the load line asks of it; none outside of a search.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub sought: Option<Sought>,
+}
+
+/// What a search for the load line asks of a trial.
+#[derive(Debug, Clone, Copy, PartialEq, Serialize, Deserialize)]
+pub struct Sought {
+    /// Quantile of response time, 0..1.
+    pub quantile: f64,
+    /// Its bound in seconds.
+    pub below_s: f64,
+    /// Length of the measured phase in seconds, where the search needs a longer one than the case has.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub seconds: Option<f64>,
 }
 
 impl Case {
@@ -57,7 +76,16 @@ impl Trial {
     /// A trial with its id computed.
     pub fn new(case: Case, round: u32, seed: u64) -> Self {
         let id = content_hash(&(&case.settings, round, seed));
-        Trial { id, case, round, seed }
+        Trial { id, case, round, seed, sought: None }
+    }
+
+    /// The trial as it is driven: its case with the length that a search asks for.
+    pub fn driven(&self) -> Trial {
+        let mut driven = self.clone();
+        if let Some(seconds) = self.sought.and_then(|sought| sought.seconds) {
+            driven.case.settings.load.length = Length::Seconds(seconds);
+        }
+        driven
     }
 }
 
@@ -141,6 +169,9 @@ pub struct DatabaseSettings {
     pub config: BTreeMap<String, String>,
 }
 
+/// How `wisconsin` orders its numbers unless a study says otherwise.
+pub const WISCONSIN_PERMUTATION: &str = "feistel";
+
 /// `[record]`: the data.
 #[derive(Debug, Clone, PartialEq, Default, Serialize, Deserialize)]
 pub struct RecordSettings {
@@ -155,7 +186,7 @@ pub struct RecordSettings {
     pub seed: u64,
     /// Consecutive records that share one identity, at least 1. A multiple of [`WorkloadSettings::batch`].
     pub per_measurement: u64,
-    /// How `wisconsin` orders its numbers; without it by its default.
+    /// How `wisconsin` orders its numbers: always said by studies that were read. Runs of before that do not say it had `lfsr`.
     #[serde(skip_serializing_if = "Option::is_none", default)]
     pub permutation: Option<String>,
     /// Measurements of several lengths, in order: how many, and how many records each has, with `scale` applied already; empty
@@ -184,76 +215,6 @@ pub struct RecordSettings {
 
 fn is_default<T: Default + PartialEq>(value: &T) -> bool {
     *value == T::default()
-}
-
-/// What `usertable` looks like; the defaults are those of YCSB.
-#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
-pub struct UsertableSettings {
-    /// Fields of a record.
-    pub fields: u16,
-    /// Length of a field in characters, or the largest one.
-    pub field_length: u32,
-    /// Smallest length of a field, where lengths differ.
-    pub field_length_least: u32,
-    /// How lengths are spread: `constant`, `uniform` or `zipfian`.
-    pub field_lengths: String,
-    /// What the names of the fields begin with, before their number.
-    pub field_prefix: String,
-    /// Whether keys are `hashed` or `ordered`.
-    pub keys: String,
-    /// Digits of a key at least.
-    pub key_digits: u32,
-}
-
-impl Default for UsertableSettings {
-    fn default() -> Self {
-        UsertableSettings {
-            fields: 10,
-            field_length: 100,
-            field_length_least: 1,
-            field_lengths: "constant".to_owned(),
-            field_prefix: "field".to_owned(),
-            keys: "hashed".to_owned(),
-            key_digits: 1,
-        }
-    }
-}
-
-/// A column of a custom record.
-#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
-pub struct CustomColumn {
-    /// Name of the column.
-    pub name: String,
-    /// `smallint`, `int`, `bigint`, `float`, `text` or `blob`.
-    pub kind: String,
-    /// How it is filled.
-    pub fill: Fill,
-    /// Whether the layout `star-hot` keeps it in the main table.
-    pub hot: bool,
-}
-
-/// How a column or a parameter gets its values.
-#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
-#[serde(rename_all = "snake_case")]
-pub enum Fill {
-    /// Whole or fractional numbers, evenly spread over `[low, high]`, both included for whole numbers.
-    Uniform(f64, f64),
-    /// Whole numbers in `[low, high]`, the lowest most frequent, with this exponent.
-    Zipf(i64, i64, f64),
-    /// Normally distributed numbers: mean and standard deviation.
-    Normal(f64, f64),
-    /// Counts up from the first number by the second.
-    Sequence(i64, i64),
-    /// Random letters and digits of this length.
-    RandomText(u32),
-    /// Random bytes of this length.
-    RandomBytes(u32),
-    /// Always the same text.
-    Text(String),
-    /// Always the same number.
-    Number(f64),
-    /// One of these texts, each as likely.
-    OneOf(Vec<String>),
 }
 
 /// `[layout]`
@@ -301,13 +262,15 @@ pub struct WorkloadSettings {
     /// Whether the statements of `sql` may change a database that is not loadline's own.
     #[serde(skip_serializing_if = "std::ops::Not::not", default)]
     pub writes: bool,
-    /// Time from one change of the schema to the next, in seconds: a field is added to the records and written to some, and
-    /// erased and removed again, in turns. Without it the schema stays.
+    /// Time from one change of the schema to the next, which takes it back, in seconds; without it the schema stays.
     #[serde(skip_serializing_if = "Option::is_none", default)]
     pub evolve_s: Option<f64>,
     /// Records that get a value of the field that is added; without it 100.
     #[serde(skip_serializing_if = "Option::is_none", default)]
     pub evolve_records: Option<u64>,
+    /// Which change of the schema it is.
+    #[serde(skip_serializing_if = "is_default", default)]
+    pub evolve: EvolveSettings,
     /// What a YCSB workload does otherwise than its letter says.
     #[serde(skip_serializing_if = "is_default", default)]
     pub ycsb: YcsbSettings,
@@ -426,6 +389,10 @@ pub struct LoadSettings {
     /// Whether statements are sent as text with their values in it, and none is prepared.
     #[serde(skip_serializing_if = "std::ops::Not::not", default)]
     pub statements_as_text: bool,
+    /// Whether the statements of a transaction leave together, in one round trip. Otherwise BEGIN, each statement and COMMIT wait for
+    /// the answer to the one before.
+    #[serde(skip_serializing_if = "std::ops::Not::not", default)]
+    pub pipeline: bool,
     /// Whether each operation opens a connection of its own and closes it.
     #[serde(skip_serializing_if = "std::ops::Not::not", default)]
     pub connects_each_time: bool,

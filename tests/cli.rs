@@ -31,6 +31,8 @@ mod quiet;
 mod raw_times;
 #[path = "cli/recorded.rs"]
 mod recorded;
+#[path = "cli/repeating.rs"]
+mod repeating;
 #[path = "cli/requests.rs"]
 mod requests;
 #[path = "cli/searches.rs"]

@@ -8,6 +8,8 @@ mod command;
 mod equal;
 #[path = "comparing/published.rs"]
 mod published;
+#[path = "comparing/settling.rs"]
+mod settling;
 #[path = "comparing/trials.rs"]
 mod trials;
 #[path = "comparing/two_runs.rs"]

@@ -4,7 +4,7 @@
 
 use loadline::statistics::bootstrap::bca;
 use loadline::statistics::t_test::{Summary, pooled, welch};
-use loadline::statistics::{change_point, family, order, rank, ratio, series, summary, two_level};
+use loadline::statistics::{family, order, rank, ratio, series, summary, two_level};
 use serde_json::Value;
 
 /// The inputs and the expected results of one question.
@@ -131,15 +131,6 @@ fn the_bootstrap_over_all_resamples_agrees() {
     assert_close(found.shares[1], numbers(&expected["alpha"])[1], 1e-6);
     assert_close(found.interval.low, number(&expected, "lo"), 1e-6);
     assert_close(found.interval.high, number(&expected, "hi"), 1e-6);
-}
-
-#[test]
-fn the_best_split_of_a_series_agrees() {
-    let (inputs, expected) = known("edivisive");
-    let found = change_point::best_split(&numbers(&inputs["z"])).unwrap();
-    assert_close(found.distance, number(&expected, "Q"), 1e-9);
-    assert_close(found.before as f64, number(&expected, "tau"), 1e-9);
-    assert_close(found.end as f64, number(&expected, "kappa"), 1e-9);
 }
 
 #[test]

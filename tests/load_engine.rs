@@ -155,7 +155,8 @@ fn an_interrupt_ends_the_trial_at_once() {
 #[test]
 fn many_clients_are_spread_over_loops() {
     let database = simulated(&[("service", "10us"), ("servers", "200")]);
-    let observed = run(&*database, &load(130, Length::OperationsPerClient(5)), false, &mut Phase::default());
+    let settings = LoadSettings { loops: Some(3), ..load(130, Length::OperationsPerClient(5)) };
+    let observed = run(&*database, &settings, false, &mut Phase::default());
     let carried: Vec<_> = observed.loops.iter().map(|each| each.clients).collect();
     assert_eq!(carried, [44, 43, 43]);
     assert_eq!(observed.tally.operations()["read"].completed, 650);

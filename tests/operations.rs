@@ -194,7 +194,7 @@ fn evolve(name: &str, tables: &mut Tables<'_>, model: &Model<'_>) {
     let mut session = tables.database.connect().unwrap();
     let dialect = tables.database.dialect();
     let apply = |session: &mut Box<dyn Session>, change: &Option<SchemaChange>| {
-        let ways = change.as_ref().map_or(Vec::new(), |change| dialect.schema_change(change));
+        let ways = change.as_ref().map_or(Vec::new(), |change| dialect.schema_change(change, None));
         assert!(ways.is_empty() || ways.iter().any(|sql| session.run(sql).is_ok()), "{name}: {ways:?}");
     };
     apply(&mut session, &evolution.add);

@@ -4,8 +4,9 @@
 
 use loadline::finding::{ClaimVerdict, Findings};
 use loadline::measurement::Measurement;
-use loadline::report::{analyse, html, is_settled, jsonl, table, terminal};
-use loadline::study::{Claim, ClaimedRatio, Repeat, RepeatRule, Study};
+use loadline::report::{analyse, html, jsonl, table, terminal};
+use loadline::statistics::random::Random;
+use loadline::study::{Claim, ClaimedRatio, Smaller, Study};
 use loadline::trial::Arrivals;
 use serde_json::{Value, json};
 
@@ -128,7 +129,7 @@ fn a_case_without_a_valid_trial_appears_and_leaves_its_claims_undecided() {
     assert!(findings.claims[0].evidence.contains("no valid trial"), "{}", findings.claims[0].evidence);
     assert_eq!(findings.claims[1].verdict, ClaimVerdict::Contradicted, "the others are judged all the same");
     for said in &findings.verdicts[..2] {
-        assert!(said.ends_with("without a valid trial, star-hot could not be compared"), "{said}");
+        assert!(said.contains("without a valid trial, star-hot could not be compared"), "{said}");
     }
     assert!(findings.notes[0].starts_with("6 of 18 cases have no valid trial: "), "{}", findings.notes[0]);
     let json = serde_json::to_value(&findings).unwrap();
@@ -215,18 +216,6 @@ fn the_first_trial_of_each_case_is_left_out_where_the_study_says_so() {
 }
 
 #[test]
-fn a_case_is_settled_by_the_rule_of_the_study() {
-    let rule = |rule, least| Repeat { rule, within: 0.05, least, most: 40, discard_first: false };
-    let oulu = [95.0, 102.0, 110.0, 88.0, 105.0];
-    assert!(is_settled(&rule(RepeatRule::StandardError, 5), &oulu), "3.5 % by the population formula");
-    assert!(!is_settled(&rule(RepeatRule::StandardError, 6), &oulu), "too few");
-    assert!(!is_settled(&rule(RepeatRule::Interval, 5), &oulu), "half-width 10.7 %");
-    assert!(is_settled(&rule(RepeatRule::Interval, 5), &[100.0, 101.0, 99.0, 100.5, 99.5]));
-    assert!(is_settled(&rule(RepeatRule::Fixed, 2), &[1.0, 100.0]));
-    assert!(!is_settled(&rule(RepeatRule::Interval, 0), &[]));
-}
-
-#[test]
 fn alternatives_that_do_not_differ_are_equal_or_undecided_and_never_fastest() {
     let study = study(&[("database.name", vec![json!("mariadb"), json!("mysql")])]);
     let mut trials = measurements(&study, 30);
@@ -271,7 +260,7 @@ fn batches_are_compared_by_records() {
     ]);
     let trials = measurements(&study, 5);
     let findings = findings(&study, &trials);
-    let peak = findings.verdicts.iter().find(|said| said.contains("peaks")).unwrap();
+    let peak = findings.verdicts.iter().find(|said| said.contains("throughput")).unwrap();
     assert!(
         peak.contains("workload.batch = 1000") && peak.contains("records/s") && peak.contains("may lie beyond"),
         "{peak}"
@@ -320,8 +309,9 @@ fn studies_of_every_shape_have_a_page() {
         ("database.config.innodb_write_io_threads", numbers(&[4, 8, 16])),
         ("load.clients", numbers(&[1, 4, 16])),
     ]);
-    let said = &findings(&settings, &measurements(&settings, 12)).verdicts[0];
-    assert!(said.contains("innodb_write_io_threads = ") && said.contains("equal within"), "{said}");
+    let said = findings(&settings, &measurements(&settings, 24)).verdicts;
+    let equal = said.iter().find(|said| said.contains("innodb_write_io_threads = ") && said.contains("equal within"));
+    assert!(equal.is_some(), "{said:?}");
     page("settings", &settings, &measurements(&settings, 12));
 }
 
@@ -382,4 +372,93 @@ fn split_csv(line: &str) -> Vec<String> {
         }
     }
     fields
+}
+
+/// Two databases that are equally fast at their best: one whatever the clients, the other with 2 of them.
+fn of_equal_bests(study: &Study, base: &[Measurement], noise: f64, random: &mut Random) -> Vec<Measurement> {
+    let mut trials = base.to_vec();
+    for trial in &mut trials {
+        let levels = &trial.trial.case.levels;
+        let is_peaked = levels["database.name"] == "mysql" && levels["load.clients"] != 2;
+        let normal = (0..12).map(|_| random.unit()).sum::<f64>() - 6.0;
+        let wanted_per_s = if is_peaked { 600.0 } else { 1000.0 } * (noise * normal).exp();
+        trial.measured_s *= trial.throughput_per_s() / wanted_per_s;
+    }
+    assert_eq!(trials.len(), study.cases.len() * 6);
+    trials
+}
+
+#[test]
+fn alternatives_that_are_equal_at_their_best_are_not_called_fastest_and_the_best_level_is_among_those_named() {
+    let study = study(&[
+        ("database.name", vec![json!("mariadb"), json!("mysql")]),
+        ("load.clients", vec![json!(1), json!(2), json!(4)]),
+    ]);
+    let base = measurements(&study, 6);
+    let mut random = Random::new(21);
+    let (mut fastest, mut held, mut named) = (0, 0, 0);
+    for _ in 0..20 {
+        let found = findings(&study, &of_equal_bests(&study, &base, 0.1, &mut random)).verdicts;
+        // Over all matched cases the flat one is faster; what counts is each at its best.
+        let of_best = found.iter().find(|said| said.contains("each at its best")).unwrap();
+        fastest += usize::from(!of_best.starts_with("undecided") && of_best.contains(" is fastest: "));
+        assert!(of_best.contains("; intervals hold at 95 % for all 2 comparisons together"), "{of_best}");
+        let of_ramp =
+            |database: &str| found.iter().find(|said| said.starts_with(database) && said.contains("clients")).unwrap();
+        held += usize::from(of_ramp("mysql: throughput is highest at load.clients = ").contains("= 2"));
+        named +=
+            usize::from(of_ramp("mariadb: ").contains("no level of load.clients is certainly better for throughput"));
+    }
+    // Of 20, 5 % are 1; three standard deviations more are 4.
+    assert!(
+        fastest <= 4 && held >= 16 && named >= 14,
+        "{fastest} called fastest, {held} held 2, {named} told nothing apart"
+    );
+}
+
+#[test]
+fn claims_on_times_leave_out_cases_that_are_overloaded_as_verdicts_do() {
+    let mut study = layouts_and_clients();
+    for case in &mut study.cases {
+        (case.settings.load.arrivals, case.settings.load.rate_per_s) = (Arrivals::Poisson, Some(1500.0));
+        *case = loadline::trial::Case::new(case.levels.clone(), case.settings.clone());
+    }
+    study.claims.truncate(1);
+    study.claims[0].metric = "response_time_mean".to_owned();
+    let mut trials = measurements(&study, 6);
+    trials.iter_mut().for_each(|trial| trial.carried = Some(trial.completed()));
+    let whole = findings(&study, &trials).claims[0].evidence.clone();
+    assert!(whole.ends_with(" in 6 matched cases"), "{whole}");
+    for trial in &mut trials {
+        let levels = &trial.trial.case.levels;
+        if levels["layout.name"] == "star-hot" && levels["load.clients"] == 32 {
+            trial.operations.values_mut().for_each(|operation| operation.abandoned = 500);
+        }
+    }
+    let without = findings(&study, &trials).claims[0].evidence.clone();
+    assert!(without.contains(" in 5 matched cases; 1 of 6 left out, because a side is overloaded there"), "{without}");
+}
+
+#[test]
+fn a_rehearsal_has_no_verdict_on_what_it_made_smaller() {
+    let mut study = layouts_and_clients();
+    let trials = measurements(&study, 6);
+    let verdict = |study: &Study| findings(study, &trials).claims[0].clone();
+    assert_eq!(verdict(&study).verdict, ClaimVerdict::Reproduced);
+    study.quick = true;
+    assert_eq!(verdict(&study).verdict, ClaimVerdict::Reproduced, "nothing that the claim depends on became smaller");
+    let smaller = |setting: &str, is_length: bool| Smaller {
+        setting: setting.to_owned(),
+        from: "1MB".to_owned(),
+        to: "20000B".to_owned(),
+        is_length,
+    };
+    study.shrunk.smaller = vec![smaller("load.duration", true)];
+    assert_eq!(verdict(&study).verdict, ClaimVerdict::Reproduced, "a shorter load makes wider intervals");
+    study.shrunk.smaller = vec![smaller("blocks.size", false)];
+    let found = verdict(&study);
+    let begins =
+        "only the study without --quick can answer this; --quick made blocks.size smaller (20000B instead of 1MB)";
+    assert!(found.verdict == ClaimVerdict::Undecided && found.evidence.starts_with(begins), "{found:?}");
+    assert!(found.evidence.contains("; rehearsed: ratio 0."), "{found:?}");
 }

@@ -108,11 +108,21 @@ fn the_command_gives_the_published_totals_ranking_and_break_even() {
     assert_eq!(found["break_even"].as_array().unwrap().len(), 2);
     assert_eq!((&found["break_even"][1]["a"], &found["break_even"][1]["b"]), (&json!("schema 1"), &json!("schema 3")));
     near(&found["break_even"][1]["write_weight"], 0.61, 0.005);
-    assert_eq!(found["verdict"], "take schema 2; it stays first for any write weight above 0.10");
+    let says = |found: &Value| found["verdict"].as_str().unwrap().to_owned();
+    let single = "no choice: a value rests on a single trial; the highest total is that of schema";
+    assert!(
+        says(&found).starts_with(&format!("{single} 2, for any write weight above 0.10: repeat")),
+        "{}",
+        says(&found)
+    );
     let low = from_tables(&["--write-weight", "0.3"]);
     assert_eq!(low["ranking"], json!(["schema 2", "schema 3", "schema 1"]));
     let reading = from_tables(&["--write-weight", "0"]);
-    assert_eq!(reading["verdict"], "take schema 3; it stays first for any write weight below 0.10");
+    assert!(
+        says(&reading).starts_with(&format!("{single} 3, for any write weight below 0.10: ")),
+        "{}",
+        says(&reading)
+    );
 }
 
 #[test]
@@ -133,7 +143,8 @@ fn repeats_in_tables_give_intervals_and_a_choice_that_they_do_not_decide_is_said
         let total = one["total"].as_f64().unwrap();
         assert!(low <= total && total <= high && low < high, "{one}");
     }
-    assert!(found["verdict"].as_str().unwrap().starts_with("the trials do not decide"), "{}", found["verdict"]);
+    let verdict = found["verdict"].as_str().unwrap();
+    assert!(verdict.starts_with("no choice: the trials do not tell which of b, a is the best; "), "{verdict}");
     let page = std::fs::read_to_string(&page).unwrap();
     assert!(page.contains("Sensitivity to the weight of writing") && page.contains("<svg"));
     std::fs::remove_dir_all(&place).unwrap();
@@ -221,7 +232,7 @@ fn runs_give_throughput_of_what_writes_and_times_of_each_query_and_case() {
     assert_eq!(scores.queries.iter().map(|(query, _)| query.as_str()).collect::<Vec<_>>(), ["small", "large"]);
     assert!((scores.writing[1] - 9.0).abs() < 0.2 && scores.writing[0] == 10.0);
     assert!((scores.queries[1].1[0] - 5.0).abs() < 0.2 && scores.queries[1].1[1] == 10.0, "{:?}", scores.queries);
-    assert!(uncertainty(&evidence, Weighting::ByQuery, 2.0, 1).is_some());
+    assert!(uncertainty(&evidence, Weighting::ByQuery, 2.0).is_some());
 }
 
 #[test]

@@ -8,7 +8,7 @@ use std::path::PathBuf;
 use loadline::measurement::{Environment, Measurement, OperationMeasurement, ResourceSample};
 use loadline::store::{Run, RunDirectory, StoreError};
 use loadline::study::{Repeat, RepeatRule, Study};
-use loadline::trial::{Case, Levels, Settings, Trial};
+use loadline::trial::{Case, DatabaseSettings, Levels, Settings, Trial};
 
 fn study() -> Study {
     let mut settings = Settings::default();
@@ -24,6 +24,7 @@ fn study() -> Study {
         goal: None,
         claims: Vec::new(),
         quick: false,
+        shrunk: Default::default(),
         seed: 7,
         cases: vec![Case::new(levels, settings)],
     }
@@ -165,7 +166,17 @@ fn resuming_refuses_another_study_or_machine_and_names_what_differs() {
 fn facts_about_a_database_are_added_to_the_run_file() {
     let place = Place::new("facts");
     let mut directory = write(&place, 0);
-    directory.note_database("mariadb", vec![("version".to_owned(), "10.11".to_owned())]).unwrap();
+    let settings = &study().cases[0].settings.database;
+    let version = |number: &str| [("version".to_owned(), number.to_owned())];
+    directory.note_database(settings, &version("10.11")).unwrap();
+    directory
+        .note_database(&DatabaseSettings { binary: Some("other".to_owned()), ..settings.clone() }, &version("11.4"))
+        .unwrap();
+    directory.note_database(settings, &version("10.11")).unwrap();
     drop(directory);
-    assert_eq!(Run::open(&place.0).unwrap().file.environment.databases["mariadb"]["version"], "10.11");
+    let environment = Run::open(&place.0).unwrap().file.environment;
+    assert_eq!(environment.databases[&settings.name]["version"], "10.11");
+    let servers: Vec<_> =
+        environment.servers.iter().map(|server| (&*server.facts["version"], server.cases.len())).collect();
+    assert_eq!(servers, [("10.11", 1), ("11.4", 0)], "each version with the cases that were measured on it");
 }

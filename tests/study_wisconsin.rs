@@ -105,14 +105,14 @@ fn records_that_cannot_be_made_are_refused_before_anything_starts() {
     assert_refused(
         &["record.permutation=shuffled"],
         &[
-            "--set record.permutation=shuffled: unknown record.permutation \"shuffled\"; there are lfsr, lfsr-leap, dewitt",
+            "--set record.permutation=shuffled: unknown record.permutation \"shuffled\"; there are feistel, lfsr, lfsr-leap, dewitt",
         ],
     );
     assert_refused(
         &["record.rows=200000000"],
         &[
             "--set record.rows=200000000: record.rows is 200000000; record.permutation \"dewitt\" has at most 100000000 rows: its \
-           program ends there; \"lfsr\" has more",
+           program ends there; leave the permutation out",
         ],
     );
     assert_refused(

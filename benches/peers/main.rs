@@ -1,17 +1,25 @@
 //! loadline beside its peers: client CPU per operation, throughput and resident memory of sysbench on MariaDB and of pgbench on
-//! PostgreSQL, the same statement on the same table over a unix socket, in alternating runs.
+//! PostgreSQL, the same statement or transaction on the same table, in alternating runs.
 //!
-//! `cargo bench --bench peers` runs everything, `cargo bench --bench peers -- mariadb select 8` a part; `ROUNDS` and `SECONDS`
-//! in the environment change the number and the length of the runs. Needs the Debian packages sysbench, mariadb-server and
-//! postgresql. The CPU time is that of the whole process as the kernel accounts it, from its start to its end.
+//! Where client and server are started from decides how the kernel divides the CPUs between them, so each comparison is made in three
+//! arrangements: `session` (both in one session, as from one shell, over a unix socket), `own` (each in a session of its own, as an
+//! init system starts servers, over a unix socket) and `tcp` (likewise, over TCP).
+//!
+//! `cargo bench --bench peers` runs everything, `cargo bench --bench peers -- mariadb select 8 own` a part; `cargo bench --bench peers
+//! -- databases` compares instead how many times as many transactions PostgreSQL carries as MariaDB, by loadline and by its peers,
+//! with all four sides in each round. `ROUNDS` and `SECONDS` in the environment change the number and the length of the runs. Needs
+//! the Debian packages sysbench, mariadb-server and postgresql. The CPU time is that of the whole process as the kernel accounts it,
+//! from its start to its end.
 
+#[expect(dead_code, reason = "this benchmark uses a part of what is shared")]
 #[path = "../shared/mod.rs"]
 mod shared;
 mod subject;
+mod transaction;
 
 use shared::process::Usage;
 use shared::ratio::{from_environment, median_of, ratios, show};
-use subject::{Peer, Subject, subjects};
+use subject::{Peer, Prepared, Subject, subjects};
 
 fn main() {
     let wanted: Vec<String> = std::env::args().skip(1).filter(|argument| !argument.starts_with("--")).collect();
@@ -21,12 +29,15 @@ fn main() {
     println!(
         "{rounds} rounds of {seconds} s each side, alternating; median [95 % interval of the median] of the rounds\n"
     );
+    if wanted.iter().any(|word| word == "databases") {
+        return compare_databases(rounds, seconds);
+    }
     println!(
-        "{:<26} {:>9} {:>9}  {:<22} {:<22} {:>9} {:>9}  loop",
-        "statement, connections", "ours", "peer", "CPU ratio", "throughput ratio", "ours", "peer"
+        "{:<34} {:>9} {:>9}  {:<22} {:<22} {:>9} {:>9}  loop",
+        "statement, connections, arrangement", "ours", "peer", "CPU ratio", "throughput ratio", "ours", "peer"
     );
     println!(
-        "{:<26} {:>9} {:>9}  {:<22} {:<22} {:>9} {:>9}",
+        "{:<34} {:>9} {:>9}  {:<22} {:<22} {:>9} {:>9}",
         "", "µs/op", "µs/op", "ours / peer", "ours / peer", "MiB", "MiB"
     );
     for peer in [Peer::Sysbench, Peer::Pgbench] {
@@ -37,14 +48,14 @@ fn main() {
         if chosen.is_empty() {
             continue;
         }
-        let server = subject::Prepared::start(peer);
+        let server = Prepared::start(peer);
         for subject in chosen {
             compare(&server, &subject, rounds, seconds);
         }
     }
 }
 
-fn compare(server: &subject::Prepared, subject: &Subject, rounds: usize, seconds: f64) {
+fn compare(server: &Prepared, subject: &Subject, rounds: usize, seconds: f64) {
     let (mut ours, mut peers) = (Vec::new(), Vec::new());
     let mut driver = String::new();
     for round in 0..rounds {
@@ -60,7 +71,7 @@ fn compare(server: &subject::Prepared, subject: &Subject, rounds: usize, seconds
         }
     }
     println!(
-        "{:<26} {:>9.2} {:>9.2}  {:<22} {:<22} {:>9.1} {:>9.1}  {driver}",
+        "{:<34} {:>9.2} {:>9.2}  {:<22} {:<22} {:>9.1} {:>9.1}  {driver}",
         subject.name(),
         median_of(&ours, Usage::cpu_us_per_operation),
         median_of(&peers, Usage::cpu_us_per_operation),
@@ -69,4 +80,37 @@ fn compare(server: &subject::Prepared, subject: &Subject, rounds: usize, seconds
         median_of(&ours, Usage::memory_mib),
         median_of(&peers, Usage::memory_mib),
     );
+}
+
+/// The transaction on both databases, by both sides.
+fn compare_databases(rounds: usize, seconds: f64) {
+    let servers = [Peer::Sysbench, Peer::Pgbench].map(Prepared::start);
+    println!("the transaction of {}, PostgreSQL / MariaDB", transaction::DESCRIPTION);
+    println!("{:<34} {:<22} {:<22} {:<22}", "connections, arrangement", "loadline", "peers", "loadline / peers");
+    for connections in [1, 8, 64] {
+        let both = [Peer::Sysbench, Peer::Pgbench].map(|peer| Subject::transaction(peer, connections));
+        let (mut ours, mut peers) = ([Vec::new(), Vec::new()], [Vec::new(), Vec::new()]);
+        for round in 0..rounds {
+            // The four sides take turns at being first.
+            for side in 0..4 {
+                let side = (round + side) % 4;
+                let (server, subject) = (&servers[side % 2], &both[side % 2]);
+                if side < 2 {
+                    ours[side].push(server.run_ours(subject, seconds).usage);
+                } else {
+                    peers[side - 2].push(server.run_peer(subject, seconds));
+                }
+            }
+        }
+        let of = |sides: &[Vec<Usage>; 2]| ratios(&sides[1], &sides[0], Usage::operations_per_s);
+        let (ours, peers) = (of(&ours), of(&peers));
+        let between: Vec<f64> = ours.iter().zip(&peers).map(|(a, b)| a / b).collect();
+        println!(
+            "{:<34} {:<22} {:<22} {:<22}",
+            format!("{connections} own"),
+            show(&ours),
+            show(&peers),
+            show(&between)
+        );
+    }
 }

@@ -7,8 +7,9 @@ use loadline::database::{self, Endpoint, mysql, postgres};
 use loadline::server::Server;
 use loadline::trial::DatabaseSettings;
 
-use crate::shared::ours::{Trial, postgres_socket, run_study, url};
+use crate::shared::ours::{Trial, postgres_socket, run_study_by, url};
 use crate::shared::process::{Usage, run};
+use crate::transaction;
 
 /// Rows of sysbench's table.
 const SYSBENCH_ROWS: u32 = 100_000;
@@ -24,37 +25,84 @@ pub enum Peer {
     Pgbench,
 }
 
+/// What is executed.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Work {
+    /// One row by its key.
+    Select,
+    /// One row into sysbench's table.
+    Insert,
+    /// Several statements between BEGIN and COMMIT.
+    Transaction,
+}
+
+/// Where client and server are started from, and how they are connected.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Arrangement {
+    /// In one session, over a unix socket.
+    Session,
+    /// In sessions of their own, over a unix socket.
+    Own,
+    /// In sessions of their own, over TCP.
+    Tcp,
+}
+
 /// One comparison.
 #[derive(Debug, Clone, Copy)]
 pub struct Subject {
     peer: Peer,
-    is_insert: bool,
+    work: Work,
     connections: u32,
+    arrangement: Arrangement,
 }
 
 /// All comparisons with a peer.
 pub fn subjects(peer: Peer) -> Vec<Subject> {
-    let kinds: &[bool] = if peer == Peer::Sysbench { &[false, true] } else { &[false] };
-    let connections = [1, 8, 64];
-    kinds
-        .iter()
-        .flat_map(|is_insert| connections.map(|connections| Subject { peer, is_insert: *is_insert, connections }))
-        .collect()
+    let works: &[Work] = match peer {
+        Peer::Sysbench => &[Work::Select, Work::Insert, Work::Transaction],
+        Peer::Pgbench => &[Work::Select, Work::Transaction],
+    };
+    let mut subjects = Vec::new();
+    for work in works {
+        for connections in [1, 8, 64] {
+            for arrangement in [Arrangement::Session, Arrangement::Own, Arrangement::Tcp] {
+                subjects.push(Subject { peer, work: *work, connections, arrangement });
+            }
+        }
+    }
+    subjects
 }
 
 impl Subject {
-    /// As in `mariadb select 8`.
+    /// The transaction, in sessions of their own.
+    pub fn transaction(peer: Peer, connections: u32) -> Self {
+        Subject { peer, work: Work::Transaction, connections, arrangement: Arrangement::Own }
+    }
+
+    /// As in `mariadb select 8 own`.
     pub fn name(&self) -> String {
         let database = if self.peer == Peer::Sysbench { "mariadb" } else { "postgres" };
-        format!("{database} {} {}", if self.is_insert { "insert" } else { "select" }, self.connections)
+        format!("{database} {:?} {} {:?}", self.work, self.connections, self.arrangement).to_lowercase()
+    }
+
+    /// What a client's command is started by: in another session than the server's, unless they are to share one.
+    fn starter(&self, program: &str) -> Command {
+        if self.arrangement == Arrangement::Session {
+            return Command::new(program);
+        }
+        let mut command = Command::new("setsid");
+        // Its usage is that of what it becomes, or of the child that it waits for.
+        command.args(["--wait", program]);
+        command
     }
 
     fn statements(&self) -> String {
-        match (self.peer, self.is_insert) {
-            (Peer::Sysbench, false) => format!(
+        match (self.peer, self.work) {
+            (_, Work::Transaction) => transaction::OURS.to_owned(),
+            (Peer::Sysbench, Work::Select) => format!(
                 "{{ sql = \"SELECT c FROM sbtest1 WHERE id=?\", weight = 1, params = [ {{ uniform = [1, {SYSBENCH_ROWS}] }} ] }}"
             ),
-            (Peer::Sysbench, true) => format!(
+            (Peer::Sysbench, Work::Insert) => format!(
                 "{{ sql = \"INSERT INTO sbtest1 (id, k, c, pad) VALUES (0, ?, ?, ?)\", weight = 1, params = [ {{ uniform = [1, \
                  {SYSBENCH_ROWS}] }}, {{ random_text = 119 }}, {{ random_text = 59 }} ] }}"
             ),
@@ -88,11 +136,22 @@ impl Prepared {
         let directory = std::env::temp_dir().join(format!("loadline-peers-{}-{peer:?}", std::process::id()));
         std::fs::create_dir_all(&directory).expect("the temporary directory can be written to");
         let prepared = Prepared { peer, server, directory };
+        let first = subjects(peer)[0];
         match peer {
-            Peer::Sysbench => run(prepared.sysbench("oltp_point_select", 1).arg("prepare")),
-            Peer::Pgbench => run(prepared.pgbench().args(["-i", "-s", "1", "-q"])),
+            Peer::Sysbench => run(prepared.sysbench("oltp_point_select", &first).arg("prepare")),
+            Peer::Pgbench => run(prepared.pgbench(&first).args(["-i", "-s", "1", "-q"])),
         };
+        for (name, text) in [(transaction::LUA_FILE, transaction::LUA), (transaction::SQL_FILE, transaction::SQL)] {
+            std::fs::write(prepared.directory.join(name), text).expect("the temporary directory can be written to");
+        }
+        transaction::make_tables(peer, prepared.endpoint());
         prepared
+    }
+
+    /// The server's host and port.
+    fn tcp(&self) -> (String, String) {
+        let (host, port) = self.endpoint().tcp.as_ref().expect("a private server listens on TCP");
+        (host.clone(), port.to_string())
     }
 
     fn endpoint(&self) -> &Endpoint {
@@ -103,28 +162,43 @@ impl Prepared {
         self.endpoint().unix.as_ref().expect("a private server has a unix socket").display().to_string()
     }
 
-    fn sysbench(&self, script: &str, threads: u32) -> Command {
-        let mut command = Command::new("sysbench");
+    fn sysbench(&self, script: &str, subject: &Subject) -> Command {
+        let mut command = subject.starter("sysbench");
         let endpoint = self.endpoint();
-        command.args([
-            script,
-            "--tables=1",
-            &format!("--table-size={SYSBENCH_ROWS}"),
-            &format!("--mysql-socket={}", self.socket()),
+        command.arg(script);
+        match subject.arrangement {
+            Arrangement::Tcp => {
+                let (host, port) = self.tcp();
+                command.args([format!("--mysql-host={host}"), format!("--mysql-port={port}")]);
+            }
+            _ => {
+                command.arg(format!("--mysql-socket={}", self.socket()));
+            }
+        }
+        if script != transaction::LUA_FILE {
+            command.args(["--tables=1", &format!("--table-size={SYSBENCH_ROWS}")]);
+        }
+        command.current_dir(&self.directory).args([
             &format!("--mysql-user={}", endpoint.user),
             &format!("--mysql-password={}", endpoint.password),
             &format!("--mysql-db={}", endpoint.database),
             "--rand-type=uniform",
-            &format!("--threads={threads}"),
+            &format!("--threads={}", subject.connections),
         ]);
         command
     }
 
-    fn pgbench(&self) -> Command {
+    fn pgbench(&self, subject: &Subject) -> Command {
         let endpoint = self.endpoint();
-        let (directory, port) = postgres_socket(endpoint);
-        let mut command = Command::new("pgbench");
-        command.env("PGHOST", directory).env("PGPORT", port);
+        let (host, port) = match subject.arrangement {
+            Arrangement::Tcp => self.tcp(),
+            _ => {
+                let (directory, port) = postgres_socket(endpoint);
+                (directory.display().to_string(), port)
+            }
+        };
+        let mut command = subject.starter("pgbench");
+        command.current_dir(&self.directory).env("PGHOST", host).env("PGPORT", port);
         command
             .env("PGUSER", &endpoint.user)
             .env("PGPASSWORD", &endpoint.password)
@@ -136,27 +210,25 @@ impl Prepared {
     pub fn run_peer(&self, subject: &Subject, seconds: f64) -> Usage {
         match self.peer {
             Peer::Sysbench => {
-                let script = if subject.is_insert { "oltp_insert" } else { "oltp_point_select" };
-                let (text, usage) =
-                    run(self.sysbench(script, subject.connections).arg(format!("--time={seconds}")).arg("run"));
+                let script = match subject.work {
+                    Work::Select => "oltp_point_select",
+                    Work::Insert => "oltp_insert",
+                    Work::Transaction => transaction::LUA_FILE,
+                };
+                let (text, usage) = run(self.sysbench(script, subject).arg(format!("--time={seconds}")).arg("run"));
                 let after = |label: &str| number_after(&text, label);
-                usage.with(after("total:"), after("total time:"))
+                // A transaction is an event; of a single statement it counts as many.
+                usage.with(after("total number of events:"), after("total time:"))
             }
             Peer::Pgbench => {
-                let connections = subject.connections.to_string();
-                let time = format!("{seconds:.0}");
-                let (text, usage) = run(self.pgbench().args([
-                    "-S",
-                    "-M",
-                    "prepared",
-                    "-n",
-                    "-j",
-                    "1",
-                    "-c",
-                    &connections,
-                    "-T",
-                    &time,
-                ]));
+                let (connections, time) = (subject.connections.to_string(), format!("{seconds:.0}"));
+                let mut command = self.pgbench(subject);
+                match subject.work {
+                    Work::Transaction => command.args(["-f", transaction::SQL_FILE]),
+                    _ => command.arg("-S"),
+                };
+                let (text, usage) =
+                    run(command.args(["-M", "prepared", "-n", "-j", "1", "-c", &connections, "-T", &time]));
                 let operations = number_after(&text, "transactions actually processed:");
                 usage.with(operations, operations / number_after(&text, "tps ="))
             }
@@ -166,16 +238,26 @@ impl Prepared {
     /// Runs loadline and returns what it did.
     pub fn run_ours(&self, subject: &Subject, seconds: f64) -> Trial {
         let name = if self.peer == Peer::Sysbench { "mariadb" } else { "postgres" };
+        let url = match subject.arrangement {
+            Arrangement::Tcp => {
+                let Endpoint { user, password, database, .. } = self.endpoint();
+                let (host, port) = self.tcp();
+                let scheme = if self.peer == Peer::Sysbench { "mysql" } else { "postgres" };
+                format!("{scheme}://{user}:{password}@{host}:{port}/{database}")
+            }
+            _ => url(name, self.endpoint()),
+        };
         let study = format!(
-            "name = \"peers\"\n[database]\nname = \"{name}\"\nurl = \"{}\"\n[workload]\nname = \"sql\"\n\
+            "name = \"peers\"\n[database]\nname = \"{name}\"\nurl = \"{url}\"\n[workload]\nname = \"sql\"\n\
              writes = {}\nstatements = [ {} ]\n[load]\nclients = {}\nduration = \"{seconds}s\"\nwarmup = \"0s\"\n\
              [repeat]\nrule = \"fixed\"\nleast = 1\nmost = 1\n",
-            url(name, self.endpoint()),
-            subject.is_insert,
+            subject.work != Work::Select,
             subject.statements(),
             subject.connections,
         );
-        run_study(&self.directory, &study, "statement-1", 1.0)
+        let operation = if subject.work == Work::Transaction { transaction::OPERATION } else { "statement-1" };
+        let program = subject.starter(env!("CARGO_BIN_EXE_loadline"));
+        run_study_by(program, &self.directory, &study, operation, 1.0)
     }
 }
 

@@ -17,13 +17,17 @@ pub struct Trial {
 
 /// Runs a study of one case and one trial in a directory, and counts its operations of this name, each as `unit` of them.
 pub fn run_study(directory: &Path, study: &str, operation: &str, unit: f64) -> Trial {
+    run_study_by(Command::new(env!("CARGO_BIN_EXE_loadline")), directory, study, operation, unit)
+}
+
+/// The same by a command that starts the program.
+pub fn run_study_by(mut program: Command, directory: &Path, study: &str, operation: &str, unit: f64) -> Trial {
     let path = directory.join("study.toml");
     std::fs::write(&path, study).expect("the temporary directory can be written to");
     let out = directory.join("run");
     // It is there after the first run only.
     let _ = std::fs::remove_dir_all(&out);
-    let loadline = env!("CARGO_BIN_EXE_loadline");
-    let (text, usage) = run(Command::new(loadline).args(["run", "--json"]).arg(&path).arg("--out").arg(&out));
+    let (text, usage) = run(program.args(["run", "--json"]).arg(&path).arg("--out").arg(&out));
     let document: serde_json::Value = serde_json::from_str(&text).expect("loadline prints one JSON document");
     let case = &document["cases"][0];
     assert_eq!(document["valid"], true, "{}", case["invalid_because"]);

@@ -11,7 +11,7 @@ use super::staged_link::StagedLink;
 use crate::link;
 use crate::load::{Changing, Clock, DiskWriter, Observer, Recording};
 use crate::measurement::{DiskMeasurement, ResourceSample, Resources};
-use crate::monitor::{self, Monitor, Targets};
+use crate::monitor::{self, Monitor, Others, Targets, pids_named};
 use crate::server::interrupted;
 use crate::trial::{Length, Settings};
 
@@ -20,6 +20,12 @@ pub(super) struct Attendant {
     targets: Option<Targets>,
     interval: Duration,
     monitor: Option<(Instant, Monitor)>,
+    /// Names of the processes of a server that loadline has not started.
+    servers: &'static [&'static str],
+    /// Whether nothing is known of the server's processes.
+    server_unknown: bool,
+    others: Option<Others>,
+    others_cpu: Option<f64>,
     /// When the measured phase began.
     pub begun: Option<Instant>,
     /// Tells who changes the schema that the measured phase begins, and by being dropped that it is over.
@@ -40,8 +46,12 @@ impl Attendant {
         settings: &Settings,
         evolving: Option<mpsc::Sender<Arc<Changing>>>,
     ) -> Self {
+        let servers = servers_of(settings);
+        let found = pids_named(servers);
+        let server_unknown = settings.database.url.is_some() && found.is_empty();
         let targets = match &current.server {
             Some(server) => Targets::server(server.pid_source()),
+            None if !found.is_empty() => Targets::server(Box::new(move |pids| pids.extend(&found))),
             None if front.is_none() && current.database.is_embedded() => Targets::embedded(),
             None => Targets::none(),
         };
@@ -56,6 +66,10 @@ impl Attendant {
             targets: Some(targets),
             interval,
             monitor: None,
+            servers,
+            server_unknown,
+            others: None,
+            others_cpu: None,
             begun: None,
             evolving,
             changing: None,
@@ -75,7 +89,20 @@ impl Attendant {
     /// Ends watching: samples and means of the measured phase.
     pub fn finish(self, measured_s: f64) -> Option<(Vec<ResourceSample>, Resources)> {
         let (begun, monitor) = self.monitor?;
-        monitor.stop_between(begun, begun + Duration::from_secs_f64(measured_s))
+        let (samples, resources) = monitor.stop_between(begun, begun + Duration::from_secs_f64(measured_s))?;
+        let (others_cpu, server_unknown) = (self.others_cpu, self.server_unknown);
+        Some((samples, Resources { others_cpu, server_unknown, ..resources }))
+    }
+}
+
+/// Names of the processes of a server at an address of this machine that loadline has not started; none of one elsewhere.
+fn servers_of(settings: &Settings) -> &'static [&'static str] {
+    let is_here = |url: &String| ["localhost", "127.0.0.1", "[::1]"].iter().any(|host| url.contains(host));
+    match settings.database.name.as_str() {
+        _ if !settings.database.url.as_ref().is_some_and(is_here) => &[],
+        "postgres" => &["postgres"],
+        "mariadb" | "mysql" => &["mariadbd", "mysqld"],
+        _ => &[],
     }
 }
 
@@ -89,6 +116,7 @@ fn on_link(targets: Targets, link: Option<&StagedLink>) -> Targets {
 
 impl Observer for Attendant {
     fn measure(&mut self) {
+        self.others = Some(Others::begin(self.servers));
         self.begun = Some(Instant::now());
         // A trial whose machine cannot be watched has no resources and is valid all the same.
         let monitor = self.targets.take().and_then(|targets| Monitor::start(targets, self.interval).ok());
@@ -102,6 +130,7 @@ impl Observer for Attendant {
 
     fn drained(&mut self) {
         self.evolving = None;
+        self.others_cpu = self.others.take().and_then(Others::end);
         self.wrote = self.disk.take().map(DiskWriter::finish);
     }
 

@@ -18,8 +18,8 @@ pub(super) const LATE_SHARE: f64 = 0.5;
 /// Keeps the random numbers of the two sides apart.
 const SEED: u64 = 0x6261_636b;
 
-/// What the clients in the background do when; none without `[background]`.
-pub(super) fn load_settings(settings: &Settings) -> Option<LoadSettings> {
+/// What the clients in the background do when, as long as the load beside them; none without `[background]`.
+pub(super) fn load_settings(settings: &Settings, beside: &LoadSettings) -> Option<LoadSettings> {
     let background = settings.background.as_ref()?;
     Some(LoadSettings {
         arrivals: background.arrivals,
@@ -30,8 +30,9 @@ pub(super) fn load_settings(settings: &Settings) -> Option<LoadSettings> {
         samples: false,
         loops: None,
         statements_as_text: false,
+        pipeline: false,
         connects_each_time: false,
-        ..settings.load.clone()
+        ..beside.clone()
     })
 }
 
@@ -44,7 +45,7 @@ pub(super) fn group<'a>(
 ) -> anyhow::Result<Group<'a>> {
     let client = |number| Client { number, of: load.clients, seed: trial.seed ^ SEED };
     let sources = sources(work, load.clients, |number| work.background(client(number)))?;
-    Ok(Group { settings: load, connections, sources, keeps_acknowledged: false })
+    Ok(Group { settings: load, connections, sources, keeps_acknowledged: false, pins_loops: false })
 }
 
 /// Adds what was seen in the background to a measurement, with the reasons for which it is not to be trusted.
@@ -65,6 +66,7 @@ pub(super) fn take_in(measurement: &mut Measurement, load: &LoadSettings, observ
         always_busy_clients: None,
         offered_per_s: load.rate_per_s,
         late_share: LATE_SHARE,
+        bound: None,
         stored: None,
     };
     let reasons = validity::reasons(&alone, circumstances);

@@ -60,6 +60,7 @@ fn options(arguments: &CompareArguments) -> Result<Options, Failure> {
         return Err(Failure::Usage(format!("--margin: {margin} is not from 0 to below 1; write 0.05 for 5 %")));
     }
     let adjustment = match arguments.adjust {
+        Adjusting::Bonferroni => Adjustment::Bonferroni,
         Adjusting::Holm => Adjustment::Holm,
         Adjusting::Bh => Adjustment::Bh,
     };

@@ -1,18 +1,21 @@
-//! Schema changes while a load runs: a field is added, written to some records, erased and removed again, in turns.
+//! Schema changes while a load runs: a field is added, written to some records, erased and removed again, in turns; or a column with
+//! a default, or an index.
 //!
-//! Main type: [`Evolver`]. It has connections of its own, as the new version of an application has. Invariant: when it ends, the
-//! tables are as they were, or it says that they are not.
+//! Main type: [`Evolver`]. It has connections of its own, as the new version of an application has. The load lasts until the change that
+//! is being made at its end is made, or [`load_of`]'s bound is reached. Invariant: when it ends, the tables are as they were, or it
+//! says that they are not.
 
+use std::collections::BTreeMap;
 use std::sync::Arc;
-use std::sync::mpsc::{Receiver, RecvTimeoutError};
+use std::sync::mpsc::{Receiver, RecvTimeoutError, TryRecvError};
 use std::time::{Duration, Instant};
 
 use crate::database::{Database, DatabaseError, Session};
 use crate::load::Changing;
 use crate::measurement::ChangeMeasurement;
 use crate::record::{Column, ColumnKind, Generator};
-use crate::statement::{Bind, Evolution, Request, SchemaChange};
-use crate::trial::Settings;
+use crate::statement::{Bind, Evolution, Request, SchemaChange, TableColumn};
+use crate::trial::{EVOLVE_AT_MOST_S, Length, LoadSettings, SchemaChangeKind, Settings};
 use crate::workload::Work;
 
 /// Records that get a value of the new field, unless the study says otherwise.
@@ -30,6 +33,10 @@ pub struct Evolver<'a> {
     generator: &'a dyn Generator,
     evolution: Evolution,
     every: Duration,
+    /// How the database is told to change tables; none is in its best way.
+    algorithm: Option<String>,
+    /// How long the load lasts at least and at most, where it lasts as long as changes do.
+    load: Option<[Duration; 2]>,
     /// Records that get the field.
     records: Vec<u64>,
     session: Option<Box<dyn Session>>,
@@ -41,8 +48,50 @@ pub struct Evolver<'a> {
 pub struct Evolved {
     /// The changes within the measured phase.
     pub changes: Vec<ChangeMeasurement>,
+    /// See [`crate::measurement::EvolutionMeasurement::silences_s`].
+    pub silences_s: BTreeMap<String, f64>,
     /// Whether the tables are as they were.
     pub is_undone: bool,
+}
+
+/// The load of a trial: with changes of the schema it may go on behind its duration, for the one that is being made then.
+pub fn load_of(settings: &Settings) -> LoadSettings {
+    let load = settings.load.clone();
+    match (settings.workload.evolve_s, load.length) {
+        (Some(_), Length::Seconds(seconds)) => {
+            let at_most_s = settings.workload.evolve.at_most_s.unwrap_or(EVOLVE_AT_MOST_S);
+            LoadSettings { length: Length::Seconds(seconds + at_most_s), ..load }
+        }
+        _ => load,
+    }
+}
+
+/// The evolution that the settings ask for, made of a layout's, which adds a field.
+fn evolution_of(kind: SchemaChangeKind, work: &Work, own: Evolution) -> Option<Evolution> {
+    let Some(SchemaChange::AddColumn { table, column, .. }) =
+        own.add.clone().filter(|_| kind != SchemaChangeKind::Field)
+    else {
+        return Some(own);
+    };
+    let text = |text: &str| Some(text.to_owned());
+    let add = match kind {
+        SchemaChangeKind::Field | SchemaChangeKind::Default => {
+            SchemaChange::AddColumn { table, column, default: text("none") }
+        }
+        SchemaChangeKind::NotNull => {
+            let column = TableColumn { nullable: false, ..column };
+            SchemaChange::AddColumn { table, column, default: text("none") }
+        }
+        SchemaChangeKind::Index => {
+            let stored = work.program().tables.iter().find(|known| known.name == table)?;
+            let is_value = |column: &&TableColumn| !stored.primary_key.contains(&column.name);
+            let column = stored.columns.iter().find(is_value)?.name.clone();
+            let remove = SchemaChange::DropIndex { table: table.clone(), name: FIELD.to_owned() };
+            let add = SchemaChange::AddIndex { table, name: FIELD.to_owned(), column };
+            return Some(Evolution { add: Some(add), remove: Some(remove), ..Evolution::default() });
+        }
+    };
+    Some(Evolution { add: Some(add), remove: own.remove, ..Evolution::default() })
 }
 
 impl<'a> Evolver<'a> {
@@ -51,38 +100,67 @@ impl<'a> Evolver<'a> {
         let every = Duration::from_secs_f64(settings.workload.evolve_s?);
         let kind = ColumnKind::Text(64);
         let field = Column { name: FIELD.to_owned(), kind, nullable: true, hot: false };
-        let (generator, evolution) = (work.generator()?, work.evolution(&field)?);
+        let evolution = evolution_of(settings.workload.evolve.change, work, work.evolution(&field)?)?;
+        let generator = work.generator()?;
+        let algorithm = settings.workload.evolve.algorithm.clone();
+        let load = match settings.load.length {
+            Length::Seconds(seconds) => {
+                let at_most_s = settings.workload.evolve.at_most_s.unwrap_or(EVOLVE_AT_MOST_S);
+                Some([seconds, seconds + at_most_s].map(Duration::from_secs_f64))
+            }
+            _ => None,
+        };
         let rows = settings.record.rows;
         let count = settings.workload.evolve_records.unwrap_or(RECORDS).min(rows);
         // Spread evenly, so that the pages that they are on are too.
         let records =
             (0..count).map(|place| (u128::from(place) * u128::from(rows) / u128::from(count)) as u64).collect();
-        let (session, changes) = (None, Vec::new());
-        Some(Evolver { database, generator, evolution, every, records, session, is_added: false, changes })
+        let (session, changes, is_added) = (None, Vec::new(), false);
+        Some(Evolver { database, generator, evolution, every, algorithm, load, records, session, is_added, changes })
     }
 
-    /// Waits for the measured phase, changes the schema until the sender is gone, and undoes what is still there.
+    /// Waits for the measured phase, changes the schema until the load has lasted as long as it shall and ends it, or until the sender
+    /// is gone; and undoes what is still there.
     pub fn run(mut self, begin: &Receiver<Arc<Changing>>) -> Evolved {
         let Ok(changing) = begin.recv() else {
-            return Evolved { changes: self.changes, is_undone: true };
+            return Evolved { changes: self.changes, silences_s: BTreeMap::new(), is_undone: true };
         };
         let begun_ns = changing.now_ns();
+        let bounds = self.load.map(|bounds| bounds.map(|bound| Instant::now() + bound));
+        let last = bounds.map(|[last, _]| last);
         let mut next = Instant::now() + self.every / 2;
-        while let Err(RecvTimeoutError::Timeout) = begin.recv_timeout(next.saturating_duration_since(Instant::now())) {
+        loop {
+            let until = last.map_or(next, |last| next.min(last));
+            match begin.recv_timeout(until.saturating_duration_since(Instant::now())) {
+                Err(RecvTimeoutError::Timeout) => {}
+                // The load is over.
+                Ok(_) | Err(RecvTimeoutError::Disconnected) => break,
+            }
+            if last.is_some_and(|last| Instant::now() >= last) {
+                changing.end_load();
+                break;
+            }
+            let made = self.changes.len();
             if self.is_added {
                 self.take_back(&changing, begun_ns)
             } else {
                 self.add(&changing, begun_ns)
             }
+            let outlasted = matches!(begin.try_recv(), Err(TryRecvError::Disconnected))
+                || bounds.is_some_and(|[_, most]| Instant::now() >= most);
+            self.changes[made..].iter_mut().for_each(|change| change.outlasted = outlasted);
             // A change that takes longer than a turn is followed at once by the next.
             next = (next + self.every).max(Instant::now());
         }
+        // What was not yet answered when the load ended is waited for, and ends its silence, before the schema is undone.
+        while begin.recv().is_ok() {}
+        let silences_s = changing.silences_s();
         let changes = std::mem::take(&mut self.changes);
         if self.is_added {
             self.take_back(&changing, begun_ns);
         }
         let is_undone = !self.is_added && self.changes.iter().all(|change| change.failed == 0);
-        Evolved { changes, is_undone }
+        Evolved { changes, silences_s, is_undone }
     }
 
     fn add(&mut self, changing: &Changing, begun_ns: u64) {
@@ -92,7 +170,7 @@ impl<'a> Evolver<'a> {
         if outcome.is_ok() {
             self.is_added = true;
             // The new version of the application connects and prepares; that is no part of the change.
-            outcome = self.prepare().and(outcome);
+            outcome = if self.evolution.program.statements.is_empty() { outcome } else { self.prepare().and(outcome) };
             change.resume();
             outcome = outcome.and_then(|way| self.execute(&self.evolution.begin.clone()).map(|()| way));
         }
@@ -138,7 +216,7 @@ impl<'a> Evolver<'a> {
         let Some(change) = change else { return Ok(None) };
         let mut session = self.database.connect()?;
         let mut outcome = Ok(None);
-        for sql in self.database.dialect().schema_change(&change) {
+        for sql in self.database.dialect().schema_change(&change, self.algorithm.as_deref()) {
             outcome = session.run(&sql).map(|()| Some(sql));
             if !matches!(outcome, Err(DatabaseError::Refused { .. })) {
                 break;
@@ -164,7 +242,7 @@ impl<'a> Evolver<'a> {
     /// Writes the field of each record in a transaction of its own.
     fn for_each_record(
         &mut self,
-        what: &str,
+        what: &'static str,
         changing: &Changing,
         begun_ns: u64,
         bind: fn(&Evolution) -> Option<&Bind>,
@@ -188,7 +266,7 @@ impl<'a> Evolver<'a> {
 
 /// A change that is being timed.
 struct Change<'a> {
-    what: &'a str,
+    what: &'static str,
     changing: &'a Changing,
     begun_ns: u64,
     start_ns: u64,
@@ -199,8 +277,8 @@ struct Change<'a> {
 }
 
 impl<'a> Change<'a> {
-    fn begin(what: &'a str, changing: &'a Changing, begun_ns: u64) -> Self {
-        let start_ns = changing.begin();
+    fn begin(what: &'static str, changing: &'a Changing, begun_ns: u64) -> Self {
+        let start_ns = changing.begin(what);
         Change { what, changing, begun_ns, start_ns, took_ns: 0, since_ns: Some(start_ns) }
     }
 
@@ -211,7 +289,7 @@ impl<'a> Change<'a> {
     }
 
     fn resume(&mut self) {
-        self.since_ns = Some(self.changing.begin());
+        self.since_ns = Some(self.changing.begin(self.what));
     }
 
     fn end(mut self, outcome: Result<Option<String>, DatabaseError>) -> ChangeMeasurement {
@@ -226,6 +304,7 @@ impl<'a> Change<'a> {
             took_s: self.took_ns as f64 / 1e9,
             records: 0,
             failed: u64::from(error.is_some()),
+            outlasted: false,
             statement,
             error,
         }

@@ -9,21 +9,23 @@ use anyhow::{Context, anyhow};
 use super::attendant::Attendant;
 use super::background;
 use super::conserve::recorded;
-use super::evolve::{Evolved, Evolver};
+use super::evolve::{Evolved, Evolver, load_of};
 use super::fixture::{fill, make_tables};
 use super::freshness;
 use super::front::{Front, on_the_way};
 use super::options::{check_options, plans, restrict};
 use super::output::sentence;
-use super::pinned::Pinned;
+use super::pinned::{self, Pinned};
 use super::stage::Current;
 use super::watch::Watch;
 use crate::database::{Database, DatabaseError, Session, Wire};
 use crate::load::{
     Changing, Connections, Group, Observed, Observer, Reconnect, ReconnectSession, Recording, Source, Written,
-    drive_groups, validity,
+    cpu_count, drive_groups, validity,
 };
-use crate::measurement::{EvolutionMeasurement, Measurement, RecordedMeasurement, ResourceSample, Resources};
+use crate::measurement::{
+    EvolutionMeasurement, Measurement, RecordedMeasurement, ResourceSample, Resources, Starvation, starvation,
+};
 use crate::monitor;
 use crate::operation::{Operation, OperationKind};
 use crate::server::{Server, interrupted};
@@ -66,11 +68,12 @@ pub fn execute(
     let begun = Instant::now();
     let started = now_utc();
     let mut executed = match stage {
-        Ok(current) => attempt(trial, current, filling),
+        Ok(current) => attempt(&trial.driven(), current, filling),
         Err(error) => Executed::failed(trial, &error),
     };
     let measurement = &mut executed.measurement;
     (measurement.sequence, measurement.started) = (sequence, started);
+    measurement.trial = trial.clone();
     measurement.total_s = begun.elapsed().as_secs_f64();
     executed
 }
@@ -213,8 +216,9 @@ fn measure(trial: &Trial, ready: Ready, current: &mut Current, filling: &dyn Fn(
     }
     let database: &dyn Database = front.as_ref().map_or(&*current.database, |front| &*front.database);
     let plans = plans(settings, &work, database, &mut *database.connect()?).context("workload.explain")?;
-    let beside_load = background::load_settings(settings);
-    let (group, connecting_s) = connect_group(trial, &work, database)?;
+    let load = load_of(settings);
+    let beside_load = background::load_settings(settings, &load);
+    let (group, connecting_s) = connect_group(trial, &load, &work, database)?;
     let mut groups = vec![group];
     if let Some(load) = &beside_load {
         groups.push(background::group(load, trial, &work, connect_all(database, &work, settings, load)?)?);
@@ -255,11 +259,10 @@ fn measure(trial: &Trial, ready: Ready, current: &mut Current, filling: &dyn Fn(
     let mut measurement = measured(trial, &observed, resources, current);
     (measurement.plans, measurement.connecting_s) = (plans, connecting_s);
     measurement.disk = disk.transpose().map_err(anyhow::Error::msg)?;
-    let aside = |during| observed.tally.asides.part(during);
     measurement.evolution = evolved.map(|evolved| EvolutionMeasurement {
         changes: evolved.changes,
-        during: aside(true),
-        outside: aside(false),
+        intended: observed.tally.asides.parts(),
+        silences_s: evolved.silences_s,
     });
     judge(&mut measurement, settings, &observed, current.database.is_embedded() && !is_in_front, stored);
     if let Some(kept) = kept {
@@ -278,7 +281,8 @@ fn measure(trial: &Trial, ready: Ready, current: &mut Current, filling: &dyn Fn(
 
 /// The load that the study asks about, connected; and how long connecting took, where that counts.
 fn connect_group<'a>(
-    trial: &'a Trial,
+    trial: &Trial,
+    load: &'a LoadSettings,
     work: &Arc<Work>,
     database: &dyn Database,
 ) -> anyhow::Result<(Group<'a>, Option<f64>)> {
@@ -289,7 +293,8 @@ fn connect_group<'a>(
     let of = |number| workload::Client { number, of: settings.load.clients, seed: trial.seed };
     let sources = sources(work, settings.load.clients, |number| work.workload(of(number)))?;
     let keeps_acknowledged = settings.recorder.is_some();
-    Ok((Group { settings: &settings.load, connections, sources, keeps_acknowledged }, connecting_s))
+    let pins_loops = pinned::may_pin_loops(settings);
+    Ok((Group { settings: load, connections, sources, keeps_acknowledged, pins_loops }, connecting_s))
 }
 
 /// Stops the recorder; why the trial is not to be trusted, if it ended before or does not stop in order.
@@ -471,7 +476,13 @@ fn judge(
             _ if settings.disk.is_some() => background::LATE_SHARE,
             _ => validity::LATE_SHARE,
         },
+        bound: measurement.trial.sought.map(|sought| (sought.quantile, sought.below_s)),
         stored,
     };
     measurement.invalid_because = validity::reasons(measurement, circumstances);
+    if !is_embedded {
+        let found = starvation(measurement, cpu_count() as f64).into_iter();
+        let reasons = found.filter_map(|found| if let Starvation::Reason(says) = found { Some(says) } else { None });
+        measurement.invalid_because.extend(reasons);
+    }
 }

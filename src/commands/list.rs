@@ -182,7 +182,7 @@ mod tests {
         open: |_, _| Err(DatabaseError::Unavailable("not in this test".to_owned())),
         recipe: None,
         read_url: None,
-        query_options: QueryOptions { straight_join: false, cache: false, as_text: false },
+        query_options: QueryOptions { straight_join: false, cache: false, as_text: false, pipeline: false },
         has_notifications: false,
     };
     const SERVER: Entry = Entry {

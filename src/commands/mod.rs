@@ -8,6 +8,7 @@ mod block;
 mod block_keys;
 mod cache;
 mod compare;
+mod connections;
 mod conserve;
 mod conserve_blocks;
 pub mod data;
@@ -33,8 +34,10 @@ mod record_model;
 mod record_parts;
 mod record_reload;
 mod report;
+mod rerun;
 mod run;
 mod score;
+mod screen;
 mod size;
 mod size_run;
 mod stage;
@@ -95,7 +98,8 @@ pub fn execute_command(cli: Cli) -> Result<Status, Failure> {
         Command::Plan { study } => plan::run(&study, cli.json, &names()).map(|()| Status::Valid),
         Command::Run(arguments) => {
             let (study, passwords) = read_study(&arguments.study, &names())?;
-            run::run(&study, passwords, &destination(&arguments), cli.json, arguments.strict)
+            let words = rerun::words_of(&arguments.study, &study);
+            run::run(&study, passwords, &destination(&arguments), words, (cli.json, arguments.strict))
         }
         Command::Report { runs, strict } => report::run(&runs, cli.json, strict),
         Command::Compare(arguments) => compare::run(&arguments, cli.json),
@@ -135,8 +139,11 @@ fn destination(arguments: &RunArguments) -> Destination {
     }
 }
 
-/// The study that arguments name, or the one that a property file of YCSB makes.
+/// The study that arguments name, the one of a run, or the one that a property file of YCSB makes.
 fn read_study(arguments: &StudyArguments, names: &Names) -> Result<(Study, Passwords), Failure> {
+    if let Some(study) = rerun::study_of_run(arguments, names) {
+        return Ok((study?, Passwords::default()));
+    }
     let StudyArguments { study, ycsb, sets, quick, seed } = arguments;
     let usage = |errors: study::StudyErrors| Failure::Usage(errors.to_string());
     match ycsb {

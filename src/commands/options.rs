@@ -5,7 +5,9 @@
 use std::collections::BTreeMap;
 
 use crate::database::{self, Database, DatabaseError, Session, dialect};
-use crate::trial::{Poll, Settings};
+use crate::load::cpu_count;
+use crate::server::CpuList;
+use crate::trial::{EventPath, Poll, Settings};
 use crate::workload::{self, Work};
 
 /// Checks the options of a case's queries against its database.
@@ -19,6 +21,16 @@ pub fn check_options(settings: &Settings) -> Result<(), String> {
         return Err(format!(
             "load.statements is \"text\" and {name} reads no text; leave it out, or take another database.name"
         ));
+    }
+    check_loops(settings)?;
+    if settings.load.pipeline && !entry.query_options.pipeline {
+        let why = if entry.recipe.is_none() {
+            "has no round trips to save"
+        } else {
+            "goes on after a statement that failed, so that what is sent ahead of its answer may be committed by halves"
+        };
+        let remedy = "leave it out, or take database.name = \"postgres\"";
+        return Err(format!("load.pipeline is true and {} {why}; {remedy}", entry.name));
     }
     for query in &settings.workload.queries {
         let at = format!("workload.queries, query \"{}\"", query.name);
@@ -43,10 +55,28 @@ pub fn check_options(settings: &Settings) -> Result<(), String> {
     }
     let freshness = settings.freshness.as_ref();
     if !entry.has_notifications && freshness.is_some_and(|freshness| freshness.poll == Poll::Notify) {
-        let remedy = "write poll = \"key\" or \"window\", or take database.name = \"postgres\"";
-        return Err(format!("freshness.poll is \"notify\" and {} has no notifications; {remedy}", entry.name));
+        let is_path = freshness.is_some_and(|freshness| freshness.path == EventPath::Notify);
+        let (setting, other) = if is_path {
+            ("freshness.path", "write path = \"database\"")
+        } else {
+            ("freshness.poll", "write poll = \"key\" or \"window\"")
+        };
+        let remedy = format!("{other}, or take database.name = \"postgres\"");
+        return Err(format!("{setting} is \"notify\" and {} has no notifications; {remedy}", entry.name));
     }
     Ok(())
+}
+
+/// Checks that every load thread can have a CPU of its own: those that take turns only delay each other's answers.
+fn check_loops(settings: &Settings) -> Result<(), String> {
+    let listed = settings.load.cpus.as_ref().and_then(|cpus| CpuList::parse(cpus).ok());
+    let cpus = listed.map_or_else(cpu_count, |cpus| cpus.as_slice().len());
+    match settings.load.loops {
+        Some(loops) if loops as usize > cpus => Err(format!(
+            "load.loops is {loops} and the load may use {cpus} CPUs; write load.loops = {cpus}, or leave it out"
+        )),
+        _ => Ok(()),
+    }
 }
 
 /// Whether a case may not change its database: that is somebody else's, and the study does not say that it may.

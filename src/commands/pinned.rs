@@ -4,12 +4,9 @@
 
 use anyhow::Context;
 
-use crate::load::{CLIENTS_PER_LOOP, Connections};
+use crate::load::{BUSY_LOOP_CLIENTS, Connections, cpu_count, loop_count};
 use crate::server::{CpuList, allowed_to_this_thread, pin_this_thread};
 use crate::trial::{Arrivals, Settings};
-
-/// Connections from which on a loop in a closed loop is kept on one CPU; with fewer it makes no difference that can be measured.
-const BUSY_LOOP_CLIENTS: usize = 32;
 
 /// Keeps the calling thread, and the load threads that it starts meanwhile, on some CPUs.
 pub(super) struct Pinned {
@@ -39,9 +36,14 @@ impl Pinned {
 /// CPU in time, and a server that is pinned is left alone.
 fn is_one_busy_loop(settings: &Settings, connections: &Connections) -> bool {
     let Connections::Wires(wires) = connections else { return false };
-    let is_one = settings.load.loops.is_none_or(|loops| loops == 1) && wires.len() <= CLIENTS_PER_LOOP as usize;
+    let loops = settings.load.loops.map_or_else(|| loop_count(wires.len(), cpu_count()), |loops| loops as usize);
     let is_closed = settings.load.arrivals == Arrivals::Closed;
-    is_one && is_closed && wires.len() >= BUSY_LOOP_CLIENTS && settings.database.cpus.is_none()
+    loops == 1 && is_closed && wires.len() >= BUSY_LOOP_CLIENTS && settings.database.cpus.is_none()
+}
+
+/// Whether several busy loops may be kept on a CPU each: nobody has said where client or server run.
+pub fn may_pin_loops(settings: &Settings) -> bool {
+    settings.load.cpus.is_none() && settings.database.cpus.is_none()
 }
 
 impl Drop for Pinned {

@@ -18,6 +18,7 @@ use crate::units::{show_number, show_seconds};
 /// Everything that is wrong with the study.
 pub fn run(arguments: &StudyArguments, is_json: bool, names: &Names) -> Result<(), Failure> {
     let (study, _) = super::read_study(arguments, names)?;
+    super::run::check(&study).map_err(Failure::usage)?;
     if is_json { print_json(&json_of(&study, names)) } else { print(&text_of(&study, names)) }
 }
 
@@ -147,12 +148,19 @@ fn notes(study: &Study) -> Vec<String> {
     if study.quick {
         notes.push("shrunk by --quick: the figures will be a rehearsal".to_owned());
     }
+    let pipelined = study.cases.iter().filter(|case| case.settings.load.pipeline).count();
+    if pipelined > 0 {
+        let of = if pipelined == study.cases.len() { String::new() } else { format!(" in {pipelined} of them") };
+        notes.push(format!(
+            "pipelined{of}: all statements of a transaction leave in one round trip (load.pipeline = true)"
+        ));
+    }
     if first_counted_round(study) > 0 {
         notes.push("the first trial of each case is extra and not counted".to_owned());
     }
     if estimate(study).is_guess {
         notes.push(format!(
-            "the time is a guess from {} operations/s and {} records/s",
+            "the time is a guess from {} operations/s and {} records/s of 61 columns, fewer columns taking less",
             show_number(GUESSED_OPERATIONS_PER_S),
             show_number(GUESSED_RECORDS_PER_S)
         ));

@@ -1,64 +1,238 @@
-//! What the recorder takes from a run: the load line of the model that fits it best, and what it expects below that line.
+//! What the recorder takes from a run: the rate that keeps its bound, from a verified load line, or from a model of the measured quantiles.
 //!
-//! Main function: [`model_line`].
+//! Main function: [`model_line`]. Invariant: the rate is a promise about the quantile that was asked for. It comes from what was measured of
+//! that quantile, never from a mean, and where that does not suffice there is none.
 
 use std::path::Path;
 
 use super::Failure;
 use super::output::note;
-use crate::queueing::fit::{Request, fit};
-use crate::queueing::{Target, Timer};
+use crate::queueing::fit::{Fit, LEFT_OUT_MOST, Request, fit};
+use crate::queueing::held::{Held, HeldBy, NotHeld, held_rate, interpolation_error, measured_mean_s};
+use crate::queueing::{Points, Queue, Surroundings, Target, Timer};
 use crate::recorder::admission::ModelLine;
 use crate::recorder::config::AdmissionConfig;
 use crate::report::analyse::group;
+use crate::report::load_lines::load_lines;
 use crate::report::points::curves;
 use crate::store::Run;
+use crate::study::goal;
+use crate::units::{show_number, show_seconds};
+
+/// Where a run can come from that says enough.
+const REMEDY: &str = "name a run whose only factor is load.rate, with load.arrivals = \"poisson\"";
+/// What to measure where a run does not say enough.
+const MEASURE: &str =
+    "measure at six rates or more up to near what the database carries, or search for the line itself with [goal]";
+
+/// A model that is off by no more than this at rates left out is not compared with simulated ones, which take time.
+const GOOD_ENOUGH: f64 = 0.1;
 
 /// The line of a run of one combination of settings, at several arrival rates.
 ///
 /// # Errors
-/// [`Failure::Usage`] when the run cannot be read, or no model gives a line for the quantile and bound.
+/// [`Failure::Usage`] when the run cannot be read, or says of no rate that it keeps the bound; with what to measure.
 pub fn model_line(path: &Path, config: &AdmissionConfig) -> Result<ModelLine, Failure> {
     let place = format!("admission.model \"{}\"", path.display());
     let wrong = |what: String| Failure::Usage(format!("{place}: {what}"));
     let run = Run::open(path).map_err(|error| wrong(error.to_string()))?;
     run.notes.iter().for_each(|line| note(&format!("note: {line}")));
-    let groups = group(&run.file.study, &run.measurements);
+    let study = goal::unfold(&run.file.study, &run.measurements);
+    let groups = group(&study, &run.measurements);
     let mut found = curves(&groups, Timer::Intended, Some(config.quantile), &Default::default());
-    let remedy = "name a run whose only factor is load.rate, with load.arrivals = \"poisson\"";
+    found.retain(|curve| curve.points.0.iter().all(|point| point.arrival_rate_per_s.is_some()));
     if found.is_empty() {
-        return Err(wrong(format!("it has no valid trial at a rate of arrivals; loadline report says why; {remedy}")));
+        return Err(wrong(format!("it has no valid trial at a rate of arrivals; loadline report says why; {REMEDY}")));
     }
     if found.len() > 1 {
         return Err(wrong(format!(
-            "it has {} combinations of settings besides the arrival rate; {remedy}",
+            "it has {} combinations of settings besides the arrival rate; {REMEDY}",
             found.len()
         )));
     }
-    let curve = found.remove(0);
-    let batch = run.file.study.base.workload.batch;
-    let report = fit(&curve.points, &Request::default()).map_err(|error| wrong(format!("{error}; {remedy}")))?;
-    let best = report.best.and_then(|best| report.fits.iter().find(|fit| fit.model == best));
-    let Some(best) = best else {
-        return Err(wrong(format!("{}; measure again, or leave admission.model out", report.verdict)));
+    let points = found.remove(0).points;
+    let base = &run.file.study.base;
+    let (rate_per_s, from) = match verified(&run, config) {
+        Some(line) => line,
+        None => from_quantiles(&points, base.load.clients, config).map_err(wrong)?,
     };
-    let around = Request::default().around;
-    let queue = best.queue(&around).ok_or_else(|| wrong(format!("model {} needs to know its workers", best.model)))?;
-    let target = if queue.has_quantiles() { Target::Quantile(config.quantile) } else { Target::Mean };
-    let bound_s = config.below.as_secs_f64();
-    let limit = queue.limit_per_s(target, bound_s).filter(|limit| *limit > 0.0);
-    let Some(limit) = limit else {
-        let shown = crate::units::show_seconds(bound_s);
-        return Err(wrong(format!(
-            "model {} says that no arrival rate stays below {shown}; raise admission.below",
-            best.model
-        )));
-    };
-    let batch_rows = batch.max(1);
+    let batch_rows = base.workload.batch.max(1);
     let rows_per_operation = f64::from(batch_rows);
+    let mean_s = measured_mean_s(&points.0);
     Ok(ModelLine {
         batch_rows,
-        rows_per_s: limit * rows_per_operation,
-        mean_s: Box::new(move |rows_per_s| queue.mean_s(rows_per_s / rows_per_operation).unwrap_or(f64::INFINITY)),
+        rows_per_s: rate_per_s * rows_per_operation,
+        mean_s: Box::new(move |rows_per_s| mean_s(rows_per_s / rows_per_operation)),
+        from,
     })
+}
+
+/// The line that a search found and verified, for this quantile and bound or for stricter ones: what keeps a higher quantile below a lower
+/// bound keeps this one too.
+fn verified(run: &Run, config: &AdmissionConfig) -> Option<(f64, String)> {
+    let lines = load_lines(&run.file.study, &run.measurements);
+    let [line] = lines.as_slice() else { return None };
+
+    let is_as_strict =
+        line.quantile >= config.quantile - 1e-9 && line.below_s <= config.below.as_secs_f64() * (1.0 + 1e-9);
+    let rate_per_s = line.arrival_rate_per_s.filter(|rate| line.verified && is_as_strict && *rate > 0.0)?;
+    let (figure, below) = (Target::Quantile(line.quantile), show_seconds(line.below_s));
+    Some((rate_per_s, format!("the verified load line {}/s for {figure} below {below}", show_number(rate_per_s))))
+}
+
+/// A model with what it says of the quantile.
+struct Candidate {
+    title: &'static str,
+    queue: Box<dyn Queue>,
+    is_simulated: bool,
+    /// How far it is off at rates that it was not told of, root mean square.
+    error: f64,
+}
+
+impl Candidate {
+    fn quantile_s(&self, rate_per_s: f64, quantile: f64) -> Option<f64> {
+        match self.is_simulated {
+            true => self.queue.simulated_quantile_s(rate_per_s, quantile),
+            false => self.queue.quantile_s(rate_per_s, quantile),
+        }
+    }
+
+    /// The highest rate that keeps the bound; a simulation is not asked for more digits than it has.
+    fn limit_per_s(&self, quantile: f64, bound_s: f64) -> Option<f64> {
+        if !self.is_simulated {
+            return self.queue.limit_per_s(Target::Quantile(quantile), bound_s);
+        }
+        let keeps = |rate: f64| self.quantile_s(rate, quantile).is_some_and(|found_s| found_s <= bound_s);
+        let (mut low, mut high) = (0.0, self.queue.capacity_per_s());
+        for _ in 0..12 {
+            let middle = (low + high) / 2.0;
+            if keeps(middle) { low = middle } else { high = middle }
+        }
+        (low > 0.0).then_some(low)
+    }
+}
+
+/// The rate that a model of the measured quantiles permits, as far as those bear it out.
+fn from_quantiles(points: &Points, workers: u32, config: &AdmissionConfig) -> Result<(f64, String), String> {
+    let target = Target::Quantile(config.quantile);
+    let around = Surroundings { workers: Some(workers.max(1)), ..Surroundings::default() };
+    let bound_s = config.below.as_secs_f64();
+    let asked = format!("{target} of response time below {}", show_seconds(bound_s));
+    // What was measured may rule every rate out, whatever a model would say.
+    held_rate(&points.0, config.quantile, bound_s, f64::INFINITY).map_err(|why| why_not(why, &asked))?;
+    let told = |error: crate::queueing::fit::FitError| format!("{error}; {REMEDY}");
+    let request = Request { target, around, ..Request::default() };
+    let of_quantiles = fit(points, &request).map_err(told)?;
+    let lowest = |candidates: Vec<Candidate>| candidates.into_iter().min_by(|a, b| a.error.total_cmp(&b.error));
+    let mut best = lowest(of_quantiles.fits.iter().filter_map(|fit| exact(fit, &around)).collect());
+    if best.as_ref().is_none_or(|best| best.error > GOOD_ENOUGH) {
+        let of_means = fit(points, &Request { around, ..Request::default() }).map_err(told)?;
+        let simulated = |fit| simulated(fit, points, &around, config.quantile);
+        best = lowest(best.into_iter().chain(of_means.fits.iter().filter_map(simulated)).collect());
+    }
+    match best.as_ref().filter(|best| best.error <= LEFT_OUT_MOST) {
+        Some(best) => from_model(best, points, config, &asked),
+        None => interpolated(points, config, best.as_ref(), &asked),
+    }
+}
+
+/// The rate that a model permits, as far as what was measured bears it out.
+fn from_model(
+    best: &Candidate,
+    points: &Points,
+    config: &AdmissionConfig,
+    asked: &str,
+) -> Result<(f64, String), String> {
+    let bound_s = config.below.as_secs_f64();
+    let limit = best.limit_per_s(config.quantile, bound_s).filter(|limit| *limit > 0.0);
+    let limit = limit.ok_or_else(|| {
+        format!("model {} says that no arrival rate keeps {asked}; raise admission.below", best.title)
+    })?;
+    let held = held_rate(&points.0, config.quantile, bound_s, limit);
+    let Held { rate_per_s, by } = held.map_err(|why| why_not(why, asked))?;
+    let by = match by {
+        HeldBy::Model => String::new(),
+        HeldBy::Measured(above) => {
+            format!(", bounded by what was measured: {}/s exceeded the bound or may have", show_number(above))
+        }
+        HeldBy::Highest(highest) => {
+            let (limit, highest) = (show_number(limit), show_number(highest));
+            format!(", which says {limit}/s, bounded because nothing was measured above {highest}/s")
+        }
+    };
+    let (n, error) = (points.0.len(), best.error * 100.0);
+    let of = if best.is_simulated { ("means", ", its quantiles simulated") } else { ("quantiles", "") };
+    let off = format!("off by {error:.0} % at rates that it was not told of");
+    let from = format!("{} fitted to the {} of {n} rates{} ({off}){by}", best.title, of.0, of.1);
+    Ok((rate_per_s, from))
+}
+
+/// The rate between the two measured ones that the bound lies between, where no model describes the quantiles but neighbours predict each
+/// other.
+fn interpolated(
+    points: &Points,
+    config: &AdmissionConfig,
+    closest: Option<&Candidate>,
+    asked: &str,
+) -> Result<(f64, String), String> {
+    let held = held_rate(&points.0, config.quantile, config.below.as_secs_f64(), f64::INFINITY);
+    let Held { rate_per_s, by } = held.map_err(|why| why_not(why, asked))?;
+    let error = interpolation_error(&points.0, config.quantile);
+    if let (HeldBy::Measured(above), Some(error)) = (by, error.filter(|error| *error <= LEFT_OUT_MOST)) {
+        let (n, error, above) = (points.0.len(), error * 100.0, show_number(above));
+        let from = "the measured quantiles alone, one over them along a line between neighbours";
+        let from = format!(
+            "{from}, n = {n} rates (off by {error:.0} % at rates left out); {above}/s exceeded the bound or may have"
+        );
+        return Ok((rate_per_s, from));
+    }
+    let closest = closest.filter(|one| one.error.is_finite()).map_or(String::new(), |one| {
+        format!(" (the closest, {}, is off by {:.0} % at rates left out)", one.title, one.error * 100.0)
+    });
+    let (figure, most) = (Target::Quantile(config.quantile), LEFT_OUT_MOST * 100.0);
+    Err(format!(
+        "no model predicts the measured {figure} within {most} %{closest}, and neighbouring rates do not predict each other or none \
+         exceeded the bound, so that no rate is known to keep {asked}; {MEASURE}, or leave admission.model out"
+    ))
+}
+
+/// A fit to the quantiles of a model that says itself how times are distributed.
+fn exact(fit: &Fit, around: &Surroundings) -> Option<Candidate> {
+    let queue = fit.queue(around).filter(|queue| queue.has_quantiles())?;
+    let error = fit.leave_one_out.as_ref()?.relative_error_rms;
+    Some(Candidate { title: fit.title, queue, is_simulated: false, error })
+}
+
+/// A fit to the means of a model whose quantiles are simulated; what it is off by is told by the quantiles, which it was not fitted to.
+fn simulated(fit: &Fit, points: &Points, around: &Surroundings, quantile: f64) -> Option<Candidate> {
+    let queue = fit.queue(around)?;
+    let candidate = Candidate { title: fit.title, queue, is_simulated: true, error: 0.0 };
+    let mut squares = Vec::new();
+    for point in &points.0 {
+        let Some(rate) = point.arrival_rate_per_s.filter(|rate| candidate.queue.is_stable(*rate)) else { continue };
+        let Some(seen) = point.quantiles.iter().find(|seen| (seen.quantile - quantile).abs() < 1e-9) else { continue };
+        squares.push((candidate.quantile_s(rate, quantile)? / seen.value_s - 1.0).powi(2));
+    }
+    // As many as identify its three parameters, and one.
+    let error = (squares.len() > 3).then(|| (squares.iter().sum::<f64>() / squares.len() as f64).sqrt())?;
+    Some(Candidate { error, ..candidate })
+}
+
+fn why_not(why: NotHeld, asked: &str) -> String {
+    match why {
+        NotHeld::Unmeasured => {
+            format!("no trial tells its quantiles, so that no rate is known to keep {asked}; {MEASURE}")
+        }
+        NotHeld::Lowest(rate, time_s) => {
+            let was = if time_s.is_finite() {
+                format!("it was {}", show_seconds(time_s))
+            } else {
+                "it was overloaded".to_owned()
+            };
+            format!(
+                "no rate is known to keep {asked}: {was} at {}/s, the lowest rate measured; measure at lower rates, or raise admission.below",
+                show_number(rate)
+            )
+        }
+    }
 }

@@ -8,12 +8,25 @@ use std::sync::Arc;
 use super::Failure;
 use super::record_model::model_line;
 use crate::database::Database;
-use crate::recorder::config::Config;
+use crate::queueing::Target;
+use crate::recorder::admission::ModelLine;
+use crate::recorder::config::{AdmissionConfig, Config};
 use crate::recorder::forward::Forwarding;
 use crate::recorder::office::Office;
 use crate::recorder::processing::{BlockCounts, Form, Processing};
 use crate::recorder::upload::Station;
-use crate::recorder::{End, Recorder};
+use crate::recorder::{End, Recorder, log};
+
+/// Says at what rate the load is held, where that comes from, and for which bound.
+pub(super) fn say_line(line: &ModelLine, admission: &AdmissionConfig) {
+    let bound = crate::units::show_seconds(admission.below.as_secs_f64());
+    let bound = format!("{} of commit times below {bound}", Target::Quantile(admission.quantile));
+    let rows = crate::units::show_number(line.rows_per_s);
+    let batch = line.batch_rows.to_string();
+    let facts = [("rows_per_second", &rows), ("rows_per_transaction", &batch), ("for", &bound), ("from", &line.from)];
+    let facts = facts.map(|(name, value)| (name, value.as_str()));
+    log::info("the load is held at a line that was measured", &facts);
+}
 
 /// What runs.
 #[derive(Default)]
@@ -85,6 +98,9 @@ impl Parts {
         let form = Form::named(&config.layout.name).unwrap_or(Form::Star);
         if config.takes_lines() {
             let line = config.admission.model.as_deref().map(|run| model_line(run, &config.admission)).transpose()?;
+            if let Some(line) = &line {
+                say_line(line, &config.admission);
+            }
             self.recorder = Some(Recorder::start(config, Arc::clone(database), line).map_err(Failure::usage)?);
         }
         if let Some(settings) = &config.processing {

@@ -6,6 +6,7 @@ use std::path::Path;
 
 use super::record::read_config;
 use super::record_model::model_line;
+use super::record_parts::say_line;
 use crate::recorder::config::{Config, IntakeConfig};
 use crate::recorder::{Recorder, log};
 
@@ -69,6 +70,7 @@ fn apply(new: &Config, held: &mut Config, recorder: &Recorder, applied: &mut Vec
     if new.admission != held.admission {
         match new.admission.model.as_deref().map(|run| model_line(run, &new.admission)).transpose() {
             Ok(line) => {
+                line.iter().for_each(|line| say_line(line, &new.admission));
                 recorder.governor().reconfigure(&new.admission, held.writer.batch, line);
                 held.admission = new.admission.clone();
                 applied.push("[admission]");

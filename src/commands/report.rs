@@ -5,7 +5,7 @@ use std::path::PathBuf;
 use anyhow::Context;
 
 use super::output::{note, print, print_json};
-use super::{Failure, Status};
+use super::{Failure, Status, screen};
 use crate::finding::{ClaimVerdict, Findings};
 use crate::report;
 use crate::store::Run;
@@ -32,11 +32,11 @@ pub(super) fn publish(runs: &[Run], is_json: bool, is_strict: bool) -> Result<St
         [only] if is_json => print_json(only)?,
         several if is_json => print_json(&several)?,
         _ => {
-            let texts = runs
-                .iter()
-                .zip(&all)
-                .map(|(run, findings)| report::terminal(findings, &goal::unfold(&run.file.study, &run.measurements)));
-            print(&texts.collect::<Vec<_>>().join("\n\n"))?;
+            let texts = runs.iter().zip(&all).map(|(run, findings)| {
+                let study = goal::unfold(&run.file.study, &run.measurements);
+                report::terminal::terminal_of(findings, &study, screen::width())
+            });
+            print(&screen::coloured(&texts.collect::<Vec<_>>().join("\n\n")))?;
         }
     }
     let mut paths = String::new();

@@ -39,13 +39,13 @@ pub fn run(
     study: &Study,
     passwords: Passwords,
     destination: &Destination,
-    is_json: bool,
-    is_strict: bool,
+    words: Vec<String>,
+    (is_json, is_strict): (bool, bool),
 ) -> Result<Status, Failure> {
     check(study).map_err(Failure::usage)?;
     server::install_signal_handlers();
     remove_leftovers().map_err(Failure::usage)?;
-    let (mut directory, finished) = open(study, destination).map_err(Failure::usage)?;
+    let (mut directory, finished) = open(study, destination, words).map_err(Failure::usage)?;
     let mut outcomes: Outcomes = finished.iter().map(outcome_of).collect();
     let is_resumed = !finished.is_empty();
     let mut searched: Vec<Measurement> = if study.goal.is_some() { finished } else { Vec::new() };
@@ -75,8 +75,7 @@ pub fn run(
             if let Ok(current) = &mut current {
                 current.samples = Some(directory.samples_path(&trial));
                 current.notes.drain(..).for_each(|line| progress.say(&format!("note: {line}")));
-                let name = &trial.case.settings.database.name;
-                directory.note_database(name, current.facts.clone()).map_err(Failure::broken)?;
+                directory.note_database(&trial.case.settings.database, &current.facts).map_err(Failure::broken)?;
                 if let Some(link) = &current.link {
                     directory.note_link(&link.name(), &link.seen).map_err(Failure::broken)?;
                 }
@@ -115,12 +114,16 @@ fn finish(mut stage: Stage, progress: Progress, directory: &RunDirectory) {
     }
 }
 
-/// Everything that can be known to be wrong before something is started.
-fn check(study: &Study) -> anyhow::Result<()> {
+/// Everything that can be known to be wrong before something is started; what is planned is held to it too.
+///
+/// # Errors
+/// The first thing that is wrong with a case, or that this machine lacks for it.
+pub fn check(study: &Study) -> anyhow::Result<()> {
     for case in &study.cases {
         let settings = &case.settings;
         execute::check(settings)?;
         super::freshness::check(settings)?;
+        super::connections::check(settings)?;
         let entry = entry_of(&settings.database)?;
         settings.link.as_ref().map(link::check).transpose()?;
         match (entry.recipe, &settings.database.url) {
@@ -142,7 +145,11 @@ fn needs_a_file(error: crate::database::DatabaseError) -> anyhow::Result<()> {
     if error.to_string().contains("database.path") { Ok(()) } else { Err(error.into()) }
 }
 
-fn open(study: &Study, destination: &Destination) -> anyhow::Result<(RunDirectory, Vec<Measurement>)> {
+fn open(
+    study: &Study,
+    destination: &Destination,
+    words: Vec<String>,
+) -> anyhow::Result<(RunDirectory, Vec<Measurement>)> {
     let path = match destination {
         Destination::New => Path::new("runs").join(format!("{}-{}", study.name, now_utc().replace(':', ""))),
         Destination::Out(path) | Destination::Resume(path) => path.clone(),
@@ -154,6 +161,7 @@ fn open(study: &Study, destination: &Destination) -> anyhow::Result<(RunDirector
     }
     let beside = path.ancestors().skip(1).find(|parent| parent.exists()).unwrap_or(Path::new("."));
     let mut directory = RunDirectory::create(&path, study, monitor::environment(beside), &now_utc())?;
+    directory.note_command(words)?;
     if let Some(disk_sync) = monitor::disk_sync(&path) {
         directory.note_disk_sync(disk_sync)?;
     }
@@ -174,7 +182,7 @@ fn nothing_done(why: &str, directory: RunDirectory, stage: Stage, destination: &
 }
 
 fn outcome_of(measurement: &Measurement) -> (String, Option<f64>) {
-    (measurement.trial.id.clone(), measurement.is_valid().then(|| measurement.settles_by_per_s()))
+    (measurement.trial.id.clone(), measurement.is_valid().then(|| measurement.settles_by()))
 }
 
 /// Writes a finished trial to the run directory.
@@ -201,14 +209,12 @@ fn left(study: &Study, round: u32, outcomes: &Outcomes, searched: &[Measurement]
         return goal::open_round(study, goal, round, searched).len() as u64;
     }
     let least = study.repeat.least + plan::first_counted_round(study);
-    let of_case = |case| {
-        let standing = plan::standing(study, case, plan::rounds_max(study), outcomes);
-        let done =
-            standing.throughputs.len() as u32 + standing.invalid + plan::first_counted_round(study).min(round + 1);
+    let of_case = |standing: &plan::Standing| {
+        let done = standing.values.len() as u32 + standing.invalid + plan::first_counted_round(study).min(round + 1);
         match standing.settled {
             Settled::No => u64::from(least.saturating_sub(done).max(1)),
             Settled::Yes | Settled::GaveUp => 0,
         }
     };
-    study.cases.iter().map(of_case).sum()
+    plan::standings(study, plan::rounds_max(study), outcomes).iter().map(of_case).sum()
 }

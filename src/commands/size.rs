@@ -12,6 +12,9 @@ use crate::cli::size::SizeArguments;
 use crate::sizing::{Figure, Limit, Resource, Server, SourceKind, needs, size};
 use crate::units::{parse_bit_rate, parse_bytes, parse_duration, show_bit_rate, show_bytes, show_number, show_seconds};
 
+/// Share of what a source makes that must come out of its link for the source to be carried.
+const CARRIED: f64 = 0.98;
+
 /// The answer.
 #[derive(Debug, Serialize)]
 struct Sizing {
@@ -223,15 +226,28 @@ fn text_of(
     if let (Some(first), Some(sources)) = (limits.first(), sizing.sources) {
         out += &table(rows);
         let [low, high] = sizing.sources_ci95.unwrap_or([sources; 2]);
-        let interval = if low == high { String::new() } else { format!(" [{low}, {high}]") };
+        // What a server takes is what its interval is certain of; the middle of it is as often too much as not.
+        let takes = if low == high {
+            format!("takes {sources} such sources")
+        } else {
+            format!("takes {low} such sources for certain and at most {high}")
+        };
         out += &format!(
-            "\nThis server takes {sources} such sources{interval}; the bottleneck is the {}{}.\n",
+            "\nThis server {takes}; the bottleneck is the {}{}.\n",
             first.resource.name(),
             if first.resource == Resource::Database {
                 String::new()
             } else {
                 format!(", of which {:.0} % may be used", 100.0 * arguments.use_at_most)
             }
+        );
+    }
+    if source.carried_share() < CARRIED {
+        out += &format!(
+            "Each of them is overloaded whatever the server takes: its own link carries {:.0} % of what it makes, and the rest never arrives. \
+             Make less, or give it a link of {}.\n",
+            100.0 * source.carried_share(),
+            show_bit_rate(source.made_bits_per_s())
         );
     }
     if let Some(wanted) = wanted {

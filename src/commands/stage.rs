@@ -113,7 +113,9 @@ impl Stage {
         let identity = if self.cache.is_some() { identity_of(settings)? } else { None };
         let link = settings.link.as_ref().map(|link| wanted(link, settings.load.clients));
         // Behind a recorder nobody reaches the database over the link.
-        self.enter_with(&settings.database, (link.as_ref(), settings.recorded().is_some()), identity)
+        let current = self.enter_with(&settings.database, (link.as_ref(), settings.recorded().is_some()), identity)?;
+        super::connections::check_server(settings, &current.facts)?;
+        Ok(current)
     }
 
     /// The database with these settings, whatever it is for, set up now if it is not already, or if its server has ended by itself.
@@ -255,7 +257,8 @@ impl Stage {
             _ => {}
         }
         let database: Arc<dyn Database> = Arc::from((entry.open)(&settings_here, endpoint.as_ref())?);
-        let facts = facts(entry, &*database).map_err(|error| at_its_place(error, settings))?;
+        let program = server.as_ref().and_then(|_| entry.recipe?.find_binary(settings).ok());
+        let facts = facts(entry, &*database, program).map_err(|error| at_its_place(error, settings))?;
         notes.retain(|note| self.noted.insert(note.clone()));
         let (fixture, copied) = taken.map_or((None, None), fixture_of);
         let settings = settings.clone();
@@ -475,10 +478,15 @@ fn fixture_of(taken: Taken) -> (Option<Fixture>, Option<Taken>) {
     (Some(fixture), None)
 }
 
-fn facts(entry: &Entry, database: &dyn Database) -> anyhow::Result<Vec<(String, String)>> {
+/// Settings that decide what an embedded database keeps, where it has them.
+const OF_EMBEDDED: [(&str, &str); 2] = [("journal_mode", "PRAGMA journal_mode"), ("synchronous", "PRAGMA synchronous")];
+
+/// The version of a server, its program where loadline started it, and the settings that its recipe asks for.
+fn facts(entry: &Entry, database: &dyn Database, program: Option<PathBuf>) -> anyhow::Result<Vec<(String, String)>> {
     let mut session = database.connect()?;
     let mut facts = vec![("version".to_owned(), session.version()?)];
-    for (name, query) in entry.recipe.map_or(&[][..], |recipe| recipe.facts()) {
+    facts.extend(program.map(|program| ("program".to_owned(), program.display().to_string())));
+    for (name, query) in entry.recipe.map_or(&OF_EMBEDDED[..], |recipe| recipe.facts()) {
         // A setting that this version does not have is no fact.
         let answer = session.query(query).unwrap_or_default();
         if let Some(Some(value)) = answer.first().and_then(|row| row.last()) {

@@ -10,6 +10,7 @@ mod qos;
 mod qos_direction;
 mod runs;
 mod sensor;
+mod shuffle;
 pub mod skew;
 mod usertable;
 pub mod violation;

@@ -11,7 +11,7 @@
 use std::sync::Arc;
 
 use super::Entry;
-use super::wisconsin_permutation::{Permutation, WALKS};
+use super::wisconsin_permutation::{PERMUTATIONS, Permutation};
 use crate::record::{Cells, Column, ColumnKind, Generator, RecordType};
 use crate::trial::RecordSettings;
 
@@ -60,8 +60,8 @@ struct Wisconsin {
 impl Wisconsin {
     fn new(settings: &RecordSettings) -> Result<Self, String> {
         let rows = if settings.rows == 0 { ROWS_DEFAULT } else { settings.rows };
-        let walk = settings.permutation.as_deref().unwrap_or(WALKS[0]);
-        Ok(Wisconsin { record_type: record_type(), permutation: Permutation::new(walk, rows, settings.seed)?, rows })
+        let name = settings.permutation.as_deref().unwrap_or(PERMUTATIONS[0]);
+        Ok(Wisconsin { record_type: record_type(), permutation: Permutation::new(name, rows, settings.seed)?, rows })
     }
 }
 
@@ -249,8 +249,30 @@ mod tests {
     }
 
     #[test]
+    fn neighbours_have_nothing_to_do_with_each_other_unless_a_study_asks_for_a_register() {
+        let correlation = |rows: u64, permutation: Option<&str>| {
+            let settings = RecordSettings {
+                type_name: "wisconsin".to_owned(),
+                permutation: permutation.map(str::to_owned),
+                rows,
+                seed: 1,
+                per_measurement: 1,
+                ..RecordSettings::default()
+            };
+            let generator = crate::data::build(&settings).unwrap();
+            let numbers: Vec<f64> =
+                (0..rows).map(|row| record(&*generator, row)("unique1").as_f64().unwrap()).collect();
+            super::super::shuffle::correlation_of(&numbers, 1)
+        };
+        for rows in [1000, 30_000] {
+            assert!(correlation(rows, None).abs() < 0.05, "{rows} rows: {}", correlation(rows, None));
+        }
+        assert!(correlation(30_000, Some("lfsr")) > 0.1, "the source's register is kept as it is, for who asks for it");
+    }
+
+    #[test]
     fn records_behind_the_relation_have_numbers_of_their_own() {
-        let generator = wisconsin(100, "lfsr");
+        let generator = wisconsin(100, "feistel");
         let mut unique1: Vec<_> =
             (0..300).map(|number| record(&*generator, number)("unique1").as_u64().unwrap()).collect();
         unique1.sort_unstable();

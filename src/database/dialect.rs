@@ -56,8 +56,9 @@ pub trait Dialect: Send + Sync {
         " FOR UPDATE"
     }
 
-    /// The ways of changing a table while it is in use, the best first; one that the database refuses is followed by the next.
-    fn schema_change(&self, change: &SchemaChange) -> Vec<String> {
+    /// The ways of changing a table while it is in use, the best first; one that the database refuses is followed by the next. With
+    /// an algorithm, which is one that the database has, that is the only way.
+    fn schema_change(&self, change: &SchemaChange, _algorithm: Option<&str>) -> Vec<String> {
         vec![schema_change_text(
             self.quote(change.table()),
             change,
@@ -251,7 +252,7 @@ fn select_groups(dialect: &dyn Dialect, table: &str, columns: &[String], key: &T
     )
 }
 
-/// ALTER TABLE in the words that all databases have.
+/// Changes of the schema in the words that most databases have.
 pub(super) fn schema_change_text(
     table: String,
     change: &SchemaChange,
@@ -259,10 +260,18 @@ pub(super) fn schema_change_text(
     column_type: impl Fn(ColumnKind) -> String,
 ) -> String {
     match change {
-        SchemaChange::AddColumn { column, .. } => {
-            format!("ALTER TABLE {table} ADD COLUMN {} {}", quote(&column.name), column_type(column.kind))
+        SchemaChange::AddColumn { column, default, .. } => {
+            let of_null = if column.nullable { "" } else { " NOT NULL" };
+            let default =
+                default.as_ref().map_or(String::new(), |text| format!(" DEFAULT '{}'", text.replace('\'', "''")));
+            let (name, kind) = (quote(&column.name), column_type(column.kind));
+            format!("ALTER TABLE {table} ADD COLUMN {name} {kind}{of_null}{default}")
         }
         SchemaChange::DropColumn { column, .. } => format!("ALTER TABLE {table} DROP COLUMN {}", quote(column)),
+        SchemaChange::AddIndex { name, column, .. } => {
+            format!("CREATE INDEX {} ON {table} ({})", quote(name), quote(column))
+        }
+        SchemaChange::DropIndex { name, .. } => format!("DROP INDEX {}", quote(name)),
     }
 }
 

@@ -7,6 +7,8 @@
 
 pub mod conformance;
 pub mod dialect;
+pub mod durability;
+pub mod level;
 pub mod literal;
 pub mod mysql;
 pub mod namespace;
@@ -29,6 +31,7 @@ use crate::statement::{Program, Request};
 use crate::trial::DatabaseSettings;
 
 pub use dialect::Dialect;
+pub use durability::{LogPosition, Weakness};
 pub use namespace::Namespace;
 pub use wire::{Progress, Wire};
 
@@ -58,6 +61,34 @@ pub trait Database: Send + Sync {
     /// As [`Database::connect`].
     fn connect_writer(&self) -> Result<Box<dyn Session>, DatabaseError> {
         self.connect()
+    }
+
+    /// The settings because of which it may forget what this session commits into the tables that are asked for.
+    ///
+    /// # Errors
+    /// As the database answers.
+    fn weaknesses(
+        &self,
+        _session: &mut dyn Session,
+        _is_asked: &dyn Fn(&str) -> bool,
+    ) -> Result<Vec<Weakness>, DatabaseError> {
+        Ok(Vec::new())
+    }
+
+    /// Sets what a session may set itself so that its commits last; what was changed.
+    ///
+    /// # Errors
+    /// As the database answers.
+    fn harden(&self, _session: &mut dyn Session) -> Result<Option<String>, DatabaseError> {
+        Ok(None)
+    }
+
+    /// How far its log has come; none where it does not tell.
+    ///
+    /// # Errors
+    /// As the database answers.
+    fn log_position(&self, _session: &mut dyn Session) -> Result<Option<LogPosition>, DatabaseError> {
+        Ok(None)
     }
 }
 
@@ -195,7 +226,7 @@ pub struct Entry {
     pub has_notifications: bool,
 }
 
-/// What a database's queries can be told about how they are executed.
+/// What a database's queries and transactions can be told about how they are executed.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 pub struct QueryOptions {
     /// To join tables in the order in which they are named.
@@ -204,6 +235,8 @@ pub struct QueryOptions {
     pub cache: bool,
     /// To be read out of a text with their values in it, rather than prepared.
     pub as_text: bool,
+    /// To leave in one round trip, all statements of a transaction together.
+    pub pipeline: bool,
 }
 
 /// All databases, the default first. A new one is a folder and a line here.

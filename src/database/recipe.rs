@@ -62,6 +62,18 @@ pub trait Recipe: Send + Sync {
     fn facts(&self) -> &'static [(&'static str, &'static str)];
 }
 
+/// Connections that a private server accepts, unless its settings say otherwise.
+pub const CONNECTIONS: u32 = 300;
+
+/// Connections that a private server with these settings accepts; none where its own setting is no number.
+pub fn connections_of(settings: &DatabaseSettings) -> Option<u32> {
+    let is_it = |name: &&String| name.replace('-', "_").eq_ignore_ascii_case("max_connections");
+    match settings.config.keys().find(is_it) {
+        Some(name) => settings.config[name].trim().parse().ok(),
+        None => Some(CONNECTIONS),
+    }
+}
+
 /// Where a private server listens for TCP connections, and who may come over them.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Reach {

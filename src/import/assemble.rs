@@ -66,6 +66,7 @@ pub fn assemble(
         let mut reasons = validity::reasons(&measurement, case.settings.load.tolerated_failures);
         reasons.extend(missed);
         measurement.invalid_because.extend(reasons);
+        check_clients(&measurement, &measurements)?;
         check_rate(&measurement, &measurements)?;
         *round += 1;
         measurements.push(measurement);
@@ -89,6 +90,7 @@ pub fn assemble(
         goal: None,
         claims: Vec::new(),
         quick: false,
+        shrunk: Default::default(),
         seed: 0,
         cases: cases.into_iter().map(|(case, _)| case).collect(),
     };
@@ -149,6 +151,26 @@ fn factors(told: &[(Vec<Level>, Repetition)]) -> Vec<Factor> {
     factors
 }
 
+/// Repetitions must have had the same clients; output that does not tell how many cannot be put together.
+fn check_clients(measurement: &Measurement, others: &[Measurement]) -> Result<(), ImportError> {
+    let case = &measurement.trial.case;
+    let Some(other) = others.iter().find(|other| other.trial.case.id == case.id && case.settings.load.clients == 0)
+    else {
+        return Ok(());
+    };
+    let found = format!(
+        "neither this output nor {} tells how many clients there were: they may be no repetitions of one case",
+        file_of(other)
+    );
+    let remedy = "tell it with {load.clients} in --pattern, or with --level load.clients=N where all had as many";
+    Err(ImportError::new(file_of(measurement), found, remedy))
+}
+
+/// The file that a trial was read from.
+fn file_of(trial: &Measurement) -> String {
+    trial.imported.as_ref().and_then(|from| from.files.first().cloned()).unwrap_or_default()
+}
+
 /// Repetitions of an open loop must have been offered the same rate; a tool that does not tell its rate gives it away by
 /// what arrived.
 fn check_rate(measurement: &Measurement, others: &[Measurement]) -> Result<(), ImportError> {
@@ -165,15 +187,13 @@ fn check_rate(measurement: &Measurement, others: &[Measurement]) -> Result<(), I
     if (my_rate - their_rate).abs() <= spread {
         return Ok(());
     }
-    let file =
-        |trial: &Measurement| trial.imported.as_ref().and_then(|from| from.files.first().cloned()).unwrap_or_default();
     let show = crate::units::show_number;
     let found = format!(
         "{}/s were offered, and {}/s in {}: these are no repetitions, and the output does not tell its rate",
         show(my_rate),
         show(their_rate),
-        file(other)
+        file_of(other)
     );
     let remedy = "tell it with {load.rate} in --pattern, or import the files of one rate with --level load.rate=...";
-    Err(ImportError::new(file(measurement), found, remedy))
+    Err(ImportError::new(file_of(measurement), found, remedy))
 }

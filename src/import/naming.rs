@@ -19,6 +19,7 @@ pub const SETTINGS: &[(&str, bool)] = &[
     ("workload.name", false),
     ("workload.batch", true),
     ("load.clients", true),
+    ("load.loops", true),
     ("load.rate", true),
     ("load.tolerated_failures", true),
 ];
@@ -144,6 +145,7 @@ pub fn apply(settings: &mut Settings, (setting, value): &Level) {
         "workload.name" => settings.workload.name = text(),
         "workload.batch" => settings.workload.batch = u32::try_from(number()).unwrap_or(u32::MAX),
         "load.clients" => settings.load.clients = u32::try_from(number()).unwrap_or(u32::MAX),
+        "load.loops" => settings.load.loops = u32::try_from(number()).ok(),
         "load.rate" => settings.load.rate_per_s = value.as_f64(),
         "load.tolerated_failures" => settings.load.tolerated_failures = value.as_f64().unwrap_or_default(),
         other => {

@@ -33,7 +33,7 @@ pub(super) fn column_evolution(
     let column = field_column(field);
     let update = Statement::Update { table: table.to_owned(), set: vec![column.clone()], key: key.to_vec() };
     Evolution {
-        add: Some(SchemaChange::AddColumn { table: table.to_owned(), column: column.clone() }),
+        add: Some(SchemaChange::AddColumn { table: table.to_owned(), column: column.clone(), default: None }),
         program: Program { statements: vec![update], rows_max: 1, ..Program::default() },
         write: Some(Box::new(move |record, generator, request| {
             let first_cell = next_cell(&request.cells);

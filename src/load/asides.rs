@@ -11,21 +11,24 @@ use crate::operation::OperationKind;
 #[derive(Debug, Clone, Default)]
 pub struct Asides {
     changing: Option<Arc<Changing>>,
-    kinds: Vec<(OperationKind, [AsideMeasurement; 2])>,
+    parts: Vec<(&'static str, OperationKind, AsideMeasurement)>,
 }
 
 impl Asides {
     /// Counts by these changes.
     pub fn new(changing: Option<Arc<Changing>>) -> Self {
-        Asides { changing, kinds: Vec::new() }
+        Asides { changing, parts: Vec::new() }
     }
 
     /// Counts an operation that ends now: its response time, or none where it failed.
     #[inline]
     pub fn count(&mut self, kind: OperationKind, intended_ns: u64, response_ns: Option<u64>) {
         let Some(changing) = &self.changing else { return };
-        let part = usize::from(changing.was_met_since(intended_ns));
-        let aside = &mut self.of(kind)[part];
+        let part = changing.part_at(intended_ns);
+        if let Some(response_ns) = response_ns {
+            changing.completed(intended_ns + response_ns);
+        }
+        let aside = self.of(part, kind);
         match response_ns {
             Some(response_ns) => {
                 aside.completed += 1;
@@ -35,25 +38,31 @@ impl Asides {
         }
     }
 
-    fn of(&mut self, kind: OperationKind) -> &mut [AsideMeasurement; 2] {
-        let place = self.kinds.iter().position(|(known, _)| *known == kind).unwrap_or_else(|| {
-            self.kinds.push((kind, Default::default()));
-            self.kinds.len() - 1
+    /// Whether the load that lasts as long as the changes was over at a time.
+    #[inline]
+    pub fn is_over(&self, time_ns: u64) -> bool {
+        self.changing.as_ref().is_some_and(|changing| time_ns >= changing.over_ns())
+    }
+
+    fn of(&mut self, part: &'static str, kind: OperationKind) -> &mut AsideMeasurement {
+        let place = self.parts.iter().position(|known| (known.0, known.1) == (part, kind)).unwrap_or_else(|| {
+            self.parts.push((part, kind, AsideMeasurement::default()));
+            self.parts.len() - 1
         });
-        &mut self.kinds[place].1
+        &mut self.parts[place].2
     }
 
     /// Adds what another loop saw.
     pub fn merge(&mut self, other: &Asides) {
-        for (kind, theirs) in &other.kinds {
-            let mine = self.of(*kind);
-            mine.iter_mut().zip(theirs).for_each(|(mine, theirs)| mine.merge(theirs));
-        }
+        other.parts.iter().for_each(|(part, kind, theirs)| self.of(part, *kind).merge(theirs));
     }
 
-    /// Per kind of operation that occurred there: those during changes (`true`), or outside of them.
-    pub fn part(&self, during: bool) -> BTreeMap<String, AsideMeasurement> {
-        let parts = self.kinds.iter().map(|(kind, parts)| (kind.to_string(), parts[usize::from(during)].clone()));
-        parts.filter(|(_, part)| part.completed + part.failed > 0).collect()
+    /// Per kind of change, and `outside` of all: per kind of operation what was intended then.
+    pub fn parts(&self) -> BTreeMap<String, BTreeMap<String, AsideMeasurement>> {
+        let mut parts: BTreeMap<String, BTreeMap<String, AsideMeasurement>> = BTreeMap::new();
+        for (part, kind, aside) in &self.parts {
+            parts.entry((*part).to_owned()).or_default().insert(kind.to_string(), aside.clone());
+        }
+        parts
     }
 }

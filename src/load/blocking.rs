@@ -62,6 +62,6 @@ pub fn run(
             _ => last_answer_ns = done_ns,
         }
     }
-    client.give_up(clock.now_ns(), context.phases.end_ns, &mut context.tally);
+    client.give_up(clock.now_ns(), context.phases.ends_ns(), &mut context.tally);
     context.finish("blocking", vec![client.finish()])
 }

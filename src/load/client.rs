@@ -64,6 +64,10 @@ pub struct Client {
     records: u64,
     intended_ns: u64,
     sent_ns: u64,
+    /// Since when the running operation runs, all parts of a compound together, and how long all completed ones ran: kept apart from the
+    /// times that are counted, so that Little's law can be held against it.
+    running_since_ns: u64,
+    running_ns: u64,
     free_ns: u64,
     counts: bool,
     /// What the running operation is a part of.
@@ -117,6 +121,8 @@ impl Client {
             records: 0,
             intended_ns: start_ns,
             sent_ns: start_ns,
+            running_since_ns: start_ns,
+            running_ns: 0,
             free_ns: start_ns,
             counts: false,
             compound: None,
@@ -146,7 +152,8 @@ impl Client {
     /// What it did, of which the measurement is about the measured phase.
     pub fn finish(&mut self) -> Finished {
         let response_time = self.response_time.as_ref().filter(|own| own.count() > 0).map(ClientTimes::of);
-        let measurement = ClientMeasurement { response_time, ..self.measurement };
+        let running_s = self.running_ns as f64 / 1e9;
+        let measurement = ClientMeasurement { response_time, running_s, ..self.measurement };
         Finished { number: self.number, measurement, acknowledged: self.acknowledged.take() }
     }
 
@@ -162,7 +169,7 @@ impl Client {
         let begun = match (&phases.schedule, &self.own) {
             (_, Some(_)) => self.begin_own(now_ns, phases),
             (None, None) => self.begin_closed(now_ns, phases),
-            (Some(schedule), None) => self.begin_claimed(now_ns, schedule, phases.measure_ns),
+            (Some(schedule), None) => self.begin_claimed(now_ns, schedule, phases),
         };
         if begun == Next::Send {
             self.request.clear();
@@ -181,7 +188,7 @@ impl Client {
     fn begin_closed(&mut self, now_ns: u64, phases: &Phases) -> Next {
         self.intended_ns = self.intended_ns.max(self.pause_until_ns);
         if self.intended_ns > now_ns {
-            return if self.intended_ns >= phases.end_ns { Next::Over } else { Next::Wait(self.intended_ns) };
+            return if self.intended_ns >= phases.ends_ns() { Next::Over } else { Next::Wait(self.intended_ns) };
         }
         match phases.claim(self.intended_ns, self.begun) {
             Claim::Over => return Next::Over,
@@ -195,18 +202,21 @@ impl Client {
     }
 
     #[inline]
-    fn begin_claimed(&mut self, now_ns: u64, schedule: &Schedule, measure_ns: u64) -> Next {
+    fn begin_claimed(&mut self, now_ns: u64, schedule: &Schedule, phases: &Phases) -> Next {
         if self.pause_until_ns > now_ns {
             return Next::Wait(self.pause_until_ns);
         }
-        let Some(intended_ns) = self.claimed_ns.or_else(|| schedule.claim()) else { return Next::Over };
+        let Some(intended_ns) =
+            self.claimed_ns.take().or_else(|| schedule.claim()).filter(|due| *due < phases.ends_ns())
+        else {
+            return Next::Over;
+        };
         if intended_ns > now_ns {
             self.claimed_ns = Some(intended_ns);
             return Next::Wait(intended_ns);
         }
-        self.claimed_ns = None;
         self.intended_ns = intended_ns;
-        self.counts = intended_ns >= measure_ns;
+        self.counts = intended_ns >= phases.measure_ns;
         Next::Send
     }
 
@@ -223,7 +233,7 @@ impl Client {
         }
         own.advance();
         self.intended_ns = intended_ns;
-        self.counts = (phases.measure_ns..phases.end_ns).contains(&intended_ns);
+        self.counts = (phases.measure_ns..phases.ends_ns()).contains(&intended_ns);
         Next::Send
     }
 
@@ -231,6 +241,9 @@ impl Client {
     #[inline]
     pub fn sent(&mut self, now_ns: u64) {
         self.sent_ns = now_ns;
+        if self.compound.is_none_or(|compound| compound.sent_ns.is_none()) {
+            self.running_since_ns = now_ns;
+        }
     }
 
     /// To be called when an operation that opens a connection of its own has one: counts that as a part of it.
@@ -346,6 +359,7 @@ impl Client {
             match ending {
                 Ending::Completed { .. } => {
                     self.measurement.completed += 1;
+                    self.running_ns += now_ns.saturating_sub(self.running_since_ns);
                     if let Some(own) = &mut self.response_time {
                         own.record(now_ns.saturating_sub(self.intended_ns));
                     }

@@ -150,7 +150,7 @@ impl<'a, T: Transport> EventLoop<'a, T> {
             self.pass();
         }
         let now_ns = self.clock.now_ns();
-        let end_ns = self.context.phases.end_ns;
+        let end_ns = self.context.phases.ends_ns();
         self.slots.iter_mut().for_each(|slot| slot.client.give_up(now_ns, end_ns, &mut self.context.tally));
         let clients = self.slots.iter_mut().map(|slot| slot.client.finish()).collect();
         self.context.finish(T::NAME, clients)
@@ -173,6 +173,7 @@ impl<'a, T: Transport> EventLoop<'a, T> {
         let now_ns = self.last_seen_ns;
         if arrivals > 0 && pass_ns >= self.context.phases.measure_ns {
             self.context.tally.passes.record(now_ns - pass_ns);
+            self.context.answers += arrivals;
         }
         if self.is_out_of_time(now_ns) {
             self.abandon_all(now_ns);

@@ -1,6 +1,6 @@
 //! The load engine: clients that send operations to a database on a schedule, and what was seen of them.
 //!
-//! Main function: [`drive`]. Share-nothing loops (one thread for up to [`CLIENTS_PER_LOOP`] connections over epoll or
+//! Main function: [`drive`]. Share-nothing loops (as many threads as [`loop_count`] says, over epoll or
 //! io_uring; for databases without a lean codec a thread each) drive clients through the [`Phases`] of a trial and fill a [`Tally`] each.
 //!
 //! Invariant: the engine only measures. It knows neither layouts nor studies; it judges nothing ([`validity`] does).
@@ -17,6 +17,7 @@ mod epoll;
 mod event_loop;
 mod phases;
 mod recording;
+mod scheduling;
 pub mod sightings;
 mod tally;
 mod uring;
@@ -28,28 +29,26 @@ use std::sync::{Arc, mpsc};
 
 use crate::database::{DatabaseError, Session, Wire};
 use crate::measurement::{ClientMeasurement, LoopMeasurement};
-use crate::server::allowed_to_this_thread;
+use crate::server::{allowed_to_this_thread, pin_this_thread};
 use crate::trial::{Arrivals, Length, LoadSettings};
 
 pub use acknowledged::Acknowledged;
 pub use arrivals::read_trace;
-pub use changing::Changing;
+pub use changing::{Changing, OUTSIDE};
 pub use client::Source;
 pub use clock::{Clock, thread_cpu_s};
 pub use disk_writer::DiskWriter;
 pub use phases::Phases;
 pub use recording::{Recorder, Recording, Written};
+pub use scheduling::{BUSY_LOOP_CLIENTS, cpu_count, loop_count};
 pub use tally::{Tally, Times};
 
 use arrivals::{Process, Schedule, SourceTimes};
 use client::{Client, Finished};
 use epoll::Epoll;
 use event_loop::{EventLoop, Transport};
+use scheduling::{CpuSpan, cpus_of_loops, give_way};
 use uring::Uring;
-
-/// Connections that one event loop carries at most, unless the study says otherwise: reading more answers in one pass
-/// would inflate the times of the last ones.
-pub const CLIENTS_PER_LOOP: u32 = 64;
 
 /// Connections of a loop from which on io_uring is used, where the kernel has it: below, epoll is as cheap.
 const URING_CLIENTS_LEAST: usize = 8;
@@ -120,6 +119,8 @@ pub struct Group<'a> {
     pub sources: Vec<Box<dyn Source>>,
     /// Whether to keep which records were acknowledged.
     pub keeps_acknowledged: bool,
+    /// Whether several loops in a closed loop are kept on a CPU each.
+    pub pins_loops: bool,
 }
 
 /// Drives a load of one group and returns what was seen.
@@ -134,7 +135,7 @@ pub fn drive(
     reconnect: (&Reconnect<'_>, &ReconnectSession<'_>),
     observer: &mut dyn Observer,
 ) -> Result<Observed, String> {
-    let group = Group { settings, connections, sources, keeps_acknowledged: false };
+    let group = Group { settings, connections, sources, keeps_acknowledged: false, pins_loops: false };
     let mut observed = drive_groups(vec![group], seed, reconnect, observer)?;
     observed.pop().ok_or_else(|| "nothing was driven".to_owned())
 }
@@ -155,6 +156,7 @@ pub fn drive_groups(
     let start_ns = clock.now_ns();
     let recorder = |observer: &dyn Observer| observer.recording().map(|recording| recording.recorder(start_ns));
     let phases = groups.iter().zip(0..).map(|(group, place)| phases(group.settings, seed + place, start_ns));
+    let phases = phases.map(|phases| Ok(phases?.beside(changing.clone())));
     let phases: Vec<Phases> = phases.collect::<Result<_, String>>()?;
     observer.begins(clock, phases.iter().map(|phases| phases.measure_ns).min().unwrap_or(start_ns));
     let works: Vec<(usize, Work<'_>, Option<Recorder>)> = groups
@@ -225,7 +227,7 @@ fn group_works<'a>(
             client.with_times(times)
         })
         .collect();
-    works(group.connections, clients, settings, reconnect)
+    works(group.connections, clients, (settings, group.pins_loops), reconnect)
 }
 
 /// The times of a client that is a source.
@@ -258,15 +260,28 @@ type Work<'a> = Box<dyn FnOnce(LoopContext<'_>) -> Result<LoopResult, String> + 
 fn works<'a>(
     connections: Connections,
     clients: Vec<Client>,
-    settings: &LoadSettings,
+    (settings, pins_loops): (&LoadSettings, bool),
     (reconnect, reconnect_session): (&'a Reconnect<'a>, &'a ReconnectSession<'a>),
 ) -> Vec<Work<'a>> {
     let connects_each_time = settings.connects_each_time;
+    // In an open loop a thread that gives way would be late, and so it would in a closed one behind a think time.
+    let gives_way = settings.arrivals == Arrivals::Closed && settings.think_s == 0.0;
     match connections {
-        Connections::Wires(wires) => in_parts(clients.into_iter().zip(wires).collect(), settings)
-            .into_iter()
-            .map(|part| -> Work<'a> { Box::new(move |context| run_loop(part, context, reconnect)) })
-            .collect(),
+        Connections::Wires(wires) => {
+            let parts = in_parts(clients.into_iter().zip(wires).collect(), settings);
+            let least = parts.iter().map(Vec::len).min().unwrap_or(0);
+            let cpus = if pins_loops && gives_way { cpus_of_loops(parts.len(), least) } else { Vec::new() };
+            let cpus = cpus.into_iter().map(Some).chain(std::iter::repeat(None));
+            let works = parts.into_iter().zip(cpus).map(|(part, cpu)| -> Work<'a> {
+                Box::new(move |mut context| {
+                    // A loop whose CPU was taken away meanwhile runs wherever it may.
+                    let _ = cpu.map(|cpu| pin_this_thread(&cpu));
+                    context.gives_way = gives_way && give_way();
+                    run_loop(part, context, reconnect)
+                })
+            });
+            works.collect()
+        }
         Connections::Sessions(sessions) => clients
             .into_iter()
             .zip(sessions)
@@ -345,7 +360,8 @@ fn attend(groups: &[Phases], clock: Clock, loops: usize, ended: &mpsc::Receiver<
 /// Spreads connections evenly over loops.
 fn in_parts<T>(connections: Vec<T>, settings: &LoadSettings) -> Vec<Vec<T>> {
     let most = connections.len().max(1);
-    let loops = settings.loops.map_or(most.div_ceil(CLIENTS_PER_LOOP as usize), |loops| loops as usize).clamp(1, most);
+    let asked = settings.loops.map(|loops| loops as usize);
+    let loops = asked.unwrap_or_else(|| loop_count(most, cpu_count())).clamp(1, most);
     let mut parts: Vec<Vec<T>> = (0..loops).map(|_| Vec::new()).collect();
     for (number, connection) in connections.into_iter().enumerate() {
         parts[number % loops].push(connection);
@@ -376,7 +392,7 @@ fn merge(phases: &Phases, results: Vec<LoopResult>, end_ns: u64, recorder: Optio
         loops.push(result.measurement);
     }
     if let (Some(schedule), Some(kind)) = (&phases.schedule, tally.commonest_kind()) {
-        schedule.rest(phases.end_ns.min(end_ns), |intended_ns| tally.count_unsent(kind, intended_ns, end_ns));
+        schedule.rest(phases.ends_ns().min(end_ns), |intended_ns| tally.count_unsent(kind, intended_ns, end_ns));
     }
     tally.recorder = None;
     clients.sort_by_key(|client| client.number);
@@ -398,6 +414,10 @@ pub struct LoopContext<'a> {
     clock: Clock,
     tally: Tally,
     cpu: CpuSpan,
+    /// Whether the thread never interrupts another one.
+    gives_way: bool,
+    /// What arrived in the measured phase, in parts as it was read.
+    answers: u64,
 }
 
 impl<'a> LoopContext<'a> {
@@ -407,19 +427,27 @@ impl<'a> LoopContext<'a> {
             clock,
             tally: Tally::new(phases.measure_ns, phases.end_ns).recorded_by(recorder).with_asides(changing),
             cpu: CpuSpan::new(phases.measure_ns),
+            gives_way: false,
+            answers: 0,
         }
     }
 
     fn finish(mut self, driver: &str, clients: Vec<Finished>) -> LoopResult {
         self.tally.recorder = None;
-        let (cpu_s, wall_s) = self.cpu.finish(self.clock.now_ns());
+        let used = self.cpu.finish(self.clock.now_ns());
+        let passes = &self.tally.passes;
         let measurement = LoopMeasurement {
             driver: driver.to_owned(),
             clients: clients.len() as u32,
             cpu: only_cpu(),
-            cpu_s,
-            wall_s,
-            pass_s_p99: self.tally.passes.quantile_ns(0.99) as f64 / 1e9,
+            cpu_s: used.cpu_s,
+            wall_s: used.wall_s,
+            pass_s_p99: passes.quantile_ns(0.99) as f64 / 1e9,
+            passes: (self.answers > 0).then(|| passes.count()),
+            answers: (self.answers > 0).then_some(self.answers),
+            delayed_s: used.turns.map(|turns| turns.delayed_s),
+            turns: used.turns.map(|turns| turns.count),
+            gives_way: self.gives_way,
         };
         LoopResult { tally: self.tally, clients, measurement }
     }
@@ -438,30 +466,4 @@ pub struct LoopResult {
     tally: Tally,
     clients: Vec<Finished>,
     measurement: LoopMeasurement,
-}
-
-/// The CPU time of a loop's thread from the start of the measured phase on.
-struct CpuSpan {
-    measure_ns: u64,
-    begun: Option<(u64, f64)>,
-}
-
-impl CpuSpan {
-    fn new(measure_ns: u64) -> Self {
-        CpuSpan { measure_ns, begun: None }
-    }
-
-    /// To be called often by the loop's thread; notes the first time within the measured phase.
-    #[inline]
-    fn observe(&mut self, now_ns: u64) {
-        if self.begun.is_none() && now_ns >= self.measure_ns {
-            self.begun = Some((now_ns, thread_cpu_s()));
-        }
-    }
-
-    /// CPU time and wall time since then, in seconds.
-    fn finish(&self, now_ns: u64) -> (f64, f64) {
-        let (begun_ns, begun_cpu_s) = self.begun.unwrap_or((now_ns, thread_cpu_s()));
-        (thread_cpu_s() - begun_cpu_s, now_ns.saturating_sub(begun_ns) as f64 / 1e9)
-    }
 }

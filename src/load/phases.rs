@@ -2,9 +2,11 @@
 //!
 //! Invariant: an operation belongs to the measured phase if and only if its intended time does.
 
+use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 
 use super::arrivals::Schedule;
+use super::changing::Changing;
 use crate::trial::Length;
 
 /// When the phases of a trial begin and end; shared by all loops. Times are those of the engine's clock.
@@ -12,7 +14,7 @@ use crate::trial::Length;
 pub struct Phases {
     /// The measured phase begins.
     pub measure_ns: u64,
-    /// The measured phase ends at the latest; `u64::MAX` where only a count ends it.
+    /// The measured phase ends at the latest; `u64::MAX` where only a count ends it. See [`Phases::ends_ns`].
     pub end_ns: u64,
     /// Sources may send on for this long after the measured phase; what they send then is not counted.
     pub tail_ns: u64,
@@ -26,6 +28,8 @@ pub struct Phases {
     per_client: Option<u64>,
     /// Set to end the trial at once.
     stop: AtomicBool,
+    /// Says that the measured phase is over before its latest end, where it lasts as long as changes of the schema.
+    changing: Option<Arc<Changing>>,
 }
 
 /// Whether a client may begin another operation.
@@ -56,7 +60,8 @@ impl Phases {
         };
         let end_ns = at_most_s.map_or(end_ns, |seconds| end_ns.min(measure_ns + to_ns(seconds)));
         let stop = AtomicBool::new(false);
-        Phases { measure_ns, end_ns, tail_ns: 0, drain_ns: to_ns(drain_s), schedule: None, remaining, per_client, stop }
+        let (tail_ns, drain_ns, schedule, changing) = (0, to_ns(drain_s), None, None);
+        Phases { measure_ns, end_ns, tail_ns, drain_ns, schedule, remaining, per_client, stop, changing }
     }
 
     /// The same phases for an open loop.
@@ -69,15 +74,26 @@ impl Phases {
         Phases { tail_ns: (tail_s * 1e9) as u64, ..self }
     }
 
+    /// The same phases beside changes of the schema, which may end the measured phase before its latest end.
+    pub fn beside(self, changing: Option<Arc<Changing>>) -> Self {
+        Phases { changing, ..self }
+    }
+
+    /// When the measured phase ends, as far as that is known by now: it can still become earlier, but never than now.
+    #[inline]
+    pub fn ends_ns(&self) -> u64 {
+        self.changing.as_ref().map_or(self.end_ns, |changing| self.end_ns.min(changing.over_ns()))
+    }
+
     /// From here on nothing is begun any more.
     pub fn last_ns(&self) -> u64 {
-        self.end_ns.saturating_add(self.tail_ns)
+        self.ends_ns().saturating_add(self.tail_ns)
     }
 
     /// Asks for one more operation with this intended time, for a client that has begun `begun` of those that count.
     #[inline]
     pub fn claim(&self, intended_ns: u64, begun: u64) -> Claim {
-        if self.stop.load(Ordering::Relaxed) || intended_ns >= self.end_ns {
+        if self.stop.load(Ordering::Relaxed) || intended_ns >= self.ends_ns() {
             return Claim::Over;
         }
         if intended_ns < self.measure_ns {
@@ -98,7 +114,7 @@ impl Phases {
     /// The length of the measured phase: the time set, or up to the last answer where a count ended it.
     pub fn measured_s(&self, last_done_ns: u64) -> f64 {
         let is_counted = self.remaining.is_some() || self.per_client.is_some();
-        let end_ns = match self.end_ns {
+        let end_ns = match self.ends_ns() {
             _ if self.is_stopped() => last_done_ns,
             // The last operation of a count may be answered after the end: it belongs to the phase all the same.
             end_ns if is_counted => end_ns.min(last_done_ns),
@@ -153,6 +169,18 @@ mod tests {
         let late = Phases::bounded(0, 0.0, Length::OperationsPerClient(9), Some(3.0), 1.0);
         assert_eq!(late.claim(3_000_000_000, 1), Claim::Over);
         assert_eq!(late.measured_s(3_100_000_000), 3.0);
+    }
+
+    #[test]
+    fn a_phase_that_lasts_as_long_as_changes_ends_when_they_have() {
+        let changing = Arc::new(Changing::new(super::super::Clock::start()));
+        let phases = Phases::new(0, 0.0, Length::Seconds(3600.0), 1.0).beside(Some(Arc::clone(&changing)));
+        assert_eq!(phases.claim(changing.now_ns(), 0), Claim::Measured);
+        changing.end_load();
+        let over_ns = changing.over_ns();
+        assert_eq!([over_ns - 1, over_ns].map(|at_ns| phases.claim(at_ns, 0)), [Claim::Measured, Claim::Over]);
+        assert_eq!((phases.ends_ns(), phases.last_ns()), (over_ns, over_ns));
+        assert!((phases.measured_s(u64::MAX) - over_ns as f64 / 1e9).abs() < 1e-9);
     }
 
     #[test]

@@ -98,7 +98,7 @@ impl Tally {
     /// Notes that any operation, of the warm-up too, was completed.
     #[inline]
     pub fn completed(&mut self, kind: OperationKind, records: u64, (sent_ns, done_ns): (u64, u64)) {
-        self.carried += u64::from(self.window_ns.contains(&done_ns));
+        self.carried += u64::from(self.window_ns.contains(&done_ns) && !self.asides.is_over(done_ns));
         self.carried_in_shares += share_within(&self.window_ns, sent_ns, done_ns);
         if kind == OperationKind::Insert {
             self.acknowledged_records += records;

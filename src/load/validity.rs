@@ -1,6 +1,9 @@
 //! Validity: the rules by which a trial's figures are not to be trusted. Pure; the reasons are sentences for people.
 
+use crate::histogram::Histogram;
 use crate::measurement::{EvolutionMeasurement, GroupMeasurement, Measurement, OperationMeasurement};
+use crate::statement::shortened;
+use crate::units::{show_number, show_seconds};
 
 /// Share of a CPU from which on a loop is taken to be saturated.
 const SATURATED_SHARE: f64 = 0.95;
@@ -11,8 +14,14 @@ const SATURATED_CLIENTS: f64 = 0.8;
 /// The generator is late when its mean lateness is above this share of the mean response time, and above this time.
 pub const LATE_SHARE: f64 = 0.1;
 const LATE_NS: f64 = 50_000.0;
-/// Relative tolerance of Little's law.
+/// Where a bound on a quantile of response time is asked about, that quantile of the lateness may reach this share of the bound.
+const LATE_OF_BOUND: f64 = 0.1;
+/// Characters of a statement in a reason.
+const STATEMENT_MOST: usize = 80;
+/// Relative tolerance of Little's law against the number of clients, of which the length of the phase is known less well.
 const LITTLE_TOLERANCE: f64 = 0.05;
+/// Relative tolerance between two sums of the same nanoseconds.
+const LITTLE_ROUNDING: f64 = 1e-3;
 
 /// What the rules need to know besides the measurement.
 #[derive(Debug, Clone, Copy, PartialEq)]
@@ -29,6 +38,8 @@ pub struct Circumstances {
     pub offered_per_s: Option<f64>,
     /// Share of the mean response time that the generator's own mean lateness may reach, in an open loop.
     pub late_share: f64,
+    /// Quantile of response time and its bound in seconds, where the trial is asked whether it keeps one.
+    pub bound: Option<(f64, f64)>,
     /// Records that were acknowledged, and those found in the table afterwards; none where that was not counted.
     pub stored: Option<(u64, u64)>,
 }
@@ -43,8 +54,36 @@ fn schema_reason(evolution: &EvolutionMeasurement) -> Option<String> {
             let remedy = "make load.duration longer than workload.evolve";
             Some(format!("no schema change was made in the measured phase; {remedy}"))
         }
-        None => None,
+        None => {
+            let change = evolution.changes.iter().find(|change| change.outlasted)?;
+            let (what, took) = (&change.what, show_seconds(change.took_s));
+            let remedy = "raise workload.evolve_at_most, so that the load lasts as long as the change";
+            Some(format!("the schema change \"{what}\" took {took} and outlasted the load; {remedy}"))
+        }
     }
+}
+
+/// Which reads found nothing, and what to do about it.
+fn empty_reason(measurement: &Measurement, empty: u64) -> String {
+    let reads = if empty == 1 {
+        "1 read found nothing although it".to_owned()
+    } else {
+        format!("{empty} reads found nothing although they")
+    };
+    let statements = &measurement.trial.case.settings.workload.statements;
+    let named = |(kind, operation): (&String, &OperationMeasurement)| {
+        let number: Option<usize> = kind.strip_prefix("statement-").and_then(|number| number.parse().ok());
+        let statement = number.and_then(|number| statements.get(number.checked_sub(1)?));
+        let text =
+            statement.map(|statement| format!(" ({})", shortened(&statement.sql, STATEMENT_MOST))).unwrap_or_default();
+        format!("{kind}{text} {} times", operation.empty)
+    };
+    let kinds = measurement.operations.iter().filter(|(_, operation)| operation.empty > 0);
+    let kinds: Vec<String> = kinds.map(named).collect();
+    let is_own = kinds.iter().any(|kind| kind.starts_with("statement-"));
+    let remedy =
+        if is_own { "; ask for rows that there are, or write allow_empty = true on the statement" } else { "" };
+    format!("{reads} should have: {}{remedy}", kinds.join(", "))
 }
 
 /// All reasons for which a trial is not to be trusted; none when it is valid.
@@ -71,7 +110,7 @@ pub fn reasons(measurement: &Measurement, circumstances: Circumstances) -> Vec<S
         reasons.extend(schema_reason(evolution));
     }
     if empty > 0 {
-        reasons.push(format!("{empty} reads found nothing although they should have"));
+        reasons.push(empty_reason(measurement, empty));
     }
     if scheduled != completed + failed + abandoned {
         reasons.push(format!(
@@ -115,10 +154,26 @@ fn missed_schedule(
             100.0 * busy_share
         ));
     }
-    let (late_ns, response_ns) = (
-        measurement.generator_late.mean_ns(),
-        sum_ns(|operation| operation.response_time.sum_ns()) / measurement.completed().max(1) as f64,
-    );
+    lateness(measurement, circumstances)
+}
+
+/// Whether the generator's own lateness is a part of the response times that are asked about: of the bound where there is one, else of the
+/// mean.
+fn lateness(measurement: &Measurement, circumstances: Circumstances) -> Option<String> {
+    if let Some((quantile, below_s)) = circumstances.bound {
+        let late_s = measurement.generator_late.quantile_ns(quantile) as f64 / 1e9;
+        return (late_s > LATE_OF_BOUND * below_s).then(|| {
+            format!(
+                "the generator was late: {} at p{}, of a bound of {}",
+                show_seconds(late_s),
+                show_number(100.0 * quantile),
+                show_seconds(below_s)
+            )
+        });
+    }
+    let late_ns = measurement.generator_late.mean_ns();
+    let sum_ns: f64 = measurement.operations.values().map(|operation| operation.response_time.sum_ns() as f64).sum();
+    let response_ns = sum_ns / measurement.completed().max(1) as f64;
     (late_ns > circumstances.late_share * response_ns && late_ns > LATE_NS).then(|| {
         format!(
             "the generator was late: {:.0} µs on average, of a mean response time of {:.0} µs",
@@ -140,21 +195,51 @@ fn saturated_loop(measurement: &Measurement, circumstances: Circumstances) -> Op
     ))
 }
 
-/// Little's law: the mean number of running operations is throughput times mean residence time. Clients that never pause
-/// keep exactly one operation running each; the product may be lower by the client's own time, and never higher.
+/// Little's law: the mean number of running operations is throughput times mean residence time, in open and closed loops. How long
+/// clients had operations running is counted apart from the times of operations and must be their sum, neither more nor less; a client
+/// runs one operation at a time, so that the sum is at most the time of all clients; and in the whole system, which an operation
+/// enters at its intended time, response time is the wait for a client and residence time together. All are sums of whole
+/// nanoseconds: they differ by rounding alone.
 fn contradiction_of_little(measurement: &Measurement, circumstances: Circumstances) -> Option<String> {
-    let clients = f64::from(circumstances.always_busy_clients?);
-    let sum_ns: f64 = measurement.operations.values().map(|o| o.residence_time.sum_ns() as f64).sum();
-    if measurement.measured_s <= 0.0 || measurement.completed() < 100 * clients as u64 {
-        return None;
-    }
+    let sum_s = |pick: fn(&OperationMeasurement) -> &Histogram| -> f64 {
+        let counted = measurement.operations.values().filter(|operation| !operation.composite);
+        counted.map(|operation| pick(operation).sum_ns() as f64 / 1e9).sum()
+    };
+    let (response_s, residence_s) = (sum_s(|o| &o.response_time), sum_s(|o| &o.residence_time));
     // The last operations of the phase may end after it: the time they are spread over reaches to the last answer.
     let last_s = measurement.clients.iter().map(|client| client.elapsed_s).fold(measurement.measured_s, f64::max);
-    let running = sum_ns / 1e9 / last_s;
-    let bound = clients * (1.0 + LITTLE_TOLERANCE);
-    (running > bound).then(|| {
-        format!("Little's law does not hold: {running:.2} operations were running on average with {clients:.0} clients")
-    })
+    if last_s <= 0.0 {
+        return None;
+    }
+    let says = |what: String| Some(format!("Little's law does not hold: {what}"));
+    let running = residence_s / last_s;
+    if let Some(clients) = circumstances.always_busy_clients.map(f64::from)
+        && measurement.completed() >= 100 * clients as u64
+        && running > clients * (1.0 + LITTLE_TOLERANCE)
+    {
+        return says(format!("{running:.2} operations were running on average with {clients:.0} clients"));
+    }
+    let differs = |a_s: f64, b_s: f64| (a_s - b_s).abs() > LITTLE_ROUNDING * a_s.max(b_s) + 1e-6;
+    let counted_s: f64 = measurement.clients.iter().map(|client| client.running_s).sum();
+    if counted_s > 0.0 && differs(counted_s, residence_s) {
+        let counted = counted_s / last_s;
+        return says(format!(
+            "clients had {counted:.3} operations running on average, and throughput times residence time is {running:.3}"
+        ));
+    }
+    let clients_s: f64 = measurement.clients.iter().map(|client| client.elapsed_s).sum();
+    if counted_s > 0.0 && residence_s > clients_s * (1.0 + LITTLE_ROUNDING) + 1e-6 {
+        let clients = clients_s / last_s;
+        return says(format!("{running:.3} operations were running on average with {clients:.3} clients at work"));
+    }
+    let within_s = residence_s + sum_s(|o| &o.schedule_lag);
+    if counted_s > 0.0 && differs(response_s, within_s) {
+        let (all, parts) = (response_s / last_s, within_s / last_s);
+        return says(format!(
+            "{all:.3} operations were in the system on average, and those waiting and running were {parts:.3}"
+        ));
+    }
+    None
 }
 
 /// What is wrong with the sightings of a group of readers, of which a share may be missing or double.
@@ -180,6 +265,7 @@ mod tests {
         always_busy_clients: Some(1),
         late_share: LATE_SHARE,
         offered_per_s: None,
+        bound: None,
         stored: None,
     };
 
@@ -219,7 +305,7 @@ mod tests {
     fn reads_that_find_nothing_invalidate_a_trial() {
         let mut trial = measurement(10, 0, 100);
         trial.operations.get_mut("insert").unwrap().empty = 3;
-        assert_eq!(reasons(&trial, PLAIN), ["3 reads found nothing although they should have"]);
+        assert_eq!(reasons(&trial, PLAIN), ["3 reads found nothing although they should have: insert 3 times"]);
     }
 
     #[test]
@@ -239,6 +325,9 @@ mod tests {
         (0..1000).for_each(|_| late.generator_late.record(400_000));
         (0..1000).for_each(|_| late.operations.get_mut("insert").unwrap().response_time.record(1_000_000));
         assert!(reasons(&late, open)[0].contains("generator was late"));
+        let bounded = |below_s| reasons(&late, Circumstances { bound: Some((0.99, below_s)), ..open });
+        assert_eq!(bounded(0.02), Vec::<String>::new(), "400 µs are nothing beside a bound of 20 ms");
+        assert!(bounded(0.002)[0].starts_with("the generator was late: 400 µs at p99"), "{:?}", bounded(0.002));
     }
 
     #[test]
@@ -271,6 +360,31 @@ mod tests {
         assert_eq!(found, "group 1: of 1000 sightings 3 were lost and 2 were of events seen before");
         assert_eq!(sightings_reason("1", &group, 0.005), None);
         assert!(sightings_reason("1", &GroupMeasurement::default(), 1.0).unwrap().contains("no event to be seen"));
+    }
+
+    /// Operations of 900 µs each by one client, whose own count says how long they ran.
+    fn counted(running_s: f64, elapsed_s: f64) -> Measurement {
+        let mut trial = measurement(1000, 0, 900_000);
+        trial.clients = vec![crate::measurement::ClientMeasurement { elapsed_s, running_s, ..Default::default() }];
+        let insert = trial.operations.get_mut("insert").unwrap();
+        (0..1000).for_each(|_| insert.response_time.record(1_000_000));
+        (0..1000).for_each(|_| insert.schedule_lag.record(100_000));
+        trial
+    }
+
+    #[test]
+    fn littles_law_is_held_against_the_clients_own_count_from_both_sides_in_open_and_closed_loops() {
+        let open = Circumstances { always_busy_clients: None, offered_per_s: Some(1000.0), ..PLAIN };
+        for circumstances in [PLAIN, open] {
+            assert_eq!(reasons(&counted(0.9, 0.99), circumstances), Vec::<String>::new());
+            for (running_s, elapsed_s) in [(0.8, 0.99), (0.99, 0.99), (0.9, 0.7)] {
+                let found = reasons(&counted(running_s, elapsed_s), circumstances);
+                assert!(found[0].starts_with("Little's law does not hold"), "{running_s} {elapsed_s}: {found:?}");
+            }
+            let mut without_wait = counted(0.9, 0.99);
+            without_wait.operations.get_mut("insert").unwrap().schedule_lag = Histogram::new();
+            assert!(reasons(&without_wait, circumstances)[0].contains("in the system"));
+        }
     }
 
     #[test]

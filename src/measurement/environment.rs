@@ -28,11 +28,49 @@ pub struct Environment {
     /// How long that disk took to make a few bytes durable, before the first trial; none where it was not tried.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub disk_sync: Option<DiskSync>,
-    /// Per database of the run: version and the settings that matter, name by name.
+    /// Per database of the run: version and the settings that matter, name by name; of several servers of one, what the last one told.
     pub databases: BTreeMap<String, BTreeMap<String, String>>,
+    /// Each server of the run that told something else, with the cases that were measured on it.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub servers: Vec<ServerFacts>,
+    /// The words of the command that began the run, without passwords; empty in runs of versions that did not note it.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub command: Vec<String>,
     /// What each link of the run carried when it was first made, before anything else was on it.
     #[serde(default, skip_serializing_if = "BTreeMap::is_empty")]
     pub links: BTreeMap<String, LinkMeasurement>,
+}
+
+impl Environment {
+    /// Whether loadline measured. What other tools measured has no CPUs: they do not tell.
+    pub fn is_own(&self) -> bool {
+        self.cpus > 0
+    }
+
+    /// Notes what a server told that cases are measured on.
+    pub fn note_server(&mut self, database: &str, facts: BTreeMap<String, String>, cases: &[String]) {
+        let is_it = |server: &&mut ServerFacts| server.database == database && server.facts == facts;
+        match self.servers.iter_mut().find(is_it) {
+            Some(server) => {
+                let new: Vec<_> = cases.iter().filter(|case| !server.cases.contains(case)).cloned().collect();
+                server.cases.extend(new);
+            }
+            None => {
+                self.servers.push(ServerFacts { database: database.to_owned(), cases: cases.to_vec(), facts });
+            }
+        }
+    }
+}
+
+/// What a server, or an embedded database, told of itself.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+pub struct ServerFacts {
+    /// Name of the database.
+    pub database: String,
+    /// Ids of the study's cases that were measured on it.
+    pub cases: Vec<String>,
+    /// Version, program and the settings that matter, name by name.
+    pub facts: BTreeMap<String, String>,
 }
 
 /// Times of syncs of one overwritten page each: the least that a durable commit costs on this disk.

@@ -11,10 +11,14 @@ use crate::histogram::Histogram;
 pub struct EvolutionMeasurement {
     /// In the order of their beginning.
     pub changes: Vec<ChangeMeasurement>,
-    /// Operations whose time met that of a change, per kind.
-    pub during: BTreeMap<String, AsideMeasurement>,
-    /// All others, per kind.
-    pub outside: BTreeMap<String, AsideMeasurement>,
+    /// Per kind of change, and `outside` of all: per kind of operation those that were intended then. Runs of before have `during` and
+    /// `outside` in its place, by whether an operation's time met that of a change, which counted the long ones more often; they
+    /// are not read any more.
+    #[serde(default)]
+    pub intended: BTreeMap<String, BTreeMap<String, AsideMeasurement>>,
+    /// The longest time without any completed operation, in seconds, that met a change of each kind, and that met none (`outside`).
+    #[serde(default)]
+    pub silences_s: BTreeMap<String, f64>,
 }
 
 /// One change.
@@ -34,6 +38,9 @@ pub struct ChangeMeasurement {
     /// The statement that the database accepted, where one changed a table.
     #[serde(skip_serializing_if = "Option::is_none", default)]
     pub statement: Option<String>,
+    /// Whether the load ended before it: its time is in part that of a server without a load.
+    #[serde(skip_serializing_if = "std::ops::Not::not", default)]
+    pub outlasted: bool,
     /// The first message of what failed.
     #[serde(skip_serializing_if = "Option::is_none", default)]
     pub error: Option<String>,

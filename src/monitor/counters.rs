@@ -30,7 +30,9 @@ pub(super) struct MachineCpu {
     pub system: u64,
     pub iowait: u64,
     pub idle: u64,
-    /// The four above, and what a hypervisor took.
+    /// What a hypervisor gave to other machines.
+    pub stolen: u64,
+    /// The five above.
     pub total: u64,
 }
 
@@ -89,9 +91,9 @@ fn parse_cpu_line(text: &str) -> Option<MachineCpu> {
             None => return None,
         };
     }
-    let [user, nice, system, idle, iowait, interrupts, soft_interrupts, _stolen] = times;
+    let [user, nice, system, idle, iowait, interrupts, soft_interrupts, stolen] = times;
     let total = times.iter().sum();
-    Some(MachineCpu { user: user + nice, system: system + interrupts + soft_interrupts, iowait, idle, total })
+    Some(MachineCpu { user: user + nice, system: system + interrupts + soft_interrupts, iowait, idle, stolen, total })
 }
 
 /// `/proc/meminfo`: memory in use, without what the kernel would give back at once.
@@ -173,7 +175,7 @@ mod tests {
     fn cpu_times_add_up_to_the_total() {
         let text = "cpu  100 5 30 1000 20 1 2 7 50 3\ncpu0 1 1 1 1 1 1 1 1 1 1\nintr 99 1 2\nctxt 4711\nbtime 1\n";
         let (cpu, context_switches) = parse_machine(text).unwrap();
-        assert_eq!(cpu, MachineCpu { user: 105, system: 33, iowait: 20, idle: 1000, total: 1165 });
+        assert_eq!(cpu, MachineCpu { user: 105, system: 33, iowait: 20, idle: 1000, stolen: 7, total: 1165 });
         assert_eq!(context_switches, 4711);
         assert_eq!(parse_machine("cpu 1 2 3\nctxt 1\n"), None);
         assert_eq!(parse_machine(""), None);

@@ -23,6 +23,8 @@ pub fn environment(run_directory: &Path) -> Environment {
         disk_sync: None,
         databases: Default::default(),
         links: Default::default(),
+        servers: Vec::new(),
+        command: Vec::new(),
     }
 }
 

@@ -7,6 +7,7 @@ mod counters;
 mod disk_speed;
 mod disk_sync;
 mod environment;
+mod others;
 mod process;
 mod reader;
 mod summary;
@@ -22,6 +23,7 @@ use std::time::{Duration, Instant};
 pub use disk_speed::disk_speed;
 pub use disk_sync::disk_sync;
 pub use environment::environment;
+pub use others::{Others, pids_named};
 pub use process::cpu_s_of;
 
 use crate::database::Namespace;

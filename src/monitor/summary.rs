@@ -27,7 +27,7 @@ pub(super) fn summarise(readings: &[Counters], from: Instant, to: Instant) -> Op
     mean.recorder_memory_bytes = level(|counters| counters.recorder.memory_bytes);
     mean.client_memory_bytes = level(|counters| counters.client.memory_bytes);
     let monitor_cpu_s = (last.monitor_cpu_ns - first.monitor_cpu_ns) as f64 * 1e-9;
-    let resources = Resources { mean, samples: samples.len() as u32, monitor_cpu_s };
+    let resources = Resources { mean, samples: samples.len() as u32, monitor_cpu_s, ..Resources::default() };
     Some((samples, resources))
 }
 
@@ -60,6 +60,7 @@ fn counters_at(readings: &[Counters], at: Instant) -> Option<Counters> {
             system: between(|counters| counters.machine.system),
             iowait: between(|counters| counters.machine.iowait),
             idle: between(|counters| counters.machine.idle),
+            stolen: between(|counters| counters.machine.stolen),
             total: between(|counters| counters.machine.total),
         },
         context_switches: between(|counters| counters.context_switches),
@@ -89,6 +90,7 @@ fn sample(first: &Counters, last: &Counters, start: Instant) -> ResourceSample {
         system: share(|counters| counters.machine.system),
         iowait: share(|counters| counters.machine.iowait),
         idle: share(|counters| counters.machine.idle),
+        stolen: share(|counters| counters.machine.stolen),
         server_cpu: per_s(|counters| counters.server.cpu_ns) * 1e-9,
         recorder_cpu: per_s(|counters| counters.recorder.cpu_ns) * 1e-9,
         client_cpu: per_s(|counters| counters.client.cpu_ns) * 1e-9,
@@ -125,7 +127,14 @@ mod tests {
     fn readings(points: &[(u64, u64)]) -> (Instant, Vec<Counters>) {
         let start = Instant::now();
         let reading = |(at_ms, value): &(u64, u64)| Counters {
-            machine: MachineCpu { user: value * 2, system: *value, iowait: 0, idle: *value, total: value * 4 },
+            machine: MachineCpu {
+                user: value * 2,
+                system: *value,
+                iowait: 0,
+                idle: *value,
+                stolen: 0,
+                total: value * 4,
+            },
             write_requests: *value,
             written_bytes: value * 512,
             memory_used_bytes: value * 10,

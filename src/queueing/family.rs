@@ -109,6 +109,18 @@ pub const FAMILIES: &[Family] = &[
         shapes: |rate, _, _| capacities(rate).map(|mu| vec![mu]).collect(),
     },
     Family {
+        name: "mg1",
+        title: "M/G/1 + delay",
+        parameters: &[MU, CV2, DELTA],
+        is_candidate: true,
+        needs: Needs::TimesFromIntended,
+        not_fitted: None,
+        build: |values, around| only_intended(around, Mg1 { mu_per_s: values[0], cv2: values[1], delta_s: values[2] }),
+        shapes: |rate, _, _| {
+            capacities(rate).flat_map(|mu| [0.0, 0.5, 1.0, 4.0, 20.0, 200.0].map(|cv2| vec![mu, cv2])).collect()
+        },
+    },
+    Family {
         name: "mm1-scaled",
         title: "M/M/1 scaled + delay",
         parameters: &[MU, SCALE, DELTA],
@@ -154,18 +166,6 @@ pub const FAMILIES: &[Family] = &[
         not_fitted: None,
         build: |values, around| build_load_dependent(values, around, true),
         shapes: |rate, lowest_s, _| load_dependent_shapes(rate, lowest_s),
-    },
-    Family {
-        name: "mg1",
-        title: "M/G/1 + delay",
-        parameters: &[MU, CV2, DELTA],
-        is_candidate: false,
-        needs: Needs::TimesFromIntended,
-        not_fitted: None,
-        build: |values, around| only_intended(around, Mg1 { mu_per_s: values[0], cv2: values[1], delta_s: values[2] }),
-        shapes: |rate, _, _| {
-            capacities(rate).flat_map(|mu| [0.0, 0.5, 1.0, 4.0, 20.0, 200.0].map(|cv2| vec![mu, cv2])).collect()
-        },
     },
     Family {
         name: "ps",

@@ -3,8 +3,11 @@
 //! Main type: [`LoadDependent`] (Kihl et al. 2011, eq. 2: x_n = x (1 + p)^(n - 1)). Invariant: weights are held as logarithms,
 //! so that neither 10,000 workers nor large p overflow.
 
+use std::collections::VecDeque;
+
 use super::queue::{Queue, Timer};
 use super::search::last_that_holds;
+use crate::statistics::random::Random;
 
 /// A birth-death process: at most N of the operations present are at the server, the others wait in one queue before the
 /// workers. With k at the server they are completed at mu_k = min(k, m) / (x (1 + p)^(k - 1)).
@@ -188,11 +191,50 @@ impl Queue for LoadDependent {
         }
     }
 
+    /// Operations in the order in which they came, all from the intended time; one worker's at a time in series, any of them in parallel.
+    fn simulated_quantile_s(&self, arrival_rate_per_s: f64, quantile: f64) -> Option<f64> {
+        let is_asked = quantile > 0.0 && quantile < 1.0 && self.timer == Timer::Intended;
+        (is_asked && self.is_stable(arrival_rate_per_s)).then(|| simulate(self, arrival_rate_per_s.max(1e-9), quantile))
+    }
+
     /// All workers are at the server: N / mu_N.
     fn overloaded_mean_s(&self) -> Option<f64> {
         let residence_s = self.delta_s + f64::from(self.workers) / self.capacity_per_s();
         (self.timer == Timer::Sent).then_some(residence_s)
     }
+}
+
+/// Operations that a simulation completes, after the first tenth of as many.
+const SIMULATED: usize = 60_000;
+
+/// A quantile of the simulated response times: between two events the state does not change, so that each takes an exponential time at the
+/// sum of both rates (Gillespie 1977).
+fn simulate(queue: &LoadDependent, arrival_rate_per_s: f64, quantile: f64) -> f64 {
+    let mut random = Random::new(1);
+    let mut present: VecDeque<f64> = VecDeque::new();
+    let mut times_s = Vec::with_capacity(SIMULATED);
+    let rates: Vec<f64> = (0..=queue.workers).map(|count| queue.rate_per_s(count)).collect();
+    let (mut now_s, mut skipped) = (0.0, 0);
+    while times_s.len() < SIMULATED {
+        let at_server = present.len().min(queue.workers as usize);
+        let completions = rates[at_server];
+        let both = arrival_rate_per_s + completions;
+        now_s -= (1.0 - random.unit()).ln() / both;
+        if random.unit() * both < arrival_rate_per_s {
+            present.push_back(now_s);
+            continue;
+        }
+        let served = at_server.min(queue.parallel as usize).max(1);
+        let begun_s = present.remove(random.below(served)).unwrap_or(now_s);
+        if skipped < SIMULATED / 10 {
+            skipped += 1;
+        } else {
+            times_s.push(now_s - begun_s);
+        }
+    }
+    let place = ((quantile * SIMULATED as f64) as usize).min(SIMULATED - 1);
+    let (_, value_s, _) = times_s.select_nth_unstable_by(place, f64::total_cmp);
+    queue.delta_s + *value_s
 }
 
 #[cfg(test)]
@@ -221,6 +263,22 @@ mod tests {
         assert_eq!(stopped.capacity_per_s(), 0.0);
         assert_eq!(stopped.mean_s(1.0), None);
         assert!((0.0..=1.0).contains(&stopped.loss(1.0).lost), "a probability");
+    }
+
+    #[test]
+    fn simulated_quantiles_are_those_of_the_models_that_have_them() {
+        use crate::queueing::mm1::Mm1;
+        let mm1 = Mm1 { mu_per_s: 1000.0, delta_s: 0.0 };
+        let mmc = Mmc { mu_per_s: 1000.0, servers: 4, delta_s: 0.0 };
+        let parallel = LoadDependent { parallel: 4, ..serial(0.0, 4) };
+        for quantile in [0.5, 0.9, 0.99] {
+            let serial = serial(0.0, 4);
+            let (found, exact) = (serial.simulated_quantile_s(700.0, quantile), mm1.quantile_s(700.0, quantile));
+            assert!((found.unwrap() / exact.unwrap() - 1.0).abs() < 0.08, "{quantile}: {found:?} {exact:?}");
+            let (found, exact) = (parallel.simulated_quantile_s(2800.0, quantile), mmc.quantile_s(2800.0, quantile));
+            assert!((found.unwrap() / exact.unwrap() - 1.0).abs() < 0.08, "{quantile}: {found:?} {exact:?}");
+        }
+        assert_eq!(serial(0.1, 4).simulated_quantile_s(1000.0, 0.99), None, "overloaded");
     }
 
     #[test]

@@ -6,11 +6,12 @@
 //!
 //! The models: [`mm1`] (Kihl et al. 2011, eq. 1 and 3, and the same seen by the timer of a worker), [`load_dependent`]
 //! (eq. 2), [`mmc`], [`mg1`] (with M/D/1 and processor sharing), [`flush`] (a server that stalls), and for closed loops
-//! [`repairman`] and [`usl`]. [`family`] is their registry.
+//! [`repairman`] and [`usl`]. [`family`] is their registry. [`held`] says which rate of a model may be held.
 
 pub mod family;
 pub mod fit;
 pub mod flush;
+pub mod held;
 pub mod load_dependent;
 pub mod load_line;
 pub mod mg1;

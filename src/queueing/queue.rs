@@ -55,6 +55,12 @@ pub trait Queue: std::fmt::Debug + Send {
         None
     }
 
+    /// A quantile by simulation with a fixed seed, as [`Queue::quantile_s`]: of models that have it in no other way. It takes milliseconds,
+    /// and is right within a few hundredths.
+    fn simulated_quantile_s(&self, _arrival_rate_per_s: f64, _quantile: f64) -> Option<f64> {
+        None
+    }
+
     /// Mean time at and above the capacity; `None` where it grows without end. A timer that starts at sending sees a limit.
     fn overloaded_mean_s(&self) -> Option<f64> {
         None

@@ -8,6 +8,10 @@ use std::sync::PoisonError;
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::time::Duration;
 
+use super::durability::Terms;
+use super::log;
+use crate::database::durability::Lasts;
+
 /// Sources whose lag is told apart; those beyond are one.
 const SOURCES_MAX: usize = 200;
 
@@ -89,12 +93,50 @@ pub struct Meter {
     pub connections: Count,
     /// Lanes that are connected.
     pub lanes_connected: Count,
+    /// Records that are committed and kept in the spool, because the database may forget them.
+    pub kept_rows: Count,
+    /// Records that are written again, because the database forgot them.
+    pub rewritten: Count,
+    /// Times that a writer found that the database had forgotten commits.
+    pub forgotten: Count,
+    /// Settings because of which the database may forget what it commits, with their values.
+    pub weaknesses: Mutex<Vec<(String, String)>>,
     /// Bytes of requests in memory.
     pub memory_bytes: Count,
     lags: Mutex<HashMap<String, Duration>>,
 }
 
 impl Meter {
+    /// Notes on what terms a connection is written through, and says what is new of it.
+    pub(super) fn note_terms(&self, terms: &Terms) {
+        let weak = terms.weaknesses.iter().map(|weakness| (weakness.setting.clone(), weakness.value.clone())).collect();
+        let before = std::mem::replace(&mut *self.weaknesses.lock().unwrap_or_else(PoisonError::into_inner), weak);
+        if let Some(hardened) = &terms.hardened {
+            log::info(
+                "the database would forget what it commits; the recorder's sessions are set",
+                &[("to", hardened)],
+            );
+        }
+        for weakness in &terms.weaknesses {
+            if before.iter().any(|(setting, value)| (setting, value) == (&weakness.setting, &weakness.value)) {
+                continue;
+            }
+            let loses = weakness.loses.to_owned();
+            let mut facts = vec![("setting", &weakness.setting), ("value", &weakness.value), ("loses", &loses)];
+            facts.push(("remedy", &weakness.remedy));
+            let kept = terms.keep.map(|keep| crate::units::show_seconds(keep.as_secs_f64()));
+            let event = match kept.as_ref().filter(|_| weakness.lasts != Lasts::OnTornPages) {
+                Some(kept) => {
+                    facts.push(("kept", kept));
+                    "the database may forget what it has committed; the spool keeps it meanwhile"
+                }
+                None => "the database may damage what it has committed",
+            };
+            let facts: Vec<_> = facts.iter().map(|(name, value)| (*name, value.as_str())).collect();
+            log::warning(event, &facts);
+        }
+    }
+
     /// Notes how long a source's newest committed record took from its arrival.
     pub fn note_lag(&self, source: &str, lag: Duration) {
         let mut lags = self.lags.lock().unwrap_or_else(PoisonError::into_inner);

@@ -1,6 +1,7 @@
 //! What `/metrics` says, in the text form of Prometheus. Main function: [`text`].
 
 use std::fmt::Write;
+use std::sync::PoisonError;
 
 use super::admission::Gate;
 use super::admission::governor::View;
@@ -80,7 +81,20 @@ pub fn text(shown: &Shown<'_>) -> String {
     page.gauge("quarantined_bytes", "Bytes of what is in quarantine", counts.quarantined_bytes as f64);
     page.gauge("spooled_bytes", "Bytes of what waits in the spool", counts.spooled_bytes as f64);
     page.gauge("spool_bound_bytes", "The most bytes that may wait or be in quarantine", shown.bound_bytes as f64);
-    let buffer_s = if counts.spooled == 0 { 0.0 } else { counts.spooled as f64 / shown.rows_per_s.max(1e-9) };
+    let kept = meter.kept_rows.get();
+    page.gauge(
+        "kept_rows",
+        "Spooled records that are committed and kept, because the database may forget them",
+        kept as f64,
+    );
+    page.counter(
+        "rewritten_rows_total",
+        "Records written again, because the database forgot them",
+        meter.rewritten.get(),
+    );
+    page.counter("database_forgot_total", "Times that the database had forgotten commits", meter.forgotten.get());
+    let waiting = counts.spooled.saturating_sub(kept);
+    let buffer_s = if waiting == 0 { 0.0 } else { waiting as f64 / shown.rows_per_s.max(1e-9) };
     page.gauge("buffer_seconds", "How long what waits takes at the rate of the last seconds", buffer_s.min(1e9));
     page.gauge("committed_rows_per_second", "Records committed per second lately", shown.rows_per_s);
     page.counter("commits_total", "Transactions committed", meter.commits.get());
@@ -112,12 +126,27 @@ pub fn text(shown: &Shown<'_>) -> String {
         f64::from(u8::from(shown.gate.is_closed())),
     );
     page.gauge("spool_broken", "Whether a failed sync ended acknowledgement", f64::from(u8::from(shown.is_broken)));
+    add_labelled(&mut page, meter);
+    page.0.replace(" inf\n", " +Inf\n")
+}
+
+/// What there are several of: weak settings, and sources.
+fn add_labelled(page: &mut Page, meter: &Meter) {
+    page.head("database_may_forget", "gauge", "A setting because of which the database may forget what it commits");
+    for (setting, value) in meter.weaknesses.lock().unwrap_or_else(PoisonError::into_inner).iter() {
+        let (setting, value) = (escaped(setting), escaped(value));
+        let _ = writeln!(page.0, "loadline_database_may_forget{{setting=\"{setting}\",value=\"{value}\"}} 1");
+    }
     page.head("source_lag_seconds", "gauge", "From arrival to commit of a source's newest committed record");
     for (source, lag) in meter.lags() {
-        let escaped = source.replace('\\', "\\\\").replace('"', "\\\"").replace('\n', "\\n");
-        let _ = writeln!(page.0, "loadline_source_lag_seconds{{source=\"{escaped}\"}} {}", lag.as_secs_f64());
+        let source = escaped(&source);
+        let _ = writeln!(page.0, "loadline_source_lag_seconds{{source=\"{source}\"}} {}", lag.as_secs_f64());
     }
-    page.0.replace(" inf\n", " +Inf\n")
+}
+
+/// A label's value.
+fn escaped(text: &str) -> String {
+    text.replace('\\', "\\\\").replace('"', "\\\"").replace('\n', "\\n")
 }
 
 #[cfg(test)]

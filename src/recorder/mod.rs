@@ -6,6 +6,7 @@
 pub mod admission;
 pub mod bucket;
 pub mod config;
+mod durability;
 pub mod forward;
 pub mod inbox;
 pub mod intake;

@@ -9,6 +9,7 @@ use std::time::{Duration, Instant};
 use super::admission::gate::CLOSES_AT;
 use super::admission::{Gate, Governor, ModelLine};
 use super::config::Config;
+use super::durability;
 use super::intake::{self, Door, DoorSettings, Live, Route, Running, Surroundings, lane_of};
 use super::log;
 use super::meter::Meter;
@@ -35,6 +36,9 @@ pub enum StartError {
     /// An intake.
     #[error("{0}")]
     Intake(String),
+    /// The database may forget what it commits.
+    #[error("{0}")]
+    Database(String),
     /// The system has no thread or runtime left.
     #[error("the recorder cannot start: {0}")]
     System(String),
@@ -137,6 +141,7 @@ impl Recorder {
     /// # Errors
     /// What cannot be started; nothing runs then.
     pub fn start(config: &Config, database: Arc<dyn Database>, line: Option<ModelLine>) -> Result<Self, StartError> {
+        check_database(config, &database)?;
         let is_direct = database.is_embedded();
         let file = open_spool(config, is_direct)?;
         let (name, path, before) = (file.recorder().to_owned(), file.path().to_owned(), file.counts());
@@ -156,7 +161,6 @@ impl Recorder {
             more: Mutex::default(),
         });
         let lane_stop = Arc::new(Stop::default());
-        let shape = Shape::named(&config.layout.name).unwrap_or(Shape::Star);
         let settings = LaneSettings {
             lane: 0,
             recorder: name,
@@ -164,7 +168,7 @@ impl Recorder {
             schema: config.schema,
             remember: config.spool.remember,
             database,
-            registry: Arc::new(Registry::new(shape, config.layout.hot.clone(), config.schema.measurements_max)),
+            registry: Arc::new(registry(config)),
             spool: spool.clone(),
             pace: governor,
             meter,
@@ -291,6 +295,18 @@ impl Recorder {
         let counts = spool.map(|spool| spool.into_last_counts(self.committer)).unwrap_or_default();
         End { counts, quarantined: counts.quarantined.saturating_sub(self.quarantined_before), failures }
     }
+}
+
+fn registry(config: &Config) -> Registry {
+    let shape = Shape::named(&config.layout.name).unwrap_or(Shape::Star);
+    Registry::new(shape, config.layout.hot.clone(), config.schema.measurements_max)
+}
+
+/// Whether the database may be written into, as far as it answers.
+fn check_database(config: &Config, database: &Arc<dyn Database>) -> Result<(), StartError> {
+    // What is acknowledged straight after the commit is in no spool that could keep it.
+    let keep = config.writer.keep.filter(|_| !database.is_embedded() && config.intake.nats.is_none());
+    durability::check(database, keep).map_err(StartError::Database)
 }
 
 fn open_spool(config: &Config, is_direct: bool) -> Result<SpoolFile, SpoolError> {

@@ -7,9 +7,11 @@ use std::collections::BTreeMap;
 use crate::finding::{CaseFinding, Estimate, Findings, LateFinding, OperationFinding, ResourceFinding, TimeFinding};
 use crate::histogram::Histogram;
 use crate::imported::{StatedTimes, TimeKind};
-use crate::measurement::{BACKLOG_SHARE, Environment, Measurement, OperationMeasurement};
+use crate::measurement::{Environment, Measurement, OperationMeasurement, is_growing};
 use crate::report::claims::judge_claim;
+use crate::report::client;
 use crate::report::disk;
+use crate::report::durability::{self, Durability};
 use crate::report::evolution::evolution;
 use crate::report::factors::show_levels;
 use crate::report::freshness;
@@ -21,7 +23,9 @@ use crate::report::plans;
 use crate::report::recorded::recorded;
 use crate::report::uploads::uploads;
 use crate::report::verdicts::verdicts;
-use crate::statistics::summary::{mean, relative_half_width, sample_sd, standard_error_share, t_interval};
+use crate::statistics::noise::{CaseMean, Series, means};
+use crate::statistics::summary::{Interval, mean, sample_sd, t_interval};
+use crate::study::repeat::{are_settled, stopping};
 use crate::study::{Repeat, RepeatRule, Study, goal};
 use crate::trial::{Arrivals, Case};
 use crate::units::NS_PER_S;
@@ -50,12 +54,19 @@ const ROWS_LEAST: f64 = 0.5;
 /// All that a run's measurements say. Cases come in the study's order; those without a trial are left out and noted.
 pub fn analyse(run_name: &str, study: &Study, environment: &Environment, measurements: &[Measurement]) -> Findings {
     let lines = load_lines(study, measurements);
+    let durability = Durability::of(study, environment);
     // The rates that a search chose are levels of a factor from here on.
     let unfolded = goal::unfold(study, measurements);
     let study = &unfolded;
     let groups = group(study, measurements);
-    let cases: Vec<CaseFinding> = groups.iter().map(|group| case_finding(study, group)).collect();
-    let valid = !cases.is_empty() && cases.iter().all(|case| case.valid_trials + case.repeated == case.trials);
+    let mut cases: Vec<CaseFinding> = groups
+        .iter()
+        .map(|group| CaseFinding { durability: durability.finding(group.case), ..case_finding(study, group) })
+        .collect();
+    judge_together(study, &groups, &mut cases);
+    let valid = !cases.is_empty()
+        && cases.iter().all(|case| case.valid_trials + case.repeated == case.trials)
+        && lines.iter().all(|line| !line.disturbed);
     Findings {
         run: run_name.to_owned(),
         study: study.name.clone(),
@@ -64,23 +75,11 @@ pub fn analyse(run_name: &str, study: &Study, environment: &Environment, measure
         seed: study.seed,
         valid,
         rehearsal: study.quick,
-        verdicts: verdicts(study, &groups, &lines),
+        verdicts: durability::told(verdicts(study, &groups, &lines), study, &cases),
         notes: notes(study, environment, &groups, &cases),
         claims: study.claims.iter().map(|claim| judge_claim(study, claim, &groups, &lines)).collect(),
-        load_lines: lines.into_iter().map(|line| line.finding).collect(),
+        load_lines: lines,
         cases,
-    }
-}
-
-/// Whether a case has been repeated enough by the study's rule, from the throughput of each of its valid trials.
-pub fn is_settled(repeat: &Repeat, throughputs_per_s: &[f64]) -> bool {
-    if (throughputs_per_s.len() as u64) < u64::from(repeat.least) {
-        return false;
-    }
-    match repeat.rule {
-        RepeatRule::Fixed => true,
-        RepeatRule::Interval => relative_half_width(throughputs_per_s).is_some_and(|share| share <= repeat.within),
-        RepeatRule::StandardError => standard_error_share(throughputs_per_s).is_some_and(|share| share < repeat.within),
     }
 }
 
@@ -123,6 +122,35 @@ pub fn background_name(kind: &str) -> String {
     format!("{kind} beside")
 }
 
+/// What cases say of each other: which of them are settled, and the intervals of their rates, both from the noise of all of them.
+fn judge_together(study: &Study, groups: &[CaseTrials<'_>], cases: &mut [CaseFinding]) {
+    let series = |value: fn(&Measurement) -> Option<f64>| -> Vec<Series> {
+        let of_trial = |trial: &Measurement| Some((trial.trial.round, value(trial)?));
+        groups.iter().map(|group| group.valid().filter_map(of_trial).collect()).collect()
+    };
+    let settled = are_settled(&study.repeat, &series(|trial| Some(trial.settles_by())));
+    let found = |value| means(&series(value), stopping(study));
+    let throughputs = found(|trial| Some(trial.throughput_per_s()));
+    let records = found(Measurement::known_records_per_s);
+    let contents = found(|trial| CONTENT_BYTES.of(trial));
+    for (number, case) in cases.iter_mut().enumerate() {
+        case.settled = settled[number];
+        show_interval(&mut case.throughput_per_s, throughputs[number]);
+        show_interval(&mut case.records_per_s, records[number]);
+        if let Some(content) = &mut case.content_bytes_per_s {
+            show_interval(content, contents[number]);
+        }
+    }
+}
+
+/// Gives an estimate the interval that the noise of all cases says, where there is one. No rate is below 0.
+fn show_interval(estimate: &mut Estimate, found: Option<CaseMean>) {
+    if let Some(Interval { low, high }) = found.map(|found| found.interval) {
+        estimate.ci95 = Some([low.max(0.0), high]);
+        estimate.cut_off = low < 0.0;
+    }
+}
+
 fn case_finding(study: &Study, group: &CaseTrials<'_>) -> CaseFinding {
     let valid: Vec<&Measurement> = group.valid().collect();
     let throughputs: Vec<f64> = valid.iter().map(|trial| trial.throughput_per_s()).collect();
@@ -155,7 +183,7 @@ fn case_finding(study: &Study, group: &CaseTrials<'_>) -> CaseFinding {
         valid_trials: valid.len() as u64,
         repeated: goal::repeated(study, &group.trials).len() as u64,
         discarded: u64::from(group.discarded.is_some()),
-        settled: is_settled(&study.repeat, &valid.iter().map(|trial| trial.settles_by_per_s()).collect::<Vec<_>>()),
+        settled: false,
         throughput_per_s: estimate(&throughputs),
         records_per_s: estimate(&records),
         content_bytes_per_s: (!contents.is_empty()).then(|| estimate(&contents)),
@@ -181,15 +209,18 @@ fn case_finding(study: &Study, group: &CaseTrials<'_>) -> CaseFinding {
         uploads: uploads(&valid, &group.trials),
         errors,
         invalid_because: reasons(&group.trials),
+        ..CaseFinding::default()
     }
 }
 
 /// Whether the database fell behind in these trials of a case, taken together.
 pub fn is_overloaded(trials: &[&Measurement]) -> bool {
     let total = |count: fn(&Measurement) -> u64| trials.iter().map(|trial| count(trial)).sum::<u64>() as f64;
-    let running: usize = trials.iter().map(|trial| trial.clients.len()).sum();
-    let most = BACKLOG_SHARE * total(Measurement::scheduled) + running as f64;
-    total(Measurement::abandoned) > 0.0 || total(Measurement::backlog) > most
+    let in_work = trials.iter().map(|trial| trial.in_work()).sum();
+    let is_open = trials.iter().any(|trial| trial.carried.is_some());
+    is_open
+        && (total(Measurement::abandoned) > 0.0
+            || is_growing(total(Measurement::backlog), total(Measurement::scheduled), in_work))
 }
 
 /// Mean, spread and interval of one value per trial.
@@ -198,7 +229,9 @@ pub fn estimate(values: &[f64]) -> Estimate {
         mean: mean(values),
         sd: sample_sd(values),
         n: values.len() as u64,
-        ci95: t_interval(values, 0.95).map(|interval| [interval.low, interval.high]),
+        // A rate is never negative: an interval that reaches below 0 is cut off there, and says so.
+        ci95: t_interval(values, 0.95).map(|interval| [interval.low.max(0.0), interval.high]),
+        cut_off: t_interval(values, 0.95).is_some_and(|interval| interval.low < 0.0),
     }
 }
 
@@ -354,7 +387,8 @@ fn notes(study: &Study, environment: &Environment, groups: &[CaseTrials<'_>], ca
         notes.push(format!("the CPU frequency governor is \"{governor}\": speed may drift with temperature and load"));
     }
     notes.extend(found_nothing(cases));
-    notes.extend(limits::notes(environment, groups));
+    notes.extend(limits::notes(environment, groups, cases));
+    notes.extend(client::notes(environment, groups));
     notes.extend(plans::note(groups));
     notes.extend(links::notes(groups));
     notes.extend(disk::notes(groups));

@@ -4,38 +4,74 @@
 //! claim speaks of and that has no valid trial leaves it undecided.
 
 mod bound;
+mod line;
 
 use serde_json::Value;
 
-use crate::finding::{ClaimFinding, ClaimVerdict};
+use crate::finding::{ClaimFinding, ClaimVerdict, LoadLine};
+use crate::measurement::Measurement;
 use crate::queueing::fit::{Request, fit};
 use crate::queueing::{FAMILIES, Timer};
-use crate::report::analyse::CaseTrials;
+use crate::report::analyse::{CaseTrials, is_overloaded};
 use crate::report::factors::{same_level, show_level, show_levels};
-use crate::report::load_lines::CaseLine;
 use crate::report::metric::{LOAD_LINE, METRICS, Metric};
 use crate::report::points::{Curve, curves};
+use crate::statistics::best::BestRatio;
 use crate::statistics::summary::{Interval, mean};
-use crate::statistics::{Cell, RatioEstimate, weighted_ratio};
-use crate::study::goal::base_cases;
-use crate::study::{Claim, ClaimedModel, ClaimedRatio, Study};
-use crate::trial::{Case, Levels};
+use crate::statistics::{Cell, RatioEstimate, TrialValue, weighted_ratio};
+use crate::study::{Claim, ClaimedModel, ClaimedRatio, Smaller, Study};
+use crate::trial::{Arrivals, Case, Levels};
 
-/// The verdict on one claim, with its evidence in words.
-pub fn judge_claim(study: &Study, claim: &Claim, groups: &[CaseTrials<'_>], lines: &[CaseLine]) -> ClaimFinding {
+/// Metrics of which a short load shows something else: what waits at its end counts for more.
+const OF_LENGTH: [&str; 7] = ["intake", "carried_share", "stored", "buffer", "disk_share", "answer", "freshness_lost"];
+
+/// The verdict on one claim, with its evidence in words. A rehearsal that made smaller what the claim depends on has none.
+pub fn judge_claim(study: &Study, claim: &Claim, groups: &[CaseTrials<'_>], lines: &[LoadLine]) -> ClaimFinding {
+    let found = judge(study, claim, groups, lines);
+    match made_smaller(study, claim) {
+        Some(reason) if found.verdict != ClaimVerdict::Undecided => ClaimFinding {
+            verdict: ClaimVerdict::Undecided,
+            evidence: format!("{reason}; rehearsed: {}", found.evidence),
+            ..found
+        },
+        _ => found,
+    }
+}
+
+/// Why a rehearsal cannot answer a claim; none where it can, and of studies as they are.
+fn made_smaller(study: &Study, claim: &Claim) -> Option<String> {
+    let names = |setting: &str| {
+        let ratio = claim.ratio.iter().flat_map(|ratio| [&ratio.of, &ratio.to, &ratio.only]);
+        let bound = claim.bound.iter().map(|bound| &bound.of);
+        let model = claim.model.iter().map(|model| &model.only);
+        ratio.chain(bound).chain(model).any(|levels| levels.contains_key(setting))
+    };
+    let matters =
+        |one: &&Smaller| !names(&one.setting) && (!one.is_length || OF_LENGTH.contains(&claim.metric.as_str()));
+    let all: Vec<String> = study
+        .shrunk
+        .smaller
+        .iter()
+        .filter(matters)
+        .map(|one| format!("{} smaller ({} instead of {})", one.setting, one.to, one.from))
+        .collect();
+    (!all.is_empty())
+        .then(|| format!("only the study without --quick can answer this; --quick made {}", all.join(" and ")))
+}
+
+fn judge(study: &Study, claim: &Claim, groups: &[CaseTrials<'_>], lines: &[LoadLine]) -> ClaimFinding {
     if let Some(model) = &claim.model {
         return judge_model(claim, model, groups);
     }
     if let Some(bound) = &claim.bound {
         return bound::judge_bound(study, claim, bound, groups);
     }
-    let Some(ratio) = &claim.ratio else { return undecided(claim, "the claim names neither a ratio nor a model") };
-    let is_of_lines = claim.metric == LOAD_LINE.name;
-    let metric = if is_of_lines { Some(&LOAD_LINE) } else { Metric::named(&claim.metric) };
-    // The lines belong to the cases as they were written, before a search has chosen rates.
-    let bases = if is_of_lines { base_cases(study) } else { Vec::new() };
+    let Some(ratio) = &claim.ratio else { return empty(claim, "the claim names neither a ratio nor a model") };
+    if claim.metric == LOAD_LINE.name {
+        return line::judge_line(study, claim, ratio, lines);
+    }
+    let metric = Metric::named(&claim.metric);
     let members: Vec<Member<'_>> = match metric {
-        Some(_) if is_of_lines => bases.iter().map(|case| of_line(case, lines)).collect(),
         Some(metric) => study.cases.iter().map(|case| of_trials(case, metric, groups)).collect(),
         None => Vec::new(),
     };
@@ -47,16 +83,20 @@ pub fn judge_claim(study: &Study, claim: &Claim, groups: &[CaseTrials<'_>], line
         }
         Some(metric) => match weigh(study, ratio, metric, &members) {
             Err(reason) => (ClaimVerdict::Undecided, reason),
-            Ok((estimate, remark)) => {
-                let interval = estimate.interval;
+            Ok((estimate, interval, remark)) => {
                 let evidence = format!(
                     "ratio {:.2} [{:.2}, {:.2}], n = {} + {}{remark}",
                     estimate.ratio, interval.low, interval.high, estimate.n_of, estimate.n_to
                 );
-                (against((ratio.low, ratio.high), estimate.interval), evidence)
+                (against((ratio.low, ratio.high), interval), evidence)
             }
         },
     };
+    ClaimFinding { verdict, evidence, ..undecided(claim, ratio, "") }
+}
+
+/// A claim on a ratio that nothing is known of.
+fn undecided(claim: &Claim, ratio: &ClaimedRatio, why: &str) -> ClaimFinding {
     ClaimFinding {
         says: claim.says.clone(),
         metric: claim.metric.clone(),
@@ -66,12 +106,13 @@ pub fn judge_claim(study: &Study, claim: &Claim, groups: &[CaseTrials<'_>], line
             (0.0, Some(high)) => format!("at most {high}"),
             (low, Some(high)) => format!("{low} to {high}"),
         },
-        verdict,
-        evidence,
+        verdict: ClaimVerdict::Undecided,
+        evidence: why.to_owned(),
     }
 }
 
-fn undecided(claim: &Claim, why: &str) -> ClaimFinding {
+/// A claim that names nothing to judge.
+fn empty(claim: &Claim, why: &str) -> ClaimFinding {
     let (metric, evidence) = (claim.metric.clone(), why.to_owned());
     let verdict = ClaimVerdict::Undecided;
     ClaimFinding { says: claim.says.clone(), metric, between: None, claimed: "nothing".to_owned(), verdict, evidence }
@@ -134,41 +175,54 @@ fn against((low, high): (f64, Option<f64>), interval: Interval) -> ClaimVerdict 
     }
 }
 
-/// The trials' values of a case that a claim may speak of.
+/// The trials of a case that a claim may speak of.
 #[derive(Clone)]
 struct Member<'a> {
     case: &'a Case,
-    values: Vec<f64>,
+    trials: Vec<TrialValue>,
+    /// Whether its times only tell how long the load lasted.
+    is_overloaded: bool,
 }
 
-/// The ratio that the claim speaks of, and a remark on how it was taken; or why there is none.
+impl Member<'_> {
+    fn values(&self) -> Vec<f64> {
+        self.trials.iter().map(|trial| trial.value).collect()
+    }
+}
+
+/// The ratio that the claim speaks of with its 95 % interval, and a remark on how it was taken; or why there is none.
 fn weigh(
     study: &Study,
     ratio: &ClaimedRatio,
     metric: &Metric,
     members: &[Member<'_>],
-) -> Result<(RatioEstimate, String), String> {
+) -> Result<(RatioEstimate, Interval, String), String> {
     let of = with_levels(study, &ratio.of, &ratio.only, members)?;
     let to = with_levels(study, &ratio.to, &ratio.only, members)?;
-    let (cells, remark) =
-        if ratio.best { best_cells(ratio, metric, &of, &to)? } else { matched_cells(ratio, &of, &to)? };
-    let seed = study.seed ^ 0x00c1_a135;
-    let estimate = weighted_ratio(&cells, seed)
-        .ok_or_else(|| format!("{} needs at least two valid trials a case, and means above zero", metric.title))?;
-    Ok((estimate, remark))
+    let too_few = || format!("{} needs at least two valid trials a case, and values above zero", metric.title);
+    if ratio.best {
+        let (best, remark) = best_ratio(ratio, metric, &of, &to)?;
+        let best = best.ok_or_else(too_few)?;
+        return Ok((best.chosen, best.interval_at(0.95), remark));
+    }
+    let (cells, remark) = matched_cells(ratio, &of, &to)?;
+    let estimate = weighted_ratio(&cells).ok_or_else(too_few)?;
+    Ok((estimate, estimate.interval, remark))
 }
 
 /// What the trials of a case say.
 fn of_trials<'a>(case: &'a Case, metric: &Metric, groups: &[CaseTrials<'_>]) -> Member<'a> {
     let group = groups.iter().find(|group| group.case.id == case.id);
-    let values = group.map(|group| group.valid().filter_map(|trial| metric.of(trial)).collect());
-    Member { case, values: values.unwrap_or_default() }
-}
-
-/// The load line of a case as each trial near it estimates it; nothing where there is no line.
-fn of_line<'a>(case: &'a Case, lines: &[CaseLine]) -> Member<'a> {
-    let line = lines.iter().find(|line| line.finding.levels == case.levels);
-    Member { case, values: line.map(|line| line.each_per_s.clone()).unwrap_or_default() }
+    let placed = |trial: &Measurement| {
+        let place = Some((trial.trial.round, trial.sequence));
+        Some(TrialValue { place, value: metric.of(trial)? })
+    };
+    let trials = group.map(|group| group.valid().filter_map(placed).collect());
+    // As in verdicts: times of an overloaded case grow with the trial's length, and say nothing else.
+    let is_open = case.settings.load.arrivals != Arrivals::Closed;
+    let is_overloaded =
+        is_open && metric.is_time() && group.is_some_and(|group| is_overloaded(&group.valid().collect::<Vec<_>>()));
+    Member { case, trials: trials.unwrap_or_default(), is_overloaded }
 }
 
 /// All cases with these levels; an error when there is none.
@@ -183,7 +237,16 @@ fn with_levels<'a>(
     let found: Vec<Member<'a>> = members.iter().filter(wanted).cloned().collect();
     if found.is_empty() {
         let all: Levels = levels.iter().chain(only).map(|(setting, level)| (setting.clone(), level.clone())).collect();
-        let remedy = if study.quick { "; --quick made it smaller: this claim needs the study as it is" } else { "" };
+        let is_gone = |(setting, level): (&String, &Value)| {
+            let of = study.shrunk.left_out.iter().find(|factor| factor.setting == *setting);
+            of.is_some_and(|factor| factor.levels.iter().any(|gone| same_level(gone, level)))
+        };
+        let remedy = match all.iter().find(|level| is_gone(*level)) {
+            Some((setting, level)) => {
+                format!("; --quick left {setting} = {} out: run the study without --quick", show_level(level))
+            }
+            None => String::new(),
+        };
         return Err(format!("the study has no case with {}{remedy}", show_levels(&all)));
     }
     Ok(found)
@@ -199,29 +262,39 @@ fn has_level(case: &Case, setting: &str, level: &Value) -> bool {
     settings.pointer(&pointer).is_some_and(|own| same_level(own, level))
 }
 
-/// The best case of each side.
-fn best_cells<'a>(
+/// Each side at its best case; the ratio is none where those have too few trials.
+fn best_ratio(
     ratio: &ClaimedRatio,
     metric: &Metric,
-    of: &'a [Member<'_>],
-    to: &'a [Member<'_>],
-) -> Result<(Vec<Cell<'a>>, String), String> {
+    of: &[Member<'_>],
+    to: &[Member<'_>],
+) -> Result<(Option<BestRatio>, String), String> {
     let sign = if metric.more_is_better { 1.0 } else { -1.0 };
-    let best = |members: &'a [Member<'_>]| {
-        let scored = members.iter().filter_map(|member| Some((sign * mean(&member.values)?, member)));
-        let best = scored.max_by(|a, b| a.0.total_cmp(&b.0)).map(|(_, member)| member);
-        best.ok_or_else(|| no_figure(metric, members))
+    let best_first = |members: &'_ [Member<'_>]| -> Result<Vec<usize>, String> {
+        let means: Vec<Option<f64>> = members.iter().map(|member| mean(&member.values())).collect();
+        let mut places: Vec<usize> =
+            (0..members.len()).filter(|place| means[*place].is_some() && !members[*place].is_overloaded).collect();
+        let score = |place: usize| sign * means[place].unwrap_or(f64::NEG_INFINITY);
+        places.sort_by(|a, b| score(*b).total_cmp(&score(*a)));
+        if places.is_empty() { Err(no_figure(metric, members)) } else { Ok(places) }
     };
-    let (of_best, to_best) = (best(of)?, best(to)?);
+    let (of_places, to_places) = (best_first(of)?, best_first(to)?);
     let place = |member: &Member<'_>| {
         let named = |setting: &String| ratio.of.contains_key(setting) || ratio.to.contains_key(setting);
         let rest = member.case.levels.iter().filter(|(setting, _)| !named(setting));
         show_levels(&rest.map(|(setting, level)| (setting.clone(), level.clone())).collect())
     };
-    let missing = of.iter().chain(to).filter(|member| member.values.is_empty()).count();
-    let without = if missing > 0 { format!("; {missing} cases without a valid trial left out") } else { String::new() };
-    let remark = format!(", each at its best ({} against {}{without})", place(of_best), place(to_best));
-    Ok((vec![Cell { weight: 1.0, trials: &of_best.values }, Cell { weight: -1.0, trials: &to_best.values }], remark))
+    let missing = of.len() + to.len() - of_places.len() - to_places.len();
+    let without = if missing > 0 {
+        format!("; {missing} cases overloaded or without a valid trial left out")
+    } else {
+        String::new()
+    };
+    let remark =
+        format!(", each at its best ({} against {}{without})", place(&of[of_places[0]]), place(&to[to_places[0]]));
+    let of_trials: Vec<&[TrialValue]> = of_places.iter().map(|place| &of[*place].trials[..]).collect();
+    let to_trials: Vec<&[TrialValue]> = to_places.iter().map(|place| &to[*place].trials[..]).collect();
+    Ok((BestRatio::of(&of_trials, &to_trials, metric.more_is_better), remark))
 }
 
 fn no_figure(metric: &Metric, members: &[Member<'_>]) -> String {
@@ -245,19 +318,32 @@ fn matched_cells<'a>(
     if keys.is_empty() {
         return Err("the two sides share no case: their remaining factors have no level in common".to_owned());
     }
+    let overloaded = |one: &String| of.iter().chain(to).any(|member| member.is_overloaded && key(member) == *one);
+    let all = keys.len();
+    keys.retain(|one| !overloaded(one));
+    if keys.is_empty() {
+        return Err("every case is overloaded on a side: its times grow as long as the load lasts".to_owned());
+    }
+    let without = all - keys.len();
     let mut cells = Vec::new();
     for one in &keys {
         for (side, sign) in [(of, 1.0), (to, -1.0)] {
             let matched: Vec<&Member<'_>> = side.iter().filter(|member| key(member) == *one).collect();
             for member in &matched {
-                if member.values.is_empty() {
+                if member.trials.is_empty() {
                     return Err(format!("{} has no valid trial", show_levels(&member.case.levels)));
                 }
                 let weight = sign / (keys.len() * matched.len()) as f64;
-                cells.push(Cell { weight, trials: &member.values });
+                cells.push(Cell { weight, trials: &member.trials });
             }
         }
     }
-    let remark = if keys.len() > 1 { format!(" in {} matched cases", keys.len()) } else { String::new() };
-    Ok((cells, remark))
+    let matched = if keys.len() > 1 { format!(" in {} matched cases", keys.len()) } else { String::new() };
+    let left_out = match without {
+        0 => String::new(),
+        _ => format!(
+            "; {without} of {all} left out, because a side is overloaded there and its times grow as long as the load lasts"
+        ),
+    };
+    Ok((cells, matched + &left_out))
 }

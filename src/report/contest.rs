@@ -1,23 +1,24 @@
 //! Contests: alternatives that compete in a figure, judged pair by pair.
 //!
 //! Main functions: [`contests`] and [`contest_sentences`]. Invariant: an alternative is called fastest only where it beats
-//! every other one, after Holm's correction for all comparisons of the study.
+//! every other one, by intervals that hold together for all comparisons of the study (Bonferroni).
 
-use std::collections::BTreeMap;
-
-use super::compare::pairing::{self, RoundPair};
-use super::compare::sample::TrialValue;
 use super::factors::{Factors, is_server_setting, same_level, setting_word, short_level, show_level};
 use super::metric::Metric;
-use crate::statistics::paired::{geometric_ratio, paired_ratio};
+use crate::statistics::best::BestRatio;
+use crate::statistics::noise::{Series, Stopping, means};
 use crate::statistics::summary::mean;
-use crate::statistics::{RatioEstimate, Verdict, family, judge, matched_ratio};
-use crate::study::{Factor, Study};
+use crate::statistics::verdict::SIGNIFICANCE;
+use crate::statistics::{Interval, RatioEstimate, TrialValue, Verdict, judge, matched_ratio};
+use crate::study::Factor;
 use crate::trial::Levels;
 use crate::units::show_number;
 
 /// A relative difference below this counts as none.
 pub const EQUAL_WITHIN: f64 = 0.05;
+
+/// Cases of an alternative that may be its best one, at most.
+const CASES_MOST: usize = 12;
 
 /// Said of an estimate that was made round by round.
 const BY_ROUND: &str = ", trials paired by round";
@@ -30,16 +31,27 @@ pub struct Scored<'a> {
     pub values: Vec<f64>,
     /// Their mean.
     pub mean: f64,
+    /// Its 95 % interval, by the noise of all cases.
+    pub interval: Option<Interval>,
     /// The values with the rounds that they are of.
-    trials: Vec<TrialValue>,
+    pub trials: Vec<TrialValue>,
 }
 
 impl<'a> Scored<'a> {
     /// A case with its trials; none without trials.
     pub fn new(levels: &'a Levels, trials: Vec<TrialValue>) -> Option<Self> {
         let values: Vec<f64> = trials.iter().map(|trial| trial.value).collect();
-        Some(Scored { levels, mean: mean(&values)?, values, trials })
+        Some(Scored { levels, mean: mean(&values)?, interval: None, values, trials })
     }
+}
+
+/// Gives every case the interval that the noise of all of them says, as in the table of the cases.
+pub fn judge_together(scored: &mut [Scored<'_>], stopping: Stopping) {
+    let series = |case: &Scored<'_>| -> Series {
+        case.trials.iter().map(|trial| (trial.place.map_or(0, |(round, _)| round), trial.value)).collect()
+    };
+    let found = means(&scored.iter().map(series).collect::<Vec<_>>(), stopping);
+    scored.iter_mut().zip(found).for_each(|(case, found)| case.interval = found.map(|found| found.interval));
 }
 
 /// Alternatives that compete, the leader first, and the comparison of every pair.
@@ -50,18 +62,12 @@ pub struct Contest {
     after: String,
     labels: Vec<String>,
     /// (place of a, place of b, estimate of a / b), a before b.
-    pairs: Vec<(usize, usize, Option<RatioEstimate>)>,
+    pairs: Vec<(usize, usize, Option<BestRatio>)>,
 }
 
 /// The contests of one factor: each level at its best per combination of the other alternatives and of the conditions, then
 /// over all matched cases.
-pub fn contests(
-    study: &Study,
-    factors: &Factors,
-    factor: &Factor,
-    metric: &Metric,
-    scored: &[Scored<'_>],
-) -> Vec<Contest> {
+pub fn contests(factors: &Factors, factor: &Factor, metric: &Metric, scored: &[Scored<'_>]) -> Vec<Contest> {
     let others = Factors {
         choices: factors.choices.iter().filter(|other| other.setting != factor.setting).cloned().collect(),
         ramps: Vec::new(),
@@ -85,13 +91,13 @@ pub fn contests(
         .filter_map(|stratum| {
             let inside = |case: &&Scored<'_>| stratum_of(case) == *stratum;
             let cases: Vec<&Scored<'_>> = scored.iter().filter(inside).collect();
-            best_contest(study, factors, factor, metric, &cases, stratum)
+            best_contest(factors, factor, metric, &cases, stratum)
         })
         .collect();
     if strata.len() > 1 || !factors.ramps.is_empty() {
         // With several combinations the answer over all of them comes first; else the answer at its best does.
         let place = if strata.len() > 1 { 0 } else { contests.len() };
-        if let Some(matched) = matched_contest(study, factor, metric, scored) {
+        if let Some(matched) = matched_contest(factor, metric, scored) {
             if is_server_setting(factor) && strata.len() > 1 {
                 // Several settings of a server are asked for what each does, not for each combination of the others.
                 return vec![matched];
@@ -104,7 +110,6 @@ pub fn contests(
 
 /// Every level at the setting of the chosen ramps where it is best.
 fn best_contest(
-    study: &Study,
     factors: &Factors,
     factor: &Factor,
     metric: &Metric,
@@ -116,19 +121,23 @@ fn best_contest(
         // Response time is always best at the lowest arrival rate.
         return None;
     }
-    let mut best: Vec<(String, &Scored<'_>)> = Vec::new();
+    let by_mean = |a: &&Scored<'_>, b: &&Scored<'_>| (sign * b.mean).total_cmp(&(sign * a.mean));
+    let mut best: Vec<(String, Vec<&Scored<'_>>)> = Vec::new();
     for level in &factor.levels {
-        let own = cases.iter().copied().filter(|case| is_at(case, factor, level));
-        if let Some(case) = own.max_by(|a, b| (sign * a.mean).total_cmp(&(sign * b.mean))) {
-            best.push((short_level(factor, level), case));
+        let mut own: Vec<&Scored<'_>> = cases.iter().copied().filter(|case| is_at(case, factor, level)).collect();
+        own.sort_by(by_mean);
+        // What is far from the best changes nothing but the time that it takes.
+        own.truncate(CASES_MOST);
+        if !own.is_empty() {
+            best.push((short_level(factor, level), own));
         }
     }
     if best.len() < 2 {
         return None;
     }
-    best.sort_by(|a, b| (sign * b.1.mean).total_cmp(&(sign * a.1.mean)));
-    let at_best = |(label, case): &(String, &Scored<'_>)| {
-        let settings = factors.chosen().filter_map(|ramp| case.levels.get(&ramp.setting)).map(show_level);
+    best.sort_by(|(_, a), (_, b)| by_mean(&a[0], &b[0]));
+    let at_best = |(label, cases): &(String, Vec<&Scored<'_>>)| {
+        let settings = factors.chosen().filter_map(|ramp| cases[0].levels.get(&ramp.setting)).map(show_level);
         format!("{label} at {}", settings.collect::<Vec<_>>().join(" and "))
     };
     let ramps: Vec<&str> = factors.chosen().map(|ramp| ramp.setting.as_str()).collect();
@@ -138,7 +147,7 @@ fn best_contest(
         let settings: Vec<String> = best.iter().map(at_best).collect();
         format!(", each at its best {} ({})", ramps.join(" and "), settings.join(", "))
     };
-    if estimate_by_round(&[(best[0].1, best[1].1)], study.seed).is_some() {
+    if is_by_round(&[(best[0].1[0], best[1].1[0])]) {
         after.push_str(BY_ROUND);
     }
     after.push_str(&missing_remark(factor, metric, best.iter().map(|(label, _)| label.as_str()).collect()));
@@ -146,13 +155,13 @@ fn best_contest(
         setting: None,
         before: if stratum.is_empty() { String::new() } else { format!("{stratum}: ") },
         after,
-        pairs: pairs(best.len(), |a, b| estimate(&[(best[a].1, best[b].1)], study.seed)),
+        pairs: pairs(best.len(), |a, b| best_ratio(&best[a].1, &best[b].1, metric.more_is_better)),
         labels: best.into_iter().map(|(label, _)| label).collect(),
     })
 }
 
 /// Every level over all cases that all levels have.
-fn matched_contest(study: &Study, factor: &Factor, metric: &Metric, scored: &[Scored<'_>]) -> Option<Contest> {
+fn matched_contest(factor: &Factor, metric: &Metric, scored: &[Scored<'_>]) -> Option<Contest> {
     let key = |case: &Scored<'_>| -> String {
         let rest = case.levels.iter().filter(|(setting, _)| **setting != factor.setting);
         rest.map(|(setting, level)| format!("{setting}={};", show_level(level))).collect()
@@ -190,7 +199,7 @@ fn matched_contest(study: &Study, factor: &Factor, metric: &Metric, scored: &[Sc
     let matched = |a: usize, b: usize| -> Vec<(&Scored<'_>, &Scored<'_>)> {
         levels[a].2.iter().copied().zip(levels[b].2.iter().copied()).collect()
     };
-    let by_round = if estimate_by_round(&matched(0, 1), study.seed).is_some() { BY_ROUND } else { "" };
+    let by_round = if is_by_round(&matched(0, 1)) { BY_ROUND } else { "" };
     Some(Contest {
         setting: is_server_setting(factor).then(|| setting_word(&factor.setting).to_owned()),
         before: "over all matched cases, ".to_owned(),
@@ -199,47 +208,28 @@ fn matched_contest(study: &Study, factor: &Factor, metric: &Metric, scored: &[Sc
             shared.len(),
             missing_remark(factor, metric, levels.iter().map(|(label, ..)| label.as_str()).collect())
         ),
-        pairs: pairs(levels.len(), |a, b| estimate(&matched(a, b), study.seed)),
+        pairs: pairs(levels.len(), |a, b| estimate(&matched(a, b)).map(BestRatio::from)),
         labels: levels.iter().map(|(label, ..)| label.clone()).collect(),
     })
 }
 
-/// The ratio of matched cases: round by round where their trials were interleaved so, because trials of a round share what the
-/// machine did then; else from all trials of each case.
-pub fn estimate(matched: &[(&Scored<'_>, &Scored<'_>)], seed: u64) -> Option<RatioEstimate> {
-    let unpaired = || {
-        let values: Vec<(&[f64], &[f64])> = matched.iter().map(|(of, to)| (&of.values[..], &to.values[..])).collect();
-        matched_ratio(&values, seed)
-    };
-    estimate_by_round(matched, seed).or_else(unpaired)
+/// Two alternatives, each at the best of its cases, which stand first.
+fn best_ratio(of: &[&Scored<'_>], to: &[&Scored<'_>], more_is_better: bool) -> Option<BestRatio> {
+    let of: Vec<&[TrialValue]> = of.iter().map(|case| &case.trials[..]).collect();
+    let to: Vec<&[TrialValue]> = to.iter().map(|case| &case.trials[..]).collect();
+    BestRatio::of(&of, &to, more_is_better)
 }
 
-fn estimate_by_round(matched: &[(&Scored<'_>, &Scored<'_>)], seed: u64) -> Option<RatioEstimate> {
-    let by_case: Option<Vec<Vec<RoundPair>>> =
-        matched.iter().map(|(of, to)| pairing::round_pairs(&of.trials, &to.trials)).collect();
-    match by_case?.as_slice() {
-        [only] => {
-            let values: Vec<(f64, f64)> = only.iter().map(|pair| (pair.of, pair.to)).collect();
-            paired_ratio(&values, seed, 0.95)
-        }
-        cases => geometric_ratio(&round_ratios(cases)),
-    }
+/// The ratio of matched cases, the geometric mean where there are several: with what rounds share taken out where their trials were
+/// interleaved so ([`crate::statistics::rounds`]), else from each case's trials alone. None where a case has fewer than two trials.
+pub fn estimate(matched: &[(&Scored<'_>, &Scored<'_>)]) -> Option<RatioEstimate> {
+    let pairs: Vec<(&[TrialValue], &[TrialValue])> =
+        matched.iter().map(|(of, to)| (&of.trials[..], &to.trials[..])).collect();
+    matched_ratio(&pairs)
 }
 
-/// For each round that all cases have: the geometric mean of their ratios. None of them when the rounds are too few.
-fn round_ratios(cases: &[Vec<RoundPair>]) -> Vec<f64> {
-    let mut logs: BTreeMap<u32, (usize, f64)> = BTreeMap::new();
-    for pair in cases.iter().flatten() {
-        let (count, sum) = logs.entry(pair.round).or_default();
-        *count += 1;
-        *sum += (pair.of / pair.to).ln();
-    }
-    let ratios: Vec<f64> = logs
-        .values()
-        .filter(|(count, _)| *count == cases.len())
-        .map(|(count, sum)| (sum / *count as f64).exp())
-        .collect();
-    if ratios.len() < pairing::ROUNDS_LEAST { Vec::new() } else { ratios }
+fn is_by_round(matched: &[(&Scored<'_>, &Scored<'_>)]) -> bool {
+    estimate(matched).is_some_and(|known| known.rounds.is_some())
 }
 
 /// Says which levels have no valid trial; empty when all have one.
@@ -257,36 +247,33 @@ fn is_at(case: &Scored<'_>, factor: &Factor, level: &serde_json::Value) -> bool 
     case.levels.get(&factor.setting).is_some_and(|own| same_level(own, level))
 }
 
-fn pairs(
-    count: usize,
-    estimate: impl Fn(usize, usize) -> Option<RatioEstimate>,
-) -> Vec<(usize, usize, Option<RatioEstimate>)> {
+fn pairs(count: usize, estimate: impl Fn(usize, usize) -> Option<BestRatio>) -> Vec<(usize, usize, Option<BestRatio>)> {
     (0..count).flat_map(|a| (a + 1..count).map(move |b| (a, b))).map(|(a, b)| (a, b, estimate(a, b))).collect()
 }
 
-/// The leader of a contest against one other: its place, the estimate, and what it says.
-type Judged = (usize, Option<RatioEstimate>, Verdict);
+/// The leader of a contest against one other: its place, the estimate with the interval that is judged and shown, and what it says.
+type Judged = (usize, Option<(RatioEstimate, Interval)>, Verdict);
 
-/// One sentence per contest, and one for the server's settings together where several were varied; p-values are adjusted over
-/// all pairs of all contests, because the data chose the leaders.
+/// One sentence per contest, and one for the server's settings together where several were varied. Intervals hold together for all pairs of
+/// all contests, because the data chose the leaders.
 pub fn contest_sentences(contests: &[Contest], metric: &Metric) -> Vec<String> {
-    let p: Vec<f64> = contests
-        .iter()
-        .flat_map(|contest| contest.pairs.iter().map(|(_, _, estimate)| estimate.map_or(1.0, |estimate| estimate.p)))
-        .collect();
-    let mut adjusted = family::holm(&p).into_iter();
-    let judged: Vec<(&Contest, Vec<Judged>)> = contests
-        .iter()
-        .map(|contest| {
-            let pairs = contest.pairs.iter().zip(adjusted.by_ref().take(contest.pairs.len()));
-            let of_leader = pairs.filter(|((leader, ..), _)| *leader == 0).map(|((_, other, estimate), p)| {
-                let verdict = estimate.map_or(Verdict::Undecided, |known| judge(known.interval, p, EQUAL_WITHIN));
-                (*other, *estimate, verdict)
-            });
-            (contest, of_leader.collect())
-        })
-        .collect();
-    let sentences = judged.iter().map(|(contest, judged)| contest_sentence(contest, judged, metric));
+    let known = |contest: &Contest| contest.pairs.iter().filter(|(_, _, estimate)| estimate.is_some()).count();
+    let family: usize = contests.iter().map(known).sum();
+    let confidence = 1.0 - SIGNIFICANCE / family.max(1) as f64;
+    let of_leader = |(leader, other, estimate): &(usize, usize, Option<BestRatio>)| {
+        let known = estimate.as_ref().map(|best| (best.chosen, best.interval_at(confidence)));
+        let verdict = known.map_or(Verdict::Undecided, |(_, interval)| judge(interval, EQUAL_WITHIN));
+        (*leader == 0).then_some((*other, known, verdict))
+    };
+    let judged: Vec<(&Contest, Vec<Judged>)> =
+        contests.iter().map(|contest| (contest, contest.pairs.iter().filter_map(of_leader).collect())).collect();
+    let together = if family > 1 {
+        format!("; intervals hold at 95 % for all {family} comparisons together")
+    } else {
+        String::new()
+    };
+    let sentences =
+        judged.iter().map(|(contest, judged)| contest_sentence(contest, judged, metric)).map(|said| said + &together);
     what_pays(&judged, metric).into_iter().chain(sentences).collect()
 }
 
@@ -298,8 +285,8 @@ fn what_pays(judged: &[(&Contest, Vec<Judged>)], metric: &Metric) -> Option<Stri
         let Some(setting) = &contest.setting else { continue };
         let beaten = judged.iter().find(|(_, _, verdict)| *verdict == better);
         match beaten {
-            Some((other, Some(known), _)) => {
-                let (interval, other) = (known.interval, &contest.labels[*other]);
+            Some((other, Some((known, interval)), _)) => {
+                let other = &contest.labels[*other];
                 let figures = format!("{:.2} × {other} [{:.2}, {:.2}]", known.ratio, interval.low, interval.high);
                 pays.push(format!("{}, {figures}", contest.labels[0]));
             }
@@ -338,8 +325,8 @@ fn contest_sentence(contest: &Contest, judged: &[Judged], metric: &Metric) -> St
     let count = |verdict| judged.iter().filter(|(_, _, found)| *found == verdict).count();
     let said = |(other, estimate, verdict): &Judged, with_verdict: bool| {
         let other = &contest.labels[*other];
-        let Some(known) = estimate else {
-            return format!("{other}: undecided, because a case has fewer than two valid trials");
+        let Some((known, interval)) = estimate else {
+            return format!("not compared with {other}, because a case has fewer than two valid trials");
         };
         let word = match verdict {
             _ if !with_verdict => String::new(),
@@ -347,7 +334,6 @@ fn contest_sentence(contest: &Contest, judged: &[Judged], metric: &Metric) -> St
             Verdict::Undecided => " (undecided)".to_owned(),
             _ => " (certain)".to_owned(),
         };
-        let interval = known.interval;
         let (ratio, n_of, n_to) = (known.ratio, known.n_of, known.n_to);
         format!("{ratio:.2} × {other} [{:.2}, {:.2}], n = {n_of} + {n_to}{word}", interval.low, interval.high)
     };
@@ -376,12 +362,16 @@ mod tests {
     use crate::report::metric;
 
     fn contest(setting: Option<&str>, labels: [&str; 2], of: &[f64], to: &[f64]) -> Contest {
+        let trials = |values: &[f64]| -> Vec<TrialValue> {
+            values.iter().map(|value| TrialValue { place: None, value: *value }).collect()
+        };
+        let (of, to) = (trials(of), trials(to));
         Contest {
             setting: setting.map(str::to_owned),
             before: String::new(),
             after: String::new(),
             labels: labels.map(str::to_owned).to_vec(),
-            pairs: pairs(2, |_, _| matched_ratio(&[(of, to)], 1)),
+            pairs: pairs(2, |_, _| matched_ratio(&[(&of, &to)]).map(BestRatio::from)),
         }
     }
 

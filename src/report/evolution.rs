@@ -1,8 +1,11 @@
-//! Schema changes during a load: how long they took, and what the other operations' response times were meanwhile.
+//! Schema changes during a load: how long they took, and what the other operations' response times were meanwhile. Each kind of change
+//! is told apart from the others: adding a column, writing it to records, making an index.
 //!
 //! Main functions: [`evolution`], from the trials of a case to a finding; [`sentences`], what they say together; [`changes`] and
 //! [`operations`], the rows of tables. Invariant: histograms are merged, never averaged; without schema changes there is nothing
 //! to show.
+
+use std::collections::BTreeMap;
 
 use crate::finding::{AsideFinding, ChangeFinding, DuringFinding, EvolutionFinding, Findings};
 use crate::measurement::{AsideMeasurement, Measurement};
@@ -10,7 +13,7 @@ use crate::report::analyse::{CaseTrials, time_finding};
 use crate::report::contest::{self, Scored};
 use crate::report::factors::{show_level, show_levels};
 use crate::statistics::RatioEstimate;
-use crate::statistics::paired::geometric_ratio;
+use crate::statistics::ratio::geometric_ratio;
 use crate::trial::Levels;
 use crate::units::{show_number, show_seconds};
 
@@ -21,10 +24,17 @@ pub const EVOLVE: &str = "workload.evolve";
 const ORDER: [(&str, &str); 4] =
     [("add", "added"), ("write", "written to"), ("erase", "erased from"), ("remove", "removed")];
 
+/// The part of a trial outside of all changes.
+const OUTSIDE: &str = "outside";
+
+/// Operations that took longer than this are counted as held up, in seconds.
+const HELD_UP_S: f64 = 0.1;
+
 /// Headings of [`changes`].
 pub const CHANGES: [&str; 7] = ["Case", "change", "n", "mean", "longest", "failed", "change of the schema"];
 /// Headings of [`operations`].
-pub const OPERATIONS: [&str; 8] = ["Case", "operation", "", "n", "failed", "mean", "p99", "longest"];
+pub const OPERATIONS: [&str; 10] =
+    ["Case", "operation", "during", "n", "failed", "mean", "p99", "longest", "over 100 ms", "nothing completed for"];
 
 /// What the valid trials of a case say of schema changes; failures are those of all trials. None where there were none.
 pub fn evolution(valid: &[&Measurement], all: &[&Measurement]) -> Option<EvolutionFinding> {
@@ -33,7 +43,7 @@ pub fn evolution(valid: &[&Measurement], all: &[&Measurement]) -> Option<Evoluti
     for change in all.iter().filter_map(|trial| trial.evolution.as_ref()).flat_map(|evolution| &evolution.changes) {
         finding.changes.entry(change.what.clone()).or_default().failed += change.failed;
     }
-    let mut parts: std::collections::BTreeMap<&str, [AsideMeasurement; 2]> = Default::default();
+    let mut parts: BTreeMap<&str, BTreeMap<&str, AsideMeasurement>> = BTreeMap::new();
     for evolution in valid.iter().filter_map(|trial| trial.evolution.as_ref()) {
         for change in &evolution.changes {
             let entry: &mut ChangeFinding = finding.changes.entry(change.what.clone()).or_default();
@@ -43,29 +53,42 @@ pub fn evolution(valid: &[&Measurement], all: &[&Measurement]) -> Option<Evoluti
             entry.records = change.records;
             entry.statements.extend(change.statement.clone().filter(|new| !entry.statements.contains(new)));
         }
-        for (place, part) in [&evolution.during, &evolution.outside].into_iter().enumerate() {
-            for (kind, aside) in part {
-                parts.entry(kind).or_default()[place].merge(aside);
+        for (part, kinds) in &evolution.intended {
+            for (kind, aside) in kinds {
+                parts.entry(kind).or_default().entry(part).or_default().merge(aside);
             }
         }
+        for (part, silence_s) in &evolution.silences_s {
+            let longest = finding.longest_silence_s.entry(part.clone()).or_default();
+            *longest = longest.max(*silence_s);
+        }
     }
-    for (kind, [during, outside]) in parts {
+    for (kind, mut parts) in parts {
+        let outside = parts.remove(OUTSIDE).unwrap_or_default();
+        let mut during = AsideMeasurement::default();
+        parts.values().for_each(|part| during.merge(part));
+        let each = parts.iter().map(|(part, measured)| ((*part).to_owned(), aside(measured))).collect();
         let (during, outside) = (aside(&during), aside(&outside));
-        let means = during.response_time_s.mean.zip(outside.response_time_s.mean);
-        let ratio_of_means = means.map(|(during, outside)| during / outside).filter(|ratio| ratio.is_finite());
-        finding.operations.insert(kind.to_owned(), DuringFinding { during, outside, ratio_of_means });
+        finding.operations.insert(kind.to_owned(), DuringFinding { during, outside, each });
     }
     Some(finding)
 }
 
 fn aside(measured: &AsideMeasurement) -> AsideFinding {
-    let response_time_s = time_finding(&measured.response_time);
-    AsideFinding { count: measured.completed, failed: measured.failed, response_time_s }
+    let times = &measured.response_time;
+    let held_up =
+        times.buckets().filter(|(low_ns, ..)| *low_ns as f64 >= HELD_UP_S * 1e9).map(|(.., count)| count).sum();
+    AsideFinding {
+        count: measured.completed,
+        failed: measured.failed,
+        over_100_ms: held_up,
+        response_time_s: time_finding(times),
+    }
 }
 
 /// For each case with schema changes: how long they took, what the other operations noticed, what failed, and the throughput in
 /// proportion to that of the same case without them, where the study has it.
-pub fn sentences(groups: &[CaseTrials<'_>], scored: &[Scored<'_>], seed: u64) -> Vec<String> {
+pub fn sentences(groups: &[CaseTrials<'_>], scored: &[Scored<'_>]) -> Vec<String> {
     let of_group = |group: &CaseTrials<'_>| {
         let valid: Vec<&Measurement> = group.valid().collect();
         let finding = evolution(&valid, &group.trials).filter(|_| !valid.is_empty())?;
@@ -79,7 +102,7 @@ pub fn sentences(groups: &[CaseTrials<'_>], scored: &[Scored<'_>], seed: u64) ->
             0 => "nothing failed".to_owned(),
             _ => format!("{} changes and operations failed", show_number(failed as f64)),
         });
-        parts.extend(against_none(&group.case.levels, scored, seed).map(|ratio| {
+        parts.extend(against_none(&group.case.levels, scored).map(|ratio| {
             format!(
                 "throughput is {} that without schema changes, n = {} + {}",
                 show_ratio(&ratio),
@@ -102,7 +125,7 @@ fn show_case(levels: &Levels) -> String {
     shown.map(level).collect::<Vec<_>>().join(", ")
 }
 
-/// `on average a new field is added in 31.7 ms (n = 12), written to 10 records in 21.5 ms (n = 12), removed in 28.3 ms (n = 9)`.
+/// `on average it is added in 31.7 ms (n = 12), written to 10 records in 21.5 ms (n = 12), removed in 28.3 ms (n = 9)`.
 fn show_changes(finding: &EvolutionFinding) -> String {
     let told = |(what, words): &(&str, &str)| {
         let change = finding.changes.get(*what)?;
@@ -112,30 +135,37 @@ fn show_changes(finding: &EvolutionFinding) -> String {
     };
     let known: Vec<String> = ORDER.iter().filter_map(told).collect();
     let nothing = if finding.changes.contains_key("add") { "" } else { "no change of the schema is needed; " };
-    format!("{nothing}on average a new field is {}", known.join(", "))
+    format!("{nothing}on average it is {}", known.join(", "))
 }
 
-/// How much longer each kind of operation took meanwhile, each trial giving one ratio.
+/// How much longer each kind of operation took while the schema was changed, or records were written where it needs no change; each
+/// trial gives one ratio. And for how long nothing was completed.
 fn show_meanwhile(finding: &EvolutionFinding, valid: &[&Measurement]) -> Option<String> {
+    let is_told = |what: &str| finding.operations.values().any(|parts| parts.each.contains_key(what));
+    let (what, words) = *ORDER.iter().find(|(what, _)| is_told(what))?;
     let of_kind = |(kind, parts): (&String, &DuringFinding)| {
-        let ratios: Vec<f64> = valid.iter().filter_map(|trial| ratio_meanwhile(trial, kind)).collect();
+        let ratios: Vec<f64> = valid.iter().filter_map(|trial| ratio_meanwhile(trial, kind, what)).collect();
         let ratio = geometric_ratio(&ratios).map_or("?".to_owned(), |ratio| show_ratio(&ratio));
+        let during = parts.each.get(what)?;
         let p99 = |part: &AsideFinding| part.response_time_s.p99.map_or("-".to_owned(), show_seconds);
-        let (during, outside) = (p99(&parts.during), p99(&parts.outside));
-        format!("{kind} took {ratio} as long (p99 {during}, outside {outside})")
+        let (during, outside, n) = (p99(during), p99(&parts.outside), ratios.len());
+        Some(format!("{kind} took {ratio} as long (n = {n}; p99 {during}, outside of changes {outside})"))
     };
-    let kinds: Vec<String> = finding.operations.iter().map(of_kind).collect();
-    (!kinds.is_empty()).then(|| format!("meanwhile {}", kinds.join(", ")))
+    let mut told: Vec<String> = finding.operations.iter().filter_map(of_kind).collect();
+    let silence =
+        |part: &str| finding.longest_silence_s.get(part).map_or("-".to_owned(), |time_s| show_seconds(*time_s));
+    told.push(format!("at the longest nothing was completed for {} (outside {})", silence(what), silence(OUTSIDE)));
+    Some(format!("while it was {words} {}", told.join(", ")))
 }
 
-/// A trial's mean response time of a kind of operation during schema changes in proportion to that outside of them.
-fn ratio_meanwhile(trial: &Measurement, kind: &str) -> Option<f64> {
+/// A trial's mean response time of a kind of operation during a kind of schema change in proportion to that outside of all.
+fn ratio_meanwhile(trial: &Measurement, kind: &str, what: &str) -> Option<f64> {
     let evolution = trial.evolution.as_ref()?;
-    let mean_ns = |parts: &std::collections::BTreeMap<String, AsideMeasurement>| {
-        let times = &parts.get(kind)?.response_time;
+    let mean_ns = |part: &str| {
+        let times = &evolution.intended.get(part)?.get(kind)?.response_time;
         (times.count() > 0).then(|| times.mean_ns()).filter(|mean_ns| *mean_ns > 0.0)
     };
-    Some(mean_ns(&evolution.during)? / mean_ns(&evolution.outside)?)
+    Some(mean_ns(what)? / mean_ns(OUTSIDE)?)
 }
 
 fn show_ratio(ratio: &RatioEstimate) -> String {
@@ -143,7 +173,7 @@ fn show_ratio(ratio: &RatioEstimate) -> String {
 }
 
 /// Throughput in proportion to that of the case that differs in nothing but having no schema changes.
-fn against_none(levels: &Levels, scored: &[Scored<'_>], seed: u64) -> Option<RatioEstimate> {
+fn against_none(levels: &Levels, scored: &[Scored<'_>]) -> Option<RatioEstimate> {
     let is_none = |level: &serde_json::Value| {
         level.as_str().is_some_and(|text| crate::units::parse_duration(text).is_ok_and(|duration| duration.is_zero()))
     };
@@ -152,7 +182,7 @@ fn against_none(levels: &Levels, scored: &[Scored<'_>], seed: u64) -> Option<Rat
         case.levels.get(EVOLVE).is_some_and(is_none)
             && case.levels.iter().all(|(setting, level)| setting == EVOLVE || levels.get(setting) == Some(level))
     })?;
-    contest::estimate(&[(own, without)], seed)
+    contest::estimate(&[(own, without)])
 }
 
 fn of_cases(findings: &Findings) -> impl Iterator<Item = (String, &EvolutionFinding)> {
@@ -178,17 +208,21 @@ pub fn changes(findings: &Findings) -> Vec<Vec<String>> {
     rows
 }
 
-/// Two rows for each kind of operation of each case: during changes, and outside of them.
+/// Rows for each kind of operation of each case: during each kind of change, and outside of all.
 pub fn operations(findings: &Findings) -> Vec<Vec<String>> {
     let mut rows = Vec::new();
     for (case, evolution) in of_cases(findings) {
         for (kind, parts) in &evolution.operations {
-            for (name, part) in [("during", &parts.during), ("outside", &parts.outside)] {
+            let each = ORDER.iter().filter_map(|(what, _)| Some((*what, parts.each.get(*what)?)));
+            for (name, part) in each.chain([(OUTSIDE, &parts.outside)]) {
                 let times = &part.response_time_s;
-                let [mean, p99, longest] =
-                    [times.mean, times.p99, times.max].map(|time_s| time_s.map_or("-".to_owned(), show_seconds));
-                let [count, failed] = [part.count, part.failed].map(|count| show_number(count as f64));
-                rows.push(vec![case.clone(), kind.clone(), name.to_owned(), count, failed, mean, p99, longest]);
+                let show = |time_s: Option<f64>| time_s.map_or("-".to_owned(), show_seconds);
+                let [mean, p99, longest] = [times.mean, times.p99, times.max].map(show);
+                let [count, failed, over] =
+                    [part.count, part.failed, part.over_100_ms].map(|count| show_number(count as f64));
+                let silence = show(evolution.longest_silence_s.get(name).copied());
+                let name = name.to_owned();
+                rows.push(vec![case.clone(), kind.clone(), name, count, failed, mean, p99, longest, over, silence]);
             }
         }
     }
@@ -210,8 +244,9 @@ mod tests {
             aside.response_time.record(response_ns);
             [("read".to_owned(), aside)].into()
         };
-        let (during, outside) = (part(during_ns), part(outside_ns));
-        measurement.evolution = Some(EvolutionMeasurement { changes: vec![change], during, outside });
+        let intended = [("add".to_owned(), part(during_ns)), (OUTSIDE.to_owned(), part(outside_ns))].into();
+        let silences_s = [("add".to_owned(), took_s), (OUTSIDE.to_owned(), 0.001)].into();
+        measurement.evolution = Some(EvolutionMeasurement { changes: vec![change], intended, silences_s });
         measurement
     }
 
@@ -225,20 +260,27 @@ mod tests {
         assert_eq!((add.count, add.mean_s, add.max_s, add.failed), (2, 2.0, 3.0, 1));
         let read = &finding.operations["read"];
         assert_eq!((read.during.count, read.outside.count), (2, 2));
-        assert!((read.ratio_of_means.unwrap() - 4.0).abs() < 0.1);
+        assert_eq!((read.each["add"].count, read.each["add"].over_100_ms, read.each.len()), (2, 0, 1));
+        assert_eq!(finding.longest_silence_s["add"], 3.0);
+        let blocked = trial(1.0, 150_000_000, 1);
+        assert_eq!(evolution(&[&blocked], &[&blocked]).unwrap().operations["read"].each["add"].over_100_ms, 1);
     }
 
     #[test]
     fn what_changes_cost_is_told_in_a_sentence_with_intervals() {
         let trials = [trial(1.0, 4_000_000, 1_000_000), trial(3.0, 2_000_000, 1_000_000)];
         let group = CaseTrials { case: &trials[0].trial.case, discarded: None, trials: trials.iter().collect() };
-        let sentences = sentences(&[group], &[], 1);
+        let sentences = sentences(&[group], &[]);
         assert_eq!(sentences.len(), 1);
         assert!(
-            sentences[0].starts_with("on average a new field is added in 2 s (n = 2); meanwhile read took 2.8"),
+            sentences[0].starts_with("on average it is added in 2 s (n = 2); while it was added read took 2.8"),
             "{sentences:?}"
         );
-        assert!(sentences[0].contains("] as long (p99 ") && sentences[0].ends_with("nothing failed"), "{sentences:?}");
+        assert!(
+            sentences[0].contains("] as long (n = 2; p99 ")
+                && sentences[0].contains("completed for 3 s (outside 1 ms)")
+        );
+        assert!(sentences[0].ends_with("nothing failed"), "{sentences:?}");
     }
 
     #[test]

@@ -73,9 +73,18 @@ fn is_ramp(factor: &Factor) -> bool {
     factor.levels.iter().all(Value::is_number) && !is_server_setting(factor)
 }
 
-/// Whether a ramp says under which conditions is measured, instead of what a user can set.
+/// Whether a ramp says under which conditions is measured, or what is asked, instead of what a user can set.
 pub fn is_given(factor: &Factor) -> bool {
-    ["background.", "record."].iter().any(|section| factor.setting.starts_with(section))
+    ["background.", "record.", "workload.window", "workload.mix.", "workload.ycsb."]
+        .iter()
+        .any(|section| factor.setting.starts_with(section))
+}
+
+/// Whether the levels of a factor ask different things of a database: then the faster one is not the better one.
+pub fn is_question(factor: &Factor) -> bool {
+    // Tables and keys are what somebody chooses, though they belong to the records.
+    let is_chosen = ["record.table", "record.keys"].contains(&factor.setting.as_str());
+    [QUERY, "workload.name"].contains(&factor.setting.as_str()) || is_given(factor) && !is_chosen
 }
 
 /// Whether a factor is a setting of the server's own.

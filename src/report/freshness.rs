@@ -15,8 +15,27 @@ use crate::trial::Levels;
 use crate::units::{show_number, show_seconds};
 
 /// Headings of [`rows`].
-pub const HEADINGS: [&str; 11] =
-    ["Case", "MB/s", "commit p90", "readers", "p50", "p90", "p99", "largest", "lost", "double", "rows read"];
+pub const HEADINGS: [&str; 12] = [
+    "Case",
+    "MB/s",
+    "answered p90",
+    "readers",
+    "when seen",
+    "p50",
+    "p90",
+    "p99",
+    "largest",
+    "lost",
+    "double",
+    "rows read",
+];
+
+/// What the name of a group ends with whose readers subscribe.
+const SUBSCRIBING: &str = "subscribing";
+
+/// What the figures of events that are published do not promise.
+const PUBLISHED: &str = "what is published is answered, and seen by who subscribes, while it is on no disk: a broker that ends loses it; \
+                         its times stand for less than those of a commit, and \"stored\" is when the historian had committed it";
 
 /// Settings that change nothing but how many bytes of events are written.
 pub const THROUGHPUT: [&str; 3] = ["load.rate", "workload.batch", "record.length"];
@@ -102,7 +121,8 @@ pub fn rows(findings: &Findings) -> Vec<Vec<String>> {
                 first(short_levels(&case.levels)),
                 first(bytes.map_or("-".to_owned(), |bytes| show_number(bytes / 1e6))),
                 first(show(commit)),
-                name,
+                name.clone(),
+                where_when_seen(&name).to_owned(),
                 show(group.times.p50),
                 show(group.times.p90),
                 show(group.times.p99),
@@ -116,6 +136,12 @@ pub fn rows(findings: &Findings) -> Vec<Vec<String>> {
         }
     }
     rows
+}
+
+/// What an event is when a group sees it: readers who subscribe see what the broker has in its memory, all others what the database
+/// has committed, as durably as its settings say.
+fn where_when_seen(group: &str) -> &'static str {
+    if group.ends_with(SUBSCRIBING) { "on no disk" } else { "committed" }
 }
 
 /// Levels by the last words of their settings, so that a row fits: `path = both, rate = 400`.
@@ -155,6 +181,12 @@ pub fn sentences(study: &Study, groups: &[CaseTrials<'_>]) -> Vec<String> {
             most = Some((mean, what));
         }
         sentences.push(format!("{of}90 % of the events of {} were seen within {seen}", bytes.show(mean)));
+    }
+    let publishes = |group: &&CaseTrials<'_>| {
+        group.case.settings.freshness.as_ref().is_some_and(|freshness| freshness.path.publishes())
+    };
+    if groups.iter().any(|group| publishes(&group)) {
+        sentences.push(PUBLISHED.to_owned());
     }
     // Where nothing else differs, the highest throughput is what the study is about.
     let differ_by_throughput = study.factors.iter().all(|factor| THROUGHPUT.contains(&factor.setting.as_str()));

@@ -7,6 +7,7 @@ use crate::finding::Estimate;
 use crate::measurement::Measurement;
 use crate::report::analyse::{CaseTrials, estimate, is_overloaded};
 use crate::report::factors::show_levels;
+use crate::statistics::summary::{Interval, t_interval};
 use crate::trial::Levels;
 use crate::units::{NS_PER_S, show_number, show_seconds};
 
@@ -48,6 +49,21 @@ impl Loaded<'_, '_> {
         let mut all = crate::histogram::Histogram::new();
         self.trials.iter().for_each(|trial| all.merge(&trial.response_times()));
         all.quantile_ns(quantile) as f64 / NS_PER_S
+    }
+
+    /// The p99 of response time in words, with its 95 % interval over trials where there are several. Quantiles of trials are skewed, so that
+    /// the interval is taken on their logarithms.
+    fn show_p99(&self) -> String {
+        let each = self.trials.iter().map(|trial| trial.response_times().quantile_ns(0.99).max(1) as f64 / NS_PER_S);
+        let logarithms: Vec<f64> = each.map(f64::ln).collect();
+        let shown = show_seconds(self.quantile_s(0.99));
+        let n = logarithms.len();
+        match t_interval(&logarithms, 0.95) {
+            Some(Interval { low, high }) => {
+                format!("{shown} [{}, {}], n = {n}", show_seconds(low.exp()), show_seconds(high.exp()))
+            }
+            None => format!("{shown}, n = {n}"),
+        }
     }
 
     fn rate(&self) -> String {
@@ -109,13 +125,12 @@ fn sentence(series: &Series<'_, '_>) -> Option<String> {
             overload.map(|case| format!("; p99 of response time is at least {}", show_seconds(case.quantile_s(0.99))));
         return overload.map(|case| format!("{lead}{}{}", overloaded(case), least.unwrap_or_default()));
     };
-    let p99 = |case: &Loaded<'_, '_>| case.quantile_s(0.99);
-    let highest_s = carried.iter().map(p99).fold(0.0, f64::max);
+    let highest = carried.iter().max_by(|a, b| a.quantile_s(0.99).total_cmp(&b.quantile_s(0.99))).unwrap_or(last);
     if series.cases.len() == 1 {
         return None;
     }
     let beyond = overload.map_or("; no higher rate was tried".to_owned(), |case| format!("; {}", overloaded(case)));
-    let (high, low) = (show_seconds(highest_s), show_seconds(p99(first)));
+    let (high, low) = (highest.show_p99(), first.show_p99());
     let grown = if carried.len() > 1 { format!(" ({low} at {})", first.rate()) } else { String::new() };
-    Some(format!("{lead}p99 of response time stays at or below {high} up to {}{grown}{beyond}", last.rate()))
+    Some(format!("{lead}p99 of response time is at most {high} up to {}{grown}{beyond}", last.rate()))
 }

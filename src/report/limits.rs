@@ -1,6 +1,7 @@
 //! What set the pace of a run besides its alternatives: other work on the machine, and the disk's syncs. Notes for readers, so that a
 //! comparison of layouts on a slow disk is not mistaken for one of layouts.
 
+use crate::finding::CaseFinding;
 use crate::measurement::{DiskSync, Environment, Measurement};
 use crate::report::analyse::CaseTrials;
 use crate::statistics::summary::mean;
@@ -11,13 +12,27 @@ use crate::units::show_seconds;
 const OTHERS_SHARE: f64 = 0.1;
 /// A median time of operations between these multiples of a sync is taken to be made of syncs.
 const SYNCS: [f64; 2] = [0.6, 3.0];
+/// Writes to the disks for each commit, at least, where every commit is synced by somebody.
+const WRITES_SHARE: f64 = 0.5;
 /// Share of all CPUs below which neither client nor server can have set the pace.
 const UNHURRIED_SHARE: f64 = 0.5;
 
 /// Notes on what limited the trials besides what was varied.
-pub fn notes(environment: &Environment, groups: &[CaseTrials<'_>]) -> Vec<String> {
+pub fn notes(environment: &Environment, groups: &[CaseTrials<'_>], cases: &[CaseFinding]) -> Vec<String> {
     let others = others(environment, groups);
-    others.into_iter().chain(environment.disk_sync.and_then(|sync| paced_by_disk(environment, sync, groups))).collect()
+    let synced: Vec<&CaseTrials<'_>> = groups.iter().filter(|group| waits_for_syncs(group, cases)).collect();
+    others.into_iter().chain(environment.disk_sync.and_then(|sync| paced_by_disk(environment, sync, &synced))).collect()
+}
+
+/// Whether the commits of a case wait for syncs: its settings ask for them, and the machine's disks were written to at least once
+/// for each commit, or for as many as clients can have under way together.
+fn waits_for_syncs(group: &CaseTrials<'_>, cases: &[CaseFinding]) -> bool {
+    let case = cases.iter().find(|case| case.id == group.case.id);
+    let asks = case.is_some_and(|case| case.durability.level == "power-cut");
+    let clients = f64::from(group.case.settings.load.clients.max(1));
+    let mut counted = group.valid().filter_map(|trial| Some((trial, trial.resources.as_ref()?.mean))).peekable();
+    asks && counted.peek().is_some()
+        && counted.all(|(trial, used)| used.write_requests_per_s * clients >= WRITES_SHARE * trial.throughput_per_s())
 }
 
 /// `4.0 ms for a sync of 4 KiB (median of 64 before the first trial, p90 4.1 ms)`.
@@ -26,32 +41,47 @@ pub fn show_sync(sync: DiskSync) -> String {
     format!("{p50} for a sync of 4 KiB (median of {} before the first trial, p90 {p90})", sync.count)
 }
 
-/// CPUs that neither client nor private server nor a recorder in front of it kept busy. A database at an address of its own may be on this machine, and
-/// its work is not other work: such trials say nothing.
+/// CPUs that neither client nor server nor a recorder in front of it kept busy, in trials that are valid or not: counted by processes where
+/// they were, else what is left of the machine's. Of a database at an address of its own the processes may not be known.
 fn others(environment: &Environment, groups: &[CaseTrials<'_>]) -> Option<String> {
     let cpus = f64::from(environment.cpus);
-    let own_server = |trial: &&Measurement| trial.trial.case.settings.database.url.is_none();
-    let busy: Vec<f64> = groups
-        .iter()
-        .flat_map(|group| group.valid().filter(own_server))
+    let trials = || groups.iter().flat_map(|group| group.trials.iter());
+    let is_unknown = |trial: &&&Measurement| {
+        let resources = trial.resources.as_ref();
+        let is_counted = resources.is_some_and(|used| used.others_cpu.is_some() && !used.server_unknown);
+        trial.trial.case.settings.database.url.is_some() && !is_counted
+    };
+    let is_foreign = trials().any(|trial| is_unknown(&trial));
+    let busy: Vec<f64> = trials()
         .filter_map(|trial| {
-            let used = trial.resources.as_ref()?.mean;
+            let resources = trial.resources.as_ref()?;
+            if let Some(others) = resources.others_cpu {
+                return Some(others);
+            }
+            let used = resources.mean;
             Some((used.user + used.system) * cpus - used.server_cpu - used.recorder_cpu - used.client_cpu)
         })
         .collect();
     let mean = mean(&busy)?;
     (mean > OTHERS_SHARE * cpus).then(|| {
+        let n = busy.len();
+        if is_foreign {
+            return format!(
+                "processes that loadline did not start kept {mean:.1} of {cpus} CPUs busy while trials ran (mean of {n}): the \
+                 database at database.url is among them if it is on this machine; whatever else is makes intervals wider and \
+                 absolute figures lower"
+            );
+        }
         format!(
-            "other processes kept {mean:.1} of {cpus} CPUs busy while trials ran (mean of {}): intervals are wider for it, and \
-             absolute figures lower",
-            busy.len()
+            "other processes kept {mean:.1} of {cpus} CPUs busy while trials ran (mean of {n}): intervals are wider for it, and \
+             absolute figures lower"
         )
     })
 }
 
 /// Whether writing waited for the disk in most cases of a closed loop: then its pace hides what else differs.
-fn paced_by_disk(environment: &Environment, sync: DiskSync, groups: &[CaseTrials<'_>]) -> Option<String> {
-    let closed = |group: &&CaseTrials<'_>| group.case.settings.load.arrivals == Arrivals::Closed;
+fn paced_by_disk(environment: &Environment, sync: DiskSync, groups: &[&CaseTrials<'_>]) -> Option<String> {
+    let closed = |group: &&&CaseTrials<'_>| group.case.settings.load.arrivals == Arrivals::Closed;
     let medians: Vec<Option<f64>> =
         groups.iter().filter(closed).filter_map(|group| median_write_s(environment, sync, group)).collect();
     let mut waited: Vec<f64> = medians.iter().copied().flatten().collect();
@@ -98,6 +128,7 @@ fn median_write_s(environment: &Environment, sync: DiskSync, group: &CaseTrials<
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::finding::DurabilityFinding;
     use crate::measurement::{OperationMeasurement, Resources};
     use crate::trial::{Case, Settings, Trial};
 
@@ -109,18 +140,27 @@ mod tests {
         let mut resources = Resources::default();
         resources.mean.client_cpu = client_cpu;
         resources.mean.user = machine_cpus / 2.0;
+        resources.mean.write_requests_per_s = 250.0;
         Measurement {
             operations: [("insert".to_owned(), insert)].into(),
             resources: Some(resources),
+            measured_s: 1.0,
             ..Measurement::unmeasured(&Trial::new(case, 0, 0))
         }
     }
 
     fn notes_of(trial: &Measurement) -> Vec<String> {
+        notes_at("power-cut", trial)
+    }
+
+    /// The notes on a case whose acknowledged writes survive this.
+    fn notes_at(level: &str, trial: &Measurement) -> Vec<String> {
         let disk_sync = Some(DiskSync { p50_s: 0.004, p90_s: 0.005, count: 64 });
         let environment = Environment { cpus: 2, disk_sync, ..Default::default() };
         let group = CaseTrials { case: &trial.trial.case, discarded: None, trials: vec![trial] };
-        notes(&environment, &[group])
+        let durability = DurabilityFinding { level: level.to_owned(), proved: None };
+        let case = CaseFinding { id: trial.trial.case.id.clone(), durability, ..CaseFinding::default() };
+        notes(&environment, &[group], &[case])
     }
 
     #[test]
@@ -128,6 +168,25 @@ mod tests {
         let found = notes_of(&trial(0.004, 0.1, 0.2));
         assert_eq!(found.len(), 1, "{found:?}");
         assert!(found[0].starts_with("the disk set the pace in 1 of 1 cases that write"), "{found:?}");
+    }
+
+    #[test]
+    fn where_nothing_is_synced_the_disk_set_no_pace() {
+        assert_eq!(notes_at("crash", &trial(0.004, 0.1, 0.2)), Vec::<String>::new(), "the settings ask for no syncs");
+        assert_eq!(notes_at("unknown", &trial(0.004, 0.1, 0.2)), Vec::<String>::new());
+        let mut unwritten = trial(0.004, 0.1, 0.2);
+        unwritten.resources.as_mut().unwrap().mean.write_requests_per_s = 1.0;
+        assert_eq!(notes_of(&unwritten), Vec::<String>::new(), "the disk was written to too rarely for that");
+    }
+
+    #[test]
+    fn other_work_is_named_where_all_trials_are_invalid_and_beside_a_server_at_an_address() {
+        let mut invalid = trial(0.000_2, 0.5, 1.9);
+        invalid.invalid_because = vec!["a reason".to_owned()];
+        assert!(notes_of(&invalid)[0].starts_with("other processes kept 1.4 of 2 CPUs busy"));
+        let mut foreign = trial(0.000_2, 0.5, 1.9);
+        foreign.trial.case.settings.database.url = Some("mysql://u@h/d".to_owned());
+        assert!(notes_of(&foreign)[0].contains("the database at database.url is among them if it is on this machine"));
     }
 
     #[test]

@@ -1,90 +1,149 @@
-//! Load lines: what a search said about each case, as findings and in sentences.
+//! Load lines: what a search said about each case, as findings and in sentences, and how alternatives compare by their brackets.
 //!
-//! Main function: [`load_lines`]. Invariant: it says what the search itself says when it is given the same trials.
+//! Main functions: [`load_lines`], [`sentences`] and [`comparisons`]. Invariant: it says what the search itself says when it is given the same
+//! trials, and the quantile beside a line is that of the case in every table and plot.
 
 use crate::finding::LoadLine;
+use crate::histogram::Histogram;
 use crate::measurement::Measurement;
 use crate::queueing::Target;
-use crate::queueing::load_line::{Answer, Ending, Step, next};
-use crate::report::factors::show_levels;
-use crate::study::{Goal, Study, goal};
-use crate::trial::Levels;
-use crate::units::{show_number, show_seconds};
+use crate::queueing::load_line::{Answer, Ending, Line, Refuted, Step, next};
+use crate::report::factors::{Factors, show_levels};
+use crate::statistics::summary::Interval;
+use crate::study::{Factor, Goal, Study, goal};
+use crate::trial::{Case, Levels};
+use crate::units::{NS_PER_S, show_number, show_seconds};
 
-/// The load line of a case.
-#[derive(Debug, Clone, PartialEq)]
-pub struct CaseLine {
-    /// As findings have it.
-    pub finding: LoadLine,
-    /// The line as each trial near it estimates it, per second; empty without a line.
-    pub each_per_s: Vec<f64>,
-}
+/// A quantile below this share of the bound, beside a refuted rate, is that of a cliff.
+const CLIFF: f64 = 0.5;
 
 /// The load lines of all cases with a trial; empty for a study without a goal. The study is the one that was written.
-pub fn load_lines(study: &Study, measurements: &[Measurement]) -> Vec<CaseLine> {
+pub fn load_lines(study: &Study, measurements: &[Measurement]) -> Vec<LoadLine> {
     let Some(wanted) = &study.goal else { return Vec::new() };
-    let line_of = |base: crate::trial::Case| {
+    let line_of = |base: Case| {
         let probes = goal::probes(wanted, &base, measurements.iter());
         let step = next(&goal::bound_of(study, wanted, &base.settings), &probes);
-        (!probes.is_empty()).then(|| case_line(wanted, base.levels, step))
+        let quantile_s = |rate_per_s| quantile_s(wanted, &base, rate_per_s, measurements);
+        (!probes.is_empty()).then(|| finding(wanted, base.levels.clone(), &step, &quantile_s))
     };
     goal::base_cases(study).into_iter().filter_map(line_of).collect()
 }
 
-fn case_line(wanted: &Goal, levels: Levels, step: Step) -> CaseLine {
-    let outcome = outcome(wanted, &step);
-    let line = if let Step::Done(Answer { line, .. }) = step { line } else { None };
-    CaseLine {
-        finding: LoadLine {
-            levels,
-            quantile: wanted.quantile,
-            below_s: wanted.below_s,
-            arrival_rate_per_s: line.as_ref().map(|line| line.rate_per_s),
-            ci95: line.as_ref().and_then(|line| line.interval),
-            verified: line.as_ref().is_some_and(|line| line.is_verified),
-            outcome,
-        },
-        each_per_s: line.map(|line| line.each_per_s).unwrap_or_default(),
+/// The quantile of all valid trials of a case at a rate together, in seconds; none without one.
+fn quantile_s(wanted: &Goal, base: &Case, rate_per_s: f64, measurements: &[Measurement]) -> Option<f64> {
+    let mut all = Histogram::new();
+    let is_there = |trial: &&Measurement| {
+        let case = &trial.trial.case;
+        trial.is_valid() && case.settings.load.rate_per_s == Some(rate_per_s) && goal::base_of(case).id == base.id
+    };
+    measurements.iter().filter(is_there).for_each(|trial| all.merge(&trial.response_times()));
+    (all.count() > 0).then(|| all.quantile_ns(wanted.quantile) as f64 / NS_PER_S)
+}
+
+fn finding(wanted: &Goal, levels: Levels, step: &Step, quantile_s: &dyn Fn(f64) -> Option<f64>) -> LoadLine {
+    let line = if let Step::Done(Answer { line, .. }) = step { line.as_ref() } else { None };
+    let ending = if let Step::Done(Answer { ending, .. }) = step { Some(*ending) } else { None };
+    LoadLine {
+        levels,
+        quantile: wanted.quantile,
+        below_s: wanted.below_s,
+        arrival_rate_per_s: line.map(|line| line.rate_per_s),
+        ci95: line.and_then(Line::bracket),
+        verified: line.is_some_and(|line| line.is_verified),
+        quantile_s: line.and_then(|line| quantile_s(line.rate_per_s)),
+        trials: line.map_or(0, |line| line.trials as u64),
+        disturbed: matches!(ending, Some(Ending::Disturbed(_) | Ending::NotDriven(..))),
+        outcome: outcome(wanted, step, quantile_s),
     }
 }
 
+fn rate(rate_per_s: f64) -> String {
+    format!("{}/s", show_number(rate_per_s))
+}
+
 /// How the search ended, in words.
-fn outcome(wanted: &Goal, step: &Step) -> String {
+fn outcome(wanted: &Goal, step: &Step, quantile_s: &dyn Fn(f64) -> Option<f64>) -> String {
     let (figure, below) = (Target::Quantile(wanted.quantile), show_seconds(wanted.below_s));
-    let rate = |rate: f64| format!("{}/s", show_number(rate));
     let answer = match step {
-        Step::Measure(next) => return format!("not finished: the next trial is at {}", rate(*next)),
+        Step::Measure { rate_per_s, .. } => return format!("not finished: the next trial is at {}", rate(*rate_per_s)),
         Step::Done(answer) => answer,
     };
-    let seen = answer.line.as_ref().and_then(|line| Some((show_seconds(line.quantile_s?), line.trials)));
     match answer.ending {
-        Ending::Found => match seen {
-            // The table of cases has the quantile of all these trials together, in which the worst one weighs more.
-            Some((quantile, trials)) => {
-                format!("found: {figure} is {quantile}, the geometric mean of {trials} trials at that rate")
-            }
-            None => "found".to_owned(),
-        },
+        Ending::Found => {
+            answer.line.as_ref().map_or("found".to_owned(), |line| format!("found: {}", seen(wanted, line, quantile_s)))
+        }
         Ending::NotReached(at, quantile_s) => {
             let quantile = if quantile_s.is_finite() { show_seconds(quantile_s) } else { "out of bounds".to_owned() };
             format!("not reached: {figure} is {quantile} even at {}, and the bound is {below}", rate(at))
         }
-        Ending::AboveClient(at) => {
-            format!("above what this client can drive: {figure} is still below {below} at {}", rate(at))
+        Ending::AboveClient(at) => format!(
+            "above what this client can drive: {figure} is still below {below} at {}, and above it a load thread used up its CPU; set \
+             load.loops, or drive the load from a larger machine",
+            rate(at)
+        ),
+        Ending::NotDriven(at, above) => format!(
+            "disturbed: {figure} is still below {below} at {}, and at {} trials were not driven as they should be although the load \
+             threads had CPU left; find what else takes the CPUs, and run it again",
+            rate(at),
+            rate(above)
+        ),
+        Ending::Unbounded(at) => {
+            format!(
+                "not bounded: {figure} is still below {below} at {} after the trials allowed; set a higher load.rate",
+                rate(at)
+            )
         }
-        Ending::NotMonotone(low, high) => format!(
-            "no monotone curve: {figure} is above {below} at {} and below it at {}, so there is no single line",
-            rate(low),
-            rate(high)
+        Ending::Disturbed(trials) => format!(
+            "disturbed: other processes kept more than a quarter of a CPU busy in {trials} trials, while less than half of the machine was \
+             idle; stop them, and run it again"
         ),
         Ending::Unusable => "no line: trials were invalid again and again".to_owned(),
-        Ending::Unsettled => "not confirmed: the trials allowed were used up before the bound was kept".to_owned(),
+        Ending::TooShort(at, needed_s) => format!(
+            "not confirmed: at {} a trial shows ten operations above the bound only after {}, which is more than ten times load.duration; \
+             set a longer one",
+            rate(at),
+            show_seconds(needed_s)
+        ),
+        Ending::Unsettled => {
+            let why = "the trials allowed were used up";
+            match &answer.line {
+                Some(line) => {
+                    format!("not bounded: {}; {why} before a higher rate was refuted", seen(wanted, line, quantile_s))
+                }
+                None => format!("not confirmed: {why} before the bound was kept for certain"),
+            }
+        }
     }
 }
 
+/// What was seen at the line and above it.
+fn seen(wanted: &Goal, line: &Line, quantile_s: &dyn Fn(f64) -> Option<f64>) -> String {
+    let figure = Target::Quantile(wanted.quantile);
+    let here_s = quantile_s(line.rate_per_s);
+    let mut text =
+        format!("{figure} is {} over {} trials", here_s.map_or("unknown".to_owned(), show_seconds), line.trials);
+    if let Some(Refuted { rate_per_s, trials, fallen_behind }) = line.refuted {
+        let is_cliff = here_s.is_some_and(|here_s| here_s < CLIFF * wanted.below_s);
+        let lead = if is_cliff { "; a cliff follows: at" } else { "; at" };
+        let above_s = quantile_s(rate_per_s).map(show_seconds);
+        text += &format!("{lead} {} ", rate(rate_per_s));
+        text += &match (fallen_behind, above_s) {
+            (0, Some(above)) => format!("it is {above} (n = {trials})"),
+            _ => format!("the database falls behind in {fallen_behind} of {trials} trials"),
+        };
+    }
+    if let Some(slow) = line.slow_below_per_s {
+        text += &format!("; at {} and below the bound is lost too: the database is slower when it is idle", rate(slow));
+    }
+    if let Some(again) = line.kept_again_per_s {
+        text += &format!("; at {} trials kept the bound again, so that the curve is not monotone", rate(again));
+    }
+    text
+}
+
 /// What was found about each case, a sentence each.
-pub fn sentences(lines: &[CaseLine]) -> Vec<String> {
-    lines.iter().map(|line| sentence(&line.finding)).collect()
+pub fn sentences(lines: &[LoadLine]) -> Vec<String> {
+    lines.iter().map(sentence).collect()
 }
 
 fn sentence(line: &LoadLine) -> String {
@@ -96,9 +155,66 @@ fn sentence(line: &LoadLine) -> String {
         return format!("{lead}no load line for {bound}{}", why.unwrap_or_else(|| format!("; {}", line.outcome)));
     };
     let interval = line.ci95.map(|[low, high]| format!(" [{}, {}]", show_number(low), show_number(high)));
-    let kept = if line.verified { "the load line is" } else { "the load line may be near" };
+    let kept = if line.ci95.is_some() { "the load line is" } else { "the load line is at least" };
     // That a line is found is said already; what was seen there is the evidence, behind a colon.
     let found = line.outcome.strip_prefix("found: ").map(|seen| format!(": {seen}"));
     let outcome = found.unwrap_or_else(|| format!("; {}", line.outcome));
     format!("{lead}{kept} {}/s{}, with {bound}{outcome}", show_number(rate), interval.unwrap_or_default())
+}
+
+/// The ratio of two lines, from their brackets: no ratio outside is possible when both hold.
+pub fn ratio(of: [f64; 2], to: [f64; 2]) -> (f64, Interval) {
+    let middle = |[low, high]: [f64; 2]| (low * high).sqrt();
+    (middle(of) / middle(to), Interval { low: of[0] / to[1], high: of[1] / to[0] })
+}
+
+/// Which alternative carries the most, where the others are equal: told apart where the brackets have nothing in common.
+pub fn comparisons(study: &Study, lines: &[LoadLine]) -> Vec<String> {
+    let mut factors = Factors::of(study);
+    factors.ramps.retain(|ramp| ramp.setting != crate::report::growth::RATE);
+    factors.choices.iter().flat_map(|factor| of_factor(factor, lines)).collect()
+}
+
+/// A sentence for each combination of the other levels.
+fn of_factor(factor: &Factor, lines: &[LoadLine]) -> Vec<String> {
+    let rest = |line: &LoadLine| {
+        let mut levels = line.levels.clone();
+        levels.remove(&factor.setting);
+        levels
+    };
+    let mut others: Vec<Levels> = Vec::new();
+    for levels in lines.iter().map(rest) {
+        if !others.contains(&levels) {
+            others.push(levels);
+        }
+    }
+    let told = |levels: &Levels| {
+        let own = lines.iter().filter(|line| rest(line) == *levels);
+        let bracketed = own.filter_map(|line| {
+            Some((crate::report::factors::short_level(factor, line.levels.get(&factor.setting)?), line.ci95?))
+        });
+        contest(levels, bracketed.collect())
+    };
+    others.iter().filter_map(told).collect()
+}
+
+fn contest(others: &Levels, mut lines: Vec<(String, [f64; 2])>) -> Option<String> {
+    lines.sort_by(|(_, a), (_, b)| b[0].total_cmp(&a[0]));
+    let (first, rest) = lines.split_first()?;
+    let lead = if others.is_empty() { String::new() } else { format!("{}: ", show_levels(others)) };
+    let against = |(name, bracket): &(String, [f64; 2])| {
+        let (ratio, interval) = ratio(first.1, *bracket);
+        format!("{ratio:.2} × {name} [{:.2}, {:.2}]", interval.low, interval.high)
+    };
+    let all: Vec<String> = rest.iter().map(against).collect();
+    let is_first = rest.iter().all(|(_, bracket)| first.1[0] > bracket[1]);
+    match (rest.is_empty(), is_first) {
+        (true, _) => None,
+        (_, true) => Some(format!("{lead}{} is able to carry the most load: {}", first.0, all.join(", "))),
+        (_, false) => Some(format!(
+            "{lead}undecided which carries the most load, because brackets overlap: {} carries {}",
+            first.0,
+            all.join(", ")
+        )),
+    }
 }

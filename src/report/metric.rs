@@ -176,11 +176,16 @@ impl Metric {
     /// Mean over trials with its interval: `7,512 operations/s [7,301, 7,723], n = 12`, `7.00 ms [6.81 ms, 7.19 ms], n = 12`;
     /// without an interval where there is one trial. No metric can be below 0, and neither can an end of its interval.
     pub fn show_estimate(&self, values: &[f64]) -> String {
-        let mean = format!("{}{}", self.show(mean(values).unwrap_or(f64::NAN)), self.unit());
-        let n = values.len();
-        match t_interval(values, 0.95) {
+        self.show_mean(mean(values).unwrap_or(f64::NAN), t_interval(values, 0.95), values.len())
+    }
+
+    /// The same of a mean whose interval is known.
+    pub fn show_mean(&self, mean: f64, interval: Option<Interval>, n: usize) -> String {
+        let mean = format!("{}{}", self.show(mean), self.unit());
+        match interval {
             Some(Interval { low, high }) => {
-                format!("{mean} [{}, {}], n = {n}", self.show(low.max(0.0)), self.show(high))
+                let cut = if low < 0.0 { " (cut off)" } else { "" };
+                format!("{mean} [{}{cut}, {}], n = {n}", self.show(low.max(0.0)), self.show(high))
             }
             None => format!("{mean}, n = {n}"),
         }

@@ -5,9 +5,11 @@
 
 pub mod analyse;
 pub mod claims;
+mod client;
 pub mod compare;
 mod contest;
 mod disk;
+pub mod durability;
 pub mod evolution;
 pub mod export;
 pub mod factors;
@@ -20,15 +22,17 @@ pub mod load_lines;
 pub mod metric;
 pub mod plans;
 pub mod points;
+pub mod ramps;
 pub mod recorded;
 pub mod samples;
 pub mod score;
 pub mod scored;
+mod statements;
 pub mod terminal;
 mod uploads;
 pub mod verdicts;
 
-pub use analyse::{analyse, is_settled};
+pub use analyse::analyse;
 pub use export::{jsonl, table};
 pub use html::html;
 pub use terminal::terminal;

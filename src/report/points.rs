@@ -1,7 +1,7 @@
 //! Points: from a run's trials to what queueing models are fitted to, one set per combination of the other factors.
 //!
-//! Main function: [`curves`]. Invariant: a standard error comes from the trials, or from batches within them; it is never
-//! assumed. Batches of raw times, where a run has them, give quantiles an error too.
+//! Main function: [`curves`]. Invariant: a standard error comes from the spread of the trials, and says from how many, or from
+//! batches within the only trial; it is never assumed. Batches of raw times, where a run has them, give quantiles an error too.
 
 use std::collections::BTreeMap;
 
@@ -22,8 +22,6 @@ pub const QUANTILES: [f64; 3] = [0.5, 0.9, 0.99];
 const CLIENTS: &str = "load.clients";
 /// Batches within a trial.
 const BATCHES: usize = 10;
-/// Below this many trials their spread alone is too uncertain for a weight.
-const TRIALS_ENOUGH: usize = 5;
 
 /// The points of one combination of the other factors' levels.
 #[derive(Debug, Clone, PartialEq)]
@@ -91,22 +89,22 @@ fn timed(trials: &[&Measurement], timer: Timer, quantiles: &[f64], sampled: &Sam
         return stated(trials, kind(timer), quantiles);
     }
     let means: Vec<f64> = each.iter().map(|all| all.mean_ns() / NS_PER_S).collect();
+    // Trials without any spread say nothing of it: then what is within them does.
+    let over = standard_error(&means);
+    let trials_counted = over.and_then(|_| u32::try_from(each.len()).ok());
     let quantile = |quantile: f64| {
         let values: Vec<f64> = each.iter().map(|all| all.quantile_ns(quantile) as f64 / NS_PER_S).collect();
         let value_s = merged.quantile_ns(quantile) as f64 / NS_PER_S;
-        let over = standard_error(&values);
         let within = || error_of_batches(trials, sampled, |batches| batches.quantile_error_ns(quantile));
-        let se_s =
-            if each.len() >= TRIALS_ENOUGH { over } else { within().map(|within| over.unwrap_or(0.0).max(within)) };
+        let se_s = if trials_counted.is_some() { standard_error(&values) } else { within() };
         QuantilePoint { quantile, value_s, se_s }
     };
     let of_series = || (timer == Timer::Intended).then(|| standard_error_within(trials)).flatten();
     let within = || error_of_batches(trials, sampled, Batches::mean_error_ns).or_else(of_series);
-    let over = standard_error(&means);
-    let se_s = if each.len() < TRIALS_ENOUGH { over.into_iter().chain(within()).reduce(f64::max) } else { over };
     Point {
         mean_s: mean(&means).filter(|mean_s| *mean_s > 0.0),
-        se_s,
+        se_s: over.or_else(within),
+        trials: trials_counted,
         quantiles: quantiles.iter().map(|wanted| quantile(*wanted)).filter(|point| point.value_s > 0.0).collect(),
         ..Point::default()
     }
@@ -135,6 +133,7 @@ fn stated(trials: &[&Measurement], kind: TimeKind, quantiles: &[f64]) -> Point {
     Point {
         mean_s: mean(&means).filter(|mean_s| *mean_s > 0.0),
         se_s: standard_error(&means),
+        trials: u32::try_from(means.len()).ok().filter(|count| *count >= 2),
         quantiles: quantiles.iter().filter_map(quantile).filter(|point| point.value_s > 0.0).collect(),
         ..Point::default()
     }

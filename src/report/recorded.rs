@@ -12,7 +12,8 @@ use crate::units::{show_bytes, show_number, show_seconds};
 
 /// The number of sources.
 const SOURCES: &str = "load.clients";
-/// Sources are carried unless certainly less than this share of what they send is stored while they send it.
+/// Sources are carried where certainly at least this share of what they send is stored while they send it, and overload a recorder where
+/// certainly less is.
 const CARRIED: f64 = 0.98;
 
 /// Headings of [`rows`].
@@ -104,13 +105,19 @@ pub fn sentences(groups: &[CaseTrials<'_>]) -> Vec<String> {
 
 fn sentence(levels: &Levels, sources: &mut [Sources]) -> Option<String> {
     sources.sort_by(|a, b| a.count.total_cmp(&b.count));
-    let most_stored = |one: &Sources| one.stored.ci95.map(|[_, high]| high).or(one.stored.mean);
-    let is_carried = |one: &&Sources| most_stored(one).is_some_and(|stored| stored >= CARRIED * one.sent_per_s);
+    let count = |one: &Sources| format!("{} sources", show_number(one.count));
+    let is_carried = |one: &&Sources| one.stored.ci95.is_some_and(|[low, _]| low >= CARRIED * one.sent_per_s);
+    let is_too_many = |one: &Sources| one.stored.ci95.is_some_and(|[_, high]| high < CARRIED * one.sent_per_s);
     let carried = sources.iter().take_while(is_carried).last();
+    let next = sources.iter().find(|one| !is_carried(one));
+    // Between carried and overloaded the trials do not decide.
+    let undecided = next.filter(|one| !is_too_many(one)).map(|one| {
+        let remedy = if one.stored.ci95.is_none() { ", because one trial has no interval" } else { "" };
+        format!("; whether {} are is undecided{remedy}", count(one))
+    });
     let most = sources.last()?;
     let of = if levels.is_empty() { String::new() } else { format!("{}: ", show_levels(levels)) };
     let stored = |one: &Sources| one.stored.show(show_number);
-    let count = |one: &Sources| format!("{} sources", show_number(one.count));
     Some(match carried {
         Some(carried) if carried.count == most.count => format!(
             "{of}all that {} send is stored as it comes ({} records/s, n = {}); the buffer is empty {} after the last one ended",
@@ -120,11 +127,12 @@ fn sentence(levels: &Levels, sources: &mut [Sources]) -> Option<String> {
             most.buffer.show(show_seconds)
         ),
         carried => format!(
-            "{of}{}; of the {} records/s that {} send, {} are stored at once (n = {}), and the buffer is empty {} after the last one ended",
+            "{of}{}{}; of the {} records/s that {} send, {} are stored at once (n = {}), and the buffer is empty {} after the last one ended",
             carried.map_or("no number of sources is carried".to_owned(), |carried| format!(
                 "{} are carried",
                 count(carried)
             )),
+            undecided.unwrap_or_default(),
             show_number(most.sent_per_s),
             count(most),
             stored(most),
@@ -169,7 +177,9 @@ mod tests {
         let unmeasured = Measurement::unmeasured(&trial);
         let operations =
             [("insert".to_owned(), OperationMeasurement { scheduled: u64::from(count) * 20, ..Default::default() })];
-        vec![Measurement { recorded: Some(recorded), measured_s: 1.0, operations: operations.into(), ..unmeasured }]
+        let one =
+            Measurement { recorded: Some(recorded), measured_s: 1.0, operations: operations.into(), ..unmeasured };
+        vec![one; 3]
     }
 
     #[test]
@@ -184,12 +194,12 @@ mod tests {
         };
         let (few, some) = (sources(10, 200.0, 0.0), sources(100, 1_990.0, 0.02));
         let told_of_both = told(&[some.clone(), few.clone()]);
-        let says = "recorder.writers = 1: all that 100 sources send is stored as it comes (1,990 records/s, n = 1); the buffer is empty \
-                    20 ms after the last one ended";
+        let says = "recorder.writers = 1: all that 100 sources send is stored as it comes (1,990 [1,990, 1,990] records/s, n = 3); the buffer is empty \
+                    20 ms [20 ms, 20 ms] after the last one ended";
         assert_eq!(told_of_both, [says]);
         let told_of_all = told(&[few, some, sources(350, 5_000.0, 2.5)]);
-        let says = "recorder.writers = 1: 100 sources are carried; of the 7,000 records/s that 350 sources send, 5,000 are \
-                    stored at once (n = 1), and the buffer is empty 2.50 s after the last one ended";
+        let says = "recorder.writers = 1: 100 sources are carried; of the 7,000 records/s that 350 sources send, 5,000 [5,000, 5,000] are \
+                    stored at once (n = 3), and the buffer is empty 2.50 s [2.50 s, 2.50 s] after the last one ended";
         assert_eq!(told_of_all, [says]);
         assert!(told(&[sources(10, 20.0, 9.0)])[0].contains("no number of sources is carried"));
     }

@@ -1,7 +1,7 @@
 //! What scores amount to: the JSON document of `score`, and its text for a terminal.
 //!
-//! Main type: [`ScoreFinding`]. Invariant: the verdict takes an alternative only where repeated trials do not contradict it; where there
-//! are no repeats it says so.
+//! Main type: [`ScoreFinding`]. Invariant: the verdict takes an alternative only where its total is certainly the highest; from values
+//! without repeats nothing is taken.
 
 use std::collections::BTreeMap;
 
@@ -14,10 +14,6 @@ use crate::scoring::{
 };
 use crate::units::show_number;
 
-/// Seed of the resampling.
-const SEED: u64 = 1;
-/// An alternative is taken when it is first in at least this share of the resamples.
-const SURE_SHARE: f64 = 0.95;
 /// Totals closer than this are the same.
 const SAME: f64 = 1e-9;
 
@@ -61,10 +57,10 @@ pub struct AlternativeFinding {
     pub queries: BTreeMap<String, f64>,
     /// Weighted points for writing plus points for reading.
     pub total: f64,
-    /// 95 % interval of the total; null where a value rests on a single trial.
+    /// Interval of the total, at 95 % or more; null where a value rests on a single trial.
     pub total_ci95: Option<[f64; 2]>,
-    /// Share of the resamples in which the total is the highest; null likewise.
-    pub first_share: Option<f64>,
+    /// The total less the highest total of the others, for all alternatives together at 95 %; null likewise.
+    pub from_best_ci95: Option<[f64; 2]>,
 }
 
 /// A weight at which two alternatives change places.
@@ -116,7 +112,7 @@ pub fn score(
         Weighting::ByCase => (Weighting::ByQuery, "case"),
     };
     let other = evidence.scores(other)?;
-    let sure = uncertainty(evidence, weighting, write_weight, SEED);
+    let sure = uncertainty(evidence, weighting, write_weight);
     let mut notes = notes;
     if sure.is_none() {
         notes.push(
@@ -162,12 +158,12 @@ fn alternatives(scores: &Scores, write_weight: f64, sure: Option<&Uncertainty>) 
         queries: scores.queries.iter().map(|(query, points)| (query.clone(), points[place])).collect(),
         total: totals[place],
         total_ci95: sure.map(|sure| sure.totals_ci95[place]),
-        first_share: sure.map(|sure| sure.first_share[place]),
+        from_best_ci95: sure.map(|sure| sure.from_best_ci95[place]),
     };
     scores.alternatives.iter().enumerate().map(alternative).collect()
 }
 
-/// `take star; it stays first for any write weight between 0.10 and 3.20`.
+/// `take star; its total is above the next one's by 1.93 [1.20, 2.66], and the highest for any write weight between 0.10 and 3.20`.
 fn verdict(scores: &Scores, write_weight: f64, sure: Option<&Uncertainty>) -> String {
     let (ranking, totals) = (scores.ranking(write_weight), scores.totals(write_weight));
     let name = |place: usize| scores.alternatives[place].as_str();
@@ -179,30 +175,41 @@ fn verdict(scores: &Scores, write_weight: f64, sure: Option<&Uncertainty>) -> St
     }
     let (low, high) = first_between(scores, write_weight);
     let range = match (low > 0.0, high) {
-        (false, None) => "it stays first for any write weight".to_owned(),
-        (true, None) => format!("it stays first for any write weight above {low:.2}"),
-        (false, Some(high)) => format!("it stays first for any write weight below {high:.2}"),
-        (true, Some(high)) => format!("it stays first for any write weight between {low:.2} and {high:.2}"),
+        (false, None) => "for any write weight".to_owned(),
+        (true, None) => format!("for any write weight above {low:.2}"),
+        (false, Some(high)) => format!("for any write weight below {high:.2}"),
+        (true, Some(high)) => format!("for any write weight between {low:.2} and {high:.2}"),
     };
     let Some(sure) = sure else {
-        return format!("take {}; {range}", name(first));
+        return format!(
+            "no choice: a value rests on a single trial; the highest total is that of {}, {range}: repeat every case to know whether \
+             that is chance",
+            name(first)
+        );
     };
-    let share = |place: usize| format!("{:.0} %", 100.0 * sure.first_share[place]);
-    if sure.first_share[first] >= SURE_SHARE {
-        return format!("take {}; {range}; it is first in {} of the resampled trials", name(first), share(first));
+    let [least, most] = sure.from_best_ci95[first];
+    let lead = format!("{:.2} [{least:.2}, {most:.2}]", totals[first] - totals[second]);
+    if least > 0.0 {
+        return format!("take {}; its total is above the next one's by {lead}, and the highest {range}", name(first));
     }
-    let rivals: Vec<String> = ranking
-        .iter()
-        .filter(|place| sure.first_share[**place] >= 0.01)
-        .map(|place| format!("{} in {}", name(*place), share(*place)))
-        .collect();
-    format!("the trials do not decide; resampled, the first is {}: measure more", rivals.join(", "))
+    let rivals: Vec<&str> =
+        ranking.iter().filter(|place| sure.from_best_ci95[**place][1] >= 0.0).map(|place| name(*place)).collect();
+    format!(
+        "no choice: the trials do not tell which of {} is the best; the total of {} is above the next one's by {lead}: measure more",
+        rivals.join(", "),
+        name(first)
+    )
+}
+
+/// `[-2.66, -1.20]`: how far a total is from the highest of the others.
+pub fn from_best(one: &AlternativeFinding) -> String {
+    one.from_best_ci95.map_or("-".to_owned(), |[low, high]| format!("[{low:.2}, {high:.2}]"))
 }
 
 /// The text for a terminal.
 pub fn terminal(finding: &ScoreFinding, table: impl Fn(Vec<Vec<String>>) -> String) -> String {
     let points = |value: f64| format!("{value:.2}");
-    let has_intervals = finding.alternatives.iter().any(|one| one.total_ci95.is_some());
+    let has_intervals = finding.alternatives.iter().any(|one| one.from_best_ci95.is_some());
     let weight = show_number(finding.write_weight);
     let mut heading = vec![
         "alternative".to_owned(),
@@ -212,7 +219,7 @@ pub fn terminal(finding: &ScoreFinding, table: impl Fn(Vec<Vec<String>>) -> Stri
         "total".to_owned(),
     ];
     if has_intervals {
-        heading.extend(["95 % interval".to_owned(), "first in".to_owned()]);
+        heading.push("from the best other".to_owned());
     }
     let mut rows = vec![heading];
     for name in &finding.ranking {
@@ -225,8 +232,7 @@ pub fn terminal(finding: &ScoreFinding, table: impl Fn(Vec<Vec<String>>) -> Stri
             points(one.total),
         ];
         if has_intervals {
-            let interval = one.total_ci95.map_or("-".to_owned(), |[low, high]| format!("[{low:.2}, {high:.2}]"));
-            row.extend([interval, one.first_share.map_or("-".to_owned(), |share| format!("{:.0} %", share * 100.0))]);
+            row.push(from_best(one));
         }
         rows.push(row);
     }

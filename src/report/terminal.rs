@@ -1,6 +1,6 @@
 //! The report as text for a terminal: what is invalid first, then a table with a line per case, then what it means.
 //!
-//! Main function: [`terminal`]. Invariant: no line is wider than [`WIDTH`] columns unless a single word or the table of cases
+//! Main function: [`terminal`]. Invariant: no line is wider than the terminal unless a single word or the table of cases
 //! is, whose levels and figures are never broken over lines; and the text depends on the findings and the study alone.
 
 use comfy_table::{CellAlignment, ColumnConstraint, ContentArrangement, LineStyle, Table, TableStyle};
@@ -9,24 +9,33 @@ use crate::finding::{CaseFinding, Estimate, Findings, ResourceFinding, TimeFindi
 use crate::imported::TimeKind;
 use crate::report::evolution::{CHANGES, OPERATIONS, changes, operations};
 use crate::report::factors::{short_setting, show_level, show_levels};
-use crate::report::freshness;
-use crate::report::{recorded, uploads};
+use crate::report::{durability, freshness};
+use crate::report::{recorded, statements, uploads};
 use crate::study::{RepeatRule, Study};
 use crate::units::{show_number, show_seconds};
 
-/// Columns of the terminal that is written for.
+/// Columns of the terminal that is written for where nobody says how many it has.
 pub const WIDTH: u16 = 120;
 
 /// Characters that a heading may have whatever the levels below it.
 const HEADING_WIDTH: usize = 12;
+
+/// Characters of a statement below the table of cases.
+const STATEMENT_MOST: usize = 100;
 
 /// Cases that are named for one reason.
 const CASES_NAMED: usize = 4;
 
 /// The whole report. It ends with a line break.
 pub fn terminal(findings: &Findings, study: &Study) -> String {
+    terminal_of(findings, study, WIDTH)
+}
+
+/// The whole report for a terminal of so many columns.
+pub fn terminal_of(findings: &Findings, study: &Study, width: u16) -> String {
     let colon = if findings.question.is_empty() { "" } else { ": " };
-    let mut out = format!("{}{colon}{}\n", findings.study, findings.question);
+    let mut out = Screen { text: String::new(), width };
+    out.push_str(&format!("{}{colon}{}\n", findings.study, findings.question));
     if findings.rehearsal {
         out.push_str("REHEARSAL: sizes and repeats were shrunk; figures are not to be quoted.\n");
     }
@@ -34,9 +43,13 @@ pub fn terminal(findings: &Findings, study: &Study) -> String {
     push_invalid(&mut out, findings);
     if findings.cases.is_empty() {
         out.push_str("No trial has been finished yet.\n");
-        return out;
+        return out.text;
     }
-    out.push_str(&cases(findings, study));
+    let table = cases(findings, study, width);
+    out.push_str(&table);
+    for (name, text) in statements::listed(study, STATEMENT_MOST) {
+        push_wrapped(&mut out, &format!(" {name}  "), &text);
+    }
     out.push('\n');
     push_evolution(&mut out, findings);
     push_freshness(&mut out, findings);
@@ -61,11 +74,27 @@ pub fn terminal(findings: &Findings, study: &Study) -> String {
     for note in notes {
         push_wrapped(&mut out, "- ", note);
     }
-    out
+    out.text
+}
+
+/// What is written, for a terminal of some columns.
+struct Screen {
+    text: String,
+    width: u16,
+}
+
+impl Screen {
+    fn push(&mut self, one: char) {
+        self.text.push(one);
+    }
+
+    fn push_str(&mut self, text: &str) {
+        self.text.push_str(text);
+    }
 }
 
 /// What the readers of events saw, where there were any.
-fn push_freshness(out: &mut String, findings: &Findings) {
+fn push_freshness(out: &mut Screen, findings: &Findings) {
     let rows = freshness::rows(findings);
     if rows.is_empty() {
         return;
@@ -75,7 +104,7 @@ fn push_freshness(out: &mut String, findings: &Findings) {
     table.load_style(TableStyle::new().header_separator(line).bottom_border(line));
     table
         .set_content_arrangement(ContentArrangement::Dynamic)
-        .set_width(WIDTH)
+        .set_width(out.width)
         .set_header(freshness::HEADINGS.to_vec());
     table.add_rows(rows);
     for column in table.column_iter_mut() {
@@ -97,30 +126,33 @@ fn push_freshness(out: &mut String, findings: &Findings) {
 }
 
 /// Schema changes and the operations during them, where there were any.
-fn push_evolution(out: &mut String, findings: &Findings) {
+fn push_evolution(out: &mut Screen, findings: &Findings) {
     let parts = [(&CHANGES[..], changes(findings)), (&OPERATIONS[..], operations(findings))];
     for (headings, rows) in parts {
-        let title =
-            if headings.len() == CHANGES.len() { "Schema changes" } else { "Operations during them, and outside" };
+        let title = if headings.len() == CHANGES.len() {
+            "Schema changes"
+        } else {
+            "Operations intended during them, and outside"
+        };
         push_table(out, title, headings, rows);
     }
 }
 
 /// A table with a title; nothing without rows.
-fn push_table(out: &mut String, title: &str, headings: &[&str], rows: Vec<Vec<String>>) {
+fn push_table(out: &mut Screen, title: &str, headings: &[&str], rows: Vec<Vec<String>>) {
     if rows.is_empty() {
         return;
     }
     let mut table = Table::new();
     let line = LineStyle::none().fill('─').junction('─');
     table.load_style(TableStyle::new().header_separator(line).bottom_border(line));
-    table.set_content_arrangement(ContentArrangement::Dynamic).set_width(WIDTH).set_header(headings.to_vec());
+    table.set_content_arrangement(ContentArrangement::Dynamic).set_width(out.width).set_header(headings.to_vec());
     table.add_rows(rows);
     out.push_str(&format!("{title}\n{}\n\n", table.trim_fmt()));
 }
 
 /// Invalid trials with their reasons, and the messages of failed operations.
-fn push_invalid(out: &mut String, findings: &Findings) {
+fn push_invalid(out: &mut Screen, findings: &Findings) {
     let repeated: u64 = findings.cases.iter().map(|case| case.repeated).sum();
     let invalid: u64 = findings.cases.iter().map(|case| case.trials - case.valid_trials).sum::<u64>() - repeated;
     let all: u64 = findings.cases.iter().map(|case| case.trials).sum();
@@ -206,7 +238,7 @@ fn time_columns(findings: &Findings) -> (TimeKind, &'static [TimeColumn]) {
     (kind, if is_stated { STATED } else { QUANTILES })
 }
 
-fn cases(findings: &Findings, study: &Study) -> String {
+fn cases(findings: &Findings, study: &Study, width: u16) -> String {
     let has = |setting: &&str| findings.cases.iter().any(|case| case.levels.contains_key(*setting));
     // Where a transaction carries several records, these are what is compared.
     let batched = findings.cases.iter().any(CaseFinding::is_batched);
@@ -230,7 +262,7 @@ fn cases(findings: &Findings, study: &Study) -> String {
     let unit = if batched { "records/s" } else { "operations/s" };
     heading.push(format!("{unit}\n± 95 % interval"));
     heading.extend(columns.contents.then(|| "MB/s\n".to_owned()));
-    heading.extend(["n".to_owned(), "settled".to_owned()]);
+    heading.extend(["survives\n".to_owned(), "n".to_owned(), "settled".to_owned()]);
     if columns.several {
         heading.push("operation".to_owned());
     }
@@ -243,7 +275,7 @@ fn cases(findings: &Findings, study: &Study) -> String {
     table
         .load_style(TableStyle::new().header_separator(line).bottom_border(line))
         .set_content_arrangement(ContentArrangement::Dynamic);
-    table.set_width(WIDTH).set_header(heading);
+    table.set_width(width).set_header(heading);
     for (number, case) in findings.cases.iter().enumerate() {
         push_rows(&mut table, case, number, &columns);
     }
@@ -285,6 +317,7 @@ fn push_rows(table: &mut Table, case: &CaseFinding, number: usize, columns: &Col
     first.push(columns.rates[number].clone());
     let megabytes = |bytes: &Estimate| bytes.mean.map_or("-".to_owned(), |bytes| format!("{:.2}", bytes / 1e6));
     first.extend(columns.contents.then(|| case.content_bytes_per_s.as_ref().map_or("-".to_owned(), megabytes)));
+    first.push(durability::word(&case.durability).to_owned());
     first.push(show_trials(case));
     first.push(show_settled(case, columns.repeats).to_owned());
     let cpus = |used: fn(&ResourceFinding) -> f64| {
@@ -345,8 +378,11 @@ fn show_trials(case: &CaseFinding) -> String {
 fn show_estimates(estimates: &[&Estimate]) -> Vec<String> {
     let half_width = |estimate: &Estimate| match (estimate.mean, estimate.ci95) {
         (Some(mean), Some([low, high])) if mean != 0.0 => {
-            let percent = 50.0 * (high - low) / mean.abs();
-            Some(if percent < 9.95 {
+            // An end that was cut off says nothing of the width: the other one does.
+            let percent = 100.0 * (high - mean).max(if estimate.cut_off { 0.0 } else { mean - low }) / mean.abs();
+            Some(if percent > 100.0 {
+                "± > 100 %".to_owned()
+            } else if percent < 9.95 {
                 format!("± {percent:.1} %")
             } else {
                 format!("± {} %", show_number(percent.round()))
@@ -365,12 +401,12 @@ fn show_estimates(estimates: &[&Estimate]) -> Vec<String> {
 }
 
 /// Appends text broken at spaces; lines after the first are indented by as much as `lead` is wide.
-fn push_wrapped(out: &mut String, lead: &str, text: &str) {
+fn push_wrapped(out: &mut Screen, lead: &str, text: &str) {
     let indent = " ".repeat(lead.chars().count());
     let mut line = lead.to_owned();
     let mut empty = true;
     for word in text.split(' ') {
-        if !empty && line.chars().count() + 1 + word.chars().count() > usize::from(WIDTH) {
+        if !empty && line.chars().count() + 1 + word.chars().count() > usize::from(out.width) {
             out.push_str(line.trim_end());
             out.push('\n');
             line = indent.clone();
@@ -404,16 +440,16 @@ mod tests {
             estimate(None, None),
         ];
         let shown = show_estimates(&all.iter().collect::<Vec<_>>());
-        assert_eq!(shown, ["66,250 ± 6.6 %", "1,710 ± 365 %", "12.5        ", "-        "]);
+        assert_eq!(shown, ["66,250   ± 6.6 %", "1,710 ± > 100 %", "12.5          ", "-          "]);
         assert_eq!(show_estimates(&[&all[2]]), ["12.5"]);
         assert_eq!(show_estimates(&[&estimate(Some(0.0), Some(0.0))]), ["0"], "no share of nothing");
     }
 
     #[test]
     fn long_sentences_are_broken_at_spaces_and_indented() {
-        let mut out = String::new();
+        let mut out = Screen { text: String::new(), width: WIDTH };
         push_wrapped(&mut out, "- ", &"word ".repeat(60));
-        let lines: Vec<&str> = out.lines().collect();
+        let lines: Vec<&str> = out.text.lines().collect();
         assert_eq!(lines.len(), 3);
         assert!(lines.iter().all(|line| line.len() <= usize::from(WIDTH)));
         assert!(lines[0].starts_with("- word") && lines[1].starts_with("  word"));

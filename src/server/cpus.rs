@@ -86,6 +86,11 @@ impl CpuList {
         Some(CpuList(vec![*last]))
     }
 
+    /// Each of its CPUs as a list of its own, ascending.
+    pub fn each_alone(&self) -> Vec<CpuList> {
+        self.0.iter().map(|cpu| CpuList(vec![*cpu])).collect()
+    }
+
     /// As the operating system wants it.
     pub(super) fn to_set(&self) -> libc::cpu_set_t {
         // SAFETY: cpu_set_t is an array of integers, for which all zero bytes are a valid value: the empty set.

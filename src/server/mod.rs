@@ -6,6 +6,7 @@
 
 mod companion;
 mod cpus;
+mod descriptors;
 mod directory;
 mod disk;
 mod interrupt;
@@ -23,6 +24,7 @@ use std::time::Duration;
 
 pub use companion::Companion;
 pub use cpus::{CpuList, CpuListError, allowed_to_this_thread, pin_this_thread};
+pub use descriptors::raise_descriptors;
 pub use directory::{remove_orphans, root};
 pub use disk::free_disk_bytes;
 pub use interrupt::{install_signal_handlers, install_signal_handlers_with_reload, interrupted, take_reload};

@@ -11,12 +11,14 @@ pub type Bind = Box<dyn Fn(u64, &dyn Generator, &mut Request) + Send + Sync>;
 /// A change of a table's columns.
 #[derive(Debug, Clone, PartialEq)]
 pub enum SchemaChange {
-    /// Add a column, which is null in the rows that are there.
+    /// Add a column, which has its default in the rows that are there.
     AddColumn {
         /// Table name.
         table: String,
-        /// The column; nullable.
+        /// The column.
         column: TableColumn,
+        /// Its default, a text; none is null.
+        default: Option<String>,
     },
     /// Remove a column with its values.
     DropColumn {
@@ -25,13 +27,32 @@ pub enum SchemaChange {
         /// Column name.
         column: String,
     },
+    /// Add an index of one column.
+    AddIndex {
+        /// Table name.
+        table: String,
+        /// Name of the index.
+        name: String,
+        /// Column name.
+        column: String,
+    },
+    /// Remove an index.
+    DropIndex {
+        /// Table name.
+        table: String,
+        /// Name of the index.
+        name: String,
+    },
 }
 
 impl SchemaChange {
     /// Name of the table that is changed.
     pub fn table(&self) -> &str {
         match self {
-            SchemaChange::AddColumn { table, .. } | SchemaChange::DropColumn { table, .. } => table,
+            SchemaChange::AddColumn { table, .. }
+            | SchemaChange::DropColumn { table, .. }
+            | SchemaChange::AddIndex { table, .. }
+            | SchemaChange::DropIndex { table, .. } => table,
         }
     }
 }

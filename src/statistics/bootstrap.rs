@@ -2,7 +2,7 @@
 //!
 //! Resampling is the caller's: it knows what a trial is. Invariant: the interval depends on the order of replicates in no way.
 
-use super::student::{normal_probability, normal_quantile, t_quantile};
+use super::student::{normal_probability, normal_quantile};
 use super::summary::Interval;
 
 /// A bootstrap interval and the corrections that led to it.
@@ -51,13 +51,6 @@ pub fn bca(replicates: &[f64], estimate: f64, influences: &[f64], confidence: f6
     Some(Bca { interval, bias, acceleration, shares })
 }
 
-/// The confidence to ask of a bootstrap for means of few values, so that its interval has the one wanted (Hesterberg 2015, section
-/// 3.3, "expanded" percentiles): a bootstrap takes the spread with divisor n, which makes it too narrow by the factor
-/// 1 / `inflation`, and knows the normal distribution instead of t with `df` degrees of freedom.
-pub fn expanded(confidence: f64, df: f64, inflation: f64) -> f64 {
-    1.0 - 2.0 * normal_probability(-inflation * t_quantile(0.5 + confidence / 2.0, df))
-}
-
 /// The quantile of ascending values by linear interpolation (Hyndman and Fan 1996, type 7); not a number when empty.
 pub fn sorted_quantile(sorted: &[f64], quantile: f64) -> f64 {
     let Some(last) = sorted.len().checked_sub(1) else { return f64::NAN };
@@ -83,13 +76,6 @@ mod tests {
         let replicates: Vec<f64> = (0..=1000).map(f64::from).collect();
         let interval = bca(&replicates, 500.0, &[-1.0, 1.0], 0.95).unwrap().interval;
         assert!((interval.low - 25.0).abs() < 0.01 && (interval.high - 975.0).abs() < 0.01, "{interval:?}");
-    }
-
-    #[test]
-    fn a_bootstrap_of_few_values_is_asked_for_more_and_of_many_for_what_is_wanted() {
-        let few = expanded(0.95, 11.0, (12.0_f64 / 11.0).sqrt());
-        assert!((0.975..0.985).contains(&few), "{few}");
-        assert!((expanded(0.95, 1e7, 1.0) - 0.95).abs() < 1e-9);
     }
 
     #[test]

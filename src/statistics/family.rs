@@ -2,6 +2,12 @@
 //!
 //! Invariant: adjusted values are in the order of the given ones, at most 1, and never below them.
 
+/// Bonferroni's adjustment: keeps the probability of any false finding in the family below the level, and so do intervals that are each
+/// at the level over the size of the family.
+pub fn bonferroni(p: &[f64]) -> Vec<f64> {
+    p.iter().map(|one| (one * p.len() as f64).min(1.0)).collect()
+}
+
 /// Holm's step-down adjustment (1979): keeps the probability of any false finding in the family below the level.
 pub fn holm(p: &[f64]) -> Vec<f64> {
     let count = p.len();
@@ -41,9 +47,10 @@ mod tests {
     proptest! {
         #[test]
         fn adjusting_never_lowers_a_p_and_holm_is_the_stricter(p in prop::collection::vec(0.0f64..=1.0, 0..20)) {
-            let (holm, bh) = (holm(&p), benjamini_hochberg(&p));
+            let (bonferroni, holm, bh) = (bonferroni(&p), holm(&p), benjamini_hochberg(&p));
             for index in 0..p.len() {
                 prop_assert!(p[index] <= bh[index] + 1e-15 && bh[index] <= holm[index] + 1e-15 && holm[index] <= 1.0);
+                prop_assert!(holm[index] <= bonferroni[index] + 1e-15 && bonferroni[index] <= 1.0);
             }
         }
     }

@@ -5,9 +5,10 @@
 
 use super::bootstrap::bca;
 use super::random::Random;
-use super::ratio::BOOTSTRAP_TRIALS_LEAST;
 use super::summary::{Interval, median};
 
+/// Below this many values too few different resamples exist for the tails of a bootstrap.
+const VALUES_LEAST: usize = 10;
 /// Resamples of a bootstrap.
 const RESAMPLES: usize = 2000;
 
@@ -26,7 +27,7 @@ pub fn median_ratio(
         Some((above_zero(of)? / above_zero(to)?).ln())
     };
     let estimate = log(of, to)?;
-    if of.len().min(to.len()) < BOOTSTRAP_TRIALS_LEAST || (are_pairs && of.len() != to.len()) {
+    if of.len().min(to.len()) < VALUES_LEAST || (are_pairs && of.len() != to.len()) {
         return Some((estimate.exp(), None));
     }
     let mut random = Random::new(seed);

@@ -4,18 +4,20 @@
 //! hidden random source; equal values and equal seed give equal answers. Too few values give `None`, never a guess.
 
 pub mod batches;
+pub mod best;
 pub mod bootstrap;
 pub mod change_point;
 pub mod equivalence;
 pub mod family;
 pub mod letters;
 pub mod median_ratio;
+pub mod noise;
 pub mod order;
-pub mod paired;
 pub mod random;
 pub mod rank;
 pub mod ratio;
 pub mod rounding;
+pub mod rounds;
 pub mod series;
 pub mod shift;
 pub mod student;
@@ -24,6 +26,6 @@ pub mod t_test;
 pub mod two_level;
 pub mod verdict;
 
-pub use ratio::{Cell, RatioEstimate, matched_ratio, weighted_ratio, weighted_ratio_at};
+pub use ratio::{Cell, RatioEstimate, TrialValue, matched_ratio, weighted_ratio};
 pub use summary::{Interval, mean, population_sd, relative_half_width, sample_sd, standard_error_share, t_interval};
-pub use verdict::{Verdict, judge, judge_at};
+pub use verdict::{Verdict, judge};

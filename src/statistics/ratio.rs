@@ -1,32 +1,31 @@
-//! Ratios of means between alternatives, alone or as the geometric mean over matched cases.
+//! Ratios between alternatives, alone or as the geometric mean over matched cases.
 //!
-//! Main type: [`RatioEstimate`]. Everything is one weighted sum of logarithms of case means, `sum of w ln(mean)`; its
-//! exponential is the ratio. Invariant: trials are resampled within their case only, so cases stay matched.
+//! Main type: [`RatioEstimate`]. Everything is one weighted sum of the mean logarithms of cases, `sum of w mean(ln value)`; its
+//! exponential is the ratio. Invariant: ratio, interval and p come from the same logarithm, standard error and degrees of freedom, so
+//! that they never disagree.
 
-use super::bootstrap::{bca, expanded};
-use super::random::Random;
+use super::noise::CaseError;
+use super::rounds;
 use super::student::{t_quantile, two_sided_p};
 use super::summary::{Interval, mean, sample_sd};
 use super::t_test::Summary;
+
+/// The value of one trial.
+#[derive(Debug, Clone, Copy, PartialEq)]
+pub struct TrialValue {
+    /// The trial's round and its place in the order of execution; none where rounds mean nothing.
+    pub place: Option<(u32, u64)>,
+    /// The value.
+    pub value: f64,
+}
 
 /// The trials of one case and the power with which its mean enters the ratio: above 0 for the numerator.
 #[derive(Debug, Clone, Copy, PartialEq)]
 pub struct Cell<'a> {
     /// Power of the case's mean.
     pub weight: f64,
-    /// One value per trial.
-    pub trials: &'a [f64],
-}
-
-/// How an interval was made.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum IntervalMethod {
-    /// t-interval of the logarithm: where a case has few trials, which a bootstrap would take as all there are.
-    LogT,
-    /// Fieller's interval over pairs: all ratios that the paired t-test does not refuse.
-    Fieller,
-    /// Bias-corrected and accelerated bootstrap over trials.
-    Bootstrap,
+    /// The case's trials.
+    pub trials: &'a [TrialValue],
 }
 
 /// A ratio with what is known about it.
@@ -34,70 +33,87 @@ pub enum IntervalMethod {
 pub struct RatioEstimate {
     /// The ratio.
     pub ratio: f64,
-    /// Its interval, at 95 % unless another confidence was asked for.
+    /// Standard error of its logarithm.
+    pub log_se: f64,
+    /// Degrees of freedom of that.
+    pub df: f64,
+    /// Its 95 % interval.
     pub interval: Interval,
-    /// How the interval was made.
-    pub method: IntervalMethod,
-    /// Two-sided p of the ratio being 1: Welch's test on the logarithm.
+    /// Two-sided p of the ratio being 1.
     pub p: f64,
+    /// Rounds in which both sides were measured, where what the trials of a round share was taken out.
+    pub rounds: Option<usize>,
     /// Trials in the numerator.
     pub n_of: usize,
     /// Trials in the denominator.
     pub n_to: usize,
 }
 
-/// From this many trials in every case on, intervals are made by the bootstrap, widened for what it does not know of few values
-/// ([`expanded`]). Below, too few different resamples exist for its tails.
-pub const BOOTSTRAP_TRIALS_LEAST: usize = 10;
-/// Resamples of a bootstrap.
-pub(super) const RESAMPLES: usize = 4000;
+impl RatioEstimate {
+    /// The estimate from a logarithm, its standard error and the degrees of freedom of that.
+    pub fn of_log(log: f64, log_se: f64, df: f64, (n_of, n_to): (usize, usize)) -> Self {
+        let p = if log_se > 0.0 { two_sided_p(log / log_se, df) } else { f64::from(u8::from(log == 0.0)) };
+        let (ratio, rounds) = (log.exp(), None);
+        let still = Interval { low: ratio, high: ratio };
+        let unbounded = RatioEstimate { ratio, log_se, df, interval: still, p, rounds, n_of, n_to };
+        RatioEstimate { interval: unbounded.interval_at(0.95), ..unbounded }
+    }
 
-/// The weighted ratio of case means with its 95 % interval. None when a case has fewer than two trials or a mean that is not
-/// above 0.
-pub fn weighted_ratio(cells: &[Cell<'_>], seed: u64) -> Option<RatioEstimate> {
-    weighted_ratio_at(cells, seed, 0.95)
+    /// The t-interval of the logarithm at a confidence in (0, 1): 1 - 0.05 / m, as for m comparisons that are judged together.
+    pub fn interval_at(&self, confidence: f64) -> Interval {
+        let half = if self.log_se > 0.0 { t_quantile(0.5 + confidence / 2.0, self.df) * self.log_se } else { 0.0 };
+        Interval { low: self.ratio * (-half).exp(), high: self.ratio * half.exp() }
+    }
 }
 
-/// [`weighted_ratio`] with an interval of another confidence in (0, 1).
-pub fn weighted_ratio_at(cells: &[Cell<'_>], seed: u64, confidence: f64) -> Option<RatioEstimate> {
-    let log_ratio = log_ratio(cells.iter().map(|cell| (cell.weight, mean(cell.trials))))?;
-    let (variance, df) = log_variance(cells)?;
-    let half = t_quantile(0.5 + confidence / 2.0, df) * variance.sqrt();
-    let few = cells.iter().any(|cell| cell.trials.len() < BOOTSTRAP_TRIALS_LEAST);
-    // What a bootstrap takes for the variance: each case's with divisor n.
-    let shrunk: f64 = cells.iter().map(|cell| plugin_variance(cell)).sum();
-    let inflation = if shrunk > 0.0 { (variance / shrunk).sqrt() } else { 1.0 };
-    let asked = expanded(confidence, df, inflation);
-    let resampled = if few { None } else { bootstrap(cells, log_ratio, seed, asked) };
-    let (method, log_interval) = match resampled {
-        Some(interval) => (IntervalMethod::Bootstrap, interval),
-        None => (IntervalMethod::LogT, Interval { low: log_ratio - half, high: log_ratio + half }),
-    };
-    let p = match variance > 0.0 {
-        true => two_sided_p(log_ratio / variance.sqrt(), df),
-        false => f64::from(u8::from(log_ratio == 0.0)),
-    };
+/// The ratio of two cases whose trials had nothing to do with each other, as those of two runs, each with the error that the noise of its
+/// own study gives ([`super::noise::log_errors`]).
+pub fn apart_ratio(
+    (of, of_error): (&[TrialValue], CaseError),
+    (to, to_error): (&[TrialValue], CaseError),
+) -> Option<RatioEstimate> {
+    let log = |trials: &[TrialValue]| mean(&trials.iter().map(|trial| trial.value.ln()).collect::<Vec<_>>());
+    let parts = [of_error, to_error].map(|error| (error.share.powi(2), error.df));
+    let variance: f64 = parts.iter().map(|(part, _)| part).sum();
+    let fourth: f64 = parts.iter().map(|(part, df)| part * part / df).sum();
+    let df = if fourth > 0.0 { variance * variance / fourth } else { of_error.df + to_error.df };
+    Some(RatioEstimate::of_log(log(of)? - log(to)?, variance.sqrt(), df, (of.len(), to.len())))
+}
+
+/// The weighted ratio of cases. Where trials were interleaved by rounds, what a round's trials share is taken out ([`rounds`]); else the
+/// cases are independent samples, as in Welch's test. None when a case has fewer than two trials or a trial that is not above 0.
+pub fn weighted_ratio(cells: &[Cell<'_>]) -> Option<RatioEstimate> {
+    let is_positive = |trial: &TrialValue| trial.value > 0.0 && trial.value.is_finite();
+    if cells.is_empty() || cells.iter().any(|cell| cell.trials.len() < 2 || !cell.trials.iter().all(is_positive)) {
+        return None;
+    }
     let trials = |of: bool| cells.iter().filter(|cell| (cell.weight > 0.0) == of).map(|cell| cell.trials.len()).sum();
-    Some(RatioEstimate {
-        ratio: log_ratio.exp(),
-        interval: Interval { low: log_interval.low.exp(), high: log_interval.high.exp() },
-        method,
-        p,
-        n_of: trials(true),
-        n_to: trials(false),
-    })
+    let counts = (trials(true), trials(false));
+    if let Some(found) = rounds::contrast(cells) {
+        let estimate = RatioEstimate::of_log(found.log, found.log_se, found.df, counts);
+        return Some(RatioEstimate { rounds: Some(found.rounds), ..estimate });
+    }
+    let (log, log_se, df) = welch(cells)?;
+    Some(RatioEstimate::of_log(log, log_se, df, counts))
 }
 
 /// The geometric mean of the ratios of matched cases, each pair (numerator, denominator) weighing the same. None without
 /// pairs, and as [`weighted_ratio`].
-pub fn matched_ratio(pairs: &[(&[f64], &[f64])], seed: u64) -> Option<RatioEstimate> {
-    if pairs.is_empty() {
-        return None;
-    }
+pub fn matched_ratio(pairs: &[(&[TrialValue], &[TrialValue])]) -> Option<RatioEstimate> {
     let weight = 1.0 / pairs.len() as f64;
     let cells: Vec<Cell<'_>> =
         pairs.iter().flat_map(|(of, to)| [Cell { weight, trials: of }, Cell { weight: -weight, trials: to }]).collect();
-    weighted_ratio(&cells, seed)
+    weighted_ratio(&cells)
+}
+
+/// The geometric mean of ratios of which each is one trial's own. None below two ratios or when one is not above 0.
+pub fn geometric_ratio(ratios: &[f64]) -> Option<RatioEstimate> {
+    if !ratios.iter().all(|ratio| *ratio > 0.0) {
+        return None;
+    }
+    let logs: Vec<f64> = ratios.iter().map(|ratio| ratio.ln()).collect();
+    let (centre, count) = (mean(&logs)?, logs.len());
+    Some(RatioEstimate::of_log(centre, sample_sd(&logs)? / (count as f64).sqrt(), count as f64 - 1.0, (count, count)))
 }
 
 /// [`fieller_of`] the two samples' summaries.
@@ -123,114 +139,98 @@ pub fn fieller_of(of: Summary, to: Summary) -> Option<(f64, Interval)> {
     Some((of.mean / to.mean, Interval { low: (product - root) / below, high: (product + root) / below }))
 }
 
-fn log_ratio(means: impl Iterator<Item = (f64, Option<f64>)>) -> Option<f64> {
-    let mut sum = 0.0;
-    for (weight, mean) in means {
-        sum += weight * mean.filter(|mean| *mean > 0.0)?.ln();
-    }
-    Some(sum)
-}
-
-/// A case's part of the logarithm's variance, with divisor n; 0 without values.
-fn plugin_variance(cell: &Cell<'_>) -> f64 {
-    let relative = sample_sd(cell.trials).zip(mean(cell.trials)).map_or(0.0, |(sd, mean)| cell.weight * sd / mean);
-    let n = cell.trials.len() as f64;
-    relative.powi(2) * (n - 1.0) / n.powi(2)
-}
-
-/// Variance of the logarithm by the delta method, and its degrees of freedom after Welch and Satterthwaite.
-fn log_variance(cells: &[Cell<'_>]) -> Option<(f64, f64)> {
-    let (mut variance, mut fourth, mut df_all) = (0.0, 0.0, 0.0);
+/// The logarithm, its standard error, and the degrees of freedom after Welch and Satterthwaite.
+fn welch(cells: &[Cell<'_>]) -> Option<(f64, f64, f64)> {
+    let (mut log, mut variance, mut fourth, mut df_all) = (0.0, 0.0, 0.0, 0.0);
     for cell in cells {
-        let n = cell.trials.len() as f64;
-        let part = (cell.weight * sample_sd(cell.trials)? / mean(cell.trials)?).powi(2) / n;
+        let logs: Vec<f64> = cell.trials.iter().map(|trial| trial.value.ln()).collect();
+        let n = logs.len() as f64;
+        let part: f64 = (cell.weight * sample_sd(&logs)?).powi(2) / n;
+        log += cell.weight * mean(&logs)?;
         variance += part;
         fourth += part.powi(2) / (n - 1.0);
         df_all += n - 1.0;
     }
     let df: f64 = if fourth > 0.0 { variance.powi(2) / fourth } else { df_all };
-    (df > 0.0 && variance.is_finite()).then_some((variance, df))
-}
-
-/// The bootstrap interval of the logarithm; none when a resample has no mean above 0.
-fn bootstrap(cells: &[Cell<'_>], estimate: f64, seed: u64, confidence: f64) -> Option<Interval> {
-    let mut random = Random::new(seed);
-    let mut resampled_mean = |trials: &[f64]| {
-        let sum: f64 = (0..trials.len()).map(|_| trials[random.below(trials.len())]).sum();
-        Some(sum / trials.len() as f64)
-    };
-    let mut replicates = Vec::with_capacity(RESAMPLES);
-    for _ in 0..RESAMPLES {
-        replicates.push(log_ratio(cells.iter().map(|cell| (cell.weight, resampled_mean(cell.trials))))?);
-    }
-    // How the logarithm answers to one trial: w (x - mean) / (n mean), the derivative that the jackknife approximates.
-    let influences: Vec<f64> = cells
-        .iter()
-        .flat_map(|cell| {
-            let (centre, n) = (mean(cell.trials).unwrap_or(1.0), cell.trials.len() as f64);
-            cell.trials.iter().map(move |value| cell.weight * (value - centre) / (n * centre))
-        })
-        .collect();
-    bca(&replicates, estimate, &influences, confidence).map(|bca| bca.interval)
+    Some((log, variance.sqrt(), df))
 }
 
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::statistics::random::Random;
 
-    /// Roughly normal values: sums of twelve uniform ones.
-    fn normal(random: &mut Random, mean: f64, sd: f64, n: usize) -> Vec<f64> {
-        (0..n).map(|_| mean + sd * ((0..12).map(|_| random.unit()).sum::<f64>() - 6.0)).collect()
+    fn values(values: impl IntoIterator<Item = f64>) -> Vec<TrialValue> {
+        values.into_iter().map(|value| TrialValue { place: None, value }).collect()
     }
 
-    /// How often intervals of a true ratio of 1.25 miss it, of 400.
-    fn misses(n: usize) -> u32 {
-        let mut random = Random::new(n as u64);
-        let missed = (0..400).filter(|seed| {
-            let (of, to) = (normal(&mut random, 125.0, 10.0, n), normal(&mut random, 100.0, 10.0, n));
-            let interval = matched_ratio(&[(&of, &to)], *seed).unwrap().interval;
-            !(interval.low..=interval.high).contains(&1.25)
-        });
-        missed.count() as u32
+    /// Roughly normal values: sums of twelve uniform ones.
+    fn normal(random: &mut Random, mean: f64, sd: f64, n: usize) -> Vec<TrialValue> {
+        values((0..n).map(|_| mean + sd * ((0..12).map(|_| random.unit()).sum::<f64>() - 6.0)))
     }
 
     #[test]
     fn intervals_miss_the_true_ratio_about_five_times_in_a_hundred() {
-        // 400 intervals at 95 % miss 20 times; 6..=40 is more than three standard deviations either way.
-        for n in [3, 5, 12] {
-            let missed = misses(n);
-            assert!((6..=40).contains(&missed), "{missed} of 400 missed with n = {n}");
+        // 1,000 intervals at 95 % miss 50 times; 27..=73 is 3.3 standard deviations either way. Twelve trials had a bootstrap before.
+        for n in [3, 5, 10, 12] {
+            let mut random = Random::new(n as u64);
+            let missed = (0..1000).filter(|_| {
+                let (of, to) = (normal(&mut random, 125.0, 10.0, n), normal(&mut random, 100.0, 8.0, n));
+                let interval = matched_ratio(&[(&of, &to)]).unwrap().interval;
+                !(interval.low..=interval.high).contains(&1.25)
+            });
+            let missed = missed.count();
+            assert!((27..=73).contains(&missed), "{missed} of 1000 missed with n = {n}");
         }
     }
 
     #[test]
     fn matched_cases_cancel_what_they_share() {
         // The load changes the level a hundredfold; the ratio is 2 at each.
-        let pairs: Vec<(Vec<f64>, Vec<f64>)> = [1.0, 10.0, 100.0]
-            .iter()
-            .map(|load| (vec![2.0 * load, 2.02 * load, 1.98 * load], vec![*load, 1.01 * load, 0.99 * load]))
-            .collect();
-        let pairs: Vec<(&[f64], &[f64])> = pairs.iter().map(|(of, to)| (&of[..], &to[..])).collect();
-        let estimate = matched_ratio(&pairs, 1).unwrap();
+        let sides =
+            |load: f64| (values([2.0 * load, 2.02 * load, 1.98 * load]), values([load, 1.01 * load, 0.99 * load]));
+        let pairs: Vec<_> = [1.0, 10.0, 100.0].map(sides).into();
+        let pairs: Vec<(&[TrialValue], &[TrialValue])> = pairs.iter().map(|(of, to)| (&of[..], &to[..])).collect();
+        let estimate = matched_ratio(&pairs).unwrap();
         assert!((estimate.ratio - 2.0).abs() < 1e-9 && estimate.interval.high < 2.05, "{estimate:?}");
-        assert_eq!((estimate.n_of, estimate.n_to, estimate.method), (9, 9, IntervalMethod::LogT));
+        assert_eq!((estimate.n_of, estimate.n_to, estimate.rounds), (9, 9, None));
     }
 
     #[test]
-    fn equal_seeds_give_equal_bootstrap_intervals() {
+    fn interval_and_p_change_sides_together_at_every_confidence() {
         let mut random = Random::new(5);
-        let (of, to) = (normal(&mut random, 10.0, 1.0, 12), normal(&mut random, 9.0, 1.0, 12));
-        let (first, second) = (matched_ratio(&[(&of, &to)], 7), matched_ratio(&[(&of, &to)], 7));
-        assert_eq!(first, second);
-        assert_eq!(first.unwrap().method, IntervalMethod::Bootstrap);
-        assert_ne!(first, matched_ratio(&[(&of, &to)], 8));
+        for _ in 0..50 {
+            let (of, to) = (normal(&mut random, 10.0, 1.0, 6), normal(&mut random, 9.0, 1.0, 8));
+            let found = matched_ratio(&[(&of, &to)]).unwrap();
+            assert_eq!(found.interval, found.interval_at(0.95));
+            let at_p = found.interval_at(1.0 - found.p);
+            let end = if found.ratio > 1.0 { at_p.low } else { at_p.high };
+            assert!((end - 1.0).abs() < 1e-6, "{found:?}");
+        }
     }
 
     #[test]
-    fn nothing_is_said_from_single_trials_or_means_of_zero() {
-        assert_eq!(matched_ratio(&[], 1), None);
-        assert_eq!(matched_ratio(&[(&[1.0], &[1.0, 2.0])], 1), None);
-        assert_eq!(matched_ratio(&[(&[1.0, 2.0], &[0.0, 0.0])], 1), None);
+    fn the_geometric_mean_of_ratios_has_the_t_interval_of_its_logarithm() {
+        // Logarithms 0.1, 0.2 and 0.3: mean 0.2, standard error 0.1 / sqrt(3), t(0.975, 2) = 4.302653.
+        let ratios: Vec<f64> = [0.1_f64, 0.2, 0.3].iter().map(|log| log.exp()).collect();
+        let found = geometric_ratio(&ratios).unwrap();
+        let half = 4.302_652_73 * 0.1 / 3.0_f64.sqrt();
+        assert!((found.ratio - 0.2_f64.exp()).abs() < 1e-12);
+        assert!((found.interval.low - (0.2 - half).exp()).abs() < 1e-6, "{:?}", found.interval);
+        assert!((found.interval.high - (0.2 + half).exp()).abs() < 1e-6, "{:?}", found.interval);
+        assert!((found.p - 0.074_18).abs() < 1e-4, "t = 3.464 with 2 degrees: {}", found.p);
+        assert!(geometric_ratio(&[1.2]).is_none() && geometric_ratio(&[1.2, 0.0]).is_none());
+        assert_eq!(geometric_ratio(&[1.0, 1.0]).unwrap().p, 1.0);
+    }
+
+    #[test]
+    fn nothing_is_said_from_single_trials_or_values_of_zero() {
+        let two = values([1.0, 2.0]);
+        assert_eq!(matched_ratio(&[]), None);
+        assert_eq!(matched_ratio(&[(&values([1.0]), &two)]), None);
+        assert_eq!(matched_ratio(&[(&two, &values([0.0, 1.0]))]), None);
         assert_eq!(fieller(&[1.0, 2.0], &[1.0, -1.0]), None);
+        let still = matched_ratio(&[(&values([2.0, 2.0]), &values([1.0, 1.0]))]).unwrap();
+        assert_eq!((still.ratio, still.p, still.interval), (2.0, 0.0, Interval { low: 2.0, high: 2.0 }));
     }
 }

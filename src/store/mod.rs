@@ -10,13 +10,13 @@ mod run_file;
 mod samples;
 
 use std::fs::{self, File, OpenOptions};
-use std::io::{Read, Seek, SeekFrom, Write};
+use std::io::{BufRead, BufReader, Read, Seek, SeekFrom, Write};
 use std::os::fd::AsRawFd;
 use std::path::{Path, PathBuf};
 
 use crate::measurement::{DiskSync, Environment, LinkMeasurement, MEASUREMENT_VERSION, Measurement, ResourceSample};
 use crate::study::Study;
-use crate::trial::Trial;
+use crate::trial::{DatabaseSettings, Trial};
 
 pub use run_file::RunFile;
 pub use samples::{Sample, SampleBlock, SampleHeader, SampleOutcome, SampleReader, SampleWriter};
@@ -170,15 +170,28 @@ impl RunDirectory {
         Ok(())
     }
 
-    /// Notes what was found out about a database after its start.
+    /// Notes what was found out about a database after its start, and which cases have these settings of it.
     ///
     /// # Errors
     /// When `run.toml` cannot be replaced.
-    pub fn note_database(&mut self, name: &str, facts: Vec<(String, String)>) -> Result<(), StoreError> {
-        let known = self.file.environment.databases.entry(name.to_owned()).or_default();
-        let before = known.clone();
-        known.extend(facts);
-        if *known == before { Ok(()) } else { self.write_run_file() }
+    pub fn note_database(&mut self, settings: &DatabaseSettings, facts: &[(String, String)]) -> Result<(), StoreError> {
+        let RunFile { environment, study, .. } = &mut self.file;
+        let before = (environment.databases.clone(), environment.servers.clone());
+        let cases = study.cases.iter().filter(|case| case.settings.database == *settings);
+        let cases: Vec<String> = cases.map(|case| case.id.clone()).collect();
+        environment.note_server(&settings.name, facts.iter().cloned().collect(), &cases);
+        environment.databases.entry(settings.name.clone()).or_default().extend(facts.iter().cloned());
+        let is_known = (&environment.databases, &environment.servers) == (&before.0, &before.1);
+        if is_known { Ok(()) } else { self.write_run_file() }
+    }
+
+    /// Notes the command that began the run.
+    ///
+    /// # Errors
+    /// When `run.toml` cannot be replaced.
+    pub fn note_command(&mut self, words: Vec<String>) -> Result<(), StoreError> {
+        self.file.environment.command = words;
+        self.write_run_file()
     }
 
     /// Notes what a link carried, the first time that there is one so named.
@@ -258,33 +271,42 @@ impl Run {
         let text = fs::read_to_string(&run_path).map_err(|error| not_a_run(format!("{RUN_FILE}: {error}")))?;
         let file = RunFile::from_toml(&text).map_err(|why| not_a_run(format!("{RUN_FILE}: {why}")))?;
         let trials_path = path.join(TRIALS);
-        let bytes = match fs::read(&trials_path) {
-            Err(error) if error.kind() == std::io::ErrorKind::NotFound => Vec::new(),
-            other => other.map_err(|error| io(&trials_path, error))?,
-        };
         let mut notes = Vec::new();
-        let whole = bytes.iter().rposition(|byte| *byte == b'\n').map_or(0, |end| end + 1);
-        if whole < bytes.len() {
-            notes.push(format!(
-                "{}: the last line is torn and was dropped: its trial did not end",
-                trials_path.display()
-            ));
-        }
         let mut measurements = Vec::new();
-        for (number, line) in
-            bytes[..whole].split(|byte| *byte == b'\n').enumerate().filter(|(_, line)| !line.is_empty())
-        {
-            let damaged =
-                |why: String| StoreError::Damaged { path: trials_path.display().to_string(), line: number + 1, why };
-            let measurement: Measurement = serde_json::from_slice(line).map_err(|error| damaged(error.to_string()))?;
-            if measurement.version > MEASUREMENT_VERSION {
-                let version = measurement.version;
-                return Err(damaged(format!("version {version} was written by a newer loadline; use that one")));
+        // Line by line: the text of a long run is many times larger than what is kept of it.
+        let mut lines = match File::open(&trials_path) {
+            Err(error) if error.kind() == std::io::ErrorKind::NotFound => None,
+            other => Some(BufReader::new(other.map_err(|error| io(&trials_path, error))?)),
+        };
+        let mut line = Vec::new();
+        for number in 1.. {
+            let Some(lines) = &mut lines else { break };
+            line.clear();
+            if lines.read_until(b'\n', &mut line).map_err(|error| io(&trials_path, error))? == 0 {
+                break;
             }
-            measurements.push(measurement);
+            if line.last() != Some(&b'\n') {
+                let path = trials_path.display();
+                notes.push(format!("{path}: the last line is torn and was dropped: its trial did not end"));
+                break;
+            }
+            if line.len() > 1 {
+                let damaged = |why| StoreError::Damaged { path: trials_path.display().to_string(), line: number, why };
+                measurements.push(measurement_of(&line).map_err(damaged)?);
+            }
         }
         Ok(Run { path: path.to_owned(), file, measurements, notes })
     }
+}
+
+/// The measurement of a line.
+fn measurement_of(line: &[u8]) -> Result<Measurement, String> {
+    let measurement: Measurement = serde_json::from_slice(line).map_err(|error| error.to_string())?;
+    if measurement.version > MEASUREMENT_VERSION {
+        let version = measurement.version;
+        return Err(format!("version {version} was written by a newer loadline; use that one"));
+    }
+    Ok(measurement)
 }
 
 fn to_json(value: &impl serde::Serialize, path: &Path) -> Result<Vec<u8>, StoreError> {

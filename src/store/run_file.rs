@@ -1,5 +1,7 @@
 //! `run.toml`: the resolved study, its seed, and the machine, kernel, databases and settings of a run.
 
+use std::path::Path;
+
 use serde::{Deserialize, Serialize};
 use serde_json::Value;
 
@@ -26,6 +28,18 @@ pub struct RunFile {
 impl RunFile {
     pub(super) fn new(study: Study, environment: Environment, started: &str) -> Self {
         RunFile { version: RUN_FILE_VERSION, started: started.to_owned(), environment, study }
+    }
+
+    /// Reads the file of a run, when `path` is one or is the directory of one; none when it is something else, as a study is.
+    ///
+    /// # Errors
+    /// A sentence, when it is one that cannot be understood.
+    pub fn find(path: &Path) -> Option<Result<Self, String>> {
+        let file = if path.is_dir() { path.join(super::RUN_FILE) } else { path.to_path_buf() };
+        let text = std::fs::read_to_string(&file).ok()?;
+        let table: toml::Table = text.parse().ok()?;
+        let is_run = ["version", "environment", "study"].iter().all(|key| table.contains_key(*key));
+        is_run.then(|| Self::from_toml(&text).map_err(|why| format!("{}: {why}", file.display())))
     }
 
     pub(super) fn to_toml(&self) -> Result<String, String> {

@@ -47,7 +47,7 @@ pub static BUNDLED: &[Bundled] = bundled! {
     "wisconsin-select-update": "whether selections and updates respond alike as load grows; three minutes on MariaDB",
     "qos-mixed": "queries while rows are written, three layouts; two minutes on SQLite",
     "freshness": "how soon readers see events that others write, at 2 to 20 MB/s; three minutes on MariaDB",
-    "event-paths": "the same through the database and through publish-subscribe with a historian; five minutes",
+    "event-paths": "the same through the database and through publish-subscribe with a historian; ten minutes",
     "insert-rate": "how many sensor events a second, by engine, tables and writers; four minutes on MariaDB",
     "insert-rate-clients": "what text statements, new connections, TCP and single inserts cost a writer; two minutes",
     "latest-window": "searches among the last records while others write, with and without an index; a minute",

@@ -7,6 +7,7 @@ mod recorder;
 
 use std::collections::BTreeSet;
 
+use super::evolve::check_evolve;
 use super::freshness::check_freshness;
 use super::link::check_link;
 use super::names::Names;
@@ -371,6 +372,7 @@ impl Rules<'_> {
         if let Some(evolve_s) = workload.evolve_s {
             self.evolution(evolve_s);
         }
+        check_evolve(self.settings).into_iter().for_each(|(keys, message)| self.refuse(keys, message));
         if let Some(attribute) = &workload.attribute
             && !matches!(workload.name.as_str(), "select" | "update" | "mix")
         {

@@ -17,7 +17,8 @@ pub fn read_freshness(root: &Table, workload: &str, errors: &mut Errors) -> Opti
     }
     let plain = FreshnessSettings::default();
     let section = Section::open(root, "freshness", KEYS, errors);
-    let path = match section.one_of("path", &["database", "subscribe", "both"], errors) {
+    let path = match section.one_of("path", &["database", "notify", "subscribe", "both"], errors) {
+        Some("notify") => EventPath::Notify,
         Some("subscribe") => EventPath::Subscribe,
         Some("both") => EventPath::Both,
         _ => EventPath::Database,
@@ -29,6 +30,8 @@ pub fn read_freshness(root: &Table, workload: &str, errors: &mut Errors) -> Opti
     let poll = match section.one_of("poll", &["key", "window", "notify"], errors) {
         Some("window") => Poll::Window,
         Some("notify") => Poll::Notify,
+        // A way of its own, so that a study can set it beside the others; `poll` may say it too.
+        None if path == EventPath::Notify => Poll::Notify,
         _ => Poll::Key,
     };
     Some(FreshnessSettings {
@@ -107,6 +110,10 @@ pub fn check_freshness(settings: &Settings, root: &Table) -> Vec<(&'static [&'st
     if freshness.poll != Poll::Window && root.find("freshness.window").is_some() {
         let message = "freshness.window is for freshness.poll = \"window\"; leave one of them out";
         found.push((&["freshness.window", "freshness.poll"], message.to_owned()));
+    }
+    if freshness.path == EventPath::Notify && freshness.poll != Poll::Notify {
+        let message = "freshness.path is \"notify\" and freshness.poll another; leave poll out";
+        found.push((&["freshness.path", "freshness.poll"], message.to_owned()));
     }
     if freshness.path.publishes() && freshness.poll == Poll::Notify {
         let remedy = "the historian writes, and does not notify; write poll = \"key\" or \"window\"";

@@ -8,16 +8,23 @@ use serde_json::Value;
 use super::plan;
 use super::{Factor, Goal, Repeat, RepeatRule, Study};
 use crate::measurement::Measurement;
-use crate::queueing::load_line::{Bound, Outcome, Probe, Step, next, trials_most};
-use crate::trial::{Case, Length, Levels, Settings, Trial};
+use crate::queueing::load_line::{Bound, Outcome, Probe, Step, TrialLength, next, trials_most};
+use crate::trial::{Case, Length, Levels, Settings, Sought, Trial};
 use crate::units::NS_PER_S;
 
 /// The setting that the search chooses.
 const RATE: &str = "load.rate";
 /// Operations that the first trial should have at least.
 const OPERATIONS_LEAST: f64 = 50.0;
-/// Trials that confirm a line, at least and at most, whatever `[repeat]` says.
-const CONFIRMATIONS: (u32, u32) = (3, 30);
+/// Trials that confirm a line, at least and at most, whatever `[repeat]` says: ten are what it takes to exclude that three in ten are lost.
+const CONFIRMATIONS: (u32, u32) = (10, 30);
+/// Trials that the search of a rehearsal may take: about half a minute of the shortest ones.
+const REHEARSED_MOST: usize = 50;
+/// CPUs that other processes may keep busy during a trial, where less than [`IDLE_LEAST`] of the machine is idle besides.
+const OTHERS_MOST: f64 = 0.25;
+const IDLE_LEAST: f64 = 0.5;
+/// Share of a CPU from which on a load thread was the limit.
+const SATURATED_SHARE: f64 = 0.85;
 
 /// The case that a search is made for: without its arrival rate.
 pub fn base_of(case: &Case) -> Case {
@@ -50,8 +57,15 @@ pub fn bound_of(study: &Study, goal: &Goal, settings: &Settings) -> Bound {
         below_s: goal.below_s,
         within: goal.within,
         confirmations: confirmations(study) as usize,
+        trials_most: if study.quick { REHEARSED_MOST } else { trials_most(confirmations(study) as usize) },
         start_per_s: study.base.load.rate_per_s.unwrap_or((1.0 / goal.below_s).clamp(1.0, 1000.0).max(least)),
-        workers: settings.load.clients,
+        length: match settings.load.length {
+            Length::Seconds(seconds) => TrialLength::Seconds(seconds),
+            Length::Operations(operations) => TrialLength::Operations(operations as f64),
+            Length::OperationsPerClient(each) => {
+                TrialLength::Operations(each as f64 * f64::from(settings.load.clients))
+            }
+        },
     }
 }
 
@@ -61,7 +75,7 @@ fn confirmations(study: &Study) -> u32 {
 }
 
 /// Whether all was served as it should be in an invalid trial, so that what is wrong with it is how the load was driven.
-fn is_client_limited(measurement: &Measurement) -> bool {
+fn is_not_driven(measurement: &Measurement) -> bool {
     let is_full = measurement.operations.values().all(|operation| operation.empty == 0);
     let is_served = measurement.completed() > 0 && measurement.failed() == 0 && is_full;
     !measurement.is_valid() && is_served && measurement.errors.is_empty()
@@ -71,14 +85,14 @@ fn is_client_limited(measurement: &Measurement) -> bool {
 /// run's result. Always none for a study without a goal.
 pub fn repeated<'m>(study: &Study, trials: &[&'m Measurement]) -> Vec<&'m Measurement> {
     let is_repeated = study.goal.is_some() && trials.iter().any(|trial| trial.is_valid());
-    let excused = |trial: &&&Measurement| is_repeated && is_client_limited(trial) && trial.abandoned() == 0;
+    let excused = |trial: &&&Measurement| is_repeated && is_not_driven(trial) && trial.abandoned() == 0;
     trials.iter().filter(excused).copied().collect()
 }
 
 /// Trials that a search takes, at least for a line, and at most.
 pub fn trials(study: &Study, goal: &Goal) -> (u64, u64) {
-    let confirmations = bound_of(study, goal, &study.base).confirmations;
-    (confirmations as u64 + 3, trials_most(confirmations) as u64)
+    let bound = bound_of(study, goal, &study.base);
+    (bound.confirmations as u64 + 3, bound.trials_most as u64)
 }
 
 /// The trials of a search so far, in the order of their rounds.
@@ -92,16 +106,32 @@ pub fn probes<'m>(goal: &Goal, base: &Case, measurements: impl Iterator<Item = &
 fn probe(goal: &Goal, measurement: &Measurement) -> Option<Probe> {
     let rate_per_s = measurement.trial.case.settings.load.rate_per_s?;
     let times = measurement.response_times();
+    let operations = measurement.scheduled();
     let outcome = match measurement.is_valid() {
-        true if measurement.is_overloaded() => Outcome::Overloaded,
+        true if is_disturbed(measurement) => Outcome::Disturbed,
+        true if measurement.is_overloaded() => Outcome::Overloaded { operations },
         true if times.count() > 0 => Outcome::Answered {
+            operations: times.count(),
+            above: times.count_above((goal.below_s * NS_PER_S) as u64),
             quantile_s: (times.quantile_ns(goal.quantile).max(1)) as f64 / NS_PER_S,
             mean_s: times.mean_ns().max(1.0) / NS_PER_S,
         },
-        false if is_client_limited(measurement) => Outcome::ClientLimited,
+        false if is_not_driven(measurement) => Outcome::NotDriven { is_saturated: is_saturated(measurement) },
         _ => Outcome::Invalid,
     };
-    Some(Probe { rate_per_s, outcome })
+    Some(Probe { rate_per_s, seconds: measurement.measured_s, outcome })
+}
+
+/// Whether other processes took CPU time that client and server may have needed.
+pub fn is_disturbed(measurement: &Measurement) -> bool {
+    let Some(resources) = &measurement.resources else { return false };
+    let is_full = resources.mean.idle + resources.mean.iowait < IDLE_LEAST;
+    is_full && resources.others_cpu.is_some_and(|cpus| cpus > OTHERS_MOST)
+}
+
+/// Whether a load thread used up its CPU.
+fn is_saturated(measurement: &Measurement) -> bool {
+    measurement.loops.iter().any(|each| each.wall_s > 0.0 && each.cpu_s > SATURATED_SHARE * each.wall_s)
 }
 
 /// The next trial of every case whose search goes on, in the seeded random order of a round; empty when all searches are over.
@@ -111,9 +141,11 @@ pub fn open_round(study: &Study, goal: &Goal, round: u32, measurements: &[Measur
         .filter_map(|trial| {
             let base = base_of(&trial.case);
             let probes = probes(goal, &base, measurements.iter());
-            let Step::Measure(rate_per_s) = next(&bound_of(study, goal, &base.settings), &probes) else { return None };
+            let step = next(&bound_of(study, goal, &base.settings), &probes);
+            let Step::Measure { rate_per_s, seconds } = step else { return None };
             let number = u32::try_from(probes.len()).unwrap_or(u32::MAX);
-            Some(plan::trial(study, &at_rate(&base, rate_per_s), number))
+            let sought = Some(Sought { quantile: goal.quantile, below_s: goal.below_s, seconds });
+            Some(Trial { sought, ..plan::trial(study, &at_rate(&base, rate_per_s), number) })
         })
         .collect()
 }

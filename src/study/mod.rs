@@ -10,6 +10,7 @@ mod check;
 mod claims;
 mod disk;
 mod draft;
+mod evolve;
 mod fill;
 mod freshness;
 pub mod goal;
@@ -39,7 +40,7 @@ use crate::trial::{Case, Levels, Settings};
 pub use bundled::{BUNDLED, Bundled};
 pub use claims::METRICS;
 pub use names::{DatabaseFacts, NameList, Names, ReadUrl};
-pub use passwords::Passwords;
+pub use passwords::{Passwords, without_passwords};
 pub use place::StudyErrors;
 pub use settings::setting_value;
 pub use suggest::closest;
@@ -66,10 +67,44 @@ pub struct Study {
     pub claims: Vec<Claim>,
     /// Whether sizes and repeats were shrunk for a rehearsal.
     pub quick: bool,
+    /// What of it became smaller by that.
+    #[serde(default, skip_serializing_if = "Shrunk::is_empty")]
+    pub shrunk: Shrunk,
     /// Seed of the order of trials and of every trial's seed.
     pub seed: u64,
     /// Every combination of levels, resolved.
     pub cases: Vec<Case>,
+}
+
+/// What a rehearsal made smaller than the study has it.
+#[derive(Debug, Clone, PartialEq, Default, Serialize, Deserialize)]
+pub struct Shrunk {
+    /// Settings with a smaller value.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub smaller: Vec<Smaller>,
+    /// Levels of factors that no case has any more.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub left_out: Vec<Factor>,
+}
+
+impl Shrunk {
+    /// Whether nothing became smaller but the number of repeats.
+    pub fn is_empty(&self) -> bool {
+        self.smaller.is_empty() && self.left_out.is_empty()
+    }
+}
+
+/// A setting that a rehearsal made smaller.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+pub struct Smaller {
+    /// Dotted setting.
+    pub setting: String,
+    /// Its value in the study.
+    pub from: String,
+    /// Its value in the rehearsal.
+    pub to: String,
+    /// Whether it says how long a load lasts, and not what is measured.
+    pub is_length: bool,
 }
 
 /// A setting that is varied.
@@ -100,7 +135,7 @@ pub struct Repeat {
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "kebab-case")]
 pub enum RepeatRule {
-    /// Half-width of the 95 % t-interval of the throughput, over its mean, is at most `within`.
+    /// Half-width of the 95 % interval of the throughput, over its mean, is at most `within`; noise is pooled over the cases.
     Interval,
     /// The Oulu rule: standard error with the population standard deviation, over the mean, is below `within`.
     StandardError,
@@ -272,9 +307,7 @@ fn resolve(
         draft.set(set, place::Place::Argument(*number), &mut errors);
     }
     passwords.take_from_draft(&mut draft);
-    if quick {
-        quick::shrink(&mut draft);
-    }
+    let shrunk = if quick { quick::shrink(&mut draft) } else { Shrunk::default() };
     if seed.is_some_and(|seed| i64::try_from(seed).is_err()) {
         let last = source.arguments.len().saturating_sub(1);
         errors.push(place::Place::Argument(last), format!("the seed is too large; at most {}", i64::MAX));
@@ -305,6 +338,7 @@ fn resolve(
         goal,
         claims,
         quick,
+        shrunk,
         seed: seed.unwrap_or(SEED),
         cases,
     };

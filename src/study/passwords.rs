@@ -79,6 +79,20 @@ fn without_password(url: &str) -> String {
     format!("{scheme}://{place}{options}")
 }
 
+/// What `--set` was given, without the passwords in it: those of addresses, and those of settings that are called so.
+pub fn without_passwords(set: &str) -> String {
+    let Some((key, value)) = set.split_once('=') else { return hidden(set) };
+    if key.to_lowercase().contains("passw") {
+        return format!("{key}=***");
+    }
+    // A list of addresses is divided where no address goes on.
+    let bare = value.split_inclusive([',', '[', ']', '"', ' ']).map(|part| {
+        let address = part.trim_end_matches([',', '[', ']', '"', ' ']);
+        format!("{}{}", without_password(address), &part[address.len()..])
+    });
+    hidden(&format!("{key}={}", bare.collect::<String>()))
+}
+
 /// A message without the passwords of addresses in it, whatever setting they were written under.
 pub(super) fn hidden(message: &str) -> String {
     let mut out = String::new();
@@ -143,6 +157,21 @@ mod tests {
         let shown = format!("{draft:?}");
         assert!(errors.is_empty() && !shown.contains(":p3@") && !shown.contains(":p4@"), "{shown}");
         assert_eq!(passwords.whole_address("mysql://u@e/d"), "mysql://u:p4@e/d");
+    }
+
+    #[test]
+    fn what_is_set_is_shown_without_passwords() {
+        for (set, shown) in [
+            ("load.clients=[1, 4]", "load.clients=[1, 4]"),
+            ("database.url=mysql://u:p@h/d", "database.url=mysql://u@h/d"),
+            (
+                "database.url=[mysql://u:p@a/d, \"postgres://u@b/d?password=q&x=1\"]",
+                "database.url=[mysql://u@a/d, \"postgres://u@b/d?x=1\"]",
+            ),
+            ("db.passwd=secret", "db.passwd=***"),
+        ] {
+            assert_eq!(without_passwords(set), shown);
+        }
     }
 
     #[test]

@@ -5,14 +5,15 @@
 
 use std::collections::{BTreeMap, BTreeSet};
 
-use super::repeat::{Settled, is_settled};
+use super::repeat::{Settled, are_settled};
 use super::{RepeatRule, Study};
 use crate::random::Stream;
+use crate::statistics::noise::Series;
 use crate::trial::{Case, DatabaseSettings, LayoutSettings, Length, RecordSettings, Settings, Trial};
 use crate::workload::keeps_records;
 
-/// What is known of the trials that are finished, by trial id: the throughput of a valid trial, none of an invalid
-/// one.
+/// What is known of the trials that are finished, by trial id: the value of a valid trial that its case settles by, none of an
+/// invalid one.
 pub type Outcomes = BTreeMap<String, Option<f64>>;
 
 /// How many rounds there are at most. With `discard_first`, round 0 is extra and not counted.
@@ -80,11 +81,13 @@ fn filled(settings: &Settings) -> Option<(&DatabaseSettings, &RecordSettings, &L
 /// done. To be called for round 0, 1, ... below [`rounds_max`]; an empty answer for a round does not mean that the
 /// next is empty.
 pub fn open_round(study: &Study, number: u32, outcomes: &Outcomes) -> Vec<Trial> {
+    let standings = standings(study, number, outcomes);
     let open: BTreeSet<&str> = study
         .cases
         .iter()
-        .filter(|case| standing(study, case, number, outcomes).settled == Settled::No)
-        .map(|case| case.id.as_str())
+        .zip(standings)
+        .filter(|(_, standing)| standing.settled == Settled::No)
+        .map(|(case, _)| case.id.as_str())
         .collect();
     let planned: Vec<Trial> =
         round(study, number).into_iter().filter(|trial| open.contains(trial.case.id.as_str())).collect();
@@ -99,8 +102,8 @@ pub fn remaining(planned: Vec<Trial>, outcomes: &Outcomes) -> Vec<Trial> {
 /// Where a case stands.
 #[derive(Debug, Clone, PartialEq)]
 pub struct Standing {
-    /// Throughputs of the valid trials that count, in the order of their rounds.
-    pub throughputs: Vec<f64>,
+    /// What the case settles by, of the valid trials that count.
+    pub values: Series,
     /// Trials that count and are invalid.
     pub invalid: u32,
     /// Whether more trials are needed. A case is given up after [`super::Repeat::most`] trials, valid or not, and
@@ -108,23 +111,33 @@ pub struct Standing {
     pub settled: Settled,
 }
 
-/// Where a case stands before a round, by the outcomes of the rounds before it.
-pub fn standing(study: &Study, case: &Case, before_round: u32, outcomes: &Outcomes) -> Standing {
-    let mut throughputs = Vec::new();
-    let mut invalid = 0;
-    for number in first_counted_round(study)..before_round {
-        match outcomes.get(&trial(study, case, number).id) {
-            Some(Some(throughput)) => throughputs.push(*throughput),
-            Some(None) => invalid += 1,
-            None => {}
+/// Where every case stands before a round, by the outcomes of the rounds before it, in the study's order.
+pub fn standings(study: &Study, before_round: u32, outcomes: &Outcomes) -> Vec<Standing> {
+    let (mut series, mut invalid) = (Vec::new(), Vec::new());
+    for case in &study.cases {
+        let (mut values, mut failed) = (Series::new(), 0);
+        for number in first_counted_round(study)..before_round {
+            match outcomes.get(&trial(study, case, number).id) {
+                Some(Some(value)) => values.push((number, *value)),
+                Some(None) => failed += 1,
+                None => {}
+            }
         }
+        series.push(values);
+        invalid.push(failed);
     }
-    let attempts = u32::try_from(throughputs.len()).unwrap_or(u32::MAX).saturating_add(invalid);
-    let settled = match is_settled(&study.repeat, &throughputs) {
-        Settled::No if attempts >= study.repeat.most || invalid >= study.repeat.least => Settled::GaveUp,
-        settled => settled,
+    let settled = are_settled(&study.repeat, &series);
+    let standing = |((values, invalid), is_settled): ((Series, u32), bool)| {
+        let attempts = u32::try_from(values.len()).unwrap_or(u32::MAX).saturating_add(invalid);
+        let is_given_up = attempts >= study.repeat.most || invalid >= study.repeat.least;
+        let settled = match is_settled {
+            true => Settled::Yes,
+            false if is_given_up => Settled::GaveUp,
+            false => Settled::No,
+        };
+        Standing { values, invalid, settled }
     };
-    Standing { throughputs, invalid, settled }
+    series.into_iter().zip(invalid).zip(settled).map(standing).collect()
 }
 
 /// The private server that a case needs: cases with equal answers share one. None for databases inside this process
@@ -149,6 +162,12 @@ pub struct Estimate {
 pub const GUESSED_OPERATIONS_PER_S: f64 = 1000.0;
 /// Guessed: records per second, when they are written in large batches.
 pub const GUESSED_RECORDS_PER_S: f64 = 50_000.0;
+/// Columns of the records that these figures are of.
+const GUESSED_COLUMNS: usize = 61;
+/// What a record costs at least, as a share of one with all these columns.
+const LEAST_SHARE: f64 = 0.1;
+/// Guessed: what looking at a record costs, as a share of writing it.
+const LOOK_SHARE: f64 = 0.1;
 const SETUP_S: f64 = 0.2;
 const SERVER_START_S: f64 = 3.0;
 
@@ -192,7 +211,12 @@ pub fn estimate(study: &Study) -> Estimate {
 }
 
 fn trial_s(settings: &Settings) -> f64 {
-    let operation_s = 1.0 / GUESSED_OPERATIONS_PER_S + f64::from(settings.workload.batch) / GUESSED_RECORDS_PER_S;
+    let record = &settings.record;
+    let written_s = f64::from(settings.workload.batch) * record_s(record);
+    // A query looks at all records, unless an index finds those asked for.
+    let asks_all = ["query", "recent"].contains(&settings.workload.name.as_str()) && settings.layout.indexes.is_empty();
+    let read_s = if asks_all { record.rows as f64 * LOOK_SHARE * record_s(record) } else { 0.0 };
+    let operation_s = 1.0 / GUESSED_OPERATIONS_PER_S + written_s + read_s;
     let measured_s = match settings.load.length {
         Length::Seconds(seconds) => seconds,
         Length::Operations(operations) => operations as f64 * operation_s,
@@ -203,7 +227,17 @@ fn trial_s(settings: &Settings) -> f64 {
 }
 
 fn fill_s(record: &RecordSettings) -> f64 {
-    record.rows as f64 / GUESSED_RECORDS_PER_S
+    record.rows as f64 * record_s(record)
+}
+
+/// How long writing a record takes: by its columns, since most of it is moving their values.
+fn record_s(record: &RecordSettings) -> f64 {
+    let columns = crate::data::build(record).map_or(GUESSED_COLUMNS, |generator| {
+        let kind = generator.record_type();
+        kind.identity.len() + kind.values.len()
+    });
+    let share = (columns as f64 / GUESSED_COLUMNS as f64).max(LEAST_SHARE);
+    share / GUESSED_RECORDS_PER_S
 }
 
 /// Trials of each case at least and at most, in words.
@@ -221,7 +255,7 @@ pub fn show_rule(study: &Study) -> String {
     match repeat.rule {
         RepeatRule::Fixed if repeat.least == 1 => "1 trial of each case".to_owned(),
         RepeatRule::Fixed => format!("{} trials of each case", repeat.least),
-        RepeatRule::Interval => format!("{trials}, until the 95 % interval is within {percent} % of the mean"),
+        RepeatRule::Interval => format!("{trials}, until its 95 % interval is within {percent} % of the mean"),
         RepeatRule::StandardError => format!("{trials}, until the standard error is below {percent} % of the mean"),
     }
 }
@@ -249,6 +283,7 @@ mod tests {
             goal: None,
             claims: Vec::new(),
             quick: false,
+            shrunk: Default::default(),
             seed: 7,
             cases: (1..=cases).map(case).collect(),
         }
@@ -334,7 +369,8 @@ mod tests {
 
     #[test]
     fn settled_cases_rest_while_the_others_go_on() {
-        let study = study(2);
+        let mut study = study(2);
+        study.repeat.rule = RepeatRule::StandardError;
         let mut outcomes = Outcomes::new();
         for number in 0..2 {
             for trial in open_round(&study, number, &outcomes) {
@@ -346,7 +382,7 @@ mod tests {
         let open = open_round(&study, 2, &outcomes);
         assert_eq!(open.len(), 1);
         assert_eq!(open[0].case.settings.load.clients, 2);
-        assert_eq!(standing(&study, &study.cases[0], 2, &outcomes).settled, Settled::Yes);
+        assert_eq!(standings(&study, 2, &outcomes)[0].settled, Settled::Yes);
         assert!(rounds_max(&study) == 4 && open_round(&study, 3, &outcomes).len() == 1);
     }
 
@@ -362,7 +398,7 @@ mod tests {
     fn a_case_that_is_always_invalid_is_given_up() {
         let study = study(1);
         let done: Outcomes = (0..2).map(|number| (trial(&study, &study.cases[0], number).id, None)).collect();
-        assert_eq!(standing(&study, &study.cases[0], 2, &done).settled, Settled::GaveUp);
+        assert_eq!(standings(&study, 2, &done)[0].settled, Settled::GaveUp);
         assert!(open_round(&study, 2, &done).is_empty());
     }
 
@@ -372,6 +408,6 @@ mod tests {
         study.repeat.discard_first = true;
         assert_eq!((rounds_max(&study), estimate(&study).trials), (5, (3, 5)));
         let done: Outcomes = (0..2).map(|number| (trial(&study, &study.cases[0], number).id, Some(1.0))).collect();
-        assert_eq!(standing(&study, &study.cases[0], 2, &done).throughputs, [1.0]);
+        assert_eq!(standings(&study, 2, &done)[0].values, [(1, 1.0)]);
     }
 }

@@ -1,13 +1,20 @@
 //! Shrinks a study to a rehearsal of about a minute.
 //!
-//! Main function: [`shrink`]. Invariant: what `--set` says is left as it is; everything else only becomes smaller.
+//! Main function: [`shrink`]. Invariant: what `--set` says is left as it is; everything else only becomes smaller, and what did is told.
 
 use super::draft::{Draft, DraftFactor};
 use super::place::Place;
+use super::settings::LENGTHS;
 use super::tree::{Content, Node, Table};
+use super::{Factor, Shrunk, Smaller};
 use crate::units::{parse_bytes, parse_duration};
 
 const CASES_MAX: usize = 18;
+/// Where claims name so many levels that they need more cases: as many as fit into about a minute.
+const CLAIMED_CASES_MAX: usize = 60;
+/// What all trials may measure together, in seconds.
+const MEASURED_S_MAX: f64 = 30.0;
+const DURATION_S_LEAST: f64 = 0.1;
 /// More cases than this have no third trial.
 const CASES_REPEATED_MAX: usize = 12;
 const DURATION_S_MAX: f64 = 0.4;
@@ -16,7 +23,8 @@ const EVOLVE_RECORDS_MAX: i64 = 10;
 const EVOLVE_S_MAX: f64 = 0.05;
 const WARMUP_S_MAX: f64 = 0.1;
 const ROWS_MAX: i64 = 2_000;
-/// Of records in runs; 20,320 of the 2,032,000 of table 4.3 of Ruottinen 2015.
+/// Of records in runs: a scale up to this, 101,600 of the 2,032,000 of table 4.3 of Ruottinen 2015, stays; a larger one becomes the other.
+const SCALE_KEPT: f64 = 0.05;
 const SCALE_MAX: f64 = 0.01;
 /// Records written or read by a trial that is counted in operations.
 const RECORDS_MAX: i64 = 2_000;
@@ -32,8 +40,55 @@ const LINK_CASES_MAX: usize = 6;
 const HOSTS_MAX: i64 = 8;
 const BLOCK_BYTES_MAX: u64 = 20_000;
 
-/// Shrinks sizes, factors and repeats in place.
-pub fn shrink(draft: &mut Draft) {
+/// Settings of which a smaller value makes another question: what there is, and what comes at once.
+const AMOUNTS: [&str; 6] =
+    ["record.rows", "record.scale", "blocks.size", "load.clients", "workload.evolve", "workload.evolve_records"];
+
+/// Shrinks sizes, factors and repeats in place, and says what became smaller.
+pub fn shrink(draft: &mut Draft) -> Shrunk {
+    let before = draft.clone();
+    shrink_all(draft);
+    let smaller = AMOUNTS
+        .iter()
+        .map(|setting| (*setting, false))
+        .chain(LENGTHS.iter().map(|setting| (*setting, true)))
+        .flat_map(|(setting, is_length)| made_smaller(&before, draft, setting, is_length))
+        .collect();
+    let values = |levels: &[Node]| levels.iter().filter_map(Node::to_json).collect::<Vec<_>>();
+    let left_out = before.factors.iter().zip(&draft.factors).map(|(old, new)| {
+        let kept = values(&new.levels);
+        let gone = values(&old.levels).into_iter().filter(|level| !kept.contains(level)).collect();
+        Factor { setting: old.setting.clone(), levels: gone }
+    });
+    Shrunk { smaller, left_out: left_out.filter(|factor| !factor.levels.is_empty()).collect() }
+}
+
+/// The value of a setting that became smaller: in the base, and of the levels of a factor.
+fn made_smaller(before: &Draft, after: &Draft, setting: &str, is_length: bool) -> Vec<Smaller> {
+    let show = |node: &Node| node.to_string().trim_matches('"').to_owned();
+    let base = |draft: &Draft| draft.root.find(setting).map(|entry| show(&entry.node));
+    let levels = |draft: &Draft| -> Vec<String> {
+        let own = draft.factors.iter().filter(|factor| factor.setting == setting);
+        own.flat_map(|factor| factor.levels.iter().map(show)).collect()
+    };
+    let pair = |from: Option<String>, to: String| Smaller {
+        setting: setting.to_owned(),
+        from: from.unwrap_or_else(|| "its default".to_owned()),
+        to,
+        is_length,
+    };
+    let mut found = Vec::new();
+    if let (from, Some(to)) = (base(before), base(after))
+        && from.as_ref() != Some(&to)
+    {
+        found.push(pair(from, to));
+    }
+    let (old, new) = (levels(before), levels(after));
+    found.extend(new.into_iter().filter(|level| !old.contains(level)).map(|level| pair(old.last().cloned(), level)));
+    found
+}
+
+fn shrink_all(draft: &mut Draft) {
     let batch = batch_max(draft);
     for (setting, limit) in [
         ("record.rows", ROWS_MAX),
@@ -62,7 +117,7 @@ pub fn shrink(draft: &mut Draft) {
     shrink_setting(draft, "load.duration", &|node| limit_duration(node, DURATION_S_MAX));
     shrink_setting(draft, "workload.evolve", &|node| limit_duration(node, EVOLVE_S_MAX));
     shrink_setting(draft, "load.warmup", &|node| limit_duration(node, WARMUP_S_MAX));
-    let has_length = super::settings::LENGTHS.iter().any(|length| {
+    let has_length = LENGTHS.iter().any(|length| {
         draft.root.find(length).is_some() || draft.factors.iter().any(|factor| factor.setting == *length)
     });
     if !has_length {
@@ -76,6 +131,9 @@ pub fn shrink(draft: &mut Draft) {
     let claimed = claimed_levels(&draft.root);
     let has_link = draft.root.get("link").is_some() || draft.factors.iter().any(|one| one.setting.starts_with("link."));
     thin(&mut draft.factors, &claimed, if has_link { LINK_CASES_MAX } else { CASES_MAX });
+    let trials = cases(&draft.factors).max(1) as f64 * LEAST_MAX as f64;
+    let duration_s = (MEASURED_S_MAX / trials).clamp(DURATION_S_LEAST, DURATION_S_MAX);
+    shrink_setting(draft, "load.duration", &|node| limit_duration(node, duration_s));
     if cases(&draft.factors) > CASES_REPEATED_MAX {
         shrink_setting(draft, "repeat.most", &|node| limit_whole(node, LEAST_MAX));
         lift_most(&mut draft.root);
@@ -138,7 +196,7 @@ fn limit_block(node: &mut Node) {
 }
 
 fn limit_scale(node: &mut Node) {
-    if super::section::number_of(node).is_some_and(|scale| scale > SCALE_MAX) {
+    if super::section::number_of(node).is_some_and(|scale| scale > SCALE_KEPT) {
         node.content = Content::Float(SCALE_MAX);
     }
 }
@@ -202,18 +260,31 @@ fn collect_levels(prefix: &str, table: &Table, found: &mut Vec<(String, Content)
     }
 }
 
-/// Thins factors to three levels, those that claims speak of before the first, middle and last, and further until there are
-/// few enough cases: those with numbers first, then those with names.
+/// Thins factors to three levels, those that claims speak of before the first, middle and last, and further until there are few enough cases:
+/// those with numbers first, then those with names.
 fn thin(factors: &mut [DraftFactor], claimed: &[(String, Content)], cases_max: usize) {
     if cases(factors) <= cases_max {
         return;
     }
     let is_open = |factor: &DraftFactor| !is_argument(factor.place);
+    let own = |factor: &DraftFactor| -> Vec<&Content> {
+        claimed.iter().filter(|(setting, _)| *setting == factor.setting).map(|(_, level)| level).collect()
+    };
+    // Levels that claims name stay, where that is possible: a claim without its cases is not answered.
+    let named = |factor: &DraftFactor| {
+        let own = own(factor);
+        factor.levels.iter().filter(|level| own.contains(&&level.content)).count()
+    };
+    let least: usize =
+        factors.iter().map(|factor| if is_open(factor) { named(factor).max(1) } else { factor.levels.len() }).product();
+    let keeps_claims = cases_max == CASES_MAX && least <= CLAIMED_CASES_MAX;
+    let cases_max = if keeps_claims { cases_max.max(least) } else { cases_max };
     let thin_factor = |factor: &mut DraftFactor, count: usize| {
-        let own = claimed.iter().filter(|(setting, _)| *setting == factor.setting).map(|(_, level)| level);
-        let own: Vec<&Content> = own.collect();
+        let count = if keeps_claims { count.max(named(factor)) } else { count };
+        let own = own(factor);
         thin_to(&mut factor.levels, count, &own);
     };
+    let floor = |factor: &DraftFactor, count: usize| if keeps_claims { count.max(named(factor)) } else { count };
     factors.iter_mut().filter(|factor| is_open(factor)).for_each(|factor| thin_factor(factor, 3));
     for count in [2, 1] {
         for by_name in [false, true] {
@@ -222,7 +293,7 @@ fn thin(factors: &mut [DraftFactor], claimed: &[(String, Content)], cases_max: u
                 let next = factors
                     .iter_mut()
                     .filter(|factor| is_open(factor) && is_name(factor) == by_name)
-                    .find(|factor| factor.levels.len() > count);
+                    .find(|factor| factor.levels.len() > floor(factor, count));
                 match next {
                     Some(factor) => thin_factor(factor, count),
                     None => break,
@@ -301,6 +372,42 @@ mod tests {
             &[],
         );
         assert_eq!(levels(&draft), [vec!["\"a\"", "\"b\"", "\"c\""], vec!["\"r\"", "\"s\"", "\"u\""]]);
+    }
+
+    #[test]
+    fn what_became_smaller_is_told_and_nothing_else() {
+        let mut errors = Errors::default();
+        let text = "[record]\nrows = 1000000\n[blocks]\nsize = \"10KB\"\n[load]\nduration = \"10s\"\n\
+                    [factors]\n\"load.clients\" = [1, 2, 3, 4, 5]\n\"workload.batch\" = [1, 2, 3, 4, 5]\n";
+        let mut draft = Draft::new(Table::parse(text, &mut errors), &mut errors);
+        let found = shrink(&mut draft);
+        let smaller: Vec<(&str, bool)> =
+            found.smaller.iter().map(|one| (one.setting.as_str(), one.is_length)).collect();
+        assert_eq!(smaller, [("record.rows", false), ("load.duration", true)]);
+        assert_eq!((found.smaller[0].from.as_str(), found.smaller[0].to.as_str()), ("1000000", "2000"));
+        let left_out: Vec<&str> = found.left_out.iter().map(|factor| factor.setting.as_str()).collect();
+        assert_eq!(left_out, ["load.clients", "workload.batch"]);
+        let mut small =
+            Draft::new(Table::parse("[repeat]\nleast = 9\n[load]\noperations = 5\n", &mut errors), &mut errors);
+        assert_eq!(shrink(&mut small), Shrunk::default(), "repeats are no size");
+    }
+
+    #[test]
+    fn every_level_that_a_claim_names_is_kept_where_a_minute_is_enough() {
+        let claim = |query: &str| {
+            format!(
+                "[[claims]]\nsays = \"x\"\nmetric = \"throughput\"\nratio = {{ of = {{ \"layout.name\" = \"a\", \"workload.query\" = \
+                 \"{query}\" }}, to = {{ \"layout.name\" = \"b\" }}, between = [0.5, 2] }}\n"
+            )
+        };
+        let claims: String = ["1", "2", "3", "4", "5", "6"].iter().map(|query| claim(query)).collect();
+        let text = format!(
+            "{claims}[factors]\n\"layout.name\" = [\"a\", \"b\", \"c\"]\n\"workload.query\" = [\"1\", \"2\", \"3\", \"4\", \"5\", \"6\", \"7\"]\n\
+             \"load.clients\" = [1, 2, 4]\n"
+        );
+        let draft = shrunk(&text, &[]);
+        assert_eq!(levels(&draft)[1].len(), 6, "all queries that claims name: {:?}", levels(&draft));
+        assert!(cases(&draft.factors) <= CLAIMED_CASES_MAX, "{:?}", levels(&draft));
     }
 
     #[test]

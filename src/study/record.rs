@@ -10,7 +10,7 @@ use super::settings::{LARGE, read_name};
 use super::shape::read_runs;
 use super::tree::Table;
 use super::ycsb::settings as ycsb_settings;
-use crate::trial::{Arrivals, Length, LoadSettings, RecordSettings};
+use crate::trial::{Arrivals, Length, LoadSettings, RecordSettings, WISCONSIN_PERMUTATION};
 
 const RECORD_KEYS: &[&str] = &[
     "type",
@@ -74,7 +74,10 @@ pub(super) fn read_record(
         scale,
         seed: section.whole("seed", 0..=LARGE, errors).map_or(1, i64::unsigned_abs),
         per_measurement: per_measurement.div_ceil(batch) * batch,
-        permutation: section.text("permutation", errors).map(str::to_owned),
+        permutation: section
+            .text("permutation", errors)
+            .or((type_name == "wisconsin").then_some(WISCONSIN_PERMUTATION))
+            .map(str::to_owned),
         existing: section.truth("existing", errors).unwrap_or(false),
         length: length.map(|length| u32::try_from(length).unwrap_or(u32::MAX)),
         usertable: ycsb_settings::read_usertable(&section, errors),

@@ -1,10 +1,12 @@
 //! The repeat rules: when a case has been measured often enough.
 //!
-//! Main function: [`is_settled`]. Invariant: it depends on the rule and the throughputs alone.
+//! Main functions: [`are_settled`], by which a run goes on and by which a report says what it says, and [`stopping`]. Invariant: they
+//! depend on the rule and the trials' values alone, and a case is settled by `interval` exactly where the interval that is shown for it is
+//! within the bound.
 
-use statrs::distribution::{ContinuousCDF, StudentsT};
-
-use super::{Repeat, RepeatRule};
+use super::{Repeat, RepeatRule, Study};
+use crate::statistics::noise::{Series, Stopping, means};
+use crate::statistics::standard_error_share;
 
 /// Whether a case needs more trials.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -17,47 +19,29 @@ pub enum Settled {
     GaveUp,
 }
 
-/// Judges the throughputs of a case's valid trials, in any unit. Without any, the answer is [`Settled::No`].
-pub fn is_settled(rule: &Repeat, throughputs: &[f64]) -> Settled {
-    let count = u32::try_from(throughputs.len()).unwrap_or(u32::MAX);
-    let is_met = match rule.rule {
-        RepeatRule::Fixed => true,
-        RepeatRule::Interval => interval_half_width(throughputs).is_some_and(|share| share <= rule.within),
-        RepeatRule::StandardError => standard_error(throughputs).is_some_and(|share| share < rule.within),
-    };
-    if count >= rule.least && is_met {
-        Settled::Yes
-    } else if count >= rule.most {
-        Settled::GaveUp
-    } else {
-        Settled::No
+/// Which of a study's cases meet the rule, by the values of their valid trials. All cases are judged together, because what is known of
+/// the noise of one is known from the others too: a case that is settled can be open again where later trials of others show more of it.
+pub fn are_settled(rule: &Repeat, cases: &[Series]) -> Vec<bool> {
+    let is_enough = |case: &Series| case.len() as u64 >= u64::from(rule.least);
+    match rule.rule {
+        RepeatRule::Fixed => cases.iter().map(is_enough).collect(),
+        RepeatRule::Interval => {
+            let found = means(cases, Stopping::Chosen);
+            let is_within = |mean: crate::statistics::noise::CaseMean| mean.half_width <= rule.within;
+            cases.iter().zip(found).map(|(case, found)| is_enough(case) && found.is_some_and(is_within)).collect()
+        }
+        RepeatRule::StandardError => {
+            let share = |case: &Series| standard_error_share(&case.iter().map(|(_, value)| *value).collect::<Vec<_>>());
+            cases.iter().map(|case| is_enough(case) && share(case).is_some_and(|share| share < rule.within)).collect()
+        }
     }
 }
 
-/// Half-width of the 95 % t-interval over the mean; none for fewer than two values or a mean that is not above zero.
-pub fn interval_half_width(values: &[f64]) -> Option<f64> {
-    let (mean, sum_of_squares, count) = moments(values)?;
-    if values.len() < 2 {
-        return None;
-    }
-    let deviation = (sum_of_squares / (count - 1.0)).sqrt();
-    let t = StudentsT::new(0.0, 1.0, count - 1.0).ok()?.inverse_cdf(0.975);
-    Some(t * deviation / count.sqrt() / mean)
-}
-
-/// Standard error over the mean with the population's standard deviation, as Ruottinen 2015 (section 4.4) has it;
-/// none without values or for a mean that is not above zero.
-pub fn standard_error(values: &[f64]) -> Option<f64> {
-    let (mean, sum_of_squares, count) = moments(values)?;
-    Some((sum_of_squares / count).sqrt() / count.sqrt() / mean)
-}
-
-/// Mean, sum of squared deviations, count.
-fn moments(values: &[f64]) -> Option<(f64, f64, f64)> {
-    let count = values.len() as f64;
-    let mean = values.iter().sum::<f64>() / count;
-    let sum_of_squares = values.iter().map(|value| (value - mean).powi(2)).sum();
-    (mean.is_finite() && mean > 0.0).then_some((mean, sum_of_squares, count))
+/// Whether the values of a study's trials decided how many there are.
+pub fn stopping(study: &Study) -> Stopping {
+    let repeat = &study.repeat;
+    let is_fixed = repeat.rule == RepeatRule::Fixed || repeat.least >= repeat.most || study.goal.is_some();
+    if is_fixed { Stopping::Fixed } else { Stopping::Chosen }
 }
 
 #[cfg(test)]
@@ -70,29 +54,48 @@ mod tests {
         Repeat { rule, within, least: 5, most: 8, discard_first: false }
     }
 
-    #[test]
-    fn both_bounds_agree_with_values_computed_elsewhere() {
-        assert!((standard_error(&VALUES).unwrap() - 0.034525353003264134).abs() < 1e-12);
-        assert!((interval_half_width(&VALUES).unwrap() - 0.10717221962357319).abs() < 1e-9);
+    fn series(values: &[f64]) -> Series {
+        values.iter().enumerate().map(|(round, value)| (round as u32, *value)).collect()
+    }
+
+    fn is_settled(rule: &Repeat, values: &[f64]) -> bool {
+        are_settled(rule, &[series(values)])[0]
     }
 
     #[test]
-    fn the_rule_decides_and_the_least_and_most_trials_bound_it() {
-        assert_eq!(is_settled(&repeat(RepeatRule::StandardError, 0.05), &VALUES), Settled::Yes);
-        assert_eq!(is_settled(&repeat(RepeatRule::StandardError, 0.03), &VALUES), Settled::No);
-        assert_eq!(is_settled(&repeat(RepeatRule::Interval, 0.05), &VALUES), Settled::No);
-        assert_eq!(is_settled(&repeat(RepeatRule::Interval, 0.11), &VALUES), Settled::Yes);
-        assert_eq!(is_settled(&repeat(RepeatRule::Interval, 0.11), &VALUES[..4]), Settled::No);
-        assert_eq!(is_settled(&repeat(RepeatRule::Fixed, 0.05), &VALUES[..4]), Settled::No);
-        assert_eq!(is_settled(&repeat(RepeatRule::Fixed, 0.05), &VALUES), Settled::Yes);
-        let many = [&VALUES[..], &VALUES[..3]].concat();
-        assert_eq!(is_settled(&repeat(RepeatRule::Interval, 0.01), &many), Settled::GaveUp);
+    fn the_rule_decides_and_the_least_trials_bound_it() {
+        // Standard error 3.45 % of the mean by the population formula.
+        assert!(is_settled(&repeat(RepeatRule::StandardError, 0.05), &VALUES));
+        assert!(!is_settled(&repeat(RepeatRule::StandardError, 0.03), &VALUES));
+        assert!(!is_settled(&repeat(RepeatRule::Fixed, 0.05), &VALUES[..4]));
+        assert!(is_settled(&repeat(RepeatRule::Fixed, 0.05), &VALUES));
+        let calm = VALUES.map(|value| 100.0 + (value - 100.0) / 10.0);
+        assert!(is_settled(&repeat(RepeatRule::Interval, 0.05), &calm));
+        assert!(!is_settled(&repeat(RepeatRule::Interval, 0.05), &calm[..4]));
+    }
+
+    #[test]
+    fn a_case_alone_is_not_believed_to_be_as_calm_as_its_few_trials() {
+        // The t-interval's half-width is 10.7 % of the mean; one in ten samples is so calm or calmer at 1.9 times that noise.
+        assert!(!is_settled(&repeat(RepeatRule::Interval, 0.11), &VALUES));
+        assert!(is_settled(&repeat(RepeatRule::Interval, 0.22), &VALUES));
+    }
+
+    #[test]
+    fn a_calm_case_among_noisy_ones_is_open_until_it_is_known_to_be_calm() {
+        let calm = VALUES.map(|value| 100.0 + (value - 100.0) / 5.0);
+        let other = |shift: usize| {
+            series(&[0, 1, 2, 3, 4].map(|at| VALUES[(at * 2 + shift) % 5] * (1.0 + 0.1 * ((at + shift) % 3) as f64)))
+        };
+        let among: Vec<Series> = std::iter::once(series(&calm)).chain((0..6).map(other)).collect();
+        let rule = repeat(RepeatRule::Interval, 0.05);
+        assert!(is_settled(&rule, &calm) && !are_settled(&rule, &among)[0]);
     }
 
     #[test]
     fn a_case_without_throughput_never_settles() {
-        assert_eq!(is_settled(&repeat(RepeatRule::Interval, 0.05), &[]), Settled::No);
-        assert_eq!(is_settled(&repeat(RepeatRule::Interval, 0.05), &[0.0; 8]), Settled::GaveUp);
-        assert_eq!(is_settled(&repeat(RepeatRule::StandardError, 0.05), &[0.0; 5]), Settled::No);
+        assert!(!is_settled(&repeat(RepeatRule::Interval, 0.05), &[]));
+        assert!(!is_settled(&repeat(RepeatRule::Interval, 0.05), &[0.0; 8]));
+        assert!(!is_settled(&repeat(RepeatRule::StandardError, 0.05), &[0.0; 5]));
     }
 }

@@ -8,6 +8,7 @@ use std::collections::BTreeMap;
 use super::background::{self, read_background};
 use super::blocks::{self, read_blocks};
 use super::disk;
+use super::evolve;
 use super::fill::{read_mix, read_statements};
 use super::freshness::read_freshness;
 use super::link::{self, read_link};
@@ -52,6 +53,9 @@ const WORKLOAD_KEYS: &[&str] = &[
     "attribute",
     "evolve",
     "evolve_records",
+    "evolve_change",
+    "evolve_algorithm",
+    "evolve_at_most",
     "queries",
     "query",
     "window",
@@ -100,6 +104,9 @@ pub const SETTINGS: &[&str] = &[
     "workload.window",
     "workload.evolve",
     "workload.evolve_records",
+    "workload.evolve_change",
+    "workload.evolve_algorithm",
+    "workload.evolve_at_most",
     "workload.mix.select",
     "workload.mix.update",
     "workload.mix.read",
@@ -138,6 +145,7 @@ pub const SETTINGS: &[&str] = &[
     "load.cpus",
     "load.loops",
     "load.statements",
+    "load.pipeline",
     "load.connect",
     "load.tolerated_failures",
     "load.count_connecting",
@@ -336,6 +344,7 @@ fn read_workload(root: &Table, names: &Names, errors: &mut Errors) -> WorkloadSe
         writes: section.truth("writes", errors).unwrap_or(false),
         evolve_s: section.seconds("evolve", errors).filter(|seconds| *seconds > 0.0),
         evolve_records: section.whole("evolve_records", 1..=LARGE, errors).map(i64::unsigned_abs),
+        evolve: evolve::read_evolve(&section, errors),
         ycsb: ycsb_settings::read_ycsb(&section, errors),
     }
 }
@@ -385,6 +394,7 @@ pub fn setting_value(settings: &Settings, setting: &str) -> Option<serde_json::V
             None => match setting.strip_prefix("database.config.") {
                 Some(name) => database.config.get(name).map(|value| value.as_str().into()),
                 None => load_value(settings, setting)
+                    .or_else(|| evolve::value(settings, setting))
                     .or_else(|| background::value(settings, setting))
                     .or_else(|| recorder::value(settings, setting))
                     .or_else(|| blocks::value(settings, setting))
@@ -428,6 +438,7 @@ fn load_value(settings: &Settings, setting: &str) -> Option<serde_json::Value> {
         "load.count_connecting" => Some(load.count_connecting.into()),
         "load.tolerated_failures" => Some(load.tolerated_failures.into()),
         "load.statements" => Some(if load.statements_as_text { "text" } else { "prepared" }.into()),
+        "load.pipeline" => Some(load.pipeline.into()),
         "load.connect" => Some(if load.connects_each_time { "each" } else { "once" }.into()),
         _ => None,
     }

@@ -37,6 +37,8 @@ pub enum EventPath {
     /// Writers write into the database, readers poll it.
     #[default]
     Database,
+    /// Writers write into the database, which tells readers that there is something new: [`Poll::Notify`].
+    Notify,
     /// Writers publish, a historian subscribes and stores, readers subscribe too.
     Subscribe,
     /// Writers publish, a historian subscribes and stores; some readers subscribe, and some poll the database.
@@ -88,13 +90,13 @@ impl Default for FreshnessSettings {
 impl EventPath {
     /// Whether writers publish what a historian stores.
     pub fn publishes(self) -> bool {
-        self != EventPath::Database
+        matches!(self, EventPath::Subscribe | EventPath::Both)
     }
 
     /// Whether a group of readers, by its number from 0, subscribes; else it polls the database.
     pub fn subscribes(self, group: u32, groups: u32) -> bool {
         match self {
-            EventPath::Database => false,
+            EventPath::Database | EventPath::Notify => false,
             EventPath::Subscribe => true,
             EventPath::Both => group < groups,
         }

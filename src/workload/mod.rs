@@ -145,6 +145,12 @@ fn inserts(settings: &Settings) -> bool {
     settings.workload.name == write::WRITE.name || ycsb::inserts(settings)
 }
 
+/// Whether no operation of a trial inserts: the workload reads, or is one of YCSB's that does not.
+pub fn inserts_nothing(settings: &Settings) -> bool {
+    let is_alone = settings.background.is_none() && settings.workload.evolve_s.is_none();
+    only_reads(settings) || (is_alone && ycsb::only_works(settings) && !ycsb::inserts(settings))
+}
+
 /// Whether a trial with these settings changes nothing at all in loadline's tables, so that they can be kept for other runs.
 pub fn only_reads(settings: &Settings) -> bool {
     let reads = ["read", "select", "scan", "query", "recent"];

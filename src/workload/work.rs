@@ -4,13 +4,16 @@ use std::sync::{Arc, OnceLock};
 
 use super::freshness::{self, Events};
 use super::preload::chunk_records;
-use super::{Client, Preload, Workload, background, build, has_statements, known, only_adds, only_reads, sql, ycsb};
+use super::{
+    Client, Preload, Workload, background, build, has_statements, inserts_nothing, known, only_adds, only_reads, sql,
+    ycsb,
+};
 use crate::data;
 use crate::layout::{self, Access, Layout};
 use crate::operation::Operation;
 use crate::query::count_found;
 use crate::record::{Column, Generator};
-use crate::statement::{Evolution, Expect, Program, Request, Step, Table};
+use crate::statement::{Evolution, Expect, Program, Request, Statement, Step, Table};
 use crate::trial::Settings;
 
 /// The tables, statements and data of a trial, and how its operations become requests.
@@ -34,6 +37,16 @@ pub struct Work {
     grows: bool,
     /// The records that there are, where clients insert some that others ask for.
     keys: Option<Arc<ycsb::KeySpace>>,
+}
+
+/// Statements that insert ask for rights to prepare them. In tables of somebody else, which are not filled, a workload that inserts
+/// nothing needs none; the others keep their numbers.
+fn leave_out_inserts(program: &mut Program, settings: &Settings) {
+    if inserts_nothing(settings) {
+        let nothing = Statement::Sql { sql: "SELECT 1".to_owned(), allow_empty: false };
+        let inserts = |statement: &&mut Statement| matches!(statement, Statement::Insert { .. });
+        program.statements.iter_mut().filter(inserts).for_each(|statement| *statement = nothing.clone());
+    }
 }
 
 /// Records in tables of loadline's own.
@@ -76,6 +89,7 @@ impl Work {
         if settings.record.existing {
             program.tables.clear();
             program.first = Request::default();
+            leave_out_inserts(&mut program, settings);
         }
         let mut sql = Vec::new();
         let transactions = sql::program(&settings.workload.statements);
@@ -93,8 +107,9 @@ impl Work {
             program = events.program.clone();
         }
         let keys = ycsb::key_space(settings);
-        let as_text = settings.load.statements_as_text;
-        let of_clients = if as_text { vec![Program { as_text, ..program.clone() }] } else { Vec::new() };
+        let (as_text, pipelines) = (settings.load.statements_as_text, settings.load.pipeline);
+        let own = Program { as_text, pipelines, ..program.clone() };
+        let of_clients = if as_text || pipelines { vec![own] } else { Vec::new() };
         let (settings, found) = (settings.clone(), OnceLock::new());
         let grows = !only_reads(&settings);
         Ok(Work { settings, background, stored, events, program, of_clients, sql, found, grows, keys })
@@ -113,7 +128,8 @@ impl Work {
         let mut of_clients = Vec::with_capacity(settings.load.clients as usize);
         for client in 0..settings.load.clients.max(1) {
             let program = of_client(client)?.program;
-            of_clients.push(Program { as_text: settings.load.statements_as_text, ..program });
+            let (as_text, pipelines) = (settings.load.statements_as_text, settings.load.pipeline);
+            of_clients.push(Program { as_text, pipelines, ..program });
         }
         work.of_clients = of_clients;
         Ok(work)

@@ -66,7 +66,7 @@ fn the_study_of_freshness_tells_each_group_and_judges_the_slides_claims() {
 #[test]
 fn the_study_of_paths_tells_all_components_of_each_architecture() {
     let scratch = Scratch::new();
-    let findings = run(&scratch, "event-paths", &["repeat.least=1", "repeat.most=1"]);
+    let findings = run(&scratch, "event-paths", &["repeat.least=1", "repeat.most=1", "freshness.every=2ms"]);
     let cases = findings["cases"].as_array().unwrap();
     assert_eq!(cases.len(), 9, "all three paths at all three rates");
     for case in cases {
@@ -94,7 +94,7 @@ fn the_study_of_paths_tells_all_components_of_each_architecture() {
 #[test]
 fn readers_are_notified_by_postgres_and_lose_nothing() {
     let scratch = Scratch::new();
-    let sets = ["database.name=postgres", "freshness.poll=notify", "load.rate=[100]"];
+    let sets = ["database.name=postgres", "freshness.path=notify", "load.rate=[100]"];
     let findings = run(&scratch, "freshness", &[&sets[..], &["freshness.run_as=threads"]].concat());
     let case = &findings["cases"][0];
     check_groups(case, &["1", "2"]);
@@ -110,6 +110,11 @@ fn what_cannot_be_is_refused_before_anything_is_started() {
         scratch.run(&arguments).refused(words);
     };
     refuse(&["freshness.poll=notify"], &["freshness.poll", "mariadb has no notifications", "postgres"]);
+    refuse(
+        &["freshness.path=notify"],
+        &["freshness.path is \"notify\"", "mariadb has no notifications", "path = \"database\""],
+    );
+    refuse(&["freshness.path=notify", "freshness.poll=key", "database.name=postgres"], &["leave poll out"]);
     refuse(&["load.arrivals=closed", "load.rate="], &["load.arrivals is \"closed\"", "poisson"]);
     refuse(&["layout.name=star"], &["layout.name is \"star\"", "wide"]);
     refuse(&["record.rows=10"], &["record.rows", "begin empty"]);

@@ -1,4 +1,4 @@
-//! Studies with a `[goal]` as a user sees them, on the simulated database: a service of 20 ms carries 50 per second. Whether a
+//! Studies with a `[goal]` as a user sees them, on the simulated database: a service of 1 ms carries 1,000 per second. Whether a
 //! machine drives every trial well is not up to the tests; what is said of it is.
 
 use serde_json::Value;
@@ -6,8 +6,8 @@ use serde_json::Value;
 use crate::program::Scratch;
 
 const STUDY: &str = "name = \"line\"\nquestion = \"How much does it carry?\"\n[database]\nname = \"simulated\"\n\
-    config = { service = \"20ms\" }\n[load]\nclients = 8\nduration = \"1s\"\nwarmup = \"100ms\"\ndrain = \"2s\"\n\
-    [repeat]\nrule = \"fixed\"\nleast = 3\n[goal]\nquantile = 0.9\nbelow = \"150ms\"\nwithin = 0.2\n";
+    config = { service = \"1ms\" }\n[load]\nclients = 8\nduration = \"250ms\"\nwarmup = \"50ms\"\ndrain = \"2s\"\n\
+    [repeat]\nrule = \"fixed\"\nleast = 3\n[goal]\nquantile = 0.9\nbelow = \"4ms\"\nwithin = 0.2\n";
 
 #[test]
 fn a_search_says_what_it_found_and_only_confirmed_rates_are_settled() {
@@ -22,12 +22,12 @@ fn a_search_says_what_it_found_and_only_confirmed_rates_are_settled() {
     let lines = findings["load_lines"].as_array().unwrap();
     assert_eq!(lines.len(), 1);
     let line = &lines[0];
-    assert_eq!((&line["quantile"], &line["below_s"]), (&0.9.into(), &0.15.into()));
+    assert_eq!((&line["quantile"], &line["below_s"]), (&0.9.into(), &0.004.into()));
     assert!(!line["outcome"].as_str().unwrap().starts_with("not finished"), "{line}");
     assert_eq!(line["verified"] == true, line["outcome"].as_str().unwrap().starts_with("found"), "{line}");
     for case in findings["cases"].as_array().unwrap() {
         let (valid, settled) = (case["valid_trials"].as_u64().unwrap(), case["settled"].as_bool().unwrap());
-        assert_eq!(settled, valid >= 3, "a rate that was tried once is a step of the search: {case:#}");
+        assert_eq!(settled, valid >= 10, "a rate with fewer trials than confirm one is a step of the search: {case:#}");
         if line["verified"] == true && case["levels"]["load.rate"].as_f64() == line["arrival_rate_per_s"].as_f64() {
             assert!(settled, "{case:#}");
         }
@@ -40,7 +40,7 @@ fn a_search_says_what_it_found_and_only_confirmed_rates_are_settled() {
     assert!(again.stderr.contains("nothing is missing in this run"), "{}", again.stderr);
     assert_eq!((again.status, again.json(), scratch.stored("line").len()), (outcome.status, findings, stored));
     let text = scratch.run(&["report", "line"]);
-    assert!(text.stdout.contains("p90 of response time below 150 ms"), "{}", text.stdout);
+    assert!(text.stdout.contains("p90 of response time below 4 ms"), "{}", text.stdout);
     assert!(!text.stdout.contains("did not settle"), "{}", text.stdout);
 }
 
@@ -48,12 +48,13 @@ fn a_search_says_what_it_found_and_only_confirmed_rates_are_settled() {
 fn a_bound_that_no_load_keeps_is_said_to_be_out_of_reach() {
     let scratch = Scratch::new();
     scratch.write("line.toml", STUDY);
-    let arguments = ["run", "line.toml", "--set", "goal.below=1ms", "--set", "load.rate=20", "--out", "line", "--json"];
+    let arguments =
+        ["run", "line.toml", "--set", "goal.below=500us", "--set", "load.rate=200", "--out", "line", "--json"];
     let findings = scratch.run(&arguments).json();
     let line = &findings["load_lines"][0];
     assert_eq!((&line["arrival_rate_per_s"], &line["verified"]), (&Value::Null, &false.into()));
     let outcome = line["outcome"].as_str().unwrap();
-    assert!(outcome.starts_with("not reached") || outcome.starts_with("no line"), "{outcome}");
+    assert!(["not reached", "no line", "disturbed"].iter().any(|word| outcome.starts_with(word)), "{outcome}");
     let verdict = findings["verdicts"].as_array().unwrap();
     assert!(verdict.iter().any(|text| text.as_str().unwrap().contains("no load line for p90")), "{verdict:?}");
 }
@@ -63,6 +64,6 @@ fn a_goal_in_a_closed_loop_or_without_a_bound_is_refused() {
     let scratch = Scratch::new();
     scratch.write("closed.toml", &STUDY.replace("[load]\n", "[load]\narrivals = \"closed\"\n"));
     scratch.run(&["run", "closed.toml"]).refused(&["closed.toml:", "load.arrivals is \"closed\""]);
-    scratch.write("unbound.toml", &STUDY.replace("below = \"150ms\"\n", ""));
+    scratch.write("unbound.toml", &STUDY.replace("below = \"4ms\"\n", ""));
     scratch.run(&["run", "unbound.toml"]).refused(&["unbound.toml:", "below"]);
 }

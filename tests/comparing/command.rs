@@ -152,7 +152,7 @@ fn bad_requests_are_refused_with_place_value_and_remedy() {
         ("--margin", "-1", "--margin: -1 is not from 0 to below 1"),
         ("--margin", "5", "--margin: 5 is not from 0 to below 1; write 0.05 for 5 %"),
         ("--metric", "throuhgput", "--metric: unknown metric \"throuhgput\"; did you mean \"throughput\"?"),
-        ("--adjust", "none", "possible values: holm, bh"),
+        ("--adjust", "none", "possible values: bonferroni, holm, bh"),
         ("--factor", "layout.name", "cannot be used with"),
         ("--html", &good, "is there and is no page; name a file that ends in .html, or a directory"),
     ] {

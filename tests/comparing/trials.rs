@@ -5,7 +5,7 @@ use std::collections::BTreeMap;
 use loadline::histogram::Histogram;
 use loadline::measurement::{Environment, Measurement, OperationMeasurement};
 use loadline::statistics::random::Random;
-use loadline::study::{Factor, Repeat, RepeatRule, Study};
+use loadline::study::{Factor, Repeat, RepeatRule, Study, plan};
 use loadline::trial::{Case, Levels, Settings, Trial};
 use serde_json::{Value, json};
 
@@ -34,6 +34,7 @@ pub fn study(factors: &[(&str, &[&str])]) -> Study {
         goal: None,
         claims: Vec::new(),
         quick: false,
+        shrunk: Default::default(),
         seed: 7,
         cases: all.into_iter().map(|levels| Case::new(levels.clone(), settings(&levels))).collect(),
     }
@@ -62,8 +63,49 @@ pub struct Machine {
     pub drift: f64,
     /// Whether trials are interleaved by round; else all of a case come together.
     pub is_interleaved: bool,
+    /// How much of its noise a trial hands on to the next one, 0..1.
+    pub echo: f64,
+    /// Share of the trials that are 30 % slower.
+    pub slow: f64,
     /// Speed of a case against others.
     pub speed: fn(&Levels) -> f64,
+}
+
+/// The noise of one trial after the other.
+pub struct Noise<'a> {
+    machine: &'a Machine,
+    last: f64,
+}
+
+impl<'a> Noise<'a> {
+    pub fn new(machine: &'a Machine, random: &mut Random) -> Self {
+        Noise { machine, last: normal(random) }
+    }
+
+    /// The factor of the next trial; 1 on average.
+    pub fn next(&mut self, random: &mut Random) -> f64 {
+        let echo = self.machine.echo;
+        self.last = echo * self.last + (1.0 - echo * echo).sqrt() * normal(random);
+        let slowed = if random.unit() < self.machine.slow { 0.7 } else { 1.0 };
+        (1.0 + self.machine.noise * self.last).max(0.01) * slowed / (1.0 - 0.3 * self.machine.slow)
+    }
+}
+
+/// Measures a study as the program does: round by round, until every case meets the study's rule or has had its most trials.
+pub fn measure_by_rule(study: &Study, machine: &Machine, random: &mut Random) -> Vec<Measurement> {
+    let mut outcomes = plan::Outcomes::new();
+    let mut noise = Noise::new(machine, random);
+    let mut out = Vec::new();
+    for round in 0..plan::rounds_max(study) {
+        let drift = 1.0 + machine.drift * normal(random);
+        for trial in plan::open_round(study, round, &outcomes) {
+            let rate = 1e6 * (machine.speed)(&trial.case.levels) * drift * noise.next(random);
+            let measurement = measured(&trial, out.len() as u64, rate, random);
+            outcomes.insert(trial.id, Some(measurement.settles_by()));
+            out.push(measurement);
+        }
+    }
+    out
 }
 
 /// `rounds` trials of every case, in the order of execution, cases in random order within a round.
@@ -82,15 +124,20 @@ pub fn measure(study: &Study, machine: &Machine, rounds: u32, random: &mut Rando
     for (round, case) in order {
         let rate =
             1e6 * (machine.speed)(&case.levels) * drifts[round as usize] * (1.0 + machine.noise * normal(random));
-        let mut trial = Measurement::unmeasured(&Trial::new(case.clone(), round, random.next_u64()));
-        trial.sequence = out.len() as u64;
-        trial.started = "2026-11-21T06:00:00Z".to_owned();
-        trial.measured_s = 1.0;
-        let kinds: &[&str] = if case.settings.workload.name == "mix" { &["read", "update"] } else { &["insert"] };
-        trial.operations = kinds.iter().map(|kind| ((*kind).to_owned(), operation(kind, rate, random))).collect();
-        out.push(trial);
+        let trial = Trial::new(case.clone(), round, random.next_u64());
+        out.push(measured(&trial, out.len() as u64, rate, random));
     }
     out
+}
+
+fn measured(trial: &Trial, sequence: u64, rate: f64, random: &mut Random) -> Measurement {
+    let mut measurement = Measurement::unmeasured(trial);
+    measurement.sequence = sequence;
+    measurement.started = "2026-11-21T06:00:00Z".to_owned();
+    measurement.measured_s = 1.0;
+    let kinds: &[&str] = if trial.case.settings.workload.name == "mix" { &["read", "update"] } else { &["insert"] };
+    measurement.operations = kinds.iter().map(|kind| ((*kind).to_owned(), operation(kind, rate, random))).collect();
+    measurement
 }
 
 /// Exponential response times; updates take ten times as long as the others.

@@ -13,7 +13,7 @@ fn speed(levels: &Levels) -> f64 {
     if levels.get("layout.name").is_some_and(|layout| layout == "star") { 1.3 } else { 1.0 }
 }
 
-const CALM: Machine = Machine { noise: 0.02, drift: 0.05, is_interleaved: true, speed };
+const CALM: Machine = Machine { noise: 0.02, drift: 0.05, is_interleaved: true, echo: 0.0, slow: 0.0, speed };
 
 /// A run directory with these trials.
 fn run(name: &str, machine: &str, study: &Study, trials: &[Measurement]) -> String {
@@ -41,7 +41,7 @@ fn the_levels_of_a_factor_are_compared_case_by_case_and_round_by_round() {
             (&case.into(), &"here".into(), &"throughput".into())
         );
         assert_eq!((&one["a"], &one["b"], &one["verdict"]), (&"wide".into(), &"star".into(), &"slower".into()));
-        assert_eq!((&one["paired_rounds"], &one["ratio_method"]), (&8.into(), &"fieller over rounds".into()));
+        assert_eq!((&one["paired_rounds"], &one["ratio_method"]), (&8.into(), &"log t over rounds".into()));
         let (low, high) = (one["ratio_ci95"][0].as_f64().unwrap(), one["ratio_ci95"][1].as_f64().unwrap());
         assert!(low < 1.0 / 1.3 && 1.0 / 1.3 < high, "{one}");
         for figure in ["median_ratio", "shift", "p_mann_whitney", "p_paired", "p_welch", "p_pooled", "t", "df"] {
@@ -99,7 +99,7 @@ fn two_machines_that_disagree_are_marked() {
         assert_eq!((&mark["mark"], &mark["certain"]), (&"direction".into(), &true.into()));
         assert_eq!(mark["machines"], serde_json::json!(["main", "validation"]));
     }
-    let noisy = Machine { noise: 0.6, drift: 0.0, is_interleaved: true, speed: |_| 1.0 };
+    let noisy = Machine { noise: 0.6, drift: 0.0, is_interleaved: true, echo: 0.0, slow: 0.0, speed: |_| 1.0 };
     let third = run("third", "noisy", &layouts(), &measure(&layouts(), &noisy, 8, &mut Random::new(11)));
     let found = json(&["compare", &first, &third, "--factor", "layout.name", "--json"], 0);
     let silent = found["unconfirmed"].as_array().unwrap().len() + found["marks"].as_array().unwrap().len();
@@ -122,7 +122,7 @@ fn the_same_cases_of_two_versions_are_compared_without_pairing() {
         assert!(one["case"].as_str().unwrap().contains("sqlite"), "{one}");
         assert_eq!((&one["a"], &one["b"]), (&"comparing-before".into(), &"comparing-after".into()));
         assert_eq!((&one["verdict"], &one["paired_rounds"]), (&"slower".into(), &serde_json::Value::Null));
-        assert_eq!(one["ratio_method"], "bootstrap");
+        assert_eq!(one["ratio_method"], "log t");
     }
     let notes = found["notes"].to_string();
     for words in [

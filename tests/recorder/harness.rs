@@ -85,7 +85,13 @@ impl Target {
     }
 
     pub fn server(name: &'static str) -> Self {
-        let settings = DatabaseSettings { name: name.to_owned(), ..DatabaseSettings::default() };
+        Self::server_with(name, &[])
+    }
+
+    /// A server with settings of its own.
+    pub fn server_with(name: &'static str, config: &[(&str, &str)]) -> Self {
+        let config = config.iter().map(|(name, value)| ((*name).to_owned(), (*value).to_owned())).collect();
+        let settings = DatabaseSettings { name: name.to_owned(), config, ..DatabaseSettings::default() };
         let server = Server::start(database::find(name).unwrap().recipe.unwrap(), &settings, None).unwrap();
         let endpoint = Some(server.endpoint().clone());
         Target { name, settings, endpoint, server: Some(server) }

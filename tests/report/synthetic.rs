@@ -42,6 +42,7 @@ pub fn study(factors: &[(&str, Vec<Value>)]) -> Study {
         goal: None,
         claims: Vec::new(),
         quick: false,
+        shrunk: Default::default(),
         seed: 7,
     }
 }
@@ -141,6 +142,7 @@ fn measurement(trial: Trial, sequence: u64, random: &mut Random) -> Measurement 
         system,
         iowait,
         idle: (1.0 - user - system - iowait).max(0.0),
+        stolen: 0.0,
         server_cpu: 1.6 * share(busy, random),
         recorder_cpu: 0.0,
         client_cpu: throughput * 12e-6,
@@ -157,8 +159,7 @@ fn measurement(trial: Trial, sequence: u64, random: &mut Random) -> Measurement 
     };
     let mut late = Histogram::new();
     (0..200).for_each(|_| late.record(2_000 + random.below(6_000) as u64));
-    let each =
-        ClientMeasurement { completed: completed / clients as u64, failed: 0, elapsed_s: seconds, response_time: None };
+    let each = ClientMeasurement { completed: completed / clients as u64, elapsed_s: seconds, ..Default::default() };
     Measurement {
         sequence,
         started: format!("2026-11-21T06:{:02}:{:02}Z", sequence / 10 % 60, sequence % 10 * 6),
@@ -174,10 +175,11 @@ fn measurement(trial: Trial, sequence: u64, random: &mut Random) -> Measurement 
             cpu_s: throughput * 12e-6 * seconds,
             wall_s: seconds,
             pass_s_p99: 4e-5,
+            ..LoopMeasurement::default()
         }],
         series,
         client_cpu_s: throughput * 12e-6 * seconds,
-        resources: Some(Resources { mean, samples: 25, monitor_cpu_s: 0.004 }),
+        resources: Some(Resources { mean, samples: 25, monitor_cpu_s: 0.004, ..Default::default() }),
         database_version: "0.0-synthetic".to_owned(),
         ..Measurement::unmeasured(&trial)
     }
@@ -232,5 +234,7 @@ pub fn environment() -> Environment {
         disk: Some("ext4 on /dev/imagined".to_owned()),
         disk_sync: None,
         databases: BTreeMap::from([("simulated".to_owned(), settings("wal"))]),
+        servers: Vec::new(),
+        command: Vec::new(),
     }
 }

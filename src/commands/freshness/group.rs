@@ -99,7 +99,7 @@ fn name_of(settings: &Settings, group: u32) -> String {
     let freshness = freshness_of(settings);
     let number = group % freshness.groups.max(1) + 1;
     match (freshness.path, freshness.path.subscribes(group, freshness.groups)) {
-        (crate::trial::EventPath::Database, _) => number.to_string(),
+        (crate::trial::EventPath::Database | crate::trial::EventPath::Notify, _) => number.to_string(),
         (_, true) => format!("{number} subscribing"),
         (_, false) => format!("{number} polling"),
     }

@@ -56,7 +56,8 @@ pub(super) fn measure(
     let groups = start_groups(settings, current, broker.as_mut())?;
     let (control, ledger) = (Arc::new(Control::default()), Ledger::new(settings.load.clients));
     let sources = sources(trial, &work, &events, &control, &ledger)?;
-    let writers = vec![Writers { settings: &settings.load, connections, sources, keeps_acknowledged: false }];
+    let writers =
+        vec![Writers { settings: &settings.load, connections, sources, keeps_acknowledged: false, pins_loops: false }];
     let mut overseer =
         Overseer { attendant: Attendant::new(current, None, settings, None), control, groups, broker, cpu: Vec::new() };
     let wire = |client| connect_wire(written_to, work.program_of(client), settings);
@@ -236,6 +237,7 @@ fn judge(measurement: &Measurement, settings: &Settings, observed: &Observed, is
         always_busy_clients: None,
         offered_per_s: settings.load.rate_per_s,
         late_share: LATE_SHARE,
+        bound: None,
         stored: None,
     };
     validity::reasons(measurement, circumstances)

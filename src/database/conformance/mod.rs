@@ -30,18 +30,27 @@ impl From<DatabaseError> for Failure {
 /// Checks a database that listens and is empty. What it fails, in sentences; empty when it conforms.
 pub fn conformance(database: &dyn Database) -> Vec<String> {
     let mut failures = conformance_prepared(database);
-    let mut bench = Bench { database, program: program() };
     if super::find(database.name()).is_some_and(|entry| entry.query_options.as_text) {
-        bench.program.as_text = true;
-        for (claim, check) in [reading::CHECKS, undoing::CHECKS].concat() {
-            if let Err(Failure(found)) = bench.fresh_tables().and_then(|()| check(&bench)) {
-                failures.push(format!("{}, statements as text: {claim}: {found}", database.name()));
-            }
-        }
-        let dropped = bench.drop_tables();
-        failures
-            .extend(dropped.err().map(|Failure(found)| format!("{}: tables are dropped: {found}", database.name())));
+        let program = Program { as_text: true, ..program() };
+        failures.extend(failures_of(&Bench { database, program }, "statements as text: "));
     }
+    // What a database cannot pipeline it sends as it can, and keeps to the same rules.
+    let program = Program { pipelines: true, ..program() };
+    failures.extend(failures_of(&Bench { database, program }, "pipelined: "));
+    failures
+}
+
+/// What one way to send statements fails of the checks that concern it.
+fn failures_of(bench: &Bench<'_>, way: &str) -> Vec<String> {
+    let name = bench.database.name();
+    let mut failures = Vec::new();
+    for (claim, check) in [reading::CHECKS, undoing::CHECKS].concat() {
+        if let Err(Failure(found)) = bench.fresh_tables().and_then(|()| check(bench)) {
+            failures.push(format!("{name}, {way}{claim}: {found}"));
+        }
+    }
+    let dropped = bench.drop_tables();
+    failures.extend(dropped.err().map(|Failure(found)| format!("{name}: tables are dropped: {found}")));
     failures
 }
 

@@ -106,13 +106,18 @@ impl Dialect for MySqlDialect {
     }
 
     /// Without touching a row where the server can, else without keeping others out, else as it must.
-    fn schema_change(&self, change: &SchemaChange) -> Vec<String> {
-        let plain = schema_change_text(
-            self.quote(change.table()),
-            change,
-            |name| self.quote(name),
-            |kind| self.column_type(kind),
-        );
+    fn schema_change(&self, change: &SchemaChange, algorithm: Option<&str>) -> Vec<String> {
+        let table = self.quote(change.table());
+        let plain = match change {
+            SchemaChange::AddIndex { name, column, .. } => {
+                format!("ALTER TABLE {table} ADD INDEX {} ({})", self.quote(name), self.quote(column))
+            }
+            SchemaChange::DropIndex { name, .. } => format!("ALTER TABLE {table} DROP INDEX {}", self.quote(name)),
+            _ => schema_change_text(table, change, |name| self.quote(name), |kind| self.column_type(kind)),
+        };
+        if let Some(algorithm) = algorithm {
+            return vec![format!("{plain}, ALGORITHM={}", algorithm.to_uppercase())];
+        }
         let ways = [", ALGORITHM=INSTANT", ", ALGORITHM=INPLACE, LOCK=NONE", ""];
         ways.iter().map(|way| format!("{plain}{way}")).collect()
     }

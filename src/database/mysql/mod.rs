@@ -7,6 +7,7 @@
 
 pub mod decode;
 pub mod dialect;
+mod durability;
 pub mod encryption;
 mod handshake;
 pub mod packet;
@@ -19,7 +20,7 @@ pub mod url;
 pub mod values;
 pub mod wire;
 
-use super::{Database, DatabaseError, Dialect, Endpoint, Entry, QueryOptions, Session};
+use super::{Database, DatabaseError, Dialect, Endpoint, Entry, LogPosition, QueryOptions, Session, Weakness};
 use crate::trial::DatabaseSettings;
 use dialect::{Engine, MySqlDialect};
 
@@ -31,7 +32,7 @@ pub static MARIADB: Entry = Entry {
     open: |settings, endpoint| MySql::open("mariadb", MARIADB.engines, settings, endpoint),
     recipe: Some(&recipe::MARIADB),
     read_url: Some(url::read_url),
-    query_options: QueryOptions { straight_join: true, cache: true, as_text: true },
+    query_options: QueryOptions { straight_join: true, cache: true, as_text: true, pipeline: false },
     has_notifications: false,
 };
 
@@ -43,7 +44,7 @@ pub static MYSQL: Entry = Entry {
     open: |settings, endpoint| MySql::open("mysql", MYSQL.engines, settings, endpoint),
     recipe: Some(&recipe::MYSQL),
     read_url: Some(url::read_url),
-    query_options: QueryOptions { straight_join: true, cache: false, as_text: true },
+    query_options: QueryOptions { straight_join: true, cache: false, as_text: true, pipeline: false },
     has_notifications: false,
 };
 
@@ -97,6 +98,18 @@ impl Database for MySql {
 
     fn connect(&self) -> Result<Box<dyn Session>, DatabaseError> {
         Ok(Box::new(session::connect(&self.endpoint, self.dialect.engine, self.bulk)?))
+    }
+
+    fn weaknesses(
+        &self,
+        session: &mut dyn Session,
+        is_asked: &dyn Fn(&str) -> bool,
+    ) -> Result<Vec<Weakness>, DatabaseError> {
+        durability::weaknesses(session, is_asked)
+    }
+
+    fn log_position(&self, session: &mut dyn Session) -> Result<Option<LogPosition>, DatabaseError> {
+        durability::log_position(session)
     }
 }
 

@@ -7,7 +7,7 @@ use std::path::{Path, PathBuf};
 
 use super::encryption;
 use crate::database::Endpoint;
-use crate::database::recipe::{CommandLine, Reach, Readiness, Recipe, executable, search_path};
+use crate::database::recipe::{CONNECTIONS, CommandLine, Reach, Readiness, Recipe, executable, search_path};
 use crate::trial::DatabaseSettings;
 
 /// Starts `mariadbd` or a genuine `mysqld`.
@@ -176,7 +176,7 @@ impl Recipe for MysqlRecipe {
             "--collation-server=utf8mb4_bin",
             "--innodb-flush-log-at-trx-commit=1",
             "--innodb-buffer-pool-size=256M",
-            "--max-connections=300",
+            &format!("--max-connections={CONNECTIONS}"),
             "--max-allowed-packet=64M",
             // The data goes with the server: nothing needs to be flushed when it stops.
             "--innodb-fast-shutdown=2",
@@ -229,6 +229,14 @@ impl Recipe for MysqlRecipe {
         &[
             ("version", "SELECT CONCAT(@@version, ' ', @@version_comment)"),
             ("innodb_flush_log_at_trx_commit", "SELECT @@innodb_flush_log_at_trx_commit"),
+            ("default_storage_engine", "SELECT @@default_storage_engine"),
+            (
+                "table_engines",
+                "SELECT GROUP_CONCAT(DISTINCT ENGINE) FROM information_schema.TABLES \
+                 WHERE TABLE_SCHEMA = DATABASE() AND TABLE_TYPE = 'BASE TABLE'",
+            ),
+            ("debug_no_sync", "SELECT @@debug_no_sync"),
+            ("innodb_redo_log_enabled", "SHOW GLOBAL STATUS LIKE 'Innodb_redo_log_enabled'"),
             ("innodb_buffer_pool_size", "SELECT @@innodb_buffer_pool_size"),
             ("innodb_flush_method", "SELECT @@innodb_flush_method"),
             ("innodb_doublewrite", "SELECT @@innodb_doublewrite"),

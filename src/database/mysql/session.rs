@@ -185,6 +185,7 @@ impl Prepare for MySqlWire {
             packet::command(&mut out, CLOSE, &old.id.to_le_bytes());
             channel.send(&out)?;
         }
+        self.pipelines = program.pipelines;
         let dialect = MySqlDialect { engine: self.engine };
         if program.as_text {
             self.statements = program.statements.iter().map(|text| Prepared::as_text(&dialect, text)).collect();

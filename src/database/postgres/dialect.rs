@@ -3,14 +3,26 @@
 use std::io::Write;
 
 use crate::database::Dialect;
+use crate::database::dialect::schema_change_text;
 use crate::database::literal::{Literals, hexadecimal, quoted};
 use crate::record::ColumnKind;
+use crate::statement::SchemaChange;
 
 /// PostgreSQL's SQL.
 #[derive(Debug, Clone, Copy, Default)]
 pub struct PostgresDialect;
 
 impl Dialect for PostgresDialect {
+    /// Others are kept out while an index is made, unless it is made concurrently.
+    fn schema_change(&self, change: &SchemaChange, algorithm: Option<&str>) -> Vec<String> {
+        let table = self.quote(change.table());
+        let plain = schema_change_text(table, change, |name| self.quote(name), |kind| self.column_type(kind));
+        vec![match algorithm {
+            Some(_) => plain.replacen("INDEX ", "INDEX CONCURRENTLY ", 1),
+            None => plain,
+        }]
+    }
+
     fn quote(&self, name: &str) -> String {
         format!("\"{}\"", name.replace('"', "\"\""))
     }

@@ -7,6 +7,7 @@
 
 pub mod decode;
 pub mod dialect;
+mod durability;
 pub mod encode;
 pub mod message;
 pub mod prepare;
@@ -18,7 +19,7 @@ pub mod url;
 pub mod wire;
 
 use super::session::WireSession;
-use super::{Database, DatabaseError, Dialect, Endpoint, Entry, QueryOptions, Session};
+use super::{Database, DatabaseError, Dialect, Endpoint, Entry, LogPosition, QueryOptions, Session, Weakness};
 use crate::trial::DatabaseSettings;
 
 pub use dialect::PostgresDialect;
@@ -33,7 +34,7 @@ pub static POSTGRES: Entry = Entry {
     open,
     recipe: Some(&recipe::POSTGRES),
     read_url: Some(read_url),
-    query_options: QueryOptions { straight_join: false, cache: false, as_text: true },
+    query_options: QueryOptions { straight_join: false, cache: false, as_text: true, pipeline: true },
     has_notifications: true,
 };
 
@@ -62,6 +63,22 @@ impl Database for Postgres {
     fn connect(&self) -> Result<Box<dyn Session>, DatabaseError> {
         let socket = startup::connect(&self.endpoint)?;
         Ok(Box::new(WireSession::new(PostgresWire::new(socket))))
+    }
+
+    fn weaknesses(
+        &self,
+        session: &mut dyn Session,
+        is_asked: &dyn Fn(&str) -> bool,
+    ) -> Result<Vec<Weakness>, DatabaseError> {
+        durability::weaknesses(session, is_asked)
+    }
+
+    fn harden(&self, session: &mut dyn Session) -> Result<Option<String>, DatabaseError> {
+        durability::harden(session)
+    }
+
+    fn log_position(&self, session: &mut dyn Session) -> Result<Option<LogPosition>, DatabaseError> {
+        durability::log_position(session)
     }
 }
 

@@ -29,6 +29,7 @@ impl Prepare for PostgresWire {
     fn prepare(&mut self, channel: &mut Channel, program: &Program) -> Result<(), DatabaseError> {
         let has_prepared = self.statements.iter().any(|statement| !statement.is_text());
         self.statements.clear();
+        self.pipelines = program.pipelines;
         if has_prepared {
             self.run(channel, "DEALLOCATE ALL")?;
         }

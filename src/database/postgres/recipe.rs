@@ -5,7 +5,7 @@
 use std::path::{Path, PathBuf};
 
 use crate::database::Endpoint;
-use crate::database::recipe::{CommandLine, Reach, Readiness, Recipe, executable, search_path};
+use crate::database::recipe::{CONNECTIONS, CommandLine, Reach, Readiness, Recipe, executable, search_path};
 use crate::trial::DatabaseSettings;
 
 /// Starts `postgres`.
@@ -109,7 +109,7 @@ impl Recipe for PostgresRecipe {
         set("listen_addresses", &reach.address.to_string());
         set("hba_file", &directory.join(RULES_FILE).display().to_string());
         set("unix_socket_directories", &directory.display().to_string());
-        set("max_connections", "300");
+        set("max_connections", &CONNECTIONS.to_string());
         for (name, value) in &settings.config {
             set(name, value);
         }

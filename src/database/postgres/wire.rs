@@ -1,11 +1,14 @@
-//! A connection to PostgreSQL as a state machine: all steps of a request leave in one pipeline that a Sync ends, which makes
-//! them one transaction and one round trip. The main type is [`PostgresWire`].
+//! A connection to PostgreSQL as a state machine. The main type is [`PostgresWire`].
 //!
-//! Where a request of several steps has one that must change a stated number of rows and may not, the Sync is withheld (a Flush
-//! asks for the counts) until the counts are known, and a ROLLBACK precedes it when they are wrong. A request of a single step is
-//! never withheld: an update that changed no row has nothing to undo; one that changed more rows than it should fails, and says
-//! that the rows stay changed. Inserts are taken to store as many rows as they were given, or to fail: a table whose rules or
-//! triggers drop rows fails the operation, but what its other steps stored stays.
+//! A request of one step is one statement that commits by itself, in one round trip. One of several steps goes as applications
+//! send it: BEGIN, each step and COMMIT, each in a round trip of its own; whatever went wrong, ROLLBACK undoes all of it.
+//!
+//! A program may ask for pipelining instead: then all steps leave together and one Sync ends them, which makes them one
+//! transaction and one round trip. Where such a request has a step that must change a stated number of rows and may not, the Sync is
+//! withheld (a Flush asks for the counts) until the counts are known, and a ROLLBACK precedes it when they are wrong. There inserts are
+//! taken to store as many rows as they were given, or to fail: a table whose rules or triggers drop rows fails the operation, but
+//! what its other steps stored stays. A request of a single step is never withheld either: an update that changed no row has
+//! nothing to undo; one that changed more rows than it should fails, and says that the rows stay changed.
 //!
 //! Invariant: an outcome is given only at ReadyForQuery, when the transaction's fate is settled, or with the loss of the connection.
 
@@ -18,13 +21,15 @@ use super::prepare::column_types;
 use super::prepared::Prepared;
 use crate::database::{Answer, DatabaseError, Progress, Wire};
 use crate::record::Cells;
-use crate::statement::{Expect, Request};
+use crate::statement::{Expect, Request, Step};
 
 /// A connection with the statements prepared on it.
 #[derive(Debug)]
 pub struct PostgresWire {
     socket: OwnedFd,
     pub(super) statements: Vec<Prepared>,
+    /// Whether all steps of a request leave together.
+    pub(super) pipelines: bool,
     rows: Option<Cells>,
     /// The columns of a statement that travelled as text, where its rows are kept.
     described: Vec<Encoding>,
@@ -38,6 +43,7 @@ pub struct PostgresWire {
 struct Running {
     answer: Answer,
     failure: Option<DatabaseError>,
+    awaiting: Awaiting,
     /// The step whose answer is awaited.
     step: usize,
     /// Executions of this step that have not completed.
@@ -49,12 +55,29 @@ struct Running {
     is_withheld: bool,
 }
 
+/// What the next ReadyForQuery ends.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
+enum Awaiting {
+    /// The whole request, which left in one go.
+    #[default]
+    Request,
+    /// The BEGIN of a transaction.
+    Begin,
+    /// The step of this place.
+    Step(usize),
+    /// The COMMIT behind the last step.
+    Commit,
+    /// The ROLLBACK of a transaction that failed.
+    Rollback,
+}
+
 impl PostgresWire {
     /// A wire over a connection that is ready for its first statement.
     pub fn new(socket: OwnedFd) -> Self {
         PostgresWire {
             socket,
             statements: Vec::new(),
+            pipelines: false,
             rows: None,
             described: Vec::new(),
             running: Running::default(),
@@ -62,8 +85,8 @@ impl PostgresWire {
         }
     }
 
-    fn append_steps(&self, request: &Request, out: &mut Vec<u8>) -> Result<(), DatabaseError> {
-        for step in &request.steps {
+    fn append_steps(&self, request: &Request, steps: &[Step], out: &mut Vec<u8>) -> Result<(), DatabaseError> {
+        for step in steps {
             let statement = self.statements.get(usize::from(step.statement)).ok_or_else(|| {
                 let prepared = self.statements.len();
                 DatabaseError::refused("26000", format!("statement {} of {prepared} is not prepared", step.statement))
@@ -105,8 +128,9 @@ impl PostgresWire {
     ) -> Option<Result<Answer, DatabaseError>> {
         match message.tag {
             b'D' => return self.take_row(request, message.body).err().map(Err),
+            b'C' if self.is_between_steps() => {}
             b'C' => return self.complete(request, message.body, out).err().map(Err),
-            b'Z' => return Some(self.finish(request)),
+            b'Z' => return self.ready(request, out),
             b'I' => return self.complete(request, b"", out).err().map(Err),
             b'E' => {
                 let error = ServerError::read(message.body);
@@ -129,6 +153,53 @@ impl PostgresWire {
             tag => return Some(Err(broken(&format!("it answers an execution with {tag:#04x}")))),
         }
         None
+    }
+
+    /// Whether BEGIN, COMMIT or ROLLBACK is on its way.
+    #[inline]
+    fn is_between_steps(&self) -> bool {
+        matches!(self.running.awaiting, Awaiting::Begin | Awaiting::Commit | Awaiting::Rollback)
+    }
+
+    /// The server is ready: the outcome, or the next part of a transaction that goes statement by statement.
+    #[inline]
+    fn ready(&mut self, request: &Request, out: &mut Vec<u8>) -> Option<Result<Answer, DatabaseError>> {
+        match self.running.awaiting {
+            Awaiting::Request => return Some(self.finish(request)),
+            Awaiting::Begin | Awaiting::Step(_) if self.running.failure.is_some() => self.roll_back(out),
+            Awaiting::Step(step) if self.running.step <= step => {
+                return Some(Err(broken("it is ready before the statement is complete")));
+            }
+            Awaiting::Begin | Awaiting::Step(_) => self.send_next(request, out),
+            Awaiting::Commit => return Some(self.running.failure.take().map_or(Ok(self.running.answer), Err)),
+            Awaiting::Rollback => {
+                let failure = self.running.failure.take();
+                return Some(Err(failure.unwrap_or_else(|| broken("it rolls back what did not fail"))));
+            }
+        }
+        None
+    }
+
+    /// Sends the next step of a transaction, or COMMIT behind the last one.
+    fn send_next(&mut self, request: &Request, out: &mut Vec<u8>) {
+        let (next, start) = (self.running.step, out.len());
+        let Some(step) = request.steps.get(next..next + 1) else {
+            message::write(out, b'Q', |out| message::write_text(out, "COMMIT"));
+            self.running.awaiting = Awaiting::Commit;
+            return;
+        };
+        if let Err(error) = self.append_steps(request, step, out) {
+            out.truncate(start);
+            self.running.failure = Some(error);
+            return self.roll_back(out);
+        }
+        out.extend_from_slice(&SYNC);
+        self.running.awaiting = Awaiting::Step(next);
+    }
+
+    fn roll_back(&mut self, out: &mut Vec<u8>) {
+        message::write(out, b'Q', |out| message::write_text(out, "ROLLBACK"));
+        self.running.awaiting = Awaiting::Rollback;
     }
 
     /// Whether the step whose answer is awaited travelled as text.
@@ -204,7 +275,8 @@ impl PostgresWire {
             running.failure.get_or_insert(DatabaseError::refused("rows", what));
         }
         if let Some(expected) = expect.contradiction(changed) {
-            let stays = if changed > 0 && !self.must_withhold(request) { ", and they stay changed" } else { "" };
+            let is_undone = self.running.awaiting != Awaiting::Request || self.must_withhold(request);
+            let stays = if changed > 0 && !is_undone { ", and they stay changed" } else { "" };
             let what = format!("the statement changed {changed} rows instead of {expected}{stays}");
             self.running.failure.get_or_insert(DatabaseError::refused("rows", what));
         }
@@ -234,8 +306,9 @@ impl PostgresWire {
     fn is_stuck_in_copy(&self, request: &Request) -> bool {
         request.steps.get(self.running.step).is_some_and(|step| {
             let is_ours = self.statements[usize::from(step.statement)].is_copied(step.rows as usize);
-            let is_last = self.running.step + 1 == request.steps.len() && self.running.completions <= 1;
-            !is_ours && is_last
+            let is_alone = self.running.awaiting != Awaiting::Request;
+            let is_last = is_alone || self.running.step + 1 == request.steps.len();
+            !is_ours && is_last && self.running.completions <= 1
         })
     }
 }
@@ -252,7 +325,12 @@ impl Wire for PostgresWire {
     fn start(&mut self, request: &Request, out: &mut Vec<u8>) {
         let start = out.len();
         self.running = Running::default();
-        match self.append_steps(request, out) {
+        if request.steps.len() > 1 && !self.pipelines {
+            message::write(out, b'Q', |out| message::write_text(out, "BEGIN"));
+            self.running.awaiting = Awaiting::Begin;
+            return self.await_step(request);
+        }
+        match self.append_steps(request, &request.steps, out) {
             Ok(()) => {
                 self.running.is_withheld = self.must_withhold(request);
                 self.await_step(request);

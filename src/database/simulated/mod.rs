@@ -34,7 +34,7 @@ pub static SIMULATED: Entry = Entry {
     open,
     recipe: None,
     read_url: None,
-    query_options: QueryOptions { straight_join: false, cache: false, as_text: false },
+    query_options: QueryOptions { straight_join: false, cache: false, as_text: false, pipeline: false },
     has_notifications: false,
 };
 

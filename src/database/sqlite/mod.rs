@@ -5,6 +5,7 @@
 
 mod checkpoints;
 mod dialect;
+mod durability;
 mod prepared;
 mod refusal;
 mod session;
@@ -14,7 +15,7 @@ use std::time::Duration;
 
 use rusqlite::{Connection, OpenFlags};
 
-use super::{Database, DatabaseError, Dialect, Entry, QueryOptions, Session};
+use super::{Database, DatabaseError, Dialect, Entry, QueryOptions, Session, Weakness};
 use crate::trial::DatabaseSettings;
 
 use dialect::SqliteDialect;
@@ -31,7 +32,7 @@ pub static SQLITE: Entry = Entry {
     open: |settings, _| Ok(Box::new(Sqlite::open(settings)?)),
     recipe: None,
     read_url: None,
-    query_options: QueryOptions { straight_join: true, cache: false, as_text: true },
+    query_options: QueryOptions { straight_join: true, cache: false, as_text: true, pipeline: false },
     has_notifications: false,
 };
 
@@ -186,6 +187,18 @@ impl Database for Sqlite {
             session.checkpoint_beside(own);
         }
         Ok(Box::new(session))
+    }
+
+    fn weaknesses(
+        &self,
+        session: &mut dyn Session,
+        _is_asked: &dyn Fn(&str) -> bool,
+    ) -> Result<Vec<Weakness>, DatabaseError> {
+        durability::weaknesses(session)
+    }
+
+    fn harden(&self, session: &mut dyn Session) -> Result<Option<String>, DatabaseError> {
+        durability::harden(session)
     }
 }
 

@@ -30,6 +30,16 @@ struct LogRun<'a> {
     files: Vec<&'a SourceFile>,
 }
 
+impl LogRun<'_> {
+    /// Name of the first log that threads before those given have written.
+    fn missing_thread(&self) -> Option<String> {
+        let first = format!("{}.{}", self.prefix, self.pid);
+        let names = (1..).map(|thread| format!("{first}.{thread}"));
+        let names = std::iter::once(first.clone()).chain(names).take(self.files.len());
+        names.into_iter().find(|name| !self.pid.is_empty() && !self.files.iter().any(|file| file.name == *name))
+    }
+}
+
 /// Reads summaries and logs, one repetition for each run.
 pub fn read(files: &[SourceFile]) -> Result<Vec<Repetition>, ImportError> {
     let mut summaries = Vec::new();
@@ -137,6 +147,10 @@ fn repetition(
         repetition.from().files.extend(run.files.iter().map(|file| file.name.clone()));
     }
     let log = run.map(|run| logged(run, summary)).transpose()?;
+    let missing = run.and_then(LogRun::missing_thread).filter(|_| summary.is_none());
+    repetition.measurement.invalid_because.extend(missing.map(|log| {
+        format!("the logs are those of some of pgbench's threads: {log} is missing, so that rates and counts are too low; give all of them")
+    }));
     if let Some(summary) = summary {
         summary.tell(&mut repetition);
     }

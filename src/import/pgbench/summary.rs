@@ -23,6 +23,7 @@ pub struct Summary {
     pub scripts: Vec<String>,
     scale: Option<u64>,
     clients: Option<u64>,
+    threads: Option<u64>,
     /// `--max-tries`.
     pub tries: u64,
     /// Transactions that ended well.
@@ -109,6 +110,7 @@ impl Summary {
         }
         self.scale = self.scale.or(number("scaling factor:"));
         self.clients = self.clients.or(number("number of clients:"));
+        self.threads = self.threads.or(number("number of threads:"));
         self.tries = number("maximum number of tries:").unwrap_or(self.tries);
         self.failures += number("number of failed transactions:").unwrap_or(0);
         self.skipped += number("number of transactions skipped:").unwrap_or(0);
@@ -162,6 +164,9 @@ impl Summary {
         repetition.from().version.clone_from(&self.version);
         if let Some(clients) = self.clients {
             repetition.tell("load.clients", clients);
+        }
+        if let Some(threads) = self.threads {
+            repetition.tell("load.loops", threads);
         }
         if !self.transaction_type.is_empty() {
             let name = if self.scripts.len() > 1 { "several scripts".to_owned() } else { self.script(0) };

@@ -23,6 +23,8 @@ use section::{Section, Told};
 
 /// Operations of YCSB's clients, as it names them; what else has a section is the state of its own process.
 const OPERATIONS: [&str; 6] = ["READ", "UPDATE", "INSERT", "SCAN", "DELETE", "READ-MODIFY-WRITE"];
+/// The section of what clients do once at their end.
+const CLEANUP: &str = "CLEANUP";
 /// Made of a read and an update, which have sections of their own.
 const COMPOSITE: &str = "READ-MODIFY-WRITE";
 /// Share of the operations that the sections may fall short of the total.
@@ -30,8 +32,10 @@ const MISSING_SHARE: f64 = 0.001;
 
 /// Reads outputs, one repetition each, and the `.hdr` logs beside them.
 pub fn read(files: &[SourceFile]) -> Result<Vec<Repetition>, ImportError> {
-    let (logs, outputs): (Vec<&SourceFile>, Vec<&SourceFile>) =
+    let (mut logs, outputs): (Vec<&SourceFile>, Vec<&SourceFile>) =
         files.iter().partition(|file| file.base_name().ends_with(".hdr"));
+    // YCSB writes one for the end of its own clients too, which is no operation of the database.
+    logs.retain(|log| !log.stem().ends_with(CLEANUP));
     let mut repetitions = Vec::new();
     let mut used = vec![false; logs.len()];
     for output in &outputs {

@@ -62,7 +62,7 @@ fn solve(
         return Err(format!("{clients} numbers of clients are too few for its {count} parameters"));
     }
     let best = problem.solve().ok_or("no parameters give a throughput")?;
-    let mut fit = describe(names, problem, &best, Sigma::Unknown, None);
+    let (mut fit, _) = describe(names, problem, &best, Sigma::Unknown, 0);
     fit.capacity_per_s = capacity(&best.values);
     Ok(fit)
 }

@@ -1,6 +1,7 @@
 //! Standard errors of the observations: as given, pooled where they come from few trials, or taken as proportional.
 //!
-//! Main function: [`errors_of`]. Invariant: errors given without a number of trials are used as they are.
+//! Main function: [`errors_of`]. Invariant: errors given without a number of trials are used as they are, and errors estimated
+//! from trials say with how many degrees of freedom.
 
 use super::matrix::{Matrix, solve};
 use super::problem::Sigma;
@@ -15,14 +16,17 @@ pub fn errors_of(figures: &[(&Point, f64)], target: Target, notes: &mut Vec<Stri
             point.quantiles.iter().find(|seen| (seen.quantile - wanted).abs() < 1e-9).and_then(|seen| seen.se_s)
         }
     };
+    if let Some(pooled) = pooled(figures, own) {
+        notes.push(format!(
+            "standard errors come from trials, {:.1} degrees of freedom each: they are pooled over the points, along their trend",
+            pooled.freedom
+        ));
+        return (pooled.errors, Sigma::Estimated(pooled.freedom));
+    }
     if let Some(errors) = figures.iter().map(own).collect::<Option<Vec<f64>>>() {
-        let trials: Option<Vec<u32>> = figures.iter().map(|(point, _)| point.trials).collect();
-        let rates: Option<Vec<f64>> = figures.iter().map(|(point, _)| point.arrival_rate_per_s).collect();
-        let pooled = trials.zip(rates).and_then(|(trials, rates)| pool(&rates, &errors, &trials));
-        if pooled.is_some() {
-            notes.push("standard errors from few trials are pooled over the points, along their trend".to_owned());
-        }
-        return (pooled.unwrap_or(errors), Sigma::Known);
+        let fewest = figures.iter().filter_map(|(point, _)| point.trials).min();
+        let sigma = fewest.map_or(Sigma::Known, |fewest| Sigma::Estimated(f64::from(fewest.max(2) - 1)));
+        return (errors, sigma);
     }
     let relative = |(point, value): &(&Point, f64)| Some(point.se_s? / point.mean_s? * value);
     if let Some(errors) = figures.iter().map(relative).collect::<Option<Vec<f64>>>() {
@@ -40,65 +44,157 @@ pub fn errors_of(figures: &[(&Point, f64)], target: Target, notes: &mut Vec<Stri
     (vec![1.0; figures.len()], Sigma::Unknown)
 }
 
-/// Points from which a trend of their errors can be told.
-const POOLED_LEAST: usize = 6;
+/// Points with trials from which a trend of their errors can be told.
+const POOLED_LEAST: usize = 3;
+/// Points, and degrees of freedom of all, from which on the trend is a parabola; a line below.
+const PARABOLA_LEAST: (usize, f64) = (6, 12.0);
 /// From here on errors are good enough as they are.
 const TRIALS_MANY: u32 = 200;
 
-/// Errors estimated from few trials are uncertain, and of times with long tails the low ones come with low means, which would
-/// then weigh too much. So each variance is drawn towards the trend of all, by as much as its scatter is explained by the
-/// number of trials (empirical Bayes, after Smyth 2004). The trend is a parabola of ln s² over -ln(1 - 0.9 of the share of the
-/// highest rate), as queues have it; it does not depend on the means. `None` with too few points, and with trials enough.
-fn pool(rates: &[f64], errors: &[f64], trials: &[u32]) -> Option<Vec<f64>> {
-    let fewest = *trials.iter().min()?;
-    if rates.len() < POOLED_LEAST || !(3..TRIALS_MANY).contains(&fewest) {
+/// Errors along a trend.
+struct Pooled {
+    errors: Vec<f64>,
+    /// Degrees of freedom that each error is worth.
+    freedom: f64,
+}
+
+/// Variance of one trial's figure at a rate, as its trials say it.
+struct Spread {
+    rate_per_s: f64,
+    variance: f64,
+    trials: u32,
+}
+
+impl Spread {
+    fn freedom(&self) -> f64 {
+        f64::from(self.trials - 1)
+    }
+}
+
+/// Pools the errors of points that come from several trials, and leaves those of others as they are; `None` where a point has no error,
+/// with too few points, and with trials enough.
+fn pooled(figures: &[(&Point, f64)], own: impl Fn(&(&Point, f64)) -> Option<f64>) -> Option<Pooled> {
+    let errors: Vec<f64> = figures.iter().map(&own).collect::<Option<_>>()?;
+    let spread = |(figure, error): (&(&Point, f64), &f64)| {
+        let trials = figure.0.trials.filter(|trials| *trials >= 2)?;
+        Some(Spread { rate_per_s: figure.0.arrival_rate_per_s?, variance: error * error * f64::from(trials), trials })
+    };
+    let spreads: Vec<Option<Spread>> = figures.iter().zip(&errors).map(spread).collect();
+    let seen: Vec<&Spread> = spreads.iter().flatten().collect();
+    if seen.iter().all(|spread| spread.trials >= TRIALS_MANY) {
         return None;
     }
-    let highest = rates.iter().copied().fold(0.0, f64::max);
-    let base = |rate: f64| {
+    let (pool, freedom) = pool(&seen)?;
+    let errors = spreads.iter().zip(errors).map(|(spread, error)| spread.as_ref().map_or(error, &pool)).collect();
+    Some(Pooled { errors, freedom })
+}
+
+/// Errors estimated from few trials are uncertain, and of times with long tails the low ones come with low means, which would
+/// then weigh too much. So the variances of single trials follow a trend over the rates, as queues have it: a trial's variance falls
+/// with the number of its operations, and ln of variance times rate is a line (a parabola where there are trials enough) over
+/// -ln(1 - 0.9 of the share of the highest rate). It is fitted by the likelihood of variances, which are chi² over their degrees of
+/// freedom, and does not depend on the means. The errors are worth the degrees of freedom of the one that the trend knows least.
+/// What scatters about the trend by more than chance is believed in part (after Smyth 2004).
+fn pool(seen: &[&Spread]) -> Option<(impl Fn(&Spread) -> f64, f64)> {
+    let total: f64 = seen.iter().map(|spread| spread.freedom()).sum();
+    let terms = if seen.len() >= PARABOLA_LEAST.0 && total >= PARABOLA_LEAST.1 { 3 } else { 2 };
+    if seen.len() < POOLED_LEAST {
+        return None;
+    }
+    let highest = seen.iter().map(|spread| spread.rate_per_s).fold(0.0, f64::max);
+    let base = move |rate: f64| {
         let x = -(-0.9 * rate / highest).ln_1p();
         [1.0, x, x * x]
     };
-    // Per trial, so that points of different numbers of trials share a trend; ln s² is low by 1 / df in the mean.
-    let ln_variance = |index: usize| {
-        let count = f64::from(trials[index]);
-        (errors[index] * errors[index] * count).ln() + 1.0 / (count - 1.0)
+    let (trend, normal) = trend(seen, terms, &base)?;
+    let freedom = |spread: &&Spread| {
+        let base = &base(spread.rate_per_s)[..terms];
+        Some(1.0 / base.iter().zip(solve(&normal, base)?).map(|(a, b)| a * b).sum::<f64>())
     };
-    let mut normal: Matrix = vec![vec![0.0; 3]; 3];
-    let mut right = [0.0; 3];
-    for (index, rate) in rates.iter().enumerate() {
-        let (terms, weight) = (base(*rate), f64::from(trials[index] - 1));
-        for row in 0..3 {
-            right[row] += weight * terms[row] * ln_variance(index);
-            (0..3).for_each(|column| normal[row][column] += weight * terms[row] * terms[column]);
+    let freedom = seen.iter().filter_map(freedom).fold(total, f64::min);
+    let along = move |rate: f64| base(rate).iter().zip(&trend).map(|(a, b)| a * b).sum::<f64>() - rate.ln();
+    let real = scatter_beyond_chance(seen, terms, &along);
+    let error = move |spread: &Spread| {
+        let (expected, freedom) = (along(spread.rate_per_s), spread.freedom());
+        let own = real / (real + variance_of_ln(freedom)) * (spread.variance.ln() + 1.0 / freedom - expected);
+        ((expected + own).exp() / f64::from(spread.trials)).sqrt()
+    };
+    Some((error, freedom))
+}
+
+/// Terms of ln of variance times rate by Fisher's scoring of the likelihood of variances, and their normal equations.
+fn trend(seen: &[&Spread], terms: usize, base: &dyn Fn(f64) -> [f64; 3]) -> Option<(Vec<f64>, Matrix)> {
+    let mut found = vec![0.0; terms];
+    let mut normal = Matrix::new();
+    for step in 0..SCORING_STEPS {
+        normal = vec![vec![0.0; terms]; terms];
+        let mut right = vec![0.0; terms];
+        for spread in seen {
+            let (base, freedom) = (base(spread.rate_per_s), spread.freedom());
+            let apart =
+                (spread.variance * spread.rate_per_s).ln() - base.iter().zip(&found).map(|(a, b)| a * b).sum::<f64>();
+            // The first step goes over logarithms, which lead near from everywhere; the others over the likelihood.
+            let apart = if step == 0 { apart } else { apart.exp_m1().min(3.0) };
+            for row in 0..terms {
+                right[row] += freedom * base[row] * apart;
+                (0..terms).for_each(|column| normal[row][column] += freedom * base[row] * base[column]);
+            }
         }
+        let change = solve(&normal, &right)?;
+        found.iter_mut().zip(&change).for_each(|(value, change)| *value += change);
     }
-    let trend = solve(&normal, &right)?;
-    let along = |rate: f64| base(rate).iter().zip(&trend).map(|(a, b)| a * b).sum::<f64>();
-    let scatter = |index: usize| (ln_variance(index) - along(rates[index])).powi(2);
-    let observed = (0..rates.len()).map(scatter).sum::<f64>() / (rates.len() - 3) as f64;
-    // Variance of ln s² with df degrees of freedom: trigamma(df / 2), near 2 / (df - 1).
-    let expected = |index: usize| 2.0 / (f64::from(trials[index]) - 2.0).max(1.0);
-    let mean_expected = (0..rates.len()).map(expected).sum::<f64>() / rates.len() as f64;
-    let real = (observed - mean_expected).max(0.0);
-    let pooled = |index: usize| {
-        let own = real / (real + expected(index));
-        let ln_pooled = along(rates[index]) + own * (ln_variance(index) - along(rates[index]));
-        (ln_pooled.exp() / f64::from(trials[index])).sqrt()
-    };
-    Some((0..rates.len()).map(pooled).collect())
+    found.iter().all(|value| value.is_finite()).then_some((found, normal))
+}
+
+const SCORING_STEPS: usize = 30;
+
+/// How far variances scatter about their trend (variance of ln s²) where chance does not explain it; 0 where it does. Their scatter
+/// must be above what chance gives by two of its standard deviations.
+fn scatter_beyond_chance(seen: &[&Spread], terms: usize, along: &dyn Fn(f64) -> f64) -> f64 {
+    if seen.len() <= terms {
+        return 0.0;
+    }
+    let left = (seen.len() - terms) as f64;
+    let apart = |spread: &&Spread| spread.variance.ln() + 1.0 / spread.freedom() - along(spread.rate_per_s);
+    let observed = seen.iter().map(|spread| apart(spread).powi(2)).sum::<f64>() / left;
+    let expected = seen.iter().map(|spread| variance_of_ln(spread.freedom())).sum::<f64>() / seen.len() as f64;
+    // ln s² has longer tails than a normal value: its square varies by about three times the square of its mean.
+    if observed > expected * (1.0 + 2.0 * (3.0 / left).sqrt()) { observed - expected } else { 0.0 }
+}
+
+/// Variance of ln s² with so many degrees of freedom: the trigamma function of their half, by its series from 6 on.
+fn variance_of_ln(freedom: f64) -> f64 {
+    let mut x = freedom / 2.0;
+    let mut sum = 0.0;
+    while x < 6.0 {
+        sum += x.powi(-2);
+        x += 1.0;
+    }
+    sum + 1.0 / x + 0.5 / (x * x) + 1.0 / (6.0 * x.powi(3)) - 1.0 / (30.0 * x.powi(5))
 }
 
 #[cfg(test)]
 mod tests {
     use super::*;
 
+    fn errors_of_points(rates: &[f64], errors: &[f64], trials: u32) -> Option<Pooled> {
+        let point = |(rate, error): (&f64, &f64)| {
+            let (arrival_rate_per_s, se_s) = (Some(*rate), Some(*error));
+            Point { arrival_rate_per_s, se_s, trials: Some(trials), ..Point::default() }
+        };
+        let points: Vec<Point> = rates.iter().zip(errors).map(point).collect();
+        let figures: Vec<(&Point, f64)> = points.iter().map(|point| (point, 1.0)).collect();
+        pooled(&figures, |(point, _)| point.se_s)
+    }
+
     #[test]
     fn errors_that_follow_a_trend_are_kept_and_one_that_strays_by_chance_is_drawn_to_it() {
-        let values: Vec<f64> = (1..=8).map(f64::from).collect();
-        let mut errors: Vec<f64> = values.iter().map(|value| 0.01 / (10.0 - value).powi(2)).collect();
+        let rates: Vec<f64> = (1..=8).map(f64::from).collect();
+        let mut errors: Vec<f64> = rates.iter().map(|rate| 0.01 / (10.0 - rate).powi(2)).collect();
         errors[3] *= 1.3;
-        let pooled = pool(&values, &errors, &[10; 8]).unwrap();
+        let Pooled { errors: pooled, freedom } = errors_of_points(&rates, &errors, 10).unwrap();
+        // 72 of all over three terms are 24 in the mean; the ends of the trend are known less, and better than from 10 trials alone.
+        assert!((9.0..24.0).contains(&freedom), "{freedom}");
         assert!(pooled[3] < 0.9 * errors[3], "{pooled:?}");
         for (pooled, error) in pooled.iter().zip(&errors).skip(4) {
             assert!((pooled / error - 1.0).abs() < 0.2, "{pooled} {error}");
@@ -107,11 +203,19 @@ mod tests {
 
     #[test]
     fn a_scatter_beyond_chance_is_believed() {
-        let values: Vec<f64> = (1..=8).map(f64::from).collect();
+        let rates: Vec<f64> = (1..=8).map(f64::from).collect();
         let errors: Vec<f64> = (0..8).map(|index| if index % 2 == 0 { 0.01 } else { 1.0 }).collect();
-        let pooled = pool(&values, &errors, &[150; 8]).unwrap();
+        let pooled = errors_of_points(&rates, &errors, 150).unwrap().errors;
         assert!(pooled.iter().zip(&errors).all(|(pooled, error)| (pooled / error - 1.0).abs() < 0.1), "{pooled:?}");
-        assert_eq!(pool(&values, &errors, &[1000; 8]), None);
-        assert_eq!(pool(&values[..4], &errors[..4], &[10; 4]), None);
+        assert!(errors_of_points(&rates, &errors, 1000).is_none());
+        assert!(errors_of_points(&rates[..2], &errors[..2], 10).is_none());
+    }
+
+    #[test]
+    fn the_variance_of_a_logarithm_agrees_with_the_trigamma_function() {
+        // pi² / 6 at 1, pi² / 2 at one half.
+        let square = std::f64::consts::PI.powi(2);
+        assert!((variance_of_ln(2.0) - square / 6.0).abs() < 1e-6);
+        assert!((variance_of_ln(1.0) - square / 2.0).abs() < 1e-6);
     }
 }

@@ -4,13 +4,14 @@
 
 use serde::ser::SerializeMap;
 use serde::{Serialize, Serializer};
+use statrs::function::beta::beta_reg;
 use statrs::function::gamma::gamma_ur;
 
 use super::least_squares::Minimum;
 use super::problem::{Problem, Sigma};
 use crate::queueing::family::{Family, Surroundings};
 use crate::queueing::queue::Queue;
-use crate::statistics::student::t_quantile;
+use crate::statistics::student::{DF_NORMAL, t_quantile};
 
 /// An interval of a parameter; an end is infinite where the points give none, which JSON shows as null.
 #[derive(Debug, Clone, Copy, PartialEq)]
@@ -19,6 +20,22 @@ pub struct Range {
     pub low: f64,
     /// Upper end.
     pub high: f64,
+}
+
+impl Range {
+    /// The interval of one value.
+    pub(super) fn at(value: f64) -> Self {
+        Range { low: value, high: value }
+    }
+
+    /// All from the lower of two lower ends to the higher of the upper ones.
+    pub(super) fn hull(self, other: Range) -> Self {
+        Range { low: self.low.min(other.low), high: self.high.max(other.high) }
+    }
+
+    pub(super) fn times(self, factor: f64) -> Self {
+        Range { low: self.low * factor, high: self.high * factor }
+    }
 }
 
 impl Serialize for Range {
@@ -74,7 +91,8 @@ pub struct Fit {
     pub chi2: f64,
     /// Degrees of freedom: observations minus parameters.
     pub df: usize,
-    /// Probability of a chi² at least as large were the model true; none without standard errors or degrees of freedom.
+    /// Probability of a chi² at least as large were the model true, by F where standard errors come from few trials; none without
+    /// standard errors or degrees of freedom.
     pub goodness_of_fit_p: Option<f64>,
     /// Akaike's criterion, corrected for few points (Hurvich and Tsai 1989); none with fewer than two points more than
     /// parameters.
@@ -87,6 +105,8 @@ pub struct Fit {
     pub relative_error_rms: f64,
     /// Highest stable arrival rate, or highest throughput of a closed loop, per second; none where there is no highest.
     pub capacity_per_s: Option<f64>,
+    /// 95 % interval of the capacity; none where the model's parameters give it no direct one.
+    pub capacity_ci95: Option<Range>,
     /// Each load predicted by the others.
     pub leave_one_out: Option<LeftOut>,
     /// The highest loads, a quarter of them, predicted by the lower ones.
@@ -118,109 +138,109 @@ impl Fit {
     }
 }
 
-/// The 0.95 quantile of chi² with one degree of freedom.
-const CHI2_95: f64 = 3.841_458_820_694_124;
-
-/// Rises of chi² that bound 95 % intervals: with known errors, and t² chi² / df with errors scaled by the residuals.
-pub fn chi2_rise(chi2: f64, df: usize) -> (f64, Option<f64>) {
-    let scaled = (df > 0).then(|| t_quantile(0.975, df as f64).powi(2) * chi2 / df as f64);
-    (CHI2_95, scaled.filter(|rise| *rise > 0.0))
+/// Rises of chi² that bound 95 % intervals: t² with the degrees of freedom of the errors, 3.84 where they are known; and t² chi² / df
+/// with errors scaled by the residuals.
+#[derive(Debug, Clone, Copy)]
+pub struct Rises {
+    /// By the errors themselves; none where they are not known.
+    pub own: Option<f64>,
+    /// By the residuals; none without degrees of freedom.
+    pub scaled: Option<f64>,
 }
 
+impl Rises {
+    fn of(chi2: f64, df: usize, sigma: Sigma) -> Self {
+        let square = |freedom: f64| t_quantile(0.975, freedom).powi(2);
+        let scaled = (df > 0).then(|| square(df as f64) * chi2 / df as f64);
+        Rises { own: sigma.freedom().map(square), scaled: scaled.filter(|rise| *rise > 0.0) }
+    }
+
+    /// The one that gives the interval.
+    pub fn chosen(&self) -> Option<f64> {
+        self.own.or(self.scaled)
+    }
+}
+
+/// Below this probability of its residuals a model is rejected.
+pub const GOODNESS_LEAST: f64 = 0.01;
 /// Above this relative residual (root mean square) a model does not describe the points at all.
 const RELATIVE_ERROR_HOPELESS: f64 = 0.15;
 
-/// A parameter that takes whole values: all that were tried, one after the other.
-pub struct Ladder<'a> {
-    /// Its name.
-    pub name: &'static str,
-    /// The value with the lowest chi².
-    pub value: u32,
-    /// Values and their chi².
-    pub tried: &'a [(u32, f64)],
-}
-
-/// All that a minimum says; the parameters are those of the problem, and the one of the ladder.
+/// All that a minimum says of the parameters of the problem; `varied` parameters were tried besides, which took their best value.
 pub fn describe(
     (model, title): (&'static str, &'static str),
     problem: &Problem,
     best: &Minimum,
     sigma: Sigma,
-    ladder: Option<Ladder>,
-) -> Fit {
-    let n = problem.observations.len();
-    let count = problem.parameters.len() + usize::from(ladder.is_some());
-    let df = n.saturating_sub(count);
-    let (known, scaled) = problem.rises(best, count);
-    let mut parameters = estimates(problem, best, sigma, (known, scaled), df);
-    if let Some(ladder) = ladder {
-        parameters.insert(0, whole_estimate(&ladder, sigma, (known, scaled)));
-    }
-    let is_tested = sigma == Sigma::Known && df > 0;
-    Fit {
+    varied: usize,
+) -> (Fit, Rises) {
+    let count = problem.parameters.len() + varied;
+    let df = problem.observations.len().saturating_sub(count);
+    let rises = Rises::of(best.chi2, df, sigma);
+    let goodness_of_fit_p = sigma.freedom().filter(|_| df > 0).map(|freedom| exceeded(best.chi2, df, freedom));
+    let fit = Fit {
         model,
         title,
-        parameters,
+        parameters: estimates(problem, best, rises, df, goodness_of_fit_p),
         correlation: correlation(best),
         chi2: best.chi2,
         df,
-        goodness_of_fit_p: is_tested.then(|| chi2_exceeded(best.chi2, df)),
+        goodness_of_fit_p,
         aicc: aicc(problem, best.chi2, count, sigma),
         weight: None,
         r2: r2(problem, best.chi2),
         relative_error_rms: problem.relative_error_rms(&best.values),
         capacity_per_s: None,
+        capacity_ci95: None,
         leave_one_out: leave_one_out(problem, best),
         held_out: held_out(problem, best),
-    }
+    };
+    (fit, rises)
 }
 
 fn estimates(
     problem: &Problem,
     best: &Minimum,
-    sigma: Sigma,
-    (known, scaled): (f64, Option<f64>),
+    rises: Rises,
     df: usize,
+    goodness_of_fit_p: Option<f64>,
 ) -> Vec<Estimate> {
     let factor = (df > 0).then(|| (best.chi2 / df as f64).sqrt());
     let is_rounding = best.chi2 <= squares(problem) * ROUNDING * ROUNDING * 1e-6;
-    let is_hopeless = problem.relative_error_rms(&best.values) > RELATIVE_ERROR_HOPELESS;
+    // Near saturation few trials may be that far off by chance: their own errors say whether.
+    let is_hopeless = problem.relative_error_rms(&best.values) > RELATIVE_ERROR_HOPELESS
+        && goodness_of_fit_p.is_none_or(|p| p < GOODNESS_LEAST);
+    let others = if is_rounding {
+        Vec::new()
+    } else {
+        problem.others(best, rises.own.unwrap_or(0.0).max(rises.scaled.unwrap_or(0.0)))
+    };
     let describe_one = |index: usize| {
         let absolute = best.covariance.as_ref().map(|covariance| covariance[index][index].sqrt());
         let absolute = absolute.filter(|se| *se > 0.0 && se.is_finite());
         let se_scaled = absolute.zip(factor).map(|(se, factor)| se * factor);
-        let profile = |rise: f64| problem.profile(best, index, absolute, rise);
+        let profile = |rise: f64| {
+            let near = others.iter().filter(|other| other.chi2 < best.chi2 + rise);
+            near.fold(problem.profile(best, index, absolute, rise), |range, other| {
+                range.hull(problem.profile(other, index, None, best.chi2 + rise - other.chi2))
+            })
+        };
         // Where the residuals are rounding chi² is too rough to be followed, and where the model is hopeless it is not worth it.
         let by_se = |se: f64| {
             let half = t_quantile(0.975, df as f64) * se;
             let (value, parameter) = (best.values[index], &problem.parameters[index]);
             Range { low: (value - half).max(parameter.low), high: (value + half).min(parameter.high) }
         };
-        let ci95_scaled = if is_rounding || is_hopeless { se_scaled.map(by_se) } else { scaled.map(profile) };
-        let (se, ci95) = match sigma {
-            Sigma::Known if is_hopeless => (absolute, ci95_scaled),
-            Sigma::Known => (absolute, Some(profile(known))),
-            Sigma::Unknown => (se_scaled, ci95_scaled),
+        let ci95_scaled = if is_rounding || is_hopeless { se_scaled.map(by_se) } else { rises.scaled.map(profile) };
+        let (se, ci95) = match rises.own {
+            Some(_) if is_hopeless => (absolute, ci95_scaled),
+            Some(rise) => (absolute, Some(profile(rise))),
+            None => (se_scaled, ci95_scaled),
         };
         let (name, value) = (problem.parameters[index].name, best.values[index]);
         Estimate { name, value, se, ci95, se_scaled, ci95_scaled }
     };
     (0..best.values.len()).map(describe_one).collect()
-}
-
-/// A whole-numbered parameter: its interval holds the values at which chi² is not much above the best.
-fn whole_estimate(ladder: &Ladder, sigma: Sigma, (known, scaled): (f64, Option<f64>)) -> Estimate {
-    let Ladder { name, value, tried } = *ladder;
-    let lowest = tried.iter().map(|(_, chi2)| *chi2).fold(f64::INFINITY, f64::min);
-    let range = |rise: f64| {
-        let kept: Vec<f64> =
-            tried.iter().filter(|(_, chi2)| *chi2 <= lowest + rise).map(|(at, _)| f64::from(*at)).collect();
-        let end = |pick: fn(f64, f64) -> f64| kept.iter().copied().fold(f64::from(value), pick);
-        Range { low: end(f64::min), high: end(f64::max) }
-    };
-    let ci95_scaled = scaled.map(range);
-    let ci95 = if sigma == Sigma::Known { Some(range(known)) } else { ci95_scaled };
-    Estimate { name, value: f64::from(value), se: None, ci95, se_scaled: None, ci95_scaled }
 }
 
 fn correlation(best: &Minimum) -> Option<Vec<Vec<f64>>> {
@@ -232,19 +252,29 @@ fn correlation(best: &Minimum) -> Option<Vec<Vec<f64>>> {
     Some((0..covariance.len()).map(|row| (0..covariance.len()).map(|column| one(row, column)).collect()).collect())
 }
 
-/// P(chi² with df degrees of freedom exceeds a value).
-pub fn chi2_exceeded(chi2: f64, df: usize) -> f64 {
-    if chi2 <= 0.0 { 1.0 } else { gamma_ur(df as f64 / 2.0, chi2 / 2.0) }
+/// Probability of residuals at least as large were the model true: chi² over its degrees of freedom is F distributed with those of
+/// the errors, and chi² distributed where the errors are known.
+pub fn exceeded(chi2: f64, df: usize, freedom: f64) -> f64 {
+    if chi2 <= 0.0 {
+        return 1.0;
+    }
+    let half = df as f64 / 2.0;
+    if freedom >= DF_NORMAL {
+        gamma_ur(half, chi2 / 2.0)
+    } else {
+        beta_reg(freedom / 2.0, half, freedom / (freedom + chi2))
+    }
 }
 
 /// Deviations below one millionth of the figures are rounding; a model is not preferred for having less of it.
 const ROUNDING: f64 = 1e-6;
 
-/// chi² + 2 k + 2 k (k + 1) / (n - k - 1) with known errors; else n ln(chi² / n) in place of chi², and the error's scale as
-/// one more parameter.
+/// chi² + 2 k + 2 k (k + 1) / (n - k - 1) with known errors. With errors of nu degrees of freedom (nu + n) ln(1 + chi² / nu) stands for
+/// chi², the likelihood of residuals that are t distributed together; with none n ln(chi² / n), and the error's scale as one more
+/// parameter.
 fn aicc(problem: &Problem, chi2: f64, count: usize, sigma: Sigma) -> Option<f64> {
     let n = problem.observations.len();
-    let k = if sigma == Sigma::Known { count } else { count + 1 };
+    let k = if sigma == Sigma::Unknown { count + 1 } else { count };
     if n < k + 2 {
         return None;
     }
@@ -252,6 +282,7 @@ fn aicc(problem: &Problem, chi2: f64, count: usize, sigma: Sigma) -> Option<f64>
     let penalty = 2.0 * k + 2.0 * k * (k + 1.0) / (size - k - 1.0);
     let misfit = match sigma {
         Sigma::Known => chi2,
+        Sigma::Estimated(freedom) => (freedom + size) * (chi2 / freedom).ln_1p(),
         Sigma::Unknown => size * (chi2.max(squares(problem) * ROUNDING * ROUNDING) / size).ln(),
     };
     Some(misfit + penalty)
@@ -303,9 +334,19 @@ mod tests {
     #[test]
     fn probabilities_of_chi2_agree_with_tables() {
         for (chi2, df, expected) in [(3.841_458_82, 1, 0.05), (12.591_587_24, 6, 0.05), (16.811_893_83, 6, 0.01)] {
-            assert!((chi2_exceeded(chi2, df) / expected - 1.0).abs() < 1e-7, "{chi2} {df}");
+            assert!((exceeded(chi2, df, f64::INFINITY) / expected - 1.0).abs() < 1e-7, "{chi2} {df}");
         }
-        assert_eq!(chi2_exceeded(0.0, 3), 1.0);
+        assert_eq!(exceeded(0.0, 3, 4.0), 1.0);
+    }
+
+    #[test]
+    fn probabilities_of_f_agree_with_tables() {
+        for (f, df, freedom, expected) in
+            [(5.786_135, 2, 5.0, 0.05), (10.127_964, 1, 3.0, 0.05), (2.866_081, 4, 20.0, 0.05)]
+        {
+            let found = exceeded(f * df as f64, df, freedom);
+            assert!((found / expected - 1.0).abs() < 1e-5, "{f} {df} {freedom}: {found}");
+        }
     }
 
     #[test]

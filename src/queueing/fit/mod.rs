@@ -12,6 +12,7 @@ mod open;
 mod paper;
 mod problem;
 mod select;
+mod servers;
 mod verdict;
 
 use serde::Serialize;
@@ -74,7 +75,14 @@ pub struct FitReport {
 }
 
 /// A model that fits predicts points that it was not fitted to within this share of them.
-const LEFT_OUT_MOST: f64 = 0.25;
+pub const LEFT_OUT_MOST: f64 = 0.25;
+
+impl Fit {
+    /// Whether it predicts each of the loads from the others within [`LEFT_OUT_MOST`], root mean square.
+    pub fn predicts_what_was_left_out(&self) -> bool {
+        self.leave_one_out.as_ref().is_some_and(|left_out| left_out.relative_error_rms <= LEFT_OUT_MOST)
+    }
+}
 
 impl FitReport {
     /// Whether a model fits: not where the points reject it. None where that cannot be told: they do not reach near enough to the
@@ -85,8 +93,7 @@ impl FitReport {
             return Some(false);
         }
         let is_good = self.best.is_some_and(|best| best == model) || self.tie.contains(&model);
-        let error = fit.leave_one_out.as_ref().map(|left_out| left_out.relative_error_rms);
-        (is_good && error.is_some_and(|error| error <= LEFT_OUT_MOST)).then_some(true)
+        (is_good && fit.predicts_what_was_left_out()).then_some(true)
     }
 }
 

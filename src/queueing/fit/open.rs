@@ -3,18 +3,16 @@
 //! Main function: [`fit_open`]. Invariant: points above saturation are never fitted, and the report says which they are.
 
 use super::errors::errors_of;
-use super::estimate::{Fit, Ladder, describe};
+use super::estimate::{Fit, Rises, describe};
 use super::paper::fit_as_in_the_paper;
 use super::problem::{Observation, Problem, Sigma};
 use super::select::{Collected, select};
+use super::servers::fit_servers;
 use super::{FitError, FitReport, Request, Skipped};
 use crate::queueing::family::{FAMILIES, Family, Needs, Surroundings};
 use crate::queueing::points::{Point, Points};
-use crate::queueing::queue::{Queue, Target, Timer};
+use crate::queueing::queue::{Target, Timer};
 use crate::units::show_number;
-
-/// Numbers of servers that are tried for M/M/c.
-const SERVERS: &[u32] = &[2, 3, 4, 5, 6, 7, 8, 10, 12, 14, 16, 20, 24, 32, 48, 64];
 
 /// Completed below this share of arriving is not keeping up.
 const KEPT_UP: f64 = 0.98;
@@ -126,36 +124,22 @@ fn fit_family(
     if let Some(because) = lacks(family, observations, request) {
         return Err(because);
     }
-    let with = |servers: Option<u32>| Surroundings { servers, ..request.around };
-    if family.needs != Needs::Servers {
-        return fit_shape(family, observations, sigma, request.target, with(None), &[]).map(|(fit, _)| fit);
+    let set = Set { family, observations, sigma, target: request.target };
+    if family.needs == Needs::Servers && request.around.servers.is_none() {
+        return fit_servers(&set, request.around);
     }
-    if let Some(servers) = request.around.servers {
-        return fit_shape(family, observations, sigma, request.target, with(Some(servers)), &[]).map(|(fit, _)| fit);
-    }
-    let mut tried: Vec<(u32, f64)> = Vec::new();
-    for servers in SERVERS {
-        let around = with(Some(*servers));
-        if let Some(best) = solve_shape(family, observations, request.target, around) {
-            tried.push((*servers, best));
-        }
-    }
-    let best = tried.iter().min_by(|a, b| a.1.total_cmp(&b.1)).ok_or_else(|| none_exists(family))?;
-    fit_shape(family, observations, sigma, request.target, with(Some(best.0)), &tried).map(|(fit, _)| fit)
+    set.fit(request.around, 0).map(|(fit, _)| fit)
 }
 
-fn none_exists(family: &Family) -> String {
+pub(super) fn none_exists(family: &Family) -> String {
     format!("no parameters of {} carry the highest arrival rate", family.title)
 }
 
-/// chi² of the best parameters.
-fn solve_shape(family: &Family, observations: &[Observation], target: Target, around: Surroundings) -> Option<f64> {
-    let curve = curve_of(family, target, around);
-    let best = problem_of(family, observations, &curve, around).solve()?;
-    Some(best.chi2)
-}
-
-fn curve_of(family: &Family, target: Target, around: Surroundings) -> impl Fn(&[f64], &Observation) -> Option<f64> {
+pub(super) fn curve_of(
+    family: &Family,
+    target: Target,
+    around: Surroundings,
+) -> impl Fn(&[f64], &Observation) -> Option<f64> {
     let build = family.build;
     move |values, seen| {
         let around = Surroundings { workers: seen.workers, ..around };
@@ -164,7 +148,7 @@ fn curve_of(family: &Family, target: Target, around: Surroundings) -> impl Fn(&[
 }
 
 /// The problem with its starts: every shape of the family with the constant delay that suits it best.
-fn problem_of<'a>(
+pub(super) fn problem_of<'a>(
     family: &'a Family,
     observations: &[Observation],
     curve: &'a dyn Fn(&[f64], &Observation) -> Option<f64>,
@@ -187,31 +171,37 @@ fn problem_of<'a>(
     Problem { parameters: family.parameters, observations: observations.to_vec(), curve, starts }
 }
 
-/// The fit and its model; `tried` holds chi² at all numbers of servers, when they were varied.
-fn fit_shape(
-    family: &'static Family,
-    observations: &[Observation],
-    sigma: Sigma,
-    target: Target,
-    around: Surroundings,
-    tried: &[(u32, f64)],
-) -> Result<(Fit, Box<dyn Queue>), String> {
-    let count = family.parameters.len() + usize::from(!tried.is_empty());
-    let curve = curve_of(family, target, around);
-    let problem = problem_of(family, observations, &curve, around);
-    let rates = problem.loads().len();
-    if rates < count {
-        return Err(format!("{rates} arrival rates are too few for its {count} parameters"));
+/// A family with what it is fitted to.
+pub(super) struct Set<'a> {
+    pub family: &'static Family,
+    pub observations: &'a [Observation],
+    pub sigma: Sigma,
+    pub target: Target,
+}
+
+impl Set<'_> {
+    /// The fit in these surroundings; `varied` of them were tried, and count as parameters.
+    pub fn fit(&self, around: Surroundings, varied: usize) -> Result<(Fit, Rises), String> {
+        let Set { family, observations, sigma, target } = *self;
+        let count = family.parameters.len() + varied;
+        let curve = curve_of(family, target, around);
+        let problem = problem_of(family, observations, &curve, around);
+        let rates = problem.loads().len();
+        if rates < count {
+            return Err(format!("{rates} arrival rates are too few for its {count} parameters"));
+        }
+        let best = problem.solve().ok_or_else(|| none_exists(family))?;
+        let (mut fit, rises) = describe((family.name, family.title), &problem, &best, sigma, varied);
+        let busiest = observations.iter().max_by(|a, b| a.load.total_cmp(&b.load));
+        let workers = busiest.and_then(|seen| seen.workers);
+        let queue =
+            (family.build)(&best.values, &Surroundings { workers, ..around }).ok_or_else(|| none_exists(family))?;
+        fit.capacity_per_s = Some(queue.capacity_per_s());
+        let servers = f64::from(around.servers.filter(|_| family.needs == Needs::Servers).unwrap_or(1));
+        let mu = fit.parameter("mu_per_s").filter(|_| family.not_fitted.is_none());
+        fit.capacity_ci95 = mu.and_then(|mu| mu.ci95).map(|range| range.times(servers));
+        Ok((fit, rises))
     }
-    let best = problem.solve().ok_or_else(|| none_exists(family))?;
-    let varied = around.servers.filter(|_| !tried.is_empty());
-    let ladder = varied.map(|value| Ladder { name: "servers", value, tried });
-    let mut fit = describe((family.name, family.title), &problem, &best, sigma, ladder);
-    let busiest = observations.iter().max_by(|a, b| a.load.total_cmp(&b.load));
-    let workers = busiest.and_then(|seen| seen.workers);
-    let queue = (family.build)(&best.values, &Surroundings { workers, ..around }).ok_or_else(|| none_exists(family))?;
-    fit.capacity_per_s = Some(queue.capacity_per_s());
-    Ok((fit, queue))
 }
 
 /// What is to be known about the fits as such.

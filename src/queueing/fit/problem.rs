@@ -2,7 +2,7 @@
 //!
 //! Main type: [`Problem`]. Invariant: leaving observations out changes nothing else about a problem.
 
-use super::estimate::{Range, chi2_rise};
+use super::estimate::Range;
 use super::least_squares::{Minimum, STEPS_MAX, minimise};
 use crate::queueing::family::Parameter;
 
@@ -20,12 +20,25 @@ pub struct Observation {
 }
 
 /// Whether standard errors are known, or only their ratios.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+#[derive(Debug, Clone, Copy, PartialEq)]
 pub enum Sigma {
     /// Known: chi² tests the model.
     Known,
+    /// Estimated from trials, each error worth so many degrees of freedom: F tests the model, and Student's t bounds parameters.
+    Estimated(f64),
     /// Known up to a factor, which is estimated from the residuals; chi² does not test the model.
     Unknown,
+}
+
+impl Sigma {
+    /// Degrees of freedom of each standard error; infinite where they are known, none where they are not.
+    pub fn freedom(self) -> Option<f64> {
+        match self {
+            Sigma::Known => Some(f64::INFINITY),
+            Sigma::Estimated(freedom) => Some(freedom),
+            Sigma::Unknown => None,
+        }
+    }
 }
 
 /// The figure that parameters give for an observation's load; `None` where there is none.
@@ -47,6 +60,8 @@ pub struct Problem<'a> {
 const STARTS_TRIED: usize = 10;
 const STARTS_FOLLOWED: usize = 2;
 const STEPS_TRIED: usize = 8;
+/// Minima whose parameters differ by less than this share are the same.
+const APART: f64 = 0.1;
 
 impl Problem<'_> {
     fn residuals(&self, values: &[f64]) -> Option<Vec<f64>> {
@@ -59,9 +74,41 @@ impl Problem<'_> {
         self.best_of(self.parameters, &self.starts)
     }
 
+    /// Other minima, at most `rise` above the best: with three parameters two quite different sets of them may give nearly the same
+    /// curve, and an interval that knows one of them alone would hold the truth too seldom.
+    pub fn others(&self, best: &Minimum, rise: f64) -> Vec<Minimum> {
+        if self.parameters.len() < 3 {
+            return Vec::new();
+        }
+        let is_apart = |a: &Minimum, b: &Minimum| {
+            a.values.iter().zip(&b.values).any(|(a, b)| (a - b).abs() > APART * a.abs().max(b.abs()))
+        };
+        let mut found: Vec<Minimum> = vec![best.clone()];
+        for tried in self.tried(self.parameters, &self.starts) {
+            let residuals = |values: &[f64]| self.residuals(values);
+            if found.iter().all(|known| is_apart(known, &tried))
+                && let Some(end) = minimise(&residuals, self.parameters, &tried.values, STEPS_MAX)
+                && end.chi2 <= best.chi2 + rise
+                && found.iter().all(|known| is_apart(known, &end))
+            {
+                found.push(end);
+            }
+        }
+        found.split_off(1)
+    }
+
     fn best_of(&self, parameters: &[Parameter], starts: &[Vec<f64>]) -> Option<Minimum> {
+        let residuals = |values: &[f64]| self.residuals(values);
+        let tried = self.tried(parameters, starts);
+        let followed = tried.iter().take(STARTS_FOLLOWED);
+        let ends = followed.filter_map(|tried| minimise(&residuals, parameters, &tried.values, STEPS_MAX));
+        ends.min_by(|a, b| a.chi2.total_cmp(&b.chi2))
+    }
+
+    /// Where the lowest starts lead in a few steps, the lowest first.
+    fn tried(&self, parameters: &[Parameter], starts: &[Vec<f64>]) -> Vec<Minimum> {
         if self.observations.is_empty() {
-            return None;
+            return Vec::new();
         }
         let residuals = |values: &[f64]| self.residuals(values);
         let height = |start: &Vec<f64>| Some(residuals(start)?.iter().map(|residual| residual * residual).sum::<f64>());
@@ -71,12 +118,10 @@ impl Problem<'_> {
             .filter(|(chi2, _)| chi2.is_finite())
             .collect();
         starts.sort_by(|a, b| a.0.total_cmp(&b.0));
-        let follow = |start: &[f64], steps: usize| minimise(&residuals, parameters, start, steps);
-        let mut tried: Vec<Minimum> =
-            starts.iter().take(STARTS_TRIED).filter_map(|(_, start)| follow(start, STEPS_TRIED)).collect();
+        let follow = |start: &[f64]| minimise(&residuals, parameters, start, STEPS_TRIED);
+        let mut tried: Vec<Minimum> = starts.iter().take(STARTS_TRIED).filter_map(|(_, start)| follow(start)).collect();
         tried.sort_by(|a, b| a.chi2.total_cmp(&b.chi2));
-        let ends = tried.iter().take(STARTS_FOLLOWED).filter_map(|tried| follow(&tried.values, STEPS_MAX));
-        ends.min_by(|a, b| a.chi2.total_cmp(&b.chi2))
+        tried
     }
 
     /// The best of the other parameters with one of them held.
@@ -176,12 +221,6 @@ impl Problem<'_> {
             (self.curve)(values, seen).map_or(f64::INFINITY, |found| (found / seen.value - 1.0).powi(2))
         };
         (self.observations.iter().map(square).sum::<f64>() / self.observations.len() as f64).sqrt()
-    }
-
-    /// The rises of chi² that give 95 % intervals: with known standard errors, and with those scaled by the residuals.
-    pub fn rises(&self, best: &Minimum, count: usize) -> (f64, Option<f64>) {
-        let df = self.observations.len().saturating_sub(count);
-        chi2_rise(best.chi2, df)
     }
 }
 

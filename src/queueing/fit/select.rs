@@ -2,7 +2,7 @@
 //!
 //! Main function: [`select`]. Invariant: models are ranked by AICc over the same observations; those without one come last.
 
-use super::estimate::Fit;
+use super::estimate::{Fit, GOODNESS_LEAST};
 use super::paper::PaperFit;
 use super::problem::{Observation, Sigma};
 use super::verdict::{sentence, show_share};
@@ -32,8 +32,6 @@ pub struct Collected {
     pub unit: &'static str,
 }
 
-/// Below this probability of its chi² a model is rejected.
-const GOODNESS_LEAST: f64 = 0.01;
 /// AICc that do not differ by more do not tell models apart (Burnham and Anderson 2002, chapter 2).
 const TIE: f64 = 2.0;
 /// Without known errors: a model whose residuals are larger, relative to the figures, does not describe them.
@@ -47,11 +45,7 @@ const HELD_OUT_NOTED: f64 = 0.2;
 pub fn select(collected: Collected) -> FitReport {
     let Collected { mut fits, skipped, mut notes, observations, sigma, target, timer, paper, unit } = collected;
     give_weights(&mut fits);
-    let order = |fit: &Fit| (fit.aicc.unwrap_or(f64::INFINITY), fit.parameters.len() as f64, fit.chi2);
-    fits.sort_by(|a, b| {
-        let (a, b) = (order(a), order(b));
-        a.0.total_cmp(&b.0).then(a.1.total_cmp(&b.1)).then(a.2.total_cmp(&b.2))
-    });
+    fits.sort_by(by_order);
     let load_max = observations.iter().map(|seen| seen.load).fold(0.0, f64::max);
     let fits_well = |fit: &&Fit| describes(fit) && is_identified(fit, load_max);
     let best = fits.iter().find(fits_well);
@@ -77,13 +71,25 @@ pub fn select(collected: Collected) -> FitReport {
         target,
         timer,
         points: observations.len(),
-        errors_known: sigma == Sigma::Known,
+        errors_known: sigma != Sigma::Unknown,
         skipped,
         notes,
         paper,
         fits,
     }
 }
+
+/// The lowest AICc first. Models with the same curve, as M/G/1 and the scaled M/M/1 often have, differ by rounding alone; they stand in
+/// the order of the registry, which the sort keeps.
+fn by_order(a: &Fit, b: &Fit) -> std::cmp::Ordering {
+    let aicc = |fit: &Fit| fit.aicc.map_or(f64::INFINITY, |aicc| (aicc / SAME).round() * SAME);
+    let of = |fit: &Fit| (aicc(fit), fit.parameters.len(), (fit.chi2 / SAME).round());
+    let (a, b) = (of(a), of(b));
+    a.0.total_cmp(&b.0).then(a.1.cmp(&b.1)).then(a.2.total_cmp(&b.2))
+}
+
+/// AICc that do not differ by more are of the same curve.
+const SAME: f64 = 1e-4;
 
 /// Akaike weights: exp(-difference / 2) over their sum (Burnham and Anderson 2002, chapter 2).
 fn give_weights(fits: &mut [Fit]) {
@@ -109,13 +115,14 @@ pub(super) fn describes(fit: &Fit) -> bool {
 
 /// Whether the points say where the capacity is: they come near enough to it, and its parameter has a narrow interval.
 fn is_identified(fit: &Fit, load_max: f64) -> bool {
-    let Some(mu) = fit.parameter("mu_per_s") else {
-        return fit.parameter("x_s").is_none() || fit.capacity_per_s.is_none_or(|capacity| load_max > 0.1 * capacity);
-    };
     let is_near = fit.capacity_per_s.is_none_or(|capacity| load_max > 0.1 * capacity);
-    let is_narrow = mu.ci95.is_none_or(|range| range.high - range.low <= WIDTH_MOST * mu.value);
-    // Without degrees of freedom there is no standard error, whatever the points.
-    is_near && is_narrow && (mu.se.is_some() || fit.df == 0)
+    let Some(mu) = fit.parameter("mu_per_s") else { return fit.parameter("x_s").is_none() || is_near };
+    let is_narrow = match (fit.capacity_ci95, fit.capacity_per_s) {
+        (Some(range), Some(capacity)) => range.high - range.low <= WIDTH_MOST * capacity,
+        _ => true,
+    };
+    // Without degrees of freedom there is no standard error, whatever the points; with several numbers of servers mu has none.
+    is_near && is_narrow && (mu.se.is_some() || fit.df == 0 || fit.parameter("servers").is_some())
 }
 
 fn why_none(fits: &[Fit], skipped: &[Skipped], observations: &[Observation], load_max: f64, unit: &str) -> String {
@@ -151,6 +158,28 @@ fn why_none(fits: &[Fit], skipped: &[Skipped], observations: &[Observation], loa
     }
 }
 
+/// What a scaled curve is the curve of. M/G/1 is a scaled M/M/1 with a = (1 + cv²) / 2 and the delay moved by (1 - a) / mu; where that would
+/// make a delay negative, only one of the two has the curve.
+fn note_on_scale(fit: &Fit) -> Option<String> {
+    let mu_per_s = fit.parameter("mu_per_s")?.value;
+    let delta_s = fit.parameter("delta_s")?.value;
+    if let Some(cv2) = fit.parameter("cv2") {
+        let scale = (1.0 + cv2.value) / 2.0;
+        let scaled = delta_s + (1.0 - scale) / mu_per_s;
+        let (shown, same) = (show_number(scale), if scaled >= 0.0 { "the" } else { "no" });
+        return Some(format!(
+            "cv² = {}: {same} M/M/1 scaled by a = {shown} has this curve of means",
+            show_number(cv2.value)
+        ));
+    }
+    let scale = fit.parameter("a")?.value;
+    let cv2 = 2.0 * scale - 1.0;
+    let is_general = cv2 >= 0.0 && delta_s + (scale - 1.0) / mu_per_s >= 0.0;
+    let general = if is_general { format!("M/G/1 with cv² = {}", show_number(cv2)) } else { "no M/G/1".to_owned() };
+    let stalls = if scale > 1.0 { ", and that of a server that stalls" } else { "" };
+    Some(format!("a = {}: the same mean curve as {general}{stalls}", show_number(scale)))
+}
+
 /// What is to be known about the model that comes first.
 fn notes_on(fit: &Fit, load_max: f64, unit: &str) -> Vec<String> {
     let mut notes = Vec::new();
@@ -161,13 +190,7 @@ fn notes_on(fit: &Fit, load_max: f64, unit: &str) -> Vec<String> {
         notes
             .push("mean times do not tell first come first served from processor sharing; quantiles differ".to_owned());
     }
-    if let Some(scale) = fit.parameter("a") {
-        let cv2 = 2.0 * scale.value - 1.0;
-        let general =
-            if cv2 >= 0.0 { format!("M/G/1 with cv² = {}", show_number(cv2)) } else { "no M/G/1".to_owned() };
-        let stalls = if scale.value > 1.0 { ", and that of a server that stalls" } else { "" };
-        notes.push(format!("a = {}: the same mean curve as {general}{stalls}", show_number(scale.value)));
-    }
+    notes.extend(note_on_scale(fit));
     if let Some(capacity) = fit.capacity_per_s.filter(|capacity| *capacity > 0.0 && unit == "arrival rates") {
         let reached = load_max / capacity;
         if reached < 0.7 {

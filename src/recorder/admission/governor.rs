@@ -21,6 +21,8 @@ pub struct ModelLine {
     pub rows_per_s: f64,
     /// Mean response time in seconds at a rate of rows a second; infinite beyond capacity.
     pub mean_s: Box<dyn Fn(f64) -> f64 + Send>,
+    /// Where the line comes from, for people.
+    pub from: String,
 }
 
 /// Paces the lanes.

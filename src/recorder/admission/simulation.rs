@@ -181,7 +181,7 @@ fn model_of(rows_per_s: f64) -> ModelLine {
     // 1 ms and then the rows, behind a queue as M/M/1 has it.
     let mean_s =
         move |rate: f64| if rate < rows_per_s { 0.021 / (1.0 - rate / rows_per_s).max(0.3) } else { f64::INFINITY };
-    ModelLine { batch_rows: 1_000, rows_per_s: 0.6 * rows_per_s, mean_s: Box::new(mean_s) }
+    ModelLine { batch_rows: 1_000, rows_per_s: 0.6 * rows_per_s, mean_s: Box::new(mean_s), from: String::new() }
 }
 
 /// The governor with a model, in front of a database, while there is always more to write.

@@ -168,6 +168,9 @@ pub struct WriterConfig {
     pub within: Duration,
     /// How long the recorder goes on writing when it is asked to stop.
     pub drain: Duration,
+    /// How long an entry stays in the spool, at least, after a database has committed it that may forget what it commits; none where
+    /// such a database is refused.
+    pub keep: Option<Duration>,
 }
 
 /// `[admission]`

@@ -228,7 +228,7 @@ fn read_schema(root: &Table, errors: &mut Errors) -> SchemaConfig {
 }
 
 fn read_writer(root: &Table, is_sqlite: bool, errors: &mut Errors) -> WriterConfig {
-    let section = Section::open(root, "writer", &["count", "batch", "within", "drain"], errors);
+    let section = Section::open(root, "writer", &["count", "batch", "within", "drain", "keep"], errors);
     let count = section.count("count", 1, 16, errors).unwrap_or(1);
     if is_sqlite && count > 1 {
         let place = section.get("count").map_or(section.place, |entry| entry.place);
@@ -237,7 +237,12 @@ fn read_writer(root: &Table, is_sqlite: bool, errors: &mut Errors) -> WriterConf
             format!("writer.count is {count} and SQLite takes one writer at a time; write 1 or leave it out"),
         );
     }
+    if let Some(entry) = section.get("keep").filter(|_| is_sqlite) {
+        let remedy = "leave it out; SQLite answers after its own sync, and needs no spool";
+        errors.push(entry.place, format!("writer.keep is for servers that may forget what they commit: {remedy}"));
+    }
     WriterConfig {
+        keep: read_duration(&section, "keep", 0.1, 86_400.0, errors),
         count,
         batch: section.count("batch", 1, 100_000, errors).unwrap_or(5_000),
         within: read_duration(&section, "within", 0.0, 60.0, errors).unwrap_or(Duration::from_millis(5)),

@@ -8,6 +8,7 @@ use crate::data::violation::Violation;
 use crate::database::{Database, DatabaseError, Session};
 use crate::layout::RECORD_ID;
 use crate::record::{Cell, Cells};
+use crate::recorder::durability;
 use crate::recorder::spool::now_ns;
 use crate::recorder::writer::ensure;
 use crate::statement::{Expect, Request, Step};
@@ -60,9 +61,13 @@ impl Store {
     pub(super) fn open(database: &dyn Database, form: Form, rows_max: usize) -> Result<(Self, Stored), DatabaseError> {
         let mut session = database.connect()?;
         let dialect = database.dialect();
-        for table in form.tables() {
-            ensure(dialect, &mut *session, &table)?;
+        let tables = form.tables();
+        for table in &tables {
+            ensure(dialect, &mut *session, table)?;
         }
+        // A block leaves the inbox with its commit, and nobody keeps it longer.
+        let is_own = |name: &str| tables.iter().any(|table| table.name == name);
+        durability::terms(database, &mut *session, None, &is_own)?;
         let quoted = |name: &str| dialect.quote(name);
         let mut one = |sql: String| -> Result<i64, DatabaseError> {
             let rows = session.query(&sql)?;

@@ -118,6 +118,7 @@ impl Form {
                 Statement::Select(find_replay),
             ],
             rows_max,
+            pipelines: true,
             ..Program::default()
         }
     }

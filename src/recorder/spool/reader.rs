@@ -57,6 +57,18 @@ impl Reader {
         read().map_err(|error: rusqlite::Error| SpoolError::of(&error))
     }
 
+    /// Records of the entries of a lane up to a sequence that are in the spool.
+    ///
+    /// # Errors
+    /// As the disk fails.
+    pub fn rows_through(&self, lane: u32, through: i64) -> Result<u64, SpoolError> {
+        let read = || -> rusqlite::Result<u64> {
+            let select = "SELECT ifnull(sum(rows), 0) FROM entry WHERE lane = ? AND sequence <= ?";
+            self.connection.prepare_cached(select)?.query_row(params![lane, through], |row| row.get(0))
+        };
+        read().map_err(|error: rusqlite::Error| SpoolError::of(&error))
+    }
+
     fn try_read(&self, lane: u32, after: i64, bytes_max: usize, rows_max: u64) -> rusqlite::Result<Vec<Found>> {
         let select = "SELECT sequence, source, message_id, received_ns, precision, rows, checksum, body FROM entry \
                       WHERE lane = ? AND sequence > ? ORDER BY sequence";

@@ -213,6 +213,16 @@ impl Catalogue {
         ordered
     }
 
+    /// Those of its measurements that another catalogue has, in their order.
+    pub(super) fn only_those_of(&self, other: &Catalogue) -> Catalogue {
+        let mut left = Catalogue { impossible: self.impossible.clone(), ..Catalogue::default() };
+        let has = |measurement: &&Measurement| other.find(&measurement.name).is_some();
+        for measurement in self.measurements.iter().filter(has) {
+            left.add(measurement.clone());
+        }
+        left
+    }
+
     /// Why a measurement can have no tables, where that is known.
     pub(super) fn why_impossible(&self, name: &str) -> Option<&str> {
         self.impossible.get(name).map(String::as_str)

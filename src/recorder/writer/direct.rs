@@ -7,15 +7,19 @@ use super::batch::Batch;
 use super::feed::{Direct, DirectAnswer};
 use super::lane::{Lane, Leave};
 use super::messages;
+use crate::recorder::log;
 use crate::recorder::spool::Entry;
 
 impl Lane {
     /// Writes offers that wait for their commit, and answers them.
     pub(super) fn store_direct(&mut self, directs: Vec<Direct>) -> Result<(), Leave> {
         self.until = directs.iter().map(|direct| direct.until).max();
-        let committed = match self.connected() {
-            Ok(sequence) => sequence,
-            Err(leave) => return answer_all(directs, leave),
+        let committed = loop {
+            match self.connected() {
+                Ok(sequence) => break sequence,
+                Err(Leave::Forgot(sequence)) => self.say_that_records_are_lost(sequence),
+                Err(leave) => return answer_all(directs, leave),
+            }
         };
         let (mut entries, mut answers) = (Vec::with_capacity(directs.len()), Vec::with_capacity(directs.len()));
         for (sequence, direct) in (committed + 1..).zip(directs) {
@@ -31,6 +35,10 @@ impl Lane {
         let (outcome, leave) = match stored {
             Ok(duplicates) => (Ok(duplicates), None),
             Err(Leave::GaveUp(reason)) => (Err(reason), None),
+            Err(Leave::Forgot(sequence)) => {
+                self.say_that_records_are_lost(sequence);
+                (Err("the database has forgotten what it had committed".to_owned()), None)
+            }
             Err(leave) => (Err("the recorder is stopping".to_owned()), Some(leave)),
         };
         for (place, answer) in answers.into_iter().enumerate() {
@@ -43,6 +51,14 @@ impl Lane {
             let _ = answer.send(answered);
         }
         leave.map_or(Ok(()), Err)
+    }
+
+    /// The ledger has gone back, and what was committed behind it was acknowledged and is kept nowhere.
+    fn say_that_records_are_lost(&self, sequence: i64) {
+        self.settings.meter.forgotten.add(1);
+        let facts = [("writer", self.settings.lane.to_string()), ("behind_entry", sequence.to_string())];
+        let facts = facts.each_ref().map(|(name, value)| (*name, value.as_str()));
+        log::error("records are lost: the database has forgotten commits that its settings said would last", &facts);
     }
 
     /// Leaves out what was committed before; the places of those entries.
@@ -77,7 +93,7 @@ fn answer_all(directs: Vec<Direct>, leave: Leave) -> Result<(), Leave> {
     let (reason, leave) = match leave {
         Leave::GaveUp(reason) => (reason, None),
         Leave::Failed(reason) => (reason.clone(), Some(Leave::Failed(reason))),
-        Leave::Stopped => ("the recorder is stopping".to_owned(), Some(Leave::Stopped)),
+        Leave::Stopped | Leave::Forgot(_) => ("the recorder is stopping".to_owned(), Some(Leave::Stopped)),
     };
     for direct in directs {
         let _ = direct.answer.send(DirectAnswer::Unavailable(reason.clone()));

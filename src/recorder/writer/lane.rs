@@ -6,25 +6,24 @@ use std::sync::Arc;
 use std::time::{Duration, Instant};
 
 use super::backoff::Backoff;
-use super::batch::Batch;
 use super::bind::Binder;
 use super::feed::{Direct, Feed, Received, receive};
 use super::identity::{Ends, Identities};
+use super::kept::Kept;
 use super::refusal::{Meaning, meaning};
 use super::registry::Registry;
+use super::spooled::BATCH_BYTES;
 use super::store::{Connection, Context};
 use crate::database::{Database, DatabaseError};
 use crate::recorder::config::{SchemaConfig, WriterConfig};
 use crate::recorder::log;
 use crate::recorder::meter::Meter;
 use crate::recorder::pace::Pace;
-use crate::recorder::spool::{CommitterHandle, Entry, Refusal, Refused, SpoolError, now_ns};
+use crate::recorder::spool::{CommitterHandle, SpoolError, now_ns};
 use crate::recorder::stop::Stop;
 
-/// Bytes of entries that a lane holds at a time.
-const BATCH_BYTES: usize = 16 << 20;
 /// How often an idle lane looks around.
-const IDLE: Duration = Duration::from_millis(200);
+pub(super) const IDLE: Duration = Duration::from_millis(200);
 /// Ids of messages in the database are forgotten this often.
 const FORGET_EVERY: Duration = Duration::from_secs(60);
 
@@ -79,6 +78,21 @@ pub struct Lane {
     /// Until when it goes on trying; none while there is no hurry.
     pub(super) until: Option<Instant>,
     pub(super) was_told: Option<String>,
+    /// How long entries are kept whose commits may be forgotten; none where they must not be.
+    may_keep: Option<Duration>,
+    /// The same for the present connection; none where its commits last.
+    pub(super) keep_now: Option<Duration>,
+    /// What is committed, and kept.
+    pub(super) kept: Kept,
+    /// Whether the connection is another one than at the last look.
+    pub(super) is_new_connection: bool,
+    /// How far the ledger was when it was last seen or moved.
+    pub(super) written: i64,
+    /// Where the ledger has gone back to, until that was dealt with.
+    forgot: Option<i64>,
+    /// The entry up to which the spool has given up, and the one up to which the ledger had moved by then.
+    pub(super) settled: i64,
+    pub(super) settled_written: i64,
 }
 
 /// Why a lane leaves a batch.
@@ -86,6 +100,8 @@ pub(super) enum Leave {
     Stopped,
     GaveUp(String),
     Failed(String),
+    /// The database has forgotten commits; this is the entry that the ledger has come back to.
+    Forgot(i64),
 }
 
 impl From<SpoolError> for Leave {
@@ -108,6 +124,14 @@ impl Lane {
             messages_forgotten: now,
             until: None,
             was_told: None,
+            may_keep: None,
+            keep_now: None,
+            kept: Kept::new(Arc::clone(&settings.meter), now),
+            is_new_connection: false,
+            written: 0,
+            forgot: None,
+            settled: 0,
+            settled_written: 0,
             settings,
         }
     }
@@ -115,7 +139,10 @@ impl Lane {
     /// Writes what the feed gives until it is told to stop.
     pub fn run(mut self, mut feed: Feed) -> LaneEnd {
         let ended = match &mut feed {
-            Feed::Spool(reader) => self.run_spooled(reader),
+            Feed::Spool(reader) => {
+                self.may_keep = self.settings.writer.keep;
+                self.run_spooled(reader)
+            }
             Feed::Direct(receiver, runtime) => self.run_direct(receiver, runtime),
         };
         if self.connection.is_some() {
@@ -123,68 +150,9 @@ impl Lane {
         }
         match ended {
             Ok(end) => end,
-            Err(Leave::Stopped | Leave::GaveUp(_)) => LaneEnd::Stopped,
+            Err(Leave::Stopped | Leave::GaveUp(_) | Leave::Forgot(_)) => LaneEnd::Stopped,
             Err(Leave::Failed(reason)) => LaneEnd::Failed(reason),
         }
-    }
-
-    fn run_spooled(&mut self, reader: &crate::recorder::spool::Reader) -> Result<LaneEnd, Leave> {
-        let lane = self.settings.lane;
-        // What the ledger has was committed before a crash, and only the spool does not know it yet.
-        let mut done = self.connected()?;
-        self.settings.spool.settle(lane, done)?;
-        loop {
-            if self.settings.stop.is_over() {
-                return Ok(LaneEnd::Stopped);
-            }
-            let rows_max = u64::from(self.settings.pace.batch_rows(self.settings.writer.batch));
-            let mut found = reader.read(lane, done, BATCH_BYTES, rows_max)?;
-            let rows: u64 = found.iter().flatten().map(|entry| u64::from(entry.offer.rows)).sum();
-            if !found.is_empty() && rows < rows_max && !self.settings.stop.is_asked() {
-                std::thread::sleep(self.settings.writer.within);
-                found = reader.read(lane, done, BATCH_BYTES, rows_max)?;
-            }
-            let Some(through) = found.last().map(|entry| entry.as_ref().unwrap_or_else(|(entry, _)| entry).sequence)
-            else {
-                if self.settings.stop.is_asked() {
-                    self.write_ends_if_due(true)?;
-                    return Ok(LaneEnd::Drained);
-                }
-                if let Some(broken) = self.settings.spool.broken() {
-                    return Err(broken.into());
-                }
-                self.write_ends_if_due(false)?;
-                self.settings.spool.wait_for_more(done, IDLE);
-                continue;
-            };
-            let mut batch = Batch::new(self.set_damage_aside(found)?);
-            // An earlier recorder may have come as far as the quarantine with them, and whoever replays that must not store them twice.
-            for (entry, row) in reader.quarantined(done + 1, through)? {
-                batch.leave_out_record(entry, row);
-            }
-            self.store(&mut batch)?;
-            self.settings.spool.settle(lane, through)?;
-            done = through;
-            self.write_ends_if_due(false)?;
-        }
-    }
-
-    /// Quarantines damaged entries; the others.
-    fn set_damage_aside(&mut self, found: Vec<Result<Entry, (Entry, Refusal)>>) -> Result<Vec<Arc<Entry>>, Leave> {
-        let (mut entries, mut refused) = (Vec::with_capacity(found.len()), Vec::new());
-        for found in found {
-            match found {
-                Ok(entry) => entries.push(Arc::new(entry)),
-                Err((entry, refusal)) => {
-                    log::error("an entry of the spool is damaged", &[("entry", &entry.sequence.to_string())]);
-                    refused.push(Refused { entry: Arc::new(entry), refusal, is_spooled: true });
-                }
-            }
-        }
-        if !refused.is_empty() {
-            self.keep(&refused)?;
-        }
-        Ok(entries)
     }
 
     fn run_direct(
@@ -223,9 +191,12 @@ impl Lane {
         self.until.is_none()
     }
 
-    /// Connects if necessary, however long it takes; how far the lane has come.
+    /// Connects if necessary, however long it takes; how far the lane has come. [`Leave::Forgot`], once, where the ledger has gone back.
     pub(super) fn connected(&mut self) -> Result<i64, Leave> {
         loop {
+            if let Some(sequence) = self.forgot.take() {
+                return Err(Leave::Forgot(sequence));
+            }
             match self.with_connection(|connection, _| Ok(connection.ledger.sequence)) {
                 Ok(sequence) => return Ok(sequence),
                 Err(error) => self.wait_out(&error)?,
@@ -245,23 +216,37 @@ impl Lane {
             recorder: &settings.recorder,
             lane: settings.lane,
             rows_max: settings.writer.batch as usize,
+            keep: self.may_keep,
             identities: &mut self.identities,
             binder: &mut self.binder,
             ends: &mut self.ends,
         };
         if self.connection.is_none() {
-            self.connection = Some(Connection::open(&mut context)?);
+            let connection = Connection::open(&mut context)?;
+            self.keep_now = connection.terms.keep;
+            self.is_new_connection = true;
+            self.forgot = (connection.ledger.sequence < self.written).then_some(connection.ledger.sequence);
+            self.written = connection.ledger.sequence;
+            settings.meter.note_terms(&connection.terms);
+            self.connection = Some(connection);
             settings.meter.connections.add(1);
             settings.meter.lanes_connected.add(1);
+        }
+        if self.forgot.is_some() {
+            // Nothing is written before whoever writes knows of it.
+            return Err(DatabaseError::refused("forgot", "the database has forgotten what it had committed"));
         }
         let Some(connection) = &mut self.connection else {
             return Err(DatabaseError::Unavailable("there is no connection".to_owned()));
         };
         let outcome = work(connection, &mut context);
+        self.written = connection.ledger.sequence;
         let is_lost = |error: &DatabaseError| matches!(meaning(error), Meaning::Lost | Meaning::Ledger);
         if outcome.as_ref().is_err_and(is_lost) {
             self.connection = None;
+            // The next connection finds all of it in the database, which may have forgotten some of it.
             self.identities.clear();
+            self.ends = Ends::default();
             settings.meter.lanes_connected.subtract(1);
         }
         outcome
@@ -269,6 +254,9 @@ impl Lane {
 
     /// Waits before the next try.
     pub(super) fn wait_out(&mut self, error: &DatabaseError) -> Result<(), Leave> {
+        if let Some(sequence) = self.forgot.take() {
+            return Err(Leave::Forgot(sequence));
+        }
         self.settings.meter.retries.add(1);
         let reason = error.to_string();
         ended_by(error)?;
@@ -288,7 +276,7 @@ impl Lane {
 
     /// Brings the ends of measurements up to date: all of them at the end, and otherwise, when it is time, as many as do not keep
     /// rows waiting for long; but never are more left than the cache of identities may hold.
-    fn write_ends_if_due(&mut self, now: bool) -> Result<(), Leave> {
+    pub(super) fn write_ends_if_due(&mut self, now: bool) -> Result<(), Leave> {
         const LONG: Duration = Duration::from_millis(250);
         let (every, begun) = (self.settings.schema.ends_every, Instant::now());
         if self.ends.is_empty() || self.connection.is_none() || (!now && self.ends_written.elapsed() < every) {
@@ -297,9 +285,10 @@ impl Lane {
         loop {
             let mut ends = std::mem::take(&mut self.ends);
             let outcome = self.with_connection(|connection, _| connection.write_ends(&mut ends));
-            std::mem::swap(&mut self.ends, &mut ends);
-            // With a connection that was lost, what it had not written was found again.
-            self.ends.merge(&ends.into_times());
+            if self.connection.is_some() {
+                std::mem::swap(&mut self.ends, &mut ends);
+                self.ends.merge(&ends.into_times());
+            }
             outcome.as_ref().err().map_or(Ok(()), ended_by)?;
             let is_enough =
                 !now && begun.elapsed() > LONG && self.ends.len() <= self.settings.schema.identities_max as usize;

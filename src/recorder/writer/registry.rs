@@ -32,7 +32,7 @@ impl Registry {
         Registry { shape, hot, measurements_max: measurements_max as usize, current: Mutex::new(None) }
     }
 
-    /// The catalogue; read from the database the first time.
+    /// The catalogue, read from the database: a database that was away may have forgotten tables.
     ///
     /// # Errors
     /// As the database answers.
@@ -42,11 +42,14 @@ impl Registry {
         session: &mut dyn Session,
     ) -> Result<Arc<Catalogue>, DatabaseError> {
         let mut current = self.current.lock().unwrap_or_else(PoisonError::into_inner);
-        if let Some(catalogue) = &*current {
-            return Ok(Arc::clone(catalogue));
-        }
         ensure(database.dialect(), session, &registry_table())?;
-        let catalogue = Arc::new(read(session, &self.hot)?);
+        let mut catalogue = read(session, &self.hot)?;
+        if let Some(known) = &*current {
+            let known = known.only_those_of(&catalogue);
+            catalogue = catalogue.in_order_of(&known);
+            keep_impossible(&known, &mut catalogue);
+        }
+        let catalogue = Arc::new(catalogue);
         *current = Some(Arc::clone(&catalogue));
         Ok(catalogue)
     }

@@ -1,9 +1,9 @@
 //! How a measurement becomes tables and statements. Main types: [`Tables`], what there must be, and [`Statements`], the numbers
 //! of a measurement's statements in a lane's program.
 
-use std::collections::HashMap;
+use std::collections::{HashMap, HashSet};
 
-use super::catalogue::{Column, Measurement, Shape, TEXT};
+use super::catalogue::{Catalogue, Column, Measurement, Shape, TEXT};
 use super::columns::Columns;
 use super::names::table_name;
 use super::{ledger, messages, registry};
@@ -160,6 +160,13 @@ pub fn stored_tables(shape: Shape, name: &str) -> StoredTables {
     let own = [registry::TABLE, ledger::TABLE, messages::TABLE].map(str::to_owned);
     let tables = Tables::of(&measurement).tables.into_iter().map(|table| table.name);
     StoredTables { records: record_table(&measurement), all: own.into_iter().chain(tables).collect() }
+}
+
+/// The names of all tables that are written, the recorder's own among them.
+pub(super) fn own_tables(catalogue: &Catalogue) -> HashSet<String> {
+    let own = [registry::TABLE, ledger::TABLE, messages::TABLE].map(str::to_owned);
+    let tables = catalogue.measurements().iter().flat_map(|measurement| Tables::of(measurement).tables);
+    own.into_iter().chain(tables.map(|table| table.name)).collect()
 }
 
 impl Tables {

@@ -13,10 +13,11 @@ use super::identity::{Ends, Identities, NewIdentity, Times};
 use super::ledger::{Ledger, numbers};
 use super::messages::{self, MessageStatements};
 use super::registry::{Registry, ensure};
-use super::shape::{Statements, record_table};
-use crate::database::{Database, DatabaseError, Session};
+use super::shape::{Statements, own_tables, record_table};
+use crate::database::{Database, DatabaseError, LogPosition, Session};
 use crate::layout::RECORD_ID;
 use crate::record::Cells;
+use crate::recorder::durability::{self, Terms};
 use crate::recorder::spool::now_ns;
 use crate::statement::{Expect, Program, Request, Step};
 
@@ -31,6 +32,8 @@ pub(super) struct Connection {
     messages: MessageStatements,
     ledger_statement: u16,
     undoing_statement: u16,
+    /// What the database keeps of what is committed here.
+    pub terms: Terms,
     /// The lane's row, as of the last transaction that is known to be committed.
     pub ledger: Ledger,
     request: Request,
@@ -43,6 +46,8 @@ pub(super) struct Context<'a> {
     pub recorder: &'a str,
     pub lane: u32,
     pub rows_max: usize,
+    /// How long entries are kept whose commits may be forgotten; none where they must not be.
+    pub keep: Option<Duration>,
     pub identities: &'a mut Identities,
     pub binder: &'a mut Binder,
     pub ends: &'a mut Ends,
@@ -76,11 +81,15 @@ impl Connection {
         let catalogue = context.registry.catalogue(context.database, &mut *session)?;
         ensure(context.database.dialect(), &mut *session, &messages::table())?;
         let ledger = Ledger::read_or_make(context.recorder, context.lane, context.database, &mut *session)?;
+        let own = own_tables(&catalogue);
+        let is_own = |table: &str| own.contains(table);
+        let terms = durability::terms(context.database, &mut *session, context.keep, &is_own)?;
         let mut program = Program::default();
         let messages = MessageStatements::add(&mut program);
         let mut connection = Connection {
             session,
             catalogue,
+            terms,
             statements: Vec::new(),
             messages,
             ledger_statement: 0,
@@ -93,9 +102,17 @@ impl Connection {
         Ok(connection)
     }
 
+    /// How far the database's log has come, which is asked where entries are kept.
+    ///
+    /// # Errors
+    /// As the database answers.
+    pub(super) fn log_position(&mut self, context: &Context<'_>) -> Result<Option<LogPosition>, DatabaseError> {
+        context.database.log_position(&mut *self.session)
+    }
+
     /// Prepares the statements of all measurements.
     fn prepare(&mut self, context: &mut Context<'_>) -> Result<(), DatabaseError> {
-        let mut program = Program { rows_max: context.rows_max, ..Program::default() };
+        let mut program = Program { rows_max: context.rows_max, pipelines: true, ..Program::default() };
         program.statements.push(Ledger::statement());
         program.statements.push(Ledger::undoing_statement());
         (self.ledger_statement, self.undoing_statement) = (0, 1);

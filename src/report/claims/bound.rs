@@ -46,25 +46,25 @@ fn judge(study: &Study, bound: &ClaimedBound, metric: &Metric, groups: &[CaseTri
         Ok(members) => members,
         Err(reason) => return (ClaimVerdict::Undecided, reason),
     };
-    let verdict_of = |member: &Member<'_>| verdict(&member.values, (bound.low, bound.high));
+    let verdict_of = |member: &Member<'_>| verdict(&member.values(), (bound.low, bound.high));
     let distance = |member: &Member<'_>| match verdict_of(member) {
         ClaimVerdict::Contradicted => 2,
         ClaimVerdict::Undecided => 1,
         ClaimVerdict::Reproduced => 0,
     };
     let sign = if bound.high.is_some() { 1.0 } else { -1.0 };
-    let badness = |member: &Member<'_>| sign * mean(&member.values).unwrap_or(f64::NEG_INFINITY);
+    let badness = |member: &Member<'_>| sign * mean(&member.values()).unwrap_or(f64::NEG_INFINITY);
     let worst = members.iter().max_by(|a, b| distance(a).cmp(&distance(b)).then(badness(a).total_cmp(&badness(b))));
     let Some(member) = worst else { return (ClaimVerdict::Undecided, "there is no case".to_owned()) };
     let levels = show_levels(&member.case.levels);
-    if member.values.len() < 2 {
-        let n = member.values.len();
+    if member.trials.len() < 2 {
+        let n = member.trials.len();
         let title = metric.title;
         return (ClaimVerdict::Undecided, format!("{title} needs at least two valid trials a case; {levels} has {n}"));
     }
     let place =
         if members.len() > 1 { format!(" in the worst of {} cases ({levels})", members.len()) } else { String::new() };
-    (verdict_of(member), format!("{} {}{place}", metric.title, metric.show_estimate(&member.values)))
+    (verdict_of(member), format!("{} {}{place}", metric.title, metric.show_estimate(&member.values())))
 }
 
 /// What a case's trials say of a range.

@@ -5,20 +5,19 @@
 
 use super::marks::{marks, unconfirmed};
 use super::outcome::{Adjustment, Comparison, Comparisons, Letters, Options};
-use super::pairing::pairs;
 use super::sample::{Figures, Sample};
 use super::table::show_p;
 use crate::statistics::change_point::change_point;
 use crate::statistics::equivalence::equivalence_p;
 use crate::statistics::letters::letters;
 use crate::statistics::median_ratio::median_ratio;
-use crate::statistics::paired::paired_ratio;
 use crate::statistics::rank::mann_whitney;
-use crate::statistics::ratio::{IntervalMethod, fieller_of};
+use crate::statistics::ratio::{apart_ratio, fieller_of, matched_ratio};
 use crate::statistics::rounding::p_range;
+use crate::statistics::rounds::shared_values;
 use crate::statistics::shift::shift;
 use crate::statistics::t_test::{pooled, welch};
-use crate::statistics::{Cell, Interval, RatioEstimate, Verdict, family, judge_at, weighted_ratio_at};
+use crate::statistics::{Interval, RatioEstimate, Verdict, family, judge};
 
 /// Compares every two samples that are alternatives to each other, case by case, in the order in which they stand.
 pub fn compare(samples: &[Sample], options: &Options) -> Comparisons {
@@ -35,6 +34,7 @@ pub fn compare(samples: &[Sample], options: &Options) -> Comparisons {
         (0..comparisons.len()).filter(|place| comparisons[*place].deciding_p().is_some()).collect();
     let p: Vec<f64> = decided.iter().filter_map(|place| comparisons[*place].deciding_p()).collect();
     let adjusted = match options.adjustment {
+        Adjustment::Bonferroni => family::bonferroni(&p),
         Adjustment::Holm => family::holm(&p),
         Adjustment::Bh => family::benjamini_hochberg(&p),
     };
@@ -42,7 +42,11 @@ pub fn compare(samples: &[Sample], options: &Options) -> Comparisons {
         comparisons[*place].p_adjusted = Some(p);
     }
     for ((a, b), comparison) in pairs.iter().zip(&mut comparisons) {
-        comparison.verdict = judged(a, b, comparison, options);
+        let level = options.alpha * share_of_level(comparison, options.adjustment, p.len());
+        let estimate = estimate(a, b).filter(|_| comparison.p_adjusted.is_some());
+        let interval = estimate.map(|estimate| estimate.interval_at(1.0 - level));
+        comparison.ratio_adjusted = interval.map(|interval| [interval.low, interval.high]);
+        comparison.verdict = judged(a, b, comparison, interval, options);
     }
     let mut notes = Vec::new();
     let still = comparisons.iter().filter(|comparison| comparison.deciding_p().is_none()).count();
@@ -83,7 +87,7 @@ fn changes(pairs: &[(&Sample, &Sample)], comparisons: &[Comparison], seed: u64) 
         seen.push(std::ptr::from_ref(sample));
         let values = sample.values();
         let Some((split, p)) = change_point(&values, SHUFFLES, seed) else { continue };
-        if p <= CHANGED && split.end == values.len() {
+        if p <= CHANGED {
             notes.push(format!(
                 "{}, {} on {}: the level changed after {} of {} trials (p = {}); its trials are not of one kind, and a \
                  difference may be the change",
@@ -120,6 +124,7 @@ fn weigh(a: &Sample, b: &Sample, seed: u64) -> Comparison {
         n_b: to.n,
         ratio: (of.mean > 0.0 && to.mean > 0.0).then(|| of.mean / to.mean),
         ratio_ci95: None,
+        ratio_adjusted: None,
         ratio_method: None,
         fieller_ci95: fieller_of(of, to).filter(|_| of.mean > 0.0 && to.mean > 0.0).map(|(_, found)| ends(found)),
         median_ratio: None,
@@ -133,6 +138,7 @@ fn weigh(a: &Sample, b: &Sample, seed: u64) -> Comparison {
         p_pooled: by_pooling.map(|test| test.p),
         p_welch_rounding: rounding.map(ends),
         paired_rounds: None,
+        p_ratio: None,
         p_paired: None,
         p_adjusted: None,
         verdict: Verdict::Undecided,
@@ -146,21 +152,18 @@ fn weigh(a: &Sample, b: &Sample, seed: u64) -> Comparison {
 /// What only the trials themselves give.
 fn weigh_trials(a: &Sample, b: &Sample, seed: u64, found: &mut Comparison) {
     let (values_a, values_b) = (a.values(), b.values());
-    let together = paired_values(a, b);
-    if let Some(estimate) = estimate(a, b, seed, 0.95) {
+    if let Some(estimate) = estimate(a, b) {
         found.ratio = Some(estimate.ratio);
         found.ratio_ci95 = Some([estimate.interval.low, estimate.interval.high]);
-        found.ratio_method = Some(match estimate.method {
-            IntervalMethod::Bootstrap if together.is_some() => "bootstrap over rounds",
-            IntervalMethod::Bootstrap => "bootstrap",
-            IntervalMethod::LogT => "log t",
-            IntervalMethod::Fieller => "fieller over rounds",
-        });
-        if together.is_some() {
-            found.paired_rounds = Some(estimate.n_of as u64);
-            found.p_paired = Some(estimate.p).filter(|_| found.p_welch.is_some());
-        }
+        found.ratio_method = Some(if estimate.rounds.is_some() { "log t over rounds" } else { "log t" });
+        found.p_ratio = Some(estimate.p).filter(|_| estimate.log_se > 0.0);
+        found.paired_rounds = estimate.rounds.map(|rounds| rounds as u64);
+        found.p_paired = found.p_ratio.filter(|_| estimate.rounds.is_some());
     }
+    let together = match (&a.figures, &b.figures) {
+        (Figures::Trials(of), Figures::Trials(to)) => shared_values(of, to),
+        _ => None,
+    };
     let (of, to) = match &together {
         Some(pairs) => pairs.iter().copied().unzip(),
         None => (values_a.clone(), values_b.clone()),
@@ -176,37 +179,30 @@ fn weigh_trials(a: &Sample, b: &Sample, seed: u64, found: &mut Comparison) {
     found.p_mann_whitney = mann_whitney(&values_a, &values_b).map(|test| test.p);
 }
 
-fn paired_values(a: &Sample, b: &Sample) -> Option<Vec<(f64, f64)>> {
-    match (&a.figures, &b.figures) {
-        (Figures::Trials(of), Figures::Trials(to)) => pairs(of, to),
+/// The ratio with its interval: over rounds where that is possible. None for summaries.
+fn estimate(a: &Sample, b: &Sample) -> Option<RatioEstimate> {
+    match (&a.figures, &b.figures, a.noise.zip(b.noise)) {
+        (Figures::Trials(of), Figures::Trials(to), Some((of_error, to_error))) => {
+            apart_ratio((of, of_error), (to, to_error))
+        }
+        (Figures::Trials(of), Figures::Trials(to), None) => matched_ratio(&[(of, to)]),
         _ => None,
     }
 }
 
-/// The ratio of the means with its interval: round by round where that is possible.
-fn estimate(a: &Sample, b: &Sample, seed: u64, confidence: f64) -> Option<RatioEstimate> {
-    match paired_values(a, b) {
-        Some(pairs) => paired_ratio(&pairs, seed, confidence),
-        None => {
-            let (of, to) = (a.values(), b.values());
-            let cells = [Cell { weight: 1.0, trials: &of }, Cell { weight: -1.0, trials: &to }];
-            weighted_ratio_at(&cells, seed, confidence)
-        }
+/// The part of the level that a comparison has for its own p, so that p is below it exactly where the adjusted p is below the level.
+fn share_of_level(found: &Comparison, adjustment: Adjustment, family: usize) -> f64 {
+    match (adjustment, found.deciding_p(), found.p_adjusted) {
+        (Adjustment::Holm | Adjustment::Bh, Some(p), Some(adjusted)) if p > 0.0 && adjusted < 1.0 => p / adjusted,
+        _ => 1.0 / family.max(1) as f64,
     }
 }
 
-/// The verdict on a, from the adjusted p, the interval at the level, and the margin.
-fn judged(a: &Sample, b: &Sample, found: &Comparison, options: &Options) -> Verdict {
+/// The verdict on a: off the interval where there is one; of summaries from the adjusted p, and from two tests against the margin.
+fn judged(a: &Sample, b: &Sample, found: &Comparison, interval: Option<Interval>, options: &Options) -> Verdict {
     let Some(p) = found.p_adjusted else { return Verdict::Undecided };
-    let interval = match (&a.figures, found.ratio_ci95) {
-        (_, Some([low, high])) if options.alpha == 0.05 => Some(Interval { low, high }),
-        (Figures::Trials(_), Some(_)) => {
-            estimate(a, b, options.seed, 1.0 - options.alpha).map(|estimate| estimate.interval)
-        }
-        _ => None,
-    };
     let verdict = match interval {
-        Some(interval) => judge_at(interval, p, options.margin, options.alpha),
+        Some(interval) => judge(interval, options.margin),
         None => {
             let outside = equivalence_p(a.summary(), b.summary(), options.margin);
             if outside.is_some_and(|outside| outside < options.alpha / 2.0) {

@@ -10,6 +10,8 @@ use crate::statistics::Verdict;
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize)]
 #[serde(rename_all = "lowercase")]
 pub enum Adjustment {
+    /// Bonferroni: the probability of any false finding stays below the level, and all intervals hold together.
+    Bonferroni,
     /// Holm: the probability of any false finding stays below the level.
     Holm,
     /// Benjamini and Hochberg: the expected share of false findings stays below the level.
@@ -25,7 +27,7 @@ pub struct Options {
     pub margin: f64,
     /// How p-values are adjusted.
     pub adjustment: Adjustment,
-    /// Seed of the bootstraps.
+    /// Seed of the bootstrap of medians.
     pub seed: u64,
 }
 
@@ -88,12 +90,13 @@ pub struct Comparison {
     pub n_a: u64,
     /// Values of b.
     pub n_b: u64,
-    /// Mean of a over mean of b; null when one is not above 0.
+    /// Geometric mean of a over that of b; for summaries mean over mean. Null when one is not above 0.
     pub ratio: Option<f64>,
     /// Its 95 % interval over trials; null for summaries.
     pub ratio_ci95: Option<[f64; 2]>,
-    /// How that was made: `bootstrap`, below ten trials `log t`; `bootstrap over rounds`, below ten rounds `fieller over rounds`; null for
-    /// summaries.
+    /// The interval that the verdict is read off and that is shown: as much wider as the number of comparisons asks for; null for summaries.
+    pub ratio_adjusted: Option<[f64; 2]>,
+    /// How they were made: `log t over rounds` where what the trials of a round share was taken out, else `log t`; null for summaries.
     pub ratio_method: Option<&'static str>,
     /// Fieller's 95 % interval of the ratio, which needs no more than summaries.
     pub fieller_ci95: Option<[f64; 2]>,
@@ -119,9 +122,11 @@ pub struct Comparison {
     pub p_welch_rounding: Option<[f64; 2]>,
     /// Rounds in which both were measured, when trials are compared round by round; null when they are not.
     pub paired_rounds: Option<u64>,
-    /// Two-sided p of the paired t-test of the rounds' differences; null when trials are not compared round by round.
+    /// Two-sided p of the ratio being 1, of the same t as its interval; null for summaries and where nothing varies.
+    pub p_ratio: Option<f64>,
+    /// The same p where trials are compared round by round; null when they are not.
     pub p_paired: Option<f64>,
-    /// `p_paired` if there is one, else `p_welch`, adjusted for all comparisons of the document.
+    /// `p_ratio` if there is one, else `p_welch`, adjusted for all comparisons of the document.
     pub p_adjusted: Option<f64>,
     /// What the evidence says about a: faster means better, also where less is better.
     #[serde(serialize_with = "as_word")]
@@ -129,14 +134,14 @@ pub struct Comparison {
 }
 
 impl Comparison {
-    /// The p that decides: that of the paired test where trials are compared round by round, else Welch's.
+    /// The p that decides: that of the ratio, for summaries Welch's.
     pub fn deciding_p(&self) -> Option<f64> {
-        self.p_paired.or(self.p_welch)
+        self.p_ratio.or(self.p_welch)
     }
 
-    /// The interval of the ratio: over trials, or Fieller's for summaries.
+    /// The interval of the ratio that is shown: the one of the verdict, or Fieller's for summaries.
     pub fn interval(&self) -> Option<[f64; 2]> {
-        self.ratio_ci95.or(self.fieller_ci95)
+        self.ratio_adjusted.or(self.ratio_ci95).or(self.fieller_ci95)
     }
 }
 

@@ -3,15 +3,20 @@
 //! Main functions: [`within`] and [`between`]. Invariant: what is left out of a comparison is told in a note; a run in which
 //! nothing can be compared is refused.
 
+use std::collections::BTreeSet;
+
 use serde_json::Value;
 
-use super::sample::{Figures, Sample, TrialValue};
+use super::sample::{Figures, Sample};
 use crate::measurement::Measurement;
 use crate::report::analyse::{CaseTrials, background_name, group, is_overloaded, kind_name, some_of};
 use crate::report::factors::{Factors, same_level, short_level, show_level};
-use crate::report::load_lines::load_lines;
+use crate::report::load_lines::{load_lines, sentences};
 use crate::report::metric::{LOAD_LINE, METRICS, Metric};
 use crate::report::verdicts::metric_of;
+use crate::statistics::TrialValue;
+use crate::statistics::noise::{CaseError, Series, Stopping, log_errors};
+use crate::study::repeat::stopping;
 use crate::study::{Factor, Study, goal, setting_value};
 use crate::trial::{Case, Levels};
 
@@ -67,7 +72,7 @@ pub fn usual_metric(run: &RunInput<'_>) -> &'static Metric {
 pub fn within(run: &RunInput<'_>, factor: Option<&str>, metric: &'static Metric) -> Result<Chosen, String> {
     check_goal(run, metric)?;
     let figures = Values::of(run, metric);
-    let varied = varied_factors(run.study, &figures);
+    let varied = varied_factors(run.study);
     let chosen = choose(run, &varied, factor)?;
     let mut samples = Vec::new();
     for factor in &chosen {
@@ -114,8 +119,8 @@ pub fn between(a: &RunInput<'_>, b: &RunInput<'_>, metric: &'static Metric) -> R
     check_goal(a, metric)?;
     check_goal(b, metric)?;
     let (of, to) = (Values::of(a, metric), Values::of(b, metric));
-    let mut factors = varied_factors(a.study, &of);
-    for factor in varied_factors(b.study, &to) {
+    let mut factors = varied_factors(a.study);
+    for factor in varied_factors(b.study) {
         if factors.iter().all(|known| known.setting != factor.setting) {
             factors.push(factor);
         }
@@ -132,13 +137,14 @@ pub fn between(a: &RunInput<'_>, b: &RunInput<'_>, metric: &'static Metric) -> R
             None => alone.push(format!("{} only in {}", x.label(factors.iter()), a.label)),
             Some(y) => {
                 let label = x.label(factors.iter());
+                let (noise_of, noise_to) = (x.noise, y.noise);
                 let both = (
                     x.sample(&machine, "run", a.label, label.clone(), metric),
                     y.sample(&machine, "run", b.label, label, metric),
                 );
                 if let (Some(x), Some(y)) = both {
                     // Round 3 of one run has nothing to do with round 3 of the other.
-                    samples.extend([x, y].map(Sample::without_rounds));
+                    samples.extend([x.without_rounds(noise_of), y.without_rounds(noise_to)]);
                 }
             }
         }
@@ -163,18 +169,29 @@ pub fn between(a: &RunInput<'_>, b: &RunInput<'_>, metric: &'static Metric) -> R
     Ok(Chosen { samples, metric, factors: Vec::new(), notes, valid: of.valid && to.valid })
 }
 
-/// Refuses load lines of a run that looked for none.
+/// Load lines are refused: they have brackets and no trials to test. What the run's lines are is said, so that they can be held against
+/// each other.
 fn check_goal(run: &RunInput<'_>, metric: &Metric) -> Result<(), String> {
-    if metric.name != LOAD_LINE.name || run.written.goal.is_some() {
+    if metric.name != LOAD_LINE.name {
         return Ok(());
     }
-    Err(format!("--metric: {} has no load line, because its study has no [goal]; choose another metric", run.path))
+    if run.written.goal.is_none() {
+        return Err(format!(
+            "--metric: {} has no load line, because its study has no [goal]; choose another metric",
+            run.path
+        ));
+    }
+    let said = sentences(&load_lines(run.written, run.measurements)).join("; ");
+    Err(format!(
+        "--metric: load lines are compared by their brackets, which `loadline report` does for the alternatives of one run, and not by \
+         trials; choose another metric, as in --metric response_time_p99. {}: {said}",
+        run.path
+    ))
 }
 
-/// The factors that vary among the cases with values, in the study's order. Rates that a search chose are part of its answer.
-fn varied_factors(study: &Study, figures: &Values) -> Vec<Factor> {
-    let is_answer = |factor: &&Factor| !(figures.are_lines && factor.setting == "load.rate");
-    study.factors.iter().filter(|factor| factor.levels.len() > 1).filter(is_answer).cloned().collect()
+/// The factors that vary, in the study's order.
+fn varied_factors(study: &Study) -> Vec<Factor> {
+    study.factors.iter().filter(|factor| factor.levels.len() > 1).cloned().collect()
 }
 
 /// The factors to be compared.
@@ -208,7 +225,7 @@ fn differing_settings(a: &RunInput<'_>, b: &RunInput<'_>, factors: &[Factor]) ->
         found
     };
     let (of, to) = (flat(a.study), flat(b.study));
-    let settings: std::collections::BTreeSet<&String> = of.keys().chain(to.keys()).collect();
+    let settings: BTreeSet<&String> = of.keys().chain(to.keys()).collect();
     let differing: Vec<String> = settings
         .into_iter()
         .filter(|setting| of.get(*setting) != to.get(*setting))
@@ -240,8 +257,6 @@ struct Values {
     cases: Vec<CaseValues>,
     notes: Vec<String>,
     valid: bool,
-    /// Whether the values are load lines.
-    are_lines: bool,
 }
 
 /// The values of one case, of all operations or of one kind.
@@ -249,6 +264,8 @@ struct CaseValues {
     case: Case,
     operation: String,
     values: Vec<TrialValue>,
+    /// The error of its mean logarithm by the noise of all cases; none where trials have no rounds.
+    noise: Option<CaseError>,
 }
 
 impl Values {
@@ -261,21 +278,17 @@ impl Values {
         if invalid > 0 {
             notes.push(format!("{}: {invalid} of {all} trials are invalid and left out", run.label));
         }
-        let are_lines = metric.name == LOAD_LINE.name;
-        let cases = if are_lines { lines(run) } else { case_values(run, &groups, metric, &mut notes) };
+        let mut cases = case_values(run, &groups, metric, &mut notes);
+        tell_noise(&mut cases, stopping(run.study));
         let few: Vec<&CaseValues> = cases.iter().filter(|case| case.values.len() < 2).collect();
         if !few.is_empty() {
             let factors: Vec<Factor> =
                 run.study.factors.iter().filter(|factor| factor.levels.len() > 1).cloned().collect();
             let names: Vec<String> = few.iter().map(|case| case.label(factors.iter())).collect();
-            let what = if are_lines {
-                "no load line".to_owned()
-            } else {
-                format!("fewer than two valid trials with {}", metric.title)
-            };
+            let what = format!("fewer than two valid trials with {}", metric.title);
             notes.push(format!("{}: {what}, and so not compared: {}", run.label, some_of(&names)));
         }
-        Values { cases, notes, valid: all > 0 && invalid == 0, are_lines }
+        Values { cases, notes, valid: all > 0 && invalid == 0 }
     }
 
     /// The notes as the reasons of a refusal.
@@ -307,7 +320,8 @@ fn case_values(
         let valid: Vec<&Measurement> = group.valid().collect();
         if metric.is_time() && is_overloaded(&valid) {
             let factors: Vec<Factor> = run.study.factors.clone();
-            let label = CaseValues { case: group.case.clone(), operation: String::new(), values: Vec::new() };
+            let label =
+                CaseValues { case: group.case.clone(), operation: String::new(), values: Vec::new(), noise: None };
             notes.push(format!(
                 "{}: {} was overloaded, where response times grow with the length of the trial; it is not compared",
                 run.label,
@@ -323,7 +337,8 @@ fn case_values(
             valid.iter().collect::<Vec<_>>().iter().filter_map(placed).collect()
         };
         let mut push = |operation: &str, values: Vec<TrialValue>| {
-            found.push(CaseValues { case: group.case.clone(), operation: operation.to_owned(), values });
+            let (case, operation) = (group.case.clone(), operation.to_owned());
+            found.push(CaseValues { case, operation, values, noise: None });
         };
         if metric.is_time() && kinds.len() > 1 {
             for kind in &kinds {
@@ -339,16 +354,17 @@ fn case_values(
     found
 }
 
-/// The load line of every case, as each trial near it estimates it.
-fn lines(run: &RunInput<'_>) -> Vec<CaseValues> {
-    let bases = goal::base_cases(run.written);
-    let line_of = |line: crate::report::load_lines::CaseLine| {
-        let case = bases.iter().find(|base| base.levels == line.finding.levels)?.clone();
-        let each = if line.finding.verified { line.each_per_s } else { Vec::new() };
-        let values = each.into_iter().map(|value| TrialValue { place: None, value }).collect();
-        Some(CaseValues { case, operation: String::new(), values })
-    };
-    load_lines(run.written, run.measurements).into_iter().filter_map(line_of).collect()
+/// Gives each case the error that the noise of all cases of the same kind of operation says.
+fn tell_noise(cases: &mut [CaseValues], stopping: Stopping) {
+    let operations: BTreeSet<String> = cases.iter().map(|case| case.operation.clone()).collect();
+    for operation in operations {
+        let mut own: Vec<&mut CaseValues> = cases.iter_mut().filter(|case| case.operation == operation).collect();
+        let series = |case: &&mut CaseValues| -> Series {
+            case.values.iter().filter_map(|trial| Some((trial.place?.0, trial.value))).collect()
+        };
+        let errors = log_errors(&own.iter().map(series).collect::<Vec<_>>(), stopping);
+        own.iter_mut().zip(errors).for_each(|(case, error)| case.noise = error);
+    }
 }
 
 impl CaseValues {
@@ -384,6 +400,7 @@ impl CaseValues {
             metric,
             operation: self.operation.clone(),
             figures: Figures::Trials(self.values.clone()),
+            noise: None,
         })
     }
 }

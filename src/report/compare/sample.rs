@@ -3,6 +3,8 @@
 //! Main type: [`Sample`]. Invariant: a sample has at least two values, or a summary of at least two.
 
 use crate::report::metric::Metric;
+use crate::statistics::TrialValue;
+use crate::statistics::noise::CaseError;
 use crate::statistics::rounding::Printed;
 use crate::statistics::t_test::Summary;
 
@@ -23,6 +25,8 @@ pub struct Sample {
     pub operation: String,
     /// The figures.
     pub figures: Figures,
+    /// What the other cases of its run say of its noise, where it is compared with another run; none where rounds say more.
+    pub noise: Option<CaseError>,
 }
 
 /// Figures of a sample.
@@ -32,15 +36,6 @@ pub enum Figures {
     Trials(Vec<TrialValue>),
     /// Mean, standard deviation and number of values, as printed.
     Summary(Printed),
-}
-
-/// The value of one trial.
-#[derive(Debug, Clone, Copy, PartialEq)]
-pub struct TrialValue {
-    /// The trial's round and its place in the order of execution; none where rounds mean nothing.
-    pub place: Option<(u32, u64)>,
-    /// The value.
-    pub value: f64,
 }
 
 impl Sample {
@@ -70,8 +65,9 @@ impl Sample {
         }
     }
 
-    /// The sample with trials that are never paired with others.
-    pub fn without_rounds(mut self) -> Self {
+    /// The sample with trials that are never paired with others, and with the error that its own run's noise gives.
+    pub fn without_rounds(mut self, noise: Option<CaseError>) -> Self {
+        self.noise = noise;
         if let Figures::Trials(trials) = &mut self.figures {
             trials.iter_mut().for_each(|trial| trial.place = None);
         }

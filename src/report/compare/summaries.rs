@@ -158,6 +158,7 @@ fn read_row(columns: &[&'static str], line: &str, metric: &'static Metric) -> Re
         metric,
         operation: cell("operation"),
         figures: Figures::Summary(printed),
+        noise: None,
     })
 }
 

@@ -82,6 +82,7 @@ fn p_table(table: &PTable<'_>) -> String {
 
 fn ratios(found: &Comparisons) -> String {
     let adjusted = match found.adjustment {
+        Adjustment::Bonferroni => "adjusted",
         Adjustment::Holm => "Holm",
         Adjustment::Bh => "BH",
     };
@@ -90,7 +91,15 @@ fn ratios(found: &Comparisons) -> String {
     let mut heading: Vec<String> = if has_machines { vec!["machine".to_owned()] } else { Vec::new() };
     heading.extend(["case", "a", "b"].map(str::to_owned));
     let texts = heading.len();
-    heading.extend(["ratio a / b [95 %]", "n", "p, Welch"].map(str::to_owned));
+    let level = show_number((100.0 - found.alpha * 100.0).max(0.0));
+    let of_summaries = found.comparisons.iter().all(|comparison| comparison.ratio_adjusted.is_none());
+    let interval = match (of_summaries, found.family > 1) {
+        (true, _) => "[95 %, each alone]".to_owned(),
+        (_, true) => format!("[{level} %, all together]"),
+        _ => format!("[{level} %]"),
+    };
+    heading.push(format!("ratio a / b {interval}"));
+    heading.extend(["n", "p, Welch"].map(str::to_owned));
     let has_rounds = found.comparisons.iter().any(|comparison| comparison.paired_rounds.is_some());
     heading.extend(has_rounds.then(|| "p, rounds".to_owned()));
     heading.extend([format!("p, {adjusted}"), "a is".to_owned()]);
@@ -157,13 +166,16 @@ pub fn amounts(found: &Comparisons) -> Vec<String> {
         ));
     }
     let name = match found.adjustment {
+        Adjustment::Bonferroni => "Bonferroni",
         Adjustment::Holm => "Holm",
         Adjustment::Bh => "Benjamini and Hochberg",
     };
     let level = show_number((found.alpha * 1e4).round() / 100.0);
     lines.push(match found.family {
         0 | 1 => format!("verdict at the {level} % level"),
-        family => format!("verdicts at the {level} % level, p adjusted for all {family} comparisons together ({name})"),
+        family => format!(
+            "verdicts at the {level} % level, p and intervals adjusted for all {family} comparisons together ({name})"
+        ),
     });
     lines
 }

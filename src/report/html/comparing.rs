@@ -36,7 +36,8 @@ pub fn of_run(study: &Study, machine: &str, measurements: &[Measurement]) -> Opt
     }
     let run = RunInput { path: "", label: "", machine, study, written: study, measurements };
     let chosen = within(&run, None, runs::usual_metric(&run)).ok()?;
-    let options = Options { alpha: SIGNIFICANCE, margin: EQUAL_WITHIN, adjustment: Adjustment::Holm, seed: study.seed };
+    let options =
+        Options { alpha: SIGNIFICANCE, margin: EQUAL_WITHIN, adjustment: Adjustment::Bonferroni, seed: study.seed };
     Some(compare(&chosen.samples, &options)).filter(|found| found.comparisons.len() <= REPORT_MOST)
 }
 
@@ -117,7 +118,7 @@ pub fn sections(found: &Comparisons) -> Markup {
         section #ratios {
             h2 { "Ratios of alternatives" }
             p.about {
-                "The mean of one alternative over that of the other with its 95 % interval"
+                "One alternative over the other with the interval that its verdict is read off"
                 @if found.comparisons.iter().any(|one| one.ratio_ci95.is_none()) { " (Fieller's, from the summaries)" }
                 ". Triangles upwards are faster, downwards slower, squares equal within ±"
                 (show_number((found.margin * 1e4).round() / 100.0)) " % (the grey zone), circles undecided; faster means better, also \

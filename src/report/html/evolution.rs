@@ -15,9 +15,9 @@ pub fn evolution(findings: &Findings) -> Markup {
             section #evolution {
                 h2 { "Schema changes" }
                 p.about {
-                    "A field was added, written to some records, and removed again while the load ran. Response times of the other \
-                     operations: those whose time met that of a change, and all others. Whoever takes long meets a change more \
-                     often: where changes are as short as operations, that alone makes those during them longer."
+                    "The schema was changed, and changed back, while the load ran. An operation is during a change when its intended \
+                     time is, however long it took: a change that does nothing shows no difference. Beside the response times stands \
+                     the longest time, of any trial, in which nothing at all was completed."
                 }
                 (table(&CHANGES, &changes))
                 (table(&OPERATIONS, &operations))

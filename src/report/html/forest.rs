@@ -61,7 +61,7 @@ impl Forest {
         html! {
             svg viewBox={ "0 0 " (px(width)) " " (px(bottom + 24.0)) } role="img" style={ "max-width:" (width * 1.25) "px" } {
                 title { (self.title) }
-                desc { "Ratios of alternatives with 95 % intervals, on a logarithmic scale; the zone around 1 is what counts as equal." }
+                desc { "Ratios of alternatives with the intervals that verdicts are read off, on a logarithmic scale; the zone around 1 is what counts as equal." }
                 text.heading x="0" y="14" { (self.title) }
                 @if self.margin > 0.0 {
                     rect.zone x=(px(zone.0)) y=(px(top)) width=(px(zone.1 - zone.0)) height=(px(bottom - top)) {}

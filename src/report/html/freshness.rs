@@ -161,23 +161,23 @@ fn shares(all: &Histogram) -> Vec<(f64, f64)> {
 fn outline(name: &str, all: &Histogram, steps: &[(f64, f64)], style: usize, is_filled: bool) -> Line {
     let mut points = Vec::new();
     let mut band = Vec::new();
-    for (begin_s, share) in steps {
-        for at_s in [*begin_s, begin_s * step()] {
-            points.push(Point { x: at_s, y: *share, interval: None, tip: String::new() });
+    let highest = steps.iter().map(|(_, share)| *share).fold(0.0, f64::max);
+    let mut tip = format!(
+        "{name}: {} sightings, p90 {}",
+        show_number(all.count() as f64),
+        show_seconds(all.quantile_ns(0.9) as f64 / NS_PER_S)
+    );
+    for (place, (begin_s, share)) in steps.iter().enumerate() {
+        // A bar ends exactly where the next one begins: edges that differ by rounding would make the outline go back and forth.
+        let end_s = steps.get(place + 1).map_or(begin_s * step(), |(next_s, _)| *next_s);
+        for at_s in [*begin_s, end_s] {
+            let tip = if *share == highest { std::mem::take(&mut tip) } else { String::new() };
+            points.push(Point { x: at_s, y: *share, interval: None, tip });
             if is_filled {
                 band.push((at_s, 0.0, *share));
             }
         }
     }
-    if let Some((begin_s, share)) = steps.iter().copied().max_by(|a, b| a.1.total_cmp(&b.1)) {
-        let tip = format!(
-            "{name}: {} sightings, p90 {}",
-            show_number(all.count() as f64),
-            show_seconds(all.quantile_ns(0.9) as f64 / NS_PER_S)
-        );
-        points.push(Point { x: begin_s, y: share, interval: None, tip });
-    }
-    points.sort_by(|a, b| a.x.total_cmp(&b.x));
     Line { label: name.to_owned(), style, points, band, stroke: Stroke::Solid }
 }
 
@@ -244,4 +244,23 @@ fn series_of(findings: &Findings) -> Vec<(String, Vec<(f64, SightingFinding)>)> 
     found.iter_mut().for_each(|(_, places)| places.sort_by(|a, b| a.0.total_cmp(&b.0)));
     found.retain(|(_, places)| places.len() > 1);
     found
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_outline_of_a_histogram_never_goes_back() {
+        let mut all = Histogram::new();
+        (1..4_000_u64).for_each(|time| all.record(time * time * 37));
+        let steps = shares(&all);
+        assert!(steps.len() > 20);
+        let line = outline("readers", &all, &steps, 0, true);
+        let pairs: Vec<_> = line.points.windows(2).collect();
+        assert!(pairs.iter().all(|pair| pair[0].x <= pair[1].x));
+        let ups = pairs.iter().filter(|pair| pair[0].x == pair[1].x).count();
+        assert_eq!(ups, steps.len() - 1, "one upright between two bars, at one place");
+        assert_eq!(line.points.iter().filter(|point| !point.tip.is_empty()).count(), 1);
+    }
 }

@@ -7,12 +7,14 @@ mod arrival;
 mod backlog;
 mod bars;
 mod comparing;
+mod environment;
 mod evolution;
 mod figures;
 mod forest;
 mod frame;
 mod freshness;
 mod means;
+mod operations;
 mod plot;
 mod queries;
 mod recorded;
@@ -68,7 +70,7 @@ pub fn html(findings: &Findings, study: &Study, environment: &Environment, measu
                     @if !findings.claims.is_empty() { (tables::claims(&findings.claims, &study.source)) }
                     (evolution::evolution(findings))
                     (tables::trials(measurements, &groups))
-                    (tables::environment(findings, study, environment, measurements))
+                    (environment::environment(findings, study, environment, measurements))
                 }
                 footer {
                     "Made by loadline " (environment.loadline) ". Intervals are 95 % intervals over trials; percentiles are read from the \
@@ -124,7 +126,7 @@ fn verdict(findings: &Findings) -> Markup {
     let first = sentences.next().map_or("No trial has been finished yet.", |text| text.as_str());
     let (head, evidence) = first.rsplit_once(": ").unwrap_or((first, ""));
     maud::html! {
-        div.box.verdict {
+        div class={ "box verdict" @if !is_decided(first) { " open" } } {
             p.first {
                 @if evidence.is_empty() { strong { (first) } } @else { strong { (head) ": " } (evidence) }
             }
@@ -135,6 +137,14 @@ fn verdict(findings: &Findings) -> Markup {
             @if !notes.is_empty() { ul.notes { @for note in notes { li { (note) } } } }
         }
     }
+}
+
+/// Whether a verdict decides anything.
+fn is_decided(sentence: &str) -> bool {
+    let opens = ["undecided", "no verdict", "no trial", "not reached", "not found", "disturbed"];
+    let (head, _) = sentence.split_once(": ").unwrap_or((sentence, ""));
+    let head = head.to_lowercase();
+    !opens.iter().any(|word| head.contains(word) || sentence.to_lowercase().contains(&format!(": {word}")))
 }
 
 /// Links to the sections that there are.
@@ -211,20 +221,14 @@ fn plots(
         section #response-time {
             h2 { (title) (against) }
             @if counted {
-                p.about { (begins) ", all valid trials together." (remark) }
+                p.about { (begins) ", all valid trials together." (remark) (operations::few_remark()) }
                 (figures::response_times(&frame, &times))
                 (times_table(title, cases, &times))
             }
             (stated::table(groups, kind, begins))
         }
-        @if monitored {
-            section #resources {
-                h2 { "Resources" (against) }
-                p.about { "Means over the measured phases of all valid trials, of the whole machine unless said otherwise." (remark) (cost_of_monitoring(groups)) }
-                (figures::resources(&frame))
-                (resources_table(cases))
-            }
-        }
+        (operations::section(findings, study))
+        @if monitored { (resources(&frame, cases, groups, &against)) }
         @if counted { (distribution(&frame, title, cases, &times)) }
         @if courses {
             section #course {
@@ -288,14 +292,15 @@ fn texts(headings: &[&str]) -> Vec<String> {
 }
 
 fn throughput_table(cases: &[CaseFinding], rule: RepeatRule) -> Markup {
-    let headings = texts(&["Operations/s", "95 % interval", "Records/s", "95 % interval", "n", "Invalid", "Settled"]);
+    let headings =
+        texts(&["Operations/s", "95 % interval", "Records/s", "95 % interval", "Survives", "n", "Invalid", "Settled"]);
     figures::folded_table("Throughput as a table", cases, &headings, |case| {
         let mut row = Vec::new();
         for estimate in [&case.throughput_per_s, &case.records_per_s] {
             row.push(estimate.mean.map_or("-".to_owned(), show_number));
-            let interval = estimate.ci95.map(|[low, high]| format!("[{}, {}]", show_number(low), show_number(high)));
-            row.push(interval.unwrap_or("-".to_owned()));
+            row.push(estimate.show_interval().unwrap_or("-".to_owned()));
         }
+        row.push(crate::report::durability::word(&case.durability).to_owned());
         row.extend([case.valid_trials.to_string(), (case.trials - case.valid_trials).to_string()]);
         row.push(show_settled(case, rule).to_owned());
         row
@@ -307,9 +312,26 @@ fn times_table(title: &str, cases: &[CaseFinding], times: &dyn Fn(&CaseFinding) 
     figures::folded_table(&format!("{title}s as a table"), cases, &headings, |case| {
         let all = times(case);
         let TimeFinding { mean, p50, p90, p99, p999, max } = time_finding(&all);
-        let shown = [mean, p50, p90, p99, p999, max].map(|time| time.map_or("-".to_owned(), show_seconds));
+        let plain = |time: Option<f64>| time.map_or("-".to_owned(), show_seconds);
+        let quantiles = [(p50, 0.5), (p90, 0.9), (p99, 0.99), (p999, 0.999)];
+        let quantiles = quantiles.map(|(time, quantile)| operations::show_quantile(time, quantile, all.count()));
+        let shown = [vec![plain(mean)], quantiles.to_vec(), vec![plain(max)]].concat();
         shown.into_iter().chain([show_number(all.count() as f64)]).collect()
     })
+}
+
+fn resources(frame: &Frame<'_>, cases: &[CaseFinding], groups: &[CaseTrials<'_>], against: &str) -> Markup {
+    maud::html! {
+        section #resources {
+            h2 { "Resources" (against) }
+            p.about {
+                "Means over the measured phases of all valid trials, of the whole machine unless said otherwise."
+                (frame.best_panel_remark()) (cost_of_monitoring(groups))
+            }
+            (figures::resources(frame))
+            (resources_table(cases))
+        }
+    }
 }
 
 fn resources_table(cases: &[CaseFinding]) -> Markup {

@@ -7,7 +7,7 @@ use maud::{DOCTYPE, Markup, PreEscaped, html};
 use super::plot::{Line, Mark, Plot, Point, Stroke};
 use super::scale::{Scale, Tick};
 use super::unit::Unit;
-use crate::report::score::{AlternativeFinding, ScoreFinding, remarks, show_span};
+use crate::report::score::{AlternativeFinding, ScoreFinding, from_best, remarks, show_span};
 use crate::units::show_number;
 
 /// Weights that are written under the axis.
@@ -56,7 +56,7 @@ pub fn page(finding: &ScoreFinding, source: &str) -> String {
                         p.about {
                             "Points per unit of weight, (weight × writing + reading) / (weight + 1): at the left reading alone counts, at \
                              the right writing alone. Alternatives change places where their lines cross."
-                            @if finding.alternatives.iter().any(|one| one.total_ci95.is_some()) { " Whiskers are 95 % intervals of the totals." }
+                            @if finding.alternatives.iter().any(|one| one.total_ci95.is_some()) { " Whiskers are intervals of the totals, at 95 % or more; what decides is a total's distance from the best other one." }
                         }
                         div.wide { (plot(finding)) }
                         (rankings(finding))
@@ -79,7 +79,7 @@ fn ranked(finding: &ScoreFinding) -> impl Iterator<Item = &AlternativeFinding> {
 }
 
 fn points(finding: &ScoreFinding) -> Markup {
-    let has_intervals = finding.alternatives.iter().any(|one| one.total_ci95.is_some());
+    let has_intervals = finding.alternatives.iter().any(|one| one.from_best_ci95.is_some());
     html! {
         div.scroll { table {
             thead { tr {
@@ -88,7 +88,7 @@ fn points(finding: &ScoreFinding) -> Markup {
                 th.number { "Writing × " (show_number(finding.write_weight)) }
                 th.number { "Reading" }
                 th.number { "Total" }
-                @if has_intervals { th.number { "95 % interval" } th.number { "First in" } }
+                @if has_intervals { th.number { "From the best other (95 %)" } }
             } }
             tbody {
                 @for one in ranked(finding) {
@@ -98,10 +98,7 @@ fn points(finding: &ScoreFinding) -> Markup {
                         td { (format!("{:.2}", one.writing * finding.write_weight)) }
                         td { (format!("{:.2}", one.reading)) }
                         td { strong { (format!("{:.2}", one.total)) } }
-                        @if has_intervals {
-                            td { (one.total_ci95.map_or("-".to_owned(), |[low, high]| format!("[{low:.2}, {high:.2}]"))) }
-                            td { (one.first_share.map_or("-".to_owned(), |share| format!("{:.0} %", share * 100.0))) }
-                        }
+                        @if has_intervals { td { (from_best(one)) } }
                     }
                 }
             }
@@ -136,7 +133,7 @@ fn plot(finding: &ScoreFinding) -> Markup {
     let mut labelled = f64::NEG_INFINITY;
     // Two numbers on one spot cannot be read; the table below has all.
     let changes = weights.into_iter().map(|weight| {
-        let has_room = share(weight) - labelled > MARK_ROOM;
+        let has_room = share(weight) - labelled > MARK_ROOM && (share(weight) - chosen).abs() > MARK_ROOM;
         labelled = if has_room { share(weight) } else { labelled };
         Mark::Upright(share(weight), None, if has_room { format!("{weight:.2}") } else { String::new() })
     });

@@ -1,19 +1,15 @@
-//! The parts of the page that are text: claims, trials, environment, settings, and how to repeat the run.
+//! The parts of the page that are text: claims and trials.
 //!
 //! Invariant: every trial is listed, in the order of execution, whatever became of it.
 
-use std::collections::BTreeMap;
-
 use maud::{Markup, html};
 
-use crate::finding::{ClaimFinding, Findings};
-use crate::measurement::{Environment, Measurement};
-use crate::report::analyse::{CaseTrials, show_rule};
+use crate::finding::ClaimFinding;
+use crate::measurement::Measurement;
+use crate::report::analyse::CaseTrials;
 use crate::report::factors::show_level;
-use crate::report::limits::show_sync;
 use crate::report::metric::Metric;
-use crate::study::Study;
-use crate::units::{show_bytes, show_number, show_seconds};
+use crate::units::{show_number, show_seconds};
 
 /// The source's claims with their verdicts; nothing without claims.
 pub fn claims(claims: &[ClaimFinding], source: &str) -> Markup {
@@ -106,74 +102,6 @@ pub fn trials(measurements: &[Measurement], groups: &[CaseTrials<'_>]) -> Markup
                     }
                 } }
             }
-        }
-    }
-}
-
-/// The machine, the databases, the settings, and the commands that repeat the run.
-pub fn environment(
-    findings: &Findings,
-    study: &Study,
-    environment: &Environment,
-    measurements: &[Measurement],
-) -> Markup {
-    let files = measurements.iter().filter_map(|trial| trial.imported.as_ref()).flat_map(|from| &from.files);
-    let files: Vec<&String> = files.collect();
-    let machine = [environment.machine.clone(), environment.cpu.clone()].into_iter().filter(|text| !text.is_empty());
-    let machine = machine.collect::<Vec<_>>().join(", ");
-    let base = serde_json::to_value(&study.base).unwrap_or_default();
-    let mut settings = BTreeMap::new();
-    flatten(&base, "", &mut settings);
-    let factors = study.factors.iter().map(|factor| {
-        let levels: Vec<String> = factor.levels.iter().map(show_level).collect();
-        (factor.setting.clone(), levels.join(", "))
-    });
-    html! {
-        section #environment {
-            h2 { "Environment and settings" }
-            dl {
-                dt { "loadline" } dd { (environment.loadline) }
-                dt { "Machine" } dd { (machine) @if environment.cpus > 0 { ", " (environment.cpus) " CPUs, " (show_bytes(environment.memory_bytes as f64)) } }
-                dt { "CPU governor" } dd { (environment.governor.as_deref().unwrap_or("not told by the kernel")) }
-                dt { "System" } dd { (environment.kernel) }
-                dt { "Disk" } dd { (environment.disk.as_deref().unwrap_or("not known")) @if let Some(sync) = environment.disk_sync { ", " (show_sync(sync)) } }
-                dt { "Seed" } dd { (study.seed) }
-                dt { "Repeats" } dd { @if study.goal.is_some() { "as the search for the load line asks for them" } @else { (show_rule(&study.repeat)) } @if study.repeat.discard_first { "; the first of each case is left out" } }
-                @for (setting, levels) in factors { dt { (setting) } dd { (levels) } }
-            }
-            @for (name, facts) in &environment.databases {
-                h3 { (name) }
-                dl { @for (fact, value) in facts { dt { (fact) } dd { (value) } } }
-            }
-            details {
-                summary { "Settings before the factors are applied" }
-                div.scroll { dl { @for (setting, value) in &settings { dt { (setting) } dd { (value) } } } }
-            }
-            @if let Some(tool) = &findings.imported_from {
-                h3 { "Imported" }
-                p.about { (study.source) ". " (tool) " measured; these are its files." }
-                details { summary { (files.len()) " files" } ul { @for file in &files { li { code { (file) } } } } }
-            } @else {
-            h3 { "To repeat this run" }
-            pre { "loadline run " (study.name) @if study.quick { " --quick" } " --seed " (study.seed) "\nloadline report " (findings.run) }
-            }
-        }
-    }
-}
-
-/// Settings as dotted names; those that are empty are left out.
-fn flatten(value: &serde_json::Value, name: &str, out: &mut BTreeMap<String, String>) {
-    match value {
-        serde_json::Value::Object(fields) => {
-            for (field, inner) in fields {
-                let dotted = if name.is_empty() { field.clone() } else { format!("{name}.{field}") };
-                flatten(inner, &dotted, out);
-            }
-        }
-        serde_json::Value::Null => {}
-        serde_json::Value::Array(items) if items.is_empty() => {}
-        other => {
-            out.insert(name.to_owned(), show_level(other));
         }
     }
 }

@@ -88,6 +88,10 @@ impl Rules<'_> {
         if load.statements_as_text {
             wrong.push(("load.statements", "a recorder gets records and no statements; leave it out".to_owned()));
         }
+        if load.pipeline {
+            let what = "a recorder gets records and no transactions, and itself takes as few round trips as it can; leave it out";
+            wrong.push(("load.pipeline", what.to_owned()));
+        }
         if load.connects_each_time && !is_upload {
             wrong.push(("load.connect", "sources keep their connections to a recorder; leave it out".to_owned()));
         }

@@ -97,6 +97,14 @@ const MEANINGS: &[(&str, Meaning)] = &[
 const OUTPUT_PREFIXES: [&str; 7] =
     ["hdrhistogram.", "histogram.", "timeseries.", "measurement.", "status.", "reportlat", "latencytracked"];
 
+/// The setting that a property is the value of as it is; none where it means something else or several things.
+pub fn setting_of(property: &str) -> Option<&'static str> {
+    match MEANINGS.iter().find(|(name, _)| *name == property)? {
+        (_, Whole(setting) | Number(setting) | Text(setting) | Truth(setting)) => Some(setting),
+        _ => None,
+    }
+}
+
 /// The study that properties make, and the notes on those that have no effect.
 pub fn map(properties: &[Property], errors: &mut Errors) -> (Table, Vec<(Place, String)>) {
     let mut mapped = Mapped { root: Table::default(), notes: Vec::new(), is_load: false };

@@ -61,6 +61,11 @@ pub fn study_of(text: &str, sets: &[String], errors: &mut Errors) -> YcsbStudy {
     let mut own = Vec::new();
     for (number, assignment) in sets.iter().enumerate() {
         match assignment.split_once('=') {
+            // A list of values is a factor, as of any setting.
+            Some((name, value)) if value.trim().starts_with('[') && mapping::setting_of(name.trim()).is_some() => {
+                let setting = mapping::setting_of(name.trim()).unwrap_or_default();
+                own.push((number, format!("{setting}={value}")));
+            }
             Some((name, value)) if !is_setting(name.trim()) => {
                 let (name, value) = (name.trim().to_owned(), value.trim().to_owned());
                 set(&mut properties, Property { name, value, place: Place::Argument(number) });
@@ -103,6 +108,16 @@ mod tests {
         assert!(errors.is_empty(), "{errors:?}");
         assert_eq!(study.sets, [(1, "load.clients=3".to_owned()), (3, "name=x".to_owned())]);
         assert_eq!(study.root.find("record.rows").unwrap().place, Place::Argument(0));
+    }
+
+    #[test]
+    fn a_list_makes_a_property_a_factor() {
+        let mut errors = Errors::default();
+        let sets = ["threadcount=[1,4,16]", "requestdistribution=[uniform, zipfian]"];
+        let study = study_of("recordcount=1\noperationcount=1\n", &sets.map(str::to_owned), &mut errors);
+        assert!(errors.is_empty(), "{errors:?}");
+        let factors = ["load.clients=[1,4,16]", "workload.ycsb.requests=[uniform, zipfian]"];
+        assert_eq!(study.sets, [(0, factors[0].to_owned()), (1, factors[1].to_owned())]);
     }
 
     #[test]

@@ -67,6 +67,11 @@ fn is_ycsb(settings: &Settings) -> bool {
         .any(|entry| entry.name == settings.workload.name)
 }
 
+/// Whether clients work on records that are there, rather than load them.
+pub(super) fn only_works(settings: &Settings) -> bool {
+    is_ycsb(settings) && settings.workload.name != YCSB_LOAD.name
+}
+
 /// Whether clients insert records.
 pub(super) fn inserts(settings: &Settings) -> bool {
     is_ycsb(settings)

@@ -61,12 +61,95 @@ fn tags(mut bytes: &[u8]) -> String {
     tags
 }
 
-/// What is sent at once, what is sent after these answers, and the outcome.
+/// What a pipelining wire sends at once, what it sends after these answers, and the outcome.
 fn run(request: &Request, answers: &[Vec<u8>]) -> (String, String, Option<Result<Answer, DatabaseError>>) {
-    let (mut wire, mut first, mut then) = (wire(), Vec::new(), Vec::new());
+    let (mut wire, mut first, mut then) = (PostgresWire { pipelines: true, ..wire() }, Vec::new(), Vec::new());
     wire.start(request, &mut first);
     let progress = wire.advance(request, &answers.concat(), &mut then);
     (tags(&first), tags(&then), progress.outcome)
+}
+
+/// What is sent at once and after each of these answers, where each statement waits for the answer to the one before.
+fn step_by_step(request: &Request, answers: &[Vec<u8>]) -> (Vec<String>, Option<Result<Answer, DatabaseError>>) {
+    let (mut wire, mut out) = (wire(), Vec::new());
+    wire.start(request, &mut out);
+    let (mut sent, mut outcome) = (vec![said(&out)], None);
+    for answer in answers {
+        assert_eq!(outcome, None, "done before all answers were given");
+        out.clear();
+        let progress = wire.advance(request, answer, &mut out);
+        assert_eq!(progress.consumed, answer.len());
+        sent.push(said(&out));
+        outcome = progress.outcome;
+    }
+    (sent, outcome)
+}
+
+/// The text of a simple query, or the tags of messages.
+fn said(bytes: &[u8]) -> String {
+    match message::read(bytes).unwrap() {
+        Some(Message { tag: b'Q', body }) => String::from_utf8_lossy(&body[..body.len() - 1]).into_owned(),
+        _ => tags(bytes),
+    }
+}
+
+/// The answer to a statement that is alone in its round trip.
+fn answered(tag: &str) -> Vec<u8> {
+    [done(tag), ready()].concat()
+}
+
+#[test]
+fn a_transaction_goes_statement_by_statement_unless_it_is_to_be_pipelined() {
+    let request = request(&[
+        (SELECT, 1, Expect::Anything),
+        (INSERT, 0, Expect::Anything),
+        (INSERT, 2, Expect::Changed(2)),
+        (UPDATE, 1, Expect::Changed(1)),
+    ]);
+    let both = [done("INSERT 0 1"), done("INSERT 0 1"), ready()].concat();
+    let answers = ["BEGIN", "SELECT 0"].map(answered).into_iter().chain([both]);
+    let answers: Vec<_> = answers.chain(["UPDATE 1", "COMMIT"].map(answered)).collect();
+    let (sent, outcome) = step_by_step(&request, &answers);
+    assert_eq!(sent, ["BEGIN", "BES", "BEBES", "BES", "COMMIT", ""], "a step without rows takes no round trip");
+    assert_eq!(outcome, Some(Ok(Answer { rows: 0, changed: 3, empty: 0 })));
+}
+
+#[test]
+fn one_statement_commits_by_itself_in_one_round_trip() {
+    let (sent, outcome) = step_by_step(&request(&[(INSERT, 2, Expect::Changed(2))]), &[]);
+    assert_eq!((sent, outcome), (vec!["BEBES".to_owned()], None));
+}
+
+#[test]
+fn whatever_fails_between_begin_and_commit_is_rolled_back() {
+    let plain = request(&[(INSERT, 1, Expect::Changed(1)), (UPDATE, 1, Expect::Changed(1))]);
+    let refused = [error("23505"), message(b'Z', b"E")].concat();
+    let rolled_back = answered("ROLLBACK");
+    let (sent, outcome) = step_by_step(&plain, &[answered("BEGIN"), refused.clone(), rolled_back.clone()]);
+    assert_eq!(sent, ["BEGIN", "BES", "ROLLBACK", ""]);
+    assert_eq!(outcome, Some(Err(DatabaseError::refused("23505", "no"))));
+    // An insert that a trigger dropped, and an update of more rows than it should: nothing of either stays.
+    for (inserted, updated) in [("INSERT 0 0", None), ("INSERT 0 1", Some("UPDATE 3"))] {
+        let steps = [Some("BEGIN"), Some(inserted), updated, Some("ROLLBACK")];
+        let answers: Vec<_> = steps.into_iter().flatten().map(answered).collect();
+        let (sent, outcome) = step_by_step(&plain, &answers);
+        assert_eq!(sent[sent.len() - 2], "ROLLBACK");
+        let refusal = outcome.unwrap().unwrap_err().to_string();
+        assert!(refusal.contains("instead of 1") && !refusal.contains("stay changed"), "{refusal}");
+    }
+    let mut misfit = plain.clone();
+    misfit.cells.clear();
+    [1, 1 << 40].into_iter().for_each(|value| misfit.cells.int(value));
+    let (sent, outcome) = step_by_step(&misfit, &[answered("BEGIN"), answered("INSERT 0 1"), rolled_back]);
+    assert_eq!(sent, ["BEGIN", "BES", "ROLLBACK", ""]);
+    assert!(outcome.unwrap().unwrap_err().to_string().contains("does not fit"));
+    let (_, outcome) = step_by_step(
+        &plain,
+        &[answered("BEGIN"), answered("INSERT 0 1"), answered("UPDATE 1"), [error("40001"), ready()].concat()],
+    );
+    assert_eq!(outcome, Some(Err(DatabaseError::refused("40001", "no"))), "a COMMIT that is refused has undone all");
+    let (_, outcome) = step_by_step(&plain, &[answered("BEGIN"), ready()]);
+    assert!(matches!(outcome, Some(Err(DatabaseError::Lost(_)))), "ready before the statement is complete");
 }
 
 #[test]

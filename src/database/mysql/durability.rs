@@ -1,0 +1,136 @@
+//! Which settings of MariaDB and MySQL make InnoDB forget commits. Main function: [`weaknesses`].
+//!
+//! Invariant: what a server does not have among its variables weakens nothing.
+
+use std::collections::BTreeMap;
+use std::time::Duration;
+
+use crate::database::durability::{Lasts, LogPosition, Weakness, settings, weak_tables};
+use crate::database::{DatabaseError, Session};
+
+const VARIABLES: &str = "SHOW GLOBAL VARIABLES WHERE Variable_name IN ('innodb_flush_log_at_trx_commit', \
+     'innodb_flush_log_at_timeout', 'innodb_flush_method', 'innodb_doublewrite', 'debug_no_sync', 'log_bin', 'sync_binlog')";
+
+/// Without the redo log nothing is left after a crash; it is a state, and no variable.
+const STATES: &str = "SHOW GLOBAL STATUS WHERE Variable_name IN ('Innodb_redo_log_enabled')";
+
+/// MariaDB's names of the two positions, and MySQL's.
+const POSITIONS: &str = "SHOW GLOBAL STATUS WHERE Variable_name IN ('Innodb_lsn_current', 'Innodb_lsn_flushed', \
+     'Innodb_redo_log_current_lsn', 'Innodb_redo_log_flushed_to_disk_lsn')";
+
+const TABLES: &str = "SELECT TABLE_NAME, ENGINE FROM information_schema.TABLES \
+     WHERE TABLE_SCHEMA = DATABASE() AND TABLE_TYPE = 'BASE TABLE' AND ENGINE <> 'InnoDB'";
+
+/// What the server's settings, and the engines of the tables that are asked for, may lose.
+pub(super) fn weaknesses(
+    session: &mut dyn Session,
+    is_asked: &dyn Fn(&str) -> bool,
+) -> Result<Vec<Weakness>, DatabaseError> {
+    let mut known = settings(session, VARIABLES)?;
+    known.extend(settings(session, STATES)?);
+    let mut found = of_settings(&known);
+    let remedy = |table: &str| format!("ALTER TABLE {table} ENGINE = InnoDB");
+    let loses = "the engine has no log that survives a crash";
+    found.extend(weak_tables(session, TABLES, is_asked, loses, remedy)?);
+    Ok(found)
+}
+
+/// How far the redo log has come; none where the server does not tell.
+pub(super) fn log_position(session: &mut dyn Session) -> Result<Option<LogPosition>, DatabaseError> {
+    let known = settings(session, POSITIONS)?;
+    let number = |names: [&str; 2]| names.iter().find_map(|name| known.get(*name)?.parse().ok());
+    let written = number(["innodb_lsn_current", "innodb_redo_log_current_lsn"]);
+    let durable = number(["innodb_lsn_flushed", "innodb_redo_log_flushed_to_disk_lsn"]);
+    Ok(written.zip(durable).map(|(written, durable)| LogPosition { written, durable }))
+}
+
+fn of_settings(known: &BTreeMap<String, String>) -> Vec<Weakness> {
+    let value = |name: &str| known.get(name).map(|value| value.to_lowercase());
+    let is_on = |name: &str| value(name).is_some_and(|value| ["on", "1"].contains(&value.as_str()));
+    let is_off = |name: &str| value(name).is_some_and(|value| ["off", "0"].contains(&value.as_str()));
+    let mut found = Vec::new();
+    let mut add = |setting: &str, loses, remedy: &str, lasts| {
+        let (setting, value) = (setting.to_owned(), value(setting).unwrap_or_default());
+        found.push(Weakness { setting, value, loses, remedy: remedy.to_owned(), lasts });
+    };
+    let timeout_s = value("innodb_flush_log_at_timeout").and_then(|value| value.parse().ok()).unwrap_or(1);
+    let until_flushed = Lasts::Until(Duration::from_secs(timeout_s));
+    let flush = value("innodb_flush_log_at_trx_commit").unwrap_or_default();
+    let (name, remedy) = ("innodb_flush_log_at_trx_commit", "SET GLOBAL innodb_flush_log_at_trx_commit = 1");
+    match flush.as_str() {
+        "0" => add(name, "the last commits are lost when the server or its machine crashes", remedy, until_flushed),
+        "2" => add(name, "the last commits are lost when the machine crashes", remedy, until_flushed),
+        _ => {}
+    }
+    // With a binary log InnoDB does not sync its own record of the commit, unless it is set to 3: what is not in the binary log
+    // after a crash is undone (MariaDB, "Binary Log Group Commit and InnoDB Flushing Performance").
+    if flush == "1" && is_on("log_bin") && value("sync_binlog").is_some_and(|value| value != "1") {
+        let remedy = "SET GLOBAL sync_binlog = 1";
+        let loses =
+            "with a binary log the last commits are undone when the machine crashes before that log is on the disk";
+        add("sync_binlog", loses, remedy, until_flushed);
+    }
+    if value("innodb_flush_method").is_some_and(|value| ["nosync", "littlesync"].contains(&value.as_str())) {
+        let remedy = "start the server without innodb_flush_method";
+        add(
+            "innodb_flush_method",
+            "nothing is synced, and a crash of the machine loses commits",
+            remedy,
+            Lasts::Always,
+        );
+    }
+    if is_on("debug_no_sync") {
+        let remedy = "SET GLOBAL debug_no_sync = OFF";
+        add("debug_no_sync", "nothing is synced, and a crash of the machine loses commits", remedy, Lasts::Always);
+    }
+    if is_off("innodb_redo_log_enabled") {
+        let remedy = "ALTER INSTANCE ENABLE INNODB REDO_LOG";
+        add("innodb_redo_log_enabled", "a crash loses everything", remedy, Lasts::Always);
+    }
+    if is_off("innodb_doublewrite") {
+        let remedy = "start the server with innodb_doublewrite = ON, unless the disk writes pages as a whole";
+        add("innodb_doublewrite", "a crash of the machine may leave half a page", remedy, Lasts::OnTornPages);
+    }
+    found
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn found(changed: &[(&str, &str)]) -> Vec<(String, Lasts)> {
+        let mut known: BTreeMap<String, String> = [
+            ("innodb_flush_log_at_trx_commit", "1"),
+            ("innodb_flush_log_at_timeout", "1"),
+            ("innodb_flush_method", "O_DIRECT"),
+            ("innodb_doublewrite", "ON"),
+            ("debug_no_sync", "OFF"),
+            ("log_bin", "OFF"),
+            ("sync_binlog", "0"),
+        ]
+        .map(|(name, value)| (name.to_owned(), value.to_owned()))
+        .into();
+        known.extend(changed.iter().map(|(name, value)| ((*name).to_owned(), (*value).to_owned())));
+        of_settings(&known).into_iter().map(|weakness| (weakness.setting, weakness.lasts)).collect()
+    }
+
+    #[test]
+    fn what_decides_whether_a_commit_survives_is_known() {
+        let until = |seconds| Lasts::Until(Duration::from_secs(seconds));
+        assert_eq!(
+            found(&[]),
+            [],
+            "MariaDB's defaults keep what is committed, whatever sync_binlog is without a binary log"
+        );
+        let flush = "innodb_flush_log_at_trx_commit";
+        assert_eq!(found(&[(flush, "0"), ("innodb_flush_log_at_timeout", "3")]), [(flush.to_owned(), until(3))]);
+        assert_eq!(found(&[(flush, "2")]), [(flush.to_owned(), until(1))]);
+        assert_eq!(found(&[("log_bin", "ON")]), [("sync_binlog".to_owned(), until(1))]);
+        assert_eq!(found(&[("log_bin", "ON"), ("sync_binlog", "1")]), []);
+        assert_eq!(found(&[("log_bin", "ON"), (flush, "3")]), [], "InnoDB syncs its own record then");
+        assert_eq!(found(&[("innodb_flush_method", "nosync")])[0].1, Lasts::Always);
+        assert_eq!(found(&[("debug_no_sync", "ON")])[0].1, Lasts::Always);
+        assert_eq!(found(&[("innodb_redo_log_enabled", "OFF")])[0].1, Lasts::Always);
+        assert_eq!(found(&[("innodb_doublewrite", "OFF")])[0].1, Lasts::OnTornPages);
+    }
+}

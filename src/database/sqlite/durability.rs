@@ -1,0 +1,68 @@
+//! Which settings of SQLite make it forget commits. Main function: [`weaknesses`].
+//!
+//! Invariant: nothing bounds the time for which SQLite may forget a commit: what is not synced at the commit is synced at some time.
+
+use crate::database::durability::{Lasts, Weakness};
+use crate::database::{DatabaseError, Session};
+
+/// What the connection's settings may lose.
+pub(super) fn weaknesses(session: &mut dyn Session) -> Result<Vec<Weakness>, DatabaseError> {
+    let (journal, synchronous) = (value(session, "journal_mode")?, value(session, "synchronous")?);
+    Ok(of_settings(&journal, &synchronous))
+}
+
+/// A rollback journal that is removed may come back after a power cut and undo the commit, unless its folder is synced, which
+/// `extra` does: set here.
+pub(super) fn harden(session: &mut dyn Session) -> Result<Option<String>, DatabaseError> {
+    if (value(session, "journal_mode")?.as_str(), value(session, "synchronous")?.as_str()) != ("delete", "2") {
+        return Ok(None);
+    }
+    session.run("PRAGMA synchronous = extra")?;
+    Ok((value(session, "synchronous")? == "3").then(|| "synchronous = extra".to_owned()))
+}
+
+fn value(session: &mut dyn Session, name: &str) -> Result<String, DatabaseError> {
+    let rows = session.query(&format!("PRAGMA {name}"))?;
+    let first = rows.into_iter().next().and_then(|row| row.into_iter().next()).flatten();
+    Ok(first.unwrap_or_default().to_lowercase())
+}
+
+fn of_settings(journal: &str, synchronous: &str) -> Vec<Weakness> {
+    let mut found = Vec::new();
+    let mut add = |name: &str, value: &str, loses, remedy: &str| {
+        let (setting, value) = (format!("SQLite's {name}"), value.to_owned());
+        found.push(Weakness { setting, value, loses, remedy: remedy.to_owned(), lasts: Lasts::Always });
+    };
+    if ["off", "memory"].contains(&journal) {
+        let remedy = "leave database.config.journal_mode out for a new file, or set it to wal";
+        add("journal_mode", journal, "a crash in the midst of a transaction damages the file", remedy);
+    }
+    let name = ["off", "normal", "full", "extra"].into_iter().zip(["0", "1", "2", "3"]);
+    let name = name.into_iter().find(|(_, number)| *number == synchronous).map_or(synchronous, |(name, _)| name);
+    let (loses, remedy) = ("a crash of the machine loses the last commits", "leave database.config.synchronous out");
+    match name {
+        "off" | "normal" => add("synchronous", name, loses, remedy),
+        "full" if journal == "delete" => {
+            add("synchronous", "full, with journal_mode delete", loses, "set database.config.synchronous = \"extra\"");
+        }
+        _ => {}
+    }
+    found
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn what_decides_whether_a_commit_survives_is_known() {
+        for (journal, synchronous) in [("wal", "2"), ("wal", "3"), ("truncate", "2"), ("persist", "2"), ("delete", "3")]
+        {
+            assert_eq!(of_settings(journal, synchronous), [], "{journal} {synchronous}");
+        }
+        for (journal, synchronous) in [("wal", "1"), ("wal", "0"), ("memory", "2"), ("off", "3"), ("delete", "2")] {
+            let found = of_settings(journal, synchronous);
+            assert!(found.len() == 1 && found[0].lasts == Lasts::Always, "{journal} {synchronous}: {found:?}");
+        }
+    }
+}

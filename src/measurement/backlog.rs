@@ -1,0 +1,65 @@
+//! Open loops: whether the database kept up with what was offered, and what a case settles by.
+//!
+//! Main function: [`is_growing`]. Invariant: a database is called overloaded only where its backlog grew by more than chance.
+
+use super::Measurement;
+use crate::imported::TimeKind;
+use crate::units::NS_PER_S;
+
+/// An open loop's database is overloaded when its backlog grows by more than this share of what was scheduled, for certain.
+const BACKLOG_SHARE: f64 = 0.02;
+/// Standard deviations by which it must be more: 1 % of a normal distribution lies above.
+const BACKLOG_SIGMA: f64 = 2.33;
+/// The operations that are in work at any moment are in work for this quantile of response time at least.
+const IN_WORK: f64 = 0.05;
+
+/// Whether a backlog that has grown by so many operations is more than chance: beyond 2 % of what was scheduled, what is always
+/// in work, and the spread of two Poisson counts, of what came and of what was done.
+pub fn is_growing(grown: f64, scheduled: f64, in_work: f64) -> bool {
+    grown > BACKLOG_SHARE * scheduled + in_work + BACKLOG_SIGMA * (2.0 * scheduled).sqrt()
+}
+
+impl Measurement {
+    /// By how much the backlog of an open loop grew from the start of the measured phase to its end: what was scheduled in it and neither
+    /// carried nor failed in it, since whatever waited at the start was carried too. 0 where it shrank, and for a closed loop.
+    pub fn backlog(&self) -> u64 {
+        self.carried.map_or(0, |carried| self.scheduled().saturating_sub(carried + self.failed()))
+    }
+
+    /// Operations of an open loop that are in work at any moment even where nothing waits, by Little's law from the shortest response times.
+    pub fn in_work(&self) -> f64 {
+        let shortest_s = self.response_times().quantile_ns(IN_WORK) as f64 / NS_PER_S;
+        (self.offered_per_s() * shortest_s).min(self.clients.len() as f64)
+    }
+
+    /// Whether the database of an open loop fell behind: operations were abandoned, or the backlog grew by more than chance.
+    pub fn is_overloaded(&self) -> bool {
+        let is_growing = || is_growing(self.backlog() as f64, self.scheduled() as f64, self.in_work());
+        self.carried.is_some() && (self.abandoned() > 0 || is_growing())
+    }
+
+    /// What a case settles by, in any unit: what the trial is asked about. That is throughput in a closed loop. In an open loop throughput is
+    /// what was offered, and settles by the chance of arrivals; there it is what was written to the disk beside the load, else the p99 of
+    /// response time. Recorders with sources in front are asked what they store.
+    pub fn settles_by(&self) -> f64 {
+        if self.carried.is_none() || self.recorded.is_some() || self.freshness.is_some() {
+            return self.throughput_per_s();
+        }
+        let written = self.disk.as_ref().map(|disk| disk.written_bytes_per_s).filter(|written| *written > 0.0);
+        let p99_s = || self.quantile_s(TimeKind::ResponseTime, 0.99);
+        written.or_else(p99_s).unwrap_or_else(|| self.throughput_per_s())
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn clients_that_are_not_used_hide_no_backlog() {
+        assert!(is_growing(248.0, 1848.0, 5.0), "1,600 of 1,848 a second, with however many clients");
+        assert!(!is_growing(100.0, 1848.0, 5.0), "the counts of one second spread as much");
+        assert!(is_growing(740.0, 9240.0, 25.0), "over five seconds they do not");
+        assert!(!is_growing(200.0, 200.0, 200.0), "answers that take as long as the phase, with nothing waiting");
+    }
+}

@@ -1,0 +1,193 @@
+//! Whether the client of a trial got the CPU that it needed. Main function: [`starvation`]; what it finds is a note or a reason against
+//! the trial.
+//!
+//! A load thread that shares its CPUs with the server it drives waits for them like any other: it is ready most of the time, and every
+//! answer that it has not read yet waits with it. That is how a loaded machine looks, and no fault. It is one when the thread gets much
+//! less than its turn although CPUs are idle (a quota, or a list of CPUs that is too short), or because others than the server have them.
+//!
+//! Invariant: an imported trial, and one whose database works on the load's own threads, is never judged here.
+
+use super::{LoopMeasurement, Measurement};
+use crate::units::{NS_PER_S, show_seconds};
+
+/// Share of the measured phase for which a thread must have been ready or running, to have been without a pause.
+const BUSY: f64 = 0.8;
+/// Share of the mean time of a round trip that may be the client's own waiting before it is worth a note.
+const OWN_SHARE: f64 = 0.5;
+/// Waits that are no longer than this are worth no note.
+const WAIT_S: f64 = 200e-6;
+/// Share of the time without a pause in which a thread must have had a CPU where others were idle.
+const TURN_BESIDE_IDLE: f64 = 0.25;
+/// The same where all were busy, with other work than the server's.
+const TURN_BESIDE_OTHERS: f64 = 0.05;
+/// Share of all CPU time that makes them idle.
+const IDLE: f64 = 0.25;
+/// Share of all CPUs below which the server cannot be what kept the client from running.
+const SERVER: f64 = 0.5;
+/// Waits that together are shorter than this are worth no word.
+const WAITED_S: f64 = 0.1;
+/// Share of all CPU time that the hypervisor may take: above the first there is a note, above the second the trial is not trusted.
+const STOLEN: [f64; 2] = [0.02, 0.10];
+/// CPU time that it must have taken for the second, in seconds: the kernel counts in hundredths, and of a short trial a few of them say nothing.
+const STOLEN_S: f64 = 0.2;
+
+/// What is said of a client that was kept from running.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub enum Starvation {
+    /// The figures hold, and a reader should know.
+    Note(String),
+    /// The figures are those of the client.
+    Reason(String),
+}
+
+/// What kept the client of a trial from running on this machine with so many CPUs; none where nothing did.
+pub fn starvation(measurement: &Measurement, cpus: f64) -> Vec<Starvation> {
+    if measurement.imported.is_some() || measurement.loops.iter().any(|each| each.driver == "blocking") {
+        return Vec::new();
+    }
+    stolen(measurement, cpus).into_iter().chain(without_turn(measurement, cpus)).collect()
+}
+
+/// CPU time that the hypervisor gave to other machines.
+fn stolen(measurement: &Measurement, cpus: f64) -> Option<Starvation> {
+    let share = measurement.resources.as_ref()?.mean.stolen;
+    let stolen_s = share * cpus * measurement.measured_s;
+    let says = format!(
+        "the hypervisor gave {:.0} % of the CPU time to other machines; take a machine whose CPUs are its own, or another hour",
+        100.0 * share
+    );
+    match share {
+        _ if share >= STOLEN[1] && stolen_s >= STOLEN_S => Some(Starvation::Reason(says)),
+        _ if share >= STOLEN[0] => Some(Starvation::Note(says)),
+        _ => None,
+    }
+}
+
+/// The thread that waited longest for its turn.
+fn without_turn(measurement: &Measurement, cpus: f64) -> Option<Starvation> {
+    let mut found: Vec<(f64, Starvation)> =
+        measurement.loops.iter().filter_map(|each| judged(each, measurement, cpus)).collect();
+    found.sort_by(|a, b| b.0.total_cmp(&a.0));
+    // A reason weighs more than the note on another thread.
+    let reason = found.iter().position(|(_, found)| matches!(found, Starvation::Reason(_)));
+    (!found.is_empty()).then(|| found.swap_remove(reason.unwrap_or(0)).1)
+}
+
+/// How long a thread waited for its turn, and what is said of it.
+fn judged(each: &LoopMeasurement, measurement: &Measurement, cpus: f64) -> Option<(f64, Starvation)> {
+    let (delayed_s, turns) = (each.delayed_s.filter(|delayed_s| *delayed_s >= WAITED_S)?, each.turns?.max(1));
+    let passes = each.passes.filter(|passes| *passes > 0)?;
+    let needed_s = each.cpu_s + delayed_s;
+    if each.wall_s <= 0.0 || needed_s < BUSY * each.wall_s {
+        return None;
+    }
+    let residence_ns: f64 = measurement.operations.values().map(|o| o.residence_time.sum_ns() as f64).sum();
+    // An answer waits for the pass that reads it; between two passes the thread may have had several turns.
+    let wait_s = delayed_s / passes.min(turns) as f64;
+    let all_answers: u64 = measurement.loops.iter().filter_map(|each| each.answers).sum();
+    let round_trip_s = residence_ns / NS_PER_S / all_answers.max(1) as f64;
+    let (had, mean) = (each.cpu_s / needed_s, measurement.resources.as_ref().map(|used| used.mean));
+    let idle = mean.map_or(0.0, |mean| mean.idle + mean.iowait);
+    let server = mean.map(|mean| mean.server_cpu + mean.recorder_cpu).filter(|server| *server > 0.0);
+    let seen = format!(
+        "a load thread with {} connections was ready to run for {:.0} % of the time and had a CPU for {:.1} %",
+        each.clients,
+        100.0 * needed_s / each.wall_s,
+        100.0 * each.cpu_s / each.wall_s
+    );
+    // Who had next to nothing made so few passes that their mean says little.
+    let is_own = wait_s >= OWN_SHARE * round_trip_s || had < TURN_BESIDE_OTHERS;
+    let says = if is_own && idle >= IDLE && had < TURN_BESIDE_IDLE {
+        let why = format!("although {:.0} % of the CPU time was idle", 100.0 * idle);
+        let remedy = "give loadline's cgroup a larger quota, or load.cpus CPUs that nothing else keeps busy";
+        Starvation::Reason(format!("the client was starved: {seen}, {why}; {remedy}"))
+    } else if is_own && had < TURN_BESIDE_OTHERS && server.is_some_and(|server| server < SERVER * cpus) {
+        let remedy = "end what else runs, give loadline the same priority (nice), or set load.cpus and database.cpus";
+        Starvation::Reason(format!("the client was starved by other processes: {seen}; {remedy}"))
+    } else if is_own && wait_s > WAIT_S {
+        Starvation::Note(format!(
+            "{seen}: of the mean {} of a round trip up to {} was waiting for the client; with a CPU of its own (load.cpus and \
+             database.cpus, or a machine of its own) the times would be the database's alone",
+            show_seconds(round_trip_s),
+            show_seconds(wait_s.min(round_trip_s))
+        ))
+    } else {
+        return None;
+    };
+    Some((wait_s, says))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::measurement::{OperationMeasurement, Resources};
+
+    /// One second of 8 connections in one loop on two CPUs: its CPU time and delay, passes, the CPU time that the server had, and idle share.
+    fn trial(cpu_s: f64, delayed_s: f64, passes: u64, server_cpu: f64, idle: f64) -> Measurement {
+        let case = crate::trial::Case::new(Default::default(), Default::default());
+        let mut read = OperationMeasurement::default();
+        // 8 connections are always waiting: 8 s of residence time in a second.
+        (0..8_000).for_each(|_| read.residence_time.record(1_000_000));
+        let mut resources = Resources::default();
+        (resources.mean.server_cpu, resources.mean.idle) = (server_cpu, idle);
+        let turns = Some(passes);
+        Measurement {
+            operations: [("read".to_owned(), read)].into(),
+            loops: vec![LoopMeasurement {
+                driver: "epoll".to_owned(),
+                clients: 8,
+                cpu_s,
+                wall_s: 1.0,
+                delayed_s: Some(delayed_s),
+                turns,
+                passes: turns,
+                answers: Some(8_000),
+                ..LoopMeasurement::default()
+            }],
+            resources: Some(resources),
+            ..Measurement::unmeasured(&crate::trial::Trial::new(case, 0, 0))
+        }
+    }
+
+    fn kinds(measurement: &Measurement) -> Vec<&'static str> {
+        let kind = |found: &Starvation| match found {
+            Starvation::Note(_) => "note",
+            Starvation::Reason(_) => "reason",
+        };
+        starvation(measurement, 2.0).iter().map(kind).collect()
+    }
+
+    #[test]
+    fn a_client_that_takes_turns_with_its_server_is_not_starved() {
+        // PostgreSQL with 64 connections on two CPUs looks so.
+        assert_eq!(kinds(&trial(0.25, 0.75, 2_800, 1.6, 0.0)), Vec::<&str>::new());
+        assert_eq!(
+            kinds(&trial(0.02, 0.93, 950, 1.9, 0.0)),
+            ["note"],
+            "its waiting is most of the times, and the server has the CPUs"
+        );
+        assert_eq!(kinds(&trial(0.3, 0.05, 9_000, 0.4, 0.6)), Vec::<&str>::new(), "it had pauses");
+    }
+
+    #[test]
+    fn a_client_that_others_keep_from_running_is_starved() {
+        assert_eq!(kinds(&trial(0.03, 0.97, 900, 0.2, 0.0)), ["reason"]);
+        assert_eq!(kinds(&trial(0.3, 0.7, 900, 0.2, 0.0)), ["note"], "beside equals it has its share");
+        assert_eq!(kinds(&trial(0.1, 0.85, 900, 0.2, 0.7)), ["reason"], "a quota");
+        let mut unknown = trial(0.03, 0.97, 900, 0.0, 0.0);
+        assert_eq!(kinds(&unknown), ["note"], "a server whose CPU time nobody knows may have had the CPUs");
+        unknown.loops[0].delayed_s = None;
+        assert_eq!(kinds(&unknown), Vec::<&str>::new(), "a kernel that does not tell");
+    }
+
+    #[test]
+    fn stolen_time_is_noted_and_then_a_reason() {
+        let with = |stolen, measured_s| {
+            let mut trial = Measurement { measured_s, ..trial(0.3, 0.05, 9_000, 0.4, 0.6) };
+            trial.resources.as_mut().unwrap().mean.stolen = stolen;
+            kinds(&trial)
+        };
+        assert_eq!([with(0.01, 1.0), with(0.05, 1.0), with(0.2, 1.0)], [vec![], vec!["note"], vec!["reason"]]);
+        assert_eq!(with(0.2, 0.2), ["note"], "a few hundredths of a second say nothing");
+    }
+}

@@ -1,0 +1,127 @@
+//! What other processes did meanwhile: CPU time of everything on the machine that is neither loadline nor the database.
+//!
+//! Main types: [`Others`] and [`pids_named`]. Invariant: loadline's own process and all that descend from it are never others; threads of the
+//! kernel are not either, because they work for whoever asks them to.
+
+use std::collections::BTreeMap;
+use std::time::Instant;
+
+/// Flag of a thread of the kernel, as `/proc/PID/stat` has it (PF_KTHREAD).
+const KERNEL_THREAD: u64 = 0x0020_0000;
+
+/// One process, as far as it matters here.
+#[derive(Debug, Clone, PartialEq, Eq)]
+struct Process {
+    name: String,
+    parent: u32,
+    is_kernel: bool,
+    /// CPU time in ticks.
+    ticks: u64,
+}
+
+/// Processes at a time.
+#[derive(Debug)]
+pub struct Others {
+    at: Instant,
+    processes: BTreeMap<u32, Process>,
+    /// Names of processes that belong to the database.
+    servers: &'static [&'static str],
+}
+
+impl Others {
+    /// Looks at all processes; those with these names belong to the database.
+    pub fn begin(servers: &'static [&'static str]) -> Self {
+        Others { at: Instant::now(), processes: processes(), servers }
+    }
+
+    /// CPUs that others kept busy since; none where processes cannot be seen.
+    pub fn end(self) -> Option<f64> {
+        let (seconds, now) = (self.at.elapsed().as_secs_f64(), processes());
+        // SAFETY: sysconf only returns a number.
+        let per_s = unsafe { libc::sysconf(libc::_SC_CLK_TCK) } as f64;
+        let ticks = grown(&self.processes, &now, std::process::id(), self.servers)?;
+        (seconds > 0.0 && per_s > 0.0).then(|| ticks as f64 / per_s / seconds)
+    }
+}
+
+/// The pids of all processes with one of these names.
+pub fn pids_named(names: &[&str]) -> Vec<u32> {
+    let named = |(pid, process): (u32, Process)| names.contains(&process.name.as_str()).then_some(pid);
+    processes().into_iter().filter_map(named).collect()
+}
+
+/// Ticks that others used between two looks.
+fn grown(before: &BTreeMap<u32, Process>, after: &BTreeMap<u32, Process>, own: u32, servers: &[&str]) -> Option<u64> {
+    after.get(&own)?;
+    let is_own = |pid: u32| {
+        let parent = |pid: &u32| after.get(pid).map(|process| process.parent).filter(|parent| *parent > 0);
+        // Pids are reused: a chain of parents that leads in a circle ends.
+        std::iter::successors(Some(pid), parent).take(64).any(|pid| pid == own)
+    };
+    let others = after
+        .iter()
+        .filter(|(pid, process)| !process.is_kernel && !servers.contains(&process.name.as_str()) && !is_own(**pid));
+    // Who was not there before began meanwhile.
+    let used = |(pid, process): (&u32, &Process)| {
+        process.ticks.saturating_sub(before.get(pid).map_or(0, |before| before.ticks))
+    };
+    Some(others.map(used).sum())
+}
+
+fn processes() -> BTreeMap<u32, Process> {
+    let Ok(entries) = std::fs::read_dir("/proc") else { return BTreeMap::new() };
+    let pids = entries.filter_map(|entry| entry.ok()?.file_name().to_str()?.parse::<u32>().ok());
+    // A process may be gone by now.
+    let look = |pid: u32| Some((pid, parse(&std::fs::read_to_string(format!("/proc/{pid}/stat")).ok()?)?));
+    pids.filter_map(look).collect()
+}
+
+/// Reads `/proc/PID/stat`. The name may hold spaces and brackets: it ends at the last bracket.
+fn parse(stat: &str) -> Option<Process> {
+    let (name, rest) = stat.split_once('(')?.1.rsplit_once(')')?;
+    let fields: Vec<&str> = rest.split_ascii_whitespace().collect();
+    let number = |place: usize| fields.get(place)?.parse::<u64>().ok();
+    // state, ppid, pgrp, session, tty, tpgid, flags, 4 counts of faults, utime, stime
+    Some(Process {
+        name: name.to_owned(),
+        parent: u32::try_from(number(1)?).ok()?,
+        is_kernel: number(6)? & KERNEL_THREAD != 0,
+        ticks: number(11)? + number(12)?,
+    })
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_process_is_read_whatever_its_name_is() {
+        let line = "42 (odd ) name) S 7 42 42 0 -1 4194304 1 2 3 4 50 60 700 800 20 0 1 0 9";
+        let process = Process { name: "odd ) name".to_owned(), parent: 7, is_kernel: false, ticks: 110 };
+        assert_eq!(parse(line), Some(process));
+        assert_eq!(parse("42 (short) S 7"), None);
+    }
+
+    #[test]
+    fn only_what_is_neither_ours_nor_the_databases_counts() {
+        let process = |name: &str, parent, ticks| Process { name: name.to_owned(), parent, is_kernel: false, ticks };
+        let before = BTreeMap::from([(1, process("init", 0, 5)), (10, process("loadline", 1, 5))]);
+        let mut after = before.clone();
+        after.insert(10, process("loadline", 1, 500));
+        after.insert(11, process("mariadbd", 10, 500));
+        after.insert(12, process("worker", 11, 500));
+        after.insert(20, process("postgres", 1, 500));
+        after.insert(30, process("compiler", 1, 70));
+        after.insert(31, Process { is_kernel: true, ..process("kworker", 2, 500) });
+        assert_eq!(grown(&before, &after, 10, &["postgres"]), Some(70));
+        assert_eq!(grown(&before, &after, 10, &[]), Some(570));
+        assert_eq!(grown(&before, &after, 99, &[]), None, "processes cannot be seen");
+    }
+
+    #[test]
+    fn a_loop_elsewhere_is_seen_and_ones_own_is_not() {
+        let begun = Others::begin(&[]);
+        assert!(begun.end().is_some_and(|cpus| cpus >= 0.0));
+        assert!(pids_named(&["no such process"]).is_empty());
+    }
+}

@@ -1,0 +1,262 @@
+//! What the trials at one arrival rate say about the bound.
+//!
+//! The quantile of response time keeps its bound exactly when at most a share 1 - q of the operations takes longer than it. That share is a
+//! ratio of two counts over trials, so its error comes from the differences between trials (Cochran 1977, section 6.3), in which
+//! everything is contained that operations of one trial have in common. Invariant: a trial in which the database fell behind counts with
+//! all its operations above the bound.
+
+use super::{Bound, Outcome, Probe};
+use crate::statistics::student::t_quantile;
+use crate::statistics::summary::mean;
+
+/// Confidence of each one-sided bound on the share of operations.
+const CONFIDENCE: f64 = 0.995;
+/// A rate is confirmed only where the trials exclude, with the confidence below, that the database falls behind in this share of trials.
+const FALLS_BEHIND_MOST: f64 = 0.30;
+const FALLS_BEHIND_ERROR: f64 = 0.03;
+/// The same where a higher rate was lost in some trials and carried in others.
+const FALLS_BEHIND_ERROR_FICKLE: f64 = 0.001;
+/// It is refuted where they exclude that it falls behind in so few.
+const FALLS_BEHIND_TOLERATED: f64 = 0.05;
+const FALLS_BEHIND_REFUTED: f64 = 0.025;
+/// Trials from which on a spread is taken from them.
+const SPREAD_FROM: usize = 3;
+/// Trials may be this much shorter than the model of the moment asks for.
+const LENGTH_SLACK: f64 = 0.8;
+/// Multiple of the confirmations after which a rate is not tried any more.
+const STUCK: f64 = 1.5;
+
+/// What is certain about a rate.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) enum Decision {
+    /// Its quantile keeps the bound.
+    Confirmed,
+    /// It does not.
+    Refuted,
+    /// Neither is certain.
+    Undecided,
+}
+
+/// What seems to be so.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) enum Lean {
+    /// The bound is kept.
+    Keeps,
+    /// It is lost.
+    Loses,
+    /// One more trial is needed.
+    Open,
+}
+
+/// A trial that can be used.
+#[derive(Debug, Clone, Copy, PartialEq)]
+struct Seen {
+    seconds: f64,
+    operations: f64,
+    above: f64,
+    is_lost: bool,
+}
+
+impl Seen {
+    fn keeps(&self, bound: &Bound) -> bool {
+        self.above <= bound.tolerated() * self.operations
+    }
+}
+
+/// All trials at one arrival rate.
+#[derive(Debug, Clone, PartialEq, Default)]
+pub(super) struct Rate {
+    pub rate_per_s: f64,
+    seen: Vec<Seen>,
+    pub quantiles_s: Vec<f64>,
+    means_s: Vec<f64>,
+    pub not_driven: usize,
+    pub saturated: usize,
+}
+
+/// The trials by their rates, the lowest first.
+pub(super) fn rates_of(probes: &[Probe]) -> Vec<Rate> {
+    let mut rates: Vec<Rate> = Vec::new();
+    for probe in probes {
+        let place = rates.iter().position(|rate| rate.rate_per_s == probe.rate_per_s).unwrap_or_else(|| {
+            rates.push(Rate { rate_per_s: probe.rate_per_s, ..Rate::default() });
+            rates.len() - 1
+        });
+        rates[place].add(probe);
+    }
+    rates.sort_by(|a, b| a.rate_per_s.total_cmp(&b.rate_per_s));
+    rates
+}
+
+impl Rate {
+    fn add(&mut self, probe: &Probe) {
+        let mut see = |operations: u64, above: u64, is_lost| {
+            let (operations, above) = (operations as f64, above as f64);
+            self.seen.push(Seen { seconds: probe.seconds, operations, above, is_lost });
+        };
+        match probe.outcome {
+            Outcome::Answered { operations, above, quantile_s, mean_s } => {
+                see(operations, above, false);
+                self.quantiles_s.push(quantile_s);
+                self.means_s.push(mean_s);
+            }
+            Outcome::Overloaded { operations } => see(operations.max(1), operations.max(1), true),
+            Outcome::NotDriven { is_saturated } => {
+                self.not_driven += 1;
+                self.saturated += usize::from(is_saturated);
+            }
+            Outcome::Disturbed | Outcome::Invalid => {}
+        }
+    }
+
+    /// Trials that can be used.
+    pub fn trials(&self) -> usize {
+        self.seen.len()
+    }
+
+    /// Trials in which the database fell behind.
+    pub fn lost(&self) -> usize {
+        self.seen.iter().filter(|seen| seen.is_lost).count()
+    }
+
+    /// Whether more trials lost the bound than kept it.
+    pub fn mostly_loses(&self, bound: &Bound) -> bool {
+        2 * self.seen.iter().filter(|seen| seen.keeps(bound)).count() < self.seen.len()
+    }
+
+    /// Whether the database fell behind in some trials and kept the bound in others.
+    pub fn is_fickle(&self) -> bool {
+        let clear = |seen: &&Seen| !seen.is_lost && seen.above < 0.5 * seen.operations;
+        self.lost() > 0 && self.seen.iter().filter(clear).count() > 0
+    }
+
+    /// Mean response time over the trials that were carried, in seconds.
+    pub fn mean_s(&self) -> Option<f64> {
+        mean(&self.means_s)
+    }
+
+    /// Where the quantile lies about, for placing trials and for words; infinite where the database mostly fell behind.
+    pub fn quantile_s(&self) -> f64 {
+        let mut sorted = self.quantiles_s.clone();
+        sorted.extend((0..self.lost()).map(|_| f64::INFINITY));
+        sorted.sort_by(f64::total_cmp);
+        sorted.get(sorted.len() / 2).copied().unwrap_or(f64::INFINITY)
+    }
+
+    /// Whether there are so many trials that more would not decide.
+    pub fn is_stuck(&self, bound: &Bound) -> bool {
+        // Where the share is certain and only the number of trials is wanted, more do decide.
+        let is_certain = share(&self.seen, 1.0).is_some_and(|[_, high]| high <= bound.tolerated());
+        let most = if is_certain { 2.0 * STUCK } else { STUCK };
+        self.trials() as f64 >= most * bound.confirmations as f64
+    }
+
+    /// What is certain, from trials of at least `least_s` where they shall confirm, with `lost_below` trials at lower rates in which the
+    /// database fell behind.
+    pub fn decision(&self, bound: &Bound, least_s: f64, lost_below: usize, is_fickle: bool) -> Decision {
+        if self.is_refuted(bound) {
+            return Decision::Refuted;
+        }
+        let long: Vec<Seen> = self.seen.iter().copied().filter(|seen| seen.seconds >= LENGTH_SLACK * least_s).collect();
+        let lost = self.lost() + lost_below;
+        let trials = self.trials() + lost_below;
+        let error = if is_fickle { FALLS_BEHIND_ERROR_FICKLE } else { FALLS_BEHIND_ERROR };
+        let keeps = long.len() >= bound.confirmations
+            && binomial(trials, FALLS_BEHIND_MOST, |count| count <= lost) <= error
+            && share(&long, 1.0).is_some_and(|[_, high]| high <= bound.tolerated());
+        if keeps { Decision::Confirmed } else { Decision::Undecided }
+    }
+
+    fn is_refuted(&self, bound: &Bound) -> bool {
+        let (trials, lost) = (self.trials(), self.lost());
+        // A single trial may have met a stall that has nothing to do with its rate.
+        let falls_behind =
+            lost >= 2 && binomial(trials, FALLS_BEHIND_TOLERATED, |count| count >= lost) <= FALLS_BEHIND_REFUTED;
+        falls_behind || share(&self.seen, 0.0).is_some_and(|[low, _]| low > bound.tolerated())
+    }
+
+    /// What seems to be so: few trials vote, more are counted together.
+    pub fn lean(&self, bound: &Bound, decision: Decision) -> Lean {
+        match decision {
+            Decision::Confirmed => return Lean::Keeps,
+            Decision::Refuted => return Lean::Loses,
+            Decision::Undecided => {}
+        }
+        let kept = self.seen.iter().filter(|seen| seen.keeps(bound)).count();
+        let lost = self.trials() - kept;
+        if self.trials() > SPREAD_FROM {
+            let [operations, above] = sums(&self.seen);
+            return if above <= bound.tolerated() * operations { Lean::Keeps } else { Lean::Loses };
+        }
+        match (kept, lost) {
+            (0, 1) | (1, 1) => Lean::Open,
+            _ if kept > lost => Lean::Keeps,
+            _ => Lean::Loses,
+        }
+    }
+}
+
+fn sums(seen: &[Seen]) -> [f64; 2] {
+    [seen.iter().map(|seen| seen.operations).sum(), seen.iter().map(|seen| seen.above).sum()]
+}
+
+/// Both one-sided bounds on the share of operations above the bound, each with [`CONFIDENCE`]; none from fewer than three trials. The
+/// limits are taken on the logarithm, because shares of few are skewed; `more` operations are counted above, so that none seen is no
+/// proof of none.
+fn share(seen: &[Seen], more: f64) -> Option<[f64; 2]> {
+    let count = seen.len() as f64;
+    if seen.len() < SPREAD_FROM {
+        return None;
+    }
+    let [operations, above] = sums(seen);
+    let ratio = above / operations;
+    let squares: f64 = seen.iter().map(|seen| (seen.above - ratio * seen.operations).powi(2)).sum();
+    let between = count / (count - 1.0) * squares / operations.powi(2);
+    let counted = (above + more) / operations;
+    // Counts spread as Poisson counts at least, even where a few trials agree by chance.
+    let error = between.max(counted / operations).sqrt() / counted;
+    let reach = t_quantile(CONFIDENCE, count - 1.0) * error;
+    (counted > 0.0).then(|| [counted * (-reach).exp(), counted * reach.exp()])
+}
+
+/// Probability that a binomial count of so many trials is as wanted.
+fn binomial(trials: usize, share: f64, wanted: impl Fn(usize) -> bool) -> f64 {
+    let mut probability = (1.0 - share).powi(i32::try_from(trials).unwrap_or(i32::MAX));
+    let mut sum = 0.0;
+    for count in 0..=trials {
+        if wanted(count) {
+            sum += probability;
+        }
+        probability *= share / (1.0 - share) * (trials - count) as f64 / (count + 1) as f64;
+    }
+    sum
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn ten_trials_without_a_loss_exclude_that_three_in_ten_are_lost() {
+        let confirms = |trials, lost| binomial(trials, FALLS_BEHIND_MOST, |count| count <= lost) <= FALLS_BEHIND_ERROR;
+        assert!(confirms(10, 0) && !confirms(9, 0) && confirms(16, 1) && !confirms(15, 1));
+        let refutes =
+            |trials, lost| binomial(trials, FALLS_BEHIND_TOLERATED, |count| count >= lost) <= FALLS_BEHIND_REFUTED;
+        assert!(refutes(2, 2) && refutes(5, 2) && !refutes(6, 2), "one or two stalls in many trials are none");
+    }
+
+    #[test]
+    fn the_bounds_of_a_share_widen_with_what_differs_between_trials() {
+        let seen = |above: &[f64]| -> Vec<Seen> {
+            let one = |above: &f64| Seen { seconds: 1.0, operations: 1000.0, above: *above, is_lost: false };
+            above.iter().map(one).collect()
+        };
+        let [low, high] = share(&seen(&[50.0; 9]), 0.0).unwrap();
+        assert!(low > 0.041 && high < 0.061, "Poisson counts of 450: {low} {high}");
+        let [low, high] = share(&seen(&[0.0, 10.0, 20.0, 100.0, 200.0, 30.0, 40.0, 20.0, 30.0]), 0.0).unwrap();
+        assert!(low < 0.02 && high > 0.12, "{low} {high}");
+        let [_, high] = share(&seen(&[0.0; 9]), 1.0).unwrap();
+        assert!(high > 0.001 && high < 0.004, "none of 9,000: {high}");
+        assert_eq!(share(&seen(&[0.0; 2]), 1.0), None);
+    }
+}

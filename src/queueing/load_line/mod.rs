@@ -1,0 +1,467 @@
+//! The search for the load line: the highest arrival rate whose quantile of response time stays below a bound.
+//!
+//! Main function: [`next`], a pure state machine: from the trials so far to the next arrival rate, or the answer. What is known of each rate
+//! is decided in `evidence`, where the next trial goes in `place`. Invariant: a line counts as verified only when its own trials say with
+//! 99 % that its quantile keeps the bound, and the upper end of its bracket is a rate that was refuted.
+
+mod evidence;
+mod place;
+
+use evidence::{Decision, Lean, Rate, rates_of};
+use place::{Curve, Length, rounded};
+
+pub use place::TrialLength;
+
+/// What is looked for.
+#[derive(Debug, Clone, Copy, PartialEq)]
+pub struct Bound {
+    /// Quantile of response time, 0..1.
+    pub quantile: f64,
+    /// Bound in seconds.
+    pub below_s: f64,
+    /// Relative width of the bracket that is wanted.
+    pub within: f64,
+    /// Trials that confirm a rate at least.
+    pub confirmations: usize,
+    /// Trials that the search may take at most, without those that cannot be used.
+    pub trials_most: usize,
+    /// Arrivals per second to begin with.
+    pub start_per_s: f64,
+    /// How long a trial lasts unless the search needs a longer one.
+    pub length: TrialLength,
+}
+
+impl Bound {
+    /// Share of operations that may take longer than the bound.
+    pub fn tolerated(&self) -> f64 {
+        1.0 - self.quantile
+    }
+}
+
+/// A trial at an arrival rate.
+#[derive(Debug, Clone, Copy, PartialEq)]
+pub struct Probe {
+    /// Arrivals per second as asked for.
+    pub rate_per_s: f64,
+    /// Length of the measured phase in seconds.
+    pub seconds: f64,
+    /// What came of it.
+    pub outcome: Outcome,
+}
+
+/// What came of a trial.
+#[derive(Debug, Clone, Copy, PartialEq)]
+pub enum Outcome {
+    /// The database carried the load.
+    Answered {
+        /// Operations scheduled.
+        operations: u64,
+        /// Those of them that took longer than the bound.
+        above: u64,
+        /// The quantile of response time in seconds, above 0.
+        quantile_s: f64,
+        /// Mean response time in seconds.
+        mean_s: f64,
+    },
+    /// The database fell behind: every operation counts as longer than the bound.
+    Overloaded {
+        /// Operations scheduled.
+        operations: u64,
+    },
+    /// The client could not offer the rate as it should.
+    NotDriven {
+        /// Whether its own CPU was used up.
+        is_saturated: bool,
+    },
+    /// Other work on the machine disturbed the trial.
+    Disturbed,
+    /// The trial cannot be used for another reason.
+    Invalid,
+}
+
+/// What to do next.
+#[derive(Debug, Clone, PartialEq)]
+pub enum Step {
+    /// A trial.
+    Measure {
+        /// Arrivals per second.
+        rate_per_s: f64,
+        /// Seconds of its measured phase, where that is longer than the study asks for.
+        seconds: Option<f64>,
+    },
+    /// The search is over.
+    Done(Answer),
+}
+
+/// How the search ended.
+#[derive(Debug, Clone, PartialEq)]
+pub struct Answer {
+    /// Why it ended.
+    pub ending: Ending,
+    /// The line; none where there is none.
+    pub line: Option<Line>,
+}
+
+/// A load line: the highest rate that was confirmed, and the lowest one above it that was refuted.
+#[derive(Debug, Clone, PartialEq)]
+pub struct Line {
+    /// The highest confirmed rate, in arrivals per second.
+    pub rate_per_s: f64,
+    /// The lowest refuted rate above it; none where none was refuted.
+    pub refuted: Option<Refuted>,
+    /// Whether the bound was confirmed at that rate.
+    pub is_verified: bool,
+    /// Trials at the line.
+    pub trials: usize,
+    /// Of these, trials in which the database fell behind.
+    pub fallen_behind: usize,
+    /// A lower rate that was refuted, where there is one: the server is slow when it is idle.
+    pub slow_below_per_s: Option<f64>,
+    /// A rate above the refuted one at which trials kept the bound, where there is one: the curve is not monotone.
+    pub kept_again_per_s: Option<f64>,
+}
+
+impl Line {
+    /// From the highest confirmed rate to the lowest refuted one.
+    pub fn bracket(&self) -> Option<[f64; 2]> {
+        self.refuted.filter(|_| self.is_verified).map(|refuted| [self.rate_per_s, refuted.rate_per_s])
+    }
+}
+
+/// A rate at which the bound was lost for certain.
+#[derive(Debug, Clone, Copy, PartialEq)]
+pub struct Refuted {
+    /// Arrivals per second.
+    pub rate_per_s: f64,
+    /// Trials there.
+    pub trials: usize,
+    /// Of these, trials in which the database fell behind.
+    pub fallen_behind: usize,
+}
+
+/// Why a search ended.
+#[derive(Debug, Clone, Copy, PartialEq)]
+pub enum Ending {
+    /// The line lies between a confirmed and a refuted rate.
+    Found,
+    /// The quantile is above the bound even where nothing queues: at this arrival rate it has this value in seconds.
+    NotReached(f64, f64),
+    /// The quantile still kept the bound at this arrival rate, and the client's CPU was used up above it.
+    AboveClient(f64),
+    /// At the second arrival rate trials were not driven as they should be although the client's CPU was not used up; the quantile still
+    /// kept the bound at the first.
+    NotDriven(f64, f64),
+    /// The quantile still kept the bound at this arrival rate when the trials allowed were used up.
+    Unbounded(f64),
+    /// Other work on the machine disturbed so many trials.
+    Disturbed(usize),
+    /// Trials were invalid again and again.
+    Unusable,
+    /// At this arrival rate a trial would have to last this long, in seconds, for the quantile to be known: longer than the limit.
+    TooShort(f64, f64),
+    /// The trials allowed were used up before the line was confirmed.
+    Unsettled,
+}
+
+/// Trials that cannot be used until the search is given up.
+const INVALID_MOST: usize = 5;
+/// Trials that the client could not drive at one rate until it counts as its limit.
+const NOT_DRIVEN_MOST: usize = 3;
+/// Trials that were not driven as they should be until the search is given up: at one rate without any that can be used, and in all.
+const NOT_DRIVEN_HERE_MOST: usize = 2 * NOT_DRIVEN_MOST;
+const NOT_DRIVEN_IN_ALL_MOST: usize = 20;
+/// Disturbed trials until the search is given up.
+const DISTURBED_MOST: usize = 8;
+/// Below this mean number of running operations nothing queues.
+const NO_QUEUE: f64 = 0.05;
+/// Times that a higher rate is tried where no rate has kept the bound, and by what factor it is higher.
+const UPWARD_MOST: i32 = 4;
+const UPWARD: f64 = 4.0;
+/// Below this arrival rate nothing is tried.
+const RATE_LEAST: f64 = 0.01;
+
+/// Trials that a search may usually take at most, without those that cannot be used.
+pub fn trials_most(confirmations: usize) -> usize {
+    20 + 10 * confirmations
+}
+
+/// From the trials so far to the next step.
+pub fn next(bound: &Bound, probes: &[Probe]) -> Step {
+    let count = |wanted: fn(&Outcome) -> bool| probes.iter().filter(|probe| wanted(&probe.outcome)).count();
+    let disturbed = count(|outcome| *outcome == Outcome::Disturbed);
+    if count(|outcome| *outcome == Outcome::Invalid) >= INVALID_MOST {
+        return done(Ending::Unusable, None);
+    }
+    if disturbed >= DISTURBED_MOST {
+        return done(Ending::Disturbed(disturbed), None);
+    }
+    let rates = rates_of(probes);
+    let is_stuck = rates.iter().any(|rate| rate.trials() == 0 && rate.not_driven >= NOT_DRIVEN_HERE_MOST);
+    if is_stuck || count(|outcome| matches!(outcome, Outcome::NotDriven { .. })) >= NOT_DRIVEN_IN_ALL_MOST {
+        return done(Ending::Unusable, None);
+    }
+    let Some(last) = probes.last() else { return Search::new(bound, &rates, 0).measure(bound.start_per_s) };
+    let not_driven = rates.iter().find(|rate| rate.rate_per_s == last.rate_per_s).map_or(0, |rate| rate.not_driven);
+    let is_repeated = match last.outcome {
+        Outcome::Invalid | Outcome::Disturbed => true,
+        Outcome::NotDriven { .. } => not_driven < NOT_DRIVEN_MOST,
+        Outcome::Answered { .. } | Outcome::Overloaded { .. } => false,
+    };
+    let usable: usize = rates.iter().map(Rate::trials).sum();
+    let search = Search::new(bound, &rates, usable);
+    if is_repeated { search.measure(last.rate_per_s) } else { search.step() }
+}
+
+fn done(ending: Ending, line: Option<Line>) -> Step {
+    Step::Done(Answer { ending, line })
+}
+
+/// What is known, and the next step from it.
+struct Search<'s> {
+    bound: &'s Bound,
+    /// Every rate with a trial, the lowest first.
+    rates: &'s [Rate],
+    curve: Option<Curve>,
+    /// Trials that can be used.
+    usable: usize,
+}
+
+impl<'s> Search<'s> {
+    fn new(bound: &'s Bound, rates: &'s [Rate], usable: usize) -> Self {
+        Search { bound, rates, curve: Curve::of(rates), usable }
+    }
+
+    fn is_used_up(&self) -> bool {
+        self.usable >= self.bound.trials_most
+    }
+
+    /// How long trials at a rate must last.
+    fn length(&self, rate_per_s: f64) -> Length {
+        let loses = |rate: &&Rate| rate.rate_per_s > rate_per_s && rate.mostly_loses(self.bound);
+        let lost_per_s = self.rates.iter().find(loses).map_or(f64::INFINITY, |rate| rate.rate_per_s);
+        Length::of(self.bound, self.curve, lost_per_s, rate_per_s)
+    }
+
+    fn decision(&self, rate: &Rate) -> Decision {
+        rate.decision(
+            self.bound,
+            self.length(rate.rate_per_s).least_s,
+            self.lost_below(rate),
+            self.is_fickle_above(rate),
+        )
+    }
+
+    fn lean(&self, rate: &Rate) -> Lean {
+        rate.lean(self.bound, self.decision(rate))
+    }
+
+    /// Trials in which the database fell behind at lower rates that are not slow because they are idle: they speak against this rate too.
+    fn lost_below(&self, rate: &Rate) -> usize {
+        self.rates.iter().filter(|lower| lower.rate_per_s < rate.rate_per_s).map(|lower| lower.lost()).sum()
+    }
+
+    /// Whether some trials were lost and some not at one and the same higher rate: it may be so at this one too.
+    fn is_fickle_above(&self, rate: &Rate) -> bool {
+        self.rates.iter().any(|higher| higher.rate_per_s >= rate.rate_per_s && higher.is_fickle())
+    }
+
+    /// A trial that shows where the search should go on.
+    fn measure(&self, rate_per_s: f64) -> Step {
+        let rate_per_s = rounded(rate_per_s);
+        Step::Measure { rate_per_s, seconds: Length::glance_s(self.bound, rate_per_s) }
+    }
+
+    /// A trial that shall decide on its rate.
+    fn decide(&self, rate_per_s: f64) -> Step {
+        let rate_per_s = rounded(rate_per_s);
+        Step::Measure { rate_per_s, seconds: self.length(rate_per_s).longer_s() }
+    }
+
+    fn step(&self) -> Step {
+        let leans: Vec<(&Rate, Lean)> =
+            self.rates.iter().filter(|rate| rate.trials() > 0).map(|rate| (rate, self.lean(rate))).collect();
+        if let Some((rate, _)) = leans.iter().find(|(_, lean)| *lean == Lean::Open)
+            && !self.is_used_up()
+        {
+            return self.measure(rate.rate_per_s);
+        }
+        let lowest = leans.iter().position(|(_, lean)| *lean == Lean::Keeps);
+        let Some(lowest) = lowest else { return self.nothing_keeps(&leans) };
+        let from = &leans[lowest..];
+        let lost = from.iter().position(|(_, lean)| *lean == Lean::Loses);
+        match lost {
+            None => self.upward(from[from.len() - 1].0),
+            Some(place) => self.between(from[place - 1].0, from[place].0),
+        }
+    }
+
+    /// Nothing has exceeded the bound yet: twice as much; after the first rate at once half of what one server could do at most.
+    fn upward(&self, highest: &Rate) -> Step {
+        let rate_per_s = highest.rate_per_s;
+        let ceiling = self
+            .rates
+            .iter()
+            .find(|rate| rate.rate_per_s > rate_per_s && rate.not_driven >= NOT_DRIVEN_MOST && rate.trials() == 0);
+        if let Some(ceiling) = ceiling {
+            let is_clients = 2 * ceiling.saturated > ceiling.not_driven;
+            return match is_clients {
+                true => done(Ending::AboveClient(rate_per_s), None),
+                false => done(Ending::NotDriven(rate_per_s, ceiling.rate_per_s), None),
+            };
+        }
+        if self.is_used_up() {
+            return done(Ending::Unbounded(rate_per_s), None);
+        }
+        let half_per_s = if self.rates.len() == 1 { 0.5 / highest.mean_s().unwrap_or(f64::INFINITY) } else { 0.0 };
+        self.measure((2.0 * rate_per_s).max(half_per_s))
+    }
+
+    /// No rate has kept the bound yet. A server may be slow when it is idle, so that higher rates are tried before it is said that the bound
+    /// is out of reach; where the database fell behind, lower ones are.
+    fn nothing_keeps(&self, leans: &[(&Rate, Lean)]) -> Step {
+        let (Some((lowest, _)), Some((highest, _))) = (leans.first(), leans.last()) else {
+            return done(Ending::Unusable, None);
+        };
+        let refused = self.rates.iter().any(|rate| rate.not_driven >= NOT_DRIVEN_MOST);
+        let ups = (highest.rate_per_s / self.bound.start_per_s).ln() / UPWARD.ln();
+        let may_rise = highest.lost() == 0 && !refused && ups < f64::from(UPWARD_MOST) - 0.5;
+        if may_rise && !self.is_used_up() {
+            return self.measure(UPWARD * highest.rate_per_s);
+        }
+        let queued = lowest.mean_s().map(|mean_s| mean_s * lowest.rate_per_s);
+        let is_idle = queued.is_some_and(|running| running < NO_QUEUE);
+        if is_idle && self.decision(lowest) != Decision::Refuted && !lowest.is_stuck(self.bound) && !self.is_used_up() {
+            return self.decide(lowest.rate_per_s);
+        }
+        if is_idle || self.is_used_up() || lowest.rate_per_s < RATE_LEAST {
+            return done(Ending::NotReached(lowest.rate_per_s, lowest.quantile_s()), None);
+        }
+        self.measure(lowest.rate_per_s / if queued.is_none() { 4.0 } else { 2.0 })
+    }
+
+    /// The line lies between a rate that seems to keep the bound and the next one, which seems to lose it: closer first, then as many trials
+    /// at both as it takes to be certain.
+    fn between(&self, keeps: &Rate, loses: &Rate) -> Step {
+        let within = self.bound.within;
+        if self.is_used_up() {
+            return self.used_up();
+        }
+        let gap = loses.rate_per_s / keeps.rate_per_s;
+        let confirmed = self.confirmed_below(loses.rate_per_s);
+        // What lies above a confirmed rate and could not be decided is not tried for ever.
+        let is_closed = confirmed.is_some_and(|line| self.has_stuck(line.rate_per_s, loses.rate_per_s));
+        if gap > 1.0 + 1.2 * within && !is_closed {
+            return self.measure(place::inside(self.bound, self.curve, self.rates, [keeps, loses]));
+        }
+        if self.decision(keeps) != Decision::Confirmed && !is_closed {
+            return self.confirm(keeps, loses);
+        }
+        let Some(line) = confirmed else { return self.confirm(keeps, loses) };
+        self.refute(line, loses)
+    }
+
+    /// More trials at a rate that seems to keep the bound, or at a lower one where it cannot be decided.
+    fn confirm(&self, keeps: &Rate, loses: &Rate) -> Step {
+        let length = self.length(keeps.rate_per_s);
+        if length.is_too_long() && length.is_for_count {
+            return done(Ending::TooShort(keeps.rate_per_s, length.least_s), None);
+        }
+        if !keeps.is_stuck(self.bound) && !length.is_too_long() {
+            return self.decide(keeps.rate_per_s);
+        }
+        let mut steps = self.bound.within / 2.0;
+        let mut lower = rounded(keeps.rate_per_s * (1.0 - steps));
+        while let Some(known) = self.near(lower) {
+            if self.decision(known) == Decision::Confirmed {
+                return self.refute(known, loses);
+            }
+            if !known.is_stuck(self.bound) && !self.length(known.rate_per_s).is_too_long() {
+                return self.decide(known.rate_per_s);
+            }
+            // The further away, the fewer trials decide.
+            steps *= 2.0;
+            lower = rounded(known.rate_per_s.min(lower) * (1.0 - steps.min(0.5)));
+        }
+        self.decide(lower)
+    }
+
+    /// More trials at a rate that seems to lose the bound, or at a higher one where it cannot be decided; the end where one is refuted.
+    fn refute(&self, line: &Rate, loses: &Rate) -> Step {
+        let found = |refuted| done(Ending::Found, Some(self.line(line, Some(refuted))));
+        if let Some(refuted) = self.refuted_above(line.rate_per_s).filter(|rate| rate.rate_per_s <= loses.rate_per_s) {
+            return found(refuted);
+        }
+        if !loses.is_stuck(self.bound) {
+            return self.decide(loses.rate_per_s);
+        }
+        let mut steps = self.bound.within / 2.0;
+        let mut higher = rounded(loses.rate_per_s * (1.0 + steps));
+        while let Some(known) = self.near(higher).filter(|known| known.is_stuck(self.bound)) {
+            steps *= 2.0;
+            higher = rounded(known.rate_per_s.max(higher) * (1.0 + steps));
+        }
+        match self.refuted_above(line.rate_per_s).filter(|rate| rate.rate_per_s <= higher) {
+            Some(refuted) => found(refuted),
+            None => self.decide(self.near(higher).map_or(higher, |known| known.rate_per_s)),
+        }
+    }
+
+    /// A rate with trials so near that it is the same for this search.
+    fn near(&self, rate_per_s: f64) -> Option<&'s Rate> {
+        let distance = |rate: &Rate| (rate.rate_per_s / rate_per_s - 1.0).abs();
+        let near = self.rates.iter().filter(|rate| rate.trials() > 0 && distance(rate) < self.bound.within / 5.0);
+        near.min_by(|a, b| distance(a).total_cmp(&distance(b)))
+    }
+
+    fn has_stuck(&self, low_per_s: f64, high_per_s: f64) -> bool {
+        let between = |rate: &&Rate| rate.rate_per_s > low_per_s && rate.rate_per_s <= high_per_s;
+        let is_given_up = |rate: &Rate| rate.is_stuck(self.bound) || self.length(rate.rate_per_s).is_too_long();
+        self.rates.iter().filter(between).any(is_given_up) && high_per_s / low_per_s <= 1.0 + 3.0 * self.bound.within
+    }
+
+    fn confirmed_below(&self, rate_per_s: f64) -> Option<&'s Rate> {
+        let mut below = self.rates.iter().filter(|rate| rate.rate_per_s < rate_per_s);
+        below.rfind(|rate| self.decision(rate) == Decision::Confirmed)
+    }
+
+    fn refuted_above(&self, rate_per_s: f64) -> Option<&'s Rate> {
+        let above = self.rates.iter().filter(|rate| rate.rate_per_s > rate_per_s);
+        above.into_iter().find(|rate| self.decision(rate) == Decision::Refuted)
+    }
+
+    /// The trials allowed are used up: what is certain by then.
+    fn used_up(&self) -> Step {
+        let keeps = |rate: &&Rate| rate.trials() > 0 && self.lean(rate) == Lean::Keeps;
+        let first_kept = self.rates.iter().find(keeps).map_or(0.0, |rate| rate.rate_per_s);
+        let refuted_per_s = self.refuted_above(first_kept).map_or(f64::INFINITY, |rate| rate.rate_per_s);
+        let Some(line) = self.confirmed_below(refuted_per_s) else {
+            return done(Ending::Unsettled, None);
+        };
+        let refuted = self.refuted_above(line.rate_per_s);
+        let ending = if refuted.is_some() { Ending::Found } else { Ending::Unsettled };
+        done(ending, Some(self.line(line, refuted)))
+    }
+
+    fn line(&self, at: &Rate, refuted: Option<&Rate>) -> Line {
+        let mut below = self.rates.iter().filter(|rate| rate.rate_per_s < at.rate_per_s);
+        let slow = below.rfind(|rate| self.decision(rate) == Decision::Refuted);
+        let end_per_s = refuted.map_or(f64::INFINITY, |rate| rate.rate_per_s);
+        let again = |rate: &&Rate| rate.rate_per_s > end_per_s && rate.trials() > 0 && self.lean(rate) == Lean::Keeps;
+        Line {
+            rate_per_s: at.rate_per_s,
+            refuted: refuted.map(|rate| Refuted {
+                rate_per_s: rate.rate_per_s,
+                trials: rate.trials(),
+                fallen_behind: rate.lost(),
+            }),
+            is_verified: true,
+            trials: at.trials(),
+            fallen_behind: at.lost(),
+            slow_below_per_s: slow.map(|rate| rate.rate_per_s),
+            kept_again_per_s: self.rates.iter().find(again).map(|rate| rate.rate_per_s),
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests;

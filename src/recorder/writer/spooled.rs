@@ -1,0 +1,173 @@
+//! Entries of the spool: read in order, written, and given back once nothing can forget them. The half of [`Lane`] for lanes that are fed
+//! by the spool.
+//!
+//! Invariant: what the spool has given up is in the database for good, as far as the database's own settings say.
+
+use std::sync::Arc;
+use std::time::Instant;
+
+use super::batch::Batch;
+use super::lane::{IDLE, Lane, LaneEnd, Leave};
+use crate::recorder::log;
+use crate::recorder::spool::{Entry, Reader, Refusal, Refused};
+
+/// Bytes of entries that a lane holds at a time.
+pub(super) const BATCH_BYTES: usize = 16 << 20;
+
+impl Lane {
+    /// Writes what the spool has until it is told to stop.
+    pub(super) fn run_spooled(&mut self, reader: &Reader) -> Result<LaneEnd, Leave> {
+        // What the ledger has was committed before a crash, and only the spool does not know it yet.
+        let mut done = self.connected()?;
+        loop {
+            if self.settings.stop.is_over() {
+                return Ok(LaneEnd::Stopped);
+            }
+            match self.round(reader, done) {
+                Ok(Round::Wrote(through)) => done = through,
+                Ok(Round::Idle) => {
+                    self.settings.spool.wait_for_more(done, IDLE);
+                }
+                Ok(Round::Drained) => return Ok(LaneEnd::Drained),
+                Err(Leave::Forgot(sequence)) => {
+                    self.say_what_was_forgotten(reader, sequence, done)?;
+                    done = sequence;
+                }
+                Err(leave) => return Err(leave),
+            }
+        }
+    }
+
+    /// Writes what comes next, if there is anything, and gives back what cannot be forgotten any more.
+    fn round(&mut self, reader: &Reader, done: i64) -> Result<Round, Leave> {
+        self.settle(reader, done, 0)?;
+        let Some((mut batch, through)) = self.next_batch(reader, done)? else {
+            if self.settings.stop.is_asked() && self.kept.is_empty() {
+                self.write_ends_if_due(true)?;
+                return Ok(Round::Drained);
+            }
+            if let Some(broken) = self.settings.spool.broken() {
+                return Err(broken.into());
+            }
+            self.write_ends_if_due(false)?;
+            return Ok(Round::Idle);
+        };
+        // An earlier recorder may have come as far as the quarantine with them, and whoever replays that must not store them twice.
+        for (entry, row) in reader.quarantined(done + 1, through)? {
+            batch.leave_out_record(entry, row);
+        }
+        self.store(&mut batch)?;
+        let rows = batch.count(batch.rows_of(0..batch.entries.len())) as u64;
+        self.settle(reader, through, rows)?;
+        self.write_ends_if_due(false)?;
+        Ok(Round::Wrote(through))
+    }
+
+    fn next_batch(&mut self, reader: &Reader, done: i64) -> Result<Option<(Batch, i64)>, Leave> {
+        let lane = self.settings.lane;
+        let rows_max = u64::from(self.settings.pace.batch_rows(self.settings.writer.batch));
+        let mut found = reader.read(lane, done, BATCH_BYTES, rows_max)?;
+        let rows: u64 = found.iter().flatten().map(|entry| u64::from(entry.offer.rows)).sum();
+        if !found.is_empty() && rows < rows_max && !self.settings.stop.is_asked() {
+            std::thread::sleep(self.settings.writer.within);
+            found = reader.read(lane, done, BATCH_BYTES, rows_max)?;
+        }
+        let through = found.last().map(|entry| entry.as_ref().unwrap_or_else(|(entry, _)| entry).sequence);
+        let Some(through) = through else { return Ok(None) };
+        Ok(Some((Batch::new(self.set_damage_aside(found)?), through)))
+    }
+
+    /// Gives back entries whose rows are committed or in quarantine: all up to `through`, of which `rows` were committed just now; those that
+    /// may be forgotten are kept until they cannot be.
+    fn settle(&mut self, reader: &Reader, through: i64, mut rows: u64) -> Result<(), Leave> {
+        let lane = self.settings.lane;
+        if std::mem::take(&mut self.is_new_connection) {
+            // How far a log had come says nothing about the one behind a new connection.
+            self.kept.clear();
+            rows = reader.rows_through(lane, through)?;
+            self.settled = if rows == 0 { through } else { self.settled.min(through) };
+        }
+        let Some(keep) = self.keep_now else {
+            self.kept.clear();
+            return self.give_back(through);
+        };
+        let now = Instant::now();
+        if rows > 0 || (through > self.settled && self.kept.is_empty()) {
+            self.kept.add(through, rows, keep, now);
+        }
+        if !self.kept.wants_look(keep, now) {
+            return Ok(());
+        }
+        loop {
+            match self.with_connection(|connection, context| connection.log_position(context)) {
+                Ok(position) => {
+                    let durable = self.kept.give_back(position, keep, now);
+                    return durable.map_or(Ok(()), |through| self.give_back(through));
+                }
+                Err(error) => {
+                    self.wait_out(&error)?;
+                    self.connected()?;
+                }
+            }
+        }
+    }
+
+    fn give_back(&mut self, through: i64) -> Result<(), Leave> {
+        if through > self.settled {
+            self.settings.spool.settle(self.settings.lane, through)?;
+            self.settled = through;
+        }
+        self.settled_written = self.settled_written.max(through.min(self.written));
+        Ok(())
+    }
+
+    /// The ledger has gone back to `sequence`, and everything up to `done` was committed.
+    fn say_what_was_forgotten(&mut self, reader: &Reader, sequence: i64, done: i64) -> Result<(), Leave> {
+        let lane = self.settings.lane;
+        let kept = reader.rows_through(lane, done)?.saturating_sub(reader.rows_through(lane, sequence)?);
+        self.settings.meter.rewritten.add(kept);
+        self.settings.meter.forgotten.add(1);
+        let facts =
+            [("writer", lane.to_string()), ("behind_entry", sequence.to_string()), ("records", kept.to_string())];
+        let facts = facts.each_ref().map(|(name, value)| (*name, value.as_str()));
+        log::warning("the database has forgotten what it had committed; what the spool keeps is written again", &facts);
+        if self.settled_written > sequence {
+            let through = self.settled_written.to_string();
+            let facts = [facts[0], facts[1], ("through_entry", through.as_str())];
+            log::error(
+                "records are lost: the database has forgotten commits that its settings said would last",
+                &facts,
+            );
+            self.settled_written = sequence;
+        }
+        Ok(())
+    }
+
+    /// Quarantines damaged entries; the others.
+    fn set_damage_aside(&mut self, found: Vec<Result<Entry, (Entry, Refusal)>>) -> Result<Vec<Arc<Entry>>, Leave> {
+        let (mut entries, mut refused) = (Vec::with_capacity(found.len()), Vec::new());
+        for found in found {
+            match found {
+                Ok(entry) => entries.push(Arc::new(entry)),
+                Err((entry, refusal)) => {
+                    log::error("an entry of the spool is damaged", &[("entry", &entry.sequence.to_string())]);
+                    refused.push(Refused { entry: Arc::new(entry), refusal, is_spooled: true });
+                }
+            }
+        }
+        if !refused.is_empty() {
+            self.keep(&refused)?;
+        }
+        Ok(entries)
+    }
+}
+
+/// What a round came to.
+enum Round {
+    /// Everything up to this entry is committed or in quarantine.
+    Wrote(i64),
+    /// Nothing waits.
+    Idle,
+    /// Nothing waits, nothing is kept, and nothing more is to come.
+    Drained,
+}

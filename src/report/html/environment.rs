@@ -1,0 +1,154 @@
+//! The machine, the servers with the cases that they served, the settings, and how to repeat the run.
+//!
+//! Main function: [`environment`]. Invariant: a fact that differs between servers stands beside the cases that it holds for.
+
+use std::collections::{BTreeMap, BTreeSet};
+
+use maud::{Markup, html};
+
+use crate::finding::Findings;
+use crate::measurement::{Environment, Measurement, ServerFacts};
+use crate::report::analyse::show_rule;
+use crate::report::factors::show_level;
+use crate::report::limits::show_sync;
+use crate::study::Study;
+use crate::units::show_bytes;
+
+/// The machine, the databases, the settings, and the commands that repeat the run.
+pub fn environment(
+    findings: &Findings,
+    study: &Study,
+    environment: &Environment,
+    measurements: &[Measurement],
+) -> Markup {
+    let files = measurements.iter().filter_map(|trial| trial.imported.as_ref()).flat_map(|from| &from.files);
+    let files: Vec<&String> = files.collect();
+    let machine = [environment.machine.clone(), environment.cpu.clone()].into_iter().filter(|text| !text.is_empty());
+    let machine = machine.collect::<Vec<_>>().join(", ");
+    let base = serde_json::to_value(&study.base).unwrap_or_default();
+    let mut settings = BTreeMap::new();
+    flatten(&base, "", &mut settings);
+    let factors = study.factors.iter().map(|factor| {
+        let levels: Vec<String> = factor.levels.iter().map(show_level).collect();
+        (factor.setting.clone(), levels.join(", "))
+    });
+    html! {
+        section #environment {
+            h2 { "Environment and settings" }
+            dl {
+                dt { "loadline" } dd { (environment.loadline) }
+                dt { "Machine" } dd { (machine) @if environment.cpus > 0 { ", " (environment.cpus) " CPUs, " (show_bytes(environment.memory_bytes as f64)) } }
+                dt { "CPU governor" } dd { (environment.governor.as_deref().unwrap_or("not told by the kernel")) }
+                dt { "System" } dd { (environment.kernel) }
+                dt { "Disk" } dd { (environment.disk.as_deref().unwrap_or("not known")) @if let Some(sync) = environment.disk_sync { ", " (show_sync(sync)) } }
+                dt { "Seed" } dd { (study.seed) }
+                dt { "Repeats" } dd { @if study.goal.is_some() { "as the search for the load line asks for them" } @else { (show_rule(&study.repeat)) } @if study.repeat.discard_first { "; the first of each case is left out" } }
+                @for (setting, levels) in factors { dt { (setting) } dd { (levels) } }
+            }
+            @for (name, facts) in &environment.databases { (server(name, facts, &environment.servers, study)) }
+            details {
+                summary { "Settings before the factors are applied" }
+                div.scroll { dl { @for (setting, value) in &settings { dt { (setting) } dd { (value) } } } }
+            }
+            @if let Some(tool) = &findings.imported_from {
+                h3 { "Imported" }
+                p.about { (study.source) ". " (tool) " measured; these are its files." }
+                details { summary { (files.len()) " files" } ul { @for file in &files { li { code { (file) } } } } }
+            } @else {
+            h3 { "To repeat this run" }
+            pre { (repeating(environment, &findings.run)) }
+            }
+        }
+    }
+}
+
+/// The facts of a database: what all its servers told alike, then what they told differently with the cases that it holds for.
+fn server(name: &str, facts: &BTreeMap<String, String>, servers: &[ServerFacts], study: &Study) -> Markup {
+    let servers: Vec<&ServerFacts> = servers.iter().filter(|server| server.database == name).collect();
+    let is_alike = |fact: &str| servers.windows(2).all(|pair| pair[0].facts.get(fact) == pair[1].facts.get(fact));
+    let told: BTreeSet<&str> = servers.iter().flat_map(|server| server.facts.keys()).map(String::as_str).collect();
+    let differing: Vec<&str> = told.into_iter().filter(|fact| !is_alike(fact)).collect();
+    html! {
+        h3 { (name) }
+        dl { @for (fact, value) in facts.iter().filter(|(fact, _)| is_alike(fact)) { dt { (fact) } dd { (value) } } }
+        @if !differing.is_empty() {
+            div.scroll { table {
+                thead { tr { th { "Cases" } @for fact in &differing { th { (fact) } } } }
+                tbody { @for server in &servers { tr {
+                    th { (cases_of(server, study)) }
+                    @for fact in &differing { td.text { (server.facts.get(*fact).map_or("-", String::as_str)) } }
+                } } }
+            } }
+        }
+    }
+}
+
+/// The levels that all cases of a server have in common and others have not.
+fn cases_of(server: &ServerFacts, study: &Study) -> String {
+    let (inside, outside): (Vec<_>, Vec<_>) = study.cases.iter().partition(|case| server.cases.contains(&case.id));
+    let Some(first) = inside.first() else { return "other rates".to_owned() };
+    let is_shared = |setting: &str| {
+        let level = first.levels.get(setting);
+        inside.iter().all(|case| case.levels.get(setting) == level)
+            && outside.iter().any(|case| case.levels.get(setting) != level)
+    };
+    let shared = first.levels.iter().filter(|(setting, _)| is_shared(setting));
+    let shared: Vec<String> = shared.map(|(setting, level)| format!("{setting} = {}", show_level(level))).collect();
+    if shared.is_empty() { format!("{} cases", inside.len()) } else { shared.join(", ") }
+}
+
+/// Commands that repeat a run: as it was begun, and from what it stored, which needs no study file.
+fn repeating(environment: &Environment, run: &str) -> String {
+    let begun = environment.command.iter().map(|word| quoted(word)).collect::<Vec<_>>().join(" ");
+    let begun = if begun.is_empty() {
+        String::new()
+    } else {
+        format!("{begun}\n# or, with the same cases and seed from what was stored:\n")
+    };
+    format!("{begun}loadline run {}\nloadline report {}", quoted(&format!("{run}/run.toml")), quoted(run))
+}
+
+/// A word as a shell takes it unchanged.
+fn quoted(word: &str) -> String {
+    let is_plain = |c: char| c.is_ascii_alphanumeric() || "-_./=:,@%+".contains(c);
+    if !word.is_empty() && word.chars().all(is_plain) {
+        word.to_owned()
+    } else {
+        format!("'{}'", word.replace('\'', "'\\''"))
+    }
+}
+
+/// Settings as dotted names; those that are empty are left out.
+fn flatten(value: &serde_json::Value, name: &str, out: &mut BTreeMap<String, String>) {
+    match value {
+        serde_json::Value::Object(fields) => {
+            for (field, inner) in fields {
+                let dotted = if name.is_empty() { field.clone() } else { format!("{name}.{field}") };
+                flatten(inner, &dotted, out);
+            }
+        }
+        serde_json::Value::Null => {}
+        serde_json::Value::Array(items) if items.is_empty() => {}
+        other => {
+            out.insert(name.to_owned(), show_level(other));
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_command_that_repeats_a_run_keeps_every_word() {
+        let command = ["loadline", "run", "--ycsb", "workloads/my c", "--set", "threadcount=[1,4]", "--seed", "3"];
+        let environment = Environment { command: command.map(str::to_owned).to_vec(), ..Environment::default() };
+        let text = repeating(&environment, "runs/a");
+        assert!(
+            text.starts_with("loadline run --ycsb 'workloads/my c' --set 'threadcount=[1,4]' --seed 3\n"),
+            "{text}"
+        );
+        assert!(text.ends_with("\nloadline run runs/a/run.toml\nloadline report runs/a"), "{text}");
+        assert_eq!(repeating(&Environment::default(), "a"), "loadline run a/run.toml\nloadline report a");
+    }
+}

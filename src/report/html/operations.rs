@@ -1,0 +1,101 @@
+//! Each kind of operation of each case with its own times, and the statements behind their numbers.
+//!
+//! Main function: [`section`]. Invariant: a quantile that fewer than ten operations lie beyond is marked.
+
+use maud::{Markup, html};
+
+use crate::finding::{CaseFinding, Findings, OperationFinding};
+use crate::report::factors::show_levels;
+use crate::report::statements;
+use crate::study::Study;
+use crate::units::{show_number, show_seconds};
+
+/// Characters of a statement at most.
+const STATEMENT_MOST: usize = 400;
+/// Operations that lie beyond a quantile, below which it is marked.
+const BEYOND_LEAST: f64 = 10.0;
+/// Stands behind a quantile of too few operations.
+pub const FEW: &str = " †";
+
+/// The section; nothing where every case has one kind of operation, and none is a statement of the study's own.
+pub fn section(findings: &Findings, study: &Study) -> Markup {
+    let statements = statements::listed(study, STATEMENT_MOST);
+    let several = findings.cases.iter().any(|case| case.operations.len() > 1);
+    if statements.is_empty() && !several {
+        return html! {};
+    }
+    html! {
+        section #kinds {
+            h2 { "Kinds of operation" }
+            p.about { "Each kind on its own, all valid trials together." (few_remark()) }
+            @if !statements.is_empty() {
+                dl { @for (name, text) in &statements { dt { (name) } dd { code { (text) } } } }
+            }
+            details {
+                summary { "Kinds of operation as a table" }
+                div.scroll { table {
+                    thead { tr {
+                        th { "Case" } th { "Operation" }
+                        @for heading in ["Completed", "Failed", "Empty", "Mean", "p50", "p90", "p99", "p99.9", "Largest"] { th.number { (heading) } }
+                    } }
+                    tbody { @for case in &findings.cases { (rows(case)) } }
+                } }
+            }
+        }
+    }
+}
+
+fn rows(case: &CaseFinding) -> Markup {
+    html! {
+        @for (kind, operation) in &case.operations {
+            tr {
+                th { (show_levels(&case.levels)) }
+                th { (kind) }
+                td { (show_number(operation.count as f64)) }
+                td { (show_number(operation.failed as f64)) }
+                td { (operation.empty.map_or("-".to_owned(), |empty| show_number(empty as f64))) }
+                @for text in times(case, operation) { td { (text) } }
+            }
+        }
+    }
+}
+
+fn times(case: &CaseFinding, operation: &OperationFinding) -> Vec<String> {
+    let times = operation.times(case.time_kind());
+    let count = operation.count;
+    let plain = |time: Option<f64>| time.map_or("-".to_owned(), show_seconds);
+    let quantile = |time: Option<f64>, q: f64| show_quantile(time, q, count);
+    vec![
+        plain(times.mean),
+        quantile(times.p50, 0.5),
+        quantile(times.p90, 0.9),
+        quantile(times.p99, 0.99),
+        quantile(times.p999, 0.999),
+        plain(times.max),
+    ]
+}
+
+/// A quantile of so many operations, marked where fewer than ten lie beyond it.
+pub fn show_quantile(time: Option<f64>, quantile: f64, count: u64) -> String {
+    let Some(time) = time else { return "-".to_owned() };
+    let mark = if (count as f64) * (1.0 - quantile) < BEYOND_LEAST - 1e-9 { FEW } else { "" };
+    format!("{}{mark}", show_seconds(time))
+}
+
+/// What the mark means.
+pub fn few_remark() -> &'static str {
+    " A quantile marked † has fewer than ten operations beyond it: it is one of the slowest, and may be another next time."
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn quantiles_of_few_operations_are_marked() {
+        assert_eq!(show_quantile(Some(0.00123), 0.999, 9_999), "1.23 ms †");
+        assert_eq!(show_quantile(Some(0.00123), 0.999, 10_000), "1.23 ms");
+        assert_eq!(show_quantile(Some(0.00123), 0.9, 99), "1.23 ms †");
+        assert_eq!(show_quantile(None, 0.9, 99), "-");
+    }
+}

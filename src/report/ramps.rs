@@ -1,0 +1,160 @@
+//! What ramps do: at which of their levels throughput is highest, and what conditions do to it.
+//!
+//! Main function: [`sentences`]. Invariant: a level is left out as the best only where another one is certainly better.
+
+use crate::report::contest::{self, Scored};
+use crate::report::factors::{Factors, is_given, level_text, same_level};
+use crate::report::metric::Metric;
+use crate::statistics::best::{Difference, not_told_apart};
+use crate::study::Factor;
+use crate::units::show_number;
+
+/// Sentences about one ramp at most; beyond, the plots say it better.
+const SENTENCES_MOST: usize = 4;
+/// Certainty that the best level is among those that are named.
+const CONFIDENCE: f64 = 0.95;
+
+/// For each alternative, those with the highest figures first: where throughput is highest along a ramp; of a condition, what it does.
+pub fn sentences(factors: &Factors, ramp: &Factor, metric: &Metric, scored: &[Scored<'_>]) -> Vec<String> {
+    if !metric.more_is_better {
+        return Vec::new();
+    }
+    let mut ordered: Vec<&Scored<'_>> = scored.iter().collect();
+    ordered.sort_by(|a, b| b.mean.total_cmp(&a.mean));
+    let mut labels: Vec<String> = Vec::new();
+    for case in &ordered {
+        let label = factors.choice_label(case.levels);
+        if !labels.contains(&label) {
+            labels.push(label);
+        }
+    }
+    let sentence_of = |label: &String| {
+        let own: Vec<&Scored<'_>> =
+            ordered.iter().copied().filter(|case| factors.choice_label(case.levels) == *label).collect();
+        let sentence = if is_given(ramp) {
+            condition_sentence(ramp, metric, &own)?
+        } else {
+            highest(factors, ramp, metric, &own)?
+        };
+        Some(if label.is_empty() { sentence } else { format!("{label}: {sentence}") })
+    };
+    let mut sentences: Vec<String> = labels.iter().filter_map(sentence_of).collect();
+    let more = sentences.len().saturating_sub(SENTENCES_MOST);
+    if more > 0 {
+        sentences.truncate(SENTENCES_MOST);
+        sentences
+            .push(format!("how throughput goes with {} for {more} more alternatives is in the plots", ramp.setting));
+    }
+    sentences
+}
+
+/// What a condition does to throughput from its lowest to its highest level: over all cases that differ in it alone, because the best of them
+/// would be the luckiest too.
+fn condition_sentence(ramp: &Factor, metric: &Metric, cases: &[&Scored<'_>]) -> Option<String> {
+    let levels = levels_of(ramp, cases);
+    let (lowest, highest) = (*levels.first()?, *levels.last()?);
+    let at = |level: f64| cases.iter().copied().filter(move |case| level_of(ramp, case) == Some(level));
+    let is_match = |a: &Scored<'_>, b: &Scored<'_>| {
+        a.levels.iter().all(|(setting, level)| {
+            *setting == ramp.setting || b.levels.get(setting).is_some_and(|other| same_level(level, other))
+        })
+    };
+    let matched: Vec<(&Scored<'_>, &Scored<'_>)> = at(highest)
+        .filter_map(|last| Some((last, at(lowest).find(|first| is_match(last, first))?)))
+        .filter(|_| lowest < highest)
+        .collect();
+    let ratio = contest::estimate(&matched)?;
+    let interval = ratio.interval;
+    let word = match (interval.low > 1.0, interval.high < 1.0) {
+        (true, _) => "rises",
+        (_, true) => "falls",
+        _ => "is not certain to change",
+    };
+    let how = match matched[..] {
+        [(last, first)] => format!("from {} to {}{}, ", metric.show(first.mean), metric.show(last.mean), metric.unit()),
+        _ => String::new(),
+    };
+    let of_several =
+        if matched.len() > 1 { format!(", geometric mean of {} ratios", matched.len()) } else { String::new() };
+    Some(format!(
+        "{} {word} from {} = {} to {}: {how}{:.2} × [{:.2}, {:.2}], n = {} + {}{of_several}",
+        what(metric),
+        ramp.setting,
+        show_number(lowest),
+        show_number(highest),
+        ratio.ratio,
+        interval.low,
+        interval.high,
+        ratio.n_to,
+        ratio.n_of,
+    ))
+}
+
+/// The levels of a ramp that may be the best one, among all cases of an alternative, of which the first has the highest mean.
+fn highest(factors: &Factors, ramp: &Factor, metric: &Metric, cases: &[&Scored<'_>]) -> Option<String> {
+    let trials: Vec<usize> = cases.iter().map(|case| case.values.len()).collect();
+    let difference = |a: usize, b: usize| contest::estimate(&[(cases[a], cases[b])]).map(Difference::from);
+    let may_be = not_told_apart(&trials, CONFIDENCE, difference);
+    let best: Vec<&Scored<'_>> =
+        cases.iter().zip(&may_be).filter(|(_, may_be)| **may_be).map(|(case, _)| *case).collect();
+    let (peak, all) = (cases.first()?, levels_of(ramp, cases));
+    let (found, at) = (levels_of(ramp, &best), level_of(ramp, peak)?);
+    if all.len() < 2 {
+        return None;
+    }
+    let with: Vec<String> = factors
+        .ramps
+        .iter()
+        .filter(|other| other.setting != ramp.setting)
+        .map(|other| format!("{} = {}", other.setting, listed(&levels_of(other, &best))))
+        .filter(|with| !with.ends_with("= "))
+        .collect();
+    let with = if with.is_empty() { String::new() } else { format!(" (with {})", with.join(", ")) };
+    let (figure, what, setting) =
+        (metric.show_mean(peak.mean, peak.interval, peak.values.len()), what(metric), &ramp.setting);
+    if found.len() == all.len() {
+        return Some(format!(
+            "no level of {setting} is certainly better for {what} than all others{with}; the highest mean is at {at}: {figure}"
+        ));
+    }
+    let edge = match (found.last() == all.last(), found.len()) {
+        (true, 1) => "; that is the highest level tried, so the peak may lie beyond",
+        (true, _) => "; the highest level tried is among them, so the peak may lie beyond",
+        _ => "",
+    };
+    let (apart, place) = match found.len() {
+        1 => ("", String::new()),
+        _ => (", which are not told apart", format!(" at {at}")),
+    };
+    Some(format!("{what} is highest at {setting} = {}{apart}{with}: {figure}{place}{edge}", listed(&found)))
+}
+
+fn what(metric: &Metric) -> &'static str {
+    match metric.name {
+        "stored" => "what is stored per second",
+        "intake" => "the intake",
+        _ => "throughput",
+    }
+}
+
+/// `1, 2 or 4`
+fn listed(levels: &[f64]) -> String {
+    let shown: Vec<String> = levels.iter().map(f64::to_string).collect();
+    match shown.split_last() {
+        Some((last, rest)) if !rest.is_empty() => format!("{} or {last}", rest.join(", ")),
+        _ => shown.concat(),
+    }
+}
+
+fn level_of(ramp: &Factor, case: &Scored<'_>) -> Option<f64> {
+    let level = case.levels.get(&ramp.setting)?;
+    level.as_f64().or_else(|| level_text(level).parse().ok())
+}
+
+/// The levels that these cases have, lowest first.
+fn levels_of(ramp: &Factor, cases: &[&Scored<'_>]) -> Vec<f64> {
+    let mut levels: Vec<f64> = cases.iter().filter_map(|case| level_of(ramp, case)).collect();
+    levels.sort_by(f64::total_cmp);
+    levels.dedup();
+    levels
+}

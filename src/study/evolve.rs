@@ -1,0 +1,64 @@
+//! Reads what `[workload]` says of changes of the schema beside a load, and which of it goes together.
+//!
+//! Main functions: [`read_evolve`] and [`check_evolve`]. Invariant: an algorithm that the database does not have is refused, never
+//! ignored.
+
+use super::place::Errors;
+use super::section::Section;
+use crate::trial::{EvolveSettings, SchemaChangeKind, Settings};
+
+/// Layouts whose fields are columns of a table.
+const WITH_COLUMNS: [&str; 3] = ["wide", "star", "star-hot"];
+
+/// The settings, without how often the schema changes.
+pub fn read_evolve(section: &Section<'_>, errors: &mut Errors) -> EvolveSettings {
+    let change = match section.one_of("evolve_change", &["field", "default", "not-null", "index"], errors) {
+        Some("default") => SchemaChangeKind::Default,
+        Some("not-null") => SchemaChangeKind::NotNull,
+        Some("index") => SchemaChangeKind::Index,
+        _ => SchemaChangeKind::Field,
+    };
+    let algorithm = section.one_of("evolve_algorithm", &["auto", "instant", "inplace", "copy", "concurrently"], errors);
+    EvolveSettings {
+        change,
+        algorithm: algorithm.filter(|algorithm| *algorithm != "auto").map(str::to_owned),
+        at_most_s: section.seconds("evolve_at_most", errors),
+    }
+}
+
+/// The value that a setting has, as a study file would state it.
+pub fn value(settings: &Settings, setting: &str) -> Option<serde_json::Value> {
+    let evolve = &settings.workload.evolve;
+    match setting.strip_prefix("workload.evolve_")? {
+        "change" => serde_json::to_value(evolve.change).ok(),
+        "algorithm" => Some(evolve.algorithm.as_deref().unwrap_or("auto").into()),
+        "at_most" => Some(evolve.at_most_s.unwrap_or(crate::trial::EVOLVE_AT_MOST_S).into()),
+        _ => None,
+    }
+}
+
+/// What does not go together: the settings concerned, and a sentence.
+pub fn check_evolve(settings: &Settings) -> Vec<(&'static [&'static str], String)> {
+    let evolve = &settings.workload.evolve;
+    let mut found: Vec<(&'static [&'static str], String)> = Vec::new();
+    let layout = settings.layout.name.as_str();
+    if evolve.change != SchemaChangeKind::Field && !WITH_COLUMNS.contains(&layout) {
+        let names = WITH_COLUMNS.join(", ");
+        let remedy = format!("write evolve_change = \"field\", or take one of the layouts {names}");
+        let message =
+            format!("workload.evolve_change is for layouts with columns and layout.name is \"{layout}\"; {remedy}");
+        found.push((&["workload.evolve_change", "layout.name"], message));
+    }
+    let name = settings.database.name.as_str();
+    let remedy = match (evolve.algorithm.as_deref(), name, evolve.change) {
+        (None, ..) | (Some("instant" | "inplace" | "copy"), "mariadb" | "mysql", _) => return found,
+        (Some("concurrently"), "postgres", SchemaChangeKind::Index) => return found,
+        (_, "mariadb" | "mysql", _) => "it has \"instant\", \"inplace\" and \"copy\"",
+        (_, "postgres", _) => "it has \"concurrently\", for evolve_change = \"index\"",
+        _ => "leave it out",
+    };
+    let algorithm = evolve.algorithm.as_deref().unwrap_or("auto");
+    let message = format!("workload.evolve_algorithm is \"{algorithm}\" and database.name is \"{name}\"; {remedy}");
+    found.push((&["workload.evolve_algorithm", "workload.evolve_change", "database.name"], message));
+    found
+}

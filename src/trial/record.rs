@@ -1,0 +1,75 @@
+//! What records look like where a study says it: those of YCSB, and columns of one's own.
+//!
+//! Main types: [`UsertableSettings`], [`CustomColumn`]. Invariant: they stand as they are in what is stored, and in the ids of trials.
+
+use serde::{Deserialize, Serialize};
+
+/// What `usertable` looks like; the defaults are those of YCSB.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+pub struct UsertableSettings {
+    /// Fields of a record.
+    pub fields: u16,
+    /// Length of a field in characters, or the largest one.
+    pub field_length: u32,
+    /// Smallest length of a field, where lengths differ.
+    pub field_length_least: u32,
+    /// How lengths are spread: `constant`, `uniform` or `zipfian`.
+    pub field_lengths: String,
+    /// What the names of the fields begin with, before their number.
+    pub field_prefix: String,
+    /// Whether keys are `hashed` or `ordered`.
+    pub keys: String,
+    /// Digits of a key at least.
+    pub key_digits: u32,
+}
+
+impl Default for UsertableSettings {
+    fn default() -> Self {
+        UsertableSettings {
+            fields: 10,
+            field_length: 100,
+            field_length_least: 1,
+            field_lengths: "constant".to_owned(),
+            field_prefix: "field".to_owned(),
+            keys: "hashed".to_owned(),
+            key_digits: 1,
+        }
+    }
+}
+
+/// A column of a custom record.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+pub struct CustomColumn {
+    /// Name of the column.
+    pub name: String,
+    /// `smallint`, `int`, `bigint`, `float`, `text` or `blob`.
+    pub kind: String,
+    /// How it is filled.
+    pub fill: Fill,
+    /// Whether the layout `star-hot` keeps it in the main table.
+    pub hot: bool,
+}
+
+/// How a column or a parameter gets its values.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
+pub enum Fill {
+    /// Whole or fractional numbers, evenly spread over `[low, high]`, both included for whole numbers.
+    Uniform(f64, f64),
+    /// Whole numbers in `[low, high]`, the lowest most frequent, with this exponent.
+    Zipf(i64, i64, f64),
+    /// Normally distributed numbers: mean and standard deviation.
+    Normal(f64, f64),
+    /// Counts up from the first number by the second.
+    Sequence(i64, i64),
+    /// Random letters and digits of this length.
+    RandomText(u32),
+    /// Random bytes of this length.
+    RandomBytes(u32),
+    /// Always the same text.
+    Text(String),
+    /// Always the same number.
+    Number(f64),
+    /// One of these texts, each as likely.
+    OneOf(Vec<String>),
+}

@@ -5,6 +5,8 @@
 #[expect(dead_code, reason = "not every test file uses all of it")]
 #[path = "recorder/harness.rs"]
 mod harness;
+#[path = "recorder/left.rs"]
+mod left;
 
 use std::io::{BufRead, BufReader, Read, Write};
 use std::net::TcpStream;
@@ -270,6 +272,7 @@ fn normal(row: &str) -> String {
 fn everything_that_is_true_of_every_database(target: &Target) {
     records_reach_their_tables(target);
     one_bad_record_costs_one_record(target);
+    left::what_a_killed_recorder_has_made_is_taken_over(target);
     quarantined_records_can_be_replayed(target);
     every_layout_stores_what_was_sent(target);
     new_columns_go_where_they_are_told(target);

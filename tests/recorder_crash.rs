@@ -48,6 +48,13 @@ impl Client {
     }
 }
 
+/// The reasons why records are in quarantine.
+fn quarantined(config: &str) -> String {
+    let spool = std::path::Path::new(config).with_file_name("disk/spool");
+    let listed = loadline::recorder::spool::list(&spool, 5).unwrap();
+    listed.iter().map(|record| format!("{}: {}\n", record.line.trim(), record.reason)).collect()
+}
+
 /// Kills the recorder under load at random moments, sometimes while it starts; in the end each acknowledged record is there once.
 fn kill_again_and_again(target: &Target, config: &str, rounds: u64) {
     let mut clients: Vec<_> = (0..6).map(|number| Client { number, next: 0 }).collect();
@@ -94,6 +101,7 @@ fn kill_again_and_again(target: &Target, config: &str, rounds: u64) {
         });
     }
     process.assert_conserved();
+    assert_eq!(process.metric("loadline_quarantined_rows"), 0.0, "{}", quarantined(config));
     assert_eq!(process.stop(), Some(0));
     let sent: u64 = clients.iter().map(|client| client.next * ROWS).sum();
     assert!(sent > rounds * 10 * ROWS);
@@ -114,6 +122,74 @@ fn kill_again_and_again(target: &Target, config: &str, rounds: u64) {
     let ends = "SELECT COUNT(*) FROM kill_identity i WHERE i.end_ns < \
                 (SELECT MAX(v.time_ns) FROM kill_values v WHERE v.measurement = i.measurement)";
     assert_eq!(target.query(ends), ["0"], "no measurement's end is behind");
+}
+
+/// Kills the recorder while it makes the tables of one measurement after the other, whose records have ever new fields: what it has
+/// made by then is taken over, and no record is turned away for it.
+fn kill_while_tables_are_made(target: &Target, config: &str, rounds: u64) {
+    let mut sent = 0_u64;
+    for round in 0..rounds {
+        let process = Process::start(config, "");
+        let stored = AtomicU64::new(0);
+        std::thread::scope(|scope| {
+            for client in 0..3 {
+                let (stored, http) = (&stored, process.http);
+                scope.spawn(move || {
+                    for number in 0.. {
+                        let field = format!("f{client}x{}", number % 9);
+                        let line = format!("made{round},client=c{client} n={number}i,{field}=1i");
+                        match try_send(
+                            http,
+                            "POST",
+                            "/write",
+                            &format!("X-Loadline-Source: c{client}\r\n"),
+                            line.as_bytes(),
+                        ) {
+                            Some(answer) if answer.status == 204 => stored.fetch_add(1, Ordering::Relaxed),
+                            _ => break,
+                        };
+                    }
+                });
+            }
+            // As soon as the first or the last of its tables is there, or a little later.
+            let table = format!("made{round}_{}", ["identity", "values"][round as usize % 2]);
+            let mut session = target.session();
+            while session.query(&format!("SELECT 1 FROM {table} WHERE 1 = 0")).is_err() {
+                std::thread::sleep(Duration::from_micros(200));
+            }
+            std::thread::sleep(Duration::from_millis(round / 2));
+            process.kill();
+        });
+        sent += stored.into_inner();
+    }
+    let process = Process::start(config, "");
+    let last: Vec<_> = (0..rounds).map(|round| format!("made{round},client=c0,last=t n=0i,last=1i")).collect();
+    assert_eq!(send(process.http, "POST", "/write", "", last.join("\n").as_bytes()).status, 204);
+    sent += rounds;
+    process.assert_conserved();
+    let ended = process.stop();
+    assert_eq!((quarantined(config).as_str(), ended), ("", Some(0)));
+    let select = |round| format!("SELECT COUNT(*) FROM made{round}_values");
+    let stored: u64 =
+        (0..rounds).flat_map(|round| target.query(&select(round))).map(|count| count.parse::<u64>().unwrap()).sum();
+    // Requests whose answer the kill cut off may be there too.
+    assert!((sent..=sent + 3 * rounds).contains(&stored), "{stored} of {sent}");
+}
+
+#[test]
+fn recorders_that_are_killed_while_they_make_tables_in_sqlite_leave_what_the_next_one_can_use() {
+    let directory = Directory::new();
+    let target = Target::sqlite(&directory);
+    let config = config_file(&directory, &database_of(&target), "[writer]\ndrain = \"60s\"\n");
+    kill_while_tables_are_made(&target, &config, 12);
+}
+
+#[test]
+fn recorders_that_are_killed_while_they_make_tables_in_mariadb_leave_what_the_next_one_can_use() {
+    let directory = Directory::new();
+    let target = Target::server("mariadb");
+    let config = config_file(&directory, &database_of(&target), "[writer]\ncount = 3\ndrain = \"60s\"\n");
+    kill_while_tables_are_made(&target, &config, 12);
 }
 
 #[test]

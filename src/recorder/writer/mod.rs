@@ -15,6 +15,7 @@ mod columns;
 mod direct;
 mod feed;
 mod identity;
+mod intent;
 mod kept;
 mod lane;
 mod ledger;

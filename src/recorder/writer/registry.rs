@@ -1,13 +1,15 @@
 //! Which tables and columns there are, in the database itself: table `loadline_column`. Main type: [`Registry`], shared by all lanes.
 //!
-//! Invariant: a column is in the registry only when it is in its table. What a crash leaves between the two is found again.
+//! Invariant: a column is in the registry only when it is in its table. What a crash leaves between the two is found again: it was noted
+//! before it was made ([`intent`]).
 
 use std::sync::{Arc, Mutex, PoisonError};
 
 use super::bind::Need;
 use super::catalogue::{Catalogue, Column, FieldKind, Measurement, Role, Shape};
 use super::columns::Columns;
-use super::names::{column_name, hash_hex, table_name};
+use super::intent::{self, Intent, Wanted};
+use super::names::{hash_hex, table_name};
 use super::refusal::{Meaning, is_duplicate, meaning};
 use super::shape::{MORE, Tables, identity_table, record_table, table_of};
 use crate::database::dialect::create_table;
@@ -156,13 +158,13 @@ pub(in crate::recorder) fn ensure(
     Ok(())
 }
 
-fn literal(text: &str) -> String {
+pub(super) fn literal(text: &str) -> String {
     // Backslashes mean something to MySQL; what has one, or is no ASCII, is written in another way.
     format!("'{}'", text.replace('\'', "''"))
 }
 
 /// Text for the registry: percent-encoded where a database might read it in its own way.
-fn encoded(text: &str) -> String {
+pub(super) fn encoded(text: &str) -> String {
     let mut out = String::with_capacity(text.len());
     for byte in text.bytes() {
         match byte {
@@ -173,7 +175,7 @@ fn encoded(text: &str) -> String {
     out
 }
 
-fn decoded(text: &str) -> String {
+pub(super) fn decoded(text: &str) -> String {
     let mut out = Vec::with_capacity(text.len());
     let mut rest = text.as_bytes();
     while let Some((byte, behind)) = rest.split_first() {
@@ -202,6 +204,9 @@ fn read(session: &mut dyn Session, hot: &[String]) -> Result<Catalogue, Database
         let [Some(measurement), Some(table), Some(role), Some(name), Some(column), Some(kind)] = &row[..] else {
             continue;
         };
+        if intent::is_intent(role) {
+            continue;
+        }
         let (measurement, name) = (decoded(measurement), decoded(name));
         if role == "table" {
             let shape = Shape::named(kind).ok_or_else(|| damaged(&measurement, kind))?;
@@ -293,17 +298,23 @@ impl Change<'_> {
         }
         let table = table_name(name, |lower| self.catalogue.has_table(lower));
         let mut measurement = empty_measurement(name, &table, self.registry.shape);
-        for need in all {
-            if let Need::Column { measurement: of, role, name, kind } = need
-                && *of == measurement.name
-                && (measurement.shape.has_field_columns() || *role == Role::Tag)
-            {
-                let column = self.new_column(&measurement, *role, name, *kind);
-                measurement.columns_mut(*role).add(column);
-            }
+        let bare = Tables::of(&measurement).tables;
+        let wanted: Vec<Wanted<'_>> = all
+            .iter()
+            .filter_map(|need| match need {
+                Need::Column { measurement: of, role, name, kind } if of == &measurement.name => {
+                    Some((*role, name.as_str(), *kind))
+                }
+                _ => None,
+            })
+            .filter(|(role, _, _)| measurement.shape.has_field_columns() || *role == Role::Tag)
+            .collect();
+        for ((role, name, _), intent) in wanted.iter().zip(intent::note(&measurement, &wanted, self.session)?) {
+            let column = self.column_of(name, intent);
+            measurement.columns_mut(*role).add(column);
         }
-        for table in Tables::of(&measurement).tables {
-            match ensure(self.dialect, self.session, &table) {
+        for (table, bare) in Tables::of(&measurement).tables.iter().zip(&bare) {
+            match self.make_table(table, bare) {
                 Err(error) if is_for_good(&error) || is_taken(&error) => {
                     self.catalogue.note_impossible(name, error.to_string());
                     return Ok(());
@@ -321,9 +332,33 @@ impl Change<'_> {
         Ok(())
     }
 
-    fn new_column(&self, measurement: &Measurement, role: Role, name: &str, kind: FieldKind) -> Column {
-        let column = column_name(role.name(), name, |lower| measurement.has_column(lower));
-        Column { name: name.to_owned(), column, kind, hot: self.registry.hot.iter().any(|hot| hot == name) }
+    /// Makes a table; where a killed recorder has left it, makes what it lacks. `bare` is the same table without columns of clients,
+    /// by which such a table is told from somebody else's.
+    fn make_table(&mut self, table: &Table, bare: &Table) -> Result<(), DatabaseError> {
+        let Err(error) = ensure(self.dialect, self.session, table) else { return self.make_indexes(table) };
+        let own: Vec<_> = bare.columns.iter().map(|column| column.name.as_str()).collect();
+        if !is_taken(&error) || !has_columns(self.dialect, self.session, &table.name, &own)? {
+            return Err(error);
+        }
+        for column in table.columns.iter().filter(|column| !own.contains(&column.name.as_str())) {
+            self.add_column(&table.name, &column.name, column.kind)?;
+        }
+        self.make_indexes(table)
+    }
+
+    fn make_indexes(&mut self, table: &Table) -> Result<(), DatabaseError> {
+        for sql in create_table(self.dialect, table).iter().skip(1) {
+            match self.session.run(sql) {
+                Err(error) if is_taken(&error) => {}
+                outcome => outcome?,
+            }
+        }
+        Ok(())
+    }
+
+    fn column_of(&self, name: &str, intent: Intent) -> Column {
+        let hot = self.registry.hot.iter().any(|hot| hot == name);
+        Column { name: name.to_owned(), column: intent.column, kind: intent.kind, hot }
     }
 
     fn make_column(&mut self, measurement: &str, role: Role, name: &str, kind: FieldKind) -> Result<(), DatabaseError> {
@@ -332,9 +367,10 @@ impl Change<'_> {
         if known.columns(role).find(name).is_some() || (role == Role::Field && !known.shape.has_field_columns()) {
             return Ok(());
         }
-        let column = self.new_column(&known, role, name, kind);
+        let Some(intent) = intent::note(&known, &[(role, name, kind)], self.session)?.pop() else { return Ok(()) };
+        let column = self.column_of(name, intent);
         let table = table_of(&known, role == Role::Tag, column.hot);
-        match self.add_column(&table, &column.column, kind.column_kind()) {
+        match self.add_column(&table, &column.column, column.kind.column_kind()) {
             Ok(()) => {
                 self.register_column(&known, role, &column)?;
                 if let Some(known) = self.catalogue.get_mut(place) {
@@ -372,12 +408,19 @@ impl Change<'_> {
     }
 
     /// Adds a column to a table, unless a crash left it there without its line in the registry.
-    fn add_column(&mut self, table: &str, column: &str, kind: ColumnKind) -> Result<(), DatabaseError> {
-        if has_columns(self.dialect, self.session, table, &[column])? {
+    fn add_column(&mut self, table: &str, name: &str, kind: ColumnKind) -> Result<(), DatabaseError> {
+        if has_columns(self.dialect, self.session, table, &[name])? {
             return Ok(());
         }
-        let (table, column) = (self.dialect.quote(table), self.dialect.quote(column));
-        self.session.run(&format!("ALTER TABLE {table} ADD COLUMN {column} {}", self.dialect.column_type(kind)))
+        let (quoted, column) = (self.dialect.quote(table), self.dialect.quote(name));
+        let alter = format!("ALTER TABLE {quoted} ADD COLUMN {column} {}", self.dialect.column_type(kind));
+        match self.session.run(&alter) {
+            // What a killed recorder had sent, or another one, may have come first.
+            Err(error @ DatabaseError::Refused { .. }) => {
+                has_columns(self.dialect, self.session, table, &[name])?.then_some(()).ok_or(error)
+            }
+            outcome => outcome,
+        }
     }
 
     fn register_column(&mut self, measurement: &Measurement, role: Role, column: &Column) -> Result<(), DatabaseError> {
@@ -420,10 +463,10 @@ fn is_for_good(error: &DatabaseError) -> bool {
     known || message.contains("too many columns") || meaning(error) == Meaning::Record
 }
 
-/// Whether a table of that name is there, which is not the recorder's: it has other columns.
+/// Whether a table or an index of that name is there.
 fn is_taken(error: &DatabaseError) -> bool {
     let DatabaseError::Refused { code, message } = error else { return false };
-    ["1050", "42P07"].contains(&code.as_str()) || message.contains("already exists")
+    ["1050", "1061", "42P07"].contains(&code.as_str()) || message.contains("already exists")
 }
 
 #[cfg(test)]

@@ -65,7 +65,10 @@ pub const METRICS: [Metric; 44] = [
     times("residence_time_p99", "residence time p99", ResidenceTime, Quantile(0.99)),
     times("residence_time_p999", "residence time p99.9", ResidenceTime, Quantile(0.999)),
     times("residence_time_max", "longest residence time", ResidenceTime, Quantile(1.0)),
-    metric("server_cpu", "CPUs busy with the server", false, |trial| used(trial, |mean| mean.server_cpu)),
+    // A server whose processes are not known, or which is no process of its own, has used nothing that was counted.
+    metric("server_cpu", "CPUs busy with the server", false, |trial| {
+        used(trial, |mean| mean.server_cpu).filter(|cpus| *cpus > 0.0)
+    }),
     metric("client_cpu", "CPUs busy with loadline", false, |trial| used(trial, |mean| mean.client_cpu)),
     metric("recorder_cpu", "CPUs busy with the recorder", false, recorder_cpu),
     metric("client_cpu_per_operation", "client CPU time per operation", false, client_cpu_per_operation),

@@ -153,10 +153,15 @@ pub fn create_table(dialect: &dyn Dialect, table: &Table) -> Vec<String> {
     let mut sql =
         vec![format!("CREATE TABLE {} ({}){}", dialect.quote(&table.name), parts.join(", "), dialect.table_suffix())];
     sql.extend(table.indexes.iter().map(|index| {
-        let name = format!("{}_{}", table.name, index.join("_"));
+        let name = index_name(&table.name, index);
         format!("CREATE INDEX {} ON {} ({})", dialect.quote(&name), dialect.quote(&table.name), columns(index))
     }));
     sql
+}
+
+/// What an index of a table over these columns is called.
+pub fn index_name(table: &str, columns: &[String]) -> String {
+    format!("{table}_{}", columns.join("_"))
 }
 
 /// DROP TABLE IF EXISTS.

@@ -70,13 +70,15 @@ pub struct WireSession<W> {
     wire: W,
     channel: Channel,
     out: Vec<u8>,
+    /// Why the last program could not be prepared: the wire has a part of it, and nothing of it is executed.
+    unprepared: Option<DatabaseError>,
 }
 
 impl<W: Prepare + 'static> WireSession<W> {
     /// A session over a wire that is connected and idle: nothing of the server's is unread.
     pub fn new(wire: W) -> Self {
         let channel = Channel::new(wire.fd());
-        WireSession { wire, channel, out: Vec::new() }
+        WireSession { wire, channel, out: Vec::new(), unprepared: None }
     }
 
     /// The wire inside.
@@ -85,6 +87,9 @@ impl<W: Prepare + 'static> WireSession<W> {
     }
 
     fn drive(&mut self, request: &Request) -> Result<Answer, DatabaseError> {
+        if let Some(error) = &self.unprepared {
+            return Err(error.clone());
+        }
         self.out.clear();
         self.wire.start(request, &mut self.out);
         loop {
@@ -117,7 +122,9 @@ impl<W: Prepare + 'static> Session for WireSession<W> {
     }
 
     fn prepare(&mut self, program: &Program) -> Result<(), DatabaseError> {
-        self.wire.prepare(&mut self.channel, program)
+        let outcome = self.wire.prepare(&mut self.channel, program);
+        self.unprepared = outcome.as_ref().err().cloned();
+        outcome
     }
 
     fn execute(&mut self, request: &Request, rows: Option<&mut Cells>) -> Result<Answer, DatabaseError> {

@@ -238,9 +238,4 @@ impl Catalogue {
     pub(super) fn get_mut(&mut self, place: usize) -> Option<&mut Measurement> {
         self.measurements.get_mut(place)
     }
-
-    /// Whether a measurement's tables are called so, upper and lower case alike.
-    pub(super) fn has_table(&self, lower: &str) -> bool {
-        self.measurements.iter().any(|measurement| measurement.table.to_lowercase() == lower)
-    }
 }

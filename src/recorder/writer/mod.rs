@@ -1,8 +1,9 @@
 //! The writer: from entries to committed rows, each stored once, in each source's order.
 //!
 //! Main type: [`Lane`], one writer with one connection. A lane binds the points of several entries to the columns of their tables
-//! (`bind`), writes them in one transaction together with its row in the `ledger`, and extends tables that lack columns
-//! (`registry`). A record that the database refuses is found by halving, and goes to quarantine.
+//! (`bind`), writes them in one transaction together with its row in the `ledger`, and makes tables and columns that are
+//! missing (`making`) under names that nobody else has (`claims`); the `registry` says what is there. A record that the
+//! database refuses is found by halving, and goes to quarantine.
 //!
 //! Invariant: the ledger says how far a lane has come, in the same transaction as the rows. Whatever happens between a COMMIT and
 //! its answer, the next connection reads there whether it happened.
@@ -11,14 +12,15 @@ mod backoff;
 mod batch;
 mod bind;
 mod catalogue;
+mod claims;
 mod columns;
 mod direct;
 mod feed;
 mod identity;
-mod intent;
 mod kept;
 mod lane;
 mod ledger;
+mod making;
 mod messages;
 mod names;
 mod refusal;
@@ -27,6 +29,7 @@ mod shape;
 mod spooled;
 mod store;
 mod storing;
+mod texts;
 mod value;
 
 pub use backoff::Backoff;

@@ -1,7 +1,8 @@
 //! Names of tables and columns, made from what clients call their measurements, tags and fields.
 //!
-//! Main functions: [`table_name`] and [`column_name`]. A name that every database takes stays as it is; any other gets a plain
-//! form with a hash of the original behind it, so that different names stay different.
+//! Main functions: [`table_names`] and [`column_names`]. A name that every database takes stays as it is; any other gets a plain
+//! form with a hash of the original behind it. What is made so may be what another client calls its own, so that there are always more
+//! names; which one is free is known where names are claimed (`intent`).
 
 use sha2::{Digest, Sha256};
 
@@ -10,7 +11,10 @@ const TABLE_CHARACTERS_MAX: usize = 36;
 /// PostgreSQL cuts longer names off.
 const COLUMN_CHARACTERS_MAX: usize = 60;
 
-/// Columns that the recorder itself makes.
+/// The registry's table.
+pub(super) const REGISTRY: &str = "loadline_column";
+
+/// Columns that the recorder itself makes, and those that tables of a database have unasked.
 pub(super) const RESERVED: &[&str] = &[
     "record_id",
     "time_ns",
@@ -24,6 +28,10 @@ pub(super) const RESERVED: &[&str] = &[
     "rowid",
     "oid",
     "_rowid_",
+    "db_row_id",
+    "db_trx_id",
+    "db_roll_ptr",
+    "fts_doc_id",
     "ctid",
     "xmin",
     "xmax",
@@ -32,19 +40,32 @@ pub(super) const RESERVED: &[&str] = &[
     "tableoid",
 ];
 
-/// The table of a measurement; `is_taken` says which names others have, in lower case.
-pub(super) fn table_name(measurement: &str, is_taken: impl Fn(&str) -> bool) -> String {
-    let lower = measurement.to_lowercase();
-    let is_reserved = lower.starts_with("loadline_") || lower.starts_with("sqlite_") || lower.starts_with("pg_");
-    let is_good = is_plain(measurement, TABLE_CHARACTERS_MAX) && !is_reserved && !is_taken(&lower);
-    if is_good { measurement.to_owned() } else { hashed(measurement, "m", TABLE_CHARACTERS_MAX) }
+/// The name of a measurement's tables, or what they begin with, where nothing else is called so.
+pub(super) fn table_name(measurement: &str) -> String {
+    table_names(measurement).next().unwrap_or_default()
 }
 
-/// The column of a tag or field; `is_taken` as above.
-pub(super) fn column_name(role: &str, name: &str, is_taken: impl Fn(&str) -> bool) -> String {
-    let lower = name.to_lowercase();
-    let is_good = is_plain(name, COLUMN_CHARACTERS_MAX) && !RESERVED.contains(&lower.as_str()) && !is_taken(&lower);
-    if is_good { name.to_owned() } else { hashed(name, role, COLUMN_CHARACTERS_MAX) }
+/// Names for the tables of a measurement, the best first, without an end: another one is tried until one is free.
+pub(super) fn table_names(measurement: &str) -> impl Iterator<Item = String> {
+    let is_good = is_plain(measurement, TABLE_CHARACTERS_MAX) && !is_of_others(measurement);
+    plain_first(measurement, "m", TABLE_CHARACTERS_MAX, is_good)
+}
+
+/// Names for the column of a tag or field, as above.
+pub(super) fn column_names(role: &str, name: &str) -> impl Iterator<Item = String> {
+    let is_good = is_plain(name, COLUMN_CHARACTERS_MAX) && !RESERVED.contains(&name.to_lowercase().as_str());
+    plain_first(name, role, COLUMN_CHARACTERS_MAX, is_good)
+}
+
+fn plain_first(name: &str, role: &str, characters_max: usize, is_good: bool) -> impl Iterator<Item = String> {
+    let hashes = (0_u32..).map(move |number| hashed(name, role, characters_max, number));
+    is_good.then(|| name.to_owned()).into_iter().chain(hashes)
+}
+
+/// Whether tables whose names begin so belong to the recorder or to the database; `sqlite_identity` would be a table of `sqlite`.
+fn is_of_others(start: &str) -> bool {
+    let lower = start.to_lowercase();
+    lower == "sqlite" || ["loadline_", "sqlite_", "pg_"].iter().any(|reserved| lower.starts_with(reserved))
 }
 
 /// Letters, digits and what often stands between them; not at the ends.
@@ -60,13 +81,19 @@ fn is_plain(name: &str, characters_max: usize) -> bool {
         && outer(name.bytes().last())
 }
 
-fn hashed(name: &str, role: &str, characters_max: usize) -> String {
-    let hash = hash_hex(&[role, name]);
+/// A plain form of a name with a hash of it: of 8 digits, then of 16, then of 16 others each time.
+fn hashed(name: &str, role: &str, characters_max: usize, number: u32) -> String {
+    let (hash, digits) = match number {
+        0 => (hash_hex(&[role, name]), 8),
+        1 => (hash_hex(&[role, name]), 16),
+        more => (hash_hex(&[role, name, &more.to_string()]), 16),
+    };
     let plain: String = name.chars().map(|c| if c.is_ascii_alphanumeric() { c } else { '_' }).collect();
     let plain = plain.trim_matches('_');
-    let start: String = plain.chars().take(characters_max - 10).collect();
+    let plain = if is_of_others(plain) { format!("{role}_{plain}") } else { plain.to_owned() };
+    let start: String = plain.chars().take(characters_max - 2 - digits).collect();
     let start = if start.is_empty() { role } else { &start };
-    format!("{start}_{}", &hash[..8])
+    format!("{start}_{}", &hash[..digits])
 }
 
 /// SHA-256 of texts, each with its length, as 32 hexadecimal digits: what stands for a text of any length in keys.
@@ -84,23 +111,33 @@ mod tests {
     use super::*;
     use proptest::prelude::*;
 
+    fn first(mut names: impl Iterator<Item = String>) -> String {
+        names.next().unwrap()
+    }
+
     #[test]
     fn plain_names_stay_and_others_get_a_hash() {
-        let free = |_: &str| false;
-        assert_eq!(table_name("cpu", free), "cpu");
-        assert_eq!(column_name("field", "usage.idle", free), "usage.idle");
-        assert!(table_name("loadline_writer", free).starts_with("loadline_writer_"));
-        assert!(table_name("mittaus ä", free).starts_with("mittaus_"));
-        assert!(table_name("ä", free).starts_with("m_"));
-        assert!(column_name("field", "Time_NS", free).starts_with("Time_NS_"));
-        assert_ne!(column_name("field", "a", |_| true), column_name("tag", "a", |_| true));
+        assert_eq!(table_name("cpu"), "cpu");
+        assert_eq!(first(column_names("field", "usage.idle")), "usage.idle");
+        assert!(table_name("mittaus ä").starts_with("mittaus_"));
+        assert!(table_name("ä").starts_with("m_"));
+        assert!(first(column_names("field", "Time_NS")).starts_with("Time_NS_"));
+        assert!(first(column_names("field", "DB_TRX_ID")).starts_with("DB_TRX_ID_"));
+        for reserved in ["loadline_writer", "sqlite", "sqlite_x", "PG_class", "sqlite ä"] {
+            assert!(table_name(reserved).starts_with("m_"), "{reserved} became {}", table_name(reserved));
+        }
     }
 
     proptest! {
         #[test]
-        fn every_name_becomes_a_name_that_all_databases_take(name in ".{1,80}", taken in any::<bool>()) {
-            for made in [table_name(&name, |_| taken), column_name("tag", &name, |_| taken)] {
-                prop_assert!(!made.is_empty() && made.len() <= COLUMN_CHARACTERS_MAX && made.is_ascii(), "{made}");
+        fn every_name_has_ever_more_names_that_all_databases_take(name in ".{1,80}") {
+            for (names, most) in [
+                (table_names(&name).take(6).collect::<Vec<_>>(), TABLE_CHARACTERS_MAX),
+                (column_names("tag", &name).take(6).collect(), COLUMN_CHARACTERS_MAX),
+            ] {
+                let different: std::collections::HashSet<_> = names.iter().collect();
+                prop_assert_eq!(different.len(), names.len());
+                prop_assert!(names.iter().all(|name| !name.is_empty() && name.len() <= most && name.is_ascii()), "{names:?}");
             }
         }
     }

@@ -5,9 +5,10 @@ use std::collections::{HashMap, HashSet};
 
 use super::catalogue::{Catalogue, Column, Measurement, Shape, TEXT};
 use super::columns::Columns;
-use super::names::table_name;
-use super::{ledger, messages, registry};
+use super::names::{REGISTRY, table_name};
+use super::{ledger, messages};
 use crate::database::Dialect;
+use crate::database::dialect::index_name;
 use crate::layout::RECORD_ID;
 use crate::record::ColumnKind;
 use crate::statement::{ColumnRef, Comparison, Condition, ForeignKey, Program, Select, Statement, Table, TableColumn};
@@ -150,26 +151,33 @@ pub struct StoredTables {
 pub fn stored_tables(shape: Shape, name: &str) -> StoredTables {
     let measurement = Measurement {
         name: name.to_owned(),
-        table: table_name(name, |_| false),
+        table: table_name(name),
         shape,
         has_more: false,
         tags: Columns::default(),
         fields: Columns::default(),
         impossible: HashMap::new(),
     };
-    let own = [registry::TABLE, ledger::TABLE, messages::TABLE].map(str::to_owned);
+    let own = [REGISTRY, ledger::TABLE, messages::TABLE].map(str::to_owned);
     let tables = Tables::of(&measurement).tables.into_iter().map(|table| table.name);
     StoredTables { records: record_table(&measurement), all: own.into_iter().chain(tables).collect() }
 }
 
 /// The names of all tables that are written, the recorder's own among them.
 pub(super) fn own_tables(catalogue: &Catalogue) -> HashSet<String> {
-    let own = [registry::TABLE, ledger::TABLE, messages::TABLE].map(str::to_owned);
+    let own = [REGISTRY, ledger::TABLE, messages::TABLE].map(str::to_owned);
     let tables = catalogue.measurements().iter().flat_map(|measurement| Tables::of(measurement).tables);
     own.into_iter().chain(tables.map(|table| table.name)).collect()
 }
 
 impl Tables {
+    /// The names of its tables and of their indexes, which share one space in some databases.
+    pub(super) fn names(&self) -> Vec<String> {
+        let indexes =
+            |table: &Table| table.indexes.iter().map(|index| index_name(&table.name, index)).collect::<Vec<_>>();
+        self.tables.iter().flat_map(|table| [vec![table.name.clone()], indexes(table)].concat()).collect()
+    }
+
     /// The tables that a measurement with these columns has.
     pub(super) fn of(measurement: &Measurement) -> Self {
         let plain = |name: &str, columns: Vec<TableColumn>, key: &[&str]| Table {

@@ -120,7 +120,10 @@ impl Connection {
         let dialect = context.database.dialect();
         let add = |measurement| Statements::add(measurement, dialect, &mut program);
         self.statements = self.catalogue.measurements().iter().map(add).collect();
-        self.session.prepare(&program)?;
+        // What the registry says is not what the tables have, as it seems: a new connection reads both again.
+        let stale =
+            |error: DatabaseError| DatabaseError::Unavailable(format!("statements cannot be prepared: {error}"));
+        self.session.prepare(&program).map_err(stale)?;
         context.binder.forget();
         Ok(())
     }

@@ -1,0 +1,202 @@
+//! Names of tables and columns, claimed in the registry before anything is made. Main type: [`Claims`].
+//!
+//! A line of the registry for each name, with a key over what the name must be unique in: of a table, all names of the database; of a column, all
+//! columns of its measurement. Who claims a name first has it, for good, and a column's claim says what the column holds. So two clients whose
+//! names become alike never share a table or a column; and what a killed recorder has left, or what the database even makes after
+//! its client's death, is known by its claim, with its kind: a column of whole numbers would round what somebody believes to be floats.
+//!
+//! Invariant: nothing is made, and nothing that is there is used, without a claim; what is there without one belongs to somebody else.
+
+use std::collections::HashMap;
+
+use super::catalogue::{FieldKind, Measurement, Role};
+use super::names::{REGISTRY as TABLE, column_names, hash_hex};
+use super::refusal::is_duplicate;
+use super::texts::{decoded, encoded, literal};
+use crate::database::{DatabaseError, Session};
+
+/// The roles of claims in the registry.
+const TABLE_ROLE: &str = "claimed-table";
+const COLUMN_ROLES: [(Role, &str); 2] = [(Role::Tag, "claimed-tag"), (Role::Field, "claimed-field")];
+/// Names that are tried before nothing is.
+const NAMES_MAX: usize = 30;
+
+/// A column that is wanted: its role, what clients call it, and the kind of its first value.
+pub(super) type Wanted<'a> = (Role, &'a str, FieldKind);
+
+/// A column that is claimed.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub(super) struct Claimed {
+    role: Role,
+    name: String,
+    /// What the column is called.
+    pub column: String,
+    /// What it holds.
+    pub kind: FieldKind,
+}
+
+/// A line that is to be written.
+struct Line {
+    id: String,
+    values: [String; 6],
+}
+
+/// Whether a line of the registry is about a name, and not about what is there.
+pub(super) fn is_claim(role: &str) -> bool {
+    role == TABLE_ROLE || COLUMN_ROLES.iter().any(|(_, own)| *own == role)
+}
+
+/// Claims of one connection's registry.
+pub(super) struct Claims<'a> {
+    session: &'a mut dyn Session,
+}
+
+impl<'a> Claims<'a> {
+    pub(super) fn of(session: &'a mut dyn Session) -> Self {
+        Claims { session }
+    }
+
+    /// Claims the names of all tables and indexes that a measurement would have; false where one of them is somebody else's.
+    /// `is_there` tells of a name that nobody has claimed whether there is such a table.
+    ///
+    /// # Errors
+    /// As the database answers.
+    pub(super) fn tables(
+        &mut self,
+        measurement: &Measurement,
+        names: &[String],
+        is_there: impl Fn(&mut dyn Session, &str) -> Result<bool, DatabaseError>,
+    ) -> Result<bool, DatabaseError> {
+        let owners = self.owners(names)?;
+        let mut lines = Vec::new();
+        for name in names {
+            match owners.get(&table_id(name)) {
+                Some(owner) if *owner == measurement.name => {}
+                Some(_) => return Ok(false),
+                None if is_there(self.session, name)? => return Ok(false),
+                None => lines.push(line(table_id(name), measurement, TABLE_ROLE, "", name, "")),
+            }
+        }
+        self.write(&lines)?;
+        // Another recorder may have come first.
+        let owners = self.owners(names)?;
+        Ok(names.iter().all(|name| owners.get(&table_id(name)) == Some(&measurement.name)))
+    }
+
+    /// The measurements that have claimed these names of tables, by the names' keys.
+    fn owners(&mut self, names: &[String]) -> Result<HashMap<String, String>, DatabaseError> {
+        let ids: Vec<_> = names.iter().map(|name| literal(&table_id(name))).collect();
+        let rows =
+            self.session.query(&format!("SELECT id, measurement FROM {TABLE} WHERE id IN ({})", ids.join(", ")))?;
+        let owner = |row: Vec<Option<String>>| {
+            let mut row = row.into_iter().flatten();
+            Some((row.next()?, decoded(&row.next()?)))
+        };
+        Ok(rows.into_iter().filter_map(owner).collect())
+    }
+
+    /// Claims columns; each as it was claimed first, in the order in which they are wanted. `is_there` tells of a name that nobody has
+    /// claimed whether the table of a column of this role and name has such a column.
+    ///
+    /// # Errors
+    /// As the database answers; a sentence where all names that are tried are somebody else's.
+    pub(super) fn columns(
+        &mut self,
+        measurement: &Measurement,
+        wanted: &[Wanted<'_>],
+        is_there: impl Fn(&mut dyn Session, Role, &str, &str) -> Result<bool, DatabaseError>,
+    ) -> Result<Vec<Claimed>, DatabaseError> {
+        // Each time, another recorder may have claimed one of the names in between.
+        for _ in 0..NAMES_MAX {
+            let known = self.claimed(measurement)?;
+            let mut fresh: Vec<Claimed> = Vec::new();
+            for (role, name, kind) in wanted.iter().filter(|(role, name, _)| find(&known, *role, name).is_none()) {
+                let mut chosen = None;
+                for column in column_names(role.name(), name).take(NAMES_MAX) {
+                    let lower = column.to_lowercase();
+                    let has = |claimed: &Claimed| claimed.column.to_lowercase() == lower;
+                    let is_taken = measurement.has_column(&lower) || known.iter().any(has) || fresh.iter().any(has);
+                    if !is_taken && !is_there(self.session, *role, name, &column)? {
+                        chosen = Some(column);
+                        break;
+                    }
+                }
+                let none = || DatabaseError::Unavailable(format!("no name is free for a column of {name:?}"));
+                let column = chosen.ok_or_else(none)?;
+                fresh.push(Claimed { role: *role, name: (*name).to_owned(), column, kind: *kind });
+            }
+            if fresh.is_empty() {
+                let own = |(role, name, _): &Wanted<'_>| find(&known, *role, name).cloned();
+                return Ok(wanted.iter().filter_map(own).collect());
+            }
+            let lines: Vec<_> = fresh.iter().map(|claimed| column_line(measurement, claimed)).collect();
+            self.write(&lines)?;
+        }
+        Err(DatabaseError::Unavailable(format!("the columns of {:?} could not be claimed", measurement.name)))
+    }
+
+    /// The columns of a measurement that are claimed.
+    fn claimed(&mut self, measurement: &Measurement) -> Result<Vec<Claimed>, DatabaseError> {
+        let mut claimed = Vec::new();
+        for (role, own) in COLUMN_ROLES {
+            let rows = self.session.query(&format!(
+                "SELECT measurement, name, column_name, kind FROM {TABLE} WHERE table_name = {} AND role = '{own}'",
+                literal(&measurement.table)
+            ))?;
+            for row in rows {
+                let [Some(of), Some(name), Some(column), Some(kind)] = &row[..] else { continue };
+                if let Some(kind) = FieldKind::named(kind).filter(|_| decoded(of) == measurement.name) {
+                    claimed.push(Claimed { role, name: decoded(name), column: column.clone(), kind });
+                }
+            }
+        }
+        Ok(claimed)
+    }
+
+    /// Writes lines; those whose keys another recorder has written before stay as they are.
+    fn write(&mut self, lines: &[Line]) -> Result<(), DatabaseError> {
+        let text = |line: &Line| format!("({}, 0, {})", literal(&line.id), line.values.join(", "));
+        let texts: Vec<_> = lines.iter().map(text).collect();
+        if texts.is_empty() {
+            return Ok(());
+        }
+        match self.session.run(&format!("INSERT INTO {TABLE} VALUES {}", texts.join(", "))) {
+            Err(error) if is_duplicate(&error) => {}
+            outcome => return outcome,
+        }
+        for text in texts {
+            match self.session.run(&format!("INSERT INTO {TABLE} VALUES {text}")) {
+                Err(error) if is_duplicate(&error) => {}
+                outcome => outcome?,
+            }
+        }
+        Ok(())
+    }
+}
+
+fn find<'a>(claimed: &'a [Claimed], role: Role, name: &str) -> Option<&'a Claimed> {
+    claimed.iter().find(|claimed| claimed.role == role && claimed.name == name)
+}
+
+/// The key of a table's name, in which upper and lower case are alike.
+fn table_id(name: &str) -> String {
+    hash_hex(&[TABLE_ROLE, &name.to_lowercase()])
+}
+
+fn column_line(measurement: &Measurement, claimed: &Claimed) -> Line {
+    let id = hash_hex(&["claimed-column", &measurement.table.to_lowercase(), &claimed.column.to_lowercase()]);
+    let role = COLUMN_ROLES.iter().find(|(role, _)| *role == claimed.role).map_or("", |(_, own)| own);
+    line(id, measurement, role, &claimed.name, &claimed.column, claimed.kind.name())
+}
+
+fn line(id: String, measurement: &Measurement, role: &str, name: &str, column: &str, kind: &str) -> Line {
+    let values = [
+        literal(&encoded(&measurement.name)),
+        literal(&measurement.table),
+        literal(role),
+        literal(&encoded(name)),
+        literal(column),
+        literal(kind),
+    ];
+    Line { id, values }
+}

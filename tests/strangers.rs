@@ -1,0 +1,32 @@
+//! What strangers send: nothing of it falsifies, stops or starves what others store. Each attack on each kind of database.
+
+#![expect(clippy::unwrap_used, reason = "a test that cannot go on has failed")]
+
+#[expect(dead_code, reason = "not every test file uses all of it")]
+#[path = "recorder/harness.rs"]
+mod harness;
+#[path = "strangers/names.rs"]
+mod names;
+
+use harness::{Directory, Target};
+
+fn attacks(target: &Target) {
+    names::names_that_become_alike_stay_apart(target);
+    names::what_is_there_and_is_not_the_recorders_is_never_used(target);
+    names::names_of_the_database_itself_stop_nobody(target);
+}
+
+#[test]
+fn strangers_of_a_recorder_into_sqlite() {
+    attacks(&Target::sqlite(&Directory::new()));
+}
+
+#[test]
+fn strangers_of_a_recorder_into_mariadb() {
+    attacks(&Target::server("mariadb"));
+}
+
+#[test]
+fn strangers_of_a_recorder_into_postgresql() {
+    attacks(&Target::server("postgres"));
+}

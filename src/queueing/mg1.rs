@@ -67,13 +67,21 @@ struct DeterministicWait {
     utilisation: f64,
     /// P(at most j wait), j = 0, 1, ...
     queue_at_most: Vec<f64>,
+    /// P(j present) / P(j - 1 present) of the last j, where it does not change any more: so does the waiting time's tail from one service
+    /// to the next.
+    decay: Option<f64>,
 }
 
-/// Longest queue that is computed; beyond it the waiting time is exponential to more digits than `f64` has.
+/// Longest queue that is computed. The tail is geometric long before, after some 30 even where the server is almost saturated.
 const QUEUE_MAX: usize = 100_000;
 
+/// The ratio of two neighbours changes by less than this share where the tail is geometric.
+const GEOMETRIC_WITHIN: f64 = 1e-14;
+/// It does so this many times in a row.
+const GEOMETRIC_RUN: usize = 4;
+
 impl DeterministicWait {
-    /// Queue lengths as far as they are needed for the quantile. The number present follows
+    /// Queue lengths as far as they are needed for the quantile, or until their tail is geometric. The number present follows
     /// p_j (1 - b_0) = b_(j-1) p_0 + sum over 0 < k < j of b_(j-k) p_k with b_n = P(Poisson(rho) > n) (Tijms 2003, chapter
     /// 9): only sums of positive terms, so nothing cancels.
     fn new(utilisation: f64, quantile: f64) -> Self {
@@ -81,6 +89,7 @@ impl DeterministicWait {
         let mut present = vec![1.0 - utilisation];
         let mut queue_at_most = Vec::new();
         let mut at_most = present[0];
+        let (mut last_ratio, mut alike) = (0.0_f64, 0);
         for j in 1..QUEUE_MAX {
             let recent = (j.saturating_sub(above.len()) + 1).max(1)..j;
             let mut sum: f64 = recent.map(|k| above.get(j - k).copied().unwrap_or(0.0) * present[k]).sum();
@@ -93,8 +102,14 @@ impl DeterministicWait {
             if at_most > quantile + (1.0 - quantile) * 0.999 && j > 1 {
                 break;
             }
+            let ratio = probability / present[j - 1];
+            alike = if (ratio / last_ratio - 1.0).abs() < GEOMETRIC_WITHIN { alike + 1 } else { 0 };
+            last_ratio = ratio;
+            if alike == GEOMETRIC_RUN && j > above.len() {
+                return DeterministicWait { utilisation, queue_at_most, decay: Some(ratio) };
+            }
         }
-        DeterministicWait { utilisation, queue_at_most }
+        DeterministicWait { utilisation, queue_at_most, decay: None }
     }
 
     /// P(W <= x), x in services: exp(-rho (k - x)) times the sum over j < k of Q_(k-1-j) (rho (k - x))^j / j!, with
@@ -115,7 +130,15 @@ impl DeterministicWait {
     }
 
     fn quantile(&self, quantile: f64) -> f64 {
-        last_that_holds(0.0, self.queue_at_most.len() as f64, |services| self.at_most(services) < quantile)
+        let longest = self.queue_at_most.len() as f64;
+        if let Some(decay) = self.decay {
+            let last = longest - 1.0;
+            let above = 1.0 - self.at_most(last);
+            if above > 1.0 - quantile {
+                return last + ((1.0 - quantile) / above).ln() / decay.ln();
+            }
+        }
+        last_that_holds(0.0, longest, |services| self.at_most(services) < quantile)
     }
 }
 
@@ -192,6 +215,34 @@ mod tests {
                 expected *= 1.0 - utilisation;
                 let found = wait.at_most(services);
                 assert!((found - expected).abs() < 1e-10, "{utilisation} {services}: {found} {expected}");
+            }
+        }
+    }
+
+    /// The tail beyond where it is geometric against the whole recursion.
+    #[test]
+    fn the_tail_of_md1_is_that_of_the_whole_recursion() {
+        for utilisation in [0.3, 0.7, 0.9, 0.99, 0.999] {
+            let whole = |quantile: f64| {
+                let above = poisson_above(utilisation);
+                let mut present = vec![1.0 - utilisation];
+                let (mut queue_at_most, mut at_most) = (Vec::new(), present[0]);
+                while at_most < quantile + (1.0 - quantile) * 0.9999 {
+                    let j = present.len();
+                    let recent = (1..j).map(|k| above.get(j - k).copied().unwrap_or(0.0) * present[k]).sum::<f64>();
+                    let first = above.get(j - 1).copied().unwrap_or(0.0) * present[0];
+                    present.push((recent + first) / (1.0 - above[0]));
+                    at_most += present[j];
+                    queue_at_most.push(at_most);
+                }
+                queue_at_most.push(1.0);
+                DeterministicWait { utilisation, queue_at_most, decay: None }.quantile(quantile)
+            };
+            for quantile in [0.5, 0.9, 0.99, 0.999] {
+                let wait = DeterministicWait::new(utilisation, quantile);
+                let (found, expected) = (wait.quantile(quantile), whole(quantile));
+                assert!((found - expected).abs() <= 1e-8 * expected.max(1.0), "{utilisation} {quantile}: {found} {expected}");
+                assert!(wait.queue_at_most.len() < 200, "{} lengths were computed", wait.queue_at_most.len());
             }
         }
     }

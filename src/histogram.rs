@@ -75,7 +75,7 @@ impl Histogram {
 
     /// The same counts in little memory, for one that is kept and seldom added to.
     #[must_use]
-    fn packed(mut self) -> Self {
+    pub fn packed(mut self) -> Self {
         self.packed = self.filled().collect();
         self.counts = Vec::new();
         self
@@ -178,7 +178,8 @@ impl Histogram {
 
     /// Values above this one, as far as buckets tell them apart: those of its own bucket count as not above.
     pub fn count_above(&self, value_ns: u64) -> u64 {
-        self.counts[bucket_of(value_ns) + 1..].iter().sum()
+        let own = bucket_of(value_ns);
+        self.filled().filter(|(bucket, _)| *bucket > own).map(|(_, count)| count).sum()
     }
 
     /// Buckets that hold something, lowest first: (lowest value, lowest value of the next bucket, count).

@@ -9,6 +9,7 @@ mod record;
 mod surroundings;
 
 use std::collections::BTreeMap;
+use std::sync::Arc;
 
 use serde::{Deserialize, Serialize};
 
@@ -41,8 +42,8 @@ pub struct Case {
 pub struct Trial {
     /// Hash of the case, the round and the seed, 16 hexadecimal digits.
     pub id: String,
-    /// The case that is repeated.
-    pub case: Case,
+    /// The case that is repeated; shared by its trials, which may be thousands.
+    pub case: Arc<Case>,
     /// Which repetition, from 0.
     pub round: u32,
     /// Seed of all that is random in this trial.
@@ -74,7 +75,8 @@ impl Case {
 
 impl Trial {
     /// A trial with its id computed.
-    pub fn new(case: Case, round: u32, seed: u64) -> Self {
+    pub fn new(case: impl Into<Arc<Case>>, round: u32, seed: u64) -> Self {
+        let case = case.into();
         let id = content_hash(&(&case.settings, round, seed));
         Trial { id, case, round, seed, sought: None }
     }
@@ -83,7 +85,7 @@ impl Trial {
     pub fn driven(&self) -> Trial {
         let mut driven = self.clone();
         if let Some(seconds) = self.sought.and_then(|sought| sought.seconds) {
-            driven.case.settings.load.length = Length::Seconds(seconds);
+            Arc::make_mut(&mut driven.case).settings.load.length = Length::Seconds(seconds);
         }
         driven
     }

@@ -72,7 +72,7 @@ fn trial(trial: Trial, random: &mut Random, server: Server) -> Measurement {
     Measurement {
         measured_s: SECONDS,
         carried: Some(count as u64),
-        operations: [("read".to_owned(), read)].into(),
+        operations: [("read".to_owned(), Box::new(read))].into(),
         ..Measurement::unmeasured(&trial)
     }
 }

@@ -98,7 +98,7 @@ fn seen(observed: &Observed) -> [OperationMeasurement; 4] {
         assert_eq!(operation.scheduled, operation.completed + operation.failed + operation.abandoned, "{operation:?}");
     }
     assert!(whole.len() <= 2 && parts.len() <= 2, "nothing is counted twice: {whole:?} {parts:?}");
-    found.map(|operation| operation.cloned().unwrap_or_default())
+    found.map(|operation| operation.cloned().map(|found| *found).unwrap_or_default())
 }
 
 #[test]

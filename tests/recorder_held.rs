@@ -221,9 +221,10 @@ fn a_verified_load_line_is_held_for_its_bound_and_for_weaker_ones() {
         RunDirectory::create(std::path::Path::new(&path), &study, environment(), "2026-11-22T00:00:00Z").unwrap();
     let base = goal::base_of(&study.cases[0]);
     let mut trials: Vec<Measurement> = Vec::new();
-    while let Step::Measure { rate_per_s: rate, seconds } =
-        next(&goal::bound_of(&study, &wanted, &base.settings), &goal::probes(&wanted, &base, trials.iter()))
-    {
+    while let Step::Measure { rate_per_s: rate, seconds } = next(
+        &goal::bound_of(&study, &wanted, &base.settings),
+        &goal::probes(&wanted, &trials.iter().collect::<Vec<_>>()),
+    ) {
         assert!(trials.len() < 200);
         let at_rate = study_at(&[rate]).cases.remove(0);
         let mut trial = measurements(&Study { cases: vec![at_rate.clone()], ..study.clone() }, 1).remove(0);

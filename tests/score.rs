@@ -207,7 +207,7 @@ fn trials(study: &Study, rounds: u32) -> Vec<Measurement> {
                 response_time: times,
                 ..OperationMeasurement::default()
             };
-            trial.operations = [(kind.to_owned(), operation)].into();
+            trial.operations = [(kind.to_owned(), Box::new(operation))].into();
             trial
         })
         .collect()

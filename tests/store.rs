@@ -43,7 +43,7 @@ fn measurement(round: u32) -> Measurement {
         started: "2026-11-21T06:20:00Z".to_owned(),
         total_s: 2.0,
         measured_s: 1.0,
-        operations: [("insert".to_owned(), insert)].into(),
+        operations: [("insert".to_owned(), Box::new(insert))].into(),
         client_cpu_s: 0.1,
         database_version: "1".to_owned(),
         invalid_because: vec!["a reason".to_owned()],

@@ -198,7 +198,7 @@ impl Lines {
         let name = if self.is_sql { "transaction" } else { "event" };
         let measurement = &mut repetition.measurement;
         (measurement.measured_s, measurement.total_s) = (total_s, total_s);
-        measurement.operations.insert(name.to_owned(), operation);
+        measurement.operations.insert(name.to_owned(), Box::new(operation));
         if failed > 0 {
             measurement.errors.insert("an error that sysbench ignored and does not name".to_owned(), failed);
         }

@@ -189,13 +189,13 @@ impl Tally {
     }
 
     /// Per kind of operation, by name.
-    pub fn operations(&self) -> BTreeMap<String, OperationMeasurement> {
-        self.kinds.iter().map(|(kind, operation)| (kind.to_string(), operation.clone())).collect()
+    pub fn operations(&self) -> BTreeMap<String, Box<OperationMeasurement>> {
+        self.kinds.iter().map(|(kind, operation)| (kind.to_string(), Box::new(operation.clone()))).collect()
     }
 
     /// The same for those that were parts of others.
-    pub fn parts(&self) -> BTreeMap<String, OperationMeasurement> {
-        self.parts.iter().map(|(kind, operation)| (kind.to_string(), operation.clone())).collect()
+    pub fn parts(&self) -> BTreeMap<String, Box<OperationMeasurement>> {
+        self.parts.iter().map(|(kind, operation)| (kind.to_string(), Box::new(operation.clone()))).collect()
     }
 
     /// The series of the measured phase up to its end.

@@ -71,7 +71,7 @@ fn empty_reason(measurement: &Measurement, empty: u64) -> String {
         format!("{empty} reads found nothing although they")
     };
     let statements = &measurement.trial.case.settings.workload.statements;
-    let named = |(kind, operation): (&String, &OperationMeasurement)| {
+    let named = |(kind, operation): (&String, &Box<OperationMeasurement>)| {
         let number: Option<usize> = kind.strip_prefix("statement-").and_then(|number| number.parse().ok());
         let statement = number.and_then(|number| statements.get(number.checked_sub(1)?));
         let text =
@@ -89,7 +89,8 @@ fn empty_reason(measurement: &Measurement, empty: u64) -> String {
 /// All reasons for which a trial is not to be trusted; none when it is valid.
 pub fn reasons(measurement: &Measurement, circumstances: Circumstances) -> Vec<String> {
     let mut reasons = Vec::new();
-    let total = |pick: fn(&OperationMeasurement) -> u64| -> u64 { measurement.operations.values().map(pick).sum() };
+    let operations = || measurement.operations.values().map(Box::as_ref);
+    let total = |pick: fn(&OperationMeasurement) -> u64| -> u64 { operations().map(pick).sum() };
     let (scheduled, completed, failed) = (total(|o| o.scheduled), total(|o| o.completed), total(|o| o.failed));
     let (abandoned, empty) = (total(|o| o.abandoned), total(|o| o.empty));
     if circumstances.is_cut_short {
@@ -277,7 +278,7 @@ mod tests {
         Measurement {
             total_s: 1.0,
             measured_s: 1.0,
-            operations: [("insert".to_owned(), insert)].into(),
+            operations: [("insert".to_owned(), Box::new(insert))].into(),
             errors: [("disk is full (13)".to_owned(), failed)].into(),
             ..Measurement::unmeasured(&crate::trial::Trial::new(case, 0, 0))
         }

@@ -10,7 +10,7 @@ use crate::histogram::Histogram;
 #[derive(Debug, Clone, PartialEq, Default, Serialize, Deserialize)]
 pub struct FreshnessMeasurement {
     /// What each group of readers saw, by its name.
-    pub groups: BTreeMap<String, GroupMeasurement>,
+    pub groups: BTreeMap<String, Box<GroupMeasurement>>,
     /// Mean length of an event's record, in bytes.
     pub record_bytes: f64,
     /// From the start of a write until the historian had stored the event; none where there is no historian.

@@ -132,7 +132,7 @@ mod tests {
         (resources.mean.server_cpu, resources.mean.idle) = (server_cpu, idle);
         let turns = Some(passes);
         Measurement {
-            operations: [("read".to_owned(), read)].into(),
+            operations: [("read".to_owned(), Box::new(read))].into(),
             loops: vec![LoopMeasurement {
                 driver: "epoll".to_owned(),
                 clients: 8,

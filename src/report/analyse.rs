@@ -2,7 +2,7 @@
 //!
 //! Main function: [`analyse`]. Invariant: a case with a trial appears in the findings, whatever became of its trials.
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, HashMap};
 
 use crate::finding::{CaseFinding, Estimate, Findings, LateFinding, OperationFinding, ResourceFinding, TimeFinding};
 use crate::histogram::Histogram;
@@ -312,12 +312,14 @@ fn resources(valid: &[&Measurement]) -> Option<ResourceFinding> {
 /// Why trials are invalid, equal reasons together: `rounds 0, 3: ...`.
 fn reasons(trials: &[&Measurement]) -> Vec<String> {
     let mut rounds_of: Vec<(&str, Vec<u32>)> = Vec::new();
+    let mut place_of: HashMap<&str, usize> = HashMap::new();
     for trial in trials {
         for reason in &trial.invalid_because {
-            match rounds_of.iter_mut().find(|(known, _)| known == reason) {
-                Some((_, rounds)) => rounds.push(trial.trial.round),
-                None => rounds_of.push((reason, vec![trial.trial.round])),
-            }
+            let place = *place_of.entry(reason).or_insert_with(|| {
+                rounds_of.push((reason, Vec::new()));
+                rounds_of.len() - 1
+            });
+            rounds_of[place].1.push(trial.trial.round);
         }
     }
     let show = |(reason, rounds): (&str, Vec<u32>)| {

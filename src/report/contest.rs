@@ -3,10 +3,13 @@
 //! Main functions: [`contests`] and [`contest_sentences`]. Invariant: an alternative is called fastest only where it beats
 //! every other one, by intervals that hold together for all comparisons of the study (Bonferroni).
 
+use std::collections::HashMap;
+
 use super::factors::{Factors, is_server_setting, same_level, setting_word, short_level, show_level};
 use super::metric::Metric;
 use crate::statistics::best::BestRatio;
 use crate::statistics::noise::{Series, Stopping, means};
+use crate::statistics::ratio::is_comparable;
 use crate::statistics::summary::mean;
 use crate::statistics::verdict::SIGNIFICANCE;
 use crate::statistics::{Interval, RatioEstimate, TrialValue, Verdict, judge, matched_ratio};
@@ -61,8 +64,10 @@ pub struct Contest {
     before: String,
     after: String,
     labels: Vec<String>,
-    /// (place of a, place of b, estimate of a / b), a before b.
-    pairs: Vec<(usize, usize, Option<BestRatio>)>,
+    /// The leader over each of the others: the other's place, and the estimate.
+    pairs: Vec<(usize, Option<BestRatio>)>,
+    /// How many pairs of all of them can be compared, with which intervals share their level: the data chose the leader.
+    comparable: usize,
 }
 
 /// The contests of one factor: each level at its best per combination of the other alternatives and of the conditions, then
@@ -79,21 +84,9 @@ pub fn contests(factors: &Factors, factor: &Factor, metric: &Metric, scored: &[S
         let choices = Some(others.choice_label(case.levels)).filter(|label| !label.is_empty());
         choices.into_iter().chain(given).collect::<Vec<_>>().join(", ")
     };
-    let mut strata: Vec<String> = Vec::new();
-    for case in scored {
-        let label = stratum_of(case);
-        if !strata.contains(&label) {
-            strata.push(label);
-        }
-    }
-    let mut contests: Vec<Contest> = strata
-        .iter()
-        .filter_map(|stratum| {
-            let inside = |case: &&Scored<'_>| stratum_of(case) == *stratum;
-            let cases: Vec<&Scored<'_>> = scored.iter().filter(inside).collect();
-            best_contest(factors, factor, metric, &cases, stratum)
-        })
-        .collect();
+    let strata = grouped_by(scored.iter(), stratum_of);
+    let mut contests: Vec<Contest> =
+        strata.iter().filter_map(|(stratum, cases)| best_contest(factors, factor, metric, cases, stratum)).collect();
     if strata.len() > 1 || !factors.ramps.is_empty() {
         // With several combinations the answer over all of them comes first; else the answer at its best does.
         let place = if strata.len() > 1 { 0 } else { contests.len() };
@@ -106,6 +99,24 @@ pub fn contests(factors: &Factors, factor: &Factor, metric: &Metric, scored: &[S
         }
     }
     contests
+}
+
+/// Cases by a label, in the order in which labels first occur.
+pub fn grouped_by<'s, 'a>(
+    cases: impl Iterator<Item = &'s Scored<'a>>,
+    label_of: impl Fn(&Scored<'_>) -> String,
+) -> Vec<(String, Vec<&'s Scored<'a>>)> {
+    let mut groups: Vec<(String, Vec<&Scored<'_>>)> = Vec::new();
+    let mut place_of: HashMap<String, usize> = HashMap::new();
+    for case in cases {
+        let label = label_of(case);
+        let place = *place_of.entry(label.clone()).or_insert_with(|| {
+            groups.push((label, Vec::new()));
+            groups.len() - 1
+        });
+        groups[place].1.push(case);
+    }
+    groups
 }
 
 /// Every level at the setting of the chosen ramps where it is best.
@@ -151,11 +162,17 @@ fn best_contest(
         after.push_str(BY_ROUND);
     }
     after.push_str(&missing_remark(factor, metric, best.iter().map(|(label, _)| label.as_str()).collect()));
+    let (pairs, comparable) = pairs(
+        best.len(),
+        |other| best_ratio(&best[0].1, &best[other].1, metric.more_is_better),
+        |place| is_comparable(&best[place].1[0].trials),
+    );
     Some(Contest {
         setting: None,
         before: if stratum.is_empty() { String::new() } else { format!("{stratum}: ") },
         after,
-        pairs: pairs(best.len(), |a, b| best_ratio(&best[a].1, &best[b].1, metric.more_is_better)),
+        pairs,
+        comparable,
         labels: best.into_iter().map(|(label, _)| label).collect(),
     })
 }
@@ -200,6 +217,11 @@ fn matched_contest(factor: &Factor, metric: &Metric, scored: &[Scored<'_>]) -> O
         levels[a].2.iter().copied().zip(levels[b].2.iter().copied()).collect()
     };
     let by_round = if is_by_round(&matched(0, 1)) { BY_ROUND } else { "" };
+    let (pairs, comparable) = pairs(
+        levels.len(),
+        |other| estimate(&matched(0, other)).map(BestRatio::from),
+        |place| levels[place].2.iter().all(|case| is_comparable(&case.trials)),
+    );
     Some(Contest {
         setting: is_server_setting(factor).then(|| setting_word(&factor.setting).to_owned()),
         before: "over all matched cases, ".to_owned(),
@@ -208,7 +230,8 @@ fn matched_contest(factor: &Factor, metric: &Metric, scored: &[Scored<'_>]) -> O
             shared.len(),
             missing_remark(factor, metric, levels.iter().map(|(label, ..)| label.as_str()).collect())
         ),
-        pairs: pairs(levels.len(), |a, b| estimate(&matched(a, b)).map(BestRatio::from)),
+        pairs,
+        comparable,
         labels: levels.iter().map(|(label, ..)| label.clone()).collect(),
     })
 }
@@ -247,8 +270,16 @@ fn is_at(case: &Scored<'_>, factor: &Factor, level: &serde_json::Value) -> bool 
     case.levels.get(&factor.setting).is_some_and(|own| same_level(own, level))
 }
 
-fn pairs(count: usize, estimate: impl Fn(usize, usize) -> Option<BestRatio>) -> Vec<(usize, usize, Option<BestRatio>)> {
-    (0..count).flat_map(|a| (a + 1..count).map(move |b| (a, b))).map(|(a, b)| (a, b, estimate(a, b))).collect()
+/// The leader over each of the others, and how many pairs of all of them can be compared. Only what is told of is estimated: the pairs of a
+/// setting with hundreds of levels are tens of thousands.
+fn pairs(
+    count: usize,
+    estimate: impl Fn(usize) -> Option<BestRatio>,
+    is_comparable: impl Fn(usize) -> bool,
+) -> (Vec<(usize, Option<BestRatio>)>, usize) {
+    let members = (0..count).filter(|place| is_comparable(*place)).count();
+    let with_leader = (1..count).map(|other| (other, estimate(other))).collect();
+    (with_leader, members * members.saturating_sub(1) / 2)
 }
 
 /// The leader of a contest against one other: its place, the estimate with the interval that is judged and shown, and what it says.
@@ -257,16 +288,15 @@ type Judged = (usize, Option<(RatioEstimate, Interval)>, Verdict);
 /// One sentence per contest, and one for the server's settings together where several were varied. Intervals hold together for all pairs of
 /// all contests, because the data chose the leaders.
 pub fn contest_sentences(contests: &[Contest], metric: &Metric) -> Vec<String> {
-    let known = |contest: &Contest| contest.pairs.iter().filter(|(_, _, estimate)| estimate.is_some()).count();
-    let family: usize = contests.iter().map(known).sum();
+    let family: usize = contests.iter().map(|contest| contest.comparable).sum();
     let confidence = 1.0 - SIGNIFICANCE / family.max(1) as f64;
-    let of_leader = |(leader, other, estimate): &(usize, usize, Option<BestRatio>)| {
+    let of_leader = |(other, estimate): &(usize, Option<BestRatio>)| {
         let known = estimate.as_ref().map(|best| (best.chosen, best.interval_at(confidence)));
         let verdict = known.map_or(Verdict::Undecided, |(_, interval)| judge(interval, EQUAL_WITHIN));
-        (*leader == 0).then_some((*other, known, verdict))
+        (*other, known, verdict)
     };
     let judged: Vec<(&Contest, Vec<Judged>)> =
-        contests.iter().map(|contest| (contest, contest.pairs.iter().filter_map(of_leader).collect())).collect();
+        contests.iter().map(|contest| (contest, contest.pairs.iter().map(of_leader).collect())).collect();
     let together = if family > 1 {
         format!("; intervals hold at 95 % for all {family} comparisons together")
     } else {
@@ -371,7 +401,8 @@ mod tests {
             before: String::new(),
             after: String::new(),
             labels: labels.map(str::to_owned).to_vec(),
-            pairs: pairs(2, |_, _| matched_ratio(&[(&of, &to)]).map(BestRatio::from)),
+            pairs: vec![(1, matched_ratio(&[(&of, &to)]).map(BestRatio::from))],
+            comparable: 1,
         }
     }
 

@@ -142,7 +142,7 @@ mod tests {
         resources.mean.user = machine_cpus / 2.0;
         resources.mean.write_requests_per_s = 250.0;
         Measurement {
-            operations: [("insert".to_owned(), insert)].into(),
+            operations: [("insert".to_owned(), Box::new(insert))].into(),
             resources: Some(resources),
             measured_s: 1.0,
             ..Measurement::unmeasured(&Trial::new(case, 0, 0))
@@ -185,7 +185,7 @@ mod tests {
         invalid.invalid_because = vec!["a reason".to_owned()];
         assert!(notes_of(&invalid)[0].starts_with("other processes kept 1.4 of 2 CPUs busy"));
         let mut foreign = trial(0.000_2, 0.5, 1.9);
-        foreign.trial.case.settings.database.url = Some("mysql://u@h/d".to_owned());
+        std::sync::Arc::make_mut(&mut foreign.trial.case).settings.database.url = Some("mysql://u@h/d".to_owned());
         assert!(notes_of(&foreign)[0].contains("the database at database.url is among them if it is on this machine"));
     }
 

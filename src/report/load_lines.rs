@@ -20,23 +20,23 @@ const CLIFF: f64 = 0.5;
 /// The load lines of all cases with a trial; empty for a study without a goal. The study is the one that was written.
 pub fn load_lines(study: &Study, measurements: &[Measurement]) -> Vec<LoadLine> {
     let Some(wanted) = &study.goal else { return Vec::new() };
+    let of_base = goal::by_base(measurements);
     let line_of = |base: Case| {
-        let probes = goal::probes(wanted, &base, measurements.iter());
+        let own: &[&Measurement] = of_base.get(&base.id).map_or(&[], Vec::as_slice);
+        let probes = goal::probes(wanted, own);
         let step = next(&goal::bound_of(study, wanted, &base.settings), &probes);
-        let quantile_s = |rate_per_s| quantile_s(wanted, &base, rate_per_s, measurements);
+        let quantile_s = |rate_per_s| quantile_s(wanted, rate_per_s, own);
         (!probes.is_empty()).then(|| finding(wanted, base.levels.clone(), &step, &quantile_s))
     };
     goal::base_cases(study).into_iter().filter_map(line_of).collect()
 }
 
-/// The quantile of all valid trials of a case at a rate together, in seconds; none without one.
-fn quantile_s(wanted: &Goal, base: &Case, rate_per_s: f64, measurements: &[Measurement]) -> Option<f64> {
+/// The quantile of all valid trials of a search at a rate together, in seconds; none without one.
+fn quantile_s(wanted: &Goal, rate_per_s: f64, own: &[&Measurement]) -> Option<f64> {
     let mut all = Histogram::new();
-    let is_there = |trial: &&Measurement| {
-        let case = &trial.trial.case;
-        trial.is_valid() && case.settings.load.rate_per_s == Some(rate_per_s) && goal::base_of(case).id == base.id
-    };
-    measurements.iter().filter(is_there).for_each(|trial| all.merge(&trial.response_times()));
+    let is_there =
+        |trial: &&&Measurement| trial.is_valid() && trial.trial.case.settings.load.rate_per_s == Some(rate_per_s);
+    own.iter().filter(is_there).for_each(|trial| all.merge(&trial.response_times()));
     (all.count() > 0).then(|| all.quantile_ns(wanted.quantile) as f64 / NS_PER_S)
 }
 

@@ -2,7 +2,7 @@
 //!
 //! Main function: [`sentences`]. Invariant: a level is left out as the best only where another one is certainly better.
 
-use crate::report::contest::{self, Scored};
+use crate::report::contest::{self, Scored, grouped_by};
 use crate::report::factors::{Factors, is_given, level_text, same_level};
 use crate::report::metric::Metric;
 use crate::statistics::best::{Difference, not_told_apart};
@@ -21,24 +21,13 @@ pub fn sentences(factors: &Factors, ramp: &Factor, metric: &Metric, scored: &[Sc
     }
     let mut ordered: Vec<&Scored<'_>> = scored.iter().collect();
     ordered.sort_by(|a, b| b.mean.total_cmp(&a.mean));
-    let mut labels: Vec<String> = Vec::new();
-    for case in &ordered {
-        let label = factors.choice_label(case.levels);
-        if !labels.contains(&label) {
-            labels.push(label);
-        }
-    }
-    let sentence_of = |label: &String| {
-        let own: Vec<&Scored<'_>> =
-            ordered.iter().copied().filter(|case| factors.choice_label(case.levels) == *label).collect();
-        let sentence = if is_given(ramp) {
-            condition_sentence(ramp, metric, &own)?
-        } else {
-            highest(factors, ramp, metric, &own)?
-        };
+    let alternatives = grouped_by(ordered.into_iter(), |case| factors.choice_label(case.levels));
+    let sentence_of = |(label, own): &(String, Vec<&Scored<'_>>)| {
+        let sentence =
+            if is_given(ramp) { condition_sentence(ramp, metric, own)? } else { highest(factors, ramp, metric, own)? };
         Some(if label.is_empty() { sentence } else { format!("{label}: {sentence}") })
     };
-    let mut sentences: Vec<String> = labels.iter().filter_map(sentence_of).collect();
+    let mut sentences: Vec<String> = alternatives.iter().filter_map(sentence_of).collect();
     let more = sentences.len().saturating_sub(SENTENCES_MOST);
     if more > 0 {
         sentences.truncate(SENTENCES_MOST);

@@ -175,8 +175,10 @@ mod tests {
         let trial = Trial::new(Case::new(levels, settings), 0, 1);
         let recorded = RecordedMeasurement { stored_per_s, buffer_s, ..Default::default() };
         let unmeasured = Measurement::unmeasured(&trial);
-        let operations =
-            [("insert".to_owned(), OperationMeasurement { scheduled: u64::from(count) * 20, ..Default::default() })];
+        let operations = [(
+            "insert".to_owned(),
+            Box::new(OperationMeasurement { scheduled: u64::from(count) * 20, ..Default::default() }),
+        )];
         let one =
             Measurement { recorded: Some(recorded), measured_s: 1.0, operations: operations.into(), ..unmeasured };
         vec![one; 3]

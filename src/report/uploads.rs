@@ -161,8 +161,9 @@ mod tests {
         let slow = |blocks, answer_s| {
             let mut one = trial(blocks);
             one.carried = None;
-            one.trial.case.settings.load.arrivals = Arrivals::Closed;
-            one.trial.case.levels = Levels::from([("link.rate".to_owned(), format!("{blocks}Mbit/s").into())]);
+            let case = std::sync::Arc::make_mut(&mut one.trial.case);
+            case.settings.load.arrivals = Arrivals::Closed;
+            case.levels = Levels::from([("link.rate".to_owned(), format!("{blocks}Mbit/s").into())]);
             one.recorded.as_mut().unwrap().answer_max_s = Some(answer_s);
             one
         };
@@ -194,7 +195,7 @@ mod tests {
         Measurement {
             measured_s: 1.0,
             carried: Some(blocks),
-            operations: [("insert".to_owned(), insert)].into(),
+            operations: [("insert".to_owned(), Box::new(insert))].into(),
             recorded: Some(recorded),
             ..Measurement::unmeasured(&Trial::new(Case::new(Levels::new(), settings), 0, 1))
         }

@@ -1,11 +1,11 @@
 //! The ratio of two medians with a bootstrap interval: for values with outliers, which a mean follows and a median does not.
 //!
-//! Main function: [`median_ratio`]. Invariant: no interval is given from so few values that resampling could not know their
-//! spread.
+//! Main function: [`median_ratio`]. Invariants: no interval is given from so few values that resampling could not know their
+//! spread; and the values are put in order once, so that a resample takes time in proportion to its length.
 
 use super::bootstrap::bca;
 use super::random::Random;
-use super::summary::{Interval, median};
+use super::summary::Interval;
 
 /// Below this many values too few different resamples exist for the tails of a bootstrap.
 const VALUES_LEAST: usize = 10;
@@ -22,56 +22,113 @@ pub fn median_ratio(
     seed: u64,
     confidence: f64,
 ) -> Option<(f64, Option<Interval>)> {
-    let log = |of: &[f64], to: &[f64]| {
-        let above_zero = |values: &[f64]| median(values).filter(|centre| *centre > 0.0);
-        Some((above_zero(of)? / above_zero(to)?).ln())
-    };
-    let estimate = log(of, to)?;
+    let (of, to) = (Ranked::of(of), Ranked::of(to));
+    let estimate = log(of.median(), to.median())?;
     if of.len().min(to.len()) < VALUES_LEAST || (are_pairs && of.len() != to.len()) {
         return Some((estimate.exp(), None));
     }
     let mut random = Random::new(seed);
-    let (mut drawn_of, mut drawn_to) = (vec![0.0; of.len()], vec![0.0; to.len()]);
+    let (mut drawn_of, mut drawn_to) = (of.nothing_drawn(), to.nothing_drawn());
     let mut replicate = || {
-        for place in 0..of.len() {
+        for _ in 0..of.len() {
             let drawn = random.below(of.len());
-            drawn_of[place] = of[drawn];
+            drawn_of[of.place[drawn] as usize] += 1;
             if are_pairs {
-                drawn_to[place] = to[drawn];
+                drawn_to[to.place[drawn] as usize] += 1;
             }
         }
         if !are_pairs {
-            drawn_to.fill_with(|| to[random.below(to.len())]);
+            (0..to.len()).for_each(|_| drawn_to[to.place[random.below(to.len())] as usize] += 1);
         }
-        log(&drawn_of, &drawn_to)
+        log(of.median_of(&mut drawn_of), to.median_of(&mut drawn_to))
     };
     let replicates: Option<Vec<f64>> = (0..RESAMPLES).map(|_| replicate()).collect();
     let interval = replicates.and_then(|replicates| {
-        let influences = influences(of, to, are_pairs, log)?;
+        let influences = influences(&of, &to, are_pairs)?;
         let found = bca(&replicates, estimate, &influences, confidence)?.interval;
         Some(Interval { low: found.low.exp(), high: found.high.exp() })
     });
     Some((estimate.exp(), interval))
 }
 
+/// The logarithm of the ratio of two medians; none where one is missing or not above 0.
+fn log(of: Option<f64>, to: Option<f64>) -> Option<f64> {
+    let above_zero = |median: Option<f64>| median.filter(|centre| *centre > 0.0);
+    Some((above_zero(of)? / above_zero(to)?).ln())
+}
+
+/// Values in order, and the place there of each of them.
+struct Ranked {
+    sorted: Vec<f64>,
+    place: Vec<u32>,
+}
+
+impl Ranked {
+    fn of(values: &[f64]) -> Self {
+        let mut order: Vec<u32> = (0..values.len() as u32).collect();
+        order.sort_by(|a, b| values[*a as usize].total_cmp(&values[*b as usize]));
+        let mut place = vec![0; values.len()];
+        order.iter().zip(0..).for_each(|(number, rank)| place[*number as usize] = rank);
+        Ranked { sorted: order.iter().map(|number| values[*number as usize]).collect(), place }
+    }
+
+    fn len(&self) -> usize {
+        self.sorted.len()
+    }
+
+    fn median(&self) -> Option<f64> {
+        middle(self.len(), |place| self.sorted[place])
+    }
+
+    /// The median without one of the values.
+    fn median_without(&self, number: usize) -> Option<f64> {
+        let left_out = self.place[number] as usize;
+        middle(self.len().checked_sub(1)?, |place| self.sorted[place + usize::from(place >= left_out)])
+    }
+
+    /// How often each value was drawn, by its place: never yet.
+    fn nothing_drawn(&self) -> Vec<u32> {
+        vec![0; self.len()]
+    }
+
+    /// The median of as many values as there are, drawn so often by their places. Forgets the draws.
+    fn median_of(&self, drawn: &mut [u32]) -> Option<f64> {
+        let median = middle(self.len(), |place| {
+            let mut seen = 0;
+            let reaches = |count: &u32| {
+                seen += *count as usize;
+                seen > place
+            };
+            drawn.iter().position(reaches).map_or(f64::NAN, |rank| self.sorted[rank])
+        });
+        drawn.fill(0);
+        median
+    }
+}
+
+/// The median of so many values, of which each is known by its place in their order; none without values.
+fn middle(count: usize, at: impl Fn(usize) -> f64) -> Option<f64> {
+    let middle = count / 2;
+    match count {
+        0 => None,
+        odd if odd % 2 == 1 => Some(at(middle)),
+        _ => Some((at(middle - 1) + at(middle)) / 2.0),
+    }
+}
+
 /// The jackknife's influence of each value, or of each pair.
-fn influences(
-    of: &[f64],
-    to: &[f64],
-    are_pairs: bool,
-    log: impl Fn(&[f64], &[f64]) -> Option<f64>,
-) -> Option<Vec<f64>> {
-    let without = |values: &[f64], place: usize| [&values[..place], &values[place + 1..]].concat();
+fn influences(of: &Ranked, to: &Ranked, are_pairs: bool) -> Option<Vec<f64>> {
     let centred = |left: Vec<f64>| {
         let centre = left.iter().sum::<f64>() / left.len() as f64;
         left.into_iter().map(|value| centre - value).collect::<Vec<f64>>()
     };
     if are_pairs {
-        let left: Option<Vec<f64>> = (0..of.len()).map(|place| log(&without(of, place), &without(to, place))).collect();
-        return left.map(centred);
+        let without = |number: usize| log(of.median_without(number), to.median_without(number));
+        return (0..of.len()).map(without).collect::<Option<Vec<f64>>>().map(centred);
     }
-    let left_of: Option<Vec<f64>> = (0..of.len()).map(|place| log(&without(of, place), to)).collect();
-    let left_to: Option<Vec<f64>> = (0..to.len()).map(|place| log(of, &without(to, place))).collect();
+    let (all_of, all_to) = (of.median(), to.median());
+    let left_of: Option<Vec<f64>> = (0..of.len()).map(|number| log(of.median_without(number), all_to)).collect();
+    let left_to: Option<Vec<f64>> = (0..to.len()).map(|number| log(all_of, to.median_without(number))).collect();
     // As `bca` asks for with several samples: divided by size times (size - 1), up to a factor that both sides share.
     let scaled = |left: Vec<f64>| {
         let size = left.len() as f64;
@@ -83,6 +140,7 @@ fn influences(
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::statistics::summary::median;
 
     #[test]
     fn an_outlier_moves_the_mean_and_not_the_median() {
@@ -95,6 +153,27 @@ mod tests {
         assert!(interval.low > 1.1 && interval.high < 1.3, "{interval:?}");
         let paired = median_ratio(&of, &to, true, 1, 0.95).unwrap().1.unwrap();
         assert!((paired.low - 1.2).abs() < 1e-9, "each pair has the same ratio: {paired:?}");
+    }
+
+    #[test]
+    fn medians_that_are_counted_are_those_that_are_sorted() {
+        let mut random = Random::new(3);
+        for count in 1..40 {
+            let values: Vec<f64> = (0..count).map(|_| (7.0 * random.unit()).floor() / 3.0).collect();
+            let ranked = Ranked::of(&values);
+            assert_eq!(ranked.median(), median(&values));
+            let mut drawn = ranked.nothing_drawn();
+            for _ in 0..3 {
+                let numbers: Vec<usize> = (0..count).map(|_| random.below(count)).collect();
+                numbers.iter().for_each(|number| drawn[ranked.place[*number] as usize] += 1);
+                let chosen: Vec<f64> = numbers.iter().map(|number| values[*number]).collect();
+                assert_eq!(ranked.median_of(&mut drawn), median(&chosen));
+            }
+            for left_out in 0..count {
+                let rest = [&values[..left_out], &values[left_out + 1..]].concat();
+                assert_eq!(ranked.median_without(left_out), median(&rest));
+            }
+        }
     }
 
     #[test]

@@ -2,6 +2,7 @@
 //!
 //! Invariant: only the order of values decides U, p and delta; ties count half.
 
+use super::shift::median_difference;
 use super::student::normal_probability;
 use super::summary::median;
 
@@ -45,8 +46,7 @@ pub fn cliffs_delta(a: &[f64], b: &[f64]) -> Option<f64> {
 
 /// Hodges-Lehmann shift: the median of all differences a - b; none when a group is empty.
 pub fn hodges_lehmann(a: &[f64], b: &[f64]) -> Option<f64> {
-    let differences: Vec<f64> = a.iter().flat_map(|x| b.iter().map(move |y| x - y)).collect();
-    median(&differences)
+    median_difference(a, b)
 }
 
 /// Median of a over the median of b; none when a group is empty or b's median is zero.
@@ -55,16 +55,15 @@ pub fn ratio_of_medians(a: &[f64], b: &[f64]) -> Option<f64> {
 }
 
 fn pairs_won(a: &[f64], b: &[f64]) -> f64 {
-    let score = |x: f64, y: f64| {
-        if x > y {
-            1.0
-        } else if x == y {
-            0.5
-        } else {
-            0.0
-        }
+    let mut sorted = b.to_vec();
+    sorted.sort_by(f64::total_cmp);
+    // Halves add up without rounding, whatever their order.
+    let won = |x: &f64| {
+        let below = sorted.partition_point(|y| y < x);
+        let upto = sorted.partition_point(|y| y <= x);
+        (below + upto) as f64 / 2.0
     };
-    a.iter().flat_map(|x| b.iter().map(move |y| score(*x, *y))).sum()
+    a.iter().map(won).sum()
 }
 
 /// Twice the mid-rank of every value, a's first: whole numbers even with ties.

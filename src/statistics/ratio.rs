@@ -80,11 +80,15 @@ pub fn apart_ratio(
     Some(RatioEstimate::of_log(log(of)? - log(to)?, variance.sqrt(), df, (of.len(), to.len())))
 }
 
+/// Whether the trials of a case have a part in ratios: two of them at least, and all above 0.
+pub fn is_comparable(trials: &[TrialValue]) -> bool {
+    trials.len() >= 2 && trials.iter().all(|trial| trial.value > 0.0 && trial.value.is_finite())
+}
+
 /// The weighted ratio of cases. Where trials were interleaved by rounds, what a round's trials share is taken out ([`rounds`]); else the
 /// cases are independent samples, as in Welch's test. None when a case has fewer than two trials or a trial that is not above 0.
 pub fn weighted_ratio(cells: &[Cell<'_>]) -> Option<RatioEstimate> {
-    let is_positive = |trial: &TrialValue| trial.value > 0.0 && trial.value.is_finite();
-    if cells.is_empty() || cells.iter().any(|cell| cell.trials.len() < 2 || !cell.trials.iter().all(is_positive)) {
+    if cells.is_empty() || !cells.iter().all(|cell| is_comparable(cell.trials)) {
         return None;
     }
     let trials = |of: bool| cells.iter().filter(|cell| (cell.weight > 0.0) == of).map(|cell| cell.trials.len()).sum();

@@ -1,10 +1,11 @@
 //! The shift between two groups of values, with an interval that needs no distribution: Hodges and Lehmann (1963).
 //!
-//! Main function: [`shift`]. Invariant: the interval's ends are differences of two values, and it holds 0 exactly where the
-//! Mann-Whitney test at the same level does not tell the groups apart (without ties).
+//! Main function: [`shift`]. Invariants: the interval's ends are differences of two values, and it holds 0 exactly where the
+//! Mann-Whitney test at the same level does not tell the groups apart (without ties); and the differences, which are as many as there are
+//! pairs, are never written down, so that memory and work grow with the number of values.
 
 use super::student::normal_quantile;
-use super::summary::{Interval, median};
+use super::summary::Interval;
 
 /// Up to this many pairs the ranks of the interval's ends are counted exactly; above, the normal approximation is good to a
 /// fraction of a rank.
@@ -13,12 +14,77 @@ const PAIRS_EXACT: usize = 400;
 /// The median of all differences a - b, and the interval of the shift at a confidence in (0, 1). The interval is none when
 /// there are too few values for the confidence; the whole is none when a group is empty.
 pub fn shift(a: &[f64], b: &[f64], confidence: f64) -> Option<(f64, Option<Interval>)> {
-    let mut differences: Vec<f64> = a.iter().flat_map(|x| b.iter().map(move |y| x - y)).collect();
-    let centre = median(&differences)?;
-    differences.sort_by(f64::total_cmp);
+    let differences = Differences::of(a, b)?;
     let interval = rank_of_end(a.len(), b.len(), (1.0 - confidence) / 2.0)
-        .map(|rank| Interval { low: differences[rank - 1], high: differences[differences.len() - rank] });
-    Some((centre, interval))
+        .map(|rank| Interval { low: differences.at(rank - 1), high: differences.at(differences.count() - rank) });
+    Some((differences.median(), interval))
+}
+
+/// The median of all differences a - b; none when a group is empty.
+pub fn median_difference(a: &[f64], b: &[f64]) -> Option<f64> {
+    Differences::of(a, b).map(|differences| differences.median())
+}
+
+/// All differences of a value of the one group and a value of the other, at least one, of which each can be asked for by its place.
+struct Differences {
+    a: Vec<f64>,
+    b: Vec<f64>,
+}
+
+impl Differences {
+    fn of(a: &[f64], b: &[f64]) -> Option<Self> {
+        let ordered = |values: &[f64]| {
+            let mut values = values.to_vec();
+            values.sort_by(f64::total_cmp);
+            values
+        };
+        (!a.is_empty() && !b.is_empty()).then(|| Differences { a: ordered(a), b: ordered(b) })
+    }
+
+    fn count(&self) -> usize {
+        self.a.len() * self.b.len()
+    }
+
+    fn median(&self) -> f64 {
+        let middle = self.count() / 2;
+        if self.count() % 2 == 1 { self.at(middle) } else { (self.at(middle - 1) + self.at(middle)) / 2.0 }
+    }
+
+    /// The difference at a place of their order, from 0. Floating-point numbers in their order are whole numbers, and halving those finds the
+    /// smallest number that enough differences do not exceed: a difference itself, to the last bit.
+    fn at(&self, place: usize) -> f64 {
+        let (mut low, mut high) =
+            (ordinal(self.a[0] - self.b[self.b.len() - 1]), ordinal(self.a[self.a.len() - 1] - self.b[0]));
+        while low < high {
+            let middle = low.midpoint(high);
+            if self.at_most(number(middle)) > place { high = middle } else { low = middle + 1 }
+        }
+        number(low)
+    }
+
+    /// How many differences are at most so large. Rounding keeps their order: a larger a never gives a smaller difference, so that one pass
+    /// over both groups counts them.
+    fn at_most(&self, most: f64) -> usize {
+        let (mut first, mut count) = (0, 0);
+        for x in &self.a {
+            while first < self.b.len() && (x - self.b[first]).total_cmp(&most).is_gt() {
+                first += 1;
+            }
+            count += self.b.len() - first;
+        }
+        count
+    }
+}
+
+/// The place of a number among all floating-point numbers, as [`f64::total_cmp`] orders them.
+fn ordinal(number: f64) -> u64 {
+    let bits = number.to_bits();
+    if bits >> 63 == 1 { !bits } else { bits | 1 << 63 }
+}
+
+/// The number at a place.
+fn number(ordinal: u64) -> f64 {
+    f64::from_bits(if ordinal >> 63 == 1 { ordinal & !(1 << 63) } else { !ordinal })
 }
 
 /// The 1-based rank, from either end of the ordered differences, of the interval's end: the largest k for which U < k has a
@@ -101,6 +167,18 @@ mod tests {
     }
 
     proptest! {
+        #[test]
+        fn each_difference_is_the_one_that_sorting_all_of_them_gives(
+            a in prop::collection::vec(prop_oneof![-1e9f64..1e9, 0.0f64..1e-3, Just(0.25)], 1..12),
+            b in prop::collection::vec(prop_oneof![-1e9f64..1e9, 0.0f64..1e-3, Just(0.25)], 1..12),
+        ) {
+            let mut sorted: Vec<f64> = a.iter().flat_map(|x| b.iter().map(move |y| x - y)).collect();
+            sorted.sort_by(f64::total_cmp);
+            let differences = Differences::of(&a, &b).unwrap();
+            let found: Vec<f64> = (0..sorted.len()).map(|place| differences.at(place)).collect();
+            prop_assert_eq!(found, sorted);
+        }
+
         #[test]
         fn the_interval_and_the_exact_test_agree(a in prop::collection::vec(0.0f64..1.0, 5..9), b in prop::collection::vec(0.3f64..1.3, 5..9)) {
             let interval = shift(&a, &b, 0.95).unwrap().1.unwrap();

@@ -9,14 +9,16 @@
 mod run_file;
 mod samples;
 
+use std::collections::HashMap;
 use std::fs::{self, File, OpenOptions};
 use std::io::{BufRead, BufReader, Read, Seek, SeekFrom, Write};
 use std::os::fd::AsRawFd;
 use std::path::{Path, PathBuf};
+use std::sync::Arc;
 
 use crate::measurement::{DiskSync, Environment, LinkMeasurement, MEASUREMENT_VERSION, Measurement, ResourceSample};
 use crate::study::Study;
-use crate::trial::{DatabaseSettings, Trial};
+use crate::trial::{Case, DatabaseSettings, Trial};
 
 pub use run_file::RunFile;
 pub use samples::{Sample, SampleBlock, SampleHeader, SampleOutcome, SampleReader, SampleWriter};
@@ -279,6 +281,7 @@ impl Run {
             other => Some(BufReader::new(other.map_err(|error| io(&trials_path, error))?)),
         };
         let mut line = Vec::new();
+        let mut cases = Cases::default();
         for number in 1.. {
             let Some(lines) = &mut lines else { break };
             line.clear();
@@ -292,10 +295,28 @@ impl Run {
             }
             if line.len() > 1 {
                 let damaged = |why| StoreError::Damaged { path: trials_path.display().to_string(), line: number, why };
-                measurements.push(measurement_of(&line).map_err(damaged)?);
+                let mut measurement = measurement_of(&line).map_err(damaged)?;
+                cases.share(&mut measurement.trial.case);
+                measurement.series.shrink_to_fit();
+                measurement.clients.shrink_to_fit();
+                measurements.push(measurement);
             }
         }
         Ok(Run { path: path.to_owned(), file, measurements, notes })
+    }
+}
+
+/// The cases of the trials read so far. A case is as large as all figures of a short trial, and its trials have one copy of it.
+#[derive(Default)]
+struct Cases(HashMap<String, Arc<Case>>);
+
+impl Cases {
+    /// Puts the copy that is known in the place of an equal case.
+    fn share(&mut self, case: &mut Arc<Case>) {
+        match self.0.get(&case.id) {
+            Some(known) if known == case => *case = known.clone(),
+            _ => drop(self.0.insert(case.id.clone(), case.clone())),
+        }
     }
 }
 

@@ -3,6 +3,8 @@
 //! Main functions: [`open_round`] and [`unfold`]. Invariant: the next trials are a pure function of the study and of the
 //! measurements so far, so that an interrupted search continues as if it had never stopped.
 
+use std::collections::{HashMap, HashSet};
+
 use serde_json::Value;
 
 use super::plan;
@@ -37,13 +39,23 @@ pub fn base_of(case: &Case) -> Case {
 
 /// All cases that searches are made for, in the study's order.
 pub fn base_cases(study: &Study) -> Vec<Case> {
-    let mut bases: Vec<Case> = Vec::new();
-    for base in study.cases.iter().map(base_of) {
-        if bases.iter().all(|known| known.id != base.id) {
-            bases.push(base);
+    let mut known = HashSet::new();
+    study.cases.iter().map(base_of).filter(|base| known.insert(base.id.clone())).collect()
+}
+
+/// The trials of each search, by the id of the case that it is made for. A case's base is computed once, however many trials it has.
+pub fn by_base<'m>(measurements: impl IntoIterator<Item = &'m Measurement>) -> HashMap<String, Vec<&'m Measurement>> {
+    let mut bases: HashMap<&str, String> = HashMap::new();
+    let mut found: HashMap<String, Vec<&Measurement>> = HashMap::new();
+    for measurement in measurements {
+        let case = &measurement.trial.case;
+        let base = bases.entry(&case.id).or_insert_with(|| base_of(case).id);
+        match found.get_mut(base) {
+            Some(own) => own.push(measurement),
+            None => drop(found.insert(base.clone(), vec![measurement])),
         }
     }
-    bases
+    found
 }
 
 /// What is looked for in a case.
@@ -95,10 +107,9 @@ pub fn trials(study: &Study, goal: &Goal) -> (u64, u64) {
     (bound.confirmations as u64 + 3, bound.trials_most as u64)
 }
 
-/// The trials of a search so far, in the order of their rounds.
-pub fn probes<'m>(goal: &Goal, base: &Case, measurements: impl Iterator<Item = &'m Measurement>) -> Vec<Probe> {
-    let of_case = |measurement: &&Measurement| base_of(&measurement.trial.case).id == base.id;
-    let mut own: Vec<&Measurement> = measurements.filter(of_case).collect();
+/// The trials of a search so far, in the order of their rounds. All of them are of one base.
+pub fn probes(goal: &Goal, own: &[&Measurement]) -> Vec<Probe> {
+    let mut own = own.to_vec();
     own.sort_by_key(|measurement| (measurement.trial.round, measurement.sequence));
     own.into_iter().filter_map(|measurement| probe(goal, measurement)).collect()
 }
@@ -137,10 +148,11 @@ fn is_saturated(measurement: &Measurement) -> bool {
 /// The next trial of every case whose search goes on, in the seeded random order of a round; empty when all searches are over.
 pub fn open_round(study: &Study, goal: &Goal, round: u32, measurements: &[Measurement]) -> Vec<Trial> {
     let planned = plan::round(study, round).into_iter();
+    let of_base = by_base(measurements);
     planned
         .filter_map(|trial| {
             let base = base_of(&trial.case);
-            let probes = probes(goal, &base, measurements.iter());
+            let probes = probes(goal, of_base.get(&base.id).map_or(&[], Vec::as_slice));
             let step = next(&bound_of(study, goal, &base.settings), &probes);
             let Step::Measure { rate_per_s, seconds } = step else { return None };
             let number = u32::try_from(probes.len()).unwrap_or(u32::MAX);
@@ -171,10 +183,10 @@ pub fn unfold(study: &Study, measurements: &[Measurement]) -> Study {
         return study.clone();
     }
     let (mut cases, mut all): (Vec<Case>, Vec<f64>) = Default::default();
+    let of_base = by_base(measurements);
     for base in base_cases(study) {
-        let own =
-            measurements.iter().map(|measurement| &measurement.trial.case).filter(|case| base_of(case).id == base.id);
-        let mut rates: Vec<f64> = own.filter_map(|case| case.settings.load.rate_per_s).collect();
+        let own = of_base.get(&base.id).into_iter().flatten();
+        let mut rates: Vec<f64> = own.filter_map(|trial| trial.trial.case.settings.load.rate_per_s).collect();
         rates.sort_by(f64::total_cmp);
         rates.dedup();
         all.extend(&rates);

@@ -136,7 +136,8 @@ fn measured(trial: &Trial, sequence: u64, rate: f64, random: &mut Random) -> Mea
     measurement.started = "2026-11-21T06:00:00Z".to_owned();
     measurement.measured_s = 1.0;
     let kinds: &[&str] = if trial.case.settings.workload.name == "mix" { &["read", "update"] } else { &["insert"] };
-    measurement.operations = kinds.iter().map(|kind| ((*kind).to_owned(), operation(kind, rate, random))).collect();
+    measurement.operations =
+        kinds.iter().map(|kind| ((*kind).to_owned(), Box::new(operation(kind, rate, random)))).collect();
     measurement
 }
 

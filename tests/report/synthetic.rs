@@ -165,7 +165,7 @@ fn measurement(trial: Trial, sequence: u64, random: &mut Random) -> Measurement 
         started: format!("2026-11-21T06:{:02}:{:02}Z", sequence / 10 % 60, sequence % 10 * 6),
         total_s: seconds + 1.2,
         measured_s: seconds,
-        operations: BTreeMap::from([("insert".to_owned(), operation)]),
+        operations: BTreeMap::from([("insert".to_owned(), Box::new(operation))]),
         clients: vec![each; clients as usize],
         generator_late: late,
         loops: vec![LoopMeasurement {

@@ -256,7 +256,7 @@ fn take_in(
     let ended = |why| format!("a reader of group {name} ended before its time: {why}");
     measurement.invalid_because.extend(errors.into_iter().map(ended));
     measurement.invalid_because.extend(validity::sightings_reason(name, &group, freshness.tolerated));
-    seen.groups.insert(name.to_owned(), group);
+    seen.groups.insert(name.to_owned(), Box::new(group));
 }
 
 /// What readers saw together, and why some ended before their time.

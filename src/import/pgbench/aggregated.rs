@@ -175,7 +175,7 @@ impl Aggregated {
             .filter(|(_, count)| *count > 0)
             .map(|(reason, count)| (reason.to_owned(), count))
             .collect();
-        measurement.operations.insert("transaction".to_owned(), operation);
+        measurement.operations.insert("transaction".to_owned(), Box::new(operation));
     }
 }
 

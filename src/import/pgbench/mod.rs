@@ -202,7 +202,7 @@ fn fill_summary(repetition: &mut Repetition, summary: &Summary, aggregated: Opti
     repetition.note("without a log of transactions (-l) there are means and no percentiles");
     let measurement = &mut repetition.measurement;
     (measurement.measured_s, measurement.total_s) = (summary.measured_s(), summary.measured_s());
-    measurement.operations.insert("transaction".to_owned(), operation);
+    measurement.operations.insert("transaction".to_owned(), Box::new(operation));
     measurement.errors = summary.errors();
     measurement.series = aggregated.map_or_else(|| summary.series.clone(), |log| log.series());
     measurement.started = aggregated.map(Aggregated::started).unwrap_or_default();

@@ -108,7 +108,7 @@ fn repetition(file: &SourceFile, mut logs: Logs) -> Result<Repetition, ImportErr
             keep(&mut repetition, &mut measured, kind, told);
         }
         measured.records = if matches!(operation, "SCAN" | COMPOSITE) { 0 } else { counts.completed };
-        repetition.measurement.operations.insert(kind, measured);
+        repetition.measurement.operations.insert(kind, Box::new(measured));
     }
     finish(&mut repetition, file, &overall, has_intended)?;
     Ok(repetition)

@@ -3,6 +3,8 @@
 //! Main function: [`compare`]. Invariant: the same samples, options and seed give the same document, whatever the order in which
 //! machines and cases stand.
 
+use std::collections::HashMap;
+
 use super::marks::{marks, unconfirmed};
 use super::outcome::{Adjustment, Comparison, Comparisons, Letters, Options};
 use super::sample::{Figures, Sample};
@@ -19,16 +21,24 @@ use crate::statistics::shift::shift;
 use crate::statistics::t_test::{pooled, welch};
 use crate::statistics::{Interval, RatioEstimate, Verdict, family, judge};
 
+/// Every two samples that are alternatives to each other, case by case, in the order in which they stand.
+pub fn pairs(samples: &[Sample]) -> Vec<(&Sample, &Sample)> {
+    let mut alternatives: Vec<Vec<&Sample>> = Vec::new();
+    let mut place_of: HashMap<_, usize> = HashMap::new();
+    for sample in samples {
+        let place = *place_of.entry(sample.question()).or_insert_with(|| {
+            alternatives.push(Vec::new());
+            alternatives.len() - 1
+        });
+        alternatives[place].push(sample);
+    }
+    let places = |count: usize| (0..count).flat_map(move |a| (a + 1..count).map(move |b| (a, b)));
+    alternatives.iter().flat_map(|own| places(own.len()).map(move |(a, b)| (own[a], own[b]))).collect()
+}
+
 /// Compares every two samples that are alternatives to each other, case by case, in the order in which they stand.
 pub fn compare(samples: &[Sample], options: &Options) -> Comparisons {
-    let mut pairs: Vec<(&Sample, &Sample)> = Vec::new();
-    for (place, first) in samples.iter().enumerate() {
-        if samples[..place].iter().any(|known| known.is_alternative_to(first)) {
-            continue;
-        }
-        let own: Vec<&Sample> = samples[place..].iter().filter(|sample| sample.is_alternative_to(first)).collect();
-        pairs.extend((0..own.len()).flat_map(|a| own[a + 1..].iter().map(move |b| (a, *b))).map(|(a, b)| (own[a], b)));
-    }
+    let pairs = pairs(samples);
     let mut comparisons: Vec<Comparison> = pairs.iter().map(|(a, b)| weigh(a, b, options.seed)).collect();
     let decided: Vec<usize> =
         (0..comparisons.len()).filter(|place| comparisons[*place].deciding_p().is_some()).collect();

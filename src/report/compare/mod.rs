@@ -14,7 +14,7 @@ pub mod summaries;
 pub mod table;
 pub mod text;
 
-pub use judge::compare;
+pub use judge::{compare, pairs};
 pub use outcome::{Adjustment, Comparison, Comparisons, Letters, Mark, MarkWord, Options, Unconfirmed};
 pub use runs::{Chosen, RunInput, between, within};
 pub use sample::{Figures, Sample};

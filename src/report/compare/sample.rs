@@ -74,6 +74,11 @@ impl Sample {
         self
     }
 
+    /// What alternatives have in common: machine, case, factor and metric.
+    pub fn question(&self) -> (&str, &str, &str, &'static str) {
+        (&self.machine, &self.case, &self.factor, self.metric.name)
+    }
+
     /// Whether another sample is an alternative to this one: all but the variant is the same.
     pub fn is_alternative_to(&self, other: &Sample) -> bool {
         self.machine == other.machine && self.is_same_question_as(other)

@@ -14,7 +14,7 @@ use crate::measurement::Measurement;
 use crate::report::compare::table::{PTable, legend, show_p, tables};
 use crate::report::compare::text::{amounts, metric_in_words, show_n, show_ratio, show_verdict};
 use crate::report::compare::{
-    Adjustment, Comparison, Comparisons, Figures, Options, RunInput, Sample, compare, runs, within,
+    Adjustment, Comparison, Comparisons, Figures, Options, RunInput, Sample, compare, pairs, runs, within,
 };
 use crate::report::contest::EQUAL_WITHIN;
 use crate::report::metric::Metric;
@@ -36,9 +36,13 @@ pub fn of_run(study: &Study, machine: &str, measurements: &[Measurement]) -> Opt
     }
     let run = RunInput { path: "", label: "", machine, study, written: study, measurements };
     let chosen = within(&run, None, runs::usual_metric(&run)).ok()?;
+    // Counted before anything is compared: hundreds of levels make tens of thousands of pairs.
+    if pairs(&chosen.samples).len() > REPORT_MOST {
+        return None;
+    }
     let options =
         Options { alpha: SIGNIFICANCE, margin: EQUAL_WITHIN, adjustment: Adjustment::Bonferroni, seed: study.seed };
-    Some(compare(&chosen.samples, &options)).filter(|found| found.comparisons.len() <= REPORT_MOST)
+    Some(compare(&chosen.samples, &options))
 }
 
 /// Names of cases longer than this need the whole width beside their bars.

@@ -3,6 +3,8 @@
 //! Main type: [`Quantity`], what one plot shows. Invariant: the table under a figure holds every number that it
 //! draws, and panels of the same quantity share their scale unless one would be a flat line.
 
+use std::collections::HashMap;
+
 use maud::{Markup, html};
 
 use super::bars::{Bar, Bars};
@@ -195,9 +197,9 @@ pub fn panels(frame: &Frame<'_>, quantity: &Quantity<'_>) -> Markup {
 
 /// Median, p90 and p99 of the response times, with one scale. `times` has the merged histogram of each case, by its id.
 pub fn response_times(frame: &Frame<'_>, times: &dyn Fn(&CaseFinding) -> Histogram) -> Markup {
-    let figures: Vec<TimeFinding> = frame.cases.iter().map(|placed| time_finding(&times(placed.case))).collect();
-    let find =
-        |case: &CaseFinding| frame.cases.iter().position(|placed| placed.case.id == case.id).map(|i| &figures[i]);
+    let figures: HashMap<&str, TimeFinding> =
+        frame.cases.iter().map(|placed| (placed.case.id.as_str(), time_finding(&times(placed.case)))).collect();
+    let find = |case: &CaseFinding| figures.get(case.id.as_str());
     let quantity = |title: &str, time: fn(&TimeFinding) -> Option<f64>| Quantity {
         title: title.to_owned(),
         unit: Unit::Seconds,

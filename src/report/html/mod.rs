@@ -25,6 +25,8 @@ mod tables;
 mod times;
 mod unit;
 
+use std::collections::HashMap;
+
 use maud::{DOCTYPE, Markup, PreEscaped};
 
 use crate::finding::{CaseFinding, Findings, TimeFinding};
@@ -188,15 +190,14 @@ fn plots(
     let frame = Frame::of(study, findings);
     let cases = &findings.cases;
     let against = frame.axis.as_ref().map_or(String::new(), |axis| format!(" against {}", axis.setting));
+    let of_case: HashMap<&str, &CaseTrials<'_>> = groups.iter().map(|group| (group.case.id.as_str(), group)).collect();
     let trials = |case: &CaseFinding| -> Vec<&Measurement> {
-        groups.iter().find(|group| group.case.id == case.id).map(|group| group.valid().collect()).unwrap_or_default()
+        of_case.get(case.id.as_str()).map(|group| group.valid().collect()).unwrap_or_default()
     };
     let kind = time_kind(cases);
-    let times = |case: &CaseFinding| {
-        let mut all = Histogram::new();
-        trials(case).iter().for_each(|trial| all.merge(&trial.times(kind)));
-        all
-    };
+    // Merged once, however many figures ask for them, and packed, because there may be thousands of cases.
+    let merged: HashMap<&str, Histogram> = of_case.iter().map(|(id, group)| (*id, merged_times(group, kind))).collect();
+    let times = |case: &CaseFinding| merged.get(case.id.as_str()).cloned().unwrap_or_default();
     let counted = cases.iter().any(|case| times(case).count() > 0) || findings.imported_from.is_none();
     let (title, begins) = time_titles(kind);
     let remark = frame.best_panel_remark();
@@ -241,6 +242,13 @@ fn plots(
         }
         @if let Some(found) = compared { (comparing::sections(found)) }
     }
+}
+
+/// The times of all valid trials of a case together.
+fn merged_times(group: &CaseTrials<'_>, kind: TimeKind) -> Histogram {
+    let mut all = Histogram::new();
+    group.valid().for_each(|trial| all.merge(&trial.times(kind)));
+    all.packed()
 }
 
 /// What is asked for where it is not throughput: the intake of blocks, the speed of the disk.

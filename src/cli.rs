@@ -18,7 +18,7 @@ pub use data::{DataArguments, DataFormat, ExportFormat, ImportArguments, Importe
 #[derive(Debug, Clone, Parser)]
 #[command(name = "loadline", version, max_term_width = 110)]
 pub struct Cli {
-    /// Print one JSON document to stdout
+    /// Prints one JSON document to standard output instead of text
     #[arg(long, global = true)]
     pub json: bool,
     /// What to do.
@@ -29,45 +29,45 @@ pub struct Cli {
 /// What to do.
 #[derive(Debug, Clone, Subcommand)]
 pub enum Command {
-    /// What there is, and which databases can start here
+    /// Lists studies, record types, layouts, databases and workloads, and says which databases can start on this machine
     List {
-        /// Only this
+        /// Lists this kind alone
         what: Option<Listed>,
     },
-    /// Check a study; print its cases, trials and an estimate; start nothing
+    /// Checks a study and prints its cases, its trials and how long it will take; starts nothing
     Plan {
         /// The study.
         #[command(flatten)]
         study: StudyArguments,
     },
-    /// Run a study
+    /// Runs a study: starts the database, loads it case by case, repeats, and reports
     Run(RunArguments),
-    /// Terminal tables and RUN/report.html
+    /// Prints the tables and verdicts of a run again, and writes RUN/report.html
     Report {
-        /// Run directories
+        /// Directories that `loadline run` or `import` made
         #[arg(required = true, value_name = "RUN")]
         runs: Vec<PathBuf>,
-        /// Exit with 1 when a claim is contradicted
+        /// Ends with status 1 when a claim of the study's source is contradicted
         #[arg(long)]
         strict: bool,
     },
-    /// Compare the alternatives of one run, of two runs, or of published summaries
+    /// Compares the alternatives of a run, two runs with each other, or published figures: which is faster, slower or equal
     Compare(CompareArguments),
-    /// Fit queueing models to a run or to points
+    /// Fits formulas for how response times grow with the arrival rate (queueing models) to a run or to points
     Fit(FitArguments),
-    /// Say what a model expects at an arrival rate
+    /// Tells the response times that a model expects at an arrival rate, or the highest rate for a bound
     Predict(PredictArguments),
-    /// Say how many sources a server takes, or what so many need
+    /// Tells how many sources of data a server takes in, or what a number of sources needs
     Size(Box<size::SizeArguments>),
-    /// Score alternatives by writing and reading
+    /// Gives each alternative points for writing and for reading, and says which has the most
     Score(ScoreArguments),
-    /// Print generated records
+    /// Prints generated records, as studies write them
     Data(DataArguments),
-    /// Read other tools' output as a run directory
+    /// Makes a run directory of what YCSB, sysbench or pgbench printed
     Import(ImportArguments),
-    /// Write a run as files that other tools read
+    /// Writes the trials of a run as CSV, JSON lines or Parquet for other tools
     Export {
-        /// Run directory
+        /// Directory of the run
         run: PathBuf,
         /// Form of the files
         #[arg(long)]
@@ -76,9 +76,9 @@ pub enum Command {
         #[arg(long, value_name = "DIR")]
         out: PathBuf,
     },
-    /// Record measurement data until SIGTERM or SIGINT
+    /// Records measurement data into a database until SIGTERM or SIGINT (Ctrl-C)
     Record(RecordArguments),
-    /// Make, verify and open transport blocks of cameras, and look at those that were refused
+    /// Makes, verifies and opens transport blocks of cameras, and shows those that were refused
     Block {
         /// What to do with them
         #[command(subcommand)]
@@ -90,9 +90,9 @@ pub enum Command {
         /// Which part
         what: WorkKind,
     },
-    /// Make a password for a camera that uploads blocks, and the line of its hash
+    /// Makes a password for a camera that uploads blocks, and the line with its hash for the recorder's configuration
     Password(PasswordArguments),
-    /// Generate load as told over NATS
+    /// Generates load as another loadline says over NATS (not available yet)
     Agent {
         /// Address of the NATS server
         #[arg(long, value_name = "URL")]
@@ -130,17 +130,17 @@ pub struct StudyArguments {
     /// Name of a bundled study, or path of a study file
     #[arg(required_unless_present = "ycsb")]
     pub study: Option<String>,
-    /// Instead of a study, a property file of YCSB as it is, as in workloads/workloada; --set takes its properties too
+    /// Runs a property file of YCSB, such as workloads/workloada, instead of a study; --set takes YCSB's properties too
     #[arg(long, value_name = "FILE", conflicts_with = "study")]
     pub ycsb: Option<String>,
-    /// Change a setting, as in load.clients=4; a list makes it a factor, no value takes it out. A password for database.url can
-    /// also come from the environment variable LOADLINE_PASSWORD
+    /// Changes a setting of the study: load.clients=4. A list is measured level by level: load.clients=[1, 4]. Nothing behind the
+    /// sign takes the setting out. The password for database.url may stand in the environment variable LOADLINE_PASSWORD instead
     #[arg(long = "set", value_name = "KEY=VALUE")]
     pub sets: Vec<String>,
-    /// Shrink sizes and repeats to a rehearsal of about a minute
+    /// Rehearses the study in about a minute with smaller sizes and fewer trials; its figures are not to be quoted
     #[arg(long)]
     pub quick: bool,
-    /// Seed of the order of trials and of all that is random in them
+    /// Number that decides the order of trials and all that is random in them; equal seeds repeat both
     #[arg(long, value_name = "N")]
     pub seed: Option<u64>,
 }
@@ -151,13 +151,13 @@ pub struct RunArguments {
     /// The study.
     #[command(flatten)]
     pub study: StudyArguments,
-    /// Run directory to be made; without it runs/STUDY-TIME
+    /// Directory to make for the run [default: runs/STUDY-TIME]
     #[arg(long, value_name = "DIR", conflicts_with = "resume")]
     pub out: Option<PathBuf>,
-    /// Run directory to be continued: only what is missing is run
+    /// Continues the run in this directory: runs the trials that are missing there
     #[arg(long, value_name = "DIR")]
     pub resume: Option<PathBuf>,
-    /// Exit with 1 when a claim is contradicted
+    /// Ends with status 1 when a claim of the study's source is contradicted
     #[arg(long)]
     pub strict: bool,
 }
@@ -165,30 +165,30 @@ pub struct RunArguments {
 /// `compare`
 #[derive(Debug, Clone, Args)]
 pub struct CompareArguments {
-    /// Run directory
+    /// Directory of a run
     #[arg(required_unless_present = "summaries", conflicts_with = "summaries")]
     pub run: Option<PathBuf>,
-    /// Second run directory
+    /// Directory of a second run, to compare the first with
     pub run2: Option<PathBuf>,
-    /// Factor whose levels are compared, in each run; without it all that are alternatives, or with two runs the runs
+    /// Factor whose levels are compared within each run. Without it: all factors with alternatives; of two runs, the runs
     #[arg(long, value_name = "SETTING", conflicts_with = "summaries")]
     pub factor: Option<String>,
-    /// What is compared: throughput, response_time_mean, response_time_p99, ...; without it what the report compares by
+    /// Figure to compare: throughput, response_time_mean, response_time_p99, ... Without it: the one that the report compares by
     #[arg(long, value_name = "NAME")]
     pub metric: Option<String>,
-    /// Published summaries: machine,case,variant,mean,sd,n; if given, also metric and operation
+    /// File of published figures with the columns machine,case,variant,mean,sd,n, and if known metric and operation
     #[arg(long, value_name = "FILE.csv")]
     pub summaries: Option<PathBuf>,
-    /// Level of the verdicts, below which an adjusted p counts
+    /// How often a verdict may be wrong by chance: a difference counts when its adjusted p is below this
     #[arg(long, default_value_t = 0.05, allow_negative_numbers = true)]
     pub alpha: f64,
-    /// Relative difference that counts as none: 0.05 is 5 %
+    /// Relative difference that is too small to matter: 0.05 is 5 %
     #[arg(long, default_value_t = 0.05, allow_negative_numbers = true)]
     pub margin: f64,
-    /// How p-values and intervals are adjusted for their number: Bonferroni, Holm, or Benjamini and Hochberg
+    /// How verdicts allow for the number of comparisons, of which some differ by chance alone
     #[arg(long, value_enum, default_value_t = Adjusting::Bonferroni)]
     pub adjust: Adjusting,
-    /// Write tables and figures to this page too, or to compare.html in this directory
+    /// Writes tables and figures as a page to this file, or to compare.html in this directory
     #[arg(long, visible_alias = "out", value_name = "FILE.html")]
     pub html: Option<PathBuf>,
 }
@@ -196,36 +196,36 @@ pub struct CompareArguments {
 /// How p-values are adjusted.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, ValueEnum)]
 pub enum Adjusting {
-    /// Keeps the probability of any false finding below the level; all intervals hold together
+    /// No finding at all is false, with probability 1 - alpha; all intervals hold together (Bonferroni)
     Bonferroni,
-    /// Keeps the probability of any false finding below the level
+    /// No finding at all is false, with probability 1 - alpha; finds somewhat more (Holm)
     Holm,
-    /// Keeps the expected share of false findings below the level
+    /// Of the findings a share of alpha is false on average (Benjamini and Hochberg)
     Bh,
 }
 
 /// `fit`
 #[derive(Debug, Clone, Args)]
 pub struct FitArguments {
-    /// Run directory
+    /// Directory of a run
     #[arg(required_unless_present = "points", conflicts_with = "points")]
     pub run: Option<PathBuf>,
-    /// Points, in columns: arrival_rate, mean_s, and if known se_s, p50_s, p90_s, p99_s, workers, throughput
+    /// File of points with the columns arrival_rate, mean_s, and if known se_s, p50_s, p90_s, p99_s, workers, throughput
     #[arg(long, value_name = "FILE.csv")]
     pub points: Option<PathBuf>,
-    /// Model to fit
+    /// Model to fit, by the name that a fit prints; auto tries all that suit the data
     #[arg(long, default_value = "auto")]
     pub model: String,
-    /// Where the times of the points begin: intended or sent
+    /// Where the times of the points begin: when an operation was due (intended), or when it was sent (sent)
     #[arg(long, default_value = "intended")]
     pub timer: String,
-    /// Workers in front of the system, where the points do not say
+    /// Connections that send the operations, where the points do not say
     #[arg(long, value_name = "N")]
     pub workers: Option<u32>,
-    /// Servers of M/M/c, where they are not to be fitted
+    /// Operations that the system serves at once, for the model mmc; without it they are fitted
     #[arg(long, value_name = "N")]
     pub servers: Option<u32>,
-    /// Fit the curve of this quantile, 0 to 1, instead of the mean
+    /// Fits the curve of this quantile (0 to 1) instead of the mean
     #[arg(long, value_name = "Q")]
     pub quantile: Option<f64>,
 }
@@ -233,22 +233,22 @@ pub struct FitArguments {
 /// `predict`
 #[derive(Debug, Clone, Args)]
 pub struct PredictArguments {
-    /// Model
+    /// Model, by the name that a fit prints: mm1, mmc, mg1, usl, ...
     #[arg(long)]
     pub model: String,
-    /// Service rate of a server, per second; usl: throughput of one client
+    /// Operations that one server completes per second when it is busy; usl: throughput of one client
     #[arg(long)]
     pub mu: f64,
-    /// Constant delay, as in 1.6ms
+    /// Time that every operation takes besides, as in 1.6ms
     #[arg(long, default_value = "0s")]
     pub delta: String,
-    /// Arrival rate, per second; closed loops take --clients instead
+    /// Operations that arrive per second; models of closed loops take --clients instead
     #[arg(long)]
     pub arrival_rate: Option<f64>,
     /// Quantile of response time, 0 to 1
     #[arg(long)]
     pub quantile: Option<f64>,
-    /// Bound of that quantile, or of the mean without one, as in 10ms: how high may the arrival rate be?
+    /// Asks for the highest arrival rate at which that quantile, or the mean without one, stays below this: 10ms
     #[arg(long)]
     pub below: Option<String>,
     /// Parameters that only some models have.
@@ -300,35 +300,35 @@ pub struct SpecialParameters {
 /// `score`
 #[derive(Debug, Clone, Args)]
 pub struct ScoreArguments {
-    /// Run directories
+    /// Directories of runs
     #[arg(required_unless_present = "writes", value_name = "RUN")]
     pub runs: Vec<PathBuf>,
-    /// Write throughputs: alternative,throughput
+    /// File of write throughputs with the columns alternative,throughput
     #[arg(long, value_name = "FILE.csv", requires = "reads", conflicts_with = "runs")]
     pub writes: Option<PathBuf>,
-    /// Read times: alternative,query,case,time_s
+    /// File of read times with the columns alternative,query,case,time_s
     #[arg(long, value_name = "FILE.csv", requires = "writes")]
     pub reads: Option<PathBuf>,
-    /// Weight of writing against reading
+    /// How many times as much as reading writing counts
     #[arg(long, default_value_t = 2.0, value_name = "WEIGHT")]
     pub write_weight: f64,
-    /// What weighs the same in reading: every query, as in the source, or every case
+    /// What counts the same in reading: every query, or every case of every query
     #[arg(long, default_value = "query", value_name = "WHICH")]
     pub query_weighting: QueryWeighting,
     /// Factor whose levels are the alternatives
     #[arg(long, default_value = "layout.name", value_name = "SETTING", conflicts_with = "writes")]
     pub factor: String,
-    /// Factor whose levels are the queries; without it workload.query, where Q1.2 is a case of Q1, or else every kind of
-    /// operation that reads is a query
+    /// Factor whose levels are the queries. Without it: workload.query, where Q1.2 is a case of Q1; where there is none, every
+    /// kind of operation that reads is a query
     #[arg(long, value_name = "SETTING", conflicts_with = "writes")]
     pub query: Option<String>,
-    /// Kinds of operation that write, as in insert,update; those of loadline's workloads without it
+    /// Kinds of operation that write, as in insert,update. Without it: those that write in loadline's workloads
     #[arg(long, value_name = "KIND,...", value_delimiter = ',', conflicts_with = "writes")]
     pub write_operations: Vec<String>,
     /// Kinds of operation that read, as in read,statement-1
     #[arg(long, value_name = "KIND,...", value_delimiter = ',', conflicts_with = "writes")]
     pub read_operations: Vec<String>,
-    /// Write tables and a plot of the sensitivity into a page
+    /// Writes the tables, and a plot of how the choice depends on the weight, as a page to this file
     #[arg(long, value_name = "FILE")]
     pub html: Option<PathBuf>,
 }
@@ -345,10 +345,10 @@ pub enum QueryWeighting {
 /// `record`
 #[derive(Debug, Clone, Args)]
 pub struct RecordArguments {
-    /// Configuration of the recorder
+    /// File with the recorder's settings
     #[arg(value_name = "CONFIG.toml")]
     pub config: PathBuf,
-    /// Instead of recording, list the records that the database refused, or give them back to the queue
+    /// Instead of recording, shows the records that the database refused, gives them back to the queue, or removes them
     #[arg(long, value_name = "ACTION")]
     pub quarantine: Option<QuarantineAction>,
 }
@@ -358,7 +358,7 @@ pub struct RecordArguments {
 pub struct PasswordArguments {
     /// Name of the camera
     pub camera: String,
-    /// Take the password from standard input instead of making one
+    /// Takes the password from standard input instead of making one
     #[arg(long)]
     pub stdin: bool,
 }

@@ -8,7 +8,7 @@ use serde::Serialize;
 
 use crate::imported::TimeKind;
 use crate::trial::Levels;
-use crate::units::show_number;
+use crate::units::{Carried, show_number};
 
 /// Everything that is said about a run.
 #[derive(Debug, Clone, PartialEq, Default, Serialize)]
@@ -266,20 +266,31 @@ pub struct Estimate {
 }
 
 impl Estimate {
+    /// The digits that it carries: the interval as far as it was not cut off says so.
+    pub fn carried(&self) -> Carried {
+        Carried::by(self.ci95)
+    }
+
     /// `[39.1, 45.0]`, and `[0 (cut off), 45.0]` where it reached below.
     pub fn show_interval(&self) -> Option<String> {
         let [low, high] = self.ci95?;
-        let low = if self.cut_off { "0 (cut off)".to_owned() } else { show_number(low) };
-        Some(format!("[{low}, {}]", show_number(high)))
+        let show = |end| self.carried().show(end, show_number);
+        let low = if self.cut_off { "0 (cut off)".to_owned() } else { show(low) };
+        Some(format!("[{low}, {}]", show(high)))
+    }
+
+    /// The mean with the digits that its interval carries; `-` without any trial.
+    pub fn show_mean(&self, unit: impl Fn(f64) -> String) -> String {
+        self.mean.map_or("-".to_owned(), |mean| self.carried().show(mean, unit))
     }
 }
 
 impl Estimate {
     /// Mean and interval, `-` without any trial. For what cannot be negative: the interval does not begin below 0.
     pub fn show(&self, unit: impl Fn(f64) -> String) -> String {
-        let mean = self.mean.map_or("-".to_owned(), &unit);
+        let mean = self.show_mean(&unit);
         match self.ci95 {
-            Some([low, high]) => format!("{mean} [{}, {}]", unit(low.max(0.0)), unit(high)),
+            Some([low, high]) => format!("{mean} {}", self.carried().show_ends([low.max(0.0), high], unit)),
             None => mean,
         }
     }

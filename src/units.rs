@@ -3,7 +3,11 @@
 //! Inside the program a bare number always carries its unit in its name (`elapsed_s`, `lag_ns`, `bound_bytes`).
 //! These functions are the only place where text becomes such a number and back.
 
+mod carried;
+
 use std::time::Duration;
+
+pub use carried::{Carried, show_ratio};
 
 /// Nanoseconds in one second.
 pub const NS_PER_S: f64 = 1e9;

@@ -62,7 +62,7 @@ fn fit_prints_a_table_and_a_verdict() {
                    chi²/df = 1.38/6 (p = 0.97)";
     assert!(text.contains(verdict), "{text}");
     assert!(text.contains("load-dependent was not fitted: it needs the number of workers"), "{text}");
-    assert!(text.contains("as in the paper              mu = 1,006/s, delta = 1.67 ms"), "{text}");
+    assert!(text.contains("as in the source             mu = 1,006/s, delta = 1.67 ms"), "{text}");
 }
 
 #[test]

@@ -115,6 +115,22 @@ fn no_line_of_the_terminal_is_wider_than_the_terminal() {
 }
 
 #[test]
+fn a_level_of_eighty_characters_is_shortened_where_room_is_scarce_and_stands_whole_somewhere() {
+    let path = |name: &str| format!("/data/{}{name}/measurements.db", "directory/".repeat(6));
+    let factors = [("layout.name", vec![json!("wide")]), ("load.clients", vec![json!(1), json!(2)])];
+    let paths = [("database.path", vec![json!(path("first")), json!(path("second"))])];
+    let study = study(&[&factors[..], &paths[..]].concat());
+    let trials = measurements(&study, 3);
+    let text = terminal(&findings(&study, &trials), &study);
+    let table = text.split("───\n").nth(1).unwrap();
+    assert!(!table.contains(&path("first")) && table.contains('…'), "{text}");
+    assert!(text.contains(&format!("  {}", path("first"))), "the whole path stands below the table: {text}");
+    let page = page("long", &study, &trials);
+    assert!(page.contains(&format!("title=\"{}\"", path("first"))), "in tables");
+    assert!(page.contains(&format!("<title>{}</title>", path("first"))), "in drawings");
+}
+
+#[test]
 fn a_case_without_a_valid_trial_appears_and_leaves_its_claims_undecided() {
     let study = layouts_and_clients();
     let mut trials = measurements(&study, 10);

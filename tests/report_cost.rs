@@ -1,6 +1,8 @@
 //! What a report costs, counted and not timed: the bytes that it allocates in all, and the most that it holds at once, may grow with the number
 //! of trials, and no faster. Whatever is copied for each value of a case, or made for each pair of values or cases, shows there.
 
+#![expect(clippy::unwrap_used, reason = "a test that cannot go on has failed")]
+
 #[path = "report/synthetic.rs"]
 mod synthetic;
 

@@ -110,7 +110,7 @@ fn searched(study: &Study, mut trials: Vec<Measurement>, late: &[usize]) -> Vec<
     trials
 }
 
-const LATE: &str = "the generator was late: 900 µs on average, of a mean response time of 2000 µs";
+const LATE: &str = "loadline sent operations late: 900 µs on average, and the mean response time is 2 ms";
 
 /// A search for the load lines of two layouts.
 fn two_lines() -> Study {

@@ -93,6 +93,13 @@ fn workloads_run_on_tables_that_are_there_and_tables_without_what_is_asked_for_m
     assert!(status == Some(1) && (1..400).contains(&trial.operations["read"].empty), "missing records: {text}");
 
     make(&*database, 200);
+    let mut session = database.connect().unwrap();
+    let grant = "GRANT SELECT ON *.* TO reader@'%' IDENTIFIED BY 'only-reads'";
+    session.run(grant).unwrap();
+    let reader = format!("mysql://reader:only-reads@{host}:{port}/{}", endpoint.database);
+    let (status, text, trial) = run(&place.0, &reader, "workloadc", &[]);
+    assert_eq!((status, trial.completed(), trial.failed()), (Some(0), 400, 0), "an account that may only read: {text}");
+
     for (workload, kind) in
         [("workloada", "update"), ("workloadf", "read-modify-write"), ("workloade", "scan"), ("workloadd", "insert")]
     {
@@ -102,7 +109,6 @@ fn workloads_run_on_tables_that_are_there_and_tables_without_what_is_asked_for_m
         assert_eq!((status, trial.completed(), trial.failed()), (Some(0), 400, 0), "{workload}: {text}");
         assert!(trial.operations[kind].completed > 0, "{workload}");
     }
-    let mut session = database.connect().unwrap();
     let count = session.query("SELECT COUNT(*) FROM usertable").unwrap();
     assert!(count[0][0].as_ref().unwrap().parse::<u32>().unwrap() > 200, "the table stays, with what was inserted");
 }

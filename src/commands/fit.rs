@@ -202,8 +202,8 @@ fn text_of(report: &FitReport) -> String {
             None => "no curve".to_owned(),
         };
         let (rate, mean) = (show_number(paper.low_rate_per_s), show_seconds(paper.low_mean_s));
-        out.push_str(&format!("\nThe procedure of Kihl et al. 2011 (section 6.1), r0 = {mean} at {rate}/s\n"));
-        out.push_str(&format!("  as in the paper              {}\n", show(paper.naive)));
+        out.push_str(&format!("\nFitted by hand, as the source of the study did: delta and mu from the mean at the lowest rate, {mean} at {rate}/s\n"));
+        out.push_str(&format!("  as in the source             {}\n", show(paper.naive)));
         out.push_str(&format!("  corrected for that rate      {}\n", show(paper.corrected)));
     }
     let skipped = report.skipped.iter().map(|skipped| format!("{} was not fitted: {}", skipped.model, skipped.because));

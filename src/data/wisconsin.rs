@@ -18,7 +18,7 @@ use crate::trial::RecordSettings;
 /// Registry entry.
 pub(super) static WISCONSIN: Entry = Entry {
     name: "wisconsin",
-    summary: "the scalable Wisconsin relation (DeWitt 1991): 16 attributes, 208 bytes, key unique2",
+    summary: "the scalable Wisconsin relation, known from benchmarks: 16 attributes, 208 bytes, key unique2",
     build: |settings| Ok(Arc::new(Wisconsin::new(settings)?)),
 };
 

@@ -71,14 +71,15 @@ fn empty_reason(measurement: &Measurement, empty: u64) -> String {
         format!("{empty} reads found nothing although they")
     };
     let statements = &measurement.trial.case.settings.workload.statements;
-    let named = |(kind, operation): (&String, &Box<OperationMeasurement>)| {
+    let named = |(kind, empty): (&String, u64)| {
         let number: Option<usize> = kind.strip_prefix("statement-").and_then(|number| number.parse().ok());
         let statement = number.and_then(|number| statements.get(number.checked_sub(1)?));
         let text =
             statement.map(|statement| format!(" ({})", shortened(&statement.sql, STATEMENT_MOST))).unwrap_or_default();
-        format!("{kind}{text} {} times", operation.empty)
+        format!("{kind}{text} {empty} times")
     };
-    let kinds = measurement.operations.iter().filter(|(_, operation)| operation.empty > 0);
+    let kinds = measurement.operations.iter().map(|(kind, operation)| (kind, operation.empty));
+    let kinds = kinds.filter(|(_, empty)| *empty > 0);
     let kinds: Vec<String> = kinds.map(named).collect();
     let is_own = kinds.iter().any(|kind| kind.starts_with("statement-"));
     let remedy =
@@ -165,7 +166,7 @@ fn lateness(measurement: &Measurement, circumstances: Circumstances) -> Option<S
         let late_s = measurement.generator_late.quantile_ns(quantile) as f64 / 1e9;
         return (late_s > LATE_OF_BOUND * below_s).then(|| {
             format!(
-                "the generator was late: {} at p{}, of a bound of {}",
+                "loadline sent operations late: {} at p{}, and the bound is {}",
                 show_seconds(late_s),
                 show_number(100.0 * quantile),
                 show_seconds(below_s)
@@ -177,9 +178,9 @@ fn lateness(measurement: &Measurement, circumstances: Circumstances) -> Option<S
     let response_ns = sum_ns / measurement.completed().max(1) as f64;
     (late_ns > circumstances.late_share * response_ns && late_ns > LATE_NS).then(|| {
         format!(
-            "the generator was late: {:.0} µs on average, of a mean response time of {:.0} µs",
-            late_ns / 1e3,
-            response_ns / 1e3
+            "loadline sent operations late: {} on average, and the mean response time is {}",
+            show_seconds(late_ns / 1e9),
+            show_seconds(response_ns / 1e9)
         )
     })
 }
@@ -212,7 +213,7 @@ fn contradiction_of_little(measurement: &Measurement, circumstances: Circumstanc
     if last_s <= 0.0 {
         return None;
     }
-    let says = |what: String| Some(format!("Little's law does not hold: {what}"));
+    let says = |what: String| Some(format!("counts and times contradict each other (by Little's law): {what}"));
     let running = residence_s / last_s;
     if let Some(clients) = circumstances.always_busy_clients.map(f64::from)
         && measurement.completed() >= 100 * clients as u64
@@ -325,10 +326,10 @@ mod tests {
         let mut late = measurement(1000, 0, 900_000);
         (0..1000).for_each(|_| late.generator_late.record(400_000));
         (0..1000).for_each(|_| late.operations.get_mut("insert").unwrap().response_time.record(1_000_000));
-        assert!(reasons(&late, open)[0].contains("generator was late"));
+        assert!(reasons(&late, open)[0].contains("sent operations late"));
         let bounded = |below_s| reasons(&late, Circumstances { bound: Some((0.99, below_s)), ..open });
         assert_eq!(bounded(0.02), Vec::<String>::new(), "400 µs are nothing beside a bound of 20 ms");
-        assert!(bounded(0.002)[0].starts_with("the generator was late: 400 µs at p99"), "{:?}", bounded(0.002));
+        assert!(bounded(0.002)[0].starts_with("loadline sent operations late: 400 µs at p99"), "{:?}", bounded(0.002));
     }
 
     #[test]
@@ -380,7 +381,10 @@ mod tests {
             assert_eq!(reasons(&counted(0.9, 0.99), circumstances), Vec::<String>::new());
             for (running_s, elapsed_s) in [(0.8, 0.99), (0.99, 0.99), (0.9, 0.7)] {
                 let found = reasons(&counted(running_s, elapsed_s), circumstances);
-                assert!(found[0].starts_with("Little's law does not hold"), "{running_s} {elapsed_s}: {found:?}");
+                assert!(
+                    found[0].starts_with("counts and times contradict each other"),
+                    "{running_s} {elapsed_s}: {found:?}"
+                );
             }
             let mut without_wait = counted(0.9, 0.99);
             without_wait.operations.get_mut("insert").unwrap().schedule_lag = Histogram::new();
@@ -391,7 +395,7 @@ mod tests {
     #[test]
     fn times_that_contradict_littles_law_are_found() {
         let found = reasons(&measurement(1000, 0, 1_200_000), PLAIN);
-        assert!(found[0].starts_with("Little's law does not hold: 1.20"), "{found:?}");
+        assert!(found[0].starts_with("counts and times contradict each other (by Little's law): 1.20"), "{found:?}");
         let mut stalled_at_its_end = measurement(1000, 0, 1_200_000);
         stalled_at_its_end.clients =
             vec![crate::measurement::ClientMeasurement { elapsed_s: 1.2, ..Default::default() }];

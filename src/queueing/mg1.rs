@@ -241,7 +241,10 @@ mod tests {
             for quantile in [0.5, 0.9, 0.99, 0.999] {
                 let wait = DeterministicWait::new(utilisation, quantile);
                 let (found, expected) = (wait.quantile(quantile), whole(quantile));
-                assert!((found - expected).abs() <= 1e-8 * expected.max(1.0), "{utilisation} {quantile}: {found} {expected}");
+                assert!(
+                    (found - expected).abs() <= 1e-8 * expected.max(1.0),
+                    "{utilisation} {quantile}: {found} {expected}"
+                );
                 assert!(wait.queue_at_most.len() < 200, "{} lengths were computed", wait.queue_at_most.len());
             }
         }

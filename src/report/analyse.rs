@@ -8,6 +8,7 @@ use crate::finding::{CaseFinding, Estimate, Findings, LateFinding, OperationFind
 use crate::histogram::Histogram;
 use crate::imported::{StatedTimes, TimeKind};
 use crate::measurement::{Environment, Measurement, OperationMeasurement, is_growing};
+use crate::report::answers::ROWS_LEAST;
 use crate::report::claims::judge_claim;
 use crate::report::client;
 use crate::report::disk;
@@ -47,9 +48,6 @@ impl<'a> CaseTrials<'a> {
         self.trials.iter().copied().filter(|trial| trial.is_valid())
     }
 }
-
-/// Rows that a query gives on average, below which a reader is told.
-const ROWS_LEAST: f64 = 0.5;
 
 /// All that a run's measurements say. Cases come in the study's order; those without a trial are left out and noted.
 pub fn analyse(run_name: &str, study: &Study, environment: &Environment, measurements: &[Measurement]) -> Findings {
@@ -404,7 +402,7 @@ fn found_nothing(cases: &[CaseFinding]) -> Option<String> {
         Some(format!("{} ({rows:.2} rows)", show_levels(&case.levels)))
     };
     let found: Vec<String> = cases.iter().filter_map(show).collect();
-    let what = "queries found less than one row in two: their figures are those of looking for nothing";
+    let what = "queries found less than one row in two; their figures are those of looking for nothing, and they are compared with nothing";
     (!found.is_empty()).then(|| format!("{what}: {}", some_of(&found)))
 }
 

@@ -13,6 +13,7 @@ use crate::measurement::Measurement;
 use crate::queueing::fit::{Request, fit};
 use crate::queueing::{FAMILIES, Timer};
 use crate::report::analyse::{CaseTrials, is_overloaded};
+use crate::report::answers::{rows_per_query, unlike};
 use crate::report::factors::{same_level, show_level, show_levels};
 use crate::report::metric::{LOAD_LINE, METRICS, Metric};
 use crate::report::points::{Curve, curves};
@@ -21,6 +22,7 @@ use crate::statistics::summary::{Interval, mean};
 use crate::statistics::{Cell, RatioEstimate, TrialValue, weighted_ratio};
 use crate::study::{Claim, ClaimedModel, ClaimedRatio, Smaller, Study};
 use crate::trial::{Arrivals, Case, Levels};
+use crate::units::show_ratio;
 
 /// Metrics of which a short load shows something else: what waits at its end counts for more.
 const OF_LENGTH: [&str; 7] = ["intake", "carried_share", "stored", "buffer", "disk_share", "answer", "freshness_lost"];
@@ -84,10 +86,8 @@ fn judge(study: &Study, claim: &Claim, groups: &[CaseTrials<'_>], lines: &[LoadL
         Some(metric) => match weigh(study, ratio, metric, &members) {
             Err(reason) => (ClaimVerdict::Undecided, reason),
             Ok((estimate, interval, remark)) => {
-                let evidence = format!(
-                    "ratio {:.2} [{:.2}, {:.2}], n = {} + {}{remark}",
-                    estimate.ratio, interval.low, interval.high, estimate.n_of, estimate.n_to
-                );
+                let (shown, ends) = show_ratio(estimate.ratio, Some([interval.low, interval.high]), 2);
+                let evidence = format!("ratio {shown} {ends}, n = {} + {}{remark}", estimate.n_of, estimate.n_to);
                 (against((ratio.low, ratio.high), interval), evidence)
             }
         },
@@ -182,6 +182,8 @@ struct Member<'a> {
     trials: Vec<TrialValue>,
     /// Whether its times only tell how long the load lasted.
     is_overloaded: bool,
+    /// Rows that a query gave; none where none were counted.
+    rows: Option<f64>,
 }
 
 impl Member<'_> {
@@ -222,7 +224,8 @@ fn of_trials<'a>(case: &'a Case, metric: &Metric, groups: &[CaseTrials<'_>]) -> 
     let is_open = case.settings.load.arrivals != Arrivals::Closed;
     let is_overloaded =
         is_open && metric.is_time() && group.is_some_and(|group| is_overloaded(&group.valid().collect::<Vec<_>>()));
-    Member { case, trials: trials.unwrap_or_default(), is_overloaded }
+    let rows = group.and_then(|group| rows_per_query(&group.valid().collect::<Vec<_>>()));
+    Member { case, trials: trials.unwrap_or_default(), is_overloaded, rows }
 }
 
 /// All cases with these levels; an error when there is none.
@@ -284,6 +287,9 @@ fn best_ratio(
         let rest = member.case.levels.iter().filter(|(setting, _)| !named(setting));
         show_levels(&rest.map(|(setting, level)| (setting.clone(), level.clone())).collect())
     };
+    if let Some(why) = unlike(of[of_places[0]].rows, to[to_places[0]].rows) {
+        return Err(format!("the two sides are not compared, because {why}"));
+    }
     let missing = of.len() + to.len() - of_places.len() - to_places.len();
     let without = if missing > 0 {
         format!("; {missing} cases overloaded or without a valid trial left out")
@@ -318,13 +324,20 @@ fn matched_cells<'a>(
     if keys.is_empty() {
         return Err("the two sides share no case: their remaining factors have no level in common".to_owned());
     }
-    let overloaded = |one: &String| of.iter().chain(to).any(|member| member.is_overloaded && key(member) == *one);
+    let is_overloaded = |one: &String| of.iter().chain(to).any(|member| member.is_overloaded && key(member) == *one);
     let all = keys.len();
-    keys.retain(|one| !overloaded(one));
+    keys.retain(|one| !is_overloaded(one));
     if keys.is_empty() {
         return Err("every case is overloaded on a side: its times grow as long as the load lasts".to_owned());
     }
-    let without = all - keys.len();
+    let overloaded = all - keys.len();
+    let rows = |side: &[Member<'_>], one: &String| side.iter().find(|member| key(member) == *one)?.rows;
+    let why_not = keys.iter().find_map(|one| unlike(rows(of, one), rows(to, one)));
+    keys.retain(|one| unlike(rows(of, one), rows(to, one)).is_none());
+    if let (true, Some(why)) = (keys.is_empty(), &why_not) {
+        return Err(format!("the two sides are not compared, because {why}"));
+    }
+    let answered_unlike = all - overloaded - keys.len();
     let mut cells = Vec::new();
     for one in &keys {
         for (side, sign) in [(of, 1.0), (to, -1.0)] {
@@ -339,11 +352,15 @@ fn matched_cells<'a>(
         }
     }
     let matched = if keys.len() > 1 { format!(" in {} matched cases", keys.len()) } else { String::new() };
-    let left_out = match without {
+    let unlike_left_out = match (answered_unlike, why_not) {
+        (1.., Some(why)) => format!("; {answered_unlike} of {all} left out, because {why}"),
+        _ => String::new(),
+    };
+    let left_out = match overloaded {
         0 => String::new(),
         _ => format!(
-            "; {without} of {all} left out, because a side is overloaded there and its times grow as long as the load lasts"
+            "; {overloaded} of {all} left out, because a side is overloaded there and its times grow as long as the load lasts"
         ),
     };
-    Ok((cells, matched + &left_out))
+    Ok((cells, matched + &left_out + &unlike_left_out))
 }

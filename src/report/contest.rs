@@ -3,9 +3,8 @@
 //! Main functions: [`contests`] and [`contest_sentences`]. Invariant: an alternative is called fastest only where it beats
 //! every other one, by intervals that hold together for all comparisons of the study (Bonferroni).
 
-use std::collections::HashMap;
-
-use super::factors::{Factors, is_server_setting, same_level, setting_word, short_level, show_level};
+use super::answers::unlike;
+use super::factors::{Factors, grouped_by, is_server_setting, same_level, setting_word, short_level, show_level};
 use super::metric::Metric;
 use crate::statistics::best::BestRatio;
 use crate::statistics::noise::{Series, Stopping, means};
@@ -15,7 +14,7 @@ use crate::statistics::verdict::SIGNIFICANCE;
 use crate::statistics::{Interval, RatioEstimate, TrialValue, Verdict, judge, matched_ratio};
 use crate::study::Factor;
 use crate::trial::Levels;
-use crate::units::show_number;
+use crate::units::{show_number, show_ratio};
 
 /// A relative difference below this counts as none.
 pub const EQUAL_WITHIN: f64 = 0.05;
@@ -38,13 +37,15 @@ pub struct Scored<'a> {
     pub interval: Option<Interval>,
     /// The values with the rounds that they are of.
     pub trials: Vec<TrialValue>,
+    /// Rows that a query gave; none where none were counted.
+    pub rows: Option<f64>,
 }
 
 impl<'a> Scored<'a> {
     /// A case with its trials; none without trials.
     pub fn new(levels: &'a Levels, trials: Vec<TrialValue>) -> Option<Self> {
         let values: Vec<f64> = trials.iter().map(|trial| trial.value).collect();
-        Some(Scored { levels, mean: mean(&values)?, interval: None, values, trials })
+        Some(Scored { levels, mean: mean(&values)?, interval: None, values, trials, rows: None })
     }
 }
 
@@ -57,6 +58,12 @@ pub fn judge_together(scored: &mut [Scored<'_>], stopping: Stopping) {
     scored.iter_mut().zip(found).for_each(|(case, found)| case.interval = found.map(|found| found.interval));
 }
 
+/// Another alternative's place with the ratio of the leader to it, or why there is none.
+type Pair = (usize, Result<BestRatio, String>);
+
+/// Said of alternatives without a ratio.
+const TOO_FEW: &str = "a case has fewer than two valid trials";
+
 /// Alternatives that compete, the leader first, and the comparison of every pair.
 pub struct Contest {
     /// The server's setting whose levels compete over all cases, where that is what competes.
@@ -64,8 +71,8 @@ pub struct Contest {
     before: String,
     after: String,
     labels: Vec<String>,
-    /// The leader over each of the others: the other's place, and the estimate.
-    pairs: Vec<(usize, Option<BestRatio>)>,
+    /// The leader over each of the others.
+    pairs: Vec<Pair>,
     /// How many pairs of all of them can be compared, with which intervals share their level: the data chose the leader.
     comparable: usize,
 }
@@ -84,7 +91,7 @@ pub fn contests(factors: &Factors, factor: &Factor, metric: &Metric, scored: &[S
         let choices = Some(others.choice_label(case.levels)).filter(|label| !label.is_empty());
         choices.into_iter().chain(given).collect::<Vec<_>>().join(", ")
     };
-    let strata = grouped_by(scored.iter(), stratum_of);
+    let strata = grouped_by(scored.iter(), |case| stratum_of(case));
     let mut contests: Vec<Contest> =
         strata.iter().filter_map(|(stratum, cases)| best_contest(factors, factor, metric, cases, stratum)).collect();
     if strata.len() > 1 || !factors.ramps.is_empty() {
@@ -99,24 +106,6 @@ pub fn contests(factors: &Factors, factor: &Factor, metric: &Metric, scored: &[S
         }
     }
     contests
-}
-
-/// Cases by a label, in the order in which labels first occur.
-pub fn grouped_by<'s, 'a>(
-    cases: impl Iterator<Item = &'s Scored<'a>>,
-    label_of: impl Fn(&Scored<'_>) -> String,
-) -> Vec<(String, Vec<&'s Scored<'a>>)> {
-    let mut groups: Vec<(String, Vec<&Scored<'_>>)> = Vec::new();
-    let mut place_of: HashMap<String, usize> = HashMap::new();
-    for case in cases {
-        let label = label_of(case);
-        let place = *place_of.entry(label.clone()).or_insert_with(|| {
-            groups.push((label, Vec::new()));
-            groups.len() - 1
-        });
-        groups[place].1.push(case);
-    }
-    groups
 }
 
 /// Every level at the setting of the chosen ramps where it is best.
@@ -164,7 +153,10 @@ fn best_contest(
     after.push_str(&missing_remark(factor, metric, best.iter().map(|(label, _)| label.as_str()).collect()));
     let (pairs, comparable) = pairs(
         best.len(),
-        |other| best_ratio(&best[0].1, &best[other].1, metric.more_is_better),
+        |other| match unlike(best[0].1[0].rows, best[other].1[0].rows) {
+            Some(why) => Err(why),
+            None => best_ratio(&best[0].1, &best[other].1, metric.more_is_better).ok_or_else(|| TOO_FEW.to_owned()),
+        },
         |place| is_comparable(&best[place].1[0].trials),
     );
     Some(Contest {
@@ -199,6 +191,19 @@ fn matched_contest(factor: &Factor, metric: &Metric, scored: &[Scored<'_>]) -> O
         .map(|(key, _)| key)
         .filter(|key| rows.iter().all(|(_, cases)| cases.iter().any(|(other, _)| other == *key)))
         .collect();
+    let all = shared.len();
+    let rows_of = |key: &String| -> Vec<Option<f64>> {
+        let own = |(_, cases): &(&serde_json::Value, Vec<(String, &Scored<'_>)>)| {
+            cases.iter().find(|(other, _)| other == key).map(|(_, case)| case.rows)
+        };
+        rows.iter().filter_map(own).collect()
+    };
+    // Of cases that answer different things no mean is taken.
+    let is_alike = |key: &&String| {
+        let all = rows_of(key);
+        all.iter().all(|rows| unlike(all[0], *rows).is_none())
+    };
+    let shared: Vec<&String> = shared.into_iter().filter(is_alike).collect();
     if rows.len() < 2 || shared.len() < 2 {
         return None;
     }
@@ -219,15 +224,19 @@ fn matched_contest(factor: &Factor, metric: &Metric, scored: &[Scored<'_>]) -> O
     let by_round = if is_by_round(&matched(0, 1)) { BY_ROUND } else { "" };
     let (pairs, comparable) = pairs(
         levels.len(),
-        |other| estimate(&matched(0, other)).map(BestRatio::from),
+        |other| estimate(&matched(0, other)).map(BestRatio::from).ok_or_else(|| TOO_FEW.to_owned()),
         |place| levels[place].2.iter().all(|case| is_comparable(&case.trials)),
     );
     Some(Contest {
         setting: is_server_setting(factor).then(|| setting_word(&factor.setting).to_owned()),
         before: "over all matched cases, ".to_owned(),
         after: format!(
-            ", geometric mean of {} ratios{by_round}{}",
+            ", geometric mean of {} ratios{by_round}{}{}",
             shared.len(),
+            match all - shared.len() {
+                0 => String::new(),
+                some => format!("; without {some} of {all}, where queries found nothing or differently many rows"),
+            },
             missing_remark(factor, metric, levels.iter().map(|(label, ..)| label.as_str()).collect())
         ),
         pairs,
@@ -274,25 +283,25 @@ fn is_at(case: &Scored<'_>, factor: &Factor, level: &serde_json::Value) -> bool 
 /// setting with hundreds of levels are tens of thousands.
 fn pairs(
     count: usize,
-    estimate: impl Fn(usize) -> Option<BestRatio>,
+    estimate: impl Fn(usize) -> Result<BestRatio, String>,
     is_comparable: impl Fn(usize) -> bool,
-) -> (Vec<(usize, Option<BestRatio>)>, usize) {
+) -> (Vec<Pair>, usize) {
     let members = (0..count).filter(|place| is_comparable(*place)).count();
     let with_leader = (1..count).map(|other| (other, estimate(other))).collect();
     (with_leader, members * members.saturating_sub(1) / 2)
 }
 
 /// The leader of a contest against one other: its place, the estimate with the interval that is judged and shown, and what it says.
-type Judged = (usize, Option<(RatioEstimate, Interval)>, Verdict);
+type Judged = (usize, Result<(RatioEstimate, Interval), String>, Verdict);
 
 /// One sentence per contest, and one for the server's settings together where several were varied. Intervals hold together for all pairs of
 /// all contests, because the data chose the leaders.
 pub fn contest_sentences(contests: &[Contest], metric: &Metric) -> Vec<String> {
     let family: usize = contests.iter().map(|contest| contest.comparable).sum();
     let confidence = 1.0 - SIGNIFICANCE / family.max(1) as f64;
-    let of_leader = |(other, estimate): &(usize, Option<BestRatio>)| {
-        let known = estimate.as_ref().map(|best| (best.chosen, best.interval_at(confidence)));
-        let verdict = known.map_or(Verdict::Undecided, |(_, interval)| judge(interval, EQUAL_WITHIN));
+    let of_leader = |(other, estimate): &Pair| {
+        let known = estimate.as_ref().map(|best| (best.chosen, best.interval_at(confidence))).map_err(String::clone);
+        let verdict = known.as_ref().map_or(Verdict::Undecided, |(_, interval)| judge(*interval, EQUAL_WITHIN));
         (*other, known, verdict)
     };
     let judged: Vec<(&Contest, Vec<Judged>)> =
@@ -302,8 +311,10 @@ pub fn contest_sentences(contests: &[Contest], metric: &Metric) -> Vec<String> {
     } else {
         String::new()
     };
-    let sentences =
-        judged.iter().map(|(contest, judged)| contest_sentence(contest, judged, metric)).map(|said| said + &together);
+    let sentences = judged.iter().map(|(contest, judged)| {
+        let has_interval = judged.iter().any(|(_, known, _)| known.is_ok());
+        contest_sentence(contest, judged, metric) + if has_interval { &together } else { "" }
+    });
     what_pays(&judged, metric).into_iter().chain(sentences).collect()
 }
 
@@ -315,9 +326,9 @@ fn what_pays(judged: &[(&Contest, Vec<Judged>)], metric: &Metric) -> Option<Stri
         let Some(setting) = &contest.setting else { continue };
         let beaten = judged.iter().find(|(_, _, verdict)| *verdict == better);
         match beaten {
-            Some((other, Some((known, interval)), _)) => {
+            Some((other, Ok((known, interval)), _)) => {
                 let other = &contest.labels[*other];
-                let figures = format!("{:.2} × {other} [{:.2}, {:.2}]", known.ratio, interval.low, interval.high);
+                let figures = against(known, *interval, other);
                 pays.push(format!("{}, {figures}", contest.labels[0]));
             }
             _ if judged.iter().all(|(_, _, verdict)| *verdict == Verdict::Equal) => pays_not.push(setting.clone()),
@@ -342,6 +353,12 @@ fn what_pays(judged: &[(&Contest, Vec<Judged>)], metric: &Metric) -> Option<Stri
     Some(format!("{head}{rest}").trim_end_matches("; ").to_owned())
 }
 
+/// `1.13 × star-hot [1.02, 1.24]`
+fn against(known: &RatioEstimate, interval: Interval, other: &str) -> String {
+    let (ratio, ends) = show_ratio(known.ratio, Some([interval.low, interval.high]), 2);
+    format!("{ratio} × {other} {ends}")
+}
+
 fn contest_sentence(contest: &Contest, judged: &[Judged], metric: &Metric) -> String {
     let better = if metric.more_is_better { Verdict::Faster } else { Verdict::Slower };
     let superlative = match metric.name {
@@ -355,8 +372,9 @@ fn contest_sentence(contest: &Contest, judged: &[Judged], metric: &Metric) -> St
     let count = |verdict| judged.iter().filter(|(_, _, found)| *found == verdict).count();
     let said = |(other, estimate, verdict): &Judged, with_verdict: bool| {
         let other = &contest.labels[*other];
-        let Some((known, interval)) = estimate else {
-            return format!("not compared with {other}, because a case has fewer than two valid trials");
+        let (known, interval) = match estimate {
+            Ok(known) => known,
+            Err(why) => return format!("not compared with {other}, because {why}"),
         };
         let word = match verdict {
             _ if !with_verdict => String::new(),
@@ -364,8 +382,7 @@ fn contest_sentence(contest: &Contest, judged: &[Judged], metric: &Metric) -> St
             Verdict::Undecided => " (undecided)".to_owned(),
             _ => " (certain)".to_owned(),
         };
-        let (ratio, n_of, n_to) = (known.ratio, known.n_of, known.n_to);
-        format!("{ratio:.2} × {other} [{:.2}, {:.2}], n = {n_of} + {n_to}{word}", interval.low, interval.high)
+        format!("{}, n = {} + {}{word}", against(known, *interval, other), known.n_of, known.n_to)
     };
     let mixed = count(better) > 0;
     let list = |with_verdict| judged.iter().map(|one| said(one, with_verdict)).collect::<Vec<_>>().join("; ");
@@ -381,6 +398,15 @@ fn contest_sentence(contest: &Contest, judged: &[Judged], metric: &Metric) -> St
             "{before}{leader} and {} {among}equal within ±{margin} %: {}{after}",
             names.join(" and "),
             list(mixed)
+        );
+    }
+    let reasons: Vec<&String> = judged.iter().filter_map(|(_, known, _)| known.as_ref().err()).collect();
+    if reasons.len() == judged.len() && reasons.windows(2).all(|two| two[0] == two[1]) {
+        let others: Vec<&str> = judged.iter().map(|(other, ..)| contest.labels[*other].as_str()).collect();
+        let why = reasons.first().map_or(TOO_FEW, |why| why.as_str());
+        let others = others.join(" and ");
+        return format!(
+            "{before}undecided which is {superlative}: {leader} is not compared with {others}, because {why}"
         );
     }
     format!("{before}undecided which is {superlative}: {leader} is {}{after}", list(mixed || count(Verdict::Equal) > 0))
@@ -401,7 +427,7 @@ mod tests {
             before: String::new(),
             after: String::new(),
             labels: labels.map(str::to_owned).to_vec(),
-            pairs: vec![(1, matched_ratio(&[(&of, &to)]).map(BestRatio::from))],
+            pairs: vec![(1, matched_ratio(&[(&of, &to)]).map(BestRatio::from).ok_or_else(String::new))],
             comparable: 1,
         }
     }
@@ -432,5 +458,25 @@ mod tests {
             contest(None, ["star", "wide"], &fast, &slow),
         ];
         assert_eq!(contest_sentences(&contests, metric).len(), 2);
+    }
+
+    #[test]
+    fn nobody_is_faster_at_finding_nothing() {
+        let metric = metric::Metric::named("throughput").unwrap();
+        let names = ["star", "wide"];
+        let factor = Factor { setting: "layout.name".to_owned(), levels: names.map(Into::into).to_vec() };
+        let factors = Factors { choices: vec![factor.clone()], ramps: Vec::new() };
+        let levels = names.map(|name| Levels::from([("layout.name".to_owned(), name.into())]));
+        let scored = |place: usize, values: [f64; 3], rows| {
+            let trials = values.map(|value| TrialValue { place: None, value }).to_vec();
+            Scored { rows: Some(rows), ..Scored::new(&levels[place], trials).unwrap() }
+        };
+        let said = |rows_of_star| {
+            let all = [scored(0, [817.0, 820.0, 815.0], rows_of_star), scored(1, [1.0, 1.1, 0.9], 12.0)];
+            contest_sentences(&contests(&factors, &factor, metric, &all), metric)
+        };
+        let why = "queries found nothing there (0.00 and 12 rows each)";
+        assert_eq!(said(0.0), [format!("undecided which is fastest: star is not compared with wide, because {why}")]);
+        assert!(said(12.4)[0].starts_with("star is fastest: 820 × wide"), "{:?}", said(12.4));
     }
 }

@@ -15,7 +15,7 @@ use crate::report::factors::{show_level, show_levels};
 use crate::statistics::RatioEstimate;
 use crate::statistics::ratio::geometric_ratio;
 use crate::trial::Levels;
-use crate::units::{show_number, show_seconds};
+use crate::units::{self, show_number, show_seconds};
 
 /// The setting that says whether the schema changes, and how often.
 pub const EVOLVE: &str = "workload.evolve";
@@ -125,13 +125,13 @@ fn show_case(levels: &Levels) -> String {
     shown.map(level).collect::<Vec<_>>().join(", ")
 }
 
-/// `on average it is added in 31.7 ms (n = 12), written to 10 records in 21.5 ms (n = 12), removed in 28.3 ms (n = 9)`.
+/// `on average it is added in 31.7 ms (12 times), written to 10 records in 21.5 ms (12 times), removed in 28.3 ms (9 times)`.
 fn show_changes(finding: &EvolutionFinding) -> String {
     let told = |(what, words): &(&str, &str)| {
         let change = finding.changes.get(*what)?;
         let of =
             if change.records > 0 { format!(" {} records", show_number(change.records as f64)) } else { String::new() };
-        Some(format!("{words}{of} in {} (n = {})", show_seconds(change.mean_s), show_number(change.count as f64)))
+        Some(format!("{words}{of} in {} ({} times)", show_seconds(change.mean_s), show_number(change.count as f64)))
     };
     let known: Vec<String> = ORDER.iter().filter_map(told).collect();
     let nothing = if finding.changes.contains_key("add") { "" } else { "no change of the schema is needed; " };
@@ -169,7 +169,8 @@ fn ratio_meanwhile(trial: &Measurement, kind: &str, what: &str) -> Option<f64> {
 }
 
 fn show_ratio(ratio: &RatioEstimate) -> String {
-    format!("{:.2} × [{:.2}, {:.2}]", ratio.ratio, ratio.interval.low, ratio.interval.high)
+    let (shown, ends) = units::show_ratio(ratio.ratio, Some([ratio.interval.low, ratio.interval.high]), 2);
+    format!("{shown} × {ends}")
 }
 
 /// Throughput in proportion to that of the case that differs in nothing but having no schema changes.
@@ -273,7 +274,7 @@ mod tests {
         let sentences = sentences(&[group], &[]);
         assert_eq!(sentences.len(), 1);
         assert!(
-            sentences[0].starts_with("on average it is added in 2 s (n = 2); while it was added read took 2.8"),
+            sentences[0].starts_with("on average it is added in 2 s (2 times); while it was added read took 2.8"),
             "{sentences:?}"
         );
         assert!(

@@ -3,6 +3,8 @@
 //! Main type: [`Factors`]. Invariant: every factor with at least two levels is one or the other; one with a single level
 //! is neither, because nothing was varied.
 
+use std::collections::HashMap;
+
 use serde_json::Value;
 
 use crate::study::{Factor, Study};
@@ -154,12 +156,45 @@ pub fn show_levels_short(levels: &Levels) -> String {
     levels.iter().map(short).collect::<Vec<_>>().join(", ")
 }
 
+/// Longest level in a table, in characters.
+pub const LEVEL_LONGEST: usize = 40;
+
+/// A text with so many characters at most: its middle, which tells least of a path or an address, becomes `…`.
+pub fn in_short(text: &str, most: usize) -> String {
+    let length = text.chars().count();
+    if length <= most {
+        return text.to_owned();
+    }
+    let kept = most.saturating_sub(1);
+    let (head, tail) = (kept / 2, kept - kept / 2);
+    let first: String = text.chars().take(head).collect();
+    format!("{first}…{}", text.chars().skip(length - tail).collect::<String>())
+}
+
 /// Whether two levels mean the same: 4 and 4.0 do, and so do 4 and "4"; "" and "none" do not.
 pub fn same_level(a: &Value, b: &Value) -> bool {
     match (a.as_f64(), b.as_f64()) {
         (Some(a), Some(b)) => a == b,
         _ => level_text(a) == level_text(b),
     }
+}
+
+/// Cases by a label, in the order in which labels first occur.
+pub fn grouped_by<Case>(
+    cases: impl Iterator<Item = Case>,
+    label_of: impl Fn(&Case) -> String,
+) -> Vec<(String, Vec<Case>)> {
+    let mut groups: Vec<(String, Vec<Case>)> = Vec::new();
+    let mut place_of: HashMap<String, usize> = HashMap::new();
+    for case in cases {
+        let label = label_of(&case);
+        let place = *place_of.entry(label.clone()).or_insert_with(|| {
+            groups.push((label, Vec::new()));
+            groups.len() - 1
+        });
+        groups[place].1.push(case);
+    }
+    groups
 }
 
 #[cfg(test)]
@@ -178,6 +213,13 @@ mod tests {
         assert_eq!(short_level(&factor("layout.name", vec![]), &json!("star")), "star");
         assert_eq!(short_level(&factor("workload.evolve", vec![]), &json!("2s")), "evolve = 2s");
         assert_eq!(short_level(&factor("layout.indexes", vec![]), &json!("")), "indexes = none");
+    }
+
+    #[test]
+    fn a_long_text_loses_its_middle() {
+        assert_eq!(in_short("star", 10), "star");
+        assert_eq!(in_short("/home/somebody/databases/first.db", 14), "/home/…irst.db");
+        assert_eq!(in_short("äöüß1234", 5), "äö…34");
     }
 
     #[test]

@@ -10,6 +10,7 @@ use crate::measurement::{FreshnessMeasurement, GroupMeasurement, Measurement};
 use crate::report::analyse::{CaseTrials, estimate, time_finding};
 use crate::report::factors::{setting_word, show_level, show_levels};
 use crate::report::metric::Metric;
+use crate::statistics::summary::t_interval;
 use crate::study::Study;
 use crate::trial::Levels;
 use crate::units::{show_number, show_seconds};
@@ -172,7 +173,7 @@ pub fn sentences(study: &Study, groups: &[CaseTrials<'_>]) -> Vec<String> {
             if lost > 0 { format!(", {} sightings lost", show_number(lost as f64)) } else { ", none lost".to_owned() };
         let of = if study.factors.is_empty() { String::new() } else { format!("{}: ", levels(study, group)) };
         let mean = written.iter().sum::<f64>() / written.len().max(1) as f64;
-        let seen = format!("{}{lost}", p90.show_estimate(&fresh));
+        let seen = format!("{}{lost}", p90.show_case(&trials, &fresh, t_interval(&fresh, 0.95)));
         if most.as_ref().is_none_or(|(known, _)| *known < mean) {
             let what = format!(
                 "at the most that was written, {}, 90 % of the events were seen within {seen}",

@@ -9,7 +9,7 @@ use crate::report::analyse::{CaseTrials, estimate, is_overloaded};
 use crate::report::factors::show_levels;
 use crate::statistics::summary::{Interval, t_interval};
 use crate::trial::Levels;
-use crate::units::{NS_PER_S, show_number, show_seconds};
+use crate::units::{Carried, NS_PER_S, show_number, show_seconds};
 
 /// The setting that arrival rates are levels of.
 pub const RATE: &str = "load.rate";
@@ -56,14 +56,11 @@ impl Loaded<'_, '_> {
     fn show_p99(&self) -> String {
         let each = self.trials.iter().map(|trial| trial.response_times().quantile_ns(0.99).max(1) as f64 / NS_PER_S);
         let logarithms: Vec<f64> = each.map(f64::ln).collect();
-        let shown = show_seconds(self.quantile_s(0.99));
-        let n = logarithms.len();
-        match t_interval(&logarithms, 0.95) {
-            Some(Interval { low, high }) => {
-                format!("{shown} [{}, {}], n = {n}", show_seconds(low.exp()), show_seconds(high.exp()))
-            }
-            None => format!("{shown}, n = {n}"),
-        }
+        let interval = t_interval(&logarithms, 0.95).map(|Interval { low, high }| [low.exp(), high.exp()]);
+        let carried = Carried::by(interval);
+        let shown = carried.show(self.quantile_s(0.99), show_seconds);
+        let ends = interval.map_or(String::new(), |ends| format!(" {}", carried.show_ends(ends, show_seconds)));
+        format!("{shown}{ends}, n = {}", logarithms.len())
     }
 
     fn rate(&self) -> String {
@@ -71,11 +68,9 @@ impl Loaded<'_, '_> {
     }
 
     fn carried(&self) -> String {
-        let carried = show_number(self.carried_per_s.mean.unwrap_or_default());
-        match self.carried_per_s.ci95 {
-            Some([low, high]) => format!("{carried}/s [{}, {}]", show_number(low), show_number(high)),
-            None => format!("{carried}/s"),
-        }
+        let carried = self.carried_per_s.show_mean(show_number);
+        let interval = self.carried_per_s.show_interval().map_or(String::new(), |interval| format!(" {interval}"));
+        format!("{carried}/s{interval}")
     }
 }
 

@@ -12,7 +12,7 @@ use crate::report::factors::{Factors, show_levels};
 use crate::statistics::summary::Interval;
 use crate::study::{Factor, Goal, Study, goal};
 use crate::trial::{Case, Levels};
-use crate::units::{NS_PER_S, show_number, show_seconds};
+use crate::units::{Carried, NS_PER_S, show_number, show_ratio, show_seconds};
 
 /// A quantile below this share of the bound, beside a refuted rate, is that of a cliff.
 const CLIFF: f64 = 0.5;
@@ -154,12 +154,13 @@ fn sentence(line: &LoadLine) -> String {
         let why = line.outcome.strip_prefix("no line: ").map(|why| format!(": {why}"));
         return format!("{lead}no load line for {bound}{}", why.unwrap_or_else(|| format!("; {}", line.outcome)));
     };
-    let interval = line.ci95.map(|[low, high]| format!(" [{}, {}]", show_number(low), show_number(high)));
+    let carried = Carried::by(line.ci95);
+    let interval = line.ci95.map(|ends| format!(" {}", carried.show_ends(ends, show_number)));
     let kept = if line.ci95.is_some() { "the load line is" } else { "the load line is at least" };
     // That a line is found is said already; what was seen there is the evidence, behind a colon.
     let found = line.outcome.strip_prefix("found: ").map(|seen| format!(": {seen}"));
     let outcome = found.unwrap_or_else(|| format!("; {}", line.outcome));
-    format!("{lead}{kept} {}/s{}, with {bound}{outcome}", show_number(rate), interval.unwrap_or_default())
+    format!("{lead}{kept} {}/s{}, with {bound}{outcome}", carried.show(rate, show_number), interval.unwrap_or_default())
 }
 
 /// The ratio of two lines, from their brackets: no ratio outside is possible when both hold.
@@ -204,7 +205,8 @@ fn contest(others: &Levels, mut lines: Vec<(String, [f64; 2])>) -> Option<String
     let lead = if others.is_empty() { String::new() } else { format!("{}: ", show_levels(others)) };
     let against = |(name, bracket): &(String, [f64; 2])| {
         let (ratio, interval) = ratio(first.1, *bracket);
-        format!("{ratio:.2} × {name} [{:.2}, {:.2}]", interval.low, interval.high)
+        let (ratio, ends) = show_ratio(ratio, Some([interval.low, interval.high]), 2);
+        format!("{ratio} × {name} {ends}")
     };
     let all: Vec<String> = rest.iter().map(against).collect();
     let is_first = rest.iter().all(|(_, bracket)| first.1[0] > bracket[1]);

@@ -5,12 +5,13 @@
 //! trial did not observe has no value, and is never 0 instead.
 
 use crate::data::sensor_record_bytes;
+use crate::histogram::Histogram;
 use crate::imported::TimeKind::{self, ResidenceTime, ResponseTime};
 use crate::measurement::{GroupMeasurement, Measurement, OperationMeasurement, RecordedMeasurement, ResourceSample};
 use crate::report::analyse::background_name;
 use crate::statistics::summary::{Interval, mean, t_interval};
 use crate::trial::Arrivals;
-use crate::units::{NS_PER_S, show_bit_rate, show_bytes, show_number, show_seconds};
+use crate::units::{Carried, NS_PER_S, show_bit_rate, show_bytes, show_number, show_seconds};
 use TimeFigure::{Mean, Quantile};
 
 /// A figure of a trial.
@@ -119,6 +120,40 @@ impl Metric {
         value.filter(|value| value.is_finite())
     }
 
+    /// A quantile of all operations, or sightings, of a case's trials together, as tables and plots show it; none for other figures.
+    pub fn of_all(&self, trials: &[&Measurement]) -> Option<f64> {
+        let mut all = Histogram::new();
+        let quantile = match self.figure {
+            Figure::Times(kind, Quantile(quantile)) if trials.iter().all(|trial| trial.imported.is_none()) => {
+                trials.iter().for_each(|trial| all.merge(&trial.times(kind)));
+                quantile
+            }
+            _ => {
+                let named =
+                    [("freshness_p50", 0.5), ("freshness_p90", 0.9), ("freshness_p99", 0.99), ("freshness_max", 1.0)];
+                let (_, quantile) = named.into_iter().find(|(name, _)| *name == self.name)?;
+                let seen = trials.iter().filter_map(|trial| trial.freshness.as_ref());
+                seen.for_each(|seen| all.merge(&seen.all().freshness));
+                quantile
+            }
+        };
+        let value_ns = if quantile >= 1.0 { all.max_ns() } else { all.quantile_ns(quantile) };
+        (all.count() > 0).then(|| value_ns as f64 / NS_PER_S)
+    }
+
+    /// The figure of a case, as in its table, with the interval of its trials' mean where the figure lies within.
+    pub fn show_case(&self, trials: &[&Measurement], values: &[f64], interval: Option<Interval>) -> String {
+        let mean = mean(values).unwrap_or(f64::NAN);
+        let Some(all) = self.of_all(trials) else { return self.show_mean(mean, interval, values.len()) };
+        self.show_mean(all, interval.filter(|found| found.low <= all && all <= found.high), values.len())
+    }
+
+    /// Whether it is a quantile or the largest of many values of a trial, so that the mean over trials is not that of all values.
+    pub fn is_quantile(&self) -> bool {
+        let of_sightings = ["freshness_p50", "freshness_p90", "freshness_p99", "freshness_p999", "freshness_max"];
+        matches!(self.figure, Figure::Times(_, Quantile(_))) || of_sightings.contains(&self.name)
+    }
+
     /// Whether it is a figure of times, which every kind of operation has its own of.
     pub fn is_time(&self) -> bool {
         matches!(self.figure, Figure::Times(..))
@@ -184,11 +219,14 @@ impl Metric {
 
     /// The same of a mean whose interval is known.
     pub fn show_mean(&self, mean: f64, interval: Option<Interval>, n: usize) -> String {
-        let mean = format!("{}{}", self.show(mean), self.unit());
+        let interval = interval.map(|Interval { low, high }| [low, high]);
+        let carried = Carried::by(interval);
+        let show = |value: f64| carried.show(value, |value| self.show(value));
+        let mean = format!("{}{}", show(mean), self.unit());
         match interval {
-            Some(Interval { low, high }) => {
+            Some([low, high]) => {
                 let cut = if low < 0.0 { " (cut off)" } else { "" };
-                format!("{mean} [{}{cut}, {}], n = {n}", self.show(low.max(0.0)), self.show(high))
+                format!("{mean} [{}{cut}, {}], n = {n}", show(low.max(0.0)), show(high))
             }
             None => format!("{mean}, n = {n}"),
         }

@@ -4,6 +4,7 @@
 //! [`export`] writes the trials. Invariant: a report reads only what it is given, and the same input gives the same text.
 
 pub mod analyse;
+mod answers;
 pub mod claims;
 mod client;
 pub mod compare;

@@ -2,12 +2,12 @@
 //!
 //! Main function: [`sentences`]. Invariant: a level is left out as the best only where another one is certainly better.
 
-use crate::report::contest::{self, Scored, grouped_by};
-use crate::report::factors::{Factors, is_given, level_text, same_level};
+use crate::report::contest::{self, Scored};
+use crate::report::factors::{Factors, grouped_by, is_given, level_text, same_level};
 use crate::report::metric::Metric;
 use crate::statistics::best::{Difference, not_told_apart};
 use crate::study::Factor;
-use crate::units::show_number;
+use crate::units::{Carried, show_number, show_ratio};
 
 /// Sentences about one ramp at most; beyond, the plots say it better.
 const SENTENCES_MOST: usize = 4;
@@ -60,20 +60,24 @@ fn condition_sentence(ramp: &Factor, metric: &Metric, cases: &[&Scored<'_>]) -> 
         _ => "is not certain to change",
     };
     let how = match matched[..] {
-        [(last, first)] => format!("from {} to {}{}, ", metric.show(first.mean), metric.show(last.mean), metric.unit()),
+        [(last, first)] => {
+            let show = |case: &Scored<'_>| {
+                let interval = case.interval.map(|found| [found.low, found.high]);
+                Carried::by(interval).show(case.mean, |mean| metric.show(mean))
+            };
+            format!("from {} to {}{}, ", show(first), show(last), metric.unit())
+        }
         _ => String::new(),
     };
     let of_several =
         if matched.len() > 1 { format!(", geometric mean of {} ratios", matched.len()) } else { String::new() };
+    let (shown, ends) = show_ratio(ratio.ratio, Some([interval.low, interval.high]), 2);
     Some(format!(
-        "{} {word} from {} = {} to {}: {how}{:.2} × [{:.2}, {:.2}], n = {} + {}{of_several}",
+        "{} {word} from {} = {} to {}: {how}{shown} × {ends}, n = {} + {}{of_several}",
         what(metric),
         ramp.setting,
         show_number(lowest),
         show_number(highest),
-        ratio.ratio,
-        interval.low,
-        interval.high,
         ratio.n_to,
         ratio.n_of,
     ))

@@ -8,7 +8,7 @@ use comfy_table::{CellAlignment, ColumnConstraint, ContentArrangement, LineStyle
 use crate::finding::{CaseFinding, Estimate, Findings, ResourceFinding, TimeFinding};
 use crate::imported::TimeKind;
 use crate::report::evolution::{CHANGES, OPERATIONS, changes, operations};
-use crate::report::factors::{short_setting, show_level, show_levels};
+use crate::report::factors::{LEVEL_LONGEST, in_short, short_setting, show_level, show_levels};
 use crate::report::{durability, freshness};
 use crate::report::{recorded, statements, uploads};
 use crate::study::{RepeatRule, Study};
@@ -47,6 +47,9 @@ pub fn terminal_of(findings: &Findings, study: &Study, width: u16) -> String {
     }
     let table = cases(findings, study, width);
     out.push_str(&table);
+    for (short, level) in shortened_levels(findings) {
+        push_wrapped(&mut out, &format!(" {short}  "), &level);
+    }
     for (name, text) in statements::listed(study, STATEMENT_MOST) {
         push_wrapped(&mut out, &format!(" {name}  "), &text);
     }
@@ -292,7 +295,7 @@ fn cases(findings: &Findings, study: &Study, width: u16) -> String {
 /// A setting's name above its levels, over as many lines as it takes to be hardly wider than they are.
 fn setting_heading(setting: &str, findings: &Findings) -> String {
     let levels = findings.cases.iter().filter_map(|case| case.levels.get(setting));
-    let room = levels.map(|level| show_level(level).chars().count()).max().unwrap_or(0).max(HEADING_WIDTH);
+    let room = levels.map(|level| level_in_short(level).chars().count()).max().unwrap_or(0).max(HEADING_WIDTH);
     let mut lines: Vec<String> = Vec::new();
     for word in short_setting(setting).split(' ') {
         match lines.last_mut() {
@@ -306,16 +309,33 @@ fn setting_heading(setting: &str, findings: &Findings) -> String {
     lines.join("\n")
 }
 
+fn level_in_short(level: &serde_json::Value) -> String {
+    in_short(&show_level(level), LEVEL_LONGEST)
+}
+
+/// Levels that the table of cases shows without their middle, with their whole text.
+fn shortened_levels(findings: &Findings) -> Vec<(String, String)> {
+    let mut found: Vec<(String, String)> = Vec::new();
+    for level in findings.cases.iter().flat_map(|case| case.levels.values()) {
+        let pair = (level_in_short(level), show_level(level));
+        if pair.0 != pair.1 && !found.contains(&pair) {
+            found.push(pair);
+        }
+    }
+    found
+}
+
 /// One row per kind of operation; the case's own figures stand in the first.
 fn push_rows(table: &mut Table, case: &CaseFinding, number: usize, columns: &Columns) {
-    let levels = columns.settings.iter().map(|setting| case.levels.get(*setting).map(show_level).unwrap_or_default());
+    let levels =
+        columns.settings.iter().map(|setting| case.levels.get(*setting).map(level_in_short).unwrap_or_default());
     let mut first: Vec<String> = levels.collect();
     if columns.open {
         first.push(case.offered_per_s.map_or("-".to_owned(), show_number));
         first.push(show_load(case).to_owned());
     }
     first.push(columns.rates[number].clone());
-    let megabytes = |bytes: &Estimate| bytes.mean.map_or("-".to_owned(), |bytes| format!("{:.2}", bytes / 1e6));
+    let megabytes = |bytes: &Estimate| bytes.show_mean(|bytes| format!("{:.2}", bytes / 1e6));
     first.extend(columns.contents.then(|| case.content_bytes_per_s.as_ref().map_or("-".to_owned(), megabytes)));
     first.push(durability::word(&case.durability).to_owned());
     first.push(show_trials(case));
@@ -393,7 +413,7 @@ fn show_estimates(estimates: &[&Estimate]) -> Vec<String> {
     let widths: Vec<Option<String>> = estimates.iter().map(|estimate| half_width(estimate)).collect();
     let widest = widths.iter().flatten().map(|text| text.chars().count()).max().unwrap_or(0);
     let show = |(estimate, width): (&&Estimate, &Option<String>)| {
-        let mean = estimate.mean.map_or("-".to_owned(), show_number);
+        let mean = estimate.show_mean(show_number);
         let width = width.as_deref().unwrap_or_default();
         if widest > 0 { format!("{mean} {width:>widest$}") } else { mean }
     };
@@ -440,7 +460,7 @@ mod tests {
             estimate(None, None),
         ];
         let shown = show_estimates(&all.iter().collect::<Vec<_>>());
-        assert_eq!(shown, ["66,250   ± 6.6 %", "1,710 ± > 100 %", "12.5          ", "-          "]);
+        assert_eq!(shown, ["66,200   ± 6.6 %", "1,700 ± > 100 %", "12.5          ", "-          "]);
         assert_eq!(show_estimates(&[&all[2]]), ["12.5"]);
         assert_eq!(show_estimates(&[&estimate(Some(0.0), Some(0.0))]), ["0"], "no share of nothing");
     }

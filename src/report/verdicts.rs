@@ -6,6 +6,7 @@
 use crate::finding::LoadLine;
 use crate::measurement::Measurement;
 use crate::report::analyse::{CaseTrials, is_overloaded};
+use crate::report::answers::rows_per_query;
 use crate::report::contest::{Contest, Scored, contest_sentences, contests, judge_together};
 use crate::report::evolution::{self, EVOLVE};
 use crate::report::factors::{Factors, is_question, show_levels};
@@ -49,7 +50,8 @@ fn of_cases(study: &Study, groups: &[CaseTrials<'_>]) -> Vec<String> {
             let place = |trial: &Measurement| Some((trial.trial.round, trial.sequence));
             let trials =
                 group.valid().filter_map(|trial| Some(TrialValue { place: place(trial), value: metric.of(trial)? }));
-            Scored::new(&group.case.levels, trials.collect())
+            let rows = rows_per_query(&group.valid().collect::<Vec<_>>());
+            Some(Scored { rows, ..Scored::new(&group.case.levels, trials.collect())? })
         })
         .collect();
     judge_together(&mut scored, stopping(study));
@@ -70,11 +72,9 @@ fn of_cases(study: &Study, groups: &[CaseTrials<'_>]) -> Vec<String> {
     if sentences.is_empty() && grown.iter().all(|(rates, _)| *rates < 2) {
         sentences.extend(scored.iter().map(|case| {
             let what = if metric.more_is_better { String::new() } else { format!("{} ", metric.title) };
-            format!(
-                "{}: {what}{}",
-                show_levels(case.levels),
-                metric.show_mean(case.mean, case.interval, case.values.len())
-            )
+            let own = groups.iter().find(|group| group.case.levels == *case.levels);
+            let trials: Vec<&Measurement> = own.map(|group| group.valid().collect()).unwrap_or_default();
+            format!("{}: {what}{}", show_levels(case.levels), metric.show_case(&trials, &case.values, case.interval))
         }));
     }
     sentences.extend(grown.into_iter().map(|(_, sentence)| sentence));

@@ -1,6 +1,7 @@
 //! pgbench: summaries, logs of transactions, aggregated logs.
 
 use loadline::imported::TimeKind::{ResidenceTime, ResponseTime, ScheduleLag};
+use loadline::store::Run;
 use loadline::trial::Arrivals;
 
 use crate::command::{Place, assert_near, loadline};
@@ -90,4 +91,45 @@ fn summaries_of_several_numbers_of_clients_are_a_ramp() {
     let page = std::fs::read_to_string(place.0.join("run/report.html")).unwrap();
     assert!(page.contains("as the tool states it") && page.contains("loadline import") || page.contains("Imported"));
     assert!(!page.contains("0 CPUs"), "nothing is known of the machine");
+}
+
+#[test]
+fn the_log_of_a_single_thread_is_a_whole_run() {
+    let trial = Place::new().trial("pgbench", &["scripts.17172"], 0);
+    assert!(trial.is_valid() && trial.completed() == 80, "{} transactions", trial.completed());
+}
+
+#[test]
+fn the_logs_of_all_threads_are_one_run_and_those_of_some_are_invalid() {
+    let text = std::fs::read_to_string(crate::command::sample("pgbench", "scripts.17172")).unwrap();
+    let imported = |names: &[&str]| {
+        let place = Place::new();
+        let files: Vec<String> = names.iter().map(|name| place.write(name, &text)).collect();
+        let out = place.path("run");
+        let mut arguments = vec!["import", "pgbench", "--out", &out];
+        arguments.extend(files.iter().map(String::as_str));
+        let status = loadline(&arguments).status.code();
+        let mut run = Run::open(&place.0.join("run")).unwrap();
+        assert_eq!(run.measurements.len(), 1, "{names:?} are one run");
+        (status, run.measurements.remove(0))
+    };
+    let (status, all) = imported(&["log.500.1", "log.500"]);
+    assert_eq!((status, all.completed(), all.imported.unwrap().files.len()), (Some(0), 160, 1));
+    let (status, some) = imported(&["log.500.1"]);
+    assert_eq!((status, some.is_valid()), (Some(1), false));
+    let reason = &some.invalid_because[0];
+    assert!(reason.contains("log.500 is missing") && reason.ends_with("give all of them"), "{reason}");
+}
+
+#[test]
+fn different_numbers_of_threads_are_different_cases() {
+    let place = Place::new();
+    let text = std::fs::read_to_string(crate::command::sample("pgbench", "select-4-1.txt")).unwrap();
+    let (one, two) = (place.write("one.txt", &text), text.replace("number of threads: 1", "number of threads: 2"));
+    let two = place.write("two.txt", &two);
+    let output = loadline(&["import", "pgbench", "--out", &place.path("run"), &one, &two]);
+    assert!(output.status.success(), "{}", String::from_utf8_lossy(&output.stderr));
+    let cases = &place.report()["cases"];
+    assert_eq!(cases.as_array().unwrap().len(), 2, "{cases}");
+    assert_eq!((&cases[0]["levels"]["load.loops"], &cases[1]["levels"]["load.loops"]), (&1.into(), &2.into()));
 }

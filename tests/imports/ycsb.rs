@@ -125,3 +125,31 @@ fn alternatives_are_compared_by_what_is_told_and_the_rest_is_named() {
     let message = String::from_utf8(refused.stderr).unwrap();
     assert!(message.contains("YCSB does not tell response_time_p99, but throughput"), "{message}");
 }
+
+#[test]
+fn the_log_of_ycsbs_own_cleanup_is_no_operation() {
+    let place = Place::new();
+    let copy = |sample: &str, name: &str| {
+        let text = std::fs::read_to_string(crate::command::sample("ycsb", sample)).unwrap();
+        place.write(name, &text)
+    };
+    // What is in it does not matter: it tells how long YCSB's clients took to end.
+    let (output, cleanup) = (copy("osc-a-1.txt", "osc.txt"), place.write("CLEANUP.hdr", "#[CLEANUP]\n"));
+    let imported = loadline(&["import", "ycsb", "--out", &place.path("run"), &output, &cleanup]);
+    assert!(imported.status.success(), "{}", String::from_utf8_lossy(&imported.stderr));
+    let operations = &place.report()["cases"][0]["operations"];
+    assert_eq!(operations.as_object().unwrap().keys().collect::<Vec<_>>(), ["read", "update"]);
+}
+
+#[test]
+fn different_numbers_of_threads_are_no_repetitions() {
+    let place = Place::new();
+    let text = std::fs::read_to_string(crate::command::sample("ycsb", "osc-a-1.txt")).unwrap();
+    let one = place.write("one.txt", &text);
+    let eight = place.write("eight.txt", &text.replace("-threads 1", "-threads 8"));
+    let imported = loadline(&["import", "ycsb", "--out", &place.path("run"), &one, &eight]);
+    assert!(imported.status.success(), "{}", String::from_utf8_lossy(&imported.stderr));
+    let cases = &place.report()["cases"];
+    let clients: Vec<_> = cases.as_array().unwrap().iter().map(|case| case["levels"]["load.clients"].clone()).collect();
+    assert_eq!(clients, [serde_json::json!(1), serde_json::json!(8)]);
+}

@@ -31,7 +31,7 @@ fn check(study: &str, cases: usize, (findings, trials): &(Value, Vec<Value>)) {
         let reasons = trial["invalid_because"].as_array().unwrap();
         let is_time = |reason: &&Value| {
             let reason = reason.as_str().unwrap();
-            reason.contains("the generator was late") || reason.contains("when it was asked how it does")
+            reason.contains("loadline sent operations late") || reason.contains("when it was asked how it does")
         };
         assert!(reasons.iter().all(|reason| is_time(&reason)), "{study} {levels}: {reasons:?}");
     }

@@ -64,7 +64,9 @@ fn judge(study: &Study, bound: &ClaimedBound, metric: &Metric, groups: &[CaseTri
     }
     let place =
         if members.len() > 1 { format!(" in the worst of {} cases ({levels})", members.len()) } else { String::new() };
-    (verdict_of(member), format!("{} {}{place}", metric.title, metric.show_estimate(&member.values())))
+    // The table has the quantile of all trials together, which no trial's interval is of.
+    let of_trials = if metric.is_quantile() { ", mean of the trials'," } else { "" };
+    (verdict_of(member), format!("{}{of_trials} {}{place}", metric.title, metric.show_estimate(&member.values())))
 }
 
 /// What a case's trials say of a range.

@@ -10,6 +10,7 @@ use crate::statistics::summary::{Interval, mean};
 use crate::study::goal::base_cases;
 use crate::study::{Claim, ClaimedRatio, Study};
 use crate::trial::{Case, Levels};
+use crate::units::show_ratio;
 
 /// A case as it was written, before a search has chosen rates, with its bracket.
 struct Bracketed<'a> {
@@ -23,14 +24,14 @@ pub(super) fn judge_line(study: &Study, claim: &Claim, ratio: &ClaimedRatio, lin
     let bases = base_cases(study);
     match weigh(&bases, ratio, lines) {
         Err(why) => undecided(claim, ratio, &why),
-        Ok((middle, interval, cases)) => ClaimFinding {
-            verdict: against((ratio.low, ratio.high), interval),
-            evidence: format!(
-                "ratio {middle:.2} [{:.2}, {:.2}], from the brackets of {cases} + {cases} load lines",
-                interval.low, interval.high
-            ),
-            ..undecided(claim, ratio, "")
-        },
+        Ok((middle, interval, cases)) => {
+            let (shown, ends) = show_ratio(middle, Some([interval.low, interval.high]), 2);
+            ClaimFinding {
+                verdict: against((ratio.low, ratio.high), interval),
+                evidence: format!("ratio {shown} {ends}, from the brackets of {cases} + {cases} load lines"),
+                ..undecided(claim, ratio, "")
+            }
+        }
     }
 }
 

@@ -10,7 +10,8 @@ use serde_json::Value;
 use super::sample::{Figures, Sample};
 use crate::measurement::Measurement;
 use crate::report::analyse::{CaseTrials, background_name, group, is_overloaded, kind_name, some_of};
-use crate::report::factors::{Factors, same_level, short_level, show_level};
+use crate::report::answers::{is_empty, rows_per_query};
+use crate::report::factors::{Factors, same_level, short_level, show_level, show_levels};
 use crate::report::load_lines::{load_lines, sentences};
 use crate::report::metric::{LOAD_LINE, METRICS, Metric};
 use crate::report::verdicts::metric_of;
@@ -318,6 +319,11 @@ fn case_values(
     let mut found = Vec::new();
     for group in groups {
         let valid: Vec<&Measurement> = group.valid().collect();
+        if is_empty(rows_per_query(&valid)) {
+            let levels = show_levels(&group.case.levels);
+            notes.push(format!("{}: queries found nothing with {levels}; it is not compared", run.label));
+            continue;
+        }
         if metric.is_time() && is_overloaded(&valid) {
             let factors: Vec<Factor> = run.study.factors.clone();
             let label =

@@ -9,7 +9,7 @@ use super::table::{PTable, legend, show_p, tables};
 use crate::report::metric::{LOAD_LINE, Metric};
 use crate::report::terminal::WIDTH;
 use crate::statistics::Verdict;
-use crate::units::show_number;
+use crate::units::{self, Carried, show_number};
 
 /// Pairs of alternatives that stand side by side, or are told of one by one, at most.
 const PAIRS_MOST: usize = 6;
@@ -56,7 +56,7 @@ pub fn metric_in_words(name: &str) -> String {
 fn heading(table: &PTable<'_>) -> String {
     let what = table.metric.map_or(String::new(), |metric| format!(" of {}", metric_in_words(metric)));
     let by = if table.factor.is_empty() { String::new() } else { format!(", by {}", table.factor) };
-    format!("p of Welch's t-test{what}{by}, on {}", table.machine)
+    format!("p{what}{by}, on {}\n(how likely equals differ as much by chance; Welch's t-test)", table.machine)
 }
 
 fn p_table(table: &PTable<'_>) -> String {
@@ -121,8 +121,10 @@ fn ratios(found: &Comparisons) -> String {
 pub fn show_ratio(comparison: &Comparison) -> String {
     match (comparison.ratio, comparison.interval()) {
         (None, _) => "-".to_owned(),
-        (Some(ratio), None) => format!("{ratio:.3}"),
-        (Some(ratio), Some([low, high])) => format!("{ratio:.3} [{low:.3}, {high:.3}]"),
+        (Some(ratio), interval) => {
+            let (shown, ends) = units::show_ratio(ratio, interval, 3);
+            format!("{shown} {ends}").trim_end().to_owned()
+        }
     }
 }
 
@@ -230,7 +232,8 @@ fn letters(found: &Comparisons) -> String {
     let row = |letters: &super::outcome::Letters| {
         let metric = Metric::named(letters.metric).unwrap_or(&LOAD_LINE);
         // Published times are in the source's own unit.
-        let show = |mean: f64| if found.is_of_summaries() { show_number(mean) } else { metric.show(mean) };
+        let unit = |mean: f64| if found.is_of_summaries() { show_number(mean) } else { metric.show(mean) };
+        let show = |mean: f64| Carried::by(None).show(mean, unit);
         let groups = letters.groups.iter().map(|(name, mean, letters)| format!("{name} {} {letters}", show(*mean)));
         let mut cells = if several { vec![letters.machine.clone()] } else { Vec::new() };
         cells.extend([letters.case.clone(), groups.collect::<Vec<_>>().join("   ")]);

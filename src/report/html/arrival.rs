@@ -17,7 +17,7 @@ use crate::report::factors::show_levels;
 use crate::report::growth::{Loaded, Series, series};
 use crate::report::points::curves;
 use crate::statistics::summary::{Interval, t_interval};
-use crate::units::{NS_PER_S, show_number, show_seconds};
+use crate::units::{Carried, NS_PER_S, show_number, show_seconds};
 
 /// Arrival rates at which a curve is calculated.
 const STEPS: usize = 80;
@@ -165,9 +165,9 @@ fn measured_line(cases: &[&Loaded<'_, '_>], target: Target, style: usize) -> Lin
     let point = |case: &&Loaded<'_, '_>| {
         let (y, interval) = value(case, target);
         let rate = case.rate_per_s();
-        let within =
-            interval.map_or(String::new(), |[low, high]| format!(" [{}, {}]", show_seconds(low), show_seconds(high)));
-        let (at, time, n) = (show_number(rate), show_seconds(y), case.trials.len());
+        let carried = Carried::by(interval);
+        let within = interval.map_or(String::new(), |ends| format!(" {}", carried.show_ends(ends, show_seconds)));
+        let (at, time, n) = (show_number(rate), carried.show(y, show_seconds), case.trials.len());
         Point { x: rate, y, interval, tip: format!("{target} at {at}/s: {time}{within}, n = {n}") }
     };
     let points = cases.iter().map(point).filter(|point| point.y > 0.0).collect();

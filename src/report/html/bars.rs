@@ -4,6 +4,7 @@
 
 use maud::{Markup, html};
 
+use super::drawing::{Way, in_both_forms, name, name_length, whisker};
 use super::plot::{px, style_class};
 use super::scale::Scale;
 
@@ -43,15 +44,23 @@ const ROW: f64 = 30.0;
 impl Bars {
     /// The bars as SVG.
     pub fn draw(&self) -> Markup {
+        in_both_forms(self.width, |width| self.draw_as_wide_as(width))
+    }
+
+    fn draw_as_wide_as(&self, width: f64) -> Markup {
         let longest = |texts: &mut dyn Iterator<Item = usize>| texts.max().unwrap_or(0) as f64 * 6.8;
-        let left = 12.0 + longest(&mut self.bars.iter().map(|bar| bar.label.chars().count()));
+        let names = 12.0 + longest(&mut self.bars.iter().map(|bar| name_length(&bar.label)));
         let right = 14.0 + longest(&mut self.bars.iter().map(|bar| bar.text.chars().count()));
-        let (top, bottom) = (28.0, 28.0 + ROW * self.bars.len() as f64);
-        let across = |value: f64| left + self.scale.place(value) * (self.width - left - right).max(40.0);
-        let fitting = self.scale.labels_with_room((self.width - left - right).max(40.0), 6.6);
+        // Where names leave too little room beside them, bars stand below.
+        let is_below = names + right > 0.7 * width;
+        let (left, row) = if is_below { (2.0, ROW + 16.0) } else { (names, ROW) };
+        let (top, bottom) = (28.0, 28.0 + row * self.bars.len() as f64);
+        let room = (width - left - right).max(40.0);
+        let across = |value: f64| left + self.scale.place(value) * room;
+        let fitting = self.scale.labels_with_room(room, 6.6);
         let height = bottom + 26.0;
         html! {
-            svg viewBox={ "0 0 " (self.width) " " (px(height)) } role="img" style={ "max-width:" (self.width * 1.25) "px" } {
+            svg viewBox={ "0 0 " (width) " " (px(height)) } role="img" style={ "max-width:" (width * 1.25) "px" } {
                 title { (self.title) }
                 desc { (self.description) }
                 text.heading x="0" y="14" {
@@ -69,9 +78,13 @@ impl Bars {
                     }
                 }
                 @for (place, bar) in self.bars.iter().enumerate() {
-                    @let middle = top + ROW * (place as f64 + 0.5);
-                    text.row x=(px(left - 8.0)) y=(px(middle + 4.0)) text-anchor="end" { (bar.label) }
-                    (draw_bar(bar, middle, &across))
+                    @let middle = top + row * (place as f64 + 1.0) - ROW / 2.0;
+                    @if is_below {
+                        text.row x="0" y=(px(middle - 13.0)) { (name(&bar.label)) }
+                    } @else {
+                        text.row x=(px(left - 8.0)) y=(px(middle + 4.0)) text-anchor="end" { (name(&bar.label)) }
+                    }
+                    (draw_bar(bar, middle, &across, &self.scale))
                 }
                 path.base d={ "M" (px(left)) " " (px(top)) "V" (px(bottom)) } {}
             }
@@ -79,7 +92,7 @@ impl Bars {
     }
 }
 
-fn draw_bar(bar: &Bar, middle: f64, across: &dyn Fn(f64) -> f64) -> Markup {
+fn draw_bar(bar: &Bar, middle: f64, across: &dyn Fn(f64) -> f64, scale: &Scale) -> Markup {
     let Some(value) = bar.value else {
         return html! { text.row x=(px(across(0.0) + 8.0)) y=(px(middle + 4.0)) { "no valid trial" } };
     };
@@ -90,8 +103,7 @@ fn draw_bar(bar: &Bar, middle: f64, across: &dyn Fn(f64) -> f64) -> Markup {
                 data-t={ (bar.label) ": " (bar.text) } {}
         }
         @if let Some([low, high]) = bar.interval {
-            path.over d={ "M" (px(across(low))) " " (px(middle)) "H" (px(across(high)))
-                "M" (px(across(low))) " " (px(middle - 4.0)) "v8M" (px(across(high))) " " (px(middle - 4.0)) "v8" } {}
+            path.over d=(whisker(Way::Level, middle, [across(low), across(high)], [low, high], scale, 4.0)) {}
         }
         text.row x=(px(across(end) + 8.0)) y=(px(middle + 4.0)) { (bar.text) }
     }

@@ -5,6 +5,7 @@
 
 use maud::{DOCTYPE, Markup, PreEscaped, html};
 
+use super::drawing::WHISKERS;
 use super::forest::{Forest, ForestRow};
 use super::means::{MeanBar, Means};
 use super::plot::style_class;
@@ -18,10 +19,11 @@ use crate::report::compare::{
 };
 use crate::report::contest::EQUAL_WITHIN;
 use crate::report::metric::Metric;
+use crate::statistics::Verdict;
 use crate::statistics::student::t_quantile;
 use crate::statistics::verdict::SIGNIFICANCE;
 use crate::study::Study;
-use crate::units::show_number;
+use crate::units::{Carried, show_number, show_ratio as show_ratio_of};
 
 /// Forest plots of more ratios than this are behind a fold.
 const FOREST_OPEN_MOST: usize = 120;
@@ -60,12 +62,11 @@ pub fn operations_of_run(study: &Study, machine: &str, measurements: &[Measureme
     let first = samples.first()?.clone();
     samples.retain(|sample| sample.factor == first.factor);
     let is_mixed = samples.iter().any(|sample| sample.operation != first.operation);
-    let about =
-        "From the intended time of an operation to its answer: means over trials with 95 % intervals of the mean.";
+    let about = "From the intended time of an operation to its answer: means over trials; ";
     (is_mixed && samples.len() <= MEANS_MOST).then(|| {
         html! { section #operations {
             h2 { "Mean response time of each kind of operation" }
-            p.about { (about) }
+            p.about { (about) (WHISKERS) "." }
             (means(&samples, None))
         } }
     })
@@ -91,13 +92,13 @@ pub fn compare_page(title: &str, samples: &[Sample], found: &Comparisons) -> Str
                     @if !found.valid {
                         div.box.bad { h2 { "There are invalid trials" } "Their figures are left out of everything below." }
                     }
-                    div.box.verdict {
+                    div class={ "box verdict" @if !is_decided(found) { " open" } } {
                         ul { @for line in amounts(found) { li { (line) } } }
                         @if !found.notes.is_empty() { ul.notes { @for note in &found.notes { li { (note) } } } }
                     }
                     section #means {
                         h2 { "Means" }
-                        p.about { "Means over trials with 95 % intervals of the mean." }
+                        p.about { "Means over trials; " (WHISKERS) "." }
                         (means(samples, Some(found)))
                     }
                     (sections(found))
@@ -109,6 +110,11 @@ pub fn compare_page(title: &str, samples: &[Sample], found: &Comparisons) -> Str
         }
     };
     page.into_string()
+}
+
+/// Whether any two alternatives were told apart, or found equal.
+fn is_decided(found: &Comparisons) -> bool {
+    found.comparisons.iter().any(|one| one.verdict != Verdict::Undecided)
 }
 
 /// Ratios and p-values.
@@ -123,10 +129,11 @@ pub fn sections(found: &Comparisons) -> Markup {
             h2 { "Ratios of alternatives" }
             p.about {
                 "One alternative over the other with the interval that its verdict is read off"
-                @if found.comparisons.iter().any(|one| one.ratio_ci95.is_none()) { " (Fieller's, from the summaries)" }
+                @if found.comparisons.iter().any(|one| one.ratio_ci95.is_none()) { " (from published means and standard deviations, by Fieller's theorem)" }
                 ". Triangles upwards are faster, downwards slower, squares equal within ±"
                 (show_number((found.margin * 1e4).round() / 100.0)) " % (the grey zone), circles undecided; faster means better, also \
-                where less is better. p-values are adjusted for all " (found.family) " comparisons."
+                where less is better. Intervals and p-values here hold together for all " (found.family) " comparisons of this section; a sentence above about the same \
+                 pair allows for the comparisons that it is one of, so that its interval is another."
                 @if found.comparisons.iter().any(|one| one.paired_rounds.is_some()) {
                     " Trials are compared round by round where rounds allow it, so that what a round's trials share does not count."
                 }
@@ -137,7 +144,8 @@ pub fn sections(found: &Comparisons) -> Markup {
         section.p #p-values {
             h2 { "p-values" }
             p.about {
-                "Two-sided p of Welch's t-test for each pair, not adjusted; bold where below " (show_number((found.alpha * 1e4).round() / 100.0)) " %. With two machines, colours and words say \
+                "How likely two equal alternatives differ as much by chance: the two-sided p of Welch's t-test for each pair, not adjusted; \
+                 bold where below " (show_number((found.alpha * 1e4).round() / 100.0)) " %. With two machines, colours and words say \
                 where they do not agree."
             }
             div.tables { @for table in &tables { div { (p_table(table, found)) } } }
@@ -185,23 +193,28 @@ fn forest(table: &PTable<'_>, metric: &'static str, found: &Comparisons) -> Mark
 
 fn ratio_table(found: &Comparisons) -> Markup {
     let optional = |value: Option<f64>| value.map_or("-".to_owned(), |value| format!("{value:.3}"));
-    let interval = |ends: Option<[f64; 2]>| ends.map_or(String::new(), |[low, high]| format!(" [{low:.3}, {high:.3}]"));
+    let ratio_of = |ratio: Option<f64>, ends: Option<[f64; 2]>| {
+        ratio.map_or("-".to_owned(), |ratio| {
+            let (shown, ends) = show_ratio_of(ratio, ends, 3);
+            format!("{shown} {ends}").trim_end().to_owned()
+        })
+    };
     html! {
         details {
             summary { "Ratios as a table" }
             div.scroll { table {
                 thead { tr {
                     th { "Case" } th { "Machine" } th { "a" } th { "b" }
-                    @for heading in ["Ratio of means", "Fieller", "Ratio of medians", "n", "t", "df", "p Welch", "p pooled", "p paired", "p Mann-Whitney", "p adjusted"] {
+                    @for heading in ["Ratio of means", "From means alone", "Ratio of medians", "n", "t", "df", "p Welch", "p pooled", "p paired", "p Mann-Whitney", "p adjusted"] {
                         th.number { (heading) }
                     }
                     th { "a is" }
                 } }
                 tbody { @for one in &found.comparisons { tr {
                     th scope="row" { (one.case) } th { (one.machine) } th { (one.a) } th { (one.b) }
-                    td { (optional(one.ratio)) (interval(one.ratio_ci95)) }
-                    td { (interval(one.fieller_ci95)) }
-                    td { (optional(one.median_ratio)) (interval(one.median_ratio_ci95)) }
+                    td { (show_ratio(one)) }
+                    td { (one.fieller_ci95.map_or(String::new(), |ends| show_ratio_of(1.0, Some(ends), 3).1)) }
+                    td { (ratio_of(one.median_ratio, one.median_ratio_ci95)) }
                     td { (show_n(one)) }
                     td { (optional(one.t)) }
                     td { (one.df.map_or("-".to_owned(), |df| format!("{df:.1}"))) }
@@ -310,8 +323,8 @@ fn means_panel<'s>(panel: &Sample, own: impl Iterator<Item = &'s Sample>, varian
             style: variants.iter().position(|name| *name == sample.variant).unwrap_or(0),
             name: sample.variant.clone(),
             mean,
-            interval: Some(interval_of(sample).map(|end| end.max(0.0))),
-            text: show_mean(sample, mean),
+            interval: Some(interval_of(sample)),
+            text: Carried::by(Some(interval_of(sample))).show(mean, |value| show_mean(sample, value)),
         };
         match cases.iter_mut().find(|(case, _)| *case == sample.case) {
             Some((_, bars)) => bars.push(bar),
@@ -348,12 +361,13 @@ fn means_table(samples: &[Sample], found: Option<&Comparisons>) -> Markup {
                     @for heading in ["Mean", "95 % interval", "Standard deviation", "n"] { th.number { (heading) } }
                 } }
                 tbody { @for sample in samples.iter().filter(is_compared) {
-                    @let (of, [low, high]) = (sample.summary(), interval_of(sample));
+                    @let (of, ends) = (sample.summary(), interval_of(sample));
+                    @let (carried, show) = (Carried::by(Some(ends)), |value: f64| show_mean(sample, value));
                     tr {
                         th scope="row" { (sample.case) } th { (sample.machine) } th { (sample.variant) }
-                        td { (show_mean(sample, of.mean)) }
-                        td { "[" (show_mean(sample, low)) ", " (show_mean(sample, high)) "]" }
-                        td { (show_mean(sample, of.sd)) }
+                        td { (carried.show(of.mean, show)) }
+                        td { (carried.show_ends(ends, show)) }
+                        td { (carried.show(of.sd, show)) }
                         td { (of.n) }
                     }
                 } }

@@ -8,6 +8,7 @@ use std::collections::HashMap;
 use maud::{Markup, html};
 
 use super::bars::{Bar, Bars};
+use super::drawing::{CUT_OFF, WHISKERS};
 use super::frame::{Frame, Placed};
 use super::plot::{Line, Plot, Point, Stroke, marker, style_class};
 use super::scale::Scale;
@@ -15,8 +16,9 @@ use super::unit::Unit;
 use crate::finding::{CaseFinding, ResourceFinding, TimeFinding};
 use crate::histogram::Histogram;
 use crate::report::analyse::time_finding;
-use crate::report::factors::{short_setting, show_level};
+use crate::report::factors::{LEVEL_LONGEST, in_short, short_setting, show_level};
 use crate::trial::Levels;
+use crate::units::Carried;
 
 /// A value with the ends of its interval, if it has one.
 pub type Value = (f64, Option<[f64; 2]>);
@@ -41,6 +43,8 @@ const SMALL: (f64, f64) = (340.0, 230.0);
 const LABEL_LONGEST: usize = 12;
 /// Longest name of an alternative beside its bar in a small panel.
 const BAR_NAME_LONGEST: usize = 22;
+/// Longest name in a legend, in characters.
+const LEGEND_LONGEST: usize = 60;
 /// Panels whose largest values differ by more than this factor get a scale each, so that none is a flat line.
 const OWN_SCALE_FROM: f64 = 4.0;
 
@@ -100,7 +104,11 @@ impl Quantity<'_> {
                 style: placed.series,
                 value: value.map(|(y, _)| y),
                 interval: value.and_then(|(_, interval)| interval),
-                text: value.map_or(String::new(), |(y, _)| self.bare(y)),
+                text: value.map_or(String::new(), |(y, ends)| {
+                    let known = ends.map(|[low, high]| [low.max(0.0), high]);
+                    // A bar without an interval is no estimate: a resource, a quantile of all operations.
+                    if known.is_some() { Carried::by(known).show(y, |y| self.bare(y)) } else { self.bare(y) }
+                }),
             }
         };
         let bars = Bars {
@@ -115,10 +123,16 @@ impl Quantity<'_> {
 
     /// A value with its interval, for tips.
     fn show(&self, (y, interval): Value) -> String {
-        match interval {
-            Some([low, high]) => format!("{} [{}, {}]", self.unit.show(y), self.bare(low), self.bare(high)),
-            None => self.unit.show(y),
-        }
+        let carried = Carried::by(interval.map(|[low, high]| [low.max(0.0), high]));
+        let mean = carried.show(y, |y| self.unit.show(y));
+        let cut = |[low, high]: [f64; 2]| {
+            if low == CUT_OFF {
+                format!("[0 (cut off), {}]", carried.show(high, |end| self.bare(end)))
+            } else {
+                carried.show_ends([low, high], |end| self.bare(end))
+            }
+        };
+        interval.map_or(mean.clone(), |ends| format!("{mean} {}", cut(ends)))
     }
 
     fn bare(&self, value: f64) -> String {
@@ -135,7 +149,8 @@ pub fn throughput_quantity(cases: &[CaseFinding]) -> Quantity<'static> {
     let (title, unit) = if batched { ("Records", "records/s") } else { ("Throughput", "operations/s") };
     let of = move |case: &CaseFinding| {
         let estimate = if batched { &case.records_per_s } else { &case.throughput_per_s };
-        estimate.mean.map(|mean| (mean, estimate.ci95))
+        let low = |low: f64| if estimate.cut_off { CUT_OFF } else { low };
+        estimate.mean.map(|mean| (mean, estimate.ci95.map(|[end, high]| [low(end), high])))
     };
     Quantity { title: title.to_owned(), unit: Unit::Rate(unit), of: Box::new(of) }
 }
@@ -159,7 +174,7 @@ pub fn disk_written(frame: &Frame<'_>, cases: &[CaseFinding]) -> Markup {
         @if cases.iter().any(|case| case.disk_written_bytes_per_s.is_some()) {
             section #disk {
                 h2 { "Written to the disk beside the load" }
-                p.about { "Mean over trials, with the time of the syncs; the whiskers are 95 % intervals of the mean." }
+                p.about { "Mean over trials, with the time of the syncs; " (WHISKERS) "." }
                 (panels(frame, &quantity))
                 (folded_table("Written to the disk as a table", cases, &["Written/s".to_owned(), "95 % interval".to_owned()], |case| {
                     let written = case.disk_written_bytes_per_s.as_ref();
@@ -288,7 +303,7 @@ pub fn legend(frame: &Frame<'_>) -> Markup {
                 @for (place, name) in series.iter().enumerate() {
                     li {
                         svg.key viewBox="0 0 26 12" aria-hidden="true" { g class=(style_class(place)) { rect.bar width="26" height="12" {} } }
-                        (place + 1) ": " (name)
+                        (place + 1) ": " span title=(name) { (in_short(name, LEGEND_LONGEST)) }
                     }
                 }
             }
@@ -303,12 +318,18 @@ pub fn legend(frame: &Frame<'_>) -> Markup {
                                 path.marker d=(marker(place, 13.0, 6.0)) {}
                             }
                         }
-                        (name)
+                        span title=(name) { (in_short(name, LEGEND_LONGEST)) }
                     }
                 }
             }
         }
     }
+}
+
+/// A level in a table: shortened in its middle where it is long, with the whole of it as a title.
+pub fn level_cell(level: &str) -> Markup {
+    let short = in_short(level, LEVEL_LONGEST);
+    html! { @if short == level { th scope="row" { (level) } } @else { th scope="row" title=(level) { (short) } } }
 }
 
 /// A table behind a fold: levels first, then these columns.
@@ -337,7 +358,7 @@ pub fn folded_table(
                     tbody {
                         @for case in cases {
                             tr {
-                                @for setting in &settings { th scope="row" { (level(&case.levels, setting)) } }
+                                @for setting in &settings { (level_cell(&level(&case.levels, setting))) }
                                 @for field in row(case) { td { (field) } }
                             }
                         }

@@ -5,6 +5,7 @@
 
 use maud::{Markup, html};
 
+use super::drawing::{Way, in_both_forms, name, name_length, name_within, whisker};
 use super::plot::{marker, px, style_class};
 use super::scale::Scale;
 use crate::statistics::Verdict;
@@ -38,6 +39,8 @@ pub struct Forest {
 const WIDTH: f64 = 1000.0;
 /// Height of one row.
 const ROW: f64 = 22.0;
+/// Height of a line of text above a row.
+const LINE: f64 = 16.0;
 /// Pixels that a character takes, about.
 const CHARACTER: f64 = 6.8;
 /// Room for ratios, at least.
@@ -46,14 +49,21 @@ const ROOM_LEAST: f64 = 260.0;
 impl Forest {
     /// The plot as SVG.
     pub fn draw(&self) -> Markup {
+        in_both_forms(WIDTH, |width| self.draw_as_wide_as(width))
+    }
+
+    fn draw_as_wide_as(&self, least: f64) -> Markup {
+        let is_narrow = least < WIDTH;
         let ends = self.rows.iter().flat_map(|row| row.interval.into_iter().flatten().chain(row.ratio));
         let scale = Scale::of_ratios(ends.chain([1.0 + self.margin]));
-        let longest =
-            |texts: &mut dyn Iterator<Item = &String>| texts.map(|text| text.chars().count()).max().unwrap_or(0) as f64;
-        let right = 16.0 + CHARACTER * longest(&mut self.rows.iter().map(|row| &row.text));
-        let left = 14.0 + CHARACTER * longest(&mut self.rows.iter().map(|row| &row.label));
-        let width = WIDTH.max(left + right + ROOM_LEAST);
-        let (top, bottom) = (28.0, 28.0 + ROW * self.rows.len() as f64);
+        let longest = |texts: &mut dyn Iterator<Item = usize>| texts.max().unwrap_or(0) as f64;
+        let right = 16.0 + CHARACTER * longest(&mut self.rows.iter().map(|row| row.text.chars().count()));
+        let left = 14.0 + CHARACTER * longest(&mut self.rows.iter().map(|row| name_length(&row.label)));
+        // On a narrow screen what is compared and the figures stand above their marks, each on a line of its own.
+        let (left, right, above) = if is_narrow { (8.0, 8.0, 2.0 * LINE) } else { (left, right, 0.0) };
+        let width = least.max(left + right + if is_narrow { 0.0 } else { ROOM_LEAST });
+        let row_height = ROW + above;
+        let (top, bottom) = (28.0, 28.0 + row_height * self.rows.len() as f64);
         let room = width - left - right;
         let across = |value: f64| left + scale.place(value) * room;
         let fitting = scale.labels_with_room(room, 6.6);
@@ -62,7 +72,7 @@ impl Forest {
             svg viewBox={ "0 0 " (px(width)) " " (px(bottom + 24.0)) } role="img" style={ "max-width:" (width * 1.25) "px" } {
                 title { (self.title) }
                 desc { "Ratios of alternatives with the intervals that verdicts are read off, on a logarithmic scale; the zone around 1 is what counts as equal." }
-                text.heading x="0" y="14" { (self.title) }
+                text.heading x="0" y="14" { (name_within(&self.title, (width / 7.4) as usize)) }
                 @if self.margin > 0.0 {
                     rect.zone x=(px(zone.0)) y=(px(top)) width=(px(zone.1 - zone.0)) height=(px(bottom - top)) {}
                 }
@@ -78,17 +88,22 @@ impl Forest {
                     }
                 }
                 @for (place, row) in self.rows.iter().enumerate() {
-                    @let middle = top + ROW * (place as f64 + 0.5);
-                    text.row x=(px(left - 8.0)) y=(px(middle + 4.0)) text-anchor="end" { (row.label) }
-                    (draw_row(row, middle, &across))
-                    text.row x=(px(width - right + 14.0)) y=(px(middle + 4.0)) { (row.text) }
+                    @let middle = top + row_height * (place as f64 + 1.0) - ROW / 2.0;
+                    @if is_narrow {
+                        text.row x="0" y=(px(middle - ROW / 2.0 - LINE)) { (name(&row.label)) }
+                        text.row x="0" y=(px(middle - ROW / 2.0)) { (row.text) }
+                    } @else {
+                        text.row x=(px(left - 8.0)) y=(px(middle + 4.0)) text-anchor="end" { (name(&row.label)) }
+                        text.row x=(px(width - right + 14.0)) y=(px(middle + 4.0)) { (row.text) }
+                    }
+                    (draw_row(row, middle, &across, &scale))
                 }
             }
         }
     }
 }
 
-fn draw_row(row: &ForestRow, middle: f64, across: &dyn Fn(f64) -> f64) -> Markup {
+fn draw_row(row: &ForestRow, middle: f64, across: &dyn Fn(f64) -> f64, scale: &Scale) -> Markup {
     let (colour, shape) = match row.verdict {
         Verdict::Faster => (2, 2),
         Verdict::Slower => (1, 4),
@@ -98,8 +113,7 @@ fn draw_row(row: &ForestRow, middle: f64, across: &dyn Fn(f64) -> f64) -> Markup
     html! {
         g class=(style_class(colour)) {
             @if let Some([low, high]) = row.interval {
-                path.whisker d={ "M" (px(across(low))) " " (px(middle)) "H" (px(across(high)))
-                    "M" (px(across(low))) " " (px(middle - 4.0)) "v8M" (px(across(high))) " " (px(middle - 4.0)) "v8" } {}
+                path.whisker d=(whisker(Way::Level, middle, [across(low), across(high)], [low, high], scale, 4.0)) {}
             }
             @if let Some(ratio) = row.ratio {
                 path.marker data-t={ (row.label) ": " (row.text) } d=(marker(shape, across(ratio), middle)) {}

@@ -4,6 +4,7 @@
 
 use maud::{Markup, html};
 
+use super::drawing::{Way, in_both_forms, name, name_length, name_within, whisker};
 use super::plot::{px, style_class};
 use super::scale::Scale;
 
@@ -43,25 +44,31 @@ const CHARACTER: f64 = 6.8;
 impl Means {
     /// The bars as SVG.
     pub fn draw(&self) -> Markup {
+        in_both_forms(WIDTH, |width| self.draw_as_wide_as(width))
+    }
+
+    fn draw_as_wide_as(&self, width: f64) -> Markup {
         let bars = || self.cases.iter().flat_map(|(_, bars)| bars);
-        let left = 12.0 + CHARACTER * self.cases.iter().map(|(case, _)| case.chars().count()).max().unwrap_or(0) as f64;
+        let names = 12.0 + CHARACTER * self.cases.iter().map(|(case, _)| name_length(case)).max().unwrap_or(0) as f64;
         let right = 14.0 + CHARACTER * bars().map(|bar| bar.text.chars().count()).max().unwrap_or(0) as f64;
-        let width = WIDTH.max(left + right + 200.0);
-        let room = width - left - right;
+        // Where names leave too little room beside them, bars stand below.
+        let is_below = names + right > 0.6 * width;
+        let (left, title) = if is_below { (2.0, 18.0) } else { (names, 0.0) };
+        let room = (width - left - right).max(40.0);
         let across = |value: f64| left + self.scale.place(value) * room;
         let fitting = self.scale.labels_with_room(room, 6.6);
         let mut tops = Vec::new();
         let mut bottom = 28.0;
         for (_, bars) in &self.cases {
-            tops.push(bottom + GAP / 2.0);
-            bottom += BAR * bars.len() as f64 + GAP;
+            tops.push(bottom + GAP / 2.0 + title);
+            bottom += title + BAR * bars.len() as f64 + GAP;
         }
         html! {
             svg viewBox={ "0 0 " (px(width)) " " (px(bottom + 24.0)) } role="img" style={ "max-width:" (width * 1.25) "px" } {
                 title { (self.title) }
                 desc { "Means with 95 % intervals, a bar for each alternative in each case." }
                 text.heading x="0" y="14" {
-                    (self.title)
+                    (name_within(&self.title, (width / 7.4) as usize))
                     @if !self.scale.unit.is_empty() { tspan.unit { ", " (self.scale.unit) } }
                 }
                 g.grid {
@@ -75,8 +82,14 @@ impl Means {
                     }
                 }
                 @for ((case, bars), top) in self.cases.iter().zip(&tops) {
-                    text.row x=(px(left - 8.0)) y=(px(top + BAR * bars.len() as f64 / 2.0 + 4.0)) text-anchor="end" { (case) }
-                    @for (place, bar) in bars.iter().enumerate() { (draw_bar(bar, top + BAR * place as f64, &across)) }
+                    @if is_below {
+                        text.row x="0" y=(px(top - 5.0)) { (name(case)) }
+                    } @else {
+                        text.row x=(px(left - 8.0)) y=(px(top + BAR * bars.len() as f64 / 2.0 + 4.0)) text-anchor="end" { (name(case)) }
+                    }
+                    @for (place, bar) in bars.iter().enumerate() {
+                        (draw_bar(bar, top + BAR * place as f64, &across, &self.scale))
+                    }
                 }
                 path.base d={ "M" (px(left)) " 28V" (px(bottom)) } {}
             }
@@ -84,7 +97,7 @@ impl Means {
     }
 }
 
-fn draw_bar(bar: &MeanBar, top: f64, across: &dyn Fn(f64) -> f64) -> Markup {
+fn draw_bar(bar: &MeanBar, top: f64, across: &dyn Fn(f64) -> f64, scale: &Scale) -> Markup {
     let middle = top + BAR / 2.0;
     let end = bar.interval.map_or(bar.mean, |[_, high]| high.max(bar.mean));
     html! {
@@ -93,8 +106,7 @@ fn draw_bar(bar: &MeanBar, top: f64, across: &dyn Fn(f64) -> f64) -> Markup {
                 data-t={ (bar.name) ": " (bar.text) } {}
         }
         @if let Some([low, high]) = bar.interval {
-            path.over d={ "M" (px(across(low))) " " (px(middle)) "H" (px(across(high)))
-                "M" (px(across(low))) " " (px(middle - 3.0)) "v6M" (px(across(high))) " " (px(middle - 3.0)) "v6" } {}
+            path.over d=(whisker(Way::Level, middle, [across(low), across(high)], [low, high], scale, 3.0)) {}
         }
         text x=(px(across(end) + 6.0)) y=(px(middle + 4.0)) { (bar.text) }
     }

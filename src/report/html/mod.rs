@@ -7,6 +7,7 @@ mod arrival;
 mod backlog;
 mod bars;
 mod comparing;
+mod drawing;
 mod environment;
 mod evolution;
 mod figures;
@@ -126,12 +127,10 @@ fn verdict(findings: &Findings) -> Markup {
     let notes: Vec<&String> = findings.notes.iter().filter(is_new).collect();
     let mut sentences = verdicts.iter();
     let first = sentences.next().map_or("No trial has been finished yet.", |text| text.as_str());
-    let (head, evidence) = first.rsplit_once(": ").unwrap_or((first, ""));
+    let (head, evidence) = head_and_evidence(first);
     maud::html! {
         div class={ "box verdict" @if !is_decided(first) { " open" } } {
-            p.first {
-                @if evidence.is_empty() { strong { (first) } } @else { strong { (head) ": " } (evidence) }
-            }
+            p.first { strong { (head) } (evidence) }
             @if verdicts.len() > 1 { ul { @for sentence in sentences.by_ref().take(VERDICTS_SHOWN) { li { (sentence) } } } }
             @if sentences.len() > 0 {
                 details { summary { (sentences.len()) " more" } ul { @for sentence in sentences { li { (sentence) } } } }
@@ -141,12 +140,42 @@ fn verdict(findings: &Findings) -> Markup {
     }
 }
 
+/// Words of a verdict's head, or at the beginning of its evidence, that leave the question open.
+const OPEN: [&str; 9] = [
+    "undecided",
+    "no verdict",
+    "no trial",
+    "no load line",
+    "no level of",
+    "no choice",
+    "not reached",
+    "not found",
+    "disturbed",
+];
+
 /// Whether a verdict decides anything.
 fn is_decided(sentence: &str) -> bool {
-    let opens = ["undecided", "no verdict", "no trial", "not reached", "not found", "disturbed"];
-    let (head, _) = sentence.split_once(": ").unwrap_or((sentence, ""));
+    let (head, evidence) = head_and_evidence(sentence);
     let head = head.to_lowercase();
-    !opens.iter().any(|word| head.contains(word) || sentence.to_lowercase().contains(&format!(": {word}")))
+    !OPEN.iter().any(|word| head.contains(word) || evidence.to_lowercase().starts_with(word))
+}
+
+/// A verdict's answer and, behind its colon or semicolon, what it rests on. What only names a case belongs to the answer.
+fn head_and_evidence(sentence: &str) -> (&str, &str) {
+    let names_a_case = |text: &str| {
+        let has_verb = [" is ", " are ", " was ", " no "].iter().any(|verb| text.contains(verb));
+        let answers = OPEN.iter().any(|word| text.starts_with(word));
+        !has_verb && !answers && (text.contains(" = ") || text.split(' ').count() < 3)
+    };
+    let ends = sentence.match_indices([':', ';']).filter(|(at, _)| sentence[at + 1..].starts_with(' '));
+    let mut begin = 0;
+    for (at, _) in ends {
+        if !names_a_case(&sentence[begin..at]) {
+            return (&sentence[..at], &sentence[at + 2..]);
+        }
+        begin = at + 2;
+    }
+    (sentence, "")
 }
 
 /// Links to the sections that there are.
@@ -211,7 +240,7 @@ fn plots(
         (asked_for(&frame, findings))
         section #throughput {
             h2 { "Throughput" (against) }
-            p.about { "Mean over trials; the whiskers are 95 % intervals of the mean." }
+            p.about { "Mean over trials; " (drawing::WHISKERS) "." }
             (figures::throughput(&frame, cases))
             (throughput_table(cases, study.repeat.rule))
         }
@@ -305,7 +334,7 @@ fn throughput_table(cases: &[CaseFinding], rule: RepeatRule) -> Markup {
     figures::folded_table("Throughput as a table", cases, &headings, |case| {
         let mut row = Vec::new();
         for estimate in [&case.throughput_per_s, &case.records_per_s] {
-            row.push(estimate.mean.map_or("-".to_owned(), show_number));
+            row.push(estimate.show_mean(show_number));
             row.push(estimate.show_interval().unwrap_or("-".to_owned()));
         }
         row.push(crate::report::durability::word(&case.durability).to_owned());
@@ -383,4 +412,23 @@ fn cost_of_monitoring(groups: &[CaseTrials<'_>]) -> String {
         return String::new();
     }
     format!(" Watching took {} % of one CPU itself.", show_number(100.0 * cpu_s / measured_s))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_verdict_is_shown_as_its_answer_and_what_it_rests_on() {
+        let told = |sentence| (head_and_evidence(sentence), is_decided(sentence));
+        assert_eq!(told("star is fastest: 1.1 × wide"), (("star is fastest", "1.1 × wide"), true));
+        let sentence =
+            "workload.name = select: no load line for p90 of response time below 10 ms; disturbed: other processes";
+        let head = "workload.name = select: no load line for p90 of response time below 10 ms";
+        assert_eq!(told(sentence), ((head, "disturbed: other processes"), false));
+        let sentence = "load.clients = 4: undecided which is fastest: star is 1.0 × wide";
+        assert_eq!(told(sentence), (("load.clients = 4: undecided which is fastest", "star is 1.0 × wide"), false));
+        assert_eq!(told("no verdict: there is no valid trial"), (("no verdict", "there is no valid trial"), false));
+        assert_eq!(told("90 % were seen within 4 ms, n = 2"), (("90 % were seen within 4 ms, n = 2", ""), true));
+    }
 }

@@ -5,6 +5,7 @@
 
 use maud::{Markup, html};
 
+use super::drawing::{Way, in_both_forms, name, name_length, whisker};
 use super::scale::Scale;
 
 /// A place in a plot.
@@ -89,19 +90,46 @@ struct Room {
 const CHARACTER: f64 = 6.6;
 /// The same for the bold names of lines.
 const CHARACTER_BOLD: f64 = 7.4;
+/// Height of the narrow form.
+const NARROW_HEIGHT: f64 = 250.0;
 /// Least distance between the labels of two lines.
 const LABEL_GAP: f64 = 14.0;
 /// How far neighbouring series are moved apart where they have intervals, so that these do not cover one another.
 const DODGE: f64 = 2.5;
 
 impl Plot {
-    /// The plot as SVG.
+    /// The plot as SVG; a broad one in a second, narrow form too, whose names stand below it.
     pub fn draw(&self) -> Markup {
+        in_both_forms(self.size.0, |width| if width < self.size.0 { self.draw_narrow(width) } else { self.draw_svg() })
+    }
+
+    fn draw_narrow(&self, width: f64) -> Markup {
+        let unnamed = |line: &Line| Line { label: String::new(), ..line.clone() };
+        let lines = self.lines.iter().map(unnamed).collect();
+        let narrow = Plot { size: (width, NARROW_HEIGHT), lines, ..self.clone() };
+        let named: Vec<&Line> = self.lines.iter().filter(|line| !line.label.is_empty()).collect();
+        html! {
+            (narrow.draw_svg())
+            @if named.len() > 1 {
+                ul.legend { @for line in named { li {
+                    svg.key viewBox="0 0 26 12" aria-hidden="true" {
+                        g class=(style_class(line.style)) {
+                            path.line d="M0 6H26" {}
+                            path.marker d=(marker(line.style, 13.0, 6.0)) {}
+                        }
+                    }
+                    (line.label)
+                } } }
+            }
+        }
+    }
+
+    fn draw_svg(&self) -> Markup {
         let (width, height) = self.size;
         let longest = |labels: &mut dyn Iterator<Item = usize>| labels.max().unwrap_or(0) as f64;
         let room = Room {
             left: 14.0 + CHARACTER * longest(&mut self.y.ticks.iter().map(|tick| tick.label.chars().count())),
-            right: 14.0 + CHARACTER_BOLD * longest(&mut self.lines.iter().map(|line| line.label.chars().count())),
+            right: 14.0 + CHARACTER_BOLD * longest(&mut self.lines.iter().map(|line| name_length(&line.label))),
             top: 26.0,
             bottom: 38.0,
         };
@@ -116,7 +144,8 @@ impl Plot {
                     @if !self.y.unit.is_empty() { tspan.unit { ", " (self.y.unit) } }
                 }
                 (self.axes(&room, &across, &down))
-                @for mark in &self.marks { (self.draw_mark(mark, &room, &across, &down)) }
+                @let fitting = self.marks_with_room(&across);
+                @for (mark, fits) in self.marks.iter().zip(fitting) { (self.draw_mark(mark, fits, &room, &across, &down)) }
                 @for line in &self.lines { (self.draw_line(line, &across, &down)) }
                 (self.labels(width - room.right, &down))
             }
@@ -150,7 +179,37 @@ impl Plot {
         }
     }
 
-    fn draw_mark(&self, mark: &Mark, room: &Room, across: &dyn Fn(f64) -> f64, down: &dyn Fn(f64) -> f64) -> Markup {
+    /// Whether the label of each upright mark has room: two texts on one spot, or a line through a text, cannot be read. The last mark
+    /// is the first to have its label.
+    fn marks_with_room(&self, across: &dyn Fn(f64) -> f64) -> Vec<bool> {
+        let uprights = self.marks.iter().map(|mark| match mark {
+            Mark::Upright(x, _, label) => Some((across(*x), CHARACTER * label.chars().count() as f64)),
+            Mark::Level(..) => None,
+        });
+        let places: Vec<Option<(f64, f64)>> = uprights.collect();
+        let mut taken: Vec<(f64, f64)> = Vec::new();
+        let mut fitting = vec![true; places.len()];
+        for (number, place) in places.iter().enumerate().rev() {
+            let Some((at, length)) = place else { continue };
+            let span = (at - 6.0 - length, at - 2.0);
+            let is_crossed = places.iter().flatten().any(|(other, _)| *other > span.0 - 2.0 && *other < span.1);
+            let is_taken = taken.iter().any(|own| own.0 < span.1 && span.0 < own.1);
+            fitting[number] = number + 1 == places.len() || !(is_crossed || is_taken || span.0 < 0.0);
+            if fitting[number] {
+                taken.push(span);
+            }
+        }
+        fitting
+    }
+
+    fn draw_mark(
+        &self,
+        mark: &Mark,
+        has_room: bool,
+        room: &Room,
+        across: &dyn Fn(f64) -> f64,
+        down: &dyn Fn(f64) -> f64,
+    ) -> Markup {
         let (width, height) = self.size;
         let (top, bottom) = (room.top, height - room.bottom);
         html! {
@@ -162,7 +221,7 @@ impl Plot {
                             rect x=(px(left)) y=(px(top)) width=(px((right - left).max(1.0))) height=(px(bottom - top)) {}
                         }
                         path d={ "M" (px(across(*x))) " " (px(top)) "V" (px(bottom)) } {}
-                        text x=(px(across(*x) - 6.0)) y=(px(top + 12.0)) text-anchor="end" { (label) }
+                        @if has_room { text x=(px(across(*x) - 6.0)) y=(px(top + 12.0)) text-anchor="end" { (label) } }
                     }
                     Mark::Level(y, label) => {
                         path d={ "M" (px(room.left)) " " (px(down(*y))) "H" (px(width - room.right)) } {}
@@ -198,9 +257,8 @@ impl Plot {
                 }
                 @for point in &line.points {
                     @if let Some([low, high]) = point.interval {
-                        @let (at, from, to) = (across(point.x), px(down(low)), px(down(high)));
-                        @let left = px(at - 5.0);
-                        path.whisker d={ "M" (px(at)) " " (from) "V" (to) "M" (left) " " (from) "h10M" (left) " " (to) "h10" } {}
+                        @let ends = [down(low), down(high)];
+                        path.whisker d=(whisker(Way::Upright, across(point.x), ends, [low, high], &self.y, 5.0)) {}
                     }
                 }
                 @for point in line.points.iter().filter(|point| !point.tip.is_empty()) {
@@ -230,7 +288,7 @@ impl Plot {
         }
         html! {
             @for (y, line) in places {
-                text class={ "label " (style_class(line.style)) } x=(px(right + 8.0)) y=(px(y + 4.0)) { (line.label) }
+                text class={ "label " (style_class(line.style)) } x=(px(right + 8.0)) y=(px(y + 4.0)) { (name(&line.label)) }
             }
         }
     }
@@ -301,6 +359,23 @@ mod tests {
             .collect();
         assert_eq!(heights.len(), 3);
         assert!(heights.windows(2).all(|pair| pair[1] - pair[0] >= LABEL_GAP - 0.11), "{heights:?}");
+    }
+
+    #[test]
+    fn labels_of_marks_that_stand_close_are_left_out_but_for_the_last() {
+        let mark = |x: f64| Mark::Upright(x, None, format!("{x:.2}"));
+        let plot = Plot {
+            title: "marks".to_owned(),
+            description: "marks".to_owned(),
+            size: (400.0, 200.0),
+            x: Scale::to_end(1.0, Unit::Share),
+            x_title: "weight".to_owned(),
+            y: Scale::from_zero(100.0, Unit::Rate("points")),
+            lines: Vec::new(),
+            marks: [0.01, 0.30, 0.33, 0.8, 0.81].map(mark).to_vec(),
+        };
+        let shown = plot.marks_with_room(&|value| 400.0 * value);
+        assert_eq!(shown, [false, true, false, false, true]);
     }
 
     #[test]

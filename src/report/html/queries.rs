@@ -15,7 +15,7 @@ use crate::report::factors::show_levels;
 use crate::report::metric::Metric;
 use crate::report::plans::{Plans, plans_of};
 use crate::statistics::summary::{mean, t_interval};
-use crate::units::{show_number, show_seconds};
+use crate::units::{Carried, show_number, show_seconds};
 
 /// Whether the study asks queries.
 pub fn is_shown(groups: &[CaseTrials<'_>]) -> bool {
@@ -53,8 +53,7 @@ pub fn execution_time(
         section #execution-time {
             h2 { "Execution time per client" }
             p.about {
-                "The time that all queries of a trial took, over their number: what Ruottinen (2015, section 5.2) calls total execution \
-                 time per client. Clients that are answered at the same time share it, so that it falls as long as the database can \
+                "The time that all queries of a trial took, divided by their number. Clients that are answered at the same time share it, so that it falls as long as the database can \
                  serve more of them at once; the response time of each, in the table, does not. The whiskers are 95 % intervals of \
                  the mean over trials."
             }
@@ -62,11 +61,12 @@ pub fn execution_time(
             (figures::folded_table("Execution and response times as a table", cases, &headings, |case| {
                 let estimate = estimate(case);
                 let interval = estimate.and_then(|(_, interval)| interval);
-                let interval = interval.map(|[low, high]| format!("[{}, {}]", show_seconds(low), show_seconds(high)));
+                let carried = Carried::by(interval);
+                let interval = interval.map(|ends| carried.show_ends(ends, show_seconds));
                 let response = times(case);
                 let of = [response.mean, response.p50, response.p90, response.p99].map(show);
                 let rows = case.rows_of_queries().map_or("-".to_owned(), show_number);
-                let time = [show(estimate.map(|(mean, _)| mean)), interval.unwrap_or("-".to_owned())];
+                let time = [estimate.map_or("-".to_owned(), |(mean, _)| carried.show(mean, show_seconds)), interval.unwrap_or("-".to_owned())];
                 time.into_iter().chain(of).chain([rows]).collect()
             }))
         }

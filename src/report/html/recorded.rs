@@ -13,6 +13,7 @@ use crate::finding::{CaseFinding, Estimate, Findings};
 use crate::report::factors::short_setting;
 use crate::report::recorded::{HEADINGS, rows};
 use crate::report::uploads;
+use crate::units::Carried;
 
 /// Size of each of the two plots.
 const SIZE: (f64, f64) = (1000.0, 320.0);
@@ -148,23 +149,23 @@ fn figure(frame: &Frame<'_>, quantity: &Quantity<'_>, sent: Option<Line>) -> Mar
 }
 
 fn line(frame: &Frame<'_>, quantity: &Quantity<'_>, axis: &str, (series, panel): (usize, usize), style: usize) -> Line {
-    let names = [&frame.series[series], &frame.panels[panel]].map(|name| in_short(name));
+    let names = [&frame.series[series], &frame.panels[panel]].map(|name| setting_in_short(name));
     let label = names.into_iter().filter(|name| !name.is_empty()).collect::<Vec<_>>().join(", ");
     let lead = if label.is_empty() { String::new() } else { format!("{label}, ") };
     let points = frame.line(series, panel).into_iter().filter_map(|placed| {
         let (y, interval) = (quantity.of)(placed.case)?;
-        let shown = interval.map_or(String::new(), |[low, high]| {
-            format!(" [{}, {}]", quantity.unit.show(low), quantity.unit.show(high))
-        });
+        let carried = Carried::by(interval);
+        let show = |value: f64| quantity.unit.show(value);
+        let shown = interval.map_or(String::new(), |ends| format!(" {}", carried.show_ends(ends, show)));
         let (name, n) = (short_setting(axis), placed.case.valid_trials);
-        let tip = format!("{lead}{name} {}: {}{shown}, n = {n}", placed.x, quantity.unit.show(y));
+        let tip = format!("{lead}{name} {}: {}{shown}, n = {n}", placed.x, carried.show(y, show));
         Some(Point { x: placed.x, y, interval, tip })
     });
     Line { points: points.collect(), label, style, band: Vec::new(), stroke: Stroke::Solid }
 }
 
 /// `recorder.writers = 3` as `writers 3`.
-fn in_short(name: &str) -> String {
+fn setting_in_short(name: &str) -> String {
     match name.split_once(" = ") {
         Some((setting, level)) if !level.contains(" = ") => format!("{} {level}", short_setting(setting)),
         _ => name.to_owned(),

@@ -146,11 +146,17 @@ impl Scale {
             let (at, half) = (self.place(tick.value) * length, tick.label.chars().count() as f64 * character / 2.0);
             let fits = at - half > free;
             if fits {
-                free = at + half + 6.0;
+                free = at + half + 9.0;
             }
             fits
         };
         self.ticks.iter().map(room).collect()
+    }
+
+    /// Whether a value lies within the scale, so that its place is its own.
+    pub fn holds(&self, value: f64) -> bool {
+        let slack = (self.high - self.low) * 1e-9;
+        value >= self.low - slack && value <= self.high + slack
     }
 
     /// The place of a value: 0 at the low end, 1 at the high end; values outside are moved to the nearer end.

@@ -16,12 +16,9 @@ const WEIGHTS: [f64; 7] = [0.0, 0.25, 0.5, 1.0, 2.0, 4.0, 10.0];
 /// Top of the plot: ten points, and room for the names of marks.
 const HIGHEST: f64 = 11.5;
 
-/// Room between marks with names, as a share of the width.
-const MARK_ROOM: f64 = 0.05;
-
 /// The whole page; `source` says where the evidence comes from.
 pub fn page(finding: &ScoreFinding, source: &str) -> String {
-    let (head, rest) = finding.verdict.split_once("; ").unwrap_or((&finding.verdict, ""));
+    let (head, rest) = super::head_and_evidence(&finding.verdict);
     let page = html! {
         (DOCTYPE)
         html lang="en" {
@@ -38,7 +35,7 @@ pub fn page(finding: &ScoreFinding, source: &str) -> String {
                     p.question { "Which alternative, when writing weighs " (show_number(finding.write_weight)) " times as much as reading?" }
                 }
                 main {
-                    div.box.verdict {
+                    div class={ "box verdict" @if !super::is_decided(&finding.verdict) { " open" } } {
                         p.first { strong { (head) } (rest) }
                         @if !remarks(finding).is_empty() { ul.notes { @for remark in remarks(finding) { li { (remark) } } } }
                     }
@@ -47,7 +44,7 @@ pub fn page(finding: &ScoreFinding, source: &str) -> String {
                         p.about {
                             "At most 10 for writing and 10 for reading. Writing: in proportion to the mean throughput, the highest has \
                              10. Reading: per case the shortest execution time has 10 and the others less by what they take longer; \
-                             averages over the cases of a query, then over queries (Ruottinen 2015, equations 4 to 10)."
+                             then the mean over the cases of a query, and over queries."
                         }
                         (points(finding))
                     }
@@ -130,13 +127,8 @@ fn plot(finding: &ScoreFinding) -> Markup {
     y.ticks = (0..=5).map(|step| f64::from(step) * 2.0).map(|value| Tick { value, label: value.to_string() }).collect();
     let mut weights: Vec<f64> = finding.break_even.iter().map(|change| change.write_weight).collect();
     weights.sort_by(f64::total_cmp);
-    let mut labelled = f64::NEG_INFINITY;
-    // Two numbers on one spot cannot be read; the table below has all.
-    let changes = weights.into_iter().map(|weight| {
-        let has_room = share(weight) - labelled > MARK_ROOM && (share(weight) - chosen).abs() > MARK_ROOM;
-        labelled = if has_room { share(weight) } else { labelled };
-        Mark::Upright(share(weight), None, if has_room { format!("{weight:.2}") } else { String::new() })
-    });
+    // Where two would stand on one spot one is left out; the table below has all.
+    let changes = weights.into_iter().map(|weight| Mark::Upright(share(weight), None, format!("{weight:.2}")));
     let own = Mark::Upright(chosen, None, format!("weight {}", show_number(finding.write_weight)));
     Plot {
         title: "Points by weight of writing".to_owned(),

@@ -6,6 +6,7 @@ use std::collections::HashSet;
 
 use maud::{Markup, html};
 
+use super::figures::level_cell;
 use crate::finding::ClaimFinding;
 use crate::measurement::Measurement;
 use crate::report::analyse::CaseTrials;
@@ -90,7 +91,7 @@ pub fn trials(measurements: &[Measurement], groups: &[CaseTrials<'_>]) -> Markup
                             tr.invalid[!trial.is_valid()] {
                                 th { (started(trial)) }
                                 td { (trial.trial.round) }
-                                @for setting in &settings { th { (trial.trial.case.levels.get(*setting).map(show_level).unwrap_or_default()) } }
+                                @for setting in &settings { (level_cell(&trial.trial.case.levels.get(*setting).map(show_level).unwrap_or_default())) }
                                 td { (show_number(trial.throughput_per_s())) }
                                 td { (trial.known_records_per_s().map_or("-".to_owned(), show_number)) }
                                 td { (show_number(trial.failed() as f64)) }

@@ -1,0 +1,57 @@
+//! What queries answered: the time to find nothing, or something else, is no alternative to the time to find what was asked for.
+//!
+//! Main function: [`unlike`]. Invariant: cases without queries, and such whose rows nobody counted, answer alike.
+
+use crate::measurement::Measurement;
+use crate::units::show_number;
+
+/// Rows that a query gives on average, below which it mostly found nothing.
+pub const ROWS_LEAST: f64 = 0.5;
+
+/// One case may find so many times as many rows as another: their parameters are drawn.
+const ROWS_APART: f64 = 1.5;
+
+/// Rows that a query gave, mean over all queries of these trials; none where none were counted.
+pub fn rows_per_query(trials: &[&Measurement]) -> Option<f64> {
+    let kinds = trials.iter().flat_map(|trial| trial.operations.values());
+    let counted = kinds.filter_map(|kind| Some((kind.rows?, kind.completed)));
+    let (rows, queries) = counted.fold((0, 0), |(rows, all), (own, count)| (rows + own, all + count));
+    (queries > 0).then(|| rows as f64 / queries as f64)
+}
+
+/// Whether queries mostly found nothing.
+pub fn is_empty(rows: Option<f64>) -> bool {
+    rows.is_some_and(|rows| rows < ROWS_LEAST)
+}
+
+/// Why two cases with so many rows a query are not compared; none where they answer alike.
+pub fn unlike(a: Option<f64>, b: Option<f64>) -> Option<String> {
+    let (a, b) = (a?, b?);
+    if is_empty(Some(a)) || is_empty(Some(b)) {
+        return Some(format!("queries found nothing there ({} and {} rows each)", show(a), show(b)));
+    }
+    let is_apart = a.max(b) > ROWS_APART * a.min(b);
+    is_apart.then(|| format!("their queries answered different things ({} and {} rows each)", show(a), show(b)))
+}
+
+fn show(rows: f64) -> String {
+    if rows < 10.0 { format!("{rows:.2}") } else { show_number(rows.round()) }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn queries_that_found_nothing_or_something_else_are_not_compared() {
+        assert_eq!(unlike(Some(100.0), Some(98.0)), None);
+        assert_eq!(unlike(None, Some(98.0)), None);
+        assert_eq!(unlike(Some(0.0), Some(10.0)).unwrap(), "queries found nothing there (0.00 and 10 rows each)");
+        assert!(unlike(Some(0.0), Some(0.0)).is_some());
+        assert!(
+            unlike(Some(10.0), Some(1_000.0))
+                .unwrap()
+                .starts_with("their queries answered different things (10 and 1,000")
+        );
+    }
+}

@@ -1,0 +1,136 @@
+//! Digits that an interval carries: a figure is printed as far as the second digit of its interval's half-width, and no farther.
+//!
+//! Main type: [`Carried`]. Invariant: a figure keeps at least two digits, and none is made up that the figure's own form does not have.
+
+/// Digits of a figure whose interval is not known.
+const DIGITS_ALONE: i32 = 3;
+/// Digits that every figure keeps.
+const DIGITS_LEAST: i32 = 2;
+
+/// How far the digits of a figure and of the ends of its interval reach.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Carried {
+    /// So many digits: no interval is known.
+    Digits(i32),
+    /// To this power of ten: the second digit of the half-width.
+    Place(i32),
+    /// All: there is no doubt.
+    All,
+}
+
+impl Carried {
+    /// What the interval of a figure carries; three digits where there is none, all where its ends are equal.
+    pub fn by(interval: Option<[f64; 2]>) -> Carried {
+        match interval.map(|[low, high]| (high - low) / 2.0) {
+            None => Carried::Digits(DIGITS_ALONE),
+            Some(half_width) if half_width > 0.0 && half_width.is_finite() => {
+                Carried::Place(half_width.log10().floor() as i32 - 1)
+            }
+            Some(_) => Carried::All,
+        }
+    }
+
+    /// A value of any unit in the form that `show` gives it, without the digits that are not carried.
+    pub fn show(self, value: f64, show: impl Fn(f64) -> String) -> String {
+        let digits = match self {
+            Carried::Digits(digits) => digits,
+            Carried::Place(place) => (power_of(value) - place + 1).max(DIGITS_LEAST),
+            Carried::All => return show(value),
+        };
+        let written = show(value);
+        let is_short = digits_of(&written) <= digits;
+        // What is short enough already is not rounded twice.
+        if is_short || value == 0.0 || !value.is_finite() {
+            written
+        } else {
+            shorten(&show(rounded(value, digits)), digits)
+        }
+    }
+
+    /// Both ends of an interval: `[5,700, 24,500]`.
+    pub fn show_ends(self, [low, high]: [f64; 2], show: impl Fn(f64) -> String) -> String {
+        format!("[{}, {}]", self.show(low, &show), self.show(high, &show))
+    }
+}
+
+/// A ratio with its interval: `1.13 [1.02, 1.24]`, with so many decimals at most where these are two digits; alone where there is no interval.
+pub fn show_ratio(ratio: f64, interval: Option<[f64; 2]>, decimals: usize) -> (String, String) {
+    // Below 0.1 two decimals are no two digits: 0.0089 is not 0.01.
+    let least = |value: f64| usize::try_from(DIGITS_LEAST - 1 - power_of(value)).unwrap_or(0).min(6);
+    let (carried, show) = (Carried::by(interval), |value: f64| format!("{value:.*}", decimals.max(least(value))));
+    (carried.show(ratio, show), interval.map_or(String::new(), |ends| carried.show_ends(ends, show)))
+}
+
+/// The power of ten of a number's first digit.
+fn power_of(value: f64) -> i32 {
+    if value == 0.0 { 0 } else { value.abs().log10().floor() as i32 }
+}
+
+fn rounded(value: f64, digits: i32) -> f64 {
+    // Through text, because a multiple of 0.1 is no power of two.
+    format!("{value:.*e}", (digits - 1).max(0) as usize).parse().unwrap_or(value)
+}
+
+/// Significant digits of the number that a text begins with.
+fn digits_of(text: &str) -> i32 {
+    let number = text.chars().take_while(|one| one.is_ascii_digit() || ",.-".contains(*one));
+    number.filter(char::is_ascii_digit).skip_while(|one| *one == '0').count() as i32
+}
+
+/// Takes the digits behind the first few out of the number that a text begins with: a value that was rounded in bytes has new ones in KiB.
+fn shorten(text: &str, digits: i32) -> String {
+    let end = text.find(|one: char| !(one.is_ascii_digit() || ",.-".contains(one))).unwrap_or(text.len());
+    let (number, rest) = text.split_at(end);
+    let Ok(value) = number.replace(',', "").parse::<f64>() else { return text.to_owned() };
+    let written = number.split_once('.').map_or(0, |(_, decimals)| decimals.len() as i32);
+    let value = rounded(value, digits);
+    let decimals = (digits - 1 - power_of(value)).clamp(0, written) as usize;
+    let number = if decimals == 0 && value.abs() >= 1000.0 && value.is_finite() {
+        super::show_number(value)
+    } else {
+        format!("{value:.decimals$}")
+    };
+    format!("{number}{rest}")
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::units::{show_bytes, show_number, show_seconds};
+
+    #[test]
+    fn a_figure_has_no_digit_that_its_interval_does_not_carry() {
+        let told = |mean: f64, ends: [f64; 2], show: fn(f64) -> String| {
+            let carried = Carried::by(Some(ends));
+            format!("{} {}", carried.show(mean, show), carried.show_ends(ends, show))
+        };
+        assert_eq!(told(15_125.0, [5_713.0, 24_537.0], show_number), "15,100 [5,700, 24,500]");
+        assert_eq!(told(188_100.0, [178_354.0, 197_846.0], show_number), "188,100 [178,400, 197,800]");
+        assert_eq!(told(1.449, [1.0, 1.9], show_number), "1.45 [1, 1.90]");
+        assert_eq!(told(0.0123, [0.005, 0.0196], show_seconds), "12.3 ms [5 ms, 19.6 ms]");
+        assert_eq!(told(0.0978, [1.78e-6, 1140.0], show_seconds), "98 ms [1.8 µs, 19 min]");
+        assert_eq!(told(500_000.0, [300_000.0, 700_000.0], show_bytes), "490 KiB [290 KiB, 680 KiB]");
+        assert_eq!(told(7.0, [7.0, 7.0], show_number), "7 [7, 7]");
+    }
+
+    #[test]
+    fn a_figure_without_an_interval_has_three_digits() {
+        assert_eq!(Carried::by(None).show(157_088.0, show_number), "157,000");
+        assert_eq!(Carried::by(None).show(0.0, show_seconds), "0 s");
+        assert_eq!(Carried::by(None).show(f64::NAN, show_number), "-");
+    }
+
+    #[test]
+    fn ratios_keep_the_decimals_that_they_can() {
+        let told = |ratio, ends| {
+            let (ratio, ends) = show_ratio(ratio, Some(ends), 2);
+            format!("{ratio} {ends}")
+        };
+        assert_eq!(told(1.131, [1.02, 1.24]), "1.13 [1.02, 1.24]");
+        assert_eq!(told(1.2349, [1.2248, 1.2449]), "1.23 [1.22, 1.24]", "no digit is rounded twice");
+        assert_eq!(told(1.0, [0.9999, 1.0001]), "1.00 [1.00, 1.00]");
+        assert_eq!(told(1.1, [0.0083, 3.9]), "1.1 [0.0083, 3.9]");
+        assert_eq!(told(0.0089, [0.0071, 0.0112]), "0.0089 [0.0071, 0.011]");
+        assert_eq!(told(817.3, [300.0, 2_200.0]), "820 [300, 2,200]");
+    }
+}

@@ -169,13 +169,23 @@ fn best_contest(
     })
 }
 
+/// A level with its cases, each by its other levels.
+type LevelCases<'a> = (&'a serde_json::Value, Vec<(String, &'a Scored<'a>)>);
+
+/// Whether the cases of these other levels answer the same at each level: of others no mean is taken.
+fn is_alike(key: &str, rows: &[LevelCases<'_>]) -> bool {
+    let of_level = |(_, cases): &LevelCases<'_>| Some(cases.iter().find(|(other, _)| other == key)?.1.rows);
+    let all: Vec<Option<f64>> = rows.iter().filter_map(of_level).collect();
+    all.iter().all(|rows| unlike(all[0], *rows).is_none())
+}
+
 /// Every level over all cases that all levels have.
 fn matched_contest(factor: &Factor, metric: &Metric, scored: &[Scored<'_>]) -> Option<Contest> {
     let key = |case: &Scored<'_>| -> String {
         let rest = case.levels.iter().filter(|(setting, _)| **setting != factor.setting);
         rest.map(|(setting, level)| format!("{setting}={};", show_level(level))).collect()
     };
-    let rows: Vec<(&serde_json::Value, Vec<(String, &Scored<'_>)>)> = factor
+    let rows: Vec<LevelCases<'_>> = factor
         .levels
         .iter()
         .map(|level| {
@@ -192,18 +202,7 @@ fn matched_contest(factor: &Factor, metric: &Metric, scored: &[Scored<'_>]) -> O
         .filter(|key| rows.iter().all(|(_, cases)| cases.iter().any(|(other, _)| other == *key)))
         .collect();
     let all = shared.len();
-    let rows_of = |key: &String| -> Vec<Option<f64>> {
-        let own = |(_, cases): &(&serde_json::Value, Vec<(String, &Scored<'_>)>)| {
-            cases.iter().find(|(other, _)| other == key).map(|(_, case)| case.rows)
-        };
-        rows.iter().filter_map(own).collect()
-    };
-    // Of cases that answer different things no mean is taken.
-    let is_alike = |key: &&String| {
-        let all = rows_of(key);
-        all.iter().all(|rows| unlike(all[0], *rows).is_none())
-    };
-    let shared: Vec<&String> = shared.into_iter().filter(is_alike).collect();
+    let shared: Vec<&String> = shared.into_iter().filter(|key| is_alike(key, &rows)).collect();
     if rows.len() < 2 || shared.len() < 2 {
         return None;
     }

@@ -91,9 +91,16 @@ fn a_disk_that_fills_up_under_a_server_spoils_no_finished_trial() {
     let finished =
         || std::fs::read_to_string(scratch.path("disk/run/trials.jsonl")).map_or(0, |text| text.lines().count());
     wait_for("the first trial", || finished() > 0);
+    // The other trials wait until the disk is full, however long that takes.
+    let signal = |signal| {
+        // SAFETY: kill takes no pointer; the process is the child that this test has started and not waited for.
+        unsafe { libc::kill(child.id() as libc::pid_t, signal) };
+    };
+    signal(libc::SIGSTOP);
     let mut ballast = std::fs::File::create(scratch.path("disk/ballast")).unwrap();
     let is_full = |error: std::io::Error| error.kind() == std::io::ErrorKind::StorageFull;
     assert!((0..420).any(|_| ballast.write_all(&[1; 1 << 20]).is_err_and(is_full)), "the disk is full");
+    signal(libc::SIGCONT);
 
     let outcome = Outcome::of(child.wait_with_output().unwrap()).expect(1);
     let trials = scratch.stored("disk/run");

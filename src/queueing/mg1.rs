@@ -105,7 +105,7 @@ impl DeterministicWait {
             let ratio = probability / present[j - 1];
             alike = if (ratio / last_ratio - 1.0).abs() < GEOMETRIC_WITHIN { alike + 1 } else { 0 };
             last_ratio = ratio;
-            if alike == GEOMETRIC_RUN && j > above.len() {
+            if alike >= GEOMETRIC_RUN && j > above.len() {
                 return DeterministicWait { utilisation, queue_at_most, decay: Some(ratio) };
             }
         }

@@ -1,7 +1,6 @@
 //! The command line, as written: arguments are read here and understood in `commands/`.
 //!
-//! Main type: [`Cli`]. Invariant: every command of the contract is known here; those that come later are refused
-//! when they are to be executed, by [`not_available`].
+//! Main type: [`Cli`]. Invariant: every command of the contract is known here.
 
 mod block;
 mod data;
@@ -92,7 +91,8 @@ pub enum Command {
     },
     /// Makes a password for a camera that uploads blocks, and the line with its hash for the recorder's configuration
     Password(PasswordArguments),
-    /// Generates load as another loadline says over NATS (not available yet)
+    /// Is refused: load is generated on one machine
+    #[command(hide = true)]
     Agent {
         /// Address of the NATS server
         #[arg(long, value_name = "URL")]
@@ -379,41 +379,9 @@ pub fn parse() -> Cli {
     Cli::parse()
 }
 
-/// Commands that can be executed.
-pub const AVAILABLE: &[&str] = &[
-    "list", "plan", "run", "report", "compare", "fit", "predict", "size", "score", "data", "import", "export",
-    "record", "block", "password",
-];
-
-impl Command {
-    /// Name as on the command line.
-    pub fn name(&self) -> &'static str {
-        match self {
-            Command::List { .. } => "list",
-            Command::Plan { .. } => "plan",
-            Command::Run(_) => "run",
-            Command::Report { .. } => "report",
-            Command::Compare(_) => "compare",
-            Command::Fit(_) => "fit",
-            Command::Predict(_) => "predict",
-            Command::Size(_) => "size",
-            Command::Score(_) => "score",
-            Command::Data(_) => "data",
-            Command::Import(_) => "import",
-            Command::Export { .. } => "export",
-            Command::Record(_) => "record",
-            Command::Block { .. } => "block",
-            Command::Work { .. } => "work",
-            Command::Password(_) => "password",
-            Command::Agent { .. } => "agent",
-        }
-    }
-}
-
-/// The sentence that refuses a command that comes later.
-pub fn not_available(command: &str) -> String {
-    format!("{command} is not available yet; available: {}", AVAILABLE.join(", "))
-}
+/// Refuses `loadline agent`, which nothing in this version gives work.
+pub const NO_AGENT: &str = "agent: this loadline generates load on one machine only, so that there is no work for an agent; drive the load with \
+                            loadline run, from a machine with more CPUs where one is not enough";
 
 #[cfg(test)]
 mod tests;

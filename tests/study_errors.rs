@@ -260,10 +260,8 @@ fn combinations_that_cannot_be_are_refused() {
 }
 
 #[test]
-fn open_loops_are_checked_once_they_are_available() {
-    let mut names = names();
-    names.arrivals.available.push("poisson".to_owned());
-    names.has_samples = true;
+fn open_loops_are_checked() {
+    let names = names();
     let load = |text: &str| study::load_text("study.toml", text, &[], None, false, &names).map(|(study, _)| study);
     let text = "[load]\narrivals = \"poisson\"\nrate = 500\nsamples = true\n[goal]\nbelow = \"100ms\"\n";
     let study = load(text).unwrap();

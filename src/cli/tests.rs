@@ -30,8 +30,6 @@ fn every_command_of_the_contract_is_read() {
         "loadline predict --model repairman --mu 1000 --clients 20 --think 10ms",
         "loadline size --block 2MB --blocks 2 --every 5s --server-link 1Gbit/s --sources 100",
         "loadline size --block 2MB --run runs/a --where layout.name=star",
-        "loadline size --block 2MB --blocks 2 --every 5s --server-link 1Gbit/s --sources 100",
-        "loadline size --block 2MB --run runs/a --where layout.name=star",
         "loadline score runs/a runs/b",
         "loadline score --writes w.csv --reads r.csv --write-weight 2",
         "loadline data qos --rows 10 --seed 2 --format line",
@@ -44,7 +42,9 @@ fn every_command_of_the_contract_is_read() {
         "loadline agent --nats nats://127.0.0.1:4222",
     ] {
         let cli = read(line).unwrap_or_else(|error| panic!("{line}: {error}"));
-        assert!(line.contains(cli.command.name()));
+        let word = line.split(' ').skip(1).find(|word| !word.starts_with("--")).unwrap();
+        let command = format!("{:?}", cli.command).to_lowercase();
+        assert!(command.starts_with(word), "{line}: {command}");
     }
 }
 
@@ -53,12 +53,4 @@ fn wrong_usage_exits_with_2() {
     for line in ["loadline", "loadline ruun", "loadline run", "loadline data qos", "loadline list tables"] {
         assert_eq!(read(line).unwrap_err().exit_code(), 2, "{line}");
     }
-}
-
-#[test]
-fn commands_that_come_later_are_refused_with_what_there_is() {
-    assert_eq!(
-        not_available("agent"),
-        "agent is not available yet; available: list, plan, run, report, compare, fit, predict, size, score, data, import, export, record, block, password"
-    );
 }

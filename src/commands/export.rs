@@ -17,7 +17,7 @@ use crate::store::{Run, SampleBlock};
 /// Writes a run's trials into a directory, which is made if it is not there.
 ///
 /// # Errors
-/// [`Failure::Usage`] when it is no run, or the format is not available; [`Failure::Broken`] when a file cannot be written.
+/// [`Failure::Usage`] when it is no run; [`Failure::Broken`] when a file cannot be written.
 pub fn run(run: &Path, format: ExportFormat, out: &Path, is_json: bool) -> Result<Status, Failure> {
     let run = Run::open(run).map_err(Failure::usage)?;
     run.notes.iter().for_each(|line| note(&format!("note: {line}")));

@@ -232,7 +232,6 @@ mod tests {
     fn the_names_for_studies_come_from_the_registries() {
         let names = catalogue().names();
         assert_eq!(names.layouts.available, ["wide", "star"]);
-        assert!(names.layouts.later.contains(&"star-hot".to_owned()));
         assert!(names.database("sqlite").unwrap().is_embedded() && !names.database("mariadb").unwrap().is_embedded());
     }
 }

@@ -44,7 +44,7 @@ mod stage;
 mod staged_link;
 mod watch;
 
-use crate::cli::{Cli, Command, DataArguments, DataFormat, RunArguments, StudyArguments, WorkKind, not_available};
+use crate::cli::{Cli, Command, DataArguments, DataFormat, NO_AGENT, RunArguments, StudyArguments, WorkKind};
 use crate::database;
 use crate::study::{self, Names, Passwords, Study};
 use crate::workload::Work;
@@ -127,7 +127,7 @@ pub fn execute_command(cli: Cli) -> Result<Status, Failure> {
             data::data(&record, rows, seed, format, &mut std::io::stdout().lock())?;
             Ok(Status::Valid)
         }
-        command => Err(Failure::Usage(not_available(command.name()))),
+        Command::Agent { .. } => Err(Failure::Usage(NO_AGENT.to_owned())),
     }
 }
 
@@ -159,7 +159,7 @@ fn read_study(arguments: &StudyArguments, names: &Names) -> Result<(Study, Passw
 /// All names that studies may use, and the check whether a case can be built.
 fn names() -> Names {
     let try_build = |settings: &_| Work::new(settings).and_then(|_| options::check_options(settings));
-    Names { has_samples: true, try_build, ..catalogue().names() }
+    Names { try_build, ..catalogue().names() }
 }
 
 /// All registries.

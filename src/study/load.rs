@@ -47,9 +47,6 @@ pub fn read_load(root: &Table, names: &Names, errors: &mut Errors) -> LoadSettin
     let source_rate_per_s = section.number("source_rate", 1e-3..=1e6, errors);
     let of_sources = source_rate_per_s.filter(|_| arrivals == Arrivals::Sources).map(|rate| rate * f64::from(clients));
     let samples = section.truth("samples", errors).unwrap_or(false);
-    if let (true, false, Some(entry)) = (samples, names.has_samples, section.get("samples")) {
-        errors.push(entry.node.place, "load.samples = true is not available yet; available: false");
-    }
     LoadSettings {
         arrivals,
         clients,

@@ -2,7 +2,6 @@
 
 use std::process::Stdio;
 
-use loadline::cli::AVAILABLE;
 use serde_json::Value;
 
 use crate::program::{Outcome, Scratch, outcome, small_study};
@@ -89,18 +88,9 @@ fn a_reader_that_stops_early_is_no_error() {
 }
 
 #[test]
-fn commands_that_come_later_say_so() {
+fn an_agent_is_refused_with_what_to_do_instead() {
     let scratch = Scratch::new();
-    for arguments in
-        ["compare r", "score r", "import ycsb f --out o", "record c.toml", "agent --nats nats://127.0.0.1:4222"]
-    {
-        let arguments: Vec<&str> = arguments.split(' ').collect();
-        if AVAILABLE.contains(&arguments[0]) {
-            continue;
-        }
-        let sentence = format!("{} is not available yet; available: {}", arguments[0], AVAILABLE.join(", "));
-        scratch.run(&arguments).refused(&[&sentence]);
-    }
+    scratch.run(&["agent", "--nats", "nats://127.0.0.1:4222"]).refused(&["on one machine only", "loadline run"]);
 }
 
 #[test]

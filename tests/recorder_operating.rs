@@ -134,7 +134,8 @@ fn tokens_and_certificates_change_under_way_and_what_cannot_is_said() {
         std::fs::write(&path, text.replace("listen = \"127.0.0.1:0\"\n[schema]", &with)).unwrap();
         path
     };
-    let process = Process::start(&config("old", ""), "");
+    // As under nohup, which has the signal ignored.
+    let process = Process::start(&config("old", ""), "trap '' HUP;");
     let status = |token: &str| {
         let header = format!("Authorization: Token {token}\r\n");
         send(process.http, "POST", "/write", &header, b"m f=1 1").status

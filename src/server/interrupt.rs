@@ -18,10 +18,10 @@ pub fn install_signal_handlers() {
     [libc::SIGINT, libc::SIGTERM, libc::SIGHUP].into_iter().for_each(|signal| install(signal, note));
 }
 
-/// As [`install_signal_handlers`], but SIGHUP sets the flag of [`take_reload`].
+/// As [`install_signal_handlers`], but SIGHUP sets the flag of [`take_reload`], under `nohup` too: reading again ends nothing.
 pub fn install_signal_handlers_with_reload() {
     [libc::SIGINT, libc::SIGTERM].into_iter().for_each(|signal| install(signal, note));
-    install(libc::SIGHUP, note_reload);
+    exchange(libc::SIGHUP, note_reload as usize);
 }
 
 /// Whether somebody sent SIGHUP since the last call.
@@ -29,20 +29,24 @@ pub fn take_reload() -> bool {
     RELOAD.swap(false, Ordering::Relaxed)
 }
 
+/// Installs a handler, unless the signal is ignored.
 fn install(signal: libc::c_int, handler: extern "C" fn(libc::c_int)) {
+    if exchange(signal, libc::SIG_IGN) != libc::SIG_IGN {
+        exchange(signal, handler as usize);
+    }
+}
+
+/// Installs what is to happen at a signal; what happened before.
+fn exchange(signal: libc::c_int, what: libc::sighandler_t) -> libc::sighandler_t {
     // SAFETY: all zero bytes are a valid sigaction: no flags, an empty mask, the default action.
     let mut action: libc::sigaction = unsafe { std::mem::zeroed() };
     let mut before = action;
-    action.sa_sigaction = handler as usize;
+    action.sa_sigaction = what;
     // Interrupted reads and writes go on; those that wait for events return and look at the flag.
     action.sa_flags = libc::SA_RESTART;
-    // SAFETY: both structures are valid during the calls, and the handlers only do what is allowed in one.
-    unsafe {
-        libc::sigaction(signal, std::ptr::null(), &mut before);
-        if before.sa_sigaction != libc::SIG_IGN {
-            libc::sigaction(signal, &action, std::ptr::null_mut());
-        }
-    }
+    // SAFETY: both structures are valid during the call, and the handlers only do what is allowed in one.
+    unsafe { libc::sigaction(signal, &action, &mut before) };
+    before.sa_sigaction
 }
 
 /// The handler of SIGHUP where there is something to be read again.

@@ -10,7 +10,7 @@ mod freshness;
 mod link;
 mod loops;
 mod recorded;
-mod starved;
+pub mod starved;
 
 use std::collections::BTreeMap;
 

@@ -110,6 +110,7 @@ fn searched(study: &Study, mut trials: Vec<Measurement>, late: &[usize]) -> Vec<
     trials
 }
 
+const STOLEN: &str = "the hypervisor gave 3 % of the CPU time to other machines";
 const LATE: &str = "loadline sent operations late: 900 µs on average, and the mean response time is 2 ms";
 
 /// A search for the load lines of two layouts.
@@ -142,6 +143,26 @@ fn a_late_trial_that_was_repeated_well_says_nothing_against_a_search_and_a_faile
     assert!(!findings.valid && findings.cases.iter().all(|case| case.repeated == 0));
     let without_goal = Study { goal: None, ..study };
     assert!(goal::repeated(&without_goal, &trials.iter().collect::<Vec<_>>()).is_empty());
+}
+
+#[test]
+fn trials_whose_cpus_a_hypervisor_took_away_are_no_part_of_a_search() {
+    let mut study = two_lines();
+    study.goal = Some(Goal { quantile: 0.99, ..study.goal.unwrap() });
+    let trials = searched(&study, Vec::new(), &[]);
+    let line = |trials: &[Measurement]| analyse("runs/synthetic", &study, &environment(), trials).load_lines.remove(0);
+    let (undisturbed, mut disturbed) = (line(&trials), trials);
+    assert!(undisturbed.verified && !undisturbed.disturbed);
+    for trial in &mut disturbed {
+        trial.resources.as_mut().unwrap().mean.stolen = 0.03;
+        trial.invalid_because = vec![STOLEN.to_owned()];
+    }
+    let wide = |trial: &&Measurement| trial.trial.case.levels["layout.name"] == "wide";
+    let tries: Vec<Measurement> = disturbed.iter().filter(wide).take(24).cloned().collect();
+    let said = line(&tries);
+    assert!(!said.verified && said.disturbed, "{said:?}");
+    let why = "disturbed: the hypervisor gave 1 % or more of the CPU time to other machines in 24 trials";
+    assert!(said.outcome.starts_with(why), "{}", said.outcome);
 }
 
 #[test]

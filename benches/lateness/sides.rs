@@ -11,7 +11,7 @@ use loadline::trial::DatabaseSettings;
 
 use crate::WORKERS;
 use crate::shared::ours::{postgres_socket, url};
-use crate::shared::process::run;
+use crate::shared::process::{measure, run};
 
 /// Rows of pgbench's table at scale 1.
 const ROWS: u32 = 100_000;
@@ -65,12 +65,12 @@ impl Prepared {
 
     /// Transactions per second that the connections carry without a pause, as pgbench measures it.
     pub fn capacity_per_s(&self, seconds: f64) -> f64 {
-        number_after(&run(&mut self.selects(seconds)).0, "tps =")
+        number_after(&measure(&mut self.selects(seconds), || ()).0, "tps =")
     }
 
     /// pgbench at a rate: one thread for all connections, as loadline has one loop.
     pub fn run_pgbench(&self, rate_per_s: f64, seconds: f64) -> Run {
-        let (text, _) = run(self.selects(seconds).args(["-R", &rate_per_s.to_string()]));
+        let (text, _) = measure(self.selects(seconds).args(["-R", &rate_per_s.to_string()]), || ());
         Run {
             late_us_median: f64::NAN,
             late_us_mean: f64::NAN,
@@ -93,8 +93,9 @@ impl Prepared {
         let (path, out) = (self.directory.join("study.toml"), self.directory.join("run"));
         std::fs::write(&path, study).expect("the temporary directory can be written to");
         // It is there after the first run only.
-        let _ = std::fs::remove_dir_all(&out);
-        run(Command::new(env!("CARGO_BIN_EXE_loadline")).args(["run", "--json"]).arg(&path).arg("--out").arg(&out));
+        let mut command = Command::new(env!("CARGO_BIN_EXE_loadline"));
+        let prepare = || drop(std::fs::remove_dir_all(&out));
+        measure(command.args(["run", "--json"]).arg(&path).arg("--out").arg(&out), prepare);
         let trial = store::Run::open(&out).expect("the run was written just now").measurements.remove(0);
         let mut lag = Histogram::new();
         trial.operations.values().for_each(|operation| lag.merge(&operation.schedule_lag));

@@ -8,7 +8,7 @@ use loadline::server::Server;
 use loadline::trial::DatabaseSettings;
 
 use crate::shared::ours::{Trial, postgres_socket, run_study_by, url};
-use crate::shared::process::{Usage, run};
+use crate::shared::process::{Usage, measure, run};
 use crate::transaction;
 
 /// Rows of sysbench's table.
@@ -215,7 +215,8 @@ impl Prepared {
                     Work::Insert => "oltp_insert",
                     Work::Transaction => transaction::LUA_FILE,
                 };
-                let (text, usage) = run(self.sysbench(script, subject).arg(format!("--time={seconds}")).arg("run"));
+                let (text, usage) =
+                    measure(self.sysbench(script, subject).arg(format!("--time={seconds}")).arg("run"), || ());
                 let after = |label: &str| number_after(&text, label);
                 // A transaction is an event; of a single statement it counts as many.
                 usage.with(after("total number of events:"), after("total time:"))
@@ -228,7 +229,7 @@ impl Prepared {
                     _ => command.arg("-S"),
                 };
                 let (text, usage) =
-                    run(command.args(["-M", "prepared", "-n", "-j", "1", "-c", &connections, "-T", &time]));
+                    measure(command.args(["-M", "prepared", "-n", "-j", "1", "-c", &connections, "-T", &time]), || ());
                 let operations = number_after(&text, "transactions actually processed:");
                 usage.with(operations, operations / number_after(&text, "tps ="))
             }

@@ -5,7 +5,7 @@ use std::process::Command;
 
 use loadline::database::Endpoint;
 
-use super::process::{Usage, run};
+use super::process::{Usage, measure};
 
 /// What a trial did.
 pub struct Trial {
@@ -26,8 +26,8 @@ pub fn run_study_by(mut program: Command, directory: &Path, study: &str, operati
     std::fs::write(&path, study).expect("the temporary directory can be written to");
     let out = directory.join("run");
     // It is there after the first run only.
-    let _ = std::fs::remove_dir_all(&out);
-    let (text, usage) = run(program.args(["run", "--json"]).arg(&path).arg("--out").arg(&out));
+    let prepare = || drop(std::fs::remove_dir_all(&out));
+    let (text, usage) = measure(program.args(["run", "--json"]).arg(&path).arg("--out").arg(&out), prepare);
     let document: serde_json::Value = serde_json::from_str(&text).expect("loadline prints one JSON document");
     let case = &document["cases"][0];
     assert_eq!(document["valid"], true, "{}", case["invalid_because"]);

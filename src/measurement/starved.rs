@@ -30,6 +30,9 @@ const WAITED_S: f64 = 0.1;
 const STOLEN: [f64; 2] = [0.02, 0.10];
 /// CPU time that it must have taken for the second, in seconds: the kernel counts in hundredths, and of a short trial a few of them say nothing.
 const STOLEN_S: f64 = 0.2;
+/// Between these shares lies the second where a bound on a quantile is asked about, and the CPU time for it.
+const STOLEN_OF_BOUND: [f64; 2] = [0.01, 0.05];
+const STOLEN_OF_BOUND_S: f64 = 0.03;
 
 /// What is said of a client that was kept from running.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -53,14 +56,27 @@ fn stolen(measurement: &Measurement, cpus: f64) -> Option<Starvation> {
     let share = measurement.resources.as_ref()?.mean.stolen;
     let stolen_s = share * cpus * measurement.measured_s;
     let says = format!(
-        "the hypervisor gave {:.0} % of the CPU time to other machines; take a machine whose CPUs are its own, or another hour",
-        100.0 * share
+        "the hypervisor gave {} % of the CPU time to other machines; take a machine whose CPUs are its own, or another hour",
+        (1000.0 * share).round() / 10.0
     );
+    let least_s = if measurement.trial.sought.is_some() { STOLEN_OF_BOUND_S } else { STOLEN_S };
     match share {
-        _ if share >= STOLEN[1] && stolen_s >= STOLEN_S => Some(Starvation::Reason(says)),
+        _ if is_stolen(measurement) && stolen_s >= least_s => Some(Starvation::Reason(says)),
         _ if share >= STOLEN[0] => Some(Starvation::Note(says)),
         _ => None,
     }
+}
+
+/// Whether the hypervisor gave more CPU time to other machines than a trial of this purpose bears.
+pub fn is_stolen(measurement: &Measurement) -> bool {
+    let asked = measurement.trial.sought.map(|sought| stolen_most(sought.quantile));
+    measurement.resources.as_ref().is_some_and(|used| used.mean.stolen >= asked.unwrap_or(STOLEN[1]))
+}
+
+/// Share of the CPU time that a hypervisor may have taken where it is asked whether a quantile keeps its bound. A CPU that stands still for a
+/// share of the time is late with as many operations, of which 1 - q may be late in all; and capacity falls by as much.
+pub fn stolen_most(quantile: f64) -> f64 {
+    (1.0 - quantile).clamp(STOLEN_OF_BOUND[0], STOLEN_OF_BOUND[1])
 }
 
 /// The thread that waited longest for its turn.
@@ -189,5 +205,15 @@ mod tests {
         };
         assert_eq!([with(0.01, 1.0), with(0.05, 1.0), with(0.2, 1.0)], [vec![], vec!["note"], vec!["reason"]]);
         assert_eq!(with(0.2, 0.2), ["note"], "a few hundredths of a second say nothing");
+        let asked = |quantile, stolen, measured_s| {
+            let mut trial = Measurement { measured_s, ..trial(0.3, 0.05, 9_000, 0.4, 0.6) };
+            trial.trial.sought = Some(crate::trial::Sought { quantile, below_s: 0.02, seconds: None });
+            trial.resources.as_mut().unwrap().mean.stolen = stolen;
+            kinds(&trial)
+        };
+        let none = Vec::<&str>::new();
+        assert_eq!([asked(0.99, 0.008, 2.0), asked(0.99, 0.015, 2.0)], [none.clone(), vec!["reason"]]);
+        assert_eq!([asked(0.9, 0.015, 2.0), asked(0.9, 0.06, 2.0)], [none.clone(), vec!["reason"]]);
+        assert_eq!(asked(0.99, 0.015, 0.5), none, "one hundredth of a second");
     }
 }

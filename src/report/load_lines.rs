@@ -5,7 +5,7 @@
 
 use crate::finding::LoadLine;
 use crate::histogram::Histogram;
-use crate::measurement::Measurement;
+use crate::measurement::{Measurement, starved};
 use crate::queueing::Target;
 use crate::queueing::load_line::{Answer, Ending, Line, Refuted, Step, next};
 use crate::report::factors::{Factors, show_levels};
@@ -52,7 +52,7 @@ fn finding(wanted: &Goal, levels: Levels, step: &Step, quantile_s: &dyn Fn(f64) 
         verified: line.is_some_and(|line| line.is_verified),
         quantile_s: line.and_then(|line| quantile_s(line.rate_per_s)),
         trials: line.map_or(0, |line| line.trials as u64),
-        disturbed: matches!(ending, Some(Ending::Disturbed(_) | Ending::NotDriven(..))),
+        disturbed: matches!(ending, Some(Ending::Disturbed(_) | Ending::Stolen(_) | Ending::NotDriven(..))),
         outcome: outcome(wanted, step, quantile_s),
     }
 }
@@ -96,6 +96,11 @@ fn outcome(wanted: &Goal, step: &Step, quantile_s: &dyn Fn(f64) -> Option<f64>) 
         Ending::Disturbed(trials) => format!(
             "disturbed: other processes kept more than a quarter of a CPU busy in {trials} trials, while less than half of the machine was \
              idle; stop them, and run it again"
+        ),
+        Ending::Stolen(trials) => format!(
+            "disturbed: the hypervisor gave {} % or more of the CPU time to other machines in {trials} trials; take a machine whose CPUs \
+             are its own, or another hour",
+            (1000.0 * starved::stolen_most(wanted.quantile)).round() / 10.0
         ),
         Ending::Unusable => "no line: trials were invalid again and again".to_owned(),
         Ending::TooShort(at, needed_s) => format!(

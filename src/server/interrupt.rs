@@ -21,7 +21,7 @@ pub fn install_signal_handlers() {
 /// As [`install_signal_handlers`], but SIGHUP sets the flag of [`take_reload`], under `nohup` too: reading again ends nothing.
 pub fn install_signal_handlers_with_reload() {
     [libc::SIGINT, libc::SIGTERM].into_iter().for_each(|signal| install(signal, note));
-    exchange(libc::SIGHUP, note_reload as usize);
+    exchange(libc::SIGHUP, note_reload as *const () as usize);
 }
 
 /// Whether somebody sent SIGHUP since the last call.
@@ -32,7 +32,7 @@ pub fn take_reload() -> bool {
 /// Installs a handler, unless the signal is ignored.
 fn install(signal: libc::c_int, handler: extern "C" fn(libc::c_int)) {
     if exchange(signal, libc::SIG_IGN) != libc::SIG_IGN {
-        exchange(signal, handler as usize);
+        exchange(signal, handler as *const () as usize);
     }
 }
 

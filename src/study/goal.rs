@@ -9,7 +9,7 @@ use serde_json::Value;
 
 use super::plan;
 use super::{Factor, Goal, Repeat, RepeatRule, Study};
-use crate::measurement::Measurement;
+use crate::measurement::{Measurement, starved};
 use crate::queueing::load_line::{Bound, Outcome, Probe, Step, TrialLength, next, trials_most};
 use crate::trial::{Case, Length, Levels, Settings, Sought, Trial};
 use crate::units::NS_PER_S;
@@ -127,6 +127,7 @@ fn probe(goal: &Goal, measurement: &Measurement) -> Option<Probe> {
             quantile_s: (times.quantile_ns(goal.quantile).max(1)) as f64 / NS_PER_S,
             mean_s: times.mean_ns().max(1.0) / NS_PER_S,
         },
+        false if is_not_driven(measurement) && starved::is_stolen(measurement) => Outcome::Stolen,
         false if is_not_driven(measurement) => Outcome::NotDriven { is_saturated: is_saturated(measurement) },
         _ => Outcome::Invalid,
     };

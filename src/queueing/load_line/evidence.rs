@@ -74,10 +74,13 @@ pub(super) struct Rate {
     pub saturated: usize,
 }
 
-/// The trials by their rates, the lowest first.
+/// The trials that say something by their rates, the lowest first.
 pub(super) fn rates_of(probes: &[Probe]) -> Vec<Rate> {
     let mut rates: Vec<Rate> = Vec::new();
     for probe in probes {
+        if matches!(probe.outcome, Outcome::Disturbed | Outcome::Stolen | Outcome::Invalid) {
+            continue;
+        }
         let place = rates.iter().position(|rate| rate.rate_per_s == probe.rate_per_s).unwrap_or_else(|| {
             rates.push(Rate { rate_per_s: probe.rate_per_s, ..Rate::default() });
             rates.len() - 1
@@ -105,7 +108,7 @@ impl Rate {
                 self.not_driven += 1;
                 self.saturated += usize::from(is_saturated);
             }
-            Outcome::Disturbed | Outcome::Invalid => {}
+            Outcome::Disturbed | Outcome::Stolen | Outcome::Invalid => {}
         }
     }
 
@@ -143,8 +146,16 @@ impl Rate {
         sorted.get(sorted.len() / 2).copied().unwrap_or(f64::INFINITY)
     }
 
-    /// Whether there are so many trials that more would not decide.
+    /// Whether there are so many trials that more would not decide, or so many that it can be told that they will not.
     pub fn is_stuck(&self, bound: &Bound) -> bool {
+        let most = STUCK * bound.confirmations as f64;
+        let known = SPREAD_FROM.max(bound.confirmations / 2);
+        if self.seen.len() >= known && (self.seen.len() as f64) < most {
+            let [low, high] = [share_after(&self.seen, 0.0, most), share_after(&self.seen, 1.0, most)];
+            let is_below = high.is_some_and(|[_, high]| high <= bound.tolerated());
+            let is_above = low.is_some_and(|[low, _]| low > bound.tolerated());
+            return !is_below && !is_above;
+        }
         // Where the share is certain and only the number of trials is wanted, more do decide.
         let is_certain = share(&self.seen, 1.0).is_some_and(|[_, high]| high <= bound.tolerated());
         let most = if is_certain { 2.0 * STUCK } else { STUCK };
@@ -204,6 +215,11 @@ fn sums(seen: &[Seen]) -> [f64; 2] {
 /// limits are taken on the logarithm, because shares of few are skewed; `more` operations are counted above, so that none seen is no
 /// proof of none.
 fn share(seen: &[Seen], more: f64) -> Option<[f64; 2]> {
+    share_after(seen, more, seen.len() as f64)
+}
+
+/// What [`share`] will be after so many trials, if the others are like these.
+fn share_after(seen: &[Seen], more: f64, trials: f64) -> Option<[f64; 2]> {
     let count = seen.len() as f64;
     if seen.len() < SPREAD_FROM {
         return None;
@@ -212,10 +228,11 @@ fn share(seen: &[Seen], more: f64) -> Option<[f64; 2]> {
     let ratio = above / operations;
     let squares: f64 = seen.iter().map(|seen| (seen.above - ratio * seen.operations).powi(2)).sum();
     let between = count / (count - 1.0) * squares / operations.powi(2);
-    let counted = (above + more) / operations;
+    // What is added is added once, however many trials follow.
+    let counted = (above + more * count / trials) / operations;
     // Counts spread as Poisson counts at least, even where a few trials agree by chance.
-    let error = between.max(counted / operations).sqrt() / counted;
-    let reach = t_quantile(CONFIDENCE, count - 1.0) * error;
+    let error = (between.max(counted / operations) * count / trials).sqrt() / counted;
+    let reach = t_quantile(CONFIDENCE, trials - 1.0) * error;
     (counted > 0.0).then(|| [counted * (-reach).exp(), counted * reach.exp()])
 }
 

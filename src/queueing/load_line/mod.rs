@@ -75,6 +75,8 @@ pub enum Outcome {
     },
     /// Other work on the machine disturbed the trial.
     Disturbed,
+    /// A hypervisor gave too much of the CPU time to other machines.
+    Stolen,
     /// The trial cannot be used for another reason.
     Invalid,
 }
@@ -155,6 +157,8 @@ pub enum Ending {
     Unbounded(f64),
     /// Other work on the machine disturbed so many trials.
     Disturbed(usize),
+    /// A hypervisor gave too much of the CPU time to other machines in so many trials.
+    Stolen(usize),
     /// Trials were invalid again and again.
     Unusable,
     /// At this arrival rate a trial would have to last this long, in seconds, for the quantile to be known: longer than the limit.
@@ -172,6 +176,8 @@ const NOT_DRIVEN_HERE_MOST: usize = 2 * NOT_DRIVEN_MOST;
 const NOT_DRIVEN_IN_ALL_MOST: usize = 20;
 /// Disturbed trials until the search is given up.
 const DISTURBED_MOST: usize = 8;
+/// The same where a hypervisor is what disturbs, besides as many as could be used: other machines come and go, so that they are waited for.
+const STOLEN_MOST: usize = 24;
 /// Below this mean number of running operations nothing queues.
 const NO_QUEUE: f64 = 0.05;
 /// Times that a higher rate is tried where no rate has kept the bound, and by what factor it is higher.
@@ -196,19 +202,21 @@ pub fn next(bound: &Bound, probes: &[Probe]) -> Step {
         return done(Ending::Disturbed(disturbed), None);
     }
     let rates = rates_of(probes);
+    let usable: usize = rates.iter().map(Rate::trials).sum();
+    let stolen = count(|outcome| *outcome == Outcome::Stolen);
+    if stolen >= STOLEN_MOST + usable {
+        return done(Ending::Stolen(stolen), None);
+    }
     let is_stuck = rates.iter().any(|rate| rate.trials() == 0 && rate.not_driven >= NOT_DRIVEN_HERE_MOST);
     if is_stuck || count(|outcome| matches!(outcome, Outcome::NotDriven { .. })) >= NOT_DRIVEN_IN_ALL_MOST {
         return done(Ending::Unusable, None);
     }
-    let Some(last) = probes.last() else { return Search::new(bound, &rates, 0).measure(bound.start_per_s) };
-    let not_driven = rates.iter().find(|rate| rate.rate_per_s == last.rate_per_s).map_or(0, |rate| rate.not_driven);
-    let is_repeated = match last.outcome {
-        Outcome::Invalid | Outcome::Disturbed => true,
-        Outcome::NotDriven { .. } => not_driven < NOT_DRIVEN_MOST,
-        Outcome::Answered { .. } | Outcome::Overloaded { .. } => false,
-    };
-    let usable: usize = rates.iter().map(Rate::trials).sum();
+    // What could not be used is as if it had not been tried: the step is the same again.
+    let is_known = |probe: &&Probe| !matches!(probe.outcome, Outcome::Invalid | Outcome::Disturbed | Outcome::Stolen);
     let search = Search::new(bound, &rates, usable);
+    let Some(last) = probes.iter().rfind(is_known) else { return search.measure(bound.start_per_s) };
+    let not_driven = rates.iter().find(|rate| rate.rate_per_s == last.rate_per_s).map_or(0, |rate| rate.not_driven);
+    let is_repeated = matches!(last.outcome, Outcome::NotDriven { .. }) && not_driven < NOT_DRIVEN_MOST;
     if is_repeated { search.measure(last.rate_per_s) } else { search.step() }
 }
 

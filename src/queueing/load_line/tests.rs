@@ -78,7 +78,7 @@ fn search(bound: &Bound, mut measure: impl FnMut(f64, f64) -> Probe) -> (Answer,
             Step::Measure { rate_per_s, seconds } => probes.push(measure(rate_per_s, seconds.unwrap_or(own_s))),
             Step::Done(answer) => return (answer, probes),
         }
-        let most = trials_most(bound.confirmations) + INVALID_MOST + NOT_DRIVEN_IN_ALL_MOST + DISTURBED_MOST;
+        let most = 2 * trials_most(bound.confirmations) + STOLEN_MOST + NOT_DRIVEN_IN_ALL_MOST;
         assert!(probes.len() <= most, "{probes:?}");
     }
 }
@@ -296,6 +296,25 @@ fn trials_that_cannot_be_used_end_the_search() {
     assert_eq!((answer.ending, probes.len()), (Ending::Unusable, INVALID_MOST));
     let (answer, probes) = of(Outcome::Disturbed);
     assert_eq!((answer.ending, probes.len()), (Ending::Disturbed(DISTURBED_MOST), DISTURBED_MOST));
+    let (answer, probes) = of(Outcome::Stolen);
+    assert_eq!((answer.ending, probes.len()), (Ending::Stolen(STOLEN_MOST), STOLEN_MOST));
+}
+
+#[test]
+fn trials_whose_cpus_a_hypervisor_took_away_are_waited_for_and_change_nothing() {
+    let answer = |is_shared: bool| {
+        let (mut random, mut trials) = (Random::new(5), 0);
+        search(&BOUND, |rate_per_s, seconds| {
+            trials += 1;
+            match is_shared && trials % 2 == 1 {
+                true => Probe { rate_per_s, seconds, outcome: Outcome::Stolen },
+                false => trial(&BOUND, &MM1, rate_per_s, seconds, &mut random),
+            }
+        })
+    };
+    let ((alone, probes), (shared, all)) = (answer(false), answer(true));
+    assert_eq!((&alone, 2 * probes.len()), (&shared, all.len()));
+    assert!(alone.line.is_some_and(|line| line.bracket().is_some()));
 }
 
 #[test]

@@ -165,6 +165,32 @@ fn invalid_trials_are_left_out_and_make_the_status_1() {
 }
 
 #[test]
+fn alternatives_whose_queries_answer_something_else_are_not_compared() {
+    let windows = study(&[("layout.name", &["wide", "star", "eav"])]);
+    let mut trials = measure(&windows, &CALM, 8, &mut Random::new(8));
+    let rows = |trials: &mut [Measurement], of: &dyn Fn(&str) -> u64| {
+        for trial in trials {
+            let each = of(trial.trial.case.levels["layout.name"].as_str().unwrap());
+            trial.operations.values_mut().for_each(|kind| kind.rows = Some(each * kind.completed));
+        }
+    };
+    rows(&mut trials, &|layout| if layout == "eav" { 1_000 } else { 10 });
+    let path = run("windows", "here", &windows, &trials);
+    let found = json(&["compare", &path, "--json"], 0);
+    let comparisons = found["comparisons"].as_array().unwrap();
+    assert_eq!((comparisons.len(), &comparisons[0]["b"]), (1, &"star".into()), "{found:#}");
+    let why = "layout.name = eav is not compared with wide (the only case): their queries answered different things (10 and 1,000 rows each)";
+    assert!(found["notes"].as_array().unwrap().iter().any(|note| *note == why), "{found:#}");
+
+    rows(&mut trials, &|_| 10_000);
+    let other = run("windows-wider", "here", &windows, &trials);
+    assert_refused(
+        &["compare", &path, &other],
+        &["wide, because their queries answered different things (10 and 10,000"],
+    );
+}
+
+#[test]
 fn nothing_to_compare_is_refused_with_a_remedy() {
     let single = study(&[]);
     let path = run("single", "here", &single, &measure(&single, &CALM, 4, &mut Random::new(8)));

@@ -10,7 +10,7 @@ use serde_json::Value;
 use super::sample::{Figures, Sample};
 use crate::measurement::Measurement;
 use crate::report::analyse::{CaseTrials, background_name, group, is_overloaded, kind_name, some_of};
-use crate::report::answers::{is_empty, rows_per_query};
+use crate::report::answers::{is_empty, rows_per_query, unlike};
 use crate::report::factors::{Factors, same_level, short_level, show_level, show_levels};
 use crate::report::load_lines::{load_lines, sentences};
 use crate::report::metric::{LOAD_LINE, METRICS, Metric};
@@ -72,22 +72,24 @@ pub fn usual_metric(run: &RunInput<'_>) -> &'static Metric {
 /// A sentence with the run, the factor and the remedy, when there is no such factor or nothing to compare.
 pub fn within(run: &RunInput<'_>, factor: Option<&str>, metric: &'static Metric) -> Result<Chosen, String> {
     check_goal(run, metric)?;
-    let figures = Values::of(run, metric);
+    let mut figures = Values::of(run, metric);
     let varied = varied_factors(run.study);
     let chosen = choose(run, &varied, factor)?;
     let mut samples = Vec::new();
     for factor in &chosen {
+        let mut known: Vec<(Sample, Option<f64>)> = Vec::new();
         for case in &figures.cases {
-            let level = case.level(&factor.setting);
+            let variant = short_level(factor, &case.level(&factor.setting));
             let others = varied.iter().filter(|other| other.setting != factor.setting);
-            samples.extend(case.sample(
-                run.machine,
-                &factor.setting,
-                &short_level(factor, &level),
-                case.label(others),
-                metric,
-            ));
+            let sample = case.sample(run.machine, &factor.setting, &variant, case.label(others), metric);
+            let Some(sample) = sample else { continue };
+            let first = known.iter().find(|(first, _)| first.is_alternative_to(&sample));
+            match first.and_then(|(first, rows)| Some((first, unlike(*rows, case.rows)?))) {
+                Some((first, why)) => figures.notes.push(not_compared(&sample, first, &why)),
+                None => known.push((sample, case.rows)),
+            }
         }
+        samples.extend(known.into_iter().map(|(sample, _)| sample));
     }
     let has_pair = samples.iter().enumerate().any(|(at, a)| samples[at + 1..].iter().any(|b| a.is_alternative_to(b)));
     if !has_pair {
@@ -101,6 +103,11 @@ pub fn within(run: &RunInput<'_>, factor: Option<&str>, metric: &'static Metric)
     }
     let factors = chosen.iter().map(|factor| factor.setting.clone()).collect();
     Ok(Chosen { samples, metric, factors, notes: figures.notes, valid: figures.valid })
+}
+
+/// That a sample is not compared with the first of its alternatives, and why.
+fn not_compared(sample: &Sample, first: &Sample, why: &str) -> String {
+    format!("{} = {} is not compared with {} ({}): {why}", sample.factor, sample.variant, first.variant, sample.case)
 }
 
 /// That another tool measured, and does not tell this metric; empty otherwise.
@@ -138,6 +145,10 @@ pub fn between(a: &RunInput<'_>, b: &RunInput<'_>, metric: &'static Metric) -> R
             None => alone.push(format!("{} only in {}", x.label(factors.iter()), a.label)),
             Some(y) => {
                 let label = x.label(factors.iter());
+                if let Some(why) = unlike(x.rows, y.rows) {
+                    alone.push(format!("{label}, because {why}"));
+                    continue;
+                }
                 let (noise_of, noise_to) = (x.noise, y.noise);
                 let both = (
                     x.sample(&machine, "run", a.label, label.clone(), metric),
@@ -267,6 +278,8 @@ struct CaseValues {
     values: Vec<TrialValue>,
     /// The error of its mean logarithm by the noise of all cases; none where trials have no rounds.
     noise: Option<CaseError>,
+    /// Rows that a query gave, on average; none where none were counted.
+    rows: Option<f64>,
 }
 
 impl Values {
@@ -319,15 +332,21 @@ fn case_values(
     let mut found = Vec::new();
     for group in groups {
         let valid: Vec<&Measurement> = group.valid().collect();
-        if is_empty(rows_per_query(&valid)) {
+        let rows = rows_per_query(&valid);
+        if is_empty(rows) {
             let levels = show_levels(&group.case.levels);
             notes.push(format!("{}: queries found nothing with {levels}; it is not compared", run.label));
             continue;
         }
         if metric.is_time() && is_overloaded(&valid) {
             let factors: Vec<Factor> = run.study.factors.clone();
-            let label =
-                CaseValues { case: group.case.clone(), operation: String::new(), values: Vec::new(), noise: None };
+            let label = CaseValues {
+                case: group.case.clone(),
+                operation: String::new(),
+                values: Vec::new(),
+                noise: None,
+                rows: None,
+            };
             notes.push(format!(
                 "{}: {} was overloaded, where response times grow with the length of the trial; it is not compared",
                 run.label,
@@ -344,7 +363,7 @@ fn case_values(
         };
         let mut push = |operation: &str, values: Vec<TrialValue>| {
             let (case, operation) = (group.case.clone(), operation.to_owned());
-            found.push(CaseValues { case, operation, values, noise: None });
+            found.push(CaseValues { case, operation, values, noise: None, rows });
         };
         if metric.is_time() && kinds.len() > 1 {
             for kind in &kinds {

@@ -385,9 +385,11 @@ impl Current {
 
     /// Why the private server ended by itself, where it did and nobody was told yet.
     pub fn untold_end(&mut self) -> Option<String> {
-        let server = self.server.as_ref().filter(|server| !self.is_end_told && !server.is_running())?;
-        self.is_end_told = true;
-        let log = server.log_lines();
+        let server = self.server.as_ref().filter(|_| !self.is_end_told)?;
+        // A killed server is silent before it is gone.
+        let is_gone = || self.database.connect().is_err() && server.ends_now();
+        self.is_end_told = !server.is_running() || is_gone();
+        let log = self.is_end_told.then(|| server.log_lines())?;
         Some(format!(
             "the server ended by itself; the end of its log: {}",
             log.lines().last().unwrap_or_default().trim()

@@ -41,6 +41,8 @@ use directory::PrivateDirectory;
 const STOP_WITHIN: Duration = Duration::from_secs(20);
 /// How long it may take when its data is to be kept: all of it must be on disk.
 const STOP_AND_KEEP_WITHIN: Duration = Duration::from_secs(180);
+/// How long one that was killed takes to be gone, once its connections are lost.
+const ENDED_WITHIN: Duration = Duration::from_secs(10);
 
 /// What appends the pids of a server's processes as they are whenever it is called.
 pub type PidSource = Box<dyn FnMut(&mut Vec<u32>) + Send>;
@@ -257,6 +259,11 @@ impl Server {
     /// Whether it is running still.
     pub fn is_running(&self) -> bool {
         self.child.as_ref().is_some_and(|child| !process::has_ended(child))
+    }
+
+    /// Whether a server that answers nobody has ended, or does so now: one that was killed loses its connections a moment before it is gone.
+    pub fn ends_now(&self) -> bool {
+        process::wait_until(ENDED_WITHIN, || !self.is_running())
     }
 
     /// The last lines of its log that tell of errors: for when it ended by itself.

@@ -161,7 +161,7 @@ fn trials_whose_cpus_a_hypervisor_took_away_are_no_part_of_a_search() {
     let tries: Vec<Measurement> = disturbed.iter().filter(wide).take(24).cloned().collect();
     let said = line(&tries);
     assert!(!said.verified && said.disturbed, "{said:?}");
-    let why = "disturbed: the hypervisor gave 1 % or more of the CPU time to other machines in 24 trials";
+    let why = "disturbed: the hypervisor gave more than 1 % of the CPU time to other machines in 24 trials";
     assert!(said.outcome.starts_with(why), "{}", said.outcome);
 }
 

@@ -2,7 +2,7 @@
 
 use std::path::Path;
 use std::sync::{Arc, mpsc};
-use std::time::{Duration, Instant, SystemTime, UNIX_EPOCH};
+use std::time::{Instant, SystemTime, UNIX_EPOCH};
 
 use anyhow::{Context, anyhow};
 
@@ -17,6 +17,7 @@ use super::options::{check_options, plans, restrict};
 use super::output::sentence;
 use super::pinned::{self, Pinned};
 use super::stage::Current;
+use super::stolen::stolen_permitted;
 use super::watch::Watch;
 use crate::database::{Database, DatabaseError, Session, Wire};
 use crate::load::{
@@ -28,15 +29,12 @@ use crate::measurement::{
 };
 use crate::monitor;
 use crate::operation::{Operation, OperationKind};
-use crate::server::{Server, interrupted};
+use crate::server::interrupted;
 use crate::statement::{Program, Request};
 use crate::store::{SampleHeader, SampleWriter, StoreError};
 use crate::trial::{Arrivals, LoadSettings, Settings, Trial};
 use crate::units::show_utc;
 use crate::workload::{self, Work, Workload};
-
-/// How long a server that ends takes to be gone, once its connections are lost.
-const ENDED_WITHIN: Duration = Duration::from_secs(2);
 
 /// A measurement, with the resource samples that belong to it.
 pub struct Executed {
@@ -143,7 +141,7 @@ fn attempt(trial: &Trial, current: &mut Current, filling: &dyn Fn(u64, u64)) -> 
     };
     let loses = is_lost(&executed.measurement);
     if !interrupted()
-        && current.server.as_ref().is_some_and(|server| !server.is_running() || loses && has_ended(server))
+        && current.server.as_ref().is_some_and(|server| !server.is_running() || loses && server.ends_now())
         && let Some(why) = current.untold_end()
     {
         executed.measurement.invalid_because.insert(0, why);
@@ -156,15 +154,6 @@ fn is_lost(measurement: &Measurement) -> bool {
     let sign = DatabaseError::Lost(String::new()).to_string();
     let texts = measurement.errors.keys().chain(&measurement.invalid_because);
     texts.into_iter().any(|text| text.contains(sign.trim_end()))
-}
-
-/// Whether a server whose connections were lost has ended. It loses them a moment before it is gone.
-fn has_ended(server: &Server) -> bool {
-    let until = Instant::now() + ENDED_WITHIN;
-    while server.is_running() && Instant::now() < until {
-        std::thread::sleep(Duration::from_millis(10));
-    }
-    !server.is_running()
 }
 
 /// What is there when the tables can be filled.
@@ -481,7 +470,9 @@ fn judge(
     };
     measurement.invalid_because = validity::reasons(measurement, circumstances);
     if !is_embedded {
-        let found = starvation(measurement, cpu_count() as f64).into_iter();
+        // What is wrong with the variable was said before the first trial.
+        let permitted = stolen_permitted().unwrap_or_default();
+        let found = starvation(measurement, cpu_count() as f64, permitted).into_iter();
         let reasons = found.filter_map(|found| if let Starvation::Reason(says) = found { Some(says) } else { None });
         measurement.invalid_because.extend(reasons);
     }

@@ -42,6 +42,7 @@ mod size;
 mod size_run;
 mod stage;
 mod staged_link;
+mod stolen;
 mod watch;
 
 use crate::cli::{Cli, Command, DataArguments, DataFormat, NO_AGENT, RunArguments, StudyArguments, WorkKind};

@@ -9,6 +9,7 @@ use super::output::{note, sentence};
 use super::progress::Progress;
 use super::report::publish;
 use super::stage::{Stage, entry_of, remove_leftovers};
+use super::stolen::stolen_permitted;
 use super::{Failure, Status};
 use crate::link;
 use crate::measurement::Measurement;
@@ -43,6 +44,7 @@ pub fn run(
     (is_json, is_strict): (bool, bool),
 ) -> Result<Status, Failure> {
     check(study).map_err(Failure::usage)?;
+    stolen_permitted().map_err(Failure::usage)?;
     server::install_signal_handlers();
     remove_leftovers().map_err(Failure::usage)?;
     let (mut directory, finished) = open(study, destination, words).map_err(Failure::usage)?;

@@ -43,25 +43,27 @@ pub enum Starvation {
     Reason(String),
 }
 
-/// What kept the client of a trial from running on this machine with so many CPUs; none where nothing did.
-pub fn starvation(measurement: &Measurement, cpus: f64) -> Vec<Starvation> {
+/// What kept the client of a trial from running on this machine with so many CPUs, of which a hypervisor is permitted to take a share (none for
+/// the usual one); none where nothing did.
+pub fn starvation(measurement: &Measurement, cpus: f64, permitted: Option<f64>) -> Vec<Starvation> {
     if measurement.imported.is_some() || measurement.loops.iter().any(|each| each.driver == "blocking") {
         return Vec::new();
     }
-    stolen(measurement, cpus).into_iter().chain(without_turn(measurement, cpus)).collect()
+    stolen(measurement, cpus, permitted).into_iter().chain(without_turn(measurement, cpus)).collect()
 }
 
 /// CPU time that the hypervisor gave to other machines.
-fn stolen(measurement: &Measurement, cpus: f64) -> Option<Starvation> {
+fn stolen(measurement: &Measurement, cpus: f64, permitted: Option<f64>) -> Option<Starvation> {
     let share = measurement.resources.as_ref()?.mean.stolen;
     let stolen_s = share * cpus * measurement.measured_s;
     let says = format!(
-        "the hypervisor gave {} % of the CPU time to other machines; take a machine whose CPUs are its own, or another hour",
+        "the hypervisor gave {} % of the CPU time to other machines; take a machine whose CPUs are its own, or another hour, or permit it with LOADLINE_STOLEN",
         (1000.0 * share).round() / 10.0
     );
+    let is_permitted = permitted.is_some_and(|permitted| share <= permitted);
     let least_s = if measurement.trial.sought.is_some() { STOLEN_OF_BOUND_S } else { STOLEN_S };
     match share {
-        _ if is_stolen(measurement) && stolen_s >= least_s => Some(Starvation::Reason(says)),
+        _ if is_stolen(measurement) && stolen_s >= least_s && !is_permitted => Some(Starvation::Reason(says)),
         _ if share >= STOLEN[0] => Some(Starvation::Note(says)),
         _ => None,
     }
@@ -70,7 +72,7 @@ fn stolen(measurement: &Measurement, cpus: f64) -> Option<Starvation> {
 /// Whether the hypervisor gave more CPU time to other machines than a trial of this purpose bears.
 pub fn is_stolen(measurement: &Measurement) -> bool {
     let asked = measurement.trial.sought.map(|sought| stolen_most(sought.quantile));
-    measurement.resources.as_ref().is_some_and(|used| used.mean.stolen >= asked.unwrap_or(STOLEN[1]))
+    measurement.resources.as_ref().is_some_and(|used| used.mean.stolen > asked.unwrap_or(STOLEN[1]))
 }
 
 /// Share of the CPU time that a hypervisor may have taken where it is asked whether a quantile keeps its bound. A CPU that stands still for a
@@ -170,7 +172,7 @@ mod tests {
             Starvation::Note(_) => "note",
             Starvation::Reason(_) => "reason",
         };
-        starvation(measurement, 2.0).iter().map(kind).collect()
+        starvation(measurement, 2.0, None).iter().map(kind).collect()
     }
 
     #[test]
@@ -205,6 +207,13 @@ mod tests {
         };
         assert_eq!([with(0.01, 1.0), with(0.05, 1.0), with(0.2, 1.0)], [vec![], vec!["note"], vec!["reason"]]);
         assert_eq!(with(0.2, 0.2), ["note"], "a few hundredths of a second say nothing");
+        let mut permitted = Measurement { measured_s: 1.0, ..trial(0.3, 0.05, 9_000, 0.4, 0.6) };
+        permitted.resources.as_mut().unwrap().mean.stolen = 0.2;
+        let with_permit = |share| starvation(&permitted, 2.0, Some(share));
+        assert!(
+            matches!(with_permit(0.3)[..], [Starvation::Note(_)])
+                && matches!(with_permit(0.15)[..], [Starvation::Reason(_)])
+        );
         let asked = |quantile, stolen, measured_s| {
             let mut trial = Measurement { measured_s, ..trial(0.3, 0.05, 9_000, 0.4, 0.6) };
             trial.trial.sought = Some(crate::trial::Sought { quantile, below_s: 0.02, seconds: None });
@@ -215,5 +224,6 @@ mod tests {
         assert_eq!([asked(0.99, 0.008, 2.0), asked(0.99, 0.015, 2.0)], [none.clone(), vec!["reason"]]);
         assert_eq!([asked(0.9, 0.015, 2.0), asked(0.9, 0.06, 2.0)], [none.clone(), vec!["reason"]]);
         assert_eq!(asked(0.99, 0.015, 0.5), none, "one hundredth of a second");
+        assert_eq!([stolen_most(0.98), stolen_most(0.5), stolen_most(0.999)], [1.0 - 0.98, 0.05, 0.01]);
     }
 }

@@ -98,8 +98,8 @@ fn outcome(wanted: &Goal, step: &Step, quantile_s: &dyn Fn(f64) -> Option<f64>) 
              idle; stop them, and run it again"
         ),
         Ending::Stolen(trials) => format!(
-            "disturbed: the hypervisor gave {} % or more of the CPU time to other machines in {trials} trials; take a machine whose CPUs \
-             are its own, or another hour",
+            "disturbed: the hypervisor gave more than {} % of the CPU time to other machines in {trials} trials; take a machine whose CPUs \
+             are its own, or another hour, or permit it with LOADLINE_STOLEN",
             (1000.0 * starved::stolen_most(wanted.quantile)).round() / 10.0
         ),
         Ending::Unusable => "no line: trials were invalid again and again".to_owned(),

@@ -60,6 +60,17 @@ fn a_bound_that_no_load_keeps_is_said_to_be_out_of_reach() {
 }
 
 #[test]
+fn what_a_hypervisor_may_take_is_a_share() {
+    let scratch = Scratch::new();
+    scratch.write("line.toml", STUDY);
+    for wrong in ["much", "30", "-0.1", "NaN"] {
+        let mut command = scratch.command(&["run", "line.toml"]);
+        let outcome = crate::program::Outcome::of(command.env("LOADLINE_STOLEN", wrong).output().unwrap());
+        outcome.refused(&[&format!("LOADLINE_STOLEN is \"{wrong}\""), "a share from 0 to 1"]);
+    }
+}
+
+#[test]
 fn a_goal_in_a_closed_loop_or_without_a_bound_is_refused() {
     let scratch = Scratch::new();
     scratch.write("closed.toml", &STUDY.replace("[load]\n", "[load]\narrivals = \"closed\"\n"));

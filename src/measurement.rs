@@ -277,6 +277,12 @@ pub struct Resources {
     /// Whether the server's processes are not on this machine or not known, so that nothing is said of its CPU.
     #[serde(default, skip_serializing_if = "std::ops::Not::not")]
     pub server_unknown: bool,
+    /// CPUs of the machine; none where that was not written down.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub cpus: Option<u32>,
+    /// Share of the CPU time, 0..1, that a hypervisor was permitted to take; none for the usual one.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub stolen_permitted: Option<f64>,
 }
 
 /// Rates and levels at one time, or their means. `at_s` counts from the start of the measured phase.

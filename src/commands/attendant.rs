@@ -8,10 +8,11 @@ use std::time::{Duration, Instant};
 use super::front::Front;
 use super::stage::Current;
 use super::staged_link::StagedLink;
+use super::stolen::stolen_permitted;
 use crate::link;
 use crate::load::{Changing, Clock, DiskWriter, Observer, Recording};
 use crate::measurement::{DiskMeasurement, ResourceSample, Resources};
-use crate::monitor::{self, Monitor, Others, Targets, pids_named};
+use crate::monitor::{self, Monitor, Others, Targets, machine_cpus, pids_named};
 use crate::server::interrupted;
 use crate::trial::{Length, Settings};
 
@@ -91,7 +92,9 @@ impl Attendant {
         let (begun, monitor) = self.monitor?;
         let (samples, resources) = monitor.stop_between(begun, begun + Duration::from_secs_f64(measured_s))?;
         let (others_cpu, server_unknown) = (self.others_cpu, self.server_unknown);
-        Some((samples, Resources { others_cpu, server_unknown, ..resources }))
+        // What is wrong with the variable was said before the first trial.
+        let (cpus, stolen_permitted) = (machine_cpus(), stolen_permitted().unwrap_or_default());
+        Some((samples, Resources { others_cpu, server_unknown, cpus, stolen_permitted, ..resources }))
     }
 }
 

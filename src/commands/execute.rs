@@ -17,7 +17,6 @@ use super::options::{check_options, plans, restrict};
 use super::output::sentence;
 use super::pinned::{self, Pinned};
 use super::stage::Current;
-use super::stolen::stolen_permitted;
 use super::watch::Watch;
 use crate::database::{Database, DatabaseError, Session, Wire};
 use crate::load::{
@@ -470,9 +469,7 @@ fn judge(
     };
     measurement.invalid_because = validity::reasons(measurement, circumstances);
     if !is_embedded {
-        // What is wrong with the variable was said before the first trial.
-        let permitted = stolen_permitted().unwrap_or_default();
-        let found = starvation(measurement, cpu_count() as f64, permitted).into_iter();
+        let found = starvation(measurement, cpu_count() as f64).into_iter();
         let reasons = found.filter_map(|found| if let Starvation::Reason(says) = found { Some(says) } else { None });
         measurement.invalid_because.extend(reasons);
     }

@@ -30,7 +30,7 @@ const WAITED_S: f64 = 0.1;
 const STOLEN: [f64; 2] = [0.02, 0.10];
 /// CPU time that it must have taken for the second, in seconds: the kernel counts in hundredths, and of a short trial a few of them say nothing.
 const STOLEN_S: f64 = 0.2;
-/// Between these shares lies the second where a bound on a quantile is asked about, and the CPU time for it.
+/// Between these shares lies what it may take where a bound on a quantile is asked about, and the CPU time that it must have taken.
 const STOLEN_OF_BOUND: [f64; 2] = [0.01, 0.05];
 const STOLEN_OF_BOUND_S: f64 = 0.03;
 
@@ -43,36 +43,39 @@ pub enum Starvation {
     Reason(String),
 }
 
-/// What kept the client of a trial from running on this machine with so many CPUs, of which a hypervisor is permitted to take a share (none for
-/// the usual one); none where nothing did.
-pub fn starvation(measurement: &Measurement, cpus: f64, permitted: Option<f64>) -> Vec<Starvation> {
+/// What kept the client of a trial from running on this machine with so many CPUs; none where nothing did.
+pub fn starvation(measurement: &Measurement, cpus: f64) -> Vec<Starvation> {
     if measurement.imported.is_some() || measurement.loops.iter().any(|each| each.driver == "blocking") {
         return Vec::new();
     }
-    stolen(measurement, cpus, permitted).into_iter().chain(without_turn(measurement, cpus)).collect()
+    stolen(measurement, cpus).into_iter().chain(without_turn(measurement, cpus)).collect()
 }
 
-/// CPU time that the hypervisor gave to other machines.
-fn stolen(measurement: &Measurement, cpus: f64, permitted: Option<f64>) -> Option<Starvation> {
-    let share = measurement.resources.as_ref()?.mean.stolen;
-    let stolen_s = share * cpus * measurement.measured_s;
+/// CPU time that the hypervisor gave to other machines. A search for the load line judges that itself.
+fn stolen(measurement: &Measurement, cpus: f64) -> Option<Starvation> {
+    let used = measurement.resources.as_ref()?;
+    let share = used.mean.stolen;
     let says = format!(
-        "the hypervisor gave {} % of the CPU time to other machines; take a machine whose CPUs are its own, or another hour, or permit it with LOADLINE_STOLEN",
+        "the hypervisor gave {} % of the CPU time to other machines; take a machine whose CPUs are its own, or another hour",
         (1000.0 * share).round() / 10.0
     );
-    let is_permitted = permitted.is_some_and(|permitted| share <= permitted);
-    let least_s = if measurement.trial.sought.is_some() { STOLEN_OF_BOUND_S } else { STOLEN_S };
+    let is_judged = measurement.trial.sought.is_none() && share * cpus * measurement.measured_s >= STOLEN_S;
     match share {
-        _ if is_stolen(measurement) && stolen_s >= least_s && !is_permitted => Some(Starvation::Reason(says)),
+        _ if is_judged && share > STOLEN[1].max(used.stolen_permitted.unwrap_or_default()) => {
+            Some(Starvation::Reason(format!("{says}, or permit it with LOADLINE_STOLEN")))
+        }
         _ if share >= STOLEN[0] => Some(Starvation::Note(says)),
         _ => None,
     }
 }
 
-/// Whether the hypervisor gave more CPU time to other machines than a trial of this purpose bears.
-pub fn is_stolen(measurement: &Measurement) -> bool {
-    let asked = measurement.trial.sought.map(|sought| stolen_most(sought.quantile));
-    measurement.resources.as_ref().is_some_and(|used| used.mean.stolen > asked.unwrap_or(STOLEN[1]))
+/// Whether the hypervisor gave more CPU time to other machines than a trial bears in which this quantile is asked about.
+pub fn is_stolen(measurement: &Measurement, quantile: f64) -> bool {
+    measurement.resources.as_ref().is_some_and(|used| {
+        let most = stolen_most(quantile).max(used.stolen_permitted.unwrap_or_default());
+        let stolen_s = used.mean.stolen * f64::from(used.cpus.unwrap_or(1)) * measurement.measured_s;
+        used.mean.stolen > most && stolen_s >= STOLEN_OF_BOUND_S
+    })
 }
 
 /// Share of the CPU time that a hypervisor may have taken where it is asked whether a quantile keeps its bound. A CPU that stands still for a
@@ -172,7 +175,7 @@ mod tests {
             Starvation::Note(_) => "note",
             Starvation::Reason(_) => "reason",
         };
-        starvation(measurement, 2.0, None).iter().map(kind).collect()
+        starvation(measurement, 2.0).iter().map(kind).collect()
     }
 
     #[test]
@@ -207,23 +210,30 @@ mod tests {
         };
         assert_eq!([with(0.01, 1.0), with(0.05, 1.0), with(0.2, 1.0)], [vec![], vec!["note"], vec!["reason"]]);
         assert_eq!(with(0.2, 0.2), ["note"], "a few hundredths of a second say nothing");
-        let mut permitted = Measurement { measured_s: 1.0, ..trial(0.3, 0.05, 9_000, 0.4, 0.6) };
-        permitted.resources.as_mut().unwrap().mean.stolen = 0.2;
-        let with_permit = |share| starvation(&permitted, 2.0, Some(share));
-        assert!(
-            matches!(with_permit(0.3)[..], [Starvation::Note(_)])
-                && matches!(with_permit(0.15)[..], [Starvation::Reason(_)])
-        );
-        let asked = |quantile, stolen, measured_s| {
-            let mut trial = Measurement { measured_s, ..trial(0.3, 0.05, 9_000, 0.4, 0.6) };
-            trial.trial.sought = Some(crate::trial::Sought { quantile, below_s: 0.02, seconds: None });
-            trial.resources.as_mut().unwrap().mean.stolen = stolen;
-            kinds(&trial)
+        let mut taken = Measurement { measured_s: 1.0, ..trial(0.3, 0.05, 9_000, 0.4, 0.6) };
+        taken.resources.as_mut().unwrap().mean.stolen = 0.2;
+        let mut with_permit = |share| {
+            taken.resources.as_mut().unwrap().stolen_permitted = Some(share);
+            kinds(&taken)
         };
-        let none = Vec::<&str>::new();
-        assert_eq!([asked(0.99, 0.008, 2.0), asked(0.99, 0.015, 2.0)], [none.clone(), vec!["reason"]]);
-        assert_eq!([asked(0.9, 0.015, 2.0), asked(0.9, 0.06, 2.0)], [none.clone(), vec!["reason"]]);
-        assert_eq!(asked(0.99, 0.015, 0.5), none, "one hundredth of a second");
+        assert_eq!([with_permit(0.3), with_permit(0.15)], [["note"], ["reason"]]);
+        let mut searched = taken.clone();
+        searched.trial.sought = Some(crate::trial::Sought { quantile: 0.99, below_s: 0.02, seconds: None });
+        assert_eq!(kinds(&searched), ["note"], "a search judges it itself");
+    }
+
+    #[test]
+    fn a_trial_of_a_search_bears_less_stolen_time_the_higher_its_quantile() {
+        let is_stolen = |quantile, stolen, measured_s, permitted| {
+            let mut trial = Measurement { measured_s, ..trial(0.3, 0.05, 9_000, 0.4, 0.6) };
+            let used = trial.resources.as_mut().unwrap();
+            (used.mean.stolen, used.cpus, used.stolen_permitted) = (stolen, Some(2), permitted);
+            super::is_stolen(&trial, quantile)
+        };
+        assert_eq!([0.008, 0.015].map(|stolen| is_stolen(0.99, stolen, 2.0, None)), [false, true]);
+        assert_eq!([0.015, 0.06].map(|stolen| is_stolen(0.9, stolen, 2.0, None)), [false, true]);
+        assert!(!is_stolen(0.99, 0.015, 0.5, None), "one hundredth of a second");
+        assert!(!is_stolen(0.99, 0.2, 2.0, Some(0.3)) && is_stolen(0.99, 0.2, 2.0, Some(0.15)));
         assert_eq!([stolen_most(0.98), stolen_most(0.5), stolen_most(0.999)], [1.0 - 0.98, 0.05, 0.01]);
     }
 }

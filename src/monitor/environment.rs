@@ -28,6 +28,14 @@ pub fn environment(run_directory: &Path) -> Environment {
     }
 }
 
+/// CPUs of the whole machine, whichever of them this process may use; none where the kernel does not tell.
+pub fn machine_cpus() -> Option<u32> {
+    let text = fs::read_to_string("/proc/stat").ok()?;
+    let is_cpu =
+        |line: &&str| line.strip_prefix("cpu").is_some_and(|rest| rest.starts_with(|c: char| c.is_ascii_digit()));
+    u32::try_from(text.lines().filter(is_cpu).count()).ok().filter(|cpus| *cpus > 0)
+}
+
 /// The model as `/proc/cpuinfo` has it; on ARM there is none, and the architecture must do.
 fn cpu_model(text: &str) -> String {
     let value = |name: &str| {

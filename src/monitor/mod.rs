@@ -22,7 +22,7 @@ use std::time::{Duration, Instant};
 
 pub use disk_speed::disk_speed;
 pub use disk_sync::disk_sync;
-pub use environment::environment;
+pub use environment::{environment, machine_cpus};
 pub use others::{Others, pids_named};
 pub use process::cpu_s_of;
 

@@ -376,11 +376,13 @@ fn notes(study: &Study, environment: &Environment, groups: &[CaseTrials<'_>], ca
     notes.extend(told);
     let repeated: u64 = cases.iter().map(|case| case.repeated).sum();
     if repeated > 0 {
-        let trials = if repeated == 1 { "trial of the search was" } else { "trials of the search were" };
-        notes.push(format!(
-            "{repeated} {trials} not driven as it should be and repeated at the same rate; the repetition is used, so that \
-             this says nothing against the result"
-        ));
+        let trials = if repeated == 1 {
+            "trial of the search was not driven as it should be and was"
+        } else {
+            "trials of the search were not driven as they should be and were"
+        };
+        let why = "the repetition is used, so that this says nothing against the result";
+        notes.push(format!("{repeated} {trials} repeated at the same rate; {why}"));
     }
     if environment.governor.as_deref().is_some_and(|governor| governor != "performance") {
         let governor = environment.governor.as_deref().unwrap_or_default();

@@ -24,7 +24,7 @@ fn pipelined(groups: &[CaseTrials<'_>]) -> Option<String> {
 fn kept_from_running(environment: &Environment, groups: &[CaseTrials<'_>]) -> Option<String> {
     let cpus = f64::from(environment.cpus);
     let note = |trial: &&Measurement| {
-        starvation(trial, cpus, None)
+        starvation(trial, cpus)
             .into_iter()
             .find_map(|found| if let Starvation::Note(says) = found { Some(says) } else { None })
     };

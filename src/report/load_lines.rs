@@ -14,8 +14,9 @@ use crate::study::{Factor, Goal, Study, goal};
 use crate::trial::{Case, Levels};
 use crate::units::{Carried, NS_PER_S, show_number, show_ratio, show_seconds};
 
-/// A quantile below this share of the bound, beside a refuted rate, is that of a cliff.
+/// A quantile below this share of the bound, beside a refuted rate at most so many times as high, is that of a cliff.
 const CLIFF: f64 = 0.5;
+const CLIFF_BESIDE: f64 = 1.5;
 
 /// The load lines of all cases with a trial; empty for a study without a goal. The study is the one that was written.
 pub fn load_lines(study: &Study, measurements: &[Measurement]) -> Vec<LoadLine> {
@@ -52,7 +53,7 @@ fn finding(wanted: &Goal, levels: Levels, step: &Step, quantile_s: &dyn Fn(f64) 
         verified: line.is_some_and(|line| line.is_verified),
         quantile_s: line.and_then(|line| quantile_s(line.rate_per_s)),
         trials: line.map_or(0, |line| line.trials as u64),
-        disturbed: matches!(ending, Some(Ending::Disturbed(_) | Ending::Stolen(_) | Ending::NotDriven(..))),
+        disturbed: matches!(ending, Some(Ending::Disturbed { .. } | Ending::NotDriven(..))),
         outcome: outcome(wanted, step, quantile_s),
     }
 }
@@ -93,16 +94,24 @@ fn outcome(wanted: &Goal, step: &Step, quantile_s: &dyn Fn(f64) -> Option<f64>) 
                 rate(at)
             )
         }
-        Ending::Disturbed(trials) => format!(
-            "disturbed: other processes kept more than a quarter of a CPU busy in {trials} trials, while less than half of the machine was \
-             idle; stop them, and run it again"
-        ),
-        Ending::Stolen(trials) => format!(
-            "disturbed: the hypervisor gave more than {} % of the CPU time to other machines in {trials} trials; take a machine whose CPUs \
-             are its own, or another hour, or permit it with LOADLINE_STOLEN",
-            (1000.0 * starved::stolen_most(wanted.quantile)).round() / 10.0
-        ),
-        Ending::Unusable => "no line: trials were invalid again and again".to_owned(),
+        Ending::Disturbed { by_others, by_hypervisor } => {
+            let why = disturbed_by(wanted, by_others, by_hypervisor);
+            match &answer.line {
+                Some(line) => {
+                    format!(
+                        "not bounded: {}; what is lost above it cannot be told: {why}",
+                        seen(wanted, line, quantile_s)
+                    )
+                }
+                None => format!("disturbed: {why}"),
+            }
+        }
+        Ending::Unusable => match &answer.line {
+            Some(line) => {
+                format!("not bounded: {}; above it trials were invalid again and again", seen(wanted, line, quantile_s))
+            }
+            None => "no line: trials were invalid again and again".to_owned(),
+        },
         Ending::TooShort(at, needed_s) => format!(
             "not confirmed: at {} a trial shows ten operations above the bound only after {}, which is more than ten times load.duration; \
              set a longer one",
@@ -121,14 +130,33 @@ fn outcome(wanted: &Goal, step: &Step, quantile_s: &dyn Fn(f64) -> Option<f64>) 
     }
 }
 
+/// What disturbed trials, and what is to be done.
+fn disturbed_by(wanted: &Goal, by_others: usize, by_hypervisor: usize) -> String {
+    if by_others > by_hypervisor {
+        return format!(
+            "other processes kept more than a quarter of a CPU busy in {by_others} trials, while less than half of the machine was idle; stop \
+             them, and run it again"
+        );
+    }
+    format!(
+        "the hypervisor gave more than {} % of the CPU time to other machines in {by_hypervisor} trials; take a machine whose CPUs are its \
+         own, or another hour, or permit it with LOADLINE_STOLEN",
+        (1000.0 * starved::stolen_most(wanted.quantile)).round() / 10.0
+    )
+}
+
 /// What was seen at the line and above it.
 fn seen(wanted: &Goal, line: &Line, quantile_s: &dyn Fn(f64) -> Option<f64>) -> String {
     let figure = Target::Quantile(wanted.quantile);
     let here_s = quantile_s(line.rate_per_s);
     let mut text =
         format!("{figure} is {} over {} trials", here_s.map_or("unknown".to_owned(), show_seconds), line.trials);
+    if line.disturbed > 0 {
+        text += &format!(" (in {} of them something else took CPU time, which only makes it slower)", line.disturbed);
+    }
     if let Some(Refuted { rate_per_s, trials, fallen_behind }) = line.refuted {
-        let is_cliff = here_s.is_some_and(|here_s| here_s < CLIFF * wanted.below_s);
+        let is_beside = rate_per_s <= CLIFF_BESIDE * line.rate_per_s;
+        let is_cliff = is_beside && here_s.is_some_and(|here_s| here_s < CLIFF * wanted.below_s);
         let lead = if is_cliff { "; a cliff follows: at" } else { "; at" };
         let above_s = quantile_s(rate_per_s).map(show_seconds);
         text += &format!("{lead} {} ", rate(rate_per_s));

@@ -10,7 +10,7 @@ use serde_json::Value;
 use super::plan;
 use super::{Factor, Goal, Repeat, RepeatRule, Study};
 use crate::measurement::{Measurement, starved};
-use crate::queueing::load_line::{Bound, Outcome, Probe, Step, TrialLength, next, trials_most};
+use crate::queueing::load_line::{Bound, Disturbance, Outcome, Probe, Step, TrialLength, next, trials_most};
 use crate::trial::{Case, Length, Levels, Settings, Sought, Trial};
 use crate::units::NS_PER_S;
 
@@ -25,6 +25,8 @@ const REHEARSED_MOST: usize = 50;
 /// CPUs that other processes may keep busy during a trial, where less than [`IDLE_LEAST`] of the machine is idle besides.
 const OTHERS_MOST: f64 = 0.25;
 const IDLE_LEAST: f64 = 0.5;
+/// Share of its operations from which on a load may have been carried.
+const CARRIED_LEAST: f64 = 0.95;
 /// Share of a CPU from which on a load thread was the limit.
 const SATURATED_SHARE: f64 = 0.85;
 
@@ -119,7 +121,6 @@ fn probe(goal: &Goal, measurement: &Measurement) -> Option<Probe> {
     let times = measurement.response_times();
     let operations = measurement.scheduled();
     let outcome = match measurement.is_valid() {
-        true if is_disturbed(measurement) => Outcome::Disturbed,
         true if measurement.is_overloaded() => Outcome::Overloaded { operations },
         true if times.count() > 0 => Outcome::Answered {
             operations: times.count(),
@@ -127,18 +128,35 @@ fn probe(goal: &Goal, measurement: &Measurement) -> Option<Probe> {
             quantile_s: (times.quantile_ns(goal.quantile).max(1)) as f64 / NS_PER_S,
             mean_s: times.mean_ns().max(1.0) / NS_PER_S,
         },
-        false if is_not_driven(measurement) && starved::is_stolen(measurement) => Outcome::Stolen,
+        false if is_not_driven(measurement) && starved::is_stolen(measurement, goal.quantile) => Outcome::Stolen,
         false if is_not_driven(measurement) => Outcome::NotDriven { is_saturated: is_saturated(measurement) },
         _ => Outcome::Invalid,
     };
-    Some(Probe { rate_per_s, seconds: measurement.measured_s, outcome })
+    let disturbed = disturbance(measurement, goal.quantile).filter(|_| !is_lost_anyway(measurement));
+    Some(Probe { rate_per_s, seconds: measurement.measured_s, outcome, disturbed })
 }
 
-/// Whether other processes took CPU time that client and server may have needed.
-pub fn is_disturbed(measurement: &Measurement) -> bool {
-    let Some(resources) = &measurement.resources else { return false };
+/// What took CPU time that client and server may have needed, where this quantile is asked about.
+fn disturbance(measurement: &Measurement, quantile: f64) -> Option<Disturbance> {
+    let resources = measurement.resources.as_ref()?;
     let is_full = resources.mean.idle + resources.mean.iowait < IDLE_LEAST;
-    is_full && resources.others_cpu.is_some_and(|cpus| cpus > OTHERS_MOST)
+    match resources.others_cpu.is_some_and(|cpus| cpus > OTHERS_MOST) {
+        true if is_full => Some(Disturbance::Others),
+        _ => starved::is_stolen(measurement, quantile).then_some(Disturbance::Hypervisor),
+    }
+}
+
+/// Whether the database fell so far behind that it would have done so with what others took: all of it may have been taken from the one CPU
+/// that was its limit, so that it would have carried at most as many times more.
+fn is_lost_anyway(measurement: &Measurement) -> bool {
+    let Some((resources, cpus)) = measurement.resources.as_ref().and_then(|used| Some((used, used.cpus?))) else {
+        return false;
+    };
+    let taken_cpus = resources.mean.stolen * f64::from(cpus) + resources.others_cpu.unwrap_or_default();
+    // What was answered after the measured phase was not carried in it.
+    let carried = measurement.carried.unwrap_or_else(|| measurement.completed()) as f64;
+    let most = carried / (1.0 - taken_cpus.clamp(0.0, 1.0));
+    measurement.is_overloaded() && most < CARRIED_LEAST * measurement.scheduled() as f64
 }
 
 /// Whether a load thread used up its CPU.

@@ -25,6 +25,8 @@ const SPREAD_FROM: usize = 3;
 const LENGTH_SLACK: f64 = 0.8;
 /// Multiple of the confirmations after which a rate is not tried any more.
 const STUCK: f64 = 1.5;
+/// Disturbed trials at a rate, more than undisturbed ones, after which the latter are not waited for.
+const PATIENCE: usize = 6;
 
 /// What is certain about a rate.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -54,13 +56,37 @@ struct Seen {
     seconds: f64,
     operations: f64,
     above: f64,
-    is_lost: bool,
+    /// Quantile and mean of response time in seconds; none where the database fell behind.
+    times_s: Option<[f64; 2]>,
+    is_disturbed: bool,
 }
 
 impl Seen {
     fn keeps(&self, bound: &Bound) -> bool {
         self.above <= bound.tolerated() * self.operations
     }
+
+    fn is_lost(&self) -> bool {
+        self.times_s.is_none()
+    }
+}
+
+/// Which trials are counted.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) enum Of {
+    /// Every trial that can be used.
+    All,
+    /// Those that nothing disturbed.
+    Undisturbed,
+}
+
+/// What other rates say about one.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) struct Others {
+    /// Trials at lower rates in which the database fell behind.
+    pub lost_below: usize,
+    /// Whether a rate as high or higher was lost in some trials and carried in others.
+    pub is_fickle: bool,
 }
 
 /// All trials at one arrival rate.
@@ -68,8 +94,6 @@ impl Seen {
 pub(super) struct Rate {
     pub rate_per_s: f64,
     seen: Vec<Seen>,
-    pub quantiles_s: Vec<f64>,
-    means_s: Vec<f64>,
     pub not_driven: usize,
     pub saturated: usize,
 }
@@ -78,7 +102,7 @@ pub(super) struct Rate {
 pub(super) fn rates_of(probes: &[Probe]) -> Vec<Rate> {
     let mut rates: Vec<Rate> = Vec::new();
     for probe in probes {
-        if matches!(probe.outcome, Outcome::Disturbed | Outcome::Stolen | Outcome::Invalid) {
+        if matches!(probe.outcome, Outcome::Stolen | Outcome::Invalid) {
             continue;
         }
         let place = rates.iter().position(|rate| rate.rate_per_s == probe.rate_per_s).unwrap_or_else(|| {
@@ -93,23 +117,32 @@ pub(super) fn rates_of(probes: &[Probe]) -> Vec<Rate> {
 
 impl Rate {
     fn add(&mut self, probe: &Probe) {
-        let mut see = |operations: u64, above: u64, is_lost| {
+        let (seconds, is_disturbed) = (probe.seconds, probe.disturbed.is_some());
+        let mut see = |operations: u64, above: u64, times_s| {
             let (operations, above) = (operations as f64, above as f64);
-            self.seen.push(Seen { seconds: probe.seconds, operations, above, is_lost });
+            self.seen.push(Seen { seconds, operations, above, times_s, is_disturbed });
         };
         match probe.outcome {
             Outcome::Answered { operations, above, quantile_s, mean_s } => {
-                see(operations, above, false);
-                self.quantiles_s.push(quantile_s);
-                self.means_s.push(mean_s);
+                see(operations, above, Some([quantile_s, mean_s]));
             }
-            Outcome::Overloaded { operations } => see(operations.max(1), operations.max(1), true),
+            Outcome::Overloaded { operations } => see(operations.max(1), operations.max(1), None),
             Outcome::NotDriven { is_saturated } => {
                 self.not_driven += 1;
                 self.saturated += usize::from(is_saturated);
             }
-            Outcome::Disturbed | Outcome::Stolen | Outcome::Invalid => {}
+            Outcome::Stolen | Outcome::Invalid => {}
         }
+    }
+
+    fn of(&self, of: Of) -> Vec<Seen> {
+        self.seen.iter().filter(|seen| of == Of::All || !seen.is_disturbed).copied().collect()
+    }
+
+    /// The trials that show where the line lies about: those that nothing disturbed where there are a few, else all.
+    fn telling(&self) -> Vec<Seen> {
+        let undisturbed = self.of(Of::Undisturbed);
+        if undisturbed.len() >= SPREAD_FROM { undisturbed } else { self.seen.clone() }
     }
 
     /// Trials that can be used.
@@ -117,73 +150,84 @@ impl Rate {
         self.seen.len()
     }
 
+    /// Of these, disturbed ones.
+    pub fn disturbed(&self) -> usize {
+        self.seen.iter().filter(|seen| seen.is_disturbed).count()
+    }
+
     /// Trials in which the database fell behind.
-    pub fn lost(&self) -> usize {
-        self.seen.iter().filter(|seen| seen.is_lost).count()
+    pub fn lost(&self, of: Of) -> usize {
+        self.of(of).iter().filter(|seen| seen.is_lost()).count()
     }
 
     /// Whether more trials lost the bound than kept it.
     pub fn mostly_loses(&self, bound: &Bound) -> bool {
-        2 * self.seen.iter().filter(|seen| seen.keeps(bound)).count() < self.seen.len()
+        let seen = self.telling();
+        2 * seen.iter().filter(|seen| seen.keeps(bound)).count() < seen.len()
     }
 
     /// Whether the database fell behind in some trials and kept the bound in others.
-    pub fn is_fickle(&self) -> bool {
-        let clear = |seen: &&Seen| !seen.is_lost && seen.above < 0.5 * seen.operations;
-        self.lost() > 0 && self.seen.iter().filter(clear).count() > 0
+    pub fn is_fickle(&self, of: Of) -> bool {
+        let clear = |seen: &Seen| !seen.is_lost() && seen.above < 0.5 * seen.operations;
+        self.lost(of) > 0 && self.of(of).iter().any(clear)
     }
 
     /// Mean response time over the trials that were carried, in seconds.
     pub fn mean_s(&self) -> Option<f64> {
-        mean(&self.means_s)
+        let means: Vec<f64> = self.telling().iter().filter_map(|seen| Some(seen.times_s?[1])).collect();
+        mean(&means)
     }
 
     /// Where the quantile lies about, for placing trials and for words; infinite where the database mostly fell behind.
     pub fn quantile_s(&self) -> f64 {
-        let mut sorted = self.quantiles_s.clone();
-        sorted.extend((0..self.lost()).map(|_| f64::INFINITY));
+        let quantile_s = |seen: &Seen| seen.times_s.map_or(f64::INFINITY, |[quantile_s, _]| quantile_s);
+        let mut sorted: Vec<f64> = self.telling().iter().map(quantile_s).collect();
         sorted.sort_by(f64::total_cmp);
         sorted.get(sorted.len() / 2).copied().unwrap_or(f64::INFINITY)
     }
 
     /// Whether there are so many trials that more would not decide, or so many that it can be told that they will not.
     pub fn is_stuck(&self, bound: &Bound) -> bool {
-        let most = STUCK * bound.confirmations as f64;
-        let known = SPREAD_FROM.max(bound.confirmations / 2);
-        if self.seen.len() >= known && (self.seen.len() as f64) < most {
-            let [low, high] = [share_after(&self.seen, 0.0, most), share_after(&self.seen, 1.0, most)];
-            let is_below = high.is_some_and(|[_, high]| high <= bound.tolerated());
-            let is_above = low.is_some_and(|[low, _]| low > bound.tolerated());
-            return !is_below && !is_above;
-        }
-        // Where the share is certain and only the number of trials is wanted, more do decide.
-        let is_certain = share(&self.seen, 1.0).is_some_and(|[_, high]| high <= bound.tolerated());
-        let most = if is_certain { 2.0 * STUCK } else { STUCK };
-        self.trials() as f64 >= most * bound.confirmations as f64
+        // Disturbed trials may confirm and never refute.
+        will_not_decide(&self.seen, bound, false)
+            && (self.is_given_up() || will_not_decide(&self.of(Of::Undisturbed), bound, true))
     }
 
-    /// What is certain, from trials of at least `least_s` where they shall confirm, with `lost_below` trials at lower rates in which the
-    /// database fell behind.
-    pub fn decision(&self, bound: &Bound, least_s: f64, lost_below: usize, is_fickle: bool) -> Decision {
+    /// Whether so many trials were disturbed that those which nothing disturbs are not waited for.
+    pub fn is_given_up(&self) -> bool {
+        2 * self.disturbed() >= self.trials() + PATIENCE
+    }
+
+    /// What is certain, from trials of at least `least_s` where they shall confirm.
+    pub fn decision(&self, bound: &Bound, least_s: f64, others: impl Fn(Of) -> Others) -> Decision {
         if self.is_refuted(bound) {
             return Decision::Refuted;
         }
-        let long: Vec<Seen> = self.seen.iter().copied().filter(|seen| seen.seconds >= LENGTH_SLACK * least_s).collect();
-        let lost = self.lost() + lost_below;
-        let trials = self.trials() + lost_below;
-        let error = if is_fickle { FALLS_BEHIND_ERROR_FICKLE } else { FALLS_BEHIND_ERROR };
-        let keeps = long.len() >= bound.confirmations
+        let is_confirmed = |of| self.is_confirmed(bound, of, least_s, others(of));
+        let is_disturbed = self.disturbed() > 0;
+        match is_confirmed(Of::All) || is_disturbed && is_confirmed(Of::Undisturbed) {
+            true => Decision::Confirmed,
+            false => Decision::Undecided,
+        }
+    }
+
+    fn is_confirmed(&self, bound: &Bound, of: Of, least_s: f64, others: Others) -> bool {
+        let seen = self.of(of);
+        let (trials, lost) = (seen.len() + others.lost_below, self.lost(of) + others.lost_below);
+        let long: Vec<Seen> = seen.into_iter().filter(|seen| seen.seconds >= LENGTH_SLACK * least_s).collect();
+        let error = if others.is_fickle { FALLS_BEHIND_ERROR_FICKLE } else { FALLS_BEHIND_ERROR };
+        long.len() >= bound.confirmations
             && binomial(trials, FALLS_BEHIND_MOST, |count| count <= lost) <= error
-            && share(&long, 1.0).is_some_and(|[_, high]| high <= bound.tolerated());
-        if keeps { Decision::Confirmed } else { Decision::Undecided }
+            && share(&long, 1.0).is_some_and(|[_, high]| high <= bound.tolerated())
     }
 
     fn is_refuted(&self, bound: &Bound) -> bool {
-        let (trials, lost) = (self.trials(), self.lost());
+        let seen = self.of(Of::Undisturbed);
+        let (trials, lost) = (seen.len(), self.lost(Of::Undisturbed));
         // A single trial may have met a stall that has nothing to do with its rate.
         let falls_behind =
             lost >= 2 && binomial(trials, FALLS_BEHIND_TOLERATED, |count| count >= lost) <= FALLS_BEHIND_REFUTED;
-        falls_behind || share(&self.seen, 0.0).is_some_and(|[low, _]| low > bound.tolerated())
+        falls_behind || share(&seen, 0.0).is_some_and(|[low, _]| low > bound.tolerated())
     }
 
     /// What seems to be so: few trials vote, more are counted together.
@@ -193,18 +237,33 @@ impl Rate {
             Decision::Refuted => return Lean::Loses,
             Decision::Undecided => {}
         }
-        let kept = self.seen.iter().filter(|seen| seen.keeps(bound)).count();
-        let lost = self.trials() - kept;
-        if self.trials() > SPREAD_FROM {
-            let [operations, above] = sums(&self.seen);
+        let seen = self.telling();
+        let kept = seen.iter().filter(|seen| seen.keeps(bound)).count();
+        if seen.len() > SPREAD_FROM {
+            let [operations, above] = sums(&seen);
             return if above <= bound.tolerated() * operations { Lean::Keeps } else { Lean::Loses };
         }
-        match (kept, lost) {
+        match (kept, seen.len() - kept) {
             (0, 1) | (1, 1) => Lean::Open,
-            _ if kept > lost => Lean::Keeps,
+            (kept, lost) if kept > lost => Lean::Keeps,
             _ => Lean::Loses,
         }
     }
+}
+
+/// Whether trials like these will not decide, even up to the most that are made: neither for the rate nor, where they may, against it.
+fn will_not_decide(seen: &[Seen], bound: &Bound, may_refute: bool) -> bool {
+    let (trials, most) = (seen.len() as f64, STUCK * bound.confirmations as f64);
+    let known = SPREAD_FROM.max(4 * bound.confirmations / 5);
+    if seen.len() >= known && trials < most {
+        let [low, high] = [share_after(seen, 0.0, most), share_after(seen, 1.0, most)];
+        let is_below = high.is_some_and(|[_, high]| high <= bound.tolerated());
+        let is_above = low.is_some_and(|[low, _]| low > bound.tolerated());
+        return !(is_below || may_refute && is_above);
+    }
+    // Where the share is certain and only the number of trials is wanted, more do decide.
+    let is_certain = share(seen, 1.0).is_some_and(|[_, high]| high <= bound.tolerated());
+    trials >= if is_certain { 2.0 * most } else { most }
 }
 
 fn sums(seen: &[Seen]) -> [f64; 2] {
@@ -265,7 +324,13 @@ mod tests {
     #[test]
     fn the_bounds_of_a_share_widen_with_what_differs_between_trials() {
         let seen = |above: &[f64]| -> Vec<Seen> {
-            let one = |above: &f64| Seen { seconds: 1.0, operations: 1000.0, above: *above, is_lost: false };
+            let one = |above: &f64| Seen {
+                seconds: 1.0,
+                operations: 1000.0,
+                above: *above,
+                times_s: Some([1e-3; 2]),
+                is_disturbed: false,
+            };
             above.iter().map(one).collect()
         };
         let [low, high] = share(&seen(&[50.0; 9]), 0.0).unwrap();

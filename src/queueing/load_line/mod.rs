@@ -2,84 +2,17 @@
 //!
 //! Main function: [`next`], a pure state machine: from the trials so far to the next arrival rate, or the answer. What is known of each rate
 //! is decided in `evidence`, where the next trial goes in `place`. Invariant: a line counts as verified only when its own trials say with
-//! 99 % that its quantile keeps the bound, and the upper end of its bracket is a rate that was refuted.
+//! 99 % that its quantile keeps the bound, and the upper end of its bracket is a rate that was refuted by trials which nothing disturbed.
 
 mod evidence;
 mod place;
+mod probe;
 
-use evidence::{Decision, Lean, Rate, rates_of};
+use evidence::{Decision, Lean, Of, Others, Rate, rates_of};
 use place::{Curve, Length, rounded};
 
 pub use place::TrialLength;
-
-/// What is looked for.
-#[derive(Debug, Clone, Copy, PartialEq)]
-pub struct Bound {
-    /// Quantile of response time, 0..1.
-    pub quantile: f64,
-    /// Bound in seconds.
-    pub below_s: f64,
-    /// Relative width of the bracket that is wanted.
-    pub within: f64,
-    /// Trials that confirm a rate at least.
-    pub confirmations: usize,
-    /// Trials that the search may take at most, without those that cannot be used.
-    pub trials_most: usize,
-    /// Arrivals per second to begin with.
-    pub start_per_s: f64,
-    /// How long a trial lasts unless the search needs a longer one.
-    pub length: TrialLength,
-}
-
-impl Bound {
-    /// Share of operations that may take longer than the bound.
-    pub fn tolerated(&self) -> f64 {
-        1.0 - self.quantile
-    }
-}
-
-/// A trial at an arrival rate.
-#[derive(Debug, Clone, Copy, PartialEq)]
-pub struct Probe {
-    /// Arrivals per second as asked for.
-    pub rate_per_s: f64,
-    /// Length of the measured phase in seconds.
-    pub seconds: f64,
-    /// What came of it.
-    pub outcome: Outcome,
-}
-
-/// What came of a trial.
-#[derive(Debug, Clone, Copy, PartialEq)]
-pub enum Outcome {
-    /// The database carried the load.
-    Answered {
-        /// Operations scheduled.
-        operations: u64,
-        /// Those of them that took longer than the bound.
-        above: u64,
-        /// The quantile of response time in seconds, above 0.
-        quantile_s: f64,
-        /// Mean response time in seconds.
-        mean_s: f64,
-    },
-    /// The database fell behind: every operation counts as longer than the bound.
-    Overloaded {
-        /// Operations scheduled.
-        operations: u64,
-    },
-    /// The client could not offer the rate as it should.
-    NotDriven {
-        /// Whether its own CPU was used up.
-        is_saturated: bool,
-    },
-    /// Other work on the machine disturbed the trial.
-    Disturbed,
-    /// A hypervisor gave too much of the CPU time to other machines.
-    Stolen,
-    /// The trial cannot be used for another reason.
-    Invalid,
-}
+pub use probe::{Bound, Disturbance, Outcome, Probe};
 
 /// What to do next.
 #[derive(Debug, Clone, PartialEq)]
@@ -117,6 +50,8 @@ pub struct Line {
     pub trials: usize,
     /// Of these, trials in which the database fell behind.
     pub fallen_behind: usize,
+    /// Of the trials at the line, those that were disturbed and speak for it all the same.
+    pub disturbed: usize,
     /// A lower rate that was refuted, where there is one: the server is slow when it is idle.
     pub slow_below_per_s: Option<f64>,
     /// A rate above the refuted one at which trials kept the bound, where there is one: the curve is not monotone.
@@ -155,10 +90,13 @@ pub enum Ending {
     NotDriven(f64, f64),
     /// The quantile still kept the bound at this arrival rate when the trials allowed were used up.
     Unbounded(f64),
-    /// Other work on the machine disturbed so many trials.
-    Disturbed(usize),
-    /// A hypervisor gave too much of the CPU time to other machines in so many trials.
-    Stolen(usize),
+    /// So many trials were disturbed, and those that were not do not tell what is lost.
+    Disturbed {
+        /// By other work on the machine.
+        by_others: usize,
+        /// By a hypervisor.
+        by_hypervisor: usize,
+    },
     /// Trials were invalid again and again.
     Unusable,
     /// At this arrival rate a trial would have to last this long, in seconds, for the quantile to be known: longer than the limit.
@@ -174,9 +112,11 @@ const NOT_DRIVEN_MOST: usize = 3;
 /// Trials that were not driven as they should be until the search is given up: at one rate without any that can be used, and in all.
 const NOT_DRIVEN_HERE_MOST: usize = 2 * NOT_DRIVEN_MOST;
 const NOT_DRIVEN_IN_ALL_MOST: usize = 20;
-/// Disturbed trials until the search is given up.
-const DISTURBED_MOST: usize = 8;
-/// The same where a hypervisor is what disturbs, besides as many as could be used: other machines come and go, so that they are waited for.
+/// Disturbed trials from which on, where they are also this share of all, they are why a search did not settle.
+const DISTURBED_LEAST: usize = 8;
+const DISTURBED_SHARE: f64 = 1.0 / 3.0;
+/// Trials that cannot be used because of a hypervisor until the search is given up, besides as many as could be used: other machines come
+/// and go, so that they are waited for.
 const STOLEN_MOST: usize = 24;
 /// Below this mean number of running operations nothing queues.
 const NO_QUEUE: f64 = 0.05;
@@ -194,30 +134,30 @@ pub fn trials_most(confirmations: usize) -> usize {
 /// From the trials so far to the next step.
 pub fn next(bound: &Bound, probes: &[Probe]) -> Step {
     let count = |wanted: fn(&Outcome) -> bool| probes.iter().filter(|probe| wanted(&probe.outcome)).count();
-    let disturbed = count(|outcome| *outcome == Outcome::Disturbed);
     if count(|outcome| *outcome == Outcome::Invalid) >= INVALID_MOST {
         return done(Ending::Unusable, None);
     }
-    if disturbed >= DISTURBED_MOST {
-        return done(Ending::Disturbed(disturbed), None);
-    }
     let rates = rates_of(probes);
-    let usable: usize = rates.iter().map(Rate::trials).sum();
-    let stolen = count(|outcome| *outcome == Outcome::Stolen);
-    if stolen >= STOLEN_MOST + usable {
-        return done(Ending::Stolen(stolen), None);
+    let search = Search::new(bound, &rates, disturbances(probes));
+    if count(|outcome| *outcome == Outcome::Stolen) >= STOLEN_MOST + search.usable {
+        return search.given_up(search.disturbed);
     }
     let is_stuck = rates.iter().any(|rate| rate.trials() == 0 && rate.not_driven >= NOT_DRIVEN_HERE_MOST);
     if is_stuck || count(|outcome| matches!(outcome, Outcome::NotDriven { .. })) >= NOT_DRIVEN_IN_ALL_MOST {
-        return done(Ending::Unusable, None);
+        return search.given_up(Ending::Unusable);
     }
     // What could not be used is as if it had not been tried: the step is the same again.
-    let is_known = |probe: &&Probe| !matches!(probe.outcome, Outcome::Invalid | Outcome::Disturbed | Outcome::Stolen);
-    let search = Search::new(bound, &rates, usable);
+    let is_known = |probe: &&Probe| !matches!(probe.outcome, Outcome::Invalid | Outcome::Stolen);
     let Some(last) = probes.iter().rfind(is_known) else { return search.measure(bound.start_per_s) };
     let not_driven = rates.iter().find(|rate| rate.rate_per_s == last.rate_per_s).map_or(0, |rate| rate.not_driven);
     let is_repeated = matches!(last.outcome, Outcome::NotDriven { .. }) && not_driven < NOT_DRIVEN_MOST;
     if is_repeated { search.measure(last.rate_per_s) } else { search.step() }
+}
+
+/// By what trials were disturbed, as the end of a search.
+fn disturbances(probes: &[Probe]) -> Ending {
+    let count = |wanted| probes.iter().filter(|probe| probe.disturbed == Some(wanted)).count();
+    Ending::Disturbed { by_others: count(Disturbance::Others), by_hypervisor: count(Disturbance::Hypervisor) }
 }
 
 fn done(ending: Ending, line: Option<Line>) -> Step {
@@ -232,11 +172,20 @@ struct Search<'s> {
     curve: Option<Curve>,
     /// Trials that can be used.
     usable: usize,
+    /// How the search ends where disturbances are why it does.
+    disturbed: Ending,
 }
 
 impl<'s> Search<'s> {
-    fn new(bound: &'s Bound, rates: &'s [Rate], usable: usize) -> Self {
-        Search { bound, rates, curve: Curve::of(rates), usable }
+    fn new(bound: &'s Bound, rates: &'s [Rate], disturbed: Ending) -> Self {
+        let usable = rates.iter().map(Rate::trials).sum();
+        Search { bound, rates, curve: Curve::of(rates), usable, disturbed }
+    }
+
+    /// Whether disturbances may be why the search does not settle.
+    fn is_disturbed(&self) -> bool {
+        let disturbed: usize = self.rates.iter().map(Rate::disturbed).sum();
+        disturbed >= DISTURBED_LEAST && disturbed as f64 >= DISTURBED_SHARE * self.usable as f64
     }
 
     fn is_used_up(&self) -> bool {
@@ -251,12 +200,8 @@ impl<'s> Search<'s> {
     }
 
     fn decision(&self, rate: &Rate) -> Decision {
-        rate.decision(
-            self.bound,
-            self.length(rate.rate_per_s).least_s,
-            self.lost_below(rate),
-            self.is_fickle_above(rate),
-        )
+        let others = |of| Others { lost_below: self.lost_below(rate, of), is_fickle: self.is_fickle_above(rate, of) };
+        rate.decision(self.bound, self.length(rate.rate_per_s).least_s, others)
     }
 
     fn lean(&self, rate: &Rate) -> Lean {
@@ -264,13 +209,13 @@ impl<'s> Search<'s> {
     }
 
     /// Trials in which the database fell behind at lower rates that are not slow because they are idle: they speak against this rate too.
-    fn lost_below(&self, rate: &Rate) -> usize {
-        self.rates.iter().filter(|lower| lower.rate_per_s < rate.rate_per_s).map(|lower| lower.lost()).sum()
+    fn lost_below(&self, rate: &Rate, of: Of) -> usize {
+        self.rates.iter().filter(|lower| lower.rate_per_s < rate.rate_per_s).map(|lower| lower.lost(of)).sum()
     }
 
     /// Whether some trials were lost and some not at one and the same higher rate: it may be so at this one too.
-    fn is_fickle_above(&self, rate: &Rate) -> bool {
-        self.rates.iter().any(|higher| higher.rate_per_s >= rate.rate_per_s && higher.is_fickle())
+    fn is_fickle_above(&self, rate: &Rate, of: Of) -> bool {
+        self.rates.iter().any(|higher| higher.rate_per_s >= rate.rate_per_s && higher.is_fickle(of))
     }
 
     /// A trial that shows where the search should go on.
@@ -332,7 +277,7 @@ impl<'s> Search<'s> {
         };
         let refused = self.rates.iter().any(|rate| rate.not_driven >= NOT_DRIVEN_MOST);
         let ups = (highest.rate_per_s / self.bound.start_per_s).ln() / UPWARD.ln();
-        let may_rise = highest.lost() == 0 && !refused && ups < f64::from(UPWARD_MOST) - 0.5;
+        let may_rise = highest.lost(Of::All) == 0 && !refused && ups < f64::from(UPWARD_MOST) - 0.5;
         if may_rise && !self.is_used_up() {
             return self.measure(UPWARD * highest.rate_per_s);
         }
@@ -342,6 +287,10 @@ impl<'s> Search<'s> {
             return self.decide(lowest.rate_per_s);
         }
         if is_idle || self.is_used_up() || lowest.rate_per_s < RATE_LEAST {
+            // That the bound is out of reach is never said from disturbed trials.
+            if lowest.disturbed() > 0 && self.decision(lowest) != Decision::Refuted {
+                return done(self.disturbed, None);
+            }
             return done(Ending::NotReached(lowest.rate_per_s, lowest.quantile_s()), None);
         }
         self.measure(lowest.rate_per_s / if queued.is_none() { 4.0 } else { 2.0 })
@@ -402,6 +351,9 @@ impl<'s> Search<'s> {
         if !loses.is_stuck(self.bound) {
             return self.decide(loses.rate_per_s);
         }
+        if loses.is_given_up() {
+            return self.refute_far_above(line, loses);
+        }
         let mut steps = self.bound.within / 2.0;
         let mut higher = rounded(loses.rate_per_s * (1.0 + steps));
         while let Some(known) = self.near(higher).filter(|known| known.is_stuck(self.bound)) {
@@ -412,6 +364,20 @@ impl<'s> Search<'s> {
             Some(refuted) => found(refuted),
             None => self.decide(self.near(higher).map_or(higher, |known| known.rate_per_s)),
         }
+    }
+
+    /// Disturbances may be why a rate lost the bound: the upper end is one that was refuted on the way up, or twice as high, where what the
+    /// disturbances took does not explain what is lost. Without one the line has no upper end.
+    fn refute_far_above(&self, line: &Rate, loses: &Rate) -> Step {
+        if let Some(refuted) = self.refuted_above(line.rate_per_s) {
+            return done(Ending::Found, Some(self.line(line, Some(refuted))));
+        }
+        let twice = rounded(2.0 * loses.rate_per_s);
+        let is_over = |rate: &Rate| rate.is_stuck(self.bound) || rate.not_driven >= NOT_DRIVEN_MOST;
+        if self.rates.iter().any(|rate| rate.rate_per_s == twice && is_over(rate)) || self.is_used_up() {
+            return done(self.disturbed, Some(self.line(line, None)));
+        }
+        self.decide(twice)
     }
 
     /// A rate with trials so near that it is the same for this search.
@@ -439,14 +405,19 @@ impl<'s> Search<'s> {
 
     /// The trials allowed are used up: what is certain by then.
     fn used_up(&self) -> Step {
+        self.given_up(if self.is_disturbed() { self.disturbed } else { Ending::Unsettled })
+    }
+
+    /// The search is over, whatever is certain by then: a line between two rates, or how else it ends, with a line where one was confirmed.
+    fn given_up(&self, ending: Ending) -> Step {
         let keeps = |rate: &&Rate| rate.trials() > 0 && self.lean(rate) == Lean::Keeps;
         let first_kept = self.rates.iter().find(keeps).map_or(0.0, |rate| rate.rate_per_s);
         let refuted_per_s = self.refuted_above(first_kept).map_or(f64::INFINITY, |rate| rate.rate_per_s);
         let Some(line) = self.confirmed_below(refuted_per_s) else {
-            return done(Ending::Unsettled, None);
+            return done(ending, None);
         };
         let refuted = self.refuted_above(line.rate_per_s);
-        let ending = if refuted.is_some() { Ending::Found } else { Ending::Unsettled };
+        let ending = if refuted.is_some() { Ending::Found } else { ending };
         done(ending, Some(self.line(line, refuted)))
     }
 
@@ -460,11 +431,12 @@ impl<'s> Search<'s> {
             refuted: refuted.map(|rate| Refuted {
                 rate_per_s: rate.rate_per_s,
                 trials: rate.trials(),
-                fallen_behind: rate.lost(),
+                fallen_behind: rate.lost(Of::All),
             }),
             is_verified: true,
             trials: at.trials(),
-            fallen_behind: at.lost(),
+            fallen_behind: at.lost(Of::All),
+            disturbed: at.disturbed(),
             slow_below_per_s: slow.map(|rate| rate.rate_per_s),
             kept_again_per_s: self.rates.iter().find(again).map(|rate| rate.rate_per_s),
         }

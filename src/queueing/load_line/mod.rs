@@ -115,6 +115,8 @@ const NOT_DRIVEN_IN_ALL_MOST: usize = 20;
 /// Disturbed trials from which on, where they are also this share of all, they are why a search did not settle.
 const DISTURBED_LEAST: usize = 8;
 const DISTURBED_SHARE: f64 = 1.0 / 3.0;
+/// How far the search steps down at once from a rate that disturbances leave undecided, as a share of it.
+const DISTURBED_STEP: f64 = 0.15;
 /// Trials that cannot be used because of a hypervisor until the search is given up, besides as many as could be used: other machines come
 /// and go, so that they are waited for.
 const STOLEN_MOST: usize = 24;
@@ -326,7 +328,8 @@ impl<'s> Search<'s> {
         if !keeps.is_stuck(self.bound) && !length.is_too_long() {
             return self.decide(keeps.rate_per_s);
         }
-        let mut steps = self.bound.within / 2.0;
+        // Beside disturbances any line comes first, and higher ones as long as there are trials.
+        let mut steps = if keeps.is_given_up() { DISTURBED_STEP } else { self.bound.within / 2.0 };
         let mut lower = rounded(keeps.rate_per_s * (1.0 - steps));
         while let Some(known) = self.near(lower) {
             if self.decision(known) == Decision::Confirmed {
@@ -389,8 +392,13 @@ impl<'s> Search<'s> {
 
     fn has_stuck(&self, low_per_s: f64, high_per_s: f64) -> bool {
         let between = |rate: &&Rate| rate.rate_per_s > low_per_s && rate.rate_per_s <= high_per_s;
-        let is_given_up = |rate: &Rate| rate.is_stuck(self.bound) || self.length(rate.rate_per_s).is_too_long();
-        self.rates.iter().filter(between).any(is_given_up) && high_per_s / low_per_s <= 1.0 + 3.0 * self.bound.within
+        let is_left = |rate: &&Rate| rate.is_stuck(self.bound) || self.length(rate.rate_per_s).is_too_long();
+        let mut left = self.rates.iter().filter(between).filter(is_left).peekable();
+        let most = 1.0 + 3.0 * self.bound.within;
+        let is_near = high_per_s / low_per_s <= most;
+        left.peek().is_some() && is_near
+            || high_per_s / low_per_s <= most.max(1.0 / (1.0 - DISTURBED_STEP).powi(2))
+                && left.any(|rate| rate.is_given_up())
     }
 
     fn confirmed_below(&self, rate_per_s: f64) -> Option<&'s Rate> {

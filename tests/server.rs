@@ -197,8 +197,17 @@ fn keep_a_server_until_killed() {
 
 /// Starts this test binary again with a server in it; its process, the server's directory and pids.
 fn keeper(name: &str) -> (std::process::Child, PathBuf, Vec<u32>) {
+    use std::os::unix::process::CommandExt;
     let mut command = Command::new(std::env::current_exe().unwrap());
     command.args(["--exact", "keep_a_server_until_killed", "--nocapture"]).env("LOADLINE_TEST_KEEP", name);
+    // A shell that starts the tests in the background makes them ignore SIGINT, which is inherited.
+    let listen = || {
+        // SAFETY: it sets one signal back, which is allowed between fork and exec.
+        unsafe { libc::signal(libc::SIGINT, libc::SIG_DFL) };
+        Ok(())
+    };
+    // SAFETY: as above.
+    unsafe { command.pre_exec(listen) };
     let mut child = command.stdout(Stdio::piped()).spawn().unwrap();
     let output = std::io::BufReader::new(child.stdout.take().unwrap());
     let mut lines = std::io::BufRead::lines(output).map_while(Result::ok);

@@ -190,6 +190,25 @@ fn trials_whose_cpus_a_hypervisor_took_away_speak_for_a_rate_and_never_against_o
 }
 
 #[test]
+fn a_line_that_undisturbed_trials_confirm_is_said_with_their_quantile() {
+    let mut study = two_lines();
+    study.goal = Some(Goal { quantile: 0.9, ..study.goal.unwrap() });
+    let trials = searched(&study, Vec::new(), |place, seen| {
+        let used = seen.resources.as_mut().unwrap();
+        (used.cpus, used.others_cpu) = (Some(2), Some(0.0));
+        // Every sixth trial is disturbed, and half of its operations take a second.
+        if place % 6 == 5 {
+            used.mean.stolen = 0.2;
+            let inserts = seen.operations.get_mut("insert").unwrap();
+            (0..1000).for_each(|_| inserts.response_time.record(1_000_000_000));
+        }
+    });
+    let line = analyse("runs/synthetic", &study, &environment(), &trials).load_lines.remove(0);
+    assert!(line.verified && line.quantile_s.unwrap() < 0.010 && line.trials >= 10, "{line:?}");
+    assert!(!line.outcome.contains("something else"), "the disturbed ones are not what confirms it: {line:?}");
+}
+
+#[test]
 fn what_a_hypervisor_was_permitted_to_take_is_noted() {
     let (study, mut trials) = rising_rates();
     let used = trials[1].resources.as_mut().unwrap();

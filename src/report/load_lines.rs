@@ -32,13 +32,21 @@ pub fn load_lines(study: &Study, measurements: &[Measurement]) -> Vec<LoadLine> 
     goal::base_cases(study).into_iter().filter_map(line_of).collect()
 }
 
-/// The quantile of all valid trials of a search at a rate together, in seconds; none without one.
+/// The quantile of all valid trials of a search at a rate together, in seconds; none without one. Where the disturbed ones lose the bound it is
+/// that of the others, if they keep it: they are what confirms a rate then.
 fn quantile_s(wanted: &Goal, rate_per_s: f64, own: &[&Measurement]) -> Option<f64> {
-    let mut all = Histogram::new();
-    let is_there =
-        |trial: &&&Measurement| trial.is_valid() && trial.trial.case.settings.load.rate_per_s == Some(rate_per_s);
-    own.iter().filter(is_there).for_each(|trial| all.merge(&trial.response_times()));
-    (all.count() > 0).then(|| all.quantile_ns(wanted.quantile) as f64 / NS_PER_S)
+    let of = |with_disturbed: bool| {
+        let mut all = Histogram::new();
+        let is_there = |trial: &&&Measurement| {
+            let is_at = trial.trial.case.settings.load.rate_per_s == Some(rate_per_s);
+            is_at && trial.is_valid() && (with_disturbed || !goal::is_disturbed(wanted, trial))
+        };
+        own.iter().filter(is_there).for_each(|trial| all.merge(&trial.response_times()));
+        (all.count() > 0).then(|| all.quantile_ns(wanted.quantile) as f64 / NS_PER_S)
+    };
+    let (all_s, undisturbed_s) = (of(true)?, of(false));
+    let is_theirs = all_s > wanted.below_s;
+    Some(undisturbed_s.filter(|seconds| is_theirs && *seconds <= wanted.below_s).unwrap_or(all_s))
 }
 
 fn finding(wanted: &Goal, levels: Levels, step: &Step, quantile_s: &dyn Fn(f64) -> Option<f64>) -> LoadLine {

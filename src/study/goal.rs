@@ -136,6 +136,11 @@ fn probe(goal: &Goal, measurement: &Measurement) -> Option<Probe> {
     Some(Probe { rate_per_s, seconds: measurement.measured_s, outcome, disturbed })
 }
 
+/// Whether a trial of a search was disturbed, so that it speaks for its rate and never against it.
+pub fn is_disturbed(goal: &Goal, measurement: &Measurement) -> bool {
+    disturbance(measurement, goal.quantile).is_some() && !is_lost_anyway(measurement)
+}
+
 /// What took CPU time that client and server may have needed, where this quantile is asked about.
 fn disturbance(measurement: &Measurement, quantile: f64) -> Option<Disturbance> {
     let resources = measurement.resources.as_ref()?;

@@ -198,6 +198,16 @@ impl Rate {
         2 * self.disturbed() >= self.trials() + PATIENCE
     }
 
+    /// The trials that confirm the rate: all of them, unless only the undisturbed ones do.
+    pub fn confirmed_by(&self, bound: &Bound, least_s: f64, others: impl Fn(Of) -> Others) -> Of {
+        if self.is_confirmed(bound, Of::All, least_s, others(Of::All)) { Of::All } else { Of::Undisturbed }
+    }
+
+    /// Trials that can be used, of those that are counted.
+    pub fn count(&self, of: Of) -> usize {
+        self.of(of).len()
+    }
+
     /// What is certain, from trials of at least `least_s` where they shall confirm.
     pub fn decision(&self, bound: &Bound, least_s: f64, others: impl Fn(Of) -> Others) -> Decision {
         if self.is_refuted(bound) {

@@ -46,7 +46,7 @@ pub struct Line {
     pub refuted: Option<Refuted>,
     /// Whether the bound was confirmed at that rate.
     pub is_verified: bool,
-    /// Trials at the line.
+    /// Trials at the line that confirm it: all that can be used, or where only these do, the undisturbed ones.
     pub trials: usize,
     /// Of these, trials in which the database fell behind.
     pub fallen_behind: usize,
@@ -202,8 +202,11 @@ impl<'s> Search<'s> {
     }
 
     fn decision(&self, rate: &Rate) -> Decision {
-        let others = |of| Others { lost_below: self.lost_below(rate, of), is_fickle: self.is_fickle_above(rate, of) };
-        rate.decision(self.bound, self.length(rate.rate_per_s).least_s, others)
+        rate.decision(self.bound, self.length(rate.rate_per_s).least_s, |of| self.others(rate, of))
+    }
+
+    fn others(&self, rate: &Rate, of: Of) -> Others {
+        Others { lost_below: self.lost_below(rate, of), is_fickle: self.is_fickle_above(rate, of) }
     }
 
     fn lean(&self, rate: &Rate) -> Lean {
@@ -433,6 +436,7 @@ impl<'s> Search<'s> {
         let mut below = self.rates.iter().filter(|rate| rate.rate_per_s < at.rate_per_s);
         let slow = below.rfind(|rate| self.decision(rate) == Decision::Refuted);
         let end_per_s = refuted.map_or(f64::INFINITY, |rate| rate.rate_per_s);
+        let of = at.confirmed_by(self.bound, self.length(at.rate_per_s).least_s, |of| self.others(at, of));
         let again = |rate: &&Rate| rate.rate_per_s > end_per_s && rate.trials() > 0 && self.lean(rate) == Lean::Keeps;
         Line {
             rate_per_s: at.rate_per_s,
@@ -442,9 +446,9 @@ impl<'s> Search<'s> {
                 fallen_behind: rate.lost(Of::All),
             }),
             is_verified: true,
-            trials: at.trials(),
-            fallen_behind: at.lost(Of::All),
-            disturbed: at.disturbed(),
+            trials: at.count(of),
+            fallen_behind: at.lost(of),
+            disturbed: if of == Of::All { at.disturbed() } else { 0 },
             slow_below_per_s: slow.map(|rate| rate.rate_per_s),
             kept_again_per_s: self.rates.iter().find(again).map(|rate| rate.rate_per_s),
         }

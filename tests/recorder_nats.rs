@@ -97,14 +97,39 @@ fn several_recorders_store_what_is_published_once_even_when_it_is_published_twic
     publish(&nats.url(), 0..100, true);
     let recorders =
         [start(&target, &directory, "spool1", &nats.url()), start(&target, &directory, "spool2", &nats.url())];
-    wait_for_rows(&target, 200);
+    assert_that_all_is_stored_once(&target, nats, recorders);
+}
+
+/// As a machine that was cloned while it ran: both believe to be the same recorder.
+#[test]
+fn recorders_with_copies_of_one_spool_store_what_is_published_once() {
+    let directory = Directory::new();
+    let nats = Nats::start(directory.path("nats"));
+    let target = Target::server("mariadb");
+    publish(&nats.url(), 0..50, true);
+    let first = start(&target, &directory, "spool1", &nats.url());
+    wait_for_rows(&target, 100);
+    std::fs::create_dir(directory.path("spool2")).unwrap();
+    for name in ["spool.db", "spool.db-wal"] {
+        std::fs::copy(directory.path(&format!("spool1/{name}")), directory.path(&format!("spool2/{name}"))).unwrap();
+    }
+    let second = start(&target, &directory, "spool2", &nats.url());
+    publish(&nats.url(), 50..100, true);
+    assert_that_all_is_stored_once(&target, nats, [first, second]);
+    let named = target.query("SELECT COUNT(DISTINCT recorder) FROM loadline_writer");
+    assert_ne!(named, ["1"], "one of them goes on under another name");
+}
+
+/// Publishes more, some of it again and some of it without ids, to recorders that have been given the numbers up to 100.
+fn assert_that_all_is_stored_once(target: &Target, nats: Nats, recorders: [Started; 2]) {
+    wait_for_rows(target, 200);
     // The server's own window of duplicates is over: it takes these for new.
     std::thread::sleep(Duration::from_millis(300));
     publish(&nats.url(), 50..150, true);
-    wait_for_rows(&target, 300);
+    wait_for_rows(target, 300);
     let nats = nats.restart();
     publish(&nats.url(), 150..200, false);
-    wait_for_rows(&target, 400);
+    wait_for_rows(target, 400);
     let total = |name: &str| -> u64 {
         let value = |started: &Started| {
             let page = started.recorder.metrics();

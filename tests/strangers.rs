@@ -2,6 +2,8 @@
 
 #![expect(clippy::unwrap_used, reason = "a test that cannot go on has failed")]
 
+#[path = "strangers/copies.rs"]
+mod copies;
 #[expect(dead_code, reason = "not every test file uses all of it")]
 #[path = "recorder/harness.rs"]
 mod harness;
@@ -14,6 +16,12 @@ fn attacks(target: &Target) {
     names::names_that_become_alike_stay_apart(target);
     names::what_is_there_and_is_not_the_recorders_is_never_used(target);
     names::names_of_the_database_itself_stop_nobody(target);
+    // An embedded database is written without a spool.
+    if target.endpoint.is_some() {
+        copies::a_spool_that_is_restored_from_a_copy_loses_nothing_new(target);
+        copies::a_spool_whose_log_is_damaged_loses_nothing_new(target);
+        copies::copies_of_a_spool_that_work_at_once_store_everything_once(target);
+    }
 }
 
 #[test]

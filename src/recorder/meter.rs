@@ -99,6 +99,8 @@ pub struct Meter {
     pub rewritten: Count,
     /// Times that a writer found that the database had forgotten commits.
     pub forgotten: Count,
+    /// Times that a writer found that a copy of its spool had moved its row of the ledger.
+    pub copies: Count,
     /// Settings because of which the database may forget what it commits, with their values.
     pub weaknesses: Mutex<Vec<(String, String)>>,
     /// Bytes of requests in memory.

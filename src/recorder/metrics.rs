@@ -62,6 +62,26 @@ impl Page {
     }
 }
 
+/// What the ledger has told.
+fn ledger(page: &mut Page, meter: &Meter) {
+    page.gauge(
+        "kept_rows",
+        "Spooled records that are committed and kept, because the database may forget them",
+        meter.kept_rows.get() as f64,
+    );
+    page.counter(
+        "rewritten_rows_total",
+        "Records written again, because the database forgot them",
+        meter.rewritten.get(),
+    );
+    page.counter("database_forgot_total", "Times that the database had forgotten commits", meter.forgotten.get());
+    page.counter(
+        "spool_copies_total",
+        "Times that a writer found what a copy of its spool, or a newer state of it, had written",
+        meter.copies.get(),
+    );
+}
+
 /// The page.
 pub fn text(shown: &Shown<'_>) -> String {
     let Shown { counts, meter, view, .. } = shown;
@@ -82,17 +102,7 @@ pub fn text(shown: &Shown<'_>) -> String {
     page.gauge("spooled_bytes", "Bytes of what waits in the spool", counts.spooled_bytes as f64);
     page.gauge("spool_bound_bytes", "The most bytes that may wait or be in quarantine", shown.bound_bytes as f64);
     let kept = meter.kept_rows.get();
-    page.gauge(
-        "kept_rows",
-        "Spooled records that are committed and kept, because the database may forget them",
-        kept as f64,
-    );
-    page.counter(
-        "rewritten_rows_total",
-        "Records written again, because the database forgot them",
-        meter.rewritten.get(),
-    );
-    page.counter("database_forgot_total", "Times that the database had forgotten commits", meter.forgotten.get());
+    ledger(&mut page, meter);
     let waiting = counts.spooled.saturating_sub(kept);
     let buffer_s = if waiting == 0 { 0.0 } else { waiting as f64 / shown.rows_per_s.max(1e-9) };
     page.gauge("buffer_seconds", "How long what waits takes at the rate of the last seconds", buffer_s.min(1e9));

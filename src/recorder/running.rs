@@ -14,7 +14,8 @@ use super::intake::{self, Door, DoorSettings, Live, Route, Running, Surroundings
 use super::log;
 use super::meter::Meter;
 use super::metrics::{self, Shown};
-use super::spool::{Committer, CommitterHandle, Counts, Reader, SpoolError, SpoolFile};
+use super::pace::Pace;
+use super::spool::{Committer, CommitterHandle, Counts, LaneOpening, Reader, SpoolError, SpoolFile};
 use super::stop::Stop;
 use super::writer::{DirectHandle, Feed, Lane, LaneEnd, LaneSettings, Registry, Shape};
 use crate::database::Database;
@@ -143,8 +144,9 @@ impl Recorder {
     pub fn start(config: &Config, database: Arc<dyn Database>, line: Option<ModelLine>) -> Result<Self, StartError> {
         check_database(config, &database)?;
         let is_direct = database.is_embedded();
-        let file = open_spool(config, is_direct)?;
-        let (name, path, before) = (file.recorder().to_owned(), file.path().to_owned(), file.counts());
+        let mut file = open_spool(config, is_direct)?;
+        let (path, before) = (file.path().to_owned(), file.counts());
+        let openings = openings(&mut file, config, is_direct)?;
         let runtime = runtime()?;
         let (committer, spool) = Committer::start(file);
         let meter = Arc::new(Meter::default());
@@ -161,33 +163,31 @@ impl Recorder {
             more: Mutex::default(),
         });
         let lane_stop = Arc::new(Stop::default());
-        let settings = LaneSettings {
-            lane: 0,
-            recorder: name,
+        let registry = Arc::new(registry(config));
+        let settings = |lane, opening| LaneSettings {
+            lane,
+            opening,
             writer: config.writer,
             schema: config.schema,
             remember: config.spool.remember,
-            database,
-            registry: Arc::new(registry(config)),
+            database: Arc::clone(&database),
+            registry: Arc::clone(&registry),
             spool: spool.clone(),
-            pace: governor,
-            meter,
+            pace: Arc::clone(&governor) as Arc<dyn Pace>,
+            meter: Arc::clone(&meter),
             stop: Arc::clone(&lane_stop),
         };
         let (mut lanes, mut direct) = (Vec::new(), Vec::<DirectHandle>::new());
-        if !is_direct || before.entries > 0 {
-            for lane in 0..config.writer.count {
-                lanes.push(spawn_lane(&settings, lane, Feed::Spool(Reader::open(&path)?))?);
-            }
-        }
-        if is_direct || config.intake.nats.is_some() {
-            for lane in 0..config.writer.count {
+        for (lane, opening) in openings {
+            let feed = if lane < FIRST_DIRECT_LANE {
+                Feed::Spool(Reader::open(&path)?)
+            } else {
                 let (feed, handle) = Feed::direct(runtime.handle().clone());
-                lanes.push(spawn_lane(&settings, FIRST_DIRECT_LANE + lane, feed)?);
                 direct.push(handle);
-            }
+                feed
+            };
+            lanes.push(spawn_lane(settings(lane, opening), feed)?);
         }
-        drop(settings);
         let intake_stop = Arc::new(Stop::default());
         let surroundings = surroundings(config, &shared, spool, direct, Arc::clone(&intake_stop));
         let mut recorder = Recorder {
@@ -321,6 +321,15 @@ fn open_spool(config: &Config, is_direct: bool) -> Result<SpoolFile, SpoolError>
     Ok(file)
 }
 
+/// The lanes that there are to be, with what they show to the ledger: those of the spool, and those straight from the intake.
+fn openings(file: &mut SpoolFile, config: &Config, is_direct: bool) -> Result<Vec<(u32, LaneOpening)>, SpoolError> {
+    let has_spool = !is_direct || file.counts().entries > 0;
+    let has_direct = is_direct || config.intake.nats.is_some();
+    let lanes = |is_there: bool, first: u32| first..first + if is_there { config.writer.count } else { 0 };
+    let all = lanes(has_spool, 0).chain(lanes(has_direct, FIRST_DIRECT_LANE));
+    all.map(|lane| Ok((lane, file.lane_opening(lane)?))).collect()
+}
+
 fn runtime() -> Result<tokio::runtime::Runtime, StartError> {
     tokio::runtime::Builder::new_multi_thread()
         .worker_threads(2)
@@ -331,8 +340,8 @@ fn runtime() -> Result<tokio::runtime::Runtime, StartError> {
         .map_err(|error| StartError::System(error.to_string()))
 }
 
-fn spawn_lane(settings: &LaneSettings, number: u32, feed: Feed) -> Result<JoinHandle<LaneEnd>, StartError> {
-    let lane = Lane::new(LaneSettings { lane: number, ..settings.clone() });
+fn spawn_lane(settings: LaneSettings, feed: Feed) -> Result<JoinHandle<LaneEnd>, StartError> {
+    let lane = Lane::new(settings);
     let thread = std::thread::Builder::new().name("writer".to_owned()).spawn(move || lane.run(feed));
     thread.map_err(|error| StartError::System(error.to_string()))
 }

@@ -14,7 +14,7 @@ use tokio::sync::{mpsc, oneshot};
 
 use super::file::Group;
 use super::quarantine::Refusal;
-use super::{Counts, Entry, Offer, SpoolError, SpoolFile, Stored};
+use super::{Counts, Entry, LaneNews, LaneOpening, Offer, SpoolError, SpoolFile, Stored};
 use crate::recorder::log;
 
 /// Requests that may wait for the thread.
@@ -37,6 +37,7 @@ enum Request {
     Append(Offer, oneshot::Sender<Result<Stored, SpoolError>>),
     Settle { lane: u32, through: i64 },
     Quarantine(Vec<Refused>, oneshot::Sender<Result<(), SpoolError>>),
+    Note(u32, LaneNews, oneshot::Sender<Noted>),
 }
 
 /// What everybody may look at.
@@ -132,6 +133,16 @@ impl CommitterHandle {
         answered.blocking_recv().unwrap_or_else(|_| Err(self.broken().unwrap_or_else(ended)))
     }
 
+    /// Notes what a lane has found out about its opening; comes back when that is durable, with what the lane shows to the ledger then.
+    ///
+    /// # Errors
+    /// As the disk fails.
+    pub fn note(&self, lane: u32, news: LaneNews) -> Result<LaneOpening, SpoolError> {
+        let (answer, answered) = oneshot::channel();
+        self.requests.blocking_send(Request::Note(lane, news, answer)).map_err(|_| ended())?;
+        answered.blocking_recv().unwrap_or_else(|_| Err(self.broken().unwrap_or_else(ended)))
+    }
+
     /// As [`CommitterHandle::quarantine`], for tasks.
     ///
     /// # Errors
@@ -217,12 +228,14 @@ struct Worker {
 }
 
 type Appended = Result<Stored, SpoolError>;
+type Noted = Result<LaneOpening, SpoolError>;
 
 /// What is to be answered after the sync.
 #[derive(Default)]
 struct Answers {
     appended: Vec<(oneshot::Sender<Appended>, Appended)>,
     quarantined: Vec<oneshot::Sender<Result<(), SpoolError>>>,
+    noted: Vec<(oneshot::Sender<Noted>, Noted)>,
 }
 
 impl Worker {
@@ -303,6 +316,7 @@ impl Worker {
             match request {
                 Request::Append(_, answer) => answers.appended.push((answer, Err(error.clone()))),
                 Request::Quarantine(_, answer) => answers.quarantined.push(answer),
+                Request::Note(_, _, answer) => answers.noted.push((answer, Err(error.clone()))),
                 Request::Settle { .. } => {}
             }
             answers.fail(&error);
@@ -342,6 +356,12 @@ fn take(request: Request, group: &mut Group<'_>, answers: &mut Answers, newest: 
                 }
             }
         }
+        Request::Note(lane, news, answer) => {
+            let noted = group.note(lane, &news);
+            let failed = noted.as_ref().err().cloned();
+            answers.noted.push((answer, noted));
+            failed.map_or(Ok(()), Err)?;
+        }
     }
     Ok(())
 }
@@ -351,10 +371,12 @@ impl Answers {
         // Whoever asked may have gone away meanwhile.
         self.appended.into_iter().for_each(|(answer, outcome)| drop(answer.send(outcome)));
         self.quarantined.into_iter().for_each(|answer| drop(answer.send(Ok(()))));
+        self.noted.into_iter().for_each(|(answer, noted)| drop(answer.send(noted)));
     }
 
     fn fail(self, error: &SpoolError) {
         self.appended.into_iter().for_each(|(answer, _)| drop(answer.send(Err(error.clone()))));
         self.quarantined.into_iter().for_each(|answer| drop(answer.send(Err(error.clone()))));
+        self.noted.into_iter().for_each(|(answer, _)| drop(answer.send(Err(error.clone()))));
     }
 }

@@ -8,10 +8,10 @@ use rusqlite::{Connection, OptionalExtension, Transaction, TransactionBehavior, 
 use super::lock::SpoolLock;
 use super::quarantine::QUARANTINED_BYTES;
 use super::salvage::{self, Salvaged};
-use super::{Offer, SpoolError};
+use super::{Offer, SpoolError, opening};
 
-/// Version of the tables; another one is refused.
-const VERSION: i64 = 1;
+/// Version of the tables; one that is newer is refused.
+const VERSION: i64 = 2;
 
 const TABLES: &str = "
 CREATE TABLE entry (
@@ -71,8 +71,6 @@ pub struct SpoolFile {
     remember: Duration,
     /// Bytes of the ids of messages.
     message_bytes: u64,
-    /// The random name of this spool.
-    recorder: String,
     salvaged: Option<Salvaged>,
     _lock: SpoolLock,
 }
@@ -123,40 +121,25 @@ impl SpoolFile {
         let lock = SpoolLock::take(directory)?;
         let path = directory.join("spool.db");
         let salvaged = salvage::check(&path).map_err(&unusable)?;
-        let connection = connect(&path).map_err(|error| unusable(error.to_string()))?;
-        // The file's own entry in its directory must survive a power cut too.
-        let synced = std::fs::File::open(directory).and_then(|directory| directory.sync_all());
-        synced.map_err(|error| unusable(format!("cannot be synced: {error}")))?;
-        let recorder = fact_text(&connection, "recorder").map_err(|error| unusable(error.to_string()))?;
+        let mut connection = connect(&path).map_err(|error| unusable(error.to_string()))?;
         let version = fact_number(&connection, "version").map_err(|error| unusable(error.to_string()))?;
         if version != VERSION {
             return Err(unusable(format!(
                 "its version is {version} and this loadline reads {VERSION}; use the loadline that made it"
             )));
         }
+        opening::begin(&mut connection).map_err(|error| unusable(error.to_string()))?;
+        // The file's own entry in its directory must survive a power cut too.
+        let synced = std::fs::File::open(directory).and_then(|directory| directory.sync_all());
+        synced.map_err(|error| unusable(format!("cannot be synced: {error}")))?;
         let counts = count(&connection).map_err(|error| unusable(error.to_string()))?;
         let message_bytes = count_messages(&connection).map_err(|error| unusable(error.to_string()))?;
-        Ok(SpoolFile {
-            connection,
-            path,
-            counts,
-            bound_bytes,
-            remember,
-            message_bytes,
-            recorder,
-            salvaged,
-            _lock: lock,
-        })
+        Ok(SpoolFile { connection, path, counts, bound_bytes, remember, message_bytes, salvaged, _lock: lock })
     }
 
     /// The file.
     pub fn path(&self) -> &Path {
         &self.path
-    }
-
-    /// The random name that the ledger knows this spool by.
-    pub fn recorder(&self) -> &str {
-        &self.recorder
     }
 
     /// What was found damaged when the spool was opened.
@@ -208,7 +191,7 @@ impl SpoolFile {
         Ok(Group { transaction, counts, bound_bytes, remember, message_bytes, messages: 0, result })
     }
 
-    /// The connection, to be read with.
+    /// The connection.
     pub(super) fn connection(&self) -> &Connection {
         &self.connection
     }
@@ -376,16 +359,18 @@ pub(super) fn connect(path: &Path) -> rusqlite::Result<Connection> {
     let known = "SELECT 1 FROM sqlite_schema WHERE type = 'table' AND name = 'fact'";
     if transaction.query_row(known, [], |_| Ok(())).optional()?.is_none() {
         transaction.execute_batch(TABLES)?;
-        let facts = "INSERT INTO fact VALUES ('version', ?), ('recorder', lower(hex(randomblob(16)))), ('lanes', 0), \
-                     ('acknowledged', 0), ('committed', 0)";
-        transaction.execute(facts, [VERSION])?;
+        transaction.execute_batch(opening::TABLES)?;
+        let facts = format!(
+            "INSERT INTO fact VALUES ('version', ?), ('recorder', {}), ('lanes', 0), ('acknowledged', 0), ('committed', 0)",
+            opening::RANDOM_NAME
+        );
+        transaction.execute(&facts, [VERSION])?;
+    } else if fact_number(&transaction, "version")? == 1 {
+        transaction.execute_batch(opening::TABLES)?;
+        transaction.execute("UPDATE fact SET value = ? WHERE name = 'version'", [VERSION])?;
     }
     transaction.commit()?;
     Ok(connection)
-}
-
-fn fact_text(connection: &Connection, name: &str) -> rusqlite::Result<String> {
-    connection.query_row("SELECT value FROM fact WHERE name = ?", [name], |row| row.get(0))
 }
 
 fn fact_number(connection: &Connection, name: &str) -> rusqlite::Result<i64> {

@@ -2,13 +2,15 @@
 //!
 //! Main types: [`Committer`], the one thread that writes, many requests with one sync; [`Reader`], which the writers read
 //! with; [`SpoolFile`], the file itself. `spool.db` in the spool's directory is a SQLite database (write-ahead log,
-//! `synchronous = FULL`), with these tables, version 1:
+//! `synchronous = FULL`), with these tables, version 2:
 //!
 //! - `entry`: what was acknowledged and is not known to be committed. `sequence` only grows, and is never used twice. `checksum` is
 //!   the CRC-32 of all the other columns. `body` is line protocol in the entry's `precision`; `rows` is its number of points.
 //! - `message`: the ids of messages that were taken in, for a while, so that one that is sent again is not stored again.
 //! - `quarantine`: records that the database refused, each with its reason, and entries that were found damaged.
 //! - `fact`: `version`, `recorder` (a random name that the ledger knows this spool by), `lanes`, `acknowledged` and `committed`.
+//! - `lane`: the name that the ledger knows a lane by; `opening`: for each time that the file was opened a random token of each lane, and
+//!   the newest entry then. Version 1 did not have these two.
 //!
 //! Invariant: a sync that failed ends the spool ([`SpoolError::Broken`]); only a new process, which reads what is really on the
 //! disk, goes on from there.
@@ -17,6 +19,7 @@ mod committer;
 mod entry;
 mod file;
 mod lock;
+mod opening;
 mod quarantine;
 mod reader;
 mod salvage;
@@ -25,6 +28,7 @@ pub use committer::{Committer, CommitterHandle, Refused};
 pub(crate) use committer::{now_ns, unspooled_number};
 pub use entry::{Entry, Offer, body_checksum};
 pub use file::{Counts, SpoolFile, Stored};
+pub use opening::{LaneNews, LaneOpening, Opening};
 pub use quarantine::{Quarantined, Refusal, list};
 pub use reader::Reader;
 pub use salvage::Salvaged;

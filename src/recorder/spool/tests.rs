@@ -5,7 +5,7 @@ use std::sync::atomic::{AtomicU32, Ordering};
 
 use super::*;
 use crate::recorder::line::Precision;
-use crate::recorder::spool::{Committer, Entry, Reader, Refusal, list};
+use crate::recorder::spool::{Committer, Entry, LaneNews, LaneOpening, Reader, Refusal, list};
 
 /// A directory that is removed at the end.
 struct Directory(PathBuf);
@@ -289,7 +289,7 @@ fn a_damaged_file_is_kept_aside_and_what_is_readable_goes_on() {
     let mut file = directory.open();
     let many: Vec<_> = (0..200).map(|number| Offer { body: vec![b'x'; 2_000], ..offer(number) }).collect();
     append(&mut file, &many);
-    let recorder = file.recorder().to_owned();
+    let recorder = file.lane_opening(0).unwrap().recorder;
     drop(file);
     let path = directory.0.join("spool.db");
     let mut bytes = std::fs::read(&path).unwrap();
@@ -299,7 +299,7 @@ fn a_damaged_file_is_kept_aside_and_what_is_readable_goes_on() {
     let mut file = directory.open();
     let salvaged = file.salvaged().cloned().unwrap();
     assert!(salvaged.kept.exists() && salvaged.read > 50 && salvaged.read < 200, "{salvaged:?}");
-    assert_eq!(file.recorder(), recorder, "the ledger still knows it");
+    assert_eq!(file.lane_opening(0).unwrap().recorder, recorder, "the ledger still knows it");
     let newest = append(&mut file, &[offer(1)]);
     assert!(matches!(newest[..], [Stored::New(sequence)] if sequence > 200), "{newest:?}");
     drop(file);
@@ -354,4 +354,73 @@ fn many_requests_share_a_sync_and_each_is_answered_after_it() {
     drop(handle);
     committer.join();
     assert_eq!(directory.open().counts().acknowledged, 101);
+}
+
+#[test]
+fn each_opening_is_another_one_until_the_ledger_has_registered_it() {
+    let directory = Directory::new();
+    let mut file = directory.open();
+    append(&mut file, &[offer(1)]);
+    let first = file.lane_opening(0).unwrap();
+    assert_eq!((first.openings.len(), first.openings[0].newest, first.is_checked), (1, 1, false));
+    assert_eq!(file.lane_opening(0).unwrap(), first);
+    append(&mut file, &[offer(2)]);
+    let checked = note(&mut file, &LaneNews::Checked);
+    assert_eq!(checked, LaneOpening { is_checked: true, ..first.clone() });
+    drop(file);
+    let mut file = directory.open();
+    let second = file.lane_opening(0).unwrap();
+    assert_eq!((&second.openings[..1], second.openings[1].newest, second.is_checked), (&first.openings[..], 2, false));
+    assert_ne!(second.token(), first.token());
+    let parted = note(&mut file, &LaneNews::Parted { through: 1, recorder: "other".to_owned() });
+    assert_eq!(parted, LaneOpening { recorder: "other".to_owned(), ..second.clone() });
+    assert_eq!(waiting(&directory).len(), 1, "what was dealt with is given up");
+    assert_eq!(file.lane_opening(1).unwrap().recorder, first.recorder, "the other lane goes by its own name");
+    note(&mut file, &LaneNews::Checked);
+    let third = note(&mut file, &LaneNews::Superseded);
+    assert_eq!((third.openings.len(), third.openings[2].newest, third.is_checked), (3, 2, false));
+}
+
+fn note(file: &mut SpoolFile, news: &LaneNews) -> LaneOpening {
+    let mut group = file.begin().unwrap();
+    let opening = group.note(0, news).unwrap();
+    group.commit().unwrap();
+    opening
+}
+
+#[test]
+fn a_spool_of_the_version_before_is_brought_up_and_one_of_a_later_version_is_refused() {
+    let directory = Directory::new();
+    let mut file = directory.open();
+    append(&mut file, &[offer(1)]);
+    let older = "DROP TABLE lane; DROP TABLE opening; UPDATE fact SET value = 1 WHERE name = 'version'";
+    file.connection().execute_batch(older).unwrap();
+    drop(file);
+    let mut file = directory.open();
+    assert_eq!(waiting(&directory).len(), 1);
+    assert_eq!(file.lane_opening(0).unwrap().openings[0].newest, 1);
+    file.connection().execute("UPDATE fact SET value = 3 WHERE name = 'version'", []).unwrap();
+    drop(file);
+    let refused = SpoolFile::open(&directory.0, 1 << 20, Duration::from_secs(1)).unwrap_err().to_string();
+    assert!(refused.contains("its version is 3 and this loadline reads 2"), "{refused}");
+}
+
+#[test]
+fn a_damaged_file_keeps_its_openings_as_far_as_they_can_be_read() {
+    let directory = Directory::new();
+    let mut file = directory.open();
+    let many: Vec<_> = (0..200).map(|number| Offer { body: vec![b'x'; 2_000], ..offer(number) }).collect();
+    let before = file.lane_opening(0).unwrap();
+    append(&mut file, &many);
+    drop(file);
+    let path = directory.0.join("spool.db");
+    let mut bytes = std::fs::read(&path).unwrap();
+    let middle = bytes.len() / 2;
+    bytes[middle..middle + 20_000].fill(0xa5);
+    std::fs::write(&path, bytes).unwrap();
+    let mut file = directory.open();
+    assert!(file.salvaged().is_some());
+    let after = file.lane_opening(0).unwrap();
+    assert_eq!((after.recorder, &after.openings[..1]), (before.recorder, &before.openings[..]));
+    assert_eq!((after.openings.len(), after.openings[1].newest), (2, 200));
 }

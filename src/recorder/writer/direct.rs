@@ -5,10 +5,12 @@ use std::sync::Arc;
 
 use super::batch::Batch;
 use super::feed::{Direct, DirectAnswer};
-use super::lane::{Lane, Leave};
+use super::lane::{Found, Lane, Leave};
 use super::messages;
+use super::names::hash_hex;
+use super::store::News;
 use crate::recorder::log;
-use crate::recorder::spool::Entry;
+use crate::recorder::spool::{Entry, LaneNews};
 
 impl Lane {
     /// Writes offers that wait for their commit, and answers them.
@@ -17,7 +19,10 @@ impl Lane {
         let committed = loop {
             match self.connected() {
                 Ok(sequence) => break sequence,
-                Err(Leave::Forgot(sequence)) => self.say_that_records_are_lost(sequence),
+                Err(Leave::Found(found)) => match self.say_that_records_are_lost(found) {
+                    Ok(()) => {}
+                    Err(leave) => return answer_all(directs, leave),
+                },
                 Err(leave) => return answer_all(directs, leave),
             }
         };
@@ -35,9 +40,9 @@ impl Lane {
         let (outcome, leave) = match stored {
             Ok(duplicates) => (Ok(duplicates), None),
             Err(Leave::GaveUp(reason)) => (Err(reason), None),
-            Err(Leave::Forgot(sequence)) => {
-                self.say_that_records_are_lost(sequence);
-                (Err("the database has forgotten what it had committed".to_owned()), None)
+            Err(Leave::Found(found)) => {
+                let leave = self.say_that_records_are_lost(found).err();
+                (Err("the database has forgotten what it had committed".to_owned()), leave)
             }
             Err(leave) => (Err("the recorder is stopping".to_owned()), Some(leave)),
         };
@@ -54,11 +59,45 @@ impl Lane {
     }
 
     /// The ledger has gone back, and what was committed behind it was acknowledged and is kept nowhere.
-    fn say_that_records_are_lost(&self, sequence: i64) {
+    fn say_that_records_are_lost(&mut self, found: Found) -> Result<(), Leave> {
         self.settings.meter.forgotten.add(1);
-        let facts = [("writer", self.settings.lane.to_string()), ("behind_entry", sequence.to_string())];
+        let facts = [("writer", self.settings.lane.to_string()), ("behind_entry", found.sequence.to_string())];
         let facts = facts.each_ref().map(|(name, value)| (*name, value.as_str()));
         log::error("records are lost: the database has forgotten commits that its settings said would last", &facts);
+        let Some(news) = found.news else { return Ok(()) };
+        self.note(&news.news)?;
+        self.disconnect();
+        Ok(())
+    }
+
+    /// Notes what there is to know of the lane's opening, while a batch is on its way. Where a copy of the spool has taken the row, this lane
+    /// goes on with another one.
+    pub(super) fn note_directly(&mut self, news: &News) -> Result<(), Leave> {
+        if news.news == LaneNews::Checked {
+            return self.note(&news.news);
+        }
+        self.disconnect();
+        if !news.is_of_copy {
+            return self.note(&news.news);
+        }
+        self.say_that_a_copy_works(news.through);
+        let own = &self.settings.opening;
+        let recorder = hash_hex(&[&own.recorder, own.token()]);
+        self.note(&LaneNews::Parted { through: 0, recorder })?;
+        self.written = 0;
+        self.came_to = Some(news.through);
+        Ok(())
+    }
+
+    /// Another opening has registered, and this lane's own commits had come to an entry.
+    pub(super) fn say_that_a_copy_works(&self, sequence: i64) {
+        self.settings.meter.copies.add(1);
+        let (lane, sequence) = (self.settings.lane.to_string(), sequence.to_string());
+        let remedy = "stop one of the two recorders; until then each stores what only it has";
+        log::warning(
+            "another recorder works with a copy of this spool",
+            &[("writer", &lane), ("own_through_entry", &sequence), ("remedy", remedy)],
+        );
     }
 
     /// Leaves out what was committed before; the places of those entries.
@@ -93,7 +132,7 @@ fn answer_all(directs: Vec<Direct>, leave: Leave) -> Result<(), Leave> {
     let (reason, leave) = match leave {
         Leave::GaveUp(reason) => (reason, None),
         Leave::Failed(reason) => (reason.clone(), Some(Leave::Failed(reason))),
-        Leave::Stopped | Leave::Forgot(_) => ("the recorder is stopping".to_owned(), Some(Leave::Stopped)),
+        Leave::Stopped | Leave::Found(_) => ("the recorder is stopping".to_owned(), Some(Leave::Stopped)),
     };
     for direct in directs {
         let _ = direct.answer.send(DirectAnswer::Unavailable(reason.clone()));

@@ -13,13 +13,13 @@ use super::kept::Kept;
 use super::refusal::{Meaning, meaning};
 use super::registry::Registry;
 use super::spooled::BATCH_BYTES;
-use super::store::{Connection, Context};
+use super::store::{Connection, Context, News};
 use crate::database::{Database, DatabaseError};
 use crate::recorder::config::{SchemaConfig, WriterConfig};
 use crate::recorder::log;
 use crate::recorder::meter::Meter;
 use crate::recorder::pace::Pace;
-use crate::recorder::spool::{CommitterHandle, SpoolError, now_ns};
+use crate::recorder::spool::{CommitterHandle, LaneNews, LaneOpening, SpoolError, now_ns};
 use crate::recorder::stop::Stop;
 
 /// How often an idle lane looks around.
@@ -32,8 +32,8 @@ const FORGET_EVERY: Duration = Duration::from_secs(60);
 pub struct LaneSettings {
     /// Its number.
     pub lane: u32,
-    /// The spool's name in the ledger.
-    pub recorder: String,
+    /// What it shows to the ledger.
+    pub opening: LaneOpening,
     /// `[writer]`
     pub writer: WriterConfig,
     /// `[schema]`
@@ -69,6 +69,8 @@ pub enum LaneEnd {
 pub struct Lane {
     pub(super) settings: LaneSettings,
     connection: Option<Connection>,
+    /// Whether its entries come from the spool.
+    is_spooled: bool,
     pub(super) identities: Identities,
     binder: Binder,
     ends: Ends,
@@ -88,8 +90,10 @@ pub struct Lane {
     pub(super) is_new_connection: bool,
     /// How far the ledger was when it was last seen or moved.
     pub(super) written: i64,
-    /// Where the ledger has gone back to, until that was dealt with.
-    forgot: Option<i64>,
+    /// What was found in the ledger, until that was dealt with.
+    found: Option<Found>,
+    /// How far the lane had come in a row of the ledger that is another's now, until it is asked for or something else is committed.
+    pub(super) came_to: Option<i64>,
     /// The entry up to which the spool has given up, and the one up to which the ledger had moved by then.
     pub(super) settled: i64,
     pub(super) settled_written: i64,
@@ -100,8 +104,18 @@ pub(super) enum Leave {
     Stopped,
     GaveUp(String),
     Failed(String),
-    /// The database has forgotten commits; this is the entry that the ledger has come back to.
-    Forgot(i64),
+    /// Something was found in the ledger that must be dealt with before anything is written.
+    Found(Found),
+}
+
+/// What is found in the ledger on a new connection.
+pub(super) struct Found {
+    /// The entry that the ledger has come to.
+    pub sequence: i64,
+    /// Whether it has come back to there: the database has forgotten commits.
+    pub has_forgotten: bool,
+    /// What there is to know of the lane's opening.
+    pub news: Option<News>,
 }
 
 impl From<SpoolError> for Leave {
@@ -116,6 +130,7 @@ impl Lane {
         let (schema, now) = (settings.schema, Instant::now());
         Lane {
             connection: None,
+            is_spooled: false,
             identities: Identities::new(schema.identities_max),
             binder: Binder::new(schema.new_columns, schema.columns_max),
             ends: Ends::default(),
@@ -129,7 +144,8 @@ impl Lane {
             kept: Kept::new(Arc::clone(&settings.meter), now),
             is_new_connection: false,
             written: 0,
-            forgot: None,
+            found: None,
+            came_to: None,
             settled: 0,
             settled_written: 0,
             settings,
@@ -140,17 +156,16 @@ impl Lane {
     pub fn run(mut self, mut feed: Feed) -> LaneEnd {
         let ended = match &mut feed {
             Feed::Spool(reader) => {
+                self.is_spooled = true;
                 self.may_keep = self.settings.writer.keep;
                 self.run_spooled(reader)
             }
             Feed::Direct(receiver, runtime) => self.run_direct(receiver, runtime),
         };
-        if self.connection.is_some() {
-            self.settings.meter.lanes_connected.subtract(1);
-        }
+        self.disconnect();
         match ended {
             Ok(end) => end,
-            Err(Leave::Stopped | Leave::GaveUp(_) | Leave::Forgot(_)) => LaneEnd::Stopped,
+            Err(Leave::Stopped | Leave::GaveUp(_) | Leave::Found(_)) => LaneEnd::Stopped,
             Err(Leave::Failed(reason)) => LaneEnd::Failed(reason),
         }
     }
@@ -188,14 +203,22 @@ impl Lane {
     }
 
     pub(super) fn is_spooled(&self) -> bool {
-        self.until.is_none()
+        self.is_spooled
     }
 
-    /// Connects if necessary, however long it takes; how far the lane has come. [`Leave::Forgot`], once, where the ledger has gone back.
+    /// Gives the connection up; the next one reads the ledger again.
+    pub(super) fn disconnect(&mut self) {
+        if self.connection.take().is_some() {
+            self.settings.meter.lanes_connected.subtract(1);
+        }
+    }
+
+    /// Connects if necessary, however long it takes; how far the lane has come. [`Leave::Found`], once, of what must be dealt with first.
     pub(super) fn connected(&mut self) -> Result<i64, Leave> {
         loop {
-            if let Some(sequence) = self.forgot.take() {
-                return Err(Leave::Forgot(sequence));
+            self.leave_what_was_found()?;
+            if let Some(sequence) = self.came_to.take() {
+                return Ok(sequence);
             }
             match self.with_connection(|connection, _| Ok(connection.ledger.sequence)) {
                 Ok(sequence) => return Ok(sequence),
@@ -213,7 +236,8 @@ impl Lane {
         let mut context = Context {
             database: &*settings.database,
             registry: &settings.registry,
-            recorder: &settings.recorder,
+            opening: &settings.opening,
+            is_spooled: self.is_spooled,
             lane: settings.lane,
             rows_max: settings.writer.batch as usize,
             keep: self.may_keep,
@@ -222,19 +246,21 @@ impl Lane {
             ends: &mut self.ends,
         };
         if self.connection.is_none() {
-            let connection = Connection::open(&mut context)?;
+            let mut connection = Connection::open(&mut context)?;
             self.keep_now = connection.terms.keep;
             self.is_new_connection = true;
-            self.forgot = (connection.ledger.sequence < self.written).then_some(connection.ledger.sequence);
+            let has_forgotten = connection.ledger.sequence < self.written;
             self.written = connection.ledger.sequence;
+            let (sequence, news) = (self.written, connection.news.take());
+            self.found = (has_forgotten || news.is_some()).then_some(Found { sequence, has_forgotten, news });
             settings.meter.note_terms(&connection.terms);
             self.connection = Some(connection);
             settings.meter.connections.add(1);
             settings.meter.lanes_connected.add(1);
         }
-        if self.forgot.is_some() {
+        if self.found.is_some() {
             // Nothing is written before whoever writes knows of it.
-            return Err(DatabaseError::refused("forgot", "the database has forgotten what it had committed"));
+            return Err(DatabaseError::refused("found", "the ledger is not where it was"));
         }
         let Some(connection) = &mut self.connection else {
             return Err(DatabaseError::Unavailable("there is no connection".to_owned()));
@@ -252,10 +278,42 @@ impl Lane {
         outcome
     }
 
+    /// What was found in the ledger, which nobody knows yet, is dealt with: by whoever has the batch, or here, if the batch can go on; then true.
+    fn leave_what_was_found(&mut self) -> Result<bool, Leave> {
+        let Some(found) = self.found.take() else { return Ok(false) };
+        match found.news {
+            Some(news) if !self.is_spooled && !found.has_forgotten => {
+                self.note_directly(&news)?;
+                Ok(true)
+            }
+            _ => Err(Leave::Found(found)),
+        }
+    }
+
+    /// Tells the spool, durably, what was found out about the lane's opening.
+    pub(super) fn note(&mut self, news: &LaneNews) -> Result<(), Leave> {
+        loop {
+            match self.settings.spool.note(self.settings.lane, news.clone()) {
+                Err(SpoolError::Full(reason)) => {
+                    let waited = self.wait_out(&DatabaseError::refused("SQLITE_FULL", reason));
+                    if waited.is_err() {
+                        // Whoever connects next finds the same.
+                        self.disconnect();
+                    }
+                    waited?;
+                }
+                opening => {
+                    self.settings.opening = opening?;
+                    return Ok(());
+                }
+            }
+        }
+    }
+
     /// Waits before the next try.
     pub(super) fn wait_out(&mut self, error: &DatabaseError) -> Result<(), Leave> {
-        if let Some(sequence) = self.forgot.take() {
-            return Err(Leave::Forgot(sequence));
+        if self.leave_what_was_found()? {
+            return Ok(());
         }
         self.settings.meter.retries.add(1);
         let reason = error.to_string();

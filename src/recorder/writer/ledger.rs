@@ -1,7 +1,7 @@
 //! How far each lane has come, in the database itself: table `loadline_writer`. Main type: [`Ledger`], one lane's row.
 //!
 //! Every transaction moves the row from where it was to where it will be, before all else. Two transactions that both believe to be
-//! the next one meet at this row: one waits for the other, and then changes nothing.
+//! the next one meet at this row: one waits for the other, and then changes nothing. Whose row it is, `opening` knows.
 
 use super::refusal::is_duplicate;
 use super::registry::ensure;
@@ -31,6 +31,8 @@ pub(super) struct Ledger {
     pub identities: i64,
     /// Rows whose measurements' ends are up to date.
     pub ended_rows: i64,
+    /// When it was moved or taken last, in nanoseconds since 1970; another one each time.
+    pub edited_ns: i64,
 }
 
 impl Ledger {
@@ -50,11 +52,16 @@ impl Ledger {
         (self.ended_rows < self.rows).then_some((first + self.ended_rows + 1, first + self.rows))
     }
 
+    /// What `edited_ns` is to be at a time: above what it is, whatever the clock says.
+    pub(super) fn edit_after(&self, now_ns: i64) -> i64 {
+        now_ns.max(self.edited_ns.saturating_add(1))
+    }
+
     /// The statement that moves the row.
     pub(super) fn statement() -> Statement {
         let sql = format!(
             "UPDATE {TABLE} SET sequence = ?, next_row = ?, next_identity = ?, ended_row = ?, edited_ns = ? \
-             WHERE writer = ? AND sequence = ?"
+             WHERE writer = ? AND sequence = ? AND edited_ns = ?"
         );
         Statement::Sql { sql, allow_empty: true }
     }
@@ -73,10 +80,11 @@ impl Ledger {
     }
 
     /// Appends the step that moves the row to `next`.
-    pub(super) fn append(&self, next: &Ledger, now_ns: i64, statement: u16, request: &mut Request) {
+    pub(super) fn append(&self, next: &Ledger, statement: u16, request: &mut Request) {
         let first_cell = request.cells.len() as u32;
-        let values = [next.sequence, next.rows, next.identities, next.ended_rows, now_ns, self.writer, self.sequence];
-        values.iter().for_each(|value| request.cells.int(*value));
+        let after = [next.sequence, next.rows, next.identities, next.ended_rows, next.edited_ns];
+        let values = after.into_iter().chain([self.writer, self.sequence, self.edited_ns]);
+        values.for_each(|value| request.cells.int(value));
         request.steps.push(Step { statement, rows: 1, first_cell, expect: Expect::Changed(1) });
     }
 
@@ -109,7 +117,7 @@ impl Ledger {
 
 fn read(recorder: &str, lane: u32, session: &mut dyn Session) -> Result<Option<Ledger>, DatabaseError> {
     let rows = session.query(&format!(
-        "SELECT writer, sequence, next_row, next_identity, ended_row FROM {TABLE} \
+        "SELECT writer, sequence, next_row, next_identity, ended_row, edited_ns FROM {TABLE} \
          WHERE recorder = '{recorder}' AND lane = {lane}"
     ))?;
     let Some(row) = rows.into_iter().next() else { return Ok(None) };
@@ -121,6 +129,7 @@ fn read(recorder: &str, lane: u32, session: &mut dyn Session) -> Result<Option<L
             rows: number(2)?,
             identities: number(3)?,
             ended_rows: number(4)?,
+            edited_ns: number(5)?,
         })
     };
     match ledger() {

@@ -6,7 +6,7 @@ use std::collections::{HashMap, HashSet};
 use super::catalogue::{Catalogue, Column, Measurement, Shape, TEXT};
 use super::columns::Columns;
 use super::names::{REGISTRY, table_name};
-use super::{ledger, messages};
+use super::{ledger, messages, opening};
 use crate::database::Dialect;
 use crate::database::dialect::index_name;
 use crate::layout::RECORD_ID;
@@ -158,14 +158,14 @@ pub fn stored_tables(shape: Shape, name: &str) -> StoredTables {
         fields: Columns::default(),
         impossible: HashMap::new(),
     };
-    let own = [REGISTRY, ledger::TABLE, messages::TABLE].map(str::to_owned);
+    let own = [REGISTRY, ledger::TABLE, messages::TABLE, opening::TABLE].map(str::to_owned);
     let tables = Tables::of(&measurement).tables.into_iter().map(|table| table.name);
     StoredTables { records: record_table(&measurement), all: own.into_iter().chain(tables).collect() }
 }
 
 /// The names of all tables that are written, the recorder's own among them.
 pub(super) fn own_tables(catalogue: &Catalogue) -> HashSet<String> {
-    let own = [REGISTRY, ledger::TABLE, messages::TABLE].map(str::to_owned);
+    let own = [REGISTRY, ledger::TABLE, messages::TABLE, opening::TABLE].map(str::to_owned);
     let tables = catalogue.measurements().iter().flat_map(|measurement| Tables::of(measurement).tables);
     own.into_iter().chain(tables.map(|table| table.name)).collect()
 }

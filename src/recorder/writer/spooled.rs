@@ -7,9 +7,10 @@ use std::sync::Arc;
 use std::time::Instant;
 
 use super::batch::Batch;
-use super::lane::{IDLE, Lane, LaneEnd, Leave};
+use super::lane::{Found, IDLE, Lane, LaneEnd, Leave};
+use super::store::News;
 use crate::recorder::log;
-use crate::recorder::spool::{Entry, Reader, Refusal, Refused};
+use crate::recorder::spool::{Entry, LaneNews, Reader, Refusal, Refused};
 
 /// Bytes of entries that a lane holds at a time.
 pub(super) const BATCH_BYTES: usize = 16 << 20;
@@ -17,25 +18,66 @@ pub(super) const BATCH_BYTES: usize = 16 << 20;
 impl Lane {
     /// Writes what the spool has until it is told to stop.
     pub(super) fn run_spooled(&mut self, reader: &Reader) -> Result<LaneEnd, Leave> {
-        // What the ledger has was committed before a crash, and only the spool does not know it yet.
-        let mut done = self.connected()?;
+        let mut done = None;
         loop {
             if self.settings.stop.is_over() {
                 return Ok(LaneEnd::Stopped);
             }
-            match self.round(reader, done) {
-                Ok(Round::Wrote(through)) => done = through,
+            let round = match done {
+                // What the ledger has was committed before a crash, and only the spool does not know it yet.
+                None => self.connected().map(Round::Wrote),
+                Some(done) => self.round(reader, done),
+            };
+            match round {
+                Ok(Round::Wrote(through)) => done = Some(through),
                 Ok(Round::Idle) => {
-                    self.settings.spool.wait_for_more(done, IDLE);
+                    self.settings.spool.wait_for_more(done.unwrap_or(0), IDLE);
                 }
                 Ok(Round::Drained) => return Ok(LaneEnd::Drained),
-                Err(Leave::Forgot(sequence)) => {
-                    self.say_what_was_forgotten(reader, sequence, done)?;
-                    done = sequence;
-                }
+                Err(Leave::Found(found)) => done = self.deal_with(reader, &found, done.unwrap_or(0))?,
                 Err(leave) => return Err(leave),
             }
         }
+    }
+
+    /// Deals with what was found in the ledger when everything up to `done` was committed; how far the lane has come, where that is known.
+    fn deal_with(&mut self, reader: &Reader, found: &Found, done: i64) -> Result<Option<i64>, Leave> {
+        if found.has_forgotten {
+            self.say_what_was_forgotten(reader, found.sequence, done)?;
+        }
+        let Some(news) = &found.news else { return Ok(Some(found.sequence)) };
+        if news.is_of_copy {
+            self.say_whose_row_it_is(news, found.sequence);
+        }
+        self.note(&news.news)?;
+        if news.news == LaneNews::Checked {
+            return Ok(Some(found.sequence));
+        }
+        if let LaneNews::Parted { .. } = news.news {
+            (self.written, self.settled_written) = (0, 0);
+        }
+        self.disconnect();
+        Ok(None)
+    }
+
+    fn say_whose_row_it_is(&self, news: &News, sequence: i64) {
+        let LaneNews::Parted { through, .. } = news.news else { return self.say_that_a_copy_works(news.through) };
+        self.settings.meter.copies.add(1);
+        let numbers = [i64::from(self.settings.lane), sequence, through].map(|number| number.to_string());
+        let [lane, sequence, through] = numbers.each_ref().map(String::as_str);
+        log::error(
+            "the database has entries that this spool does not have: the spool was restored from a copy, has lost its newest entries, or \
+             has a copy that is at work; what it takes in is stored under a new number in loadline_writer",
+            &[
+                ("writer", lane),
+                ("ledger_at_entry", sequence),
+                ("same_through_entry", through),
+                (
+                    "remedy",
+                    "look whether another recorder runs on a copy of this spool; if one does, stop one of the two",
+                ),
+            ],
+        );
     }
 
     /// Writes what comes next, if there is anything, and gives back what cannot be forgotten any more.

@@ -12,17 +12,35 @@ use super::catalogue::Catalogue;
 use super::identity::{Ends, Identities, NewIdentity, Times};
 use super::ledger::{Ledger, numbers};
 use super::messages::{self, MessageStatements};
+use super::opening::{self, Standing};
 use super::registry::{Registry, ensure};
 use super::shape::{Statements, own_tables, record_table};
 use crate::database::{Database, DatabaseError, LogPosition, Session};
 use crate::layout::RECORD_ID;
 use crate::record::Cells;
 use crate::recorder::durability::{self, Terms};
-use crate::recorder::spool::now_ns;
+use crate::recorder::spool::{LaneNews, LaneOpening, now_ns};
 use crate::statement::{Expect, Program, Request, Step};
 
 /// Ends of measurements that are brought up to date in one transaction.
 const ENDS_MAX: usize = 1_000;
+
+/// What is found about a lane's opening on a new connection.
+pub(super) struct News {
+    /// What the spool must know.
+    pub news: LaneNews,
+    /// How far the lane's own commits had come.
+    pub through: i64,
+    /// Whether it tells of a copy of the spool; the database may also have forgotten what was registered.
+    pub is_of_copy: bool,
+}
+
+impl News {
+    fn of(news: LaneNews, through: i64) -> Self {
+        let is_of_copy = news != LaneNews::Checked;
+        News { news, through, is_of_copy }
+    }
+}
 
 /// A connection with everything prepared.
 pub(super) struct Connection {
@@ -36,6 +54,8 @@ pub(super) struct Connection {
     pub terms: Terms,
     /// The lane's row, as of the last transaction that is known to be committed.
     pub ledger: Ledger,
+    /// What the spool must know before anything is written.
+    pub news: Option<News>,
     request: Request,
 }
 
@@ -43,7 +63,10 @@ pub(super) struct Connection {
 pub(super) struct Context<'a> {
     pub database: &'a dyn Database,
     pub registry: &'a Registry,
-    pub recorder: &'a str,
+    /// What the lane shows to the ledger.
+    pub opening: &'a LaneOpening,
+    /// Whether its entries come from the spool.
+    pub is_spooled: bool,
     pub lane: u32,
     pub rows_max: usize,
     /// How long entries are kept whose commits may be forgotten; none where they must not be.
@@ -80,7 +103,8 @@ impl Connection {
         let mut session = context.database.connect_writer()?;
         let catalogue = context.registry.catalogue(context.database, &mut *session)?;
         ensure(context.database.dialect(), &mut *session, &messages::table())?;
-        let ledger = Ledger::read_or_make(context.recorder, context.lane, context.database, &mut *session)?;
+        let recorder = &context.opening.recorder;
+        let ledger = Ledger::read_or_make(recorder, context.lane, context.database, &mut *session)?;
         let own = own_tables(&catalogue);
         let is_own = |table: &str| own.contains(table);
         let terms = durability::terms(context.database, &mut *session, context.keep, &is_own)?;
@@ -95,11 +119,38 @@ impl Connection {
             ledger_statement: 0,
             undoing_statement: 0,
             ledger,
+            news: None,
             request: Request::default(),
         };
+        connection.news = connection.compare(context)?;
         connection.prepare(context)?;
         connection.recover_ends(context)?;
         Ok(connection)
+    }
+
+    /// Compares the ledger with the spool's opening, which is registered if it may be.
+    fn compare(&mut self, context: &Context<'_>) -> Result<Option<News>, DatabaseError> {
+        ensure(context.database.dialect(), &mut *self.session, &opening::table())?;
+        let own = context.opening;
+        let history = opening::read_history(&self.ledger, own, &mut *self.session)?;
+        let sequence = self.ledger.sequence;
+        match opening::standing(sequence, &history, own) {
+            Standing::Own => {}
+            Standing::Superseded { through } => {
+                return Ok(Some(News { through, ..News::of(LaneNews::Superseded, sequence) }));
+            }
+            Standing::Forgotten => {
+                return Ok(Some(News { is_of_copy: false, ..News::of(LaneNews::Superseded, sequence) }));
+            }
+            // What goes straight into the database has no entries that could be others than those that the row has passed.
+            Standing::Parted { same_through: through, recorder } if context.is_spooled => {
+                return Ok(Some(News::of(LaneNews::Parted { through, recorder }, sequence)));
+            }
+            Standing::Free | Standing::Parted { .. } => {
+                opening::register(&mut self.ledger, &history, own, &mut *self.session)?;
+            }
+        }
+        Ok((!own.is_checked).then(|| News::of(LaneNews::Checked, sequence)))
     }
 
     /// How far the database's log has come, which is asked where entries are kept.
@@ -222,10 +273,11 @@ impl Connection {
             rows: self.ledger.rows + ready.bound.rows as i64,
             identities: self.ledger.identities + ready.fresh.len() as i64,
             ended_rows: if context.ends.is_empty() { self.ledger.rows } else { self.ledger.ended_rows },
+            edited_ns: self.ledger.edit_after(now_ns()),
             ..self.ledger
         };
         self.request.clear();
-        self.ledger.append(&next, now_ns(), self.ledger_statement, &mut self.request);
+        self.ledger.append(&next, self.ledger_statement, &mut self.request);
         self.messages.append_insert(keys, &mut self.request);
         self.append_rows(ready, context);
         let start = Instant::now();

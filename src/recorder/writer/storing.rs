@@ -86,6 +86,7 @@ impl Lane {
                 Some((messages::key(offer)?, offer.received_ns))
             })
             .collect();
+        self.came_to = None;
         let outcome = self.with_connection(|connection, context| connection.commit(&ready, sequence, &keys, context));
         ready.refused();
         Ok(outcome.map(|took| {

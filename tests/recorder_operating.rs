@@ -343,3 +343,25 @@ fn the_quarantine_is_listed_replayed_and_discarded_from_the_command_line() {
     assert_eq!(process.stop(), Some(0));
     assert_eq!(target.query("SELECT f FROM m_values ORDER BY f"), ["1", "2"]);
 }
+
+#[test]
+fn what_a_recorder_keeps_can_be_read_by_its_user_alone() {
+    use std::os::unix::fs::PermissionsExt;
+    let directory = Directory::new();
+    let target = Target::sqlite(&directory);
+    let config = config_file(&directory, &database_of(&target), "");
+    let mode = |path: &str| std::fs::metadata(path).unwrap().permissions().mode() & 0o777;
+    std::fs::set_permissions(&config, std::fs::Permissions::from_mode(0o644)).unwrap();
+    let process = Process::start(&config, "umask 022;");
+    assert_eq!(send(process.http, "POST", "/write", "", b"m f=1\n").status, 204);
+    assert_eq!(mode(&directory.path("disk/spool")), 0o700);
+    for file in [directory.path("disk/spool/spool.db"), directory.path("measurements.db")] {
+        assert_eq!(mode(&file), 0o600, "{file}");
+    }
+    assert!(process.said().contains("every user of this machine can read the configuration"), "{}", process.said());
+    assert_eq!(process.stop(), Some(0));
+    std::fs::set_permissions(&config, std::fs::Permissions::from_mode(0o640)).unwrap();
+    let process = Process::start(&config, "umask 022;");
+    assert!(!process.said().contains("can read the configuration"), "{}", process.said());
+    assert_eq!(process.stop(), Some(0));
+}

@@ -7,6 +7,8 @@ mod copies;
 #[expect(dead_code, reason = "not every test file uses all of it")]
 #[path = "recorder/harness.rs"]
 mod harness;
+#[path = "strangers/lines.rs"]
+mod lines;
 #[path = "strangers/names.rs"]
 mod names;
 
@@ -16,6 +18,8 @@ fn attacks(target: &Target) {
     names::names_that_become_alike_stay_apart(target);
     names::what_is_there_and_is_not_the_recorders_is_never_used(target);
     names::names_of_the_database_itself_stop_nobody(target);
+    lines::lines_that_are_too_large_are_refused_at_the_door(target);
+    lines::columns_are_bounded_within_a_batch(target);
     // An embedded database is written without a spool.
     if target.endpoint.is_some() {
         copies::a_spool_that_is_restored_from_a_copy_loses_nothing_new(target);

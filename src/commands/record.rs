@@ -2,6 +2,7 @@
 //!
 //! Main function: [`run`]. Invariant: a configuration that is wrong is refused before anything is started.
 
+use std::os::unix::fs::PermissionsExt;
 use std::path::Path;
 use std::sync::Arc;
 use std::time::Duration;
@@ -18,7 +19,7 @@ use crate::cli::{QuarantineAction, RecordArguments};
 use crate::database::Database;
 use crate::recorder::config::{self, Config};
 use crate::recorder::{discard_quarantine, log, replay_quarantine, spool};
-use crate::server::{install_signal_handlers_with_reload, interrupted, take_reload};
+use crate::server::{install_signal_handlers_with_reload, interrupted, keep_files_private, take_reload};
 use crate::study::Passwords;
 use crate::units::show_utc;
 
@@ -55,6 +56,8 @@ fn record(path: &Path, config: Config, is_json: bool) -> Result<Status, Failure>
     let mut stage = Stage::new(&scratch, Passwords::default());
     let needs_database = config.takes_lines() || config.processing.is_some() || config.office.is_some();
     let database = needs_database.then(|| open_database(&config, &scratch, &mut stage)).transpose()?;
+    keep_files_private();
+    warn_of_readers(path);
     let parts = match Parts::start(&config, database) {
         Ok(parts) => parts,
         Err(failure) => {
@@ -81,6 +84,15 @@ fn record(path: &Path, config: Config, is_json: bool) -> Result<Status, Failure>
     finish(&ended, is_json)
 }
 
+/// A configuration holds tokens and passwords.
+fn warn_of_readers(path: &Path) {
+    let mode = std::fs::metadata(path).map_or(0, |metadata| metadata.permissions().mode());
+    if mode & 0o004 != 0 {
+        let (path, remedy) = (path.display().to_string(), format!("chmod 640 {}", path.display()));
+        log::warning("every user of this machine can read the configuration", &[("path", &path), ("remedy", &remedy)]);
+    }
+}
+
 /// The database as it is configured. A server that exists need not answer yet.
 fn open_database(config: &Config, scratch: &Path, stage: &mut Stage) -> Result<Arc<dyn Database>, Failure> {
     let settings = &config.database;
@@ -90,7 +102,10 @@ fn open_database(config: &Config, scratch: &Path, stage: &mut Stage) -> Result<A
         let database = (entry.open)(settings, Some(&endpoint)).map_err(Failure::usage)?;
         return Ok(Arc::from(database));
     }
-    if entry.recipe.is_some() {
+    if entry.recipe.is_none() {
+        keep_files_private();
+    } else {
+        // A private server runs as another user, who must get into its directory.
         std::fs::create_dir_all(scratch)
             .with_context(|| format!("spool.path: {} cannot be made", scratch.display()))
             .map_err(Failure::usage)?;

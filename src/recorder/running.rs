@@ -11,6 +11,7 @@ use super::admission::{Gate, Governor, ModelLine};
 use super::config::Config;
 use super::durability;
 use super::intake::{self, Door, DoorSettings, Live, Route, Running, Surroundings, lane_of};
+use super::line::LineBounds;
 use super::log;
 use super::meter::Meter;
 use super::metrics::{self, Shown};
@@ -297,9 +298,18 @@ impl Recorder {
     }
 }
 
+fn shape(config: &Config) -> Shape {
+    Shape::named(&config.layout.name).unwrap_or(Shape::Star)
+}
+
+/// How large a line may be. What has no columns of numbers holds every number.
+fn line_bounds(config: &Config) -> LineBounds {
+    let whole_max = if shape(config).has_field_columns() { i64::MAX as u64 } else { u64::MAX };
+    LineBounds { whole_max, ..config.intake.line_bounds }
+}
+
 fn registry(config: &Config) -> Registry {
-    let shape = Shape::named(&config.layout.name).unwrap_or(Shape::Star);
-    Registry::new(shape, config.layout.hot.clone(), config.schema.measurements_max)
+    Registry::new(shape(config), config.layout.hot.clone(), config.schema.measurements_max)
 }
 
 /// Whether the database may be written into, as far as it answers.
@@ -361,6 +371,7 @@ fn surroundings(
             gate: Arc::clone(&shared.gate),
             memory_bytes: config.intake.memory_bytes,
             keeps_good_lines: config.intake.keeps_good_lines,
+            line_bounds: line_bounds(config),
             patience,
         }))
     };

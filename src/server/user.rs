@@ -17,6 +17,12 @@ pub(super) fn own_uid() -> u32 {
     unsafe { libc::geteuid() }
 }
 
+/// Files and directories that this process makes from here on are its user's alone.
+pub fn keep_files_private() {
+    // SAFETY: umask has no conditions and cannot fail.
+    unsafe { libc::umask(0o077) };
+}
+
 impl User {
     /// The first of these users that exists.
     pub fn first_of(names: &[&str]) -> Option<User> {

@@ -101,6 +101,14 @@ impl Process {
     }
 }
 
+impl Drop for Process {
+    /// One that a failed test leaves would keep whoever reads the tests' output waiting.
+    fn drop(&mut self) {
+        let _ = self.child.kill();
+        let _ = self.child.wait();
+    }
+}
+
 fn metric(page: &str, name: &str) -> f64 {
     let value = page.lines().find_map(|line| line.strip_prefix(name)?.strip_prefix(' ')?.parse().ok());
     value.unwrap_or_else(|| panic!("there is no {name} in {page}"))

@@ -8,11 +8,27 @@ use super::blocks::{read_blocks, read_ftp, read_put};
 use super::nats::{read_nats, read_store};
 use super::read::{read_bytes, read_duration, read_texts};
 use super::{IntakeConfig, ListenConfig, TlsConfig};
+use crate::recorder::line::LineBounds;
 use crate::study::place::Errors;
 use crate::study::section::Section;
 use crate::study::tree::{Content, Table};
 
-const KEYS: &[&str] = &["memory", "request", "partial", "http", "tcp", "nats", "blocks", "ftp", "put", "store"];
+const KEYS: &[&str] = &[
+    "memory",
+    "request",
+    "partial",
+    "tags_max",
+    "fields_max",
+    "name_bytes_max",
+    "series_bytes_max",
+    "http",
+    "tcp",
+    "nats",
+    "blocks",
+    "ftp",
+    "put",
+    "store",
+];
 const LISTEN_KEYS: &[&str] = &["listen", "tokens", "certificate", "key", "connections", "patience"];
 
 pub(super) fn read_intake(root: &Table, errors: &mut Errors) -> IntakeConfig {
@@ -43,6 +59,7 @@ pub(super) fn read_intake(root: &Table, errors: &mut Errors) -> IntakeConfig {
         memory_bytes,
         request_bytes,
         keeps_good_lines: section.one_of("partial", &["keep", "refuse"], errors) != Some("refuse"),
+        line_bounds: read_line_bounds(&section, errors),
         http: read_listen(tables, "http", errors),
         tcp: read_listen(tables, "tcp", errors),
         nats: read_nats(tables, errors),
@@ -50,6 +67,19 @@ pub(super) fn read_intake(root: &Table, errors: &mut Errors) -> IntakeConfig {
         ftp: read_ftp(tables, has_users, errors),
         put: read_put(tables, has_users, errors),
         store: read_store(tables, errors),
+    }
+}
+
+fn read_line_bounds(section: &Section<'_>, errors: &mut Errors) -> LineBounds {
+    let usual = LineBounds::default();
+    let mut bound =
+        |key: &str, most: u32, usual: usize| section.count(key, 1, most, errors).map_or(usual, |count| count as usize);
+    LineBounds {
+        tags: bound("tags_max", 10_000, usual.tags),
+        fields: bound("fields_max", 100_000, usual.fields),
+        name_bytes: bound("name_bytes_max", 65_536, usual.name_bytes),
+        series_bytes: bound("series_bytes_max", 1 << 20, usual.series_bytes),
+        ..usual
     }
 }
 

@@ -13,6 +13,7 @@ use std::net::SocketAddr;
 use std::path::PathBuf;
 use std::time::Duration;
 
+use crate::recorder::line::LineBounds;
 use crate::trial::DatabaseSettings;
 
 pub use blocks::{BlocksConfig, FtpConfig, InboxConfig, RateLimits};
@@ -91,6 +92,8 @@ pub struct IntakeConfig {
     pub request_bytes: u64,
     /// Whether the good lines of a batch with bad ones are kept.
     pub keeps_good_lines: bool,
+    /// How large a line may be.
+    pub line_bounds: LineBounds,
     /// `[intake.http]`
     pub http: Option<ListenConfig>,
     /// `[intake.tcp]`

@@ -6,7 +6,7 @@ use std::time::{Duration, Instant};
 use tokio::sync::{OwnedSemaphorePermit, Semaphore};
 
 use crate::recorder::admission::{Gate, Turn};
-use crate::recorder::line::{LineError, Parser, Point, Precision};
+use crate::recorder::line::{LineBounds, LineError, Parser, Point, Precision};
 use crate::recorder::meter::Meter;
 use crate::recorder::spool::{
     CommitterHandle, Entry, Offer, Refusal, Refused as RefusedRecord, SpoolError, Stored, now_ns, unspooled_number,
@@ -15,6 +15,8 @@ use crate::recorder::writer::{DirectAnswer, DirectHandle, DirectWait, message_nu
 
 /// Errors of lines that are told to the client, at most.
 const ERRORS_MAX: usize = 20;
+/// A request with more bytes is looked through on a thread of its own.
+const LONG_BYTES: usize = 256 << 10;
 /// Memory is counted in pieces of this many bytes.
 const PIECE_BYTES: u64 = 1024;
 
@@ -84,6 +86,8 @@ pub struct DoorSettings {
     pub memory_bytes: u64,
     /// Whether the good lines of a batch with bad ones are kept.
     pub keeps_good_lines: bool,
+    /// How large a line may be.
+    pub line_bounds: LineBounds,
     /// How long a request may wait for the database.
     pub patience: Duration,
 }
@@ -226,7 +230,14 @@ impl Door {
     /// # Errors
     /// Why nothing of it was taken in.
     pub async fn begin(&self, incoming: Incoming) -> Result<Begun, Refused> {
-        let checked = check(incoming.body, incoming.precision);
+        let (body, precision, bounds) = (incoming.body, incoming.precision, self.settings.line_bounds);
+        // Long work must not keep the threads of the network from others.
+        let checked = if body.len() > LONG_BYTES {
+            let checked = tokio::task::spawn_blocking(move || check(body, precision, bounds)).await;
+            checked.map_err(|_| Refused::Broken("the recorder is stopping".to_owned()))?
+        } else {
+            check(body, precision, bounds)
+        };
         let Checked { body, rows, errors, bad_lines } = checked;
         if bad_lines > 0 && (rows == 0 || !self.settings.keeps_good_lines) {
             return Err(Refused::Bad(errors, bad_lines));
@@ -245,7 +256,7 @@ impl Door {
             source: incoming.source,
             message_id: incoming.message_id,
             received_ns: incoming.received_ns,
-            precision: incoming.precision,
+            precision,
             rows,
             body,
         };
@@ -306,8 +317,8 @@ struct Checked {
 }
 
 /// Looks at every line.
-fn check(body: Vec<u8>, precision: Precision) -> Checked {
-    let mut parser = Parser::new(&body, precision);
+fn check(body: Vec<u8>, precision: Precision, bounds: LineBounds) -> Checked {
+    let mut parser = Parser::bounded(&body, precision, bounds);
     let mut point = Point::default();
     let (mut rows, mut errors, mut bad_lines) = (0, Vec::new(), 0);
     while let Some(read) = parser.next(&mut point) {
@@ -325,7 +336,7 @@ fn check(body: Vec<u8>, precision: Precision) -> Checked {
         return Checked { body, rows, errors, bad_lines };
     }
     let mut good = Vec::with_capacity(body.len());
-    let mut parser = Parser::new(&body, precision);
+    let mut parser = Parser::bounded(&body, precision, bounds);
     let mut point = Point::default();
     while let Some(read) = parser.next(&mut point) {
         if read.is_ok() {
@@ -342,7 +353,8 @@ mod tests {
 
     #[test]
     fn bad_lines_are_told_and_left_out() {
-        let checked = check(b"m f=1\nm f=\nm f=\"a\nb\"\n# c\nm f=2".to_vec(), Precision::Nanoseconds);
+        let checked =
+            check(b"m f=1\nm f=\nm f=\"a\nb\"\n# c\nm f=2".to_vec(), Precision::Nanoseconds, LineBounds::default());
         assert_eq!((checked.rows, checked.bad_lines), (3, 1));
         assert_eq!(checked.body, b"m f=1\nm f=\"a\nb\"\nm f=2\n");
         assert_eq!((checked.errors[0].line, checked.errors[0].column), (2, 5));

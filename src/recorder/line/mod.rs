@@ -4,9 +4,10 @@
 //! InfluxDB reference describes: escapes, quoted strings that may hold line ends, the five kinds of field values, time stamps in
 //! six precisions, comments, empty lines and lines ended by CR LF.
 //!
-//! Invariant: any bytes are either points or errors with line and column; nothing panics, and a bad line never hides
-//! the good ones behind it.
+//! Invariant: any bytes are either points or errors with line and column; nothing panics, a bad line never hides the good ones
+//! behind it, and the work is linear in the bytes.
 
+mod bounds;
 mod error;
 mod number;
 mod parse;
@@ -14,6 +15,7 @@ mod precision;
 mod text;
 mod write;
 
+pub use bounds::LineBounds;
 pub use error::LineError;
 pub use parse::{Parser, Point};
 pub use precision::Precision;

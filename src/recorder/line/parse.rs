@@ -1,5 +1,8 @@
 //! Goes through a batch point by point. Main types: [`Parser`] and [`Point`].
 
+use std::collections::HashSet;
+
+use super::bounds::LineBounds;
 use super::error::{LineError, shown};
 use super::number::{field_value, short_number, whole};
 use super::text::{IN_KEY, IN_MEASUREMENT, IN_STRING, Text};
@@ -49,16 +52,27 @@ pub struct Parser<'a> {
     is_utf8: bool,
     /// Whether each key of the tags of this line is above the one before.
     tags_rise: bool,
+    /// The keys of the tags of this line, where they do not rise and are many.
+    keys: HashSet<&'a [u8]>,
+    bounds: LineBounds,
 }
 
+/// Tags among which a key is looked for one by one.
+const FEW_TAGS: usize = 16;
 /// Something wrong: the place in the input, and the sentence.
 type Wrong = (usize, String);
 
 impl<'a> Parser<'a> {
     /// A parser at the start of a batch.
     pub fn new(input: &'a [u8], precision: Precision) -> Self {
+        Self::bounded(input, precision, LineBounds::NONE)
+    }
+
+    /// A parser at the start of a batch whose lines may be so large.
+    pub fn bounded(input: &'a [u8], precision: Precision, bounds: LineBounds) -> Self {
         let is_utf8 = std::str::from_utf8(input).is_ok();
-        Parser { input, precision, at: 0, line: 1, line_start: 0, is_utf8, tags_rise: true }
+        let keys = HashSet::new();
+        Parser { input, precision, at: 0, line: 1, line_start: 0, is_utf8, tags_rise: true, keys, bounds }
     }
 
     /// Reads the next point, past empty lines and comments; none at the end.
@@ -68,6 +82,7 @@ impl<'a> Parser<'a> {
     pub fn next(&mut self, point: &mut Point<'a>) -> Option<Result<(), LineError>> {
         self.skip_to_content()?;
         point.clear();
+        self.keys.clear();
         let (start, start_line) = (self.at, (self.line, self.line_start));
         point.line = self.line;
         let read = self.point(point).and_then(|()| self.check_text(start));
@@ -79,8 +94,9 @@ impl<'a> Parser<'a> {
                 Some(Ok(()))
             }
             Err((place, message)) => {
-                let error = self.error(place, message);
-                // A string that is never closed swallowed the lines behind it; they are read again as lines.
+                let error = self.error(place, message, start_line);
+                // A string that is never closed swallowed the lines behind it; they are read again as lines. That is done once at
+                // most: the quote that opens a string behind it would have closed it.
                 self.at = start;
                 (self.line, self.line_start) = start_line;
                 self.skip_line();
@@ -89,21 +105,12 @@ impl<'a> Parser<'a> {
         }
     }
 
-    /// Bytes of the line that failed last, from `from` on: what a refusal quotes.
-    fn error(&self, place: usize, message: String) -> LineError {
-        let before = &self.input[self.line_start.min(place)..place];
-        // The trouble may be on a line before the one that the parser has come to.
-        let (line, line_start) = if place < self.line_start {
-            let all_before = &self.input[..place];
-            let line = 1 + all_before.iter().filter(|byte| **byte == b'\n').count();
-            (line, all_before.iter().rposition(|byte| *byte == b'\n').map_or(0, |end| end + 1))
-        } else {
-            let within = before.iter().filter(|byte| **byte == b'\n').count();
-            let start =
-                before.iter().rposition(|byte| *byte == b'\n').map_or(self.line_start, |end| self.line_start + end + 1);
-            (self.line + within, start)
-        };
-        LineError { line, column: place - line_start + 1, message }
+    /// An error at a place of the point that begins on this line, which starts there. The trouble may be on a line behind it.
+    fn error(&self, place: usize, message: String, (line, line_start): (usize, usize)) -> LineError {
+        let before = &self.input[line_start.min(place)..place];
+        let within = before.iter().filter(|byte| **byte == b'\n').count();
+        let start = before.iter().rposition(|byte| *byte == b'\n').map_or(line_start, |end| line_start + end + 1);
+        LineError { line: line + within, column: place - start + 1, message }
     }
 
     fn check_text(&self, start: usize) -> Result<(), Wrong> {
@@ -122,12 +129,19 @@ impl<'a> Parser<'a> {
         if measurement.raw().is_empty() {
             return Err((start, "the name of the measurement is missing".to_owned()));
         }
+        self.check_name(start, "measurement", measurement)?;
         point.measurement = Some(measurement);
         while end == Some(b',') {
             self.at += 1;
             end = self.tag(point)?;
         }
         point.series = &self.input[start..self.at];
+        let most = self.bounds.series_bytes;
+        if point.series.len() > most {
+            let message =
+                format!("measurement and tags have more than {most} bytes; intake.series_bytes_max bounds them");
+            return Err((start, message));
+        }
         if end != Some(b' ') {
             return Err((self.at, "the fields are missing; write a space and name=value behind the tags".to_owned()));
         }
@@ -166,11 +180,40 @@ impl<'a> Parser<'a> {
         // Where keys rise, as most clients sort them, the last one is enough to know that this one is new.
         let rises = point.tags.last().is_none_or(|(last, _)| last.raw() < key.raw());
         self.tags_rise = rises && (self.tags_rise || point.tags.is_empty());
-        if !self.tags_rise && point.tags.iter().any(|(other, _)| other.raw() == key.raw()) {
+        if !self.tags_rise && !self.is_new_key(point, key) {
             return Err((start, format!("the tag {} occurs twice", shown(key.raw()))));
+        }
+        self.check_name(start, "tag", key)?;
+        let most = self.bounds.tags;
+        if point.tags.len() >= most {
+            return Err((start, format!("the line has more than {most} tags; intake.tags_max bounds them")));
         }
         point.tags.push((key, value));
         Ok(end)
+    }
+
+    /// Whether none of the tags so far has this key. A few are looked through; many are kept in a set.
+    fn is_new_key(&mut self, point: &Point<'a>, key: Text<'a>) -> bool {
+        if point.tags.len() < FEW_TAGS {
+            return point.tags.iter().all(|(other, _)| other.raw() != key.raw());
+        }
+        if self.keys.len() < point.tags.len() {
+            self.keys.clear();
+            self.keys.extend(point.tags.iter().map(|(other, _)| other.raw()));
+        }
+        self.keys.insert(key.raw())
+    }
+
+    fn check_name(&self, start: usize, what: &str, name: Text<'a>) -> Result<(), Wrong> {
+        let most = self.bounds.name_bytes;
+        if name.raw().len() <= most {
+            return Ok(());
+        }
+        let shown = shown(name.raw());
+        Err((
+            start,
+            format!("the name of the {what} {shown} has more than {most} bytes; intake.name_bytes_max bounds them"),
+        ))
     }
 
     fn field(&mut self, point: &mut Point<'a>) -> Result<(), Wrong> {
@@ -182,8 +225,24 @@ impl<'a> Parser<'a> {
         if end != Some(b'=') {
             return Err((self.at, format!("the field {} has no value; write name=value", shown(key.raw()))));
         }
+        self.check_name(start, "field", key)?;
+        let most = self.bounds.fields;
+        if point.fields.len() >= most {
+            return Err((start, format!("the line has more than {most} fields; intake.fields_max bounds them")));
+        }
         self.at += 1;
+        let value_start = self.at;
         let value = if self.peek() == Some(b'"') { self.string()? } else { self.plain_value()? };
+        let most = self.bounds.whole_max;
+        if let Value::Unsigned(number) = value
+            && number > most
+        {
+            let key = shown(key.raw());
+            return Err((
+                value_start,
+                format!("the field {key} is {number}, and whole numbers are stored up to {most}"),
+            ));
+        }
         point.fields.push((key, value));
         Ok(())
     }

@@ -7,6 +7,7 @@ use std::collections::{HashMap, HashSet};
 use super::batch::Batch;
 use super::catalogue::{Catalogue, FieldKind, Measurement, Role, Shape};
 use super::identity::{Identities, NewIdentity, Times};
+use super::needs::{Need, Needs};
 use super::shape::has_more;
 use super::value::{self, append, kind_of, to_json};
 use crate::record::Cells;
@@ -16,22 +17,11 @@ use crate::recorder::line::{Parser, Point, Text, Value};
 /// Columns refused by the database that are remembered, by measurement.
 const IMPOSSIBLE_MAX: usize = 1_000;
 
-/// What the tables lack.
-#[derive(Debug, Clone, PartialEq, Eq)]
-pub(super) enum Need {
-    /// The measurement has no tables.
-    Measurement(String),
-    /// A column.
-    Column { measurement: String, role: Role, name: String, kind: FieldKind },
-    /// The column for what has no column.
-    More(String),
-}
-
 /// What came of binding some rows.
 #[derive(Debug, Default)]
 pub(super) struct Bound {
     /// What must be made first; the cells are of no use then.
-    pub needs: Vec<Need>,
+    pub needs: Needs,
     /// Identities that are not known; the cells are of no use then.
     pub identities: Vec<NewIdentity>,
     /// Rows that cannot be stored, with the reason and the line.
@@ -214,12 +204,15 @@ impl Binder {
         if let Some(reason) = context.catalogue.why_impossible(&name) {
             return Err(Trouble::Refused(format!("{name:?} can have no tables: {reason}")));
         }
+        let most = self.columns_max;
+        let needs = &mut context.bound.needs;
+        needs.add(Need::Measurement(name.clone()));
+        // What has no room among them is decided when there are tables.
         let mut need = |need: Need| {
-            if !context.bound.needs.contains(&need) {
-                context.bound.needs.push(need);
+            if needs.columns_of(&name) < most {
+                needs.add(need);
             }
         };
-        need(Need::Measurement(name.clone()));
         let column = |role, name: &Text<'_>, kind| Need::Column {
             measurement: point.measurement().resolve().into_owned(),
             role,
@@ -267,12 +260,12 @@ impl Places {
                     let (role, name) = (role.name(), name.resolve());
                     return Err(Trouble::Refused(format!("the {role} {name:?} occurs twice in the line")));
                 }
-                None => match missing(measurement, role, &name.resolve(), kind, limits).map_err(Trouble::Refused)? {
+                None => match missing(measurement, role, &name.resolve(), kind, limits, &bound.needs)
+                    .map_err(Trouble::Refused)?
+                {
                     Some(need) => {
                         needs = true;
-                        if !bound.needs.contains(&need) {
-                            bound.needs.push(need);
-                        }
+                        bound.needs.add(need);
                     }
                     None => self.others.push(place),
                 },
@@ -298,12 +291,13 @@ fn missing(
     name: &str,
     kind: FieldKind,
     limits: Limits,
+    needs: &Needs,
 ) -> Result<Option<Need>, String> {
     let (what, table) = (role.name(), &measurement.name);
     let impossible = measurement.impossible.get(&(role, name.to_owned()));
     // A table that has refused so many gets no more: the names that clients make up have no end.
-    let is_full = measurement.tags.len() + measurement.fields.len() >= limits.columns_max
-        || measurement.impossible.len() >= IMPOSSIBLE_MAX;
+    let columns = measurement.tags.len() + measurement.fields.len() + needs.columns_of(table);
+    let is_full = columns >= limits.columns_max || measurement.impossible.len() >= IMPOSSIBLE_MAX;
     match limits.new_columns {
         NewColumns::Add if impossible.is_none() && !is_full => {
             let (measurement, name) = (measurement.name.clone(), name.to_owned());

@@ -30,7 +30,7 @@ pub enum Role {
 }
 
 /// What a field's column holds.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
 pub enum FieldKind {
     /// Numbers of 64 bits with a point.
     Float,

@@ -3,10 +3,10 @@
 use std::collections::HashSet;
 use std::sync::Arc;
 
-use super::bind::Need;
 use super::catalogue::{Catalogue, Column, FieldKind, Measurement, Role, Shape};
 use super::claims::{Claimed, Claims, Wanted};
 use super::names::{REGISTRY as TABLE, hash_hex, table_names};
+use super::needs::Need;
 use super::refusal::{Meaning, is_duplicate, meaning};
 use super::registry::{Registry, empty_measurement, ensure, has_columns};
 use super::shape::{MORE, Tables, identity_table, own_tables, record_table, table_of};

@@ -23,6 +23,7 @@ mod ledger;
 mod making;
 mod messages;
 mod names;
+mod needs;
 mod opening;
 mod refusal;
 mod registry;

@@ -199,7 +199,8 @@ impl Connection {
             let (catalogue, identities) = (&self.catalogue, &mut *context.identities);
             let bound = context.binder.bind(batch, rows.clone(), catalogue, identities, &numbers_of, first_record);
             if !bound.needs.is_empty() {
-                self.catalogue = context.registry.extend(&bound.needs, context.database, &mut *self.session)?;
+                self.catalogue =
+                    context.registry.extend(bound.needs.as_slice(), context.database, &mut *self.session)?;
                 self.prepare(context)?;
             } else if !bound.identities.is_empty() {
                 for identity in bound.identities {

@@ -365,3 +365,18 @@ fn what_a_recorder_keeps_can_be_read_by_its_user_alone() {
     assert!(!process.said().contains("can read the configuration"), "{}", process.said());
     assert_eq!(process.stop(), Some(0));
 }
+
+#[test]
+fn what_strangers_send_never_commands_the_terminal_of_whoever_looks_at_it() {
+    let directory = Directory::new();
+    let target = Target::sqlite(&directory);
+    let config = config_file(&directory, &database_of(&target), "");
+    let process = Process::start(&config, "");
+    let lines = "m,host=h f=1 1\nm,host=h f=\"\x1b]0;owned\x07\x1b[2J\u{9b}31m\" 2\n";
+    assert_eq!(write(process.http, lines).status, 204);
+    assert_eq!(process.stop(), Some(1));
+    let ended = Command::new(env!("CARGO_BIN_EXE_loadline")).args(["record", &config, "--quarantine", "list"]).output();
+    let listed = String::from_utf8(ended.unwrap().stdout).unwrap();
+    assert!(listed.contains("owned") && listed.contains("\\u{1b}"), "{listed}");
+    assert!(!listed.contains(['\x1b', '\x07', '\u{9b}']), "{listed:?}");
+}

@@ -11,6 +11,8 @@ mod harness;
 mod lines;
 #[path = "strangers/names.rs"]
 mod names;
+#[path = "strangers/types.rs"]
+mod types;
 
 use harness::{Directory, Target};
 
@@ -20,8 +22,9 @@ fn attacks(target: &Target) {
     names::names_of_the_database_itself_stop_nobody(target);
     lines::lines_that_are_too_large_are_refused_at_the_door(target);
     lines::columns_are_bounded_within_a_batch(target);
-    // An embedded database is written without a spool.
+    // An embedded database is written without a spool, and nobody changes the type of its columns.
     if target.endpoint.is_some() {
+        types::a_column_whose_type_is_changed_holds_what_was_sent(target);
         copies::a_spool_that_is_restored_from_a_copy_loses_nothing_new(target);
         copies::a_spool_whose_log_is_damaged_loses_nothing_new(target);
         copies::copies_of_a_spool_that_work_at_once_store_everything_once(target);

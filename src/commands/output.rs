@@ -1,13 +1,14 @@
 //! What commands print.
 //!
-//! Main functions: [`print()`] and [`note()`]. Invariant: results go to stdout, all else to stderr; a reader that stops early,
-//! such as `head`, is no error.
+//! Main functions: [`print()`] and [`note()`]. Invariants: results go to stdout, all else to stderr; a reader that stops early,
+//! such as `head`, is no error; what a record, a server or a study brought with it never commands the terminal.
 
+use std::borrow::Cow;
 use std::io::Write;
 
 use serde::Serialize;
 
-use super::Failure;
+use super::{Failure, screen};
 use crate::report::terminal::WIDTH;
 
 /// Prints text to stdout.
@@ -15,6 +16,18 @@ use crate::report::terminal::WIDTH;
 /// # Errors
 /// [`Failure::Broken`] when it cannot be written, other than because nobody listens any more.
 pub fn print(text: &str) -> Result<(), Failure> {
+    write(&printable(text))
+}
+
+/// Prints a report to stdout, its warnings in red where that is shown.
+///
+/// # Errors
+/// As [`print()`].
+pub fn print_report(text: &str) -> Result<(), Failure> {
+    write(&screen::coloured(&printable(text)))
+}
+
+fn write(text: &str) -> Result<(), Failure> {
     let mut out = std::io::stdout().lock();
     match out.write_all(text.as_bytes()).and_then(|()| out.flush()) {
         Err(error) if error.kind() != std::io::ErrorKind::BrokenPipe => {
@@ -27,7 +40,26 @@ pub fn print(text: &str) -> Result<(), Failure> {
 /// Prints a line to stderr.
 pub fn note(line: &str) {
     // Nothing is left to do when nobody listens any more.
-    let _ = writeln!(std::io::stderr().lock(), "{line}");
+    let _ = writeln!(std::io::stderr().lock(), "{}", printable(line));
+}
+
+/// Text with its control characters escaped, but for ends of lines and tabs; those that turn the direction of writing too.
+pub fn printable(text: &str) -> Cow<'_, str> {
+    let commands = |character: char| {
+        (character.is_control() && !matches!(character, '\n' | '\t'))
+            || matches!(character, '\u{200e}' | '\u{200f}' | '\u{202a}'..='\u{202e}' | '\u{2066}'..='\u{2069}')
+    };
+    if !text.contains(commands) {
+        return Cow::Borrowed(text);
+    }
+    let mut shown = String::with_capacity(text.len() + 16);
+    for character in text.chars() {
+        match commands(character) {
+            true => shown.extend(character.escape_default()),
+            false => shown.push(character),
+        }
+    }
+    Cow::Owned(shown)
 }
 
 /// An error with its causes, `outermost: cause: ...`; a cause that the text before it tells already is not repeated.
@@ -49,7 +81,7 @@ pub fn sentence(error: &anyhow::Error) -> String {
 /// As [`print()`].
 pub fn print_json(document: &impl Serialize) -> Result<(), Failure> {
     let text = serde_json::to_string_pretty(document).expect("what commands print is plain data and has a JSON form");
-    print(&format!("{text}\n"))
+    write(&format!("{text}\n"))
 }
 
 /// A borderless table for the terminal, the first row its header; cells of more than [`WIDTH`] columns together are wrapped.
@@ -71,6 +103,13 @@ mod tests {
     use anyhow::{Context, anyhow};
 
     use super::*;
+
+    #[test]
+    fn what_commands_a_terminal_is_escaped_and_all_else_is_as_it_was() {
+        let sent = "Zürich\t5 µs\n\x1b]0;title\x07\x1b[2J\r\u{9b}31m\u{202e}x\x7f";
+        assert_eq!(printable(sent), "Zürich\t5 µs\n\\u{1b}]0;title\\u{7}\\u{1b}[2J\\r\\u{9b}31m\\u{202e}x\\u{7f}");
+        assert!(matches!(printable("5 ± 1 %\n"), Cow::Borrowed(_)));
+    }
 
     #[test]
     fn causes_are_told_once() {

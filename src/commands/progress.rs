@@ -6,7 +6,7 @@ use std::time::Duration;
 
 use indicatif::{ProgressBar, ProgressDrawTarget, ProgressStyle};
 
-use super::output::note;
+use super::output::{note, printable};
 use crate::measurement::Measurement;
 use crate::trial::{Levels, Trial};
 use crate::units::{show_number, show_seconds};
@@ -71,7 +71,7 @@ impl Progress {
 
     /// A line that stays.
     pub fn say(&self, line: &str) {
-        if self.bar.is_hidden() { note(line) } else { self.bar.println(line) }
+        if self.bar.is_hidden() { note(line) } else { self.bar.println(printable(line)) }
     }
 
     /// Shows that the run goes on while something takes long.

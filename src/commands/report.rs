@@ -4,7 +4,7 @@ use std::path::PathBuf;
 
 use anyhow::Context;
 
-use super::output::{note, print, print_json};
+use super::output::{note, print, print_json, print_report};
 use super::{Failure, Status, screen};
 use crate::finding::{ClaimVerdict, Findings};
 use crate::report;
@@ -36,7 +36,7 @@ pub(super) fn publish(runs: &[Run], is_json: bool, is_strict: bool) -> Result<St
                 let study = goal::unfold(&run.file.study, &run.measurements);
                 report::terminal::terminal_of(findings, &study, screen::width())
             });
-            print(&screen::coloured(&texts.collect::<Vec<_>>().join("\n\n")))?;
+            print_report(&texts.collect::<Vec<_>>().join("\n\n"))?;
         }
     }
     let mut paths = String::new();

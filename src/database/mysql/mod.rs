@@ -100,6 +100,13 @@ impl Database for MySql {
         Ok(Box::new(session::connect(&self.endpoint, self.dialect.engine, self.bulk)?))
     }
 
+    fn connect_writer(&self) -> Result<Box<dyn Session>, DatabaseError> {
+        let mut session = self.connect()?;
+        // Else a number that a narrowed column cannot hold is cut to the nearest that it can.
+        session.run("SET SESSION sql_mode = CONCAT_WS(',', NULLIF(@@SESSION.sql_mode, ''), 'STRICT_ALL_TABLES')")?;
+        Ok(session)
+    }
+
     fn weaknesses(
         &self,
         session: &mut dyn Session,

@@ -137,6 +137,8 @@ pub struct ServerError {
     pub code: String,
     /// The message.
     pub message: String,
+    /// The server's function that raised it.
+    pub routine: String,
 }
 
 impl ServerError {
@@ -154,6 +156,7 @@ impl ServerError {
                 b'S' | b'V' => error.severity = text(),
                 b'C' => error.code = text(),
                 b'M' => error.message = text(),
+                b'R' => error.routine = text(),
                 _ => {}
             }
         }
@@ -168,8 +171,21 @@ impl ServerError {
     }
 }
 
+impl ServerError {
+    /// Whether a prepared statement reads columns that have another type now.
+    fn is_of_changed_columns(&self) -> bool {
+        self.code == "0A000" && self.routine == "RevalidateCachedQuery"
+    }
+}
+
 impl From<ServerError> for DatabaseError {
     fn from(error: ServerError) -> Self {
+        if error.is_of_changed_columns() {
+            return DatabaseError::Lost(format!(
+                "the columns of a table have other types than when its statements were prepared; they are prepared anew ({})",
+                error.code
+            ));
+        }
         if error.is_fatal() {
             return DatabaseError::Lost(format!("{} ({})", error.message, error.code));
         }

@@ -45,11 +45,12 @@ impl Prepare for PostgresWire {
             let types = describe(channel, &name, &text)?;
             let can_miss = !matches!(statement, Statement::Insert { .. });
             let mut prepared = Prepared::new(&name, text, &types.parameters, &types.columns, can_miss);
-            let copy = copy_text(statement).filter(|_| program.rows_max >= COPY_ROWS_MIN && prepared.is_fit_for_copy());
-            if let Some(copy) = copy {
-                let name = format!("c{number}");
-                match describe(channel, &name, &copy) {
-                    Ok(_) => prepared.set_copy(&name),
+            let copy =
+                copy_texts(statement).filter(|_| program.rows_max >= COPY_ROWS_MIN && prepared.is_fit_for_copy());
+            if let Some([types, copy]) = copy {
+                let names = [format!("t{number}"), format!("c{number}")];
+                match describe(channel, &names[0], &types).and_then(|_| describe(channel, &names[1], &copy)) {
+                    Ok(_) => prepared.set_copy(&names[0], &names[1]),
                     // Other databases that speak this protocol may not prepare a COPY; row by row works with them all.
                     Err(DatabaseError::Refused { .. }) => {}
                     Err(lost) => return Err(lost),
@@ -84,13 +85,14 @@ impl Prepare for PostgresWire {
     }
 }
 
-/// The COPY that takes the rows of an insert; none for other statements.
-fn copy_text(statement: &Statement) -> Option<String> {
+/// The COPY that takes the rows of an insert, behind a query of the same columns; none for other statements.
+fn copy_texts(statement: &Statement) -> Option<[String; 2]> {
     let Statement::Insert { table, columns } = statement else {
         return None;
     };
     let names: Vec<_> = columns.iter().map(|column| PostgresDialect.quote(&column.name)).collect();
-    Some(format!("COPY {} ({}) FROM STDIN (FORMAT binary)", PostgresDialect.quote(table), names.join(", ")))
+    let (table, names) = (PostgresDialect.quote(table), names.join(", "));
+    Some([format!("SELECT {names} FROM {table} LIMIT 0"), format!("COPY {table} ({names}) FROM STDIN (FORMAT binary)")])
 }
 
 /// Types of a statement's parameters and columns, as numbers of the server.
@@ -227,8 +229,10 @@ mod tests {
     fn only_inserts_are_copied_and_names_are_quoted() {
         let columns = vec![TableColumn { name: "a\"b".into(), kind: ColumnKind::Int16, nullable: false }];
         let insert = Statement::Insert { table: "t".into(), columns };
-        assert_eq!(copy_text(&insert).unwrap(), "COPY \"t\" (\"a\"\"b\") FROM STDIN (FORMAT binary)");
-        assert_eq!(copy_text(&Statement::Sql { sql: String::new(), allow_empty: true }), None);
+        let [types, copy] = copy_texts(&insert).unwrap();
+        assert_eq!(types, "SELECT \"a\"\"b\" FROM \"t\" LIMIT 0");
+        assert_eq!(copy, "COPY \"t\" (\"a\"\"b\") FROM STDIN (FORMAT binary)");
+        assert_eq!(copy_texts(&Statement::Sql { sql: String::new(), allow_empty: true }), None);
     }
 
     fn message(tag: u8, body: &[u8]) -> Vec<u8> {
@@ -237,7 +241,7 @@ mod tests {
         out
     }
 
-    /// Prepares an insert of one column on a server that answers so to the INSERT and so to the COPY.
+    /// Prepares an insert of one column on a server that answers so to the INSERT, and so to the query of its columns and the COPY.
     fn prepare(insert: &[Vec<u8>], copy: &[Vec<u8>]) -> (Result<(), DatabaseError>, Vec<Prepared>) {
         let (ours, mut server) = std::os::unix::net::UnixStream::pair().unwrap();
         let mut channel = Channel::new(ours.as_raw_fd());
@@ -256,12 +260,16 @@ mod tests {
         let types = message(b't', &[0, 1, 0, 0, 0, 23]);
         let described = [message(b'1', b""), types, message(b'n', b""), ready.clone()];
         let setting = message(b'S', b"TimeZone\0UTC\0");
-        let copied = [message(b'1', b""), message(b't', &[0, 0]), message(b'n', b""), ready.clone(), setting];
+        let queried = [message(b'1', b""), message(b't', &[0, 0]), message(b'n', b""), ready.clone()];
+        let copied = [&queried[..], &queried[..], &[setting]].concat();
         let (outcome, statements) = prepare(&described, &copied);
-        assert_eq!((outcome, statements[0].completions(50)), (Ok(()), 1));
+        assert_eq!((outcome, statements[0].completions(50)), (Ok(()), 2));
         let error = message(b'E', b"SERROR\0C0A000\0Mno COPY here\0\0");
-        let (outcome, statements) = prepare(&described, &[error.clone(), ready.clone()]);
-        assert_eq!((outcome, statements[0].completions(50)), (Ok(()), 50));
+        let refused = [error.clone(), ready.clone()];
+        for answers in [refused.to_vec(), [&queried[..], &refused[..]].concat()] {
+            let (outcome, statements) = prepare(&described, &answers);
+            assert_eq!((outcome, statements[0].completions(50)), (Ok(()), 50));
+        }
         let (outcome, statements) = prepare(&[error, ready], &[]);
         assert!(outcome.unwrap_err().to_string().starts_with("no COPY here, of: INSERT INTO"));
         assert!(statements.is_empty());

@@ -2,7 +2,9 @@
 //!
 //! One row is a Bind and an Execute. Many rows of an insert go through a binary COPY within the same pipeline: the backend
 //! turns to copy-in at the Execute and back at CopyDone, and after an error it discards all up to the next Sync, data of a COPY
-//! included, so nothing needs to be waited for.
+//! included, so nothing needs to be waited for. A binary COPY does not say what types its values have: eight bytes of a whole number
+//! are as good as a number with a point or a time. So an empty query of the same columns goes before it: the server refuses it
+//! where their types are not those of when it was prepared, and else its lock keeps them so until the transaction ends.
 //!
 //! Invariant: a message is copied from parts made when preparing; only values and lengths are filled in.
 
@@ -16,7 +18,7 @@ use crate::statement::Statement;
 
 /// Inserts of at least this many rows go through COPY. CPU time of client and server together for rows of 61 columns, on
 /// version 15: 1 row 77 µs by Bind and Execute, 96 by COPY, 72 by an INSERT of all rows; 3 rows 65, 53 and 49; 10 rows 180, 93
-/// and 120; 1000 rows 14127, 5806 and 17494. Rows of 3 columns draw even at 2 to 3 rows.
+/// and 120; 1000 rows 14127, 5806 and 17494. Rows of 3 columns draw even at 2 to 3 rows. (Before the query of the columns went along.)
 pub const COPY_ROWS_MIN: usize = 3;
 
 /// A CopyData message is closed at the first row that ends behind this many bytes.
@@ -36,7 +38,7 @@ pub struct Prepared {
     bind_head: Vec<u8>,
     /// Forms of the columns, and the Execute message.
     bind_tail: Vec<u8>,
-    /// Bind and Execute of the COPY.
+    /// Bind and Execute of the query of the same columns, and of the COPY.
     copy: Option<Vec<u8>>,
     /// The statement as it travels where none is prepared: with all its rows in one text, as an unnamed statement.
     sent_as_text: Option<TextStatement>,
@@ -74,16 +76,19 @@ impl Prepared {
         !self.parameters.is_empty() && self.parameters.iter().all(|parameter| parameter.is_binary())
     }
 
-    /// From now on uses the COPY prepared as `name` where there are enough rows.
-    pub fn set_copy(&mut self, name: &str) {
-        let mut copy = Vec::new();
-        message::write(&mut copy, b'B', |out| {
-            out.push(0);
-            message::write_text(out, name);
-            out.extend_from_slice(&[0; 6]);
-        });
-        copy.extend_from_slice(&EXECUTE);
-        self.copy = Some(copy);
+    /// From now on uses the COPY prepared as `copy`, behind the query of its columns that is prepared as `types`, where there are enough
+    /// rows.
+    pub fn set_copy(&mut self, types: &str, copy: &str) {
+        let mut messages = Vec::new();
+        for name in [types, copy] {
+            message::write(&mut messages, b'B', |out| {
+                out.push(0);
+                message::write_text(out, name);
+                out.extend_from_slice(&[0; 6]);
+            });
+            messages.extend_from_slice(&EXECUTE);
+        }
+        self.copy = Some(messages);
     }
 
     /// Forms of the answer's columns.
@@ -99,7 +104,11 @@ impl Prepared {
     /// How often the server says that it completed an execution with this many rows of values.
     #[inline]
     pub fn completions(&self, rows: u32) -> u32 {
-        if self.copy(rows as usize).is_some() || self.is_text() { 1 } else { rows }
+        match self.copy(rows as usize) {
+            Some(_) => 2,
+            None if self.is_text() => 1,
+            None => rows,
+        }
     }
 
     /// Whether this many rows go through COPY.
@@ -306,7 +315,7 @@ mod tests {
     #[test]
     fn many_rows_are_copied_in_messages_of_limited_size() {
         let mut prepared = Prepared::new("s0", String::new(), &[types::INT4, types::TEXT], &[], false);
-        prepared.set_copy("c0");
+        prepared.set_copy("t0", "c0");
         let mut cells = Cells::new();
         for row in 0..1000 {
             cells.int(row);
@@ -315,11 +324,12 @@ mod tests {
         let mut out = Vec::new();
         prepared.append(1000, 0, &cells, &mut out).unwrap();
         let messages = split(&out);
-        assert_eq!(prepared.completions(1000), 1);
-        assert_eq!(messages[0], (b'B', b"\0c0\0\0\0\0\0\0\0".to_vec()));
+        assert_eq!(prepared.completions(1000), 2);
+        assert_eq!(messages[0], (b'B', b"\0t0\0\0\0\0\0\0\0".to_vec()));
+        assert_eq!(messages[2], (b'B', b"\0c0\0\0\0\0\0\0\0".to_vec()));
         let tags: Vec<_> = messages.iter().map(|message| message.0).collect();
-        assert_eq!(tags, *b"BEddddc");
-        let data: Vec<u8> = messages[2..6].iter().flat_map(|message| message.1.clone()).collect();
+        assert_eq!(tags, *b"BEBEddddc");
+        let data: Vec<u8> = messages[4..8].iter().flat_map(|message| message.1.clone()).collect();
         assert_eq!(data.len(), 19 + 1000 * (2 + 8 + 504) + 2);
         assert_eq!((&data[..11], &data[data.len() - 2..]), (&b"PGCOPY\n\xff\r\n\0"[..], &[255, 255][..]));
     }
@@ -327,7 +337,7 @@ mod tests {
     #[test]
     fn few_rows_are_executed_one_by_one() {
         let mut prepared = Prepared::new("s0", String::new(), &[types::INT4], &[], false);
-        prepared.set_copy("c0");
+        prepared.set_copy("t0", "c0");
         let mut cells = Cells::new();
         cells.int(1);
         cells.int(2);

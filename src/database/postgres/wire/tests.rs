@@ -14,7 +14,7 @@ fn wire() -> PostgresWire {
     let (socket, _) = std::os::unix::net::UnixStream::pair().unwrap();
     let mut wire = PostgresWire::new(socket.into());
     let mut insert = Prepared::new("s1", "insert".into(), &[types::INT4], &[], false);
-    insert.set_copy("c1");
+    insert.set_copy("t1", "c1");
     wire.statements = vec![
         Prepared::new("s0", "select".into(), &[types::INT4], &[types::INT4], true),
         insert,
@@ -177,9 +177,20 @@ fn all_steps_leave_in_one_pipeline() {
     let expect = Expect::Changed(2);
     let request = request(&[(INSERT, 2, expect), (INSERT, 5, Expect::Changed(5)), (INSERT, 0, expect)]);
     let copy = [message(b'2', b""), message(b'G', &[1, 0, 1, 0, 1]), message(b'C', b"COPY 5\0")].concat();
-    let answers = [done("INSERT 0 1"), done("INSERT 0 1"), copy, ready()];
+    let answers = [done("INSERT 0 1"), done("INSERT 0 1"), done("SELECT 0"), copy, ready()];
     let answer = Answer { rows: 0, changed: 7, empty: 0 };
-    assert_eq!(run(&request, &answers), ("BEBEBEdcS".into(), String::new(), Some(Ok(answer))));
+    assert_eq!(run(&request, &answers), ("BEBEBEBEdcS".into(), String::new(), Some(Ok(answer))));
+}
+
+#[test]
+fn columns_of_other_types_than_when_they_were_prepared_end_the_connection() {
+    let request = request(&[(INSERT, 5, Expect::Changed(5)), (UPDATE, 1, Expect::Changed(1))]);
+    let changed = message(b'E', b"SERROR\0C0A000\0Mno\0RRevalidateCachedQuery\0\0");
+    let (_, then, outcome) = run(&request, &[changed, ready()]);
+    assert_eq!(then, "S", "nothing of the transaction stays");
+    assert!(matches!(outcome, Some(Err(DatabaseError::Lost(said))) if said.contains("prepared anew")));
+    let other = message(b'E', b"SERROR\0C0A000\0Mno\0Rtransform\0\0");
+    assert_eq!(run(&request, &[other, ready()]).2, Some(Err(DatabaseError::refused("0A000", "no"))));
 }
 
 #[test]

@@ -283,6 +283,16 @@ fn damage_of_the_newest_bytes_costs_at_most_the_newest_group() {
     }
 }
 
+/// Overwrites the middle of the file; the file.
+fn damage(directory: &Directory) -> PathBuf {
+    let path = directory.0.join("spool.db");
+    let mut bytes = std::fs::read(&path).unwrap();
+    let middle = bytes.len() / 2;
+    bytes[middle..middle + 20_000].fill(0xa5);
+    std::fs::write(&path, bytes).unwrap();
+    path
+}
+
 #[test]
 fn a_damaged_file_is_kept_aside_and_what_is_readable_goes_on() {
     let directory = Directory::new();
@@ -291,11 +301,7 @@ fn a_damaged_file_is_kept_aside_and_what_is_readable_goes_on() {
     append(&mut file, &many);
     let recorder = file.lane_opening(0).unwrap().recorder;
     drop(file);
-    let path = directory.0.join("spool.db");
-    let mut bytes = std::fs::read(&path).unwrap();
-    let middle = bytes.len() / 2;
-    bytes[middle..middle + 20_000].fill(0xa5);
-    std::fs::write(&path, bytes).unwrap();
+    let path = damage(&directory);
     let mut file = directory.open();
     let salvaged = file.salvaged().cloned().unwrap();
     assert!(salvaged.kept.exists() && salvaged.read > 50 && salvaged.read < 200, "{salvaged:?}");
@@ -413,11 +419,7 @@ fn a_damaged_file_keeps_its_openings_as_far_as_they_can_be_read() {
     let before = file.lane_opening(0).unwrap();
     append(&mut file, &many);
     drop(file);
-    let path = directory.0.join("spool.db");
-    let mut bytes = std::fs::read(&path).unwrap();
-    let middle = bytes.len() / 2;
-    bytes[middle..middle + 20_000].fill(0xa5);
-    std::fs::write(&path, bytes).unwrap();
+    damage(&directory);
     let mut file = directory.open();
     assert!(file.salvaged().is_some());
     let after = file.lane_opening(0).unwrap();

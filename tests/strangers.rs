@@ -2,6 +2,8 @@
 
 #![expect(clippy::unwrap_used, reason = "a test that cannot go on has failed")]
 
+#[path = "strangers/apart.rs"]
+mod apart;
 #[path = "strangers/copies.rs"]
 mod copies;
 #[expect(dead_code, reason = "not every test file uses all of it")]
@@ -22,8 +24,11 @@ fn attacks(target: &Target) {
     names::names_of_the_database_itself_stop_nobody(target);
     lines::lines_that_are_too_large_are_refused_at_the_door(target);
     lines::columns_are_bounded_within_a_batch(target);
+    apart::identities_that_somebody_removes_are_begun_again(target);
+    apart::a_table_that_is_gone_stops_only_its_own_measurement(target);
     // An embedded database is written without a spool, and nobody changes the type of its columns.
     if target.endpoint.is_some() {
+        apart::a_refusal_that_nobody_knows_ends_in_quarantine_and_stops_nobody(target);
         types::a_column_whose_type_is_changed_holds_what_was_sent(target);
         copies::a_spool_that_is_restored_from_a_copy_loses_nothing_new(target);
         copies::a_spool_whose_log_is_damaged_loses_nothing_new(target);

@@ -10,6 +10,7 @@ use std::time::Duration;
 
 use super::durability::Terms;
 use super::log;
+use super::progress::Progress;
 use crate::database::durability::Lasts;
 
 /// Sources whose lag is told apart; those beyond are one.
@@ -101,6 +102,10 @@ pub struct Meter {
     pub forgotten: Count,
     /// Times that a writer found that a copy of its spool had moved its row of the ledger.
     pub copies: Count,
+    /// Whether what comes in is stored in time.
+    pub progress: Progress,
+    /// Measurements whose records were set apart, each time.
+    pub set_apart: Count,
     /// Settings because of which the database may forget what it commits, with their values.
     pub weaknesses: Mutex<Vec<(String, String)>>,
     /// Bytes of requests in memory.

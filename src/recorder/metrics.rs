@@ -6,6 +6,7 @@ use std::sync::PoisonError;
 use super::admission::Gate;
 use super::admission::governor::View;
 use super::meter::{Meter, TIME_BOUNDS_S, Times};
+use super::progress::{Cause, Waiting};
 use super::spool::Counts;
 
 /// What is shown.
@@ -24,6 +25,10 @@ pub struct Shown<'a> {
     pub rows_per_s: f64,
     /// Why nothing is acknowledged any more, if that is so.
     pub is_broken: bool,
+    /// The oldest records that wait, by cause.
+    pub waiting: Vec<Waiting>,
+    /// Measurements whose records wait apart.
+    pub apart: usize,
 }
 
 /// A page that is being written.
@@ -136,8 +141,29 @@ pub fn text(shown: &Shown<'_>) -> String {
         f64::from(u8::from(shown.gate.is_closed())),
     );
     page.gauge("spool_broken", "Whether a failed sync ended acknowledgement", f64::from(u8::from(shown.is_broken)));
+    add_waiting(&mut page, shown);
     add_labelled(&mut page, meter);
     page.0.replace(" inf\n", " +Inf\n")
+}
+
+/// How long records wait, and why.
+fn add_waiting(page: &mut Page, shown: &Shown<'_>) {
+    page.head("oldest_waiting_seconds", "gauge", "How long the oldest record waits, by what it waits for");
+    for cause in [Cause::Queue, Cause::Database, Cause::Measurement] {
+        let age_s =
+            shown.waiting.iter().find(|waiting| waiting.cause == cause).map_or(0.0, |found| found.age.as_secs_f64());
+        let _ = writeln!(page.0, "loadline_oldest_waiting_seconds{{reason=\"{}\"}} {age_s}", cause.name());
+    }
+    page.gauge(
+        "measurements_apart",
+        "Measurements that the database refuses while it takes others; their records wait apart",
+        shown.apart as f64,
+    );
+    page.counter(
+        "measurements_set_apart_total",
+        "Times that a measurement's records were set apart",
+        shown.meter.set_apart.get(),
+    );
 }
 
 /// What there are several of: weak settings, and sources.
@@ -179,6 +205,8 @@ mod tests {
             gate: &gate,
             rows_per_s: 0.5,
             is_broken: false,
+            waiting: Vec::new(),
+            apart: 0,
         });
         for line in page.lines().filter(|line| !line.starts_with("# ")) {
             let (name, value) = line.rsplit_once(' ').unwrap();

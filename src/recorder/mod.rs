@@ -18,6 +18,7 @@ mod nats;
 pub mod office;
 pub mod pace;
 pub mod processing;
+pub mod progress;
 mod running;
 pub mod spool;
 pub mod stop;

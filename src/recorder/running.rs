@@ -16,7 +16,10 @@ use super::log;
 use super::meter::Meter;
 use super::metrics::{self, Shown};
 use super::pace::Pace;
-use super::spool::{Committer, CommitterHandle, Counts, LaneOpening, Reader, SpoolError, SpoolFile};
+use super::progress::{LaneProgress, oldest, why_late};
+use super::spool::{
+    APART_LANES, Committer, CommitterHandle, Counts, LaneOpening, Reader, SpoolError, SpoolFile, now_ns,
+};
 use super::stop::Stop;
 use super::writer::{DirectHandle, Feed, Lane, LaneEnd, LaneSettings, Registry, Shape};
 use crate::database::Database;
@@ -79,10 +82,16 @@ struct Shared {
     gate: Arc<Gate>,
     bound_bytes: u64,
     is_direct: bool,
+    /// Writers that the spool feeds, or would.
+    lanes: u32,
     /// When rows were counted last, how many, and how many a second.
     speed: Mutex<(Instant, u64, f64)>,
     /// What else is shown on `/metrics`.
     more: Mutex<Vec<Page>>,
+    /// What looks into the spool for whoever asks how long records wait.
+    reader: Mutex<Reader>,
+    /// How long the oldest may wait where the recorder is ready.
+    ready_within: Duration,
 }
 
 /// Writes a part of `/metrics`.
@@ -118,7 +127,27 @@ impl Shared {
             gate: &self.gate,
             rows_per_s: self.rows_per_s(),
             is_broken,
+            waiting: oldest(&self.waiting(), now_ns()),
+            apart: self.spool().map_or(0, |spool| spool.apart().len()),
         })
+    }
+
+    /// What is known of each writer, and since when the oldest record waits for it.
+    fn waiting(&self) -> Vec<(bool, LaneProgress, Option<i64>)> {
+        let mut lanes = self.meter.progress.lanes();
+        // Those that have not come anywhere yet have all that is in the spool before them.
+        let spooled = (0..self.lanes).chain(APART_LANES);
+        for lane in spooled {
+            lanes.entry(lane).or_default();
+        }
+        let reader = self.reader.lock().unwrap_or_else(PoisonError::into_inner);
+        let waiting = lanes.into_iter().map(|(number, lane)| {
+            // A spool that cannot be read says so elsewhere.
+            let spooled = reader.oldest(number, lane.through).unwrap_or_default();
+            let oldest = [spooled, lane.waits_since_ns].into_iter().flatten().min();
+            (APART_LANES.contains(&number), lane, oldest)
+        });
+        waiting.collect()
     }
 
     fn why_not_ready(&self) -> Option<String> {
@@ -129,11 +158,19 @@ impl Shared {
         if self.is_direct && self.meter.lanes_connected.get() == 0 {
             return Some("the database is not connected yet".to_owned());
         }
-        let is_quarantine = self.counts().quarantined_bytes > self.bound_bytes / 2;
-        self.gate.is_closed().then(|| match is_quarantine {
-            true => "the quarantine takes most of the spool; replay or discard it".to_owned(),
-            false => "the spool is full".to_owned(),
-        })
+        if self.gate.is_closed() {
+            let is_quarantine = self.counts().quarantined_bytes > self.bound_bytes / 2;
+            let reason = match is_quarantine {
+                true => "the quarantine takes most of the spool; replay or discard it",
+                false => "the spool is full",
+            };
+            return Some(reason.to_owned());
+        }
+        if let Some(full) = spool.full() {
+            spool.try_again();
+            return Some(full);
+        }
+        why_late(&self.waiting(), self.ready_within, now_ns())
     }
 }
 
@@ -162,6 +199,9 @@ impl Recorder {
             is_direct,
             speed: Mutex::new((Instant::now(), 0, 0.0)),
             more: Mutex::default(),
+            reader: Mutex::new(Reader::open(&path)?),
+            ready_within: config.ready_within,
+            lanes: config.writer.count,
         });
         let lane_stop = Arc::new(Stop::default());
         let registry = Arc::new(registry(config));
@@ -336,7 +376,7 @@ fn openings(file: &mut SpoolFile, config: &Config, is_direct: bool) -> Result<Ve
     let has_spool = !is_direct || file.counts().entries > 0;
     let has_direct = is_direct || config.intake.nats.is_some();
     let lanes = |is_there: bool, first: u32| first..first + if is_there { config.writer.count } else { 0 };
-    let all = lanes(has_spool, 0).chain(lanes(has_direct, FIRST_DIRECT_LANE));
+    let all = lanes(has_spool, 0).chain(lanes(has_direct, FIRST_DIRECT_LANE)).chain(APART_LANES);
     all.map(|lane| Ok((lane, file.lane_opening(lane)?))).collect()
 }
 

@@ -36,6 +36,8 @@ pub struct Config {
     pub schema: SchemaConfig,
     /// `[writer]`
     pub writer: WriterConfig,
+    /// `[ready]`: how long the oldest record may wait where the recorder says that it is ready.
+    pub ready_within: Duration,
     /// `[admission]`
     pub admission: AdmissionConfig,
     /// `[inbox]`

@@ -24,6 +24,7 @@ const SECTIONS: &[&str] = &[
     "intake",
     "schema",
     "writer",
+    "ready",
     "admission",
     "inbox",
     "processing",
@@ -66,6 +67,7 @@ pub fn read(text: &str, file: &str) -> Result<Config, StudyErrors> {
         inbox,
         schema: read_schema(&root, &mut errors),
         writer: read_writer(&root, database.name == "sqlite", &mut errors),
+        ready_within: read_ready(&root, &mut errors),
         admission: read_admission(&root, &mut errors),
         database,
     };
@@ -248,6 +250,11 @@ fn read_writer(root: &Table, is_sqlite: bool, errors: &mut Errors) -> WriterConf
         within: read_duration(&section, "within", 0.0, 60.0, errors).unwrap_or(Duration::from_millis(5)),
         drain: read_duration(&section, "drain", 0.0, 86_400.0, errors).unwrap_or(Duration::from_secs(10)),
     }
+}
+
+fn read_ready(root: &Table, errors: &mut Errors) -> Duration {
+    let section = Section::open(root, "ready", &["within"], errors);
+    read_duration(&section, "within", 1.0, 86_400.0, errors).unwrap_or(Duration::from_secs(60))
 }
 
 fn read_admission(root: &Table, errors: &mut Errors) -> AdmissionConfig {

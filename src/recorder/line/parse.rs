@@ -129,7 +129,9 @@ impl<'a> Parser<'a> {
         if measurement.raw().is_empty() {
             return Err((start, "the name of the measurement is missing".to_owned()));
         }
-        self.check_name(start, "measurement", measurement)?;
+        if measurement.raw().len() > self.bounds.name_bytes {
+            return Err(self.long_name(start, "measurement", measurement));
+        }
         point.measurement = Some(measurement);
         while end == Some(b',') {
             self.at += 1;
@@ -183,9 +185,11 @@ impl<'a> Parser<'a> {
         if !self.tags_rise && !self.is_new_key(point, key) {
             return Err((start, format!("the tag {} occurs twice", shown(key.raw()))));
         }
-        self.check_name(start, "tag", key)?;
-        let most = self.bounds.tags;
-        if point.tags.len() >= most {
+        if key.raw().len() > self.bounds.name_bytes {
+            return Err(self.long_name(start, "tag", key));
+        }
+        if point.tags.len() >= self.bounds.tags {
+            let most = self.bounds.tags;
             return Err((start, format!("the line has more than {most} tags; intake.tags_max bounds them")));
         }
         point.tags.push((key, value));
@@ -204,16 +208,23 @@ impl<'a> Parser<'a> {
         self.keys.insert(key.raw())
     }
 
-    fn check_name(&self, start: usize, what: &str, name: Text<'a>) -> Result<(), Wrong> {
-        let most = self.bounds.name_bytes;
-        if name.raw().len() <= most {
-            return Ok(());
-        }
-        let shown = shown(name.raw());
-        Err((
-            start,
-            format!("the name of the {what} {shown} has more than {most} bytes; intake.name_bytes_max bounds them"),
-        ))
+    #[cold]
+    fn long_name(&self, start: usize, what: &str, name: Text<'a>) -> Wrong {
+        let (most, shown) = (self.bounds.name_bytes, shown(name.raw()));
+        let bound = "intake.name_bytes_max bounds them";
+        (start, format!("the name of the {what} {shown} has more than {most} bytes; {bound}"))
+    }
+
+    #[cold]
+    fn many_fields(&self, start: usize) -> Wrong {
+        let most = self.bounds.fields;
+        (start, format!("the line has more than {most} fields; intake.fields_max bounds them"))
+    }
+
+    #[cold]
+    fn large_number(&self, start: usize, key: Text<'a>, number: u64) -> Wrong {
+        let (most, key) = (self.bounds.whole_max, shown(key.raw()));
+        (start, format!("the field {key} is {number}, and whole numbers are stored up to {most}"))
     }
 
     fn field(&mut self, point: &mut Point<'a>) -> Result<(), Wrong> {
@@ -225,23 +236,19 @@ impl<'a> Parser<'a> {
         if end != Some(b'=') {
             return Err((self.at, format!("the field {} has no value; write name=value", shown(key.raw()))));
         }
-        self.check_name(start, "field", key)?;
-        let most = self.bounds.fields;
-        if point.fields.len() >= most {
-            return Err((start, format!("the line has more than {most} fields; intake.fields_max bounds them")));
+        if key.raw().len() > self.bounds.name_bytes {
+            return Err(self.long_name(start, "field", key));
+        }
+        if point.fields.len() >= self.bounds.fields {
+            return Err(self.many_fields(start));
         }
         self.at += 1;
         let value_start = self.at;
         let value = if self.peek() == Some(b'"') { self.string()? } else { self.plain_value()? };
-        let most = self.bounds.whole_max;
         if let Value::Unsigned(number) = value
-            && number > most
+            && number > self.bounds.whole_max
         {
-            let key = shown(key.raw());
-            return Err((
-                value_start,
-                format!("the field {key} is {number}, and whole numbers are stored up to {most}"),
-            ));
+            return Err(self.large_number(value_start, key, number));
         }
         point.fields.push((key, value));
         Ok(())

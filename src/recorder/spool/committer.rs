@@ -14,7 +14,7 @@ use tokio::sync::{mpsc, oneshot};
 
 use super::file::Group;
 use super::quarantine::Refusal;
-use super::{Counts, Entry, LaneNews, LaneOpening, Offer, SpoolError, SpoolFile, Stored};
+use super::{Apart, ApartLanes, Counts, Entry, LaneNews, LaneOpening, Offer, SpoolError, SpoolFile, Stored};
 use crate::recorder::log;
 
 /// Requests that may wait for the thread.
@@ -38,6 +38,8 @@ enum Request {
     Settle { lane: u32, through: i64 },
     Quarantine(Vec<Refused>, oneshot::Sender<Result<(), SpoolError>>),
     Note(u32, LaneNews, oneshot::Sender<Noted>),
+    SetApart(Vec<Apart>, oneshot::Sender<Result<(), SpoolError>>),
+    Rejoin(u32, oneshot::Sender<Result<(), SpoolError>>),
 }
 
 /// What everybody may look at.
@@ -46,6 +48,10 @@ struct State {
     counts: Counts,
     /// Sequence of the newest entry that is durable.
     newest: i64,
+    /// What waits apart.
+    apart: Arc<ApartLanes>,
+    /// Why the last group was not stored, where the disk was full.
+    full: Option<String>,
     broken: Option<SpoolError>,
 }
 
@@ -74,6 +80,8 @@ impl Committer {
         let (requests, receiver) = mpsc::channel(QUEUE_MAX);
         let shared = Arc::new(Shared::default());
         shared.lock().counts = file.counts();
+        // A file that cannot be read here fails with the first entry.
+        shared.lock().apart = Arc::new(file.apart().unwrap_or_default());
         let for_thread = Arc::clone(&shared);
         let work = move || {
             Worker {
@@ -141,6 +149,42 @@ impl CommitterHandle {
         let (answer, answered) = oneshot::channel();
         self.requests.blocking_send(Request::Note(lane, news, answer)).map_err(|_| ended())?;
         answered.blocking_recv().unwrap_or_else(|_| Err(self.broken().unwrap_or_else(ended)))
+    }
+
+    /// Takes records out of their entries, to wait apart; comes back when that is durable.
+    ///
+    /// # Errors
+    /// [`SpoolError::Full`], nothing was done then; or as the disk fails.
+    pub fn set_apart(&self, apart: Vec<Apart>) -> Result<(), SpoolError> {
+        let (answer, answered) = oneshot::channel();
+        self.requests.blocking_send(Request::SetApart(apart, answer)).map_err(|_| ended())?;
+        answered.blocking_recv().unwrap_or_else(|_| Err(self.broken().unwrap_or_else(ended)))
+    }
+
+    /// The measurements that wait in a lane go with all others again, if nothing waits there.
+    ///
+    /// # Errors
+    /// As the disk fails.
+    pub fn rejoin(&self, lane: u32) -> Result<(), SpoolError> {
+        let (answer, answered) = oneshot::channel();
+        self.requests.blocking_send(Request::Rejoin(lane, answer)).map_err(|_| ended())?;
+        answered.blocking_recv().unwrap_or_else(|_| Err(self.broken().unwrap_or_else(ended)))
+    }
+
+    /// The lane in which the records of each measurement wait, of those that do.
+    pub fn apart(&self) -> Arc<ApartLanes> {
+        Arc::clone(&self.shared.lock().apart)
+    }
+
+    /// Why nothing can be stored at present, if that is so: the disk is full.
+    pub fn full(&self) -> Option<String> {
+        self.shared.lock().full.clone()
+    }
+
+    /// Tries to store something that changes nothing, to find out whether the disk is still full.
+    pub fn try_again(&self) {
+        // Where many requests wait, the next one finds out.
+        let _ = self.requests.try_send(Request::Rejoin(u32::MAX, oneshot::channel().0));
     }
 
     /// As [`CommitterHandle::quarantine`], for tasks.
@@ -234,7 +278,7 @@ type Noted = Result<LaneOpening, SpoolError>;
 #[derive(Default)]
 struct Answers {
     appended: Vec<(oneshot::Sender<Appended>, Appended)>,
-    quarantined: Vec<oneshot::Sender<Result<(), SpoolError>>>,
+    done: Vec<oneshot::Sender<Result<(), SpoolError>>>,
     noted: Vec<(oneshot::Sender<Noted>, Noted)>,
 }
 
@@ -245,6 +289,7 @@ impl Worker {
             match self.group(first, &mut answers) {
                 Ok(()) => answers.send(),
                 Err(error) => {
+                    self.shared.lock().full = Some(error.to_string());
                     answers.fail(&error);
                     if let SpoolError::Broken(_) = error {
                         self.end(error);
@@ -259,7 +304,7 @@ impl Worker {
     fn group(&mut self, first: Request, answers: &mut Answers) -> Result<(), SpoolError> {
         let now = Instant::now();
         let (before, was_half_quarantine) = (self.file.counts(), self.file.is_half_quarantine());
-        let mut newest = 0;
+        let (mut newest, mut changes_apart) = (0, false);
         let mut group = self.file.begin()?;
         let mut next = Some(first);
         while let Some(request) = next {
@@ -268,7 +313,10 @@ impl Worker {
                     let known = self.unsettled.entry(lane).or_insert(through);
                     *known = through.max(*known);
                 }
-                request => take(request, &mut group, answers, &mut newest)?,
+                request => {
+                    changes_apart |= matches!(request, Request::SetApart(..) | Request::Rejoin(..));
+                    take(request, &mut group, answers, &mut newest)?;
+                }
             }
             let is_full = group.counts().acknowledged - before.acknowledged > 200_000
                 || group.counts().spooled_bytes.saturating_sub(before.spooled_bytes) > GROUP_BYTES;
@@ -294,10 +342,13 @@ impl Worker {
             let remedy = "look at it with --quarantine list, and replay or discard it";
             log::warning("the quarantine takes half of spool.bound", &[("remedy", remedy)]);
         }
+        let apart = if changes_apart { Some(Arc::new(self.file.apart()?)) } else { None };
         let (after, mut state) = (self.file.counts(), self.shared.lock());
+        state.apart = apart.unwrap_or_else(|| Arc::clone(&state.apart));
         // Records that were never spooled are counted there only.
         state.counts.acknowledged += after.acknowledged - before.acknowledged;
         state.counts.committed += after.committed - before.committed;
+        state.full = None;
         let (acknowledged, committed) = (state.counts.acknowledged, state.counts.committed);
         state.counts = Counts { acknowledged, committed, ..after };
         state.newest = state.newest.max(newest);
@@ -315,7 +366,9 @@ impl Worker {
             let mut answers = Answers::default();
             match request {
                 Request::Append(_, answer) => answers.appended.push((answer, Err(error.clone()))),
-                Request::Quarantine(_, answer) => answers.quarantined.push(answer),
+                Request::Quarantine(_, answer) | Request::SetApart(_, answer) | Request::Rejoin(_, answer) => {
+                    answers.done.push(answer);
+                }
                 Request::Note(_, _, answer) => answers.noted.push((answer, Err(error.clone()))),
                 Request::Settle { .. } => {}
             }
@@ -347,7 +400,7 @@ fn take(request: Request, group: &mut Group<'_>, answers: &mut Answers, newest: 
         // Noted by the caller.
         Request::Settle { .. } => {}
         Request::Quarantine(refused, answer) => {
-            answers.quarantined.push(answer);
+            answers.done.push(answer);
             for Refused { entry, refusal, is_spooled } in &refused {
                 if *is_spooled {
                     group.quarantine(entry, refusal, now_ns())?;
@@ -362,6 +415,21 @@ fn take(request: Request, group: &mut Group<'_>, answers: &mut Answers, newest: 
             answers.noted.push((answer, noted));
             failed.map_or(Ok(()), Err)?;
         }
+        Request::SetApart(apart, answer) => {
+            // One after the other, so that what does not fit is found before anything of it is done.
+            let bytes: u64 =
+                apart.iter().filter(|apart| !apart.is_spooled).map(|apart| apart.entry.offer.stored_bytes()).sum();
+            if !group.has_room_for_bytes(bytes) {
+                let _ = answer.send(Err(SpoolError::Full("what is to wait apart does not fit".to_owned())));
+                return Ok(());
+            }
+            answers.done.push(answer);
+            apart.iter().try_for_each(|apart| group.set_apart(apart))?;
+        }
+        Request::Rejoin(lane, answer) => {
+            answers.done.push(answer);
+            group.rejoin(lane)?;
+        }
     }
     Ok(())
 }
@@ -370,13 +438,13 @@ impl Answers {
     fn send(self) {
         // Whoever asked may have gone away meanwhile.
         self.appended.into_iter().for_each(|(answer, outcome)| drop(answer.send(outcome)));
-        self.quarantined.into_iter().for_each(|answer| drop(answer.send(Ok(()))));
+        self.done.into_iter().for_each(|answer| drop(answer.send(Ok(()))));
         self.noted.into_iter().for_each(|(answer, noted)| drop(answer.send(noted)));
     }
 
     fn fail(self, error: &SpoolError) {
         self.appended.into_iter().for_each(|(answer, _)| drop(answer.send(Err(error.clone()))));
-        self.quarantined.into_iter().for_each(|answer| drop(answer.send(Err(error.clone()))));
+        self.done.into_iter().for_each(|answer| drop(answer.send(Err(error.clone()))));
         self.noted.into_iter().for_each(|(answer, _)| drop(answer.send(Err(error.clone()))));
     }
 }

@@ -8,10 +8,10 @@ use rusqlite::{Connection, OptionalExtension, Transaction, TransactionBehavior, 
 use super::lock::SpoolLock;
 use super::quarantine::QUARANTINED_BYTES;
 use super::salvage::{self, Salvaged};
-use super::{Offer, SpoolError, opening};
+use super::{APART_LANES, Offer, SpoolError, apart, opening};
 
 /// Version of the tables; one that is newer is refused.
-const VERSION: i64 = 2;
+const VERSION: i64 = 3;
 
 const TABLES: &str = "
 CREATE TABLE entry (
@@ -166,10 +166,15 @@ impl SpoolFile {
         if lanes == i64::from(wanted) {
             return Ok(());
         }
-        if self.counts.entries > 0 && lanes != 0 {
+        // What waits apart does so whatever the number of the others is.
+        let waiting = "SELECT count(*) FROM entry WHERE lane < ?";
+        let waiting: u64 = self
+            .connection
+            .query_row(waiting, [APART_LANES.start], |row| row.get(0))
+            .map_err(|error| SpoolError::of(&error))?;
+        if waiting > 0 && lanes != 0 {
             let reason = format!(
-                "{} entries wait for {lanes} writers and writer.count is {wanted}; let them drain with writer.count = {lanes} first",
-                self.counts.entries
+                "{waiting} entries wait for {lanes} writers and writer.count is {wanted}; let them drain with writer.count = {lanes} first"
             );
             return Err(SpoolError::Unusable { path: self.path.display().to_string(), reason });
         }
@@ -217,7 +222,12 @@ impl Group<'_> {
 
     /// Whether an offer fits.
     pub fn has_room_for(&self, offer: &Offer) -> bool {
-        self.counts.held_bytes() + offer.stored_bytes() <= self.bound_bytes
+        self.has_room_for_bytes(offer.stored_bytes())
+    }
+
+    /// Whether so much more fits.
+    pub fn has_room_for_bytes(&self, bytes: u64) -> bool {
+        self.counts.held_bytes() + bytes <= self.bound_bytes
     }
 
     /// Stores an offer, unless its message was stored before.
@@ -237,7 +247,7 @@ impl Group<'_> {
         self.insert(offer).map_err(|error| SpoolError::of(&error))
     }
 
-    fn insert(&mut self, offer: &Offer) -> rusqlite::Result<Stored> {
+    pub(super) fn insert(&mut self, offer: &Offer) -> rusqlite::Result<Stored> {
         if !offer.message_id.is_empty() {
             let mut remember = self.transaction.prepare_cached("INSERT OR IGNORE INTO message VALUES (?, ?, ?)")?;
             if remember.execute(params![&*offer.source, offer.message_id, offer.received_ns])? == 0 {
@@ -360,17 +370,30 @@ pub(super) fn connect(path: &Path) -> rusqlite::Result<Connection> {
     if transaction.query_row(known, [], |_| Ok(())).optional()?.is_none() {
         transaction.execute_batch(TABLES)?;
         transaction.execute_batch(opening::TABLES)?;
+        transaction.execute_batch(apart::TABLE)?;
         let facts = format!(
             "INSERT INTO fact VALUES ('version', ?), ('recorder', {}), ('lanes', 0), ('acknowledged', 0), ('committed', 0)",
             opening::RANDOM_NAME
         );
         transaction.execute(&facts, [VERSION])?;
-    } else if fact_number(&transaction, "version")? == 1 {
-        transaction.execute_batch(opening::TABLES)?;
-        transaction.execute("UPDATE fact SET value = ? WHERE name = 'version'", [VERSION])?;
+    } else {
+        upgrade(&transaction)?;
     }
     transaction.commit()?;
     Ok(connection)
+}
+
+/// Makes what an older version did not have; a newer one stays as it is.
+fn upgrade(transaction: &Transaction<'_>) -> rusqlite::Result<()> {
+    let version = fact_number(transaction, "version")?;
+    if version < 2 {
+        transaction.execute_batch(opening::TABLES)?;
+    }
+    if version < 3 {
+        transaction.execute_batch(apart::TABLE)?;
+        transaction.execute("UPDATE fact SET value = ? WHERE name = 'version'", [VERSION])?;
+    }
+    Ok(())
 }
 
 fn fact_number(connection: &Connection, name: &str) -> rusqlite::Result<i64> {

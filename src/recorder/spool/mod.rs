@@ -2,7 +2,7 @@
 //!
 //! Main types: [`Committer`], the one thread that writes, many requests with one sync; [`Reader`], which the writers read
 //! with; [`SpoolFile`], the file itself. `spool.db` in the spool's directory is a SQLite database (write-ahead log,
-//! `synchronous = FULL`), with these tables, version 2:
+//! `synchronous = FULL`), with these tables, version 3:
 //!
 //! - `entry`: what was acknowledged and is not known to be committed. `sequence` only grows, and is never used twice. `checksum` is
 //!   the CRC-32 of all the other columns. `body` is line protocol in the entry's `precision`; `rows` is its number of points.
@@ -11,10 +11,12 @@
 //! - `fact`: `version`, `recorder` (a random name that the ledger knows this spool by), `lanes`, `acknowledged` and `committed`.
 //! - `lane`: the name that the ledger knows a lane by; `opening`: for each time that the file was opened a random token of each lane, and
 //!   the newest entry then. Version 1 did not have these two.
+//! - `apart`: measurements whose records wait in lanes of their own, because the database refuses them. Version 2 did not have it.
 //!
 //! Invariant: a sync that failed ends the spool ([`SpoolError::Broken`]); only a new process, which reads what is really on the
 //! disk, goes on from there.
 
+mod apart;
 mod committer;
 mod entry;
 mod file;
@@ -24,6 +26,7 @@ mod quarantine;
 mod reader;
 mod salvage;
 
+pub use apart::{APART_LANES, Apart, ApartLanes, ApartPart};
 pub use committer::{Committer, CommitterHandle, Refused};
 pub(crate) use committer::{now_ns, unspooled_number};
 pub use entry::{Entry, Offer, body_checksum};

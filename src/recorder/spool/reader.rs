@@ -3,7 +3,7 @@
 use std::path::Path;
 use std::time::Duration;
 
-use rusqlite::{Connection, OpenFlags, params};
+use rusqlite::{Connection, OpenFlags, OptionalExtension, params};
 
 use super::quarantine::Refusal;
 use super::{Entry, Offer, SpoolError};
@@ -65,6 +65,18 @@ impl Reader {
         let read = || -> rusqlite::Result<u64> {
             let select = "SELECT ifnull(sum(rows), 0) FROM entry WHERE lane = ? AND sequence <= ?";
             self.connection.prepare_cached(select)?.query_row(params![lane, through], |row| row.get(0))
+        };
+        read().map_err(|error: rusqlite::Error| SpoolError::of(&error))
+    }
+
+    /// When the oldest entry of a lane behind a sequence arrived, in nanoseconds since 1970; none where nothing waits there.
+    ///
+    /// # Errors
+    /// As the disk fails.
+    pub fn oldest(&self, lane: u32, after: i64) -> Result<Option<i64>, SpoolError> {
+        let read = || -> rusqlite::Result<Option<i64>> {
+            let select = "SELECT received_ns FROM entry WHERE lane = ? AND sequence > ? ORDER BY sequence LIMIT 1";
+            self.connection.prepare_cached(select)?.query_row(params![lane, after], |row| row.get(0)).optional()
         };
         read().map_err(|error: rusqlite::Error| SpoolError::of(&error))
     }

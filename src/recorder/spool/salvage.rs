@@ -5,7 +5,7 @@ use std::path::{Path, PathBuf};
 use rusqlite::{Connection, OpenFlags};
 
 use super::file::connect;
-use super::opening;
+use super::{apart, opening};
 
 /// What was found damaged.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -80,6 +80,7 @@ fn copy(from: &Path, to: &Path) -> rusqlite::Result<u64> {
         target.execute("INSERT INTO sqlite_sequence (name, seq) VALUES ('entry', ?)", [last])?;
     }
     opening::salvage(&source, &target)?;
+    apart::salvage(&source, &target)?;
     copy_table(&source, &target, "message", 3, "source, message_id")?;
     Ok(copy_table(&source, &target, "entry", 9, "rowid")? + copy_table(&source, &target, "quarantine", 11, "rowid")?)
 }

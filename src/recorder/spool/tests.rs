@@ -399,16 +399,17 @@ fn a_spool_of_the_version_before_is_brought_up_and_one_of_a_later_version_is_ref
     let directory = Directory::new();
     let mut file = directory.open();
     append(&mut file, &[offer(1)]);
-    let older = "DROP TABLE lane; DROP TABLE opening; UPDATE fact SET value = 1 WHERE name = 'version'";
+    let older =
+        "DROP TABLE lane; DROP TABLE opening; DROP TABLE apart; UPDATE fact SET value = 1 WHERE name = 'version'";
     file.connection().execute_batch(older).unwrap();
     drop(file);
     let mut file = directory.open();
     assert_eq!(waiting(&directory).len(), 1);
     assert_eq!(file.lane_opening(0).unwrap().openings[0].newest, 1);
-    file.connection().execute("UPDATE fact SET value = 3 WHERE name = 'version'", []).unwrap();
+    file.connection().execute("UPDATE fact SET value = 4 WHERE name = 'version'", []).unwrap();
     drop(file);
     let refused = SpoolFile::open(&directory.0, 1 << 20, Duration::from_secs(1)).unwrap_err().to_string();
-    assert!(refused.contains("its version is 3 and this loadline reads 2"), "{refused}");
+    assert!(refused.contains("its version is 4 and this loadline reads 3"), "{refused}");
 }
 
 #[test]

@@ -14,6 +14,8 @@ pub(super) struct Batch {
     firsts: Vec<usize>,
     /// Rows that are not to be written: they are in quarantine, or were written before.
     left_out: HashSet<usize>,
+    /// Entries of which records wait apart, by place.
+    apart: HashSet<usize>,
 }
 
 impl Batch {
@@ -25,7 +27,7 @@ impl Batch {
             rows += entry.offer.rows as usize;
             firsts.push(rows);
         }
-        Batch { entries, firsts, left_out: HashSet::new() }
+        Batch { entries, firsts, left_out: HashSet::new(), apart: HashSet::new() }
     }
 
     /// The rows of some entries, by place.
@@ -46,6 +48,17 @@ impl Batch {
     /// This row is not to be written.
     pub(super) fn leave_out(&mut self, row: usize) {
         self.left_out.insert(row);
+    }
+
+    /// This row is not to be written, because it waits apart.
+    pub(super) fn leave_apart(&mut self, row: usize) {
+        self.leave_out(row);
+        self.apart.insert(self.entry_of(row));
+    }
+
+    /// Whether rows of an entry wait apart.
+    pub(super) fn has_apart(&self, place: usize) -> bool {
+        self.apart.contains(&place)
     }
 
     /// A record is not to be written: it is this one of the entry of this number, if that is in the batch.

@@ -16,6 +16,14 @@ impl Lane {
     /// Writes offers that wait for their commit, and answers them.
     pub(super) fn store_direct(&mut self, directs: Vec<Direct>) -> Result<(), Leave> {
         self.until = directs.iter().map(|direct| direct.until).max();
+        let oldest = directs.iter().map(|direct| direct.offer.received_ns).min();
+        self.settings.meter.progress.note_waiting(self.settings.lane, oldest);
+        let outcome = self.store_and_answer(directs);
+        self.settings.meter.progress.note_waiting(self.settings.lane, None);
+        outcome
+    }
+
+    fn store_and_answer(&mut self, directs: Vec<Direct>) -> Result<(), Leave> {
         let committed = loop {
             match self.connected() {
                 Ok(sequence) => break sequence,
@@ -33,6 +41,7 @@ impl Lane {
         }
         let mut batch = Batch::new(entries);
         let stored = self.leave_out_duplicates(&mut batch).and_then(|duplicates| {
+            self.follow_apart(&mut batch)?;
             self.store(&mut batch)?;
             Ok(duplicates)
         });
@@ -132,7 +141,9 @@ fn answer_all(directs: Vec<Direct>, leave: Leave) -> Result<(), Leave> {
     let (reason, leave) = match leave {
         Leave::GaveUp(reason) => (reason, None),
         Leave::Failed(reason) => (reason.clone(), Some(Leave::Failed(reason))),
-        Leave::Stopped | Leave::Found(_) => ("the recorder is stopping".to_owned(), Some(Leave::Stopped)),
+        Leave::Stopped | Leave::Found(_) | Leave::Changed => {
+            ("the recorder is stopping".to_owned(), Some(Leave::Stopped))
+        }
     };
     for direct in directs {
         let _ = direct.answer.send(DirectAnswer::Unavailable(reason.clone()));

@@ -97,6 +97,10 @@ pub struct Lane {
     /// The entry up to which the spool has given up, and the one up to which the ledger had moved by then.
     pub(super) settled: i64,
     pub(super) settled_written: i64,
+    /// How often the database has refused what waits apart, since it last took some.
+    pub(super) refusals: u32,
+    /// The code of a refusal of what waits apart that does not pass: a record is held to cause it.
+    pub(super) suspected: Option<String>,
 }
 
 /// Why a lane leaves a batch.
@@ -106,6 +110,8 @@ pub(super) enum Leave {
     Failed(String),
     /// Something was found in the ledger that must be dealt with before anything is written.
     Found(Found),
+    /// The entries in the spool are others now.
+    Changed,
 }
 
 /// What is found in the ledger on a new connection.
@@ -148,6 +154,8 @@ impl Lane {
             came_to: None,
             settled: 0,
             settled_written: 0,
+            refusals: 0,
+            suspected: None,
             settings,
         }
     }
@@ -165,7 +173,7 @@ impl Lane {
         self.disconnect();
         match ended {
             Ok(end) => end,
-            Err(Leave::Stopped | Leave::GaveUp(_) | Leave::Found(_)) => LaneEnd::Stopped,
+            Err(Leave::Stopped | Leave::GaveUp(_) | Leave::Found(_) | Leave::Changed) => LaneEnd::Stopped,
             Err(Leave::Failed(reason)) => LaneEnd::Failed(reason),
         }
     }
@@ -196,9 +204,16 @@ impl Lane {
 
     /// Connects while nothing is to be written, so that whoever asks knows that the recorder is ready.
     fn connect_if_idle(&mut self) {
-        if self.connection.is_none() {
-            // Who cannot be reached now is tried again, and told about when something is to be written.
-            let _ = self.with_connection(|_, _| Ok(()));
+        let (lane, progress) = (self.settings.lane, Arc::clone(&self.settings.meter));
+        let has_failed = progress.progress.has_failed(lane);
+        if self.connection.is_none() || has_failed {
+            // Who cannot be reached now is tried again, and told about when something is to be written. Where the last try failed and
+            // nobody sends anything, a try without records finds out whether the next one would.
+            let tried =
+                self.with_connection(|connection, _| if has_failed { connection.probe_without_rows() } else { Ok(()) });
+            if tried.is_ok() {
+                progress.progress.note_success(lane);
+            }
         }
     }
 
@@ -211,6 +226,19 @@ impl Lane {
         if self.connection.take().is_some() {
             self.settings.meter.lanes_connected.subtract(1);
         }
+    }
+
+    /// Gives the connection up with all that is known from it: the next one reads the tables, the catalogue and the identities anew.
+    pub(super) fn forget_connection(&mut self) {
+        self.disconnect();
+        self.identities.clear();
+        // The next connection finds in the database those that are not written.
+        self.ends = Ends::default();
+    }
+
+    /// Whether there is a connection.
+    pub(super) fn is_connected(&self) -> bool {
+        self.connection.is_some()
     }
 
     /// Connects if necessary, however long it takes; how far the lane has come. [`Leave::Found`], once, of what must be dealt with first.
@@ -269,11 +297,8 @@ impl Lane {
         self.written = connection.ledger.sequence;
         let is_lost = |error: &DatabaseError| matches!(meaning(error), Meaning::Lost | Meaning::Ledger);
         if outcome.as_ref().is_err_and(is_lost) {
-            self.connection = None;
-            // The next connection finds all of it in the database, which may have forgotten some of it.
-            self.identities.clear();
-            self.ends = Ends::default();
-            settings.meter.lanes_connected.subtract(1);
+            // The database may have forgotten some of what is known from it.
+            self.forget_connection();
         }
         outcome
     }
@@ -317,10 +342,15 @@ impl Lane {
         }
         self.settings.meter.retries.add(1);
         let reason = error.to_string();
+        self.settings.meter.progress.note_failed(self.settings.lane, &reason);
         ended_by(error)?;
         if self.was_told.as_ref() != Some(&reason) {
             log::warning("waiting for the database", &[("reason", &reason)]);
             self.was_told = Some(reason.clone());
+        }
+        if self.is_apart() && self.settings.stop.is_asked() {
+            // The next start goes on with it.
+            return Err(Leave::Stopped);
         }
         let wait = self.backoff.wait();
         if self.until.is_some_and(|until| Instant::now() + wait >= until) {

@@ -8,6 +8,7 @@
 //! Invariant: the ledger says how far a lane has come, in the same transaction as the rows. Whatever happens between a COMMIT and
 //! its answer, the next connection reads there whether it happened.
 
+mod apart;
 mod backoff;
 mod batch;
 mod bind;

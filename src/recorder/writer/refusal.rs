@@ -52,6 +52,83 @@ fn is_of_record(code: &str) -> bool {
     of_postgres || MYSQL.contains(&code) || SQLITE.contains(&code) || code.starts_with("SQLITE_CONSTRAINT")
 }
 
+/// Refusals that pass in time, or when somebody mends what they name, and never by giving a record up: conflicts, locks, rights, room,
+/// a server that must not be written to, a table or column that somebody took away.
+const PASSES: &[&str] = &[
+    "1021",
+    "1036",
+    "1040",
+    "1041",
+    "1044",
+    "1045",
+    "1053",
+    "1054",
+    "1099",
+    "1114",
+    "1142",
+    "1143",
+    "1146",
+    "1192",
+    "1194",
+    "1195",
+    "1203",
+    "1205",
+    "1206",
+    "1213",
+    "1223",
+    "1226",
+    "1227",
+    "1290",
+    "1317",
+    "1370",
+    "1412",
+    "1615",
+    "1637",
+    "1792",
+    "1836",
+    "1932",
+    "1969",
+    "3024",
+    "3572",
+    "42501",
+    "42P01",
+    "42703",
+    "3D000",
+    "3F000",
+    "55P03",
+    "SQLITE_ERROR",
+    "SQLITE_BUSY",
+    "SQLITE_LOCKED",
+    "SQLITE_FULL",
+    "SQLITE_READONLY",
+    "SQLITE_CANTOPEN",
+    "SQLITE_PERM",
+    "SQLITE_AUTH",
+    "SQLITE_NOMEM",
+    "SQLITE_SCHEMA",
+    "SQLITE_PROTOCOL",
+    "SQLITE_INTERRUPT",
+    UNUSABLE,
+];
+
+/// The code of tables that a connection could not prepare statements for.
+pub(super) const UNUSABLE: &str = "unusable";
+
+/// Whether a refusal may pass without a record being given up.
+pub(super) fn may_pass(error: &DatabaseError) -> bool {
+    let DatabaseError::Refused { code, .. } = error else { return true };
+    // PostgreSQL's classes: connections, conflicts, resources, states, operators, the system, read-only transactions, rights.
+    let of_postgres = code.len() == 5
+        && ["08", "0A", "25", "28", "40", "53", "55", "57", "58", "XX"].iter().any(|class| code.starts_with(class));
+    of_postgres || PASSES.iter().any(|known| code.starts_with(known))
+}
+
+/// Whether a record names an identity that is not there any more, as it is when somebody removes old ones.
+pub(in crate::recorder) fn is_dangling(error: &DatabaseError) -> bool {
+    let codes = ["1216", "1452", "23503", "SQLITE_CONSTRAINT_FOREIGNKEY"];
+    matches!(error, DatabaseError::Refused { code, .. } if codes.contains(&code.as_str()))
+}
+
 /// Whether a unique key was violated, as another recorder that writes the same identity or message makes it.
 pub(in crate::recorder) fn is_duplicate(error: &DatabaseError) -> bool {
     let codes = [

@@ -18,10 +18,17 @@ pub(super) const BATCH_BYTES: usize = 16 << 20;
 impl Lane {
     /// Writes what the spool has until it is told to stop.
     pub(super) fn run_spooled(&mut self, reader: &Reader) -> Result<LaneEnd, Leave> {
-        let mut done = None;
+        let (mut done, mut seen) = (None, 0);
         loop {
             if self.settings.stop.is_over() {
                 return Ok(LaneEnd::Stopped);
+            }
+            if self.is_apart() && !self.is_connected() && !self.has_work(reader)? {
+                if self.settings.stop.is_asked() {
+                    return Ok(LaneEnd::Drained);
+                }
+                self.settings.stop.wait(IDLE);
+                continue;
             }
             let round = match done {
                 // What the ledger has was committed before a crash, and only the spool does not know it yet.
@@ -29,15 +36,41 @@ impl Lane {
                 Some(done) => self.round(reader, done),
             };
             match round {
-                Ok(Round::Wrote(through)) => done = Some(through),
-                Ok(Round::Idle) => {
-                    self.settings.spool.wait_for_more(done.unwrap_or(0), IDLE);
+                Ok(Round::Wrote(through)) => {
+                    self.settings.meter.progress.note_through(self.settings.lane, through);
+                    done = Some(through);
                 }
+                Ok(Round::Idle) if self.is_apart() => {
+                    done = if self.rejoin(reader)? { None } else { done };
+                    self.settings.stop.wait(IDLE);
+                }
+                // The newest may be another lane's: it is waited for another one.
+                Ok(Round::Idle) => seen = self.settings.spool.wait_for_more(seen.max(done.unwrap_or(0)), IDLE),
                 Ok(Round::Drained) => return Ok(LaneEnd::Drained),
+                Err(Leave::Changed) => done = None,
                 Err(Leave::Found(found)) => done = self.deal_with(reader, &found, done.unwrap_or(0))?,
                 Err(leave) => return Err(leave),
             }
         }
+    }
+
+    /// Whether anything is in the spool for this lane.
+    fn has_work(&self, reader: &Reader) -> Result<bool, Leave> {
+        Ok(reader.rows_through(self.settings.lane, i64::MAX)? > 0)
+    }
+
+    /// Nothing waits apart here any more: the connection is given up, and the measurements go with all others again. False where entries
+    /// are kept, or have come meanwhile.
+    fn rejoin(&mut self, reader: &Reader) -> Result<bool, Leave> {
+        if self.has_work(reader)? {
+            return Ok(false);
+        }
+        self.write_ends_if_due(true)?;
+        self.settings.spool.rejoin(self.settings.lane)?;
+        self.suspected = None;
+        self.disconnect();
+        log::info("what waited apart is stored or in quarantine", &[("writer", &self.settings.lane.to_string())]);
+        Ok(true)
     }
 
     /// Deals with what was found in the ledger when everything up to `done` was committed; how far the lane has come, where that is known.
@@ -98,6 +131,7 @@ impl Lane {
         for (entry, row) in reader.quarantined(done + 1, through)? {
             batch.leave_out_record(entry, row);
         }
+        self.follow_apart(&mut batch)?;
         self.store(&mut batch)?;
         let rows = batch.count(batch.rows_of(0..batch.entries.len())) as u64;
         self.settle(reader, through, rows)?;

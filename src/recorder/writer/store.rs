@@ -1,7 +1,7 @@
 //! One transaction: what a lane's connection holds, and how a batch's rows, its identities and the ledger's row go through it
 //! together. Main type: [`Connection`].
 
-use std::collections::HashMap;
+use std::collections::{BTreeMap, HashMap};
 use std::ops::Range;
 use std::sync::Arc;
 use std::time::{Duration, Instant};
@@ -13,6 +13,7 @@ use super::identity::{Ends, Identities, NewIdentity, Times};
 use super::ledger::{Ledger, numbers};
 use super::messages::{self, MessageStatements};
 use super::opening::{self, Standing};
+use super::refusal::UNUSABLE;
 use super::registry::{Registry, ensure};
 use super::shape::{Statements, own_tables, record_table};
 use crate::database::{Database, DatabaseError, LogPosition, Session};
@@ -47,6 +48,8 @@ pub(super) struct Connection {
     session: Box<dyn Session>,
     catalogue: Arc<Catalogue>,
     statements: Vec<Statements>,
+    /// Measurements that nothing could be prepared for, by their places, with the database's words.
+    unusable: BTreeMap<usize, String>,
     messages: MessageStatements,
     ledger_statement: u16,
     undoing_statement: u16,
@@ -115,6 +118,7 @@ impl Connection {
             catalogue,
             terms,
             statements: Vec::new(),
+            unusable: BTreeMap::new(),
             messages,
             ledger_statement: 0,
             undoing_statement: 0,
@@ -161,22 +165,49 @@ impl Connection {
         context.database.log_position(&mut *self.session)
     }
 
-    /// Prepares the statements of all measurements.
+    /// Prepares the statements of all measurements, but for those whose tables somebody has removed, changed or locked.
     fn prepare(&mut self, context: &mut Context<'_>) -> Result<(), DatabaseError> {
+        self.unusable.clear();
+        context.binder.forget();
+        let Err(error) = self.prepare_those(context, &|_| true) else { return Ok(()) };
+        for place in 0..self.catalogue.measurements().len() {
+            match self.prepare_those(context, &|chosen| chosen == place) {
+                Err(DatabaseError::Refused { message, .. }) => drop(self.unusable.insert(place, message)),
+                outcome => outcome?,
+            }
+        }
+        if self.unusable.is_empty() {
+            // What the registry says is not what the tables have, as it seems: a new connection reads both again.
+            return Err(DatabaseError::Unavailable(format!("statements cannot be prepared: {error}")));
+        }
+        let unusable = self.unusable.clone();
+        self.prepare_those(context, &|place| !unusable.contains_key(&place))
+    }
+
+    /// Prepares the statements of some measurements.
+    fn prepare_those(&mut self, context: &Context<'_>, is_chosen: &dyn Fn(usize) -> bool) -> Result<(), DatabaseError> {
         let mut program = Program { rows_max: context.rows_max, pipelines: true, ..Program::default() };
         program.statements.push(Ledger::statement());
         program.statements.push(Ledger::undoing_statement());
         (self.ledger_statement, self.undoing_statement) = (0, 1);
         self.messages = MessageStatements::add(&mut program);
         let dialect = context.database.dialect();
-        let add = |measurement| Statements::add(measurement, dialect, &mut program);
-        self.statements = self.catalogue.measurements().iter().map(add).collect();
-        // What the registry says is not what the tables have, as it seems: a new connection reads both again.
-        let stale =
-            |error: DatabaseError| DatabaseError::Unavailable(format!("statements cannot be prepared: {error}"));
-        self.session.prepare(&program).map_err(stale)?;
-        context.binder.forget();
-        Ok(())
+        let add = |(place, measurement)| match is_chosen(place) {
+            true => Statements::add(measurement, dialect, &mut program),
+            false => Statements::default(),
+        };
+        self.statements = self.catalogue.measurements().iter().enumerate().map(add).collect();
+        self.session.prepare(&program)
+    }
+
+    /// An error where rows or identities are of a measurement that nothing could be prepared for.
+    fn check_usable(&self, bound: &Bound, binder: &Binder) -> Result<(), DatabaseError> {
+        let has_identities = |place: usize| bound.identities.iter().any(|identity| identity.measurement == place);
+        let has_rows = |place: usize| binder.rows.get(place).is_some_and(|rows| rows.main_rows > 0);
+        match self.unusable.iter().find(|(place, _)| has_rows(**place) || has_identities(**place)) {
+            Some((_, reason)) => Err(DatabaseError::refused(UNUSABLE, reason.clone())),
+            None => Ok(()),
+        }
     }
 
     /// Binds rows; makes what their tables lack, and finds the numbers of their identities.
@@ -198,6 +229,7 @@ impl Connection {
             let first_record = self.ledger.next_record();
             let (catalogue, identities) = (&self.catalogue, &mut *context.identities);
             let bound = context.binder.bind(batch, rows.clone(), catalogue, identities, &numbers_of, first_record);
+            self.check_usable(&bound, context.binder)?;
             if !bound.needs.is_empty() {
                 self.catalogue =
                     context.registry.extend(bound.needs.as_slice(), context.database, &mut *self.session)?;
@@ -299,6 +331,21 @@ impl Connection {
     pub(super) fn probe(&mut self, ready: &Ready, context: &mut Context<'_>) -> Result<(), DatabaseError> {
         self.request.clear();
         self.append_rows(ready, context);
+        self.execute_undone()
+    }
+
+    /// Writes something that is no record, and undoes it: whether the database takes anything at all.
+    ///
+    /// # Errors
+    /// As the database answers.
+    pub(super) fn probe_without_rows(&mut self) -> Result<(), DatabaseError> {
+        self.request.clear();
+        let key = format!("probe-{}", self.ledger.writer);
+        self.messages.append_insert(&[(key, now_ns())], &mut self.request);
+        self.execute_undone()
+    }
+
+    fn execute_undone(&mut self) -> Result<(), DatabaseError> {
         Ledger::append_undoing(self.undoing_statement, &mut self.request);
         match self.session.execute(&self.request, None) {
             Err(DatabaseError::Refused { code, .. }) if code == "rows" => Ok(()),
@@ -360,7 +407,7 @@ impl Connection {
         let dialect = context.database.dialect();
         let mut times = Times::new();
         for (place, measurement) in self.catalogue.measurements().iter().enumerate() {
-            if !measurement.shape.has_identity() {
+            if !measurement.shape.has_identity() || self.unusable.contains_key(&place) {
                 continue;
             }
             let table = dialect.quote(&record_table(measurement));

@@ -9,7 +9,7 @@ use std::time::Duration;
 use super::batch::Batch;
 use super::lane::{Lane, Leave};
 use super::messages;
-use super::refusal::{Meaning, is_duplicate, meaning};
+use super::refusal::{Meaning, is_dangling, is_duplicate};
 use super::store::Ready;
 use crate::database::DatabaseError;
 use crate::recorder::log;
@@ -19,7 +19,7 @@ impl Lane {
     /// Writes all rows of a batch, or quarantines those that the database refuses.
     pub(super) fn store(&mut self, batch: &mut Batch) -> Result<(), Leave> {
         let mut ranges: Vec<_> = std::iter::once(0..batch.entries.len()).collect();
-        let mut tried_again = false;
+        let (mut tried_again, mut was_refused) = (false, false);
         while let Some(range) = ranges.pop() {
             if range.is_empty() {
                 continue;
@@ -27,14 +27,14 @@ impl Lane {
             self.settings.pace.wait(batch.count(batch.rows_of(range.clone())) as u64, &self.settings.stop);
             let error = match self.try_to_store(batch, range.clone())? {
                 Ok(()) => {
-                    tried_again = false;
+                    (tried_again, was_refused) = (false, false);
                     continue;
                 }
                 Err(error) => error,
             };
-            match meaning(&error) {
-                // Another recorder wrote the same identity or message; its numbers are found now.
-                Meaning::Record if is_duplicate(&error) && !tried_again => {
+            match self.meaning(&error) {
+                // Another recorder wrote the same identity or message, or somebody removed one; the numbers are found now.
+                Meaning::Record if (is_duplicate(&error) || is_dangling(&error)) && !tried_again => {
                     tried_again = true;
                     self.identities.clear();
                     self.leave_out_duplicates(batch)?;
@@ -48,7 +48,16 @@ impl Lane {
                     let middle = range.start + range.len() / 2;
                     ranges.extend([middle..range.end, range.start..middle]);
                 }
-                Meaning::Wait | Meaning::Lost | Meaning::Ledger | Meaning::Broken => {
+                Meaning::Wait if was_refused && self.set_refused_apart(batch, range.clone())? => {
+                    ranges.push(range);
+                }
+                meaning @ (Meaning::Wait | Meaning::Lost | Meaning::Ledger | Meaning::Broken) => {
+                    if meaning == Meaning::Wait {
+                        was_refused = true;
+                        self.note_refusal_apart(&error);
+                        // What is known of the tables may not be so any more.
+                        self.forget_connection();
+                    }
                     self.wait_out(&error)?;
                     let committed = self.connected()?;
                     let first = batch.entries[range.clone()].iter().filter(|entry| entry.sequence <= committed).count();
@@ -73,25 +82,27 @@ impl Lane {
             Ok(ready) => ready,
             Err(error) => return Ok(Err(error)),
         };
-        if ready.rows() == 0 {
-            // All of it is in quarantine, or was committed before.
-            return Ok(Ok(()));
-        }
         let sequence = batch.entries[entries.end - 1].sequence;
-        let keys: Vec<_> = entries
-            .clone()
-            .filter(|place| !self.is_spooled() && batch.count(batch.rows_of(*place..place + 1)) > 0)
+        let is_direct = !self.is_spooled();
+        let keys: Vec<_> = (if is_direct { entries.clone() } else { 0..0 })
+            .filter(|place| batch.count(batch.rows_of(*place..place + 1)) > 0 || batch.has_apart(*place))
             .filter_map(|place| {
                 let offer = &batch.entries[place].offer;
                 Some((messages::key(offer)?, offer.received_ns))
             })
             .collect();
+        if ready.rows() == 0 && keys.is_empty() {
+            // All of it is in quarantine, or was committed before.
+            return Ok(Ok(()));
+        }
         self.came_to = None;
         let outcome = self.with_connection(|connection, context| connection.commit(&ready, sequence, &keys, context));
         ready.refused();
         Ok(outcome.map(|took| {
             self.settings.meter.commit_times.add(took);
             self.settings.meter.commits.add(1);
+            self.refusals = 0;
+            self.settings.meter.progress.note_success(self.settings.lane);
             self.settings.pace.observe(ready.rows(), took);
             self.backoff.reset();
             self.was_told = None;
@@ -196,7 +207,7 @@ impl Lane {
                 Err(error) => Err(error),
             };
             match outcome {
-                Err(error) if meaning(&error) != Meaning::Record => self.wait_out(&error)?,
+                Err(error) if self.meaning(&error) != Meaning::Record => self.wait_out(&error)?,
                 outcome => return Ok(outcome),
             }
         }

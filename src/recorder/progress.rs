@@ -1,0 +1,175 @@
+//! Whether what comes in is stored in time: how far each writer has come, and what its last tries came to. Main type: [`Progress`].
+
+use std::collections::BTreeMap;
+use std::sync::{Mutex, MutexGuard, PoisonError};
+use std::time::Duration;
+
+/// So many tries in a row that failed are no accident: the recorder is not ready.
+pub const FAILED_TRIES: u32 = 10;
+
+/// What is known of a writer.
+#[derive(Debug, Clone, Default, PartialEq, Eq)]
+pub struct LaneProgress {
+    /// The entry that it has come to; those behind it wait.
+    pub through: i64,
+    /// When the oldest record arrived that waits in memory, in nanoseconds since 1970.
+    pub waits_since_ns: Option<i64>,
+    /// Tries in a row that failed.
+    pub failed_tries: u32,
+    /// Why the last one failed; empty for none.
+    pub reason: String,
+}
+
+/// Why records wait.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
+pub enum Cause {
+    /// They are next, or others are before them.
+    Queue,
+    /// The database does not take them.
+    Database,
+    /// The database does not take those of their measurement.
+    Measurement,
+}
+
+/// The oldest record that waits for a cause.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Waiting {
+    /// Why.
+    pub cause: Cause,
+    /// How long.
+    pub age: Duration,
+    /// What the database says; empty where it says nothing.
+    pub reason: String,
+}
+
+/// How far all writers have come.
+#[derive(Debug, Default)]
+pub struct Progress(Mutex<BTreeMap<u32, LaneProgress>>);
+
+impl Cause {
+    /// Its name on `/metrics`.
+    pub fn name(self) -> &'static str {
+        match self {
+            Cause::Queue => "queue",
+            Cause::Database => "database",
+            Cause::Measurement => "measurement",
+        }
+    }
+}
+
+impl Progress {
+    fn lock(&self) -> MutexGuard<'_, BTreeMap<u32, LaneProgress>> {
+        self.0.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    /// A writer has come to an entry.
+    pub fn note_through(&self, lane: u32, through: i64) {
+        self.lock().entry(lane).or_default().through = through;
+    }
+
+    /// Records that arrived then wait in a writer's memory; none wait any more.
+    pub fn note_waiting(&self, lane: u32, since_ns: Option<i64>) {
+        self.lock().entry(lane).or_default().waits_since_ns = since_ns;
+    }
+
+    /// A writer's try has failed.
+    pub fn note_failed(&self, lane: u32, reason: &str) {
+        let mut lanes = self.lock();
+        let lane = lanes.entry(lane).or_default();
+        lane.failed_tries = lane.failed_tries.saturating_add(1);
+        if lane.reason != reason {
+            reason.clone_into(&mut lane.reason);
+        }
+    }
+
+    /// Whether a writer's last try has failed.
+    pub fn has_failed(&self, lane: u32) -> bool {
+        self.lock().get(&lane).is_some_and(|lane| lane.failed_tries > 0)
+    }
+
+    /// The database has taken what a writer wrote.
+    pub fn note_success(&self, lane: u32) {
+        let mut lanes = self.lock();
+        if let Some(lane) = lanes.get_mut(&lane) {
+            lane.failed_tries = 0;
+            lane.reason.clear();
+        }
+    }
+
+    /// All writers.
+    pub fn lanes(&self) -> BTreeMap<u32, LaneProgress> {
+        self.lock().clone()
+    }
+}
+
+/// The oldest of each cause, of records that arrived then. `waiting`: for each writer whether it is one of those whose records wait apart, what is known of it,
+/// and when the oldest record arrived that waits for it, in memory or in the spool.
+pub fn oldest(waiting: &[(bool, LaneProgress, Option<i64>)], now_ns: i64) -> Vec<Waiting> {
+    let mut oldest: BTreeMap<Cause, Waiting> = BTreeMap::new();
+    for (is_apart, lane, since_ns) in waiting {
+        let Some(since_ns) = since_ns else { continue };
+        let cause = match (is_apart, lane.failed_tries) {
+            (true, _) => Cause::Measurement,
+            (false, 0) => Cause::Queue,
+            (false, _) => Cause::Database,
+        };
+        // A clock that was set back makes no record older than now.
+        let age = Duration::from_nanos(u64::try_from(now_ns.saturating_sub(*since_ns)).unwrap_or(0));
+        let known = oldest.get(&cause).map_or(Duration::ZERO, |known| known.age);
+        if age >= known {
+            oldest.insert(cause, Waiting { cause, age, reason: lane.reason.clone() });
+        }
+    }
+    oldest.into_values().collect()
+}
+
+/// Why what comes in is not stored in time, if that is so.
+pub fn why_late(waiting: &[(bool, LaneProgress, Option<i64>)], within: Duration, now_ns: i64) -> Option<String> {
+    let behind = |reason: &str| if reason.is_empty() { String::new() } else { format!(": {reason}") };
+    let late = oldest(waiting, now_ns).into_iter().find(|waiting| waiting.age > within);
+    if let Some(Waiting { cause, age, reason }) = late {
+        let what = match cause {
+            Cause::Queue => "records wait to be written",
+            Cause::Database => "records wait for the database",
+            Cause::Measurement => "records of a measurement wait apart, because the database refuses it",
+        };
+        return Some(format!("{what} for {:.0} s by now{}", age.as_secs_f64(), behind(&reason)));
+    }
+    let failing =
+        |(is_apart, lane, _): &&(bool, LaneProgress, Option<i64>)| !is_apart && lane.failed_tries >= FAILED_TRIES;
+    let (_, lane, _) = waiting.iter().find(failing)?;
+    Some(format!("the last {} tries to write failed{}", lane.failed_tries, behind(&lane.reason)))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_oldest_record_of_each_cause_is_told_and_what_is_late_names_its_reason() {
+        let second = 1_000_000_000;
+        let lane = |failed_tries, reason: &str| LaneProgress {
+            failed_tries,
+            reason: reason.to_owned(),
+            ..LaneProgress::default()
+        };
+        let mut waiting = vec![
+            (false, lane(0, ""), Some(90 * second)),
+            (false, lane(0, ""), None),
+            (false, lane(3, "no room"), Some(50 * second)),
+            (true, lane(7, "no table"), Some(20 * second)),
+            (true, lane(7, "locked"), Some(200 * second)),
+        ];
+        let told = oldest(&waiting, 100 * second);
+        let told: Vec<_> =
+            told.iter().map(|told| (told.cause.name(), told.age.as_secs(), told.reason.as_str())).collect();
+        assert_eq!(told, [("queue", 10, ""), ("database", 50, "no room"), ("measurement", 80, "no table")]);
+        let why = |waiting: &[_], within| why_late(waiting, Duration::from_secs(within), 100 * second);
+        assert_eq!(why(&waiting, 90), None);
+        assert_eq!(why(&waiting, 40).unwrap(), "records wait for the database for 50 s by now: no room");
+        assert!(why(&waiting, 60).unwrap().contains("no table"));
+        waiting = vec![(false, lane(FAILED_TRIES, "read only"), None), (true, lane(99, "no table"), None)];
+        assert_eq!(why(&waiting, 60).unwrap(), "the last 10 tries to write failed: read only");
+        assert_eq!(why(&waiting[1..], 60), None, "nothing waits apart any more");
+    }
+}

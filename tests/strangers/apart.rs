@@ -63,13 +63,22 @@ pub fn a_table_that_is_gone_stops_only_its_own_measurement(target: &Target) {
     let end = started.stop();
     assert_eq!((end.counts.spooled, end.counts.quarantined), (24, 0), "{}: {:?}", target.name, end.counts);
     // Whoever starts again knows what waits.
-    let started = target.start(&directory, "name = \"star\"", "");
+    let started = target.start(&directory, "name = \"star\"", "[ready]\nwithin = \"1s\"\n");
+    let ready = |started: &Started| send(started.http, "GET", "/ready", "", b"");
+    wait_until("the recorder says that it is late, and why", || {
+        let answer = ready(&started);
+        answer.status == 503
+            && answer.body.contains("of a measurement wait apart")
+            && answer.body.contains("doomed_values")
+    });
+    assert!(started.recorder.metrics().contains("loadline_oldest_waiting_seconds{reason=\"measurement\"}"));
     send_both(&started, 7..8);
     wait_until("the other measurement goes on", || count(target, "fine_values") == 21);
     wait_until("all others are stored", || metric(&started, "spooled_rows") == 30.0);
     target.session().run("ALTER TABLE hidden RENAME TO doomed_values").unwrap();
     started.wait_until_committed();
     wait_until("the measurement goes with the others again", || metric(&started, "measurements_apart") == 0.0);
+    assert_eq!(ready(&started).status, 200);
     send_both(&started, 8..9);
     started.wait_until_committed();
     assert_eq!(metric(&started, "measurements_apart"), 0.0);

@@ -1,13 +1,16 @@
-//! Fairness between sources: when head-room gets short, those that send most wait first. Main type: [`Shares`], pure.
+//! Fairness between sources: when room gets short, those that send most wait first. Main type: [`Shares`], pure.
+//!
+//! Max-min fairness: a level is sought at which the sources, each cut to it, send as much together as may come in. Who sends less than the
+//! level is not asked to wait, however many others send more.
 
 use std::collections::HashMap;
 
 /// Sources told apart; beyond them the smallest is forgotten.
-const SOURCES_MAX: usize = 1_000;
+const SOURCES_MAX: usize = 4_000;
 /// What was sent counts half after this many seconds.
 const HALF_LIFE_S: f64 = 5.0;
-/// A source that has sent less than this share of an equal one is not active.
-const ACTIVE_SHARE: f64 = 0.05;
+/// The level is sought anew after this many seconds.
+const LEVEL_LASTS_S: f64 = 0.05;
 
 /// How much each source has sent lately.
 #[derive(Debug, Default)]
@@ -15,6 +18,8 @@ pub(super) struct Shares {
     sent: HashMap<String, f64>,
     total: f64,
     at_s: f64,
+    /// The level, with what it was sought for and when.
+    level: Option<(f64, f64, f64)>,
 }
 
 impl Shares {
@@ -36,14 +41,45 @@ impl Shares {
         self.total += bytes as f64;
     }
 
-    /// How many times its equal share a source has sent; 0 where it is the only one.
-    pub(super) fn times_equal(&self, source: &str) -> f64 {
-        let equal_of_all = self.total / self.sent.len().max(1) as f64;
-        let active = self.sent.values().filter(|sent| **sent >= ACTIVE_SHARE * equal_of_all).count();
-        if active < 2 || self.total <= 0.0 {
+    /// How many times the level a source has sent, where all together are to send this share less than they do, 0 to 1. At most 1: it need
+    /// not wait. 0 where it is the only source.
+    pub(super) fn times_level(&mut self, source: &str, less: f64, now_s: f64) -> f64 {
+        self.age(now_s);
+        if self.sent.len() < 2 || self.total <= 0.0 {
             return 0.0;
         }
-        self.sent.get(source).map_or(0.0, |sent| sent * active as f64 / self.total)
+        let level = match self.level {
+            Some((level, of, at_s)) if now_s - at_s < LEVEL_LASTS_S && (of - less).abs() < 0.001 => level,
+            _ => {
+                let level = self.level_of(less);
+                self.level = Some((level, less, now_s));
+                level
+            }
+        };
+        self.sent.get(source).map_or(0.0, |sent| sent / level.max(1.0))
+    }
+
+    /// Whether a source has sent less than an equal share, while another has sent more than twice as much as that.
+    pub(super) fn is_modest(&self, source: &str) -> bool {
+        let equal = self.total / self.sent.len().max(1) as f64;
+        let own = self.sent.get(source).copied().unwrap_or(0.0);
+        own < equal && self.sent.values().any(|sent| *sent > 2.0 * equal)
+    }
+
+    /// Where the sources must be cut so that they send this share less.
+    fn level_of(&self, less: f64) -> f64 {
+        let mut sent: Vec<f64> = self.sent.values().copied().collect();
+        sent.sort_unstable_by(f64::total_cmp);
+        let mut left = (1.0 - less).clamp(0.0, 1.0) * self.total;
+        let count = sent.len();
+        for (place, own) in sent.iter().enumerate() {
+            let equal = left / (count - place) as f64;
+            if *own > equal {
+                return equal;
+            }
+            left -= own;
+        }
+        f64::INFINITY
     }
 
     fn age(&mut self, now_s: f64) {
@@ -59,6 +95,7 @@ impl Shares {
             *sent >= 1.0
         });
         self.total = self.sent.values().sum();
+        self.level = None;
     }
 }
 
@@ -73,10 +110,24 @@ mod tests {
             shares.add("greedy", 900, f64::from(tick));
             shares.add("modest", 100, f64::from(tick));
         });
-        assert!((shares.times_equal("greedy") - 1.8).abs() < 0.01 && (shares.times_equal("modest") - 0.2).abs() < 0.01);
+        // Of 1,000 parts 500 may come in: 100 of the one, and 400 of the other.
+        assert!((shares.times_level("greedy", 0.5, 99.0) - 2.25).abs() < 0.01);
+        assert!((shares.times_level("modest", 0.5, 99.0) - 0.25).abs() < 0.01);
+        assert!(shares.times_level("greedy", 0.0, 99.0) <= 1.0);
         (0..100).for_each(|tick| shares.add("modest", 100, 200.0 + f64::from(tick)));
-        assert_eq!(shares.times_equal("modest"), 0.0, "it is alone now");
-        (0..5_000).for_each(|source| shares.add(&source.to_string(), 10, 301.0));
+        assert_eq!(shares.times_level("modest", 0.5, 299.0), 0.0, "it is alone now");
+        (0..9_000).for_each(|source| shares.add(&source.to_string(), 10, 301.0));
         assert!(shares.sent.len() <= SOURCES_MAX);
+    }
+
+    #[test]
+    fn cut_to_the_level_the_sources_send_what_may_come_in() {
+        let mut shares = Shares::default();
+        (1..=50_u64).for_each(|source| shares.add(&source.to_string(), source * source, 0.0));
+        for less in [0.01, 0.3, 0.7, 0.99] {
+            let level = shares.level_of(less);
+            let cut: f64 = shares.sent.values().map(|sent| sent.min(level)).sum();
+            assert!((cut / ((1.0 - less) * shares.total) - 1.0).abs() < 1e-9, "{less}");
+        }
     }
 }

@@ -1,7 +1,8 @@
 //! The gate in front of the spool. Main types: [`GateState`], pure, and [`Gate`], which threads share.
 //!
 //! Hysteresis: it closes when the spool is filled to 90 %, and opens again at 75 %; otherwise it would flutter at the edge. From 50 % on
-//! sources that have sent several times their equal share are asked to wait; how many times shrinks to one at 90 %.
+//! the sources that send most are asked to wait, so that all together send less: none less at 50 %, and all of it at 90 %. A source that sends less
+//! than an equal share, while another sends more, comes in until 98 %.
 
 use std::sync::{Mutex, PoisonError};
 use std::time::{Duration, Instant};
@@ -15,8 +16,8 @@ pub const CLOSES_AT: f64 = 0.90;
 pub const OPENS_AT: f64 = 0.75;
 /// From this share on sources are compared.
 const FAIR_FROM: f64 = 0.50;
-/// There, a source may have sent this many times its equal share.
-const TIMES_EQUAL_MAX: f64 = 4.0;
+/// Modest sources come in until then.
+const MODEST_UNTIL: f64 = 0.98;
 
 /// How full the spool is.
 #[derive(Debug, Clone, Copy, PartialEq)]
@@ -59,7 +60,9 @@ impl GateState {
 
     /// A source wants to bring this many bytes.
     pub fn ask(&mut self, source: &str, bytes: u64, usage: Usage, now_s: f64) -> Turn {
-        if self.see(usage.filled) {
+        let is_short = usage.filled >= FAIR_FROM;
+        let is_let_in = is_short && usage.filled < MODEST_UNTIL && self.shares.is_modest(source);
+        if self.see(usage.filled) && !is_let_in {
             let missing = usage.filled - OPENS_AT;
             let wait_s =
                 if usage.empties_per_s > 0.0 { (missing / usage.empties_per_s).clamp(1.0, 60.0) } else { 30.0 };
@@ -70,12 +73,11 @@ impl GateState {
             );
             return Turn::Closed(reason, Duration::from_secs_f64(wait_s));
         }
-        if usage.filled >= FAIR_FROM {
-            let shortness = (usage.filled - FAIR_FROM) / (CLOSES_AT - FAIR_FROM);
-            let most = TIMES_EQUAL_MAX + shortness * (1.0 - TIMES_EQUAL_MAX);
-            let times = self.shares.times_equal(source);
-            if times > most {
-                return Turn::Unfair(Duration::from_secs_f64((times - most).clamp(1.0, 10.0)));
+        if is_short && !is_let_in {
+            let shortness = ((usage.filled - FAIR_FROM) / (CLOSES_AT - FAIR_FROM)).min(1.0);
+            let times = self.shares.times_level(source, shortness, now_s);
+            if times > 1.0 {
+                return Turn::Unfair(Duration::from_secs_f64(times.clamp(1.0, 10.0)));
             }
         }
         self.shares.add(source, bytes, now_s);
@@ -194,7 +196,58 @@ mod tests {
         }
         assert!(matches!(gate.ask("greedy", 1, usage(0.6), 100.0), Turn::Unfair(_)));
         assert_eq!(gate.ask("modest 1", 1, usage(0.89), 100.0), Turn::In);
+        assert!(matches!(gate.ask("greedy", 1, usage(0.95), 100.0), Turn::Closed(..)));
+        assert_eq!(gate.ask("modest 1", 1, usage(0.95), 100.0), Turn::In);
+        assert!(matches!(gate.ask("modest 1", 1, usage(0.99), 100.0), Turn::Closed(..)));
         let mut alone = GateState::default();
         (0..1_000).for_each(|tick| assert_eq!(alone.ask("a", 1_000_000, usage(0.89), f64::from(tick)), Turn::In));
+    }
+
+    /// A spool that holds 20 s of what the database takes, and sources that send requests of ten rows: how much of each one's came in, and of
+    /// what the database takes how much it got.
+    fn overload(rates: &[f64]) -> (Vec<f64>, f64) {
+        const DRAIN_PER_S: f64 = 4_000.0;
+        const SECONDS: u32 = 600;
+        const TICK_S: f64 = 0.01;
+        let bound = 20.0 * DRAIN_PER_S;
+        let (mut gate, mut held, mut drained) = (GateState::default(), 0.0, 0.0);
+        let names: Vec<_> = (0..rates.len()).map(|source| source.to_string()).collect();
+        let (mut due, mut sent, mut came_in) = (vec![0.0; rates.len()], vec![0.0; rates.len()], vec![0.0; rates.len()]);
+        for tick in 0..(f64::from(SECONDS) / TICK_S) as u32 {
+            let now_s = f64::from(tick) * TICK_S;
+            for (source, rate) in rates.iter().enumerate() {
+                due[source] += rate * TICK_S;
+                while due[source] >= 10.0 {
+                    due[source] -= 10.0;
+                    sent[source] += 10.0;
+                    if gate.ask(&names[source], 1_000, usage(held / bound), now_s) == Turn::In {
+                        came_in[source] += 10.0;
+                        held += 10.0;
+                    }
+                }
+            }
+            let taken = (DRAIN_PER_S * TICK_S).min(held);
+            held -= taken;
+            drained += taken;
+        }
+        let shares = came_in.iter().zip(&sent).map(|(came_in, sent)| came_in / sent).collect();
+        (shares, drained / (DRAIN_PER_S * f64::from(SECONDS)))
+    }
+
+    #[test]
+    fn sources_below_their_fair_share_come_in_while_others_are_above_it() {
+        // One that asks for three times what the database takes, beside 19 that send a little.
+        let mut rates = vec![10.0; 20];
+        rates[0] = 12_000.0;
+        let (came_in, used) = overload(&rates);
+        assert!(came_in[1..].iter().all(|share| *share == 1.0), "{came_in:?}");
+        assert!(used > 0.95 && came_in[0] > 0.28, "{used} {came_in:?}");
+        // Three levels: the fair share is 1,000 of each of the three largest.
+        let (came_in, used) = overload(&[500.0, 500.0, 4_000.0, 4_000.0, 4_000.0]);
+        assert!(came_in[..2].iter().all(|share| *share == 1.0), "{came_in:?}");
+        assert!(used > 0.95 && came_in[2..].iter().all(|share| (0.2..0.32).contains(share)), "{used} {came_in:?}");
+        // All alike: all wait alike.
+        let (came_in, used) = overload(&[60.0; 200]);
+        assert!(used > 0.95 && came_in.iter().all(|share| (0.28..0.42).contains(share)), "{used} {came_in:?}");
     }
 }

@@ -406,14 +406,23 @@ impl Connection {
         let Some((first, last)) = self.ledger.unended() else { return Ok(()) };
         let dialect = context.database.dialect();
         let mut times = Times::new();
-        for (place, measurement) in self.catalogue.measurements().iter().enumerate() {
+        let catalogue = Arc::clone(&self.catalogue);
+        for (place, measurement) in catalogue.measurements().iter().enumerate() {
             if !measurement.shape.has_identity() || self.unusable.contains_key(&place) {
                 continue;
             }
             let table = dialect.quote(&record_table(measurement));
-            let rows = self.session.query(&format!(
+            let sql = format!(
                 "SELECT measurement, MAX(time_ns) FROM {table} WHERE {RECORD_ID} BETWEEN {first} AND {last} GROUP BY measurement"
-            ))?;
+            );
+            let rows = match self.session.query(&sql) {
+                // One measurement's trouble is its own.
+                Err(DatabaseError::Refused { message, .. }) => {
+                    self.unusable.insert(place, message);
+                    continue;
+                }
+                found => found?,
+            };
             for row in rows {
                 let number = |place: usize| row.get(place).cloned().flatten().and_then(|text| text.parse::<i64>().ok());
                 if let (Some(identity), Some(time_ns)) = (number(0), number(1)) {

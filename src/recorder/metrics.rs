@@ -136,6 +136,11 @@ pub fn text(shown: &Shown<'_>) -> String {
     );
     page.gauge("admission_model_stale", "Whether the model was found stale", f64::from(u8::from(view.is_stale)));
     page.gauge(
+        "admission_out_of_reach",
+        "Whether no window keeps admission.below",
+        f64::from(u8::from(view.is_out_of_reach)),
+    );
+    page.gauge(
         "admission_gate_closed",
         "Whether requests are turned away for lack of room",
         f64::from(u8::from(shown.gate.is_closed())),
@@ -195,7 +200,7 @@ mod tests {
         meter.note_lag("a \"b\"\n", std::time::Duration::from_millis(20));
         meter.commit_times.add(std::time::Duration::from_millis(3));
         let gate = Gate::new(Box::new(|| 0.0));
-        let view = View { window_rows: 64, rate_per_s: None, is_stale: false };
+        let view = View { window_rows: 64, rate_per_s: None, is_stale: false, is_out_of_reach: false };
         let counts = Counts { acknowledged: 5, committed: 2, spooled: 2, quarantined: 1, ..Counts::default() };
         let page = text(&Shown {
             counts,

@@ -6,7 +6,7 @@
 use std::sync::{Mutex, PoisonError};
 use std::time::{Duration, Instant};
 
-use super::limit::Limit;
+use super::limit::{LEAST_ROWS, Limit, Reach, TIMES_LEAST};
 use super::rate::{Bucket, Residuals};
 use crate::recorder::config::AdmissionConfig;
 use crate::recorder::log;
@@ -58,6 +58,8 @@ pub struct View {
     pub rate_per_s: Option<f64>,
     /// Whether the model was found stale.
     pub is_stale: bool,
+    /// Whether no window keeps the bound.
+    pub is_out_of_reach: bool,
 }
 
 impl Governor {
@@ -108,11 +110,12 @@ impl State {
     }
 
     pub(super) fn view(&self) -> View {
-        let is_stale = self.residuals.is_stale();
-        match self.line.as_ref().filter(|_| !is_stale) {
-            Some(line) => View { window_rows: line.batch_rows, rate_per_s: Some(line.rows_per_s), is_stale },
-            None => View { window_rows: self.limit.rows(), rate_per_s: None, is_stale },
-        }
+        let (is_stale, is_out_of_reach) = (self.residuals.is_stale(), self.limit.is_out_of_reach());
+        let (window_rows, rate_per_s) = match self.line.as_ref().filter(|_| !is_stale) {
+            Some(line) => (line.batch_rows, Some(line.rows_per_s)),
+            None => (self.limit.rows(), None),
+        };
+        View { window_rows, rate_per_s, is_stale, is_out_of_reach }
     }
 
     /// How long these rows are to wait, in seconds.
@@ -122,7 +125,10 @@ impl State {
     }
 
     pub(super) fn observe(&mut self, rows: u64, took_s: f64, now_s: f64) {
-        self.limit.observe(rows, took_s);
+        let reach = self.limit.observe(rows, took_s);
+        if let Some(reach) = reach.filter(|_| self.view().rate_per_s.is_none()) {
+            say(reach);
+        }
         self.observe_model(rows, took_s, now_s);
     }
 
@@ -157,5 +163,20 @@ impl State {
             }
         }
         *second = Second { begun_s: now_s, ..Second::default() };
+    }
+}
+
+fn say(reach: Reach) {
+    match reach {
+        Reach::Lost(least_s) => {
+            let (rows, takes) = (LEAST_ROWS.to_string(), crate::units::show_seconds(least_s));
+            let instead = crate::units::show_seconds(TIMES_LEAST * least_s);
+            let remedy = "raise admission.below, or give the database a faster disk; until then transactions may take as long as \"instead\" says";
+            log::warning(
+                "no window keeps admission.below: the smallest transaction takes longer",
+                &[("rows", &rows), ("takes", &takes), ("instead", &instead), ("remedy", remedy)],
+            );
+        }
+        Reach::Found => log::info("admission.below is kept again", &[]),
     }
 }

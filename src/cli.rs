@@ -89,7 +89,7 @@ pub enum Command {
         /// Which part
         what: WorkKind,
     },
-    /// Makes a password for a camera that uploads blocks, and the line with its hash for the recorder's configuration
+    /// Makes a password for a camera that uploads blocks, or a token for a sender of measurement data, with its hash for the recorder
     Password(PasswordArguments),
     /// Is refused: load is generated on one machine
     #[command(hide = true)]
@@ -357,8 +357,12 @@ pub struct RecordArguments {
 #[derive(Debug, Clone, Args)]
 pub struct PasswordArguments {
     /// Name of the camera
-    pub camera: String,
-    /// Takes the password from standard input instead of making one
+    #[arg(required_unless_present = "token", conflicts_with = "token")]
+    pub camera: Option<String>,
+    /// Makes a token for [[access]] of the recorder's configuration instead
+    #[arg(long)]
+    pub token: bool,
+    /// Takes the password or token from standard input instead of making one
     #[arg(long)]
     pub stdin: bool,
 }

@@ -305,7 +305,7 @@ fn clients_are_told_what_is_wrong_in_the_terms_of_http() {
     let config = loadline::recorder::config::read(
         &format!(
             "[database]\npath = \"{}\"\n[spool]\npath = \"{}\"\n[intake]\nrequest = \"64KiB\"\n[intake.tcp]\nlisten = \"127.0.0.1:0\"\n\
-             [intake.http]\nlisten = \"127.0.0.1:0\"\ntokens = [\"secret\"]\n",
+             [intake.http]\nlisten = \"127.0.0.1:0\"\ntokens = [\"secret-token-of-all\"]\n",
             directory.path("measurements.db"),
             directory.path("spool")
         ),
@@ -313,12 +313,12 @@ fn clients_are_told_what_is_wrong_in_the_terms_of_http() {
     )
     .unwrap();
     let started = harness::Started::new(&config, target.open());
-    let token = "Authorization: Token secret\r\n";
+    let token = "Authorization: Token secret-token-of-all\r\n";
     let post = |path: &str, headers: &str, body: &[u8]| send(started.http, "POST", path, headers, body);
     assert_eq!(post("/api/v2/write", "", b"m f=1").status, 401);
-    assert_eq!(post("/api/v2/write", "Authorization: Token other\r\n", b"m f=1").status, 403);
+    assert_eq!(post("/api/v2/write", "Authorization: Token other\r\n", b"m f=1").status, 401);
     assert_eq!(post("/api/v2/write?precision=ms&org=o&bucket=b", token, b"m f=1 5").status, 204);
-    assert_eq!(post("/write?db=d&p=secret&precision=s", "", b"m f=2 6").status, 204);
+    assert_eq!(post("/write?db=d&p=secret-token-of-all&precision=s", "", b"m f=2 6").status, 204);
     let bad = post("/api/v2/write", token, b"m f=1\nm f=\n");
     assert_eq!(bad.status, 400);
     let body: serde_json::Value = serde_json::from_str(&bad.body).unwrap();
@@ -332,7 +332,7 @@ fn clients_are_told_what_is_wrong_in_the_terms_of_http() {
     assert_eq!(post("/api/v2/write", &format!("{token}Content-Encoding: gzip\r\n"), b"m f=1").status, 400);
     assert_eq!(send(started.http, "GET", "/api/v2/write", token, b"").status, 405);
     assert_eq!(send(started.http, "GET", "/nothing", token, b"").status, 404);
-    let made = send(started.http, "POST", "/query?p=secret", "", b"q=CREATE+DATABASE+%22telegraf%22");
+    let made = send(started.http, "POST", "/query?p=secret-token-of-all", "", b"q=CREATE+DATABASE+%22telegraf%22");
     assert_eq!((made.status, &*made.body), (200, "{\"results\":[{\"statement_id\":0}]}"));
     assert_eq!(send(started.http, "GET", "/query?q=SELECT+1", token, b"").status, 400);
     assert_eq!(send(started.http, "POST", "/query?q=CREATE+DATABASE+d", "", b"").status, 401);

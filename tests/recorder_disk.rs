@@ -18,6 +18,7 @@ use std::time::{Duration, Instant};
 
 use disk::{Disk, Unsynced};
 use harness::{Directory, Target, try_send};
+use loadline::recorder::access::owned_id;
 use loadline::recorder::spool::{Reader, SpoolFile, Stored};
 use process::{Process, config_file, database_of};
 
@@ -29,6 +30,11 @@ fn sqlite_on_disk(directory: &Directory) -> Target {
     let mut target = Target::sqlite(directory);
     target.settings.path = Some(directory.path("disk/measurements.db"));
     target
+}
+
+/// The client's own id, behind its owner.
+fn number_of(kept: &str) -> u64 {
+    owned_id(kept).unwrap().parse().unwrap()
 }
 
 /// Sends a request; the status of the answer, if there is one.
@@ -88,7 +94,7 @@ fn a_power_cut_at_any_sync_of_the_spool_loses_nothing_that_was_acknowledged() {
         let reader = Reader::open(file.path()).unwrap();
         let entries: Vec<_> =
             reader.read(0, 0, usize::MAX, u64::MAX).unwrap().into_iter().map(Result::unwrap).collect();
-        let numbers: Vec<u64> = entries.iter().map(|entry| entry.offer.message_id.parse().unwrap()).collect();
+        let numbers: Vec<u64> = entries.iter().map(|entry| number_of(&entry.offer.message_id)).collect();
         assert_eq!(numbers.iter().collect::<BTreeSet<_>>().len(), numbers.len(), "each is there once");
         assert!(acknowledged.iter().all(|number| numbers.contains(number)), "{acknowledged:?} {numbers:?}");
         assert_eq!(file.counts().acknowledged, numbers.len() as u64 * ROWS);
@@ -155,9 +161,8 @@ impl OnDisk {
         let rows: Vec<u64> = if self.is_spooled {
             let file = SpoolFile::open(&self.directory.0.join("disk/spool"), 1 << 30, Duration::from_secs(9)).unwrap();
             let entries = Reader::open(file.path()).unwrap().read(0, 0, usize::MAX, u64::MAX).unwrap();
-            let number = |id: &str| id.parse::<u64>().unwrap();
             let of_entry = |id: u64| (0..ROWS).map(move |row| id * ROWS + row);
-            entries.into_iter().flat_map(|entry| of_entry(number(&entry.unwrap().offer.message_id))).collect()
+            entries.into_iter().flat_map(|entry| of_entry(number_of(&entry.unwrap().offer.message_id))).collect()
         } else {
             let found = sqlite_on_disk(&self.directory).query("SELECT f FROM p_values");
             found.iter().map(|f| f.parse().unwrap()).collect()
@@ -248,7 +253,10 @@ fn a_write_or_sync_that_fails_ends_acknowledgement_and_what_was_acknowledged_is_
             let mut number = 5;
             let begun = Instant::now();
             while let Some(status) = post(&process, number) {
-                assert_eq!(status, 503, "{is_spooled} {fails_syncs}: acknowledged after a failure");
+                // The request that was being stored may be there or not; the others are not. SQLite may have failed at something else.
+                let is_unknown = status == 500 && number == 5;
+                assert!(is_unknown || status == 503, "{is_spooled} {fails_syncs}: {status} after a failure");
+                assert!(is_unknown || number > 5 || !is_spooled, "{fails_syncs}: 503 says that nothing is stored");
                 assert!(begun.elapsed() < Duration::from_secs(240), "it goes on as if nothing had happened");
                 number += 1;
             }
@@ -259,6 +267,28 @@ fn a_write_or_sync_that_fails_ends_acknowledgement_and_what_was_acknowledged_is_
             assert_eq!(process.stop(), Some(0));
             assert_eq!(on_disk.stored(), (0..20).collect());
         }
+    }
+}
+
+#[test]
+fn a_clock_that_is_a_day_ahead_for_a_while_makes_no_id_forgotten() {
+    let directory = Directory::new();
+    for target in [Target::sqlite(&directory), Target::server("postgres")] {
+        let directory = Directory::new();
+        let disk = Disk::new(&directory, &directory.path("disk"));
+        let config = config_file(&directory, &database_of(&target), "[writer]\ndrain = \"60s\"\n");
+        // Ids that are old enough are forgotten behind the first requests of each recorder.
+        for (start, ahead_hours) in [0, 25, 0, -25, 0].into_iter().enumerate() {
+            disk.set_clock(ahead_hours * 3_600_000_000_000);
+            let process = Process::start(&config, &disk.shell_without_log());
+            let first = start as u64 * 10;
+            (first..first + 10).for_each(|number| assert_eq!(post(&process, number), Some(204)));
+            (0..first).for_each(|number| assert_eq!(post(&process, number), Some(204)));
+            wait_until(|| process.metric("loadline_spooled_rows") == 0.0);
+            assert_eq!(process.metric("loadline_duplicate_requests_total"), first as f64, "{}", target.name);
+            assert_eq!(process.stop(), Some(0));
+        }
+        assert_eq!(target.query("SELECT COUNT(*), COUNT(DISTINCT f) FROM p_values"), ["150|150"], "{}", target.name);
     }
 }
 

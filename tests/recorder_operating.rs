@@ -86,10 +86,10 @@ fn the_load_line_of_a_run_paces_the_writers_and_moves_with_the_bound() {
     config_file(&directory, &database_of(&target), &admission("10ms"));
     process.signal(libc::SIGHUP);
     wait_until("the bound is another one", || (rate() / line(0.010) - 1.0).abs() < 0.1);
-    // No rate stays below this bound: it is said, and the old one holds.
+    // No rate stays below this bound: it is said, and nothing is changed.
     config_file(&directory, &database_of(&target), &admission("1ms"));
     process.signal(libc::SIGHUP);
-    wait_until("it is said", || process.said().contains("[admission] stays as it was"));
+    wait_until("it is said", || process.said().contains("nothing is changed"));
     assert!((rate() / line(0.010) - 1.0).abs() < 0.1 && process.said().contains("raise admission.below"));
     let begun = Instant::now();
     for request in 0..20 {
@@ -135,32 +135,137 @@ fn tokens_and_certificates_change_under_way_and_what_cannot_is_said() {
         path
     };
     // As under nohup, which has the signal ignored.
-    let process = Process::start(&config("old", ""), "trap '' HUP;");
+    let [old, new] = ["the-old-token-of-all", "the-new-token-of-all"];
+    let process = Process::start(&config(old, ""), "trap '' HUP;");
     let status = |token: &str| {
         let header = format!("Authorization: Token {token}\r\n");
         send(process.http, "POST", "/write", &header, b"m f=1 1").status
     };
-    assert_eq!((status("old"), status("new")), (204, 403));
-    config("new", "[writer]\nbatch = 77\ndrain = \"1s\"\n");
+    assert_eq!((status(old), status(new)), (204, 401));
+    config(new, "[writer]\nbatch = 77\ndrain = \"1s\"\n");
     process.signal(libc::SIGHUP);
-    wait_until("the new token is known", || status("new") == 204);
-    assert_eq!(status("old"), 403);
+    wait_until("the new token is known", || status(new) == 204);
+    assert_eq!(status(old), 401);
     wait_until("it is said", || process.said().contains("the configuration was read again"));
     let said = process.said();
-    assert!(said.contains("restart to change them\" settings=\"[writer], but for drain\""), "{said}");
+    assert!(said.contains("take effect at the next start\" settings=\"[writer], but for drain\""), "{said}");
     assert!(said.contains("applied=\"tokens, writer.drain, certificates\""), "{said}");
-    // A certificate that cannot be read stays as it was, and a configuration that is wrong changes nothing.
+    // With a certificate that cannot be read, and with a configuration that is wrong, nothing is changed.
+    config(old, "");
     std::fs::write(&certificate, "nothing").unwrap();
     process.signal(libc::SIGHUP);
-    wait_until("it is said", || process.said().contains("a certificate stays as it was"));
+    wait_until("it is said", || process.said().contains("intake.tcp.certificate: "));
+    assert_eq!((status(old), status(new)), (401, 204), "{}", process.said());
     std::fs::write(directory.path("recorder.toml"), "[database]\nname = \"sqlit\"\n").unwrap();
     process.signal(libc::SIGHUP);
-    wait_until("it is said", || process.said().contains("the configuration is wrong; nothing is changed"));
+    wait_until("it is said", || process.said().contains("unknown database.name"));
     assert!(process.said().contains("did you mean \\\"sqlite\\\"?"), "{}", process.said());
-    assert_eq!(status("new"), 204);
+    assert_eq!(status(new), 204);
     for line in process.said().lines() {
         assert!(line.starts_with("time=") && line.contains(" level=") && line.contains(" event=\""), "{line}");
     }
+    assert_eq!(process.stop(), Some(0));
+}
+
+/// Where a part of a recorder listens, as it says.
+fn address_of(process: &Process, name: &str) -> std::net::SocketAddr {
+    let begins = format!("intake=\"{name}\" address=\"");
+    wait_until("it is said", || process.said().contains(&begins));
+    let said = process.said();
+    let rest = said.split(&begins).nth(1).unwrap();
+    rest.split('"').next().unwrap().parse().unwrap()
+}
+
+/// What `loadline password` prints for what it is given.
+fn hashed(arguments: &[&str], secret: &str) -> String {
+    let mut child = Command::new(env!("CARGO_BIN_EXE_loadline"))
+        .arg("password")
+        .args(arguments)
+        .arg("--stdin")
+        .stdin(std::process::Stdio::piped())
+        .stdout(std::process::Stdio::piped())
+        .spawn()
+        .unwrap();
+    child.stdin.take().unwrap().write_all(secret.as_bytes()).unwrap();
+    String::from_utf8(child.wait_with_output().unwrap().stdout).unwrap()
+}
+
+#[test]
+fn senders_limits_cameras_and_readers_change_in_one_step_or_not_at_all() {
+    let directory = Directory::new();
+    let target = Target::sqlite(&directory);
+    let (users, inbox, audit) = (directory.path("cameras"), directory.path("inbox"), directory.path("audit"));
+    let configure = |secret: &str, tags: &str| {
+        let hash = hashed(&["--token"], &format!("token-of-the-probes-{secret}"));
+        let office = format!("[office]\nlisten = \"127.0.0.1:0\"\naudit = \"{audit}\"\n");
+        let readers = format!("readers = {{ desk = \"token-of-the-desk-{secret}\" }}\n");
+        let blocks = format!("[inbox]\npath = \"{inbox}\"\n[intake.blocks]\nusers = \"{users}\"\n");
+        let put = "[intake.put]\nlisten = \"127.0.0.1:0\"\n";
+        let access = format!("[[access]]\nname = \"probes\"\n{hash}[limits]\ntags = {tags}\n");
+        config_file(&directory, &database_of(&target), &(office + &readers + &blocks + put + &access))
+    };
+    let password = |secret: &str| std::fs::write(&users, hashed(&["GDA-018"], &format!("camera-{secret}"))).unwrap();
+    password("old");
+    let process = Process::start(&configure("old", "2"), "");
+    let (put, office) = (address_of(&process, "put"), address_of(&process, "office"));
+    let statuses = |secret: &str| {
+        let token = format!("Authorization: Token token-of-the-probes-{secret}\r\n");
+        let camera = format!("Authorization: Bearer camera-{secret}\r\n");
+        let desk = format!("Authorization: Bearer token-of-the-desk-{secret}\r\n");
+        [
+            send(process.http, "POST", "/write", &token, b"m,a=1,b=2 f=1 1").status,
+            send(put, "PUT", &format!("/blocks/GDA-018/{secret}.block"), &camera, b"block").status,
+            send(office, "GET", "/violations/x", &desk, b"").status,
+        ]
+    };
+    // What is let in is looked at: there are no violations.
+    assert_eq!((statuses("old"), statuses("new")), ([204, 201, 404], [401, 401, 401]));
+    let reload = |times: usize| {
+        process.signal(libc::SIGHUP);
+        let told = || process.said().matches("event=\"the configuration ").count();
+        wait_until("it is said", || told() == times);
+    };
+    // One thing is wrong, and all stays as it was.
+    password("new");
+    configure("new", "0");
+    reload(1);
+    assert!(process.said().contains("limits.tags is 0"), "{}", process.said());
+    configure("new", "1");
+    std::fs::write(&users, "GDA-018 no-hash\n").unwrap();
+    reload(2);
+    assert!(process.said().contains("cameras:1: camera GDA-018 is no hash"), "{}", process.said());
+    assert_eq!(statuses("old"), [204, 200, 404]);
+    assert_eq!(statuses("new"), [401, 401, 401]);
+    password("new");
+    reload(3);
+    assert!(process.said().contains("applied=\"[[access]], [limits], office.readers, cameras\""), "{}", process.said());
+    assert_eq!(statuses("old"), [401, 401, 401]);
+    assert_eq!(statuses("new"), [400, 201, 404], "a line may have one tag now");
+    assert_eq!(process.stop(), Some(0));
+}
+
+#[test]
+fn an_address_that_stays_open_is_not_left_without_a_token() {
+    let directory = Directory::new();
+    let target = Target::sqlite(&directory);
+    let configure = |listen: &str| {
+        let path = config_file(&directory, &database_of(&target), "[limits]\ntags = 3\n");
+        let text = std::fs::read_to_string(&path).unwrap();
+        std::fs::write(&path, text.replace("listen = \"127.0.0.1:0\"", listen)).unwrap();
+        path
+    };
+    let open = "listen = \"0.0.0.0:0\"\ntokens = [\"token-of-all-0123456789\"]\ninsecure = true";
+    let process = Process::start(&configure(open), "");
+    let http = std::net::SocketAddr::from(([127, 0, 0, 1], process.http.port()));
+    let status =
+        |token: &str| send(http, "POST", "/write", &format!("Authorization: Token {token}\r\n"), b"m f=1 1").status;
+    assert_eq!((status("token-of-all-0123456789"), status("nobody")), (204, 401));
+    // Good by itself: only this machine is listened to. But the old address stays until the restart.
+    configure("listen = \"127.0.0.1:0\"");
+    process.signal(libc::SIGHUP);
+    wait_until("it is said", || process.said().contains("there is no token, and 0.0.0.0:0 is listened on"));
+    assert!(process.said().contains("nothing is changed"));
+    assert_eq!((status("token-of-all-0123456789"), status("nobody"), status("")), (204, 401, 401));
     assert_eq!(process.stop(), Some(0));
 }
 

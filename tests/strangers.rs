@@ -13,6 +13,8 @@ mod harness;
 mod lines;
 #[path = "strangers/names.rs"]
 mod names;
+#[path = "strangers/senders.rs"]
+mod senders;
 #[path = "strangers/types.rs"]
 mod types;
 
@@ -26,6 +28,10 @@ fn attacks(target: &Target) {
     lines::columns_are_bounded_within_a_batch(target);
     apart::identities_that_somebody_removes_are_begun_again(target);
     apart::a_table_that_is_gone_stops_only_its_own_measurement(target);
+    senders::an_id_that_a_stranger_has_used_is_new(target);
+    senders::without_tokens_ids_belong_to_addresses(target);
+    senders::senders_do_what_they_may_and_no_more(target);
+    senders::requests_name_one_host(target);
     // An embedded database is written without a spool, and nobody changes the type of its columns.
     if target.endpoint.is_some() {
         apart::a_refusal_that_nobody_knows_ends_in_quarantine_and_stops_nobody(target);

@@ -73,7 +73,7 @@ fn record(path: &Path, config: Config, is_json: bool) -> Result<Status, Failure>
     while !interrupted() && parts.failure().is_none() {
         std::thread::sleep(LOOK_EVERY);
         if take_reload() {
-            current = reload(path, current, parts.recorder());
+            current = reload(path, current, &parts);
         }
     }
     let reason = parts.failure();

@@ -12,9 +12,10 @@ use crate::queueing::Target;
 use crate::recorder::admission::ModelLine;
 use crate::recorder::config::{AdmissionConfig, Config};
 use crate::recorder::forward::Forwarding;
+use crate::recorder::intake::Renewal;
 use crate::recorder::office::Office;
 use crate::recorder::processing::{BlockCounts, Form, Processing};
-use crate::recorder::upload::Station;
+use crate::recorder::upload::{CameraList, Station};
 use crate::recorder::{End, Recorder, log};
 
 /// Says at what rate the load is held, where that comes from, and for which bound.
@@ -135,6 +136,28 @@ impl Parts {
     /// The part that takes measurement data in.
     pub(super) fn recorder(&self) -> Option<&Recorder> {
         self.recorder.as_ref()
+    }
+
+    /// Reads all certificates again; nothing is changed.
+    pub(super) fn read_certificates(&self) -> Result<Vec<Renewal>, String> {
+        let lines = self.recorder.iter().map(Recorder::read_certificates);
+        let blocks = self.station.iter().map(Station::read_certificates);
+        let office = self.office.iter().map(Office::read_certificates);
+        lines.chain(blocks).chain(office).collect()
+    }
+
+    /// Lets the cameras of another list in from now on.
+    pub(super) fn renew_cameras(&self, list: CameraList) {
+        if let Some(station) = &self.station {
+            station.renew_cameras(list);
+        }
+    }
+
+    /// Lets these read from now on.
+    pub(super) fn renew_readers(&self, readers: &[(String, String)]) {
+        if let Some(office) = &self.office {
+            office.renew_readers(readers);
+        }
     }
 
     /// Stops everything.

@@ -1,104 +1,164 @@
 //! SIGHUP: the configuration is read again, and what can be changed while the recorder runs is changed.
 //!
-//! Main function: [`reload`]. Invariant: a configuration that is wrong changes nothing, and what is not changed is said.
+//! Main function: [`reload`]. Invariants: all of it is changed or nothing, and what stays as it was is said. What holds afterwards is as safe as what a
+//! recorder is started with: an address stays until the restart, and so it is judged by the old address what may be changed.
 
 use std::path::Path;
 
 use super::record::read_config;
 use super::record_model::model_line;
-use super::record_parts::say_line;
-use crate::recorder::config::{Config, IntakeConfig};
-use crate::recorder::{Recorder, log};
+use super::record_parts::{Parts, say_line};
+use crate::recorder::admission::ModelLine;
+use crate::recorder::config::{Config, ListenConfig};
+use crate::recorder::intake::Renewal;
+use crate::recorder::log;
+use crate::recorder::upload::CameraList;
 
-/// Reads the configuration again and applies what can be applied; the configuration as it holds from now on.
-pub(super) fn reload(path: &Path, current: Config, recorder: Option<&Recorder>) -> Config {
-    let new = match read_config(path) {
-        Ok(new) => new,
-        Err(error) => {
-            log::error("the configuration is wrong; nothing is changed", &[("reason", &error.to_string())]);
+/// Reads the configuration and the files that it names again, and applies what can be applied; the configuration as it holds from now on.
+pub(super) fn reload(path: &Path, current: Config, parts: &Parts) -> Config {
+    let prepared = read_config(path)
+        .map_err(|error| error.to_string())
+        .and_then(|new| Ok((Prepared::read(path, &new, &current, parts)?, new)));
+    let (prepared, new) = match prepared {
+        Ok(prepared) => prepared,
+        Err(reason) => {
+            log::error("the configuration is wrong; nothing is changed", &[("reason", &reason)]);
             return current;
         }
     };
-    let fixed = fixed(&new, &current);
+    let fixed = fixed(&new, &prepared.held);
     if !fixed.is_empty() {
-        let fixed = fixed.join(", ");
-        log::warning("these settings are only read at the start; restart to change them", &[("settings", &fixed)]);
+        log::warning("these settings take effect at the next start", &[("settings", &fixed.join(", "))]);
     }
-    let mut held = current.clone();
-    let mut applied = Vec::new();
-    if let Some(recorder) = recorder {
-        apply(&new, &mut held, recorder, &mut applied);
-    }
+    let mut applied = different(&prepared.held, &current);
+    let held = prepared.apply(&current, parts, &mut applied);
     let applied = if applied.is_empty() { "nothing is different".to_owned() } else { applied.join(", ") };
     log::info("the configuration was read again", &[("applied", &applied)]);
     held
 }
 
-/// Settings that are different and stay as they were.
-fn fixed(new: &Config, current: &Config) -> Vec<&'static str> {
-    let mut writer = new.writer;
-    writer.drain = current.writer.drain;
+/// All that is to be changed, read and checked.
+struct Prepared {
+    held: Config,
+    line: Option<ModelLine>,
+    certificates: Vec<Renewal>,
+    cameras: Option<CameraList>,
+}
+
+impl Prepared {
+    fn read(path: &Path, new: &Config, current: &Config, parts: &Parts) -> Result<Self, String> {
+        let held = merge(new, current);
+        check_doors(path, &held)?;
+        let is_other_line = new.admission != current.admission;
+        let model = new.admission.model.as_deref().filter(|_| is_other_line);
+        let line = model.map(|run| model_line(run, &new.admission)).transpose().map_err(|error| error.to_string())?;
+        // Passwords are looked at even where the configuration is the same: they stand in a file of their own.
+        let users = held.intake.blocks.users.as_deref().filter(|_| held.takes_blocks());
+        let cameras = users.map(|users| CameraList::read(Some(users))).transpose()?;
+        Ok(Prepared { certificates: parts.read_certificates()?, held, line, cameras })
+    }
+
+    /// Changes it. Nothing here can go wrong.
+    fn apply(self, current: &Config, parts: &Parts, applied: &mut Vec<&'static str>) -> Config {
+        let Prepared { held, line, certificates, cameras } = self;
+        if let Some(recorder) = parts.recorder() {
+            recorder.reconfigure(&held);
+            if held.admission != current.admission {
+                line.iter().for_each(|line| say_line(line, &held.admission));
+                recorder.governor().reconfigure(&held.admission, held.writer.batch, line);
+            }
+        }
+        if let Some(cameras) = cameras {
+            applied.push("cameras");
+            parts.renew_cameras(cameras);
+        }
+        if let Some(office) = &held.office {
+            parts.renew_readers(&office.readers);
+        }
+        let mut are_any = false;
+        certificates.into_iter().for_each(|renewal| are_any |= renewal.show());
+        if are_any {
+            applied.push("certificates");
+        }
+        held
+    }
+}
+
+/// What holds from now on: the new settings that can be changed, and the others as they were. An intake that was not there at the start has nothing
+/// to change.
+fn merge(new: &Config, current: &Config) -> Config {
+    let mut held = current.clone();
+    let listening = |config: &Config| [config.intake.http.clone(), config.intake.tcp.clone()];
+    let own = [&mut held.intake.http, &mut held.intake.tcp];
+    for (own, other) in own.into_iter().zip(listening(new)) {
+        if let (Some(own), Some(other)) = (own, other) {
+            own.tokens = other.tokens;
+        }
+    }
+    if let (Some(own), Some(other)) = (&mut held.office, &new.office) {
+        own.readers.clone_from(&other.readers);
+    }
+    held.access.clone_from(&new.access);
+    held.limits = new.limits;
+    held.admission = new.admission.clone();
+    held.writer.drain = new.writer.drain;
+    held
+}
+
+/// Whether everybody could come in by an address that stays until the restart.
+fn check_doors(path: &Path, held: &Config) -> Result<(), String> {
+    for (name, listen) in [("http", &held.intake.http), ("tcp", &held.intake.tcp)] {
+        let Some(ListenConfig { listen, tokens, .. }) = listen else { continue };
+        if !listen.ip().is_loopback() && tokens.is_empty() && held.access.is_empty() {
+            let file = path.display();
+            let remedy = "leave one in it until then, or restart now";
+            return Err(format!(
+                "{file}: intake.{name}.tokens: there is no token, and {listen} is listened on until the restart; {remedy}"
+            ));
+        }
+    }
+    Ok(())
+}
+
+/// Settings that are changed.
+fn different(held: &Config, current: &Config) -> Vec<&'static str> {
+    let tokens = |config: &Config| {
+        [&config.intake.http, &config.intake.tcp].map(|listen| listen.as_ref().map(|listen| listen.tokens.clone()))
+    };
     let settings = [
-        ("[database]", new.database == current.database),
-        ("[layout]", new.layout == current.layout),
-        ("[spool]", new.spool == current.spool),
-        ("[intake], but for tokens", without_tokens(&new.intake) == without_tokens(&current.intake)),
-        ("[inbox]", new.inbox == current.inbox),
-        ("[processing]", new.processing == current.processing),
-        ("[forward]", new.forward == current.forward),
-        ("[office]", new.office == current.office),
-        ("[schema]", new.schema == current.schema),
-        ("[writer], but for drain", writer == current.writer),
+        ("tokens", tokens(held) == tokens(current)),
+        ("[[access]]", held.access == current.access),
+        ("[limits]", held.limits == current.limits),
+        ("[admission]", held.admission == current.admission),
+        ("writer.drain", held.writer.drain == current.writer.drain),
+        ("office.readers", held.office == current.office),
     ];
     settings.into_iter().filter(|(_, is_same)| !is_same).map(|(name, _)| name).collect()
 }
 
-fn without_tokens(intake: &IntakeConfig) -> IntakeConfig {
-    let mut intake = intake.clone();
-    for listen in [&mut intake.http, &mut intake.tcp].into_iter().flatten() {
-        listen.tokens.clear();
-    }
-    intake
-}
-
-fn tokens(intake: &IntakeConfig) -> [Option<&Vec<String>>; 2] {
-    [&intake.http, &intake.tcp].map(|listen| listen.as_ref().map(|listen| &listen.tokens))
-}
-
-/// Applies what can be, to the recorder and to the configuration that holds.
-fn apply(new: &Config, held: &mut Config, recorder: &Recorder, applied: &mut Vec<&'static str>) {
-    if new.admission != held.admission {
-        match new.admission.model.as_deref().map(|run| model_line(run, &new.admission)).transpose() {
-            Ok(line) => {
-                line.iter().for_each(|line| say_line(line, &new.admission));
-                recorder.governor().reconfigure(&new.admission, held.writer.batch, line);
-                held.admission = new.admission.clone();
-                applied.push("[admission]");
-            }
-            Err(error) => log::error("[admission] stays as it was", &[("reason", &error.to_string())]),
-        }
-    }
-    // An intake that was not there at the start has nothing to change.
-    let mut intake = held.intake.clone();
-    for (own, other) in [(&mut intake.http, &new.intake.http), (&mut intake.tcp, &new.intake.tcp)] {
-        if let (Some(own), Some(other)) = (own, other) {
-            own.tokens.clone_from(&other.tokens);
-        }
-    }
-    if tokens(&intake) != tokens(&held.intake) {
-        applied.push("tokens");
-    }
-    if new.writer.drain != held.writer.drain {
-        applied.push("writer.drain");
-    }
-    held.intake = intake;
-    held.writer.drain = new.writer.drain;
-    let wrong = recorder.reconfigure(held);
-    for reason in &wrong {
-        log::error("a certificate stays as it was", &[("reason", reason)]);
-    }
-    let has_tls = [&held.intake.http, &held.intake.tcp].into_iter().flatten().any(|listen| listen.tls.is_some());
-    if has_tls && wrong.is_empty() {
-        applied.push("certificates");
-    }
+/// Settings of the new file that do not hold yet.
+fn fixed(new: &Config, held: &Config) -> Vec<&'static str> {
+    let (intake, own) = (&new.intake, &held.intake);
+    let rest =
+        |config: &Config| (config.intake.memory_bytes, config.intake.request_bytes, config.intake.keeps_good_lines);
+    let settings = [
+        ("[database]", new.database == held.database),
+        ("[layout]", new.layout == held.layout),
+        ("[spool]", new.spool == held.spool),
+        ("intake.memory, request or partial", rest(new) == rest(held)),
+        ("[intake.http]", intake.http == own.http),
+        ("[intake.tcp]", intake.tcp == own.tcp),
+        ("[intake.nats]", intake.nats == own.nats),
+        ("[intake.blocks]", intake.blocks == own.blocks),
+        ("[intake.ftp]", intake.ftp == own.ftp),
+        ("[intake.put]", intake.put == own.put),
+        ("[intake.store]", intake.store == own.store),
+        ("[inbox]", new.inbox == held.inbox),
+        ("[processing]", new.processing == held.processing),
+        ("[forward]", new.forward == held.forward),
+        ("[office], but for readers", new.office == held.office),
+        ("[schema]", new.schema == held.schema),
+        ("[writer], but for drain", new.writer == held.writer),
+    ];
+    settings.into_iter().filter(|(_, is_same)| !is_same).map(|(name, _)| name).collect()
 }

@@ -8,6 +8,7 @@ use std::sync::PoisonError;
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::time::Duration;
 
+use super::access::Strangers;
 use super::durability::Terms;
 use super::log;
 use super::progress::Progress;
@@ -110,6 +111,8 @@ pub struct Meter {
     pub weaknesses: Mutex<Vec<(String, String)>>,
     /// Bytes of requests in memory.
     pub memory_bytes: Count,
+    /// Those who were not let in.
+    pub strangers: Strangers,
     lags: Mutex<HashMap<String, Duration>>,
 }
 

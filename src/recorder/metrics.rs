@@ -148,6 +148,7 @@ pub fn text(shown: &Shown<'_>) -> String {
     page.gauge("spool_broken", "Whether a failed sync ended acknowledgement", f64::from(u8::from(shown.is_broken)));
     add_waiting(&mut page, shown);
     add_labelled(&mut page, meter);
+    page.0 += &meter.strangers.page();
     page.0.replace(" inf\n", " +Inf\n")
 }
 

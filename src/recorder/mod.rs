@@ -3,6 +3,7 @@
 //!
 //! Invariant: at every moment, acknowledged = committed + spooled + quarantined.
 
+pub mod access;
 pub mod admission;
 pub mod bucket;
 pub mod config;

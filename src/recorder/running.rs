@@ -10,7 +10,7 @@ use super::admission::gate::CLOSES_AT;
 use super::admission::{Gate, Governor, ModelLine};
 use super::config::Config;
 use super::durability;
-use super::intake::{self, Door, DoorSettings, Live, Route, Running, Surroundings, lane_of};
+use super::intake::{self, Door, DoorSettings, Live, Renewal, Route, Running, Surroundings, lane_of};
 use super::line::LineBounds;
 use super::log;
 use super::meter::Meter;
@@ -287,16 +287,21 @@ impl Recorder {
         &self.shared.governor
     }
 
-    /// Takes over what of a configuration that was read again can be changed while it runs, but for the admission: tokens,
-    /// certificates, and how long it may write when it is stopped. What is wrong with a certificate, one sentence each.
-    pub fn reconfigure(&self, config: &Config) -> Vec<String> {
+    /// Takes over what of a configuration that was read again can be changed while it runs, but for the admission and certificates: who may
+    /// send, how large a line may be, and how long it may write when it is stopped.
+    pub fn reconfigure(&self, config: &Config) {
         if let Some(surroundings) = &self.surroundings {
-            surroundings.live.set_tokens(&config.intake);
+            surroundings.live.set(&config.intake, &config.access, line_bounds(config));
         }
         *self.drain.lock().unwrap_or_else(PoisonError::into_inner) = config.writer.drain;
-        let renew = |running: &Running| running.certificate.as_ref()?.renew().err();
-        let wrong = |running: &Running| renew(running).map(|reason| format!("intake.{}: {reason}", running.name));
-        self.intakes.iter().filter_map(wrong).collect()
+    }
+
+    /// Reads the certificates again; nothing is changed.
+    ///
+    /// # Errors
+    /// A sentence that names the intake and the file.
+    pub fn read_certificates(&self) -> Result<Renewal, String> {
+        Renewal::read(&self.intakes)
     }
 
     /// Why it cannot go on, if that is so.
@@ -345,7 +350,7 @@ fn shape(config: &Config) -> Shape {
 /// How large a line may be. What has no columns of numbers holds every number.
 fn line_bounds(config: &Config) -> LineBounds {
     let whole_max = if shape(config).has_field_columns() { i64::MAX as u64 } else { u64::MAX };
-    LineBounds { whole_max, ..config.intake.line_bounds }
+    LineBounds { whole_max, ..config.limits }
 }
 
 fn registry(config: &Config) -> Registry {
@@ -403,6 +408,7 @@ fn surroundings(
     direct: Vec<DirectHandle>,
     stop: Arc<Stop>,
 ) -> Surroundings {
+    let live = Arc::new(Live::new(&config.intake, &config.access, line_bounds(config)));
     let door = |route: Route, patience: Duration| {
         Arc::new(Door::new(DoorSettings {
             route,
@@ -411,7 +417,7 @@ fn surroundings(
             gate: Arc::clone(&shared.gate),
             memory_bytes: config.intake.memory_bytes,
             keeps_good_lines: config.intake.keeps_good_lines,
-            line_bounds: line_bounds(config),
+            live: Arc::clone(&live),
             patience,
         }))
     };
@@ -424,7 +430,7 @@ fn surroundings(
     let (for_metrics, for_readiness) = (Arc::clone(shared), Arc::clone(shared));
     Surroundings {
         config: config.intake.clone(),
-        live: Arc::new(Live::new(&config.intake)),
+        live: Arc::clone(&live),
         door: door(route, Duration::from_secs(30)),
         direct_door,
         meter: Arc::clone(&shared.meter),

@@ -15,13 +15,13 @@ pub fn lines_that_are_too_large_are_refused_at_the_door(target: &Target) {
     let tags: Vec<_> = (0..40_000).rev().map(|number| format!("t{number:05}=1")).collect();
     let name = "n".repeat(513);
     let attacks = [
-        (format!("large,{} f=1\n", tags.join(",")), "more than 256 tags; intake.tags_max bounds them"),
-        (format!("large {}\n", many(400_000, "f", "=1")), "more than 4096 fields; intake.fields_max bounds them"),
-        (format!("large {name}=1\n"), "more than 512 bytes; intake.name_bytes_max bounds them"),
-        (format!("large,t{name}=1 f=1\n"), "more than 512 bytes; intake.name_bytes_max bounds them"),
-        (format!("{name} f=1\n"), "more than 512 bytes; intake.name_bytes_max bounds them"),
+        (format!("large,{} f=1\n", tags.join(",")), "more than 256 tags; limits.tags bounds them"),
+        (format!("large {}\n", many(400_000, "f", "=1")), "more than 4096 fields; limits.fields bounds them"),
+        (format!("large {name}=1\n"), "more than 512 bytes; limits.name bounds them"),
+        (format!("large,t{name}=1 f=1\n"), "more than 512 bytes; limits.name bounds them"),
+        (format!("{name} f=1\n"), "more than 512 bytes; limits.name bounds them"),
         ("large a=1,f=9223372036854775808u\n".to_owned(), "whole numbers are stored up to 9223372036854775807"),
-        (format!("large,t={} f=1\n", "v".repeat(70_000)), "more than 65536 bytes; intake.series_bytes_max bounds them"),
+        (format!("large,t={} f=1\n", "v".repeat(70_000)), "more than 65536 bytes; limits.series bounds them"),
     ];
     for (line, reason) in &attacks {
         let answer = write(started.http, line);

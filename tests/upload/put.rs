@@ -28,10 +28,10 @@ fn a_block_is_created_once_and_every_refusal_has_its_status() {
     let path = format!("/blocks/{CAMERA}/c.block");
     assert_eq!(send(address, "PUT", &path, "", &bytes).status, 401);
     for header in ["Authorization: Bearer wrong\r\n", "Authorization: Basic R0RBLTAxODphIHNlY3JldA==\r\n"] {
-        assert_eq!(send(address, "PUT", &path, header, &bytes).status, 403, "{header}");
+        assert_eq!(send(address, "PUT", &path, header, &bytes).status, 401, "{header}");
     }
     let mut headers = format!("Authorization: Bearer {PASSWORD}\r\n");
-    assert_eq!(send(address, "PUT", "/blocks/nobody/c.block", &headers, &bytes).status, 403);
+    assert_eq!(send(address, "PUT", "/blocks/nobody/c.block", &headers, &bytes).status, 401);
     assert_eq!(send(address, "GET", &path, &headers, b"").status, 405);
     assert_eq!(send(address, "DELETE", &path, &headers, b"").status, 405);
     assert_eq!(put(address, "empty.block", b"").status, 400);

@@ -5,7 +5,7 @@ use std::path::PathBuf;
 use std::time::Duration;
 
 use super::ListenConfig;
-use super::intake::{read_address, read_tls};
+use super::intake::{read_address, read_insecure, read_tls};
 use super::read::{read_bytes, read_duration};
 use crate::recorder::inbox::Bounds;
 use crate::study::place::Errors;
@@ -83,6 +83,7 @@ const FTP_KEYS: &[&str] = &[
     "certificate",
     "key",
     "require_tls",
+    "insecure",
     "passive_ports",
     "passive_address",
     "connections",
@@ -91,7 +92,7 @@ const FTP_KEYS: &[&str] = &[
     "attempts",
     "commands",
 ];
-const PUT_KEYS: &[&str] = &["listen", "certificate", "key", "connections", "patience"];
+const PUT_KEYS: &[&str] = &["listen", "certificate", "key", "insecure", "connections", "patience"];
 
 pub(super) fn read_inbox(root: &Table, errors: &mut Errors) -> InboxConfig {
     let section = Section::open(root, "inbox", &["path", "bound", "bound_per_camera", "block"], errors);
@@ -141,24 +142,22 @@ pub(super) fn read_ftp(tables: &Table, has_users: bool, errors: &mut Errors) -> 
                 errors.push(entry.place, format!("intake.ftp.{key} needs TLS and there is no certificate; {remedy}"));
             }
         }
-        if listen.is_some_and(|listen| !listen.ip().is_loopback()) && require_tls != Some(false) {
-            let place = section.get("listen").map_or(section.place, |entry| entry.node.place);
-            let remedy = "add certificate and key, or write require_tls = false where a tunnel protects the way";
-            errors.push(place, format!("intake.ftp.listen is no loopback address and there is no TLS; {remedy}"));
-        }
     }
+    let requires_tls = require_tls.unwrap_or(tls.is_some());
+    let is_insecure = read_insecure(&section, listen, requires_tls, errors);
     let connections = section.count("connections", 1, 100_000, errors).unwrap_or(200);
     Some(FtpConfig {
         implicit,
         passive_ports: read_ports(&section, connections, errors),
         passive_address: read_passive_address(&section, errors),
-        requires_tls: require_tls.unwrap_or(tls.is_some()),
+        requires_tls,
         idle: read_duration(&section, "idle", 0.1, 86_400.0, errors).unwrap_or(Duration::from_secs(300)),
         attempts: section.count("attempts", 1, 100, errors).unwrap_or(3),
         commands: section.count("commands", 20, 1_000_000, errors).unwrap_or(200),
         listen: ListenConfig {
             listen: listen?,
             tokens: Vec::new(),
+            is_insecure,
             tls,
             connections,
             patience: read_duration(&section, "patience", 0.01, 3600.0, errors).unwrap_or(Duration::from_secs(30)),
@@ -170,10 +169,14 @@ pub(super) fn read_put(tables: &Table, has_users: bool, errors: &mut Errors) -> 
     tables.get("put")?;
     let mut section = Section::open(tables, "put", PUT_KEYS, errors);
     section.name = "intake.put";
+    let listen = read_address(&section, "listen", &users_remedy(has_users), errors);
+    let tls = read_tls(&section, errors);
+    let is_insecure = read_insecure(&section, listen, tls.is_some(), errors);
     Some(ListenConfig {
-        listen: read_address(&section, "listen", &users_remedy(has_users), errors)?,
+        listen: listen?,
         tokens: Vec::new(),
-        tls: read_tls(&section, errors),
+        is_insecure,
+        tls,
         connections: section.count("connections", 1, 100_000, errors).unwrap_or(200),
         patience: read_duration(&section, "patience", 0.01, 3600.0, errors).unwrap_or(Duration::from_secs(30)),
     })
@@ -241,13 +244,16 @@ mod tests {
         let ftp = "[intake.ftp]\nlisten = \"0.0.0.0:21\"\n";
         let says = said(ftp);
         assert!(says.contains("c.toml:2") && says.contains("add users to [intake.blocks]"), "{says}");
-        assert!(says.contains("require_tls = false where a tunnel protects the way"), "{says}");
+        assert!(says.contains("write insecure = true where something else protects the way"), "{says}");
         let users = "[intake.blocks]\nusers = \"u\"\n";
         assert!(!said(&format!("{users}{ftp}")).contains("add users"));
-        assert!(said(&format!("{users}{ftp}require_tls = false")).starts_with("Some("));
+        assert!(said(&format!("{users}{ftp}insecure = true")).starts_with("Some("));
+        let open = "certificate = \"c\"\nkey = \"k\"\nrequire_tls = false";
+        assert!(said(&format!("{users}{ftp}{open}")).contains("clients would come without TLS"));
+        assert!(said(&format!("{users}{ftp}{open}\ninsecure = true")).contains("requires_tls: false"));
         assert!(said(&format!("{users}{ftp}certificate = \"c\"\nkey = \"k\"")).contains("requires_tls: true"));
         let put = said("[intake.put]\nlisten = \"0.0.0.0:80\"");
-        assert!(put.contains("there is no list of cameras"), "{put}");
+        assert!(put.contains("there is no list of cameras") && put.contains("clients would come without TLS"), "{put}");
     }
 
     #[test]

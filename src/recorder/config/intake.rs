@@ -8,28 +8,13 @@ use super::blocks::{read_blocks, read_ftp, read_put};
 use super::nats::{read_nats, read_store};
 use super::read::{read_bytes, read_duration, read_texts};
 use super::{IntakeConfig, ListenConfig, TlsConfig};
-use crate::recorder::line::LineBounds;
+use crate::recorder::access::TOKEN_CHARACTERS_MIN;
 use crate::study::place::Errors;
 use crate::study::section::Section;
 use crate::study::tree::{Content, Table};
 
-const KEYS: &[&str] = &[
-    "memory",
-    "request",
-    "partial",
-    "tags_max",
-    "fields_max",
-    "name_bytes_max",
-    "series_bytes_max",
-    "http",
-    "tcp",
-    "nats",
-    "blocks",
-    "ftp",
-    "put",
-    "store",
-];
-const LISTEN_KEYS: &[&str] = &["listen", "tokens", "certificate", "key", "connections", "patience"];
+const KEYS: &[&str] = &["memory", "request", "partial", "http", "tcp", "nats", "blocks", "ftp", "put", "store"];
+const LISTEN_KEYS: &[&str] = &["listen", "tokens", "certificate", "key", "insecure", "connections", "patience"];
 
 pub(super) fn read_intake(root: &Table, errors: &mut Errors) -> IntakeConfig {
     let section = Section::open(root, "intake", KEYS, errors);
@@ -53,15 +38,16 @@ pub(super) fn read_intake(root: &Table, errors: &mut Errors) -> IntakeConfig {
         let place = section.get("request").or(section.get("memory")).map_or(section.place, |entry| entry.place);
         errors.push(place, "intake.request is larger than intake.memory; no such request could be taken in");
     }
+    // What is wrong with them is said where they are read.
+    let has_access = root.get("access").is_some();
     let blocks = read_blocks(tables, errors);
     let has_users = blocks.users.is_some();
     IntakeConfig {
         memory_bytes,
         request_bytes,
         keeps_good_lines: section.one_of("partial", &["keep", "refuse"], errors) != Some("refuse"),
-        line_bounds: read_line_bounds(&section, errors),
-        http: read_listen(tables, "http", errors),
-        tcp: read_listen(tables, "tcp", errors),
+        http: read_listen(tables, "http", has_access, errors),
+        tcp: read_listen(tables, "tcp", has_access, errors),
         nats: read_nats(tables, errors),
         blocks,
         ftp: read_ftp(tables, has_users, errors),
@@ -70,35 +56,55 @@ pub(super) fn read_intake(root: &Table, errors: &mut Errors) -> IntakeConfig {
     }
 }
 
-fn read_line_bounds(section: &Section<'_>, errors: &mut Errors) -> LineBounds {
-    let usual = LineBounds::default();
-    let mut bound =
-        |key: &str, most: u32, usual: usize| section.count(key, 1, most, errors).map_or(usual, |count| count as usize);
-    LineBounds {
-        tags: bound("tags_max", 10_000, usual.tags),
-        fields: bound("fields_max", 100_000, usual.fields),
-        name_bytes: bound("name_bytes_max", 65_536, usual.name_bytes),
-        series_bytes: bound("series_bytes_max", 1 << 20, usual.series_bytes),
-        ..usual
-    }
-}
-
-fn read_listen(tables: &Table, kind: &str, errors: &mut Errors) -> Option<ListenConfig> {
+fn read_listen(tables: &Table, kind: &str, has_access: bool, errors: &mut Errors) -> Option<ListenConfig> {
     tables.get(kind)?;
     let mut section = Section::open(tables, kind, LISTEN_KEYS, errors);
     let path = format!("intake.{kind}");
     section.name = &path;
-    let tokens = read_texts(&section, "tokens", errors);
-    let missing = tokens.is_empty().then_some(("there is no token", "add tokens"));
+    let tokens = read_tokens(&section, errors);
+    let missing = (tokens.is_empty() && !has_access).then_some(("there is no token", "add [[access]] or tokens"));
     let listen = read_address(&section, "listen", &missing, errors);
     let tls = read_tls(&section, errors);
+    let is_insecure = read_insecure(&section, listen, tls.is_some(), errors);
     Some(ListenConfig {
         listen: listen?,
         tokens,
+        is_insecure,
         tls,
         connections: section.count("connections", 1, 100_000, errors).unwrap_or(1_000),
         patience: read_duration(&section, "patience", 0.01, 3600.0, errors).unwrap_or(Duration::from_secs(30)),
     })
+}
+
+fn read_tokens(section: &Section<'_>, errors: &mut Errors) -> Vec<String> {
+    let tokens = read_texts(section, "tokens", errors);
+    let short = tokens.iter().filter(|token| token.chars().count() < TOKEN_CHARACTERS_MIN).count();
+    if let Some(entry) = section.get("tokens").filter(|_| short > 0) {
+        let tokens = section.path("tokens");
+        let must = format!("a token must have {TOKEN_CHARACTERS_MIN} characters or more");
+        // The token itself is not shown.
+        let what = format!("{tokens} has {short} that are shorter, and could be guessed; {must}");
+        errors.push(entry.node.place, format!("{what}; loadline password --token makes one"));
+    }
+    tokens
+}
+
+/// Whether an intake may be reached from other machines without TLS. Where it would be and nobody has said so, that is an error.
+pub(super) fn read_insecure(
+    section: &Section<'_>,
+    listen: Option<SocketAddr>,
+    requires_tls: bool,
+    errors: &mut Errors,
+) -> bool {
+    let is_insecure = section.truth("insecure", errors).unwrap_or(false);
+    if listen.is_some_and(|listen| !listen.ip().is_loopback()) && !requires_tls && !is_insecure {
+        let entry = section.get("listen");
+        let (place, address) = (entry.map_or(section.place, |entry| entry.node.place), section.path("listen"));
+        let shown = entry.map(|entry| entry.node.to_string()).unwrap_or_default();
+        let remedy = "add certificate and key, or write insecure = true where something else protects the way";
+        errors.push(place, format!("{address} is {shown} and clients would come without TLS; {remedy}"));
+    }
+    is_insecure
 }
 
 pub(super) fn read_tls(section: &Section<'_>, errors: &mut Errors) -> Option<TlsConfig> {

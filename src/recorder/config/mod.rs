@@ -3,8 +3,10 @@
 //! Main type: [`Config`]. Invariant: a configuration that was read can be started; all that is wrong with a file is said at
 //! once, each with line, value and remedy.
 
+mod access;
 mod blocks;
 mod intake;
+mod limits;
 mod nats;
 mod processing;
 mod read;
@@ -13,6 +15,7 @@ use std::net::SocketAddr;
 use std::path::PathBuf;
 use std::time::Duration;
 
+use crate::recorder::access::Grant;
 use crate::recorder::line::LineBounds;
 use crate::trial::DatabaseSettings;
 
@@ -32,6 +35,10 @@ pub struct Config {
     pub spool: SpoolConfig,
     /// `[intake]`
     pub intake: IntakeConfig,
+    /// `[[access]]`: who may send, besides those with one of an intake's `tokens`.
+    pub access: Vec<Grant>,
+    /// `[limits]`: how large a line may be.
+    pub limits: LineBounds,
     /// `[schema]`
     pub schema: SchemaConfig,
     /// `[writer]`
@@ -94,8 +101,6 @@ pub struct IntakeConfig {
     pub request_bytes: u64,
     /// Whether the good lines of a batch with bad ones are kept.
     pub keeps_good_lines: bool,
-    /// How large a line may be.
-    pub line_bounds: LineBounds,
     /// `[intake.http]`
     pub http: Option<ListenConfig>,
     /// `[intake.tcp]`
@@ -117,8 +122,10 @@ pub struct IntakeConfig {
 pub struct ListenConfig {
     /// Address and port; port 0 takes a free one.
     pub listen: SocketAddr,
-    /// Tokens that are let in; empty for everybody.
+    /// Tokens of one sender that may do all.
     pub tokens: Vec<String>,
+    /// Whether it may be reached from other machines without TLS.
+    pub is_insecure: bool,
     /// Certificate and key for TLS.
     pub tls: Option<TlsConfig>,
     /// The most connections at a time.

@@ -4,7 +4,7 @@ use std::path::PathBuf;
 use std::time::Duration;
 
 use super::ListenConfig;
-use super::intake::{read_address, read_tls};
+use super::intake::{read_address, read_insecure, read_tls};
 use super::read::read_duration;
 use crate::recorder::processing::Form;
 use crate::study::place::Errors;
@@ -50,7 +50,7 @@ pub struct OfficeConfig {
 
 const PROCESSING_KEYS: &[&str] = &["identity", "signers", "images", "images_in", "batch", "workers"];
 const OFFICE_KEYS: &[&str] =
-    &["listen", "readers", "audit", "images", "images_in", "certificate", "key", "connections", "patience"];
+    &["listen", "readers", "audit", "images", "images_in", "certificate", "key", "insecure", "connections", "patience"];
 
 pub(super) fn read_processing(root: &Table, layout: &str, errors: &mut Errors) -> Option<ProcessingConfig> {
     root.get("processing")?;
@@ -94,7 +94,8 @@ pub(super) fn read_office(
     let patience = read_duration(&section, "patience", 0.01, 3600.0, errors).unwrap_or(Duration::from_secs(30));
     let tls = read_tls(&section, errors);
     let audit = PathBuf::from(section.text("audit", errors).unwrap_or("office.audit"));
-    let listen = ListenConfig { listen: listen?, tokens: Vec::new(), tls, connections, patience };
+    let is_insecure = read_insecure(&section, listen, tls.is_some(), errors);
+    let listen = ListenConfig { listen: listen?, tokens: Vec::new(), is_insecure, tls, connections, patience };
     Some(OfficeConfig { listen, readers, audit, images })
 }
 

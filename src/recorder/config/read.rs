@@ -4,8 +4,10 @@ use std::collections::BTreeMap;
 use std::path::PathBuf;
 use std::time::Duration;
 
+use super::access::read_access;
 use super::blocks::read_inbox;
 use super::intake::read_intake;
+use super::limits::read_limits;
 use super::nats::read_forward;
 use super::processing::{read_office, read_processing};
 use super::{AdmissionConfig, Config, LAYOUTS, LayoutConfig, NewColumns, SchemaConfig, SpoolConfig, WriterConfig};
@@ -22,6 +24,8 @@ const SECTIONS: &[&str] = &[
     "layout",
     "spool",
     "intake",
+    "access",
+    "limits",
     "schema",
     "writer",
     "ready",
@@ -63,6 +67,8 @@ pub fn read(text: &str, file: &str) -> Result<Config, StudyErrors> {
         processing,
         layout,
         forward: read_forward(&root, intake.store.as_ref(), inbox.bounds.block, &mut errors),
+        access: read_access(&root, &intake, &mut errors),
+        limits: read_limits(&root, &mut errors),
         intake,
         inbox,
         schema: read_schema(&root, &mut errors),

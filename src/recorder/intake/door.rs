@@ -5,6 +5,8 @@ use std::time::{Duration, Instant};
 
 use tokio::sync::{OwnedSemaphorePermit, Semaphore};
 
+use super::live::Live;
+use crate::recorder::access::Sender;
 use crate::recorder::admission::{Gate, Turn};
 use crate::recorder::line::{LineBounds, LineError, Parser, Point, Precision};
 use crate::recorder::meter::Meter;
@@ -23,7 +25,9 @@ const PIECE_BYTES: u64 = 1024;
 /// A request as it arrived.
 #[derive(Debug)]
 pub struct Incoming {
-    /// Who sent it.
+    /// Who sent it, as its token says: what it may send, and whose its id is.
+    pub sender: Arc<Sender>,
+    /// What the sender calls itself.
     pub source: Arc<str>,
     /// The sender's id of it; empty for none.
     pub message_id: String,
@@ -55,12 +59,18 @@ pub struct Taken {
 pub enum Refused {
     /// Lines are wrong; the first errors, and how many there are.
     Bad(Vec<LineError>, usize),
+    /// The sender may not send this: the line, where it is about one, and a sentence.
+    Forbidden(Option<usize>, String),
+    /// The sender has sent more than its rate: a sentence, and how long it is to wait.
+    TooFast(String, Duration),
     /// The sender has had more than its share while others wait.
     Unfair(Duration),
     /// There is no room; it can be sent again after this time.
     Full(String, Duration),
     /// Nothing can be made durable.
     Broken(String),
+    /// It may have been stored or not: it was being made durable when that failed.
+    Unknown(String),
 }
 
 /// Where requests are made durable.
@@ -86,8 +96,8 @@ pub struct DoorSettings {
     pub memory_bytes: u64,
     /// Whether the good lines of a batch with bad ones are kept.
     pub keeps_good_lines: bool,
-    /// How large a line may be.
-    pub line_bounds: LineBounds,
+    /// What can be changed while it runs: how large a line may be.
+    pub live: Arc<Live>,
     /// How long a request may wait for the database.
     pub patience: Duration,
 }
@@ -189,6 +199,8 @@ impl Door {
                 meter.refused_requests.add(1);
                 meter.bad_lines.add(*bad_lines as u64);
             }
+            Err(Refused::Forbidden(..)) => meter.refused_requests.add(1),
+            Err(Refused::Unknown(_)) => {}
             Err(_) => meter.turned_away.add(1),
         }
     }
@@ -230,15 +242,19 @@ impl Door {
     /// # Errors
     /// Why nothing of it was taken in.
     pub async fn begin(&self, incoming: Incoming) -> Result<Begun, Refused> {
-        let (body, precision, bounds) = (incoming.body, incoming.precision, self.settings.line_bounds);
+        let (body, precision, bounds) = (incoming.body, incoming.precision, self.settings.live.line_bounds());
+        let sender = incoming.sender;
+        let sent_bytes = body.len() as u64;
         // Long work must not keep the threads of the network from others.
         let checked = if body.len() > LONG_BYTES {
-            let checked = tokio::task::spawn_blocking(move || check(body, precision, bounds)).await;
+            let sender = Arc::clone(&sender);
+            let checked = tokio::task::spawn_blocking(move || check(body, precision, bounds, &sender)).await;
             checked.map_err(|_| Refused::Broken("the recorder is stopping".to_owned()))?
         } else {
-            check(body, precision, bounds)
+            check(body, precision, bounds, &sender)
         };
-        let Checked { body, rows, errors, bad_lines } = checked;
+        let Checked { body, rows, errors, bad_lines } =
+            checked.map_err(|(line, sentence)| Refused::Forbidden(Some(line), sentence))?;
         if bad_lines > 0 && (rows == 0 || !self.settings.keeps_good_lines) {
             return Err(Refused::Bad(errors, bad_lines));
         }
@@ -246,15 +262,20 @@ impl Door {
         if rows == 0 {
             return Ok(Begun { taken, waits_for: None });
         }
-        match self.settings.gate.ask(&incoming.source, body.len() as u64) {
-            Turn::In => {}
-            Turn::Unfair(wait) => return Err(Refused::Unfair(wait)),
-            Turn::Closed(reason, wait) => return Err(Refused::Full(reason, wait)),
+        sender.pass(rows, sent_bytes).map_err(|wait| Refused::TooFast(sender.bounds(), wait))?;
+        let refused = match self.settings.gate.ask(&incoming.source, body.len() as u64) {
+            Turn::In => None,
+            Turn::Unfair(wait) => Some(Refused::Unfair(wait)),
+            Turn::Closed(reason, wait) => Some(Refused::Full(reason, wait)),
+        };
+        if let Some(refused) = refused {
+            sender.give_back(rows, sent_bytes);
+            return Err(refused);
         }
         let mut offer = Offer {
             lane: 0,
             source: incoming.source,
-            message_id: incoming.message_id,
+            message_id: sender.own_id(&incoming.message_id),
             received_ns: incoming.received_ns,
             precision,
             rows,
@@ -268,7 +289,11 @@ impl Door {
                         let taken = Taken { is_duplicate: stored == Stored::Duplicate, ..taken };
                         Ok(Begun { taken, waits_for: None })
                     }
-                    Err(SpoolError::Full(reason)) => Err(Refused::Full(reason, Duration::from_secs(5))),
+                    Err(SpoolError::Full(reason)) => {
+                        sender.give_back(rows, sent_bytes);
+                        Err(Refused::Full(reason, Duration::from_secs(5)))
+                    }
+                    Err(error @ SpoolError::Unknown(_)) => Err(Refused::Unknown(error.to_string())),
                     Err(error) => Err(Refused::Broken(error.to_string())),
                 }
             }
@@ -299,6 +324,7 @@ impl Begun {
             DirectAnswer::Committed => Ok(self.taken),
             DirectAnswer::Duplicate => Ok(Taken { is_duplicate: true, ..self.taken }),
             DirectAnswer::Unavailable(reason) => Err(Refused::Full(reason, Duration::from_secs(2))),
+            DirectAnswer::Unknown(reason) => Err(Refused::Unknown(reason)),
         }
     }
 }
@@ -316,14 +342,24 @@ struct Checked {
     bad_lines: usize,
 }
 
-/// Looks at every line.
-fn check(body: Vec<u8>, precision: Precision, bounds: LineBounds) -> Checked {
+/// Looks at every line; a measurement that the sender may not send is all that there is to say, with its line.
+fn check(body: Vec<u8>, precision: Precision, bounds: LineBounds, sender: &Sender) -> Result<Checked, (usize, String)> {
     let mut parser = Parser::bounded(&body, precision, bounds);
     let mut point = Point::default();
     let (mut rows, mut errors, mut bad_lines) = (0, Vec::new(), 0);
+    let may_send_all = sender.may_send_all();
+    let mut allowed: &[u8] = &[];
     while let Some(read) = parser.next(&mut point) {
         match read {
-            Ok(()) => rows += 1,
+            Ok(()) => {
+                rows += 1;
+                let measurement = point.measurement();
+                // Most lines have the measurement of the one before.
+                if !may_send_all && measurement.raw() != allowed {
+                    sender.may_send(&measurement.resolve()).map_err(|sentence| (point.line, sentence))?;
+                    allowed = measurement.raw();
+                }
+            }
             Err(error) => {
                 bad_lines += 1;
                 if errors.len() < ERRORS_MAX {
@@ -333,7 +369,7 @@ fn check(body: Vec<u8>, precision: Precision, bounds: LineBounds) -> Checked {
         }
     }
     if bad_lines == 0 {
-        return Checked { body, rows, errors, bad_lines };
+        return Ok(Checked { body, rows, errors, bad_lines });
     }
     let mut good = Vec::with_capacity(body.len());
     let mut parser = Parser::bounded(&body, precision, bounds);
@@ -344,20 +380,40 @@ fn check(body: Vec<u8>, precision: Precision, bounds: LineBounds) -> Checked {
             good.push(b'\n');
         }
     }
-    Checked { body: good, rows, errors, bad_lines }
+    Ok(Checked { body: good, rows, errors, bad_lines })
 }
 
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::recorder::access::{Grant, Names, Owner, Senders, TokenHash};
 
     #[test]
     fn bad_lines_are_told_and_left_out() {
-        let checked =
-            check(b"m f=1\nm f=\nm f=\"a\nb\"\n# c\nm f=2".to_vec(), Precision::Nanoseconds, LineBounds::default());
+        let body = b"m f=1\nm f=\nm f=\"a\nb\"\n# c\nm f=2".to_vec();
+        let sender = Sender::free(Owner::Tokens);
+        let checked = check(body, Precision::Nanoseconds, LineBounds::default(), &sender).unwrap_or_else(|_| panic!());
         assert_eq!((checked.rows, checked.bad_lines), (3, 1));
         assert_eq!(checked.body, b"m f=1\nm f=\"a\nb\"\nm f=2\n");
         assert_eq!((checked.errors[0].line, checked.errors[0].column), (2, 5));
+    }
+
+    #[test]
+    fn a_measurement_that_the_sender_may_not_send_is_found_by_its_line() {
+        let grant = Grant {
+            name: "probes".to_owned(),
+            token: TokenHash::of("t"),
+            sources: Names::ALL,
+            measurements: Names::new(vec!["q s".to_owned(), "cpu".to_owned()]),
+            rows_per_s: None,
+            bytes_per_s: None,
+        };
+        let sender = Arc::clone(&Senders::named(&[grant], &[])[0]);
+        let check = |body: &str| check(body.into(), Precision::default(), LineBounds::default(), &sender);
+        let good = check("q\\ s f=1\n\ncpu f=1\n# x\n");
+        assert_eq!(good.map(|checked| checked.rows).unwrap_or(0), 2);
+        let (line, said) = check("cpu f=1\nbad line\n\ncpu f=2\nq f=1\n").err().unwrap();
+        assert!(line == 5 && said.contains("measurement \"q\" is none of sender \"probes\""), "{line} {said}");
     }
 
     #[test]

@@ -4,13 +4,14 @@ use std::convert::Infallible;
 use std::sync::Arc;
 use std::time::Duration;
 
-use hyper::Request;
 use hyper::body::Incoming;
+use hyper::header::{CONNECTION, HOST, HeaderValue};
 use hyper::service::service_fn;
+use hyper::{Request, StatusCode, Version};
 use hyper_util::rt::{TokioIo, TokioTimer};
 
 use super::listen::Stream;
-use super::response::Answer;
+use super::response::{Answer, error};
 use crate::recorder::stop::Stop;
 
 /// What one connection too many is told.
@@ -30,8 +31,14 @@ where
     F: Future<Output = Answer>,
 {
     let service = service_fn(|request| {
-        let answered = answer(request);
-        async move { Ok::<_, Infallible>(answered.await) }
+        // What is in front of the recorder and the recorder itself could each take another one for the host.
+        let answered = if names_its_host(&request) { Ok(answer(request)) } else { Err(no_host()) };
+        async move {
+            Ok::<_, Infallible>(match answered {
+                Ok(answered) => answered.await,
+                Err(refusal) => refusal,
+            })
+        }
     });
     let mut builder = hyper::server::conn::http1::Builder::new();
     builder.timer(TokioTimer::new()).header_read_timeout(patience).max_buf_size(HEAD_BYTES).half_close(false);
@@ -49,4 +56,19 @@ where
             Err(_) => {}
         }
     }
+}
+
+/// Whether there is one host, as HTTP/1.1 demands.
+fn names_its_host<B>(request: &Request<B>) -> bool {
+    match request.headers().get_all(HOST).iter().count() {
+        0 => request.version() < Version::HTTP_11,
+        hosts => hosts == 1,
+    }
+}
+
+fn no_host() -> Answer {
+    let message = "there must be one header Host, and no second one";
+    let mut answer = error(StatusCode::BAD_REQUEST, "invalid", message);
+    answer.headers_mut().insert(CONNECTION, HeaderValue::from_static("close"));
+    answer
 }

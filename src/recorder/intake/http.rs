@@ -19,6 +19,7 @@ use super::listen::{Stream, serve};
 use super::request::{Wrong, authorise, parameter, read_write};
 use super::response::{Answer, empty, error, refused, taken, text};
 use super::{Entry, Running, Surroundings};
+use crate::recorder::access::Why;
 use crate::recorder::config::ListenConfig;
 
 /// Registry entry.
@@ -78,7 +79,7 @@ async fn answer(request: Request<HttpBody>, peer: SocketAddr, shared: &Shared) -
             answer.headers_mut().insert("x-influxdb-version", version);
             answer
         }
-        "/query" => query(request, surroundings).await,
+        "/query" => query(request, peer, surroundings).await,
         "/api/v2/write" | "/write" => not_allowed("POST"),
         "/health" | "/ready" | "/metrics" | "/ping" => not_allowed("GET, HEAD"),
         _ => error(
@@ -90,9 +91,10 @@ async fn answer(request: Request<HttpBody>, peer: SocketAddr, shared: &Shared) -
 }
 
 /// Clients of InfluxDB 1 make their database before they write; whatever it is called, it is there.
-async fn query(request: Request<HttpBody>, surroundings: &Surroundings) -> Answer {
+async fn query(request: Request<HttpBody>, peer: SocketAddr, surroundings: &Surroundings) -> Answer {
     const BYTES_MAX: usize = 8 << 10;
-    if let Err(wrong) = authorise(&request, &surroundings.live.tokens("http")) {
+    if let Err(wrong) = authorise(&request, &surroundings.live.senders("http"), peer) {
+        count(&wrong, peer, surroundings);
         return refused(&wrong);
     }
     let in_path = parameter(request.uri().query().unwrap_or_default(), "q");
@@ -118,6 +120,18 @@ fn not_allowed(allowed: &'static str) -> Answer {
     answer
 }
 
+/// Counts who was not let in.
+fn count(wrong: &Wrong, peer: SocketAddr, surroundings: &Surroundings) {
+    let why = match wrong {
+        Wrong::NoToken | Wrong::UnknownToken => Why::Token,
+        Wrong::Source(_) => Why::Source,
+        Wrong::Refused(Refused::Forbidden(..)) => Why::Measurement,
+        Wrong::Refused(Refused::TooFast(..)) => Why::Rate,
+        _ => return,
+    };
+    surroundings.meter.strangers.refuse("http", why, peer.ip());
+}
+
 async fn write(
     request: Request<HttpBody>,
     peer: SocketAddr,
@@ -125,15 +139,19 @@ async fn write(
     surroundings: &Surroundings,
 ) -> Answer {
     let meter = &surroundings.meter;
-    let read = match authorise(&request, &surroundings.live.tokens("http")) {
-        Ok(()) => read_write(request, peer, &surroundings.door, config, surroundings.config.request_bytes).await,
+    let bytes_max = surroundings.config.request_bytes;
+    let read = match authorise(&request, &surroundings.live.senders("http"), peer) {
+        Ok(sender) => read_write(request, (sender, peer), &surroundings.door, config, bytes_max).await,
         Err(wrong) => Err(wrong),
     };
     let (incoming, memory) = match read {
         Ok(read) => read,
         Err(wrong) => {
-            if !matches!(wrong, Wrong::Refused(_)) {
-                meter.refused_requests.add(1);
+            count(&wrong, peer, surroundings);
+            match wrong {
+                Wrong::Refused(Refused::TooFast(..)) => meter.turned_away.add(1),
+                Wrong::Refused(_) => {}
+                _ => meter.refused_requests.add(1),
             }
             return refused(&wrong);
         }
@@ -147,7 +165,12 @@ async fn write(
     });
     match taking.await {
         Ok(Ok(what)) => taken(&what),
-        Ok(Err(reason)) => refused(&Wrong::Refused(reason)),
-        Err(_) => refused(&Wrong::Refused(Refused::Broken("the recorder is stopping".to_owned()))),
+        Ok(Err(reason)) => {
+            let wrong = Wrong::Refused(reason);
+            count(&wrong, peer, surroundings);
+            refused(&wrong)
+        }
+        // Nobody has heard what became of it.
+        Err(_) => refused(&Wrong::Refused(Refused::Unknown("the recorder is stopping".to_owned()))),
     }
 }

@@ -12,7 +12,7 @@ use tokio::net::{TcpListener, TcpStream};
 use tokio::sync::Semaphore;
 
 use super::Running;
-use super::live::Renewable;
+use super::live::{Renewable, section};
 use crate::recorder::config::ListenConfig;
 use crate::recorder::log;
 use crate::recorder::stop::Stop;
@@ -49,7 +49,7 @@ where
     S: Fn(Box<dyn Stream>, Ends) -> F + Send + Sync + 'static,
     F: Future<Output = ()> + Send + 'static,
 {
-    let section = if name == "office" { name.to_owned() } else { format!("intake.{name}") };
+    let section = section(name);
     let wrong = |what: String| format!("{section}: {what}");
     let certificate = config.tls.as_ref().map(Renewable::new).transpose().map_err(wrong)?;
     let renewable = certificate.clone();
@@ -98,7 +98,7 @@ where
         // Connections end by themselves: they look at the same flag.
         let _ = places.acquire_many(all as u32).await;
     });
-    Ok(Running { name, address, certificate, task })
+    Ok(Running { name, address, certificates: certificate.into_iter().collect(), task })
 }
 
 async fn turn_away(mut stream: TcpStream, words: &'static [u8]) {
@@ -107,13 +107,4 @@ async fn turn_away(mut stream: TcpStream, words: &'static [u8]) {
         let _ = stream.shutdown().await;
     };
     let _ = tokio::time::timeout(Duration::from_secs(1), say).await;
-}
-
-/// Whether one of the tokens was given; compared so that the time taken tells nothing about it.
-pub(in crate::recorder) fn is_known(tokens: &[String], given: &str) -> bool {
-    tokens.iter().fold(false, |known, token| {
-        let is_same = token.len() == given.len()
-            && token.bytes().zip(given.bytes()).fold(0, |difference, (a, b)| difference | (a ^ b)) == 0;
-        known | is_same
-    })
 }

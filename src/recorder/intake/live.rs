@@ -1,4 +1,4 @@
-//! What of the intakes can be changed while they run: tokens, and certificates with their keys. Main type: [`Live`].
+//! What of the intakes can be changed while they run: who may send, how large a line may be, and certificates with their keys. Main type: [`Live`].
 //!
 //! Invariant: what cannot be read changes nothing.
 
@@ -7,34 +7,49 @@ use std::sync::{Arc, PoisonError, RwLock};
 
 use tokio_rustls::TlsAcceptor;
 
-use super::tls;
+use super::{Running, tls};
+use crate::recorder::access::{Grant, Sender, Senders};
 use crate::recorder::config::{IntakeConfig, ListenConfig, TlsConfig};
+use crate::recorder::line::LineBounds;
 
-/// What can be changed, by the names of the intakes.
+/// What can be changed.
 #[derive(Debug, Default)]
-pub struct Live {
-    tokens: RwLock<HashMap<&'static str, Arc<[String]>>>,
+pub struct Live(RwLock<State>);
+
+#[derive(Debug, Default)]
+struct State {
+    named: Arc<[Arc<Sender>]>,
+    /// By the names of the intakes.
+    senders: HashMap<&'static str, Senders>,
+    line_bounds: LineBounds,
 }
 
 impl Live {
     /// As configured.
-    pub fn new(config: &IntakeConfig) -> Self {
+    pub fn new(intake: &IntakeConfig, access: &[Grant], line_bounds: LineBounds) -> Self {
         let live = Live::default();
-        live.set_tokens(config);
+        live.set(intake, access, line_bounds);
         live
     }
 
-    /// Tokens that are let in; empty for everybody.
-    pub(super) fn tokens(&self, intake: &str) -> Arc<[String]> {
-        self.tokens.read().unwrap_or_else(PoisonError::into_inner).get(intake).cloned().unwrap_or_default()
+    /// Who may send by an intake.
+    pub(super) fn senders(&self, intake: &str) -> Senders {
+        self.0.read().unwrap_or_else(PoisonError::into_inner).senders.get(intake).cloned().unwrap_or_default()
     }
 
-    /// Other tokens, for requests and connections that begin from now on.
-    pub fn set_tokens(&self, config: &IntakeConfig) {
-        let of = |listen: &Option<ListenConfig>| listen.as_ref().map(|listen| listen.tokens.clone().into());
-        let named = [("http", of(&config.http)), ("tcp", of(&config.tcp))];
-        let tokens = named.into_iter().filter_map(|(name, tokens)| Some((name, tokens?))).collect();
-        *self.tokens.write().unwrap_or_else(PoisonError::into_inner) = tokens;
+    /// How large a line may be.
+    pub(super) fn line_bounds(&self) -> LineBounds {
+        self.0.read().unwrap_or_else(PoisonError::into_inner).line_bounds
+    }
+
+    /// Other tokens, senders and bounds, for requests that begin from now on.
+    pub fn set(&self, intake: &IntakeConfig, access: &[Grant], line_bounds: LineBounds) {
+        let mut state = self.0.write().unwrap_or_else(PoisonError::into_inner);
+        let named = Senders::named(access, &state.named);
+        let of = |listen: &Option<ListenConfig>| Some(Senders::new(&listen.as_ref()?.tokens, &named));
+        let senders = [("http", of(&intake.http)), ("tcp", of(&intake.tcp))];
+        let senders = senders.into_iter().filter_map(|(name, senders)| Some((name, senders?))).collect();
+        *state = State { named, senders, line_bounds };
     }
 }
 
@@ -56,22 +71,53 @@ impl Renewable {
     ///
     /// # Errors
     /// A sentence that names the file.
-    pub(super) fn new(config: &TlsConfig) -> Result<Self, String> {
+    pub(in crate::recorder) fn new(config: &TlsConfig) -> Result<Self, String> {
         let acceptor = Arc::new(RwLock::new(tls::acceptor(config)?));
         Ok(Renewable { config: config.clone(), acceptor })
     }
 
-    pub(super) fn acceptor(&self) -> TlsAcceptor {
+    pub(in crate::recorder) fn acceptor(&self) -> TlsAcceptor {
         self.acceptor.read().unwrap_or_else(PoisonError::into_inner).clone()
     }
+}
 
-    /// Reads the files again.
+/// Certificates that were read again and are not shown yet.
+#[derive(Default)]
+pub struct Renewal(Vec<(Renewable, TlsAcceptor)>);
+
+impl Renewal {
+    /// Reads the files of intakes that run; nothing is changed.
     ///
     /// # Errors
-    /// As [`Renewable::new`]; the old certificate stays.
-    pub(in crate::recorder) fn renew(&self) -> Result<(), String> {
-        let acceptor = tls::acceptor(&self.config)?;
-        *self.acceptor.write().unwrap_or_else(PoisonError::into_inner) = acceptor;
-        Ok(())
+    /// A sentence that names the intake and the file.
+    pub(in crate::recorder) fn read<'a>(intakes: impl IntoIterator<Item = &'a Running>) -> Result<Self, String> {
+        let mut read = Vec::new();
+        for running in intakes {
+            for certificate in &running.certificates {
+                let section = section(running.name);
+                let acceptor =
+                    tls::acceptor(&certificate.config).map_err(|reason| format!("{section}.certificate: {reason}"))?;
+                read.push((certificate.clone(), acceptor));
+            }
+        }
+        Ok(Renewal(read))
+    }
+
+    /// Shows them from now on; whether there are any.
+    pub fn show(self) -> bool {
+        let are_any = !self.0.is_empty();
+        for (certificate, acceptor) in self.0 {
+            *certificate.acceptor.write().unwrap_or_else(PoisonError::into_inner) = acceptor;
+        }
+        are_any
+    }
+}
+
+/// Where an intake is configured.
+pub(super) fn section(name: &str) -> String {
+    match name {
+        "office" => name.to_owned(),
+        "ftps" => "intake.ftp".to_owned(),
+        name => format!("intake.{name}"),
     }
 }

@@ -25,7 +25,8 @@ use super::stop::Stop;
 
 pub(in crate::recorder) use door::lane_of;
 pub use door::{Begun, Door, DoorSettings, Incoming, Refused, Route, Taken};
-pub use live::Live;
+pub(in crate::recorder) use live::Renewable;
+pub use live::{Live, Renewal};
 
 /// What all intakes are started with.
 #[derive(Clone)]
@@ -55,8 +56,8 @@ pub struct Running {
     pub name: &'static str,
     /// Where it listens.
     pub address: Option<SocketAddr>,
-    /// The certificate that it shows.
-    pub(in crate::recorder) certificate: Option<live::Renewable>,
+    /// The certificates that it shows.
+    pub(in crate::recorder) certificates: Vec<live::Renewable>,
     /// Ends when it is stopped and everything that it took in is answered.
     pub task: tokio::task::JoinHandle<()>,
 }

@@ -5,6 +5,7 @@
 //! `Nats-Msg-Id`, or by its number in the stream, in the database itself. Lines that are no points go to quarantine: nobody
 //! waits for an answer who could be told.
 
+use std::sync::{Arc, LazyLock};
 use std::time::{Duration, Instant};
 
 use async_nats::jetstream::consumer::PullConsumer;
@@ -15,6 +16,7 @@ use futures_util::future::join_all;
 use super::door::{Begun, Incoming, Refused, Taken};
 use super::jetstream::{ACK_WAIT, connect};
 use super::{Entry, Running, Surroundings};
+use crate::recorder::access::{Owner, Sender};
 use crate::recorder::config::NatsConfig;
 use crate::recorder::line::Precision;
 use crate::recorder::log;
@@ -46,7 +48,7 @@ fn start(config: NatsConfig, surroundings: &Surroundings) -> Running {
             }
         }
     });
-    Running { name: "nats", address: None, certificate: None, task }
+    Running { name: "nats", address: None, certificates: Vec::new(), task }
 }
 
 /// Takes messages in until it is stopped, or something goes wrong.
@@ -132,10 +134,14 @@ async fn begin(message: &Message, received: Instant, surroundings: &Surroundings
     }
 }
 
+/// Whoever publishes: NATS itself lets publishers in, and their ids are the stream's.
+static PUBLISHERS: LazyLock<Arc<Sender>> = LazyLock::new(|| Arc::new(Sender::free(Owner::Stream)));
+
 /// What a message is recognised by when it comes again.
 fn id_of(message: &Message) -> String {
     let id = message.headers.as_ref().and_then(|headers| headers.get("Nats-Msg-Id")).map(ToString::to_string);
-    match (id, message.info()) {
+    // With a line break it could be the id of a client of another intake.
+    match (id.filter(|id| !id.contains('\n')), message.info()) {
         (Some(id), _) => id,
         (None, Ok(information)) => format!("{}:{}", information.stream, information.stream_sequence),
         (None, Err(_)) => String::new(),
@@ -144,6 +150,7 @@ fn id_of(message: &Message) -> String {
 
 fn incoming(message: &Message, received: Instant) -> Incoming {
     Incoming {
+        sender: Arc::clone(&PUBLISHERS),
         source: message.subject.as_str().into(),
         message_id: id_of(message),
         precision: Precision::default(),
@@ -159,8 +166,11 @@ async fn answer(message: &Message, outcome: Result<Taken, Refused>, surroundings
         Ok(taken) if taken.bad_lines == 0 => AckKind::Ack,
         Ok(taken) => keep(surroundings, message, &taken.errors, taken.bad_lines, true).await,
         Err(Refused::Bad(errors, bad_lines)) => keep(surroundings, message, &errors, bad_lines, false).await,
-        Err(Refused::Unfair(wait) | Refused::Full(_, wait)) => AckKind::Nak(Some(wait)),
-        Err(Refused::Broken(_)) => AckKind::Nak(Some(Duration::from_secs(30))),
+        Err(Refused::Unfair(wait) | Refused::Full(_, wait) | Refused::TooFast(_, wait)) => AckKind::Nak(Some(wait)),
+        // It is recognised when it is delivered again, should it be stored.
+        Err(Refused::Broken(_) | Refused::Unknown(_) | Refused::Forbidden(..)) => {
+            AckKind::Nak(Some(Duration::from_secs(30)))
+        }
     };
     // An acknowledgement that is lost is made up for by recognising the message when it comes again.
     if let Err(error) = message.ack_with(kind).await {

@@ -2,6 +2,7 @@
 
 use std::io::Read;
 use std::net::SocketAddr;
+use std::sync::Arc;
 use std::time::{Duration, Instant};
 
 use http_body_util::BodyExt;
@@ -10,7 +11,7 @@ use hyper::body::{Body, Incoming as HttpBody};
 use hyper::header::{AUTHORIZATION, CONTENT_ENCODING, HeaderName};
 
 use super::door::{Door, Incoming, Memory, Refused};
-use super::listen::is_known;
+use crate::recorder::access::{Owner, Sender, Senders, TokenHash};
 use crate::recorder::config::ListenConfig;
 use crate::recorder::line::Precision;
 use crate::recorder::spool::now_ns;
@@ -23,10 +24,12 @@ const NAME_BYTES_MAX: usize = 200;
 pub(super) enum Wrong {
     /// 400
     Bad(String),
-    /// 401
+    /// 401, without a token.
     NoToken,
-    /// 403
+    /// 401, with one that nobody has.
     UnknownToken,
+    /// 403: this sender may not call itself so.
+    Source(String),
     /// 408
     Slow,
     /// 413, with the bound.
@@ -55,10 +58,10 @@ pub(in crate::recorder) fn parameter(query: &str, name: &str) -> Option<String> 
     String::from_utf8(out).ok()
 }
 
-/// Checks the token: `Authorization: Token …` or `Bearer …`, the password of `Basic …`, or the parameter `p` of InfluxDB 1.
-pub(super) fn authorise<B>(request: &Request<B>, tokens: &[String]) -> Result<(), Wrong> {
-    if tokens.is_empty() {
-        return Ok(());
+/// Who sends, by the token: `Authorization: Token …` or `Bearer …`, the password of `Basic …`, or the parameter `p` of InfluxDB 1.
+pub(super) fn authorise<B>(request: &Request<B>, senders: &Senders, peer: SocketAddr) -> Result<Arc<Sender>, Wrong> {
+    if senders.are_all() {
+        return Ok(Arc::new(Sender::free(Owner::Address(peer.ip()))));
     }
     let header = request.headers().get(AUTHORIZATION).and_then(|value| value.to_str().ok());
     let given = match header.and_then(|header| header.split_once(' ')) {
@@ -70,8 +73,7 @@ pub(super) fn authorise<B>(request: &Request<B>, tokens: &[String]) -> Result<()
     };
     match given {
         None => Err(Wrong::NoToken),
-        Some(token) if is_known(tokens, &token) => Ok(()),
-        Some(_) => Err(Wrong::UnknownToken),
+        Some(token) => senders.find(&TokenHash::of(&token)).ok_or(Wrong::UnknownToken),
     }
 }
 
@@ -93,7 +95,7 @@ fn header<B>(request: &Request<B>, name: &HeaderName) -> Result<Option<String>, 
 /// Reads a request to write.
 pub(super) async fn read_write(
     request: Request<HttpBody>,
-    peer: SocketAddr,
+    (sender, peer): (Arc<Sender>, SocketAddr),
     door: &Door,
     config: &ListenConfig,
     bytes_max: u64,
@@ -103,6 +105,14 @@ pub(super) async fn read_write(
         return Err(Wrong::Bad(format!("precision {precision:?} is not known; there are ns, us, ms, s, m and h")));
     };
     let source = header(&request, &HeaderName::from_static("x-loadline-source"))?;
+    if let Some(source) = &source {
+        sender.may_be(source).map_err(Wrong::Source)?;
+    }
+    // Who has sent too much is told so before its body is read.
+    let wait = sender.wait();
+    if !wait.is_zero() {
+        return Err(Wrong::Refused(Refused::TooFast(sender.bounds(), wait)));
+    }
     let message_id = header(&request, &HeaderName::from_static("idempotency-key"))?.unwrap_or_default();
     let encoding = request.headers().get(CONTENT_ENCODING).map_or(Ok(""), |value| value.to_str());
     let is_gzip = match encoding {
@@ -122,7 +132,8 @@ pub(super) async fn read_write(
         body = decompress(&body, &mut memory, door, bytes_max)?;
     }
     let source = source.unwrap_or_else(|| peer.ip().to_string()).into();
-    Ok((Incoming { source, message_id, precision, body, received_ns: now_ns(), received: Instant::now() }, memory))
+    let (received_ns, received) = (now_ns(), Instant::now());
+    Ok((Incoming { sender, source, message_id, precision, body, received_ns, received }, memory))
 }
 
 async fn read_body(
@@ -185,14 +196,19 @@ mod tests {
 
     #[test]
     fn tokens_come_in_all_the_ways_that_clients_send_them() {
-        let tokens = ["secret".to_owned()];
+        let senders = Senders::new(&["secret".to_owned()], &Senders::named(&[], &[]));
+        let ask = |header: Option<&str>, uri: &str, senders: &Senders| {
+            let peer = "10.0.0.1:5".parse().unwrap();
+            authorise(&request(header, uri), senders, peer).map(|sender| sender.own_id("i"))
+        };
+        let of_tokens = Ok("tokens\ni".to_owned());
         for header in ["Token secret", "Bearer secret", "token secret", "Basic dXNlcjpzZWNyZXQ="] {
-            assert_eq!(authorise(&request(Some(header), "/write"), &tokens), Ok(()), "{header}");
+            assert_eq!(ask(Some(header), "/write", &senders), of_tokens, "{header}");
         }
-        assert_eq!(authorise(&request(None, "/write?u=a&p=secret"), &tokens), Ok(()));
-        assert_eq!(authorise(&request(None, "/write"), &tokens), Err(Wrong::NoToken));
-        assert_eq!(authorise(&request(Some("Token secre"), "/write"), &tokens), Err(Wrong::UnknownToken));
-        assert_eq!(authorise(&request(None, "/write"), &[]), Ok(()));
+        assert_eq!(ask(None, "/write?u=a&p=secret", &senders), of_tokens);
+        assert_eq!(ask(None, "/write", &senders), Err(Wrong::NoToken));
+        assert_eq!(ask(Some("Token secre"), "/write", &senders), Err(Wrong::UnknownToken));
+        assert_eq!(ask(None, "/write", &Senders::default()), Ok("address 10.0.0.1\ni".to_owned()));
     }
 
     #[test]

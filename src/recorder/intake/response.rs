@@ -62,13 +62,9 @@ fn bad_lines(errors: &[LineError], bad: usize, beginning: &str) -> Answer {
 pub(super) fn refused(wrong: &Wrong) -> Answer {
     match wrong {
         Wrong::Bad(message) => error(StatusCode::BAD_REQUEST, "invalid", message),
-        Wrong::NoToken => {
-            let mut answer = error(StatusCode::UNAUTHORIZED, "unauthorized", "send a token: Authorization: Token ...");
-            let scheme = hyper::header::HeaderValue::from_static("Token");
-            answer.headers_mut().insert(WWW_AUTHENTICATE, scheme);
-            answer
-        }
-        Wrong::UnknownToken => error(StatusCode::FORBIDDEN, "forbidden", "the token is not known here"),
+        Wrong::NoToken => unauthorised("send a token: Authorization: Token ..."),
+        Wrong::UnknownToken => unauthorised("the token is not known here; send one that is: Authorization: Token ..."),
+        Wrong::Source(sentence) => error(StatusCode::FORBIDDEN, "forbidden", sentence),
         Wrong::Slow => error(StatusCode::REQUEST_TIMEOUT, "request timeout", "the request took too long to arrive"),
         Wrong::TooLarge(bytes_max) => {
             let message = format!("the request has more than {bytes_max} bytes; send smaller batches");
@@ -81,6 +77,16 @@ pub(super) fn refused(wrong: &Wrong) -> Answer {
             error(StatusCode::UNSUPPORTED_MEDIA_TYPE, "invalid", &message)
         }
         Wrong::Refused(Refused::Bad(errors, bad)) => bad_lines(errors, *bad, "nothing is stored"),
+        Wrong::Refused(Refused::Forbidden(line, sentence)) => {
+            let place = line.map_or(String::new(), |line| format!("line {line}: "));
+            let message = format!("nothing is stored: {place}{sentence}");
+            let body = json!({ "code": "forbidden", "message": message, "error": message, "line": line });
+            text(StatusCode::FORBIDDEN, "application/json", body.to_string())
+        }
+        Wrong::Refused(Refused::TooFast(reason, wait)) => {
+            let message = format!("{reason}; nothing is stored, send again later");
+            again_later(StatusCode::TOO_MANY_REQUESTS, "too many requests", &message, retry_after_s(*wait))
+        }
         Wrong::Refused(Refused::Unfair(wait)) => {
             let message = "this source has had more than its share while others wait; send again later";
             again_later(StatusCode::TOO_MANY_REQUESTS, "too many requests", message, retry_after_s(*wait))
@@ -91,7 +97,20 @@ pub(super) fn refused(wrong: &Wrong) -> Answer {
         Wrong::Refused(Refused::Broken(reason)) => {
             again_later(StatusCode::SERVICE_UNAVAILABLE, "unavailable", reason, 30)
         }
+        Wrong::Refused(Refused::Unknown(reason)) => {
+            let message = format!("whether it is stored is not known: {reason}; {SEND_AGAIN}");
+            error(StatusCode::INTERNAL_SERVER_ERROR, "unknown", &message)
+        }
     }
+}
+
+/// What to do with a request of which nobody knows whether it is stored.
+pub(super) const SEND_AGAIN: &str = "with an id it can be sent again and is stored once";
+
+fn unauthorised(message: &str) -> Answer {
+    let mut answer = error(StatusCode::UNAUTHORIZED, "unauthorized", message);
+    answer.headers_mut().insert(WWW_AUTHENTICATE, hyper::header::HeaderValue::from_static("Token"));
+    answer
 }
 
 /// An error that asks to send again after some seconds.

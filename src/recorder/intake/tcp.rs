@@ -3,7 +3,7 @@
 //! A batch may begin with a comment of `key=value`s: `# token=… source=… id=… precision=ms`; token, source and precision then hold for
 //! the connection. Answers: `ok 3` (points stored), `duplicate`, `partial 2 line 3, column 5: …` (points stored, and what is wrong with the
 //! others), `error …` (nothing stored, and sending it again is of no use), `busy 5 …` (nothing stored; send it again after so many
-//! seconds). A batch without its empty line was never sent whole: nothing of it is stored. Strings cannot hold empty lines here.
+//! seconds), `unknown …` (the disk failed while it was being stored: with an id it can be sent again). A batch without its empty line was never sent whole: nothing of it is stored. Strings cannot hold empty lines here.
 
 use std::net::SocketAddr;
 use std::sync::Arc;
@@ -12,9 +12,11 @@ use std::time::{Duration, Instant};
 use tokio::io::{AsyncReadExt, AsyncWriteExt};
 
 use super::door::{Incoming, Memory, Refused, Taken};
-use super::listen::{Stream, is_known, serve};
+use super::listen::{Stream, serve};
 use super::request::retry_after_s;
+use super::response::SEND_AGAIN;
 use super::{Entry, Running, Surroundings};
+use crate::recorder::access::{Owner, Sender, TokenHash, Why};
 use crate::recorder::config::ListenConfig;
 use crate::recorder::line::Precision;
 use crate::recorder::spool::now_ns;
@@ -49,9 +51,11 @@ struct Connection<'a> {
     stream: Box<dyn Stream>,
     config: &'a ListenConfig,
     surroundings: &'a Surroundings,
+    peer: SocketAddr,
     source: Arc<str>,
     precision: Precision,
-    is_known: bool,
+    /// The token that was sent last.
+    token: Option<TokenHash>,
     input: Vec<u8>,
     memory: Option<Memory>,
 }
@@ -67,9 +71,10 @@ impl<'a> Connection<'a> {
             stream,
             config,
             surroundings,
+            peer,
             source: peer.ip().to_string().into(),
             precision: Precision::default(),
-            is_known: surroundings.live.tokens("tcp").is_empty(),
+            token: None,
             input: Vec::new(),
             memory: None,
         }
@@ -144,17 +149,30 @@ impl<'a> Connection<'a> {
             Ok(message_id) => message_id,
             Err(reason) => return (format!("error {reason}\n"), false),
         };
-        if !self.is_known {
-            return ("error send a known token first: # token=...\n".to_owned(), false);
-        }
+        let sender = match self.sender() {
+            Ok(sender) => sender,
+            Err(reason) => return (format!("error {reason}\n"), false),
+        };
         let (source, precision) = (Arc::clone(&self.source), self.precision);
-        let incoming =
-            Incoming { source, message_id, precision, body, received_ns: now_ns(), received: Instant::now() };
-        let answer = match self.surroundings.door.take(incoming).await {
+        let (received_ns, received) = (now_ns(), Instant::now());
+        let incoming = Incoming { sender, source, message_id, precision, body, received_ns, received };
+        let outcome = self.surroundings.door.take(incoming).await;
+        match &outcome {
+            Err(Refused::Forbidden(..)) => self.refuse(Why::Measurement),
+            Err(Refused::TooFast(..)) => self.refuse(Why::Rate),
+            _ => {}
+        }
+        let answer = match outcome {
             Ok(Taken { is_duplicate: true, .. }) => "duplicate".to_owned(),
             Ok(Taken { bad_lines: 0, rows, .. }) => format!("ok {rows}"),
             Ok(taken) => format!("partial {} {}", taken.rows, first(&taken.errors)),
             Err(Refused::Bad(errors, _)) => format!("error {}", first(&errors)),
+            Err(Refused::Forbidden(line, sentence)) => {
+                let place = line.map_or(String::new(), |line| format!("line {line}: "));
+                format!("error nothing is stored: {place}{sentence}")
+            }
+            Err(Refused::TooFast(reason, wait)) => format!("busy {} {reason}", retry_after_s(wait)),
+            Err(Refused::Unknown(reason)) => format!("unknown {reason}; {SEND_AGAIN}"),
             Err(Refused::Unfair(wait)) => {
                 format!("busy {} this source has had more than its share", retry_after_s(wait))
             }
@@ -162,6 +180,31 @@ impl<'a> Connection<'a> {
             Err(Refused::Broken(reason)) => format!("busy 30 {reason}"),
         };
         (answer.replace('\n', " ") + "\n", true)
+    }
+
+    /// Who sends, as it is configured now: a token that was taken away ends a connection with its next batch.
+    fn sender(&self) -> Result<Arc<Sender>, String> {
+        let senders = self.surroundings.live.senders("tcp");
+        if senders.are_all() {
+            return Ok(Arc::new(Sender::free(Owner::Address(self.peer.ip()))));
+        }
+        let Some(sender) = self.token.and_then(|token| senders.find(&token)) else {
+            self.refuse(Why::Token);
+            self.surroundings.meter.refused_requests.add(1);
+            return Err("send a known token first: # token=...".to_owned());
+        };
+        // Whoever does not name itself goes by its address.
+        if *self.source != *self.peer.ip().to_string() {
+            sender.may_be(&self.source).inspect_err(|_| {
+                self.refuse(Why::Source);
+                self.surroundings.meter.refused_requests.add(1);
+            })?;
+        }
+        Ok(sender)
+    }
+
+    fn refuse(&self, why: Why) {
+        self.surroundings.meter.strangers.refuse("tcp", why, self.peer.ip());
     }
 
     /// Reads the comment that a batch may begin with; the message's id.
@@ -173,7 +216,7 @@ impl<'a> Connection<'a> {
         let mut message_id = String::new();
         for (key, value) in head.split_whitespace().filter_map(|word| word.split_once('=')) {
             match key {
-                "token" => self.is_known = self.is_known || is_known(&self.surroundings.live.tokens("tcp"), value),
+                "token" => self.token = Some(TokenHash::of(value)),
                 "source" if value.len() <= 200 => self.source = value.into(),
                 "id" if value.len() <= 200 => message_id = value.to_owned(),
                 "precision" => {

@@ -140,8 +140,7 @@ impl<'a> Parser<'a> {
         point.series = &self.input[start..self.at];
         let most = self.bounds.series_bytes;
         if point.series.len() > most {
-            let message =
-                format!("measurement and tags have more than {most} bytes; intake.series_bytes_max bounds them");
+            let message = format!("measurement and tags have more than {most} bytes; limits.series bounds them");
             return Err((start, message));
         }
         if end != Some(b' ') {
@@ -190,7 +189,7 @@ impl<'a> Parser<'a> {
         }
         if point.tags.len() >= self.bounds.tags {
             let most = self.bounds.tags;
-            return Err((start, format!("the line has more than {most} tags; intake.tags_max bounds them")));
+            return Err((start, format!("the line has more than {most} tags; limits.tags bounds them")));
         }
         point.tags.push((key, value));
         Ok(end)
@@ -211,14 +210,14 @@ impl<'a> Parser<'a> {
     #[cold]
     fn long_name(&self, start: usize, what: &str, name: Text<'a>) -> Wrong {
         let (most, shown) = (self.bounds.name_bytes, shown(name.raw()));
-        let bound = "intake.name_bytes_max bounds them";
+        let bound = "limits.name bounds them";
         (start, format!("the name of the {what} {shown} has more than {most} bytes; {bound}"))
     }
 
     #[cold]
     fn many_fields(&self, start: usize) -> Wrong {
         let most = self.bounds.fields;
-        (start, format!("the line has more than {most} fields; intake.fields_max bounds them"))
+        (start, format!("the line has more than {most} fields; limits.fields bounds them"))
     }
 
     #[cold]

@@ -10,7 +10,7 @@ mod filter;
 mod reading;
 
 use std::net::SocketAddr;
-use std::sync::Arc;
+use std::sync::{Arc, PoisonError, RwLock};
 use std::time::Duration;
 
 use bytes::Bytes;
@@ -18,11 +18,12 @@ use http_body_util::Full;
 use hyper::header::{ALLOW, AUTHORIZATION, CACHE_CONTROL, CONTENT_TYPE, HeaderValue, WWW_AUTHENTICATE};
 use hyper::{Method, Request, Response, StatusCode};
 
+use super::access::{Strangers, TokenHash, Why};
 use super::config::OfficeConfig;
-use super::intake::Running;
 use super::intake::exchange::{TOO_MANY, exchange};
-use super::intake::listen::{Stream, is_known, serve};
+use super::intake::listen::{Stream, serve};
 use super::intake::response::{Answer, error};
+use super::intake::{Renewal, Running};
 use super::processing::Form;
 use super::stop::Stop;
 use crate::database::Database;
@@ -35,19 +36,22 @@ const READING_THREADS: usize = 4;
 const LAST_ANSWERS: Duration = Duration::from_secs(5);
 
 /// A ticket office that runs.
-#[derive(Debug)]
 pub struct Office {
     runtime: tokio::runtime::Runtime,
     running: Running,
     stop: Arc<Stop>,
-    audit: Arc<Audit>,
+    shared: Arc<Shared>,
 }
 
+/// Who may read: names and tokens.
+type Readers = Vec<(String, TokenHash)>;
+
 struct Shared {
-    readers: Vec<(String, String)>,
+    readers: RwLock<Readers>,
+    strangers: Strangers,
     patience: Duration,
     reading: Reading,
-    audit: Arc<Audit>,
+    audit: Audit,
     stop: Arc<Stop>,
 }
 
@@ -57,7 +61,7 @@ impl Office {
     /// # Errors
     /// A sentence about what cannot be started; nothing runs then.
     pub fn start(config: &OfficeConfig, form: Form, database: Arc<dyn Database>) -> Result<Self, String> {
-        let audit = Arc::new(Audit::open(&config.audit)?);
+        let audit = Audit::open(&config.audit)?;
         let runtime = tokio::runtime::Builder::new_multi_thread()
             .worker_threads(1)
             .max_blocking_threads(READING_THREADS)
@@ -67,18 +71,33 @@ impl Office {
             .map_err(|error| format!("the office cannot be started: {error}"))?;
         let stop = Arc::new(Stop::default());
         let shared = Arc::new(Shared {
-            readers: config.readers.clone(),
+            readers: RwLock::new(readers_of(&config.readers)),
+            strangers: Strangers::default(),
             patience: config.listen.patience,
             reading: Reading::new(database, form, config.images.clone()),
-            audit: Arc::clone(&audit),
+            audit,
             stop: Arc::clone(&stop),
         });
+        let for_connections = Arc::clone(&shared);
         let inside = runtime.enter();
         let running = serve("office", &config.listen, &stop, TOO_MANY, move |stream, ends| {
-            connection(stream, ends.peer, Arc::clone(&shared))
+            connection(stream, ends.peer, Arc::clone(&for_connections))
         });
         drop(inside);
-        Ok(Office { running: running?, runtime, stop, audit })
+        Ok(Office { running: running?, runtime, stop, shared })
+    }
+
+    /// Reads the certificate again; nothing is changed.
+    ///
+    /// # Errors
+    /// A sentence that names the file.
+    pub fn read_certificates(&self) -> Result<Renewal, String> {
+        Renewal::read([&self.running])
+    }
+
+    /// Lets these read from now on: names and tokens.
+    pub fn renew_readers(&self, readers: &[(String, String)]) {
+        *self.shared.readers.write().unwrap_or_else(PoisonError::into_inner) = readers_of(readers);
     }
 
     /// Where it listens.
@@ -88,7 +107,7 @@ impl Office {
 
     /// Why it cannot go on, if that is so.
     pub fn failure(&self) -> Option<String> {
-        self.audit.failure()
+        self.shared.audit.failure()
     }
 
     /// Stops; answers under way are given.
@@ -113,7 +132,10 @@ async fn connection(stream: Box<dyn Stream>, peer: SocketAddr, shared: Arc<Share
 
 /// Reads what is asked for on a thread that may wait, notes the access, and answers.
 async fn answer<B>(request: &Request<B>, peer: SocketAddr, shared: Arc<Shared>) -> Answer {
-    let reader = reader(request, &shared.readers).map(str::to_owned);
+    let reader = reader(request, &shared.readers.read().unwrap_or_else(PoisonError::into_inner)).map(str::to_owned);
+    if reader.is_none() {
+        shared.strangers.refuse("office", Why::Token, peer.ip());
+    }
     let (method, target) = (request.method().clone(), request.uri().to_string());
     let (path, query) = (request.uri().path().to_owned(), request.uri().query().unwrap_or_default().to_owned());
     let work = move || {
@@ -138,11 +160,16 @@ async fn answer<B>(request: &Request<B>, peer: SocketAddr, shared: Arc<Shared>) 
     done.unwrap_or_else(|_| error(StatusCode::INTERNAL_SERVER_ERROR, "internal", "the request could not be answered"))
 }
 
+fn readers_of(configured: &[(String, String)]) -> Readers {
+    configured.iter().map(|(name, token)| (name.clone(), TokenHash::of(token))).collect()
+}
+
 /// Who asks, by the token.
-fn reader<'a, B>(request: &Request<B>, readers: &'a [(String, String)]) -> Option<&'a str> {
+fn reader<'a, B>(request: &Request<B>, readers: &'a Readers) -> Option<&'a str> {
     let given = request.headers().get(AUTHORIZATION)?.to_str().ok()?.strip_prefix("Bearer ")?;
+    let given = TokenHash::of(given);
     // All are compared, so that the time taken tells nothing.
-    readers.iter().fold(None, |known, (name, token)| match is_known(std::slice::from_ref(token), given) {
+    readers.iter().fold(None, |known, (name, token)| match token.is(&given) {
         true => Some(name.as_str()),
         false => known,
     })

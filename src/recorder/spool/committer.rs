@@ -116,11 +116,12 @@ impl CommitterHandle {
     /// Stores an offer; comes back when it is durable.
     ///
     /// # Errors
-    /// [`SpoolError::Full`], or [`SpoolError::Broken`] for ever after.
+    /// [`SpoolError::Full`]; [`SpoolError::Unknown`] when the disk failed under it, and [`SpoolError::Broken`] for ever after.
     pub async fn append(&self, offer: Offer) -> Result<Stored, SpoolError> {
         let (answer, answered) = oneshot::channel();
         self.requests.send(Request::Append(offer, answer)).await.map_err(|_| ended())?;
-        answered.await.unwrap_or_else(|_| Err(self.broken().unwrap_or_else(ended)))
+        // A thread that ended in a panic may have stored it.
+        answered.await.unwrap_or_else(|_| Err(SpoolError::Unknown("its thread has ended".to_owned())))
     }
 
     /// Forgets what is known to be committed or quarantined; with the next sync, not before this comes back.
@@ -329,7 +330,7 @@ impl Worker {
             log::warning("ids of messages are forgotten before spool.remember is over", &[("remedy", remedy)]);
         }
         if too_many || now >= self.next_forget {
-            let forgotten = group.forget_messages(now_ns())?;
+            let forgotten = group.forget_messages()?;
             let pause = if forgotten > 0 { Duration::from_millis(100) } else { Duration::from_secs(10) };
             self.next_forget = now + pause;
         }
@@ -365,7 +366,8 @@ impl Worker {
         while let Some(request) = self.receiver.blocking_recv() {
             let mut answers = Answers::default();
             match request {
-                Request::Append(_, answer) => answers.appended.push((answer, Err(error.clone()))),
+                // Nothing of it was begun.
+                Request::Append(_, answer) => drop(answer.send(Err(error.clone()))),
                 Request::Quarantine(_, answer) | Request::SetApart(_, answer) | Request::Rejoin(_, answer) => {
                     answers.done.push(answer);
                 }
@@ -442,8 +444,13 @@ impl Answers {
         self.noted.into_iter().for_each(|(answer, noted)| drop(answer.send(noted)));
     }
 
+    /// The group was not made durable, as far as is known: a sync that failed may have brought it to the disk all the same.
     fn fail(self, error: &SpoolError) {
-        self.appended.into_iter().for_each(|(answer, _)| drop(answer.send(Err(error.clone()))));
+        let of_offers = match error {
+            SpoolError::Broken(reason) => SpoolError::Unknown(reason.clone()),
+            error => error.clone(),
+        };
+        self.appended.into_iter().for_each(|(answer, _)| drop(answer.send(Err(of_offers.clone()))));
         self.done.into_iter().for_each(|answer| drop(answer.send(Err(error.clone()))));
         self.noted.into_iter().for_each(|(answer, _)| drop(answer.send(Err(error.clone()))));
     }

@@ -5,10 +5,13 @@ use std::time::Duration;
 
 use rusqlite::{Connection, OptionalExtension, Transaction, TransactionBehavior, params};
 
+use super::clock::IdClock;
+use super::committer::now_ns;
 use super::lock::SpoolLock;
 use super::quarantine::QUARANTINED_BYTES;
 use super::salvage::{self, Salvaged};
 use super::{APART_LANES, Offer, SpoolError, apart, opening};
+use crate::recorder::access::owned_id;
 
 /// Version of the tables; one that is newer is refused.
 const VERSION: i64 = 3;
@@ -71,6 +74,10 @@ pub struct SpoolFile {
     remember: Duration,
     /// Bytes of the ids of messages.
     message_bytes: u64,
+    /// What they grow old by.
+    clock: IdClock,
+    /// Whether there are ids without owners, of a version that did not know any.
+    has_unowned: bool,
     salvaged: Option<Salvaged>,
     _lock: SpoolLock,
 }
@@ -134,7 +141,20 @@ impl SpoolFile {
         synced.map_err(|error| unusable(format!("cannot be synced: {error}")))?;
         let counts = count(&connection).map_err(|error| unusable(error.to_string()))?;
         let message_bytes = count_messages(&connection).map_err(|error| unusable(error.to_string()))?;
-        Ok(SpoolFile { connection, path, counts, bound_bytes, remember, message_bytes, salvaged, _lock: lock })
+        let clock = id_clock(&connection).map_err(|error| unusable(error.to_string()))?;
+        let has_unowned = has_unowned(&connection).map_err(|error| unusable(error.to_string()))?;
+        Ok(SpoolFile {
+            connection,
+            path,
+            counts,
+            bound_bytes,
+            remember,
+            message_bytes,
+            clock,
+            has_unowned,
+            salvaged,
+            _lock: lock,
+        })
     }
 
     /// The file.
@@ -190,10 +210,11 @@ impl SpoolFile {
     pub fn begin(&mut self) -> Result<Group<'_>, SpoolError> {
         let (counts, message_bytes) = (self.counts, self.message_bytes);
         let (bound_bytes, remember) = (self.bound_bytes, self.remember);
+        let (clock, has_unowned) = (self.clock, self.has_unowned);
         let transaction = self.connection.transaction_with_behavior(TransactionBehavior::Immediate);
         let transaction = transaction.map_err(|error| SpoolError::of(&error))?;
         let result = (&mut self.counts, &mut self.message_bytes);
-        Ok(Group { transaction, counts, bound_bytes, remember, message_bytes, messages: 0, result })
+        Ok(Group { transaction, counts, bound_bytes, remember, message_bytes, clock, has_unowned, messages: 0, result })
     }
 
     /// The connection.
@@ -209,6 +230,8 @@ pub struct Group<'a> {
     bound_bytes: u64,
     remember: Duration,
     message_bytes: u64,
+    clock: IdClock,
+    has_unowned: bool,
     /// Ids taken in.
     messages: u64,
     result: (&'a mut Counts, &'a mut u64),
@@ -249,8 +272,11 @@ impl Group<'_> {
 
     pub(super) fn insert(&mut self, offer: &Offer) -> rusqlite::Result<Stored> {
         if !offer.message_id.is_empty() {
+            if self.has_unowned && self.was_stored_unowned(offer)? {
+                return Ok(Stored::Duplicate);
+            }
             let mut remember = self.transaction.prepare_cached("INSERT OR IGNORE INTO message VALUES (?, ?, ?)")?;
-            if remember.execute(params![&*offer.source, offer.message_id, offer.received_ns])? == 0 {
+            if remember.execute(params![&*offer.source, offer.message_id, self.clock.now_ns()])? == 0 {
                 return Ok(Stored::Duplicate);
             }
             self.messages += 1;
@@ -276,6 +302,14 @@ impl Group<'_> {
         self.counts.spooled_bytes += offer.stored_bytes();
         self.counts.entries += 1;
         Ok(Stored::New(self.transaction.last_insert_rowid()))
+    }
+
+    /// Whether a version that knew no owners of ids has stored this. It kept them as clients sent them; nothing is kept so any more, and so nobody
+    /// can add to them.
+    fn was_stored_unowned(&self, offer: &Offer) -> rusqlite::Result<bool> {
+        let Some(id) = owned_id(&offer.message_id) else { return Ok(false) };
+        let mut find = self.transaction.prepare_cached("SELECT 1 FROM message WHERE source = ? AND message_id = ?")?;
+        find.exists(params![&*offer.source, id])
     }
 
     /// Forgets the entries of a lane up to a sequence: all their rows are committed or quarantined.
@@ -311,15 +345,21 @@ impl Group<'_> {
         self.message_bytes > self.bound_bytes / MESSAGES_SHARE
     }
 
-    /// Forgets ids of messages that are old enough, or too many, some at a time.
+    /// Forgets ids of messages that are old enough, or too many, some at a time; and notes how far time has come for them.
     ///
     /// # Errors
     /// As the disk fails.
-    pub fn forget_messages(&mut self, now_ns: i64) -> Result<usize, SpoolError> {
+    pub fn forget_messages(&mut self) -> Result<usize, SpoolError> {
+        self.forget_messages_at(self.clock.now_ns())
+    }
+
+    fn forget_messages_at(&mut self, now_ns: i64) -> Result<usize, SpoolError> {
         let before = match self.remembers_too_much() {
             true => i64::MAX,
             false => now_ns.saturating_sub(i64::try_from(self.remember.as_nanos()).unwrap_or(i64::MAX)),
         };
+        let note = "UPDATE fact SET value = ? WHERE name = 'id_clock_ns'";
+        self.transaction.execute(note, [now_ns]).map_err(|error| SpoolError::of(&error))?;
         let forgotten = self.forget(before, FORGET_MAX + self.messages).map_err(|error| SpoolError::of(&error))?;
         self.message_bytes = self.message_bytes.saturating_sub(forgotten.iter().sum());
         Ok(forgotten.len())
@@ -398,6 +438,18 @@ fn upgrade(transaction: &Transaction<'_>) -> rusqlite::Result<()> {
 
 fn fact_number(connection: &Connection, name: &str) -> rusqlite::Result<i64> {
     connection.query_row("SELECT value FROM fact WHERE name = ?", [name], |row| row.get(0))
+}
+
+/// The clock of the ids, from where it had come to; a first value is noted, where there is none.
+fn id_clock(connection: &Connection) -> rusqlite::Result<IdClock> {
+    let newest = connection.query_row("SELECT max(received_ns) FROM message", [], |row| row.get(0))?;
+    let note = "INSERT OR IGNORE INTO fact VALUES ('id_clock_ns', ?)";
+    connection.execute(note, [IdClock::first_ns(newest, now_ns())])?;
+    fact_number(connection, "id_clock_ns").map(IdClock::new)
+}
+
+fn has_unowned(connection: &Connection) -> rusqlite::Result<bool> {
+    connection.prepare("SELECT 1 FROM message WHERE instr(message_id, char(10)) = 0 LIMIT 1")?.exists([])
 }
 
 /// Counts what the file holds: it is the truth that the counters begin with.

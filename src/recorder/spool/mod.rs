@@ -6,9 +6,11 @@
 //!
 //! - `entry`: what was acknowledged and is not known to be committed. `sequence` only grows, and is never used twice. `checksum` is
 //!   the CRC-32 of all the other columns. `body` is line protocol in the entry's `precision`; `rows` is its number of points.
-//! - `message`: the ids of messages that were taken in, for a while, so that one that is sent again is not stored again.
+//! - `message`: the ids of messages that were taken in, for a while, so that one that is sent again is not stored again. `message_id` is the owner,
+//!   a line break, and the id that was sent; without an owner it is of a version that kept none. `received_ns` is the time of [`IdClock`].
 //! - `quarantine`: records that the database refused, each with its reason, and entries that were found damaged.
-//! - `fact`: `version`, `recorder` (a random name that the ledger knows this spool by), `lanes`, `acknowledged` and `committed`.
+//! - `fact`: `version`, `recorder` (a random name that the ledger knows this spool by), `lanes`, `acknowledged`,
+//!   `committed` and `id_clock_ns`.
 //! - `lane`: the name that the ledger knows a lane by; `opening`: for each time that the file was opened a random token of each lane, and
 //!   the newest entry then. Version 1 did not have these two.
 //! - `apart`: measurements whose records wait in lanes of their own, because the database refuses them. Version 2 did not have it.
@@ -17,6 +19,7 @@
 //! disk, goes on from there.
 
 mod apart;
+mod clock;
 mod committer;
 mod entry;
 mod file;
@@ -27,6 +30,7 @@ mod reader;
 mod salvage;
 
 pub use apart::{APART_LANES, Apart, ApartLanes, ApartPart};
+pub use clock::IdClock;
 pub use committer::{Committer, CommitterHandle, Refused};
 pub(crate) use committer::{now_ns, unspooled_number};
 pub use entry::{Entry, Offer, body_checksum};
@@ -45,6 +49,9 @@ pub enum SpoolError {
     /// The disk, or what holds it, failed: nothing more is acknowledged by this process.
     #[error("the spool is broken: {0}")]
     Broken(String),
+    /// The disk failed while this was being made durable: it may be stored, and nothing more is acknowledged by this process.
+    #[error("the spool is broken: {0}")]
+    Unknown(String),
     /// It cannot be opened.
     #[error("spool.path \"{path}\": {reason}")]
     Unusable {

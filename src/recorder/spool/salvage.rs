@@ -64,7 +64,8 @@ fn aside(path: &Path) -> Result<PathBuf, String> {
 fn copy(from: &Path, to: &Path) -> rusqlite::Result<u64> {
     let target = connect(to)?;
     let Ok(source) = Connection::open_with_flags(from, OpenFlags::SQLITE_OPEN_READ_WRITE) else { return Ok(0) };
-    let facts = "SELECT name, value FROM fact WHERE name IN ('recorder', 'lanes', 'acknowledged', 'committed')";
+    let facts =
+        "SELECT name, value FROM fact WHERE name IN ('recorder', 'lanes', 'acknowledged', 'committed', 'id_clock_ns')";
     if let Ok(mut statement) = source.prepare(facts)
         && let Ok(mut rows) = statement.query([])
     {

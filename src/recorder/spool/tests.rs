@@ -117,11 +117,52 @@ fn a_message_that_is_sent_again_is_not_stored_again_until_it_is_forgotten() {
     drop(file);
     let mut file = directory.open();
     assert_eq!(append(&mut file, &[message("a", "x")]), [Stored::Duplicate]);
+    // In this test an id is remembered for an hour, from when it came.
+    let (now_ns, hour_ns) = (file.clock.now_ns(), 3_600_000_000_000);
     let mut group = file.begin().unwrap();
-    assert_eq!(group.forget_messages(3_600_000_000_000).unwrap(), 0);
-    assert_eq!(group.forget_messages(3_600_000_000_008).unwrap(), 3);
+    assert_eq!(group.forget_messages().unwrap(), 0);
+    assert_eq!(group.forget_messages_at(now_ns + 2 * hour_ns).unwrap(), 3);
     group.commit().unwrap();
     assert_eq!(append(&mut file, &[message("a", "x")]), [Stored::New(4)]);
+}
+
+#[test]
+fn ids_grow_old_with_the_time_that_passes_and_not_with_the_clock_of_the_day() {
+    const DAY_NS: i64 = 86_400_000_000_000;
+    let directory = Directory::new();
+    let mut file = directory.open();
+    // What a day ahead was received stays as young as it is, and so does what is received behind it.
+    let message = |id: &str, day: i64| Offer { message_id: id.into(), received_ns: day * DAY_NS, ..offer(1) };
+    append(&mut file, &[message("a", 20_000), message("b", 20_001), message("c", 20_000)]);
+    let mut group = file.begin().unwrap();
+    assert_eq!(group.forget_messages().unwrap(), 0);
+    group.commit().unwrap();
+    let before = file.clock.now_ns();
+    drop(file);
+    // A file of before there was this clock, whose newest id came when the clock of the day was far ahead.
+    let spool = Connection::open(directory.0.join("spool.db")).unwrap();
+    spool.execute("DELETE FROM fact WHERE name = 'id_clock_ns'", []).unwrap();
+    spool
+        .execute("UPDATE message SET received_ns = received_ns + 25 * 3600000000000 WHERE message_id = 'b'", [])
+        .unwrap();
+    drop(spool);
+    let mut file = directory.open();
+    assert!(file.clock.now_ns() >= before && file.clock.now_ns() < before + DAY_NS / 24);
+    let again = append(&mut file, &[message("a", 20_001), message("b", 20_000), message("c", 20_002)]);
+    assert_eq!(again, [Stored::Duplicate; 3]);
+}
+
+#[test]
+fn ids_that_were_kept_without_owners_are_recognised_and_no_new_one_is_kept_so() {
+    let directory = Directory::new();
+    let mut file = directory.open();
+    let message = |id: &str| Offer { message_id: id.into(), ..offer(1) };
+    append(&mut file, &[message("old"), message("access a\nnew")]);
+    drop(file);
+    let mut file = directory.open();
+    let again = append(&mut file, &[message("access a\nold"), message("tokens\nold"), message("tokens\nnew")]);
+    assert_eq!(again, [Stored::Duplicate, Stored::Duplicate, Stored::New(3)]);
+    assert_eq!(append(&mut file, &[message("access a\nnew"), message("access b\nnew")])[0], Stored::Duplicate);
 }
 
 #[test]
@@ -202,7 +243,7 @@ fn ids_of_messages_take_a_quarter_of_the_bound_at_most() {
         }
         group.settle(0, i64::MAX).unwrap();
         if group.remembers_too_much() {
-            forgotten += group.forget_messages(3_000).unwrap();
+            forgotten += group.forget_messages().unwrap();
         }
         assert!(!group.remembers_too_much());
         group.commit().unwrap();

@@ -5,7 +5,7 @@
 use std::collections::HashMap;
 use std::net::IpAddr;
 use std::path::Path;
-use std::sync::{Arc, Mutex, PoisonError};
+use std::sync::{Arc, Mutex, PoisonError, RwLock};
 use std::time::{Duration, Instant};
 
 use ring::hmac;
@@ -30,22 +30,16 @@ pub enum Login {
     TooMany,
 }
 
-/// Cameras and their passwords.
+/// The list of cameras.
 #[derive(Debug)]
-pub struct Cameras {
+pub struct CameraList {
     /// None where everybody is let in.
     known: Option<HashMap<String, Arc<Hashed>>>,
     /// Hashed in place of a password of a camera that there is not, so that the time tells nothing.
     nobody: Arc<Hashed>,
-    /// Marks of passwords that were right, under a key that dies with this process: hashing is slow by intention, and a camera logs in often.
-    right: Mutex<HashMap<String, hmac::Tag>>,
-    key: hmac::Key,
-    guesses: Mutex<Guesses>,
-    hashing: Arc<Semaphore>,
-    since: Instant,
 }
 
-impl Cameras {
+impl CameraList {
     /// Reads the list of cameras: a line each, `camera hash`; lines that begin with `#` are for people.
     ///
     /// # Errors
@@ -56,20 +50,42 @@ impl Cameras {
             let text = std::fs::read_to_string(path).map_err(unreadable)?;
             read_list(&text).map_err(|sentence| format!("{}:{sentence}", path.display()))
         });
-        Self::new(known.transpose()?)
+        Self::new(known.transpose().map_err(|sentence| format!("intake.blocks.users: {sentence}"))?)
     }
 
     fn new(known: Option<HashMap<String, Arc<Hashed>>>) -> Result<Self, String> {
-        let no_random = |_| "the system gives no random numbers".to_owned();
         // As slow as the others.
         let nobody = known.iter().flat_map(HashMap::values).next().cloned();
+        let nobody = match nobody {
+            Some(hashed) => hashed,
+            // Nothing is compared where everybody is let in.
+            None => Arc::new(Hashed::with_rounds("", 1)?),
+        };
+        Ok(CameraList { known, nobody })
+    }
+}
+
+/// Cameras and their passwords.
+#[derive(Debug)]
+pub struct Cameras {
+    list: RwLock<Arc<CameraList>>,
+    /// Marks of passwords that were right, under a key that dies with this process: hashing is slow by intention, and a camera logs in often.
+    right: Mutex<HashMap<String, hmac::Tag>>,
+    key: hmac::Key,
+    guesses: Mutex<Guesses>,
+    hashing: Arc<Semaphore>,
+    since: Instant,
+}
+
+impl Cameras {
+    /// Those of a list.
+    ///
+    /// # Errors
+    /// A sentence, when the system gives no random numbers.
+    pub fn new(list: CameraList) -> Result<Self, String> {
+        let no_random = |_| "the system gives no random numbers".to_owned();
         Ok(Cameras {
-            known,
-            nobody: match nobody {
-                Some(hashed) => hashed,
-                // Nothing is compared where everybody is let in.
-                None => Arc::new(Hashed::with_rounds("", 1)?),
-            },
+            list: RwLock::new(Arc::new(list)),
             right: Mutex::default(),
             key: hmac::Key::generate(hmac::HMAC_SHA256, &SystemRandom::new()).map_err(no_random)?,
             guesses: Mutex::default(),
@@ -78,14 +94,26 @@ impl Cameras {
         })
     }
 
+    /// Lets those of another list in from now on.
+    pub fn renew(&self, list: CameraList) {
+        let mut right = self.right.lock().unwrap_or_else(PoisonError::into_inner);
+        *self.list.write().unwrap_or_else(PoisonError::into_inner) = Arc::new(list);
+        right.clear();
+    }
+
+    fn list(&self) -> Arc<CameraList> {
+        Arc::clone(&self.list.read().unwrap_or_else(PoisonError::into_inner))
+    }
+
     /// Whether everybody is let in.
     pub fn is_open(&self) -> bool {
-        self.known.is_none()
+        self.list().known.is_none()
     }
 
     /// Looks at a password, after a pause where there were wrong ones.
     pub async fn login(&self, camera: &str, password: &str, from: IpAddr) -> Login {
-        let Some(known) = &self.known else {
+        let list = self.list();
+        let Some(known) = &list.known else {
             return if check_camera(camera).is_ok() { Login::Known } else { Login::Unknown };
         };
         let marked = format!("{camera}\0{password}");
@@ -95,7 +123,7 @@ impl Cameras {
         let Ok(asked) = Asked::new(self, from) else { return Login::TooMany };
         tokio::time::sleep(asked.wait).await;
         let hashed = known.get(camera);
-        let (compared, given) = (Arc::clone(hashed.unwrap_or(&self.nobody)), password.to_owned());
+        let (compared, given) = (Arc::clone(hashed.unwrap_or(&list.nobody)), password.to_owned());
         let Ok(turn) = Arc::clone(&self.hashing).acquire_owned().await else { return Login::Unknown };
         // Another connection of the camera may have shown it meanwhile.
         if self.was_right(camera, &marked) {
@@ -112,7 +140,11 @@ impl Cameras {
             return Login::Unknown;
         }
         let tag = hmac::sign(&self.key, marked.as_bytes());
-        self.right.lock().unwrap_or_else(PoisonError::into_inner).insert(camera.to_owned(), tag);
+        let mut right = self.right.lock().unwrap_or_else(PoisonError::into_inner);
+        // It may be another password that is right by now.
+        if Arc::ptr_eq(&list, &self.list()) {
+            right.insert(camera.to_owned(), tag);
+        }
         Login::Known
     }
 
@@ -191,9 +223,13 @@ mod tests {
         Hashed::with_rounds(password, 1_000).unwrap()
     }
 
+    fn list_of(text: &str) -> CameraList {
+        CameraList::new(Some(read_list(text).unwrap())).unwrap()
+    }
+
     fn cameras() -> Cameras {
         let text = format!("# two\n\na {}\nb\t{}\n", hashed("one").text(), hashed("two").text());
-        Cameras::new(Some(read_list(&text).unwrap())).unwrap()
+        Cameras::new(list_of(&text)).unwrap()
     }
 
     #[test]
@@ -208,6 +244,19 @@ mod tests {
             assert_eq!(cameras.login("a", "two", HERE).await, Login::Unknown);
             assert_eq!(cameras.login("c", "one", HERE).await, Login::Unknown);
             assert!(!cameras.is_open());
+        });
+    }
+
+    #[test]
+    fn another_list_holds_for_every_login_behind_it() {
+        run(async {
+            let cameras = cameras();
+            assert_eq!(cameras.login("a", "one", HERE).await, Login::Known);
+            cameras.renew(list_of(&format!("a {}\nc {}\n", hashed("new").text(), hashed("three").text())));
+            assert_eq!(cameras.login("a", "new", HERE).await, Login::Known);
+            assert_eq!(cameras.login("c", "three", HERE).await, Login::Known);
+            assert_eq!(cameras.login("a", "one", HERE).await, Login::Unknown, "what was right is right no more");
+            assert_eq!(cameras.login("b", "two", HERE).await, Login::Unknown);
         });
     }
 

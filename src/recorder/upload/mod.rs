@@ -21,7 +21,7 @@ mod store;
 
 use std::sync::Arc;
 
-pub use cameras::{Cameras, Login};
+pub use cameras::{CameraList, Cameras, Login};
 pub use deposit::{Body, Expected, NotTaken};
 pub use meter::{OpenConnection, UploadMeter, Why};
 pub use password::{Hashed, random_password};

@@ -131,10 +131,7 @@ async fn authorise(request: &Request<Incoming>, camera: &str, peer: SocketAddr, 
     };
     let Some((user, password)) = given else {
         blocks.meter.refuse(Why::Login);
-        let message = "send the camera's password: Authorization: Bearer ...";
-        let mut answer = error(StatusCode::UNAUTHORIZED, "unauthorized", message);
-        answer.headers_mut().insert(WWW_AUTHENTICATE, HeaderValue::from_static("Bearer, Basic realm=\"blocks\""));
-        return Err(answer);
+        return Err(unauthorised("send the camera's password: Authorization: Bearer ..."));
     };
     let login = if user == camera || blocks.is_open() {
         blocks.login(camera, &password, peer.ip()).await
@@ -144,14 +141,18 @@ async fn authorise(request: &Request<Incoming>, camera: &str, peer: SocketAddr, 
     };
     match login {
         Login::Known => Ok(()),
-        Login::Unknown => {
-            Err(error(StatusCode::FORBIDDEN, "forbidden", "there is no such camera, or this is not its password"))
-        }
+        Login::Unknown => Err(unauthorised("there is no such camera, or this is not its password; send the right one")),
         Login::TooMany => {
             let message = "too many wrong passwords came from this address";
             Err(again_later(StatusCode::TOO_MANY_REQUESTS, "too many requests", message, 30))
         }
     }
+}
+
+fn unauthorised(message: &str) -> Answer {
+    let mut answer = error(StatusCode::UNAUTHORIZED, "unauthorized", message);
+    answer.headers_mut().insert(WWW_AUTHENTICATE, HeaderValue::from_static("Bearer, Basic realm=\"blocks\""));
+    answer
 }
 
 fn basic(encoded: &str) -> Option<(String, String)> {

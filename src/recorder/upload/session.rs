@@ -4,7 +4,8 @@ use std::collections::HashMap;
 use std::net::IpAddr;
 use std::sync::{Arc, Mutex, PoisonError};
 
-use super::{Cameras, Login, Rates, UploadMeter, Why};
+use super::{CameraList, Cameras, Login, Rates, UploadMeter, Why};
+use crate::recorder::access;
 use crate::recorder::config::BlocksConfig;
 use crate::recorder::inbox::Receiving;
 
@@ -15,6 +16,7 @@ pub struct Blocks {
     pub receiving: Receiving,
     /// What is counted.
     pub meter: Arc<UploadMeter>,
+    strangers: access::Strangers,
     pub(super) rates: Rates,
     /// Bytes per second below which a client is too slow.
     pub(super) slowest_per_s: f64,
@@ -41,13 +43,14 @@ impl Blocks {
     /// # Errors
     /// A sentence, when the list of cameras cannot be read.
     pub fn new(config: &BlocksConfig, receiving: Receiving) -> Result<Self, String> {
-        let cameras = Cameras::read(config.users.as_deref());
+        let cameras = CameraList::read(config.users.as_deref()).and_then(Cameras::new)?;
         Ok(Blocks {
             receiving,
             meter: Arc::default(),
+            strangers: access::Strangers::default(),
             rates: Rates::new(config.rates),
             slowest_per_s: config.slowest_per_s,
-            cameras: cameras.map_err(|sentence| format!("intake.blocks.users: {sentence}"))?,
+            cameras,
             sessions: Mutex::default(),
             sessions_max: config.connections_per_camera,
             also: Mutex::default(),
@@ -70,6 +73,11 @@ impl Blocks {
         self.receiving.ask("ready").err().map(|reason| reason.to_string())
     }
 
+    /// Lets the cameras of another list in from now on; those that are logged in stay.
+    pub fn renew_cameras(&self, list: CameraList) {
+        self.cameras.renew(list);
+    }
+
     /// Whether everybody is let in.
     pub fn is_open(&self) -> bool {
         self.cameras.is_open()
@@ -80,6 +88,7 @@ impl Blocks {
         let login = self.cameras.login(camera, password, from).await;
         if login != Login::Known {
             self.meter.refuse(Why::Login);
+            self.strangers.refuse("blocks", access::Why::Token, from);
         }
         login
     }

@@ -6,10 +6,10 @@ use std::net::SocketAddr;
 use std::sync::Arc;
 use std::time::Duration;
 
-use super::{Blocks, REGISTRY, Surroundings, page};
+use super::{Blocks, CameraList, REGISTRY, Surroundings, page};
 use crate::recorder::config::Config;
 use crate::recorder::inbox::{Inbox, Receiving};
-use crate::recorder::intake::Running;
+use crate::recorder::intake::{Renewal, Running};
 use crate::recorder::stop::Stop;
 
 /// How long uploads that are under way when it is stopped may take.
@@ -76,6 +76,19 @@ impl Station {
     /// Where it listens, by name.
     pub fn addresses(&self) -> Vec<(&'static str, SocketAddr)> {
         self.running.iter().filter_map(|running| Some((running.name, running.address?))).collect()
+    }
+
+    /// Reads the certificates again; nothing is changed.
+    ///
+    /// # Errors
+    /// A sentence that names the intake and the file.
+    pub fn read_certificates(&self) -> Result<Renewal, String> {
+        Renewal::read(&self.running)
+    }
+
+    /// Lets the cameras of another list in from now on.
+    pub fn renew_cameras(&self, list: CameraList) {
+        self.blocks.renew_cameras(list);
     }
 
     /// What `/metrics` says of uploads.

@@ -2,6 +2,7 @@
 
 use std::collections::HashSet;
 use std::sync::Arc;
+use std::time::Duration;
 
 use super::batch::Batch;
 use super::feed::{Direct, DirectAnswer};
@@ -9,8 +10,12 @@ use super::lane::{Found, Lane, Leave};
 use super::messages;
 use super::names::hash_hex;
 use super::store::News;
+use crate::database::DatabaseError;
 use crate::recorder::log;
-use crate::recorder::spool::{Entry, LaneNews};
+use crate::recorder::spool::{Entry, IdClock, LaneNews};
+
+/// The clocks of two recorders are never further apart: each catches up once a minute.
+const CLOCKS_APART: Duration = Duration::from_secs(300);
 
 impl Lane {
     /// Writes offers that wait for their commit, and answers them.
@@ -46,20 +51,22 @@ impl Lane {
             Ok(duplicates)
         });
         self.until = None;
+        let unavailable = |reason: String| Err(DirectAnswer::Unavailable(reason));
         let (outcome, leave) = match stored {
             Ok(duplicates) => (Ok(duplicates), None),
-            Err(Leave::GaveUp(reason)) => (Err(reason), None),
+            Err(Leave::GaveUp(reason)) => (unavailable(reason), None),
             Err(Leave::Found(found)) => {
                 let leave = self.say_that_records_are_lost(found).err();
-                (Err("the database has forgotten what it had committed".to_owned()), leave)
+                (unavailable("the database has forgotten what it had committed".to_owned()), leave)
             }
-            Err(leave) => (Err("the recorder is stopping".to_owned()), Some(leave)),
+            Err(Leave::Failed(reason)) => (Err(DirectAnswer::Unknown(reason.clone())), Some(Leave::Failed(reason))),
+            Err(leave) => (unavailable("the recorder is stopping".to_owned()), Some(leave)),
         };
         for (place, answer) in answers.into_iter().enumerate() {
             let answered = match &outcome {
                 Ok(duplicates) if duplicates.contains(&place) => DirectAnswer::Duplicate,
                 Ok(_) => DirectAnswer::Committed,
-                Err(reason) => DirectAnswer::Unavailable(reason.clone()),
+                Err(answer) => answer.clone(),
             };
             // Whoever asked may have gone away meanwhile.
             let _ = answer.send(answered);
@@ -109,6 +116,26 @@ impl Lane {
         );
     }
 
+    /// Reads how far time has come for the ids in the database, unless that is known.
+    fn keep_id_clock(&mut self) -> Result<(), DatabaseError> {
+        if self.id_clock.is_none() {
+            let stored_ns = self.with_connection(|connection, _| connection.move_id_clock(None))?;
+            self.id_clock = Some(IdClock::new(stored_ns));
+        }
+        Ok(())
+    }
+
+    /// Forgets the ids in the database that are old enough, by a clock that all recorders which write there have in common.
+    pub(super) fn forget_messages(&mut self) -> Result<(), DatabaseError> {
+        self.keep_id_clock()?;
+        let Some(mut clock) = self.id_clock else { return Ok(()) };
+        clock.catch_up(self.with_connection(|connection, _| connection.move_id_clock(Some(clock.now_ns())))?);
+        self.id_clock = Some(clock);
+        let remember_ns = i64::try_from((self.settings.remember + CLOCKS_APART).as_nanos()).unwrap_or(i64::MAX);
+        let before_ns = clock.now_ns().saturating_sub(remember_ns);
+        self.with_connection(|connection, _| connection.forget_messages(before_ns))
+    }
+
     /// Leaves out what was committed before; the places of those entries.
     pub(super) fn leave_out_duplicates(&mut self, batch: &mut Batch) -> Result<HashSet<usize>, Leave> {
         let keys: Vec<_> = batch.entries.iter().map(|entry| messages::key(&entry.offer)).collect();
@@ -118,7 +145,10 @@ impl Lane {
         }
         let asked: Vec<_> = keys.iter().flatten().cloned().collect();
         let found = loop {
-            match self.with_connection(|connection, _| connection.find_messages(&asked)) {
+            let found = self
+                .keep_id_clock()
+                .and_then(|()| self.with_connection(|connection, _| connection.find_messages(&asked)));
+            match found {
                 Ok(found) => break found,
                 Err(error) => self.wait_out(&error)?,
             }

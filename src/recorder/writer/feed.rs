@@ -20,6 +20,8 @@ pub enum DirectAnswer {
     Duplicate,
     /// Nothing of it is stored; it can be sent again.
     Unavailable(String),
+    /// The disk failed while it was being stored: it may be there or not.
+    Unknown(String),
 }
 
 /// An offer that waits for its commit.

@@ -19,7 +19,7 @@ use crate::recorder::config::{SchemaConfig, WriterConfig};
 use crate::recorder::log;
 use crate::recorder::meter::Meter;
 use crate::recorder::pace::Pace;
-use crate::recorder::spool::{CommitterHandle, LaneNews, LaneOpening, SpoolError, now_ns};
+use crate::recorder::spool::{CommitterHandle, IdClock, LaneNews, LaneOpening, SpoolError, now_ns};
 use crate::recorder::stop::Stop;
 
 /// How often an idle lane looks around.
@@ -76,7 +76,10 @@ pub struct Lane {
     ends: Ends,
     pub(super) backoff: Backoff,
     ends_written: Instant,
-    messages_forgotten: Instant,
+    /// When ids were forgotten last.
+    messages_forgotten: Option<Instant>,
+    /// What the ids of messages in the database grow old by, once that was read there.
+    pub(super) id_clock: Option<IdClock>,
     /// Until when it goes on trying; none while there is no hurry.
     pub(super) until: Option<Instant>,
     pub(super) was_told: Option<String>,
@@ -142,7 +145,8 @@ impl Lane {
             ends: Ends::default(),
             backoff: Backoff::new(Duration::from_millis(20), Duration::from_secs(5), now_ns() as u64),
             ends_written: now,
-            messages_forgotten: now,
+            messages_forgotten: None,
+            id_clock: None,
             until: None,
             was_told: None,
             may_keep: None,
@@ -389,13 +393,12 @@ impl Lane {
     }
 
     fn forget_messages_if_due(&mut self) -> Result<(), Leave> {
-        if self.connection.is_none() || self.messages_forgotten.elapsed() < FORGET_EVERY {
+        if self.connection.is_none() || self.messages_forgotten.is_some_and(|last| last.elapsed() < FORGET_EVERY) {
             return Ok(());
         }
-        let before = now_ns().saturating_sub(i64::try_from(self.settings.remember.as_nanos()).unwrap_or(i64::MAX));
         // What is not forgotten now is forgotten the next time.
-        let forgotten = self.with_connection(|connection, _| connection.forget_messages(before));
-        self.messages_forgotten = Instant::now();
+        let forgotten = self.forget_messages();
+        self.messages_forgotten = Some(Instant::now());
         forgotten.as_ref().err().map_or(Ok(()), ended_by)
     }
 }

@@ -1,5 +1,8 @@
 //! Ids of messages that were committed without having been spooled, in the database itself: table `loadline_message`. What is sent
-//! again, to whichever recorder, is found there and not stored again.
+//! again, to whichever recorder, is found there and not stored again. `received_ns` is the time of an [`IdClock`], whose own line all recorders that
+//! write there have in common.
+//!
+//! [`IdClock`]: crate::recorder::spool::IdClock
 
 use super::names::hash_hex;
 use crate::record::ColumnKind;
@@ -49,9 +52,32 @@ fn columns() -> Vec<TableColumn> {
     ]
 }
 
+/// What the clock's line has in place of an id, which is no 32 hexadecimal digits.
+const CLOCK: &str = "clock";
+
+/// Text that reads the clock.
+pub(super) fn clock() -> String {
+    format!("SELECT received_ns FROM {TABLE} WHERE id = '{CLOCK}'")
+}
+
+/// Text that reads when the newest id was received.
+pub(super) fn newest() -> String {
+    format!("SELECT received_ns FROM {TABLE} ORDER BY received_ns DESC LIMIT 1")
+}
+
+/// Text that notes a first value.
+pub(super) fn begin_clock(first_ns: i64) -> String {
+    format!("INSERT INTO {TABLE} (id, received_ns) VALUES ('{CLOCK}', {first_ns})")
+}
+
+/// Text that moves the clock forward.
+pub(super) fn move_clock(to_ns: i64) -> String {
+    format!("UPDATE {TABLE} SET received_ns = {to_ns} WHERE id = '{CLOCK}' AND received_ns < {to_ns}")
+}
+
 /// Text that forgets ids received before a time.
 pub(super) fn forget(before_ns: i64) -> String {
-    format!("DELETE FROM {TABLE} WHERE received_ns < {before_ns}")
+    format!("DELETE FROM {TABLE} WHERE received_ns < {before_ns} AND id <> '{CLOCK}'")
 }
 
 impl MessageStatements {

@@ -13,14 +13,14 @@ use super::identity::{Ends, Identities, NewIdentity, Times};
 use super::ledger::{Ledger, numbers};
 use super::messages::{self, MessageStatements};
 use super::opening::{self, Standing};
-use super::refusal::UNUSABLE;
+use super::refusal::{UNUSABLE, is_duplicate};
 use super::registry::{Registry, ensure};
 use super::shape::{Statements, own_tables, record_table};
 use crate::database::{Database, DatabaseError, LogPosition, Session};
 use crate::layout::RECORD_ID;
 use crate::record::Cells;
 use crate::recorder::durability::{self, Terms};
-use crate::recorder::spool::{LaneNews, LaneOpening, now_ns};
+use crate::recorder::spool::{IdClock, LaneNews, LaneOpening, now_ns};
 use crate::statement::{Expect, Program, Request, Step};
 
 /// Ends of measurements that are brought up to date in one transaction.
@@ -289,6 +289,24 @@ impl Connection {
         self.session.run(&messages::forget(before_ns))
     }
 
+    /// Moves the clock that ids grow old by to a time, unless it is beyond it; where it is then. A first value is noted, where there is none.
+    ///
+    /// # Errors
+    /// As the database answers.
+    pub(super) fn move_id_clock(&mut self, to_ns: Option<i64>) -> Result<i64, DatabaseError> {
+        if number(&self.session.query(&messages::clock())?).is_none() {
+            let newest_ns = number(&self.session.query(&messages::newest())?);
+            let begun = self.session.run(&messages::begin_clock(IdClock::first_ns(newest_ns, now_ns())));
+            // Another recorder may have been faster: it is read below.
+            begun.or_else(|error| if is_duplicate(&error) { Ok(()) } else { Err(error) })?;
+        }
+        if let Some(to_ns) = to_ns {
+            self.session.run(&messages::move_clock(to_ns))?;
+        }
+        let found = number(&self.session.query(&messages::clock())?);
+        found.ok_or_else(|| DatabaseError::refused("clock", "loadline_message has lost the line of its clock"))
+    }
+
     /// Writes rows with the ids of their messages, and moves the lane's row to `sequence`.
     ///
     /// # Errors
@@ -462,4 +480,9 @@ fn append_identity(identity: &NewIdentity, number: i64, measurement: &super::Mea
             false => cells.text(&serde_json::Value::Object(others).to_string()),
         }
     }
+}
+
+/// The number that a query has answered, if there is one.
+fn number(rows: &[Vec<Option<String>>]) -> Option<i64> {
+    rows.first()?.first()?.as_ref()?.parse().ok()
 }

@@ -13,7 +13,7 @@ use super::refusal::{Meaning, is_dangling, is_duplicate};
 use super::store::Ready;
 use crate::database::DatabaseError;
 use crate::recorder::log;
-use crate::recorder::spool::{Entry, Refusal, Refused, SpoolError, now_ns, unspooled_number};
+use crate::recorder::spool::{Entry, IdClock, Refusal, Refused, SpoolError, now_ns, unspooled_number};
 
 impl Lane {
     /// Writes all rows of a batch, or quarantines those that the database refuses.
@@ -84,11 +84,12 @@ impl Lane {
         };
         let sequence = batch.entries[entries.end - 1].sequence;
         let is_direct = !self.is_spooled();
+        let received_ns = self.id_clock.as_ref().map_or_else(now_ns, IdClock::now_ns);
         let keys: Vec<_> = (if is_direct { entries.clone() } else { 0..0 })
             .filter(|place| batch.count(batch.rows_of(*place..place + 1)) > 0 || batch.has_apart(*place))
             .filter_map(|place| {
                 let offer = &batch.entries[place].offer;
-                Some((messages::key(offer)?, offer.received_ns))
+                Some((messages::key(offer)?, received_ns))
             })
             .collect();
         if ready.rows() == 0 && keys.is_empty() {

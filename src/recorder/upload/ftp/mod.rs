@@ -24,7 +24,7 @@ use tokio_rustls::rustls::ServerConfig;
 use super::{Blocks, Entry, Surroundings};
 use crate::recorder::config::{FtpConfig, ListenConfig};
 use crate::recorder::intake::listen::{Ends, Stream, serve};
-use crate::recorder::intake::{Running, tls};
+use crate::recorder::intake::{Renewable, Running};
 
 /// FTP, with TLS where the client asks for it.
 pub(super) static FTP: Entry = Entry {
@@ -53,7 +53,7 @@ fn start(
 ) -> Result<Running, String> {
     let wrong = |what: String| format!("intake.{name}: {what}");
     let blocks: Arc<Blocks> = Arc::clone(&surroundings.blocks);
-    let acceptor = config.listen.tls.as_ref().map(tls::acceptor).transpose().map_err(wrong)?;
+    let certificate = config.listen.tls.as_ref().map(Renewable::new).transpose().map_err(wrong)?;
     // Most of the places are for those that have logged in.
     let waiting = (config.listen.connections / 4).max(16);
     let listen = ListenConfig {
@@ -64,14 +64,15 @@ fn start(
     let shared = Arc::new(Shared {
         config: config.clone(),
         blocks,
-        data_acceptor: acceptor.as_ref().map(for_data),
-        acceptor,
+        certificate: certificate.clone(),
         stop: Arc::clone(&surroundings.stop),
     });
     let anteroom = Anteroom::new(waiting as usize);
-    serve(name, &listen, &surroundings.stop, reply::TOO_MANY, move |stream, ends| {
+    let mut running = serve(name, &listen, &surroundings.stop, reply::TOO_MANY, move |stream, ends| {
         connection(stream, ends, Arc::clone(&shared), Arc::clone(&anteroom), is_implicit)
-    })
+    })?;
+    running.certificates.extend(certificate);
+    Ok(running)
 }
 
 /// TLS for data connections. No tickets are sent on them: an uploading client that never reads, and closes with them unread, would reset the

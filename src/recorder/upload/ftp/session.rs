@@ -4,15 +4,14 @@ use std::net::IpAddr;
 use std::sync::Arc;
 use std::time::Duration;
 
-use tokio_rustls::TlsAcceptor;
-
 use super::anteroom::Place;
 use super::command::{self, Command};
 use super::lines::{Line, Lines};
 use super::passive::Passive;
-use super::reply;
+use super::{for_data, reply};
 use crate::recorder::config::FtpConfig;
 use crate::recorder::inbox::Acknowledged;
+use crate::recorder::intake::Renewable;
 use crate::recorder::intake::listen::Ends;
 use crate::recorder::stop::Stop;
 use crate::recorder::upload::{self, Blocks, Expected, Login, NotTaken};
@@ -26,9 +25,8 @@ const COMMANDS_BEFORE_LOGIN_MAX: u32 = 30;
 pub(super) struct Shared {
     pub(super) config: FtpConfig,
     pub(super) blocks: Arc<Blocks>,
-    pub(super) acceptor: Option<TlsAcceptor>,
-    /// The same for data connections.
-    pub(super) data_acceptor: Option<TlsAcceptor>,
+    /// Shown on control and data connections.
+    pub(super) certificate: Option<Renewable>,
     pub(super) stop: Arc<Stop>,
 }
 
@@ -149,7 +147,7 @@ impl<'a> Session<'a> {
             return reply::LOG_IN.into();
         }
         match command {
-            Command::AuthTls if self.shared.acceptor.is_none() => reply::NO_TLS.into(),
+            Command::AuthTls if self.shared.certificate.is_none() => reply::NO_TLS.into(),
             Command::AuthTls if self.is_secure => reply::TLS_ALREADY.into(),
             Command::AuthTls => Next::Secure,
             Command::ProtectionSize | Command::Protect(_) if !self.is_secure => reply::NO_TLS_YET.into(),
@@ -192,11 +190,11 @@ impl<'a> Session<'a> {
 
     /// Goes on with TLS; what was agreed before is forgotten.
     async fn secure(mut self) -> Option<Self> {
-        let acceptor = self.shared.acceptor.as_ref()?;
+        let acceptor = self.shared.certificate.as_ref()?.acceptor();
         if !self.lines.say(reply::SECURE).await {
             return None;
         }
-        let lines = self.lines.secure(acceptor).await.ok()?;
+        let lines = self.lines.secure(&acceptor).await.ok()?;
         Some(Session {
             lines,
             is_secure: true,
@@ -276,12 +274,13 @@ impl<'a> Session<'a> {
         if !self.lines.say(reply::SEND).await {
             return Next::Gone;
         }
-        let acceptor = shared.data_acceptor.as_ref().filter(|_| self.is_data_protected);
+        let certificate = shared.certificate.as_ref().filter(|_| self.is_data_protected);
+        let acceptor = certificate.map(|certificate| for_data(&certificate.acceptor()));
         let expected = announced.map_or(Expected::Unknown, Expected::AtLeast);
         let peer = self.ends.peer;
         let receive = async {
             let patience = shared.config.listen.patience;
-            let data = tokio::time::timeout(patience, passive.accept(peer, acceptor)).await;
+            let data = tokio::time::timeout(patience, passive.accept(peer, acceptor.as_ref())).await;
             let Ok(Ok(mut data)) = data else { return None };
             Some(shared.blocks.deposit(&camera, name, expected, patience, &mut data).await)
         };

@@ -1,0 +1,79 @@
+//! Lists of names that somebody may use. Main type: [`Names`].
+
+/// Names in which `*` stands for any characters; all names where there is no list.
+#[derive(Debug, Clone, PartialEq, Eq, Default)]
+pub struct Names(Option<Vec<String>>);
+
+impl Names {
+    /// Every name.
+    pub const ALL: Names = Names(None);
+
+    /// Names of a list.
+    pub fn new(patterns: Vec<String>) -> Self {
+        Names(Some(patterns))
+    }
+
+    /// Whether all names are allowed.
+    pub fn are_all(&self) -> bool {
+        self.0.is_none()
+    }
+
+    /// Whether this name is among them.
+    pub fn have(&self, name: &str) -> bool {
+        let fits = |pattern: &String| fits(pattern.as_bytes(), name.as_bytes());
+        self.0.as_ref().is_none_or(|patterns| patterns.iter().any(fits))
+    }
+}
+
+/// As in messages: `"north-*", "south"`.
+impl std::fmt::Display for Names {
+    fn fmt(&self, out: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        let shown: Vec<_> = self.0.iter().flatten().map(|pattern| format!("{pattern:?}")).collect();
+        out.write_str(&if self.are_all() { "all".to_owned() } else { shown.join(", ") })
+    }
+}
+
+/// Whether a name fits a pattern. Goes back to the last star only, since an earlier one could reach nothing that the last one cannot: at most
+/// one look for each pair of characters.
+fn fits(pattern: &[u8], name: &[u8]) -> bool {
+    let (mut at, mut seen) = (0, 0);
+    let mut star = None;
+    while seen < name.len() {
+        match pattern.get(at) {
+            Some(b'*') => {
+                star = Some((at, seen));
+                at += 1;
+            }
+            Some(character) if *character == name[seen] => (at, seen) = (at + 1, seen + 1),
+            _ => match star {
+                Some((place, from)) => {
+                    star = Some((place, from + 1));
+                    (at, seen) = (place + 1, from + 1);
+                }
+                None => return false,
+            },
+        }
+    }
+    pattern[at..].iter().all(|character| *character == b'*')
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_star_stands_for_any_characters_and_nothing_else_does() {
+        let fit = |pattern: &str, name: &str| Names::new(vec!["x".to_owned(), pattern.to_owned()]).have(name);
+        for name in ["north-", "north-1", "north-*", "north-ä"] {
+            assert!(fit("north-*", name), "{name}");
+        }
+        for name in ["north", "North-1", "a-north-1", ""] {
+            assert!(!fit("north-*", name), "{name}");
+        }
+        assert!(fit("*", "") && fit("*a*b", "xxaxbab") && fit("a*", "a") && fit("a**b", "ab") && fit("q?s", "q?s"));
+        assert!(!fit("*a*b", "xxaxba") && !fit("q?s", "qos") && !fit("a", "ab") && !fit("ab", "a"));
+        assert!(Names::ALL.have("anything") && !Names::new(Vec::new()).have("anything"));
+        assert_eq!(Names::new(vec!["a*".to_owned(), "b".to_owned()]).to_string(), "\"a*\", \"b\"");
+        assert!(!fit(&"*a".repeat(200), &"a".repeat(199)) && fit(&"*a".repeat(200), &"a".repeat(5_000)));
+    }
+}

@@ -1,0 +1,247 @@
+//! Senders, and whose the ids of their messages are. Main types: [`Senders`], [`Sender`] and [`Owner`].
+
+use std::net::IpAddr;
+use std::sync::Arc;
+use std::time::Duration;
+
+use super::names::Names;
+use super::pace::Pace;
+use super::token::TokenHash;
+
+/// `[[access]]`: a sender as it is configured.
+#[derive(Debug, Clone, PartialEq)]
+pub struct Grant {
+    /// Its name.
+    pub name: String,
+    /// Its token.
+    pub token: TokenHash,
+    /// What it may call itself.
+    pub sources: Names,
+    /// The measurements that it may send.
+    pub measurements: Names,
+    /// Rows per second at most.
+    pub rows_per_s: Option<f64>,
+    /// Bytes of line protocol per second at most.
+    pub bytes_per_s: Option<f64>,
+}
+
+/// Whose ids are.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub enum Owner {
+    /// A stream's, which has one name for each message.
+    Stream,
+    /// All who have one of `tokens`.
+    Tokens,
+    /// The sender of this name.
+    Named(String),
+    /// Whoever sends from this address, where nobody needs a token.
+    Address(IpAddr),
+}
+
+impl Owner {
+    /// What stands for an owner's id where ids of all are kept; empty for no id. No id of a client has a line break in it, and so nobody's id
+    /// is another's. Those of streams are kept as they are, and were always.
+    fn id(&self, id: &str) -> String {
+        match self {
+            _ if id.is_empty() => String::new(),
+            Owner::Stream => id.to_owned(),
+            Owner::Tokens => format!("tokens\n{id}"),
+            Owner::Named(name) => format!("access {name}\n{id}"),
+            Owner::Address(address) => format!("address {}\n{id}", address.to_canonical()),
+        }
+    }
+}
+
+/// The client's own id of a message, where the kept one begins with its owner; none where it has no owner, as those that versions without owners
+/// kept.
+pub fn owned_id(kept: &str) -> Option<&str> {
+    kept.split_once('\n').map(|(_, id)| id)
+}
+
+/// Who sends.
+#[derive(Debug)]
+pub struct Sender {
+    owner: Owner,
+    grant: Option<Grant>,
+    pace: Pace,
+}
+
+impl Sender {
+    /// A sender that may do all.
+    pub fn free(owner: Owner) -> Self {
+        Sender { owner, grant: None, pace: Pace::new(None, None) }
+    }
+
+    fn new(grant: &Grant) -> Self {
+        Sender {
+            owner: Owner::Named(grant.name.clone()),
+            grant: Some(grant.clone()),
+            pace: Pace::new(grant.rows_per_s, grant.bytes_per_s),
+        }
+    }
+
+    /// What stands for this sender's id of a message where those of all are kept.
+    pub fn own_id(&self, id: &str) -> String {
+        self.owner.id(id)
+    }
+
+    /// Whether it may send every measurement.
+    pub fn may_send_all(&self) -> bool {
+        self.grant.as_ref().is_none_or(|grant| grant.measurements.are_all())
+    }
+
+    /// Whether it may send a measurement.
+    ///
+    /// # Errors
+    /// A sentence with the value and the remedy.
+    pub fn may_send(&self, measurement: &str) -> Result<(), String> {
+        let Some(grant) = self.grant.as_ref().filter(|grant| !grant.measurements.have(measurement)) else {
+            return Ok(());
+        };
+        Err(refusal("measurement", "measurements", measurement, &grant.name, &grant.measurements))
+    }
+
+    /// Whether it may call itself so.
+    ///
+    /// # Errors
+    /// As [`Sender::may_send`].
+    pub fn may_be(&self, source: &str) -> Result<(), String> {
+        let Some(grant) = self.grant.as_ref().filter(|grant| !grant.sources.have(source)) else { return Ok(()) };
+        Err(refusal("source", "sources", source, &grant.name, &grant.sources))
+    }
+
+    /// How long nothing of it is let in.
+    pub fn wait(&self) -> Duration {
+        self.pace.wait()
+    }
+
+    /// A request is let in.
+    ///
+    /// # Errors
+    /// How long it has to wait; it is not counted then.
+    pub fn pass(&self, rows: u32, bytes: u64) -> Result<(), Duration> {
+        self.pace.pass(rows, bytes)
+    }
+
+    /// A request that was let in was not stored for another reason.
+    pub fn give_back(&self, rows: u32, bytes: u64) {
+        self.pace.give_back(rows, bytes);
+    }
+
+    /// Its bounds, in a sentence.
+    pub fn bounds(&self) -> String {
+        let Some(grant) = &self.grant else { return String::new() };
+        let rows = grant.rows_per_s.map(|rows| format!("rate = {rows} rows"));
+        let bytes = grant.bytes_per_s.map(|bytes| format!("bytes = {}", crate::units::show_bytes(bytes)));
+        let bounds: Vec<_> = rows.into_iter().chain(bytes).collect();
+        format!("sender \"{}\" has sent more than its bound ({} per second)", grant.name, bounds.join(", "))
+    }
+}
+
+fn refusal(what: &str, key: &str, value: &str, sender: &str, allowed: &Names) -> String {
+    const CHARACTERS_MAX: usize = 200;
+    let value: String = value.chars().take(CHARACTERS_MAX).collect();
+    format!(
+        "{what} {value:?} is none of sender \"{sender}\", which may use {allowed}; add it to {key} of its [[access]]"
+    )
+}
+
+/// All who may send by one intake.
+#[derive(Debug, Clone, Default)]
+pub struct Senders {
+    tokens: Vec<TokenHash>,
+    named: Arc<[Arc<Sender>]>,
+}
+
+impl Senders {
+    /// Those with one of `tokens`, which are one sender, and those of `[[access]]`.
+    pub fn new(tokens: &[String], named: &Arc<[Arc<Sender>]>) -> Self {
+        Senders { tokens: tokens.iter().map(|token| TokenHash::of(token)).collect(), named: Arc::clone(named) }
+    }
+
+    /// The senders of `[[access]]`. One that is the same as before goes on with what it has used up of its rate.
+    pub fn named(access: &[Grant], before: &[Arc<Sender>]) -> Arc<[Arc<Sender>]> {
+        let same = |grant: &Grant| before.iter().find(|sender| sender.grant.as_ref() == Some(grant)).cloned();
+        access.iter().map(|grant| same(grant).unwrap_or_else(|| Arc::new(Sender::new(grant)))).collect()
+    }
+
+    /// Whether nobody needs a token.
+    pub fn are_all(&self) -> bool {
+        self.tokens.is_empty() && self.named.is_empty()
+    }
+
+    /// Who has this token. All are compared, so that the time taken tells nothing.
+    pub fn find(&self, given: &TokenHash) -> Option<Arc<Sender>> {
+        let is_of_tokens = self.tokens.iter().fold(false, |known, token| token.is(given) | known);
+        let is_of = |sender: &Sender| sender.grant.as_ref().is_some_and(|grant| grant.token.is(given));
+        let named = self.named.iter().fold(None, |known, sender| if is_of(sender) { Some(sender) } else { known });
+        match named {
+            Some(sender) => Some(Arc::clone(sender)),
+            None => is_of_tokens.then(|| Arc::new(Sender::free(Owner::Tokens))),
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn grant(name: &str) -> Grant {
+        let list = |name: &str| Names::new(vec![name.to_owned()]);
+        Grant {
+            name: name.to_owned(),
+            token: TokenHash::of(&format!("token of {name}")),
+            sources: list("north-*"),
+            measurements: list("qos"),
+            rows_per_s: Some(10.0),
+            bytes_per_s: None,
+        }
+    }
+
+    #[test]
+    fn nobodys_id_is_anothers() {
+        let address = |text: &str| Owner::Address(text.parse().unwrap());
+        let owners = [
+            Owner::Stream,
+            Owner::Tokens,
+            Owner::Named("tokens".to_owned()),
+            Owner::Named("10.0.0.1".to_owned()),
+            address("10.0.0.1"),
+            address("::1"),
+        ];
+        // What a client may send has no line break.
+        let ids = ["a", "tokens", "access tokens", "access 10.0.0.1", "address 10.0.0.1", "10.0.0.1"];
+        let kept: std::collections::BTreeSet<_> = owners.iter().flat_map(|owner| ids.map(|id| owner.id(id))).collect();
+        assert_eq!(kept.len(), owners.len() * ids.len());
+        assert_eq!(address("::ffff:10.0.0.1").id("a"), address("10.0.0.1").id("a"));
+        assert_eq!((owned_id(&Owner::Tokens.id("a")), owned_id("a")), (Some("a"), None));
+        assert!(owners.iter().all(|owner| owner.id("").is_empty()));
+    }
+
+    #[test]
+    fn a_token_says_who_sends_and_what_it_may_do() {
+        let named = Senders::named(&[grant("a"), grant("b")], &[]);
+        let senders = Senders::new(&["token of all".to_owned()], &named);
+        let find = |token: &str| senders.find(&TokenHash::of(token));
+        assert_eq!(find("token of b").unwrap().own_id("1"), "access b\n1");
+        assert_eq!(find("token of all").unwrap().own_id("1"), "tokens\n1");
+        assert!(find("token of c").is_none() && find("").is_none() && !senders.are_all());
+        let sender = find("token of a").unwrap();
+        assert!(sender.may_be("north-1").is_ok() && sender.may_send("qos").is_ok());
+        let said = sender.may_be("victim").unwrap_err();
+        assert!(
+            said.contains("source \"victim\"") && said.contains("sender \"a\"") && said.contains("add it to sources")
+        );
+        assert!(sender.may_send("cpu").unwrap_err().contains("which may use \"qos\""));
+        assert!(find("token of all").unwrap().may_be("victim").is_ok());
+    }
+
+    #[test]
+    fn a_sender_that_stays_the_same_keeps_what_it_has_used_up() {
+        let before = Senders::named(&[grant("a"), grant("b")], &[]);
+        before.iter().for_each(|sender| assert_eq!(sender.pass(1_000, 1), Ok(())));
+        let faster = Grant { rows_per_s: Some(20.0), ..grant("b") };
+        let after = Senders::named(&[grant("a"), faster], &before);
+        assert!(!after[0].wait().is_zero() && after[1].wait().is_zero());
+    }
+}

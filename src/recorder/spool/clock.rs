@@ -1,0 +1,66 @@
+//! The clock that ids of messages grow old by. Main type: [`IdClock`].
+
+use std::time::{Duration, Instant};
+
+/// A time in nanoseconds that goes on only as the monotonic clock does, from a value that was stored. The clock of the day may jump: by it
+/// all ids would be forgotten when it is a day ahead for a moment.
+///
+/// Invariant: of whatever is stored and begun with again, in however many processes, it is never ahead of the first value by more than the
+/// time that has really passed. An id with a time of this clock is therefore never older by it than it really is.
+#[derive(Debug, Clone, Copy)]
+pub struct IdClock {
+    base_ns: i64,
+    since: Instant,
+}
+
+impl IdClock {
+    /// Goes on from a value that was stored.
+    pub fn new(stored_ns: i64) -> Self {
+        IdClock { base_ns: stored_ns, since: Instant::now() }
+    }
+
+    /// A first value, where none was stored: that of the clock of the day, but not beyond the newest of the ids that there are.
+    pub fn first_ns(newest_ns: Option<i64>, day_ns: i64) -> i64 {
+        newest_ns.map_or(day_ns, |newest_ns| newest_ns.min(day_ns))
+    }
+
+    /// Its time.
+    pub fn now_ns(&self) -> i64 {
+        self.after(self.since.elapsed())
+    }
+
+    fn after(&self, passed: Duration) -> i64 {
+        self.base_ns.saturating_add(i64::try_from(passed.as_nanos()).unwrap_or(i64::MAX))
+    }
+
+    /// Catches up with a value of the same clock that another one has stored.
+    pub fn catch_up(&mut self, stored_ns: i64) {
+        if stored_ns > self.now_ns() {
+            *self = IdClock::new(stored_ns);
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    const DAY_NS: i64 = 86_400_000_000_000;
+
+    #[test]
+    fn it_goes_on_with_the_time_that_passes_and_never_back() {
+        let mut clock = IdClock::new(7);
+        assert_eq!((clock.after(Duration::from_nanos(5)), clock.after(Duration::MAX)), (12, i64::MAX));
+        clock.catch_up(3);
+        assert!((7..DAY_NS).contains(&clock.now_ns()));
+        clock.catch_up(DAY_NS);
+        assert!(clock.now_ns() >= DAY_NS);
+    }
+
+    #[test]
+    fn a_clock_of_the_day_that_is_ahead_makes_no_id_older() {
+        assert_eq!(IdClock::first_ns(Some(5), DAY_NS), 5);
+        assert_eq!(IdClock::first_ns(Some(DAY_NS), 5), 5);
+        assert_eq!(IdClock::first_ns(None, 5), 5);
+    }
+}

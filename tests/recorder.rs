@@ -384,10 +384,10 @@ fn half_slow_and_endless_requests_cost_nobody_else_anything() {
     let mut slow: Vec<TcpStream> = (0..20).map(|_| TcpStream::connect(started.tcp).unwrap()).collect();
     slow.iter_mut().for_each(|stream| stream.write_all(b"m f=1\nm f").unwrap());
     let mut half = TcpStream::connect(started.http).unwrap();
-    half.write_all(b"POST /write HTTP/1.1\r\nContent-Length: 100\r\n\r\nm f=1\n").unwrap();
+    half.write_all(b"POST /write HTTP/1.1\r\nHost: x\r\nContent-Length: 100\r\n\r\nm f=1\n").unwrap();
     drop(half);
     let mut endless = TcpStream::connect(started.http).unwrap();
-    endless.write_all(b"POST /write HTTP/1.1\r\nTransfer-Encoding: chunked\r\n\r\n").unwrap();
+    endless.write_all(b"POST /write HTTP/1.1\r\nHost: x\r\nTransfer-Encoding: chunked\r\n\r\n").unwrap();
     let chunk = [b"10000\r\n".as_slice(), &[b'#'; 65_536], b"\r\n"].concat();
     endless.set_write_timeout(Some(Duration::from_secs(10))).unwrap();
     let written = (0..1_000).take_while(|_| endless.write_all(&chunk).is_ok()).count();

@@ -22,7 +22,7 @@ use tokio_rustls::rustls::pki_types::pem::PemObject;
 use tokio_rustls::rustls::pki_types::{CertificateDer, ServerName};
 use tokio_rustls::rustls::{ClientConfig, ClientConnection, RootCertStore, Stream};
 
-use harness::{Directory, Started, Target};
+use harness::{Directory, Started, Target, send};
 use nats::{Nats, TLS_FILES};
 
 fn runtime() -> tokio::runtime::Runtime {
@@ -98,6 +98,24 @@ fn several_recorders_store_what_is_published_once_even_when_it_is_published_twic
     let recorders =
         [start(&target, &directory, "spool1", &nats.url()), start(&target, &directory, "spool2", &nats.url())];
     assert_that_all_is_stored_once(&target, nats, recorders);
+}
+
+/// Without a spool the ids of all intakes stand in one table.
+#[test]
+fn clients_of_another_intake_cannot_take_the_ids_of_a_stream() {
+    let directory = Directory::new();
+    let nats = Nats::start(directory.path("nats"));
+    let target = Target::sqlite(&directory);
+    publish(&nats.url(), 0..0, true);
+    let started = start(&target, &directory, "spool", &nats.url());
+    for number in 0..10 {
+        let headers = format!("X-Loadline-Source: measurements.{}\r\nIdempotency-Key: id {number}\r\n", number % 3);
+        assert_eq!(send(started.http, "POST", "/write", &headers, b"theft f=1i").status, 204);
+    }
+    publish(&nats.url(), 0..10, true);
+    wait_for_rows(&target, 20);
+    started.stop();
+    assert_eq!(target.query("SELECT COUNT(*) FROM theft_values"), ["10"]);
 }
 
 /// As a machine that was cloned while it ran: both believe to be the same recorder.

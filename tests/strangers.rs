@@ -43,6 +43,11 @@ fn attacks(target: &Target) {
 }
 
 #[test]
+fn a_token_is_made_with_its_hash() {
+    senders::a_token_is_made_with_its_hash();
+}
+
+#[test]
 fn strangers_of_a_recorder_into_sqlite() {
     attacks(&Target::sqlite(&Directory::new()));
 }

@@ -142,6 +142,22 @@ pub fn senders_do_what_they_may_and_no_more(target: &Target) {
     assert_eq!(target.query("SELECT f FROM anything_values"), ["10"]);
 }
 
+/// What `loadline password --token` prints is a token, once, and its hash.
+pub fn a_token_is_made_with_its_hash() {
+    let run = |arguments: &[&str]| {
+        let ended = Command::new(env!("CARGO_BIN_EXE_loadline")).args(["password", "--token"]).args(arguments).output();
+        let ended = ended.unwrap();
+        assert!(ended.status.success(), "{ended:?}");
+        [ended.stdout, ended.stderr].map(|bytes| String::from_utf8(bytes).unwrap())
+    };
+    let [line, said] = run(&[]);
+    let token = said.trim().rsplit(' ').next().unwrap();
+    assert_eq!(line, format!("token_hash = \"{}\"\n", TokenHash::of(token).text()));
+    assert!(token.len() >= 40 && run(&[])[1] != said);
+    let told: serde_json::Value = serde_json::from_str(&run(&["--json"])[0]).unwrap();
+    assert_eq!(told["token_hash"], TokenHash::of(told["token"].as_str().unwrap()).text());
+}
+
 /// A request that names two hosts or none is refused by all that speak HTTP.
 pub fn requests_name_one_host(target: &Target) {
     use std::io::Read;

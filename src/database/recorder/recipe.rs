@@ -34,18 +34,19 @@ pub enum Takes {
 }
 
 impl Takes {
-    /// The sections of the configuration about where it listens. FTP has any port that is free; the log tells which.
+    /// The sections of the configuration about where it listens: what is emulated between two private namespaces needs no protection. FTP has any
+    /// port that is free; the log tells which.
     fn sections(&self, address: Ipv4Addr, port: u16) -> String {
         match self {
             Takes::Lines(token) => {
                 let tokens = if token.is_empty() { String::new() } else { format!("tokens = [\"{token}\"]\n") };
-                format!("[intake.http]\nlisten = \"{address}:{port}\"\nconnections = 100000\n{tokens}")
+                format!("[intake.http]\nlisten = \"{address}:{port}\"\nconnections = 100000\ninsecure = true\n{tokens}")
             }
             Takes::Blocks(tls) => {
                 // Without TLS a tunnel protects the way, or nothing is to.
-                let open = if tls.is_empty() { "require_tls = false\n" } else { "" };
+                let open = if tls.is_empty() { "require_tls = false\ninsecure = true\n" } else { "" };
                 format!(
-                    "[intake.put]\nlisten = \"{address}:{port}\"\nconnections = 100000\n\
+                    "[intake.put]\nlisten = \"{address}:{port}\"\nconnections = 100000\ninsecure = true\n\
                      [intake.ftp]\nlisten = \"{address}:0\"\nconnections = 100000\ncommands = 1000000\n{tls}{open}"
                 )
             }
@@ -203,7 +204,7 @@ mod tests {
         let read = |takes: Takes| takes.sections(address, 8086);
         assert!(
             read(Takes::Lines("t".to_owned()))
-                .contains("listen = \"192.0.2.1:8086\"\nconnections = 100000\ntokens = [\"t\"]")
+                .contains("listen = \"192.0.2.1:8086\"\nconnections = 100000\ninsecure = true\ntokens = [\"t\"]")
         );
         assert!(!read(Takes::Lines(String::new())).contains("tokens"));
         assert!(read(Takes::Blocks(String::new())).contains("require_tls = false"));

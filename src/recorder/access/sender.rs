@@ -149,7 +149,7 @@ fn refusal(what: &str, key: &str, value: &str, sender: &str, allowed: &Names) ->
 /// All who may send by one intake.
 #[derive(Debug, Clone, Default)]
 pub struct Senders {
-    tokens: Vec<TokenHash>,
+    tokens: Arc<[TokenHash]>,
     named: Arc<[Arc<Sender>]>,
 }
 

@@ -361,7 +361,8 @@ fn a_disk_that_fails_ends_acknowledgement_and_what_was_acknowledged_is_there() {
         match try_send(process.http, "POST", "/write", "", body.as_bytes()) {
             Some(answer) if answer.status == 204 => acknowledged += 1,
             Some(answer) => {
-                assert_eq!(answer.status, 503, "{answer:?}");
+                // The one that was being stored may be there or not.
+                assert!([500, 503].contains(&answer.status), "{answer:?}");
                 break;
             }
             None => break,

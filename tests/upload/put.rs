@@ -1,12 +1,12 @@
 //! Blocks over HTTP PUT: the same inbox, the same promises, in HTTP's terms.
 
 use std::io::{Read, Write};
-use std::net::{Shutdown, SocketAddr};
+use std::net::{Shutdown, SocketAddr, TcpStream};
 
 use loadline::recorder::inbox::{Faults, Step};
 
-use crate::client::{CAMERA, PASSWORD, Try, block, secure, socket, tls, wait_until};
-use crate::harness::{Answer, send};
+use crate::client::{CAMERA, PASSWORD, TLS, Try, block, secure, socket, tls, wait_until};
+use crate::harness::{Answer, Directory, send};
 
 fn put(address: SocketAddr, name: &str, bytes: &[u8]) -> Answer {
     let headers = format!("Authorization: Bearer {PASSWORD}\r\n");
@@ -86,6 +86,37 @@ fn when_there_is_no_room_or_no_disk_the_sender_is_told_when_to_come_again() {
     let page = send(address, "GET", "/metrics", "", b"").body;
     assert!(page.contains("loadline_uploads_refused_total{reason=\"broken\"} 1\n"), "{page}");
     assert_eq!(send(address, "GET", "/health", "", b"").status, 200);
+}
+
+#[test]
+fn a_certificate_that_was_renewed_is_shown_by_every_way() {
+    let directory = Directory::new();
+    let path = directory.path("chain.pem");
+    let certificate = std::fs::read_to_string(format!("{TLS}/certificate.pem")).unwrap();
+    std::fs::write(&path, &certificate).unwrap();
+    let lines = format!("certificate = \"{path}\"\nkey = \"{TLS}/key.pem\"");
+    let tried = Try::with("", "", &format!("implicit = \"127.0.0.1:0\"\n{lines}"), &lines, Faults::default());
+    // How many certificates are shown to whoever connects.
+    let shown = |socket: TcpStream| {
+        let mut stream = secure(socket);
+        stream.conn.complete_io(&mut stream.sock).unwrap();
+        stream.conn.peer_certificates().unwrap().len()
+    };
+    let all = || {
+        let mut ftp = tried.connect();
+        ftp.expect("AUTH TLS", "234 ");
+        [socket(tried.address("put")), socket(tried.address("ftps")), ftp.socket].map(shown)
+    };
+    assert_eq!(all(), [1, 1, 1]);
+    std::fs::write(&path, "nothing").unwrap();
+    let reason = tried.station().read_certificates().err().unwrap();
+    assert!(reason.starts_with("intake.ftp.certificate: ") && reason.contains("chain.pem"), "{reason}");
+    assert_eq!(all(), [1, 1, 1]);
+    std::fs::write(&path, certificate.repeat(2)).unwrap();
+    let renewal = tried.station().read_certificates().unwrap_or_else(|reason| panic!("{reason}"));
+    assert_eq!(all(), [1, 1, 1], "what was read is not shown yet");
+    assert!(renewal.show());
+    assert_eq!(all(), [2, 2, 2]);
 }
 
 #[test]

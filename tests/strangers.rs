@@ -4,8 +4,12 @@
 
 #[path = "strangers/apart.rs"]
 mod apart;
+#[path = "strangers/clients.rs"]
+mod clients;
 #[path = "strangers/copies.rs"]
 mod copies;
+#[path = "strangers/costs.rs"]
+mod costs;
 #[expect(dead_code, reason = "not every test file uses all of it")]
 #[path = "recorder/harness.rs"]
 mod harness;
@@ -13,8 +17,13 @@ mod harness;
 mod lines;
 #[path = "strangers/names.rs"]
 mod names;
+#[expect(dead_code, reason = "not every test file uses all of it")]
+#[path = "recorder/process.rs"]
+mod process;
 #[path = "strangers/senders.rs"]
 mod senders;
+#[path = "strangers/streams.rs"]
+mod streams;
 #[path = "strangers/types.rs"]
 mod types;
 
@@ -32,6 +41,12 @@ fn attacks(target: &Target) {
     senders::without_tokens_ids_belong_to_addresses(target);
     senders::senders_do_what_they_may_and_no_more(target);
     senders::requests_name_one_host(target);
+    streams::lines_that_nobody_asks_about_are_stored(target);
+    streams::a_stream_without_pauses_is_stored_while_it_goes_on(target);
+    streams::lines_that_are_no_points_are_kept_in_quarantine(target);
+    clients::clients_of_influxdb_3_write_unchanged(target);
+    clients::zstd_is_read_within_its_bounds(target);
+    clients::binary_values_are_refused_with_the_remedy(target);
     // An embedded database is written without a spool, and nobody changes the type of its columns.
     if target.endpoint.is_some() {
         apart::a_refusal_that_nobody_knows_ends_in_quarantine_and_stops_nobody(target);
@@ -60,4 +75,24 @@ fn strangers_of_a_recorder_into_mariadb() {
 #[test]
 fn strangers_of_a_recorder_into_postgresql() {
     attacks(&Target::server("postgres"));
+}
+
+#[test]
+fn a_log_that_nobody_reads_stops_nobody() {
+    costs::a_log_that_nobody_reads_stops_nobody();
+}
+
+#[test]
+fn bad_lines_cost_little_more_than_their_bytes() {
+    costs::bad_lines_cost_little_more_than_their_bytes();
+}
+
+#[test]
+fn strangers_do_not_fill_the_audit_file() {
+    costs::strangers_do_not_fill_the_audit_file();
+}
+
+#[test]
+fn secrets_are_told_to_nobody() {
+    costs::secrets_are_told_to_nobody();
 }

@@ -9,6 +9,7 @@ use std::io::Write;
 use serde::Serialize;
 
 use super::{Failure, screen};
+use crate::recorder::log;
 use crate::report::terminal::WIDTH;
 
 /// Prints text to stdout.
@@ -39,8 +40,7 @@ fn write(text: &str) -> Result<(), Failure> {
 
 /// Prints a line to stderr.
 pub fn note(line: &str) {
-    // Nothing is left to do when nobody listens any more.
-    let _ = writeln!(std::io::stderr().lock(), "{}", printable(line));
+    log::say(&format!("{}\n", printable(line)));
 }
 
 /// Text with its control characters escaped, but for ends of lines and tabs; those that turn the direction of writing too.

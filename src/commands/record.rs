@@ -52,6 +52,7 @@ pub(super) fn read_config(path: &Path) -> Result<Config, Failure> {
 
 fn record(path: &Path, config: Config, is_json: bool) -> Result<Status, Failure> {
     install_signal_handlers_with_reload();
+    log::never_wait();
     let scratch = config.spool.path.join("server");
     let mut stage = Stage::new(&scratch, Passwords::default());
     let needs_database = config.takes_lines() || config.processing.is_some() || config.office.is_some();

@@ -128,9 +128,8 @@ impl Parts {
         let lines = self.recorder.as_ref().and_then(Recorder::failure);
         let uploads = || self.station.as_ref().and_then(Station::failure);
         let processing = || self.processing.as_ref().and_then(Processing::failure);
-        let office = || self.office.as_ref().and_then(Office::failure);
         let forwarding = || self.forwarding.as_ref().and_then(Forwarding::failure);
-        lines.or_else(uploads).or_else(processing).or_else(forwarding).or_else(office)
+        lines.or_else(uploads).or_else(processing).or_else(forwarding)
     }
 
     /// The part that takes measurement data in.
@@ -165,9 +164,9 @@ impl Parts {
         let uploaded = self.station.map(Station::stop);
         let blocks = self.processing.map(Processing::stop);
         let forwarded = self.forwarding.map(Forwarding::stop);
-        if let Some(office) = self.office {
-            office.stop();
-        }
-        Ended { end: self.recorder.map(Recorder::stop).unwrap_or_default(), uploaded, forwarded, blocks }
+        let office = self.office.and_then(Office::stop);
+        let mut end = self.recorder.map(Recorder::stop).unwrap_or_default();
+        end.failures.extend(office);
+        Ended { end, uploaded, forwarded, blocks }
     }
 }

@@ -19,5 +19,5 @@ pub(super) async fn connect(server: &NatsServer) -> Result<Client, String> {
     if let Some(token) = &server.token {
         options = options.token(token.clone());
     }
-    options.connect(&server.url).await.map_err(|error| error.to_string())
+    options.connect(&server.url).await.map_err(|error| server.without_secrets(&error.to_string()))
 }

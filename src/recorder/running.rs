@@ -29,6 +29,9 @@ const FIRST_DIRECT_LANE: u32 = 1_000;
 /// How long requests that were being taken in when the recorder is stopped may take.
 const LAST_REQUESTS: Duration = Duration::from_secs(5);
 
+/// How long requests wait for the database whose sender cannot be told to send them again.
+const LONG_PATIENCE: Duration = Duration::from_secs(7 * 86_400);
+
 /// A gate that sees so much filled compares sources most strictly, and does not close.
 const JUST_OPEN: f64 = CLOSES_AT - 0.001;
 
@@ -426,13 +429,15 @@ fn surroundings(
         false => Route::Spool(spool.clone(), config.writer.count),
     };
     // A message that was given up would be delivered again behind later ones of its source: it is waited for as long as it takes.
-    let direct_door = door(Route::Direct(direct), Duration::from_secs(7 * 86_400));
+    let direct_door = door(Route::Direct(direct), LONG_PATIENCE);
+    let patient_door = door(route.clone(), LONG_PATIENCE);
     let (for_metrics, for_readiness) = (Arc::clone(shared), Arc::clone(shared));
     Surroundings {
         config: config.intake.clone(),
         live: Arc::clone(&live),
         door: door(route, Duration::from_secs(30)),
         direct_door,
+        patient_door,
         meter: Arc::clone(&shared.meter),
         stop,
         metrics: Arc::new(move || for_metrics.metrics()),

@@ -93,7 +93,8 @@ impl<'a> Section<'a> {
 
     /// Notes that a value is not what it must be.
     fn refuse(&self, entry: &Entry, must: &str, errors: &mut Errors) {
-        errors.push(entry.node.place, format!("{} is {}; it must be {must}", self.path(&entry.key), entry.node));
+        let shown = shown(&entry.key, &entry.node);
+        errors.push(entry.node.place, format!("{} is {shown}; it must be {must}", self.path(&entry.key)));
     }
 
     /// Text.
@@ -194,6 +195,30 @@ impl<'a> Section<'a> {
     }
 }
 
+/// A value as it stands in messages: those of tokens are not shown, and those of addresses without passwords.
+pub fn shown(key: &str, node: &Node) -> String {
+    match (key, &node.content) {
+        ("token" | "tokens", _) => "something else (not shown)".to_owned(),
+        ("url", Content::Text(url)) => format!("{:?}", masked_url(url)),
+        _ => node.to_string(),
+    }
+}
+
+/// An address without the user and password that it may hold; several may stand behind each other, with commas.
+pub fn masked_url(url: &str) -> String {
+    let one = |url: &str| {
+        let (scheme, rest) = url.split_once("://").map_or(("", url), |(scheme, rest)| (scheme, rest));
+        let Some((_, host)) = rest.rsplit_once('@') else { return url.to_owned() };
+        let begin = if scheme.is_empty() { String::new() } else { format!("{scheme}://") };
+        format!("{begin}***@{host}")
+    };
+    match url.contains("://") && url.matches("://").count() > 1 {
+        true => url.split(',').map(one).collect::<Vec<_>>().join(","),
+        // A password may hold a comma.
+        false => one(url),
+    }
+}
+
 /// The value of a number, whole or fractional.
 pub fn number_of(node: &Node) -> Option<f64> {
     match node.content {
@@ -242,6 +267,19 @@ mod tests {
                 ":4: load.rate is NaN; it must be a number from 0 to 1,000,000,000",
             ]
         );
+    }
+
+    #[test]
+    fn secrets_are_not_shown() {
+        assert_eq!(masked_url("nats://user:pa@s,s@host:4222"), "nats://***@host:4222");
+        assert_eq!(masked_url("nats://token@a:1,tls://u:p@b:2"), "nats://***@a:1,tls://***@b:2");
+        assert_eq!(masked_url("u:p@h"), "***@h");
+        assert_eq!(masked_url("tls://host"), "tls://host");
+        let found = errors_of("[load]\ntoken = 8123\nurl = 3\ntokens = \"8123\"\n", |section, errors| {
+            section.text("token", errors);
+            section.list("tokens", errors);
+        });
+        assert!(found.len() > 1 && found.iter().all(|line| !line.contains("8123")), "{found:?}");
     }
 
     #[test]

@@ -9,7 +9,7 @@ use super::TlsConfig;
 use super::intake::read_tls;
 use super::read::{read_bytes, read_duration};
 use crate::study::place::Errors;
-use crate::study::section::Section;
+use crate::study::section::{Section, masked_url, shown};
 use crate::study::tree::Table;
 
 /// How a NATS server is reached.
@@ -23,6 +23,27 @@ pub struct NatsServer {
     pub tls: Option<TlsConfig>,
     /// A token instead of user and password in the address.
     pub token: Option<String>,
+}
+
+impl NatsServer {
+    /// Its address as it may stand in logs: without user and password.
+    pub fn shown(&self) -> String {
+        masked_url(&self.url)
+    }
+
+    /// What somebody says of the server, without the secrets that this may repeat.
+    pub fn without_secrets(&self, said: &str) -> String {
+        let mut said = said.replace(&self.url, &self.shown());
+        if let Some(token) = self.token.as_ref().filter(|token| !token.is_empty()) {
+            said = said.replace(token, "***");
+        }
+        if let Some((_, rest)) = self.url.split_once("://")
+            && let Some((user, _)) = rest.rsplit_once('@')
+        {
+            said = said.replace(user, "***");
+        }
+        said
+    }
 }
 
 /// `[intake.nats]`
@@ -171,7 +192,10 @@ fn read_server(section: &Section<'_>, errors: &mut Errors) -> NatsServer {
                 .is_ok_and(|address| ["nats", "tls"].contains(&address.scheme()) && !address.host().is_empty());
             if !is_spoken {
                 let must = format!("it must be the address of a NATS server, {example}");
-                errors.push(entry.node.place, format!("{} is {}; {must}", section.path("url"), entry.node));
+                errors.push(
+                    entry.node.place,
+                    format!("{} is {}; {must}", section.path("url"), shown("url", &entry.node)),
+                );
             }
         }
     }

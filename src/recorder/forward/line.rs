@@ -132,13 +132,13 @@ impl Line {
             };
             match opened {
                 Ok(opened) => {
-                    let (url, name) = (&self.settings.bucket.server.url, &self.settings.bucket.name);
+                    let (url, name) = (&self.settings.bucket.server.shown(), &self.settings.bucket.name);
                     log::info("forwarding", &[("url", url), ("bucket", name), ("station", &self.station)]);
                     self.meter.is_connected.store(true, Ordering::Relaxed);
                     return Some(opened);
                 }
                 Err(reason) if said.as_ref() != Some(&reason) => {
-                    let url = &self.settings.bucket.server.url;
+                    let url = &self.settings.bucket.server.shown();
                     log::warning("forwarding waits", &[("url", url), ("reason", &reason)]);
                     said = Some(reason);
                 }

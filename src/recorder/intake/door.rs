@@ -18,7 +18,7 @@ use crate::recorder::writer::{DirectAnswer, DirectHandle, DirectWait, message_nu
 /// Errors of lines that are told to the client, at most.
 const ERRORS_MAX: usize = 20;
 /// A request with more bytes is looked through on a thread of its own.
-const LONG_BYTES: usize = 256 << 10;
+pub(super) const LONG_BYTES: usize = 256 << 10;
 /// Memory is counted in pieces of this many bytes.
 const PIECE_BYTES: u64 = 1024;
 
@@ -35,6 +35,8 @@ pub struct Incoming {
     pub precision: Precision,
     /// Line protocol.
     pub body: Vec<u8>,
+    /// Whether it is to be refused as a whole where a line is bad, whatever the configuration says.
+    pub is_whole: bool,
     /// When its last byte arrived, in nanoseconds since 1970.
     pub received_ns: i64,
     /// The same by a clock that does not jump.
@@ -243,6 +245,7 @@ impl Door {
     /// Why nothing of it was taken in.
     pub async fn begin(&self, incoming: Incoming) -> Result<Begun, Refused> {
         let (body, precision, bounds) = (incoming.body, incoming.precision, self.settings.live.line_bounds());
+        let keeps_good_lines = self.settings.keeps_good_lines && !incoming.is_whole;
         let sender = incoming.sender;
         let sent_bytes = body.len() as u64;
         // Long work must not keep the threads of the network from others.
@@ -255,7 +258,7 @@ impl Door {
         };
         let Checked { body, rows, errors, bad_lines } =
             checked.map_err(|(line, sentence)| Refused::Forbidden(Some(line), sentence))?;
-        if bad_lines > 0 && (rows == 0 || !self.settings.keeps_good_lines) {
+        if bad_lines > 0 && (rows == 0 || !keeps_good_lines) {
             return Err(Refused::Bad(errors, bad_lines));
         }
         let taken = Taken { rows, errors, bad_lines, is_duplicate: false };
@@ -383,6 +386,29 @@ fn check(body: Vec<u8>, precision: Precision, bounds: LineBounds, sender: &Sende
     Ok(Checked { body: good, rows, errors, bad_lines })
 }
 
+/// Why lines of a batch are kept in quarantine: what is wrong with the first one. All of it would be many times as long as the lines may be.
+pub(super) fn reason_of(errors: &[LineError], bad_lines: usize) -> String {
+    let first = errors.first().map(ToString::to_string).unwrap_or_default();
+    match bad_lines {
+        0 | 1 => first,
+        more => format!("{first}; and {} more lines", more - 1),
+    }
+}
+
+/// The lines of a batch that are no points, with the comments before them.
+pub(super) fn bad_lines_of(body: &[u8], precision: Precision, bounds: LineBounds) -> Vec<u8> {
+    let mut parser = Parser::bounded(body, precision, bounds);
+    let mut point = Point::default();
+    let (mut bad, mut start) = (Vec::new(), 0);
+    while let Some(read) = parser.next(&mut point) {
+        if read.is_err() {
+            bad.extend_from_slice(&body[start..parser.place()]);
+        }
+        start = parser.place();
+    }
+    bad
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
@@ -414,6 +440,12 @@ mod tests {
         assert_eq!(good.map(|checked| checked.rows).unwrap_or(0), 2);
         let (line, said) = check("cpu f=1\nbad line\n\ncpu f=2\nq f=1\n").err().unwrap();
         assert!(line == 5 && said.contains("measurement \"q\" is none of sender \"probes\""), "{line} {said}");
+    }
+
+    #[test]
+    fn bad_lines_are_found_again() {
+        let bad = bad_lines_of(b"m f=1\nm f=\nm f=2\n# c\nm\nm f=3", Precision::Nanoseconds, LineBounds::default());
+        assert_eq!(bad, b"m f=\n# c\nm\n");
     }
 
     #[test]

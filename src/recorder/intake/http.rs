@@ -1,6 +1,7 @@
 //! HTTP: InfluxDB's ways to write, and what operators and their tools ask for.
 //!
-//! `POST /api/v2/write` and `/write` take line protocol, plain or gzip, with `precision`; the answer is 204 only when it is durable.
+//! `POST /api/v2/write`, `/api/v3/write_lp` and `/write` take line protocol, plain, gzip or zstd, with `precision`; the answer is 204 only when it
+//! is durable.
 //! `X-Loadline-Source` names the source, otherwise its address does; `Idempotency-Key` is the id by which a request that is sent
 //! again is recognised. `GET /health`, `/ready`, `/metrics` and `/ping` say how it goes; `/query` answers those who make a database first.
 
@@ -16,11 +17,12 @@ use hyper::{Method, Request, StatusCode};
 use super::door::Refused;
 use super::exchange::{TOO_MANY, exchange};
 use super::listen::{Stream, serve};
-use super::request::{Wrong, authorise, parameter, read_write};
+use super::request::{WRITE_3, Wrong, authorise, parameter, read_write};
 use super::response::{Answer, empty, error, refused, taken, text};
 use super::{Entry, Running, Surroundings};
 use crate::recorder::access::Why;
 use crate::recorder::config::ListenConfig;
+use crate::recorder::program;
 
 /// Registry entry.
 pub(super) static HTTP: Entry = Entry {
@@ -51,7 +53,7 @@ async fn answer(request: Request<HttpBody>, peer: SocketAddr, shared: &Shared) -
     let (is_write, is_read) =
         (request.method() == Method::POST, [Method::GET, Method::HEAD].contains(request.method()));
     match path.as_str() {
-        "/api/v2/write" | "/write" if is_write => {
+        "/api/v2/write" | WRITE_3 | "/write" if is_write => {
             let mut answer = write(request, peer, config, surroundings).await;
             if answer.status().is_client_error() && answer.status() != StatusCode::BAD_REQUEST {
                 // What is left of the body is not read.
@@ -70,7 +72,7 @@ async fn answer(request: Request<HttpBody>, peer: SocketAddr, shared: &Shared) -
             Some(reason) => error(StatusCode::SERVICE_UNAVAILABLE, "unavailable", &reason),
         },
         "/metrics" if is_read => {
-            let metrics = (surroundings.metrics)();
+            let metrics = (surroundings.metrics)() + &program::text();
             text(StatusCode::OK, "text/plain; version=0.0.4; charset=utf-8", metrics)
         }
         "/ping" if is_read => {
@@ -80,12 +82,12 @@ async fn answer(request: Request<HttpBody>, peer: SocketAddr, shared: &Shared) -
             answer
         }
         "/query" => query(request, peer, surroundings).await,
-        "/api/v2/write" | "/write" => not_allowed("POST"),
+        "/api/v2/write" | WRITE_3 | "/write" => not_allowed("POST"),
         "/health" | "/ready" | "/metrics" | "/ping" => not_allowed("GET, HEAD"),
         _ => error(
             StatusCode::NOT_FOUND,
             "not found",
-            "there are /api/v2/write, /write, /query, /health, /ready, /metrics and /ping",
+            "there are /api/v2/write, /api/v3/write_lp, /write, /query, /health, /ready, /metrics and /ping",
         ),
     }
 }

@@ -6,6 +6,7 @@
 
 mod door;
 pub(in crate::recorder) mod exchange;
+mod framing;
 mod http;
 mod jetstream;
 pub(in crate::recorder) mod listen;
@@ -37,6 +38,8 @@ pub struct Surroundings {
     pub door: Arc<Door>,
     /// Where requests go whose sender waits for the commit itself.
     pub direct_door: Arc<Door>,
+    /// As `door`, for senders that cannot be told to send again: requests wait for the database as long as it takes.
+    pub patient_door: Arc<Door>,
     /// What can be changed while they run.
     pub live: Arc<Live>,
     /// What is counted.

@@ -13,7 +13,7 @@ use async_nats::jetstream::{AckKind, Message};
 use futures_util::StreamExt;
 use futures_util::future::join_all;
 
-use super::door::{Begun, Incoming, Refused, Taken};
+use super::door::{Begun, Incoming, Refused, Taken, reason_of};
 use super::jetstream::{ACK_WAIT, connect};
 use super::{Entry, Running, Surroundings};
 use crate::recorder::access::{Owner, Sender};
@@ -43,7 +43,7 @@ fn start(config: NatsConfig, surroundings: &Surroundings) -> Running {
     let task = tokio::spawn(async move {
         while !surroundings.stop.is_asked() {
             if let Err(reason) = take_in(&config, &surroundings).await {
-                log::warning("waiting for NATS", &[("url", &config.server.url), ("reason", &reason)]);
+                log::warning("waiting for NATS", &[("url", &config.server.shown()), ("reason", &reason)]);
                 tokio::time::sleep(PAUSE).await;
             }
         }
@@ -155,6 +155,7 @@ fn incoming(message: &Message, received: Instant) -> Incoming {
         message_id: id_of(message),
         precision: Precision::default(),
         body: message.payload.to_vec(),
+        is_whole: false,
         received_ns: now_ns(),
         received,
     }
@@ -186,7 +187,7 @@ async fn keep(
     bad_lines: usize,
     is_partial: bool,
 ) -> AckKind {
-    let reason = errors.iter().map(ToString::to_string).collect::<Vec<_>>().join("; ");
+    let reason = reason_of(errors, bad_lines);
     let reason = if is_partial { format!("the message's other lines are stored; {reason}") } else { reason };
     let (source, body) = (message.subject.as_str().into(), message.payload.to_vec());
     let kept = surroundings.direct_door.quarantine(source, id_of(message), body, reason, bad_lines as u32);

@@ -14,10 +14,16 @@ use super::door::{Door, Incoming, Memory, Refused};
 use crate::recorder::access::{Owner, Sender, Senders, TokenHash};
 use crate::recorder::config::ListenConfig;
 use crate::recorder::line::Precision;
+use crate::recorder::quote::quoted;
 use crate::recorder::spool::now_ns;
 
 /// The longest name of a source and id of a message, in bytes.
 const NAME_BYTES_MAX: usize = 200;
+
+/// InfluxDB 3's path.
+pub(super) const WRITE_3: &str = "/api/v3/write_lp";
+/// Windows of zstd have at most so many bytes, as a power of two: what every decoder must take.
+const WINDOW_LOG_MAX: u32 = 23;
 
 /// What is wrong with a request.
 #[derive(Debug, PartialEq, Eq)]
@@ -100,10 +106,14 @@ pub(super) async fn read_write(
     config: &ListenConfig,
     bytes_max: u64,
 ) -> Result<(Incoming, Memory), Wrong> {
-    let precision = parameter(request.uri().query().unwrap_or_default(), "precision").unwrap_or_default();
-    let Some(precision) = Precision::named(&precision) else {
-        return Err(Wrong::Bad(format!("precision {precision:?} is not known; there are ns, us, ms, s, m and h")));
+    let query = request.uri().query().unwrap_or_default();
+    let usual = if request.uri().path() == WRITE_3 { "auto" } else { "" };
+    let named = parameter(query, "precision").filter(|named| !named.is_empty()).unwrap_or(usual.to_owned());
+    let Some(precision) = Precision::named(&named) else {
+        let known = "there are ns, us, ms, s, m, h, and auto, nanosecond, microsecond, millisecond, second";
+        return Err(Wrong::Bad(format!("precision {:?} is not known; {known}", quoted(&named))));
     };
+    let is_whole = parameter(query, "accept_partial").is_some_and(|accepts| accepts.eq_ignore_ascii_case("false"));
     let source = header(&request, &HeaderName::from_static("x-loadline-source"))?;
     if let Some(source) = &source {
         sender.may_be(source).map_err(Wrong::Source)?;
@@ -115,9 +125,10 @@ pub(super) async fn read_write(
     }
     let message_id = header(&request, &HeaderName::from_static("idempotency-key"))?.unwrap_or_default();
     let encoding = request.headers().get(CONTENT_ENCODING).map_or(Ok(""), |value| value.to_str());
-    let is_gzip = match encoding {
-        Ok("" | "identity") => false,
-        Ok("gzip" | "x-gzip") => true,
+    let packed = match encoding {
+        Ok("" | "identity") => None,
+        Ok("gzip" | "x-gzip") => Some("gzip"),
+        Ok("zstd") => Some("zstd"),
         other => return Err(Wrong::Encoding(other.unwrap_or("that").to_owned())),
     };
     let announced = request.body().size_hint().exact();
@@ -128,12 +139,12 @@ pub(super) async fn read_write(
     let mut body = Vec::with_capacity(usize::try_from(announced.unwrap_or(0)).unwrap_or(0));
     let read = read_body(request.into_body(), &mut body, &mut memory, door, bytes_max);
     tokio::time::timeout(config.patience, read).await.map_err(|_| Wrong::Slow)??;
-    if is_gzip {
-        body = decompress(&body, &mut memory, door, bytes_max)?;
+    if let Some(packed) = packed {
+        body = decompress(&body, packed, &mut memory, door, bytes_max)?;
     }
     let source = source.unwrap_or_else(|| peer.ip().to_string()).into();
     let (received_ns, received) = (now_ns(), Instant::now());
-    Ok((Incoming { sender, source, message_id, precision, body, received_ns, received }, memory))
+    Ok((Incoming { sender, source, message_id, precision, body, is_whole, received_ns, received }, memory))
 }
 
 async fn read_body(
@@ -156,10 +167,25 @@ async fn read_body(
     Ok(())
 }
 
-/// Decompresses all members of a gzip file.
-fn decompress(compressed: &[u8], memory: &mut Memory, door: &Door, bytes_max: u64) -> Result<Vec<u8>, Wrong> {
+/// Decompresses all members of a gzip file, or all frames of zstd.
+fn decompress(
+    compressed: &[u8],
+    packed: &str,
+    memory: &mut Memory,
+    door: &Door,
+    bytes_max: u64,
+) -> Result<Vec<u8>, Wrong> {
     const STEP_BYTES: usize = 64 << 10;
-    let mut decoder = flate2::read::MultiGzDecoder::new(compressed);
+    let wrong = |error: std::io::Error| Wrong::Bad(format!("the body is no {packed}: {error}"));
+    // Nothing is waited for here, so that there are no more windows at a time than the network has threads.
+    let mut decoder: Box<dyn Read + '_> = match packed {
+        "zstd" => {
+            let mut decoder = zstd::stream::read::Decoder::with_buffer(compressed).map_err(wrong)?;
+            decoder.window_log_max(WINDOW_LOG_MAX).map_err(wrong)?;
+            Box::new(decoder)
+        }
+        _ => Box::new(flate2::read::MultiGzDecoder::new(compressed)),
+    };
     let mut body = Vec::new();
     loop {
         let length = body.len();
@@ -168,8 +194,7 @@ fn decompress(compressed: &[u8], memory: &mut Memory, door: &Door, bytes_max: u6
         }
         door.reserve_more(memory, (compressed.len() + length + STEP_BYTES) as u64).map_err(Wrong::Refused)?;
         body.resize(length + STEP_BYTES, 0);
-        let read = decoder.read(&mut body[length..]);
-        let read = read.map_err(|error| Wrong::Bad(format!("the body is no gzip: {error}")))?;
+        let read = decoder.read(&mut body[length..]).map_err(wrong)?;
         body.truncate(length + read);
         if read == 0 {
             return Ok(body);

@@ -73,7 +73,7 @@ pub(super) fn refused(wrong: &Wrong) -> Answer {
             text(StatusCode::PAYLOAD_TOO_LARGE, "application/json", body.to_string())
         }
         Wrong::Encoding(encoding) => {
-            let message = format!("Content-Encoding {encoding} is not known; there are gzip and identity");
+            let message = format!("Content-Encoding {encoding} is not known; there are gzip, zstd and identity");
             error(StatusCode::UNSUPPORTED_MEDIA_TYPE, "invalid", &message)
         }
         Wrong::Refused(Refused::Bad(errors, bad)) => bad_lines(errors, *bad, "nothing is stored"),

@@ -3,7 +3,12 @@
 //! A batch may begin with a comment of `key=value`s: `# token=… source=… id=… precision=ms`; token, source and precision then hold for
 //! the connection. Answers: `ok 3` (points stored), `duplicate`, `partial 2 line 3, column 5: …` (points stored, and what is wrong with the
 //! others), `error …` (nothing stored, and sending it again is of no use), `busy 5 …` (nothing stored; send it again after so many
-//! seconds), `unknown …` (the disk failed while it was being stored: with an id it can be sent again). A batch without its empty line was never sent whole: nothing of it is stored. Strings cannot hold empty lines here.
+//! seconds), `unknown …` (the disk failed while it was being stored: with an id it can be sent again). Strings cannot hold empty lines here.
+//!
+//! Who sends no empty lines does not ask, and gets no answers: unread ones would cost it its last lines when it closes. What it has sent is taken
+//! in when it is silent, goes on for long, or ends the connection; it is waited for where there is no room, and lines that are no
+//! points go to quarantine. An answer counts all points since the one before. A batch with an id was never sent whole without its empty line:
+//! nothing of it is stored.
 
 use std::net::SocketAddr;
 use std::sync::Arc;
@@ -11,15 +16,17 @@ use std::time::{Duration, Instant};
 
 use tokio::io::{AsyncReadExt, AsyncWriteExt};
 
-use super::door::{Incoming, Memory, Refused, Taken};
+use super::door::{Incoming, LONG_BYTES, Memory, Refused, Taken, bad_lines_of, reason_of};
+use super::framing::{batch_end, has_id, head};
 use super::listen::{Stream, serve};
 use super::request::retry_after_s;
 use super::response::SEND_AGAIN;
 use super::{Entry, Running, Surroundings};
 use crate::recorder::access::{Owner, Sender, TokenHash, Why};
 use crate::recorder::config::ListenConfig;
-use crate::recorder::line::Precision;
-use crate::recorder::spool::now_ns;
+use crate::recorder::line::{LineError, Precision, whole_lines};
+use crate::recorder::log;
+use crate::recorder::spool::{SpoolError, now_ns};
 
 /// Registry entry.
 pub(super) static TCP: Entry = Entry {
@@ -34,6 +41,12 @@ const TOO_MANY: &[u8] = b"busy 5 too many connections\n";
 /// Bytes read at a time within a batch, and while there is none.
 const STEP_BYTES: usize = 64 << 10;
 const IDLE_STEP_BYTES: usize = 2 << 10;
+/// After so much silence lines are taken in that nobody asks about.
+const SILENCE: Duration = Duration::from_secs(1);
+/// So long they may wait while others follow them.
+const AGE_MAX: Duration = Duration::from_secs(5);
+/// How often a connection looks at the clock.
+const LOOK: Duration = Duration::from_millis(200);
 
 fn start(config: ListenConfig, surroundings: &Surroundings) -> Result<Running, String> {
     let shared = Arc::new((config.clone(), surroundings.clone()));
@@ -58,6 +71,37 @@ struct Connection<'a> {
     token: Option<TokenHash>,
     input: Vec<u8>,
     memory: Option<Memory>,
+    /// When the first byte of the input came, and the last one.
+    first: Instant,
+    last: Instant,
+    last_ns: i64,
+    /// How long the input was when it was last looked at for whole lines.
+    looked_at: usize,
+    /// Whether the input goes on with a batch of which a part was taken in.
+    goes_on: bool,
+    unanswered: Unanswered,
+}
+
+/// What was taken in since the last answer.
+#[derive(Debug, Default)]
+struct Unanswered {
+    rows: u32,
+    lines: usize,
+    /// What is wrong with the first of those that were left out.
+    error: Option<String>,
+}
+
+/// What came of waiting for more.
+enum Came {
+    Bytes,
+    /// So many bytes are whole lines, and nothing more is waited for; whether a pause ended them.
+    Lines(usize, bool),
+    /// The client has said everything.
+    End,
+    /// The connection broke, was silent for too long, or the recorder stops: a last line that is not whole may be cut short.
+    Cut(&'static str),
+    /// It cannot be taken in; what is said.
+    Refused(String),
 }
 
 impl<'a> Connection<'a> {
@@ -67,6 +111,7 @@ impl<'a> Connection<'a> {
         config: &'a ListenConfig,
         surroundings: &'a Surroundings,
     ) -> Self {
+        let now = Instant::now();
         Connection {
             stream,
             config,
@@ -77,70 +122,256 @@ impl<'a> Connection<'a> {
             token: None,
             input: Vec::new(),
             memory: None,
+            first: now,
+            last: now,
+            last_ns: now_ns(),
+            looked_at: 0,
+            goes_on: false,
+            unanswered: Unanswered::default(),
         }
     }
 
-    /// Answers batch after batch, until the client goes, errs or takes too long.
+    /// Takes in batch after batch, until the client goes, errs or takes too long.
     async fn serve(mut self) {
         let mut searched = 0;
         loop {
             while let Some(end) = batch_end(&self.input, searched) {
-                let rest = self.input.split_off(end);
-                let batch = std::mem::replace(&mut self.input, rest);
                 searched = 0;
+                let batch = self.split(end);
                 let (answer, goes_on) = self.answer(batch).await;
-                let said = tokio::time::timeout(self.config.patience, self.stream.write_all(answer.as_bytes())).await;
-                if !goes_on || !matches!(said, Ok(Ok(()))) {
+                self.goes_on = false;
+                if !self.say(&answer).await || !goes_on {
                     return;
                 }
-                if self.input.is_empty() {
-                    self.memory = None;
-                    self.input = Vec::new();
-                }
+                self.give_memory_back();
             }
             searched = self.input.len().saturating_sub(2);
-            if !self.read_more().await {
-                return;
+            match self.read_more().await {
+                Came::Bytes => {}
+                Came::Lines(end, is_pause) => {
+                    searched = 0;
+                    let batch = self.split(end);
+                    if !self.take_unasked(batch).await {
+                        return;
+                    }
+                    self.goes_on = !is_pause;
+                    self.give_memory_back();
+                }
+                Came::End if self.has_id() => return,
+                Came::End => {
+                    let batch = self.split(self.input.len());
+                    self.take_unasked(batch).await;
+                    return;
+                }
+                Came::Cut(_) if self.has_id() => return,
+                Came::Cut(why) => return self.take_what_is_whole(why).await,
+                Came::Refused(answer) => {
+                    self.say(&answer).await;
+                    return;
+                }
             }
         }
     }
 
-    /// Reads what comes next; whether something came.
-    async fn read_more(&mut self) -> bool {
-        let begun = Instant::now();
+    fn has_id(&self) -> bool {
+        !self.goes_on && has_id(&self.input)
+    }
+
+    /// Takes the first bytes of the input.
+    fn split(&mut self, end: usize) -> Vec<u8> {
+        let rest = self.input.split_off(end);
+        (self.looked_at, self.first) = (0, Instant::now());
+        std::mem::replace(&mut self.input, rest)
+    }
+
+    fn give_memory_back(&mut self) {
+        if self.input.is_empty() {
+            self.memory = None;
+            self.input = Vec::new();
+        }
+    }
+
+    async fn say(&mut self, answer: &str) -> bool {
+        let said = tokio::time::timeout(self.config.patience, self.stream.write_all(answer.as_bytes())).await;
+        matches!(said, Ok(Ok(())))
+    }
+
+    /// Reads what comes next, or says what there is to do meanwhile.
+    async fn read_more(&mut self) -> Came {
         // A connection may be idle for long, and there may be many.
         let mut chunk = vec![0; if self.input.is_empty() { IDLE_STEP_BYTES } else { STEP_BYTES }];
+        let begun = Instant::now();
         let read = loop {
-            match tokio::time::timeout(Duration::from_millis(200), self.stream.read(&mut chunk)).await {
-                Ok(read) => break read.unwrap_or(0),
+            match tokio::time::timeout(LOOK, self.stream.read(&mut chunk)).await {
+                Ok(Ok(0)) => return Came::End,
+                Ok(Ok(read)) => break read,
+                Ok(Err(_)) => return Came::Cut("the connection broke"),
+                Err(_) if self.surroundings.stop.is_asked() => return Came::Cut("the recorder was stopped"),
                 // A client may be silent between its batches, not within one.
-                Err(_) if self.surroundings.stop.is_asked() => return false,
-                Err(_) if !self.input.is_empty() && begun.elapsed() > self.config.patience => return false,
+                Err(_) if !self.input.is_empty() && begun.elapsed() > self.config.patience => {
+                    return Came::Cut("nothing came for longer than intake.tcp.patience");
+                }
+                Err(_) if self.last.elapsed() > SILENCE => {
+                    if self.input.len() > self.looked_at
+                        && let Some(end) = self.whole()
+                    {
+                        return Came::Lines(end, true);
+                    }
+                }
                 Err(_) => {}
             }
         };
-        let bytes = (self.input.len() + read) as u64;
-        let refusal = match &mut self.memory {
-            _ if bytes > self.surroundings.config.request_bytes => {
-                Some(format!("error the batch has more than {} bytes\n", self.surroundings.config.request_bytes))
-            }
-            Some(memory) => {
-                self.surroundings.door.reserve_more(memory, bytes).err().map(|_| "busy 1 no memory left\n".to_owned())
-            }
-            None => match self.surroundings.door.reserve(bytes).await {
-                Ok(memory) => {
-                    self.memory = Some(memory);
-                    None
-                }
-                Err(_) => Some("busy 1 no memory left\n".to_owned()),
-            },
-        };
-        if let Some(refusal) = refusal {
-            let _ = tokio::time::timeout(self.config.patience, self.stream.write_all(refusal.as_bytes())).await;
-            return false;
+        (self.last, self.last_ns) = (Instant::now(), now_ns());
+        if self.input.is_empty() {
+            self.first = self.last;
         }
         self.input.extend_from_slice(&chunk[..read]);
-        read > 0
+        self.make_room().await
+    }
+
+    /// Reserves memory for what came. Where there is too much of it, whole lines are taken in first.
+    async fn make_room(&mut self) -> Came {
+        let (bytes, most) = (self.input.len() as u64, self.surroundings.config.request_bytes);
+        if bytes > most {
+            let refusal = format!("error the batch has more than {most} bytes\n");
+            return self.whole().map_or(Came::Refused(refusal), |end| Came::Lines(end, false));
+        }
+        let busy = || "busy 1 no memory left\n".to_owned();
+        match &mut self.memory {
+            Some(memory) => {
+                if self.surroundings.door.reserve_more(memory, bytes).is_err() {
+                    return self.whole().map_or_else(|| Came::Refused(busy()), |end| Came::Lines(end, false));
+                }
+            }
+            None => loop {
+                match self.surroundings.door.reserve(bytes).await {
+                    Ok(memory) => break self.memory = Some(memory),
+                    // Who does not ask cannot be told to come again.
+                    Err(_) if self.is_asked() || self.surroundings.stop.is_asked() => return Came::Refused(busy()),
+                    Err(_) => {}
+                }
+            },
+        }
+        // What had no whole lines is looked at again when it is twice as long, so that the work stays linear.
+        match self.first.elapsed() > AGE_MAX && self.input.len() >= 2 * self.looked_at {
+            true => self.whole().map_or(Came::Bytes, |end| Came::Lines(end, false)),
+            false => Came::Bytes,
+        }
+    }
+
+    /// Whether somebody waits for an answer to what is there.
+    fn is_asked(&self) -> bool {
+        self.has_id() || batch_end(&self.input, 0).is_some()
+    }
+
+    /// How much of the input can be taken in unasked, if there is any: whole lines of a batch without an id.
+    fn whole(&mut self) -> Option<usize> {
+        self.looked_at = self.input.len();
+        if self.has_id() {
+            return None;
+        }
+        // Long work must not keep the threads of the network from others.
+        let end = match self.input.len() > LONG_BYTES {
+            true => tokio::task::block_in_place(|| whole_lines(&self.input)),
+            false => whole_lines(&self.input),
+        };
+        Some(end).filter(|end| *end > 0)
+    }
+
+    /// Takes in what is whole of the input at the end of a connection; the rest goes to quarantine, as it may be cut short.
+    async fn take_what_is_whole(mut self, why: &str) {
+        if let Some(end) = self.whole() {
+            let batch = self.split(end);
+            if !self.take_unasked(batch).await {
+                return;
+            }
+        }
+        if !self.input.is_empty() && self.sender().is_ok() {
+            let rest = std::mem::take(&mut self.input);
+            self.keep(rest, format!("{why} within this line"), 1).await;
+        }
+    }
+
+    /// Takes lines in that nobody asks about; whether the connection goes on.
+    async fn take_unasked(&mut self, body: Vec<u8>) -> bool {
+        if let Err(reason) = self.read_head(&body) {
+            self.say(&format!("error {reason}\n")).await;
+            return false;
+        }
+        let sender = match self.sender() {
+            Ok(sender) => sender,
+            Err(reason) => {
+                self.say(&format!("error {reason}\n")).await;
+                return false;
+            }
+        };
+        let lines = body.iter().filter(|byte| **byte == b'\n').count();
+        let (rows, errors, bad) = match self.take_patiently(&sender, &body, String::new()).await {
+            Ok(taken) => (taken.rows, taken.errors, taken.bad_lines),
+            Err(Refused::Bad(errors, bad)) => (0, errors, bad),
+            Err(refused) => {
+                let reason = self.refusal(&refused);
+                let facts = [("source", &*self.source), ("lines", &lines.to_string()), ("reason", reason.trim_end())];
+                log::error("lines that came over TCP are not taken in", &facts);
+                return false;
+            }
+        };
+        if bad > 0 {
+            let reason = reason_of(&errors, bad);
+            let bounds = self.surroundings.live.line_bounds();
+            let kept = match rows {
+                // Where a bad line makes the whole batch bad, it is kept as a whole.
+                0 => body,
+                _ => bad_lines_of(&body, self.precision, bounds),
+            };
+            if !self.keep(kept, reason, bad as u32).await {
+                return false;
+            }
+        }
+        let error = errors.first().map(|error| shown(error, self.unanswered.lines));
+        self.unanswered.rows = self.unanswered.rows.saturating_add(rows);
+        self.unanswered.error = self.unanswered.error.take().or(error);
+        self.unanswered.lines += lines;
+        true
+    }
+
+    /// Takes lines in, and waits for room where there is none: nobody could be told to send them again.
+    async fn take_patiently(
+        &mut self,
+        sender: &Arc<Sender>,
+        body: &[u8],
+        message_id: String,
+    ) -> Result<Taken, Refused> {
+        loop {
+            let incoming = self.incoming(Arc::clone(sender), body.to_vec(), message_id.clone());
+            match self.surroundings.patient_door.take(incoming).await {
+                Err(Refused::Unfair(wait) | Refused::Full(_, wait) | Refused::TooFast(_, wait))
+                    if !self.surroundings.stop.is_asked() =>
+                {
+                    tokio::time::sleep(wait.min(SILENCE)).await;
+                }
+                outcome => return outcome,
+            }
+        }
+    }
+
+    /// Keeps what is no point in quarantine; whether it is kept.
+    async fn keep(&mut self, body: Vec<u8>, reason: String, rows: u32) -> bool {
+        loop {
+            let source = Arc::clone(&self.source);
+            let kept = self.surroundings.door.quarantine(source, String::new(), body.clone(), reason.clone(), rows);
+            match kept.await {
+                Ok(()) => return true,
+                Err(SpoolError::Full(_)) if !self.surroundings.stop.is_asked() => tokio::time::sleep(SILENCE).await,
+                Err(_) => return false,
+            }
+        }
+    }
+
+    fn incoming(&self, sender: Arc<Sender>, body: Vec<u8>, message_id: String) -> Incoming {
+        let (source, precision) = (Arc::clone(&self.source), self.precision);
+        let (received_ns, received) = (self.last_ns, self.last);
+        Incoming { sender, source, message_id, precision, body, is_whole: false, received_ns, received }
     }
 
     /// The answer to a batch, and whether the connection goes on.
@@ -153,31 +384,24 @@ impl<'a> Connection<'a> {
             Ok(sender) => sender,
             Err(reason) => return (format!("error {reason}\n"), false),
         };
-        let (source, precision) = (Arc::clone(&self.source), self.precision);
-        let (received_ns, received) = (now_ns(), Instant::now());
-        let incoming = Incoming { sender, source, message_id, precision, body, received_ns, received };
-        let outcome = self.surroundings.door.take(incoming).await;
-        match &outcome {
-            Err(Refused::Forbidden(..)) => self.refuse(Why::Measurement),
-            Err(Refused::TooFast(..)) => self.refuse(Why::Rate),
-            _ => {}
-        }
-        let answer = match outcome {
-            Ok(Taken { is_duplicate: true, .. }) => "duplicate".to_owned(),
-            Ok(Taken { bad_lines: 0, rows, .. }) => format!("ok {rows}"),
-            Ok(taken) => format!("partial {} {}", taken.rows, first(&taken.errors)),
-            Err(Refused::Bad(errors, _)) => format!("error {}", first(&errors)),
-            Err(Refused::Forbidden(line, sentence)) => {
-                let place = line.map_or(String::new(), |line| format!("line {line}: "));
-                format!("error nothing is stored: {place}{sentence}")
-            }
-            Err(Refused::TooFast(reason, wait)) => format!("busy {} {reason}", retry_after_s(wait)),
-            Err(Refused::Unknown(reason)) => format!("unknown {reason}; {SEND_AGAIN}"),
-            Err(Refused::Unfair(wait)) => {
-                format!("busy {} this source has had more than its share", retry_after_s(wait))
-            }
-            Err(Refused::Full(reason, wait)) => format!("busy {} {reason}", retry_after_s(wait)),
-            Err(Refused::Broken(reason)) => format!("busy 30 {reason}"),
+        let before = std::mem::take(&mut self.unanswered);
+        let outcome = match before.rows {
+            0 => self.surroundings.door.take(self.incoming(sender, body, message_id)).await,
+            // A part of it is stored; it cannot be sent again.
+            _ => self.take_patiently(&sender, &body, message_id).await,
+        };
+        let (rows, errors) = match &outcome {
+            Ok(Taken { is_duplicate: true, .. }) => return ("duplicate\n".to_owned(), true),
+            Ok(taken) => (taken.rows, taken.errors.first()),
+            Err(Refused::Bad(errors, _)) => (0, errors.first()),
+            Err(refused) => return (self.refusal(refused), true),
+        };
+        let all = before.rows.saturating_add(rows);
+        let error = before.error.or_else(|| errors.map(|error| shown(error, before.lines)));
+        let answer = match error {
+            None => format!("ok {all}"),
+            Some(error) if all == 0 => format!("error {error}"),
+            Some(error) => format!("partial {all} {error}"),
         };
         (answer.replace('\n', " ") + "\n", true)
     }
@@ -207,14 +431,36 @@ impl<'a> Connection<'a> {
         self.surroundings.meter.strangers.refuse("tcp", why, self.peer.ip());
     }
 
+    /// What is said where nothing is taken in.
+    fn refusal(&self, refused: &Refused) -> String {
+        let said = match refused {
+            Refused::Bad(errors, _) => format!("error {}", errors.first().map(ToString::to_string).unwrap_or_default()),
+            Refused::Forbidden(line, sentence) => {
+                self.refuse(Why::Measurement);
+                let place = line.map_or(String::new(), |line| format!("line {line}: "));
+                format!("error nothing is stored: {place}{sentence}")
+            }
+            Refused::TooFast(reason, wait) => {
+                self.refuse(Why::Rate);
+                format!("busy {} {reason}", retry_after_s(*wait))
+            }
+            Refused::Unknown(reason) => format!("unknown {reason}; {SEND_AGAIN}"),
+            Refused::Unfair(wait) => {
+                format!("busy {} this source has had more than its share", retry_after_s(*wait))
+            }
+            Refused::Full(reason, wait) => format!("busy {} {reason}", retry_after_s(*wait)),
+            Refused::Broken(reason) => format!("busy 30 {reason}"),
+        };
+        said.replace('\n', " ") + "\n"
+    }
+
     /// Reads the comment that a batch may begin with; the message's id.
     fn read_head(&mut self, body: &[u8]) -> Result<String, String> {
-        let line = body.split(|byte| *byte == b'\n').next().unwrap_or_default();
-        let Some(head) = line.strip_prefix(b"#").and_then(|head| std::str::from_utf8(head).ok()) else {
-            return Ok(String::new());
-        };
         let mut message_id = String::new();
-        for (key, value) in head.split_whitespace().filter_map(|word| word.split_once('=')) {
+        if self.goes_on {
+            return Ok(message_id);
+        }
+        for (key, value) in head(body) {
             match key {
                 "token" => self.token = Some(TokenHash::of(value)),
                 "source" if value.len() <= 200 => self.source = value.into(),
@@ -231,40 +477,7 @@ impl<'a> Connection<'a> {
     }
 }
 
-fn first(errors: &[crate::recorder::line::LineError]) -> String {
-    errors.first().map(ToString::to_string).unwrap_or_default()
-}
-
-/// Where the first batch ends, its empty line included; the search begins at `from`.
-fn batch_end(input: &[u8], from: usize) -> Option<usize> {
-    // An empty line may also be the very first.
-    if input.first() == Some(&b'\n') {
-        return Some(1);
-    }
-    let mut at = from;
-    while let Some(end) = input[at..].iter().position(|byte| *byte == b'\n').map(|place| at + place) {
-        match &input[end + 1..] {
-            [b'\n', ..] => return Some(end + 2),
-            [b'\r', b'\n', ..] => return Some(end + 3),
-            _ => at = end + 1,
-        }
-    }
-    None
-}
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-
-    #[test]
-    fn a_batch_ends_with_an_empty_line() {
-        assert_eq!(batch_end(b"m f=1\n\nm", 0), Some(7));
-        assert_eq!(batch_end(b"m f=1\r\n\r\nm", 0), Some(9));
-        assert_eq!(batch_end(b"m f=1\nm f=2\n", 0), None);
-        assert_eq!(batch_end(b"\nm f=1", 0), Some(1));
-        assert_eq!(batch_end(b"", 0), None);
-        let long = b"m f=1\nm f=2\n\n";
-        (0..long.len()).for_each(|cut| assert_eq!(batch_end(&long[..cut], cut.saturating_sub(3)), None));
-        assert_eq!(batch_end(long, long.len() - 3), Some(13));
-    }
+/// What is wrong with a line, where others of its batch were taken in before.
+fn shown(error: &LineError, lines_before: usize) -> String {
+    LineError { line: error.line + lines_before, ..error.clone() }.to_string()
 }

@@ -17,7 +17,7 @@ mod write;
 
 pub use bounds::LineBounds;
 pub use error::LineError;
-pub use parse::{Parser, Point};
+pub use parse::{Parser, Point, whole_lines};
 pub use precision::Precision;
 pub use text::Text;
 pub use write::{OwnedPoint, OwnedValue, write_point};

@@ -57,6 +57,8 @@ pub struct Parser<'a> {
     bounds: LineBounds,
 }
 
+/// What is said of a string without its end.
+const NEVER_CLOSED: &str = "the string that begins here is never closed";
 /// Tags among which a key is looked for one by one.
 const FEW_TAGS: usize = 16;
 /// Something wrong: the place in the input, and the sentence.
@@ -111,6 +113,11 @@ impl<'a> Parser<'a> {
         let within = before.iter().filter(|byte| **byte == b'\n').count();
         let start = before.iter().rposition(|byte| *byte == b'\n').map_or(line_start, |end| line_start + end + 1);
         LineError { line: line + within, column: place - start + 1, message }
+    }
+
+    /// How far it has come, in bytes.
+    pub fn place(&self) -> usize {
+        self.at
     }
 
     fn check_text(&self, start: usize) -> Result<(), Wrong> {
@@ -259,6 +266,10 @@ impl<'a> Parser<'a> {
             self.at += length;
             return Ok(value);
         }
+        if self.peek() == Some(b'=') {
+            let remedy = "tell the sender to use version 1, as in protocol_version=1";
+            return Err((start, format!("the value is binary, as in version 2 of QuestDB's protocol; {remedy}")));
+        }
         let length = self.input[start..].iter().position(|byte| matches!(byte, b',' | b' ' | b'\n' | b'\r'));
         let end = length.map_or(self.input.len(), |length| start + length);
         let value = field_value(&self.input[start..end]).map_err(|message| (start, message))?;
@@ -284,7 +295,7 @@ impl<'a> Parser<'a> {
                         (self.line, self.line_start) = (self.line + 1, at);
                     }
                 }
-                None => return Err((open, "the string that begins here is never closed".to_owned())),
+                None => return Err((open, NEVER_CLOSED.to_owned())),
             }
         }
         self.at = at + 1;
@@ -311,7 +322,7 @@ impl<'a> Parser<'a> {
             let must = "it must be a whole number, and nothing may follow it";
             return Err((start, format!("the time stamp is {}; {must}", shown(token))));
         };
-        match units.checked_mul(self.precision.unit_ns()) {
+        match self.precision.to_ns(units) {
             Some(time_ns) => point.time_ns = Some(time_ns),
             None => {
                 let hint = "the precision of the request does not seem to be that of the line";
@@ -375,6 +386,21 @@ impl<'a> Parser<'a> {
             (self.line, self.line_start) = (self.line + 1, self.at);
         }
     }
+}
+
+/// How many bytes of the beginning of a batch are lines that nothing which follows can change: they have their ends, and leave no string open.
+pub fn whole_lines(beginning: &[u8]) -> usize {
+    let Some(end) = beginning.iter().rposition(|byte| *byte == b'\n') else { return 0 };
+    let mut parser = Parser::new(&beginning[..=end], Precision::default());
+    let mut point = Point::default();
+    let mut whole = 0;
+    while let Some(read) = parser.next(&mut point) {
+        if read.is_err_and(|error| error.message == NEVER_CLOSED) {
+            return whole;
+        }
+        whole = parser.place();
+    }
+    end + 1
 }
 
 fn trim_carriage_return(bytes: &[u8]) -> &[u8] {

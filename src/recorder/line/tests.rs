@@ -175,4 +175,21 @@ proptest! {
             }
         }
     }
+
+    #[test]
+    fn nothing_that_follows_changes_whole_lines(
+        input in proptest::collection::vec(proptest::sample::select(b"m,= \\\"\n\r#1f".to_vec()), 0..60),
+        cut in 0..60_usize,
+    ) {
+        let good = |bytes: &[u8]| {
+            let (mut parser, mut point, mut good) = (Parser::new(bytes, Precision::Nanoseconds), Point::default(), Vec::new());
+            while let Some(read) = parser.next(&mut point) {
+                good.extend(read.is_ok().then(|| point.bytes.to_vec()));
+            }
+            good
+        };
+        let end = whole_lines(&input[..cut.min(input.len())]);
+        let apart = [good(&input[..end]), good(&input[end..])].concat();
+        prop_assert_eq!(apart, good(&input), "{:?}", String::from_utf8_lossy(&input[..end]));
+    }
 }

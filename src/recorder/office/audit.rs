@@ -1,24 +1,43 @@
 //! The audit file: one line of JSON for each access, synced before the access is answered. Main type: [`Audit`].
+//!
+//! Invariant: nothing is read for which there is no line. Those without a token read nothing: they get lines at a bounded rate, and a later line
+//! says how many were left out.
 
 use std::fs::File;
 use std::io::{Read, Seek, SeekFrom, Write};
 use std::net::SocketAddr;
 use std::path::{Path, PathBuf};
 use std::sync::{Mutex, PoisonError};
+use std::time::Instant;
 
 use serde_json::json;
 
+use super::strangers::Strangers;
+use crate::recorder::log;
 use crate::recorder::spool::now_ns;
 use crate::units::show_utc_ms;
 
-/// Characters of a request that are kept.
+/// Characters of a reader's request that are kept, and of a stranger's.
 const REQUEST_MAX: usize = 1_000;
+const STRANGERS_REQUEST_MAX: usize = 200;
 
-/// The file, and why it cannot be written any more.
+/// The file, and how it goes.
 #[derive(Debug)]
 pub(super) struct Audit {
     path: PathBuf,
-    state: Mutex<(File, Option<String>)>,
+    state: Mutex<State>,
+}
+
+#[derive(Debug)]
+struct State {
+    file: File,
+    /// Whether a line was begun that could not be written whole.
+    is_torn: bool,
+    /// Why nothing is written any more: what is on the disk is not known after a sync that failed.
+    failure: Option<String>,
+    /// Whether it was said that the file cannot be written now.
+    was_told: bool,
+    strangers: Strangers,
 }
 
 /// An access.
@@ -37,45 +56,92 @@ impl Audit {
     pub(super) fn open(path: &Path) -> Result<Self, String> {
         let open = || {
             let mut file = File::options().create(true).read(true).append(true).open(path)?;
+            let mut is_torn = false;
             if file.seek(SeekFrom::End(0))? > 0 {
                 let mut last = [0];
                 file.seek(SeekFrom::End(-1))?;
                 file.read_exact(&mut last)?;
-                if last != *b"\n" {
-                    file.write_all(b"\n")?;
-                }
+                is_torn = last != *b"\n";
             }
             file.sync_all()?;
             let parent = path.parent().filter(|parent| !parent.as_os_str().is_empty()).unwrap_or(Path::new("."));
             File::open(parent)?.sync_all()?;
-            Ok(file)
+            Ok((file, is_torn))
         };
-        let file = open().map_err(|error: std::io::Error| format!("office.audit: {}: {error}", path.display()))?;
-        Ok(Audit { path: path.to_owned(), state: Mutex::new((file, None)) })
+        let opened = open().map_err(|error: std::io::Error| format!("office.audit: {}: {error}", path.display()));
+        let (file, is_torn) = opened?;
+        Ok(Audit { path: path.to_owned(), state: Mutex::new(State::new(file, is_torn)) })
     }
 
-    /// Writes a line; when this comes back it is on the disk. Once it failed nothing is written any more: what is on the disk is not known.
+    /// Writes a line; when this comes back it is on the disk. A disk that is full is tried again with the next access; after a sync
+    /// that failed nothing is written any more.
     pub(super) fn write(&self, access: &Access<'_>) -> Result<(), String> {
-        let request: String = access.request.chars().take(REQUEST_MAX).collect();
-        let line = json!({
+        let mut state = self.state.lock().unwrap_or_else(PoisonError::into_inner);
+        if access.reader.is_none() && !state.strangers.is_written(access.peer.ip(), Instant::now()) {
+            return Ok(());
+        }
+        let left_out = state.strangers.take_left_out();
+        let most = if access.reader.is_some() { REQUEST_MAX } else { STRANGERS_REQUEST_MAX };
+        let request: String = access.request.chars().take(most).collect();
+        let mut line = json!({
             "time": show_utc_ms(now_ns()), "reader": access.reader, "peer": access.peer.to_string(), "request": request,
             "status": access.status, "violations": access.numbers,
         });
+        if left_out > 0 {
+            line["left_out"] = left_out.into();
+        }
+        let written = self.write_line(&mut state, &line.to_string());
+        if written.is_err() {
+            state.strangers.give_back(left_out);
+        }
+        written
+    }
+
+    /// Says at the end how many strangers were left out since the last line.
+    pub(super) fn end(&self) {
         let mut state = self.state.lock().unwrap_or_else(PoisonError::into_inner);
-        let (file, failure) = &mut *state;
-        if let Some(failure) = failure {
+        let left_out = state.strangers.take_left_out();
+        if left_out > 0 {
+            let line = json!({ "time": show_utc_ms(now_ns()), "reader": null, "left_out": left_out });
+            // It has been said already that the file cannot be written.
+            let _ = self.write_line(&mut state, &line.to_string());
+        }
+    }
+
+    fn write_line(&self, state: &mut State, line: &str) -> Result<(), String> {
+        if let Some(failure) = &state.failure {
             return Err(failure.clone());
         }
-        let written = file.write_all(format!("{line}\n").as_bytes()).and_then(|()| file.sync_data());
-        written.map_err(|error| {
-            let reason = format!("the audit file {} cannot be written: {error}", self.path.display());
-            failure.insert(reason).clone()
-        })
+        let begin = if state.is_torn { "\n" } else { "" };
+        let written = state.file.write_all(format!("{begin}{line}\n").as_bytes());
+        state.is_torn = written.is_err();
+        let is_written = written.is_ok();
+        let Err(error) = written.and_then(|()| state.file.sync_data()) else {
+            if std::mem::take(&mut state.was_told) {
+                log::info("the audit file is written again", &[("path", &self.path.display().to_string())]);
+            }
+            return Ok(());
+        };
+        let reason = format!("the audit file {} cannot be written: {error}", self.path.display());
+        if is_written {
+            state.failure = Some(reason.clone());
+        }
+        if !std::mem::replace(&mut state.was_told, true) {
+            let remedy = if is_written { "restart the recorder" } else { "make room on its disk" };
+            log::error("the ticket office answers nobody", &[("reason", &reason), ("remedy", remedy)]);
+        }
+        Err(reason)
     }
 
     /// Why nothing is written any more, if that is so.
     pub(super) fn failure(&self) -> Option<String> {
-        self.state.lock().unwrap_or_else(PoisonError::into_inner).1.clone()
+        self.state.lock().unwrap_or_else(PoisonError::into_inner).failure.clone()
+    }
+}
+
+impl State {
+    fn new(file: File, is_torn: bool) -> Self {
+        State { file, is_torn, failure: None, was_told: false, strangers: Strangers::new(Instant::now()) }
     }
 }
 
@@ -107,14 +173,26 @@ mod tests {
     }
 
     #[test]
-    fn a_disk_that_is_full_ends_the_access() {
-        let audit = Audit {
-            path: "/dev/full".into(),
-            state: Mutex::new((File::options().write(true).open("/dev/full").unwrap(), None)),
-        };
+    fn on_a_disk_that_is_full_nobody_reads_until_there_is_room() {
+        let path = std::env::temp_dir().join(format!("loadline-audit-full-{}", std::process::id()));
+        let full = File::options().write(true).open("/dev/full").unwrap();
+        let audit = Audit { path: "/dev/full".into(), state: Mutex::new(State::new(full, false)) };
         let peer = "127.0.0.1:1".parse().unwrap();
-        let access = Access { reader: None, peer, request: String::new(), status: 200, numbers: &[] };
-        assert!(audit.write(&access).unwrap_err().contains("/dev/full"));
-        assert!(audit.failure().is_some());
+        let access = |reader| Access { reader, peer, request: String::new(), status: 200, numbers: &[] };
+        assert!(audit.write(&access(Some("desk"))).unwrap_err().contains("/dev/full"));
+        for _ in 0..50 {
+            let _ = audit.write(&access(None));
+        }
+        assert_eq!(audit.failure(), None);
+        audit.state.lock().unwrap().file = File::options().create(true).append(true).open(&path).unwrap();
+        audit.write(&access(Some("desk"))).unwrap();
+        let text = std::fs::read_to_string(&path).unwrap();
+        std::fs::remove_file(&path).unwrap();
+        let line: serde_json::Value = serde_json::from_str(text.trim()).unwrap();
+        assert_eq!(
+            line["left_out"].as_u64(),
+            Some(40),
+            "10 of 50 strangers were told that the office is out of order: {text}"
+        );
     }
 }

@@ -3,11 +3,12 @@
 //! Main type: [`Office`]. `GET /violations` lists, `GET /violations/<number>` gives a record, `GET /violations/<number>/image.jpg` its image.
 //!
 //! Invariant: nothing is answered to anybody without a token, and nothing before the access is on the disk in the audit file. There is no
-//! request that changes anything.
+//! request that changes anything. Where the audit file cannot be written, the office alone answers nobody.
 
 mod audit;
 mod filter;
 mod reading;
+mod strangers;
 
 use std::net::SocketAddr;
 use std::sync::{Arc, PoisonError, RwLock};
@@ -105,19 +106,16 @@ impl Office {
         self.running.address
     }
 
-    /// Why it cannot go on, if that is so.
-    pub fn failure(&self) -> Option<String> {
-        self.shared.audit.failure()
-    }
-
-    /// Stops; answers under way are given.
-    pub fn stop(self) {
+    /// Stops; answers under way are given. What has gone wrong, if something has.
+    pub fn stop(self) -> Option<String> {
         self.stop.ask(LAST_ANSWERS);
         let task = self.running.task;
         self.runtime.block_on(async {
             let _ = tokio::time::timeout(LAST_ANSWERS + Duration::from_secs(1), task).await;
         });
         self.runtime.shutdown_timeout(Duration::from_secs(1));
+        self.shared.audit.end();
+        self.shared.audit.failure()
     }
 }
 

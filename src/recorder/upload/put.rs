@@ -22,6 +22,7 @@ use crate::recorder::intake::exchange::{TOO_MANY, exchange};
 use crate::recorder::intake::listen::{Stream, serve};
 use crate::recorder::intake::request::retry_after_s;
 use crate::recorder::intake::response::{Answer, again_later, error, text};
+use crate::recorder::program;
 
 /// HTTP PUT.
 pub(super) static PUT: Entry = Entry {
@@ -71,7 +72,8 @@ async fn answer(request: Request<Incoming>, peer: SocketAddr, shared: &Shared) -
                 Some(reason) => error(StatusCode::SERVICE_UNAVAILABLE, "unavailable", &reason),
             },
             "/metrics" => {
-                text(StatusCode::OK, "text/plain; version=0.0.4; charset=utf-8", page::text(&surroundings.blocks))
+                let metrics = page::text(&surroundings.blocks) + &program::text();
+                text(StatusCode::OK, "text/plain; version=0.0.4; charset=utf-8", metrics)
             }
             _ => error(
                 StatusCode::NOT_FOUND,

@@ -104,7 +104,7 @@ async fn run(config: StoreConfig, blocks: Arc<Blocks>, stop: Arc<Stop>, meter: A
     while !stop.is_asked() {
         let reason = match connect(&config, &blocks, &stop, &meter).await {
             Ok((fetching, hints)) => {
-                let (url, name) = (&config.bucket.server.url, &config.bucket.name);
+                let (url, name) = (&config.bucket.server.shown(), &config.bucket.name);
                 log::info("fetching blocks", &[("intake", "store"), ("url", url), ("bucket", name)]);
                 (said, backoff) = (None, Backoff::new(Duration::from_millis(100), Duration::from_secs(5), seed));
                 meter.is_connected.store(true, Ordering::Relaxed);
@@ -115,7 +115,7 @@ async fn run(config: StoreConfig, blocks: Arc<Blocks>, stop: Arc<Stop>, meter: A
         meter.is_connected.store(false, Ordering::Relaxed);
         if let Err(reason) = reason {
             if said.as_ref() != Some(&reason) {
-                let url = &config.bucket.server.url;
+                let url = &config.bucket.server.shown();
                 log::warning("fetching blocks waits", &[("intake", "store"), ("url", url), ("reason", &reason)]);
                 said = Some(reason);
             }

@@ -101,7 +101,7 @@ impl Lane {
             let rows = part.rows_of(0..part.entries.len());
             let tried = self.with_connection(|connection, context| {
                 let ready = connection.make_ready(&part, rows, context)?;
-                if ready.rows() == 0 { Ok(()) } else { connection.probe(&ready, context) }
+                if ready.rows() == 0 || ready.is_cut() { Ok(()) } else { connection.probe(&ready, context) }
             });
             match tried {
                 Err(error) if self.meaning(&error) == Meaning::Wait => {

@@ -7,15 +7,25 @@ use std::collections::{HashMap, HashSet};
 use super::batch::Batch;
 use super::catalogue::{Catalogue, FieldKind, Measurement, Role, Shape};
 use super::identity::{Identities, NewIdentity, Times};
+use super::impossible::Impossible;
 use super::needs::{Need, Needs};
 use super::shape::has_more;
 use super::value::{self, append, kind_of, to_json};
 use crate::record::Cells;
 use crate::recorder::config::NewColumns;
 use crate::recorder::line::{Parser, Point, Text, Value};
+use crate::recorder::quote::quoted;
 
-/// Columns refused by the database that are remembered, by measurement.
+/// Columns refused by the database that are remembered, by measurement, and bytes of them.
 const IMPOSSIBLE_MAX: usize = 1_000;
+const IMPOSSIBLE_BYTES_MAX: usize = 128 << 10;
+/// Bytes of rows that cannot be stored, with their reasons, that are gathered at a time.
+const REFUSED_BYTES_MAX: usize = 8 << 20;
+
+/// What a measurement begins with.
+pub(super) fn no_columns_impossible() -> Impossible<(Role, String)> {
+    Impossible::bounded(IMPOSSIBLE_MAX, IMPOSSIBLE_BYTES_MAX)
+}
 
 /// What came of binding some rows.
 #[derive(Debug, Default)]
@@ -26,6 +36,9 @@ pub(super) struct Bound {
     pub identities: Vec<NewIdentity>,
     /// Rows that cannot be stored, with the reason and the line.
     pub refused: Vec<(usize, String, Vec<u8>)>,
+    refused_bytes: usize,
+    /// Whether there were so many of them that rows behind them were not looked at.
+    pub is_cut: bool,
     /// Rows bound.
     pub rows: u64,
     /// The newest time of each identity.
@@ -129,7 +142,14 @@ impl Binder {
                     match outcome {
                         Ok(()) => context.bound.rows += 1,
                         Err(Trouble::Refused(reason)) => {
-                            context.bound.refused.push((row, reason, [point.bytes, b"\n"].concat()));
+                            let line = [point.bytes, b"\n"].concat();
+                            // What a vector needs for one beside its texts.
+                            context.bound.refused_bytes += reason.len() + line.len() + 96;
+                            context.bound.refused.push((row, reason, line));
+                            if context.bound.refused_bytes > REFUSED_BYTES_MAX {
+                                context.bound.is_cut = true;
+                                return context.bound;
+                            }
                         }
                         Err(Trouble::Needs) => {}
                     }
@@ -198,11 +218,12 @@ impl Binder {
         let name = point.measurement().resolve().into_owned();
         if self.new_columns == NewColumns::Refuse {
             return Err(Trouble::Refused(format!(
-                "there is no measurement {name:?}, and schema.new_columns is \"refuse\""
+                "there is no measurement {:?}, and schema.new_columns is \"refuse\"",
+                quoted(&name)
             )));
         }
         if let Some(reason) = context.catalogue.why_impossible(&name) {
-            return Err(Trouble::Refused(format!("{name:?} can have no tables: {reason}")));
+            return Err(Trouble::Refused(format!("{:?} can have no tables: {reason}", quoted(&name))));
         }
         let most = self.columns_max;
         let needs = &mut context.bound.needs;
@@ -258,6 +279,7 @@ impl Places {
                 Some(column) if self.of_columns[column] == 0 => self.of_columns[column] = place as u32 + 1,
                 Some(_) => {
                     let (role, name) = (role.name(), name.resolve());
+                    let name = quoted(&name);
                     return Err(Trouble::Refused(format!("the {role} {name:?} occurs twice in the line")));
                 }
                 None => match missing(measurement, role, &name.resolve(), kind, limits, &bound.needs)
@@ -293,11 +315,11 @@ fn missing(
     limits: Limits,
     needs: &Needs,
 ) -> Result<Option<Need>, String> {
-    let (what, table) = (role.name(), &measurement.name);
+    let (what, table, shown) = (role.name(), &measurement.name, quoted(name));
     let impossible = measurement.impossible.get(&(role, name.to_owned()));
     // A table that has refused so many gets no more: the names that clients make up have no end.
     let columns = measurement.tags.len() + measurement.fields.len() + needs.columns_of(table);
-    let is_full = columns >= limits.columns_max || measurement.impossible.len() >= IMPOSSIBLE_MAX;
+    let is_full = columns >= limits.columns_max || measurement.impossible.is_full();
     match limits.new_columns {
         NewColumns::Add if impossible.is_none() && !is_full => {
             let (measurement, name) = (measurement.name.clone(), name.to_owned());
@@ -306,18 +328,24 @@ fn missing(
         _ if measurement.has_more => Ok(None),
         NewColumns::Json => Ok(Some(Need::More(measurement.name.clone()))),
         NewColumns::Add => Err(match impossible {
-            Some(reason) => format!("{table:?} cannot get a column for the {what} {name:?}: {reason}"),
-            None if measurement.impossible.len() >= IMPOSSIBLE_MAX => format!(
-                "{table:?} could not get {IMPOSSIBLE_MAX} columns, and the one for the {what} {name:?} is not tried any more"
+            Some(reason) => {
+                format!("{:?} cannot get a column for the {what} {shown:?}: {reason}", quoted(table))
+            }
+            None if measurement.impossible.is_full() => format!(
+                "{:?} could not get {} columns, and the one for the {what} {shown:?} is not tried any more",
+                quoted(table),
+                measurement.impossible.len(),
             ),
             None => format!(
-                "{table:?} has {} columns and cannot get one for the {what} {name:?}; schema.columns_max bounds them",
+                "{:?} has {} columns and cannot get one for the {what} {shown:?}; schema.columns_max bounds them",
+                quoted(table),
                 limits.columns_max
             ),
         }),
-        NewColumns::Refuse => {
-            Err(format!("{table:?} has no column for the {what} {name:?}, and schema.new_columns is \"refuse\""))
-        }
+        NewColumns::Refuse => Err(format!(
+            "{:?} has no column for the {what} {shown:?}, and schema.new_columns is \"refuse\"",
+            quoted(table)
+        )),
     }
 }
 
@@ -416,7 +444,7 @@ impl Places {
                 continue;
             }
             if !measurement.has_more {
-                let (name, kind) = (&column.name, column.kind.name());
+                let (name, kind) = (quoted(&column.name), column.kind.name());
                 return Err(format!("the field {name:?} is {} and its column holds {kind}", value::shown(found)));
             }
             cells.null();
@@ -432,7 +460,7 @@ fn fields_as_json(point: &Point<'_>) -> Result<String, String> {
         let name = name.resolve().into_owned();
         match fields.entry(name) {
             serde_json::map::Entry::Occupied(entry) => {
-                return Err(format!("the field {:?} occurs twice in the line", entry.key()));
+                return Err(format!("the field {:?} occurs twice in the line", quoted(entry.key())));
             }
             serde_json::map::Entry::Vacant(entry) => entry.insert(to_json(value)),
         };
@@ -445,10 +473,10 @@ fn append_single_values(point: &Point<'_>, record: i64, cells: &mut Cells) -> Re
     for (name, found) in &point.fields {
         let name = name.resolve();
         if seen.contains(&name) {
-            return Err(format!("the field {name:?} occurs twice in the line"));
+            return Err(format!("the field {:?} occurs twice in the line", quoted(&name)));
         }
         if name.chars().count() > 255 {
-            return Err(format!("the field {name:?} has a name of more than 255 characters"));
+            return Err(format!("the field {:?} has a name of more than 255 characters", quoted(&name)));
         }
         cells.int(record);
         cells.text(&name);

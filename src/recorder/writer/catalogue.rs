@@ -3,6 +3,7 @@
 use std::collections::HashMap;
 
 use super::columns::Columns;
+use super::impossible::Impossible;
 use crate::record::ColumnKind;
 
 /// How a measurement is laid out; it stays as it was when the measurement was first seen.
@@ -71,20 +72,28 @@ pub struct Measurement {
     /// Columns of fields.
     pub fields: Columns,
     /// Columns that the database would not make, with its reason.
-    pub impossible: HashMap<(Role, String), String>,
+    pub impossible: Impossible<(Role, String)>,
 }
 
 /// All measurements.
-#[derive(Debug, Clone, Default)]
+#[derive(Debug, Clone)]
 pub struct Catalogue {
     measurements: Vec<Measurement>,
     by_name: HashMap<String, usize>,
-    /// Measurements that can have no tables, with the reason; bounded.
-    impossible: HashMap<String, String>,
+    /// Measurements that can have no tables, with the reason.
+    impossible: Impossible<String>,
 }
 
-/// Impossible measurements that are remembered; beyond that all are tried again.
+/// Impossible measurements that are remembered, and bytes of them; beyond that all are tried again.
 const IMPOSSIBLE_MAX: usize = 10_000;
+const IMPOSSIBLE_BYTES_MAX: usize = 4 << 20;
+
+impl Default for Catalogue {
+    fn default() -> Self {
+        let impossible = Impossible::bounded(IMPOSSIBLE_MAX, IMPOSSIBLE_BYTES_MAX);
+        Catalogue { measurements: Vec::new(), by_name: HashMap::new(), impossible }
+    }
+}
 
 /// Texts are stored up to this many characters; more than an intake lets through.
 const TEXT_CHARACTERS_MAX: u32 = 0x3f_ffff;
@@ -225,14 +234,14 @@ impl Catalogue {
 
     /// Why a measurement can have no tables, where that is known.
     pub(super) fn why_impossible(&self, name: &str) -> Option<&str> {
-        self.impossible.get(name).map(String::as_str)
+        self.impossible.get(name)
     }
 
-    pub(super) fn note_impossible(&mut self, name: &str, reason: String) {
-        if self.impossible.len() >= IMPOSSIBLE_MAX {
+    pub(super) fn note_impossible(&mut self, name: &str, reason: &str) {
+        if self.impossible.is_full() {
             self.impossible.clear();
         }
-        self.impossible.insert(name.to_owned(), reason);
+        self.impossible.note(name.to_owned(), name.len(), reason);
     }
 
     pub(super) fn get_mut(&mut self, place: usize) -> Option<&mut Measurement> {

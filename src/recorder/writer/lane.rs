@@ -19,6 +19,7 @@ use crate::recorder::config::{SchemaConfig, WriterConfig};
 use crate::recorder::log;
 use crate::recorder::meter::Meter;
 use crate::recorder::pace::Pace;
+use crate::recorder::quote::quoted;
 use crate::recorder::spool::{CommitterHandle, IdClock, LaneNews, LaneOpening, SpoolError, now_ns};
 use crate::recorder::stop::Stop;
 
@@ -345,7 +346,7 @@ impl Lane {
             return Ok(());
         }
         self.settings.meter.retries.add(1);
-        let reason = error.to_string();
+        let reason = quoted(&error.to_string()).into_owned();
         self.settings.meter.progress.note_failed(self.settings.lane, &reason);
         ended_by(error)?;
         if self.was_told.as_ref() != Some(&reason) {

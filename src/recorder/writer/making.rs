@@ -60,11 +60,11 @@ impl Making<'_> {
         let most = self.registry.measurements_max;
         if self.catalogue.measurements().len() >= most {
             let reason = format!("there are {most} measurements already; schema.measurements_max bounds them");
-            self.catalogue.note_impossible(name, reason);
+            self.catalogue.note_impossible(name, &reason);
             return Ok(());
         }
         let Some(mut measurement) = self.claim_tables(name)? else {
-            self.catalogue.note_impossible(name, "no name is free for its tables".to_owned());
+            self.catalogue.note_impossible(name, "no name is free for its tables");
             return Ok(());
         };
         let bare = Tables::of(&measurement).tables;
@@ -86,7 +86,7 @@ impl Making<'_> {
         for (table, bare) in Tables::of(&measurement).tables.iter().zip(&bare) {
             match self.make_table(table, bare) {
                 Err(error) if is_for_good(&error) || is_taken(&error) => {
-                    self.catalogue.note_impossible(name, error.to_string());
+                    self.catalogue.note_impossible(name, &error.to_string());
                     return Ok(());
                 }
                 outcome => outcome?,
@@ -181,7 +181,7 @@ impl Making<'_> {
             }
             Err(error) if is_for_good(&error) => {
                 if let Some(known) = self.catalogue.get_mut(place) {
-                    known.impossible.insert((role, name.to_owned()), error.to_string());
+                    known.impossible.note((role, name.to_owned()), name.len(), &error.to_string());
                 }
                 Ok(())
             }

@@ -18,6 +18,7 @@ mod columns;
 mod direct;
 mod feed;
 mod identity;
+mod impossible;
 mod kept;
 mod lane;
 mod ledger;

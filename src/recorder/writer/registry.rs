@@ -5,6 +5,7 @@
 
 use std::sync::{Arc, Mutex, PoisonError};
 
+use super::bind::no_columns_impossible;
 use super::catalogue::{Catalogue, Column, FieldKind, Measurement, Role, Shape};
 use super::claims::is_claim;
 use super::columns::Columns;
@@ -216,7 +217,7 @@ pub(super) fn empty_measurement(name: &str, table: &str, shape: Shape) -> Measur
         has_more: false,
         tags: Columns::default(),
         fields: Columns::default(),
-        impossible: Default::default(),
+        impossible: no_columns_impossible(),
     }
 }
 

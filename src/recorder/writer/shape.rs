@@ -1,7 +1,7 @@
 //! How a measurement becomes tables and statements. Main types: [`Tables`], what there must be, and [`Statements`], the numbers
 //! of a measurement's statements in a lane's program.
 
-use std::collections::{HashMap, HashSet};
+use std::collections::HashSet;
 
 use super::catalogue::{Catalogue, Column, Measurement, Shape, TEXT};
 use super::columns::Columns;
@@ -156,7 +156,7 @@ pub fn stored_tables(shape: Shape, name: &str) -> StoredTables {
         has_more: false,
         tags: Columns::default(),
         fields: Columns::default(),
-        impossible: HashMap::new(),
+        impossible: super::bind::no_columns_impossible(),
     };
     let own = [REGISTRY, ledger::TABLE, messages::TABLE, opening::TABLE].map(str::to_owned);
     let tables = Tables::of(&measurement).tables.into_iter().map(|table| table.name);

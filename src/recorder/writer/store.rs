@@ -91,6 +91,11 @@ impl Ready {
         std::mem::take(&mut self.bound.refused)
     }
 
+    /// Whether there are so many of those that it has no rows to write yet.
+    pub(super) fn is_cut(&self) -> bool {
+        self.bound.is_cut
+    }
+
     /// Rows that are bound.
     pub(super) fn rows(&self) -> u64 {
         self.bound.rows
@@ -229,6 +234,10 @@ impl Connection {
             let first_record = self.ledger.next_record();
             let (catalogue, identities) = (&self.catalogue, &mut *context.identities);
             let bound = context.binder.bind(batch, rows.clone(), catalogue, identities, &numbers_of, first_record);
+            if bound.is_cut {
+                // They go to quarantine first, and the rows are bound again without them.
+                return Ok(Ready { bound, fresh });
+            }
             self.check_usable(&bound, context.binder)?;
             if !bound.needs.is_empty() {
                 self.catalogue =

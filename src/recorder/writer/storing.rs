@@ -10,10 +10,16 @@ use super::batch::Batch;
 use super::lane::{Lane, Leave};
 use super::messages;
 use super::refusal::{Meaning, is_dangling, is_duplicate};
-use super::store::Ready;
+use super::store::{Connection, Context, Ready};
 use crate::database::DatabaseError;
 use crate::recorder::log;
+use crate::recorder::quote::{quoted, shortened};
 use crate::recorder::spool::{Entry, IdClock, Refusal, Refused, SpoolError, now_ns, unspooled_number};
+
+/// Characters of a reason at most; what it quotes is shorter.
+const REASON_MAX: usize = 1_000;
+/// Records of an entry that the database refuses, which are gathered before they go to quarantine.
+const BAD_ROWS_MAX: usize = 10_000;
 
 impl Lane {
     /// Writes all rows of a batch, or quarantines those that the database refuses.
@@ -113,13 +119,20 @@ impl Lane {
 
     /// Binds rows. Those that cannot be bound are quarantined before anything is committed that does not have them.
     fn make_ready(&mut self, batch: &mut Batch, rows: Range<usize>) -> Result<Result<Ready, DatabaseError>, Leave> {
-        let mut ready = match self.with_connection(|connection, context| connection.make_ready(batch, rows, context)) {
-            Ok(ready) => ready,
-            Err(error) => return Ok(Err(error)),
-        };
-        let refused = ready.refused();
-        self.quarantine(batch, refused)?;
-        Ok(Ok(ready))
+        loop {
+            let make = |connection: &mut Connection, context: &mut Context<'_>| {
+                connection.make_ready(batch, rows.clone(), context)
+            };
+            let mut ready = match self.with_connection(make) {
+                Ok(ready) => ready,
+                Err(error) => return Ok(Err(error)),
+            };
+            let refused = ready.refused();
+            self.quarantine(batch, refused)?;
+            if !ready.is_cut() {
+                return Ok(Ok(ready));
+            }
+        }
     }
 
     pub(super) fn quarantine(
@@ -141,7 +154,7 @@ impl Lane {
                 let (source, records) = (&*entry.offer.source, records.to_string());
                 log::warning(
                     "records are quarantined",
-                    &[("records", &records), ("source", source), ("reason", &reason)],
+                    &[("records", &records), ("source", source), ("reason", &shortened(&reason, REASON_MAX))],
                 );
             }
             if !is_spooled {
@@ -149,6 +162,7 @@ impl Lane {
                 let sequence = messages::number(&entry.offer).unwrap_or_else(unspooled_number);
                 entry = Arc::new(Entry { sequence, offer: entry.offer.without_body() });
             }
+            let reason = shortened(&reason, REASON_MAX).into_owned();
             kept.push(Refused { entry, refusal: Refusal { row: number, rows: 1, body, reason }, is_spooled });
         }
         self.keep(&kept)
@@ -182,21 +196,20 @@ impl Lane {
                 }
             }
             batch.leave_out(refused - 1);
-            bad.push((refused - 1, reason.to_string()));
+            bad.push((refused - 1, quoted(&reason.to_string()).into_owned()));
             taken = refused;
-            if taken == all.end {
+            // Those behind so many are found when these are in quarantine.
+            if taken == all.end || bad.len() == BAD_ROWS_MAX {
                 break;
             }
         }
         if bad.is_empty() {
             let good = all.filter(|row| !batch.is_left_out(*row));
-            bad = good.map(|row| (row, format!("refused together with its entry: {error}"))).collect();
+            let reason = format!("refused together with its entry: {}", quoted(&error.to_string()));
+            bad = good.map(|row| (row, reason.clone())).collect();
         }
-        let lines = lines_of(&batch.entries[place]);
-        let first = batch.first_row(place);
-        let line = |row: usize| lines.get(row - first).cloned().unwrap_or_default();
-        let refused = bad.into_iter().map(|(row, reason)| (row, reason, line(row))).collect();
-        self.quarantine(batch, refused)
+        let lines = lines_of(&batch.entries[place], batch.first_row(place), bad);
+        self.quarantine(batch, lines)
     }
 
     /// Whether the database would take these rows; an error is one that a record causes.
@@ -231,13 +244,21 @@ impl Lane {
     }
 }
 
-/// The lines of an entry, each with its end.
-fn lines_of(entry: &Entry) -> Vec<Vec<u8>> {
+/// Bad rows of an entry, in their order, with the reasons and their lines, each with its end.
+fn lines_of(entry: &Entry, first_row: usize, bad: Vec<(usize, String)>) -> Vec<(usize, String, Vec<u8>)> {
     let mut parser = crate::recorder::line::Parser::new(&entry.offer.body, entry.offer.precision);
     let mut point = crate::recorder::line::Point::default();
-    let mut lines = Vec::new();
+    let mut bad = bad.into_iter().map(|(row, reason)| (row, reason, Vec::new())).collect::<Vec<_>>();
+    let mut row = first_row;
+    let mut next = 0;
     while let Some(read) = parser.next(&mut point) {
-        lines.push(if read.is_ok() { [point.bytes, b"\n"].concat() } else { Vec::new() });
+        if let Some((_, _, line)) = bad.get_mut(next).filter(|(bad, _, _)| *bad == row) {
+            if read.is_ok() {
+                *line = [point.bytes, b"\n"].concat();
+            }
+            next += 1;
+        }
+        row += 1;
     }
-    lines
+    bad
 }

@@ -91,15 +91,26 @@ pub struct Table {
 }
 
 impl Table {
-    /// Comma-separated values after RFC 4180, a heading first. What is missing is an empty field.
+    /// Comma-separated values after RFC 4180, a heading first. What is missing is an empty field. Text that a spreadsheet would take for a
+    /// formula has an apostrophe in front.
     pub fn csv(&self) -> String {
         let mut out = String::new();
-        push_line(&mut out, self.columns.iter().map(|(name, _)| name.clone()));
+        push_line(&mut out, self.columns.iter().map(|(name, _)| harmless(name.clone())));
         for row in &self.rows {
-            push_line(&mut out, row.iter().map(Field::to_string));
+            let cell = |field: &Field| match field {
+                Field::Text(text) => harmless(text.clone()),
+                number => number.to_string(),
+            };
+            push_line(&mut out, row.iter().map(cell));
         }
         out
     }
+}
+
+/// Text that no spreadsheet executes. Names of cases and messages of servers may begin as formulas do; numbers stay as they are.
+fn harmless(text: String) -> String {
+    let is_formula = text.starts_with(['=', '+', '-', '@', '\t', '\r']) && text.parse::<f64>().is_err();
+    if is_formula { format!("'{text}") } else { text }
 }
 
 fn push_line(out: &mut String, fields: impl IntoIterator<Item = String>) {
@@ -114,4 +125,20 @@ fn push_line(out: &mut String, fields: impl IntoIterator<Item = String>) {
         };
     }
     out.push('\n');
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn text_is_no_formula_and_numbers_stay_numbers() {
+        let cells = ["=1+2", "+x", "-1.5", "-x", "@SUM(1,2)", "\tx", "a=b", ""];
+        let mut row: Vec<Field> = cells.into_iter().map(Field::from).collect();
+        row.push(Field::Figure(-1.5));
+        let columns = (0..row.len()).map(|place| (format!("={place}"), Kind::Text)).collect();
+        let csv = Table { columns, rows: vec![row] }.csv();
+        assert_eq!(csv.lines().nth(1), Some("'=1+2,'+x,-1.5,'-x,\"'@SUM(1,2)\",'\tx,a=b,,-1.5"));
+        assert!(csv.starts_with("'=0,'=1,"));
+    }
 }

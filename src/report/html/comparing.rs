@@ -9,6 +9,7 @@ use super::drawing::WHISKERS;
 use super::forest::{Forest, ForestRow};
 use super::means::{MeanBar, Means};
 use super::plot::style_class;
+use super::policy::{policy, script};
 use super::scale::Scale;
 use super::unit::Unit;
 use crate::measurement::Measurement;
@@ -79,6 +80,7 @@ pub fn compare_page(title: &str, samples: &[Sample], found: &Comparisons) -> Str
         html lang="en" {
             head {
                 meta charset="utf-8";
+                (policy())
                 meta name="viewport" content="width=device-width, initial-scale=1";
                 title { (title) " - loadline compare" }
                 style { (PreEscaped(include_str!("style.css"))) }
@@ -105,7 +107,7 @@ pub fn compare_page(title: &str, samples: &[Sample], found: &Comparisons) -> Str
                     (letters(found))
                 }
                 footer { "Made by loadline " (env!("CARGO_PKG_VERSION")) ". Intervals are 95 % intervals." }
-                script { (PreEscaped(include_str!("script.js"))) }
+                (script())
             }
         }
     };

@@ -17,6 +17,7 @@ mod freshness;
 mod means;
 mod operations;
 mod plot;
+mod policy;
 mod queries;
 mod recorded;
 mod scale;
@@ -56,6 +57,7 @@ pub fn html(findings: &Findings, study: &Study, environment: &Environment, measu
         html lang="en" {
             head {
                 meta charset="utf-8";
+                (policy::policy())
                 meta name="viewport" content="width=device-width, initial-scale=1";
                 title { (study.name) " - loadline report" }
                 style { (PreEscaped(include_str!("style.css"))) }
@@ -79,7 +81,7 @@ pub fn html(findings: &Findings, study: &Study, environment: &Environment, measu
                     "Made by loadline " (environment.loadline) ". Intervals are 95 % intervals over trials; percentiles are read from the \
                      merged times of all valid trials and never averaged."
                 }
-                script { (PreEscaped(include_str!("script.js"))) }
+                (policy::script())
             }
         }
     };

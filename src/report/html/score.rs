@@ -5,6 +5,7 @@
 use maud::{DOCTYPE, Markup, PreEscaped, html};
 
 use super::plot::{Line, Mark, Plot, Point, Stroke};
+use super::policy::{policy, script};
 use super::scale::{Scale, Tick};
 use super::unit::Unit;
 use crate::report::score::{AlternativeFinding, ScoreFinding, from_best, remarks, show_span};
@@ -24,6 +25,7 @@ pub fn page(finding: &ScoreFinding, source: &str) -> String {
         html lang="en" {
             head {
                 meta charset="utf-8";
+                (policy())
                 meta name="viewport" content="width=device-width, initial-scale=1";
                 title { "Score - loadline" }
                 style { (PreEscaped(include_str!("style.css"))) }
@@ -64,7 +66,7 @@ pub fn page(finding: &ScoreFinding, source: &str) -> String {
                     }
                 }
                 footer { "Made by loadline " (env!("CARGO_PKG_VERSION")) "." }
-                script { (PreEscaped(include_str!("script.js"))) }
+                (script())
             }
         }
     };

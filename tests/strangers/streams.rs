@@ -70,7 +70,7 @@ pub fn a_stream_without_pauses_is_stored_while_it_goes_on(target: &Target) {
         .map(|stream| {
             let mut text = String::new();
             for line in 0..lines {
-                text += &format!("long,s=s{stream} f={line},t=\"one\ntwo\" {line}\n");
+                text += &format!("steady,s=s{stream} f={line},t=\"one\ntwo\" {line}\n");
             }
             let address = started.tcp;
             std::thread::spawn(move || TcpStream::connect(address).unwrap().write_all(text.as_bytes()).unwrap())
@@ -81,7 +81,7 @@ pub fn a_stream_without_pauses_is_stored_while_it_goes_on(target: &Target) {
     started.wait_until_committed();
     assert_eq!(started.stop().counts.quarantined, 0);
     let stored = target
-        .query("SELECT s, COUNT(*), SUM(f), COUNT(DISTINCT f), COUNT(DISTINCT t) FROM long GROUP BY s ORDER BY s");
+        .query("SELECT s, COUNT(*), SUM(f), COUNT(DISTINCT f), COUNT(DISTINCT t) FROM steady GROUP BY s ORDER BY s");
     let sum = lines * (lines - 1) / 2;
     let expected = (0..streams).map(|stream| format!("s{stream}|{lines}|{sum}|{lines}|1"));
     let numbers = stored.iter().map(|row| row.replace(".0", "")).collect::<Vec<_>>();
@@ -93,18 +93,18 @@ pub fn lines_that_are_no_points_are_kept_in_quarantine(target: &Target) {
     let directory = Directory::new();
     let more = "patience = \"2s\"\n";
     let started = target.start(&directory, LAYOUT, more);
-    drop(send(&started, b"kept f=1 1\nkept\nkept f=2 2\n"));
+    drop(send(&started, b"halved f=1 1\nhalved\nhalved f=2 2\n"));
     wait_for(&started, 3);
     // It stays, says half a line, and no more.
-    let half = send(&started, b"kept f=3 3\nkept f=4");
+    let half = send(&started, b"halved f=3 3\nhalved f=4");
     assert_eq!(rest(half), "");
     wait_for(&started, 5);
     started.wait_until_committed();
     assert_eq!(started.stop().counts.quarantined, 2);
-    assert_eq!(target.query("SELECT f FROM kept ORDER BY f"), ["1", "2", "3"], "{}", target.name);
+    assert_eq!(target.query("SELECT f FROM halved ORDER BY f"), ["1", "2", "3"], "{}", target.name);
     let kept = loadline::recorder::spool::list(&directory.0.join("spool"), 10).unwrap();
     let kept: Vec<_> = kept.iter().map(|one| (one.line.as_str(), one.rows, one.reason.as_str())).collect();
-    assert_eq!(kept[0].0, "kept");
-    assert!(kept[0].2.contains("line 2, column 5"), "{kept:?}");
-    assert_eq!(kept[1], ("kept f=4", 1, "nothing came for longer than intake.tcp.patience within this line"));
+    assert_eq!(kept[0].0, "halved");
+    assert!(kept[0].2.contains("line 2, column 7"), "{kept:?}");
+    assert_eq!(kept[1], ("halved f=4", 1, "nothing came for longer than intake.tcp.patience within this line"));
 }

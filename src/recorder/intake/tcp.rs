@@ -456,13 +456,13 @@ impl<'a> Connection<'a> {
 
     /// Reads the comment that a batch may begin with; the message's id.
     fn read_head(&mut self, body: &[u8]) -> Result<String, String> {
-        let mut message_id = String::new();
+        let (mut message_id, mut token) = (String::new(), None);
         if self.goes_on {
             return Ok(message_id);
         }
         for (key, value) in head(body) {
             match key {
-                "token" => self.token = Some(TokenHash::of(value)),
+                "token" => token = Some(value),
                 "source" if value.len() <= 200 => self.source = value.into(),
                 "id" if value.len() <= 200 => message_id = value.to_owned(),
                 "precision" => {
@@ -473,6 +473,8 @@ impl<'a> Connection<'a> {
                 _ => {}
             }
         }
+        // Once, however many there are: a long head of nothing but tokens would keep the network's thread.
+        self.token = token.map(TokenHash::of).or(self.token);
         Ok(message_id)
     }
 }

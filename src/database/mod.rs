@@ -5,10 +5,12 @@
 //!
 //! Invariant: databases know nothing of layouts and workloads; all they execute is a [`Program`]'s statements.
 
+mod channel;
 pub mod conformance;
 pub mod dialect;
 pub mod durability;
 pub mod level;
+pub mod limits;
 pub mod literal;
 pub mod mysql;
 pub mod namespace;
@@ -23,6 +25,7 @@ pub mod station;
 pub mod wire;
 
 use std::path::PathBuf;
+use std::sync::Arc;
 
 use serde::{Deserialize, Serialize};
 
@@ -32,6 +35,7 @@ use crate::trial::DatabaseSettings;
 
 pub use dialect::Dialect;
 pub use durability::{LogPosition, Weakness};
+pub use limits::WriterLimits;
 pub use namespace::Namespace;
 pub use wire::{Progress, Wire};
 
@@ -55,11 +59,11 @@ pub trait Database: Send + Sync {
     fn connect(&self) -> Result<Box<dyn Session>, DatabaseError>;
 
     /// Opens a connection for a recorder's writer: it commits for as long as its process lives, and its commits should not wait for what
-    /// the database puts in order meanwhile.
+    /// the database puts in order meanwhile. It waits for its server within limits; what is late is [`DatabaseError::Lost`].
     ///
     /// # Errors
     /// As [`Database::connect`].
-    fn connect_writer(&self) -> Result<Box<dyn Session>, DatabaseError> {
+    fn connect_writer(&self, _limits: &Arc<WriterLimits>) -> Result<Box<dyn Session>, DatabaseError> {
         self.connect()
     }
 
@@ -99,6 +103,14 @@ pub trait Session: Send {
     /// # Errors
     /// As the database answers.
     fn run(&mut self, sql: &str) -> Result<(), DatabaseError>;
+
+    /// As [`Session::run`], for a statement that may take long because it changes a table or deletes much.
+    ///
+    /// # Errors
+    /// As the database answers.
+    fn run_change(&mut self, sql: &str) -> Result<(), DatabaseError> {
+        self.run(sql)
+    }
 
     /// Executes one statement of text without values; the answer's rows, column by column in text form, null as none.
     /// For small answers: versions, settings, plans.

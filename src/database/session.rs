@@ -1,24 +1,16 @@
 //! Blocking sessions over a [`Wire`]: what tables are created, loaded and checked with, for every database with a codec of
-//! its own. The main type is [`WireSession`]; [`Channel`] is the blocking end of its socket and [`dial`] opens one.
+//! its own. The main type is [`WireSession`]; a [`Channel`] is the blocking end of its socket.
 //!
 //! A database implements [`Wire`] for the hot path and [`Prepare`] for what happens around it, and has sessions for free.
-//!
-//! Invariant: while bytes wait to be sent, bytes that arrive are taken in, so two full socket buffers never lock up.
 
-use std::net::{TcpStream, ToSocketAddrs};
-use std::os::fd::{OwnedFd, RawFd};
-use std::os::unix::net::UnixStream;
+use std::sync::Arc;
 use std::time::{Duration, Instant};
 
-use super::{Answer, DatabaseError, Endpoint, Namespace, Session, Wire};
+use super::{Answer, DatabaseError, Session, Wire, WriterLimits};
 use crate::record::Cells;
 use crate::statement::{Program, Request};
 
-/// How long opening a connection and proving who we are may take.
-pub const CONNECT_TIMEOUT: Duration = Duration::from_secs(20);
-
-/// Bytes read from a socket at a time.
-const READ_BYTES: usize = 16 << 10;
+pub use super::channel::{CONNECT_TIMEOUT, Channel, dial, dial_writer};
 
 /// What a wire can do besides executing requests. The channel is the wire's own socket, used in a blocking way; between two
 /// calls nothing is left unread in it.
@@ -81,6 +73,11 @@ impl<W: Prepare + 'static> WireSession<W> {
         WireSession { wire, channel, out: Vec::new(), unprepared: None }
     }
 
+    /// From now on the session waits for its server within limits.
+    pub fn set_limits(&mut self, limits: Arc<WriterLimits>) {
+        self.channel.set_limits(limits);
+    }
+
     /// The wire inside.
     pub fn wire(&mut self) -> &mut W {
         &mut self.wire
@@ -115,6 +112,13 @@ impl<W: Prepare + 'static> WireSession<W> {
 impl<W: Prepare + 'static> Session for WireSession<W> {
     fn run(&mut self, sql: &str) -> Result<(), DatabaseError> {
         self.wire.run(&mut self.channel, sql)
+    }
+
+    fn run_change(&mut self, sql: &str) -> Result<(), DatabaseError> {
+        self.channel.permit_change(true);
+        let outcome = self.run(sql);
+        self.channel.permit_change(false);
+        outcome
     }
 
     fn query(&mut self, sql: &str) -> Result<Vec<Vec<Option<String>>>, DatabaseError> {
@@ -163,175 +167,13 @@ impl<W: Prepare + 'static> Session for WireSession<W> {
     }
 }
 
-/// The blocking end of a socket that something else owns and keeps open. Works whatever mode the socket is in.
-#[derive(Debug)]
-pub struct Channel {
-    fd: RawFd,
-    input: Vec<u8>,
-    taken: usize,
-    timeout_ms: i32,
-}
-
-impl Channel {
-    /// A channel over an open socket; waits without limit.
-    pub fn new(fd: RawFd) -> Self {
-        Channel { fd, input: Vec::new(), taken: 0, timeout_ms: -1 }
-    }
-
-    /// From now on gives up after waiting this long in one go; none waits without limit.
-    pub fn set_timeout(&mut self, timeout: Option<Duration>) {
-        self.timeout_ms = timeout.map_or(-1, |timeout| i32::try_from(timeout.as_millis()).unwrap_or(i32::MAX));
-    }
-
-    /// Sends all bytes, and takes in what arrives meanwhile.
-    ///
-    /// # Errors
-    /// [`DatabaseError::Lost`] when the connection broke; what had arrived until then is in [`Channel::input`].
-    pub fn send(&mut self, mut bytes: &[u8]) -> Result<(), DatabaseError> {
-        while !bytes.is_empty() {
-            let flags = libc::MSG_DONTWAIT | libc::MSG_NOSIGNAL;
-            // SAFETY: the pointer and length are those of a live slice, which the call only reads.
-            let sent = unsafe { libc::send(self.fd, bytes.as_ptr().cast(), bytes.len(), flags) };
-            if let Ok(sent) = usize::try_from(sent) {
-                bytes = &bytes[sent..];
-                continue;
-            }
-            match self.again("sending") {
-                Ok(()) => {}
-                Err(error) => {
-                    while matches!(self.receive_some(), Ok(1..)) {}
-                    return Err(error);
-                }
-            }
-            if self.wait(libc::POLLIN | libc::POLLOUT)? & libc::POLLIN != 0 {
-                self.receive_some()?;
-            }
-        }
-        Ok(())
-    }
-
-    /// Waits until at least one more byte is in [`Channel::input`].
-    ///
-    /// # Errors
-    /// [`DatabaseError::Lost`] when the connection broke or was closed.
-    pub fn receive(&mut self) -> Result<(), DatabaseError> {
-        while self.receive_some()? == 0 {
-            self.wait(libc::POLLIN)?;
-        }
-        Ok(())
-    }
-
-    /// Waits for at most this time until at least one more byte is in [`Channel::input`]; whether there is.
-    ///
-    /// # Errors
-    /// [`DatabaseError::Lost`] when the connection broke or was closed.
-    pub fn receive_within(&mut self, patience: Duration) -> Result<bool, DatabaseError> {
-        if self.receive_some()? > 0 {
-            return Ok(true);
-        }
-        let mut poll = libc::pollfd { fd: self.fd, events: libc::POLLIN, revents: 0 };
-        let patience =
-            libc::timespec { tv_sec: patience.as_secs() as i64, tv_nsec: i64::from(patience.subsec_nanos()) };
-        // SAFETY: one pollfd and a time that live on this stack, the count is 1, and no signals are masked.
-        if unsafe { libc::ppoll(&mut poll, 1, &patience, std::ptr::null()) } > 0 {
-            return self.receive_some().map(|received| received > 0);
-        }
-        Ok(false)
-    }
-
-    /// Bytes that arrived and were not consumed.
-    pub fn input(&self) -> &[u8] {
-        &self.input[self.taken..]
-    }
-
-    /// Forgets the first bytes of [`Channel::input`].
-    pub fn consume(&mut self, bytes: usize) {
-        self.taken += bytes;
-        debug_assert!(self.taken <= self.input.len(), "consumed {bytes} bytes that never arrived");
-        if self.taken >= self.input.len() {
-            self.input.clear();
-            self.taken = 0;
-            self.input.shrink_to(4 * READ_BYTES);
-        }
-    }
-
-    /// Takes in what is there; 0 when nothing is there yet.
-    fn receive_some(&mut self) -> Result<usize, DatabaseError> {
-        if self.taken > self.input.len() / 2 {
-            self.input.drain(..self.taken);
-            self.taken = 0;
-        }
-        self.input.reserve(READ_BYTES);
-        let free = self.input.spare_capacity_mut();
-        // SAFETY: the pointer and length are those of the vector's own spare memory, which the call only writes.
-        let received = unsafe { libc::recv(self.fd, free.as_mut_ptr().cast(), free.len(), libc::MSG_DONTWAIT) };
-        match usize::try_from(received) {
-            Ok(0) => Err(DatabaseError::Lost("the server closed the connection".into())),
-            Ok(received) => {
-                // SAFETY: the call has just initialised this many bytes of the spare memory.
-                unsafe { self.input.set_len(self.input.len() + received) };
-                Ok(received)
-            }
-            Err(_) => self.again("receiving").map(|()| 0),
-        }
-    }
-
-    /// Whether the call that has just failed is to be tried again.
-    fn again(&self, doing: &str) -> Result<(), DatabaseError> {
-        let error = std::io::Error::last_os_error();
-        match error.kind() {
-            std::io::ErrorKind::WouldBlock | std::io::ErrorKind::Interrupted => Ok(()),
-            _ => Err(DatabaseError::Lost(format!("{doing}: {error}"))),
-        }
-    }
-
-    /// Waits for one of the events; those that are there.
-    fn wait(&self, events: i16) -> Result<i16, DatabaseError> {
-        let mut poll = libc::pollfd { fd: self.fd, events, revents: 0 };
-        loop {
-            // SAFETY: one pollfd that lives on this stack, and the count is 1.
-            match unsafe { libc::poll(&mut poll, 1, self.timeout_ms) } {
-                0 => {
-                    let seconds = f64::from(self.timeout_ms) / 1e3;
-                    return Err(DatabaseError::Lost(format!("the server did not answer within {seconds} s")));
-                }
-                1.. => return Ok(poll.revents),
-                _ => self.again("waiting")?,
-            }
-        }
-    }
-}
-
-/// Opens a socket to an endpoint, the unix one where there is one.
-///
-/// # Errors
-/// [`DatabaseError::Unavailable`] with the address and what went wrong.
-pub fn dial(endpoint: &Endpoint) -> Result<OwnedFd, DatabaseError> {
-    if let Some(path) = &endpoint.unix {
-        let failed = |error| DatabaseError::Unavailable(format!("cannot connect to {}: {error}", path.display()));
-        return UnixStream::connect(path).map(OwnedFd::from).map_err(failed);
-    }
-    let Some((host, port)) = &endpoint.tcp else {
-        return Err(DatabaseError::Unavailable("the endpoint has neither a unix socket nor a host and port".into()));
-    };
-    let failed = |error| DatabaseError::Unavailable(format!("cannot connect to {host}:{port}: {error}"));
-    let mut last = std::io::Error::new(std::io::ErrorKind::NotFound, "the host name has no address");
-    let _inside = endpoint.namespace.as_ref().map(Namespace::enter).transpose().map_err(failed)?;
-    for address in (host.as_str(), *port).to_socket_addrs().map_err(failed)? {
-        match TcpStream::connect_timeout(&address, CONNECT_TIMEOUT) {
-            Ok(stream) => return stream.set_nodelay(true).map(|()| stream.into()).map_err(failed),
-            Err(error) => last = error,
-        }
-    }
-    Err(failed(last))
-}
-
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::database::Progress;
+    use crate::database::{Endpoint, Progress};
     use std::io::{Read, Write};
-    use std::os::fd::AsRawFd;
+    use std::os::fd::{AsRawFd, RawFd};
+    use std::os::unix::net::UnixStream;
 
     /// Sends as many bytes as the request has steps, and is done when as many came back.
     #[derive(Debug)]
@@ -426,6 +268,45 @@ mod tests {
         assert_eq!(session.query(""), Err(DatabaseError::Lost("the server closed the connection".into())));
         assert!(matches!(session.run("more"), Err(DatabaseError::Lost(_))));
         assert!(matches!(session.execute(&request(1), None), Err(DatabaseError::Lost(_))));
+    }
+
+    #[test]
+    fn a_limit_holds_for_the_whole_answer_and_no_longer_than_the_writers_own_time() {
+        let (mut session, mut server) = echo();
+        session.set_limits(Arc::new(WriterLimits::new("", Duration::from_millis(300), Box::new(|| None))));
+        // One byte now and then is no answer to a request of many.
+        let server = std::thread::spawn(move || {
+            while server.write_all(b"x").is_ok() {
+                std::thread::sleep(Duration::from_millis(20));
+            }
+        });
+        let late = session.execute(&request(1 << 20), None).unwrap_err();
+        assert!(matches!(&late, DatabaseError::Lost(text) if text.contains("0.3 s")), "{late}");
+        drop(session);
+        server.join().unwrap();
+        let (mut session, _server) = echo();
+        let over_at = Instant::now() + Duration::from_millis(50);
+        session.set_limits(Arc::new(WriterLimits::new("", Duration::from_secs(3600), Box::new(move || Some(over_at)))));
+        let over = session.query("").unwrap_err();
+        assert!(matches!(&over, DatabaseError::Lost(text) if text.contains("is over")), "{over}");
+    }
+
+    #[test]
+    fn a_unix_socket_whose_queue_is_full_is_refused_at_once() {
+        let path = std::env::temp_dir().join(format!("loadline-queue-{}", std::process::id()));
+        let listener = std::os::unix::net::UnixListener::bind(&path).unwrap();
+        let endpoint = Endpoint { unix: Some(path.clone()), ..Endpoint::default() };
+        let limits = WriterLimits::new("", Duration::from_secs(3600), Box::new(|| None));
+        let mut opened = Vec::new();
+        let refused = loop {
+            match dial_writer(&endpoint, &limits) {
+                Ok(socket) => opened.push(socket),
+                Err(error) => break error.to_string(),
+            }
+        };
+        assert!(!opened.is_empty() && refused.contains("loadline-queue"), "{refused}");
+        drop(listener);
+        std::fs::remove_file(path).unwrap();
     }
 
     #[test]

@@ -8,7 +8,7 @@ use std::sync::mpsc::channel;
 use std::time::Duration;
 
 use crate::database::durability::Lasts;
-use crate::database::{Database, DatabaseError, Session, Weakness};
+use crate::database::{Database, DatabaseError, Session, Weakness, WriterLimits};
 
 /// How long a database may take to answer before it is looked at only when something is written.
 const PATIENCE: Duration = Duration::from_secs(3);
@@ -89,12 +89,13 @@ pub(super) fn terms(
 }
 
 /// Looks at a database before anything is taken in for it: why it must not be written into. One that does not answer soon is looked at
-/// when it does, before anything is written.
-pub(super) fn check(database: &Arc<dyn Database>, keep: Option<Duration>) -> Result<(), String> {
+/// when it does, before anything is written. A statement may take as long as `within`.
+pub(super) fn check(database: &Arc<dyn Database>, keep: Option<Duration>, within: Duration) -> Result<(), String> {
     let (answer, answered) = channel();
     let database = Arc::clone(database);
+    let limits = Arc::new(WriterLimits::new("", within, Box::new(|| None)));
     let look = move || {
-        let Ok(mut session) = database.connect_writer() else { return };
+        let Ok(mut session) = database.connect_writer(&limits) else { return };
         let found = terms(&*database, &mut *session, keep, &|table| table.starts_with("loadline_"));
         // Nobody may be waiting any more.
         let _ = answer.send(found.map(drop));

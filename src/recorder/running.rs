@@ -364,7 +364,7 @@ fn registry(config: &Config) -> Registry {
 fn check_database(config: &Config, database: &Arc<dyn Database>) -> Result<(), StartError> {
     // What is acknowledged straight after the commit is in no spool that could keep it.
     let keep = config.writer.keep.filter(|_| !database.is_embedded() && config.intake.nats.is_none());
-    durability::check(database, keep).map_err(StartError::Database)
+    durability::check(database, keep, config.writer.statement_timeout).map_err(StartError::Database)
 }
 
 fn open_spool(config: &Config, is_direct: bool) -> Result<SpoolFile, SpoolError> {

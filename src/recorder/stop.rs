@@ -20,14 +20,19 @@ impl Stop {
         self.changed.notify_all();
     }
 
+    /// When the time is over, once somebody asked.
+    pub fn over_at(&self) -> Option<Instant> {
+        *self.over_at.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
     /// Whether somebody asked.
     pub fn is_asked(&self) -> bool {
-        self.over_at.lock().unwrap_or_else(PoisonError::into_inner).is_some()
+        self.over_at().is_some()
     }
 
     /// Whether the time is over.
     pub fn is_over(&self) -> bool {
-        self.over_at.lock().unwrap_or_else(PoisonError::into_inner).is_some_and(|over_at| over_at <= Instant::now())
+        self.over_at().is_some_and(|over_at| over_at <= Instant::now())
     }
 
     /// Waits for this long, or until the time is over; whether it is.

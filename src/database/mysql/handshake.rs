@@ -8,12 +8,13 @@
 
 use std::os::fd::AsFd;
 use std::os::fd::AsRawFd;
+use std::sync::Arc;
 
 use super::packet::{self, Fields, Message};
 use super::password::{self, NONCE_BYTES};
 use super::response;
 use crate::database::session::{CONNECT_TIMEOUT, Channel};
-use crate::database::{DatabaseError, Endpoint};
+use crate::database::{DatabaseError, Endpoint, WriterLimits};
 
 const LONG_PASSWORD: u32 = 1;
 const FOUND_ROWS: u32 = 1 << 1;
@@ -58,13 +59,20 @@ struct Greeting {
     plugin: Vec<u8>,
 }
 
-/// Takes a fresh socket through greeting and log-in. What is agreed upon.
+/// Takes a fresh socket through greeting and log-in, within limits where there are some. What is agreed upon.
 ///
 /// # Errors
 /// What the server said against it, without the address.
-pub fn shake_hands(socket: &impl AsFd, endpoint: &Endpoint) -> Result<Abilities, DatabaseError> {
+pub fn shake_hands(
+    socket: &impl AsFd,
+    endpoint: &Endpoint,
+    limits: Option<&Arc<WriterLimits>>,
+) -> Result<Abilities, DatabaseError> {
     let mut channel = Channel::new(socket.as_fd().as_raw_fd());
-    channel.set_timeout(Some(CONNECT_TIMEOUT));
+    match limits {
+        Some(limits) => channel.set_limits(Arc::clone(limits)),
+        None => channel.set_timeout(Some(CONNECT_TIMEOUT)),
+    }
     let mut sequence = 0;
     let greeting = receive(&mut channel, &mut sequence)?;
     let greeting = Greeting::parse(&greeting)?;
@@ -317,7 +325,7 @@ mod tests {
             }
             answers
         });
-        let outcome = shake_hands(&ours, &endpoint);
+        let outcome = shake_hands(&ours, &endpoint, None);
         drop(ours);
         (outcome, server.join().unwrap())
     }

@@ -20,7 +20,11 @@ pub mod url;
 pub mod values;
 pub mod wire;
 
-use super::{Database, DatabaseError, Dialect, Endpoint, Entry, LogPosition, QueryOptions, Session, Weakness};
+use std::sync::Arc;
+
+use super::{
+    Database, DatabaseError, Dialect, Endpoint, Entry, LogPosition, QueryOptions, Session, Weakness, WriterLimits,
+};
 use crate::trial::DatabaseSettings;
 use dialect::{Engine, MySqlDialect};
 
@@ -97,14 +101,21 @@ impl Database for MySql {
     }
 
     fn connect(&self) -> Result<Box<dyn Session>, DatabaseError> {
-        Ok(Box::new(session::connect(&self.endpoint, self.dialect.engine, self.bulk)?))
+        Ok(Box::new(session::connect(&self.endpoint, self.dialect.engine, self.bulk, None)?))
     }
 
-    fn connect_writer(&self) -> Result<Box<dyn Session>, DatabaseError> {
-        let mut session = self.connect()?;
-        // Else a number that a narrowed column cannot hold is cut to the nearest that it can.
-        session.run("SET SESSION sql_mode = CONCAT_WS(',', NULLIF(@@SESSION.sql_mode, ''), 'STRICT_ALL_TABLES')")?;
-        Ok(session)
+    fn connect_writer(&self, limits: &Arc<WriterLimits>) -> Result<Box<dyn Session>, DatabaseError> {
+        let mut session = session::connect(&self.endpoint, self.dialect.engine, self.bulk, Some(limits))?;
+        let lock_s = limits.lock_s();
+        // In another mode a number that a narrowed column cannot hold is cut to the nearest that it can.
+        session.run(&format!(
+            "SET SESSION sql_mode = CONCAT_WS(',', NULLIF(@@SESSION.sql_mode, ''), 'STRICT_ALL_TABLES'), \
+             SESSION lock_wait_timeout = {lock_s}, SESSION innodb_lock_wait_timeout = {lock_s}"
+        ))?;
+        if !limits.name().is_empty() {
+            succeed(&mut session, limits.name())?;
+        }
+        Ok(Box::new(session))
     }
 
     fn weaknesses(
@@ -117,6 +128,27 @@ impl Database for MySql {
 
     fn log_position(&self, session: &mut dyn Session) -> Result<Option<LogPosition>, DatabaseError> {
         durability::log_position(session)
+    }
+}
+
+/// Takes a name for a session, and ends the one that has it: one that was given up may still hold locks, and nobody hears it. A lock is
+/// the name, as the server tells whose it is. Servers that have no such locks refuse, and our own limits hold there too.
+fn succeed(session: &mut dyn Session, name: &str) -> Result<(), DatabaseError> {
+    let found = match session.query(&format!("SELECT IS_USED_LOCK('{name}')")) {
+        Err(DatabaseError::Refused { .. }) => return Ok(()),
+        found => found?,
+    };
+    let number = found.into_iter().flatten().flatten().next().and_then(|text| text.parse::<u64>().ok());
+    if let Some(number) = number {
+        match session.run(&format!("KILL CONNECTION {number}")) {
+            // It has ended by itself.
+            Err(DatabaseError::Refused { .. }) => {}
+            outcome => outcome?,
+        }
+    }
+    match session.query(&format!("SELECT GET_LOCK('{name}', 1)")) {
+        Err(DatabaseError::Refused { .. }) => Ok(()),
+        outcome => outcome.map(drop),
     }
 }
 

@@ -1,5 +1,7 @@
 //! What happens around the hot path: connecting, preparing, and statements as text, in a blocking way.
 
+use std::sync::Arc;
+
 use super::decode::ColumnType;
 use super::dialect::{Engine, MySqlDialect};
 use super::handshake::{self, Abilities};
@@ -8,19 +10,24 @@ use super::program::{Plan, Prepared, Rows, shortened};
 use super::response::{Event, Response, error, out_of_step};
 use super::values::Bound;
 use super::wire::MySqlWire;
-use crate::database::session::{Channel, Prepare, WireSession, dial};
-use crate::database::{DatabaseError, Endpoint, Session};
+use crate::database::session::{Channel, Prepare, WireSession, dial, dial_writer};
+use crate::database::{DatabaseError, Endpoint, Session, WriterLimits};
 use crate::statement::Program;
 
 const PREPARE: u8 = 0x16;
 const CLOSE: u8 = 0x19;
 
-/// Opens a connection. `bulk` permits bulks where the server has them.
+/// Opens a connection, within limits where there are some. `bulk` permits bulks where the server has them.
 ///
 /// # Errors
 /// [`DatabaseError::Unavailable`] with address, user and what the server said.
-pub fn connect(endpoint: &Endpoint, engine: Engine, bulk: bool) -> Result<WireSession<MySqlWire>, DatabaseError> {
-    let socket = dial(endpoint)?;
+pub fn connect(
+    endpoint: &Endpoint,
+    engine: Engine,
+    bulk: bool,
+    limits: Option<&Arc<WriterLimits>>,
+) -> Result<WireSession<MySqlWire>, DatabaseError> {
+    let socket = limits.map_or_else(|| dial(endpoint), |limits| dial_writer(endpoint, limits))?;
     let unavailable = |error: DatabaseError| {
         let reason = match error {
             DatabaseError::Refused { code, message } if code == "3159" => {
@@ -32,10 +39,11 @@ pub fn connect(endpoint: &Endpoint, engine: Engine, bulk: bool) -> Result<WireSe
         };
         DatabaseError::Unavailable(format!("cannot log in to {} as {:?}: {reason}", address(endpoint), endpoint.user))
     };
-    let mut abilities = handshake::shake_hands(&socket, endpoint).map_err(unavailable)?;
+    let mut abilities = handshake::shake_hands(&socket, endpoint, limits).map_err(unavailable)?;
     abilities.has_bulk &= bulk;
     let wire = MySqlWire::new(socket, abilities, engine);
     let mut session = WireSession::new(wire);
+    limits.iter().for_each(|limits| session.set_limits(Arc::clone(limits)));
     settle(&mut session).map_err(unavailable)?;
     Ok(session)
 }

@@ -18,8 +18,12 @@ pub mod types;
 pub mod url;
 pub mod wire;
 
+use std::sync::Arc;
+
 use super::session::WireSession;
-use super::{Database, DatabaseError, Dialect, Endpoint, Entry, LogPosition, QueryOptions, Session, Weakness};
+use super::{
+    Database, DatabaseError, Dialect, Endpoint, Entry, LogPosition, QueryOptions, Session, Weakness, WriterLimits,
+};
 use crate::trial::DatabaseSettings;
 
 pub use dialect::PostgresDialect;
@@ -61,8 +65,26 @@ impl Database for Postgres {
     }
 
     fn connect(&self) -> Result<Box<dyn Session>, DatabaseError> {
-        let socket = startup::connect(&self.endpoint)?;
+        let socket = startup::connect(&self.endpoint, None)?;
         Ok(Box::new(WireSession::new(PostgresWire::new(socket))))
+    }
+
+    fn connect_writer(&self, limits: &Arc<WriterLimits>) -> Result<Box<dyn Session>, DatabaseError> {
+        let socket = startup::connect(&self.endpoint, Some(limits))?;
+        let mut session = WireSession::new(PostgresWire::new(socket));
+        session.set_limits(Arc::clone(limits));
+        let name = limits.name();
+        if !name.is_empty() {
+            // A session that was given up may still hold locks, and nobody hears it.
+            let end = format!(
+                "SELECT pg_terminate_backend(pid) FROM pg_stat_activity \
+                 WHERE application_name = '{name}' AND usename = current_user AND pid <> pg_backend_pid()"
+            );
+            unless_refused(session.query(&end).map(drop))?;
+            unless_refused(session.run(&format!("SET application_name = '{name}'")))?;
+        }
+        unless_refused(session.run(&format!("SET lock_timeout = '{}s'", limits.lock_s())))?;
+        Ok(Box::new(session))
     }
 
     fn weaknesses(
@@ -79,6 +101,14 @@ impl Database for Postgres {
 
     fn log_position(&self, session: &mut dyn Session) -> Result<Option<LogPosition>, DatabaseError> {
         durability::log_position(session)
+    }
+}
+
+/// Other databases that speak this protocol may not have it; our own limits hold there too.
+fn unless_refused(outcome: Result<(), DatabaseError>) -> Result<(), DatabaseError> {
+    match outcome {
+        Err(DatabaseError::Refused { .. }) => Ok(()),
+        outcome => outcome,
     }
 }
 

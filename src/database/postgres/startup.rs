@@ -4,25 +4,29 @@
 //! to do about it.
 
 use std::os::fd::{AsRawFd, OwnedFd};
+use std::sync::Arc;
 
 use postgres_protocol::authentication::md5_hash;
 use postgres_protocol::authentication::sasl::{ChannelBinding, SCRAM_SHA_256, ScramSha256};
 
 use super::message::{self, ServerError, take_i32, take_text};
-use crate::database::session::{CONNECT_TIMEOUT, Channel, dial};
-use crate::database::{DatabaseError, Endpoint};
+use crate::database::session::{CONNECT_TIMEOUT, Channel, dial, dial_writer};
+use crate::database::{DatabaseError, Endpoint, WriterLimits};
 
 /// Version 3.0 of the protocol.
 const PROTOCOL: i32 = 3 << 16;
 
-/// Opens a connection that is ready for its first statement.
+/// Opens a connection that is ready for its first statement, within limits where there are some.
 ///
 /// # Errors
 /// [`DatabaseError::Unavailable`] as said above.
-pub fn connect(endpoint: &Endpoint) -> Result<OwnedFd, DatabaseError> {
-    let socket = dial(endpoint)?;
+pub fn connect(endpoint: &Endpoint, limits: Option<&Arc<WriterLimits>>) -> Result<OwnedFd, DatabaseError> {
+    let socket = limits.map_or_else(|| dial(endpoint), |limits| dial_writer(endpoint, limits))?;
     let mut channel = Channel::new(socket.as_raw_fd());
-    channel.set_timeout(Some(CONNECT_TIMEOUT));
+    match limits {
+        Some(limits) => channel.set_limits(Arc::clone(limits)),
+        None => channel.set_timeout(Some(CONNECT_TIMEOUT)),
+    }
     start(&mut channel, endpoint).map_err(|failure| {
         DatabaseError::Unavailable(format!("no connection to PostgreSQL at {}: {failure}", address(endpoint)))
     })?;
@@ -216,7 +220,7 @@ mod tests {
             database: "data".into(),
             ..Endpoint::default()
         };
-        let outcome = connect(&endpoint).map(drop).map_err(|error| error.to_string()).err();
+        let outcome = connect(&endpoint, None).map(drop).map_err(|error| error.to_string()).err();
         std::fs::remove_file(path).unwrap();
         (outcome, server.join().unwrap())
     }

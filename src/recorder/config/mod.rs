@@ -180,6 +180,8 @@ pub struct WriterConfig {
     pub within: Duration,
     /// How long the recorder goes on writing when it is asked to stop.
     pub drain: Duration,
+    /// How long a server may take to answer a statement before its connection is given up.
+    pub statement_timeout: Duration,
     /// How long an entry stays in the spool, at least, after a database has committed it that may forget what it commits; none where
     /// such a database is refused.
     pub keep: Option<Duration>,

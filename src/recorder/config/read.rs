@@ -236,7 +236,8 @@ fn read_schema(root: &Table, errors: &mut Errors) -> SchemaConfig {
 }
 
 fn read_writer(root: &Table, is_sqlite: bool, errors: &mut Errors) -> WriterConfig {
-    let section = Section::open(root, "writer", &["count", "batch", "within", "drain", "keep"], errors);
+    let section =
+        Section::open(root, "writer", &["count", "batch", "within", "drain", "keep", "statement_timeout"], errors);
     let count = section.count("count", 1, 16, errors).unwrap_or(1);
     if is_sqlite && count > 1 {
         let place = section.get("count").map_or(section.place, |entry| entry.place);
@@ -249,7 +250,13 @@ fn read_writer(root: &Table, is_sqlite: bool, errors: &mut Errors) -> WriterConf
         let remedy = "leave it out; SQLite answers after its own sync, and needs no spool";
         errors.push(entry.place, format!("writer.keep is for servers that may forget what they commit: {remedy}"));
     }
+    if let Some(entry) = section.get("statement_timeout").filter(|_| is_sqlite) {
+        let remedy = "leave it out; SQLite is no server that could be silent";
+        errors.push(entry.place, format!("writer.statement_timeout is for servers: {remedy}"));
+    }
     WriterConfig {
+        statement_timeout: read_duration(&section, "statement_timeout", 1.0, 86_400.0, errors)
+            .unwrap_or(Duration::from_secs(30)),
         keep: read_duration(&section, "keep", 0.1, 86_400.0, errors),
         count,
         batch: section.count("batch", 1, 100_000, errors).unwrap_or(5_000),
@@ -416,6 +423,8 @@ below = 100
             ("[database]\nname = \"mariadb\"\nurl = \"mysql://h\"", "database.url: "),
             ("[database]\nname = \"postgres\"\npath = \"x\"", "database.path is a file"),
             ("[database]\npath = \"x\"\n[writer]\ncount = 2", "one writer at a time"),
+            ("[database]\npath = \"x\"\n[writer]\nstatement_timeout = \"30s\"", "statement_timeout is for servers"),
+            ("[database]\nname = \"postgres\"\n[writer]\nstatement_timeout = \"0.5s\"", "writer.statement_timeout is"),
             ("[database]\npath = \"x\"\n[layout]\nhot = [\"a\"]", "layout.hot is for"),
         ];
         for (text, expected) in cases {

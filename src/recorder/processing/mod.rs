@@ -75,7 +75,7 @@ impl Processing {
     /// # Errors
     /// A sentence about what cannot be started; nothing runs then.
     pub fn start(config: &Config, settings: &ProcessingConfig, database: Arc<dyn Database>) -> Result<Self, String> {
-        durability::check(&database, None)?;
+        durability::check(&database, None, config.writer.statement_timeout)?;
         let inbox = Inbox::open(&config.inbox.path, config.inbox.bounds).map_err(|error| error.to_string())?;
         let taking = Taking::start(&inbox).map_err(|error| error.to_string())?;
         let form = Form::named(&config.layout.name).unwrap_or(Form::Star);

@@ -2,7 +2,7 @@
 
 use std::collections::HashSet;
 use std::sync::Arc;
-use std::time::Duration;
+use std::time::{Duration, Instant};
 
 use super::batch::Batch;
 use super::feed::{Direct, DirectAnswer};
@@ -20,6 +20,10 @@ const CLOCKS_APART: Duration = Duration::from_secs(300);
 impl Lane {
     /// Writes offers that wait for their commit, and answers them.
     pub(super) fn store_direct(&mut self, directs: Vec<Direct>) -> Result<(), Leave> {
+        let directs = still_waiting(directs);
+        if directs.is_empty() {
+            return Ok(());
+        }
         self.until = directs.iter().map(|direct| direct.until).max();
         let oldest = directs.iter().map(|direct| direct.offer.received_ns).min();
         self.settings.meter.progress.note_waiting(self.settings.lane, oldest);
@@ -39,6 +43,7 @@ impl Lane {
                 Err(leave) => return answer_all(directs, leave),
             }
         };
+        let directs = still_waiting(directs);
         let (mut entries, mut answers) = (Vec::with_capacity(directs.len()), Vec::with_capacity(directs.len()));
         for (sequence, direct) in (committed + 1..).zip(directs) {
             entries.push(Arc::new(Entry { sequence, offer: direct.offer }));
@@ -164,6 +169,24 @@ impl Lane {
         }
         Ok(duplicates)
     }
+}
+
+/// The offers that somebody still waits for. Whoever has given up sends again, and what is written for nobody would be written each time.
+fn still_waiting(directs: Vec<Direct>) -> Vec<Direct> {
+    let now = Instant::now();
+    let mut waiting = Vec::with_capacity(directs.len());
+    for direct in directs {
+        if direct.answer.is_closed() {
+            continue;
+        }
+        if direct.until > now {
+            waiting.push(direct);
+            continue;
+        }
+        let reason = "other records took the time that there was for these; nothing of them is stored".to_owned();
+        let _ = direct.answer.send(DirectAnswer::Unavailable(reason));
+    }
+    waiting
 }
 
 /// Answers offers that nothing was done for.

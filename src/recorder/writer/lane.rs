@@ -14,7 +14,7 @@ use super::refusal::{Meaning, meaning};
 use super::registry::Registry;
 use super::spooled::BATCH_BYTES;
 use super::store::{Connection, Context, News};
-use crate::database::{Database, DatabaseError};
+use crate::database::{Database, DatabaseError, WriterLimits};
 use crate::recorder::config::{SchemaConfig, WriterConfig};
 use crate::recorder::log;
 use crate::recorder::meter::Meter;
@@ -69,6 +69,8 @@ pub enum LaneEnd {
 /// A writer.
 pub struct Lane {
     pub(super) settings: LaneSettings,
+    /// How long it waits for its server.
+    pub(super) limits: Arc<WriterLimits>,
     connection: Option<Connection>,
     /// Whether its entries come from the spool.
     is_spooled: bool,
@@ -139,6 +141,7 @@ impl Lane {
     pub fn new(settings: LaneSettings) -> Self {
         let (schema, now) = (settings.schema, Instant::now());
         Lane {
+            limits: Arc::new(limits(&settings)),
             connection: None,
             is_spooled: false,
             identities: Identities::new(schema.identities_max),
@@ -268,6 +271,7 @@ impl Lane {
         let settings = &self.settings;
         let mut context = Context {
             database: &*settings.database,
+            limits: &self.limits,
             registry: &settings.registry,
             opening: &settings.opening,
             is_spooled: self.is_spooled,
@@ -302,6 +306,7 @@ impl Lane {
         self.written = connection.ledger.sequence;
         let is_lost = |error: &DatabaseError| matches!(meaning(error), Meaning::Lost | Meaning::Ledger);
         if outcome.as_ref().is_err_and(is_lost) {
+            self.limits.note_lost();
             // The database may have forgotten some of what is known from it.
             self.forget_connection();
         }
@@ -402,6 +407,13 @@ impl Lane {
         self.messages_forgotten = Some(Instant::now());
         forgotten.as_ref().err().map_or(Ok(()), ended_by)
     }
+}
+
+/// What a lane's sessions are held to; nobody else's have their name.
+fn limits(settings: &LaneSettings) -> WriterLimits {
+    let name = format!("loadline-{:x}-{:x}-{}", std::process::id(), now_ns(), settings.lane);
+    let stop = Arc::clone(&settings.stop);
+    WriterLimits::new(&name, settings.writer.statement_timeout, Box::new(move || stop.over_at()))
 }
 
 /// Whether an error ends the lane: the disk failed.

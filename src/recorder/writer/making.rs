@@ -149,7 +149,7 @@ impl Making<'_> {
 
     fn make_indexes(&mut self, table: &Table) -> Result<(), DatabaseError> {
         for sql in create_table(self.dialect, table).iter().skip(1) {
-            match self.session.run(sql) {
+            match self.session.run_change(sql) {
                 Err(error) if is_taken(&error) => {}
                 outcome => outcome?,
             }
@@ -215,7 +215,7 @@ impl Making<'_> {
         }
         let (quoted, column) = (self.dialect.quote(table), self.dialect.quote(name));
         let alter = format!("ALTER TABLE {quoted} ADD COLUMN {column} {}", self.dialect.column_type(kind));
-        match self.session.run(&alter) {
+        match self.session.run_change(&alter) {
             // What a killed recorder had sent, or another one, may have come first.
             Err(error @ DatabaseError::Refused { .. }) => {
                 has_columns(self.dialect, self.session, table, &[name])?.then_some(()).ok_or(error)

@@ -142,6 +142,13 @@ pub(in crate::recorder) fn is_duplicate(error: &DatabaseError) -> bool {
     matches!(error, DatabaseError::Refused { code, .. } if codes.contains(&code.as_str()))
 }
 
+/// Whether somebody else's lock stood in the way for too long, or the statement was ended from outside: what it asked is not answered.
+pub(super) fn is_of_lock(error: &DatabaseError) -> bool {
+    let codes = ["55P03", "57014", "40P01", "40001", "1205", "1213", "1317", "1969", "3024"];
+    let is_busy = |code: &str| code.starts_with("SQLITE_BUSY") || code.starts_with("SQLITE_LOCKED");
+    matches!(error, DatabaseError::Refused { code, .. } if codes.contains(&code.as_str()) || is_busy(code))
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
@@ -155,6 +162,7 @@ mod tests {
         for code in [
             "1213",
             "1205",
+            "55P03",
             "1114",
             "1142",
             "40001",

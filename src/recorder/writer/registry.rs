@@ -10,6 +10,7 @@ use super::catalogue::{Catalogue, Column, FieldKind, Measurement, Role, Shape};
 use super::claims::is_claim;
 use super::columns::Columns;
 use super::names::REGISTRY as TABLE;
+use super::refusal::is_of_lock;
 use super::texts::decoded;
 use crate::database::dialect::create_table;
 use crate::database::{Database, DatabaseError, Dialect, Session};
@@ -124,6 +125,8 @@ pub(super) fn has_columns(
     let columns = if columns.is_empty() { "1".to_owned() } else { columns.join(", ") };
     match session.query(&format!("SELECT {columns} FROM {table} WHERE 1 = 0")) {
         Ok(_) => Ok(true),
+        // A table that somebody changes just now is there all the same, and is asked again later.
+        Err(error) if is_of_lock(&error) => Err(error),
         Err(DatabaseError::Refused { .. }) => Ok(false),
         Err(lost) => Err(lost),
     }
@@ -140,7 +143,7 @@ pub(in crate::recorder) fn ensure(
         return Ok(());
     }
     for sql in create_table(dialect, table) {
-        if let Err(refused) = session.run(&sql) {
+        if let Err(refused) = session.run_change(&sql) {
             let is_lost = !matches!(refused, DatabaseError::Refused { .. });
             // Another recorder may have been quicker.
             if is_lost || !has_columns(dialect, session, &table.name, &columns)? {

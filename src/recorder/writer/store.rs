@@ -16,7 +16,7 @@ use super::opening::{self, Standing};
 use super::refusal::{UNUSABLE, is_duplicate};
 use super::registry::{Registry, ensure};
 use super::shape::{Statements, own_tables, record_table};
-use crate::database::{Database, DatabaseError, LogPosition, Session};
+use crate::database::{Database, DatabaseError, LogPosition, Session, WriterLimits};
 use crate::layout::RECORD_ID;
 use crate::record::Cells;
 use crate::recorder::durability::{self, Terms};
@@ -65,6 +65,8 @@ pub(super) struct Connection {
 /// What lanes share, and what stays when a connection is lost.
 pub(super) struct Context<'a> {
     pub database: &'a dyn Database,
+    /// How long is waited for it.
+    pub limits: &'a Arc<WriterLimits>,
     pub registry: &'a Registry,
     /// What the lane shows to the ledger.
     pub opening: &'a LaneOpening,
@@ -108,7 +110,7 @@ impl Connection {
     /// # Errors
     /// As the database answers.
     pub(super) fn open(context: &mut Context<'_>) -> Result<Self, DatabaseError> {
-        let mut session = context.database.connect_writer()?;
+        let mut session = context.database.connect_writer(context.limits)?;
         let catalogue = context.registry.catalogue(context.database, &mut *session)?;
         ensure(context.database.dialect(), &mut *session, &messages::table())?;
         let recorder = &context.opening.recorder;
@@ -295,7 +297,7 @@ impl Connection {
     /// # Errors
     /// As the database answers.
     pub(super) fn forget_messages(&mut self, before_ns: i64) -> Result<(), DatabaseError> {
-        self.session.run(&messages::forget(before_ns))
+        self.session.run_change(&messages::forget(before_ns))
     }
 
     /// Moves the clock that ids grow old by to a time, unless it is beyond it; where it is then. A first value is noted, where there is none.

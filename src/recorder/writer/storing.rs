@@ -112,6 +112,7 @@ impl Lane {
             self.settings.meter.progress.note_success(self.settings.lane);
             self.settings.pace.observe(ready.rows(), took);
             self.backoff.reset();
+            self.limits.note_done();
             self.was_told = None;
             self.count(batch, entries);
         }))

@@ -1,0 +1,298 @@
+//! The blocking end of a connection's socket, and how one is opened. Main type: [`Channel`]; [`dial`] opens a socket.
+//!
+//! Invariant: while bytes wait to be sent, bytes that arrive are taken in, so two full socket buffers never lock up. With limits, nothing is
+//! waited for beyond them.
+
+use std::net::{TcpStream, ToSocketAddrs};
+use std::os::fd::{AsRawFd, FromRawFd, OwnedFd, RawFd};
+use std::os::unix::ffi::OsStrExt;
+use std::os::unix::net::UnixStream;
+use std::path::Path;
+use std::sync::Arc;
+use std::time::{Duration, Instant};
+
+use super::{DatabaseError, Endpoint, Namespace, WriterLimits};
+
+/// How long opening a connection and proving who we are may take.
+pub const CONNECT_TIMEOUT: Duration = Duration::from_secs(20);
+
+/// Bytes read from a socket at a time.
+const READ_BYTES: usize = 16 << 10;
+
+/// How often whoever waits within limits looks whether it is to end.
+const LOOK_EVERY: Duration = Duration::from_millis(500);
+
+/// How long a connection may be silent before it is asked whether it is still there, and between two questions, in seconds.
+const KEEPALIVE_S: [i32; 2] = [15, 5];
+
+/// The blocking end of a socket that something else owns and keeps open. Works whatever mode the socket is in.
+#[derive(Debug)]
+pub struct Channel {
+    fd: RawFd,
+    input: Vec<u8>,
+    taken: usize,
+    timeout_ms: i32,
+    limits: Option<Arc<WriterLimits>>,
+    /// Until when the answer to what was sent last is waited for, and how long that is in all.
+    until: Option<(Instant, Duration)>,
+    /// Whether a change is under way, which may take longer.
+    is_change: bool,
+}
+
+impl Channel {
+    /// A channel over an open socket; waits without limit.
+    pub fn new(fd: RawFd) -> Self {
+        Channel { fd, input: Vec::new(), taken: 0, timeout_ms: -1, limits: None, until: None, is_change: false }
+    }
+
+    /// From now on each answer is waited for within limits, also the one that comes first without being asked for.
+    pub fn set_limits(&mut self, limits: Arc<WriterLimits>) {
+        self.limits = Some(limits);
+        self.begin_answer();
+    }
+
+    /// From now on statements may take as long as a change does, or not any more.
+    pub fn permit_change(&mut self, is_change: bool) {
+        self.is_change = is_change;
+    }
+
+    /// From now on gives up after waiting this long in one go; none waits without limit.
+    pub fn set_timeout(&mut self, timeout: Option<Duration>) {
+        self.timeout_ms = timeout.map_or(-1, |timeout| i32::try_from(timeout.as_millis()).unwrap_or(i32::MAX));
+    }
+
+    /// Sends all bytes, and takes in what arrives meanwhile.
+    ///
+    /// # Errors
+    /// [`DatabaseError::Lost`] when the connection broke; what had arrived until then is in [`Channel::input`].
+    pub fn send(&mut self, mut bytes: &[u8]) -> Result<(), DatabaseError> {
+        self.begin_answer();
+        while !bytes.is_empty() {
+            self.time_left()?;
+            let flags = libc::MSG_DONTWAIT | libc::MSG_NOSIGNAL;
+            // SAFETY: the pointer and length are those of a live slice, which the call only reads.
+            let sent = unsafe { libc::send(self.fd, bytes.as_ptr().cast(), bytes.len(), flags) };
+            if let Ok(sent) = usize::try_from(sent) {
+                bytes = &bytes[sent..];
+                continue;
+            }
+            match self.again("sending") {
+                Ok(()) => {}
+                Err(error) => {
+                    while matches!(self.receive_some(), Ok(1..)) {}
+                    return Err(error);
+                }
+            }
+            if self.wait(libc::POLLIN | libc::POLLOUT)? & libc::POLLIN != 0 {
+                self.receive_some()?;
+            }
+        }
+        Ok(())
+    }
+
+    /// Waits until at least one more byte is in [`Channel::input`].
+    ///
+    /// # Errors
+    /// [`DatabaseError::Lost`] when the connection broke or was closed.
+    pub fn receive(&mut self) -> Result<(), DatabaseError> {
+        // A server that sends a little now and then does not get more time.
+        self.time_left()?;
+        while self.receive_some()? == 0 {
+            self.wait(libc::POLLIN)?;
+        }
+        Ok(())
+    }
+
+    /// Waits for at most this time until at least one more byte is in [`Channel::input`]; whether there is.
+    ///
+    /// # Errors
+    /// [`DatabaseError::Lost`] when the connection broke or was closed.
+    pub fn receive_within(&mut self, patience: Duration) -> Result<bool, DatabaseError> {
+        if self.receive_some()? > 0 {
+            return Ok(true);
+        }
+        let mut poll = libc::pollfd { fd: self.fd, events: libc::POLLIN, revents: 0 };
+        let patience =
+            libc::timespec { tv_sec: patience.as_secs() as i64, tv_nsec: i64::from(patience.subsec_nanos()) };
+        // SAFETY: one pollfd and a time that live on this stack, the count is 1, and no signals are masked.
+        if unsafe { libc::ppoll(&mut poll, 1, &patience, std::ptr::null()) } > 0 {
+            return self.receive_some().map(|received| received > 0);
+        }
+        Ok(false)
+    }
+
+    /// Bytes that arrived and were not consumed.
+    pub fn input(&self) -> &[u8] {
+        &self.input[self.taken..]
+    }
+
+    /// Forgets the first bytes of [`Channel::input`].
+    pub fn consume(&mut self, bytes: usize) {
+        self.taken += bytes;
+        debug_assert!(self.taken <= self.input.len(), "consumed {bytes} bytes that never arrived");
+        if self.taken >= self.input.len() {
+            self.input.clear();
+            self.taken = 0;
+            self.input.shrink_to(4 * READ_BYTES);
+        }
+    }
+
+    /// Takes in what is there; 0 when nothing is there yet.
+    fn receive_some(&mut self) -> Result<usize, DatabaseError> {
+        if self.taken > self.input.len() / 2 {
+            self.input.drain(..self.taken);
+            self.taken = 0;
+        }
+        self.input.reserve(READ_BYTES);
+        let free = self.input.spare_capacity_mut();
+        // SAFETY: the pointer and length are those of the vector's own spare memory, which the call only writes.
+        let received = unsafe { libc::recv(self.fd, free.as_mut_ptr().cast(), free.len(), libc::MSG_DONTWAIT) };
+        match usize::try_from(received) {
+            Ok(0) => Err(DatabaseError::Lost("the server closed the connection".into())),
+            Ok(received) => {
+                // SAFETY: the call has just initialised this many bytes of the spare memory.
+                unsafe { self.input.set_len(self.input.len() + received) };
+                Ok(received)
+            }
+            Err(_) => self.again("receiving").map(|()| 0),
+        }
+    }
+
+    /// Whether the call that has just failed is to be tried again.
+    fn again(&self, doing: &str) -> Result<(), DatabaseError> {
+        let error = std::io::Error::last_os_error();
+        match error.kind() {
+            std::io::ErrorKind::WouldBlock | std::io::ErrorKind::Interrupted => Ok(()),
+            _ => Err(DatabaseError::Lost(format!("{doing}: {error}"))),
+        }
+    }
+
+    /// What is sent now is to be answered within the limit.
+    fn begin_answer(&mut self) {
+        let Some(limits) = &self.limits else { return };
+        let limit = if self.is_change { limits.change() } else { limits.answer() };
+        self.until = Some((Instant::now() + limit, limit));
+    }
+
+    /// How long may still be waited; none without limits.
+    fn time_left(&self) -> Result<Option<Duration>, DatabaseError> {
+        let (Some(limits), Some((until, limit))) = (&self.limits, self.until) else { return Ok(None) };
+        let now = Instant::now();
+        let over_at = limits.over_at();
+        if over_at.is_some_and(|over_at| over_at <= now) {
+            return Err(DatabaseError::Lost("the time to write is over, and the server has not answered".to_owned()));
+        }
+        if until <= now {
+            let seconds = limit.as_secs_f64();
+            return Err(DatabaseError::Lost(format!(
+                "the server did not answer within {seconds} s, which writer.statement_timeout sets"
+            )));
+        }
+        let until = over_at.map_or(until, |over_at| over_at.min(until));
+        Ok(Some(until - now))
+    }
+
+    /// Waits for one of the events; those that are there.
+    fn wait(&self, events: i16) -> Result<i16, DatabaseError> {
+        let mut poll = libc::pollfd { fd: self.fd, events, revents: 0 };
+        loop {
+            let left = self.time_left()?;
+            let look_ms = |left: Duration| left.min(LOOK_EVERY).as_millis() as i32 + 1;
+            // SAFETY: one pollfd that lives on this stack, and the count is 1.
+            match unsafe { libc::poll(&mut poll, 1, left.map_or(self.timeout_ms, look_ms)) } {
+                0 if left.is_some() => {}
+                0 => {
+                    let seconds = f64::from(self.timeout_ms) / 1e3;
+                    return Err(DatabaseError::Lost(format!("the server did not answer within {seconds} s")));
+                }
+                1.. => return Ok(poll.revents),
+                _ => self.again("waiting")?,
+            }
+        }
+    }
+}
+
+/// Opens a socket to an endpoint, the unix one where there is one.
+///
+/// # Errors
+/// [`DatabaseError::Unavailable`] with the address and what went wrong.
+pub fn dial(endpoint: &Endpoint) -> Result<OwnedFd, DatabaseError> {
+    let Some(path) = &endpoint.unix else { return dial_tcp(endpoint, CONNECT_TIMEOUT) };
+    let failed = |error| DatabaseError::Unavailable(format!("cannot connect to {}: {error}", path.display()));
+    UnixStream::connect(path).map(OwnedFd::from).map_err(failed)
+}
+
+/// Opens a socket for a writer: within its limits, and the system notices when nobody is at the other end any more.
+///
+/// # Errors
+/// As [`dial`].
+pub fn dial_writer(endpoint: &Endpoint, limits: &WriterLimits) -> Result<OwnedFd, DatabaseError> {
+    if let Some(path) = &endpoint.unix {
+        let failed = |error| DatabaseError::Unavailable(format!("cannot connect to {}: {error}", path.display()));
+        return connect_at_once(path).map_err(failed);
+    }
+    let socket = dial_tcp(endpoint, limits.connect())?;
+    let [idle_s, between_s] = KEEPALIVE_S;
+    let unanswered_ms = i32::try_from(limits.answer().as_millis()).unwrap_or(i32::MAX);
+    let options = [
+        (libc::SOL_SOCKET, libc::SO_KEEPALIVE, 1),
+        (libc::IPPROTO_TCP, libc::TCP_KEEPIDLE, idle_s),
+        (libc::IPPROTO_TCP, libc::TCP_KEEPINTVL, between_s),
+        (libc::IPPROTO_TCP, libc::TCP_USER_TIMEOUT, unanswered_ms),
+    ];
+    for (level, option, value) in options {
+        let length = size_of_val(&value) as libc::socklen_t;
+        // SAFETY: the pointer and length are those of a whole number on this stack, which the call only reads.
+        let outcome =
+            unsafe { libc::setsockopt(socket.as_raw_fd(), level, option, std::ptr::from_ref(&value).cast(), length) };
+        if outcome != 0 {
+            let error = std::io::Error::last_os_error();
+            return Err(DatabaseError::Unavailable(format!("a connection cannot be told to notice silence: {error}")));
+        }
+    }
+    Ok(socket)
+}
+
+fn dial_tcp(endpoint: &Endpoint, within: Duration) -> Result<OwnedFd, DatabaseError> {
+    let Some((host, port)) = &endpoint.tcp else {
+        return Err(DatabaseError::Unavailable("the endpoint has neither a unix socket nor a host and port".into()));
+    };
+    let failed = |error| DatabaseError::Unavailable(format!("cannot connect to {host}:{port}: {error}"));
+    let mut last = std::io::Error::new(std::io::ErrorKind::NotFound, "the host name has no address");
+    let _inside = endpoint.namespace.as_ref().map(Namespace::enter).transpose().map_err(failed)?;
+    for address in (host.as_str(), *port).to_socket_addrs().map_err(failed)? {
+        match TcpStream::connect_timeout(&address, within) {
+            Ok(stream) => return stream.set_nodelay(true).map(|()| stream.into()).map_err(failed),
+            Err(error) => last = error,
+        }
+    }
+    Err(failed(last))
+}
+
+/// Connects to a unix socket, or fails: where a server that stands still has its queue full, others would wait without limit.
+fn connect_at_once(path: &Path) -> std::io::Result<OwnedFd> {
+    let kind = libc::SOCK_STREAM | libc::SOCK_CLOEXEC | libc::SOCK_NONBLOCK;
+    // SAFETY: the call takes no pointers.
+    let fd = unsafe { libc::socket(libc::AF_UNIX, kind, 0) };
+    if fd < 0 {
+        return Err(std::io::Error::last_os_error());
+    }
+    // SAFETY: the descriptor was just made, and nobody else has it.
+    let socket = unsafe { OwnedFd::from_raw_fd(fd) };
+    // SAFETY: all zeros is a valid address, of no name.
+    let mut address: libc::sockaddr_un = unsafe { std::mem::zeroed() };
+    address.sun_family = libc::AF_UNIX as libc::sa_family_t;
+    let name = path.as_os_str().as_bytes();
+    if name.len() >= address.sun_path.len() || name.contains(&0) {
+        return Err(std::io::Error::new(std::io::ErrorKind::InvalidInput, "the path is too long for a socket"));
+    }
+    for (place, byte) in address.sun_path.iter_mut().zip(name) {
+        *place = *byte as libc::c_char;
+    }
+    let length = size_of_val(&address) as libc::socklen_t;
+    // SAFETY: the pointer and length are those of an address on this stack, which the call only reads.
+    match unsafe { libc::connect(socket.as_raw_fd(), std::ptr::from_ref(&address).cast(), length) } {
+        0 => Ok(socket),
+        _ => Err(std::io::Error::last_os_error()),
+    }
+}

@@ -61,12 +61,12 @@ fn a_silent_connection_is_given_up_and_everything_is_stored_once(target: &Target
     wait_until_committed(&recorder);
     // Silence from one statement to the next; then around a commit that never arrives.
     for (round, is_commit) in (1..).zip([false, true, false, true]) {
+        let swallowed = hole.swallowed.load(Ordering::SeqCst);
         if is_commit {
             hole.at_commit.store(true, Ordering::SeqCst)
         } else {
             hole.swallow_all()
         }
-        let swallowed = hole.swallowed.load(Ordering::SeqCst);
         store(&recorder, "silent", round * 10..round * 10 + 10);
         wait_until("nothing is swallowed", &recorder, || hole.swallowed.load(Ordering::SeqCst) > swallowed);
         wait_until_committed(&recorder);
@@ -115,8 +115,8 @@ fn a_recorder_that_is_asked_to_stop_ends_whatever_the_server_does(target: &Targe
             store(&recorder, "stopped", from..from + 1);
             wait_until_committed(&recorder);
         }
-        hole.swallow_for_ever();
         let swallowed = hole.swallowed.load(Ordering::SeqCst);
+        hole.swallow_for_ever();
         store(&recorder, "stopped", from + u32::from(is_old_connection)..from + 10);
         if is_old_connection {
             wait_until("nothing is swallowed", &recorder, || hole.swallowed.load(Ordering::SeqCst) > swallowed);

@@ -25,6 +25,17 @@ const LOOK_EVERY: Duration = Duration::from_millis(500);
 /// How long a connection may be silent before it is asked whether it is still there, and between two questions, in seconds.
 const KEEPALIVE_S: [i32; 2] = [15, 5];
 
+/// What the other side is asked for, which says how long it may take.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Pace {
+    /// To let us in.
+    Login,
+    /// The answer to a statement.
+    Usual,
+    /// To change a table, or to delete much.
+    Change,
+}
+
 /// The blocking end of a socket that something else owns and keeps open. Works whatever mode the socket is in.
 #[derive(Debug)]
 pub struct Channel {
@@ -35,25 +46,26 @@ pub struct Channel {
     limits: Option<Arc<WriterLimits>>,
     /// Until when the answer to what was sent last is waited for, and how long that is in all.
     until: Option<(Instant, Duration)>,
-    /// Whether a change is under way, which may take longer.
-    is_change: bool,
+    /// How long an answer may take.
+    pace: Pace,
 }
 
 impl Channel {
     /// A channel over an open socket; waits without limit.
     pub fn new(fd: RawFd) -> Self {
-        Channel { fd, input: Vec::new(), taken: 0, timeout_ms: -1, limits: None, until: None, is_change: false }
+        Channel { fd, input: Vec::new(), taken: 0, timeout_ms: -1, limits: None, until: None, pace: Pace::Usual }
     }
 
     /// From now on each answer is waited for within limits, also the one that comes first without being asked for.
-    pub fn set_limits(&mut self, limits: Arc<WriterLimits>) {
+    pub fn set_limits(&mut self, limits: Arc<WriterLimits>, pace: Pace) {
         self.limits = Some(limits);
+        self.set_pace(pace);
         self.begin_answer();
     }
 
-    /// From now on statements may take as long as a change does, or not any more.
-    pub fn permit_change(&mut self, is_change: bool) {
-        self.is_change = is_change;
+    /// From now on answers may take so long.
+    pub fn set_pace(&mut self, pace: Pace) {
+        self.pace = pace;
     }
 
     /// From now on gives up after waiting this long in one go; none waits without limit.
@@ -170,7 +182,11 @@ impl Channel {
     /// What is sent now is to be answered within the limit.
     fn begin_answer(&mut self) {
         let Some(limits) = &self.limits else { return };
-        let limit = if self.is_change { limits.change() } else { limits.answer() };
+        let limit = match self.pace {
+            Pace::Login => limits.login(),
+            Pace::Usual => limits.answer(),
+            Pace::Change => limits.change(),
+        };
         self.until = Some((Instant::now() + limit, limit));
     }
 

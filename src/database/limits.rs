@@ -7,6 +7,8 @@ use std::time::{Duration, Instant};
 
 /// How long opening a socket may take.
 const CONNECT_MAX: Duration = Duration::from_secs(5);
+/// How long each answer may take until we are let in.
+const LOGIN_MAX: Duration = Duration::from_secs(10);
 /// How long the server may wait for a lock that another session holds.
 const LOCK_MAX: Duration = Duration::from_secs(5);
 /// Making tables and columns may take this many times as long as other statements.
@@ -49,6 +51,11 @@ impl WriterLimits {
     /// the time, up to eight times as much, so that it comes to an end.
     pub fn answer(&self) -> Duration {
         self.answer * (1 << self.late.load(Ordering::Relaxed).min(DOUBLINGS_MAX))
+    }
+
+    /// How long the other side may take to let us in.
+    pub fn login(&self) -> Duration {
+        LOGIN_MAX.min(self.answer)
     }
 
     /// How long it may take where a table is changed, or much is deleted.

@@ -10,7 +10,7 @@ use super::{Answer, DatabaseError, Session, Wire, WriterLimits};
 use crate::record::Cells;
 use crate::statement::{Program, Request};
 
-pub use super::channel::{CONNECT_TIMEOUT, Channel, dial, dial_writer};
+pub use super::channel::{CONNECT_TIMEOUT, Channel, Pace, dial, dial_writer};
 
 /// What a wire can do besides executing requests. The channel is the wire's own socket, used in a blocking way; between two
 /// calls nothing is left unread in it.
@@ -39,6 +39,14 @@ pub trait Prepare: Wire {
     /// As the database answers; [`DatabaseError::Lost`] when the connection broke.
     fn version(&mut self, channel: &mut Channel) -> Result<String, DatabaseError>;
 
+    /// What begins a rehearsal, as texts; see [`Session::begin_rehearsal`]. Empty where there are none.
+    fn rehearsal_texts(&self) -> &'static [&'static str] {
+        &[]
+    }
+
+    /// From now on requests are parts of a rehearsal, in which the inserts before them are kept or undone first; or not any more.
+    fn set_rehearsal(&mut self, _before: Option<Before>) {}
+
     /// As [`Session::listen`].
     ///
     /// # Errors
@@ -54,6 +62,15 @@ pub trait Prepare: Wire {
     fn take_notices(&mut self, _channel: &mut Channel) -> Result<bool, DatabaseError> {
         Err(DatabaseError::Unavailable("the database has no notifications".to_owned()))
     }
+}
+
+/// What becomes, Within a rehearsal, of what was attempted last.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Before {
+    /// It stays, until the end of the rehearsal.
+    Kept,
+    /// It is undone.
+    Undone,
 }
 
 /// A wire used in a blocking way.
@@ -75,7 +92,7 @@ impl<W: Prepare + 'static> WireSession<W> {
 
     /// From now on the session waits for its server within limits.
     pub fn set_limits(&mut self, limits: Arc<WriterLimits>) {
-        self.channel.set_limits(limits);
+        self.channel.set_limits(limits, Pace::Usual);
     }
 
     /// The wire inside.
@@ -115,9 +132,9 @@ impl<W: Prepare + 'static> Session for WireSession<W> {
     }
 
     fn run_change(&mut self, sql: &str) -> Result<(), DatabaseError> {
-        self.channel.permit_change(true);
+        self.channel.set_pace(Pace::Change);
         let outcome = self.run(sql);
-        self.channel.permit_change(false);
+        self.channel.set_pace(Pace::Usual);
         outcome
     }
 
@@ -139,6 +156,28 @@ impl<W: Prepare + 'static> Session for WireSession<W> {
         let outcome = self.drive(request);
         *rows = self.wire.keep_rows(None).unwrap_or_default();
         outcome
+    }
+
+    fn begin_rehearsal(&mut self) -> Result<(), DatabaseError> {
+        let texts = self.wire.rehearsal_texts();
+        if texts.is_empty() {
+            return Err(DatabaseError::Unavailable("the database has no rehearsals".to_owned()));
+        }
+        texts.iter().try_for_each(|text| self.run(text))?;
+        self.wire.set_rehearsal(Some(Before::Kept));
+        Ok(())
+    }
+
+    fn attempt(&mut self, request: &Request) -> Result<(), DatabaseError> {
+        let outcome = self.drive(request);
+        self.wire.set_rehearsal(Some(if outcome.is_ok() { Before::Kept } else { Before::Undone }));
+        outcome.map(drop)
+    }
+
+    fn end_rehearsal(&mut self) -> Result<(), DatabaseError> {
+        self.wire.set_rehearsal(None);
+        // A session that is still in a transaction must not be used.
+        self.run("ROLLBACK").map_err(|error| DatabaseError::Lost(format!("a rehearsal could not be undone: {error}")))
     }
 
     fn version(&mut self) -> Result<String, DatabaseError> {

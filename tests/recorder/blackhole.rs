@@ -21,7 +21,7 @@ pub struct Hole {
     pub spares_sessions: AtomicBool,
     /// Connections that were opened.
     pub opened: AtomicU64,
-    /// Holes that something was sent into.
+    /// Holes that something was sent into, and answers that did not come out.
     pub swallowed: AtomicU64,
     /// Commits that arrived late.
     pub released: AtomicU64,
@@ -56,6 +56,9 @@ pub fn start(endpoint: &Endpoint) -> (Endpoint, Arc<Hole>) {
     std::thread::spawn(move || {
         for client in listener.incoming().flatten() {
             let Ok(server) = TcpStream::connect((host.as_str(), port)) else { continue };
+            for stream in [&client, &server] {
+                stream.set_nodelay(true).unwrap();
+            }
             let number = for_thread.opened.fetch_add(1, Ordering::SeqCst) + 1;
             let own = Arc::new(AtomicBool::new(false));
             for (from, to, is_request) in
@@ -108,7 +111,7 @@ impl Way {
                 Ok(length) => {
                     self.note_commit(&buffer[..length]);
                     if self.is_hole() {
-                        if self.is_request && held.is_empty() {
+                        if held.is_empty() {
                             self.hole.swallowed.fetch_add(1, Ordering::SeqCst);
                         }
                         held.extend_from_slice(if self.is_request { &buffer[..length] } else { &[] });

@@ -13,7 +13,7 @@ use std::sync::Arc;
 use super::packet::{self, Fields, Message};
 use super::password::{self, NONCE_BYTES};
 use super::response;
-use crate::database::session::{CONNECT_TIMEOUT, Channel};
+use crate::database::session::{CONNECT_TIMEOUT, Channel, Pace};
 use crate::database::{DatabaseError, Endpoint, WriterLimits};
 
 const LONG_PASSWORD: u32 = 1;
@@ -70,7 +70,7 @@ pub fn shake_hands(
 ) -> Result<Abilities, DatabaseError> {
     let mut channel = Channel::new(socket.as_fd().as_raw_fd());
     match limits {
-        Some(limits) => channel.set_limits(Arc::clone(limits)),
+        Some(limits) => channel.set_limits(Arc::clone(limits), Pace::Login),
         None => channel.set_timeout(Some(CONNECT_TIMEOUT)),
     }
     let mut sequence = 0;

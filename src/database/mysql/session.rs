@@ -10,7 +10,7 @@ use super::program::{Plan, Prepared, Rows, shortened};
 use super::response::{Event, Response, error, out_of_step};
 use super::values::Bound;
 use super::wire::MySqlWire;
-use crate::database::session::{Channel, Prepare, WireSession, dial, dial_writer};
+use crate::database::session::{Before, Channel, Prepare, WireSession, dial, dial_writer};
 use crate::database::{DatabaseError, Endpoint, Session, WriterLimits};
 use crate::statement::Program;
 
@@ -215,6 +215,14 @@ impl Prepare for MySqlWire {
             self.statements.push(Prepared { name, columns: plan.kinds.len(), bulk: plan.bulk, sizes, text: None });
         }
         Ok(())
+    }
+
+    fn rehearsal_texts(&self) -> &'static [&'static str] {
+        &["BEGIN", "SAVEPOINT attempt"]
+    }
+
+    fn set_rehearsal(&mut self, before: Option<Before>) {
+        self.rehearsal = before;
     }
 
     fn version(&mut self, channel: &mut Channel) -> Result<String, DatabaseError> {

@@ -14,6 +14,7 @@ use super::handshake::Abilities;
 use super::packet::{self, Message};
 use super::program::Prepared;
 use super::response::{Event, Response, error, out_of_step};
+use crate::database::session::Before;
 use crate::database::{Answer, DatabaseError, Progress, Wire};
 use crate::record::Cells;
 use crate::statement::{Expect, Request};
@@ -34,6 +35,8 @@ pub struct MySqlWire {
     kept: Option<Cells>,
     /// Whether BEGIN leaves together with the first command.
     pub(super) pipelines: bool,
+    /// Within a rehearsal, what becomes of what was attempted last.
+    pub(super) rehearsal: Option<Before>,
     /// The first command of a transaction until its BEGIN is answered; its memory stays.
     held: Vec<u8>,
     run: Run,
@@ -75,7 +78,18 @@ impl MySqlWire {
         let run = Run::new(abilities);
         let (statements, kept, held, pipelines) = (Vec::new(), None, Vec::new(), false);
         let command_bytes_max = COMMAND_BYTES_MAX;
-        MySqlWire { socket, abilities, engine, command_bytes_max, statements, kept, pipelines, held, run }
+        MySqlWire {
+            socket,
+            abilities,
+            engine,
+            command_bytes_max,
+            statements,
+            kept,
+            pipelines,
+            rehearsal: None,
+            held,
+            run,
+        }
     }
 
     /// Keeps commands of many rows below the length that the server takes.
@@ -288,7 +302,19 @@ impl Wire for MySqlWire {
         }
         let at = out.len();
         let all_sent = self.send_rows(request, out);
-        if self.engine.has_transactions() && (request.steps.len() > 1 || !all_sent) {
+        if let Some(before) = self.rehearsal {
+            self.held.extend(out.drain(at..));
+            // A savepoint takes the place of the one of its name.
+            packet::query(
+                out,
+                match before {
+                    Before::Kept => "SAVEPOINT attempt",
+                    Before::Undone => "ROLLBACK TO SAVEPOINT attempt",
+                },
+            );
+            out.append(&mut self.held);
+            self.run.awaiting = Awaiting::Begin;
+        } else if self.engine.has_transactions() && (request.steps.len() > 1 || !all_sent) {
             // Only now is it known whether one command takes all rows; BEGIN goes in front of it.
             self.held.extend(out.drain(at..));
             packet::query(out, "BEGIN");

@@ -8,7 +8,7 @@ use super::prepared::{COPY_ROWS_MIN, Prepared};
 use super::startup::receive;
 use super::wire::PostgresWire;
 use crate::database::dialect::statement_text;
-use crate::database::session::{Channel, Prepare};
+use crate::database::session::{Before, Channel, Prepare};
 use crate::database::{DatabaseError, Dialect};
 use crate::statement::{Program, Statement};
 
@@ -64,6 +64,14 @@ impl Prepare for PostgresWire {
     fn version(&mut self, channel: &mut Channel) -> Result<String, DatabaseError> {
         let rows = self.query(channel, "SELECT version()")?;
         rows.into_iter().flatten().flatten().next().ok_or_else(|| broken("it has no version"))
+    }
+
+    fn rehearsal_texts(&self) -> &'static [&'static str] {
+        &["BEGIN", "SET CONSTRAINTS ALL IMMEDIATE", "SAVEPOINT attempt"]
+    }
+
+    fn set_rehearsal(&mut self, before: Option<Before>) {
+        self.rehearsal = before;
     }
 
     fn listen(&mut self, channel: &mut Channel, name: &str) -> Result<(), DatabaseError> {

@@ -10,7 +10,7 @@ use postgres_protocol::authentication::md5_hash;
 use postgres_protocol::authentication::sasl::{ChannelBinding, SCRAM_SHA_256, ScramSha256};
 
 use super::message::{self, ServerError, take_i32, take_text};
-use crate::database::session::{CONNECT_TIMEOUT, Channel, dial, dial_writer};
+use crate::database::session::{CONNECT_TIMEOUT, Channel, Pace, dial, dial_writer};
 use crate::database::{DatabaseError, Endpoint, WriterLimits};
 
 /// Version 3.0 of the protocol.
@@ -24,7 +24,7 @@ pub fn connect(endpoint: &Endpoint, limits: Option<&Arc<WriterLimits>>) -> Resul
     let socket = limits.map_or_else(|| dial(endpoint), |limits| dial_writer(endpoint, limits))?;
     let mut channel = Channel::new(socket.as_raw_fd());
     match limits {
-        Some(limits) => channel.set_limits(Arc::clone(limits)),
+        Some(limits) => channel.set_limits(Arc::clone(limits), Pace::Login),
         None => channel.set_timeout(Some(CONNECT_TIMEOUT)),
     }
     start(&mut channel, endpoint).map_err(|failure| {

@@ -19,6 +19,7 @@ use super::encode::Encoding;
 use super::message::{self, COPY_FAIL_AND_SYNC, EXECUTE, FLUSH, Message, SYNC, ServerError, broken};
 use super::prepare::column_types;
 use super::prepared::Prepared;
+use crate::database::session::Before;
 use crate::database::{Answer, DatabaseError, Progress, Wire};
 use crate::record::Cells;
 use crate::statement::{Expect, Request, Step};
@@ -30,6 +31,8 @@ pub struct PostgresWire {
     pub(super) statements: Vec<Prepared>,
     /// Whether all steps of a request leave together.
     pub(super) pipelines: bool,
+    /// Within a rehearsal, what becomes of what was attempted last.
+    pub(super) rehearsal: Option<Before>,
     rows: Option<Cells>,
     /// The columns of a statement that travelled as text, where its rows are kept.
     described: Vec<Encoding>,
@@ -61,6 +64,8 @@ enum Awaiting {
     /// The whole request, which left in one go.
     #[default]
     Request,
+    /// What goes before an attempt, which is on its way behind it.
+    Before,
     /// The BEGIN of a transaction.
     Begin,
     /// The step of this place.
@@ -78,6 +83,7 @@ impl PostgresWire {
             socket,
             statements: Vec::new(),
             pipelines: false,
+            rehearsal: None,
             rows: None,
             described: Vec::new(),
             running: Running::default(),
@@ -158,7 +164,7 @@ impl PostgresWire {
     /// Whether BEGIN, COMMIT or ROLLBACK is on its way.
     #[inline]
     fn is_between_steps(&self) -> bool {
-        matches!(self.running.awaiting, Awaiting::Begin | Awaiting::Commit | Awaiting::Rollback)
+        matches!(self.running.awaiting, Awaiting::Before | Awaiting::Begin | Awaiting::Commit | Awaiting::Rollback)
     }
 
     /// The server is ready: the outcome, or the next part of a transaction that goes statement by statement.
@@ -166,6 +172,7 @@ impl PostgresWire {
     fn ready(&mut self, request: &Request, out: &mut Vec<u8>) -> Option<Result<Answer, DatabaseError>> {
         match self.running.awaiting {
             Awaiting::Request => return Some(self.finish(request)),
+            Awaiting::Before => self.running.awaiting = Awaiting::Request,
             Awaiting::Begin | Awaiting::Step(_) if self.running.failure.is_some() => self.roll_back(out),
             Awaiting::Step(step) if self.running.step <= step => {
                 return Some(Err(broken("it is ready before the statement is complete")));
@@ -323,9 +330,17 @@ impl Wire for PostgresWire {
     }
 
     fn start(&mut self, request: &Request, out: &mut Vec<u8>) {
-        let start = out.len();
         self.running = Running::default();
-        if request.steps.len() > 1 && !self.pipelines {
+        if let Some(before) = self.rehearsal {
+            let text = match before {
+                Before::Kept => "RELEASE SAVEPOINT attempt; SAVEPOINT attempt",
+                Before::Undone => "ROLLBACK TO SAVEPOINT attempt",
+            };
+            message::write(out, b'Q', |out| message::write_text(out, text));
+            self.running.awaiting = Awaiting::Before;
+        }
+        let start = out.len();
+        if request.steps.len() > 1 && !self.pipelines && self.rehearsal.is_none() {
             message::write(out, b'Q', |out| message::write_text(out, "BEGIN"));
             self.running.awaiting = Awaiting::Begin;
             return self.await_step(request);

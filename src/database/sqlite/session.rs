@@ -226,6 +226,33 @@ impl Session for SqliteSession {
         outcome
     }
 
+    fn begin_rehearsal(&mut self) -> Result<(), DatabaseError> {
+        self.begin.execute(&Cells::new(), 0, None).map(drop)
+    }
+
+    fn attempt(&mut self, request: &Request) -> Result<(), DatabaseError> {
+        self.run("SAVEPOINT attempt")?;
+        let outcome = self.steps(request, None);
+        match outcome {
+            Ok(_) => self.run("RELEASE attempt"),
+            // A trigger may have undone the whole transaction.
+            Err(error) if !self.is_rehearsing() => Err(error),
+            Err(error) => self.run("ROLLBACK TO attempt; RELEASE attempt").and(Err(error)),
+        }
+    }
+
+    fn is_rehearsing(&self) -> bool {
+        !self.connection.is_autocommit()
+    }
+
+    fn end_rehearsal(&mut self) -> Result<(), DatabaseError> {
+        if !self.is_rehearsing() {
+            return Ok(());
+        }
+        let undone = self.rollback.execute(&Cells::new(), 0, None);
+        undone.map(drop).map_err(|error| DatabaseError::Lost(format!("a rehearsal could not be undone: {error}")))
+    }
+
     fn version(&mut self) -> Result<String, DatabaseError> {
         Ok(format!("SQLite {}", rusqlite::version()))
     }

@@ -9,7 +9,7 @@ use std::sync::Arc;
 
 use super::batch::Batch;
 use super::lane::{Lane, Leave};
-use super::refusal::{Meaning, may_pass};
+use super::refusal::{Meaning, may_pass, meaning_where};
 use crate::database::DatabaseError;
 use crate::recorder::line::{Parser, Point};
 use crate::recorder::log;
@@ -33,12 +33,7 @@ impl Lane {
 
     /// What an error means here: where records wait apart, a refusal that does not pass is put down to a record in the end.
     pub(super) fn meaning(&self, error: &DatabaseError) -> Meaning {
-        match (super::refusal::meaning(error), error) {
-            (Meaning::Wait, DatabaseError::Refused { code, .. }) if self.suspected.as_ref() == Some(code) => {
-                Meaning::Record
-            }
-            (meaning, _) => meaning,
-        }
+        meaning_where(error, self.suspected.as_deref())
     }
 
     /// Notes another refusal of what waits apart.

@@ -8,7 +8,7 @@ use super::batch::Batch;
 use super::catalogue::{Catalogue, FieldKind, Measurement, Role, Shape};
 use super::identity::{Identities, NewIdentity, Times};
 use super::impossible::Impossible;
-use super::needs::{Need, Needs};
+use super::needs::{Limits, Need, Needs, missing};
 use super::shape::has_more;
 use super::value::{self, append, kind_of, to_json};
 use crate::record::Cells;
@@ -41,8 +41,23 @@ pub(super) struct Bound {
     pub is_cut: bool,
     /// Rows bound.
     pub rows: u64,
+    /// Where each of them is.
+    pub units: Vec<Unit>,
     /// The newest time of each identity.
     pub times: Times,
+}
+
+/// A row of the batch, which is stored whole or not at all: in the main table of its measurement, and in the second one.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) struct Unit {
+    /// Its number in the batch.
+    pub row: usize,
+    /// The place of its measurement.
+    pub measurement: usize,
+    /// Its rows in the second table.
+    pub second_rows: u32,
+    /// The number of its identity.
+    pub identity: Option<i64>,
 }
 
 /// The rows of one measurement.
@@ -140,7 +155,10 @@ impl Binder {
                         Err(error) => Err(Trouble::Refused(error.to_string())),
                     };
                     match outcome {
-                        Ok(()) => context.bound.rows += 1,
+                        Ok(unit) => {
+                            context.bound.rows += 1;
+                            context.bound.units.push(Unit { row, ..unit });
+                        }
                         Err(Trouble::Refused(reason)) => {
                             let line = [point.bytes, b"\n"].concat();
                             // What a vector needs for one beside its texts.
@@ -166,10 +184,10 @@ impl Binder {
         received_ns: i64,
         record: i64,
         context: &mut Context<'_>,
-    ) -> Result<(), Trouble> {
+    ) -> Result<Unit, Trouble> {
         let time_ns = point.time_ns.unwrap_or(received_ns);
         let Some(place) = self.measurement(point, context.catalogue) else {
-            return self.new_measurement(point, context);
+            return Err(self.new_measurement(point, context));
         };
         let measurement = &context.catalogue.measurements()[place];
         let rows = &mut self.rows[place];
@@ -190,7 +208,7 @@ impl Binder {
                 return Err(Trouble::Needs);
             }
         }
-        let (main, second) = (rows.main.len(), rows.second.len());
+        let (main, second, second_rows) = (rows.main.len(), rows.second.len(), rows.second_rows);
         if let Err(reason) = rows.append(measurement, point, identity, time_ns, record) {
             rows.main.truncate(main);
             rows.second.truncate(second);
@@ -200,7 +218,7 @@ impl Binder {
             let newest = context.bound.times.entry((place, identity)).or_insert(time_ns);
             *newest = (*newest).max(time_ns);
         }
-        Ok(())
+        Ok(Unit { row: 0, measurement: place, second_rows: rows.second_rows - second_rows, identity })
     }
 
     fn measurement(&mut self, point: &Point<'_>, catalogue: &Catalogue) -> Option<usize> {
@@ -214,16 +232,14 @@ impl Binder {
     }
 
     /// Asks for the tables of a measurement, with the columns that its first point has.
-    fn new_measurement(&self, point: &Point<'_>, context: &mut Context<'_>) -> Result<(), Trouble> {
+    fn new_measurement(&self, point: &Point<'_>, context: &mut Context<'_>) -> Trouble {
         let name = point.measurement().resolve().into_owned();
         if self.new_columns == NewColumns::Refuse {
-            return Err(Trouble::Refused(format!(
-                "there is no measurement {:?}, and schema.new_columns is \"refuse\"",
-                quoted(&name)
-            )));
+            let reason = format!("there is no measurement {:?}, and schema.new_columns is \"refuse\"", quoted(&name));
+            return Trouble::Refused(reason);
         }
         if let Some(reason) = context.catalogue.why_impossible(&name) {
-            return Err(Trouble::Refused(format!("{:?} can have no tables: {reason}", quoted(&name))));
+            return Trouble::Refused(format!("{:?} can have no tables: {reason}", quoted(&name)));
         }
         let most = self.columns_max;
         let needs = &mut context.bound.needs;
@@ -242,15 +258,8 @@ impl Binder {
         };
         point.tags.iter().for_each(|(name, _)| need(column(Role::Tag, name, FieldKind::Text)));
         point.fields.iter().for_each(|(name, value)| need(column(Role::Field, name, kind_of(value))));
-        Err(Trouble::Needs)
+        Trouble::Needs
     }
-}
-
-/// What a configuration permits.
-#[derive(Clone, Copy)]
-struct Limits {
-    new_columns: NewColumns,
-    columns_max: usize,
 }
 
 impl Places {
@@ -302,50 +311,6 @@ impl Places {
         } else if place == self.last.len() {
             self.last.push((name.raw().into(), column));
         }
-    }
-}
-
-/// What becomes of a value without a column: something must be made (some), it goes to the column of JSON (none), or the record
-/// is refused.
-fn missing(
-    measurement: &Measurement,
-    role: Role,
-    name: &str,
-    kind: FieldKind,
-    limits: Limits,
-    needs: &Needs,
-) -> Result<Option<Need>, String> {
-    let (what, table, shown) = (role.name(), &measurement.name, quoted(name));
-    let impossible = measurement.impossible.get(&(role, name.to_owned()));
-    // A table that has refused so many gets no more: the names that clients make up have no end.
-    let columns = measurement.tags.len() + measurement.fields.len() + needs.columns_of(table);
-    let is_full = columns >= limits.columns_max || measurement.impossible.is_full();
-    match limits.new_columns {
-        NewColumns::Add if impossible.is_none() && !is_full => {
-            let (measurement, name) = (measurement.name.clone(), name.to_owned());
-            Ok(Some(Need::Column { measurement, role, name, kind }))
-        }
-        _ if measurement.has_more => Ok(None),
-        NewColumns::Json => Ok(Some(Need::More(measurement.name.clone()))),
-        NewColumns::Add => Err(match impossible {
-            Some(reason) => {
-                format!("{:?} cannot get a column for the {what} {shown:?}: {reason}", quoted(table))
-            }
-            None if measurement.impossible.is_full() => format!(
-                "{:?} could not get {} columns, and the one for the {what} {shown:?} is not tried any more",
-                quoted(table),
-                measurement.impossible.len(),
-            ),
-            None => format!(
-                "{:?} has {} columns and cannot get one for the {what} {shown:?}; schema.columns_max bounds them",
-                quoted(table),
-                limits.columns_max
-            ),
-        }),
-        NewColumns::Refuse => Err(format!(
-            "{:?} has no column for the {what} {shown:?}, and schema.new_columns is \"refuse\"",
-            quoted(table)
-        )),
     }
 }
 

@@ -2,6 +2,7 @@
 //!
 //! Invariant: an entry leaves the spool, or is answered, only when each of its rows is committed or in quarantine.
 
+use std::ops::Range;
 use std::sync::Arc;
 use std::time::{Duration, Instant};
 
@@ -13,7 +14,7 @@ use super::kept::Kept;
 use super::refusal::{Meaning, meaning};
 use super::registry::Registry;
 use super::spooled::BATCH_BYTES;
-use super::store::{Connection, Context, News};
+use super::store::{Connection, Context, News, Ready};
 use crate::database::{Database, DatabaseError, WriterLimits};
 use crate::recorder::config::{SchemaConfig, WriterConfig};
 use crate::recorder::log;
@@ -98,6 +99,8 @@ pub struct Lane {
     pub(super) written: i64,
     /// What was found in the ledger, until that was dealt with.
     found: Option<Found>,
+    /// Rows that were bound and refused just now, until they are looked through.
+    pub(super) refused: Option<(Range<usize>, Ready)>,
     /// How far the lane had come in a row of the ledger that is another's now, until it is asked for or something else is committed.
     pub(super) came_to: Option<i64>,
     /// The entry up to which the spool has given up, and the one up to which the ledger had moved by then.
@@ -160,6 +163,7 @@ impl Lane {
             written: 0,
             found: None,
             came_to: None,
+            refused: None,
             settled: 0,
             settled_written: 0,
             refusals: 0,
@@ -278,6 +282,7 @@ impl Lane {
             lane: settings.lane,
             rows_max: settings.writer.batch as usize,
             keep: self.may_keep,
+            suspected: self.suspected.as_deref(),
             identities: &mut self.identities,
             binder: &mut self.binder,
             ends: &mut self.ends,

@@ -66,19 +66,6 @@ impl Ledger {
         Statement::Sql { sql, allow_empty: true }
     }
 
-    /// A statement that changes nothing where it must change a row: it undoes the transaction that it ends.
-    pub(super) fn undoing_statement() -> Statement {
-        Statement::Sql { sql: format!("UPDATE {TABLE} SET edited_ns = ? WHERE writer = ?"), allow_empty: true }
-    }
-
-    /// Appends the step that undoes the transaction.
-    pub(super) fn append_undoing(statement: u16, request: &mut Request) {
-        let first_cell = request.cells.len() as u32;
-        request.cells.int(0);
-        request.cells.int(-1);
-        request.steps.push(Step { statement, rows: 1, first_cell, expect: Expect::Changed(1) });
-    }
-
     /// Appends the step that moves the row to `next`.
     pub(super) fn append(&self, next: &Ledger, statement: u16, request: &mut Request) {
         let first_cell = request.cells.len() as u32;

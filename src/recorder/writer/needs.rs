@@ -2,7 +2,9 @@
 
 use std::collections::{HashMap, HashSet};
 
-use super::catalogue::{FieldKind, Role};
+use super::catalogue::{FieldKind, Measurement, Role};
+use crate::recorder::config::NewColumns;
+use crate::recorder::quote::quoted;
 
 /// What the tables lack.
 #[derive(Debug, Clone, PartialEq, Eq, Hash)]
@@ -13,6 +15,15 @@ pub(super) enum Need {
     Column { measurement: String, role: Role, name: String, kind: FieldKind },
     /// The column for what has no column.
     More(String),
+}
+
+/// What a configuration permits.
+#[derive(Clone, Copy)]
+pub(super) struct Limits {
+    /// What happens to columns that are new.
+    pub new_columns: NewColumns,
+    /// The most columns of a table.
+    pub columns_max: usize,
 }
 
 /// Needs in the order in which they came, each once.
@@ -47,6 +58,50 @@ impl Needs {
 
     pub(super) fn as_slice(&self) -> &[Need] {
         &self.all
+    }
+}
+
+/// What becomes of a value without a column: something must be made (some), it goes to the column of JSON (none), or the record
+/// is refused.
+pub(super) fn missing(
+    measurement: &Measurement,
+    role: Role,
+    name: &str,
+    kind: FieldKind,
+    limits: Limits,
+    needs: &Needs,
+) -> Result<Option<Need>, String> {
+    let (what, table, shown) = (role.name(), &measurement.name, quoted(name));
+    let impossible = measurement.impossible.get(&(role, name.to_owned()));
+    // A table that has refused so many gets no more: the names that clients make up have no end.
+    let columns = measurement.tags.len() + measurement.fields.len() + needs.columns_of(table);
+    let is_full = columns >= limits.columns_max || measurement.impossible.is_full();
+    match limits.new_columns {
+        NewColumns::Add if impossible.is_none() && !is_full => {
+            let (measurement, name) = (measurement.name.clone(), name.to_owned());
+            Ok(Some(Need::Column { measurement, role, name, kind }))
+        }
+        _ if measurement.has_more => Ok(None),
+        NewColumns::Json => Ok(Some(Need::More(measurement.name.clone()))),
+        NewColumns::Add => Err(match impossible {
+            Some(reason) => {
+                format!("{:?} cannot get a column for the {what} {shown:?}: {reason}", quoted(table))
+            }
+            None if measurement.impossible.is_full() => format!(
+                "{:?} could not get {} columns, and the one for the {what} {shown:?} is not tried any more",
+                quoted(table),
+                measurement.impossible.len(),
+            ),
+            None => format!(
+                "{:?} has {} columns and cannot get one for the {what} {shown:?}; schema.columns_max bounds them",
+                quoted(table),
+                limits.columns_max
+            ),
+        }),
+        NewColumns::Refuse => Err(format!(
+            "{:?} has no column for the {what} {shown:?}, and schema.new_columns is \"refuse\"",
+            quoted(table)
+        )),
     }
 }
 

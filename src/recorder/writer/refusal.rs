@@ -32,6 +32,14 @@ pub(in crate::recorder) fn meaning(error: &DatabaseError) -> Meaning {
     }
 }
 
+/// What an error means where refusals with a code are held to be caused by records.
+pub(super) fn meaning_where(error: &DatabaseError, suspected: Option<&str>) -> Meaning {
+    match (meaning(error), error) {
+        (Meaning::Wait, DatabaseError::Refused { code, .. }) if suspected == Some(code.as_str()) => Meaning::Record,
+        (meaning, _) => meaning,
+    }
+}
+
 /// MySQL's errors that values cause: too long, out of range, wrong for the column, duplicate, against a constraint, too large.
 const MYSQL: &[&str] = &[
     "1048", "1062", "1118", "1138", "1153", "1169", "1216", "1217", "1263", "1264", "1265", "1292", "1300", "1301",

@@ -45,21 +45,20 @@ impl News {
 
 /// A connection with everything prepared.
 pub(super) struct Connection {
-    session: Box<dyn Session>,
-    catalogue: Arc<Catalogue>,
-    statements: Vec<Statements>,
+    pub(super) session: Box<dyn Session>,
+    pub(super) catalogue: Arc<Catalogue>,
+    pub(super) statements: Vec<Statements>,
     /// Measurements that nothing could be prepared for, by their places, with the database's words.
     unusable: BTreeMap<usize, String>,
-    messages: MessageStatements,
+    pub(super) messages: MessageStatements,
     ledger_statement: u16,
-    undoing_statement: u16,
     /// What the database keeps of what is committed here.
     pub terms: Terms,
     /// The lane's row, as of the last transaction that is known to be committed.
     pub ledger: Ledger,
     /// What the spool must know before anything is written.
     pub news: Option<News>,
-    request: Request,
+    pub(super) request: Request,
 }
 
 /// What lanes share, and what stays when a connection is lost.
@@ -76,6 +75,8 @@ pub(super) struct Context<'a> {
     pub rows_max: usize,
     /// How long entries are kept whose commits may be forgotten; none where they must not be.
     pub keep: Option<Duration>,
+    /// The code of a refusal that a record is held to cause.
+    pub suspected: Option<&'a str>,
     pub identities: &'a mut Identities,
     pub binder: &'a mut Binder,
     pub ends: &'a mut Ends,
@@ -83,8 +84,8 @@ pub(super) struct Context<'a> {
 
 /// Rows that are ready to be written.
 pub(super) struct Ready {
-    bound: Bound,
-    fresh: Vec<(NewIdentity, i64)>,
+    pub(super) bound: Bound,
+    pub(super) fresh: Vec<(NewIdentity, i64)>,
 }
 
 impl Ready {
@@ -128,7 +129,6 @@ impl Connection {
             unusable: BTreeMap::new(),
             messages,
             ledger_statement: 0,
-            undoing_statement: 0,
             ledger,
             news: None,
             request: Request::default(),
@@ -195,8 +195,7 @@ impl Connection {
     fn prepare_those(&mut self, context: &Context<'_>, is_chosen: &dyn Fn(usize) -> bool) -> Result<(), DatabaseError> {
         let mut program = Program { rows_max: context.rows_max, pipelines: true, ..Program::default() };
         program.statements.push(Ledger::statement());
-        program.statements.push(Ledger::undoing_statement());
-        (self.ledger_statement, self.undoing_statement) = (0, 1);
+        self.ledger_statement = 0;
         self.messages = MessageStatements::add(&mut program);
         let dialect = context.database.dialect();
         let add = |(place, measurement)| match is_chosen(place) {
@@ -353,37 +352,7 @@ impl Connection {
         Ok(took)
     }
 
-    /// Writes rows and undoes it: whether the database would take them.
-    ///
-    /// # Errors
-    /// As the database answers.
-    pub(super) fn probe(&mut self, ready: &Ready, context: &mut Context<'_>) -> Result<(), DatabaseError> {
-        self.request.clear();
-        self.append_rows(ready, context);
-        self.execute_undone()
-    }
-
-    /// Writes something that is no record, and undoes it: whether the database takes anything at all.
-    ///
-    /// # Errors
-    /// As the database answers.
-    pub(super) fn probe_without_rows(&mut self) -> Result<(), DatabaseError> {
-        self.request.clear();
-        let key = format!("probe-{}", self.ledger.writer);
-        self.messages.append_insert(&[(key, now_ns())], &mut self.request);
-        self.execute_undone()
-    }
-
-    fn execute_undone(&mut self) -> Result<(), DatabaseError> {
-        Ledger::append_undoing(self.undoing_statement, &mut self.request);
-        match self.session.execute(&self.request, None) {
-            Err(DatabaseError::Refused { code, .. }) if code == "rows" => Ok(()),
-            Err(error) => Err(error),
-            Ok(_) => Err(DatabaseError::Lost("a transaction that had to be undone was committed".to_owned())),
-        }
-    }
-
-    fn append_rows(&mut self, ready: &Ready, context: &Context<'_>) {
+    pub(super) fn append_rows(&mut self, ready: &Ready, context: &Context<'_>) {
         let request = &mut self.request;
         self.catalogue.measurements().iter().enumerate().for_each(|(place, measurement)| {
             let Some(statement) = self.statements[place].begin else { return };
@@ -464,13 +433,18 @@ impl Connection {
     }
 }
 
-fn insert(request: &mut Request, statement: u16, rows: u32, first_cell: u32) {
+pub(super) fn insert(request: &mut Request, statement: u16, rows: u32, first_cell: u32) {
     if rows > 0 {
         request.steps.push(Step { statement, rows, first_cell, expect: Expect::Changed(u64::from(rows)) });
     }
 }
 
-fn append_identity(identity: &NewIdentity, number: i64, measurement: &super::Measurement, cells: &mut Cells) {
+pub(super) fn append_identity(
+    identity: &NewIdentity,
+    number: i64,
+    measurement: &super::Measurement,
+    cells: &mut Cells,
+) {
     cells.int(number);
     cells.text(&identity.hash);
     cells.int(identity.begin_ns);

@@ -18,14 +18,24 @@ use crate::recorder::spool::{Entry, IdClock, Refusal, Refused, SpoolError, now_n
 
 /// Characters of a reason at most; what it quotes is shorter.
 const REASON_MAX: usize = 1_000;
-/// Records of an entry that the database refuses, which are gathered before they go to quarantine.
-const BAD_ROWS_MAX: usize = 10_000;
+/// How often an entry is tried again that is refused although each of its rows is taken.
+const TRIES_MAX: u32 = 8;
+
+/// What a refusal of entries is put down to.
+enum Blame {
+    /// Rows, which are in quarantine now.
+    Rows,
+    /// None of the rows of a single entry: it is tried again.
+    Nobody,
+    /// None of the rows of several entries, as far as is known.
+    Unknown,
+}
 
 impl Lane {
     /// Writes all rows of a batch, or quarantines those that the database refuses.
     pub(super) fn store(&mut self, batch: &mut Batch) -> Result<(), Leave> {
         let mut ranges: Vec<_> = std::iter::once(0..batch.entries.len()).collect();
-        let (mut tried_again, mut was_refused) = (false, false);
+        let (mut tried_again, mut tries, mut was_refused) = (false, 0, false);
         while let Some(range) = ranges.pop() {
             if range.is_empty() {
                 continue;
@@ -33,7 +43,7 @@ impl Lane {
             self.settings.pace.wait(batch.count(batch.rows_of(range.clone())) as u64, &self.settings.stop);
             let error = match self.try_to_store(batch, range.clone())? {
                 Ok(()) => {
-                    (tried_again, was_refused) = (false, false);
+                    (tried_again, tries, was_refused) = (false, 0, false);
                     continue;
                 }
                 Err(error) => error,
@@ -46,14 +56,17 @@ impl Lane {
                     self.leave_out_duplicates(batch)?;
                     ranges.push(range);
                 }
-                Meaning::Record if range.len() == 1 => {
-                    self.find_bad_rows(batch, range.start, &error)?;
-                    ranges.push(range);
-                }
-                Meaning::Record => {
-                    let middle = range.start + range.len() / 2;
-                    ranges.extend([middle..range.end, range.start..middle]);
-                }
+                Meaning::Record => match self.find_bad_rows(batch, range.clone(), &error, tries >= TRIES_MAX)? {
+                    Blame::Rows => ranges.push(range),
+                    Blame::Nobody => {
+                        tries += 1;
+                        ranges.push(range);
+                    }
+                    Blame::Unknown => {
+                        let middle = range.start + range.len() / 2;
+                        ranges.extend([middle..range.end, range.start..middle]);
+                    }
+                },
                 Meaning::Wait if was_refused && self.set_refused_apart(batch, range.clone())? => {
                     ranges.push(range);
                 }
@@ -83,8 +96,9 @@ impl Lane {
 
     /// One transaction for some entries.
     fn try_to_store(&mut self, batch: &mut Batch, entries: Range<usize>) -> Result<Result<(), DatabaseError>, Leave> {
+        self.refused = None;
         let rows = batch.rows_of(entries.clone());
-        let mut ready = match self.make_ready(batch, rows.clone())? {
+        let ready = match self.make_ready(batch, rows.clone())? {
             Ok(ready) => ready,
             Err(error) => return Ok(Err(error)),
         };
@@ -103,14 +117,17 @@ impl Lane {
             return Ok(Ok(()));
         }
         self.came_to = None;
+        let count = ready.rows();
         let outcome = self.with_connection(|connection, context| connection.commit(&ready, sequence, &keys, context));
-        ready.refused();
+        if outcome.as_ref().is_err_and(|error| self.meaning(error) == Meaning::Record) {
+            self.refused = Some((rows, ready));
+        }
         Ok(outcome.map(|took| {
             self.settings.meter.commit_times.add(took);
             self.settings.meter.commits.add(1);
             self.refusals = 0;
             self.settings.meter.progress.note_success(self.settings.lane);
-            self.settings.pace.observe(ready.rows(), took);
+            self.settings.pace.observe(count, took);
             self.backoff.reset();
             self.limits.note_done();
             self.was_told = None;
@@ -179,51 +196,67 @@ impl Lane {
         }
     }
 
-    /// Finds the rows of an entry that the database refuses, and quarantines them.
+    /// Finds the rows of some entries that the database refuses, and quarantines them; whether there were any.
     ///
-    /// The first one is where the shortest run of rows from the start that is refused ends; it is found by halving. Rows may be good
-    /// alone and bad behind others, as the second of two that must differ is, so that it must be runs from the start.
-    fn find_bad_rows(&mut self, batch: &mut Batch, place: usize, error: &DatabaseError) -> Result<(), Leave> {
-        let all = batch.rows_of(place..place + 1);
-        let mut bad = Vec::new();
-        let mut taken = all.start;
-        while let Err(error) = self.probe(batch, all.clone())? {
-            let (mut refused, mut reason) = (all.end, error);
-            while refused - taken > 1 {
-                let middle = taken + (refused - taken) / 2;
-                match self.probe(batch, all.start..middle)? {
-                    Ok(()) => taken = middle,
-                    Err(error) => (refused, reason) = (middle, error),
-                }
-            }
-            batch.leave_out(refused - 1);
-            bad.push((refused - 1, quoted(&reason.to_string()).into_owned()));
-            taken = refused;
-            // Those behind so many are found when these are in quarantine.
-            if taken == all.end || bad.len() == BAD_ROWS_MAX {
-                break;
-            }
+    /// All rows are tried in the order in which they would be stored, in one transaction that is undone: each behind the good ones before it,
+    /// as the second of two that must differ is good alone. Where all rows of a single entry are taken, and it is refused all the same, it is tried again,
+    /// because what refused it may have been another recorder's transaction; all of them go to quarantine where that does not help.
+    fn find_bad_rows(
+        &mut self,
+        batch: &mut Batch,
+        entries: Range<usize>,
+        error: &DatabaseError,
+        is_last: bool,
+    ) -> Result<Blame, Leave> {
+        let all = batch.rows_of(entries.clone());
+        let mut bad = self.sift(batch, all.clone())?;
+        if bad.is_empty() && entries.len() > 1 {
+            return Ok(Blame::Unknown);
+        }
+        if bad.is_empty() && !is_last {
+            self.identities.clear();
+            self.wait_out(error)?;
+            return Ok(Blame::Nobody);
         }
         if bad.is_empty() {
             let good = all.filter(|row| !batch.is_left_out(*row));
             let reason = format!("refused together with its entry: {}", quoted(&error.to_string()));
             bad = good.map(|row| (row, reason.clone())).collect();
         }
-        let lines = lines_of(&batch.entries[place], batch.first_row(place), bad);
-        self.quarantine(batch, lines)
+        bad.sort_by_key(|(row, _)| *row);
+        let mut refused = Vec::with_capacity(bad.len());
+        let mut bad = bad.into_iter().peekable();
+        while let Some((row, _)) = bad.peek() {
+            let place = batch.entry_of(*row);
+            let end = batch.rows_of(place..place + 1).end;
+            let of_entry = std::iter::from_fn(|| bad.next_if(|(row, _)| *row < end)).collect();
+            refused.extend(lines_of(&batch.entries[place], batch.first_row(place), of_entry));
+        }
+        self.quarantine(batch, refused)?;
+        Ok(Blame::Rows)
     }
 
-    /// Whether the database would take these rows; an error is one that a record causes.
-    fn probe(&mut self, batch: &mut Batch, rows: Range<usize>) -> Result<Result<(), DatabaseError>, Leave> {
+    /// The rows of a range that the database refuses, with the reasons.
+    fn sift(&mut self, batch: &mut Batch, rows: Range<usize>) -> Result<Vec<(usize, String)>, Leave> {
+        let mut refused = self.refused.take().filter(|(refused, _)| *refused == rows);
         loop {
-            let outcome = match self.make_ready(batch, rows.clone())? {
-                Ok(ready) if ready.rows() == 0 => Ok(()),
-                Ok(ready) => self.with_connection(|connection, context| connection.probe(&ready, context)),
+            let ready = match refused.take() {
+                // The binder has them still.
+                Some((_, ready)) => Ok(ready),
+                None => self.make_ready(batch, rows.clone())?,
+            };
+            let outcome = match ready {
+                Ok(ready) => self.with_connection(|connection, context| connection.sift(&ready, context)),
                 Err(error) => Err(error),
             };
             match outcome {
-                Err(error) if self.meaning(&error) != Meaning::Record => self.wait_out(&error)?,
-                outcome => return Ok(outcome),
+                Ok(bad) => {
+                    let quote = |(row, reason): (usize, DatabaseError)| (row, quoted(&reason.to_string()).into_owned());
+                    return Ok(bad.into_iter().map(quote).collect());
+                }
+                // What is refused is no row.
+                Err(error) if self.meaning(&error) == Meaning::Record => return Ok(Vec::new()),
+                Err(error) => self.wait_out(&error)?,
             }
         }
     }

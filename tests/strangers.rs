@@ -49,7 +49,9 @@ fn attacks(target: &Target) {
     clients::binary_values_are_refused_with_the_remedy(target);
     // An embedded database is written without a spool, and nobody changes the type of its columns.
     if target.endpoint.is_some() {
+        apart::a_table_that_is_locked_stops_only_its_own_measurement(target);
         apart::a_refusal_that_nobody_knows_ends_in_quarantine_and_stops_nobody(target);
+        names::recorders_that_make_the_same_tables_at_once_store_everything(target);
         types::a_column_whose_type_is_changed_holds_what_was_sent(target);
         copies::a_spool_that_is_restored_from_a_copy_loses_nothing_new(target);
         copies::a_spool_whose_log_is_damaged_loses_nothing_new(target);

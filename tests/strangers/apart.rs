@@ -94,6 +94,34 @@ pub fn a_table_that_is_gone_stops_only_its_own_measurement(target: &Target) {
     }
 }
 
+/// A lock that somebody holds on one table, for as long as it likes.
+pub fn a_table_that_is_locked_stops_only_its_own_measurement(target: &Target) {
+    let directory = Directory::new();
+    let started = target.start(&directory, "name = \"star\"", "");
+    assert_eq!(write(started.http, "locked f=1i 1\nopen f=1i 1\n").status, 204);
+    started.wait_until_committed();
+    let mut session = target.session();
+    match target.name {
+        "postgres" => {
+            ["BEGIN", "LOCK TABLE locked_values IN ACCESS EXCLUSIVE MODE"].map(|sql| session.run(sql).unwrap())
+        }
+        _ => ["SET autocommit = 0", "LOCK TABLES locked_values WRITE"].map(|sql| session.run(sql).unwrap()),
+    };
+    for number in 2..5 {
+        assert_eq!(
+            write(started.http, &format!("locked f={number}i {number}\nopen f={number}i {number}\n")).status,
+            204
+        );
+        wait_until("the other measurement goes on", || count(target, "open_values") == number);
+    }
+    assert_eq!(metric(&started, "measurements_apart"), 1.0, "{}", target.name);
+    let freed = if target.name == "postgres" { "COMMIT" } else { "UNLOCK TABLES" };
+    session.run(freed).unwrap();
+    started.wait_until_committed();
+    assert_eq!(started.stop().counts.quarantined, 0);
+    assert_eq!(target.query("SELECT f FROM locked_values ORDER BY f"), ["1", "2", "3", "4"], "{}", target.name);
+}
+
 /// Somebody removes old identities with their records; who sends on is stored.
 pub fn identities_that_somebody_removes_are_begun_again(target: &Target) {
     let directory = Directory::new();

@@ -100,3 +100,33 @@ pub fn names_of_the_database_itself_stop_nobody(target: &Target) {
     }
     assert_eq!((values(target, "kept", "DB_TRX_ID"), values(target, "kept", "oid")), (strings(["1"]), strings(["7"])));
 }
+
+/// Two recorders that make the same tables and columns at the same time: neither takes the other's work for a refusal.
+pub fn recorders_that_make_the_same_tables_at_once_store_everything(target: &Target) {
+    const ROUNDS: usize = 40;
+    let directories = [Directory::new(), Directory::new()];
+    let recorders = directories.each_ref().map(|directory| target.start(directory, "name = \"star\"", ""));
+    let barrier = std::sync::Barrier::new(2);
+    std::thread::scope(|scope| {
+        for (number, started) in recorders.iter().enumerate() {
+            let barrier = &barrier;
+            scope.spawn(move || {
+                for round in 0..ROUNDS {
+                    barrier.wait();
+                    let lines = format!("rival{round},t=a,t{number}=b f=1,f{number}=2 {number}\n");
+                    assert_eq!(write(started.http, &lines).status, 204);
+                }
+            });
+        }
+    });
+    for started in recorders {
+        started.wait_until_committed();
+        assert_eq!(started.stop().counts.quarantined, 0, "{}", target.name);
+    }
+    for round in 0..ROUNDS {
+        assert_eq!(
+            target.query(&format!("SELECT f, f0, f1 FROM rival{round}_values ORDER BY time_ns")),
+            ["1|2|-", "1|-|2"]
+        );
+    }
+}

@@ -261,11 +261,12 @@ impl Making<'_> {
 fn is_for_good(error: &DatabaseError) -> bool {
     let DatabaseError::Refused { code, message } = error else { return false };
     let known = ["1117", "1118", "1166", "54011", "54000"].contains(&code.as_str());
-    known || message.contains("too many columns") || meaning(error) == Meaning::Record
+    known || message.contains("too many columns") || (meaning(error) == Meaning::Record && !is_duplicate(error))
 }
 
-/// Whether a table or an index of that name is there.
+/// Whether a table or an index of that name is there. PostgreSQL says of one that another session makes at the same time that a key of its own
+/// catalogue is violated.
 fn is_taken(error: &DatabaseError) -> bool {
     let DatabaseError::Refused { code, message } = error else { return false };
-    ["1050", "1061", "42P07"].contains(&code.as_str()) || message.contains("already exists")
+    ["1050", "1061", "42P07"].contains(&code.as_str()) || message.contains("already exists") || is_duplicate(error)
 }

@@ -359,7 +359,7 @@ pub struct PasswordArguments {
     /// Name of the camera
     #[arg(required_unless_present = "token", conflicts_with = "token")]
     pub camera: Option<String>,
-    /// Makes a token for [[access]] of the recorder's configuration instead
+    /// Makes a token for a sender in the recorder's configuration instead
     #[arg(long)]
     pub token: bool,
     /// Takes the password or token from standard input instead of making one

@@ -132,34 +132,34 @@ pub trait Session: Send {
     /// As the database answers. After [`DatabaseError::Lost`] the session is of no more use.
     fn execute(&mut self, request: &Request, rows: Option<&mut Cells>) -> Result<Answer, DatabaseError>;
 
-    /// Begins a rehearsal: a transaction that [`Session::attempt`] goes on in and that is undone in the end. Constraints that are checked at a
+    /// Begins a dry run: a transaction that [`Session::attempt`] goes on in and that is undone in the end. Constraints that are checked at a
     /// commit are checked at once in it, where the database can be told so.
     ///
     /// # Errors
     /// As the database answers.
-    fn begin_rehearsal(&mut self) -> Result<(), DatabaseError> {
+    fn begin_dry_run(&mut self) -> Result<(), DatabaseError> {
         Err(DatabaseError::Unavailable("the database has no transactions that go on behind an error".to_owned()))
     }
 
-    /// Executes a request's inserts within the rehearsal, behind those that were attempted with success before. What is refused leaves nothing
-    /// behind, and the rehearsal goes on.
+    /// Executes a request's inserts within the dry run, behind those that were attempted with success before. What is refused leaves nothing
+    /// behind, and the dry run goes on.
     ///
     /// # Errors
     /// As the database answers.
     fn attempt(&mut self, _request: &Request) -> Result<(), DatabaseError> {
-        self.begin_rehearsal()
+        self.begin_dry_run()
     }
 
-    /// Whether the rehearsal still goes on: some errors undo all of it.
-    fn is_rehearsing(&self) -> bool {
+    /// Whether the dry run still goes on: some errors undo all of it.
+    fn is_dry_run(&self) -> bool {
         true
     }
 
-    /// Undoes the rehearsal.
+    /// Undoes the dry run.
     ///
     /// # Errors
     /// As the database answers.
-    fn end_rehearsal(&mut self) -> Result<(), DatabaseError> {
+    fn end_dry_run(&mut self) -> Result<(), DatabaseError> {
         self.run("ROLLBACK")
     }
 

@@ -39,13 +39,13 @@ pub trait Prepare: Wire {
     /// As the database answers; [`DatabaseError::Lost`] when the connection broke.
     fn version(&mut self, channel: &mut Channel) -> Result<String, DatabaseError>;
 
-    /// What begins a rehearsal, as texts; see [`Session::begin_rehearsal`]. Empty where there are none.
-    fn rehearsal_texts(&self) -> &'static [&'static str] {
+    /// What begins a dry run, as texts; see [`Session::begin_dry_run`]. Empty where there are none.
+    fn dry_run_texts(&self) -> &'static [&'static str] {
         &[]
     }
 
-    /// From now on requests are parts of a rehearsal, in which the inserts before them are kept or undone first; or not any more.
-    fn set_rehearsal(&mut self, _before: Option<Before>) {}
+    /// From now on requests are parts of a dry run, in which the inserts before them are kept or undone first; or not any more.
+    fn set_dry_run(&mut self, _before: Option<Before>) {}
 
     /// As [`Session::listen`].
     ///
@@ -64,10 +64,10 @@ pub trait Prepare: Wire {
     }
 }
 
-/// What becomes, Within a rehearsal, of what was attempted last.
+/// What becomes, within a dry run, of what was attempted last.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Before {
-    /// It stays, until the end of the rehearsal.
+    /// It stays, until the end of the dry run.
     Kept,
     /// It is undone.
     Undone,
@@ -158,26 +158,26 @@ impl<W: Prepare + 'static> Session for WireSession<W> {
         outcome
     }
 
-    fn begin_rehearsal(&mut self) -> Result<(), DatabaseError> {
-        let texts = self.wire.rehearsal_texts();
+    fn begin_dry_run(&mut self) -> Result<(), DatabaseError> {
+        let texts = self.wire.dry_run_texts();
         if texts.is_empty() {
-            return Err(DatabaseError::Unavailable("the database has no rehearsals".to_owned()));
+            return Err(DatabaseError::Unavailable("the database has no dry runs".to_owned()));
         }
         texts.iter().try_for_each(|text| self.run(text))?;
-        self.wire.set_rehearsal(Some(Before::Kept));
+        self.wire.set_dry_run(Some(Before::Kept));
         Ok(())
     }
 
     fn attempt(&mut self, request: &Request) -> Result<(), DatabaseError> {
         let outcome = self.drive(request);
-        self.wire.set_rehearsal(Some(if outcome.is_ok() { Before::Kept } else { Before::Undone }));
+        self.wire.set_dry_run(Some(if outcome.is_ok() { Before::Kept } else { Before::Undone }));
         outcome.map(drop)
     }
 
-    fn end_rehearsal(&mut self) -> Result<(), DatabaseError> {
-        self.wire.set_rehearsal(None);
+    fn end_dry_run(&mut self) -> Result<(), DatabaseError> {
+        self.wire.set_dry_run(None);
         // A session that is still in a transaction must not be used.
-        self.run("ROLLBACK").map_err(|error| DatabaseError::Lost(format!("a rehearsal could not be undone: {error}")))
+        self.run("ROLLBACK").map_err(|error| DatabaseError::Lost(format!("a dry run could not be undone: {error}")))
     }
 
     fn version(&mut self) -> Result<String, DatabaseError> {

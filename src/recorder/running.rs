@@ -234,7 +234,7 @@ impl Recorder {
         }
         let intake_stop = Arc::new(Stop::default());
         let surroundings = surroundings(config, &shared, spool, direct, Arc::clone(&intake_stop));
-        let mut recorder = Recorder {
+        let recorder = Recorder {
             runtime,
             committer,
             shared,
@@ -246,10 +246,14 @@ impl Recorder {
             drain: Mutex::new(config.writer.drain),
             quarantined_before: before.quarantined,
         };
-        match recorder.start_intakes() {
-            Ok(()) => Ok(recorder),
+        recorder.with_intakes()
+    }
+
+    fn with_intakes(mut self) -> Result<Self, StartError> {
+        match self.start_intakes() {
+            Ok(()) => Ok(self),
             Err(reason) => {
-                recorder.stop();
+                self.stop();
                 Err(StartError::Intake(reason))
             }
         }

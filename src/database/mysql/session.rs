@@ -217,12 +217,12 @@ impl Prepare for MySqlWire {
         Ok(())
     }
 
-    fn rehearsal_texts(&self) -> &'static [&'static str] {
+    fn dry_run_texts(&self) -> &'static [&'static str] {
         &["BEGIN", "SAVEPOINT attempt"]
     }
 
-    fn set_rehearsal(&mut self, before: Option<Before>) {
-        self.rehearsal = before;
+    fn set_dry_run(&mut self, before: Option<Before>) {
+        self.dry_run = before;
     }
 
     fn version(&mut self, channel: &mut Channel) -> Result<String, DatabaseError> {

@@ -35,8 +35,8 @@ pub struct MySqlWire {
     kept: Option<Cells>,
     /// Whether BEGIN leaves together with the first command.
     pub(super) pipelines: bool,
-    /// Within a rehearsal, what becomes of what was attempted last.
-    pub(super) rehearsal: Option<Before>,
+    /// within a dry run, what becomes of what was attempted last.
+    pub(super) dry_run: Option<Before>,
     /// The first command of a transaction until its BEGIN is answered; its memory stays.
     held: Vec<u8>,
     run: Run,
@@ -86,7 +86,7 @@ impl MySqlWire {
             statements,
             kept,
             pipelines,
-            rehearsal: None,
+            dry_run: None,
             held,
             run,
         }
@@ -302,7 +302,7 @@ impl Wire for MySqlWire {
         }
         let at = out.len();
         let all_sent = self.send_rows(request, out);
-        if let Some(before) = self.rehearsal {
+        if let Some(before) = self.dry_run {
             self.held.extend(out.drain(at..));
             // A savepoint takes the place of the one of its name.
             packet::query(

@@ -66,12 +66,12 @@ impl Prepare for PostgresWire {
         rows.into_iter().flatten().flatten().next().ok_or_else(|| broken("it has no version"))
     }
 
-    fn rehearsal_texts(&self) -> &'static [&'static str] {
+    fn dry_run_texts(&self) -> &'static [&'static str] {
         &["BEGIN", "SET CONSTRAINTS ALL IMMEDIATE", "SAVEPOINT attempt"]
     }
 
-    fn set_rehearsal(&mut self, before: Option<Before>) {
-        self.rehearsal = before;
+    fn set_dry_run(&mut self, before: Option<Before>) {
+        self.dry_run = before;
     }
 
     fn listen(&mut self, channel: &mut Channel, name: &str) -> Result<(), DatabaseError> {

@@ -31,8 +31,8 @@ pub struct PostgresWire {
     pub(super) statements: Vec<Prepared>,
     /// Whether all steps of a request leave together.
     pub(super) pipelines: bool,
-    /// Within a rehearsal, what becomes of what was attempted last.
-    pub(super) rehearsal: Option<Before>,
+    /// within a dry run, what becomes of what was attempted last.
+    pub(super) dry_run: Option<Before>,
     rows: Option<Cells>,
     /// The columns of a statement that travelled as text, where its rows are kept.
     described: Vec<Encoding>,
@@ -83,7 +83,7 @@ impl PostgresWire {
             socket,
             statements: Vec::new(),
             pipelines: false,
-            rehearsal: None,
+            dry_run: None,
             rows: None,
             described: Vec::new(),
             running: Running::default(),
@@ -331,7 +331,7 @@ impl Wire for PostgresWire {
 
     fn start(&mut self, request: &Request, out: &mut Vec<u8>) {
         self.running = Running::default();
-        if let Some(before) = self.rehearsal {
+        if let Some(before) = self.dry_run {
             let text = match before {
                 Before::Kept => "RELEASE SAVEPOINT attempt; SAVEPOINT attempt",
                 Before::Undone => "ROLLBACK TO SAVEPOINT attempt",
@@ -340,7 +340,7 @@ impl Wire for PostgresWire {
             self.running.awaiting = Awaiting::Before;
         }
         let start = out.len();
-        if request.steps.len() > 1 && !self.pipelines && self.rehearsal.is_none() {
+        if request.steps.len() > 1 && !self.pipelines && self.dry_run.is_none() {
             message::write(out, b'Q', |out| message::write_text(out, "BEGIN"));
             self.running.awaiting = Awaiting::Begin;
             return self.await_step(request);

@@ -226,7 +226,7 @@ impl Session for SqliteSession {
         outcome
     }
 
-    fn begin_rehearsal(&mut self) -> Result<(), DatabaseError> {
+    fn begin_dry_run(&mut self) -> Result<(), DatabaseError> {
         self.begin.execute(&Cells::new(), 0, None).map(drop)
     }
 
@@ -236,21 +236,21 @@ impl Session for SqliteSession {
         match outcome {
             Ok(_) => self.run("RELEASE attempt"),
             // A trigger may have undone the whole transaction.
-            Err(error) if !self.is_rehearsing() => Err(error),
+            Err(error) if !self.is_dry_run() => Err(error),
             Err(error) => self.run("ROLLBACK TO attempt; RELEASE attempt").and(Err(error)),
         }
     }
 
-    fn is_rehearsing(&self) -> bool {
+    fn is_dry_run(&self) -> bool {
         !self.connection.is_autocommit()
     }
 
-    fn end_rehearsal(&mut self) -> Result<(), DatabaseError> {
-        if !self.is_rehearsing() {
+    fn end_dry_run(&mut self) -> Result<(), DatabaseError> {
+        if !self.is_dry_run() {
             return Ok(());
         }
         let undone = self.rollback.execute(&Cells::new(), 0, None);
-        undone.map(drop).map_err(|error| DatabaseError::Lost(format!("a rehearsal could not be undone: {error}")))
+        undone.map(drop).map_err(|error| DatabaseError::Lost(format!("a dry run could not be undone: {error}")))
     }
 
     fn version(&mut self) -> Result<String, DatabaseError> {

@@ -3,7 +3,7 @@
 //! Main type: [`Lane`], one writer with one connection. A lane binds the points of several entries to the columns of their tables
 //! (`bind`), writes them in one transaction together with its row in the `ledger`, and makes tables and columns that are
 //! missing (`making`) under names that nobody else has (`claims`); the `registry` says what is there. A record that the
-//! database refuses is found in one rehearsal of the batch (`sifting`), and goes to quarantine.
+//! database refuses is found in one dry run of the batch (`sifting`), and goes to quarantine.
 //!
 //! Invariant: the ledger says how far a lane has come, in the same transaction as the rows. Whatever happens between a COMMIT and
 //! its answer, the next connection reads there whether it happened.

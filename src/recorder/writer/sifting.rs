@@ -1,6 +1,6 @@
-//! Which rows of a batch the database refuses: one rehearsal of all of them. The half of [`Connection`] for batches that are refused.
+//! Which rows of a batch the database refuses: one dry run of all of them. The half of [`Connection`] for batches that are refused.
 //!
-//! Invariant: a rehearsal is undone, whatever it came to.
+//! Invariant: a dry run is undone, whatever it came to.
 
 use std::ops::Range;
 
@@ -32,10 +32,10 @@ impl Connection {
         context: &mut Context<'_>,
     ) -> Result<Vec<(usize, DatabaseError)>, DatabaseError> {
         let pieces = arranged(ready);
-        self.session.begin_rehearsal()?;
+        self.session.begin_dry_run()?;
         let outcome = self.try_pieces(&pieces, ready, context);
         if !matches!(&outcome, Err(DatabaseError::Lost(_) | DatabaseError::Unavailable(_))) {
-            self.session.end_rehearsal()?;
+            self.session.end_dry_run()?;
         }
         outcome
     }
@@ -47,7 +47,7 @@ impl Connection {
     pub(super) fn probe(&mut self, ready: &Ready, context: &mut Context<'_>) -> Result<(), DatabaseError> {
         self.request.clear();
         self.append_rows(ready, context);
-        self.rehearse()
+        self.try_dry()
     }
 
     /// Writes something that is no record, and undoes it: whether the database takes anything at all.
@@ -58,14 +58,14 @@ impl Connection {
         self.request.clear();
         let key = format!("probe-{}", self.ledger.writer);
         self.messages.append_insert(&[(key, now_ns())], &mut self.request);
-        self.rehearse()
+        self.try_dry()
     }
 
-    fn rehearse(&mut self) -> Result<(), DatabaseError> {
-        self.session.begin_rehearsal()?;
+    fn try_dry(&mut self) -> Result<(), DatabaseError> {
+        self.session.begin_dry_run()?;
         let outcome = self.session.attempt(&self.request);
         if !matches!(&outcome, Err(DatabaseError::Lost(_) | DatabaseError::Unavailable(_))) {
-            self.session.end_rehearsal()?;
+            self.session.end_dry_run()?;
         }
         outcome
     }
@@ -88,9 +88,9 @@ impl Connection {
                 Err(error) if meaning_where(&error, context.suspected) != Meaning::Record => return Err(error),
                 Err(error) => {
                     bad.extend(sieve.refuse(run).map(|place| (pieces[place].unit.row, error)));
-                    if !self.session.is_rehearsing() {
+                    if !self.session.is_dry_run() {
                         // All that was taken is undone, and goes before what follows.
-                        self.session.begin_rehearsal()?;
+                        self.session.begin_dry_run()?;
                         is_stored.fill(false);
                         for run in &taken {
                             self.attempt(&pieces[run.clone()], ready, &mut is_stored, context)?;
@@ -102,7 +102,7 @@ impl Connection {
         Ok(bad)
     }
 
-    /// Tries some pieces, with the new identities that they need and that are not stored in this rehearsal.
+    /// Tries some pieces, with the new identities that they need and that are not stored in this dry run.
     fn attempt(
         &mut self,
         pieces: &[Piece],

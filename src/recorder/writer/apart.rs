@@ -9,7 +9,7 @@ use std::sync::Arc;
 
 use super::batch::Batch;
 use super::lane::{Lane, Leave};
-use super::refusal::{Meaning, may_pass, meaning_where};
+use super::refusal::{Meaning, is_of_database, may_pass, meaning_where};
 use crate::database::DatabaseError;
 use crate::recorder::line::{Parser, Point};
 use crate::recorder::log;
@@ -99,7 +99,7 @@ impl Lane {
                 if ready.rows() == 0 || ready.is_cut() { Ok(()) } else { connection.probe(&ready, context) }
             });
             match tried {
-                Err(error) if self.meaning(&error) == Meaning::Wait => {
+                Err(error) if self.meaning(&error) == Meaning::Wait && !is_of_database(&error) => {
                     refused.insert(measurement, error.to_string());
                 }
                 // What a record causes is found when it is written.

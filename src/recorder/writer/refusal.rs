@@ -131,6 +131,38 @@ pub(super) fn may_pass(error: &DatabaseError) -> bool {
     of_postgres || PASSES.iter().any(|known| code.starts_with(known))
 }
 
+/// Refusals that are the whole database's trouble, whichever table they came from: no room, read-only, going down, or another session
+/// in the way for a moment.
+const OF_DATABASE: &[&str] = &[
+    "1021",
+    "1040",
+    "1053",
+    "1099",
+    "1114",
+    "1206",
+    "1213",
+    "1223",
+    "1290",
+    "1792",
+    "1836",
+    "SQLITE_FULL",
+    "SQLITE_BUSY",
+    "SQLITE_LOCKED",
+    "SQLITE_READONLY",
+    "SQLITE_CANTOPEN",
+    "SQLITE_NOMEM",
+    "SQLITE_INTERRUPT",
+];
+
+/// Whether a refusal says nothing about a measurement.
+pub(super) fn is_of_database(error: &DatabaseError) -> bool {
+    let DatabaseError::Refused { code, .. } = error else { return true };
+    // PostgreSQL's classes: connections, read-only transactions, conflicts, resources, operators, the system.
+    let of_postgres =
+        code.len() == 5 && ["08", "25", "40", "53", "57", "58"].iter().any(|class| code.starts_with(class));
+    of_postgres || OF_DATABASE.iter().any(|known| code.starts_with(known))
+}
+
 /// Whether a record names an identity that is not there any more, as it is when somebody removes old ones.
 pub(in crate::recorder) fn is_dangling(error: &DatabaseError) -> bool {
     let codes = ["1216", "1452", "23503", "SQLITE_CONSTRAINT_FOREIGNKEY"];
@@ -182,6 +214,19 @@ mod tests {
             "99999",
         ] {
             assert_eq!(of(code), Meaning::Wait, "{code}");
+        }
+        for (code, is) in [
+            ("53100", true),
+            ("25006", true),
+            ("SQLITE_FULL", true),
+            ("1290", true),
+            ("42P01", false),
+            ("55P03", false),
+        ] {
+            assert_eq!(is_of_database(&DatabaseError::refused(code, "…")), is, "{code}");
+        }
+        for (code, is) in [("42501", true), ("1205", true), ("SQLITE_ERROR", true), ("ZZ013", false), ("9013", false)] {
+            assert_eq!(may_pass(&DatabaseError::refused(code, "…")), is, "{code}");
         }
         assert_eq!(of("rows"), Meaning::Ledger);
         assert_eq!(of("SQLITE_IOERR"), Meaning::Broken);

@@ -9,7 +9,7 @@ use std::time::Duration;
 use super::batch::Batch;
 use super::lane::{Lane, Leave};
 use super::messages;
-use super::refusal::{Meaning, is_dangling, is_duplicate};
+use super::refusal::{Meaning, is_dangling, is_duplicate, is_of_database};
 use super::store::{Connection, Context, Ready};
 use crate::database::DatabaseError;
 use crate::recorder::log;
@@ -67,7 +67,9 @@ impl Lane {
                         ranges.extend([middle..range.end, range.start..middle]);
                     }
                 },
-                Meaning::Wait if was_refused && self.set_refused_apart(batch, range.clone())? => {
+                Meaning::Wait
+                    if was_refused && !is_of_database(&error) && self.set_refused_apart(batch, range.clone())? =>
+                {
                     ranges.push(range);
                 }
                 meaning @ (Meaning::Wait | Meaning::Lost | Meaning::Ledger | Meaning::Broken) => {

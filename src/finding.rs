@@ -286,6 +286,13 @@ impl Estimate {
 }
 
 impl Estimate {
+    /// The mean of bytes in millions, with all digits that its interval carries, also where these are more than three: `16.042`. `-` without
+    /// any trial.
+    pub fn show_megabytes(&self) -> String {
+        let carried = Carried::by(self.ci95.map(|ends| ends.map(|bytes| bytes / 1e6)));
+        self.mean.map_or("-".to_owned(), |bytes| carried.show_plain(bytes / 1e6))
+    }
+
     /// Mean and interval, `-` without any trial. For what cannot be negative: the interval does not begin below 0.
     pub fn show(&self, unit: impl Fn(f64) -> String) -> String {
         let mean = self.show_mean(&unit);

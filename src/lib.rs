@@ -6,11 +6,14 @@
 
 // The vocabulary: plain types that every part shares.
 pub mod finding;
+#[cfg(any(test, fuzzing))]
+pub mod fuzzed;
 pub mod histogram;
 pub mod imported;
 pub mod measurement;
 pub mod operation;
 pub mod query;
+pub mod quote;
 pub mod random;
 pub mod record;
 pub mod statement;
@@ -37,18 +40,30 @@ pub mod study;
 
 // The machine, the evidence, and what people see of it.
 pub mod import;
+#[cfg(not(fuzzing))]
 pub mod link;
+#[cfg(not(fuzzing))]
 pub mod monitor;
+#[cfg(not(fuzzing))]
 pub mod report;
+#[cfg(not(fuzzing))]
 pub mod server;
+#[cfg(not(fuzzing))]
 pub mod store;
 
 // The engine.
+#[cfg(not(fuzzing))]
 pub mod load;
 
 // What takes measurement data in, and holds the load at the line.
 pub mod recorder;
 
 // The command line; the only place that knows every part.
+#[cfg(not(fuzzing))]
 pub mod cli;
+#[cfg(not(fuzzing))]
 pub mod commands;
+
+// What is tried with bytes that nobody expects.
+#[cfg(any(test, fuzzing))]
+pub mod fuzzing;

@@ -3,7 +3,7 @@
 use std::process::ExitCode;
 use std::time::Duration;
 
-use loadline::commands::output::note;
+use loadline::commands::output::give_up;
 use loadline::commands::{Failure, Status, execute_command};
 use loadline::recorder::log;
 
@@ -21,11 +21,11 @@ fn execute() -> ExitCode {
         Ok(Status::Valid) => ExitCode::from(0),
         Ok(Status::Invalid) => ExitCode::from(1),
         Err(Failure::Broken(message)) => {
-            note(&format!("loadline: {message}"));
+            give_up(&message);
             ExitCode::from(1)
         }
         Err(Failure::Usage(message)) => {
-            note(&format!("loadline: {message}"));
+            give_up(&message);
             ExitCode::from(2)
         }
     }

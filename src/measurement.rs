@@ -66,8 +66,12 @@ pub struct Measurement {
     /// Per kind of operation, those of the load in the background. They count in no total and have no part in throughput.
     #[serde(skip_serializing_if = "BTreeMap::is_empty", default)]
     pub background: BTreeMap<String, Box<OperationMeasurement>>,
-    /// Per client: how much it did. Shows whether clients were served alike.
+    /// Per client: how much it did. Shows whether clients were served alike. Left out of what is read from a run, which no report needs: with
+    /// hundreds of clients it is most of a trial.
     pub clients: Vec<ClientMeasurement>,
+    /// How many clients were left out of `clients`.
+    #[serde(skip)]
+    pub clients_left_out: u32,
     /// How long a free client took from the intended time to sending: the generator's own lateness, apart from queueing.
     pub generator_late: Histogram,
     /// The threads that drove the load.
@@ -351,6 +355,7 @@ impl Measurement {
             parts: BTreeMap::new(),
             background: BTreeMap::new(),
             clients: Vec::new(),
+            clients_left_out: 0,
             generator_late: Histogram::new(),
             loops: Vec::new(),
             series: Vec::new(),

@@ -12,7 +12,7 @@ pub use carried::{Carried, show_ratio};
 /// Nanoseconds in one second.
 pub const NS_PER_S: f64 = 1e9;
 
-/// Reads a duration such as `250us`, `1.6ms`, `10s`, `2m` or `1h`.
+/// Reads a duration such as `250us`, `1.6ms`, `10s`, `2m`, `1h` or `7d`.
 ///
 /// # Errors
 /// Returns a sentence that names the value and the accepted form.
@@ -25,6 +25,7 @@ pub fn parse_duration(text: &str) -> Result<Duration, String> {
         "s" => 1.0,
         "m" | "min" => 60.0,
         "h" => 3600.0,
+        "d" => 86_400.0,
         _ => {
             return Err(format!(
                 "\"{text}\" is not a duration; write a number and a unit, as in \"100ms\", \"10s\" or \"2m\""
@@ -250,6 +251,7 @@ mod tests {
         assert_eq!(parse_duration("1.6ms"), Ok(Duration::from_micros(1600)));
         assert_eq!(parse_duration("10 s"), Ok(Duration::from_secs(10)));
         assert_eq!(parse_duration("2m"), Ok(Duration::from_secs(120)));
+        assert_eq!(parse_duration("366d"), Ok(Duration::from_secs(366 * 86_400)));
         assert!(parse_duration("10").unwrap_err().contains("\"10\""));
         assert!(parse_duration("-1s").is_err());
         assert!(parse_duration("soon").is_err());

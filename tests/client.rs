@@ -4,11 +4,19 @@
 
 use std::path::PathBuf;
 use std::process::{Child, Command, Stdio};
+use std::sync::{Mutex, MutexGuard, PoisonError};
 
 use loadline::database::{mysql, postgres, recipe::Recipe};
 use loadline::server::Server;
 use loadline::store::Run;
 use loadline::trial::DatabaseSettings;
+
+/// Held by each test: what one does to the CPUs is measured in another.
+static CPUS: Mutex<()> = Mutex::new(());
+
+fn cpus() -> MutexGuard<'static, ()> {
+    CPUS.lock().unwrap_or_else(PoisonError::into_inner)
+}
 
 /// A directory of the test's own, removed at its end.
 struct Scratch(PathBuf);
@@ -67,6 +75,7 @@ const SAVEPOINT: &str = "statements = [ { weight = 1, transaction = [ { sql = \"
 
 #[test]
 fn transactions_begin_and_commit_like_those_of_applications_unless_they_are_pipelined() {
+    let _alone = cpus();
     let scratch = Scratch::new("transactions");
     let server = start(&postgres::recipe::POSTGRES);
     let study = |load: &str| study("postgres", &url(&server, "postgres"), load, SAVEPOINT);
@@ -87,6 +96,7 @@ fn transactions_begin_and_commit_like_those_of_applications_unless_they_are_pipe
 
 #[test]
 fn a_database_that_cannot_pipeline_is_refused_before_anything_is_started() {
+    let _alone = cpus();
     let scratch = Scratch::new("refused");
     let server = start(&mysql::recipe::MARIADB);
     for command in ["plan", "run"] {
@@ -122,10 +132,13 @@ impl Drop for Busy {
 
 #[test]
 fn a_client_that_is_kept_from_running_says_so() {
+    let _alone = cpus();
     let scratch = Scratch::new("starved");
-    let server = start(&postgres::recipe::POSTGRES);
     let cpus = loadline::server::allowed_to_this_thread().unwrap();
-    let cpu = *cpus.as_slice().last().unwrap();
+    let (cpu, others) = cpus.as_slice().split_last().unwrap();
+    // A server that had to wait for the same CPU would leave the client with nothing to do.
+    let settings = DatabaseSettings { cpus: others.first().map(usize::to_string), ..DatabaseSettings::default() };
+    let server = Server::start(&postgres::recipe::POSTGRES, &settings, None).unwrap();
     let load = format!("clients = 8\nduration = \"1500ms\"\ncpus = \"{cpu}\"");
     let study =
         study("postgres", &url(&server, "postgres"), &load, "statements = [ { sql = \"SELECT 1\", weight = 1 } ]");
@@ -135,7 +148,7 @@ fn a_client_that_is_kept_from_running_says_so() {
     let free = loop_of(&scratch);
     assert!(free.gives_way && free.turns.unwrap() > 0 && free.answers.unwrap() > 0, "{free:?}");
     // The least share that there is, beside two processes with the usual one: a hundredth of the CPU, however fast that is.
-    let _busy = [Busy::on(cpu), Busy::on(cpu)];
+    let _busy = [Busy::on(*cpu), Busy::on(*cpu)];
     let (_, text) = scratch.run(&["nice", "-n", "19"], "run", &study);
     let starved = loop_of(&scratch);
     assert!(starved.delayed_s.unwrap() > 0.5 * starved.wall_s, "{starved:?}");

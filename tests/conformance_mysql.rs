@@ -150,6 +150,31 @@ fn mariadb_conforms_when_packets_are_small_and_transactions_are_implicit() {
     }
 }
 
+/// A lock that is not given undoes the whole transaction where a server is set so; what was sent behind it must not be stored.
+#[test]
+fn nothing_of_a_dry_run_stays_when_the_server_undoes_its_transaction_on_the_way() {
+    let server = Server::start("undoes", &["--innodb-rollback-on-timeout=ON", "--innodb-lock-wait-timeout=1"]);
+    let database = server.database(Engine::InnoDb);
+    let mut other = database.connect().unwrap();
+    other.run("CREATE TABLE samples (id BIGINT PRIMARY KEY)").unwrap();
+    let mut session = prepared(&database, "INSERT INTO samples VALUES (?)");
+    for _ in 0..2 {
+        other.run("BEGIN").unwrap();
+        other.run("INSERT INTO samples VALUES (50)").unwrap();
+        session.begin_dry_run().unwrap();
+        let requests: Vec<_> = [40, 50, 41, 42].map(|id| request(|cells| cells.int(id))).into();
+        let outcomes = session.attempt_each(&requests);
+        let is_refused: Vec<_> = outcomes.iter().map(Result::is_err).collect();
+        assert_eq!(is_refused, [false, true, false, false], "{outcomes:?}");
+        assert!(format!("{outcomes:?}").contains("1205"), "{outcomes:?}");
+        session.end_dry_run().unwrap();
+        other.run("ROLLBACK").unwrap();
+        assert_eq!(other.query("SELECT COUNT(*) FROM samples").unwrap(), [[Some("0".to_owned())]]);
+    }
+    session.execute(&request(|cells| cells.int(1)), None).unwrap();
+    assert_eq!(other.query("SELECT COUNT(*) FROM samples").unwrap(), [[Some("1".to_owned())]]);
+}
+
 /// Runs where `LOADLINE_MYSQL_BASE` names an unpacked MySQL, which no Debian package brings.
 #[test]
 fn genuine_mysql_conforms_and_passwords_reach_it_encrypted() {

@@ -82,6 +82,22 @@ proptest! {
     }
 }
 
+/// So many servers for so little work that the mean grows by less than its rounding: the bound is met again all the same.
+#[test]
+fn a_bound_that_hardly_depends_on_the_rate_has_its_highest_rate() {
+    let parallel = FAMILIES.iter().position(|family| family.name == "load-dependent-parallel").unwrap();
+    for share in [0.05, 0.1, 0.102_107_755_643_394_86, 0.124_166_157_702_246_88, 0.239_250_227_408_791_95] {
+        for workers in [12, 16, 27, 34, 63] {
+            let dice = [0.992_319_573_724_061_5, 0.000_162_456_020_117_334_02, 0.0, 0.0];
+            let (_, queue) = build(parallel, &dice, workers, Timer::Intended).unwrap();
+            let rate = share * queue.capacity_per_s();
+            let bound_s = queue.mean_s(rate).unwrap();
+            let limit = queue.limit_per_s(Target::Mean, bound_s);
+            assert!(limit.is_some_and(|limit| limit >= rate * (1.0 - 1e-9)), "{share} of {workers} workers: {limit:?}");
+        }
+    }
+}
+
 proptest! {
     #![proptest_config(ProptestConfig { cases: 60, failure_persistence: None, ..ProptestConfig::default() })]
 

@@ -84,7 +84,7 @@ fn quarantined_records_can_be_replayed(target: &Target) {
     let drop = if target.name == "mariadb" { "DROP INDEX again_once ON again" } else { "DROP INDEX again_once" };
     target.session().run(drop).unwrap();
     let config = target.config(&directory, "name = \"wide\"", "");
-    assert_eq!(loadline::recorder::replay_quarantine(&config).unwrap(), 1);
+    assert_eq!(loadline::recorder::replay_quarantine(&config).unwrap().rows, 1);
     let started = target.start(&directory, "name = \"wide\"", "");
     started.wait_until_committed();
     let end = started.stop();

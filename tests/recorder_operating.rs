@@ -389,6 +389,7 @@ fn what_was_quarantined_before_a_crash_is_not_stored_beside_it() {
     let offer = loadline::recorder::spool::Offer {
         lane: 0,
         source: "s".into(),
+        sender: "".into(),
         message_id: String::new(),
         received_ns: 7,
         precision: Default::default(),
@@ -407,7 +408,7 @@ fn what_was_quarantined_before_a_crash_is_not_stored_beside_it() {
     let end = started.stop();
     assert_eq!((end.counts.committed, end.counts.spooled, end.counts.quarantined), (3, 0, 1));
     assert_eq!(target.query("SELECT f FROM q ORDER BY f"), ["1", "2", "4"]);
-    assert_eq!(loadline::recorder::replay_quarantine(&config).unwrap(), 1);
+    assert_eq!(loadline::recorder::replay_quarantine(&config).unwrap().rows, 1);
     let started = target.start(&directory, "name = \"wide\"", "");
     started.wait_until_committed();
     started.stop();
@@ -424,7 +425,7 @@ fn the_quarantine_is_listed_replayed_and_discarded_from_the_command_line() {
     assert_eq!(write(process.http, "m,host=h f=1 1\n").status, 204);
     assert_eq!(write(process.http, "m,host=h f=\"x\" 2\nm,host=h f=2 3\n").status, 204);
     process.assert_conserved();
-    assert_eq!(process.stop(), Some(1), "the exit status says that there is something to look at");
+    assert_eq!(process.stop(), Some(0), "what is in quarantine is no failure of the recorder");
     let run = |action: &str, more: &[&str]| {
         let program = env!("CARGO_BIN_EXE_loadline");
         let ended =
@@ -440,7 +441,7 @@ fn the_quarantine_is_listed_replayed_and_discarded_from_the_command_line() {
     let process = Process::start(&config, "");
     wait_until("it is refused again", || process.metric("loadline_quarantined_rows") == 1.0);
     process.assert_conserved();
-    assert_eq!(process.stop(), Some(1));
+    assert_eq!(process.stop(), Some(0));
     assert!(run("discard", &[]).starts_with("1 records were removed"));
     assert!(list(&directory.0.join("disk/spool"), 10).unwrap().is_empty());
     let process = Process::start(&config, "");
@@ -479,7 +480,7 @@ fn what_strangers_send_never_commands_the_terminal_of_whoever_looks_at_it() {
     let process = Process::start(&config, "");
     let lines = "m,host=h f=1 1\nm,host=h f=\"\x1b]0;owned\x07\x1b[2J\u{9b}31m\" 2\n";
     assert_eq!(write(process.http, lines).status, 204);
-    assert_eq!(process.stop(), Some(1));
+    assert_eq!(process.stop(), Some(0));
     let ended = Command::new(env!("CARGO_BIN_EXE_loadline")).args(["record", &config, "--quarantine", "list"]).output();
     let listed = String::from_utf8(ended.unwrap().stdout).unwrap();
     assert!(listed.contains("owned") && listed.contains("\\u{1b}"), "{listed}");

@@ -3,21 +3,16 @@
 
 #![expect(clippy::unwrap_used, reason = "a test that cannot go on has failed")]
 
-#[path = "recorder/blackhole.rs"]
-mod blackhole;
-#[expect(dead_code, reason = "not every test file uses all of it")]
-#[path = "recorder/harness.rs"]
-mod harness;
-#[expect(dead_code, reason = "not every test file uses all of it")]
-#[path = "recorder/process.rs"]
-mod process;
+#[path = "recorder/trouble.rs"]
+mod trouble;
 
 use std::ops::Range;
 use std::sync::atomic::Ordering;
 use std::time::{Duration, Instant};
 
-use harness::{Directory, Target, write};
-use process::{Process, config_file, database_of};
+use trouble::blackhole;
+use trouble::harness::{Directory, Target, write};
+use trouble::process::{Process, config_file, database_of};
 
 /// Long enough for everything here on any machine, and no longer than somebody waits.
 const LONG: Duration = Duration::from_secs(180);

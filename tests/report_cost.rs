@@ -59,11 +59,10 @@ fn cost(shape: &str, trials: usize) -> [f64; 2] {
     [ALLOCATED.load(Relaxed) - allocated, MOST.load(Relaxed) - held].map(|bytes| bytes as f64)
 }
 
-/// What is asked of: many trials of few cases, and many cases. Open loops are not: their models are fitted to the cases, which takes a debug
-/// build minutes however many trials there are.
-const SHAPES: [&str; 4] = ["layouts", "pair", "ramp", "settings"];
+/// What is asked of: many trials of few cases, many cases, and open loops at arrival rates, to which models are fitted.
+const SHAPES: [&str; 5] = ["layouts", "pair", "ramp", "settings", "open"];
 /// Trials of the smaller and of the larger run.
-const SIZES: [usize; 2] = [360, 1_440];
+const SIZES: [usize; 2] = [120, 480];
 /// How much more four times the trials may cost: what does not grow with them makes it less, logarithms a little more.
 const MOST_TIMES: f64 = 4.5;
 

@@ -137,7 +137,7 @@ fn a_late_trial_that_was_repeated_well_says_nothing_against_a_search_and_a_faile
     let findings = analyse("runs/synthetic", &study, &environment(), &trials);
     assert!(findings.valid && findings.load_lines.iter().all(|line| line.verified), "{:?}", findings.load_lines);
     assert_eq!(findings.cases.iter().map(|case| case.repeated).sum::<u64>(), 1);
-    assert!(findings.notes.iter().any(|note| note.starts_with("1 trial of the search was not driven")));
+    assert!(findings.notes.iter().any(|note| note.starts_with("in 1 trial of the search loadline could not send")));
     let text = terminal(&findings, &goal::unfold(&study, &trials));
     assert!(text.contains("REPEATED: 1 of ") && text.contains(LATE) && !text.contains("INVALID"), "{text}");
 

@@ -2,6 +2,8 @@
 
 #![expect(clippy::unwrap_used, reason = "a test that cannot go on has failed")]
 
+#[path = "strangers/anteroom.rs"]
+mod anteroom;
 #[path = "strangers/apart.rs"]
 mod apart;
 #[path = "strangers/clients.rs"]
@@ -20,8 +22,12 @@ mod names;
 #[expect(dead_code, reason = "not every test file uses all of it")]
 #[path = "recorder/process.rs"]
 mod process;
+#[path = "strangers/quarantine.rs"]
+mod quarantine;
 #[path = "strangers/senders.rs"]
 mod senders;
+#[path = "strangers/shares.rs"]
+mod shares;
 #[path = "strangers/streams.rs"]
 mod streams;
 #[path = "strangers/types.rs"]
@@ -49,6 +55,7 @@ fn attacks(target: &Target) {
     clients::binary_values_are_refused_with_the_remedy(target);
     // An embedded database is written without a spool, and nobody changes the type of its columns.
     if target.endpoint.is_some() {
+        shares::a_source_that_sends_too_much_does_not_hold_up_the_others(target);
         apart::a_table_that_is_locked_stops_only_its_own_measurement(target);
         apart::a_refusal_that_nobody_knows_ends_in_quarantine_and_stops_nobody(target);
         names::recorders_that_make_the_same_tables_at_once_store_everything(target);
@@ -57,6 +64,28 @@ fn attacks(target: &Target) {
         copies::a_spool_whose_log_is_damaged_loses_nothing_new(target);
         copies::copies_of_a_spool_that_work_at_once_store_everything_once(target);
     }
+}
+
+/// What is tried with the quarantine takes a server of its own for a while.
+fn quarantine_of(target: &Target) {
+    quarantine::a_sender_whose_records_are_refused_closes_its_own_door(target);
+    quarantine::the_quarantine_is_cleared_while_the_recorder_runs(target);
+    quarantine::replays_that_are_killed_lose_and_double_nothing(target);
+}
+
+#[test]
+fn quarantine_of_a_recorder_into_sqlite() {
+    quarantine_of(&Target::sqlite(&Directory::new()));
+}
+
+#[test]
+fn quarantine_of_a_recorder_into_mariadb() {
+    quarantine_of(&Target::server("mariadb"));
+}
+
+#[test]
+fn quarantine_of_a_recorder_into_postgresql() {
+    quarantine_of(&Target::server("postgres"));
 }
 
 #[test]
@@ -97,4 +126,44 @@ fn strangers_do_not_fill_the_audit_file() {
 #[test]
 fn secrets_are_told_to_nobody() {
     costs::secrets_are_told_to_nobody();
+}
+
+#[test]
+fn silent_and_slow_connections_keep_nobody_out() {
+    anteroom::silent_and_slow_connections_keep_nobody_out();
+}
+
+#[test]
+fn nothing_that_all_share_is_taken_before_a_token_is_known() {
+    anteroom::nothing_that_all_share_is_taken_before_a_token_is_known();
+}
+
+#[test]
+fn what_is_only_announced_holds_nothing() {
+    anteroom::what_is_only_announced_holds_nothing();
+}
+
+#[test]
+fn a_patience_does_not_begin_anew_with_each_byte() {
+    anteroom::a_patience_does_not_begin_anew_with_each_byte();
+}
+
+#[test]
+fn an_address_has_its_own_bound() {
+    anteroom::an_address_has_its_own_bound();
+}
+
+#[test]
+fn without_tokens_there_is_room_for_many_and_silence_keeps_nobody_out() {
+    anteroom::without_tokens_there_is_room_for_many_and_silence_keeps_nobody_out();
+}
+
+#[test]
+fn metrics_have_an_address_and_a_token_of_their_own() {
+    anteroom::metrics_have_an_address_and_a_token_of_their_own();
+}
+
+#[test]
+fn silent_connections_keep_nobody_from_the_office_and_from_uploading() {
+    anteroom::silent_connections_keep_nobody_from_the_office_and_from_uploading();
 }

@@ -117,7 +117,7 @@ fn ours_once(directory: &Path, blocks: &[Vec<u8>], name: &str, url: Option<&str>
     let config = path("c.toml");
     let key = |name: &str| directory.join(name).display().to_string();
     let text = format!(
-        "[database]\nname = \"{name}\"\n{target}\n[inbox]\npath = \"{}\"\nbound = \"900GiB\"\nblock = \"16MiB\"\n[processing]\nidentity = \"{}\"\nsigners = \"{}\"\nimages = \"{}\"\n",
+        "[database]\nname = \"{name}\"\n{target}\n[inbox]\npath = \"{}\"\nbound = \"900GiB\"\nblock = \"16MiB\"\n[processing]\nidentity = \"{}\"\nsigners = \"{}\"\nimages = \"{}\"\nage = \"10000d\"\n",
         path("inbox"),
         key("centre.key"),
         key("signers"),

@@ -14,6 +14,8 @@
 pub mod age;
 mod archive;
 mod error;
+#[cfg(any(test, fuzzing))]
+mod fuzzed;
 pub mod image;
 #[cfg(test)]
 mod mutated;
@@ -27,6 +29,8 @@ mod tests;
 pub mod xml;
 
 pub use error::{BlockError, KeyError};
+#[cfg(any(test, fuzzing))]
+pub(crate) use fuzzed::{AGE as FUZZED_AGE, BLOCK as FUZZED_BLOCK};
 pub use open::{Limits, Opened, Opener, check_unpacked, split};
 pub use seal::Sealer;
 pub use signature::NAMESPACE;

@@ -1,7 +1,7 @@
 //! Blocks that were changed: at random places, and at each layer by somebody who has a camera's key, so that every reader behind the signature
 //! gets bytes that nobody has checked before it. Nothing panics, and nothing is opened that is not what was sealed.
 //!
-//! `fuzz/fuzz_targets/block.rs` does the same with inputs that are grown.
+//! The target in `fuzzed.rs` does the same with inputs that are grown.
 
 use std::sync::LazyLock;
 

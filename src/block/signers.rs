@@ -7,6 +7,7 @@ use base64::engine::general_purpose::STANDARD;
 
 use super::ssh::{ALGORITHM, PublicKey};
 use super::{KeyError, NAMESPACE};
+use crate::quote::quoted;
 
 /// Which keys sign for which camera.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
@@ -39,7 +40,7 @@ impl Signers {
         if word != ALGORITHM && !word.starts_with("ssh-") && !word.starts_with("ecdsa-") && !word.starts_with("sk-") {
             let namespaces = word.strip_prefix("namespaces=\"").and_then(|rest| rest.strip_suffix('"'));
             let Some(namespaces) = namespaces else {
-                return Err(format!("option {word} is not known here; there is namespaces=\"{NAMESPACE}\""));
+                return Err(format!("option {} is not known here; there is namespaces=\"{NAMESPACE}\"", quoted(word)));
             };
             if !namespaces.split(',').any(|namespace| namespace == NAMESPACE) {
                 return Err(format!("namespaces do not contain {NAMESPACE}; such a key signs no block, leave it out"));
@@ -47,14 +48,14 @@ impl Signers {
             word = words.next().unwrap_or_default();
         }
         if word != ALGORITHM {
-            return Err(format!("the key is of \"{word}\"; keys of cameras are {ALGORITHM}"));
+            return Err(format!("the key is of \"{}\"; keys of cameras are {ALGORITHM}", quoted(word)));
         }
         let key = words.next().and_then(|text| STANDARD.decode(text).ok());
         let key = key.and_then(|bytes| PublicKey::from_wire(&bytes)).ok_or("the key is damaged")?;
         for camera in cameras.split(',') {
             let is_plain = camera.chars().all(|letter| letter.is_ascii_alphanumeric() || "-_.".contains(letter));
             if camera.is_empty() || !is_plain {
-                return Err(format!("\"{camera}\" is no name of a camera; patterns are not known here"));
+                return Err(format!("\"{}\" is no name of a camera; patterns are not known here", quoted(camera)));
             }
             self.keys.entry(camera.to_owned()).or_default().push(key.clone());
         }

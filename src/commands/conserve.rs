@@ -1,5 +1,8 @@
 //! The conservation check that ends every trial with a `[recorder]`: what was acknowledged is in the database once, in each source's order.
 //!
+//! The order is that of a table's numbers, which each lane of a recorder gives out by itself. A source moves to another lane when it sends more than
+//! its share, and back; what two lanes stored has no order by number, and is compared within each.
+//!
 //! Main functions: [`recorded`], and [`Check`], which is pure. Invariant: it looks at every record, and keeps a bit or two of each in memory.
 
 use std::collections::HashMap;
@@ -16,6 +19,7 @@ use crate::database::recorder::number_of_time;
 use crate::layout::RECORD_ID;
 use crate::load::{Acknowledged, Observed};
 use crate::measurement::RecordedMeasurement;
+use crate::recorder::writer::writer_of;
 use crate::trial::Settings;
 use crate::workload::Work;
 
@@ -79,8 +83,10 @@ pub fn recorded(
     }
     let mut check = Check::new(&observed.acknowledged, settings.record.per_measurement);
     let is_number = column == RECORD_ID;
-    each_row(current, &table, column, |value| {
-        check.take(if is_number { u64::try_from(value).ok() } else { number_of_time(value) });
+    each_row(current, &table, column, |id, value| {
+        let (number, writer) =
+            if is_number { (u64::try_from(value).ok(), 0) } else { (number_of_time(value), writer_of(id)) };
+        check.take(number, writer);
     })?;
     check.fill(&mut recorded);
     Ok(recorded)
@@ -93,8 +99,8 @@ fn largest_memory_bytes(pid: u32) -> Option<u64> {
     line.trim().trim_end_matches("kB").trim().parse::<u64>().ok().map(|kib| kib * 1024)
 }
 
-/// Gives a column of all rows of a table, in the order in which they were numbered.
-fn each_row(current: &Current, table: &str, column: &str, mut each: impl FnMut(i64)) -> anyhow::Result<()> {
+/// Gives number and a column of all rows of a table, in the order in which they were numbered.
+fn each_row(current: &Current, table: &str, column: &str, mut each: impl FnMut(i64, i64)) -> anyhow::Result<()> {
     let mut session = current.database.connect()?;
     let dialect = current.database.dialect();
     let [table, id, column] = [table, RECORD_ID, column].map(|name| dialect.quote(name));
@@ -105,7 +111,7 @@ fn each_row(current: &Current, table: &str, column: &str, mut each: impl FnMut(i
         for row in &rows {
             let number = |place: usize| row.get(place).and_then(|cell| cell.as_ref()?.parse::<i64>().ok());
             above = number(0).context("a row without a number")?;
-            each(number(1).unwrap_or(i64::MIN));
+            each(above, number(1).unwrap_or(i64::MIN));
         }
         if rows.len() < PAGE_ROWS {
             return Ok(());
@@ -119,8 +125,8 @@ struct Check {
     /// Of each record, from the first on.
     states: Vec<State>,
     per_measurement: u64,
-    /// The newest record of each source so far.
-    newest: HashMap<u64, u64>,
+    /// The newest record of each source so far, by the lane that stored it.
+    newest: HashMap<(u64, i64), u64>,
     found: u64,
     surplus: u64,
     out_of_order: u64,
@@ -168,8 +174,8 @@ impl Check {
         }
     }
 
-    /// Takes in a record that was found; none for one that nobody can have sent.
-    fn take(&mut self, number: Option<u64>) {
+    /// Takes in a record that was found, none for one that nobody can have sent, and the lane that stored it.
+    fn take(&mut self, number: Option<u64>, writer: i64) {
         self.found += 1;
         let place = number.and_then(|number| usize::try_from(number.checked_sub(self.first)?).ok());
         let Some((number, state)) = number.zip(place.and_then(|place| self.states.get_mut(place))) else {
@@ -182,7 +188,7 @@ impl Check {
             State::Unsent | State::Found => self.surplus += 1,
         }
         *state = State::Found;
-        let newest = self.newest.entry(number / self.per_measurement).or_insert(number);
+        let newest = self.newest.entry((number / self.per_measurement, writer)).or_insert(number);
         self.out_of_order += u64::from(number < *newest);
         *newest = number.max(*newest);
     }
@@ -200,10 +206,15 @@ mod tests {
     use super::*;
 
     fn checked(numbers: &[u64]) -> (u64, u64, u64, u64) {
+        checked_by(&numbers.iter().map(|number| (*number, 0)).collect::<Vec<_>>())
+    }
+
+    /// The same for numbers with the lanes that stored them.
+    fn checked_by(numbers: &[(u64, i64)]) -> (u64, u64, u64, u64) {
         let kept = |stored: Range<u64>| Acknowledged { stored: vec![stored], ..Acknowledged::default() };
         let sources = [kept(10..14), Acknowledged { unknown: std::iter::once(24..25).collect(), ..kept(20..24) }];
         let mut check = Check::new(&sources, 10);
-        numbers.iter().for_each(|number| check.take(Some(*number)));
+        numbers.iter().for_each(|(number, writer)| check.take(Some(*number), *writer));
         let mut recorded = RecordedMeasurement::default();
         check.fill(&mut recorded);
         (recorded.found, recorded.missing, recorded.surplus, recorded.out_of_order)
@@ -216,5 +227,13 @@ mod tests {
         assert_eq!(checked(&[10, 20, 11, 21, 22, 13, 23]), (7, 1, 0, 0), "12 is lost");
         assert_eq!(checked(&[10, 20, 11, 12, 21, 22, 13, 23, 23, 14, 99]), (11, 0, 3, 0), "twice, and never sent");
         assert_eq!(checked(&[10, 20, 12, 11, 21, 22, 13, 23]), (8, 0, 0, 1), "11 behind 12");
+    }
+
+    #[test]
+    fn a_source_that_moved_to_another_lane_has_an_order_in_each() {
+        let stored = [(12, 1), (13, 1), (20, 1), (10, 2), (11, 2), (21, 2), (22, 2), (23, 2)];
+        assert_eq!(checked_by(&stored), (8, 0, 0, 0));
+        let stored = [(12, 1), (13, 1), (20, 1), (11, 2), (10, 2), (21, 2), (23, 2), (22, 2)];
+        assert_eq!(checked_by(&stored), (8, 0, 0, 2));
     }
 }

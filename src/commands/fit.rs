@@ -83,6 +83,12 @@ struct Combination {
 
 /// Fits models to a run's points, once per combination of the factors besides the arrival rate (or a closed loop's clients).
 fn fit_run(path: &Path, request: &Request, is_json: bool) -> Result<Status, Failure> {
+    if path.is_file() {
+        let name = path.display();
+        return Err(Failure::Usage(format!(
+            "{name} is a file and no run directory; for a file of points write --points {name}"
+        )));
+    }
     let run = Run::open(path).map_err(Failure::usage)?;
     run.notes.iter().for_each(|line| note(&format!("note: {line}")));
     let name = path.display().to_string();

@@ -33,6 +33,7 @@ mod record;
 mod record_model;
 mod record_parts;
 mod record_reload;
+mod record_supervised;
 mod report;
 mod rerun;
 mod run;

@@ -9,7 +9,7 @@ use std::io::Write;
 use serde::Serialize;
 
 use super::{Failure, screen};
-use crate::recorder::log;
+use crate::recorder::log::{self, Level};
 use crate::report::terminal::WIDTH;
 
 /// Prints text to stdout.
@@ -40,7 +40,12 @@ fn write(text: &str) -> Result<(), Failure> {
 
 /// Prints a line to stderr.
 pub fn note(line: &str) {
-    log::say(&format!("{}\n", printable(line)));
+    log::say(Level::Warning, &printable(line));
+}
+
+/// Says on stderr why the program ends.
+pub fn give_up(message: &str) {
+    log::say(Level::Error, &printable(&format!("loadline: {message}")));
 }
 
 /// Text with its control characters escaped, but for ends of lines and tabs; those that turn the direction of writing too.

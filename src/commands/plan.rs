@@ -7,7 +7,9 @@ use serde_json::{Value, json};
 use super::Failure;
 use super::output::{print, print_json, table};
 use crate::cli::StudyArguments;
-use crate::study::plan::{GUESSED_OPERATIONS_PER_S, GUESSED_RECORDS_PER_S, estimate, first_counted_round, show_rule};
+use crate::study::plan::{
+    GUESSED_OPERATIONS_PER_S, GUESSED_RECORDS_PER_S, REHEARSAL_S, estimate, first_counted_round, show_rule,
+};
 use crate::study::{Names, Study};
 use crate::trial::{DatabaseSettings, Length};
 use crate::units::{show_number, show_seconds};
@@ -147,6 +149,8 @@ fn notes(study: &Study) -> Vec<String> {
     let mut notes = Vec::new();
     if study.quick {
         notes.push("shrunk by --quick: the figures will be a rehearsal".to_owned());
+        let ends = study.goal.is_none() && estimate(study).trials.0 < estimate(study).trials.1;
+        notes.extend(ends.then(|| format!("after {} no further round of trials begins", show_seconds(REHEARSAL_S))));
     }
     let pipelined = study.cases.iter().filter(|case| case.settings.load.pipeline).count();
     if pipelined > 0 {

@@ -13,12 +13,14 @@ use serde_json::json;
 use super::output::{note, print, print_json, table};
 use super::record_parts::{Ended, Parts};
 use super::record_reload::reload;
+use super::record_supervised::Supervised;
 use super::stage::{Stage, endpoint_of, entry_of};
 use super::{Failure, Status};
 use crate::cli::{QuarantineAction, RecordArguments};
 use crate::database::Database;
 use crate::recorder::config::{self, Config};
-use crate::recorder::{discard_quarantine, log, replay_quarantine, spool};
+use crate::recorder::supervisor::Supervisor;
+use crate::recorder::{Cleared, discard_quarantine, log, replay_quarantine, spool};
 use crate::server::{install_signal_handlers_with_reload, interrupted, keep_files_private, take_reload};
 use crate::study::Passwords;
 use crate::units::show_utc;
@@ -52,7 +54,9 @@ pub(super) fn read_config(path: &Path) -> Result<Config, Failure> {
 
 fn record(path: &Path, config: Config, is_json: bool) -> Result<Status, Failure> {
     install_signal_handlers_with_reload();
+    log::configure(config.log);
     log::never_wait();
+    let mut supervised = Supervised::new(Supervisor::from_environment().map_err(Failure::Usage)?);
     let scratch = config.spool.path.join("server");
     let mut stage = Stage::new(&scratch, Passwords::default());
     let needs_database = config.takes_lines() || config.processing.is_some() || config.office.is_some();
@@ -67,18 +71,23 @@ fn record(path: &Path, config: Config, is_json: bool) -> Result<Status, Failure>
         }
     };
     for (name, address) in parts.addresses() {
-        let event = if name == "office" { "answering" } else { "taking in" };
+        let event = if ["office", "metrics"].contains(&name) { "answering" } else { "taking in" };
         log::info(event, &[("intake", name), ("address", &address.to_string())]);
     }
     let mut current = config;
     while !interrupted() && parts.failure().is_none() {
         std::thread::sleep(LOOK_EVERY);
+        supervised.look(&parts);
         if take_reload() {
+            supervised.begin_reload();
             current = reload(path, current, &parts);
+            supervised.end_reload();
         }
     }
     let reason = parts.failure();
-    log::info("stopping", &[("reason", reason.as_deref().unwrap_or("asked to"))]);
+    let why = reason.as_deref().unwrap_or("asked to");
+    log::info("stopping", &[("reason", why)]);
+    supervised.stopping(why, current.writer.drain);
     let mut ended = parts.stop();
     ended.end.failures.extend(reason.filter(|reason| !ended.end.failures.contains(reason)));
     stage.leave();
@@ -160,7 +169,8 @@ fn finish(ended: &Ended, is_json: bool) -> Result<Status, Failure> {
             end.quarantined
         ));
     }
-    Ok(if end.quarantined + blocks > 0 { Status::Invalid } else { Status::Valid })
+    // Records in quarantine are kept, and look after themselves on `/metrics` and `/ready`: the run has not failed.
+    Ok(if blocks > 0 { Status::Invalid } else { Status::Valid })
 }
 
 fn list_quarantine(config: &Config, is_json: bool) -> Result<Status, Failure> {
@@ -184,21 +194,26 @@ fn list_quarantine(config: &Config, is_json: bool) -> Result<Status, Failure> {
 }
 
 fn replay(config: &Config, is_json: bool) -> Result<Status, Failure> {
-    let replayed = replay_quarantine(config).map_err(Failure::usage)?;
+    let Cleared { rows, is_running } = replay_quarantine(config).map_err(Failure::usage)?;
     if is_json {
-        print_json(&json!({ "replayed": replayed }))?;
+        print_json(&json!({ "replayed": rows }))?;
     } else {
-        print(&format!("{replayed} records wait in the spool again; they are written when the recorder is started\n"))?;
+        let when = if is_running {
+            "the recorder, which runs, writes them"
+        } else {
+            "they are written when the recorder is started"
+        };
+        print(&format!("{rows} records wait in the spool again; {when}\n"))?;
     }
     Ok(Status::Valid)
 }
 
 fn discard(config: &Config, is_json: bool) -> Result<Status, Failure> {
-    let discarded = discard_quarantine(config).map_err(Failure::usage)?;
+    let Cleared { rows, .. } = discard_quarantine(config).map_err(Failure::usage)?;
     if is_json {
-        print_json(&json!({ "discarded": discarded }))?;
+        print_json(&json!({ "discarded": rows }))?;
     } else {
-        print(&format!("{discarded} records were removed from the quarantine; they are nowhere any more\n"))?;
+        print(&format!("{rows} records were removed from the quarantine; they are nowhere any more\n"))?;
     }
     Ok(Status::Valid)
 }

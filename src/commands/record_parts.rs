@@ -4,6 +4,7 @@
 
 use std::net::SocketAddr;
 use std::sync::Arc;
+use std::time::Duration;
 
 use super::Failure;
 use super::record_model::model_line;
@@ -13,6 +14,7 @@ use crate::recorder::admission::ModelLine;
 use crate::recorder::config::{AdmissionConfig, Config};
 use crate::recorder::forward::Forwarding;
 use crate::recorder::intake::Renewal;
+use crate::recorder::metrics_listener::{MetricsListener, Shown};
 use crate::recorder::office::Office;
 use crate::recorder::processing::{BlockCounts, Form, Processing};
 use crate::recorder::upload::{CameraList, Station};
@@ -37,6 +39,7 @@ pub(super) struct Parts {
     processing: Option<Processing>,
     forwarding: Option<Forwarding>,
     office: Option<Office>,
+    metrics: Option<MetricsListener>,
 }
 
 /// How it ended.
@@ -75,7 +78,25 @@ impl Parts {
             self.forwarding = Some(Forwarding::start(config, settings).map_err(Failure::Usage)?);
         }
         self.join_metrics();
+        if let Some(settings) = &config.metrics {
+            let started = MetricsListener::start(settings, self.shown());
+            self.metrics = Some(started.map_err(Failure::Usage)?);
+        }
         Ok(())
+    }
+
+    /// What is shown at an address of its own: all that intakes would show, and the rest where there is none.
+    fn shown(&self) -> Vec<Shown> {
+        match (&self.recorder, &self.station) {
+            (Some(recorder), _) => vec![Box::new(recorder.metrics_page())],
+            (None, Some(station)) => vec![Box::new(station.metrics())],
+            (None, None) => {
+                let processing = self.processing.iter().map(|processing| Box::new(processing.metrics()) as Shown);
+                let forwarding = self.forwarding.iter().map(|forwarding| Box::new(forwarding.metrics()) as Shown);
+                let office = self.office.iter().map(|office| Box::new(office.metrics()) as Shown);
+                processing.chain(forwarding).chain(office).collect()
+            }
+        }
     }
 
     /// Whoever answers `/metrics` shows what the parts behind it do.
@@ -88,6 +109,11 @@ impl Parts {
         match (&self.forwarding, &self.station, &self.recorder) {
             (Some(forwarding), Some(station), _) => station.show_also(Box::new(forwarding.metrics())),
             (Some(forwarding), None, Some(recorder)) => recorder.show_also(Box::new(forwarding.metrics())),
+            _ => {}
+        }
+        match (&self.office, &self.station, &self.recorder) {
+            (Some(office), Some(station), _) => station.show_also(Box::new(office.metrics())),
+            (Some(office), None, Some(recorder)) => recorder.show_also(Box::new(office.metrics())),
             _ => {}
         }
         if let (Some(station), Some(recorder)) = (&self.station, &self.recorder) {
@@ -120,7 +146,8 @@ impl Parts {
         let lines = self.recorder.iter().flat_map(Recorder::addresses);
         let blocks = self.station.iter().flat_map(Station::addresses);
         let office = self.office.iter().filter_map(|office| Some(("office", office.address()?)));
-        lines.chain(blocks).chain(office).collect()
+        let metrics = self.metrics.iter().filter_map(|metrics| Some(("metrics", metrics.address()?)));
+        lines.chain(blocks).chain(office).chain(metrics).collect()
     }
 
     /// Why it cannot go on, if that is so.
@@ -130,6 +157,28 @@ impl Parts {
         let processing = || self.processing.as_ref().and_then(Processing::failure);
         let forwarding = || self.forwarding.as_ref().and_then(Forwarding::failure);
         lines.or_else(uploads).or_else(processing).or_else(forwarding)
+    }
+
+    /// Whether data are taken in.
+    pub(super) fn takes_in(&self) -> bool {
+        self.recorder.as_ref().is_none_or(Recorder::takes_in)
+    }
+
+    /// The part that did nothing for this long, though nobody but itself kept it from it.
+    pub(super) fn stuck(&self, within: Duration) -> Option<String> {
+        let uploads = || self.station.as_ref().filter(|station| station.is_stuck(within));
+        let lines = self.recorder.as_ref().and_then(|recorder| recorder.stuck(within));
+        lines.or_else(|| uploads().map(|_| "all threads of the uploads did nothing".to_owned()))
+    }
+
+    /// How it goes, in a line.
+    pub(super) fn status(&self) -> String {
+        let Some(recorder) = &self.recorder else { return "running".to_owned() };
+        let counts = recorder.counts();
+        match recorder.why_not_ready() {
+            Some(reason) => format!("not ready: {reason}"),
+            None => format!("taking in; {} records wait, {} are in quarantine", counts.spooled, counts.quarantined),
+        }
     }
 
     /// The part that takes measurement data in.
@@ -142,7 +191,8 @@ impl Parts {
         let lines = self.recorder.iter().map(Recorder::read_certificates);
         let blocks = self.station.iter().map(Station::read_certificates);
         let office = self.office.iter().map(Office::read_certificates);
-        lines.chain(blocks).chain(office).collect()
+        let metrics = self.metrics.iter().map(MetricsListener::read_certificates);
+        lines.chain(blocks).chain(office).chain(metrics).collect()
     }
 
     /// Lets the cameras of another list in from now on.
@@ -161,6 +211,9 @@ impl Parts {
 
     /// Stops everything.
     pub(super) fn stop(self) -> Ended {
+        if let Some(metrics) = self.metrics {
+            metrics.stop();
+        }
         let uploaded = self.station.map(Station::stop);
         let blocks = self.processing.map(Processing::stop);
         let forwarded = self.forwarding.map(Forwarding::stop);

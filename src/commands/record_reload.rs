@@ -61,6 +61,7 @@ impl Prepared {
     /// Changes it. Nothing here can go wrong.
     fn apply(self, current: &Config, parts: &Parts, applied: &mut Vec<&'static str>) -> Config {
         let Prepared { held, line, certificates, cameras } = self;
+        log::configure(held.log);
         if let Some(recorder) = parts.recorder() {
             recorder.reconfigure(&held);
             if held.admission != current.admission {
@@ -102,6 +103,7 @@ fn merge(new: &Config, current: &Config) -> Config {
     held.limits = new.limits;
     held.admission = new.admission.clone();
     held.writer.drain = new.writer.drain;
+    held.log = new.log;
     held
 }
 
@@ -132,8 +134,9 @@ fn different(held: &Config, current: &Config) -> Vec<&'static str> {
         ("[admission]", held.admission == current.admission),
         ("writer.drain", held.writer.drain == current.writer.drain),
         ("office.readers", held.office == current.office),
+        ("[log]", held.log == current.log),
     ];
-    settings.into_iter().filter(|(_, is_same)| !is_same).map(|(name, _)| name).collect()
+    others(&settings)
 }
 
 /// Settings of the new file that do not hold yet.
@@ -145,6 +148,7 @@ fn fixed(new: &Config, held: &Config) -> Vec<&'static str> {
         ("[database]", new.database == held.database),
         ("[layout]", new.layout == held.layout),
         ("[spool]", new.spool == held.spool),
+        ("[quarantine]", new.quarantine_bound_bytes == held.quarantine_bound_bytes),
         ("intake.memory, request or partial", rest(new) == rest(held)),
         ("[intake.http]", intake.http == own.http),
         ("[intake.tcp]", intake.tcp == own.tcp),
@@ -157,8 +161,14 @@ fn fixed(new: &Config, held: &Config) -> Vec<&'static str> {
         ("[processing]", new.processing == held.processing),
         ("[forward]", new.forward == held.forward),
         ("[office], but for readers", new.office == held.office),
+        ("[metrics]", new.metrics == held.metrics),
         ("[schema]", new.schema == held.schema),
         ("[writer], but for drain", new.writer == held.writer),
     ];
-    settings.into_iter().filter(|(_, is_same)| !is_same).map(|(name, _)| name).collect()
+    others(&settings)
+}
+
+/// The names of settings that are not the same.
+fn others(settings: &[(&'static str, bool)]) -> Vec<&'static str> {
+    settings.iter().filter(|(_, is_same)| !is_same).map(|(name, _)| *name).collect()
 }

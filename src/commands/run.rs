@@ -1,6 +1,7 @@
 //! `loadline run`: executes a study's trials, round by round, until every case is settled; then reports.
 
 use std::path::{Path, PathBuf};
+use std::time::Instant;
 
 use anyhow::Context;
 
@@ -58,7 +59,8 @@ pub fn run(
     let mut progress = Progress::new(left(study, 0, &outcomes, &searched), is_json);
     progress.keep_moving();
     let mut is_first = true;
-    'rounds: for round in 0..rounds_max(study) {
+    let mut rounds = Rounds::begin();
+    'rounds: for round in (0..rounds_max(study)).take_while(|round| rounds.goes_on(study, *round)) {
         let trials = match &study.goal {
             Some(goal) => goal::open_round(study, goal, round, &searched),
             None => plan::open_round(study, round, &outcomes),
@@ -104,6 +106,27 @@ pub fn run(
     let run = Run::open(&path).map_err(Failure::broken)?;
     let status = publish(&[run], is_json, is_strict)?;
     Ok(if interrupted() { Status::Invalid } else { status })
+}
+
+/// How long rounds of trials take, by which a rehearsal ends.
+struct Rounds {
+    begun: Instant,
+    round_begun: Instant,
+    longest_s: f64,
+}
+
+impl Rounds {
+    fn begin() -> Self {
+        let now = Instant::now();
+        Rounds { begun: now, round_begun: now, longest_s: 0.0 }
+    }
+
+    /// Ends the round before this one; whether this one begins.
+    fn goes_on(&mut self, study: &Study, round: u32) -> bool {
+        self.longest_s = self.longest_s.max(self.round_begun.elapsed().as_secs_f64());
+        self.round_begun = Instant::now();
+        !plan::is_rehearsed(study, round, self.begun.elapsed().as_secs_f64(), self.longest_s)
+    }
 }
 
 /// Stops the database, and says what was kept of it and how an interrupted run goes on.

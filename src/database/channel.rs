@@ -179,14 +179,15 @@ impl Channel {
         }
     }
 
-    /// What is sent now is to be answered within the limit.
-    fn begin_answer(&mut self) {
+    /// What is sent now is to be answered within the limit, or what was sent and is answered next.
+    pub(super) fn begin_answer(&mut self) {
         let Some(limits) = &self.limits else { return };
         let limit = match self.pace {
             Pace::Login => limits.login(),
             Pace::Usual => limits.answer(),
             Pace::Change => limits.change(),
         };
+        limits.note_wait(limit);
         self.until = Some((Instant::now() + limit, limit));
     }
 

@@ -18,6 +18,8 @@ const DOUBLINGS_MAX: u32 = 3;
 
 /// When somebody's time is over, once that is known.
 pub type OverAt = Box<dyn Fn() -> Option<Instant> + Send + Sync>;
+/// Is told, before the server is waited for, how long that may take.
+pub type Waits = Box<dyn Fn(Duration) + Send + Sync>;
 
 /// The limits of a writer's sessions, one after the other.
 pub struct WriterLimits {
@@ -25,6 +27,7 @@ pub struct WriterLimits {
     answer: Duration,
     over_at: OverAt,
     late: AtomicU32,
+    waits: Option<Waits>,
 }
 
 impl WriterLimits {
@@ -34,7 +37,20 @@ impl WriterLimits {
     pub fn new(name: &str, answer: Duration, over_at: OverAt) -> Self {
         let is_plain = |letter: &char| letter.is_ascii_alphanumeric() || *letter == '-';
         let name = name.chars().filter(is_plain).take(60).collect();
-        WriterLimits { name, answer, over_at, late: AtomicU32::new(0) }
+        WriterLimits { name, answer, over_at, late: AtomicU32::new(0), waits: None }
+    }
+
+    /// The same, with somebody who is told each time the server is waited for.
+    #[must_use]
+    pub fn telling(self, waits: Waits) -> Self {
+        WriterLimits { waits: Some(waits), ..self }
+    }
+
+    /// From now on the server is waited for, at most this long.
+    pub(super) fn note_wait(&self, at_most: Duration) {
+        if let Some(waits) = &self.waits {
+            waits(at_most);
+        }
     }
 
     /// What the sessions are called.

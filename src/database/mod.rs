@@ -9,6 +9,8 @@ mod channel;
 pub mod conformance;
 pub mod dialect;
 pub mod durability;
+#[cfg(any(test, fuzzing))]
+mod fuzzed;
 pub mod level;
 pub mod limits;
 pub mod literal;
@@ -38,6 +40,8 @@ pub use durability::{LogPosition, Weakness};
 pub use limits::WriterLimits;
 pub use namespace::Namespace;
 pub use wire::{Progress, Wire};
+#[cfg(any(test, fuzzing))]
+pub(crate) use {fuzzed::MYSQL as FUZZED_MYSQL, fuzzed::POSTGRES as FUZZED_POSTGRES, nats::FUZZED as FUZZED_NATS};
 
 /// A database that connections can be opened to.
 pub trait Database: Send + Sync {
@@ -150,6 +154,27 @@ pub trait Session: Send {
         self.begin_dry_run()
     }
 
+    /// Attempts requests one behind the other, each as [`Session::attempt`] does, and where the database can be asked so, without waiting for the
+    /// answer to one before the next leaves. The outcomes of those that were attempted: not all where one of them ended the dry run, or the connection
+    /// was lost.
+    fn attempt_each(&mut self, requests: &[Request]) -> Vec<Result<(), DatabaseError>> {
+        let mut outcomes = Vec::with_capacity(requests.len());
+        for request in requests {
+            let outcome = self.attempt(request);
+            let is_lost = outcome.as_ref().is_err_and(DatabaseError::is_lost);
+            outcomes.push(outcome);
+            if is_lost || !self.is_dry_run() {
+                break;
+            }
+        }
+        outcomes
+    }
+
+    /// Whether the database is behind a connection, so that what is sent in many messages takes longer than in few.
+    fn has_round_trips(&self) -> bool {
+        true
+    }
+
     /// Whether the dry run still goes on: some errors undo all of it.
     fn is_dry_run(&self) -> bool {
         true
@@ -223,6 +248,11 @@ impl DatabaseError {
     /// A refusal by code and message.
     pub fn refused(code: impl Into<String>, message: impl Into<String>) -> Self {
         DatabaseError::Refused { code: code.into(), message: message.into() }
+    }
+
+    /// Whether there is no connection any more: with it went every transaction that had not ended.
+    pub fn is_lost(&self) -> bool {
+        matches!(self, DatabaseError::Lost(_) | DatabaseError::Unavailable(_))
     }
 }
 

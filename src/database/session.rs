@@ -39,13 +39,23 @@ pub trait Prepare: Wire {
     /// As the database answers; [`DatabaseError::Lost`] when the connection broke.
     fn version(&mut self, channel: &mut Channel) -> Result<String, DatabaseError>;
 
-    /// What begins a dry run, as texts; see [`Session::begin_dry_run`]. Empty where there are none.
-    fn dry_run_texts(&self) -> &'static [&'static str] {
-        &[]
+    /// What begins a dry run, as texts, and what ends it; see [`Session::begin_dry_run`]. Empty where there are none.
+    fn dry_run_texts(&self) -> [&'static [&'static str]; 2] {
+        [&[], &[]]
     }
 
-    /// From now on requests are parts of a dry run, in which the inserts before them are kept or undone first; or not any more.
-    fn set_dry_run(&mut self, _before: Option<Before>) {}
+    /// Whether a request may leave, in a dry run, before the one before it is answered ([`Before::AsAnswered`]).
+    fn can_follow(&self, _request: &Request) -> bool {
+        false
+    }
+
+    /// Whether a statement that is refused undoes itself and nothing else; where it does not, all of the transaction is refused until it goes back.
+    fn undoes_statements(&self) -> bool {
+        false
+    }
+
+    /// From now on requests are parts of a dry run; or not any more.
+    fn set_dry_run(&mut self, _part: Option<Attempt>) {}
 
     /// As [`Session::listen`].
     ///
@@ -64,6 +74,15 @@ pub trait Prepare: Wire {
     }
 }
 
+/// A part of a dry run.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Attempt {
+    /// What becomes first of the part before it.
+    pub before: Before,
+    /// Whether it leaves together with others, so that it is kept, where it is taken, before it is answered.
+    pub is_of_many: bool,
+}
+
 /// What becomes, within a dry run, of what was attempted last.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Before {
@@ -71,6 +90,8 @@ pub enum Before {
     Kept,
     /// It is undone.
     Undone,
+    /// It left together with this one ([`Attempt::is_of_many`]): it stays if it was taken, and is undone if it was refused.
+    AsAnswered,
 }
 
 /// A wire used in a blocking way.
@@ -79,6 +100,8 @@ pub struct WireSession<W> {
     wire: W,
     channel: Channel,
     out: Vec<u8>,
+    /// What becomes of what was attempted last.
+    before: Before,
     /// Why the last program could not be prepared: the wire has a part of it, and nothing of it is executed.
     unprepared: Option<DatabaseError>,
 }
@@ -87,7 +110,7 @@ impl<W: Prepare + 'static> WireSession<W> {
     /// A session over a wire that is connected and idle: nothing of the server's is unread.
     pub fn new(wire: W) -> Self {
         let channel = Channel::new(wire.fd());
-        WireSession { wire, channel, out: Vec::new(), unprepared: None }
+        WireSession { wire, channel, out: Vec::new(), before: Before::Kept, unprepared: None }
     }
 
     /// From now on the session waits for its server within limits.
@@ -126,6 +149,71 @@ impl<W: Prepare + 'static> WireSession<W> {
     }
 }
 
+/// A request may be sent before the one before it is answered: it leaves with all others, and is started once more when its answer is the next.
+impl<W: Prepare + 'static> WireSession<W> {
+    fn set_before(&mut self, before: Before) {
+        self.before = before;
+        self.wire.set_dry_run(Some(Attempt { before, is_of_many: false }));
+    }
+
+    /// Sends requests in one go, and adds their outcomes, up to the one with which the connection was lost.
+    fn attempt_together(&mut self, requests: &[Request], outcomes: &mut Vec<Result<(), DatabaseError>>) {
+        if let Some(error) = &self.unprepared {
+            outcomes.push(Err(error.clone()));
+            return;
+        }
+        let first = self.before;
+        let before = |place: usize| if place == 0 { first } else { Before::AsAnswered };
+        let part = |place: usize| Some(Attempt { before: before(place), is_of_many: true });
+        self.out.clear();
+        for (place, request) in requests.iter().enumerate() {
+            self.wire.set_dry_run(part(place));
+            self.wire.start(request, &mut self.out);
+        }
+        let sent = self.channel.send(&self.out);
+        for (place, request) in requests.iter().enumerate() {
+            self.out.clear();
+            self.wire.set_dry_run(part(place));
+            self.wire.start(request, &mut self.out);
+            self.channel.begin_answer();
+            let outcome = self.answer(request, &sent);
+            let is_over = outcome.as_ref().is_err_and(DatabaseError::is_lost);
+            self.before = if self.wire.undoes_statements() { Before::Kept } else { Before::behind(&outcome) };
+            outcomes.push(outcome.map(drop));
+            if is_over {
+                return;
+            }
+        }
+        self.set_before(self.before);
+    }
+
+    /// The outcome of a request that was sent.
+    fn answer(&mut self, request: &Request, sent: &Result<(), DatabaseError>) -> Result<Answer, DatabaseError> {
+        loop {
+            self.out.clear();
+            let progress = self.wire.advance(request, self.channel.input(), &mut self.out);
+            self.channel.consume(progress.consumed);
+            if let Some(outcome) = progress.outcome {
+                return outcome;
+            }
+            if !self.out.is_empty() {
+                return Err(DatabaseError::Lost(
+                    "the server asks for more than a request that left with others has".to_owned(),
+                ));
+            }
+            sent.clone()?;
+            self.channel.receive()?;
+        }
+    }
+}
+
+impl Before {
+    /// What goes before the next attempt.
+    fn behind(outcome: &Result<Answer, DatabaseError>) -> Self {
+        if outcome.is_ok() { Before::Kept } else { Before::Undone }
+    }
+}
+
 impl<W: Prepare + 'static> Session for WireSession<W> {
     fn run(&mut self, sql: &str) -> Result<(), DatabaseError> {
         self.wire.run(&mut self.channel, sql)
@@ -159,25 +247,48 @@ impl<W: Prepare + 'static> Session for WireSession<W> {
     }
 
     fn begin_dry_run(&mut self) -> Result<(), DatabaseError> {
-        let texts = self.wire.dry_run_texts();
+        let [texts, _] = self.wire.dry_run_texts();
         if texts.is_empty() {
             return Err(DatabaseError::Unavailable("the database has no dry runs".to_owned()));
         }
-        texts.iter().try_for_each(|text| self.run(text))?;
-        self.wire.set_dry_run(Some(Before::Kept));
+        if let Err(error) = texts.iter().try_for_each(|text| self.run(text)) {
+            // A half of it must not stay: what is written next would be a part of a transaction that nobody ends.
+            if !error.is_lost() {
+                self.end_dry_run()?;
+            }
+            return Err(error);
+        }
+        self.set_before(Before::Kept);
         Ok(())
     }
 
     fn attempt(&mut self, request: &Request) -> Result<(), DatabaseError> {
         let outcome = self.drive(request);
-        self.wire.set_dry_run(Some(if outcome.is_ok() { Before::Kept } else { Before::Undone }));
+        self.set_before(Before::behind(&outcome));
         outcome.map(drop)
+    }
+
+    fn attempt_each(&mut self, requests: &[Request]) -> Vec<Result<(), DatabaseError>> {
+        let mut outcomes: Vec<Result<(), DatabaseError>> = Vec::with_capacity(requests.len());
+        while let Some(next) = requests.get(outcomes.len()) {
+            if outcomes.last().is_some_and(|last| last.as_ref().is_err_and(DatabaseError::is_lost)) {
+                break;
+            }
+            let left = &requests[outcomes.len()..];
+            match left.iter().take_while(|request| self.wire.can_follow(request)).count() {
+                0 | 1 => outcomes.push(self.attempt(next)),
+                count => self.attempt_together(&left[..count], &mut outcomes),
+            }
+        }
+        outcomes
     }
 
     fn end_dry_run(&mut self) -> Result<(), DatabaseError> {
         self.wire.set_dry_run(None);
+        let [_, texts] = self.wire.dry_run_texts();
         // A session that is still in a transaction must not be used.
-        self.run("ROLLBACK").map_err(|error| DatabaseError::Lost(format!("a dry run could not be undone: {error}")))
+        let undo = |error| DatabaseError::Lost(format!("a dry run could not be undone: {error}"));
+        texts.iter().try_for_each(|text| self.run(text)).map_err(undo)
     }
 
     fn version(&mut self) -> Result<String, DatabaseError> {
@@ -207,159 +318,4 @@ impl<W: Prepare + 'static> Session for WireSession<W> {
 }
 
 #[cfg(test)]
-mod tests {
-    use super::*;
-    use crate::database::{Endpoint, Progress};
-    use std::io::{Read, Write};
-    use std::os::fd::{AsRawFd, RawFd};
-    use std::os::unix::net::UnixStream;
-
-    /// Sends as many bytes as the request has steps, and is done when as many came back.
-    #[derive(Debug)]
-    struct Echo {
-        socket: UnixStream,
-        left: usize,
-        kept: Option<Cells>,
-    }
-
-    impl Wire for Echo {
-        fn fd(&self) -> RawFd {
-            self.socket.as_raw_fd()
-        }
-
-        fn start(&mut self, request: &Request, out: &mut Vec<u8>) {
-            self.left = request.steps[0].rows as usize;
-            out.resize(self.left, 7);
-        }
-
-        fn advance(&mut self, _request: &Request, input: &[u8], _out: &mut Vec<u8>) -> Progress {
-            self.left -= input.len();
-            if let Some(rows) = &mut self.kept {
-                rows.int(input.len() as i64);
-            }
-            let outcome = (self.left == 0).then(|| Ok(Answer::default()));
-            Progress { consumed: input.len(), outcome }
-        }
-
-        fn keep_rows(&mut self, rows: Option<Cells>) -> Option<Cells> {
-            std::mem::replace(&mut self.kept, rows)
-        }
-    }
-
-    impl Prepare for Echo {
-        fn run(&mut self, channel: &mut Channel, sql: &str) -> Result<(), DatabaseError> {
-            channel.send(sql.as_bytes())
-        }
-
-        fn query(&mut self, channel: &mut Channel, _sql: &str) -> Result<Vec<Vec<Option<String>>>, DatabaseError> {
-            channel.receive().map(|()| Vec::new())
-        }
-
-        fn prepare(&mut self, _channel: &mut Channel, _program: &Program) -> Result<(), DatabaseError> {
-            Ok(())
-        }
-
-        fn version(&mut self, _channel: &mut Channel) -> Result<String, DatabaseError> {
-            Ok("echo".into())
-        }
-    }
-
-    fn echo() -> (WireSession<Echo>, UnixStream) {
-        let (ours, theirs) = UnixStream::pair().unwrap();
-        (WireSession::new(Echo { socket: ours, left: 0, kept: None }), theirs)
-    }
-
-    fn request(bytes: u32) -> Request {
-        let expect = crate::statement::Expect::Anything;
-        let step = crate::statement::Step { statement: 0, rows: bytes, first_cell: 0, expect };
-        Request { steps: vec![step], cells: Cells::new() }
-    }
-
-    #[test]
-    fn a_request_and_an_answer_larger_than_the_socket_buffers_do_not_lock_up() {
-        let (mut session, mut server) = echo();
-        // The server answers each block before it reads the next, so it stops reading when we do.
-        let server = std::thread::spawn(move || {
-            let mut block = vec![0; 1 << 16];
-            loop {
-                let read = server.read(&mut block).unwrap();
-                if read == 0 {
-                    return;
-                }
-                server.write_all(&block[..read]).unwrap();
-            }
-        });
-        let mut rows = Cells::new();
-        session.execute(&request(8 << 20), Some(&mut rows)).unwrap();
-        assert!(!rows.is_empty(), "the rows kept are handed back");
-        session.execute(&request(1), None).unwrap();
-        assert!(Box::new(session).into_wire().is_ok());
-        server.join().unwrap();
-    }
-
-    #[test]
-    fn a_closed_connection_is_lost_and_silence_ends_at_the_time_limit() {
-        let (mut session, server) = echo();
-        session.channel.set_timeout(Some(Duration::from_millis(5)));
-        let silent = session.query("").unwrap_err();
-        assert!(matches!(&silent, DatabaseError::Lost(text) if text.contains("0.005 s")), "{silent}");
-        drop(server);
-        assert_eq!(session.query(""), Err(DatabaseError::Lost("the server closed the connection".into())));
-        assert!(matches!(session.run("more"), Err(DatabaseError::Lost(_))));
-        assert!(matches!(session.execute(&request(1), None), Err(DatabaseError::Lost(_))));
-    }
-
-    #[test]
-    fn a_limit_holds_for_the_whole_answer_and_no_longer_than_the_writers_own_time() {
-        let (mut session, mut server) = echo();
-        session.set_limits(Arc::new(WriterLimits::new("", Duration::from_millis(300), Box::new(|| None))));
-        // One byte now and then is no answer to a request of many.
-        let server = std::thread::spawn(move || {
-            while server.write_all(b"x").is_ok() {
-                std::thread::sleep(Duration::from_millis(20));
-            }
-        });
-        let late = session.execute(&request(1 << 20), None).unwrap_err();
-        assert!(matches!(&late, DatabaseError::Lost(text) if text.contains("0.3 s")), "{late}");
-        drop(session);
-        server.join().unwrap();
-        let (mut session, _server) = echo();
-        let over_at = Instant::now() + Duration::from_millis(50);
-        session.set_limits(Arc::new(WriterLimits::new("", Duration::from_secs(3600), Box::new(move || Some(over_at)))));
-        let over = session.query("").unwrap_err();
-        assert!(matches!(&over, DatabaseError::Lost(text) if text.contains("is over")), "{over}");
-    }
-
-    #[test]
-    fn a_unix_socket_whose_queue_is_full_is_refused_at_once() {
-        let path = std::env::temp_dir().join(format!("loadline-queue-{}", std::process::id()));
-        let listener = std::os::unix::net::UnixListener::bind(&path).unwrap();
-        let endpoint = Endpoint { unix: Some(path.clone()), ..Endpoint::default() };
-        let limits = WriterLimits::new("", Duration::from_secs(3600), Box::new(|| None));
-        let mut opened = Vec::new();
-        let refused = loop {
-            match dial_writer(&endpoint, &limits) {
-                Ok(socket) => opened.push(socket),
-                Err(error) => break error.to_string(),
-            }
-        };
-        assert!(!opened.is_empty() && refused.contains("loadline-queue"), "{refused}");
-        drop(listener);
-        std::fs::remove_file(path).unwrap();
-    }
-
-    #[test]
-    fn unread_bytes_keep_a_session_from_becoming_a_wire() {
-        let (mut session, mut server) = echo();
-        server.write_all(b"left over").unwrap();
-        session.query("").unwrap();
-        assert!(Box::new(session).into_wire().is_err());
-    }
-
-    #[test]
-    fn a_missing_socket_is_named() {
-        let endpoint = Endpoint { unix: Some("/nowhere/at-all.sock".into()), ..Endpoint::default() };
-        assert!(dial(&endpoint).unwrap_err().to_string().contains("/nowhere/at-all.sock"));
-        assert!(dial(&Endpoint::default()).is_err());
-    }
-}
+mod tests;

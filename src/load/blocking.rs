@@ -3,7 +3,7 @@
 use super::client::{Client, Next};
 use super::clock::minimise_timer_slack;
 use super::{LoopContext, LoopResult, ReconnectSession};
-use crate::database::{DatabaseError, Session};
+use crate::database::Session;
 
 /// Pause before a lost connection is made again.
 const RECONNECT_PAUSE_NS: u64 = 100_000_000;
@@ -52,7 +52,7 @@ pub fn run(
         let done_ns = clock.now_ns();
         client.done(done_ns, &outcome, &mut context.tally);
         match outcome {
-            Err(DatabaseError::Lost(_) | DatabaseError::Unavailable(_)) => {
+            Err(error) if error.is_lost() => {
                 session = None;
                 client.postpone(done_ns + RECONNECT_PAUSE_NS);
                 if done_ns - last_answer_ns > context.phases.drain_ns {

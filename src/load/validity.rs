@@ -149,7 +149,7 @@ fn missed_schedule(
     };
     let busy_share = sum_ns(|operation| operation.residence_time.sum_ns())
         / 1e9
-        / (measurement.measured_s * measurement.clients.len().max(1) as f64);
+        / (measurement.measured_s * f64::from(measurement.client_count().max(1)));
     if abandoned > 0 && busy_share < SATURATED_CLIENTS {
         return Some(format!(
             "{abandoned} of {scheduled} operations were not answered although clients were busy only {:.0} % of the time",

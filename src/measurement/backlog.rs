@@ -26,10 +26,15 @@ impl Measurement {
         self.carried.map_or(0, |carried| self.scheduled().saturating_sub(carried + self.failed()))
     }
 
+    /// How many clients there were.
+    pub fn client_count(&self) -> u32 {
+        self.clients_left_out.saturating_add(u32::try_from(self.clients.len()).unwrap_or(u32::MAX))
+    }
+
     /// Operations of an open loop that are in work at any moment even where nothing waits, by Little's law from the shortest response times.
     pub fn in_work(&self) -> f64 {
         let shortest_s = self.response_times().quantile_ns(IN_WORK) as f64 / NS_PER_S;
-        (self.offered_per_s() * shortest_s).min(self.clients.len() as f64)
+        (self.offered_per_s() * shortest_s).min(f64::from(self.client_count()))
     }
 
     /// Whether the database of an open loop fell behind: operations were abandoned, or the backlog grew by more than chance.

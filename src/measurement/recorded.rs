@@ -21,7 +21,7 @@ pub struct RecordedMeasurement {
     pub missing: u64,
     /// Found more than once, or never sent.
     pub surplus: u64,
-    /// Found behind a later one of the same source.
+    /// Found behind a later one of the same source, of those that the same lane of the recorder stored.
     pub out_of_order: u64,
     /// Became stored per second within the measured phase.
     pub stored_per_s: f64,

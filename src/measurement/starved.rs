@@ -12,6 +12,8 @@ use crate::units::{NS_PER_S, show_seconds};
 
 /// Share of the measured phase for which a thread must have been ready or running, to have been without a pause.
 const BUSY: f64 = 0.8;
+/// The same for a thread that had next to nothing of it: while it waits it asks the server for nothing, and then has to wait for that, too.
+const BUSY_WITHOUT_TURN: f64 = 0.5;
 /// Share of the mean time of a round trip that may be the client's own waiting before it is worth a note.
 const OWN_SHARE: f64 = 0.5;
 /// Waits that are no longer than this are worth no note.
@@ -99,7 +101,9 @@ fn judged(each: &LoopMeasurement, measurement: &Measurement, cpus: f64) -> Optio
     let (delayed_s, turns) = (each.delayed_s.filter(|delayed_s| *delayed_s >= WAITED_S)?, each.turns?.max(1));
     let passes = each.passes.filter(|passes| *passes > 0)?;
     let needed_s = each.cpu_s + delayed_s;
-    if each.wall_s <= 0.0 || needed_s < BUSY * each.wall_s {
+    let had = each.cpu_s / needed_s;
+    let busy = if had < TURN_BESIDE_OTHERS { BUSY_WITHOUT_TURN } else { BUSY };
+    if each.wall_s <= 0.0 || needed_s < busy * each.wall_s {
         return None;
     }
     let residence_ns: f64 = measurement.operations.values().map(|o| o.residence_time.sum_ns() as f64).sum();
@@ -107,7 +111,7 @@ fn judged(each: &LoopMeasurement, measurement: &Measurement, cpus: f64) -> Optio
     let wait_s = delayed_s / passes.min(turns) as f64;
     let all_answers: u64 = measurement.loops.iter().filter_map(|each| each.answers).sum();
     let round_trip_s = residence_ns / NS_PER_S / all_answers.max(1) as f64;
-    let (had, mean) = (each.cpu_s / needed_s, measurement.resources.as_ref().map(|used| used.mean));
+    let mean = measurement.resources.as_ref().map(|used| used.mean);
     let idle = mean.map_or(0.0, |mean| mean.idle + mean.iowait);
     let server = mean.map(|mean| mean.server_cpu + mean.recorder_cpu).filter(|server| *server > 0.0);
     let seen = format!(
@@ -195,6 +199,16 @@ mod tests {
         assert_eq!(kinds(&trial(0.03, 0.97, 900, 0.2, 0.0)), ["reason"]);
         assert_eq!(kinds(&trial(0.3, 0.7, 900, 0.2, 0.0)), ["note"], "beside equals it has its share");
         assert_eq!(kinds(&trial(0.1, 0.85, 900, 0.2, 0.7)), ["reason"], "a quota");
+        assert_eq!(
+            kinds(&trial(0.006, 0.79, 51, 0.02, 0.5)),
+            ["reason"],
+            "pauses, in which the server did the little that it was asked"
+        );
+        assert_eq!(
+            kinds(&trial(0.006, 0.4, 51, 0.02, 0.5)),
+            Vec::<&str>::new(),
+            "it waited less than half of the time"
+        );
         let mut unknown = trial(0.03, 0.97, 900, 0.0, 0.0);
         assert_eq!(kinds(&unknown), ["note"], "a server whose CPU time nobody knows may have had the CPUs");
         unknown.loops[0].delayed_s = None;

@@ -2,6 +2,7 @@
 //!
 //! Main type: [`Points`]. Invariant: every number in it has been checked; a file is refused with all its errors at once.
 
+use crate::quote::quoted;
 use std::collections::BTreeMap;
 use std::fmt;
 
@@ -103,7 +104,7 @@ fn read_heading(line: &str) -> Result<Vec<&'static str>, String> {
     let mut columns = Vec::new();
     for written in cells(line) {
         let Some(column) = COLUMNS.iter().find(|column| **column == written) else {
-            return Err(format!("unknown column \"{written}\"; known columns are {known}"));
+            return Err(format!("unknown column \"{}\"; known columns are {known}", quoted(written)));
         };
         if columns.contains(column) {
             return Err(format!("column {column} stands there twice; remove one"));
@@ -180,8 +181,8 @@ fn read_value(column: &str, text: &str) -> Result<Option<f64>, String> {
         }
         _ => ("a time above 0 in seconds, as in 0.0066", |value| value > 0.0 && value < 1e9),
     };
-    let value = text.parse::<f64>().map_err(|_| format!("\"{text}\" is not a number; write {form}"))?;
-    if is_good(value) { Ok(Some(value)) } else { Err(format!("\"{text}\" is out of range; write {form}")) }
+    let value = text.parse::<f64>().map_err(|_| format!("\"{}\" is not a number; write {form}", quoted(text)))?;
+    if is_good(value) { Ok(Some(value)) } else { Err(format!("\"{}\" is out of range; write {form}", quoted(text))) }
 }
 
 #[cfg(test)]
@@ -203,6 +204,15 @@ mod tests {
     fn a_closed_loop_needs_workers_and_throughput_only() {
         let Points(points) = Points::from_csv("f.csv", "workers,throughput\n1,955.16\n").unwrap();
         assert_eq!((points[0].workers, points[0].throughput_per_s), (Some(1), Some(955.16)));
+    }
+
+    #[test]
+    fn what_is_quoted_of_a_file_is_short() {
+        let long = "9".repeat(100_000);
+        for text in [format!("arrival_rate,mean_s\n1,{long}\n"), format!("arrival_rate,{long}\n1,1\n")] {
+            let error = Points::from_csv("f.csv", &text).unwrap_err().to_string();
+            assert!(error.starts_with("f.csv:") && error.len() < 1_000, "{} bytes", error.len());
+        }
     }
 
     #[test]

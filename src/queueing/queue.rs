@@ -7,6 +7,9 @@ use serde::Serialize;
 
 use super::search::last_that_holds;
 
+/// What the sums of a model may be off by rounding, as a share of the figure: some thousand terms, each rounded to 1e-16.
+const ROUNDING: f64 = 1e-12;
+
 /// Where a measured time begins.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default, Serialize)]
 #[serde(rename_all = "lowercase")]
@@ -119,8 +122,12 @@ pub trait Queue: std::fmt::Debug + Send {
 
     /// The highest arrival rate at which a figure stays at or below a bound in seconds: the inverse of [`Queue::figure_s`].
     /// `None` when even an idle system is above the bound. The capacity when no stable rate reaches the bound.
+    ///
+    /// Where many servers are hardly loaded, the figure grows by less than its own rounding: a figure above the bound by
+    /// no more than that keeps it.
     fn limit_per_s(&self, target: Target, bound_s: f64) -> Option<f64> {
-        let keeps = |rate: f64| self.figure_s(rate, target).is_some_and(|figure_s| figure_s <= bound_s);
+        let most_s = bound_s + ROUNDING * bound_s.abs();
+        let keeps = |rate: f64| self.figure_s(rate, target).is_some_and(|figure_s| figure_s <= most_s);
         keeps(0.0).then(|| last_that_holds(0.0, self.capacity_per_s(), keeps))
     }
 

@@ -4,6 +4,7 @@
 //! times; standard errors are those of batch means, so that times have to stand in the order in which they were taken.
 
 use super::points::{Point, Points, QuantilePoint};
+use crate::quote::quoted;
 use crate::statistics::batches::Batches;
 use crate::units::NS_PER_S;
 
@@ -60,7 +61,7 @@ impl RawTimes {
         }
         let positive = |place: usize, column: &str, form: &str| {
             let value = cells[place].parse::<f64>().ok().filter(|value| *value > 0.0 && *value < 1e9);
-            value.ok_or_else(|| wrong(format!("column {column}: \"{}\" is not {form}", cells[place])))
+            value.ok_or_else(|| wrong(format!("column {column}: \"{}\" is not {form}", quoted(cells[place]))))
         };
         let per_s = positive(self.columns.0, "arrival_rate", "a rate above 0 per second, as in 800")?;
         let time_s = positive(self.columns.1, "time_s", "a time above 0 in seconds, as in 0.0066")?;

@@ -1,8 +1,7 @@
-//! What the recorder counts besides the spool's own counters: commits, trouble, requests, lag. Main type: [`Meter`].
+//! What the recorder counts besides the spool's own counters: commits, trouble, requests. Main type: [`Meter`].
 //!
 //! Invariant: memory is bounded, whatever clients call themselves.
 
-use std::collections::HashMap;
 use std::sync::Mutex;
 use std::sync::PoisonError;
 use std::sync::atomic::{AtomicU64, Ordering};
@@ -12,10 +11,8 @@ use super::access::Strangers;
 use super::durability::Terms;
 use super::log;
 use super::progress::Progress;
+use super::sources::Sources;
 use crate::database::durability::Lasts;
-
-/// Sources whose lag is told apart; those beyond are one.
-const SOURCES_MAX: usize = 200;
 
 /// Upper bounds of the classes of times, in seconds.
 pub const TIME_BOUNDS_S: [f64; 16] =
@@ -113,7 +110,10 @@ pub struct Meter {
     pub memory_bytes: Count,
     /// Those who were not let in.
     pub strangers: Strangers,
-    lags: Mutex<HashMap<String, Duration>>,
+    /// Which sources send most.
+    pub(super) sources: Sources,
+    /// Rows in quarantine whose entry was damaged in the spool.
+    pub damaged: Count,
 }
 
 impl Meter {
@@ -146,24 +146,6 @@ impl Meter {
             log::warning(event, &facts);
         }
     }
-
-    /// Notes how long a source's newest committed record took from its arrival.
-    pub fn note_lag(&self, source: &str, lag: Duration) {
-        let mut lags = self.lags.lock().unwrap_or_else(PoisonError::into_inner);
-        if lags.len() < SOURCES_MAX || lags.contains_key(source) {
-            lags.insert(source.to_owned(), lag);
-        } else {
-            lags.insert("others".to_owned(), lag);
-        }
-    }
-
-    /// The lags, by source in order.
-    pub fn lags(&self) -> Vec<(String, Duration)> {
-        let lags = self.lags.lock().unwrap_or_else(PoisonError::into_inner);
-        let mut lags: Vec<_> = lags.iter().map(|(source, lag)| (source.clone(), *lag)).collect();
-        lags.sort();
-        lags
-    }
 }
 
 #[cfg(test)]
@@ -171,14 +153,11 @@ mod tests {
     use super::*;
 
     #[test]
-    fn times_fall_into_their_classes_and_sources_are_bounded() {
+    fn times_fall_into_their_classes() {
         let times = Times::default();
         [0.0004, 0.0005, 0.3, 100.0].iter().for_each(|seconds| times.add(Duration::from_secs_f64(*seconds)));
         let (classes, sum) = times.read();
         assert_eq!((classes[0], classes[9], classes[16]), (2, 1, 1));
         assert!((sum - 100.3009).abs() < 1e-6);
-        let meter = Meter::default();
-        (0..1_000).for_each(|source| meter.note_lag(&source.to_string(), Duration::ZERO));
-        assert!(meter.lags().len() <= SOURCES_MAX + 1);
     }
 }

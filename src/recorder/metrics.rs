@@ -3,11 +3,14 @@
 use std::fmt::Write;
 use std::sync::PoisonError;
 
+use serde_json::{Value, json};
+
 use super::admission::Gate;
 use super::admission::governor::View;
 use super::meter::{Meter, TIME_BOUNDS_S, Times};
 use super::progress::{Cause, Waiting};
-use super::spool::Counts;
+use super::sources::Sent;
+use super::spool::{Counts, QuarantineView};
 
 /// What is shown.
 pub struct Shown<'a> {
@@ -15,6 +18,8 @@ pub struct Shown<'a> {
     pub counts: Counts,
     /// Bound of the spool.
     pub bound_bytes: u64,
+    /// How the quarantine is shared.
+    pub quarantine: &'a QuarantineView,
     /// Everything else that is counted.
     pub meter: &'a Meter,
     /// The governor's state.
@@ -29,6 +34,8 @@ pub struct Shown<'a> {
     pub waiting: Vec<Waiting>,
     /// Measurements whose records wait apart.
     pub apart: usize,
+    /// Whether `/ready` says so.
+    pub is_ready: bool,
 }
 
 /// A page that is being written.
@@ -43,7 +50,10 @@ impl Page {
 
     fn one(&mut self, name: &str, kind: &str, says: &str, value: f64) {
         self.head(name, kind, says);
-        let _ = writeln!(self.0, "loadline_{name} {value}");
+        let _ = match value.is_infinite() {
+            true => writeln!(self.0, "loadline_{name} +Inf"),
+            false => writeln!(self.0, "loadline_{name} {value}"),
+        };
     }
 
     pub(super) fn counter(&mut self, name: &str, says: &str, value: u64) {
@@ -87,6 +97,52 @@ fn ledger(page: &mut Page, meter: &Meter) {
     );
 }
 
+/// How full the quarantine is, and who holds most of it.
+fn quarantine(page: &mut Page, counts: &Counts, view: &QuarantineView) {
+    page.gauge("quarantined_bytes", "Bytes of what is in quarantine", counts.quarantined_bytes as f64);
+    page.gauge("quarantine_bound_bytes", "The most bytes that may be in quarantine", view.bound_bytes() as f64);
+    let is_half = u8::from(is_half(counts, view));
+    page.gauge("quarantine_half_full", "Whether half of its bound is used", f64::from(is_half));
+    let closed = view.closed().count() as f64;
+    page.gauge("quarantine_closed_senders", "Senders that hold more of it than their share, and are refused", closed);
+    page.gauge("deferred_rows", "Spooled records that wait for room in quarantine", counts.deferred as f64);
+    page.gauge(
+        "deferred_bytes",
+        "Bytes of spooled records that wait for room in quarantine",
+        counts.deferred_bytes as f64,
+    );
+    page.head(
+        "quarantine_held_bytes",
+        "gauge",
+        "Bytes that those hold who hold most of it, what waits for room included",
+    );
+    for (holder, held) in &view.largest {
+        let _ = writeln!(page.0, "loadline_quarantine_held_bytes{{who=\"{}\"}} {}", escaped(holder), held.all_bytes());
+    }
+}
+
+fn is_half(counts: &Counts, view: &QuarantineView) -> bool {
+    counts.quarantined_bytes > 0 && counts.quarantined_bytes >= view.bound_bytes() / 2
+}
+
+/// The same for `/ready`; none where nothing is there.
+pub fn quarantine_facts(counts: &Counts, view: &QuarantineView) -> Option<Value> {
+    if counts.quarantined == 0 && counts.deferred == 0 {
+        return None;
+    }
+    let largest = view.largest.first();
+    let mut facts = json!({
+        "rows": counts.quarantined, "bytes": counts.quarantined_bytes, "bound_bytes": view.bound_bytes(), "deferred_rows": counts.deferred,
+        "holds_most": largest.map(|(holder, held)| json!({ "who": holder, "rows": held.rows, "bytes": held.all_bytes() })),
+        "closed_senders": view.closed().count(),
+    });
+    if is_half(counts, view) {
+        facts["warning"] =
+            "half of quarantine.bound is used; look at it with --quarantine list, and replay or discard it".into();
+    }
+    Some(facts)
+}
+
 /// The page.
 pub fn text(shown: &Shown<'_>) -> String {
     let Shown { counts, meter, view, .. } = shown;
@@ -103,9 +159,14 @@ pub fn text(shown: &Shown<'_>) -> String {
         "Records that the database refused, kept with their reasons",
         counts.quarantined as f64,
     );
-    page.gauge("quarantined_bytes", "Bytes of what is in quarantine", counts.quarantined_bytes as f64);
+    quarantine(&mut page, counts, shown.quarantine);
+    page.gauge(
+        "damaged_rows",
+        "Records in quarantine whose entry was damaged in the spool",
+        meter.damaged.get() as f64,
+    );
     page.gauge("spooled_bytes", "Bytes of what waits in the spool", counts.spooled_bytes as f64);
-    page.gauge("spool_bound_bytes", "The most bytes that may wait or be in quarantine", shown.bound_bytes as f64);
+    page.gauge("spool_bound_bytes", "The most bytes that may wait", shown.bound_bytes as f64);
     let kept = meter.kept_rows.get();
     ledger(&mut page, meter);
     let waiting = counts.spooled.saturating_sub(kept);
@@ -146,16 +207,17 @@ pub fn text(shown: &Shown<'_>) -> String {
         f64::from(u8::from(shown.gate.is_closed())),
     );
     page.gauge("spool_broken", "Whether a failed sync ended acknowledgement", f64::from(u8::from(shown.is_broken)));
+    page.gauge("ready", "Whether /ready says 200", f64::from(u8::from(shown.is_ready)));
     add_waiting(&mut page, shown);
     add_labelled(&mut page, meter);
     page.0 += &meter.strangers.page();
-    page.0.replace(" inf\n", " +Inf\n")
+    page.0
 }
 
 /// How long records wait, and why.
 fn add_waiting(page: &mut Page, shown: &Shown<'_>) {
     page.head("oldest_waiting_seconds", "gauge", "How long the oldest record waits, by what it waits for");
-    for cause in [Cause::Queue, Cause::Database, Cause::Measurement] {
+    for cause in [Cause::Queue, Cause::Database, Cause::Measurement, Cause::Share] {
         let age_s =
             shown.waiting.iter().find(|waiting| waiting.cause == cause).map_or(0.0, |found| found.age.as_secs_f64());
         let _ = writeln!(page.0, "loadline_oldest_waiting_seconds{{reason=\"{}\"}} {age_s}", cause.name());
@@ -179,10 +241,25 @@ fn add_labelled(page: &mut Page, meter: &Meter) {
         let (setting, value) = (escaped(setting), escaped(value));
         let _ = writeln!(page.0, "loadline_database_may_forget{{setting=\"{setting}\",value=\"{value}\"}} 1");
     }
+    add_sources(page, &meter.sources.read());
+}
+
+/// Who sends most, and all others together.
+fn add_sources(page: &mut Page, sources: &[(String, Sent)]) {
+    let names: Vec<_> = sources.iter().map(|(source, _)| escaped(source)).collect();
     page.head("source_lag_seconds", "gauge", "From arrival to commit of a source's newest committed record");
-    for (source, lag) in meter.lags() {
-        let source = escaped(&source);
+    for (source, lag) in names.iter().zip(sources).filter_map(|(source, (_, sent))| Some((source, sent.lag?))) {
         let _ = writeln!(page.0, "loadline_source_lag_seconds{{source=\"{source}\"}} {}", lag.as_secs_f64());
+    }
+    let says = "Bytes of line protocol that were acknowledged, of those who send most and of all others";
+    page.head("source_bytes_total", "counter", says);
+    for (source, (_, sent)) in names.iter().zip(sources) {
+        let _ = writeln!(page.0, "loadline_source_bytes_total{{source=\"{source}\"}} {}", sent.bytes);
+    }
+    let says = "Records that were acknowledged, of those who send most and of all others";
+    page.head("source_rows_total", "counter", says);
+    for (source, (_, sent)) in names.iter().zip(sources) {
+        let _ = writeln!(page.0, "loadline_source_rows_total{{source=\"{source}\"}} {}", sent.rows);
     }
 }
 
@@ -198,14 +275,16 @@ mod tests {
     #[test]
     fn every_line_is_a_comment_or_a_name_with_a_number() {
         let meter = Meter::default();
-        meter.note_lag("a \"b\"\n", std::time::Duration::from_millis(20));
+        meter.sources.note_sent("a \"b\"\n", 7, 1);
+        meter.sources.note_lag("a \"b\"\n", std::time::Duration::from_millis(20));
         meter.commit_times.add(std::time::Duration::from_millis(3));
-        let gate = Gate::new(Box::new(|| 0.0));
+        let gate = Gate::new(Box::new(|| 0.0), Box::new(|| std::time::Duration::ZERO));
         let view = View { window_rows: 64, rate_per_s: None, is_stale: false, is_out_of_reach: false };
         let counts = Counts { acknowledged: 5, committed: 2, spooled: 2, quarantined: 1, ..Counts::default() };
         let page = text(&Shown {
             counts,
             bound_bytes: 9,
+            quarantine: &QuarantineView::default(),
             meter: &meter,
             view,
             gate: &gate,
@@ -213,6 +292,7 @@ mod tests {
             is_broken: false,
             waiting: Vec::new(),
             apart: 0,
+            is_ready: true,
         });
         for line in page.lines().filter(|line| !line.starts_with("# ")) {
             let (name, value) = line.rsplit_once(' ').unwrap();

@@ -6,7 +6,9 @@
 pub mod access;
 pub mod admission;
 pub mod bucket;
+mod condition;
 pub mod config;
+mod control;
 mod durability;
 pub mod forward;
 pub mod inbox;
@@ -16,17 +18,34 @@ pub mod log;
 mod log_queue;
 pub mod meter;
 pub mod metrics;
+pub mod metrics_listener;
 mod nats;
 pub mod office;
+mod outcome;
 pub mod pace;
 pub mod processing;
 mod program;
 pub mod progress;
+pub mod pulse;
+mod quarantine;
 mod quote;
 mod running;
+mod sources;
 pub mod spool;
 pub mod stop;
+pub mod supervisor;
 pub mod upload;
 pub mod writer;
 
-pub use running::{End, Recorder, StartError, discard_quarantine, replay_quarantine};
+pub use outcome::{End, StartError};
+pub use quarantine::{Cleared, discard_quarantine, replay_quarantine};
+pub use running::Recorder;
+
+/// What is read here, for fuzzing.
+#[cfg(any(test, fuzzing))]
+pub(crate) use {
+    access::NAMES as FUZZED_NAMES,
+    intake::{HTTP as FUZZED_HTTP, LINES as FUZZED_LINES, PACKED as FUZZED_PACKED, TCP as FUZZED_TCP},
+    spool::SPOOL as FUZZED_SPOOL,
+    upload::FTP as FUZZED_FTP,
+};

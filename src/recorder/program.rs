@@ -1,6 +1,7 @@
 //! What `/metrics` says of the program itself, under the names that Prometheus has for every program. Main function: [`text`].
 
 use std::fmt::Write;
+use std::sync::OnceLock;
 
 use super::log;
 use super::metrics::Page;
@@ -10,6 +11,8 @@ struct Known {
     cpu_s: f64,
     resident_bytes: f64,
     open_files: f64,
+    open_files_max: f64,
+    threads: f64,
     start_s: f64,
 }
 
@@ -27,6 +30,8 @@ pub(super) fn text() -> String {
     add("cpu_seconds_total", "counter", "CPU time used, in seconds", known.cpu_s);
     add("resident_memory_bytes", "gauge", "Bytes in memory", known.resident_bytes);
     add("open_fds", "gauge", "File descriptors that are open", known.open_files);
+    add("max_fds", "gauge", "The most file descriptors that may be open", known.open_files_max);
+    add("threads", "gauge", "Threads", known.threads);
     add("start_time_seconds", "gauge", "When it was started, in seconds since 1970", known.start_s);
     page.0
 }
@@ -40,14 +45,40 @@ fn known() -> Option<Known> {
         stat.rsplit_once(')')?.1.split_whitespace().skip(1).map(|field| field.parse().unwrap_or(0.0)).collect();
     // Behind the state stand fields 4, 5, …: 14 and 15 are CPU times, 22 is the start after the boot, 24 the pages in memory.
     let field = |number: usize| fields.get(number - 4).copied();
-    let boot = std::fs::read_to_string("/proc/stat").ok()?;
-    let boot_s: f64 = boot.lines().find_map(|line| line.strip_prefix("btime ")?.trim().parse().ok())?;
     Some(Known {
         cpu_s: (field(14)? + field(15)?) / ticks_per_s as f64,
         resident_bytes: field(24)? * page_bytes as f64,
-        open_files: std::fs::read_dir("/proc/self/fd").ok()?.count() as f64,
-        start_s: boot_s + field(22)? / ticks_per_s as f64,
+        open_files: open_files()?,
+        open_files_max: open_files_max()?,
+        threads: field(20)?,
+        start_s: boot_s()? + field(22)? / ticks_per_s as f64,
     })
+}
+
+/// When the machine was started. It is looked up once: the kernel counts all interrupts of the machine for whoever asks.
+fn boot_s() -> Option<f64> {
+    static BOOT_S: OnceLock<Option<f64>> = OnceLock::new();
+    let read = || {
+        let boot = std::fs::read_to_string("/proc/stat").ok()?;
+        boot.lines().find_map(|line| line.strip_prefix("btime ")?.trim().parse().ok())
+    };
+    *BOOT_S.get_or_init(read)
+}
+
+/// Newer kernels say it as the directory's size; others list every file.
+fn open_files() -> Option<f64> {
+    const FILES: &str = "/proc/self/fd";
+    match std::fs::metadata(FILES).ok()?.len() {
+        0 => Some(std::fs::read_dir(FILES).ok()?.count() as f64),
+        count => Some(count as f64),
+    }
+}
+
+fn open_files_max() -> Option<f64> {
+    let mut limit = libc::rlimit { rlim_cur: 0, rlim_max: 0 };
+    // SAFETY: the pointer is that of a limit on this stack, which the call fills.
+    let outcome = unsafe { libc::getrlimit(libc::RLIMIT_NOFILE, &mut limit) };
+    (outcome == 0).then_some(limit.rlim_cur as f64)
 }
 
 #[cfg(test)]
@@ -68,6 +99,7 @@ mod tests {
         let now = SystemTime::now().duration_since(SystemTime::UNIX_EPOCH).unwrap().as_secs_f64();
         let started = value("process_start_time_seconds");
         assert!(started < now + 1.0 && started > now - 86_400.0, "{started} {now}");
+        assert!(value("process_max_fds") >= value("process_open_fds") && value("process_threads") >= 1.0);
         assert!(value("process_cpu_seconds_total") >= 0.0 && value("loadline_log_lines_dropped_total") == 0.0);
     }
 }

@@ -2,7 +2,7 @@
 
 use std::collections::BTreeMap;
 use std::sync::{Mutex, MutexGuard, PoisonError};
-use std::time::Duration;
+use std::time::{Duration, Instant};
 
 /// So many tries in a row that failed are no accident: the recorder is not ready.
 pub const FAILED_TRIES: u32 = 10;
@@ -18,7 +18,14 @@ pub struct LaneProgress {
     pub failed_tries: u32,
     /// Why the last one failed; empty for none.
     pub reason: String,
+    /// An entry that waits, and since when; the next one is looked at when this one is written.
+    watched: Option<(i64, Instant)>,
+    /// How long the last one that was looked at had waited, and when it was written.
+    waited: Option<(Duration, Instant)>,
 }
+
+/// The last entry that was looked at tells for so long how long entries wait.
+const WAITED_LASTS: Duration = Duration::from_secs(1);
 
 /// Why records wait.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
@@ -29,6 +36,8 @@ pub enum Cause {
     Database,
     /// The database does not take those of their measurement.
     Measurement,
+    /// Their source sends more than its share.
+    Share,
 }
 
 /// The oldest record that waits for a cause.
@@ -53,6 +62,7 @@ impl Cause {
             Cause::Queue => "queue",
             Cause::Database => "database",
             Cause::Measurement => "measurement",
+            Cause::Share => "share",
         }
     }
 }
@@ -64,7 +74,42 @@ impl Progress {
 
     /// A writer has come to an entry.
     pub fn note_through(&self, lane: u32, through: i64) {
-        self.lock().entry(lane).or_default().through = through;
+        let mut lanes = self.lock();
+        let lane = lanes.entry(lane).or_default();
+        lane.through = through;
+        if let Some((_, since)) = lane.watched.take_if(|(entry, _)| *entry <= through) {
+            lane.waited = Some((since.elapsed(), Instant::now()));
+        }
+    }
+
+    /// An entry waits for a writer.
+    pub fn note_entry(&self, lane: u32, entry: i64) {
+        let mut lanes = self.lock();
+        let lane = lanes.entry(lane).or_default();
+        if lane.watched.is_none() && entry > lane.through {
+            lane.watched = Some((entry, Instant::now()));
+        }
+    }
+
+    /// How long entries wait in some lanes: the longest of what has waited until a moment ago and what waits now.
+    pub fn wait_of(&self, lanes: std::ops::Range<u32>) -> Duration {
+        let of = |lane: &LaneProgress| {
+            let waits = lane.watched.map(|(_, since)| since.elapsed());
+            let waited = lane.waited.filter(|(_, at)| at.elapsed() < WAITED_LASTS).map(|(waited, _)| waited);
+            waits.max(waited)
+        };
+        self.lock().range(lanes).filter_map(|(_, lane)| of(lane)).max().unwrap_or_default()
+    }
+
+    /// How long the entries that wait now have waited in some lanes.
+    pub fn waits_now(&self, lanes: std::ops::Range<u32>) -> Duration {
+        let of = |lane: &LaneProgress| lane.watched.map(|(_, since)| since.elapsed());
+        self.lock().range(lanes).filter_map(|(_, lane)| of(lane)).max().unwrap_or_default()
+    }
+
+    /// The entry that a writer has come to; those behind it wait.
+    pub fn through(&self, lane: u32) -> i64 {
+        self.lock().get(&lane).map_or(0, |lane| lane.through)
     }
 
     /// Records that arrived then wait in a writer's memory; none wait any more.
@@ -102,16 +147,19 @@ impl Progress {
     }
 }
 
-/// The oldest of each cause, of records that arrived then. `waiting`: for each writer whether it is one of those whose records wait apart, what is known of it,
-/// and when the oldest record arrived that waits for it, in memory or in the spool.
-pub fn oldest(waiting: &[(bool, LaneProgress, Option<i64>)], now_ns: i64) -> Vec<Waiting> {
+/// What waits for a writer: the cause, where the writer is one for that alone, what is known of it, and when the oldest record arrived that
+/// waits for it, in memory or in the spool.
+pub type LaneWaiting = (Option<Cause>, LaneProgress, Option<i64>);
+
+/// The oldest record of each cause.
+pub fn oldest(waiting: &[LaneWaiting], now_ns: i64) -> Vec<Waiting> {
     let mut oldest: BTreeMap<Cause, Waiting> = BTreeMap::new();
-    for (is_apart, lane, since_ns) in waiting {
+    for (own_cause, lane, since_ns) in waiting {
         let Some(since_ns) = since_ns else { continue };
-        let cause = match (is_apart, lane.failed_tries) {
-            (true, _) => Cause::Measurement,
-            (false, 0) => Cause::Queue,
-            (false, _) => Cause::Database,
+        let cause = match (own_cause, lane.failed_tries) {
+            (Some(Cause::Measurement), _) => Cause::Measurement,
+            (own_cause, 0) => own_cause.unwrap_or(Cause::Queue),
+            (_, _) => Cause::Database,
         };
         // A clock that was set back makes no record older than now.
         let age = Duration::from_nanos(u64::try_from(now_ns.saturating_sub(*since_ns)).unwrap_or(0));
@@ -124,7 +172,7 @@ pub fn oldest(waiting: &[(bool, LaneProgress, Option<i64>)], now_ns: i64) -> Vec
 }
 
 /// Why what comes in is not stored in time, if that is so.
-pub fn why_late(waiting: &[(bool, LaneProgress, Option<i64>)], within: Duration, now_ns: i64) -> Option<String> {
+pub fn why_late(waiting: &[LaneWaiting], within: Duration, now_ns: i64) -> Option<String> {
     let behind = |reason: &str| if reason.is_empty() { String::new() } else { format!(": {reason}") };
     let late = oldest(waiting, now_ns).into_iter().find(|waiting| waiting.age > within);
     if let Some(Waiting { cause, age, reason }) = late {
@@ -132,11 +180,13 @@ pub fn why_late(waiting: &[(bool, LaneProgress, Option<i64>)], within: Duration,
             Cause::Queue => "records wait to be written",
             Cause::Database => "records wait for the database",
             Cause::Measurement => "records of a measurement wait apart, because the database refuses it",
+            Cause::Share => "records of a source that sends more than its share wait",
         };
         return Some(format!("{what} for {:.0} s by now{}", age.as_secs_f64(), behind(&reason)));
     }
-    let failing =
-        |(is_apart, lane, _): &&(bool, LaneProgress, Option<i64>)| !is_apart && lane.failed_tries >= FAILED_TRIES;
+    let failing = |(own_cause, lane, _): &&LaneWaiting| {
+        *own_cause != Some(Cause::Measurement) && lane.failed_tries >= FAILED_TRIES
+    };
     let (_, lane, _) = waiting.iter().find(failing)?;
     Some(format!("the last {} tries to write failed{}", lane.failed_tries, behind(&lane.reason)))
 }
@@ -154,22 +204,49 @@ mod tests {
             ..LaneProgress::default()
         };
         let mut waiting = vec![
-            (false, lane(0, ""), Some(90 * second)),
-            (false, lane(0, ""), None),
-            (false, lane(3, "no room"), Some(50 * second)),
-            (true, lane(7, "no table"), Some(20 * second)),
-            (true, lane(7, "locked"), Some(200 * second)),
+            (None, lane(0, ""), Some(90 * second)),
+            (None, lane(0, ""), None),
+            (None, lane(3, "no room"), Some(50 * second)),
+            (Some(Cause::Measurement), lane(7, "no table"), Some(20 * second)),
+            (Some(Cause::Measurement), lane(7, "locked"), Some(200 * second)),
+            (Some(Cause::Share), lane(0, ""), Some(70 * second)),
         ];
         let told = oldest(&waiting, 100 * second);
         let told: Vec<_> =
             told.iter().map(|told| (told.cause.name(), told.age.as_secs(), told.reason.as_str())).collect();
-        assert_eq!(told, [("queue", 10, ""), ("database", 50, "no room"), ("measurement", 80, "no table")]);
+        let expected =
+            [("queue", 10, ""), ("database", 50, "no room"), ("measurement", 80, "no table"), ("share", 30, "")];
+        assert_eq!(told, expected);
         let why = |waiting: &[_], within| why_late(waiting, Duration::from_secs(within), 100 * second);
         assert_eq!(why(&waiting, 90), None);
         assert_eq!(why(&waiting, 40).unwrap(), "records wait for the database for 50 s by now: no room");
         assert!(why(&waiting, 60).unwrap().contains("no table"));
-        waiting = vec![(false, lane(FAILED_TRIES, "read only"), None), (true, lane(99, "no table"), None)];
+        waiting =
+            vec![(None, lane(FAILED_TRIES, "read only"), None), (Some(Cause::Measurement), lane(99, "no table"), None)];
         assert_eq!(why(&waiting, 60).unwrap(), "the last 10 tries to write failed: read only");
         assert_eq!(why(&waiting[1..], 60), None, "nothing waits apart any more");
+    }
+
+    #[test]
+    fn entries_wait_until_their_writer_has_come_to_them() {
+        let (progress, lanes) = (Progress::default(), 0..2);
+        assert_eq!(progress.wait_of(lanes.clone()), Duration::ZERO);
+        progress.note_entry(1, 7);
+        progress.note_entry(1, 8);
+        std::thread::sleep(Duration::from_millis(2));
+        let waits = progress.wait_of(lanes.clone());
+        assert!(waits >= Duration::from_millis(2));
+        progress.note_through(1, 6);
+        assert!(progress.wait_of(lanes.clone()) > waits, "it waits still");
+        progress.note_through(1, 8);
+        let waited = progress.wait_of(lanes.clone());
+        assert!(waited >= waits);
+        assert_eq!(
+            progress.wait_of(lanes.clone()),
+            waited,
+            "it does not wait any more, and tells what is to be expected"
+        );
+        progress.note_entry(1, 8);
+        assert_eq!((progress.wait_of(lanes), progress.wait_of(2..9)), (waited, Duration::ZERO));
     }
 }

@@ -1,5 +1,6 @@
 //! A recorder that runs: intakes, spool and writers, started and stopped in order. Main type: [`Recorder`].
 
+use std::path::Path;
 use std::sync::Arc;
 use std::sync::Mutex;
 use std::sync::PoisonError;
@@ -8,17 +9,20 @@ use std::time::{Duration, Instant};
 
 use super::admission::gate::CLOSES_AT;
 use super::admission::{Gate, Governor, ModelLine};
+use super::condition::{Condition, Page};
 use super::config::Config;
+use super::control::{Control, listen};
 use super::durability;
-use super::intake::{self, Door, DoorSettings, Live, Renewal, Route, Running, Surroundings, lane_of};
+use super::intake::{self, Door, DoorSettings, Live, Renewal, Route, Running, Surroundings};
 use super::line::LineBounds;
 use super::log;
 use super::meter::Meter;
-use super::metrics::{self, Shown};
+use super::metrics;
+use super::outcome::{End, StartError};
 use super::pace::Pace;
-use super::progress::{LaneProgress, oldest, why_late};
+use super::pulse::{Heartbeat, Pulse};
 use super::spool::{
-    APART_LANES, Committer, CommitterHandle, Counts, LaneOpening, Reader, SpoolError, SpoolFile, now_ns,
+    APART_LANES, Committer, CommitterHandle, Counts, GREEDY_LANES, LaneOpening, Reader, SpoolError, SpoolFile,
 };
 use super::stop::Stop;
 use super::writer::{DirectHandle, Feed, Lane, LaneEnd, LaneSettings, Registry, Shape};
@@ -35,39 +39,12 @@ const LONG_PATIENCE: Duration = Duration::from_secs(7 * 86_400);
 /// A gate that sees so much filled compares sources most strictly, and does not close.
 const JUST_OPEN: f64 = CLOSES_AT - 0.001;
 
-/// Why a recorder does not start. A sentence with place, value and remedy.
-#[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
-pub enum StartError {
-    /// The spool.
-    #[error(transparent)]
-    Spool(#[from] SpoolError),
-    /// An intake.
-    #[error("{0}")]
-    Intake(String),
-    /// The database may forget what it commits.
-    #[error("{0}")]
-    Database(String),
-    /// The system has no thread or runtime left.
-    #[error("the recorder cannot start: {0}")]
-    System(String),
-}
-
-/// How a recorder ended.
-#[derive(Debug, Clone, PartialEq, Default)]
-pub struct End {
-    /// The counters at the end.
-    pub counts: Counts,
-    /// Records quarantined since the start.
-    pub quarantined: u64,
-    /// What went wrong.
-    pub failures: Vec<String>,
-}
-
 /// A recorder that runs.
 pub struct Recorder {
     runtime: tokio::runtime::Runtime,
+    control: Option<Control>,
     committer: Committer,
-    shared: Arc<Shared>,
+    condition: Arc<Condition>,
     lanes: Vec<JoinHandle<LaneEnd>>,
     intakes: Vec<Running>,
     surroundings: Option<Surroundings>,
@@ -75,106 +52,6 @@ pub struct Recorder {
     lane_stop: Arc<Stop>,
     drain: Mutex<Duration>,
     quarantined_before: u64,
-}
-
-/// What is looked at from outside.
-struct Shared {
-    spool: Mutex<Option<CommitterHandle>>,
-    meter: Arc<Meter>,
-    governor: Arc<Governor>,
-    gate: Arc<Gate>,
-    bound_bytes: u64,
-    is_direct: bool,
-    /// Writers that the spool feeds, or would.
-    lanes: u32,
-    /// When rows were counted last, how many, and how many a second.
-    speed: Mutex<(Instant, u64, f64)>,
-    /// What else is shown on `/metrics`.
-    more: Mutex<Vec<Page>>,
-    /// What looks into the spool for whoever asks how long records wait.
-    reader: Mutex<Reader>,
-    /// How long the oldest may wait where the recorder is ready.
-    ready_within: Duration,
-}
-
-/// Writes a part of `/metrics`.
-pub type Page = Box<dyn Fn() -> String + Send + Sync>;
-
-impl Shared {
-    fn spool(&self) -> Option<CommitterHandle> {
-        self.spool.lock().unwrap_or_else(PoisonError::into_inner).clone()
-    }
-
-    fn counts(&self) -> Counts {
-        self.spool().map(|spool| spool.counts()).unwrap_or_default()
-    }
-
-    fn rows_per_s(&self) -> f64 {
-        let mut speed = self.speed.lock().unwrap_or_else(PoisonError::into_inner);
-        let (rows, passed_s) = (self.meter.rows.get(), speed.0.elapsed().as_secs_f64());
-        if passed_s >= 1.0 {
-            *speed = (Instant::now(), rows, (rows - speed.1) as f64 / passed_s);
-        }
-        speed.2
-    }
-
-    fn metrics(&self) -> String {
-        let is_broken = self.spool().is_none_or(|spool| spool.broken().is_some());
-        let more = self.more.lock().unwrap_or_else(PoisonError::into_inner);
-        let more: String = more.iter().map(|page| page()).collect();
-        more + &metrics::text(&Shown {
-            counts: self.counts(),
-            bound_bytes: self.bound_bytes,
-            meter: &self.meter,
-            view: self.governor.view(),
-            gate: &self.gate,
-            rows_per_s: self.rows_per_s(),
-            is_broken,
-            waiting: oldest(&self.waiting(), now_ns()),
-            apart: self.spool().map_or(0, |spool| spool.apart().len()),
-        })
-    }
-
-    /// What is known of each writer, and since when the oldest record waits for it.
-    fn waiting(&self) -> Vec<(bool, LaneProgress, Option<i64>)> {
-        let mut lanes = self.meter.progress.lanes();
-        // Those that have not come anywhere yet have all that is in the spool before them.
-        let spooled = (0..self.lanes).chain(APART_LANES);
-        for lane in spooled {
-            lanes.entry(lane).or_default();
-        }
-        let reader = self.reader.lock().unwrap_or_else(PoisonError::into_inner);
-        let waiting = lanes.into_iter().map(|(number, lane)| {
-            // A spool that cannot be read says so elsewhere.
-            let spooled = reader.oldest(number, lane.through).unwrap_or_default();
-            let oldest = [spooled, lane.waits_since_ns].into_iter().flatten().min();
-            (APART_LANES.contains(&number), lane, oldest)
-        });
-        waiting.collect()
-    }
-
-    fn why_not_ready(&self) -> Option<String> {
-        let Some(spool) = self.spool() else { return Some("the recorder is stopping".to_owned()) };
-        if let Some(broken) = spool.broken() {
-            return Some(broken.to_string());
-        }
-        if self.is_direct && self.meter.lanes_connected.get() == 0 {
-            return Some("the database is not connected yet".to_owned());
-        }
-        if self.gate.is_closed() {
-            let is_quarantine = self.counts().quarantined_bytes > self.bound_bytes / 2;
-            let reason = match is_quarantine {
-                true => "the quarantine takes most of the spool; replay or discard it",
-                false => "the spool is full",
-            };
-            return Some(reason.to_owned());
-        }
-        if let Some(full) = spool.full() {
-            spool.try_again();
-            return Some(full);
-        }
-        why_late(&self.waiting(), self.ready_within, now_ns())
-    }
 }
 
 impl Recorder {
@@ -193,22 +70,26 @@ impl Recorder {
         let meter = Arc::new(Meter::default());
         let governor = Arc::new(Governor::new(&config.admission, config.writer.batch, line));
         let gate = gate(&spool, &meter, config, is_direct);
-        let shared = Arc::new(Shared {
+        let pulses: Vec<_> = openings.iter().map(|(lane, _)| (*lane, Arc::new(Pulse::new()))).collect();
+        let condition = Arc::new(Condition {
             spool: Mutex::new(Some(spool.clone())),
             meter: Arc::clone(&meter),
             governor: Arc::clone(&governor),
             gate,
             bound_bytes: config.spool.bound_bytes,
+            quarantine_bound_bytes: config.quarantine_bound_bytes,
             is_direct,
             speed: Mutex::new((Instant::now(), 0, 0.0)),
             more: Mutex::default(),
-            reader: Mutex::new(Reader::open(&path)?),
+            reader: Mutex::new(open_reader(&path, &meter)?),
+            pulses: pulses.clone(),
+            heartbeat: Heartbeat::start(runtime.handle()),
             ready_within: config.ready_within,
             lanes: config.writer.count,
         });
         let lane_stop = Arc::new(Stop::default());
         let registry = Arc::new(registry(config));
-        let settings = |lane, opening| LaneSettings {
+        let settings = |lane, opening, pulse| LaneSettings {
             lane,
             opening,
             writer: config.writer,
@@ -219,25 +100,23 @@ impl Recorder {
             spool: spool.clone(),
             pace: Arc::clone(&governor) as Arc<dyn Pace>,
             meter: Arc::clone(&meter),
+            pulse,
             stop: Arc::clone(&lane_stop),
         };
         let (mut lanes, mut direct) = (Vec::new(), Vec::<DirectHandle>::new());
-        for (lane, opening) in openings {
-            let feed = if lane < FIRST_DIRECT_LANE {
-                Feed::Spool(Reader::open(&path)?)
-            } else {
-                let (feed, handle) = Feed::direct(runtime.handle().clone());
-                direct.push(handle);
-                feed
-            };
-            lanes.push(spawn_lane(settings(lane, opening), feed)?);
+        for ((lane, opening), (_, pulse)) in openings.into_iter().zip(pulses) {
+            let (feed, handle) = feed_of(lane, &path, &runtime)?;
+            direct.extend(handle);
+            lanes.push(spawn_lane(settings(lane, opening, pulse), feed)?);
         }
         let intake_stop = Arc::new(Stop::default());
-        let surroundings = surroundings(config, &shared, spool, direct, Arc::clone(&intake_stop));
+        let control = listen(&config.spool.path, runtime.handle(), spool.clone(), Arc::clone(&intake_stop));
+        let surroundings = surroundings(config, &condition, spool, direct, Arc::clone(&intake_stop));
         let recorder = Recorder {
             runtime,
+            control,
             committer,
-            shared,
+            condition,
             lanes,
             intakes: Vec::new(),
             surroundings: Some(surroundings),
@@ -266,6 +145,7 @@ impl Recorder {
             let Some(started) = (entry.start)(surroundings) else { continue };
             self.intakes.push(started?);
         }
+        self.show_also(intake::connections_page("", &self.intakes));
         Ok(())
     }
 
@@ -276,22 +156,43 @@ impl Recorder {
 
     /// The counters.
     pub fn counts(&self) -> Counts {
-        self.shared.counts()
+        self.condition.counts()
     }
 
     /// What `/metrics` says.
     pub fn metrics(&self) -> String {
-        self.shared.metrics()
+        self.condition.metrics()
+    }
+
+    /// The same, for whoever shows it elsewhere.
+    pub fn metrics_page(&self) -> impl Fn() -> String + Send + Sync + 'static {
+        let condition = Arc::clone(&self.condition);
+        move || condition.metrics()
+    }
+
+    /// Whether data are taken in: where the commit is the acknowledgement, the database is connected.
+    pub fn takes_in(&self) -> bool {
+        self.condition.takes_in()
+    }
+
+    /// Why what comes in is not stored in time, if that is so.
+    pub fn why_not_ready(&self) -> Option<String> {
+        self.condition.why_not_ready(&self.condition.waiting())
+    }
+
+    /// The part that did nothing for this long, though nobody but itself kept it from it.
+    pub fn stuck(&self, within: Duration) -> Option<String> {
+        self.condition.stuck(within)
     }
 
     /// Shows more on `/metrics`: what other parts of this process have to say.
     pub fn show_also(&self, page: Page) {
-        self.shared.more.lock().unwrap_or_else(PoisonError::into_inner).push(page);
+        self.condition.more.lock().unwrap_or_else(PoisonError::into_inner).push(page);
     }
 
     /// The governor, to be told another bound.
     pub fn governor(&self) -> &Governor {
-        &self.shared.governor
+        &self.condition.governor
     }
 
     /// Takes over what of a configuration that was read again can be changed while it runs, but for the admission and certificates: who may
@@ -313,7 +214,7 @@ impl Recorder {
 
     /// Why it cannot go on, if that is so.
     pub fn failure(&self) -> Option<String> {
-        let broken = self.shared.spool().and_then(|spool| spool.broken());
+        let broken = self.condition.spool().and_then(|spool| spool.broken());
         let is_finished = self.lanes.iter().any(JoinHandle::is_finished);
         broken.map(|broken| broken.to_string()).or_else(|| is_finished.then(|| "a writer has ended".to_owned()))
     }
@@ -327,9 +228,9 @@ impl Recorder {
                 let _ = tokio::time::timeout(LAST_REQUESTS + Duration::from_secs(1), task).await;
             }
         });
-        self.surroundings = None;
+        (self.surroundings, self.control) = (None, None);
         self.lane_stop.ask(*self.drain.lock().unwrap_or_else(PoisonError::into_inner));
-        if let Some(spool) = self.shared.spool() {
+        if let Some(spool) = self.condition.spool() {
             spool.wake();
         }
         let mut failures = Vec::new();
@@ -342,7 +243,7 @@ impl Recorder {
         }
         // Tasks that are cut off here were not answered.
         self.runtime.shutdown_timeout(Duration::from_secs(2));
-        let spool = self.shared.spool.lock().unwrap_or_else(PoisonError::into_inner).take();
+        let spool = self.condition.spool.lock().unwrap_or_else(PoisonError::into_inner).take();
         let broken = spool.as_ref().and_then(CommitterHandle::broken);
         failures.extend(broken.map(|broken| broken.to_string()).filter(|broken| !failures.contains(broken)));
         let counts = spool.map(|spool| spool.into_last_counts(self.committer)).unwrap_or_default();
@@ -372,23 +273,34 @@ fn check_database(config: &Config, database: &Arc<dyn Database>) -> Result<(), S
 }
 
 fn open_spool(config: &Config, is_direct: bool) -> Result<SpoolFile, SpoolError> {
-    let mut file = SpoolFile::open(&config.spool.path, config.spool.bound_bytes, config.spool.remember)?;
+    let file = SpoolFile::open(&config.spool.path, config.spool.bound_bytes, config.spool.remember)?;
+    let mut file = file.with_quarantine(config.quarantine_bound_bytes);
     if let Some(salvaged) = file.salvaged() {
         let (kept, read) = (salvaged.kept.display().to_string(), salvaged.read.to_string());
         log::error("the spool was damaged", &[("damage", &salvaged.damage), ("kept", &kept), ("readable", &read)]);
     }
-    if !is_direct {
-        file.set_lanes(config.writer.count)?;
+    match file.set_lanes(config.writer.count) {
+        // What waits for other lanes is no obstacle where nothing new goes by the spool.
+        Err(_) if is_direct => {}
+        set => set?,
     }
     Ok(file)
 }
 
+/// What looks into the spool for whoever asks; what was damaged in it before is known from now on.
+fn open_reader(path: &Path, meter: &Meter) -> Result<Reader, SpoolError> {
+    let reader = Reader::open(path)?;
+    meter.damaged.add(reader.damaged_rows()?);
+    Ok(reader)
+}
+
 /// The lanes that there are to be, with what they show to the ledger: those of the spool, and those straight from the intake.
 fn openings(file: &mut SpoolFile, config: &Config, is_direct: bool) -> Result<Vec<(u32, LaneOpening)>, SpoolError> {
-    let has_spool = !is_direct || file.counts().entries > 0;
     let has_direct = is_direct || config.intake.nats.is_some();
     let lanes = |is_there: bool, first: u32| first..first + if is_there { config.writer.count } else { 0 };
-    let all = lanes(has_spool, 0).chain(lanes(has_direct, FIRST_DIRECT_LANE)).chain(APART_LANES);
+    // What is replayed goes by the spool, wherever the rest goes.
+    let spooled = lanes(true, 0).chain(GREEDY_LANES).chain(APART_LANES);
+    let all = spooled.chain(lanes(has_direct, FIRST_DIRECT_LANE));
     all.map(|lane| Ok((lane, file.lane_opening(lane)?))).collect()
 }
 
@@ -402,6 +314,19 @@ fn runtime() -> Result<tokio::runtime::Runtime, StartError> {
         .map_err(|error| StartError::System(error.to_string()))
 }
 
+/// Where a lane's entries come from, and, where that is the intake, what they are given by.
+fn feed_of(
+    lane: u32,
+    path: &Path,
+    runtime: &tokio::runtime::Runtime,
+) -> Result<(Feed, Option<DirectHandle>), SpoolError> {
+    if lane < FIRST_DIRECT_LANE {
+        return Ok((Feed::Spool(Reader::open(path)?), None));
+    }
+    let (feed, handle) = Feed::direct(runtime.handle().clone());
+    Ok((feed, Some(handle)))
+}
+
 fn spawn_lane(settings: LaneSettings, feed: Feed) -> Result<JoinHandle<LaneEnd>, StartError> {
     let lane = Lane::new(settings);
     let thread = std::thread::Builder::new().name("writer".to_owned()).spawn(move || lane.run(feed));
@@ -410,7 +335,7 @@ fn spawn_lane(settings: LaneSettings, feed: Feed) -> Result<JoinHandle<LaneEnd>,
 
 fn surroundings(
     config: &Config,
-    shared: &Arc<Shared>,
+    condition: &Arc<Condition>,
     spool: CommitterHandle,
     direct: Vec<DirectHandle>,
     stop: Arc<Stop>,
@@ -420,70 +345,48 @@ fn surroundings(
         Arc::new(Door::new(DoorSettings {
             route,
             spool: spool.clone(),
-            meter: Arc::clone(&shared.meter),
-            gate: Arc::clone(&shared.gate),
+            meter: Arc::clone(&condition.meter),
+            gate: Arc::clone(&condition.gate),
             memory_bytes: config.intake.memory_bytes,
             keeps_good_lines: config.intake.keeps_good_lines,
             live: Arc::clone(&live),
             patience,
         }))
     };
-    let route = match shared.is_direct {
+    let route = match condition.is_direct {
         true => Route::Direct(direct.clone()),
         false => Route::Spool(spool.clone(), config.writer.count),
     };
     // A message that was given up would be delivered again behind later ones of its source: it is waited for as long as it takes.
     let direct_door = door(Route::Direct(direct), LONG_PATIENCE);
     let patient_door = door(route.clone(), LONG_PATIENCE);
-    let (for_metrics, for_readiness) = (Arc::clone(shared), Arc::clone(shared));
+    let (for_metrics, for_readiness, for_quarantine) =
+        (Arc::clone(condition), Arc::clone(condition), Arc::clone(condition));
     Surroundings {
         config: config.intake.clone(),
         live: Arc::clone(&live),
         door: door(route, Duration::from_secs(30)),
         direct_door,
         patient_door,
-        meter: Arc::clone(&shared.meter),
+        meter: Arc::clone(&condition.meter),
         stop,
         metrics: Arc::new(move || for_metrics.metrics()),
-        readiness: Arc::new(move || for_readiness.why_not_ready()),
+        readiness: Arc::new(move || for_readiness.why_not_ready(&for_readiness.waiting())),
+        quarantine: Arc::new(move || metrics::quarantine_facts(&for_quarantine.counts(), &for_quarantine.quarantine())),
     }
 }
 
 /// The gate in front of the spool. Without a spool requests wait in memory: then greedy sources are asked to wait when that gets
 /// short, and the door turns away what does not fit.
 fn gate(spool: &CommitterHandle, meter: &Arc<Meter>, config: &Config, is_direct: bool) -> Arc<Gate> {
-    let (spool, meter) = (spool.counts_reader(), Arc::clone(meter));
-    let (bound, memory) = (config.spool.bound_bytes as f64, config.intake.memory_bytes as f64);
+    let (spool, meter, for_progress) = (spool.counts_reader(), Arc::clone(meter), Arc::clone(meter));
+    let (bound, quarantine_bound) = (config.spool.bound_bytes, config.quarantine_bound_bytes);
+    let memory = config.intake.memory_bytes as f64;
     let filled = move || {
-        let held = spool().held_bytes() as f64 / bound;
+        let held = spool().held_bytes(bound, quarantine_bound) as f64 / bound as f64;
         if is_direct { held.max((meter.memory_bytes.get() as f64 / memory).min(JUST_OPEN)) } else { held }
     };
-    Arc::new(Gate::new(Box::new(filled)))
-}
-
-/// Gives the quarantined records of a spool back to its queue; how many. No recorder may work on it.
-///
-/// # Errors
-/// As the spool answers; when there is none.
-pub fn replay_quarantine(config: &Config) -> Result<u64, SpoolError> {
-    let mut file = existing_spool(config)?;
-    file.set_lanes(config.writer.count)?;
-    file.replay(&|source| lane_of(source, config.writer.count))
-}
-
-/// Gives the quarantined records of a spool up; how many. No recorder may work on it.
-///
-/// # Errors
-/// As the spool answers; when there is none.
-pub fn discard_quarantine(config: &Config) -> Result<u64, SpoolError> {
-    existing_spool(config)?.discard(i64::MAX)
-}
-
-fn existing_spool(config: &Config) -> Result<SpoolFile, SpoolError> {
-    let path = &config.spool.path;
-    if !path.join("spool.db").exists() {
-        let reason = "there is no spool.db in it; name the directory that the recorder was started with".to_owned();
-        return Err(SpoolError::Unusable { path: path.display().to_string(), reason });
-    }
-    SpoolFile::open(path, config.spool.bound_bytes, config.spool.remember)
+    let lanes = config.writer.count;
+    let wait = move || if is_direct { Duration::ZERO } else { for_progress.progress.wait_of(0..lanes) };
+    Arc::new(Gate::new(Box::new(filled), Box::new(wait)))
 }

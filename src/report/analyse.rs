@@ -19,7 +19,7 @@ use crate::report::freshness;
 use crate::report::limits;
 use crate::report::links;
 use crate::report::load_lines::load_lines;
-use crate::report::metric::CONTENT_BYTES;
+use crate::report::metric::{CONTENT_BYTES, event_bytes};
 use crate::report::plans;
 use crate::report::recorded::recorded;
 use crate::report::uploads::uploads;
@@ -131,12 +131,16 @@ fn judge_together(study: &Study, groups: &[CaseTrials<'_>], cases: &mut [CaseFin
     let throughputs = found(|trial| Some(trial.throughput_per_s()));
     let records = found(Measurement::known_records_per_s);
     let contents = found(|trial| CONTENT_BYTES.of(trial));
+    let events = found(event_bytes);
     for (number, case) in cases.iter_mut().enumerate() {
         case.settled = settled[number];
         show_interval(&mut case.throughput_per_s, throughputs[number]);
         show_interval(&mut case.records_per_s, records[number]);
         if let Some(content) = &mut case.content_bytes_per_s {
             show_interval(content, contents[number]);
+        }
+        if let Some(bytes) = &mut case.event_bytes_per_s {
+            show_interval(bytes, events[number]);
         }
     }
 }
@@ -376,13 +380,11 @@ fn notes(study: &Study, environment: &Environment, groups: &[CaseTrials<'_>], ca
     notes.extend(told);
     let repeated: u64 = cases.iter().map(|case| case.repeated).sum();
     if repeated > 0 {
-        let trials = if repeated == 1 {
-            "trial of the search was not driven as it should be and was"
-        } else {
-            "trials of the search were not driven as they should be and were"
-        };
-        let why = "the repetition is used, so that this says nothing against the result";
-        notes.push(format!("{repeated} {trials} repeated at the same rate; {why}"));
+        let trials = if repeated == 1 { "trial" } else { "trials" };
+        notes.push(format!(
+            "in {repeated} {trials} of the search loadline could not send the load as planned, and repeated it at the same rate; the repetition \
+             is used, so that this says nothing against the result; the reasons of the invalid trials name what to do about it"
+        ));
     }
     if environment.governor.as_deref().is_some_and(|governor| governor != "performance") {
         let governor = environment.governor.as_deref().unwrap_or_default();

@@ -18,6 +18,7 @@ use crate::report::factors::{same_level, show_level, show_levels};
 use crate::report::metric::{LOAD_LINE, METRICS, Metric};
 use crate::report::points::{Curve, curves};
 use crate::statistics::best::BestRatio;
+use crate::statistics::noise::Series;
 use crate::statistics::summary::{Interval, mean};
 use crate::statistics::{Cell, RatioEstimate, TrialValue, weighted_ratio};
 use crate::study::{Claim, ClaimedModel, ClaimedRatio, Smaller, Study};
@@ -184,9 +185,15 @@ struct Member<'a> {
     is_overloaded: bool,
     /// Rows that a query gave; none where none were counted.
     rows: Option<f64>,
+    /// The 95 % interval of the mean, by the noise of all cases, where it is asked for.
+    interval: Option<Interval>,
 }
 
 impl Member<'_> {
+    fn series(&self) -> Series {
+        self.trials.iter().map(|trial| (trial.place.map_or(0, |(round, _)| round), trial.value)).collect()
+    }
+
     fn values(&self) -> Vec<f64> {
         self.trials.iter().map(|trial| trial.value).collect()
     }
@@ -225,7 +232,7 @@ fn of_trials<'a>(case: &'a Case, metric: &Metric, groups: &[CaseTrials<'_>]) -> 
     let is_overloaded =
         is_open && metric.is_time() && group.is_some_and(|group| is_overloaded(&group.valid().collect::<Vec<_>>()));
     let rows = group.and_then(|group| rows_per_query(&group.valid().collect::<Vec<_>>()));
-    Member { case, trials: trials.unwrap_or_default(), is_overloaded, rows }
+    Member { case, trials: trials.unwrap_or_default(), is_overloaded, rows, interval: None }
 }
 
 /// All cases with these levels; an error when there is none.

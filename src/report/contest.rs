@@ -3,6 +3,8 @@
 //! Main functions: [`contests`] and [`contest_sentences`]. Invariant: an alternative is called fastest only where it beats
 //! every other one, by intervals that hold together for all comparisons of the study (Bonferroni).
 
+use std::collections::HashMap;
+
 use super::answers::unlike;
 use super::factors::{Factors, grouped_by, is_server_setting, same_level, setting_word, short_level, show_level};
 use super::metric::Metric;
@@ -18,9 +20,6 @@ use crate::units::{show_number, show_ratio};
 
 /// A relative difference below this counts as none.
 pub const EQUAL_WITHIN: f64 = 0.05;
-
-/// Cases of an alternative that may be its best one, at most.
-const CASES_MOST: usize = 12;
 
 /// Said of an estimate that was made round by round.
 const BY_ROUND: &str = ", trials paired by round";
@@ -126,8 +125,6 @@ fn best_contest(
     for level in &factor.levels {
         let mut own: Vec<&Scored<'_>> = cases.iter().copied().filter(|case| is_at(case, factor, level)).collect();
         own.sort_by(by_mean);
-        // What is far from the best changes nothing but the time that it takes.
-        own.truncate(CASES_MOST);
         if !own.is_empty() {
             best.push((short_level(factor, level), own));
         }
@@ -170,12 +167,11 @@ fn best_contest(
 }
 
 /// A level with its cases, each by its other levels.
-type LevelCases<'a> = (&'a serde_json::Value, Vec<(String, &'a Scored<'a>)>);
+type LevelCases<'a> = (&'a serde_json::Value, HashMap<&'a str, &'a Scored<'a>>);
 
 /// Whether the cases of these other levels answer the same at each level: of others no mean is taken.
 fn is_alike(key: &str, rows: &[LevelCases<'_>]) -> bool {
-    let of_level = |(_, cases): &LevelCases<'_>| Some(cases.iter().find(|(other, _)| other == key)?.1.rows);
-    let all: Vec<Option<f64>> = rows.iter().filter_map(of_level).collect();
+    let all: Vec<Option<f64>> = rows.iter().filter_map(|(_, cases)| Some(cases.get(key)?.rows)).collect();
     all.iter().all(|rows| unlike(all[0], *rows).is_none())
 }
 
@@ -185,24 +181,25 @@ fn matched_contest(factor: &Factor, metric: &Metric, scored: &[Scored<'_>]) -> O
         let rest = case.levels.iter().filter(|(setting, _)| **setting != factor.setting);
         rest.map(|(setting, level)| format!("{setting}={};", show_level(level))).collect()
     };
-    let rows: Vec<LevelCases<'_>> = factor
-        .levels
-        .iter()
-        .map(|level| {
-            let own = scored.iter().filter(|case| is_at(case, factor, level));
-            (level, own.map(|case| (key(case), case)).collect::<Vec<_>>())
-        })
-        .filter(|(_, cases)| !cases.is_empty())
-        .collect();
-    let shared: Vec<&String> = rows
-        .first()?
-        .1
-        .iter()
-        .map(|(key, _)| key)
-        .filter(|key| rows.iter().all(|(_, cases)| cases.iter().any(|(other, _)| other == *key)))
-        .collect();
+    let keys: Vec<String> = scored.iter().map(key).collect();
+    let mut rows: Vec<LevelCases<'_>> = Vec::new();
+    // In the order of the first level's cases.
+    let mut shared: Vec<&str> = Vec::new();
+    for level in &factor.levels {
+        let mut cases = HashMap::new();
+        for (case, key) in scored.iter().zip(&keys).filter(|(case, _)| is_at(case, factor, level)) {
+            if rows.is_empty() {
+                shared.push(key);
+            }
+            cases.entry(key.as_str()).or_insert(case);
+        }
+        if !cases.is_empty() {
+            rows.push((level, cases));
+        }
+    }
+    shared.retain(|key| rows.iter().all(|(_, cases)| cases.contains_key(key)));
     let all = shared.len();
-    let shared: Vec<&String> = shared.into_iter().filter(|key| is_alike(key, &rows)).collect();
+    shared.retain(|key| is_alike(key, &rows));
     if rows.len() < 2 || shared.len() < 2 {
         return None;
     }
@@ -210,8 +207,7 @@ fn matched_contest(factor: &Factor, metric: &Metric, scored: &[Scored<'_>]) -> O
     let mut levels: Vec<(String, f64, Vec<&Scored<'_>>)> = rows
         .iter()
         .map(|(level, cases)| {
-            let of_key = |key: &&String| cases.iter().find(|(other, _)| other == *key).map(|(_, case)| *case);
-            let own: Vec<&Scored<'_>> = shared.iter().filter_map(of_key).collect();
+            let own: Vec<&Scored<'_>> = shared.iter().filter_map(|key| cases.get(key).copied()).collect();
             let score: f64 = own.iter().map(|case| sign * case.mean.max(f64::MIN_POSITIVE).ln()).sum();
             (short_level(factor, level), score, own)
         })

@@ -9,9 +9,11 @@ use crate::finding::{Estimate, Findings, SightingFinding};
 use crate::measurement::{FreshnessMeasurement, GroupMeasurement, Measurement};
 use crate::report::analyse::{CaseTrials, estimate, time_finding};
 use crate::report::factors::{setting_word, show_level, show_levels};
-use crate::report::metric::Metric;
-use crate::statistics::summary::t_interval;
+use crate::report::metric::{self, Metric};
+use crate::statistics::noise::{Series, intervals};
+use crate::statistics::summary::Interval;
 use crate::study::Study;
+use crate::study::repeat::stopping;
 use crate::trial::Levels;
 use crate::units::{show_number, show_seconds};
 
@@ -67,8 +69,7 @@ pub fn stored(valid: &[&Measurement]) -> Option<SightingFinding> {
 
 /// Content of the events written per second.
 pub fn event_bytes(valid: &[&Measurement]) -> Option<Estimate> {
-    let metric = Metric::named("event_bytes")?;
-    let values: Vec<f64> = valid.iter().filter_map(|trial| metric.of(trial)).collect();
+    let values: Vec<f64> = valid.iter().filter_map(|trial| metric::event_bytes(trial)).collect();
     (!values.is_empty()).then(|| estimate(&values))
 }
 
@@ -112,7 +113,7 @@ pub fn rows(findings: &Findings) -> Vec<Vec<String>> {
     for case in &findings.cases {
         let Some(groups) = &case.freshness_s else { continue };
         let stored = case.stored_s.map(|stored| ("stored".to_owned(), stored));
-        let bytes = case.event_bytes_per_s.and_then(|bytes| bytes.mean);
+        let bytes = case.event_bytes_per_s.unwrap_or_default();
         let commit = case.operations.values().find_map(|operation| operation.response_time_s.p90);
         let all = groups.iter().map(|(name, group)| (name.clone(), *group)).chain(stored);
         for (place, (name, group)) in all.enumerate() {
@@ -120,7 +121,7 @@ pub fn rows(findings: &Findings) -> Vec<Vec<String>> {
             let first = |text: String| if place == 0 { text } else { String::new() };
             rows.push(vec![
                 first(short_levels(&case.levels)),
-                first(bytes.map_or("-".to_owned(), |bytes| show_number(bytes / 1e6))),
+                first(bytes.show_megabytes()),
                 first(show(commit)),
                 name.clone(),
                 where_when_seen(&name).to_owned(),
@@ -161,10 +162,18 @@ pub fn sentences(study: &Study, groups: &[CaseTrials<'_>]) -> Vec<String> {
     let (Some(p90), Some(bytes)) = (named("freshness_p90"), named("event_bytes")) else { return Vec::new() };
     let mut sentences = Vec::new();
     let mut most: Option<(f64, String)> = None;
-    for group in groups {
+    // As in verdicts, the noise of all cases says how far the mean of each is to be believed.
+    let together = |metric: &Metric| -> (Vec<Series>, Vec<Option<Interval>>) {
+        let of_trial = |trial: &Measurement| Some((trial.trial.round, metric.of(trial)?));
+        let series: Vec<Series> = groups.iter().map(|group| group.valid().filter_map(of_trial).collect()).collect();
+        let found = intervals(&series, stopping(study));
+        (series, found)
+    };
+    let (all_fresh, all_written) = (together(p90), together(bytes));
+    for (place, group) in groups.iter().enumerate() {
         let trials: Vec<&Measurement> = group.valid().filter(|trial| trial.freshness.is_some()).collect();
-        let values = |metric: &Metric| -> Vec<f64> { trials.iter().filter_map(|trial| metric.of(trial)).collect() };
-        let (fresh, written) = (values(p90), values(bytes));
+        let values = |all: &[Series]| all[place].iter().map(|(_, value)| *value).collect::<Vec<f64>>();
+        let (fresh, written) = (values(&all_fresh.0), values(&all_written.0));
         if fresh.is_empty() {
             continue;
         }
@@ -172,16 +181,15 @@ pub fn sentences(study: &Study, groups: &[CaseTrials<'_>]) -> Vec<String> {
         let lost =
             if lost > 0 { format!(", {} sightings lost", show_number(lost as f64)) } else { ", none lost".to_owned() };
         let of = if study.factors.is_empty() { String::new() } else { format!("{}: ", levels(study, group)) };
-        let mean = written.iter().sum::<f64>() / written.len().max(1) as f64;
-        let seen = format!("{}{lost}", p90.show_case(&trials, &fresh, t_interval(&fresh, 0.95)));
+        let ends = all_written.1[place].map(|Interval { low, high }| [low, high]);
+        let (estimated, seen) = (Estimate { ci95: ends, ..estimate(&written) }, all_fresh.1[place]);
+        let (mean, rate) = (estimated.mean.unwrap_or(0.0), format!("{} MB/s", estimated.show_megabytes()));
+        let seen = format!("{}{lost}", p90.show_case(&trials, &fresh, seen));
         if most.as_ref().is_none_or(|(known, _)| *known < mean) {
-            let what = format!(
-                "at the most that was written, {}, 90 % of the events were seen within {seen}",
-                bytes.show(mean)
-            );
+            let what = format!("at the most that was written, {rate}, 90 % of the events were seen within {seen}");
             most = Some((mean, what));
         }
-        sentences.push(format!("{of}90 % of the events of {} were seen within {seen}", bytes.show(mean)));
+        sentences.push(format!("{of}90 % of the events of {rate} were seen within {seen}"));
     }
     let publishes = |group: &&CaseTrials<'_>| {
         group.case.settings.freshness.as_ref().is_some_and(|freshness| freshness.path.publishes())

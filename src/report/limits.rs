@@ -74,7 +74,7 @@ fn others(environment: &Environment, groups: &[CaseTrials<'_>]) -> Option<String
         }
         format!(
             "other processes kept {mean:.1} of {cpus} CPUs busy while trials ran (mean of {n}): intervals are wider for it, and \
-             absolute figures lower"
+             absolute figures lower; end them, or keep client and server apart from them with load.cpus and database.cpus"
         )
     })
 }

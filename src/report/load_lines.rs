@@ -91,7 +91,7 @@ fn outcome(wanted: &Goal, step: &Step, quantile_s: &dyn Fn(f64) -> Option<f64>) 
             rate(at)
         ),
         Ending::NotDriven(at, above) => format!(
-            "disturbed: {figure} is still below {below} at {}, and at {} trials were not driven as they should be although the load \
+            "disturbed: {figure} is still below {below} at {}, and at {} the load could not be sent as planned although the load \
              threads had CPU left; find what else takes the CPUs, and run it again",
             rate(at),
             rate(above)
@@ -160,7 +160,10 @@ fn seen(wanted: &Goal, line: &Line, quantile_s: &dyn Fn(f64) -> Option<f64>) -> 
     let mut text =
         format!("{figure} is {} over {} trials", here_s.map_or("unknown".to_owned(), show_seconds), line.trials);
     if line.disturbed > 0 {
-        text += &format!(" (in {} of them something else took CPU time, which only makes it slower)", line.disturbed);
+        text += &format!(
+            " (in {} of them something else took CPU time, which only makes it slower: without it the line may be higher)",
+            line.disturbed
+        );
     }
     if let Some(Refuted { rate_per_s, trials, fallen_behind }) = line.refuted {
         let is_beside = rate_per_s <= CLIFF_BESIDE * line.rate_per_s;

@@ -269,7 +269,7 @@ fn lost(trial: &Measurement) -> Option<f64> {
 }
 
 /// Content of the events that were written, in bytes per second.
-fn event_bytes(trial: &Measurement) -> Option<f64> {
+pub fn event_bytes(trial: &Measurement) -> Option<f64> {
     Some(trial.records_per_s() * trial.freshness.as_ref()?.record_bytes)
 }
 

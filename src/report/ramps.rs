@@ -5,7 +5,8 @@
 use crate::report::contest::{self, Scored};
 use crate::report::factors::{Factors, grouped_by, is_given, level_text, same_level};
 use crate::report::metric::Metric;
-use crate::statistics::best::{Difference, not_told_apart};
+use crate::statistics::best::not_told_apart;
+use crate::statistics::pairs::Case;
 use crate::study::Factor;
 use crate::units::{Carried, show_number, show_ratio};
 
@@ -86,8 +87,8 @@ fn condition_sentence(ramp: &Factor, metric: &Metric, cases: &[&Scored<'_>]) -> 
 /// The levels of a ramp that may be the best one, among all cases of an alternative, of which the first has the highest mean.
 fn highest(factors: &Factors, ramp: &Factor, metric: &Metric, cases: &[&Scored<'_>]) -> Option<String> {
     let trials: Vec<usize> = cases.iter().map(|case| case.values.len()).collect();
-    let difference = |a: usize, b: usize| contest::estimate(&[(cases[a], cases[b])]).map(Difference::from);
-    let may_be = not_told_apart(&trials, CONFIDENCE, difference);
+    let known: Vec<Case<'_>> = cases.iter().map(|case| Case::new(&case.trials)).collect();
+    let may_be = not_told_apart(&trials, CONFIDENCE, |a, b| known[a].over(&known[b]));
     let best: Vec<&Scored<'_>> =
         cases.iter().zip(&may_be).filter(|(_, may_be)| **may_be).map(|(case, _)| *case).collect();
     let (peak, all) = (cases.first()?, levels_of(ramp, cases));

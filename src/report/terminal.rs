@@ -163,7 +163,7 @@ fn push_invalid(out: &mut Screen, findings: &Findings) {
         out.push_str(&format!("INVALID: {invalid} of {all} trials; their figures are left out of everything below.\n"));
     }
     if repeated > 0 {
-        out.push_str(&format!("REPEATED: {repeated} of {all} trials, which were not driven as they should be.\n"));
+        out.push_str(&format!("REPEATED: {repeated} of {all} trials, whose load could not be sent as planned.\n"));
     }
     for (reason, cases) in grouped(findings, |case| case.invalid_because.clone()) {
         push_wrapped(out, "  ", &format!("{reason}: {}", show_cases(&cases)));
@@ -335,8 +335,9 @@ fn push_rows(table: &mut Table, case: &CaseFinding, number: usize, columns: &Col
         first.push(show_load(case).to_owned());
     }
     first.push(columns.rates[number].clone());
-    let megabytes = |bytes: &Estimate| bytes.show_mean(|bytes| format!("{:.2}", bytes / 1e6));
-    first.extend(columns.contents.then(|| case.content_bytes_per_s.as_ref().map_or("-".to_owned(), megabytes)));
+    first.extend(
+        columns.contents.then(|| case.content_bytes_per_s.as_ref().map_or("-".to_owned(), Estimate::show_megabytes)),
+    );
     first.push(durability::word(&case.durability).to_owned());
     first.push(show_trials(case));
     first.push(show_settled(case, columns.repeats).to_owned());

@@ -105,9 +105,11 @@ fn of_what_is_offered(one: &Uploaded<'_, '_>) -> Option<String> {
         1 => "a camera offers".to_owned(),
         count => format!("{} cameras offer", show_number(f64::from(count))),
     };
-    let share = 100.0 * taken.mean? / offered;
+    let percent = |bytes_per_s: f64| format!("{:.1} %", 100.0 * bytes_per_s / offered);
+    // A constant share of what is taken in: it carries as many digits.
+    let share = taken.show_mean(percent);
     let (offered, n) = (bits(offered), taken.n);
-    Some(format!("{lead}of the {offered} that {cameras} {} are taken in ({share:.1} %), n = {n}", taken.show(bits)))
+    Some(format!("{lead}of the {offered} that {cameras} {} are taken in ({share}), n = {n}", taken.show(bits)))
 }
 
 /// Whether it was so that somebody could have asked the recorder; nothing where nobody did.
@@ -142,8 +144,8 @@ pub fn rows(findings: &Findings) -> Vec<Vec<String>> {
             found.offered_bytes_per_s.map_or("-".to_owned(), bits),
             found.intake_bytes_per_s.show(bits),
             found.received_bytes_per_s.show(bits),
-            found.disk_bytes_per_s.mean.map_or("-".to_owned(), bits),
-            found.disk_share.mean.map_or("-".to_owned(), |share| format!("{:.0} %", 100.0 * share)),
+            found.disk_bytes_per_s.show_mean(bits),
+            found.disk_share.show_mean(|share| format!("{:.1} %", 100.0 * share)),
             answer,
         ]
     };

@@ -4,6 +4,7 @@
 //! writing, rows of an alternative are repeats unless a column `case` tells them apart.
 
 use super::{Evidence, Measured};
+use crate::quote::quoted;
 
 /// A table as it was read: its columns and its rows with their line numbers.
 struct Table<'a> {
@@ -35,7 +36,11 @@ pub fn evidence_from_csv(writes: (&str, &str), reads: (&str, &str)) -> Result<Ev
         for (line, row) in &table.rows {
             let text = table.field(row, value);
             let Some(number) = text.parse::<f64>().ok().filter(|number| number.is_finite() && *number > 0.0) else {
-                return Err(format!("{}:{line}: {value} is \"{text}\"; it must be a number above 0", table.name));
+                return Err(format!(
+                    "{}:{line}: {value} is \"{}\"; it must be a number above 0",
+                    table.name,
+                    quoted(text)
+                ));
             };
             let (query, case) = (table.field(row, "query"), table.field(row, "case"));
             let place =
@@ -68,13 +73,18 @@ impl<'a> Table<'a> {
         if let Some(missing) = needed.iter().find(|column| !columns.iter().any(|known| known == *column)) {
             let found = columns.join(",");
             return Err(format!(
-                "{name}:{first}: the column {missing} is missing in \"{found}\"; write {}",
+                "{name}:{first}: the column {missing} is missing in \"{}\"; write {}",
+                quoted(&found),
                 needed.join(",")
             ));
         }
         let known = |column: &&String| needed.contains(&column.as_str()) || *column == "case";
         if let Some(other) = columns.iter().find(|column| !known(column)) {
-            return Err(format!("{name}:{first}: unknown column \"{other}\"; known: {}, case", needed.join(", ")));
+            return Err(format!(
+                "{name}:{first}: unknown column \"{}\"; known: {}, case",
+                quoted(other),
+                needed.join(", ")
+            ));
         }
         let mut rows = Vec::new();
         for (line, text) in lines {

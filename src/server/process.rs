@@ -185,7 +185,7 @@ pub(super) fn has_ended(child: &Child) -> bool {
 }
 
 /// Waits until something is true; whether it became so in time.
-pub(super) fn wait_until(patience: Duration, mut is_true: impl FnMut() -> bool) -> bool {
+pub fn wait_until(patience: Duration, mut is_true: impl FnMut() -> bool) -> bool {
     let end = Instant::now() + patience;
     loop {
         if is_true() {

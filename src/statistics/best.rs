@@ -18,6 +18,8 @@ pub struct Difference {
     pub df: f64,
 }
 
+/// Cases of an alternative that may be its best one, at most: what is far from the best changes nothing but the time that it takes.
+const CASES_MOST: usize = 12;
 /// Steps over the normal part and over the spread's part of the probability of a maximum: both integrands fall off so fast at
 /// both ends that the plain sum is good to four digits.
 const NORMAL_STEPS: i32 = 24;
@@ -26,6 +28,8 @@ const SPREAD_STEPS: i32 = 24;
 const NORMAL_REACH: f64 = 6.0;
 /// Steps of the search for a quantile, which ends earlier where it is exact.
 const SEARCH_STEPS: u32 = 40;
+/// Quantiles that are kept for members with the same trials and degrees of freedom.
+const QUANTILES_KEPT: usize = 64;
 /// A probability that is this close is exact.
 const EXACT: f64 = 1e-5;
 
@@ -54,8 +58,9 @@ impl From<RatioEstimate> for BestRatio {
 
 impl BestRatio {
     /// From the trials of the cases of each, the one with the best mean first. None where those have no ratio; other cases that have none
-    /// are left out.
+    /// are left out, and so are those beyond the best `CASES_MOST` of a side.
     pub fn of(of: &[&[TrialValue]], to: &[&[TrialValue]], more_is_better: bool) -> Option<Self> {
+        let (of, to) = (&of[..of.len().min(CASES_MOST)], &to[..to.len().min(CASES_MOST)]);
         let chosen = matched_ratio(&[(of.first()?, to.first()?)])?;
         let enough = |sides: &[&[TrialValue]]| -> Vec<usize> {
             let has_ratio = |place: &usize| matched_ratio(&[(sides[*place], sides[0])]).is_some() || *place == 0;
@@ -103,7 +108,9 @@ pub fn not_told_apart(
     confidence: f64,
     difference: impl Fn(usize, usize) -> Option<Difference>,
 ) -> Vec<bool> {
-    let may_be = |member: usize| {
+    // What was found of shares and degrees of freedom: as many trials of every member make it the same for all.
+    let mut quantiles: Vec<(Vec<Share>, f64, f64)> = Vec::new();
+    let mut may_be = |member: usize| {
         let rivals: Vec<(usize, Difference)> = (0..trials.len())
             .filter(|rival| *rival != member)
             .filter_map(|rival| Some((rival, difference(rival, member)?)))
@@ -117,10 +124,17 @@ pub fn not_told_apart(
         }
         // Every comparison has the member's own error in it, the more of it the fewer its trials are.
         let share = |rival: usize| (trials[rival] as f64 / (trials[rival] + trials[member]).max(1) as f64).sqrt();
-        let shares: Vec<f64> = rivals.iter().map(|(rival, _)| share(*rival)).collect();
-        is_within(dunnett_quantile(&shares, df, confidence))
+        let shares = counted(rivals.iter().map(|(rival, _)| share(*rival)).collect());
+        let known = quantiles.iter().find(|(of, at, _)| *of == shares && *at == df).map(|(.., quantile)| *quantile);
+        let quantile = known.unwrap_or_else(|| {
+            let quantile = quantile_of(&shares, df, confidence);
+            quantiles.truncate(QUANTILES_KEPT - 1);
+            quantiles.insert(0, (shares, df, quantile));
+            quantile
+        });
+        is_within(quantile)
     };
-    (0..trials.len()).map(may_be).collect()
+    (0..trials.len()).map(&mut may_be).collect()
 }
 
 /// What the quantile of the largest of several t statistics lies between: that of one comparison, and Bonferroni's.
@@ -132,8 +146,23 @@ fn bracket(rivals: usize, df: f64, probability: f64) -> (f64, f64) {
 /// the same one: the statistics a and b correlate by `shares[a] * shares[b]`, each share in [0, 1). It lies between the t quantile of
 /// one comparison and that of Bonferroni.
 pub fn dunnett_quantile(shares: &[f64], df: f64, probability: f64) -> f64 {
-    let (mut low, mut high) = bracket(shares.len(), df, probability);
-    if shares.len() < 2 || low.is_nan() {
+    quantile_of(&counted(shares.to_vec()), df, probability)
+}
+
+/// A share of an error, and how many statistics have it.
+type Share = (f64, i32);
+
+/// Each share once, with how many statistics have it, the smallest first: cases mostly have as many trials as others.
+fn counted(mut shares: Vec<f64>) -> Vec<Share> {
+    shares.sort_by(f64::total_cmp);
+    shares.chunk_by(|a, b| a == b).map(|equal| (equal[0], equal.len() as i32)).collect()
+}
+
+/// [`dunnett_quantile`] of shares with how many statistics have each.
+fn quantile_of(shares: &[Share], df: f64, probability: f64) -> f64 {
+    let rivals = shares.iter().map(|(_, count)| *count as usize).sum();
+    let (mut low, mut high) = bracket(rivals, df, probability);
+    if rivals < 2 || low.is_nan() {
         return low;
     }
     let spread = spreads(df);
@@ -161,14 +190,16 @@ pub fn dunnett_quantile(shares: &[f64], df: f64, probability: f64) -> f64 {
 }
 
 /// The probability that all statistics stay below a value: over what the spread is found to be, and over the error that all share.
-fn probability_below(at: f64, shares: &[f64], spreads: &[(f64, f64)]) -> f64 {
+fn probability_below(at: f64, shares: &[Share], spreads: &[(f64, f64)]) -> f64 {
     let step = 2.0 * NORMAL_REACH / f64::from(NORMAL_STEPS);
     let shared: Vec<(f64, f64)> = (0..=NORMAL_STEPS)
         .map(|place| f64::from(place) * step - NORMAL_REACH)
         .map(|z| (z, step * (-0.5 * z * z).exp() / (2.0 * std::f64::consts::PI).sqrt()))
         .collect();
     let all_below = |spread: f64, z: f64| -> f64 {
-        let below = |share: &f64| normal_probability((at * spread + share * z) / (1.0 - share * share).sqrt());
+        let below = |(share, count): &Share| {
+            normal_probability((at * spread + share * z) / (1.0 - share * share).sqrt()).powi(*count)
+        };
         shares.iter().map(below).product()
     };
     let over_shared = |spread: f64| -> f64 { shared.iter().map(|(z, weight)| weight * all_below(spread, *z)).sum() };

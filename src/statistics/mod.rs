@@ -13,6 +13,7 @@ pub mod letters;
 pub mod median_ratio;
 pub mod noise;
 pub mod order;
+pub mod pairs;
 pub mod random;
 pub mod rank;
 pub mod ratio;

@@ -10,7 +10,7 @@ use std::collections::BTreeMap;
 use statrs::function::gamma::digamma;
 
 use super::student::{normal_quantile, t_quantile};
-use super::summary::{Interval, mean};
+use super::summary::{Interval, mean, t_interval};
 
 /// The values of a case's trials, each with its round, in the order of rounds.
 pub type Series = Vec<(u32, f64)>;
@@ -92,6 +92,14 @@ pub fn means(cases: &[Series], stopping: Stopping) -> Vec<Option<CaseMean>> {
         Some(CaseMean { mean, interval: Interval { low: mean - half, high: mean + half }, half_width })
     };
     cases.iter().zip(errors).map(of_case).collect()
+}
+
+/// The 95 % intervals of the means of figures that may be 0: those of [`means`], and of a case that was never above 0 that of its own trials
+/// alone, because it has no noise in proportion to its mean. None below two trials.
+pub fn intervals(cases: &[Series], stopping: Stopping) -> Vec<Option<Interval>> {
+    let own = |series: &Series| t_interval(&series.iter().map(|(_, value)| *value).collect::<Vec<_>>(), 0.95);
+    let found = means(cases, stopping);
+    cases.iter().zip(found).map(|(series, found)| found.map(|found| found.interval).or_else(|| own(series))).collect()
 }
 
 /// The standard errors of the mean logarithms of a study's cases; none for a case with fewer than two trials or one that is not above 0.
@@ -245,7 +253,6 @@ fn inflation(cases: &[&Deviations], squares: f64, df: f64) -> f64 {
 mod tests {
     use super::*;
     use crate::statistics::random::Random;
-    use crate::statistics::summary::t_interval;
 
     fn normal(random: &mut Random) -> f64 {
         (0..12).map(|_| random.unit()).sum::<f64>() - 6.0
@@ -257,6 +264,18 @@ mod tests {
             .iter()
             .map(|noise| (0..trials).map(|round| (round, 100.0 * (1.0 + noise * normal(random)))).collect())
             .collect()
+    }
+
+    #[test]
+    fn a_figure_that_was_nothing_in_every_trial_has_an_interval_of_its_own() {
+        let mut random = Random::new(4);
+        let mut all = cases(&mut random, &[0.1, 0.1], 5);
+        all.push((0..5).map(|round| (round, 0.0)).collect());
+        all.push(vec![(0, 1.0)]);
+        let (found, noisy) = (intervals(&all, Stopping::Fixed), means(&all, Stopping::Fixed));
+        assert_eq!(found[0], noisy[0].map(|found| found.interval));
+        assert_eq!((noisy[2], found[2]), (None, Some(Interval { low: 0.0, high: 0.0 })));
+        assert_eq!(found[3], None, "one trial has no interval");
     }
 
     fn covers(found: &CaseMean) -> bool {

@@ -298,7 +298,8 @@ impl Run {
                 let mut measurement = measurement_of(&line).map_err(damaged)?;
                 cases.share(&mut measurement.trial.case);
                 measurement.series.shrink_to_fit();
-                measurement.clients.shrink_to_fit();
+                measurement.clients_left_out = measurement.client_count();
+                measurement.clients = Vec::new();
                 measurements.push(measurement);
             }
         }

@@ -3,12 +3,17 @@
 //! Main types: [`Errors`], which collects, and [`StudyErrors`], which is returned. Invariant: errors come out
 //! sorted by place and each only once, however often the check that finds them is repeated.
 
+use std::collections::HashSet;
 use std::fmt;
 
 use super::passwords::hidden;
+use crate::quote::shortened;
+
+/// An error is longer only by what it quotes of a file.
+const LINE_CHARACTERS_MAX: usize = 1_500;
 
 /// Where something was written. Lines of the file sort before arguments.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub enum Place {
     /// Line of the file, from 1.
     Line(usize),
@@ -39,13 +44,15 @@ impl Source {
 #[derive(Debug, Default)]
 pub struct Errors {
     found: Vec<(Place, String)>,
+    /// The same, to find them.
+    known: HashSet<(Place, String)>,
 }
 
 impl Errors {
     /// Notes an error: a sentence that names the value and the remedy.
     pub fn push(&mut self, place: Place, message: impl Into<String>) {
         let error = (place, message.into());
-        if !self.found.contains(&error) {
+        if self.known.insert(error.clone()) {
             self.found.push(error);
         }
     }
@@ -75,7 +82,10 @@ impl Errors {
             lines: self
                 .found
                 .iter()
-                .map(|(place, message)| hidden(&format!("{}: {message}", source.show(*place))))
+                .map(|(place, message)| {
+                    let line = hidden(&format!("{}: {message}", source.show(*place)));
+                    shortened(&line, LINE_CHARACTERS_MAX).into_owned()
+                })
                 .collect(),
         })
     }
@@ -104,6 +114,14 @@ impl fmt::Display for StudyErrors {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn an_error_quotes_a_little_of_what_is_long() {
+        let mut errors = Errors::default();
+        errors.push(Place::Line(1), format!("unknown key \"{}\"", "ä".repeat(100_000)));
+        let lines = errors.into_result(&Source { file: "s.toml".to_owned(), arguments: Vec::new() }).unwrap_err().lines;
+        assert!(lines[0].starts_with("s.toml:1: unknown key") && lines[0].len() < 4_000, "{} bytes", lines[0].len());
+    }
 
     #[test]
     fn errors_are_sorted_by_line_with_arguments_last_and_without_repetition() {

@@ -15,8 +15,6 @@ const CLAIMED_CASES_MAX: usize = 60;
 /// What all trials may measure together, in seconds.
 const MEASURED_S_MAX: f64 = 30.0;
 const DURATION_S_LEAST: f64 = 0.1;
-/// More cases than this have no third trial.
-const CASES_REPEATED_MAX: usize = 12;
 const DURATION_S_MAX: f64 = 0.4;
 const EVOLVE_RECORDS_MAX: i64 = 10;
 /// Several schema changes fit into the shortest trial.
@@ -31,9 +29,10 @@ const RECORDS_MAX: i64 = 2_000;
 const OPERATIONS_MAX: i64 = 200;
 const OPERATIONS_PER_CLIENT_MAX: i64 = 20;
 const LEAST_MAX: i64 = 2;
+/// Trials of a case at most, where no claim asks for more.
 const MOST_MAX: i64 = 3;
-/// Where factors ask for more servers than this, each of which is made and started in every round, repeats cost most.
-const SERVERS_MAX: usize = 4;
+/// Where claims wait for an answer, which so short trials give by their number: then time ends a rehearsal, between two rounds.
+const CLAIMED_MOST: i64 = 10;
 /// A link is made and measured for each trial, so that there are fewer of them.
 const LINK_CASES_MAX: usize = 6;
 /// Where each connection has a host of its own, all of which are made for each trial.
@@ -96,7 +95,6 @@ fn shrink_all(draft: &mut Draft) {
         ("load.operations_per_client", OPERATIONS_PER_CLIENT_MAX.min((RECORDS_MAX / batch).max(2))),
         ("workload.evolve_records", EVOLVE_RECORDS_MAX),
         ("repeat.least", LEAST_MAX),
-        ("repeat.most", most_max(draft)),
     ] {
         // A part of the records that is named by its numbers must stay within them.
         let is_named =
@@ -125,29 +123,30 @@ fn shrink_all(draft: &mut Draft) {
     }
     put_default(&mut draft.root, "load.warmup", Content::Text(format!("{}ms", WARMUP_S_MAX * 1e3)));
     put_default(&mut draft.root, "repeat.least", Content::Integer(LEAST_MAX));
-    let most = most_max(draft);
-    put_default(&mut draft.root, "repeat.most", Content::Integer(most));
-    lift_most(&mut draft.root);
+    repeat(draft);
     let claimed = claimed_levels(&draft.root);
     let has_link = draft.root.get("link").is_some() || draft.factors.iter().any(|one| one.setting.starts_with("link."));
     thin(&mut draft.factors, &claimed, if has_link { LINK_CASES_MAX } else { CASES_MAX });
     let trials = cases(&draft.factors).max(1) as f64 * LEAST_MAX as f64;
     let duration_s = (MEASURED_S_MAX / trials).clamp(DURATION_S_LEAST, DURATION_S_MAX);
     shrink_setting(draft, "load.duration", &|node| limit_duration(node, duration_s));
-    if cases(&draft.factors) > CASES_REPEATED_MAX {
-        shrink_setting(draft, "repeat.most", &|node| limit_whole(node, LEAST_MAX));
-        lift_most(&mut draft.root);
-    }
 }
 
-/// How often a case is repeated at most.
-fn most_max(draft: &Draft) -> i64 {
-    if draft.root.get("link").is_some() {
-        return LEAST_MAX;
+/// How often cases are repeated: where there are claims, as often as time permits, also where the study asks for fewer trials, which are longer.
+fn repeat(draft: &mut Draft) {
+    let has_claims = matches!(draft.root.get("claims").map(|entry| &entry.node.content), Some(Content::List(_)));
+    // Whoever says how often, on the command line, has said by that which rule.
+    let is_said = ["repeat.least", "repeat.most", "repeat.rule"]
+        .iter()
+        .any(|setting| draft.root.find(setting).is_some_and(|entry| is_argument(entry.place)));
+    if has_claims && !is_said {
+        put_open(&mut draft.root, "repeat.rule", Content::Text("interval".to_owned()));
+        put_open(&mut draft.root, "repeat.most", Content::Integer(CLAIMED_MOST));
+    } else {
+        put_default(&mut draft.root, "repeat.most", Content::Integer(MOST_MAX));
+        shrink_setting(draft, "repeat.most", &|node| limit_whole(node, MOST_MAX));
     }
-    let of_server = draft.factors.iter().filter(|factor| factor.setting.starts_with("database."));
-    let servers = of_server.fold(1_usize, |servers, factor| servers.saturating_mul(factor.levels.len()));
-    if servers > SERVERS_MAX { LEAST_MAX } else { MOST_MAX }
+    lift_most(&mut draft.root);
 }
 
 /// The largest batch of any case, at least 1.
@@ -213,6 +212,14 @@ fn limit_duration(node: &mut Node, limit_s: f64) {
 fn put_default(root: &mut Table, setting: &str, content: Content) {
     if root.find(setting).is_none() {
         let place = Place::Line(1);
+        root.put(setting, place, Node { place, content });
+    }
+}
+
+/// Writes a setting, unless `--set` gives it.
+fn put_open(root: &mut Table, setting: &str, content: Content) {
+    let place = root.find(setting).map_or(Place::Line(1), |entry| entry.place);
+    if !is_argument(place) {
         root.put(setting, place, Node { place, content });
     }
 }
@@ -375,6 +382,19 @@ mod tests {
     }
 
     #[test]
+    fn repeats_that_somebody_asks_for_are_kept() {
+        let claim = "[[claims]]\nratio = { of = { layout.name = \"a\" }, to = { layout.name = \"b\" } }\n";
+        let repeat = |sets: &[&str]| {
+            let draft = shrunk(claim, sets);
+            let value = |name: &str| draft.root.find(name).map(|entry| entry.node.to_string());
+            ["repeat.rule", "repeat.least", "repeat.most"].map(value)
+        };
+        let said = |words: [&str; 3]| words.map(|word| (!word.is_empty()).then(|| word.to_owned()));
+        assert_eq!(repeat(&[]), said(["\"interval\"", "2", "10"]));
+        assert_eq!(repeat(&["repeat.least=1", "repeat.most=1"]), said(["", "1", "1"]));
+    }
+
+    #[test]
     fn what_became_smaller_is_told_and_nothing_else() {
         let mut errors = Errors::default();
         let text = "[record]\nrows = 1000000\n[blocks]\nsize = \"10KB\"\n[load]\nduration = \"10s\"\n\
@@ -411,6 +431,21 @@ mod tests {
     }
 
     #[test]
+    fn claims_are_rehearsed_as_often_as_time_permits_and_others_three_times() {
+        let repeat = |text: &str, sets: &[&str]| {
+            let draft = shrunk(text, sets);
+            let of = |setting: &str| draft.root.find(setting).map(|entry| entry.node.to_string());
+            [of("repeat.rule"), of("repeat.least"), of("repeat.most")].map(Option::unwrap_or_default)
+        };
+        let claim = "[[claims]]\nbound = { of = { \"layout.name\" = \"a\" }, below = 1 }\n";
+        let fixed = "[repeat]\nrule = \"fixed\"\nleast = 4\nmost = 4\n";
+        assert_eq!(repeat(&format!("{fixed}{claim}"), &[]), ["\"interval\"", "2", "10"]);
+        assert_eq!(repeat(fixed, &[]), ["\"fixed\"", "2", "3"]);
+        let own = ["repeat.rule=fixed", "repeat.least=5", "repeat.most=5"];
+        assert_eq!(repeat(&format!("{fixed}{claim}"), &own), ["\"fixed\"", "5", "5"]);
+    }
+
+    #[test]
     fn links_and_the_hosts_on_them_are_made_less_often() {
         let draft = shrunk(
             "[link]\nhosts = \"each\"\n[blocks]\nsize = \"1MB\"\n[factors]\n\"load.clients\" = [1, 10, 100]\n\
@@ -421,29 +456,7 @@ mod tests {
         assert!(cases <= LINK_CASES_MAX, "{:?}", levels(&draft));
         assert_eq!(levels(&draft)[0], ["1", "8"]);
         let text = |setting: &str| draft.root.find(setting).unwrap().node.to_string();
-        assert_eq!((text("repeat.most").as_str(), text("blocks.size").as_str()), ("2", "\"20000B\""));
-    }
-
-    #[test]
-    fn many_servers_are_started_less_often() {
-        let most = |levels: &str| {
-            let draft =
-                shrunk(&format!("[factors]\n\"database.config.a\" = [1, 2]\n\"database.config.b\" = {levels}\n"), &[]);
-            draft.root.find("repeat.most").unwrap().node.to_string()
-        };
-        assert_eq!((most("[1, 2]").as_str(), most("[1, 2, 3]").as_str()), ("3", "2"));
-    }
-
-    #[test]
-    fn many_cases_are_repeated_less_often_unless_it_was_set() {
-        let most = |levels: &str, sets: &[&str]| {
-            let clients = "\"load.clients\" = [1, 2, 4]";
-            let draft = shrunk(&format!("[factors]\n{clients}\n\"workload.batch\" = {levels}\n"), sets);
-            draft.root.find("repeat.most").unwrap().node.to_string()
-        };
-        assert_eq!((most("[1, 2]", &[]).as_str(), most("[1, 2, 3, 4, 5]", &[]).as_str()), ("3", "2"));
-        assert_eq!(most("[1, 2, 3, 4, 5]", &["repeat.most=5"]), "5");
-        assert_eq!(most("[1, 2, 3, 4, 5]", &["repeat.least=4"]), "4");
+        assert_eq!((text("repeat.most").as_str(), text("blocks.size").as_str()), ("3", "\"20000B\""));
     }
 
     #[test]

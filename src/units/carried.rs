@@ -6,6 +6,8 @@
 const DIGITS_ALONE: i32 = 3;
 /// Digits that every figure keeps.
 const DIGITS_LEAST: i32 = 2;
+/// Decimals of a plain number at most.
+const DECIMALS_MOST: i32 = 9;
 
 /// How far the digits of a figure and of the ends of its interval reach.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -44,6 +46,20 @@ impl Carried {
             written
         } else {
             shorten(&show(rounded(value, digits)), digits)
+        }
+    }
+
+    /// A plain number with as many digits as are carried, also where these are more than three: `16.042` of an interval of ± 0.015. None
+    /// behind the point from 1,000 on.
+    pub fn show_plain(self, value: f64) -> String {
+        match self {
+            Carried::Place(place) if value != 0.0 && value.is_finite() => {
+                let last = place.min(power_of(value) + 1 - DIGITS_LEAST);
+                let value = rounded(value, power_of(value) - last + 1);
+                let decimals = (-last).clamp(0, DECIMALS_MOST) as usize;
+                if value.abs() < 1000.0 { format!("{value:.decimals$}") } else { super::show_number(value) }
+            }
+            _ => self.show(value, super::show_number),
         }
     }
 
@@ -118,6 +134,22 @@ mod tests {
         assert_eq!(Carried::by(None).show(157_088.0, show_number), "157,000");
         assert_eq!(Carried::by(None).show(0.0, show_seconds), "0 s");
         assert_eq!(Carried::by(None).show(f64::NAN, show_number), "-");
+    }
+
+    #[test]
+    fn a_plain_number_has_all_digits_that_its_interval_carries() {
+        let told = |mean: f64, half: f64| Carried::by(Some([mean - half, mean + half])).show_plain(mean);
+        assert_eq!(told(16.04249, 0.0015), "16.0425");
+        assert_eq!(told(16.04249, 1.5), "16.0");
+        assert_eq!(told(16.04249, 15.0), "16");
+        assert_eq!(told(0.001234, 0.0004), "0.00123");
+        assert_eq!(told(0.001234, 0.4), "0.0012", "two digits at least");
+        assert_eq!(told(9.9962, 0.015), "9.996");
+        assert_eq!(told(9.9962, 0.15), "10.00");
+        assert_eq!(told(12_345.678, 0.15), "12,346");
+        assert_eq!(told(12_345.678, 150.0), "12,350");
+        assert_eq!(told(0.0, 0.15), "0");
+        assert_eq!(Carried::by(None).show_plain(16.0424), "16.0");
     }
 
     #[test]

@@ -137,3 +137,43 @@ fn cameras_are_let_in_and_shut_out_while_blocks_are_processed() {
         .unwrap_err();
     assert!(error.contains("processing.signers: ") && error.contains("line 1"), "{error}");
 }
+
+#[test]
+fn what_a_camera_dates_years_away_is_not_stored_until_somebody_says_so() {
+    let centre = Centre::new();
+    let camera = centre.camera(1);
+    let day_ns = 86_400 * 1_000_000_000_i64;
+    let now_ns = std::time::SystemTime::now().duration_since(std::time::UNIX_EPOCH).unwrap().as_nanos() as i64;
+    let send = |sequence: u64, days: i64| {
+        let (mut violation, image, _) = camera.block(sequence);
+        violation.time_ns = now_ns + days * day_ns;
+        centre.upload(&camera.name, &format!("{sequence}-{days}"), &camera.sealer.seal(&violation, &image).unwrap());
+    };
+    // A clock that stands at 1970, one that is years ahead, and dates at the edges.
+    for (sequence, days) in [(1, -19_000), (2, 1_000), (3, -360), (4, -368), (5, 0)] {
+        send(sequence, days);
+    }
+    let config = |age: &str| {
+        let images = format!("images = \"{}\"\n{age}", centre.path("images"));
+        config::read(&centre.text("star", &images, ""), "test.toml").unwrap()
+    };
+    let usual = config("# age = as it is without\n");
+    let counts = process(&usual);
+    assert_eq!((counts.committed, counts.quarantined, counts.waiting), (2, 3, 0), "{counts:?}");
+    let refused = list(&centre.inbox()).unwrap();
+    let reason = |begins: &str| refused.iter().find(|one| one.name.starts_with(begins)).unwrap().reason.clone();
+    for (name, setting, bound) in [("1-", "age", "8784 h"), ("2-", "ahead", "24 h"), ("4-", "age", "8784 h")] {
+        let reason = reason(name);
+        let says = format!("this machine's clock, and processing.{setting} is {bound}: set the camera's clock");
+        assert!(reason.starts_with("its time is ") && reason.contains(&says), "{reason}");
+    }
+    // One that is right is given back under another bound, and what was stored before is no news whatever the bound is.
+    assert_eq!(replay(&centre.inbox(), None).unwrap(), 3);
+    let counts = process(&config("age = \"400d\"\n"));
+    assert_eq!((counts.committed, counts.quarantined), (3, 2), "{counts:?}");
+    let (mut violation, image, _) = camera.block(4);
+    violation.time_ns = now_ns - 368 * day_ns;
+    centre.upload(&camera.name, "4-again", &camera.sealer.seal(&violation, &image).unwrap());
+    let counts = process(&usual);
+    assert_eq!((counts.committed, counts.replayed, counts.quarantined), (3, 1, 2), "{counts:?}");
+}

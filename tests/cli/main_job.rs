@@ -16,7 +16,7 @@ use crate::program::{Outcome, Scratch, small_study};
 fn rehearse(scratch: &Scratch, database: &str) -> Value {
     let mut arguments = vec!["run", "qos-write", "--quick", "--json", "--out", database];
     let name = format!("database.name={database}");
-    for set in [name.as_str(), "load.clients=[1,2]", "load.operations=60"] {
+    for set in [name.as_str(), "load.clients=[1,2]", "load.operations=60", "repeat.most=3"] {
         arguments.extend(["--set", set]);
     }
     let outcome = scratch.run(&arguments).expect(0);

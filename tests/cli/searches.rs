@@ -34,7 +34,9 @@ fn a_search_says_what_it_found_and_only_confirmed_rates_are_settled() {
             assert!(settled, "{case:#}");
         }
     }
-    assert_eq!(findings["verdicts"].as_array().unwrap().len(), 1);
+    // On a machine that drives no trial well, that is said too.
+    let has_valid = findings["cases"].as_array().unwrap().iter().any(|case| case["valid_trials"] != 0);
+    assert_eq!(findings["verdicts"].as_array().unwrap().len(), if has_valid { 1 } else { 2 }, "{findings:#}");
 
     // Resuming finds nothing to do and says the same; so does the report, from what is stored.
     let stored = scratch.stored("line").len();

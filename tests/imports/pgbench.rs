@@ -11,7 +11,7 @@ fn a_log_with_schedule_lag_gives_all_three_times_of_every_transaction() {
     let place = Place::new();
     let trial = place.trial("pgbench", &["rate.txt", "rate.17126", "rate.17126.1"], 0);
     let operation = &trial.operations["transaction"];
-    assert_eq!((operation.completed, trial.clients.len()), (240, 4));
+    assert_eq!((operation.completed, trial.client_count()), (240, 4));
     let sum_us = |column: usize| -> u64 {
         let text = ["rate.17126", "rate.17126.1"]
             .map(|name| std::fs::read_to_string(crate::command::sample("pgbench", name)).unwrap())

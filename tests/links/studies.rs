@@ -25,7 +25,8 @@ fn check(study: &str, cases: usize, (findings, trials): &(Value, Vec<Value>)) {
     assert_eq!((&findings["study"], trials.len()), (&study.into(), cases));
     for trial in trials {
         let (levels, recorded) = (&trial["trial"]["case"]["levels"], &trial["recorded"]);
-        let count = |name: &str| recorded[name].as_u64().unwrap();
+        let count =
+            |name: &str| recorded[name].as_u64().unwrap_or_else(|| panic!("{study}: {}", trial["invalid_because"]));
         assert!(count("acknowledged") > 0 && count("found") >= count("acknowledged"), "{study} {levels}: {recorded}");
         assert_eq!((count("missing"), count("surplus"), count("quarantined")), (0, 0, 0), "{study} {levels}");
         let reasons = trial["invalid_because"].as_array().unwrap();

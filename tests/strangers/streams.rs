@@ -106,5 +106,5 @@ pub fn lines_that_are_no_points_are_kept_in_quarantine(target: &Target) {
     let kept: Vec<_> = kept.iter().map(|one| (one.line.as_str(), one.rows, one.reason.as_str())).collect();
     assert_eq!(kept[0].0, "halved");
     assert!(kept[0].2.contains("line 2, column 7"), "{kept:?}");
-    assert_eq!(kept[1], ("halved f=4", 1, "nothing came for longer than intake.tcp.patience within this line"));
+    assert_eq!(kept[1], ("halved f=4", 1, "intake.tcp.patience was over within this line"));
 }

@@ -5,7 +5,7 @@ use crate::source::{Source, is_word};
 /// The layers of DESIGN, the highest first. A module imports modules of lower layers.
 const LAYERS: &[&[&str]] = &[
     &["main", "lib"],
-    &["cli"],
+    &["cli", "fuzzing"],
     &["commands"],
     &["agent"],
     &["load", "recorder"],
@@ -16,11 +16,13 @@ const LAYERS: &[&[&str]] = &[
     &["scoring", "sizing", "queueing", "statistics"],
     &[
         "finding",
+        "fuzzed",
         "measurement",
         "trial",
         "statement",
         "operation",
         "query",
+        "quote",
         "record",
         "histogram",
         "imported",

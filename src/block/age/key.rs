@@ -8,6 +8,7 @@ use ring::rand::{SecureRandom, SystemRandom};
 use x25519_dalek::{X25519_BASEPOINT_BYTES, x25519};
 
 use crate::block::KeyError;
+use crate::quote::quoted;
 
 const SECRET_PREFIX: &str = "age-secret-key-";
 const PUBLIC_PREFIX: &str = "age";
@@ -75,7 +76,14 @@ impl Recipient {
     /// # Errors
     /// What is wrong.
     pub fn parse(text: &str) -> Result<Self, KeyError> {
-        let wrong = || KeyError(format!("\"{text}\" is no age recipient for X25519 (age1...)"));
+        let wrong = || {
+            // What somebody took for a public key may be the file with the secret one.
+            let is_secret = text.to_ascii_lowercase().contains(SECRET_PREFIX);
+            KeyError(match is_secret {
+                true => "it is a secret key, which nobody should see; give its age recipient (age1...)".to_owned(),
+                false => format!("\"{}\" is no age recipient for X25519 (age1...)", quoted(text)),
+            })
+        };
         Ok(Recipient { point: decode(text, PUBLIC_PREFIX).ok_or_else(wrong)? })
     }
 }

@@ -11,6 +11,10 @@ use sha2::Sha256;
 pub const NONCE_BYTES: usize = 20;
 
 const HASH_BYTES: usize = 20;
+/// Larger keys than anybody has: what encrypting takes grows with the square of the one and with the other, and a server that is none could
+/// keep a writer busy for hours.
+const MODULUS_BITS_MAX: u64 = 16_384;
+const EXPONENT_BITS_MAX: u64 = 256;
 
 /// For `mysql_native_password`; empty for no password.
 pub fn native(password: &[u8], nonce: &[u8; NONCE_BYTES]) -> Vec<u8> {
@@ -85,7 +89,8 @@ fn public_key(pem: &[u8]) -> Option<(BigUint, BigUint)> {
     let (modulus, rest) = element(numbers, 0x02)?;
     let (exponent, _) = element(rest, 0x02)?;
     let (modulus, exponent) = (BigUint::from_bytes_be(modulus), BigUint::from_bytes_be(exponent));
-    (modulus.bits() > 0 && exponent.bits() > 0).then_some((modulus, exponent))
+    let is_key = |number: &BigUint, most: u64| (1..=most).contains(&number.bits());
+    (is_key(&modulus, MODULUS_BITS_MAX) && is_key(&exponent, EXPONENT_BITS_MAX)).then_some((modulus, exponent))
 }
 
 /// The content of the element at the front, which must have this tag, and what follows it.
@@ -143,6 +148,26 @@ oGpIDzwzM2yNW4QCFKXiGM6JMZtwknHce7aSBT9GHr6FVjZ7XwhGW1TEOsoGIGP2
         assert_eq!(masked(&decrypted(&sent), &repeated), b"a rather long secret phrase\0");
         assert_eq!(encrypted(&[b'x'; 100], &nonce, KEY.as_bytes()), None, "longer than the key allows");
         assert_eq!(encrypted(b"x", &nonce, b"no key"), None);
+    }
+
+    #[test]
+    fn keys_that_would_take_hours_are_refused() {
+        let number = |bytes: usize| {
+            let length = (bytes as u32).to_be_bytes();
+            [&[0x02, 0x84][..], &length, &vec![0xff; bytes]].concat()
+        };
+        let within =
+            |tag: u8, content: &[u8]| [&[tag, 0x84][..], &(content.len() as u32).to_be_bytes(), content].concat();
+        let sent = |modulus: usize, exponent: usize| {
+            let numbers = within(0x30, &[number(modulus), number(exponent)].concat());
+            let bits = within(0x03, &[&[0][..], &numbers].concat());
+            let body = within(0x30, &[within(0x30, &[]), bits].concat());
+            let body = base64::engine::general_purpose::STANDARD.encode(body);
+            let pem = format!("-----BEGIN PUBLIC KEY-----\n{body}\n-----END PUBLIC KEY-----");
+            encrypted(b"secret", &[0; NONCE_BYTES], pem.as_bytes()).map(|sent| sent.len())
+        };
+        assert_eq!(sent(256, 3), Some(256));
+        assert_eq!((sent(2_049, 3), sent(256, 33)), (None, None));
     }
 
     #[test]

@@ -1,5 +1,6 @@
 //! What happens around the hot path: connecting, preparing, and statements as text, in a blocking way.
 
+use std::os::fd::OwnedFd;
 use std::sync::Arc;
 
 use super::decode::ColumnType;
@@ -10,9 +11,9 @@ use super::program::{Plan, Prepared, Rows, shortened};
 use super::response::{Event, Response, error, out_of_step};
 use super::values::Bound;
 use super::wire::MySqlWire;
-use crate::database::session::{Before, Channel, Prepare, WireSession, dial, dial_writer};
+use crate::database::session::{Attempt, Channel, Prepare, WireSession, dial, dial_writer};
 use crate::database::{DatabaseError, Endpoint, Session, WriterLimits};
-use crate::statement::Program;
+use crate::statement::{Program, Request, Step};
 
 const PREPARE: u8 = 0x16;
 const CLOSE: u8 = 0x19;
@@ -39,13 +40,35 @@ pub fn connect(
         };
         DatabaseError::Unavailable(format!("cannot log in to {} as {:?}: {reason}", address(endpoint), endpoint.user))
     };
-    let mut abilities = handshake::shake_hands(&socket, endpoint, limits).map_err(unavailable)?;
+    log_in(socket, endpoint, engine, bulk, limits).map_err(unavailable)
+}
+
+/// A session over a socket that is open.
+fn log_in(
+    socket: OwnedFd,
+    endpoint: &Endpoint,
+    engine: Engine,
+    bulk: bool,
+    limits: Option<&Arc<WriterLimits>>,
+) -> Result<WireSession<MySqlWire>, DatabaseError> {
+    let mut abilities = handshake::shake_hands(&socket, endpoint, limits)?;
     abilities.has_bulk &= bulk;
     let wire = MySqlWire::new(socket, abilities, engine);
     let mut session = WireSession::new(wire);
     limits.iter().for_each(|limits| session.set_limits(Arc::clone(limits)));
-    settle(&mut session).map_err(unavailable)?;
+    settle(&mut session)?;
     Ok(session)
+}
+
+/// A session over a socket that was not dialled.
+#[cfg(any(test, fuzzing))]
+pub(in crate::database) fn over(
+    socket: OwnedFd,
+    endpoint: &Endpoint,
+    engine: Engine,
+    bulk: bool,
+) -> Result<WireSession<MySqlWire>, DatabaseError> {
+    log_in(socket, endpoint, engine, bulk, None)
 }
 
 /// Learns what the server's settings mean for the codec, and makes statements commit by themselves.
@@ -217,12 +240,24 @@ impl Prepare for MySqlWire {
         Ok(())
     }
 
-    fn dry_run_texts(&self) -> &'static [&'static str] {
-        &["BEGIN", "SAVEPOINT attempt"]
+    fn dry_run_texts(&self) -> [&'static [&'static str]; 2] {
+        // Some errors undo the whole transaction. What was sent behind such a one must not stand for itself.
+        [&["SET autocommit = 0", "BEGIN", "SAVEPOINT attempt"], &["ROLLBACK", "SET autocommit = 1"]]
     }
 
-    fn set_dry_run(&mut self, before: Option<Before>) {
-        self.dry_run = before;
+    /// A single command needs no savepoint.
+    fn can_follow(&self, request: &Request) -> bool {
+        let is_prepared =
+            |step: &Step| self.statements.get(usize::from(step.statement)).is_some_and(|one| one.text.is_none());
+        matches!(&request.steps[..], [step] if step.rows == 1 && is_prepared(step))
+    }
+
+    fn undoes_statements(&self) -> bool {
+        true
+    }
+
+    fn set_dry_run(&mut self, part: Option<Attempt>) {
+        self.dry_run = part;
     }
 
     fn version(&mut self, channel: &mut Channel) -> Result<String, DatabaseError> {

@@ -14,7 +14,7 @@ use super::handshake::Abilities;
 use super::packet::{self, Message};
 use super::program::Prepared;
 use super::response::{Event, Response, error, out_of_step};
-use crate::database::session::Before;
+use crate::database::session::{Attempt, Before};
 use crate::database::{Answer, DatabaseError, Progress, Wire};
 use crate::record::Cells;
 use crate::statement::{Expect, Request};
@@ -35,8 +35,8 @@ pub struct MySqlWire {
     kept: Option<Cells>,
     /// Whether BEGIN leaves together with the first command.
     pub(super) pipelines: bool,
-    /// within a dry run, what becomes of what was attempted last.
-    pub(super) dry_run: Option<Before>,
+    /// The part of a dry run that a request is.
+    pub(super) dry_run: Option<Attempt>,
     /// The first command of a transaction until its BEGIN is answered; its memory stays.
     held: Vec<u8>,
     run: Run,
@@ -301,20 +301,24 @@ impl Wire for MySqlWire {
             return;
         }
         let at = out.len();
+        if self.dry_run.is_some_and(|part| part.is_of_many) {
+            // Whether the server knows the types from the one before is not known yet.
+            let statement = self.statements.get_mut(usize::from(request.steps[0].statement));
+            statement.into_iter().flat_map(|one| &mut one.sizes).for_each(|size| size.forget_types());
+        }
         let all_sent = self.send_rows(request, out);
-        if let Some(before) = self.dry_run {
-            self.held.extend(out.drain(at..));
+        // One of many is a single command, which undoes itself where it is refused.
+        let text = self.dry_run.and_then(|part| match part.before {
+            Before::Undone => Some("ROLLBACK TO SAVEPOINT attempt"),
             // A savepoint takes the place of the one of its name.
-            packet::query(
-                out,
-                match before {
-                    Before::Kept => "SAVEPOINT attempt",
-                    Before::Undone => "ROLLBACK TO SAVEPOINT attempt",
-                },
-            );
+            Before::Kept | Before::AsAnswered => (!part.is_of_many).then_some("SAVEPOINT attempt"),
+        });
+        if let Some(text) = text {
+            self.held.extend(out.drain(at..));
+            packet::query(out, text);
             out.append(&mut self.held);
             self.run.awaiting = Awaiting::Begin;
-        } else if self.engine.has_transactions() && (request.steps.len() > 1 || !all_sent) {
+        } else if self.dry_run.is_none() && self.engine.has_transactions() && (request.steps.len() > 1 || !all_sent) {
             // Only now is it known whether one command takes all rows; BEGIN goes in front of it.
             self.held.extend(out.drain(at..));
             packet::query(out, "BEGIN");

@@ -9,6 +9,8 @@
 //!
 //! Invariant: a message holds the rows of one write, whole.
 
+#[cfg(any(test, fuzzing))]
+mod fuzzed;
 mod message;
 mod subscriber;
 mod wire;
@@ -17,6 +19,8 @@ use super::dialect::Dialect;
 use super::session::{WireSession, dial};
 use super::{Database, DatabaseError, Endpoint, Session};
 
+#[cfg(any(test, fuzzing))]
+pub(crate) use fuzzed::NATS as FUZZED;
 pub use message::{decode, encode};
 pub use subscriber::Subscriber;
 

@@ -28,7 +28,16 @@ impl Subscriber {
     /// When the server cannot be reached, or refuses.
     pub fn open(endpoint: &Endpoint, subjects: &[String]) -> Result<Self, DatabaseError> {
         let socket = dial(endpoint)?;
-        let mut channel = Channel::new(socket.as_raw_fd());
+        Self::over(Channel::new(socket.as_raw_fd()), socket, endpoint, subjects)
+    }
+
+    /// Subscribes over a socket that is open.
+    pub(super) fn over(
+        mut channel: Channel,
+        socket: OwnedFd,
+        endpoint: &Endpoint,
+        subjects: &[String],
+    ) -> Result<Self, DatabaseError> {
         channel.set_timeout(Some(AGREED_WITHIN));
         let mut lines = greeting(endpoint);
         for (number, subject) in (1..).zip(subjects) {

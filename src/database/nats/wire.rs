@@ -11,6 +11,11 @@ use crate::database::{Answer, DatabaseError, Endpoint, Progress, Session, Wire};
 use crate::record::Cells;
 use crate::statement::{Program, Request, Statement};
 
+/// What a server may be told to let a message have at most, in bytes.
+const MESSAGE_BYTES_MAX: usize = 64 << 20;
+/// The longest line of a server; the addresses of a large cluster fit.
+const LINE_BYTES_MAX: usize = 256 << 10;
+
 /// A connection that publishes.
 #[derive(Debug)]
 pub struct NatsWire {
@@ -68,14 +73,18 @@ pub(super) enum Line<'a> {
 
 /// The line at the start of what was received, with its length; none while it is incomplete.
 pub(super) fn read_line(input: &[u8]) -> Option<(Line<'_>, usize)> {
-    let end = input.windows(2).position(|pair| pair == b"\r\n")?;
+    let looked_at = &input[..input.len().min(LINE_BYTES_MAX)];
+    let Some(end) = looked_at.windows(2).position(|pair| pair == b"\r\n") else {
+        return (input.len() >= LINE_BYTES_MAX).then_some((Line::Error("a line without an end"), LINE_BYTES_MAX));
+    };
     let text = std::str::from_utf8(&input[..end]).unwrap_or("");
     let mut words = text.split_ascii_whitespace();
     let line = match words.next() {
         Some("PING") => Line::Ping,
         Some("PONG") => Line::Pong,
         Some("MSG") => {
-            words.next_back().and_then(|length| length.parse().ok()).map_or(Line::Error(text), Line::Message)
+            let length = words.next_back().and_then(|length| length.parse().ok());
+            length.filter(|length| *length <= MESSAGE_BYTES_MAX).map_or(Line::Error(text), Line::Message)
         }
         Some("-ERR") => Line::Error(text),
         _ => Line::Other,
@@ -186,5 +195,13 @@ mod tests {
         assert_eq!(read_line(b"-ERR 'no'\r\n"), Some((Line::Error("-ERR 'no'"), 11)));
         assert_eq!(read_line(b"INFO {}\r\n"), Some((Line::Other, 9)));
         assert!(matches!(read_line(b"MSG a b many\r\n"), Some((Line::Error(_), _))));
+    }
+
+    #[test]
+    fn what_no_server_says_is_an_error_and_is_not_waited_for() {
+        let endless = format!("MSG a 1 {}\r\n", usize::MAX);
+        assert!(matches!(read_line(endless.as_bytes()), Some((Line::Error(_), _))), "no message is so long");
+        assert_eq!(read_line(&vec![b'x'; LINE_BYTES_MAX - 1]), None);
+        assert!(matches!(read_line(&vec![b'x'; LINE_BYTES_MAX]), Some((Line::Error(_), _))), "no line is so long");
     }
 }

@@ -8,9 +8,9 @@ use super::prepared::{COPY_ROWS_MIN, Prepared};
 use super::startup::receive;
 use super::wire::PostgresWire;
 use crate::database::dialect::statement_text;
-use crate::database::session::{Before, Channel, Prepare};
+use crate::database::session::{Attempt, Channel, Prepare};
 use crate::database::{DatabaseError, Dialect};
-use crate::statement::{Program, Statement};
+use crate::statement::{Program, Request, Statement, Step};
 
 /// Rows in text form, null as none.
 type Rows = Vec<Vec<Option<String>>>;
@@ -66,12 +66,19 @@ impl Prepare for PostgresWire {
         rows.into_iter().flatten().flatten().next().ok_or_else(|| broken("it has no version"))
     }
 
-    fn dry_run_texts(&self) -> &'static [&'static str] {
-        &["BEGIN", "SET CONSTRAINTS ALL IMMEDIATE", "SAVEPOINT attempt"]
+    fn dry_run_texts(&self) -> [&'static [&'static str]; 2] {
+        [&["BEGIN", "SET CONSTRAINTS ALL IMMEDIATE", "SAVEPOINT attempt"], &["ROLLBACK"]]
     }
 
-    fn set_dry_run(&mut self, before: Option<Before>) {
-        self.dry_run = before;
+    /// One of several steps could be refused by its count alone, with the others done.
+    fn can_follow(&self, request: &Request) -> bool {
+        let is_prepared =
+            |step: &Step| self.statements.get(usize::from(step.statement)).is_some_and(|one| !one.is_text());
+        matches!(&request.steps[..], [step] if step.rows == 1 && is_prepared(step))
+    }
+
+    fn set_dry_run(&mut self, part: Option<Attempt>) {
+        self.dry_run = part;
     }
 
     fn listen(&mut self, channel: &mut Channel, name: &str) -> Result<(), DatabaseError> {

@@ -33,6 +33,13 @@ pub fn connect(endpoint: &Endpoint, limits: Option<&Arc<WriterLimits>>) -> Resul
     Ok(socket)
 }
 
+/// A connection over a socket that was not dialled.
+#[cfg(any(test, fuzzing))]
+pub(in crate::database) fn over(socket: OwnedFd, endpoint: &Endpoint) -> Result<OwnedFd, DatabaseError> {
+    let started = start(&mut Channel::new(socket.as_raw_fd()), endpoint);
+    started.map(|()| socket).map_err(|failure| DatabaseError::Unavailable(failure.to_string()))
+}
+
 /// What went wrong; its text is the rest of a sentence.
 #[derive(Debug, thiserror::Error)]
 enum Failure {

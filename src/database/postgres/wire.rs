@@ -19,7 +19,7 @@ use super::encode::Encoding;
 use super::message::{self, COPY_FAIL_AND_SYNC, EXECUTE, FLUSH, Message, SYNC, ServerError, broken};
 use super::prepare::column_types;
 use super::prepared::Prepared;
-use crate::database::session::Before;
+use crate::database::session::{Attempt, Before};
 use crate::database::{Answer, DatabaseError, Progress, Wire};
 use crate::record::Cells;
 use crate::statement::{Expect, Request, Step};
@@ -31,8 +31,8 @@ pub struct PostgresWire {
     pub(super) statements: Vec<Prepared>,
     /// Whether all steps of a request leave together.
     pub(super) pipelines: bool,
-    /// within a dry run, what becomes of what was attempted last.
-    pub(super) dry_run: Option<Before>,
+    /// The part of a dry run that a request is.
+    pub(super) dry_run: Option<Attempt>,
     rows: Option<Cells>,
     /// The columns of a statement that travelled as text, where its rows are kept.
     described: Vec<Encoding>,
@@ -54,6 +54,8 @@ struct Running {
     /// Rows that this step read and changed so far.
     rows: u64,
     changed: u64,
+    /// Commands around the steps that have not completed, of which [`KEEPS`] stand behind them.
+    around: u32,
     /// Whether a Sync is still to be sent.
     is_withheld: bool,
 }
@@ -89,6 +91,22 @@ impl PostgresWire {
             running: Running::default(),
             notices: 0,
         }
+    }
+
+    /// Appends what goes before the steps of a part of a dry run.
+    fn start_attempt(&mut self, part: Attempt, out: &mut Vec<u8>) {
+        let text = match part.before {
+            // A refused one has made no savepoint behind it, and of one that was taken nothing is behind its own.
+            Before::AsAnswered => {
+                append_command(UNDO, out);
+                self.running.around = 1;
+                return;
+            }
+            Before::Kept => &KEEPS.join("; "),
+            Before::Undone => UNDO,
+        };
+        message::write(out, b'Q', |out| message::write_text(out, text));
+        self.running.awaiting = Awaiting::Before;
     }
 
     fn append_steps(&self, request: &Request, steps: &[Step], out: &mut Vec<u8>) -> Result<(), DatabaseError> {
@@ -135,6 +153,7 @@ impl PostgresWire {
         match message.tag {
             b'D' => return self.take_row(request, message.body).err().map(Err),
             b'C' if self.is_between_steps() => {}
+            b'C' if self.is_around_steps(request) => self.running.around -= 1,
             b'C' => return self.complete(request, message.body, out).err().map(Err),
             b'Z' => return self.ready(request, out),
             b'I' => return self.complete(request, b"", out).err().map(Err),
@@ -165,6 +184,12 @@ impl PostgresWire {
     #[inline]
     fn is_between_steps(&self) -> bool {
         matches!(self.running.awaiting, Awaiting::Before | Awaiting::Begin | Awaiting::Commit | Awaiting::Rollback)
+    }
+
+    /// Whether what is completed is one of the commands before and behind the steps of an attempt that left with others.
+    fn is_around_steps(&self, request: &Request) -> bool {
+        let running = &self.running;
+        running.around > KEEPS.len() as u32 || running.around > 0 && running.step >= request.steps.len()
     }
 
     /// The server is ready: the outcome, or the next part of a transaction that goes statement by statement.
@@ -302,7 +327,7 @@ impl PostgresWire {
         if let Some(failure) = self.running.failure.take() {
             return Err(failure);
         }
-        if self.running.step < request.steps.len() || self.running.is_withheld {
+        if self.running.step < request.steps.len() || self.running.around > 0 || self.running.is_withheld {
             return Err(broken("it is ready before all steps are complete"));
         }
         Ok(self.running.answer)
@@ -320,6 +345,22 @@ impl PostgresWire {
     }
 }
 
+/// What undoes the part of a dry run that was refused.
+const UNDO: &str = "ROLLBACK TO SAVEPOINT attempt";
+/// What keeps the part of a dry run that was taken.
+const KEEPS: [&str; 2] = ["RELEASE SAVEPOINT attempt", "SAVEPOINT attempt"];
+
+/// Appends Parse, Bind and Execute of a command without parameters.
+fn append_command(text: &str, out: &mut Vec<u8>) {
+    message::write(out, b'P', |out| {
+        out.push(0);
+        message::write_text(out, text);
+        out.extend_from_slice(&[0; 2]);
+    });
+    message::write(out, b'B', |out| out.extend_from_slice(&[0; 8]));
+    out.extend_from_slice(&EXECUTE);
+}
+
 /// Parse, Bind and Execute of a ROLLBACK.
 static ROLLBACK: [u8; 40] = *b"P\0\0\0\x10\0ROLLBACK\0\0\0B\0\0\0\x0c\0\0\0\0\0\0\0\0E\0\0\0\x09\0\0\0\0\0";
 const _: () = assert!(ROLLBACK.len() == 17 + 13 + EXECUTE.len());
@@ -331,13 +372,8 @@ impl Wire for PostgresWire {
 
     fn start(&mut self, request: &Request, out: &mut Vec<u8>) {
         self.running = Running::default();
-        if let Some(before) = self.dry_run {
-            let text = match before {
-                Before::Kept => "RELEASE SAVEPOINT attempt; SAVEPOINT attempt",
-                Before::Undone => "ROLLBACK TO SAVEPOINT attempt",
-            };
-            message::write(out, b'Q', |out| message::write_text(out, text));
-            self.running.awaiting = Awaiting::Before;
+        if let Some(part) = self.dry_run {
+            self.start_attempt(part, out);
         }
         let start = out.len();
         if request.steps.len() > 1 && !self.pipelines && self.dry_run.is_none() {
@@ -356,6 +392,10 @@ impl Wire for PostgresWire {
                 self.running.failure = Some(error);
                 self.running.step = request.steps.len();
             }
+        }
+        if self.dry_run.is_some_and(|part| part.is_of_many) {
+            KEEPS.iter().for_each(|text| append_command(text, out));
+            self.running.around += KEEPS.len() as u32;
         }
         out.extend_from_slice(if self.running.is_withheld { &FLUSH } else { &SYNC });
     }

@@ -27,6 +27,10 @@ pub(super) struct SqliteSession {
     begin: Prepared,
     commit: Prepared,
     rollback: Prepared,
+    /// A savepoint before an attempt, and what keeps and undoes what is behind it.
+    savepoint: Prepared,
+    release: Prepared,
+    go_back: Prepared,
     connection: Connection,
     checkpoints: Option<Checkpoints>,
 }
@@ -43,6 +47,9 @@ impl SqliteSession {
             begin: prepare("BEGIN IMMEDIATE")?,
             commit: prepare("COMMIT")?,
             rollback: prepare("ROLLBACK")?,
+            savepoint: prepare("SAVEPOINT attempt")?,
+            release: prepare("RELEASE attempt")?,
+            go_back: prepare("ROLLBACK TO attempt")?,
             connection,
             checkpoints: None,
         })
@@ -231,14 +238,21 @@ impl Session for SqliteSession {
     }
 
     fn attempt(&mut self, request: &Request) -> Result<(), DatabaseError> {
-        self.run("SAVEPOINT attempt")?;
-        let outcome = self.steps(request, None);
-        match outcome {
-            Ok(_) => self.run("RELEASE attempt"),
-            // A trigger may have undone the whole transaction.
-            Err(error) if !self.is_dry_run() => Err(error),
-            Err(error) => self.run("ROLLBACK TO attempt; RELEASE attempt").and(Err(error)),
+        let none = Cells::new();
+        self.savepoint.execute(&none, 0, None)?;
+        let outcome = self.steps(request, None).map(drop);
+        // A trigger may have undone the whole transaction.
+        if outcome.is_err() && self.is_dry_run() {
+            self.go_back.execute(&none, 0, None)?;
         }
+        if self.is_dry_run() {
+            self.release.execute(&none, 0, None)?;
+        }
+        outcome
+    }
+
+    fn has_round_trips(&self) -> bool {
+        false
     }
 
     fn is_dry_run(&self) -> bool {

@@ -186,7 +186,7 @@ fn fill_summary(repetition: &mut Repetition, summary: &Summary, aggregated: Opti
         repetition.arrivals = Arrivals::Poisson;
     }
     let mut operation = OperationMeasurement {
-        scheduled: summary.processed + summary.failed(),
+        scheduled: summary.processed.saturating_add(summary.failed()),
         completed: summary.processed,
         failed: summary.failed(),
         ..OperationMeasurement::default()

@@ -129,7 +129,7 @@ impl Summary {
 
     /// Transactions that failed or were skipped.
     pub fn failed(&self) -> u64 {
-        self.failures + self.skipped
+        self.failures.saturating_add(self.skipped)
     }
 
     /// Length of the run without connecting, in seconds; 0 when nothing was processed.

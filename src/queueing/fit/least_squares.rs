@@ -111,13 +111,20 @@ impl Space<'_> {
     fn derivative(&self, place: &[f64], found: &[f64], index: usize) -> Vec<f64> {
         let mut width =
             if self.parameters[index].is_logarithmic { 1e-6 } else { (1e-6 * place[index].abs()).max(1e-9) };
+        let (low, high) = self.bounds(index);
+        if low == high {
+            // What is held has no derivative, and the residuals cost most of a fit's time.
+            return vec![0.0; found.len()];
+        }
         // Times are of any magnitude: a step that changes nothing, or too much, is made larger or smaller.
         for _ in 0..4 {
-            let (low, high) = self.bounds(index);
             let moved_to = |by: f64| {
                 let mut moved = place.to_vec();
                 moved[index] = (moved[index] + by).clamp(low, high);
-                (moved[index] - place[index], self.residuals_at(&moved))
+                match moved[index] - place[index] {
+                    0.0 => (0.0, Some(found.to_vec())),
+                    by => (by, self.residuals_at(&moved)),
+                }
             };
             let derivative = match (moved_to(width), moved_to(-width)) {
                 ((up, Some(above)), (down, Some(below))) if up > down => {

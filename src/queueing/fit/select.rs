@@ -47,7 +47,8 @@ pub fn select(collected: Collected) -> FitReport {
     give_weights(&mut fits);
     fits.sort_by(by_order);
     let load_max = observations.iter().map(|seen| seen.load).fold(0.0, f64::max);
-    let fits_well = |fit: &&Fit| describes(fit) && is_identified(fit, load_max);
+    let lowest = fits.iter().filter(|fit| describes(fit)).filter_map(|fit| fit.aicc).fold(f64::INFINITY, f64::min);
+    let fits_well = |fit: &&Fit| describes(fit) && is_identified(fit, load_max) && is_lowest(fit, lowest);
     let best = fits.iter().find(fits_well);
     let tie = best.map(|best| tied(best, &fits)).unwrap_or_default();
     let no_fit_because = best.is_none().then(|| why_none(&fits, &skipped, &observations, load_max, unit));
@@ -103,6 +104,12 @@ fn tied(best: &Fit, fits: &[Fit]) -> Vec<&'static str> {
     let Some(lowest) = best.aicc else { return Vec::new() };
     let is_near = |fit: &&Fit| fit.aicc.is_some_and(|aicc| (aicc - lowest).abs() < TIE);
     fits.iter().filter(|fit| fit.model != best.model).filter(is_near).map(|fit| fit.model).collect()
+}
+
+/// Whether the points prefer no other model that describes them: none of those has an AICc that is lower by more than a tie. A model that
+/// alone says where the capacity is, and is less likely than those that do not, says more than the points do.
+fn is_lowest(fit: &Fit, lowest: f64) -> bool {
+    lowest.is_infinite() || fit.aicc.is_some_and(|aicc| aicc - lowest < TIE)
 }
 
 /// Whether the points do not reject it.

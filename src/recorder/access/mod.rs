@@ -3,13 +3,19 @@
 //! Main types: [`Senders`], among whom a token is looked for, and [`Sender`]. Invariants: a token is kept here only as its hash, and an id belongs
 //! to the sender that the token says, so that nobody can make another's id count as stored.
 
+#[cfg(any(test, fuzzing))]
+mod fuzzed;
 mod names;
+mod network;
 mod pace;
 mod sender;
 mod strangers;
 mod token;
 
+#[cfg(any(test, fuzzing))]
+pub(crate) use fuzzed::NAMES;
 pub use names::Names;
+pub use network::network;
 pub use sender::{Grant, Owner, Sender, Senders, owned_id};
 pub use strangers::{Strangers, Why};
 pub use token::{TOKEN_CHARACTERS_MIN, TokenHash, random_token};

@@ -1,7 +1,7 @@
 //! Senders, and whose the ids of their messages are. Main types: [`Senders`], [`Sender`] and [`Owner`].
 
 use std::net::IpAddr;
-use std::sync::Arc;
+use std::sync::{Arc, LazyLock};
 use std::time::Duration;
 
 use super::names::Names;
@@ -58,10 +58,15 @@ pub fn owned_id(kept: &str) -> Option<&str> {
     kept.split_once('\n').map(|(_, id)| id)
 }
 
+/// What those are called who do not stand in `[[access]]`.
+static NO_NAME: LazyLock<Arc<str>> = LazyLock::new(|| "".into());
+
 /// Who sends.
 #[derive(Debug)]
 pub struct Sender {
     owner: Owner,
+    /// Its name in `[[access]]`; empty for all others.
+    name: Arc<str>,
     grant: Option<Grant>,
     pace: Pace,
 }
@@ -69,15 +74,26 @@ pub struct Sender {
 impl Sender {
     /// A sender that may do all.
     pub fn free(owner: Owner) -> Self {
-        Sender { owner, grant: None, pace: Pace::new(None, None) }
+        Sender { owner, name: NO_NAME.clone(), grant: None, pace: Pace::new(None, None) }
     }
 
     fn new(grant: &Grant) -> Self {
         Sender {
             owner: Owner::Named(grant.name.clone()),
+            name: grant.name.as_str().into(),
             grant: Some(grant.clone()),
             pace: Pace::new(grant.rows_per_s, grant.bytes_per_s),
         }
+    }
+
+    /// Its name in `[[access]]`; empty for all others.
+    pub fn name(&self) -> &Arc<str> {
+        &self.name
+    }
+
+    /// Whether it is a stream, whose publishers cannot be told anything.
+    pub fn is_stream(&self) -> bool {
+        self.owner == Owner::Stream
     }
 
     /// What stands for this sender's id of a message where those of all are kept.

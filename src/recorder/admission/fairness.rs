@@ -9,6 +9,8 @@ use std::collections::HashMap;
 const SOURCES_MAX: usize = 4_000;
 /// What was sent counts half after this many seconds.
 const HALF_LIFE_S: f64 = 5.0;
+/// Who has sent less than this lately, a few dozen records a second, is never in anybody's way, in bytes.
+const GREEDY_AT_LEAST: f64 = 16_384.0;
 /// The level is sought anew after this many seconds.
 const LEVEL_LASTS_S: f64 = 0.05;
 
@@ -18,8 +20,28 @@ pub(super) struct Shares {
     sent: HashMap<String, f64>,
     total: f64,
     at_s: f64,
-    /// The level, with what it was sought for and when.
-    level: Option<(f64, f64, f64)>,
+    /// The level for what is short.
+    levels: [Option<Level>; 2],
+}
+
+/// Where sources are cut.
+#[derive(Debug, Clone, Copy)]
+struct Level {
+    level: f64,
+    /// What the source sends that sends least.
+    least: f64,
+    /// What it was sought for, and when.
+    less: f64,
+    at_s: f64,
+}
+
+/// What there is not enough of.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) enum Short {
+    /// Room in the spool.
+    Room,
+    /// Time to write.
+    Time,
 }
 
 impl Shares {
@@ -43,20 +65,32 @@ impl Shares {
 
     /// How many times the level a source has sent, where all together are to send this share less than they do, 0 to 1. At most 1: it need
     /// not wait. 0 where it is the only source.
-    pub(super) fn times_level(&mut self, source: &str, less: f64, now_s: f64) -> f64 {
+    pub(super) fn times_level(&mut self, source: &str, short: Short, less: f64, now_s: f64) -> f64 {
+        let Some(level) = self.level(short, less, now_s) else { return 0.0 };
+        self.sent.get(source).map_or(0.0, |sent| sent / level.level.max(1.0))
+    }
+
+    /// Whether a source has sent more than the level, and more than twice as much as one of the others: where all are alike, none is greedy.
+    /// Nor is one that has sent next to nothing, though others have sent still less.
+    pub(super) fn is_greedy(&mut self, source: &str, less: f64, now_s: f64) -> bool {
+        let Some(Level { level, least, .. }) = self.level(Short::Time, less, now_s) else { return false };
+        self.sent.get(source).is_some_and(|sent| *sent > level.max(GREEDY_AT_LEAST) && *sent > 2.0 * least)
+    }
+
+    /// The level for all together to send this share less; none where there is one source or none.
+    fn level(&mut self, short: Short, less: f64, now_s: f64) -> Option<Level> {
         self.age(now_s);
         if self.sent.len() < 2 || self.total <= 0.0 {
-            return 0.0;
+            return None;
         }
-        let level = match self.level {
-            Some((level, of, at_s)) if now_s - at_s < LEVEL_LASTS_S && (of - less).abs() < 0.001 => level,
-            _ => {
-                let level = self.level_of(less);
-                self.level = Some((level, less, now_s));
-                level
-            }
-        };
-        self.sent.get(source).map_or(0.0, |sent| sent / level.max(1.0))
+        let known = self.levels[short as usize];
+        let known = known.filter(|known| now_s - known.at_s < LEVEL_LASTS_S && (known.less - less).abs() < 0.01);
+        Some(known.unwrap_or_else(|| {
+            let least = self.sent.values().copied().fold(f64::INFINITY, f64::min);
+            let level = Level { level: self.level_of(less), least, less, at_s: now_s };
+            self.levels[short as usize] = Some(level);
+            level
+        }))
     }
 
     /// Whether a source has sent less than an equal share, while another has sent more than twice as much as that.
@@ -95,7 +129,7 @@ impl Shares {
             *sent >= 1.0
         });
         self.total = self.sent.values().sum();
-        self.level = None;
+        self.levels = [None; 2];
     }
 }
 
@@ -111,11 +145,11 @@ mod tests {
             shares.add("modest", 100, f64::from(tick));
         });
         // Of 1,000 parts 500 may come in: 100 of the one, and 400 of the other.
-        assert!((shares.times_level("greedy", 0.5, 99.0) - 2.25).abs() < 0.01);
-        assert!((shares.times_level("modest", 0.5, 99.0) - 0.25).abs() < 0.01);
-        assert!(shares.times_level("greedy", 0.0, 99.0) <= 1.0);
+        assert!((shares.times_level("greedy", Short::Room, 0.5, 99.0) - 2.25).abs() < 0.01);
+        assert!((shares.times_level("modest", Short::Room, 0.5, 99.0) - 0.25).abs() < 0.01);
+        assert!(shares.times_level("greedy", Short::Room, 0.0, 99.0) <= 1.0);
         (0..100).for_each(|tick| shares.add("modest", 100, 200.0 + f64::from(tick)));
-        assert_eq!(shares.times_level("modest", 0.5, 299.0), 0.0, "it is alone now");
+        assert_eq!(shares.times_level("modest", Short::Room, 0.5, 299.0), 0.0, "it is alone now");
         (0..9_000).for_each(|source| shares.add(&source.to_string(), 10, 301.0));
         assert!(shares.sent.len() <= SOURCES_MAX);
     }

@@ -3,11 +3,14 @@
 //! Hysteresis: it closes when the spool is filled to 90 %, and opens again at 75 %; otherwise it would flutter at the edge. From 50 % on
 //! the sources that send most are asked to wait, so that all together send less: none less at 50 %, and all of it at 90 %. A source that sends less
 //! than an equal share, while another sends more, comes in until 98 %.
+//!
+//! What has come in is written in the same way: from the moment on that records wait too long in the lanes of all sources, those of the sources
+//! that send most go to lanes of their own.
 
 use std::sync::{Mutex, PoisonError};
 use std::time::{Duration, Instant};
 
-use super::fairness::Shares;
+use super::fairness::{Shares, Short};
 use crate::recorder::log;
 
 /// The gate closes when this share of the spool is filled.
@@ -18,6 +21,13 @@ pub const OPENS_AT: f64 = 0.75;
 const FAIR_FROM: f64 = 0.50;
 /// Modest sources come in until then.
 const MODEST_UNTIL: f64 = 0.98;
+
+/// Where records wait so long to be written, sources are compared; and from when on most strictly.
+const LATE_FROM: Duration = Duration::from_millis(250);
+const LATE_AT_MOST: Duration = Duration::from_millis(1_000);
+/// Compared most strictly, the lanes of all sources keep this share of what is sent: where nothing can be written for a while, those that send
+/// little stay there.
+const LATE_KEEPS: f64 = 0.5;
 
 /// How full the spool is.
 #[derive(Debug, Clone, Copy, PartialEq)]
@@ -75,7 +85,7 @@ impl GateState {
         }
         if is_short && !is_let_in {
             let shortness = ((usage.filled - FAIR_FROM) / (CLOSES_AT - FAIR_FROM)).min(1.0);
-            let times = self.shares.times_level(source, shortness, now_s);
+            let times = self.shares.times_level(source, Short::Room, shortness, now_s);
             if times > 1.0 {
                 return Turn::Unfair(Duration::from_secs_f64(times.clamp(1.0, 10.0)));
             }
@@ -83,15 +93,26 @@ impl GateState {
         self.shares.add(source, bytes, now_s);
         Turn::In
     }
+
+    /// Whether a source sends more than its share while records wait this long in the lanes of all sources: what it sends is to wait in a lane of
+    /// its own. The level is sought at which all of them, each cut to it, would send less together: none less at 0.25 s, and half at 1 s.
+    pub fn is_greedy(&mut self, source: &str, wait: Duration, now_s: f64) -> bool {
+        let Some(late) = wait.checked_sub(LATE_FROM) else { return false };
+        let shortness = late.as_secs_f64() / (LATE_AT_MOST - LATE_FROM).as_secs_f64();
+        self.shares.is_greedy(source, (1.0 - LATE_KEEPS) * shortness.min(1.0), now_s)
+    }
 }
 
 /// Where the usage is read.
 type ReadUsage = Box<dyn Fn() -> f64 + Send + Sync>;
+/// Where is read how long records wait to be written.
+type ReadWait = Box<dyn Fn() -> Duration + Send + Sync>;
 
 /// The gate that intakes share.
 pub struct Gate {
     state: Mutex<Guarded>,
     read: ReadUsage,
+    read_wait: ReadWait,
     begun: Instant,
 }
 
@@ -120,9 +141,19 @@ impl Guarded {
 }
 
 impl Gate {
-    /// A gate that reads how filled the spool is, 0 to 1.
-    pub fn new(read: ReadUsage) -> Self {
-        Gate { state: Mutex::default(), read, begun: Instant::now() }
+    /// A gate that reads how filled the spool is, 0 to 1, and how long records wait in the lanes of all sources.
+    pub fn new(read: ReadUsage, read_wait: ReadWait) -> Self {
+        Gate { state: Mutex::default(), read, read_wait, begun: Instant::now() }
+    }
+
+    /// Whether a source that was let in sends more than its share while the records of others wait.
+    pub fn is_greedy(&self, source: &str) -> bool {
+        let wait = (self.read_wait)();
+        if wait < LATE_FROM {
+            return false;
+        }
+        let now_s = self.begun.elapsed().as_secs_f64();
+        self.state.lock().unwrap_or_else(PoisonError::into_inner).gate.is_greedy(source, wait, now_s)
     }
 
     /// Whether nobody comes in. It need not be asked by a request to open again.
@@ -177,7 +208,7 @@ mod tests {
     fn a_gate_opens_again_without_being_asked_by_a_request() {
         let filled = std::sync::Arc::new(Mutex::new(0.95));
         let for_gate = std::sync::Arc::clone(&filled);
-        let gate = Gate::new(Box::new(move || *for_gate.lock().unwrap()));
+        let gate = Gate::new(Box::new(move || *for_gate.lock().unwrap()), Box::new(|| Duration::ZERO));
         assert!(gate.is_closed() && matches!(gate.ask("a", 1), Turn::Closed(..)));
         *filled.lock().unwrap() = 0.80;
         assert!(gate.is_closed());
@@ -201,6 +232,33 @@ mod tests {
         assert!(matches!(gate.ask("modest 1", 1, usage(0.99), 100.0), Turn::Closed(..)));
         let mut alone = GateState::default();
         (0..1_000).for_each(|tick| assert_eq!(alone.ask("a", 1_000_000, usage(0.89), f64::from(tick)), Turn::In));
+    }
+
+    #[test]
+    fn sources_are_greedy_while_records_wait_and_they_send_more_than_their_share() {
+        let mut gate = GateState::default();
+        for tick in 0..100 {
+            gate.ask("greedy", 9_000, usage(0.1), f64::from(tick));
+            (0..50).for_each(|modest| drop(gate.ask(&modest.to_string(), 100, usage(0.1), f64::from(tick))));
+        }
+        let mut is_greedy = |source, wait_ms| gate.is_greedy(source, Duration::from_millis(wait_ms), 99.0);
+        assert!(!is_greedy("greedy", 249));
+        assert!(is_greedy("greedy", 300));
+        assert!(!is_greedy("7", 300));
+        // Nothing is written for a minute: those that send little stay where they are.
+        assert!(is_greedy("greedy", 60_000) && !is_greedy("7", 60_000));
+        assert!(!is_greedy("new", 60_000));
+        let mut alike = GateState::default();
+        (0..100_u32).for_each(|tick| {
+            drop(alike.ask(&(tick % 5).to_string(), 9_000 + 100 * u64::from(tick % 7), usage(0.1), 0.0))
+        });
+        assert!((0..5).all(|source| !alike.is_greedy(&source.to_string(), Duration::from_secs(60), 0.0)));
+        let mut few = GateState::default();
+        drop([("few", 900), ("fewer", 90)].map(|(source, bytes)| few.ask(source, bytes, usage(0.1), 0.0)));
+        assert!(!few.is_greedy("few", Duration::from_secs(60), 0.0), "a few records are in nobody's way");
+        let mut alone = GateState::default();
+        alone.ask("a", 1_000_000, usage(0.1), 0.0);
+        assert!(!alone.is_greedy("a", Duration::from_secs(60), 0.0), "nobody else waits");
     }
 
     /// A spool that holds 20 s of what the database takes, and sources that send requests of ten rows: how much of each one's came in, and of

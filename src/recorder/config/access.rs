@@ -49,7 +49,7 @@ fn read_grant(node: &Node, errors: &mut Errors) -> Option<Grant> {
     let section = Section::of_node(node, "access", KEYS, errors)?;
     let name = read_name(&section, errors);
     let shown = name.clone().unwrap_or_default();
-    let token = read_hash(&section, &shown, errors);
+    let token = read_hash(&section, &format!("access.token_hash of \"{shown}\""), errors);
     let sources = read_names(&section, "sources", errors);
     let measurements = read_names(&section, "measurements", errors);
     let rows_per_s = section.number("rate", 0.1..=1e9, errors);
@@ -73,14 +73,15 @@ fn read_name(section: &Section<'_>, errors: &mut Errors) -> Option<String> {
     Some(name.to_owned())
 }
 
-fn read_hash(section: &Section<'_>, name: &str, errors: &mut Errors) -> Option<TokenHash> {
+/// The hash of a token; `what` says whose it is.
+pub(super) fn read_hash(section: &Section<'_>, what: &str, errors: &mut Errors) -> Option<TokenHash> {
     let Some(entry) = section.get("token_hash") else {
         let remedy = "loadline password --token makes a token and its hash";
-        errors.push(section.place, format!("access.token_hash of \"{name}\" is missing; {remedy}"));
+        errors.push(section.place, format!("{what} is missing; {remedy}"));
         return None;
     };
     let text = section.text("token_hash", errors)?;
-    let wrong = |sentence| errors.push(entry.node.place, format!("access.token_hash of \"{name}\" {sentence}"));
+    let wrong = |sentence| errors.push(entry.node.place, format!("{what} {sentence}"));
     TokenHash::read(text).map_err(wrong).ok()
 }
 

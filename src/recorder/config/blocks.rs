@@ -5,7 +5,7 @@ use std::path::PathBuf;
 use std::time::Duration;
 
 use super::ListenConfig;
-use super::intake::{read_address, read_insecure, read_tls};
+use super::intake::{read_address, read_insecure, read_per_address, read_tls};
 use super::read::{read_bytes, read_duration};
 use crate::recorder::inbox::Bounds;
 use crate::study::place::Errors;
@@ -87,12 +87,14 @@ const FTP_KEYS: &[&str] = &[
     "passive_ports",
     "passive_address",
     "connections",
+    "connections_per_address",
     "patience",
     "idle",
     "attempts",
     "commands",
 ];
-const PUT_KEYS: &[&str] = &["listen", "certificate", "key", "insecure", "connections", "patience"];
+const PUT_KEYS: &[&str] =
+    &["listen", "certificate", "key", "insecure", "connections", "connections_per_address", "patience"];
 
 pub(super) fn read_inbox(root: &Table, errors: &mut Errors) -> InboxConfig {
     let section = Section::open(root, "inbox", &["path", "bound", "bound_per_camera", "block"], errors);
@@ -160,6 +162,8 @@ pub(super) fn read_ftp(tables: &Table, has_users: bool, errors: &mut Errors) -> 
             is_insecure,
             tls,
             connections,
+            // Many cameras may come from behind one router, and each has a bound of its own.
+            connections_per_address: read_per_address(&section, errors).or(Some(connections)),
             patience: read_duration(&section, "patience", 0.01, 3600.0, errors).unwrap_or(Duration::from_secs(30)),
         },
     })
@@ -172,12 +176,14 @@ pub(super) fn read_put(tables: &Table, has_users: bool, errors: &mut Errors) -> 
     let listen = read_address(&section, "listen", &users_remedy(has_users), errors);
     let tls = read_tls(&section, errors);
     let is_insecure = read_insecure(&section, listen, tls.is_some(), errors);
+    let connections = section.count("connections", 1, 100_000, errors).unwrap_or(200);
     Some(ListenConfig {
         listen: listen?,
         tokens: Vec::new(),
         is_insecure,
         tls,
-        connections: section.count("connections", 1, 100_000, errors).unwrap_or(200),
+        connections,
+        connections_per_address: read_per_address(&section, errors).or(Some(connections)),
         patience: read_duration(&section, "patience", 0.01, 3600.0, errors).unwrap_or(Duration::from_secs(30)),
     })
 }

@@ -14,7 +14,8 @@ use crate::study::section::Section;
 use crate::study::tree::{Content, Table};
 
 const KEYS: &[&str] = &["memory", "request", "partial", "http", "tcp", "nats", "blocks", "ftp", "put", "store"];
-const LISTEN_KEYS: &[&str] = &["listen", "tokens", "certificate", "key", "insecure", "connections", "patience"];
+const LISTEN_KEYS: &[&str] =
+    &["listen", "tokens", "certificate", "key", "insecure", "connections", "connections_per_address", "patience"];
 
 pub(super) fn read_intake(root: &Table, errors: &mut Errors) -> IntakeConfig {
     let section = Section::open(root, "intake", KEYS, errors);
@@ -45,6 +46,7 @@ pub(super) fn read_intake(root: &Table, errors: &mut Errors) -> IntakeConfig {
     IntakeConfig {
         memory_bytes,
         request_bytes,
+        shows_metrics: root.get("metrics").is_none(),
         keeps_good_lines: section.one_of("partial", &["keep", "refuse"], errors) != Some("refuse"),
         http: read_listen(tables, "http", has_access, errors),
         tcp: read_listen(tables, "tcp", has_access, errors),
@@ -72,8 +74,14 @@ fn read_listen(tables: &Table, kind: &str, has_access: bool, errors: &mut Errors
         is_insecure,
         tls,
         connections: section.count("connections", 1, 100_000, errors).unwrap_or(1_000),
+        connections_per_address: read_per_address(&section, errors),
         patience: read_duration(&section, "patience", 0.01, 3600.0, errors).unwrap_or(Duration::from_secs(30)),
     })
+}
+
+/// The most connections of an address.
+pub(super) fn read_per_address(section: &Section<'_>, errors: &mut Errors) -> Option<u32> {
+    section.count("connections_per_address", 1, 100_000, errors)
 }
 
 fn read_tokens(section: &Section<'_>, errors: &mut Errors) -> Vec<String> {

@@ -7,6 +7,8 @@ mod access;
 mod blocks;
 mod intake;
 mod limits;
+mod log;
+mod metrics;
 mod nats;
 mod processing;
 mod read;
@@ -17,9 +19,11 @@ use std::time::Duration;
 
 use crate::recorder::access::Grant;
 use crate::recorder::line::LineBounds;
+use crate::recorder::log::LogConfig;
 use crate::trial::DatabaseSettings;
 
 pub use blocks::{BlocksConfig, FtpConfig, InboxConfig, RateLimits};
+pub use metrics::MetricsConfig;
 pub use nats::{BucketConfig, ForwardConfig, NatsConfig, NatsServer, StoreConfig};
 pub use processing::{ImagesConfig, OfficeConfig, ProcessingConfig};
 pub use read::read;
@@ -33,6 +37,8 @@ pub struct Config {
     pub layout: LayoutConfig,
     /// `[spool]`
     pub spool: SpoolConfig,
+    /// `[quarantine]`: the most bytes that refused records may take with their reasons.
+    pub quarantine_bound_bytes: u64,
     /// `[intake]`
     pub intake: IntakeConfig,
     /// `[[access]]`: who may send, besides those with one of an intake's `tokens`.
@@ -55,6 +61,10 @@ pub struct Config {
     pub forward: Option<ForwardConfig>,
     /// `[office]`
     pub office: Option<OfficeConfig>,
+    /// `[log]`
+    pub log: LogConfig,
+    /// `[metrics]`: none where the intakes answer `/metrics` themselves.
+    pub metrics: Option<MetricsConfig>,
 }
 
 impl Config {
@@ -101,6 +111,8 @@ pub struct IntakeConfig {
     pub request_bytes: u64,
     /// Whether the good lines of a batch with bad ones are kept.
     pub keeps_good_lines: bool,
+    /// Whether intakes that speak HTTP answer `/metrics`; not where `[metrics]` has an address for it.
+    pub shows_metrics: bool,
     /// `[intake.http]`
     pub http: Option<ListenConfig>,
     /// `[intake.tcp]`
@@ -130,8 +142,26 @@ pub struct ListenConfig {
     pub tls: Option<TlsConfig>,
     /// The most connections at a time.
     pub connections: u32,
+    /// The most of one address; none is half of all, and no bound for this machine's own.
+    pub connections_per_address: Option<u32>,
     /// How long a client may take for one request.
     pub patience: Duration,
+}
+
+#[cfg(test)]
+impl ListenConfig {
+    /// On this machine, open to all on it.
+    pub fn here(connections: u32) -> Self {
+        ListenConfig {
+            listen: SocketAddr::from(([127, 0, 0, 1], 0)),
+            tokens: Vec::new(),
+            is_insecure: false,
+            tls: None,
+            connections,
+            connections_per_address: None,
+            patience: Duration::from_secs(30),
+        }
+    }
 }
 
 /// Files for TLS, in PEM.

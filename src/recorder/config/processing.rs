@@ -4,9 +4,9 @@ use std::path::PathBuf;
 use std::time::Duration;
 
 use super::ListenConfig;
-use super::intake::{read_address, read_insecure, read_tls};
+use super::intake::{read_address, read_insecure, read_per_address, read_tls};
 use super::read::read_duration;
-use crate::recorder::processing::Form;
+use crate::recorder::processing::{Dates, Form};
 use crate::study::place::Errors;
 use crate::study::section::Section;
 use crate::study::tree::{Content, Table};
@@ -24,6 +24,8 @@ pub struct ProcessingConfig {
     pub batch: u32,
     /// Threads that open blocks.
     pub workers: u32,
+    /// How far from this machine's clock violations may be dated.
+    pub dates: Dates,
 }
 
 /// Where images are kept.
@@ -48,9 +50,24 @@ pub struct OfficeConfig {
     pub images: ImagesConfig,
 }
 
-const PROCESSING_KEYS: &[&str] = &["identity", "signers", "images", "images_in", "batch", "workers"];
-const OFFICE_KEYS: &[&str] =
-    &["listen", "readers", "audit", "images", "images_in", "certificate", "key", "insecure", "connections", "patience"];
+const DAY: Duration = Duration::from_secs(86_400);
+/// How far away violations may be dated at most: 10,000 days.
+const DATES_MAX_S: f64 = 864e6;
+
+const PROCESSING_KEYS: &[&str] = &["identity", "signers", "images", "images_in", "batch", "workers", "age", "ahead"];
+const OFFICE_KEYS: &[&str] = &[
+    "listen",
+    "readers",
+    "audit",
+    "images",
+    "images_in",
+    "certificate",
+    "key",
+    "insecure",
+    "connections",
+    "connections_per_address",
+    "patience",
+];
 
 pub(super) fn read_processing(root: &Table, layout: &str, errors: &mut Errors) -> Option<ProcessingConfig> {
     root.get("processing")?;
@@ -71,6 +88,10 @@ pub(super) fn read_processing(root: &Table, layout: &str, errors: &mut Errors) -
         images: read_images(&section, errors),
         batch: section.count("batch", 1, 1_000, errors).unwrap_or(64),
         workers: section.count("workers", 1, 256, errors).unwrap_or(1),
+        dates: Dates {
+            age: read_duration(&section, "age", 1.0, DATES_MAX_S, errors).unwrap_or(366 * DAY),
+            ahead: read_duration(&section, "ahead", 1.0, DATES_MAX_S, errors).unwrap_or(DAY),
+        },
     })
 }
 
@@ -95,7 +116,9 @@ pub(super) fn read_office(
     let tls = read_tls(&section, errors);
     let audit = PathBuf::from(section.text("audit", errors).unwrap_or("office.audit"));
     let is_insecure = read_insecure(&section, listen, tls.is_some(), errors);
-    let listen = ListenConfig { listen: listen?, tokens: Vec::new(), is_insecure, tls, connections, patience };
+    let connections_per_address = read_per_address(&section, errors);
+    let (listen, tokens) = (listen?, Vec::new());
+    let listen = ListenConfig { listen, tokens, is_insecure, tls, connections, connections_per_address, patience };
     Some(OfficeConfig { listen, readers, audit, images })
 }
 

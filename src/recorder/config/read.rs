@@ -8,6 +8,8 @@ use super::access::read_access;
 use super::blocks::read_inbox;
 use super::intake::read_intake;
 use super::limits::read_limits;
+use super::log::read_log;
+use super::metrics::read_metrics;
 use super::nats::read_forward;
 use super::processing::{read_office, read_processing};
 use super::{AdmissionConfig, Config, LAYOUTS, LayoutConfig, NewColumns, SchemaConfig, SpoolConfig, WriterConfig};
@@ -23,6 +25,7 @@ const SECTIONS: &[&str] = &[
     "database",
     "layout",
     "spool",
+    "quarantine",
     "intake",
     "access",
     "limits",
@@ -34,6 +37,8 @@ const SECTIONS: &[&str] = &[
     "processing",
     "forward",
     "office",
+    "log",
+    "metrics",
 ];
 
 /// Reads a configuration; `file` is its name in messages.
@@ -63,12 +68,15 @@ pub fn read(text: &str, file: &str) -> Result<Config, StudyErrors> {
     let inbox = read_inbox(&root, &mut errors);
     let config = Config {
         spool: read_spool(&root, &mut errors),
+        quarantine_bound_bytes: read_quarantine(&root, &mut errors),
         office: read_office(&root, &layout.name, processing.as_ref(), &mut errors),
         processing,
         layout,
+        metrics: read_metrics(&root, &mut errors),
         forward: read_forward(&root, intake.store.as_ref(), inbox.bounds.block, &mut errors),
         access: read_access(&root, &intake, &mut errors),
         limits: read_limits(&root, &mut errors),
+        log: read_log(&root, &mut errors),
         intake,
         inbox,
         schema: read_schema(&root, &mut errors),
@@ -218,6 +226,11 @@ fn read_spool(root: &Table, errors: &mut Errors) -> SpoolConfig {
     }
 }
 
+fn read_quarantine(root: &Table, errors: &mut Errors) -> u64 {
+    let section = Section::open(root, "quarantine", &["bound"], errors);
+    read_bytes(&section, "bound", 1 << 20, 1 << 50, errors).unwrap_or(1 << 30)
+}
+
 fn read_schema(root: &Table, errors: &mut Errors) -> SchemaConfig {
     let keys = ["new_columns", "columns_max", "measurements_max", "identities_max", "ends_every"];
     let section = Section::open(root, "schema", &keys, errors);
@@ -348,6 +361,8 @@ name = "star"
 [spool]
 path = "spool"
 bound = "4GiB"
+[quarantine]
+bound = "2GiB"
 [intake.http]
 listen = "127.0.0.1:8086"
 tokens = []
@@ -368,7 +383,7 @@ below = "100ms"
     #[test]
     fn the_example_of_the_contract_is_read() {
         let config = read(EXAMPLE, "c.toml").unwrap();
-        assert_eq!(config.spool.bound_bytes, 4 << 30);
+        assert_eq!((config.spool.bound_bytes, config.quarantine_bound_bytes), (4 << 30, 2 << 30));
         assert_eq!(config.intake.http.unwrap().listen.port(), 8086);
         assert_eq!(config.intake.nats.unwrap().stream, "measurements");
         assert_eq!(config.admission.below, Duration::from_millis(100));

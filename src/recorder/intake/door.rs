@@ -5,22 +5,24 @@ use std::time::{Duration, Instant};
 
 use tokio::sync::{OwnedSemaphorePermit, Semaphore};
 
+use super::checking::{Checked, check};
 use super::live::Live;
 use crate::recorder::access::Sender;
 use crate::recorder::admission::{Gate, Turn};
-use crate::recorder::line::{LineBounds, LineError, Parser, Point, Precision};
+use crate::recorder::line::{LineBounds, LineError, Precision};
 use crate::recorder::meter::Meter;
 use crate::recorder::spool::{
-    CommitterHandle, Entry, Offer, Refusal, Refused as RefusedRecord, SpoolError, Stored, now_ns, unspooled_number,
+    CommitterHandle, Entry, Offer, Placed, Refusal, Refused as RefusedRecord, SpoolError, Stored, lane_of, now_ns,
+    unspooled_number,
 };
 use crate::recorder::writer::{DirectAnswer, DirectHandle, DirectWait, message_number};
 
-/// Errors of lines that are told to the client, at most.
-const ERRORS_MAX: usize = 20;
 /// A request with more bytes is looked through on a thread of its own.
 pub(super) const LONG_BYTES: usize = 256 << 10;
 /// Memory is counted in pieces of this many bytes.
 const PIECE_BYTES: u64 = 1024;
+/// It is reserved in doublings, of at most so many at a time.
+const AHEAD_BYTES_MAX: u64 = 4 << 20;
 
 /// A request as it arrived.
 #[derive(Debug)]
@@ -61,6 +63,8 @@ pub struct Taken {
 pub enum Refused {
     /// Lines are wrong; the first errors, and how many there are.
     Bad(Vec<LineError>, usize),
+    /// The sender holds more of the quarantine than its share: a sentence.
+    Closed(String),
     /// The sender may not send this: the line, where it is about one, and a sentence.
     Forbidden(Option<usize>, String),
     /// The sender has sent more than its rate: a sentence, and how long it is to wait.
@@ -113,15 +117,34 @@ pub struct Door {
 /// Memory that a request holds; given back when dropped.
 #[derive(Debug)]
 pub struct Memory {
-    held: OwnedSemaphorePermit,
+    held: Option<OwnedSemaphorePermit>,
     bytes: u64,
     meter: Arc<Meter>,
 }
 
+impl Memory {
+    fn new(held: OwnedSemaphorePermit, meter: &Arc<Meter>) -> Self {
+        let bytes = held.num_permits() as u64 * PIECE_BYTES;
+        meter.memory_bytes.add(bytes);
+        Memory { held: Some(held), bytes, meter: Arc::clone(meter) }
+    }
+
+    /// How much it is.
+    pub(super) fn bytes(&self) -> u64 {
+        self.bytes
+    }
+
+    fn merge(&mut self, mut other: Memory) {
+        if let (Some(own), Some(more)) = (&mut self.held, other.held.take()) {
+            own.merge(more);
+            self.bytes += std::mem::take(&mut other.bytes);
+        }
+    }
+}
+
 impl Drop for Memory {
     fn drop(&mut self) {
-        let pieces = self.held.num_permits() as u64;
-        self.meter.memory_bytes.subtract(pieces * PIECE_BYTES);
+        self.meter.memory_bytes.subtract(self.bytes);
     }
 }
 
@@ -142,11 +165,7 @@ impl Door {
         let pieces = u32::try_from(bytes.div_ceil(PIECE_BYTES).max(1)).unwrap_or(u32::MAX);
         let asked = Arc::clone(&self.memory).acquire_many_owned(pieces);
         match tokio::time::timeout(WITHIN, asked).await {
-            Ok(Ok(held)) => {
-                let meter = Arc::clone(&self.settings.meter);
-                meter.memory_bytes.add(u64::from(pieces) * PIECE_BYTES);
-                Ok(Memory { held, bytes: u64::from(pieces) * PIECE_BYTES, meter })
-            }
+            Ok(Ok(held)) => Ok(Memory::new(held, &self.settings.meter)),
             _ => Err(self.no_memory()),
         }
     }
@@ -156,19 +175,32 @@ impl Door {
     /// # Errors
     /// [`Refused::Full`].
     pub fn reserve_more(&self, memory: &mut Memory, bytes: u64) -> Result<(), Refused> {
-        let Some(more) = bytes.checked_sub(memory.bytes).filter(|more| *more > 0) else { return Ok(()) };
-        // In doublings, so that a long request asks a few times only.
-        let pieces = u32::try_from(more.max(memory.bytes.min(4 << 20)).div_ceil(PIECE_BYTES)).unwrap_or(u32::MAX);
-        let smallest = u32::try_from(more.div_ceil(PIECE_BYTES)).unwrap_or(u32::MAX);
-        for pieces in [pieces, smallest] {
-            if let Ok(held) = Arc::clone(&self.memory).try_acquire_many_owned(pieces) {
-                memory.held.merge(held);
-                memory.bytes += u64::from(pieces) * PIECE_BYTES;
-                self.settings.meter.memory_bytes.add(u64::from(pieces) * PIECE_BYTES);
-                return Ok(());
-            }
+        if self.has_more(memory, bytes, u64::MAX) { Ok(()) } else { Err(self.no_memory()) }
+    }
+
+    /// Reserves more for a request that arrives, so that it is `bytes` in all and never more than `announced`; waits for it a little. How long
+    /// that was.
+    ///
+    /// # Errors
+    /// [`Refused::Full`].
+    pub async fn reserve_arriving(&self, memory: &mut Memory, bytes: u64, announced: u64) -> Result<Duration, Refused> {
+        if self.has_more(memory, bytes, announced) {
+            return Ok(Duration::ZERO);
         }
-        Err(self.no_memory())
+        let begun = Instant::now();
+        memory.merge(self.reserve(bytes.saturating_sub(memory.bytes)).await?);
+        Ok(begun.elapsed())
+    }
+
+    /// Whether it has so many bytes now. Asks in doublings, as far as `most`, so that a long request asks a few times only.
+    fn has_more(&self, memory: &mut Memory, bytes: u64, most: u64) -> bool {
+        let Some(more) = bytes.checked_sub(memory.bytes).filter(|more| *more > 0) else { return true };
+        let ahead = memory.bytes.min(AHEAD_BYTES_MAX).min(most.saturating_sub(memory.bytes));
+        [more.max(ahead), more].into_iter().any(|more| {
+            let pieces = u32::try_from(more.div_ceil(PIECE_BYTES)).unwrap_or(u32::MAX);
+            let held = Arc::clone(&self.memory).try_acquire_many_owned(pieces);
+            held.map(|held| memory.merge(Memory::new(held, &self.settings.meter))).is_ok()
+        })
     }
 
     fn no_memory(&self) -> Refused {
@@ -201,10 +233,16 @@ impl Door {
                 meter.refused_requests.add(1);
                 meter.bad_lines.add(*bad_lines as u64);
             }
-            Err(Refused::Forbidden(..)) => meter.refused_requests.add(1),
+            Err(Refused::Forbidden(..) | Refused::Closed(_)) => meter.refused_requests.add(1),
             Err(Refused::Unknown(_)) => {}
             Err(_) => meter.turned_away.add(1),
         }
+    }
+
+    /// Why nothing more is taken in from a sender, if the database refuses so much of it that it holds more of the quarantine than its share.
+    pub fn why_closed(&self, sender: &Sender, source: &str) -> Option<String> {
+        // Publishers of a stream cannot be told, and one of them must not keep the others' messages waiting.
+        if sender.is_stream() { None } else { self.settings.spool.why_closed(sender.name(), source) }
     }
 
     /// Keeps lines in quarantine that are no points, where nobody can be told; comes back when they are durable. Those of a message
@@ -214,7 +252,7 @@ impl Door {
     /// When the disk fails.
     pub async fn quarantine(
         &self,
-        source: Arc<str>,
+        (sender, source): (&Sender, Arc<str>),
         message_id: String,
         body: Vec<u8>,
         reason: String,
@@ -223,6 +261,7 @@ impl Door {
         let offer = Offer {
             lane: 0,
             source,
+            sender: Arc::clone(sender.name()),
             message_id,
             received_ns: now_ns(),
             precision: Precision::default(),
@@ -247,23 +286,17 @@ impl Door {
         let (body, precision, bounds) = (incoming.body, incoming.precision, self.settings.live.line_bounds());
         let keeps_good_lines = self.settings.keeps_good_lines && !incoming.is_whole;
         let sender = incoming.sender;
+        if let Some(reason) = self.why_closed(&sender, &incoming.source) {
+            return Err(Refused::Closed(reason));
+        }
         let sent_bytes = body.len() as u64;
-        // Long work must not keep the threads of the network from others.
-        let checked = if body.len() > LONG_BYTES {
-            let sender = Arc::clone(&sender);
-            let checked = tokio::task::spawn_blocking(move || check(body, precision, bounds, &sender)).await;
-            checked.map_err(|_| Refused::Broken("the recorder is stopping".to_owned()))?
-        } else {
-            check(body, precision, bounds, &sender)
-        };
-        let Checked { body, rows, errors, bad_lines } =
-            checked.map_err(|(line, sentence)| Refused::Forbidden(Some(line), sentence))?;
+        let Checked { body, rows, errors, bad_lines } = look_through(body, precision, bounds, &sender).await?;
         if bad_lines > 0 && (rows == 0 || !keeps_good_lines) {
             return Err(Refused::Bad(errors, bad_lines));
         }
         let taken = Taken { rows, errors, bad_lines, is_duplicate: false };
         if rows == 0 {
-            return Ok(Begun { taken, waits_for: None });
+            return Ok(Begun { taken, waits_for: None, sent: None });
         }
         sender.pass(rows, sent_bytes).map_err(|wait| Refused::TooFast(sender.bounds(), wait))?;
         let refused = match self.settings.gate.ask(&incoming.source, body.len() as u64) {
@@ -278,19 +311,25 @@ impl Door {
         let mut offer = Offer {
             lane: 0,
             source: incoming.source,
+            sender: Arc::clone(sender.name()),
             message_id: sender.own_id(&incoming.message_id),
             received_ns: incoming.received_ns,
             precision,
             rows,
             body,
         };
+        let sent = Some((Arc::clone(&self.settings.meter), Arc::clone(&offer.source), offer.body.len() as u64));
         match &self.settings.route {
             Route::Spool(spool, lanes) => {
                 offer.lane = lane_of(&offer.source, *lanes);
-                match spool.append(offer).await {
-                    Ok(stored) => {
+                let is_greedy = self.settings.gate.is_greedy(&offer.source);
+                match spool.append(offer, is_greedy).await {
+                    Ok(Placed { stored, lane }) => {
+                        if let Stored::New(sequence) = stored {
+                            self.settings.meter.progress.note_entry(lane, sequence);
+                        }
                         let taken = Taken { is_duplicate: stored == Stored::Duplicate, ..taken };
-                        Ok(Begun { taken, waits_for: None })
+                        Ok(Begun { taken, waits_for: None, sent })
                     }
                     Err(SpoolError::Full(reason)) => {
                         sender.give_back(rows, sent_bytes);
@@ -303,10 +342,27 @@ impl Door {
             Route::Direct(lanes) => {
                 let lane = lane_of(&offer.source, lanes.len() as u32);
                 let waits_for = lanes[lane as usize].begin(offer, self.settings.patience).await;
-                Ok(Begun { taken, waits_for: Some(waits_for) })
+                Ok(Begun { taken, waits_for: Some(waits_for), sent })
             }
         }
     }
+}
+
+/// Looks at every line. Long work is done elsewhere, so that it does not keep the threads of the network from others.
+async fn look_through(
+    body: Vec<u8>,
+    precision: Precision,
+    bounds: LineBounds,
+    sender: &Arc<Sender>,
+) -> Result<Checked, Refused> {
+    let checked = if body.len() > LONG_BYTES {
+        let sender = Arc::clone(sender);
+        let checked = tokio::task::spawn_blocking(move || check(body, precision, bounds, &sender)).await;
+        checked.map_err(|_| Refused::Broken("the recorder is stopping".to_owned()))?
+    } else {
+        check(body, precision, bounds, sender)
+    };
+    checked.map_err(|(line, sentence)| Refused::Forbidden(Some(line), sentence))
 }
 
 /// A request that has its place in the order of its source.
@@ -314,6 +370,8 @@ impl Door {
 pub struct Begun {
     taken: Taken,
     waits_for: Option<DirectWait>,
+    /// What counts how much a source has sent, the source, and bytes.
+    sent: Option<(Arc<Meter>, Arc<str>, u64)>,
 }
 
 impl Begun {
@@ -322,137 +380,18 @@ impl Begun {
     /// # Errors
     /// Why nothing of it was taken in.
     pub async fn finish(self) -> Result<Taken, Refused> {
-        let Some(waits_for) = self.waits_for else { return Ok(self.taken) };
-        match waits_for.finish().await {
-            DirectAnswer::Committed => Ok(self.taken),
-            DirectAnswer::Duplicate => Ok(Taken { is_duplicate: true, ..self.taken }),
-            DirectAnswer::Unavailable(reason) => Err(Refused::Full(reason, Duration::from_secs(2))),
-            DirectAnswer::Unknown(reason) => Err(Refused::Unknown(reason)),
-        }
-    }
-}
-
-/// The lane of a source: always the same, in every version and on every machine, so that a source's records keep their order.
-pub(in crate::recorder) fn lane_of(source: &str, lanes: u32) -> u32 {
-    crc32fast::hash(source.as_bytes()) % lanes.max(1)
-}
-
-struct Checked {
-    /// The good lines.
-    body: Vec<u8>,
-    rows: u32,
-    errors: Vec<LineError>,
-    bad_lines: usize,
-}
-
-/// Looks at every line; a measurement that the sender may not send is all that there is to say, with its line.
-fn check(body: Vec<u8>, precision: Precision, bounds: LineBounds, sender: &Sender) -> Result<Checked, (usize, String)> {
-    let mut parser = Parser::bounded(&body, precision, bounds);
-    let mut point = Point::default();
-    let (mut rows, mut errors, mut bad_lines) = (0, Vec::new(), 0);
-    let may_send_all = sender.may_send_all();
-    let mut allowed: &[u8] = &[];
-    while let Some(read) = parser.next(&mut point) {
-        match read {
-            Ok(()) => {
-                rows += 1;
-                let measurement = point.measurement();
-                // Most lines have the measurement of the one before.
-                if !may_send_all && measurement.raw() != allowed {
-                    sender.may_send(&measurement.resolve()).map_err(|sentence| (point.line, sentence))?;
-                    allowed = measurement.raw();
-                }
-            }
-            Err(error) => {
-                bad_lines += 1;
-                if errors.len() < ERRORS_MAX {
-                    errors.push(error);
-                }
-            }
-        }
-    }
-    if bad_lines == 0 {
-        return Ok(Checked { body, rows, errors, bad_lines });
-    }
-    let mut good = Vec::with_capacity(body.len());
-    let mut parser = Parser::bounded(&body, precision, bounds);
-    let mut point = Point::default();
-    while let Some(read) = parser.next(&mut point) {
-        if read.is_ok() {
-            good.extend_from_slice(point.bytes);
-            good.push(b'\n');
-        }
-    }
-    Ok(Checked { body: good, rows, errors, bad_lines })
-}
-
-/// Why lines of a batch are kept in quarantine: what is wrong with the first one. All of it would be many times as long as the lines may be.
-pub(super) fn reason_of(errors: &[LineError], bad_lines: usize) -> String {
-    let first = errors.first().map(ToString::to_string).unwrap_or_default();
-    match bad_lines {
-        0 | 1 => first,
-        more => format!("{first}; and {} more lines", more - 1),
-    }
-}
-
-/// The lines of a batch that are no points, with the comments before them.
-pub(super) fn bad_lines_of(body: &[u8], precision: Precision, bounds: LineBounds) -> Vec<u8> {
-    let mut parser = Parser::bounded(body, precision, bounds);
-    let mut point = Point::default();
-    let (mut bad, mut start) = (Vec::new(), 0);
-    while let Some(read) = parser.next(&mut point) {
-        if read.is_err() {
-            bad.extend_from_slice(&body[start..parser.place()]);
-        }
-        start = parser.place();
-    }
-    bad
-}
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-    use crate::recorder::access::{Grant, Names, Owner, Senders, TokenHash};
-
-    #[test]
-    fn bad_lines_are_told_and_left_out() {
-        let body = b"m f=1\nm f=\nm f=\"a\nb\"\n# c\nm f=2".to_vec();
-        let sender = Sender::free(Owner::Tokens);
-        let checked = check(body, Precision::Nanoseconds, LineBounds::default(), &sender).unwrap_or_else(|_| panic!());
-        assert_eq!((checked.rows, checked.bad_lines), (3, 1));
-        assert_eq!(checked.body, b"m f=1\nm f=\"a\nb\"\nm f=2\n");
-        assert_eq!((checked.errors[0].line, checked.errors[0].column), (2, 5));
-    }
-
-    #[test]
-    fn a_measurement_that_the_sender_may_not_send_is_found_by_its_line() {
-        let grant = Grant {
-            name: "probes".to_owned(),
-            token: TokenHash::of("t"),
-            sources: Names::ALL,
-            measurements: Names::new(vec!["q s".to_owned(), "cpu".to_owned()]),
-            rows_per_s: None,
-            bytes_per_s: None,
+        let taken = match self.waits_for {
+            None => self.taken,
+            Some(waits_for) => match waits_for.finish().await {
+                DirectAnswer::Committed => self.taken,
+                DirectAnswer::Duplicate => Taken { is_duplicate: true, ..self.taken },
+                DirectAnswer::Unavailable(reason) => return Err(Refused::Full(reason, Duration::from_secs(2))),
+                DirectAnswer::Unknown(reason) => return Err(Refused::Unknown(reason)),
+            },
         };
-        let sender = Arc::clone(&Senders::named(&[grant], &[])[0]);
-        let check = |body: &str| check(body.into(), Precision::default(), LineBounds::default(), &sender);
-        let good = check("q\\ s f=1\n\ncpu f=1\n# x\n");
-        assert_eq!(good.map(|checked| checked.rows).unwrap_or(0), 2);
-        let (line, said) = check("cpu f=1\nbad line\n\ncpu f=2\nq f=1\n").err().unwrap();
-        assert!(line == 5 && said.contains("measurement \"q\" is none of sender \"probes\""), "{line} {said}");
-    }
-
-    #[test]
-    fn bad_lines_are_found_again() {
-        let bad = bad_lines_of(b"m f=1\nm f=\nm f=2\n# c\nm\nm f=3", Precision::Nanoseconds, LineBounds::default());
-        assert_eq!(bad, b"m f=\n# c\nm\n");
-    }
-
-    #[test]
-    fn a_source_always_has_the_same_lane() {
-        let lanes: std::collections::BTreeSet<_> = (0..100).map(|source| lane_of(&source.to_string(), 4)).collect();
-        assert_eq!(lanes.len(), 4);
-        assert_eq!(lane_of("a", 1), 0);
-        assert_eq!((lane_of("a", 7), lane_of("b", 5)), (4, 1), "it is stored with what waits");
+        if let Some((meter, source, bytes)) = self.sent.filter(|_| !taken.is_duplicate) {
+            meter.sources.note_sent(&source, bytes, u64::from(taken.rows));
+        }
+        Ok(taken)
     }
 }

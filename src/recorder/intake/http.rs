@@ -14,13 +14,14 @@ use hyper::body::Incoming as HttpBody;
 use hyper::header::{ALLOW, CONNECTION, HeaderValue};
 use hyper::{Method, Request, StatusCode};
 
+use super::anteroom::Place;
 use super::door::Refused;
 use super::exchange::{TOO_MANY, exchange};
 use super::listen::{Stream, serve};
 use super::request::{WRITE_3, Wrong, authorise, parameter, read_write};
 use super::response::{Answer, empty, error, refused, taken, text};
 use super::{Entry, Running, Surroundings};
-use crate::recorder::access::Why;
+use crate::recorder::access::{Sender, Why};
 use crate::recorder::config::ListenConfig;
 use crate::recorder::program;
 
@@ -35,26 +36,38 @@ pub(super) static HTTP: Entry = Entry {
 
 fn start(config: ListenConfig, surroundings: &Surroundings) -> Result<Running, String> {
     let shared = Arc::new((config.clone(), surroundings.clone()));
-    serve("http", &config, &surroundings.stop, TOO_MANY, move |stream, ends| {
-        connection(stream, ends.peer, Arc::clone(&shared))
+    let is_open = surroundings.live.senders("http").are_all();
+    serve("http", &config, is_open, &surroundings.stop, TOO_MANY, move |stream, ends, place| {
+        connection(stream, ends.peer, place, Arc::clone(&shared))
     })
 }
 
 type Shared = Arc<(ListenConfig, Surroundings)>;
 
-async fn connection(stream: Box<dyn Stream>, peer: SocketAddr, shared: Shared) {
+/// Who sends: an address, and what is known of the connection.
+type Client<'a> = (SocketAddr, &'a Place);
+
+async fn connection(stream: Box<dyn Stream>, peer: SocketAddr, place: Arc<Place>, shared: Shared) {
     let (patience, stop) = (shared.0.patience, Arc::clone(&shared.1.stop));
-    exchange(stream, patience, stop, |request| answer(request, peer, &shared)).await;
+    exchange(stream, &place, patience, stop, |request| answer(request, (peer, &place), &shared)).await;
 }
 
-async fn answer(request: Request<HttpBody>, peer: SocketAddr, shared: &Shared) -> Answer {
+/// A connection that comes from no socket.
+#[cfg(any(test, fuzzing))]
+pub(super) async fn fuzzed_connection(stream: Box<dyn Stream>, peer: SocketAddr, surroundings: Surroundings) {
+    let Some(config) = surroundings.config.http.clone() else { return };
+    let place = super::anteroom::lone_place(&config, surroundings.live.senders("http").are_all(), peer.ip());
+    connection(stream, peer, place, Arc::new((config, surroundings))).await;
+}
+
+async fn answer(request: Request<HttpBody>, client: Client<'_>, shared: &Shared) -> Answer {
     let (config, surroundings) = &**shared;
     let path = request.uri().path().to_owned();
     let (is_write, is_read) =
         (request.method() == Method::POST, [Method::GET, Method::HEAD].contains(request.method()));
     match path.as_str() {
         "/api/v2/write" | WRITE_3 | "/write" if is_write => {
-            let mut answer = write(request, peer, config, surroundings).await;
+            let mut answer = write(request, client, config, surroundings).await;
             if answer.status().is_client_error() && answer.status() != StatusCode::BAD_REQUEST {
                 // What is left of the body is not read.
                 answer.headers_mut().insert(CONNECTION, HeaderValue::from_static("close"));
@@ -67,11 +80,8 @@ async fn answer(request: Request<HttpBody>, peer: SocketAddr, shared: &Shared) -
                 serde_json::json!({ "name": "loadline", "status": "pass", "message": "running", "version": version });
             text(StatusCode::OK, "application/json", body.to_string())
         }
-        "/ready" if is_read => match (surroundings.readiness)() {
-            None => text(StatusCode::OK, "application/json", "{\"status\":\"ready\"}".to_owned()),
-            Some(reason) => error(StatusCode::SERVICE_UNAVAILABLE, "unavailable", &reason),
-        },
-        "/metrics" if is_read => {
+        "/ready" if is_read => ready((surroundings.readiness)(), (surroundings.quarantine)()),
+        "/metrics" if is_read && surroundings.config.shows_metrics => {
             let metrics = (surroundings.metrics)() + &program::text();
             text(StatusCode::OK, "text/plain; version=0.0.4; charset=utf-8", metrics)
         }
@@ -81,8 +91,11 @@ async fn answer(request: Request<HttpBody>, peer: SocketAddr, shared: &Shared) -
             answer.headers_mut().insert("x-influxdb-version", version);
             answer
         }
-        "/query" => query(request, peer, surroundings).await,
+        "/query" => query(request, client, surroundings).await,
         "/api/v2/write" | WRITE_3 | "/write" => not_allowed("POST"),
+        "/metrics" if !surroundings.config.shows_metrics => {
+            error(StatusCode::NOT_FOUND, "not found", "/metrics is answered where [metrics] says")
+        }
         "/health" | "/ready" | "/metrics" | "/ping" => not_allowed("GET, HEAD"),
         _ => error(
             StatusCode::NOT_FOUND,
@@ -92,10 +105,25 @@ async fn answer(request: Request<HttpBody>, peer: SocketAddr, shared: &Shared) -
     }
 }
 
+/// Whether it is ready, and if not why; and what is in quarantine, which keeps nobody from being stored.
+fn ready(why_not: Option<String>, quarantine: Option<serde_json::Value>) -> Answer {
+    let (status, mut body) = match why_not {
+        None => (StatusCode::OK, serde_json::json!({ "status": "ready" })),
+        Some(reason) => {
+            let body = serde_json::json!({ "code": "unavailable", "message": reason, "error": reason });
+            (StatusCode::SERVICE_UNAVAILABLE, body)
+        }
+    };
+    if let Some(quarantine) = quarantine {
+        body["quarantine"] = quarantine;
+    }
+    text(status, "application/json", body.to_string())
+}
+
 /// Clients of InfluxDB 1 make their database before they write; whatever it is called, it is there.
-async fn query(request: Request<HttpBody>, peer: SocketAddr, surroundings: &Surroundings) -> Answer {
+async fn query(request: Request<HttpBody>, (peer, place): Client<'_>, surroundings: &Surroundings) -> Answer {
     const BYTES_MAX: usize = 8 << 10;
-    if let Err(wrong) = authorise(&request, &surroundings.live.senders("http"), peer) {
+    if let Err(wrong) = let_in(&request, (peer, place), surroundings) {
         count(&wrong, peer, surroundings);
         return refused(&wrong);
     }
@@ -134,15 +162,28 @@ fn count(wrong: &Wrong, peer: SocketAddr, surroundings: &Surroundings) {
     surroundings.meter.strangers.refuse("http", why, peer.ip());
 }
 
+/// Who sends; whoever may is no stranger from now on.
+fn let_in(
+    request: &Request<HttpBody>,
+    (peer, place): Client<'_>,
+    surroundings: &Surroundings,
+) -> Result<Arc<Sender>, Wrong> {
+    let sender = authorise(request, &surroundings.live.senders("http"), peer)?;
+    match place.let_in() {
+        true => Ok(sender),
+        false => Err(Wrong::Refused(Refused::Full("others came before".to_owned(), Duration::from_secs(1)))),
+    }
+}
+
 async fn write(
     request: Request<HttpBody>,
-    peer: SocketAddr,
+    (peer, place): Client<'_>,
     config: &ListenConfig,
     surroundings: &Surroundings,
 ) -> Answer {
     let meter = &surroundings.meter;
     let bytes_max = surroundings.config.request_bytes;
-    let read = match authorise(&request, &surroundings.live.senders("http"), peer) {
+    let read = match let_in(&request, (peer, place), surroundings) {
         Ok(sender) => read_write(request, (sender, peer), &surroundings.door, config, bytes_max).await,
         Err(wrong) => Err(wrong),
     };
@@ -150,6 +191,9 @@ async fn write(
         Ok(read) => read,
         Err(wrong) => {
             count(&wrong, peer, surroundings);
+            if wrong == Wrong::Slow {
+                place.count_slow();
+            }
             match wrong {
                 Wrong::Refused(Refused::TooFast(..)) => meter.turned_away.add(1),
                 Wrong::Refused(_) => {}

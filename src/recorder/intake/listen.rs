@@ -1,6 +1,6 @@
 //! Listening and accepting, for all intakes with connections. Main function: [`serve`].
 //!
-//! Invariant: there are never more connections than configured; one too many is told so and closed.
+//! Invariant: there are never more connections than configured. One too many is told so and closed, or takes the place of a stranger.
 
 use std::future::Future;
 use std::net::SocketAddr;
@@ -9,9 +9,11 @@ use std::time::Duration;
 
 use tokio::io::{AsyncRead, AsyncWrite, AsyncWriteExt};
 use tokio::net::{TcpListener, TcpStream};
-use tokio::sync::Semaphore;
+use tokio::sync::mpsc;
+use tokio_rustls::TlsAcceptor;
 
 use super::Running;
+use super::anteroom::{Anteroom, Bounds, Place};
 use super::live::{Renewable, section};
 use crate::recorder::config::ListenConfig;
 use crate::recorder::log;
@@ -34,19 +36,21 @@ pub(in crate::recorder) struct Ends {
 /// How often a listener looks whether it is to stop.
 const LOOK_EVERY: Duration = Duration::from_millis(50);
 
-/// Listens, and serves each connection in a task of its own. `too_many` is what one connection too many is told.
+/// Listens, and serves each connection in a task of its own, as long as that has its place. `too_many` is what one connection too many is told;
+/// `is_open` says that nobody needs a token here.
 ///
 /// # Errors
 /// A sentence, when the address is taken or TLS cannot be had.
 pub(in crate::recorder) fn serve<S, F>(
     name: &'static str,
     config: &ListenConfig,
+    is_open: bool,
     stop: &Arc<Stop>,
     too_many: &'static [u8],
     connection: S,
 ) -> Result<Running, String>
 where
-    S: Fn(Box<dyn Stream>, Ends) -> F + Send + Sync + 'static,
+    S: Fn(Box<dyn Stream>, Ends, Arc<Place>) -> F + Send + Sync + 'static,
     F: Future<Output = ()> + Send + 'static,
 {
     let section = section(name);
@@ -59,11 +63,13 @@ where
     });
     let listener = listener.map_err(|error| wrong(format!("cannot listen on {}: {error}", config.listen)))?;
     let address = listener.local_addr().ok();
-    let places = Arc::new(Semaphore::new(config.connections as usize));
+    let anteroom = Anteroom::new(name, Bounds::new(config, is_open));
+    let room = Arc::clone(&anteroom);
     let configured = config.listen;
     let (stop, patience, connection) = (Arc::clone(stop), config.patience, Arc::new(connection));
     let task = tokio::spawn(async move {
-        let all = places.available_permits();
+        // Nothing is sent: the end of all senders is the end of all connections.
+        let (open, mut all_ended) = mpsc::channel::<()>(1);
         while !stop.is_asked() {
             let Ok(accepted) = tokio::time::timeout(LOOK_EVERY, listener.accept()).await else { continue };
             let (stream, peer) = match accepted {
@@ -71,34 +77,48 @@ where
                 Err(error) => {
                     // Too many open files, mostly: it gets better when connections end.
                     log::warning("a connection could not be accepted", &[("reason", &error.to_string())]);
+                    room.make_room();
                     tokio::time::sleep(LOOK_EVERY).await;
                     continue;
                 }
             };
-            let Ok(place) = Arc::clone(&places).try_acquire_owned() else {
+            let Ok(place) = room.enter(peer.ip()) else {
                 tokio::spawn(turn_away(stream, too_many));
                 continue;
             };
             let ends = Ends { peer, own: stream.local_addr().unwrap_or(configured) };
             let (acceptor, connection) = (renewable.as_ref().map(Renewable::acceptor), Arc::clone(&connection));
+            let (place, open) = (Arc::new(place), open.clone());
             tokio::spawn(async move {
-                let _ = stream.set_nodelay(true);
-                match acceptor {
-                    None => connection(Box::new(stream), ends).await,
-                    Some(acceptor) => {
-                        if let Ok(Ok(stream)) = tokio::time::timeout(patience, acceptor.accept(stream)).await {
-                            connection(Box::new(stream), ends).await;
-                        }
-                    }
-                }
-                drop(place);
+                let of_connection = Arc::clone(&place);
+                let connection = |stream| connection(stream, ends, of_connection);
+                place.hold(secured(stream, acceptor, patience, connection)).await;
+                drop((place, open));
             });
         }
-        drop(listener);
+        drop((listener, open));
         // Connections end by themselves: they look at the same flag.
-        let _ = places.acquire_many(all as u32).await;
+        let _ = all_ended.recv().await;
     });
-    Ok(Running { name, address, certificates: certificate.into_iter().collect(), task })
+    Ok(Running { name, address, anteroom: Some(anteroom), certificates: certificate.into_iter().collect(), task })
+}
+
+/// Serves a connection, behind the handshake of TLS where there is to be one.
+async fn secured<F: Future<Output = ()>>(
+    stream: TcpStream,
+    acceptor: Option<TlsAcceptor>,
+    patience: Duration,
+    connection: impl FnOnce(Box<dyn Stream>) -> F,
+) {
+    let _ = stream.set_nodelay(true);
+    match acceptor {
+        None => connection(Box::new(stream)).await,
+        Some(acceptor) => {
+            if let Ok(Ok(stream)) = tokio::time::timeout(patience, acceptor.accept(stream)).await {
+                connection(Box::new(stream)).await;
+            }
+        }
+    }
 }
 
 async fn turn_away(mut stream: TcpStream, words: &'static [u8]) {

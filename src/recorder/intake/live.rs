@@ -116,7 +116,7 @@ impl Renewal {
 /// Where an intake is configured.
 pub(super) fn section(name: &str) -> String {
     match name {
-        "office" => name.to_owned(),
+        "office" | "metrics" => name.to_owned(),
         "ftps" => "intake.ftp".to_owned(),
         name => format!("intake.{name}"),
     }

@@ -4,9 +4,13 @@
 //!
 //! Invariant: an intake acknowledges only what the door has answered for.
 
+pub(in crate::recorder) mod anteroom;
+mod checking;
 mod door;
 pub(in crate::recorder) mod exchange;
 mod framing;
+#[cfg(any(test, fuzzing))]
+mod fuzzed;
 mod http;
 mod jetstream;
 pub(in crate::recorder) mod listen;
@@ -24,8 +28,9 @@ use super::config::IntakeConfig;
 use super::meter::Meter;
 use super::stop::Stop;
 
-pub(in crate::recorder) use door::lane_of;
 pub use door::{Begun, Door, DoorSettings, Incoming, Refused, Route, Taken};
+#[cfg(any(test, fuzzing))]
+pub(crate) use fuzzed::{HTTP, LINES, PACKED, TCP};
 pub(in crate::recorder) use live::Renewable;
 pub use live::{Live, Renewal};
 
@@ -50,6 +55,8 @@ pub struct Surroundings {
     pub metrics: Arc<dyn Fn() -> String + Send + Sync>,
     /// Why data cannot be taken in now, for `/ready`; none when they can.
     pub readiness: Arc<dyn Fn() -> Option<String> + Send + Sync>,
+    /// What is in quarantine, for `/ready`; none where nothing is.
+    pub quarantine: Arc<dyn Fn() -> Option<serde_json::Value> + Send + Sync>,
 }
 
 /// An intake that takes data in.
@@ -59,10 +66,21 @@ pub struct Running {
     pub name: &'static str,
     /// Where it listens.
     pub address: Option<SocketAddr>,
+    /// Its connections, where it has any.
+    pub(in crate::recorder) anteroom: Option<Arc<anteroom::Anteroom>>,
     /// The certificates that it shows.
     pub(in crate::recorder) certificates: Vec<live::Renewable>,
     /// Ends when it is stopped and everything that it took in is answered.
     pub task: tokio::task::JoinHandle<()>,
+}
+
+/// What `/metrics` says of the connections of intakes; `of` goes before the names of what is counted.
+pub(in crate::recorder) fn connections_page(
+    of: &'static str,
+    intakes: &[Running],
+) -> Box<dyn Fn() -> String + Send + Sync> {
+    let rooms: Vec<_> = intakes.iter().filter_map(|running| running.anteroom.clone()).collect();
+    Box::new(move || if rooms.is_empty() { String::new() } else { anteroom::page(of, &rooms) })
 }
 
 /// A kind of intake.

@@ -13,7 +13,8 @@ use async_nats::jetstream::{AckKind, Message};
 use futures_util::StreamExt;
 use futures_util::future::join_all;
 
-use super::door::{Begun, Incoming, Refused, Taken, reason_of};
+use super::checking::reason_of;
+use super::door::{Begun, Incoming, Refused, Taken};
 use super::jetstream::{ACK_WAIT, connect};
 use super::{Entry, Running, Surroundings};
 use crate::recorder::access::{Owner, Sender};
@@ -48,7 +49,7 @@ fn start(config: NatsConfig, surroundings: &Surroundings) -> Running {
             }
         }
     });
-    Running { name: "nats", address: None, certificates: Vec::new(), task }
+    Running { name: "nats", address: None, anteroom: None, certificates: Vec::new(), task }
 }
 
 /// Takes messages in until it is stopped, or something goes wrong.
@@ -169,7 +170,7 @@ async fn answer(message: &Message, outcome: Result<Taken, Refused>, surroundings
         Err(Refused::Bad(errors, bad_lines)) => keep(surroundings, message, &errors, bad_lines, false).await,
         Err(Refused::Unfair(wait) | Refused::Full(_, wait) | Refused::TooFast(_, wait)) => AckKind::Nak(Some(wait)),
         // It is recognised when it is delivered again, should it be stored.
-        Err(Refused::Broken(_) | Refused::Unknown(_) | Refused::Forbidden(..)) => {
+        Err(Refused::Broken(_) | Refused::Unknown(_) | Refused::Forbidden(..) | Refused::Closed(_)) => {
             AckKind::Nak(Some(Duration::from_secs(30)))
         }
     };
@@ -190,7 +191,8 @@ async fn keep(
     let reason = reason_of(errors, bad_lines);
     let reason = if is_partial { format!("the message's other lines are stored; {reason}") } else { reason };
     let (source, body) = (message.subject.as_str().into(), message.payload.to_vec());
-    let kept = surroundings.direct_door.quarantine(source, id_of(message), body, reason, bad_lines as u32);
+    let kept =
+        surroundings.direct_door.quarantine((&PUBLISHERS, source), id_of(message), body, reason, bad_lines as u32);
     match kept.await {
         Ok(()) => AckKind::Ack,
         Err(_) => AckKind::Nak(Some(Duration::from_secs(30))),

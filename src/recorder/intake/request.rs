@@ -2,6 +2,7 @@
 
 use std::io::Read;
 use std::net::SocketAddr;
+use std::pin::pin;
 use std::sync::Arc;
 use std::time::{Duration, Instant};
 
@@ -24,6 +25,10 @@ const NAME_BYTES_MAX: usize = 200;
 pub(super) const WRITE_3: &str = "/api/v3/write_lp";
 /// Windows of zstd have at most so many bytes, as a power of two: what every decoder must take.
 const WINDOW_LOG_MAX: u32 = 23;
+
+/// Memory that is reserved for a body when its first bytes come, where more are announced; and room that it gets without growing.
+const FIRST_BYTES: u64 = 16 << 10;
+const CAPACITY_BYTES_MAX: u64 = 1 << 20;
 
 /// What is wrong with a request.
 #[derive(Debug, PartialEq, Eq)]
@@ -69,6 +74,14 @@ pub(super) fn authorise<B>(request: &Request<B>, senders: &Senders, peer: Socket
     if senders.are_all() {
         return Ok(Arc::new(Sender::free(Owner::Address(peer.ip()))));
     }
+    match given_token(request) {
+        None => Err(Wrong::NoToken),
+        Some(token) => senders.find(&token).ok_or(Wrong::UnknownToken),
+    }
+}
+
+/// The token that a request shows.
+pub(in crate::recorder) fn given_token<B>(request: &Request<B>) -> Option<TokenHash> {
     let header = request.headers().get(AUTHORIZATION).and_then(|value| value.to_str().ok());
     let given = match header.and_then(|header| header.split_once(' ')) {
         Some((scheme, token)) if ["token", "bearer"].contains(&scheme.to_ascii_lowercase().as_str()) => {
@@ -77,10 +90,7 @@ pub(super) fn authorise<B>(request: &Request<B>, senders: &Senders, peer: Socket
         Some((scheme, encoded)) if scheme.eq_ignore_ascii_case("basic") => password(encoded.trim()),
         _ => parameter(request.uri().query().unwrap_or_default(), "p"),
     };
-    match given {
-        None => Err(Wrong::NoToken),
-        Some(token) => senders.find(&TokenHash::of(&token)).ok_or(Wrong::UnknownToken),
-    }
+    given.map(|token| TokenHash::of(&token))
 }
 
 fn password(encoded: &str) -> Option<String> {
@@ -135,10 +145,8 @@ pub(super) async fn read_write(
     if announced.is_some_and(|bytes| bytes > bytes_max) {
         return Err(Wrong::TooLarge(bytes_max));
     }
-    let mut memory = door.reserve(announced.unwrap_or(16 << 10)).await.map_err(Wrong::Refused)?;
-    let mut body = Vec::with_capacity(usize::try_from(announced.unwrap_or(0)).unwrap_or(0));
-    let read = read_body(request.into_body(), &mut body, &mut memory, door, bytes_max);
-    tokio::time::timeout(config.patience, read).await.map_err(|_| Wrong::Slow)??;
+    let bounds = (announced.unwrap_or(bytes_max), bytes_max);
+    let (mut body, mut memory) = read_body(request.into_body(), door, config.patience, bounds).await?;
     if let Some(packed) = packed {
         body = decompress(&body, packed, &mut memory, door, bytes_max)?;
     }
@@ -147,28 +155,62 @@ pub(super) async fn read_write(
     Ok((Incoming { sender, source, message_id, precision, body, is_whole, received_ns, received }, memory))
 }
 
+/// Reads a body within `patience`, first byte to last. Memory is reserved as it comes: what only announces itself holds none. So it may
+/// have to wait for memory in between, and that is not counted as its own time.
 async fn read_body(
     mut from: HttpBody,
-    body: &mut Vec<u8>,
-    memory: &mut Memory,
     door: &Door,
-    bytes_max: u64,
-) -> Result<(), Wrong> {
-    while let Some(frame) = from.frame().await {
-        let Ok(frame) = frame else { return Err(Wrong::Bad("the body ended before its end".to_owned())) };
-        let Some(data) = frame.data_ref() else { continue };
+    patience: Duration,
+    (announced, bytes_max): (u64, u64),
+) -> Result<(Vec<u8>, Memory), Wrong> {
+    let mut over = pin!(tokio::time::sleep(patience));
+    let (mut body, mut memory) = (Vec::new(), None);
+    loop {
+        let frame = tokio::select! {
+            biased;
+            frame = from.frame() => frame,
+            () = &mut over => return Err(Wrong::Slow),
+        };
+        let data = match &frame {
+            None => break,
+            Some(Err(_)) => return Err(Wrong::Bad("the body ended before its end".to_owned())),
+            Some(Ok(frame)) => frame.data_ref().map_or(&[][..], |data| data),
+        };
         let bytes = (body.len() + data.len()) as u64;
         if bytes > bytes_max {
             return Err(Wrong::TooLarge(bytes_max));
         }
-        door.reserve_more(memory, bytes).map_err(Wrong::Refused)?;
+        let (waited, room) = match &mut memory {
+            Some(memory) => {
+                let waited = door.reserve_arriving(memory, bytes, announced).await.map_err(Wrong::Refused)?;
+                (waited, memory.bytes())
+            }
+            None => {
+                let begun = Instant::now();
+                memory = Some(door.reserve(bytes.max(FIRST_BYTES.min(announced))).await.map_err(Wrong::Refused)?);
+                // Pages that nothing was written to are no memory.
+                (begun.elapsed(), CAPACITY_BYTES_MAX)
+            }
+        };
+        if bytes > body.capacity() as u64 {
+            let room = room.min(announced).max(bytes) - body.len() as u64;
+            body.reserve_exact(usize::try_from(room).unwrap_or(0));
+        }
+        if waited > Duration::from_millis(1) {
+            let deadline = over.deadline() + waited;
+            over.as_mut().reset(deadline);
+        }
         body.extend_from_slice(data);
     }
-    Ok(())
+    let memory = match memory {
+        Some(memory) => memory,
+        None => door.reserve(0).await.map_err(Wrong::Refused)?,
+    };
+    Ok((body, memory))
 }
 
 /// Decompresses all members of a gzip file, or all frames of zstd.
-fn decompress(
+pub(super) fn decompress(
     compressed: &[u8],
     packed: &str,
     memory: &mut Memory,

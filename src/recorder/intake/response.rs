@@ -77,6 +77,9 @@ pub(super) fn refused(wrong: &Wrong) -> Answer {
             error(StatusCode::UNSUPPORTED_MEDIA_TYPE, "invalid", &message)
         }
         Wrong::Refused(Refused::Bad(errors, bad)) => bad_lines(errors, *bad, "nothing is stored"),
+        Wrong::Refused(Refused::Closed(reason)) => {
+            error(StatusCode::BAD_REQUEST, "invalid", &format!("nothing of this request is stored: {reason}"))
+        }
         Wrong::Refused(Refused::Forbidden(line, sentence)) => {
             let place = line.map_or(String::new(), |line| format!("line {line}: "));
             let message = format!("nothing is stored: {place}{sentence}");
@@ -107,7 +110,8 @@ pub(super) fn refused(wrong: &Wrong) -> Answer {
 /// What to do with a request of which nobody knows whether it is stored.
 pub(super) const SEND_AGAIN: &str = "with an id it can be sent again and is stored once";
 
-fn unauthorised(message: &str) -> Answer {
+/// What whoever has shown no token that is known is told.
+pub(in crate::recorder) fn unauthorised(message: &str) -> Answer {
     let mut answer = error(StatusCode::UNAUTHORIZED, "unauthorized", message);
     answer.headers_mut().insert(WWW_AUTHENTICATE, hyper::header::HeaderValue::from_static("Token"));
     answer

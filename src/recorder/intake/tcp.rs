@@ -9,14 +9,20 @@
 //! in when it is silent, goes on for long, or ends the connection; it is waited for where there is no room, and lines that are no
 //! points go to quarantine. An answer counts all points since the one before. A batch with an id was never sent whole without its empty line:
 //! nothing of it is stored.
+//!
+//! Where a token is needed, the first line has to show it: nothing is read behind that line before.
+
+mod reading;
 
 use std::net::SocketAddr;
 use std::sync::Arc;
 use std::time::{Duration, Instant};
 
-use tokio::io::{AsyncReadExt, AsyncWriteExt};
+use tokio::io::AsyncWriteExt;
 
-use super::door::{Incoming, LONG_BYTES, Memory, Refused, Taken, bad_lines_of, reason_of};
+use super::anteroom::Place;
+use super::checking::{bad_lines_of, reason_of};
+use super::door::{Incoming, Memory, Refused, Taken};
 use super::framing::{batch_end, has_id, head};
 use super::listen::{Stream, serve};
 use super::request::retry_after_s;
@@ -24,8 +30,9 @@ use super::response::SEND_AGAIN;
 use super::{Entry, Running, Surroundings};
 use crate::recorder::access::{Owner, Sender, TokenHash, Why};
 use crate::recorder::config::ListenConfig;
-use crate::recorder::line::{LineError, Precision, whole_lines};
+use crate::recorder::line::{LineError, Precision};
 use crate::recorder::log;
+use crate::recorder::quote::quoted;
 use crate::recorder::spool::{SpoolError, now_ns};
 
 /// Registry entry.
@@ -38,25 +45,26 @@ pub(super) static TCP: Entry = Entry {
 };
 
 const TOO_MANY: &[u8] = b"busy 5 too many connections\n";
-/// Bytes read at a time within a batch, and while there is none.
-const STEP_BYTES: usize = 64 << 10;
-const IDLE_STEP_BYTES: usize = 2 << 10;
 /// After so much silence lines are taken in that nobody asks about.
 const SILENCE: Duration = Duration::from_secs(1);
-/// So long they may wait while others follow them.
-const AGE_MAX: Duration = Duration::from_secs(5);
-/// How often a connection looks at the clock.
-const LOOK: Duration = Duration::from_millis(200);
-
 fn start(config: ListenConfig, surroundings: &Surroundings) -> Result<Running, String> {
     let shared = Arc::new((config.clone(), surroundings.clone()));
-    serve("tcp", &config, &surroundings.stop, TOO_MANY, move |stream, ends| {
+    let is_open = surroundings.live.senders("tcp").are_all();
+    serve("tcp", &config, is_open, &surroundings.stop, TOO_MANY, move |stream, ends, place| {
         let shared = Arc::clone(&shared);
         async move {
             let (config, surroundings) = &*shared;
-            Connection::new(stream, ends.peer, config, surroundings).serve().await;
+            Connection::new(stream, (ends.peer, place), config, surroundings).serve().await;
         }
     })
+}
+
+/// A connection that comes from no socket.
+#[cfg(any(test, fuzzing))]
+pub(super) async fn fuzzed_connection(stream: Box<dyn Stream>, peer: SocketAddr, surroundings: Surroundings) {
+    let Some(config) = surroundings.config.tcp.clone() else { return };
+    let place = super::anteroom::lone_place(&config, surroundings.live.senders("tcp").are_all(), peer.ip());
+    Connection::new(stream, (peer, place), &config, &surroundings).serve().await;
 }
 
 /// What holds for a connection.
@@ -65,13 +73,14 @@ struct Connection<'a> {
     config: &'a ListenConfig,
     surroundings: &'a Surroundings,
     peer: SocketAddr,
+    place: Arc<Place>,
     source: Arc<str>,
     precision: Precision,
     /// The token that was sent last.
     token: Option<TokenHash>,
     input: Vec<u8>,
     memory: Option<Memory>,
-    /// When the first byte of the input came, and the last one.
+    /// Since when the input is waited for, where there is some, and when its last byte came.
     first: Instant,
     last: Instant,
     last_ns: i64,
@@ -107,7 +116,7 @@ enum Came {
 impl<'a> Connection<'a> {
     fn new(
         stream: Box<dyn Stream>,
-        peer: SocketAddr,
+        (peer, place): (SocketAddr, Arc<Place>),
         config: &'a ListenConfig,
         surroundings: &'a Surroundings,
     ) -> Self {
@@ -117,6 +126,7 @@ impl<'a> Connection<'a> {
             config,
             surroundings,
             peer,
+            place,
             source: peer.ip().to_string().into(),
             precision: Precision::default(),
             token: None,
@@ -133,6 +143,9 @@ impl<'a> Connection<'a> {
 
     /// Takes in batch after batch, until the client goes, errs or takes too long.
     async fn serve(mut self) {
+        if !self.shows_a_token().await {
+            return;
+        }
         let mut searched = 0;
         loop {
             while let Some(end) = batch_end(&self.input, searched) {
@@ -144,6 +157,7 @@ impl<'a> Connection<'a> {
                     return;
                 }
                 self.give_memory_back();
+                self.first = Instant::now();
             }
             searched = self.input.len().saturating_sub(2);
             match self.read_more().await {
@@ -156,6 +170,7 @@ impl<'a> Connection<'a> {
                     }
                     self.goes_on = !is_pause;
                     self.give_memory_back();
+                    self.first = Instant::now();
                 }
                 Came::End if self.has_id() => return,
                 Came::End => {
@@ -179,9 +194,12 @@ impl<'a> Connection<'a> {
 
     /// Takes the first bytes of the input.
     fn split(&mut self, end: usize) -> Vec<u8> {
-        let rest = self.input.split_off(end);
         (self.looked_at, self.first) = (0, Instant::now());
-        std::mem::replace(&mut self.input, rest)
+        // Many small batches come in one piece; none of them may hold the memory of all.
+        match end == self.input.len() {
+            true => std::mem::take(&mut self.input),
+            false => self.input.drain(..end).collect(),
+        }
     }
 
     fn give_memory_back(&mut self) {
@@ -196,88 +214,6 @@ impl<'a> Connection<'a> {
         matches!(said, Ok(Ok(())))
     }
 
-    /// Reads what comes next, or says what there is to do meanwhile.
-    async fn read_more(&mut self) -> Came {
-        // A connection may be idle for long, and there may be many.
-        let mut chunk = vec![0; if self.input.is_empty() { IDLE_STEP_BYTES } else { STEP_BYTES }];
-        let begun = Instant::now();
-        let read = loop {
-            match tokio::time::timeout(LOOK, self.stream.read(&mut chunk)).await {
-                Ok(Ok(0)) => return Came::End,
-                Ok(Ok(read)) => break read,
-                Ok(Err(_)) => return Came::Cut("the connection broke"),
-                Err(_) if self.surroundings.stop.is_asked() => return Came::Cut("the recorder was stopped"),
-                // A client may be silent between its batches, not within one.
-                Err(_) if !self.input.is_empty() && begun.elapsed() > self.config.patience => {
-                    return Came::Cut("nothing came for longer than intake.tcp.patience");
-                }
-                Err(_) if self.last.elapsed() > SILENCE => {
-                    if self.input.len() > self.looked_at
-                        && let Some(end) = self.whole()
-                    {
-                        return Came::Lines(end, true);
-                    }
-                }
-                Err(_) => {}
-            }
-        };
-        (self.last, self.last_ns) = (Instant::now(), now_ns());
-        if self.input.is_empty() {
-            self.first = self.last;
-        }
-        self.input.extend_from_slice(&chunk[..read]);
-        self.make_room().await
-    }
-
-    /// Reserves memory for what came. Where there is too much of it, whole lines are taken in first.
-    async fn make_room(&mut self) -> Came {
-        let (bytes, most) = (self.input.len() as u64, self.surroundings.config.request_bytes);
-        if bytes > most {
-            let refusal = format!("error the batch has more than {most} bytes\n");
-            return self.whole().map_or(Came::Refused(refusal), |end| Came::Lines(end, false));
-        }
-        let busy = || "busy 1 no memory left\n".to_owned();
-        match &mut self.memory {
-            Some(memory) => {
-                if self.surroundings.door.reserve_more(memory, bytes).is_err() {
-                    return self.whole().map_or_else(|| Came::Refused(busy()), |end| Came::Lines(end, false));
-                }
-            }
-            None => loop {
-                match self.surroundings.door.reserve(bytes).await {
-                    Ok(memory) => break self.memory = Some(memory),
-                    // Who does not ask cannot be told to come again.
-                    Err(_) if self.is_asked() || self.surroundings.stop.is_asked() => return Came::Refused(busy()),
-                    Err(_) => {}
-                }
-            },
-        }
-        // What had no whole lines is looked at again when it is twice as long, so that the work stays linear.
-        match self.first.elapsed() > AGE_MAX && self.input.len() >= 2 * self.looked_at {
-            true => self.whole().map_or(Came::Bytes, |end| Came::Lines(end, false)),
-            false => Came::Bytes,
-        }
-    }
-
-    /// Whether somebody waits for an answer to what is there.
-    fn is_asked(&self) -> bool {
-        self.has_id() || batch_end(&self.input, 0).is_some()
-    }
-
-    /// How much of the input can be taken in unasked, if there is any: whole lines of a batch without an id.
-    fn whole(&mut self) -> Option<usize> {
-        self.looked_at = self.input.len();
-        if self.has_id() {
-            return None;
-        }
-        // Long work must not keep the threads of the network from others.
-        let end = match self.input.len() > LONG_BYTES {
-            true => tokio::task::block_in_place(|| whole_lines(&self.input)),
-            false => whole_lines(&self.input),
-        };
-        Some(end).filter(|end| *end > 0)
-    }
-
     /// Takes in what is whole of the input at the end of a connection; the rest goes to quarantine, as it may be cut short.
     async fn take_what_is_whole(mut self, why: &str) {
         if let Some(end) = self.whole() {
@@ -286,9 +222,11 @@ impl<'a> Connection<'a> {
                 return;
             }
         }
-        if !self.input.is_empty() && self.sender().is_ok() {
+        if !self.input.is_empty()
+            && let Ok(sender) = self.sender()
+        {
             let rest = std::mem::take(&mut self.input);
-            self.keep(rest, format!("{why} within this line"), 1).await;
+            self.keep(&sender, rest, format!("{why} within this line"), 1).await;
         }
     }
 
@@ -313,6 +251,9 @@ impl<'a> Connection<'a> {
                 let reason = self.refusal(&refused);
                 let facts = [("source", &*self.source), ("lines", &lines.to_string()), ("reason", reason.trim_end())];
                 log::error("lines that came over TCP are not taken in", &facts);
+                if let Refused::Closed(_) = refused {
+                    self.say(&reason).await;
+                }
                 return false;
             }
         };
@@ -321,11 +262,13 @@ impl<'a> Connection<'a> {
             let bounds = self.surroundings.live.line_bounds();
             let kept = match rows {
                 // Where a bad line makes the whole batch bad, it is kept as a whole.
-                0 => body,
+                0 => vec![(body, bad as u32)],
                 _ => bad_lines_of(&body, self.precision, bounds),
             };
-            if !self.keep(kept, reason, bad as u32).await {
-                return false;
+            for (lines, count) in kept {
+                if !self.keep(&sender, lines, reason.clone(), count).await {
+                    return false;
+                }
             }
         }
         let error = errors.first().map(|error| shown(error, self.unanswered.lines));
@@ -356,10 +299,16 @@ impl<'a> Connection<'a> {
     }
 
     /// Keeps what is no point in quarantine; whether it is kept.
-    async fn keep(&mut self, body: Vec<u8>, reason: String, rows: u32) -> bool {
+    async fn keep(&mut self, sender: &Sender, body: Vec<u8>, reason: String, rows: u32) -> bool {
+        if let Some(reason) = self.surroundings.door.why_closed(sender, &self.source) {
+            let facts = [("source", &*self.source), ("lines", &rows.to_string()), ("reason", &reason)];
+            log::error("lines that came over TCP are not taken in", &facts);
+            self.say(&self.refusal(&Refused::Closed(reason))).await;
+            return false;
+        }
         loop {
-            let source = Arc::clone(&self.source);
-            let kept = self.surroundings.door.quarantine(source, String::new(), body.clone(), reason.clone(), rows);
+            let whose = (sender, Arc::clone(&self.source));
+            let kept = self.surroundings.door.quarantine(whose, String::new(), body.clone(), reason.clone(), rows);
             match kept.await {
                 Ok(()) => return true,
                 Err(SpoolError::Full(_)) if !self.surroundings.stop.is_asked() => tokio::time::sleep(SILENCE).await,
@@ -409,7 +358,9 @@ impl<'a> Connection<'a> {
     /// Who sends, as it is configured now: a token that was taken away ends a connection with its next batch.
     fn sender(&self) -> Result<Arc<Sender>, String> {
         let senders = self.surroundings.live.senders("tcp");
+        let in_time = || if self.place.let_in() { Ok(()) } else { Err("others came before".to_owned()) };
         if senders.are_all() {
+            in_time()?;
             return Ok(Arc::new(Sender::free(Owner::Address(self.peer.ip()))));
         }
         let Some(sender) = self.token.and_then(|token| senders.find(&token)) else {
@@ -417,6 +368,7 @@ impl<'a> Connection<'a> {
             self.surroundings.meter.refused_requests.add(1);
             return Err("send a known token first: # token=...".to_owned());
         };
+        in_time()?;
         // Whoever does not name itself goes by its address.
         if *self.source != *self.peer.ip().to_string() {
             sender.may_be(&self.source).inspect_err(|_| {
@@ -440,6 +392,7 @@ impl<'a> Connection<'a> {
                 let place = line.map_or(String::new(), |line| format!("line {line}: "));
                 format!("error nothing is stored: {place}{sentence}")
             }
+            Refused::Closed(reason) => format!("error not taken in: {reason}"),
             Refused::TooFast(reason, wait) => {
                 self.refuse(Why::Rate);
                 format!("busy {} {reason}", retry_after_s(*wait))
@@ -466,8 +419,9 @@ impl<'a> Connection<'a> {
                 "source" if value.len() <= 200 => self.source = value.into(),
                 "id" if value.len() <= 200 => message_id = value.to_owned(),
                 "precision" => {
-                    self.precision = Precision::named(value)
-                        .ok_or_else(|| format!("precision {value:?} is not known; there are ns, us, ms and s"))?;
+                    self.precision = Precision::named(value).ok_or_else(|| {
+                        format!("precision {:?} is not known; there are ns, us, ms and s", quoted(value))
+                    })?;
                 }
                 "source" | "id" => return Err(format!("{key} is longer than 200 bytes")),
                 _ => {}

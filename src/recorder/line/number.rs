@@ -59,34 +59,45 @@ fn float(token: &[u8]) -> Result<f64, String> {
 /// values are such, and so are read in one go. None for all other forms.
 ///
 /// Digits and power of ten are both exact, and so their quotient is rounded once, as it must be.
+#[inline]
 pub(super) fn short_number(input: &[u8]) -> Option<(Value<'static>, usize)> {
     let is_negative = input.first() == Some(&b'-');
     let start = usize::from(is_negative);
-    let (mut number, mut at, mut point) = (0_u64, start, None);
-    let end = loop {
-        match input.get(at) {
-            Some(digit @ b'0'..=b'9') => number = number.wrapping_mul(10).wrapping_add(u64::from(digit - b'0')),
-            Some(b'.') if point.is_none() => point = Some(at),
-            other => break other,
-        }
-        at += 1;
-    };
-    let digits = at - start - usize::from(point.is_some());
-    if digits == 0 || digits > 15 {
+    let (whole, mut at) = digits(input, start, 0);
+    let (mut number, mut behind_point) = (whole, None);
+    if input.get(at) == Some(&b'.') {
+        let point = at;
+        (number, at) = digits(input, point + 1, whole);
+        behind_point = Some(at - point - 1);
+    }
+    let count = at - start - usize::from(behind_point.is_some());
+    // One digit at least, and at most 15.
+    if count.wrapping_sub(1) >= 15 {
         return None;
     }
-    match end {
+    match input.get(at) {
         None | Some(b',' | b' ' | b'\n' | b'\r') => {
-            let behind_point = point.map_or(0, |point| at - point - 1);
-            let value = number as f64 / EXACT_POWERS[behind_point];
+            let value = number as f64 / EXACT_POWERS[behind_point.unwrap_or(0)];
             Some((Value::Float(if is_negative { -value } else { value }), at))
         }
-        Some(b'i') if point.is_none() && matches!(input.get(at + 1), None | Some(b',' | b' ' | b'\n' | b'\r')) => {
+        Some(b'i')
+            if behind_point.is_none() && matches!(input.get(at + 1), None | Some(b',' | b' ' | b'\n' | b'\r')) =>
+        {
             let value = number as i64;
             Some((Value::Int(if is_negative { -value } else { value }), at + 1))
         }
         Some(_) => None,
     }
+}
+
+/// The number that digits make of the one before them, from a place on, and the place behind the last digit.
+#[inline]
+fn digits(input: &[u8], mut at: usize, mut number: u64) -> (u64, usize) {
+    while let Some(digit @ b'0'..=b'9') = input.get(at) {
+        number = number.wrapping_mul(10).wrapping_add(u64::from(digit - b'0'));
+        at += 1;
+    }
+    (number, at)
 }
 
 #[cfg(test)]

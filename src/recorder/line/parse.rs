@@ -5,7 +5,7 @@ use std::collections::HashSet;
 use super::bounds::LineBounds;
 use super::error::{LineError, shown};
 use super::number::{field_value, short_number, whole};
-use super::text::{IN_KEY, IN_MEASUREMENT, IN_STRING, Text};
+use super::text::{Escapes, Text};
 use super::{Precision, Value};
 
 /// A line's content. Kept by the caller and filled again for every line, so that nothing is allocated per line.
@@ -29,7 +29,7 @@ pub struct Point<'a> {
 impl<'a> Point<'a> {
     /// Name of the measurement; empty before the first line was read.
     pub fn measurement(&self) -> Text<'a> {
-        self.measurement.unwrap_or(Text::new(&[], &[]))
+        self.measurement.unwrap_or(Text::new(&[], Escapes::None))
     }
 
     fn clear(&mut self) {
@@ -61,8 +61,8 @@ pub struct Parser<'a> {
 const NEVER_CLOSED: &str = "the string that begins here is never closed";
 /// Tags among which a key is looked for one by one.
 const FEW_TAGS: usize = 16;
-/// Something wrong: the place in the input, and the sentence.
-type Wrong = (usize, String);
+/// Something wrong: the place in the input, and the sentence. Boxed, so that what goes well is returned in a register.
+type Wrong = Box<(usize, String)>;
 
 impl<'a> Parser<'a> {
     /// A parser at the start of a batch.
@@ -95,7 +95,8 @@ impl<'a> Parser<'a> {
                 self.pass_line_end();
                 Some(Ok(()))
             }
-            Err((place, message)) => {
+            Err(wrong) => {
+                let (place, message) = *wrong;
                 let error = self.error(place, message, start_line);
                 // A string that is never closed swallowed the lines behind it; they are read again as lines. That is done once at
                 // most: the quote that opens a string behind it would have closed it.
@@ -126,18 +127,18 @@ impl<'a> Parser<'a> {
         }
         match std::str::from_utf8(&self.input[start..self.at]) {
             Ok(_) => Ok(()),
-            Err(error) => Err((start + error.valid_up_to(), "the bytes here are not UTF-8".to_owned())),
+            Err(error) => wrong(start + error.valid_up_to(), "the bytes here are not UTF-8"),
         }
     }
 
     fn point(&mut self, point: &mut Point<'a>) -> Result<(), Wrong> {
         let start = self.at;
-        let (measurement, mut end) = self.name(MEASUREMENT, IN_MEASUREMENT);
+        let (measurement, mut end) = self.name(MEASUREMENT, Escapes::InMeasurement);
         if measurement.raw().is_empty() {
-            return Err((start, "the name of the measurement is missing".to_owned()));
+            return wrong(start, "the name of the measurement is missing");
         }
         if measurement.raw().len() > self.bounds.name_bytes {
-            return Err(self.long_name(start, "measurement", measurement));
+            return self.long_name(start, "measurement", measurement);
         }
         point.measurement = Some(measurement);
         while end == Some(b',') {
@@ -147,11 +148,13 @@ impl<'a> Parser<'a> {
         point.series = &self.input[start..self.at];
         let most = self.bounds.series_bytes;
         if point.series.len() > most {
-            let message = format!("measurement and tags have more than {most} bytes; limits.series bounds them");
-            return Err((start, message));
+            return wrong(
+                start,
+                format!("measurement and tags have more than {most} bytes; limits.series bounds them"),
+            );
         }
         if end != Some(b' ') {
-            return Err((self.at, "the fields are missing; write a space and name=value behind the tags".to_owned()));
+            return wrong(self.at, "the fields are missing; write a space and name=value behind the tags");
         }
         self.skip_spaces();
         loop {
@@ -166,37 +169,22 @@ impl<'a> Parser<'a> {
 
     fn tag(&mut self, point: &mut Point<'a>) -> Result<Option<u8>, Wrong> {
         let start = self.at;
-        let (key, end) = self.name(KEY, IN_KEY);
-        if key.raw().is_empty() {
-            return Err((start, "the name of a tag is missing".to_owned()));
-        }
-        if end != Some(b'=') {
-            return Err((self.at, format!("the tag {} has no value; write name=value", shown(key.raw()))));
+        let (key, key_end) = self.name(KEY, Escapes::InKey);
+        let is_whole = !key.raw().is_empty() && key_end == Some(b'=') && key.raw().len() <= self.bounds.name_bytes;
+        if !is_whole || point.tags.len() >= self.bounds.tags {
+            return self.wrong_key("tag", self.bounds.tags, start, key, key_end);
         }
         self.at += 1;
         let value_start = self.at;
-        let (value, end) = self.name(KEY, IN_KEY);
-        if value.raw().is_empty() {
-            return Err((value_start, format!("the value of the tag {} is missing", shown(key.raw()))));
-        }
-        if end == Some(b'=') {
-            return Err((
-                self.at,
-                format!("there is a second = in the tag {}; write \\= for one that belongs to it", shown(key.raw())),
-            ));
+        let (value, end) = self.name(KEY, Escapes::InKey);
+        if value.raw().is_empty() || end == Some(b'=') {
+            return self.wrong_tag_value(value_start, key, value);
         }
         // Where keys rise, as most clients sort them, the last one is enough to know that this one is new.
         let rises = point.tags.last().is_none_or(|(last, _)| last.raw() < key.raw());
         self.tags_rise = rises && (self.tags_rise || point.tags.is_empty());
         if !self.tags_rise && !self.is_new_key(point, key) {
-            return Err((start, format!("the tag {} occurs twice", shown(key.raw()))));
-        }
-        if key.raw().len() > self.bounds.name_bytes {
-            return Err(self.long_name(start, "tag", key));
-        }
-        if point.tags.len() >= self.bounds.tags {
-            let most = self.bounds.tags;
-            return Err((start, format!("the line has more than {most} tags; limits.tags bounds them")));
+            return wrong(start, format!("the tag {} occurs twice", shown(key.raw())));
         }
         point.tags.push((key, value));
         Ok(end)
@@ -214,47 +202,25 @@ impl<'a> Parser<'a> {
         self.keys.insert(key.raw())
     }
 
-    #[cold]
-    fn long_name(&self, start: usize, what: &str, name: Text<'a>) -> Wrong {
-        let (most, shown) = (self.bounds.name_bytes, shown(name.raw()));
-        let bound = "limits.name bounds them";
-        (start, format!("the name of the {what} {shown} has more than {most} bytes; {bound}"))
-    }
-
-    #[cold]
-    fn many_fields(&self, start: usize) -> Wrong {
-        let most = self.bounds.fields;
-        (start, format!("the line has more than {most} fields; limits.fields bounds them"))
-    }
-
-    #[cold]
-    fn large_number(&self, start: usize, key: Text<'a>, number: u64) -> Wrong {
-        let (most, key) = (self.bounds.whole_max, shown(key.raw()));
-        (start, format!("the field {key} is {number}, and whole numbers are stored up to {most}"))
-    }
-
     fn field(&mut self, point: &mut Point<'a>) -> Result<(), Wrong> {
         let start = self.at;
-        let (key, end) = self.name(KEY, IN_KEY);
-        if key.raw().is_empty() {
-            return Err((start, "the name of a field is missing".to_owned()));
-        }
-        if end != Some(b'=') {
-            return Err((self.at, format!("the field {} has no value; write name=value", shown(key.raw()))));
-        }
-        if key.raw().len() > self.bounds.name_bytes {
-            return Err(self.long_name(start, "field", key));
-        }
-        if point.fields.len() >= self.bounds.fields {
-            return Err(self.many_fields(start));
+        let (key, end) = self.name(KEY, Escapes::InKey);
+        let is_whole = !key.raw().is_empty() && end == Some(b'=') && key.raw().len() <= self.bounds.name_bytes;
+        if !is_whole || point.fields.len() >= self.bounds.fields {
+            return self.wrong_key("field", self.bounds.fields, start, key, end);
         }
         self.at += 1;
+        if let Some((value, length)) = short_number(&self.input[self.at..]) {
+            self.at += length;
+            point.fields.push((key, value));
+            return Ok(());
+        }
         let value_start = self.at;
         let value = if self.peek() == Some(b'"') { self.string()? } else { self.plain_value()? };
         if let Value::Unsigned(number) = value
             && number > self.bounds.whole_max
         {
-            return Err(self.large_number(value_start, key, number));
+            return self.large_number(value_start, key, number);
         }
         point.fields.push((key, value));
         Ok(())
@@ -262,17 +228,13 @@ impl<'a> Parser<'a> {
 
     fn plain_value(&mut self) -> Result<Value<'a>, Wrong> {
         let start = self.at;
-        if let Some((value, length)) = short_number(&self.input[start..]) {
-            self.at += length;
-            return Ok(value);
-        }
         if self.peek() == Some(b'=') {
             let remedy = "tell the sender to use version 1, as in protocol_version=1";
-            return Err((start, format!("the value is binary, as in version 2 of QuestDB's protocol; {remedy}")));
+            return wrong(start, format!("the value is binary, as in version 2 of QuestDB's protocol; {remedy}"));
         }
         let length = self.input[start..].iter().position(|byte| matches!(byte, b',' | b' ' | b'\n' | b'\r'));
         let end = length.map_or(self.input.len(), |length| start + length);
-        let value = field_value(&self.input[start..end]).map_err(|message| (start, message))?;
+        let value = field_value(&self.input[start..end]).or_else(|message| wrong(start, message))?;
         self.at = end;
         Ok(value)
     }
@@ -280,14 +242,14 @@ impl<'a> Parser<'a> {
     fn string(&mut self) -> Result<Value<'a>, Wrong> {
         let open = self.at;
         let mut at = open + 1;
-        let mut escapable: &'static [u8] = &[];
+        let mut escapes = Escapes::None;
         loop {
             match self.input.get(at) {
                 Some(b'"') => break,
                 Some(b'\\') => {
-                    escapable = IN_STRING;
+                    escapes = Escapes::InString;
                     // What follows is taken with it, so that \\" ends the string and \" does not.
-                    at += if self.input.get(at + 1).is_some_and(|next| IN_STRING.contains(next)) { 2 } else { 1 };
+                    at += if self.input.get(at + 1).is_some_and(|next| escapes.are_of(*next)) { 2 } else { 1 };
                 }
                 Some(byte) => {
                     at += 1;
@@ -295,16 +257,14 @@ impl<'a> Parser<'a> {
                         (self.line, self.line_start) = (self.line + 1, at);
                     }
                 }
-                None => return Err((open, NEVER_CLOSED.to_owned())),
+                None => return wrong(open, NEVER_CLOSED),
             }
         }
         self.at = at + 1;
-        let text = Text::new(&self.input[open + 1..at], escapable);
+        let text = Text::new(&self.input[open + 1..at], escapes);
         match self.peek() {
             None | Some(b',' | b' ' | b'\n' | b'\r') => Ok(Value::Text(text)),
-            Some(_) => {
-                Err((self.at, "behind a string there must be a comma, a space or the end of the line".to_owned()))
-            }
+            Some(_) => wrong(self.at, "behind a string there must be a comma, a space or the end of the line"),
         }
     }
 
@@ -320,36 +280,36 @@ impl<'a> Parser<'a> {
         }
         let Some(units) = whole(token) else {
             let must = "it must be a whole number, and nothing may follow it";
-            return Err((start, format!("the time stamp is {}; {must}", shown(token))));
+            return wrong(start, format!("the time stamp is {}; {must}", shown(token)));
         };
         match self.precision.to_ns(units) {
             Some(time_ns) => point.time_ns = Some(time_ns),
             None => {
                 let hint = "the precision of the request does not seem to be that of the line";
-                return Err((start, format!("the time stamp {units} is beyond the years 1677 to 2262; {hint}")));
+                return wrong(start, format!("the time stamp {units} is beyond the years 1677 to 2262; {hint}"));
             }
         }
         Ok(())
     }
 
     /// Reads up to what ends a name, which stays unread; it is returned, none at the end of the batch.
-    fn name(&mut self, class: u8, escapable: &'static [u8]) -> (Text<'a>, Option<u8>) {
-        let start = self.at;
+    #[inline]
+    fn name(&mut self, class: u8, escapes: Escapes) -> (Text<'a>, Option<u8>) {
+        let (input, start) = (self.input, self.at);
         let mut at = start;
-        let mut used: &'static [u8] = &[];
+        let mut used = Escapes::None;
         let end = loop {
-            let plain = self.input[at..].iter().position(|byte| CLASSES[usize::from(*byte)] & class != 0);
-            at = plain.map_or(self.input.len(), |plain| at + plain);
-            match self.input.get(at) {
+            match input.get(at) {
+                Some(byte) if CLASSES[usize::from(*byte)] & class == 0 => at += 1,
                 Some(b'\\') => {
-                    used = escapable;
-                    at += if self.input.get(at + 1).is_some_and(|next| escapable.contains(next)) { 2 } else { 1 };
+                    used = escapes;
+                    at += if input.get(at + 1).is_some_and(|next| escapes.are_of(*next)) { 2 } else { 1 };
                 }
                 end => break end.copied(),
             }
         };
         self.at = at;
-        (Text::new(&self.input[start..at], used), end)
+        (Text::new(&input[start..at], used), end)
     }
 
     fn peek(&self) -> Option<u8> {
@@ -386,6 +346,52 @@ impl<'a> Parser<'a> {
             (self.line, self.line_start) = (self.line + 1, self.at);
         }
     }
+}
+
+/// What is said of lines that are wrong. Apart from the reading, so that the path of good lines stays short.
+impl<'a> Parser<'a> {
+    /// What is wrong with the key of a tag or a field, of which there may be so many.
+    #[cold]
+    fn wrong_key<T>(&self, what: &str, most: usize, start: usize, key: Text<'a>, end: Option<u8>) -> Result<T, Wrong> {
+        if key.raw().is_empty() {
+            return wrong(start, format!("the name of a {what} is missing"));
+        }
+        if end != Some(b'=') {
+            return wrong(self.at, format!("the {what} {} has no value; write name=value", shown(key.raw())));
+        }
+        if key.raw().len() > self.bounds.name_bytes {
+            return self.long_name(start, what, key);
+        }
+        wrong(start, format!("the line has more than {most} {what}s; limits.{what}s bounds them"))
+    }
+
+    #[cold]
+    fn wrong_tag_value<T>(&self, start: usize, key: Text<'a>, value: Text<'a>) -> Result<T, Wrong> {
+        let key = shown(key.raw());
+        if value.raw().is_empty() {
+            return wrong(start, format!("the value of the tag {key} is missing"));
+        }
+        let remedy = "write \\= for one that belongs to it";
+        wrong(self.at, format!("there is a second = in the tag {key}; {remedy}"))
+    }
+
+    #[cold]
+    fn long_name<T>(&self, start: usize, what: &str, name: Text<'a>) -> Result<T, Wrong> {
+        let (most, shown) = (self.bounds.name_bytes, shown(name.raw()));
+        let bound = "limits.name bounds them";
+        wrong(start, format!("the name of the {what} {shown} has more than {most} bytes; {bound}"))
+    }
+
+    #[cold]
+    fn large_number<T>(&self, start: usize, key: Text<'a>, number: u64) -> Result<T, Wrong> {
+        let (most, key) = (self.bounds.whole_max, shown(key.raw()));
+        wrong(start, format!("the field {key} is {number}, and whole numbers are stored up to {most}"))
+    }
+}
+
+#[cold]
+fn wrong<T>(place: usize, message: impl Into<String>) -> Result<T, Wrong> {
+    Err(Box::new((place, message.into())))
 }
 
 /// How many bytes of the beginning of a batch are lines that nothing which follows can change: they have their ends, and leave no string open.

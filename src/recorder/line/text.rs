@@ -8,21 +8,38 @@ use std::borrow::Cow;
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Text<'a> {
     raw: &'a [u8],
-    /// The characters that a backslash escapes here; empty where none was used.
-    escapable: &'static [u8],
+    escapes: Escapes,
 }
 
-/// What a backslash escapes in the name of a measurement.
-pub(super) const IN_MEASUREMENT: &[u8] = b", ";
-/// What a backslash escapes in keys and in the values of tags.
-pub(super) const IN_KEY: &[u8] = b",= ";
-/// What a backslash escapes in a string.
-pub(super) const IN_STRING: &[u8] = b"\"\\";
+/// What a backslash escapes in a text. One byte, because a batch has a text for each name and value.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) enum Escapes {
+    /// Nothing: the text has no backslash that could escape anything.
+    None,
+    /// Commas and spaces, in the name of a measurement.
+    InMeasurement,
+    /// Commas, equals signs and spaces, in keys and in the values of tags.
+    InKey,
+    /// Quotes and backslashes, in a string.
+    InString,
+}
+
+impl Escapes {
+    /// Whether a backslash escapes this character.
+    pub(super) fn are_of(self, character: u8) -> bool {
+        match self {
+            Escapes::None => false,
+            Escapes::InMeasurement => matches!(character, b',' | b' '),
+            Escapes::InKey => matches!(character, b',' | b'=' | b' '),
+            Escapes::InString => matches!(character, b'"' | b'\\'),
+        }
+    }
+}
 
 impl<'a> Text<'a> {
-    /// Text that was sent as `raw`; `escapable` as above, empty where there is no escape in it.
-    pub(super) fn new(raw: &'a [u8], escapable: &'static [u8]) -> Self {
-        Text { raw, escapable }
+    /// Text that was sent as `raw`, and what backslashes escape in it: nothing where there is none.
+    pub(super) fn new(raw: &'a [u8], escapes: Escapes) -> Self {
+        Text { raw, escapes }
     }
 
     /// As it was sent.
@@ -32,13 +49,13 @@ impl<'a> Text<'a> {
 
     /// The text itself, without escapes. Borrowed where there were none.
     pub fn resolve(&self) -> Cow<'a, str> {
-        if self.escapable.is_empty() {
+        if self.escapes == Escapes::None {
             return String::from_utf8_lossy(self.raw);
         }
         let mut out = Vec::with_capacity(self.raw.len());
         let mut rest = self.raw;
         while let Some((&byte, behind)) = rest.split_first() {
-            let escaped = behind.first().filter(|next| byte == b'\\' && self.escapable.contains(next));
+            let escaped = behind.first().filter(|next| byte == b'\\' && self.escapes.are_of(**next));
             match escaped {
                 Some(next) => {
                     out.push(*next);
@@ -63,11 +80,11 @@ mod tests {
 
     #[test]
     fn only_what_must_be_escaped_loses_its_backslash() {
-        let resolve = |raw: &'static str, escapable| Text::new(raw.as_bytes(), escapable).resolve().into_owned();
-        assert_eq!(resolve(r"a\ b\,c\=d\n", IN_KEY), r"a b,c=d\n");
-        assert_eq!(resolve(r"a\ b\,c\=d", IN_MEASUREMENT), r"a b,c\=d");
-        assert_eq!(resolve(r#"say \"so\" \\ \x"#, IN_STRING), r#"say "so" \ \x"#);
-        assert_eq!(resolve(r"a\ b", &[]), r"a\ b");
-        assert_eq!(resolve("a\\", IN_KEY), "a\\");
+        let resolve = |raw: &'static str, escapes| Text::new(raw.as_bytes(), escapes).resolve().into_owned();
+        assert_eq!(resolve(r"a\ b\,c\=d\n", Escapes::InKey), r"a b,c=d\n");
+        assert_eq!(resolve(r"a\ b\,c\=d", Escapes::InMeasurement), r"a b,c\=d");
+        assert_eq!(resolve(r#"say \"so\" \\ \x"#, Escapes::InString), r#"say "so" \ \x"#);
+        assert_eq!(resolve(r"a\ b", Escapes::None), r"a\ b");
+        assert_eq!(resolve("a\\", Escapes::InKey), "a\\");
     }
 }

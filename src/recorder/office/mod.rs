@@ -21,10 +21,11 @@ use hyper::{Method, Request, Response, StatusCode};
 
 use super::access::{Strangers, TokenHash, Why};
 use super::config::OfficeConfig;
+use super::intake::anteroom::Place;
 use super::intake::exchange::{TOO_MANY, exchange};
 use super::intake::listen::{Stream, serve};
 use super::intake::response::{Answer, error};
-use super::intake::{Renewal, Running};
+use super::intake::{Renewal, Running, connections_page};
 use super::processing::Form;
 use super::stop::Stop;
 use crate::database::Database;
@@ -81,8 +82,8 @@ impl Office {
         });
         let for_connections = Arc::clone(&shared);
         let inside = runtime.enter();
-        let running = serve("office", &config.listen, &stop, TOO_MANY, move |stream, ends| {
-            connection(stream, ends.peer, Arc::clone(&for_connections))
+        let running = serve("office", &config.listen, false, &stop, TOO_MANY, move |stream, ends, place| {
+            connection(stream, ends.peer, place, Arc::clone(&for_connections))
         });
         drop(inside);
         Ok(Office { running: running?, runtime, stop, shared })
@@ -99,6 +100,11 @@ impl Office {
     /// Lets these read from now on: names and tokens.
     pub fn renew_readers(&self, readers: &[(String, String)]) {
         *self.shared.readers.write().unwrap_or_else(PoisonError::into_inner) = readers_of(readers);
+    }
+
+    /// What `/metrics` says of its connections.
+    pub fn metrics(&self) -> impl Fn() -> String + Send + Sync + 'static {
+        connections_page("office_", std::slice::from_ref(&self.running))
     }
 
     /// Where it listens.
@@ -119,20 +125,24 @@ impl Office {
     }
 }
 
-async fn connection(stream: Box<dyn Stream>, peer: SocketAddr, shared: Arc<Shared>) {
+async fn connection(stream: Box<dyn Stream>, peer: SocketAddr, place: Arc<Place>, shared: Arc<Shared>) {
     let (patience, stop) = (shared.patience, Arc::clone(&shared.stop));
     let answer = |request| {
-        let shared = Arc::clone(&shared);
-        async move { answer(&request, peer, shared).await }
+        let (shared, place) = (Arc::clone(&shared), Arc::clone(&place));
+        async move { answer(&request, peer, &place, shared).await }
     };
-    exchange(stream, patience, stop, answer).await;
+    exchange(stream, &place, patience, stop, answer).await;
 }
 
 /// Reads what is asked for on a thread that may wait, notes the access, and answers.
-async fn answer<B>(request: &Request<B>, peer: SocketAddr, shared: Arc<Shared>) -> Answer {
+async fn answer<B>(request: &Request<B>, peer: SocketAddr, place: &Place, shared: Arc<Shared>) -> Answer {
     let reader = reader(request, &shared.readers.read().unwrap_or_else(PoisonError::into_inner)).map(str::to_owned);
-    if reader.is_none() {
-        shared.strangers.refuse("office", Why::Token, peer.ip());
+    match &reader {
+        // One that was put out meanwhile hears no answer, and may be written down all the same.
+        Some(_) => {
+            place.let_in();
+        }
+        None => shared.strangers.refuse("office", Why::Token, peer.ip()),
     }
     let (method, target) = (request.method().clone(), request.uri().to_string());
     let (path, query) = (request.uri().path().to_owned(), request.uri().query().unwrap_or_default().to_owned());

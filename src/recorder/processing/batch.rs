@@ -4,6 +4,7 @@ use std::sync::atomic::{AtomicUsize, Ordering};
 
 use ring::digest::{Context, SHA256, digest};
 
+use super::dates::Dates;
 use super::images::{Image, ImageError, Images};
 use crate::block::{Opener, Signers};
 use crate::data::violation::Violation;
@@ -29,13 +30,22 @@ pub(super) struct Good {
     pub(super) image_sha256: String,
     pub(super) image_bytes: u64,
     pub(super) image: Image,
+    /// Why it is not stored unless it was before, if that is so: its date.
+    pub(super) untimely: Option<String>,
+}
+
+/// What blocks are judged by: whose they may be, how they may be dated, and the time now.
+pub(super) struct Rules<'a> {
+    pub(super) signers: &'a Signers,
+    pub(super) dates: Dates,
+    pub(super) now_ns: i64,
 }
 
 /// Opens all blocks; the answers are in their order.
 pub(super) fn open_all(
     waiting: &[Waiting],
     openers: &mut [Opener],
-    signers: &Signers,
+    rules: &Rules<'_>,
     images: &Images,
 ) -> Result<Vec<Judged>, ImageError> {
     let next = AtomicUsize::new(0);
@@ -45,7 +55,7 @@ pub(super) fn open_all(
         loop {
             let place = next.fetch_add(1, Ordering::Relaxed);
             let Some(waiting) = waiting.get(place) else { return Ok(judged) };
-            judged.push((place, open(waiting, opener, signers, images, &mut buffer)?));
+            judged.push((place, open(waiting, opener, rules, images, &mut buffer)?));
         }
     };
     let mut all: Vec<(usize, Judged)> = match openers {
@@ -67,14 +77,14 @@ pub(super) fn open_all(
 fn open(
     waiting: &Waiting,
     opener: &mut Opener,
-    signers: &Signers,
+    rules: &Rules<'_>,
     images: &Images,
     buffer: &mut Vec<u8>,
 ) -> Result<Judged, ImageError> {
     if let Err(error) = waiting.read(buffer) {
         return Ok(Judged::Unread(error.to_string()));
     }
-    let opened = match opener.open(buffer, signers, &waiting.camera) {
+    let opened = match opener.open(buffer, rules.signers, &waiting.camera) {
         Ok(opened) => opened,
         Err(error) => return Ok(Judged::Bad(error.to_string())),
     };
@@ -88,6 +98,7 @@ fn open(
         image_sha256: hex(image_sha256.as_ref()),
         image_bytes: opened.image.len() as u64,
         image,
+        untimely: rules.dates.refuse(opened.violation.time_ns, rules.now_ns),
         violation: opened.violation,
     })))
 }

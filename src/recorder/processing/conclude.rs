@@ -57,6 +57,8 @@ enum Fate {
     Committed,
     /// The number belongs to another record.
     Conflict,
+    /// It is new, and dated too far away.
+    Untimely(String),
 }
 
 impl Concluding {
@@ -159,6 +161,7 @@ impl Concluding {
                 None => self.find(key)?,
             };
             fates.push(Some(match known {
+                None if good.untimely.is_some() => Fate::Untimely(good.untimely.clone().unwrap_or_default()),
                 None => {
                     let known = Known { digest: good.digest.clone(), upload };
                     before.insert(key, known.clone());
@@ -190,6 +193,7 @@ impl Concluding {
                 let reason = format!("sequence {sequence} of camera {} is stored with other content", waiting.camera);
                 self.quarantine(waiting, &reason)
             }
+            (Judged::Good(_), Some(Fate::Untimely(reason))) => self.quarantine(waiting, reason),
             (Judged::Good(_), _) => {
                 self.meter.bytes.fetch_add(waiting.bytes, Ordering::Relaxed);
                 self.taking.settle(waiting).map_err(trouble)

@@ -9,6 +9,7 @@
 
 mod batch;
 mod conclude;
+mod dates;
 mod images;
 mod keys;
 mod store;
@@ -29,6 +30,7 @@ use super::metrics::Page;
 use super::stop::Stop;
 use crate::database::Database;
 
+pub use dates::Dates;
 pub use images::image_path;
 pub use tables::Form;
 

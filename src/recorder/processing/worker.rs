@@ -7,8 +7,9 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use super::Meter;
-use super::batch::{Judged, open_all};
+use super::batch::{Judged, Rules, open_all};
 use super::conclude::{Concluded, Concluding, Trouble, image_trouble, trouble};
+use super::dates::Dates;
 use super::images::{ImageError, Images};
 use super::keys::Keys;
 use super::tables::Form;
@@ -46,6 +47,7 @@ struct Opening {
     keys: Keys,
     openers: Vec<Opener>,
     images: Arc<Images>,
+    dates: Dates,
 }
 
 /// Blocks, and what they turned out to be.
@@ -56,7 +58,9 @@ struct Batch {
 
 impl Opening {
     fn open(&mut self, waiting: Vec<Waiting>) -> Result<Batch, ImageError> {
-        let judged = open_all(&waiting, &mut self.openers, &self.keys.signers, &self.images)?;
+        let now_ns = Dates::now_ns().map_err(ImageError::Wait)?;
+        let rules = Rules { signers: &self.keys.signers, dates: self.dates, now_ns };
+        let judged = open_all(&waiting, &mut self.openers, &rules, &self.images)?;
         Ok(Batch { waiting, judged })
     }
 }
@@ -76,7 +80,7 @@ impl Worker {
         let images = Arc::new(Images::open(&settings.images)?);
         let with = (taking, Arc::clone(&images));
         Ok(Worker {
-            opening: Opening { keys, openers, images },
+            opening: Opening { keys, openers, images, dates: settings.dates },
             concluding: Concluding::new(form, settings.batch as usize, with, database, meter),
             listed: VecDeque::new(),
             ahead: None,

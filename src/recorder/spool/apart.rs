@@ -76,7 +76,7 @@ impl Group<'_> {
     /// [`SpoolError::Full`] where they are not in the spool yet and do not fit; otherwise as the disk fails.
     pub fn set_apart(&mut self, apart: &Apart) -> Result<(), SpoolError> {
         if apart.is_spooled {
-            return self.take_out(apart).map_err(|error| SpoolError::of(&error));
+            return self.take_apart(apart).map_err(|error| SpoolError::of(&error));
         }
         for part in &apart.parts {
             let lane = self.lane_apart(&part.measurement).map_err(|error| SpoolError::of(&error))?;
@@ -85,13 +85,27 @@ impl Group<'_> {
         Ok(())
     }
 
-    fn take_out(&mut self, apart: &Apart) -> rusqlite::Result<()> {
-        let (entry, taken) = (&apart.entry, apart.rows());
+    fn take_apart(&mut self, apart: &Apart) -> rusqlite::Result<()> {
+        if !self.take_out(&apart.entry, &apart.rows(), &apart.rest)? {
+            return Ok(());
+        }
+        let acknowledged = self.counts.acknowledged;
+        for part in &apart.parts {
+            let lane = self.lane_apart(&part.measurement)?;
+            self.insert(&apart.offer(part, lane))?;
+        }
+        // It was acknowledged before.
+        self.counts.acknowledged = acknowledged;
+        Ok(())
+    }
+
+    /// Takes records, by their ascending numbers, out of an entry of which these lines are left; whether it was still there as it was.
+    pub(super) fn take_out(&mut self, entry: &Entry, taken: &[i64], rest: &[u8]) -> rusqlite::Result<bool> {
         let left = i64::from(entry.offer.rows) - taken.len() as i64;
         let rest = Offer {
             message_id: entry.offer.message_id.clone(),
             rows: u32::try_from(left).unwrap_or(0),
-            body: apart.rest.clone(),
+            body: rest.to_vec(),
             ..entry.offer.without_body()
         };
         let changed = match rest.rows {
@@ -107,21 +121,14 @@ impl Group<'_> {
                 .execute(params![rows, rest.body, rest.checksum(), entry.sequence, entry.offer.checksum()])?,
         };
         if changed == 0 {
-            return Ok(());
+            return Ok(false);
         }
-        self.renumber(entry.sequence, &taken)?;
+        self.renumber(entry.sequence, taken)?;
         let kept_bytes = if rest.rows == 0 { 0 } else { rest.stored_bytes() };
         self.counts.spooled = self.counts.spooled.saturating_sub(taken.len() as u64);
         self.counts.spooled_bytes = (self.counts.spooled_bytes + kept_bytes).saturating_sub(entry.offer.stored_bytes());
         self.counts.entries = self.counts.entries.saturating_sub(u64::from(rest.rows == 0));
-        let acknowledged = self.counts.acknowledged;
-        for part in &apart.parts {
-            let lane = self.lane_apart(&part.measurement)?;
-            self.insert(&apart.offer(part, lane))?;
-        }
-        // It was acknowledged before.
-        self.counts.acknowledged = acknowledged;
-        Ok(())
+        Ok(true)
     }
 
     /// The entry's records in quarantine have other numbers now, because those that were taken out stood before them.
@@ -196,7 +203,6 @@ mod tests {
     use std::time::Duration;
 
     use super::*;
-    use crate::recorder::line::Precision;
     use crate::recorder::spool::{Reader, Refusal};
 
     fn open(directory: &std::path::Path) -> SpoolFile {
@@ -204,15 +210,8 @@ mod tests {
     }
 
     fn offer(message_id: &str, body: &str) -> Offer {
-        Offer {
-            lane: 0,
-            source: "s".into(),
-            message_id: message_id.to_owned(),
-            received_ns: 5,
-            precision: Precision::Nanoseconds,
-            rows: body.lines().count() as u32,
-            body: body.as_bytes().to_vec(),
-        }
+        let rows = body.lines().count() as u32;
+        Offer { message_id: message_id.to_owned(), received_ns: 5, ..Offer::plain("s", rows, body.as_bytes()) }
     }
 
     fn part(measurement: &str, rows: &[i64], body: &str) -> ApartPart {
@@ -220,7 +219,7 @@ mod tests {
     }
 
     fn entries(file: &SpoolFile, lane: u32) -> Vec<(Offer, i64)> {
-        let found = Reader::open(file.path()).unwrap().read(lane, 0, 1 << 20, 1 << 20).unwrap();
+        let found = Reader::open(file.path()).unwrap().read(lane, (0, i64::MAX), 1 << 20, 1 << 20).unwrap();
         found.into_iter().map(|found| found.map(|entry| (entry.offer, entry.sequence)).expect("it is whole")).collect()
     }
 

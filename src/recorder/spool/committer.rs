@@ -4,23 +4,40 @@
 //!
 //! Invariant: an answer is sent after the sync of what it answers.
 
-use std::collections::BTreeMap;
-use std::sync::atomic::{AtomicI64, Ordering};
+#[cfg(any(test, fuzzing))]
+mod caught;
+
+use std::sync::atomic::{AtomicBool, AtomicI64, Ordering};
 use std::sync::{Arc, Condvar, Mutex, PoisonError};
 use std::thread::JoinHandle;
-use std::time::{Duration, Instant, SystemTime};
+use std::time::{Duration, SystemTime};
 
 use tokio::sync::{mpsc, oneshot};
 
-use super::file::Group;
-use super::quarantine::Refusal;
-use super::{Apart, ApartLanes, Counts, Entry, LaneNews, LaneOpening, Offer, SpoolError, SpoolFile, Stored};
-use crate::recorder::log;
+use super::quarantine::{Clearing, Portion, Refusal, Span};
+use super::worker::Worker;
+use super::{
+    Apart, ApartLanes, Counts, Deferred, Entry, LaneNews, LaneOpening, Offer, QuarantineView, SpoolError, SpoolFile,
+    Stored, holder_of,
+};
+use crate::recorder::pulse::Pulse;
+
+#[cfg(any(test, fuzzing))]
+pub(crate) use caught::Caught;
 
 /// Requests that may wait for the thread.
 const QUEUE_MAX: usize = 4_096;
-/// A group is closed behind this many bytes.
-const GROUP_BYTES: u64 = 16 << 20;
+
+/// What became of an offer, and the lane in which it waits.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Placed {
+    /// Whether it was new.
+    pub stored: Stored,
+    /// Its own lane, or that of a greedy source.
+    pub lane: u32,
+}
+
+pub(super) type Appended = Result<Placed, SpoolError>;
 
 /// A record that the database refused, with its entry.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -33,32 +50,48 @@ pub struct Refused {
     pub is_spooled: bool,
 }
 
-enum Request {
-    Append(Offer, oneshot::Sender<Result<Stored, SpoolError>>),
-    Settle { lane: u32, through: i64 },
+pub(super) enum Request {
+    Append {
+        offer: Offer,
+        is_greedy: bool,
+        answer: oneshot::Sender<Appended>,
+    },
+    Settle {
+        lane: u32,
+        through: i64,
+    },
     Quarantine(Vec<Refused>, oneshot::Sender<Result<(), SpoolError>>),
-    Note(u32, LaneNews, oneshot::Sender<Noted>),
+    Note(u32, LaneNews, oneshot::Sender<Result<LaneOpening, SpoolError>>),
     SetApart(Vec<Apart>, oneshot::Sender<Result<(), SpoolError>>),
     Rejoin(u32, oneshot::Sender<Result<(), SpoolError>>),
+    Defer(Vec<Deferred>, oneshot::Sender<Result<(), SpoolError>>),
+    Clear(Clearing, Span, oneshot::Sender<Result<Portion, SpoolError>>),
+    /// Nothing is to be done; that it was taken is the answer.
+    Look,
 }
 
 /// What everybody may look at.
 #[derive(Debug, Default)]
-struct State {
-    counts: Counts,
+pub(super) struct State {
+    pub(super) counts: Counts,
     /// Sequence of the newest entry that is durable.
-    newest: i64,
+    pub(super) newest: i64,
     /// What waits apart.
-    apart: Arc<ApartLanes>,
+    pub(super) apart: Arc<ApartLanes>,
     /// Why the last group was not stored, where the disk was full.
-    full: Option<String>,
-    broken: Option<SpoolError>,
+    pub(super) full: Option<String>,
+    pub(super) broken: Option<SpoolError>,
+    /// How the quarantine is shared.
+    pub(super) quarantine: Arc<QuarantineView>,
 }
 
 #[derive(Debug, Default)]
-struct Shared {
+pub(super) struct Shared {
     state: Mutex<State>,
-    changed: Condvar,
+    pub(super) changed: Condvar,
+    pub(super) pulse: Pulse,
+    /// Whether the door is closed for anybody, so that most requests need not ask who it is.
+    pub(super) closes_any: AtomicBool,
 }
 
 /// The thread that writes.
@@ -79,21 +112,8 @@ impl Committer {
     pub fn start(file: SpoolFile) -> (Committer, CommitterHandle) {
         let (requests, receiver) = mpsc::channel(QUEUE_MAX);
         let shared = Arc::new(Shared::default());
-        shared.lock().counts = file.counts();
-        // A file that cannot be read here fails with the first entry.
-        shared.lock().apart = Arc::new(file.apart().unwrap_or_default());
-        let for_thread = Arc::clone(&shared);
-        let work = move || {
-            Worker {
-                file,
-                receiver,
-                shared: for_thread,
-                next_forget: Instant::now(),
-                was_told_of_ids: false,
-                unsettled: BTreeMap::new(),
-            }
-            .work()
-        };
+        let worker = Worker::new(file, receiver, Arc::clone(&shared));
+        let work = move || worker.work();
         let thread = std::thread::Builder::new().name("spool".to_owned()).spawn(work);
         let thread = thread.expect("the system has a thread left for the spool");
         (Committer { thread }, CommitterHandle { requests, shared })
@@ -107,19 +127,19 @@ impl Committer {
 }
 
 impl Shared {
-    fn lock(&self) -> std::sync::MutexGuard<'_, State> {
+    pub(super) fn lock(&self) -> std::sync::MutexGuard<'_, State> {
         self.state.lock().unwrap_or_else(PoisonError::into_inner)
     }
 }
 
 impl CommitterHandle {
-    /// Stores an offer; comes back when it is durable.
+    /// Stores an offer; comes back when it is durable. That of a source that sends more than its share waits in another lane than its own.
     ///
     /// # Errors
     /// [`SpoolError::Full`]; [`SpoolError::Unknown`] when the disk failed under it, and [`SpoolError::Broken`] for ever after.
-    pub async fn append(&self, offer: Offer) -> Result<Stored, SpoolError> {
+    pub async fn append(&self, offer: Offer, is_greedy: bool) -> Result<Placed, SpoolError> {
         let (answer, answered) = oneshot::channel();
-        self.requests.send(Request::Append(offer, answer)).await.map_err(|_| ended())?;
+        self.requests.send(Request::Append { offer, is_greedy, answer }).await.map_err(|_| ended())?;
         // A thread that ended in a panic may have stored it.
         answered.await.unwrap_or_else(|_| Err(SpoolError::Unknown("its thread has ended".to_owned())))
     }
@@ -170,6 +190,39 @@ impl CommitterHandle {
         let (answer, answered) = oneshot::channel();
         self.requests.blocking_send(Request::Rejoin(lane, answer)).map_err(|_| ended())?;
         answered.blocking_recv().unwrap_or_else(|_| Err(self.broken().unwrap_or_else(ended)))
+    }
+
+    /// Takes refused records out of their entries, to wait for room in quarantine; comes back when that is durable.
+    ///
+    /// # Errors
+    /// As the disk fails.
+    pub fn defer(&self, deferred: Vec<Deferred>) -> Result<(), SpoolError> {
+        let (answer, answered) = oneshot::channel();
+        self.requests.blocking_send(Request::Defer(deferred, answer)).map_err(|_| ended())?;
+        answered.blocking_recv().unwrap_or_else(|_| Err(self.broken().unwrap_or_else(ended)))
+    }
+
+    /// Replays or discards the next records of a span; comes back when that is durable. What is replayed leaves half of the spool to others.
+    ///
+    /// # Errors
+    /// As the disk fails.
+    pub async fn clear(&self, what: Clearing, span: Span) -> Result<Portion, SpoolError> {
+        let (answer, answered) = oneshot::channel();
+        self.requests.send(Request::Clear(what, span, answer)).await.map_err(|_| ended())?;
+        answered.await.unwrap_or_else(|_| Err(self.broken().unwrap_or_else(ended)))
+    }
+
+    /// How the quarantine is shared.
+    pub fn quarantine_view(&self) -> Arc<QuarantineView> {
+        Arc::clone(&self.shared.lock().quarantine)
+    }
+
+    /// Why nothing more is taken in from a sender, if it holds more of the quarantine than its share.
+    pub fn why_closed(&self, sender: &str, source: &str) -> Option<String> {
+        if !self.shared.closes_any.load(Ordering::Relaxed) {
+            return None;
+        }
+        self.quarantine_view().why_closed(&holder_of(sender, source))
     }
 
     /// The lane in which the records of each measurement wait, of those that do.
@@ -224,6 +277,13 @@ impl CommitterHandle {
         state.counts.committed += committed;
     }
 
+    /// Whether the thread has done nothing for this long. It moves when it is asked for something, and this asks.
+    pub fn is_stuck(&self, within: Duration) -> bool {
+        // Where many requests wait, it moves with each of them.
+        let _ = self.requests.try_send(Request::Look);
+        self.shared.pulse.is_stuck(within)
+    }
+
     /// Why nothing is acknowledged any more, if that is so.
     pub fn broken(&self) -> Option<SpoolError> {
         self.shared.lock().broken.clone()
@@ -260,198 +320,4 @@ pub(crate) fn unspooled_number() -> i64 {
     static LAST: AtomicI64 = AtomicI64::new(0);
     let next = |last: i64| (-now_ns()).min(last - 1);
     LAST.fetch_update(Ordering::Relaxed, Ordering::Relaxed, |last| Some(next(last))).map_or(-now_ns(), next)
-}
-
-struct Worker {
-    file: SpoolFile,
-    receiver: mpsc::Receiver<Request>,
-    shared: Arc<Shared>,
-    next_forget: Instant,
-    was_told_of_ids: bool,
-    /// What could not be settled yet because the disk was full, by lane.
-    unsettled: BTreeMap<u32, i64>,
-}
-
-type Appended = Result<Stored, SpoolError>;
-type Noted = Result<LaneOpening, SpoolError>;
-
-/// What is to be answered after the sync.
-#[derive(Default)]
-struct Answers {
-    appended: Vec<(oneshot::Sender<Appended>, Appended)>,
-    done: Vec<oneshot::Sender<Result<(), SpoolError>>>,
-    noted: Vec<(oneshot::Sender<Noted>, Noted)>,
-}
-
-impl Worker {
-    fn work(mut self) {
-        while let Some(first) = self.receiver.blocking_recv() {
-            let mut answers = Answers::default();
-            match self.group(first, &mut answers) {
-                Ok(()) => answers.send(),
-                Err(error) => {
-                    self.shared.lock().full = Some(error.to_string());
-                    answers.fail(&error);
-                    if let SpoolError::Broken(_) = error {
-                        self.end(error);
-                        return;
-                    }
-                }
-            }
-        }
-    }
-
-    /// Makes one group of what waits, and syncs it.
-    fn group(&mut self, first: Request, answers: &mut Answers) -> Result<(), SpoolError> {
-        let now = Instant::now();
-        let (before, was_half_quarantine) = (self.file.counts(), self.file.is_half_quarantine());
-        let (mut newest, mut changes_apart) = (0, false);
-        let mut group = self.file.begin()?;
-        let mut next = Some(first);
-        while let Some(request) = next {
-            match request {
-                Request::Settle { lane, through } => {
-                    let known = self.unsettled.entry(lane).or_insert(through);
-                    *known = through.max(*known);
-                }
-                request => {
-                    changes_apart |= matches!(request, Request::SetApart(..) | Request::Rejoin(..));
-                    take(request, &mut group, answers, &mut newest)?;
-                }
-            }
-            let is_full = group.counts().acknowledged - before.acknowledged > 200_000
-                || group.counts().spooled_bytes.saturating_sub(before.spooled_bytes) > GROUP_BYTES;
-            next = if is_full { None } else { self.receiver.try_recv().ok() };
-        }
-        let too_many = group.remembers_too_much();
-        if too_many && !self.was_told_of_ids {
-            self.was_told_of_ids = true;
-            let remedy = "raise spool.bound, a quarter of which ids of messages may take";
-            log::warning("ids of messages are forgotten before spool.remember is over", &[("remedy", remedy)]);
-        }
-        if too_many || now >= self.next_forget {
-            let forgotten = group.forget_messages()?;
-            let pause = if forgotten > 0 { Duration::from_millis(100) } else { Duration::from_secs(10) };
-            self.next_forget = now + pause;
-        }
-        for (lane, through) in &self.unsettled {
-            group.settle(*lane, *through)?;
-        }
-        group.commit()?;
-        self.unsettled.clear();
-        if self.file.is_half_quarantine() && !was_half_quarantine {
-            let remedy = "look at it with --quarantine list, and replay or discard it";
-            log::warning("the quarantine takes half of spool.bound", &[("remedy", remedy)]);
-        }
-        let apart = if changes_apart { Some(Arc::new(self.file.apart()?)) } else { None };
-        let (after, mut state) = (self.file.counts(), self.shared.lock());
-        state.apart = apart.unwrap_or_else(|| Arc::clone(&state.apart));
-        // Records that were never spooled are counted there only.
-        state.counts.acknowledged += after.acknowledged - before.acknowledged;
-        state.counts.committed += after.committed - before.committed;
-        state.full = None;
-        let (acknowledged, committed) = (state.counts.acknowledged, state.counts.committed);
-        state.counts = Counts { acknowledged, committed, ..after };
-        state.newest = state.newest.max(newest);
-        drop(state);
-        self.shared.changed.notify_all();
-        Ok(())
-    }
-
-    /// Refuses everything from now on, what waits included.
-    fn end(&mut self, error: SpoolError) {
-        self.shared.lock().broken = Some(error.clone());
-        self.shared.changed.notify_all();
-        self.receiver.close();
-        while let Some(request) = self.receiver.blocking_recv() {
-            let mut answers = Answers::default();
-            match request {
-                // Nothing of it was begun.
-                Request::Append(_, answer) => drop(answer.send(Err(error.clone()))),
-                Request::Quarantine(_, answer) | Request::SetApart(_, answer) | Request::Rejoin(_, answer) => {
-                    answers.done.push(answer);
-                }
-                Request::Note(_, _, answer) => answers.noted.push((answer, Err(error.clone()))),
-                Request::Settle { .. } => {}
-            }
-            answers.fail(&error);
-        }
-    }
-}
-
-fn take(request: Request, group: &mut Group<'_>, answers: &mut Answers, newest: &mut i64) -> Result<(), SpoolError> {
-    match request {
-        Request::Append(offer, answer) => {
-            // Beyond the bound one offer is refused and the others of the group are not; a disk that is full refuses all.
-            let outcome = if group.has_room_for(&offer) {
-                match group.append(&offer) {
-                    Ok(stored) => Ok(stored),
-                    Err(error) => {
-                        answers.appended.push((answer, Err(error.clone())));
-                        return Err(error);
-                    }
-                }
-            } else {
-                group.append(&offer)
-            };
-            if let Ok(Stored::New(sequence)) = outcome {
-                *newest = (*newest).max(sequence);
-            }
-            answers.appended.push((answer, outcome));
-        }
-        // Noted by the caller.
-        Request::Settle { .. } => {}
-        Request::Quarantine(refused, answer) => {
-            answers.done.push(answer);
-            for Refused { entry, refusal, is_spooled } in &refused {
-                if *is_spooled {
-                    group.quarantine(entry, refusal, now_ns())?;
-                } else {
-                    group.quarantine_unspooled(entry, refusal, now_ns())?;
-                }
-            }
-        }
-        Request::Note(lane, news, answer) => {
-            let noted = group.note(lane, &news);
-            let failed = noted.as_ref().err().cloned();
-            answers.noted.push((answer, noted));
-            failed.map_or(Ok(()), Err)?;
-        }
-        Request::SetApart(apart, answer) => {
-            // One after the other, so that what does not fit is found before anything of it is done.
-            let bytes: u64 =
-                apart.iter().filter(|apart| !apart.is_spooled).map(|apart| apart.entry.offer.stored_bytes()).sum();
-            if !group.has_room_for_bytes(bytes) {
-                let _ = answer.send(Err(SpoolError::Full("what is to wait apart does not fit".to_owned())));
-                return Ok(());
-            }
-            answers.done.push(answer);
-            apart.iter().try_for_each(|apart| group.set_apart(apart))?;
-        }
-        Request::Rejoin(lane, answer) => {
-            answers.done.push(answer);
-            group.rejoin(lane)?;
-        }
-    }
-    Ok(())
-}
-
-impl Answers {
-    fn send(self) {
-        // Whoever asked may have gone away meanwhile.
-        self.appended.into_iter().for_each(|(answer, outcome)| drop(answer.send(outcome)));
-        self.done.into_iter().for_each(|answer| drop(answer.send(Ok(()))));
-        self.noted.into_iter().for_each(|(answer, noted)| drop(answer.send(noted)));
-    }
-
-    /// The group was not made durable, as far as is known: a sync that failed may have brought it to the disk all the same.
-    fn fail(self, error: &SpoolError) {
-        let of_offers = match error {
-            SpoolError::Broken(reason) => SpoolError::Unknown(reason.clone()),
-            error => error.clone(),
-        };
-        self.appended.into_iter().for_each(|(answer, _)| drop(answer.send(Err(of_offers.clone()))));
-        self.done.into_iter().for_each(|answer| drop(answer.send(Err(error.clone()))));
-        self.noted.into_iter().for_each(|(answer, _)| drop(answer.send(Err(error.clone()))));
-    }
 }

@@ -9,8 +9,10 @@ use crate::recorder::line::Precision;
 pub struct Offer {
     /// The writer that it goes through.
     pub lane: u32,
-    /// Who sent it.
+    /// Who sent it, as it calls itself.
     pub source: Arc<str>,
+    /// Who sent it, as its token says: the name in `[[access]]`; empty for all others.
+    pub sender: Arc<str>,
     /// The sender's own id of it; empty for none.
     pub message_id: String,
     /// When it arrived, in nanoseconds since 1970: the time of points without one.
@@ -21,6 +23,23 @@ pub struct Offer {
     pub rows: u32,
     /// The points as line protocol, every line a good one.
     pub body: Vec<u8>,
+}
+
+#[cfg(test)]
+impl Offer {
+    /// Points of a source that are sent without an id.
+    pub(in crate::recorder) fn plain(source: &str, rows: u32, body: &[u8]) -> Self {
+        Offer {
+            lane: 0,
+            source: source.into(),
+            sender: "".into(),
+            message_id: String::new(),
+            received_ns: 0,
+            precision: Precision::Nanoseconds,
+            rows,
+            body: body.to_vec(),
+        }
+    }
 }
 
 /// An offer that was stored.
@@ -36,12 +55,19 @@ impl Offer {
     /// What it counts against the spool's bound, in bytes: its texts, and what the file needs besides.
     pub fn stored_bytes(&self) -> u64 {
         const OVERHEAD_BYTES: usize = 96;
-        (OVERHEAD_BYTES + self.source.len() + 2 * self.message_id.len() + self.body.len()) as u64
+        let texts = self.source.len() + self.sender.len() + 2 * self.message_id.len();
+        (OVERHEAD_BYTES + texts + self.body.len()) as u64
     }
 
     /// All but the points.
     pub fn without_body(&self) -> Offer {
-        Offer { source: Arc::clone(&self.source), message_id: self.message_id.clone(), body: Vec::new(), ..*self }
+        Offer {
+            source: Arc::clone(&self.source),
+            sender: Arc::clone(&self.sender),
+            message_id: self.message_id.clone(),
+            body: Vec::new(),
+            ..*self
+        }
     }
 
     /// CRC-32 of everything that is stored of it.
@@ -56,8 +82,15 @@ impl Offer {
         hasher.update(&[self.precision.code()]);
         hasher.update(&self.rows.to_le_bytes());
         hasher.update(&self.body);
+        // Entries of versions that knew no senders have none, and the checksums that they had then.
+        hasher.update(self.sender.as_bytes());
         hasher.finalize()
     }
+}
+
+/// The lane of a source: always the same, in every version and on every machine, so that a source's records keep their order.
+pub fn lane_of(source: &str, lanes: u32) -> u32 {
+    crc32fast::hash(source.as_bytes()) % lanes.max(1)
 }
 
 /// CRC-32 of a quarantined line.
@@ -74,6 +107,7 @@ mod tests {
         let offer = Offer {
             lane: 1,
             source: "s".into(),
+            sender: "n".into(),
             message_id: "i".into(),
             received_ns: 5,
             precision: Precision::Seconds,
@@ -83,6 +117,7 @@ mod tests {
         let others = [
             Offer { lane: 2, ..offer.clone() },
             Offer { source: "si".into(), message_id: String::new(), ..offer.clone() },
+            Offer { sender: "m".into(), ..offer.clone() },
             Offer { message_id: "j".into(), ..offer.clone() },
             Offer { received_ns: 6, ..offer.clone() },
             Offer { precision: Precision::Hours, ..offer.clone() },
@@ -92,5 +127,13 @@ mod tests {
         for other in others {
             assert_ne!(other.checksum(), offer.checksum(), "{other:?}");
         }
+    }
+
+    #[test]
+    fn a_source_always_has_the_same_lane() {
+        let lanes: std::collections::BTreeSet<_> = (0..100).map(|source| lane_of(&source.to_string(), 4)).collect();
+        assert_eq!(lanes.len(), 4);
+        assert_eq!(lane_of("a", 1), 0);
+        assert_eq!((lane_of("a", 7), lane_of("b", 5)), (4, 1), "it is stored with what waits");
     }
 }

@@ -1,68 +1,24 @@
 //! The spool's file. Main type: [`SpoolFile`].
 
+use std::collections::HashMap;
 use std::path::{Path, PathBuf};
 use std::time::Duration;
 
-use rusqlite::{Connection, OptionalExtension, Transaction, TransactionBehavior, params};
+use rusqlite::{Connection, Transaction, TransactionBehavior, params};
 
 use super::clock::IdClock;
 use super::committer::now_ns;
+use super::holders::{Change, Holders, QuarantineView};
 use super::lock::SpoolLock;
-use super::quarantine::QUARANTINED_BYTES;
 use super::salvage::{self, Salvaged};
-use super::{APART_LANES, Offer, SpoolError, apart, opening};
+use super::schema::{ENTRY_SUMS, MESSAGE_BYTES, VERSION, connect, count, count_messages, fact_number, holders};
+use super::{APART_LANES, Offer, SpoolError, opening};
 use crate::recorder::access::owned_id;
-
-/// Version of the tables; one that is newer is refused.
-const VERSION: i64 = 3;
-
-const TABLES: &str = "
-CREATE TABLE entry (
-    sequence INTEGER PRIMARY KEY AUTOINCREMENT,
-    lane INTEGER NOT NULL,
-    source TEXT NOT NULL,
-    message_id TEXT NOT NULL,
-    received_ns INTEGER NOT NULL,
-    precision INTEGER NOT NULL,
-    rows INTEGER NOT NULL,
-    checksum INTEGER NOT NULL,
-    body BLOB NOT NULL
-);
-CREATE INDEX entry_lane ON entry (lane, sequence);
-CREATE TABLE message (
-    source TEXT NOT NULL,
-    message_id TEXT NOT NULL,
-    received_ns INTEGER NOT NULL,
-    PRIMARY KEY (source, message_id)
-) WITHOUT ROWID;
-CREATE INDEX message_received ON message (received_ns);
-CREATE TABLE quarantine (
-    id INTEGER PRIMARY KEY AUTOINCREMENT,
-    entry INTEGER NOT NULL,
-    row INTEGER NOT NULL,
-    rows INTEGER NOT NULL,
-    source TEXT NOT NULL,
-    received_ns INTEGER NOT NULL,
-    precision INTEGER NOT NULL,
-    quarantined_ns INTEGER NOT NULL,
-    reason TEXT NOT NULL,
-    body BLOB NOT NULL,
-    checksum INTEGER NOT NULL,
-    UNIQUE (entry, row)
-);
-CREATE TABLE fact (name TEXT PRIMARY KEY, value) WITHOUT ROWID;
-";
 
 /// Ids that were forgotten in one transaction, at most, besides as many as it has taken in.
 const FORGET_MAX: u64 = 1_000;
 /// Ids of messages may take this share of the bound, besides what waits and what is in quarantine.
 const MESSAGES_SHARE: u64 = 4;
-/// What SQLite needs for an id, in its table and its index, besides its texts.
-const MESSAGE_BYTES: u64 = 48;
-
-/// Sums of `entry`: how many, rows, bytes.
-const ENTRY_SUMS: &str = "SELECT count(*), ifnull(sum(rows), 0), ifnull(sum(96 + length(CAST(source AS BLOB)) \
-                          + 2 * length(CAST(message_id AS BLOB)) + length(body)), 0) FROM entry";
 
 /// The file, opened for writing.
 #[derive(Debug)]
@@ -71,6 +27,9 @@ pub struct SpoolFile {
     path: PathBuf,
     counts: Counts,
     bound_bytes: u64,
+    quarantine_bound_bytes: u64,
+    /// Who holds what of the quarantine.
+    holders: Holders,
     remember: Duration,
     /// Bytes of the ids of messages.
     message_bytes: u64,
@@ -99,12 +58,18 @@ pub struct Counts {
     pub entries: u64,
     /// Bytes of what is in quarantine.
     pub quarantined_bytes: u64,
+    /// Of what waits, what the database has refused, and waits for room in quarantine.
+    pub deferred: u64,
+    /// Bytes of that.
+    pub deferred_bytes: u64,
 }
 
 impl Counts {
-    /// What counts against the bound: what waits, and what is in quarantine.
-    pub fn held_bytes(&self) -> u64 {
-        self.spooled_bytes + self.quarantined_bytes
+    /// What counts against the spool's bound. Refused records that find no room in quarantine have as much room of their own as the spool has:
+    /// only what they take beyond that is taken from what waits for the database.
+    pub fn held_bytes(&self, bound_bytes: u64, quarantine_bound_bytes: u64) -> u64 {
+        let without_room = self.deferred_bytes + self.quarantined_bytes.saturating_sub(quarantine_bound_bytes);
+        self.spooled_bytes.saturating_sub(self.deferred_bytes) + without_room.saturating_sub(bound_bytes)
     }
 }
 
@@ -118,7 +83,8 @@ pub enum Stored {
 }
 
 impl SpoolFile {
-    /// Opens the spool in a directory, which is made if there is none. Damage is moved aside and what is readable is kept.
+    /// Opens the spool in a directory, which is made if there is none. Damage is moved aside and what is readable is kept. Its
+    /// quarantine may be as large as what waits, until another bound is set.
     ///
     /// # Errors
     /// [`SpoolError::Unusable`] with the reason.
@@ -143,11 +109,14 @@ impl SpoolFile {
         let message_bytes = count_messages(&connection).map_err(|error| unusable(error.to_string()))?;
         let clock = id_clock(&connection).map_err(|error| unusable(error.to_string()))?;
         let has_unowned = has_unowned(&connection).map_err(|error| unusable(error.to_string()))?;
+        let holders = holders(&connection).map_err(|error| unusable(error.to_string()))?;
         Ok(SpoolFile {
             connection,
             path,
             counts,
             bound_bytes,
+            quarantine_bound_bytes: bound_bytes,
+            holders,
             remember,
             message_bytes,
             clock,
@@ -172,9 +141,20 @@ impl SpoolFile {
         self.counts
     }
 
-    /// Whether what is in quarantine takes more than half of the bound.
+    /// Sets the bound of its quarantine.
+    #[must_use]
+    pub fn with_quarantine(self, bound_bytes: u64) -> Self {
+        SpoolFile { quarantine_bound_bytes: bound_bytes, ..self }
+    }
+
+    /// Whether what is in quarantine takes at least half of its bound.
     pub fn is_half_quarantine(&self) -> bool {
-        self.counts.quarantined_bytes > self.bound_bytes / 2
+        self.counts.quarantined_bytes >= self.quarantine_bound_bytes / 2
+    }
+
+    /// How the quarantine is shared.
+    pub fn quarantine_view(&self) -> QuarantineView {
+        self.holders.view(self.counts.quarantined_bytes, self.quarantine_bound_bytes)
     }
 
     /// The number of lanes that entries are assigned to, changed to `wanted` if nothing waits.
@@ -208,13 +188,21 @@ impl SpoolFile {
     /// # Errors
     /// As the disk fails.
     pub fn begin(&mut self) -> Result<Group<'_>, SpoolError> {
-        let (counts, message_bytes) = (self.counts, self.message_bytes);
-        let (bound_bytes, remember) = (self.bound_bytes, self.remember);
-        let (clock, has_unowned) = (self.clock, self.has_unowned);
         let transaction = self.connection.transaction_with_behavior(TransactionBehavior::Immediate);
-        let transaction = transaction.map_err(|error| SpoolError::of(&error))?;
-        let result = (&mut self.counts, &mut self.message_bytes);
-        Ok(Group { transaction, counts, bound_bytes, remember, message_bytes, clock, has_unowned, messages: 0, result })
+        Ok(Group {
+            transaction: transaction.map_err(|error| SpoolError::of(&error))?,
+            counts: self.counts,
+            held: HashMap::new(),
+            bound_bytes: self.bound_bytes,
+            quarantine_bound_bytes: self.quarantine_bound_bytes,
+            remember: self.remember,
+            message_bytes: self.message_bytes,
+            clock: self.clock,
+            has_unowned: self.has_unowned,
+            messages: 0,
+            newest: 0,
+            result: (&mut self.counts, &mut self.message_bytes, &mut self.holders),
+        })
     }
 
     /// The connection.
@@ -227,20 +215,30 @@ impl SpoolFile {
 pub struct Group<'a> {
     pub(super) transaction: Transaction<'a>,
     pub(super) counts: Counts,
+    /// What becomes more and less of what senders hold of the quarantine.
+    pub(super) held: HashMap<String, Change>,
     bound_bytes: u64,
+    quarantine_bound_bytes: u64,
     remember: Duration,
     message_bytes: u64,
     clock: IdClock,
     has_unowned: bool,
     /// Ids taken in.
     messages: u64,
-    result: (&'a mut Counts, &'a mut u64),
+    /// The newest entry of this group; 0 for none.
+    newest: i64,
+    result: (&'a mut Counts, &'a mut u64, &'a mut Holders),
 }
 
 impl Group<'_> {
     /// The counters as they will be.
     pub fn counts(&self) -> Counts {
         self.counts
+    }
+
+    /// The newest entry that it has; 0 for none.
+    pub(super) fn newest(&self) -> i64 {
+        self.newest
     }
 
     /// Whether an offer fits.
@@ -250,7 +248,17 @@ impl Group<'_> {
 
     /// Whether so much more fits.
     pub fn has_room_for_bytes(&self, bytes: u64) -> bool {
-        self.counts.held_bytes() + bytes <= self.bound_bytes
+        self.counts.held_bytes(self.bound_bytes, self.quarantine_bound_bytes) + bytes <= self.bound_bytes
+    }
+
+    /// Half of the spool's bound.
+    pub(super) fn half_of_bound(&self) -> u64 {
+        self.bound_bytes / 2
+    }
+
+    /// Whether less than half of the quarantine's bound is used.
+    pub(super) fn is_quarantine_below_half(&self) -> bool {
+        self.counts.quarantined_bytes < self.quarantine_bound_bytes / 2
     }
 
     /// Stores an offer, unless its message was stored before.
@@ -261,9 +269,9 @@ impl Group<'_> {
         if !self.has_room_for(offer) {
             let shown = crate::units::show_bytes;
             let (used, bound) = (shown(self.counts.spooled_bytes as f64), shown(self.bound_bytes as f64));
-            let kept = match self.counts.quarantined_bytes {
+            let kept = match self.counts.quarantined_bytes.saturating_sub(self.quarantine_bound_bytes) {
                 0 => String::new(),
-                bytes => format!(", and {} are in quarantine", shown(bytes as f64)),
+                bytes => format!(", and {} more than quarantine.bound are in quarantine", shown(bytes as f64)),
             };
             return Err(SpoolError::Full(format!("{used} of {bound} wait for the database{kept}")));
         }
@@ -284,12 +292,13 @@ impl Group<'_> {
         }
         self.transaction
             .prepare_cached(
-                "INSERT INTO entry (lane, source, message_id, received_ns, precision, rows, checksum, body) \
-                 VALUES (?, ?, ?, ?, ?, ?, ?, ?)",
+                "INSERT INTO entry (lane, source, sender, message_id, received_ns, precision, rows, checksum, body) \
+                 VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?)",
             )?
             .execute(params![
                 offer.lane,
                 &*offer.source,
+                &*offer.sender,
                 offer.message_id,
                 offer.received_ns,
                 offer.precision.code(),
@@ -301,7 +310,8 @@ impl Group<'_> {
         self.counts.spooled += u64::from(offer.rows);
         self.counts.spooled_bytes += offer.stored_bytes();
         self.counts.entries += 1;
-        Ok(Stored::New(self.transaction.last_insert_rowid()))
+        self.newest = self.transaction.last_insert_rowid();
+        Ok(Stored::New(self.newest))
     }
 
     /// Whether a version that knew no owners of ids has stored this. It kept them as clients sent them; nothing is kept so any more, and so nobody
@@ -388,56 +398,11 @@ impl Group<'_> {
         };
         store().map_err(|error| SpoolError::of(&error))?;
         self.transaction.commit().map_err(|error| SpoolError::of(&error))?;
-        (*self.result.0, *self.result.1) = (counts, self.message_bytes);
+        let (known_counts, known_bytes, holders) = self.result;
+        (*known_counts, *known_bytes) = (counts, self.message_bytes);
+        self.held.iter().for_each(|(holder, change)| holders.change(holder, change));
         Ok(())
     }
-}
-
-/// Opens the file, with its tables made where it is new.
-pub(super) fn connect(path: &Path) -> rusqlite::Result<Connection> {
-    let mut connection = Connection::open(path)?;
-    connection.busy_timeout(Duration::from_secs(10))?;
-    connection.set_prepared_statement_cache_capacity(32);
-    connection.pragma_update(None, "page_size", 8192)?;
-    connection.pragma_update(None, "journal_mode", "wal")?;
-    connection.pragma_update(None, "synchronous", "full")?;
-    // 32 MiB between checkpoints, and no more than that is left in the log behind them.
-    connection.pragma_update(None, "wal_autocheckpoint", 4_096)?;
-    connection.pragma_update(None, "journal_size_limit", 64 << 20)?;
-    connection.pragma_update(None, "cache_size", -16_384)?;
-    let transaction = connection.transaction_with_behavior(TransactionBehavior::Immediate)?;
-    let known = "SELECT 1 FROM sqlite_schema WHERE type = 'table' AND name = 'fact'";
-    if transaction.query_row(known, [], |_| Ok(())).optional()?.is_none() {
-        transaction.execute_batch(TABLES)?;
-        transaction.execute_batch(opening::TABLES)?;
-        transaction.execute_batch(apart::TABLE)?;
-        let facts = format!(
-            "INSERT INTO fact VALUES ('version', ?), ('recorder', {}), ('lanes', 0), ('acknowledged', 0), ('committed', 0)",
-            opening::RANDOM_NAME
-        );
-        transaction.execute(&facts, [VERSION])?;
-    } else {
-        upgrade(&transaction)?;
-    }
-    transaction.commit()?;
-    Ok(connection)
-}
-
-/// Makes what an older version did not have; a newer one stays as it is.
-fn upgrade(transaction: &Transaction<'_>) -> rusqlite::Result<()> {
-    let version = fact_number(transaction, "version")?;
-    if version < 2 {
-        transaction.execute_batch(opening::TABLES)?;
-    }
-    if version < 3 {
-        transaction.execute_batch(apart::TABLE)?;
-        transaction.execute("UPDATE fact SET value = ? WHERE name = 'version'", [VERSION])?;
-    }
-    Ok(())
-}
-
-fn fact_number(connection: &Connection, name: &str) -> rusqlite::Result<i64> {
-    connection.query_row("SELECT value FROM fact WHERE name = ?", [name], |row| row.get(0))
 }
 
 /// The clock of the ids, from where it had come to; a first value is noted, where there is none.
@@ -452,33 +417,6 @@ fn has_unowned(connection: &Connection) -> rusqlite::Result<bool> {
     connection.prepare("SELECT 1 FROM message WHERE instr(message_id, char(10)) = 0 LIMIT 1")?.exists([])
 }
 
-/// Counts what the file holds: it is the truth that the counters begin with.
-fn count(connection: &Connection) -> rusqlite::Result<Counts> {
-    let (entries, rows, spooled_bytes): (u64, u64, u64) =
-        connection.query_row(ENTRY_SUMS, [], |row| Ok((row.get(0)?, row.get(1)?, row.get(2)?)))?;
-    let sums = format!("SELECT ifnull(sum(rows), 0), ifnull(sum({QUARANTINED_BYTES}), 0) FROM quarantine");
-    let (quarantined, quarantined_bytes): (u64, u64) =
-        connection.query_row(&sums, [], |row| Ok((row.get(0)?, row.get(1)?)))?;
-    let waiting =
-        "SELECT ifnull(sum(quarantine.rows), 0) FROM quarantine JOIN entry ON entry.sequence = quarantine.entry";
-    let quarantined_of_entries: u64 = connection.query_row(waiting, [], |row| row.get(0))?;
-    Ok(Counts {
-        acknowledged: fact_number(connection, "acknowledged")? as u64,
-        committed: fact_number(connection, "committed")? as u64,
-        spooled: rows.saturating_sub(quarantined_of_entries),
-        quarantined,
-        spooled_bytes,
-        entries,
-        quarantined_bytes,
-    })
-}
-
-fn count_messages(connection: &Connection) -> rusqlite::Result<u64> {
-    let sums =
-        "SELECT count(*), ifnull(sum(length(CAST(source AS BLOB)) + length(CAST(message_id AS BLOB))), 0) FROM message";
-    connection.query_row(sums, [], |row| Ok(MESSAGE_BYTES * row.get::<_, u64>(0)? + 2 * row.get::<_, u64>(1)?))
-}
-
 #[cfg(test)]
 #[path = "tests.rs"]
-mod tests;
+pub(super) mod tests;

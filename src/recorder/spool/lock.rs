@@ -30,9 +30,7 @@ impl SpoolLock {
                 Ok(()) => return Ok(SpoolLock { _file: file }),
                 Err(TryLockError::WouldBlock) if Instant::now() < given_up => std::thread::sleep(PAUSE),
                 Err(TryLockError::WouldBlock) => {
-                    return Err(unusable(
-                        "another recorder works on it; stop that one, or name another directory".to_owned(),
-                    ));
+                    return Err(SpoolError::Held { path: directory.display().to_string() });
                 }
                 Err(TryLockError::Error(error)) => {
                     return Err(unusable(format!("{} cannot be locked: {error}", path.display())));

@@ -2,10 +2,11 @@
 //!
 //! Main types: [`Committer`], the one thread that writes, many requests with one sync; [`Reader`], which the writers read
 //! with; [`SpoolFile`], the file itself. `spool.db` in the spool's directory is a SQLite database (write-ahead log,
-//! `synchronous = FULL`), with these tables, version 3:
+//! `synchronous = FULL`), with these tables, version 4:
 //!
 //! - `entry`: what was acknowledged and is not known to be committed. `sequence` only grows, and is never used twice. `checksum` is
-//!   the CRC-32 of all the other columns. `body` is line protocol in the entry's `precision`; `rows` is its number of points.
+//!   the CRC-32 of all the other columns. `body` is line protocol in the entry's `precision`; `rows` is its number of points. `sender` is the name
+//!   in `[[access]]` of who sent it, which versions up to 3 did not keep. Those of lane 600 are refused records that wait for room in quarantine.
 //! - `message`: the ids of messages that were taken in, for a while, so that one that is sent again is not stored again. `message_id` is the owner,
 //!   a line break, and the id that was sent; without an owner it is of a version that kept none. `received_ns` is the time of [`IdClock`].
 //! - `quarantine`: records that the database refused, each with its reason, and entries that were found damaged.
@@ -21,22 +22,36 @@
 mod apart;
 mod clock;
 mod committer;
+mod deferred;
 mod entry;
 mod file;
+#[cfg(any(test, fuzzing))]
+mod fuzzed;
+mod greedy;
+mod holders;
 mod lock;
 mod opening;
 mod quarantine;
 mod reader;
 mod salvage;
+mod schema;
+mod worker;
 
 pub use apart::{APART_LANES, Apart, ApartLanes, ApartPart};
 pub use clock::IdClock;
-pub use committer::{Committer, CommitterHandle, Refused};
+#[cfg(any(test, fuzzing))]
+pub(crate) use committer::Caught;
+pub use committer::{Committer, CommitterHandle, Placed, Refused};
 pub(crate) use committer::{now_ns, unspooled_number};
-pub use entry::{Entry, Offer, body_checksum};
+pub use deferred::Deferred;
+pub use entry::{Entry, Offer, body_checksum, lane_of};
 pub use file::{Counts, SpoolFile, Stored};
+#[cfg(any(test, fuzzing))]
+pub(crate) use fuzzed::SPOOL;
+pub use greedy::GREEDY_LANES;
+pub use holders::{Held, QuarantineView, holder_of};
 pub use opening::{LaneNews, LaneOpening, Opening};
-pub use quarantine::{Quarantined, Refusal, list};
+pub use quarantine::{Clearing, Portion, Quarantined, Refusal, Span, list};
 pub use reader::Reader;
 pub use salvage::Salvaged;
 
@@ -52,6 +67,12 @@ pub enum SpoolError {
     /// The disk failed while this was being made durable: it may be stored, and nothing more is acknowledged by this process.
     #[error("the spool is broken: {0}")]
     Unknown(String),
+    /// Another recorder works on it.
+    #[error("spool.path \"{path}\": another recorder works on it; stop that one, or name another directory")]
+    Held {
+        /// The directory.
+        path: String,
+    },
     /// It cannot be opened.
     #[error("spool.path \"{path}\": {reason}")]
     Unusable {

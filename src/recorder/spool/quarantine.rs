@@ -1,12 +1,15 @@
 //! Records that the database refused, each with its reason. Main type: [`Quarantined`]; [`list`] reads them, and
-//! [`SpoolFile::replay`] gives them back to the queue.
+//! [`SpoolFile::clear`] gives them back to the queue, or up.
+//!
+//! Invariant: a record is in quarantine or in the queue, never in both and never in neither: both change in one transaction.
 
 use std::path::Path;
 
 use rusqlite::{Connection, OpenFlags, params};
 
 use super::file::Group;
-use super::{Entry, SpoolError, SpoolFile, body_checksum};
+use super::holders::Change;
+use super::{Entry, Offer, SpoolError, SpoolFile, body_checksum, lane_of};
 
 /// A record, or a damaged entry, in quarantine.
 #[derive(Debug, Clone, PartialEq, Eq, serde::Serialize)]
@@ -27,7 +30,7 @@ pub struct Quarantined {
 
 /// Bytes that a quarantined record counts against the bound, in SQL.
 pub(super) const QUARANTINED_BYTES: &str =
-    "96 + length(CAST(source AS BLOB)) + length(CAST(reason AS BLOB)) + length(body)";
+    "96 + octet_length(source) + octet_length(sender) + octet_length(reason) + length(body)";
 
 /// Records whose entry still waits are decided with it: they are neither given back nor given up.
 const IS_DECIDED: &str = "NOT EXISTS (SELECT 1 FROM entry WHERE entry.sequence = quarantine.entry)";
@@ -54,14 +57,15 @@ impl Group<'_> {
         let insert = || {
             let mut insert = self.transaction.prepare_cached(
                 "INSERT OR IGNORE INTO quarantine \
-                 (entry, row, rows, source, received_ns, precision, quarantined_ns, reason, body, checksum) \
-                 VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?)",
+                 (entry, row, rows, source, sender, received_ns, precision, quarantined_ns, reason, body, checksum) \
+                 VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?)",
             )?;
             insert.execute(params![
                 entry.sequence,
                 refusal.row,
                 refusal.rows,
                 &*entry.offer.source,
+                &*entry.offer.sender,
                 entry.offer.received_ns,
                 entry.offer.precision.code(),
                 now_ns,
@@ -74,7 +78,11 @@ impl Group<'_> {
         if added > 0 {
             self.counts.quarantined += u64::from(refusal.rows);
             self.counts.spooled = self.counts.spooled.saturating_sub(u64::from(refusal.rows));
-            self.counts.quarantined_bytes += stored_bytes(&entry.offer.source, refusal);
+            let bytes = stored_bytes(&entry.offer, refusal);
+            self.counts.quarantined_bytes += bytes;
+            let bytes = i64::try_from(bytes).unwrap_or(i64::MAX);
+            let reason = refusal.reason.clone();
+            self.note_held(&entry.offer, Change { rows: refusal.rows.into(), bytes, deferred_bytes: 0, reason });
         }
         Ok(())
     }
@@ -92,95 +100,162 @@ impl Group<'_> {
     }
 }
 
-impl SpoolFile {
-    /// Gives quarantined records back to the queue, the oldest first; how many. Those whose bytes have changed since stay.
-    ///
-    /// # Errors
-    /// As the disk fails, or when the spool is full.
-    pub fn replay(&mut self, lane_of: &dyn Fn(&str) -> u32) -> Result<u64, SpoolError> {
-        let found = read_all(self.connection()).map_err(|error| SpoolError::of(&error))?;
-        let mut replayed = 0;
-        for (id, mut offer, is_whole) in found {
-            if !is_whole {
-                continue;
-            }
-            offer.lane = lane_of(&offer.source);
-            let mut group = self.begin()?;
-            let before = group.counts();
-            group.let_go(id)?;
-            group.append(&offer)?;
-            // It was acknowledged once already.
-            group.counts.acknowledged = before.acknowledged;
-            group.counts.quarantined = before.quarantined.saturating_sub(u64::from(offer.rows));
-            group.commit()?;
-            replayed += u64::from(offer.rows);
-        }
-        Ok(replayed)
-    }
+/// Records that are replayed or discarded in one transaction, at most, and their bytes.
+const PORTION_MAX: u32 = 500;
+const PORTION_BYTES_MAX: u64 = 4 << 20;
 
-    /// Gives quarantined records up, up to the one of this number; how many. Nobody counts them as acknowledged any more.
-    ///
-    /// # Errors
-    /// As the disk fails.
-    pub fn discard(&mut self, through: i64) -> Result<u64, SpoolError> {
-        let mut group = self.begin()?;
-        let delete =
-            format!("DELETE FROM quarantine WHERE id <= ? AND {IS_DECIDED} RETURNING rows, {QUARANTINED_BYTES}");
-        let remove = |group: &Group<'_>| -> rusqlite::Result<(u64, u64)> {
-            let mut delete = group.transaction.prepare(&delete)?;
-            let mut removed = delete.query([through])?;
-            let (mut rows, mut bytes) = (0, 0);
-            while let Some(row) = removed.next()? {
-                (rows, bytes) = (rows + row.get::<_, u64>(0)?, bytes + row.get::<_, u64>(1)?);
-            }
-            Ok((rows, bytes))
-        };
-        let (rows, bytes) = remove(&group).map_err(|error| SpoolError::of(&error))?;
-        group.counts.acknowledged = group.counts.acknowledged.saturating_sub(rows);
-        group.counts.quarantined = group.counts.quarantined.saturating_sub(rows);
-        group.counts.quarantined_bytes = group.counts.quarantined_bytes.saturating_sub(bytes);
-        group.commit()?;
-        Ok(rows)
-    }
+/// What is done with quarantined records.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Clearing {
+    /// They go back to the queue. Those whose bytes have changed since stay.
+    Replay,
+    /// They are given up; nobody counts them as acknowledged any more.
+    Discard,
+}
+
+/// Which of them, by their numbers.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Span {
+    /// Those behind this one.
+    pub after: i64,
+    /// Up to this one; where it is none, up to the last that there is.
+    pub through: Option<i64>,
+}
+
+impl Span {
+    /// All that there are.
+    pub const ALL: Span = Span { after: 0, through: None };
+}
+
+/// What was done with some of them.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Portion {
+    /// Records.
+    pub rows: u64,
+    /// What is left to do; none where nothing is.
+    pub next: Option<Span>,
+    /// Why nothing more can be done now, if that is so.
+    pub full: Option<String>,
 }
 
 impl Group<'_> {
-    fn let_go(&mut self, id: i64) -> Result<(), SpoolError> {
+    /// Replays or discards the next of a span, the oldest first. What is replayed leaves so many bytes of the spool's bound to others.
+    ///
+    /// # Errors
+    /// As the disk fails.
+    pub(super) fn clear(
+        &mut self,
+        what: Clearing,
+        span: Span,
+        (lanes, leave_bytes): (u32, u64),
+    ) -> Result<Portion, SpoolError> {
+        self.try_to_clear(what, span, (lanes, leave_bytes)).map_err(|error| SpoolError::of(&error))
+    }
+
+    fn try_to_clear(
+        &mut self,
+        what: Clearing,
+        span: Span,
+        (lanes, leave_bytes): (u32, u64),
+    ) -> rusqlite::Result<Portion> {
+        let last = "SELECT ifnull(max(id), 0) FROM quarantine";
+        let through = match span.through {
+            Some(through) => through,
+            None => self.transaction.query_row(last, [], |row| row.get(0))?,
+        };
+        let mut portion = Portion { rows: 0, next: None, full: None };
+        for (id, mut offer, is_whole) in read_some(&self.transaction, span.after, through)? {
+            portion.next = Some(Span { after: id, through: Some(through) });
+            let before = self.counts;
+            match what {
+                Clearing::Replay if !is_whole => continue,
+                Clearing::Replay if !self.has_room_for_bytes(leave_bytes + offer.stored_bytes()) => {
+                    let reason = "there is no room for more in the spool; go on when it has drained".to_owned();
+                    return Ok(Portion { full: Some(reason), ..portion });
+                }
+                Clearing::Replay => {
+                    self.let_go(id, &offer)?;
+                    offer.lane = lane_of(&offer.source, lanes);
+                    self.insert(&offer)?;
+                    // It was acknowledged once already.
+                    self.counts.acknowledged = before.acknowledged;
+                }
+                Clearing::Discard => {
+                    self.let_go(id, &offer)?;
+                    self.counts.acknowledged = before.acknowledged.saturating_sub(offer.rows.into());
+                }
+            }
+            self.counts.quarantined = before.quarantined.saturating_sub(offer.rows.into());
+            portion.rows += u64::from(offer.rows);
+        }
+        Ok(portion)
+    }
+
+    fn let_go(&mut self, id: i64, offer: &Offer) -> rusqlite::Result<()> {
         let delete = format!("DELETE FROM quarantine WHERE id = ? RETURNING {QUARANTINED_BYTES}");
-        let bytes: u64 =
-            self.transaction.query_row(&delete, [id], |row| row.get(0)).map_err(|error| SpoolError::of(&error))?;
-        self.counts.quarantined_bytes = self.counts.quarantined_bytes.saturating_sub(bytes);
+        let bytes: i64 = self.transaction.prepare_cached(&delete)?.query_row([id], |row| row.get(0))?;
+        self.counts.quarantined_bytes = self.counts.quarantined_bytes.saturating_sub(bytes.unsigned_abs());
+        let change = Change { rows: -i64::from(offer.rows), bytes: -bytes, ..Change::default() };
+        self.note_held(offer, change);
         Ok(())
     }
 }
 
-fn stored_bytes(source: &str, refusal: &Refusal) -> u64 {
-    (96 + source.len() + refusal.reason.len() + refusal.body.len()) as u64
+impl SpoolFile {
+    /// Replays or discards all quarantined records; how many.
+    ///
+    /// # Errors
+    /// As the disk fails, or when the spool is full: some are replayed then.
+    pub fn clear(&mut self, what: Clearing) -> Result<u64, SpoolError> {
+        let lanes = self.lanes()?;
+        let (mut rows, mut next) = (0, Some(Span::ALL));
+        while let Some(span) = next {
+            let mut group = self.begin()?;
+            let portion = group.clear(what, span, (lanes, 0))?;
+            group.commit()?;
+            rows += portion.rows;
+            if let Some(reason) = portion.full {
+                return Err(SpoolError::Full(format!("{rows} records are replayed; {reason}")));
+            }
+            next = portion.next;
+        }
+        Ok(rows)
+    }
 }
 
-type Found = (i64, super::Offer, bool);
+fn stored_bytes(offer: &Offer, refusal: &Refusal) -> u64 {
+    (96 + offer.source.len() + offer.sender.len() + refusal.reason.len() + refusal.body.len()) as u64
+}
 
-fn read_all(connection: &Connection) -> rusqlite::Result<Vec<Found>> {
+/// The next records of a span as they were offered, and whether each is as it was stored.
+fn read_some(connection: &Connection, after: i64, through: i64) -> rusqlite::Result<Vec<(i64, Offer, bool)>> {
     let select = format!(
-        "SELECT id, source, received_ns, precision, rows, body, checksum, row FROM quarantine WHERE {IS_DECIDED} ORDER BY id"
+        "SELECT id, source, sender, received_ns, precision, rows, checksum, row, body FROM quarantine \
+         WHERE id > ? AND id <= ? AND {IS_DECIDED} ORDER BY id LIMIT {PORTION_MAX}"
     );
-    let mut statement = connection.prepare(&select)?;
-    let rows = statement.query_map([], |row| {
-        let body: Vec<u8> = row.get(5)?;
-        let precision = crate::recorder::line::Precision::from_code(row.get(3)?);
+    let mut statement = connection.prepare_cached(&select)?;
+    let mut rows = statement.query([after, through])?;
+    let (mut found, mut bytes) = (Vec::new(), 0);
+    while bytes < PORTION_BYTES_MAX
+        && let Some(row) = rows.next()?
+    {
+        let body: Vec<u8> = row.get(8)?;
+        let precision = crate::recorder::line::Precision::from_code(row.get(4)?);
         let is_whole = body_checksum(&body) == row.get::<_, u32>(6)? && row.get::<_, i64>(7)? >= 0;
-        let offer = super::Offer {
+        let offer = Offer {
             lane: 0,
             source: row.get::<_, String>(1)?.into(),
+            sender: row.get::<_, String>(2)?.into(),
             message_id: String::new(),
-            received_ns: row.get(2)?,
+            received_ns: row.get(3)?,
             precision: precision.unwrap_or_default(),
-            rows: row.get(4)?,
+            rows: row.get(5)?,
             body,
         };
-        Ok((row.get(0)?, offer, is_whole && precision.is_some()))
-    })?;
-    rows.collect()
+        bytes += offer.stored_bytes();
+        found.push((row.get(0)?, offer, is_whole && precision.is_some()));
+    }
+    Ok(found)
 }
 
 /// The quarantine of a spool, whether a recorder works on it or not; the newest `limit` in the order they came.
@@ -208,3 +283,7 @@ pub fn list(directory: &Path, limit: u32) -> Result<Vec<Quarantined>, SpoolError
     };
     read().map_err(|error| SpoolError::Unusable { path: directory.display().to_string(), reason: error.to_string() })
 }
+
+#[cfg(test)]
+#[path = "quarantine_tests.rs"]
+mod quarantine_tests;

@@ -3,11 +3,14 @@
 use std::path::Path;
 use std::time::Duration;
 
-use rusqlite::{Connection, OpenFlags, OptionalExtension, params};
+use rusqlite::{Connection, OpenFlags, OptionalExtension, Row, params};
 
 use super::quarantine::Refusal;
 use super::{Entry, Offer, SpoolError};
 use crate::recorder::line::Precision;
+
+/// Why an entry is quarantined that is not as it was written.
+const DAMAGED: &str = "the entry's checksum is wrong: the spool's disk or file was damaged";
 
 /// A connection that reads, one for each writer.
 #[derive(Debug)]
@@ -34,13 +37,31 @@ impl Reader {
         open().map_err(|error: rusqlite::Error| SpoolError::of(&error))
     }
 
-    /// The entries of a lane behind a sequence, in order, until they have this many bytes or rows; at least one where there is any.
+    /// The entries of a lane between two sequences, in order, until they have this many bytes or rows; at least one where there is any.
     /// One whose checksum is wrong comes with what it is to be quarantined as.
     ///
     /// # Errors
     /// As the disk fails.
-    pub fn read(&self, lane: u32, after: i64, bytes_max: usize, rows_max: u64) -> Result<Vec<Found>, SpoolError> {
-        self.try_read(lane, after, bytes_max, rows_max).map_err(|error| SpoolError::of(&error))
+    pub fn read(
+        &self,
+        lane: u32,
+        between: (i64, i64),
+        bytes_max: usize,
+        rows_max: u64,
+    ) -> Result<Vec<Found>, SpoolError> {
+        self.try_read(lane, between, bytes_max, rows_max).map_err(|error| SpoolError::of(&error))
+    }
+
+    /// The first entry of a lane behind a sequence; none where nothing waits there.
+    ///
+    /// # Errors
+    /// As the disk fails.
+    pub fn first(&self, lane: u32, after: i64) -> Result<Option<i64>, SpoolError> {
+        let read = || -> rusqlite::Result<Option<i64>> {
+            let select = "SELECT min(sequence) FROM entry WHERE lane = ? AND sequence > ?";
+            self.connection.prepare_cached(select)?.query_row(params![lane, after], |row| row.get(0))
+        };
+        read().map_err(|error: rusqlite::Error| SpoolError::of(&error))
     }
 
     /// Records of these entries that are in quarantine: entry and number. A recorder that ended before it could settle the entry
@@ -69,6 +90,16 @@ impl Reader {
         read().map_err(|error: rusqlite::Error| SpoolError::of(&error))
     }
 
+    /// Records in quarantine whose entry was damaged.
+    ///
+    /// # Errors
+    /// As the disk fails.
+    pub fn damaged_rows(&self) -> Result<u64, SpoolError> {
+        let select = "SELECT ifnull(sum(rows), 0) FROM quarantine WHERE reason = ?";
+        let read = || self.connection.query_row(select, [DAMAGED], |row| row.get(0));
+        read().map_err(|error: rusqlite::Error| SpoolError::of(&error))
+    }
+
     /// When the oldest entry of a lane behind a sequence arrived, in nanoseconds since 1970; none where nothing waits there.
     ///
     /// # Errors
@@ -81,31 +112,27 @@ impl Reader {
         read().map_err(|error: rusqlite::Error| SpoolError::of(&error))
     }
 
-    fn try_read(&self, lane: u32, after: i64, bytes_max: usize, rows_max: u64) -> rusqlite::Result<Vec<Found>> {
-        let select = "SELECT sequence, source, message_id, received_ns, precision, rows, checksum, body FROM entry \
-                      WHERE lane = ? AND sequence > ? ORDER BY sequence";
+    fn try_read(
+        &self,
+        lane: u32,
+        (after, before): (i64, i64),
+        bytes_max: usize,
+        rows_max: u64,
+    ) -> rusqlite::Result<Vec<Found>> {
+        let select = "SELECT sequence, source, sender, message_id, received_ns, precision, rows, checksum, body FROM entry \
+                      WHERE lane = ? AND sequence > ? AND sequence < ? ORDER BY sequence";
         let mut statement = self.connection.prepare_cached(select)?;
-        let mut rows = statement.query(params![lane, after])?;
+        let mut rows = statement.query(params![lane, after, before])?;
         let (mut found, mut bytes, mut points) = (Vec::new(), 0, 0);
         while let Some(row) = rows.next()? {
-            let precision = Precision::from_code(row.get(4)?);
-            let offer = Offer {
-                lane,
-                source: row.get::<_, String>(1)?.into(),
-                message_id: row.get(2)?,
-                received_ns: row.get(3)?,
-                precision: precision.unwrap_or_default(),
-                rows: row.get(5)?,
-                body: row.get(7)?,
-            };
-            let is_whole = precision.is_some() && offer.checksum() == row.get::<_, u32>(6)?;
+            let (sequence, offer, is_whole) = offer_of(row, lane)?;
             bytes += offer.body.len();
             points += u64::from(offer.rows);
-            let entry = Entry { sequence: row.get(0)?, offer };
+            let entry = Entry { sequence, offer };
             found.push(if is_whole {
                 Ok(entry)
             } else {
-                let reason = "the entry's checksum is wrong: the spool's disk or file was damaged".to_owned();
+                let reason = DAMAGED.to_owned();
                 let refusal = Refusal { row: -1, rows: entry.offer.rows, body: entry.offer.body.clone(), reason };
                 Err((entry, refusal))
             });
@@ -115,4 +142,21 @@ impl Reader {
         }
         Ok(found)
     }
+}
+
+/// What an entry's row says: `sequence, source, sender, message_id, received_ns, precision, rows, checksum, body`; and whether it is as it was stored.
+pub(super) fn offer_of(row: &Row<'_>, lane: u32) -> rusqlite::Result<(i64, Offer, bool)> {
+    let precision = Precision::from_code(row.get(5)?);
+    let offer = Offer {
+        lane,
+        source: row.get::<_, String>(1)?.into(),
+        sender: row.get::<_, String>(2)?.into(),
+        message_id: row.get(3)?,
+        received_ns: row.get(4)?,
+        precision: precision.unwrap_or_default(),
+        rows: row.get(6)?,
+        body: row.get(8)?,
+    };
+    let is_whole = precision.is_some() && offer.checksum() == row.get::<_, u32>(7)?;
+    Ok((row.get(0)?, offer, is_whole))
 }

@@ -4,7 +4,7 @@ use std::path::{Path, PathBuf};
 
 use rusqlite::{Connection, OpenFlags};
 
-use super::file::connect;
+use super::schema::connect;
 use super::{apart, opening};
 
 /// What was found damaged.
@@ -82,25 +82,23 @@ fn copy(from: &Path, to: &Path) -> rusqlite::Result<u64> {
     }
     opening::salvage(&source, &target)?;
     apart::salvage(&source, &target)?;
-    copy_table(&source, &target, "message", 3, "source, message_id")?;
-    Ok(copy_table(&source, &target, "entry", 9, "rowid")? + copy_table(&source, &target, "quarantine", 11, "rowid")?)
+    copy_table(&source, &target, "message", "source, message_id")?;
+    Ok(copy_table(&source, &target, "entry", "rowid")? + copy_table(&source, &target, "quarantine", "rowid")?)
 }
 
-fn copy_table(
-    source: &Connection,
-    target: &Connection,
-    table: &str,
-    columns: usize,
-    key: &str,
-) -> rusqlite::Result<u64> {
-    let places = vec!["?"; columns].join(", ");
-    let mut insert = target.prepare(&format!("INSERT OR IGNORE INTO {table} VALUES ({places})"))?;
+fn copy_table(source: &Connection, target: &Connection, table: &str, key: &str) -> rusqlite::Result<u64> {
     // From both ends to the damage: rows behind it are reached by going backwards.
     let mut copied = 0;
     for order in ["ASC", "DESC"] {
         let key = key.replace(',', &format!(" {order},"));
         let select = format!("SELECT * FROM {table} NOT INDEXED ORDER BY {key} {order}");
         let Ok(mut statement) = source.prepare(&select) else { continue };
+        // An older version has fewer columns.
+        let names = statement.column_names().collect::<Vec<_>>().join(", ");
+        let columns = statement.column_count();
+        let places = vec!["?"; columns].join(", ");
+        let insert = format!("INSERT OR IGNORE INTO {table} ({names}) VALUES ({places})");
+        let Ok(mut insert) = target.prepare(&insert) else { continue };
         let Ok(mut rows) = statement.query([]) else { continue };
         while let Ok(Some(row)) = rows.next() {
             let values: rusqlite::Result<Vec<rusqlite::types::Value>> =

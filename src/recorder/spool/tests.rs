@@ -5,13 +5,13 @@ use std::sync::atomic::{AtomicU32, Ordering};
 
 use super::*;
 use crate::recorder::line::Precision;
-use crate::recorder::spool::{Committer, Entry, LaneNews, LaneOpening, Reader, Refusal, list};
+use crate::recorder::spool::{Clearing, Committer, Entry, LaneNews, LaneOpening, Placed, Reader, Refusal, list};
 
 /// A directory that is removed at the end.
-struct Directory(PathBuf);
+pub(in crate::recorder::spool) struct Directory(pub(in crate::recorder::spool) PathBuf);
 
 impl Directory {
-    fn new() -> Self {
+    pub(in crate::recorder::spool) fn new() -> Self {
         static NUMBER: AtomicU32 = AtomicU32::new(0);
         let number = NUMBER.fetch_add(1, Ordering::Relaxed);
         let path = std::env::temp_dir().join(format!("loadline-spool-{}-{number}", std::process::id()));
@@ -19,7 +19,7 @@ impl Directory {
         Directory(path)
     }
 
-    fn open(&self) -> SpoolFile {
+    pub(in crate::recorder::spool) fn open(&self) -> SpoolFile {
         SpoolFile::open(&self.0, 1 << 20, Duration::from_secs(3600)).unwrap()
     }
 }
@@ -30,19 +30,11 @@ impl Drop for Directory {
     }
 }
 
-fn offer(number: u32) -> Offer {
-    Offer {
-        lane: 0,
-        source: "tests".into(),
-        message_id: String::new(),
-        received_ns: 7,
-        precision: Precision::Nanoseconds,
-        rows: 2,
-        body: format!("m f={number}\nm f={number}\n").into_bytes(),
-    }
+pub(in crate::recorder::spool) fn offer(number: u32) -> Offer {
+    Offer { received_ns: 7, ..Offer::plain("tests", 2, format!("m f={number}\nm f={number}\n").as_bytes()) }
 }
 
-fn append(file: &mut SpoolFile, offers: &[Offer]) -> Vec<Stored> {
+pub(in crate::recorder::spool) fn append(file: &mut SpoolFile, offers: &[Offer]) -> Vec<Stored> {
     let mut group = file.begin().unwrap();
     let stored = offers.iter().map(|offer| group.append(offer).unwrap()).collect();
     group.commit().unwrap();
@@ -55,16 +47,16 @@ fn settle(file: &mut SpoolFile, through: i64) {
     group.commit().unwrap();
 }
 
-fn waiting(directory: &Directory) -> Vec<Entry> {
+pub(in crate::recorder::spool) fn waiting(directory: &Directory) -> Vec<Entry> {
     let reader = Reader::open(&directory.0.join("spool.db")).unwrap();
-    reader.read(0, 0, usize::MAX, u64::MAX).unwrap().into_iter().map(Result::unwrap).collect()
+    reader.read(0, (0, i64::MAX), usize::MAX, u64::MAX).unwrap().into_iter().map(Result::unwrap).collect()
 }
 
-fn refusal(row: i64) -> Refusal {
+pub(in crate::recorder::spool) fn refusal(row: i64) -> Refusal {
     Refusal { row, rows: 1, body: b"m f=1\n".to_vec(), reason: "no".to_owned() }
 }
 
-fn assert_conserved(counts: Counts) {
+pub(in crate::recorder::spool) fn assert_conserved(counts: Counts) {
     assert_eq!(counts.acknowledged, counts.committed + counts.spooled + counts.quarantined, "{counts:?}");
 }
 
@@ -192,35 +184,40 @@ fn quarantined_records_are_listed_and_can_be_given_back() {
     group.commit().unwrap();
     let listed = list(&directory.0, 10).unwrap();
     assert_eq!((listed.len(), &*listed[0].reason, &*listed[0].line), (2, "no", "m f=1"));
-    assert_eq!(file.replay(&|_| 0).unwrap(), 1, "what is damaged stays");
+    assert_eq!(file.clear(Clearing::Replay).unwrap(), 1, "what is damaged stays");
     assert_eq!((file.counts().quarantined, file.counts().spooled), (1, 1));
     assert_conserved(file.counts());
     assert_eq!(waiting(&directory)[0].offer.body, b"m f=1\n");
 }
 
 #[test]
-fn the_quarantine_counts_against_the_bound_until_it_is_replayed_or_discarded() {
+fn the_quarantine_has_a_bound_of_its_own_and_is_replayed_or_discarded() {
     let directory = Directory::new();
-    let mut file = directory.open();
+    let mut file = directory.open().with_quarantine(1 << 20);
     append(&mut file, &[offer(1), offer(2)]);
     let entries = waiting(&directory);
     let mut group = file.begin().unwrap();
-    group.quarantine(&entries[0], &Refusal { body: vec![b'x'; 1 << 20], ..refusal(0) }, 9).unwrap();
+    group.quarantine(&entries[0], &Refusal { body: vec![b'x'; 3 << 20], ..refusal(0) }, 9).unwrap();
     group.quarantine(&entries[1], &refusal(0), 9).unwrap();
     group.settle(0, 1).unwrap();
     group.commit().unwrap();
     let bytes = file.counts().quarantined_bytes;
-    assert!(bytes > 1 << 20 && file.is_half_quarantine());
+    assert!(bytes > 3 << 20 && file.is_half_quarantine());
+    // What is beyond its bound has as much room as the spool has, and only what is beyond that is taken from others.
+    let counts = file.counts();
+    assert_eq!(counts.held_bytes(1 << 20, bytes), counts.spooled_bytes);
+    assert_eq!(counts.held_bytes(1 << 20, bytes - (1 << 20)), counts.spooled_bytes);
+    assert_eq!(counts.held_bytes(1 << 20, bytes - (1 << 20) - 7), counts.spooled_bytes + 7);
     let full = file.begin().unwrap().append(&offer(3)).unwrap_err().to_string();
-    assert!(full.contains("are in quarantine"), "{full}");
+    assert!(full.contains("more than quarantine.bound are in quarantine"), "{full}");
     drop(file);
     let mut file = directory.open();
     assert_eq!(file.counts().quarantined_bytes, bytes);
-    assert_eq!(file.discard(i64::MAX).unwrap(), 1, "what belongs to an entry that waits is decided with it");
+    assert_eq!(file.clear(Clearing::Discard).unwrap(), 1, "what belongs to an entry that waits is decided with it");
     let counts = file.counts();
     assert_eq!((counts.acknowledged, counts.committed, counts.spooled, counts.quarantined), (3, 1, 1, 1));
     assert_conserved(counts);
-    assert_eq!(file.replay(&|_| 0).unwrap(), 0, "nor is it given back");
+    assert_eq!(file.clear(Clearing::Replay).unwrap(), 0, "nor is it given back");
     let reader = Reader::open(file.path()).unwrap();
     assert_eq!(reader.quarantined(1, 2).unwrap(), [(2, 0)]);
     append(&mut file, &[offer(3)]);
@@ -284,7 +281,7 @@ fn a_wrong_checksum_gives_a_refusal_and_the_entries_beside_it_are_read() {
     append(&mut file, &[offer(1), offer(2), offer(3)]);
     file.connection().execute("UPDATE entry SET body = x'6d20663d3909' WHERE sequence = 2", []).unwrap();
     let reader = Reader::open(file.path()).unwrap();
-    let found = reader.read(0, 0, usize::MAX, u64::MAX).unwrap();
+    let found = reader.read(0, (0, i64::MAX), usize::MAX, u64::MAX).unwrap();
     assert!(found[0].is_ok() && found[2].is_ok());
     let (entry, refusal) = found[1].as_ref().unwrap_err();
     assert_eq!((entry.sequence, refusal.row, refusal.rows), (2, -1, 2));
@@ -381,7 +378,7 @@ fn many_requests_share_a_sync_and_each_is_answered_after_it() {
         let tasks: Vec<_> = (0..50)
             .map(|number| {
                 let handle = handle.clone();
-                tokio::spawn(async move { handle.append(offer(number)).await })
+                tokio::spawn(async move { handle.append(offer(number), false).await })
             })
             .collect();
         let mut answers = Vec::new();
@@ -390,7 +387,7 @@ fn many_requests_share_a_sync_and_each_is_answered_after_it() {
         }
         answers
     });
-    assert!(answers.iter().all(|answer| matches!(answer, Ok(Stored::New(_)))));
+    assert!(answers.iter().all(|answer| matches!(answer, Ok(Placed { stored: Stored::New(_), lane: 0 }))));
     assert_eq!(handle.counts().spooled, 100);
     handle.settle(0, 50).unwrap();
     let entry = Entry { sequence: 60, offer: offer(60) };
@@ -440,17 +437,17 @@ fn a_spool_of_the_version_before_is_brought_up_and_one_of_a_later_version_is_ref
     let directory = Directory::new();
     let mut file = directory.open();
     append(&mut file, &[offer(1)]);
-    let older =
-        "DROP TABLE lane; DROP TABLE opening; DROP TABLE apart; UPDATE fact SET value = 1 WHERE name = 'version'";
+    let older = "DROP TABLE lane; DROP TABLE opening; DROP TABLE apart; UPDATE fact SET value = 1 WHERE name = 'version'; \
+         ALTER TABLE entry DROP COLUMN sender; ALTER TABLE quarantine DROP COLUMN sender";
     file.connection().execute_batch(older).unwrap();
     drop(file);
     let mut file = directory.open();
     assert_eq!(waiting(&directory).len(), 1);
     assert_eq!(file.lane_opening(0).unwrap().openings[0].newest, 1);
-    file.connection().execute("UPDATE fact SET value = 4 WHERE name = 'version'", []).unwrap();
+    file.connection().execute("UPDATE fact SET value = 5 WHERE name = 'version'", []).unwrap();
     drop(file);
     let refused = SpoolFile::open(&directory.0, 1 << 20, Duration::from_secs(1)).unwrap_err().to_string();
-    assert!(refused.contains("its version is 4 and this loadline reads 3"), "{refused}");
+    assert!(refused.contains("its version is 5 and this loadline reads 4"), "{refused}");
 }
 
 #[test]

@@ -23,6 +23,8 @@ use std::sync::Arc;
 
 pub use cameras::{CameraList, Cameras, Login};
 pub use deposit::{Body, Expected, NotTaken};
+#[cfg(any(test, fuzzing))]
+pub(crate) use ftp::FUZZED as FTP;
 pub use meter::{OpenConnection, UploadMeter, Why};
 pub use password::{Hashed, random_password};
 pub use rate::Rates;

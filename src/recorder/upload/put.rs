@@ -18,6 +18,7 @@ use super::{Body, Entry, Expected, Login, NotTaken, Surroundings, Why, page};
 use crate::recorder::config::ListenConfig;
 use crate::recorder::inbox::{Acknowledged, InboxError};
 use crate::recorder::intake::Running;
+use crate::recorder::intake::anteroom::Place;
 use crate::recorder::intake::exchange::{TOO_MANY, exchange};
 use crate::recorder::intake::listen::{Stream, serve};
 use crate::recorder::intake::request::retry_after_s;
@@ -37,24 +38,28 @@ type Shared = Arc<(ListenConfig, Surroundings)>;
 
 fn start(config: ListenConfig, surroundings: &Surroundings) -> Result<Running, String> {
     let shared = Arc::new((config.clone(), surroundings.clone()));
-    serve("put", &config, &surroundings.stop, TOO_MANY, move |stream, ends| {
-        connection(stream, ends.peer, Arc::clone(&shared))
+    let is_open = surroundings.blocks.is_open();
+    serve("put", &config, is_open, &surroundings.stop, TOO_MANY, move |stream, ends, place| {
+        connection(stream, ends.peer, place, Arc::clone(&shared))
     })
 }
 
-async fn connection(stream: Box<dyn Stream>, peer: SocketAddr, shared: Shared) {
+/// Who sends: an address, and what is known of the connection.
+type Client<'a> = (SocketAddr, &'a Place);
+
+async fn connection(stream: Box<dyn Stream>, peer: SocketAddr, place: Arc<Place>, shared: Shared) {
     let (patience, stop) = (shared.0.patience, Arc::clone(&shared.1.stop));
     let _open = shared.1.blocks.meter.connection();
-    exchange(stream, patience, stop, |request| answer(request, peer, &shared)).await;
+    exchange(stream, &place, patience, stop, |request| answer(request, (peer, &place), &shared)).await;
 }
 
-async fn answer(request: Request<Incoming>, peer: SocketAddr, shared: &Shared) -> Answer {
+async fn answer(request: Request<Incoming>, client: Client<'_>, shared: &Shared) -> Answer {
     let surroundings = &shared.1;
     let path = request.uri().path().to_owned();
     let is_read = [Method::GET, Method::HEAD].contains(request.method());
     match path.strip_prefix("/blocks/") {
         Some(rest) if request.method() == Method::PUT => {
-            let mut answer = put(request, rest, peer, shared).await.unwrap_or_else(|refusal| refusal);
+            let mut answer = put(request, rest, client, shared).await.unwrap_or_else(|refusal| refusal);
             if !answer.status().is_success() {
                 // What is left of the body is not read.
                 answer.headers_mut().insert(CONNECTION, HeaderValue::from_static("close"));
@@ -71,10 +76,11 @@ async fn answer(request: Request<Incoming>, peer: SocketAddr, shared: &Shared) -
                 None => text(StatusCode::OK, "application/json", "{\"status\":\"ready\"}".to_owned()),
                 Some(reason) => error(StatusCode::SERVICE_UNAVAILABLE, "unavailable", &reason),
             },
-            "/metrics" => {
+            "/metrics" if surroundings.config.shows_metrics => {
                 let metrics = page::text(&surroundings.blocks) + &program::text();
                 text(StatusCode::OK, "text/plain; version=0.0.4; charset=utf-8", metrics)
             }
+            "/metrics" => error(StatusCode::NOT_FOUND, "not found", "/metrics is answered where [metrics] says"),
             _ => error(
                 StatusCode::NOT_FOUND,
                 "not found",
@@ -90,13 +96,13 @@ fn not_allowed(allowed: &'static str) -> Answer {
     answer
 }
 
-async fn put(request: Request<Incoming>, rest: &str, peer: SocketAddr, shared: &Shared) -> Result<Answer, Answer> {
+async fn put(request: Request<Incoming>, rest: &str, client: Client<'_>, shared: &Shared) -> Result<Answer, Answer> {
     let (config, Surroundings { blocks, stop, .. }) = &**shared;
     let Some((camera, name)) = rest.split_once('/').and_then(|(camera, name)| Some((decode(camera)?, decode(name)?)))
     else {
         return Err(error(StatusCode::BAD_REQUEST, "invalid", "the path must be /blocks/<camera>/<name>"));
     };
-    authorise(&request, &camera, peer, shared).await?;
+    authorise(&request, &camera, client, shared).await?;
     let announced = request.headers().contains_key(CONTENT_LENGTH);
     let Some(bytes) = request.body().size_hint().exact().filter(|_| announced) else {
         let message = "send Content-Length, so that a block that was cut is recognised";
@@ -120,7 +126,12 @@ async fn put(request: Request<Incoming>, rest: &str, peer: SocketAddr, shared: &
 }
 
 /// Who sends: the camera of the path, by its password.
-async fn authorise(request: &Request<Incoming>, camera: &str, peer: SocketAddr, shared: &Shared) -> Result<(), Answer> {
+async fn authorise(
+    request: &Request<Incoming>,
+    camera: &str,
+    (peer, place): Client<'_>,
+    shared: &Shared,
+) -> Result<(), Answer> {
     let blocks = &shared.1.blocks;
     let header = request.headers().get(AUTHORIZATION).and_then(|value| value.to_str().ok()).unwrap_or_default();
     let given = match header.split_once(' ') {
@@ -142,7 +153,11 @@ async fn authorise(request: &Request<Incoming>, camera: &str, peer: SocketAddr, 
         Login::Unknown
     };
     match login {
-        Login::Known => Ok(()),
+        Login::Known if place.let_in() => Ok(()),
+        Login::Known => {
+            let message = "others came before; send again";
+            Err(again_later(StatusCode::SERVICE_UNAVAILABLE, "unavailable", message, 1))
+        }
         Login::Unknown => Err(unauthorised("there is no such camera, or this is not its password; send the right one")),
         Login::TooMany => {
             let message = "too many wrong passwords came from this address";

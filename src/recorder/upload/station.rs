@@ -9,7 +9,8 @@ use std::time::Duration;
 use super::{Blocks, CameraList, REGISTRY, Surroundings, page};
 use crate::recorder::config::Config;
 use crate::recorder::inbox::{Inbox, Receiving};
-use crate::recorder::intake::{Renewal, Running};
+use crate::recorder::intake::{Renewal, Running, connections_page};
+use crate::recorder::pulse::Heartbeat;
 use crate::recorder::stop::Stop;
 
 /// How long uploads that are under way when it is stopped may take.
@@ -24,6 +25,7 @@ pub struct Station {
     running: Vec<Running>,
     blocks: Arc<Blocks>,
     stop: Arc<Stop>,
+    heartbeat: Heartbeat,
 }
 
 impl Station {
@@ -53,7 +55,8 @@ impl Station {
         let stop = Arc::new(Stop::default());
         let surroundings =
             Surroundings { config: config.intake.clone(), blocks: Arc::clone(&blocks), stop: Arc::clone(&stop) };
-        let mut station = Station { runtime, running: Vec::new(), blocks, stop };
+        let heartbeat = Heartbeat::start(runtime.handle());
+        let mut station = Station { runtime, running: Vec::new(), blocks, stop, heartbeat };
         match station.start_all(&surroundings) {
             Ok(()) => Ok(station),
             Err(reason) => {
@@ -70,6 +73,7 @@ impl Station {
                 self.running.push(started?);
             }
         }
+        self.blocks.show_also(connections_page("upload_", &self.running));
         Ok(())
     }
 
@@ -105,6 +109,11 @@ impl Station {
     /// Why it cannot go on, if that is so.
     pub fn failure(&self) -> Option<String> {
         self.blocks.receiving.broken().map(|broken| broken.to_string())
+    }
+
+    /// Whether nothing was done for this long, not even what is done without anybody asking.
+    pub fn is_stuck(&self, within: Duration) -> bool {
+        self.heartbeat.is_stuck(within)
     }
 
     /// Blocks acknowledged since it was started.

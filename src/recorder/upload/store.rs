@@ -80,7 +80,7 @@ fn start(config: StoreConfig, surroundings: &Surroundings) -> Running {
     let shown = Arc::clone(&meter);
     blocks.show_also(Box::new(move || page(&shown)));
     let task = tokio::spawn(run(config, blocks, stop, meter));
-    Running { name: "store", address: None, certificates: Vec::new(), task }
+    Running { name: "store", address: None, anteroom: None, certificates: Vec::new(), task }
 }
 
 fn page(meter: &Meter) -> String {

@@ -185,20 +185,10 @@ fn split(batch: &Batch, place: usize, is_chosen: &dyn Fn(&str) -> bool) -> Split
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::recorder::line::Precision;
 
     #[test]
     fn an_entry_is_split_without_losing_a_line_or_its_order() {
-        let body = b"a f=1 1\nb f=2 2\na f=\"x\ny\" 3\nc f=3\nb f=4 4\na f=5 5\n".to_vec();
-        let offer = Offer {
-            lane: 0,
-            source: "s".into(),
-            message_id: String::new(),
-            received_ns: 0,
-            precision: Precision::Nanoseconds,
-            rows: 6,
-            body,
-        };
+        let offer = Offer::plain("s", 6, b"a f=1 1\nb f=2 2\na f=\"x\ny\" 3\nc f=3\nb f=4 4\na f=5 5\n");
         let mut batch = Batch::new(vec![Arc::new(Entry { sequence: 9, offer })]);
         // In quarantine already: it stays where its number says.
         batch.leave_out(5);

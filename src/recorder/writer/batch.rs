@@ -88,23 +88,11 @@ impl Batch {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::recorder::line::Precision;
     use crate::recorder::spool::Offer;
 
     #[test]
     fn rows_are_numbered_through_all_entries() {
-        let entry = |sequence, rows| {
-            let offer = Offer {
-                lane: 0,
-                source: "s".into(),
-                message_id: String::new(),
-                received_ns: 0,
-                precision: Precision::Nanoseconds,
-                rows,
-                body: Vec::new(),
-            };
-            Arc::new(Entry { sequence, offer })
-        };
+        let entry = |sequence, rows| Arc::new(Entry { sequence, offer: Offer::plain("s", rows, b"") });
         let mut batch = Batch::new(vec![entry(5, 2), entry(7, 3)]);
         assert_eq!((batch.rows_of(0..1), batch.rows_of(1..2), batch.rows_of(0..2)), (0..2, 2..5, 0..5));
         assert_eq!([0, 1, 2, 4].map(|row| batch.entry_of(row)), [0, 0, 1, 1]);

@@ -115,7 +115,7 @@ impl Lane {
         self.settings.meter.copies.add(1);
         let (lane, sequence) = (self.settings.lane.to_string(), sequence.to_string());
         let remedy = "stop one of the two recorders; until then each stores what only it has";
-        log::warning(
+        log::error(
             "another recorder works with a copy of this spool",
             &[("writer", &lane), ("own_through_entry", &sequence), ("remedy", remedy)],
         );

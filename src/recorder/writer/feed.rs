@@ -6,10 +6,13 @@ use std::time::{Duration, Instant};
 
 use tokio::sync::{mpsc, oneshot};
 
+use super::turns::Waiting;
 use crate::recorder::spool::{Offer, Reader};
 
 /// Offers that may wait in front of a lane.
 const QUEUE_MAX: usize = 1_024;
+/// Offers that may wait for their turn. A source that had all of these at once would have as many connections.
+const WAITING_MAX: usize = 16 * QUEUE_MAX;
 
 /// What became of an offer that was not spooled.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -85,26 +88,25 @@ pub(super) enum Received {
     Closed,
 }
 
-/// Takes offers that wait, up to these rows and bytes; waits for the first one.
+/// Takes offers that wait, up to these rows and bytes, each source in its turn; waits for the first one.
 pub(super) fn receive(
     receiver: &mut mpsc::Receiver<Direct>,
+    waiting: &mut Waiting,
     runtime: &tokio::runtime::Handle,
     within: Duration,
     rows_max: u64,
     bytes_max: usize,
 ) -> Received {
-    let first = match runtime.block_on(async { tokio::time::timeout(within, receiver.recv()).await }) {
-        Ok(Some(first)) => first,
-        Ok(None) => return Received::Closed,
-        Err(_) => return Received::Nothing,
-    };
-    let (mut rows, mut bytes) = (u64::from(first.offer.rows), first.offer.body.len());
-    let mut taken = vec![first];
-    while rows < rows_max && bytes < bytes_max {
-        let Ok(next) = receiver.try_recv() else { break };
-        rows += u64::from(next.offer.rows);
-        bytes += next.offer.body.len();
-        taken.push(next);
+    if waiting.len() == 0 {
+        match runtime.block_on(async { tokio::time::timeout(within, receiver.recv()).await }) {
+            Ok(Some(first)) => waiting.add(first),
+            Ok(None) => return Received::Closed,
+            Err(_) => return Received::Nothing,
+        }
     }
-    Received::Some(taken)
+    while waiting.len() < WAITING_MAX {
+        let Ok(next) = receiver.try_recv() else { break };
+        waiting.add(next);
+    }
+    Received::Some(waiting.take(rows_max, bytes_max))
 }

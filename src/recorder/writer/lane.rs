@@ -9,17 +9,20 @@ use std::time::{Duration, Instant};
 use super::backoff::Backoff;
 use super::bind::Binder;
 use super::feed::{Direct, Feed, Received, receive};
+use super::greedy::Turns;
 use super::identity::{Ends, Identities};
 use super::kept::Kept;
 use super::refusal::{Meaning, meaning};
 use super::registry::Registry;
 use super::spooled::BATCH_BYTES;
 use super::store::{Connection, Context, News, Ready};
+use super::turns::Waiting;
 use crate::database::{Database, DatabaseError, WriterLimits};
 use crate::recorder::config::{SchemaConfig, WriterConfig};
 use crate::recorder::log;
 use crate::recorder::meter::Meter;
 use crate::recorder::pace::Pace;
+use crate::recorder::pulse::Pulse;
 use crate::recorder::quote::quoted;
 use crate::recorder::spool::{CommitterHandle, IdClock, LaneNews, LaneOpening, SpoolError, now_ns};
 use crate::recorder::stop::Stop;
@@ -52,6 +55,8 @@ pub struct LaneSettings {
     pub pace: Arc<dyn Pace>,
     /// What it counts with.
     pub meter: Arc<Meter>,
+    /// What it says with that it moves.
+    pub pulse: Arc<Pulse>,
     /// When it ends.
     pub stop: Arc<Stop>,
 }
@@ -110,6 +115,8 @@ pub struct Lane {
     pub(super) refusals: u32,
     /// The code of a refusal of what waits apart that does not pass: a record is held to cause it.
     pub(super) suspected: Option<String>,
+    /// How a lane of greedy sources takes its turns.
+    pub(super) turns: Turns,
 }
 
 /// Why a lane leaves a batch.
@@ -168,6 +175,7 @@ impl Lane {
             settled_written: 0,
             refusals: 0,
             suspected: None,
+            turns: Turns::default(),
             settings,
         }
     }
@@ -196,12 +204,14 @@ impl Lane {
         runtime: &tokio::runtime::Handle,
     ) -> Result<LaneEnd, Leave> {
         self.connect_if_idle();
+        let mut waiting = Waiting::default();
         loop {
+            self.settings.pulse.wait_for(IDLE);
             if self.settings.stop.is_over() {
                 return Ok(LaneEnd::Stopped);
             }
             let rows_max = u64::from(self.settings.pace.batch_rows(self.settings.writer.batch));
-            match receive(receiver, runtime, IDLE, rows_max, BATCH_BYTES) {
+            match receive(receiver, &mut waiting, runtime, IDLE, rows_max, BATCH_BYTES) {
                 Received::Some(directs) => self.store_direct(directs)?,
                 Received::Nothing => self.connect_if_idle(),
                 Received::Closed => {
@@ -273,6 +283,8 @@ impl Lane {
         work: impl FnOnce(&mut Connection, &mut Context<'_>) -> Result<T, DatabaseError>,
     ) -> Result<T, DatabaseError> {
         let settings = &self.settings;
+        // Names that are looked up, and databases without limits of their own. Whoever has limits says more.
+        settings.pulse.wait_for(self.limits.change());
         let mut context = Context {
             database: &*settings.database,
             limits: &self.limits,
@@ -308,6 +320,7 @@ impl Lane {
             return Err(DatabaseError::Unavailable("there is no connection".to_owned()));
         };
         let outcome = work(connection, &mut context);
+        settings.pulse.beat();
         self.written = connection.ledger.sequence;
         let is_lost = |error: &DatabaseError| matches!(meaning(error), Meaning::Lost | Meaning::Ledger);
         if outcome.as_ref().is_err_and(is_lost) {
@@ -368,6 +381,7 @@ impl Lane {
             return Err(Leave::Stopped);
         }
         let wait = self.backoff.wait();
+        self.settings.pulse.wait_for(wait);
         if self.until.is_some_and(|until| Instant::now() + wait >= until) {
             return Err(Leave::GaveUp(reason));
         }
@@ -417,8 +431,9 @@ impl Lane {
 /// What a lane's sessions are held to; nobody else's have their name.
 fn limits(settings: &LaneSettings) -> WriterLimits {
     let name = format!("loadline-{:x}-{:x}-{}", std::process::id(), now_ns(), settings.lane);
-    let stop = Arc::clone(&settings.stop);
-    WriterLimits::new(&name, settings.writer.statement_timeout, Box::new(move || stop.over_at()))
+    let (stop, pulse) = (Arc::clone(&settings.stop), Arc::clone(&settings.pulse));
+    let limits = WriterLimits::new(&name, settings.writer.statement_timeout, Box::new(move || stop.over_at()));
+    limits.telling(Box::new(move |at_most| pulse.wait_for(at_most)))
 }
 
 /// Whether an error ends the lane: the disk failed.

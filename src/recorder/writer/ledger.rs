@@ -35,6 +35,11 @@ pub(super) struct Ledger {
     pub edited_ns: i64,
 }
 
+/// The number of the lane that stored a record.
+pub fn writer_of(record_id: i64) -> i64 {
+    record_id >> ROW_BITS
+}
+
 impl Ledger {
     /// The number of the next record.
     pub(super) fn next_record(&self) -> i64 {

@@ -6,7 +6,6 @@ use std::time::Duration;
 
 use super::*;
 use crate::random::Stream;
-use crate::recorder::line::Precision;
 use crate::recorder::spool::{LaneNews, Offer, Opening, Reader, SpoolFile};
 
 /// Openings by token and newest entry; the present one is the last.
@@ -144,15 +143,7 @@ impl Running {
     }
 
     fn take_in(&mut self, value: u64, spool: &mut Spool) {
-        let offer = Offer {
-            lane: 0,
-            source: "s".into(),
-            message_id: String::new(),
-            received_ns: 1,
-            precision: Precision::Nanoseconds,
-            rows: 1,
-            body: value.to_string().into_bytes(),
-        };
+        let offer = Offer { received_ns: 1, ..Offer::plain("s", 1, value.to_string().as_bytes()) };
         let mut group = self.file.begin().unwrap();
         group.append(&offer).unwrap();
         group.commit().unwrap();
@@ -198,7 +189,7 @@ impl Running {
             self.note(&LaneNews::Checked);
             return true;
         };
-        let found = self.reader.read(0, sequence, usize::MAX, 1 + random.below(3)).unwrap();
+        let found = self.reader.read(0, (sequence, i64::MAX), usize::MAX, 1 + random.below(3)).unwrap();
         let entries: Vec<_> = found.into_iter().map(Result::unwrap).collect();
         let Some(through) = entries.last().map(|entry| entry.sequence) else {
             self.settle(sequence);

@@ -1,6 +1,11 @@
 //! In which runs rows are tried so that the bad ones are found with few tries. Main type: [`Sieve`], a state machine without a database.
 //!
-//! Invariant: each row is passed in a run that was taken, or refused in a run of its own.
+//! A try of many rows in one statement costs each of them much less than a try apart, says only whether all are good, and those of a refused one are
+//! tried again. Rows that are tried apart leave together: one round trip says of each whether it is good. So long runs are halved while
+//! they are refused, and short ones taken apart; where bad rows are many, all are. A database without round trips, which executes a statement for each
+//! row anyhow, tries all apart from the start.
+//!
+//! Invariant: each row is passed in a run that was taken, or was tried apart.
 
 use std::ops::Range;
 
@@ -8,14 +13,31 @@ use std::ops::Range;
 const FIRST: usize = 32;
 /// The most rows of a run.
 const MOST: usize = 1_024;
+/// A refused run of so many rows is tried apart.
+const SHORT: usize = 8;
+/// The most rows that are tried apart at a time.
+const APART_MOST: usize = 256;
+/// Where one row in so many is bad, all are tried apart.
+const DENSE: usize = 16;
 
-/// Goes through rows in runs: longer ones while they are taken, and halves of the one that is refused.
+/// What is to be tried next.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub(super) enum Try {
+    /// All rows of the run at once.
+    Together(Range<usize>),
+    /// Each row of the run by itself, behind the good ones before it.
+    Apart(Range<usize>),
+}
+
+/// Goes through rows in runs: longer ones while they are taken, and shorter ones where they are refused.
 #[derive(Debug)]
 pub(super) struct Sieve {
     count: usize,
     /// Everything before is decided.
     start: usize,
     size: usize,
+    is_apart: bool,
+    is_always_apart: bool,
     /// The end of the run from `start` that was refused.
     refused_end: Option<usize>,
     /// Behind the row that was refused last.
@@ -23,21 +45,27 @@ pub(super) struct Sieve {
 }
 
 impl Sieve {
-    pub(super) fn new(count: usize) -> Self {
-        Sieve { count, start: 0, size: FIRST, refused_end: None, behind_last: 0 }
+    /// Nothing of so many rows is decided.
+    pub(super) fn new(count: usize, is_always_apart: bool) -> Self {
+        let (size, is_apart) = (if is_always_apart { APART_MOST } else { FIRST }, is_always_apart);
+        Sieve { count, start: 0, size, is_apart, is_always_apart, refused_end: None, behind_last: 0 }
     }
 
-    /// The run that is to be tried next.
-    pub(super) fn next_run(&self) -> Option<Range<usize>> {
+    pub(super) fn next_try(&self) -> Option<Try> {
         let end = (self.start + self.size).min(self.refused_end.unwrap_or(self.count)).min(self.count);
-        (self.start < end).then_some(self.start..end)
+        let run = self.start..end;
+        match (run.is_empty(), self.is_apart) {
+            (true, _) => None,
+            (false, true) => Some(Try::Apart(run)),
+            (false, false) => Some(Try::Together(run)),
+        }
     }
 
-    /// The run was taken.
+    /// The run was taken as a whole.
     pub(super) fn take(&mut self, run: Range<usize>) {
         self.start = run.end;
         match self.refused_end {
-            Some(end) if end > run.end => self.size = ((end - run.end) / 2).max(1),
+            Some(end) if end > run.end => self.look_into(end),
             _ => {
                 self.refused_end = None;
                 self.size = (2 * run.len()).min(MOST);
@@ -45,19 +73,35 @@ impl Sieve {
         }
     }
 
-    /// The run was refused; the row that is to blame, once it is known.
-    pub(super) fn refuse(&mut self, run: Range<usize>) -> Option<usize> {
-        if run.len() > 1 {
-            self.refused_end = Some(run.end);
-            self.size = run.len() / 2;
-            return None;
+    /// The run was refused as a whole.
+    pub(super) fn refuse(&mut self, run: Range<usize>) {
+        self.look_into(run.end);
+    }
+
+    /// Between `start` and this end there is a bad row.
+    fn look_into(&mut self, end: usize) {
+        let length = end - self.start;
+        self.refused_end = Some(end);
+        self.is_apart = length <= SHORT;
+        self.size = if self.is_apart { length } else { length / 2 };
+    }
+
+    /// The rows from `start` up to this place are decided, each by itself; those of them that are bad.
+    pub(super) fn decide(&mut self, end: usize, bad: &[usize]) {
+        let tried = end - self.start;
+        self.start = end;
+        if end < self.refused_end.unwrap_or(end) && bad.is_empty() {
+            // It is behind them.
+            return;
         }
-        // The next bad row is about as far away as this one was from the last.
-        self.size = ((run.start - self.behind_last) / 2).clamp(1, MOST);
         self.refused_end = None;
-        self.start = run.end;
-        self.behind_last = run.end;
-        Some(run.start)
+        let distance = match bad.last() {
+            Some(last) => (last + 1 - self.behind_last).div_ceil(bad.len()),
+            None => 2 * tried,
+        };
+        self.behind_last = bad.last().map_or(self.behind_last, |last| last + 1);
+        self.is_apart = self.is_always_apart || distance <= DENSE;
+        self.size = if self.is_apart { APART_MOST } else { (distance / 2).clamp(1, MOST) };
     }
 }
 
@@ -66,47 +110,71 @@ mod tests {
     use super::*;
     use proptest::prelude::*;
 
-    /// The rows found, the tries, and the rows of all tries.
-    fn sift(bad: &[bool]) -> (Vec<usize>, usize, usize) {
-        let (mut sieve, mut found, mut tries, mut tried) = (Sieve::new(bad.len()), Vec::new(), 0, 0);
-        while let Some(run) = sieve.next_run() {
-            (tries, tried) = (tries + 1, tried + run.len());
-            match bad[run.clone()].contains(&true) {
-                true => found.extend(sieve.refuse(run)),
-                false => sieve.take(run),
-            }
-        }
-        (found, tries, tried)
+    /// What sifting came to.
+    #[derive(Debug, Default)]
+    struct Sifted {
+        found: Vec<usize>,
+        /// Round trips.
+        tries: usize,
+        together: usize,
+        apart: usize,
     }
 
-    fn work(bad: impl Fn(usize) -> bool) -> (usize, usize) {
+    fn sift(bad: &[bool], is_always_apart: bool) -> Sifted {
+        let (mut sieve, mut sifted) = (Sieve::new(bad.len(), is_always_apart), Sifted::default());
+        while let Some(next) = sieve.next_try() {
+            sifted.tries += 1;
+            match next {
+                Try::Together(run) => {
+                    sifted.together += run.len();
+                    match bad[run.clone()].contains(&true) {
+                        true => sieve.refuse(run),
+                        false => sieve.take(run),
+                    }
+                }
+                Try::Apart(run) => {
+                    sifted.apart += run.len();
+                    let found: Vec<_> = run.clone().filter(|row| bad[*row]).collect();
+                    sieve.decide(run.end, &found);
+                    sifted.found.extend(found);
+                }
+            }
+        }
+        sifted
+    }
+
+    fn work(bad: impl Fn(usize) -> bool) -> Sifted {
         let bad: Vec<_> = (0..10_000).map(bad).collect();
-        let (found, tries, tried) = sift(&bad);
-        assert_eq!(found.len(), bad.iter().filter(|bad| **bad).count());
-        (tries, tried)
+        let sifted = sift(&bad, false);
+        assert_eq!(sifted.found.len(), bad.iter().filter(|bad| **bad).count());
+        sifted
     }
 
     #[test]
     fn the_work_is_a_small_multiple_of_the_rows_and_of_the_bad_ones_among_them() {
-        assert!(work(|_| false).0 <= 16);
-        assert!(work(|row| row == 7_777).0 <= 40);
-        let (tries, tried) = work(|row| row % 100 == 50);
-        assert!(tries <= 100 * 12 && tried <= 40_000, "{tries} tries of {tried} rows");
-        let (tries, tried) = work(|row| row % 2 == 1);
-        assert!(tries <= 16_000 && tried <= 25_000, "{tries} tries of {tried} rows");
-        let (tries, tried) = work(|row| (row * 7_919 / 13) % 2 == 1);
-        assert!(tries <= 20_000 && tried <= 30_000, "{tries} tries of {tried} rows");
-        let (tries, tried) = work(|_| true);
-        assert!(tries <= 10_010 && tried <= 10_100, "{tries} tries of {tried} rows");
+        let at_most = |sifted: Sifted, tries, together, apart| {
+            assert!(sifted.tries <= tries && sifted.together <= together && sifted.apart <= apart, "{sifted:?}");
+        };
+        at_most(work(|_| false), 16, 10_000, 0);
+        at_most(work(|row| row == 7_777), 30, 15_000, 8);
+        at_most(work(|row| row % 1_000 == 50), 130, 25_000, 80);
+        at_most(work(|row| row % 100 == 50), 900, 25_000, 800);
+        at_most(work(|row| row % 20 == 3), 4_000, 25_000, 4_000);
+        for dense in [work(|row| row % 2 == 1), work(|row| (row * 7_919 / 13) % 2 == 1), work(|_| true)] {
+            at_most(dense, 50, 100, 10_000);
+        }
     }
 
     proptest! {
         #[test]
-        fn exactly_the_bad_rows_are_found(bad in proptest::collection::vec(proptest::bool::weighted(0.2), 0..300)) {
-            let (found, tries, _) = sift(&bad);
+        fn exactly_the_bad_rows_are_found(
+            is_always_apart: bool, share in 0.0..1.0_f64, bad in proptest::collection::vec(0.0..1.0_f64, 0..600),
+        ) {
+            let bad: Vec<_> = bad.into_iter().map(|drawn| drawn < share * share * share).collect();
+            let sifted = sift(&bad, is_always_apart);
             let expected: Vec<_> = bad.iter().enumerate().filter(|(_, bad)| **bad).map(|(row, _)| row).collect();
-            prop_assert_eq!(found, expected);
-            prop_assert!(tries <= 3 * bad.len() + 10, "{} tries", tries);
+            prop_assert_eq!(sifted.found, expected);
+            prop_assert!(sifted.tries <= bad.len() / 2 + 10, "{} tries", sifted.tries);
         }
     }
 }

@@ -2,11 +2,12 @@
 //!
 //! Invariant: a dry run is undone, whatever it came to.
 
+use std::collections::HashSet;
 use std::ops::Range;
 
 use super::bind::Unit;
 use super::refusal::{Meaning, meaning_where};
-use super::sieve::Sieve;
+use super::sieve::{Sieve, Try};
 use super::store::{Connection, Context, Ready, append_identity, insert};
 use crate::database::DatabaseError;
 use crate::record::Cells;
@@ -19,6 +20,28 @@ struct Piece {
     second: usize,
     /// Its identity's place among those that are new.
     fresh: Option<usize>,
+}
+
+/// What a dry run has come to.
+struct Found {
+    /// The places of the pieces that were refused, with the reasons.
+    bad: Vec<(usize, DatabaseError)>,
+    /// Runs that were taken, none longer than [`TAKEN_MOST`] unless it was tried so.
+    taken: Vec<Range<usize>>,
+    /// Which of the new identities are stored.
+    is_stored: Vec<bool>,
+}
+
+/// Pieces that were taken apart are one run up to this length.
+const TAKEN_MOST: usize = 1_024;
+
+impl Found {
+    fn take(&mut self, run: Range<usize>) {
+        match self.taken.last_mut().filter(|last| last.end == run.start && run.end - last.start <= TAKEN_MOST) {
+            Some(last) => last.end = run.end,
+            None => self.taken.push(run),
+        }
+    }
 }
 
 impl Connection {
@@ -34,7 +57,7 @@ impl Connection {
         let pieces = arranged(ready);
         self.session.begin_dry_run()?;
         let outcome = self.try_pieces(&pieces, ready, context);
-        if !matches!(&outcome, Err(DatabaseError::Lost(_) | DatabaseError::Unavailable(_))) {
+        if !outcome.as_ref().is_err_and(DatabaseError::is_lost) {
             self.session.end_dry_run()?;
         }
         outcome
@@ -64,7 +87,7 @@ impl Connection {
     fn try_dry(&mut self) -> Result<(), DatabaseError> {
         self.session.begin_dry_run()?;
         let outcome = self.session.attempt(&self.request);
-        if !matches!(&outcome, Err(DatabaseError::Lost(_) | DatabaseError::Unavailable(_))) {
+        if !outcome.as_ref().is_err_and(DatabaseError::is_lost) {
             self.session.end_dry_run()?;
         }
         outcome
@@ -76,30 +99,46 @@ impl Connection {
         ready: &Ready,
         context: &mut Context<'_>,
     ) -> Result<Vec<(usize, DatabaseError)>, DatabaseError> {
-        let (mut sieve, mut bad) = (Sieve::new(pieces.len()), Vec::new());
-        let mut is_stored = vec![false; ready.fresh.len()];
-        let mut taken: Vec<Range<usize>> = Vec::new();
-        while let Some(run) = sieve.next_run() {
-            match self.attempt(&pieces[run.clone()], ready, &mut is_stored, context) {
-                Ok(()) => {
-                    taken.push(run.clone());
-                    sieve.take(run);
-                }
-                Err(error) if meaning_where(&error, context.suspected) != Meaning::Record => return Err(error),
-                Err(error) => {
-                    bad.extend(sieve.refuse(run).map(|place| (pieces[place].unit.row, error)));
-                    if !self.session.is_dry_run() {
-                        // All that was taken is undone, and goes before what follows.
-                        self.session.begin_dry_run()?;
-                        is_stored.fill(false);
-                        for run in &taken {
-                            self.attempt(&pieces[run.clone()], ready, &mut is_stored, context)?;
-                        }
+        let mut sieve = Sieve::new(pieces.len(), !self.session.has_round_trips());
+        let mut found = Found { bad: Vec::new(), taken: Vec::new(), is_stored: vec![false; ready.fresh.len()] };
+        while let Some(next) = sieve.next_try() {
+            match next {
+                Try::Together(run) => match self.attempt(&pieces[run.clone()], ready, &mut found.is_stored, context) {
+                    Ok(()) => {
+                        found.take(run.clone());
+                        sieve.take(run);
                     }
+                    Err(error) if meaning_where(&error, context.suspected) != Meaning::Record => return Err(error),
+                    Err(_) => sieve.refuse(run),
+                },
+                Try::Apart(run) => {
+                    let before = found.bad.len();
+                    let end = self.attempt_each(pieces, run, ready, &mut found, context)?;
+                    let places: Vec<_> = found.bad[before..].iter().map(|(place, _)| *place).collect();
+                    sieve.decide(end, &places);
                 }
             }
+            if !self.session.is_dry_run() {
+                self.begin_again(pieces, ready, &mut found, context)?;
+            }
         }
-        Ok(bad)
+        Ok(found.bad.into_iter().map(|(place, error)| (pieces[place].unit.row, error)).collect())
+    }
+
+    /// All that was taken is undone, and goes before what follows.
+    fn begin_again(
+        &mut self,
+        pieces: &[Piece],
+        ready: &Ready,
+        found: &mut Found,
+        context: &Context<'_>,
+    ) -> Result<(), DatabaseError> {
+        self.session.begin_dry_run()?;
+        found.is_stored.fill(false);
+        for run in &found.taken {
+            self.attempt(&pieces[run.clone()], ready, &mut found.is_stored, context)?;
+        }
+        Ok(())
     }
 
     /// Tries some pieces, with the new identities that they need and that are not stored in this dry run.
@@ -110,24 +149,69 @@ impl Connection {
         is_stored: &mut [bool],
         context: &Context<'_>,
     ) -> Result<(), DatabaseError> {
-        self.request.clear();
-        let mut with: Vec<usize> = Vec::new();
-        for place in pieces.iter().filter_map(|piece| piece.fresh) {
-            if !std::mem::replace(&mut is_stored[place], true) {
-                with.push(place);
+        let with = self.append_attempt(pieces, ready, is_stored, context);
+        let outcome = self.session.attempt(&self.request);
+        if outcome.is_ok() {
+            with.iter().for_each(|place| is_stored[*place] = true);
+        }
+        outcome
+    }
+
+    /// Tries each piece of a run by itself, as many in one round trip as can be; the end of those that were tried, which is before the run's where
+    /// an error undid the dry run.
+    fn attempt_each(
+        &mut self,
+        pieces: &[Piece],
+        run: Range<usize>,
+        ready: &Ready,
+        found: &mut Found,
+        context: &Context<'_>,
+    ) -> Result<usize, DatabaseError> {
+        let mut place = run.start;
+        while place < run.end && self.session.is_dry_run() {
+            let (mut requests, mut with) = (Vec::new(), Vec::new());
+            for piece in &pieces[place..run.end] {
+                // Whether an identity is stored that another piece of the same round trip brings is not known yet.
+                if piece.fresh.is_some_and(|fresh| with.contains(&fresh)) {
+                    break;
+                }
+                with.extend(self.append_attempt(std::slice::from_ref(piece), ready, &found.is_stored, context));
+                requests.push(std::mem::take(&mut self.request));
+            }
+            for outcome in self.session.attempt_each(&requests) {
+                match outcome {
+                    Ok(()) => {
+                        found.take(place..place + 1);
+                        pieces[place].fresh.iter().for_each(|fresh| found.is_stored[*fresh] = true);
+                    }
+                    Err(error) if meaning_where(&error, context.suspected) != Meaning::Record => return Err(error),
+                    Err(error) => found.bad.push((place, error)),
+                }
+                place += 1;
             }
         }
+        Ok(place)
+    }
+
+    /// Makes the request that stores some pieces, with the identities that are new and not stored; the places of those.
+    fn append_attempt(
+        &mut self,
+        pieces: &[Piece],
+        ready: &Ready,
+        is_stored: &[bool],
+        context: &Context<'_>,
+    ) -> Vec<usize> {
+        self.request.clear();
+        let mut seen = HashSet::new();
+        let needed = pieces.iter().filter_map(|piece| piece.fresh).filter(|place| !is_stored[*place]);
+        let with: Vec<usize> = needed.filter(|place| seen.insert(*place)).collect();
         for places in with.chunk_by(|a, b| ready.fresh[*a].0.measurement == ready.fresh[*b].0.measurement) {
             self.append_identities(places, ready);
         }
         for pieces in pieces.chunk_by(|a, b| a.unit.measurement == b.unit.measurement) {
             self.append_pieces(pieces, context);
         }
-        let outcome = self.session.attempt(&self.request);
-        if outcome.is_err() {
-            with.iter().for_each(|place| is_stored[*place] = false);
-        }
-        outcome
+        with
     }
 
     fn append_identities(&mut self, places: &[usize], ready: &Ready) {

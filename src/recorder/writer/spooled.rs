@@ -4,7 +4,7 @@
 //! Invariant: what the spool has given up is in the database for good, as far as the database's own settings say.
 
 use std::sync::Arc;
-use std::time::Instant;
+use std::time::{Duration, Instant};
 
 use super::batch::Batch;
 use super::lane::{Found, IDLE, Lane, LaneEnd, Leave};
@@ -12,6 +12,8 @@ use super::store::News;
 use crate::recorder::log;
 use crate::recorder::spool::{Entry, LaneNews, Reader, Refusal, Refused};
 
+/// How long a lane waits for others before it looks again.
+const SHORT: Duration = Duration::from_millis(10);
 /// Bytes of entries that a lane holds at a time.
 pub(super) const BATCH_BYTES: usize = 16 << 20;
 
@@ -20,10 +22,11 @@ impl Lane {
     pub(super) fn run_spooled(&mut self, reader: &Reader) -> Result<LaneEnd, Leave> {
         let (mut done, mut seen) = (None, 0);
         loop {
+            self.settings.pulse.wait_for(IDLE);
             if self.settings.stop.is_over() {
                 return Ok(LaneEnd::Stopped);
             }
-            if self.is_apart() && !self.is_connected() && !self.has_work(reader)? {
+            if self.is_occasional() && !self.is_connected() && !self.has_work(reader)? {
                 if self.settings.stop.is_asked() {
                     return Ok(LaneEnd::Drained);
                 }
@@ -40,36 +43,49 @@ impl Lane {
                     self.settings.meter.progress.note_through(self.settings.lane, through);
                     done = Some(through);
                 }
-                Ok(Round::Idle) if self.is_apart() => {
-                    done = if self.rejoin(reader)? { None } else { done };
-                    self.settings.stop.wait(IDLE);
+                Ok(Round::Idle) if self.is_occasional() => {
+                    let is_over = if self.is_of_greedy() { self.rest_of_greedy(reader)? } else { self.rest(reader)? };
+                    done = if is_over { None } else { done };
+                    self.settings.stop.wait(if self.is_of_greedy() { SHORT } else { IDLE });
                 }
+                Ok(Round::Waited) => drop(self.settings.stop.wait(SHORT)),
                 // The newest may be another lane's: it is waited for another one.
                 Ok(Round::Idle) => seen = self.settings.spool.wait_for_more(seen.max(done.unwrap_or(0)), IDLE),
                 Ok(Round::Drained) => return Ok(LaneEnd::Drained),
                 Err(Leave::Changed) => done = None,
-                Err(Leave::Found(found)) => done = self.deal_with(reader, &found, done.unwrap_or(0))?,
+                Err(Leave::Found(found)) => {
+                    done = self.deal_with(reader, &found, done.unwrap_or(0))?;
+                    self.settings.meter.progress.note_through(self.settings.lane, done.unwrap_or(0));
+                }
                 Err(leave) => return Err(leave),
             }
         }
     }
 
     /// Whether anything is in the spool for this lane.
-    fn has_work(&self, reader: &Reader) -> Result<bool, Leave> {
-        Ok(reader.rows_through(self.settings.lane, i64::MAX)? > 0)
+    pub(super) fn has_work(&self, reader: &Reader) -> Result<bool, Leave> {
+        Ok(reader.first(self.settings.lane, 0)?.is_some())
     }
 
-    /// Nothing waits apart here any more: the connection is given up, and the measurements go with all others again. False where entries
+    /// Whether this lane has a connection only while something waits for it: that of what waits apart or of greedy sources, and where
+    /// records are written straight from the intake that of what is replayed.
+    fn is_occasional(&self) -> bool {
+        self.is_apart() || self.is_of_greedy() || self.settings.database.is_embedded()
+    }
+
+    /// Nothing waits here any more: the connection is given up, and measurements that waited apart go with all others again. False where entries
     /// are kept, or have come meanwhile.
-    fn rejoin(&mut self, reader: &Reader) -> Result<bool, Leave> {
+    fn rest(&mut self, reader: &Reader) -> Result<bool, Leave> {
         if self.has_work(reader)? {
             return Ok(false);
         }
         self.write_ends_if_due(true)?;
-        self.settings.spool.rejoin(self.settings.lane)?;
+        if self.is_apart() {
+            self.settings.spool.rejoin(self.settings.lane)?;
+            log::info("what waited apart is stored or in quarantine", &[("writer", &self.settings.lane.to_string())]);
+        }
         self.suspected = None;
         self.disconnect();
-        log::info("what waited apart is stored or in quarantine", &[("writer", &self.settings.lane.to_string())]);
         Ok(true)
     }
 
@@ -116,7 +132,13 @@ impl Lane {
     /// Writes what comes next, if there is anything, and gives back what cannot be forgotten any more.
     fn round(&mut self, reader: &Reader, done: i64) -> Result<Round, Leave> {
         self.settle(reader, done, 0)?;
-        let Some((mut batch, through)) = self.next_batch(reader, done)? else {
+        let begun = Instant::now();
+        let before = if self.is_of_greedy() { self.may_write_before(reader)? } else { Some(i64::MAX) };
+        let Some(before) = before else { return Ok(Round::Waited) };
+        let Some((mut batch, through)) = self.next_batch(reader, (done, before))? else {
+            if before < i64::MAX && reader.first(self.settings.lane, done)?.is_some() {
+                return Ok(Round::Waited);
+            }
             if self.settings.stop.is_asked() && self.kept.is_empty() {
                 self.write_ends_if_due(true)?;
                 return Ok(Round::Drained);
@@ -136,17 +158,19 @@ impl Lane {
         let rows = batch.count(batch.rows_of(0..batch.entries.len())) as u64;
         self.settle(reader, through, rows)?;
         self.write_ends_if_due(false)?;
+        self.note_turn(begun);
         Ok(Round::Wrote(through))
     }
 
-    fn next_batch(&mut self, reader: &Reader, done: i64) -> Result<Option<(Batch, i64)>, Leave> {
+    fn next_batch(&mut self, reader: &Reader, between: (i64, i64)) -> Result<Option<(Batch, i64)>, Leave> {
         let lane = self.settings.lane;
         let rows_max = u64::from(self.settings.pace.batch_rows(self.settings.writer.batch));
-        let mut found = reader.read(lane, done, BATCH_BYTES, rows_max)?;
+        let mut found = reader.read(lane, between, BATCH_BYTES, rows_max)?;
         let rows: u64 = found.iter().flatten().map(|entry| u64::from(entry.offer.rows)).sum();
         if !found.is_empty() && rows < rows_max && !self.settings.stop.is_asked() {
+            self.settings.pulse.wait_for(self.settings.writer.within);
             std::thread::sleep(self.settings.writer.within);
-            found = reader.read(lane, done, BATCH_BYTES, rows_max)?;
+            found = reader.read(lane, between, BATCH_BYTES, rows_max)?;
         }
         let through = found.last().map(|entry| entry.as_ref().unwrap_or_else(|(entry, _)| entry).sequence);
         let Some(through) = through else { return Ok(None) };
@@ -227,6 +251,7 @@ impl Lane {
                 Ok(entry) => entries.push(Arc::new(entry)),
                 Err((entry, refusal)) => {
                     log::error("an entry of the spool is damaged", &[("entry", &entry.sequence.to_string())]);
+                    self.settings.meter.damaged.add(u64::from(refusal.rows));
                     refused.push(Refused { entry: Arc::new(entry), refusal, is_spooled: true });
                 }
             }
@@ -244,6 +269,8 @@ enum Round {
     Wrote(i64),
     /// Nothing waits.
     Idle,
+    /// Others are to be written first.
+    Waited,
     /// Nothing waits, nothing is kept, and nothing more is to come.
     Drained,
 }

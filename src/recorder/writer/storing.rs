@@ -7,6 +7,7 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use super::batch::Batch;
+use super::deferring::RefusedRow;
 use super::lane::{Lane, Leave};
 use super::messages;
 use super::refusal::{Meaning, is_dangling, is_duplicate, is_of_database};
@@ -18,8 +19,13 @@ use crate::recorder::spool::{Entry, IdClock, Refusal, Refused, SpoolError, now_n
 
 /// Characters of a reason at most; what it quotes is shorter.
 const REASON_MAX: usize = 1_000;
+/// Rows that go to quarantine at a time.
+const PORTION_ROWS: usize = 1_000;
 /// How often an entry is tried again that is refused although each of its rows is taken.
 const TRIES_MAX: u32 = 8;
+
+/// How long a model may make a transaction wait for its turn.
+const PACED_MAX: Duration = Duration::from_secs(3_600);
 
 /// What a refusal of entries is put down to.
 enum Blame {
@@ -40,7 +46,9 @@ impl Lane {
             if range.is_empty() {
                 continue;
             }
+            self.settings.pulse.wait_for(PACED_MAX);
             self.settings.pace.wait(batch.count(batch.rows_of(range.clone())) as u64, &self.settings.stop);
+            self.settings.pulse.beat();
             let error = match self.try_to_store(batch, range.clone())? {
                 Ok(()) => {
                     (tried_again, tries, was_refused) = (false, 0, false);
@@ -52,8 +60,7 @@ impl Lane {
                 // Another recorder wrote the same identity or message, or somebody removed one; the numbers are found now.
                 Meaning::Record if (is_duplicate(&error) || is_dangling(&error)) && !tried_again => {
                     tried_again = true;
-                    self.identities.clear();
-                    self.leave_out_duplicates(batch)?;
+                    self.look_again(batch, range.clone())?;
                     ranges.push(range);
                 }
                 Meaning::Record => match self.find_bad_rows(batch, range.clone(), &error, tries >= TRIES_MAX)? {
@@ -155,14 +162,20 @@ impl Lane {
         }
     }
 
-    pub(super) fn quarantine(
-        &mut self,
-        batch: &mut Batch,
-        refused: Vec<(usize, String, Vec<u8>)>,
-    ) -> Result<(), Leave> {
-        if refused.is_empty() {
-            return Ok(());
+    pub(super) fn quarantine(&mut self, batch: &mut Batch, refused: Vec<RefusedRow>) -> Result<(), Leave> {
+        let mut refused = refused.into_iter();
+        while refused.len() > 0 {
+            // Who has no room left is found after each portion.
+            let portion = if self.is_spooled() { refused.len().min(PORTION_ROWS) } else { refused.len() };
+            if self.is_spooled() {
+                self.defer(batch, refused.as_slice(), portion)?;
+            }
+            self.quarantine_portion(batch, refused.by_ref().take(portion).collect())?;
         }
+        Ok(())
+    }
+
+    fn quarantine_portion(&mut self, batch: &mut Batch, refused: Vec<RefusedRow>) -> Result<(), Leave> {
         let (is_spooled, records) = (self.is_spooled(), refused.len());
         let mut kept = Vec::with_capacity(records);
         for (row, reason, body) in refused {
@@ -198,6 +211,15 @@ impl Lane {
         }
     }
 
+    /// Finds anew what the database has of identities and messages, and quarantines the rows that it refuses although that is known.
+    fn look_again(&mut self, batch: &mut Batch, entries: Range<usize>) -> Result<(), Leave> {
+        self.identities.clear();
+        self.refused = None;
+        self.leave_out_duplicates(batch)?;
+        let bad = self.sift(batch, batch.rows_of(entries))?;
+        self.quarantine_rows(batch, bad)
+    }
+
     /// Finds the rows of some entries that the database refuses, and quarantines them; whether there were any.
     ///
     /// All rows are tried in the order in which they would be stored, in one transaction that is undone: each behind the good ones before it,
@@ -225,6 +247,12 @@ impl Lane {
             let reason = format!("refused together with its entry: {}", quoted(&error.to_string()));
             bad = good.map(|row| (row, reason.clone())).collect();
         }
+        self.quarantine_rows(batch, bad)?;
+        Ok(Blame::Rows)
+    }
+
+    /// Quarantines rows, in any order, with the reasons.
+    fn quarantine_rows(&mut self, batch: &mut Batch, mut bad: Vec<(usize, String)>) -> Result<(), Leave> {
         bad.sort_by_key(|(row, _)| *row);
         let mut refused = Vec::with_capacity(bad.len());
         let mut bad = bad.into_iter().peekable();
@@ -234,8 +262,7 @@ impl Lane {
             let of_entry = std::iter::from_fn(|| bad.next_if(|(row, _)| *row < end)).collect();
             refused.extend(lines_of(&batch.entries[place], batch.first_row(place), of_entry));
         }
-        self.quarantine(batch, refused)?;
-        Ok(Blame::Rows)
+        self.quarantine(batch, refused)
     }
 
     /// The rows of a range that the database refuses, with the reasons.
@@ -271,7 +298,7 @@ impl Lane {
             let entry = &batch.entries[place];
             rows += batch.count(batch.rows_of(place..place + 1)) as u64;
             let lag = u64::try_from(now - entry.offer.received_ns).unwrap_or(0);
-            self.settings.meter.note_lag(&entry.offer.source, Duration::from_nanos(lag));
+            self.settings.meter.sources.note_lag(&entry.offer.source, Duration::from_nanos(lag));
         }
         self.settings.meter.rows.add(rows);
         if !self.is_spooled() {

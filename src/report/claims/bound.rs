@@ -7,11 +7,13 @@ use crate::finding::{ClaimFinding, ClaimVerdict};
 use crate::report::analyse::CaseTrials;
 use crate::report::factors::show_levels;
 use crate::report::metric::Metric;
-use crate::statistics::summary::{Interval, mean, t_interval};
+use crate::statistics::noise::{Series, intervals};
+use crate::statistics::summary::{Interval, mean};
+use crate::study::repeat::stopping;
 use crate::study::{Claim, ClaimedBound, Study};
 use crate::trial::Levels;
 
-/// Each case's mean over its trials, with its interval, against the range. The evidence is the case that is furthest from bearing the
+/// Each case's mean over its trials, with the interval that the noise of all of the study's cases gives, as in verdicts, against the range. The evidence is the case that is furthest from bearing the
 /// claim out.
 pub(super) fn judge_bound(
     study: &Study,
@@ -41,12 +43,14 @@ pub(super) fn judge_bound(
 }
 
 fn judge(study: &Study, bound: &ClaimedBound, metric: &Metric, groups: &[CaseTrials<'_>]) -> (ClaimVerdict, String) {
-    let all: Vec<Member<'_>> = study.cases.iter().map(|case| of_trials(case, metric, groups)).collect();
+    let mut all: Vec<Member<'_>> = study.cases.iter().map(|case| of_trials(case, metric, groups)).collect();
+    let series: Vec<Series> = all.iter().map(Member::series).collect();
+    all.iter_mut().zip(intervals(&series, stopping(study))).for_each(|(member, found)| member.interval = found);
     let members = match with_levels(study, &bound.of, &Levels::new(), &all) {
         Ok(members) => members,
         Err(reason) => return (ClaimVerdict::Undecided, reason),
     };
-    let verdict_of = |member: &Member<'_>| verdict(&member.values(), (bound.low, bound.high));
+    let verdict_of = |member: &Member<'_>| verdict(member.interval, (bound.low, bound.high));
     let distance = |member: &Member<'_>| match verdict_of(member) {
         ClaimVerdict::Contradicted => 2,
         ClaimVerdict::Undecided => 1,
@@ -66,13 +70,15 @@ fn judge(study: &Study, bound: &ClaimedBound, metric: &Metric, groups: &[CaseTri
         if members.len() > 1 { format!(" in the worst of {} cases ({levels})", members.len()) } else { String::new() };
     // The table has the quantile of all trials together, which no trial's interval is of.
     let of_trials = if metric.is_quantile() { ", mean of the trials'," } else { "" };
-    (verdict_of(member), format!("{}{of_trials} {}{place}", metric.title, metric.show_estimate(&member.values())))
+    let mean = mean(&member.values()).unwrap_or(f64::NAN);
+    let shown = metric.show_mean(mean, member.interval, member.trials.len());
+    (verdict_of(member), format!("{}{of_trials} {shown}{place}", metric.title))
 }
 
-/// What a case's trials say of a range.
-fn verdict(values: &[f64], range: (f64, Option<f64>)) -> ClaimVerdict {
+/// What the interval of a case's mean says of a range.
+fn verdict(interval: Option<Interval>, range: (f64, Option<f64>)) -> ClaimVerdict {
     // No metric is below 0, and so is no mean of it, however far an interval of few trials reaches.
-    let interval = t_interval(values, 0.95).map(|found| Interval { low: found.low.max(0.0), ..found });
+    let interval = interval.map(|found| Interval { low: found.low.max(0.0), ..found });
     interval.map_or(ClaimVerdict::Undecided, |interval| against(range, interval))
 }
 
@@ -83,10 +89,10 @@ mod tests {
     #[test]
     fn an_interval_that_reaches_below_nothing_does_not_leave_an_upper_bound_undecided() {
         // Answers of 1 to 6 ms, whose interval reaches from -4 to 10 ms.
-        let answers_s = [0.001, 0.0015, 0.0064];
-        assert_eq!(verdict(&answers_s, (0.0, Some(1.0))), ClaimVerdict::Reproduced);
-        assert_eq!(verdict(&answers_s, (1.0, None)), ClaimVerdict::Contradicted);
-        assert_eq!(verdict(&answers_s, (0.0, Some(0.005))), ClaimVerdict::Undecided);
-        assert_eq!(verdict(&answers_s[..1], (0.0, Some(1.0))), ClaimVerdict::Undecided);
+        let answers_s = Some(Interval { low: -0.0045, high: 0.0104 });
+        assert_eq!(verdict(answers_s, (0.0, Some(1.0))), ClaimVerdict::Reproduced);
+        assert_eq!(verdict(answers_s, (1.0, None)), ClaimVerdict::Contradicted);
+        assert_eq!(verdict(answers_s, (0.0, Some(0.005))), ClaimVerdict::Undecided);
+        assert_eq!(verdict(None, (0.0, Some(1.0))), ClaimVerdict::Undecided);
     }
 }

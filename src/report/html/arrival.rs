@@ -201,7 +201,7 @@ fn table(all: &[Series<'_, '_>], goal: Option<f64>) -> Markup {
                     th scope="row" { (show_levels(&series.levels)) }
                     td { (show_number(case.rate_per_s())) }
                     td { (show_number(case.offered_per_s)) }
-                    td { (case.carried_per_s.mean.map_or("-".to_owned(), show_number)) }
+                    td { (case.carried_per_s.show_mean(show_number)) }
                     td { (case.trials.len()) }
                     @let least = if case.trials.iter().any(|trial| trial.abandoned() > 0) { "≥ " } else { "" };
                     @for target in &targets { td { (least) (show_seconds(value(case, *target).0)) } }

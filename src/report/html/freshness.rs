@@ -9,7 +9,7 @@ use maud::{Markup, html};
 use super::plot::{Line, Plot, Point, Stroke};
 use super::scale::Scale;
 use super::unit::Unit;
-use crate::finding::{CaseFinding, Findings, SightingFinding};
+use crate::finding::{CaseFinding, Estimate, Findings, SightingFinding};
 use crate::histogram::Histogram;
 use crate::measurement::Measurement;
 use crate::report::analyse::CaseTrials;
@@ -194,13 +194,14 @@ fn against_throughput(findings: &Findings) -> Markup {
     let mut times = Vec::new();
     for series in series_of(findings) {
         for (name, figure) in QUANTILES {
-            let of = |(bytes, group): &(f64, SightingFinding)| Some((*bytes, figure(group)?));
-            let places: Vec<(f64, f64)> = series.1.iter().filter_map(of).collect();
+            let of = |(bytes, group): &(Estimate, SightingFinding)| Some((*bytes, figure(group)?));
+            let places: Vec<(Estimate, f64)> = series.1.iter().filter_map(of).collect();
             times.extend(places.iter().map(|(_, time_s)| *time_s));
-            let tip = |(bytes, time_s): &(f64, f64)| {
-                format!("{} {name}: {} at {} MB/s", series.0, show_seconds(*time_s), show_number(bytes / 1e6))
+            let tip = |(bytes, time_s): &(Estimate, f64)| {
+                format!("{} {name}: {} at {} MB/s", series.0, show_seconds(*time_s), bytes.show_megabytes())
             };
-            let point = |place: &(f64, f64)| Point { x: place.0 / 1e6, y: place.1, interval: None, tip: tip(place) };
+            let point =
+                |place: &(Estimate, f64)| Point { x: megabytes(&place.0), y: place.1, interval: None, tip: tip(place) };
             let points = places.iter().map(point).collect();
             let label = format!("{} {name}", series.0).trim().to_owned();
             lines.push(Line { label, style: lines.len() % 6, points, band: Vec::new(), stroke: Stroke::Solid });
@@ -222,17 +223,19 @@ fn against_throughput(findings: &Findings) -> Markup {
     }
 }
 
+/// The mean in millions of bytes; 0 where there is none.
+fn megabytes(bytes: &Estimate) -> f64 {
+    bytes.mean.unwrap_or(0.0) / 1e6
+}
+
 /// Cases that differ in nothing but their throughput, in its order, with all their groups' figures: the worst group's.
-fn series_of(findings: &Findings) -> Vec<(String, Vec<(f64, SightingFinding)>)> {
-    let mut found: Vec<(String, Vec<(f64, SightingFinding)>)> = Vec::new();
+fn series_of(findings: &Findings) -> Vec<(String, Vec<(Estimate, SightingFinding)>)> {
+    let mut found: Vec<(String, Vec<(Estimate, SightingFinding)>)> = Vec::new();
     for case in &findings.cases {
         let own = case.levels.iter().filter(|(setting, _)| !THROUGHPUT.contains(&setting.as_str()));
         let name = show_levels(&own.map(|(setting, level)| (setting.clone(), level.clone())).collect());
         let name = if name == show_levels(&Default::default()) { String::new() } else { name };
-        let (Some(bytes), Some(groups)) = (case.event_bytes_per_s.and_then(|bytes| bytes.mean), &case.freshness_s)
-        else {
-            continue;
-        };
+        let (Some(bytes), Some(groups)) = (case.event_bytes_per_s, &case.freshness_s) else { continue };
         let worst =
             groups.values().copied().max_by(|a, b| a.times.p90.unwrap_or(0.0).total_cmp(&b.times.p90.unwrap_or(0.0)));
         let Some(worst) = worst.filter(|worst| worst.times.p90.is_some()) else { continue };
@@ -241,7 +244,7 @@ fn series_of(findings: &Findings) -> Vec<(String, Vec<(f64, SightingFinding)>)> 
             None => found.push((name, vec![(bytes, worst)])),
         }
     }
-    found.iter_mut().for_each(|(_, places)| places.sort_by(|a, b| a.0.total_cmp(&b.0)));
+    found.iter_mut().for_each(|(_, places)| places.sort_by(|a, b| megabytes(&a.0).total_cmp(&megabytes(&b.0))));
     found.retain(|(_, places)| places.len() > 1);
     found
 }

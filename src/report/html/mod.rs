@@ -102,8 +102,8 @@ fn invalid(findings: &Findings) -> Markup {
                 h2 { (all - valid) " of " (all) " trials are invalid" }
                 "Their figures are left out of everything below."
                 @if repeated > 0 {
-                    " " (show_number(repeated as f64)) " more of a search were not driven as they should be and were repeated at the same \
-                     rate; their reasons are listed too."
+                    " " (show_number(repeated as f64)) " more belong to a search: their load could not be sent as planned, and was repeated at \
+                     the same rate. Their reasons are listed too."
                 }
                 ul {
                     @for (text, cases) in grouped(findings, |case| case.invalid_because.clone()) {

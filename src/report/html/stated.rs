@@ -51,8 +51,8 @@ pub fn table(groups: &[CaseTrials<'_>], time: TimeKind, begins: &str) -> Markup 
                             th scope="row" { (row.case) }
                             th { (row.kind) }
                             td { (row.trials.len()) }
-                            td { (means.mean.map_or("-".to_owned(), show_seconds)) }
-                            td { (means.ci95.map_or("-".to_owned(), |[low, high]| format!("[{}, {}]", show_seconds(low), show_seconds(high)))) }
+                            td { (means.show_mean(show_seconds)) }
+                            td { (means.ci95.map_or("-".to_owned(), |ends| means.carried().show_ends(ends, show_seconds))) }
                             @for quantile in &quantiles { td { (range(row.trials.iter().filter_map(|times| times.quantile_s(*quantile as f64 / 1e6)))) } }
                             td { (row.trials.iter().filter_map(|times| times.max_s).reduce(f64::max).map_or("-".to_owned(), show_seconds)) }
                         }

@@ -6,8 +6,9 @@
 //!
 //! Invariant: 226 is sent only after [`Blocks::deposit`] came back; whatever else ends a session discards what had come.
 
-mod anteroom;
 mod command;
+#[cfg(any(test, fuzzing))]
+mod fuzzed;
 mod lines;
 mod passive;
 mod reply;
@@ -15,7 +16,6 @@ mod session;
 
 use std::sync::Arc;
 
-use anteroom::Anteroom;
 use lines::Lines;
 use session::{Session, Shared};
 use tokio_rustls::TlsAcceptor;
@@ -23,8 +23,12 @@ use tokio_rustls::rustls::ServerConfig;
 
 use super::{Blocks, Entry, Surroundings};
 use crate::recorder::config::{FtpConfig, ListenConfig};
+use crate::recorder::intake::anteroom::Place;
 use crate::recorder::intake::listen::{Ends, Stream, serve};
 use crate::recorder::intake::{Renewable, Running};
+
+#[cfg(any(test, fuzzing))]
+pub(crate) use fuzzed::FTP as FUZZED;
 
 /// FTP, with TLS where the client asks for it.
 pub(super) static FTP: Entry = Entry {
@@ -54,8 +58,6 @@ fn start(
     let wrong = |what: String| format!("intake.{name}: {what}");
     let blocks: Arc<Blocks> = Arc::clone(&surroundings.blocks);
     let certificate = config.listen.tls.as_ref().map(Renewable::new).transpose().map_err(wrong)?;
-    // Most of the places are for those that have logged in.
-    let waiting = (config.listen.connections / 4).max(16);
     let listen = ListenConfig {
         listen: address,
         tls: config.listen.tls.clone().filter(|_| is_implicit),
@@ -67,10 +69,11 @@ fn start(
         certificate: certificate.clone(),
         stop: Arc::clone(&surroundings.stop),
     });
-    let anteroom = Anteroom::new(waiting as usize);
-    let mut running = serve(name, &listen, &surroundings.stop, reply::TOO_MANY, move |stream, ends| {
-        connection(stream, ends, Arc::clone(&shared), Arc::clone(&anteroom), is_implicit)
-    })?;
+    let is_open = surroundings.blocks.is_open();
+    let mut running =
+        serve(name, &listen, is_open, &surroundings.stop, reply::TOO_MANY, move |stream, ends, place| {
+            connection(stream, ends, place, Arc::clone(&shared), is_implicit)
+        })?;
     running.certificates.extend(certificate);
     Ok(running)
 }
@@ -83,14 +86,8 @@ fn for_data(acceptor: &TlsAcceptor) -> TlsAcceptor {
     TlsAcceptor::from(Arc::new(config))
 }
 
-async fn connection(
-    stream: Box<dyn Stream>,
-    ends: Ends,
-    shared: Arc<Shared>,
-    anteroom: Arc<Anteroom>,
-    is_secure: bool,
-) {
+async fn connection(stream: Box<dyn Stream>, ends: Ends, place: Arc<Place>, shared: Arc<Shared>, is_secure: bool) {
     let _open = shared.blocks.meter.connection();
     let lines = Lines::new(stream, shared.config.listen.patience);
-    Session::new(&shared, lines, ends, anteroom.enter(), is_secure).serve().await;
+    Session::new(&shared, lines, ends, place, is_secure).serve().await;
 }

@@ -4,7 +4,6 @@ use std::net::IpAddr;
 use std::sync::Arc;
 use std::time::Duration;
 
-use super::anteroom::Place;
 use super::command::{self, Command};
 use super::lines::{Line, Lines};
 use super::passive::Passive;
@@ -12,6 +11,7 @@ use super::{for_data, reply};
 use crate::recorder::config::FtpConfig;
 use crate::recorder::inbox::Acknowledged;
 use crate::recorder::intake::Renewable;
+use crate::recorder::intake::anteroom::Place;
 use crate::recorder::intake::listen::Ends;
 use crate::recorder::stop::Stop;
 use crate::recorder::upload::{self, Blocks, Expected, Login, NotTaken};
@@ -35,8 +35,8 @@ pub(super) struct Session<'a> {
     shared: &'a Shared,
     lines: Lines,
     ends: Ends,
-    /// Its place among those that have not logged in.
-    place: Option<Place>,
+    /// Its place, which others may need until it has logged in.
+    place: Arc<Place>,
     is_secure: bool,
     is_data_protected: bool,
     is_binary: bool,
@@ -68,12 +68,12 @@ impl From<&str> for Next {
 }
 
 impl<'a> Session<'a> {
-    pub(super) fn new(shared: &'a Shared, lines: Lines, ends: Ends, place: Place, is_secure: bool) -> Self {
+    pub(super) fn new(shared: &'a Shared, lines: Lines, ends: Ends, place: Arc<Place>, is_secure: bool) -> Self {
         Session {
             shared,
             lines,
             ends,
-            place: Some(place),
+            place,
             is_secure,
             is_data_protected: false,
             is_binary: false,
@@ -128,7 +128,7 @@ impl<'a> Session<'a> {
         tokio::select! {
             line = tokio::time::timeout(within, self.lines.next()) => line.map_err(|_| reply::IDLE),
             () = asked_to_stop(&self.shared.stop) => Err(reply::STOPPING),
-            () = sent_away(self.place.as_ref()) => Err(reply::OTHERS_WAIT),
+            () = self.place.sent_away() => Err(reply::OTHERS_WAIT),
         }
     }
 
@@ -217,9 +217,9 @@ impl<'a> Session<'a> {
         };
         match login {
             Login::Known => match blocks.session(&user) {
+                Some(_) if !self.place.let_in() => Next::End(reply::OTHERS_WAIT.to_owned()),
                 Some(camera) => {
                     self.camera = Some(camera);
-                    self.place = None;
                     self.commands = 0;
                     reply::LOGGED_IN.into()
                 }
@@ -314,12 +314,5 @@ async fn asked_to_stop(stop: &Stop) {
 async fn over(stop: &Stop) {
     while !stop.is_over() {
         tokio::time::sleep(LOOK_EVERY).await;
-    }
-}
-
-async fn sent_away(place: Option<&Place>) {
-    match place {
-        Some(place) => place.sent_away().await,
-        None => std::future::pending().await,
     }
 }

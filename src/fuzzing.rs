@@ -1,0 +1,67 @@
+//! Targets for fuzzing: everything that reads bytes from a network or from somebody else's file, with what must hold of it whatever comes.
+//!
+//! Main value: [`TARGETS`]. This module is there for tests and for `fuzz/run` only (`cfg(fuzzing)`).
+//!
+//! Invariant: a target panics where something does not hold, and for nothing else; the same bytes always do the same.
+
+mod formats;
+
+use crate::fuzzed::Target;
+use crate::{block, database, recorder};
+
+/// All targets.
+pub static TARGETS: &[&Target] = &[
+    &recorder::FUZZED_LINES,
+    &recorder::FUZZED_HTTP,
+    &recorder::FUZZED_TCP,
+    &recorder::FUZZED_PACKED,
+    &recorder::FUZZED_SPOOL,
+    &recorder::FUZZED_FTP,
+    &recorder::FUZZED_NAMES,
+    &database::FUZZED_MYSQL,
+    &database::FUZZED_POSTGRES,
+    &database::FUZZED_NATS,
+    &block::FUZZED_BLOCK,
+    &block::FUZZED_AGE,
+    &formats::CONFIG,
+    &formats::STUDY,
+    &formats::IMPORT,
+    &formats::FIGURES,
+];
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::fuzzed::Mutator;
+
+    #[test]
+    fn what_targets_begin_with_holds_and_so_do_its_parts() {
+        for target in TARGETS {
+            for seed in (target.seeds)() {
+                target.try_with(&seed);
+                target.try_with(&seed[..seed.len() / 2]);
+                target.try_with(&seed[seed.len() / 2..]);
+            }
+            target.try_with(b"");
+        }
+    }
+
+    #[test]
+    fn what_differs_a_little_from_it_holds_too() {
+        const RUNS: usize = 300;
+        for target in TARGETS {
+            let mut mutator = Mutator::new(target, 1);
+            for _ in 0..RUNS {
+                target.try_with(&mutator.next_input());
+            }
+        }
+    }
+
+    #[test]
+    fn names_of_targets_occur_once() {
+        let mut names: Vec<_> = TARGETS.iter().map(|target| target.name).collect();
+        names.sort_unstable();
+        names.dedup();
+        assert_eq!(names.len(), TARGETS.len());
+    }
+}

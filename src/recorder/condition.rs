@@ -1,0 +1,155 @@
+//! How a recorder that runs is doing, for whoever asks: `/metrics`, `/ready`, its supervisor. Main type: [`Condition`].
+
+use std::sync::{Arc, Mutex, PoisonError};
+use std::time::{Duration, Instant};
+
+use super::admission::{Gate, Governor};
+use super::meter::Meter;
+use super::metrics::{self, Shown};
+use super::progress::{Cause, LaneWaiting, oldest, why_late};
+use super::pulse::{Heartbeat, Pulse};
+use super::spool::{APART_LANES, CommitterHandle, Counts, GREEDY_LANES, QuarantineView, Reader, now_ns};
+
+/// A part that is silent for so long is no longer waited for by whoever asks whether the recorder is ready.
+const SILENT_MAX: Duration = Duration::from_secs(30);
+
+/// What is looked at from outside.
+pub(super) struct Condition {
+    pub(super) spool: Mutex<Option<CommitterHandle>>,
+    pub(super) meter: Arc<Meter>,
+    pub(super) governor: Arc<Governor>,
+    pub(super) gate: Arc<Gate>,
+    pub(super) bound_bytes: u64,
+    pub(super) quarantine_bound_bytes: u64,
+    pub(super) is_direct: bool,
+    /// Writers that the spool feeds, or would.
+    pub(super) lanes: u32,
+    /// When rows were counted last, how many, and how many a second.
+    pub(super) speed: Mutex<(Instant, u64, f64)>,
+    /// What else is shown on `/metrics`.
+    pub(super) more: Mutex<Vec<Page>>,
+    /// What looks into the spool for whoever asks how long records wait.
+    pub(super) reader: Mutex<Reader>,
+    /// How long the oldest may wait where the recorder is ready.
+    pub(super) ready_within: Duration,
+    /// Signs of life of the writers, and of the threads that take requests in.
+    pub(super) pulses: Vec<(u32, Arc<Pulse>)>,
+    pub(super) heartbeat: Heartbeat,
+}
+
+/// Writes a part of `/metrics`.
+pub type Page = Box<dyn Fn() -> String + Send + Sync>;
+
+impl Condition {
+    pub(super) fn spool(&self) -> Option<CommitterHandle> {
+        self.spool.lock().unwrap_or_else(PoisonError::into_inner).clone()
+    }
+
+    pub(super) fn counts(&self) -> Counts {
+        self.spool().map(|spool| spool.counts()).unwrap_or_default()
+    }
+
+    pub(super) fn quarantine(&self) -> Arc<QuarantineView> {
+        self.spool().map(|spool| spool.quarantine_view()).unwrap_or_default()
+    }
+
+    pub(super) fn rows_per_s(&self) -> f64 {
+        let mut speed = self.speed.lock().unwrap_or_else(PoisonError::into_inner);
+        let (rows, passed_s) = (self.meter.rows.get(), speed.0.elapsed().as_secs_f64());
+        if passed_s >= 1.0 {
+            *speed = (Instant::now(), rows, (rows - speed.1) as f64 / passed_s);
+        }
+        speed.2
+    }
+
+    pub(super) fn metrics(&self) -> String {
+        let is_broken = self.spool().is_none_or(|spool| spool.broken().is_some());
+        let more = self.more.lock().unwrap_or_else(PoisonError::into_inner);
+        let more: String = more.iter().map(|page| page()).collect();
+        let waiting = self.waiting();
+        more + &metrics::text(&Shown {
+            counts: self.counts(),
+            bound_bytes: self.bound_bytes,
+            quarantine: &self.quarantine(),
+            meter: &self.meter,
+            view: self.governor.view(),
+            gate: &self.gate,
+            rows_per_s: self.rows_per_s(),
+            is_broken,
+            is_ready: self.why_not_ready(&waiting).is_none(),
+            waiting: oldest(&waiting, now_ns()),
+            apart: self.spool().map_or(0, |spool| spool.apart().len()),
+        })
+    }
+
+    /// What is known of each writer, and since when the oldest record waits for it.
+    pub(super) fn waiting(&self) -> Vec<LaneWaiting> {
+        let mut lanes = self.meter.progress.lanes();
+        // Those that have not come anywhere yet have all that is in the spool before them.
+        let spooled = (0..self.lanes).chain(GREEDY_LANES).chain(APART_LANES);
+        for lane in spooled {
+            lanes.entry(lane).or_default();
+        }
+        let (reader, spool) = (self.reader.lock().unwrap_or_else(PoisonError::into_inner), self.spool());
+        let is_empty = self.counts().spooled == 0;
+        let apart = spool.map(|spool| spool.apart()).unwrap_or_default();
+        let waiting = lanes.into_iter().map(|(number, lane)| {
+            let is_used = !APART_LANES.contains(&number) || apart.values().any(|used| *used == number);
+            // A spool that cannot be read says so elsewhere.
+            let spooled =
+                if is_empty || !is_used { None } else { reader.oldest(number, lane.through).unwrap_or_default() };
+            let oldest = [spooled, lane.waits_since_ns].into_iter().flatten().min();
+            let cause = match number {
+                number if APART_LANES.contains(&number) => Some(Cause::Measurement),
+                number if GREEDY_LANES.contains(&number) => Some(Cause::Share),
+                _ => None,
+            };
+            (cause, lane, oldest)
+        });
+        waiting.collect()
+    }
+
+    /// The part that did nothing for this long, if there is one.
+    pub(super) fn stuck(&self, within: Duration) -> Option<String> {
+        let part = if self.spool().is_some_and(|spool| spool.is_stuck(within)) {
+            "the thread of the spool".to_owned()
+        } else if self.heartbeat.is_stuck(within) {
+            "all threads of the intakes".to_owned()
+        } else {
+            let (lane, _) = self.pulses.iter().find(|(_, pulse)| pulse.is_stuck(within))?;
+            format!("writer {lane}")
+        };
+        Some(format!("{part} did nothing for {} by now", crate::units::show_seconds(within.as_secs_f64())))
+    }
+
+    pub(super) fn takes_in(&self) -> bool {
+        !self.is_direct || self.meter.lanes_connected.get() > 0
+    }
+
+    pub(super) fn why_not_ready(&self, waiting: &[LaneWaiting]) -> Option<String> {
+        let Some(spool) = self.spool() else { return Some("the recorder is stopping".to_owned()) };
+        if let Some(broken) = spool.broken() {
+            return Some(broken.to_string());
+        }
+        if !self.takes_in() {
+            return Some("the database is not connected yet".to_owned());
+        }
+        if self.gate.is_closed() {
+            let counts = self.counts();
+            let held = counts.held_bytes(self.bound_bytes, self.quarantine_bound_bytes);
+            let reason = match held > 2 * counts.spooled_bytes.saturating_sub(counts.deferred_bytes) {
+                true => {
+                    "refused records without room in quarantine take most of the spool; replay or discard what is there"
+                }
+                false => "the spool is full",
+            };
+            return Some(reason.to_owned());
+        }
+        if let Some(full) = spool.full() {
+            spool.try_again();
+            return Some(full);
+        }
+        let late = why_late(waiting, self.ready_within, now_ns());
+        late.or_else(|| self.stuck(self.ready_within.max(SILENT_MAX)))
+    }
+}

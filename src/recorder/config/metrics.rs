@@ -1,0 +1,75 @@
+//! `[metrics]`: an address of its own for `/metrics`. Main type: [`MetricsConfig`].
+
+use std::time::Duration;
+
+use super::ListenConfig;
+use super::access::read_hash;
+use super::intake::{read_address, read_insecure, read_per_address, read_tls};
+use super::read::read_duration;
+use crate::recorder::access::TokenHash;
+use crate::study::place::Errors;
+use crate::study::section::Section;
+use crate::study::tree::Table;
+
+/// `[metrics]`
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct MetricsConfig {
+    /// Where it listens.
+    pub listen: ListenConfig,
+    /// What is to be shown there; none where only this machine can ask.
+    pub token: Option<TokenHash>,
+}
+
+const KEYS: &[&str] =
+    &["listen", "token_hash", "certificate", "key", "insecure", "connections", "connections_per_address", "patience"];
+
+pub(super) fn read_metrics(root: &Table, errors: &mut Errors) -> Option<MetricsConfig> {
+    root.get("metrics")?;
+    let section = Section::open(root, "metrics", KEYS, errors);
+    let token = section.get("token_hash").and_then(|_| read_hash(&section, "metrics.token_hash", errors));
+    let remedy = ("there is no token", "add token_hash, as loadline password --token makes it");
+    let listen = read_address(&section, "listen", &section.get("token_hash").is_none().then_some(remedy), errors);
+    let tls = read_tls(&section, errors);
+    let is_insecure = read_insecure(&section, listen, tls.is_some(), errors);
+    let connections = section.count("connections", 1, 10_000, errors).unwrap_or(100);
+    let connections_per_address = read_per_address(&section, errors);
+    let patience = read_duration(&section, "patience", 0.01, 3600.0, errors).unwrap_or(Duration::from_secs(30));
+    let (listen, tokens) = (listen?, Vec::new());
+    let listen = ListenConfig { listen, tokens, is_insecure, tls, connections, connections_per_address, patience };
+    Some(MetricsConfig { listen, token })
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::recorder::config::read;
+
+    fn said(metrics: &str) -> Result<Option<MetricsConfig>, String> {
+        let intake = "[database]\npath = \"m.db\"\n[intake.http]\nlisten = \"127.0.0.1:0\"\n";
+        let config = read(&format!("{metrics}{intake}"), "c.toml").map_err(|errors| errors.to_string())?;
+        assert_eq!(config.intake.shows_metrics, config.metrics.is_none());
+        Ok(config.metrics)
+    }
+
+    #[test]
+    fn an_address_of_its_own_is_as_protected_as_every_other() {
+        assert_eq!(said(""), Ok(None));
+        let here = said("[metrics]\nlisten = \"127.0.0.1:9100\"\nconnections_per_address = 3\n").unwrap().unwrap();
+        assert!(here.token.is_none() && here.listen.connections == 100);
+        assert_eq!(here.listen.connections_per_address, Some(3));
+        let hash = format!("token_hash = \"{}\"\n", TokenHash::of("a").text());
+        let open = "[metrics]\nlisten = \"0.0.0.0:9100\"\n";
+        let there = said(&format!("{open}{hash}insecure = true\n")).unwrap().unwrap();
+        assert!(there.token.is_some_and(|token| token.is(&TokenHash::of("a"))));
+        for (metrics, says) in [
+            (open.to_owned(), "c.toml:2: metrics.listen is \"0.0.0.0:9100\" and there is no token; add token_hash"),
+            (format!("{open}{hash}"), "metrics.listen is \"0.0.0.0:9100\" and clients would come without TLS"),
+            (format!("{open}insecure = true\ntoken_hash = \"secret\"\n"), "c.toml:4: metrics.token_hash is no hash"),
+            ("[metrics]\n".to_owned(), "c.toml:1: metrics.listen is missing"),
+            ("[metrics]\nlisten = \"127.0.0.1:0\"\ntoken = \"x\"\n".to_owned(), "unknown key \"token\" in metrics"),
+        ] {
+            let sentence = said(&metrics).unwrap_err();
+            assert!(sentence.contains(says) && !sentence.contains("secret"), "{metrics}: {sentence}");
+        }
+    }
+}

@@ -1,0 +1,99 @@
+//! Lanes of greedy sources: entries of a source that sends more than its share while others wait go there, and the others are written beside
+//! them instead of behind them. Main type: [`GreedySources`].
+//!
+//! Invariant: as long as an entry of a source waits in such a lane, all later ones of that source go there too. With the rule of the writers,
+//! that an entry in such a lane is written after every older one in the lanes of all sources, each source keeps its order.
+
+use std::collections::HashMap;
+use std::ops::Range;
+use std::sync::Arc;
+
+use rusqlite::Connection;
+
+/// The first of these lanes.
+const FIRST_LANE: u32 = 400;
+/// How many there are: each has a connection while something waits in it. More sources share them.
+const LANES: u32 = 4;
+
+/// The lanes of greedy sources.
+pub const GREEDY_LANES: Range<u32> = FIRST_LANE..FIRST_LANE + LANES;
+
+/// The sources of which entries wait in the lanes of greedy sources.
+#[derive(Debug, Default)]
+pub(super) struct GreedySources {
+    /// The lane of each, and the newest entry of it there.
+    lanes: HashMap<Arc<str>, (u32, i64)>,
+}
+
+impl GreedySources {
+    /// Those of a spool that was opened.
+    pub(super) fn read(file: &Connection) -> rusqlite::Result<Self> {
+        let select = "SELECT source, lane, max(sequence) FROM entry WHERE lane >= ? AND lane < ? GROUP BY source, lane";
+        let mut statement = file.prepare(select)?;
+        let rows = statement.query_map([GREEDY_LANES.start, GREEDY_LANES.end], |row| {
+            Ok((row.get::<_, String>(0)?.into(), (row.get(1)?, row.get(2)?)))
+        })?;
+        Ok(GreedySources { lanes: rows.collect::<rusqlite::Result<_>>()? })
+    }
+
+    /// The lane for an entry of a source, where it is not that of all sources.
+    pub(super) fn lane_for(&self, source: &str, is_greedy: bool) -> Option<u32> {
+        let known = self.lanes.get(source).map(|(lane, _)| *lane);
+        known.or_else(|| is_greedy.then(|| self.free_lane(source)))
+    }
+
+    /// A lane in which nothing waits, or one that others wait in too.
+    fn free_lane(&self, source: &str) -> u32 {
+        let shared = FIRST_LANE + crc32fast::hash(source.as_bytes()) % LANES;
+        let is_free = |lane: &u32| self.lanes.values().all(|(taken, _)| taken != lane);
+        GREEDY_LANES.into_iter().find(is_free).unwrap_or(shared)
+    }
+
+    /// An entry of a source has been stored in such a lane.
+    pub(super) fn note(&mut self, source: &Arc<str>, lane: u32, sequence: i64) {
+        self.lanes.insert(Arc::clone(source), (lane, sequence));
+    }
+
+    /// Everything up to an entry of a lane has left the spool: sources of which nothing waits there any more go with all others again.
+    pub(super) fn settled(&mut self, lane: u32, through: i64) {
+        if GREEDY_LANES.contains(&lane) {
+            self.lanes.retain(|_, (own, newest)| *own != lane || *newest > through);
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_source_stays_in_its_lane_until_nothing_of_it_waits_there() {
+        let (mut greedy, source) = (GreedySources::default(), Arc::from("s"));
+        assert_eq!(greedy.lane_for("s", false), None);
+        let lane = greedy.lane_for("s", true).unwrap();
+        assert!(GREEDY_LANES.contains(&lane));
+        greedy.note(&source, lane, 5);
+        assert_eq!(greedy.lane_for("s", false), Some(lane), "it is behind its own entry");
+        let other = greedy.lane_for("t", true).unwrap();
+        assert_ne!(other, lane, "there is a lane in which nothing waits");
+        greedy.note(&source, lane, 9);
+        greedy.settled(lane, 5);
+        assert_eq!(greedy.lane_for("s", false), Some(lane));
+        greedy.settled(other, 9);
+        greedy.settled(0, 9);
+        assert_eq!(greedy.lane_for("s", false), Some(lane));
+        greedy.settled(lane, 9);
+        assert_eq!(greedy.lane_for("s", false), None);
+    }
+
+    #[test]
+    fn more_sources_than_lanes_share_them() {
+        let mut greedy = GreedySources::default();
+        for number in 0..20 {
+            let source: Arc<str> = format!("source {number}").into();
+            let lane = greedy.lane_for(&source, true).unwrap();
+            assert!(GREEDY_LANES.contains(&lane));
+            greedy.note(&source, lane, number);
+        }
+    }
+}

@@ -1,0 +1,303 @@
+//! The thread that writes the spool: it makes one group of what waits, syncs it, and answers. Main type: [`Worker`].
+//!
+//! Invariant: an answer is sent after the sync of what it answers.
+
+use std::collections::BTreeMap;
+use std::sync::Arc;
+use std::sync::atomic::Ordering;
+use std::time::{Duration, Instant};
+
+use tokio::sync::{mpsc, oneshot};
+
+use super::committer::{Appended, Placed, Refused, Request, Shared, now_ns};
+use super::file::Group;
+use super::greedy::GreedySources;
+use super::quarantine::Portion;
+use super::{Counts, LaneOpening, Offer, SpoolError, SpoolFile, Stored};
+use crate::recorder::log;
+
+/// A group is closed behind this many bytes.
+const GROUP_BYTES: u64 = 16 << 20;
+/// Senders that the log names at a time.
+const SAID_MAX: usize = 5;
+
+pub(super) struct Worker {
+    file: SpoolFile,
+    receiver: mpsc::Receiver<Request>,
+    shared: Arc<Shared>,
+    next_forget: Instant,
+    was_told_of_ids: bool,
+    greedy: GreedySources,
+    /// What could not be settled yet because the disk was full, by lane.
+    unsettled: BTreeMap<u32, i64>,
+    /// Lanes that sources are assigned to.
+    lanes: u32,
+}
+
+type Cleared = Result<Portion, SpoolError>;
+type Noted = Result<LaneOpening, SpoolError>;
+
+/// What is to be answered after the sync.
+#[derive(Default)]
+struct Answers {
+    appended: Vec<(oneshot::Sender<Appended>, Appended)>,
+    done: Vec<oneshot::Sender<Result<(), SpoolError>>>,
+    noted: Vec<(oneshot::Sender<Noted>, Noted)>,
+    cleared: Vec<(oneshot::Sender<Cleared>, Cleared)>,
+}
+
+impl Worker {
+    pub(super) fn new(file: SpoolFile, receiver: mpsc::Receiver<Request>, shared: Arc<Shared>) -> Self {
+        shared.lock().counts = file.counts();
+        // A file that cannot be read here fails with the first entry.
+        shared.lock().apart = Arc::new(file.apart().unwrap_or_default());
+        let lanes = file.lanes().unwrap_or(1);
+        let greedy = GreedySources::read(file.connection()).unwrap_or_default();
+        let worker = Worker {
+            file,
+            receiver,
+            shared,
+            next_forget: Instant::now(),
+            was_told_of_ids: false,
+            greedy,
+            unsettled: BTreeMap::new(),
+            lanes,
+        };
+        worker.show_quarantine();
+        if worker.file.is_half_quarantine() {
+            worker.warn_of_half();
+        }
+        worker
+    }
+
+    pub(super) fn work(mut self) {
+        self.shared.pulse.beat();
+        while let Some(first) = self.receiver.blocking_recv() {
+            self.shared.pulse.beat();
+            if let Request::Look = first {
+                continue;
+            }
+            let mut answers = Answers::default();
+            match self.group(first, &mut answers) {
+                Ok(()) => answers.send(),
+                Err(error) => {
+                    self.shared.lock().full = Some(error.to_string());
+                    answers.fail(&error);
+                    if let SpoolError::Broken(_) = error {
+                        self.end(error);
+                        return;
+                    }
+                }
+            }
+        }
+    }
+
+    /// Makes one group of what waits, and syncs it.
+    fn group(&mut self, first: Request, answers: &mut Answers) -> Result<(), SpoolError> {
+        let now = Instant::now();
+        let (before, was_half_quarantine) = (self.file.counts(), self.file.is_half_quarantine());
+        let mut changes_apart = false;
+        let mut group = self.file.begin()?;
+        let mut next = Some(first);
+        while let Some(request) = next {
+            match request {
+                Request::Look => {}
+                Request::Settle { lane, through } => {
+                    let known = self.unsettled.entry(lane).or_insert(through);
+                    *known = through.max(*known);
+                }
+                request => {
+                    changes_apart |= matches!(request, Request::SetApart(..) | Request::Rejoin(..));
+                    take(request, &mut group, &mut self.greedy, answers, self.lanes)?;
+                }
+            }
+            let is_full = group.counts().acknowledged.saturating_sub(before.acknowledged) > 200_000
+                || group.counts().spooled_bytes.saturating_sub(before.spooled_bytes) > GROUP_BYTES;
+            next = if is_full { None } else { self.receiver.try_recv().ok() };
+        }
+        let too_many = group.remembers_too_much();
+        if too_many && !self.was_told_of_ids {
+            self.was_told_of_ids = true;
+            let remedy = "raise spool.bound, a quarter of which ids of messages may take";
+            log::warning("ids of messages are forgotten before spool.remember is over", &[("remedy", remedy)]);
+        }
+        if too_many || now >= self.next_forget {
+            let forgotten = group.forget_messages()?;
+            let pause = if forgotten > 0 { Duration::from_millis(100) } else { Duration::from_secs(10) };
+            self.next_forget = now + pause;
+        }
+        for (lane, through) in &self.unsettled {
+            group.settle(*lane, *through)?;
+        }
+        group.bring_back(self.lanes)?;
+        let (newest, changes_quarantine) = (group.newest(), group.changes_quarantine());
+        group.commit()?;
+        for (lane, through) in std::mem::take(&mut self.unsettled) {
+            self.greedy.settled(lane, through);
+        }
+        if self.file.is_half_quarantine() && !was_half_quarantine {
+            self.warn_of_half();
+        }
+        let apart = if changes_apart { Some(Arc::new(self.file.apart()?)) } else { None };
+        if changes_quarantine {
+            self.show_quarantine();
+        }
+        let (after, mut state) = (self.file.counts(), self.shared.lock());
+        state.apart = apart.unwrap_or_else(|| Arc::clone(&state.apart));
+        // Records that were never spooled are counted there only. What is discarded is counted nowhere any more.
+        state.counts.acknowledged =
+            (state.counts.acknowledged + after.acknowledged).saturating_sub(before.acknowledged);
+        state.counts.committed += after.committed - before.committed;
+        state.full = None;
+        let (acknowledged, committed) = (state.counts.acknowledged, state.counts.committed);
+        state.counts = Counts { acknowledged, committed, ..after };
+        state.newest = state.newest.max(newest);
+        drop(state);
+        self.shared.changed.notify_all();
+        Ok(())
+    }
+
+    fn warn_of_half(&self) {
+        let remedy = "look at it with --quarantine list, and replay or discard it";
+        let view = self.file.quarantine_view();
+        let holds_most = view.largest.first().map_or("nobody", |(holder, _)| holder);
+        log::warning(
+            "the quarantine takes half of quarantine.bound",
+            &[("holds_most", holds_most), ("remedy", remedy)],
+        );
+    }
+
+    /// Shows how the quarantine is shared, and says for whom the door is closed or open again.
+    fn show_quarantine(&self) {
+        let view = Arc::new(self.file.quarantine_view());
+        let before = std::mem::replace(&mut self.shared.lock().quarantine, Arc::clone(&view));
+        self.shared.closes_any.store(view.closes_any(), Ordering::Relaxed);
+        let newly = view.closed().filter(|(holder, _)| before.why_closed(holder).is_none());
+        for (holder, _) in newly.take(SAID_MAX) {
+            let reason = view.why_closed(holder).unwrap_or_default();
+            log::warning("the door is closed for a sender", &[("who", holder), ("reason", &reason)]);
+        }
+        let reopened = before.closed().filter(|(holder, _)| view.why_closed(holder).is_none());
+        for (holder, _) in reopened.take(SAID_MAX) {
+            log::info("the door is open for a sender again", &[("who", holder)]);
+        }
+    }
+
+    /// Refuses everything from now on, what waits included.
+    fn end(&mut self, error: SpoolError) {
+        self.shared.lock().broken = Some(error.clone());
+        self.shared.changed.notify_all();
+        self.receiver.close();
+        while let Some(request) = self.receiver.blocking_recv() {
+            let mut answers = Answers::default();
+            match request {
+                // Nothing of it was begun.
+                Request::Append { answer, .. } => drop(answer.send(Err(error.clone()))),
+                Request::Quarantine(_, answer)
+                | Request::SetApart(_, answer)
+                | Request::Rejoin(_, answer)
+                | Request::Defer(_, answer) => answers.done.push(answer),
+                Request::Clear(_, _, answer) => answers.cleared.push((answer, Err(error.clone()))),
+                Request::Note(_, _, answer) => answers.noted.push((answer, Err(error.clone()))),
+                Request::Settle { .. } | Request::Look => {}
+            }
+            answers.fail(&error);
+        }
+    }
+}
+
+fn take(
+    request: Request,
+    group: &mut Group<'_>,
+    greedy: &mut GreedySources,
+    answers: &mut Answers,
+    lanes: u32,
+) -> Result<(), SpoolError> {
+    match request {
+        Request::Append { offer, is_greedy, answer } => {
+            // Beyond the bound one offer is refused and the others of the group are not; a disk that is full refuses all.
+            let has_room = group.has_room_for(&offer);
+            let placed = append(offer, is_greedy, group, greedy);
+            let failed = placed.as_ref().err().filter(|_| has_room).cloned();
+            answers.appended.push((answer, placed));
+            failed.map_or(Ok(()), Err)?;
+        }
+        // Noted by the caller.
+        Request::Settle { .. } | Request::Look => {}
+        Request::Quarantine(refused, answer) => {
+            answers.done.push(answer);
+            for Refused { entry, refusal, is_spooled } in &refused {
+                if *is_spooled {
+                    group.quarantine(entry, refusal, now_ns())?;
+                } else {
+                    group.quarantine_unspooled(entry, refusal, now_ns())?;
+                }
+            }
+        }
+        Request::Note(lane, news, answer) => {
+            let noted = group.note(lane, &news);
+            let failed = noted.as_ref().err().cloned();
+            answers.noted.push((answer, noted));
+            failed.map_or(Ok(()), Err)?;
+        }
+        Request::SetApart(apart, answer) => {
+            // One after the other, so that what does not fit is found before anything of it is done.
+            let bytes: u64 =
+                apart.iter().filter(|apart| !apart.is_spooled).map(|apart| apart.entry.offer.stored_bytes()).sum();
+            if !group.has_room_for_bytes(bytes) {
+                let _ = answer.send(Err(SpoolError::Full("what is to wait apart does not fit".to_owned())));
+                return Ok(());
+            }
+            answers.done.push(answer);
+            apart.iter().try_for_each(|apart| group.set_apart(apart))?;
+        }
+        Request::Rejoin(lane, answer) => {
+            answers.done.push(answer);
+            group.rejoin(lane)?;
+        }
+        Request::Defer(deferred, answer) => {
+            answers.done.push(answer);
+            deferred.iter().try_for_each(|deferred| group.defer(deferred))?;
+        }
+        Request::Clear(what, span, answer) => {
+            let cleared = group.clear(what, span, (lanes, group.half_of_bound()));
+            let failed = cleared.as_ref().err().cloned();
+            answers.cleared.push((answer, cleared));
+            failed.map_or(Ok(()), Err)?;
+        }
+    }
+    Ok(())
+}
+
+/// Stores an offer, in its own lane or in that of a greedy source.
+fn append(mut offer: Offer, is_greedy: bool, group: &mut Group<'_>, greedy: &mut GreedySources) -> Appended {
+    let behind = greedy.lane_for(&offer.source, is_greedy);
+    offer.lane = behind.unwrap_or(offer.lane);
+    let stored = group.append(&offer)?;
+    if let (Stored::New(sequence), Some(lane)) = (stored, behind) {
+        greedy.note(&offer.source, lane, sequence);
+    }
+    Ok(Placed { stored, lane: offer.lane })
+}
+
+impl Answers {
+    fn send(self) {
+        // Whoever asked may have gone away meanwhile.
+        self.appended.into_iter().for_each(|(answer, outcome)| drop(answer.send(outcome)));
+        self.done.into_iter().for_each(|answer| drop(answer.send(Ok(()))));
+        self.noted.into_iter().for_each(|(answer, noted)| drop(answer.send(noted)));
+        self.cleared.into_iter().for_each(|(answer, cleared)| drop(answer.send(cleared)));
+    }
+
+    /// The group was not made durable, as far as is known: a sync that failed may have brought it to the disk all the same.
+    fn fail(self, error: &SpoolError) {
+        let of_offers = match error {
+            SpoolError::Broken(reason) => SpoolError::Unknown(reason.clone()),
+            error => error.clone(),
+        };
+        self.appended.into_iter().for_each(|(answer, _)| drop(answer.send(Err(of_offers.clone()))));
+        self.done.into_iter().for_each(|answer| drop(answer.send(Err(error.clone()))));
+        self.noted.into_iter().for_each(|(answer, _)| drop(answer.send(Err(error.clone()))));
+        self.cleared.into_iter().for_each(|(answer, _)| drop(answer.send(Err(error.clone()))));
+    }
+}

@@ -1,0 +1,68 @@
+//! Lanes of greedy sources: when their entries may be written. What [`Lane`] does so that those of all others are written first.
+//!
+//! Invariant: an entry in such a lane is written after every older one in the lanes of all sources, so that each source keeps its order.
+
+use std::time::{Duration, Instant};
+
+use super::lane::{Lane, Leave};
+use crate::recorder::spool::{GREEDY_LANES, Reader};
+
+/// Where entries wait so long in the lanes of all sources, these lanes wait for them.
+const LATE: Duration = Duration::from_millis(250);
+/// A lane waits for others at most this many times as long as it wrote last: they may be as many as the database can take, for ever.
+const WAITS_TIMES: u32 = 4;
+/// A lane in which nothing waits gives its connection up after this time.
+const IDLE_FOR: Duration = Duration::from_secs(10);
+
+/// How a lane of greedy sources takes its turns.
+#[derive(Debug, Default)]
+pub(super) struct Turns {
+    /// Since when it waits for others.
+    waits_since: Option<Instant>,
+    /// How long it wrote last.
+    wrote_for: Duration,
+    /// Since when nothing waits in it.
+    idle_since: Option<Instant>,
+}
+
+impl Lane {
+    /// Whether this is a lane of greedy sources.
+    pub(super) fn is_of_greedy(&self) -> bool {
+        GREEDY_LANES.contains(&self.settings.lane)
+    }
+
+    /// The entry that this lane may write up to, without it: the first one that waits in the lanes of all sources. None where it is to wait.
+    pub(super) fn may_write_before(&mut self, reader: &Reader) -> Result<Option<i64>, Leave> {
+        let lanes = 0..self.settings.writer.count;
+        let progress = &self.settings.meter.progress;
+        let now = Instant::now();
+        let is_late = progress.waits_now(lanes.clone()) > LATE && !self.settings.stop.is_asked();
+        let since = *self.turns.waits_since.get_or_insert(now);
+        if is_late && now.duration_since(since) < WAITS_TIMES * self.turns.wrote_for {
+            return Ok(None);
+        }
+        let mut before = i64::MAX;
+        for lane in lanes {
+            // What is being written just now is not counted as written.
+            before = before.min(reader.first(lane, progress.through(lane))?.unwrap_or(i64::MAX));
+        }
+        Ok(Some(before))
+    }
+
+    /// It has written for so long.
+    pub(super) fn note_turn(&mut self, begun: Instant) {
+        self.turns = Turns { wrote_for: begun.elapsed(), ..Turns::default() };
+    }
+
+    /// Nothing waits here: after a while the connection is given up; then true.
+    pub(super) fn rest_of_greedy(&mut self, reader: &Reader) -> Result<bool, Leave> {
+        let since = *self.turns.idle_since.get_or_insert_with(Instant::now);
+        if since.elapsed() < IDLE_FOR || self.has_work(reader)? {
+            return Ok(false);
+        }
+        self.write_ends_if_due(true)?;
+        self.disconnect();
+        self.turns = Turns::default();
+        Ok(true)
+    }
+}

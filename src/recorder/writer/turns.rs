@@ -1,0 +1,119 @@
+//! Offers that wait in memory, in the order in which they are written: each source has its turn. Main type: [`Waiting`].
+//!
+//! Start-time fair queueing (Goyal, Vin and Cheng, 1996): an offer starts when the one before it of its source is finished, in a time in which every
+//! source is served at the same speed, and the one that starts first is next. So a source that sends little waits for one offer of each other
+//! source at most, however many wait, and each source keeps its order.
+
+use std::collections::{BTreeMap, HashMap};
+use std::sync::Arc;
+
+use super::feed::Direct;
+
+/// Offers that wait.
+#[derive(Debug, Default)]
+pub(super) struct Waiting {
+    /// By the time at which they start, and the order in which they came.
+    offers: BTreeMap<(u64, u64), Direct>,
+    /// When the last offer of each source is finished, in rows; of those that are not served up to the present.
+    finished: HashMap<Arc<str>, u64>,
+    /// When the offer started that was taken last.
+    now: u64,
+    came: u64,
+}
+
+impl Waiting {
+    pub(super) fn len(&self) -> usize {
+        self.offers.len()
+    }
+
+    pub(super) fn add(&mut self, direct: Direct) {
+        let finished = self.finished.entry(Arc::clone(&direct.offer.source)).or_insert(0);
+        let start = self.now.max(*finished);
+        *finished = start.saturating_add(u64::from(direct.offer.rows));
+        self.came += 1;
+        self.offers.insert((start, self.came), direct);
+    }
+
+    /// The offers that are next, up to these rows and bytes; at least one where there is any.
+    pub(super) fn take(&mut self, rows_max: u64, bytes_max: usize) -> Vec<Direct> {
+        let (mut taken, mut rows, mut bytes) = (Vec::new(), 0, 0);
+        while rows < rows_max && bytes < bytes_max {
+            let Some(((start, _), direct)) = self.offers.pop_first() else { break };
+            self.now = start;
+            rows += u64::from(direct.offer.rows);
+            bytes += direct.offer.body.len();
+            taken.push(direct);
+        }
+        if self.offers.is_empty() {
+            (self.now, self.finished) = (0, HashMap::new());
+        } else if self.finished.len() > 2 * self.offers.len() + 64 {
+            let now = self.now;
+            self.finished.retain(|_, finished| *finished > now);
+        }
+        taken
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use std::time::Instant;
+
+    use tokio::sync::oneshot;
+
+    use super::*;
+    use crate::recorder::spool::Offer;
+
+    fn direct(source: &str, rows: u32, received_ns: i64) -> Direct {
+        let offer = Offer { received_ns, ..Offer::plain(source, rows, b"") };
+        Direct { offer, answer: oneshot::channel().0, until: Instant::now() }
+    }
+
+    fn taken(waiting: &mut Waiting, rows: u64) -> Vec<(String, i64)> {
+        let taken = waiting.take(rows, usize::MAX);
+        taken.iter().map(|direct| (direct.offer.source.to_string(), direct.offer.received_ns)).collect()
+    }
+
+    #[test]
+    fn a_source_that_sends_little_does_not_wait_for_all_of_one_that_sends_much() {
+        let mut waiting = Waiting::default();
+        (0..100).for_each(|number| waiting.add(direct("greedy", 1_000, number)));
+        let own =
+            |numbers: std::ops::Range<i64>| numbers.map(|number| ("greedy".to_owned(), number)).collect::<Vec<_>>();
+        assert_eq!(taken(&mut waiting, 2_000), own(0..2));
+        waiting.add(direct("modest", 1, 0));
+        waiting.add(direct("modest", 1, 1));
+        let next = taken(&mut waiting, 1_000);
+        assert_eq!(&next[..2], [("modest".to_owned(), 0), ("modest".to_owned(), 1)], "{next:?}");
+        assert_eq!(taken(&mut waiting, 200_000).len() + next.len() - 2, 98);
+        assert_eq!((waiting.len(), waiting.finished.len()), (0, 0));
+    }
+
+    #[test]
+    fn sources_that_send_alike_are_served_alike_and_each_in_its_order() {
+        let mut waiting = Waiting::default();
+        for number in 0..60 {
+            (0..3).for_each(|source| waiting.add(direct(&source.to_string(), 1 + (number % 7) as u32, number)));
+        }
+        let mut served: HashMap<String, Vec<i64>> = HashMap::new();
+        while waiting.len() > 0 {
+            for (source, number) in taken(&mut waiting, 5) {
+                served.entry(source).or_default().push(number);
+            }
+            let counts: Vec<_> = (0..3).map(|source| served.get(&source.to_string()).map_or(0, Vec::len)).collect();
+            assert!(counts.iter().max().unwrap() - counts.iter().min().unwrap() <= 5, "{counts:?}");
+        }
+        assert!(served.values().all(|numbers| numbers.iter().copied().eq(0..60)), "{served:?}");
+    }
+
+    #[test]
+    fn what_was_served_long_ago_is_forgotten() {
+        let mut waiting = Waiting::default();
+        waiting.add(direct("busy", 1, 0));
+        for number in 0..10_000 {
+            waiting.add(direct("busy", 1, number));
+            waiting.add(direct(&format!("source {number}"), 1, 0));
+            waiting.take(2, usize::MAX);
+        }
+        assert!(waiting.finished.len() < 200, "{}", waiting.finished.len());
+    }
+}

@@ -284,7 +284,7 @@ pub struct Resources {
     /// CPUs of the machine; none where that was not written down.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub cpus: Option<u32>,
-    /// Share of the CPU time, 0..1, that a hypervisor was permitted to take; none for the usual one.
+    /// Share of the CPU time, 0..1, that a hypervisor, or other processes of a load thread's, were permitted to take; none for the usual one.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub stolen_permitted: Option<f64>,
 }

@@ -1,4 +1,4 @@
-//! How much CPU time a hypervisor may take from a trial, where the environment says it.
+//! How much CPU time a hypervisor, or other processes, may take from a trial, where the environment says it.
 //!
 //! Main function: [`stolen_permitted`]. It belongs to the machine, and not to the study that runs there.
 
@@ -8,7 +8,7 @@ use anyhow::bail;
 
 const VARIABLE: &str = "LOADLINE_STOLEN";
 
-/// Share of the CPU time, 0..1, that a hypervisor may take from a trial; none for the usual one.
+/// Share of the CPU time, 0..1, that a hypervisor may take from a trial, or other processes from a load thread; none for the usual one.
 ///
 /// # Errors
 /// A sentence, when the variable is no share.

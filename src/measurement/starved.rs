@@ -112,6 +112,8 @@ fn judged(each: &LoopMeasurement, measurement: &Measurement, cpus: f64) -> Optio
     let all_answers: u64 = measurement.loops.iter().filter_map(|each| each.answers).sum();
     let round_trip_s = residence_ns / NS_PER_S / all_answers.max(1) as f64;
     let mean = measurement.resources.as_ref().map(|used| used.mean);
+    let permitted = measurement.resources.as_ref().and_then(|used| used.stolen_permitted).unwrap_or_default();
+    let turn_beside_others = TURN_BESIDE_OTHERS.min(1.0 - permitted);
     let idle = mean.map_or(0.0, |mean| mean.idle + mean.iowait);
     let server = mean.map(|mean| mean.server_cpu + mean.recorder_cpu).filter(|server| *server > 0.0);
     let seen = format!(
@@ -126,8 +128,9 @@ fn judged(each: &LoopMeasurement, measurement: &Measurement, cpus: f64) -> Optio
         let why = format!("although {:.0} % of the CPU time was idle", 100.0 * idle);
         let remedy = "give loadline's cgroup a larger quota, or load.cpus CPUs that nothing else keeps busy";
         Starvation::Reason(format!("the client was starved: {seen}, {why}; {remedy}"))
-    } else if is_own && had < TURN_BESIDE_OTHERS && server.is_some_and(|server| server < SERVER * cpus) {
-        let remedy = "end what else runs, give loadline the same priority (nice), or set load.cpus and database.cpus";
+    } else if is_own && had < turn_beside_others && server.is_some_and(|server| server < SERVER * cpus) {
+        let remedy = "end what else runs, give loadline the same priority (nice), set load.cpus and database.cpus, or permit it with \
+                      LOADLINE_STOLEN=1";
         Starvation::Reason(format!("the client was starved by other processes: {seen}; {remedy}"))
     } else if is_own && wait_s > WAIT_S {
         Starvation::Note(format!(
@@ -209,6 +212,12 @@ mod tests {
             Vec::<&str>::new(),
             "it waited less than half of the time"
         );
+        let with_permit = |share| {
+            let mut trial = trial(0.03, 0.97, 900, 0.2, 0.0);
+            trial.resources.as_mut().unwrap().stolen_permitted = Some(share);
+            kinds(&trial)
+        };
+        assert_eq!([0.3, 0.96, 0.98, 1.0].map(with_permit), [["reason"], ["reason"], ["note"], ["note"]]);
         let mut unknown = trial(0.03, 0.97, 900, 0.0, 0.0);
         assert_eq!(kinds(&unknown), ["note"], "a server whose CPU time nobody knows may have had the CPUs");
         unknown.loops[0].delayed_s = None;

@@ -16,6 +16,8 @@ pub const LATE_SHARE: f64 = 0.1;
 const LATE_NS: f64 = 50_000.0;
 /// Where a bound on a quantile of response time is asked about, that quantile of the lateness may reach this share of the bound.
 const LATE_OF_BOUND: f64 = 0.1;
+/// Errors named in a reason.
+const ERRORS_NAMED: usize = 3;
 /// Characters of a statement in a reason.
 const STATEMENT_MOST: usize = 80;
 /// Relative tolerance of Little's law against the number of clients, of which the length of the phase is known less well.
@@ -87,6 +89,14 @@ fn empty_reason(measurement: &Measurement, empty: u64) -> String {
     format!("{reads} should have: {}{remedy}", kinds.join(", "))
 }
 
+/// With what operations failed, the most frequent first: the cause of all others may well be seldom, as a full disk is in front of foreign keys
+/// that miss what it did not take.
+fn most_frequent_errors(measurement: &Measurement) -> String {
+    let mut errors: Vec<_> = measurement.errors.iter().collect();
+    errors.sort_by_key(|(_, count)| std::cmp::Reverse(**count));
+    errors.iter().take(ERRORS_NAMED).map(|(message, count)| format!("; {count} times: {message}")).collect()
+}
+
 /// All reasons for which a trial is not to be trusted; none when it is valid.
 pub fn reasons(measurement: &Measurement, circumstances: Circumstances) -> Vec<String> {
     let mut reasons = Vec::new();
@@ -101,9 +111,7 @@ pub fn reasons(measurement: &Measurement, circumstances: Circumstances) -> Vec<S
         reasons.push("no operation was completed".to_owned());
     }
     if failed as f64 > circumstances.tolerated_failures * scheduled as f64 {
-        let most = measurement.errors.iter().max_by_key(|(_, count)| **count);
-        let example = most.map_or(String::new(), |(message, count)| format!("; {count} times: {message}"));
-        reasons.push(format!("{failed} of {scheduled} operations failed{example}"));
+        reasons.push(format!("{failed} of {scheduled} operations failed{}", most_frequent_errors(measurement)));
     }
     if abandoned > 0 && circumstances.offered_per_s.is_none() {
         reasons.push(format!("{abandoned} of {scheduled} operations were not answered before the trial ended"));
@@ -296,6 +304,14 @@ mod tests {
         assert_eq!(found, ["500 of 1000 operations failed; 500 times: disk is full (13)"]);
         let tolerant = Circumstances { tolerated_failures: 0.5, ..PLAIN };
         assert!(reasons(&measurement(500, 500, 900_000), tolerant).is_empty());
+        let mut caused = measurement(500, 510, 900_000);
+        for (error, count) in [("no such parent", 490), ("a deadlock", 6), ("a seldom one", 1)] {
+            caused.errors.insert(error.to_owned(), count);
+        }
+        caused.errors.insert("disk is full (13)".to_owned(), 13);
+        let found = reasons(&caused, PLAIN);
+        let named = "490 times: no such parent; 13 times: disk is full (13); 6 times: a deadlock";
+        assert_eq!(found, [format!("510 of 1010 operations failed; {named}")], "the cause is seldom");
     }
 
     #[test]

@@ -5,7 +5,8 @@
 //! names become alike never share a table or a column; and what a killed recorder has left, or what the database even makes after
 //! its client's death, is known by its claim, with its kind: a column of whole numbers would round what somebody believes to be floats.
 //!
-//! Invariant: nothing is made, and nothing that is there is used, without a claim; what is there without one belongs to somebody else.
+//! Invariant: nothing is made, and nothing that is there is used, without a claim; what is there without one belongs to somebody else. A claim
+//! is written before what it claims is made, so of something that is there claims are read once more: another recorder may have made it in between.
 
 use std::collections::HashMap;
 
@@ -33,6 +34,13 @@ pub(super) struct Claimed {
     pub column: String,
     /// What it holds.
     pub kind: FieldKind,
+}
+
+impl Claimed {
+    /// Whether its column is called so, upper and lower case alike.
+    fn is_called(&self, column: &str) -> bool {
+        self.column.to_lowercase() == column.to_lowercase()
+    }
 }
 
 /// A line that is to be written.
@@ -73,7 +81,11 @@ impl<'a> Claims<'a> {
             match owners.get(&table_id(name)) {
                 Some(owner) if *owner == measurement.name => {}
                 Some(_) => return Ok(false),
-                None if is_there(self.session, name)? => return Ok(false),
+                None if is_there(self.session, name)? => {
+                    if !self.is_owned(name, &measurement.name)? {
+                        return Ok(false);
+                    }
+                }
                 None => lines.push(line(table_id(name), measurement, TABLE_ROLE, "", name, "")),
             }
         }
@@ -81,6 +93,12 @@ impl<'a> Claims<'a> {
         // Another recorder may have come first.
         let owners = self.owners(names)?;
         Ok(names.iter().all(|name| owners.get(&table_id(name)) == Some(&measurement.name)))
+    }
+
+    /// Whether a measurement has claimed the name of a table.
+    fn is_owned(&mut self, name: &String, measurement: &str) -> Result<bool, DatabaseError> {
+        let owners = self.owners(std::slice::from_ref(name))?;
+        Ok(owners.get(&table_id(name)).is_some_and(|owner| owner == measurement))
     }
 
     /// The measurements that have claimed these names of tables, by the names' keys.
@@ -107,18 +125,23 @@ impl<'a> Claims<'a> {
         is_there: impl Fn(&mut dyn Session, Role, &str, &str) -> Result<bool, DatabaseError>,
     ) -> Result<Vec<Claimed>, DatabaseError> {
         // Each time, another recorder may have claimed one of the names in between.
-        for _ in 0..NAMES_MAX {
+        'tries: for _ in 0..NAMES_MAX {
             let known = self.claimed(measurement)?;
             let mut fresh: Vec<Claimed> = Vec::new();
             for (role, name, kind) in wanted.iter().filter(|(role, name, _)| find(&known, *role, name).is_none()) {
                 let mut chosen = None;
                 for column in column_names(role.name(), name).take(NAMES_MAX) {
-                    let lower = column.to_lowercase();
-                    let has = |claimed: &Claimed| claimed.column.to_lowercase() == lower;
-                    let is_taken = measurement.has_column(&lower) || known.iter().any(has) || fresh.iter().any(has);
-                    if !is_taken && !is_there(self.session, *role, name, &column)? {
+                    let is_taken =
+                        is_taken(measurement, &column, &known) || fresh.iter().any(|own| own.is_called(&column));
+                    if is_taken {
+                        continue;
+                    }
+                    if !is_there(self.session, *role, name, &column)? {
                         chosen = Some(column);
                         break;
+                    }
+                    if self.claimed(measurement)?.iter().any(|claimed| claimed.is_called(&column)) {
+                        continue 'tries;
                     }
                 }
                 let none = || DatabaseError::Unavailable(format!("no name is free for a column of {name:?}"));
@@ -176,6 +199,11 @@ impl<'a> Claims<'a> {
 
 fn find<'a>(claimed: &'a [Claimed], role: Role, name: &str) -> Option<&'a Claimed> {
     claimed.iter().find(|claimed| claimed.role == role && claimed.name == name)
+}
+
+/// Whether the name of a column is known to be another one's.
+fn is_taken(measurement: &Measurement, column: &str, known: &[Claimed]) -> bool {
+    measurement.has_column(&column.to_lowercase()) || known.iter().any(|claimed| claimed.is_called(column))
 }
 
 /// The key of a table's name, in which upper and lower case are alike.

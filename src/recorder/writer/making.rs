@@ -1,4 +1,7 @@
 //! Tables and columns that records need, made one after the other: claimed, made, and then put into the registry. Main type: [`Making`]; the way in is [`Registry::extend`].
+//!
+//! Invariant: the catalogue gets what stands in the registry, and never what was only meant to stand there: where another recorder was quicker,
+//! what it wrote is read.
 
 use std::collections::HashSet;
 use std::sync::Arc;
@@ -31,8 +34,10 @@ impl Registry {
         session: &mut dyn Session,
     ) -> Result<Arc<Catalogue>, DatabaseError> {
         self.change(session, |session, catalogue| {
-            let mut making = Making { registry: self, dialect: database.dialect(), session, catalogue };
-            needs.iter().try_for_each(|need| making.make(need, needs))
+            let is_overtaken = false;
+            let mut making = Making { registry: self, dialect: database.dialect(), session, catalogue, is_overtaken };
+            needs.iter().try_for_each(|need| making.make(need, needs))?;
+            Ok(making.is_overtaken)
         })
     }
 }
@@ -43,6 +48,8 @@ struct Making<'a> {
     dialect: &'a dyn Dialect,
     session: &'a mut dyn Session,
     catalogue: &'a mut Catalogue,
+    /// Whether another recorder has put into the registry what was to be put there.
+    is_overtaken: bool,
 }
 
 impl Making<'_> {
@@ -92,10 +99,14 @@ impl Making<'_> {
                 outcome => outcome?,
             }
         }
-        self.register(&measurement, "table", "", "", self.registry.shape.name())?;
+        if !self.register(&measurement, "table", "", "", self.registry.shape.name())? {
+            return Ok(());
+        }
         for role in [Role::Tag, Role::Field] {
             for column in measurement.columns(role).as_slice().to_vec() {
-                self.register_column(&measurement, role, &column)?;
+                if !self.register_column(&measurement, role, &column)? {
+                    return Ok(());
+                }
             }
         }
         self.catalogue.add(measurement);
@@ -173,8 +184,8 @@ impl Making<'_> {
         let table = table_of(&known, role == Role::Tag, column.hot);
         match self.add_column(&table, &column.column, column.kind.column_kind()) {
             Ok(()) => {
-                self.register_column(&known, role, &column)?;
-                if let Some(known) = self.catalogue.get_mut(place) {
+                let is_ours = self.register_column(&known, role, &column)?;
+                if let Some(known) = self.catalogue.get_mut(place).filter(|_| is_ours) {
                     known.columns_mut(role).add(column);
                 }
                 Ok(())
@@ -224,13 +235,20 @@ impl Making<'_> {
         }
     }
 
-    fn register_column(&mut self, measurement: &Measurement, role: Role, column: &Column) -> Result<(), DatabaseError> {
+    /// Whether it did, and not another recorder.
+    fn register_column(
+        &mut self,
+        measurement: &Measurement,
+        role: Role,
+        column: &Column,
+    ) -> Result<bool, DatabaseError> {
         if column.hot && measurement.shape == Shape::StarHot && role == Role::Field {
             self.register(measurement, "hot", &column.name, &column.column, "")?;
         }
         self.register(measurement, role.name(), &column.name, &column.column, column.kind.name())
     }
 
+    /// Writes a line of the registry; false where another recorder was quicker.
     fn register(
         &mut self,
         measurement: &Measurement,
@@ -238,7 +256,7 @@ impl Making<'_> {
         name: &str,
         column: &str,
         kind: &str,
-    ) -> Result<(), DatabaseError> {
+    ) -> Result<bool, DatabaseError> {
         let values = [
             literal(&hash_hex(&[&measurement.name, role, name])),
             format!("(SELECT place FROM (SELECT COALESCE(MAX(place), 0) + 1 AS place FROM {TABLE}) AS newest)"),
@@ -250,9 +268,11 @@ impl Making<'_> {
             literal(kind),
         ];
         match self.session.run(&format!("INSERT INTO {TABLE} VALUES ({})", values.join(", "))) {
-            // Another recorder was quicker; what it says is read the next time.
-            Err(error) if is_duplicate(&error) => Ok(()),
-            outcome => outcome,
+            Err(error) if is_duplicate(&error) => {
+                self.is_overtaken = true;
+                Ok(false)
+            }
+            outcome => outcome.map(|()| true),
         }
     }
 }
@@ -270,3 +290,7 @@ fn is_taken(error: &DatabaseError) -> bool {
     let DatabaseError::Refused { code, message } = error else { return false };
     ["1050", "1061", "42P07"].contains(&code.as_str()) || message.contains("already exists") || is_duplicate(error)
 }
+
+#[cfg(test)]
+#[path = "making_tests.rs"]
+mod tests;

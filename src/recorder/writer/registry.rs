@@ -44,46 +44,49 @@ impl Registry {
         ensure(database.dialect(), session, &registry_table())?;
         let mut catalogue = read(session, &self.hot)?;
         if let Some(known) = &*current {
-            let known = known.only_those_of(&catalogue);
-            catalogue = catalogue.in_order_of(&known);
-            keep_impossible(&known, &mut catalogue);
+            catalogue = placed_as(&known.only_those_of(&catalogue), catalogue);
         }
         let catalogue = Arc::new(catalogue);
         *current = Some(Arc::clone(&catalogue));
         Ok(catalogue)
     }
 
-    /// Reads the catalogue, changes the database and it, and keeps it; gives it as it is then.
+    /// Reads the catalogue, changes the database and it, and keeps it; gives it as it is then. A change says whether another recorder has changed
+    /// the same: then it is read anew.
     ///
     /// # Errors
     /// As the database answers.
     pub(super) fn change(
         &self,
         session: &mut dyn Session,
-        change: impl FnOnce(&mut dyn Session, &mut Catalogue) -> Result<(), DatabaseError>,
+        change: impl FnOnce(&mut dyn Session, &mut Catalogue) -> Result<bool, DatabaseError>,
     ) -> Result<Arc<Catalogue>, DatabaseError> {
         // One lane at a time: the next one finds what this one made.
         let mut current = self.current.lock().unwrap_or_else(PoisonError::into_inner);
         // Another recorder may have made it.
         let mut catalogue = read(session, &self.hot)?;
         if let Some(known) = &*current {
-            catalogue = catalogue.in_order_of(known);
-            keep_impossible(known, &mut catalogue);
+            catalogue = placed_as(known, catalogue);
         }
-        change(session, &mut catalogue)?;
+        if change(session, &mut catalogue)? {
+            catalogue = placed_as(&catalogue, read(session, &self.hot)?);
+        }
         let catalogue = Arc::new(catalogue);
         *current = Some(Arc::clone(&catalogue));
         Ok(catalogue)
     }
 }
 
-fn keep_impossible(known: &Catalogue, catalogue: &mut Catalogue) {
+/// A catalogue that was read, with its measurements at the places that they are known at, and with what is known to be impossible.
+fn placed_as(known: &Catalogue, read: Catalogue) -> Catalogue {
+    let mut catalogue = read.in_order_of(known);
     for measurement in known.measurements().iter().filter(|measurement| !measurement.impossible.is_empty()) {
         let place = catalogue.find(&measurement.name);
         if let Some(read) = place.and_then(|place| catalogue.get_mut(place)) {
             read.impossible = measurement.impossible.clone();
         }
     }
+    catalogue
 }
 
 fn registry_table() -> Table {

@@ -101,7 +101,7 @@ pub fn names_of_the_database_itself_stop_nobody(target: &Target) {
     assert_eq!((values(target, "kept", "DB_TRX_ID"), values(target, "kept", "oid")), (strings(["1"]), strings(["7"])));
 }
 
-/// Two recorders that make the same tables and columns at the same time: neither takes the other's work for a refusal.
+/// Two recorders that make the same tables, columns and identities at the same time: neither takes the other's work for a refusal.
 pub fn recorders_that_make_the_same_tables_at_once_store_everything(target: &Target) {
     const ROUNDS: usize = 40;
     let directories = [Directory::new(), Directory::new()];
@@ -113,7 +113,10 @@ pub fn recorders_that_make_the_same_tables_at_once_store_everything(target: &Tar
             scope.spawn(move || {
                 for round in 0..ROUNDS {
                     barrier.wait();
-                    let lines = format!("rival{round},t=a,t{number}=b f=1,f{number}=2 {number}\n");
+                    let time = number + 2;
+                    let lines = format!(
+                        "rival{round},t=a,t{number}=b f=1,f{number}=2 {number}\nrival{round},t=both f=3 {time}\n"
+                    );
                     assert_eq!(write(started.http, &lines).status, 204);
                 }
             });
@@ -126,7 +129,11 @@ pub fn recorders_that_make_the_same_tables_at_once_store_everything(target: &Tar
     for round in 0..ROUNDS {
         assert_eq!(
             target.query(&format!("SELECT f, f0, f1 FROM rival{round}_values ORDER BY time_ns")),
-            ["1|2|-", "1|-|2"]
+            ["1|2|-", "1|-|2", "3|-|-", "3|-|-"],
+            "{}",
+            target.name
         );
+        let both = format!("SELECT COUNT(*) FROM rival{round}_identity WHERE t = 'both'");
+        assert_eq!(target.query(&both), ["1"], "{}", target.name);
     }
 }

@@ -19,7 +19,7 @@ use crate::report::metric::{LOAD_LINE, METRICS, Metric};
 use crate::report::points::{Curve, curves};
 use crate::statistics::best::BestRatio;
 use crate::statistics::noise::Series;
-use crate::statistics::summary::{Interval, mean};
+use crate::statistics::summary::{Interval, geometric_mean};
 use crate::statistics::{Cell, RatioEstimate, TrialValue, weighted_ratio};
 use crate::study::{Claim, ClaimedModel, ClaimedRatio, Smaller, Study};
 use crate::trial::{Arrivals, Case, Levels};
@@ -281,7 +281,7 @@ fn best_ratio(
 ) -> Result<(Option<BestRatio>, String), String> {
     let sign = if metric.more_is_better { 1.0 } else { -1.0 };
     let best_first = |members: &'_ [Member<'_>]| -> Result<Vec<usize>, String> {
-        let means: Vec<Option<f64>> = members.iter().map(|member| mean(&member.values())).collect();
+        let means: Vec<Option<f64>> = members.iter().map(|member| geometric_mean(&member.values())).collect();
         let mut places: Vec<usize> =
             (0..members.len()).filter(|place| means[*place].is_some() && !members[*place].is_overloaded).collect();
         let score = |place: usize| sign * means[place].unwrap_or(f64::NEG_INFINITY);

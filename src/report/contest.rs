@@ -11,7 +11,7 @@ use super::metric::Metric;
 use crate::statistics::best::BestRatio;
 use crate::statistics::noise::{Series, Stopping, means};
 use crate::statistics::ratio::is_comparable;
-use crate::statistics::summary::mean;
+use crate::statistics::summary::{geometric_mean, mean};
 use crate::statistics::verdict::SIGNIFICANCE;
 use crate::statistics::{Interval, RatioEstimate, TrialValue, Verdict, judge, matched_ratio};
 use crate::study::Factor;
@@ -32,6 +32,8 @@ pub struct Scored<'a> {
     pub values: Vec<f64>,
     /// Their mean.
     pub mean: f64,
+    /// Their geometric mean: what ratios are ratios of, and so what says which of several is ahead.
+    pub geometric_mean: f64,
     /// Its 95 % interval, by the noise of all cases.
     pub interval: Option<Interval>,
     /// The values with the rounds that they are of.
@@ -44,7 +46,8 @@ impl<'a> Scored<'a> {
     /// A case with its trials; none without trials.
     pub fn new(levels: &'a Levels, trials: Vec<TrialValue>) -> Option<Self> {
         let values: Vec<f64> = trials.iter().map(|trial| trial.value).collect();
-        Some(Scored { levels, mean: mean(&values)?, interval: None, values, trials, rows: None })
+        let (mean, geometric_mean) = (mean(&values)?, geometric_mean(&values)?);
+        Some(Scored { levels, mean, geometric_mean, interval: None, values, trials, rows: None })
     }
 }
 
@@ -120,11 +123,11 @@ fn best_contest(
         // Response time is always best at the lowest arrival rate.
         return None;
     }
-    let by_mean = |a: &&Scored<'_>, b: &&Scored<'_>| (sign * b.mean).total_cmp(&(sign * a.mean));
+    let best_first = |a: &&Scored<'_>, b: &&Scored<'_>| (sign * b.geometric_mean).total_cmp(&(sign * a.geometric_mean));
     let mut best: Vec<(String, Vec<&Scored<'_>>)> = Vec::new();
     for level in &factor.levels {
         let mut own: Vec<&Scored<'_>> = cases.iter().copied().filter(|case| is_at(case, factor, level)).collect();
-        own.sort_by(by_mean);
+        own.sort_by(best_first);
         if !own.is_empty() {
             best.push((short_level(factor, level), own));
         }
@@ -132,7 +135,7 @@ fn best_contest(
     if best.len() < 2 {
         return None;
     }
-    best.sort_by(|(_, a), (_, b)| by_mean(&a[0], &b[0]));
+    best.sort_by(|(_, a), (_, b)| best_first(&a[0], &b[0]));
     let at_best = |(label, cases): &(String, Vec<&Scored<'_>>)| {
         let settings = factors.chosen().filter_map(|ramp| cases[0].levels.get(&ramp.setting)).map(show_level);
         format!("{label} at {}", settings.collect::<Vec<_>>().join(" and "))
@@ -208,7 +211,7 @@ fn matched_contest(factor: &Factor, metric: &Metric, scored: &[Scored<'_>]) -> O
         .iter()
         .map(|(level, cases)| {
             let own: Vec<&Scored<'_>> = shared.iter().filter_map(|key| cases.get(key).copied()).collect();
-            let score: f64 = own.iter().map(|case| sign * case.mean.max(f64::MIN_POSITIVE).ln()).sum();
+            let score: f64 = own.iter().map(|case| sign * case.geometric_mean.ln()).sum();
             (short_level(factor, level), score, own)
         })
         .collect();
@@ -408,70 +411,4 @@ fn contest_sentence(contest: &Contest, judged: &[Judged], metric: &Metric) -> St
 }
 
 #[cfg(test)]
-mod tests {
-    use super::*;
-    use crate::report::metric;
-
-    fn contest(setting: Option<&str>, labels: [&str; 2], of: &[f64], to: &[f64]) -> Contest {
-        let trials = |values: &[f64]| -> Vec<TrialValue> {
-            values.iter().map(|value| TrialValue { place: None, value: *value }).collect()
-        };
-        let (of, to) = (trials(of), trials(to));
-        Contest {
-            setting: setting.map(str::to_owned),
-            before: String::new(),
-            after: String::new(),
-            labels: labels.map(str::to_owned).to_vec(),
-            pairs: vec![(1, matched_ratio(&[(&of, &to)]).map(BestRatio::from).ok_or_else(String::new))],
-            comparable: 1,
-        }
-    }
-
-    #[test]
-    fn settings_are_told_apart_by_whether_they_pay() {
-        let metric = metric::Metric::named("throughput").unwrap();
-        let (slow, fast) = ([100.0, 101.0, 99.0, 100.5, 99.5], [300.0, 303.0, 297.0, 301.0, 299.0]);
-        let uneven = [60.0, 150.0, 90.0, 130.0, 75.0];
-        let contests = [
-            contest(Some("pool"), ["pool = 512M", "pool = 16M"], &fast, &slow),
-            contest(Some("threads"), ["threads = 16", "threads = 4"], &slow, &slow),
-            contest(Some("flush"), ["flush = 2", "flush = 1"], &uneven, &slow),
-        ];
-        let sentences = contest_sentences(&contests, metric);
-        assert_eq!(sentences.len(), 4);
-        assert!(sentences[0].starts_with("settings of the server that pay: pool = 512M, 3.00 × pool = 16M ["));
-        assert!(sentences[0].ends_with("]; no difference (equal within ±5 %) by threads; undecided about flush"));
-        assert!(sentences[1].starts_with("pool = 512M is fastest: 3.00 × pool = 16M"));
-    }
-
-    #[test]
-    fn a_single_setting_and_other_alternatives_need_no_summary() {
-        let metric = metric::Metric::named("throughput").unwrap();
-        let (slow, fast) = ([100.0, 101.0, 99.0], [300.0, 303.0, 297.0]);
-        let contests = [
-            contest(Some("pool"), ["pool = 512M", "pool = 16M"], &fast, &slow),
-            contest(None, ["star", "wide"], &fast, &slow),
-        ];
-        assert_eq!(contest_sentences(&contests, metric).len(), 2);
-    }
-
-    #[test]
-    fn nobody_is_faster_at_finding_nothing() {
-        let metric = metric::Metric::named("throughput").unwrap();
-        let names = ["star", "wide"];
-        let factor = Factor { setting: "layout.name".to_owned(), levels: names.map(Into::into).to_vec() };
-        let factors = Factors { choices: vec![factor.clone()], ramps: Vec::new() };
-        let levels = names.map(|name| Levels::from([("layout.name".to_owned(), name.into())]));
-        let scored = |place: usize, values: [f64; 3], rows| {
-            let trials = values.map(|value| TrialValue { place: None, value }).to_vec();
-            Scored { rows: Some(rows), ..Scored::new(&levels[place], trials).unwrap() }
-        };
-        let said = |rows_of_star| {
-            let all = [scored(0, [817.0, 820.0, 815.0], rows_of_star), scored(1, [1.0, 1.1, 0.9], 12.0)];
-            contest_sentences(&contests(&factors, &factor, metric, &all), metric)
-        };
-        let why = "queries found nothing there (0.00 and 12 rows each)";
-        assert_eq!(said(0.0), [format!("undecided which is fastest: star is not compared with wide, because {why}")]);
-        assert!(said(12.4)[0].starts_with("star is fastest: 820 × wide"), "{:?}", said(12.4));
-    }
-}
+mod tests;

@@ -42,7 +42,7 @@ impl From<RatioEstimate> for Difference {
 /// Two alternatives, each at whichever of its cases is the best.
 #[derive(Debug, Clone, PartialEq)]
 pub struct BestRatio {
-    /// The case of each that has the best mean, one over the other.
+    /// The case of each that has the best geometric mean, one over the other.
     pub chosen: RatioEstimate,
     more_is_better: bool,
     /// Every case of the first (rows) over every case of the second.
@@ -57,7 +57,7 @@ impl From<RatioEstimate> for BestRatio {
 }
 
 impl BestRatio {
-    /// From the trials of the cases of each, the one with the best mean first. None where those have no ratio; other cases that have none
+    /// From the trials of the cases of each, the one with the best geometric mean first. None where those have no ratio; other cases that have none
     /// are left out, and so are those beyond the best `CASES_MOST` of a side.
     pub fn of(of: &[&[TrialValue]], to: &[&[TrialValue]], more_is_better: bool) -> Option<Self> {
         let (of, to) = (&of[..of.len().min(CASES_MOST)], &to[..to.len().min(CASES_MOST)]);
@@ -302,7 +302,7 @@ mod tests {
                     (0..rounds).map(|round| trial(place as u64, *level, round, random)).collect::<Vec<_>>()
                 };
                 let mut cases: Vec<Vec<TrialValue>> = levels.iter().enumerate().map(case).collect();
-                let mean = |case: &Vec<TrialValue>| case.iter().map(|trial| trial.value).sum::<f64>();
+                let mean = |case: &Vec<TrialValue>| case.iter().map(|trial| trial.value.ln()).sum::<f64>();
                 cases.sort_by(|a, b| mean(b).total_cmp(&mean(a)));
                 cases
             };

@@ -25,6 +25,12 @@ pub fn mean(values: &[f64]) -> Option<f64> {
     if values.is_empty() { None } else { Some(values.iter().sum::<f64>() / values.len() as f64) }
 }
 
+/// Geometric mean: the exponential of the mean logarithm, which is what ratios of alternatives are estimated from. None without values; one
+/// that is not above 0 counts as the smallest number.
+pub fn geometric_mean(values: &[f64]) -> Option<f64> {
+    mean(&values.iter().map(|value| value.max(f64::MIN_POSITIVE).ln()).collect::<Vec<_>>()).map(f64::exp)
+}
+
 /// Standard deviation of a sample, divisor n - 1; none below two values.
 pub fn sample_sd(values: &[f64]) -> Option<f64> {
     if values.len() < 2 { None } else { Some((squares(values)? / (values.len() - 1) as f64).sqrt()) }

@@ -40,7 +40,7 @@ pub static BUNDLED: &[Bundled] = bundled! {
     "wisconsin-size-paper": "the same with 1, 5 and 10 million rows as in the 2011 paper; two hours",
     "qos-read": "which layout answers queries over measurement rows fastest; five minutes on MariaDB",
     "qos-read-paper": "the same with all cases of the 2015 thesis on two million rows and up to 50 readers; days",
-    "load-line": "the highest rate of selections and of updates with nine in ten answered within 10 ms; two minutes",
+    "load-line": "the highest rate of selections and of updates with nine in ten answered within 10 ms; one to ten minutes",
     "schemaless": "columns, JSON, rows of fields, bytes or prepared columns under YCSB's workloads; ten minutes on MariaDB",
     "schemaless-paper": "the same as in the 2018 thesis: 1,000 records and operations, 40 trials; ten minutes",
     "schemaless-evolve": "what adding and removing a field costs while others work; seven minutes on MariaDB",

@@ -171,6 +171,14 @@ fn nothing_of_a_dry_run_stays_when_the_server_undoes_its_transaction_on_the_way(
         other.run("ROLLBACK").unwrap();
         assert_eq!(other.query("SELECT COUNT(*) FROM samples").unwrap(), [[Some("0".to_owned())]]);
     }
+    // What is kept where nothing was undone is all that was taken.
+    session.begin_dry_run().unwrap();
+    let requests: Vec<_> = [60, 61, 60, 62].map(|id| request(|cells| cells.int(id))).into();
+    let is_refused: Vec<_> = session.attempt_each(&requests).iter().map(Result::is_err).collect();
+    assert_eq!(is_refused, [false, false, true, false]);
+    session.keep_dry_run().unwrap();
+    assert_eq!(other.query("SELECT COUNT(*) FROM samples").unwrap(), [[Some("3".to_owned())]]);
+    session.run("DELETE FROM samples").unwrap();
     session.execute(&request(|cells| cells.int(1)), None).unwrap();
     assert_eq!(other.query("SELECT COUNT(*) FROM samples").unwrap(), [[Some("1".to_owned())]]);
 }

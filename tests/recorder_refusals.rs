@@ -7,12 +7,14 @@
 mod trouble;
 
 use std::collections::BTreeMap;
+use std::net::SocketAddr;
 use std::process::Command;
-use std::sync::atomic::Ordering;
+use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use std::time::{Duration, Instant};
 
+use loadline::recorder::spool::list;
 use trouble::blackhole;
-use trouble::harness::{Directory, Target, write};
+use trouble::harness::{Directory, Target, try_send, write};
 use trouble::process::{Process, config_file, database_of};
 
 /// Long enough for everything here on any machine, and no longer than somebody waits.
@@ -204,9 +206,101 @@ fn the_work_is_a_small_multiple_of_the_rows(target: &Target) {
     assert!(quarantined.values().all(|reason| reason.contains("positive")), "{}", target.name);
 }
 
+/// Requests of some clients, each sent until it is answered; those of a client are the ones whose numbers leave the same rest.
+struct Requests {
+    next: [AtomicU64; 4],
+}
+
+impl Requests {
+    const ROWS: u64 = 20;
+
+    /// A row: its number, whether it is bad, and its line.
+    fn row(request: u64, place: u64) -> (u64, bool, String) {
+        let n = request * Self::ROWS + place + 1;
+        // Another place in each request, and in some the identity is new, too.
+        let is_bad = (n * 7) % 10 == request % 10;
+        let probe = if request.is_multiple_of(3) { format!("p{n}") } else { "a".to_owned() };
+        (n, is_bad, format!("killed,probe={probe} n={}{n}i,u={n}i {n}", if is_bad { "-" } else { "" }))
+    }
+
+    /// Sends one request after the other, until it is to end.
+    fn send(&self, client: usize, http: SocketAddr, ends: &AtomicBool) {
+        while !ends.load(Ordering::SeqCst) {
+            let request = self.next[client].load(Ordering::SeqCst);
+            let lines: Vec<_> = (0..Self::ROWS).map(|place| Self::row(request, place).2).collect();
+            let headers = format!("X-Loadline-Source: c{client}\r\nIdempotency-Key: {request}\r\n");
+            let answer = try_send(http, "POST", "/write", &headers, lines.join("\n").as_bytes());
+            if answer.is_some_and(|answer| answer.status == 204) {
+                self.next[client].fetch_add(self.next.len() as u64, Ordering::SeqCst);
+            }
+        }
+    }
+
+    /// All clients send, until each has had so many answers, and `then`.
+    fn send_all(&self, http: SocketAddr, answers: u64, then: impl FnOnce()) {
+        let count = self.next.len() as u64;
+        let (ends, before) = (AtomicBool::new(false), self.next.each_ref().map(|next| next.load(Ordering::SeqCst)));
+        std::thread::scope(|scope| {
+            for client in 0..self.next.len() {
+                let ends = &ends;
+                scope.spawn(move || self.send(client, http, ends));
+            }
+            let is_behind = |client: usize| self.next[client].load(Ordering::SeqCst) < before[client] + answers * count;
+            while (0..self.next.len()).any(is_behind) {
+                std::thread::sleep(Duration::from_millis(2));
+            }
+            then();
+            ends.store(true, Ordering::SeqCst);
+        });
+    }
+
+    /// Rows of all requests that were answered.
+    fn answered(&self) -> impl Iterator<Item = (u64, bool, String)> {
+        let count = self.next.len();
+        (0..count as u64).zip(&self.next).flat_map(move |(client, next)| {
+            let requests = (client..next.load(Ordering::SeqCst)).step_by(count);
+            requests.flat_map(|request| (0..Self::ROWS).map(move |place| Self::row(request, place)))
+        })
+    }
+}
+
+/// The recorder is killed again and again while one row in ten is refused: each good row is stored once, and each bad one is in quarantine once.
+fn refused_rows_are_kept_apart_whoever_is_killed(target: &Target) {
+    let mut tried = Tried::start(&database_of(target), "name = \"star\"", "");
+    tried.send("killed,probe=a n=0i,u=0i 1");
+    tried.wait();
+    constrain(target, "killed_values", "n", "u");
+    let requests = Requests { next: [0, 1, 2, 3].map(AtomicU64::new) };
+    for kill in 0..6 {
+        requests.send_all(tried.recorder.http, 5, || {
+            std::thread::sleep(Duration::from_millis(37 * (kill + 1) % 150));
+            tried.recorder.child.kill().unwrap();
+            tried.recorder.child.wait().unwrap();
+        });
+        tried.recorder = Process::start(&tried.config, "");
+    }
+    // What was not answered is sent again.
+    requests.send_all(tried.recorder.http, 1, || ());
+    tried.wait();
+    let quarantined = tried.recorder.metric("loadline_quarantined_rows");
+    assert_eq!(tried.recorder.stop(), Some(0));
+    let listed = list(std::path::Path::new(&tried.directory.path("disk/spool")), 1_000_000).unwrap();
+    let mut listed: Vec<_> = listed.into_iter().map(|refused| refused.line.trim_end().to_owned()).collect();
+    let (bad, good): (Vec<_>, Vec<_>) = requests.answered().partition(|(_, is_bad, _)| *is_bad);
+    let mut good: Vec<_> = good.into_iter().map(|(n, _, _)| n).chain([0]).collect();
+    let mut bad: Vec<_> = bad.into_iter().map(|(_, _, line)| line).collect();
+    good.sort_unstable();
+    bad.sort_unstable();
+    listed.sort_unstable();
+    let stored = target.query("SELECT n FROM killed_values ORDER BY n");
+    assert_eq!(stored, good.iter().map(u64::to_string).collect::<Vec<_>>(), "{}", target.name);
+    assert_eq!((quarantined, listed), (bad.len() as f64, bad), "{}", target.name);
+}
+
 fn refusals(target: &Target) {
     bad_rows_are_told_from_good_ones(target);
     a_record_of_two_tables_is_stored_whole_or_not_at_all(target);
+    refused_rows_are_kept_apart_whoever_is_killed(target);
     if target.endpoint.is_some() {
         the_work_is_a_small_multiple_of_the_rows(target);
     }

@@ -6,6 +6,8 @@
 mod anteroom;
 #[path = "strangers/apart.rs"]
 mod apart;
+#[path = "strangers/certificates.rs"]
+mod certificates;
 #[path = "strangers/clients.rs"]
 mod clients;
 #[path = "strangers/copies.rs"]
@@ -51,6 +53,7 @@ fn attacks(target: &Target) {
     streams::a_stream_without_pauses_is_stored_while_it_goes_on(target);
     streams::lines_that_are_no_points_are_kept_in_quarantine(target);
     clients::clients_of_influxdb_3_write_unchanged(target);
+    clients::clients_of_http2_write_unchanged(target);
     clients::zstd_is_read_within_its_bounds(target);
     clients::binary_values_are_refused_with_the_remedy(target);
     // An embedded database is written without a spool, and nobody changes the type of its columns.
@@ -106,6 +109,16 @@ fn strangers_of_a_recorder_into_mariadb() {
 #[test]
 fn strangers_of_a_recorder_into_postgresql() {
     attacks(&Target::server("postgres"));
+}
+
+#[test]
+fn only_clients_with_a_certificate_are_let_in() {
+    certificates::only_clients_with_a_certificate_are_let_in();
+}
+
+#[test]
+fn beginnings_of_http2_are_ended_in_time() {
+    clients::beginnings_of_http2_are_ended_in_time(&Target::sqlite(&Directory::new()));
 }
 
 #[test]

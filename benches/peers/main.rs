@@ -7,7 +7,8 @@
 //!
 //! `cargo bench --bench peers` runs everything, `cargo bench --bench peers -- mariadb select 8 own` a part; `cargo bench --bench peers
 //! -- databases` compares instead how many times as many transactions PostgreSQL carries as MariaDB, by loadline and by its peers,
-//! with all four sides in each round. `ROUNDS` and `SECONDS` in the environment change the number and the length of the runs. Needs
+//! with all four sides in each round, once on all CPUs, where a client's own work is taken from the server, and once with the servers on the first CPU and the
+//! clients on the last. `ROUNDS` and `SECONDS` in the environment change the number and the length of the runs. Needs
 //! the Debian packages sysbench, mariadb-server and postgresql. The CPU time is that of the whole process as the kernel accounts it,
 //! from its start to its end.
 
@@ -84,8 +85,49 @@ fn compare(server: &Prepared, subject: &Subject, rounds: usize, seconds: f64) {
 
 /// The transaction on both databases, by both sides.
 fn compare_databases(rounds: usize, seconds: f64) {
-    let servers = [Peer::Sysbench, Peer::Pgbench].map(Prepared::start);
-    println!("the transaction of {}, PostgreSQL / MariaDB", transaction::DESCRIPTION);
+    let all = affinity();
+    for are_apart in [false, true] {
+        // Who is started keeps to the CPUs of whoever starts it.
+        let (first, last) = if are_apart { (only(&all, 0), only(&all, usize::MAX)) } else { (all, all) };
+        keep_to(&first);
+        let servers = [Peer::Sysbench, Peer::Pgbench].map(Prepared::start);
+        keep_to(&last);
+        compare_databases_on(&servers, are_apart, rounds, seconds);
+        keep_to(&all);
+    }
+}
+
+/// The CPUs that this thread may use.
+fn affinity() -> libc::cpu_set_t {
+    // SAFETY: all zero bytes are a valid set, and the call writes no more than its size.
+    unsafe {
+        let mut set: libc::cpu_set_t = std::mem::zeroed();
+        assert_eq!(libc::sched_getaffinity(0, size_of_val(&set), &mut set), 0, "the CPUs can be asked for");
+        set
+    }
+}
+
+/// One CPU of a set, by its place, or the last one.
+fn only(all: &libc::cpu_set_t, place: usize) -> libc::cpu_set_t {
+    // SAFETY: CPUs are asked for and set within the set's size; all zero bytes are a valid set.
+    unsafe {
+        let cpus: Vec<usize> = (0..libc::CPU_SETSIZE as usize).filter(|cpu| libc::CPU_ISSET(*cpu, all)).collect();
+        assert!(cpus.len() > 1, "servers and clients need a CPU each");
+        let mut one: libc::cpu_set_t = std::mem::zeroed();
+        libc::CPU_SET(cpus[place.min(cpus.len() - 1)], &mut one);
+        one
+    }
+}
+
+/// From now on this thread, and whatever it starts, keeps to some CPUs.
+fn keep_to(cpus: &libc::cpu_set_t) {
+    // SAFETY: the call reads no more than the set's size.
+    assert_eq!(unsafe { libc::sched_setaffinity(0, size_of_val(cpus), cpus) }, 0, "the CPUs can be chosen");
+}
+
+fn compare_databases_on(servers: &[Prepared; 2], are_apart: bool, rounds: usize, seconds: f64) {
+    let cpus = if are_apart { "servers on one CPU, clients on another" } else { "all CPUs for all" };
+    println!("the transaction of {}, PostgreSQL / MariaDB, {cpus}", transaction::DESCRIPTION);
     println!("{:<34} {:<22} {:<22} {:<22}", "connections, arrangement", "loadline", "peers", "loadline / peers");
     for connections in [1, 8, 64] {
         let both = [Peer::Sysbench, Peer::Pgbench].map(|peer| Subject::transaction(peer, connections));
@@ -103,7 +145,8 @@ fn compare_databases(rounds: usize, seconds: f64) {
             }
         }
         let of = |sides: &[Vec<Usage>; 2]| ratios(&sides[1], &sides[0], Usage::operations_per_s);
-        let (ours, peers) = (of(&ours), of(&peers));
+        let (both_ours, both_peers) = (ours, peers);
+        let (ours, peers) = (of(&both_ours), of(&both_peers));
         let between: Vec<f64> = ours.iter().zip(&peers).map(|(a, b)| a / b).collect();
         println!(
             "{:<34} {:<22} {:<22} {:<22}",
@@ -112,5 +155,13 @@ fn compare_databases(rounds: usize, seconds: f64) {
             show(&peers),
             show(&between)
         );
+        let side = |usage: &[Usage]| {
+            let (rate, cost) =
+                (median_of(usage, Usage::operations_per_s), median_of(usage, Usage::cpu_us_per_operation));
+            format!("{rate:.0}/s with {:.2} CPUs", rate * cost / 1e6)
+        };
+        for (who, sides) in [("loadline", &both_ours), ("peers", &both_peers)] {
+            println!("  {who}: PostgreSQL {}, MariaDB {} of the client", side(&sides[1]), side(&sides[0]));
+        }
     }
 }

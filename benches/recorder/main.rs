@@ -7,6 +7,9 @@
 //! - `minute`: the same batches at `RATE` (60,000) rows a second, whatever the answers are, for `LASTS` (60) seconds;
 //! - `sources`: single rows from 350 sources at 20 a second each, for `LASTS` (60) seconds.
 //!
+//! `-- refused`, alone or with names of databases, measures instead what rows cost that the database refuses: batches of 1,000 rows of four fields from 4
+//! clients, with none, one in 100 and every second one bad, in turns, `ROUNDS` times, `BATCHES` (100) each. PostgreSQL is measured where it is named.
+//!
 //! Every part ends with a count of the rows in the database. Nothing here passes or fails by time. Needs MariaDB's package.
 
 #![expect(clippy::unwrap_used, reason = "a benchmark that cannot go on has failed")]
@@ -14,6 +17,7 @@
 mod bare;
 mod clients;
 mod process;
+mod refused;
 #[path = "../shared/mod.rs"]
 #[expect(dead_code, reason = "each benchmark uses what it needs")]
 mod shared;
@@ -164,8 +168,10 @@ fn main() {
     const PARTS: [(&str, Part); 3] = [("ratio", ratio), ("minute", minute), ("sources", sources)];
     const DATABASES: [&str; 3] = ["sqlite", "mariadb", "postgres"];
     let words: Vec<String> = std::env::args().skip(1).filter(|argument| !argument.starts_with("--")).collect();
-    let is_known = |word: &String| DATABASES.contains(&word.as_str()) || PARTS.iter().any(|(name, _)| name == word);
-    assert!(words.iter().all(is_known), "say which of {DATABASES:?} and of ratio, minute, sources: {words:?}");
+    let is_refused = |word: &String| word == "refused";
+    let is_part = |word: &String| PARTS.iter().any(|(name, _)| name == word) || is_refused(word);
+    let is_known = |word: &String| DATABASES.contains(&word.as_str()) || is_part(word);
+    assert!(words.iter().all(is_known), "say which of {DATABASES:?} and of ratio, minute, sources, refused: {words:?}");
     let is_chosen = |name: &str, all: &[&str]| match words.iter().any(|word| all.contains(&word.as_str())) {
         true => words.iter().any(|word| word == name),
         false => name != "postgres",
@@ -174,6 +180,11 @@ fn main() {
     for name in DATABASES.into_iter().filter(|name| is_chosen(name, &DATABASES)) {
         let target = Target::start(name, &directory);
         let recorder = Recorder::start(&target.directory, &target.lines);
+        if words.iter().any(is_refused) {
+            refused::refused(&target, &recorder);
+            recorder.stop();
+            continue;
+        }
         let chosen = PARTS.iter().filter(|(name, _)| is_chosen(name, &PARTS.map(|(name, _)| name)));
         let acknowledged = chosen.map(|(_, part)| part(&target, &recorder)).sum();
         target.check(&recorder, acknowledged);

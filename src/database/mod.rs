@@ -180,6 +180,15 @@ pub trait Session: Send {
         true
     }
 
+    /// Commits what was attempted with success, and the dry run was none.
+    ///
+    /// # Errors
+    /// As the database answers; all of it is undone then. [`DatabaseError::Lost`] where it is not known whether it was committed, or an error before has
+    /// ended the transaction.
+    fn keep_dry_run(&mut self) -> Result<(), DatabaseError> {
+        self.begin_dry_run()
+    }
+
     /// Undoes the dry run.
     ///
     /// # Errors

@@ -39,9 +39,9 @@ pub trait Prepare: Wire {
     /// As the database answers; [`DatabaseError::Lost`] when the connection broke.
     fn version(&mut self, channel: &mut Channel) -> Result<String, DatabaseError>;
 
-    /// What begins a dry run, as texts, and what ends it; see [`Session::begin_dry_run`]. Empty where there are none.
-    fn dry_run_texts(&self) -> [&'static [&'static str]; 2] {
-        [&[], &[]]
+    /// What begins a dry run, as texts, what undoes it, and what commits it; see [`Session::begin_dry_run`]. Empty where there are none.
+    fn dry_run_texts(&self) -> [&'static [&'static str]; 3] {
+        [&[], &[], &[]]
     }
 
     /// Whether a request may leave, in a dry run, before the one before it is answered ([`Before::AsAnswered`]).
@@ -247,7 +247,7 @@ impl<W: Prepare + 'static> Session for WireSession<W> {
     }
 
     fn begin_dry_run(&mut self) -> Result<(), DatabaseError> {
-        let [texts, _] = self.wire.dry_run_texts();
+        let [texts, _, _] = self.wire.dry_run_texts();
         if texts.is_empty() {
             return Err(DatabaseError::Unavailable("the database has no dry runs".to_owned()));
         }
@@ -283,9 +283,30 @@ impl<W: Prepare + 'static> Session for WireSession<W> {
         outcomes
     }
 
+    fn keep_dry_run(&mut self) -> Result<(), DatabaseError> {
+        let is_undone = self.before == Before::Undone;
+        self.wire.set_dry_run(None);
+        let [_, _, texts] = self.wire.dry_run_texts();
+        // Where an error has ended the transaction its savepoint is gone, too, and COMMIT would be a word about nothing.
+        let ready = match is_undone {
+            true => self.run("ROLLBACK TO SAVEPOINT attempt"),
+            false => self.run("RELEASE SAVEPOINT attempt"),
+        };
+        let committed = ready.and_then(|()| self.run(texts.first().copied().unwrap_or("COMMIT")));
+        if let Err(error) = committed {
+            if !error.is_lost() {
+                self.end_dry_run()?;
+            }
+            return Err(error);
+        }
+        let is_committed =
+            |error| DatabaseError::Lost(format!("behind a commit the session was not restored: {error}"));
+        texts.iter().skip(1).try_for_each(|text| self.run(text)).map_err(is_committed)
+    }
+
     fn end_dry_run(&mut self) -> Result<(), DatabaseError> {
         self.wire.set_dry_run(None);
-        let [_, texts] = self.wire.dry_run_texts();
+        let [_, texts, _] = self.wire.dry_run_texts();
         // A session that is still in a transaction must not be used.
         let undo = |error| DatabaseError::Lost(format!("a dry run could not be undone: {error}"));
         texts.iter().try_for_each(|text| self.run(text)).map_err(undo)

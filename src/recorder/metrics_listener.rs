@@ -90,11 +90,12 @@ impl MetricsListener {
 }
 
 async fn connection(stream: Box<dyn Stream>, peer: SocketAddr, place: Arc<Place>, shared: Arc<Shared>) {
-    let answer = |request| {
-        let answer = answer(&request, peer, &place, &shared);
+    let (of_place, patience, stop) = (Arc::clone(&place), shared.patience, Arc::clone(&shared.stop));
+    let answer = move |request| {
+        let answer = answer(&request, peer, &of_place, &shared);
         async move { answer }
     };
-    exchange(stream, &place, shared.patience, Arc::clone(&shared.stop), answer).await;
+    exchange(stream, &place, patience, stop, answer).await;
 }
 
 fn answer<B>(request: &Request<B>, peer: SocketAddr, place: &Place, shared: &Shared) -> Answer {

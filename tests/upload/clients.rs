@@ -41,6 +41,36 @@ fn curl_uploads_in_every_way() {
 }
 
 #[test]
+fn cameras_show_a_certificate_where_one_is_asked_for() {
+    let asked = format!("{}\nclient_authority = \"{TLS}/client-authority.pem\"", tls());
+    let tried = Try::new("", &asked);
+    let (path, bytes) = a_file(&tried);
+    let upload = |own: &str, kind: &str, name: &str| {
+        let url = format!("{kind}://localhost:{}/{name}", tried.address(kind).port());
+        let (certificate, key) = (format!("{TLS}/{own}.pem"), format!("{TLS}/{own}-key.pem"));
+        let authority = format!("{TLS}/certificate.pem");
+        let user = format!("{CAMERA}:{PASSWORD}");
+        let mut curl = Command::new("curl");
+        curl.args(["-sS", "--max-time", "60", "--ssl-reqd", "--cacert", &authority, "-u", &user, "-T", &path]);
+        if !own.is_empty() {
+            curl.args(["--cert", &certificate, "--key", &key]);
+        }
+        curl.arg(&url).output().unwrap().status.success()
+    };
+    for (own, is_taken) in [("client", true), ("stranger", false), ("", false)] {
+        for kind in ["ftp", "ftps"] {
+            assert_eq!(upload(own, kind, &format!("{kind}-{own}.block")), is_taken, "{kind} as {own:?}");
+        }
+    }
+    let names = ["ftp-client.block", "ftps-client.block"];
+    assert_eq!(tried.received(CAMERA), names.map(|name| (name.to_owned(), bytes.clone())));
+    let unproven = |intake: &str| {
+        tried.metric(&format!("loadline_upload_connections_put_out_total{{intake=\"{intake}\",why=\"certificate\"}}"))
+    };
+    assert_eq!((unproven("ftp"), unproven("ftps")), (2, 2));
+}
+
+#[test]
 fn lftp_uploads_in_every_way() {
     let (plain, protected) = (Try::new("", ""), Try::new("", &tls()));
     let (path, bytes) = a_file(&plain);

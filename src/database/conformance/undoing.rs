@@ -11,6 +11,7 @@ pub const CHECKS: &[Check] = &[
     ("an error of a text statement leaves the connection usable", bad_commands_are_refused),
     ("a killed connection is lost, and a new one works", killed_connections_are_lost),
     ("a dry run goes on behind what is refused, and nothing of it stays", dry_runs_tell_good_from_bad),
+    ("a dry run that is kept has all that was taken, and nothing that was refused", dry_runs_can_be_kept),
 ];
 
 /// Inserts samples in one step.
@@ -36,41 +37,71 @@ fn dry_runs_tell_good_from_bad(bench: &Bench<'_>) -> Outcome {
     }
     let mut session = bench.connect()?;
     session.execute(&insert(1), None)?;
-    for round in 0..2 {
+    for _ in 0..2 {
         session.begin_dry_run()?;
-        // Of each request, in one round trip or many, whether it must be refused.
-        let groups = [
-            vec![(insert(1), true), (insert(2), false), (insert(2), true), (insert(3), false), (insert(3), true)],
-            vec![(insert_all(&[4, 5, 2, 6]), true), (insert_all(&[4, 5, 6, 7]), false)],
-            vec![
-                (insert(8), false),
-                (insert_apart(&[9, 10, 1]), true),
-                (insert_apart(&[9, 10]), false),
-                (insert(9), true),
-            ],
-            vec![(insert_apart(&[11, 8]), true)],
-            vec![(insert(8), true), (insert(11), false), (insert(12), false)],
-            vec![(insert_all(&[13, 14, 15, 16]), false), (insert(12), true)],
-            (20..320).flat_map(|id| [(insert(id), false), (insert(id - 1), id > 20)]).collect(),
-            (20..320).map(|id| (insert(id), true)).collect(),
-        ];
-        for (place, group) in groups.into_iter().enumerate() {
-            let (requests, right): (Vec<_>, Vec<_>) = group.into_iter().unzip();
-            let outcomes = if requests.len() > 1 {
-                session.attempt_each(&requests)
-            } else {
-                requests.iter().map(|request| session.attempt(request)).collect()
-            };
-            let found: Vec<_> = outcomes.iter().map(Result::is_err).collect();
-            ensure(found == right, || format!("round {round}, group {place}: {outcomes:?}"))?;
-        }
+        attempt_groups(&mut *session)?;
         session.end_dry_run()?;
         let seen = bench.seen_by_others(0..1_000)?;
         ensure(seen == 1, || format!("{} rows of a dry run are visible", seen - 1))?;
     }
-    answered(&mut *session, &insert(2), Answer { changed: 1, ..Answer::default() })?;
+    answered(&mut *session, &insert(900), Answer { changed: 1, ..Answer::default() })?;
     let seen = bench.seen_by_others(0..1_000)?;
     ensure(seen == 2, || "what follows a dry run is not committed".into())
+}
+
+fn dry_runs_can_be_kept(bench: &Bench<'_>) -> Outcome {
+    if !bench.database.dialect().has_transactions() {
+        return Ok(());
+    }
+    let mut session = bench.connect()?;
+    session.execute(&insert(1), None)?;
+    session.begin_dry_run()?;
+    attempt_groups(&mut *session)?;
+    session.keep_dry_run()?;
+    let seen = bench.seen_by_others(0..1_000)?;
+    ensure(seen == 1 + TAKEN, || format!("{} rows of {TAKEN} are kept", seen - 1))?;
+    // What was attempted last was refused, as one row and as one of many.
+    for (first, last) in [(400, insert(400)), (410, insert_all(&[412, 413, 410, 414]))] {
+        session.begin_dry_run()?;
+        session.attempt(&insert(first))?;
+        let refused = session.attempt(&last);
+        ensure(refused.is_err(), || "what is there already is taken".into())?;
+        session.keep_dry_run()?;
+        let seen = bench.seen_by_others(first..first + 10)?;
+        ensure(seen == 1, || format!("{seen} rows are kept and not one"))?;
+    }
+    answered(&mut *session, &insert(900), Answer { changed: 1, ..Answer::default() })?;
+    let seen = bench.seen_by_others(900..901)?;
+    ensure(seen == 1, || "what follows is not committed".into())
+}
+
+/// Samples that [`attempt_groups`] leaves in a dry run.
+const TAKEN: u64 = 316;
+
+/// Attempts good and bad requests in a dry run, where sample 1 is there; each must be taken or refused as it should.
+fn attempt_groups(session: &mut dyn Session) -> Outcome {
+    // Of each request, in one round trip or many, whether it must be refused.
+    let groups = [
+        vec![(insert(1), true), (insert(2), false), (insert(2), true), (insert(3), false), (insert(3), true)],
+        vec![(insert_all(&[4, 5, 2, 6]), true), (insert_all(&[4, 5, 6, 7]), false)],
+        vec![(insert(8), false), (insert_apart(&[9, 10, 1]), true), (insert_apart(&[9, 10]), false), (insert(9), true)],
+        vec![(insert_apart(&[11, 8]), true)],
+        vec![(insert(8), true), (insert(11), false), (insert(12), false)],
+        vec![(insert_all(&[13, 14, 15, 16]), false), (insert(12), true)],
+        (20..320).flat_map(|id| [(insert(id), false), (insert(id - 1), id > 20)]).collect(),
+        (20..320).map(|id| (insert(id), true)).collect(),
+    ];
+    for (place, group) in groups.into_iter().enumerate() {
+        let (requests, right): (Vec<_>, Vec<_>) = group.into_iter().unzip();
+        let outcomes = if requests.len() > 1 {
+            session.attempt_each(&requests)
+        } else {
+            requests.iter().map(|request| session.attempt(request)).collect()
+        };
+        let found: Vec<_> = outcomes.iter().map(Result::is_err).collect();
+        ensure(found == right, || format!("group {place}: {outcomes:?}"))?;
+    }
+    Ok(())
 }
 
 fn duplicates_are_refused(bench: &Bench<'_>) -> Outcome {

@@ -240,9 +240,13 @@ impl Prepare for MySqlWire {
         Ok(())
     }
 
-    fn dry_run_texts(&self) -> [&'static [&'static str]; 2] {
+    fn dry_run_texts(&self) -> [&'static [&'static str]; 3] {
         // Some errors undo the whole transaction. What was sent behind such a one must not stand for itself.
-        [&["SET autocommit = 0", "BEGIN", "SAVEPOINT attempt"], &["ROLLBACK", "SET autocommit = 1"]]
+        [
+            &["SET autocommit = 0", "BEGIN", "SAVEPOINT attempt"],
+            &["ROLLBACK", "SET autocommit = 1"],
+            &["COMMIT", "SET autocommit = 1"],
+        ]
     }
 
     /// A single command needs no savepoint.

@@ -66,8 +66,8 @@ impl Prepare for PostgresWire {
         rows.into_iter().flatten().flatten().next().ok_or_else(|| broken("it has no version"))
     }
 
-    fn dry_run_texts(&self) -> [&'static [&'static str]; 2] {
-        [&["BEGIN", "SET CONSTRAINTS ALL IMMEDIATE", "SAVEPOINT attempt"], &["ROLLBACK"]]
+    fn dry_run_texts(&self) -> [&'static [&'static str]; 3] {
+        [&["BEGIN", "SET CONSTRAINTS ALL IMMEDIATE", "SAVEPOINT attempt"], &["ROLLBACK"], &["COMMIT"]]
     }
 
     /// One of several steps could be refused by its count alone, with the others done.

@@ -46,8 +46,8 @@ impl Prepare for Echo {
         if sql == self.refuses { Err(DatabaseError::refused("1", "not now")) } else { Ok(()) }
     }
 
-    fn dry_run_texts(&self) -> [&'static [&'static str]; 2] {
-        [&["first;", "second;", "third;"], &["undo;", "as before;"]]
+    fn dry_run_texts(&self) -> [&'static [&'static str]; 3] {
+        [&["first;", "second;", "third;"], &["undo;", "as before;"], &["commit;", "as before;"]]
     }
 
     fn query(&mut self, channel: &mut Channel, _sql: &str) -> Result<Vec<Vec<Option<String>>>, DatabaseError> {
@@ -167,6 +167,28 @@ fn a_dry_run_that_does_not_begin_leaves_nothing_begun() {
     session.wire.refuses = "undo;";
     session.begin_dry_run().unwrap();
     assert!(session.end_dry_run().unwrap_err().is_lost());
+}
+
+#[test]
+fn a_dry_run_that_is_kept_goes_back_behind_what_was_refused_and_commits() {
+    let kept = |before: Before, refuses: &'static str| {
+        let (mut session, mut server) = echo();
+        session.begin_dry_run().unwrap();
+        (session.before, session.wire.refuses) = (before, refuses);
+        let outcome = session.keep_dry_run();
+        drop(session);
+        let mut sent = String::new();
+        server.read_to_string(&mut sent).unwrap();
+        (outcome, sent.strip_prefix("first;second;third;").unwrap().to_owned())
+    };
+    let (release, back) = ("RELEASE SAVEPOINT attempt", "ROLLBACK TO SAVEPOINT attempt");
+    assert_eq!(kept(Before::Kept, ""), (Ok(()), format!("{release}commit;as before;")));
+    assert_eq!(kept(Before::Undone, ""), (Ok(()), format!("{back}commit;as before;")));
+    let refused = Err(DatabaseError::refused("1", "not now"));
+    assert_eq!(kept(Before::Kept, release), (refused.clone(), format!("{release}undo;as before;")));
+    assert_eq!(kept(Before::Kept, "commit;"), (refused, format!("{release}commit;undo;as before;")));
+    // It is committed, and the session must not be used any more.
+    assert!(kept(Before::Kept, "as before;").0.unwrap_err().is_lost());
 }
 
 #[test]

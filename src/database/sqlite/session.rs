@@ -259,6 +259,17 @@ impl Session for SqliteSession {
         !self.connection.is_autocommit()
     }
 
+    fn keep_dry_run(&mut self) -> Result<(), DatabaseError> {
+        if !self.is_dry_run() {
+            return Err(DatabaseError::Lost("an error has ended the transaction".to_owned()));
+        }
+        let committed = self.commit.execute(&Cells::new(), 0, None).map(drop);
+        if committed.is_err() {
+            self.end_dry_run()?;
+        }
+        committed
+    }
+
     fn end_dry_run(&mut self) -> Result<(), DatabaseError> {
         if !self.is_dry_run() {
             return Ok(());

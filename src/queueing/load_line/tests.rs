@@ -238,6 +238,17 @@ fn a_server_that_is_slow_when_idle_has_a_line_above() {
 }
 
 #[test]
+fn a_coarse_search_ends_within_the_trials_of_a_rehearsal() {
+    let bound = Bound { within: 0.5, trials_most: 50, length: TrialLength::Seconds(0.4), ..BOUND };
+    let cliff = Server { service_s: 2e-4, fails: |rate| f64::from(rate > 700.0), ..MM1 };
+    for (server, line) in [(MM1, 1000.0 - 10_f64.ln() / bound.below_s), (cliff, 700.0)] {
+        let tally = tally(&bound, &server, &[line], 20);
+        assert!(tally.verified * 100 >= 95 * tally.seeds && tally.holds * 100 >= 89 * tally.seeds, "{tally:?}");
+        assert!(tally.trials <= 35 && tally.width < 1.5, "{tally:?}");
+    }
+}
+
+#[test]
 fn one_stall_does_not_cap_the_search() {
     let mut random = Random::new(7);
     let mut trials = 0;

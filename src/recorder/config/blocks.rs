@@ -82,6 +82,7 @@ const FTP_KEYS: &[&str] = &[
     "implicit",
     "certificate",
     "key",
+    "client_authority",
     "require_tls",
     "insecure",
     "passive_ports",
@@ -93,8 +94,16 @@ const FTP_KEYS: &[&str] = &[
     "attempts",
     "commands",
 ];
-const PUT_KEYS: &[&str] =
-    &["listen", "certificate", "key", "insecure", "connections", "connections_per_address", "patience"];
+const PUT_KEYS: &[&str] = &[
+    "listen",
+    "certificate",
+    "key",
+    "client_authority",
+    "insecure",
+    "connections",
+    "connections_per_address",
+    "patience",
+];
 
 pub(super) fn read_inbox(root: &Table, errors: &mut Errors) -> InboxConfig {
     let section = Section::open(root, "inbox", &["path", "bound", "bound_per_camera", "block"], errors);
@@ -146,6 +155,10 @@ pub(super) fn read_ftp(tables: &Table, has_users: bool, errors: &mut Errors) -> 
         }
     }
     let requires_tls = require_tls.unwrap_or(tls.is_some());
+    if let Some(entry) = section.get("client_authority").filter(|_| tls.is_some() && !requires_tls) {
+        let remedy = "who comes without TLS shows no certificate; leave require_tls out";
+        errors.push(entry.place, format!("intake.ftp.client_authority is given and require_tls is false; {remedy}"));
+    }
     let is_insecure = read_insecure(&section, listen, requires_tls, errors);
     let connections = section.count("connections", 1, 100_000, errors).unwrap_or(200);
     Some(FtpConfig {

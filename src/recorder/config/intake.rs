@@ -14,8 +14,17 @@ use crate::study::section::Section;
 use crate::study::tree::{Content, Table};
 
 const KEYS: &[&str] = &["memory", "request", "partial", "http", "tcp", "nats", "blocks", "ftp", "put", "store"];
-const LISTEN_KEYS: &[&str] =
-    &["listen", "tokens", "certificate", "key", "insecure", "connections", "connections_per_address", "patience"];
+const LISTEN_KEYS: &[&str] = &[
+    "listen",
+    "tokens",
+    "certificate",
+    "key",
+    "client_authority",
+    "insecure",
+    "connections",
+    "connections_per_address",
+    "patience",
+];
 
 pub(super) fn read_intake(root: &Table, errors: &mut Errors) -> IntakeConfig {
     let section = Section::open(root, "intake", KEYS, errors);
@@ -118,8 +127,17 @@ pub(super) fn read_insecure(
 pub(super) fn read_tls(section: &Section<'_>, errors: &mut Errors) -> Option<TlsConfig> {
     let file = |key: &str, errors: &mut Errors| section.text(key, errors).map(PathBuf::from);
     match (file("certificate", errors), file("key", errors)) {
-        (Some(certificate), Some(key)) => Some(TlsConfig { certificate, key }),
-        (None, None) => None,
+        (Some(certificate), Some(key)) => {
+            Some(TlsConfig { certificate, key, client_authority: file("client_authority", errors) })
+        }
+        (None, None) => {
+            if let Some(entry) = section.get("client_authority") {
+                let path = section.path("client_authority");
+                let remedy = "clients show certificates with TLS only; add certificate and key";
+                errors.push(entry.place, format!("{path} is {} without TLS; {remedy}", entry.node));
+            }
+            None
+        }
         _ => {
             errors.push(section.place, format!("{} needs both certificate and key for TLS, or neither", section.name));
             None

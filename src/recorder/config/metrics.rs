@@ -20,8 +20,17 @@ pub struct MetricsConfig {
     pub token: Option<TokenHash>,
 }
 
-const KEYS: &[&str] =
-    &["listen", "token_hash", "certificate", "key", "insecure", "connections", "connections_per_address", "patience"];
+const KEYS: &[&str] = &[
+    "listen",
+    "token_hash",
+    "certificate",
+    "key",
+    "client_authority",
+    "insecure",
+    "connections",
+    "connections_per_address",
+    "patience",
+];
 
 pub(super) fn read_metrics(root: &Table, errors: &mut Errors) -> Option<MetricsConfig> {
     root.get("metrics")?;

@@ -171,6 +171,8 @@ pub struct TlsConfig {
     pub certificate: PathBuf,
     /// Private key.
     pub key: PathBuf,
+    /// Who must have signed the certificate that a client has to show; none where clients need none.
+    pub client_authority: Option<PathBuf>,
 }
 
 /// What happens to fields and tags that a measurement did not have before.

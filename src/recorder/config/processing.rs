@@ -63,6 +63,7 @@ const OFFICE_KEYS: &[&str] = &[
     "images_in",
     "certificate",
     "key",
+    "client_authority",
     "insecure",
     "connections",
     "connections_per_address",

@@ -79,6 +79,7 @@ pub(in crate::recorder) struct Anteroom {
     refused_address: Count,
     put_out_room: Count,
     put_out_slow: Count,
+    put_out_unproven: Count,
 }
 
 #[derive(Debug, Default)]
@@ -129,6 +130,7 @@ impl Anteroom {
             refused_address: Count::default(),
             put_out_room: Count::default(),
             put_out_slow: Count::default(),
+            put_out_unproven: Count::default(),
         })
     }
 
@@ -260,6 +262,12 @@ impl Place {
         self.room.put_out_slow.add(1);
     }
 
+    /// It showed no certificate, or none that its authority has signed.
+    pub(in crate::recorder) fn count_unproven(&self) {
+        self.room.put_out_unproven.add(1);
+        self.room.tell(&mut self.room.inside(), self.seat.address, "this one showed no certificate that is trusted");
+    }
+
     /// Comes back when the place is needed for another one; never, once it was let in.
     pub(in crate::recorder) async fn sent_away(&self) {
         // In this order: whoever is told in between is told.
@@ -309,7 +317,9 @@ pub(in crate::recorder) fn page(of: &str, rooms: &[Arc<Anteroom>]) -> String {
             let _ =
                 writeln!(refused, "loadline_{of}connections_refused_total{{intake=\"{name}\",why=\"{why}\"}} {count}");
         }
-        for (why, count) in [("room", &room.put_out_room), ("slow", &room.put_out_slow)] {
+        let whys =
+            [("room", &room.put_out_room), ("slow", &room.put_out_slow), ("certificate", &room.put_out_unproven)];
+        for (why, count) in whys {
             let count = count.get();
             let _ =
                 writeln!(put_out, "loadline_{of}connections_put_out_total{{intake=\"{name}\",why=\"{why}\"}} {count}");
@@ -324,7 +334,12 @@ pub(in crate::recorder) fn page(of: &str, rooms: &[Arc<Anteroom>]) -> String {
             "Connections that were not taken, by why: too many in all, or of an address",
             refused,
         ),
-        ("put_out_total", "counter", "Connections that were ended: to make room for another one, or too slow", put_out),
+        (
+            "put_out_total",
+            "counter",
+            "Connections that were ended: to make room for another one, too slow, or without a certificate of the client authority",
+            put_out,
+        ),
     ] {
         page.head(&format!("{of}connections_{name}"), kind, says);
         page.0 += &lines;

@@ -1,19 +1,24 @@
-//! One HTTP connection, for every front that speaks HTTP: its bounds, and how it ends when the recorder stops.
+//! One HTTP connection, for every front that speaks HTTP: its bounds, and how it ends when the recorder stops. Main function: [`exchange`].
+//!
+//! A client speaks HTTP/1.1, or HTTP/2 where it begins with it, with TLS or without.
+
+mod bounded;
+mod http2;
 
 use std::convert::Infallible;
 use std::pin::Pin;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicUsize, Ordering};
-use std::task::{Context, Poll};
-use std::time::Duration;
+use std::time::{Duration, Instant};
 
 use hyper::body::Incoming;
 use hyper::header::{CONNECTION, HOST, HeaderValue};
 use hyper::service::service_fn;
 use hyper::{Request, StatusCode, Version};
 use hyper_util::rt::{TokioIo, TokioTimer};
-use tokio::io::{AsyncRead, AsyncWrite, AsyncWriteExt, ReadBuf};
+use tokio::io::AsyncWriteExt;
 
+use self::bounded::Bounded;
 use super::anteroom::Place;
 use super::listen::Stream;
 use super::response::{Answer, error};
@@ -28,11 +33,8 @@ const TOO_SLOW: &[u8] = b"HTTP/1.1 408 Request Timeout\r\nContent-Length: 0\r\nC
 const TOO_LONG: &[u8] =
     b"HTTP/1.1 431 Request Header Fields Too Large\r\nContent-Length: 0\r\nConnection: close\r\n\r\n";
 
-/// Bytes of a request's head at most, from whoever was let in before, and from strangers.
+/// Bytes of a request's head at most, from whoever was let in before.
 const HEAD_BYTES: usize = 64 << 10;
-const STRANGERS_HEAD_BYTES: usize = 16 << 10;
-/// Bytes read from a stranger at a time.
-const STRANGERS_STEP_BYTES: usize = 4 << 10;
 /// How soon a connection learns that the recorder stops.
 const LOOK: Duration = Duration::from_millis(200);
 /// How long last words may take.
@@ -47,31 +49,65 @@ pub(in crate::recorder) async fn exchange<A, F>(
     stop: Arc<Stop>,
     answer: A,
 ) where
+    A: Fn(Request<Incoming>) -> F + 'static,
+    F: Future<Output = Answer> + Send + 'static,
+{
+    let (begun, came) = (Instant::now(), Arc::new(AtomicUsize::new(0)));
+    let mut bounded = Bounded::new(stream, place, &came);
+    let is_http2 = loop {
+        match tokio::time::timeout(LOOK, bounded.is_http2()).await {
+            Ok(Ok(is_http2)) => break is_http2,
+            Ok(Err(_)) => return,
+            Err(_) if stop.is_asked() => return,
+            Err(_) if begun.elapsed() > patience => return end(bounded, place, Ended::Slow).await,
+            Err(_) => {}
+        }
+    };
+    if is_http2 {
+        return http2::exchange(bounded, (place, came), patience, stop, answer).await;
+    }
+    let first_until = begun + patience;
+    if let Some((bounded, ended)) = http1(bounded, came, (patience, first_until), stop, answer).await {
+        end(bounded, place, ended).await;
+    }
+}
+
+/// Why a connection of HTTP/1.1 is ended that has sent a part of a head.
+enum Ended {
+    Slow,
+    TooLong,
+}
+
+/// A connection of HTTP/1.1, and why it is ended where it gets last words. The first head has until `first_until`, and each that follows `patience`.
+async fn http1<A, F>(
+    bounded: Bounded,
+    came: Arc<AtomicUsize>,
+    (patience, first_until): (Duration, Instant),
+    stop: Arc<Stop>,
+    answer: A,
+) -> Option<(Bounded, Ended)>
+where
     A: Fn(Request<Incoming>) -> F,
     F: Future<Output = Answer>,
 {
-    let came = Arc::new(AtomicUsize::new(0));
+    let requests = AtomicUsize::new(0);
     let service = service_fn(|request| {
         // The next head has as much room as this one had.
         came.store(0, Ordering::Relaxed);
-        // What is in front of the recorder and the recorder itself could each take another one for the host.
-        let answered = if names_its_host(&request) { Ok(answer(request)) } else { Err(no_host()) };
-        async move {
-            Ok::<_, Infallible>(match answered {
-                Ok(answered) => answered.await,
-                Err(refusal) => refusal,
-            })
-        }
+        requests.fetch_add(1, Ordering::Relaxed);
+        answered(request, &answer)
     });
     let mut builder = hyper::server::conn::http1::Builder::new();
     builder.timer(TokioTimer::new()).header_read_timeout(patience).max_buf_size(HEAD_BYTES).half_close(false);
-    let bounded = Bounded { stream, place: Arc::clone(place), came: Arc::clone(&came), is_too_long: false };
     let mut connection = builder.serve_connection(TokioIo::new(bounded), service);
     let mut is_ending = false;
-    let ended = loop {
+    let is_slow = loop {
         match tokio::time::timeout(LOOK, Pin::new(&mut connection)).await {
-            Ok(ended) => break ended,
-            Err(_) if stop.is_over() => return,
+            Ok(Ok(())) => return None,
+            Ok(Err(failure)) => break failure.is_timeout(),
+            Err(_) if stop.is_over() => return None,
+            // A part of it came while it was looked at which HTTP this is.
+            Err(_) if requests.load(Ordering::Relaxed) == 0 && Instant::now() > first_until => break true,
             Err(_) if stop.is_asked() && !is_ending => {
                 Pin::new(&mut connection).graceful_shutdown();
                 is_ending = true;
@@ -79,17 +115,25 @@ pub(in crate::recorder) async fn exchange<A, F>(
             Err(_) => {}
         }
     };
-    let Err(failure) = ended else { return };
     let parts = connection.into_parts();
-    let mut bounded = parts.io.into_inner();
-    let words = match failure.is_timeout() {
+    let bounded = parts.io.into_inner();
+    match is_slow {
         // A connection that was only idle is closed without a word, which could be taken for the answer to the next request.
-        true if !parts.read_buf.is_empty() => {
+        true if !parts.read_buf.is_empty() => Some((bounded, Ended::Slow)),
+        false if bounded.is_too_long => Some((bounded, Ended::TooLong)),
+        _ => None,
+    }
+}
+
+/// Says why a connection ends, unless nothing has come of it.
+async fn end(mut bounded: Bounded, place: &Place, ended: Ended) {
+    let words = match ended {
+        Ended::Slow if !bounded.has_begun() => return,
+        Ended::Slow => {
             place.count_slow();
             TOO_SLOW
         }
-        false if bounded.is_too_long => TOO_LONG,
-        _ => return,
+        Ended::TooLong => TOO_LONG,
     };
     let say = async {
         let _ = bounded.stream.write_all(words).await;
@@ -98,75 +142,38 @@ pub(in crate::recorder) async fn exchange<A, F>(
     let _ = tokio::time::timeout(LAST_WORDS, say).await;
 }
 
-/// A connection of which no more is read than a head may have, until it was let in.
-struct Bounded {
-    stream: Box<dyn Stream>,
-    place: Arc<Place>,
-    /// Bytes since the request before.
-    came: Arc<AtomicUsize>,
-    is_too_long: bool,
-}
-
-impl AsyncRead for Bounded {
-    fn poll_read(
-        mut self: Pin<&mut Self>,
-        context: &mut Context<'_>,
-        buffer: &mut ReadBuf<'_>,
-    ) -> Poll<std::io::Result<()>> {
-        if self.place.is_known() {
-            return Pin::new(&mut self.stream).poll_read(context, buffer);
-        }
-        let came = self.came.load(Ordering::Relaxed);
-        if came >= STRANGERS_HEAD_BYTES {
-            self.is_too_long = true;
-            return Poll::Ready(Ok(()));
-        }
-        let mut piece = [0; STRANGERS_STEP_BYTES];
-        let room = STRANGERS_STEP_BYTES.min(STRANGERS_HEAD_BYTES - came).min(buffer.remaining());
-        let mut piece = ReadBuf::new(&mut piece[..room]);
-        let read = Pin::new(&mut self.stream).poll_read(context, &mut piece);
-        buffer.put_slice(piece.filled());
-        self.came.store(came + piece.filled().len(), Ordering::Relaxed);
-        read
+/// The answer to a request, or a refusal where it does not name its host: what is in front of the recorder and the recorder itself could each take
+/// another one for it.
+fn answered<A, F>(
+    request: Request<Incoming>,
+    answer: &A,
+) -> impl Future<Output = Result<Answer, Infallible>> + use<A, F>
+where
+    A: Fn(Request<Incoming>) -> F,
+    F: Future<Output = Answer>,
+{
+    let answered = if names_its_host(&request) { Ok(answer(request)) } else { Err(no_host()) };
+    async move {
+        Ok(match answered {
+            Ok(answered) => answered.await,
+            Err(refusal) => refusal,
+        })
     }
 }
 
-impl AsyncWrite for Bounded {
-    fn poll_write(mut self: Pin<&mut Self>, context: &mut Context<'_>, bytes: &[u8]) -> Poll<std::io::Result<usize>> {
-        Pin::new(&mut self.stream).poll_write(context, bytes)
-    }
-
-    fn poll_flush(mut self: Pin<&mut Self>, context: &mut Context<'_>) -> Poll<std::io::Result<()>> {
-        Pin::new(&mut self.stream).poll_flush(context)
-    }
-
-    fn poll_shutdown(mut self: Pin<&mut Self>, context: &mut Context<'_>) -> Poll<std::io::Result<()>> {
-        Pin::new(&mut self.stream).poll_shutdown(context)
-    }
-
-    fn poll_write_vectored(
-        mut self: Pin<&mut Self>,
-        context: &mut Context<'_>,
-        slices: &[std::io::IoSlice<'_>],
-    ) -> Poll<std::io::Result<usize>> {
-        Pin::new(&mut self.stream).poll_write_vectored(context, slices)
-    }
-
-    fn is_write_vectored(&self) -> bool {
-        self.stream.is_write_vectored()
-    }
-}
-
-/// Whether there is one host, as HTTP/1.1 demands.
+/// Whether there is one host, as HTTP/1.1 demands. HTTP/2 names it in a field of its own, and a header beside that must say the same.
 fn names_its_host<B>(request: &Request<B>) -> bool {
-    match request.headers().get_all(HOST).iter().count() {
-        0 => request.version() < Version::HTTP_11,
-        hosts => hosts == 1,
+    let mut hosts = request.headers().get_all(HOST).iter();
+    let authority = request.uri().authority().filter(|_| request.version() == Version::HTTP_2);
+    match (hosts.next(), hosts.next()) {
+        (_, Some(_)) => false,
+        (Some(host), None) => authority.is_none_or(|authority| host == authority.as_str()),
+        (None, None) => authority.is_some() || request.version() < Version::HTTP_11,
     }
 }
 
 fn no_host() -> Answer {
-    let message = "there must be one header Host, and no second one";
+    let message = "there must be one header Host (HTTP/2: :authority), and no second one";
     let mut answer = error(StatusCode::BAD_REQUEST, "invalid", message);
     answer.headers_mut().insert(CONNECTION, HeaderValue::from_static("close"));
     answer

@@ -49,7 +49,14 @@ type Client<'a> = (SocketAddr, &'a Place);
 
 async fn connection(stream: Box<dyn Stream>, peer: SocketAddr, place: Arc<Place>, shared: Shared) {
     let (patience, stop) = (shared.0.patience, Arc::clone(&shared.1.stop));
-    exchange(stream, &place, patience, stop, |request| answer(request, (peer, &place), &shared)).await;
+    let answer = {
+        let place = Arc::clone(&place);
+        move |request| {
+            let (place, shared) = (Arc::clone(&place), Arc::clone(&shared));
+            async move { answer(request, (peer, &place), &shared).await }
+        }
+    };
+    exchange(stream, &place, patience, stop, answer).await;
 }
 
 /// A connection that comes from no socket.

@@ -15,6 +15,7 @@ use tokio_rustls::TlsAcceptor;
 use super::Running;
 use super::anteroom::{Anteroom, Bounds, Place};
 use super::live::{Renewable, section};
+use super::tls::is_unproven;
 use crate::recorder::config::ListenConfig;
 use crate::recorder::log;
 use crate::recorder::stop::Stop;
@@ -92,7 +93,7 @@ where
             tokio::spawn(async move {
                 let of_connection = Arc::clone(&place);
                 let connection = |stream| connection(stream, ends, of_connection);
-                place.hold(secured(stream, acceptor, patience, connection)).await;
+                place.hold(secured(stream, acceptor, patience, &place, connection)).await;
                 drop((place, open));
             });
         }
@@ -108,16 +109,17 @@ async fn secured<F: Future<Output = ()>>(
     stream: TcpStream,
     acceptor: Option<TlsAcceptor>,
     patience: Duration,
+    place: &Place,
     connection: impl FnOnce(Box<dyn Stream>) -> F,
 ) {
     let _ = stream.set_nodelay(true);
     match acceptor {
         None => connection(Box::new(stream)).await,
-        Some(acceptor) => {
-            if let Ok(Ok(stream)) = tokio::time::timeout(patience, acceptor.accept(stream)).await {
-                connection(Box::new(stream)).await;
-            }
-        }
+        Some(acceptor) => match tokio::time::timeout(patience, acceptor.accept(stream)).await {
+            Ok(Ok(stream)) => connection(Box::new(stream)).await,
+            Ok(Err(failure)) if is_unproven(&failure) => place.count_unproven(),
+            Ok(Err(_)) | Err(_) => {}
+        },
     }
 }
 

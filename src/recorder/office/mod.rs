@@ -127,8 +127,9 @@ impl Office {
 
 async fn connection(stream: Box<dyn Stream>, peer: SocketAddr, place: Arc<Place>, shared: Arc<Shared>) {
     let (patience, stop) = (shared.patience, Arc::clone(&shared.stop));
-    let answer = |request| {
-        let (shared, place) = (Arc::clone(&shared), Arc::clone(&place));
+    let of_place = Arc::clone(&place);
+    let answer = move |request| {
+        let (shared, place) = (Arc::clone(&shared), Arc::clone(&of_place));
         async move { answer(&request, peer, &place, shared).await }
     };
     exchange(stream, &place, patience, stop, answer).await;

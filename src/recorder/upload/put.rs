@@ -50,7 +50,14 @@ type Client<'a> = (SocketAddr, &'a Place);
 async fn connection(stream: Box<dyn Stream>, peer: SocketAddr, place: Arc<Place>, shared: Shared) {
     let (patience, stop) = (shared.0.patience, Arc::clone(&shared.1.stop));
     let _open = shared.1.blocks.meter.connection();
-    exchange(stream, &place, patience, stop, |request| answer(request, (peer, &place), &shared)).await;
+    let answer = {
+        let place = Arc::clone(&place);
+        move |request| {
+            let (place, shared) = (Arc::clone(&place), Arc::clone(&shared));
+            async move { answer(request, (peer, &place), &shared).await }
+        }
+    };
+    exchange(stream, &place, patience, stop, answer).await;
 }
 
 async fn answer(request: Request<Incoming>, client: Client<'_>, shared: &Shared) -> Answer {

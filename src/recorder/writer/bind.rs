@@ -58,6 +58,8 @@ pub(super) struct Unit {
     pub second_rows: u32,
     /// The number of its identity.
     pub identity: Option<i64>,
+    /// When it was measured, in nanoseconds since 1970.
+    pub time_ns: i64,
 }
 
 /// The rows of one measurement.
@@ -218,7 +220,7 @@ impl Binder {
             let newest = context.bound.times.entry((place, identity)).or_insert(time_ns);
             *newest = (*newest).max(time_ns);
         }
-        Ok(Unit { row: 0, measurement: place, second_rows: rows.second_rows - second_rows, identity })
+        Ok(Unit { row: 0, measurement: place, second_rows: rows.second_rows - second_rows, identity, time_ns })
     }
 
     fn measurement(&mut self, point: &Point<'_>, catalogue: &Catalogue) -> Option<usize> {

@@ -58,7 +58,10 @@ impl Lane {
     fn let_wait(&mut self, deferred: &[Deferred]) -> Result<(), Leave> {
         loop {
             match self.settings.spool.defer(deferred.to_vec()) {
-                Err(SpoolError::Full(reason)) => self.wait_out(&DatabaseError::refused("SQLITE_FULL", reason))?,
+                Err(SpoolError::Full(reason)) => {
+                    self.undo_what_is_open();
+                    self.wait_out(&DatabaseError::refused("SQLITE_FULL", reason))?;
+                }
                 outcome => {
                     outcome?;
                     return Err(Leave::Changed);

@@ -104,6 +104,10 @@ pub struct Lane {
     pub(super) written: i64,
     /// What was found in the ledger, until that was dealt with.
     found: Option<Found>,
+    /// Whether rows were refused the last time, so that the next ones may be, too.
+    pub(super) expects_refusals: bool,
+    /// Whether a transaction is open that waits for its refused rows to be in quarantine.
+    pub(super) has_open: bool,
     /// Rows that were bound and refused just now, until they are looked through.
     pub(super) refused: Option<(Range<usize>, Ready)>,
     /// How far the lane had come in a row of the ledger that is another's now, until it is asked for or something else is committed.
@@ -170,6 +174,8 @@ impl Lane {
             written: 0,
             found: None,
             came_to: None,
+            expects_refusals: false,
+            has_open: false,
             refused: None,
             settled: 0,
             settled_written: 0,

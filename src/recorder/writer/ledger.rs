@@ -25,7 +25,7 @@ pub(super) struct Ledger {
     pub writer: i64,
     /// The entry that it has come to: this one and all before it are dealt with.
     pub sequence: i64,
-    /// Rows written.
+    /// Numbers given to rows. Those of refused ones may be left out.
     pub rows: i64,
     /// Identities begun.
     pub identities: i64,

@@ -37,6 +37,7 @@ mod sifting;
 mod spooled;
 mod store;
 mod storing;
+mod taking;
 mod texts;
 mod turns;
 mod value;

@@ -12,6 +12,7 @@ use super::store::{Connection, Context, Ready, append_identity, insert};
 use crate::database::DatabaseError;
 use crate::record::Cells;
 use crate::recorder::spool::now_ns;
+use crate::statement::Request;
 
 /// A unit with the places of its rows among those of its measurement.
 struct Piece {
@@ -54,9 +55,8 @@ impl Connection {
         ready: &Ready,
         context: &mut Context<'_>,
     ) -> Result<Vec<(usize, DatabaseError)>, DatabaseError> {
-        let pieces = arranged(ready);
         self.session.begin_dry_run()?;
-        let outcome = self.try_pieces(&pieces, ready, context);
+        let outcome = self.try_rows(ready, None, context);
         if !outcome.as_ref().is_err_and(DatabaseError::is_lost) {
             self.session.end_dry_run()?;
         }
@@ -93,12 +93,17 @@ impl Connection {
         outcome
     }
 
-    fn try_pieces(
+    /// Tries rows in the dry run that has begun, `head` before them where it has been attempted; those that the database refuses, with the reasons.
+    ///
+    /// # Errors
+    /// As the database answers, about something else than a row.
+    pub(super) fn try_rows(
         &mut self,
-        pieces: &[Piece],
         ready: &Ready,
+        head: Option<&Request>,
         context: &mut Context<'_>,
     ) -> Result<Vec<(usize, DatabaseError)>, DatabaseError> {
+        let pieces = &arranged(ready)[..];
         let mut sieve = Sieve::new(pieces.len(), !self.session.has_round_trips());
         let mut found = Found { bad: Vec::new(), taken: Vec::new(), is_stored: vec![false; ready.fresh.len()] };
         while let Some(next) = sieve.next_try() {
@@ -119,7 +124,7 @@ impl Connection {
                 }
             }
             if !self.session.is_dry_run() {
-                self.begin_again(pieces, ready, &mut found, context)?;
+                self.begin_again((pieces, head), ready, &mut found, context)?;
             }
         }
         Ok(found.bad.into_iter().map(|(place, error)| (pieces[place].unit.row, error)).collect())
@@ -128,12 +133,13 @@ impl Connection {
     /// All that was taken is undone, and goes before what follows.
     fn begin_again(
         &mut self,
-        pieces: &[Piece],
+        (pieces, head): (&[Piece], Option<&Request>),
         ready: &Ready,
         found: &mut Found,
         context: &Context<'_>,
     ) -> Result<(), DatabaseError> {
         self.session.begin_dry_run()?;
+        head.map_or(Ok(()), |head| self.session.attempt(head))?;
         found.is_stored.fill(false);
         for run in &found.taken {
             self.attempt(&pieces[run.clone()], ready, &mut found.is_stored, context)?;

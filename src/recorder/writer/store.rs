@@ -51,7 +51,7 @@ pub(super) struct Connection {
     /// Measurements that nothing could be prepared for, by their places, with the database's words.
     unusable: BTreeMap<usize, String>,
     pub(super) messages: MessageStatements,
-    ledger_statement: u16,
+    pub(super) ledger_statement: u16,
     /// What the database keeps of what is committed here.
     pub terms: Terms,
     /// The lane's row, as of the last transaction that is known to be committed.
@@ -329,6 +329,23 @@ impl Connection {
         keys: &[(String, i64)],
         context: &mut Context<'_>,
     ) -> Result<Duration, DatabaseError> {
+        let next = self.append_head(ready, (sequence, keys), context);
+        self.append_rows(ready, context);
+        let start = Instant::now();
+        self.session.execute(&self.request, None)?;
+        let took = start.elapsed();
+        self.note_commit(next, ready, &ready.bound.times, context);
+        Ok(took)
+    }
+
+    /// Begins a request with what goes before the rows of a transaction: the lane's row is moved, and the ids of messages are stored. Where the lane is
+    /// after it.
+    pub(super) fn append_head(
+        &mut self,
+        ready: &Ready,
+        (sequence, keys): (i64, &[(String, i64)]),
+        context: &Context<'_>,
+    ) -> Ledger {
         let next = Ledger {
             sequence,
             rows: self.ledger.rows + ready.bound.rows as i64,
@@ -340,16 +357,16 @@ impl Connection {
         self.request.clear();
         self.ledger.append(&next, self.ledger_statement, &mut self.request);
         self.messages.append_insert(keys, &mut self.request);
-        self.append_rows(ready, context);
-        let start = Instant::now();
-        self.session.execute(&self.request, None)?;
-        let took = start.elapsed();
+        next
+    }
+
+    /// Notes what a commit has changed.
+    pub(super) fn note_commit(&mut self, next: Ledger, ready: &Ready, times: &Times, context: &mut Context<'_>) {
         self.ledger = next;
         for (identity, number) in &ready.fresh {
             context.identities.keep(identity.series.clone(), *number);
         }
-        context.ends.merge(&ready.bound.times);
-        Ok(took)
+        context.ends.merge(times);
     }
 
     pub(super) fn append_rows(&mut self, ready: &Ready, context: &Context<'_>) {

@@ -12,6 +12,7 @@ use super::lane::{Lane, Leave};
 use super::messages;
 use super::refusal::{Meaning, is_dangling, is_duplicate, is_of_database};
 use super::store::{Connection, Context, Ready};
+use super::taking::Came;
 use crate::database::DatabaseError;
 use crate::recorder::log;
 use crate::recorder::quote::{quoted, shortened};
@@ -37,70 +38,123 @@ enum Blame {
     Unknown,
 }
 
+/// What was tried with some entries.
+#[derive(Debug, Default)]
+struct Tries {
+    /// Whether identities and messages were found anew.
+    again: bool,
+    /// Whether refused rows are to be left out of the next transaction, and whether that was tried.
+    leaves_out: bool,
+    has_left_out: bool,
+    /// How often they were refused although each row was taken.
+    count: u32,
+    /// Whether the database has refused them for another reason than a record.
+    was_refused: bool,
+}
+
 impl Lane {
     /// Writes all rows of a batch, or quarantines those that the database refuses.
     pub(super) fn store(&mut self, batch: &mut Batch) -> Result<(), Leave> {
         let mut ranges: Vec<_> = std::iter::once(0..batch.entries.len()).collect();
-        let (mut tried_again, mut tries, mut was_refused) = (false, 0, false);
+        let mut tries = Tries { leaves_out: self.expects_refusals, ..Tries::default() };
         while let Some(range) = ranges.pop() {
             if range.is_empty() {
                 continue;
             }
-            self.settings.pulse.wait_for(PACED_MAX);
-            self.settings.pace.wait(batch.count(batch.rows_of(range.clone())) as u64, &self.settings.stop);
-            self.settings.pulse.beat();
-            let error = match self.try_to_store(batch, range.clone())? {
-                Ok(()) => {
-                    (tried_again, tries, was_refused) = (false, 0, false);
+            let error = match self.try_once(batch, range.clone(), &mut tries)? {
+                Ok(Came::Committed) => {
+                    tries = Tries::default();
                     continue;
                 }
-                Err(error) => error,
+                Ok(Came::Undone) => {
+                    ranges.push(range);
+                    continue;
+                }
+                Ok(Came::Doubtful) => None,
+                Err(error) => Some(error),
             };
-            match self.meaning(&error) {
-                // Another recorder wrote the same identity or message, or somebody removed one; the numbers are found now.
-                Meaning::Record if (is_duplicate(&error) || is_dangling(&error)) && !tried_again => {
-                    tried_again = true;
-                    self.look_again(batch, range.clone())?;
+            let is_doubtful = |error: &DatabaseError| !tries.again && (is_duplicate(error) || is_dangling(error));
+            match error.map(|error| (self.meaning(&error), error)) {
+                None => {
+                    self.look_again(batch, &mut tries)?;
                     ranges.push(range);
                 }
-                Meaning::Record => match self.find_bad_rows(batch, range.clone(), &error, tries >= TRIES_MAX)? {
-                    Blame::Rows => ranges.push(range),
-                    Blame::Nobody => {
-                        tries += 1;
-                        ranges.push(range);
+                // Another recorder wrote the same identity or message, or somebody removed one; the numbers are found now.
+                Some((Meaning::Record, error)) if is_doubtful(&error) => {
+                    self.look_again(batch, &mut tries)?;
+                    ranges.push(range);
+                }
+                Some((Meaning::Record, _)) if !tries.has_left_out => {
+                    tries.leaves_out = true;
+                    ranges.push(range);
+                }
+                Some((Meaning::Record, error)) => {
+                    match self.find_bad_rows(batch, range.clone(), &error, tries.count >= TRIES_MAX)? {
+                        Blame::Rows => ranges.push(range),
+                        Blame::Nobody => {
+                            tries.count += 1;
+                            ranges.push(range);
+                        }
+                        Blame::Unknown => {
+                            let middle = range.start + range.len() / 2;
+                            ranges.extend([middle..range.end, range.start..middle]);
+                        }
                     }
-                    Blame::Unknown => {
-                        let middle = range.start + range.len() / 2;
-                        ranges.extend([middle..range.end, range.start..middle]);
-                    }
-                },
-                Meaning::Wait
-                    if was_refused && !is_of_database(&error) && self.set_refused_apart(batch, range.clone())? =>
+                }
+                Some((Meaning::Wait, error))
+                    if tries.was_refused
+                        && !is_of_database(&error)
+                        && self.set_refused_apart(batch, range.clone())? =>
                 {
                     ranges.push(range);
                 }
-                meaning @ (Meaning::Wait | Meaning::Lost | Meaning::Ledger | Meaning::Broken) => {
+                Some((meaning @ (Meaning::Wait | Meaning::Lost | Meaning::Ledger | Meaning::Broken), error)) => {
                     if meaning == Meaning::Wait {
-                        was_refused = true;
+                        tries.was_refused = true;
                         self.note_refusal_apart(&error);
                         // What is known of the tables may not be so any more.
                         self.forget_connection();
                     }
-                    self.wait_out(&error)?;
-                    let committed = self.connected()?;
-                    let first = batch.entries[range.clone()].iter().filter(|entry| entry.sequence <= committed).count();
-                    if first > 0 {
-                        log::info(
-                            "a commit whose answer was lost is found in the ledger",
-                            &[("through", &committed.to_string())],
-                        );
-                        self.count(batch, range.start..range.start + first);
-                    }
-                    ranges.push(range.start + first..range.end);
+                    ranges.push(self.left_behind(batch, range, &error)?);
                 }
             }
         }
         Ok(())
+    }
+
+    /// One transaction for some entries, when it is their turn.
+    fn try_once(
+        &mut self,
+        batch: &mut Batch,
+        range: Range<usize>,
+        tries: &mut Tries,
+    ) -> Result<Result<Came, DatabaseError>, Leave> {
+        self.settings.pulse.wait_for(PACED_MAX);
+        self.settings.pace.wait(batch.count(batch.rows_of(range.clone())) as u64, &self.settings.stop);
+        self.settings.pulse.beat();
+        tries.has_left_out |= tries.leaves_out;
+        match std::mem::take(&mut tries.leaves_out) {
+            true => self.store_what_is_taken(batch, range, tries.again),
+            false => Ok(self.try_to_store(batch, range)?.map(|()| Came::Committed)),
+        }
+    }
+
+    /// Waits before the next try; the entries that were not committed with the answer lost.
+    fn left_behind(
+        &mut self,
+        batch: &Batch,
+        range: Range<usize>,
+        error: &DatabaseError,
+    ) -> Result<Range<usize>, Leave> {
+        self.wait_out(error)?;
+        let committed = self.connected()?;
+        let first = batch.entries[range.clone()].iter().filter(|entry| entry.sequence <= committed).count();
+        if first > 0 {
+            let through = committed.to_string();
+            log::info("a commit whose answer was lost is found in the ledger", &[("through", &through)]);
+            self.count(batch, range.start..range.start + first);
+        }
+        Ok(range.start + first..range.end)
     }
 
     /// One transaction for some entries.
@@ -112,15 +166,7 @@ impl Lane {
             Err(error) => return Ok(Err(error)),
         };
         let sequence = batch.entries[entries.end - 1].sequence;
-        let is_direct = !self.is_spooled();
-        let received_ns = self.id_clock.as_ref().map_or_else(now_ns, IdClock::now_ns);
-        let keys: Vec<_> = (if is_direct { entries.clone() } else { 0..0 })
-            .filter(|place| batch.count(batch.rows_of(*place..place + 1)) > 0 || batch.has_apart(*place))
-            .filter_map(|place| {
-                let offer = &batch.entries[place].offer;
-                Some((messages::key(offer)?, received_ns))
-            })
-            .collect();
+        let keys = self.keys_of(batch, entries.clone());
         if ready.rows() == 0 && keys.is_empty() {
             // All of it is in quarantine, or was committed before.
             return Ok(Ok(()));
@@ -131,21 +177,39 @@ impl Lane {
         if outcome.as_ref().is_err_and(|error| self.meaning(error) == Meaning::Record) {
             self.refused = Some((rows, ready));
         }
-        Ok(outcome.map(|took| {
-            self.settings.meter.commit_times.add(took);
-            self.settings.meter.commits.add(1);
-            self.refusals = 0;
-            self.settings.meter.progress.note_success(self.settings.lane);
-            self.settings.pace.observe(count, took);
-            self.backoff.reset();
-            self.limits.note_done();
-            self.was_told = None;
-            self.count(batch, entries);
-        }))
+        Ok(outcome.map(|took| self.note_stored(batch, entries, took, Some(count))))
+    }
+
+    /// The ids of the messages of some entries that are stored with their rows, with when they grow old.
+    pub(super) fn keys_of(&self, batch: &Batch, entries: Range<usize>) -> Vec<(String, i64)> {
+        let received_ns = self.id_clock.as_ref().map_or_else(now_ns, IdClock::now_ns);
+        (if self.is_spooled() { 0..0 } else { entries })
+            .filter(|place| batch.count(batch.rows_of(*place..place + 1)) > 0 || batch.has_apart(*place))
+            .filter_map(|place| Some((messages::key(&batch.entries[place].offer)?, received_ns)))
+            .collect()
+    }
+
+    /// Some entries are committed, which took so long; that is usual for so many rows, where a number is given.
+    pub(super) fn note_stored(&mut self, batch: &Batch, entries: Range<usize>, took: Duration, usual: Option<u64>) {
+        self.settings.meter.commit_times.add(took);
+        self.settings.meter.commits.add(1);
+        self.refusals = 0;
+        self.settings.meter.progress.note_success(self.settings.lane);
+        if let Some(rows) = usual {
+            self.settings.pace.observe(rows, took);
+        }
+        self.backoff.reset();
+        self.limits.note_done();
+        self.was_told = None;
+        self.count(batch, entries);
     }
 
     /// Binds rows. Those that cannot be bound are quarantined before anything is committed that does not have them.
-    fn make_ready(&mut self, batch: &mut Batch, rows: Range<usize>) -> Result<Result<Ready, DatabaseError>, Leave> {
+    pub(super) fn make_ready(
+        &mut self,
+        batch: &mut Batch,
+        rows: Range<usize>,
+    ) -> Result<Result<Ready, DatabaseError>, Leave> {
         loop {
             let make = |connection: &mut Connection, context: &mut Context<'_>| {
                 connection.make_ready(batch, rows.clone(), context)
@@ -205,19 +269,21 @@ impl Lane {
     pub(super) fn keep(&mut self, refused: &[Refused]) -> Result<(), Leave> {
         loop {
             match self.settings.spool.quarantine(refused.to_vec()) {
-                Err(SpoolError::Full(reason)) => self.wait_out(&DatabaseError::refused("SQLITE_FULL", reason))?,
+                Err(SpoolError::Full(reason)) => {
+                    self.undo_what_is_open();
+                    self.wait_out(&DatabaseError::refused("SQLITE_FULL", reason))?;
+                }
                 outcome => return Ok(outcome?),
             }
         }
     }
 
-    /// Finds anew what the database has of identities and messages, and quarantines the rows that it refuses although that is known.
-    fn look_again(&mut self, batch: &mut Batch, entries: Range<usize>) -> Result<(), Leave> {
+    /// Finds anew what the database has of identities and messages, and leaves out what it refuses although that is known.
+    fn look_again(&mut self, batch: &mut Batch, tries: &mut Tries) -> Result<(), Leave> {
+        (tries.again, tries.leaves_out) = (true, true);
         self.identities.clear();
         self.refused = None;
-        self.leave_out_duplicates(batch)?;
-        let bad = self.sift(batch, batch.rows_of(entries))?;
-        self.quarantine_rows(batch, bad)
+        self.leave_out_duplicates(batch).map(drop)
     }
 
     /// Finds the rows of some entries that the database refuses, and quarantines them; whether there were any.
@@ -252,7 +318,7 @@ impl Lane {
     }
 
     /// Quarantines rows, in any order, with the reasons.
-    fn quarantine_rows(&mut self, batch: &mut Batch, mut bad: Vec<(usize, String)>) -> Result<(), Leave> {
+    pub(super) fn quarantine_rows(&mut self, batch: &mut Batch, mut bad: Vec<(usize, String)>) -> Result<(), Leave> {
         bad.sort_by_key(|(row, _)| *row);
         let mut refused = Vec::with_capacity(bad.len());
         let mut bad = bad.into_iter().peekable();

@@ -13,6 +13,7 @@ use crate::recorder::inbox::Acknowledged;
 use crate::recorder::intake::Renewable;
 use crate::recorder::intake::anteroom::Place;
 use crate::recorder::intake::listen::Ends;
+use crate::recorder::intake::tls::is_unproven;
 use crate::recorder::stop::Stop;
 use crate::recorder::upload::{self, Blocks, Expected, Login, NotTaken};
 
@@ -194,7 +195,15 @@ impl<'a> Session<'a> {
         if !self.lines.say(reply::SECURE).await {
             return None;
         }
-        let lines = self.lines.secure(&acceptor).await.ok()?;
+        let lines = match self.lines.secure(&acceptor).await {
+            Ok(lines) => lines,
+            Err(failure) => {
+                if is_unproven(&failure) {
+                    self.place.count_unproven();
+                }
+                return None;
+            }
+        };
         Some(Session {
             lines,
             is_secure: true,

@@ -8,7 +8,7 @@
 //! `cargo bench --bench peers` runs everything, `cargo bench --bench peers -- mariadb select 8 own` a part; `cargo bench --bench peers
 //! -- databases` compares instead how many times as many transactions PostgreSQL carries as MariaDB, by loadline and by its peers,
 //! with all four sides in each round, once on all CPUs, where a client's own work is taken from the server, and once with the servers on the first CPU and the
-//! clients on the last. `ROUNDS` and `SECONDS` in the environment change the number and the length of the runs. Needs
+//! clients on the last. pgbench has a thread for each connection there, as sysbench has. `ROUNDS` and `SECONDS` in the environment change the number and the length of the runs. Needs
 //! the Debian packages sysbench, mariadb-server and postgresql. The CPU time is that of the whole process as the kernel accounts it,
 //! from its start to its end.
 

@@ -54,6 +54,8 @@ pub struct Subject {
     work: Work,
     connections: u32,
     arrangement: Arrangement,
+    /// Whether pgbench has a thread for each connection, as sysbench always has, and not one for all.
+    has_threads: bool,
 }
 
 /// All comparisons with a peer.
@@ -66,7 +68,7 @@ pub fn subjects(peer: Peer) -> Vec<Subject> {
     for work in works {
         for connections in [1, 8, 64] {
             for arrangement in [Arrangement::Session, Arrangement::Own, Arrangement::Tcp] {
-                subjects.push(Subject { peer, work: *work, connections, arrangement });
+                subjects.push(Subject { peer, work: *work, connections, arrangement, has_threads: false });
             }
         }
     }
@@ -74,9 +76,10 @@ pub fn subjects(peer: Peer) -> Vec<Subject> {
 }
 
 impl Subject {
-    /// The transaction, in sessions of their own.
+    /// The transaction, in sessions of their own, with clients that both have a thread for each connection.
     pub fn transaction(peer: Peer, connections: u32) -> Self {
-        Subject { peer, work: Work::Transaction, connections, arrangement: Arrangement::Own }
+        let (work, arrangement) = (Work::Transaction, Arrangement::Own);
+        Subject { peer, work, connections, arrangement, has_threads: true }
     }
 
     /// As in `mariadb select 8 own`.
@@ -228,8 +231,9 @@ impl Prepared {
                     Work::Transaction => command.args(["-f", transaction::SQL_FILE]),
                     _ => command.arg("-S"),
                 };
-                let (text, usage) =
-                    measure(command.args(["-M", "prepared", "-n", "-j", "1", "-c", &connections, "-T", &time]), || ());
+                let threads = if subject.has_threads { &connections } else { "1" };
+                command.args(["-M", "prepared", "-n", "-j", threads, "-c", &connections, "-T", &time]);
+                let (text, usage) = measure(&mut command, || ());
                 let operations = number_after(&text, "transactions actually processed:");
                 usage.with(operations, operations / number_after(&text, "tps ="))
             }

@@ -13,6 +13,7 @@ use crate::{block, database, recorder};
 pub static TARGETS: &[&Target] = &[
     &recorder::FUZZED_LINES,
     &recorder::FUZZED_HTTP,
+    &recorder::FUZZED_HTTP2,
     &recorder::FUZZED_TCP,
     &recorder::FUZZED_PACKED,
     &recorder::FUZZED_SPOOL,

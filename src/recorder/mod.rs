@@ -45,7 +45,9 @@ pub use running::Recorder;
 #[cfg(any(test, fuzzing))]
 pub(crate) use {
     access::NAMES as FUZZED_NAMES,
-    intake::{HTTP as FUZZED_HTTP, LINES as FUZZED_LINES, PACKED as FUZZED_PACKED, TCP as FUZZED_TCP},
+    intake::{
+        HTTP as FUZZED_HTTP, HTTP2 as FUZZED_HTTP2, LINES as FUZZED_LINES, PACKED as FUZZED_PACKED, TCP as FUZZED_TCP,
+    },
     spool::SPOOL as FUZZED_SPOOL,
     upload::FTP as FUZZED_FTP,
 };

@@ -19,6 +19,8 @@ use hyper_util::rt::{TokioIo, TokioTimer};
 use tokio::io::AsyncWriteExt;
 
 use self::bounded::Bounded;
+#[cfg(any(test, fuzzing))]
+pub(super) use self::bounded::HTTP2_PREFACE;
 use super::anteroom::Place;
 use super::listen::Stream;
 use super::response::{Answer, error};

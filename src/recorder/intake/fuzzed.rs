@@ -5,6 +5,7 @@ use std::sync::{Arc, LazyLock};
 
 use super::checking::{ERRORS_MAX, bad_lines_of, check};
 use super::door::{Door, DoorSettings, Route};
+use super::exchange::HTTP2_PREFACE;
 use super::request::{Wrong, decompress};
 use super::{Live, Surroundings, http, tcp};
 use crate::fuzzed::{Script, Target, assert_told, heard, texts};
@@ -48,7 +49,7 @@ pub(crate) static LINES: Target = Target {
 /// One HTTP connection.
 pub(crate) static HTTP: Target = Target {
     name: "http",
-    run: |input| connection(input, false),
+    run: |input| connection(input, Front::Http),
     seeds: || {
         texts(&[
             "\0POST /api/v2/write?precision=s HTTP/1.1\r\nHost: a\r\nContent-Length: 8\r\n\r\nm f=1 5\n",
@@ -73,10 +74,61 @@ pub(crate) static HTTP: Target = Target {
     is_linear: true,
 };
 
+/// One HTTP/2 connection, behind what its client says first.
+pub(crate) static HTTP2: Target = Target {
+    name: "http2",
+    run: |input| connection(input, Front::Http2),
+    seeds: || {
+        // The flags END_HEADERS and END_STREAM.
+        const WHOLE: u8 = 4;
+        const LAST: u8 = 1;
+        let write = [&b"\x83\x86\x04\x0d/api/v2/write\x01\x01a"[..]].concat();
+        let token = b"\x40\x0dauthorization\x16Token 0123456789abcdef";
+        let ready = b"\x82\x86\x04\x06/ready\x01\x01a";
+        let seed = |first: u8, frames: &[Vec<u8>]| [&[first][..], &frame(4, 0, 0, b""), &frames.concat()].concat();
+        vec![
+            seed(0, &[frame(1, WHOLE, 1, &write), frame(0, LAST, 1, b"m f=1 5\n")]),
+            seed(
+                9,
+                &[
+                    frame(1, WHOLE, 1, &[&write[..], token].concat()),
+                    frame(1, WHOLE | LAST, 3, ready),
+                    frame(0, 0, 1, b"qos rtt=2i\n"),
+                    // A ping, more room for answers, and the first header of the table in one byte.
+                    frame(6, 0, 0, b"12345678"),
+                    frame(8, 0, 0, b"\0\0\x10\0"),
+                    frame(1, WHOLE, 5, &[&write[..], b"\xbe"].concat()),
+                    frame(3, 0, 5, b"\0\0\0\x08"),
+                    frame(0, LAST, 1, b"qos f=\n"),
+                ],
+            ),
+            // A head in two frames, and two hosts.
+            seed(
+                1,
+                &[
+                    frame(1, 0, 1, &write),
+                    frame(9, WHOLE, 1, b"\0\x04host\x01b"),
+                    frame(0, LAST, 1, b"m f=1\n"),
+                    frame(7, 0, 0, b"\0\0\0\x01\0\0\0\0"),
+                ],
+            ),
+        ]
+    },
+    words: &["\0\0\u{8}\u{6}\0\0\0\0\0", "\0\0\u{4}\u{8}\0\0\0\0\0", "\u{1}\u{4}\0\0\0\u{7}", "\0\u{4}host\u{1}a"],
+    memory: ((1 << 20) + (256 << 10), 256),
+    is_linear: true,
+};
+
+/// A frame of HTTP/2 (RFC 9113, section 4.1).
+fn frame(kind: u8, flags: u8, stream: u32, payload: &[u8]) -> Vec<u8> {
+    let length = u32::try_from(payload.len()).unwrap_or_else(|error| panic!("{error}"));
+    [&length.to_be_bytes()[1..], &[kind, flags], &stream.to_be_bytes(), payload].concat()
+}
+
 /// One connection of lines.
 pub(crate) static TCP: Target = Target {
     name: "tcp",
-    run: |input| connection(input, true),
+    run: |input| connection(input, Front::Tcp),
     seeds: || {
         texts(&[
             "\0qos,probe=a rtt=1.5 1700000000\nqos rtt=2i\n\n# source=s id=7 precision=ms\nm f=1 5\n\n",
@@ -168,10 +220,19 @@ fn runtime() -> tokio::runtime::Runtime {
     tokio::runtime::Builder::new_current_thread().enable_time().build().unwrap_or_else(|error| panic!("{error}"))
 }
 
+/// Where a connection comes in.
+#[derive(Clone, Copy, PartialEq)]
+enum Front {
+    Http,
+    Http2,
+    Tcp,
+}
+
 /// The first byte says whether there are tokens, and into what pieces the rest is cut.
-fn connection(input: &[u8], is_tcp: bool) {
+fn connection(input: &[u8], front: Front) {
     let (first, rest) = input.split_first().unwrap_or((&0, &[]));
-    let has_tokens = first & 1 == 1;
+    let rest = &if front == Front::Http2 { [HTTP2_PREFACE, rest].concat() } else { rest.to_vec() }[..];
+    let (has_tokens, is_tcp) = (first & 1 == 1, front == Front::Tcp);
     let (script, said) = Script::new(rest, if *first < 2 { usize::MAX } else { usize::from(*first) });
     let (surroundings, mut caught) = surroundings(has_tokens);
     let peer = std::net::SocketAddr::from(([10, 0, 0, 1], 5));
@@ -184,12 +245,17 @@ fn connection(input: &[u8], is_tcp: bool) {
         };
         tokio::join!(served, caught.take_all());
     });
-    let said = String::from_utf8(heard(&said)).unwrap_or_else(|error| panic!("an answer is no text: {error}"));
+    let said = heard(&said);
     let offered: u64 = caught.offers.iter().map(|offer| u64::from(offer.rows)).sum();
     caught.offers.iter().for_each(assert_good);
-    match is_tcp {
-        true => assert_lines_answered(&said, offered),
-        false => assert_requests_answered(&said, rest.len()),
+    if !is_tcp && rest.starts_with(HTTP2_PREFACE) {
+        assert_frames_answered(&said, rest.len());
+    } else {
+        let said = String::from_utf8(said).unwrap_or_else(|error| panic!("an answer is no text: {error}"));
+        match is_tcp {
+            true => assert_lines_answered(&said, offered),
+            false => assert_requests_answered(&said, rest.len()),
+        }
     }
     // Without strings and comments a line is a line, however batches are cut.
     let is_plain = is_tcp && !has_tokens && !rest.iter().any(|byte| b"\"#\\".contains(byte));
@@ -247,6 +313,28 @@ fn assert_requests_answered(said: &str, sent: usize) {
                 .for_each(|message| assert_told(message, 8 << 10));
         }
     }
+    assert!(said.len() <= (64 << 10) + 64 * sent, "{} bytes answer {sent}", said.len());
+}
+
+/// What is said over HTTP/2 is frames: settings first, then answers on streams that a client has opened.
+fn assert_frames_answered(said: &[u8], sent: usize) {
+    let (mut rest, mut number) = (said, 0);
+    while let Some((head, behind)) = rest.split_first_chunk::<9>() {
+        let length = u32::from_be_bytes([0, head[0], head[1], head[2]]) as usize;
+        let (kind, stream) = (head[3], u32::from_be_bytes([head[5], head[6], head[7], head[8]]));
+        assert!(number > 0 || kind == 4, "a frame of kind {kind} comes before the settings");
+        match kind {
+            0 | 1 | 9 => assert!(stream % 2 == 1, "a frame of kind {kind} is on stream {stream}"),
+            // Whatever stream a client has tried to open may be refused.
+            3 => assert!(stream > 0, "a frame of kind {kind} is on no stream"),
+            4 | 6 | 7 => assert_eq!(stream, 0, "a frame of kind {kind} is on a stream"),
+            8 => {}
+            _ => panic!("a frame of kind {kind}"),
+        }
+        rest = behind.get(length..).unwrap_or_else(|| panic!("a frame of {length} bytes has {}", behind.len()));
+        number += 1;
+    }
+    assert!(rest.is_empty(), "{rest:?} is no frame");
     assert!(said.len() <= (64 << 10) + 64 * sent, "{} bytes answer {sent}", said.len());
 }
 

@@ -30,7 +30,7 @@ use super::stop::Stop;
 
 pub use door::{Begun, Door, DoorSettings, Incoming, Refused, Route, Taken};
 #[cfg(any(test, fuzzing))]
-pub(crate) use fuzzed::{HTTP, LINES, PACKED, TCP};
+pub(crate) use fuzzed::{HTTP, HTTP2, LINES, PACKED, TCP};
 pub(in crate::recorder) use live::Renewable;
 pub use live::{Live, Renewal};
 

@@ -15,7 +15,7 @@ use crate::recorder::intake::listen::Stream;
 const STRANGERS_HEAD_BYTES: usize = 16 << 10;
 const STRANGERS_STEP_BYTES: usize = 4 << 10;
 /// What a client of HTTP/2 says first (RFC 9113, section 3.4).
-const PREFACE: &[u8] = b"PRI * HTTP/2.0\r\n\r\nSM\r\n\r\n";
+pub(in crate::recorder::intake) const HTTP2_PREFACE: &[u8] = b"PRI * HTTP/2.0\r\n\r\nSM\r\n\r\n";
 
 /// A connection of which no more is read than a head may have, until it was let in.
 pub(super) struct Bounded {
@@ -51,15 +51,15 @@ impl Bounded {
     /// # Errors
     /// When the connection fails.
     pub(super) async fn is_http2(&mut self) -> Result<bool> {
-        while self.ahead.len() < PREFACE.len() && PREFACE.starts_with(&self.ahead) {
-            let mut piece = [0; PREFACE.len()];
-            let room = PREFACE.len() - self.ahead.len();
+        while self.ahead.len() < HTTP2_PREFACE.len() && HTTP2_PREFACE.starts_with(&self.ahead) {
+            let mut piece = [0; HTTP2_PREFACE.len()];
+            let room = HTTP2_PREFACE.len() - self.ahead.len();
             match self.stream.read(&mut piece[..room]).await? {
                 0 => return Ok(false),
                 count => self.ahead.extend_from_slice(&piece[..count]),
             }
         }
-        Ok(self.ahead == PREFACE)
+        Ok(self.ahead == HTTP2_PREFACE)
     }
 
     /// Whether anything has come.

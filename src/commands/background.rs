@@ -66,7 +66,7 @@ pub(super) fn take_in(measurement: &mut Measurement, load: &LoadSettings, observ
         always_busy_clients: None,
         offered_per_s: load.rate_per_s,
         late_share: LATE_SHARE,
-        bound: None,
+        is_sought: false,
         stored: None,
     };
     let reasons = validity::reasons(&alone, circumstances);

@@ -464,7 +464,7 @@ fn judge(
             _ if settings.disk.is_some() => background::LATE_SHARE,
             _ => validity::LATE_SHARE,
         },
-        bound: measurement.trial.sought.map(|sought| (sought.quantile, sought.below_s)),
+        is_sought: measurement.trial.sought.is_some(),
         stored,
     };
     measurement.invalid_because = validity::reasons(measurement, circumstances);

@@ -3,7 +3,7 @@
 use crate::histogram::Histogram;
 use crate::measurement::{EvolutionMeasurement, GroupMeasurement, Measurement, OperationMeasurement};
 use crate::statement::shortened;
-use crate::units::{show_number, show_seconds};
+use crate::units::show_seconds;
 
 /// Share of a CPU from which on a loop is taken to be saturated.
 const SATURATED_SHARE: f64 = 0.95;
@@ -14,8 +14,6 @@ const SATURATED_CLIENTS: f64 = 0.8;
 /// The generator is late when its mean lateness is above this share of the mean response time, and above this time.
 pub const LATE_SHARE: f64 = 0.1;
 const LATE_NS: f64 = 50_000.0;
-/// Where a bound on a quantile of response time is asked about, that quantile of the lateness may reach this share of the bound.
-const LATE_OF_BOUND: f64 = 0.1;
 /// Errors named in a reason.
 const ERRORS_NAMED: usize = 3;
 /// Characters of a statement in a reason.
@@ -40,8 +38,8 @@ pub struct Circumstances {
     pub offered_per_s: Option<f64>,
     /// Share of the mean response time that the generator's own mean lateness may reach, in an open loop.
     pub late_share: f64,
-    /// Quantile of response time and its bound in seconds, where the trial is asked whether it keeps one.
-    pub bound: Option<(f64, f64)>,
+    /// Whether the trial is asked whether a quantile of response time keeps a bound. The search that asks judges the generator's lateness itself.
+    pub is_sought: bool,
     /// Records that were acknowledged, and those found in the table afterwards; none where that was not counted.
     pub stored: Option<(u64, u64)>,
 }
@@ -167,19 +165,10 @@ fn missed_schedule(
     lateness(measurement, circumstances)
 }
 
-/// Whether the generator's own lateness is a part of the response times that are asked about: of the bound where there is one, else of the
-/// mean.
+/// Whether the generator's own lateness is too large a part of the mean response time.
 fn lateness(measurement: &Measurement, circumstances: Circumstances) -> Option<String> {
-    if let Some((quantile, below_s)) = circumstances.bound {
-        let late_s = measurement.generator_late.quantile_ns(quantile) as f64 / 1e9;
-        return (late_s > LATE_OF_BOUND * below_s).then(|| {
-            format!(
-                "loadline sent operations late: {} at p{}, and the bound is {}",
-                show_seconds(late_s),
-                show_number(100.0 * quantile),
-                show_seconds(below_s)
-            )
-        });
+    if circumstances.is_sought {
+        return None;
     }
     let late_ns = measurement.generator_late.mean_ns();
     let sum_ns: f64 = measurement.operations.values().map(|operation| operation.response_time.sum_ns() as f64).sum();
@@ -275,7 +264,7 @@ mod tests {
         always_busy_clients: Some(1),
         late_share: LATE_SHARE,
         offered_per_s: None,
-        bound: None,
+        is_sought: false,
         stored: None,
     };
 
@@ -343,9 +332,13 @@ mod tests {
         (0..1000).for_each(|_| late.generator_late.record(400_000));
         (0..1000).for_each(|_| late.operations.get_mut("insert").unwrap().response_time.record(1_000_000));
         assert!(reasons(&late, open)[0].contains("sent operations late"));
-        let bounded = |below_s| reasons(&late, Circumstances { bound: Some((0.99, below_s)), ..open });
-        assert_eq!(bounded(0.02), Vec::<String>::new(), "400 µs are nothing beside a bound of 20 ms");
-        assert!(bounded(0.002)[0].starts_with("loadline sent operations late: 400 µs at p99"), "{:?}", bounded(0.002));
+        assert_eq!(
+            reasons(&late, Circumstances { is_sought: true, ..open }),
+            Vec::<String>::new(),
+            "the search judges it"
+        );
+        assert!(!late.is_late_beside(0.99, 0.02), "400 µs are nothing beside a bound of 20 ms");
+        assert!(late.is_late_beside(0.99, 0.002));
     }
 
     #[test]

@@ -13,6 +13,9 @@ const BACKLOG_SIGMA: f64 = 2.33;
 /// The operations that are in work at any moment are in work for this quantile of response time at least.
 const IN_WORK: f64 = 0.05;
 
+/// Share of a bound on a quantile of response time that the same quantile of the generator's own lateness may reach.
+const LATE_OF_BOUND: f64 = 0.1;
+
 /// Whether a backlog that has grown by so many operations is more than chance: beyond 2 % of what was scheduled, what is always
 /// in work, and the spread of two Poisson counts, of what came and of what was done.
 pub fn is_growing(grown: f64, scheduled: f64, in_work: f64) -> bool {
@@ -41,6 +44,12 @@ impl Measurement {
     pub fn is_overloaded(&self) -> bool {
         let is_growing = || is_growing(self.backlog() as f64, self.scheduled() as f64, self.in_work());
         self.carried.is_some() && (self.abandoned() > 0 || is_growing())
+    }
+
+    /// Whether the generator's own lateness is more than a tenth of a bound on a quantile of response time, at that quantile. Response times count from when
+    /// an operation was due, so that they contain it.
+    pub fn is_late_beside(&self, quantile: f64, below_s: f64) -> bool {
+        self.generator_late.quantile_ns(quantile) as f64 / NS_PER_S > LATE_OF_BOUND * below_s
     }
 
     /// What a case settles by, in any unit: what the trial is asked about. That is throughput in a closed loop. In an open loop throughput is

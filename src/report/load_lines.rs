@@ -61,7 +61,7 @@ fn finding(wanted: &Goal, levels: Levels, step: &Step, quantile_s: &dyn Fn(f64) 
         verified: line.is_some_and(|line| line.is_verified),
         quantile_s: line.and_then(|line| quantile_s(line.rate_per_s)),
         trials: line.map_or(0, |line| line.trials as u64),
-        disturbed: matches!(ending, Some(Ending::Disturbed { .. } | Ending::NotDriven(..))),
+        disturbed: matches!(ending, Some(Ending::Disturbed { .. } | Ending::NotDriven(..) | Ending::Unusable)),
         outcome: outcome(wanted, step, quantile_s),
     }
 }
@@ -102,8 +102,8 @@ fn outcome(wanted: &Goal, step: &Step, quantile_s: &dyn Fn(f64) -> Option<f64>) 
                 rate(at)
             )
         }
-        Ending::Disturbed { by_others, by_hypervisor } => {
-            let why = disturbed_by(wanted, by_others, by_hypervisor);
+        Ending::Disturbed { by_others, by_hypervisor, by_client } => {
+            let why = disturbed_by(wanted, by_others, by_hypervisor, by_client);
             match &answer.line {
                 Some(line) => {
                     format!(
@@ -139,7 +139,13 @@ fn outcome(wanted: &Goal, step: &Step, quantile_s: &dyn Fn(f64) -> Option<f64>) 
 }
 
 /// What disturbed trials, and what is to be done.
-fn disturbed_by(wanted: &Goal, by_others: usize, by_hypervisor: usize) -> String {
+fn disturbed_by(wanted: &Goal, by_others: usize, by_hypervisor: usize, by_client: usize) -> String {
+    if by_client > by_others.max(by_hypervisor) {
+        return format!(
+            "loadline sent operations later than a tenth of the bound in {by_client} trials, which is a part of their response times; give it \
+             CPUs of its own (load.cpus, database.cpus), or drive the load from another machine"
+        );
+    }
     if by_others > by_hypervisor {
         return format!(
             "other processes kept more than a quarter of a CPU busy in {by_others} trials, while less than half of the machine was idle; stop \
@@ -161,7 +167,8 @@ fn seen(wanted: &Goal, line: &Line, quantile_s: &dyn Fn(f64) -> Option<f64>) -> 
         format!("{figure} is {} over {} trials", here_s.map_or("unknown".to_owned(), show_seconds), line.trials);
     if line.disturbed > 0 {
         text += &format!(
-            " (in {} of them something else took CPU time, which only makes it slower: without it the line may be higher)",
+            " (in {} of them something else took CPU time, or loadline sent late, which only makes response times longer: without it the \
+             line may be higher)",
             line.disturbed
         );
     }

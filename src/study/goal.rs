@@ -132,17 +132,26 @@ fn probe(goal: &Goal, measurement: &Measurement) -> Option<Probe> {
         false if is_not_driven(measurement) => Outcome::NotDriven { is_saturated: is_saturated(measurement) },
         _ => Outcome::Invalid,
     };
-    let disturbed = disturbance(measurement, goal.quantile).filter(|_| !is_lost_anyway(measurement));
+    let disturbed = disturbance(goal, measurement);
     Some(Probe { rate_per_s, seconds: measurement.measured_s, outcome, disturbed })
 }
 
 /// Whether a trial of a search was disturbed, so that it speaks for its rate and never against it.
 pub fn is_disturbed(goal: &Goal, measurement: &Measurement) -> bool {
-    disturbance(measurement, goal.quantile).is_some() && !is_lost_anyway(measurement)
+    disturbance(goal, measurement).is_some()
+}
+
+/// What made response times longer than the database did, unless it does not explain what was lost. Whatever delays the sending of an operation can
+/// only delay its end, and both are counted from when it was due.
+fn disturbance(goal: &Goal, measurement: &Measurement) -> Option<Disturbance> {
+    if measurement.is_late_beside(goal.quantile, goal.below_s) {
+        return Some(Disturbance::Client);
+    }
+    taken(measurement, goal.quantile).filter(|_| !is_lost_anyway(measurement))
 }
 
 /// What took CPU time that client and server may have needed, where this quantile is asked about.
-fn disturbance(measurement: &Measurement, quantile: f64) -> Option<Disturbance> {
+fn taken(measurement: &Measurement, quantile: f64) -> Option<Disturbance> {
     let resources = measurement.resources.as_ref()?;
     let is_full = resources.mean.idle + resources.mean.iowait < IDLE_LEAST;
     match resources.others_cpu.is_some_and(|cpus| cpus > OTHERS_MOST) {
@@ -224,4 +233,33 @@ pub fn unfold(study: &Study, measurements: &[Measurement]) -> Study {
     let least = confirmations(study);
     let repeat = Repeat { rule: RepeatRule::Fixed, least, most: least, discard_first: false, ..study.repeat.clone() };
     Study { cases, factors, repeat, ..study.clone() }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_trial_whose_client_sent_late_is_used_and_speaks_for_its_rate() {
+        let mut settings = Settings::default();
+        settings.load.rate_per_s = Some(50.0);
+        let trial = Trial::new(Case::new(Levels::default(), settings), 0, 0);
+        let mut late = Measurement { measured_s: 4.0, carried: Some(200), ..Measurement::unmeasured(&trial) };
+        let mut read =
+            crate::measurement::OperationMeasurement { scheduled: 200, completed: 200, ..Default::default() };
+        (0..200).for_each(|_| read.response_time.record(3_000_000));
+        late.operations.insert("read".to_owned(), Box::new(read));
+        late.invalid_because.clear();
+        let goal = Goal { quantile: 0.99, below_s: 0.02, within: 0.1 };
+        let seen = |late: &Measurement| probes(&goal, &[late])[0];
+        assert_eq!(seen(&late).disturbed, None);
+        (0..200).for_each(|_| late.generator_late.record(2_500_000));
+        assert_eq!(seen(&late).disturbed, Some(Disturbance::Client));
+        assert!(
+            matches!(seen(&late).outcome, Outcome::Answered { operations: 200, above: 0, .. }),
+            "{:?}",
+            seen(&late)
+        );
+        assert!(is_disturbed(&goal, &late));
+    }
 }

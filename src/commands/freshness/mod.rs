@@ -237,7 +237,7 @@ fn judge(measurement: &Measurement, settings: &Settings, observed: &Observed, is
         always_busy_clients: None,
         offered_per_s: settings.load.rate_per_s,
         late_share: LATE_SHARE,
-        bound: None,
+        is_sought: false,
         stored: None,
     };
     validity::reasons(measurement, circumstances)

@@ -96,6 +96,8 @@ pub enum Ending {
         by_others: usize,
         /// By a hypervisor.
         by_hypervisor: usize,
+        /// By a client that sent late.
+        by_client: usize,
     },
     /// Trials were invalid again and again.
     Unusable,
@@ -159,7 +161,11 @@ pub fn next(bound: &Bound, probes: &[Probe]) -> Step {
 /// By what trials were disturbed, as the end of a search.
 fn disturbances(probes: &[Probe]) -> Ending {
     let count = |wanted| probes.iter().filter(|probe| probe.disturbed == Some(wanted)).count();
-    Ending::Disturbed { by_others: count(Disturbance::Others), by_hypervisor: count(Disturbance::Hypervisor) }
+    Ending::Disturbed {
+        by_others: count(Disturbance::Others),
+        by_hypervisor: count(Disturbance::Hypervisor),
+        by_client: count(Disturbance::Client),
+    }
 }
 
 fn done(ending: Ending, line: Option<Line>) -> Step {

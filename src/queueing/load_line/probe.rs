@@ -37,17 +37,19 @@ pub struct Probe {
     pub seconds: f64,
     /// What came of it.
     pub outcome: Outcome,
-    /// What took CPU time that the database may have needed; none where nothing did. It can only have made the trial slower.
+    /// What made the trial slower than the database alone would have; none where nothing did.
     pub disturbed: Option<Disturbance>,
 }
 
-/// What took CPU time from a trial.
+/// What made the response times of a trial longer.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Disturbance {
     /// Other work on the machine.
     Others,
     /// A hypervisor, for other machines.
     Hypervisor,
+    /// Nothing that is known; but the client sent operations late, which is a part of their response times.
+    Client,
 }
 
 /// What came of a trial.

@@ -24,9 +24,12 @@ struct Server {
     delay_s: fn(f64) -> f64,
     /// Share of the trials in which service takes ten times as long, by arrival rate.
     fails: fn(f64) -> f64,
+    /// Seconds of each tenth of a second in which the client sends nothing.
+    pause_s: f64,
 }
 
-const MM1: Server = Server { servers: 1, service_s: 1e-3, is_constant: false, delay_s: |_| 0.0, fails: |_| 0.0 };
+const MM1: Server =
+    Server { servers: 1, service_s: 1e-3, is_constant: false, delay_s: |_| 0.0, fails: |_| 0.0, pause_s: 0.0 };
 
 fn exponential(mean: f64, random: &mut Random) -> f64 {
     -(1.0 - random.unit()).ln() * mean
@@ -43,7 +46,9 @@ fn trial(bound: &Bound, server: &Server, rate_per_s: f64, seconds: f64, random: 
         let first = (0..free_s.len()).min_by(|a, b| free_s[*a].total_cmp(&free_s[*b])).unwrap();
         let service_s =
             slow * if server.is_constant { server.service_s } else { exponential(server.service_s, random) };
-        free_s[first] = free_s[first].max(at_s) + service_s;
+        let since_s = at_s % 0.1;
+        let sent_s = if since_s < server.pause_s { at_s - since_s + server.pause_s } else { at_s };
+        free_s[first] = free_s[first].max(sent_s) + service_s;
         let done_s = free_s[first] + delay_s;
         waiting[0] += u64::from(at_s < begin_s && done_s >= begin_s);
         waiting[1] += u64::from(done_s >= end_s);
@@ -316,7 +321,7 @@ fn trials_that_cannot_be_used_end_the_search() {
     let (answer, probes) = of(Outcome::Stolen);
     assert_eq!(
         (answer.ending, probes.len()),
-        (Ending::Disturbed { by_others: 0, by_hypervisor: STOLEN_MOST }, STOLEN_MOST)
+        (Ending::Disturbed { by_others: 0, by_hypervisor: STOLEN_MOST, by_client: 0 }, STOLEN_MOST)
     );
 }
 
@@ -360,14 +365,25 @@ fn beside_others(server: &Server, share: f64, rate: f64, seconds: f64, random: &
     Probe { disturbed, ..trial(&BOUND, &server, rate, seconds, random) }
 }
 
+/// A server whose client sends nothing for up to a twentieth of the time in a share of the trials.
+fn with_late_client(server: &Server, share: f64, rate: f64, seconds: f64, random: &mut Random) -> Probe {
+    let is_late = random.unit() < share;
+    let server = Server { pause_s: if is_late { 0.005 * random.unit() } else { 0.0 }, ..*server };
+    let disturbed = is_late.then_some(Disturbance::Client);
+    Probe { disturbed, ..trial(&BOUND, &server, rate, seconds, random) }
+}
+
+/// A server in a share of whose trials something is not as it should be.
+type Disturbing = fn(&Server, f64, f64, f64, &mut Random) -> Probe;
+
 /// Lines of [`MM1`] in units of the true one, and upper ends of brackets, with many seeds; and the trials of a search on average.
-fn lines_beside_others(share: f64, least: u64) -> (Vec<f64>, Vec<f64>, usize) {
+fn disturbed_lines(disturbing: Disturbing, share: f64, least: u64) -> (Vec<f64>, Vec<f64>, usize) {
     let truth = 1000.0 - 10_f64.ln() / BOUND.below_s;
     let (mut lines, mut ends, mut trials) = (Vec::new(), Vec::new(), 0);
     let seeds = seeds(least);
     for seed in 0..seeds {
         let mut random = Random::new(1000 + seed);
-        let (answer, probes) = search(&BOUND, |rate, seconds| beside_others(&MM1, share, rate, seconds, &mut random));
+        let (answer, probes) = search(&BOUND, |rate, seconds| disturbing(&MM1, share, rate, seconds, &mut random));
         trials += probes.len();
         lines.extend(answer.line.as_ref().map(|line| line.rate_per_s / truth));
         ends.extend(answer.line.and_then(|line| line.bracket()).map(|[_, high]| high / truth));
@@ -384,21 +400,32 @@ fn lines_beside_others(share: f64, least: u64) -> (Vec<f64>, Vec<f64>, usize) {
     (lines, ends, trials)
 }
 
+/// Holds lines and upper ends against the true line. Returns the lowest line, and the number of upper ends.
+fn assert_disturbed_lines_hold(disturbing: Disturbing, share: f64) -> (f64, usize) {
+    let (lines, ends, trials) = disturbed_lines(disturbing, share, 10);
+    assert!(lines.len() as u64 >= seeds(10) * 9 / 10, "{share}: {} lines", lines.len());
+    // Both of them: lines above the true one, and upper ends below it.
+    let wrong = lines.iter().filter(|line| **line > 1.0).count() + ends.iter().filter(|end| **end < 1.0).count();
+    println!("{share}: {wrong} wrong ends");
+    assert!(wrong as u64 * 10 <= seeds(10), "{share}: {wrong} wrong ends, {lines:?} {ends:?}");
+    assert!(trials <= trials_most(BOUND.confirmations), "{share}: {trials}");
+    (lines.into_iter().fold(f64::INFINITY, f64::min), ends.len())
+}
+
 #[test]
 fn disturbed_trials_speak_for_a_rate_and_never_against_one() {
     for share in [0.2, 0.5, 0.8, 1.0] {
-        let (lines, ends, trials) = lines_beside_others(share, 10);
-        assert!(lines.len() as u64 >= seeds(10) * 9 / 10, "{share}: {} lines", lines.len());
-        // Both of them: lines above the true one, and upper ends below it.
-        let wrong = lines.iter().filter(|line| **line > 1.0).count() + ends.iter().filter(|end| **end < 1.0).count();
-        println!("{share}: {wrong} wrong ends");
-        assert!(wrong as u64 * 10 <= seeds(10), "{share}: {wrong} wrong ends, {lines:?} {ends:?}");
-        assert!(
-            lines.iter().all(|line| *line > 0.4),
-            "{share}: two thirds of a server carry 0.57 of the line, {lines:?}"
-        );
-        assert!(trials <= trials_most(BOUND.confirmations), "{share}: {trials}");
-        assert!(share < 1.0 || ends.is_empty(), "nothing is refuted by disturbed trials alone: {ends:?}");
+        let (lowest, ends) = assert_disturbed_lines_hold(beside_others, share);
+        assert!(lowest > 0.4, "{share}: two thirds of a server carry 0.57 of the line, {lowest}");
+        assert!(share < 1.0 || ends == 0, "nothing is refuted by disturbed trials alone");
+    }
+}
+
+#[test]
+fn trials_of_a_client_that_sends_late_speak_for_a_rate_too() {
+    for share in [0.5, 1.0] {
+        let (lowest, _) = assert_disturbed_lines_hold(with_late_client, share);
+        assert!(lowest > 0.6, "{share}: {lowest}");
     }
 }
 

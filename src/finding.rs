@@ -441,7 +441,7 @@ pub struct LoadLine {
     pub quantile_s: Option<f64>,
     /// Trials at the line.
     pub trials: u64,
-    /// Whether other work on the machine ended the search.
+    /// Whether other work on the machine, or trials that could not be driven or used, ended the search.
     #[serde(skip_serializing_if = "std::ops::Not::not")]
     pub disturbed: bool,
     /// How the search ended, in a sentence: `found`, `not reached: ...`, `above what this client can drive: ...`.

@@ -92,7 +92,7 @@ mod checker {
         let second_line = findings(rules::layers, "src/units.rs", "\nuse crate::study::Study;\n");
         assert_eq!(
             second_line,
-            ["src/units.rs:2: units may not import study, which is not below it; see the layers in DESIGN"]
+            ["src/units.rs:2: units may not import study, which is not below it; see the layers in ARCHITECTURE.md"]
         );
         assert_eq!(findings(rules::layers, "src/statistics/mod.rs", "use super::report::Table;").len(), 1);
     }

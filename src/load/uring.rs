@@ -1,4 +1,4 @@
-//! The transport over io_uring: one system call serves all connections that are ready. It pays from about 16 connections on.
+//! The transport over io_uring: one system call serves all connections that are ready. It pays from about 8 connections on.
 //!
 //! Each connection has one multishot receive, which fills buffers of a ring that all connections share, and at most one
 //! send under way. Invariant: memory that the kernel may still read or write is neither moved nor freed.

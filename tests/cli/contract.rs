@@ -1,4 +1,4 @@
-//! The form of the JSON that `run` and `report` print, as CONTRACT has it.
+//! The form of the JSON that `run` and `report` print: other programs rely on it.
 
 use serde_json::Value;
 
@@ -84,7 +84,7 @@ fn check(place: &str, object: &Value, fields: &[(&str, Form)]) {
     }
 }
 
-/// Asserts that a document has every field that CONTRACT names, of the right kind, and that its counts agree.
+/// Asserts that a document has every field that other programs rely on, of the right kind, and that its counts agree.
 #[track_caller]
 pub fn check_findings(findings: &Value) {
     check("the run", findings, RUN);

@@ -38,7 +38,7 @@ fn rehearse(scratch: &Scratch, database: &str) -> Value {
     findings
 }
 
-/// The run directory of DESIGN: what is in it, and that its counts are those of the findings.
+/// The run directory, as ARCHITECTURE.md has it: what is in it, and that its counts are those of the findings.
 fn check_directory(path: &Path, findings: &Value) {
     let mut names: Vec<String> =
         std::fs::read_dir(path).unwrap().map(|entry| entry.unwrap().file_name().into_string().unwrap()).collect();

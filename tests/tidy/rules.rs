@@ -2,7 +2,7 @@
 
 use crate::source::{Source, is_word};
 
-/// The layers of DESIGN, the highest first. A module imports modules of lower layers.
+/// The layers of ARCHITECTURE.md, the highest first. A module imports modules of lower layers.
 const LAYERS: &[&[&str]] = &[
     &["main", "lib"],
     &["cli", "fuzzing"],
@@ -86,7 +86,8 @@ pub fn layers(source: &Source) -> Vec<String> {
         .into_iter()
         .filter(|(_, other)| layer(other).is_some() && !may_import(other))
         .map(|(at, other)| {
-            let what = format!("{own} may not import {other}, which is not below it; see the layers in DESIGN");
+            let what =
+                format!("{own} may not import {other}, which is not below it; see the layers in ARCHITECTURE.md");
             source.at(at, &what)
         })
         .collect()

@@ -6,6 +6,7 @@ use std::io::Write;
 use std::path::PathBuf;
 
 use loadline::measurement::{Environment, Measurement, OperationMeasurement, ResourceSample};
+use loadline::reason::Reason;
 use loadline::store::{Run, RunDirectory, StoreError};
 use loadline::study::{Repeat, RepeatRule, Study};
 use loadline::trial::{Case, DatabaseSettings, Levels, Settings, Trial};
@@ -46,7 +47,7 @@ fn measurement(round: u32) -> Measurement {
         operations: [("insert".to_owned(), Box::new(insert))].into(),
         client_cpu_s: 0.1,
         database_version: "1".to_owned(),
-        invalid_because: vec!["a reason".to_owned()],
+        invalid_because: vec![Reason::SentLate { late_s: 0.5, mean_s: 1.0 }],
         ..Measurement::unmeasured(&Trial::new(study().cases[0].clone(), round, 1))
     }
 }
@@ -84,7 +85,7 @@ fn what_is_written_is_read_back() {
     assert_eq!(run.file.study, study());
     assert_eq!(run.file.environment, environment());
     assert_eq!(run.measurements[1].trial, measurement(1).trial);
-    assert_eq!(run.measurements[1].invalid_because, ["a reason"]);
+    assert_eq!(run.measurements[1].invalid_because, [Reason::SentLate { late_s: 0.5, mean_s: 1.0 }]);
     assert_eq!(run.measurements[0].operations["insert"].response_time.count(), 2);
     assert!(run.notes.is_empty());
     let samples = place.0.join("monitor").join(format!("{}.jsonl", measurement(0).trial.id));

@@ -2,6 +2,8 @@
 //!
 //! Main type: [`Findings`]. Invariant: a figure that the evidence does not give is `null`, never 0.
 
+mod invalidity;
+
 use std::collections::BTreeMap;
 
 use serde::Serialize;
@@ -9,6 +11,8 @@ use serde::Serialize;
 use crate::imported::TimeKind;
 use crate::trial::Levels;
 use crate::units::{Carried, show_number};
+
+pub use invalidity::Invalidity;
 
 /// Everything that is said about a run.
 #[derive(Debug, Clone, PartialEq, Default, Serialize)]
@@ -108,8 +112,8 @@ pub struct CaseFinding {
     pub uploads: Option<UploadFinding>,
     /// Messages of failed operations and how often each occurred, invalid trials included.
     pub errors: BTreeMap<String, u64>,
-    /// Why trials of this case are not used: `rounds 0, 3: ...`.
-    pub invalid_because: Vec<String>,
+    /// Why trials of this case are not used.
+    pub invalid_because: Vec<Invalidity>,
 }
 
 /// What an acknowledged write survives, by the settings that decide it.

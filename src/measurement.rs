@@ -18,6 +18,7 @@ use serde::{Deserialize, Serialize};
 
 use crate::histogram::{CompactHistogram, Histogram};
 use crate::imported::{ImportedFrom, StatedTimes, TimeKind};
+use crate::reason::Reason;
 use crate::trial::Trial;
 use crate::units::NS_PER_S;
 
@@ -29,10 +30,11 @@ pub use freshness::{FreshnessMeasurement, GroupMeasurement};
 pub use link::LinkMeasurement;
 pub use loops::LoopMeasurement;
 pub use recorded::RecordedMeasurement;
-pub use starved::{Starvation, starvation};
+pub use starved::{Starvation, Waited, starvation};
 
 /// Version of the stored form; raised when a field's meaning would change, which it never does silently.
-pub const MEASUREMENT_VERSION: u32 = 1;
+/// Since 2 the reasons in `invalid_because` are objects with their figures; before they were sentences, which are still read.
+pub const MEASUREMENT_VERSION: u32 = 2;
 
 /// One finished trial: a line of `trials.jsonl`.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
@@ -108,7 +110,7 @@ pub struct Measurement {
     #[serde(skip_serializing_if = "Option::is_none", default)]
     pub link: Option<LinkMeasurement>,
     /// Why this trial is not to be trusted; empty when it is valid.
-    pub invalid_because: Vec<String>,
+    pub invalid_because: Vec<Reason>,
     /// Where the trial comes from, if another tool measured it.
     #[serde(skip_serializing_if = "Option::is_none", default)]
     pub imported: Option<ImportedFrom>,

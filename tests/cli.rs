@@ -39,5 +39,7 @@ mod requests;
 mod searches;
 #[path = "cli/sensors.rs"]
 mod sensors;
+#[path = "cli/versions.rs"]
+mod versions;
 #[path = "cli/ycsb.rs"]
 mod ycsb;

@@ -6,6 +6,7 @@ use std::collections::BTreeSet;
 
 use loadline::measurement::Measurement;
 use loadline::queueing::Timer;
+use loadline::reason::Reason;
 use loadline::report::analyse::group;
 use loadline::report::points::curves;
 use loadline::report::{analyse, html, terminal};
@@ -130,7 +131,7 @@ fn a_late_trial_that_was_repeated_well_says_nothing_against_a_search_and_a_faile
     let study = two_lines();
     let late = |place: usize, seen: &mut Measurement| {
         if place == 4 {
-            seen.invalid_because = vec![LATE.to_owned()];
+            seen.invalid_because = vec![Reason::SentLate { late_s: 0.000_9, mean_s: 0.002 }];
         }
     };
     let mut trials = searched(&study, Vec::new(), late);

@@ -11,6 +11,7 @@ use std::process::{Command, Output};
 
 use loadline::histogram::Histogram;
 use loadline::measurement::{Measurement, OperationMeasurement};
+use loadline::reason::Reason;
 use loadline::report::scored::{Roles, Scored, evidence};
 use loadline::scoring::{Scores, Weighting, break_even, case_points, uncertainty};
 use loadline::store::RunDirectory;
@@ -242,7 +243,7 @@ fn a_case_that_an_alternative_lacks_is_left_out_and_said() {
     for trial in &mut measurements {
         let levels = &trial.trial.case.levels;
         if levels["workload.name"] == "large" && levels["load.clients"] == 4 && levels["layout.name"] == "star" {
-            trial.invalid_because.push("reads found nothing".to_owned());
+            trial.invalid_because.push(Reason::told("reads found nothing"));
         }
     }
     let run = Scored { name: "run", study: &study, measurements: &measurements };

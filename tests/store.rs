@@ -6,6 +6,7 @@ use std::io::Write;
 use std::path::PathBuf;
 
 use loadline::measurement::{Environment, Measurement, OperationMeasurement, ResourceSample};
+use loadline::reason::Reason;
 use loadline::store::{Run, RunDirectory, StoreError};
 use loadline::study::{Repeat, RepeatRule, Study};
 use loadline::trial::{Case, DatabaseSettings, Levels, Settings, Trial};
@@ -46,7 +47,7 @@ fn measurement(round: u32) -> Measurement {
         operations: [("insert".to_owned(), Box::new(insert))].into(),
         client_cpu_s: 0.1,
         database_version: "1".to_owned(),
-        invalid_because: vec!["a reason".to_owned()],
+        invalid_because: vec![Reason::SentLate { late_s: 0.5, mean_s: 1.0 }],
         ..Measurement::unmeasured(&Trial::new(study().cases[0].clone(), round, 1))
     }
 }
@@ -84,7 +85,7 @@ fn what_is_written_is_read_back() {
     assert_eq!(run.file.study, study());
     assert_eq!(run.file.environment, environment());
     assert_eq!(run.measurements[1].trial, measurement(1).trial);
-    assert_eq!(run.measurements[1].invalid_because, ["a reason"]);
+    assert_eq!(run.measurements[1].invalid_because, [Reason::SentLate { late_s: 0.5, mean_s: 1.0 }]);
     assert_eq!(run.measurements[0].operations["insert"].response_time.count(), 2);
     assert!(run.notes.is_empty());
     let samples = place.0.join("monitor").join(format!("{}.jsonl", measurement(0).trial.id));
@@ -124,15 +125,57 @@ fn resuming_drops_the_torn_line_and_goes_on_behind_it() {
 }
 
 #[test]
-fn damage_in_the_middle_is_named_with_its_line() {
+fn a_damaged_line_is_left_out_and_named() {
     let place = Place::new("damage");
     drop(write(&place, 3));
     let trials = place.0.join("trials.jsonl");
     let text = std::fs::read_to_string(&trials).unwrap();
     let second = text.find('\n').unwrap() + 1;
     std::fs::write(&trials, format!("{}#{}", &text[..second], &text[second + 1..])).unwrap();
-    let message = Run::open(&place.0).unwrap_err().to_string();
-    assert!(message.contains("trials.jsonl:2:"), "{message}");
+    let run = Run::open(&place.0).unwrap();
+    assert_eq!(run.measurements.iter().map(|each| each.trial.round).collect::<Vec<_>>(), [0, 2]);
+    assert!(
+        run.left_out.len() == 1 && run.left_out[0].contains("trials.jsonl:2: the trial is left out"),
+        "{:?}",
+        run.left_out
+    );
+    // Resumed, it is measured again, and what is damaged stays named.
+    let (mut directory, _) = RunDirectory::resume(&place.0, &study(), &environment()).unwrap();
+    directory.append(&measurement(1), &[]).unwrap();
+    drop(directory);
+    let run = Run::open(&place.0).unwrap();
+    assert_eq!((run.measurements.len(), run.left_out.len()), (3, 1));
+}
+
+/// A line of a run of another case that began at the same moment.
+fn line_of_another_case() -> String {
+    let place = Place::new("another-case");
+    let case = Case::new(Levels::default(), Settings::default());
+    let study = Study { cases: vec![case.clone()], ..study() };
+    let mut directory = RunDirectory::create(&place.0, &study, environment(), "2026-11-21T06:20:00Z").unwrap();
+    directory.append(&Measurement { trial: Trial::new(case, 0, 1), ..measurement(0) }, &[]).unwrap();
+    std::fs::read_to_string(place.0.join("trials.jsonl")).unwrap()
+}
+
+#[test]
+fn a_line_that_does_not_belong_to_the_run_is_left_out() {
+    let place = Place::new("own");
+    drop(write(&place, 2));
+    let trials = place.0.join("trials.jsonl");
+    let own = std::fs::read_to_string(&trials).unwrap();
+    let twice = format!("{}\n", own.lines().next().unwrap());
+    let changed = twice.replacen("\"completed\":2", "\"completed\":9", 1);
+    for (added, why) in
+        [(twice, "is there already"), (changed, "checksum is wrong"), (line_of_another_case(), "is none of this study")]
+    {
+        std::fs::write(&trials, format!("{own}{added}")).unwrap();
+        let run = Run::open(&place.0).unwrap();
+        assert_eq!((run.measurements.len(), run.left_out.len()), (2, 1), "{:?}", run.left_out);
+        assert!(run.left_out[0].contains("trials.jsonl:3:") && run.left_out[0].contains(why), "{:?}", run.left_out);
+    }
+    std::fs::remove_file(&trials).unwrap();
+    let run = Run::open(&place.0).unwrap();
+    assert!(run.measurements.is_empty() && run.left_out[0].contains("missing"), "{:?}", run.left_out);
 }
 
 #[test]

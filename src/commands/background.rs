@@ -8,6 +8,7 @@ use std::sync::Arc;
 use super::execute::sources;
 use crate::load::{Connections, Group, Observed, validity};
 use crate::measurement::Measurement;
+use crate::reason::Reason;
 use crate::trial::{LoadSettings, Settings, Trial};
 use crate::workload::{Client, Work};
 
@@ -70,7 +71,9 @@ pub(super) fn take_in(measurement: &mut Measurement, load: &LoadSettings, observ
         stored: None,
     };
     let reasons = validity::reasons(&alone, circumstances);
-    measurement.invalid_because.extend(reasons.into_iter().map(|reason| format!("in the background: {reason}")));
+    measurement
+        .invalid_because
+        .extend(reasons.into_iter().map(|reason| Reason::InBackground { reason: Box::new(reason) }));
     measurement.background = alone.operations;
     measurement.client_cpu_s += observed.loops.iter().map(|each| each.cpu_s).sum::<f64>();
     measurement.loops.extend(alone.loops);

@@ -6,8 +6,8 @@ use std::path::{Path, PathBuf};
 
 use anyhow::Context;
 
-use super::output::{note, print, print_json};
-use super::{Failure, Status};
+use super::output::{print, print_json};
+use super::{Failure, Status, open_run};
 use crate::cli::{Adjusting, CompareArguments};
 use crate::report::compare::{
     Adjustment, Chosen, Comparisons, Options, RunInput, Sample, between, compare, runs, summaries, text, within,
@@ -130,8 +130,7 @@ struct Opened {
 
 impl Opened {
     fn open(path: &Path) -> Result<Self, Failure> {
-        let run = Run::open(path).map_err(Failure::usage)?;
-        run.notes.iter().for_each(|line| note(&format!("note: {line}")));
+        let run = open_run(path)?;
         let unfolded = runs::unfolded(&run.file.study, &run.measurements);
         Ok(Opened { path: path.display().to_string(), run, unfolded })
     }
@@ -166,6 +165,7 @@ fn of_runs(
 ) -> Result<(String, Vec<Sample>, Comparisons), Failure> {
     let first = Opened::open(path)?;
     let options = Options { seed: first.run.file.study.seed, ..*options };
+    let mut is_whole = first.run.left_out.is_empty();
     let chosen = match &arguments.run2 {
         None => {
             let name = first.name();
@@ -174,12 +174,13 @@ fn of_runs(
         }
         Some(path) => {
             let second = Opened::open(path)?;
+            is_whole &= second.run.left_out.is_empty();
             of_two_runs(&first, &second, arguments.factor.as_deref(), metric)
         }
     };
     let chosen = chosen.map_err(Failure::Usage)?;
     let mut found = compare(&chosen.samples, &options);
-    found.valid = chosen.valid;
+    found.valid = chosen.valid && is_whole;
     found.notes.splice(0..0, chosen.notes);
     if first.run.file.study.quick {
         found.notes.push("rehearsal: figures are not to be quoted".to_owned());

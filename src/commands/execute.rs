@@ -28,6 +28,7 @@ use crate::measurement::{
 };
 use crate::monitor;
 use crate::operation::{Operation, OperationKind};
+use crate::reason::Reason;
 use crate::server::interrupted;
 use crate::statement::{Program, Request};
 use crate::store::{SampleHeader, SampleWriter, StoreError};
@@ -43,14 +44,17 @@ pub struct Executed {
     pub samples: Vec<ResourceSample>,
     /// Why the database refused the tables or the statements, where it did: the request is wrong.
     pub refused: Option<String>,
+    /// Whether connections to the database were lost.
+    pub is_lost: bool,
 }
 
 impl Executed {
     /// A trial that could not be carried out.
     fn failed(trial: &Trial, error: &anyhow::Error) -> Self {
         let mut measurement = Measurement::unmeasured(trial);
-        measurement.invalid_because.push(format!("it could not be carried out: {}", sentence(error)));
-        Executed { measurement, samples: Vec::new(), refused: None }
+        measurement.invalid_because.push(Reason::NotCarriedOut { error: sentence(error) });
+        let is_lost = error.chain().any(|cause| matches!(cause.downcast_ref(), Some(DatabaseError::Lost(_))));
+        Executed { measurement, samples: Vec::new(), refused: None, is_lost }
     }
 }
 
@@ -138,7 +142,7 @@ fn attempt(trial: &Trial, current: &mut Current, filling: &dyn Fn(u64, u64)) -> 
             Executed { refused, ..Executed::failed(trial, &error) }
         }
     };
-    let loses = is_lost(&executed.measurement);
+    let loses = executed.is_lost;
     if !interrupted()
         && current.server.as_ref().is_some_and(|server| !server.is_running() || loses && server.ends_now())
         && let Some(why) = current.untold_end()
@@ -146,13 +150,6 @@ fn attempt(trial: &Trial, current: &mut Current, filling: &dyn Fn(u64, u64)) -> 
         executed.measurement.invalid_because.insert(0, why);
     }
     executed
-}
-
-/// Whether connections were lost in a trial.
-fn is_lost(measurement: &Measurement) -> bool {
-    let sign = DatabaseError::Lost(String::new()).to_string();
-    let texts = measurement.errors.keys().chain(&measurement.invalid_because);
-    texts.into_iter().any(|text| text.contains(sign.trim_end()))
 }
 
 /// What is there when the tables can be filled.
@@ -233,10 +230,7 @@ fn measure(trial: &Trial, ready: Ready, current: &mut Current, filling: &dyn Fn(
         Some(_) => Some(recorded(settings, &work, &observed, begun, front.as_ref().zip(watch), current)?),
         None => None,
     };
-    if let Some(fixture) = &mut current.fixture {
-        let is_undone = evolved.as_ref().is_none_or(|evolved| evolved.is_undone);
-        fixture.is_changed |= !workload::keeps_records(settings) || !is_undone;
-    }
+    note_changes(settings, evolved.as_ref(), current);
     let added = beside.as_ref().map_or(0, |(_, seen)| seen.tally.acknowledged_records);
     let is_in_front = front.is_some();
     let stored = match &front {
@@ -264,7 +258,16 @@ fn measure(trial: &Trial, ready: Ready, current: &mut Current, filling: &dyn Fn(
     if let Some(written) = written {
         judge_samples(&mut measurement, written, current.samples.as_deref());
     }
-    Ok(Executed { measurement, samples, refused: None })
+    let is_lost = observed.tally.has_lost || beside.as_ref().is_some_and(|(_, seen)| seen.tally.has_lost);
+    Ok(Executed { measurement, samples, refused: None, is_lost })
+}
+
+/// Notes whether the tables are no longer as they were filled.
+fn note_changes(settings: &Settings, evolved: Option<&Evolved>, current: &mut Current) {
+    if let Some(fixture) = &mut current.fixture {
+        let is_undone = evolved.is_none_or(|evolved| evolved.is_undone);
+        fixture.is_changed |= !workload::keeps_records(settings) || !is_undone;
+    }
 }
 
 /// The load that the study asks about, connected; and how long connecting took, where that counts.
@@ -286,10 +289,10 @@ fn connect_group<'a>(
 }
 
 /// Stops the recorder; why the trial is not to be trusted, if it ended before or does not stop in order.
-fn end_front(front: Front) -> Option<String> {
+fn end_front(front: Front) -> Option<Reason> {
     let failure = front.failure();
     let stopped = front.stop();
-    failure.or_else(|| (!stopped).then(|| "the recorder did not stop in order".to_owned()))
+    failure.or_else(|| (!stopped).then_some(Reason::RecorderNotStopped {}))
 }
 
 /// Drives the load, while the schema is changed where the study asks for it.
@@ -336,20 +339,13 @@ fn judge_samples(measurement: &mut Measurement, written: Result<Written, StoreEr
         Ok(written) => {
             measurement.samples = Some(written.samples);
             if written.waited_s > 0.0 {
-                measurement.invalid_because.push(format!(
-                    "the disk did not keep up with load.samples: load threads waited {:.1} ms for it",
-                    1e3 * written.waited_s
-                ));
+                measurement.invalid_because.push(Reason::SamplesHeldUp { waited_s: written.waited_s });
             }
         }
         Err(error) => {
             let removed = error.is_full() && path.is_some_and(|path| std::fs::remove_file(path).is_ok());
-            let room = if removed {
-                "; what was written of them is removed, to make room for the trial's figures"
-            } else {
-                ""
-            };
-            measurement.invalid_because.push(format!("load.samples could not all be written: {error}{room}"));
+            let error = error.to_string();
+            measurement.invalid_because.push(Reason::SamplesNotWritten { error, removed });
         }
     }
 }
@@ -470,7 +466,8 @@ fn judge(
     measurement.invalid_because = validity::reasons(measurement, circumstances);
     if !is_embedded {
         let found = starvation(measurement, cpu_count() as f64).into_iter();
-        let reasons = found.filter_map(|found| if let Starvation::Reason(says) = found { Some(says) } else { None });
+        let reasons =
+            found.filter_map(|found| if let Starvation::Reason(reason) = found { Some(reason) } else { None });
         measurement.invalid_because.extend(reasons);
     }
 }

@@ -7,7 +7,7 @@ use std::path::Path;
 use anyhow::Context;
 
 use super::output::{note, print, print_json};
-use super::{Failure, Status};
+use super::{Failure, Status, open_run, status_of_files};
 use crate::cli::ExportFormat;
 use crate::report::export;
 use crate::report::export::parquet::{ParquetFile, write_table};
@@ -19,8 +19,7 @@ use crate::store::{Run, SampleBlock};
 /// # Errors
 /// [`Failure::Usage`] when it is no run; [`Failure::Broken`] when a file cannot be written.
 pub fn run(run: &Path, format: ExportFormat, out: &Path, is_json: bool) -> Result<Status, Failure> {
-    let run = Run::open(run).map_err(Failure::usage)?;
-    run.notes.iter().for_each(|line| note(&format!("note: {line}")));
+    let run = open_run(run)?;
     let ending = match format {
         ExportFormat::Csv => "csv",
         ExportFormat::Jsonl => "jsonl",
@@ -46,7 +45,7 @@ pub fn run(run: &Path, format: ExportFormat, out: &Path, is_json: bool) -> Resul
     } else {
         print(&format!("{}\n", names.join("\n")))?;
     }
-    Ok(Status::Valid)
+    Ok(status_of_files(&run))
 }
 
 fn write_trials(run: &Run, format: ExportFormat, path: &Path) -> std::io::Result<()> {

@@ -10,7 +10,7 @@ use serde::Serialize;
 use serde_json::json;
 
 use super::output::{note, print, print_json, table};
-use super::{Failure, Status};
+use super::{Failure, Status, open_run, status_of_files};
 use crate::cli::FitArguments;
 use crate::queueing::fit::{Fit, FitError, FitReport, PaperEstimate, Request, fit, model_names, show_parameter};
 use crate::queueing::raw_times::RawTimes;
@@ -89,8 +89,7 @@ fn fit_run(path: &Path, request: &Request, is_json: bool) -> Result<Status, Fail
             "{name} is a file and no run directory; for a file of points write --points {name}"
         )));
     }
-    let run = Run::open(path).map_err(Failure::usage)?;
-    run.notes.iter().for_each(|line| note(&format!("note: {line}")));
+    let run = open_run(path)?;
     let name = path.display().to_string();
     let quantile = if let Target::Quantile(quantile) = request.target { Some(quantile) } else { None };
     let groups = group(&run.file.study, &run.measurements);
@@ -110,7 +109,7 @@ fn fit_run(path: &Path, request: &Request, is_json: bool) -> Result<Status, Fail
             print(&texts.collect::<Vec<_>>().join("\n"))?;
         }
     }
-    Ok(Status::Valid)
+    Ok(status_of_files(&run))
 }
 
 /// Batches of the raw times of all valid trials that have them; what a torn file still holds is used, with a note.

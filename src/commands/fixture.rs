@@ -186,7 +186,7 @@ mod tests {
             let told = RefCell::new(Vec::new());
             let current = stage.enter_for(&trial.case.settings);
             let executed = execute(&trial, 0, current, &|rows, of| told.borrow_mut().push((rows, of)));
-            assert_eq!(executed.measurement.invalid_because, Vec::<String>::new());
+            assert_eq!(executed.measurement.invalid_because, []);
             told.into_inner()
         };
         assert_eq!(trial("select", 25_000, 0), [(10_000, 25_000), (20_000, 25_000), (25_000, 25_000)]);

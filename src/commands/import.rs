@@ -12,6 +12,7 @@ use super::{Failure, Status};
 use crate::cli::{ImportArguments, ImportedTool};
 use crate::import::{self, Import, Naming, Options, SourceFile, Tool};
 use crate::measurement::{Environment, Measurement};
+use crate::reason::show_reasons;
 use crate::store::{RunDirectory, StoreError};
 
 /// Imports files.
@@ -130,7 +131,7 @@ fn tell(import: &Import, tool: Tool, out: &Path, is_json: bool) -> Result<Status
         text.push_str(&format!("INVALID: {} of {}\n", invalid.len(), count(trials.len(), "trial")));
     }
     for trial in invalid {
-        text.push_str(&format!("  {}: {}\n", file(trial), trial.invalid_because.join("; ")));
+        text.push_str(&format!("  {}: {}\n", file(trial), show_reasons(&trial.invalid_because)));
     }
     print(&format!("{text}run: {}\n", out.display()))?;
     Ok(status)

@@ -44,6 +44,7 @@ mod size_run;
 mod stage;
 mod staged_link;
 mod stolen;
+mod stored;
 mod watch;
 
 use crate::cli::{Cli, Command, DataArguments, DataFormat, NO_AGENT, RunArguments, StudyArguments, WorkKind};
@@ -53,6 +54,7 @@ use crate::workload::Work;
 
 use list::{Catalogue, Member};
 use run::Destination;
+use stored::{open_run, status_of_files};
 
 /// How a command ended that did what it was asked to.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]

@@ -8,6 +8,7 @@ use indicatif::{ProgressBar, ProgressDrawTarget, ProgressStyle};
 
 use super::output::{note, printable};
 use crate::measurement::Measurement;
+use crate::reason::show_reasons;
 use crate::trial::{Levels, Trial};
 use crate::units::{show_number, show_seconds};
 
@@ -59,7 +60,7 @@ impl Progress {
         self.bar.set_prefix(format!(", about {} left", show_seconds((mean_s * left as f64).ceil())));
         if !measurement.is_valid() {
             let levels = show_levels(&measurement.trial.case.levels);
-            self.say(&format!("invalid: {levels}: {}", measurement.invalid_because.join("; ")));
+            self.say(&format!("invalid: {levels}: {}", show_reasons(&measurement.invalid_because)));
         } else {
             self.bar.set_message(format!(
                 "{} · {} operations/s",

@@ -6,7 +6,6 @@
 use std::path::Path;
 
 use super::Failure;
-use super::output::note;
 use crate::queueing::fit::{Fit, LEFT_OUT_MOST, Request, fit};
 use crate::queueing::held::{Held, HeldBy, NotHeld, held_rate, interpolation_error, measured_mean_s};
 use crate::queueing::{Points, Queue, Surroundings, Target, Timer};
@@ -36,7 +35,7 @@ pub fn model_line(path: &Path, config: &AdmissionConfig) -> Result<ModelLine, Fa
     let place = format!("admission.model \"{}\"", path.display());
     let wrong = |what: String| Failure::Usage(format!("{place}: {what}"));
     let run = Run::open(path).map_err(|error| wrong(error.to_string()))?;
-    run.notes.iter().for_each(|line| note(&format!("note: {line}")));
+    super::stored::told(&run);
     let study = goal::unfold(&run.file.study, &run.measurements);
     let groups = group(&study, &run.measurements);
     let mut found = curves(&groups, Timer::Intended, Some(config.quantile), &Default::default());

@@ -4,8 +4,8 @@ use std::path::PathBuf;
 
 use anyhow::Context;
 
-use super::output::{note, print, print_json, print_report};
-use super::{Failure, Status, screen};
+use super::output::{print, print_json, print_report};
+use super::{Failure, Status, open_run, screen, status_of_files};
 use crate::finding::{ClaimVerdict, Findings};
 use crate::report;
 use crate::store::Run;
@@ -16,8 +16,7 @@ use crate::study::goal;
 /// # Errors
 /// [`Failure::Usage`] when one is not a run directory.
 pub fn run(runs: &[PathBuf], is_json: bool, is_strict: bool) -> Result<Status, Failure> {
-    let runs: Vec<Run> = runs.iter().map(|path| Run::open(path)).collect::<Result<_, _>>().map_err(Failure::usage)?;
-    runs.iter().flat_map(|run| &run.notes).for_each(|line| note(&format!("note: {line}")));
+    let runs: Vec<Run> = runs.iter().map(|path| open_run(path)).collect::<Result<_, _>>()?;
     publish(&runs, is_json, is_strict)
 }
 
@@ -25,7 +24,9 @@ pub fn run(runs: &[PathBuf], is_json: bool, is_strict: bool) -> Result<Status, F
 pub(super) fn publish(runs: &[Run], is_json: bool, is_strict: bool) -> Result<Status, Failure> {
     let analyse = |run: &Run| {
         let (study, environment) = (&run.file.study, &run.file.environment);
-        report::analyse(&run.path.display().to_string(), study, environment, &run.measurements)
+        let mut findings = report::analyse(&run.path.display().to_string(), study, environment, &run.measurements);
+        findings.valid &= run.left_out.is_empty();
+        findings
     };
     let all: Vec<Findings> = runs.iter().map(analyse).collect();
     match &all[..] {
@@ -51,7 +52,8 @@ pub(super) fn publish(runs: &[Run], is_json: bool, is_strict: bool) -> Result<St
     if !is_json {
         print(&format!("{paths}\n"))?;
     }
-    Ok(all.iter().map(|findings| status_of(findings, is_strict)).max().unwrap_or(Status::Valid))
+    let of_files = runs.iter().map(status_of_files);
+    Ok(all.iter().map(|findings| status_of(findings, is_strict)).chain(of_files).max().unwrap_or(Status::Valid))
 }
 
 /// Whether something is invalid or, when asked to be strict, contradicted.

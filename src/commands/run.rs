@@ -181,7 +181,7 @@ fn open(
     };
     if let Destination::Resume(_) = destination {
         let (directory, run) = RunDirectory::resume(&path, study, &monitor::environment(&path))?;
-        run.notes.iter().for_each(|line| note(&format!("note: {line}")));
+        super::stored::told(&run);
         return Ok((directory, run.measurements));
     }
     let beside = path.ancestors().skip(1).find(|parent| parent.exists()).unwrap_or(Path::new("."));

@@ -6,8 +6,8 @@ use std::path::Path;
 
 use anyhow::Context;
 
-use super::output::{note, print, print_json, table};
-use super::{Failure, Status};
+use super::output::{print, print_json, table};
+use super::{Failure, Status, open_run, status_of_files};
 use crate::cli::{QueryWeighting, ScoreArguments};
 use crate::report::score::{score, terminal};
 use crate::report::scored::{Roles, Scored, evidence};
@@ -30,10 +30,10 @@ pub fn run(arguments: &ScoreArguments, is_json: bool) -> Result<Status, Failure>
         QueryWeighting::Query => Weighting::ByQuery,
         QueryWeighting::Case => Weighting::ByCase,
     };
-    let (evidence, notes, source) = match (&arguments.writes, &arguments.reads) {
+    let (evidence, notes, source, status) = match (&arguments.writes, &arguments.reads) {
         (Some(writes), Some(reads)) => {
             let found = from_tables(writes, reads)?;
-            (found, Vec::new(), format!("{}, {}", writes.display(), reads.display()))
+            (found, Vec::new(), format!("{}, {}", writes.display(), reads.display()), Status::Valid)
         }
         _ => from_runs(arguments)?,
     };
@@ -51,7 +51,7 @@ pub fn run(arguments: &ScoreArguments, is_json: bool) -> Result<Status, Failure>
             print(&format!("\nreport: {}\n", path.display()))?;
         }
     }
-    Ok(Status::Valid)
+    Ok(status)
 }
 
 fn from_tables(writes: &Path, reads: &Path) -> Result<Evidence, Failure> {
@@ -66,10 +66,8 @@ fn from_tables(writes: &Path, reads: &Path) -> Result<Evidence, Failure> {
     evidence_from_csv((&write_name, &write_text), (&read_name, &read_text)).map_err(Failure::Usage)
 }
 
-fn from_runs(arguments: &ScoreArguments) -> Result<(Evidence, Vec<String>, String), Failure> {
-    let runs: Vec<Run> =
-        arguments.runs.iter().map(|path| Run::open(path)).collect::<Result<_, _>>().map_err(Failure::usage)?;
-    runs.iter().flat_map(|run| &run.notes).for_each(|line| note(&format!("note: {line}")));
+fn from_runs(arguments: &ScoreArguments) -> Result<(Evidence, Vec<String>, String, Status), Failure> {
+    let runs: Vec<Run> = arguments.runs.iter().map(|path| open_run(path)).collect::<Result<_, _>>()?;
     let defaults = Roles::default();
     let or = |told: &[String], default: Vec<String>| if told.is_empty() { default } else { told.to_vec() };
     let roles = Roles {
@@ -89,5 +87,6 @@ fn from_runs(arguments: &ScoreArguments) -> Result<(Evidence, Vec<String>, Strin
     if runs.iter().any(|run| run.file.study.quick) {
         notes.push("rehearsal: figures are not to be quoted".to_owned());
     }
-    Ok((evidence, notes, names.join(", ")))
+    let status = runs.iter().map(status_of_files).max().unwrap_or(Status::Valid);
+    Ok((evidence, notes, names.join(", "), status))
 }

@@ -22,7 +22,7 @@ pub fn load_line_of(path: &Path, wanted: &[String], notes: &mut Vec<String>) -> 
     let (study, environment) = (&run.file.study, &run.file.environment);
     let name = path.display().to_string();
     let findings = report::analyse(&name, study, environment, &run.measurements);
-    notes.extend(run.notes.iter().cloned());
+    notes.extend(run.notes.iter().chain(&run.left_out).cloned());
     if findings.rehearsal {
         notes.push(format!("{name} is a rehearsal: its figures are not to be quoted"));
     }

@@ -17,6 +17,7 @@ use super::staged_link::{StagedLink, wanted};
 use crate::database::recipe::{Reach, Recipe};
 use crate::database::{self, Database, Endpoint, Entry, ReadUrl};
 use crate::link::Wanted;
+use crate::reason::Reason;
 use crate::server::{KeptData, Server, ServerError, interrupted, move_or_copy, remove_orphans, root};
 use crate::study::Passwords;
 use crate::study::plan::private_server;
@@ -384,16 +385,14 @@ impl Current {
     }
 
     /// Why the private server ended by itself, where it did and nobody was told yet.
-    pub fn untold_end(&mut self) -> Option<String> {
+    pub fn untold_end(&mut self) -> Option<Reason> {
         let server = self.server.as_ref().filter(|_| !self.is_end_told)?;
         // A killed server is silent before it is gone.
         let is_gone = || self.database.connect().is_err() && server.ends_now();
         self.is_end_told = !server.is_running() || is_gone();
         let log = self.is_end_told.then(|| server.log_lines())?;
-        Some(format!(
-            "the server ended by itself; the end of its log: {}",
-            log.lines().last().unwrap_or_default().trim()
-        ))
+        let last = log.lines().last().unwrap_or_default().trim();
+        Some(Reason::ProgramEnded { program: "server".to_owned(), log: last.to_owned() })
     }
 
     /// Whether the private server runs, where there is one.

@@ -8,6 +8,7 @@ use super::times::{Counted, ms, stated};
 use super::{Repetition, Tool};
 use crate::imported::TimeKind;
 use crate::measurement::{IntervalMeasurement, OperationMeasurement};
+use crate::reason::Reason;
 use crate::trial::Arrivals;
 
 const TORN: &str = "give all that sysbench prints to stdout, of a run that ended; leave this file out if it did not";
@@ -62,7 +63,7 @@ pub fn read(file: &SourceFile) -> Result<Repetition, ImportError> {
             ));
         };
         // A failed trial is an outcome too.
-        repetition.measurement.invalid_because.push(format!("sysbench ended with \"{fatal}\""));
+        repetition.measurement.invalid_because.push(ended_with(&fatal));
         return Ok(repetition);
     };
     file.check_ended()?;
@@ -71,6 +72,10 @@ pub fn read(file: &SourceFile) -> Result<Repetition, ImportError> {
     }
     lines.fill(&mut repetition, total_s, events as u64);
     Ok(repetition)
+}
+
+fn ended_with(fatal: &str) -> Reason {
+    Reason::ToolEnded { tool: "sysbench".to_owned(), message: fatal.to_owned() }
 }
 
 fn first_text(file: &SourceFile) -> String {
@@ -203,10 +208,10 @@ impl Lines {
             measurement.errors.insert("an error that sysbench ignored and does not name".to_owned(), failed);
         }
         if self.reconnects > 0.0 {
-            measurement.invalid_because.push(format!("{} reconnects: connections were lost", self.reconnects));
+            measurement.invalid_because.push(Reason::Reconnects { reconnects: self.reconnects as u64 });
         }
         if let Some(fatal) = &self.fatal {
-            measurement.invalid_because.push(format!("sysbench ended with \"{fatal}\""));
+            measurement.invalid_because.push(ended_with(fatal));
         }
         measurement.carried = self.rate_per_s.map(|_| events);
         repetition.note(

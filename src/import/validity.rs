@@ -3,6 +3,7 @@
 //! Invariant: a failed operation counts, whatever exit status its tool had.
 
 use crate::measurement::Measurement;
+use crate::reason::{Failed, Reason};
 
 /// Distance of a count of arrivals from its expectation, in standard deviations of a Poisson count.
 const ARRIVALS_SIGMA: f64 = 5.0;
@@ -10,32 +11,26 @@ const ARRIVALS_SIGMA: f64 = 5.0;
 const REACHED_SHARE: f64 = 0.98;
 
 /// Reasons that follow from the counts of operations.
-pub fn reasons(measurement: &Measurement, tolerated_failures: f64) -> Vec<String> {
+pub fn reasons(measurement: &Measurement, tolerated_failures: f64) -> Vec<Reason> {
     let mut reasons = Vec::new();
     let (scheduled, failed) = (measurement.scheduled(), measurement.failed());
     if measurement.completed() == 0 {
-        reasons.push("no operation was completed".to_owned());
+        reasons.push(Reason::NothingCompleted {});
     }
     if failed as f64 > tolerated_failures * scheduled as f64 {
         let most = measurement.errors.iter().max_by_key(|(_, count)| **count);
-        let example = most.map_or(String::new(), |(message, count)| format!("; {count} times: {message}"));
-        reasons.push(format!("{failed} of {scheduled} operations failed{example}"));
+        let errors = most.into_iter().map(|(message, count)| Failed { message: message.clone(), count: *count });
+        reasons.push(Reason::OperationsFailed { failed, scheduled, errors: errors.collect() });
     }
     reasons
 }
 
 /// Why a run that was to offer a rate did not; none when it did.
-pub fn missed_rate(operations: u64, measured_s: f64, rate_per_s: f64) -> Option<String> {
+pub fn missed_rate(operations: u64, measured_s: f64, rate_per_s: f64) -> Option<Reason> {
     let expected = rate_per_s * measured_s;
     let reached = operations as f64;
     let is_missed = reached < expected - ARRIVALS_SIGMA * expected.sqrt() && reached < REACHED_SHARE * expected;
-    is_missed.then(|| {
-        format!(
-            "{} of {}/s were reached: the schedule was missed, and the times of what still waited at the end are not told",
-            crate::units::show_number(reached / measured_s),
-            crate::units::show_number(rate_per_s)
-        )
-    })
+    is_missed.then(|| Reason::ScheduleMissed { reached_per_s: reached / measured_s, rate_per_s })
 }
 
 #[cfg(test)]
@@ -46,7 +41,7 @@ mod tests {
     fn a_rate_is_missed_only_by_more_than_chance() {
         assert_eq!(missed_rate(9_950, 10.0, 1_000.0), None);
         assert_eq!(missed_rate(80, 1.0, 100.0), None, "a short run");
-        let reason = missed_rate(8_000, 10.0, 1_000.0).unwrap();
+        let reason = missed_rate(8_000, 10.0, 1_000.0).unwrap().to_string();
         assert!(reason.starts_with("800 of 1,000/s were reached"), "{reason}");
     }
 }

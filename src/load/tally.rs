@@ -62,6 +62,8 @@ pub struct Tally {
     pub passes: Histogram,
     /// Messages and how often they occurred.
     pub errors: BTreeMap<String, u64>,
+    /// Whether an operation failed because its connection was lost.
+    pub has_lost: bool,
     series: Series,
     /// Operations during schema changes and outside of them.
     pub asides: Asides,
@@ -141,6 +143,7 @@ impl Tally {
             Ending::Failed(error) => {
                 self.series.count(times.done_ns, None);
                 self.asides.count(kind, times.intended_ns, None);
+                self.has_lost |= matches!(error, DatabaseError::Lost(_));
                 self.note_error(error.to_string(), 1);
             }
             Ending::Abandoned => {}
@@ -180,6 +183,7 @@ impl Tally {
         for (message, count) in &other.errors {
             self.note_error(message.clone(), *count);
         }
+        self.has_lost |= other.has_lost;
         self.series.merge(&other.series);
         self.asides.merge(&other.asides);
         self.acknowledged_records += other.acknowledged_records;

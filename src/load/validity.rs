@@ -1,9 +1,9 @@
-//! Validity: the rules by which a trial's figures are not to be trusted. Pure; the reasons are sentences for people.
+//! Validity: the rules by which a trial's figures are not to be trusted. Pure.
 
 use crate::histogram::Histogram;
 use crate::measurement::{EvolutionMeasurement, GroupMeasurement, Measurement, OperationMeasurement};
+use crate::reason::{EmptyReads, Failed, Little, Reason};
 use crate::statement::shortened;
-use crate::units::show_seconds;
 
 /// Share of a CPU from which on a loop is taken to be saturated.
 const SATURATED_SHARE: f64 = 0.95;
@@ -45,74 +45,59 @@ pub struct Circumstances {
 }
 
 /// Why the schema changes of a trial say nothing, or not all that they should.
-fn schema_reason(evolution: &EvolutionMeasurement) -> Option<String> {
+fn schema_reason(evolution: &EvolutionMeasurement) -> Option<Reason> {
     let failed: u64 = evolution.changes.iter().map(|change| change.failed).sum();
     let first = evolution.changes.iter().find_map(|change| Some((&change.what, change.error.as_ref()?)));
     match first {
-        Some((what, error)) => Some(format!("{failed} schema changes failed, first \"{what}\": {error}")),
-        None if evolution.changes.is_empty() => {
-            let remedy = "make load.duration longer than workload.evolve";
-            Some(format!("no schema change was made in the measured phase; {remedy}"))
-        }
+        Some((what, error)) => Some(Reason::SchemaChangesFailed { failed, first: what.clone(), error: error.clone() }),
+        None if evolution.changes.is_empty() => Some(Reason::NoSchemaChange {}),
         None => {
             let change = evolution.changes.iter().find(|change| change.outlasted)?;
-            let (what, took) = (&change.what, show_seconds(change.took_s));
-            let remedy = "raise workload.evolve_at_most, so that the load lasts as long as the change";
-            Some(format!("the schema change \"{what}\" took {took} and outlasted the load; {remedy}"))
+            Some(Reason::SchemaChangeOutlasted { change: change.what.clone(), took_s: change.took_s })
         }
     }
 }
 
 /// Which reads found nothing, and what to do about it.
-fn empty_reason(measurement: &Measurement, empty: u64) -> String {
-    let reads = if empty == 1 {
-        "1 read found nothing although it".to_owned()
-    } else {
-        format!("{empty} reads found nothing although they")
-    };
+fn empty_reason(measurement: &Measurement, empty: u64) -> Reason {
     let statements = &measurement.trial.case.settings.workload.statements;
-    let named = |(kind, empty): (&String, u64)| {
+    let reads_of = |(kind, empty): (&String, u64)| {
         let number: Option<usize> = kind.strip_prefix("statement-").and_then(|number| number.parse().ok());
         let statement = number.and_then(|number| statements.get(number.checked_sub(1)?));
-        let text =
-            statement.map(|statement| format!(" ({})", shortened(&statement.sql, STATEMENT_MOST))).unwrap_or_default();
-        format!("{kind}{text} {empty} times")
+        let sql = statement.map(|statement| shortened(&statement.sql, STATEMENT_MOST));
+        EmptyReads { operation: kind.clone(), sql, empty }
     };
     let kinds = measurement.operations.iter().map(|(kind, operation)| (kind, operation.empty));
-    let kinds = kinds.filter(|(_, empty)| *empty > 0);
-    let kinds: Vec<String> = kinds.map(named).collect();
-    let is_own = kinds.iter().any(|kind| kind.starts_with("statement-"));
-    let remedy =
-        if is_own { "; ask for rows that there are, or write allow_empty = true on the statement" } else { "" };
-    format!("{reads} should have: {}{remedy}", kinds.join(", "))
+    Reason::FoundNothing { empty, reads: kinds.filter(|(_, empty)| *empty > 0).map(reads_of).collect() }
 }
 
 /// With what operations failed, the most frequent first: the cause of all others may well be seldom, as a full disk is in front of foreign keys
 /// that miss what it did not take.
-fn most_frequent_errors(measurement: &Measurement) -> String {
+fn most_frequent_errors(measurement: &Measurement) -> Vec<Failed> {
     let mut errors: Vec<_> = measurement.errors.iter().collect();
     errors.sort_by_key(|(_, count)| std::cmp::Reverse(**count));
-    errors.iter().take(ERRORS_NAMED).map(|(message, count)| format!("; {count} times: {message}")).collect()
+    let failed = |(message, count): &(&String, &u64)| Failed { message: (*message).clone(), count: **count };
+    errors.iter().take(ERRORS_NAMED).map(failed).collect()
 }
 
 /// All reasons for which a trial is not to be trusted; none when it is valid.
-pub fn reasons(measurement: &Measurement, circumstances: Circumstances) -> Vec<String> {
+pub fn reasons(measurement: &Measurement, circumstances: Circumstances) -> Vec<Reason> {
     let mut reasons = Vec::new();
     let operations = || measurement.operations.values().map(Box::as_ref);
     let total = |pick: fn(&OperationMeasurement) -> u64| -> u64 { operations().map(pick).sum() };
     let (scheduled, completed, failed) = (total(|o| o.scheduled), total(|o| o.completed), total(|o| o.failed));
     let (abandoned, empty) = (total(|o| o.abandoned), total(|o| o.empty));
     if circumstances.is_cut_short {
-        reasons.push("it ended before its time: interrupted, or the database answered nothing any more".to_owned());
+        reasons.push(Reason::CutShort {});
     }
     if completed == 0 {
-        reasons.push("no operation was completed".to_owned());
+        reasons.push(Reason::NothingCompleted {});
     }
     if failed as f64 > circumstances.tolerated_failures * scheduled as f64 {
-        reasons.push(format!("{failed} of {scheduled} operations failed{}", most_frequent_errors(measurement)));
+        reasons.push(Reason::OperationsFailed { failed, scheduled, errors: most_frequent_errors(measurement) });
     }
     if abandoned > 0 && circumstances.offered_per_s.is_none() {
-        reasons.push(format!("{abandoned} of {scheduled} operations were not answered before the trial ended"));
+        reasons.push(Reason::NotAnswered { abandoned, scheduled });
     }
     if let Some(evolution) = &measurement.evolution {
         reasons.extend(schema_reason(evolution));
@@ -121,14 +106,12 @@ pub fn reasons(measurement: &Measurement, circumstances: Circumstances) -> Vec<S
         reasons.push(empty_reason(measurement, empty));
     }
     if scheduled != completed + failed + abandoned {
-        reasons.push(format!(
-            "the counts do not add up: {scheduled} scheduled, {completed} completed, {failed} failed, {abandoned} abandoned"
-        ));
+        reasons.push(Reason::CountsDiffer { scheduled, completed, failed, abandoned });
     }
     if let Some((acknowledged, found)) = circumstances.stored
         && (found < acknowledged || (found > acknowledged && failed + abandoned == 0))
     {
-        reasons.push(format!("{acknowledged} records were acknowledged and {found} are in the table"));
+        reasons.push(Reason::RecordsDiffer { acknowledged, found });
     }
     reasons.extend(missed_schedule(measurement, circumstances, scheduled, abandoned));
     reasons.extend(saturated_loop(measurement, circumstances));
@@ -143,12 +126,10 @@ fn missed_schedule(
     circumstances: Circumstances,
     scheduled: u64,
     abandoned: u64,
-) -> Option<String> {
+) -> Option<Reason> {
     let expected = circumstances.offered_per_s? * measurement.measured_s;
     if (scheduled as f64 - expected).abs() > ARRIVALS_SIGMA * expected.sqrt() + 1.0 {
-        return Some(format!(
-            "{scheduled} operations arrived instead of about {expected:.0}: the offered rate was missed"
-        ));
+        return Some(Reason::RateMissed { arrived: scheduled, expected });
     }
     let sum_ns = |pick: fn(&OperationMeasurement) -> u128| -> f64 {
         measurement.operations.values().map(|operation| pick(operation) as f64).sum()
@@ -157,41 +138,31 @@ fn missed_schedule(
         / 1e9
         / (measurement.measured_s * f64::from(measurement.client_count().max(1)));
     if abandoned > 0 && busy_share < SATURATED_CLIENTS {
-        return Some(format!(
-            "{abandoned} of {scheduled} operations were not answered although clients were busy only {:.0} % of the time",
-            100.0 * busy_share
-        ));
+        return Some(Reason::NotAnsweredThoughIdle { abandoned, scheduled, busy_share });
     }
     lateness(measurement, circumstances)
 }
 
 /// Whether the generator's own lateness is too large a part of the mean response time.
-fn lateness(measurement: &Measurement, circumstances: Circumstances) -> Option<String> {
+fn lateness(measurement: &Measurement, circumstances: Circumstances) -> Option<Reason> {
     if circumstances.is_sought {
         return None;
     }
     let late_ns = measurement.generator_late.mean_ns();
     let sum_ns: f64 = measurement.operations.values().map(|operation| operation.response_time.sum_ns() as f64).sum();
     let response_ns = sum_ns / measurement.completed().max(1) as f64;
-    (late_ns > circumstances.late_share * response_ns && late_ns > LATE_NS).then(|| {
-        format!(
-            "loadline sent operations late: {} on average, and the mean response time is {}",
-            show_seconds(late_ns / 1e9),
-            show_seconds(response_ns / 1e9)
-        )
-    })
+    (late_ns > circumstances.late_share * response_ns && late_ns > LATE_NS)
+        .then(|| Reason::SentLate { late_s: late_ns / 1e9, mean_s: response_ns / 1e9 })
 }
 
-fn saturated_loop(measurement: &Measurement, circumstances: Circumstances) -> Option<String> {
+fn saturated_loop(measurement: &Measurement, circumstances: Circumstances) -> Option<Reason> {
     if circumstances.is_embedded {
         return None;
     }
     let busy = measurement.loops.iter().filter(|each| each.wall_s > 0.05 && each.cpu_s > SATURATED_SHARE * each.wall_s);
-    let worst = busy.map(|each| each.cpu_s / each.wall_s).max_by(f64::total_cmp)?;
-    Some(format!(
-        "the client was saturated: a load thread used {:.0} % of a CPU; set load.loops to use more threads",
-        100.0 * worst
-    ))
+    busy.map(|each| each.cpu_s / each.wall_s)
+        .max_by(f64::total_cmp)
+        .map(|cpu_share| Reason::ClientSaturated { cpu_share })
 }
 
 /// Little's law: the mean number of running operations is throughput times mean residence time, in open and closed loops. How long
@@ -199,7 +170,7 @@ fn saturated_loop(measurement: &Measurement, circumstances: Circumstances) -> Op
 /// runs one operation at a time, so that the sum is at most the time of all clients; and in the whole system, which an operation
 /// enters at its intended time, response time is the wait for a client and residence time together. All are sums of whole
 /// nanoseconds: they differ by rounding alone.
-fn contradiction_of_little(measurement: &Measurement, circumstances: Circumstances) -> Option<String> {
+fn contradiction_of_little(measurement: &Measurement, circumstances: Circumstances) -> Option<Reason> {
     let sum_s = |pick: fn(&OperationMeasurement) -> &Histogram| -> f64 {
         let counted = measurement.operations.values().filter(|operation| !operation.composite);
         counted.map(|operation| pick(operation).sum_ns() as f64 / 1e9).sum()
@@ -210,45 +181,41 @@ fn contradiction_of_little(measurement: &Measurement, circumstances: Circumstanc
     if last_s <= 0.0 {
         return None;
     }
-    let says = |what: String| Some(format!("counts and times contradict each other (by Little's law): {what}"));
+    let says = |between, operations, expected| Some(Reason::LittlesLaw { between, operations, expected });
     let running = residence_s / last_s;
     if let Some(clients) = circumstances.always_busy_clients.map(f64::from)
         && measurement.completed() >= 100 * clients as u64
         && running > clients * (1.0 + LITTLE_TOLERANCE)
     {
-        return says(format!("{running:.2} operations were running on average with {clients:.0} clients"));
+        return says(Little::Clients, running, clients);
     }
     let differs = |a_s: f64, b_s: f64| (a_s - b_s).abs() > LITTLE_ROUNDING * a_s.max(b_s) + 1e-6;
     let counted_s: f64 = measurement.clients.iter().map(|client| client.running_s).sum();
     if counted_s > 0.0 && differs(counted_s, residence_s) {
-        let counted = counted_s / last_s;
-        return says(format!(
-            "clients had {counted:.3} operations running on average, and throughput times residence time is {running:.3}"
-        ));
+        return says(Little::Counted, counted_s / last_s, running);
     }
     let clients_s: f64 = measurement.clients.iter().map(|client| client.elapsed_s).sum();
     if counted_s > 0.0 && residence_s > clients_s * (1.0 + LITTLE_ROUNDING) + 1e-6 {
-        let clients = clients_s / last_s;
-        return says(format!("{running:.3} operations were running on average with {clients:.3} clients at work"));
+        return says(Little::AtWork, running, clients_s / last_s);
     }
     let within_s = residence_s + sum_s(|o| &o.schedule_lag);
     if counted_s > 0.0 && differs(response_s, within_s) {
-        let (all, parts) = (response_s / last_s, within_s / last_s);
-        return says(format!(
-            "{all:.3} operations were in the system on average, and those waiting and running were {parts:.3}"
-        ));
+        return says(Little::InSystem, response_s / last_s, within_s / last_s);
     }
     None
 }
 
 /// What is wrong with the sightings of a group of readers, of which a share may be missing or double.
-pub fn sightings_reason(name: &str, group: &GroupMeasurement, tolerated: f64) -> Option<String> {
+pub fn sightings_reason(name: &str, group: &GroupMeasurement, tolerated: f64) -> Option<Reason> {
     let GroupMeasurement { expected, lost, duplicates, .. } = *group;
     if expected == 0 {
-        return Some(format!("group {name}: there was no event to be seen"));
+        return Some(Reason::NoEvents { group: name.to_owned() });
     }
-    ((lost + duplicates) as f64 > tolerated * expected as f64).then(|| {
-        format!("group {name}: of {expected} sightings {lost} were lost and {duplicates} were of events seen before")
+    ((lost + duplicates) as f64 > tolerated * expected as f64).then(|| Reason::SightingsWrong {
+        group: name.to_owned(),
+        expected,
+        lost,
+        duplicates,
     })
 }
 
@@ -256,6 +223,11 @@ pub fn sightings_reason(name: &str, group: &GroupMeasurement, tolerated: f64) ->
 mod tests {
     use super::*;
     use crate::measurement::LoopMeasurement;
+
+    /// The reasons as sentences.
+    fn reasons(measurement: &Measurement, circumstances: Circumstances) -> Vec<String> {
+        super::reasons(measurement, circumstances).iter().map(ToString::to_string).collect()
+    }
 
     const PLAIN: Circumstances = Circumstances {
         tolerated_failures: 0.0,
@@ -367,10 +339,10 @@ mod tests {
     #[test]
     fn sightings_that_are_lost_or_double_are_found_unless_they_are_tolerated() {
         let group = GroupMeasurement { expected: 1000, lost: 3, duplicates: 2, ..GroupMeasurement::default() };
-        let found = sightings_reason("1", &group, 0.0).unwrap();
+        let found = sightings_reason("1", &group, 0.0).unwrap().to_string();
         assert_eq!(found, "group 1: of 1000 sightings 3 were lost and 2 were of events seen before");
         assert_eq!(sightings_reason("1", &group, 0.005), None);
-        assert!(sightings_reason("1", &GroupMeasurement::default(), 1.0).unwrap().contains("no event to be seen"));
+        assert!(matches!(sightings_reason("1", &GroupMeasurement::default(), 1.0), Some(Reason::NoEvents { .. })));
     }
 
     /// Operations of 900 µs each by one client, whose own count says how long they ran.

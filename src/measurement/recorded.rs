@@ -2,6 +2,8 @@
 
 use serde::{Deserialize, Serialize};
 
+use crate::reason::Reason;
+
 /// The conservation of records over a whole trial, and how fast they were stored. Counts are of records.
 #[derive(Debug, Clone, Copy, PartialEq, Default, Serialize, Deserialize)]
 pub struct RecordedMeasurement {
@@ -55,39 +57,23 @@ pub struct RecordedMeasurement {
 
 impl RecordedMeasurement {
     /// Why records were lost, repeated or mixed up; none when all is as promised.
-    pub fn reasons(&self) -> Vec<String> {
-        let mut reasons = Vec::new();
-        let mut say = |is_wrong: bool, what: String| {
-            if is_wrong {
-                reasons.push(what);
-            }
-        };
+    pub fn reasons(&self) -> Vec<Reason> {
         let RecordedMeasurement { acknowledged, unknown, committed, spooled, quarantined, .. } = *self;
+        let RecordedMeasurement { missing, surplus, out_of_order, unanswered, .. } = *self;
         let counted = committed + spooled + quarantined;
-        say(
-            counted < acknowledged || counted > acknowledged + unknown,
-            format!(
-                "{acknowledged} records were acknowledged and the recorder counts {committed} committed, {spooled} spooled and \
-                 {quarantined} quarantined"
+        let found = [
+            (
+                counted < acknowledged || counted > acknowledged + unknown,
+                Reason::RecorderCountsDiffer { acknowledged, committed, spooled, quarantined },
             ),
-        );
-        say(
-            self.missing > spooled + quarantined,
-            format!("{} acknowledged records are not in the database", self.missing),
-        );
-        say(
-            self.surplus > 0,
-            format!("{} records are in the database that should not be there, or twice", self.surplus),
-        );
-        say(self.out_of_order > 0, format!("{} records are not in their source's order", self.out_of_order));
-        let is_left = spooled > 0 && !self.is_kept_waiting;
-        say(is_left, format!("{spooled} records were still spooled when the trial ended; make load.drain longer"));
-        say(quarantined > 0, format!("{quarantined} records are in quarantine"));
-        say(
-            self.unanswered > 0,
-            format!("the recorder did not answer {} times when it was asked how it does", self.unanswered),
-        );
-        reasons
+            (missing > spooled + quarantined, Reason::RecordsMissing { missing }),
+            (surplus > 0, Reason::RecordsSurplus { surplus }),
+            (out_of_order > 0, Reason::RecordsOutOfOrder { out_of_order }),
+            (spooled > 0 && !self.is_kept_waiting, Reason::RecordsSpooled { spooled }),
+            (quarantined > 0, Reason::RecordsQuarantined { quarantined }),
+            (unanswered > 0, Reason::RecorderUnanswered { unanswered }),
+        ];
+        found.into_iter().filter(|(is_wrong, _)| *is_wrong).map(|(_, reason)| reason).collect()
     }
 }
 
@@ -98,10 +84,12 @@ mod tests {
     #[test]
     fn what_is_lost_repeated_mixed_up_or_not_accounted_for_is_told() {
         let good = RecordedMeasurement { acknowledged: 10, committed: 10, found: 10, ..Default::default() };
-        assert_eq!(good.reasons(), Vec::<String>::new());
+        assert_eq!(good.reasons(), []);
         let unanswered = RecordedMeasurement { unknown: 2, committed: 11, found: 11, ..good };
-        assert_eq!(unanswered.reasons(), Vec::<String>::new());
-        let told = |changed: RecordedMeasurement| changed.reasons().join("; ");
+        assert_eq!(unanswered.reasons(), []);
+        let told = |changed: RecordedMeasurement| {
+            changed.reasons().iter().map(ToString::to_string).collect::<Vec<_>>().join("; ")
+        };
         assert!(
             told(RecordedMeasurement { committed: 9, missing: 1, ..good }).contains("1 acknowledged records are not")
         );

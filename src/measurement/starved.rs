@@ -7,7 +7,10 @@
 //!
 //! Invariant: an imported trial, and one whose database works on the load's own threads, is never judged here.
 
+use serde::Serialize;
+
 use super::{LoopMeasurement, Measurement};
+use crate::reason::{Reason, show_stolen, show_turn};
 use crate::units::{NS_PER_S, show_seconds};
 
 /// Share of the measured phase for which a thread must have been ready or running, to have been without a pause.
@@ -37,12 +40,44 @@ const STOLEN_OF_BOUND: [f64; 2] = [0.01, 0.05];
 const STOLEN_OF_BOUND_S: f64 = 0.03;
 
 /// What is said of a client that was kept from running.
-#[derive(Debug, Clone, PartialEq, Eq)]
+#[derive(Debug, Clone, PartialEq)]
 pub enum Starvation {
     /// The figures hold, and a reader should know.
-    Note(String),
+    Note(Waited),
     /// The figures are those of the client.
-    Reason(String),
+    Reason(Reason),
+}
+
+/// How a client waited whose figures hold.
+#[derive(Debug, Clone, PartialEq, Serialize, thiserror::Error)]
+#[serde(tag = "kind", rename_all = "snake_case")]
+pub enum Waited {
+    /// The hypervisor gave CPU time to other machines.
+    #[error("{}", show_stolen(*stolen_share))]
+    Stolen {
+        /// Share of the CPU time of all CPUs.
+        stolen_share: f64,
+    },
+    /// A load thread waited for its turn.
+    #[error(
+        "{}: of the mean {} of a round trip up to {} was waiting for the client; with a CPU of its own (load.cpus and database.cpus, or a \
+         machine of its own) the times would be the database's alone",
+        show_turn(*connections, *ready_share, *cpu_share),
+        show_seconds(*round_trip_s),
+        show_seconds(*waited_s)
+    )]
+    Turn {
+        /// Connections of the load thread.
+        connections: u32,
+        /// Share of the time that it was ready to run.
+        ready_share: f64,
+        /// Share of the time that it had a CPU.
+        cpu_share: f64,
+        /// Mean time of a round trip.
+        round_trip_s: f64,
+        /// How much of that the client's own waiting may have been.
+        waited_s: f64,
+    },
 }
 
 /// What kept the client of a trial from running on this machine with so many CPUs; none where nothing did.
@@ -56,17 +91,13 @@ pub fn starvation(measurement: &Measurement, cpus: f64) -> Vec<Starvation> {
 /// CPU time that the hypervisor gave to other machines. A search for the load line judges that itself.
 fn stolen(measurement: &Measurement, cpus: f64) -> Option<Starvation> {
     let used = measurement.resources.as_ref()?;
-    let share = used.mean.stolen;
-    let says = format!(
-        "the hypervisor gave {} % of the CPU time to other machines; take a machine whose CPUs are its own, or another hour",
-        (1000.0 * share).round() / 10.0
-    );
-    let is_judged = measurement.trial.sought.is_none() && share * cpus * measurement.measured_s >= STOLEN_S;
-    match share {
-        _ if is_judged && share > STOLEN[1].max(used.stolen_permitted.unwrap_or_default()) => {
-            Some(Starvation::Reason(format!("{says}, or permit it with LOADLINE_STOLEN")))
+    let stolen_share = used.mean.stolen;
+    let is_judged = measurement.trial.sought.is_none() && stolen_share * cpus * measurement.measured_s >= STOLEN_S;
+    match stolen_share {
+        share if is_judged && share > STOLEN[1].max(used.stolen_permitted.unwrap_or_default()) => {
+            Some(Starvation::Reason(Reason::Stolen { stolen_share }))
         }
-        _ if share >= STOLEN[0] => Some(Starvation::Note(says)),
+        share if share >= STOLEN[0] => Some(Starvation::Note(Waited::Stolen { stolen_share })),
         _ => None,
     }
 }
@@ -116,29 +147,16 @@ fn judged(each: &LoopMeasurement, measurement: &Measurement, cpus: f64) -> Optio
     let turn_beside_others = TURN_BESIDE_OTHERS.min(1.0 - permitted);
     let idle = mean.map_or(0.0, |mean| mean.idle + mean.iowait);
     let server = mean.map(|mean| mean.server_cpu + mean.recorder_cpu).filter(|server| *server > 0.0);
-    let seen = format!(
-        "a load thread with {} connections was ready to run for {:.0} % of the time and had a CPU for {:.1} %",
-        each.clients,
-        100.0 * needed_s / each.wall_s,
-        100.0 * each.cpu_s / each.wall_s
-    );
+    let (connections, ready_share, cpu_share) = (each.clients, needed_s / each.wall_s, each.cpu_s / each.wall_s);
     // Who had next to nothing made so few passes that their mean says little.
     let is_own = wait_s >= OWN_SHARE * round_trip_s || had < TURN_BESIDE_OTHERS;
     let says = if is_own && idle >= IDLE && had < TURN_BESIDE_IDLE {
-        let why = format!("although {:.0} % of the CPU time was idle", 100.0 * idle);
-        let remedy = "give loadline's cgroup a larger quota, or load.cpus CPUs that nothing else keeps busy";
-        Starvation::Reason(format!("the client was starved: {seen}, {why}; {remedy}"))
+        Starvation::Reason(Reason::ClientStarved { connections, ready_share, cpu_share, idle_share: idle })
     } else if is_own && had < turn_beside_others && server.is_some_and(|server| server < SERVER * cpus) {
-        let remedy = "end what else runs, give loadline the same priority (nice), set load.cpus and database.cpus, or permit it with \
-                      LOADLINE_STOLEN=1";
-        Starvation::Reason(format!("the client was starved by other processes: {seen}; {remedy}"))
+        Starvation::Reason(Reason::ClientStarvedByOthers { connections, ready_share, cpu_share })
     } else if is_own && wait_s > WAIT_S {
-        Starvation::Note(format!(
-            "{seen}: of the mean {} of a round trip up to {} was waiting for the client; with a CPU of its own (load.cpus and \
-             database.cpus, or a machine of its own) the times would be the database's alone",
-            show_seconds(round_trip_s),
-            show_seconds(wait_s.min(round_trip_s))
-        ))
+        let waited_s = wait_s.min(round_trip_s);
+        Starvation::Note(Waited::Turn { connections, ready_share, cpu_share, round_trip_s, waited_s })
     } else {
         return None;
     };

@@ -4,7 +4,9 @@
 
 use std::collections::{BTreeMap, HashMap};
 
-use crate::finding::{CaseFinding, Estimate, Findings, LateFinding, OperationFinding, ResourceFinding, TimeFinding};
+use crate::finding::{
+    CaseFinding, Estimate, Findings, Invalidity, LateFinding, OperationFinding, ResourceFinding, TimeFinding,
+};
 use crate::histogram::Histogram;
 use crate::imported::{StatedTimes, TimeKind};
 use crate::measurement::{Environment, Measurement, OperationMeasurement, is_growing};
@@ -311,24 +313,20 @@ fn resources(valid: &[&Measurement]) -> Option<ResourceFinding> {
     })
 }
 
-/// Why trials are invalid, equal reasons together: `rounds 0, 3: ...`.
-fn reasons(trials: &[&Measurement]) -> Vec<String> {
-    let mut rounds_of: Vec<(&str, Vec<u32>)> = Vec::new();
-    let mut place_of: HashMap<&str, usize> = HashMap::new();
+/// Why trials are invalid, those of which the same is said together.
+fn reasons(trials: &[&Measurement]) -> Vec<Invalidity> {
+    let mut found: Vec<Invalidity> = Vec::new();
+    let mut place_of: HashMap<String, usize> = HashMap::new();
     for trial in trials {
         for reason in &trial.invalid_because {
-            let place = *place_of.entry(reason).or_insert_with(|| {
-                rounds_of.push((reason, Vec::new()));
-                rounds_of.len() - 1
+            let place = *place_of.entry(reason.to_string()).or_insert_with(|| {
+                found.push(Invalidity { rounds: Vec::new(), reason: reason.clone() });
+                found.len() - 1
             });
-            rounds_of[place].1.push(trial.trial.round);
+            found[place].rounds.push(trial.trial.round);
         }
     }
-    let show = |(reason, rounds): (&str, Vec<u32>)| {
-        let list = rounds.iter().map(u32::to_string).collect::<Vec<_>>().join(", ");
-        format!("round{} {list}: {reason}", if rounds.len() == 1 { "" } else { "s" })
-    };
-    rounds_of.into_iter().map(show).collect()
+    found
 }
 
 fn notes(study: &Study, environment: &Environment, groups: &[CaseTrials<'_>], cases: &[CaseFinding]) -> Vec<String> {

@@ -2,7 +2,7 @@
 //!
 //! Main function: [`notes`]. Invariant: a note is given once, whatever the number of trials, and says of how many it is true.
 
-use crate::measurement::{Environment, Measurement, Starvation, starvation};
+use crate::measurement::{Environment, Measurement, Starvation, Waited, starvation};
 use crate::report::analyse::CaseTrials;
 
 /// Notes on the client of the trials.
@@ -26,9 +26,9 @@ fn kept_from_running(environment: &Environment, groups: &[CaseTrials<'_>]) -> Op
     let note = |trial: &&Measurement| {
         starvation(trial, cpus)
             .into_iter()
-            .find_map(|found| if let Starvation::Note(says) = found { Some(says) } else { None })
+            .find_map(|found| if let Starvation::Note(waited) = found { Some(waited) } else { None })
     };
-    let found: Vec<String> = groups.iter().flat_map(CaseTrials::valid).filter_map(|trial| note(&trial)).collect();
+    let found: Vec<Waited> = groups.iter().flat_map(CaseTrials::valid).filter_map(|trial| note(&trial)).collect();
     let all = groups.iter().flat_map(CaseTrials::valid).count();
     let first = found.first()?;
     Some(format!("in {} of {all} trials the client waited for a CPU; in the first of them {first}", found.len()))

@@ -182,7 +182,7 @@ mod tests {
     #[test]
     fn other_work_is_named_where_all_trials_are_invalid_and_beside_a_server_at_an_address() {
         let mut invalid = trial(0.000_2, 0.5, 1.9);
-        invalid.invalid_because = vec!["a reason".to_owned()];
+        invalid.invalid_because = vec![crate::reason::Reason::NothingCompleted {}];
         assert!(notes_of(&invalid)[0].starts_with("other processes kept 1.4 of 2 CPUs busy"));
         let mut foreign = trial(0.000_2, 0.5, 1.9);
         std::sync::Arc::make_mut(&mut foreign.trial.case).settings.database.url = Some("mysql://u@h/d".to_owned());

@@ -165,7 +165,7 @@ fn push_invalid(out: &mut Screen, findings: &Findings) {
     if repeated > 0 {
         out.push_str(&format!("REPEATED: {repeated} of {all} trials, whose load could not be sent as planned.\n"));
     }
-    for (reason, cases) in grouped(findings, |case| case.invalid_because.clone()) {
+    for (reason, cases) in grouped(findings, |case| case.invalid_because.iter().map(ToString::to_string).collect()) {
         push_wrapped(out, "  ", &format!("{reason}: {}", show_cases(&cases)));
     }
     let failures = |case: &CaseFinding| case.errors.keys().cloned().collect();

@@ -4,19 +4,22 @@
 //! finished trial, on disk before the next trial starts), `monitor/<trial>.jsonl` (resource samples) and, where the study asks for
 //! them, `samples/<trial>.samples` (raw times of every operation).
 //!
-//! Invariant: a line that is complete is never changed again. A torn last line, left by a crash, is dropped with a note.
+//! Invariant: a line that is complete is never changed again, and one that was changed is left out and named. A torn last line, left by a crash, is
+//! dropped with a note.
 
+mod line;
 mod run_file;
 mod samples;
 
-use std::collections::HashMap;
+use std::collections::{HashMap, HashSet};
 use std::fs::{self, File, OpenOptions};
 use std::io::{BufRead, BufReader, Read, Seek, SeekFrom, Write};
 use std::os::fd::AsRawFd;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
-use crate::measurement::{DiskSync, Environment, LinkMeasurement, MEASUREMENT_VERSION, Measurement, ResourceSample};
+use self::line::{BadLine, measurement_of, sealed};
+use crate::measurement::{DiskSync, Environment, LinkMeasurement, Measurement, ResourceSample};
 use crate::study::Study;
 use crate::trial::{Case, DatabaseSettings, Trial};
 
@@ -95,6 +98,8 @@ pub struct Run {
     pub measurements: Vec<Measurement>,
     /// What a reader should know about the files, as sentences.
     pub notes: Vec<String>,
+    /// What was left out because it was damaged or does not belong here, as sentences: the run is not what was measured.
+    pub left_out: Vec<String>,
 }
 
 impl RunDirectory {
@@ -160,8 +165,7 @@ impl RunDirectory {
     pub fn append(&mut self, measurement: &Measurement, samples: &[ResourceSample]) -> Result<(), StoreError> {
         self.write_samples(&measurement.trial, samples)?;
         let path = self.path.join(TRIALS);
-        let mut line = to_json(measurement, &path)?;
-        line.push(b'\n');
+        let line = sealed(&self.file.started, to_json(measurement, &path)?);
         let before = self.trials.seek(SeekFrom::End(0)).map_err(|error| io(&path, error))?;
         if let Err(error) = self.trials.write_all(&line).and_then(|()| self.trials.sync_data()) {
             // Nothing more can be done if cutting fails too: a torn line is dropped when read.
@@ -266,44 +270,101 @@ impl Run {
     /// Reads a run directory.
     ///
     /// # Errors
-    /// When it is not one, or when a line other than the last is damaged.
+    /// When it is not one, or when a newer loadline wrote it.
     pub fn open(path: &Path) -> Result<Self, StoreError> {
         let not_a_run = |why: String| StoreError::NotARun(path.display().to_string(), why);
         let run_path = path.join(RUN_FILE);
         let text = fs::read_to_string(&run_path).map_err(|error| not_a_run(format!("{RUN_FILE}: {error}")))?;
         let file = RunFile::from_toml(&text).map_err(|why| not_a_run(format!("{RUN_FILE}: {why}")))?;
-        let trials_path = path.join(TRIALS);
-        let mut notes = Vec::new();
-        let mut measurements = Vec::new();
-        // Line by line: the text of a long run is many times larger than what is kept of it.
-        let mut lines = match File::open(&trials_path) {
-            Err(error) if error.kind() == std::io::ErrorKind::NotFound => None,
-            other => Some(BufReader::new(other.map_err(|error| io(&trials_path, error))?)),
+        let mut run =
+            Run { path: path.to_owned(), file, measurements: Vec::new(), notes: Vec::new(), left_out: Vec::new() };
+        run.read_trials()?;
+        Ok(run)
+    }
+
+    /// Reads the trials line by line: the text of a long run is many times larger than what is kept of it.
+    fn read_trials(&mut self) -> Result<(), StoreError> {
+        let path = self.path.join(TRIALS);
+        let mut lines = match File::open(&path) {
+            Err(error) if error.kind() == std::io::ErrorKind::NotFound => {
+                self.left_out.push(format!("{}: it is missing, and all trials with it", path.display()));
+                return Ok(());
+            }
+            other => BufReader::new(other.map_err(|error| io(&path, error))?),
         };
-        let mut line = Vec::new();
-        let mut cases = Cases::default();
+        let (mut line, mut reading) = (Vec::new(), Reading::of(&self.file));
         for number in 1.. {
-            let Some(lines) = &mut lines else { break };
             line.clear();
-            if lines.read_until(b'\n', &mut line).map_err(|error| io(&trials_path, error))? == 0 {
+            if lines.read_until(b'\n', &mut line).map_err(|error| io(&path, error))? == 0 {
                 break;
             }
             if line.last() != Some(&b'\n') {
-                let path = trials_path.display();
-                notes.push(format!("{path}: the last line is torn and was dropped: its trial did not end"));
+                let path = path.display();
+                self.notes.push(format!("{path}: the last line is torn and was dropped: its trial did not end"));
                 break;
             }
-            if line.len() > 1 {
-                let damaged = |why| StoreError::Damaged { path: trials_path.display().to_string(), line: number, why };
-                let mut measurement = measurement_of(&line).map_err(damaged)?;
-                cases.share(&mut measurement.trial.case);
-                measurement.series.shrink_to_fit();
-                measurement.clients_left_out = measurement.client_count();
-                measurement.clients = Vec::new();
-                measurements.push(measurement);
+            if line.len() <= 1 {
+                continue;
+            }
+            match reading.measurement(&line) {
+                Ok(measurement) => self.measurements.push(measurement),
+                Err(BadLine::Damaged(why)) => {
+                    self.left_out.push(format!("{}:{number}: the trial is left out: {why}", path.display()));
+                }
+                Err(BadLine::Newer(version)) => {
+                    let why = format!("version {version} was written by a newer loadline; use that one");
+                    return Err(StoreError::Damaged { path: path.display().to_string(), line: number, why });
+                }
             }
         }
-        Ok(Run { path: path.to_owned(), file, measurements, notes })
+        if reading.has_first_version {
+            let path = path.display();
+            self.notes.push(format!(
+                "{path}: an older loadline wrote it, without checksums: changes of it would not be seen"
+            ));
+        }
+        Ok(())
+    }
+}
+
+/// What is known while trials are read.
+struct Reading<'f> {
+    run_began: &'f str,
+    /// The cases that the study has; none for a search, which chooses them.
+    planned: Option<HashSet<&'f str>>,
+    cases: Cases,
+    trials: HashSet<String>,
+    has_first_version: bool,
+}
+
+impl<'f> Reading<'f> {
+    fn of(file: &'f RunFile) -> Self {
+        let cases = || file.study.cases.iter().map(|case| case.id.as_str()).collect();
+        Reading {
+            run_began: &file.started,
+            planned: file.study.goal.is_none().then(cases),
+            cases: Cases::default(),
+            trials: HashSet::new(),
+            has_first_version: false,
+        }
+    }
+
+    /// The measurement of a line, if it is one of this run.
+    fn measurement(&mut self, line: &[u8]) -> Result<Measurement, BadLine> {
+        let mut measurement = measurement_of(self.run_began, line)?;
+        let trial = &mut measurement.trial;
+        if self.planned.as_ref().is_some_and(|planned| !planned.contains(trial.case.id.as_str())) {
+            return Err(BadLine::Damaged(format!("case {} is none of this study", trial.case.id)));
+        }
+        if !self.trials.insert(trial.id.clone()) {
+            return Err(BadLine::Damaged(format!("trial {} is there already", trial.id)));
+        }
+        self.cases.share(&mut trial.case);
+        self.has_first_version |= measurement.version == 1;
+        measurement.series.shrink_to_fit();
+        measurement.clients_left_out = measurement.client_count();
+        measurement.clients = Vec::new();
+        Ok(measurement)
     }
 }
 
@@ -319,16 +380,6 @@ impl Cases {
             _ => drop(self.0.insert(case.id.clone(), case.clone())),
         }
     }
-}
-
-/// The measurement of a line.
-fn measurement_of(line: &[u8]) -> Result<Measurement, String> {
-    let measurement: Measurement = serde_json::from_slice(line).map_err(|error| error.to_string())?;
-    if measurement.version > MEASUREMENT_VERSION {
-        let version = measurement.version;
-        return Err(format!("version {version} was written by a newer loadline; use that one"));
-    }
-    Ok(measurement)
 }
 
 fn to_json(value: &impl serde::Serialize, path: &Path) -> Result<Vec<u8>, StoreError> {

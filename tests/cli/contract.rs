@@ -14,13 +14,14 @@ enum Form {
     Figure,
     /// Two numbers in order, or null.
     Interval,
-    Texts,
+    /// Objects with their kind and their sentence.
+    Said,
     Object,
     /// A share, 0 to 1.
     Share,
 }
 
-use Form::{Count, Figure, Interval, Number, Object, Share, Text, Texts, Truth};
+use Form::{Count, Figure, Interval, Number, Object, Said, Share, Text, Truth};
 
 const RUN: &[(&str, Form)] = &[("run", Text), ("study", Text), ("seed", Count), ("valid", Truth)];
 
@@ -38,7 +39,7 @@ const CASE: &[(&str, Form)] = &[
     ("offered_per_s", Figure),
     ("generator_late_s/p99", Figure),
     ("client_cpu_s_per_operation", Figure),
-    ("invalid_because", Texts),
+    ("invalid_because", Said),
 ];
 
 const TIMES: [&str; 3] = ["response_time_s", "residence_time_s", "schedule_lag_s"];
@@ -70,7 +71,9 @@ fn fits(value: &Value, form: Form) -> bool {
         Count => value.is_u64(),
         Figure => value.is_number() || value.is_null(),
         Interval => value.is_null() || numbers(value).is_some_and(|ends| ends.len() == 2 && ends[0] <= ends[1]),
-        Texts => value.as_array().is_some_and(|list| list.iter().all(Value::is_string)),
+        Said => value
+            .as_array()
+            .is_some_and(|list| list.iter().all(|said| said["kind"].is_string() && said["says"].is_string())),
         Object => value.is_object(),
         Share => value.as_f64().is_some_and(|share| (0.0..=1.000_001).contains(&share)),
     }
@@ -133,7 +136,12 @@ const WITHOUT_UNIT: &[&str] = &[
     "idle",
     "quantile",
     "between",
+    "expected",
+    "operations",
 ];
+
+/// Places of objects with a kind and a sentence.
+const SAID: [&str; 3] = ["/invalid_because", "/verdicts", "/notes"];
 
 /// Asserts that every number is at or below a name that ends with its unit, or is one of those that have none.
 #[track_caller]
@@ -146,9 +154,11 @@ fn check_units(path: &str, value: &Value) {
         }
         Value::Array(items) => items.iter().for_each(|item| check_units(path, item)),
         Value::Number(number) => {
-            let units = ["_s", "_bytes", "_s_per_operation"];
+            let units = ["_s", "_bytes", "_s_per_operation", "_share"];
+            // What is said counts whatever it is about: whole numbers are counts there.
+            let is_count = number.is_u64() && SAID.iter().any(|said| path.contains(said));
             let has_unit = |name: &str| WITHOUT_UNIT.contains(&name) || units.iter().any(|unit| name.ends_with(unit));
-            assert!(path.split('/').any(has_unit), "{path} is {number} and has no unit");
+            assert!(is_count || path.split('/').any(has_unit), "{path} is {number} and has no unit");
         }
         _ => {}
     }

@@ -50,7 +50,7 @@ fn a_full_disk_spoils_the_trial_and_nothing_that_was_finished() {
         let is_small = trial.trial.case.settings.workload.batch == 1;
         assert_eq!(trial.is_valid(), is_small, "{:?}", trial.invalid_because);
         assert!(
-            is_small || trial.invalid_because.iter().any(|why| why.contains("full")),
+            is_small || trial.invalid_because.iter().any(|why| why.to_string().contains("full")),
             "{:?}",
             trial.invalid_because
         );

@@ -22,7 +22,7 @@ fn every_record_of_every_source_is_found_once_and_in_order_whatever_path_it_take
             let recorded = trial.recorded.expect(&told);
             // Each of six sources sends 20 results a second for 0.9 s, most of them while all are active.
             assert_eq!((recorded.acknowledged, recorded.unknown), (108, 0), "{told}");
-            assert_eq!(recorded.reasons(), Vec::<String>::new(), "{told}");
+            assert_eq!(recorded.reasons(), [], "{told}");
             assert_eq!((recorded.found, recorded.committed), (108, 108), "{told}");
             assert!((66..=78).contains(&trial.operations["insert"].scheduled), "{told}");
             let through_recorder = trial.trial.case.settings.recorded().is_some();

@@ -1,6 +1,7 @@
 //! `loadline compare` on runs: within one, between two, on one machine and on two.
 
 use loadline::measurement::Measurement;
+use loadline::reason::Reason;
 use loadline::statistics::random::Random;
 use loadline::store::RunDirectory;
 use loadline::study::Study;
@@ -153,7 +154,7 @@ fn a_machine_that_became_slower_on_the_way_is_told_of() {
 #[test]
 fn invalid_trials_are_left_out_and_make_the_status_1() {
     let mut trials = measure(&layouts(), &CALM, 8, &mut Random::new(7));
-    trials[3].invalid_because.push("3 of 50 operations failed".to_owned());
+    trials[3].invalid_because.push(Reason::OperationsFailed { failed: 3, scheduled: 50, errors: Vec::new() });
     let path = run("invalid", "here", &layouts(), &trials);
     let found = json(&["compare", &path, "--factor", "layout.name", "--json"], 1);
     assert_eq!(found["valid"], false);

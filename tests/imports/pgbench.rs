@@ -117,7 +117,7 @@ fn the_logs_of_all_threads_are_one_run_and_those_of_some_are_invalid() {
     assert_eq!((status, all.completed(), all.imported.unwrap().files.len()), (Some(0), 160, 1));
     let (status, some) = imported(&["log.500.1"]);
     assert_eq!((status, some.is_valid()), (Some(1), false));
-    let reason = &some.invalid_because[0];
+    let reason = &some.invalid_because[0].to_string();
     assert!(reason.contains("log.500 is missing") && reason.ends_with("give all of them"), "{reason}");
 }
 

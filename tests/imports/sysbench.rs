@@ -59,17 +59,17 @@ fn with_a_rate_times_are_response_times_and_arrivals_are_open() {
 fn ignored_errors_missed_rates_and_dead_runs_are_invalid() {
     let errors = Place::new().trial("sysbench", &["errors.txt"], 1);
     assert_eq!((errors.failed(), errors.completed()), (133, 5213));
-    assert!(errors.invalid_because[0].starts_with("133 of 5346 operations failed"));
+    assert!(errors.invalid_because[0].to_string().starts_with("133 of 5346 operations failed"));
     let overload = Place::new().trial("sysbench", &["overload.txt"], 1);
     assert!(
-        overload.invalid_because.iter().any(|why| why.contains("of 3,000/s were reached")),
+        overload.invalid_because.iter().any(|why| why.to_string().contains("of 3,000/s were reached")),
         "{:?}",
         overload.invalid_because
     );
     let place = Place::new();
     let dead = place.trial("sysbench", &["full.txt"], 1);
     assert!(
-        dead.invalid_because[0].starts_with("sysbench ended with \"The event queue is full"),
+        dead.invalid_because[0].to_string().starts_with("sysbench ended with \"The event queue is full"),
         "{:?}",
         dead.invalid_because
     );

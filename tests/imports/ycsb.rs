@@ -64,7 +64,11 @@ fn reads_that_found_nothing_make_a_run_invalid_although_ycsb_exits_with_0() {
     let trial = place.trial("ycsb", &["missing.txt"], 1);
     assert_eq!((trial.completed(), trial.failed()), (900, 100));
     assert_eq!(trial.errors["READ returned NOT_FOUND"], 100);
-    assert!(trial.invalid_because[0].starts_with("100 of 1000 operations failed"), "{:?}", trial.invalid_because);
+    assert!(
+        trial.invalid_because[0].to_string().starts_with("100 of 1000 operations failed"),
+        "{:?}",
+        trial.invalid_because
+    );
     let tolerant = Place::new();
     tolerant.import("ycsb", &["missing.txt"], &["--level", "load.tolerated_failures=0.2"], 0);
 }

@@ -30,10 +30,7 @@ fn check(study: &str, cases: usize, (findings, trials): &(Value, Vec<Value>)) {
         assert!(count("acknowledged") > 0 && count("found") >= count("acknowledged"), "{study} {levels}: {recorded}");
         assert_eq!((count("missing"), count("surplus"), count("quarantined")), (0, 0, 0), "{study} {levels}");
         let reasons = trial["invalid_because"].as_array().unwrap();
-        let is_time = |reason: &&Value| {
-            let reason = reason.as_str().unwrap();
-            reason.contains("loadline sent operations late") || reason.contains("when it was asked how it does")
-        };
+        let is_time = |reason: &&Value| reason["kind"] == "sent_late" || reason["kind"] == "recorder_unanswered";
         assert!(reasons.iter().all(|reason| is_time(&reason)), "{study} {levels}: {reasons:?}");
     }
     for claim in findings["claims"].as_array().unwrap() {

@@ -27,6 +27,8 @@ const LAYERS: &[&[&str]] = &[
         "histogram",
         "imported",
         "random",
+        "reason",
+        "said",
         "units",
     ],
 ];

@@ -19,6 +19,7 @@ use crate::load::sightings::{Acknowledged, Control, Ledger, Sightings, Stamper, 
 use crate::load::{Changing, Clock, Group as Writers, Observed, Observer, Recording, Source, validity};
 use crate::measurement::{FreshnessMeasurement, GroupMeasurement, Measurement};
 use crate::monitor::cpu_s_of;
+use crate::reason::Reason;
 use crate::trial::{FreshnessSettings, RunAs, Settings, Trial};
 use crate::workload::freshness::Events;
 use crate::workload::{self, Work};
@@ -78,7 +79,7 @@ pub(super) fn measure(
     let parts = Parts { groups, broker, cpu };
     let seen = collect(parts, &mut measurement, &observed, &events, &ledger, current, &freshness)?;
     measurement.freshness = Some(seen);
-    Ok(Executed { measurement, samples, refused: None })
+    Ok(Executed { measurement, samples, refused: None, is_lost: observed.tally.has_lost })
 }
 
 /// The NATS server, where events are published.
@@ -134,7 +135,7 @@ fn collect(
     }
     if let Some(mut broker) = parts.broker {
         let (stored, errors) = gather(&broker.stored()?, &acknowledged);
-        let ended = |why| format!("the historian ended before its time: {why}");
+        let ended = |error| Reason::HistorianEnded { error };
         measurement.invalid_because.extend(errors.into_iter().map(ended));
         seen.stored = Some(stored);
     }
@@ -229,7 +230,7 @@ impl Observer for Overseer {
 }
 
 /// Why the writers' figures are not to be trusted.
-fn judge(measurement: &Measurement, settings: &Settings, observed: &Observed, is_embedded: bool) -> Vec<String> {
+fn judge(measurement: &Measurement, settings: &Settings, observed: &Observed, is_embedded: bool) -> Vec<Reason> {
     let circumstances = validity::Circumstances {
         tolerated_failures: settings.load.tolerated_failures,
         is_embedded,
@@ -253,7 +254,7 @@ fn take_in(
     freshness: &FreshnessSettings,
 ) {
     let (group, errors) = gather(sightings, acknowledged);
-    let ended = |why| format!("a reader of group {name} ended before its time: {why}");
+    let ended = |error| Reason::ReaderEnded { group: name.to_owned(), error };
     measurement.invalid_because.extend(errors.into_iter().map(ended));
     measurement.invalid_because.extend(validity::sightings_reason(name, &group, freshness.tolerated));
     seen.groups.insert(name.to_owned(), Box::new(group));
@@ -283,7 +284,7 @@ fn stored_reason(
     acknowledged: u64,
     has_failed: bool,
     current: &Current,
-) -> anyhow::Result<Option<String>> {
+) -> anyhow::Result<Option<Reason>> {
     let mut session = current.database.connect()?;
     let mut found = 0;
     for table in &events.tables {
@@ -293,5 +294,5 @@ fn stored_reason(
         found += count;
     }
     let is_wrong = found < acknowledged || (found > acknowledged && !has_failed);
-    Ok(is_wrong.then(|| format!("{acknowledged} events were acknowledged and {found} are in the tables")))
+    Ok(is_wrong.then_some(Reason::EventsDiffer { acknowledged, found }))
 }

@@ -18,6 +18,7 @@ use crate::database::recorder::{RecorderDatabase, Way, create_stream};
 use crate::database::station::StationDatabase;
 use crate::database::{Database, DatabaseError, Endpoint};
 use crate::monitor::PidSource;
+use crate::reason::Reason;
 use crate::recorder::upload::random_password;
 use crate::recorder::writer::{Shape, StoredTables, stored_tables};
 use crate::server::Server;
@@ -134,7 +135,7 @@ impl Front {
     }
 
     /// Why one of them ended by itself, if that is so.
-    pub fn failure(&self) -> Option<String> {
+    pub fn failure(&self) -> Option<Reason> {
         let servers = [("recorder", Some(&self.recorder)), ("NATS server", self.broker.as_ref())];
         servers
             .into_iter()
@@ -142,10 +143,8 @@ impl Front {
             .find(|(_, server)| !server.is_running())
             .map(|(name, server)| {
                 let log = server.log_lines();
-                format!(
-                    "the {name} ended by itself; the end of its log: {}",
-                    log.lines().last().unwrap_or_default().trim()
-                )
+                let last = log.lines().last().unwrap_or_default().trim();
+                Reason::ProgramEnded { program: name.to_owned(), log: last.to_owned() }
             })
     }
 

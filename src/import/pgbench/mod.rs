@@ -12,6 +12,7 @@ use super::times::stated;
 use super::{Repetition, Tool};
 use crate::imported::TimeKind;
 use crate::measurement::OperationMeasurement;
+use crate::reason::Reason;
 use crate::trial::Arrivals;
 use aggregated::Aggregated;
 use log::Log;
@@ -148,9 +149,8 @@ fn repetition(
     }
     let log = run.map(|run| logged(run, summary)).transpose()?;
     let missing = run.and_then(LogRun::missing_thread).filter(|_| summary.is_none());
-    repetition.measurement.invalid_because.extend(missing.map(|log| {
-        format!("the logs are those of some of pgbench's threads: {log} is missing, so that rates and counts are too low; give all of them")
-    }));
+    let missing = missing.map(|log| Reason::LogMissing { log });
+    repetition.measurement.invalid_because.extend(missing);
     if let Some(summary) = summary {
         summary.tell(&mut repetition);
     }

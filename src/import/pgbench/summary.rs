@@ -7,6 +7,7 @@ use std::collections::BTreeMap;
 use crate::import::Repetition;
 use crate::import::source::{ImportError, SourceFile, after, figure, leading_figure, shortened};
 use crate::measurement::IntervalMeasurement;
+use crate::reason::Reason;
 
 /// Rows of pgbench_accounts at scale 1.
 const ROWS_PER_SCALE: u64 = 100_000;
@@ -175,7 +176,8 @@ impl Summary {
         if let Some(scale) = self.scale.filter(|scale| *scale > 0 && self.transaction_type.starts_with("<builtin")) {
             repetition.tell("record.rows", scale * ROWS_PER_SCALE);
         }
-        let complaints = self.complaints.iter().map(|complaint| format!("pgbench said \"{complaint}\""));
+        let said = |complaint: &String| Reason::ToolSaid { tool: "pgbench".to_owned(), message: complaint.clone() };
+        let complaints = self.complaints.iter().map(said);
         repetition.measurement.invalid_because.extend(complaints);
     }
 }

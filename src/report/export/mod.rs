@@ -13,6 +13,7 @@ use serde_json::Value;
 use crate::histogram::Histogram;
 use crate::imported::{ImportedFrom, TimeKind};
 use crate::measurement::{Measurement, OperationMeasurement, RecordedMeasurement, ResourceSample};
+use crate::reason::show_reasons;
 use crate::report::analyse::background_name;
 use crate::report::factors::level_text;
 use crate::units::NS_PER_S;
@@ -194,7 +195,7 @@ fn fields(
         Field::or_missing(trial.known_client_cpu_s()),
         known(late.count() > 0, (late.quantile_ns(0.99) as f64 / NS_PER_S).into()),
         trial.is_valid().into(),
-        trial.invalid_because.join("; ").into(),
+        show_reasons(&trial.invalid_because).into(),
     ]);
     for kind in [TimeKind::ResponseTime, TimeKind::ResidenceTime, TimeKind::ScheduleLag] {
         fields.extend(operation.map_or(vec![Field::Missing; TIMES.len()], |operation| times(operation, kind)));

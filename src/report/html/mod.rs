@@ -106,7 +106,7 @@ fn invalid(findings: &Findings) -> Markup {
                      the same rate. Their reasons are listed too."
                 }
                 ul {
-                    @for (text, cases) in grouped(findings, |case| case.invalid_because.clone()) {
+                    @for (text, cases) in grouped(findings, |case| case.invalid_because.iter().map(ToString::to_string).collect()) {
                         li { strong { (text) } ": " (cases.join("; ")) }
                     }
                     @for (message, cases) in grouped(findings, |case| case.errors.keys().cloned().collect()) {

@@ -9,6 +9,7 @@ use maud::{Markup, html};
 use super::figures::level_cell;
 use crate::finding::ClaimFinding;
 use crate::measurement::Measurement;
+use crate::reason::show_reasons;
 use crate::report::analyse::CaseTrials;
 use crate::report::factors::show_level;
 use crate::report::metric::Metric;
@@ -99,7 +100,7 @@ pub fn trials(measurements: &[Measurement], groups: &[CaseTrials<'_>]) -> Markup
                                 td { (show_seconds(trial.measured_s)) }
                                 td.text {
                                     @if discarded(trial) { "left out, as the first of its case. " }
-                                    @if trial.is_valid() { "valid" } @else { "invalid: " (trial.invalid_because.join("; ")) }
+                                    @if trial.is_valid() { "valid" } @else { "invalid: " (show_reasons(&trial.invalid_because)) }
                                 }
                             }
                         }

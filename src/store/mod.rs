@@ -61,6 +61,16 @@ pub enum StoreError {
         /// What is wrong.
         why: String,
     },
+    /// A newer loadline wrote it.
+    #[error("{path}:{line}: version {version} was written by a newer loadline; read the run with that one")]
+    Newer {
+        /// The file.
+        path: String,
+        /// The line, from 1.
+        line: usize,
+        /// Its version.
+        version: u32,
+    },
     /// Resuming would mix what does not belong together.
     #[error("{0}")]
     Different(String),
@@ -312,8 +322,7 @@ impl Run {
                     self.left_out.push(format!("{}:{number}: the trial is left out: {why}", path.display()));
                 }
                 Err(BadLine::Newer(version)) => {
-                    let why = format!("version {version} was written by a newer loadline; use that one");
-                    return Err(StoreError::Damaged { path: path.display().to_string(), line: number, why });
+                    return Err(StoreError::Newer { path: path.display().to_string(), line: number, version });
                 }
             }
         }

@@ -14,6 +14,8 @@ mod clients;
 mod copies;
 #[path = "strangers/costs.rs"]
 mod costs;
+#[path = "strangers/failover.rs"]
+mod failover;
 #[expect(dead_code, reason = "not every test file uses all of it")]
 #[path = "recorder/harness.rs"]
 mod harness;
@@ -21,6 +23,8 @@ mod harness;
 mod lines;
 #[path = "strangers/names.rs"]
 mod names;
+#[path = "strangers/older.rs"]
+mod older;
 #[expect(dead_code, reason = "not every test file uses all of it")]
 #[path = "recorder/process.rs"]
 mod process;
@@ -43,6 +47,8 @@ fn attacks(target: &Target) {
     names::names_of_the_database_itself_stop_nobody(target);
     lines::lines_that_are_too_large_are_refused_at_the_door(target);
     lines::columns_are_bounded_within_a_batch(target);
+    lines::values_without_columns_are_stored_whole_or_kept(target);
+    lines::the_first_value_says_what_a_column_holds(target);
     apart::identities_that_somebody_removes_are_begun_again(target);
     apart::a_table_that_is_gone_stops_only_its_own_measurement(target);
     senders::an_id_that_a_stranger_has_used_is_new(target);
@@ -89,6 +95,36 @@ fn quarantine_of_a_recorder_into_mariadb() {
 #[test]
 fn quarantine_of_a_recorder_into_postgresql() {
     quarantine_of(&Target::server("postgres"));
+}
+
+#[test]
+fn older_spools_of_a_recorder_into_sqlite() {
+    older::large_lines_of_an_older_spool_are_stored_or_kept(&Target::sqlite(&Directory::new()));
+}
+
+#[test]
+fn older_spools_of_a_recorder_into_mariadb() {
+    older::large_lines_of_an_older_spool_are_stored_or_kept(&Target::server("mariadb"));
+}
+
+#[test]
+fn older_spools_of_a_recorder_into_postgresql() {
+    older::large_lines_of_an_older_spool_are_stored_or_kept(&Target::server("postgres"));
+}
+
+fn failover_of(target: &Target) {
+    failover::a_server_that_is_read_only_for_a_while_needs_no_restart(target);
+    failover::a_server_that_is_empty_all_at_once_needs_no_restart(target);
+}
+
+#[test]
+fn mariadb_that_is_another_one_below_a_recorder() {
+    failover_of(&Target::server("mariadb"));
+}
+
+#[test]
+fn postgresql_that_is_another_one_below_a_recorder() {
+    failover_of(&Target::server("postgres"));
 }
 
 #[test]

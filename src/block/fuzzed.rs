@@ -76,9 +76,14 @@ fn block(input: &[u8]) {
     }
     let World { identity, signers, sealer, .. } = &*WORLD;
     let Ok(mut opener) = Opener::new(vec![identity.clone()], Limits::default()) else { panic!("there is memory") };
-    // What is within a block is the signer's own: it is trusted with nothing.
-    let of_signer = [sealer.seal_compressed(input), sealer.seal_archive(input), sealer.seal_files(input, input, 0)];
-    for mut block in of_signer.into_iter().flatten().chain([input.to_vec()]) {
+    // What is within a block is the signer's own: it is trusted with nothing. The input is one of its layers, another one by its length, because
+    // keys and signatures are nearly all of the work.
+    let of_signer = match input.len() % 3 {
+        0 => sealer.seal_compressed(input),
+        1 => sealer.seal_archive(input),
+        _ => sealer.seal_files(input, input, 0),
+    };
+    for mut block in of_signer.into_iter().chain([input.to_vec()]) {
         if let Err(refusal) = opener.open(&mut block, signers, CAMERA) {
             assert_told(&refusal.to_string(), 500);
         }

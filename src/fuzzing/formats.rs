@@ -179,11 +179,11 @@ fn names() -> Names {
 /// Every error has its place, and is told in a line of its own.
 fn assert_places(errors: &StudyErrors, file: &str, text: &str) {
     assert!(!errors.lines.is_empty());
+    let lines = text.bytes().filter(|byte| *byte == b'\n').count() + 1;
     for line in &errors.lines {
         assert_short(line, 7_000);
         let number =
             line.strip_prefix(file).and_then(|rest| rest.split(':').next()).and_then(|number| number.parse().ok());
-        let lines = text.bytes().filter(|byte| *byte == b'\n').count() + 1;
         assert!(
             number.is_some_and(|number: usize| (1..=lines).contains(&number)),
             "{line} has no place of {lines} lines"

@@ -68,3 +68,30 @@ pub fn columns_are_bounded_within_a_batch(target: &Target) {
     assert_eq!(target.query("SELECT f FROM bounded_values WHERE f IS NOT NULL ORDER BY f"), ["1", "2"]);
     assert_eq!(target.query("SELECT f FROM beside_values"), ["3"]);
 }
+
+/// Names that occur twice in what goes to the column of JSON: both values are stored, or the record is kept in quarantine.
+pub fn values_without_columns_are_stored_whole_or_kept(target: &Target) {
+    let directory = Directory::new();
+    let started = target.start(&directory, "name = \"wide\"", "[schema]\nnew_columns = \"json\"\n");
+    assert_eq!(write(started.http, "twice f=1 1\n").status, 204);
+    // Whatever comes with the first line gets columns, too.
+    started.wait_until_committed();
+    let bad = ["twice f=1,g=1,g=2 2\n", "twice,g=1 f=1,g=2 3\n", "twice,f=a f=\"text\" 4\n"];
+    assert_eq!(write(started.http, &(bad.concat() + "twice,t=1 f=5,g=2 5\n")).status, 204);
+    started.wait_until_committed();
+    assert_eq!(started.stop().counts.quarantined, 3, "{}", target.name);
+    let stored = target.query("SELECT f, time_ns, more FROM twice ORDER BY time_ns");
+    let stored: Vec<_> = stored.iter().map(|row| row.replace(' ', "")).collect();
+    assert_eq!(stored, ["1|1|-", "5|5|{\"g\":2.0,\"t\":\"1\"}"], "{}", target.name);
+}
+
+/// The first value of a field says what its column holds, although another kind comes in the same batch: who sent the first is not refused.
+pub fn the_first_value_says_what_a_column_holds(target: &Target) {
+    let directory = Directory::new();
+    let started = target.start(&directory, "name = \"star\"", "");
+    let mixed = "mixed,t=a f=1 1\nmixed,t=b f=\"text\",g=t 2\nmixed,t=a f=2.5,g=\"text\" 3\nmixed,t=a f=3,g=f 4\n";
+    assert_eq!(write(started.http, mixed).status, 204);
+    started.wait_until_committed();
+    assert_eq!(started.stop().counts.quarantined, 2, "{}", target.name);
+    assert_eq!(target.query("SELECT f, g FROM mixed_values ORDER BY f"), ["1|-", "3|0"], "{}", target.name);
+}

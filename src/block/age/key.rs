@@ -17,6 +17,8 @@ const PUBLIC_PREFIX: &str = "age";
 #[derive(Clone, PartialEq, Eq)]
 pub struct Identity {
     secret: [u8; 32],
+    /// What belongs to it. Each file that is opened needs it.
+    recipient: Recipient,
 }
 
 /// The data centre's public key: is encrypted to.
@@ -34,7 +36,7 @@ impl Identity {
         let mut secret = [0; 32];
         let filled = SystemRandom::new().fill(&mut secret);
         filled.map_err(|_| KeyError("the system has no random numbers".to_owned()))?;
-        Ok(Identity { secret })
+        Ok(Self::of(secret))
     }
 
     /// Reads `AGE-SECRET-KEY-1…`.
@@ -44,12 +46,16 @@ impl Identity {
     pub fn parse(text: &str) -> Result<Self, KeyError> {
         let secret = decode(text, SECRET_PREFIX);
         let secret = secret.ok_or_else(|| KeyError("it is no age identity (AGE-SECRET-KEY-1...)".to_owned()))?;
-        Ok(Identity { secret })
+        Ok(Self::of(secret))
+    }
+
+    fn of(secret: [u8; 32]) -> Self {
+        Identity { secret, recipient: Recipient { point: x25519(secret, X25519_BASEPOINT_BYTES) } }
     }
 
     /// Its public key.
     pub fn recipient(&self) -> Recipient {
-        Recipient { point: x25519(self.secret, X25519_BASEPOINT_BYTES) }
+        self.recipient.clone()
     }
 
     /// The text of the secret.

@@ -162,7 +162,7 @@ pub(crate) static PACKED: Target = Target {
             as_raw(0, pack(&body, "gzip")),
             as_raw(1, pack(&body, "zstd")),
             as_raw(0, [pack(&body, "gzip"), pack(&[0; 300_000], "gzip")].concat()),
-            as_raw(1, [pack(&body, "zstd"), pack(&[0; 3_000_000], "zstd")].concat()),
+            as_raw(1, [pack(&body, "zstd"), pack(&[0; 1_000_000], "zstd")].concat()),
             as_raw(2, body.clone()),
             as_raw(3, body),
         ]
@@ -408,7 +408,7 @@ fn pack(body: &[u8], how: &str) -> Vec<u8> {
 
 /// The first byte says how it is packed, and whether the rest is packed already.
 fn packed(input: &[u8]) {
-    const BYTES_MAX: u64 = 1 << 20;
+    const BYTES_MAX: u64 = 128 << 10;
     let (first, rest) = input.split_first().unwrap_or((&0, &[]));
     let how = if first & 1 == 0 { "gzip" } else { "zstd" };
     let (surroundings, _caught) = surroundings(false);

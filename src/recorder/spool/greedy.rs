@@ -63,6 +63,10 @@ impl GreedySources {
 }
 
 #[cfg(test)]
+#[path = "greedy_simulation.rs"]
+mod simulation;
+
+#[cfg(test)]
 mod tests {
     use super::*;
 

@@ -359,13 +359,22 @@ impl Rows {
             Shape::Eav => second_rows = append_single_values(point, record, &mut self.second)?,
         }
         if has_more(measurement) {
-            let others = self.fields.others.iter().map(|place| &point.fields[*place]);
-            more.extend(others.map(|(name, value)| (name.resolve().into_owned(), to_json(value))));
+            for (name, value) in self.fields.others.iter().map(|place| &point.fields[*place]) {
+                let name = name.resolve().into_owned();
+                if more.contains_key(&name) {
+                    return Err(format!("the field {:?} occurs twice in the line", quoted(&name)));
+                }
+                more.insert(name, to_json(value));
+            }
             if !measurement.shape.has_identity() {
-                let others = self.tags.others.iter().map(|place| &point.tags[*place]);
-                more.extend(
-                    others.map(|(name, value)| (name.resolve().into_owned(), value.resolve().into_owned().into())),
-                );
+                for (name, value) in self.tags.others.iter().map(|place| &point.tags[*place]) {
+                    let name = name.resolve().into_owned();
+                    if more.contains_key(&name) {
+                        let name = quoted(&name);
+                        return Err(format!("a tag and a field are called {name:?}, and neither has a column"));
+                    }
+                    more.insert(name, value.resolve().into_owned().into());
+                }
             }
             match more.is_empty() {
                 true => self.main.null(),
@@ -436,10 +445,10 @@ fn fields_as_json(point: &Point<'_>) -> Result<String, String> {
 }
 
 fn append_single_values(point: &Point<'_>, record: i64, cells: &mut Cells) -> Result<u32, String> {
-    let mut seen: Vec<std::borrow::Cow<'_, str>> = Vec::with_capacity(point.fields.len());
+    let mut seen = HashSet::with_capacity(point.fields.len());
     for (name, found) in &point.fields {
         let name = name.resolve();
-        if seen.contains(&name) {
+        if !seen.insert(name.clone()) {
             return Err(format!("the field {:?} occurs twice in the line", quoted(&name)));
         }
         if name.chars().count() > 255 {
@@ -447,7 +456,6 @@ fn append_single_values(point: &Point<'_>, record: i64, cells: &mut Cells) -> Re
         }
         cells.int(record);
         cells.text(&name);
-        seen.push(name);
         let column = match found {
             Value::Float(_) => 0,
             Value::Int(_) | Value::Unsigned(_) | Value::Boolean(_) => 1,

@@ -129,6 +129,9 @@ impl<'a> Claims<'a> {
             let known = self.claimed(measurement)?;
             let mut fresh: Vec<Claimed> = Vec::new();
             for (role, name, kind) in wanted.iter().filter(|(role, name, _)| find(&known, *role, name).is_none()) {
+                if find(&fresh, *role, name).is_some() {
+                    continue;
+                }
                 let mut chosen = None;
                 for column in column_names(role.name(), name).take(NAMES_MAX) {
                     let is_taken =

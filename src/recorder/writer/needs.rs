@@ -17,6 +17,17 @@ pub(super) enum Need {
     More(String),
 }
 
+impl Need {
+    /// The same, whatever a column is to hold.
+    fn of_any_kind(&self) -> Need {
+        let mut need = self.clone();
+        if let Need::Column { kind, .. } = &mut need {
+            *kind = FieldKind::Float;
+        }
+        need
+    }
+}
+
 /// What a configuration permits.
 #[derive(Clone, Copy)]
 pub(super) struct Limits {
@@ -26,7 +37,7 @@ pub(super) struct Limits {
     pub columns_max: usize,
 }
 
-/// Needs in the order in which they came, each once.
+/// Needs in the order in which they came, each once. A column is needed for its first value, whatever later ones are.
 #[derive(Debug, Default)]
 pub(super) struct Needs {
     all: Vec<Need>,
@@ -37,13 +48,12 @@ pub(super) struct Needs {
 impl Needs {
     /// Adds one that is not there yet.
     pub(super) fn add(&mut self, need: Need) {
-        if self.known.contains(&need) {
+        if !self.known.insert(need.of_any_kind()) {
             return;
         }
         if let Need::Column { measurement, .. } = &need {
             *self.columns.entry(measurement.clone()).or_default() += 1;
         }
-        self.known.insert(need.clone());
         self.all.push(need);
     }
 
@@ -111,15 +121,17 @@ mod tests {
 
     #[test]
     fn needs_are_kept_once_and_columns_are_counted_by_measurement() {
-        let column = |measurement: &str, name: &str| Need::Column {
+        let of_kind = |measurement: &str, name: &str, kind| Need::Column {
             measurement: measurement.to_owned(),
             role: Role::Field,
             name: name.to_owned(),
-            kind: FieldKind::Float,
+            kind,
         };
+        let column = |measurement: &str, name: &str| of_kind(measurement, name, FieldKind::Int);
         let mut needs = Needs::default();
         let all = [Need::Measurement("m".to_owned()), column("m", "a"), column("m", "b"), column("n", "a")];
         all.iter().chain(&all).for_each(|need| needs.add(need.clone()));
+        needs.add(of_kind("m", "a", FieldKind::Text));
         assert_eq!(needs.as_slice(), all);
         assert_eq!((needs.columns_of("m"), needs.columns_of("n"), needs.columns_of("o")), (2, 1, 0));
     }

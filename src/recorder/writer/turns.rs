@@ -105,6 +105,52 @@ mod tests {
         assert!(served.values().all(|numbers| numbers.iter().copied().eq(0..60)), "{served:?}");
     }
 
+    /// In simulated time: modest sources send so many rows a second together, and each greedy one has a hundred requests of 1,000 rows under way, each
+    /// of which is followed by another one when it is answered. The longest that a modest one's took, in seconds.
+    fn longest_s(modest: usize, rows_per_s: f64, greedy: usize) -> f64 {
+        const DATABASE_ROWS_PER_S: f64 = 50_000.0;
+        const END_S: f64 = 20.0;
+        let (mut waiting, mut now_s, mut longest_s) = (Waiting::default(), 0.0, 0.0_f64);
+        let mut owed: Vec<f64> = (0..modest).map(|number| number as f64 / modest as f64).collect();
+        let send_greedy = |waiting: &mut Waiting, source: &str| waiting.add(direct(source, 1_000, 0));
+        (0..100 * greedy).for_each(|number| send_greedy(&mut waiting, &format!("greedy {}", number % greedy)));
+        let mut served = 0;
+        while now_s < END_S {
+            let taken = waiting.take(5_000, usize::MAX);
+            let rows: u32 = taken.iter().map(|direct| direct.offer.rows).sum();
+            let took_s = 0.002 + f64::from(rows) / DATABASE_ROWS_PER_S;
+            // What comes while the transaction lasts.
+            for (source, owed) in owed.iter_mut().enumerate() {
+                *owed += took_s * rows_per_s / modest as f64;
+                while *owed >= 1.0 {
+                    *owed -= 1.0;
+                    waiting.add(direct(&format!("modest {source}"), 1, (now_s * 1e9) as i64));
+                }
+            }
+            now_s += took_s;
+            for direct in taken {
+                if direct.offer.source.starts_with("modest") {
+                    longest_s = longest_s.max(now_s - direct.offer.received_ns as f64 / 1e9);
+                } else {
+                    served += 1;
+                    send_greedy(&mut waiting, &direct.offer.source);
+                }
+            }
+        }
+        assert!(f64::from(served) * 1_000.0 + rows_per_s * END_S > 0.8 * END_S * DATABASE_ROWS_PER_S, "{served}");
+        longest_s
+    }
+
+    #[test]
+    fn beside_sources_that_send_all_they_can_those_below_their_share_are_stored_within_a_second() {
+        for modest in [1, 2, 20, 350, 2_000] {
+            for (rows_per_s, greedy) in [(1_000.0, 1), (10_000.0, 1), (5_000.0, 5), (1_000.0, 20)] {
+                let longest_s = longest_s(modest, rows_per_s, greedy);
+                assert!(longest_s < 1.0, "{modest} sources with {rows_per_s} rows/s beside {greedy}: {longest_s} s");
+            }
+        }
+    }
+
     #[test]
     fn what_was_served_long_ago_is_forgotten() {
         let mut waiting = Waiting::default();

@@ -39,6 +39,8 @@ fn every_command_of_the_contract_is_read() {
         "loadline record recorder.toml",
         "loadline record recorder.toml --quarantine list",
         "loadline password GDA-017 --stdin",
+        "loadline schema study",
+        "loadline schema results",
         "loadline agent --nats nats://127.0.0.1:4222",
     ] {
         let cli = read(line).unwrap_or_else(|error| panic!("{line}: {error}"));

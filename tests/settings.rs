@@ -17,6 +17,11 @@ use std::path::Path;
 use files::{File, Place};
 use loadline::cli::Described;
 use loadline::commands::schema;
+use loadline::recorder::config;
+use loadline::recorder::line::LineBounds;
+use loadline::trial::{BlocksSettings, FreshnessSettings, UsertableSettings, YcsbSettings};
+use loadline::workload::MIX_PARTS;
+use loadline::workload::ycsb::SHARES;
 use loadline::written::{Kind, Setting};
 use schemas::Checked;
 use toml::Value;
@@ -138,6 +143,31 @@ fn factors_are_what_has_a_value_in_a_case() {
         let said = files::study(&format!("[factors]\n\"{name}\" = [1]\n")).unwrap_err();
         assert!(said.contains("unknown setting"), "{name}: {said}");
     }
+}
+
+#[test]
+fn what_is_made_without_a_file_has_the_defaults_of_the_rows() {
+    let base = |text: &str| files::study(text).unwrap().base;
+    let blocks =
+        "[database]\nname = \"mariadb\"\n[record]\ntype = \"violation\"\n[recorder]\npath = \"ftp\"\n[blocks]\n";
+    assert_eq!(base(blocks).blocks, Some(BlocksSettings::default()));
+    let freshness =
+        "[workload]\nname = \"freshness\"\n[layout]\nname = \"wide\"\n[load]\narrivals = \"poisson\"\nrate = 1\n";
+    assert_eq!(base(freshness).freshness, Some(FreshnessSettings::default()));
+    assert_eq!(base("").record.usertable, UsertableSettings::default());
+    assert_eq!(base("").workload.ycsb, YcsbSettings::default());
+    let recorder = "[database]\npath = \"m.db\"\n[intake.http]\nlisten = \"127.0.0.1:0\"\n";
+    assert_eq!(config::read(recorder, "c.toml").unwrap().limits, LineBounds::default());
+}
+
+#[test]
+fn shares_have_a_row_for_each_part() {
+    let keys = |part: &str| -> Vec<&str> {
+        let place = files::places(files::STUDY_FILE.top).into_iter().find(|place| place.part.name == part);
+        place.unwrap().part.keys().collect()
+    };
+    assert_eq!(keys("workload.mix"), MIX_PARTS);
+    assert_eq!(keys("workload.ycsb")[..SHARES.len()], SHARES);
 }
 
 #[test]

@@ -51,6 +51,23 @@ fn every_command_of_the_contract_is_read() {
 }
 
 #[test]
+fn the_help_and_the_readme_name_the_same_commands() {
+    let readme = include_str!("../../README.md");
+    let command = Cli::command();
+    let shown: Vec<&str> =
+        command.get_subcommands().filter(|command| !command.is_hide_set()).map(clap::Command::get_name).collect();
+    for name in &shown {
+        assert!(
+            readme.contains(&format!("loadline {name} ")) || readme.contains(&format!("loadline {name}`")),
+            "{name}"
+        );
+    }
+    let rows = readme.lines().filter_map(|line| line.strip_prefix("| `loadline "));
+    let named: Vec<&str> = rows.map(|row| row.split([' ', '`']).next().unwrap()).collect();
+    assert!(named.len() > 10 && named.iter().all(|name| shown.contains(name)), "{named:?}");
+}
+
+#[test]
 fn wrong_usage_exits_with_2() {
     for line in ["loadline", "loadline ruun", "loadline run", "loadline data qos", "loadline list tables"] {
         assert_eq!(read(line).unwrap_err().exit_code(), 2, "{line}");

@@ -227,6 +227,17 @@ mod tests {
     }
 
     #[test]
+    fn settings_that_cannot_be_varied_can_be_set() {
+        let sets = ["load.trace=times.txt", "workload.explain=true", "record.runs=[[1, 2]]", "repeat.least=2"];
+        let (draft, errors) = draft("", &sets);
+        assert!(errors.is_empty(), "{errors:?}");
+        assert!(
+            draft.factors.is_empty()
+                && sets.iter().all(|set| draft.root.find(set.split_once('=').unwrap().0).is_some())
+        );
+    }
+
+    #[test]
     fn bare_words_are_text() {
         let text = |value| read_value(value, Place::Line(1)).map(|node| node.content);
         assert_eq!(text("mariadb"), Some(Content::Text("mariadb".to_owned())));

@@ -68,7 +68,7 @@ pub static STATEMENT: Part = Part {
 static PART: Part = Part {
     name: "workload.statements.transaction",
     help: "A statement of a transaction.",
-    settings: &[SQL, PARAMS, ALLOW_EMPTY],
+    settings: &[Setting { absent: Absent::Refused, ..SQL }, PARAMS, ALLOW_EMPTY],
 };
 
 const fn share(key: &'static str, help: &'static str, told: Told) -> Setting {

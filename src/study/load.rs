@@ -34,7 +34,7 @@ pub static LOAD: Part = Part {
             "clients",
             Kind::Whole(1, 100_000),
             Absent::Whole(1),
-            "Connections; where operations arrive by themselves, those that serve them.",
+            "Connections. In an open loop they serve the operations that arrive; of `arrivals = \"sources\"` each is a source.",
         )
         .factor(|settings| Some(settings.load.clients.into())),
         Setting::new(
@@ -85,7 +85,7 @@ pub static LOAD: Part = Part {
             "at_most",
             Kind::Duration(Span::AboveZero),
             Absent::Means("no limit"),
-            "When a trial ends that is counted in operations, whatever is left of them.",
+            "The longest that a trial measures which is counted in operations, whatever is left of them.",
         )
         .factor(|settings| settings.load.at_most_s.map(Into::into)),
         Setting::new(

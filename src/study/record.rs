@@ -51,7 +51,7 @@ pub static RECORD: Part = Part {
         Setting::new(
             "per_measurement",
             Kind::Whole(1, 1_000_000_000),
-            Absent::Means("what a client writes where its operations are counted, what a source sends, else 1,000"),
+            Absent::Means("what a client or a source writes in a trial where that is known; a batch of `sensor`; else 1,000"),
             "Consecutive records that share an identity; made a multiple of `workload.batch`.",
         )
         .factor(|settings| Some(settings.record.per_measurement.into())),

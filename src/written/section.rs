@@ -165,8 +165,9 @@ impl<'a> Section<'a> {
 
     /// Notes that text cannot be read; the sentence quotes it.
     fn unreadable(&self, entry: &Entry, sentence: &str, words: &[&str], errors: &mut Errors) {
-        let words: String = words.iter().map(|word| format!("; or write \"{word}\"")).collect();
-        errors.push(entry.node.place, format!("{}: {sentence}{words}", self.path(&entry.key)));
+        let words: Vec<String> = words.iter().map(|word| format!("\"{word}\"")).collect();
+        let or = if words.is_empty() { String::new() } else { format!("; or write {}", words.join(" or ")) };
+        errors.push(entry.node.place, format!("{}: {sentence}{or}", self.path(&entry.key)));
     }
 
     /// The value that is written; none where nothing is, or what is wrong.

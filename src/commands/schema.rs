@@ -1,6 +1,6 @@
 //! `loadline schema`: what files may say and what commands print, as JSON Schema; and the reference page of all settings.
 //!
-//! Main functions: [`document`] and [`reference`]. Invariant: both come from the tables that files are read by, and from the types that are
+//! Main functions: [`document`] and [`reference()`]. Invariant: both come from the tables that files are read by, and from the types that are
 //! printed; nothing is listed here.
 
 use schemars::generate::SchemaSettings;

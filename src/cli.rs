@@ -83,6 +83,11 @@ pub enum Command {
         #[command(subcommand)]
         action: BlockAction,
     },
+    /// Prints what a study file or the recorder's file may say, or what run and report print as JSON, as JSON Schema
+    Schema {
+        /// What to describe
+        what: Described,
+    },
     /// Do a part of a trial, as another loadline says on the standard input
     #[command(hide = true)]
     Work {
@@ -107,6 +112,17 @@ pub enum WorkKind {
     Readers,
     /// Storing what is published.
     Historian,
+}
+
+/// What has a schema.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, ValueEnum)]
+pub enum Described {
+    /// Study files
+    Study,
+    /// Files of loadline record
+    Recorder,
+    /// The JSON that run and report print
+    Results,
 }
 
 /// What can be listed.

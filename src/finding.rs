@@ -6,6 +6,7 @@ mod invalidity;
 
 use std::collections::BTreeMap;
 
+use schemars::JsonSchema;
 use serde::Serialize;
 
 use crate::imported::TimeKind;
@@ -15,7 +16,7 @@ use crate::units::{Carried, show_number};
 pub use invalidity::Invalidity;
 
 /// Everything that is said about a run.
-#[derive(Debug, Clone, PartialEq, Default, Serialize)]
+#[derive(Debug, Clone, PartialEq, Default, Serialize, JsonSchema)]
 pub struct Findings {
     /// The run directory.
     pub run: String,
@@ -45,7 +46,7 @@ pub struct Findings {
 }
 
 /// What was found about one case.
-#[derive(Debug, Clone, PartialEq, Default, Serialize)]
+#[derive(Debug, Clone, PartialEq, Default, Serialize, JsonSchema)]
 pub struct CaseFinding {
     /// The case's id.
     pub id: String,
@@ -117,7 +118,7 @@ pub struct CaseFinding {
 }
 
 /// What an acknowledged write survives, by the settings that decide it.
-#[derive(Debug, Clone, PartialEq, Eq, Default, Serialize)]
+#[derive(Debug, Clone, PartialEq, Eq, Default, Serialize, JsonSchema)]
 pub struct DurabilityFinding {
     /// `power-cut`: a power failure of the machine; `crash`: a `kill -9` of the server; `none`: neither; `unknown` where the settings
     /// are not told.
@@ -151,7 +152,7 @@ impl CaseFinding {
 }
 
 /// What was found about records on their way through a recorder. Counts are of all trials, figures of the valid ones.
-#[derive(Debug, Clone, PartialEq, Default, Serialize)]
+#[derive(Debug, Clone, PartialEq, Default, Serialize, JsonSchema)]
 pub struct RecordedFinding {
     /// Records acknowledged.
     pub acknowledged: u64,
@@ -176,7 +177,7 @@ pub struct RecordedFinding {
 }
 
 /// What was found about blocks that were uploaded. Bytes per second are of the measured phase.
-#[derive(Debug, Clone, PartialEq, Default, Serialize)]
+#[derive(Debug, Clone, PartialEq, Default, Serialize, JsonSchema)]
 pub struct UploadFinding {
     /// Bytes of a block, mean.
     pub block_bytes: f64,
@@ -197,7 +198,7 @@ pub struct UploadFinding {
 }
 
 /// What was found about schema changes during a load, over all valid trials.
-#[derive(Debug, Clone, PartialEq, Default, Serialize)]
+#[derive(Debug, Clone, PartialEq, Default, Serialize, JsonSchema)]
 pub struct EvolutionFinding {
     /// Per kind of change: `add`, `write`, `erase`, `remove`.
     pub changes: BTreeMap<String, ChangeFinding>,
@@ -208,7 +209,7 @@ pub struct EvolutionFinding {
 }
 
 /// What was found about one kind of schema change.
-#[derive(Debug, Clone, PartialEq, Default, Serialize)]
+#[derive(Debug, Clone, PartialEq, Default, Serialize, JsonSchema)]
 pub struct ChangeFinding {
     /// How often it was made.
     pub count: u64,
@@ -225,7 +226,7 @@ pub struct ChangeFinding {
 }
 
 /// One kind of operation during schema changes, and outside of them.
-#[derive(Debug, Clone, PartialEq, Default, Serialize)]
+#[derive(Debug, Clone, PartialEq, Default, Serialize, JsonSchema)]
 pub struct DuringFinding {
     /// Operations whose intended time lies within a change of any kind.
     pub during: AsideFinding,
@@ -236,7 +237,7 @@ pub struct DuringFinding {
 }
 
 /// A part of the operations of a kind.
-#[derive(Debug, Clone, PartialEq, Default, Serialize)]
+#[derive(Debug, Clone, PartialEq, Default, Serialize, JsonSchema)]
 pub struct AsideFinding {
     /// Completed.
     pub count: u64,
@@ -254,7 +255,7 @@ fn is_zero(count: &u64) -> bool {
 }
 
 /// A mean over trials with what is known about it.
-#[derive(Debug, Clone, Copy, PartialEq, Default, Serialize)]
+#[derive(Debug, Clone, Copy, PartialEq, Default, Serialize, JsonSchema)]
 pub struct Estimate {
     /// Mean over the trials; null without any.
     pub mean: Option<f64>,
@@ -308,7 +309,7 @@ impl Estimate {
 }
 
 /// What a group of readers saw, over all valid trials; times in seconds.
-#[derive(Debug, Clone, Copy, PartialEq, Default, Serialize)]
+#[derive(Debug, Clone, Copy, PartialEq, Default, Serialize, JsonSchema)]
 pub struct SightingFinding {
     /// From stamp to visible.
     #[serde(flatten)]
@@ -329,7 +330,7 @@ pub struct SightingFinding {
 }
 
 /// What was found about one kind of operation.
-#[derive(Debug, Clone, PartialEq, Default, Serialize)]
+#[derive(Debug, Clone, PartialEq, Default, Serialize, JsonSchema)]
 pub struct OperationFinding {
     /// Completed.
     pub count: u64,
@@ -365,7 +366,7 @@ impl OperationFinding {
 }
 
 /// Times in seconds, read from the merged histogram of all valid trials; null when it is empty.
-#[derive(Debug, Clone, Copy, PartialEq, Default, Serialize)]
+#[derive(Debug, Clone, Copy, PartialEq, Default, Serialize, JsonSchema)]
 pub struct TimeFinding {
     /// Mean, exact.
     pub mean: Option<f64>,
@@ -382,7 +383,7 @@ pub struct TimeFinding {
 }
 
 /// How late the generator was by its own fault, in seconds; null when nothing was recorded.
-#[derive(Debug, Clone, Copy, PartialEq, Default, Serialize)]
+#[derive(Debug, Clone, Copy, PartialEq, Default, Serialize, JsonSchema)]
 pub struct LateFinding {
     /// 99th percentile.
     pub p99: Option<f64>,
@@ -391,7 +392,7 @@ pub struct LateFinding {
 }
 
 /// Means over trials of what was used in the measured phase; units as in [`crate::measurement::ResourceSample`].
-#[derive(Debug, Clone, Copy, PartialEq, Default, Serialize)]
+#[derive(Debug, Clone, Copy, PartialEq, Default, Serialize, JsonSchema)]
 pub struct ResourceFinding {
     /// CPUs that the server's processes kept busy.
     pub server_cpu: f64,
@@ -426,7 +427,7 @@ pub struct ResourceFinding {
 }
 
 /// A load line: the highest arrival rate whose quantile of response time stays below the bound.
-#[derive(Debug, Clone, PartialEq, Default, Serialize)]
+#[derive(Debug, Clone, PartialEq, Default, Serialize, JsonSchema)]
 pub struct LoadLine {
     /// Levels of the cases that it was sought among.
     pub levels: Levels,
@@ -453,7 +454,7 @@ pub struct LoadLine {
 }
 
 /// What became of a claim.
-#[derive(Debug, Clone, PartialEq, Serialize)]
+#[derive(Debug, Clone, PartialEq, Serialize, JsonSchema)]
 pub struct ClaimFinding {
     /// The claim in words.
     pub says: String,
@@ -472,7 +473,7 @@ pub struct ClaimFinding {
 }
 
 /// Whether the evidence bears a claim out.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, JsonSchema)]
 #[serde(rename_all = "lowercase")]
 pub enum ClaimVerdict {
     /// The whole interval lies within the claimed range.

@@ -22,6 +22,9 @@ pub mod statement;
 pub mod trial;
 pub mod units;
 
+// Files that people write, and the tables of their settings.
+pub mod written;
+
 // Pure calculations: values in, values out.
 pub mod queueing;
 pub mod scoring;

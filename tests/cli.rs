@@ -35,6 +35,8 @@ mod recorded;
 mod repeating;
 #[path = "cli/requests.rs"]
 mod requests;
+#[path = "cli/schema.rs"]
+mod schema;
 #[path = "cli/searches.rs"]
 mod searches;
 #[path = "cli/sensors.rs"]

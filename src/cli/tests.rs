@@ -39,6 +39,8 @@ fn every_command_of_the_contract_is_read() {
         "loadline record recorder.toml",
         "loadline record recorder.toml --quarantine list",
         "loadline password GDA-017 --stdin",
+        "loadline schema study",
+        "loadline schema results",
         "loadline agent --nats nats://127.0.0.1:4222",
     ] {
         let cli = read(line).unwrap_or_else(|error| panic!("{line}: {error}"));
@@ -46,6 +48,23 @@ fn every_command_of_the_contract_is_read() {
         let command = format!("{:?}", cli.command).to_lowercase();
         assert!(command.starts_with(word), "{line}: {command}");
     }
+}
+
+#[test]
+fn the_help_and_the_readme_name_the_same_commands() {
+    let readme = include_str!("../../README.md");
+    let command = Cli::command();
+    let shown: Vec<&str> =
+        command.get_subcommands().filter(|command| !command.is_hide_set()).map(clap::Command::get_name).collect();
+    for name in &shown {
+        assert!(
+            readme.contains(&format!("loadline {name} ")) || readme.contains(&format!("loadline {name}`")),
+            "{name}"
+        );
+    }
+    let rows = readme.lines().filter_map(|line| line.strip_prefix("| `loadline "));
+    let named: Vec<&str> = rows.map(|row| row.split([' ', '`']).next().unwrap()).collect();
+    assert!(named.len() > 10 && named.iter().all(|name| shown.contains(name)), "{named:?}");
 }
 
 #[test]

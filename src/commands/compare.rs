@@ -15,7 +15,8 @@ use crate::report::compare::{
 use crate::report::html::compare_page;
 use crate::report::metric::{LOAD_LINE, METRICS, Metric};
 use crate::store::Run;
-use crate::study::{Study, closest};
+use crate::study::Study;
+use crate::written::closest;
 
 /// Seed of the bootstraps of summaries, which have none.
 const SEED: u64 = 1;

@@ -21,9 +21,9 @@ use crate::report::points::{Curve, Sampled, curves};
 use crate::report::samples::batches;
 use crate::statistics::batches::Batches;
 use crate::store::Run;
-use crate::study::closest;
 use crate::trial::Levels;
 use crate::units::{show_number, show_seconds};
+use crate::written::closest;
 
 /// Fits models to the points of a file or of a run.
 ///

@@ -37,6 +37,7 @@ mod record_supervised;
 mod report;
 mod rerun;
 mod run;
+pub mod schema;
 mod score;
 mod screen;
 mod size;
@@ -114,6 +115,7 @@ pub fn execute_command(cli: Cli) -> Result<Status, Failure> {
         Command::Score(arguments) => score::run(&arguments, cli.json),
         Command::Record(arguments) => record::run(&arguments, cli.json),
         Command::Block { action } => block::run(&action, cli.json),
+        Command::Schema { what } => schema::run(what),
         Command::Password(arguments) => password::run(&arguments, cli.json),
         Command::Export { run, format, out } => export::run(&run, format, &out, cli.json),
         Command::Data(arguments) => {

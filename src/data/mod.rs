@@ -26,6 +26,7 @@ use crate::trial::RecordSettings;
 pub use filler::Filler;
 pub use sensor::sensor_record_bytes;
 pub use usertable::key_hash;
+pub use wisconsin_permutation::PERMUTATIONS;
 
 /// A record type that studies can name.
 pub struct Entry {

@@ -20,7 +20,7 @@ use super::shuffle::Shuffle;
 use crate::trial::WISCONSIN_PERMUTATION;
 
 /// Orders that studies can name, the default first.
-pub(super) const PERMUTATIONS: [&str; 4] = [WISCONSIN_PERMUTATION, "lfsr", "lfsr-leap", "dewitt"];
+pub const PERMUTATIONS: [&str; 4] = [WISCONSIN_PERMUTATION, "lfsr", "lfsr-leap", "dewitt"];
 
 /// Largest n of all but DeWitt's: what 32-bit attributes number.
 pub(super) const ROWS_MAX: u64 = (1 << 31) - 1;

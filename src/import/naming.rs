@@ -6,8 +6,8 @@
 use serde_json::Value;
 
 use super::source::{ImportError, SourceFile, figure};
-use crate::study::closest;
 use crate::trial::Settings;
+use crate::written::closest;
 
 /// Settings that can be told, and whether they are numbers. `database.config.NAME` can be told besides.
 pub const SETTINGS: &[(&str, bool)] = &[

@@ -1,42 +1,56 @@
 //! `[background]`: a second load beside the one that the study asks about.
 //!
-//! Main function: [`read_background`]. Invariant: without the section there is no such load, and nothing else changes.
+//! Main: [`BACKGROUND`] and [`read_background`]. Invariant: without the section there is no such load, and nothing else changes.
 
-use super::place::Errors;
-use super::section::Section;
-use super::tree::Table;
-use crate::trial::{Arrivals, BackgroundSettings, Settings};
+use crate::trial::{BackgroundSettings, Settings};
 use crate::workload::BACKGROUND_WORKLOADS;
+use crate::written::place::Errors;
+use crate::written::section::Section;
+use crate::written::tree::Table;
+use crate::written::{Absent, Kind, Part, Setting};
 
-const KEYS: &[&str] = &["workload", "clients", "arrivals", "rate", "batch"];
+/// The settings of the section.
+pub static BACKGROUND: Part = Part {
+    name: "background",
+    help: "A second load, which arrives at a rate of its own over connections of its own and is reported apart. Without the section there is none.",
+    settings: &[
+        Setting::new("workload", Kind::OneOf(&BACKGROUND_WORKLOADS), Absent::Text("write"), "What its clients do.")
+            .factor(|settings| Some(background(settings)?.workload.as_str().into())),
+        Setting::new("clients", Kind::Whole(1, 100_000), Absent::Whole(1), "Its connections.")
+            .factor(|settings| Some(background(settings)?.clients.into())),
+        Setting::new(
+            "arrivals",
+            Kind::OneOf(&["poisson", "constant"]),
+            Absent::Text("poisson"),
+            "When its operations are due: at random and independent of each other, or at equal gaps.",
+        )
+        .factor(|settings| serde_json::to_value(background(settings)?.arrivals).ok()),
+        Setting::new(
+            "rate",
+            Kind::Number(1e-3, 1e9),
+            Absent::Means("none: it must be given, or be a factor"),
+            "Its operations per second.",
+        )
+        .factor(|settings| Some(background(settings)?.rate_per_s.into())),
+        Setting::new("batch", Kind::Whole(1, 100_000), Absent::Whole(1), "Records of each of its transactions.")
+            .factor(|settings| Some(background(settings)?.batch.into())),
+    ],
+};
 
-/// The settings of the section; none where it is not written. What is missing or wrong has its default.
-pub fn read_background(root: &Table, errors: &mut Errors) -> Option<BackgroundSettings> {
-    root.get("background")?;
-    let section = Section::open(root, "background", KEYS, errors);
-    let arrivals = match section.one_of("arrivals", &["poisson", "constant"], errors) {
-        Some("constant") => Arrivals::Constant,
-        _ => Arrivals::Poisson,
-    };
-    Some(BackgroundSettings {
-        workload: section.one_of("workload", &BACKGROUND_WORKLOADS, errors).unwrap_or("write").to_owned(),
-        clients: section.count("clients", 1, 100_000, errors).unwrap_or(1),
-        arrivals,
-        rate_per_s: section.number("rate", 1e-3..=1e9, errors).unwrap_or(1.0),
-        batch: section.count("batch", 1, 100_000, errors).unwrap_or(1),
-    })
+fn background(settings: &Settings) -> Option<&BackgroundSettings> {
+    settings.background.as_ref()
 }
 
-/// The value of a setting of the section, as a study file states it.
-pub fn value(settings: &Settings, setting: &str) -> Option<serde_json::Value> {
-    let background = settings.background.as_ref()?;
-    let is_constant = background.arrivals == Arrivals::Constant;
-    match setting {
-        "background.workload" => Some(background.workload.as_str().into()),
-        "background.clients" => Some(background.clients.into()),
-        "background.arrivals" => Some(if is_constant { "constant" } else { "poisson" }.into()),
-        "background.rate" => Some(background.rate_per_s.into()),
-        "background.batch" => Some(background.batch.into()),
-        _ => None,
-    }
+/// The settings of the section; none where it is not written.
+pub fn read_background(root: &Table, errors: &mut Errors) -> Option<BackgroundSettings> {
+    root.get("background")?;
+    let section = Section::open(root, &BACKGROUND, errors);
+    Some(BackgroundSettings {
+        workload: section.read("workload", errors),
+        clients: section.read("clients", errors),
+        arrivals: section.read("arrivals", errors),
+        // A missing rate is an error of its own; see `check`.
+        rate_per_s: section.find("rate", errors).unwrap_or(1.0),
+        batch: section.read("batch", errors),
+    })
 }

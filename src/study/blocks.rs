@@ -1,52 +1,63 @@
 //! `[blocks]`: what cameras upload, where `recorder.path` is a way to upload blocks.
 //!
-//! Main functions: [`read_blocks`], [`check_blocks`]. Invariant: the section is read only where it is written; without it an upload has its
-//! defaults.
+//! Main: [`BLOCKS`], [`read_blocks`] and [`check_blocks`]. Invariant: the section is read only where it is written; without it an upload has
+//! its defaults.
 
-use super::place::Errors;
-use super::section::Section;
-use super::tree::Table;
 use crate::trial::{BlocksSettings, Settings};
-use crate::units::parse_bytes;
+use crate::written::place::Errors;
+use crate::written::section::Section;
+use crate::written::tree::Table;
+use crate::written::{Absent, Kind, Part, Setting};
 
-const KEYS: &[&str] = &["size", "rate", "process", "bound"];
 /// What stands for no limit.
 const NONE: &str = "none";
-/// A block has a signature and a header at least, and one of more than the recorder takes would be refused.
-const BLOCK_BYTES: std::ops::RangeInclusive<u64> = 4 << 10..=32 << 20;
-const RATE_BYTES: std::ops::RangeInclusive<u64> = 16 << 10..=100 << 30;
-const BOUND_BYTES: std::ops::RangeInclusive<u64> = 64 << 20..=1 << 40;
 
-/// The settings of the section; none where it is not written. What is missing or wrong has its default.
-pub fn read_blocks(root: &Table, errors: &mut Errors) -> Option<BlocksSettings> {
-    root.get("blocks")?;
-    let section = Section::open(root, "blocks", KEYS, errors);
-    let defaults = BlocksSettings::default();
-    let rate = section.get("rate").and_then(|_| read_bytes(&section, "rate", &RATE_BYTES, errors));
-    Some(BlocksSettings {
-        bytes: read_bytes(&section, "size", &BLOCK_BYTES, errors).unwrap_or(defaults.bytes),
-        rate_bytes_per_s: rate.map(|rate| rate as f64),
-        process: section.truth("process", errors).unwrap_or(defaults.process),
-        bound_bytes: read_bytes(&section, "bound", &BOUND_BYTES, errors).unwrap_or(defaults.bound_bytes),
-    })
+/// The settings of the section.
+pub static BLOCKS: Part = Part {
+    name: "blocks",
+    help: "What cameras upload where `recorder.path` is `ftp`, `ftps` or `put`, and what the recorder does with it.",
+    settings: &[
+        // A block has a signature and a header at least, and one of more than the recorder takes would be refused.
+        Setting::new("size", Kind::Size(4 << 10, 32 << 20, &[]), Absent::Text("1MiB"), "The size of a block.")
+            .factor(|settings| Some(blocks(settings)?.bytes.into())),
+        Setting::new(
+            "rate",
+            Kind::Size(16 << 10, 100 << 30, &[NONE]),
+            Absent::Text(NONE),
+            "The most that the recorder takes in per second; `none` is no limit.",
+        )
+        .factor(|settings| Some(blocks(settings)?.rate_bytes_per_s.map_or_else(|| NONE.into(), Into::into))),
+        Setting::new(
+            "process",
+            Kind::Truth,
+            Absent::Truth(true),
+            "Whether blocks are real ones, which the recorder verifies, decrypts and stores; otherwise they are random bytes and wait in its inbox.",
+        )
+        .factor(|settings| Some(blocks(settings)?.process.into())),
+        Setting::new(
+            "bound",
+            Kind::Size(64 << 20, 1 << 40, &[]),
+            Absent::Text("4GiB"),
+            "The most that the recorder's inbox holds.",
+        )
+        .factor(|settings| Some(blocks(settings)?.bound_bytes.into())),
+    ],
+};
+
+fn blocks(settings: &Settings) -> Option<&BlocksSettings> {
+    settings.blocks.as_ref()
 }
 
-/// A size, or a size a second; none where it is missing, wrong or `none`.
-fn read_bytes(section: &Section, key: &str, range: &std::ops::RangeInclusive<u64>, errors: &mut Errors) -> Option<u64> {
-    let text = section.text(key, errors).filter(|text| *text != NONE || key != "rate")?;
-    let place = section.get(key)?.node.place;
-    match parse_bytes(text) {
-        Ok(bytes) if range.contains(&bytes) => return Some(bytes),
-        Ok(_) => {
-            let (low, high) = (range.start() >> 10, range.end() >> 10);
-            errors.push(place, format!("blocks.{key} is \"{text}\"; it must be from {low} KiB to {high} KiB"));
-        }
-        Err(sentence) => {
-            let or = if key == "rate" { "; or write \"none\"" } else { "" };
-            errors.push(place, format!("blocks.{key}: {sentence}{or}"));
-        }
-    }
-    None
+/// The settings of the section; none where it is not written.
+pub fn read_blocks(root: &Table, errors: &mut Errors) -> Option<BlocksSettings> {
+    root.get("blocks")?;
+    let section = Section::open(root, &BLOCKS, errors);
+    Some(BlocksSettings {
+        bytes: section.read("size", errors),
+        rate_bytes_per_s: section.read("rate", errors),
+        process: section.read("process", errors),
+        bound_bytes: section.read("bound", errors),
+    })
 }
 
 /// What blocks cannot be combined with: the settings that speak against it, and why.
@@ -87,16 +98,4 @@ pub fn check_blocks(settings: &Settings, names_records: bool) -> Vec<(&'static [
         );
     }
     wrong
-}
-
-/// The value of a setting of the section, as a study file states it: sizes in bytes.
-pub fn value(settings: &Settings, setting: &str) -> Option<serde_json::Value> {
-    let blocks = settings.blocks.as_ref()?;
-    match setting {
-        "blocks.size" => Some(blocks.bytes.into()),
-        "blocks.rate" => Some(blocks.rate_bytes_per_s.map_or_else(|| NONE.into(), Into::into)),
-        "blocks.process" => Some(blocks.process.into()),
-        "blocks.bound" => Some(blocks.bound_bytes.into()),
-        _ => None,
-    }
 }

@@ -5,8 +5,8 @@
 
 use std::path::Path;
 
-use super::place::StudyErrors;
-use super::suggest::closest;
+use crate::written::closest;
+use crate::written::place::StudyErrors;
 
 /// A study that comes with loadline.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]

@@ -8,9 +8,9 @@ use std::collections::BTreeMap;
 use super::check::check;
 use super::draft::Draft;
 use super::names::Names;
-use super::place::{Errors, Place};
 use super::settings::read_settings;
 use crate::trial::{Case, Levels};
+use crate::written::place::{Errors, Place};
 
 /// More combinations than this are taken for a slip.
 const CASES_MAX: usize = 10_000;

@@ -10,14 +10,15 @@ use std::collections::BTreeSet;
 use super::evolve::check_evolve;
 use super::freshness::check_freshness;
 use super::link::check_link;
+use super::load::LENGTHS;
 use super::names::Names;
-use super::place::{Errors, Place};
-use super::settings::{LENGTHS, SETTINGS};
-use super::tree::{Content, Entry, Table};
-use super::ycsb::settings::USERTABLE_KEYS;
+use super::table::factors;
+use super::ycsb::settings::usertable_keys;
 use crate::trial::{Arrivals, Length, RecorderPath, Settings};
 use crate::units::show_seconds;
 use crate::workload::writing_statement;
+use crate::written::place::{Errors, Place};
+use crate::written::tree::{Content, Entry, Table};
 
 /// Checks the settings of a case against each other. `root` is the tree that they were read from. When nothing is wrong
 /// with the case so far, the parts that the case is made of are asked too.
@@ -39,7 +40,8 @@ pub fn check(settings: &Settings, root: &Table, names: &Names, errors: &mut Erro
     if rules.errors.is_empty()
         && let Err(sentence) = (names.try_build)(settings)
     {
-        let named: Vec<&str> = SETTINGS.iter().copied().filter(|setting| sentence.contains(setting)).collect();
+        let names = factors().iter().map(String::as_str);
+        let named: Vec<&str> = names.filter(|setting| sentence.contains(setting)).collect();
         rules.refuse(&named, sentence);
     }
 }
@@ -91,7 +93,7 @@ impl Rules<'_> {
                 self.refuse(&keys, format!("database.engine is \"{engine}\" and {name} has no engines; leave it out"));
             } else if !facts.engines.contains(engine) {
                 let engines: Vec<&str> = facts.engines.iter().map(String::as_str).collect();
-                let remedy = match super::suggest::closest(engine, engines.iter().copied()) {
+                let remedy = match crate::written::closest(engine, engines.iter().copied()) {
                     Some(meant) => format!("did you mean \"{meant}\"?"),
                     None => format!("available: {}", engines.join(", ")),
                 };
@@ -329,8 +331,7 @@ impl Rules<'_> {
     /// What only `usertable` and YCSB's workloads have, and tables of somebody else.
     fn ycsb(&mut self) {
         let Settings { database, record, workload, .. } = self.settings;
-        let written =
-            USERTABLE_KEYS.iter().map(|key| format!("record.{key}")).find(|key| self.root.find(key).is_some());
+        let written = usertable_keys().map(|key| format!("record.{key}")).find(|key| self.root.find(key).is_some());
         if let Some(key) = written.filter(|_| record.type_name != "usertable") {
             let remedy = "write type = \"usertable\", or leave it out";
             let message = format!("{key} is for usertable and record.type is \"{}\"; {remedy}", record.type_name);

@@ -5,19 +5,112 @@
 
 use super::Claim;
 use super::draft::DraftFactor;
-use super::place::{Errors, Place};
-use super::section::{Section, number_of};
-use super::settings::{SETTINGS, is_same_level, setting_value};
-use super::suggest::closest;
-use super::tree::{Content, Entry, Node, Table};
+use super::settings::{is_same_level, setting_value};
+use super::table;
+use crate::written::place::{Errors, Place};
+use crate::written::section::{Section, number_of};
+use serde_json::json;
+
 use crate::queueing::fit::model_names;
 use crate::study::{ClaimedBound, ClaimedModel, ClaimedRatio};
 use crate::trial::{Levels, Settings};
+use crate::written::schema::duration;
+use crate::written::tree::{Content, Entry, Node, Table};
+use crate::written::{Absent, Form, Kind, Part, Setting, Span, closest};
 
-const CLAIM_KEYS: &[&str] = &["says", "metric", "ratio", "bound", "model"];
-const BOUND_KEYS: &[&str] = &["of", "between", "above", "below"];
-const MODEL_KEYS: &[&str] = &["name", "where", "fits"];
-const RATIO_KEYS: &[&str] = &["of", "to", "where", "best", "between", "above", "below"];
+/// What the source says.
+pub static CLAIM: Part = Part {
+    name: "claims",
+    help: "What the source says, as a ratio, a bound or a model; exactly one of the three. The report says reproduced, contradicted or undecided.",
+    settings: &[
+        Setting::new("says", Kind::Text, Absent::Refused, "The claim in words."),
+        Setting::new(
+            "metric",
+            Kind::OneOf(METRICS),
+            Absent::Means("none: it must be given with `ratio` and `bound`"),
+            "The figure that is claimed.",
+        ),
+        Setting::new(
+            "ratio",
+            Kind::Part(&RATIO),
+            Absent::Means("none"),
+            "That the metric's ratio between cases lies in a range.",
+        ),
+        Setting::new("bound", Kind::Part(&BOUND), Absent::Means("none"), "That the metric itself lies in a range."),
+        Setting::new(
+            "model",
+            Kind::Part(&MODEL),
+            Absent::Means("none"),
+            "That response times grow with the arrival rate as a queueing model says, or do not.",
+        ),
+    ],
+};
+
+const NO_END: Absent = Absent::Means("exactly one of `between`, `above` and `below` must be given");
+
+static RATIO: Part = Part {
+    name: "claims.ratio",
+    help: "A ratio between two sets of cases; cases are matched by the factors that are not named.",
+    settings: &[
+        Setting::new("of", Kind::Own(&LEVELS), Absent::Refused, "Levels of the numerator."),
+        Setting::new("to", Kind::Own(&LEVELS), Absent::Refused, "Levels of the denominator."),
+        Setting::new("where", Kind::Own(&LEVELS), Absent::Means("none"), "Levels that both have besides."),
+        Setting::new(
+            "best",
+            Kind::Truth,
+            Absent::Truth(false),
+            "Whether the best cases of both are compared, instead of each matched pair.",
+        ),
+        Setting::new("between", Kind::Own(&BETWEEN), NO_END, "The range of the ratio."),
+        Setting::new("above", Kind::Number(0.0, 1e12), NO_END, "The lower end of a range without an upper one."),
+        Setting::new("below", Kind::Number(1e-9, 1e12), NO_END, "The upper end of a range from zero."),
+    ],
+};
+
+static BOUND: Part = Part {
+    name: "claims.bound",
+    help: "A range that the metric lies in, in the metric's unit; times can be written as durations.",
+    settings: &[
+        Setting::new("of", Kind::Own(&LEVELS), Absent::Means("all cases"), "Levels of the cases."),
+        Setting::new("between", Kind::Own(&BETWEEN), NO_END, "The range."),
+        Setting::new("above", Kind::Own(&END), NO_END, "The lower end of a range without an upper one."),
+        Setting::new("below", Kind::Own(&END), NO_END, "The upper end of a range from zero."),
+    ],
+};
+
+static MODEL: Part = Part {
+    name: "claims.model",
+    help: "A queueing model, and whether it fits.",
+    settings: &[
+        Setting::new(
+            "name",
+            Kind::Listed(model_names),
+            Absent::Refused,
+            "The model, by the name that `loadline fit` prints.",
+        ),
+        Setting::new("where", Kind::Own(&LEVELS), Absent::Means("all cases"), "Levels of the cases."),
+        Setting::new("fits", Kind::Truth, Absent::Truth(true), "Whether it is said to fit."),
+    ],
+};
+
+static LEVELS: Form = Form {
+    says: "table of settings with a level each, as in `{ \"layout.name\" = \"star\" }`",
+    schema: || json!({ "type": "object", "additionalProperties": { "type": ["string", "number", "boolean", "object"] } }),
+    example: "{ \"load.clients\" = 1 }",
+};
+
+static BETWEEN: Form = Form {
+    says: "`[low, high]`, two numbers",
+    schema: || json!({ "type": "array", "items": { "type": "number", "minimum": 0 }, "minItems": 2, "maxItems": 2 }),
+    example: "[0.5, 2]",
+};
+
+static END: Form = Form {
+    says: "number, or a duration",
+    schema: || json!({ "anyOf": [{ "type": "number", "minimum": 0 }, duration(Span::Any)] }),
+    example: "1",
+};
+
 const RATIO_FORM: &str = "write ratio = { of = { \"layout.name\" = \"star\" }, to = { \"layout.name\" = \"wide\" }, \
      between = [0.9, 1.1] }";
 
@@ -106,7 +199,7 @@ pub fn read_claims(root: &Table, cases: &Cases, errors: &mut Errors) -> Vec<Clai
 }
 
 fn read_claim(node: &Node, cases: &Cases, errors: &mut Errors) -> Option<Claim> {
-    let section = Section::of_node(node, "claims", CLAIM_KEYS, errors)?;
+    let section = Section::of_node(node, CLAIM.name, &CLAIM, errors)?;
     if let Some(entry) = section.get("model") {
         return read_model_claim(&section, entry, cases, errors);
     }
@@ -119,8 +212,8 @@ fn read_claim(node: &Node, cases: &Cases, errors: &mut Errors) -> Option<Claim> 
             errors.push(section.place, format!("a claim has no {key}; {example}"));
         }
     }
-    let says = section.text("says", errors).map(str::to_owned);
-    let metric = section.one_of("metric", METRICS, errors).map(str::to_owned);
+    let says: Option<String> = section.read("says", errors);
+    let metric: Option<String> = section.read("metric", errors);
     if let (Some(entry), true) = (section.get("ratio"), section.get("bound").is_some()) {
         errors.push(entry.place, "a claim has a ratio and a bound; write two claims");
     }
@@ -132,7 +225,7 @@ fn read_claim(node: &Node, cases: &Cases, errors: &mut Errors) -> Option<Claim> 
 
 /// A range of the metric itself; times can be written as durations.
 fn read_bound(entry: &Entry, cases: &Cases, errors: &mut Errors) -> Option<ClaimedBound> {
-    let section = Section::of_node(&entry.node, "claims.bound", BOUND_KEYS, errors)?;
+    let section = Section::of_node(&entry.node, BOUND.name, &BOUND, errors)?;
     let of = resolved(&[&read_levels(&section, "of", cases, errors)]).into_iter().next()?;
     let (low, high) = read_range(&section, entry.place, errors)?;
     Some(ClaimedBound { of, low, high })
@@ -147,14 +240,14 @@ fn read_model_claim(section: &Section, entry: &Entry, cases: &Cases, errors: &mu
     if section.get("says").is_none() {
         errors.push(section.place, "a claim has no says; write says = \"Reads follow M/M/1 with a delay\"");
     }
-    let says = section.text("says", errors).map(str::to_owned);
-    let model = Section::of_node(&entry.node, "claims.model", MODEL_KEYS, errors)?;
+    let says: Option<String> = section.read("says", errors);
+    let model = Section::of_node(&entry.node, MODEL.name, &MODEL, errors)?;
     if model.get("name").is_none() {
         errors.push(entry.place, "claims.model has no name; write model = { name = \"mm1\", fits = true }");
     }
-    let name = model.one_of("name", &model_names(), errors).map(str::to_owned);
+    let name: Option<String> = model.read("name", errors);
     let only = resolved(&[&read_levels(&model, "where", cases, errors)]);
-    let fits = model.truth("fits", errors).unwrap_or(true);
+    let fits = model.read("fits", errors);
     Some(Claim {
         says: says?,
         metric: String::new(),
@@ -178,7 +271,7 @@ fn resolved(sides: &[&[(String, Level)]]) -> Vec<Levels> {
 }
 
 fn read_ratio(entry: &Entry, cases: &Cases, errors: &mut Errors) -> Option<ClaimedRatio> {
-    let section = Section::of_node(&entry.node, "claims.ratio", RATIO_KEYS, errors)?;
+    let section = Section::of_node(&entry.node, RATIO.name, &RATIO, errors)?;
     for key in ["of", "to"] {
         if section.get(key).is_none() {
             errors.push(entry.place, format!("claims.ratio has no {key}; {RATIO_FORM}"));
@@ -187,7 +280,7 @@ fn read_ratio(entry: &Entry, cases: &Cases, errors: &mut Errors) -> Option<Claim
     let of = read_levels(&section, "of", cases, errors);
     let to = read_levels(&section, "to", cases, errors);
     let only = read_levels(&section, "where", cases, errors);
-    let best = section.truth("best", errors).unwrap_or(false);
+    let best = section.read("best", errors);
     let (low, high) = read_range(&section, entry.place, errors)?;
     let mut sides = resolved(&[&of, &to, &only]).into_iter();
     let mut side = || sides.next().unwrap_or_default();
@@ -210,12 +303,9 @@ fn read_range(section: &Section, place: Place, errors: &mut Errors) -> Option<(f
         return None;
     };
     let entry = section.get(key)?;
-    let is_duration = name == "claims.bound" && matches!(entry.node.content, Content::Text(_));
     match *key {
-        "above" if is_duration => Some((section.seconds("above", errors)?, None)),
-        "below" if is_duration => Some((0.0, Some(section.seconds("below", errors)?))),
-        "above" => Some((section.number("above", 0.0..=1e12, errors)?, None)),
-        "below" => Some((0.0, Some(section.number("below", 1e-9..=1e12, errors)?))),
+        "above" => Some((read_end(section, "above", 0.0, errors)?, None)),
+        "below" => Some((0.0, Some(read_end(section, "below", 1e-9, errors)?))),
         _ => {
             let numbers: Option<Vec<f64>> =
                 section.list("between", errors).iter().map(|node| number_of(node).filter(|n| n.is_finite())).collect();
@@ -228,6 +318,16 @@ fn read_range(section: &Section, place: Place, errors: &mut Errors) -> Option<(f
                 }
             }
         }
+    }
+}
+
+/// An end of a range; of a bound it can be a duration.
+fn read_end(section: &Section, key: &str, least: f64, errors: &mut Errors) -> Option<f64> {
+    let is_duration = matches!(section.get(key)?.node.content, Content::Text(_));
+    match section.name == BOUND.name {
+        false => section.given(key, errors),
+        true if is_duration => section.seconds(key, errors),
+        true => section.number(key, least..=1e12, errors),
     }
 }
 
@@ -293,7 +393,7 @@ fn resolve(setting: &str, entry: &Entry, cases: &Cases, errors: &mut Errors) -> 
         format!("{setting} is {base} in every case and not {node}; make it a factor, or correct the claim")
     } else {
         let factors = cases.factors.iter().map(|factor| factor.setting.as_str());
-        match closest(setting, factors.chain(SETTINGS.iter().copied())) {
+        match closest(setting, factors.chain(table::factors().iter().map(String::as_str))) {
             Some(meant) if meant != setting => {
                 format!("unknown setting \"{setting}\" in a claim; did you mean \"{meant}\"?")
             }

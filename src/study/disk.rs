@@ -1,81 +1,70 @@
 //! `[disk]`: a writer beside the load that writes to the disk as fast as it can.
 //!
-//! Main function: [`read_disk`]. Invariant: without the section there is no such writer. `block = "none"` has the other settings and
+//! Main: [`DISK`] and [`read_disk`]. Invariant: without the section there is no such writer. `block = "none"` has the other settings and
 //! writes nothing, so that it can be a level beside theirs: what the load does undisturbed.
 
-use super::place::Errors;
-use super::section::Section;
-use super::tree::Table;
 use crate::trial::{DiskSettings, DiskSync, Settings};
-use crate::units::parse_bytes;
+use crate::written::place::Errors;
+use crate::written::section::Section;
+use crate::written::tree::Table;
+use crate::written::{Absent, Kind, Part, Setting};
 
-const KEYS: &[&str] = &["block", "sync", "file", "writers"];
 const NONE: &str = "none";
-const BLOCK_BYTES: std::ops::RangeInclusive<u64> = 512..=64 << 20;
-const FILE_BYTES: std::ops::RangeInclusive<u64> = 1 << 20..=64 << 30;
 const DIRECT_MULTIPLE: u64 = 4096;
 
-/// The settings of the section; none where it is not written. What is missing or wrong has its default.
+/// The settings of the section.
+pub static DISK: Part = Part {
+    name: "disk",
+    help: "A writer beside the load, which writes to the disk of the database's files as fast as it can. Without the section there is none.",
+    settings: &[
+        Setting::new(
+            "block",
+            Kind::Size(512, 64 << 20, &[NONE]),
+            Absent::Text("1MiB"),
+            "How much is written at a time; `none` writes nothing, so that it can be a level beside the others.",
+        )
+        .factor(|settings| {
+            let block = settings.disk.as_ref().map(|disk| disk.block_bytes).filter(|bytes| *bytes > 0);
+            Some(block.map_or_else(|| NONE.into(), Into::into))
+        }),
+        Setting::new(
+            "sync",
+            Kind::OneOf(&["each", "none", "direct"]),
+            Absent::Text("each"),
+            "When the disk must have a block: before the next one, whenever the operating system likes, or at once and past the page cache.",
+        )
+        .factor(|settings| serde_json::to_value(settings.disk.as_ref()?.sync).ok()),
+        Setting::new(
+            "file",
+            Kind::Size(1 << 20, 64 << 30, &[]),
+            Absent::Text("1GiB"),
+            "The size of all files together; they are written again from their start.",
+        )
+        .factor(|settings| Some(disk(settings)?.file_bytes.into())),
+        Setting::new("writers", Kind::Whole(1, 64), Absent::Whole(1), "Threads that write, each with a file of its own.")
+            .factor(|settings| Some(disk(settings)?.writers.into())),
+    ],
+};
+
+fn disk(settings: &Settings) -> Option<&DiskSettings> {
+    settings.disk.as_ref()
+}
+
+/// The settings of the section; none where it is not written.
 pub fn read_disk(root: &Table, errors: &mut Errors) -> Option<DiskSettings> {
     root.get("disk")?;
-    let section = Section::open(root, "disk", KEYS, errors);
-    let sync = match section.one_of("sync", &["each", "none", "direct"], errors) {
-        Some("none") => DiskSync::None,
-        Some("direct") => DiskSync::Direct,
-        _ => DiskSync::Each,
+    let section = Section::open(root, &DISK, errors);
+    let disk = DiskSettings {
+        block_bytes: section.read("block", errors),
+        sync: section.read("sync", errors),
+        file_bytes: section.read("file", errors),
+        writers: section.read("writers", errors),
     };
-    let block_bytes = read_bytes(&section, "block", 1 << 20, BLOCK_BYTES, errors);
-    let file_bytes = read_bytes(&section, "file", 1 << 30, FILE_BYTES, errors)?;
-    let writers = section.count("writers", 1, 64, errors).unwrap_or(1);
-    let block_bytes = block_bytes.unwrap_or(0);
     if let (DiskSync::Direct, false, Some(entry)) =
-        (sync, block_bytes.is_multiple_of(DIRECT_MULTIPLE), section.get("block"))
+        (disk.sync, disk.block_bytes.is_multiple_of(DIRECT_MULTIPLE), section.get("block"))
     {
         let must = "with sync = \"direct\" it must be a multiple of 4 KiB";
         errors.push(entry.node.place, format!("disk.block is {}; {must}", entry.node));
     }
-    Some(DiskSettings { block_bytes, sync, file_bytes, writers })
-}
-
-/// A size; none where it is `none`.
-fn read_bytes(
-    section: &Section,
-    key: &str,
-    default: u64,
-    range: std::ops::RangeInclusive<u64>,
-    errors: &mut Errors,
-) -> Option<u64> {
-    let Some(text) = section.text(key, errors) else { return Some(default) };
-    let place = section.get(key)?.node.place;
-    match parse_bytes(text) {
-        _ if text == NONE && key == "block" => None,
-        Ok(bytes) if range.contains(&bytes) => Some(bytes),
-        Ok(_) => {
-            let (low, high) = (range.start() >> 10, range.end() >> 10);
-            errors.push(place, format!("disk.{key} is \"{text}\"; it must be from {low} KiB to {high} KiB"));
-            Some(default)
-        }
-        Err(sentence) => {
-            errors.push(place, format!("disk.{key}: {sentence}"));
-            Some(default)
-        }
-    }
-}
-
-/// The value of a setting of the section, as a study file states it: sizes in bytes.
-pub fn value(settings: &Settings, setting: &str) -> Option<serde_json::Value> {
-    let disk = settings.disk.as_ref();
-    match setting {
-        "disk.block" => {
-            Some(disk.filter(|disk| disk.block_bytes > 0).map_or_else(|| NONE.into(), |disk| disk.block_bytes.into()))
-        }
-        "disk.sync" => Some(match disk?.sync {
-            DiskSync::Each => "each".into(),
-            DiskSync::None => "none".into(),
-            DiskSync::Direct => "direct".into(),
-        }),
-        "disk.file" => Some(disk?.file_bytes.into()),
-        "disk.writers" => Some(disk?.writers.into()),
-        _ => None,
-    }
+    Some(disk)
 }

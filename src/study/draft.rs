@@ -2,10 +2,12 @@
 //!
 //! Main type: [`Draft`]. Invariant: a setting is either a factor or in the tree's base, and what `--set` says wins.
 
-use super::place::{Errors, Place};
-use super::settings::{LENGTHS, SECTIONS, SETTINGS, is_scalar};
-use super::suggest::closest;
-use super::tree::{Content, Node, Table};
+use super::load::LENGTHS;
+use super::settings::is_scalar;
+use super::table::{STUDY, factors, is_factor, sections};
+use crate::written::closest;
+use crate::written::place::{Errors, Place};
+use crate::written::tree::{Content, Node, Table};
 
 /// The tree and the factors.
 #[derive(Debug, Clone)]
@@ -115,22 +117,11 @@ impl Draft {
             errors.push(place, format!("{value} is not a value; write a number, a word, \"text\" or a list [1, 2]"));
             return;
         };
-        let is_setting = key.split('.').next().is_some_and(|section| SECTIONS.contains(&section)) && key.contains('.');
+        let is_known = STUDY.find_path(key).is_some();
+        let is_setting = key.split_once('.').is_some_and(|(section, _)| sections().any(|known| known == section));
         if is_setting
+            && !is_known
             && let Err(sentence) = check_setting(key)
-            && !matches!(
-                key,
-                "record.identity"
-                    | "record.values"
-                    | "record.runs"
-                    | "workload.statements"
-                    | "workload.queries"
-                    | "workload.explain"
-                    | "workload.writes"
-                    | "workload.mix"
-                    | "workload.ycsb"
-                    | "database.config"
-            )
         {
             errors.push(place, sentence);
             return;
@@ -152,18 +143,18 @@ impl Draft {
 
 /// Checks that a dotted setting can be varied.
 fn check_setting(setting: &str) -> Result<(), String> {
-    let is_config = setting.strip_prefix("database.config.").is_some_and(|name| !name.is_empty());
-    if is_config || SETTINGS.contains(&setting) {
+    if is_factor(setting) {
         return Ok(());
     }
     let section = setting.split('.').next().unwrap_or_default();
-    let remedy = match closest(setting, SETTINGS.iter().copied()) {
+    let names = || factors().iter().map(String::as_str);
+    let remedy = match closest(setting, names()) {
         Some(meant) => format!("did you mean \"{meant}\"?"),
-        None if SECTIONS.contains(&section) => {
-            let same = SETTINGS.iter().filter(|known| known.split('.').next() == Some(section));
-            format!("known: {}", same.copied().collect::<Vec<_>>().join(", "))
+        None if sections().any(|known| known == section) => {
+            let same = names().filter(|known| known.split('.').next() == Some(section));
+            format!("known: {}", same.collect::<Vec<_>>().join(", "))
         }
-        None => format!("settings begin with {}.", SECTIONS.join("., ")),
+        None => format!("settings begin with {}.", sections().collect::<Vec<_>>().join("., ")),
     };
     Err(format!("unknown setting \"{setting}\"; {remedy}"))
 }
@@ -233,6 +224,17 @@ mod tests {
     fn set_without_a_value_takes_a_setting_out() {
         let (draft, errors) = draft("[database]\nengine = \"innodb\"\n", &["database.engine="]);
         assert!(errors.is_empty() && draft.root.find("database.engine").is_none());
+    }
+
+    #[test]
+    fn settings_that_cannot_be_varied_can_be_set() {
+        let sets = ["load.trace=times.txt", "workload.explain=true", "record.runs=[[1, 2]]", "repeat.least=2"];
+        let (draft, errors) = draft("", &sets);
+        assert!(errors.is_empty(), "{errors:?}");
+        assert!(
+            draft.factors.is_empty()
+                && sets.iter().all(|set| draft.root.find(set.split_once('=').unwrap().0).is_some())
+        );
     }
 
     #[test]

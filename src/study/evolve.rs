@@ -3,37 +3,20 @@
 //! Main functions: [`read_evolve`] and [`check_evolve`]. Invariant: an algorithm that the database does not have is refused, never
 //! ignored.
 
-use super::place::Errors;
-use super::section::Section;
 use crate::trial::{EvolveSettings, SchemaChangeKind, Settings};
+use crate::written::place::Errors;
+use crate::written::section::Section;
 
 /// Layouts whose fields are columns of a table.
 const WITH_COLUMNS: [&str; 3] = ["wide", "star", "star-hot"];
 
 /// The settings, without how often the schema changes.
 pub fn read_evolve(section: &Section<'_>, errors: &mut Errors) -> EvolveSettings {
-    let change = match section.one_of("evolve_change", &["field", "default", "not-null", "index"], errors) {
-        Some("default") => SchemaChangeKind::Default,
-        Some("not-null") => SchemaChangeKind::NotNull,
-        Some("index") => SchemaChangeKind::Index,
-        _ => SchemaChangeKind::Field,
-    };
-    let algorithm = section.one_of("evolve_algorithm", &["auto", "instant", "inplace", "copy", "concurrently"], errors);
+    let algorithm: Option<String> = section.find("evolve_algorithm", errors);
     EvolveSettings {
-        change,
-        algorithm: algorithm.filter(|algorithm| *algorithm != "auto").map(str::to_owned),
-        at_most_s: section.seconds("evolve_at_most", errors),
-    }
-}
-
-/// The value that a setting has, as a study file would state it.
-pub fn value(settings: &Settings, setting: &str) -> Option<serde_json::Value> {
-    let evolve = &settings.workload.evolve;
-    match setting.strip_prefix("workload.evolve_")? {
-        "change" => serde_json::to_value(evolve.change).ok(),
-        "algorithm" => Some(evolve.algorithm.as_deref().unwrap_or("auto").into()),
-        "at_most" => Some(evolve.at_most_s.unwrap_or(crate::trial::EVOLVE_AT_MOST_S).into()),
-        _ => None,
+        change: section.read("evolve_change", errors),
+        algorithm: algorithm.filter(|algorithm| algorithm != "auto"),
+        at_most_s: section.given("evolve_at_most", errors),
     }
 }
 

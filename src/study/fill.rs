@@ -4,18 +4,126 @@
 
 use std::collections::BTreeMap;
 
-use super::place::Errors;
-use super::section::{Section, number_of};
-use super::suggest::closest;
-use super::tree::{Content, Node};
-use crate::database::dialect::parameter_places;
-use crate::trial::{CustomColumn, Fill, SqlPart, SqlStatement};
-use crate::workload::MIX_PARTS;
+use serde_json::{Value as Json, json};
 
-const COLUMN_KEYS: &[&str] = &["name", "kind", "fill", "hot"];
-const STATEMENT_KEYS: &[&str] = &["sql", "weight", "params", "allow_empty", "transaction"];
-const PART_KEYS: &[&str] = &["sql", "params", "allow_empty"];
+use crate::database::dialect::parameter_places;
+use crate::trial::{CustomColumn, Fill, Settings, SqlPart, SqlStatement};
+use crate::written::place::Errors;
+use crate::written::section::{Section, number_of};
+use crate::written::tree::{Content, Node};
+use crate::written::{Absent, Form, Kind, Part, Setting, Told, closest};
+
 const KINDS: &[&str] = &["smallint", "int", "bigint", "float", "text", "blob"];
+
+const COLUMN: [Setting; 4] = [
+    Setting::new("name", Kind::Text, Absent::Refused, "The column's name: 1 to 60 letters, digits or underscores."),
+    Setting::new("kind", Kind::OneOf(KINDS), Absent::Refused, "What it holds."),
+    Setting::new("fill", Kind::Own(&FILL), Absent::Refused, "How it gets its values."),
+    Setting::new("hot", Kind::Truth, Absent::Truth(true), "Whether the layout `star-hot` keeps it in the main table."),
+];
+
+/// A column of `record.identity`.
+pub static IDENTITY: Part =
+    Part { name: "record.identity", help: "A column that says who measured.", settings: &COLUMN };
+
+/// A column of `record.values`.
+pub static VALUES: Part =
+    Part { name: "record.values", help: "A column that says what was measured.", settings: &COLUMN };
+
+const SQL: Setting = Setting::new(
+    "sql",
+    Kind::Text,
+    Absent::Means("none: it must be given, unless there is a `transaction`"),
+    "The statement, with `?` for each parameter.",
+);
+const PARAMS: Setting =
+    Setting::new("params", Kind::Own(&FILLS_OF_PARAMS), Absent::Means("none"), "How each parameter gets its value.");
+const ALLOW_EMPTY: Setting =
+    Setting::new("allow_empty", Kind::Truth, Absent::Truth(false), "Whether a query may find no row.");
+
+/// A statement of `workload.statements`.
+pub static STATEMENT: Part = Part {
+    name: "workload.statements",
+    help: "A statement, or a transaction of several.",
+    settings: &[
+        SQL,
+        Setting::new(
+            "weight",
+            Kind::Number(1e-9, 1e9),
+            Absent::Number(1.0),
+            "How often it is executed, relative to the others.",
+        ),
+        PARAMS,
+        ALLOW_EMPTY,
+        Setting::new(
+            "transaction",
+            Kind::Parts(&PART),
+            Absent::Means("it is a statement of its own"),
+            "Statements that are one transaction; `sql`, `params` and `allow_empty` then stand in them.",
+        ),
+    ],
+};
+
+/// A statement of a transaction.
+static PART: Part = Part {
+    name: "workload.statements.transaction",
+    help: "A statement of a transaction.",
+    settings: &[Setting { absent: Absent::Refused, ..SQL }, PARAMS, ALLOW_EMPTY],
+};
+
+const fn share(key: &'static str, help: &'static str, told: Told) -> Setting {
+    Setting::new(key, Kind::Number(0.0, 1e9), Absent::Means("`0`"), help).factor(told)
+}
+
+/// The shares of `workload.mix`.
+pub static MIX: Part = Part {
+    name: "workload.mix",
+    help: "The shares of the workloads that `mix` is made of, relative to each other.",
+    settings: &[
+        share("select", "Share of `select`.", |settings| mixed(settings, "select")),
+        share("update", "Share of `update`.", |settings| mixed(settings, "update")),
+        share("read", "Share of `read`.", |settings| mixed(settings, "read")),
+        share("scan", "Share of `scan`.", |settings| mixed(settings, "scan")),
+        share("write", "Share of `write`.", |settings| mixed(settings, "write")),
+    ],
+};
+
+fn mixed(settings: &Settings, part: &str) -> Option<Json> {
+    settings.workload.mix.get(part).map(|share| (*share).into())
+}
+
+/// The form of a fill.
+pub static FILL: Form = Form {
+    says: "one of `{ uniform = [low, high] }`, `{ zipf = [low, high, exponent] }`, `{ normal = [mean, deviation] }`, `{ sequence = [first, step] }`, \
+           `{ random_text = length }`, `{ random_bytes = length }`, `{ text = \"...\" }`, `{ number = 1 }`, `{ one_of = [\"a\", \"b\"] }`; text and numbers \
+           stand for themselves",
+    schema: fill_schema,
+    example: "{ random_text = 40 }",
+};
+
+/// The form of `params`.
+static FILLS_OF_PARAMS: Form = Form {
+    says: "list of fills, as of a column",
+    schema: || json!({ "type": "array", "items": fill_schema() }),
+    example: "[1]",
+};
+
+fn fill_schema() -> Json {
+    let numbers =
+        |count: usize| json!({ "type": "array", "items": { "type": "number" }, "minItems": count, "maxItems": count });
+    let wholes = json!({ "type": "array", "items": { "type": "integer" }, "minItems": 2, "maxItems": 2 });
+    let length = json!({ "type": "integer", "minimum": 1, "maximum": 65_535 });
+    let properties = json!({
+        "uniform": numbers(2), "zipf": numbers(3), "normal": numbers(2), "sequence": wholes, "random_text": length,
+        "random_bytes": length, "text": { "type": "string" }, "number": { "type": "number" },
+        "one_of": { "type": "array", "items": { "type": "string" }, "minItems": 1 }
+    });
+    let table = json!({
+        "type": "object", "properties": properties, "additionalProperties": false, "minProperties": 1, "maxProperties": 1
+    });
+    json!({ "anyOf": [table, { "type": ["string", "number"] }] })
+}
+
 const FILLS: &[&str] =
     &["uniform", "zipf", "normal", "sequence", "random_text", "random_bytes", "text", "number", "one_of"];
 const FILL_FORMS: &str = "write one of { uniform = [low, high] }, { zipf = [low, high, exponent] }, \
@@ -25,13 +133,13 @@ const FILL_FORMS: &str = "write one of { uniform = [low, high] }, { zipf = [low,
 const RESERVED_COLUMNS: &[&str] = &["record_id", "measurement"];
 
 /// The columns under a key of `[record]`; empty when it is missing.
-pub fn read_columns(record: &Section, key: &str, errors: &mut Errors) -> Vec<CustomColumn> {
-    let name = record.path(key);
-    record.list(key, errors).iter().filter_map(|node| read_column(node, &name, errors)).collect()
+pub fn read_columns(record: &Section, key: &str, part: &'static Part, errors: &mut Errors) -> Vec<CustomColumn> {
+    record.list(key, errors).iter().filter_map(|node| read_column(node, part, errors)).collect()
 }
 
-fn read_column(node: &Node, name: &str, errors: &mut Errors) -> Option<CustomColumn> {
-    let section = Section::of_node(node, name, COLUMN_KEYS, errors)?;
+fn read_column(node: &Node, part: &'static Part, errors: &mut Errors) -> Option<CustomColumn> {
+    let name = part.name;
+    let section = Section::of_node(node, name, part, errors)?;
     for key in ["name", "kind", "fill"] {
         if section.get(key).is_none() {
             let example = "{ name = \"rtt_ms\", kind = \"float\", fill = { normal = [20.0, 5.0] } }";
@@ -56,7 +164,7 @@ fn read_column(node: &Node, name: &str, errors: &mut Errors) -> Option<CustomCol
             );
         }
     }
-    let kind = section.one_of("kind", KINDS, errors);
+    let kind: Option<&str> = section.find("kind", errors);
     let fill = section.get("fill").and_then(|entry| {
         let fill = read_fill(&entry.node, &format!("{name}.fill"), errors)?;
         if let Some(Err(sentence)) = kind.map(|kind| fits(kind, &fill)) {
@@ -64,7 +172,7 @@ fn read_column(node: &Node, name: &str, errors: &mut Errors) -> Option<CustomCol
         }
         Some(fill)
     });
-    let hot = section.truth("hot", errors).unwrap_or(true);
+    let hot = section.read("hot", errors);
     Some(CustomColumn { name: column?.to_owned(), kind: kind?.to_owned(), fill: fill?, hot })
 }
 
@@ -74,20 +182,20 @@ pub fn read_statements(workload: &Section, errors: &mut Errors) -> Vec<SqlStatem
 }
 
 fn read_statement(node: &Node, errors: &mut Errors) -> Option<SqlStatement> {
-    let name = "workload.statements";
-    let section = Section::of_node(node, name, STATEMENT_KEYS, errors)?;
-    let weight = section.number("weight", 1e-9..=1e9, errors).unwrap_or(1.0);
+    let name = STATEMENT.name;
+    let section = Section::of_node(node, name, &STATEMENT, errors)?;
+    let weight = section.read("weight", errors);
     let Some(entry) = section.get("transaction") else {
         let SqlPart { sql, params, allow_empty } = read_part(&section, name, errors)?;
         return Some(SqlStatement { sql, weight, params, allow_empty, then: Vec::new() });
     };
-    for key in PART_KEYS.iter().filter(|key| section.get(key).is_some()) {
+    for key in PART.keys().filter(|key| section.get(key).is_some()) {
         let remedy = format!("write {key} into the statements of the transaction");
         errors.push(section.place, format!("a statement of {name} has both {key} and transaction; {remedy}"));
     }
     let nodes = section.list("transaction", errors);
-    let inner = "workload.statements.transaction";
-    let read = |node: &Node| read_part(&Section::of_node(node, inner, PART_KEYS, errors)?, inner, errors);
+    let inner = PART.name;
+    let read = |node: &Node| read_part(&Section::of_node(node, inner, &PART, errors)?, inner, errors);
     let parts: Vec<Option<SqlPart>> = nodes.iter().map(read).collect();
     if parts.is_empty() {
         errors.push(entry.place, format!("{inner} has no statements; write transaction = [ {{ sql = \"...\" }} ]"));
@@ -116,16 +224,15 @@ fn read_part(section: &Section, name: &str, errors: &mut Errors) -> Option<SqlPa
             errors.push(place, format!("{name}.sql has {places} parameters and {} fills; {remedy}", nodes.len()));
         }
     }
-    let allow_empty = section.truth("allow_empty", errors).unwrap_or(false);
+    let allow_empty = section.read("allow_empty", errors);
     Some(SqlPart { sql: sql?.to_owned(), params, allow_empty })
 }
 
 /// The shares of `workload.mix`, by name of the workload; empty when there are none.
 pub fn read_mix(workload: &Section, errors: &mut Errors) -> BTreeMap<String, f64> {
-    let Some(entry) = workload.get("mix") else { return BTreeMap::new() };
-    let section = Section::of_node(&entry.node, "workload.mix", &MIX_PARTS, errors);
-    let mut share = |name: &&str| Some(((*name).to_owned(), section?.number(name, 0.0..=1e9, errors)?));
-    MIX_PARTS.iter().filter_map(&mut share).collect()
+    let section = workload.part("mix", errors);
+    let mut share = |name: &str| Some((name.to_owned(), section?.find(name, errors)?));
+    MIX.keys().filter_map(&mut share).collect()
 }
 
 fn read_fill(node: &Node, name: &str, errors: &mut Errors) -> Option<Fill> {

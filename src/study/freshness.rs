@@ -1,71 +1,117 @@
 //! `[freshness]`: who reads the events that the workload `freshness` writes.
 //!
-//! Main functions: [`read_freshness`] and [`check_freshness`]. Invariant: the workload `freshness` always has readers, others never.
+//! Main: [`FRESHNESS`], [`read_freshness`] and [`check_freshness`]. Invariant: the workload `freshness` always has readers, others never.
 
-use super::place::Errors;
-use super::section::Section;
-use super::tree::Table;
-use crate::trial::{Arrivals, EventPath, FreshnessSettings, Length, Poll, RunAs, Settings};
+use crate::trial::{Arrivals, EventPath, FreshnessSettings, Length, Poll, Settings};
+use crate::written::place::Errors;
+use crate::written::section::Section;
+use crate::written::tree::Table;
+use crate::written::{Absent, Kind, Part, Setting, Span};
 
-const KEYS: &[&str] =
-    &["path", "tables", "groups", "readers", "run_as", "poll", "every", "look_back", "window", "results", "tolerated"];
+/// The settings of the section.
+pub static FRESHNESS: Part = Part {
+    name: "freshness",
+    help: "Who reads the events that the workload `freshness` writes, and how. The section is for that workload alone.",
+    settings: &[
+        Setting::new(
+            "path",
+            Kind::OneOf(&["database", "notify", "subscribe", "both"]),
+            Absent::Text("database"),
+            "The way of an event to its readers: they poll the database, the database tells them that there is something, they subscribe to what \
+             is published over NATS, or some subscribe and some poll.",
+        )
+        .factor(|settings| serde_json::to_value(freshness(settings)?.path).ok()),
+        Setting::new(
+            "tables",
+            Kind::Whole(1, 1_000),
+            Absent::Means("one for each writer"),
+            "Tables that events are written into.",
+        )
+        .factor(|settings| freshness(settings)?.tables.map(Into::into)),
+        Setting::new("groups", Kind::Whole(1, 64), Absent::Whole(2), "Groups of readers, which are reported apart.")
+            .factor(|settings| Some(freshness(settings)?.groups.into())),
+        Setting::new(
+            "readers",
+            Kind::Whole(1, 1_000),
+            Absent::Whole(1),
+            "Readers of a group, each with a connection of its own.",
+        )
+        .factor(|settings| Some(freshness(settings)?.readers.into())),
+        Setting::new(
+            "run_as",
+            Kind::OneOf(&["threads", "processes"]),
+            Absent::Text("threads"),
+            "Whether the readers of a group are threads of the process that writes, or of a process of their own.",
+        )
+        .factor(|settings| serde_json::to_value(freshness(settings)?.run_as).ok()),
+        Setting::new(
+            "poll",
+            Kind::OneOf(&["key", "window", "notify"]),
+            Absent::Means("`\"key\"`; `\"notify\"` with `path = \"notify\"`"),
+            "What readers ask for: rows with a higher key than they have seen, the latest rows, or rows with a higher key whenever the database says \
+             that there are some.",
+        )
+        .factor(|settings| serde_json::to_value(freshness(settings)?.poll).ok()),
+        Setting::new(
+            "every",
+            Kind::Duration(Span::Any),
+            Absent::Text("2ms"),
+            "The time from one poll of a reader to its next.",
+        )
+        .factor(|settings| Some(freshness(settings)?.every_s.into())),
+        Setting::new(
+            "look_back",
+            Kind::Duration(Span::Any),
+            Absent::Text("100ms"),
+            "How long keys that were passed over are asked for again.",
+        )
+        .factor(|settings| Some(freshness(settings)?.look_back_s.into())),
+        Setting::new("window", Kind::Whole(1, 1_000_000), Absent::Whole(1_000), "How many of the latest rows are read.")
+            .only("`poll = \"window\"`")
+            .factor(|settings| Some(freshness(settings)?.window.into())),
+        Setting::new(
+            "results",
+            Kind::Truth,
+            Absent::Truth(false),
+            "Whether readers write what they found into tables of results.",
+        )
+        .factor(|settings| Some(freshness(settings)?.results.into())),
+        Setting::new(
+            "tolerated",
+            Kind::Number(0.0, 1.0),
+            Absent::Number(0.0),
+            "The share of sightings that may be missing or double before a trial is invalid.",
+        )
+        .factor(|settings| Some(freshness(settings)?.tolerated.into())),
+    ],
+};
 
-/// The settings of the section; those of the workload `freshness` without one. What is missing or wrong has its default.
+fn freshness(settings: &Settings) -> Option<&FreshnessSettings> {
+    settings.freshness.as_ref()
+}
+
+/// The settings of the section; those of the workload `freshness` without one.
 pub fn read_freshness(root: &Table, workload: &str, errors: &mut Errors) -> Option<FreshnessSettings> {
     if root.get("freshness").is_none() && workload != "freshness" {
         return None;
     }
-    let plain = FreshnessSettings::default();
-    let section = Section::open(root, "freshness", KEYS, errors);
-    let path = match section.one_of("path", &["database", "notify", "subscribe", "both"], errors) {
-        Some("notify") => EventPath::Notify,
-        Some("subscribe") => EventPath::Subscribe,
-        Some("both") => EventPath::Both,
-        _ => EventPath::Database,
-    };
-    let run_as = match section.one_of("run_as", &["threads", "processes"], errors) {
-        Some("processes") => RunAs::Processes,
-        _ => RunAs::Threads,
-    };
-    let poll = match section.one_of("poll", &["key", "window", "notify"], errors) {
-        Some("window") => Poll::Window,
-        Some("notify") => Poll::Notify,
-        // A way of its own, so that a study can set it beside the others; `poll` may say it too.
-        None if path == EventPath::Notify => Poll::Notify,
-        _ => Poll::Key,
-    };
+    let section = Section::open(root, &FRESHNESS, errors);
+    let path = section.read("path", errors);
+    // A way of its own, so that a study can set it beside the others; `poll` may say it too.
+    let usual = if path == EventPath::Notify { Poll::Notify } else { Poll::Key };
     Some(FreshnessSettings {
         path,
-        tables: section.count("tables", 1, 1_000, errors),
-        groups: section.count("groups", 1, 64, errors).unwrap_or(plain.groups),
-        readers: section.count("readers", 1, 1_000, errors).unwrap_or(plain.readers),
-        run_as,
-        poll,
-        every_s: section.seconds("every", errors).unwrap_or(plain.every_s),
-        look_back_s: section.seconds("look_back", errors).unwrap_or(plain.look_back_s),
-        window: section.count("window", 1, 1_000_000, errors).unwrap_or(plain.window),
-        results: section.truth("results", errors).unwrap_or(plain.results),
-        tolerated: section.number("tolerated", 0.0..=1.0, errors).unwrap_or(plain.tolerated),
+        tables: section.read("tables", errors),
+        groups: section.read("groups", errors),
+        readers: section.read("readers", errors),
+        run_as: section.read("run_as", errors),
+        poll: section.find("poll", errors).unwrap_or(usual),
+        every_s: section.read("every", errors),
+        look_back_s: section.read("look_back", errors),
+        window: section.read("window", errors),
+        results: section.read("results", errors),
+        tolerated: section.read("tolerated", errors),
     })
-}
-
-/// The value that a setting of the section has, as a study file would state it.
-pub fn value(settings: &Settings, setting: &str) -> Option<serde_json::Value> {
-    let freshness = settings.freshness.as_ref()?;
-    match setting.strip_prefix("freshness.")? {
-        "path" => serde_json::to_value(freshness.path).ok(),
-        "tables" => freshness.tables.map(Into::into),
-        "groups" => Some(freshness.groups.into()),
-        "readers" => Some(freshness.readers.into()),
-        "run_as" => serde_json::to_value(freshness.run_as).ok(),
-        "poll" => serde_json::to_value(freshness.poll).ok(),
-        "every" => Some(freshness.every_s.into()),
-        "look_back" => Some(freshness.look_back_s.into()),
-        "window" => Some(freshness.window.into()),
-        "results" => Some(freshness.results.into()),
-        "tolerated" => Some(freshness.tolerated.into()),
-        _ => None,
-    }
 }
 
 /// What does not go together with `[freshness]`: the settings concerned, and a sentence.

@@ -3,34 +3,81 @@
 //! Main functions: [`read_header`], [`read_repeat`], [`read_goal`]. Invariant: a rule that was read has `least <=
 //! most`.
 
-use super::place::Errors;
-use super::section::Section;
-use super::tree::Table;
+use super::table::STUDY;
 use super::{Goal, Repeat, RepeatRule};
+use crate::written::place::Errors;
+use crate::written::section::Section;
+use crate::written::tree::Table;
+use crate::written::{Absent, Kind, Part, Setting, Span};
 
-/// Keys at the top of a study file.
-pub const TOP_KEYS: &[&str] = &[
+/// The name of a study.
+pub const NAME: Setting = Setting::new(
     "name",
-    "question",
+    Kind::Text,
+    Absent::Means("that of its file"),
+    "A short name, which run directories begin with: 1 to 60 letters, digits and the signs - _ .",
+);
+
+/// What is to be found out.
+pub const QUESTION: Setting = Setting::new("question", Kind::Text, Absent::Text(""), "What is to be found out.");
+
+/// Where a study comes from.
+pub const SOURCE: Setting = Setting::new(
     "source",
-    "database",
-    "record",
-    "layout",
-    "workload",
-    "load",
-    "background",
-    "freshness",
-    "link",
-    "disk",
-    "recorder",
-    "blocks",
-    "factors",
-    "repeat",
-    "goal",
-    "claims",
-];
-const REPEAT_KEYS: &[&str] = &["rule", "within", "least", "most", "discard_first"];
-const GOAL_KEYS: &[&str] = &["quantile", "below", "within"];
+    Kind::Text,
+    Absent::Text(""),
+    "Where the study comes from, such as a paper and its section.",
+);
+
+/// The settings of `[repeat]`.
+pub static REPEAT: Part = Part {
+    name: "repeat",
+    help: "How often each case is repeated.",
+    settings: &[
+        Setting::new(
+            "rule",
+            Kind::OneOf(&["interval", "standard-error", "fixed"]),
+            Absent::Text("interval"),
+            "When a case has been repeated enough: when the half-width of the 95 % interval is at most `within` of the mean, when the standard error \
+             is below `within` of the mean (the Oulu rule), or after `least` trials.",
+        ),
+        Setting::new(
+            "within",
+            Kind::Number(1e-6, 1.0),
+            Absent::Number(0.05),
+            "The bound of the rule, relative to the mean.",
+        ),
+        Setting::new("least", Kind::Whole(1, 10_000), Absent::Whole(5), "Trials of a case at least."),
+        Setting::new(
+            "most",
+            Kind::Whole(1, 10_000),
+            Absent::Means("30, or `least` where that is more; `least` with `rule = \"fixed\"`"),
+            "Trials of a case at most.",
+        ),
+        Setting::new(
+            "discard_first",
+            Kind::Truth,
+            Absent::Truth(false),
+            "Whether the first trial of each case is left out of all analyses.",
+        ),
+    ],
+};
+
+/// The settings of `[goal]`.
+pub static GOAL: Part = Part {
+    name: "goal",
+    help: "The load line that is looked for: the highest arrival rate at which a quantile of response time stays below a bound.",
+    settings: &[
+        Setting::new("quantile", Kind::Number(0.001, 0.9999), Absent::Number(0.9), "The quantile of response time."),
+        Setting::new("below", Kind::Duration(Span::AboveZero), Absent::Refused, "Its bound."),
+        Setting::new(
+            "within",
+            Kind::Number(1e-4, 1.0),
+            Absent::Number(0.05),
+            "How far the ends of the answer may be apart, relative to it.",
+        ),
+    ],
+};
 
 /// Name, question and source.
 pub struct Header {
@@ -44,7 +91,7 @@ pub struct Header {
 
 /// Reads the top of the file. A study without a name has that of its file.
 pub fn read_header(root: &Table, file: &str, errors: &mut Errors) -> Header {
-    let section = Section::top(root, TOP_KEYS, errors);
+    let section = Section::top(root, &STUDY, errors);
     let stem = std::path::Path::new(file).file_stem().map(|stem| stem.to_string_lossy().into_owned());
     let is_sign = |c: char| c.is_ascii_alphanumeric() || "-_.".contains(c);
     let default = stem.unwrap_or_default().chars().map(|c| if is_sign(c) { c } else { '-' }).collect::<String>();
@@ -63,15 +110,14 @@ pub fn read_header(root: &Table, file: &str, errors: &mut Errors) -> Header {
 
 /// Reads `[repeat]`.
 pub fn read_repeat(root: &Table, errors: &mut Errors) -> Repeat {
-    let section = Section::open(root, "repeat", REPEAT_KEYS, errors);
-    let rule = match section.one_of("rule", &["interval", "standard-error", "fixed"], errors) {
+    let section = Section::open(root, &REPEAT, errors);
+    let rule = match section.find("rule", errors) {
         Some("standard-error") => RepeatRule::StandardError,
         Some("fixed") => RepeatRule::Fixed,
         _ => RepeatRule::Interval,
     };
-    let within = section.number("within", 1e-6..=1.0, errors).unwrap_or(0.05);
-    let least = section.count("least", 1, 10_000, errors).unwrap_or(5);
-    let written_most = section.count("most", 1, 10_000, errors);
+    let least = section.read("least", errors);
+    let written_most: Option<u32> = section.read("most", errors);
     if rule != RepeatRule::Fixed && least < 2 {
         let place = section.get("least").map_or(section.place, |entry| entry.node.place);
         let remedy = "the rule needs the spread of at least 2 trials; raise it, or set rule = \"fixed\"";
@@ -88,24 +134,20 @@ pub fn read_repeat(root: &Table, errors: &mut Errors) -> Repeat {
         RepeatRule::Fixed => least,
         RepeatRule::Interval | RepeatRule::StandardError => written_most.unwrap_or(30).max(least),
     };
-    Repeat { rule, within, least, most, discard_first: section.truth("discard_first", errors).unwrap_or(false) }
+    let within = section.read("within", errors);
+    Repeat { rule, within, least, most, discard_first: section.read("discard_first", errors) }
 }
 
 /// Reads `[goal]`; none when there is no such table.
 pub fn read_goal(root: &Table, errors: &mut Errors) -> Option<Goal> {
     let table = root.get("goal")?;
-    let section = Section::open(root, "goal", GOAL_KEYS, errors);
-    let below_s = section.seconds("below", errors);
-    match (section.get("below"), below_s) {
-        (None, _) => errors.push(table.place, "goal.below is missing; write the bound, as in below = \"100ms\""),
-        (Some(entry), Some(0.0)) => {
-            errors.push(entry.node.place, format!("goal.below is {}; it must be more than zero", entry.node));
-        }
-        _ => {}
+    let section = Section::open(root, &GOAL, errors);
+    if section.get("below").is_none() {
+        errors.push(table.place, "goal.below is missing; write the bound, as in below = \"100ms\"");
     }
     Some(Goal {
-        quantile: section.number("quantile", 0.001..=0.9999, errors).unwrap_or(0.9),
-        below_s: below_s.unwrap_or(0.1),
-        within: section.number("within", 1e-4..=1.0, errors).unwrap_or(0.05),
+        quantile: section.read("quantile", errors),
+        below_s: section.find("below", errors).unwrap_or(0.1),
+        within: section.read("within", errors),
     })
 }

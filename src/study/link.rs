@@ -1,15 +1,14 @@
 //! `[link]`: what lies between load and server.
 //!
-//! Main functions: [`read_link`], [`check_link`]. Invariant: without the section load and server are on one host, as ever.
+//! Main: [`LINK`], [`read_link`] and [`check_link`]. Invariant: without the section load and server are on one host, as ever.
 
 use super::names::Names;
-use super::place::Errors;
-use super::section::Section;
-use super::tree::{Content, Table};
 use crate::trial::{LinkHosts, LinkSettings, Settings, TUNNELS};
-use crate::units::parse_bit_rate;
+use crate::written::place::Errors;
+use crate::written::section::Section;
+use crate::written::tree::Table;
+use crate::written::{Absent, Kind, Part, Setting, Span};
 
-const KEYS: &[&str] = &["rate", "delay", "tunnel", "hosts", "server_rate"];
 /// What stands for no limit.
 const UNLIMITED: &str = "unlimited";
 /// What stands for no tunnel.
@@ -20,53 +19,81 @@ const EACH: &str = "each";
 const SAME: &str = "same";
 /// More hosts would not find an address ([`crate::link`]).
 const HOSTS_MAX: u32 = 250;
-/// Slower links would not carry a packet in a second, and faster ones no machine makes.
-const RATES_BITS_PER_S: std::ops::RangeInclusive<f64> = 16e3..=100e9;
+/// Slower links would not carry a packet in a second.
+const RATE_BITS_PER_S_LEAST: f64 = 16e3;
+/// Faster ones no machine makes.
+const RATE_BITS_PER_S_MOST: f64 = 100e9;
 const DELAY_S_MAX: f64 = 10.0;
 
-/// The settings of the section; none where it is not written. What is missing or wrong has its default.
+/// The settings of the section.
+pub static LINK: Part = Part {
+    name: "link",
+    help: "The load runs on another host than the private server, both network namespaces of this machine, joined by a link. It needs root. \
+           See [links.md](links.md).",
+    settings: &[
+        Setting::new(
+            "rate",
+            Kind::BitRate(RATE_BITS_PER_S_LEAST, RATE_BITS_PER_S_MOST, &[UNLIMITED]),
+            Absent::Text(UNLIMITED),
+            "What the link carries in each direction.",
+        )
+        .factor(|settings| Some(link(settings)?.rate_bits_per_s.map_or_else(|| UNLIMITED.into(), Into::into))),
+        Setting::new(
+            "delay",
+            Kind::Duration(Span::AtMost(DELAY_S_MAX)),
+            Absent::Text("0s"),
+            "How long a frame takes in each direction besides.",
+        )
+        .factor(|settings| Some(link(settings)?.delay_s.into())),
+        Setting::new(
+            "tunnel",
+            Kind::Listed(|| [NONE].into_iter().chain(TUNNELS).collect()),
+            Absent::Text(NONE),
+            "How an IPsec tunnel over the link encrypts and authenticates.",
+        )
+        .factor(|settings| Some(link(settings)?.tunnel.as_deref().unwrap_or(NONE).into())),
+        Setting::new(
+            "hosts",
+            Kind::WholeOr(1, HOSTS_MAX as i64, &[EACH]),
+            Absent::Whole(1),
+            "Hosts that connections are dealt out among, each with a link of its own; `each` is one for each connection.",
+        )
+        .only("uploads of blocks")
+        .factor(|settings| {
+            Some(match link(settings)?.hosts {
+                LinkHosts::Each => EACH.into(),
+                LinkHosts::Count(count) => count.into(),
+            })
+        }),
+        Setting::new(
+            "server_rate",
+            Kind::BitRate(RATE_BITS_PER_S_LEAST, RATE_BITS_PER_S_MOST, &[UNLIMITED, SAME]),
+            Absent::Text(UNLIMITED),
+            "What the server's own link to all hosts carries; `same` is as much as `rate`.",
+        )
+        .factor(|settings| Some(link(settings)?.server_rate_bits_per_s.map_or_else(|| UNLIMITED.into(), Into::into))),
+    ],
+};
+
+fn link(settings: &Settings) -> Option<&LinkSettings> {
+    settings.link.as_ref()
+}
+
+/// The settings of the section; none where it is not written.
 pub fn read_link(root: &Table, errors: &mut Errors) -> Option<LinkSettings> {
     root.get("link")?;
-    let section = Section::open(root, "link", KEYS, errors);
-    let choices: Vec<&str> = [NONE].into_iter().chain(TUNNELS).collect();
-    let tunnel = section.one_of("tunnel", &choices, errors).filter(|tunnel| *tunnel != NONE);
-    let delay_s = section.seconds("delay", errors).unwrap_or(0.0);
-    if let (true, Some(entry)) = (delay_s > DELAY_S_MAX, section.get("delay")) {
-        errors.push(entry.node.place, format!("link.delay is {}; it must be at most 10 s", entry.node));
-    }
-    let rate_bits_per_s = read_rate(&section, "rate", errors);
-    let is_same = section
-        .get("server_rate")
-        .is_some_and(|entry| matches!(&entry.node.content, Content::Text(text) if text == SAME));
-    let server_rate_bits_per_s = if is_same { rate_bits_per_s } else { read_rate(&section, "server_rate", errors) };
-    let hosts = read_hosts(&section, errors);
-    Some(LinkSettings { rate_bits_per_s, delay_s, tunnel: tunnel.map(str::to_owned), hosts, server_rate_bits_per_s })
-}
-
-fn read_rate(section: &Section, key: &str, errors: &mut Errors) -> Option<f64> {
-    let text = section.text(key, errors).filter(|text| *text != UNLIMITED)?;
-    let place = section.get(key)?.node.place;
-    match parse_bit_rate(text) {
-        Ok(rate) if RATES_BITS_PER_S.contains(&rate) => Some(rate),
-        Ok(_) => {
-            errors.push(place, format!("link.{key} is \"{text}\"; it must be from 16 kbit/s to 100 Gbit/s"));
-            None
-        }
-        Err(sentence) => {
-            errors.push(place, format!("link.{key}: {sentence}; or write \"{UNLIMITED}\""));
-            None
-        }
-    }
-}
-
-fn read_hosts(section: &Section, errors: &mut Errors) -> LinkHosts {
-    let is_each =
-        section.get("hosts").is_some_and(|entry| matches!(&entry.node.content, Content::Text(text) if text == EACH));
-    if is_each {
-        return LinkHosts::Each;
-    }
-    let count = section.count("hosts", 1, HOSTS_MAX, errors).and_then(|count| u16::try_from(count).ok());
-    count.map_or_else(LinkHosts::default, LinkHosts::Count)
+    let section = Section::open(root, &LINK, errors);
+    let tunnel: Option<String> = section.find("tunnel", errors);
+    let rate_bits_per_s = section.read("rate", errors);
+    let is_same = section.find("server_rate", errors) == Some(SAME);
+    let is_each = section.find("hosts", errors) == Some(EACH);
+    Some(LinkSettings {
+        rate_bits_per_s,
+        delay_s: section.read("delay", errors),
+        tunnel: tunnel.filter(|tunnel| tunnel != NONE),
+        hosts: if is_each { LinkHosts::Each } else { LinkHosts::Count(section.read("hosts", errors)) },
+        server_rate_bits_per_s: if is_same { rate_bits_per_s } else { section.read("server_rate", errors) },
+    })
 }
 
 /// A link has a private server at its other end: which settings speak against it, and why. Of a recorder whose path is not known it is not known
@@ -125,20 +152,4 @@ pub fn check_link(
         return Some((&["database.socket"], message));
     }
     None
-}
-
-/// The value of a setting of the section, as a study file states it.
-pub fn value(settings: &Settings, setting: &str) -> Option<serde_json::Value> {
-    let link = settings.link.as_ref()?;
-    match setting {
-        "link.rate" => Some(link.rate_bits_per_s.map_or_else(|| UNLIMITED.into(), Into::into)),
-        "link.delay" => Some(link.delay_s.into()),
-        "link.tunnel" => Some(link.tunnel.as_deref().unwrap_or(NONE).into()),
-        "link.hosts" => Some(match link.hosts {
-            LinkHosts::Each => EACH.into(),
-            LinkHosts::Count(count) => count.into(),
-        }),
-        "link.server_rate" => Some(link.server_rate_bits_per_s.map_or_else(|| UNLIMITED.into(), Into::into)),
-        _ => None,
-    }
 }

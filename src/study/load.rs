@@ -1,90 +1,212 @@
 //! `[load]`: what clients do when, and for how long.
 //!
-//! Main function: [`read_load`]. Invariant: a load that was read has exactly one length.
+//! Main: [`LOAD`] and [`read_load`]. Invariant: a load that was read has exactly one length.
 
-use super::names::Names;
-use super::place::Errors;
-use super::section::Section;
-use super::settings::{LARGE, read_cpus, read_name};
-use super::tree::Table;
+use super::names::{ARRIVALS, Names};
+use super::settings::{CPUS, LARGE, read_cpus, read_name};
 use crate::trial::{Arrivals, Length, LoadSettings};
+use crate::written::place::Errors;
+use crate::written::section::Section;
+use crate::written::tree::Table;
+use crate::written::{Absent, Kind, Part, Setting, Span};
 
-const LOAD_KEYS: &[&str] = &[
-    "arrivals",
-    "clients",
-    "rate",
-    "source_rate",
-    "trace",
-    "operations",
-    "operations_per_client",
-    "duration",
-    "at_most",
-    "warmup",
-    "think",
-    "drain",
-    "samples",
-    "cpus",
-    "loops",
-    "statements",
-    "pipeline",
-    "connect",
-    "count_connecting",
-    "tolerated_failures",
-];
+/// The settings that end the measured phase; at most one of them can be given.
+pub const LENGTHS: [&str; 3] = ["load.operations", "load.operations_per_client", "load.duration"];
+
+/// What `connect` and `statements` can be.
+const EACH: &str = "each";
+const TEXT: &str = "text";
+
+/// The settings of the section.
+pub static LOAD: Part = Part {
+    name: "load",
+    help: "What clients do when, and for how long.",
+    settings: &[
+        Setting::new(
+            "arrivals",
+            Kind::Named(|| ARRIVALS.to_vec()),
+            Absent::Means("`\"closed\"`; `\"poisson\"` with `[goal]`"),
+            "When operations are due: when a client's last one is done (`closed`), at random and independent of each other (`poisson`), at equal gaps \
+             (`constant`), at the times of a file (`trace`), or at equal gaps of each client, which starts and ends at a time of its own (`sources`).",
+        )
+        .factor(|settings| serde_json::to_value(settings.load.arrivals).ok()),
+        Setting::new(
+            "clients",
+            Kind::Whole(1, 100_000),
+            Absent::Whole(1),
+            "Connections. In an open loop they serve the operations that arrive; of `arrivals = \"sources\"` each is a source.",
+        )
+        .factor(|settings| Some(settings.load.clients.into())),
+        Setting::new(
+            "rate",
+            Kind::Number(1e-3, 1e9),
+            Absent::Means("none: it must be given, be a factor, or be sought by `[goal]`"),
+            "Operations that arrive per second.",
+        )
+        .only("`arrivals = \"poisson\"` and `\"constant\"`")
+        .factor(|settings| settings.load.rate_per_s.map(Into::into)),
+        Setting::new(
+            "source_rate",
+            Kind::Number(1e-3, 1e6),
+            Absent::Means("none: it must be given, or be a factor"),
+            "Operations that each source has per second.",
+        )
+        .only("`arrivals = \"sources\"`")
+        .factor(|settings| settings.load.source_rate_per_s.map(Into::into)),
+        Setting::new(
+            "trace",
+            Kind::Text,
+            Absent::Means("none: it must be given"),
+            "The file with the times at which operations are due, in seconds.",
+        )
+        .only("`arrivals = \"trace\"`"),
+        Setting::new(
+            "operations",
+            Kind::Whole(1, LARGE),
+            Absent::Means("`duration` ends a trial"),
+            "A trial ends after so many operations of all clients together.",
+        )
+        .factor(|settings| count(settings.load.length, Length::Operations)),
+        Setting::new(
+            "operations_per_client",
+            Kind::Whole(1, LARGE),
+            Absent::Means("`duration` ends a trial"),
+            "A trial ends after so many operations of each client.",
+        )
+        .factor(|settings| count(settings.load.length, Length::OperationsPerClient)),
+        Setting::new(
+            "duration",
+            Kind::Duration(Span::AboveZero),
+            Absent::Means("5 s, where no number of operations is given"),
+            "How long a trial measures.",
+        )
+        .factor(|settings| if let Length::Seconds(seconds) = settings.load.length { Some(seconds.into()) } else { None }),
+        Setting::new(
+            "at_most",
+            Kind::Duration(Span::AboveZero),
+            Absent::Means("no limit"),
+            "The longest that a trial measures which is counted in operations, whatever is left of them.",
+        )
+        .factor(|settings| settings.load.at_most_s.map(Into::into)),
+        Setting::new(
+            "warmup",
+            Kind::Duration(Span::Any),
+            Absent::Text("500ms"),
+            "How long the load runs before it is measured.",
+        )
+        .factor(|settings| Some(settings.load.warmup_s.into())),
+        Setting::new(
+            "think",
+            Kind::Duration(Span::Any),
+            Absent::Text("0s"),
+            "A client's pause between the end of an operation and the time at which its next one is due.",
+        )
+        .only("`arrivals = \"closed\"`")
+        .factor(|settings| Some(settings.load.think_s.into())),
+        Setting::new(
+            "drain",
+            Kind::Duration(Span::Any),
+            Absent::Text("30s"),
+            "The longest wait, at the end of a trial, for operations that are not answered yet.",
+        )
+        .factor(|settings| Some(settings.load.drain_s.into())),
+        Setting::new(
+            "samples",
+            Kind::Truth,
+            Absent::Truth(false),
+            "Whether the three times of every operation are kept, for `loadline export` and `loadline fit`.",
+        )
+        .factor(|settings| Some(settings.load.samples.into())),
+        Setting::new("cpus", Kind::Own(&CPUS), Absent::Means("all"), "The CPUs that loadline itself is pinned to.")
+            .factor(|settings| settings.load.cpus.as_deref().map(Into::into)),
+        Setting::new(
+            "loops",
+            Kind::Whole(1, 1024),
+            Absent::Means("one for every 64 clients"),
+            "Threads that drive the connections.",
+        )
+        .factor(|settings| settings.load.loops.map(Into::into)),
+        Setting::new(
+            "statements",
+            Kind::OneOf(&["prepared", TEXT]),
+            Absent::Text("prepared"),
+            "Whether statements are prepared once, or sent as text with their values in it.",
+        )
+        .factor(|settings| Some(if settings.load.statements_as_text { TEXT } else { "prepared" }.into())),
+        Setting::new(
+            "pipeline",
+            Kind::Truth,
+            Absent::Truth(false),
+            "Whether the statements of a transaction leave together, in one round trip.",
+        )
+        .factor(|settings| Some(settings.load.pipeline.into())),
+        Setting::new(
+            "connect",
+            Kind::OneOf(&["once", EACH]),
+            Absent::Means("`\"once\"`; `\"each\"` of the workload `connect`"),
+            "Whether a client keeps its connection, or opens one for each operation.",
+        )
+        .factor(|settings| Some(if settings.load.connects_each_time { EACH } else { "once" }.into())),
+        Setting::new(
+            "count_connecting",
+            Kind::Truth,
+            Absent::Truth(false),
+            "Whether the time that it takes to open the connections counts in the throughput.",
+        )
+        .only("`arrivals = \"closed\"`")
+        .factor(|settings| Some(settings.load.count_connecting.into())),
+        Setting::new(
+            "tolerated_failures",
+            Kind::Number(0.0, 1.0),
+            Absent::Number(0.0),
+            "The share of operations that may fail before a trial is invalid.",
+        )
+        .factor(|settings| Some(settings.load.tolerated_failures.into())),
+    ],
+};
+
+/// The number of operations that ends a trial, where it is this kind of number that does.
+fn count(length: Length, kind: fn(u64) -> Length) -> Option<serde_json::Value> {
+    match length {
+        Length::Operations(count) | Length::OperationsPerClient(count) => (kind(count) == length).then(|| count.into()),
+        Length::Seconds(_) => None,
+    }
+}
 
 /// The settings of the section; what is missing or wrong has its default.
 pub fn read_load(root: &Table, names: &Names, errors: &mut Errors) -> LoadSettings {
-    let section = Section::open(root, "load", LOAD_KEYS, errors);
-    let unwritten = if root.get("goal").is_some() { "poisson" } else { "closed" };
-    let arrivals = match read_name(&section, "arrivals", unwritten, &names.arrivals, errors).as_str() {
-        "poisson" => Arrivals::Poisson,
-        "constant" => Arrivals::Constant,
-        "trace" => Arrivals::Trace,
-        "sources" => Arrivals::Sources,
-        _ => Arrivals::Closed,
-    };
-    let clients = section.count("clients", 1, 100_000, errors).unwrap_or(1);
-    let source_rate_per_s = section.number("source_rate", 1e-3..=1e6, errors);
+    let section = Section::open(root, &LOAD, errors);
+    let is_named = !read_name(&section, "arrivals", &names.arrivals, errors).is_empty();
+    let unwritten = if root.get("goal").is_some() && !is_named { Arrivals::Poisson } else { Arrivals::Closed };
+    let arrivals = section.find("arrivals", errors).unwrap_or(unwritten);
+    let clients = section.read("clients", errors);
+    let source_rate_per_s: Option<f64> = section.read("source_rate", errors);
     let of_sources = source_rate_per_s.filter(|_| arrivals == Arrivals::Sources).map(|rate| rate * f64::from(clients));
-    let samples = section.truth("samples", errors).unwrap_or(false);
     LoadSettings {
         arrivals,
         clients,
-        rate_per_s: section.number("rate", 1e-3..=1e9, errors).or(of_sources),
+        rate_per_s: section.find("rate", errors).or(of_sources),
         source_rate_per_s,
-        trace: section.text("trace", errors).map(str::to_owned),
+        trace: section.read("trace", errors),
         length: read_length(&section, errors),
-        at_most_s: read_time(&section, "at_most", errors),
-        warmup_s: section.seconds("warmup", errors).unwrap_or(0.5),
-        think_s: section.seconds("think", errors).unwrap_or(0.0),
-        drain_s: section.seconds("drain", errors).unwrap_or(30.0),
-        samples,
+        at_most_s: section.read("at_most", errors),
+        warmup_s: section.read("warmup", errors),
+        think_s: section.read("think", errors),
+        drain_s: section.read("drain", errors),
+        samples: section.read("samples", errors),
         cpus: read_cpus(&section, errors),
-        loops: section.count("loops", 1, 1024, errors),
-        statements_as_text: section.one_of("statements", &["prepared", "text"], errors) == Some("text"),
-        pipeline: section.truth("pipeline", errors).unwrap_or(false),
-        connects_each_time: section.one_of("connect", &["once", "each"], errors) == Some("each"),
-        count_connecting: section.truth("count_connecting", errors).unwrap_or(false),
-        tolerated_failures: section.number("tolerated_failures", 0.0..=1.0, errors).unwrap_or(0.0),
+        loops: section.read("loops", errors),
+        statements_as_text: section.find("statements", errors) == Some(TEXT),
+        pipeline: section.read("pipeline", errors),
+        connects_each_time: section.find("connect", errors) == Some(EACH),
+        count_connecting: section.read("count_connecting", errors),
+        tolerated_failures: section.read("tolerated_failures", errors),
     }
-}
-
-/// A duration above zero, in seconds.
-fn read_time(section: &Section, key: &str, errors: &mut Errors) -> Option<f64> {
-    let seconds = section.seconds(key, errors);
-    if let (Some(0.0), Some(entry)) = (seconds, section.get(key)) {
-        errors.push(entry.node.place, format!("{} is {}; it must be more than zero", section.path(key), entry.node));
-    }
-    seconds
 }
 
 fn read_length(section: &Section, errors: &mut Errors) -> Length {
-    let operations = section.whole("operations", 1..=LARGE, errors);
-    let per_client = section.whole("operations_per_client", 1..=LARGE, errors);
-    let seconds = read_time(section, "duration", errors);
-    match (operations, per_client, seconds) {
-        (Some(operations), _, _) => Length::Operations(operations.unsigned_abs()),
-        (_, Some(operations), _) => Length::OperationsPerClient(operations.unsigned_abs()),
-        (_, _, seconds) => Length::Seconds(seconds.unwrap_or(5.0)),
-    }
+    let operations = section.given("operations", errors).map(Length::Operations);
+    let per_client = section.given("operations_per_client", errors).map(Length::OperationsPerClient);
+    let seconds = Length::Seconds(section.given("duration", errors).unwrap_or(5.0));
+    operations.or(per_client).unwrap_or(seconds)
 }

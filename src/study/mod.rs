@@ -8,6 +8,7 @@ mod bundled;
 mod cases;
 mod check;
 mod claims;
+mod database;
 mod disk;
 mod draft;
 mod evolve;
@@ -19,31 +20,31 @@ mod link;
 mod load;
 mod names;
 mod passwords;
-pub(crate) mod place;
 pub mod plan;
 mod query;
 mod quick;
 mod record;
 mod recorder;
 pub mod repeat;
-pub(crate) mod section;
 mod settings;
 mod shape;
-mod suggest;
-pub(crate) mod tree;
+mod table;
+mod workload;
 mod ycsb;
 
 use serde::{Deserialize, Serialize};
 
 use crate::trial::{Case, Levels, Settings};
+use crate::written::{place, tree};
 
+pub use crate::written::StudyErrors;
 pub use bundled::{BUNDLED, Bundled};
 pub use claims::METRICS;
+pub use database::URL as DATABASE_URL;
 pub use names::{DatabaseFacts, NameList, Names, ReadUrl};
 pub use passwords::{Passwords, without_passwords};
-pub use place::StudyErrors;
 pub use settings::setting_value;
-pub use suggest::closest;
+pub use table::STUDY;
 
 /// A study, read and checked.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]

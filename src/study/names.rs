@@ -2,11 +2,12 @@
 //!
 //! Main type: [`Names`], filled by `commands/` from the registries.
 
-use super::suggest::closest;
 pub use crate::database::ReadUrl;
 use crate::trial::Settings;
+use crate::written::closest;
 
-const ARRIVALS: &[&str] = &["closed", "poisson", "constant", "trace", "sources"];
+/// What `load.arrivals` can be.
+pub const ARRIVALS: &[&str] = &["closed", "poisson", "constant", "trace", "sources"];
 
 /// Everything that can be named in a study.
 #[derive(Debug, Clone)]

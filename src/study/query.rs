@@ -3,16 +3,75 @@
 //! Main function: [`read_queries`]. Invariant: a query that was read has a name of its own and conditions that can be compared;
 //! whether the record type has its columns is found where cases are built.
 
-use super::place::Errors;
-use super::section::Section;
-use super::suggest::closest;
-use super::tree::{Content, Node};
+use crate::written::place::Errors;
+use crate::written::section::Section;
+use serde_json::json;
+
+use super::settings::LARGE;
 use crate::query::{Constant, Projection, Query, QueryCondition};
 use crate::statement::Comparison;
+use crate::written::tree::{Content, Node};
+use crate::written::{Absent, Form, Kind, Part, Setting, closest};
 
-const QUERY_KEYS: &[&str] = &["name", "where", "columns", "order", "limit", "rows", "straight_join", "cache"];
 const PROJECTIONS: &[&str] = &["identity", "hot", "all", "one-table"];
-const LARGE: i64 = 1 << 53;
+
+/// The form of `where`.
+static CONDITIONS: Form = Form {
+    says: "comparisons of a column with a number or text by `=`, `<>`, `<`, `<=`, `>`, `>=`, with `and` between them, as in `\"a > 5 and b = 'x'\"`",
+    schema: || json!({ "type": "string" }),
+    example: "\"ul_delay > 100\"",
+};
+
+/// The form of `columns`.
+static COLUMNS: Form = Form {
+    says: "`\"identity\"`, `\"hot\"`, `\"all\"`, `\"one-table\"`, or a list of columns",
+    schema: || {
+        let list = json!({ "type": "array", "items": { "type": "string" }, "minItems": 1 });
+        json!({ "anyOf": [{ "enum": PROJECTIONS }, list] })
+    },
+    example: "\"hot\"",
+};
+
+/// A query of `workload.queries`.
+pub static QUERY: Part = Part {
+    name: "workload.queries",
+    help: "A query over records, stated once and asked in every layout.",
+    settings: &[
+        Setting::new("name", Kind::Text, Absent::Refused, "What the query is called."),
+        Setting::new("where", Kind::Own(&CONDITIONS), Absent::Means("all records"), "What must hold of a record."),
+        Setting::new(
+            "columns",
+            Kind::Own(&COLUMNS),
+            Absent::Text("all"),
+            "What is read of each record; `one-table` is what needs no join.",
+        ),
+        Setting::new(
+            "order",
+            Kind::Text,
+            Absent::Means("none"),
+            "Columns that the answer is ordered by, with commas between them and `desc` behind those that fall.",
+        ),
+        Setting::new("limit", Kind::Whole(1, LARGE), Absent::Means("none"), "The most rows of an answer."),
+        Setting::new(
+            "rows",
+            Kind::Whole(0, LARGE),
+            Absent::Means("not compared"),
+            "The rows that its source says it finds, with `record.scale = 1`.",
+        ),
+        Setting::new(
+            "straight_join",
+            Kind::Truth,
+            Absent::Truth(false),
+            "Whether the database is told to join tables in the order in which the layout names them.",
+        ),
+        Setting::new(
+            "cache",
+            Kind::Truth,
+            Absent::Means("the database is told nothing"),
+            "Whether the database is told to keep the answer in its query cache, or not to.",
+        ),
+    ],
+};
 
 /// The queries of `[workload]`: the one that `workload.query` names, else all; empty when there are none.
 pub fn read_queries(workload: &Section, errors: &mut Errors) -> Vec<Query> {
@@ -40,8 +99,8 @@ pub fn read_queries(workload: &Section, errors: &mut Errors) -> Vec<Query> {
 }
 
 fn read_query(node: &Node, errors: &mut Errors) -> Option<Query> {
-    let name = "workload.queries";
-    let section = Section::of_node(node, name, QUERY_KEYS, errors)?;
+    let name = QUERY.name;
+    let section = Section::of_node(node, name, &QUERY, errors)?;
     if section.get("name").is_none() {
         let example = "{ name = \"slow\", where = \"ul_delay > 100\", columns = \"all\" }";
         errors.push(section.place, format!("a query of {name} has no name; write it as in {example}"));
@@ -63,11 +122,11 @@ fn read_query(node: &Node, errors: &mut Errors) -> Option<Query> {
         conditions,
         columns: read_columns(&section, errors),
         order: read_order(order, &section, errors),
-        limit: section.whole("limit", 1..=LARGE, errors).map(i64::unsigned_abs),
+        limit: section.read("limit", errors),
         window: None,
-        rows: section.whole("rows", 0..=LARGE, errors).map(i64::unsigned_abs),
-        straight_join: section.truth("straight_join", errors).unwrap_or(false),
-        cache: section.truth("cache", errors),
+        rows: section.read("rows", errors),
+        straight_join: section.read("straight_join", errors),
+        cache: section.read("cache", errors),
     })
 }
 

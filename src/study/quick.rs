@@ -4,11 +4,11 @@
 //! search for the load line shall know becomes coarser.
 
 use super::draft::{Draft, DraftFactor};
-use super::place::Place;
-use super::settings::LENGTHS;
-use super::tree::{Content, Node, Table};
+use super::load::LENGTHS;
 use super::{Factor, Shrunk, Smaller};
 use crate::units::{parse_bytes, parse_duration};
+use crate::written::place::Place;
+use crate::written::tree::{Content, Node, Table};
 
 const CASES_MAX: usize = 18;
 /// Where claims name so many levels that they need more cases: as many as fit into about a minute.
@@ -156,7 +156,8 @@ fn repeat(draft: &mut Draft) {
 /// A search ends once it knows the load line within a factor of about one and a half.
 fn coarsen(root: &mut Table) {
     let setting = "goal.within";
-    let is_coarser = |node: &Node| super::section::number_of(node).is_some_and(|within| within > GOAL_WITHIN_LEAST);
+    let is_coarser =
+        |node: &Node| crate::written::section::number_of(node).is_some_and(|within| within > GOAL_WITHIN_LEAST);
     let has_goal = matches!(root.get("goal").map(|entry| &entry.node.content), Some(Content::Table(_)));
     if has_goal && !root.find(setting).is_some_and(|entry| is_coarser(&entry.node)) {
         put_open(root, setting, Content::Float(GOAL_WITHIN_LEAST));
@@ -209,7 +210,7 @@ fn limit_block(node: &mut Node) {
 }
 
 fn limit_scale(node: &mut Node) {
-    if super::section::number_of(node).is_some_and(|scale| scale > SCALE_KEPT) {
+    if crate::written::section::number_of(node).is_some_and(|scale| scale > SCALE_KEPT) {
         node.content = Content::Float(SCALE_MAX);
     }
 }

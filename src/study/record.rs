@@ -1,40 +1,110 @@
 //! Reads `[record]`: which data, how many, and what shapes them.
 //!
-//! Main function: [`read_record`]. Invariant: a measurement is made of whole transactions.
+//! Main: [`RECORD`] and [`read_record`]. Invariant: a measurement is made of whole transactions.
 
-use super::fill::read_columns;
+use super::fill::{IDENTITY, VALUES, read_columns};
 use super::names::Names;
-use super::place::Errors;
-use super::section::Section;
 use super::settings::{LARGE, read_name};
-use super::shape::read_runs;
-use super::tree::Table;
+use super::shape::{RUNS, read_runs};
 use super::ycsb::settings as ycsb_settings;
+use crate::data::PERMUTATIONS;
 use crate::trial::{Arrivals, Length, LoadSettings, RecordSettings, WISCONSIN_PERMUTATION};
-
-const RECORD_KEYS: &[&str] = &[
-    "type",
-    "table",
-    "rows",
-    "runs",
-    "scale",
-    "seed",
-    "per_measurement",
-    "permutation",
-    "existing",
-    "identity",
-    "values",
-    "fields",
-    "field_length",
-    "field_length_least",
-    "field_lengths",
-    "field_prefix",
-    "keys",
-    "key_digits",
-    "length",
-];
+use crate::written::place::Errors;
+use crate::written::section::Section;
+use crate::written::tree::Table;
+use crate::written::{Absent, Kind, Part, Setting};
 
 const RECORDS_PER_MEASUREMENT: u64 = 1000;
+
+/// The settings of the section.
+pub static RECORD: Part = Part {
+    name: "record",
+    help: "The data: which record type, how many records there are before the load begins, and how they are made.",
+    settings: &[
+        Setting::new("type", Kind::Named(record_types), Absent::Text("qos"), "The record type; `custom` has the columns below.")
+            .factor(|settings| Some(settings.record.type_name.as_str().into())),
+        Setting::new(
+            "table",
+            Kind::Text,
+            Absent::Means("the record type's name"),
+            "The name of its table; layouts with several tables begin theirs with it. 1 to 40 letters, digits or underscores.",
+        )
+        .factor(|settings| Some(settings.record.table.as_str().into())),
+        Setting::new("rows", Kind::Whole(0, LARGE), Absent::Whole(0), "Records that are there before the load begins.")
+            .factor(|settings| Some(settings.record.rows.into())),
+        Setting::new(
+            "runs",
+            Kind::Own(&RUNS),
+            Absent::Means("none: `rows` says how many there are"),
+            "Measurements of several lengths that are there before the load begins: how many, and how many records each has.",
+        ),
+        Setting::new(
+            "scale",
+            Kind::Number(0.001, 100.0),
+            Absent::Means("`1`"),
+            "What the lengths of `runs` are multiplied by.",
+        )
+        .only("`runs`")
+        .factor(|settings| Some(settings.record.scale.unwrap_or(1.0).into())),
+        Setting::new("seed", Kind::Whole(0, LARGE), Absent::Whole(1), "The number that the data follow from.")
+            .factor(|settings| Some(settings.record.seed.into())),
+        Setting::new(
+            "per_measurement",
+            Kind::Whole(1, 1_000_000_000),
+            Absent::Means("what a client or a source writes in a trial where that is known; a batch of `sensor`; else 1,000"),
+            "Consecutive records that share an identity; made a multiple of `workload.batch`.",
+        )
+        .factor(|settings| Some(settings.record.per_measurement.into())),
+        Setting::new(
+            "permutation",
+            Kind::Named(|| PERMUTATIONS.to_vec()),
+            Absent::Means("`\"feistel\"`"),
+            "How the numbers of `wisconsin` are ordered.",
+        )
+        .only("`type = \"wisconsin\"`")
+        .factor(|settings| settings.record.permutation.as_deref().map(Into::into)),
+        Setting::new(
+            "existing",
+            Kind::Truth,
+            Absent::Truth(false),
+            "Whether the tables are there already with their rows: they are then neither made, filled nor dropped.",
+        )
+        .factor(|settings| Some(settings.record.existing.into())),
+        Setting::new(
+            "identity",
+            Kind::Parts(&IDENTITY),
+            Absent::Means("none"),
+            "The columns that say who measured.",
+        )
+        .only("`type = \"custom\"`"),
+        Setting::new(
+            "values",
+            Kind::Parts(&VALUES),
+            Absent::Means("none: they must be given"),
+            "The columns that say what was measured.",
+        )
+        .only("`type = \"custom\"`"),
+        ycsb_settings::FIELDS,
+        ycsb_settings::FIELD_LENGTH,
+        ycsb_settings::FIELD_LENGTH_LEAST,
+        ycsb_settings::FIELD_LENGTHS,
+        ycsb_settings::FIELD_PREFIX,
+        ycsb_settings::KEYS,
+        ycsb_settings::KEY_DIGITS,
+        Setting::new(
+            "length",
+            Kind::Whole(1, LARGE),
+            Absent::Means("the type's own"),
+            "Bytes of content of a record.",
+        )
+        .only("`type = \"sensor\"`")
+        .factor(|settings| settings.record.length.map(Into::into)),
+    ],
+};
+
+fn record_types() -> Vec<&'static str> {
+    crate::data::REGISTRY.iter().map(|entry| entry.name).collect()
+}
 
 /// The settings of the records. `batch` is how many records a transaction of the side that writes has.
 pub(super) fn read_record(
@@ -44,15 +114,14 @@ pub(super) fn read_record(
     load: &LoadSettings,
     errors: &mut Errors,
 ) -> RecordSettings {
-    let section = Section::open(root, "record", RECORD_KEYS, errors);
-    let type_name = read_name(&section, "type", "qos", &names.records, errors);
-    let table = section.text("table", errors).unwrap_or(&type_name).to_owned();
+    let section = Section::open(root, &RECORD, errors);
+    let type_name = read_name(&section, "type", &names.records, errors);
+    let table: String = section.find("table", errors).unwrap_or_else(|| type_name.clone());
     if let (false, Some(entry)) = (is_table_name(&table), section.get("table")) {
         let must = "it must be 1 to 40 letters, digits or underscores and not begin with a digit";
         errors.push(entry.node.place, format!("record.table is {}; {must}", entry.node));
     }
-    let per_measurement = section.whole("per_measurement", 1..=1_000_000_000, errors).map(i64::unsigned_abs);
-    let per_measurement = per_measurement.unwrap_or_else(|| match load.length {
+    let per_measurement = section.find("per_measurement", errors).unwrap_or_else(|| match load.length {
         // Events are numbered in the order in which they arrive, about: those of one transaction are a transmission.
         _ if type_name == "sensor" => batch,
         Length::OperationsPerClient(operations) => operations.saturating_mul(batch).min(LARGE.unsigned_abs()),
@@ -63,26 +132,24 @@ pub(super) fn read_record(
         }
         Length::Operations(_) | Length::Seconds(_) => RECORDS_PER_MEASUREMENT.max(batch),
     });
-    let length = section.whole("length", 1..=LARGE, errors);
+    let length: Option<u64> = section.read("length", errors);
+    let permutation = (type_name == "wisconsin").then(|| WISCONSIN_PERMUTATION.to_owned());
     let (runs, scale) = read_runs(&section, errors);
     let in_runs = runs.iter().map(|(runs, records)| runs * records).sum();
-    let rows = section.whole("rows", 0..=LARGE, errors).map(i64::unsigned_abs);
+    let rows = section.read("rows", errors);
     RecordSettings {
         table,
-        rows: if runs.is_empty() { rows.unwrap_or(0) } else { in_runs },
+        rows: if runs.is_empty() { rows } else { in_runs },
         runs,
         scale,
-        seed: section.whole("seed", 0..=LARGE, errors).map_or(1, i64::unsigned_abs),
+        seed: section.read("seed", errors),
         per_measurement: per_measurement.div_ceil(batch) * batch,
-        permutation: section
-            .text("permutation", errors)
-            .or((type_name == "wisconsin").then_some(WISCONSIN_PERMUTATION))
-            .map(str::to_owned),
-        existing: section.truth("existing", errors).unwrap_or(false),
+        permutation: section.find("permutation", errors).or(permutation),
+        existing: section.read("existing", errors),
         length: length.map(|length| u32::try_from(length).unwrap_or(u32::MAX)),
         usertable: ycsb_settings::read_usertable(&section, errors),
-        identity: read_columns(&section, "identity", errors),
-        values: read_columns(&section, "values", errors),
+        identity: read_columns(&section, "identity", &IDENTITY, errors),
+        values: read_columns(&section, "values", &VALUES, errors),
         type_name,
     }
 }

@@ -1,34 +1,56 @@
 //! `[recorder]`: what records go through on their way to the database.
 //!
-//! Main function: [`read_recorder`]. Invariant: without the section nothing is between the load and the database, and what was
+//! Main: [`RECORDER`] and [`read_recorder`]. Invariant: without the section nothing is between the load and the database, and what was
 //! acknowledged is not kept.
 
-use super::place::Errors;
-use super::section::Section;
-use super::tree::Table;
 use crate::trial::{RecorderPath, RecorderSettings, Settings};
+use crate::written::place::Errors;
+use crate::written::section::Section;
+use crate::written::tree::Table;
+use crate::written::{Absent, Kind, Part, Setting};
 
-const KEYS: &[&str] = &["path", "writers", "batch"];
+/// The settings of the section.
+pub static RECORDER: Part = Part {
+    name: "recorder",
+    help: "A private recorder between the load and the database. Without the section, clients write into the database themselves.",
+    settings: &[
+        Setting::new(
+            "path",
+            Kind::Listed(|| RecorderPath::ALL.map(|(_, name)| name).to_vec()),
+            Absent::Text("http"),
+            "What records go through: nothing, a recorder that takes line protocol over HTTP, NATS with a recorder behind it, or a recorder that \
+             takes blocks of cameras over FTP, FTP with TLS, or HTTP PUT.",
+        )
+        .factor(|settings| Some(recorder(settings)?.path.name().into())),
+        Setting::new(
+            "writers",
+            Kind::Whole(1, 16),
+            Absent::Whole(1),
+            "The recorder's writers, each with a connection to the database.",
+        )
+        .factor(|settings| Some(recorder(settings)?.writers.into())),
+        Setting::new(
+            "batch",
+            Kind::Whole(1, 100_000),
+            Absent::Means("the recorder's own, `writer.batch`"),
+            "The most rows of a writer's transaction.",
+        )
+        .factor(|settings| recorder(settings)?.batch.map(Into::into)),
+    ],
+};
 
-/// The settings of the section; none where it is not written. What is missing or wrong has its default.
-pub fn read_recorder(root: &Table, errors: &mut Errors) -> Option<RecorderSettings> {
-    root.get("recorder")?;
-    let section = Section::open(root, "recorder", KEYS, errors);
-    let names = RecorderPath::ALL.map(|(_, name)| name);
-    Some(RecorderSettings {
-        path: section.one_of("path", &names, errors).and_then(RecorderPath::named).unwrap_or(RecorderPath::Http),
-        writers: section.count("writers", 1, 16, errors).unwrap_or(1),
-        batch: section.count("batch", 1, 100_000, errors),
-    })
+fn recorder(settings: &Settings) -> Option<&RecorderSettings> {
+    settings.recorder.as_ref()
 }
 
-/// The value of a setting of the section, as a study file states it.
-pub fn value(settings: &Settings, setting: &str) -> Option<serde_json::Value> {
-    let recorder = settings.recorder.as_ref()?;
-    match setting {
-        "recorder.path" => Some(recorder.path.name().into()),
-        "recorder.writers" => Some(recorder.writers.into()),
-        "recorder.batch" => recorder.batch.map(Into::into),
-        _ => None,
-    }
+/// The settings of the section; none where it is not written.
+pub fn read_recorder(root: &Table, errors: &mut Errors) -> Option<RecorderSettings> {
+    root.get("recorder")?;
+    let section = Section::open(root, &RECORDER, errors);
+    let path: Option<&str> = section.find("path", errors);
+    Some(RecorderSettings {
+        path: path.and_then(RecorderPath::named).unwrap_or_default(),
+        writers: section.read("writers", errors),
+        batch: section.read("batch", errors),
+    })
 }

@@ -2,16 +2,38 @@
 //!
 //! Main functions: [`read_runs`], [`read_indexes`]. Invariant: a run that was read has at least one record.
 
-use super::place::Errors;
-use super::section::Section;
-use super::tree::{Content, Node};
+use crate::written::Form;
+use crate::written::place::Errors;
+use crate::written::section::Section;
+use crate::written::tree::{Content, Node};
+use serde_json::json;
+
+/// The form of `record.runs`.
+pub static RUNS: Form = Form {
+    says: "list of `[how many, records of each]`",
+    schema: || {
+        let pair = [
+            json!({ "type": "integer", "minimum": 1, "maximum": RUNS_MAX }),
+            json!({ "type": "integer", "minimum": 1, "maximum": RECORDS_MAX }),
+        ];
+        json!({ "type": "array", "items": { "type": "array", "prefixItems": pair, "items": false, "minItems": 2 } })
+    },
+    example: "[[2, 100]]",
+};
+
+/// The form of `layout.indexes`.
+pub static INDEXES: Form = Form {
+    says: "list of columns, or text with commas between them",
+    schema: || json!({ "anyOf": [{ "type": "array", "items": { "type": "string", "minLength": 1 } }, { "type": "string" }] }),
+    example: "[\"ul_delay\"]",
+};
 
 const RUNS_MAX: u64 = 1 << 30;
 const RECORDS_MAX: u64 = 1 << 53;
 
 /// `record.runs` with `record.scale` applied to the lengths, and the scale where it was given.
 pub fn read_runs(record: &Section, errors: &mut Errors) -> (Vec<(u64, u64)>, Option<f64>) {
-    let scale = record.number("scale", 0.001..=100.0, errors);
+    let scale = record.given("scale", errors);
     if let (Some(entry), None) = (record.get("scale"), record.get("runs")) {
         let remedy = "write runs = [ [how many, records of each], ... ], or leave it out";
         errors.push(

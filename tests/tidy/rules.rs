@@ -13,7 +13,7 @@ const LAYERS: &[&[&str]] = &[
     &["study"],
     &["database"],
     &["workload", "layout", "block", "data"],
-    &["scoring", "sizing", "queueing", "statistics"],
+    &["scoring", "sizing", "queueing", "statistics", "written"],
     &[
         "finding",
         "fuzzed",

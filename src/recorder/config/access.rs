@@ -1,13 +1,57 @@
 //! Reads `[[access]]`: who may send measurement data, and what.
 
-use super::IntakeConfig;
-use super::read::{read_bytes, read_texts};
-use crate::recorder::access::{Grant, Names, TokenHash};
-use crate::study::place::Errors;
-use crate::study::section::Section;
-use crate::study::tree::{Content, Node, Table};
+use serde_json::json;
 
-const KEYS: &[&str] = &["name", "token_hash", "sources", "measurements", "rate", "bytes"];
+use super::IntakeConfig;
+use crate::recorder::access::{Grant, Names, TokenHash};
+use crate::written::place::Errors;
+use crate::written::section::Section;
+use crate::written::tree::{Content, Node, Table};
+use crate::written::{Absent, Form, Kind, Part, Setting};
+
+/// `[[access]]`
+pub static ACCESS: Part = Part {
+    name: "access",
+    help: "A sender of measurement data, and what its token lets it send.",
+    settings: &[
+        Setting::new(
+            "name",
+            Kind::Text,
+            Absent::Refused,
+            "The sender's name, which ids of messages belong to: 1 to 64 letters, digits, -, _ and .",
+        ),
+        TOKEN_HASH,
+        Setting::new(
+            "sources",
+            Kind::Texts,
+            Absent::Means("all"),
+            "What it may call itself; `*` stands for any characters.",
+        ),
+        Setting::new(
+            "measurements",
+            Kind::Texts,
+            Absent::Means("all"),
+            "What it may send; `*` stands for any characters.",
+        ),
+        Setting::new("rate", Kind::Number(0.1, 1e9), Absent::Means("no limit"), "The most rows per second."),
+        Setting::new("bytes", Kind::Bytes(1, 1 << 40), Absent::Means("no limit"), "The most bytes per second."),
+    ],
+};
+
+static HASH: Form = Form {
+    says: "`\"sha256:…\"`, 64 hexadecimal digits",
+    schema: || json!({ "type": "string", "pattern": "^sha256:" }),
+    example: "\"sha256:9f86d081884c7d659a2feaa0c55ad015a3bf4f1b2b0b822cd15d6c15b0f00a08\"",
+};
+
+/// The hash of a token.
+pub(super) const TOKEN_HASH: Setting = Setting::new(
+    "token_hash",
+    Kind::Own(&HASH),
+    Absent::Refused,
+    "The hash of a token; `loadline password --token` makes both.",
+);
+
 /// The longest name of a sender.
 const NAME_CHARACTERS_MAX: usize = 64;
 
@@ -46,14 +90,13 @@ pub(super) fn read_access(root: &Table, intake: &IntakeConfig, errors: &mut Erro
 }
 
 fn read_grant(node: &Node, errors: &mut Errors) -> Option<Grant> {
-    let section = Section::of_node(node, "access", KEYS, errors)?;
+    let section = Section::of_node(node, ACCESS.name, &ACCESS, errors)?;
     let name = read_name(&section, errors);
     let shown = name.clone().unwrap_or_default();
     let token = read_hash(&section, &format!("access.token_hash of \"{shown}\""), errors);
     let sources = read_names(&section, "sources", errors);
     let measurements = read_names(&section, "measurements", errors);
-    let rows_per_s = section.number("rate", 0.1..=1e9, errors);
-    let bytes_per_s = read_bytes(&section, "bytes", 1, 1 << 40, errors).map(|bytes| bytes as f64);
+    let (rows_per_s, bytes_per_s) = (section.read("rate", errors), section.read("bytes", errors));
     Some(Grant { name: name?, token: token?, sources, measurements, rows_per_s, bytes_per_s })
 }
 
@@ -87,7 +130,7 @@ pub(super) fn read_hash(section: &Section<'_>, what: &str, errors: &mut Errors) 
 
 fn read_names(section: &Section<'_>, key: &str, errors: &mut Errors) -> Names {
     let Some(entry) = section.get(key) else { return Names::ALL };
-    let names = read_texts(section, key, errors);
+    let names = section.texts(key, errors);
     if matches!(&entry.node.content, Content::List(items) if items.is_empty()) {
         let remedy = "list names, in which * stands for any characters, or leave it out for all";
         errors.push(entry.node.place, format!("access.{key} is empty, and nothing could be sent; {remedy}"));

@@ -4,13 +4,15 @@ use std::net::{IpAddr, SocketAddr};
 use std::path::PathBuf;
 use std::time::Duration;
 
-use super::ListenConfig;
-use super::intake::{read_address, read_insecure, read_per_address, read_tls};
-use super::read::{read_bytes, read_duration};
+use serde_json::json;
+
+use super::intake::{read_address, read_insecure, read_tls};
+use super::{ListenConfig, table};
 use crate::recorder::inbox::Bounds;
-use crate::study::place::Errors;
-use crate::study::section::Section;
-use crate::study::tree::Table;
+use crate::written::place::Errors;
+use crate::written::section::Section;
+use crate::written::tree::Table;
+use crate::written::{Absent, Form, Kind, Part, Setting, Span};
 
 /// `[inbox]`: the folder between intake and processing.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -68,84 +70,186 @@ pub struct FtpConfig {
     pub commands: u32,
 }
 
-const BLOCKS_KEYS: &[&str] = &[
-    "users",
-    "rate",
-    "rate_per_camera",
-    "blocks_per_s",
-    "blocks_per_s_per_camera",
-    "slowest",
-    "connections_per_camera",
-];
-const FTP_KEYS: &[&str] = &[
-    "listen",
-    "implicit",
-    "certificate",
-    "key",
-    "client_authority",
-    "require_tls",
-    "insecure",
-    "passive_ports",
-    "passive_address",
-    "connections",
-    "connections_per_address",
-    "patience",
-    "idle",
-    "attempts",
-    "commands",
-];
-const PUT_KEYS: &[&str] = &[
-    "listen",
-    "certificate",
-    "key",
-    "client_authority",
-    "insecure",
-    "connections",
-    "connections_per_address",
-    "patience",
-];
+/// `[inbox]`
+pub static INBOX: Part = Part {
+    name: "inbox",
+    help: "The folder between the intake of blocks and their processing. A block must fit into a camera's share, and that into the whole.",
+    settings: &[
+        Setting::new("path", Kind::Text, Absent::Text("inbox"), "Its directory."),
+        Setting::new("bound", Kind::Bytes(1 << 20, 1 << 50), Absent::Text("10GiB"), "The most that it holds."),
+        Setting::new(
+            "bound_per_camera",
+            Kind::Bytes(1 << 20, 1 << 50),
+            Absent::Means("as much as `bound`"),
+            "The most of one camera.",
+        ),
+        Setting::new("block", Kind::Bytes(1 << 10, 1 << 30), Absent::Text("2MiB"), "The largest block."),
+    ],
+};
+
+const fn rate(key: &'static str, help: &'static str) -> Setting {
+    Setting::new(key, Kind::Bytes(1 << 10, 1 << 40), Absent::Means("no limit"), help)
+}
+
+const fn blocks_per_s(key: &'static str, help: &'static str) -> Setting {
+    Setting::new(key, Kind::Number(0.001, 1e6), Absent::Means("no limit"), help)
+}
+
+/// `[intake.blocks]`
+pub static BLOCKS: Part = Part {
+    name: "intake.blocks",
+    help: "What holds for every way to upload blocks.",
+    settings: &[
+        Setting::new(
+            "users",
+            Kind::Text,
+            Absent::Means("none: everybody is let in, from this machine alone"),
+            "The file with the cameras and the hashes of their passwords; `loadline password CAMERA` makes its lines.",
+        ),
+        rate("rate", "The most bytes per second of all cameras."),
+        rate("rate_per_camera", "The most bytes per second of each camera."),
+        blocks_per_s("blocks_per_s", "The most blocks per second of all cameras."),
+        blocks_per_s("blocks_per_s_per_camera", "The most blocks per second of each camera."),
+        Setting::new(
+            "slowest",
+            Kind::Bytes(1, 1 << 30),
+            Absent::Text("1KiB"),
+            "The bytes per second below which an upload is broken off.",
+        ),
+        Setting::new(
+            "connections_per_camera",
+            Kind::Whole(1, 10_000),
+            Absent::Whole(10),
+            "The most connections of a camera.",
+        ),
+    ],
+};
+
+static PORTS: Form = Form {
+    says: "first and last port, as in `\"50000-50199\"`",
+    schema: || json!({ "type": "string", "pattern": "^[0-9]+ *- *[0-9]+$" }),
+    example: "\"50000-50199\"",
+};
+
+static REACHED: Form = Form {
+    says: "address, as in `\"203.0.113.5\"`",
+    schema: || json!({ "type": "string", "pattern": "^[0-9a-fA-F.:]+$" }),
+    example: "\"203.0.113.5\"",
+};
+
+/// Many cameras may come from behind one router, and each has a bound of its own.
+const PER_ADDRESS: &str = "as many as `connections`";
+
+/// `[intake.ftp]`
+pub static FTP: Part = Part {
+    name: "intake.ftp",
+    help: "Blocks by FTP, and by FTP with TLS where there is a certificate.",
+    settings: &[
+        table::listen("Address and port."),
+        Setting::new(
+            "implicit",
+            Kind::Own(&table::ADDRESS),
+            Absent::Means("none"),
+            "Address and port for TLS from the first byte.",
+        )
+        .only("TLS"),
+        table::CERTIFICATE,
+        table::KEY,
+        table::CLIENT_AUTHORITY,
+        Setting::new(
+            "require_tls",
+            Kind::Truth,
+            Absent::Means("`true` with a certificate, else `false`"),
+            "Whether passwords and blocks come over TLS only.",
+        ),
+        table::INSECURE,
+        Setting::new(
+            "passive_ports",
+            Kind::Own(&PORTS),
+            Absent::Means("any that is free"),
+            "The ports for data; every connection needs one.",
+        ),
+        Setting::new(
+            "passive_address",
+            Kind::Own(&REACHED),
+            Absent::Means("the address that the client came to"),
+            "The address that clients are told for data, where a router stands between.",
+        ),
+        table::connections(100_000, 200),
+        table::connections_per_address(PER_ADDRESS),
+        table::PATIENCE,
+        Setting::new(
+            "idle",
+            Kind::Duration(Span::Within(0.1, 86_400.0)),
+            Absent::Text("5m"),
+            "How long a session may be silent between two commands.",
+        ),
+        Setting::new(
+            "attempts",
+            Kind::Whole(1, 100),
+            Absent::Whole(3),
+            "Wrong passwords of a session, before it ends.",
+        ),
+        Setting::new(
+            "commands",
+            Kind::Whole(20, 1_000_000),
+            Absent::Whole(200),
+            "Commands of a session without a block, before it ends.",
+        ),
+    ],
+};
+
+/// `[intake.put]`
+pub static PUT: Part = Part {
+    name: "intake.put",
+    help: "Blocks by HTTP PUT.",
+    settings: &[
+        table::listen("Address and port."),
+        table::CERTIFICATE,
+        table::KEY,
+        table::CLIENT_AUTHORITY,
+        table::INSECURE,
+        table::connections(100_000, 200),
+        table::connections_per_address(PER_ADDRESS),
+        table::PATIENCE,
+    ],
+};
 
 pub(super) fn read_inbox(root: &Table, errors: &mut Errors) -> InboxConfig {
-    let section = Section::open(root, "inbox", &["path", "bound", "bound_per_camera", "block"], errors);
-    let all = read_bytes(&section, "bound", 1 << 20, 1 << 50, errors).unwrap_or(10 << 30);
-    let camera = read_bytes(&section, "bound_per_camera", 1 << 20, 1 << 50, errors).unwrap_or(all);
-    let block = read_bytes(&section, "block", 1 << 10, 1 << 30, errors).unwrap_or(2 << 20);
+    let section = Section::open(root, &INBOX, errors);
+    let all = section.read("bound", errors);
+    let camera = section.find("bound_per_camera", errors).unwrap_or(all);
+    let block = section.read("block", errors);
     if block > camera || camera > all {
         let remedy = "inbox.block, inbox.bound_per_camera and inbox.bound must each be larger than the one before";
         errors.push(section.place, format!("no block would fit into the inbox; {remedy}"));
     }
-    let path = PathBuf::from(section.text("path", errors).unwrap_or("inbox"));
-    InboxConfig { path, bounds: Bounds { all, camera, block } }
+    InboxConfig { path: section.read("path", errors), bounds: Bounds { all, camera, block } }
 }
 
 pub(super) fn read_blocks(tables: &Table, errors: &mut Errors) -> BlocksConfig {
-    let mut section = Section::open(tables, "blocks", BLOCKS_KEYS, errors);
-    section.name = "intake.blocks";
-    let rate =
-        |key: &str, errors: &mut Errors| read_bytes(&section, key, 1 << 10, 1 << 40, errors).map(|bytes| bytes as f64);
-    let blocks = |key: &str, errors: &mut Errors| section.number(key, 0.001..=1e6, errors);
+    let section = Section::open(tables, &BLOCKS, errors);
     BlocksConfig {
-        users: section.text("users", errors).map(PathBuf::from),
+        users: section.read("users", errors),
         rates: RateLimits {
-            bytes_per_s: rate("rate", errors),
-            camera_bytes_per_s: rate("rate_per_camera", errors),
-            blocks_per_s: blocks("blocks_per_s", errors),
-            camera_blocks_per_s: blocks("blocks_per_s_per_camera", errors),
+            bytes_per_s: section.read("rate", errors),
+            camera_bytes_per_s: section.read("rate_per_camera", errors),
+            blocks_per_s: section.read("blocks_per_s", errors),
+            camera_blocks_per_s: section.read("blocks_per_s_per_camera", errors),
         },
-        slowest_per_s: read_bytes(&section, "slowest", 1, 1 << 30, errors).unwrap_or(1 << 10) as f64,
-        connections_per_camera: section.count("connections_per_camera", 1, 10_000, errors).unwrap_or(10),
+        slowest_per_s: section.read("slowest", errors),
+        connections_per_camera: section.read("connections_per_camera", errors),
     }
 }
 
 pub(super) fn read_ftp(tables: &Table, has_users: bool, errors: &mut Errors) -> Option<FtpConfig> {
     tables.get("ftp")?;
-    let mut section = Section::open(tables, "ftp", FTP_KEYS, errors);
-    section.name = "intake.ftp";
+    let section = Section::open(tables, &FTP, errors);
     let listen = read_address(&section, "listen", &users_remedy(has_users), errors);
     let implicit =
         section.get("implicit").and_then(|_| read_address(&section, "implicit", &users_remedy(has_users), errors));
     let tls = read_tls(&section, errors);
-    let require_tls = section.truth("require_tls", errors);
+    let require_tls: Option<bool> = section.read("require_tls", errors);
     if tls.is_none() {
         for key in ["implicit", "require_tls"] {
             if let Some(entry) = section.get(key).filter(|_| key != "require_tls" || require_tls == Some(true)) {
@@ -160,44 +264,42 @@ pub(super) fn read_ftp(tables: &Table, has_users: bool, errors: &mut Errors) -> 
         errors.push(entry.place, format!("intake.ftp.client_authority is given and require_tls is false; {remedy}"));
     }
     let is_insecure = read_insecure(&section, listen, requires_tls, errors);
-    let connections = section.count("connections", 1, 100_000, errors).unwrap_or(200);
+    let connections = section.read("connections", errors);
     Some(FtpConfig {
         implicit,
         passive_ports: read_ports(&section, connections, errors),
         passive_address: read_passive_address(&section, errors),
         requires_tls,
-        idle: read_duration(&section, "idle", 0.1, 86_400.0, errors).unwrap_or(Duration::from_secs(300)),
-        attempts: section.count("attempts", 1, 100, errors).unwrap_or(3),
-        commands: section.count("commands", 20, 1_000_000, errors).unwrap_or(200),
+        idle: section.read("idle", errors),
+        attempts: section.read("attempts", errors),
+        commands: section.read("commands", errors),
         listen: ListenConfig {
             listen: listen?,
             tokens: Vec::new(),
             is_insecure,
             tls,
             connections,
-            // Many cameras may come from behind one router, and each has a bound of its own.
-            connections_per_address: read_per_address(&section, errors).or(Some(connections)),
-            patience: read_duration(&section, "patience", 0.01, 3600.0, errors).unwrap_or(Duration::from_secs(30)),
+            connections_per_address: section.find("connections_per_address", errors).or(Some(connections)),
+            patience: section.read("patience", errors),
         },
     })
 }
 
 pub(super) fn read_put(tables: &Table, has_users: bool, errors: &mut Errors) -> Option<ListenConfig> {
     tables.get("put")?;
-    let mut section = Section::open(tables, "put", PUT_KEYS, errors);
-    section.name = "intake.put";
+    let section = Section::open(tables, &PUT, errors);
     let listen = read_address(&section, "listen", &users_remedy(has_users), errors);
     let tls = read_tls(&section, errors);
     let is_insecure = read_insecure(&section, listen, tls.is_some(), errors);
-    let connections = section.count("connections", 1, 100_000, errors).unwrap_or(200);
+    let connections = section.read("connections", errors);
     Some(ListenConfig {
         listen: listen?,
         tokens: Vec::new(),
         is_insecure,
         tls,
         connections,
-        connections_per_address: read_per_address(&section, errors).or(Some(connections)),
-        patience: read_duration(&section, "patience", 0.01, 3600.0, errors).unwrap_or(Duration::from_secs(30)),
+        connections_per_address: section.find("connections_per_address", errors).or(Some(connections)),
+        patience: section.read("patience", errors),
     })
 }
 

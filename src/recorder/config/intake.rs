@@ -1,33 +1,95 @@
 //! Reads `[intake]` and the tables below it.
 
 use std::net::SocketAddr;
-use std::path::PathBuf;
-use std::time::Duration;
 
-use super::blocks::{read_blocks, read_ftp, read_put};
-use super::nats::{read_nats, read_store};
-use super::read::{read_bytes, read_duration, read_texts};
-use super::{IntakeConfig, ListenConfig, TlsConfig};
+use super::blocks::{BLOCKS, FTP, PUT, read_blocks, read_ftp, read_put};
+use super::nats::{NATS, STORE, read_nats, read_store};
+use super::{IntakeConfig, ListenConfig, TlsConfig, table};
 use crate::recorder::access::TOKEN_CHARACTERS_MIN;
-use crate::study::place::Errors;
-use crate::study::section::Section;
-use crate::study::tree::{Content, Table};
+use crate::written::place::Errors;
+use crate::written::section::Section;
+use crate::written::tree::{Content, Table};
+use crate::written::{Absent, Kind, Part, Setting};
 
-const KEYS: &[&str] = &["memory", "request", "partial", "http", "tcp", "nats", "blocks", "ftp", "put", "store"];
-const LISTEN_KEYS: &[&str] = &[
-    "listen",
-    "tokens",
-    "certificate",
-    "key",
-    "client_authority",
-    "insecure",
-    "connections",
-    "connections_per_address",
-    "patience",
+const OFF: Absent = Absent::Means("off");
+
+const fn table_of(key: &'static str, part: &'static Part, help: &'static str) -> Setting {
+    Setting::new(key, Kind::Part(part), OFF, help)
+}
+
+/// `[intake]`
+pub static INTAKE: Part = Part {
+    name: "intake",
+    help: "What is taken in. Each table below it is a way in, and off where it is missing.",
+    settings: &[
+        Setting::new(
+            "memory",
+            Kind::Bytes(1 << 20, 1 << 36),
+            Absent::Text("64MiB"),
+            "The most of all requests in memory.",
+        ),
+        Setting::new(
+            "request",
+            Kind::Bytes(1 << 10, 1 << 30),
+            Absent::Text("16MiB"),
+            "The most of one request, after decompression; at most `memory`.",
+        ),
+        Setting::new(
+            "partial",
+            Kind::OneOf(&["keep", REFUSE]),
+            Absent::Text("keep"),
+            "Whether the good lines of a batch with bad ones are kept, or the batch is refused as a whole.",
+        ),
+        table_of("http", &HTTP, "Line protocol over HTTP."),
+        table_of("tcp", &TCP, "Line protocol over TCP."),
+        table_of("nats", &NATS, "Line protocol in messages of a NATS stream."),
+        Setting::new(
+            "blocks",
+            Kind::Part(&BLOCKS),
+            Absent::Means("see below"),
+            "What holds for every way to upload blocks.",
+        ),
+        table_of("ftp", &FTP, "Blocks by FTP and FTPS."),
+        table_of("put", &PUT, "Blocks by HTTP PUT."),
+        table_of("store", &STORE, "Blocks that another recorder forwards."),
+    ],
+};
+
+const REFUSE: &str = "refuse";
+
+const LISTENING: [Setting; 9] = [
+    table::listen("Address and port. Other machines need a token and TLS."),
+    Setting::new(
+        "tokens",
+        Kind::Texts,
+        Absent::Means("none"),
+        "Tokens of one sender that may do all, of 16 characters or more. Without one, and without `[[access]]`, only this machine is listened to.",
+    ),
+    table::CERTIFICATE,
+    table::KEY,
+    table::CLIENT_AUTHORITY,
+    table::INSECURE,
+    table::connections(100_000, 1_000),
+    table::connections_per_address(table::HALF),
+    table::PATIENCE,
 ];
 
+/// `[intake.http]`
+pub static HTTP: Part = Part {
+    name: "intake.http",
+    help: "Line protocol over HTTP: `POST /api/v2/write` and `/write`; `GET /ready`, `/health` and `/metrics`.",
+    settings: &LISTENING,
+};
+
+/// `[intake.tcp]`
+pub static TCP: Part = Part {
+    name: "intake.tcp",
+    help: "Line protocol over TCP, with an empty line behind each batch.",
+    settings: &LISTENING,
+};
+
 pub(super) fn read_intake(root: &Table, errors: &mut Errors) -> IntakeConfig {
-    let section = Section::open(root, "intake", KEYS, errors);
+    let section = Section::open(root, &INTAKE, errors);
     let empty = Table::default();
     let intakes = ["http", "tcp", "nats", "ftp", "put", "store"];
     let tables = match intakes.iter().find_map(|name| section.get(name)) {
@@ -42,8 +104,8 @@ pub(super) fn read_intake(root: &Table, errors: &mut Errors) -> IntakeConfig {
         errors.push(section.place, "there is no intake; add [intake.http] with listen = \"127.0.0.1:8086\"");
     }
     let tables = tables.unwrap_or(&empty);
-    let memory_bytes = read_bytes(&section, "memory", 1 << 20, 1 << 36, errors).unwrap_or(64 << 20);
-    let request_bytes = read_bytes(&section, "request", 1 << 10, 1 << 30, errors).unwrap_or(16 << 20);
+    let memory_bytes = section.read("memory", errors);
+    let request_bytes = section.read("request", errors);
     if request_bytes > memory_bytes {
         let place = section.get("request").or(section.get("memory")).map_or(section.place, |entry| entry.place);
         errors.push(place, "intake.request is larger than intake.memory; no such request could be taken in");
@@ -56,9 +118,9 @@ pub(super) fn read_intake(root: &Table, errors: &mut Errors) -> IntakeConfig {
         memory_bytes,
         request_bytes,
         shows_metrics: root.get("metrics").is_none(),
-        keeps_good_lines: section.one_of("partial", &["keep", "refuse"], errors) != Some("refuse"),
-        http: read_listen(tables, "http", has_access, errors),
-        tcp: read_listen(tables, "tcp", has_access, errors),
+        keeps_good_lines: section.find("partial", errors) != Some(REFUSE),
+        http: read_listen(tables, &HTTP, has_access, errors),
+        tcp: read_listen(tables, &TCP, has_access, errors),
         nats: read_nats(tables, errors),
         blocks,
         ftp: read_ftp(tables, has_users, errors),
@@ -67,11 +129,9 @@ pub(super) fn read_intake(root: &Table, errors: &mut Errors) -> IntakeConfig {
     }
 }
 
-fn read_listen(tables: &Table, kind: &str, has_access: bool, errors: &mut Errors) -> Option<ListenConfig> {
-    tables.get(kind)?;
-    let mut section = Section::open(tables, kind, LISTEN_KEYS, errors);
-    let path = format!("intake.{kind}");
-    section.name = &path;
+fn read_listen(tables: &Table, part: &'static Part, has_access: bool, errors: &mut Errors) -> Option<ListenConfig> {
+    tables.get(part.last_name())?;
+    let section = Section::open(tables, part, errors);
     let tokens = read_tokens(&section, errors);
     let missing = (tokens.is_empty() && !has_access).then_some(("there is no token", "add [[access]] or tokens"));
     let listen = read_address(&section, "listen", &missing, errors);
@@ -82,19 +142,14 @@ fn read_listen(tables: &Table, kind: &str, has_access: bool, errors: &mut Errors
         tokens,
         is_insecure,
         tls,
-        connections: section.count("connections", 1, 100_000, errors).unwrap_or(1_000),
-        connections_per_address: read_per_address(&section, errors),
-        patience: read_duration(&section, "patience", 0.01, 3600.0, errors).unwrap_or(Duration::from_secs(30)),
+        connections: section.read("connections", errors),
+        connections_per_address: section.read("connections_per_address", errors),
+        patience: section.read("patience", errors),
     })
 }
 
-/// The most connections of an address.
-pub(super) fn read_per_address(section: &Section<'_>, errors: &mut Errors) -> Option<u32> {
-    section.count("connections_per_address", 1, 100_000, errors)
-}
-
 fn read_tokens(section: &Section<'_>, errors: &mut Errors) -> Vec<String> {
-    let tokens = read_texts(section, "tokens", errors);
+    let tokens = section.texts("tokens", errors);
     let short = tokens.iter().filter(|token| token.chars().count() < TOKEN_CHARACTERS_MIN).count();
     if let Some(entry) = section.get("tokens").filter(|_| short > 0) {
         let tokens = section.path("tokens");
@@ -113,7 +168,7 @@ pub(super) fn read_insecure(
     requires_tls: bool,
     errors: &mut Errors,
 ) -> bool {
-    let is_insecure = section.truth("insecure", errors).unwrap_or(false);
+    let is_insecure: bool = section.read("insecure", errors);
     if listen.is_some_and(|listen| !listen.ip().is_loopback()) && !requires_tls && !is_insecure {
         let entry = section.get("listen");
         let (place, address) = (entry.map_or(section.place, |entry| entry.node.place), section.path("listen"));
@@ -125,10 +180,9 @@ pub(super) fn read_insecure(
 }
 
 pub(super) fn read_tls(section: &Section<'_>, errors: &mut Errors) -> Option<TlsConfig> {
-    let file = |key: &str, errors: &mut Errors| section.text(key, errors).map(PathBuf::from);
-    match (file("certificate", errors), file("key", errors)) {
+    match (section.given("certificate", errors), section.given("key", errors)) {
         (Some(certificate), Some(key)) => {
-            Some(TlsConfig { certificate, key, client_authority: file("client_authority", errors) })
+            Some(TlsConfig { certificate, key, client_authority: section.read("client_authority", errors) })
         }
         (None, None) => {
             if let Some(entry) = section.get("client_authority") {

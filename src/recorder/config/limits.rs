@@ -1,28 +1,36 @@
 //! Reads `[limits]`: how large a line may be.
 
-use super::read::read_bytes;
 use crate::recorder::line::LineBounds;
-use crate::study::place::Errors;
-use crate::study::section::Section;
-use crate::study::tree::Table;
+use crate::written::place::Errors;
+use crate::written::section::Section;
+use crate::written::tree::Table;
+use crate::written::{Absent, Kind, Part, Setting};
 
-const KEYS: &[&str] = &["tags", "fields", "name", "series"];
+/// `[limits]`
+pub static LIMITS: Part = Part {
+    name: "limits",
+    help: "What one line may have; a line beyond is refused with 400, its place and the setting.",
+    settings: &[
+        Setting::new("tags", Kind::Whole(1, 10_000), Absent::Whole(256), "Tags."),
+        Setting::new("fields", Kind::Whole(1, 100_000), Absent::Whole(4_096), "Fields."),
+        Setting::new("name", Kind::Bytes(1, 64 << 10), Absent::Text("512B"), "Bytes of a name."),
+        Setting::new(
+            "series",
+            Kind::Bytes(1, 1 << 20),
+            Absent::Text("64KiB"),
+            "Bytes of the measurement with its tags.",
+        ),
+    ],
+};
 
 pub(super) fn read_limits(root: &Table, errors: &mut Errors) -> LineBounds {
-    let usual = LineBounds::default();
-    let section = Section::open(root, "limits", KEYS, errors);
-    let count = |key: &str, most: u32, usual: usize, errors: &mut Errors| {
-        section.count(key, 1, most, errors).map_or(usual, |count| count as usize)
-    };
-    let bytes = |key: &str, most: u64, usual: usize, errors: &mut Errors| {
-        read_bytes(&section, key, 1, most, errors).and_then(|bytes| usize::try_from(bytes).ok()).unwrap_or(usual)
-    };
+    let section = Section::open(root, &LIMITS, errors);
     LineBounds {
-        tags: count("tags", 10_000, usual.tags, errors),
-        fields: count("fields", 100_000, usual.fields, errors),
-        name_bytes: bytes("name", 64 << 10, usual.name_bytes, errors),
-        series_bytes: bytes("series", 1 << 20, usual.series_bytes, errors),
-        ..usual
+        tags: section.read("tags", errors),
+        fields: section.read("fields", errors),
+        name_bytes: section.read("name", errors),
+        series_bytes: section.read("series", errors),
+        ..LineBounds::default()
     }
 }
 

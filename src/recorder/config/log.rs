@@ -1,15 +1,38 @@
 //! Reads `[log]`: what the lines of the log look like, and which are said.
 
 use crate::recorder::log::{Level, LogConfig};
-use crate::study::place::Errors;
-use crate::study::section::Section;
-use crate::study::tree::Table;
+use crate::written::place::Errors;
+use crate::written::section::Section;
+use crate::written::tree::Table;
+use crate::written::{Absent, Kind, Part, Setting};
+
+/// `[log]`
+pub static LOG: Part = Part {
+    name: "log",
+    help: "What the lines of the log look like, and which are said.",
+    settings: &[
+        Setting::new(
+            "format",
+            Kind::OneOf(&["text", JSON]),
+            Absent::Text("text"),
+            "Whether a line is text or an object of JSON.",
+        ),
+        Setting::new(
+            "level",
+            Kind::Listed(|| Level::NAMES.map(|(name, _)| name).to_vec()),
+            Absent::Text("info"),
+            "What is said: what matters less than this is not.",
+        ),
+    ],
+};
+
+const JSON: &str = "json";
 
 pub(super) fn read_log(root: &Table, errors: &mut Errors) -> LogConfig {
-    let section = Section::open(root, "log", &["format", "level"], errors);
-    let is_json = section.one_of("format", &["text", "json"], errors) == Some("json");
-    let named = section.one_of("level", &Level::NAMES.map(|(name, _)| name), errors);
+    let section = Section::open(root, &LOG, errors);
+    let named = section.find("level", errors);
     let level = Level::NAMES.into_iter().find(|(name, _)| Some(*name) == named);
+    let is_json = section.find("format", errors) == Some(JSON);
     LogConfig { is_json, level: level.map_or(Level::Info, |(_, level)| level) }
 }
 

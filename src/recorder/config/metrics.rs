@@ -1,15 +1,13 @@
 //! `[metrics]`: an address of its own for `/metrics`. Main type: [`MetricsConfig`].
 
-use std::time::Duration;
-
-use super::ListenConfig;
-use super::access::read_hash;
-use super::intake::{read_address, read_insecure, read_per_address, read_tls};
-use super::read::read_duration;
+use super::access::{TOKEN_HASH, read_hash};
+use super::intake::{read_address, read_insecure, read_tls};
+use super::{ListenConfig, table};
 use crate::recorder::access::TokenHash;
-use crate::study::place::Errors;
-use crate::study::section::Section;
-use crate::study::tree::Table;
+use crate::written::place::Errors;
+use crate::written::section::Section;
+use crate::written::tree::Table;
+use crate::written::{Absent, Part, Setting};
 
 /// `[metrics]`
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -20,29 +18,38 @@ pub struct MetricsConfig {
     pub token: Option<TokenHash>,
 }
 
-const KEYS: &[&str] = &[
-    "listen",
-    "token_hash",
-    "certificate",
-    "key",
-    "client_authority",
-    "insecure",
-    "connections",
-    "connections_per_address",
-    "patience",
-];
+/// `[metrics]`
+pub static METRICS: Part = Part {
+    name: "metrics",
+    help: "An address of its own for `/metrics`; the intakes do not answer it then.",
+    settings: &[
+        table::listen("Address and port."),
+        Setting {
+            absent: Absent::Means("none: only this machine can ask"),
+            help: "The hash of the token that is to be shown; `loadline password --token` makes both.",
+            ..TOKEN_HASH
+        },
+        table::CERTIFICATE,
+        table::KEY,
+        table::CLIENT_AUTHORITY,
+        table::INSECURE,
+        table::connections(10_000, 100),
+        table::connections_per_address(table::HALF),
+        table::PATIENCE,
+    ],
+};
 
 pub(super) fn read_metrics(root: &Table, errors: &mut Errors) -> Option<MetricsConfig> {
     root.get("metrics")?;
-    let section = Section::open(root, "metrics", KEYS, errors);
+    let section = Section::open(root, &METRICS, errors);
     let token = section.get("token_hash").and_then(|_| read_hash(&section, "metrics.token_hash", errors));
     let remedy = ("there is no token", "add token_hash, as loadline password --token makes it");
     let listen = read_address(&section, "listen", &section.get("token_hash").is_none().then_some(remedy), errors);
     let tls = read_tls(&section, errors);
     let is_insecure = read_insecure(&section, listen, tls.is_some(), errors);
-    let connections = section.count("connections", 1, 10_000, errors).unwrap_or(100);
-    let connections_per_address = read_per_address(&section, errors);
-    let patience = read_duration(&section, "patience", 0.01, 3600.0, errors).unwrap_or(Duration::from_secs(30));
+    let connections = section.read("connections", errors);
+    let connections_per_address = section.read("connections_per_address", errors);
+    let patience = section.read("patience", errors);
     let (listen, tokens) = (listen?, Vec::new());
     let listen = ListenConfig { listen, tokens, is_insecure, tls, connections, connections_per_address, patience };
     Some(MetricsConfig { listen, token })

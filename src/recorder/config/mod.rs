@@ -5,6 +5,7 @@
 
 mod access;
 mod blocks;
+mod database;
 mod intake;
 mod limits;
 mod log;
@@ -12,6 +13,7 @@ mod metrics;
 mod nats;
 mod processing;
 mod read;
+mod table;
 
 use std::net::SocketAddr;
 use std::path::PathBuf;
@@ -27,6 +29,7 @@ pub use metrics::MetricsConfig;
 pub use nats::{BucketConfig, ForwardConfig, NatsConfig, NatsServer, StoreConfig};
 pub use processing::{ImagesConfig, OfficeConfig, ProcessingConfig};
 pub use read::read;
+pub use table::RECORDER_FILE;
 
 /// All settings, with their defaults filled in.
 #[derive(Debug, Clone, PartialEq)]

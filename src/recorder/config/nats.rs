@@ -5,12 +5,14 @@ use std::path::PathBuf;
 use std::str::FromStr;
 use std::time::Duration;
 
-use super::TlsConfig;
+use serde_json::json;
+
 use super::intake::read_tls;
-use super::read::{read_bytes, read_duration};
-use crate::study::place::Errors;
-use crate::study::section::{Section, masked_url, shown};
-use crate::study::tree::Table;
+use super::{TlsConfig, table};
+use crate::written::place::Errors;
+use crate::written::section::{Section, masked_url, shown};
+use crate::written::tree::Table;
+use crate::written::{Absent, Form, Kind, Part, Setting, Span};
 
 /// How a NATS server is reached.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -93,12 +95,115 @@ pub struct StoreConfig {
 /// Characters of a bucket's name at most.
 const BUCKET_NAME_MAX: usize = 64;
 
+const fn url() -> Setting {
+    Setting::new("url", Kind::Own(&URL), Absent::Refused, "The NATS server; user and password may stand in it.")
+}
+
+static URL: Form = Form {
+    says: "address, as in `\"nats://host:4222\"`, or `tls://…` for TLS",
+    schema: || json!({ "type": "string", "pattern": "^[^ ]+$" }),
+    example: "\"nats://127.0.0.1:4222\"",
+};
+
+static MONITOR: Form = Form {
+    says: "address, as in `\"http://127.0.0.1:8222\"`",
+    schema: || json!({ "type": "string", "pattern": "^http://" }),
+    example: "\"http://127.0.0.1:8222\"",
+};
+
+const AUTHORITY: Setting = Setting::new(
+    "authority",
+    Kind::Text,
+    Absent::Means("what the system trusts"),
+    "The file of whoever must have signed the server's certificate, in PEM.",
+);
+const CERTIFICATE: Setting = Setting::new(
+    "certificate",
+    Kind::Text,
+    Absent::Means("none"),
+    "The file of the certificate that the recorder shows, in PEM; `key` must be given too.",
+);
+const TOKEN: Setting =
+    Setting::new("token", Kind::Text, Absent::Means("none"), "A token instead of user and password in the address.");
+const BUCKET: Setting = Setting::new(
+    "bucket",
+    Kind::Text,
+    Absent::Refused,
+    "The name of the bucket in the object store: 1 to 64 letters, digits, - and _",
+);
+
+/// `[intake.nats]`
+pub static NATS: Part = Part {
+    name: "intake.nats",
+    help: "Messages of a NATS stream, each a batch of line protocol.",
+    settings: &[
+        url(),
+        Setting::new("stream", Kind::Text, Absent::Refused, "The stream."),
+        Setting::new(
+            "consumer",
+            Kind::Text,
+            Absent::Refused,
+            "The durable consumer, which several recorders may share.",
+        ),
+        AUTHORITY,
+        CERTIFICATE,
+        table::KEY,
+        TOKEN,
+        Setting::new(
+            "monitor",
+            Kind::Own(&MONITOR),
+            Absent::Means("none"),
+            "The server's monitoring, which says whether it syncs before it acknowledges.",
+        ),
+    ],
+};
+
+/// `[intake.store]`
+pub static STORE: Part = Part {
+    name: "intake.store",
+    help: "Blocks that another recorder forwards by a bucket of a NATS object store.",
+    settings: &[
+        url(),
+        BUCKET,
+        AUTHORITY,
+        CERTIFICATE,
+        table::KEY,
+        TOKEN,
+        Setting::new("objects", Kind::Whole(1, 64), Absent::Whole(4), "Objects that are read at a time."),
+        Setting::new(
+            "patience",
+            Kind::Duration(Span::Within(0.1, 3600.0)),
+            Absent::Text("30s"),
+            "How long nothing may come of an object.",
+        ),
+    ],
+};
+
+/// `[forward]`
+pub static FORWARD: Part = Part {
+    name: "forward",
+    help: "Blocks of the inbox are brought to a bucket of a NATS object store, for another recorder; not beside `[processing]`.",
+    settings: &[
+        url(),
+        BUCKET,
+        AUTHORITY,
+        CERTIFICATE,
+        table::KEY,
+        TOKEN,
+        Setting::new(
+            "bound",
+            Kind::Bytes(1 << 20, 1 << 50),
+            Absent::Means("1 GiB, or four blocks where that is more"),
+            "How large the bucket is made where there is none.",
+        ),
+        Setting::new("objects", Kind::Whole(1, 1_000), Absent::Whole(16), "Objects under way at a time."),
+    ],
+};
+
 pub(super) fn read_nats(tables: &Table, errors: &mut Errors) -> Option<NatsConfig> {
     tables.get("nats")?;
-    let keys = ["url", "stream", "consumer", "authority", "certificate", "key", "token", "monitor"];
-    let mut section = Section::open(tables, "nats", &keys, errors);
-    section.name = "intake.nats";
-    let monitor = section.text("monitor", errors).map(str::to_owned);
+    let section = Section::open(tables, &NATS, errors);
+    let monitor: Option<String> = section.read("monitor", errors);
     if let Some(address) = monitor.as_ref().filter(|address| !address.starts_with("http://")) {
         let must = "it must be an address as in \"http://127.0.0.1:8222\"";
         let place = section.get("monitor").map_or(section.place, |entry| entry.place);
@@ -109,7 +214,7 @@ pub(super) fn read_nats(tables: &Table, errors: &mut Errors) -> Option<NatsConfi
         if section.get(key).is_none() {
             errors.push(section.place, format!("intake.nats.{key} is missing"));
         }
-        section.text(key, errors).unwrap_or_default().to_owned()
+        section.read::<String>(key, errors)
     };
     let (stream, consumer) = (needed("stream", errors), needed("consumer", errors));
     Some(NatsConfig { server, stream, consumer, monitor })
@@ -117,13 +222,11 @@ pub(super) fn read_nats(tables: &Table, errors: &mut Errors) -> Option<NatsConfi
 
 pub(super) fn read_store(tables: &Table, errors: &mut Errors) -> Option<StoreConfig> {
     tables.get("store")?;
-    let keys = ["url", "bucket", "authority", "certificate", "key", "token", "objects", "patience"];
-    let mut section = Section::open(tables, "store", &keys, errors);
-    section.name = "intake.store";
+    let section = Section::open(tables, &STORE, errors);
     Some(StoreConfig {
         bucket: read_bucket(&section, errors),
-        objects: section.count("objects", 1, 64, errors).unwrap_or(4),
-        patience: read_duration(&section, "patience", 0.1, 3600.0, errors).unwrap_or(Duration::from_secs(30)),
+        objects: section.read("objects", errors),
+        patience: section.read("patience", errors),
     })
 }
 
@@ -135,8 +238,7 @@ pub(super) fn read_forward(
     errors: &mut Errors,
 ) -> Option<ForwardConfig> {
     root.get("forward")?;
-    let keys = ["url", "bucket", "authority", "certificate", "key", "token", "bound", "objects"];
-    let section = Section::open(root, "forward", &keys, errors);
+    let section = Section::open(root, &FORWARD, errors);
     if root.get("processing").is_some() {
         let remedy = "leave one of them out: a block goes one way";
         errors.push(section.place, format!("[forward] and [processing] both take blocks out of the inbox; {remedy}"));
@@ -147,7 +249,7 @@ pub(super) fn read_forward(
         let what = format!("[forward] and [intake.store] name the same bucket \"{}\"", bucket.name);
         errors.push(section.place, format!("{what}; blocks would go round in it; {remedy}"));
     }
-    let bound = read_bytes(&section, "bound", 1 << 20, 1 << 50, errors).unwrap_or((1 << 30).max(4 * block_bytes));
+    let bound = section.find("bound", errors).unwrap_or((1 << 30).max(4 * block_bytes));
     // What an object needs beside its bytes, and room to answer for it.
     if bound < block_bytes + (1 << 18) {
         let place = section.get("bound").map_or(section.place, |entry| entry.node.place);
@@ -155,7 +257,7 @@ pub(super) fn read_forward(
         let remedy = "make it several times as large";
         errors.push(place, format!("forward.bound leaves no room for a block of {shown} (inbox.block); {remedy}"));
     }
-    let objects = section.count("objects", 1, 1_000, errors).unwrap_or(16);
+    let objects = section.read("objects", errors);
     Some(ForwardConfig { bucket, bound, objects })
 }
 
@@ -178,9 +280,8 @@ fn read_bucket(section: &Section<'_>, errors: &mut Errors) -> BucketConfig {
 /// The server that `url`, `token`, `authority`, `certificate` and `key` name.
 fn read_server(section: &Section<'_>, errors: &mut Errors) -> NatsServer {
     let tls = read_tls(section, errors);
-    let authority = section.text("authority", errors).map(PathBuf::from);
-    let token = section.text("token", errors).map(str::to_owned);
-    let url = section.text("url", errors).unwrap_or_default().to_owned();
+    let (authority, token) = (section.read("authority", errors), section.read("token", errors));
+    let url: String = section.read("url", errors);
     let example = "as in \"nats://127.0.0.1:4222\", or tls:// for TLS";
     match section.get("url") {
         None => {

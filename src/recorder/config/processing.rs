@@ -1,15 +1,16 @@
 //! `[processing]` and `[office]`: what becomes of blocks, and who may look at it. Main types: [`ProcessingConfig`], [`OfficeConfig`].
 
 use std::path::PathBuf;
-use std::time::Duration;
 
-use super::ListenConfig;
-use super::intake::{read_address, read_insecure, read_per_address, read_tls};
-use super::read::read_duration;
+use serde_json::json;
+
+use super::intake::{read_address, read_insecure, read_tls};
+use super::{ListenConfig, table};
 use crate::recorder::processing::{Dates, Form};
-use crate::study::place::Errors;
-use crate::study::section::Section;
-use crate::study::tree::{Content, Table};
+use crate::written::place::Errors;
+use crate::written::section::Section;
+use crate::written::tree::{Content, Table};
+use crate::written::{self, Absent, Kind, Part, Setting, Span};
 
 /// `[processing]`
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -50,29 +51,85 @@ pub struct OfficeConfig {
     pub images: ImagesConfig,
 }
 
-const DAY: Duration = Duration::from_secs(86_400);
 /// How far away violations may be dated at most: 10,000 days.
 const DATES_MAX_S: f64 = 864e6;
+const FOLDER: &str = "folder";
 
-const PROCESSING_KEYS: &[&str] = &["identity", "signers", "images", "images_in", "batch", "workers", "age", "ahead"];
-const OFFICE_KEYS: &[&str] = &[
-    "listen",
-    "readers",
-    "audit",
-    "images",
+const IMAGES: Setting =
+    Setting::new("images", Kind::Text, Absent::Means("`\"images\"`"), "The folder that images are kept in.")
+        .only("`images_in = \"folder\"`");
+const IMAGES_IN: Setting = Setting::new(
     "images_in",
-    "certificate",
-    "key",
-    "client_authority",
-    "insecure",
-    "connections",
-    "connections_per_address",
-    "patience",
-];
+    Kind::OneOf(&[FOLDER, "database"]),
+    Absent::Text(FOLDER),
+    "Whether images are kept in a folder, named by their content, or in the database.",
+);
+
+/// `[processing]`
+pub static PROCESSING: Part = Part {
+    name: "processing",
+    help: "What becomes of blocks: they are verified, decrypted and stored. See [blocks.md](blocks.md).",
+    settings: &[
+        Setting::new("identity", Kind::Text, Absent::Refused, "The file with the data centre's secret keys."),
+        Setting::new(
+            "signers",
+            Kind::Text,
+            Absent::Refused,
+            "The file with the cameras' public keys, in the form of `allowed_signers`.",
+        ),
+        IMAGES,
+        IMAGES_IN,
+        Setting::new("batch", Kind::Whole(1, 1_000), Absent::Whole(64), "The most blocks of a transaction."),
+        Setting::new("workers", Kind::Whole(1, 256), Absent::Whole(1), "Threads that open blocks."),
+        Setting::new(
+            "age",
+            Kind::Duration(Span::Within(1.0, DATES_MAX_S)),
+            Absent::Text("366d"),
+            "How old a violation may be, by this machine's clock.",
+        ),
+        Setting::new(
+            "ahead",
+            Kind::Duration(Span::Within(1.0, DATES_MAX_S)),
+            Absent::Text("1d"),
+            "How far ahead of this machine's clock it may be dated.",
+        ),
+    ],
+};
+
+/// `[office]`
+pub static OFFICE: Part = Part {
+    name: "office",
+    help: "Read-only HTTP over what was stored of blocks; every access is written down first.",
+    settings: &[
+        table::listen("Address and port."),
+        Setting::new(
+            "readers",
+            Kind::Own(&READERS),
+            Absent::Refused,
+            "Who may read: a name and a token of 16 characters or more for each.",
+        ),
+        Setting::new("audit", Kind::Text, Absent::Text("office.audit"), "The file that every access is written to."),
+        IMAGES,
+        IMAGES_IN,
+        table::CERTIFICATE,
+        table::KEY,
+        table::CLIENT_AUTHORITY,
+        table::INSECURE,
+        table::connections(10_000, 100),
+        table::connections_per_address(table::HALF),
+        table::PATIENCE,
+    ],
+};
+
+static READERS: written::Form = written::Form {
+    says: "table of names with a token each",
+    schema: || json!({ "type": "object", "additionalProperties": { "type": "string", "minLength": 16 }, "minProperties": 1 }),
+    example: "{ desk = \"0123456789abcdef\" }",
+};
 
 pub(super) fn read_processing(root: &Table, layout: &str, errors: &mut Errors) -> Option<ProcessingConfig> {
     root.get("processing")?;
-    let section = Section::open(root, "processing", PROCESSING_KEYS, errors);
+    let section = Section::open(root, &PROCESSING, errors);
     let needed = |key: &str, example: &str, errors: &mut Errors| {
         if section.get(key).is_none() {
             errors.push(
@@ -80,19 +137,16 @@ pub(super) fn read_processing(root: &Table, layout: &str, errors: &mut Errors) -
                 format!("processing.{key} is missing; name the file, as in {key} = \"{example}\""),
             );
         }
-        PathBuf::from(section.text(key, errors).unwrap_or_default())
+        section.read::<PathBuf>(key, errors)
     };
     check_layout(&section, layout, errors);
     Some(ProcessingConfig {
         identity: needed("identity", "centre.key", errors),
         signers: needed("signers", "cameras.allowed_signers", errors),
         images: read_images(&section, errors),
-        batch: section.count("batch", 1, 1_000, errors).unwrap_or(64),
-        workers: section.count("workers", 1, 256, errors).unwrap_or(1),
-        dates: Dates {
-            age: read_duration(&section, "age", 1.0, DATES_MAX_S, errors).unwrap_or(366 * DAY),
-            ahead: read_duration(&section, "ahead", 1.0, DATES_MAX_S, errors).unwrap_or(DAY),
-        },
+        batch: section.read("batch", errors),
+        workers: section.read("workers", errors),
+        dates: Dates { age: section.read("age", errors), ahead: section.read("ahead", errors) },
     })
 }
 
@@ -103,7 +157,7 @@ pub(super) fn read_office(
     errors: &mut Errors,
 ) -> Option<OfficeConfig> {
     root.get("office")?;
-    let section = Section::open(root, "office", OFFICE_KEYS, errors);
+    let section = Section::open(root, &OFFICE, errors);
     check_layout(&section, layout, errors);
     let own_images = section.get("images").is_some() || section.get("images_in").is_some();
     if let (true, Some(_)) = (own_images, processing) {
@@ -112,12 +166,12 @@ pub(super) fn read_office(
     let images = processing.map_or_else(|| read_images(&section, errors), |processing| processing.images.clone());
     let readers = read_readers(&section, errors);
     let listen = read_address(&section, "listen", &None, errors);
-    let connections = section.count("connections", 1, 10_000, errors).unwrap_or(100);
-    let patience = read_duration(&section, "patience", 0.01, 3600.0, errors).unwrap_or(Duration::from_secs(30));
+    let connections = section.read("connections", errors);
+    let patience = section.read("patience", errors);
     let tls = read_tls(&section, errors);
-    let audit = PathBuf::from(section.text("audit", errors).unwrap_or("office.audit"));
+    let audit = section.read("audit", errors);
     let is_insecure = read_insecure(&section, listen, tls.is_some(), errors);
-    let connections_per_address = read_per_address(&section, errors);
+    let connections_per_address = section.read("connections_per_address", errors);
     let (listen, tokens) = (listen?, Vec::new());
     let listen = ListenConfig { listen, tokens, is_insecure, tls, connections, connections_per_address, patience };
     Some(OfficeConfig { listen, readers, audit, images })
@@ -131,8 +185,8 @@ fn check_layout(section: &Section<'_>, layout: &str, errors: &mut Errors) {
 }
 
 fn read_images(section: &Section<'_>, errors: &mut Errors) -> ImagesConfig {
-    let path = section.text("images", errors).map(PathBuf::from);
-    match section.one_of("images_in", &["folder", "database"], errors) {
+    let path: Option<PathBuf> = section.read("images", errors);
+    match section.find("images_in", errors) {
         Some("database") => {
             if let Some(entry) = section.get("images") {
                 let what = format!("{} is a folder and images_in is \"database\"", section.path("images"));

@@ -218,7 +218,7 @@ fn choose(run: &RunInput<'_>, varied: &[Factor], factor: Option<&str>) -> Result
     }
     if let Some(wanted) = factor {
         let found = varied.iter().find(|factor| factor.setting == wanted);
-        let meant = crate::study::closest(wanted, names.iter().copied());
+        let meant = crate::written::closest(wanted, names.iter().copied());
         let meant = meant.map_or(";".to_owned(), |meant| format!("; did you mean \"{meant}\"?"));
         let refusal = || format!("--factor: {} varies no \"{wanted}\"{meant} it varies {}", run.path, names.join(", "));
         return found.cloned().map(|factor| vec![factor]).ok_or_else(refusal);

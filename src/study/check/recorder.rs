@@ -2,7 +2,7 @@
 
 use super::Rules;
 use crate::study::blocks::check_blocks;
-use crate::study::settings::LENGTHS;
+use crate::study::load::LENGTHS;
 use crate::trial::{Arrivals, Length, Settings};
 
 impl Rules<'_> {

@@ -1,7 +1,7 @@
 //! Rehearsals of studies that need one setting each.
 
-use super::super::place::Errors;
 use super::*;
+use crate::written::place::Errors;
 
 fn shrunk(text: &str, sets: &[&str]) -> Draft {
     let mut errors = Errors::default();

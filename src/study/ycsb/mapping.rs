@@ -3,9 +3,9 @@
 //! Main function: [`map`]. Invariant: [`MEANINGS`] has every property of `CoreWorkload` and of `Client`, package version 0.17.
 
 use super::properties::Property;
-use crate::study::place::{Errors, Place};
-use crate::study::suggest::closest;
-use crate::study::tree::{Content, Node, Table};
+use crate::written::closest;
+use crate::written::place::{Errors, Place};
+use crate::written::tree::{Content, Node, Table};
 
 /// What a property is here.
 #[derive(Debug, Clone, Copy)]
@@ -262,7 +262,7 @@ fn refuse(property: &Property, meaning: Meaning, errors: &mut Errors) {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::study::settings::SETTINGS;
+    use crate::study::table::is_factor;
     use crate::study::ycsb::properties::read_properties;
 
     fn mapped(text: &str) -> (Table, Vec<String>, Vec<String>) {
@@ -283,7 +283,7 @@ mod tests {
             if let Whole(setting) | Number(setting) | Percent(setting) | Truth(setting) | Text(setting)
             | Order(setting) | Seconds(setting) = meaning
             {
-                assert!(SETTINGS.contains(setting), "{name}: {setting}");
+                assert!(is_factor(setting), "{name}: {setting}");
             }
         }
     }

@@ -7,10 +7,9 @@ mod mapping;
 mod properties;
 pub mod settings;
 
-use super::header;
-use super::place::{Errors, Place, StudyErrors};
-use super::settings::SECTIONS;
-use super::tree::Table;
+use super::table::{STUDY, sections};
+use crate::written::place::{Errors, Place, StudyErrors};
+use crate::written::tree::Table;
 
 use properties::{Property, read_properties, set};
 
@@ -80,8 +79,10 @@ pub fn study_of(text: &str, sets: &[String], errors: &mut Errors) -> YcsbStudy {
 /// Whether a key is one of a study, rather than a property.
 fn is_setting(key: &str) -> bool {
     match key.split_once('.') {
-        Some((section, _)) => SECTIONS.contains(&section) || ["repeat", "goal", "factors"].contains(&section),
-        None => header::TOP_KEYS.contains(&key) && !SECTIONS.contains(&key),
+        Some((section, _)) => {
+            sections().any(|known| known == section) || ["repeat", "goal", "factors"].contains(&section)
+        }
+        None => STUDY.find(key).is_some() && !sections().any(|known| known == key),
     }
 }
 

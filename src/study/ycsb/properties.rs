@@ -3,7 +3,7 @@
 //! Main function: [`read_properties`]. Invariant: each property knows the line that it begins on; of two with the same name the later
 //! one counts, as in Java.
 
-use crate::study::place::{Errors, Place};
+use crate::written::place::{Errors, Place};
 
 /// A name and a value, as text.
 #[derive(Debug, Clone, PartialEq, Eq)]

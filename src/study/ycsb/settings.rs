@@ -1,50 +1,188 @@
-//! Reads what `[record]` says of `usertable`, and `[workload.ycsb]`.
+//! What `[record]` says of `usertable`, and `[workload.ycsb]`.
 //!
-//! Main functions: [`read_usertable`], [`read_ycsb`]. Invariant: keys are the fields of [`UsertableSettings`] and [`YcsbSettings`], with
-//! the shares one by one, so that a setting's value is found by its name.
+//! Main: [`YCSB`], [`read_usertable`] and [`read_ycsb`]. Invariant: what is not written is as in YCSB.
 
 use std::collections::BTreeMap;
 
-use crate::study::place::Errors;
-use crate::study::section::Section;
+use serde_json::Value as Json;
+
+use crate::study::settings::LARGE;
 use crate::trial::{Settings, UsertableSettings, YcsbSettings};
-use crate::workload::ycsb::SHARES;
+use crate::workload::ycsb::{REQUESTS, SHARES};
+use crate::written::place::Errors;
+use crate::written::section::Section;
+use crate::written::{Absent, Kind, Part, Setting};
 
-/// Keys of `[record]` that `usertable` has.
-pub const USERTABLE_KEYS: [&str; 7] =
-    ["fields", "field_length", "field_length_least", "field_lengths", "field_prefix", "keys", "key_digits"];
+const USERTABLE: &str = "`type = \"usertable\"`";
+const LETTER: Absent = Absent::Means("as the workload's letter says");
 
-/// Keys of `[workload.ycsb]`.
-pub const YCSB_KEYS: [&str; 18] = [
-    "read",
-    "update",
-    "insert",
-    "scan",
-    "read_modify_write",
-    "requests",
-    "read_all_fields",
-    "write_all_fields",
-    "scan_least",
-    "scan_most",
-    "scan_lengths",
-    "hot_records",
-    "hot_operations",
-    "recent_records",
-    "recent_operations",
-    "operations_expected",
-    "first",
-    "records",
-];
+/// Fields of a record.
+pub const FIELDS: Setting = Setting::new("fields", Kind::Whole(1, 1000), Absent::Whole(10), "Fields of a record.")
+    .only(USERTABLE)
+    .factor(|settings| Some(settings.record.usertable.fields.into()));
 
-/// Largest numbers of records and operations, as everywhere in a study.
-const LARGE: i64 = 1 << 53;
+/// Length of a field.
+pub const FIELD_LENGTH: Setting = Setting::new(
+    "field_length",
+    Kind::Whole(1, 1 << 20),
+    Absent::Whole(100),
+    "The length of a field in characters, or the largest one.",
+)
+.only(USERTABLE)
+.factor(|settings| Some(settings.record.usertable.field_length.into()));
 
-/// What `[record]` says of `usertable`; what is missing is as in YCSB.
+/// Smallest length of a field.
+pub const FIELD_LENGTH_LEAST: Setting = Setting::new(
+    "field_length_least",
+    Kind::Whole(1, 1 << 20),
+    Absent::Whole(1),
+    "The smallest length of a field, where lengths differ.",
+)
+.only(USERTABLE)
+.factor(|settings| Some(settings.record.usertable.field_length_least.into()));
+
+/// How lengths are spread.
+pub const FIELD_LENGTHS: Setting = Setting::new(
+    "field_lengths",
+    Kind::Named(|| vec!["constant", "uniform", "zipfian"]),
+    Absent::Text("constant"),
+    "How the lengths of fields are spread.",
+)
+.only(USERTABLE)
+.factor(|settings| Some(settings.record.usertable.field_lengths.as_str().into()));
+
+/// What names of fields begin with.
+pub const FIELD_PREFIX: Setting = Setting::new(
+    "field_prefix",
+    Kind::Text,
+    Absent::Text("field"),
+    "What the names of the fields begin with, before their number. 1 to 40 letters, digits or underscores.",
+)
+.only(USERTABLE)
+.factor(|settings| Some(settings.record.usertable.field_prefix.as_str().into()));
+
+/// How keys follow from numbers.
+pub const KEYS: Setting = Setting::new(
+    "keys",
+    Kind::Named(|| vec!["hashed", "ordered"]),
+    Absent::Text("hashed"),
+    "Whether keys are spread by a hash, or ascend.",
+)
+.only(USERTABLE)
+.factor(|settings| Some(settings.record.usertable.keys.as_str().into()));
+
+/// Digits of a key.
+pub const KEY_DIGITS: Setting =
+    Setting::new("key_digits", Kind::Whole(1, 250), Absent::Whole(1), "Digits of a key at least.")
+        .only(USERTABLE)
+        .factor(|settings| Some(settings.record.usertable.key_digits.into()));
+
+const OF_USERTABLE: [Setting; 7] =
+    [FIELDS, FIELD_LENGTH, FIELD_LENGTH_LEAST, FIELD_LENGTHS, FIELD_PREFIX, KEYS, KEY_DIGITS];
+
+/// The keys of `[record]` that only `usertable` has.
+pub fn usertable_keys() -> impl Iterator<Item = &'static str> {
+    OF_USERTABLE.into_iter().map(|setting| setting.key)
+}
+
+/// A share of the operations.
+const fn share(key: &'static str, help: &'static str) -> Setting {
+    Setting::new(key, Kind::Number(0.0, 1e9), LETTER, help)
+}
+
+/// A share of records or operations that a distribution is about.
+const fn part_of(key: &'static str, usual: &'static str, help: &'static str) -> Setting {
+    Setting::new(key, Kind::Number(0.0, 1.0), Absent::Means(usual), help)
+}
+
+/// The settings of `[workload.ycsb]`.
+pub static YCSB: Part = Part {
+    name: "workload.ycsb",
+    help: "What a workload of YCSB does otherwise than its letter says; the workload `ycsb` has no letter, and YCSB's own defaults. Shares are relative \
+           to each other.",
+    settings: &[
+        share("read", "Share of operations that read a record.").factor(|settings| share_of(settings, "read")),
+        share("update", "Share of operations that change fields of a record.")
+            .factor(|settings| share_of(settings, "update")),
+        share("insert", "Share of operations that write a new record.").factor(|settings| share_of(settings, "insert")),
+        share("scan", "Share of operations that read consecutive records.")
+            .factor(|settings| share_of(settings, "scan")),
+        share("read_modify_write", "Share of operations that read a record and then change it.")
+            .factor(|settings| share_of(settings, "read_modify_write")),
+        Setting::new("requests", Kind::Named(|| REQUESTS.to_vec()), LETTER, "How records are chosen.")
+            .factor(|settings| stored(settings, "requests")),
+        Setting::new(
+            "read_all_fields",
+            Kind::Truth,
+            Absent::Means("`true`"),
+            "Whether reads and scans ask for all fields; otherwise for one at random.",
+        )
+        .factor(|settings| stored(settings, "read_all_fields")),
+        Setting::new(
+            "write_all_fields",
+            Kind::Truth,
+            Absent::Means("`false`"),
+            "Whether updates set all fields; otherwise one at random.",
+        )
+        .factor(|settings| stored(settings, "write_all_fields")),
+        Setting::new("scan_least", Kind::Whole(1, 1_000_000), Absent::Means("`1`"), "Records of a scan at least.")
+            .factor(|settings| stored(settings, "scan_least")),
+        Setting::new("scan_most", Kind::Whole(1, 1_000_000), LETTER, "Records of a scan at most.")
+            .factor(|settings| stored(settings, "scan_most")),
+        Setting::new(
+            "scan_lengths",
+            Kind::Named(|| vec!["uniform", "zipfian"]),
+            Absent::Means("`\"uniform\"`"),
+            "How the lengths of scans are spread.",
+        )
+        .factor(|settings| stored(settings, "scan_lengths")),
+        part_of("hot_records", "`0.2`", "The share of the records that is hot.")
+            .only("`requests = \"hotspot\"`")
+            .factor(|settings| stored(settings, "hot_records")),
+        part_of("hot_operations", "`0.8`", "The share of the operations that are about hot records.")
+            .only("`requests = \"hotspot\"`")
+            .factor(|settings| stored(settings, "hot_operations")),
+        part_of(
+            "recent_records",
+            "`0.8571428571`",
+            "The share of the records, the last ones, that `recent_operations` are about.",
+        )
+        .only("`requests = \"exponential\"`")
+        .factor(|settings| stored(settings, "recent_records")),
+        part_of("recent_operations", "`0.95`", "The share of the operations that are about `recent_records`.")
+            .only("`requests = \"exponential\"`")
+            .factor(|settings| stored(settings, "recent_operations")),
+        Setting::new(
+            "operations_expected",
+            Kind::Whole(0, LARGE),
+            Absent::Means("those that end the trial"),
+            "Operations that `zipfian` makes room for where some of them insert.",
+        )
+        .factor(|settings| stored(settings, "operations_expected")),
+        Setting::new(
+            "first",
+            Kind::Whole(0, LARGE),
+            Absent::Means("`0`"),
+            "The number of the first record that `ycsb-load` writes, or that the others ask for.",
+        )
+        .factor(|settings| stored(settings, "first")),
+        Setting::new("records", Kind::Whole(1, LARGE), Absent::Means("all"), "How many records from there on.")
+            .factor(|settings| stored(settings, "records")),
+    ],
+};
+
+fn share_of(settings: &Settings, name: &str) -> Option<Json> {
+    settings.workload.ycsb.shares.get(name).map(|share| (*share).into())
+}
+
+/// The value of a setting whose key is its name in the stored form.
+fn stored(settings: &Settings, key: &str) -> Option<Json> {
+    serde_json::to_value(&settings.workload.ycsb).ok()?.get(key).cloned()
+}
+
+/// What `[record]` says of `usertable`.
 pub fn read_usertable(record: &Section, errors: &mut Errors) -> UsertableSettings {
-    let default = UsertableSettings::default();
-    let text =
-        |key: &str, default: String, errors: &mut Errors| record.text(key, errors).map_or(default, str::to_owned);
-    let field_prefix = text("field_prefix", default.field_prefix, errors);
+    let field_prefix: String = record.read("field_prefix", errors);
     let is_name = |c: char| c.is_ascii_alphanumeric() || c == '_';
     let begins = field_prefix.starts_with(|c: char| c.is_ascii_alphabetic() || c == '_');
     if let (true, Some(entry)) =
@@ -54,100 +192,37 @@ pub fn read_usertable(record: &Section, errors: &mut Errors) -> UsertableSetting
         errors.push(entry.node.place, format!("record.field_prefix is {}; {must}", entry.node));
     }
     UsertableSettings {
-        fields: record.count("fields", 1, 1000, errors).map_or(default.fields, |fields| fields as u16),
-        field_length: record.count("field_length", 1, 1 << 20, errors).unwrap_or(default.field_length),
-        field_length_least: record
-            .count("field_length_least", 1, 1 << 20, errors)
-            .unwrap_or(default.field_length_least),
-        field_lengths: text("field_lengths", default.field_lengths, errors),
+        fields: record.read("fields", errors),
+        field_length: record.read("field_length", errors),
+        field_length_least: record.read("field_length_least", errors),
+        field_lengths: record.read("field_lengths", errors),
         field_prefix,
-        keys: text("keys", default.keys, errors),
-        key_digits: record.count("key_digits", 1, 250, errors).unwrap_or(default.key_digits),
+        keys: record.read("keys", errors),
+        key_digits: record.read("key_digits", errors),
     }
 }
 
 /// `[workload.ycsb]`; empty when there is no such table.
 pub fn read_ycsb(workload: &Section, errors: &mut Errors) -> YcsbSettings {
-    let section =
-        workload.get("ycsb").and_then(|entry| Section::of_node(&entry.node, "workload.ycsb", &YCSB_KEYS, errors));
-    let Some(section) = section else { return YcsbSettings::default() };
+    let Some(section) = workload.part("ycsb", errors) else { return YcsbSettings::default() };
     let mut shares = BTreeMap::new();
     for name in SHARES {
-        shares.extend(section.number(name, 0.0..=1e9, errors).map(|share| (name.to_owned(), share)));
+        shares.extend(section.find(name, errors).map(|share: f64| (name.to_owned(), share)));
     }
-    let mut share = |key: &str| section.number(key, 0.0..=1.0, errors);
-    let (hot_records, hot_operations) = (share("hot_records"), share("hot_operations"));
-    let (recent_records, recent_operations) = (share("recent_records"), share("recent_operations"));
-    let mut whole = |key: &str, least: i64| section.whole(key, least..=LARGE, errors).map(i64::unsigned_abs);
-    let (first, records, operations_expected) =
-        (whole("first", 0), whole("records", 1), whole("operations_expected", 0));
     YcsbSettings {
         shares,
-        requests: section.text("requests", errors).map(str::to_owned),
-        read_all_fields: section.truth("read_all_fields", errors),
-        write_all_fields: section.truth("write_all_fields", errors),
-        scan_least: section.count("scan_least", 1, 1_000_000, errors),
-        scan_most: section.count("scan_most", 1, 1_000_000, errors),
-        scan_lengths: section.text("scan_lengths", errors).map(str::to_owned),
-        hot_records,
-        hot_operations,
-        recent_records,
-        recent_operations,
-        operations_expected,
-        first,
-        records,
-    }
-}
-
-/// The value of one of these settings; none for those that are absent or unknown.
-pub fn value(settings: &Settings, setting: &str) -> Option<serde_json::Value> {
-    if let Some(key) = setting.strip_prefix("workload.ycsb.") {
-        let ycsb = &settings.workload.ycsb;
-        let share = ycsb.shares.get(key).map(|share| (*share).into());
-        return share.or_else(|| serde_json::to_value(ycsb).ok()?.get(key).cloned());
-    }
-    let key = setting.strip_prefix("record.")?;
-    serde_json::to_value(&settings.record.usertable).ok()?.get(key).cloned()
-}
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-    use crate::study::settings::SETTINGS;
-    use crate::study::tree::Table;
-
-    #[test]
-    fn every_key_is_a_setting_and_is_found_by_its_name() {
-        let mut errors = Errors::default();
-        let text = "[workload.ycsb]\nread = 1\nupdate = 2\ninsert = 3\nscan = 4\nread_modify_write = 5\nrequests = \"latest\"\n\
-            read_all_fields = false\nwrite_all_fields = true\nscan_least = 6\nscan_most = 7\nscan_lengths = \"zipfian\"\n\
-            hot_records = 0.1\nhot_operations = 0.2\nrecent_records = 0.3\nrecent_operations = 0.4\n\
-            operations_expected = 8\nfirst = 9\nrecords = 10\n\
-            [record]\nfields = 2\nfield_length = 20\nfield_length_least = 3\nfield_lengths = \"uniform\"\n\
-            field_prefix = \"f\"\nkeys = \"ordered\"\nkey_digits = 8\n";
-        let root = Table::parse(text, &mut errors);
-        let workload = Section::open(&root, "workload", &["ycsb"], &mut errors);
-        let record = Section::open(&root, "record", &USERTABLE_KEYS, &mut errors);
-        let mut settings = Settings::default();
-        settings.workload.ycsb = read_ycsb(&workload, &mut errors);
-        settings.record.usertable = read_usertable(&record, &mut errors);
-        assert!(errors.into_result(&Default::default()).is_ok());
-        for (section, keys) in [("record", &USERTABLE_KEYS[..]), ("workload.ycsb", &YCSB_KEYS[..])] {
-            for key in keys {
-                let setting = format!("{section}.{key}");
-                assert!(SETTINGS.contains(&setting.as_str()), "{setting} cannot be varied");
-                let written = root.find(&setting).and_then(|entry| entry.node.to_json()).unwrap();
-                let found = value(&settings, &setting).unwrap();
-                assert!(found == written || found.as_f64() == written.as_f64(), "{setting}: {found} and {written}");
-            }
-        }
-    }
-
-    #[test]
-    fn a_study_that_says_nothing_has_the_defaults_of_ycsb() {
-        let (root, mut errors) = (Table::default(), Errors::default());
-        let section = Section::open(&root, "record", &[], &mut errors);
-        assert_eq!(read_usertable(&section, &mut errors), UsertableSettings::default());
-        assert_eq!(read_ycsb(&section, &mut errors), YcsbSettings::default());
+        requests: section.read("requests", errors),
+        read_all_fields: section.read("read_all_fields", errors),
+        write_all_fields: section.read("write_all_fields", errors),
+        scan_least: section.read("scan_least", errors),
+        scan_most: section.read("scan_most", errors),
+        scan_lengths: section.read("scan_lengths", errors),
+        hot_records: section.read("hot_records", errors),
+        hot_operations: section.read("hot_operations", errors),
+        recent_records: section.read("recent_records", errors),
+        recent_operations: section.read("recent_operations", errors),
+        operations_expected: section.read("operations_expected", errors),
+        first: section.read("first", errors),
+        records: section.read("records", errors),
     }
 }

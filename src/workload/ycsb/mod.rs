@@ -20,6 +20,7 @@ use crate::trial::Settings;
 
 pub use key_space::KeySpace;
 pub use plan::SHARES;
+pub use requests::NAMES as REQUESTS;
 
 use self::core::Core;
 use plan::Plan;

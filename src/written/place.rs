@@ -6,7 +6,7 @@
 use std::collections::HashSet;
 use std::fmt;
 
-use super::passwords::hidden;
+use super::secrets::hidden;
 use crate::quote::shortened;
 
 /// An error is longer only by what it quotes of a file.

@@ -1,0 +1,72 @@
+//! `loadline schema`: what files may say and what commands print, as JSON Schema; and the reference page of all settings.
+//!
+//! Main functions: [`document`] and [`reference()`]. Invariant: both come from the tables that files are read by, and from the types that are
+//! printed; nothing is listed here.
+
+use schemars::generate::SchemaSettings;
+use serde_json::{Value as Json, json};
+
+use super::output::print_json;
+use super::{Failure, Status};
+use crate::cli::Described;
+use crate::finding::Findings;
+use crate::recorder::config::RECORDER_FILE;
+use crate::study::STUDY;
+use crate::written::reference::chapter;
+use crate::written::schema::{DIALECT, schema};
+
+/// Prints a schema.
+///
+/// # Errors
+/// When stdout cannot be written.
+pub fn run(what: Described) -> Result<Status, Failure> {
+    print_json(&document(what)).map(|()| Status::Valid)
+}
+
+/// A schema (JSON Schema, draft 2020-12).
+pub fn document(what: Described) -> Json {
+    match what {
+        Described::Study => schema(&STUDY, "Study file of loadline"),
+        Described::Recorder => schema(&RECORDER_FILE, "Configuration of loadline record"),
+        Described::Results => results(),
+    }
+}
+
+/// What `run --json` and `report --json` print: what was found, of one run or of several.
+fn results() -> Json {
+    let mut found = SchemaSettings::draft2020_12().for_serialize().into_generator().into_root_schema_for::<Findings>();
+    let definitions = found.remove("$defs").unwrap_or_else(|| json!({}));
+    let mut document = json!({
+        "$schema": DIALECT,
+        "title": "What loadline run --json and loadline report --json print",
+        "description": "One run is an object, several are a list. A figure that the evidence does not give is null, never 0. Durations are in seconds (_s), \
+                        rates per second (_per_s), shares from 0 to 1.",
+        "anyOf": [{ "$ref": "#/$defs/Findings" }, { "type": "array", "items": { "$ref": "#/$defs/Findings" } }],
+        "$defs": definitions
+    });
+    found.remove("$schema");
+    document["$defs"]["Findings"] = found.to_value();
+    document
+}
+
+/// What the page begins with.
+const BEGINNING: &str = "\
+# All settings
+
+What can be written in a study file (`loadline run STUDY`) and in the recorder's file (`loadline record CONFIG.toml`): TOML, one table here for each of theirs. \
+This page is made from the tables that loadline reads files by.
+
+- Durations are text with a unit: `\"250us\"`, `\"1.6ms\"`, `\"10s\"`, `\"2m\"`, `\"1h\"`, `\"7d\"`.
+- Sizes are text with a unit: `\"512B\"`, `\"64KiB\"`, `\"100MB\"`, `\"4GiB\"`. Rates of links are text too: `\"384kbit/s\"`, `\"1Gbit/s\"`.
+- A setting of a study that can be a factor takes several levels in `[factors]`, as in `\"load.clients\" = [1, 4, 16]`, or by `--set 'load.clients=[1,4,16]'`. \
+Every setting of a study can be changed by `--set`.
+
+`loadline schema study` and `loadline schema recorder` print the same as JSON Schema, for editors: write `#:schema study.schema.json` into the first line of a file, \
+beside `study.schema.json` with what was printed.
+";
+
+/// The page `docs/reference.md`.
+pub fn reference() -> String {
+    let (study, recorder) = (chapter("Study file", &STUDY), chapter("Recorder's file", &RECORDER_FILE));
+    format!("{BEGINNING}\n{study}\n{recorder}")
+}

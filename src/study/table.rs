@@ -1,0 +1,125 @@
+//! The table of a study file: all settings that there are.
+//!
+//! Main: [`STUDY`]. Invariant: what a study may say is said here and in the tables that this one names, and nowhere else.
+
+use std::sync::OnceLock;
+
+use serde_json::{Map, Value as Json, json};
+
+use super::background::BACKGROUND;
+use super::blocks::BLOCKS;
+use super::claims::CLAIM;
+use super::database::DATABASE;
+use super::disk::DISK;
+use super::freshness::FRESHNESS;
+use super::header::{GOAL, NAME, QUESTION, REPEAT, SOURCE};
+use super::link::LINK;
+use super::load::LOAD;
+use super::record::RECORD;
+use super::recorder::RECORDER;
+use super::settings::LAYOUT;
+use super::workload::WORKLOAD;
+use crate::written::schema::level;
+use crate::written::{Absent, Form, Kind, Part, Setting};
+
+const ABSENT: Absent = Absent::Means("see below");
+
+const fn table(key: &'static str, part: &'static Part, help: &'static str) -> Setting {
+    Setting::new(key, Kind::Part(part), ABSENT, help)
+}
+
+/// A study file.
+pub static STUDY: Part = Part {
+    name: "",
+    help: "What is to be found out: which database, records, layout, workload and load, what of it is varied, and how often it is repeated.",
+    settings: &[
+        NAME,
+        QUESTION,
+        SOURCE,
+        table("database", &DATABASE, "Which database."),
+        table("record", &RECORD, "The data."),
+        table("layout", &LAYOUT, "How records become tables."),
+        table("workload", &WORKLOAD, "What clients do."),
+        table("load", &LOAD, "When they do it, and for how long."),
+        table("background", &BACKGROUND, "A second load beside it."),
+        table("freshness", &FRESHNESS, "Who reads what the workload `freshness` writes."),
+        table("link", &LINK, "What lies between load and server."),
+        table("disk", &DISK, "A writer to the disk beside the load."),
+        table("recorder", &RECORDER, "What records go through on their way to the database."),
+        table("blocks", &BLOCKS, "What cameras upload."),
+        Setting::new(
+            "factors",
+            Kind::Own(&FACTORS),
+            Absent::Means("none: the study has one case"),
+            "Settings that are varied, each with its levels; every combination is a case. The tables below say which settings can be a factor.",
+        ),
+        table("repeat", &REPEAT, "How often each case is repeated."),
+        table("goal", &GOAL, "The load line that is looked for."),
+        Setting::new(
+            "claims",
+            Kind::Parts(&CLAIM),
+            Absent::Means("none"),
+            "What the source says; the report says whether it was reproduced.",
+        ),
+    ],
+};
+
+/// The form of `[factors]`.
+static FACTORS: Form = Form {
+    says: "table of dotted settings with a list of levels each, as in `\"load.clients\" = [1, 2, 4]`",
+    schema: factors_schema,
+    example: "{ \"load.clients\" = [1, 2] }",
+};
+
+/// Every setting with a single value, by its dotted name: what can be a factor. The server's own settings, `database.config.*`, come on top.
+pub fn factors() -> &'static [String] {
+    static NAMES: OnceLock<Vec<String>> = OnceLock::new();
+    NAMES.get_or_init(|| STUDY.factors().into_iter().map(|(name, _)| name).collect())
+}
+
+/// Whether a setting can be a factor.
+pub fn is_factor(setting: &str) -> bool {
+    let is_config = setting.strip_prefix("database.config.").is_some_and(|name| !name.is_empty());
+    is_config || STUDY.find_path(setting).is_some_and(|setting| setting.factor.is_some())
+}
+
+/// The sections that make up the settings of a trial.
+pub fn sections() -> impl Iterator<Item = &'static str> {
+    let has_factors = |setting: &&Setting| matches!(setting.kind, Kind::Part(part) if !part.factors().is_empty());
+    STUDY.settings.iter().filter(has_factors).map(|setting| setting.key)
+}
+
+/// Dotted settings, and the tables that dots without quotes make of them.
+fn factors_schema() -> Json {
+    let levels = |level: Json| json!({ "type": "array", "items": level, "minItems": 1, "uniqueItems": true });
+    let scalar = levels(json!({ "type": ["string", "number", "boolean"] }));
+    let mut dotted = Map::new();
+    for (name, setting) in STUDY.factors() {
+        let (table, _) = name.rsplit_once('.').unwrap_or_default();
+        dotted.insert(name.clone(), levels(level(table, setting)));
+    }
+    let mut nested = Map::new();
+    for (name, levels) in &dotted {
+        put(&mut nested, name, levels);
+    }
+    put(&mut nested, "database.config", &json!({ "type": "object" }));
+    dotted.extend(nested);
+    json!({
+        "type": "object", "properties": dotted, "patternProperties": { "^database[.]config[.].+$": scalar },
+        "additionalProperties": false
+    })
+}
+
+/// Puts a schema under a dotted name into tables within tables.
+fn put(properties: &mut Map<String, Json>, name: &str, schema: &Json) {
+    match name.split_once('.') {
+        None => drop(properties.insert(name.to_owned(), schema.clone())),
+        Some((table, rest)) => {
+            let empty = || json!({ "type": "object", "properties": {}, "additionalProperties": false });
+            let table = properties.entry(table).or_insert_with(empty);
+            if let Some(Json::Object(inner)) = table.get_mut("properties") {
+                put(inner, rest, schema);
+            }
+        }
+    }
+}

@@ -1,0 +1,151 @@
+//! `[workload]`: what clients do.
+//!
+//! Main: [`WORKLOAD`] and [`read_workload`].
+
+use super::evolve;
+use super::fill::{MIX, STATEMENT, read_mix, read_statements};
+use super::names::Names;
+use super::query::{QUERY, read_queries};
+use super::settings::{LARGE, read_name};
+use super::ycsb::settings::{YCSB, read_ycsb};
+use crate::trial::{EVOLVE_AT_MOST_S, SqlStatement, WorkloadSettings};
+use crate::written::place::Errors;
+use crate::written::section::Section;
+use crate::written::tree::Table;
+use crate::written::{Absent, Kind, Part, Setting, Span};
+
+const QUERIES: &str = "workloads `query` and `recent`";
+const EVOLVING: &str = "`evolve`";
+
+/// The settings of the section.
+pub static WORKLOAD: Part = Part {
+    name: "workload",
+    help: "What clients do.",
+    settings: &[
+        Setting::new(
+            "name",
+            Kind::Named(workload_names),
+            Absent::Text("write"),
+            "The workload; `loadline list workloads` says what each does.",
+        )
+        .factor(|settings| Some(settings.workload.name.as_str().into())),
+        Setting::new("batch", Kind::Whole(1, 100_000), Absent::Whole(1), "Records of a transaction.")
+            .factor(|settings| Some(settings.workload.batch.into())),
+        Setting::new(
+            "statements",
+            Kind::Parts(&STATEMENT),
+            Absent::Means("none: they must be given for `sql`; `SELECT 1` for `connect`"),
+            "The statements that clients execute.",
+        )
+        .only("workloads `sql` and `connect`"),
+        Setting::new("mix", Kind::Part(&MIX), Absent::Means("none: it must be given"), "The shares of the workloads that it is made of.")
+            .only("workload `mix`"),
+        Setting::new(
+            "attribute",
+            Kind::Text,
+            Absent::Means("`select` reads all columns; `update` sets the first hot column"),
+            "The column that `select` reads and `update` sets.",
+        )
+        .only("workloads `select`, `update` and `mix`")
+        .factor(|settings| settings.workload.attribute.as_deref().map(Into::into)),
+        Setting::new(
+            "evolve",
+            Kind::Duration(Span::Any),
+            Absent::Means("the schema stays as it is"),
+            "The time from one change of the schema to the next, which takes it back.",
+        )
+        .factor(|settings| settings.workload.evolve_s.map(Into::into)),
+        Setting::new(
+            "evolve_records",
+            Kind::Whole(1, LARGE),
+            Absent::Means("`100`"),
+            "Records that get a value of the field that is added.",
+        )
+        .only(EVOLVING)
+        .factor(|settings| settings.workload.evolve_records.map(Into::into)),
+        Setting::new(
+            "evolve_change",
+            Kind::OneOf(&["field", "default", "not-null", "index"]),
+            Absent::Text("field"),
+            "What is changed: a field that some records get, a column with a default, the same that cannot be null, or an index.",
+        )
+        .only(EVOLVING)
+        .factor(|settings| serde_json::to_value(settings.workload.evolve.change).ok()),
+        Setting::new(
+            "evolve_algorithm",
+            Kind::OneOf(&["auto", "instant", "inplace", "copy", "concurrently"]),
+            Absent::Text("auto"),
+            "How the database is told to make the change; `auto` takes the best way that it accepts.",
+        )
+        .only(EVOLVING)
+        .factor(|settings| Some(settings.workload.evolve.algorithm.as_deref().unwrap_or("auto").into())),
+        Setting::new(
+            "evolve_at_most",
+            Kind::Duration(Span::Any),
+            Absent::Means("60 s"),
+            "How much longer than its duration a trial goes on for a change that is being made.",
+        )
+        .only(EVOLVING)
+        .factor(|settings| Some(settings.workload.evolve.at_most_s.unwrap_or(EVOLVE_AT_MOST_S).into())),
+        Setting::new("queries", Kind::Parts(&QUERY), Absent::Means("none: they must be given"), "The queries that clients ask.")
+            .only(QUERIES),
+        Setting::new("query", Kind::Text, Absent::Means("all are asked"), "The name of the query that alone is asked.")
+            .only(QUERIES)
+            .factor(|settings| settings.workload.query.as_deref().map(Into::into)),
+        Setting::new(
+            "window",
+            Kind::Whole(0, LARGE),
+            Absent::Means("none: it must be given"),
+            "How many of the last records its queries look at; `0` for all.",
+        )
+        .only("workload `recent`")
+        .factor(|settings| settings.workload.window.map(Into::into)),
+        Setting::new("explain", Kind::Truth, Absent::Truth(false), "Whether the database's plans of the queries are kept.")
+            .only(QUERIES),
+        Setting::new(
+            "writes",
+            Kind::Truth,
+            Absent::Truth(false),
+            "Whether statements may change a database that is not loadline's own.",
+        )
+        .only("workloads `sql` and `connect`"),
+        Setting::new("ycsb", Kind::Part(&YCSB), Absent::Means("as the workload's letter says"), "What a workload of YCSB does otherwise.")
+            .only("workloads of YCSB"),
+    ],
+};
+
+fn workload_names() -> Vec<&'static str> {
+    crate::workload::REGISTRY.iter().map(|entry| entry.name).collect()
+}
+
+/// The settings of the section.
+pub fn read_workload(root: &Table, names: &Names, errors: &mut Errors) -> WorkloadSettings {
+    let section = Section::open(root, &WORKLOAD, errors);
+    let name = read_name(&section, "name", &names.workloads, errors);
+    let statements = read_statements(&section, errors);
+    let window: Option<u64> = section.read("window", errors);
+    let mut queries = read_queries(&section, errors);
+    queries.iter_mut().for_each(|query| query.window = window.filter(|records| *records > 0));
+    WorkloadSettings {
+        statements: if statements.is_empty() && name == "connect" { vec![shortest()] } else { statements },
+        name,
+        batch: section.read("batch", errors),
+        mix: read_mix(&section, errors),
+        attribute: section.read("attribute", errors),
+        queries,
+        window,
+        query: section.read("query", errors),
+        explain: section.read("explain", errors),
+        writes: section.read("writes", errors),
+        evolve_s: section.find("evolve", errors).filter(|seconds| *seconds > 0.0),
+        evolve_records: section.read("evolve_records", errors),
+        evolve: evolve::read_evolve(&section, errors),
+        ycsb: read_ycsb(&section, errors),
+    }
+}
+
+/// What `connect` asks where the study says nothing: the shortest query that there is in every database.
+fn shortest() -> SqlStatement {
+    let sql = "SELECT 1".to_owned();
+    SqlStatement { sql, weight: 1.0, params: Vec::new(), allow_empty: false, then: Vec::new() }
+}

@@ -9,7 +9,7 @@ use anyhow::Context;
 use super::output::{note, print, print_json, table};
 use super::{Failure, Status};
 use crate::cli::{QueryWeighting, ScoreArguments};
-use crate::report::score::{score, terminal};
+use crate::report::score::{ScoreNote, score, terminal};
 use crate::report::scored::{Roles, Scored, evidence};
 use crate::scoring::{Evidence, Weighting, evidence_from_csv};
 use crate::store::Run;
@@ -66,7 +66,7 @@ fn from_tables(writes: &Path, reads: &Path) -> Result<Evidence, Failure> {
     evidence_from_csv((&write_name, &write_text), (&read_name, &read_text)).map_err(Failure::Usage)
 }
 
-fn from_runs(arguments: &ScoreArguments) -> Result<(Evidence, Vec<String>, String), Failure> {
+fn from_runs(arguments: &ScoreArguments) -> Result<(Evidence, Vec<ScoreNote>, String), Failure> {
     let runs: Vec<Run> =
         arguments.runs.iter().map(|path| Run::open(path)).collect::<Result<_, _>>().map_err(Failure::usage)?;
     runs.iter().flat_map(|run| &run.notes).for_each(|line| note(&format!("note: {line}")));
@@ -87,7 +87,7 @@ fn from_runs(arguments: &ScoreArguments) -> Result<(Evidence, Vec<String>, Strin
     let (evidence, mut notes) =
         evidence(&scored, &roles).map_err(|why| Failure::Usage(format!("{}: {why}", names.join(", "))))?;
     if runs.iter().any(|run| run.file.study.quick) {
-        notes.push("rehearsal: figures are not to be quoted".to_owned());
+        notes.push(ScoreNote::Rehearsal {});
     }
     Ok((evidence, notes, names.join(", ")))
 }

@@ -3,6 +3,9 @@
 //! Main type: [`Findings`]. Invariant: a figure that the evidence does not give is `null`, never 0.
 
 mod invalidity;
+mod note;
+mod outcome;
+mod verdict;
 
 use std::collections::BTreeMap;
 
@@ -14,6 +17,9 @@ use crate::trial::Levels;
 use crate::units::{Carried, show_number};
 
 pub use invalidity::Invalidity;
+pub use note::{Cached, FewRows, Note, Unsettled};
+pub use outcome::{Outcome, RefutedSeen, Seen, UNUSABLE};
+pub use verdict::{Compared, Found, Leader, Pays, Told, Verdict};
 
 /// Everything that is said about a run.
 #[derive(Debug, Clone, PartialEq, Default, Serialize, JsonSchema)]
@@ -33,10 +39,10 @@ pub struct Findings {
     pub valid: bool,
     /// Whether sizes and repeats were shrunk: figures are then not to be quoted.
     pub rehearsal: bool,
-    /// What the figures mean, in sentences; the answer to the question first.
-    pub verdicts: Vec<String>,
+    /// What the figures mean; the answer to the question first.
+    pub verdicts: Vec<Verdict>,
     /// What a reader should know about the figures: what did not settle, what is missing.
-    pub notes: Vec<String>,
+    pub notes: Vec<Note>,
     /// One entry per case, in the study's order.
     pub cases: Vec<CaseFinding>,
     /// The load lines found.
@@ -449,8 +455,8 @@ pub struct LoadLine {
     /// Whether other work on the machine, or trials that could not be driven or used, ended the search.
     #[serde(skip_serializing_if = "std::ops::Not::not")]
     pub disturbed: bool,
-    /// How the search ended, in a sentence: `found`, `not reached: ...`, `above what this client can drive: ...`.
-    pub outcome: String,
+    /// How the search ended.
+    pub outcome: Outcome,
 }
 
 /// What became of a claim.

@@ -11,6 +11,33 @@ pub fn kind_of(said: &impl Serialize) -> String {
     told.as_ref().and_then(|told| told.get("kind")).and_then(Value::as_str).unwrap_or_default().to_owned()
 }
 
+/// The schema of something that is said; what figures it has depends on its kind.
+pub fn schema() -> schemars::Schema {
+    schemars::json_schema!({
+        "type": "object",
+        "properties": {
+            "kind": { "type": "string", "description": "What is said: a stable word, which decides the other members." },
+            "says": { "type": "string", "description": "The sentence, made of the figures." }
+        },
+        "required": ["kind", "says"]
+    })
+}
+
+/// Gives a type that is printed as something said its schema.
+macro_rules! said_schema {
+    ($what:ident) => {
+        impl schemars::JsonSchema for $what {
+            fn schema_name() -> std::borrow::Cow<'static, str> {
+                stringify!($what).into()
+            }
+
+            fn json_schema(_: &mut schemars::SchemaGenerator) -> schemars::Schema {
+                crate::said::schema()
+            }
+        }
+    };
+}
+
 /// Gives an enum that derives `Serialize` with `#[serde(remote = "Self", tag = "kind")]` its form as an object that ends with the sentence.
 macro_rules! said {
     ($what:ident) => {
@@ -25,6 +52,8 @@ macro_rules! said {
                 $what::serialize(what, serializer)
             }
         }
+
+        crate::said::said_schema!($what);
 
         impl serde::Serialize for $what {
             fn serialize<S: serde::Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
@@ -45,4 +74,4 @@ macro_rules! said {
     };
 }
 
-pub(crate) use said;
+pub(crate) use {said, said_schema};

@@ -5,6 +5,7 @@
 
 mod evolve;
 mod freshness;
+mod levels;
 mod record;
 mod surroundings;
 
@@ -17,6 +18,7 @@ use crate::query::Query;
 
 pub use evolve::{EVOLVE_AT_MOST_S, EvolveSettings, SchemaChangeKind};
 pub use freshness::{EventPath, FreshnessSettings, Poll, RunAs};
+pub use levels::{level_text, show_level, show_levels};
 pub use record::{CustomColumn, Fill, UsertableSettings};
 pub use surroundings::{
     BackgroundSettings, BlocksSettings, DiskSettings, DiskSync, LinkHosts, LinkSettings, RecorderPath,

@@ -4,6 +4,7 @@
 
 use std::collections::BTreeSet;
 
+use loadline::finding::{Note, Outcome};
 use loadline::measurement::Measurement;
 use loadline::queueing::Timer;
 use loadline::reason::Reason;
@@ -49,11 +50,11 @@ fn metrics_are_said_in_their_own_unit_and_overload_is_called_so() {
     let (study, trials) = rising_rates();
     let findings = analyse("runs/synthetic", &study, &environment(), &trials);
     assert_eq!(findings.cases.iter().map(|case| case.overloaded).collect::<Vec<_>>(), [false, false, true].map(Some));
-    let said = &findings.verdicts[0];
+    let said = findings.verdicts[0].to_string();
     assert!(said.starts_with("p99 of response time is at most 4."), "{said}");
     assert!(said.contains(" ms], n = 4 up to 800/s (1."), "{said}");
     assert!(said.ends_with("; at 1,500/s it is overloaded and carries 1,000/s [1,000, 1,000]"), "{said}");
-    assert!(findings.verdicts.iter().all(|said| !said.contains("operations/s")), "{:?}", findings.verdicts);
+    assert!(findings.verdicts.iter().all(|said| !said.to_string().contains("operations/s")), "{:?}", findings.verdicts);
     let text = terminal(&findings, &study);
     assert!(text.contains("overloaded") && text.contains("≥ 900 ms"), "{text}");
     let page = html(&findings, &study, &environment(), &trials);
@@ -66,7 +67,7 @@ fn metrics_are_said_in_their_own_unit_and_overload_is_called_so() {
     let (mut one_rate, one) = (study, &trials[..1]);
     one_rate.cases.truncate(1);
     one_rate.factors.clear();
-    let said = analyse("runs/one", &one_rate, &environment(), one).verdicts[0].clone();
+    let said = analyse("runs/one", &one_rate, &environment(), one).verdicts[0].to_string();
     assert!(said.contains("response time p99 1.") && said.contains(" ms, n = 1"), "{said}");
 }
 
@@ -138,7 +139,7 @@ fn a_late_trial_that_was_repeated_well_says_nothing_against_a_search_and_a_faile
     let findings = analyse("runs/synthetic", &study, &environment(), &trials);
     assert!(findings.valid && findings.load_lines.iter().all(|line| line.verified), "{:?}", findings.load_lines);
     assert_eq!(findings.cases.iter().map(|case| case.repeated).sum::<u64>(), 1);
-    assert!(findings.notes.iter().any(|note| note.starts_with("in 1 trial of the search loadline could not send")));
+    assert!(findings.notes.contains(&Note::Repeated { repeated: 1 }));
     let text = terminal(&findings, &goal::unfold(&study, &trials));
     assert!(text.contains("REPEATED: 1 of ") && text.contains(LATE) && !text.contains("INVALID"), "{text}");
 
@@ -206,7 +207,8 @@ fn a_line_that_undisturbed_trials_confirm_is_said_with_their_quantile() {
     });
     let line = analyse("runs/synthetic", &study, &environment(), &trials).load_lines.remove(0);
     assert!(line.verified && line.quantile_s.unwrap() < 0.010 && line.trials >= 10, "{line:?}");
-    assert!(!line.outcome.contains("something else"), "the disturbed ones are not what confirms it: {line:?}");
+    let Outcome::Found { seen: Some(seen) } = &line.outcome else { panic!("{line:?}") };
+    assert_eq!(seen.disturbed, 0, "the disturbed ones are not what confirms it: {line:?}");
 }
 
 #[test]
@@ -217,7 +219,7 @@ fn what_a_hypervisor_was_permitted_to_take_is_noted() {
     let findings = analyse("runs/synthetic", &study, &environment(), &trials);
     let note =
         "in 1 of 12 trials the client waited for a CPU; in the first of them the hypervisor gave 20 % of the CPU time";
-    assert!(findings.notes.iter().any(|said| said.starts_with(note)), "{:?}", findings.notes);
+    assert!(findings.notes.iter().any(|said| said.to_string().starts_with(note)), "{:?}", findings.notes);
 }
 
 #[test]
@@ -227,10 +229,10 @@ fn rates_of_a_search_are_settled_where_they_were_confirmed_and_what_was_seen_the
     let findings = analyse("runs/synthetic", &study, &environment(), &trials);
     assert!(findings.cases.iter().all(|case| case.settled == (case.valid_trials >= 10)));
     assert!(findings.cases.iter().any(|case| case.settled) && findings.cases.iter().any(|case| !case.settled));
-    assert!(findings.notes.iter().all(|note| !note.contains("did not settle")), "{:?}", findings.notes);
+    assert!(!findings.notes.iter().any(|note| matches!(note, Note::CasesUnsettled { .. })), "{:?}", findings.notes);
     let said = &findings.verdicts[1];
-    let (head, evidence) = said.rsplit_once(": ").unwrap();
-    assert!(head.ends_with("with p90 of response time below 10 ms") && evidence.starts_with("p90 is "), "{said}");
+    assert!(said.answer.ends_with("with p90 of response time below 10 ms"), "{said}");
+    assert!(said.evidence.starts_with("p90 is ") && said.is_decided(), "{said}");
 }
 
 #[test]
@@ -248,14 +250,22 @@ fn a_search_finds_the_load_line_of_every_case_and_goes_on_where_it_was_interrupt
         assert!(line.verified && rate <= 1.02 * truth && rate >= 0.92 * truth, "{line:?} {truth}");
         assert_eq!((line.quantile, line.below_s), (0.9, 0.01));
     }
-    assert!(findings.verdicts[0].starts_with("wide is able to carry the most load: 2."), "{:?}", findings.verdicts);
-    assert!(findings.verdicts[1].starts_with("layout.name = wide: the load line is 7"), "{:?}", findings.verdicts);
+    assert!(
+        findings.verdicts[0].to_string().starts_with("wide is able to carry the most load: 2."),
+        "{:?}",
+        findings.verdicts
+    );
+    assert!(
+        findings.verdicts[1].to_string().starts_with("layout.name = wide: the load line is 7"),
+        "{:?}",
+        findings.verdicts
+    );
     let unfolded = goal::unfold(&study, &trials);
     assert!(terminal(&findings, &unfolded).contains("rate"));
     let page = html(&findings, &unfolded, &environment(), &trials);
     assert!(page.contains("load line 7") && page.contains("p90 below 10 ms"));
     let early = analyse("runs/early", &study, &environment(), &trials[..2]);
-    assert!(early.load_lines[0].outcome.starts_with("not finished: the next trial is at"), "{:?}", early.load_lines);
+    assert!(matches!(early.load_lines[0].outcome, Outcome::NotFinished { .. }), "{:?}", early.load_lines);
     assert!(!early.load_lines[0].verified && early.load_lines[0].arrival_rate_per_s.is_none());
 }
 

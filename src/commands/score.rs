@@ -9,7 +9,7 @@ use anyhow::Context;
 use super::output::{print, print_json, table};
 use super::{Failure, Status, open_run, status_of_files};
 use crate::cli::{QueryWeighting, ScoreArguments};
-use crate::report::score::{score, terminal};
+use crate::report::score::{ScoreNote, score, terminal};
 use crate::report::scored::{Roles, Scored, evidence};
 use crate::scoring::{Evidence, Weighting, evidence_from_csv};
 use crate::store::Run;
@@ -66,7 +66,7 @@ fn from_tables(writes: &Path, reads: &Path) -> Result<Evidence, Failure> {
     evidence_from_csv((&write_name, &write_text), (&read_name, &read_text)).map_err(Failure::Usage)
 }
 
-fn from_runs(arguments: &ScoreArguments) -> Result<(Evidence, Vec<String>, String, Status), Failure> {
+fn from_runs(arguments: &ScoreArguments) -> Result<(Evidence, Vec<ScoreNote>, String, Status), Failure> {
     let runs: Vec<Run> = arguments.runs.iter().map(|path| open_run(path)).collect::<Result<_, _>>()?;
     let defaults = Roles::default();
     let or = |told: &[String], default: Vec<String>| if told.is_empty() { default } else { told.to_vec() };
@@ -85,7 +85,7 @@ fn from_runs(arguments: &ScoreArguments) -> Result<(Evidence, Vec<String>, Strin
     let (evidence, mut notes) =
         evidence(&scored, &roles).map_err(|why| Failure::Usage(format!("{}: {why}", names.join(", "))))?;
     if runs.iter().any(|run| run.file.study.quick) {
-        notes.push("rehearsal: figures are not to be quoted".to_owned());
+        notes.push(ScoreNote::Rehearsal {});
     }
     let status = runs.iter().map(status_of_files).max().unwrap_or(Status::Valid);
     Ok((evidence, notes, names.join(", "), status))

@@ -21,6 +21,8 @@ impl std::fmt::Display for Invalidity {
     }
 }
 
+crate::said::said_schema!(Invalidity);
+
 /// The form of [`Invalidity`] in JSON.
 #[derive(Serialize)]
 struct SaidInvalidity {

@@ -5,7 +5,8 @@
 use std::collections::{BTreeMap, HashMap};
 
 use crate::finding::{
-    CaseFinding, Estimate, Findings, Invalidity, LateFinding, OperationFinding, ResourceFinding, TimeFinding,
+    CaseFinding, Estimate, FewRows, Findings, Invalidity, LateFinding, Note, OperationFinding, ResourceFinding,
+    TimeFinding, Unsettled,
 };
 use crate::histogram::Histogram;
 use crate::imported::{StatedTimes, TimeKind};
@@ -16,7 +17,6 @@ use crate::report::client;
 use crate::report::disk;
 use crate::report::durability::{self, Durability};
 use crate::report::evolution::evolution;
-use crate::report::factors::show_levels;
 use crate::report::freshness;
 use crate::report::limits;
 use crate::report::links;
@@ -30,7 +30,7 @@ use crate::statistics::noise::{CaseMean, Series, means};
 use crate::statistics::summary::{Interval, mean, sample_sd, t_interval};
 use crate::study::repeat::{are_settled, stopping};
 use crate::study::{Repeat, RepeatRule, Study, goal};
-use crate::trial::{Arrivals, Case};
+use crate::trial::{Arrivals, Case, Levels};
 use crate::units::NS_PER_S;
 
 /// The trials of one case, in the order of their rounds.
@@ -329,65 +329,31 @@ fn reasons(trials: &[&Measurement]) -> Vec<Invalidity> {
     found
 }
 
-fn notes(study: &Study, environment: &Environment, groups: &[CaseTrials<'_>], cases: &[CaseFinding]) -> Vec<String> {
+fn notes(study: &Study, environment: &Environment, groups: &[CaseTrials<'_>], cases: &[CaseFinding]) -> Vec<Note> {
     let mut notes = Vec::new();
-    if study.quick {
-        notes.push("rehearsal: figures are not to be quoted".to_owned());
-    }
-    let missing = study.cases.len().saturating_sub(cases.len());
-    if missing > 0 {
-        notes.push(format!("{missing} of {} cases have no trial yet", study.cases.len()));
-    }
-    let unusable: Vec<String> =
-        cases.iter().filter(|case| case.valid_trials == 0).map(|case| show_levels(&case.levels)).collect();
+    notes.extend(study.quick.then_some(Note::Rehearsal {}));
+    let (missing, all) = (study.cases.len().saturating_sub(cases.len()), cases.len());
+    notes.extend((missing > 0).then_some(Note::CasesMissing { missing, all: study.cases.len() }));
+    let unusable = cases.iter().filter(|case| case.valid_trials == 0);
+    let unusable: Vec<Levels> = unusable.map(|case| case.levels.clone()).collect();
     if !unusable.is_empty() {
-        notes.push(format!("{} of {} cases have no valid trial: {}", unusable.len(), cases.len(), some_of(&unusable)));
+        notes.push(Note::CasesInvalid { cases: unusable, all });
     }
-    let unsettled: Vec<String> = cases
-        .iter()
-        .filter(|case| study.goal.is_none() && case.valid_trials > 0 && !case.settled)
-        .map(|case| format!("{} (n = {})", show_levels(&case.levels), case.valid_trials))
-        .collect();
+    let is_unsettled = |case: &&CaseFinding| study.goal.is_none() && case.valid_trials > 0 && !case.settled;
+    let unsettled = |case: &CaseFinding| Unsettled { levels: case.levels.clone(), n: case.valid_trials };
+    let unsettled: Vec<Unsettled> = cases.iter().filter(is_unsettled).map(unsettled).collect();
     if !unsettled.is_empty() {
-        notes.push(format!(
-            "{} of {} cases did not settle ({}): {}",
-            unsettled.len(),
-            cases.len(),
-            show_rule(&study.repeat),
-            some_of(&unsettled)
-        ));
+        notes.push(Note::CasesUnsettled { cases: unsettled, all, rule: show_rule(&study.repeat) });
     }
-    for group in groups {
-        if let Some(reason) = group.discarded.and_then(|first| first.invalid_because.first()) {
-            notes.push(format!(
-                "the discarded first trial of {} was invalid: {reason}",
-                show_levels(&group.case.levels)
-            ));
-        }
-    }
-    let mut told: Vec<String> = Vec::new();
-    for trial in groups.iter().flat_map(|group| group.discarded.iter().chain(&group.trials)) {
-        for note in
-            trial.imported.iter().flat_map(|from| from.notes.iter().map(|note| format!("{}: {note}", from.tool)))
-        {
-            if !told.contains(&note) {
-                told.push(note);
-            }
-        }
-    }
-    notes.extend(told);
+    notes.extend(groups.iter().filter_map(|group| {
+        let reason = group.discarded?.invalid_because.first()?.clone();
+        Some(Note::DiscardedInvalid { levels: group.case.levels.clone(), reason })
+    }));
+    notes.extend(imported(groups));
     let repeated: u64 = cases.iter().map(|case| case.repeated).sum();
-    if repeated > 0 {
-        let trials = if repeated == 1 { "trial" } else { "trials" };
-        notes.push(format!(
-            "in {repeated} {trials} of the search loadline could not send the load as planned, and repeated it at the same rate; the repetition \
-             is used, so that this says nothing against the result; the reasons of the invalid trials name what to do about it"
-        ));
-    }
-    if environment.governor.as_deref().is_some_and(|governor| governor != "performance") {
-        let governor = environment.governor.as_deref().unwrap_or_default();
-        notes.push(format!("the CPU frequency governor is \"{governor}\": speed may drift with temperature and load"));
-    }
+    notes.extend((repeated > 0).then_some(Note::Repeated { repeated }));
+    let governor = environment.governor.clone().filter(|governor| governor != "performance");
+    notes.extend(governor.map(|governor| Note::Governor { governor }));
     notes.extend(found_nothing(cases));
     notes.extend(limits::notes(environment, groups, cases));
     notes.extend(client::notes(environment, groups));
@@ -397,15 +363,28 @@ fn notes(study: &Study, environment: &Environment, groups: &[CaseTrials<'_>], ca
     notes
 }
 
+/// What the imports of other tools' output noted, each once.
+fn imported(groups: &[CaseTrials<'_>]) -> Vec<Note> {
+    let mut told: Vec<(&String, &String)> = Vec::new();
+    let trials = groups.iter().flat_map(|group| group.discarded.iter().chain(&group.trials));
+    for from in trials.filter_map(|trial| trial.imported.as_ref()) {
+        for note in &from.notes {
+            if !told.contains(&(&from.tool, note)) {
+                told.push((&from.tool, note));
+            }
+        }
+    }
+    told.into_iter().map(|(tool, told)| Note::Imported { tool: tool.clone(), told: told.clone() }).collect()
+}
+
 /// Queries that mostly found nothing are fast, and their figures are those of looking for nothing.
-fn found_nothing(cases: &[CaseFinding]) -> Option<String> {
-    let show = |case: &CaseFinding| {
+fn found_nothing(cases: &[CaseFinding]) -> Option<Note> {
+    let few = |case: &CaseFinding| {
         let rows = case.rows_of_queries().filter(|rows| *rows < ROWS_LEAST)?;
-        Some(format!("{} ({rows:.2} rows)", show_levels(&case.levels)))
+        Some(FewRows { levels: case.levels.clone(), rows })
     };
-    let found: Vec<String> = cases.iter().filter_map(show).collect();
-    let what = "queries found less than one row in two; their figures are those of looking for nothing, and they are compared with nothing";
-    (!found.is_empty()).then(|| format!("{what}: {}", some_of(&found)))
+    let cases: Vec<FewRows> = cases.iter().filter_map(few).collect();
+    (!cases.is_empty()).then_some(Note::FoundNothing { cases })
 }
 
 /// The first four of a list, and how many more there are.

@@ -2,26 +2,23 @@
 //!
 //! Main function: [`notes`]. Invariant: a note is given once, whatever the number of trials, and says of how many it is true.
 
+use crate::finding::Note;
 use crate::measurement::{Environment, Measurement, Starvation, Waited, starvation};
 use crate::report::analyse::CaseTrials;
 
 /// Notes on the client of the trials.
-pub fn notes(environment: &Environment, groups: &[CaseTrials<'_>]) -> Vec<String> {
+pub fn notes(environment: &Environment, groups: &[CaseTrials<'_>]) -> Vec<Note> {
     pipelined(groups).into_iter().chain(kept_from_running(environment, groups)).collect()
 }
 
 /// That transactions left in one round trip, where that is the same in all cases; as a factor it stands in the table.
-fn pipelined(groups: &[CaseTrials<'_>]) -> Option<String> {
+fn pipelined(groups: &[CaseTrials<'_>]) -> Option<Note> {
     let is_all = !groups.is_empty() && groups.iter().all(|group| group.case.settings.load.pipeline);
-    is_all.then(|| {
-        "pipelined: all statements of a transaction left in one round trip (load.pipeline = true); most applications wait for the \
-         answer to each, and get less out of the same database"
-            .to_owned()
-    })
+    is_all.then_some(Note::Pipelined {})
 }
 
 /// The worst of what is said of trials whose client had to wait for a CPU, and of how many trials something is said.
-fn kept_from_running(environment: &Environment, groups: &[CaseTrials<'_>]) -> Option<String> {
+fn kept_from_running(environment: &Environment, groups: &[CaseTrials<'_>]) -> Option<Note> {
     let cpus = f64::from(environment.cpus);
     let note = |trial: &&Measurement| {
         starvation(trial, cpus)
@@ -30,6 +27,6 @@ fn kept_from_running(environment: &Environment, groups: &[CaseTrials<'_>]) -> Op
     };
     let found: Vec<Waited> = groups.iter().flat_map(CaseTrials::valid).filter_map(|trial| note(&trial)).collect();
     let all = groups.iter().flat_map(CaseTrials::valid).count();
-    let first = found.first()?;
-    Some(format!("in {} of {all} trials the client waited for a CPU; in the first of them {first}", found.len()))
+    let first = found.first()?.clone();
+    Some(Note::ClientWaited { trials: found.len(), all, first })
 }

@@ -1,6 +1,6 @@
 //! Contests: alternatives that compete in a figure, judged pair by pair.
 //!
-//! Main functions: [`contests`] and [`contest_sentences`]. Invariant: an alternative is called fastest only where it beats
+//! Main functions: [`contests`] and [`contest_verdicts`]. Invariant: an alternative is called fastest only where it beats
 //! every other one, by intervals that hold together for all comparisons of the study (Bonferroni).
 
 use std::collections::HashMap;
@@ -8,12 +8,13 @@ use std::collections::HashMap;
 use super::answers::unlike;
 use super::factors::{Factors, grouped_by, is_server_setting, same_level, setting_word, short_level, show_level};
 use super::metric::Metric;
+use crate::finding::{Compared, Found, Leader, Pays, Told, Verdict};
 use crate::statistics::best::BestRatio;
 use crate::statistics::noise::{Series, Stopping, means};
 use crate::statistics::ratio::is_comparable;
 use crate::statistics::summary::{geometric_mean, mean};
 use crate::statistics::verdict::SIGNIFICANCE;
-use crate::statistics::{Interval, RatioEstimate, TrialValue, Verdict, judge, matched_ratio};
+use crate::statistics::{Interval, RatioEstimate, TrialValue, Verdict as Judgement, judge, matched_ratio};
 use crate::study::Factor;
 use crate::trial::Levels;
 use crate::units::{show_number, show_ratio};
@@ -290,65 +291,64 @@ fn pairs(
 }
 
 /// The leader of a contest against one other: its place, the estimate with the interval that is judged and shown, and what it says.
-type Judged = (usize, Result<(RatioEstimate, Interval), String>, Verdict);
+type Judged = (usize, Result<(RatioEstimate, Interval), String>, Judgement);
 
-/// One sentence per contest, and one for the server's settings together where several were varied. Intervals hold together for all pairs of
+/// One verdict per contest, and one for the server's settings together where several were varied. Intervals hold together for all pairs of
 /// all contests, because the data chose the leaders.
-pub fn contest_sentences(contests: &[Contest], metric: &Metric) -> Vec<String> {
+pub fn contest_verdicts(contests: &[Contest], metric: &Metric) -> Vec<Verdict> {
     let family: usize = contests.iter().map(|contest| contest.comparable).sum();
     let confidence = 1.0 - SIGNIFICANCE / family.max(1) as f64;
     let of_leader = |(other, estimate): &Pair| {
         let known = estimate.as_ref().map(|best| (best.chosen, best.interval_at(confidence))).map_err(String::clone);
-        let verdict = known.as_ref().map_or(Verdict::Undecided, |(_, interval)| judge(*interval, EQUAL_WITHIN));
+        let verdict = known.as_ref().map_or(Judgement::Undecided, |(_, interval)| judge(*interval, EQUAL_WITHIN));
         (*other, known, verdict)
     };
     let judged: Vec<(&Contest, Vec<Judged>)> =
         contests.iter().map(|contest| (contest, contest.pairs.iter().map(of_leader).collect())).collect();
     let together = if family > 1 {
-        format!("; intervals hold at 95 % for all {family} comparisons together")
+        format!("intervals hold at 95 % for all {family} comparisons together")
     } else {
         String::new()
     };
-    let sentences = judged.iter().map(|(contest, judged)| {
+    let verdicts = judged.iter().map(|(contest, judged)| {
         let has_interval = judged.iter().any(|(_, known, _)| known.is_ok());
-        contest_sentence(contest, judged, metric) + if has_interval { &together } else { "" }
+        let verdict = contest_verdict(contest, judged, metric);
+        if has_interval && !together.is_empty() { verdict.remarked(&together) } else { verdict }
     });
-    what_pays(&judged, metric).into_iter().chain(sentences).collect()
+    what_pays(&judged, metric).into_iter().chain(verdicts).collect()
 }
 
 /// Which of the server's settings make a difference; none where fewer than two were varied together.
-fn what_pays(judged: &[(&Contest, Vec<Judged>)], metric: &Metric) -> Option<String> {
-    let better = if metric.more_is_better { Verdict::Faster } else { Verdict::Slower };
-    let (mut pays, mut pays_not, mut undecided) = (Vec::new(), Vec::new(), Vec::new());
+fn what_pays(judged: &[(&Contest, Vec<Judged>)], metric: &Metric) -> Option<Verdict> {
+    let better = if metric.more_is_better { Judgement::Faster } else { Judgement::Slower };
+    let (mut pay, mut shown, mut equal, mut undecided) = (Vec::new(), Vec::new(), Vec::new(), Vec::new());
     for (contest, judged) in judged {
         let Some(setting) = &contest.setting else { continue };
         let beaten = judged.iter().find(|(_, _, verdict)| *verdict == better);
         match beaten {
             Some((other, Ok((known, interval)), _)) => {
-                let other = &contest.labels[*other];
-                let figures = against(known, *interval, other);
-                pays.push(format!("{}, {figures}", contest.labels[0]));
+                let (level, over) = (contest.labels[0].clone(), contest.labels[*other].clone());
+                shown.push(format!("{level}, {}", against(known, *interval, &over)));
+                pay.push(Pays { level, over, ratio: known.ratio, ratio_interval: [interval.low, interval.high] });
             }
-            _ if judged.iter().all(|(_, _, verdict)| *verdict == Verdict::Equal) => pays_not.push(setting.clone()),
+            _ if judged.iter().all(|(_, _, verdict)| *verdict == Judgement::Equal) => equal.push(setting.clone()),
             _ => undecided.push(setting.clone()),
         }
     }
-    if pays.len() + pays_not.len() + undecided.len() < 2 {
+    if pay.len() + equal.len() + undecided.len() < 2 {
         return None;
     }
-    let head = if pays.is_empty() {
-        "no setting of the server was found to pay: ".to_owned()
-    } else {
-        format!("settings of the server that pay: {}; ", pays.join("; "))
-    };
-    let part = |title: String, list: Vec<String>| (!list.is_empty()).then(|| format!("{title} {}", list.join(", ")));
+    let part = |title: String, list: &[String]| (!list.is_empty()).then(|| format!("{title} {}", list.join(", ")));
     let margin = show_number(EQUAL_WITHIN * 100.0);
     let parts = [
-        part(format!("no difference (equal within ±{margin} %) by"), pays_not),
-        part("undecided about".to_owned(), undecided),
+        (!shown.is_empty()).then(|| shown.join("; ")),
+        part(format!("no difference (equal within ±{margin} %) by"), &equal),
+        part("undecided about".to_owned(), &undecided),
     ];
-    let rest = parts.into_iter().flatten().collect::<Vec<_>>().join("; ");
-    Some(format!("{head}{rest}").trim_end_matches("; ").to_owned())
+    let answer =
+        if pay.is_empty() { "no setting of the server was found to pay" } else { "settings of the server that pay" };
+    let evidence = parts.into_iter().flatten().collect::<Vec<_>>().join("; ");
+    Some(Verdict::new(Found::ServerSettings { pay, equal, undecided }, answer).because(evidence))
 }
 
 /// `1.13 × star-hot [1.02, 1.24]`
@@ -357,8 +357,39 @@ fn against(known: &RatioEstimate, interval: Interval, other: &str) -> String {
     format!("{ratio} × {other} {ends}")
 }
 
-fn contest_sentence(contest: &Contest, judged: &[Judged], metric: &Metric) -> String {
-    let better = if metric.more_is_better { Verdict::Faster } else { Verdict::Slower };
+/// The leader of a contest against one other, as figures.
+fn compared(contest: &Contest, (other, estimate, verdict): &Judged) -> Compared {
+    let known = estimate.as_ref().ok();
+    Compared {
+        name: contest.labels[*other].clone(),
+        ratio: known.map(|(known, _)| known.ratio),
+        ratio_interval: known.map(|(_, interval)| [interval.low, interval.high]),
+        told: match verdict {
+            Judgement::Equal => Told::Equal,
+            Judgement::Undecided => Told::Undecided,
+            Judgement::Faster | Judgement::Slower => Told::Apart,
+        },
+    }
+}
+
+/// The same in words, with what it says where that differs between the others.
+fn said(contest: &Contest, (other, estimate, verdict): &Judged, with_verdict: bool) -> String {
+    let other = &contest.labels[*other];
+    let (known, interval) = match estimate {
+        Ok(known) => known,
+        Err(why) => return format!("not compared with {other}, because {why}"),
+    };
+    let word = match verdict {
+        _ if !with_verdict => String::new(),
+        Judgement::Equal => format!(" (equal within ±{} %)", show_number(EQUAL_WITHIN * 100.0)),
+        Judgement::Undecided => " (undecided)".to_owned(),
+        _ => " (certain)".to_owned(),
+    };
+    format!("{}, n = {} + {}{word}", against(known, *interval, other), known.n_of, known.n_to)
+}
+
+fn contest_verdict(contest: &Contest, judged: &[Judged], metric: &Metric) -> Verdict {
+    let better = if metric.more_is_better { Judgement::Faster } else { Judgement::Slower };
     let superlative = match metric.name {
         "load_line" => "able to carry the most load",
         "freshness_p90" => "soonest to be seen (freshness p90)",
@@ -368,46 +399,36 @@ fn contest_sentence(contest: &Contest, judged: &[Judged], metric: &Metric) -> St
     };
     let (leader, before, after) = (&contest.labels[0], &contest.before, &contest.after);
     let count = |verdict| judged.iter().filter(|(_, _, found)| *found == verdict).count();
-    let said = |(other, estimate, verdict): &Judged, with_verdict: bool| {
-        let other = &contest.labels[*other];
-        let (known, interval) = match estimate {
-            Ok(known) => known,
-            Err(why) => return format!("not compared with {other}, because {why}"),
-        };
-        let word = match verdict {
-            _ if !with_verdict => String::new(),
-            Verdict::Equal => format!(" (equal within ±{} %)", show_number(EQUAL_WITHIN * 100.0)),
-            Verdict::Undecided => " (undecided)".to_owned(),
-            _ => " (certain)".to_owned(),
-        };
-        format!("{}, n = {} + {}{word}", against(known, *interval, other), known.n_of, known.n_to)
-    };
     let mixed = count(better) > 0;
-    let list = |with_verdict| judged.iter().map(|one| said(one, with_verdict)).collect::<Vec<_>>().join("; ");
+    let list = |with_verdict| judged.iter().map(|one| said(contest, one, with_verdict)).collect::<Vec<_>>().join("; ");
+    let found = |leads| Found::Contest {
+        metric: metric.name,
+        setting: contest.setting.clone(),
+        first: leader.clone(),
+        others: judged.iter().map(|one| compared(contest, one)).collect(),
+        leader: leads,
+    };
     if count(better) == judged.len() {
-        return format!("{before}{leader} is {superlative}: {}{after}", list(false));
+        let answer = format!("{before}{leader} is {superlative}");
+        return Verdict::new(found(Leader::Best), answer).because(format!("{}{after}", list(false)));
     }
-    if count(Verdict::Undecided) == 0 {
-        let equal = judged.iter().filter(|(_, _, verdict)| *verdict == Verdict::Equal);
+    if count(Judgement::Undecided) == 0 {
+        let equal = judged.iter().filter(|(_, _, verdict)| *verdict == Judgement::Equal);
         let names: Vec<&str> = equal.map(|(other, ..)| contest.labels[*other].as_str()).collect();
         let among = if mixed { format!("are {superlative} and ") } else { "are ".to_owned() };
         let margin = show_number(EQUAL_WITHIN * 100.0);
-        return format!(
-            "{before}{leader} and {} {among}equal within ±{margin} %: {}{after}",
-            names.join(" and "),
-            list(mixed)
-        );
+        let answer = format!("{before}{leader} and {} {among}equal within ±{margin} %", names.join(" and "));
+        return Verdict::new(found(Leader::Equal), answer).because(format!("{}{after}", list(mixed)));
     }
+    let verdict = Verdict::new(found(Leader::Undecided), format!("{before}undecided which is {superlative}"));
     let reasons: Vec<&String> = judged.iter().filter_map(|(_, known, _)| known.as_ref().err()).collect();
     if reasons.len() == judged.len() && reasons.windows(2).all(|two| two[0] == two[1]) {
         let others: Vec<&str> = judged.iter().map(|(other, ..)| contest.labels[*other].as_str()).collect();
         let why = reasons.first().map_or(TOO_FEW, |why| why.as_str());
         let others = others.join(" and ");
-        return format!(
-            "{before}undecided which is {superlative}: {leader} is not compared with {others}, because {why}"
-        );
+        return verdict.because(format!("{leader} is not compared with {others}, because {why}"));
     }
-    format!("{before}undecided which is {superlative}: {leader} is {}{after}", list(mixed || count(Verdict::Equal) > 0))
+    verdict.because(format!("{leader} is {}{after}", list(mixed || count(Judgement::Equal) > 0)))
 }
 
 #[cfg(test)]

@@ -1,8 +1,8 @@
-//! What a writer beside the load wrote to the disk, in sentences.
+//! What a writer beside the load wrote to the disk.
 //!
-//! Main functions: [`sentences`], the fastest way to write and what suffered from it; [`notes`], each way; [`written`], of a case. Invariant: a speed counts the time of the last sync, so that the page cache is not taken for the disk.
+//! Main functions: [`verdicts`], the fastest way to write and what suffered from it; [`notes`], each way; [`written`], of a case. Invariant: a speed counts the time of the last sync, so that the page cache is not taken for the disk.
 
-use crate::finding::Estimate;
+use crate::finding::{Cached, Estimate, Found, Note, Verdict};
 use crate::histogram::Histogram;
 use crate::measurement::{DiskMeasurement, Measurement};
 use crate::report::analyse::{CaseTrials, estimate};
@@ -24,7 +24,7 @@ pub fn written(valid: &[&Measurement]) -> Option<Estimate> {
 
 /// For each way of syncing the case in which most was written; then the one in which operations beside it suffered most. Nothing where
 /// writers do not differ: then they are a condition, and not the question.
-pub fn sentences(groups: &[CaseTrials<'_>]) -> Vec<String> {
+pub fn verdicts(groups: &[CaseTrials<'_>]) -> Vec<Verdict> {
     let writer = |group: &CaseTrials<'_>| group.case.settings.disk.clone().filter(|disk| disk.block_bytes > 0);
     let cases: Vec<(&CaseTrials<'_>, DiskSettings, Estimate)> = groups
         .iter()
@@ -38,14 +38,16 @@ pub fn sentences(groups: &[CaseTrials<'_>]) -> Vec<String> {
         let own = cases.iter().filter(|(_, disk, _)| disk.sync == sync);
         let (_, disk, estimate) = own.max_by(|a, b| speed(a).total_cmp(&speed(b)))?;
         let show = |bytes_per_s| format!("{}/s", show_bytes(bytes_per_s));
-        let (block, n) = (show_bytes(disk.block_bytes as f64), estimate.n);
-        Some(format!("{}, blocks of {block} are written fastest: {}, n = {n}", way(sync), estimate.show(show)))
+        let (block, n, sync) = (show_bytes(disk.block_bytes as f64), estimate.n, way(sync));
+        let found = Found::DiskFastest { sync, block_bytes: disk.block_bytes, written_bytes_per_s: *estimate };
+        let answer = format!("{sync}, blocks of {block} are written fastest");
+        Some(Verdict::new(found, answer).because(format!("{}, n = {n}", estimate.show(show))))
     });
     fastest.chain(suffering(groups, &writer)).collect()
 }
 
 /// The response times of the case where half of the operations waited longest, beside those without a writer.
-fn suffering(groups: &[CaseTrials<'_>], writer: &dyn Fn(&CaseTrials<'_>) -> Option<DiskSettings>) -> Option<String> {
+fn suffering(groups: &[CaseTrials<'_>], writer: &dyn Fn(&CaseTrials<'_>) -> Option<DiskSettings>) -> Option<Verdict> {
     let times = |group: &CaseTrials<'_>| {
         let mut all = Histogram::new();
         group.valid().for_each(|trial| all.merge(&trial.response_times()));
@@ -55,16 +57,16 @@ fn suffering(groups: &[CaseTrials<'_>], writer: &dyn Fn(&CaseTrials<'_>) -> Opti
     groups.iter().filter(|group| writer(group).is_none()).for_each(|group| undisturbed.merge(&times(group)));
     let disturbed = groups.iter().filter(|group| writer(group).is_some()).map(|group| (group, times(group)));
     let (group, worst) = disturbed.max_by_key(|(_, times)| times.quantile_ns(0.5))?;
-    let show = |times: &Histogram, quantile| show_seconds(times.quantile_ns(quantile) as f64 / NS_PER_S);
+    let quantiles_s = |times: &Histogram| [0.5, 0.99].map(|quantile| times.quantile_ns(quantile) as f64 / NS_PER_S);
     (undisturbed.count() > 0).then(|| {
-        format!(
-            "operations beside it suffer most with {}: {} (p50) and {} (p99) of response time, {} and {} without a writer",
-            show_levels(&group.case.levels),
-            show(&worst, 0.5),
-            show(&worst, 0.99),
-            show(&undisturbed, 0.5),
-            show(&undisturbed, 0.99)
-        )
+        let (response_time_s, undisturbed_s) = (quantiles_s(&worst), quantiles_s(&undisturbed));
+        let ([p50, p99], [p50_without, p99_without]) =
+            (response_time_s.map(show_seconds), undisturbed_s.map(show_seconds));
+        let levels = group.case.levels.clone();
+        let answer = format!("operations beside it suffer most with {}", show_levels(&levels));
+        Verdict::new(Found::DiskSuffering { levels, response_time_s, undisturbed_s }, answer).because(format!(
+            "{p50} (p50) and {p99} (p99) of response time, {p50_without} and {p99_without} without a writer"
+        ))
     })
 }
 
@@ -76,8 +78,8 @@ fn way(sync: DiskSync) -> &'static str {
     }
 }
 
-/// A sentence for each kind of writer; trials of all cases with it count together.
-pub fn notes(groups: &[CaseTrials<'_>]) -> Vec<String> {
+/// A note for each kind of writer; trials of all cases with it count together.
+pub fn notes(groups: &[CaseTrials<'_>]) -> Vec<Note> {
     let Some(metric) = Metric::named("disk_written") else { return Vec::new() };
     let mut writers: Vec<(&DiskSettings, Vec<&DiskMeasurement>, Vec<f64>)> = Vec::new();
     for group in groups {
@@ -93,31 +95,29 @@ pub fn notes(groups: &[CaseTrials<'_>]) -> Vec<String> {
         }
     }
     let told = writers.iter().filter(|(_, seen, _)| !seen.is_empty());
-    told.map(|(disk, seen, speeds)| sentence(disk, seen, &metric.show_estimate(speeds))).collect()
+    told.map(|(disk, seen, speeds)| note(disk, seen, metric.show_estimate(speeds))).collect()
 }
 
-fn sentence(disk: &DiskSettings, seen: &[&DiskMeasurement], speed: &str) -> String {
-    let how = way(disk.sync);
+fn note(disk: &DiskSettings, seen: &[&DiskMeasurement], speed: String) -> Note {
     let mut times = Histogram::new();
     seen.iter().for_each(|each| times.merge(&each.block_time));
-    let block = |quantile| show_seconds(times.quantile_ns(quantile) as f64 / NS_PER_S);
+    let block_s = |quantile| times.quantile_ns(quantile) as f64 / NS_PER_S;
     let of = |figure: fn(&DiskMeasurement) -> f64| {
         mean(&seen.iter().map(|each| figure(each)).collect::<Vec<_>>()).unwrap_or(f64::NAN)
     };
-    let (accepted, written) = (of(|each| each.accepted_bytes_per_s), of(|each| each.written_bytes_per_s));
-    let cached = if accepted > CACHED_SHARE * written {
-        let flush = show_seconds(of(|each| each.flush_s));
-        format!("; the page cache took {}/s, and the last sync {flush}", show_bytes(accepted))
-    } else {
-        String::new()
-    };
-    let writers = if disk.writers > 1 { format!(" by {} writers", disk.writers) } else { String::new() };
-    format!(
-        "disk: blocks of {} {how}{writers}: {speed}; a block took {} (p50), {} (p99){cached}",
-        show_bytes(disk.block_bytes as f64),
-        block(0.5),
-        block(0.99)
-    )
+    let accepted_bytes_per_s = of(|each| each.accepted_bytes_per_s);
+    let written_bytes_per_s = of(|each| each.written_bytes_per_s);
+    let cached = Cached { accepted_bytes_per_s, flush_s: of(|each| each.flush_s) };
+    Note::DiskWriter {
+        sync: way(disk.sync),
+        block_bytes: disk.block_bytes,
+        writers: disk.writers,
+        written_bytes_per_s,
+        speed,
+        block_p50_s: block_s(0.5),
+        block_p99_s: block_s(0.99),
+        cached: (accepted_bytes_per_s > CACHED_SHARE * written_bytes_per_s).then_some(cached),
+    }
 }
 
 #[cfg(test)]
@@ -130,9 +130,9 @@ mod tests {
         let mut seen =
             DiskMeasurement { accepted_bytes_per_s: 2e9, written_bytes_per_s: 1e8, flush_s: 3.0, ..Default::default() };
         seen.block_time.record(500_000);
-        let text = sentence(&settings, &[&seen], "95.4 MiB/s, n = 1");
+        let text = note(&settings, &[&seen], "95.4 MiB/s, n = 1".to_owned()).to_string();
         assert!(text.contains("the page cache took 1.86 GiB/s, and the last sync 3 s"), "{text}");
         seen.accepted_bytes_per_s = 1.02e8;
-        assert!(!sentence(&settings, &[&seen], "").contains("page cache took"));
+        assert!(matches!(note(&settings, &[&seen], String::new()), Note::DiskWriter { cached: None, .. }));
     }
 }

@@ -6,7 +6,7 @@ use std::collections::BTreeMap;
 
 use super::factors::{Factors, same_level, short_level};
 use crate::database::level::{Level, level};
-use crate::finding::{CaseFinding, DurabilityFinding};
+use crate::finding::{CaseFinding, DurabilityFinding, Verdict};
 use crate::measurement::Environment;
 use crate::study::{Factor, Study};
 use crate::trial::{Case, Settings};
@@ -68,16 +68,17 @@ pub fn word(finding: &DurabilityFinding) -> &'static str {
     }
 }
 
-/// Sentences about alternatives whose acknowledged writes survive different things, with what they survive; others as they are.
-pub fn told(sentences: Vec<String>, study: &Study, cases: &[CaseFinding]) -> Vec<String> {
+/// Verdicts on alternatives whose acknowledged writes survive different things, with what they survive; others as they are.
+pub fn told(verdicts: Vec<Verdict>, study: &Study, cases: &[CaseFinding]) -> Vec<Verdict> {
     let factors = Factors::of(study);
     let survived: Vec<BTreeMap<String, String>> =
         factors.judged().map(|factor| by_alternative(factor, cases)).collect();
-    let tell = |sentence: String| {
-        let remarks = survived.iter().filter_map(|words| remark(&sentence, words));
-        remarks.fold(sentence.clone(), |told, remark| format!("{told}; {remark}"))
+    let tell = |verdict: Verdict| {
+        let compared: Vec<String> = verdict.found.compared().into_iter().map(str::to_owned).collect();
+        let remarks = survived.iter().filter_map(|words| remark(&compared, words));
+        remarks.fold(verdict, |told, remark| told.remarked(&remark))
     };
-    sentences.into_iter().map(tell).collect()
+    verdicts.into_iter().map(tell).collect()
 }
 
 /// What the writes of each alternative survive, by its name in sentences.
@@ -102,25 +103,15 @@ fn by_alternative(factor: &Factor, cases: &[CaseFinding]) -> BTreeMap<String, St
         .collect()
 }
 
-/// The remark that a sentence needs: it names alternatives that survive different things, and a ratio between them.
-fn remark(sentence: &str, survived: &BTreeMap<String, String>) -> Option<String> {
-    let named: Vec<(&String, &String)> = survived.iter().filter(|(label, _)| names(sentence, label)).collect();
-    let differs = named.iter().any(|(_, words)| *words != named[0].1);
-    (differs && sentence.contains(" × ")).then(|| {
+/// The remark that alternatives need which are held against each other by ratios and survive different things.
+fn remark(compared: &[String], survived: &BTreeMap<String, String>) -> Option<String> {
+    let named: Vec<(&String, &String)> = survived.iter().filter(|(label, _)| compared.contains(label)).collect();
+    named.iter().any(|(_, words)| *words != named[0].1).then(|| {
         let each: Vec<String> = named.iter().map(|(label, words)| format!("of {label} {words}")).collect();
         // "of innodb a power cut, of myisam nothing", with the verb behind the first name.
         let (label, words) = named[0];
         let first = format!("of {label} survive {words}");
         format!("acknowledged writes {first}, {}", each[1..].join(", "))
-    })
-}
-
-/// Whether a text names something as a word of its own, not as a part of another.
-fn names(text: &str, label: &str) -> bool {
-    let is_word = |c: char| c.is_alphanumeric() || c == '-' || c == '_';
-    text.match_indices(label).any(|(at, found)| {
-        let (before, behind) = (text[..at].chars().next_back(), text[at + found.len()..].chars().next());
-        !before.is_some_and(is_word) && !behind.is_some_and(is_word)
     })
 }
 
@@ -132,12 +123,14 @@ mod tests {
     fn a_ratio_across_different_durability_says_so() {
         let survived = [("innodb", "a power cut"), ("myisam", "nothing"), ("aria", "a crash")];
         let survived = survived.map(|(label, words)| (label.to_owned(), words.to_owned())).into();
-        let told = |sentence: &str| remark(sentence, &survived);
+        let told = |compared: &[&str]| {
+            remark(&compared.iter().map(|label| (*label).to_owned()).collect::<Vec<_>>(), &survived)
+        };
         assert_eq!(
-            told("myisam is fastest: 41 × innodb [38, 44], n = 5 + 5").unwrap(),
+            told(&["myisam", "innodb"]).unwrap(),
             "acknowledged writes of innodb survive a power cut, of myisam nothing"
         );
-        assert_eq!(told("myisam: throughput peaks at load.clients = 4: 3 records/s"), None);
-        assert_eq!(told("myisam-2 is fastest: 41 × myisam [38, 44]"), None, "one alternative alone is named");
+        assert_eq!(told(&[]), None, "nothing is compared");
+        assert_eq!(told(&["myisam-2", "myisam"]), None, "of one alternative alone it is known");
     }
 }

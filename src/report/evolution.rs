@@ -1,13 +1,13 @@
 //! Schema changes during a load: how long they took, and what the other operations' response times were meanwhile. Each kind of change
 //! is told apart from the others: adding a column, writing it to records, making an index.
 //!
-//! Main functions: [`evolution`], from the trials of a case to a finding; [`sentences`], what they say together; [`changes`] and
+//! Main functions: [`evolution`], from the trials of a case to a finding; [`verdicts`], what they say together; [`changes`] and
 //! [`operations`], the rows of tables. Invariant: histograms are merged, never averaged; without schema changes there is nothing
 //! to show.
 
 use std::collections::BTreeMap;
 
-use crate::finding::{AsideFinding, ChangeFinding, DuringFinding, EvolutionFinding, Findings};
+use crate::finding::{AsideFinding, ChangeFinding, DuringFinding, EvolutionFinding, Findings, Found, Verdict};
 use crate::measurement::{AsideMeasurement, Measurement};
 use crate::report::analyse::{CaseTrials, time_finding};
 use crate::report::contest::{self, Scored};
@@ -88,29 +88,35 @@ fn aside(measured: &AsideMeasurement) -> AsideFinding {
 
 /// For each case with schema changes: how long they took, what the other operations noticed, what failed, and the throughput in
 /// proportion to that of the same case without them, where the study has it.
-pub fn sentences(groups: &[CaseTrials<'_>], scored: &[Scored<'_>]) -> Vec<String> {
+pub fn verdicts(groups: &[CaseTrials<'_>], scored: &[Scored<'_>]) -> Vec<Verdict> {
     let of_group = |group: &CaseTrials<'_>| {
         let valid: Vec<&Measurement> = group.valid().collect();
         let finding = evolution(&valid, &group.trials).filter(|_| !valid.is_empty())?;
         let label = show_case(&group.case.levels);
         let label = if label.is_empty() { String::new() } else { format!("{label}: ") };
-        let mut parts = vec![show_changes(&finding)];
-        parts.extend(show_meanwhile(&finding, &valid));
+        let mut parts: Vec<String> = show_meanwhile(&finding, &valid).into_iter().collect();
         let failed = finding.changes.values().map(|change| change.failed).sum::<u64>()
             + finding.operations.values().map(|parts| parts.during.failed).sum::<u64>();
         parts.push(match failed {
             0 => "nothing failed".to_owned(),
             _ => format!("{} changes and operations failed", show_number(failed as f64)),
         });
-        parts.extend(against_none(&group.case.levels, scored).map(|ratio| {
+        let ratio = against_none(&group.case.levels, scored);
+        parts.extend(ratio.as_ref().map(|ratio| {
             format!(
                 "throughput is {} that without schema changes, n = {} + {}",
-                show_ratio(&ratio),
+                show_ratio(ratio),
                 ratio.n_of,
                 ratio.n_to
             )
         }));
-        Some(format!("{label}{}", parts.join("; ")))
+        let found = Found::SchemaChanges {
+            levels: group.case.levels.clone(),
+            failed,
+            throughput_ratio: ratio.as_ref().map(|ratio| ratio.ratio),
+            ratio_ci95: ratio.as_ref().map(|ratio| [ratio.interval.low, ratio.interval.high]),
+        };
+        Some(Verdict::new(found, format!("{label}{}", show_changes(&finding))).and(parts.join("; ")))
     };
     groups.iter().filter_map(of_group).collect()
 }
@@ -271,7 +277,7 @@ mod tests {
     fn what_changes_cost_is_told_in_a_sentence_with_intervals() {
         let trials = [trial(1.0, 4_000_000, 1_000_000), trial(3.0, 2_000_000, 1_000_000)];
         let group = CaseTrials { case: &trials[0].trial.case, discarded: None, trials: trials.iter().collect() };
-        let sentences = sentences(&[group], &[]);
+        let sentences: Vec<String> = verdicts(&[group], &[]).iter().map(ToString::to_string).collect();
         assert_eq!(sentences.len(), 1);
         assert!(
             sentences[0].starts_with("on average it is added in 2 s (2 times); while it was added read took 2.8"),

@@ -10,6 +10,8 @@ use serde_json::Value;
 use crate::study::{Factor, Study};
 use crate::trial::Levels;
 
+pub use crate::trial::{level_text, show_level, show_levels};
+
 /// The factor that asks another query: an alternative to nobody, as each answers another question.
 pub const QUERY: &str = "workload.query";
 
@@ -123,28 +125,7 @@ pub fn short_setting(setting: &str) -> String {
     }
 }
 
-/// The value of a level as a study states it: text without its quotes.
-pub fn level_text(level: &Value) -> String {
-    match level {
-        Value::String(text) => text.clone(),
-        other => other.to_string(),
-    }
-}
-
-/// The value of a level for people: as [`level_text`], with a word for text that is empty.
-pub fn show_level(level: &Value) -> String {
-    Some(level_text(level)).filter(|text| !text.is_empty()).unwrap_or_else(|| "none".to_owned())
-}
-
-/// Levels for people: `layout.name = star, load.clients = 4`; `the only case` when nothing varies.
-pub fn show_levels(levels: &Levels) -> String {
-    if levels.is_empty() {
-        return "the only case".to_owned();
-    }
-    levels.iter().map(|(setting, level)| format!("{setting} = {}", show_level(level))).collect::<Vec<_>>().join(", ")
-}
-
-/// The same in short, for tables: `star, clients 4`.
+/// Levels in short, for tables: `star, clients 4`.
 pub fn show_levels_short(levels: &Levels) -> String {
     if levels.is_empty() {
         return "the only case".to_owned();

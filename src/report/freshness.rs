@@ -1,17 +1,17 @@
 //! Freshness: how long events took until readers saw them, group by group.
 //!
-//! Main functions: [`freshness`] and [`stored`], from the trials of a case to findings; [`rows`], the table of them; [`sentences`], what
+//! Main functions: [`freshness`] and [`stored`], from the trials of a case to findings; [`rows`], the table of them; [`verdicts`], what
 //! they mean. Invariant: histograms are merged, never averaged; lost and double sightings are counted in invalid trials too.
 
 use std::collections::BTreeMap;
 
-use crate::finding::{Estimate, Findings, SightingFinding};
+use crate::finding::{Estimate, Findings, Found, SightingFinding, Verdict};
 use crate::measurement::{FreshnessMeasurement, GroupMeasurement, Measurement};
 use crate::report::analyse::{CaseTrials, estimate, time_finding};
 use crate::report::factors::{setting_word, show_level, show_levels};
 use crate::report::metric::{self, Metric};
 use crate::statistics::noise::{Series, intervals};
-use crate::statistics::summary::Interval;
+use crate::statistics::summary::{self, Interval};
 use crate::study::Study;
 use crate::study::repeat::stopping;
 use crate::trial::Levels;
@@ -37,8 +37,9 @@ pub const HEADINGS: [&str; 12] = [
 const SUBSCRIBING: &str = "subscribing";
 
 /// What the figures of events that are published do not promise.
-const PUBLISHED: &str = "what is published is answered, and seen by who subscribes, while it is on no disk: a broker that ends loses it; \
-                         its times stand for less than those of a commit, and \"stored\" is when the historian had committed it";
+const PUBLISHED: &str = "what is published is answered, and seen by who subscribes, while it is on no disk";
+const NOT_STORED: &str = "a broker that ends loses it; its times stand for less than those of a commit, and \"stored\" is when the \
+                          historian had committed it";
 
 /// Settings that change nothing but how many bytes of events are written.
 pub const THROUGHPUT: [&str; 3] = ["load.rate", "workload.batch", "record.length"];
@@ -157,11 +158,11 @@ pub fn short_levels(levels: &Levels) -> String {
 }
 
 /// What freshness says about the question: the highest throughput whose events are seen, and how the ways of looking compare.
-pub fn sentences(study: &Study, groups: &[CaseTrials<'_>]) -> Vec<String> {
+pub fn verdicts(study: &Study, groups: &[CaseTrials<'_>]) -> Vec<Verdict> {
     let named = |name: &str| Metric::named(name);
     let (Some(p90), Some(bytes)) = (named("freshness_p90"), named("event_bytes")) else { return Vec::new() };
-    let mut sentences = Vec::new();
-    let mut most: Option<(f64, String)> = None;
+    let mut verdicts = Vec::new();
+    let mut most: Option<(f64, Verdict)> = None;
     // As in verdicts, the noise of all cases says how far the mean of each is to be believed.
     let together = |metric: &Metric| -> (Vec<Series>, Vec<Option<Interval>>) {
         let of_trial = |trial: &Measurement| Some((trial.trial.round, metric.of(trial)?));
@@ -178,31 +179,39 @@ pub fn sentences(study: &Study, groups: &[CaseTrials<'_>]) -> Vec<String> {
             continue;
         }
         let lost: u64 = trials.iter().filter_map(|trial| Some(trial.freshness.as_ref()?.all().lost)).sum();
-        let lost =
+        let shown =
             if lost > 0 { format!(", {} sightings lost", show_number(lost as f64)) } else { ", none lost".to_owned() };
         let of = if study.factors.is_empty() { String::new() } else { format!("{}: ", levels(study, group)) };
         let ends = all_written.1[place].map(|Interval { low, high }| [low, high]);
         let (estimated, seen) = (Estimate { ci95: ends, ..estimate(&written) }, all_fresh.1[place]);
         let (mean, rate) = (estimated.mean.unwrap_or(0.0), format!("{} MB/s", estimated.show_megabytes()));
-        let seen = format!("{}{lost}", p90.show_case(&trials, &fresh, seen));
+        let seen = format!("{}{shown}", p90.show_case(&trials, &fresh, seen));
+        let found = |is_most| Found::Seen {
+            levels: group.case.levels.clone(),
+            seen_p90_s: summary::mean(&fresh).unwrap_or(f64::NAN),
+            event_bytes_per_s: estimated,
+            lost,
+            is_most,
+        };
         if most.as_ref().is_none_or(|(known, _)| *known < mean) {
             let what = format!("at the most that was written, {rate}, 90 % of the events were seen within {seen}");
-            most = Some((mean, what));
+            most = Some((mean, Verdict::new(found(true), what)));
         }
-        sentences.push(format!("{of}90 % of the events of {rate} were seen within {seen}"));
+        let what = format!("{of}90 % of the events of {rate} were seen within {seen}");
+        verdicts.push(Verdict::new(found(false), what));
     }
     let publishes = |group: &&CaseTrials<'_>| {
         group.case.settings.freshness.as_ref().is_some_and(|freshness| freshness.path.publishes())
     };
     if groups.iter().any(|group| publishes(&group)) {
-        sentences.push(PUBLISHED.to_owned());
+        verdicts.push(Verdict::new(Found::Published {}, PUBLISHED).because(NOT_STORED));
     }
     // Where nothing else differs, the highest throughput is what the study is about.
     let differ_by_throughput = study.factors.iter().all(|factor| THROUGHPUT.contains(&factor.setting.as_str()));
-    if let (true, true, Some((_, what))) = (sentences.len() > 1, differ_by_throughput, most) {
-        sentences.insert(0, what);
+    if let (true, true, Some((_, what))) = (verdicts.len() > 1, differ_by_throughput, most) {
+        verdicts.insert(0, what);
     }
-    sentences
+    verdicts
 }
 
 fn levels(study: &Study, group: &CaseTrials<'_>) -> String {

@@ -1,9 +1,9 @@
-//! Growth: how the response time of an open loop grows with the arrival rate, in sentences.
+//! Growth: how the response time of an open loop grows with the arrival rate.
 //!
-//! Main function: [`sentences`]. Invariant: a case is said to keep a response time only up to the first arrival rate at
+//! Main function: [`verdicts`]. Invariant: a case is said to keep a response time only up to the first arrival rate at
 //! which the database was overloaded.
 
-use crate::finding::Estimate;
+use crate::finding::{Estimate, Found, Verdict};
 use crate::measurement::Measurement;
 use crate::report::analyse::{CaseTrials, estimate, is_overloaded};
 use crate::report::factors::show_levels;
@@ -103,29 +103,37 @@ pub fn series<'g, 'a>(groups: &'g [CaseTrials<'a>]) -> Vec<Series<'g, 'a>> {
     all
 }
 
-/// A sentence per series, with the number of its arrival rates. Series of one rate are spoken of only when overloaded.
-pub fn sentences(groups: &[CaseTrials<'_>]) -> Vec<(usize, String)> {
-    series(groups).iter().filter_map(|series| Some((series.cases.len(), sentence(series)?))).collect()
+/// A verdict per series, with the number of its arrival rates. Series of one rate are spoken of only when overloaded.
+pub fn verdicts(groups: &[CaseTrials<'_>]) -> Vec<(usize, Verdict)> {
+    series(groups).iter().filter_map(|series| Some((series.cases.len(), verdict(series)?))).collect()
 }
 
-fn sentence(series: &Series<'_, '_>) -> Option<String> {
+fn verdict(series: &Series<'_, '_>) -> Option<Verdict> {
     let lead = if series.levels.is_empty() { String::new() } else { format!("{}: ", show_levels(&series.levels)) };
     let overload = series.cases.iter().position(|case| case.is_overloaded);
     let carried = &series.cases[..overload.unwrap_or(series.cases.len())];
     let overload = overload.map(|place| &series.cases[place]);
     let overloaded =
         |case: &Loaded<'_, '_>| format!("at {} it is overloaded and carries {}", case.rate(), case.carried());
+    let found = |carried_per_s, response_time_p99_s| Found::Growth {
+        levels: series.levels.clone(),
+        carried_per_s,
+        response_time_p99_s,
+        overloaded_at_per_s: overload.map(Loaded::rate_per_s),
+    };
     let (Some(first), Some(last)) = (carried.first(), carried.last()) else {
-        let least =
-            overload.map(|case| format!("; p99 of response time is at least {}", show_seconds(case.quantile_s(0.99))));
-        return overload.map(|case| format!("{lead}{}{}", overloaded(case), least.unwrap_or_default()));
+        let case = overload?;
+        let least_s = case.quantile_s(0.99);
+        let verdict = Verdict::new(found(None, least_s), format!("{lead}{}", overloaded(case)));
+        return Some(verdict.and(format!("p99 of response time is at least {}", show_seconds(least_s))));
     };
     let highest = carried.iter().max_by(|a, b| a.quantile_s(0.99).total_cmp(&b.quantile_s(0.99))).unwrap_or(last);
     if series.cases.len() == 1 {
         return None;
     }
-    let beyond = overload.map_or("; no higher rate was tried".to_owned(), |case| format!("; {}", overloaded(case)));
+    let beyond = overload.map_or("no higher rate was tried".to_owned(), overloaded);
     let (high, low) = (highest.show_p99(), first.show_p99());
     let grown = if carried.len() > 1 { format!(" ({low} at {})", first.rate()) } else { String::new() };
-    Some(format!("{lead}p99 of response time is at most {high} up to {}{grown}{beyond}", last.rate()))
+    let answer = format!("{lead}p99 of response time is at most {high} up to {}{grown}", last.rate());
+    Some(Verdict::new(found(Some(last.rate_per_s()), highest.quantile_s(0.99)), answer).and(beyond))
 }

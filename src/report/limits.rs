@@ -1,7 +1,7 @@
 //! What set the pace of a run besides its alternatives: other work on the machine, and the disk's syncs. Notes for readers, so that a
 //! comparison of layouts on a slow disk is not mistaken for one of layouts.
 
-use crate::finding::CaseFinding;
+use crate::finding::{CaseFinding, Note};
 use crate::measurement::{DiskSync, Environment, Measurement};
 use crate::report::analyse::CaseTrials;
 use crate::statistics::summary::mean;
@@ -18,7 +18,7 @@ const WRITES_SHARE: f64 = 0.5;
 const UNHURRIED_SHARE: f64 = 0.5;
 
 /// Notes on what limited the trials besides what was varied.
-pub fn notes(environment: &Environment, groups: &[CaseTrials<'_>], cases: &[CaseFinding]) -> Vec<String> {
+pub fn notes(environment: &Environment, groups: &[CaseTrials<'_>], cases: &[CaseFinding]) -> Vec<Note> {
     let others = others(environment, groups);
     let synced: Vec<&CaseTrials<'_>> = groups.iter().filter(|group| waits_for_syncs(group, cases)).collect();
     others.into_iter().chain(environment.disk_sync.and_then(|sync| paced_by_disk(environment, sync, &synced))).collect()
@@ -43,7 +43,7 @@ pub fn show_sync(sync: DiskSync) -> String {
 
 /// CPUs that neither client nor server nor a recorder in front of it kept busy, in trials that are valid or not: counted by processes where
 /// they were, else what is left of the machine's. Of a database at an address of its own the processes may not be known.
-fn others(environment: &Environment, groups: &[CaseTrials<'_>]) -> Option<String> {
+fn others(environment: &Environment, groups: &[CaseTrials<'_>]) -> Option<Note> {
     let cpus = f64::from(environment.cpus);
     let trials = || groups.iter().flat_map(|group| group.trials.iter());
     let is_unknown = |trial: &&&Measurement| {
@@ -63,24 +63,16 @@ fn others(environment: &Environment, groups: &[CaseTrials<'_>]) -> Option<String
         })
         .collect();
     let mean = mean(&busy)?;
-    (mean > OTHERS_SHARE * cpus).then(|| {
-        let n = busy.len();
-        if is_foreign {
-            return format!(
-                "processes that loadline did not start kept {mean:.1} of {cpus} CPUs busy while trials ran (mean of {n}): the \
-                 database at database.url is among them if it is on this machine; whatever else is makes intervals wider and \
-                 absolute figures lower"
-            );
-        }
-        format!(
-            "other processes kept {mean:.1} of {cpus} CPUs busy while trials ran (mean of {n}): intervals are wider for it, and \
-             absolute figures lower; end them, or keep client and server apart from them with load.cpus and database.cpus"
-        )
+    (mean > OTHERS_SHARE * cpus).then_some(Note::OthersBusy {
+        busy_cpus: mean,
+        cpus: environment.cpus,
+        n: busy.len(),
+        is_database_unknown: is_foreign,
     })
 }
 
 /// Whether writing waited for the disk in most cases of a closed loop: then its pace hides what else differs.
-fn paced_by_disk(environment: &Environment, sync: DiskSync, groups: &[&CaseTrials<'_>]) -> Option<String> {
+fn paced_by_disk(environment: &Environment, sync: DiskSync, groups: &[&CaseTrials<'_>]) -> Option<Note> {
     let closed = |group: &&&CaseTrials<'_>| group.case.settings.load.arrivals == Arrivals::Closed;
     let medians: Vec<Option<f64>> =
         groups.iter().filter(closed).filter_map(|group| median_write_s(environment, sync, group)).collect();
@@ -89,16 +81,13 @@ fn paced_by_disk(environment: &Environment, sync: DiskSync, groups: &[&CaseTrial
         return None;
     }
     waited.sort_by(f64::total_cmp);
-    let median = show_seconds(waited[waited.len() / 2]);
-    Some(format!(
-        "the disk set the pace in {} of {} cases that write: half of the writes took {median} or less, and a bare sync of 4 KiB {} \
-         (median of {} before the first trial), while client and server had CPU left. Alternatives that differ in CPU time differ \
-         more with a larger workload.batch, or on a faster disk",
-        waited.len(),
-        medians.len(),
-        show_seconds(sync.p50_s),
-        sync.count
-    ))
+    Some(Note::DiskPaced {
+        cases: waited.len(),
+        all: medians.len(),
+        write_p50_s: waited[waited.len() / 2],
+        sync_p50_s: sync.p50_s,
+        syncs: sync.count,
+    })
 }
 
 /// Of a case that writes, the median time of its commonest write where it was made of syncs and CPUs were left; none of a case
@@ -160,7 +149,7 @@ mod tests {
         let group = CaseTrials { case: &trial.trial.case, discarded: None, trials: vec![trial] };
         let durability = DurabilityFinding { level: level.to_owned(), proved: None };
         let case = CaseFinding { id: trial.trial.case.id.clone(), durability, ..CaseFinding::default() };
-        notes(&environment, &[group], &[case])
+        notes(&environment, &[group], &[case]).iter().map(ToString::to_string).collect()
     }
 
     #[test]

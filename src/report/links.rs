@@ -1,17 +1,17 @@
-//! What the links of a run carried, in sentences.
+//! What the links of a run carried.
 //!
 //! Main function: [`notes`]. Invariant: figures are medians over the trials, valid or not, because a link is measured before a trial.
 
+use crate::finding::Note;
 use crate::measurement::LinkMeasurement;
 use crate::report::analyse::CaseTrials;
 use crate::trial::LinkSettings;
-use crate::units::{show_bit_rate, show_seconds};
 
 /// A link that carries less than this share of its rate is not what it was to stand for.
 const SHORT_SHARE: f64 = 0.85;
 
-/// A sentence for each link.
-pub fn notes(groups: &[CaseTrials<'_>]) -> Vec<String> {
+/// A note for each link.
+pub fn notes(groups: &[CaseTrials<'_>]) -> Vec<Note> {
     let mut links: Vec<(&LinkSettings, Vec<&LinkMeasurement>)> = Vec::new();
     for group in groups {
         let Some(link) = &group.case.settings.link else { continue };
@@ -21,29 +21,26 @@ pub fn notes(groups: &[CaseTrials<'_>]) -> Vec<String> {
             None => links.push((link, seen.collect())),
         }
     }
-    links.iter().filter_map(|(link, seen)| sentence(link, seen)).collect()
+    links.iter().filter_map(|(link, seen)| note(link, seen)).collect()
 }
 
-fn sentence(link: &LinkSettings, seen: &[&LinkMeasurement]) -> Option<String> {
+fn note(link: &LinkSettings, seen: &[&LinkMeasurement]) -> Option<Note> {
     let up = median(seen, |link| link.up_bits_per_s)?;
     let down = median(seen, |link| link.down_bits_per_s)?;
     let payload = median(seen, |link| link.up_payload_bits_per_s)?;
     let round_trip = median(seen, |link| link.round_trip_s)?;
-    let rate = link.rate_bits_per_s.map_or("without a limit".to_owned(), show_bit_rate);
-    let delay = if link.delay_s > 0.0 { format!(", delay {}", show_seconds(link.delay_s)) } else { String::new() };
-    let suite = seen.iter().find_map(|link| link.suite.as_deref()).unwrap_or_default();
-    let tunnel = link.tunnel.as_ref().map_or(String::new(), |name| format!(", tunnel {name} ({suite})"));
-    let short = link.rate_bits_per_s.filter(|rate| up.min(down) < SHORT_SHARE * rate);
-    let short = short.map_or("", |_| "; that is LESS than its rate: this machine is too slow for it, or was busy");
-    Some(format!(
-        "link {rate}{delay}{tunnel}: before the trials it carried {} to the server ({} of payload) and {} from it, round trip {}; \
-         median, n = {}{short}",
-        show_bit_rate(up),
-        show_bit_rate(payload),
-        show_bit_rate(down),
-        show_seconds(round_trip),
-        seen.len()
-    ))
+    let suite = seen.iter().find_map(|link| link.suite.clone()).unwrap_or_default();
+    Some(Note::Link {
+        rate_bits_per_s: link.rate_bits_per_s,
+        delay_s: link.delay_s,
+        tunnel: link.tunnel.clone().map(|name| [name, suite]),
+        up_bits_per_s: up,
+        up_payload_bits_per_s: payload,
+        down_bits_per_s: down,
+        round_trip_s: round_trip,
+        n: seen.len(),
+        is_short: link.rate_bits_per_s.is_some_and(|rate| up.min(down) < SHORT_SHARE * rate),
+    })
 }
 
 fn median(seen: &[&LinkMeasurement], figure: fn(&LinkMeasurement) -> f64) -> Option<f64> {
@@ -75,10 +72,10 @@ mod tests {
             ..LinkMeasurement::default()
         };
         let (slow, fast) = (carried(5e8), carried(9.9e8));
-        let text = sentence(&link, &[&slow, &slow, &fast]).unwrap();
+        let text = note(&link, &[&slow, &slow, &fast]).unwrap().to_string();
         assert!(text.contains("500 Mbit/s to the server") && text.contains("n = 3; that is LESS"), "{text}");
         assert!(text.contains("tunnel aes128-sha1 (AES_CBC_128/HMAC_SHA1_96)"), "{text}");
-        assert!(!sentence(&link, &[&fast]).unwrap().contains("LESS"));
-        assert_eq!(sentence(&link, &[]), None);
+        assert!(matches!(note(&link, &[&fast]), Some(Note::Link { is_short: false, n: 1, .. })));
+        assert_eq!(note(&link, &[]), None);
     }
 }

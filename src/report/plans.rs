@@ -6,6 +6,7 @@ use std::collections::BTreeMap;
 
 use super::analyse::CaseTrials;
 use super::factors::show_levels;
+use crate::finding::Note;
 use crate::trial::{Levels, Settings};
 
 /// The plans of a query in cases that differ in their layout and clients only.
@@ -53,8 +54,8 @@ impl Plans {
     }
 }
 
-/// How many queries are executed in another way in one layout than in another, as a sentence; none where no plans were kept.
-pub fn note(groups: &[CaseTrials<'_>]) -> Option<String> {
+/// How many queries are executed in another way in one layout than in another; none where no plans were kept.
+pub fn note(groups: &[CaseTrials<'_>]) -> Option<Note> {
     let plans = plans_of(groups);
     let of_several = || plans.iter().filter(|plans| plans.by_layout.len() > 1);
     let differ: Vec<&Plans> = of_several().filter(|plans| !plans.are_alike()).collect();
@@ -62,14 +63,11 @@ pub fn note(groups: &[CaseTrials<'_>]) -> Option<String> {
         Some(query) => super::factors::show_level(query),
         None => plans.kind.clone(),
     };
-    let names: Vec<String> = differ.iter().map(name).collect();
+    let queries: Vec<String> = differ.iter().map(name).collect();
     match (of_several().count(), differ.len()) {
         (0, _) => None,
-        (all, 0) => Some(format!("the database's plans of {all} queries are the same in all layouts")),
-        (all, some) => Some(format!(
-            "the database's plans of {some} of {all} queries differ between layouts: {}",
-            names.join(", ")
-        )),
+        (queries, 0) => Some(Note::PlansAlike { queries }),
+        (all, _) => Some(Note::PlansDiffer { queries, all }),
     }
 }
 

@@ -1,7 +1,8 @@
 //! What ramps do: at which of their levels throughput is highest, and what conditions do to it.
 //!
-//! Main function: [`sentences`]. Invariant: a level is left out as the best only where another one is certainly better.
+//! Main function: [`verdicts`]. Invariant: a level is left out as the best only where another one is certainly better.
 
+use crate::finding::{Found, Verdict};
 use crate::report::contest::{self, Scored};
 use crate::report::factors::{Factors, grouped_by, is_given, level_text, same_level};
 use crate::report::metric::Metric;
@@ -10,37 +11,42 @@ use crate::statistics::pairs::Case;
 use crate::study::Factor;
 use crate::units::{Carried, show_number, show_ratio};
 
-/// Sentences about one ramp at most; beyond, the plots say it better.
-const SENTENCES_MOST: usize = 4;
+/// Verdicts on one ramp at most; beyond, the plots say it better.
+const VERDICTS_MOST: usize = 4;
 /// Certainty that the best level is among those that are named.
 const CONFIDENCE: f64 = 0.95;
 
 /// For each alternative, those with the highest figures first: where throughput is highest along a ramp; of a condition, what it does.
-pub fn sentences(factors: &Factors, ramp: &Factor, metric: &Metric, scored: &[Scored<'_>]) -> Vec<String> {
+pub fn verdicts(factors: &Factors, ramp: &Factor, metric: &Metric, scored: &[Scored<'_>]) -> Vec<Verdict> {
     if !metric.more_is_better {
         return Vec::new();
     }
     let mut ordered: Vec<&Scored<'_>> = scored.iter().collect();
     ordered.sort_by(|a, b| b.mean.total_cmp(&a.mean));
     let alternatives = grouped_by(ordered.into_iter(), |case| factors.choice_label(case.levels));
-    let sentence_of = |(label, own): &(String, Vec<&Scored<'_>>)| {
-        let sentence =
-            if is_given(ramp) { condition_sentence(ramp, metric, own)? } else { highest(factors, ramp, metric, own)? };
-        Some(if label.is_empty() { sentence } else { format!("{label}: {sentence}") })
+    let verdict_of = |(label, own): &(String, Vec<&Scored<'_>>)| {
+        let verdict = if is_given(ramp) {
+            condition(label, ramp, metric, own)?
+        } else {
+            highest(label, factors, ramp, metric, own)?
+        };
+        let lead = if label.is_empty() { String::new() } else { format!("{label}: ") };
+        Some(verdict.about(&lead))
     };
-    let mut sentences: Vec<String> = alternatives.iter().filter_map(sentence_of).collect();
-    let more = sentences.len().saturating_sub(SENTENCES_MOST);
+    let mut verdicts: Vec<Verdict> = alternatives.iter().filter_map(verdict_of).collect();
+    let more = verdicts.len().saturating_sub(VERDICTS_MOST);
     if more > 0 {
-        sentences.truncate(SENTENCES_MOST);
-        sentences
-            .push(format!("how throughput goes with {} for {more} more alternatives is in the plots", ramp.setting));
+        verdicts.truncate(VERDICTS_MOST);
+        let setting = ramp.setting.clone();
+        let answer = format!("how throughput goes with {setting} for {more} more alternatives is in the plots");
+        verdicts.push(Verdict::new(Found::MoreInPlots { setting, more }, answer));
     }
-    sentences
+    verdicts
 }
 
 /// What a condition does to throughput from its lowest to its highest level: over all cases that differ in it alone, because the best of them
 /// would be the luckiest too.
-fn condition_sentence(ramp: &Factor, metric: &Metric, cases: &[&Scored<'_>]) -> Option<String> {
+fn condition(alternative: &str, ramp: &Factor, metric: &Metric, cases: &[&Scored<'_>]) -> Option<Verdict> {
     let levels = levels_of(ramp, cases);
     let (lowest, highest) = (*levels.first()?, *levels.last()?);
     let at = |level: f64| cases.iter().copied().filter(move |case| level_of(ramp, case) == Some(level));
@@ -73,19 +79,28 @@ fn condition_sentence(ramp: &Factor, metric: &Metric, cases: &[&Scored<'_>]) -> 
     let of_several =
         if matched.len() > 1 { format!(", geometric mean of {} ratios", matched.len()) } else { String::new() };
     let (shown, ends) = show_ratio(ratio.ratio, Some([interval.low, interval.high]), 2);
-    Some(format!(
-        "{} {word} from {} = {} to {}: {how}{shown} × {ends}, n = {} + {}{of_several}",
-        what(metric),
-        ramp.setting,
-        show_number(lowest),
-        show_number(highest),
-        ratio.n_to,
-        ratio.n_of,
-    ))
+    let found = Found::Condition {
+        metric: metric.name,
+        alternative: alternative.to_owned(),
+        setting: ramp.setting.clone(),
+        between: [lowest, highest],
+        ratio: ratio.ratio,
+        ratio_ci95: [interval.low, interval.high],
+    };
+    let (from, to) = (show_number(lowest), show_number(highest));
+    let answer = format!("{} {word} from {} = {from} to {to}", what(metric), ramp.setting);
+    let evidence = format!("{how}{shown} × {ends}, n = {} + {}{of_several}", ratio.n_to, ratio.n_of);
+    Some(Verdict::new(found, answer).because(evidence))
 }
 
 /// The levels of a ramp that may be the best one, among all cases of an alternative, of which the first has the highest mean.
-fn highest(factors: &Factors, ramp: &Factor, metric: &Metric, cases: &[&Scored<'_>]) -> Option<String> {
+fn highest(
+    alternative: &str,
+    factors: &Factors,
+    ramp: &Factor,
+    metric: &Metric,
+    cases: &[&Scored<'_>],
+) -> Option<Verdict> {
     let trials: Vec<usize> = cases.iter().map(|case| case.values.len()).collect();
     let known: Vec<Case<'_>> = cases.iter().map(|case| Case::new(&case.trials)).collect();
     let may_be = not_told_apart(&trials, CONFIDENCE, |a, b| known[a].over(&known[b]));
@@ -106,10 +121,15 @@ fn highest(factors: &Factors, ramp: &Factor, metric: &Metric, cases: &[&Scored<'
     let with = if with.is_empty() { String::new() } else { format!(" (with {})", with.join(", ")) };
     let (figure, what, setting) =
         (metric.show_mean(peak.mean, peak.interval, peak.values.len()), what(metric), &ramp.setting);
-    if found.len() == all.len() {
-        return Some(format!(
-            "no level of {setting} is certainly better for {what} than all others{with}; the highest mean is at {at}: {figure}"
-        ));
+    let is_decided = found.len() < all.len();
+    let (alternative, mean) = (alternative.to_owned(), peak.mean);
+    let verdict = |answer: String| {
+        let (setting, at) = (setting.clone(), found.clone());
+        Verdict::new(Found::Highest { metric: metric.name, alternative, setting, at, mean, is_decided }, answer)
+    };
+    if !is_decided {
+        let answer = format!("no level of {setting} is certainly better for {what} than all others{with}");
+        return Some(verdict(answer).and(format!("the highest mean is at {at}: {figure}")));
     }
     let edge = match (found.last() == all.last(), found.len()) {
         (true, 1) => "; that is the highest level tried, so the peak may lie beyond",
@@ -120,7 +140,8 @@ fn highest(factors: &Factors, ramp: &Factor, metric: &Metric, cases: &[&Scored<'
         1 => ("", String::new()),
         _ => (", which are not told apart", format!(" at {at}")),
     };
-    Some(format!("{what} is highest at {setting} = {}{apart}{with}: {figure}{place}{edge}", listed(&found)))
+    let answer = format!("{what} is highest at {setting} = {}{apart}{with}", listed(&found));
+    Some(verdict(answer).because(format!("{figure}{place}{edge}")))
 }
 
 fn what(metric: &Metric) -> &'static str {

@@ -1,9 +1,9 @@
 //! Records on their way through a recorder: whether all arrived, how many a second, and how much was left to be written at the end.
 //!
-//! Main functions: [`recorded`], from the trials of a case to a finding; [`rows`], of its table; [`sentences`], how many sources it carries.
+//! Main functions: [`recorded`], from the trials of a case to a finding; [`rows`], of its table; [`verdicts`], how many sources it carries.
 //! Invariant: without `[recorder]` there is nothing to show, and what is wrong with any trial is shown.
 
-use crate::finding::{Estimate, Findings, RecordedFinding};
+use crate::finding::{Estimate, Findings, Found, RecordedFinding, Verdict};
 use crate::measurement::{Measurement, RecordedMeasurement};
 use crate::report::analyse::{CaseTrials, estimate};
 use crate::report::factors::{show_levels, show_levels_short};
@@ -58,7 +58,7 @@ pub fn rows(findings: &Findings) -> Vec<Vec<String>> {
         vec![
             show_levels_short(&case.levels),
             show_number(recorded.acknowledged as f64),
-            verdict(recorded),
+            kept(recorded),
             recorded.stored_per_s.show(show_number),
             recorded.buffer_s.show(show_seconds),
             or_none(format!("{:.2}", recorded.recorder_cpu)),
@@ -78,7 +78,7 @@ struct Sources {
 
 /// How many sources are carried, for each combination of the other levels: those of which nearly all that they send is stored while they
 /// send it, as far as the interval tells, and all smaller numbers of sources too. Nothing where no sources send.
-pub fn sentences(groups: &[CaseTrials<'_>]) -> Vec<String> {
+pub fn verdicts(groups: &[CaseTrials<'_>]) -> Vec<Verdict> {
     let mut alternatives: Vec<(Levels, Vec<Sources>)> = Vec::new();
     for group in groups.iter().filter(|group| group.case.settings.load.arrivals == Arrivals::Sources) {
         let valid: Vec<&Measurement> = group.valid().collect();
@@ -100,10 +100,10 @@ pub fn sentences(groups: &[CaseTrials<'_>]) -> Vec<String> {
             None => alternatives.push((others, vec![sources])),
         }
     }
-    alternatives.iter_mut().filter_map(|(levels, sources)| sentence(levels, sources)).collect()
+    alternatives.iter_mut().filter_map(|(levels, sources)| verdict(levels, sources)).collect()
 }
 
-fn sentence(levels: &Levels, sources: &mut [Sources]) -> Option<String> {
+fn verdict(levels: &Levels, sources: &mut [Sources]) -> Option<Verdict> {
     sources.sort_by(|a, b| a.count.total_cmp(&b.count));
     let count = |one: &Sources| format!("{} sources", show_number(one.count));
     let is_carried = |one: &&Sources| one.stored.ci95.is_some_and(|[low, _]| low >= CARRIED * one.sent_per_s);
@@ -118,32 +118,35 @@ fn sentence(levels: &Levels, sources: &mut [Sources]) -> Option<String> {
     let most = sources.last()?;
     let of = if levels.is_empty() { String::new() } else { format!("{}: ", show_levels(levels)) };
     let stored = |one: &Sources| one.stored.show(show_number);
+    let found = Found::SourcesCarried {
+        levels: levels.clone(),
+        carried: carried.map(|carried| carried.count),
+        sources: most.count,
+        sent_records_per_s: most.sent_per_s,
+        stored_records_per_s: most.stored,
+        buffer_s: most.buffer,
+    };
+    let emptied = format!("the buffer is empty {} after the last one ended", most.buffer.show(show_seconds));
+    let (sources, stored, n) = (count(most), stored(most), most.stored.n);
     Some(match carried {
-        Some(carried) if carried.count == most.count => format!(
-            "{of}all that {} send is stored as it comes ({} records/s, n = {}); the buffer is empty {} after the last one ended",
-            count(most),
-            stored(most),
-            most.stored.n,
-            most.buffer.show(show_seconds)
-        ),
-        carried => format!(
-            "{of}{}{}; of the {} records/s that {} send, {} are stored at once (n = {}), and the buffer is empty {} after the last one ended",
-            carried.map_or("no number of sources is carried".to_owned(), |carried| format!(
-                "{} are carried",
-                count(carried)
-            )),
-            undecided.unwrap_or_default(),
-            show_number(most.sent_per_s),
-            count(most),
-            stored(most),
-            most.stored.n,
-            most.buffer.show(show_seconds)
-        ),
+        Some(carried) if carried.count == most.count => {
+            let answer = format!("{of}all that {sources} send is stored as it comes ({stored} records/s, n = {n})");
+            Verdict::new(found, answer).and(emptied)
+        }
+        carried => {
+            let carried = carried.map_or("no number of sources is carried".to_owned(), |carried| {
+                format!("{} are carried", count(carried))
+            });
+            let sent = show_number(most.sent_per_s);
+            Verdict::new(found, format!("{of}{carried}{}", undecided.unwrap_or_default())).and(format!(
+                "of the {sent} records/s that {sources} send, {stored} are stored at once (n = {n}), and {emptied}"
+            ))
+        }
     })
 }
 
 /// Whether the promise was kept.
-fn verdict(recorded: &RecordedFinding) -> String {
+fn kept(recorded: &RecordedFinding) -> String {
     let wrong = [
         (recorded.missing, "missing"),
         (recorded.surplus, "too many"),
@@ -192,7 +195,8 @@ mod tests {
                 discarded: None,
                 trials: trials.iter().collect(),
             };
-            sentences(&all.iter().map(|trials| of(trials.clone().leak())).collect::<Vec<_>>())
+            let told = verdicts(&all.iter().map(|trials| of(trials.clone().leak())).collect::<Vec<_>>());
+            told.iter().map(ToString::to_string).collect::<Vec<_>>()
         };
         let (few, some) = (sources(10, 200.0, 0.0), sources(100, 1_990.0, 0.02));
         let told_of_both = told(&[some.clone(), few.clone()]);
@@ -211,8 +215,8 @@ mod tests {
         let (good, bad) = (trial(100.0, 0), trial(900.0, 2));
         let finding = recorded(&[&good], &[&good, &bad]).unwrap();
         assert_eq!((finding.acknowledged, finding.missing, finding.stored_per_s.mean), (20, 2, Some(100.0)));
-        assert_eq!(verdict(&finding), "2 missing");
-        assert_eq!(verdict(&recorded(&[&good], &[&good]).unwrap()), "all");
+        assert_eq!(kept(&finding), "2 missing");
+        assert_eq!(kept(&recorded(&[&good], &[&good]).unwrap()), "all");
         let mut without = trial(1.0, 0);
         without.recorded = None;
         assert_eq!(recorded(&[&without], &[&without]), None);

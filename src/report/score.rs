@@ -3,16 +3,21 @@
 //! Main type: [`ScoreFinding`]. Invariant: the verdict takes an alternative only where its total is certainly the highest; from values
 //! without repeats nothing is taken.
 
+mod note;
+
 use std::collections::BTreeMap;
 
 use serde::Serialize;
 
+use crate::finding::{Found, Verdict};
 use crate::report::terminal::WIDTH;
 use crate::scoring::{
     Evidence, Reversal, ScoreError, Scores, Uncertainty, Weighting, break_even, first_between, reversals, spans,
     uncertainty,
 };
 use crate::units::show_number;
+
+pub use note::ScoreNote;
 
 /// Totals closer than this are the same.
 const SAME: f64 = 1e-9;
@@ -25,7 +30,7 @@ pub struct ScoreFinding {
     /// `query` or `case`: what weighs the same in reading.
     pub query_weighting: &'static str,
     /// The answer.
-    pub verdict: String,
+    pub verdict: Verdict,
     /// In the order of the evidence.
     pub alternatives: Vec<AlternativeFinding>,
     /// Names, the highest total first.
@@ -41,7 +46,7 @@ pub struct ScoreFinding {
     /// Alternatives whose removal changes the order of the others.
     pub reversals: Vec<ReversalFinding>,
     /// What a reader should know.
-    pub notes: Vec<String>,
+    pub notes: Vec<ScoreNote>,
 }
 
 /// One alternative's points.
@@ -104,7 +109,7 @@ pub fn score(
     evidence: &Evidence,
     weighting: Weighting,
     write_weight: f64,
-    notes: Vec<String>,
+    notes: Vec<ScoreNote>,
 ) -> Result<ScoreFinding, ScoreError> {
     let scores = evidence.scores(weighting)?;
     let (other, name) = match weighting {
@@ -115,9 +120,7 @@ pub fn score(
     let sure = uncertainty(evidence, weighting, write_weight);
     let mut notes = notes;
     if sure.is_none() {
-        notes.push(
-            "a value rests on a single trial, so totals have no interval: repeat every case to have one".to_owned(),
-        );
+        notes.push(ScoreNote::SingleTrials {});
     }
     let names = |places: &[usize]| scores.names(places);
     let finding = ScoreFinding {
@@ -164,41 +167,50 @@ fn alternatives(scores: &Scores, write_weight: f64, sure: Option<&Uncertainty>) 
 }
 
 /// `take star; its total is above the next one's by 1.93 [1.20, 2.66], and the highest for any write weight between 0.10 and 3.20`.
-fn verdict(scores: &Scores, write_weight: f64, sure: Option<&Uncertainty>) -> String {
+fn verdict(scores: &Scores, write_weight: f64, sure: Option<&Uncertainty>) -> Verdict {
     let (ranking, totals) = (scores.ranking(write_weight), scores.totals(write_weight));
-    let name = |place: usize| scores.alternatives[place].as_str();
     let (first, second) = (ranking[0], ranking[1]);
-    if totals[first] - totals[second] < SAME {
-        let same: Vec<&str> =
-            ranking.iter().filter(|place| totals[first] - totals[**place] < SAME).map(|place| name(*place)).collect();
-        return format!("no choice: {} have the same total; choose by another weight", same.join(" and "));
+    let name = scores.alternatives[first].clone();
+    let lead = totals[first] - totals[second];
+    let lead_ci95 = sure.map(|sure| sure.from_best_ci95[first]);
+    let first_between = first_between(scores, write_weight);
+    let found = |is_rival: &dyn Fn(usize) -> bool, is_decided| {
+        let may_be = ranking.iter().filter(|place| **place == first || is_rival(**place));
+        let may_be = may_be.map(|place| scores.alternatives[*place].clone()).collect();
+        Found::Choice { may_be, lead, lead_ci95, first_between, is_decided }
+    };
+    let undecided = |found: Found, why: String| Verdict::new(found, "no choice").because(why);
+    if lead < SAME {
+        let found = found(&|place| totals[first] - totals[place] < SAME, false);
+        let same = scores
+            .names(&ranking.iter().copied().filter(|place| totals[first] - totals[*place] < SAME).collect::<Vec<_>>());
+        return undecided(found, format!("{} have the same total; choose by another weight", same.join(" and ")));
     }
-    let (low, high) = first_between(scores, write_weight);
-    let range = match (low > 0.0, high) {
-        (false, None) => "for any write weight".to_owned(),
-        (true, None) => format!("for any write weight above {low:.2}"),
-        (false, Some(high)) => format!("for any write weight below {high:.2}"),
-        (true, Some(high)) => format!("for any write weight between {low:.2} and {high:.2}"),
+    let range = match (first_between.0 > 0.0, first_between) {
+        (false, (_, None)) => "for any write weight".to_owned(),
+        (true, (low, None)) => format!("for any write weight above {low:.2}"),
+        (false, (_, Some(high))) => format!("for any write weight below {high:.2}"),
+        (true, (low, Some(high))) => format!("for any write weight between {low:.2} and {high:.2}"),
     };
     let Some(sure) = sure else {
-        return format!(
-            "no choice: a value rests on a single trial; the highest total is that of {}, {range}: repeat every case to know whether \
-             that is chance",
-            name(first)
+        let why = format!(
+            "a value rests on a single trial; the highest total is that of {name}, {range}: repeat every case to know whether that is chance"
         );
+        return undecided(found(&|_| true, false), why);
     };
     let [least, most] = sure.from_best_ci95[first];
-    let lead = format!("{:.2} [{least:.2}, {most:.2}]", totals[first] - totals[second]);
+    let shown = format!("{lead:.2} [{least:.2}, {most:.2}]");
     if least > 0.0 {
-        return format!("take {}; its total is above the next one's by {lead}, and the highest {range}", name(first));
+        let evidence = format!("its total is above the next one's by {shown}, and the highest {range}");
+        return Verdict::new(found(&|_| false, true), format!("take {name}")).and(evidence);
     }
-    let rivals: Vec<&str> =
-        ranking.iter().filter(|place| sure.from_best_ci95[**place][1] >= 0.0).map(|place| name(*place)).collect();
-    format!(
-        "no choice: the trials do not tell which of {} is the best; the total of {} is above the next one's by {lead}: measure more",
-        rivals.join(", "),
-        name(first)
-    )
+    let is_rival = |place: usize| sure.from_best_ci95[place][1] >= 0.0;
+    let rivals = scores.names(&ranking.iter().copied().filter(|place| is_rival(*place)).collect::<Vec<_>>());
+    let rivals = rivals.join(", ");
+    let why = format!(
+        "the trials do not tell which of {rivals} is the best; the total of {name} is above the next one's by {shown}: measure more"
+    );
+    undecided(found(&is_rival, false), why)
 }
 
 /// `[-2.66, -1.20]`: how far a total is from the highest of the others.
@@ -307,7 +319,7 @@ pub fn remarks(finding: &ScoreFinding) -> Vec<String> {
             reversal.before.join(" > ")
         ));
     }
-    remarks.extend(finding.notes.iter().cloned());
+    remarks.extend(finding.notes.iter().map(ToString::to_string));
     remarks
 }
 

@@ -7,6 +7,7 @@ use crate::imported::TimeKind;
 use crate::measurement::Measurement;
 use crate::report::analyse::{CaseTrials, group, kind_name};
 use crate::report::factors::{QUERY, show_level, show_levels};
+use crate::report::score::ScoreNote;
 use crate::scoring::{Evidence, Measured};
 use crate::study::{Study, goal};
 use crate::trial::{Arrivals, Levels};
@@ -57,11 +58,11 @@ struct Found {
     value: f64,
 }
 
-/// Evidence from runs, and what was left out of it as sentences.
+/// Evidence from runs, and what was left out of it.
 ///
 /// # Errors
 /// A sentence with a remedy, when no run has the factor, or nothing writes or reads.
-pub fn evidence(runs: &[Scored<'_>], roles: &Roles) -> Result<(Evidence, Vec<String>), String> {
+pub fn evidence(runs: &[Scored<'_>], roles: &Roles) -> Result<(Evidence, Vec<ScoreNote>), String> {
     let (mut found, mut notes, mut kinds) = (Vec::new(), Vec::new(), Vec::new());
     let mut alternatives: Vec<String> = Vec::new();
     for run in runs {
@@ -77,13 +78,7 @@ pub fn evidence(runs: &[Scored<'_>], roles: &Roles) -> Result<(Evidence, Vec<Str
             if group.case.settings.load.arrivals != Arrivals::Closed
                 && group.valid().any(|trial| has(trial, &roles.writes))
             {
-                note(
-                    &mut notes,
-                    format!(
-                        "{}: writing in an open loop is left out: its throughput is what was offered, not what an alternative can do",
-                        run.name
-                    ),
-                );
+                note(&mut notes, ScoreNote::OpenLoop { run: run.name.to_owned() });
             }
         }
     }
@@ -112,7 +107,7 @@ pub fn evidence(runs: &[Scored<'_>], roles: &Roles) -> Result<(Evidence, Vec<Str
     {
         if cases.is_empty() {
             let known: Vec<String> = kinds.iter().map(|kind| format!("\"{kind}\"")).collect();
-            let left_out = if notes.is_empty() { String::new() } else { format!(" ({})", notes.join("; ")) };
+            let left_out = if notes.is_empty() { String::new() } else { format!(" ({})", show(&notes)) };
             return Err(format!(
                 "there is nothing to score of operations that {what}{left_out}; the runs have {}: give a run that has some, or name \
                  them with {option}",
@@ -127,10 +122,14 @@ fn has(trial: &Measurement, kinds: &[String]) -> bool {
     trial.operations.keys().any(|kind| kinds.contains(kind))
 }
 
-fn note(notes: &mut Vec<String>, sentence: String) {
-    if !notes.contains(&sentence) {
-        notes.push(sentence);
+fn note(notes: &mut Vec<ScoreNote>, note: ScoreNote) {
+    if !notes.contains(&note) {
+        notes.push(note);
     }
+}
+
+fn show(notes: &[ScoreNote]) -> String {
+    notes.iter().map(ToString::to_string).collect::<Vec<_>>().join("; ")
 }
 
 /// The values of a case's valid trials.
@@ -231,25 +230,25 @@ fn is_role(kind: &str, names: &[String]) -> bool {
 }
 
 /// Leaves out the cases that not every alternative has, with a note.
-fn drop_incomplete(evidence: &mut Evidence, notes: &mut Vec<String>) {
+fn drop_incomplete(evidence: &mut Evidence, notes: &mut Vec<ScoreNote>) {
     let alternatives = evidence.alternatives.clone();
     for (cases, what) in [(&mut evidence.writing, "writing"), (&mut evidence.reading, "reading")] {
         cases.retain(|measured| {
-            let lacking: Vec<&str> = alternatives
+            let without: Vec<String> = alternatives
                 .iter()
                 .zip(&measured.values)
                 .filter(|(_, trials)| trials.is_empty())
-                .map(|(alternative, _)| alternative.as_str())
+                .map(|(alternative, _)| alternative.clone())
                 .collect();
-            if !lacking.is_empty() {
+            let is_whole = without.is_empty();
+            if !is_whole {
                 let name: Vec<&str> = [measured.query.as_str(), measured.case.as_str()]
                     .into_iter()
                     .filter(|text| !text.is_empty())
                     .collect();
-                let lacks = format!("{} has no valid trial", lacking.join(", "));
-                note(notes, format!("a case of {what} is left out ({}): {lacks}", name.join(", ")));
+                note(notes, ScoreNote::CaseLeftOut { of: what, case: name.join(", "), without });
             }
-            lacking.is_empty()
+            is_whole
         });
     }
 }

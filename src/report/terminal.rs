@@ -5,7 +5,7 @@
 
 use comfy_table::{CellAlignment, ColumnConstraint, ContentArrangement, LineStyle, Table, TableStyle};
 
-use crate::finding::{CaseFinding, Estimate, Findings, ResourceFinding, TimeFinding};
+use crate::finding::{CaseFinding, Estimate, Findings, Found, Note, ResourceFinding, TimeFinding};
 use crate::imported::TimeKind;
 use crate::report::evolution::{CHANGES, OPERATIONS, changes, operations};
 use crate::report::factors::{LEVEL_LONGEST, in_short, short_setting, show_level, show_levels};
@@ -59,9 +59,8 @@ pub fn terminal_of(findings: &Findings, study: &Study, width: u16) -> String {
     push_table(&mut out, "Through the recorder", &recorded::HEADINGS, recorded::rows(findings));
     push_table(&mut out, "Blocks", &uploads::HEADINGS, uploads::rows(findings));
     // That it is a rehearsal stands above.
-    let is_new = |text: &&String| !text.starts_with("rehearsal");
-    for verdict in findings.verdicts.iter().filter(is_new) {
-        push_wrapped(&mut out, "- ", verdict);
+    for verdict in findings.verdicts.iter().filter(|verdict| verdict.found != Found::Rehearsal {}) {
+        push_wrapped(&mut out, "- ", &verdict.to_string());
     }
     if !findings.claims.is_empty() {
         out.push_str("\nClaims\n");
@@ -70,12 +69,12 @@ pub fn terminal_of(findings: &Findings, study: &Study, width: u16) -> String {
         push_wrapped(&mut out, &format!("  {:<13}", claim.verdict), &claim.says);
         push_wrapped(&mut out, &" ".repeat(15), &format!("claimed {}: {}", claim.claimed, claim.evidence));
     }
-    let notes: Vec<&String> = findings.notes.iter().filter(is_new).collect();
+    let notes: Vec<&Note> = findings.notes.iter().filter(|note| **note != Note::Rehearsal {}).collect();
     if !notes.is_empty() {
         out.push_str("\nNotes\n");
     }
     for note in notes {
-        push_wrapped(&mut out, "- ", note);
+        push_wrapped(&mut out, "- ", &note.to_string());
     }
     out.text
 }

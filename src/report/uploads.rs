@@ -1,10 +1,10 @@
 //! Blocks that were uploaded: what was offered and carried, what came over the network, and how near that is to what the disk takes.
 //!
-//! Main functions: [`uploads`], from the trials of a case to a finding; [`rows`], of its table; [`sentences`], what is taken in at most, or of
+//! Main functions: [`uploads`], from the trials of a case to a finding; [`rows`], of its table; [`verdicts`], what is taken in at most, or of
 //! what is offered. Invariant: without uploads there is nothing to show; bytes are those of blocks, the network's have headers and
 //! acknowledgements besides.
 
-use crate::finding::{CaseFinding, Findings, UploadFinding};
+use crate::finding::{CaseFinding, Findings, Found, UploadFinding, Verdict};
 use crate::measurement::Measurement;
 use crate::report::analyse::{CaseTrials, estimate};
 use crate::report::factors::{show_levels, show_levels_short};
@@ -67,7 +67,7 @@ impl Uploaded<'_, '_> {
 
 /// What is taken in: where most of it is, and of cameras how much of what most of them offer, for each combination of the other levels. Then
 /// whether the recorder answered meanwhile.
-pub fn sentences(groups: &[CaseTrials<'_>]) -> Vec<String> {
+pub fn verdicts(groups: &[CaseTrials<'_>]) -> Vec<Verdict> {
     let found = groups.iter().filter_map(|group| {
         let valid: Vec<&Measurement> = group.valid().collect();
         let finding = uploads(&valid, &valid)?;
@@ -78,13 +78,10 @@ pub fn sentences(groups: &[CaseTrials<'_>]) -> Vec<String> {
         found.iter().partition(|one| one.finding.offered_bytes_per_s.is_some());
     let intake = |one: &Uploaded<'_, '_>| one.finding.intake_bytes_per_s.mean.unwrap_or(0.0);
     let most = closed.iter().max_by(|a, b| intake(a).total_cmp(&intake(b))).map(|one| {
-        let estimate = &one.finding.intake_bytes_per_s;
-        format!(
-            "most is taken in with {}: {}, n = {}",
-            show_levels(&one.group.case.levels),
-            estimate.show(bits),
-            estimate.n
-        )
+        let (levels, intake_bytes_per_s) = (one.group.case.levels.clone(), one.finding.intake_bytes_per_s);
+        let answer = format!("most is taken in with {}", show_levels(&levels));
+        let evidence = format!("{}, n = {}", intake_bytes_per_s.show(bits), intake_bytes_per_s.n);
+        Verdict::new(Found::MostTakenIn { levels, intake_bytes_per_s }, answer).because(evidence)
     });
     let mut most_cameras: Vec<&Uploaded<'_, '_>> = Vec::new();
     for one in open {
@@ -97,7 +94,7 @@ pub fn sentences(groups: &[CaseTrials<'_>]) -> Vec<String> {
     most.into_iter().chain(most_cameras.into_iter().filter_map(of_what_is_offered)).chain(answers(&found)).collect()
 }
 
-fn of_what_is_offered(one: &Uploaded<'_, '_>) -> Option<String> {
+fn of_what_is_offered(one: &Uploaded<'_, '_>) -> Option<Verdict> {
     let (offered, taken) = (one.finding.offered_bytes_per_s?, &one.finding.intake_bytes_per_s);
     let levels = one.levels_without_cameras();
     let lead = if levels.is_empty() { String::new() } else { format!("{}: ", show_levels(&levels)) };
@@ -108,25 +105,30 @@ fn of_what_is_offered(one: &Uploaded<'_, '_>) -> Option<String> {
     let percent = |bytes_per_s: f64| format!("{:.1} %", 100.0 * bytes_per_s / offered);
     // A constant share of what is taken in: it carries as many digits.
     let share = taken.show_mean(percent);
-    let (offered, n) = (bits(offered), taken.n);
-    Some(format!("{lead}of the {offered} that {cameras} {} are taken in ({share}), n = {n}", taken.show(bits)))
+    let (shown, n) = (bits(offered), taken.n);
+    let answer = format!("{lead}of the {shown} that {cameras} {} are taken in ({share}), n = {n}", taken.show(bits));
+    let found =
+        Found::TakenIn { levels, cameras: one.cameras(), offered_bytes_per_s: offered, intake_bytes_per_s: *taken };
+    Some(Verdict::new(found, answer))
 }
 
 /// Whether it was so that somebody could have asked the recorder; nothing where nobody did.
-fn answers(found: &[Uploaded<'_, '_>]) -> Option<String> {
+fn answers(found: &[Uploaded<'_, '_>]) -> Option<Verdict> {
     let longest = |one: &&Uploaded<'_, '_>| one.finding.answer_max_s;
     let asked = || found.iter().filter(|one| one.finding.answer_max_s > 0.0);
     let slowest = asked().max_by(|a, b| longest(a).total_cmp(&longest(b)))?;
     let (late, all) = (asked().filter(|one| longest(one) > ANSWERS_WITHIN_S).count(), asked().count());
     let cases = if all == 1 { "in the only case".to_owned() } else { format!("in all of {all} cases") };
     let at_most = show_seconds(longest(&slowest));
+    let found = Found::RecorderAnswers { answer_max_s: longest(&slowest), late, cases: all };
     Some(match late {
-        0 => format!("the recorder answers meanwhile: it took at most {at_most} to say how it does, {cases}"),
-        _ => format!(
-            "the recorder stops answering: it took more than {} to say how it does in {late} of {all} cases, at most {at_most} with {}",
+        0 => Verdict::new(found, "the recorder answers meanwhile")
+            .because(format!("it took at most {at_most} to say how it does, {cases}")),
+        _ => Verdict::new(found, "the recorder stops answering").because(format!(
+            "it took more than {} to say how it does in {late} of {all} cases, at most {at_most} with {}",
             show_seconds(ANSWERS_WITHIN_S),
             show_levels(&slowest.group.case.levels)
-        ),
+        )),
     })
 }
 
@@ -158,6 +160,10 @@ mod tests {
     use crate::measurement::{OperationMeasurement, RecordedMeasurement};
     use crate::trial::{Case, Levels, Settings, Trial};
 
+    fn shown(groups: &[CaseTrials<'_>]) -> Vec<String> {
+        verdicts(groups).iter().map(ToString::to_string).collect()
+    }
+
     #[test]
     fn a_closed_loop_tells_where_most_is_taken_in_and_whether_the_recorder_answers() {
         let slow = |blocks, answer_s| {
@@ -172,7 +178,7 @@ mod tests {
         let told = |trials: &[Measurement]| {
             let of =
                 |one: &'static Measurement| CaseTrials { case: &one.trial.case, discarded: None, trials: vec![one] };
-            sentences(&trials.iter().map(|one| of(Box::leak(Box::new(one.clone())))).collect::<Vec<_>>())
+            shown(&trials.iter().map(|one| of(Box::leak(Box::new(one.clone())))).collect::<Vec<_>>())
         };
         let most = "most is taken in with link.rate = 20Mbit/s: 160 Mbit/s, n = 1";
         let answers = "the recorder answers meanwhile: it took at most 300 ms to say how it does, in all of 2 cases";
@@ -216,7 +222,7 @@ mod tests {
         let share = 100.0 * 10e6 / found.offered_bytes_per_s.unwrap();
         let says = format!("of the {offered} that 10 cameras offer {taken} are taken in ({share:.1} %), n = 2");
         let answers = "the recorder answers meanwhile: it took at most 250 ms to say how it does, in the only case";
-        assert_eq!(sentences(&[of]), [says, answers.to_owned()]);
+        assert_eq!(shown(&[of]), [says, answers.to_owned()]);
         let mut without = trial(1);
         without.recorded = None;
         assert_eq!(uploads(&[&without], &[&without]), None);

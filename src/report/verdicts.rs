@@ -1,13 +1,13 @@
-//! Verdicts: the answer to a study's question, in sentences that carry their evidence.
+//! Verdicts: the answer to a study's question, with its evidence.
 //!
 //! Main function: [`verdicts`]. Invariant: a sentence never says more than the intervals do; without a valid trial there is
 //! no verdict.
 
-use crate::finding::LoadLine;
+use crate::finding::{Found, LoadLine, Verdict};
 use crate::measurement::Measurement;
 use crate::report::analyse::{CaseTrials, is_overloaded};
 use crate::report::answers::rows_per_query;
-use crate::report::contest::{Contest, Scored, contest_sentences, contests, judge_together};
+use crate::report::contest::{Contest, Scored, contest_verdicts, contests, judge_together};
 use crate::report::evolution::{self, EVOLVE};
 use crate::report::factors::{Factors, is_question, show_levels};
 use crate::report::growth;
@@ -20,24 +20,25 @@ use crate::study::{Factor, Study};
 use crate::trial::Arrivals;
 
 /// What the measurements say about the question; the most important first.
-pub fn verdicts(study: &Study, groups: &[CaseTrials<'_>], lines: &[LoadLine]) -> Vec<String> {
-    let mut sentences = if study.goal.is_some() { of_load_lines(study, lines) } else { of_cases(study, groups) };
+pub fn verdicts(study: &Study, groups: &[CaseTrials<'_>], lines: &[LoadLine]) -> Vec<Verdict> {
+    let mut verdicts = if study.goal.is_some() { of_load_lines(study, lines) } else { of_cases(study, groups) };
     if !groups.iter().any(|group| group.valid().next().is_some()) {
-        sentences.insert(0, "no verdict: there is no valid trial".to_owned());
+        let none = Verdict::new(Found::NoValidTrial {}, "no verdict").because("there is no valid trial");
+        verdicts.insert(0, none);
     }
     if study.quick {
-        sentences.push("rehearsal: figures are not to be quoted".to_owned());
+        verdicts.push(Verdict::new(Found::Rehearsal {}, "rehearsal").because("figures are not to be quoted"));
     }
-    sentences
+    verdicts
 }
 
 /// The load lines of all cases, compared between alternatives where there are several.
-fn of_load_lines(study: &Study, lines: &[LoadLine]) -> Vec<String> {
-    [load_lines::comparisons(study, lines), load_lines::sentences(lines)].concat()
+fn of_load_lines(study: &Study, lines: &[LoadLine]) -> Vec<Verdict> {
+    [load_lines::comparisons(study, lines), load_lines::verdicts(lines)].concat()
 }
 
 /// What the cases' own figures say.
-fn of_cases(study: &Study, groups: &[CaseTrials<'_>]) -> Vec<String> {
+fn of_cases(study: &Study, groups: &[CaseTrials<'_>]) -> Vec<Verdict> {
     let factors = Factors::of(study);
     let metric = metric_of(groups);
     let is_open = !metric.more_is_better;
@@ -55,30 +56,33 @@ fn of_cases(study: &Study, groups: &[CaseTrials<'_>]) -> Vec<String> {
         })
         .collect();
     judge_together(&mut scored, stopping(study));
-    let changes = evolution::sentences(groups, &scored);
+    let changes = evolution::verdicts(groups, &scored);
     let evolves = !changes.is_empty();
-    let mut sentences = [disk::sentences(groups), uploads::sentences(groups), changes].concat();
+    let mut verdicts = [disk::verdicts(groups), uploads::verdicts(groups), changes].concat();
     // What schema changes cost is said there; with and without them are no alternatives.
     let is_told = |factor: &&Factor| !evolves || factor.setting != EVOLVE;
     let contests: Vec<Contest> =
         contested(&factors).filter(is_told).flat_map(|factor| contests(&factors, factor, metric, &scored)).collect();
-    sentences.extend(contest_sentences(&contests, metric));
-    sentences.extend(recorded::sentences(groups));
-    sentences.extend(freshness::sentences(study, groups));
+    verdicts.extend(contest_verdicts(&contests, metric));
+    verdicts.extend(recorded::verdicts(groups));
+    verdicts.extend(freshness::verdicts(study, groups));
     for ramp in &factors.ramps {
-        sentences.extend(ramps::sentences(&factors, ramp, metric, &scored));
+        verdicts.extend(ramps::verdicts(&factors, ramp, metric, &scored));
     }
-    let grown = if is_open { growth::sentences(groups) } else { Vec::new() };
-    if sentences.is_empty() && grown.iter().all(|(rates, _)| *rates < 2) {
-        sentences.extend(scored.iter().map(|case| {
+    let grown = if is_open { growth::verdicts(groups) } else { Vec::new() };
+    if verdicts.is_empty() && grown.iter().all(|(rates, _)| *rates < 2) {
+        verdicts.extend(scored.iter().map(|case| {
             let what = if metric.more_is_better { String::new() } else { format!("{} ", metric.title) };
             let own = groups.iter().find(|group| group.case.levels == *case.levels);
             let trials: Vec<&Measurement> = own.map(|group| group.valid().collect()).unwrap_or_default();
-            format!("{}: {what}{}", show_levels(case.levels), metric.show_case(&trials, &case.values, case.interval))
+            let shown = metric.show_case(&trials, &case.values, case.interval);
+            let (levels, n) = (case.levels.clone(), case.values.len());
+            let found = Found::Figure { metric: metric.name, levels, mean: case.mean, n };
+            Verdict::new(found, format!("{}: {what}{shown}", show_levels(case.levels)))
         }));
     }
-    sentences.extend(grown.into_iter().map(|(_, sentence)| sentence));
-    sentences
+    verdicts.extend(grown.into_iter().map(|(_, verdict)| verdict));
+    verdicts
 }
 
 /// What alternatives are compared by. An open loop sets the throughput itself, so there response times are compared;

@@ -23,7 +23,8 @@ enum Form {
 
 use Form::{Count, Figure, Interval, Number, Object, Said, Share, Text, Truth};
 
-const RUN: &[(&str, Form)] = &[("run", Text), ("study", Text), ("seed", Count), ("valid", Truth)];
+const RUN: &[(&str, Form)] =
+    &[("run", Text), ("study", Text), ("seed", Count), ("valid", Truth), ("verdicts", Said), ("notes", Said)];
 
 const CASE: &[(&str, Form)] = &[
     ("id", Text),
@@ -138,6 +139,14 @@ const WITHOUT_UNIT: &[&str] = &[
     "between",
     "expected",
     "operations",
+    "ratio",
+    "ratio_interval",
+    "ratio_ci95",
+    "mean",
+    "at",
+    "throughput_ratio",
+    "busy_cpus",
+    "rows",
 ];
 
 /// Places of objects with a kind and a sentence.

@@ -18,7 +18,7 @@ fn files_of_the_same_levels_are_repetitions_and_the_alternatives_are_compared() 
     let first = &findings["cases"][0];
     assert_eq!(first["levels"]["layout.name"], "osc");
     assert_eq!((&first["trials"], &findings["imported_from"]), (&3.into(), &"YCSB".into()));
-    let verdict = findings["verdicts"][0].as_str().unwrap();
+    let verdict = findings["verdicts"][0]["says"].as_str().unwrap();
     assert!(verdict.starts_with("osc is fastest: 1.5"), "{verdict}");
     let score = loadline(&["score", &place.path("run"), "--json"]);
     let score: serde_json::Value = serde_json::from_slice(&score.stdout).unwrap();

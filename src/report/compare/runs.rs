@@ -12,7 +12,7 @@ use crate::measurement::Measurement;
 use crate::report::analyse::{CaseTrials, background_name, group, is_overloaded, kind_name, some_of};
 use crate::report::answers::{is_empty, rows_per_query, unlike};
 use crate::report::factors::{Factors, same_level, short_level, show_level, show_levels};
-use crate::report::load_lines::{load_lines, sentences};
+use crate::report::load_lines::{load_lines, verdicts};
 use crate::report::metric::{LOAD_LINE, METRICS, Metric};
 use crate::report::verdicts::metric_of;
 use crate::statistics::TrialValue;
@@ -193,7 +193,9 @@ fn check_goal(run: &RunInput<'_>, metric: &Metric) -> Result<(), String> {
             run.path
         ));
     }
-    let said = sentences(&load_lines(run.written, run.measurements)).join("; ");
+    let said: Vec<String> =
+        verdicts(&load_lines(run.written, run.measurements)).iter().map(ToString::to_string).collect();
+    let said = said.join("; ");
     Err(format!(
         "--metric: load lines are compared by their brackets, which `loadline report` does for the alternatives of one run, and not by \
          trials; choose another metric, as in --metric response_time_p99. {}: {said}",

@@ -3,6 +3,11 @@
 use super::*;
 use crate::report::metric;
 
+/// The verdicts as sentences.
+fn contest_sentences(contests: &[Contest], metric: &Metric) -> Vec<String> {
+    contest_verdicts(contests, metric).iter().map(ToString::to_string).collect()
+}
+
 fn contest(setting: Option<&str>, labels: [&str; 2], of: &[f64], to: &[f64]) -> Contest {
     let trials = |values: &[f64]| -> Vec<TrialValue> {
         values.iter().map(|value| TrialValue { place: None, value: *value }).collect()

@@ -31,7 +31,7 @@ use std::collections::HashMap;
 
 use maud::{DOCTYPE, Markup, PreEscaped};
 
-use crate::finding::{CaseFinding, Findings, TimeFinding};
+use crate::finding::{CaseFinding, Findings, Found, Note, TimeFinding, Verdict};
 use crate::histogram::Histogram;
 use crate::imported::TimeKind;
 use crate::measurement::{Environment, Measurement};
@@ -124,60 +124,26 @@ const VERDICTS_SHOWN: usize = 7;
 
 fn verdict(findings: &Findings) -> Markup {
     // That it is a rehearsal stands above already.
-    let is_new = |text: &&String| !(findings.rehearsal && text.starts_with("rehearsal: "));
-    let verdicts: Vec<&String> = findings.verdicts.iter().filter(is_new).collect();
-    let notes: Vec<&String> = findings.notes.iter().filter(is_new).collect();
-    let mut sentences = verdicts.iter();
-    let first = sentences.next().map_or("No trial has been finished yet.", |text| text.as_str());
-    let (head, evidence) = head_and_evidence(first);
+    let is_new = |verdict: &&Verdict| !(findings.rehearsal && verdict.found == Found::Rehearsal {});
+    let verdicts: Vec<&Verdict> = findings.verdicts.iter().filter(is_new).collect();
+    let is_new = |note: &&Note| !(findings.rehearsal && **note == Note::Rehearsal {});
+    let notes: Vec<&Note> = findings.notes.iter().filter(is_new).collect();
+    let mut rest = verdicts.iter().skip(1);
     maud::html! {
-        div class={ "box verdict" @if !is_decided(first) { " open" } } {
-            p.first { strong { (head) } (evidence) }
-            @if verdicts.len() > 1 { ul { @for sentence in sentences.by_ref().take(VERDICTS_SHOWN) { li { (sentence) } } } }
-            @if sentences.len() > 0 {
-                details { summary { (sentences.len()) " more" } ul { @for sentence in sentences { li { (sentence) } } } }
+        div class={ "box verdict" @if !verdicts.first().is_some_and(|first| first.is_decided()) { " open" } } {
+            p.first {
+                @match verdicts.first() {
+                    Some(first) => { strong { (first.answer) } (first.evidence) }
+                    None => { strong { "No trial has been finished yet." } }
+                }
+            }
+            @if verdicts.len() > 1 { ul { @for verdict in rest.by_ref().take(VERDICTS_SHOWN) { li { (verdict) } } } }
+            @if rest.len() > 0 {
+                details { summary { (rest.len()) " more" } ul { @for verdict in rest { li { (verdict) } } } }
             }
             @if !notes.is_empty() { ul.notes { @for note in notes { li { (note) } } } }
         }
     }
-}
-
-/// Words of a verdict's head, or at the beginning of its evidence, that leave the question open.
-const OPEN: [&str; 9] = [
-    "undecided",
-    "no verdict",
-    "no trial",
-    "no load line",
-    "no level of",
-    "no choice",
-    "not reached",
-    "not found",
-    "disturbed",
-];
-
-/// Whether a verdict decides anything.
-fn is_decided(sentence: &str) -> bool {
-    let (head, evidence) = head_and_evidence(sentence);
-    let head = head.to_lowercase();
-    !OPEN.iter().any(|word| head.contains(word) || evidence.to_lowercase().starts_with(word))
-}
-
-/// A verdict's answer and, behind its colon or semicolon, what it rests on. What only names a case belongs to the answer.
-fn head_and_evidence(sentence: &str) -> (&str, &str) {
-    let names_a_case = |text: &str| {
-        let has_verb = [" is ", " are ", " was ", " no "].iter().any(|verb| text.contains(verb));
-        let answers = OPEN.iter().any(|word| text.starts_with(word));
-        !has_verb && !answers && (text.contains(" = ") || text.split(' ').count() < 3)
-    };
-    let ends = sentence.match_indices([':', ';']).filter(|(at, _)| sentence[at + 1..].starts_with(' '));
-    let mut begin = 0;
-    for (at, _) in ends {
-        if !names_a_case(&sentence[begin..at]) {
-            return (&sentence[..at], &sentence[at + 2..]);
-        }
-        begin = at + 2;
-    }
-    (sentence, "")
 }
 
 /// Links to the sections that there are.
@@ -414,23 +380,4 @@ fn cost_of_monitoring(groups: &[CaseTrials<'_>]) -> String {
         return String::new();
     }
     format!(" Watching took {} % of one CPU itself.", show_number(100.0 * cpu_s / measured_s))
-}
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-
-    #[test]
-    fn a_verdict_is_shown_as_its_answer_and_what_it_rests_on() {
-        let told = |sentence| (head_and_evidence(sentence), is_decided(sentence));
-        assert_eq!(told("star is fastest: 1.1 × wide"), (("star is fastest", "1.1 × wide"), true));
-        let sentence =
-            "workload.name = select: no load line for p90 of response time below 10 ms; disturbed: other processes";
-        let head = "workload.name = select: no load line for p90 of response time below 10 ms";
-        assert_eq!(told(sentence), ((head, "disturbed: other processes"), false));
-        let sentence = "load.clients = 4: undecided which is fastest: star is 1.0 × wide";
-        assert_eq!(told(sentence), (("load.clients = 4: undecided which is fastest", "star is 1.0 × wide"), false));
-        assert_eq!(told("no verdict: there is no valid trial"), (("no verdict", "there is no valid trial"), false));
-        assert_eq!(told("90 % were seen within 4 ms, n = 2"), (("90 % were seen within 4 ms, n = 2", ""), true));
-    }
 }

@@ -19,7 +19,7 @@ const HIGHEST: f64 = 11.5;
 
 /// The whole page; `source` says where the evidence comes from.
 pub fn page(finding: &ScoreFinding, source: &str) -> String {
-    let (head, rest) = super::head_and_evidence(&finding.verdict);
+    let verdict = &finding.verdict;
     let page = html! {
         (DOCTYPE)
         html lang="en" {
@@ -37,8 +37,8 @@ pub fn page(finding: &ScoreFinding, source: &str) -> String {
                     p.question { "Which alternative, when writing weighs " (show_number(finding.write_weight)) " times as much as reading?" }
                 }
                 main {
-                    div class={ "box verdict" @if !super::is_decided(&finding.verdict) { " open" } } {
-                        p.first { strong { (head) } (rest) }
+                    div class={ "box verdict" @if !verdict.is_decided() { " open" } } {
+                        p.first { strong { (verdict.answer) } (verdict.evidence) }
                         @if !remarks(finding).is_empty() { ul.notes { @for remark in remarks(finding) { li { (remark) } } } }
                     }
                     section #points {

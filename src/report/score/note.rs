@@ -1,0 +1,37 @@
+//! What a reader should know about scores. Main type: [`ScoreNote`].
+
+use serde::Serialize;
+
+use crate::said::said;
+
+/// Something that qualifies a choice. As JSON it is an object with `kind`, its figures and `says`.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, thiserror::Error)]
+#[serde(remote = "Self", tag = "kind", rename_all = "snake_case")]
+pub enum ScoreNote {
+    /// Sizes and repeats of a run were shrunk.
+    #[error("rehearsal: figures are not to be quoted")]
+    Rehearsal {},
+    /// Totals have no interval.
+    #[error("a value rests on a single trial, so totals have no interval: repeat every case to have one")]
+    SingleTrials {},
+    /// What an open loop wrote is no throughput of an alternative.
+    #[error(
+        "{run}: writing in an open loop is left out: its throughput is what was offered, not what an alternative can do"
+    )]
+    OpenLoop {
+        /// The run.
+        run: String,
+    },
+    /// Not every alternative has a case.
+    #[error("a case of {of} is left out ({case}): {} has no valid trial", without.join(", "))]
+    CaseLeftOut {
+        /// `writing` or `reading`.
+        of: &'static str,
+        /// The case.
+        case: String,
+        /// Alternatives without a valid trial of it.
+        without: Vec<String>,
+    },
+}
+
+said!(ScoreNote);

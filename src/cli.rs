@@ -394,9 +394,12 @@ pub enum QuarantineAction {
     Discard,
 }
 
-/// Reads the arguments of this process. On wrong usage clap prints what is wrong and exits with 2.
-pub fn parse() -> Cli {
-    Cli::parse()
+/// Reads the arguments of this process.
+///
+/// # Errors
+/// What clap says of wrong arguments, and of `--help` and `--version`.
+pub fn parse() -> Result<Cli, clap::Error> {
+    Cli::try_parse()
 }
 
 /// Refuses `loadline agent`, which nothing in this version gives work.

@@ -3,7 +3,8 @@
 use std::process::ExitCode;
 use std::time::Duration;
 
-use loadline::commands::output::give_up;
+use loadline::cli;
+use loadline::commands::output::{give_up, refuse, refuse_arguments};
 use loadline::commands::{Failure, Status, execute_command};
 use loadline::recorder::log;
 
@@ -17,15 +18,23 @@ fn main() -> ExitCode {
 }
 
 fn execute() -> ExitCode {
-    match execute_command(loadline::cli::parse()) {
+    let cli = match cli::parse() {
+        Ok(cli) => cli,
+        Err(error) => {
+            refuse_arguments(&error);
+            return u8::try_from(error.exit_code()).map_or(ExitCode::FAILURE, ExitCode::from);
+        }
+    };
+    let is_json = cli.json;
+    match execute_command(cli) {
         Ok(Status::Valid) => ExitCode::from(0),
         Ok(Status::Invalid) => ExitCode::from(1),
         Err(Failure::Broken(message)) => {
             give_up(&message);
             ExitCode::from(1)
         }
-        Err(Failure::Usage(message)) => {
-            give_up(&message);
+        Err(Failure::Usage(refusal)) => {
+            refuse(&refusal, is_json);
             ExitCode::from(2)
         }
     }

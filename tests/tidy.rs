@@ -68,6 +68,11 @@ fn every_file_says_what_it_is_for() {
     assert_tidy(rules::documentation);
 }
 
+#[test]
+fn what_is_found_is_no_sentence() {
+    assert_tidy(rules::findings);
+}
+
 mod checker {
     use super::*;
 
@@ -147,6 +152,21 @@ mod checker {
         );
         assert_eq!(findings(rules::words, "src/helpers.rs", "").len(), 1);
         assert_eq!(findings(rules::words, "src/units.rs", "let common_prefix = impl_block;"), [""; 0]);
+    }
+
+    #[test]
+    fn sentences_in_the_place_of_figures_are_found() {
+        let text = "/// Why.\npub struct A {\n    pub reasons: Vec<String>,\n    pub statements: Vec<String>,\n    outcome: Option<String>,\n}\n";
+        assert_eq!(
+            findings(rules::findings, "src/finding/claim.rs", text),
+            [
+                "src/finding/claim.rs:3: reasons would be sentences; make it an enum with its figures and a sentence made of them",
+                "src/finding/claim.rs:5: outcome would be sentences; make it an enum with its figures and a sentence made of them",
+            ]
+        );
+        let allowed = "fn shown(texts: &[String]) -> Vec<String> {\n    let all: Vec<String> = f();\n}\npub struct B {\n    pub note: Note,\n}\n";
+        assert_eq!(findings(rules::findings, "src/measurement.rs", allowed), [""; 0]);
+        assert_eq!(findings(rules::findings, "src/report/terminal.rs", text), [""; 0], "reports write sentences");
     }
 
     #[test]

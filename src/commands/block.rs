@@ -7,7 +7,7 @@ use serde_json::{Value, json};
 
 use super::output::{print, print_json, table};
 use super::record::read_config;
-use super::{Failure, Status, block_keys};
+use super::{Failure, Refusal, Status, block_keys};
 use crate::block::age::{Recipient, read_identities};
 use crate::block::image::{Scene, draw};
 use crate::block::ssh::SigningKey;
@@ -222,5 +222,5 @@ fn write(path: &Path, bytes: &[u8]) -> Result<(), Failure> {
 }
 
 fn wrong(argument: &str, path: &Path, error: &dyn std::fmt::Display) -> Failure {
-    Failure::Usage(format!("{argument}: {}: {error}", path.display()))
+    Failure::refused(Refusal::about(argument, format!("{}: {error}", path.display())))
 }

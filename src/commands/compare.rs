@@ -7,10 +7,11 @@ use std::path::{Path, PathBuf};
 use anyhow::Context;
 
 use super::output::{print, print_json};
-use super::{Failure, Status, open_run};
+use super::{Failure, Refusal, Status, open_run};
 use crate::cli::{Adjusting, CompareArguments};
 use crate::report::compare::{
-    Adjustment, Chosen, Comparisons, Options, RunInput, Sample, between, compare, runs, summaries, text, within,
+    Adjustment, Chosen, CompareNote, Comparisons, Options, RunInput, Sample, between, compare, runs, summaries, text,
+    within,
 };
 use crate::report::html::compare_page;
 use crate::report::metric::{LOAD_LINE, METRICS, Metric};
@@ -34,7 +35,7 @@ pub fn run(arguments: &CompareArguments, is_json: bool) -> Result<Status, Failur
         (Some(path), _) => of_runs(path, arguments, metric, &options)?,
         (None, Some(path)) => of_summaries(path, metric, &options)?,
         (None, None) => {
-            return Err(Failure::Usage("there is nothing to compare; name a run or give --summaries FILE.csv".into()));
+            return Err(Failure::refused("there is nothing to compare; name a run or give --summaries FILE.csv"));
         }
     };
     if is_json {
@@ -55,10 +56,18 @@ pub fn run(arguments: &CompareArguments, is_json: bool) -> Result<Status, Failur
 fn options(arguments: &CompareArguments) -> Result<Options, Failure> {
     let CompareArguments { alpha, margin, .. } = *arguments;
     if !(alpha > 0.0 && alpha <= 0.5) {
-        return Err(Failure::Usage(format!("--alpha: {alpha} is not above 0 and at most 0.5; write 0.05 for 5 %")));
+        return Err(Failure::refused(Refusal::at(
+            "--alpha",
+            format!("{alpha} is not above 0 and at most 0.5"),
+            "write 0.05 for 5 %",
+        )));
     }
     if !(0.0..1.0).contains(&margin) {
-        return Err(Failure::Usage(format!("--margin: {margin} is not from 0 to below 1; write 0.05 for 5 %")));
+        return Err(Failure::refused(Refusal::at(
+            "--margin",
+            format!("{margin} is not from 0 to below 1"),
+            "write 0.05 for 5 %",
+        )));
     }
     let adjustment = match arguments.adjust {
         Adjusting::Bonferroni => Adjustment::Bonferroni,
@@ -77,7 +86,7 @@ fn metric(name: &str) -> Result<&'static Metric, Failure> {
         let names = || METRICS.iter().map(|metric| metric.name).chain([LOAD_LINE.name]);
         let meant = closest(name, names()).map_or(";".to_owned(), |meant| format!("; did you mean \"{meant}\"?"));
         let known = names().collect::<Vec<_>>().join(", ");
-        Failure::Usage(format!("--metric: unknown metric \"{name}\"{meant} there are {known}"))
+        Failure::refused(Refusal::about("--metric", format!("unknown metric \"{name}\"{meant} there are {known}")))
     })
 }
 
@@ -89,7 +98,11 @@ fn page_path(path: &Path) -> Result<PathBuf, Failure> {
     let is_page = path.extension().is_some_and(|extension| extension == "html");
     if path.exists() && !is_page {
         let remedy = "name a file that ends in .html, or a directory";
-        return Err(Failure::Usage(format!("--html: {} is there and is no page; {remedy}", path.display())));
+        return Err(Failure::refused(Refusal::at(
+            "--html",
+            format!("{} is there and is no page", path.display()),
+            remedy,
+        )));
     }
     if !is_page {
         std::fs::create_dir_all(path)
@@ -114,10 +127,7 @@ fn of_summaries(
     let mut found = compare(&samples, options);
     let has_own = text.lines().any(|line| line.split(',').any(|cell| cell.trim().trim_matches('"') == "metric"));
     if metric.is_none() && !has_own {
-        found.notes.push(format!(
-            "more is taken to be better, as for {}; where less is, give --metric response_time_mean or a column metric",
-            usual.name
-        ));
+        found.notes.push(CompareNote::MoreIsBetter { metric: usual.name });
     }
     Ok((name, samples, found))
 }
@@ -179,12 +189,12 @@ fn of_runs(
             of_two_runs(&first, &second, arguments.factor.as_deref(), metric)
         }
     };
-    let chosen = chosen.map_err(Failure::Usage)?;
+    let chosen = chosen.map_err(Failure::refused)?;
     let mut found = compare(&chosen.samples, &options);
     found.valid = chosen.valid && is_whole;
     found.notes.splice(0..0, chosen.notes);
     if first.run.file.study.quick {
-        found.notes.push("rehearsal: figures are not to be quoted".to_owned());
+        found.notes.push(CompareNote::Rehearsal {});
     }
     let second = arguments.run2.as_ref().map_or(String::new(), |path| format!(" and {}", path.display()));
     Ok((format!("{}{second}", first.path), chosen.samples, found))

@@ -3,6 +3,7 @@
 use std::io::Write;
 
 use super::Failure;
+use super::output::DOCUMENT_VERSION;
 use crate::cli::DataFormat;
 use crate::data;
 use crate::record::{Cell, Cells, Generator, RecordType};
@@ -21,12 +22,12 @@ const EPOCH_S: u64 = 1_420_070_400;
 pub fn data(record: &str, rows: u64, seed: u64, format: DataFormat, out: &mut dyn Write) -> Result<(), Failure> {
     if record == "custom" {
         let why = "custom records are described by a study file; name one of the other record types";
-        return Err(Failure::Usage(why.to_owned()));
+        return Err(Failure::refused(why.to_owned()));
     }
     let type_name = record.to_owned();
     let settings =
         RecordSettings { type_name, rows, per_measurement: PER_MEASUREMENT, seed, ..RecordSettings::default() };
-    let generator = data::build(&settings).map_err(Failure::Usage)?;
+    let generator = data::build(&settings).map_err(Failure::refused)?;
     match write_records(&*generator, rows, format, out) {
         Err(error) if error.kind() == std::io::ErrorKind::BrokenPipe => Ok(()),
         other => other.map_err(|error| Failure::Broken(format!("the records cannot be written: {error}"))),
@@ -45,7 +46,7 @@ fn write_records(generator: &dyn Generator, rows: u64, format: DataFormat, out: 
     let mut cells = Cells::new();
     let mut line = String::new();
     if format == DataFormat::Json {
-        out.write_all(b"[")?;
+        write!(out, "{{ \"version\": {DOCUMENT_VERSION}, \"records\": [")?;
     }
     for record in 0..rows {
         cells.clear();
@@ -68,7 +69,7 @@ fn write_records(generator: &dyn Generator, rows: u64, format: DataFormat, out: 
         out.write_all(line.as_bytes())?;
     }
     if format == DataFormat::Json {
-        out.write_all(b"\n]\n")?;
+        out.write_all(b"\n] }\n")?;
     }
     out.flush()
 }

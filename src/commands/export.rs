@@ -30,7 +30,7 @@ pub fn run(run: &Path, format: ExportFormat, out: &Path, is_json: bool) -> Resul
         paths.push(out.join(format!("samples.{ending}")));
     }
     if let Some(path) = paths.iter().find(|path| path.exists()) {
-        return Err(Failure::Usage(format!("{} exists already; name another directory with --out", path.display())));
+        return Err(Failure::refused(format!("{} exists already; name another directory with --out", path.display())));
     }
     let unwritten = |path: &Path| format!("{} cannot be written", path.display());
     let written = std::fs::create_dir_all(out).and_then(|()| write_trials(&run, format, &paths[0]));

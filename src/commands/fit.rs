@@ -10,7 +10,7 @@ use serde::Serialize;
 use serde_json::json;
 
 use super::output::{note, print, print_json, table};
-use super::{Failure, Status, open_run, status_of_files};
+use super::{Failure, Refusal, Status, open_run, status_of_files};
 use crate::cli::FitArguments;
 use crate::queueing::fit::{Fit, FitError, FitReport, PaperEstimate, Request, fit, model_names, show_parameter};
 use crate::queueing::raw_times::RawTimes;
@@ -35,7 +35,7 @@ pub fn run(arguments: &FitArguments, is_json: bool) -> Result<Status, Failure> {
         return fit_run(path, &request, is_json);
     }
     let Some(path) = &arguments.points else {
-        return Err(Failure::Usage("there is nothing to fit; name a run directory or give --points FILE.csv".into()));
+        return Err(Failure::refused("there is nothing to fit; name a run directory or give --points FILE.csv"));
     };
     let name = path.display().to_string();
     let points = read_points(path, &name)?;
@@ -68,9 +68,9 @@ fn read_points(path: &Path, name: &str) -> Result<Points, Failure> {
         if next(&mut line, &mut file)? == 0 {
             break;
         }
-        times.read_line(name, number, &line).map_err(Failure::Usage)?;
+        times.read_line(name, number, &line).map_err(Failure::refused)?;
     }
-    times.points(name).map_err(Failure::Usage)
+    times.points(name).map_err(Failure::refused)
 }
 
 /// The fit of one combination of the other factors' levels.
@@ -85,7 +85,7 @@ struct Combination {
 fn fit_run(path: &Path, request: &Request, is_json: bool) -> Result<Status, Failure> {
     if path.is_file() {
         let name = path.display();
-        return Err(Failure::Usage(format!(
+        return Err(Failure::refused(format!(
             "{name} is a file and no run directory; for a file of points write --points {name}"
         )));
     }
@@ -100,7 +100,7 @@ fn fit_run(path: &Path, request: &Request, is_json: bool) -> Result<Status, Fail
         combinations.push(Combination { levels, report });
     }
     match &combinations[..] {
-        [] => return Err(Failure::Usage(format!("{name} has no valid trial; there is nothing to fit"))),
+        [] => return Err(Failure::refused(format!("{name} has no valid trial; there is nothing to fit"))),
         [only] if is_json => print_json(only)?,
         several if is_json => print_json(&json!({ "combinations": several }))?,
         several => {
@@ -132,8 +132,8 @@ fn read_samples(run: &Run, timer: Timer) -> Result<Sampled, Failure> {
 /// Why nothing could be fitted to the points of this file or run.
 fn refusal(error: FitError, name: &str) -> Failure {
     match error {
-        FitError::UnknownModel { name, .. } => Failure::Usage(unknown_model(&name)),
-        error => Failure::Usage(format!("{name}: {error}")),
+        FitError::UnknownModel { name, .. } => Failure::refused(unknown_model(&name)),
+        error => Failure::refused(Refusal::about(name, error)),
     }
 }
 
@@ -154,7 +154,9 @@ pub(super) fn read_timer(text: &str) -> Result<Timer, Failure> {
     match text {
         "intended" => Ok(Timer::Intended),
         "sent" => Ok(Timer::Sent),
-        _ => Err(Failure::Usage(format!("--timer: \"{text}\" is not known; write intended or sent"))),
+        _ => {
+            Err(Failure::refused(Refusal::at("--timer", format!("\"{text}\" is not known"), "write intended or sent")))
+        }
     }
 }
 
@@ -164,14 +166,16 @@ pub(super) fn read_timer(text: &str) -> Result<Timer, Failure> {
 /// When it is outside.
 pub(super) fn read_quantile(quantile: f64) -> Result<f64, Failure> {
     let is_good = quantile > 0.0 && quantile < 1.0;
-    let refusal = || Failure::Usage(format!("--quantile: {quantile} is not between 0 and 1; write 0.9 for p90"));
+    let refusal = || {
+        Failure::refused(Refusal::at("--quantile", format!("{quantile} is not between 0 and 1"), "write 0.9 for p90"))
+    };
     is_good.then_some(quantile).ok_or_else(refusal)
 }
 
 fn request(arguments: &FitArguments) -> Result<Request, Failure> {
     for (option, value) in [("--workers", arguments.workers), ("--servers", arguments.servers)] {
         if value == Some(0) {
-            return Err(Failure::Usage(format!("{option}: 0 is not possible; write a number from 1")));
+            return Err(Failure::refused(Refusal::at(option, "0 is not possible", "write a number from 1")));
         }
     }
     let timer = read_timer(&arguments.timer)?;
@@ -212,7 +216,7 @@ fn text_of(report: &FitReport) -> String {
         out.push_str(&format!("  corrected for that rate      {}\n", show(paper.corrected)));
     }
     let skipped = report.skipped.iter().map(|skipped| format!("{} was not fitted: {}", skipped.model, skipped.because));
-    let notes: Vec<String> = report.notes.iter().cloned().chain(skipped).collect();
+    let notes: Vec<String> = report.notes.iter().map(ToString::to_string).chain(skipped).collect();
     if !notes.is_empty() {
         out.push_str("\nNotes\n");
     }

@@ -8,7 +8,7 @@ use anyhow::Context;
 use serde_json::json;
 
 use super::output::{note, print, print_json};
-use super::{Failure, Status};
+use super::{Failure, Refusal, Status};
 use crate::cli::{ImportArguments, ImportedTool};
 use crate::import::{self, Import, Naming, Options, SourceFile, Tool};
 use crate::measurement::{Environment, Measurement};
@@ -44,7 +44,8 @@ fn source(path: &Path) -> Result<SourceFile, Failure> {
     let text = String::from_utf8(bytes).map_err(|error| {
         let line =
             1 + error.as_bytes()[..error.utf8_error().valid_up_to()].iter().filter(|byte| **byte == b'\n').count();
-        Failure::Usage(format!("{name}:{line}: this is no text; give the tool's output as it was printed, not packed"))
+        let remedy = "give the tool's output as it was printed, not packed";
+        Failure::refused(Refusal::at(format!("{name}:{line}"), "this is no text", remedy))
     })?;
     Ok(SourceFile { name, text })
 }

@@ -34,6 +34,7 @@ mod record_model;
 mod record_parts;
 mod record_reload;
 mod record_supervised;
+mod refusal;
 mod report;
 mod rerun;
 mod run;
@@ -57,6 +58,8 @@ use list::{Catalogue, Member};
 use run::Destination;
 use stored::{open_run, status_of_files};
 
+pub use refusal::Refusal;
+
 /// How a command ended that did what it was asked to.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
 pub enum Status {
@@ -71,15 +74,19 @@ pub enum Status {
 pub enum Failure {
     /// The request is wrong; nothing was started.
     #[error("{0}")]
-    Usage(String),
+    Usage(Box<Refusal>),
     /// It could not go on.
     #[error("{0}")]
     Broken(String),
 }
 
 impl Failure {
+    fn refused(refusal: impl Into<Refusal>) -> Self {
+        Failure::Usage(Box::new(refusal.into()))
+    }
+
     fn usage(error: impl Into<anyhow::Error>) -> Self {
-        Failure::Usage(output::sentence(&error.into()))
+        Failure::refused(Refusal::of(&error.into()))
     }
 
     fn broken(error: impl Into<anyhow::Error>) -> Self {
@@ -123,7 +130,7 @@ pub fn execute_command(cli: Cli) -> Result<Status, Failure> {
             let format = match (cli.json, format) {
                 (true, Some(_)) => {
                     let remedy = "leave one of them out";
-                    return Err(Failure::Usage(format!(
+                    return Err(Failure::refused(format!(
                         "--json prints one document and --format chooses another form; {remedy}"
                     )));
                 }
@@ -133,7 +140,7 @@ pub fn execute_command(cli: Cli) -> Result<Status, Failure> {
             data::data(&record, rows, seed, format, &mut std::io::stdout().lock())?;
             Ok(Status::Valid)
         }
-        Command::Agent { .. } => Err(Failure::Usage(NO_AGENT.to_owned())),
+        Command::Agent { .. } => Err(Failure::refused(NO_AGENT)),
     }
 }
 
@@ -151,7 +158,7 @@ fn read_study(arguments: &StudyArguments, names: &Names) -> Result<(Study, Passw
         return Ok((study?, Passwords::default()));
     }
     let StudyArguments { study, ycsb, sets, quick, seed } = arguments;
-    let usage = |errors: study::StudyErrors| Failure::Usage(errors.to_string());
+    let usage = |errors: study::StudyErrors| Failure::refused(errors);
     match ycsb {
         Some(path) => {
             let (study, passwords, notes) = study::load_ycsb(path, sets, *seed, *quick, names).map_err(usage)?;

@@ -8,7 +8,7 @@ use std::io::Write;
 
 use serde::Serialize;
 
-use super::{Failure, screen};
+use super::{Failure, Refusal, screen};
 use crate::recorder::log::{self, Level};
 use crate::report::terminal::WIDTH;
 
@@ -80,13 +80,52 @@ pub fn sentence(error: &anyhow::Error) -> String {
     text
 }
 
-/// Prints one JSON document to stdout.
+/// Version of the documents that commands print; raised when a member would change its meaning.
+pub const DOCUMENT_VERSION: u32 = 1;
+
+/// A document as it is printed: its version first.
+#[derive(Serialize)]
+struct Document<'a, T: Serialize> {
+    version: u32,
+    #[serde(flatten)]
+    content: &'a T,
+}
+
+/// Prints one JSON document to stdout: an object, to which its version is added.
 ///
 /// # Errors
 /// As [`print()`].
-pub fn print_json(document: &impl Serialize) -> Result<(), Failure> {
-    let text = serde_json::to_string_pretty(document).expect("what commands print is plain data and has a JSON form");
+pub fn print_json(content: &impl Serialize) -> Result<(), Failure> {
+    let document = Document { version: DOCUMENT_VERSION, content };
+    let text = serde_json::to_string_pretty(&document).expect("what commands print is an object and has a JSON form");
     write(&format!("{text}\n"))
+}
+
+/// Says why a request is wrong: on stderr, and for programs as a document on stdout.
+pub fn refuse(refusal: &Refusal, is_json: bool) {
+    if is_json {
+        print_refusal(refusal);
+    }
+    give_up(&refusal.to_string());
+}
+
+/// Says what clap found in the arguments: that they are wrong, or what help and version are.
+pub fn refuse_arguments(error: &clap::Error) {
+    let is_json = std::env::args_os().any(|argument| argument == "--json");
+    if is_json && error.use_stderr() {
+        print_refusal(&Refusal::of_arguments(error));
+    }
+    // Whoever does not read it has the exit status.
+    let _ = error.print();
+}
+
+fn print_refusal(refusal: &Refusal) {
+    #[derive(Serialize)]
+    struct Refused<'a> {
+        error: &'a Refusal,
+    }
+    // Likewise.
+    let _ = print_json(&Refused { error: refusal });
 }
 
 /// A borderless table for the terminal, the first row its header; cells of more than [`WIDTH`] columns together are wrapped.

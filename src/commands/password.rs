@@ -40,7 +40,9 @@ fn make_token(arguments: &PasswordArguments, is_json: bool) -> Result<Status, Fa
     let token = if arguments.stdin { read()? } else { random_token().map_err(Failure::Broken)? };
     if token.chars().count() < TOKEN_CHARACTERS_MIN || token.contains(char::is_whitespace) {
         let must = format!("a token has {TOKEN_CHARACTERS_MIN} characters or more and no space");
-        return Err(Failure::Usage(format!("standard input is no token: {must}; leave --stdin out to have one made")));
+        return Err(Failure::refused(format!(
+            "standard input is no token: {must}; leave --stdin out to have one made"
+        )));
     }
     let hash = TokenHash::of(&token).text();
     if is_json {
@@ -62,7 +64,7 @@ fn read() -> Result<String, Failure> {
     let password = password.trim_end_matches(['\r', '\n']);
     if password.is_empty() || password.contains(['\r', '\n', '\0']) {
         let remedy = "write one line, as in: printf %s PASSWORD | loadline password CAMERA --stdin";
-        return Err(Failure::Usage(format!("standard input is not one password; {remedy}")));
+        return Err(Failure::refused(format!("standard input is not one password; {remedy}")));
     }
     Ok(password.to_owned())
 }

@@ -6,7 +6,7 @@ use serde::Serialize;
 
 use super::fit::{read_quantile, read_timer, unknown_model};
 use super::output::{print, print_json};
-use super::{Failure, Status};
+use super::{Failure, Refusal, Status};
 use crate::cli::{PredictArguments, SpecialParameters};
 use crate::queueing::family::Needs;
 use crate::queueing::repairman::Repairman;
@@ -64,11 +64,9 @@ fn predict_open(
     quantile: Option<f64>,
     bound_s: Option<f64>,
 ) -> Result<Prediction, Failure> {
-    let family = Family::find(name).ok_or_else(|| Failure::Usage(unknown_model(name)))?;
+    let family = Family::find(name).ok_or_else(|| Failure::refused(unknown_model(name)))?;
     let Some(rate) = arguments.arrival_rate.filter(|rate| *rate >= 0.0 && rate.is_finite()) else {
-        return Err(Failure::Usage(
-            "--arrival-rate is missing or below 0; write arrivals per second, as in 800".into(),
-        ));
+        return Err(Failure::refused("--arrival-rate is missing or below 0; write arrivals per second, as in 800"));
     };
     let queue = queue(family, arguments)?;
     let target = quantile.map_or(Target::Mean, Target::Quantile);
@@ -126,7 +124,9 @@ fn queue(family: &Family, arguments: &PredictArguments) -> Result<Box<dyn Queue>
         positive("--servers", special.servers.map(f64::from))?;
     }
     let around = Surroundings { workers: special.workers, servers: special.servers, timer };
-    let refusal = || Failure::Usage(format!("--timer: times from sending are not derived for {}", family.name));
+    let refusal = || {
+        Failure::refused(Refusal::about("--timer", format!("times from sending are not derived for {}", family.name)))
+    };
     (family.build)(&values, &around).ok_or_else(refusal)
 }
 
@@ -194,17 +194,17 @@ fn time(special: &SpecialParameters, option: &str) -> Result<Option<f64>, Failur
 }
 
 fn seconds(option: &str, text: &str) -> Result<f64, Failure> {
-    let duration = parse_duration(text).map_err(|what| Failure::Usage(format!("{option}: {what}")))?;
+    let duration = parse_duration(text).map_err(|what| Failure::refused(Refusal::about(option, what)))?;
     Ok(duration.as_secs_f64())
 }
 
 fn positive(option: &str, value: Option<f64>) -> Result<f64, Failure> {
-    let refusal = || Failure::Usage(format!("{option} is missing or not above 0; this model needs it"));
+    let refusal = || Failure::refused(format!("{option} is missing or not above 0; this model needs it"));
     value.filter(|value| *value > 0.0 && value.is_finite()).ok_or_else(refusal)
 }
 
 fn not_negative(option: &str, value: Option<f64>) -> Result<f64, Failure> {
-    let refusal = || Failure::Usage(format!("{option} is missing or below 0; this model needs it"));
+    let refusal = || Failure::refused(format!("{option} is missing or below 0; this model needs it"));
     value.filter(|value| *value >= 0.0 && value.is_finite()).ok_or_else(refusal)
 }
 

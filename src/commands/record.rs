@@ -56,7 +56,7 @@ fn record(path: &Path, config: Config, is_json: bool) -> Result<Status, Failure>
     install_signal_handlers_with_reload();
     log::configure(config.log);
     log::never_wait();
-    let mut supervised = Supervised::new(Supervisor::from_environment().map_err(Failure::Usage)?);
+    let mut supervised = Supervised::new(Supervisor::from_environment().map_err(Failure::refused)?);
     let scratch = config.spool.path.join("server");
     let mut stage = Stage::new(&scratch, Passwords::default());
     let needs_database = config.takes_lines() || config.processing.is_some() || config.office.is_some();

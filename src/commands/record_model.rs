@@ -5,7 +5,7 @@
 
 use std::path::Path;
 
-use super::Failure;
+use super::{Failure, Refusal};
 use crate::queueing::fit::{Fit, LEFT_OUT_MOST, Request, fit};
 use crate::queueing::held::{Held, HeldBy, NotHeld, held_rate, interpolation_error, measured_mean_s};
 use crate::queueing::{Points, Queue, Surroundings, Target, Timer};
@@ -33,7 +33,7 @@ const GOOD_ENOUGH: f64 = 0.1;
 /// [`Failure::Usage`] when the run cannot be read, or says of no rate that it keeps the bound; with what to measure.
 pub fn model_line(path: &Path, config: &AdmissionConfig) -> Result<ModelLine, Failure> {
     let place = format!("admission.model \"{}\"", path.display());
-    let wrong = |what: String| Failure::Usage(format!("{place}: {what}"));
+    let wrong = |what: String| Failure::refused(Refusal::about(&*place, what));
     let run = Run::open(path).map_err(|error| wrong(error.to_string()))?;
     super::stored::told(&run);
     let study = goal::unfold(&run.file.study, &run.measurements);

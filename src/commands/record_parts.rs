@@ -72,15 +72,15 @@ impl Parts {
             self.start_readers(config, database)?;
         }
         if config.takes_blocks() {
-            self.station = Some(Station::start(config).map_err(Failure::Usage)?);
+            self.station = Some(Station::start(config).map_err(Failure::refused)?);
         }
         if let Some(settings) = &config.forward {
-            self.forwarding = Some(Forwarding::start(config, settings).map_err(Failure::Usage)?);
+            self.forwarding = Some(Forwarding::start(config, settings).map_err(Failure::refused)?);
         }
         self.join_metrics();
         if let Some(settings) = &config.metrics {
             let started = MetricsListener::start(settings, self.shown());
-            self.metrics = Some(started.map_err(Failure::Usage)?);
+            self.metrics = Some(started.map_err(Failure::refused)?);
         }
         Ok(())
     }
@@ -132,11 +132,11 @@ impl Parts {
         }
         if let Some(settings) = &config.processing {
             let started = Processing::start(config, settings, Arc::clone(database));
-            self.processing = Some(started.map_err(Failure::Usage)?);
+            self.processing = Some(started.map_err(Failure::refused)?);
         }
         if let Some(settings) = &config.office {
             let started = Office::start(settings, form, Arc::clone(database));
-            self.office = Some(started.map_err(Failure::Usage)?);
+            self.office = Some(started.map_err(Failure::refused)?);
         }
         Ok(())
     }

@@ -3,6 +3,7 @@
 use std::path::PathBuf;
 
 use anyhow::Context;
+use serde::Serialize;
 
 use super::output::{print, print_json, print_report};
 use super::{Failure, Status, open_run, screen, status_of_files};
@@ -11,13 +12,19 @@ use crate::report;
 use crate::store::Run;
 use crate::study::goal;
 
-/// Reports on runs. As JSON it is one document: the findings of the only run, or an array of those of several.
+/// Reports on runs. As JSON it is one document: the findings of the only run, or an object with those of several.
 ///
 /// # Errors
 /// [`Failure::Usage`] when one is not a run directory.
 pub fn run(runs: &[PathBuf], is_json: bool, is_strict: bool) -> Result<Status, Failure> {
     let runs: Vec<Run> = runs.iter().map(|path| open_run(path)).collect::<Result<_, _>>()?;
     publish(&runs, is_json, is_strict)
+}
+
+/// The document of several runs.
+#[derive(Serialize)]
+struct Several<'a> {
+    runs: &'a [Findings],
 }
 
 /// Prints the findings of runs, then writes a `report.html` into each: on a full disk the figures are seen all the same.
@@ -31,7 +38,7 @@ pub(super) fn publish(runs: &[Run], is_json: bool, is_strict: bool) -> Result<St
     let all: Vec<Findings> = runs.iter().map(analyse).collect();
     match &all[..] {
         [only] if is_json => print_json(only)?,
-        several if is_json => print_json(&several)?,
+        several if is_json => print_json(&Several { runs: several })?,
         _ => {
             let texts = runs.iter().zip(&all).map(|(run, findings)| {
                 let study = goal::unfold(&run.file.study, &run.measurements);

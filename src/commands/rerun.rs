@@ -19,7 +19,7 @@ pub fn study_of_run(arguments: &StudyArguments, names: &Names) -> Option<Result<
     let is_study = crate::study::BUNDLED.iter().any(|bundled| bundled.name == named)
         || Path::new(named).join("study.toml").exists();
     let found = if is_study { None } else { RunFile::find(Path::new(named)) }?;
-    Some(found.and_then(|file| resolved(file, named, arguments, names)).map_err(Failure::Usage))
+    Some(found.and_then(|file| resolved(file, named, arguments, names)).map_err(Failure::refused))
 }
 
 fn resolved(file: RunFile, named: &str, arguments: &StudyArguments, names: &Names) -> Result<Study, String> {

@@ -203,7 +203,7 @@ fn nothing_done(why: &str, directory: RunDirectory, stage: Stage, destination: &
         // It holds nothing; if it cannot be removed it does no harm.
         let _ = std::fs::remove_dir_all(path);
     }
-    Failure::Usage(why.to_owned())
+    Failure::refused(why.to_owned())
 }
 
 fn outcome_of(measurement: &Measurement) -> (String, Option<f64>) {

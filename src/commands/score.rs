@@ -7,7 +7,7 @@ use std::path::Path;
 use anyhow::Context;
 
 use super::output::{print, print_json, table};
-use super::{Failure, Status, open_run, status_of_files};
+use super::{Failure, Refusal, Status, open_run, status_of_files};
 use crate::cli::{QueryWeighting, ScoreArguments};
 use crate::report::score::{ScoreNote, score, terminal};
 use crate::report::scored::{Roles, Scored, evidence};
@@ -22,8 +22,10 @@ use crate::store::Run;
 pub fn run(arguments: &ScoreArguments, is_json: bool) -> Result<Status, Failure> {
     let write_weight = arguments.write_weight;
     if !(write_weight.is_finite() && write_weight >= 0.0) {
-        return Err(Failure::Usage(format!(
-            "--write-weight: {write_weight} is not possible; write a number from 0, as in 2"
+        return Err(Failure::refused(Refusal::at(
+            "--write-weight",
+            format!("{write_weight} is not possible"),
+            "write a number from 0, as in 2",
         )));
     }
     let weighting = match arguments.query_weighting {
@@ -63,7 +65,7 @@ fn from_tables(writes: &Path, reads: &Path) -> Result<Evidence, Failure> {
     let (write_text, read_text) =
         (read(writes, "alternative,throughput")?, read(reads, "alternative,query,case,time_s")?);
     let (write_name, read_name) = (writes.display().to_string(), reads.display().to_string());
-    evidence_from_csv((&write_name, &write_text), (&read_name, &read_text)).map_err(Failure::Usage)
+    evidence_from_csv((&write_name, &write_text), (&read_name, &read_text)).map_err(Failure::refused)
 }
 
 fn from_runs(arguments: &ScoreArguments) -> Result<(Evidence, Vec<ScoreNote>, String, Status), Failure> {
@@ -83,7 +85,7 @@ fn from_runs(arguments: &ScoreArguments) -> Result<(Evidence, Vec<ScoreNote>, St
         .map(|(run, name)| Scored { name, study: &run.file.study, measurements: &run.measurements })
         .collect();
     let (evidence, mut notes) =
-        evidence(&scored, &roles).map_err(|why| Failure::Usage(format!("{}: {why}", names.join(", "))))?;
+        evidence(&scored, &roles).map_err(|why| Failure::refused(Refusal::about(names.join(", "), why)))?;
     if runs.iter().any(|run| run.file.study.quick) {
         notes.push(ScoreNote::Rehearsal {});
     }

@@ -7,7 +7,7 @@ use serde_json::{Value, json};
 
 use super::output::{print, print_json, table};
 use super::size_run::load_line_of;
-use super::{Failure, Status};
+use super::{Failure, Refusal, Status};
 use crate::cli::size::SizeArguments;
 use crate::sizing::{Figure, Limit, Resource, Server, SourceKind, needs, size};
 use crate::units::{parse_bit_rate, parse_bytes, parse_duration, show_bit_rate, show_bytes, show_number, show_seconds};
@@ -40,8 +40,8 @@ pub fn run(arguments: &SizeArguments, is_json: bool) -> Result<Status, Failure> 
     let server = server(arguments, &mut notes)?;
     let limits = size(&source, &server);
     if limits.is_empty() && arguments.link.is_none() {
-        return Err(Failure::Usage(
-            "nothing is told of the server; name at least one of --server-link, --disk, --processing, --load-line, --run".into(),
+        return Err(Failure::refused(
+            "nothing is told of the server; name at least one of --server-link, --disk, --processing, --load-line, --run",
         ));
     }
     if source.carried_share() < 1.0 {
@@ -80,11 +80,11 @@ pub fn run(arguments: &SizeArguments, is_json: bool) -> Result<Status, Failure> 
 }
 
 fn source(arguments: &SizeArguments) -> Result<SourceKind, Failure> {
-    let every = parse_duration(&arguments.every).map_err(|why| Failure::Usage(format!("--every: {why}")))?;
+    let every = parse_duration(&arguments.every).map_err(|why| Failure::refused(Refusal::about("--every", why)))?;
     let every_s = positive("--every", every.as_secs_f64())?;
-    let bytes = parse_bytes(&arguments.block).map_err(|why| Failure::Usage(format!("--block: {why}")))?;
+    let bytes = parse_bytes(&arguments.block).map_err(|why| Failure::refused(Refusal::about("--block", why)))?;
     let link = arguments.link.as_ref().map(|text| {
-        let rate = parse_bit_rate(text).map_err(|why| Failure::Usage(format!("--link: {why}")))?;
+        let rate = parse_bit_rate(text).map_err(|why| Failure::refused(Refusal::about("--link", why)))?;
         positive("--link", rate)
     });
     Ok(SourceKind {
@@ -106,7 +106,11 @@ fn server(arguments: &SizeArguments, notes: &mut Vec<String>) -> Result<Server, 
     };
     let used_share = positive("--use-at-most", arguments.use_at_most)?;
     if used_share > 1.0 {
-        return Err(Failure::Usage(format!("--use-at-most: {used_share} is more than all; write a share, as in 0.8")));
+        return Err(Failure::refused(Refusal::at(
+            "--use-at-most",
+            format!("{used_share} is more than all"),
+            "write a share, as in 0.8",
+        )));
     }
     Ok(Server {
         link_bits_per_s: figure("--server-link", arguments.server_link.as_deref(), parse_bit_rate)?,
@@ -124,7 +128,7 @@ fn positive(option: &str, value: f64) -> Result<f64, Failure> {
     if value > 0.0 && value.is_finite() {
         return Ok(value);
     }
-    Err(Failure::Usage(format!("{option}: {value} is not possible; it must be more than zero")))
+    Err(Failure::refused(Refusal::at(option, format!("{value} is not possible"), "it must be more than zero")))
 }
 
 /// A figure, or its interval as `low..high`, whose middle is then the figure.
@@ -135,13 +139,15 @@ fn figure(
 ) -> Result<Option<Figure>, Failure> {
     let Some(text) = text else { return Ok(None) };
     let read = |text: &str| {
-        let value = read(text.trim()).map_err(|why| Failure::Usage(format!("{option}: {why}")))?;
+        let value = read(text.trim()).map_err(|why| Failure::refused(Refusal::about(option, why)))?;
         positive(option, value)
     };
     let Some((low, high)) = text.split_once("..") else { return Ok(Some(Figure::exact(read(text)?))) };
     let (low, high) = (read(low)?, read(high)?);
     let figure = Figure::between((low + high) / 2.0, low, high);
-    let wrong = || Failure::Usage(format!("{option}: \"{text}\" begins above its end; write the lower one first"));
+    let wrong = || {
+        Failure::refused(Refusal::at(option, format!("\"{text}\" begins above its end"), "write the lower one first"))
+    };
     figure.map(Some).ok_or_else(wrong)
 }
 

@@ -26,7 +26,7 @@ pub fn load_line_of(path: &Path, wanted: &[String], notes: &mut Vec<String>) -> 
     if findings.rehearsal {
         notes.push(format!("{name} is a rehearsal: its figures are not to be quoted"));
     }
-    pick(&findings, &name, wanted, notes).map_err(Failure::Usage)
+    pick(&findings, &name, wanted, notes).map_err(Failure::refused)
 }
 
 fn pick(findings: &Findings, name: &str, wanted: &[String], notes: &mut Vec<String>) -> Result<Figure, String> {

@@ -387,12 +387,6 @@ fn found_nothing(cases: &[CaseFinding]) -> Option<Note> {
     (!cases.is_empty()).then_some(Note::FoundNothing { cases })
 }
 
-/// The first four of a list, and how many more there are.
-pub fn some_of(texts: &[String]) -> String {
-    let shown = texts.iter().take(4).cloned().collect::<Vec<_>>().join("; ");
-    if texts.len() > 4 { format!("{shown}; and {} more", texts.len() - 4) } else { shown }
-}
-
 /// The repeat rule in words.
 pub fn show_rule(repeat: &Repeat) -> String {
     let share = format!("{} %", crate::units::show_number(repeat.within * 100.0));

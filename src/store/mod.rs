@@ -82,6 +82,32 @@ impl StoreError {
         StoreError::Io { path: what.to_owned(), error: std::io::Error::other("it ended by a panic"), remedy: "" }
     }
 
+    /// The directory or file, with its line where that is known.
+    pub fn place(&self) -> Option<String> {
+        match self {
+            StoreError::Exists(path) | StoreError::NotARun(path, _) | StoreError::Busy(path) => Some(path.clone()),
+            StoreError::Io { path, .. } => Some(path.clone()),
+            StoreError::Damaged { path, line, .. } | StoreError::Newer { path, line, .. } => {
+                Some(format!("{path}:{line}"))
+            }
+            StoreError::Different(_) => None,
+        }
+    }
+
+    /// What to do about it, where that is known.
+    pub fn remedy(&self) -> Option<String> {
+        match self {
+            StoreError::Exists(path) => Some(format!("name another with --out, or continue it with --resume {path}")),
+            StoreError::NotARun(..) => Some("give a directory that `loadline run` made".to_owned()),
+            StoreError::Busy(_) => Some("wait for it to end".to_owned()),
+            StoreError::Io { remedy, .. } => {
+                Some(remedy.trim_start_matches("; ").to_owned()).filter(|remedy| !remedy.is_empty())
+            }
+            StoreError::Newer { .. } => Some("read the run with that one".to_owned()),
+            StoreError::Damaged { .. } | StoreError::Different(_) => None,
+        }
+    }
+
     /// Whether there is no room on the disk.
     pub fn is_full(&self) -> bool {
         matches!(self, StoreError::Io { error, .. } if error.kind() == std::io::ErrorKind::StorageFull)

@@ -79,6 +79,7 @@ impl Errors {
         }
         self.found.sort_by_key(|(place, _)| *place);
         Err(StudyErrors {
+            places: self.found.iter().map(|(place, _)| Some(hidden(&source.show(*place)))).collect(),
             lines: self
                 .found
                 .iter()
@@ -96,12 +97,14 @@ impl Errors {
 pub struct StudyErrors {
     /// The errors, in the order of the file. Never empty.
     pub lines: Vec<String>,
+    /// Where each of them is, as it stands at the beginning of its line; none where it is about the study as a whole.
+    pub places: Vec<Option<String>>,
 }
 
 impl StudyErrors {
     /// A single error.
     pub fn one(line: impl Into<String>) -> Self {
-        StudyErrors { lines: vec![hidden(&line.into())] }
+        StudyErrors { lines: vec![hidden(&line.into())], places: vec![None] }
     }
 }
 

@@ -23,8 +23,15 @@ enum Form {
 
 use Form::{Count, Figure, Interval, Number, Object, Said, Share, Text, Truth};
 
-const RUN: &[(&str, Form)] =
-    &[("run", Text), ("study", Text), ("seed", Count), ("valid", Truth), ("verdicts", Said), ("notes", Said)];
+const RUN: &[(&str, Form)] = &[
+    ("version", Count),
+    ("run", Text),
+    ("study", Text),
+    ("seed", Count),
+    ("valid", Truth),
+    ("verdicts", Said),
+    ("notes", Said),
+];
 
 const CASE: &[(&str, Form)] = &[
     ("id", Text),
@@ -120,6 +127,7 @@ pub fn check_findings(findings: &Value) {
 
 /// Bare names that say what they are without a unit: counts, shares, CPUs, and places of quantiles below a unit.
 const WITHOUT_UNIT: &[&str] = &[
+    "version",
     "seed",
     "trials",
     "valid_trials",

@@ -108,7 +108,12 @@ impl Outcome {
     #[track_caller]
     pub fn refused(self, words: &[&str]) {
         let outcome = self.expect(2);
-        assert_eq!(outcome.stdout, "", "{}", outcome.stderr);
+        if !outcome.stdout.is_empty() {
+            // With --json, why is all that is printed.
+            let document = outcome.json();
+            let says = document["error"]["says"].as_str().unwrap();
+            assert!(outcome.stderr.contains(says) && document["version"] == 1, "{document:#}: {}", outcome.stderr);
+        }
         for word in words {
             assert!(outcome.stderr.contains(word), "{word:?} is missing: {}", outcome.stderr);
         }

@@ -158,7 +158,7 @@ fn invalid_trials_are_left_out_and_make_the_status_1() {
     let path = run("invalid", "here", &layouts(), &trials);
     let found = json(&["compare", &path, "--factor", "layout.name", "--json"], 1);
     assert_eq!(found["valid"], false);
-    assert!(found["notes"][0].as_str().unwrap().contains("1 of 32 trials are invalid and left out"), "{found}");
+    assert!(found["notes"][0]["says"].as_str().unwrap().contains("1 of 32 trials are invalid and left out"), "{found}");
     let rounds = |place: usize| found["comparisons"][place]["paired_rounds"].as_u64().unwrap();
     assert_eq!(rounds(0) + rounds(1), 15, "the round of the invalid trial is left out of its case: {found}");
     let text = String::from_utf8(loadline(&["compare", &path]).stdout).unwrap();
@@ -181,7 +181,7 @@ fn alternatives_whose_queries_answer_something_else_are_not_compared() {
     let comparisons = found["comparisons"].as_array().unwrap();
     assert_eq!((comparisons.len(), &comparisons[0]["b"]), (1, &"star".into()), "{found:#}");
     let why = "layout.name = eav is not compared with wide (the only case): their queries answered different things (10 and 1,000 rows each)";
-    assert!(found["notes"].as_array().unwrap().iter().any(|note| *note == why), "{found:#}");
+    assert!(found["notes"].as_array().unwrap().iter().any(|note| note["says"] == why), "{found:#}");
 
     rows(&mut trials, &|_| 10_000);
     let other = run("windows-wider", "here", &windows, &trials);

@@ -45,6 +45,16 @@ const WITHIN: &[(&[&str], &[&str])] = &[
     (LAYERS[10], LAYERS[10]),
 ];
 
+/// Where what is observed and what is found is described.
+const FOUND_IN: [&str; 4] = ["finding", "measurement", "reason", "said"];
+
+/// Lists of texts there that are no sentences: statements, names of files, words of a command, names of alternatives.
+const TEXTS: [&str; 8] = ["statements", "command", "cases", "queries", "equal", "undecided", "may_be", "plans"];
+
+/// Members that would be sentences if they were texts.
+const SENTENCES: [&str; 8] =
+    ["verdict", "verdicts", "note", "notes", "outcome", "because", "invalid_because", "remarks"];
+
 const FILE_LINES_MAX: usize = 500;
 const FUNCTION_LINES_MAX: usize = 70;
 
@@ -197,6 +207,29 @@ fn function_end(code: &str) -> Option<usize> {
 fn is_outside_generics(before: &str) -> bool {
     before.matches('<').count() <= before.replace("->", "").replace("=>", "").matches('>').count()
         && !before.contains("where")
+}
+
+/// What is found is a value with figures, and no sentence: whoever decides by it would have to take the sentence apart.
+pub fn findings(source: &Source) -> Vec<String> {
+    if !module(&source.path).is_some_and(|module| FOUND_IN.contains(&module)) {
+        return Vec::new();
+    }
+    let mut found = Vec::new();
+    let mut begin = 0;
+    for line in source.code.split_inclusive('\n') {
+        let (at, text) = (begin, line.trim().trim_start_matches("pub "));
+        begin += line.len();
+        let Some((name, kind)) = text.split_once(": ") else { continue };
+        let is_member = !name.is_empty() && name.chars().all(is_word) && kind.ends_with(',');
+        let is_list = kind.contains("Vec<String>") && !TEXTS.contains(&name);
+        let is_sentence = kind.contains("String") && SENTENCES.contains(&name);
+        if is_member && (is_list || is_sentence) {
+            let what =
+                format!("{name} would be sentences; make it an enum with its figures and a sentence made of them");
+            found.push(source.at(at, &what));
+        }
+    }
+    found
 }
 
 /// Banned words.

@@ -4,6 +4,7 @@
 //! residuals and the fits are not tested.
 
 use super::estimate::{Fit, describe};
+use super::note::FitNote;
 use super::problem::{Observation, Problem, Sigma};
 use super::select::{Collected, select};
 use super::{FitError, FitReport, Skipped};
@@ -47,7 +48,7 @@ pub fn fit_closed(points: &Points, name: &str) -> Result<FitReport, FitError> {
             Err(because) => skipped.push(Skipped { model, because }),
         }
     }
-    let notes = vec!["points of closed loops have no standard errors: all weigh the same".to_owned()];
+    let notes = vec![FitNote::ClosedLoops {}];
     let (sigma, timer, target, unit) = (Sigma::Unknown, Timer::Intended, "throughput".to_owned(), "numbers of clients");
     Ok(select(Collected { fits, skipped, notes, observations, sigma, target, timer, paper: None, unit }))
 }

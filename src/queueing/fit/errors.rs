@@ -4,12 +4,13 @@
 //! from trials say with how many degrees of freedom.
 
 use super::matrix::{Matrix, solve};
+use super::note::FitNote;
 use super::problem::Sigma;
 use crate::queueing::points::Point;
 use crate::queueing::queue::Target;
 
 /// Standard errors, or what they are taken to be proportional to, of the figures of points.
-pub fn errors_of(figures: &[(&Point, f64)], target: Target, notes: &mut Vec<String>) -> (Vec<f64>, Sigma) {
+pub fn errors_of(figures: &[(&Point, f64)], target: Target, notes: &mut Vec<FitNote>) -> (Vec<f64>, Sigma) {
     let own = |(point, _): &(&Point, f64)| match target {
         Target::Mean => point.se_s,
         Target::Quantile(wanted) => {
@@ -17,10 +18,7 @@ pub fn errors_of(figures: &[(&Point, f64)], target: Target, notes: &mut Vec<Stri
         }
     };
     if let Some(pooled) = pooled(figures, own) {
-        notes.push(format!(
-            "standard errors come from trials, {:.1} degrees of freedom each: they are pooled over the points, along their trend",
-            pooled.freedom
-        ));
+        notes.push(FitNote::ErrorsPooled { freedom: pooled.freedom });
         return (pooled.errors, Sigma::Estimated(pooled.freedom));
     }
     if let Some(errors) = figures.iter().map(own).collect::<Option<Vec<f64>>>() {
@@ -30,17 +28,10 @@ pub fn errors_of(figures: &[(&Point, f64)], target: Target, notes: &mut Vec<Stri
     }
     let relative = |(point, value): &(&Point, f64)| Some(point.se_s? / point.mean_s? * value);
     if let Some(errors) = figures.iter().map(relative).collect::<Option<Vec<f64>>>() {
-        notes.push(format!(
-            "standard errors of {target} are not known; they are taken as proportional to those of the mean, and estimated \
-             from the residuals, so the fit itself is not tested"
-        ));
+        notes.push(FitNote::ErrorsOfMean { target: target.to_string() });
         return (errors, Sigma::Unknown);
     }
-    notes.push(
-        "not every point has a standard error: all weigh the same, so the slowest decide, and the fit itself is not tested; \
-         give se_s for all to change that"
-            .to_owned(),
-    );
+    notes.push(FitNote::ErrorsUnknown {});
     (vec![1.0; figures.len()], Sigma::Unknown)
 }
 

@@ -8,6 +8,7 @@ mod errors;
 mod estimate;
 mod least_squares;
 mod matrix;
+mod note;
 mod open;
 mod paper;
 mod problem;
@@ -23,6 +24,7 @@ use super::queue::{Target, Timer};
 
 pub use closed::CLOSED_MODELS;
 pub use estimate::{Estimate, Fit, LeftOut, Range};
+pub use note::FitNote;
 pub use paper::{PaperEstimate, PaperFit};
 pub use verdict::show_parameter;
 
@@ -69,7 +71,7 @@ pub struct FitReport {
     /// Models that were not fitted, with the reason.
     pub skipped: Vec<Skipped>,
     /// What is to be known about it.
-    pub notes: Vec<String>,
+    pub notes: Vec<FitNote>,
     /// The paper's own procedure, for mean response times.
     pub paper: Option<PaperFit>,
 }

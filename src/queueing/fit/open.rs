@@ -4,6 +4,7 @@
 
 use super::errors::errors_of;
 use super::estimate::{Fit, Rises, describe};
+use super::note::FitNote;
 use super::paper::fit_as_in_the_paper;
 use super::problem::{Observation, Problem, Sigma};
 use super::select::{Collected, select};
@@ -12,7 +13,6 @@ use super::{FitError, FitReport, Request, Skipped};
 use crate::queueing::family::{FAMILIES, Family, Needs, Surroundings};
 use crate::queueing::points::{Point, Points};
 use crate::queueing::queue::{Target, Timer};
-use crate::units::show_number;
 
 /// Completed below this share of arriving is not keeping up.
 const KEPT_UP: f64 = 0.98;
@@ -46,7 +46,11 @@ pub fn fit_open(points: &Points, name: &str, request: &Request) -> Result<FitRep
 }
 
 /// The observations of the figure asked for, without points above saturation.
-fn observe(points: &Points, request: &Request, notes: &mut Vec<String>) -> Result<(Vec<Observation>, Sigma), FitError> {
+fn observe(
+    points: &Points,
+    request: &Request,
+    notes: &mut Vec<FitNote>,
+) -> Result<(Vec<Observation>, Sigma), FitError> {
     let Points(points) = points;
     if points.iter().any(|point| point.arrival_rate_per_s.is_none()) {
         let remedy = "add the column arrival_rate, or fit usl or repairman";
@@ -60,7 +64,7 @@ fn observe(points: &Points, request: &Request, notes: &mut Vec<String>) -> Resul
         return Err(FitError::Missing(format!("no point has its {target}; add a column for it, or fit the mean")));
     }
     if figures.len() < kept.len() {
-        notes.push(format!("{} points have no {} and are left out", kept.len() - figures.len(), request.target));
+        notes.push(FitNote::WithoutFigure { points: kept.len() - figures.len(), target: request.target.to_string() });
     }
     let (errors, sigma) = errors_of(&figures, request.target, notes);
     let observation = |((point, value), se): (&(&Point, f64), f64)| Observation {
@@ -83,7 +87,7 @@ fn figure(point: &Point, target: Target) -> Option<f64> {
 }
 
 /// Points whose system kept up. A point that fell behind counts as saturated only when none at a higher rate kept up.
-fn without_saturated<'a>(points: &'a [Point], notes: &mut Vec<String>) -> Vec<&'a Point> {
+fn without_saturated<'a>(points: &'a [Point], notes: &mut Vec<FitNote>) -> Vec<&'a Point> {
     let rate = |point: &Point| point.arrival_rate_per_s.unwrap_or_default();
     let kept_up = |point: &Point| point.throughput_per_s.is_none_or(|throughput| throughput >= KEPT_UP * rate(point));
     let sure = |point: &&Point| point.throughput_per_s.is_some() && kept_up(point);
@@ -91,15 +95,9 @@ fn without_saturated<'a>(points: &'a [Point], notes: &mut Vec<String>) -> Vec<&'
     let (kept, saturated): (Vec<&Point>, Vec<&Point>) =
         points.iter().partition(|point| kept_up(point) || rate(point) < highest_kept);
     if !saturated.is_empty() {
-        let rates: Vec<String> = saturated.iter().map(|point| show_number(rate(point))).collect();
-        let most = saturated.iter().filter_map(|point| point.throughput_per_s).fold(0.0, f64::max);
-        notes.push(format!(
-            "left out as above saturation (throughput below {} % of the arrival rate): {}/s; the most completed there was \
-             {}/s",
-            KEPT_UP * 100.0,
-            rates.join(", "),
-            show_number(most)
-        ));
+        let rates_per_s = saturated.iter().map(|point| rate(point)).collect();
+        let completed_most_per_s = saturated.iter().filter_map(|point| point.throughput_per_s).fold(0.0, f64::max);
+        notes.push(FitNote::Saturated { kept_up_share: KEPT_UP, rates_per_s, completed_most_per_s });
     }
     kept
 }
@@ -205,7 +203,7 @@ impl Set<'_> {
 }
 
 /// What is to be known about the fits as such.
-fn add_notes(fits: &[Fit], observations: &[Observation], request: &Request, notes: &mut Vec<String>) {
+fn add_notes(fits: &[Fit], observations: &[Observation], request: &Request, notes: &mut Vec<FitNote>) {
     if let Target::Quantile(_) = request.target {
         let workers = observations.iter().find_map(|seen| seen.workers).or(request.around.workers);
         let approximated: Vec<&str> = fits
@@ -221,16 +219,10 @@ fn add_notes(fits: &[Fit], observations: &[Observation], request: &Request, note
             .map(|fit| fit.title)
             .collect();
         if !approximated.is_empty() {
-            notes.push(format!(
-                "the {} of {} is approximated by that of an exponential response time with the model's mean",
-                request.target,
-                approximated.join(", ")
-            ));
+            notes.push(FitNote::Approximated { target: request.target.to_string(), models: approximated });
         }
     }
     if request.around.timer == Timer::Sent {
-        notes.push(
-            "times begin when a worker sends: waiting for a worker is not in them, and the curves allow for it".into(),
-        );
+        notes.push(FitNote::TimesFromSending {});
     }
 }

@@ -3,6 +3,7 @@
 //! Main function: [`select`]. Invariant: models are ranked by AICc over the same observations; those without one come last.
 
 use super::estimate::{Fit, GOODNESS_LEAST};
+use super::note::FitNote;
 use super::paper::PaperFit;
 use super::problem::{Observation, Sigma};
 use super::verdict::{sentence, show_share};
@@ -17,7 +18,7 @@ pub struct Collected {
     /// Models that were not fitted.
     pub skipped: Vec<Skipped>,
     /// Notes so far.
-    pub notes: Vec<String>,
+    pub notes: Vec<FitNote>,
     /// What was fitted.
     pub observations: Vec<Observation>,
     /// Whether errors are known.
@@ -56,10 +57,7 @@ pub fn select(collected: Collected) -> FitReport {
         notes.extend(notes_on(fit, load_max, unit));
     }
     if observations.len() < 8 && !fits.is_empty() {
-        notes.push(format!(
-            "{} points are few; 8 rates up to near saturation tell models apart better",
-            observations.len()
-        ));
+        notes.push(FitNote::FewPoints { points: observations.len() });
     }
     let closest = fits.first().map(|fit| fit.model);
     let verdict = sentence(best, &fits, &tie, no_fit_because.as_deref(), observations.len(), &target);
@@ -167,56 +165,39 @@ fn why_none(fits: &[Fit], skipped: &[Skipped], observations: &[Observation], loa
 
 /// What a scaled curve is the curve of. M/G/1 is a scaled M/M/1 with a = (1 + cv²) / 2 and the delay moved by (1 - a) / mu; where that would
 /// make a delay negative, only one of the two has the curve.
-fn note_on_scale(fit: &Fit) -> Option<String> {
+fn note_on_scale(fit: &Fit) -> Option<FitNote> {
     let mu_per_s = fit.parameter("mu_per_s")?.value;
     let delta_s = fit.parameter("delta_s")?.value;
     if let Some(cv2) = fit.parameter("cv2") {
         let scale = (1.0 + cv2.value) / 2.0;
         let scaled = delta_s + (1.0 - scale) / mu_per_s;
-        let (shown, same) = (show_number(scale), if scaled >= 0.0 { "the" } else { "no" });
-        return Some(format!(
-            "cv² = {}: {same} M/M/1 scaled by a = {shown} has this curve of means",
-            show_number(cv2.value)
-        ));
+        return Some(FitNote::SameAsScaled { cv2: cv2.value, scale, is_there: scaled >= 0.0 });
     }
     let scale = fit.parameter("a")?.value;
     let cv2 = 2.0 * scale - 1.0;
     let is_general = cv2 >= 0.0 && delta_s + (scale - 1.0) / mu_per_s >= 0.0;
-    let general = if is_general { format!("M/G/1 with cv² = {}", show_number(cv2)) } else { "no M/G/1".to_owned() };
-    let stalls = if scale > 1.0 { ", and that of a server that stalls" } else { "" };
-    Some(format!("a = {}: the same mean curve as {general}{stalls}", show_number(scale)))
+    Some(FitNote::SameAsGeneral { scale, cv2: is_general.then_some(cv2) })
 }
 
 /// What is to be known about the model that comes first.
-fn notes_on(fit: &Fit, load_max: f64, unit: &str) -> Vec<String> {
+fn notes_on(fit: &Fit, load_max: f64, unit: &str) -> Vec<FitNote> {
     let mut notes = Vec::new();
     for parameter in fit.parameters.iter().filter(|one| one.value == 0.0) {
-        notes.push(format!("{}: {} stands on its bound, 0", fit.title, parameter.name));
+        notes.push(FitNote::OnBound { model: fit.title, parameter: parameter.name.to_string() });
     }
     if fit.model == "mm1" {
-        notes
-            .push("mean times do not tell first come first served from processor sharing; quantiles differ".to_owned());
+        notes.push(FitNote::DisciplineUnknown {});
     }
     notes.extend(note_on_scale(fit));
     if let Some(capacity) = fit.capacity_per_s.filter(|capacity| *capacity > 0.0 && unit == "arrival rates") {
         let reached = load_max / capacity;
         if reached < 0.7 {
-            let share = show_share(reached);
-            notes.push(format!(
-                "the highest arrival rate is {share} of the fitted capacity; beyond it the curve is extrapolated"
-            ));
+            notes.push(FitNote::Extrapolated { capacity_share: reached });
         }
     }
     if let Some(held_out) = fit.held_out.as_ref().filter(|held_out| held_out.relative_error_rms > HELD_OUT_NOTED) {
-        let error = if held_out.relative_error_rms.is_finite() {
-            format!("{} off", show_share(held_out.relative_error_rms))
-        } else {
-            "overload".to_owned()
-        };
-        notes.push(format!(
-            "{}: fitted to the lower loads alone it predicts {error} at the highest; do not extrapolate",
-            fit.title
-        ));
+        let relative_error_rms = held_out.relative_error_rms;
+        notes.push(FitNote::DoNotExtrapolate { model: fit.title, relative_error_rms });
     }
     notes
 }

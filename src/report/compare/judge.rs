@@ -6,9 +6,9 @@
 use std::collections::HashMap;
 
 use super::marks::{marks, unconfirmed};
+use super::note::CompareNote;
 use super::outcome::{Adjustment, Comparison, Comparisons, Letters, Options};
 use super::sample::{Figures, Sample};
-use super::table::show_p;
 use crate::statistics::change_point::change_point;
 use crate::statistics::equivalence::equivalence_p;
 use crate::statistics::letters::letters;
@@ -61,7 +61,7 @@ pub fn compare(samples: &[Sample], options: &Options) -> Comparisons {
     let mut notes = Vec::new();
     let still = comparisons.iter().filter(|comparison| comparison.deciding_p().is_none()).count();
     if still > 0 {
-        notes.push(format!("{still} comparisons have no p-value, because neither side varies; they are undecided"));
+        notes.push(CompareNote::NothingVaries { comparisons: still });
     }
     notes.extend(changes(&pairs, &comparisons, options.seed));
     let places: Vec<(&Sample, &Sample, &Comparison)> =
@@ -86,7 +86,7 @@ const SHUFFLES: u32 = 199;
 const CHANGED: f64 = 0.01;
 
 /// Samples whose level changed on the way, and that are compared without pairing: then the change is part of a difference.
-fn changes(pairs: &[(&Sample, &Sample)], comparisons: &[Comparison], seed: u64) -> Vec<String> {
+fn changes(pairs: &[(&Sample, &Sample)], comparisons: &[Comparison], seed: u64) -> Vec<CompareNote> {
     let mut seen: Vec<*const Sample> = Vec::new();
     let mut notes = Vec::new();
     let unpaired = pairs.iter().zip(comparisons).filter(|(_, comparison)| comparison.paired_rounds.is_none());
@@ -98,16 +98,8 @@ fn changes(pairs: &[(&Sample, &Sample)], comparisons: &[Comparison], seed: u64) 
         let values = sample.values();
         let Some((split, p)) = change_point(&values, SHUFFLES, seed) else { continue };
         if p <= CHANGED {
-            notes.push(format!(
-                "{}, {} on {}: the level changed after {} of {} trials (p = {}); its trials are not of one kind, and a \
-                 difference may be the change",
-                sample.case,
-                sample.variant,
-                sample.machine,
-                split.before,
-                values.len(),
-                show_p(Some(p))
-            ));
+            let Sample { case, variant, machine, .. } = sample.clone();
+            notes.push(CompareNote::LevelChanged { case, variant, machine, after: split.before, all: values.len(), p });
         }
     }
     notes

@@ -7,6 +7,7 @@
 mod csv;
 pub mod judge;
 pub mod marks;
+pub mod note;
 pub mod outcome;
 pub mod runs;
 pub mod sample;
@@ -15,6 +16,7 @@ pub mod table;
 pub mod text;
 
 pub use judge::{compare, pairs};
+pub use note::CompareNote;
 pub use outcome::{Adjustment, Comparison, Comparisons, Letters, Mark, MarkWord, Options, Unconfirmed};
 pub use runs::{Chosen, RunInput, between, within};
 pub use sample::{Figures, Sample};

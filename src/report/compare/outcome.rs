@@ -4,6 +4,7 @@
 
 use serde::Serialize;
 
+use super::note::CompareNote;
 use crate::statistics::Verdict;
 
 /// How p-values are adjusted for the number of comparisons.
@@ -53,7 +54,7 @@ pub struct Comparisons {
     /// Alternatives that were not told apart, by shared letters.
     pub letters: Vec<Letters>,
     /// What a reader should know: what was left out, what differs besides.
-    pub notes: Vec<String>,
+    pub notes: Vec<CompareNote>,
 }
 
 impl Comparisons {

@@ -7,9 +7,10 @@ use std::collections::BTreeSet;
 
 use serde_json::Value;
 
+use super::note::{CompareNote, some_of};
 use super::sample::{Figures, Sample};
 use crate::measurement::Measurement;
-use crate::report::analyse::{CaseTrials, background_name, group, is_overloaded, kind_name, some_of};
+use crate::report::analyse::{CaseTrials, background_name, group, is_overloaded, kind_name};
 use crate::report::answers::{is_empty, rows_per_query, unlike};
 use crate::report::factors::{Factors, same_level, short_level, show_level, show_levels};
 use crate::report::load_lines::{load_lines, verdicts};
@@ -48,7 +49,7 @@ pub struct Chosen {
     /// The factors whose levels are the alternatives; empty between runs.
     pub factors: Vec<String>,
     /// What was left out, and what differs besides.
-    pub notes: Vec<String>,
+    pub notes: Vec<CompareNote>,
     /// Whether no trial is invalid.
     pub valid: bool,
 }
@@ -85,7 +86,7 @@ pub fn within(run: &RunInput<'_>, factor: Option<&str>, metric: &'static Metric)
             let Some(sample) = sample else { continue };
             let first = known.iter().find(|(first, _)| first.is_alternative_to(&sample));
             match first.and_then(|(first, rows)| Some((first, unlike(*rows, case.rows)?))) {
-                Some((first, why)) => figures.notes.push(not_compared(&sample, first, &why)),
+                Some((first, why)) => figures.notes.push(not_compared(&sample, first, why)),
                 None => known.push((sample, case.rows)),
             }
         }
@@ -106,8 +107,9 @@ pub fn within(run: &RunInput<'_>, factor: Option<&str>, metric: &'static Metric)
 }
 
 /// That a sample is not compared with the first of its alternatives, and why.
-fn not_compared(sample: &Sample, first: &Sample, why: &str) -> String {
-    format!("{} = {} is not compared with {} ({}): {why}", sample.factor, sample.variant, first.variant, sample.case)
+fn not_compared(sample: &Sample, first: &Sample, why: String) -> CompareNote {
+    let Sample { factor, variant: level, case, .. } = sample.clone();
+    CompareNote::Unlike { factor, level, other: first.variant.clone(), case, why }
 }
 
 /// That another tool measured, and does not tell this metric; empty otherwise.
@@ -173,11 +175,9 @@ pub fn between(a: &RunInput<'_>, b: &RunInput<'_>, metric: &'static Metric) -> R
     }
     let mut notes = of.notes;
     notes.extend(to.notes);
-    notes.extend((!alone.is_empty()).then(|| format!("not compared: {}", some_of(&alone))));
+    notes.extend((!alone.is_empty()).then_some(CompareNote::OnlyInOne { cases: alone }));
     notes.extend(differing_settings(a, b, &factors));
-    notes.push(
-        "the runs were not interleaved: what changed on the machine between them counts as a difference".to_owned(),
-    );
+    notes.push(CompareNote::NotInterleaved {});
     Ok(Chosen { samples, metric, factors: Vec::new(), notes, valid: of.valid && to.valid })
 }
 
@@ -232,7 +232,7 @@ fn choose(run: &RunInput<'_>, varied: &[Factor], factor: Option<&str>) -> Result
 }
 
 /// Settings in which two runs differ besides their factors, as a note.
-fn differing_settings(a: &RunInput<'_>, b: &RunInput<'_>, factors: &[Factor]) -> Option<String> {
+fn differing_settings(a: &RunInput<'_>, b: &RunInput<'_>, factors: &[Factor]) -> Option<CompareNote> {
     let flat = |study: &Study| {
         let mut found = std::collections::BTreeMap::new();
         flatten(&serde_json::to_value(&study.base).unwrap_or_default(), "", &mut found);
@@ -251,7 +251,7 @@ fn differing_settings(a: &RunInput<'_>, b: &RunInput<'_>, factors: &[Factor]) ->
             format!("{setting} is {} in {} and {} in {}", show(&of), a.label, show(&to), b.label)
         })
         .collect();
-    (!differing.is_empty()).then(|| format!("the runs differ in settings too: {}", differing.join("; ")))
+    (!differing.is_empty()).then_some(CompareNote::SettingsDiffer { settings: differing })
 }
 
 fn flatten(value: &Value, name: &str, out: &mut std::collections::BTreeMap<String, String>) {
@@ -269,7 +269,7 @@ fn flatten(value: &Value, name: &str, out: &mut std::collections::BTreeMap<Strin
 /// The values of all cases of a run.
 struct Values {
     cases: Vec<CaseValues>,
-    notes: Vec<String>,
+    notes: Vec<CompareNote>,
     valid: bool,
 }
 
@@ -292,7 +292,7 @@ impl Values {
             trials.fold((0, 0), |(all, invalid), trial| (all + 1, invalid + usize::from(!trial.is_valid())));
         let mut notes = Vec::new();
         if invalid > 0 {
-            notes.push(format!("{}: {invalid} of {all} trials are invalid and left out", run.label));
+            notes.push(CompareNote::Invalid { run: run.label.to_owned(), invalid, all });
         }
         let mut cases = case_values(run, &groups, metric, &mut notes);
         tell_noise(&mut cases, stopping(run.study));
@@ -300,9 +300,8 @@ impl Values {
         if !few.is_empty() {
             let factors: Vec<Factor> =
                 run.study.factors.iter().filter(|factor| factor.levels.len() > 1).cloned().collect();
-            let names: Vec<String> = few.iter().map(|case| case.label(factors.iter())).collect();
-            let what = format!("fewer than two valid trials with {}", metric.title);
-            notes.push(format!("{}: {what}, and so not compared: {}", run.label, some_of(&names)));
+            let cases = few.iter().map(|case| case.label(factors.iter())).collect();
+            notes.push(CompareNote::TooFewTrials { run: run.label.to_owned(), metric: metric.title, cases });
         }
         Values { cases, notes, valid: all > 0 && invalid == 0 }
     }
@@ -318,7 +317,7 @@ fn case_values(
     run: &RunInput<'_>,
     groups: &[CaseTrials<'_>],
     metric: &Metric,
-    notes: &mut Vec<String>,
+    notes: &mut Vec<CompareNote>,
 ) -> Vec<CaseValues> {
     let mut kinds: Vec<String> = Vec::new();
     let all = groups.iter().flat_map(CaseTrials::valid);
@@ -336,8 +335,8 @@ fn case_values(
         let valid: Vec<&Measurement> = group.valid().collect();
         let rows = rows_per_query(&valid);
         if is_empty(rows) {
-            let levels = show_levels(&group.case.levels);
-            notes.push(format!("{}: queries found nothing with {levels}; it is not compared", run.label));
+            let case = show_levels(&group.case.levels);
+            notes.push(CompareNote::FoundNothing { run: run.label.to_owned(), case });
             continue;
         }
         if metric.is_time() && is_overloaded(&valid) {
@@ -349,11 +348,8 @@ fn case_values(
                 noise: None,
                 rows: None,
             };
-            notes.push(format!(
-                "{}: {} was overloaded, where response times grow with the length of the trial; it is not compared",
-                run.label,
-                label.label(factors.iter())
-            ));
+            let case = label.label(factors.iter());
+            notes.push(CompareNote::Overloaded { run: run.label.to_owned(), case });
             continue;
         }
         let values = |value: &dyn Fn(&Measurement) -> Option<f64>| -> Vec<TrialValue> {

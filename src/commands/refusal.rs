@@ -1,0 +1,129 @@
+//! Why a request is wrong: a sentence, and of it what a program can use. Main type: [`Refusal`].
+
+use clap::error::ContextKind;
+use serde::Serialize;
+
+use super::output::sentence;
+use crate::database::DatabaseError;
+use crate::import::ImportError;
+use crate::server::ServerError;
+use crate::store::StoreError;
+use crate::study::StudyErrors;
+
+/// Why a request is wrong. As JSON it is the `error` of a document.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize)]
+pub struct Refusal {
+    /// What is wrong: `usage`, `study`, `run`, `import`, `server`, `database`.
+    pub kind: &'static str,
+    /// Where: an option, a file and its line, an argument; none where the sentence has none.
+    pub place: Option<String>,
+    /// The whole sentence, as people read it.
+    pub says: String,
+    /// What to do about it; none where the sentence names none, or names it in passing.
+    pub remedy: Option<String>,
+    /// Everything else that is wrong with the same study.
+    #[serde(skip_serializing_if = "Vec::is_empty")]
+    pub others: Vec<Refusal>,
+}
+
+impl Refusal {
+    /// A sentence about the request.
+    pub fn new(says: impl Into<String>) -> Self {
+        Refusal { kind: "usage", place: None, says: says.into(), remedy: None, others: Vec::new() }
+    }
+
+    /// What is wrong at a place, with the remedy.
+    pub fn at(place: impl Into<String>, what: impl std::fmt::Display, remedy: impl Into<String>) -> Self {
+        let (place, remedy) = (place.into(), remedy.into());
+        let says = format!("{place}: {what}; {remedy}");
+        Refusal { place: Some(place), remedy: Some(remedy), ..Refusal::new(says) }
+    }
+
+    /// What is wrong at a place, where what is to be done is said with it.
+    pub fn about(place: impl Into<String>, what: impl std::fmt::Display) -> Self {
+        let place = place.into();
+        let says = format!("{place}: {what}");
+        Refusal { place: Some(place), ..Refusal::new(says) }
+    }
+
+    /// Arguments that clap does not accept.
+    pub fn of_arguments(error: &clap::Error) -> Self {
+        let told = error.render().to_string();
+        let first = told.split("\n\n").next().unwrap_or_default().trim_start_matches("error: ").to_owned();
+        let place = error.get(ContextKind::InvalidArg).map(ToString::to_string);
+        let remedy = Some("loadline --help lists the commands, and loadline COMMAND --help its options".to_owned());
+        Refusal { place, remedy, ..Refusal::new(first) }
+    }
+
+    /// The error of a part, with its causes.
+    pub fn of(error: &anyhow::Error) -> Self {
+        let causes = || error.chain();
+        let plain = Refusal::new(sentence(error));
+        if let Some(found) = causes().find_map(|cause| cause.downcast_ref::<ImportError>()) {
+            let (place, remedy) = (Some(found.place.clone()), Some(found.remedy.clone()));
+            return Refusal { kind: "import", place, remedy, ..plain };
+        }
+        if let Some(found) = causes().find_map(|cause| cause.downcast_ref::<StoreError>()) {
+            return Refusal { kind: "run", place: found.place(), remedy: found.remedy(), ..plain };
+        }
+        let kind = if causes().any(|cause| cause.is::<ServerError>()) {
+            "server"
+        } else if causes().any(|cause| cause.is::<DatabaseError>()) {
+            "database"
+        } else {
+            plain.kind
+        };
+        Refusal { kind, ..plain }
+    }
+}
+
+impl From<String> for Refusal {
+    fn from(says: String) -> Self {
+        Refusal::new(says)
+    }
+}
+
+impl From<&str> for Refusal {
+    fn from(says: &str) -> Self {
+        Refusal::new(says)
+    }
+}
+
+impl From<StudyErrors> for Refusal {
+    fn from(errors: StudyErrors) -> Self {
+        let says = errors.to_string();
+        let of_line = |(line, place): (String, Option<String>)| Refusal { kind: "study", place, ..Refusal::new(line) };
+        let mut all: Vec<Refusal> = errors.lines.into_iter().zip(errors.places).map(of_line).collect();
+        let others = all.split_off(all.len().min(1));
+        let first = all.pop().unwrap_or_else(|| Refusal::new(says));
+        Refusal { others, ..first }
+    }
+}
+
+impl std::fmt::Display for Refusal {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.write_str(&self.says)?;
+        self.others.iter().try_for_each(|other| write!(f, "\n{other}"))
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_sentence_of_a_refusal_has_its_place_and_its_remedy() {
+        let refusal = Refusal::at("--alpha", "2 is not above 0 and at most 0.5", "write 0.05 for 5 %");
+        assert_eq!(refusal.to_string(), "--alpha: 2 is not above 0 and at most 0.5; write 0.05 for 5 %");
+        let exists = Refusal::of(&StoreError::Exists("runs/a".to_owned()).into());
+        assert_eq!((exists.kind, exists.place.as_deref()), ("run", Some("runs/a")));
+        assert_eq!(exists.remedy.as_deref(), Some("name another with --out, or continue it with --resume runs/a"));
+        assert!(exists.says.starts_with("runs/a exists already; "));
+        let errors = StudyErrors {
+            lines: vec!["a.toml:1: no".to_owned(), "a.toml:3: neither".to_owned()],
+            places: vec![Some("a.toml:1".to_owned()), Some("a.toml:3".to_owned())],
+        };
+        let refusal = Refusal::from(errors.clone());
+        assert_eq!((refusal.to_string(), refusal.others.len()), (errors.to_string(), 1));
+    }
+}

@@ -46,10 +46,7 @@ pub fn clients_of_http2_write_unchanged(target: &Target) {
         let mut curl = Command::new("curl");
         curl.args(["-sS", "--noproxy", "*", "--max-time", "120", "--http2-prior-knowledge", "-o", "/dev/null"]);
         curl.args(["-H", &format!("Authorization: Token {token}"), "-w", "%{http_version} %{http_code}\\n"]).args(more);
-        // Debian's curl fails with this status where the answer comes before it has sent its body, and nobody is told of the answer.
-        const ANSWERED_EARLY: i32 = 92;
-        let ended = (0..50).map(|_| curl.output().unwrap()).find(|ended| ended.status.code() != Some(ANSWERED_EARLY));
-        let ended = ended.expect("it is answered after its body once");
+        let ended = curl.output().unwrap();
         assert!(ended.status.success(), "{more:?}: {}", String::from_utf8_lossy(&ended.stderr));
         String::from_utf8(ended.stdout).unwrap()
     };
@@ -66,7 +63,10 @@ pub fn clients_of_http2_write_unchanged(target: &Target) {
         .expect("h2load is installed; ./check does that");
     let said = String::from_utf8_lossy(&many.stdout).into_owned();
     assert!(said.contains("status codes: 60 2xx"), "{said}{}", String::from_utf8_lossy(&many.stderr));
-    assert_eq!(curl("token-of-nobody-at-all", &["--data-binary", "second f=3 1", &url]), "2 401\n");
+    // It misses an answer that comes before it has sent its body.
+    for _ in 0..20 {
+        assert_eq!(curl("token-of-nobody-at-all", &["--data-binary", "second f=3 1", &url]), "2 401\n");
+    }
     assert_eq!(
         curl(TOKEN, &["-H", "Host: other", "--data-binary", "second f=4", &url]),
         "2 204\n",

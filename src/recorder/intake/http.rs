@@ -12,13 +12,13 @@ use std::time::Duration;
 use http_body_util::{BodyExt, Limited};
 use hyper::body::Incoming as HttpBody;
 use hyper::header::{ALLOW, CONNECTION, HeaderValue};
-use hyper::{Method, Request, StatusCode};
+use hyper::{Method, Request, StatusCode, Version};
 
 use super::anteroom::Place;
 use super::door::Refused;
 use super::exchange::{TOO_MANY, exchange};
 use super::listen::{Stream, serve};
-use super::request::{WRITE_3, Wrong, authorise, parameter, read_write};
+use super::request::{WRITE_3, Wrong, authorise, parameter, pass_over, read_write};
 use super::response::{Answer, empty, error, refused, taken, text};
 use super::{Entry, Running, Surroundings};
 use crate::recorder::access::{Sender, Why};
@@ -170,8 +170,8 @@ fn count(wrong: &Wrong, peer: SocketAddr, surroundings: &Surroundings) {
 }
 
 /// Who sends; whoever may is no stranger from now on.
-fn let_in(
-    request: &Request<HttpBody>,
+fn let_in<B>(
+    request: &Request<B>,
     (peer, place): Client<'_>,
     surroundings: &Surroundings,
 ) -> Result<Arc<Sender>, Wrong> {
@@ -190,8 +190,10 @@ async fn write(
 ) -> Answer {
     let meter = &surroundings.meter;
     let bytes_max = surroundings.config.request_bytes;
+    let (head, mut body) = request.into_parts();
+    let request = Request::from_parts(head, ());
     let read = match let_in(&request, (peer, place), surroundings) {
-        Ok(sender) => read_write(request, (sender, peer), &surroundings.door, config, bytes_max).await,
+        Ok(sender) => read_write((&request, &mut body), (sender, peer), &surroundings.door, config, bytes_max).await,
         Err(wrong) => Err(wrong),
     };
     let (incoming, memory) = match read {
@@ -205,6 +207,9 @@ async fn write(
                 Wrong::Refused(Refused::TooFast(..)) => meter.turned_away.add(1),
                 Wrong::Refused(_) => {}
                 _ => meter.refused_requests.add(1),
+            }
+            if request.version() == Version::HTTP_2 {
+                pass_over(&mut body).await;
             }
             return refused(&wrong);
         }

@@ -110,7 +110,7 @@ fn header<B>(request: &Request<B>, name: &HeaderName) -> Result<Option<String>, 
 
 /// Reads a request to write.
 pub(super) async fn read_write(
-    request: Request<HttpBody>,
+    (request, body): (&Request<()>, &mut HttpBody),
     (sender, peer): (Arc<Sender>, SocketAddr),
     door: &Door,
     config: &ListenConfig,
@@ -124,7 +124,7 @@ pub(super) async fn read_write(
         return Err(Wrong::Bad(format!("precision {:?} is not known; {known}", quoted(&named))));
     };
     let is_whole = parameter(query, "accept_partial").is_some_and(|accepts| accepts.eq_ignore_ascii_case("false"));
-    let source = header(&request, &HeaderName::from_static("x-loadline-source"))?;
+    let source = header(request, &HeaderName::from_static("x-loadline-source"))?;
     if let Some(source) = &source {
         sender.may_be(source).map_err(Wrong::Source)?;
     }
@@ -133,7 +133,7 @@ pub(super) async fn read_write(
     if !wait.is_zero() {
         return Err(Wrong::Refused(Refused::TooFast(sender.bounds(), wait)));
     }
-    let message_id = header(&request, &HeaderName::from_static("idempotency-key"))?.unwrap_or_default();
+    let message_id = header(request, &HeaderName::from_static("idempotency-key"))?.unwrap_or_default();
     let encoding = request.headers().get(CONTENT_ENCODING).map_or(Ok(""), |value| value.to_str());
     let packed = match encoding {
         Ok("" | "identity") => None,
@@ -141,12 +141,12 @@ pub(super) async fn read_write(
         Ok("zstd") => Some("zstd"),
         other => return Err(Wrong::Encoding(other.unwrap_or("that").to_owned())),
     };
-    let announced = request.body().size_hint().exact();
+    let announced = body.size_hint().exact();
     if announced.is_some_and(|bytes| bytes > bytes_max) {
         return Err(Wrong::TooLarge(bytes_max));
     }
     let bounds = (announced.unwrap_or(bytes_max), bytes_max);
-    let (mut body, mut memory) = read_body(request.into_body(), door, config.patience, bounds).await?;
+    let (mut body, mut memory) = read_body(body, door, config.patience, bounds).await?;
     if let Some(packed) = packed {
         body = decompress(&body, packed, &mut memory, door, bytes_max)?;
     }
@@ -158,7 +158,7 @@ pub(super) async fn read_write(
 /// Reads a body within `patience`, first byte to last. Memory is reserved as it comes: what only announces itself holds none. So it may
 /// have to wait for memory in between, and that is not counted as its own time.
 async fn read_body(
-    mut from: HttpBody,
+    from: &mut HttpBody,
     door: &Door,
     patience: Duration,
     (announced, bytes_max): (u64, u64),
@@ -207,6 +207,25 @@ async fn read_body(
         None => door.reserve(0).await.map_err(Wrong::Refused)?,
     };
     Ok((body, memory))
+}
+
+/// Waits for what is left of a short body that nobody reads, and drops it: over HTTP/2 some clients miss an answer that comes before they have sent theirs.
+pub(super) async fn pass_over(body: &mut HttpBody) {
+    const BYTES_MAX: u64 = 64 << 10;
+    const WAIT: Duration = Duration::from_secs(1);
+    if body.is_end_stream() || body.size_hint().lower() > BYTES_MAX {
+        return;
+    }
+    let rest = async {
+        let mut bytes = 0;
+        while let Some(Ok(frame)) = body.frame().await
+            && bytes <= BYTES_MAX
+        {
+            bytes += frame.data_ref().map_or(0, |data| data.len() as u64);
+        }
+    };
+    // Who sends it more slowly is answered all the same.
+    let _ = tokio::time::timeout(WAIT, rest).await;
 }
 
 /// Decompresses all members of a gzip file, or all frames of zstd.

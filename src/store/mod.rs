@@ -16,7 +16,10 @@ use std::os::fd::AsRawFd;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
+use serde::Serialize;
+
 use crate::measurement::{DiskSync, Environment, LinkMeasurement, MEASUREMENT_VERSION, Measurement, ResourceSample};
+use crate::said::said;
 use crate::study::Study;
 use crate::trial::{Case, DatabaseSettings, Trial};
 
@@ -116,9 +119,23 @@ pub struct Run {
     pub file: RunFile,
     /// All finished trials in the order in which they were executed.
     pub measurements: Vec<Measurement>,
-    /// What a reader should know about the files, as sentences.
-    pub notes: Vec<String>,
+    /// What a reader should know about the files.
+    pub notes: Vec<RunNote>,
 }
+
+/// What a reader should know about the files of a run. As JSON it is an object with `kind`, its figures and `says`.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, thiserror::Error)]
+#[serde(remote = "Self", tag = "kind", rename_all = "snake_case")]
+pub enum RunNote {
+    /// The process that wrote the run ended within a line.
+    #[error("{path}: the last line is torn and was dropped: its trial did not end")]
+    TornLine {
+        /// The file.
+        path: String,
+    },
+}
+
+said!(RunNote);
 
 impl RunDirectory {
     /// Makes a new run directory.
@@ -312,8 +329,7 @@ impl Run {
                 break;
             }
             if line.last() != Some(&b'\n') {
-                let path = trials_path.display();
-                notes.push(format!("{path}: the last line is torn and was dropped: its trial did not end"));
+                notes.push(RunNote::TornLine { path: trials_path.display().to_string() });
                 break;
             }
             if line.len() > 1 {

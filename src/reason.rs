@@ -429,6 +429,7 @@ pub enum Little {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::said::Said;
 
     #[test]
     fn a_reason_is_an_object_with_its_kind_its_figures_and_its_sentence() {

@@ -1,14 +1,20 @@
 //! How what is said of figures is stored and printed: as an object with its `kind`, its figures, and last the sentence itself, `says`.
 //!
-//! Main macro: `said!`, for an enum with a variant for each kind. Invariant: the sentence is made of the figures, and nobody reads it to decide.
+//! Main trait: [`Said`], which the macro `said!` implements for an enum with a variant for each kind. Invariant: the sentence is made of the
+//! figures, and nobody reads it to decide.
+
+use std::fmt::Display;
 
 use serde::Serialize;
 use serde_json::Value;
 
-/// The kind of something that is said: a stable word, as in `operations_failed`.
-pub fn kind_of(said: &impl Serialize) -> String {
-    let told = serde_json::to_value(said).ok();
-    told.as_ref().and_then(|told| told.get("kind")).and_then(Value::as_str).unwrap_or_default().to_owned()
+/// Something that is said, as a value.
+pub trait Said: Serialize + Display {
+    /// Its kind: a stable word, as in `operations_failed`.
+    fn kind(&self) -> String {
+        let told = serde_json::to_value(self).ok();
+        told.as_ref().and_then(|told| told.get("kind")).and_then(Value::as_str).unwrap_or_default().to_owned()
+    }
 }
 
 /// The schema of something that is said; what figures it has depends on its kind.
@@ -42,11 +48,6 @@ macro_rules! said_schema {
 macro_rules! said {
     ($what:ident) => {
         impl $what {
-            /// Its kind: a stable word.
-            pub fn kind(&self) -> String {
-                crate::said::kind_of(self)
-            }
-
             /// Kind and figures without the sentence, for objects that have more members.
             pub(crate) fn figures<S: serde::Serializer>(what: &&Self, serializer: S) -> Result<S::Ok, S::Error> {
                 $what::serialize(what, serializer)
@@ -54,6 +55,7 @@ macro_rules! said {
         }
 
         crate::said::said_schema!($what);
+        impl crate::said::Said for $what {}
 
         impl serde::Serialize for $what {
             fn serialize<S: serde::Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {

@@ -9,6 +9,7 @@ use loadline::queueing::mm1::{Mm1, Mm1Workers};
 use loadline::queueing::mmc::Mmc;
 use loadline::queueing::{Point, Points, QuantilePoint, Queue, Surroundings, Target, Timer};
 use loadline::random::Stream;
+use loadline::said::Said;
 
 /// Points of a curve at rates, each off by a fixed pattern of half a standard error of 1 %.
 fn points(rates: &[f64], workers: Option<u32>, mean_s: impl Fn(f64) -> f64) -> Points {
@@ -142,7 +143,11 @@ fn curves_that_no_model_has_are_rejected_and_the_closest_is_named() {
     assert!(report.closest.is_some() && report.tie.is_empty());
     let because = report.no_fit_because.unwrap();
     assert!(because.contains("every model is rejected"), "{because}");
-    assert!(report.verdict.starts_with("No model fits the mean: every model is rejected"), "{}", report.verdict);
+    assert!(
+        report.verdict.to_string().starts_with("No model fits the mean: every model is rejected"),
+        "{}",
+        report.verdict
+    );
 }
 
 #[test]
@@ -183,7 +188,11 @@ fn no_model_is_best_beside_a_likelier_one_that_does_not_tell_the_capacity() {
 fn too_few_points_are_said_to_be_too_few() {
     let report = fit_all(&points(&[100.0], None, mm1));
     assert_eq!((report.best, report.fits.len()), (None, 0));
-    assert!(report.verdict.contains("1 arrival rates are too few for its 2 parameters"), "{}", report.verdict);
+    assert!(
+        report.verdict.to_string().contains("1 arrival rates are too few for its 2 parameters"),
+        "{}",
+        report.verdict
+    );
     let report = fit_all(&points(&[100.0, 800.0, 900.0], None, mm1));
     let mm1 = report.fits.iter().find(|fit| fit.model == "mm1").unwrap();
     assert_eq!((mm1.df, mm1.aicc), (1, None), "three points fit two parameters and rank nothing");
@@ -235,7 +244,7 @@ fn models_that_the_points_do_not_tell_apart_are_named_as_ties() {
         report.fits.iter().map(|f| (f.model, f.aicc)).collect::<Vec<_>>()
     );
     assert!(report.tie.contains(&"mm1") || best == "mm1", "{}", report.verdict);
-    assert!(report.verdict.contains("the points do not tell it from M/"), "{}", report.verdict);
+    assert!(report.verdict.to_string().contains("the points do not tell it from M/"), "{}", report.verdict);
     let aicc = |model: &str| report.fits.iter().find(|fit| fit.model == model).unwrap().aicc.unwrap();
     for fit in &report.fits {
         let is_near = fit.model != best && (fit.aicc.unwrap() - aicc(best)).abs() < 2.0;

@@ -135,7 +135,7 @@ fn a_damaged_line_is_left_out_and_named() {
     let run = Run::open(&place.0).unwrap();
     assert_eq!(run.measurements.iter().map(|each| each.trial.round).collect::<Vec<_>>(), [0, 2]);
     assert!(
-        run.left_out.len() == 1 && run.left_out[0].contains("trials.jsonl:2: the trial is left out"),
+        run.left_out.len() == 1 && run.left_out[0].to_string().contains("trials.jsonl:2: the trial is left out"),
         "{:?}",
         run.left_out
     );
@@ -171,11 +171,12 @@ fn a_line_that_does_not_belong_to_the_run_is_left_out() {
         std::fs::write(&trials, format!("{own}{added}")).unwrap();
         let run = Run::open(&place.0).unwrap();
         assert_eq!((run.measurements.len(), run.left_out.len()), (2, 1), "{:?}", run.left_out);
-        assert!(run.left_out[0].contains("trials.jsonl:3:") && run.left_out[0].contains(why), "{:?}", run.left_out);
+        let told = run.left_out[0].to_string();
+        assert!(told.contains("trials.jsonl:3:") && told.contains(why), "{told}");
     }
     std::fs::remove_file(&trials).unwrap();
     let run = Run::open(&place.0).unwrap();
-    assert!(run.measurements.is_empty() && run.left_out[0].contains("missing"), "{:?}", run.left_out);
+    assert!(run.measurements.is_empty() && run.left_out[0].to_string().contains("missing"), "{:?}", run.left_out);
 }
 
 #[test]

@@ -2,11 +2,13 @@
 //!
 //! Main functions: [`text_of`], [`json_of`]. Invariant: nothing is started.
 
+use serde::Serialize;
 use serde_json::{Value, json};
 
 use super::Failure;
 use super::output::{print, print_json, table};
 use crate::cli::StudyArguments;
+use crate::said::said;
 use crate::study::plan::{
     GUESSED_OPERATIONS_PER_S, GUESSED_RECORDS_PER_S, REHEARSAL_S, estimate, first_counted_round, show_rule,
 };
@@ -46,7 +48,7 @@ pub fn text_of(study: &Study, names: &Names) -> String {
     lines.push(("trials", show_range(show_number(least as f64), show_number(most as f64))));
     lines.push(("time", format!("about {}", show_range(show_seconds(least_s), show_seconds(most_s)))));
     lines.push(("seed", study.seed.to_string()));
-    lines.extend(notes(study).into_iter().map(|note| ("note", note)));
+    lines.extend(notes(study).into_iter().map(|note| ("note", note.to_string())));
     let head: String = lines.iter().map(|(name, value)| format!("{name:<10}{value}\n")).collect();
     format!("{head}\n{}", table(case_rows(study)))
 }
@@ -145,29 +147,48 @@ fn show_server(database: &DatabaseSettings, names: &Names) -> String {
     }
 }
 
-fn notes(study: &Study) -> Vec<String> {
+/// What a reader should know about a plan. As JSON it is an object with `kind`, its figures and `says`.
+#[derive(Debug, Clone, PartialEq, Serialize, thiserror::Error)]
+#[serde(remote = "Self", tag = "kind", rename_all = "snake_case")]
+enum PlanNote {
+    #[error("shrunk by --quick: the figures will be a rehearsal")]
+    Rehearsal {},
+    #[error("after {} no further round of trials begins", show_seconds(*after_s))]
+    RoundsEnd { after_s: f64 },
+    #[error(
+        "pipelined{}: all statements of a transaction leave in one round trip (load.pipeline = true)",
+        if cases == all { String::new() } else { format!(" in {cases} of them") }
+    )]
+    Pipelined { cases: usize, all: usize },
+    #[error("the first trial of each case is extra and not counted")]
+    FirstNotCounted {},
+    #[error(
+        "the time is a guess from {} operations/s and {} records/s of 61 columns, fewer columns taking less",
+        show_number(*operations_per_s),
+        show_number(*records_per_s)
+    )]
+    Guess { operations_per_s: f64, records_per_s: f64 },
+}
+
+said!(PlanNote);
+
+fn notes(study: &Study) -> Vec<PlanNote> {
     let mut notes = Vec::new();
     if study.quick {
-        notes.push("shrunk by --quick: the figures will be a rehearsal".to_owned());
+        notes.push(PlanNote::Rehearsal {});
         let ends = study.goal.is_none() && estimate(study).trials.0 < estimate(study).trials.1;
-        notes.extend(ends.then(|| format!("after {} no further round of trials begins", show_seconds(REHEARSAL_S))));
+        notes.extend(ends.then_some(PlanNote::RoundsEnd { after_s: REHEARSAL_S }));
     }
     let pipelined = study.cases.iter().filter(|case| case.settings.load.pipeline).count();
     if pipelined > 0 {
-        let of = if pipelined == study.cases.len() { String::new() } else { format!(" in {pipelined} of them") };
-        notes.push(format!(
-            "pipelined{of}: all statements of a transaction leave in one round trip (load.pipeline = true)"
-        ));
+        notes.push(PlanNote::Pipelined { cases: pipelined, all: study.cases.len() });
     }
     if first_counted_round(study) > 0 {
-        notes.push("the first trial of each case is extra and not counted".to_owned());
+        notes.push(PlanNote::FirstNotCounted {});
     }
     if estimate(study).is_guess {
-        notes.push(format!(
-            "the time is a guess from {} operations/s and {} records/s of 61 columns, fewer columns taking less",
-            show_number(GUESSED_OPERATIONS_PER_S),
-            show_number(GUESSED_RECORDS_PER_S)
-        ));
+        let (operations_per_s, records_per_s) = (GUESSED_OPERATIONS_PER_S, GUESSED_RECORDS_PER_S);
+        notes.push(PlanNote::Guess { operations_per_s, records_per_s });
     }
     notes
 }

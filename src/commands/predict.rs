@@ -12,6 +12,7 @@ use crate::queueing::family::Needs;
 use crate::queueing::repairman::Repairman;
 use crate::queueing::usl::Usl;
 use crate::queueing::{Family, Queue, Surroundings, Target, Timer};
+use crate::said::said;
 use crate::units::{parse_duration, show_number, show_seconds};
 
 /// What a model expects; every time in seconds, every rate per second.
@@ -34,8 +35,26 @@ struct Prediction {
     clients_limit: Option<u32>,
     throughput_per_s: Option<f64>,
     capacity_per_s: Option<f64>,
-    notes: Vec<String>,
+    notes: Vec<PredictNote>,
 }
+
+/// What a reader should know about a prediction. As JSON it is an object with `kind`, its figures and `says`.
+#[derive(Debug, Clone, PartialEq, Serialize, thiserror::Error)]
+#[serde(remote = "Self", tag = "kind", rename_all = "snake_case")]
+enum PredictNote {
+    #[error("{model} has no quantiles; only what follows from the mean is said")]
+    NoQuantiles { model: &'static str },
+    #[error("the bound is not reached: the {target} is above it even without load")]
+    NotReached { target: String },
+    #[error("throughput lies between {}/s and {}/s", show_number(*low_per_s), show_number(*high_per_s))]
+    Between { low_per_s: f64, high_per_s: f64 },
+    #[error("above {} clients they queue", show_number(*clients))]
+    QueueAbove { clients: f64 },
+    #[error("throughput is highest with {} clients", show_number(*clients))]
+    HighestWith { clients: f64 },
+}
+
+said!(PredictNote);
 
 /// Predicts.
 ///
@@ -72,12 +91,12 @@ fn predict_open(
     let target = quantile.map_or(Target::Mean, Target::Quantile);
     let mut notes = Vec::new();
     if !queue.has_quantiles() {
-        notes.push(format!("{} has no quantiles; only what follows from the mean is said", family.title));
+        notes.push(PredictNote::NoQuantiles { model: family.title });
     }
     let can_limit = queue.has_quantiles() || quantile.is_none();
     let limit = bound_s.filter(|_| can_limit).and_then(|bound_s| queue.limit_per_s(target, bound_s));
     if bound_s.is_some() && can_limit && limit.is_none() {
-        notes.push(format!("the bound is not reached: the {target} is above it even without load"));
+        notes.push(PredictNote::NotReached { target: target.to_string() });
     }
     let by_mean =
         quantile.zip(bound_s).and_then(|(quantile, bound_s)| queue.limit_by_mean_alone_per_s(quantile, bound_s));
@@ -141,9 +160,9 @@ fn predict_closed(
     let think_s = special.think.as_deref().map_or(Ok(0.0), |text| seconds("--think", text))?;
     let repairman = Repairman { clients, think_s, service_s: 1.0 / arguments.mu };
     let state = repairman.state();
-    let (low, high) = repairman.bounds_per_s();
-    let bounds = format!("throughput lies between {}/s and {}/s", show_number(low), show_number(high));
-    let knee = format!("above {} clients they queue", show_number(repairman.knee()));
+    let (low_per_s, high_per_s) = repairman.bounds_per_s();
+    let bounds = PredictNote::Between { low_per_s, high_per_s };
+    let knee = PredictNote::QueueAbove { clients: repairman.knee() };
     Ok(Prediction {
         model: "repairman".to_owned(),
         stable: true,
@@ -176,10 +195,7 @@ fn predict_usl(arguments: &PredictArguments) -> Result<Prediction, Failure> {
         mean_s: Some(usl.response_s(count)),
         throughput_per_s: Some(throughput_per_s),
         capacity_per_s,
-        notes: peak
-            .map(|peak| format!("throughput is highest with {} clients", show_number(peak)))
-            .into_iter()
-            .collect(),
+        notes: peak.map(|clients| PredictNote::HighestWith { clients }).into_iter().collect(),
         ..Prediction::default()
     })
 }
@@ -242,6 +258,6 @@ fn text_of(prediction: &Prediction, quantile: Option<f64>, bound_s: Option<f64>)
             push("", format!("{limit} keeps it whatever the distribution (Markov's inequality)"));
         }
     }
-    prediction.notes.iter().for_each(|note| push("note", note.clone()));
+    prediction.notes.iter().for_each(|note| push("note", note.to_string()));
     out
 }

@@ -12,6 +12,7 @@ use super::report::publish;
 use super::stage::{Stage, entry_of, remove_leftovers};
 use super::stolen::stolen_permitted;
 use super::{Failure, Status};
+use crate::database::DatabaseError;
 use crate::link;
 use crate::measurement::Measurement;
 use crate::monitor;
@@ -166,8 +167,8 @@ pub fn check(study: &Study) -> anyhow::Result<()> {
 }
 
 /// An embedded database without a file is given one later.
-fn needs_a_file(error: crate::database::DatabaseError) -> anyhow::Result<()> {
-    if error.to_string().contains("database.path") { Ok(()) } else { Err(error.into()) }
+fn needs_a_file(error: DatabaseError) -> anyhow::Result<()> {
+    if error == DatabaseError::NoFile { Ok(()) } else { Err(error.into()) }
 }
 
 fn open(

@@ -6,7 +6,7 @@ use serde::Serialize;
 use serde_json::{Value, json};
 
 use super::output::{print, print_json, table};
-use super::size_run::load_line_of;
+use super::size_run::{SizeNote, load_line_of};
 use super::{Failure, Refusal, Status};
 use crate::cli::size::SizeArguments;
 use crate::sizing::{Figure, Limit, Resource, Server, SourceKind, needs, size};
@@ -27,7 +27,7 @@ struct Sizing {
     /// Only with --sources.
     #[serde(skip_serializing_if = "Option::is_none")]
     needs: Option<Value>,
-    notes: Vec<String>,
+    notes: Vec<SizeNote>,
 }
 
 /// Sizes.
@@ -45,15 +45,14 @@ pub fn run(arguments: &SizeArguments, is_json: bool) -> Result<Status, Failure> 
         ));
     }
     if source.carried_share() < 1.0 {
-        notes.push(format!(
-            "a source makes {} and its link carries {}: {:.1} % of its blocks arrive in time, and its backlog grows",
-            show_bit_rate(source.made_bits_per_s()),
-            show_bit_rate(source.offered_bits_per_s()),
-            100.0 * source.carried_share()
-        ));
+        notes.push(SizeNote::LinkTooSlow {
+            made_bits_per_s: source.made_bits_per_s(),
+            carried_bits_per_s: source.offered_bits_per_s(),
+            carried_share: source.carried_share(),
+        });
     }
     if limits.is_empty() {
-        notes.push("nothing is told of the server, so that only what the sources' links carry is known".to_owned());
+        notes.push(SizeNote::LinksOnly {});
     }
     let wanted = arguments.sources.map(|sources| positive("--sources", sources)).transpose()?;
     let sizing = Sizing {
@@ -94,7 +93,7 @@ fn source(arguments: &SizeArguments) -> Result<SourceKind, Failure> {
     })
 }
 
-fn server(arguments: &SizeArguments, notes: &mut Vec<String>) -> Result<Server, Failure> {
+fn server(arguments: &SizeArguments, notes: &mut Vec<SizeNote>) -> Result<Server, Failure> {
     let bytes = |text: &str| parse_bytes(text).map(|bytes| bytes as f64);
     let seconds = |text: &str| parse_duration(text).map(|time| time.as_secs_f64());
     let number = |text: &str| {

@@ -251,6 +251,9 @@ pub enum DatabaseError {
     /// No connection could be made, or something that is needed is missing.
     #[error("{0}")]
     Unavailable(String),
+    /// A database in this process has no file.
+    #[error("database.path is missing; name the file of the database")]
+    NoFile,
 }
 
 impl DatabaseError {
@@ -261,7 +264,7 @@ impl DatabaseError {
 
     /// Whether there is no connection any more: with it went every transaction that had not ended.
     pub fn is_lost(&self) -> bool {
-        matches!(self, DatabaseError::Lost(_) | DatabaseError::Unavailable(_))
+        !matches!(self, DatabaseError::Refused { .. })
     }
 }
 

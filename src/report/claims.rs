@@ -133,7 +133,7 @@ fn judge_model(claim: &Claim, model: &ClaimedModel, groups: &[CaseTrials<'_>]) -
         .filter(|curve| has_levels(curve))
         .map(|curve| {
             let (fits, why) = match fit(&curve.points, &request) {
-                Ok(report) => (report.says_whether(&model.name), report.verdict),
+                Ok(report) => (report.says_whether(&model.name), report.verdict.to_string()),
                 Err(error) => (None, error.to_string()),
             };
             let rest = curve.levels.iter().filter(|(setting, _)| !model.only.contains_key(*setting));

@@ -18,8 +18,11 @@ use std::os::fd::AsRawFd;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
+use serde::Serialize;
+
 use self::line::{BadLine, measurement_of, sealed};
 use crate::measurement::{DiskSync, Environment, LinkMeasurement, Measurement, ResourceSample};
+use crate::said::said;
 use crate::study::Study;
 use crate::trial::{Case, DatabaseSettings, Trial};
 
@@ -132,11 +135,47 @@ pub struct Run {
     pub file: RunFile,
     /// All finished trials in the order in which they were executed.
     pub measurements: Vec<Measurement>,
-    /// What a reader should know about the files, as sentences.
-    pub notes: Vec<String>,
-    /// What was left out because it was damaged or does not belong here, as sentences: the run is not what was measured.
-    pub left_out: Vec<String>,
+    /// What a reader should know about the files.
+    pub notes: Vec<RunNote>,
+    /// What was left out because it was damaged or does not belong here: the run is not what was measured.
+    pub left_out: Vec<RunNote>,
 }
+
+/// What a reader should know about the files of a run. As JSON it is an object with `kind`, its figures and `says`.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, thiserror::Error)]
+#[serde(remote = "Self", tag = "kind", rename_all = "snake_case")]
+pub enum RunNote {
+    /// The process that wrote the run ended within a line.
+    #[error("{path}: the last line is torn and was dropped: its trial did not end")]
+    TornLine {
+        /// The file.
+        path: String,
+    },
+    /// Its lines have no checksums.
+    #[error("{path}: an older loadline wrote it, without checksums: changes of it would not be seen")]
+    FirstVersion {
+        /// The file.
+        path: String,
+    },
+    /// A line is none that this run has.
+    #[error("{path}:{line}: the trial is left out: {why}")]
+    LeftOut {
+        /// The file.
+        path: String,
+        /// The line, from 1.
+        line: usize,
+        /// What is wrong with it.
+        why: String,
+    },
+    /// The file of the trials is not there.
+    #[error("{path}: it is missing, and all trials with it")]
+    Missing {
+        /// The file.
+        path: String,
+    },
+}
+
+said!(RunNote);
 
 impl RunDirectory {
     /// Makes a new run directory.
@@ -323,7 +362,7 @@ impl Run {
         let path = self.path.join(TRIALS);
         let mut lines = match File::open(&path) {
             Err(error) if error.kind() == std::io::ErrorKind::NotFound => {
-                self.left_out.push(format!("{}: it is missing, and all trials with it", path.display()));
+                self.left_out.push(RunNote::Missing { path: path.display().to_string() });
                 return Ok(());
             }
             other => BufReader::new(other.map_err(|error| io(&path, error))?),
@@ -335,8 +374,7 @@ impl Run {
                 break;
             }
             if line.last() != Some(&b'\n') {
-                let path = path.display();
-                self.notes.push(format!("{path}: the last line is torn and was dropped: its trial did not end"));
+                self.notes.push(RunNote::TornLine { path: path.display().to_string() });
                 break;
             }
             if line.len() <= 1 {
@@ -345,7 +383,7 @@ impl Run {
             match reading.measurement(&line) {
                 Ok(measurement) => self.measurements.push(measurement),
                 Err(BadLine::Damaged(why)) => {
-                    self.left_out.push(format!("{}:{number}: the trial is left out: {why}", path.display()));
+                    self.left_out.push(RunNote::LeftOut { path: path.display().to_string(), line: number, why });
                 }
                 Err(BadLine::Newer(version)) => {
                     return Err(StoreError::Newer { path: path.display().to_string(), line: number, version });
@@ -353,10 +391,7 @@ impl Run {
             }
         }
         if reading.has_first_version {
-            let path = path.display();
-            self.notes.push(format!(
-                "{path}: an older loadline wrote it, without checksums: changes of it would not be seen"
-            ));
+            self.notes.push(RunNote::FirstVersion { path: path.display().to_string() });
         }
         Ok(())
     }

@@ -1,5 +1,6 @@
 //! A load in the background: both sides are measured, and neither counts for the other.
 
+use loadline::said::Said;
 use serde_json::Value;
 
 use crate::program::Scratch;

@@ -27,7 +27,7 @@ fn rehearse_beside_other_work(study: &str, sets: &[&str]) {
     assert_eq!(cases.len(), 4);
     let reasons = cases.iter().flat_map(|case| case["invalid_because"].as_array().unwrap());
     for reason in reasons {
-        assert_eq!(reason["kind"], "sent_late", "{reason}");
+        assert!(is_late(reason), "{reason}");
     }
 }
 
@@ -103,7 +103,6 @@ fn studies_end_with_quick_and_nothing_else_but_fewer_repeats() {
         assert_eq!(findings["cases"].as_array().unwrap().len(), cases, "{study}");
         for case in findings["cases"].as_array().unwrap() {
             let reasons = case["invalid_because"].as_array().unwrap();
-            let is_late = |reason: &Value| reason["kind"] == "sent_late";
             assert!(reasons.iter().all(is_late), "{study}: {case:#}");
         }
     }
@@ -157,4 +156,9 @@ fn combinations_that_make_no_sense_are_refused_before_anything_is_started() {
         &format!("{sensor}[layout]\nname = \"key-value\"\n[workload]\nname = \"recent\"\nwindow = 5\n{queries}"),
         "layout \"key-value\" cannot select records by what is in them; take another layout.name",
     );
+}
+
+/// Whether loadline was late, in the load that is asked about or in the background: a busy machine alone makes it so.
+fn is_late(reason: &Value) -> bool {
+    reason["kind"] == "sent_late" || reason["reason"]["kind"] == "sent_late"
 }

@@ -65,7 +65,7 @@ impl Sqlite {
     /// [`DatabaseError::Unavailable`] with the path or setting and the remedy.
     pub fn open(settings: &DatabaseSettings) -> Result<Self, DatabaseError> {
         let path = match settings.path.as_deref() {
-            None | Some("") => return Err(unavailable("database.path is missing; name the file of the database")),
+            None | Some("") => return Err(DatabaseError::NoFile),
             Some(":memory:") => {
                 return Err(unavailable(
                     "database.path \":memory:\" is another database for each client; name a file, under /dev/shm to keep it \

@@ -26,7 +26,7 @@ pub use closed::CLOSED_MODELS;
 pub use estimate::{Estimate, Fit, LeftOut, Range};
 pub use note::FitNote;
 pub use paper::{PaperEstimate, PaperFit};
-pub use verdict::show_parameter;
+pub use verdict::{FitVerdict, show_parameter};
 
 /// What is to be fitted.
 #[derive(Debug, Clone, PartialEq)]
@@ -59,7 +59,7 @@ pub struct FitReport {
     /// Why no model fits.
     pub no_fit_because: Option<String>,
     /// All of it in a sentence.
-    pub verdict: String,
+    pub verdict: FitVerdict,
     /// The figure that was fitted.
     pub target: String,
     /// Where times begin.

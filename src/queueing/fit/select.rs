@@ -6,7 +6,7 @@ use super::estimate::{Fit, GOODNESS_LEAST};
 use super::note::FitNote;
 use super::paper::PaperFit;
 use super::problem::{Observation, Sigma};
-use super::verdict::{sentence, show_share};
+use super::verdict::{show_share, verdict};
 use super::{FitReport, Skipped};
 use crate::queueing::queue::Timer;
 use crate::units::show_number;
@@ -60,7 +60,7 @@ pub fn select(collected: Collected) -> FitReport {
         notes.push(FitNote::FewPoints { points: observations.len() });
     }
     let closest = fits.first().map(|fit| fit.model);
-    let verdict = sentence(best, &fits, &tie, no_fit_because.as_deref(), observations.len(), &target);
+    let verdict = verdict(best, &fits, &tie, no_fit_because.as_deref(), observations.len(), &target);
     FitReport {
         best: best.map(|fit| fit.model),
         tie,

@@ -1,22 +1,58 @@
 //! Fits in words.
 //!
-//! Main function: [`sentence`]. Invariant: every number has its unit, its interval where there is one, and n.
+//! Main function: [`verdict`]. Invariant: every number has its unit, its interval where there is one, and n.
+
+use serde::Serialize;
 
 use super::estimate::{Estimate, Fit};
+use crate::said::said;
 use crate::units::{show_number, show_seconds};
 
+/// Whether a model fits, and which. As JSON it is an object with `kind`, its figures and `says`.
+#[derive(Debug, Clone, PartialEq, Serialize, thiserror::Error)]
+#[serde(remote = "Self", tag = "kind", rename_all = "snake_case")]
+pub enum FitVerdict {
+    /// A model describes the points.
+    #[error("{words}")]
+    Fits {
+        /// The model that does so best.
+        model: &'static str,
+        /// Models that the points do not tell from it.
+        tie: Vec<&'static str>,
+        /// Points that were fitted.
+        points: usize,
+        /// How far it is off, root mean square, as a share of the figures.
+        relative_error_share: f64,
+        /// The sentence, with parameters and their intervals.
+        #[serde(skip)]
+        words: String,
+    },
+    /// None does.
+    #[error("No model fits the {target}: {because}; n = {points} points.")]
+    NoFit {
+        /// The figure.
+        target: String,
+        /// Why.
+        because: String,
+        /// Points that were fitted.
+        points: usize,
+    },
+}
+
+said!(FitVerdict);
+
 /// The verdict.
-pub fn sentence(
+pub fn verdict(
     best: Option<&Fit>,
     fits: &[Fit],
     tie: &[&'static str],
     no_fit_because: Option<&str>,
     points: usize,
     target: &str,
-) -> String {
+) -> FitVerdict {
     let Some(best) = best else {
-        let because = no_fit_because.unwrap_or("nothing was fitted");
-        return format!("No model fits the {target}: {because}; n = {points} points.");
+        let because = no_fit_because.unwrap_or("nothing was fitted").to_owned();
+        return FitVerdict::NoFit { target: target.to_owned(), because, points };
     };
     let parameters: Vec<String> = best.parameters.iter().map(show_parameter).collect();
     let mut text = format!("{} fits best: {}, n = {points} points", best.title, parameters.join(", "));
@@ -33,7 +69,8 @@ pub fn sentence(
         let names: Vec<&str> = tie.iter().map(title).collect();
         text.push_str(&format!("; the points do not tell it from {} (AICc within 2)", names.join(" and ")));
     }
-    text + "."
+    let (model, relative_error_share) = (best.model, best.relative_error_rms);
+    FitVerdict::Fits { model, tie: tie.to_vec(), points, relative_error_share, words: text + "." }
 }
 
 /// `mu = 1,000/s [993, 1,008]`; an open end of the interval is `-`.

@@ -28,7 +28,7 @@ pub(in crate::recorder) fn meaning(error: &DatabaseError) -> Meaning {
         DatabaseError::Refused { code, .. } if is_of_record(code) => Meaning::Record,
         DatabaseError::Refused { code, .. } if BROKEN.contains(&code.as_str()) => Meaning::Broken,
         DatabaseError::Refused { .. } => Meaning::Wait,
-        DatabaseError::Lost(_) | DatabaseError::Unavailable(_) => Meaning::Lost,
+        DatabaseError::Lost(_) | DatabaseError::Unavailable(_) | DatabaseError::NoFile => Meaning::Lost,
     }
 }
 

@@ -2,8 +2,9 @@
 //!
 //! Main macro: `said!`, for an enum with a variant for each kind. Invariant: the sentence is made of the figures, and nobody reads it to decide.
 
+use schemars::Schema;
 use serde::Serialize;
-use serde_json::Value;
+use serde_json::{Value, json};
 
 /// The kind of something that is said: a stable word, as in `operations_failed`.
 pub fn kind_of(said: &impl Serialize) -> String {
@@ -11,31 +12,15 @@ pub fn kind_of(said: &impl Serialize) -> String {
     told.as_ref().and_then(|told| told.get("kind")).and_then(Value::as_str).unwrap_or_default().to_owned()
 }
 
-/// The schema of something that is said; what figures it has depends on its kind.
-pub fn schema() -> schemars::Schema {
-    schemars::json_schema!({
-        "type": "object",
-        "properties": {
-            "kind": { "type": "string", "description": "What is said: a stable word, which decides the other members." },
-            "says": { "type": "string", "description": "The sentence, made of the figures." }
-        },
-        "required": ["kind", "says"]
-    })
-}
-
-/// Gives a type that is printed as something said its schema.
-macro_rules! said_schema {
-    ($what:ident) => {
-        impl schemars::JsonSchema for $what {
-            fn schema_name() -> std::borrow::Cow<'static, str> {
-                stringify!($what).into()
-            }
-
-            fn json_schema(_: &mut schemars::SchemaGenerator) -> schemars::Schema {
-                crate::said::schema()
-            }
+/// Adds the sentence to the schema of an enum with a variant for each kind: `#[schemars(transform = with_says)]`.
+pub fn with_says(schema: &mut Schema) {
+    let Some(Value::Array(kinds)) = schema.get_mut("oneOf") else { return };
+    for kind in kinds {
+        kind["properties"]["says"] = json!({ "type": "string", "description": "The same in a sentence." });
+        if let Some(required) = kind["required"].as_array_mut() {
+            required.push("says".into());
         }
-    };
+    }
 }
 
 /// Gives an enum that derives `Serialize` with `#[serde(remote = "Self", tag = "kind")]` its form as an object that ends with the sentence.
@@ -52,8 +37,6 @@ macro_rules! said {
                 $what::serialize(what, serializer)
             }
         }
-
-        crate::said::said_schema!($what);
 
         impl serde::Serialize for $what {
             fn serialize<S: serde::Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
@@ -74,4 +57,4 @@ macro_rules! said {
     };
 }
 
-pub(crate) use {said, said_schema};
+pub(crate) use said;

@@ -137,7 +137,7 @@ fn exports(scratch: &Scratch, findings: &Value) {
     assert!(csv.lines().all(|line| line.split(',').count() == columns));
 
     let outcome = scratch.run(&["export", "sqlite", "--format", "jsonl", "--out", "files", "--json"]).expect(0);
-    assert_eq!(outcome.json(), serde_json::json!({ "files": ["files/trials.jsonl"] }));
+    assert_eq!(outcome.json(), serde_json::json!({ "version": 1, "files": ["files/trials.jsonl"] }));
     let jsonl = std::fs::read_to_string(scratch.path("files/trials.jsonl")).unwrap();
     assert_eq!(jsonl.lines().count() as u64, trials);
     assert!(jsonl.lines().all(|line| serde_json::from_str::<Value>(line).is_ok()));

@@ -29,7 +29,7 @@ fn raw_times_are_stored_and_exported_with_every_operation() {
     let operations: u64 = stored.iter().map(|trial| trial.samples.unwrap()).sum();
 
     let outcome = scratch.run(&["export", "raw", "--format", "csv", "--out", "files", "--json"]).expect(0);
-    assert_eq!(outcome.json(), serde_json::json!({ "files": ["files/trials.csv", "files/samples.csv"] }));
+    assert_eq!(outcome.json(), serde_json::json!({ "version": 1, "files": ["files/trials.csv", "files/samples.csv"] }));
     let csv = std::fs::read_to_string(scratch.path("files/samples.csv")).unwrap();
     let (heading, rows) = csv.split_once('\n').unwrap();
     assert_eq!(heading, "trial,sequence,phase,client,operation,outcome,intended_s,sent_s,done_s");

@@ -294,9 +294,7 @@ impl Estimate {
     pub fn show_mean(&self, unit: impl Fn(f64) -> String) -> String {
         self.mean.map_or("-".to_owned(), |mean| self.carried().show(mean, unit))
     }
-}
 
-impl Estimate {
     /// The mean of bytes in millions, with all digits that its interval carries, also where these are more than three: `16.042`. `-` without
     /// any trial.
     pub fn show_megabytes(&self) -> String {

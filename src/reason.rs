@@ -4,11 +4,12 @@
 
 mod words;
 
+use schemars::JsonSchema;
 use serde::de::Error;
 use serde::{Deserialize, Deserializer, Serialize};
 use serde_json::Value;
 
-use crate::said::said;
+use crate::said::{said, with_says};
 use crate::units::{show_number, show_seconds};
 use words::{SAMPLES_REMOVED, show_empty, show_errors, show_little};
 
@@ -16,8 +17,9 @@ pub use words::show_reasons;
 pub(crate) use words::{show_stolen, show_turn};
 
 /// Why a trial's figures are not to be trusted, with the figures that say so. As JSON it is an object with `kind`, these figures and `says`.
-#[derive(Debug, Clone, PartialEq, Serialize, Deserialize, thiserror::Error)]
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize, JsonSchema, thiserror::Error)]
 #[serde(remote = "Self", tag = "kind", rename_all = "snake_case")]
+#[schemars(transform = with_says)]
 pub enum Reason {
     /// The trial was interrupted, or the database fell silent.
     #[error("it ended before its time: interrupted, or the database answered nothing any more")]
@@ -392,7 +394,7 @@ impl<'de> Deserialize<'de> for Reason {
 }
 
 /// A message that operations failed with.
-#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 pub struct Failed {
     /// The database's words.
     pub message: String,
@@ -401,7 +403,7 @@ pub struct Failed {
 }
 
 /// Reads of a kind that found nothing.
-#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 pub struct EmptyReads {
     /// The kind of operation.
     pub operation: String,
@@ -413,7 +415,7 @@ pub struct EmptyReads {
 }
 
 /// What Little's law was held against.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "snake_case")]
 pub enum Little {
     /// Running operations, and clients of which each runs one.

@@ -5,8 +5,9 @@
 
 use std::fmt::Display;
 
+use schemars::Schema;
 use serde::Serialize;
-use serde_json::Value;
+use serde_json::{Value, json};
 
 /// Something that is said, as a value.
 pub trait Said: Serialize + Display {
@@ -17,31 +18,15 @@ pub trait Said: Serialize + Display {
     }
 }
 
-/// The schema of something that is said; what figures it has depends on its kind.
-pub fn schema() -> schemars::Schema {
-    schemars::json_schema!({
-        "type": "object",
-        "properties": {
-            "kind": { "type": "string", "description": "What is said: a stable word, which decides the other members." },
-            "says": { "type": "string", "description": "The sentence, made of the figures." }
-        },
-        "required": ["kind", "says"]
-    })
-}
-
-/// Gives a type that is printed as something said its schema.
-macro_rules! said_schema {
-    ($what:ident) => {
-        impl schemars::JsonSchema for $what {
-            fn schema_name() -> std::borrow::Cow<'static, str> {
-                stringify!($what).into()
-            }
-
-            fn json_schema(_: &mut schemars::SchemaGenerator) -> schemars::Schema {
-                crate::said::schema()
-            }
+/// Adds the sentence to the schema of an enum with a variant for each kind: `#[schemars(transform = with_says)]`.
+pub fn with_says(schema: &mut Schema) {
+    let Some(Value::Array(kinds)) = schema.get_mut("oneOf") else { return };
+    for kind in kinds {
+        kind["properties"]["says"] = json!({ "type": "string", "description": "The same in a sentence." });
+        if let Some(required) = kind["required"].as_array_mut() {
+            required.push("says".into());
         }
-    };
+    }
 }
 
 /// Gives an enum that derives `Serialize` with `#[serde(remote = "Self", tag = "kind")]` its form as an object that ends with the sentence.
@@ -54,7 +39,6 @@ macro_rules! said {
             }
         }
 
-        crate::said::said_schema!($what);
         impl crate::said::Said for $what {}
 
         impl serde::Serialize for $what {
@@ -76,4 +60,4 @@ macro_rules! said {
     };
 }
 
-pub(crate) use {said, said_schema};
+pub(crate) use said;

@@ -6,7 +6,7 @@
 use schemars::generate::SchemaSettings;
 use serde_json::{Value as Json, json};
 
-use super::output::print_json;
+use super::output::{DOCUMENT_VERSION, print_json};
 use super::{Failure, Status};
 use crate::cli::Described;
 use crate::finding::Findings;
@@ -35,17 +35,24 @@ pub fn document(what: Described) -> Json {
 /// What `run --json` and `report --json` print: what was found, of one run or of several.
 fn results() -> Json {
     let mut found = SchemaSettings::draft2020_12().for_serialize().into_generator().into_root_schema_for::<Findings>();
+    let runs = json!({ "type": "array", "items": { "$ref": "#/$defs/Findings" } });
     let definitions = found.remove("$defs").unwrap_or_else(|| json!({}));
     let mut document = json!({
         "$schema": DIALECT,
+        "type": "object",
         "title": "What loadline run --json and loadline report --json print",
-        "description": "One run is an object, several are a list. A figure that the evidence does not give is null, never 0. Durations are in seconds (_s), \
+        "description": "One run is an object, several are the list runs of one. A figure that the evidence does not give is null, never 0. Durations are in seconds (_s), \
                         rates per second (_per_s), shares from 0 to 1.",
-        "anyOf": [{ "$ref": "#/$defs/Findings" }, { "type": "array", "items": { "$ref": "#/$defs/Findings" } }],
+        "properties": { "version": { "const": DOCUMENT_VERSION, "description": "Raised when a member changes its meaning." } },
+        "required": ["version"],
+        "anyOf": [{ "$ref": "#/$defs/Findings" }, { "properties": { "runs": runs }, "required": ["runs"] }],
         "$defs": definitions
     });
     found.remove("$schema");
+    found.remove("title");
     document["$defs"]["Findings"] = found.to_value();
+    // It stands in the document of one run, and not in each of several.
+    document["$defs"]["Findings"]["properties"]["version"] = true.into();
     document
 }
 

@@ -1,11 +1,12 @@
 //! Why trials of some rounds are not used. Main type: [`Invalidity`].
 
+use schemars::JsonSchema;
 use serde::{Serialize, Serializer};
 
 use crate::reason::Reason;
 
 /// Why trials of some rounds are not used. As JSON it is the reason with `rounds` and a sentence that names them.
-#[derive(Debug, Clone, PartialEq, Serialize)]
+#[derive(Debug, Clone, PartialEq, Serialize, JsonSchema)]
 #[serde(into = "SaidInvalidity")]
 pub struct Invalidity {
     /// The rounds of the trials.
@@ -21,12 +22,11 @@ impl std::fmt::Display for Invalidity {
     }
 }
 
-crate::said::said_schema!(Invalidity);
-
 /// The form of [`Invalidity`] in JSON.
-#[derive(Serialize)]
+#[derive(Serialize, JsonSchema)]
 struct SaidInvalidity {
     #[serde(flatten, serialize_with = "figures_of")]
+    #[schemars(with = "Reason")]
     reason: Reason,
     rounds: Vec<u32>,
     says: String,

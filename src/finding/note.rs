@@ -2,11 +2,12 @@
 //!
 //! Invariant: the sentence of a note is made of its figures.
 
+use schemars::JsonSchema;
 use serde::Serialize;
 
 use crate::measurement::Waited;
 use crate::reason::Reason;
-use crate::said::said;
+use crate::said::{said, with_says};
 use crate::trial::{Levels, show_levels};
 use crate::units::{show_bit_rate, show_bytes, show_seconds};
 
@@ -15,8 +16,9 @@ const NAMED: usize = 4;
 
 /// Something that a reader should know: what did not settle, what is missing, what set the pace. As JSON it is an object with `kind`, its
 /// figures and `says`.
-#[derive(Debug, Clone, PartialEq, Serialize, thiserror::Error)]
+#[derive(Debug, Clone, PartialEq, Serialize, JsonSchema, thiserror::Error)]
 #[serde(remote = "Self", tag = "kind", rename_all = "snake_case")]
+#[schemars(transform = with_says)]
 pub enum Note {
     /// Sizes and repeats were shrunk.
     #[error("rehearsal: figures are not to be quoted")]
@@ -201,7 +203,7 @@ pub enum Note {
 said!(Note);
 
 /// A case that did not settle.
-#[derive(Debug, Clone, PartialEq, Serialize)]
+#[derive(Debug, Clone, PartialEq, Serialize, JsonSchema)]
 pub struct Unsettled {
     /// Its levels.
     pub levels: Levels,
@@ -210,7 +212,7 @@ pub struct Unsettled {
 }
 
 /// A case whose queries found next to nothing.
-#[derive(Debug, Clone, PartialEq, Serialize)]
+#[derive(Debug, Clone, PartialEq, Serialize, JsonSchema)]
 pub struct FewRows {
     /// Its levels.
     pub levels: Levels,
@@ -219,7 +221,7 @@ pub struct FewRows {
 }
 
 /// What the page cache took.
-#[derive(Debug, Clone, Copy, PartialEq, Serialize)]
+#[derive(Debug, Clone, Copy, PartialEq, Serialize, JsonSchema)]
 pub struct Cached {
     /// Bytes per second.
     pub accepted_bytes_per_s: f64,

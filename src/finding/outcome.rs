@@ -1,8 +1,9 @@
 //! How the search for a load line ended. Main type: [`Outcome`].
 
+use schemars::JsonSchema;
 use serde::Serialize;
 
-use crate::said::said;
+use crate::said::{said, with_says};
 use crate::units::{show_number, show_seconds};
 
 /// A quantile below this share of the bound, beside a refuted rate at most so many times as high, is that of a cliff.
@@ -10,8 +11,9 @@ const CLIFF: f64 = 0.5;
 const CLIFF_BESIDE: f64 = 1.5;
 
 /// How a search ended, with what it saw. As JSON it is an object with `kind`, figures and `says`.
-#[derive(Debug, Clone, PartialEq, Serialize, thiserror::Error)]
+#[derive(Debug, Clone, PartialEq, Serialize, JsonSchema, thiserror::Error)]
 #[serde(remote = "Self", tag = "kind", rename_all = "snake_case")]
+#[schemars(transform = with_says)]
 pub enum Outcome {
     /// It did not end.
     #[error("not finished: the next trial is at {}", rate(*next_per_s))]
@@ -152,7 +154,7 @@ impl Default for Outcome {
 }
 
 /// What was seen at a line and above it.
-#[derive(Debug, Clone, PartialEq, Serialize)]
+#[derive(Debug, Clone, PartialEq, Serialize, JsonSchema)]
 pub struct Seen {
     /// Quantile of response time, 0..1.
     pub quantile: f64,
@@ -175,7 +177,7 @@ pub struct Seen {
 }
 
 /// What was seen at a refuted rate.
-#[derive(Debug, Clone, Copy, PartialEq, Serialize)]
+#[derive(Debug, Clone, Copy, PartialEq, Serialize, JsonSchema)]
 pub struct RefutedSeen {
     /// The rate.
     pub at_per_s: f64,

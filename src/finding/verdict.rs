@@ -2,6 +2,7 @@
 //!
 //! Invariant: whoever shows a verdict decides by its kind, its figures and its parts, never by its words.
 
+use schemars::JsonSchema;
 use serde::Serialize;
 
 use super::{Estimate, Outcome};
@@ -9,7 +10,7 @@ use crate::trial::Levels;
 
 /// A sentence about the question, with what it says as figures. As JSON it is an object with `kind`, these figures, whether it decides, and
 /// `says`.
-#[derive(Debug, Clone, PartialEq, Serialize)]
+#[derive(Debug, Clone, PartialEq, Serialize, JsonSchema)]
 #[serde(into = "SaidVerdict")]
 pub struct Verdict {
     /// What was found.
@@ -21,8 +22,6 @@ pub struct Verdict {
     /// What stands between the two.
     joint: &'static str,
 }
-
-crate::said::said_schema!(Verdict);
 
 impl Verdict {
     /// An answer that says it all.
@@ -76,7 +75,7 @@ impl std::fmt::Display for Verdict {
 }
 
 /// The form of [`Verdict`] in JSON.
-#[derive(Serialize)]
+#[derive(Serialize, JsonSchema)]
 struct SaidVerdict {
     #[serde(flatten)]
     found: Found,
@@ -91,7 +90,7 @@ impl From<Verdict> for SaidVerdict {
 }
 
 /// What a verdict is about, with its figures. Rates of a metric are in the metric's own unit.
-#[derive(Debug, Clone, PartialEq, Serialize)]
+#[derive(Debug, Clone, PartialEq, Serialize, JsonSchema)]
 #[serde(tag = "kind", rename_all = "snake_case")]
 pub enum Found {
     /// There is nothing to judge.
@@ -323,7 +322,7 @@ impl Found {
 }
 
 /// What the first of several alternatives is.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, JsonSchema)]
 #[serde(rename_all = "snake_case")]
 pub enum Leader {
     /// Better than every other one.
@@ -335,7 +334,7 @@ pub enum Leader {
 }
 
 /// The first of several alternatives against another one.
-#[derive(Debug, Clone, PartialEq, Serialize)]
+#[derive(Debug, Clone, PartialEq, Serialize, JsonSchema)]
 pub struct Compared {
     /// The other alternative.
     pub name: String,
@@ -348,7 +347,7 @@ pub struct Compared {
 }
 
 /// How two alternatives are told apart.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, JsonSchema)]
 #[serde(rename_all = "snake_case")]
 pub enum Told {
     /// One is certainly better.
@@ -360,7 +359,7 @@ pub enum Told {
 }
 
 /// A setting of the server that makes a difference.
-#[derive(Debug, Clone, PartialEq, Serialize)]
+#[derive(Debug, Clone, PartialEq, Serialize, JsonSchema)]
 pub struct Pays {
     /// Its best level.
     pub level: String,

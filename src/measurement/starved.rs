@@ -49,7 +49,7 @@ pub enum Starvation {
 }
 
 /// How a client waited whose figures hold.
-#[derive(Debug, Clone, PartialEq, Serialize, thiserror::Error)]
+#[derive(Debug, Clone, PartialEq, Serialize, thiserror::Error, schemars::JsonSchema)]
 #[serde(tag = "kind", rename_all = "snake_case")]
 pub enum Waited {
     /// The hypervisor gave CPU time to other machines.

@@ -38,7 +38,7 @@ impl Checked {
 pub fn closed(schema: &Json) -> Json {
     let mut schema = schema.clone();
     for (_, definition) in schema["$defs"].as_object_mut().unwrap() {
-        if definition.get("properties").is_some() {
+        if definition.get("properties").or(definition.get("oneOf")).is_some() {
             definition["unevaluatedProperties"] = false.into();
         }
     }

@@ -59,6 +59,28 @@ fn a_reader_takes_what_a_row_allows_and_refuses_what_it_does_not() {
     assert_none(&findings);
 }
 
+/// Readers that several tables share ask for keys that not all of them have only where these are there; else they panic.
+#[test]
+fn whatever_is_written_together_is_read_or_refused() {
+    for file in FILES {
+        for place in files::places(file.top) {
+            let settings = place.part.settings.iter().map(|setting| (setting.key, right(setting.kind)));
+            let settings: Vec<(&str, Vec<Value>)> = settings.filter(|(_, values)| !values.is_empty()).collect();
+            let all: Vec<(&str, Value)> = settings.iter().map(|(key, values)| (*key, values[0].clone())).collect();
+            for (key, values) in &settings {
+                for value in values {
+                    let own = (*key, value.clone());
+                    let beside = |other: &(&str, Value)| file.said_of(&place, &[own.clone(), other.clone()]);
+                    let others: Vec<&(&str, Value)> = all.iter().filter(|(other, _)| other != key).collect();
+                    others.iter().for_each(|other| assert!(!beside(other).is_empty(), "{key}"));
+                    let together: Vec<(&str, Value)> = [own].into_iter().chain(others.into_iter().cloned()).collect();
+                    assert!(!file.said_of(&place, &together).is_empty());
+                }
+            }
+        }
+    }
+}
+
 #[test]
 fn every_row_is_read() {
     let mut findings = Vec::new();

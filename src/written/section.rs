@@ -83,6 +83,11 @@ impl<'a> Section<'a> {
         self.table?.get(key)
     }
 
+    /// Whether the table has a setting of this key.
+    pub fn has(&self, key: &str) -> bool {
+        self.part.find(key).is_some()
+    }
+
     /// The name of a key in messages, as in `load.clients`.
     pub fn path(&self, key: &str) -> String {
         if self.name.is_empty() { key.to_owned() } else { format!("{}.{key}", self.name) }

@@ -64,6 +64,14 @@ impl File {
         (self.read)(&toml::to_string(&self.table(place, key, value)).unwrap())
     }
 
+    /// What is read, or said, of a document with several values in a table.
+    pub fn said_of(&self, place: &Place, values: &[(&str, Value)]) -> String {
+        let [(key, value), rest @ ..] = values else { return String::new() };
+        let mut root = self.table(place, key, Some(value));
+        table_at(&mut root, place).extend(rest.iter().map(|(key, value)| ((*key).to_owned(), value.clone())));
+        (self.read)(&toml::to_string(&root).unwrap())
+    }
+
     /// That document.
     pub fn document(&self, place: &Place, key: &str, value: Option<&Value>) -> serde_json::Value {
         serde_json::to_value(self.table(place, key, value)).unwrap()
@@ -72,19 +80,25 @@ impl File {
     fn table(&self, place: &Place, key: &str, value: Option<&Value>) -> Table {
         let around = (self.around)(place.part.name, key);
         let mut root: Table = around.parse().unwrap_or_else(|error| panic!("{error}\n{around}"));
-        let mut table = &mut root;
-        for (name, is_list) in &place.way {
-            let empty = || Value::Table(Table::new());
-            let new = || if *is_list { Value::Array(vec![empty()]) } else { empty() };
-            table = match table.entry(*name).or_insert_with(new) {
-                Value::Array(list) => list[0].as_table_mut().unwrap(),
-                other => other.as_table_mut().unwrap(),
-            };
-        }
+        let table = table_at(&mut root, place);
         table.remove(key);
         table.extend(value.map(|value| (key.to_owned(), value.clone())));
         root
     }
+}
+
+/// The table of a document, made where it is not there.
+fn table_at<'t>(root: &'t mut Table, place: &Place) -> &'t mut Table {
+    let mut table = root;
+    for (name, is_list) in &place.way {
+        let empty = || Value::Table(Table::new());
+        let new = || if *is_list { Value::Array(vec![empty()]) } else { empty() };
+        table = match table.entry(*name).or_insert_with(new) {
+            Value::Array(list) => list[0].as_table_mut().unwrap(),
+            other => other.as_table_mut().unwrap(),
+        };
+    }
+    table
 }
 
 /// Whether lines say that the value of a setting is of a wrong type or out of its range.

@@ -179,14 +179,17 @@ pub(super) fn read_insecure(
     is_insecure
 }
 
+/// Certificate and key. Where clients are asked for theirs, and not we for ours, the table may say who must have signed them.
 pub(super) fn read_tls(section: &Section<'_>, errors: &mut Errors) -> Option<TlsConfig> {
+    const AUTHORITY: &str = "client_authority";
     match (section.given("certificate", errors), section.given("key", errors)) {
         (Some(certificate), Some(key)) => {
-            Some(TlsConfig { certificate, key, client_authority: section.read("client_authority", errors) })
+            let client_authority = if section.has(AUTHORITY) { section.read(AUTHORITY, errors) } else { None };
+            Some(TlsConfig { certificate, key, client_authority })
         }
         (None, None) => {
-            if let Some(entry) = section.get("client_authority") {
-                let path = section.path("client_authority");
+            if let Some(entry) = section.get(AUTHORITY) {
+                let path = section.path(AUTHORITY);
                 let remedy = "clients show certificates with TLS only; add certificate and key";
                 errors.push(entry.place, format!("{path} is {} without TLS; {remedy}", entry.node));
             }

@@ -198,9 +198,27 @@ fn shown(text: &str) -> String {
 
 /// The beginning of what somebody else wrote, for logs and terminals: nothing in it is a command to them.
 fn safe(text: &str, characters: usize) -> String {
-    text.chars().take(characters).flat_map(char::escape_debug).collect()
+    let mut left = characters;
+    let fits = |escaped: &std::char::EscapeDebug| {
+        let is_room = escaped.len() <= left;
+        left = left.saturating_sub(escaped.len());
+        is_room
+    };
+    text.chars().map(char::escape_debug).take_while(fits).flatten().collect()
 }
 
 fn wrong(what: impl Into<String>) -> BlockError {
     BlockError::Record(what.into())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::safe;
+
+    #[test]
+    fn what_is_quoted_is_no_longer_for_being_escaped() {
+        assert_eq!(safe("a\u{1f}b", 40), "a\\u{1f}b");
+        assert_eq!(safe(&"\u{1f}".repeat(100), 40), "\\u{1f}".repeat(6));
+        assert_eq!(safe(&"a".repeat(100), 40), "a".repeat(40));
+    }
 }

@@ -5,6 +5,7 @@
 //! study file → [`study`] → trials → [`load`] → measurements → [`store`] → findings → [`report`].
 
 // The vocabulary: plain types that every part shares.
+pub mod fault;
 pub mod finding;
 #[cfg(any(test, fuzzing))]
 pub mod fuzzed;

@@ -7,6 +7,8 @@ mod carried;
 
 use std::time::Duration;
 
+use crate::fault::{Fault, fault};
+
 pub use carried::{Carried, show_ratio};
 
 /// Nanoseconds in one second.
@@ -15,8 +17,8 @@ pub const NS_PER_S: f64 = 1e9;
 /// Reads a duration such as `250us`, `1.6ms`, `10s`, `2m`, `1h` or `7d`.
 ///
 /// # Errors
-/// Returns a sentence that names the value and the accepted form.
-pub fn parse_duration(text: &str) -> Result<Duration, String> {
+/// What is wrong, with the value and the accepted form.
+pub fn parse_duration(text: &str) -> Result<Duration, Fault> {
     let (number, unit) = split_number(text);
     let seconds_per_unit = match unit {
         "ns" => 1e-9,
@@ -27,8 +29,8 @@ pub fn parse_duration(text: &str) -> Result<Duration, String> {
         "h" => 3600.0,
         "d" => 86_400.0,
         _ => {
-            return Err(format!(
-                "\"{text}\" is not a duration; write a number and a unit, as in \"100ms\", \"10s\" or \"2m\""
+            return Err(fault!(
+                "\"{text}\" is not a duration"; "write a number and a unit, as in \"100ms\", \"10s\" or \"2m\""
             ));
         }
     };
@@ -36,15 +38,15 @@ pub fn parse_duration(text: &str) -> Result<Duration, String> {
         Ok(value) if value.is_finite() && value >= 0.0 && value * seconds_per_unit < 1e9 => {
             Ok(Duration::from_nanos((value * seconds_per_unit * NS_PER_S).round() as u64))
         }
-        _ => Err(format!("\"{text}\" is not a duration; the number must be zero or more and below 30 years")),
+        _ => Err(fault!("\"{text}\" is not a duration"; "the number must be zero or more and below 30 years")),
     }
 }
 
 /// Reads a size such as `512`, `64KiB`, `100MB` or `4GiB`, in bytes.
 ///
 /// # Errors
-/// Returns a sentence that names the value and the accepted form.
-pub fn parse_bytes(text: &str) -> Result<u64, String> {
+/// What is wrong, with the value and the accepted form.
+pub fn parse_bytes(text: &str) -> Result<u64, Fault> {
     let (number, unit) = split_number(text);
     let bytes_per_unit: f64 = match unit {
         "" | "B" => 1.0,
@@ -56,21 +58,21 @@ pub fn parse_bytes(text: &str) -> Result<u64, String> {
         "MiB" => 1024.0 * 1024.0,
         "GiB" => 1024.0 * 1024.0 * 1024.0,
         "TiB" => 1024.0 * 1024.0 * 1024.0 * 1024.0,
-        _ => return Err(format!("\"{text}\" is not a size; write a number and a unit, as in \"64KiB\" or \"4GiB\"")),
+        _ => return Err(fault!("\"{text}\" is not a size"; "write a number and a unit, as in \"64KiB\" or \"4GiB\"")),
     };
     match number.parse::<f64>() {
         Ok(value) if value.is_finite() && value >= 0.0 && value * bytes_per_unit < 9e18 => {
             Ok((value * bytes_per_unit).round() as u64)
         }
-        _ => Err(format!("\"{text}\" is not a size; the number must be zero or more")),
+        _ => Err(fault!("\"{text}\" is not a size"; "the number must be zero or more")),
     }
 }
 
 /// Reads the rate of a link such as `384kbit/s`, `5.76 Mbit/s`, `100Mbps` or `1Gbit/s`, in bits per second. Prefixes are decimal.
 ///
 /// # Errors
-/// Returns a sentence that names the value and the accepted form.
-pub fn parse_bit_rate(text: &str) -> Result<f64, String> {
+/// What is wrong, with the value and the accepted form.
+pub fn parse_bit_rate(text: &str) -> Result<f64, Fault> {
     let (number, unit) = split_number(text);
     let bits_per_unit: f64 = match unit {
         "bit/s" | "bps" => 1.0,
@@ -78,14 +80,15 @@ pub fn parse_bit_rate(text: &str) -> Result<f64, String> {
         "Mbit/s" | "Mbps" => 1e6,
         "Gbit/s" | "Gbps" => 1e9,
         _ => {
-            return Err(format!(
-                "\"{text}\" is not a rate; write a number and a unit, as in \"384kbit/s\", \"100Mbit/s\" or \"1Gbit/s\""
+            return Err(fault!(
+                "\"{text}\" is not a rate";
+                "write a number and a unit, as in \"384kbit/s\", \"100Mbit/s\" or \"1Gbit/s\""
             ));
         }
     };
     match number.parse::<f64>() {
         Ok(value) if value.is_finite() && value >= 0.0 => Ok(value * bits_per_unit),
-        _ => Err(format!("\"{text}\" is not a rate; the number must be zero or more")),
+        _ => Err(fault!("\"{text}\" is not a rate"; "the number must be zero or more")),
     }
 }
 
@@ -252,7 +255,7 @@ mod tests {
         assert_eq!(parse_duration("10 s"), Ok(Duration::from_secs(10)));
         assert_eq!(parse_duration("2m"), Ok(Duration::from_secs(120)));
         assert_eq!(parse_duration("366d"), Ok(Duration::from_secs(366 * 86_400)));
-        assert!(parse_duration("10").unwrap_err().contains("\"10\""));
+        assert!(parse_duration("10").unwrap_err().what.contains("\"10\""));
         assert!(parse_duration("-1s").is_err());
         assert!(parse_duration("soon").is_err());
     }

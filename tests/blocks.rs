@@ -5,6 +5,10 @@
 
 #[path = "blocks/centre.rs"]
 mod centre;
+#[path = "blocks/encrypted.rs"]
+mod encrypted;
+#[path = "blocks/erasing.rs"]
+mod erasing;
 #[path = "blocks/faults.rs"]
 mod faults;
 #[path = "blocks/office.rs"]

@@ -60,6 +60,21 @@ pub enum BlockAction {
         #[arg(long)]
         camera: Option<String>,
     },
+    /// Erase violations for good, at somebody's request: their records and their images; the audit file says who and why
+    Erase {
+        /// Configuration of the recorder
+        #[arg(value_name = "CONFIG.toml")]
+        config: PathBuf,
+        /// Numbers of the violations, as the ticket office shows them
+        #[arg(required = true, value_name = "NUMBER")]
+        numbers: Vec<i64>,
+        /// Who wants it so: it is written into the audit file
+        #[arg(long, value_name = "NAME")]
+        by: String,
+        /// Why: it is written into the audit file
+        #[arg(long)]
+        reason: String,
+    },
 }
 
 /// `block make`

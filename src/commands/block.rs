@@ -5,6 +5,7 @@ use std::path::{Path, PathBuf};
 use anyhow::{Context, anyhow};
 use serde_json::{Value, json};
 
+use super::block_erase::{self, Order};
 use super::output::{print, print_json, table};
 use super::record::read_config;
 use super::{Failure, Refusal, Status, block_keys};
@@ -30,6 +31,9 @@ pub fn run(action: &BlockAction, is_json: bool) -> Result<Status, Failure> {
             open(blocks, signers, identity, camera.as_deref(), out, is_json)
         }
         BlockAction::Quarantine { config, replay, camera } => quarantine(config, *replay, camera.as_deref(), is_json),
+        BlockAction::Erase { config, numbers, by, reason } => {
+            block_erase::run(config, numbers, &Order { by, reason }, is_json)
+        }
     }
 }
 

@@ -9,6 +9,7 @@ use anyhow::Context;
 use super::output::{print, print_json};
 use super::{Failure, Refusal, Status, open_run};
 use crate::cli::{Adjusting, CompareArguments};
+use crate::fault::fault;
 use crate::report::compare::{
     Adjustment, Chosen, CompareNote, Comparisons, Options, RunInput, Sample, between, compare, runs, summaries, text,
     within,
@@ -35,7 +36,9 @@ pub fn run(arguments: &CompareArguments, is_json: bool) -> Result<Status, Failur
         (Some(path), _) => of_runs(path, arguments, metric, &options)?,
         (None, Some(path)) => of_summaries(path, metric, &options)?,
         (None, None) => {
-            return Err(Failure::refused("there is nothing to compare; name a run or give --summaries FILE.csv"));
+            return Err(Failure::refused(
+                fault!("there is nothing to compare"; "name a run or give --summaries FILE.csv"),
+            ));
         }
     };
     if is_json {
@@ -84,9 +87,9 @@ fn metric(name: &str) -> Result<&'static Metric, Failure> {
     }
     Metric::named(name).ok_or_else(|| {
         let names = || METRICS.iter().map(|metric| metric.name).chain([LOAD_LINE.name]);
-        let meant = closest(name, names()).map_or(";".to_owned(), |meant| format!("; did you mean \"{meant}\"?"));
+        let meant = closest(name, names()).map(|meant| format!("did you mean \"{meant}\"? ")).unwrap_or_default();
         let known = names().collect::<Vec<_>>().join(", ");
-        Failure::refused(Refusal::about("--metric", format!("unknown metric \"{name}\"{meant} there are {known}")))
+        Failure::refused(Refusal::about("--metric", fault!("unknown metric \"{name}\""; "{meant}there are {known}")))
     })
 }
 

@@ -9,6 +9,7 @@ use anyhow::Context;
 use super::output::{note, print, print_json};
 use super::{Failure, Status, open_run, status_of_files};
 use crate::cli::ExportFormat;
+use crate::fault::fault;
 use crate::report::export;
 use crate::report::export::parquet::{ParquetFile, write_table};
 use crate::report::samples::{self, Rows};
@@ -30,7 +31,7 @@ pub fn run(run: &Path, format: ExportFormat, out: &Path, is_json: bool) -> Resul
         paths.push(out.join(format!("samples.{ending}")));
     }
     if let Some(path) = paths.iter().find(|path| path.exists()) {
-        return Err(Failure::refused(format!("{} exists already; name another directory with --out", path.display())));
+        return Err(Failure::refused(fault!("{} exists already", path.display(); "name another directory with --out")));
     }
     let unwritten = |path: &Path| format!("{} cannot be written", path.display());
     let written = std::fs::create_dir_all(out).and_then(|()| write_trials(&run, format, &paths[0]));

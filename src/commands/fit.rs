@@ -12,6 +12,7 @@ use serde_json::json;
 use super::output::{note, print, print_json, table};
 use super::{Failure, Refusal, Status, open_run, status_of_files};
 use crate::cli::FitArguments;
+use crate::fault::fault;
 use crate::queueing::fit::{Fit, FitError, FitReport, PaperEstimate, Request, fit, model_names, show_parameter};
 use crate::queueing::raw_times::RawTimes;
 use crate::queueing::{Points, Surroundings, Target, Timer};
@@ -35,7 +36,9 @@ pub fn run(arguments: &FitArguments, is_json: bool) -> Result<Status, Failure> {
         return fit_run(path, &request, is_json);
     }
     let Some(path) = &arguments.points else {
-        return Err(Failure::refused("there is nothing to fit; name a run directory or give --points FILE.csv"));
+        return Err(Failure::refused(
+            fault!("there is nothing to fit"; "name a run directory or give --points FILE.csv"),
+        ));
     };
     let name = path.display().to_string();
     let points = read_points(path, &name)?;
@@ -85,8 +88,8 @@ struct Combination {
 fn fit_run(path: &Path, request: &Request, is_json: bool) -> Result<Status, Failure> {
     if path.is_file() {
         let name = path.display();
-        return Err(Failure::refused(format!(
-            "{name} is a file and no run directory; for a file of points write --points {name}"
+        return Err(Failure::refused(fault!(
+            "{name} is a file and no run directory"; "for a file of points write --points {name}"
         )));
     }
     let run = open_run(path)?;
@@ -133,17 +136,16 @@ fn read_samples(run: &Run, timer: Timer) -> Result<Sampled, Failure> {
 fn refusal(error: FitError, name: &str) -> Failure {
     match error {
         FitError::UnknownModel { name, .. } => Failure::refused(unknown_model(&name)),
-        error => Failure::refused(Refusal::about(name, error)),
+        error => Failure::refused(Refusal::about(name, error.to_string())),
     }
 }
 
-/// The sentence about a model that does not exist.
-pub(super) fn unknown_model(name: &str) -> String {
+/// What is said of a model that does not exist.
+pub(super) fn unknown_model(name: &str) -> Refusal {
     let names = model_names();
     let meant = closest(name, names.iter().copied().chain(["auto"]));
-    let meant = meant.map(|meant| format!("; did you mean \"{meant}\"?")).unwrap_or_default();
-    let known = if meant.is_empty() { "; known are" } else { " Known are" };
-    format!("--model: unknown model \"{name}\"{meant}{known} {}", names.join(", "))
+    let meant = meant.map_or("known".to_owned(), |meant| format!("did you mean \"{meant}\"? Known"));
+    Refusal::about("--model", fault!("unknown model \"{name}\""; "{meant} are {}", names.join(", ")))
 }
 
 /// Where times begin.

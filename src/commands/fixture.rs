@@ -8,7 +8,7 @@ use anyhow::{Context, bail};
 use super::stage::{Current, entry_of};
 use crate::database::{DatabaseError, Session, dialect};
 use crate::operation::Operation;
-use crate::server::interrupted;
+use crate::server::{ServerError, interrupted};
 use crate::statement::Request;
 use crate::trial::{Settings, text_hash};
 use crate::workload::{self, Work};
@@ -60,7 +60,7 @@ pub fn identity_of(settings: &Settings) -> anyhow::Result<Option<String>> {
     let work = Work::new(settings).map_err(anyhow::Error::msg)?;
     let entry = entry_of(database)?;
     let binary = match entry.recipe {
-        Some(recipe) => recipe.find_binary(database).map_err(anyhow::Error::msg)?,
+        Some(recipe) => recipe.find_binary(database).map_err(ServerError::NotFound)?,
         None => Default::default(),
     };
     let made = std::fs::metadata(&binary).and_then(|file| Ok((file.len(), file.modified()?))).ok();

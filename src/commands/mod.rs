@@ -5,6 +5,7 @@
 mod attendant;
 mod background;
 mod block;
+mod block_erase;
 mod block_keys;
 mod cache;
 mod compare;
@@ -51,6 +52,7 @@ mod watch;
 
 use crate::cli::{Cli, Command, DataArguments, DataFormat, NO_AGENT, RunArguments, StudyArguments, WorkKind};
 use crate::database;
+use crate::fault::fault;
 use crate::study::{self, Names, Passwords, Study};
 use crate::workload::Work;
 
@@ -130,8 +132,8 @@ pub fn execute_command(cli: Cli) -> Result<Status, Failure> {
             let format = match (cli.json, format) {
                 (true, Some(_)) => {
                     let remedy = "leave one of them out";
-                    return Err(Failure::refused(format!(
-                        "--json prints one document and --format chooses another form; {remedy}"
+                    return Err(Failure::refused(fault!(
+                        "--json prints one document and --format chooses another form"; "{remedy}"
                     )));
                 }
                 (true, None) => DataFormat::Json,
@@ -191,7 +193,7 @@ fn catalogue() -> Catalogue<'static> {
 /// Where the server of a database is installed.
 fn find_server(entry: &database::Entry) -> Result<std::path::PathBuf, String> {
     match entry.recipe {
-        Some(recipe) => recipe.find_binary(&Default::default()),
+        Some(recipe) => recipe.find_binary(&Default::default()).map_err(String::from),
         None => Err("no private server of it can be started; use database.url".to_owned()),
     }
 }

@@ -85,7 +85,11 @@ fn predict_open(
 ) -> Result<Prediction, Failure> {
     let family = Family::find(name).ok_or_else(|| Failure::refused(unknown_model(name)))?;
     let Some(rate) = arguments.arrival_rate.filter(|rate| *rate >= 0.0 && rate.is_finite()) else {
-        return Err(Failure::refused("--arrival-rate is missing or below 0; write arrivals per second, as in 800"));
+        return Err(Failure::refused(Refusal::at(
+            "--arrival-rate",
+            "it is missing or below 0",
+            "write arrivals per second, as in 800",
+        )));
     };
     let queue = queue(family, arguments)?;
     let target = quantile.map_or(Target::Mean, Target::Quantile);

@@ -5,10 +5,11 @@ use serde::Serialize;
 
 use super::output::sentence;
 use crate::database::DatabaseError;
+use crate::fault::Fault;
 use crate::import::ImportError;
 use crate::server::ServerError;
 use crate::store::StoreError;
-use crate::study::StudyErrors;
+use crate::study::{StudyError, StudyErrors};
 
 /// Why a request is wrong. As JSON it is the `error` of a document.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize)]
@@ -34,16 +35,14 @@ impl Refusal {
 
     /// What is wrong at a place, with the remedy.
     pub fn at(place: impl Into<String>, what: impl std::fmt::Display, remedy: impl Into<String>) -> Self {
-        let (place, remedy) = (place.into(), remedy.into());
-        let says = format!("{place}: {what}; {remedy}");
-        Refusal { place: Some(place), remedy: Some(remedy), ..Refusal::new(says) }
+        Refusal::about(place, Fault::new(what.to_string(), remedy))
     }
 
-    /// What is wrong at a place, where what is to be done is said with it.
-    pub fn about(place: impl Into<String>, what: impl std::fmt::Display) -> Self {
+    /// What is wrong at a place.
+    pub fn about(place: impl Into<String>, fault: impl Into<Fault>) -> Self {
         let place = place.into();
-        let says = format!("{place}: {what}");
-        Refusal { place: Some(place), ..Refusal::new(says) }
+        let refusal = Refusal::from(fault.into().about(&place));
+        Refusal { place: Some(place), ..refusal }
     }
 
     /// Arguments that clap does not accept.
@@ -66,14 +65,17 @@ impl Refusal {
         if let Some(found) = causes().find_map(|cause| cause.downcast_ref::<StoreError>()) {
             return Refusal { kind: "run", place: found.place(), remedy: found.remedy(), ..plain };
         }
-        let kind = if causes().any(|cause| cause.is::<ServerError>()) {
-            "server"
-        } else if causes().any(|cause| cause.is::<DatabaseError>()) {
-            "database"
-        } else {
-            plain.kind
-        };
+        if let Some(found) = causes().find_map(|cause| cause.downcast_ref::<ServerError>()) {
+            return Refusal { kind: "server", remedy: found.remedy(), ..plain };
+        }
+        let kind = if causes().any(|cause| cause.is::<DatabaseError>()) { "database" } else { plain.kind };
         Refusal { kind, ..plain }
+    }
+}
+
+impl From<Fault> for Refusal {
+    fn from(fault: Fault) -> Self {
+        Refusal { remedy: fault.remedy.clone(), ..Refusal::new(fault.to_string()) }
     }
 }
 
@@ -92,8 +94,13 @@ impl From<&str> for Refusal {
 impl From<StudyErrors> for Refusal {
     fn from(errors: StudyErrors) -> Self {
         let says = errors.to_string();
-        let of_line = |(line, place): (String, Option<String>)| Refusal { kind: "study", place, ..Refusal::new(line) };
-        let mut all: Vec<Refusal> = errors.lines.into_iter().zip(errors.places).map(of_line).collect();
+        let of_error = |error: StudyError| Refusal {
+            kind: "study",
+            place: error.place,
+            remedy: error.remedy,
+            ..Refusal::new(error.line)
+        };
+        let mut all: Vec<Refusal> = errors.all.into_iter().map(of_error).collect();
         let others = all.split_off(all.len().min(1));
         let first = all.pop().unwrap_or_else(|| Refusal::new(says));
         Refusal { others, ..first }
@@ -110,6 +117,7 @@ impl std::fmt::Display for Refusal {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::written::place::{Errors, Place, Source};
 
     #[test]
     fn the_sentence_of_a_refusal_has_its_place_and_its_remedy() {
@@ -119,11 +127,13 @@ mod tests {
         assert_eq!((exists.kind, exists.place.as_deref()), ("run", Some("runs/a")));
         assert_eq!(exists.remedy.as_deref(), Some("name another with --out, or continue it with --resume runs/a"));
         assert!(exists.says.starts_with("runs/a exists already; "));
-        let errors = StudyErrors {
-            lines: vec!["a.toml:1: no".to_owned(), "a.toml:3: neither".to_owned()],
-            places: vec![Some("a.toml:1".to_owned()), Some("a.toml:3".to_owned())],
-        };
-        let refusal = Refusal::from(errors.clone());
-        assert_eq!((refusal.to_string(), refusal.others.len()), (errors.to_string(), 1));
+        let mut found = Errors::default();
+        found.push(Place::Line(3), "neither");
+        found.push(Place::Line(1), Fault::new("no", "write yes"));
+        let source = Source { file: "a.toml".to_owned(), arguments: Vec::new() };
+        let refusal = Refusal::from(found.into_result(&source).unwrap_err());
+        assert_eq!(refusal.to_string(), "a.toml:1: no; write yes\na.toml:3: neither");
+        assert_eq!((refusal.place.as_deref(), refusal.remedy.as_deref()), (Some("a.toml:1"), Some("write yes")));
+        assert_eq!((refusal.others.len(), refusal.others[0].remedy.as_deref()), (1, None));
     }
 }

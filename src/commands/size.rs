@@ -9,6 +9,7 @@ use super::output::{print, print_json, table};
 use super::size_run::{SizeNote, load_line_of};
 use super::{Failure, Refusal, Status};
 use crate::cli::size::SizeArguments;
+use crate::fault::{Fault, fault};
 use crate::sizing::{Figure, Limit, Resource, Server, SourceKind, needs, size};
 use crate::units::{parse_bit_rate, parse_bytes, parse_duration, show_bit_rate, show_bytes, show_number, show_seconds};
 
@@ -40,9 +41,9 @@ pub fn run(arguments: &SizeArguments, is_json: bool) -> Result<Status, Failure> 
     let server = server(arguments, &mut notes)?;
     let limits = size(&source, &server);
     if limits.is_empty() && arguments.link.is_none() {
-        return Err(Failure::refused(
-            "nothing is told of the server; name at least one of --server-link, --disk, --processing, --load-line, --run",
-        ));
+        return Err(Failure::refused(fault!(
+            "nothing is told of the server"; "name at least one of --server-link, --disk, --processing, --load-line, --run"
+        )));
     }
     if source.carried_share() < 1.0 {
         notes.push(SizeNote::LinkTooSlow {
@@ -97,7 +98,7 @@ fn server(arguments: &SizeArguments, notes: &mut Vec<SizeNote>) -> Result<Server
     let bytes = |text: &str| parse_bytes(text).map(|bytes| bytes as f64);
     let seconds = |text: &str| parse_duration(text).map(|time| time.as_secs_f64());
     let number = |text: &str| {
-        text.parse::<f64>().map_err(|_| format!("\"{text}\" is not a number; write operations per second, as in 800"))
+        text.parse::<f64>().map_err(|_| fault!("\"{text}\" is not a number"; "write operations per second, as in 800"))
     };
     let load_line_per_s = match &arguments.run {
         Some(run) => Some(load_line_of(run, &arguments.levels, notes)?),
@@ -134,7 +135,7 @@ fn positive(option: &str, value: f64) -> Result<f64, Failure> {
 fn figure(
     option: &str,
     text: Option<&str>,
-    read: impl Fn(&str) -> Result<f64, String>,
+    read: impl Fn(&str) -> Result<f64, Fault>,
 ) -> Result<Option<Figure>, Failure> {
     let Some(text) = text else { return Ok(None) };
     let read = |text: &str| {

@@ -10,6 +10,15 @@ use crate::statement::{Comparison, Hints, Limit, SchemaChange, Select, Statement
 
 pub use crate::statement::parameter_places;
 
+/// Statements around a deletion whose rows must not be left in the database's files.
+#[derive(Debug, Clone, PartialEq, Eq, Default)]
+pub struct Erasing {
+    /// Before it.
+    pub before: Vec<String>,
+    /// After its commit.
+    pub after: Vec<String>,
+}
+
 /// The ways in which databases' SQL differs.
 pub trait Dialect: Send + Sync {
     /// A name in the quotes of the database.
@@ -65,6 +74,12 @@ pub trait Dialect: Send + Sync {
             |name| self.quote(name),
             |kind| self.column_type(kind),
         )]
+    }
+
+    /// What a connection executes before it deletes what must not be left in the files of these tables, and after it, as far as the database can be
+    /// told so; nothing by default.
+    fn erasing(&self, _tables: &[&str]) -> Erasing {
+        Erasing::default()
     }
 
     /// What stands behind the closing parenthesis of CREATE TABLE, as in ` ENGINE=InnoDB`; empty by default.

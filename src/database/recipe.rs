@@ -4,6 +4,7 @@ use std::net::Ipv4Addr;
 use std::path::{Path, PathBuf};
 
 use super::{Endpoint, Namespace};
+use crate::fault::Fault;
 use crate::trial::DatabaseSettings;
 
 /// How a private server is made, started and stopped. Values in, values out: the work is done in `server/`.
@@ -11,8 +12,8 @@ pub trait Recipe: Send + Sync {
     /// The server's binary: `settings.binary`, under `settings.base`, or the one installed.
     ///
     /// # Errors
-    /// A sentence that names where it was looked for and the package that brings it.
-    fn find_binary(&self, settings: &DatabaseSettings) -> Result<PathBuf, String>;
+    /// Where it was looked for, and the package that brings it.
+    fn find_binary(&self, settings: &DatabaseSettings) -> Result<PathBuf, Fault>;
 
     /// The user that the server runs as when loadline runs as root, in order of preference; empty for a server that runs as root too.
     fn users(&self) -> &'static [&'static str];

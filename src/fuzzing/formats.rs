@@ -178,9 +178,9 @@ fn names() -> Names {
 
 /// Every error has its place, and is told in a line of its own.
 fn assert_places(errors: &StudyErrors, file: &str, text: &str) {
-    assert!(!errors.lines.is_empty());
+    assert!(!errors.all.is_empty());
     let lines = text.bytes().filter(|byte| *byte == b'\n').count() + 1;
-    for line in &errors.lines {
+    for line in &errors.lines() {
         assert_short(line, 7_000);
         let number =
             line.strip_prefix(file).and_then(|rest| rest.split(':').next()).and_then(|number| number.parse().ok());

@@ -36,6 +36,7 @@ pub use worker::Worker;
 
 use crate::database::Endpoint;
 use crate::database::recipe::{Reach, Recipe};
+use crate::fault::Fault;
 use crate::trial::DatabaseSettings;
 use directory::PrivateDirectory;
 
@@ -65,7 +66,7 @@ pub struct Server {
 pub enum ServerError {
     /// There is no binary to start.
     #[error("{0}")]
-    NotFound(String),
+    NotFound(Fault),
     /// `database.config` contains something that cannot be set.
     #[error("database.config: \"{name}\" {reason}")]
     Setting {
@@ -110,7 +111,7 @@ pub enum ServerError {
         root: PathBuf,
     },
     /// Something on the file system failed.
-    #[error("cannot {action} {}: {source}{}", path.display(), remedy(source))]
+    #[error("cannot {action} {}: {source}{}", path.display(), then(remedy_of(source)))]
     Path {
         /// Where.
         path: PathBuf,
@@ -130,7 +131,7 @@ pub enum ServerError {
         needed_mib: u64,
     },
     /// A program could not be executed.
-    #[error("cannot execute {}: {source}{}", program.display(), remedy(source))]
+    #[error("cannot execute {}: {source}{}", program.display(), then(remedy_of(source)))]
     Execute {
         /// The program.
         program: PathBuf,
@@ -138,17 +139,17 @@ pub enum ServerError {
         source: io::Error,
     },
     /// The data directory could not be made.
-    #[error("{} could not make the data directory{remedy}:{log}", program.display())]
+    #[error("{} could not make the data directory{}:{log}", program.display(), then(remedy.as_deref()))]
     Initialise {
         /// The program that failed.
         program: PathBuf,
         /// Lines of its output.
         log: String,
         /// What to do, if that can be told.
-        remedy: String,
+        remedy: Option<String>,
     },
     /// The server did not come up.
-    #[error("{} {what}{remedy}; its log says:{log}", program.display())]
+    #[error("{} {what}{}; its log says:{log}", program.display(), then(remedy.as_deref()))]
     NotUp {
         /// The server's binary.
         program: PathBuf,
@@ -157,21 +158,43 @@ pub enum ServerError {
         /// Lines of its log.
         log: String,
         /// What to do, if that can be told.
-        remedy: String,
+        remedy: Option<String>,
     },
     /// The user asked loadline to stop.
     #[error("interrupted while the server was starting")]
     Interrupted,
 }
 
-fn remedy(source: &io::Error) -> &'static str {
-    match source.kind() {
-        io::ErrorKind::PermissionDenied => "; give this user the permission, or choose another place (--out, TMPDIR)",
-        io::ErrorKind::StorageFull | io::ErrorKind::QuotaExceeded => {
-            "; free some room, or choose another place (--out, TMPDIR)"
+impl ServerError {
+    /// What to do about it; none where that cannot be told, or is told in passing.
+    pub fn remedy(&self) -> Option<String> {
+        match self {
+            ServerError::NotFound(fault) => fault.remedy.clone(),
+            ServerError::Encryption { remedy, .. } => Some(remedy.clone()),
+            ServerError::Initialise { remedy, .. } | ServerError::NotUp { remedy, .. } => remedy.clone(),
+            ServerError::Path { source, .. } | ServerError::Execute { source, .. } => {
+                remedy_of(source).map(str::to_owned)
+            }
+            _ => None,
         }
-        io::ErrorKind::ReadOnlyFilesystem => "; choose another place (--out, TMPDIR)",
-        _ => "",
+    }
+}
+
+/// What is said behind what is wrong.
+fn then(remedy: Option<&str>) -> String {
+    remedy.map(|remedy| format!("; {remedy}")).unwrap_or_default()
+}
+
+fn remedy_of(source: &io::Error) -> Option<&'static str> {
+    match source.kind() {
+        io::ErrorKind::PermissionDenied => {
+            Some("give this user the permission, or choose another place (--out, TMPDIR)")
+        }
+        io::ErrorKind::StorageFull | io::ErrorKind::QuotaExceeded => {
+            Some("free some room, or choose another place (--out, TMPDIR)")
+        }
+        io::ErrorKind::ReadOnlyFilesystem => Some("choose another place (--out, TMPDIR)"),
+        _ => None,
     }
 }
 

@@ -136,21 +136,19 @@ impl<'a> Plan<'a> {
     }
 
     /// What to do about what a log says.
-    fn remedy(&self, log: &str) -> String {
+    fn remedy(&self, log: &str) -> Option<String> {
         let plain = |text: &str| text.to_lowercase().replace('-', "_");
         let lines = plain(&relevant_lines(log));
         // MariaDB writes the number of the error only.
         if lines.contains("no space left") || lines.contains("error 28") {
-            return "; free some room, or choose another place (--out, TMPDIR)".to_owned();
+            return Some("free some room, or choose another place (--out, TMPDIR)".to_owned());
         }
         let named = self.settings.config.iter().find(|(name, _)| lines.contains(&plain(name)));
         if let Some((name, value)) = named {
-            return format!("; correct or remove database.config.{name} = \"{value}\"");
+            return Some(format!("correct or remove database.config.{name} = \"{value}\""));
         }
-        if let Some(engine) = self.settings.engine.as_ref().filter(|engine| lines.contains(&plain(engine))) {
-            return format!("; this server may not have database.engine = \"{engine}\"");
-        }
-        String::new()
+        let engine = self.settings.engine.as_ref().filter(|engine| lines.contains(&plain(engine)))?;
+        Some(format!("this server may not have database.engine = \"{engine}\": choose another"))
     }
 }
 

@@ -3,6 +3,8 @@
 //! Main: [`BLOCKS`], [`read_blocks`] and [`check_blocks`]. Invariant: the section is read only where it is written; without it an upload has
 //! its defaults.
 
+use super::check::Clash;
+use crate::fault::{Fault, fault};
 use crate::trial::{BlocksSettings, Settings};
 use crate::written::place::Errors;
 use crate::written::section::Section;
@@ -61,40 +63,40 @@ pub fn read_blocks(root: &Table, errors: &mut Errors) -> Option<BlocksSettings> 
 }
 
 /// What blocks cannot be combined with: the settings that speak against it, and why.
-pub fn check_blocks(settings: &Settings, names_records: bool) -> Vec<(&'static [&'static str], String)> {
-    let mut wrong: Vec<(&'static [&'static str], String)> = Vec::new();
+pub fn check_blocks(settings: &Settings, names_records: bool) -> Vec<Clash> {
+    let mut wrong: Vec<Clash> = Vec::new();
     let path = settings.recorder.as_ref().map(|recorder| recorder.path).filter(|path| path.is_upload());
     let Some(path) = path else {
         if settings.blocks.is_some() && settings.recorder.is_none() {
             let remedy = "add [recorder] with path = \"ftp\", or leave the section out";
-            wrong.push((&["blocks.size"], format!("[blocks] is given and nobody takes blocks in; {remedy}")));
+            wrong.push((&["blocks.size"], fault!("[blocks] is given and nobody takes blocks in"; "{remedy}")));
         }
         return wrong;
     };
     let name = path.name();
-    let mut say = |settings: &'static [&'static str], what: String| {
-        wrong.push((settings, format!("recorder.path is \"{name}\": {what}")));
+    let mut say = |settings: &'static [&'static str], what: Fault| {
+        wrong.push((settings, what.about(format_args!("recorder.path is \"{name}\""))));
     };
     if settings.record.type_name != "violation" {
         let found = &settings.record.type_name;
         say(
             &["record.type", "recorder.path"],
-            format!("blocks carry violations; take record.type = \"violation\" instead of \"{found}\""),
+            fault!("blocks carry violations"; "take record.type = \"violation\" instead of \"{found}\""),
         );
     }
     if !["wide", "star"].contains(&settings.layout.name.as_str()) {
         say(
             &["layout.name", "recorder.path"],
-            "violations are stored in layout \"star\" or \"wide\"; take one of them".to_owned(),
+            fault!("violations are stored in layout \"star\" or \"wide\""; "take one of them"),
         );
     }
     if settings.workload.batch > 1 {
-        say(&["workload.batch", "recorder.path"], "a block has one record; leave workload.batch out".to_owned());
+        say(&["workload.batch", "recorder.path"], fault!("a block has one record"; "leave workload.batch out"));
     }
     if names_records {
         say(
             &["record.table", "recorder.path"],
-            "the tables of violations have fixed names; leave record.table out".to_owned(),
+            fault!("the tables of violations have fixed names"; "leave record.table out"),
         );
     }
     wrong

@@ -5,6 +5,7 @@
 
 use std::path::Path;
 
+use crate::fault::fault;
 use crate::written::closest;
 use crate::written::place::StudyErrors;
 
@@ -77,7 +78,7 @@ pub fn find_text(source: &str) -> Result<(String, String), StudyErrors> {
     match std::fs::read(&file) {
         Ok(bytes) => match String::from_utf8(bytes) {
             Ok(text) => Ok((file.display().to_string(), text)),
-            Err(_) => Err(StudyErrors::one(format!("{}: not UTF-8 text; a study is a TOML file", file.display()))),
+            Err(_) => Err(StudyErrors::one(fault!("{}: not UTF-8 text", file.display(); "a study is a TOML file"))),
         },
         Err(error) if error.kind() == std::io::ErrorKind::NotFound && !looks_like_a_path(source) => {
             let names = BUNDLED.iter().map(|bundled| bundled.name);
@@ -85,11 +86,11 @@ pub fn find_text(source: &str) -> Result<(String, String), StudyErrors> {
                 Some(meant) => format!("did you mean \"{meant}\"?"),
                 None => format!("bundled: {}; or give the path of a study file", names.collect::<Vec<_>>().join(", ")),
             };
-            Err(StudyErrors::one(format!("unknown study \"{source}\"; {remedy}")))
+            Err(StudyErrors::one(fault!("unknown study \"{source}\""; "{remedy}")))
         }
         Err(error) => {
             let remedy = "give the path of a study file or the name of a bundled study (loadline list studies)";
-            Err(StudyErrors::one(format!("{}: cannot be read: {error}; {remedy}", file.display())))
+            Err(StudyErrors::one(fault!("{}: cannot be read: {error}", file.display(); "{remedy}")))
         }
     }
 }

@@ -9,6 +9,7 @@ use super::check::check;
 use super::draft::Draft;
 use super::names::Names;
 use super::settings::read_settings;
+use crate::fault::fault;
 use crate::trial::{Case, Levels};
 use crate::written::place::{Errors, Place};
 
@@ -20,7 +21,7 @@ pub fn make_cases(draft: &Draft, names: &Names, errors: &mut Errors) -> Vec<Case
     let count = draft.factors.iter().fold(1_usize, |count, factor| count.saturating_mul(factor.levels.len()));
     if count > CASES_MAX {
         let place = draft.factors.last().map_or(Place::Line(1), |factor| factor.place);
-        errors.push(place, format!("the factors make {count} cases; at most {CASES_MAX} are possible, remove levels"));
+        errors.push(place, fault!("the factors make {count} cases"; "at most {CASES_MAX} are possible, remove levels"));
         return Vec::new();
     }
     let mut seen: BTreeMap<String, usize> = BTreeMap::new();
@@ -29,7 +30,7 @@ pub fn make_cases(draft: &Draft, names: &Names, errors: &mut Errors) -> Vec<Case
         let case = make_case(draft, number, count, names, errors);
         if let Some(twin) = seen.insert(case.id.clone(), number) {
             let place = draft.factors.last().map_or(Place::Line(1), |factor| factor.place);
-            let message = format!("cases {} and {} have the same settings; remove a level", twin + 1, number + 1);
+            let message = fault!("cases {} and {} have the same settings", twin + 1, number + 1; "remove a level");
             errors.push(place, message);
         }
         cases.push(case);

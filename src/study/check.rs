@@ -14,6 +14,7 @@ use super::load::LENGTHS;
 use super::names::Names;
 use super::table::factors;
 use super::ycsb::settings::usertable_keys;
+use crate::fault::{Fault, fault};
 use crate::trial::{Arrivals, Length, RecorderPath, Settings};
 use crate::units::show_seconds;
 use crate::workload::writing_statement;
@@ -46,6 +47,9 @@ pub fn check(settings: &Settings, root: &Table, names: &Names, errors: &mut Erro
     }
 }
 
+/// Settings that do not go together, and why.
+pub type Clash = (&'static [&'static str], Fault);
+
 struct Rules<'a> {
     settings: &'a Settings,
     root: &'a Table,
@@ -62,7 +66,7 @@ impl Rules<'_> {
         written.or_else(|| section().map(|entry| entry.place)).unwrap_or(Place::Line(1))
     }
 
-    fn refuse(&mut self, settings: &[&str], message: impl Into<String>) {
+    fn refuse(&mut self, settings: &[&str], message: impl Into<Fault>) {
         self.errors.push(self.place(settings), message);
     }
 
@@ -90,14 +94,14 @@ impl Rules<'_> {
         if let Some(engine) = &database.engine {
             let keys = ["database.engine", "database.name"];
             if facts.engines.is_empty() {
-                self.refuse(&keys, format!("database.engine is \"{engine}\" and {name} has no engines; leave it out"));
+                self.refuse(&keys, fault!("database.engine is \"{engine}\" and {name} has no engines"; "leave it out"));
             } else if !facts.engines.contains(engine) {
                 let engines: Vec<&str> = facts.engines.iter().map(String::as_str).collect();
                 let remedy = match crate::written::closest(engine, engines.iter().copied()) {
                     Some(meant) => format!("did you mean \"{meant}\"?"),
                     None => format!("available: {}", engines.join(", ")),
                 };
-                self.refuse(&keys, format!("unknown engine \"{engine}\" of {name}; {remedy}"));
+                self.refuse(&keys, fault!("unknown engine \"{engine}\" of {name}"; "{remedy}"));
             }
         }
         let given = |value: &Option<String>| value.is_some();
@@ -113,13 +117,13 @@ impl Rules<'_> {
                 let remedy = "leave it out";
                 self.refuse(
                     &[key, "database.name"],
-                    format!("{key} is for a private server and {name} has none; {remedy}"),
+                    fault!("{key} is for a private server and {name} has none"; "{remedy}"),
                 );
             } else if given(&database.url) {
                 let remedy = "leave one of them out";
                 self.refuse(
                     &[key, "database.url"],
-                    format!("{key} is for a private server and database.url names one that exists; {remedy}"),
+                    fault!("{key} is for a private server and database.url names one that exists"; "{remedy}"),
                 );
             }
         }
@@ -128,13 +132,13 @@ impl Rules<'_> {
         {
             let remedy = "set it on that server, or leave database.url out";
             let key = format!("database.config.{setting}");
-            self.refuse(&[&key, "database.url"], format!("{key} cannot be set on a server that exists; {remedy}"));
+            self.refuse(&[&key, "database.url"], fault!("{key} cannot be set on a server that exists"; "{remedy}"));
         }
         if given(&database.path) && !facts.is_embedded() {
             let remedy = "leave it out; database.url names a server that exists";
             self.refuse(
                 &["database.path", "database.name"],
-                format!("database.path is a file and {name} is a server; {remedy}"),
+                fault!("database.path is a file and {name} is a server"; "{remedy}"),
             );
         }
         self.url();
@@ -147,7 +151,7 @@ impl Rules<'_> {
         match facts.read_url {
             None => {
                 let remedy = "use database.path for its file";
-                self.refuse(&keys, format!("database.url is for servers and {} is none; {remedy}", database.name));
+                self.refuse(&keys, fault!("database.url is for servers and {} is none", database.name; "{remedy}"));
             }
             Some(read) => {
                 if let Err(sentence) = read(url) {
@@ -164,11 +168,11 @@ impl Rules<'_> {
             if !is_custom && self.root.find(key).is_some() {
                 let remedy = "write type = \"custom\", or leave the columns out";
                 let type_name = &record.type_name;
-                let message = format!("{key} is for custom records and record.type is \"{type_name}\"; {remedy}");
+                let message = fault!("{key} is for custom records and record.type is \"{type_name}\""; "{remedy}");
                 self.refuse(&[key, "record.type"], message);
             } else if is_custom && columns.is_empty() && self.is_empty(key) && key == "record.values" {
                 let remedy = "write values = [ { name = \"...\", kind = \"...\", fill = { ... } } ]";
-                self.refuse(&[key, "record.type"], format!("record.type is \"custom\" and has no values; {remedy}"));
+                self.refuse(&[key, "record.type"], fault!("record.type is \"custom\" and has no values"; "{remedy}"));
             }
         }
         let mut seen = BTreeSet::new();
@@ -177,7 +181,7 @@ impl Rules<'_> {
                 let remedy = "names must differ in more than case";
                 self.refuse(
                     &["record.identity", "record.values"],
-                    format!("column \"{}\" occurs twice; {remedy}", column.name),
+                    fault!("column \"{}\" occurs twice", column.name; "{remedy}"),
                 );
             }
         }
@@ -187,12 +191,12 @@ impl Rules<'_> {
             let type_name = &record.type_name;
             self.refuse(
                 &["record.permutation", "record.type"],
-                format!("record.permutation is \"{permutation}\" and record.type is \"{type_name}\"; {remedy}"),
+                fault!("record.permutation is \"{permutation}\" and record.type is \"{type_name}\""; "{remedy}"),
             );
         }
         if let (false, Some(length)) = (record.type_name == "sensor", record.length) {
             let remedy = "write type = \"sensor\", or leave it out";
-            let message = format!("record.length is {length} and record.type is \"{}\"; {remedy}", record.type_name);
+            let message = fault!("record.length is {length} and record.type is \"{}\"", record.type_name; "{remedy}");
             self.refuse(&["record.length", "record.type"], message);
         }
         let written = self.root.find("record.per_measurement").map(|entry| &entry.node.content);
@@ -200,7 +204,7 @@ impl Rules<'_> {
             let remedy = "each of its records is a measurement of its own, leave it out";
             self.refuse(
                 &["record.per_measurement", "record.type"],
-                format!("record.per_measurement is given and record.type is \"{}\"; {remedy}", record.type_name),
+                fault!("record.per_measurement is given and record.type is \"{}\"", record.type_name; "{remedy}"),
             );
         }
         let batch = self.settings.workload.batch;
@@ -210,7 +214,7 @@ impl Rules<'_> {
             let remedy = "a batch belongs to one measurement, so that it must be at least as much";
             self.refuse(
                 &["record.per_measurement", "workload.batch"],
-                format!("record.per_measurement is {number} and workload.batch is {batch}; {remedy}"),
+                fault!("record.per_measurement is {number} and workload.batch is {batch}"; "{remedy}"),
             );
         }
     }
@@ -223,13 +227,12 @@ impl Rules<'_> {
         if is_sql && self.is_empty("workload.statements") {
             let remedy = "write statements = [ { sql = \"SELECT ...\" } ]";
             let keys = ["workload.statements", "workload.name"];
-            self.refuse(&keys, format!("workload.name is \"sql\" and there are no statements; {remedy}"));
+            self.refuse(&keys, fault!("workload.name is \"sql\" and there are no statements"; "{remedy}"));
         }
         if is_written && !has_statements {
             let remedy = "write name = \"sql\", or leave the statements out";
-            let message = format!(
-                "workload.statements is for the workload sql and workload.name is \"{}\"; {remedy}",
-                workload.name
+            let message = fault!(
+                "workload.statements is for the workload sql and workload.name is \"{}\"", workload.name; "{remedy}"
             );
             self.refuse(&["workload.statements", "workload.name"], message);
         }
@@ -242,12 +245,12 @@ impl Rules<'_> {
             let remedy = format!("set the number of rows that are there to be {what}, as in rows = 100000");
             self.refuse(
                 &["workload.name", "record.rows"],
-                format!("workload.name is \"{name}\" and record.rows is 0; {remedy}"),
+                fault!("workload.name is \"{name}\" and record.rows is 0"; "{remedy}"),
             );
         }
         if needs_rows(name) && workload.batch > 1 {
             let remedy = format!("{name}s are of one record each, leave it out");
-            let message = format!("workload.batch is {} and workload.name is \"{name}\"; {remedy}", workload.batch);
+            let message = fault!("workload.batch is {} and workload.name is \"{name}\"", workload.batch; "{remedy}");
             self.refuse(&["workload.batch", "workload.name"], message);
         }
         self.mix();
@@ -260,11 +263,11 @@ impl Rules<'_> {
         if has_queries && self.is_empty("workload.queries") {
             let remedy = "write queries = [ { name = \"slow\", where = \"ul_delay > 100\" } ]";
             let keys = ["workload.queries", "workload.name"];
-            self.refuse(&keys, format!("workload.name is \"{name}\" and there are no queries; {remedy}"));
+            self.refuse(&keys, fault!("workload.name is \"{name}\" and there are no queries"; "{remedy}"));
         }
         for key in ["workload.queries", "workload.query", "workload.explain"] {
             if !has_queries && self.root.find(key).is_some() {
-                let message = format!("{key} is for the workload query and workload.name is \"{name}\"; leave it out");
+                let message = fault!("{key} is for the workload query and workload.name is \"{name}\""; "leave it out");
                 self.refuse(&[key, "workload.name"], message);
             }
         }
@@ -272,12 +275,12 @@ impl Rules<'_> {
             let remedy = "write how many of the last records its queries look at, as in window = 1000, or 0 for all";
             self.refuse(
                 &["workload.name"],
-                format!("workload.name is \"recent\" and workload.window is missing; {remedy}"),
+                fault!("workload.name is \"recent\" and workload.window is missing"; "{remedy}"),
             );
         }
         if let (Some(window), true) = (workload.window, name != "recent") {
             let remedy = "write name = \"recent\", or leave it out";
-            let message = format!("workload.window is {window} and workload.name is \"{name}\"; {remedy}");
+            let message = fault!("workload.window is {window} and workload.name is \"{name}\""; "{remedy}");
             self.refuse(&["workload.window", "workload.name"], message);
         }
         let database = &self.settings.database;
@@ -286,12 +289,13 @@ impl Rules<'_> {
             (matches!(name, "sql" | "connect"), is_foreign, workload.writes, writing_statement(&workload.statements))
         {
             let remedy = "write writes = true in [workload] if it may be changed";
-            let message = format!("workload.statements changes a database that is not loadline's own: {sql}; {remedy}");
+            let message =
+                fault!("workload.statements changes a database that is not loadline's own: {sql}"; "{remedy}");
             self.refuse(&["workload.statements"], message);
         }
         if workload.writes && !matches!(name, "sql" | "connect") {
             let message =
-                format!("workload.writes is for the workload sql and workload.name is \"{name}\"; leave it out");
+                fault!("workload.writes is for the workload sql and workload.name is \"{name}\""; "leave it out");
             self.refuse(&["workload.writes", "workload.name"], message);
         }
     }
@@ -301,21 +305,21 @@ impl Rules<'_> {
         let Some(background) = &self.settings.background else { return };
         if self.root.find("background.rate").is_none() {
             let remedy = "write how many operations arrive per second, as in rate = 500";
-            self.refuse(&["background.rate"], format!("background.rate is missing; {remedy}"));
+            self.refuse(&["background.rate"], fault!("background.rate is missing"; "{remedy}"));
         }
         if !matches!(self.settings.load.length, Length::Seconds(_)) {
             let remedy = "state how long the trial is, as in duration = \"10s\"";
             let counts = ["load.operations", "load.operations_per_client"];
             self.refuse(
                 &counts,
-                format!("[background] goes with load.duration and not with a number of operations; {remedy}"),
+                fault!("[background] goes with load.duration and not with a number of operations"; "{remedy}"),
             );
         }
         if background.workload != "write" && self.settings.record.rows == 0 {
             let name = &background.workload;
             let remedy = "set the number of rows that are there, as in rows = 100000";
             let keys = ["background.workload", "record.rows"];
-            self.refuse(&keys, format!("background.workload is \"{name}\" and record.rows is 0; {remedy}"));
+            self.refuse(&keys, fault!("background.workload is \"{name}\" and record.rows is 0"; "{remedy}"));
         }
     }
 
@@ -334,20 +338,20 @@ impl Rules<'_> {
         let written = usertable_keys().map(|key| format!("record.{key}")).find(|key| self.root.find(key).is_some());
         if let Some(key) = written.filter(|_| record.type_name != "usertable") {
             let remedy = "write type = \"usertable\", or leave it out";
-            let message = format!("{key} is for usertable and record.type is \"{}\"; {remedy}", record.type_name);
+            let message = fault!("{key} is for usertable and record.type is \"{}\"", record.type_name; "{remedy}");
             self.refuse(&[&key, "record.type"], message);
         }
         if self.root.find("workload.ycsb").is_some() && !workload.name.starts_with("ycsb") {
             let remedy = "write name = \"ycsb\", or leave it out";
             let message =
-                format!("workload.ycsb is for YCSB's workloads and workload.name is \"{}\"; {remedy}", workload.name);
+                fault!("workload.ycsb is for YCSB's workloads and workload.name is \"{}\"", workload.name; "{remedy}");
             self.refuse(&["workload.ycsb", "workload.name"], message);
         }
         if record.existing && database.url.is_none() && database.path.is_none() {
             let remedy = "name the database that has it with database.url, or database.path";
             self.refuse(
                 &["record.existing"],
-                format!("record.existing is true and a private database has no table yet; {remedy}"),
+                fault!("record.existing is true and a private database has no table yet"; "{remedy}"),
             );
         }
     }
@@ -358,16 +362,16 @@ impl Rules<'_> {
         let keys = ["workload.mix", "workload.name"];
         if is_mix && self.root.find("workload.mix").is_none() {
             let remedy = "write mix = { select = 0.8, update = 0.2 }";
-            self.refuse(&keys, format!("workload.name is \"mix\" and there are no shares; {remedy}"));
+            self.refuse(&keys, fault!("workload.name is \"mix\" and there are no shares"; "{remedy}"));
         }
         if is_mix && self.errors.is_empty() && workload.mix.values().all(|share| *share == 0.0) {
             let remedy = "write the shares as in mix = { select = 0.8, update = 0.2 }";
-            self.refuse(&["workload.mix"], format!("workload.mix has no share above 0; {remedy}"));
+            self.refuse(&["workload.mix"], fault!("workload.mix has no share above 0"; "{remedy}"));
         }
         if !is_mix && self.root.find("workload.mix").is_some() {
             let remedy = "write name = \"mix\", or leave the shares out";
             let message =
-                format!("workload.mix is for the workload mix and workload.name is \"{}\"; {remedy}", workload.name);
+                fault!("workload.mix is for the workload mix and workload.name is \"{}\"", workload.name; "{remedy}");
             self.refuse(&keys, message);
         }
         if let Some(evolve_s) = workload.evolve_s {
@@ -379,7 +383,7 @@ impl Rules<'_> {
         {
             let remedy = "it is the column that select reads and update sets; leave it out";
             let message =
-                format!("workload.attribute is \"{attribute}\" and workload.name is \"{}\"; {remedy}", workload.name);
+                fault!("workload.attribute is \"{attribute}\" and workload.name is \"{}\"", workload.name; "{remedy}");
             self.refuse(&["workload.attribute", "workload.name"], message);
         }
     }
@@ -389,16 +393,14 @@ impl Rules<'_> {
         let (workload, rows) = (&self.settings.workload, self.settings.record.rows);
         if matches!(workload.name.as_str(), "sql" | "connect") || rows == 0 {
             let remedy = "set record.rows to at least 1 and take another workload.name than \"sql\", or leave it out";
-            let message = format!("workload.evolve changes the tables of records, and there are none; {remedy}");
+            let message = fault!("workload.evolve changes the tables of records, and there are none"; "{remedy}");
             self.refuse(&["workload.evolve", "record.rows", "workload.name"], message);
         } else if let Length::Seconds(seconds) = self.settings.load.length
             && seconds <= evolve_s / 2.0
         {
             let remedy = "the first change comes after half of it; make load.duration longer";
-            let message = format!(
-                "workload.evolve is {} and load.duration {}; {remedy}",
-                show_seconds(evolve_s),
-                show_seconds(seconds)
+            let message = fault!(
+                "workload.evolve is {} and load.duration {}", show_seconds(evolve_s), show_seconds(seconds); "{remedy}"
             );
             self.refuse(&["workload.evolve", "load.duration"], message);
         }
@@ -413,16 +415,16 @@ impl Rules<'_> {
         let why = match (workload.name.as_str(), background) {
             ("write", None) if record.rows == 0 && !record.existing => return,
             ("write", None) if record.existing => {
-                "record.existing is true; make the tables there yourself and name one, or leave it out".to_owned()
+                fault!("record.existing is true"; "make the tables there yourself and name one, or leave it out")
             }
             ("write", None) => {
-                format!("record.rows is {}; clients begin with empty tables of their own, leave it out", record.rows)
+                fault!("record.rows is {}", record.rows; "clients begin with empty tables of their own, leave it out")
             }
-            ("write", Some(_)) => "there is a [background]; leave one of them out".to_owned(),
-            (name, _) => format!("workload.name is \"{name}\"; only \"write\" has tables of each client's own"),
+            ("write", Some(_)) => fault!("there is a [background]"; "leave one of them out"),
+            (name, _) => fault!("workload.name is \"{name}\""; "only \"write\" has tables of each client's own"),
         };
         let keys = ["layout.tables", "record.rows", "record.existing", "workload.name"];
-        self.refuse(&keys, format!("layout.tables is \"per-client\" and {why}"));
+        self.refuse(&keys, Fault { what: format!("layout.tables is \"per-client\" and {}", why.what), ..why });
     }
 
     fn load(&mut self) {
@@ -431,13 +433,13 @@ impl Rules<'_> {
             let remedy = "its operations begin with a new connection, leave it out";
             self.refuse(
                 &["load.connect", "workload.name"],
-                format!("load.connect is \"once\" and workload.name is \"connect\"; {remedy}"),
+                fault!("load.connect is \"once\" and workload.name is \"connect\""; "{remedy}"),
             );
         }
         let lengths: Vec<&str> = LENGTHS.into_iter().filter(|key| self.root.find(key).is_some()).collect();
         if lengths.len() > 1 {
             let message =
-                format!("{} are both given; a trial ends by one of them, leave the other out", lengths.join(" and "));
+                fault!("{} are both given", lengths.join(" and "); "a trial ends by one of them, leave the other out");
             self.refuse(&lengths, message);
         }
         let is_open = load.arrivals != Arrivals::Closed;
@@ -446,7 +448,7 @@ impl Rules<'_> {
             let remedy = "a closed loop has no rate; leave it out, or set arrivals = \"poisson\" for an open loop";
             self.refuse(
                 &["load.rate", "load.arrivals"],
-                format!("load.rate is given and load.arrivals is {arrivals}; {remedy}"),
+                fault!("load.rate is given and load.arrivals is {arrivals}"; "{remedy}"),
             );
         }
         if matches!(load.arrivals, Arrivals::Poisson | Arrivals::Constant)
@@ -455,31 +457,31 @@ impl Rules<'_> {
             && self.root.get("goal").is_none()
         {
             let remedy = "an open loop needs it, as in rate = 1000";
-            self.refuse(&["load.arrivals"], format!("load.arrivals is {arrivals} and load.rate is missing; {remedy}"));
+            self.refuse(&["load.arrivals"], fault!("load.arrivals is {arrivals} and load.rate is missing"; "{remedy}"));
         }
         if self.root.get("goal").is_some()
             && !matches!(load.arrivals, Arrivals::Poisson | Arrivals::Constant)
             && self.names.arrivals.check(arrivals.trim_matches('"')).is_ok()
         {
             let remedy = "the load line is an arrival rate; write arrivals = \"poisson\", or leave it out";
-            self.refuse(&["load.arrivals"], format!("[goal] is given and load.arrivals is {arrivals}; {remedy}"));
+            self.refuse(&["load.arrivals"], fault!("[goal] is given and load.arrivals is {arrivals}"; "{remedy}"));
         }
         if (load.arrivals == Arrivals::Trace) != load.trace.is_some() && self.names.arrivals.check("trace").is_ok() {
             let remedy = "arrivals = \"trace\" and trace = \"FILE\", a file of times in seconds, go together";
-            self.refuse(&["load.trace", "load.arrivals"], format!("load.arrivals is {arrivals}; {remedy}"));
+            self.refuse(&["load.trace", "load.arrivals"], fault!("load.arrivals is {arrivals}"; "{remedy}"));
         }
         if is_open && load.count_connecting {
             let remedy = "an open loop's throughput does not depend on it; leave it out";
             self.refuse(
                 &["load.count_connecting", "load.arrivals"],
-                format!("load.count_connecting is true and load.arrivals is {arrivals}; {remedy}"),
+                fault!("load.count_connecting is true and load.arrivals is {arrivals}"; "{remedy}"),
             );
         }
         if is_open && load.think_s > 0.0 {
             let remedy = "only a closed loop has think time; leave it out";
             self.refuse(
                 &["load.think", "load.arrivals"],
-                format!("load.think is given and load.arrivals is {arrivals}; {remedy}"),
+                fault!("load.think is given and load.arrivals is {arrivals}"; "{remedy}"),
             );
         }
         if let Some(loops) = load.loops
@@ -488,7 +490,7 @@ impl Rules<'_> {
             let remedy = "each loop needs a client of its own, use fewer loops";
             self.refuse(
                 &["load.loops", "load.clients"],
-                format!("load.loops is {loops} and load.clients is {}; {remedy}", load.clients),
+                fault!("load.loops is {loops} and load.clients is {}", load.clients; "{remedy}"),
             );
         }
     }

@@ -7,6 +7,7 @@ use super::Claim;
 use super::draft::DraftFactor;
 use super::settings::{is_same_level, setting_value};
 use super::table;
+use crate::fault::fault;
 use crate::written::place::{Errors, Place};
 use crate::written::section::{Section, number_of};
 use serde_json::json;
@@ -192,7 +193,7 @@ pub fn read_claims(root: &Table, cases: &Cases, errors: &mut Errors) -> Vec<Clai
         Some(Content::List(items)) => items.iter().filter_map(|node| read_claim(node, cases, errors)).collect(),
         Some(_) => {
             let place = root.get("claims").map_or(Place::Line(1), |entry| entry.place);
-            errors.push(place, "claims is no list; write each claim as [[claims]]");
+            errors.push(place, fault!("claims is no list"; "write each claim as [[claims]]"));
             Vec::new()
         }
     }
@@ -209,13 +210,13 @@ fn read_claim(node: &Node, cases: &Cases, errors: &mut Errors) -> Option<Claim> 
         ("ratio", RATIO_FORM),
     ] {
         if section.get(key).is_none() && (key != "ratio" || section.get("bound").is_none()) {
-            errors.push(section.place, format!("a claim has no {key}; {example}"));
+            errors.push(section.place, fault!("a claim has no {key}"; "{example}"));
         }
     }
     let says: Option<String> = section.read("says", errors);
     let metric: Option<String> = section.read("metric", errors);
     if let (Some(entry), true) = (section.get("ratio"), section.get("bound").is_some()) {
-        errors.push(entry.place, "a claim has a ratio and a bound; write two claims");
+        errors.push(entry.place, fault!("a claim has a ratio and a bound"; "write two claims"));
     }
     let ratio = section.get("ratio").and_then(|entry| read_ratio(entry, cases, errors));
     let bound = section.get("bound").and_then(|entry| read_bound(entry, cases, errors));
@@ -234,11 +235,11 @@ fn read_bound(entry: &Entry, cases: &Cases, errors: &mut Errors) -> Option<Claim
 fn read_model_claim(section: &Section, entry: &Entry, cases: &Cases, errors: &mut Errors) -> Option<Claim> {
     for key in ["metric", "ratio", "bound"] {
         if section.get(key).is_some() {
-            errors.push(section.place, format!("a claim has a model and a {key}; write two claims"));
+            errors.push(section.place, fault!("a claim has a model and a {key}"; "write two claims"));
         }
     }
     if section.get("says").is_none() {
-        errors.push(section.place, "a claim has no says; write says = \"Reads follow M/M/1 with a delay\"");
+        errors.push(section.place, fault!("a claim has no says"; "write says = \"Reads follow M/M/1 with a delay\""));
     }
     let says: Option<String> = section.read("says", errors);
     let model = Section::of_node(&entry.node, MODEL.name, &MODEL, errors)?;
@@ -274,7 +275,7 @@ fn read_ratio(entry: &Entry, cases: &Cases, errors: &mut Errors) -> Option<Claim
     let section = Section::of_node(&entry.node, RATIO.name, &RATIO, errors)?;
     for key in ["of", "to"] {
         if section.get(key).is_none() {
-            errors.push(entry.place, format!("claims.ratio has no {key}; {RATIO_FORM}"));
+            errors.push(entry.place, fault!("claims.ratio has no {key}"; "{RATIO_FORM}"));
         }
     }
     let of = read_levels(&section, "of", cases, errors);
@@ -287,7 +288,7 @@ fn read_ratio(entry: &Entry, cases: &Cases, errors: &mut Errors) -> Option<Claim
     let ratio = ClaimedRatio { of: side(), to: side(), only: side(), best, low, high };
     let is_complete = ["of", "to"].iter().all(|key| section.get(key).is_some());
     if ratio.of == ratio.to && is_complete && errors.is_empty() {
-        errors.push(entry.place, "of and to of a claim name the same cases; name a level that differs");
+        errors.push(entry.place, fault!("of and to of a claim name the same cases"; "name a level that differs"));
     }
     Some(ratio)
 }
@@ -299,7 +300,7 @@ fn read_range(section: &Section, place: Place, errors: &mut Errors) -> Option<(f
     let [key] = given.as_slice() else {
         let found = if given.is_empty() { "no range".to_owned() } else { given.join(" and ") };
         let remedy = "write one of between = [0.9, 1.1], above = 1.1, below = 0.9";
-        errors.push(place, format!("{name} has {found}; {remedy}"));
+        errors.push(place, fault!("{name} has {found}"; "{remedy}"));
         return None;
     };
     let entry = section.get(key)?;
@@ -313,7 +314,7 @@ fn read_range(section: &Section, place: Place, errors: &mut Errors) -> Option<(f
                 Some(&[low, high]) if 0.0 <= low && low < high => Some((low, Some(high))),
                 _ => {
                     let must = "it must be two numbers [low, high], the lower one first and not negative";
-                    errors.push(entry.place, format!("{name}.between is {}; {must}", entry.node));
+                    errors.push(entry.place, fault!("{name}.between is {}", entry.node; "{must}"));
                     None
                 }
             }
@@ -335,7 +336,7 @@ fn read_levels(ratio: &Section, key: &str, cases: &Cases, errors: &mut Errors) -
     let Some(entry) = ratio.get(key) else { return Vec::new() };
     let Content::Table(table) = &entry.node.content else {
         let must = "it must be a table of levels { \"layout.name\" = \"star\" }";
-        errors.push(entry.place, format!("{}.{key} is {}; {must}", ratio.name, entry.node));
+        errors.push(entry.place, fault!("{}.{key} is {}", ratio.name, entry.node; "{must}"));
         return Vec::new();
     };
     let mut flat = Vec::new();
@@ -361,7 +362,7 @@ fn resolve(setting: &str, entry: &Entry, cases: &Cases, errors: &mut Errors) -> 
     let Some(value) = node.to_json() else {
         errors.push(
             entry.place,
-            format!("level {setting} of a claim is {node}; it must be text, a number, or true or false"),
+            fault!("level {setting} of a claim is {node}"; "it must be text, a number, or true or false"),
         );
         return None;
     };
@@ -388,16 +389,16 @@ fn resolve(setting: &str, entry: &Entry, cases: &Cases, errors: &mut Errors) -> 
     }
     let message = if is_factor {
         let levels: Vec<String> = levels.iter().map(ToString::to_string).collect();
-        format!("{node} is no level of {setting}; levels: {}", levels.join(", "))
+        fault!("{node} is no level of {setting}"; "levels: {}", levels.join(", "))
     } else if let Some(base) = setting_value(cases.base, setting) {
-        format!("{setting} is {base} in every case and not {node}; make it a factor, or correct the claim")
+        fault!("{setting} is {base} in every case and not {node}"; "make it a factor, or correct the claim")
     } else {
         let factors = cases.factors.iter().map(|factor| factor.setting.as_str());
         match closest(setting, factors.chain(table::factors().iter().map(String::as_str))) {
             Some(meant) if meant != setting => {
-                format!("unknown setting \"{setting}\" in a claim; did you mean \"{meant}\"?")
+                fault!("unknown setting \"{setting}\" in a claim"; "did you mean \"{meant}\"?")
             }
-            _ => format!("{setting} is not set in this study; make it a factor, or correct the claim"),
+            _ => fault!("{setting} is not set in this study"; "make it a factor, or correct the claim"),
         }
     };
     errors.push(entry.place, message);

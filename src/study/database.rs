@@ -8,6 +8,7 @@ use serde_json::json;
 
 use super::names::Names;
 use super::settings::{CPUS, read_cpus, read_name};
+use crate::fault::fault;
 use crate::trial::DatabaseSettings;
 use crate::written::place::Errors;
 use crate::written::section::Section;
@@ -127,7 +128,7 @@ fn read_config(section: &Section, errors: &mut Errors) -> BTreeMap<String, Strin
             let is_name = |c: char| c.is_ascii_alphanumeric() || "_-.".contains(c);
             if name.is_empty() || !name.chars().all(is_name) {
                 let remedy = "letters, digits, and the signs _ - . are possible";
-                errors.push(entry.place, format!("database.config has the name {name:?}; {remedy}"));
+                errors.push(entry.place, fault!("database.config has the name {name:?}"; "{remedy}"));
                 continue;
             }
             let text = match &entry.node.content {
@@ -139,7 +140,7 @@ fn read_config(section: &Section, errors: &mut Errors) -> BTreeMap<String, Strin
                 Content::Integer(_) | Content::Float(_) | Content::Boolean(_) => entry.node.to_string(),
                 _ => {
                     let must = "it must be text on one line, a number, or true or false";
-                    errors.push(entry.node.place, format!("database.config.{name} is {}; {must}", entry.node));
+                    errors.push(entry.node.place, fault!("database.config.{name} is {}", entry.node; "{must}"));
                     continue;
                 }
             };
@@ -152,7 +153,7 @@ fn read_config(section: &Section, errors: &mut Errors) -> BTreeMap<String, Strin
             Content::Table(table) => collect("", table, &mut config, errors),
             _ => errors.push(
                 entry.node.place,
-                format!("database.config is {}; it must be a table {{ name = value }}", entry.node),
+                fault!("database.config is {}", entry.node; "it must be a table {{ name = value }}"),
             ),
         }
     }

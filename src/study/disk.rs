@@ -3,6 +3,7 @@
 //! Main: [`DISK`] and [`read_disk`]. Invariant: without the section there is no such writer. `block = "none"` has the other settings and
 //! writes nothing, so that it can be a level beside theirs: what the load does undisturbed.
 
+use crate::fault::fault;
 use crate::trial::{DiskSettings, DiskSync, Settings};
 use crate::written::place::Errors;
 use crate::written::section::Section;
@@ -64,7 +65,7 @@ pub fn read_disk(root: &Table, errors: &mut Errors) -> Option<DiskSettings> {
         (disk.sync, disk.block_bytes.is_multiple_of(DIRECT_MULTIPLE), section.get("block"))
     {
         let must = "with sync = \"direct\" it must be a multiple of 4 KiB";
-        errors.push(entry.node.place, format!("disk.block is {}; {must}", entry.node));
+        errors.push(entry.node.place, fault!("disk.block is {}", entry.node; "{must}"));
     }
     Some(disk)
 }

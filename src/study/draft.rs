@@ -5,6 +5,7 @@
 use super::load::LENGTHS;
 use super::settings::is_scalar;
 use super::table::{STUDY, factors, is_factor, sections};
+use crate::fault::{Fault, fault};
 use crate::written::closest;
 use crate::written::place::{Errors, Place};
 use crate::written::tree::{Content, Node, Table};
@@ -38,7 +39,7 @@ impl Draft {
                 Content::Table(table) => draft.add_factors("", table, errors),
                 _ => {
                     let must = "it must be a table [factors] of dotted settings and lists of levels";
-                    errors.push(entry.place, format!("factors is {}; {must}", entry.node));
+                    errors.push(entry.place, fault!("factors is {}", entry.node; "{must}"));
                 }
             }
         }
@@ -64,20 +65,20 @@ impl Draft {
             return;
         }
         let Content::List(items) = &node.content else {
-            errors.push(place, format!("factor {setting} is {node}; it must be a list of levels, as in [1, 2, 4]"));
+            errors.push(place, fault!("factor {setting} is {node}"; "it must be a list of levels, as in [1, 2, 4]"));
             return;
         };
         if items.is_empty() {
-            errors.push(place, format!("factor {setting} has no levels; list at least one"));
+            errors.push(place, fault!("factor {setting} has no levels"; "list at least one"));
             return;
         }
         let mut levels: Vec<Node> = Vec::with_capacity(items.len());
         for item in items {
             if !is_scalar(item) {
                 let must = "it must be text, a finite number, or true or false";
-                errors.push(item.place, format!("a level of {setting} is {item}; {must}"));
+                errors.push(item.place, fault!("a level of {setting} is {item}"; "{must}"));
             } else if levels.iter().any(|level| level.content == item.content) {
-                errors.push(item.place, format!("level {item} of {setting} occurs twice; remove one"));
+                errors.push(item.place, fault!("level {item} of {setting} occurs twice"; "remove one"));
             } else {
                 levels.push(item.clone());
             }
@@ -95,7 +96,7 @@ impl Draft {
     /// Applies one `key=value`, written at `place`.
     pub fn set(&mut self, assignment: &str, place: Place, errors: &mut Errors) {
         let Some((key, value)) = assignment.split_once('=') else {
-            errors.push(place, "there is no \"=\"; write --set key=value, as in --set load.clients=4");
+            errors.push(place, fault!("there is no \"=\""; "write --set key=value, as in --set load.clients=4"));
             return;
         };
         let (key, value) = (key.trim(), value.trim());
@@ -105,7 +106,10 @@ impl Draft {
             return;
         }
         if key.is_empty() {
-            errors.push(place, "there is no key before \"=\"; write --set key=value, as in --set load.clients=4");
+            errors.push(
+                place,
+                fault!("there is no key before \"=\""; "write --set key=value, as in --set load.clients=4"),
+            );
             return;
         }
         if value.is_empty() {
@@ -114,7 +118,7 @@ impl Draft {
             return;
         }
         let Some(node) = read_value(value, place) else {
-            errors.push(place, format!("{value} is not a value; write a number, a word, \"text\" or a list [1, 2]"));
+            errors.push(place, fault!("{value} is not a value"; "write a number, a word, \"text\" or a list [1, 2]"));
             return;
         };
         let is_known = STUDY.find_path(key).is_some();
@@ -142,7 +146,7 @@ impl Draft {
 }
 
 /// Checks that a dotted setting can be varied.
-fn check_setting(setting: &str) -> Result<(), String> {
+fn check_setting(setting: &str) -> Result<(), Fault> {
     if is_factor(setting) {
         return Ok(());
     }
@@ -156,7 +160,7 @@ fn check_setting(setting: &str) -> Result<(), String> {
         }
         None => format!("settings begin with {}.", sections().collect::<Vec<_>>().join("., ")),
     };
-    Err(format!("unknown setting \"{setting}\"; {remedy}"))
+    Err(fault!("unknown setting \"{setting}\""; "{remedy}"))
 }
 
 /// Reads a value as TOML, and bare words as text, also those in a list.
@@ -188,7 +192,7 @@ mod tests {
         for (number, set) in sets.iter().enumerate() {
             draft.set(set, Place::Argument(number), &mut errors);
         }
-        let lines = errors.into_result(&Default::default()).map_or_else(|errors| errors.lines, |()| Vec::new());
+        let lines = errors.into_result(&Default::default()).map_or_else(|errors| errors.lines(), |()| Vec::new());
         (draft, lines)
     }
 

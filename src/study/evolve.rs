@@ -3,6 +3,8 @@
 //! Main functions: [`read_evolve`] and [`check_evolve`]. Invariant: an algorithm that the database does not have is refused, never
 //! ignored.
 
+use super::check::Clash;
+use crate::fault::fault;
 use crate::trial::{EvolveSettings, SchemaChangeKind, Settings};
 use crate::written::place::Errors;
 use crate::written::section::Section;
@@ -20,16 +22,16 @@ pub fn read_evolve(section: &Section<'_>, errors: &mut Errors) -> EvolveSettings
     }
 }
 
-/// What does not go together: the settings concerned, and a sentence.
-pub fn check_evolve(settings: &Settings) -> Vec<(&'static [&'static str], String)> {
+/// What does not go together.
+pub fn check_evolve(settings: &Settings) -> Vec<Clash> {
     let evolve = &settings.workload.evolve;
-    let mut found: Vec<(&'static [&'static str], String)> = Vec::new();
+    let mut found: Vec<Clash> = Vec::new();
     let layout = settings.layout.name.as_str();
     if evolve.change != SchemaChangeKind::Field && !WITH_COLUMNS.contains(&layout) {
         let names = WITH_COLUMNS.join(", ");
         let remedy = format!("write evolve_change = \"field\", or take one of the layouts {names}");
         let message =
-            format!("workload.evolve_change is for layouts with columns and layout.name is \"{layout}\"; {remedy}");
+            fault!("workload.evolve_change is for layouts with columns and layout.name is \"{layout}\""; "{remedy}");
         found.push((&["workload.evolve_change", "layout.name"], message));
     }
     let name = settings.database.name.as_str();
@@ -41,7 +43,7 @@ pub fn check_evolve(settings: &Settings) -> Vec<(&'static [&'static str], String
         _ => "leave it out",
     };
     let algorithm = evolve.algorithm.as_deref().unwrap_or("auto");
-    let message = format!("workload.evolve_algorithm is \"{algorithm}\" and database.name is \"{name}\"; {remedy}");
+    let message = fault!("workload.evolve_algorithm is \"{algorithm}\" and database.name is \"{name}\""; "{remedy}");
     found.push((&["workload.evolve_algorithm", "workload.evolve_change", "database.name"], message));
     found
 }

@@ -7,6 +7,7 @@ use std::collections::BTreeMap;
 use serde_json::{Value as Json, json};
 
 use crate::database::dialect::parameter_places;
+use crate::fault::fault;
 use crate::trial::{CustomColumn, Fill, Settings, SqlPart, SqlStatement};
 use crate::written::place::Errors;
 use crate::written::section::{Section, number_of};
@@ -143,7 +144,7 @@ fn read_column(node: &Node, part: &'static Part, errors: &mut Errors) -> Option<
     for key in ["name", "kind", "fill"] {
         if section.get(key).is_none() {
             let example = "{ name = \"rtt_ms\", kind = \"float\", fill = { normal = [20.0, 5.0] } }";
-            errors.push(section.place, format!("a column of {name} has no {key}; write it as in {example}"));
+            errors.push(section.place, fault!("a column of {name} has no {key}"; "write it as in {example}"));
         }
     }
     let column = section.text("name", errors);
@@ -155,12 +156,12 @@ fn read_column(node: &Node, part: &'static Part, errors: &mut Errors) -> Option<
             || text.starts_with(|c: char| c.is_ascii_digit())
         {
             let must = "it must be 1 to 60 letters, digits or underscores and not begin with a digit";
-            errors.push(entry.node.place, format!("{name}.name is {}; {must}", entry.node));
+            errors.push(entry.node.place, fault!("{name}.name is {}", entry.node; "{must}"));
         }
         if RESERVED_COLUMNS.contains(&text.to_lowercase().as_str()) {
             errors.push(
                 entry.node.place,
-                format!("{name}.name is {}; layouts use this name, choose another", entry.node),
+                fault!("{name}.name is {}", entry.node; "layouts use this name, choose another"),
             );
         }
     }
@@ -191,14 +192,14 @@ fn read_statement(node: &Node, errors: &mut Errors) -> Option<SqlStatement> {
     };
     for key in PART.keys().filter(|key| section.get(key).is_some()) {
         let remedy = format!("write {key} into the statements of the transaction");
-        errors.push(section.place, format!("a statement of {name} has both {key} and transaction; {remedy}"));
+        errors.push(section.place, fault!("a statement of {name} has both {key} and transaction"; "{remedy}"));
     }
     let nodes = section.list("transaction", errors);
     let inner = PART.name;
     let read = |node: &Node| read_part(&Section::of_node(node, inner, &PART, errors)?, inner, errors);
     let parts: Vec<Option<SqlPart>> = nodes.iter().map(read).collect();
     if parts.is_empty() {
-        errors.push(entry.place, format!("{inner} has no statements; write transaction = [ {{ sql = \"...\" }} ]"));
+        errors.push(entry.place, fault!("{inner} has no statements"; "write transaction = [ {{ sql = \"...\" }} ]"));
     }
     let mut parts = parts.into_iter().collect::<Option<Vec<SqlPart>>>()?.into_iter();
     let SqlPart { sql, params, allow_empty } = parts.next()?;
@@ -208,7 +209,7 @@ fn read_statement(node: &Node, errors: &mut Errors) -> Option<SqlStatement> {
 /// One statement, alone or of a transaction.
 fn read_part(section: &Section, name: &str, errors: &mut Errors) -> Option<SqlPart> {
     if section.get("sql").is_none() {
-        errors.push(section.place, format!("a statement of {name} has no sql; write {{ sql = \"SELECT ...\" }}"));
+        errors.push(section.place, fault!("a statement of {name} has no sql"; "write {{ sql = \"SELECT ...\" }}"));
     }
     let sql = section.text("sql", errors);
     let nodes = section.list("params", errors);
@@ -217,11 +218,11 @@ fn read_part(section: &Section, name: &str, errors: &mut Errors) -> Option<SqlPa
     if let (Some(sql), Some(entry)) = (sql, section.get("sql")) {
         let places = parameter_places(sql).len();
         if sql.trim().is_empty() {
-            errors.push(entry.node.place, format!("{name}.sql is empty; write a statement"));
+            errors.push(entry.node.place, fault!("{name}.sql is empty"; "write a statement"));
         } else if places != nodes.len() {
             let place = section.get("params").map_or(entry.node.place, |params| params.place);
             let remedy = "params needs one fill for each ? outside quotes and comments";
-            errors.push(place, format!("{name}.sql has {places} parameters and {} fills; {remedy}", nodes.len()));
+            errors.push(place, fault!("{name}.sql has {places} parameters and {} fills", nodes.len(); "{remedy}"));
         }
     }
     let allow_empty = section.read("allow_empty", errors);
@@ -241,12 +242,12 @@ fn read_fill(node: &Node, name: &str, errors: &mut Errors) -> Option<Fill> {
         Content::Text(text) => return Some(Fill::Text(text.clone())),
         Content::Integer(_) | Content::Float(_) => return finite(node, name, errors).map(Fill::Number),
         _ => {
-            errors.push(node.place, format!("{name} is {node}; {FILL_FORMS}"));
+            errors.push(node.place, fault!("{name} is {node}"; "{FILL_FORMS}"));
             return None;
         }
     };
     let [entry] = table.entries.as_slice() else {
-        errors.push(node.place, format!("{name} has {} keys instead of one; {FILL_FORMS}", table.entries.len()));
+        errors.push(node.place, fault!("{name} has {} keys instead of one", table.entries.len(); "{FILL_FORMS}"));
         return None;
     };
     let value = &entry.node;
@@ -272,12 +273,12 @@ fn read_fill(node: &Node, name: &str, errors: &mut Errors) -> Option<Fill> {
                 Some(meant) => format!("did you mean \"{meant}\"?"),
                 None => FILL_FORMS.to_owned(),
             };
-            errors.push(entry.place, format!("unknown fill \"{unknown}\" in {name}; {remedy}"));
+            errors.push(entry.place, fault!("unknown fill \"{unknown}\" in {name}"; "{remedy}"));
             return None;
         }
     };
     if fill.is_none() {
-        errors.push(value.place, format!("{path} is {value}; {}", form_of(&entry.key)));
+        errors.push(value.place, fault!("{path} is {value}"; "{}", form_of(&entry.key)));
     }
     fill
 }
@@ -338,7 +339,7 @@ fn length(node: &Node) -> Option<u32> {
 fn finite(node: &Node, name: &str, errors: &mut Errors) -> Option<f64> {
     let number = number_of(node).filter(|number| number.is_finite());
     if number.is_none() {
-        errors.push(node.place, format!("{name} is {node}; it must be a number"));
+        errors.push(node.place, fault!("{name} is {node}"; "it must be a number"));
     }
     number
 }

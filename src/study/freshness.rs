@@ -2,6 +2,8 @@
 //!
 //! Main: [`FRESHNESS`], [`read_freshness`] and [`check_freshness`]. Invariant: the workload `freshness` always has readers, others never.
 
+use super::check::Clash;
+use crate::fault::fault;
 use crate::trial::{Arrivals, EventPath, FreshnessSettings, Length, Poll, Settings};
 use crate::written::place::Errors;
 use crate::written::section::Section;
@@ -115,55 +117,56 @@ pub fn read_freshness(root: &Table, workload: &str, errors: &mut Errors) -> Opti
 }
 
 /// What does not go together with `[freshness]`: the settings concerned, and a sentence.
-pub fn check_freshness(settings: &Settings, root: &Table) -> Vec<(&'static [&'static str], String)> {
+pub fn check_freshness(settings: &Settings, root: &Table) -> Vec<Clash> {
     let Some(freshness) = &settings.freshness else { return Vec::new() };
     let name = settings.workload.name.as_str();
     if name != "freshness" {
         let remedy = "write name = \"freshness\", or leave the section out";
-        let message = format!("[freshness] is for the workload freshness and workload.name is \"{name}\"; {remedy}");
+        let message = fault!("[freshness] is for the workload freshness and workload.name is \"{name}\""; "{remedy}");
         return vec![(&["freshness", "workload.name"], message)];
     }
-    let mut found: Vec<(&'static [&'static str], String)> = Vec::new();
+    let mut found: Vec<Clash> = Vec::new();
     if settings.load.arrivals == Arrivals::Closed {
         let remedy = "write arrivals = \"poisson\" or \"constant\" and a rate, so that no reader can hold a writer up";
-        let message = format!("workload.name is \"freshness\" and load.arrivals is \"closed\"; {remedy}");
+        let message = fault!("workload.name is \"freshness\" and load.arrivals is \"closed\""; "{remedy}");
         found.push((&["workload.name", "load.arrivals"], message));
     }
     if !matches!(settings.load.length, Length::Seconds(_)) {
-        let message =
-            "workload.name is \"freshness\" and the trial ends by a number of operations; state load.duration";
+        let message = fault!("workload.name is \"freshness\" and the trial ends by a number of operations"; "state load.duration");
         found.push((&["load.operations", "load.operations_per_client", "workload.name"], message.to_owned()));
     }
     if settings.record.rows > 0 || settings.record.existing {
         let remedy = "its tables begin empty; leave record.rows and record.existing out";
-        let message = format!("workload.name is \"freshness\" and there are records already; {remedy}");
+        let message = fault!("workload.name is \"freshness\" and there are records already"; "{remedy}");
         found.push((&["record.rows", "record.existing", "workload.name"], message));
     }
     if settings.layout.name != "wide" || !settings.layout.indexes.is_empty() {
         let remedy = "an event is one row with a key of its own: write layout.name = \"wide\" and no layout.indexes";
         let message =
-            format!("workload.name is \"freshness\" and layout.name is \"{}\"; {remedy}", settings.layout.name);
+            fault!("workload.name is \"freshness\" and layout.name is \"{}\"", settings.layout.name; "{remedy}");
         found.push((&["layout.name", "layout.indexes", "workload.name"], message));
     }
     if settings.background.is_some() {
-        let message = "[background] does not go with the workload freshness, which has readers beside it; leave it out";
+        let message = fault!(
+            "[background] does not go with the workload freshness, which has readers beside it"; "leave it out"
+        );
         found.push((&["background.workload", "workload.name"], message.to_owned()));
     }
     if freshness.poll != Poll::Notify && freshness.every_s <= 0.0 {
-        let message = "freshness.every is 0; write how often readers poll, as in every = \"2ms\"";
+        let message = fault!("freshness.every is 0"; "write how often readers poll, as in every = \"2ms\"");
         found.push((&["freshness.every"], message.to_owned()));
     }
     if freshness.poll != Poll::Window && root.find("freshness.window").is_some() {
-        let message = "freshness.window is for freshness.poll = \"window\"; leave one of them out";
+        let message = fault!("freshness.window is for freshness.poll = \"window\""; "leave one of them out");
         found.push((&["freshness.window", "freshness.poll"], message.to_owned()));
     }
     if freshness.path == EventPath::Notify && freshness.poll != Poll::Notify {
-        let message = "freshness.path is \"notify\" and freshness.poll another; leave poll out";
+        let message = fault!("freshness.path is \"notify\" and freshness.poll another"; "leave poll out");
         found.push((&["freshness.path", "freshness.poll"], message.to_owned()));
     }
     if freshness.path.publishes() && freshness.poll == Poll::Notify {
         let remedy = "the historian writes, and does not notify; write poll = \"key\" or \"window\"";
-        let message = format!("freshness.poll is \"notify\" and events are published; {remedy}");
+        let message = fault!("freshness.poll is \"notify\" and events are published"; "{remedy}");
         found.push((&["freshness.poll", "freshness.path"], message));
     }
     found

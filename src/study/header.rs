@@ -5,6 +5,7 @@
 
 use super::table::STUDY;
 use super::{Goal, Repeat, RepeatRule};
+use crate::fault::fault;
 use crate::written::place::Errors;
 use crate::written::section::Section;
 use crate::written::tree::Table;
@@ -99,7 +100,7 @@ pub fn read_header(root: &Table, file: &str, errors: &mut Errors) -> Header {
     let is_name = (1..=60).contains(&name.len()) && name.chars().all(is_sign) && !name.starts_with(['.', '-']);
     if let (false, Some(entry)) = (is_name, section.get("name")) {
         let must = "it must be 1 to 60 letters, digits and the signs - _ . and begin with a letter, a digit or _";
-        errors.push(entry.node.place, format!("name is {}; {must}", entry.node));
+        errors.push(entry.node.place, fault!("name is {}", entry.node; "{must}"));
     }
     Header {
         name: if is_name { name } else { "study".to_owned() },
@@ -121,14 +122,14 @@ pub fn read_repeat(root: &Table, errors: &mut Errors) -> Repeat {
     if rule != RepeatRule::Fixed && least < 2 {
         let place = section.get("least").map_or(section.place, |entry| entry.node.place);
         let remedy = "the rule needs the spread of at least 2 trials; raise it, or set rule = \"fixed\"";
-        errors.push(place, format!("repeat.least is {least}; {remedy}"));
+        errors.push(place, fault!("repeat.least is {least}"; "{remedy}"));
     }
     if let (Some(most), true) = (written_most, rule != RepeatRule::Fixed)
         && most < least
     {
         let entries = ["least", "most"].into_iter().filter_map(|key| section.get(key));
         let place = entries.map(|entry| entry.node.place).max().unwrap_or(section.place);
-        errors.push(place, format!("repeat.most is {most} and repeat.least is {least}; raise most, or lower least"));
+        errors.push(place, fault!("repeat.most is {most} and repeat.least is {least}"; "raise most, or lower least"));
     }
     let most = match rule {
         RepeatRule::Fixed => least,
@@ -143,7 +144,7 @@ pub fn read_goal(root: &Table, errors: &mut Errors) -> Option<Goal> {
     let table = root.get("goal")?;
     let section = Section::open(root, &GOAL, errors);
     if section.get("below").is_none() {
-        errors.push(table.place, "goal.below is missing; write the bound, as in below = \"100ms\"");
+        errors.push(table.place, fault!("goal.below is missing"; "write the bound, as in below = \"100ms\""));
     }
     Some(Goal {
         quantile: section.read("quantile", errors),

@@ -2,7 +2,9 @@
 //!
 //! Main: [`LINK`], [`read_link`] and [`check_link`]. Invariant: without the section load and server are on one host, as ever.
 
+use super::check::Clash;
 use super::names::Names;
+use crate::fault::fault;
 use crate::trial::{LinkHosts, LinkSettings, Settings, TUNNELS};
 use crate::written::place::Errors;
 use crate::written::section::Section;
@@ -98,29 +100,24 @@ pub fn read_link(root: &Table, errors: &mut Errors) -> Option<LinkSettings> {
 
 /// A link has a private server at its other end: which settings speak against it, and why. Of a recorder whose path is not known it is not known
 /// either what goes over the link.
-pub fn check_link(
-    settings: &Settings,
-    names: &Names,
-    is_path_known: bool,
-) -> Option<(&'static [&'static str], String)> {
+pub fn check_link(settings: &Settings, names: &Names, is_path_known: bool) -> Option<Clash> {
     let link = settings.link.as_ref()?;
     if link.hosts == LinkHosts::Each && settings.load.clients > HOSTS_MAX {
         let remedy = "take fewer clients, or a number of hosts that they share";
-        let message = format!(
-            "link.hosts is \"each\" and load.clients is {}; at most {HOSTS_MAX}; {remedy}",
-            settings.load.clients
+        let message = fault!(
+            "link.hosts is \"each\" and load.clients is {}; at most {HOSTS_MAX}", settings.load.clients; "{remedy}"
         );
         return Some((&["link.hosts", "load.clients"], message));
     }
     let uploads = settings.recorded().is_some_and(|recorder| recorder.path.is_upload());
     if link.hosts != LinkHosts::default() && !uploads && is_path_known {
         let remedy = "connections to databases come from one host; leave it out";
-        return Some((&["link.hosts", "recorder.path"], format!("link.hosts is for uploads of blocks; {remedy}")));
+        return Some((&["link.hosts", "recorder.path"], fault!("link.hosts is for uploads of blocks"; "{remedy}")));
     }
     if settings.freshness.as_ref().is_some_and(|freshness| freshness.path.publishes()) {
-        let remedy = "write path = \"database\", or leave [link] out";
-        let message = format!(
-            "[link] is set and freshness.path publishes; a link has two hosts, and broker and historian a place on neither; {remedy}"
+        let message = fault!(
+            "[link] is set and freshness.path publishes; a link has two hosts, and broker and historian a place on neither";
+            "write path = \"database\", or leave [link] out"
         );
         return Some((&["freshness.path", "link.rate"], message));
     }
@@ -128,14 +125,14 @@ pub fn check_link(
     let name = &database.name;
     if let Some(url) = &database.url {
         let remedy = "leave one of them out; a server elsewhere has a link of its own";
-        let message = format!("[link] goes with a private server and database.url is \"{url}\"; {remedy}");
+        let message = fault!("[link] goes with a private server and database.url is \"{url}\""; "{remedy}");
         return Some((&["link.rate", "database.url"], message));
     }
     if settings.recorded().is_some() {
         return match database.socket.as_deref() {
             Some("tcp") => {
                 let remedy = "a recorder on a link reaches its database by a unix socket; leave it out";
-                Some((&["database.socket"], format!("database.socket is \"tcp\" and there is a [link]; {remedy}")))
+                Some((&["database.socket"], fault!("database.socket is \"tcp\" and there is a [link]"; "{remedy}")))
             }
             _ => None,
         };
@@ -144,11 +141,11 @@ pub fn check_link(
         let remedy = "choose a server, as in name = \"mariadb\", or leave [link] out";
         return Some((
             &["link.rate", "database.name"],
-            format!("[link] goes with a private server and {name} has none; {remedy}"),
+            fault!("[link] goes with a private server and {name} has none"; "{remedy}"),
         ));
     }
     if database.socket.as_deref() == Some("unix") {
-        let message = "database.socket is \"unix\" and a link carries TCP; leave it out".to_owned();
+        let message = fault!("database.socket is \"unix\" and a link carries TCP"; "leave it out");
         return Some((&["database.socket"], message));
     }
     None

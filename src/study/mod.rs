@@ -34,10 +34,11 @@ mod ycsb;
 
 use serde::{Deserialize, Serialize};
 
+use crate::fault::fault;
 use crate::trial::{Case, Levels, Settings};
 use crate::written::{place, tree};
 
-pub use crate::written::StudyErrors;
+pub use crate::written::{StudyError, StudyErrors};
 pub use bundled::{BUNDLED, Bundled};
 pub use claims::METRICS;
 pub use database::URL as DATABASE_URL;
@@ -311,7 +312,7 @@ fn resolve(
     let shrunk = if quick { quick::shrink(&mut draft) } else { Shrunk::default() };
     if seed.is_some_and(|seed| i64::try_from(seed).is_err()) {
         let last = source.arguments.len().saturating_sub(1);
-        errors.push(place::Place::Argument(last), format!("the seed is too large; at most {}", i64::MAX));
+        errors.push(place::Place::Argument(last), fault!("the seed is too large"; "at most {}", i64::MAX));
     }
 
     let header = header::read_header(&draft.root, &source.file, &mut errors);
@@ -320,7 +321,7 @@ fn resolve(
     let goal = header::read_goal(&draft.root, &mut errors);
     if let (Some(factor), true) = (draft.factors.iter().find(|factor| factor.setting == "load.rate"), goal.is_some()) {
         let remedy = "the search chooses the rates; remove one of them";
-        errors.push(factor.place, format!("load.rate is a factor and [goal] is given; {remedy}"));
+        errors.push(factor.place, fault!("load.rate is a factor and [goal] is given"; "{remedy}"));
     }
     let cases = cases::make_cases(&draft, names, &mut errors);
     let known = claims::Cases { written: &written, factors: &draft.factors, base: &base };

@@ -3,6 +3,7 @@
 //! Main type: [`Names`], filled by `commands/` from the registries.
 
 pub use crate::database::ReadUrl;
+use crate::fault::{Fault, fault};
 use crate::trial::Settings;
 use crate::written::closest;
 
@@ -88,16 +89,16 @@ impl NameList {
     /// Checks a name.
     ///
     /// # Errors
-    /// A sentence that suggests what was meant, or says what is available.
-    pub fn check(&self, name: &str) -> Result<(), String> {
+    /// What was meant, or what is available.
+    pub fn check(&self, name: &str) -> Result<(), Fault> {
         if self.available.iter().any(|available| available == name) {
             return Ok(());
         }
         let kind = self.kind;
         let available = self.available.join(", ");
         match closest(name, self.available.iter().map(String::as_str)) {
-            Some(meant) => Err(format!("unknown {kind} \"{name}\"; did you mean \"{meant}\"?")),
-            None => Err(format!("unknown {kind} \"{name}\"; available: {available}")),
+            Some(meant) => Err(fault!("unknown {kind} \"{name}\""; "did you mean \"{meant}\"?")),
+            None => Err(fault!("unknown {kind} \"{name}\""; "available: {available}")),
         }
     }
 }
@@ -110,7 +111,10 @@ mod tests {
     fn a_name_that_is_unknown_is_refused_with_the_one_meant_or_all_there_are() {
         let layouts = NameList::new("layout", &["wide", "star", "eav"]);
         assert_eq!(layouts.check("star"), Ok(()));
-        assert_eq!(layouts.check("eva").unwrap_err(), "unknown layout \"eva\"; did you mean \"eav\"?");
-        assert_eq!(layouts.check("columnar").unwrap_err(), "unknown layout \"columnar\"; available: wide, star, eav");
+        assert_eq!(layouts.check("eva").unwrap_err().to_string(), "unknown layout \"eva\"; did you mean \"eav\"?");
+        assert_eq!(
+            layouts.check("columnar").unwrap_err().to_string(),
+            "unknown layout \"columnar\"; available: wide, star, eav"
+        );
     }
 }

@@ -3,6 +3,7 @@
 //! Main function: [`read_queries`]. Invariant: a query that was read has a name of its own and conditions that can be compared;
 //! whether the record type has its columns is found where cases are built.
 
+use crate::fault::fault;
 use crate::written::place::Errors;
 use crate::written::section::Section;
 use serde_json::json;
@@ -80,7 +81,8 @@ pub fn read_queries(workload: &Section, errors: &mut Errors) -> Vec<Query> {
         let Some(query) = read_query(node, errors) else { continue };
         if queries.iter().any(|other| other.name == query.name) {
             let remedy = "give each a name of its own";
-            errors.push(node.place, format!("two queries of workload.queries are called \"{}\"; {remedy}", query.name));
+            errors
+                .push(node.place, fault!("two queries of workload.queries are called \"{}\"", query.name; "{remedy}"));
         }
         queries.push(query);
     }
@@ -93,7 +95,7 @@ pub fn read_queries(workload: &Section, errors: &mut Errors) -> Vec<Query> {
             Some(meant) => format!("did you mean \"{meant}\"?"),
             None => format!("there are {}", names.collect::<Vec<_>>().join(", ")),
         };
-        errors.push(entry.node.place, format!("workload.query is \"{name}\" and workload.queries has none; {remedy}"));
+        errors.push(entry.node.place, fault!("workload.query is \"{name}\" and workload.queries has none"; "{remedy}"));
     }
     queries
 }
@@ -103,11 +105,11 @@ fn read_query(node: &Node, errors: &mut Errors) -> Option<Query> {
     let section = Section::of_node(node, name, &QUERY, errors)?;
     if section.get("name").is_none() {
         let example = "{ name = \"slow\", where = \"ul_delay > 100\", columns = \"all\" }";
-        errors.push(section.place, format!("a query of {name} has no name; write it as in {example}"));
+        errors.push(section.place, fault!("a query of {name} has no name"; "write it as in {example}"));
     }
     let query_name = section.text("name", errors);
     if let (Some(""), Some(entry)) = (query_name, section.get("name")) {
-        errors.push(entry.node.place, format!("{name}.name is empty; write what the query is called"));
+        errors.push(entry.node.place, fault!("{name}.name is empty"; "write what the query is called"));
     }
     let conditions = match (section.text("where", errors), section.get("where")) {
         (Some(text), Some(entry)) => read_conditions(text).unwrap_or_else(|sentence| {
@@ -139,7 +141,7 @@ fn read_columns(section: &Section, errors: &mut Errors) -> Projection {
             return Projection::Columns(names);
         }
         let must = "it must be a list of names [\"a\", \"b\"]";
-        errors.push(entry.node.place, format!("workload.queries.columns is {}; {must}", entry.node));
+        errors.push(entry.node.place, fault!("workload.queries.columns is {}", entry.node; "{must}"));
         return Projection::All;
     }
     match section.one_of("columns", PROJECTIONS, errors) {
@@ -161,7 +163,7 @@ fn read_order(text: &str, section: &Section, errors: &mut Errors) -> Vec<(String
             _ => {
                 let place = section.get("order").map_or(section.place, |entry| entry.node.place);
                 let must = "it must be columns, as in \"ul_delay desc, customerId\"";
-                errors.push(place, format!("workload.queries.order is \"{text}\"; {must}"));
+                errors.push(place, fault!("workload.queries.order is \"{text}\""; "{must}"));
             }
         }
     }

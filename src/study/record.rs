@@ -8,6 +8,7 @@ use super::settings::{LARGE, read_name};
 use super::shape::{RUNS, read_runs};
 use super::ycsb::settings as ycsb_settings;
 use crate::data::PERMUTATIONS;
+use crate::fault::fault;
 use crate::trial::{Arrivals, Length, LoadSettings, RecordSettings, WISCONSIN_PERMUTATION};
 use crate::written::place::Errors;
 use crate::written::section::Section;
@@ -119,7 +120,7 @@ pub(super) fn read_record(
     let table: String = section.find("table", errors).unwrap_or_else(|| type_name.clone());
     if let (false, Some(entry)) = (is_table_name(&table), section.get("table")) {
         let must = "it must be 1 to 40 letters, digits or underscores and not begin with a digit";
-        errors.push(entry.node.place, format!("record.table is {}; {must}", entry.node));
+        errors.push(entry.node.place, fault!("record.table is {}", entry.node; "{must}"));
     }
     let per_measurement = section.find("per_measurement", errors).unwrap_or_else(|| match load.length {
         // Events are numbered in the order in which they arrive, about: those of one transaction are a transmission.

@@ -18,6 +18,7 @@ use super::recorder::read_recorder;
 use super::shape::{INDEXES, read_indexes};
 use super::table::STUDY;
 use super::workload::read_workload;
+use crate::fault::fault;
 use crate::trial::{BackgroundSettings, LayoutSettings, Settings, WorkloadSettings};
 use crate::units::{parse_bit_rate, parse_bytes, parse_duration};
 use crate::written::place::Errors;
@@ -131,7 +132,7 @@ pub(super) fn read_cpus(section: &Section, errors: &mut Errors) -> Option<String
         return Some(text);
     }
     let path = section.path("cpus");
-    errors.push(entry.node.place, format!("{path} is {}; it must name CPUs, as in \"0\" or \"0,2-3\"", entry.node));
+    errors.push(entry.node.place, fault!("{path} is {}", entry.node; "it must name CPUs, as in \"0\" or \"0,2-3\""));
     None
 }
 

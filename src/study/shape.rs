@@ -2,6 +2,7 @@
 //!
 //! Main functions: [`read_runs`], [`read_indexes`]. Invariant: a run that was read has at least one record.
 
+use crate::fault::fault;
 use crate::written::Form;
 use crate::written::place::Errors;
 use crate::written::section::Section;
@@ -38,13 +39,13 @@ pub fn read_runs(record: &Section, errors: &mut Errors) -> (Vec<(u64, u64)>, Opt
         let remedy = "write runs = [ [how many, records of each], ... ], or leave it out";
         errors.push(
             entry.place,
-            format!("record.scale multiplies the lengths of record.runs, which are missing; {remedy}"),
+            fault!("record.scale multiplies the lengths of record.runs, which are missing"; "{remedy}"),
         );
     }
     for key in ["rows", "per_measurement"] {
         if let (Some(entry), Some(_)) = (record.get(key), record.get("runs")) {
             let why = "record.runs says how many there are; leave one of them out";
-            errors.push(entry.place, format!("record.{key} and record.runs are both given; {why}"));
+            errors.push(entry.place, fault!("record.{key} and record.runs are both given"; "{why}"));
         }
     }
     let mut runs = Vec::new();
@@ -56,13 +57,13 @@ pub fn read_runs(record: &Section, errors: &mut Errors) -> (Vec<(u64, u64)>, Opt
             }
             None => {
                 let must = "it must be [how many, records of each], two whole numbers above 0";
-                errors.push(node.place, format!("a run of record.runs is {node}; {must}"));
+                errors.push(node.place, fault!("a run of record.runs is {node}"; "{must}"));
             }
         }
     }
     let total = runs.iter().try_fold(0_u64, |sum, (count, records)| sum.checked_add(count.checked_mul(*records)?));
     if let (Some(entry), true) = (record.get("runs"), total.is_none_or(|total| total > RECORDS_MAX)) {
-        errors.push(entry.place, "record.runs has more than 2^53 records; use fewer or shorter runs".to_owned());
+        errors.push(entry.place, fault!("record.runs has more than 2^53 records"; "use fewer or shorter runs"));
         runs.clear();
     }
     (runs, scale)
@@ -94,11 +95,11 @@ pub fn read_indexes(layout: &Section, errors: &mut Errors) -> Vec<String> {
     if let Some(twice) =
         names.iter().flatten().enumerate().find(|(at, name)| names.iter().flatten().take(*at).any(|n| n == *name))
     {
-        errors.push(entry.node.place, format!("layout.indexes names \"{}\" twice; remove one", twice.1));
+        errors.push(entry.node.place, fault!("layout.indexes names \"{}\" twice", twice.1; "remove one"));
     }
     names.unwrap_or_else(|| {
         let must = "it must be columns, as in [\"ul_delay\"] or \"ul_delay, ul_dupl\"";
-        errors.push(entry.node.place, format!("layout.indexes is {}; {must}", entry.node));
+        errors.push(entry.node.place, fault!("layout.indexes is {}", entry.node; "{must}"));
         Vec::new()
     })
 }

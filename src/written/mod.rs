@@ -14,7 +14,7 @@ mod suggest;
 pub mod tree;
 mod value;
 
-pub use place::StudyErrors;
+pub use place::{StudyError, StudyErrors};
 pub use secrets::hidden;
 pub use setting::{Absent, Form, Kind, Part, Setting, Span, Told};
 pub use suggest::closest;

@@ -7,6 +7,7 @@ use std::collections::HashSet;
 use std::fmt;
 
 use super::secrets::hidden;
+use crate::fault::Fault;
 use crate::quote::shortened;
 
 /// An error is longer only by what it quotes of a file.
@@ -43,15 +44,15 @@ impl Source {
 /// Collects errors while a study is read and checked.
 #[derive(Debug, Default)]
 pub struct Errors {
-    found: Vec<(Place, String)>,
+    found: Vec<(Place, Fault)>,
     /// The same, to find them.
-    known: HashSet<(Place, String)>,
+    known: HashSet<(Place, Fault)>,
 }
 
 impl Errors {
-    /// Notes an error: a sentence that names the value and the remedy.
-    pub fn push(&mut self, place: Place, message: impl Into<String>) {
-        let error = (place, message.into());
+    /// Notes what is wrong at a place.
+    pub fn push(&mut self, place: Place, fault: impl Into<Fault>) {
+        let error = (place, fault.into());
         if self.known.insert(error.clone()) {
             self.found.push(error);
         }
@@ -59,8 +60,8 @@ impl Errors {
 
     /// Takes over what others found.
     pub fn extend(&mut self, others: Errors) {
-        for (place, message) in others.found {
-            self.push(place, message);
+        for (place, fault) in others.found {
+            self.push(place, fault);
         }
     }
 
@@ -79,38 +80,55 @@ impl Errors {
         }
         self.found.sort_by_key(|(place, _)| *place);
         Err(StudyErrors {
-            places: self.found.iter().map(|(place, _)| Some(hidden(&source.show(*place)))).collect(),
-            lines: self
-                .found
-                .iter()
-                .map(|(place, message)| {
-                    let line = hidden(&format!("{}: {message}", source.show(*place)));
-                    shortened(&line, LINE_CHARACTERS_MAX).into_owned()
-                })
-                .collect(),
+            all: self.found.into_iter().map(|(place, fault)| StudyError::at(source.show(place), fault)).collect(),
         })
     }
 }
 
-/// Everything that is wrong with a study or with what was asked, one line each: place, value, remedy.
+/// One thing that is wrong with a study, or with what was asked of it. It holds no secrets, and is short.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct StudyError {
+    /// The whole sentence: place, value, remedy.
+    pub line: String,
+    /// Where it is, as it stands at the beginning of the sentence; none where it is about the study as a whole.
+    pub place: Option<String>,
+    /// What to do about it, as it stands at the end of the sentence; none where that is said in passing.
+    pub remedy: Option<String>,
+}
+
+impl StudyError {
+    fn at(place: String, fault: Fault) -> Self {
+        StudyError { place: Some(hidden(&place)), ..StudyError::new(fault.about(place)) }
+    }
+
+    fn new(fault: Fault) -> Self {
+        let shown = |text: &str| shortened(&hidden(text), LINE_CHARACTERS_MAX).into_owned();
+        StudyError { line: shown(&fault.to_string()), place: None, remedy: fault.remedy.as_deref().map(shown) }
+    }
+}
+
+/// Everything that is wrong with a study or with what was asked.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 pub struct StudyErrors {
     /// The errors, in the order of the file. Never empty.
-    pub lines: Vec<String>,
-    /// Where each of them is, as it stands at the beginning of its line; none where it is about the study as a whole.
-    pub places: Vec<Option<String>>,
+    pub all: Vec<StudyError>,
 }
 
 impl StudyErrors {
     /// A single error.
-    pub fn one(line: impl Into<String>) -> Self {
-        StudyErrors { lines: vec![hidden(&line.into())], places: vec![None] }
+    pub fn one(fault: impl Into<Fault>) -> Self {
+        StudyErrors { all: vec![StudyError::new(fault.into())] }
+    }
+
+    /// A line for each error: place, value, remedy.
+    pub fn lines(&self) -> Vec<String> {
+        self.all.iter().map(|error| error.line.clone()).collect()
     }
 }
 
 impl fmt::Display for StudyErrors {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.write_str(&self.lines.join("\n"))
+        f.write_str(&self.lines().join("\n"))
     }
 }
 
@@ -122,7 +140,8 @@ mod tests {
     fn an_error_quotes_a_little_of_what_is_long() {
         let mut errors = Errors::default();
         errors.push(Place::Line(1), format!("unknown key \"{}\"", "ä".repeat(100_000)));
-        let lines = errors.into_result(&Source { file: "s.toml".to_owned(), arguments: Vec::new() }).unwrap_err().lines;
+        let lines =
+            errors.into_result(&Source { file: "s.toml".to_owned(), arguments: Vec::new() }).unwrap_err().lines();
         assert!(lines[0].starts_with("s.toml:1: unknown key") && lines[0].len() < 4_000, "{} bytes", lines[0].len());
     }
 
@@ -134,7 +153,7 @@ mod tests {
         errors.push(Place::Line(3), "a");
         errors.push(Place::Line(12), "b");
         let source = Source { file: "s.toml".to_owned(), arguments: vec!["--set x=1".to_owned()] };
-        let lines = errors.into_result(&source).unwrap_err().lines;
+        let lines = errors.into_result(&source).unwrap_err().lines();
         assert_eq!(lines, ["s.toml:3: a", "s.toml:12: b", "--set x=1: c"]);
         assert_eq!(Errors::default().into_result(&source), Ok(()));
     }

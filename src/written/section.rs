@@ -10,6 +10,7 @@ use super::setting::{Kind, Part, Setting, Span};
 use super::suggest::closest;
 use super::tree::{Content, Entry, Node, Table};
 use super::value::{FromValue, Value};
+use crate::fault::{Fault, fault};
 use crate::units::{parse_bit_rate, parse_bytes, parse_duration, show_bit_rate, show_bytes, show_number, show_seconds};
 
 /// One table that is being read.
@@ -36,7 +37,7 @@ impl<'a> Section<'a> {
             Some(entry) => match &entry.node.content {
                 Content::Table(table) => Section::of(table, name, part, entry.place, errors),
                 _ => {
-                    errors.push(entry.place, format!("{name} is {}; it must be a table [{name}]", entry.node));
+                    errors.push(entry.place, fault!("{name} is {}", entry.node; "it must be a table [{name}]"));
                     Section { name, place: entry.place, part, table: None }
                 }
             },
@@ -50,7 +51,7 @@ impl<'a> Section<'a> {
             Content::Table(table) => Some(Section::of(table, name, part, node.place, errors)),
             _ => {
                 let keys = part.keys().collect::<Vec<_>>().join(" = ..., ");
-                errors.push(node.place, format!("{name} is {node}; it must be a table {{ {keys} = ... }}"));
+                errors.push(node.place, fault!("{name} is {node}"; "it must be a table {{ {keys} = ... }}"));
                 None
             }
         }
@@ -69,7 +70,7 @@ impl<'a> Section<'a> {
                 Some(meant) => format!("did you mean \"{meant}\"?"),
                 None => format!("known: {}", self.part.keys().collect::<Vec<_>>().join(", ")),
             };
-            errors.push(entry.place, format!("unknown key \"{}\"{whole}; {remedy}", entry.key));
+            errors.push(entry.place, fault!("unknown key \"{}\"{whole}", entry.key; "{remedy}"));
         }
     }
 
@@ -165,14 +166,16 @@ impl<'a> Section<'a> {
     /// Notes that a value is not what it must be.
     fn refuse(&self, entry: &Entry, must: &str, errors: &mut Errors) {
         let shown = shown(&entry.key, &entry.node);
-        errors.push(entry.node.place, format!("{} is {shown}; it must be {must}", self.path(&entry.key)));
+        errors.push(entry.node.place, fault!("{} is {shown}", self.path(&entry.key); "it must be {must}"));
     }
 
-    /// Notes that text cannot be read; the sentence quotes it.
-    fn unreadable(&self, entry: &Entry, sentence: &str, words: &[&str], errors: &mut Errors) {
+    /// Notes that text cannot be read; what is wrong quotes it.
+    fn unreadable(&self, entry: &Entry, fault: Fault, words: &[&str], errors: &mut Errors) {
         let words: Vec<String> = words.iter().map(|word| format!("\"{word}\"")).collect();
-        let or = if words.is_empty() { String::new() } else { format!("; or write {}", words.join(" or ")) };
-        errors.push(entry.node.place, format!("{}: {sentence}{or}", self.path(&entry.key)));
+        let wrong = fault.about(self.path(&entry.key));
+        let or = (!words.is_empty()).then(|| format!("or write {}", words.join(" or ")));
+        let remedy = [wrong.remedy, or].into_iter().flatten().collect::<Vec<_>>().join("; ");
+        errors.push(entry.node.place, Fault::new(wrong.what, remedy));
     }
 
     /// The value that is written; none where nothing is, or what is wrong.
@@ -214,7 +217,7 @@ impl<'a> Section<'a> {
             Some(meant) => format!("did you mean \"{meant}\"?"),
             None => format!("choose one of: {}", choices.join(", ")),
         };
-        errors.push(entry.node.place, format!("unknown {} \"{text}\"; {remedy}", self.path(&entry.key)));
+        errors.push(entry.node.place, fault!("unknown {} \"{text}\"", self.path(&entry.key); "{remedy}"));
         None
     }
 
@@ -251,8 +254,8 @@ impl<'a> Section<'a> {
         };
         let seconds = match parse_duration(text) {
             Ok(duration) => duration.as_secs_f64(),
-            Err(sentence) => {
-                self.unreadable(entry, &sentence, &[], errors);
+            Err(fault) => {
+                self.unreadable(entry, fault, &[], errors);
                 return None;
             }
         };
@@ -283,8 +286,8 @@ impl<'a> Section<'a> {
                 self.refuse(entry, &format!("from {} KiB to {} KiB", range.start() >> 10, range.end() >> 10), errors);
                 None
             }
-            Err(sentence) => {
-                self.unreadable(entry, &sentence, words, errors);
+            Err(fault) => {
+                self.unreadable(entry, fault, words, errors);
                 None
             }
         }
@@ -294,8 +297,8 @@ impl<'a> Section<'a> {
         let bytes = match &entry.node.content {
             Content::Text(text) => match parse_bytes(text) {
                 Ok(bytes) => bytes,
-                Err(sentence) => {
-                    self.unreadable(entry, &sentence, &[], errors);
+                Err(fault) => {
+                    self.unreadable(entry, fault, &[], errors);
                     return None;
                 }
             },
@@ -327,8 +330,8 @@ impl<'a> Section<'a> {
                 self.refuse(entry, &format!("from {least} to {most}"), errors);
                 None
             }
-            Err(sentence) => {
-                self.unreadable(entry, &sentence, words, errors);
+            Err(fault) => {
+                self.unreadable(entry, fault, words, errors);
                 None
             }
         }
@@ -396,7 +399,7 @@ mod tests {
         let root = Table::parse(text, &mut errors);
         let section = Section::open(&root, &LOAD, &mut errors);
         read(&section, &mut errors);
-        errors.into_result(&Default::default()).map_or_else(|errors| errors.lines, |()| Vec::new())
+        errors.into_result(&Default::default()).map_or_else(|errors| errors.lines(), |()| Vec::new())
     }
 
     #[test]

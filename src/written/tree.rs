@@ -259,7 +259,7 @@ mod tests {
     fn all_syntax_errors_are_noted_with_their_lines() {
         let mut errors = Errors::default();
         Table::parse("a = \nb = 1\nc = [1, 2\nd = 1 2\n", &mut errors);
-        let lines = errors.into_result(&Default::default()).unwrap_err().lines;
+        let lines = errors.into_result(&Default::default()).unwrap_err().lines();
         assert!(lines.len() >= 2, "{lines:?}");
         assert!(lines[0].starts_with(":1: not valid TOML"), "{lines:?}");
     }

@@ -14,6 +14,8 @@ use loadline::database::{self, Database};
 use loadline::recorder::config::{self, Config};
 use loadline::recorder::inbox::{Acknowledged, Inbox, Receiving};
 use loadline::recorder::processing::{BlockCounts, Processing};
+use loadline::server::Server;
+use loadline::trial::DatabaseSettings;
 
 /// A directory with everything in it, removed at the end.
 pub struct Centre {
@@ -115,6 +117,39 @@ pub fn open_database(config: &Config) -> Arc<dyn Database> {
 
 pub fn start(config: &Config) -> Processing {
     Processing::start(config, config.processing.as_ref().unwrap(), open_database(config)).unwrap()
+}
+
+/// A private server, and what `[database]` says of it.
+pub fn start_server(name: &str) -> (Server, String) {
+    let settings = DatabaseSettings { name: name.to_owned(), ..DatabaseSettings::default() };
+    let recipe = database::find(name).unwrap().recipe.unwrap();
+    let server = Server::start(recipe, &settings, None).unwrap();
+    let endpoint = server.endpoint();
+    let (user, password, schema) = (&endpoint.user, &endpoint.password, &endpoint.database);
+    let socket = endpoint.unix.clone().unwrap();
+    let url = match name {
+        "mariadb" => format!("mysql://{user}:{password}@localhost/{schema}?socket={}", socket.display()),
+        _ => {
+            let (host, port) = (socket.parent().unwrap(), socket.extension().unwrap().to_str().unwrap());
+            format!("postgres://{user}:{password}@localhost:{port}/{schema}?host={}", host.display())
+        }
+    };
+    (server, format!("name = \"{name}\"\nurl = \"{url}\""))
+}
+
+/// A part of an image that none of the others has.
+pub fn own_part<'a>(image: &'a [u8], others: &[Vec<u8>]) -> &'a [u8] {
+    let mut parts = image.chunks_exact(64);
+    parts.find(|part| others.iter().all(|other| !contains(other, part))).unwrap()
+}
+
+pub fn contains(bytes: &[u8], part: &[u8]) -> bool {
+    bytes.windows(part.len()).any(|window| window == part)
+}
+
+/// A hash as digits.
+pub fn sha256(bytes: &[u8]) -> String {
+    ring::digest::digest(&ring::digest::SHA256, bytes).as_ref().iter().map(|byte| format!("{byte:02x}")).collect()
 }
 
 /// Processes until nothing waits.

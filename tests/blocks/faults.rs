@@ -26,7 +26,8 @@ fn spawn(config: &str) -> Child {
 /// The files of a folder of images that have a name, by hash.
 fn images(folder: &Path) -> BTreeSet<String> {
     let mut found = BTreeSet::new();
-    for directory in std::fs::read_dir(folder).unwrap().map(|entry| entry.unwrap().path()) {
+    let entries = std::fs::read_dir(folder).unwrap().map(|entry| entry.unwrap().path());
+    for directory in entries.filter(|path| path.is_dir()) {
         for file in std::fs::read_dir(&directory).unwrap().map(|entry| entry.unwrap().path()) {
             assert!(!directory.ends_with("new"), "{} was left", file.display());
             found.insert(file.file_stem().unwrap().to_string_lossy().into_owned());

@@ -10,9 +10,9 @@ use loadline::recorder::processing::Form;
 
 use crate::centre::{Centre, open_database, process};
 
-const TOKEN: &str = "Authorization: Bearer desk-token-0123456789\r\n";
+pub const TOKEN: &str = "Authorization: Bearer desk-token-0123456789\r\n";
 
-fn ask(address: SocketAddr, method: &str, target: &str, headers: &str) -> (u16, Vec<u8>) {
+pub fn ask(address: SocketAddr, method: &str, target: &str, headers: &str) -> (u16, Vec<u8>) {
     let mut stream = TcpStream::connect(address).unwrap();
     stream.set_read_timeout(Some(Duration::from_secs(60))).unwrap();
     stream

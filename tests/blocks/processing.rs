@@ -3,10 +3,8 @@
 use loadline::recorder::config;
 use loadline::recorder::inbox::{list, replay};
 use loadline::recorder::processing::image_path;
-use loadline::server::Server;
-use loadline::trial::DatabaseSettings;
 
-use crate::centre::{Camera, Centre, open_database, process, rows};
+use crate::centre::{Camera, Centre, open_database, process, rows, sha256, start_server};
 
 /// Sends what a data centre sees: good blocks of two cameras, one of them twice under another name, a number with two contents, and one
 /// of a stranger.
@@ -42,8 +40,7 @@ fn check(centre: &Centre, layout: &str, processing: &str) {
     let stored = rows(&*database, &sql);
     let expected = |camera: &Camera, sequence| {
         let (violation, image, _) = camera.block(sequence);
-        let hash = ring::digest::digest(&ring::digest::SHA256, &image);
-        let hash: String = hash.as_ref().iter().map(|byte| format!("{byte:02x}")).collect();
+        let hash = sha256(&image);
         (format!("{}|{sequence}|{}|{hash}", camera.name, violation.plate), image, hash)
     };
     let all: Vec<_> =
@@ -85,24 +82,9 @@ fn blocks_are_stored_once_in_sqlite_with_images_in_the_database() {
 #[test]
 fn blocks_are_stored_once_in_servers() {
     for name in ["mariadb", "postgres"] {
-        let settings = DatabaseSettings { name: name.to_owned(), ..DatabaseSettings::default() };
-        let recipe = loadline::database::find(name).unwrap().recipe.unwrap();
-        let server = Server::start(recipe, &settings, None).unwrap();
-        let endpoint = server.endpoint();
-        let (user, password, schema) = (&endpoint.user, &endpoint.password, &endpoint.database);
-        let socket = endpoint.unix.clone().unwrap();
-        let url = match name {
-            "mariadb" => format!("mysql://{user}:{password}@localhost/{schema}?socket={}", socket.display()),
-            _ => {
-                let port = socket.extension().unwrap().to_str().unwrap();
-                format!(
-                    "postgres://{user}:{password}@localhost:{port}/{schema}?host={}",
-                    socket.parent().unwrap().display()
-                )
-            }
-        };
         let mut centre = Centre::new();
-        centre.database = format!("name = \"{name}\"\nurl = \"{url}\"");
+        let (_server, database) = start_server(name);
+        centre.database = database;
         let images = match name {
             "mariadb" => format!("images = \"{}\"", centre.path("images")),
             _ => "images_in = \"database\"".to_owned(),

@@ -72,6 +72,17 @@ fn why_a_request_is_wrong_is_a_document_too() {
     let study = error(&["plan", "wrong.toml"]);
     assert_eq!((&study["kind"], &study["place"]), (&"study".into(), &"wrong.toml:3".into()), "{study:#}");
     assert_eq!(study["others"][0]["place"], "wrong.toml:5", "{study:#}");
+    assert_eq!(study["remedy"], "did you mean \"eav\"?");
+    assert_eq!(study["others"][0]["remedy"], "did you mean \"clients\"?");
+    // Whatever is wrong by itself in a study says what to do apart from what is wrong.
+    for wrong in ["load.duration=10", "load.clients=0", "workload.name=read", "load.rate=5", "database.engine=innodb"] {
+        let error = error(&["plan", "qos-write", "--set", wrong]);
+        let (says, remedy) = (error["says"].as_str().unwrap(), error["remedy"].as_str().unwrap_or_default());
+        assert!(!remedy.is_empty() && says.ends_with(&format!("; {remedy}")), "{error:#}");
+    }
+    let server =
+        error(&["run", "qos-write", "--quick", "--set", "database.name=mysql", "--set", "database.base=/nowhere"]);
+    assert!(server["remedy"].as_str().unwrap().contains("database.base"), "{server:#}");
     let unknown = error(&["predict", "--no-such-option"]);
     assert_eq!((&unknown["kind"], &unknown["place"]), (&"usage".into(), &"--no-such-option".into()), "{unknown:#}");
     scratch.write("torn.txt", "sysbench 1.0.20\n");

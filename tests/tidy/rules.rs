@@ -22,6 +22,7 @@ const LAYERS: &[&[&str]] = &[
         "statement",
         "operation",
         "query",
+        "fault",
         "quote",
         "record",
         "histogram",

@@ -21,7 +21,7 @@ use crate::monitor::PidSource;
 use crate::reason::Reason;
 use crate::recorder::upload::random_password;
 use crate::recorder::writer::{Shape, StoredTables, stored_tables};
-use crate::server::Server;
+use crate::server::{Server, ServerError};
 use crate::trial::{DatabaseSettings, RecorderPath, RecorderSettings, Settings};
 
 /// Name of the stream and of the subject that messages are published below.
@@ -175,7 +175,7 @@ fn refuse_others(current: &Current, tables: &StoredTables) -> anyhow::Result<()>
 
 fn start_broker(reach: &Reach) -> anyhow::Result<Server> {
     let none = DatabaseSettings::default();
-    let binary = NatsRecipe { syncs: false }.find_binary(&none).map_err(anyhow::Error::msg)?;
+    let binary = NatsRecipe { syncs: false }.find_binary(&none).map_err(ServerError::NotFound)?;
     let said = std::process::Command::new(&binary).arg("--version").output();
     let version = said.map(|said| String::from_utf8_lossy(&said.stdout).into_owned()).unwrap_or_default();
     let recipe = NatsRecipe { syncs: knows_sync(&version) };

@@ -8,6 +8,7 @@ use std::path::{Path, PathBuf};
 use super::encryption;
 use crate::database::Endpoint;
 use crate::database::recipe::{CONNECTIONS, CommandLine, Reach, Readiness, Recipe, executable, search_path};
+use crate::fault::{Fault, fault};
 use crate::trial::DatabaseSettings;
 
 /// Starts `mariadbd` or a genuine `mysqld`.
@@ -32,32 +33,31 @@ const STATEMENTS: &str = "create.sql";
 const NO_TEST_DATABASE: &str = "--skip-test-db";
 
 impl MysqlRecipe {
-    fn accept(&self, binary: PathBuf) -> Result<PathBuf, String> {
+    fn accept(&self, binary: PathBuf) -> Result<PathBuf, Fault> {
         if self.genuine && is_mariadb(&binary) {
-            return Err(format!(
-                "{} is MariaDB, not MySQL: set database.name = \"mariadb\", or database.base to the directory of an \
-                 unpacked MySQL",
-                binary.display()
+            return Err(fault!(
+                "{} is MariaDB, not MySQL", binary.display();
+                "set database.name = \"mariadb\", or database.base to the directory of an unpacked MySQL"
             ));
         }
         Ok(binary)
     }
 
-    fn not_found(&self, place: &str) -> String {
+    fn not_found(&self, place: &str) -> Fault {
         let remedy = if self.genuine {
             "set database.base to the directory of an unpacked MySQL".to_owned()
         } else {
             format!("install the Debian package {} (apt-get install {})", self.package, self.package)
         };
-        format!(
-            "no server binary {} {place}; {remedy}, or set database.url to a running server",
-            self.names.join(" or ")
+        fault!(
+            "no server binary {} {place}", self.names.join(" or ");
+            "{remedy}, or set database.url to a running server"
         )
     }
 }
 
 impl Recipe for MysqlRecipe {
-    fn find_binary(&self, settings: &DatabaseSettings) -> Result<PathBuf, String> {
+    fn find_binary(&self, settings: &DatabaseSettings) -> Result<PathBuf, Fault> {
         if let Some(binary) = &settings.binary {
             let found = executable(Path::new(binary));
             return self.accept(found.ok_or_else(|| format!("database.binary = \"{binary}\" is no executable file"))?);
@@ -290,17 +290,17 @@ mod tests {
     #[test]
     fn a_binary_that_is_missing_is_reported_with_its_setting() {
         let settings = DatabaseSettings { binary: Some("/nowhere/mariadbd".to_owned()), ..DatabaseSettings::default() };
-        let sentence = MARIADB.find_binary(&settings).unwrap_err();
+        let sentence = MARIADB.find_binary(&settings).unwrap_err().to_string();
         assert!(sentence.contains("database.binary = \"/nowhere/mariadbd\""), "{sentence}");
         let settings = DatabaseSettings { base: Some("/nowhere".to_owned()), ..DatabaseSettings::default() };
-        let sentence = MARIADB.find_binary(&settings).unwrap_err();
+        let sentence = MARIADB.find_binary(&settings).unwrap_err().to_string();
         assert!(sentence.contains("mariadb-server") && sentence.contains("/nowhere"), "{sentence}");
     }
 
     #[test]
     fn mariadb_is_not_taken_for_mysql() {
         let sentence = MYSQL.accept(PathBuf::from("/usr/sbin/mariadbd")).unwrap_err();
-        assert!(sentence.contains("is MariaDB, not MySQL"), "{sentence}");
+        assert!(sentence.what.contains("is MariaDB, not MySQL"), "{sentence}");
     }
 
     #[test]

@@ -3,7 +3,7 @@
 use std::io::Write;
 
 use crate::database::Dialect;
-use crate::database::dialect::schema_change_text;
+use crate::database::dialect::{Erasing, schema_change_text};
 use crate::database::literal::{Literals, hexadecimal, quoted};
 use crate::record::ColumnKind;
 use crate::statement::SchemaChange;
@@ -21,6 +21,12 @@ impl Dialect for PostgresDialect {
             Some(_) => plain.replacen("INDEX ", "INDEX CONCURRENTLY ", 1),
             None => plain,
         }]
+    }
+
+    /// Rows that are deleted stay in a table's file until it is vacuumed.
+    fn erasing(&self, tables: &[&str]) -> Erasing {
+        let vacuum = |table: &&str| format!("VACUUM {}", self.quote(table));
+        Erasing { before: Vec::new(), after: tables.iter().map(vacuum).collect() }
     }
 
     fn quote(&self, name: &str) -> String {

@@ -6,6 +6,7 @@ use std::path::{Path, PathBuf};
 
 use crate::database::Endpoint;
 use crate::database::recipe::{CONNECTIONS, CommandLine, Reach, Readiness, Recipe, executable, search_path};
+use crate::fault::{Fault, fault};
 use crate::trial::DatabaseSettings;
 
 /// Starts `postgres`.
@@ -26,7 +27,7 @@ const REMEDY: &str =
     "install the Debian package postgresql (apt-get install postgresql), or set database.url to a running server";
 
 impl Recipe for PostgresRecipe {
-    fn find_binary(&self, settings: &DatabaseSettings) -> Result<PathBuf, String> {
+    fn find_binary(&self, settings: &DatabaseSettings) -> Result<PathBuf, Fault> {
         let found = if let Some(binary) = &settings.binary {
             executable(Path::new(binary))
                 .ok_or_else(|| format!("database.binary = \"{binary}\" is no executable file"))?
@@ -35,14 +36,14 @@ impl Recipe for PostgresRecipe {
                 ["bin", ""].iter().filter_map(|place| executable(&Path::new(base).join(place).join("postgres")));
             places
                 .next()
-                .ok_or_else(|| format!("no server binary postgres under database.base = \"{base}\"; {REMEDY}"))?
+                .ok_or_else(|| fault!("no server binary postgres under database.base = \"{base}\""; "{REMEDY}"))?
         } else {
             let mut found = search_path("postgres").into_iter().chain(newest_of(Path::new(DEBIAN)));
-            found.next().ok_or_else(|| format!("no server binary postgres on the PATH or under {DEBIAN}; {REMEDY}"))?
+            found.next().ok_or_else(|| fault!("no server binary postgres on the PATH or under {DEBIAN}"; "{REMEDY}"))?
         };
         match executable(&found.with_file_name("initdb")) {
             Some(_) => Ok(found),
-            None => Err(format!("{} has no initdb beside it; {REMEDY}", found.display())),
+            None => Err(fault!("{} has no initdb beside it", found.display(); "{REMEDY}")),
         }
     }
 
@@ -251,7 +252,7 @@ mod tests {
     #[test]
     fn a_missing_server_is_reported_with_its_package() {
         let settings = DatabaseSettings { base: Some("/nowhere".to_owned()), ..DatabaseSettings::default() };
-        let sentence = POSTGRES.find_binary(&settings).unwrap_err();
+        let sentence = POSTGRES.find_binary(&settings).unwrap_err().to_string();
         assert!(sentence.contains("/nowhere") && sentence.contains("package postgresql"), "{sentence}");
     }
 }

@@ -5,6 +5,7 @@ use std::path::{Path, PathBuf};
 
 use crate::database::Endpoint;
 use crate::database::recipe::{CommandLine, Reach, Readiness, Recipe, executable, search_path};
+use crate::fault::{Fault, fault};
 use crate::trial::DatabaseSettings;
 
 fn endpoint(port: u16, reach: &Reach) -> Endpoint {
@@ -55,9 +56,9 @@ impl Takes {
 }
 
 impl Recipe for RecorderRecipe {
-    fn find_binary(&self, _: &DatabaseSettings) -> Result<PathBuf, String> {
+    fn find_binary(&self, _: &DatabaseSettings) -> Result<PathBuf, Fault> {
         let own = std::env::current_exe().map_err(|error| format!("this program's own file is not known: {error}"))?;
-        executable(&own).ok_or_else(|| format!("{} is gone; start loadline anew", own.display()))
+        executable(&own).ok_or_else(|| fault!("{} is gone", own.display(); "start loadline anew"))
     }
 
     fn users(&self) -> &'static [&'static str] {
@@ -119,12 +120,12 @@ pub struct NatsRecipe {
 }
 
 impl Recipe for NatsRecipe {
-    fn find_binary(&self, _: &DatabaseSettings) -> Result<PathBuf, String> {
+    fn find_binary(&self, _: &DatabaseSettings) -> Result<PathBuf, Fault> {
         let installed = executable(Path::new("/usr/sbin/nats-server"));
         let remedy = "install Debian's package nats-server, or take another recorder.path";
         installed
             .or_else(|| search_path("nats-server").into_iter().next())
-            .ok_or_else(|| format!("there is no nats-server on the PATH nor in /usr/sbin; {remedy}"))
+            .ok_or_else(|| fault!("there is no nats-server on the PATH nor in /usr/sbin"; "{remedy}"))
     }
 
     fn users(&self) -> &'static [&'static str] {

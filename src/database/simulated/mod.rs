@@ -89,7 +89,8 @@ impl Service {
         for (name, value) in config {
             let wrong = |accepted: &str| format!("database.config.{name} = \"{value}\": {accepted}");
             let share = || value.parse::<f64>().ok().filter(|share| (0.0..=1.0).contains(share));
-            let duration = || parse_duration(value).map(|time| time.as_nanos() as u64).map_err(|why| wrong(&why));
+            let duration =
+                || parse_duration(value).map(|time| time.as_nanos() as u64).map_err(|why| wrong(&why.to_string()));
             match name.as_str() {
                 "service" => service.mean_ns = duration()? as f64,
                 "freeze" => service.freeze_ns = duration()?,

@@ -3,7 +3,7 @@
 use std::io::Write;
 
 use crate::database::Dialect;
-use crate::database::dialect::StraightJoin;
+use crate::database::dialect::{Erasing, StraightJoin};
 use crate::database::literal::{Literals, hexadecimal, quoted};
 use crate::record::ColumnKind;
 
@@ -26,6 +26,12 @@ impl Dialect for SqliteDialect {
             ColumnKind::Blob(_) => "BLOB",
         }
         .to_owned()
+    }
+
+    /// Deleted content is overwritten with zeros, in the file and, once it is written back and cut, in the log.
+    fn erasing(&self, _: &[&str]) -> Erasing {
+        let of = |sql: &str| vec![sql.to_owned()];
+        Erasing { before: of("PRAGMA secure_delete = ON"), after: of("PRAGMA wal_checkpoint(TRUNCATE)") }
     }
 
     fn row_lock(&self) -> &'static str {

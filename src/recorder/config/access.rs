@@ -3,6 +3,7 @@
 use serde_json::json;
 
 use super::IntakeConfig;
+use crate::fault::fault;
 use crate::recorder::access::{Grant, Names, TokenHash};
 use crate::written::place::Errors;
 use crate::written::section::Section;
@@ -58,12 +59,12 @@ const NAME_CHARACTERS_MAX: usize = 64;
 pub(super) fn read_access(root: &Table, intake: &IntakeConfig, errors: &mut Errors) -> Vec<Grant> {
     let Some(entry) = root.get("access") else { return Vec::new() };
     let Content::List(nodes) = &entry.node.content else {
-        errors.push(entry.place, format!("access is {}; write a table [[access]] for each sender", entry.node));
+        errors.push(entry.place, fault!("access is {}", entry.node; "write a table [[access]] for each sender"));
         return Vec::new();
     };
     if intake.http.is_none() && intake.tcp.is_none() {
         let remedy = "add [intake.http] or [intake.tcp], or leave it out";
-        errors.push(entry.place, format!("[[access]] is for intakes that take tokens and there is none; {remedy}"));
+        errors.push(entry.place, fault!("[[access]] is for intakes that take tokens and there is none"; "{remedy}"));
     }
     let tokens = [&intake.http, &intake.tcp].into_iter().flatten().flat_map(|listen| &listen.tokens);
     let of_tokens: Vec<_> = tokens.map(|token| TokenHash::of(token)).collect();
@@ -72,17 +73,17 @@ pub(super) fn read_access(root: &Table, intake: &IntakeConfig, errors: &mut Erro
         let Some(grant) = read_grant(node, errors) else { continue };
         if access.iter().any(|other| other.name == grant.name) {
             let name = &grant.name;
-            errors.push(node.place, format!("access.name \"{name}\" stands twice; ids belong to it: take another"));
+            errors.push(node.place, fault!("access.name \"{name}\" stands twice"; "ids belong to it: take another"));
         }
         if let Some(other) = access.iter().find(|other| other.token.is(&grant.token)) {
             let names = format!("\"{}\" and \"{}\"", other.name, grant.name);
             let remedy = "give each a token of its own, as loadline password --token makes it";
-            errors.push(node.place, format!("access.token_hash is the same for {names}; {remedy}"));
+            errors.push(node.place, fault!("access.token_hash is the same for {names}"; "{remedy}"));
         }
         if of_tokens.iter().any(|token| token.is(&grant.token)) {
             let remedy = "take it out of tokens, whose holders may do all";
             let what = format!("access.token_hash of \"{}\" is that of one of an intake's tokens", grant.name);
-            errors.push(node.place, format!("{what}; {remedy}"));
+            errors.push(node.place, fault!("{what}"; "{remedy}"));
         }
         access.push(grant);
     }
@@ -103,14 +104,14 @@ fn read_grant(node: &Node, errors: &mut Errors) -> Option<Grant> {
 fn read_name(section: &Section<'_>, errors: &mut Errors) -> Option<String> {
     let remedy = "name the sender, as in name = \"probes-north\"";
     let Some(entry) = section.get("name") else {
-        errors.push(section.place, format!("access.name is missing; {remedy}"));
+        errors.push(section.place, fault!("access.name is missing"; "{remedy}"));
         return None;
     };
     let name = section.text("name", errors)?;
     let is_allowed = |character: char| character.is_ascii_alphanumeric() || "-_.".contains(character);
     if name.is_empty() || name.len() > NAME_CHARACTERS_MAX || !name.chars().all(is_allowed) {
         let must = format!("it must be 1 to {NAME_CHARACTERS_MAX} letters, digits, -, _ and .");
-        errors.push(entry.node.place, format!("access.name is {}; {must}", entry.node));
+        errors.push(entry.node.place, fault!("access.name is {}", entry.node; "{must}"));
         return None;
     }
     Some(name.to_owned())
@@ -120,7 +121,7 @@ fn read_name(section: &Section<'_>, errors: &mut Errors) -> Option<String> {
 pub(super) fn read_hash(section: &Section<'_>, what: &str, errors: &mut Errors) -> Option<TokenHash> {
     let Some(entry) = section.get("token_hash") else {
         let remedy = "loadline password --token makes a token and its hash";
-        errors.push(section.place, format!("{what} is missing; {remedy}"));
+        errors.push(section.place, fault!("{what} is missing"; "{remedy}"));
         return None;
     };
     let text = section.text("token_hash", errors)?;
@@ -133,7 +134,7 @@ fn read_names(section: &Section<'_>, key: &str, errors: &mut Errors) -> Names {
     let names = section.texts(key, errors);
     if matches!(&entry.node.content, Content::List(items) if items.is_empty()) {
         let remedy = "list names, in which * stands for any characters, or leave it out for all";
-        errors.push(entry.node.place, format!("access.{key} is empty, and nothing could be sent; {remedy}"));
+        errors.push(entry.node.place, fault!("access.{key} is empty, and nothing could be sent"; "{remedy}"));
     }
     Names::new(names)
 }

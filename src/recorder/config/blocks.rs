@@ -8,6 +8,7 @@ use serde_json::json;
 
 use super::intake::{read_address, read_insecure, read_tls};
 use super::{ListenConfig, table};
+use crate::fault::fault;
 use crate::recorder::inbox::Bounds;
 use crate::written::place::Errors;
 use crate::written::section::Section;
@@ -222,7 +223,7 @@ pub(super) fn read_inbox(root: &Table, errors: &mut Errors) -> InboxConfig {
     let block = section.read("block", errors);
     if block > camera || camera > all {
         let remedy = "inbox.block, inbox.bound_per_camera and inbox.bound must each be larger than the one before";
-        errors.push(section.place, format!("no block would fit into the inbox; {remedy}"));
+        errors.push(section.place, fault!("no block would fit into the inbox"; "{remedy}"));
     }
     InboxConfig { path: section.read("path", errors), bounds: Bounds { all, camera, block } }
 }
@@ -254,14 +255,14 @@ pub(super) fn read_ftp(tables: &Table, has_users: bool, errors: &mut Errors) -> 
         for key in ["implicit", "require_tls"] {
             if let Some(entry) = section.get(key).filter(|_| key != "require_tls" || require_tls == Some(true)) {
                 let remedy = "add certificate and key, or leave it out";
-                errors.push(entry.place, format!("intake.ftp.{key} needs TLS and there is no certificate; {remedy}"));
+                errors.push(entry.place, fault!("intake.ftp.{key} needs TLS and there is no certificate"; "{remedy}"));
             }
         }
     }
     let requires_tls = require_tls.unwrap_or(tls.is_some());
     if let Some(entry) = section.get("client_authority").filter(|_| tls.is_some() && !requires_tls) {
         let remedy = "who comes without TLS shows no certificate; leave require_tls out";
-        errors.push(entry.place, format!("intake.ftp.client_authority is given and require_tls is false; {remedy}"));
+        errors.push(entry.place, fault!("intake.ftp.client_authority is given and require_tls is false"; "{remedy}"));
     }
     let is_insecure = read_insecure(&section, listen, requires_tls, errors);
     let connections = section.read("connections", errors);
@@ -316,7 +317,7 @@ fn read_ports(section: &Section<'_>, connections: u32, errors: &mut Errors) -> O
     let ports = ports.filter(|(first, last): &(u16, u16)| *first > 0 && first <= last);
     let Some((first, last)) = ports else {
         let must = "it must be the first and the last port, as in \"50000-50199\"";
-        errors.push(entry.node.place, format!("intake.ftp.passive_ports is {}; {must}", entry.node));
+        errors.push(entry.node.place, fault!("intake.ftp.passive_ports is {}", entry.node; "{must}"));
         return None;
     };
     let count = u32::from(last - first) + 1;
@@ -324,7 +325,7 @@ fn read_ports(section: &Section<'_>, connections: u32, errors: &mut Errors) -> O
         let remedy = "every upload needs one: give more ports or fewer connections";
         errors.push(
             entry.node.place,
-            format!("intake.ftp.passive_ports has {count} ports for {connections} connections; {remedy}"),
+            fault!("intake.ftp.passive_ports has {count} ports for {connections} connections"; "{remedy}"),
         );
     }
     Some((first, last))
@@ -335,7 +336,7 @@ fn read_passive_address(section: &Section<'_>, errors: &mut Errors) -> Option<Ip
     let address = section.text("passive_address", errors)?.parse().ok();
     if address.is_none() {
         let must = "it must be an address that clients reach, as in \"203.0.113.5\"";
-        errors.push(entry.node.place, format!("intake.ftp.passive_address is {}; {must}", entry.node));
+        errors.push(entry.node.place, fault!("intake.ftp.passive_address is {}", entry.node; "{must}"));
     }
     address
 }

@@ -4,6 +4,7 @@ use std::collections::BTreeMap;
 
 use super::table::CONFIG;
 use crate::database;
+use crate::fault::fault;
 use crate::study::DATABASE_URL as URL;
 use crate::trial::DatabaseSettings;
 use crate::written::place::Errors;
@@ -78,7 +79,7 @@ fn read_server_config(section: &Section<'_>, errors: &mut Errors) -> BTreeMap<St
     let mut config = BTreeMap::new();
     let Some(entry) = section.get("config") else { return config };
     let Content::Table(table) = &entry.node.content else {
-        errors.push(entry.place, format!("database.config is {}; it must be a table {{ name = value }}", entry.node));
+        errors.push(entry.place, fault!("database.config is {}", entry.node; "it must be a table {{ name = value }}"));
         return config;
     };
     for entry in &table.entries {
@@ -89,7 +90,7 @@ fn read_server_config(section: &Section<'_>, errors: &mut Errors) -> BTreeMap<St
             Content::Boolean(truth) => truth.to_string(),
             _ => {
                 let must = "it must be text, a number, or true or false";
-                errors.push(entry.node.place, format!("database.config.{} is {}; {must}", entry.key, entry.node));
+                errors.push(entry.node.place, fault!("database.config.{} is {}", entry.key, entry.node; "{must}"));
                 continue;
             }
         };
@@ -107,12 +108,12 @@ fn check_database(entry: &database::Entry, settings: &DatabaseSettings, section:
         (None, true) => {
             errors.push(
                 section.place,
-                format!("database.path is missing; name the file for {name}, as in path = \"measurements.db\""),
+                fault!("database.path is missing"; "name the file for {name}, as in path = \"measurements.db\""),
             );
         }
         (Some(_), false) => {
             let remedy = "leave it out; database.url names a server that exists";
-            errors.push(place("path"), format!("database.path is a file and {name} is a server; {remedy}"));
+            errors.push(place("path"), fault!("database.path is a file and {name} is a server"; "{remedy}"));
         }
         _ => {}
     }
@@ -120,7 +121,7 @@ fn check_database(entry: &database::Entry, settings: &DatabaseSettings, section:
         (Some(_), None) => {
             errors.push(
                 place("url"),
-                format!("database.url is for servers and {name} is none; use database.path for its file"),
+                fault!("database.url is for servers and {name} is none"; "use database.path for its file"),
             );
         }
         (Some(url), Some(read_url)) => {
@@ -132,11 +133,11 @@ fn check_database(entry: &database::Entry, settings: &DatabaseSettings, section:
     }
     if let Some(engine) = &settings.engine {
         if entry.engines.is_empty() {
-            errors.push(place("engine"), format!("{name} has no engines; leave database.engine out"));
+            errors.push(place("engine"), fault!("{name} has no engines"; "leave database.engine out"));
         } else if !engine.eq_ignore_ascii_case("innodb") {
             let remedy =
                 "write \"innodb\" or leave it out: a record and its ledger must be stored together or not at all";
-            errors.push(place("engine"), format!("database.engine \"{engine}\" has no transactions; {remedy}"));
+            errors.push(place("engine"), fault!("database.engine \"{engine}\" has no transactions"; "{remedy}"));
         }
     }
     if is_embedded
@@ -144,7 +145,7 @@ fn check_database(entry: &database::Entry, settings: &DatabaseSettings, section:
         && !["full", "extra", "2", "3"].contains(&value.to_ascii_lowercase().as_str())
     {
         let remedy = "write \"full\" or leave it out: what is acknowledged must be on the disk";
-        errors.push(place("config"), format!("database.config.synchronous is \"{value}\"; {remedy}"));
+        errors.push(place("config"), fault!("database.config.synchronous is \"{value}\""; "{remedy}"));
     }
     for key in PRIVATE_KEYS {
         if section.get(key).is_none() {
@@ -154,10 +155,10 @@ fn check_database(entry: &database::Entry, settings: &DatabaseSettings, section:
             let remedy = "leave one of them out";
             errors.push(
                 place(key),
-                format!("database.{key} is for a private server and database.url names one that exists; {remedy}"),
+                fault!("database.{key} is for a private server and database.url names one that exists"; "{remedy}"),
             );
         } else if is_embedded && key != "config" {
-            errors.push(place(key), format!("database.{key} is for servers and {name} is none; leave it out"));
+            errors.push(place(key), fault!("database.{key} is for servers and {name} is none"; "leave it out"));
         }
     }
 }

@@ -5,6 +5,7 @@ use std::net::SocketAddr;
 use super::blocks::{BLOCKS, FTP, PUT, read_blocks, read_ftp, read_put};
 use super::nats::{NATS, STORE, read_nats, read_store};
 use super::{IntakeConfig, ListenConfig, TlsConfig, table};
+use crate::fault::fault;
 use crate::recorder::access::TOKEN_CHARACTERS_MIN;
 use crate::written::place::Errors;
 use crate::written::section::Section;
@@ -101,14 +102,14 @@ pub(super) fn read_intake(root: &Table, errors: &mut Errors) -> IntakeConfig {
     };
     let is_needed = ["processing", "office", "forward"].iter().all(|name| root.get(name).is_none());
     if tables.is_none() && is_needed {
-        errors.push(section.place, "there is no intake; add [intake.http] with listen = \"127.0.0.1:8086\"");
+        errors.push(section.place, fault!("there is no intake"; "add [intake.http] with listen = \"127.0.0.1:8086\""));
     }
     let tables = tables.unwrap_or(&empty);
     let memory_bytes = section.read("memory", errors);
     let request_bytes = section.read("request", errors);
     if request_bytes > memory_bytes {
         let place = section.get("request").or(section.get("memory")).map_or(section.place, |entry| entry.place);
-        errors.push(place, "intake.request is larger than intake.memory; no such request could be taken in");
+        errors.push(place, fault!("intake.request is larger than intake.memory"; "no such request could be taken in"));
     }
     // What is wrong with them is said where they are read.
     let has_access = root.get("access").is_some();
@@ -153,10 +154,13 @@ fn read_tokens(section: &Section<'_>, errors: &mut Errors) -> Vec<String> {
     let short = tokens.iter().filter(|token| token.chars().count() < TOKEN_CHARACTERS_MIN).count();
     if let Some(entry) = section.get("tokens").filter(|_| short > 0) {
         let tokens = section.path("tokens");
-        let must = format!("a token must have {TOKEN_CHARACTERS_MIN} characters or more");
+        let least = TOKEN_CHARACTERS_MIN;
         // The token itself is not shown.
-        let what = format!("{tokens} has {short} that are shorter, and could be guessed; {must}");
-        errors.push(entry.node.place, format!("{what}; loadline password --token makes one"));
+        let fault = fault!(
+            "{tokens} has {short} that are shorter than a token must be, and could be guessed";
+            "a token must have {least} characters or more: loadline password --token makes one"
+        );
+        errors.push(entry.node.place, fault);
     }
     tokens
 }
@@ -174,7 +178,7 @@ pub(super) fn read_insecure(
         let (place, address) = (entry.map_or(section.place, |entry| entry.node.place), section.path("listen"));
         let shown = entry.map(|entry| entry.node.to_string()).unwrap_or_default();
         let remedy = "add certificate and key, or write insecure = true where something else protects the way";
-        errors.push(place, format!("{address} is {shown} and clients would come without TLS; {remedy}"));
+        errors.push(place, fault!("{address} is {shown} and clients would come without TLS"; "{remedy}"));
     }
     is_insecure
 }
@@ -191,7 +195,7 @@ pub(super) fn read_tls(section: &Section<'_>, errors: &mut Errors) -> Option<Tls
             if let Some(entry) = section.get(AUTHORITY) {
                 let path = section.path(AUTHORITY);
                 let remedy = "clients show certificates with TLS only; add certificate and key";
-                errors.push(entry.place, format!("{path} is {} without TLS; {remedy}", entry.node));
+                errors.push(entry.place, fault!("{path} is {} without TLS", entry.node; "{remedy}"));
             }
             None
         }
@@ -211,14 +215,14 @@ pub(super) fn read_address(
 ) -> Option<SocketAddr> {
     let path = section.path(key);
     let Some(entry) = section.get(key) else {
-        errors.push(section.place, format!("{path} is missing; write an address and a port"));
+        errors.push(section.place, fault!("{path} is missing"; "write an address and a port"));
         return None;
     };
     let address = match section.text(key, errors)?.parse::<SocketAddr>() {
         Ok(address) => address,
         Err(_) => {
             let must = "it must be an address and a port, as in \"127.0.0.1:8086\"";
-            errors.push(entry.node.place, format!("{path} is {}; {must}", entry.node));
+            errors.push(entry.node.place, fault!("{path} is {}", entry.node; "{must}"));
             return None;
         }
     };
@@ -226,7 +230,7 @@ pub(super) fn read_address(
         && !address.ip().is_loopback()
     {
         let remedy = format!("{adds}, or listen on a loopback address such as 127.0.0.1");
-        errors.push(entry.node.place, format!("{path} is {} and {what}; {remedy}", entry.node));
+        errors.push(entry.node.place, fault!("{path} is {} and {what}", entry.node; "{remedy}"));
     }
     Some(address)
 }

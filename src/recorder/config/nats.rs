@@ -9,6 +9,7 @@ use serde_json::json;
 
 use super::intake::read_tls;
 use super::{TlsConfig, table};
+use crate::fault::fault;
 use crate::written::place::Errors;
 use crate::written::section::{Section, masked_url, shown};
 use crate::written::tree::Table;
@@ -207,7 +208,7 @@ pub(super) fn read_nats(tables: &Table, errors: &mut Errors) -> Option<NatsConfi
     if let Some(address) = monitor.as_ref().filter(|address| !address.starts_with("http://")) {
         let must = "it must be an address as in \"http://127.0.0.1:8222\"";
         let place = section.get("monitor").map_or(section.place, |entry| entry.place);
-        errors.push(place, format!("intake.nats.monitor is {address:?}; {must}"));
+        errors.push(place, fault!("intake.nats.monitor is {address:?}"; "{must}"));
     }
     let server = read_server(&section, errors);
     let needed = |key: &str, errors: &mut Errors| {
@@ -241,13 +242,13 @@ pub(super) fn read_forward(
     let section = Section::open(root, &FORWARD, errors);
     if root.get("processing").is_some() {
         let remedy = "leave one of them out: a block goes one way";
-        errors.push(section.place, format!("[forward] and [processing] both take blocks out of the inbox; {remedy}"));
+        errors.push(section.place, fault!("[forward] and [processing] both take blocks out of the inbox"; "{remedy}"));
     }
     let bucket = read_bucket(&section, errors);
     if store.is_some_and(|store| store.bucket.name == bucket.name && store.bucket.server.url == bucket.server.url) {
         let remedy = "name another bucket in one of them";
         let what = format!("[forward] and [intake.store] name the same bucket \"{}\"", bucket.name);
-        errors.push(section.place, format!("{what}; blocks would go round in it; {remedy}"));
+        errors.push(section.place, fault!("{what}; blocks would go round in it"; "{remedy}"));
     }
     let bound = section.find("bound", errors).unwrap_or((1 << 30).max(4 * block_bytes));
     // What an object needs beside its bytes, and room to answer for it.
@@ -255,7 +256,7 @@ pub(super) fn read_forward(
         let place = section.get("bound").map_or(section.place, |entry| entry.node.place);
         let shown = crate::units::show_bytes(block_bytes as f64);
         let remedy = "make it several times as large";
-        errors.push(place, format!("forward.bound leaves no room for a block of {shown} (inbox.block); {remedy}"));
+        errors.push(place, fault!("forward.bound leaves no room for a block of {shown} (inbox.block)"; "{remedy}"));
     }
     let objects = section.read("objects", errors);
     Some(ForwardConfig { bucket, bound, objects })
@@ -265,14 +266,14 @@ fn read_bucket(section: &Section<'_>, errors: &mut Errors) -> BucketConfig {
     let server = read_server(section, errors);
     let remedy = "name a bucket, as in bucket = \"blocks\"";
     let Some(entry) = section.get("bucket") else {
-        errors.push(section.place, format!("{} is missing; {remedy}", section.path("bucket")));
+        errors.push(section.place, fault!("{} is missing", section.path("bucket"); "{remedy}"));
         return BucketConfig { server, name: String::new() };
     };
     let name = section.text("bucket", errors).unwrap_or_default();
     let is_allowed = |character: char| character.is_ascii_alphanumeric() || "-_".contains(character);
     if name.is_empty() || name.len() > BUCKET_NAME_MAX || !name.chars().all(is_allowed) {
         let must = format!("it must be 1 to {BUCKET_NAME_MAX} letters, digits, - and _");
-        errors.push(entry.node.place, format!("{} is {}; {must}", section.path("bucket"), entry.node));
+        errors.push(entry.node.place, fault!("{} is {}", section.path("bucket"), entry.node; "{must}"));
     }
     BucketConfig { server, name: name.to_owned() }
 }
@@ -286,7 +287,7 @@ fn read_server(section: &Section<'_>, errors: &mut Errors) -> NatsServer {
     match section.get("url") {
         None => {
             let path = section.path("url");
-            errors.push(section.place, format!("{path} is missing; write the server's address, {example}"));
+            errors.push(section.place, fault!("{path} is missing"; "write the server's address, {example}"));
         }
         Some(entry) => {
             let is_spoken = async_nats::ServerAddr::from_str(&url)
@@ -295,7 +296,7 @@ fn read_server(section: &Section<'_>, errors: &mut Errors) -> NatsServer {
                 let must = format!("it must be the address of a NATS server, {example}");
                 errors.push(
                     entry.node.place,
-                    format!("{} is {}; {must}", section.path("url"), shown("url", &entry.node)),
+                    fault!("{} is {}", section.path("url"), shown("url", &entry.node); "{must}"),
                 );
             }
         }

@@ -6,6 +6,7 @@ use serde_json::json;
 
 use super::intake::{read_address, read_insecure, read_tls};
 use super::{ListenConfig, table};
+use crate::fault::fault;
 use crate::recorder::processing::{Dates, Form};
 use crate::written::place::Errors;
 use crate::written::section::Section;
@@ -21,6 +22,8 @@ pub struct ProcessingConfig {
     pub signers: PathBuf,
     /// Where images are kept.
     pub images: ImagesConfig,
+    /// File with the public key that images are encrypted to; none leaves them as they are.
+    pub images_recipient: Option<PathBuf>,
     /// The most blocks of a transaction.
     pub batch: u32,
     /// Threads that open blocks.
@@ -49,6 +52,8 @@ pub struct OfficeConfig {
     pub audit: PathBuf,
     /// Where images are kept.
     pub images: ImagesConfig,
+    /// File with the secret keys that images are decrypted with, where they are encrypted.
+    pub images_identity: Option<PathBuf>,
 }
 
 /// How far away violations may be dated at most: 10,000 days.
@@ -79,6 +84,12 @@ pub static PROCESSING: Part = Part {
         ),
         IMAGES,
         IMAGES_IN,
+        Setting::new(
+            "images_recipient",
+            Kind::Text,
+            Absent::Means("images are kept as they came"),
+            "The file with the public key that images are encrypted to before they are kept.",
+        ),
         Setting::new("batch", Kind::Whole(1, 1_000), Absent::Whole(64), "The most blocks of a transaction."),
         Setting::new("workers", Kind::Whole(1, 256), Absent::Whole(1), "Threads that open blocks."),
         Setting::new(
@@ -111,6 +122,12 @@ pub static OFFICE: Part = Part {
         Setting::new("audit", Kind::Text, Absent::Text("office.audit"), "The file that every access is written to."),
         IMAGES,
         IMAGES_IN,
+        Setting::new(
+            "images_identity",
+            Kind::Text,
+            Absent::Means("encrypted images are not given out"),
+            "The file with the secret keys that images are decrypted with.",
+        ),
         table::CERTIFICATE,
         table::KEY,
         table::CLIENT_AUTHORITY,
@@ -134,7 +151,7 @@ pub(super) fn read_processing(root: &Table, layout: &str, errors: &mut Errors) -
         if section.get(key).is_none() {
             errors.push(
                 section.place,
-                format!("processing.{key} is missing; name the file, as in {key} = \"{example}\""),
+                fault!("processing.{key} is missing"; "name the file, as in {key} = \"{example}\""),
             );
         }
         section.read::<PathBuf>(key, errors)
@@ -144,6 +161,7 @@ pub(super) fn read_processing(root: &Table, layout: &str, errors: &mut Errors) -
         identity: needed("identity", "centre.key", errors),
         signers: needed("signers", "cameras.allowed_signers", errors),
         images: read_images(&section, errors),
+        images_recipient: section.read("images_recipient", errors),
         batch: section.read("batch", errors),
         workers: section.read("workers", errors),
         dates: Dates { age: section.read("age", errors), ahead: section.read("ahead", errors) },
@@ -161,9 +179,18 @@ pub(super) fn read_office(
     check_layout(&section, layout, errors);
     let own_images = section.get("images").is_some() || section.get("images_in").is_some();
     if let (true, Some(_)) = (own_images, processing) {
-        errors.push(section.place, "office.images is that of [processing] here; leave it out");
+        errors.push(section.place, fault!("office.images is that of [processing] here"; "leave it out"));
     }
     let images = processing.map_or_else(|| read_images(&section, errors), |processing| processing.images.clone());
+    let images_identity: Option<PathBuf> = section.read("images_identity", errors);
+    let are_encrypted = processing.is_some_and(|processing| processing.images_recipient.is_some());
+    if are_encrypted && images_identity.is_none() {
+        let remedy = "name the file with the secret key, as in images_identity = \"image-keys/centre.key\"";
+        errors.push(
+            section.place,
+            fault!("processing.images_recipient is given and office.images_identity is missing"; "{remedy}"),
+        );
+    }
     let readers = read_readers(&section, errors);
     let listen = read_address(&section, "listen", &None, errors);
     let connections = section.read("connections", errors);
@@ -174,13 +201,13 @@ pub(super) fn read_office(
     let connections_per_address = section.read("connections_per_address", errors);
     let (listen, tokens) = (listen?, Vec::new());
     let listen = ListenConfig { listen, tokens, is_insecure, tls, connections, connections_per_address, patience };
-    Some(OfficeConfig { listen, readers, audit, images })
+    Some(OfficeConfig { listen, readers, audit, images, images_identity })
 }
 
 fn check_layout(section: &Section<'_>, layout: &str, errors: &mut Errors) {
     if Form::named(layout).is_none() {
         let remedy = "write layout.name = \"star\" or \"wide\"";
-        errors.push(section.place, format!("violations are not stored in layout \"{layout}\"; {remedy}"));
+        errors.push(section.place, fault!("violations are not stored in layout \"{layout}\""; "{remedy}"));
     }
 }
 
@@ -190,7 +217,7 @@ fn read_images(section: &Section<'_>, errors: &mut Errors) -> ImagesConfig {
         Some("database") => {
             if let Some(entry) = section.get("images") {
                 let what = format!("{} is a folder and images_in is \"database\"", section.path("images"));
-                errors.push(entry.place, format!("{what}; leave one of them out"));
+                errors.push(entry.place, fault!("{what}"; "leave one of them out"));
             }
             ImagesConfig::Database
         }
@@ -201,11 +228,11 @@ fn read_images(section: &Section<'_>, errors: &mut Errors) -> ImagesConfig {
 fn read_readers(section: &Section<'_>, errors: &mut Errors) -> Vec<(String, String)> {
     let remedy = "name each reader with a token of 16 characters or more, as in readers = { desk-1 = \"...\" }";
     let Some(entry) = section.get("readers") else {
-        errors.push(section.place, format!("office.readers is missing; {remedy}"));
+        errors.push(section.place, fault!("office.readers is missing"; "{remedy}"));
         return Vec::new();
     };
     let Content::Table(table) = &entry.node.content else {
-        errors.push(entry.place, format!("office.readers is no table; {remedy}"));
+        errors.push(entry.place, fault!("office.readers is no table"; "{remedy}"));
         return Vec::new();
     };
     let mut readers = Vec::new();
@@ -213,11 +240,11 @@ fn read_readers(section: &Section<'_>, errors: &mut Errors) -> Vec<(String, Stri
         match &reader.node.content {
             Content::Text(token) if token.len() >= 16 => readers.push((reader.key.clone(), token.clone())),
             // The token itself is not shown.
-            _ => errors.push(reader.place, format!("office.readers.{} has no good token; {remedy}", reader.key)),
+            _ => errors.push(reader.place, fault!("office.readers.{} has no good token", reader.key; "{remedy}")),
         }
     }
     if table.entries.is_empty() {
-        errors.push(entry.place, format!("office.readers is empty; {remedy}"));
+        errors.push(entry.place, fault!("office.readers is empty"; "{remedy}"));
     }
     readers
 }

@@ -10,6 +10,7 @@ use super::metrics::read_metrics;
 use super::nats::read_forward;
 use super::processing::{read_office, read_processing};
 use super::{AdmissionConfig, Config, LayoutConfig, NewColumns, SchemaConfig, SpoolConfig, WriterConfig, table};
+use crate::fault::fault;
 use crate::written::StudyErrors;
 use crate::written::place::{Errors, Source};
 use crate::written::section::Section;
@@ -69,10 +70,11 @@ fn read_layout(root: &Table, errors: &mut Errors) -> LayoutConfig {
     let hot = section.texts("hot", errors);
     if name == "star-hot" && hot.is_empty() && section.get("hot").is_none() {
         let remedy = "list the fields of the main table, as in hot = [\"rtt_ms\"], or take \"star\"";
-        errors.push(section.place, format!("layout.hot is missing for \"star-hot\"; {remedy}"));
+        errors.push(section.place, fault!("layout.hot is missing for \"star-hot\""; "{remedy}"));
     }
     if let Some(entry) = section.get("hot").filter(|_| name != "star-hot") {
-        errors.push(entry.place, format!("layout.hot is for \"star-hot\" and layout.name is \"{name}\"; leave it out"));
+        errors
+            .push(entry.place, fault!("layout.hot is for \"star-hot\" and layout.name is \"{name}\""; "leave it out"));
     }
     LayoutConfig { name, hot }
 }
@@ -109,7 +111,7 @@ fn read_writer(root: &Table, is_sqlite: bool, errors: &mut Errors) -> WriterConf
         let place = section.get("count").map_or(section.place, |entry| entry.place);
         errors.push(
             place,
-            format!("writer.count is {count} and SQLite takes one writer at a time; write 1 or leave it out"),
+            fault!("writer.count is {count} and SQLite takes one writer at a time"; "write 1 or leave it out"),
         );
     }
     if let Some(entry) = section.get("keep").filter(|_| is_sqlite) {

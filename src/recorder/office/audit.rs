@@ -1,6 +1,7 @@
-//! The audit file: one line of JSON for each access, synced before the access is answered. Main type: [`Audit`].
+//! The audit file: one line of JSON for each access, synced before the access is answered, and for each erasure, synced before it begins. Main
+//! type: [`Audit`].
 //!
-//! Invariant: nothing is read for which there is no line. Those without a token read nothing: they get lines at a bounded rate, and a later line
+//! Invariant: nothing is read or erased for which there is no line. Those without a token read nothing: they get lines at a bounded rate, and a later line
 //! says how many were left out.
 
 use std::fs::File;
@@ -49,6 +50,34 @@ pub(super) struct Access<'a> {
     pub(super) status: u16,
     /// The records that were given out.
     pub(super) numbers: &'a [i64],
+}
+
+/// Violations that somebody has erased, or is about to.
+#[derive(Debug, Clone, Copy)]
+pub struct Erasure<'a> {
+    /// Numbers of the violations.
+    pub numbers: &'a [i64],
+    /// Who wants it so.
+    pub by: &'a str,
+    /// Why.
+    pub reason: &'a str,
+    /// Whether they are erased, or are to be.
+    pub is_done: bool,
+}
+
+/// Writes into an audit file what is erased, by whom and why; when this comes back it is on the disk.
+///
+/// # Errors
+/// A sentence: the file cannot be written.
+pub fn note_erasure(path: &Path, erasure: Erasure<'_>) -> Result<(), String> {
+    let audit = Audit::open(path)?;
+    let cut = |text: &str| text.chars().take(REQUEST_MAX).collect::<String>();
+    let line = json!({
+        "time": show_utc_ms(now_ns()), "erases": erasure.numbers, "by": cut(erasure.by), "reason": cut(erasure.reason),
+        "done": erasure.is_done,
+    });
+    let mut state = audit.state.lock().unwrap_or_else(PoisonError::into_inner);
+    audit.write_line(&mut state, &line.to_string())
 }
 
 impl Audit {

@@ -29,6 +29,8 @@ use super::intake::{Renewal, Running, connections_page};
 use super::processing::Form;
 use super::stop::Stop;
 use crate::database::Database;
+pub use audit::{Erasure, note_erasure};
+
 use audit::{Access, Audit};
 use reading::{Reading, Refusal};
 
@@ -63,6 +65,7 @@ impl Office {
     /// # Errors
     /// A sentence about what cannot be started; nothing runs then.
     pub fn start(config: &OfficeConfig, form: Form, database: Arc<dyn Database>) -> Result<Self, String> {
+        let reading = Reading::new(database, form, config)?;
         let audit = Audit::open(&config.audit)?;
         let runtime = tokio::runtime::Builder::new_multi_thread()
             .worker_threads(1)
@@ -76,7 +79,7 @@ impl Office {
             readers: RwLock::new(readers_of(&config.readers)),
             strangers: Strangers::default(),
             patience: config.listen.patience,
-            reading: Reading::new(database, form, config.images.clone()),
+            reading,
             audit,
             stop: Arc::clone(&stop),
         });

@@ -1,17 +1,19 @@
 //! Reading what is stored. Main type: [`Reading`]. Each request has a connection of its own: a ticket office asks a few times a minute, and a
 //! connection that was left by a server that was restarted would only be in the way.
 
+use std::fmt::Display;
 use std::sync::Arc;
 
 use ring::digest::{SHA256, digest};
 use serde_json::{Value, json};
 
 use super::filter::Filter;
+use crate::block::age::{Identity, read_identities};
 use crate::data::violation::record_type;
 use crate::database::{Database, DatabaseError};
 use crate::record::{Cell, Cells};
-use crate::recorder::config::ImagesConfig;
-use crate::recorder::processing::{Form, image_path, tables};
+use crate::recorder::config::{ImagesConfig, OfficeConfig};
+use crate::recorder::processing::{Form, decrypted, read_kept, tables};
 use crate::statement::{Expect, Program, Request, Select, Statement, Step};
 use crate::units::show_utc_ms;
 
@@ -29,11 +31,19 @@ pub(super) struct Reading {
     database: Arc<dyn Database>,
     form: Form,
     images: ImagesConfig,
+    /// The keys of encrypted images.
+    identities: Vec<Identity>,
 }
 
 impl Reading {
-    pub(super) fn new(database: Arc<dyn Database>, form: Form, images: ImagesConfig) -> Self {
-        Reading { database, form, images }
+    /// Reads the keys of encrypted images, where the configuration names them.
+    pub(super) fn new(database: Arc<dyn Database>, form: Form, config: &OfficeConfig) -> Result<Self, String> {
+        let identities = config.images_identity.as_deref().map_or(Ok(Vec::new()), |path| {
+            let place = || format!("office.images_identity: {}", path.display());
+            let text = std::fs::read_to_string(path).map_err(|error| format!("{} cannot be read: {error}", place()))?;
+            read_identities(&text).map_err(|error| format!("{}: {error}", place()))
+        })?;
+        Ok(Reading { database, form, images: config.images.clone(), identities })
     }
 
     /// A page of violations, in the order in which they were stored, and their numbers.
@@ -56,12 +66,13 @@ impl Reading {
     pub(super) fn image(&self, number: i64) -> Result<Vec<u8>, Refusal> {
         let record = self.record(number)?;
         let sha256 = record["image_sha256"].as_str().unwrap_or_default();
-        let bytes = match &self.images {
-            ImagesConfig::Folder(folder) => std::fs::read(image_path(folder, sha256)).map_err(|error| {
-                Refusal::Damaged(format!("the image of violation {number} cannot be read: {error}"))
-            })?,
+        let unreadable =
+            |error: &dyn Display| Refusal::Damaged(format!("the image of violation {number} cannot be read: {error}"));
+        let kept = match &self.images {
+            ImagesConfig::Folder(folder) => read_kept(folder, sha256).map_err(|error| unreadable(&error))?,
             ImagesConfig::Database => self.stored_image(number)?,
         };
+        let bytes = decrypted(kept, &self.identities).map_err(|error| unreadable(&error))?;
         let found: String = digest(&SHA256, &bytes).as_ref().iter().map(|byte| format!("{byte:02x}")).collect();
         if found != sha256 {
             return Err(Refusal::Damaged(format!("the image of violation {number} is not the one that was stored")));

@@ -9,7 +9,7 @@ use ring::digest::{SHA256, digest};
 
 use super::Meter;
 use super::batch::{Good, Judged, hex};
-use super::images::{ImageError, Images};
+use super::images::{Image, ImageError, Images};
 use super::store::{Known, New, Replay, Store};
 use super::tables::Form;
 use crate::database::{Database, DatabaseError};
@@ -105,9 +105,11 @@ impl Concluding {
                 _ => {}
             }
         }
-        let images = new.iter().map(|(good, _)| (&good.image, good.image_sha256.as_str()));
-        self.images.keep(images).map_err(image_trouble)?;
-        match self.commit(&new, &replays) {
+        let images = Arc::clone(&self.images);
+        let naming = images.keep(new_images(&new)).map_err(image_trouble)?;
+        let committed = self.commit(&new, &replays);
+        drop(naming);
+        match committed {
             Ok(()) => {}
             Err(error) if waiting.len() > 1 && meaning(&error) == Meaning::Record => {
                 // One of them is to blame; alone it will be found.
@@ -223,6 +225,11 @@ impl Concluding {
         self.meter.is_connected.store(false, Ordering::Relaxed);
         Trouble::Wait(format!("the database: {error}"))
     }
+}
+
+/// The images of records that are new, with their hashes.
+fn new_images<'a>(new: &'a [(&Good, &Known)]) -> impl Iterator<Item = (&'a Image, &'a str)> {
+    new.iter().map(|(good, _)| (&good.image, good.image_sha256.as_str()))
 }
 
 pub(super) fn trouble(error: InboxError) -> Trouble {

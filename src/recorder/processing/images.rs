@@ -1,7 +1,9 @@
-//! Where images are kept: in a folder, named by what is in them, or in the database. Main type: [`Images`].
+//! Where images are kept: in a folder, named by what is in them, or in the database; encrypted, where there is a key for that. Main type: [`Images`].
 //!
-//! The folder: `<two digits>/<SHA-256>.jpg`, and `new/` for what is not durable yet. An image gets its name after its content is synced, and its
-//! name is synced before anything refers to it. A name that is there has the right content: it cannot be another's.
+//! The folder: `<two digits>/<SHA-256>.jpg`, or `.jpg.age` where the image is encrypted (the hash is that of the image itself), and `new/` for what
+//! is not durable yet. An image gets its name after its content is synced, and its name is synced before anything refers to it. A name that is there
+//! has the right content: it cannot be another's. `lock` is held, shared, from the naming of images until their records are committed: whoever
+//! holds it alone sees the records of all images that have names.
 
 use std::collections::BTreeSet;
 use std::fs::File;
@@ -10,16 +12,21 @@ use std::os::fd::AsRawFd;
 use std::path::{Path, PathBuf};
 use std::sync::atomic::{AtomicU64, AtomicUsize, Ordering};
 
-use crate::recorder::config::ImagesConfig;
+use crate::block::age::{self, Identity, Recipient};
+use crate::recorder::config::{ImagesConfig, ProcessingConfig};
 
 /// Images that are synced at a time.
 const SYNCS_MAX: usize = 8;
 
-/// Where images go.
+/// What an encrypted image begins with; a JPEG never does.
+const ENCRYPTED: &[u8] = b"age-encryption.org/v1\n";
+
+/// Where images go, and whom they are encrypted to.
 #[derive(Debug)]
-pub(super) enum Images {
-    Folder(Folder),
-    Database,
+pub(super) struct Images {
+    /// None where they go to the database.
+    folder: Option<Folder>,
+    recipient: Option<Recipient>,
 }
 
 /// A folder of images.
@@ -27,6 +34,13 @@ pub(super) enum Images {
 pub(super) struct Folder {
     path: PathBuf,
     next: AtomicU64,
+    lock: File,
+}
+
+/// As long as this is held, nobody erases an image that has got its name.
+#[derive(Debug)]
+pub(super) struct Naming<'a> {
+    lock: Option<&'a File>,
 }
 
 /// An image on its way: not durable, and gone when this is dropped.
@@ -52,22 +66,79 @@ pub fn image_path(folder: &Path, sha256: &str) -> PathBuf {
     folder.join(sha256.get(..2).unwrap_or_default()).join(format!("{sha256}.jpg"))
 }
 
+/// The place of an image that is encrypted.
+pub fn encrypted_image_path(folder: &Path, sha256: &str) -> PathBuf {
+    image_path(folder, sha256).with_extension("jpg.age")
+}
+
+/// An image of a folder as it is kept there: as it came, or encrypted.
+pub(in crate::recorder) fn read_kept(folder: &Path, sha256: &str) -> std::io::Result<Vec<u8>> {
+    match std::fs::read(image_path(folder, sha256)) {
+        Err(error) if error.kind() == ErrorKind::NotFound => std::fs::read(encrypted_image_path(folder, sha256)),
+        read => read,
+    }
+}
+
+/// The image itself, of one as it is kept; with no key where it is not encrypted.
+pub(in crate::recorder) fn decrypted(mut kept: Vec<u8>, identities: &[Identity]) -> Result<Vec<u8>, String> {
+    if kept.starts_with(ENCRYPTED) {
+        if identities.is_empty() {
+            return Err("it is encrypted; name the file of its key in office.images_identity".to_owned());
+        }
+        let begin = age::decrypt_in_place(&mut kept, 0, identities).map_err(|error| error.to_string())?;
+        kept.drain(..begin);
+    }
+    Ok(kept)
+}
+
+/// Takes the image with this hash out of a folder, encrypted or not; whether there was one. When this comes back it does not return after a crash.
+pub(super) fn remove_kept(folder: &Path, sha256: &str) -> std::io::Result<bool> {
+    let mut was_there = false;
+    for path in [image_path(folder, sha256), encrypted_image_path(folder, sha256)] {
+        match std::fs::remove_file(&path) {
+            Ok(()) => was_there = true,
+            Err(error) if error.kind() == ErrorKind::NotFound => continue,
+            Err(error) => return Err(error),
+        }
+        if let Some(directory) = path.parent() {
+            File::open(directory)?.sync_all()?;
+        }
+    }
+    Ok(was_there)
+}
+
+/// The file that is locked while images get their names, and while they are erased.
+pub(super) fn open_lock(folder: &Path) -> std::io::Result<File> {
+    File::options().create(true).truncate(false).write(true).open(folder.join("lock"))
+}
+
+fn read_recipient(path: &Path) -> Result<Recipient, String> {
+    let place = || format!("processing.images_recipient: {}", path.display());
+    let text = std::fs::read_to_string(path).map_err(|error| format!("{} cannot be read: {error}", place()))?;
+    Recipient::parse(text.trim()).map_err(|error| format!("{}: {error}", place()))
+}
+
 impl Images {
     /// Makes what there must be; what an earlier process left without a name is removed.
-    pub(super) fn open(config: &ImagesConfig) -> Result<Self, String> {
-        let ImagesConfig::Folder(path) = config else { return Ok(Images::Database) };
+    pub(super) fn open(settings: &ProcessingConfig) -> Result<Self, String> {
+        let recipient = settings.images_recipient.as_deref().map(read_recipient).transpose()?;
+        let ImagesConfig::Folder(path) = &settings.images else { return Ok(Images { folder: None, recipient }) };
         let wrong = |error: std::io::Error| format!("processing.images: {}: {error}", path.display());
         let new = path.join("new");
         std::fs::create_dir_all(&new).map_err(wrong)?;
         for entry in std::fs::read_dir(&new).map_err(wrong)? {
             std::fs::remove_file(entry.map_err(wrong)?.path()).map_err(wrong)?;
         }
-        Ok(Images::Folder(Folder { path: path.clone(), next: AtomicU64::new(0) }))
+        let lock = open_lock(path).map_err(wrong)?;
+        Ok(Images { folder: Some(Folder { path: path.clone(), next: AtomicU64::new(0), lock }), recipient })
     }
 
     /// Takes an image; it is not durable yet.
-    pub(super) fn take(&self, bytes: &[u8]) -> Result<Image, ImageError> {
-        let Images::Folder(folder) = self else { return Ok(Image::Bytes(bytes.to_vec())) };
+    pub(super) fn take(&self, image: &[u8]) -> Result<Image, ImageError> {
+        let encrypt = |recipient| age::encrypt(image, recipient).map_err(|error| ImageError::Wait(error.to_string()));
+        let encrypted = self.recipient.as_ref().map(encrypt).transpose()?;
+        let bytes = encrypted.as_deref().unwrap_or(image);
+        let Some(folder) = &self.folder else { return Ok(Image::Bytes(bytes.to_vec())) };
         let path = folder.path.join("new").join(folder.next.fetch_add(1, Ordering::Relaxed).to_string());
         let file = File::options().create_new(true).write(true).open(&path).map_err(|error| wait(&path, &error))?;
         // Dropped below if it cannot be written whole.
@@ -81,18 +152,26 @@ impl Images {
         Ok(image)
     }
 
-    /// Makes images durable under their names, all together.
-    pub(super) fn keep<'a>(&self, images: impl Iterator<Item = (&'a Image, &'a str)>) -> Result<(), ImageError> {
-        let Images::Folder(folder) = self else { return Ok(()) };
+    /// Makes images durable under their names, all together. What is returned is to be held until their records are committed.
+    pub(super) fn keep<'a>(
+        &self,
+        images: impl Iterator<Item = (&'a Image, &'a str)>,
+    ) -> Result<Naming<'_>, ImageError> {
+        let Some(folder) = &self.folder else { return Ok(Naming { lock: None }) };
         let file = |(image, sha256): (&'a Image, &'a str)| match image {
             Image::File { file, path } => Some((file, path, sha256)),
             Image::Bytes(_) => None,
         };
         let files: Vec<(&File, &PathBuf, &str)> = images.filter_map(file).collect();
         sync_all(&files)?;
+        folder.lock.lock_shared().map_err(|error| wait(&folder.path.join("lock"), &error))?;
+        let naming = Naming { lock: Some(&folder.lock) };
         let mut touched = BTreeSet::new();
         for (_, path, sha256) in files {
-            let name = image_path(&folder.path, sha256);
+            let name = match &self.recipient {
+                Some(_) => encrypted_image_path(&folder.path, sha256),
+                None => image_path(&folder.path, sha256),
+            };
             let directory = name.parent().unwrap_or(&folder.path).to_owned();
             if !directory.is_dir() {
                 std::fs::create_dir_all(&directory).map_err(|error| wait(&directory, &error))?;
@@ -105,7 +184,14 @@ impl Images {
             let synced = File::open(&directory).and_then(|opened| opened.sync_all());
             synced.map_err(|error| broken(&directory, &error))?;
         }
-        Ok(())
+        Ok(naming)
+    }
+}
+
+impl Drop for Naming<'_> {
+    fn drop(&mut self) {
+        // It ends with the process at the latest.
+        let _ = self.lock.map(File::unlock);
     }
 }
 

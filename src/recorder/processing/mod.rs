@@ -5,11 +5,13 @@
 //! then they are settled. The next batch is opened meanwhile.
 //!
 //! Invariant: a block leaves the inbox only when its record is committed, when the same record was committed before, or for quarantine as it
-//! came. An image is durable before its record is committed. A record is told apart by camera and sequence and is stored once.
+//! came. An image is durable before its record is committed. A record is told apart by camera and sequence and is stored once. One that was erased
+//! (`erase`) leaves its camera and sequence, so that it is not stored again.
 
 mod batch;
 mod conclude;
 mod dates;
+mod erase;
 mod images;
 mod keys;
 mod store;
@@ -31,7 +33,9 @@ use super::stop::Stop;
 use crate::database::Database;
 
 pub use dates::Dates;
-pub use images::image_path;
+pub use erase::{EraseError, Erased, Erasing};
+pub(super) use images::{decrypted, read_kept};
+pub use images::{encrypted_image_path, image_path};
 pub use tables::Form;
 
 /// What became of blocks: of all there ever were, as far as the database knows, and of those since the start.

@@ -75,7 +75,9 @@ impl Store {
             Ok(first.and_then(|text| text.parse().ok()).unwrap_or(0))
         };
         let (values, identity) = form.tables_of_columns();
-        let next_record = 1 + one(format!("SELECT MAX({RECORD_ID}) FROM {}", quoted(values)))?;
+        // The number of a record that was erased is nobody else's: the audit file names it.
+        let mut newest = |table: &str| one(format!("SELECT MAX({RECORD_ID}) FROM {}", quoted(table)));
+        let next_record = 1 + newest(values)?.max(newest("loadline_block")?);
         let next_identity = match form {
             Form::Star => 1 + one(format!("SELECT MAX(measurement) FROM {}", quoted(identity)))?,
             Form::Wide => 1,

@@ -77,7 +77,7 @@ impl Worker {
         let keys = Keys::read(&settings.identity, &settings.signers)?;
         let opener = || Opener::new(keys.identities.clone(), Limits::default()).map_err(|error| error.to_string());
         let openers = (0..settings.workers.max(1)).map(|_| opener()).collect::<Result<_, _>>()?;
-        let images = Arc::new(Images::open(&settings.images)?);
+        let images = Arc::new(Images::open(settings)?);
         let with = (taking, Arc::clone(&images));
         Ok(Worker {
             opening: Opening { keys, openers, images, dates: settings.dates },

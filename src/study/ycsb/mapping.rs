@@ -3,6 +3,7 @@
 //! Main function: [`map`]. Invariant: [`MEANINGS`] has every property of `CoreWorkload` and of `Client`, package version 0.17.
 
 use super::properties::Property;
+use crate::fault::fault;
 use crate::written::closest;
 use crate::written::place::{Errors, Place};
 use crate::written::tree::{Content, Node, Table};
@@ -167,7 +168,7 @@ impl Mapped {
             Class if value.rsplit('.').next() == Some("CoreWorkload") => return,
             Class => {
                 let remedy = "only the core workload is possible: site.ycsb.workloads.CoreWorkload";
-                return errors.push(*place, format!("workload is {value:?}; {remedy}"));
+                return errors.push(*place, fault!("workload is {value:?}"; "{remedy}"));
             }
             Phase => {
                 let Some(does) = truth(value) else { return refuse(property, meaning, errors) };
@@ -178,7 +179,7 @@ impl Mapped {
                 if !value.eq_ignore_ascii_case(possible) {
                     errors.push(
                         *place,
-                        format!("{name} is {value:?}, which is not possible here: {why}; write {possible}"),
+                        fault!("{name} is {value:?}, which is not possible here: {why}"; "write {possible}"),
                     );
                 }
                 return;
@@ -205,7 +206,7 @@ impl Mapped {
             Some(meant) => format!("did you mean \"{meant}\"?"),
             None => "it is none of YCSB's core workload; remove it".to_owned(),
         };
-        errors.push(*place, format!("unknown property \"{name}\"; {remedy}"));
+        errors.push(*place, fault!("unknown property \"{name}\""; "{remedy}"));
     }
 
     /// What follows from several properties, and what YCSB asks for.
@@ -219,7 +220,10 @@ impl Mapped {
         if rows.is_none() && self.root.find("record.rows").is_none_or(|entry| entry.node.content == Content::Integer(0))
         {
             let place = self.root.find("record.rows").map_or(place, |entry| entry.place);
-            errors.push(place, "recordcount is missing; write how many records there are, as in recordcount=1000");
+            errors.push(
+                place,
+                fault!("recordcount is missing"; "write how many records there are, as in recordcount=1000"),
+            );
         }
         if self.is_load {
             let first = whole(&self.root, "workload.ycsb.first").unwrap_or(0);
@@ -240,7 +244,7 @@ impl Mapped {
             None => {
                 let place = operations.map_or(place, |entry| entry.place);
                 let remedy = "write operationcount=1000, or maxexecutiontime=60";
-                errors.push(place, format!("neither operationcount nor maxexecutiontime ends the run; {remedy}"));
+                errors.push(place, fault!("neither operationcount nor maxexecutiontime ends the run"; "{remedy}"));
             }
         }
     }
@@ -256,7 +260,7 @@ fn refuse(property: &Property, meaning: Meaning, errors: &mut Errors) {
         Truth(_) | Phase => "true or false",
         _ => "a number",
     };
-    errors.push(property.place, format!("{} is {:?}; it must be {must}", property.name, property.value));
+    errors.push(property.place, fault!("{} is {:?}", property.name, property.value; "it must be {must}"));
 }
 
 #[cfg(test)]
@@ -269,7 +273,7 @@ mod tests {
         let mut errors = Errors::default();
         let properties = read_properties(text, &mut errors);
         let (root, notes) = map(&properties, &mut errors);
-        let lines = errors.into_result(&Default::default()).map_or_else(|errors| errors.lines, |()| Vec::new());
+        let lines = errors.into_result(&Default::default()).map_or_else(|errors| errors.lines(), |()| Vec::new());
         (root, notes.into_iter().map(|(_, note)| note).collect(), lines)
     }
 

@@ -8,6 +8,7 @@ mod properties;
 pub mod settings;
 
 use super::table::{STUDY, sections};
+use crate::fault::fault;
 use crate::written::place::{Errors, Place, StudyErrors};
 use crate::written::tree::Table;
 
@@ -41,7 +42,7 @@ pub fn find_text(path: &str) -> Result<(String, String), StudyErrors> {
     match (std::fs::read(path), WORKLOADS.iter().find(|(name, _)| *name == path)) {
         (Ok(bytes), _) => match String::from_utf8(bytes) {
             Ok(text) => Ok((path.to_owned(), text)),
-            Err(_) => Err(StudyErrors::one(format!("{path}: not UTF-8 text; --ycsb takes a property file of YCSB"))),
+            Err(_) => Err(StudyErrors::one(fault!("{path}: not UTF-8 text"; "--ycsb takes a property file of YCSB"))),
         },
         (Err(error), Some((name, text))) if error.kind() == std::io::ErrorKind::NotFound => {
             Ok(((*name).to_owned(), (*text).to_owned()))
@@ -49,7 +50,7 @@ pub fn find_text(path: &str) -> Result<(String, String), StudyErrors> {
         (Err(error), _) => {
             let names: Vec<_> = WORKLOADS.iter().map(|(name, _)| *name).collect();
             let remedy = format!("give the path of a property file of YCSB, or one of {}", names.join(", "));
-            Err(StudyErrors::one(format!("--ycsb {path}: cannot be read: {error}; {remedy}")))
+            Err(StudyErrors::one(fault!("--ycsb {path}: cannot be read: {error}"; "{remedy}")))
         }
     }
 }

@@ -3,6 +3,7 @@
 //! Main function: [`read_properties`]. Invariant: each property knows the line that it begins on; of two with the same name the later
 //! one counts, as in Java.
 
+use crate::fault::{Fault, fault};
 use crate::written::place::{Errors, Place};
 
 /// A name and a value, as text.
@@ -34,7 +35,7 @@ pub fn read_properties(text: &str, errors: &mut Errors) -> Vec<Property> {
         let place = Place::Line(number);
         match (unescaped(name), unescaped(value.trim_end())) {
             (Ok(name), Ok(_)) if name.is_empty() => {
-                errors.push(place, format!("{line:?} has no name; write name=value, as in recordcount=1000"));
+                errors.push(place, fault!("{line:?} has no name"; "write name=value, as in recordcount=1000"));
             }
             (Ok(name), Ok(value)) => set(&mut properties, Property { name, value, place }),
             (Err(why), _) | (_, Err(why)) => errors.push(place, why),
@@ -67,7 +68,7 @@ fn split(line: &str) -> (&str, &str) {
     (&line[..end], rest.strip_prefix(['=', ':']).unwrap_or(rest).trim_start())
 }
 
-fn unescaped(text: &str) -> Result<String, String> {
+fn unescaped(text: &str) -> Result<String, Fault> {
     let mut out = String::new();
     let mut signs = text.chars();
     while let Some(sign) = signs.next() {
@@ -80,7 +81,7 @@ fn unescaped(text: &str) -> Result<String, String> {
                 let digits: String = signs.by_ref().take(4).collect();
                 let code = u32::from_str_radix(&digits, 16).ok().filter(|_| digits.len() == 4);
                 let sign = code.and_then(char::from_u32);
-                out.push(sign.ok_or_else(|| format!("\\u{digits} is no character; write four hexadecimal digits"))?);
+                out.push(sign.ok_or_else(|| fault!("\\u{digits} is no character"; "write four hexadecimal digits"))?);
             }
             ('\\', Some(other)) => out.push(other),
             (sign, _) => out.push(sign),
@@ -131,7 +132,7 @@ mod tests {
     fn what_is_no_property_is_named_by_its_line() {
         let mut errors = Errors::default();
         assert!(read_properties("=5\na=\\u00\n", &mut errors).is_empty());
-        let lines = errors.into_result(&Default::default()).unwrap_err().lines;
+        let lines = errors.into_result(&Default::default()).unwrap_err().lines();
         assert!(lines[0].starts_with(":1: \"=5\" has no name") && lines[1].starts_with(":2: \\u00"), "{lines:?}");
     }
 }

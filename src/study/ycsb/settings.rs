@@ -6,6 +6,7 @@ use std::collections::BTreeMap;
 
 use serde_json::Value as Json;
 
+use crate::fault::fault;
 use crate::study::settings::LARGE;
 use crate::trial::{Settings, UsertableSettings, YcsbSettings};
 use crate::workload::ycsb::{REQUESTS, SHARES};
@@ -189,7 +190,7 @@ pub fn read_usertable(record: &Section, errors: &mut Errors) -> UsertableSetting
         (!begins || field_prefix.len() > 40 || !field_prefix.chars().all(is_name), record.get("field_prefix"))
     {
         let must = "it must be 1 to 40 letters, digits or underscores and not begin with a digit";
-        errors.push(entry.node.place, format!("record.field_prefix is {}; {must}", entry.node));
+        errors.push(entry.node.place, fault!("record.field_prefix is {}", entry.node; "{must}"));
     }
     UsertableSettings {
         fields: record.read("fields", errors),

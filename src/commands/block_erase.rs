@@ -1,0 +1,112 @@
+//! `loadline block erase`: violations that somebody may have erased are. Main function: [`run`].
+//!
+//! Invariant: the audit file says who has what erased, and why, before anything is; nothing is erased where one of the numbers is wrong.
+
+use std::path::Path;
+use std::sync::Arc;
+
+use serde_json::json;
+
+use super::output::{print, print_json};
+use super::record::read_config;
+use super::stage::{endpoint_of, entry_of};
+use super::{Failure, Refusal, Status};
+use crate::database::Database;
+use crate::fault::fault;
+use crate::recorder::config::{Config, ImagesConfig};
+use crate::recorder::office::{Erasure, note_erasure};
+use crate::recorder::processing::{EraseError, Erased, Erasing, Form};
+use crate::server::keep_files_private;
+
+/// Who wants something erased, and why.
+pub(super) struct Order<'a> {
+    pub(super) by: &'a str,
+    pub(super) reason: &'a str,
+}
+
+/// Erases violations.
+///
+/// # Errors
+/// [`Failure::Usage`] where a number or the configuration is wrong, and nothing is erased; otherwise where the database, the folder of images or
+/// the audit file does not do it.
+pub(super) fn run(path: &Path, numbers: &[i64], order: &Order<'_>, is_json: bool) -> Result<Status, Failure> {
+    for (option, text) in [("--by", order.by), ("--reason", order.reason)] {
+        if text.trim().is_empty() {
+            return Err(Failure::refused(Refusal::at(option, "it is empty", "write what the audit file is to say")));
+        }
+    }
+    let config = read_config(path)?;
+    let place = path.display().to_string();
+    let Some(office) = &config.office else {
+        let fault = fault!("there is no [office], whose audit file says what is erased"; "name the file of the office");
+        return Err(Failure::refused(Refusal::about(place, fault)));
+    };
+    if let ImagesConfig::Folder(folder) = &office.images
+        && !folder.is_dir()
+    {
+        let fault = fault!(
+            "the folder of images {} is not there", folder.display(); "start this where the recorder is started"
+        );
+        return Err(Failure::refused(Refusal::about(place, fault)));
+    }
+    keep_files_private();
+    let database = open(&config, &place)?;
+    let form = Form::named(&config.layout.name).unwrap_or(Form::Star);
+    let refuse = |error: EraseError| match error {
+        EraseError::Unknown(_) => {
+            let fault = fault!("{error}"; "the ticket office shows the numbers: GET /violations");
+            Failure::refused(Refusal::about("NUMBER", fault))
+        }
+        other => Failure::usage(other),
+    };
+    let mut erasing = Erasing::open(&*database, form, &office.images).map_err(refuse)?;
+    let found = numbers.iter().map(|number| erasing.find(*number));
+    let found = found.collect::<Result<Vec<Erased>, _>>().map_err(refuse)?;
+    let note = |is_done| {
+        let erasure = Erasure { numbers, by: order.by, reason: order.reason, is_done };
+        note_erasure(&office.audit, erasure).map_err(|error| Failure::broken(anyhow::Error::msg(error)))
+    };
+    note(false)?;
+    let mut erased = Vec::new();
+    for one in found {
+        erased.push(erasing.erase(one).map_err(|error| Failure::broken(anyhow::Error::from(error)))?);
+    }
+    erasing.finish().map_err(|error| Failure::broken(anyhow::Error::from(error)))?;
+    note(true)?;
+    say(&erased, is_json)
+}
+
+/// The database of a recorder, which may be running. One that is made for the recorder alone has nothing in it now.
+fn open(config: &Config, place: &str) -> Result<Arc<dyn Database>, Failure> {
+    let settings = &config.database;
+    let entry = entry_of(settings).map_err(Failure::usage)?;
+    let endpoint = match (&settings.url, entry.read_url) {
+        (Some(url), Some(read_url)) => Some(endpoint_of(url, read_url).map_err(Failure::usage)?),
+        _ if entry.recipe.is_some() => {
+            let fault =
+                fault!("a private server keeps nothing"; "give the database.url of the server with the violations");
+            return Err(Failure::refused(Refusal::about(place, fault)));
+        }
+        _ => None,
+    };
+    let database = (entry.open)(settings, endpoint.as_ref()).map_err(Failure::usage)?;
+    Ok(Arc::from(database))
+}
+
+fn say(erased: &[Erased], is_json: bool) -> Result<Status, Failure> {
+    if is_json {
+        print_json(&json!({ "erased": erased }))?;
+        return Ok(Status::Valid);
+    }
+    for Erased { number, camera, sequence, had_record, had_image, .. } in erased {
+        let what = match (had_record, had_image) {
+            (false, _) => "was erased before",
+            (true, true) => "is erased: its record and its image",
+            (true, false) => {
+                "is erased: its record; its image is that of another violation too, and stays, or was gone"
+            }
+        };
+        print(&format!("violation {number} (camera {camera}, sequence {sequence}) {what}\n"))?;
+    }
+    Ok(Status::Valid)
+}

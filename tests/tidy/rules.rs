@@ -77,10 +77,15 @@ const BANNED_NAMES: &[(&str, &str)] = &[
     ("misc", "say what it is for"),
 ];
 
+/// The path of a file below the `src` of its crate; none for tests and benches.
+fn below_src(path: &str) -> Option<&str> {
+    let of_crate = path.strip_prefix("crates/").and_then(|rest| Some(rest.split_once('/')?.1));
+    of_crate.unwrap_or(path).strip_prefix("src/")
+}
+
 /// The top-level module of the library that a file belongs to; none for tests and benches.
 fn module(path: &str) -> Option<&str> {
-    let rest = path.strip_prefix("src/")?;
-    let first = rest.split('/').next()?;
+    let first = below_src(path)?.split('/').next()?;
     Some(first.strip_suffix(".rs").unwrap_or(first))
 }
 
@@ -110,7 +115,7 @@ pub fn layers(source: &Source) -> Vec<String> {
 fn imports(source: &Source) -> Vec<(usize, String)> {
     let code = source.code.as_str();
     let mut roots = vec!["crate::"];
-    if source.path.ends_with("/mod.rs") || source.path.matches('/').count() == 1 {
+    if source.path.ends_with("/mod.rs") || below_src(&source.path).is_some_and(|rest| !rest.contains('/')) {
         roots.push("super::");
     }
     let mut found = Vec::new();

@@ -1,0 +1,26 @@
+//! The vocabulary of loadline, files that people write, and pure calculations: statistics, queueing models, scores, sizes.
+//!
+//! Invariant: nothing here does I/O, but for the types that are read from and written to JSON.
+
+pub mod fault;
+pub mod finding;
+#[cfg(any(test, fuzzing, feature = "fuzzed"))]
+pub mod fuzzed;
+pub mod histogram;
+pub mod imported;
+pub mod measurement;
+pub mod operation;
+pub mod query;
+pub mod queueing;
+pub mod quote;
+pub mod random;
+pub mod reason;
+pub mod record;
+pub mod said;
+pub mod scoring;
+pub mod sizing;
+pub mod statement;
+pub mod statistics;
+pub mod trial;
+pub mod units;
+pub mod written;

@@ -1,0 +1,475 @@
+//! Why a trial is not to be trusted. Main type: [`Reason`].
+//!
+//! Invariant: what was stored is read back with its figures, and a reason that this version does not know keeps its sentence.
+
+mod words;
+
+use schemars::JsonSchema;
+use serde::de::Error;
+use serde::{Deserialize, Deserializer, Serialize};
+use serde_json::Value;
+
+use crate::said::{said, with_says};
+use crate::units::{show_number, show_seconds};
+use words::{SAMPLES_REMOVED, show_empty, show_errors, show_little};
+
+pub use words::show_reasons;
+pub use words::{show_stolen, show_turn};
+
+/// Why a trial's figures are not to be trusted, with the figures that say so. As JSON it is an object with `kind`, these figures and `says`.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize, JsonSchema, thiserror::Error)]
+#[serde(remote = "Self", tag = "kind", rename_all = "snake_case")]
+#[schemars(transform = with_says)]
+pub enum Reason {
+    /// The trial was interrupted, or the database fell silent.
+    #[error("it ended before its time: interrupted, or the database answered nothing any more")]
+    CutShort {},
+    /// Nothing was measured.
+    #[error("no operation was completed")]
+    NothingCompleted {},
+    /// More operations failed than the study tolerates.
+    #[error("{failed} of {scheduled} operations failed{}", show_errors(.errors))]
+    OperationsFailed {
+        /// Operations that failed.
+        failed: u64,
+        /// All operations that were scheduled.
+        scheduled: u64,
+        /// With what they failed, the most frequent first; not all of it.
+        errors: Vec<Failed>,
+    },
+    /// Operations of a closed loop were without an answer at the end.
+    #[error("{abandoned} of {scheduled} operations were not answered before the trial ended")]
+    NotAnswered {
+        /// Operations without an answer.
+        abandoned: u64,
+        /// All operations that were scheduled.
+        scheduled: u64,
+    },
+    /// Operations of an open loop were without an answer although clients were free.
+    #[error(
+        "{abandoned} of {scheduled} operations were not answered although clients were busy only {:.0} % of the time",
+        100.0 * busy_share
+    )]
+    NotAnsweredThoughIdle {
+        /// Operations without an answer.
+        abandoned: u64,
+        /// All operations that were scheduled.
+        scheduled: u64,
+        /// Share of the time that clients were busy.
+        busy_share: f64,
+    },
+    /// Changes of the schema failed.
+    #[error("{failed} schema changes failed, first \"{first}\": {error}")]
+    SchemaChangesFailed {
+        /// Changes, or records of them, that failed.
+        failed: u64,
+        /// What the first of them changed.
+        first: String,
+        /// The database's message.
+        error: String,
+    },
+    /// The load ended before the first change of the schema.
+    #[error("no schema change was made in the measured phase; make load.duration longer than workload.evolve")]
+    NoSchemaChange {},
+    /// A change of the schema took longer than the load.
+    #[error(
+        "the schema change \"{change}\" took {} and outlasted the load; raise workload.evolve_at_most, so that the load lasts as long as \
+         the change",
+        show_seconds(*took_s)
+    )]
+    SchemaChangeOutlasted {
+        /// What it changed.
+        change: String,
+        /// How long it took.
+        took_s: f64,
+    },
+    /// Reads found nothing although they should have.
+    #[error("{}", show_empty(*empty, .reads))]
+    FoundNothing {
+        /// Reads that found nothing.
+        empty: u64,
+        /// The same by kind of operation.
+        reads: Vec<EmptyReads>,
+    },
+    /// Operations were lost or counted twice.
+    #[error(
+        "the counts do not add up: {scheduled} scheduled, {completed} completed, {failed} failed, {abandoned} abandoned"
+    )]
+    CountsDiffer {
+        /// Operations that were scheduled.
+        scheduled: u64,
+        /// Operations that were completed.
+        completed: u64,
+        /// Operations that failed.
+        failed: u64,
+        /// Operations without an answer.
+        abandoned: u64,
+    },
+    /// The table has not as many records as were acknowledged.
+    #[error("{acknowledged} records were acknowledged and {found} are in the table")]
+    RecordsDiffer {
+        /// Records that were acknowledged, with those that were there before.
+        acknowledged: u64,
+        /// Records that are in the table.
+        found: u64,
+    },
+    /// The tables have not as many events as were acknowledged.
+    #[error("{acknowledged} events were acknowledged and {found} are in the tables")]
+    EventsDiffer {
+        /// Events that were acknowledged.
+        acknowledged: u64,
+        /// Events that are in the tables.
+        found: u64,
+    },
+    /// Operations of an open loop did not arrive at the rate that was asked for.
+    #[error("{arrived} operations arrived instead of about {expected:.0}: the offered rate was missed")]
+    RateMissed {
+        /// Operations that arrived.
+        arrived: u64,
+        /// Operations that the rate makes.
+        expected: f64,
+    },
+    /// Another tool did not reach the rate that it was to offer.
+    #[error(
+        "{} of {}/s were reached: the schedule was missed, and the times of what still waited at the end are not told",
+        show_number(*reached_per_s),
+        show_number(*rate_per_s)
+    )]
+    ScheduleMissed {
+        /// Operations per second that there were.
+        reached_per_s: f64,
+        /// Operations per second that there should have been.
+        rate_per_s: f64,
+    },
+    /// The generator's own lateness is a part of the mean response time.
+    #[error(
+        "loadline sent operations late: {} on average, and the mean response time is {}",
+        show_seconds(*late_s),
+        show_seconds(*mean_s)
+    )]
+    SentLate {
+        /// Mean lateness.
+        late_s: f64,
+        /// Mean response time.
+        mean_s: f64,
+    },
+    /// A load thread used up its CPU.
+    #[error(
+        "the client was saturated: a load thread used {:.0} % of a CPU; set load.loops to use more threads",
+        100.0 * cpu_share
+    )]
+    ClientSaturated {
+        /// Share of a CPU that it used.
+        cpu_share: f64,
+    },
+    /// Counts and times contradict each other by Little's law.
+    #[error("counts and times contradict each other (by Little's law): {}", show_little(*between, *operations, *expected))]
+    LittlesLaw {
+        /// What was held against what.
+        between: Little,
+        /// Operations under way on average, as they were counted.
+        operations: f64,
+        /// What that should be, or be at most.
+        expected: f64,
+    },
+    /// Readers had nothing to see.
+    #[error("group {group}: there was no event to be seen")]
+    NoEvents {
+        /// The group of readers.
+        group: String,
+    },
+    /// Readers missed events, or saw them twice.
+    #[error("group {group}: of {expected} sightings {lost} were lost and {duplicates} were of events seen before")]
+    SightingsWrong {
+        /// The group of readers.
+        group: String,
+        /// Sightings that there should have been.
+        expected: u64,
+        /// Sightings that there were not.
+        lost: u64,
+        /// Sightings of events that the same reader had seen before.
+        duplicates: u64,
+    },
+    /// A reader of events ended before its time.
+    #[error("a reader of group {group} ended before its time: {error}")]
+    ReaderEnded {
+        /// The group of readers.
+        group: String,
+        /// Why.
+        error: String,
+    },
+    /// The historian ended before its time.
+    #[error("the historian ended before its time: {error}")]
+    HistorianEnded {
+        /// Why.
+        error: String,
+    },
+    /// The hypervisor gave much CPU time to other machines.
+    #[error("{}, or permit it with LOADLINE_STOLEN", show_stolen(*stolen_share))]
+    Stolen {
+        /// Share of the CPU time of all CPUs.
+        stolen_share: f64,
+    },
+    /// The client did not get its turn although CPUs were idle.
+    #[error(
+        "the client was starved: {}, although {:.0} % of the CPU time was idle; give loadline's cgroup a larger quota, or load.cpus CPUs \
+         that nothing else keeps busy",
+        show_turn(*connections, *ready_share, *cpu_share),
+        100.0 * idle_share
+    )]
+    ClientStarved {
+        /// Connections of the load thread.
+        connections: u32,
+        /// Share of the time that it was ready to run.
+        ready_share: f64,
+        /// Share of the time that it had a CPU.
+        cpu_share: f64,
+        /// Share of the CPU time of all CPUs that nobody used.
+        idle_share: f64,
+    },
+    /// Others than the server had the CPUs that the client needed.
+    #[error(
+        "the client was starved by other processes: {}; end what else runs, give loadline the same priority (nice), set load.cpus and \
+         database.cpus, or permit it with LOADLINE_STOLEN=1",
+        show_turn(*connections, *ready_share, *cpu_share)
+    )]
+    ClientStarvedByOthers {
+        /// Connections of the load thread.
+        connections: u32,
+        /// Share of the time that it was ready to run.
+        ready_share: f64,
+        /// Share of the time that it had a CPU.
+        cpu_share: f64,
+    },
+    /// Something could not be done at all.
+    #[error("it could not be carried out: {error}")]
+    NotCarriedOut {
+        /// The error with its causes.
+        error: String,
+    },
+    /// A program that loadline had started ended.
+    #[error("the {program} ended by itself; the end of its log: {log}")]
+    ProgramEnded {
+        /// `server`, `recorder`, `NATS server`.
+        program: String,
+        /// The last line of its log.
+        log: String,
+    },
+    /// The recorder had to be ended by force.
+    #[error("the recorder did not stop in order")]
+    RecorderNotStopped {},
+    /// Writing raw times kept the load from going on.
+    #[error("the disk did not keep up with load.samples: load threads waited {:.1} ms for it", 1e3 * waited_s)]
+    SamplesHeldUp {
+        /// How long load threads waited together.
+        waited_s: f64,
+    },
+    /// Raw times are missing.
+    #[error("load.samples could not all be written: {error}{}", if *removed { SAMPLES_REMOVED } else { "" })]
+    SamplesNotWritten {
+        /// Why.
+        error: String,
+        /// Whether the part of them that was written was removed.
+        removed: bool,
+    },
+    /// The recorder's own counts do not account for what was acknowledged.
+    #[error(
+        "{acknowledged} records were acknowledged and the recorder counts {committed} committed, {spooled} spooled and {quarantined} \
+         quarantined"
+    )]
+    RecorderCountsDiffer {
+        /// Records that were acknowledged.
+        acknowledged: u64,
+        /// Records in the database, as the recorder counts.
+        committed: u64,
+        /// Records in its spool.
+        spooled: u64,
+        /// Records in quarantine.
+        quarantined: u64,
+    },
+    /// Records were lost.
+    #[error("{missing} acknowledged records are not in the database")]
+    RecordsMissing {
+        /// Records that were acknowledged and not found.
+        missing: u64,
+    },
+    /// Records are there twice, or were never sent.
+    #[error("{surplus} records are in the database that should not be there, or twice")]
+    RecordsSurplus {
+        /// Such records.
+        surplus: u64,
+    },
+    /// Records are mixed up.
+    #[error("{out_of_order} records are not in their source's order")]
+    RecordsOutOfOrder {
+        /// Records behind a later one of the same source.
+        out_of_order: u64,
+    },
+    /// Records were still on their way.
+    #[error("{spooled} records were still spooled when the trial ended; make load.drain longer")]
+    RecordsSpooled {
+        /// Records in the spool.
+        spooled: u64,
+    },
+    /// The database refused records.
+    #[error("{quarantined} records are in quarantine")]
+    RecordsQuarantined {
+        /// Records in quarantine.
+        quarantined: u64,
+    },
+    /// The recorder did not say how it does.
+    #[error("the recorder did not answer {unanswered} times when it was asked how it does")]
+    RecorderUnanswered {
+        /// How often.
+        unanswered: u64,
+    },
+    /// Something was wrong with the load in the background.
+    #[error("in the background: {reason}")]
+    InBackground {
+        /// What.
+        reason: Box<Reason>,
+    },
+    /// Another tool ended with an error.
+    #[error("{tool} ended with \"{message}\"")]
+    ToolEnded {
+        /// The tool.
+        tool: String,
+        /// Its words.
+        message: String,
+    },
+    /// Another tool complained.
+    #[error("{tool} said \"{message}\"")]
+    ToolSaid {
+        /// The tool.
+        tool: String,
+        /// Its words.
+        message: String,
+    },
+    /// Another tool lost connections.
+    #[error("{reconnects} reconnects: connections were lost")]
+    Reconnects {
+        /// How often.
+        reconnects: u64,
+    },
+    /// A log of one of another tool's threads is missing.
+    #[error(
+        "the logs are those of some of pgbench's threads: {log} is missing, so that rates and counts are too low; give all of them"
+    )]
+    LogMissing {
+        /// The file that is missing.
+        log: String,
+    },
+    /// What another version said: a sentence of version 1, or a kind that this version does not know.
+    #[error("{says}")]
+    Other {
+        /// The sentence.
+        #[serde(skip)]
+        says: String,
+    },
+}
+
+said!(Reason);
+
+impl Reason {
+    /// A reason of which only the sentence is known.
+    pub fn told(says: impl Into<String>) -> Self {
+        Reason::Other { says: says.into() }
+    }
+}
+
+impl<'de> Deserialize<'de> for Reason {
+    fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
+        // There are none in valid trials, so that reading them twice costs nothing there.
+        let told = match Value::deserialize(deserializer)? {
+            Value::String(says) => return Ok(Reason::Other { says }),
+            told => told,
+        };
+        match (Reason::deserialize(&told), told.get("says").and_then(Value::as_str)) {
+            (Err(_) | Ok(Reason::Other { .. }), Some(says)) => Ok(Reason::told(says)),
+            (known, _) => {
+                known.map_err(|error| D::Error::custom(format!("no reason for a trial to be invalid: {error}")))
+            }
+        }
+    }
+}
+
+/// A message that operations failed with.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+pub struct Failed {
+    /// The database's words.
+    pub message: String,
+    /// How often.
+    pub count: u64,
+}
+
+/// Reads of a kind that found nothing.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+pub struct EmptyReads {
+    /// The kind of operation.
+    pub operation: String,
+    /// The beginning of the study's own statement, where it is one.
+    #[serde(skip_serializing_if = "Option::is_none", default)]
+    pub sql: Option<String>,
+    /// How many found nothing.
+    pub empty: u64,
+}
+
+/// What Little's law was held against.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+#[serde(rename_all = "snake_case")]
+pub enum Little {
+    /// Running operations, and clients of which each runs one.
+    Clients,
+    /// Running operations as clients counted them, and throughput times residence time.
+    Counted,
+    /// Running operations, and the clients that were at work.
+    AtWork,
+    /// Operations in the system, and those waiting and running.
+    InSystem,
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::said::Said;
+
+    #[test]
+    fn a_reason_is_an_object_with_its_kind_its_figures_and_its_sentence() {
+        let errors = vec![Failed { message: "disk is full (13)".to_owned(), count: 3 }];
+        let reason = Reason::OperationsFailed { failed: 3, scheduled: 10, errors };
+        let told = serde_json::to_value(&reason).unwrap();
+        assert_eq!(
+            told,
+            serde_json::json!({
+                "kind": "operations_failed", "failed": 3, "scheduled": 10, "errors": [{"message": "disk is full (13)", "count": 3}],
+                "says": "3 of 10 operations failed; 3 times: disk is full (13)"
+            })
+        );
+        assert_eq!(serde_json::from_value::<Reason>(told).unwrap(), reason);
+        assert_eq!(reason.kind(), "operations_failed");
+        let nested = Reason::InBackground { reason: Box::new(Reason::SentLate { late_s: 0.5, mean_s: 1.0 }) };
+        let told = serde_json::to_string(&nested).unwrap();
+        assert_eq!(serde_json::from_str::<Reason>(&told).unwrap(), nested);
+        assert!(told.ends_with("\"says\":\"in the background: loadline sent operations late: 500 ms on average, and the mean response time is 1 s\"}"));
+    }
+
+    #[test]
+    fn sentences_of_version_1_and_kinds_of_newer_versions_keep_what_they_say() {
+        let read = |text: &str| serde_json::from_str::<Reason>(text);
+        assert_eq!(read("\"no operation was completed\"").unwrap(), Reason::told("no operation was completed"));
+        let newer = "{\"kind\":\"moon_full\",\"lit_share\":1.0,\"says\":\"the moon was full\"}";
+        assert_eq!(read(newer).unwrap(), Reason::told("the moon was full"));
+        let changed = "{\"kind\":\"stolen\",\"says\":\"much was stolen\"}";
+        assert_eq!(read(changed).unwrap(), Reason::told("much was stolen"), "its figures are not those that are known");
+        let other = Reason::told("the moon was full");
+        assert_eq!(serde_json::to_string(&other).unwrap(), "{\"kind\":\"other\",\"says\":\"the moon was full\"}");
+        assert_eq!(read(&serde_json::to_string(&other).unwrap()).unwrap(), other);
+        assert!(read("{\"kind\":\"stolen\"}").is_err() && read("7").is_err());
+    }
+
+    #[test]
+    fn a_valid_trial_costs_no_memory_for_reasons() {
+        assert_eq!(Vec::<Reason>::new().capacity(), 0);
+        assert!(size_of::<Reason>() <= 72, "{}", size_of::<Reason>());
+    }
+}

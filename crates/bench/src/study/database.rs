@@ -1,0 +1,155 @@
+//! `[database]`: which database, and how a private server of it is started.
+//!
+//! Main: [`DATABASE`] and [`read_database`].
+
+use std::collections::BTreeMap;
+
+use serde_json::json;
+
+use super::names::Names;
+use super::settings::{CPUS, read_cpus, read_name};
+use crate::database::URL_FORM;
+use crate::fault::fault;
+use crate::trial::DatabaseSettings;
+use crate::written::place::Errors;
+use crate::written::section::Section;
+use crate::written::tree::{Content, Table};
+use crate::written::{Absent, Form, Kind, Part, Setting};
+
+const PRIVATE: &str = "a private server";
+
+/// The form of `database.config`.
+pub static CONFIG: Form = Form {
+    says: "table of names with text, numbers, `true` or `false`",
+    schema: || {
+        let value = json!({ "type": ["string", "number", "boolean", "object"] });
+        json!({ "type": "object", "propertyNames": { "pattern": "^[A-Za-z0-9_.-]+$" }, "additionalProperties": value })
+    },
+    example: "{ work_mem = \"4MB\" }",
+};
+
+/// The settings of the section.
+pub static DATABASE: Part = Part {
+    name: "database",
+    help: "Which database, and how a private server of it is started; or where a server is that exists.",
+    settings: &[
+        Setting::new("name", Kind::Named(database_names), Absent::Text("sqlite"), "The database.")
+            .factor(|settings| Some(settings.database.name.as_str().into())),
+        Setting::new(
+            "engine",
+            Kind::Text,
+            Absent::Means("the database's own"),
+            "The storage engine, where the database has several: `innodb`, `myisam` and `aria` of MariaDB, `innodb` and `myisam` of MySQL.",
+        )
+        .factor(|settings| settings.database.engine.as_deref().map(Into::into)),
+        Setting::new(
+            "url",
+            Kind::Own(&URL_FORM),
+            Absent::Means("a private server is started, and stopped at the end"),
+            "A server that exists. The password may stand in it, or in LOADLINE_PASSWORD.",
+        )
+        .factor(|settings| settings.database.url.as_deref().map(Into::into)),
+        Setting::new(
+            "path",
+            Kind::Text,
+            Absent::Means("a file of the run"),
+            "The database file.",
+        )
+        .only("embedded databases")
+        .factor(|settings| settings.database.path.as_deref().map(Into::into)),
+        Setting::new("binary", Kind::Text, Absent::Means("the one installed"), "The file of the server program.")
+            .only(PRIVATE)
+            .factor(|settings| settings.database.binary.as_deref().map(Into::into)),
+        Setting::new("base", Kind::Text, Absent::Means("none"), "The directory that a server was unpacked in.")
+            .only(PRIVATE)
+            .factor(|settings| settings.database.base.as_deref().map(Into::into)),
+        Setting::new(
+            "socket",
+            Kind::OneOf(&["unix", "tcp"]),
+            Absent::Means("`\"unix\"`; `\"tcp\"` over a `[link]`"),
+            "How clients reach it.",
+        )
+        .only(PRIVATE)
+        .factor(|settings| settings.database.socket.as_deref().map(Into::into)),
+        Setting::new("cpus", Kind::Own(&CPUS), Absent::Means("all"), "The CPUs that it is pinned to.")
+            .only(PRIVATE)
+            .factor(|settings| settings.database.cpus.as_deref().map(Into::into)),
+        Setting::new(
+            "encryption",
+            Kind::OneOf(&["none", "aes128", "aes256"]),
+            Absent::Text("none"),
+            "How it encrypts its files.",
+        )
+        .only(PRIVATE)
+        .factor(|settings| Some(settings.database.encryption.as_deref().unwrap_or("none").into())),
+        Setting::new(
+            "config",
+            Kind::Own(&CONFIG),
+            Absent::Means("none"),
+            "The database's own settings. Each is a factor as `database.config.NAME`.",
+        ),
+    ],
+};
+
+fn database_names() -> Vec<&'static str> {
+    crate::database::REGISTRY.iter().map(|entry| entry.name).collect()
+}
+
+/// The settings of the section.
+pub fn read_database(root: &Table, names: &Names, errors: &mut Errors) -> DatabaseSettings {
+    let section = Section::open(root, &DATABASE, errors);
+    // Leaving it out and saying `none` are the same case.
+    let encryption: Option<String> = section.find("encryption", errors).filter(|name| name != "none");
+    DatabaseSettings {
+        name: read_name(&section, "name", &names.databases, errors),
+        engine: section.read("engine", errors),
+        url: section.read("url", errors),
+        path: section.read("path", errors),
+        binary: section.read("binary", errors),
+        base: section.read("base", errors),
+        socket: section.read("socket", errors),
+        cpus: read_cpus(&section, errors),
+        encryption,
+        config: read_config(&section, errors),
+    }
+}
+
+/// The server's own settings, as text. Unquoted dots in names make tables, which are joined again.
+fn read_config(section: &Section, errors: &mut Errors) -> BTreeMap<String, String> {
+    fn collect(prefix: &str, table: &Table, out: &mut BTreeMap<String, String>, errors: &mut Errors) {
+        for entry in &table.entries {
+            let name = format!("{prefix}{}", entry.key);
+            let is_name = |c: char| c.is_ascii_alphanumeric() || "_-.".contains(c);
+            if name.is_empty() || !name.chars().all(is_name) {
+                let remedy = "letters, digits, and the signs _ - . are possible";
+                errors.push(entry.place, fault!("database.config has the name {name:?}"; "{remedy}"));
+                continue;
+            }
+            let text = match &entry.node.content {
+                Content::Table(inner) => {
+                    collect(&format!("{name}."), inner, out, errors);
+                    continue;
+                }
+                Content::Text(text) if !text.chars().any(char::is_control) => text.clone(),
+                Content::Integer(_) | Content::Float(_) | Content::Boolean(_) => entry.node.to_string(),
+                _ => {
+                    let must = "it must be text on one line, a number, or true or false";
+                    errors.push(entry.node.place, fault!("database.config.{name} is {}", entry.node; "{must}"));
+                    continue;
+                }
+            };
+            out.insert(name, text);
+        }
+    }
+    let mut config = BTreeMap::new();
+    if let Some(entry) = section.get("config") {
+        match &entry.node.content {
+            Content::Table(table) => collect("", table, &mut config, errors),
+            _ => errors.push(
+                entry.node.place,
+                fault!("database.config is {}", entry.node; "it must be a table {{ name = value }}"),
+            ),
+        }
+    }
+    config
+}

@@ -1,0 +1,347 @@
+//! Studies: a file says what is to be found out; here it becomes cases and trials.
+//!
+//! Main type: [`Study`]. Invariant: a study that was read without error can be planned without error.
+
+mod background;
+mod blocks;
+mod bundled;
+mod cases;
+mod check;
+mod claims;
+mod database;
+mod disk;
+mod draft;
+mod evolve;
+mod fill;
+mod freshness;
+pub mod goal;
+mod header;
+mod link;
+mod load;
+mod names;
+mod passwords;
+pub mod plan;
+mod query;
+mod quick;
+mod record;
+mod recorder;
+pub mod repeat;
+mod settings;
+mod shape;
+mod table;
+mod workload;
+mod ycsb;
+
+use serde::{Deserialize, Serialize};
+
+use crate::fault::fault;
+use crate::trial::{Case, Levels, Settings};
+use crate::written::{place, tree};
+
+pub use crate::written::{StudyError, StudyErrors};
+pub use bundled::{BUNDLED, Bundled};
+pub use claims::METRICS;
+pub use names::{DatabaseFacts, NameList, Names, ReadUrl};
+pub use passwords::{Passwords, without_passwords};
+pub use settings::setting_value;
+pub use table::STUDY;
+
+/// A study, read and checked.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+pub struct Study {
+    /// Short name, used for run directories.
+    pub name: String,
+    /// What is to be found out.
+    pub question: String,
+    /// Where the study comes from; empty when it is its own.
+    pub source: String,
+    /// Settings before the factors are applied.
+    pub base: Settings,
+    /// What is varied, in the order of the file.
+    pub factors: Vec<Factor>,
+    /// How often each case is repeated.
+    pub repeat: Repeat,
+    /// The load line looked for, if any.
+    #[serde(skip_serializing_if = "Option::is_none", default)]
+    pub goal: Option<Goal>,
+    /// What the source says.
+    pub claims: Vec<Claim>,
+    /// Whether sizes and repeats were shrunk for a rehearsal.
+    pub quick: bool,
+    /// What of it became smaller by that.
+    #[serde(default, skip_serializing_if = "Shrunk::is_empty")]
+    pub shrunk: Shrunk,
+    /// Seed of the order of trials and of every trial's seed.
+    pub seed: u64,
+    /// Every combination of levels, resolved.
+    pub cases: Vec<Case>,
+}
+
+/// What a rehearsal made smaller than the study has it.
+#[derive(Debug, Clone, PartialEq, Default, Serialize, Deserialize)]
+pub struct Shrunk {
+    /// Settings with a smaller value.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub smaller: Vec<Smaller>,
+    /// Levels of factors that no case has any more.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub left_out: Vec<Factor>,
+}
+
+impl Shrunk {
+    /// Whether nothing became smaller but the number of repeats.
+    pub fn is_empty(&self) -> bool {
+        self.smaller.is_empty() && self.left_out.is_empty()
+    }
+}
+
+/// A setting that a rehearsal made smaller.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+pub struct Smaller {
+    /// Dotted setting.
+    pub setting: String,
+    /// Its value in the study.
+    pub from: String,
+    /// Its value in the rehearsal.
+    pub to: String,
+    /// Whether it says how long a load lasts, and not what is measured.
+    pub is_length: bool,
+}
+
+/// A setting that is varied.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+pub struct Factor {
+    /// Dotted setting, as in `load.clients`.
+    pub setting: String,
+    /// Its levels, in the order of the file.
+    pub levels: Vec<serde_json::Value>,
+}
+
+/// `[repeat]`
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+pub struct Repeat {
+    /// When a case has been repeated enough.
+    pub rule: RepeatRule,
+    /// Relative bound of the rule, above 0.
+    pub within: f64,
+    /// Trials at least.
+    pub least: u32,
+    /// Trials at most.
+    pub most: u32,
+    /// Whether the first trial of each case is left out of all analyses.
+    pub discard_first: bool,
+}
+
+/// When a case has been repeated enough.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "kebab-case")]
+pub enum RepeatRule {
+    /// Half-width of the 95 % interval of the throughput, over its mean, is at most `within`; noise is pooled over the cases.
+    Interval,
+    /// The Oulu rule: standard error with the population standard deviation, over the mean, is below `within`.
+    StandardError,
+    /// Always `least` trials.
+    Fixed,
+}
+
+/// `[goal]`: the load line looked for.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+pub struct Goal {
+    /// Quantile of response time, 0..1.
+    pub quantile: f64,
+    /// Bound, in seconds.
+    pub below_s: f64,
+    /// Relative width of the answer.
+    pub within: f64,
+}
+
+/// `[[claims]]`: what the source says, in a form that can be checked.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+pub struct Claim {
+    /// The claim in words.
+    pub says: String,
+    /// What is compared: `throughput`, `records`, `response_time_p99`, `server_cpu`, `written_bytes` ...; empty where a model is
+    /// claimed.
+    #[serde(skip_serializing_if = "String::is_empty", default)]
+    pub metric: String,
+    /// The ratio claimed; none where something else is.
+    #[serde(skip_serializing_if = "Option::is_none", default)]
+    pub ratio: Option<ClaimedRatio>,
+    /// The bound claimed; none where something else is.
+    #[serde(skip_serializing_if = "Option::is_none", default)]
+    pub bound: Option<ClaimedBound>,
+    /// The model claimed; none where something else is.
+    #[serde(skip_serializing_if = "Option::is_none", default)]
+    pub model: Option<ClaimedModel>,
+}
+
+/// A range that the metric itself lies in, in every case with some levels.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+pub struct ClaimedBound {
+    /// Levels of the cases; all cases where it is empty.
+    pub of: Levels,
+    /// Lower end of the range, in the metric's unit.
+    pub low: f64,
+    /// Upper end; none is no limit.
+    #[serde(skip_serializing_if = "Option::is_none", default)]
+    pub high: Option<f64>,
+}
+
+/// That mean response times grow with the arrival rate as a queueing model says, or that they do not.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+pub struct ClaimedModel {
+    /// Name of the model, as `loadline fit --model` takes it.
+    pub name: String,
+    /// Levels of the cases that it is about.
+    pub only: Levels,
+    /// Whether it is said to fit.
+    pub fits: bool,
+}
+
+/// A ratio between two sets of cases. Levels may be partial: cases are then matched by their other factors.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+pub struct ClaimedRatio {
+    /// Levels of the numerator.
+    pub of: Levels,
+    /// Levels of the denominator.
+    pub to: Levels,
+    /// Levels that both must have besides.
+    pub only: Levels,
+    /// Whether the best case on each side is compared instead of each matched pair.
+    pub best: bool,
+    /// Lower end of the range of the ratio that bears the claim out.
+    pub low: f64,
+    /// Upper end; none is no limit.
+    #[serde(skip_serializing_if = "Option::is_none", default)]
+    pub high: Option<f64>,
+}
+
+/// Seed of a study that is not given one.
+const SEED: u64 = 1;
+
+/// Reads a study: a bundled one by its name, or a file by its path. `sets` are the `key=value` of `--set`, in order. The
+/// passwords of its addresses come beside it.
+///
+/// # Errors
+/// Everything that is wrong with it, sorted by line; or that there is no such study, with a suggestion.
+pub fn load(
+    source: &str,
+    sets: &[String],
+    seed: Option<u64>,
+    quick: bool,
+    names: &Names,
+) -> Result<(Study, Passwords), StudyErrors> {
+    let (file, text) = bundled::find_text(source)?;
+    load_text(&file, &text, sets, seed, quick, names)
+}
+
+/// Reads a study from the text of a file that is called `file` in messages.
+///
+/// # Errors
+/// Everything that is wrong with it, sorted by line.
+pub fn load_text(
+    file: &str,
+    text: &str,
+    sets: &[String],
+    seed: Option<u64>,
+    quick: bool,
+    names: &Names,
+) -> Result<(Study, Passwords), StudyErrors> {
+    let source = source_of(file, sets, seed);
+    let mut errors = place::Errors::default();
+    let root = tree::Table::parse(text, &mut errors);
+    std::mem::take(&mut errors).into_result(&source)?;
+    let sets = sets.iter().cloned().enumerate().collect();
+    resolve(Parsed { source, root, sets }, seed, quick, names, errors)
+}
+
+/// Reads a study from a property file of YCSB: a path, or one of YCSB's own workloads by its name. `sets` may be properties too. Beside
+/// the study come notes on properties that have no effect.
+///
+/// # Errors
+/// Everything that is wrong with it, sorted by line.
+pub fn load_ycsb(
+    path: &str,
+    sets: &[String],
+    seed: Option<u64>,
+    quick: bool,
+    names: &Names,
+) -> Result<(Study, Passwords, Vec<String>), StudyErrors> {
+    let (file, text) = ycsb::find_text(path)?;
+    let source = source_of(&file, sets, seed);
+    let mut errors = place::Errors::default();
+    let found = ycsb::study_of(&text, sets, &mut errors);
+    let notes = found.notes.iter().map(|(place, note)| format!("{}: {note}", source.show(*place))).collect();
+    let parsed = Parsed { source, root: found.root, sets: found.sets };
+    let (study, passwords) = resolve(parsed, seed, quick, names, errors)?;
+    Ok((study, passwords, notes))
+}
+
+fn source_of(file: &str, sets: &[String], seed: Option<u64>) -> place::Source {
+    let mut arguments: Vec<String> = sets.iter().map(|set| format!("--set {set}")).collect();
+    arguments.extend(seed.map(|seed| format!("--seed {seed}")));
+    place::Source { file: file.to_owned(), arguments }
+}
+
+/// A study that was parsed, with the `key=value` of `--set` and their numbers among the arguments.
+struct Parsed {
+    source: place::Source,
+    root: tree::Table,
+    sets: Vec<(usize, String)>,
+}
+
+/// Makes a study of what was parsed.
+fn resolve(
+    parsed: Parsed,
+    seed: Option<u64>,
+    quick: bool,
+    names: &Names,
+    mut errors: place::Errors,
+) -> Result<(Study, Passwords), StudyErrors> {
+    let Parsed { source, mut root, sets } = parsed;
+    let mut passwords = Passwords::default();
+    passwords.take_from(&mut root);
+
+    let mut draft = draft::Draft::new(root, &mut errors);
+    let written = draft.factors.clone();
+    for (number, set) in &sets {
+        draft.set(set, place::Place::Argument(*number), &mut errors);
+    }
+    passwords.take_from_draft(&mut draft);
+    let shrunk = if quick { quick::shrink(&mut draft) } else { Shrunk::default() };
+    if seed.is_some_and(|seed| i64::try_from(seed).is_err()) {
+        let last = source.arguments.len().saturating_sub(1);
+        errors.push(place::Place::Argument(last), fault!("the seed is too large"; "at most {}", i64::MAX));
+    }
+
+    let header = header::read_header(&draft.root, &source.file, &mut errors);
+    let base = settings::read_settings(&draft.root, names, &mut errors);
+    let repeat = header::read_repeat(&draft.root, &mut errors);
+    let goal = header::read_goal(&draft.root, &mut errors);
+    if let (Some(factor), true) = (draft.factors.iter().find(|factor| factor.setting == "load.rate"), goal.is_some()) {
+        let remedy = "the search chooses the rates; remove one of them";
+        errors.push(factor.place, fault!("load.rate is a factor and [goal] is given"; "{remedy}"));
+    }
+    let cases = cases::make_cases(&draft, names, &mut errors);
+    let known = claims::Cases { written: &written, factors: &draft.factors, base: &base };
+    let claims = claims::read_claims(&draft.root, &known, &mut errors);
+    errors.into_result(&source)?;
+
+    let levels = |factor: &draft::DraftFactor| factor.levels.iter().filter_map(tree::Node::to_json).collect();
+    let factors = draft.factors.iter().map(|factor| Factor { setting: factor.setting.clone(), levels: levels(factor) });
+    let study = Study {
+        name: header.name,
+        question: header.question,
+        source: header.source,
+        base,
+        factors: factors.collect(),
+        repeat,
+        goal,
+        claims,
+        quick,
+        shrunk,
+        seed: seed.unwrap_or(SEED),
+        cases,
+    };
+    Ok((study, passwords))
+}

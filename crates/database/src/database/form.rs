@@ -1,0 +1,12 @@
+//! How files write what is about every database. [`URL_FORM`].
+
+use serde_json::json;
+
+use crate::written::Form;
+
+/// The form of a server's address.
+pub static URL_FORM: Form = Form {
+    says: "address, as in `\"mysql://user@host:3306/database\"` or `\"postgres://user@host:5432/database\"`",
+    schema: || json!({ "type": "string", "pattern": "://" }),
+    example: "\"mysql://me@localhost:3306/d\"",
+};

@@ -1,0 +1,336 @@
+//! Databases: one folder each, with its connections, its dialect and the recipe of a private server.
+//!
+//! A [`Database`] opens connections. A [`Session`] is a connection used in a blocking way: to create tables, to load, to
+//! check. Where the database has a lean codec, a session turns into a [`Wire`], which the load engine's event loops drive.
+//!
+//! Invariant: databases know nothing of layouts and workloads; all they execute is a [`Program`]'s statements.
+
+mod channel;
+pub mod conformance;
+pub mod dialect;
+pub mod durability;
+mod form;
+#[cfg(any(test, fuzzing, feature = "fuzzed"))]
+mod fuzzed;
+pub mod level;
+pub mod limits;
+pub mod literal;
+pub mod mysql;
+pub mod namespace;
+pub mod nats;
+pub mod postgres;
+pub mod recipe;
+pub mod recorder;
+pub mod session;
+pub mod simulated;
+pub mod sqlite;
+pub mod station;
+pub mod wire;
+
+use std::path::PathBuf;
+use std::sync::Arc;
+
+use serde::{Deserialize, Serialize};
+
+use crate::record::Cells;
+use crate::statement::{Program, Request};
+use crate::trial::DatabaseSettings;
+
+pub use dialect::Dialect;
+pub use durability::{LogPosition, Weakness};
+pub use form::URL_FORM;
+pub use limits::WriterLimits;
+pub use namespace::Namespace;
+pub use wire::{Progress, Wire};
+#[cfg(any(test, fuzzing, feature = "fuzzed"))]
+pub use {fuzzed::MYSQL as FUZZED_MYSQL, fuzzed::POSTGRES as FUZZED_POSTGRES, nats::FUZZED as FUZZED_NATS};
+
+/// A database that connections can be opened to.
+pub trait Database: Send + Sync {
+    /// Name in the registry.
+    fn name(&self) -> &'static str;
+
+    /// How it writes SQL.
+    fn dialect(&self) -> &dyn Dialect;
+
+    /// Whether it runs inside this process, so that its CPU time is part of the client's.
+    fn is_embedded(&self) -> bool {
+        false
+    }
+
+    /// Opens a connection.
+    ///
+    /// # Errors
+    /// [`DatabaseError::Unavailable`] with the address and what went wrong.
+    fn connect(&self) -> Result<Box<dyn Session>, DatabaseError>;
+
+    /// Opens a connection for a recorder's writer: it commits for as long as its process lives, and its commits should not wait for what
+    /// the database puts in order meanwhile. It waits for its server within limits; what is late is [`DatabaseError::Lost`].
+    ///
+    /// # Errors
+    /// As [`Database::connect`].
+    fn connect_writer(&self, _limits: &Arc<WriterLimits>) -> Result<Box<dyn Session>, DatabaseError> {
+        self.connect()
+    }
+
+    /// The settings because of which it may forget what this session commits into the tables that are asked for.
+    ///
+    /// # Errors
+    /// As the database answers.
+    fn weaknesses(
+        &self,
+        _session: &mut dyn Session,
+        _is_asked: &dyn Fn(&str) -> bool,
+    ) -> Result<Vec<Weakness>, DatabaseError> {
+        Ok(Vec::new())
+    }
+
+    /// Sets what a session may set itself so that its commits last; what was changed.
+    ///
+    /// # Errors
+    /// As the database answers.
+    fn harden(&self, _session: &mut dyn Session) -> Result<Option<String>, DatabaseError> {
+        Ok(None)
+    }
+
+    /// How far its log has come; none where it does not tell.
+    ///
+    /// # Errors
+    /// As the database answers.
+    fn log_position(&self, _session: &mut dyn Session) -> Result<Option<LogPosition>, DatabaseError> {
+        Ok(None)
+    }
+}
+
+/// A connection, used in a blocking way.
+pub trait Session: Send {
+    /// Executes one statement of text without values and discards its rows.
+    ///
+    /// # Errors
+    /// As the database answers.
+    fn run(&mut self, sql: &str) -> Result<(), DatabaseError>;
+
+    /// As [`Session::run`], for a statement that may take long because it changes a table or deletes much.
+    ///
+    /// # Errors
+    /// As the database answers.
+    fn run_change(&mut self, sql: &str) -> Result<(), DatabaseError> {
+        self.run(sql)
+    }
+
+    /// Executes one statement of text without values; the answer's rows, column by column in text form, null as none.
+    /// For small answers: versions, settings, plans.
+    ///
+    /// # Errors
+    /// As the database answers.
+    fn query(&mut self, sql: &str) -> Result<Vec<Vec<Option<String>>>, DatabaseError>;
+
+    /// Prepares all statements of a program. To be called once per connection, after the tables exist.
+    ///
+    /// # Errors
+    /// As the database answers, with the statement's text.
+    fn prepare(&mut self, program: &Program) -> Result<(), DatabaseError>;
+
+    /// Executes a request; several steps are one transaction, which is undone when a step fails. The answer comes after
+    /// the commit. With `rows`, the rows read are appended to it, else they are counted and discarded.
+    ///
+    /// # Errors
+    /// As the database answers. After [`DatabaseError::Lost`] the session is of no more use.
+    fn execute(&mut self, request: &Request, rows: Option<&mut Cells>) -> Result<Answer, DatabaseError>;
+
+    /// Begins a dry run: a transaction that [`Session::attempt`] goes on in and that is undone in the end. Constraints that are checked at a
+    /// commit are checked at once in it, where the database can be told so.
+    ///
+    /// # Errors
+    /// As the database answers.
+    fn begin_dry_run(&mut self) -> Result<(), DatabaseError> {
+        Err(DatabaseError::Unavailable("the database has no transactions that go on behind an error".to_owned()))
+    }
+
+    /// Executes a request's inserts within the dry run, behind those that were attempted with success before. What is refused leaves nothing
+    /// behind, and the dry run goes on.
+    ///
+    /// # Errors
+    /// As the database answers.
+    fn attempt(&mut self, _request: &Request) -> Result<(), DatabaseError> {
+        self.begin_dry_run()
+    }
+
+    /// Attempts requests one behind the other, each as [`Session::attempt`] does, and where the database can be asked so, without waiting for the
+    /// answer to one before the next leaves. The outcomes of those that were attempted: not all where one of them ended the dry run, or the connection
+    /// was lost.
+    fn attempt_each(&mut self, requests: &[Request]) -> Vec<Result<(), DatabaseError>> {
+        let mut outcomes = Vec::with_capacity(requests.len());
+        for request in requests {
+            let outcome = self.attempt(request);
+            let is_lost = outcome.as_ref().is_err_and(DatabaseError::is_lost);
+            outcomes.push(outcome);
+            if is_lost || !self.is_dry_run() {
+                break;
+            }
+        }
+        outcomes
+    }
+
+    /// Whether the database is behind a connection, so that what is sent in many messages takes longer than in few.
+    fn has_round_trips(&self) -> bool {
+        true
+    }
+
+    /// Whether the dry run still goes on: some errors undo all of it.
+    fn is_dry_run(&self) -> bool {
+        true
+    }
+
+    /// Commits what was attempted with success, and the dry run was none.
+    ///
+    /// # Errors
+    /// As the database answers; all of it is undone then. [`DatabaseError::Lost`] where it is not known whether it was committed, or an error before has
+    /// ended the transaction.
+    fn keep_dry_run(&mut self) -> Result<(), DatabaseError> {
+        self.begin_dry_run()
+    }
+
+    /// Undoes the dry run.
+    ///
+    /// # Errors
+    /// As the database answers.
+    fn end_dry_run(&mut self) -> Result<(), DatabaseError> {
+        self.run("ROLLBACK")
+    }
+
+    /// The database's version as it states it.
+    ///
+    /// # Errors
+    /// As the database answers.
+    fn version(&mut self) -> Result<String, DatabaseError>;
+
+    /// From now on is told what others notify on a channel, whose name is that of a table.
+    ///
+    /// # Errors
+    /// When the database has no notifications, or refuses.
+    fn listen(&mut self, channel: &str) -> Result<(), DatabaseError> {
+        Err(DatabaseError::Unavailable(format!("the database has no notifications that \"{channel}\" could bring")))
+    }
+
+    /// Whether there was a notification since the last call; waits for one for at most this time.
+    ///
+    /// # Errors
+    /// When the database has no notifications, or the connection is lost.
+    fn await_notice(&mut self, _patience: std::time::Duration) -> Result<bool, DatabaseError> {
+        Err(DatabaseError::Unavailable("the database has no notifications".to_owned()))
+    }
+
+    /// Turns the session into one that an event loop can drive; itself again where there is no lean codec.
+    fn into_wire(self: Box<Self>) -> Result<Box<dyn Wire>, Box<dyn Session>>;
+}
+
+/// What a request did, over all its steps.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
+pub struct Answer {
+    /// Rows read.
+    pub rows: u64,
+    /// Rows changed, of inserts and updates.
+    pub changed: u64,
+    /// Steps that expected rows and found none.
+    pub empty: u32,
+}
+
+/// What can go wrong with a database.
+#[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
+pub enum DatabaseError {
+    /// The database answered with an error; the connection is still good and nothing of the request is stored.
+    #[error("{message} ({code})")]
+    Refused {
+        /// The database's own code, as in `1062` or `23505`.
+        code: String,
+        /// Its message.
+        message: String,
+    },
+    /// The connection is lost; whether the request was stored is not known.
+    #[error("connection lost: {0}")]
+    Lost(String),
+    /// No connection could be made, or something that is needed is missing.
+    #[error("{0}")]
+    Unavailable(String),
+    /// A database in this process has no file.
+    #[error("database.path is missing; name the file of the database")]
+    NoFile,
+}
+
+impl DatabaseError {
+    /// A refusal by code and message.
+    pub fn refused(code: impl Into<String>, message: impl Into<String>) -> Self {
+        DatabaseError::Refused { code: code.into(), message: message.into() }
+    }
+
+    /// Whether there is no connection any more: with it went every transaction that had not ended.
+    pub fn is_lost(&self) -> bool {
+        !matches!(self, DatabaseError::Refused { .. })
+    }
+}
+
+/// Where a server listens and who is let in.
+#[derive(Debug, Clone, PartialEq, Eq, Default, Serialize, Deserialize)]
+pub struct Endpoint {
+    /// Unix socket, preferred where there is one.
+    pub unix: Option<PathBuf>,
+    /// Host and port.
+    pub tcp: Option<(String, u16)>,
+    /// The network that TCP connections are made from; none is the machine's own.
+    #[serde(skip_serializing_if = "Option::is_none", default)]
+    pub namespace: Option<Namespace>,
+    /// User name.
+    pub user: String,
+    /// Password; empty for none.
+    pub password: String,
+    /// Name of the database (schema) on the server.
+    pub database: String,
+}
+
+/// Opens a database with its settings, at an endpoint where it is a server.
+pub type Open = fn(&DatabaseSettings, Option<&Endpoint>) -> Result<Box<dyn Database>, DatabaseError>;
+/// Reads `database.url`.
+pub type ReadUrl = fn(&str) -> Result<Endpoint, String>;
+
+/// A member of the registry.
+pub struct Entry {
+    /// Name in studies.
+    pub name: &'static str,
+    /// One line for `loadline list databases`.
+    pub summary: &'static str,
+    /// Storage engines that can be chosen, the default first; empty where there is no choice.
+    pub engines: &'static [&'static str],
+    /// Opens it. Servers get the endpoint of the private server or of `database.url`; embedded databases get none.
+    pub open: Open,
+    /// How a private server is started; none for embedded databases.
+    pub recipe: Option<&'static dyn crate::database::recipe::Recipe>,
+    /// Reads `database.url`; none for embedded databases.
+    pub read_url: Option<ReadUrl>,
+    /// What its queries can be told.
+    pub query_options: QueryOptions,
+    /// Whether a connection can be told what others notify.
+    pub has_notifications: bool,
+}
+
+/// What a database's queries and transactions can be told about how they are executed.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
+pub struct QueryOptions {
+    /// To join tables in the order in which they are named.
+    pub straight_join: bool,
+    /// To use the query cache or not.
+    pub cache: bool,
+    /// To be read out of a text with their values in it, rather than prepared.
+    pub as_text: bool,
+    /// To leave in one round trip, all statements of a transaction together.
+    pub pipeline: bool,
+}
+
+/// All databases, the default first. A new one is a folder and a line here.
+pub static REGISTRY: &[&Entry] =
+    &[&sqlite::SQLITE, &mysql::MARIADB, &mysql::MYSQL, &postgres::POSTGRES, &simulated::SIMULATED];
+
+/// The registry's entry of a name.
+pub fn find(name: &str) -> Option<&'static Entry> {
+    REGISTRY.iter().copied().find(|entry| entry.name == name)
+}

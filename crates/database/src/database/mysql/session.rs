@@ -1,0 +1,282 @@
+//! What happens around the hot path: connecting, preparing, and statements as text, in a blocking way.
+
+use std::os::fd::OwnedFd;
+use std::sync::Arc;
+
+use super::decode::ColumnType;
+use super::dialect::{Engine, MySqlDialect};
+use super::handshake::{self, Abilities};
+use super::packet::{self, Fields, Message};
+use super::program::{Plan, Prepared, Rows, shortened};
+use super::response::{Event, Response, error, out_of_step};
+use super::values::Bound;
+use super::wire::MySqlWire;
+use crate::database::session::{Attempt, Channel, Prepare, WireSession, dial, dial_writer};
+use crate::database::{DatabaseError, Endpoint, Session, WriterLimits};
+use crate::statement::{Program, Request, Step};
+
+const PREPARE: u8 = 0x16;
+const CLOSE: u8 = 0x19;
+
+/// Opens a connection, within limits where there are some. `bulk` permits bulks where the server has them.
+///
+/// # Errors
+/// [`DatabaseError::Unavailable`] with address, user and what the server said.
+pub fn connect(
+    endpoint: &Endpoint,
+    engine: Engine,
+    bulk: bool,
+    limits: Option<&Arc<WriterLimits>>,
+) -> Result<WireSession<MySqlWire>, DatabaseError> {
+    let socket = limits.map_or_else(|| dial(endpoint), |limits| dial_writer(endpoint, limits))?;
+    let unavailable = |error: DatabaseError| {
+        let reason = match error {
+            DatabaseError::Refused { code, message } if code == "3159" => {
+                format!(
+                    "{message} ({code}); loadline speaks plain sockets only: use the unix socket or permit connections without TLS"
+                )
+            }
+            other => other.to_string(),
+        };
+        DatabaseError::Unavailable(format!("cannot log in to {} as {:?}: {reason}", address(endpoint), endpoint.user))
+    };
+    log_in(socket, endpoint, engine, bulk, limits).map_err(unavailable)
+}
+
+/// A session over a socket that is open.
+fn log_in(
+    socket: OwnedFd,
+    endpoint: &Endpoint,
+    engine: Engine,
+    bulk: bool,
+    limits: Option<&Arc<WriterLimits>>,
+) -> Result<WireSession<MySqlWire>, DatabaseError> {
+    let mut abilities = handshake::shake_hands(&socket, endpoint, limits)?;
+    abilities.has_bulk &= bulk;
+    let wire = MySqlWire::new(socket, abilities, engine);
+    let mut session = WireSession::new(wire);
+    limits.iter().for_each(|limits| session.set_limits(Arc::clone(limits)));
+    settle(&mut session)?;
+    Ok(session)
+}
+
+/// A session over a socket that was not dialled.
+#[cfg(any(test, fuzzing, feature = "fuzzed"))]
+pub(in crate::database) fn over(
+    socket: OwnedFd,
+    endpoint: &Endpoint,
+    engine: Engine,
+    bulk: bool,
+) -> Result<WireSession<MySqlWire>, DatabaseError> {
+    log_in(socket, endpoint, engine, bulk, None)
+}
+
+/// Learns what the server's settings mean for the codec, and makes statements commit by themselves.
+fn settle(session: &mut WireSession<MySqlWire>) -> Result<(), DatabaseError> {
+    let settings = session.query("SELECT @@max_allowed_packet, @@autocommit")?;
+    let setting = |place: usize| settings.first().and_then(|row| row.get(place)).cloned().flatten();
+    if let Some(bytes) = setting(0).and_then(|bytes| bytes.parse().ok()) {
+        session.wire().set_packet_bytes_max(bytes);
+    }
+    if setting(1).as_deref() != Some("1") {
+        session.run("SET autocommit = 1")?;
+    }
+    Ok(())
+}
+
+fn address(endpoint: &Endpoint) -> String {
+    match (&endpoint.unix, &endpoint.tcp) {
+        (Some(path), _) => path.display().to_string(),
+        (None, Some((host, port))) => format!("{host}:{port}"),
+        (None, None) => "nowhere".into(),
+    }
+}
+
+/// Reads the answer to a command given as text; its rows go to `row`.
+fn read(
+    abilities: Abilities,
+    channel: &mut Channel,
+    mut row: impl FnMut(&[u8]) -> Option<()>,
+) -> Result<(), DatabaseError> {
+    let mut response = Response::new(abilities.deprecates_eof);
+    loop {
+        let Some(message) = Message::at_front_of(channel.input()) else {
+            channel.receive()?;
+            continue;
+        };
+        let event = response.take(message.first(), message.is_long());
+        let outcome = match event {
+            Event::Row if row(&message.payload()).is_none() => {
+                Some(Err(out_of_step("a row that does not fit its columns")))
+            }
+            Event::Ended => Some(Ok(())),
+            Event::Failed => Some(Err(error(message.first()))),
+            Event::OutOfStep => Some(Err(out_of_step("something else"))),
+            _ => None,
+        };
+        let length = message.length();
+        channel.consume(length);
+        if let Some(outcome) = outcome {
+            return outcome;
+        }
+    }
+}
+
+/// The values of a row in text form.
+fn text_row(payload: &[u8]) -> Option<Vec<Option<String>>> {
+    let mut fields = Fields(payload);
+    let mut values = Vec::new();
+    while let Some(first) = fields.0.first() {
+        values.push(if *first == 0xfb {
+            fields.u8();
+            None
+        } else {
+            Some(String::from_utf8_lossy(fields.counted()?).into_owned())
+        });
+    }
+    Some(values)
+}
+
+/// Prepares a text that must have this many parameters. The server's number of it and the columns of its answer: servers
+/// that cache them may never define them again.
+fn prepare_text(
+    abilities: Abilities,
+    channel: &mut Channel,
+    sql: &str,
+    parameters: usize,
+) -> Result<(u32, Vec<ColumnType>), DatabaseError> {
+    let mut out = Vec::new();
+    packet::command(&mut out, PREPARE, sql.as_bytes());
+    channel.send(&out)?;
+    let first = receive(channel)?;
+    if first.first() == Some(&0xff) {
+        return Err(error(&first));
+    }
+    let head = |fields: &mut Fields<'_>| {
+        fields.u8().filter(|status| *status == 0)?;
+        Some((fields.u32()?, fields.u16()?, fields.u16()?))
+    };
+    let (id, columns, found) = head(&mut Fields(&first)).ok_or_else(|| out_of_step("a cut-off prepared statement"))?;
+    definitions(abilities, channel, found)?;
+    let columns = definitions(abilities, channel, columns)?;
+    if usize::from(found) == parameters {
+        return Ok((id, columns));
+    }
+    let message = format!("the server sees {found} parameters where there are {parameters} values");
+    Err(DatabaseError::refused("parameters", message))
+}
+
+/// Reads definitions of parameters or columns, and what stands behind them.
+fn definitions(abilities: Abilities, channel: &mut Channel, count: u16) -> Result<Vec<ColumnType>, DatabaseError> {
+    let mut columns = Vec::with_capacity(usize::from(count));
+    for _ in 0..count {
+        let column = ColumnType::from_definition(&receive(channel)?);
+        columns.push(column.ok_or_else(|| out_of_step("a cut-off column"))?);
+    }
+    if count > 0 && !abilities.deprecates_eof {
+        receive(channel)?;
+    }
+    Ok(columns)
+}
+
+fn receive(channel: &mut Channel) -> Result<Vec<u8>, DatabaseError> {
+    loop {
+        if let Some(message) = Message::at_front_of(channel.input()) {
+            let (payload, length) = (message.payload().into_owned(), message.length());
+            channel.consume(length);
+            return Ok(payload);
+        }
+        channel.receive()?;
+    }
+}
+
+impl Prepare for MySqlWire {
+    fn run(&mut self, channel: &mut Channel, sql: &str) -> Result<(), DatabaseError> {
+        let mut out = Vec::new();
+        packet::query(&mut out, sql);
+        channel.send(&out)?;
+        read(self.abilities, channel, |_| Some(()))
+    }
+
+    fn query(&mut self, channel: &mut Channel, sql: &str) -> Result<Vec<Vec<Option<String>>>, DatabaseError> {
+        let mut out = Vec::new();
+        packet::query(&mut out, sql);
+        channel.send(&out)?;
+        let mut rows = Vec::new();
+        read(self.abilities, channel, |payload| {
+            rows.push(text_row(payload)?);
+            Some(())
+        })?;
+        Ok(rows)
+    }
+
+    fn prepare(&mut self, channel: &mut Channel, program: &Program) -> Result<(), DatabaseError> {
+        for old in self.statements.drain(..).filter(|old| old.text.is_none()).flat_map(|old| old.sizes) {
+            let mut out = Vec::new();
+            packet::command(&mut out, CLOSE, &old.id.to_le_bytes());
+            channel.send(&out)?;
+        }
+        self.pipelines = program.pipelines;
+        let dialect = MySqlDialect { engine: self.engine };
+        if program.as_text {
+            self.statements = program.statements.iter().map(|text| Prepared::as_text(&dialect, text)).collect();
+            return Ok(());
+        }
+        for statement in &program.statements {
+            let rows = Rows { max: program.rows_max, usual: program.rows_usual };
+            let plan = Plan::new(&dialect, statement, rows, self.abilities.has_bulk);
+            let mut sizes = Vec::with_capacity(plan.texts.len());
+            for (text, rows) in plan.texts.iter().rev() {
+                let count = *rows as usize;
+                let (id, columns) = prepare_text(self.abilities, channel, text, count * plan.kinds.len())
+                    .map_err(|error| within(error, text))?;
+                let kinds = plan.kinds.iter().copied().cycle().take(count * plan.kinds.len());
+                sizes.push(Bound::new(id, *rows, columns, kinds));
+            }
+            sizes.reverse();
+            let name = plan.name.into_boxed_str();
+            self.statements.push(Prepared { name, columns: plan.kinds.len(), bulk: plan.bulk, sizes, text: None });
+        }
+        Ok(())
+    }
+
+    fn dry_run_texts(&self) -> [&'static [&'static str]; 3] {
+        // Some errors undo the whole transaction. What was sent behind such a one must not stand for itself.
+        [
+            &["SET autocommit = 0", "BEGIN", "SAVEPOINT attempt"],
+            &["ROLLBACK", "SET autocommit = 1"],
+            &["COMMIT", "SET autocommit = 1"],
+        ]
+    }
+
+    /// A single command needs no savepoint.
+    fn can_follow(&self, request: &Request) -> bool {
+        let is_prepared =
+            |step: &Step| self.statements.get(usize::from(step.statement)).is_some_and(|one| one.text.is_none());
+        matches!(&request.steps[..], [step] if step.rows == 1 && is_prepared(step))
+    }
+
+    fn undoes_statements(&self) -> bool {
+        true
+    }
+
+    fn set_dry_run(&mut self, part: Option<Attempt>) {
+        self.dry_run = part;
+    }
+
+    fn version(&mut self, channel: &mut Channel) -> Result<String, DatabaseError> {
+        let rows = self.query(channel, "SELECT VERSION()")?;
+        let version = rows.into_iter().flatten().flatten().next();
+        version.ok_or_else(|| DatabaseError::Unavailable("the server does not tell its version".into()))
+    }
+}
+
+/// An error with the text that it is about.
+fn within(error: DatabaseError, sql: &str) -> DatabaseError {
+    match error {
+        DatabaseError::Refused { code, message } => {
+            DatabaseError::Refused { code, message: format!("{message}, in: {}", shortened(sql, 1000)) }
+        }
+        other => other,
+    }
+}

@@ -1,0 +1,287 @@
+//! Opening a connection: the first message, and proving who we are by nothing, a password in the clear, MD5 or SCRAM-SHA-256.
+//!
+//! Invariant: whatever goes wrong here is [`DatabaseError::Unavailable`], with the address, what the server said and what
+//! to do about it.
+
+use std::os::fd::{AsRawFd, OwnedFd};
+use std::sync::Arc;
+
+use postgres_protocol::authentication::md5_hash;
+use postgres_protocol::authentication::sasl::{ChannelBinding, SCRAM_SHA_256, ScramSha256};
+
+use super::message::{self, ServerError, take_i32, take_text};
+use crate::database::session::{CONNECT_TIMEOUT, Channel, Pace, dial, dial_writer};
+use crate::database::{DatabaseError, Endpoint, WriterLimits};
+
+/// Version 3.0 of the protocol.
+const PROTOCOL: i32 = 3 << 16;
+
+/// Opens a connection that is ready for its first statement, within limits where there are some.
+///
+/// # Errors
+/// [`DatabaseError::Unavailable`] as said above.
+pub fn connect(endpoint: &Endpoint, limits: Option<&Arc<WriterLimits>>) -> Result<OwnedFd, DatabaseError> {
+    let socket = limits.map_or_else(|| dial(endpoint), |limits| dial_writer(endpoint, limits))?;
+    let mut channel = Channel::new(socket.as_raw_fd());
+    match limits {
+        Some(limits) => channel.set_limits(Arc::clone(limits), Pace::Login),
+        None => channel.set_timeout(Some(CONNECT_TIMEOUT)),
+    }
+    start(&mut channel, endpoint).map_err(|failure| {
+        DatabaseError::Unavailable(format!("no connection to PostgreSQL at {}: {failure}", address(endpoint)))
+    })?;
+    Ok(socket)
+}
+
+/// A connection over a socket that was not dialled.
+#[cfg(any(test, fuzzing, feature = "fuzzed"))]
+pub(in crate::database) fn over(socket: OwnedFd, endpoint: &Endpoint) -> Result<OwnedFd, DatabaseError> {
+    let started = start(&mut Channel::new(socket.as_raw_fd()), endpoint);
+    started.map(|()| socket).map_err(|failure| DatabaseError::Unavailable(failure.to_string()))
+}
+
+/// What went wrong; its text is the rest of a sentence.
+#[derive(Debug, thiserror::Error)]
+enum Failure {
+    #[error("{}{}", .0.message, remedy(.0))]
+    Server(ServerError),
+    #[error("{0}")]
+    Broken(DatabaseError),
+    #[error("{0}")]
+    Other(String),
+}
+
+impl From<DatabaseError> for Failure {
+    fn from(error: DatabaseError) -> Self {
+        Failure::Broken(error)
+    }
+}
+
+fn start(channel: &mut Channel, endpoint: &Endpoint) -> Result<(), Failure> {
+    let mut out = Vec::with_capacity(256);
+    message::write(&mut out, 0, |out| {
+        out.extend_from_slice(&PROTOCOL.to_be_bytes());
+        let parameters = [
+            ("user", endpoint.user.as_str()),
+            ("database", &endpoint.database),
+            ("client_encoding", "UTF8"),
+            ("application_name", "loadline"),
+        ];
+        for (name, value) in parameters {
+            message::write_text(out, name);
+            message::write_text(out, value);
+        }
+        out.push(0);
+    });
+    let sent = channel.send(&out);
+    let mut scram = None;
+    loop {
+        let (tag, body) = match receive(channel) {
+            Ok(received) => received,
+            // That sending failed says more than that nothing came.
+            Err(error) => return Err(sent.err().unwrap_or(error).into()),
+        };
+        match tag {
+            b'R' => authenticate(channel, endpoint, &mut scram, &body)?,
+            b'E' => return Err(Failure::Server(ServerError::read(&body))),
+            b'Z' => return Ok(()),
+            b'N' | b'S' | b'A' | b'K' => {}
+            b'v' => return Err(Failure::Other("it does not know version 3.0 of the protocol".into())),
+            _ => return Err(message::broken(&format!("it answers a greeting with {tag:#04x}")).into()),
+        }
+    }
+}
+
+/// Answers one message of the authentication.
+fn authenticate(
+    channel: &mut Channel,
+    endpoint: &Endpoint,
+    scram: &mut Option<ScramSha256>,
+    mut body: &[u8],
+) -> Result<(), Failure> {
+    let short = || message::broken("a request for authentication is cut off");
+    let method = take_i32(&mut body).ok_or_else(short)?;
+    if matches!(method, 3 | 5 | 10) && endpoint.password.is_empty() {
+        return Err(Failure::Other(format!(
+            "the server asks for the password of user {:?}, and none is given; \
+             put it into database.url: postgres://user:password@host:port/database",
+            endpoint.user
+        )));
+    }
+    match method {
+        0 => Ok(()),
+        3 => send_password(channel, endpoint.password.as_bytes()),
+        5 => {
+            let salt = body.first_chunk().ok_or_else(short)?;
+            let hash = md5_hash(endpoint.user.as_bytes(), endpoint.password.as_bytes(), *salt);
+            send_password(channel, hash.as_bytes())
+        }
+        10 => {
+            let offered = std::iter::from_fn(|| take_text(&mut body).filter(|name| !name.is_empty()));
+            if !offered.into_iter().any(|name| name == SCRAM_SHA_256.as_bytes()) {
+                return Err(Failure::Other("the server offers no SASL mechanism that works without TLS".into()));
+            }
+            let exchange = ScramSha256::new(endpoint.password.as_bytes(), ChannelBinding::unsupported());
+            let mut out = Vec::new();
+            message::write(&mut out, b'p', |out| {
+                message::write_text(out, SCRAM_SHA_256);
+                out.extend_from_slice(&(exchange.message().len() as u32).to_be_bytes());
+                out.extend_from_slice(exchange.message());
+            });
+            *scram = Some(exchange);
+            Ok(channel.send(&out)?)
+        }
+        11 | 12 => continue_scram(channel, scram, method == 12, body),
+        other => Err(Failure::Other(format!(
+            "the server asks for a way of authentication that loadline does not know (number {other}); \
+             let it accept this user by trust, password, md5 or scram-sha-256 in pg_hba.conf"
+        ))),
+    }
+}
+
+fn continue_scram(
+    channel: &mut Channel,
+    scram: &mut Option<ScramSha256>,
+    is_last: bool,
+    body: &[u8],
+) -> Result<(), Failure> {
+    let exchange = scram.as_mut().ok_or_else(|| message::broken("SCRAM goes on before it has begun"))?;
+    let outcome = if is_last { exchange.finish(body) } else { exchange.update(body) };
+    outcome
+        .map_err(|error| Failure::Other(format!("the server failed to prove that it knows the password: {error}")))?;
+    if is_last {
+        return Ok(());
+    }
+    let mut out = Vec::new();
+    message::write(&mut out, b'p', |out| out.extend_from_slice(exchange.message()));
+    Ok(channel.send(&out)?)
+}
+
+fn send_password(channel: &mut Channel, password: &[u8]) -> Result<(), Failure> {
+    let mut out = Vec::new();
+    message::write(&mut out, b'p', |out| {
+        out.extend_from_slice(password);
+        out.push(0);
+    });
+    Ok(channel.send(&out)?)
+}
+
+/// Waits for one message and takes it off the channel.
+pub fn receive(channel: &mut Channel) -> Result<(u8, Vec<u8>), DatabaseError> {
+    loop {
+        if let Some(message) = message::read(channel.input())? {
+            let received = (message.tag, message.body.to_vec());
+            let length = message.length();
+            channel.consume(length);
+            return Ok(received);
+        }
+        channel.receive()?;
+    }
+}
+
+fn address(endpoint: &Endpoint) -> String {
+    match (&endpoint.unix, &endpoint.tcp) {
+        (Some(path), _) => path.display().to_string(),
+        (None, Some((host, port))) => format!("{host}:{port}"),
+        (None, None) => "no address".to_owned(),
+    }
+}
+
+/// What to do about a refusal, as the end of a sentence.
+fn remedy(error: &ServerError) -> &'static str {
+    match error.code.as_str() {
+        "28000" if error.message.contains("no encryption") => {
+            "; loadline speaks to PostgreSQL without TLS: let pg_hba.conf accept this host unencrypted, or use the unix socket"
+        }
+        "28P01" | "28000" => "; check user and password in database.url, and the server's pg_hba.conf",
+        "3D000" => "; create the database, or name another one in database.url",
+        "53300" => "; let fewer clients connect (load.clients), or raise the server's max_connections",
+        "57P03" => "; wait until the server is ready",
+        _ => "",
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use std::io::{Read, Write};
+    use std::os::unix::net::UnixListener;
+
+    /// Connects to a server that sends these bytes and reads until we hang up; the error and what was sent to it.
+    fn answered(bytes: &[u8], password: &str) -> (Option<String>, Vec<u8>) {
+        let name = format!("loadline-startup-{}-{:?}", std::process::id(), std::thread::current().id());
+        let path = std::env::temp_dir().join(name);
+        let listener = UnixListener::bind(&path).unwrap();
+        let bytes = bytes.to_vec();
+        let server = std::thread::spawn(move || {
+            let (mut peer, _) = listener.accept().unwrap();
+            peer.write_all(&bytes).unwrap();
+            let mut heard = Vec::new();
+            peer.read_to_end(&mut heard).unwrap();
+            heard
+        });
+        let endpoint = Endpoint {
+            unix: Some(path.clone()),
+            user: "me".into(),
+            password: password.into(),
+            database: "data".into(),
+            ..Endpoint::default()
+        };
+        let outcome = connect(&endpoint, None).map(drop).map_err(|error| error.to_string()).err();
+        std::fs::remove_file(path).unwrap();
+        (outcome, server.join().unwrap())
+    }
+
+    fn message(tag: u8, body: &[u8]) -> Vec<u8> {
+        let mut out = Vec::new();
+        message::write(&mut out, tag, |out| out.extend_from_slice(body));
+        out
+    }
+
+    #[test]
+    fn notices_and_settings_before_the_server_is_ready_are_passed_over() {
+        let parts = [
+            message(b'N', b"Mhello\0\0"),
+            message(b'R', &[0, 0, 0, 0]),
+            message(b'S', b"server_version\x0015\0"),
+            message(b'K', &[0; 8]),
+            message(b'Z', b"I"),
+        ];
+        let (error, heard) = answered(&parts.concat(), "");
+        assert_eq!(error, None);
+        assert!(heard.windows(8).any(|part| part == b"user\0me\0"), "{heard:?}");
+        assert!(heard.windows(14).any(|part| part == b"database\0data\0"), "{heard:?}");
+    }
+
+    #[test]
+    fn md5_passwords_are_salted() {
+        let mut parts = message(b'R', &[0, 0, 0, 5, 1, 2, 3, 4]);
+        parts.extend(message(b'R', &[0, 0, 0, 0]));
+        parts.extend(message(b'Z', b"I"));
+        let (error, heard) = answered(&parts, "secret");
+        assert_eq!(error, None);
+        let hash = md5_hash(b"me", b"secret", [1, 2, 3, 4]);
+        assert!(String::from_utf8_lossy(&heard).ends_with(&format!("{hash}\0")));
+    }
+
+    #[test]
+    fn a_missing_password_an_unknown_method_and_another_protocol_are_explained() {
+        let (error, _) = answered(&message(b'R', &[0, 0, 0, 3]), "");
+        assert!(error.unwrap().contains("none is given"));
+        let (error, _) = answered(&message(b'R', &[0, 0, 0, 7]), "secret");
+        assert!(error.unwrap().contains("number 7"));
+        let (error, _) = answered(b"\x4a\0\0\0\x0a5.5.5-10.11.14-MariaDB\0 and more of a greeting", "");
+        assert!(error.unwrap().contains("does not keep to PostgreSQL's protocol"));
+        let (error, _) = answered(&message(b'E', b"SFATAL\0C3D000\0Mdatabase \"data\" does not exist\0\0"), "");
+        let error = error.unwrap();
+        assert!(error.contains("does not exist; create the database"), "{error}");
+    }
+
+    #[test]
+    fn an_impostor_that_does_not_know_the_password_is_refused() {
+        let mut parts = message(b'R', b"\0\0\0\x0aSCRAM-SHA-256\0\0");
+        parts.extend(message(b'R', b"\0\0\0\x0br=not-ours,s=c2FsdA==,i=1"));
+        let (error, _) = answered(&parts, "secret");
+        assert!(error.unwrap().contains("prove"));
+    }
+}

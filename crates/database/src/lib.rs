@@ -1,0 +1,10 @@
+//! Databases: connections, dialects, private servers, one folder for each. See [`database`].
+//!
+//! Invariant: nothing here knows a layout or a workload, but by their statements.
+
+#[cfg(any(test, fuzzing, feature = "fuzzed"))]
+use loadline_base::fuzzed;
+use loadline_base::{fault, random, record, statement, trial, units, written};
+use loadline_tables::{block, data};
+
+pub mod database;

@@ -1,0 +1,194 @@
+//! Structured logs on stderr: one line an event, as text (`time=… level=… event="…" key="…"`) or as an object of JSON.
+//!
+//! An **error** says that somebody must act: until then data are not taken in, are lost, or may not be what they seem. A **warning** says that something
+//! is not as it should be, which the recorder copes with or which passes by itself. **info** is what happened.
+//!
+//! Main functions: [`info`], [`warning`], [`error`], and [`never_wait`], behind which no caller waits for whoever reads stderr: lines go through a
+//! bounded queue to a thread of their own. Invariant: lines that find no room are counted, and the log says how many they were.
+
+use std::fs::File;
+use std::io::{ErrorKind, Write};
+use std::os::fd::AsFd;
+use std::sync::OnceLock;
+use std::sync::atomic::{AtomicBool, AtomicU8, Ordering};
+use std::time::{Duration, SystemTime};
+
+use super::log_queue::Queue;
+use super::quote::shortened;
+use crate::units::{show_utc, show_utc_ms};
+
+/// Characters of a value at most: whoever composed it has shortened what came from outside, and this is for what was forgotten.
+const VALUE_CHARACTERS_MAX: usize = 2_000;
+
+/// The queue, once there is one.
+static QUEUE: OnceLock<Queue> = OnceLock::new();
+/// Whether lines are objects of JSON, and the least level that is said.
+static IS_JSON: AtomicBool = AtomicBool::new(false);
+static LEAST: AtomicU8 = AtomicU8::new(Level::Info as u8);
+
+/// How much an event matters.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
+#[repr(u8)]
+pub enum Level {
+    /// It happened.
+    Info,
+    /// It is not as it should be.
+    Warning,
+    /// Somebody must act.
+    Error,
+}
+
+/// `[log]`
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct LogConfig {
+    /// Whether each line is an object of JSON; otherwise it is text.
+    pub is_json: bool,
+    /// Events that matter less are not said.
+    pub level: Level,
+}
+
+impl Level {
+    /// All, by their names.
+    pub const NAMES: [(&str, Level); 3] = [("info", Level::Info), ("warning", Level::Warning), ("error", Level::Error)];
+
+    fn name(self) -> &'static str {
+        Level::NAMES.iter().find(|(_, level)| *level == self).map_or("", |(name, _)| name)
+    }
+}
+
+/// From now on lines look so.
+pub fn configure(config: LogConfig) {
+    IS_JSON.store(config.is_json, Ordering::Relaxed);
+    LEAST.store(config.level as u8, Ordering::Relaxed);
+}
+
+/// Something that operators may want to know.
+pub fn info(event: &str, facts: &[(&str, &str)]) {
+    tell(Level::Info, event, facts);
+}
+
+/// Something that they should look at.
+pub fn warning(event: &str, facts: &[(&str, &str)]) {
+    tell(Level::Warning, event, facts);
+}
+
+/// Something that they must look at.
+pub fn error(event: &str, facts: &[(&str, &str)]) {
+    tell(Level::Error, event, facts);
+}
+
+/// Says a sentence in the order of the log's own lines: as it is, or as an event where lines are objects.
+pub fn say(level: Level, sentence: &str) {
+    match IS_JSON.load(Ordering::Relaxed) {
+        true => tell(level, sentence, &[]),
+        false => put(&format!("{sentence}\n")),
+    }
+}
+
+fn tell(level: Level, event: &str, facts: &[(&str, &str)]) {
+    if level as u8 >= LEAST.load(Ordering::Relaxed) {
+        put(&line_now(level, event, facts));
+    }
+}
+
+/// Writes a line, with its end, to stderr.
+fn put(line: &str) {
+    #[cfg(any(test, fuzzing, feature = "fuzzed"))]
+    if crate::fuzzed::takes_log(line) {
+        return;
+    }
+    match QUEUE.get() {
+        Some(queue) => queue.push(line.to_owned()),
+        // Nothing is left to do when nobody listens any more.
+        None => drop(std::io::stderr().lock().write_all(line.as_bytes())),
+    }
+}
+
+/// From now on nobody waits for whoever reads stderr; panics are told the same way. At the end [`flush`] is needed.
+pub fn never_wait() {
+    // The thread must not hold the lock of stderr, which others would wait for.
+    let Ok(stderr) = std::io::stderr().as_fd().try_clone_to_owned().map(File::from) else { return };
+    let queue = QUEUE.get_or_init(Queue::default);
+    let write = move |line: &str| write_all(&stderr, line.as_bytes());
+    let work = move || {
+        queue.work(&write, &|dropped| line_now(Level::Warning, "log lines were dropped", &[("lines", dropped)]))
+    };
+    if std::thread::Builder::new().name("log".to_owned()).spawn(work).is_ok() {
+        std::panic::set_hook(Box::new(|panic| error("panic", &[("what", &panic.to_string())])));
+    } else {
+        queue.close();
+    }
+}
+
+/// Waits until everything is written, but no longer than this.
+pub fn flush(within: Duration) {
+    if let Some(queue) = QUEUE.get() {
+        queue.flush(within);
+    }
+}
+
+/// Lines that were dropped because nobody took those before them.
+pub fn dropped() -> u64 {
+    QUEUE.get().map_or(0, Queue::dropped)
+}
+
+fn write_all(mut to: &File, mut bytes: &[u8]) {
+    const PAUSE: Duration = Duration::from_millis(20);
+    while !bytes.is_empty() {
+        match to.write(bytes) {
+            Ok(written) => bytes = &bytes[written..],
+            Err(error) if error.kind() == ErrorKind::Interrupted => {}
+            // A pipe of a program that never waits either.
+            Err(error) if error.kind() == ErrorKind::WouldBlock => std::thread::sleep(PAUSE),
+            // Nothing is left to do when nobody listens any more.
+            Err(_) => return,
+        }
+    }
+}
+
+fn line_now(level: Level, event: &str, facts: &[(&str, &str)]) -> String {
+    let now = SystemTime::now().duration_since(SystemTime::UNIX_EPOCH).unwrap_or_default();
+    if IS_JSON.load(Ordering::Relaxed) {
+        let now_ns = i64::try_from(now.as_nanos()).unwrap_or(i64::MAX);
+        return object(&show_utc_ms(now_ns), level, event, facts);
+    }
+    line(&show_utc(now.as_secs()), level, event, facts)
+}
+
+fn line(time: &str, level: Level, event: &str, facts: &[(&str, &str)]) -> String {
+    let mut line = format!("time={time} level={} event={event:?}", level.name());
+    for (key, value) in facts {
+        line += &format!(" {key}={:?}", shortened(value, VALUE_CHARACTERS_MAX));
+    }
+    line + "\n"
+}
+
+/// What an event tells has a place of its own, so that no name is there twice.
+fn object(time: &str, level: Level, event: &str, facts: &[(&str, &str)]) -> String {
+    let quoted = |text: &str| serde_json::Value::from(shortened(text, VALUE_CHARACTERS_MAX)).to_string();
+    let fields: Vec<_> = facts.iter().map(|(key, value)| format!("{}:{}", quoted(key), quoted(value))).collect();
+    let (time, level, event, fields) = (quoted(time), quoted(level.name()), quoted(event), fields.join(","));
+    format!("{{\"time\":{time},\"level\":{level},\"event\":{event},\"fields\":{{{fields}}}}}\n")
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn an_event_is_one_line_whatever_it_tells() {
+        let line = line("T", Level::Info, "it \"is\"", &[("reason", "two\nlines")]);
+        assert_eq!(line, "time=T level=info event=\"it \\\"is\\\"\" reason=\"two\\nlines\"\n");
+    }
+    #[test]
+    fn an_object_is_one_line_of_json_whatever_it_tells() {
+        let facts = [("time", "two\nlines"), ("source", "\u{1b}[2J \"ä\" \\")];
+        let object = object("2026-11-21T06:20:00.000Z", Level::Error, "it \"is\"", &facts);
+        assert_eq!(object.matches('\n').count(), 1, "{object}");
+        let read: serde_json::Value = serde_json::from_str(&object).unwrap();
+        assert_eq!(read["level"], "error");
+        assert_eq!((&read["event"], &read["fields"]["time"]), (&"it \"is\"".into(), &"two\nlines".into()));
+        assert_eq!(read["fields"]["source"], "\u{1b}[2J \"ä\" \\");
+        assert!(object.starts_with("{\"time\":\"2026-11-21T06:20:00.000Z\",\"level\":\"error\",\"event\":"));
+    }
+}

@@ -1,0 +1,53 @@
+//! The recorder: takes measurement data in, loses nothing that it has acknowledged, and feeds the database no faster than it
+//! answers in time. Data flows one way: intake → admission → spool → writer → database.
+//!
+//! Invariant: at every moment, acknowledged = committed + spooled + quarantined.
+
+pub mod access;
+pub mod admission;
+pub mod bucket;
+mod condition;
+pub mod config;
+mod control;
+mod durability;
+pub mod forward;
+pub mod inbox;
+pub mod intake;
+pub mod line;
+pub mod log;
+mod log_queue;
+pub mod meter;
+pub mod metrics;
+pub mod metrics_listener;
+mod nats;
+pub mod office;
+mod outcome;
+pub mod pace;
+pub mod processing;
+mod program;
+pub mod progress;
+pub mod pulse;
+mod quarantine;
+mod quote;
+mod running;
+mod sources;
+pub mod spool;
+pub mod stop;
+pub mod supervisor;
+pub mod upload;
+pub mod writer;
+
+pub use outcome::{End, StartError};
+pub use quarantine::{Cleared, discard_quarantine, replay_quarantine};
+pub use running::Recorder;
+
+/// What is read here, for fuzzing.
+#[cfg(any(test, fuzzing, feature = "fuzzed"))]
+pub use {
+    access::NAMES as FUZZED_NAMES,
+    intake::{
+        HTTP as FUZZED_HTTP, HTTP2 as FUZZED_HTTP2, LINES as FUZZED_LINES, PACKED as FUZZED_PACKED, TCP as FUZZED_TCP,
+    },
+    spool::SPOOL as FUZZED_SPOOL,
+    upload::FTP as FUZZED_FTP,
+};

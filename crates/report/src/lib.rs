@@ -1,0 +1,15 @@
+//! What is said of what was measured: findings, and reports of them. See [`report`].
+//!
+//! Invariant: nothing is measured here.
+
+#![cfg(not(fuzzing))]
+
+use loadline_base::{
+    finding, histogram, imported, measurement, queueing, reason, said, scoring, statement, statistics, trial, units,
+    written,
+};
+use loadline_bench::{store, study};
+use loadline_database::database;
+use loadline_tables::{data, workload};
+
+pub mod report;

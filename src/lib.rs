@@ -18,10 +18,14 @@ pub use loadline_tables::{block, data, layout, workload};
 // Where it goes.
 pub use loadline_database::database;
 
-// What is to be found out; the machine, the engine, and the evidence.
+// What is to be found out; the machine, and the evidence.
 pub use loadline_bench::{import, study};
 #[cfg(not(fuzzing))]
-pub use loadline_bench::{link, load, monitor, server, store};
+pub use loadline_bench::{link, monitor, server, store};
+
+// The engine.
+#[cfg(not(fuzzing))]
+pub use loadline_load::load;
 
 // What people see of it.
 #[cfg(not(fuzzing))]

@@ -1,12 +1,12 @@
-//! Studies and what carries them out: servers, links, the load engine, monitors, and the files of a run.
+//! Studies and what is around a trial: servers, links, monitors, the files of a run, and what other tools have measured.
 //!
-//! Invariant: a trial is measured here, and nothing is said about it.
+//! Invariant: nothing is sent to a database here, and nothing is said about what came of it.
 
 #![cfg_attr(fuzzing, expect(unused_imports, reason = "what is not fuzzed is not compiled"))]
 
 use loadline_base::{
-    fault, histogram, imported, measurement, operation, query, queueing, random, reason, record, said, statement,
-    statistics, trial, units, written,
+    fault, histogram, imported, measurement, query, queueing, random, reason, said, statement, statistics, trial,
+    units, written,
 };
 use loadline_database::database;
 use loadline_tables::{data, layout, workload};
@@ -14,8 +14,6 @@ use loadline_tables::{data, layout, workload};
 pub mod import;
 #[cfg(not(fuzzing))]
 pub mod link;
-#[cfg(not(fuzzing))]
-pub mod load;
 #[cfg(not(fuzzing))]
 pub mod monitor;
 #[cfg(not(fuzzing))]

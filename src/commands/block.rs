@@ -7,7 +7,7 @@ use serde_json::{Value, json};
 
 use super::block_erase::{self, Order};
 use super::output::{print, print_json, table};
-use super::record::read_config;
+use super::record_config::read_config;
 use super::{Failure, Refusal, Status, block_keys};
 use crate::block::age::{Recipient, read_identities};
 use crate::block::image::{Scene, draw};

@@ -8,7 +8,7 @@ use std::sync::Arc;
 use serde_json::json;
 
 use super::output::{print, print_json};
-use super::record::read_config;
+use super::record_config::read_config;
 use super::stage::{endpoint_of, entry_of};
 use super::{Failure, Refusal, Status};
 use crate::database::Database;

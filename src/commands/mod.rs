@@ -31,6 +31,7 @@ pub mod plan;
 mod predict;
 mod progress;
 mod record;
+mod record_config;
 mod record_model;
 mod record_parts;
 mod record_reload;

@@ -8,6 +8,7 @@ use super::fit::{read_quantile, read_timer, unknown_model};
 use super::output::{print, print_json};
 use super::{Failure, Refusal, Status};
 use crate::cli::{PredictArguments, SpecialParameters};
+use crate::fault::fault;
 use crate::queueing::family::Needs;
 use crate::queueing::repairman::Repairman;
 use crate::queueing::usl::Usl;
@@ -85,10 +86,8 @@ fn predict_open(
 ) -> Result<Prediction, Failure> {
     let family = Family::find(name).ok_or_else(|| Failure::refused(unknown_model(name)))?;
     let Some(rate) = arguments.arrival_rate.filter(|rate| *rate >= 0.0 && rate.is_finite()) else {
-        return Err(Failure::refused(Refusal::at(
-            "--arrival-rate",
-            "it is missing or below 0",
-            "write arrivals per second, as in 800",
+        return Err(Failure::refused(fault!(
+            "--arrival-rate is missing or below 0"; "write arrivals per second, as in 800"
         )));
     };
     let queue = queue(family, arguments)?;
@@ -219,12 +218,12 @@ fn seconds(option: &str, text: &str) -> Result<f64, Failure> {
 }
 
 fn positive(option: &str, value: Option<f64>) -> Result<f64, Failure> {
-    let refusal = || Failure::refused(format!("{option} is missing or not above 0; this model needs it"));
+    let refusal = || Failure::refused(fault!("{option} is missing or not above 0"; "this model needs it"));
     value.filter(|value| *value > 0.0 && value.is_finite()).ok_or_else(refusal)
 }
 
 fn not_negative(option: &str, value: Option<f64>) -> Result<f64, Failure> {
-    let refusal = || Failure::refused(format!("{option} is missing or below 0; this model needs it"));
+    let refusal = || Failure::refused(fault!("{option} is missing or below 0"; "this model needs it"));
     value.filter(|value| *value >= 0.0 && value.is_finite()).ok_or_else(refusal)
 }
 

@@ -11,6 +11,7 @@ use anyhow::{Context, anyhow};
 use serde_json::json;
 
 use super::output::{note, print, print_json, table};
+use super::record_config::read_config;
 use super::record_parts::{Ended, Parts};
 use super::record_reload::reload;
 use super::record_supervised::Supervised;
@@ -18,7 +19,7 @@ use super::stage::{Stage, endpoint_of, entry_of};
 use super::{Failure, Status};
 use crate::cli::{QuarantineAction, RecordArguments};
 use crate::database::Database;
-use crate::recorder::config::{self, Config};
+use crate::recorder::config::Config;
 use crate::recorder::supervisor::Supervisor;
 use crate::recorder::{Cleared, discard_quarantine, log, replay_quarantine, spool};
 use crate::server::{install_signal_handlers_with_reload, interrupted, keep_files_private, take_reload};
@@ -42,14 +43,6 @@ pub fn run(arguments: &RecordArguments, is_json: bool) -> Result<Status, Failure
         Some(QuarantineAction::Discard) => discard(&config, is_json),
         None => record(&arguments.config, config, is_json),
     }
-}
-
-pub(super) fn read_config(path: &Path) -> Result<Config, Failure> {
-    let name = path.display().to_string();
-    let text = std::fs::read_to_string(path)
-        .with_context(|| format!("{name} cannot be read; name a configuration file"))
-        .map_err(Failure::usage)?;
-    config::read(&text, &name).map_err(Failure::usage)
 }
 
 fn record(path: &Path, config: Config, is_json: bool) -> Result<Status, Failure> {

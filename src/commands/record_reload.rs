@@ -5,7 +5,7 @@
 
 use std::path::Path;
 
-use super::record::read_config;
+use super::record_config::read_config;
 use super::record_model::model_line;
 use super::record_parts::{Parts, say_line};
 use crate::recorder::admission::ModelLine;

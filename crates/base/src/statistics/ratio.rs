@@ -6,27 +6,10 @@
 
 use super::noise::CaseError;
 use super::rounds;
+pub use super::rounds::{Cell, TrialValue};
 use super::student::{t_quantile, two_sided_p};
 use super::summary::{Interval, mean, sample_sd};
 use super::t_test::Summary;
-
-/// The value of one trial.
-#[derive(Debug, Clone, Copy, PartialEq)]
-pub struct TrialValue {
-    /// The trial's round and its place in the order of execution; none where rounds mean nothing.
-    pub place: Option<(u32, u64)>,
-    /// The value.
-    pub value: f64,
-}
-
-/// The trials of one case and the power with which its mean enters the ratio: above 0 for the numerator.
-#[derive(Debug, Clone, Copy, PartialEq)]
-pub struct Cell<'a> {
-    /// Power of the case's mean.
-    pub weight: f64,
-    /// The case's trials.
-    pub trials: &'a [TrialValue],
-}
 
 /// A ratio with what is known about it.
 #[derive(Debug, Clone, Copy, PartialEq)]

@@ -6,8 +6,25 @@
 
 use std::collections::BTreeMap;
 
-use super::ratio::{Cell, TrialValue};
 use super::summary::mean;
+
+/// The value of one trial.
+#[derive(Debug, Clone, Copy, PartialEq)]
+pub struct TrialValue {
+    /// The trial's round and its place in the order of execution; none where rounds mean nothing.
+    pub place: Option<(u32, u64)>,
+    /// The value.
+    pub value: f64,
+}
+
+/// The trials of one case and the power with which its mean enters the ratio: above 0 for the numerator.
+#[derive(Debug, Clone, Copy, PartialEq)]
+pub struct Cell<'a> {
+    /// Power of the case's mean.
+    pub weight: f64,
+    /// The case's trials.
+    pub trials: &'a [TrialValue],
+}
 
 /// Below this many rounds that both sides have, a paired interval is wider than an unpaired one for want of degrees of freedom.
 pub const ROUNDS_LEAST: usize = 5;

@@ -13,6 +13,7 @@ mod changing;
 mod client;
 mod clock;
 mod disk_writer;
+mod ending;
 mod epoll;
 mod event_loop;
 mod phases;

@@ -9,7 +9,7 @@ use std::sync::{Arc, Condvar, Mutex, MutexGuard, PoisonError};
 use std::thread::JoinHandle;
 use std::time::{Duration, Instant};
 
-use super::tally::{Ending, Times};
+use super::ending::{Ending, Times};
 use crate::operation::OperationKind;
 use crate::store::{Sample, SampleBlock, SampleOutcome, SampleWriter, StoreError};
 

@@ -8,6 +8,7 @@ use std::sync::Arc;
 
 use super::asides::Asides;
 use super::changing::Changing;
+pub use super::ending::{Ending, Times};
 use crate::database::DatabaseError;
 use crate::histogram::Histogram;
 use crate::measurement::{IntervalMeasurement, OperationMeasurement};
@@ -22,31 +23,6 @@ const MESSAGES_MAX: usize = 20;
 const INTERVALS_MAX: usize = 512;
 /// Length of an interval at first.
 const INTERVAL_NS: u64 = 100_000_000;
-
-/// The times of one operation, by the engine's clock.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
-pub struct Times {
-    /// When it should have been sent.
-    pub intended_ns: u64,
-    /// When it was sent.
-    pub sent_ns: u64,
-    /// When its answer was complete.
-    pub done_ns: u64,
-}
-
-/// How an operation ended.
-#[derive(Debug, Clone, Copy, PartialEq)]
-pub enum Ending<'a> {
-    /// As it should; `empty` when it read nothing although it should have.
-    Completed {
-        /// Whether nothing was found.
-        empty: bool,
-    },
-    /// With an error.
-    Failed(&'a DatabaseError),
-    /// Without an answer when the trial ended.
-    Abandoned,
-}
 
 /// Counts, times and messages.
 #[derive(Debug, Default)]

@@ -10,8 +10,9 @@ use crate::finding::{
 };
 use crate::histogram::Histogram;
 use crate::imported::{StatedTimes, TimeKind};
-use crate::measurement::{Environment, Measurement, OperationMeasurement, is_growing};
+use crate::measurement::{Environment, Measurement, OperationMeasurement};
 use crate::report::answers::ROWS_LEAST;
+use crate::report::case_trials::{CaseTrials, background_name, estimate, is_overloaded, time_finding};
 use crate::report::claims::judge_claim;
 use crate::report::client;
 use crate::report::disk;
@@ -27,29 +28,11 @@ use crate::report::recorded::recorded;
 use crate::report::uploads::uploads;
 use crate::report::verdicts::verdicts;
 use crate::statistics::noise::{CaseMean, Series, means};
-use crate::statistics::summary::{Interval, mean, sample_sd, t_interval};
+use crate::statistics::summary::{Interval, mean};
 use crate::study::repeat::{are_settled, stopping};
 use crate::study::{Repeat, RepeatRule, Study, goal};
 use crate::trial::{Arrivals, Case, Levels};
 use crate::units::NS_PER_S;
-
-/// The trials of one case, in the order of their rounds.
-#[derive(Debug, Clone)]
-pub struct CaseTrials<'a> {
-    /// The case.
-    pub case: &'a Case,
-    /// The trial left out because the study discards the first of each case.
-    pub discarded: Option<&'a Measurement>,
-    /// Trials that count, valid or not.
-    pub trials: Vec<&'a Measurement>,
-}
-
-impl<'a> CaseTrials<'a> {
-    /// The trials whose figures are used.
-    pub fn valid(&self) -> impl Iterator<Item = &'a Measurement> + '_ {
-        self.trials.iter().copied().filter(|trial| trial.is_valid())
-    }
-}
 
 /// All that a run's measurements say. Cases come in the study's order; those without a trial are left out and noted.
 pub fn analyse(run_name: &str, study: &Study, environment: &Environment, measurements: &[Measurement]) -> Findings {
@@ -115,11 +98,6 @@ pub fn kind_name(case: &Case, kind: &str) -> String {
         Some(query) if queries.len() > 1 => format!("query {}", query.name),
         _ => kind.to_owned(),
     }
-}
-
-/// The name under which operations of the load in the background are reported.
-pub fn background_name(kind: &str) -> String {
-    format!("{kind} beside")
 }
 
 /// What cases say of each other: which of them are settled, and the intervals of their rates, both from the noise of all of them.
@@ -217,28 +195,6 @@ fn case_finding(study: &Study, group: &CaseTrials<'_>) -> CaseFinding {
     }
 }
 
-/// Whether the database fell behind in these trials of a case, taken together.
-pub fn is_overloaded(trials: &[&Measurement]) -> bool {
-    let total = |count: fn(&Measurement) -> u64| trials.iter().map(|trial| count(trial)).sum::<u64>() as f64;
-    let in_work = trials.iter().map(|trial| trial.in_work()).sum();
-    let is_open = trials.iter().any(|trial| trial.carried.is_some());
-    is_open
-        && (total(Measurement::abandoned) > 0.0
-            || is_growing(total(Measurement::backlog), total(Measurement::scheduled), in_work))
-}
-
-/// Mean, spread and interval of one value per trial.
-pub fn estimate(values: &[f64]) -> Estimate {
-    Estimate {
-        mean: mean(values),
-        sd: sample_sd(values),
-        n: values.len() as u64,
-        // A rate is never negative: an interval that reaches below 0 is cut off there, and says so.
-        ci95: t_interval(values, 0.95).map(|interval| [interval.low.max(0.0), interval.high]),
-        cut_off: t_interval(values, 0.95).is_some_and(|interval| interval.low < 0.0),
-    }
-}
-
 fn operation_finding(merged: &OperationMeasurement, empty_known: bool) -> OperationFinding {
     let times = |kind| match merged.stated.get(&kind) {
         Some(stated) => stated_finding(stated),
@@ -267,22 +223,6 @@ fn stated_finding(stated: &StatedTimes) -> TimeFinding {
         p99: quantile(0.99),
         p999: quantile(0.999),
         max: stated.max_s,
-    }
-}
-
-/// The times of a merged histogram, in seconds.
-pub fn time_finding(merged: &Histogram) -> TimeFinding {
-    if merged.count() == 0 {
-        return TimeFinding::default();
-    }
-    let quantile = |quantile| Some(merged.quantile_ns(quantile) as f64 / NS_PER_S);
-    TimeFinding {
-        mean: Some(merged.mean_ns() / NS_PER_S),
-        p50: quantile(0.5),
-        p90: quantile(0.9),
-        p99: quantile(0.99),
-        p999: quantile(0.999),
-        max: Some(merged.max_ns() as f64 / NS_PER_S),
     }
 }
 

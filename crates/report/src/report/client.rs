@@ -4,7 +4,7 @@
 
 use crate::finding::Note;
 use crate::measurement::{Environment, Measurement, Starvation, Waited, starvation};
-use crate::report::analyse::CaseTrials;
+use crate::report::case_trials::CaseTrials;
 
 /// Notes on the client of the trials.
 pub fn notes(environment: &Environment, groups: &[CaseTrials<'_>]) -> Vec<Note> {

@@ -5,7 +5,7 @@
 use crate::finding::{Cached, Estimate, Found, Note, Verdict};
 use crate::histogram::Histogram;
 use crate::measurement::{DiskMeasurement, Measurement};
-use crate::report::analyse::{CaseTrials, estimate};
+use crate::report::case_trials::{CaseTrials, estimate};
 use crate::report::factors::show_levels;
 use crate::report::metric::Metric;
 use crate::statistics::summary::mean;

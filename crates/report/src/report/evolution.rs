@@ -9,7 +9,7 @@ use std::collections::BTreeMap;
 
 use crate::finding::{AsideFinding, ChangeFinding, DuringFinding, EvolutionFinding, Findings, Found, Verdict};
 use crate::measurement::{AsideMeasurement, Measurement};
-use crate::report::analyse::{CaseTrials, time_finding};
+use crate::report::case_trials::{CaseTrials, time_finding};
 use crate::report::contest::{self, Scored};
 use crate::report::factors::{show_level, show_levels};
 use crate::statistics::RatioEstimate;

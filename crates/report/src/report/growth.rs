@@ -5,7 +5,7 @@
 
 use crate::finding::{Estimate, Found, Verdict};
 use crate::measurement::Measurement;
-use crate::report::analyse::{CaseTrials, estimate, is_overloaded};
+use crate::report::case_trials::{CaseTrials, estimate, is_overloaded};
 use crate::report::factors::show_levels;
 use crate::statistics::summary::{Interval, t_interval};
 use crate::trial::Levels;

@@ -3,7 +3,7 @@
 
 use crate::finding::{CaseFinding, Note};
 use crate::measurement::{DiskSync, Environment, Measurement};
-use crate::report::analyse::CaseTrials;
+use crate::report::case_trials::CaseTrials;
 use crate::statistics::summary::mean;
 use crate::trial::Arrivals;
 use crate::units::show_seconds;

@@ -4,7 +4,7 @@
 
 use crate::finding::Note;
 use crate::measurement::LinkMeasurement;
-use crate::report::analyse::CaseTrials;
+use crate::report::case_trials::CaseTrials;
 use crate::trial::LinkSettings;
 
 /// A link that carries less than this share of its rate is not what it was to stand for.

@@ -8,7 +8,7 @@ use crate::data::sensor_record_bytes;
 use crate::histogram::Histogram;
 use crate::imported::TimeKind::{self, ResidenceTime, ResponseTime};
 use crate::measurement::{GroupMeasurement, Measurement, OperationMeasurement, RecordedMeasurement, ResourceSample};
-use crate::report::analyse::background_name;
+use crate::report::case_trials::background_name;
 use crate::statistics::summary::{Interval, mean, t_interval};
 use crate::trial::Arrivals;
 use crate::units::{Carried, NS_PER_S, show_bit_rate, show_bytes, show_number, show_seconds};

@@ -5,6 +5,7 @@
 
 pub mod analyse;
 mod answers;
+pub mod case_trials;
 pub mod claims;
 mod client;
 pub mod compare;

@@ -4,7 +4,7 @@
 
 use std::collections::BTreeMap;
 
-use super::analyse::CaseTrials;
+use super::case_trials::CaseTrials;
 use super::factors::show_levels;
 use crate::finding::Note;
 use crate::trial::{Levels, Settings};

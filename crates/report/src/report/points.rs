@@ -9,7 +9,7 @@ use crate::histogram::Histogram;
 use crate::imported::TimeKind;
 use crate::measurement::{IntervalMeasurement, Measurement};
 use crate::queueing::{Point, Points, QuantilePoint, Timer};
-use crate::report::analyse::CaseTrials;
+use crate::report::case_trials::CaseTrials;
 use crate::report::growth::{Loaded, series};
 use crate::statistics::batches::Batches;
 use crate::statistics::summary::{mean, sample_sd};

@@ -5,7 +5,7 @@
 
 use crate::finding::{Estimate, Findings, Found, RecordedFinding, Verdict};
 use crate::measurement::{Measurement, RecordedMeasurement};
-use crate::report::analyse::{CaseTrials, estimate};
+use crate::report::case_trials::{CaseTrials, estimate};
 use crate::report::factors::{show_levels, show_levels_short};
 use crate::trial::{Arrivals, Levels};
 use crate::units::{show_bytes, show_number, show_seconds};

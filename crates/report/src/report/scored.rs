@@ -5,7 +5,8 @@
 
 use crate::imported::TimeKind;
 use crate::measurement::Measurement;
-use crate::report::analyse::{CaseTrials, group, kind_name};
+use crate::report::analyse::{group, kind_name};
+use crate::report::case_trials::CaseTrials;
 use crate::report::factors::{QUERY, show_level, show_levels};
 use crate::report::score::ScoreNote;
 use crate::scoring::{Evidence, Measured};

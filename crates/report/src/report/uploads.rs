@@ -6,7 +6,7 @@
 
 use crate::finding::{CaseFinding, Findings, Found, UploadFinding, Verdict};
 use crate::measurement::Measurement;
-use crate::report::analyse::{CaseTrials, estimate};
+use crate::report::case_trials::{CaseTrials, estimate};
 use crate::report::factors::{show_levels, show_levels_short};
 use crate::report::metric::{disk_share, intake};
 use crate::trial::{Arrivals, Levels};

@@ -5,8 +5,8 @@
 
 use crate::finding::{Found, LoadLine, Verdict};
 use crate::measurement::Measurement;
-use crate::report::analyse::{CaseTrials, is_overloaded};
 use crate::report::answers::rows_per_query;
+use crate::report::case_trials::{CaseTrials, is_overloaded};
 use crate::report::contest::{Contest, Scored, contest_verdicts, contests, judge_together};
 use crate::report::evolution::{self, EVOLVE};
 use crate::report::factors::{Factors, is_question, show_levels};

@@ -9,40 +9,10 @@ use statrs::function::gamma::gamma_ur;
 
 use super::least_squares::Minimum;
 use super::problem::{Problem, Sigma};
+pub use super::range::Range;
 use crate::queueing::family::{Family, Surroundings};
 use crate::queueing::queue::Queue;
 use crate::statistics::student::{DF_NORMAL, t_quantile};
-
-/// An interval of a parameter; an end is infinite where the points give none, which JSON shows as null.
-#[derive(Debug, Clone, Copy, PartialEq)]
-pub struct Range {
-    /// Lower end.
-    pub low: f64,
-    /// Upper end.
-    pub high: f64,
-}
-
-impl Range {
-    /// The interval of one value.
-    pub(super) fn at(value: f64) -> Self {
-        Range { low: value, high: value }
-    }
-
-    /// All from the lower of two lower ends to the higher of the upper ones.
-    pub(super) fn hull(self, other: Range) -> Self {
-        Range { low: self.low.min(other.low), high: self.high.max(other.high) }
-    }
-
-    pub(super) fn times(self, factor: f64) -> Self {
-        Range { low: self.low * factor, high: self.high * factor }
-    }
-}
-
-impl Serialize for Range {
-    fn serialize<S: Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
-        [self.low, self.high].serialize(serializer)
-    }
-}
 
 /// A parameter as fitted.
 #[derive(Debug, Clone, PartialEq, Serialize)]

@@ -12,8 +12,10 @@ mod note;
 mod open;
 mod paper;
 mod problem;
+mod range;
 mod select;
 mod servers;
+mod set;
 mod verdict;
 
 use serde::Serialize;

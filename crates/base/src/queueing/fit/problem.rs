@@ -2,8 +2,8 @@
 //!
 //! Main type: [`Problem`]. Invariant: leaving observations out changes nothing else about a problem.
 
-use super::estimate::Range;
 use super::least_squares::{Minimum, STEPS_MAX, minimise};
+use super::range::Range;
 use crate::queueing::family::Parameter;
 
 /// One observed figure.

@@ -5,7 +5,7 @@
 
 use super::estimate::{Estimate, Fit, Range};
 use super::least_squares::Minimum;
-use super::open::{Set, curve_of, none_exists, problem_of};
+use super::set::{Set, curve_of, none_exists, problem_of};
 use crate::queueing::family::Surroundings;
 
 /// Numbers of servers that are tried.

@@ -193,6 +193,20 @@ impl From<ServerError> for DatabaseError {
     }
 }
 
+/// The types of the columns in a RowDescription, as numbers of the server; none when it is malformed.
+pub(super) fn column_types(mut body: &[u8]) -> Option<Vec<u32>> {
+    let count = take_i16(&mut body)?;
+    let mut column = || {
+        take_text(&mut body)?;
+        // Table and its column; then the type; then its size, modifier and form.
+        body = body.get(6..)?;
+        let oid = take_i32(&mut body)?;
+        body = body.get(8..)?;
+        Some(oid as u32)
+    };
+    (0..count).map(|_| column()).collect()
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;

@@ -3,7 +3,9 @@
 //! Invariant: a call returns when the server is ready for the next one, or with the loss of the connection.
 
 use super::dialect::PostgresDialect;
-use super::message::{self, COPY_FAIL_AND_SYNC, SYNC, ServerError, broken, take_i16, take_i32, take_text, take_value};
+use super::message::{
+    self, COPY_FAIL_AND_SYNC, SYNC, ServerError, broken, column_types, take_i16, take_i32, take_value,
+};
 use super::prepared::{COPY_ROWS_MIN, Prepared};
 use super::startup::receive;
 use super::wire::PostgresWire;
@@ -162,20 +164,6 @@ fn failed(body: &[u8], text: &str) -> Result<DatabaseError, DatabaseError> {
 fn parameter_types(mut body: &[u8]) -> Option<Vec<u32>> {
     let count = take_i16(&mut body)? as u16;
     (0..count).map(|_| take_i32(&mut body).map(|oid| oid as u32)).collect()
-}
-
-/// The types of the columns in a RowDescription, as numbers of the server; none when it is malformed.
-pub(super) fn column_types(mut body: &[u8]) -> Option<Vec<u32>> {
-    let count = take_i16(&mut body)?;
-    let mut column = || {
-        take_text(&mut body)?;
-        // Table and its column; then the type; then its size, modifier and form.
-        body = body.get(6..)?;
-        let oid = take_i32(&mut body)?;
-        body = body.get(8..)?;
-        Some(oid as u32)
-    };
-    (0..count).map(|_| column()).collect()
 }
 
 /// Executes text by the simple protocol, and appends its rows where they are wanted.

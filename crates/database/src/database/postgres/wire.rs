@@ -16,8 +16,7 @@ use std::os::fd::{AsRawFd, OwnedFd, RawFd};
 
 use super::decode::{append_row, append_text_row};
 use super::encode::Encoding;
-use super::message::{self, COPY_FAIL_AND_SYNC, EXECUTE, FLUSH, Message, SYNC, ServerError, broken};
-use super::prepare::column_types;
+use super::message::{self, COPY_FAIL_AND_SYNC, EXECUTE, FLUSH, Message, SYNC, ServerError, broken, column_types};
 use super::prepared::Prepared;
 use crate::database::session::{Attempt, Before};
 use crate::database::{Answer, DatabaseError, Progress, Wire};

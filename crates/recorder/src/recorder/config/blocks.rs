@@ -6,8 +6,8 @@ use std::time::Duration;
 
 use serde_json::json;
 
-use super::intake::{read_address, read_insecure, read_tls};
-use super::{ListenConfig, table};
+use super::listening::{read_address, read_insecure, read_tls};
+use super::{ListenConfig, rows};
 use crate::fault::fault;
 use crate::recorder::inbox::Bounds;
 use crate::written::place::Errors;
@@ -146,24 +146,24 @@ pub static FTP: Part = Part {
     name: "intake.ftp",
     help: "Blocks by FTP, and by FTP with TLS where there is a certificate.",
     settings: &[
-        table::listen("Address and port."),
+        rows::listen("Address and port."),
         Setting::new(
             "implicit",
-            Kind::Own(&table::ADDRESS),
+            Kind::Own(&rows::ADDRESS),
             Absent::Means("none"),
             "Address and port for TLS from the first byte.",
         )
         .only("TLS"),
-        table::CERTIFICATE,
-        table::KEY,
-        table::CLIENT_AUTHORITY,
+        rows::CERTIFICATE,
+        rows::KEY,
+        rows::CLIENT_AUTHORITY,
         Setting::new(
             "require_tls",
             Kind::Truth,
             Absent::Means("`true` with a certificate, else `false`"),
             "Whether passwords and blocks come over TLS only.",
         ),
-        table::INSECURE,
+        rows::INSECURE,
         Setting::new(
             "passive_ports",
             Kind::Own(&PORTS),
@@ -176,9 +176,9 @@ pub static FTP: Part = Part {
             Absent::Means("the address that the client came to"),
             "The address that clients are told for data, where a router stands between.",
         ),
-        table::connections(100_000, 200),
-        table::connections_per_address(PER_ADDRESS),
-        table::PATIENCE,
+        rows::connections(100_000, 200),
+        rows::connections_per_address(PER_ADDRESS),
+        rows::PATIENCE,
         Setting::new(
             "idle",
             Kind::Duration(Span::Within(0.1, 86_400.0)),
@@ -205,14 +205,14 @@ pub static PUT: Part = Part {
     name: "intake.put",
     help: "Blocks by HTTP PUT.",
     settings: &[
-        table::listen("Address and port."),
-        table::CERTIFICATE,
-        table::KEY,
-        table::CLIENT_AUTHORITY,
-        table::INSECURE,
-        table::connections(100_000, 200),
-        table::connections_per_address(PER_ADDRESS),
-        table::PATIENCE,
+        rows::listen("Address and port."),
+        rows::CERTIFICATE,
+        rows::KEY,
+        rows::CLIENT_AUTHORITY,
+        rows::INSECURE,
+        rows::connections(100_000, 200),
+        rows::connections_per_address(PER_ADDRESS),
+        rows::PATIENCE,
     ],
 };
 

@@ -2,7 +2,7 @@
 
 use std::collections::BTreeMap;
 
-use super::table::CONFIG;
+use super::rows::CONFIG;
 use crate::database;
 use crate::fault::fault;
 use crate::trial::DatabaseSettings;

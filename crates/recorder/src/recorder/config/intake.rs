@@ -1,10 +1,9 @@
 //! Reads `[intake]` and the tables below it.
 
-use std::net::SocketAddr;
-
 use super::blocks::{BLOCKS, FTP, PUT, read_blocks, read_ftp, read_put};
+use super::listening::{read_address, read_insecure, read_tls};
 use super::nats::{NATS, STORE, read_nats, read_store};
-use super::{IntakeConfig, ListenConfig, TlsConfig, table};
+use super::{IntakeConfig, ListenConfig, rows};
 use crate::fault::fault;
 use crate::recorder::access::TOKEN_CHARACTERS_MIN;
 use crate::written::place::Errors;
@@ -59,20 +58,20 @@ pub static INTAKE: Part = Part {
 const REFUSE: &str = "refuse";
 
 const LISTENING: [Setting; 9] = [
-    table::listen("Address and port. Other machines need a token and TLS."),
+    rows::listen("Address and port. Other machines need a token and TLS."),
     Setting::new(
         "tokens",
         Kind::Texts,
         Absent::Means("none"),
         "Tokens of one sender that may do all, of 16 characters or more. Without one, and without `[[access]]`, only this machine is listened to.",
     ),
-    table::CERTIFICATE,
-    table::KEY,
-    table::CLIENT_AUTHORITY,
-    table::INSECURE,
-    table::connections(100_000, 1_000),
-    table::connections_per_address(table::HALF),
-    table::PATIENCE,
+    rows::CERTIFICATE,
+    rows::KEY,
+    rows::CLIENT_AUTHORITY,
+    rows::INSECURE,
+    rows::connections(100_000, 1_000),
+    rows::connections_per_address(rows::HALF),
+    rows::PATIENCE,
 ];
 
 /// `[intake.http]`
@@ -163,74 +162,4 @@ fn read_tokens(section: &Section<'_>, errors: &mut Errors) -> Vec<String> {
         errors.push(entry.node.place, fault);
     }
     tokens
-}
-
-/// Whether an intake may be reached from other machines without TLS. Where it would be and nobody has said so, that is an error.
-pub(super) fn read_insecure(
-    section: &Section<'_>,
-    listen: Option<SocketAddr>,
-    requires_tls: bool,
-    errors: &mut Errors,
-) -> bool {
-    let is_insecure: bool = section.read("insecure", errors);
-    if listen.is_some_and(|listen| !listen.ip().is_loopback()) && !requires_tls && !is_insecure {
-        let entry = section.get("listen");
-        let (place, address) = (entry.map_or(section.place, |entry| entry.node.place), section.path("listen"));
-        let shown = entry.map(|entry| entry.node.to_string()).unwrap_or_default();
-        let remedy = "add certificate and key, or write insecure = true where something else protects the way";
-        errors.push(place, fault!("{address} is {shown} and clients would come without TLS"; "{remedy}"));
-    }
-    is_insecure
-}
-
-/// Certificate and key. Where clients are asked for theirs, and not we for ours, the table may say who must have signed them.
-pub(super) fn read_tls(section: &Section<'_>, errors: &mut Errors) -> Option<TlsConfig> {
-    const AUTHORITY: &str = "client_authority";
-    match (section.given("certificate", errors), section.given("key", errors)) {
-        (Some(certificate), Some(key)) => {
-            let client_authority = if section.has(AUTHORITY) { section.read(AUTHORITY, errors) } else { None };
-            Some(TlsConfig { certificate, key, client_authority })
-        }
-        (None, None) => {
-            if let Some(entry) = section.get(AUTHORITY) {
-                let path = section.path(AUTHORITY);
-                let remedy = "clients show certificates with TLS only; add certificate and key";
-                errors.push(entry.place, fault!("{path} is {} without TLS", entry.node; "{remedy}"));
-            }
-            None
-        }
-        _ => {
-            errors.push(section.place, format!("{} needs both certificate and key for TLS, or neither", section.name));
-            None
-        }
-    }
-}
-
-/// An address to listen on. Where `missing` says what is missing and what adds it, only this machine may be listened to.
-pub(super) fn read_address(
-    section: &Section<'_>,
-    key: &str,
-    missing: &Option<(&str, &str)>,
-    errors: &mut Errors,
-) -> Option<SocketAddr> {
-    let path = section.path(key);
-    let Some(entry) = section.get(key) else {
-        errors.push(section.place, fault!("{path} is missing"; "write an address and a port"));
-        return None;
-    };
-    let address = match section.text(key, errors)?.parse::<SocketAddr>() {
-        Ok(address) => address,
-        Err(_) => {
-            let must = "it must be an address and a port, as in \"127.0.0.1:8086\"";
-            errors.push(entry.node.place, fault!("{path} is {}", entry.node; "{must}"));
-            return None;
-        }
-    };
-    if let Some((what, adds)) = missing
-        && !address.ip().is_loopback()
-    {
-        let remedy = format!("{adds}, or listen on a loopback address such as 127.0.0.1");
-        errors.push(entry.node.place, fault!("{path} is {} and {what}", entry.node; "{remedy}"));
-    }
-    Some(address)
 }

@@ -1,8 +1,8 @@
 //! `[metrics]`: an address of its own for `/metrics`. Main type: [`MetricsConfig`].
 
 use super::access::{TOKEN_HASH, read_hash};
-use super::intake::{read_address, read_insecure, read_tls};
-use super::{ListenConfig, table};
+use super::listening::{read_address, read_insecure, read_tls};
+use super::{ListenConfig, rows};
 use crate::recorder::access::TokenHash;
 use crate::written::place::Errors;
 use crate::written::section::Section;
@@ -23,19 +23,19 @@ pub static METRICS: Part = Part {
     name: "metrics",
     help: "An address of its own for `/metrics`; the intakes do not answer it then.",
     settings: &[
-        table::listen("Address and port."),
+        rows::listen("Address and port."),
         Setting {
             absent: Absent::Means("none: only this machine can ask"),
             help: "The hash of the token that is to be shown; `loadline password --token` makes both.",
             ..TOKEN_HASH
         },
-        table::CERTIFICATE,
-        table::KEY,
-        table::CLIENT_AUTHORITY,
-        table::INSECURE,
-        table::connections(10_000, 100),
-        table::connections_per_address(table::HALF),
-        table::PATIENCE,
+        rows::CERTIFICATE,
+        rows::KEY,
+        rows::CLIENT_AUTHORITY,
+        rows::INSECURE,
+        rows::connections(10_000, 100),
+        rows::connections_per_address(rows::HALF),
+        rows::PATIENCE,
     ],
 };
 

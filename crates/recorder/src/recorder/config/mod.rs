@@ -8,11 +8,13 @@ mod blocks;
 mod database;
 mod intake;
 mod limits;
+mod listening;
 mod log;
 mod metrics;
 mod nats;
 mod processing;
 mod read;
+mod rows;
 mod table;
 
 use std::net::SocketAddr;

@@ -7,8 +7,8 @@ use std::time::Duration;
 
 use serde_json::json;
 
-use super::intake::read_tls;
-use super::{TlsConfig, table};
+use super::listening::read_tls;
+use super::{TlsConfig, rows};
 use crate::fault::fault;
 use crate::written::place::Errors;
 use crate::written::section::{Section, masked_url, shown};
@@ -148,7 +148,7 @@ pub static NATS: Part = Part {
         ),
         AUTHORITY,
         CERTIFICATE,
-        table::KEY,
+        rows::KEY,
         TOKEN,
         Setting::new(
             "monitor",
@@ -168,7 +168,7 @@ pub static STORE: Part = Part {
         BUCKET,
         AUTHORITY,
         CERTIFICATE,
-        table::KEY,
+        rows::KEY,
         TOKEN,
         Setting::new("objects", Kind::Whole(1, 64), Absent::Whole(4), "Objects that are read at a time."),
         Setting::new(
@@ -189,7 +189,7 @@ pub static FORWARD: Part = Part {
         BUCKET,
         AUTHORITY,
         CERTIFICATE,
-        table::KEY,
+        rows::KEY,
         TOKEN,
         Setting::new(
             "bound",

@@ -4,8 +4,8 @@ use std::path::PathBuf;
 
 use serde_json::json;
 
-use super::intake::{read_address, read_insecure, read_tls};
-use super::{ListenConfig, table};
+use super::listening::{read_address, read_insecure, read_tls};
+use super::{ListenConfig, rows};
 use crate::fault::fault;
 use crate::recorder::processing::{Dates, Form};
 use crate::written::place::Errors;
@@ -112,7 +112,7 @@ pub static OFFICE: Part = Part {
     name: "office",
     help: "Read-only HTTP over what was stored of blocks; every access is written down first.",
     settings: &[
-        table::listen("Address and port."),
+        rows::listen("Address and port."),
         Setting::new(
             "readers",
             Kind::Own(&READERS),
@@ -128,13 +128,13 @@ pub static OFFICE: Part = Part {
             Absent::Means("encrypted images are not given out"),
             "The file with the secret keys that images are decrypted with.",
         ),
-        table::CERTIFICATE,
-        table::KEY,
-        table::CLIENT_AUTHORITY,
-        table::INSECURE,
-        table::connections(10_000, 100),
-        table::connections_per_address(table::HALF),
-        table::PATIENCE,
+        rows::CERTIFICATE,
+        rows::KEY,
+        rows::CLIENT_AUTHORITY,
+        rows::INSECURE,
+        rows::connections(10_000, 100),
+        rows::connections_per_address(rows::HALF),
+        rows::PATIENCE,
     ],
 };
 

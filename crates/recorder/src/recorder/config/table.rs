@@ -2,8 +2,6 @@
 //!
 //! Main: [`RECORDER_FILE`]. Invariant: what a configuration may say is said here and in the tables that this one names, and nowhere else.
 
-use serde_json::json;
-
 use super::access::ACCESS;
 use super::blocks::INBOX;
 use super::intake::INTAKE;
@@ -13,7 +11,7 @@ use super::metrics::METRICS;
 use super::nats::FORWARD;
 use super::processing::{OFFICE, PROCESSING};
 use super::{LAYOUTS, database};
-use crate::written::{Absent, Form, Kind, Part, Setting, Span};
+use crate::written::{Absent, Kind, Part, Setting, Span};
 
 const USUAL: Absent = Absent::Means("see below");
 const OFF: Absent = Absent::Means("off");
@@ -228,77 +226,3 @@ pub static ADMISSION: Part = Part {
         ),
     ],
 };
-
-/// The form of the database's own settings.
-pub static CONFIG: Form = Form {
-    says: "table of names with text, numbers, `true` or `false`",
-    schema: || json!({ "type": "object", "additionalProperties": { "type": ["string", "number", "boolean"] } }),
-    example: "{ a = 1 }",
-};
-
-/// The form of an address to listen on.
-pub static ADDRESS: Form = Form {
-    says: "address and port, as in `\"127.0.0.1:8086\"`",
-    schema: || json!({ "type": "string", "pattern": ":[0-9]{1,5}$" }),
-    example: "\"127.0.0.1:0\"",
-};
-
-/// An address to listen on.
-pub const fn listen(help: &'static str) -> Setting {
-    Setting::new("listen", Kind::Own(&ADDRESS), Absent::Refused, help)
-}
-
-/// Certificate chain for TLS.
-pub const CERTIFICATE: Setting = Setting::new(
-    "certificate",
-    Kind::Text,
-    Absent::Means("no TLS"),
-    "The file of the certificate chain for TLS, in PEM; `key` must be given too.",
-);
-
-/// Private key for TLS.
-pub const KEY: Setting =
-    Setting::new("key", Kind::Text, Absent::Means("no TLS"), "The file of the certificate's private key, in PEM.");
-
-/// Who must have signed the certificates of clients.
-pub const CLIENT_AUTHORITY: Setting = Setting::new(
-    "client_authority",
-    Kind::Text,
-    Absent::Means("clients need no certificate"),
-    "The file of the authority that must have signed the certificate that each client has to show.",
-)
-.only("TLS");
-
-/// Whether other machines may come without TLS.
-pub const INSECURE: Setting = Setting::new(
-    "insecure",
-    Kind::Truth,
-    Absent::Truth(false),
-    "Whether other machines may come without TLS, because something else protects the way.",
-);
-
-/// Connections at a time.
-pub const fn connections(most: i64, usual: i64) -> Setting {
-    Setting::new("connections", Kind::Whole(1, most), Absent::Whole(usual), "The most connections at a time.")
-}
-
-/// Connections of an address.
-pub const fn connections_per_address(absent: &'static str) -> Setting {
-    Setting::new(
-        "connections_per_address",
-        Kind::Whole(1, 100_000),
-        Absent::Means(absent),
-        "The most connections of one address.",
-    )
-}
-
-/// What is usual for connections of an address.
-pub const HALF: &str = "half of `connections`; this machine's own have no bound";
-
-/// How long a client may take.
-pub const PATIENCE: Setting = Setting::new(
-    "patience",
-    Kind::Duration(Span::Within(0.01, 3600.0)),
-    Absent::Text("30s"),
-    "How long a client may take for a whole request, batch or upload.",
-);

@@ -5,7 +5,7 @@ use std::time::{Duration, Instant};
 
 use ring::digest::{Context, SHA256};
 
-use super::line::{Shared, pause};
+use super::shared::{Shared, pause};
 use crate::recorder::bucket::{Name, Says, Trouble, digest_of};
 use crate::recorder::inbox::{InboxError, Waiting};
 use crate::recorder::log;

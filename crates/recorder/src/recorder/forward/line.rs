@@ -1,17 +1,18 @@
-//! Which blocks are under way, and which are next. Main types: [`Line`], and [`Shared`], what the carriers of all blocks have in common.
+//! Which blocks are under way, and which are next. Main type: [`Line`].
 
 use std::collections::{BTreeSet, HashMap, VecDeque};
 use std::sync::atomic::{AtomicBool, Ordering};
-use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::sync::{Arc, Mutex};
 use std::time::{Duration, Instant};
 
 use async_nats::Subscriber;
 use futures_util::StreamExt;
-use tokio::sync::{Notify, Semaphore};
+use tokio::sync::Semaphore;
 use tokio::task::JoinSet;
 
 use super::Meter;
 use super::carrier::{Carried, carry};
+use super::shared::{LOOK_EVERY, Shared, pause};
 use crate::recorder::bucket::{Bucket, Meta, Name, Says, Trouble};
 use crate::recorder::config::ForwardConfig;
 use crate::recorder::inbox::{Taking, Waiting};
@@ -19,8 +20,6 @@ use crate::recorder::log;
 use crate::recorder::stop::Stop;
 use crate::recorder::writer::Backoff;
 
-/// How often the inbox is looked at while there is room for more blocks.
-const LOOK_EVERY: Duration = Duration::from_millis(50);
 /// Blocks that are being put at the same time; all others that are under way wait for their answers.
 const PUTS: usize = 4;
 /// Blocks that are looked up at once: each look reads all names of the inbox.
@@ -30,24 +29,6 @@ const SWEEP_EVERY: Duration = Duration::from_secs(60);
 const SWEEP_PAUSE: Duration = Duration::from_secs(1);
 /// The longest pause before a block that was refused is put again.
 const REFUSED_WAIT_MAX: Duration = Duration::from_secs(60);
-
-/// What the carriers of all blocks have in common.
-pub(super) struct Shared {
-    pub(super) bucket: Bucket,
-    pub(super) taking: Arc<Taking>,
-    pub(super) meter: Arc<Meter>,
-    pub(super) stop: Arc<Stop>,
-    pub(super) puts: Semaphore,
-    /// When this forwarding began: of blocks that came later, nothing can be in the bucket.
-    pub(super) began_ns: i64,
-    /// Who is to be woken when something is said about an object.
-    calls: Mutex<HashMap<String, Arc<Notify>>>,
-    /// Whether something may be left in the bucket of a block that is not under way.
-    is_untidy: AtomicBool,
-    station: String,
-    /// Why it does not go on, once that was said.
-    trouble: Mutex<Option<Trouble>>,
-}
 
 /// Blocks that go to the other inbox.
 pub(super) struct Line {
@@ -265,46 +246,6 @@ impl Line {
     }
 }
 
-impl Shared {
-    /// From now on, who is woken when something is said about an object.
-    pub(super) fn call_me(&self, name: &str) -> Arc<Notify> {
-        let call = Arc::new(Notify::new());
-        self.calls().insert(name.to_owned(), Arc::clone(&call));
-        call
-    }
-
-    pub(super) fn hang_up(&self, name: &str) {
-        self.calls().remove(name);
-    }
-
-    fn calls(&self) -> MutexGuard<'_, HashMap<String, Arc<Notify>>> {
-        self.calls.lock().unwrap_or_else(PoisonError::into_inner)
-    }
-
-    /// Something came to nothing: it is said once.
-    pub(super) fn note_trouble(&self, trouble: &Trouble) {
-        let mut known = self.trouble.lock().unwrap_or_else(PoisonError::into_inner);
-        if known.is_none() {
-            log::warning("forwarding waits", &[("reason", &trouble.to_string())]);
-        }
-        self.meter.is_connected.store(!matches!(trouble, Trouble::Away(_)), Ordering::Relaxed);
-        *known = Some(trouble.clone());
-    }
-
-    /// The server answers again; `has_room` when it took something in.
-    pub(super) fn note_success(&self, has_room: bool) {
-        let mut known = self.trouble.lock().unwrap_or_else(PoisonError::into_inner);
-        if known.take_if(|trouble| has_room || !matches!(trouble, Trouble::Full(_))).is_some() {
-            log::info("forwarding goes on", &[]);
-        }
-        self.meter.is_connected.store(true, Ordering::Relaxed);
-    }
-
-    fn trouble(&self) -> Option<Trouble> {
-        self.trouble.lock().unwrap_or_else(PoisonError::into_inner).clone()
-    }
-}
-
 /// Wakes the carriers of objects that are answered.
 async fn listen(shared: Arc<Shared>, mut hints: Subscriber) {
     while let Some(hint) = hints.next().await {
@@ -317,18 +258,6 @@ async fn listen(shared: Arc<Shared>, mut hints: Subscriber) {
             None if name.starts_with(&shared.station) => shared.is_untidy.store(true, Ordering::Relaxed),
             None => {}
         }
-    }
-}
-
-/// Waits, as long as it is not stopped.
-pub(super) async fn pause(stop: &Stop, time: Duration) {
-    let until = Instant::now() + time;
-    while !stop.is_asked() {
-        let left = until.saturating_duration_since(Instant::now());
-        if left.is_zero() {
-            return;
-        }
-        tokio::time::sleep(left.min(LOOK_EVERY)).await;
     }
 }
 

@@ -8,6 +8,7 @@
 
 mod carrier;
 mod line;
+mod shared;
 
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};

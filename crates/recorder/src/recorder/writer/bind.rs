@@ -7,7 +7,6 @@ use std::collections::{HashMap, HashSet};
 use super::batch::Batch;
 use super::catalogue::{Catalogue, FieldKind, Measurement, Role, Shape};
 use super::identity::{Identities, NewIdentity, Times};
-use super::impossible::Impossible;
 use super::needs::{Limits, Need, Needs, missing};
 use super::shape::has_more;
 use super::value::{self, append, kind_of, to_json};
@@ -16,16 +15,8 @@ use crate::recorder::config::NewColumns;
 use crate::recorder::line::{Parser, Point, Text, Value};
 use crate::recorder::quote::quoted;
 
-/// Columns refused by the database that are remembered, by measurement, and bytes of them.
-const IMPOSSIBLE_MAX: usize = 1_000;
-const IMPOSSIBLE_BYTES_MAX: usize = 128 << 10;
 /// Bytes of rows that cannot be stored, with their reasons, that are gathered at a time.
 const REFUSED_BYTES_MAX: usize = 8 << 20;
-
-/// What a measurement begins with.
-pub(super) fn no_columns_impossible() -> Impossible<(Role, String)> {
-    Impossible::bounded(IMPOSSIBLE_MAX, IMPOSSIBLE_BYTES_MAX)
-}
 
 /// What came of binding some rows.
 #[derive(Debug, Default)]

@@ -3,8 +3,8 @@
 use std::collections::HashMap;
 
 use super::columns::Columns;
+pub use super::columns::{Column, FieldKind};
 use super::impossible::Impossible;
-use crate::record::ColumnKind;
 
 /// How a measurement is laid out; it stays as it was when the measurement was first seen.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -28,32 +28,6 @@ pub enum Role {
     Tag,
     /// Says what was measured.
     Field,
-}
-
-/// What a field's column holds.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
-pub enum FieldKind {
-    /// Numbers of 64 bits with a point.
-    Float,
-    /// Whole numbers of 64 bits.
-    Int,
-    /// 0 or 1.
-    Boolean,
-    /// Text.
-    Text,
-}
-
-/// A column.
-#[derive(Debug, Clone, PartialEq, Eq)]
-pub struct Column {
-    /// What clients call it.
-    pub name: String,
-    /// What the table calls it.
-    pub column: String,
-    /// What it holds; tags are texts.
-    pub kind: FieldKind,
-    /// Whether `star-hot` keeps it in the main table.
-    pub hot: bool,
 }
 
 /// A measurement, as clients name it.
@@ -84,6 +58,14 @@ pub struct Catalogue {
     impossible: Impossible<String>,
 }
 
+/// Columns refused by the database that are remembered, by measurement, and bytes of them.
+const COLUMNS_IMPOSSIBLE_MAX: usize = 1_000;
+const COLUMNS_IMPOSSIBLE_BYTES_MAX: usize = 128 << 10;
+/// What a measurement begins with.
+pub(super) fn no_columns_impossible() -> Impossible<(Role, String)> {
+    Impossible::bounded(COLUMNS_IMPOSSIBLE_MAX, COLUMNS_IMPOSSIBLE_BYTES_MAX)
+}
+
 /// Impossible measurements that are remembered, and bytes of them; beyond that all are tried again.
 const IMPOSSIBLE_MAX: usize = 10_000;
 const IMPOSSIBLE_BYTES_MAX: usize = 4 << 20;
@@ -92,40 +74,6 @@ impl Default for Catalogue {
     fn default() -> Self {
         let impossible = Impossible::bounded(IMPOSSIBLE_MAX, IMPOSSIBLE_BYTES_MAX);
         Catalogue { measurements: Vec::new(), by_name: HashMap::new(), impossible }
-    }
-}
-
-/// Texts are stored up to this many characters; more than an intake lets through.
-const TEXT_CHARACTERS_MAX: u32 = 0x3f_ffff;
-
-/// The type of columns of unbounded text.
-pub(super) const TEXT: ColumnKind = ColumnKind::Text(TEXT_CHARACTERS_MAX);
-
-impl FieldKind {
-    const ALL: [(FieldKind, &'static str); 4] = [
-        (FieldKind::Float, "float"),
-        (FieldKind::Int, "integer"),
-        (FieldKind::Boolean, "boolean"),
-        (FieldKind::Text, "text"),
-    ];
-
-    /// Its name in the registry and in messages.
-    pub fn name(self) -> &'static str {
-        Self::ALL.iter().find(|(kind, _)| *kind == self).map_or("", |(_, name)| name)
-    }
-
-    pub(super) fn named(name: &str) -> Option<Self> {
-        Self::ALL.iter().find(|(_, known)| *known == name).map(|(kind, _)| *kind)
-    }
-
-    /// The type of its column.
-    pub(super) fn column_kind(self) -> ColumnKind {
-        match self {
-            FieldKind::Float => ColumnKind::Float64,
-            FieldKind::Int => ColumnKind::Int64,
-            FieldKind::Boolean => ColumnKind::Int16,
-            FieldKind::Text => TEXT,
-        }
     }
 }
 

@@ -7,36 +7,13 @@ use std::time::{Duration, Instant};
 use tokio::sync::{mpsc, oneshot};
 
 use super::turns::Waiting;
+pub use super::turns::{Direct, DirectAnswer};
 use crate::recorder::spool::{Offer, Reader};
 
 /// Offers that may wait in front of a lane.
 const QUEUE_MAX: usize = 1_024;
 /// Offers that may wait for their turn. A source that had all of these at once would have as many connections.
 const WAITING_MAX: usize = 16 * QUEUE_MAX;
-
-/// What became of an offer that was not spooled.
-#[derive(Debug, Clone, PartialEq, Eq)]
-pub enum DirectAnswer {
-    /// Its rows are committed, those in quarantine apart.
-    Committed,
-    /// It had been committed before.
-    Duplicate,
-    /// Nothing of it is stored; it can be sent again.
-    Unavailable(String),
-    /// The disk failed while it was being stored: it may be there or not.
-    Unknown(String),
-}
-
-/// An offer that waits for its commit.
-#[derive(Debug)]
-pub struct Direct {
-    /// What is to be stored.
-    pub offer: Offer,
-    /// Where the answer goes.
-    pub answer: oneshot::Sender<DirectAnswer>,
-    /// When it is no longer waited for.
-    pub until: Instant,
-}
 
 /// Gives offers to a lane.
 #[derive(Debug, Clone)]

@@ -5,8 +5,7 @@
 
 use std::sync::{Arc, Mutex, PoisonError};
 
-use super::bind::no_columns_impossible;
-use super::catalogue::{Catalogue, Column, FieldKind, Measurement, Role, Shape};
+use super::catalogue::{Catalogue, Column, FieldKind, Measurement, Role, Shape, no_columns_impossible};
 use super::claims::is_claim;
 use super::columns::Columns;
 use super::names::REGISTRY as TABLE;

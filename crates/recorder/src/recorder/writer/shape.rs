@@ -3,8 +3,9 @@
 
 use std::collections::HashSet;
 
-use super::catalogue::{Catalogue, Column, Measurement, Shape, TEXT};
+use super::catalogue::{Catalogue, Measurement, Shape};
 use super::columns::Columns;
+use super::columns::{Column, TEXT};
 use super::names::{REGISTRY, table_name};
 use super::{ledger, messages, opening};
 use crate::database::Dialect;
@@ -156,7 +157,7 @@ pub fn stored_tables(shape: Shape, name: &str) -> StoredTables {
         has_more: false,
         tags: Columns::default(),
         fields: Columns::default(),
-        impossible: super::bind::no_columns_impossible(),
+        impossible: super::catalogue::no_columns_impossible(),
     };
     let own = [REGISTRY, ledger::TABLE, messages::TABLE, opening::TABLE].map(str::to_owned);
     let tables = Tables::of(&measurement).tables.into_iter().map(|table| table.name);

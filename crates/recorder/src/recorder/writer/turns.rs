@@ -6,8 +6,35 @@
 
 use std::collections::{BTreeMap, HashMap};
 use std::sync::Arc;
+use std::time::Instant;
 
-use super::feed::Direct;
+use tokio::sync::oneshot;
+
+use crate::recorder::spool::Offer;
+
+/// What became of an offer that was not spooled.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub enum DirectAnswer {
+    /// Its rows are committed, those in quarantine apart.
+    Committed,
+    /// It had been committed before.
+    Duplicate,
+    /// Nothing of it is stored; it can be sent again.
+    Unavailable(String),
+    /// The disk failed while it was being stored: it may be there or not.
+    Unknown(String),
+}
+
+/// An offer that waits for its commit.
+#[derive(Debug)]
+pub struct Direct {
+    /// What is to be stored.
+    pub offer: Offer,
+    /// Where the answer goes.
+    pub answer: oneshot::Sender<DirectAnswer>,
+    /// When it is no longer waited for.
+    pub until: Instant,
+}
 
 /// Offers that wait.
 #[derive(Debug, Default)]

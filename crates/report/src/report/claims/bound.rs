@@ -4,7 +4,7 @@
 
 use super::{Member, against, of_trials, with_levels};
 use crate::finding::{ClaimFinding, ClaimVerdict};
-use crate::report::analyse::CaseTrials;
+use crate::report::case_trials::CaseTrials;
 use crate::report::factors::show_levels;
 use crate::report::metric::Metric;
 use crate::statistics::noise::{Series, intervals};

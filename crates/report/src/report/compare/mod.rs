@@ -9,6 +9,7 @@ pub mod judge;
 pub mod marks;
 pub mod note;
 pub mod outcome;
+pub mod p_value;
 pub mod runs;
 pub mod sample;
 pub mod summaries;

@@ -2,7 +2,7 @@
 
 use serde::Serialize;
 
-use super::table::show_p;
+use super::p_value::show_p;
 use crate::said::said;
 
 /// Something that qualifies comparisons. As JSON it is an object with `kind`, its figures and `says`.

@@ -130,12 +130,3 @@ pub fn legend(found: &Comparisons) -> Vec<(&'static str, &'static str)> {
     };
     words.into_iter().filter(|(word, _)| occurs(word)).collect()
 }
-
-/// A probability as the source prints it: `57.82 %`; `< 0.01 %` where it would print as zero, `-` where there is none.
-pub fn show_p(p: Option<f64>) -> String {
-    match p {
-        None => "-".to_owned(),
-        Some(p) if p < 0.000_05 => "< 0.01 %".to_owned(),
-        Some(p) => format!("{:.2} %", 100.0 * p),
-    }
-}

@@ -5,7 +5,8 @@
 use comfy_table::{CellAlignment, ContentArrangement, LineStyle, Table, TableStyle};
 
 use super::outcome::{Adjustment, Comparison, Comparisons};
-use super::table::{PTable, legend, show_p, tables};
+use super::p_value::show_p;
+use super::table::{PTable, legend, tables};
 use crate::report::metric::{LOAD_LINE, Metric};
 use crate::report::terminal::WIDTH;
 use crate::statistics::Verdict;

@@ -12,7 +12,7 @@ use super::unit::Unit;
 use crate::finding::{Findings, LoadLine};
 use crate::queueing::fit::{Fit, FitReport, Request, fit};
 use crate::queueing::{Points, Queue, Surroundings, Target, Timer};
-use crate::report::analyse::CaseTrials;
+use crate::report::case_trials::CaseTrials;
 use crate::report::factors::show_levels;
 use crate::report::growth::{Loaded, Series, series};
 use crate::report::points::curves;

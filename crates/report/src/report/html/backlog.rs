@@ -10,7 +10,7 @@ use super::plot::{Line, Plot, Point, Stroke};
 use super::scale::Scale;
 use super::unit::Unit;
 use crate::measurement::Measurement;
-use crate::report::analyse::CaseTrials;
+use crate::report::case_trials::CaseTrials;
 use crate::report::factors::{short_setting, show_level, show_levels};
 use crate::report::growth::{Loaded, series};
 use crate::statistics::summary::median;

@@ -13,7 +13,8 @@ use super::policy::{policy, script};
 use super::scale::Scale;
 use super::unit::Unit;
 use crate::measurement::Measurement;
-use crate::report::compare::table::{PTable, legend, show_p, tables};
+use crate::report::compare::p_value::show_p;
+use crate::report::compare::table::{PTable, legend, tables};
 use crate::report::compare::text::{amounts, metric_in_words, show_n, show_ratio, show_verdict};
 use crate::report::compare::{
     Adjustment, Comparison, Comparisons, Figures, Options, RunInput, Sample, compare, pairs, runs, within,

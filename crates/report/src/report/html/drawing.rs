@@ -5,9 +5,14 @@
 
 use maud::{Markup, html};
 
-use super::plot::px;
 use super::scale::Scale;
 use crate::report::factors::in_short;
+
+/// A coordinate with one decimal; whole ones without.
+pub fn px(value: f64) -> String {
+    let rounded = (value * 10.0).round() / 10.0;
+    if rounded == rounded.trunc() { format!("{rounded:.0}") } else { format!("{rounded:.1}") }
+}
 
 /// The end of an interval that was cut off at 0, so that it is drawn as going on.
 pub const CUT_OFF: f64 = f64::NEG_INFINITY;

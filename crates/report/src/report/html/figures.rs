@@ -15,7 +15,7 @@ use super::scale::Scale;
 use super::unit::Unit;
 use crate::finding::{CaseFinding, ResourceFinding, TimeFinding};
 use crate::histogram::Histogram;
-use crate::report::analyse::time_finding;
+use crate::report::case_trials::time_finding;
 use crate::report::factors::{LEVEL_LONGEST, in_short, short_setting, show_level};
 use crate::trial::Levels;
 use crate::units::Carried;

@@ -12,7 +12,7 @@ use super::unit::Unit;
 use crate::finding::{CaseFinding, Estimate, Findings, SightingFinding};
 use crate::histogram::Histogram;
 use crate::measurement::Measurement;
-use crate::report::analyse::CaseTrials;
+use crate::report::case_trials::CaseTrials;
 use crate::report::factors::show_levels;
 use crate::report::freshness::{HEADINGS, THROUGHPUT, groups, rows, short_levels};
 use crate::units::{NS_PER_S, show_number, show_seconds};

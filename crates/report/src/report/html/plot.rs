@@ -5,6 +5,7 @@
 
 use maud::{Markup, html};
 
+pub use super::drawing::px;
 use super::drawing::{Way, in_both_forms, name, name_length, whisker};
 use super::scale::Scale;
 
@@ -314,12 +315,6 @@ pub fn marker(style: usize, x: f64, y: f64) -> String {
         5 => format!("M{} {}l8 8m0 -8l-8 8", px(x - 4.0), px(y - 4.0)),
         _ => format!("M{} {y_text}h10m-5 -5v10", px(x - 5.0)),
     }
-}
-
-/// A coordinate with one decimal; whole ones without.
-pub fn px(value: f64) -> String {
-    let rounded = (value * 10.0).round() / 10.0;
-    if rounded == rounded.trunc() { format!("{rounded:.0}") } else { format!("{rounded:.1}") }
 }
 
 #[cfg(test)]

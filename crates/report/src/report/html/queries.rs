@@ -10,7 +10,7 @@ use super::figures::{self, Quantity};
 use super::frame::Frame;
 use super::unit::Unit;
 use crate::finding::{CaseFinding, TimeFinding};
-use crate::report::analyse::CaseTrials;
+use crate::report::case_trials::CaseTrials;
 use crate::report::factors::show_levels;
 use crate::report::metric::Metric;
 use crate::report::plans::{Plans, plans_of};

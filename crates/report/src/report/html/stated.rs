@@ -7,7 +7,7 @@ use std::collections::BTreeSet;
 use maud::{Markup, html};
 
 use crate::imported::{StatedTimes, TimeKind};
-use crate::report::analyse::{CaseTrials, estimate};
+use crate::report::case_trials::{CaseTrials, estimate};
 use crate::report::factors::show_levels;
 use crate::units::show_seconds;
 

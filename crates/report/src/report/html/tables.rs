@@ -10,7 +10,7 @@ use super::figures::level_cell;
 use crate::finding::ClaimFinding;
 use crate::measurement::Measurement;
 use crate::reason::show_reasons;
-use crate::report::analyse::CaseTrials;
+use crate::report::case_trials::CaseTrials;
 use crate::report::factors::show_level;
 use crate::report::metric::Metric;
 use crate::units::{show_number, show_seconds};

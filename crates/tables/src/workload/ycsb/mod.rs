@@ -19,8 +19,8 @@ use crate::record::{Cells, RecordType};
 use crate::trial::Settings;
 
 pub use key_space::KeySpace;
+pub use plan::NAMES as REQUESTS;
 pub use plan::SHARES;
-pub use requests::NAMES as REQUESTS;
 
 use self::core::Core;
 use plan::Plan;

@@ -2,8 +2,10 @@
 //!
 //! Invariant: a plan that was made can be carried out: there are records to ask for, and at least one kind of operation.
 
-use super::requests::NAMES;
 use crate::trial::{Length, Settings};
+
+/// Names of the distributions.
+pub const NAMES: [&str; 6] = ["uniform", "zipfian", "latest", "hotspot", "exponential", "sequential"];
 
 /// Kinds of operation, in YCSB's order.
 pub const SHARES: [&str; 5] = ["read", "update", "insert", "scan", "read_modify_write"];

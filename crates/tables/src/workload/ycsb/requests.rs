@@ -3,14 +3,11 @@
 //! Invariant: a record is chosen among those that are there, and the random numbers that choose it are the client's own.
 
 use super::key_space::KeySpace;
-use super::plan::Plan;
+use super::plan::{NAMES, Plan};
 use crate::data::key_hash;
 use crate::data::skew::Skew;
 use crate::random::Stream;
 use crate::workload::Client;
-
-/// Names of the distributions.
-pub const NAMES: [&str; 6] = ["uniform", "zipfian", "latest", "hotspot", "exponential", "sequential"];
 
 /// Ranks that `zipfian` draws from, whatever the number of records: 0 to ten thousand million, as in YCSB.
 const RANKS: u64 = 10_000_000_001;

@@ -141,7 +141,8 @@ fn describe(channel: &mut Channel, name: &str, text: &str) -> Result<Types, Data
         match tag {
             b't' => types.parameters = parameter_types(&body).ok_or_else(malformed)?,
             b'T' => types.columns = column_types(&body).ok_or_else(malformed)?,
-            b'E' => failure = Some(failed(&body, text)?),
+            // It says so once; of a server that says it again and again the first counts.
+            b'E' if failure.is_none() => failure = Some(failed(&body, text)?),
             b'Z' => {
                 pass_over_unasked(channel)?;
                 return failure.map_or(Ok(types), Err);
@@ -183,7 +184,7 @@ fn simple_query(channel: &mut Channel, sql: &str, mut rows: Option<&mut Rows>) -
                     rows.push(text_row(&body).ok_or_else(|| broken("a row is malformed"))?);
                 }
             }
-            b'E' => failure = Some(failed(&body, sql)?),
+            b'E' if failure.is_none() => failure = Some(failed(&body, sql)?),
             // A COPY that waits for data; there is none. In the simple protocol a Sync would be answered apart.
             b'G' => channel.send(&COPY_FAIL_AND_SYNC[..6])?,
             b'Z' => {

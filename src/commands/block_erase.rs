@@ -8,8 +8,8 @@ use std::sync::Arc;
 use serde_json::json;
 
 use super::output::{print, print_json};
-use super::record_config::read_config;
-use super::stage::{endpoint_of, entry_of};
+use super::record_config::{open_server, read_config};
+use super::stage::entry_of;
 use super::{Failure, Refusal, Status};
 use crate::database::Database;
 use crate::fault::fault;
@@ -79,18 +79,15 @@ pub(super) fn run(path: &Path, numbers: &[i64], order: &Order<'_>, is_json: bool
 /// The database of a recorder, which may be running. One that is made for the recorder alone has nothing in it now.
 fn open(config: &Config, place: &str) -> Result<Arc<dyn Database>, Failure> {
     let settings = &config.database;
+    if let Some(server) = open_server(settings)? {
+        return Ok(server);
+    }
     let entry = entry_of(settings).map_err(Failure::usage)?;
-    let endpoint = match (&settings.url, entry.read_url) {
-        (Some(url), Some(read_url)) => Some(endpoint_of(url, read_url).map_err(Failure::usage)?),
-        _ if entry.recipe.is_some() => {
-            let fault =
-                fault!("a private server keeps nothing"; "give the database.url of the server with the violations");
-            return Err(Failure::refused(Refusal::about(place, fault)));
-        }
-        _ => None,
-    };
-    let database = (entry.open)(settings, endpoint.as_ref()).map_err(Failure::usage)?;
-    Ok(Arc::from(database))
+    if entry.recipe.is_some() {
+        let fault = fault!("a private server keeps nothing"; "give the database.url of the server with the violations");
+        return Err(Failure::refused(Refusal::about(place, fault)));
+    }
+    Ok(Arc::from((entry.open)(settings, None).map_err(Failure::usage)?))
 }
 
 fn say(erased: &[Erased], is_json: bool) -> Result<Status, Failure> {

@@ -11,11 +11,11 @@ use anyhow::{Context, anyhow};
 use serde_json::json;
 
 use super::output::{note, print, print_json, table};
-use super::record_config::read_config;
+use super::record_config::{open_server, read_config};
 use super::record_parts::{Ended, Parts};
 use super::record_reload::reload;
 use super::record_supervised::Supervised;
-use super::stage::{Stage, endpoint_of, entry_of};
+use super::stage::{Stage, entry_of};
 use super::{Failure, Status};
 use crate::cli::{QuarantineAction, RecordArguments};
 use crate::database::Database;
@@ -99,12 +99,10 @@ fn warn_of_readers(path: &Path) {
 /// The database as it is configured. A server that exists need not answer yet.
 fn open_database(config: &Config, scratch: &Path, stage: &mut Stage) -> Result<Arc<dyn Database>, Failure> {
     let settings = &config.database;
-    let entry = entry_of(settings).map_err(Failure::usage)?;
-    if let (Some(url), Some(read_url)) = (&settings.url, entry.read_url) {
-        let endpoint = endpoint_of(url, read_url).map_err(Failure::usage)?;
-        let database = (entry.open)(settings, Some(&endpoint)).map_err(Failure::usage)?;
-        return Ok(Arc::from(database));
+    if let Some(server) = open_server(settings)? {
+        return Ok(server);
     }
+    let entry = entry_of(settings).map_err(Failure::usage)?;
     if entry.recipe.is_none() {
         keep_files_private();
     } else {

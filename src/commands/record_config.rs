@@ -1,11 +1,15 @@
-//! Reads the configuration of a recorder for the commands that take one. Main function: [`read_config`].
+//! What commands need of the configuration of a recorder: to read it, and to reach the server that it names. Main function: [`read_config`].
 
 use std::path::Path;
+use std::sync::Arc;
 
 use anyhow::Context;
 
 use super::Failure;
+use super::stage::{endpoint_of, entry_of};
+use crate::database::Database;
 use crate::recorder::config::{self, Config};
+use crate::trial::DatabaseSettings;
 
 pub(super) fn read_config(path: &Path) -> Result<Config, Failure> {
     let name = path.display().to_string();
@@ -13,4 +17,12 @@ pub(super) fn read_config(path: &Path) -> Result<Config, Failure> {
         .with_context(|| format!("{name} cannot be read; name a configuration file"))
         .map_err(Failure::usage)?;
     config::read(&text, &name).map_err(Failure::usage)
+}
+
+/// The server that `database.url` names; none where it names none.
+pub(super) fn open_server(settings: &DatabaseSettings) -> Result<Option<Arc<dyn Database>>, Failure> {
+    let entry = entry_of(settings).map_err(Failure::usage)?;
+    let (Some(url), Some(read_url)) = (&settings.url, entry.read_url) else { return Ok(None) };
+    let endpoint = endpoint_of(url, read_url).map_err(Failure::usage)?;
+    Ok(Some(Arc::from((entry.open)(settings, Some(&endpoint)).map_err(Failure::usage)?)))
 }

@@ -1,6 +1,7 @@
 //! Erasure of violations with the real program, while the recorder runs: what goes, what stays, and what is written down.
 
-use std::process::{Command, Output};
+use std::process::{Command, Output, Stdio};
+use std::time::Duration;
 
 use loadline::recorder::config::{self, Config};
 use loadline::recorder::office::Office;
@@ -138,6 +139,41 @@ fn violations_are_erased_from_sqlite_and_its_files() {
 #[test]
 fn violations_and_their_images_in_a_folder_are_erased() {
     check(&World::new(None, "star", "images = \"FOLDER\""), "violation_values", true);
+}
+
+#[test]
+fn an_erasure_that_is_killed_at_any_moment_is_done_again() {
+    let world = World::new(None, "star", "images = \"FOLDER\"");
+    let numbers: Vec<String> = (1..=12).map(|number: u64| number.to_string()).collect();
+    for number in &numbers {
+        let block = world.camera.block(number.parse().unwrap()).2;
+        world.centre.upload(&world.camera.name, number, &block);
+    }
+    assert_eq!(process(&world.config).committed, 12);
+    let config = world.centre.path("c.toml");
+    let arguments = ["block", "erase", &config, "--by", "me", "--reason", "x"];
+    for round in 0..12 {
+        let mut child = Command::new(env!("CARGO_BIN_EXE_loadline"))
+            .args(arguments)
+            .args(&numbers)
+            .stdout(Stdio::null())
+            .spawn()
+            .unwrap();
+        std::thread::sleep(Duration::from_millis(4 * round));
+        child.kill().unwrap();
+        child.wait().unwrap();
+        // A record may be without its image, which is asked for then; no image is without its record.
+        let stored = rows(&*open_database(&world.config), "SELECT image_sha256 FROM violation_values");
+        let kept = (1..=12).map(|sequence| world.camera.block(sequence).1).filter(|image| world.has_image(image));
+        assert!(kept.map(|image| sha256(&image)).all(|hash| stored.contains(&hash)), "round {round}");
+    }
+    let numbers: Vec<&str> = numbers.iter().map(String::as_str).collect();
+    assert!(world.erase(&numbers).status.success());
+    assert_eq!(world.numbers("violation_values").len(), 0);
+    assert!((1..=12).all(|sequence| !world.has_image(&world.camera.block(sequence).1)));
+    // What is gone was written down before it went, however the process ended.
+    assert!(world.audit().iter().any(|line| line["done"] == true));
+    assert!(world.audit().iter().all(|line| line["erases"].as_array().unwrap().len() == 12));
 }
 
 #[test]

@@ -13,7 +13,7 @@ use crate::data::violation::record_type;
 use crate::database::{Database, DatabaseError};
 use crate::record::{Cell, Cells};
 use crate::recorder::config::{ImagesConfig, OfficeConfig};
-use crate::recorder::processing::{Form, decrypted, read_kept, tables};
+use crate::recorder::processing::{Form, decrypted, read_kept, read_key, tables};
 use crate::statement::{Expect, Program, Request, Select, Statement, Step};
 use crate::units::show_utc_ms;
 
@@ -38,11 +38,8 @@ pub(super) struct Reading {
 impl Reading {
     /// Reads the keys of encrypted images, where the configuration names them.
     pub(super) fn new(database: Arc<dyn Database>, form: Form, config: &OfficeConfig) -> Result<Self, String> {
-        let identities = config.images_identity.as_deref().map_or(Ok(Vec::new()), |path| {
-            let place = || format!("office.images_identity: {}", path.display());
-            let text = std::fs::read_to_string(path).map_err(|error| format!("{} cannot be read: {error}", place()))?;
-            read_identities(&text).map_err(|error| format!("{}: {error}", place()))
-        })?;
+        let read = |path| read_key("office.images_identity", path, read_identities);
+        let identities = config.images_identity.as_deref().map_or(Ok(Vec::new()), read)?;
         Ok(Reading { database, form, images: config.images.clone(), identities })
     }
 

@@ -12,6 +12,7 @@ use std::os::fd::AsRawFd;
 use std::path::{Path, PathBuf};
 use std::sync::atomic::{AtomicU64, AtomicUsize, Ordering};
 
+use super::keys::read_key;
 use crate::block::age::{self, Identity, Recipient};
 use crate::recorder::config::{ImagesConfig, ProcessingConfig};
 
@@ -113,9 +114,7 @@ pub(super) fn open_lock(folder: &Path) -> std::io::Result<File> {
 }
 
 fn read_recipient(path: &Path) -> Result<Recipient, String> {
-    let place = || format!("processing.images_recipient: {}", path.display());
-    let text = std::fs::read_to_string(path).map_err(|error| format!("{} cannot be read: {error}", place()))?;
-    Recipient::parse(text.trim()).map_err(|error| format!("{}: {error}", place()))
+    read_key("processing.images_recipient", path, |text| Recipient::parse(text.trim()))
 }
 
 impl Images {

@@ -4,8 +4,8 @@
 use std::path::{Path, PathBuf};
 use std::time::SystemTime;
 
-use crate::block::Signers;
 use crate::block::age::{Identity, read_identities};
+use crate::block::{KeyError, Signers};
 use crate::recorder::log;
 
 /// Keys of the data centre and of the cameras.
@@ -20,10 +20,7 @@ pub(super) struct Keys {
 impl Keys {
     /// Reads both files.
     pub(super) fn read(identity: &Path, signers: &Path) -> Result<Self, String> {
-        let text = std::fs::read_to_string(identity)
-            .map_err(|error| format!("processing.identity: {} cannot be read: {error}", identity.display()))?;
-        let identities =
-            read_identities(&text).map_err(|error| format!("processing.identity: {}: {error}", identity.display()))?;
+        let identities = read_key("processing.identity", identity, read_identities)?;
         let mut keys = Keys { identities, signers: Signers::default(), path: signers.to_owned(), seen: None };
         keys.seen = keys.stamp();
         keys.signers = keys.read_signers()?;
@@ -52,9 +49,17 @@ impl Keys {
     }
 
     fn read_signers(&self) -> Result<Signers, String> {
-        let place = || format!("processing.signers: {}", self.path.display());
-        let text =
-            std::fs::read_to_string(&self.path).map_err(|error| format!("{} cannot be read: {error}", place()))?;
-        Signers::parse(&text).map_err(|error| format!("{}: {error}", place()))
+        read_key("processing.signers", &self.path, Signers::parse)
     }
+}
+
+/// What stands in the file of keys that a setting names.
+pub(in crate::recorder) fn read_key<T>(
+    setting: &str,
+    path: &Path,
+    parse: impl Fn(&str) -> Result<T, KeyError>,
+) -> Result<T, String> {
+    let place = || format!("{setting}: {}", path.display());
+    let text = std::fs::read_to_string(path).map_err(|error| format!("{} cannot be read: {error}", place()))?;
+    parse(&text).map_err(|error| format!("{}: {error}", place()))
 }

@@ -36,6 +36,7 @@ pub use dates::Dates;
 pub use erase::{EraseError, Erased, Erasing};
 pub(super) use images::{decrypted, read_kept};
 pub use images::{encrypted_image_path, image_path};
+pub(super) use keys::read_key;
 pub use tables::Form;
 
 /// What became of blocks: of all there ever were, as far as the database knows, and of those since the start.

@@ -1,5 +1,10 @@
 //! Lists of names that somebody may use. Main type: [`Names`].
 
+use crate::recorder::quote::in_quotes;
+
+/// Names of a list that are shown.
+const SHOWN_MAX: usize = 10;
+
 /// Names in which `*` stands for any characters; all names where there is no list.
 #[derive(Debug, Clone, PartialEq, Eq, Default)]
 pub struct Names(Option<Vec<String>>);
@@ -28,8 +33,13 @@ impl Names {
 /// As in messages: `"north-*", "south"`.
 impl std::fmt::Display for Names {
     fn fmt(&self, out: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
-        let shown: Vec<_> = self.0.iter().flatten().map(|pattern| format!("{pattern:?}")).collect();
-        out.write_str(&if self.are_all() { "all".to_owned() } else { shown.join(", ") })
+        let Some(patterns) = &self.0 else { return out.write_str("all") };
+        let shown: Vec<_> = patterns.iter().take(SHOWN_MAX).map(|pattern| in_quotes(pattern)).collect();
+        out.write_str(&shown.join(", "))?;
+        match patterns.len().saturating_sub(SHOWN_MAX) {
+            0 => Ok(()),
+            more => write!(out, " and {more} more"),
+        }
     }
 }
 

@@ -7,6 +7,7 @@ use std::time::Duration;
 use super::names::Names;
 use super::pace::Pace;
 use super::token::TokenHash;
+use crate::recorder::quote::in_quotes;
 
 /// `[[access]]`: a sender as it is configured.
 #[derive(Debug, Clone, PartialEq)]
@@ -155,11 +156,8 @@ impl Sender {
 }
 
 fn refusal(what: &str, key: &str, value: &str, sender: &str, allowed: &Names) -> String {
-    const CHARACTERS_MAX: usize = 200;
-    let value: String = value.chars().take(CHARACTERS_MAX).collect();
-    format!(
-        "{what} {value:?} is none of sender \"{sender}\", which may use {allowed}; add it to {key} of its [[access]]"
-    )
+    let value = in_quotes(value);
+    format!("{what} {value} is none of sender \"{sender}\", which may use {allowed}; add it to {key} of its [[access]]")
 }
 
 /// All who may send by one intake.
@@ -232,6 +230,20 @@ mod tests {
         assert_eq!(address("::ffff:10.0.0.1").id("a"), address("10.0.0.1").id("a"));
         assert_eq!((owned_id(&Owner::Tokens.id("a")), owned_id("a")), (Some("a"), None));
         assert!(owners.iter().all(|owner| owner.id("").is_empty()));
+    }
+
+    #[test]
+    fn what_a_refusal_quotes_is_short_as_it_is_shown() {
+        let named = Senders::named(&[grant("a")], &[]);
+        let sender = Senders::new(&[], &named).find(&TokenHash::of("token of a")).unwrap();
+        for name in ["\u{18}".repeat(1_000), "\u{202e}".repeat(1_000), "\"".repeat(1_000), "x".repeat(1_000)] {
+            for said in [sender.may_send(&name), sender.may_be(&name)] {
+                let said = said.unwrap_err();
+                assert!(said.len() < 400 && said.contains("characters more") && said.contains("[[access]]"), "{said}");
+            }
+        }
+        let many = Names::new((0..12).map(|number| format!("a{number}-*")).collect());
+        assert!(many.to_string().ends_with("\"a9-*\" and 2 more"), "{many}");
     }
 
     #[test]

@@ -15,7 +15,7 @@ use super::door::{Door, Incoming, Memory, Refused};
 use crate::recorder::access::{Owner, Sender, Senders, TokenHash};
 use crate::recorder::config::ListenConfig;
 use crate::recorder::line::Precision;
-use crate::recorder::quote::quoted;
+use crate::recorder::quote::in_quotes;
 use crate::recorder::spool::now_ns;
 
 /// The longest name of a source and id of a message, in bytes.
@@ -121,7 +121,7 @@ pub(super) async fn read_write(
     let named = parameter(query, "precision").filter(|named| !named.is_empty()).unwrap_or(usual.to_owned());
     let Some(precision) = Precision::named(&named) else {
         let known = "there are ns, us, ms, s, m, h, and auto, nanosecond, microsecond, millisecond, second";
-        return Err(Wrong::Bad(format!("precision {:?} is not known; {known}", quoted(&named))));
+        return Err(Wrong::Bad(format!("precision {} is not known; {known}", in_quotes(&named))));
     };
     let is_whole = parameter(query, "accept_partial").is_some_and(|accepts| accepts.eq_ignore_ascii_case("false"));
     let source = header(request, &HeaderName::from_static("x-loadline-source"))?;

@@ -32,7 +32,7 @@ use crate::recorder::access::{Owner, Sender, TokenHash, Why};
 use crate::recorder::config::ListenConfig;
 use crate::recorder::line::{LineError, Precision};
 use crate::recorder::log;
-use crate::recorder::quote::quoted;
+use crate::recorder::quote::in_quotes;
 use crate::recorder::spool::{SpoolError, now_ns};
 
 /// Registry entry.
@@ -420,7 +420,7 @@ impl<'a> Connection<'a> {
                 "id" if value.len() <= 200 => message_id = value.to_owned(),
                 "precision" => {
                     self.precision = Precision::named(value).ok_or_else(|| {
-                        format!("precision {:?} is not known; there are ns, us, ms and s", quoted(value))
+                        format!("precision {} is not known; there are ns, us, ms and s", in_quotes(value))
                     })?;
                 }
                 "source" | "id" => return Err(format!("{key} is longer than 200 bytes")),

@@ -13,7 +13,7 @@ use super::value::{self, append, kind_of, to_json};
 use crate::record::Cells;
 use crate::recorder::config::NewColumns;
 use crate::recorder::line::{Parser, Point, Text, Value};
-use crate::recorder::quote::quoted;
+use crate::recorder::quote::in_quotes;
 
 /// Bytes of rows that cannot be stored, with their reasons, that are gathered at a time.
 const REFUSED_BYTES_MAX: usize = 8 << 20;
@@ -228,11 +228,11 @@ impl Binder {
     fn new_measurement(&self, point: &Point<'_>, context: &mut Context<'_>) -> Trouble {
         let name = point.measurement().resolve().into_owned();
         if self.new_columns == NewColumns::Refuse {
-            let reason = format!("there is no measurement {:?}, and schema.new_columns is \"refuse\"", quoted(&name));
+            let reason = format!("there is no measurement {}, and schema.new_columns is \"refuse\"", in_quotes(&name));
             return Trouble::Refused(reason);
         }
         if let Some(reason) = context.catalogue.why_impossible(&name) {
-            return Trouble::Refused(format!("{:?} can have no tables: {reason}", quoted(&name)));
+            return Trouble::Refused(format!("{} can have no tables: {reason}", in_quotes(&name)));
         }
         let most = self.columns_max;
         let needs = &mut context.bound.needs;
@@ -281,8 +281,8 @@ impl Places {
                 Some(column) if self.of_columns[column] == 0 => self.of_columns[column] = place as u32 + 1,
                 Some(_) => {
                     let (role, name) = (role.name(), name.resolve());
-                    let name = quoted(&name);
-                    return Err(Trouble::Refused(format!("the {role} {name:?} occurs twice in the line")));
+                    let name = in_quotes(&name);
+                    return Err(Trouble::Refused(format!("the {role} {name} occurs twice in the line")));
                 }
                 None => match missing(measurement, role, &name.resolve(), kind, limits, &bound.needs)
                     .map_err(Trouble::Refused)?
@@ -353,7 +353,7 @@ impl Rows {
             for (name, value) in self.fields.others.iter().map(|place| &point.fields[*place]) {
                 let name = name.resolve().into_owned();
                 if more.contains_key(&name) {
-                    return Err(format!("the field {:?} occurs twice in the line", quoted(&name)));
+                    return Err(format!("the field {} occurs twice in the line", in_quotes(&name)));
                 }
                 more.insert(name, to_json(value));
             }
@@ -361,8 +361,8 @@ impl Rows {
                 for (name, value) in self.tags.others.iter().map(|place| &point.tags[*place]) {
                     let name = name.resolve().into_owned();
                     if more.contains_key(&name) {
-                        let name = quoted(&name);
-                        return Err(format!("a tag and a field are called {name:?}, and neither has a column"));
+                        let name = in_quotes(&name);
+                        return Err(format!("a tag and a field are called {name}, and neither has a column"));
                     }
                     more.insert(name, value.resolve().into_owned().into());
                 }
@@ -411,8 +411,8 @@ impl Places {
                 continue;
             }
             if !measurement.has_more {
-                let (name, kind) = (quoted(&column.name), column.kind.name());
-                return Err(format!("the field {name:?} is {} and its column holds {kind}", value::shown(found)));
+                let (name, kind) = (in_quotes(&column.name), column.kind.name());
+                return Err(format!("the field {name} is {} and its column holds {kind}", value::shown(found)));
             }
             cells.null();
             more.insert(column.name.clone(), to_json(found));
@@ -427,7 +427,7 @@ fn fields_as_json(point: &Point<'_>) -> Result<String, String> {
         let name = name.resolve().into_owned();
         match fields.entry(name) {
             serde_json::map::Entry::Occupied(entry) => {
-                return Err(format!("the field {:?} occurs twice in the line", quoted(entry.key())));
+                return Err(format!("the field {} occurs twice in the line", in_quotes(entry.key())));
             }
             serde_json::map::Entry::Vacant(entry) => entry.insert(to_json(value)),
         };
@@ -440,10 +440,10 @@ fn append_single_values(point: &Point<'_>, record: i64, cells: &mut Cells) -> Re
     for (name, found) in &point.fields {
         let name = name.resolve();
         if !seen.insert(name.clone()) {
-            return Err(format!("the field {:?} occurs twice in the line", quoted(&name)));
+            return Err(format!("the field {} occurs twice in the line", in_quotes(&name)));
         }
         if name.chars().count() > 255 {
-            return Err(format!("the field {:?} has a name of more than 255 characters", quoted(&name)));
+            return Err(format!("the field {} has a name of more than 255 characters", in_quotes(&name)));
         }
         cells.int(record);
         cells.text(&name);

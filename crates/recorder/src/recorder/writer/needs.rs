@@ -4,7 +4,7 @@ use std::collections::{HashMap, HashSet};
 
 use super::catalogue::{FieldKind, Measurement, Role};
 use crate::recorder::config::NewColumns;
-use crate::recorder::quote::quoted;
+use crate::recorder::quote::in_quotes;
 
 /// What the tables lack.
 #[derive(Debug, Clone, PartialEq, Eq, Hash)]
@@ -81,7 +81,8 @@ pub(super) fn missing(
     limits: Limits,
     needs: &Needs,
 ) -> Result<Option<Need>, String> {
-    let (what, table, shown) = (role.name(), &measurement.name, quoted(name));
+    let table = &measurement.name;
+    let of = || format!("the {} {}", role.name(), in_quotes(name));
     let impossible = measurement.impossible.get(&(role, name.to_owned()));
     // A table that has refused so many gets no more: the names that clients make up have no end.
     let columns = measurement.tags.len() + measurement.fields.len() + needs.columns_of(table);
@@ -95,23 +96,24 @@ pub(super) fn missing(
         NewColumns::Json => Ok(Some(Need::More(measurement.name.clone()))),
         NewColumns::Add => Err(match impossible {
             Some(reason) => {
-                format!("{:?} cannot get a column for the {what} {shown:?}: {reason}", quoted(table))
+                format!("{} cannot get a column for {}: {reason}", in_quotes(table), of())
             }
             None if measurement.impossible.is_full() => format!(
-                "{:?} could not get {} columns, and the one for the {what} {shown:?} is not tried any more",
-                quoted(table),
+                "{} could not get {} columns, and the one for {} is not tried any more",
+                in_quotes(table),
                 measurement.impossible.len(),
+                of(),
             ),
             None => format!(
-                "{:?} has {} columns and cannot get one for the {what} {shown:?}; schema.columns_max bounds them",
-                quoted(table),
-                limits.columns_max
+                "{} has {} columns and cannot get one for {}; schema.columns_max bounds them",
+                in_quotes(table),
+                limits.columns_max,
+                of(),
             ),
         }),
-        NewColumns::Refuse => Err(format!(
-            "{:?} has no column for the {what} {shown:?}, and schema.new_columns is \"refuse\"",
-            quoted(table)
-        )),
+        NewColumns::Refuse => {
+            Err(format!("{} has no column for {}, and schema.new_columns is \"refuse\"", in_quotes(table), of(),))
+        }
     }
 }
 

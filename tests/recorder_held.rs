@@ -21,7 +21,7 @@ use loadline::measurement::Measurement;
 use loadline::queueing::load_line::{Step, next};
 use loadline::statistics::random::Random;
 use loadline::store::RunDirectory;
-use loadline::study::{Goal, Study, goal};
+use loadline::study::{Goal, Study, bound, goal};
 use loadline::trial::{Arrivals, Case, Trial};
 use process::{Process, config_file, database_of};
 use serde_json::json;
@@ -222,7 +222,7 @@ fn a_verified_load_line_is_held_for_its_bound_and_for_weaker_ones() {
     let base = goal::base_of(&study.cases[0]);
     let mut trials: Vec<Measurement> = Vec::new();
     while let Step::Measure { rate_per_s: rate, seconds } = next(
-        &goal::bound_of(&study, &wanted, &base.settings),
+        &bound::bound_of(&study, &wanted, &base.settings),
         &goal::probes(&wanted, &trials.iter().collect::<Vec<_>>()),
     ) {
         assert!(trials.len() < 200);

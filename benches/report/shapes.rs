@@ -8,7 +8,7 @@ use loadline::measurement::{FreshnessMeasurement, GroupMeasurement, Measurement,
 use loadline::queueing::load_line::{Step, next};
 use loadline::statistics::random::Random;
 use loadline::store::RunDirectory;
-use loadline::study::{Goal, Study, goal};
+use loadline::study::{Goal, Study, bound, goal};
 use loadline::trial::{Arrivals, Case, Trial};
 use serde_json::{Value, json};
 
@@ -94,7 +94,7 @@ fn search(study: &Study, write: &mut dyn FnMut(Measurement) -> bool) {
     let mut random = Random::new(5);
     let like = synthetic::measurements(study, 1);
     for (base, like) in goal::base_cases(study).iter().zip(like.iter().cycle()) {
-        let bound = goal::bound_of(study, &wanted, &base.settings);
+        let bound = bound::bound_of(study, &wanted, &base.settings);
         let mut probes = Vec::new();
         while let Step::Measure { rate_per_s, seconds } = next(&bound, &probes) {
             let Case { mut levels, mut settings, .. } = base.clone();

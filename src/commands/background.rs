@@ -5,7 +5,7 @@
 
 use std::sync::Arc;
 
-use super::execute::sources;
+use super::driving::sources;
 use crate::load::{Connections, Group, Observed, validity};
 use crate::measurement::Measurement;
 use crate::reason::Reason;

@@ -7,9 +7,9 @@ use std::sync::Arc;
 
 use serde_json::json;
 
+use super::entry::entry_of;
 use super::output::{print, print_json};
 use super::record_config::{open_server, read_config};
-use super::stage::entry_of;
 use super::{Failure, Refusal, Status};
 use crate::database::Database;
 use crate::fault::fault;

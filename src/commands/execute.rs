@@ -9,54 +9,26 @@ use anyhow::{Context, anyhow};
 use super::attendant::Attendant;
 use super::background;
 use super::conserve::recorded;
+use super::driving::{Executed, Ready, connect_all, connect_session, connect_wire, drive_pinned, measured, sources};
 use super::evolve::{Evolved, Evolver, load_of};
-use super::fixture::{fill, make_tables};
+use super::filling::{fill, make_tables};
 use super::freshness;
 use super::front::{Front, on_the_way};
 use super::options::{check_options, plans, restrict};
 use super::output::sentence;
-use super::pinned::{self, Pinned};
+use super::pinned::{self};
 use super::stage::Current;
 use super::watch::Watch;
-use crate::database::{Database, DatabaseError, Session, Wire};
-use crate::load::{
-    Changing, Connections, Group, Observed, Observer, Reconnect, ReconnectSession, Recording, Source, Written,
-    cpu_count, drive_groups, validity,
-};
-use crate::measurement::{
-    EvolutionMeasurement, Measurement, RecordedMeasurement, ResourceSample, Resources, Starvation, starvation,
-};
+use crate::database::{Database, DatabaseError};
+use crate::load::{Changing, Group, Observed, Reconnect, ReconnectSession, Recording, Written, cpu_count, validity};
+use crate::measurement::{EvolutionMeasurement, Measurement, RecordedMeasurement, Starvation, starvation};
 use crate::monitor;
-use crate::operation::{Operation, OperationKind};
 use crate::reason::Reason;
 use crate::server::interrupted;
-use crate::statement::{Program, Request};
 use crate::store::{SampleHeader, SampleWriter, StoreError};
 use crate::trial::{Arrivals, LoadSettings, Settings, Trial};
 use crate::units::show_utc;
-use crate::workload::{self, Work, Workload};
-
-/// A measurement, with the resource samples that belong to it.
-pub struct Executed {
-    /// What was observed.
-    pub measurement: Measurement,
-    /// Resources over time.
-    pub samples: Vec<ResourceSample>,
-    /// Why the database refused the tables or the statements, where it did: the request is wrong.
-    pub refused: Option<String>,
-    /// Whether connections to the database were lost.
-    pub is_lost: bool,
-}
-
-impl Executed {
-    /// A trial that could not be carried out.
-    fn failed(trial: &Trial, error: &anyhow::Error) -> Self {
-        let mut measurement = Measurement::unmeasured(trial);
-        measurement.invalid_because.push(Reason::NotCarriedOut { error: sentence(error) });
-        let is_lost = error.chain().any(|cause| matches!(cause.downcast_ref(), Some(DatabaseError::Lost(_))));
-        Executed { measurement, samples: Vec::new(), refused: None, is_lost }
-    }
-}
+use crate::workload::{self, Work};
 
 /// Executes a trial. Whatever goes wrong with the database makes an invalid measurement, never a missing one.
 /// `filling` is told from time to time how many rows are in the tables that are being filled, and of how many.
@@ -95,39 +67,6 @@ pub fn check(settings: &Settings) -> anyhow::Result<()> {
     Work::new(settings).and_then(|_| check_options(settings)).map_err(anyhow::Error::msg)
 }
 
-/// One client's workload, as statements.
-struct WorkSource {
-    work: Arc<Work>,
-    workload: Box<dyn Workload>,
-}
-
-impl Source for WorkSource {
-    fn next(&mut self, request: &mut Request) -> Operation {
-        self.work.next(&mut *self.workload, request)
-    }
-
-    fn compound(&self) -> Option<OperationKind> {
-        self.workload.compound()
-    }
-
-    fn done(&mut self, succeeded: bool, request: &mut Request) -> Option<Operation> {
-        self.work.done(&mut *self.workload, succeeded, request)
-    }
-}
-
-/// What each of the clients sends, from its number to its workload.
-pub(super) fn sources(
-    work: &Arc<Work>,
-    clients: u32,
-    workload: impl Fn(u32) -> Result<Box<dyn Workload>, String>,
-) -> anyhow::Result<Vec<Box<dyn Source>>> {
-    let source = |number| -> anyhow::Result<Box<dyn Source>> {
-        let workload = workload(number).map_err(anyhow::Error::msg)?;
-        Ok(Box::new(WorkSource { work: Arc::clone(work), workload }))
-    };
-    (0..clients).map(source).collect()
-}
-
 /// A trial on a database that is there.
 fn attempt(trial: &Trial, current: &mut Current, filling: &dyn Fn(u64, u64)) -> Executed {
     let mut executed = match set_up(trial, current) {
@@ -150,15 +89,6 @@ fn attempt(trial: &Trial, current: &mut Current, filling: &dyn Fn(u64, u64)) -> 
         executed.measurement.invalid_because.insert(0, why);
     }
     executed
-}
-
-/// What is there when the tables can be filled.
-pub(super) struct Ready {
-    pub work: Arc<Work>,
-    /// A connection with the statements prepared.
-    pub session: Box<dyn Session>,
-    /// What stands in front of the database.
-    pub front: Option<Front>,
 }
 
 /// Makes the tables, unless they are there from an earlier trial and can be used again, and prepares the statements once.
@@ -314,17 +244,6 @@ fn drive_evolving(
     })
 }
 
-/// Drives the load on the CPUs that the settings name; what was seen of each group.
-pub(super) fn drive_pinned(
-    trial: &Trial,
-    groups: Vec<Group<'_>>,
-    reconnect: (&Reconnect<'_>, &ReconnectSession<'_>),
-    attendant: &mut dyn Observer,
-) -> anyhow::Result<Vec<Observed>> {
-    let _pinned = groups.first().map(|first| Pinned::for_load(&trial.case.settings, &first.connections)).transpose()?;
-    drive_groups(groups, trial.seed, reconnect, attendant).map_err(anyhow::Error::msg)
-}
-
 /// Begins to record raw times, where the study asks for them.
 fn start_recording(trial: &Trial, current: &Current) -> anyhow::Result<Option<Recording>> {
     let Some(path) = current.samples.as_ref().filter(|_| trial.case.settings.load.samples) else { return Ok(None) };
@@ -347,72 +266,6 @@ fn judge_samples(measurement: &mut Measurement, written: Result<Written, StoreEr
             let error = error.to_string();
             measurement.invalid_because.push(Reason::SamplesNotWritten { error, removed });
         }
-    }
-}
-
-pub(super) fn connect_session(
-    database: &dyn Database,
-    program: &Program,
-    settings: &Settings,
-) -> Result<Box<dyn Session>, DatabaseError> {
-    let mut session = database.connect()?;
-    restrict(&mut *session, database, settings)?;
-    session.prepare(program)?;
-    Ok(session)
-}
-
-pub(super) fn connect_wire(
-    database: &dyn Database,
-    program: &Program,
-    settings: &Settings,
-) -> Result<Box<dyn Wire>, DatabaseError> {
-    let no_codec = |_| DatabaseError::Unavailable("the database has no lean codec any more".to_owned());
-    connect_session(database, program, settings)?.into_wire().map_err(no_codec)
-}
-
-/// Connects all clients, before any clock starts.
-pub(super) fn connect_all(
-    database: &dyn Database,
-    work: &Work,
-    settings: &Settings,
-    load: &LoadSettings,
-) -> anyhow::Result<Connections> {
-    let (mut wires, mut sessions) = (Vec::new(), Vec::new());
-    let clients = load.clients;
-    for client in 0..clients {
-        let session = connect_session(database, work.program_of(client), settings);
-        let session = session.with_context(|| format!("connecting client {} of {clients}", client + 1))?;
-        // Opening a connection waits for the server, which an event loop must not.
-        let into_wire = if load.connects_each_time { Err(session) } else { session.into_wire() };
-        match into_wire {
-            Ok(wire) => wires.push(wire),
-            Err(session) => sessions.push(session),
-        }
-    }
-    Ok(if wires.is_empty() { Connections::Sessions(sessions) } else { Connections::Wires(wires) })
-}
-
-pub(super) fn measured(
-    trial: &Trial,
-    observed: &Observed,
-    resources: Option<Resources>,
-    current: &Current,
-) -> Measurement {
-    Measurement {
-        measured_s: observed.measured_s,
-        carried: (trial.case.settings.load.arrivals != Arrivals::Closed).then_some(observed.tally.carried),
-        operations: observed.tally.operations(),
-        parts: observed.tally.parts(),
-        clients: observed.clients.clone(),
-        generator_late: observed.tally.generator_late.clone(),
-        loops: observed.loops.clone(),
-        series: observed.tally.series(observed.measured_s),
-        client_cpu_s: observed.loops.iter().map(|each| each.cpu_s).sum(),
-        resources,
-        database_version: current.facts.first().map(|(_, version)| version.clone()).unwrap_or_default(),
-        errors: observed.tally.errors.clone(),
-        link: current.link.as_ref().map(|link| link.seen.clone()),
-        ..Measurement::unmeasured(trial)
     }
 }
 

@@ -10,12 +10,13 @@ use std::time::Duration;
 use anyhow::{Context, anyhow};
 use serde_json::json;
 
+use super::entry::entry_of;
 use super::output::{note, print, print_json, table};
 use super::record_config::{open_server, read_config};
 use super::record_parts::{Ended, Parts};
 use super::record_reload::reload;
 use super::record_supervised::Supervised;
-use super::stage::{Stage, entry_of};
+use super::stage::Stage;
 use super::{Failure, Status};
 use crate::cli::{QuarantineAction, RecordArguments};
 use crate::database::Database;

@@ -6,7 +6,8 @@ use std::sync::Arc;
 use anyhow::Context;
 
 use super::Failure;
-use super::stage::{endpoint_of, entry_of};
+use super::entry::entry_of;
+use super::stage::endpoint_of;
 use crate::database::Database;
 use crate::recorder::config::{self, Config};
 use crate::trial::DatabaseSettings;

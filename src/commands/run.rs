@@ -5,11 +5,13 @@ use std::time::Instant;
 
 use anyhow::Context;
 
-use super::execute::{self, Executed, execute, now_utc};
+use super::driving::Executed;
+use super::entry::entry_of;
+use super::execute::{self, execute, now_utc};
 use super::output::{note, sentence};
 use super::progress::Progress;
 use super::report::publish;
-use super::stage::{Stage, entry_of, remove_leftovers};
+use super::stage::{Stage, remove_leftovers};
 use super::stolen::stolen_permitted;
 use super::{Failure, Status};
 use crate::database::DatabaseError;

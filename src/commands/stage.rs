@@ -11,6 +11,7 @@ use serde::{Deserialize, Serialize};
 
 use super::cache::{Cache, Taken};
 use super::database_file::{is_checkpointed, remove_database_file};
+use super::entry::entry_of;
 use super::fixture::{Fixture, identity_of};
 use super::output::{note, sentence};
 use super::staged_link::{StagedLink, wanted};
@@ -444,17 +445,6 @@ pub fn remove_leftovers() -> anyhow::Result<()> {
         note(&format!("note: removed what {removed} private server{s} of earlier runs had left behind"));
     }
     Ok(())
-}
-
-/// The registry's entry of the database that settings name.
-///
-/// # Errors
-/// A sentence, when there is none.
-pub fn entry_of(settings: &DatabaseSettings) -> anyhow::Result<&'static Entry> {
-    match database::find(&settings.name) {
-        Some(entry) => Ok(entry),
-        None => bail!("unknown database \"{}\"", settings.name),
-    }
 }
 
 /// A private server offers both kinds of socket; `database.socket` chooses. A link carries TCP only.

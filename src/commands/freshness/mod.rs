@@ -11,8 +11,8 @@ use std::sync::Arc;
 use anyhow::{Context, bail};
 
 use super::attendant::Attendant;
-use super::execute::{Executed, Ready, connect_all, connect_session, connect_wire, drive_pinned, measured};
-use super::fixture::fill;
+use super::driving::{Executed, Ready, connect_all, connect_session, connect_wire, drive_pinned, measured};
+use super::filling::fill;
 use super::stage::Current;
 use crate::database::Database;
 use crate::load::sightings::{Acknowledged, Control, Ledger, Sightings, Stamper, monotonic};

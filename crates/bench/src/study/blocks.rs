@@ -3,7 +3,7 @@
 //! Main: [`BLOCKS`], [`read_blocks`] and [`check_blocks`]. Invariant: the section is read only where it is written; without it an upload has
 //! its defaults.
 
-use super::check::Clash;
+use super::clash::Clash;
 use crate::fault::{Fault, fault};
 use crate::trial::{BlocksSettings, Settings};
 use crate::written::place::Errors;

@@ -47,9 +47,6 @@ pub fn check(settings: &Settings, root: &Table, names: &Names, errors: &mut Erro
     }
 }
 
-/// Settings that do not go together, and why.
-pub type Clash = (&'static [&'static str], Fault);
-
 struct Rules<'a> {
     settings: &'a Settings,
     root: &'a Table,

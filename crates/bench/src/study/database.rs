@@ -7,7 +7,7 @@ use std::collections::BTreeMap;
 use serde_json::json;
 
 use super::names::Names;
-use super::settings::{CPUS, read_cpus, read_name};
+use super::reading::{CPUS, read_cpus, read_name};
 use crate::database::URL_FORM;
 use crate::fault::fault;
 use crate::trial::DatabaseSettings;

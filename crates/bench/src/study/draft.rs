@@ -3,7 +3,7 @@
 //! Main type: [`Draft`]. Invariant: a setting is either a factor or in the tree's base, and what `--set` says wins.
 
 use super::load::LENGTHS;
-use super::settings::is_scalar;
+use super::reading::is_scalar;
 use super::table::{STUDY, factors, is_factor, sections};
 use crate::fault::{Fault, fault};
 use crate::written::closest;

@@ -3,7 +3,7 @@
 //! Main functions: [`read_evolve`] and [`check_evolve`]. Invariant: an algorithm that the database does not have is refused, never
 //! ignored.
 
-use super::check::Clash;
+use super::clash::Clash;
 use crate::fault::fault;
 use crate::trial::{EvolveSettings, SchemaChangeKind, Settings};
 use crate::written::place::Errors;

@@ -2,7 +2,7 @@
 //!
 //! Main: [`FRESHNESS`], [`read_freshness`] and [`check_freshness`]. Invariant: the workload `freshness` always has readers, others never.
 
-use super::check::Clash;
+use super::clash::Clash;
 use crate::fault::fault;
 use crate::trial::{Arrivals, EventPath, FreshnessSettings, Length, Poll, Settings};
 use crate::written::place::Errors;

@@ -7,21 +7,16 @@ use std::collections::{HashMap, HashSet};
 
 use serde_json::Value;
 
+use super::bound::{bound_of, confirmations};
 use super::plan;
 use super::{Factor, Goal, Repeat, RepeatRule, Study};
 use crate::measurement::{Measurement, starved};
-use crate::queueing::load_line::{Bound, Disturbance, Outcome, Probe, Step, TrialLength, next, trials_most};
-use crate::trial::{Case, Length, Levels, Settings, Sought, Trial};
+use crate::queueing::load_line::{Disturbance, Outcome, Probe, Step, next};
+use crate::trial::{Case, Levels, Sought, Trial};
 use crate::units::NS_PER_S;
 
 /// The setting that the search chooses.
 const RATE: &str = "load.rate";
-/// Operations that the first trial should have at least.
-const OPERATIONS_LEAST: f64 = 50.0;
-/// Trials that confirm a line, at least and at most, whatever `[repeat]` says: ten are what it takes to exclude that three in ten are lost.
-const CONFIRMATIONS: (u32, u32) = (10, 30);
-/// Trials that the search of a rehearsal may take: about half a minute of the shortest ones.
-const REHEARSED_MOST: usize = 50;
 /// CPUs that other processes may keep busy during a trial, where less than [`IDLE_LEAST`] of the machine is idle besides.
 const OTHERS_MOST: f64 = 0.25;
 const IDLE_LEAST: f64 = 0.5;
@@ -60,34 +55,6 @@ pub fn by_base<'m>(measurements: impl IntoIterator<Item = &'m Measurement>) -> H
     found
 }
 
-/// What is looked for in a case.
-pub fn bound_of(study: &Study, goal: &Goal, settings: &Settings) -> Bound {
-    let least = match settings.load.length {
-        Length::Seconds(seconds) => OPERATIONS_LEAST / seconds,
-        Length::Operations(_) | Length::OperationsPerClient(_) => 1.0,
-    };
-    Bound {
-        quantile: goal.quantile,
-        below_s: goal.below_s,
-        within: goal.within,
-        confirmations: confirmations(study) as usize,
-        trials_most: if study.quick { REHEARSED_MOST } else { trials_most(confirmations(study) as usize) },
-        start_per_s: study.base.load.rate_per_s.unwrap_or((1.0 / goal.below_s).clamp(1.0, 1000.0).max(least)),
-        length: match settings.load.length {
-            Length::Seconds(seconds) => TrialLength::Seconds(seconds),
-            Length::Operations(operations) => TrialLength::Operations(operations as f64),
-            Length::OperationsPerClient(each) => {
-                TrialLength::Operations(each as f64 * f64::from(settings.load.clients))
-            }
-        },
-    }
-}
-
-/// Trials that confirm a line.
-fn confirmations(study: &Study) -> u32 {
-    study.repeat.least.clamp(CONFIRMATIONS.0, CONFIRMATIONS.1)
-}
-
 /// Whether all was served as it should be in an invalid trial, so that what is wrong with it is how the load was driven.
 fn is_not_driven(measurement: &Measurement) -> bool {
     let is_full = measurement.operations.values().all(|operation| operation.empty == 0);
@@ -101,12 +68,6 @@ pub fn repeated<'m>(study: &Study, trials: &[&'m Measurement]) -> Vec<&'m Measur
     let is_repeated = study.goal.is_some() && trials.iter().any(|trial| trial.is_valid());
     let excused = |trial: &&&Measurement| is_repeated && is_not_driven(trial) && trial.abandoned() == 0;
     trials.iter().filter(excused).copied().collect()
-}
-
-/// Trials that a search takes, at least for a line, and at most.
-pub fn trials(study: &Study, goal: &Goal) -> (u64, u64) {
-    let bound = bound_of(study, goal, &study.base);
-    (bound.confirmations as u64 + 3, bound.trials_most as u64)
 }
 
 /// The trials of a search so far, in the order of their rounds. All of them are of one base.
@@ -238,6 +199,7 @@ pub fn unfold(study: &Study, measurements: &[Measurement]) -> Study {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::trial::Settings;
 
     #[test]
     fn a_trial_whose_client_sent_late_is_used_and_speaks_for_its_rate() {

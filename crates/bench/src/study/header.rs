@@ -3,7 +3,6 @@
 //! Main functions: [`read_header`], [`read_repeat`], [`read_goal`]. Invariant: a rule that was read has `least <=
 //! most`.
 
-use super::table::STUDY;
 use super::{Goal, Repeat, RepeatRule};
 use crate::fault::fault;
 use crate::written::place::Errors;
@@ -91,21 +90,20 @@ pub struct Header {
 }
 
 /// Reads the top of the file. A study without a name has that of its file.
-pub fn read_header(root: &Table, file: &str, errors: &mut Errors) -> Header {
-    let section = Section::top(root, &STUDY, errors);
+pub fn read_header(top: &Section, file: &str, errors: &mut Errors) -> Header {
     let stem = std::path::Path::new(file).file_stem().map(|stem| stem.to_string_lossy().into_owned());
     let is_sign = |c: char| c.is_ascii_alphanumeric() || "-_.".contains(c);
     let default = stem.unwrap_or_default().chars().map(|c| if is_sign(c) { c } else { '-' }).collect::<String>();
-    let name = section.text("name", errors).unwrap_or(&default).to_owned();
+    let name = top.text("name", errors).unwrap_or(&default).to_owned();
     let is_name = (1..=60).contains(&name.len()) && name.chars().all(is_sign) && !name.starts_with(['.', '-']);
-    if let (false, Some(entry)) = (is_name, section.get("name")) {
+    if let (false, Some(entry)) = (is_name, top.get("name")) {
         let must = "it must be 1 to 60 letters, digits and the signs - _ . and begin with a letter, a digit or _";
         errors.push(entry.node.place, fault!("name is {}", entry.node; "{must}"));
     }
     Header {
         name: if is_name { name } else { "study".to_owned() },
-        question: section.text("question", errors).unwrap_or_default().to_owned(),
-        source: section.text("source", errors).unwrap_or_default().to_owned(),
+        question: top.text("question", errors).unwrap_or_default().to_owned(),
+        source: top.text("source", errors).unwrap_or_default().to_owned(),
     }
 }
 

@@ -2,7 +2,7 @@
 //!
 //! Main: [`LINK`], [`read_link`] and [`check_link`]. Invariant: without the section load and server are on one host, as ever.
 
-use super::check::Clash;
+use super::clash::Clash;
 use super::names::Names;
 use crate::fault::fault;
 use crate::trial::{LinkHosts, LinkSettings, Settings, TUNNELS};

@@ -3,7 +3,7 @@
 //! Main: [`LOAD`] and [`read_load`]. Invariant: a load that was read has exactly one length.
 
 use super::names::{ARRIVALS, Names};
-use super::settings::{CPUS, LARGE, read_cpus, read_name};
+use super::reading::{CPUS, LARGE, read_cpus, read_name};
 use crate::trial::{Arrivals, Length, LoadSettings};
 use crate::written::place::Errors;
 use crate::written::section::Section;

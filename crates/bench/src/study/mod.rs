@@ -4,10 +4,13 @@
 
 mod background;
 mod blocks;
+pub mod bound;
 mod bundled;
 mod cases;
 mod check;
+mod claim_table;
 mod claims;
+mod clash;
 mod database;
 mod disk;
 mod draft;
@@ -16,6 +19,7 @@ mod fill;
 mod freshness;
 pub mod goal;
 mod header;
+mod layout;
 mod link;
 mod load;
 mod names;
@@ -23,6 +27,7 @@ mod passwords;
 pub mod plan;
 mod query;
 mod quick;
+mod reading;
 mod record;
 mod recorder;
 pub mod repeat;
@@ -36,11 +41,12 @@ use serde::{Deserialize, Serialize};
 
 use crate::fault::fault;
 use crate::trial::{Case, Levels, Settings};
+use crate::written::section::Section;
 use crate::written::{place, tree};
 
 pub use crate::written::{StudyError, StudyErrors};
 pub use bundled::{BUNDLED, Bundled};
-pub use claims::METRICS;
+pub use claim_table::METRICS;
 pub use names::{DatabaseFacts, NameList, Names, ReadUrl};
 pub use passwords::{Passwords, without_passwords};
 pub use settings::setting_value;
@@ -314,7 +320,8 @@ fn resolve(
         errors.push(place::Place::Argument(last), fault!("the seed is too large"; "at most {}", i64::MAX));
     }
 
-    let header = header::read_header(&draft.root, &source.file, &mut errors);
+    let top = Section::top(&draft.root, &STUDY, &mut errors);
+    let header = header::read_header(&top, &source.file, &mut errors);
     let base = settings::read_settings(&draft.root, names, &mut errors);
     let repeat = header::read_repeat(&draft.root, &mut errors);
     let goal = header::read_goal(&draft.root, &mut errors);

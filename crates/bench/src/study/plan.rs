@@ -186,7 +186,7 @@ pub fn estimate(study: &Study) -> Estimate {
     let extra = u64::from(first_counted_round(study));
     let rounds = match &study.goal {
         None => (u64::from(study.repeat.least) + extra, u64::from(study.repeat.most) + extra),
-        Some(goal) => super::goal::trials(study, goal),
+        Some(goal) => super::bound::trials(study, goal),
     };
     let cases = study.cases.len() as u64;
     let round_s: f64 = study.cases.iter().map(|case| trial_s(&case.settings)).sum();
@@ -259,7 +259,7 @@ pub fn show_rule(study: &Study) -> String {
     let repeat = &study.repeat;
     let percent = repeat.within * 100.0;
     if let Some(goal) = &study.goal {
-        let (least, most) = super::goal::trials(study, goal);
+        let (least, most) = super::bound::trials(study, goal);
         let percent = goal.within * 100.0;
         return format!(
             "{least} to {most} trials of each case, until its load line is confirmed and known within {percent} %"

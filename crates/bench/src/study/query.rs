@@ -8,7 +8,7 @@ use crate::written::place::Errors;
 use crate::written::section::Section;
 use serde_json::json;
 
-use super::settings::LARGE;
+use super::reading::LARGE;
 use crate::query::{Constant, Projection, Query, QueryCondition};
 use crate::statement::Comparison;
 use crate::written::tree::{Content, Node};

@@ -4,7 +4,7 @@
 
 use super::fill::{IDENTITY, VALUES, read_columns};
 use super::names::Names;
-use super::settings::{LARGE, read_name};
+use super::reading::{LARGE, read_name};
 use super::shape::{RUNS, read_runs};
 use super::ycsb::settings as ycsb_settings;
 use crate::data::PERMUTATIONS;

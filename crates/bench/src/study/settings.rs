@@ -3,76 +3,23 @@
 //! Main functions: [`read_settings`], [`setting_value`]. Invariant: which settings there are is said by [`STUDY`](super::table::STUDY) alone.
 //! What does not go together is found in `check`.
 
-use serde_json::json;
-
 use super::background::read_background;
 use super::blocks::read_blocks;
 use super::database::read_database;
 use super::disk::read_disk;
 use super::freshness::read_freshness;
+use super::layout::read_layout;
 use super::link::read_link;
 use super::load::read_load;
-use super::names::{NameList, Names};
+use super::names::Names;
 use super::record::read_record;
 use super::recorder::read_recorder;
-use super::shape::{INDEXES, read_indexes};
 use super::table::STUDY;
 use super::workload::read_workload;
-use crate::fault::fault;
-use crate::trial::{BackgroundSettings, LayoutSettings, Settings, WorkloadSettings};
+use crate::trial::{BackgroundSettings, Settings, WorkloadSettings};
 use crate::units::{parse_bit_rate, parse_bytes, parse_duration};
 use crate::written::place::Errors;
-use crate::written::section::Section;
-use crate::written::tree::{Content, Node, Table};
-use crate::written::{Absent, Form, Kind, Part, Setting};
-
-/// Largest numbers of rows, operations and seeds: what every store and JSON reader carries exactly.
-pub const LARGE: i64 = 1 << 53;
-
-/// The settings of `[layout]`.
-pub static LAYOUT: Part = Part {
-    name: "layout",
-    help: "How records become tables.",
-    settings: &[
-        Setting::new(
-            "name",
-            Kind::Named(layout_names),
-            Absent::Text("star"),
-            "The layout; `loadline list layouts` says what each does.",
-        )
-        .factor(|settings| Some(settings.layout.name.as_str().into())),
-        Setting::new(
-            "indexes",
-            Kind::Own(&INDEXES),
-            Absent::Means("none"),
-            "Columns that get a secondary index each. As a level of a factor they are text.",
-        )
-        .factor(|settings| Some(settings.layout.indexes.join(", ").into())),
-        Setting::new(
-            "tables",
-            Kind::OneOf(&["one", PER_CLIENT]),
-            Absent::Text("one"),
-            "Whether all clients write into the same tables, or each into tables of its own.",
-        )
-        .factor(|settings| Some(if settings.layout.tables_per_client { PER_CLIENT } else { "one" }.into())),
-    ],
-};
-
-const PER_CLIENT: &str = "per-client";
-
-fn layout_names() -> Vec<&'static str> {
-    crate::layout::REGISTRY.iter().map(|entry| entry.name).collect()
-}
-
-/// The form of a list of CPUs.
-pub static CPUS: Form = Form {
-    says: "CPUs, as in `\"0\"` or `\"0,2-3\"`",
-    schema: || {
-        let number = json!({ "type": "integer", "minimum": 0, "maximum": u16::MAX });
-        json!({ "anyOf": [{ "type": "string", "pattern": "^[0-9, -]+$" }, number] })
-    },
-    example: "\"0\"",
-};
+use crate::written::tree::Table;
 
 /// Reads all settings of a tree; what is missing or wrong has its default.
 pub fn read_settings(root: &Table, names: &Names, errors: &mut Errors) -> Settings {
@@ -103,48 +50,6 @@ fn written_batch(workload: &WorkloadSettings, background: Option<&BackgroundSett
     u64::from(beside.map_or(workload.batch, |background| background.batch))
 }
 
-/// The name under a key, checked against a list; the default of its row when it is missing or no text.
-pub(super) fn read_name(section: &Section, key: &str, list: &NameList, errors: &mut Errors) -> String {
-    if let (Some(name), Some(entry)) = (section.text(key, errors), section.get(key))
-        && let Err(sentence) = list.check(name)
-    {
-        errors.push(entry.node.place, sentence);
-    }
-    section.read(key, errors)
-}
-
-/// CPUs as in `0` or `0,2-3`.
-pub(super) fn read_cpus(section: &Section, errors: &mut Errors) -> Option<String> {
-    let entry = section.get("cpus")?;
-    let text = match &entry.node.content {
-        Content::Text(text) => text.replace(' ', ""),
-        _ => entry.node.to_string(),
-    };
-    let is_number = |part: &str| part.parse::<u16>().is_ok();
-    let is_range = |part: &str| match part.split_once('-') {
-        Some((low, high)) => match (low.parse::<u16>(), high.parse::<u16>()) {
-            (Ok(low), Ok(high)) => low <= high,
-            _ => false,
-        },
-        None => is_number(part),
-    };
-    if text.split(',').all(is_range) {
-        return Some(text);
-    }
-    let path = section.path("cpus");
-    errors.push(entry.node.place, fault!("{path} is {}", entry.node; "it must name CPUs, as in \"0\" or \"0,2-3\""));
-    None
-}
-
-fn read_layout(root: &Table, names: &Names, errors: &mut Errors) -> LayoutSettings {
-    let section = Section::open(root, &LAYOUT, errors);
-    LayoutSettings {
-        name: read_name(&section, "name", &names.layouts, errors),
-        indexes: read_indexes(&section, errors),
-        tables_per_client: section.find("tables", errors) == Some(PER_CLIENT),
-    }
-}
-
 /// The value that a setting has, as a study file would state it; none for settings that are absent or unknown.
 /// Durations are in seconds.
 pub fn setting_value(settings: &Settings, setting: &str) -> Option<serde_json::Value> {
@@ -168,9 +73,4 @@ pub fn is_same_level(setting: &str, a: &serde_json::Value, b: &serde_json::Value
         (Some(a), Some(b)) => a == b,
         _ => a == b || (setting.starts_with("database.config.") && text(a) == text(b)),
     }
-}
-
-/// Whether the node can be the level of a factor.
-pub fn is_scalar(node: &Node) -> bool {
-    node.to_json().is_some()
 }

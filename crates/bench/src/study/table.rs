@@ -8,16 +8,16 @@ use serde_json::{Map, Value as Json, json};
 
 use super::background::BACKGROUND;
 use super::blocks::BLOCKS;
-use super::claims::CLAIM;
+use super::claim_table::CLAIM;
 use super::database::DATABASE;
 use super::disk::DISK;
 use super::freshness::FRESHNESS;
 use super::header::{GOAL, NAME, QUESTION, REPEAT, SOURCE};
+use super::layout::LAYOUT;
 use super::link::LINK;
 use super::load::LOAD;
 use super::record::RECORD;
 use super::recorder::RECORDER;
-use super::settings::LAYOUT;
 use super::workload::WORKLOAD;
 use crate::written::schema::level;
 use crate::written::{Absent, Form, Kind, Part, Setting};

@@ -6,7 +6,7 @@ use super::evolve;
 use super::fill::{MIX, STATEMENT, read_mix, read_statements};
 use super::names::Names;
 use super::query::{QUERY, read_queries};
-use super::settings::{LARGE, read_name};
+use super::reading::{LARGE, read_name};
 use super::ycsb::settings::{YCSB, read_ycsb};
 use crate::trial::{EVOLVE_AT_MOST_S, SqlStatement, WorkloadSettings};
 use crate::written::place::Errors;

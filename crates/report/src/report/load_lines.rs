@@ -10,7 +10,7 @@ use crate::queueing::Target;
 use crate::queueing::load_line::{Answer, Ending, Line, Refuted, Step, next};
 use crate::report::factors::{Factors, show_levels};
 use crate::statistics::summary::Interval;
-use crate::study::{Factor, Goal, Study, goal};
+use crate::study::{Factor, Goal, Study, bound, goal};
 use crate::trial::{Case, Levels};
 use crate::units::{Carried, NS_PER_S, show_number, show_ratio, show_seconds};
 
@@ -21,7 +21,7 @@ pub fn load_lines(study: &Study, measurements: &[Measurement]) -> Vec<LoadLine> 
     let line_of = |base: Case| {
         let own: &[&Measurement] = of_base.get(&base.id).map_or(&[], Vec::as_slice);
         let probes = goal::probes(wanted, own);
-        let step = next(&goal::bound_of(study, wanted, &base.settings), &probes);
+        let step = next(&bound::bound_of(study, wanted, &base.settings), &probes);
         let quantile_s = |rate_per_s| quantile_s(wanted, rate_per_s, own);
         (!probes.is_empty()).then(|| finding(wanted, base.levels.clone(), &step, &quantile_s))
     };

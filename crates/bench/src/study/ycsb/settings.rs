@@ -7,7 +7,7 @@ use std::collections::BTreeMap;
 use serde_json::Value as Json;
 
 use crate::fault::fault;
-use crate::study::settings::LARGE;
+use crate::study::reading::LARGE;
 use crate::trial::{Settings, UsertableSettings, YcsbSettings};
 use crate::workload::ycsb::{REQUESTS, SHARES};
 use crate::written::place::Errors;

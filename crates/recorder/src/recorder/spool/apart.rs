@@ -11,10 +11,6 @@ use rusqlite::{Connection, OptionalExtension, params};
 use super::file::Group;
 use super::{Entry, Offer, SpoolError, SpoolFile};
 
-/// The table, which versions 1 and 2 did not have: the lane in which the records of a measurement wait.
-pub(super) const TABLE: &str =
-    "CREATE TABLE apart (measurement TEXT PRIMARY KEY, lane INTEGER NOT NULL) WITHOUT ROWID;";
-
 /// The first lane of those that wait apart.
 const FIRST_LANE: u32 = 500;
 /// How many there are: each has a connection while something waits in it. Measurements beyond share them.
@@ -190,14 +186,6 @@ fn read(file: &Connection) -> rusqlite::Result<ApartLanes> {
 }
 
 /// Copies what is readable of a damaged file.
-pub(super) fn salvage(source: &Connection, target: &Connection) -> rusqlite::Result<()> {
-    let Ok(known) = read(source) else { return Ok(()) };
-    for (measurement, lane) in known {
-        target.execute("INSERT OR REPLACE INTO apart VALUES (?, ?)", params![measurement, lane])?;
-    }
-    Ok(())
-}
-
 #[cfg(test)]
 mod tests {
     use std::time::Duration;

@@ -1,6 +1,7 @@
-//! The clock that ids of messages grow old by. Main type: [`IdClock`].
+//! The clock that ids of messages grow old by, and that of the day. Main type: [`IdClock`].
 
-use std::time::{Duration, Instant};
+use std::sync::atomic::{AtomicI64, Ordering};
+use std::time::{Duration, Instant, SystemTime};
 
 /// A time in nanoseconds that goes on only as the monotonic clock does, from a value that was stored. The clock of the day may jump: by it
 /// all ids would be forgotten when it is a day ahead for a moment.
@@ -39,6 +40,19 @@ impl IdClock {
             *self = IdClock::new(stored_ns);
         }
     }
+}
+
+/// Nanoseconds since 1970.
+pub fn now_ns() -> i64 {
+    let since = SystemTime::now().duration_since(SystemTime::UNIX_EPOCH).unwrap_or_default();
+    i64::try_from(since.as_nanos()).unwrap_or(i64::MAX)
+}
+
+/// A number for what was never in the spool, where quarantine wants that of an entry: below 0, and another one each time.
+pub fn unspooled_number() -> i64 {
+    static LAST: AtomicI64 = AtomicI64::new(0);
+    let next = |last: i64| (-now_ns()).min(last - 1);
+    LAST.fetch_update(Ordering::Relaxed, Ordering::Relaxed, |last| Some(next(last))).map_or(-now_ns(), next)
 }
 
 #[cfg(test)]

@@ -7,92 +7,26 @@
 #[cfg(any(test, fuzzing, feature = "fuzzed"))]
 mod caught;
 
-use std::sync::atomic::{AtomicBool, AtomicI64, Ordering};
-use std::sync::{Arc, Condvar, Mutex, PoisonError};
+use std::sync::Arc;
+use std::sync::atomic::Ordering;
 use std::thread::JoinHandle;
-use std::time::{Duration, SystemTime};
+use std::time::Duration;
 
 use tokio::sync::{mpsc, oneshot};
 
-use super::quarantine::{Clearing, Portion, Refusal, Span};
+use super::counts::Counts;
+use super::quarantine::{Clearing, Portion, Span};
+use super::request::{Placed, Refused, Request, Shared, State};
 use super::worker::Worker;
 use super::{
-    Apart, ApartLanes, Counts, Deferred, Entry, LaneNews, LaneOpening, Offer, QuarantineView, SpoolError, SpoolFile,
-    Stored, holder_of,
+    Apart, ApartLanes, Deferred, LaneNews, LaneOpening, Offer, QuarantineView, SpoolError, SpoolFile, holder_of,
 };
-use crate::recorder::pulse::Pulse;
 
 #[cfg(any(test, fuzzing, feature = "fuzzed"))]
 pub use caught::Caught;
 
 /// Requests that may wait for the thread.
 const QUEUE_MAX: usize = 4_096;
-
-/// What became of an offer, and the lane in which it waits.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub struct Placed {
-    /// Whether it was new.
-    pub stored: Stored,
-    /// Its own lane, or that of a greedy source.
-    pub lane: u32,
-}
-
-pub(super) type Appended = Result<Placed, SpoolError>;
-
-/// A record that the database refused, with its entry.
-#[derive(Debug, Clone, PartialEq, Eq)]
-pub struct Refused {
-    /// The entry; its body is not read.
-    pub entry: Arc<Entry>,
-    /// The record and the reason.
-    pub refusal: Refusal,
-    /// Whether the entry is in the spool; if not, it is acknowledged by being quarantined.
-    pub is_spooled: bool,
-}
-
-pub(super) enum Request {
-    Append {
-        offer: Offer,
-        is_greedy: bool,
-        answer: oneshot::Sender<Appended>,
-    },
-    Settle {
-        lane: u32,
-        through: i64,
-    },
-    Quarantine(Vec<Refused>, oneshot::Sender<Result<(), SpoolError>>),
-    Note(u32, LaneNews, oneshot::Sender<Result<LaneOpening, SpoolError>>),
-    SetApart(Vec<Apart>, oneshot::Sender<Result<(), SpoolError>>),
-    Rejoin(u32, oneshot::Sender<Result<(), SpoolError>>),
-    Defer(Vec<Deferred>, oneshot::Sender<Result<(), SpoolError>>),
-    Clear(Clearing, Span, oneshot::Sender<Result<Portion, SpoolError>>),
-    /// Nothing is to be done; that it was taken is the answer.
-    Look,
-}
-
-/// What everybody may look at.
-#[derive(Debug, Default)]
-pub(super) struct State {
-    pub(super) counts: Counts,
-    /// Sequence of the newest entry that is durable.
-    pub(super) newest: i64,
-    /// What waits apart.
-    pub(super) apart: Arc<ApartLanes>,
-    /// Why the last group was not stored, where the disk was full.
-    pub(super) full: Option<String>,
-    pub(super) broken: Option<SpoolError>,
-    /// How the quarantine is shared.
-    pub(super) quarantine: Arc<QuarantineView>,
-}
-
-#[derive(Debug, Default)]
-pub(super) struct Shared {
-    state: Mutex<State>,
-    pub(super) changed: Condvar,
-    pub(super) pulse: Pulse,
-    /// Whether the door is closed for anybody, so that most requests need not ask who it is.
-    pub(super) closes_any: AtomicBool,
-}
 
 /// The thread that writes.
 #[derive(Debug)]
@@ -123,12 +57,6 @@ impl Committer {
     pub fn join(self) {
         // A panic of the thread has been printed; what it had not answered was not acknowledged.
         let _ = self.thread.join();
-    }
-}
-
-impl Shared {
-    pub(super) fn lock(&self) -> std::sync::MutexGuard<'_, State> {
-        self.state.lock().unwrap_or_else(PoisonError::into_inner)
     }
 }
 
@@ -307,17 +235,4 @@ impl CommitterHandle {
 
 fn ended() -> SpoolError {
     SpoolError::Broken("its thread has ended".to_owned())
-}
-
-/// Nanoseconds since 1970.
-pub fn now_ns() -> i64 {
-    let since = SystemTime::now().duration_since(SystemTime::UNIX_EPOCH).unwrap_or_default();
-    i64::try_from(since.as_nanos()).unwrap_or(i64::MAX)
-}
-
-/// A number for what was never in the spool, where quarantine wants that of an entry: below 0, and another one each time.
-pub fn unspooled_number() -> i64 {
-    static LAST: AtomicI64 = AtomicI64::new(0);
-    let next = |last: i64| (-now_ns()).min(last - 1);
-    LAST.fetch_update(Ordering::Relaxed, Ordering::Relaxed, |last| Some(next(last))).map_or(-now_ns(), next)
 }

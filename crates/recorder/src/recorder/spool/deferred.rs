@@ -11,10 +11,9 @@ use rusqlite::params;
 use super::file::Group;
 use super::holders::{Change, holder_of};
 use super::reader::offer_of;
+use super::schema::{DEFERRED_LANE, fact_number};
 use super::{Entry, Offer, SpoolError, SpoolFile, lane_of};
 
-/// The lane.
-pub(super) const DEFERRED_LANE: u32 = 600;
 /// Entries that go back at a time, and their bytes.
 const BACK_MAX: u32 = 1_000;
 const BACK_BYTES_MAX: u64 = 4 << 20;
@@ -134,7 +133,7 @@ impl Group<'_> {
 impl SpoolFile {
     /// The number of lanes that sources are assigned to.
     pub(super) fn lanes(&self) -> Result<u32, SpoolError> {
-        let lanes = super::schema::fact_number(self.connection(), "lanes").map_err(|error| SpoolError::of(&error))?;
+        let lanes = fact_number(self.connection(), "lanes").map_err(|error| SpoolError::of(&error))?;
         Ok(u32::try_from(lanes).unwrap_or(1).max(1))
     }
 }

@@ -6,13 +6,14 @@ use std::time::Duration;
 
 use rusqlite::{Connection, Transaction, TransactionBehavior, params};
 
-use super::clock::IdClock;
-use super::committer::now_ns;
+use super::clock::{IdClock, now_ns};
+use super::counts::Counts;
 use super::holders::{Change, Holders, QuarantineView};
 use super::lock::SpoolLock;
+use super::opening::{self, LaneNews, LaneOpening};
 use super::salvage::{self, Salvaged};
 use super::schema::{ENTRY_SUMS, MESSAGE_BYTES, VERSION, connect, count, count_messages, fact_number, holders};
-use super::{APART_LANES, Offer, SpoolError, opening};
+use super::{APART_LANES, Offer, SpoolError};
 use crate::recorder::access::owned_id;
 
 /// Ids that were forgotten in one transaction, at most, besides as many as it has taken in.
@@ -39,38 +40,6 @@ pub struct SpoolFile {
     has_unowned: bool,
     salvaged: Option<Salvaged>,
     _lock: SpoolLock,
-}
-
-/// What was counted since the spool was made. Rows, but for the bytes.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
-pub struct Counts {
-    /// Acknowledged.
-    pub acknowledged: u64,
-    /// Known to be committed in the database.
-    pub committed: u64,
-    /// Waiting.
-    pub spooled: u64,
-    /// Refused by the database, and kept.
-    pub quarantined: u64,
-    /// Bytes of what waits.
-    pub spooled_bytes: u64,
-    /// Entries that wait.
-    pub entries: u64,
-    /// Bytes of what is in quarantine.
-    pub quarantined_bytes: u64,
-    /// Of what waits, what the database has refused, and waits for room in quarantine.
-    pub deferred: u64,
-    /// Bytes of that.
-    pub deferred_bytes: u64,
-}
-
-impl Counts {
-    /// What counts against the spool's bound. Refused records that find no room in quarantine have as much room of their own as the spool has:
-    /// only what they take beyond that is taken from what waits for the database.
-    pub fn held_bytes(&self, bound_bytes: u64, quarantine_bound_bytes: u64) -> u64 {
-        let without_room = self.deferred_bytes + self.quarantined_bytes.saturating_sub(quarantine_bound_bytes);
-        self.spooled_bytes.saturating_sub(self.deferred_bytes) + without_room.saturating_sub(bound_bytes)
-    }
 }
 
 /// What became of an offer.
@@ -183,6 +152,14 @@ impl SpoolFile {
         Ok(())
     }
 
+    /// What a lane shows to the ledger.
+    ///
+    /// # Errors
+    /// As the disk fails.
+    pub fn lane_opening(&mut self, lane: u32) -> Result<LaneOpening, SpoolError> {
+        opening::of_lane(&self.connection, lane).map_err(|error| SpoolError::of(&error))
+    }
+
     /// Starts a group: what is stored, settled and quarantined with it is synced together.
     ///
     /// # Errors
@@ -259,6 +236,17 @@ impl Group<'_> {
     /// Whether less than half of the quarantine's bound is used.
     pub(super) fn is_quarantine_below_half(&self) -> bool {
         self.counts.quarantined_bytes < self.quarantine_bound_bytes / 2
+    }
+
+    /// Notes what a lane has found out; what it shows to the ledger from here on.
+    ///
+    /// # Errors
+    /// As the disk fails.
+    pub fn note(&mut self, lane: u32, news: &LaneNews) -> Result<LaneOpening, SpoolError> {
+        if let LaneNews::Parted { through, .. } = news {
+            self.settle(lane, *through)?;
+        }
+        opening::note(&self.transaction, lane, news).map_err(|error| SpoolError::of(&error))
     }
 
     /// Stores an offer, unless its message was stored before.

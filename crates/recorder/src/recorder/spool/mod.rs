@@ -22,6 +22,7 @@
 mod apart;
 mod clock;
 mod committer;
+mod counts;
 mod deferred;
 mod entry;
 mod file;
@@ -33,19 +34,20 @@ mod lock;
 mod opening;
 mod quarantine;
 mod reader;
+mod request;
 mod salvage;
 mod schema;
 mod worker;
 
 pub use apart::{APART_LANES, Apart, ApartLanes, ApartPart};
-pub use clock::IdClock;
+pub use clock::{IdClock, now_ns, unspooled_number};
 #[cfg(any(test, fuzzing, feature = "fuzzed"))]
 pub use committer::Caught;
-pub use committer::{Committer, CommitterHandle, Placed, Refused};
-pub use committer::{now_ns, unspooled_number};
+pub use committer::{Committer, CommitterHandle};
+pub use counts::Counts;
 pub use deferred::Deferred;
 pub use entry::{Entry, Offer, body_checksum, lane_of};
-pub use file::{Counts, SpoolFile, Stored};
+pub use file::{SpoolFile, Stored};
 #[cfg(any(test, fuzzing, feature = "fuzzed"))]
 pub use fuzzed::SPOOL;
 pub use greedy::GREEDY_LANES;
@@ -53,6 +55,7 @@ pub use holders::{Held, QuarantineView, holder_of};
 pub use opening::{LaneNews, LaneOpening, Opening};
 pub use quarantine::{Clearing, Portion, Quarantined, Refusal, Span, list};
 pub use reader::Reader;
+pub use request::{Placed, Refused};
 pub use salvage::Salvaged;
 
 /// Why the spool did not do what it was asked to.

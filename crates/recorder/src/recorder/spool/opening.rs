@@ -8,20 +8,10 @@
 
 use rusqlite::{Connection, Transaction, params};
 
-use super::file::Group;
-use super::{SpoolError, SpoolFile};
-
-/// The tables, which version 1 did not have.
-pub(super) const TABLES: &str = "
-CREATE TABLE lane (number INTEGER PRIMARY KEY, recorder TEXT NOT NULL, is_checked INTEGER NOT NULL);
-CREATE TABLE opening (lane INTEGER, number INTEGER, token TEXT NOT NULL, newest INTEGER NOT NULL, PRIMARY KEY (lane, number));
-";
+use super::schema::RANDOM_NAME;
 
 /// Openings of a lane that are remembered.
 const OPENINGS_MAX: i64 = 1_000;
-
-/// A random name of 32 characters, in SQL.
-pub(super) const RANDOM_NAME: &str = "lower(hex(randomblob(16)))";
 
 /// An opening of a lane.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -69,38 +59,17 @@ pub enum LaneNews {
     },
 }
 
-impl SpoolFile {
-    /// What a lane shows to the ledger.
-    ///
-    /// # Errors
-    /// As the disk fails.
-    pub fn lane_opening(&mut self, lane: u32) -> Result<LaneOpening, SpoolError> {
-        let opening = || {
-            let file = self.connection();
-            let make = "INSERT OR IGNORE INTO lane SELECT ?, value, 0 FROM fact WHERE name = 'recorder'";
-            if file.execute(make, [lane])? > 0 {
-                open(file, lane)?;
-            }
-            read(file, lane)
-        };
-        opening().map_err(|error| SpoolError::of(&error))
+/// What a lane shows to the ledger.
+pub(super) fn of_lane(file: &Connection, lane: u32) -> rusqlite::Result<LaneOpening> {
+    let make = "INSERT OR IGNORE INTO lane SELECT ?, value, 0 FROM fact WHERE name = 'recorder'";
+    if file.execute(make, [lane])? > 0 {
+        open(file, lane)?;
     }
+    read(file, lane)
 }
 
-impl Group<'_> {
-    /// Notes what a lane has found out; what it shows to the ledger from here on.
-    ///
-    /// # Errors
-    /// As the disk fails.
-    pub fn note(&mut self, lane: u32, news: &LaneNews) -> Result<LaneOpening, SpoolError> {
-        if let LaneNews::Parted { through, .. } = news {
-            self.settle(lane, *through)?;
-        }
-        note(&self.transaction, lane, news).map_err(|error| SpoolError::of(&error))
-    }
-}
-
-fn note(file: &Transaction<'_>, lane: u32, news: &LaneNews) -> rusqlite::Result<LaneOpening> {
+/// Notes what a lane has found out; what it shows to the ledger from here on.
+pub(super) fn note(file: &Transaction<'_>, lane: u32, news: &LaneNews) -> rusqlite::Result<LaneOpening> {
     let noted = read(file, lane)?;
     match news {
         LaneNews::Checked => {

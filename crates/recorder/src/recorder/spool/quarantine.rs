@@ -9,6 +9,7 @@ use rusqlite::{Connection, OpenFlags, params};
 
 use super::file::Group;
 use super::holders::Change;
+use super::schema::QUARANTINED_BYTES;
 use super::{Entry, Offer, SpoolError, SpoolFile, body_checksum, lane_of};
 
 /// A record, or a damaged entry, in quarantine.
@@ -27,10 +28,6 @@ pub struct Quarantined {
     /// The line as it was sent; what is not UTF-8 is replaced.
     pub line: String,
 }
-
-/// Bytes that a quarantined record counts against the bound, in SQL.
-pub(super) const QUARANTINED_BYTES: &str =
-    "96 + octet_length(source) + octet_length(sender) + octet_length(reason) + length(body)";
 
 /// Records whose entry still waits are decided with it: they are neither given back nor given up.
 const IS_DECIDED: &str = "NOT EXISTS (SELECT 1 FROM entry WHERE entry.sequence = quarantine.entry)";

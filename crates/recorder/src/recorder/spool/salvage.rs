@@ -4,8 +4,8 @@ use std::path::{Path, PathBuf};
 
 use rusqlite::{Connection, OpenFlags};
 
+use super::opening;
 use super::schema::connect;
-use super::{apart, opening};
 
 /// What was found damaged.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -81,7 +81,7 @@ fn copy(from: &Path, to: &Path) -> rusqlite::Result<u64> {
         target.execute("INSERT INTO sqlite_sequence (name, seq) VALUES ('entry', ?)", [last])?;
     }
     opening::salvage(&source, &target)?;
-    apart::salvage(&source, &target)?;
+    copy_table(&source, &target, "apart", "measurement")?;
     copy_table(&source, &target, "message", "source, message_id")?;
     Ok(copy_table(&source, &target, "entry", "rowid")? + copy_table(&source, &target, "quarantine", "rowid")?)
 }

@@ -5,10 +5,8 @@ use std::time::Duration;
 
 use rusqlite::{Connection, OptionalExtension, Transaction, TransactionBehavior};
 
-use super::deferred::DEFERRED_LANE;
+use super::counts::Counts;
 use super::holders::{Change, Holders, holder_of};
-use super::quarantine::QUARANTINED_BYTES;
-use super::{Counts, apart, opening};
 
 /// Version of the tables; one that is newer is refused.
 pub(super) const VERSION: i64 = 4;
@@ -52,11 +50,30 @@ CREATE TABLE quarantine (
 CREATE TABLE fact (name TEXT PRIMARY KEY, value) WITHOUT ROWID;
 ";
 
+/// What version 1 did not have: openings, which the ledger tells a spool from its copies by.
+const OPENINGS: &str = "
+CREATE TABLE lane (number INTEGER PRIMARY KEY, recorder TEXT NOT NULL, is_checked INTEGER NOT NULL);
+CREATE TABLE opening (lane INTEGER, number INTEGER, token TEXT NOT NULL, newest INTEGER NOT NULL, PRIMARY KEY (lane, number));
+";
+
+/// What versions 1 and 2 did not have: the lane in which the records of a measurement wait.
+const APART: &str = "CREATE TABLE apart (measurement TEXT PRIMARY KEY, lane INTEGER NOT NULL) WITHOUT ROWID;";
+
 /// What versions up to 3 did not have: who sent, as its token says.
 const SENDERS: &str = "
 ALTER TABLE entry ADD COLUMN sender TEXT NOT NULL DEFAULT '';
 ALTER TABLE quarantine ADD COLUMN sender TEXT NOT NULL DEFAULT '';
 ";
+
+/// A random name of 32 characters, in SQL.
+pub(super) const RANDOM_NAME: &str = "lower(hex(randomblob(16)))";
+
+/// The lane of refused records that find no room in quarantine; nobody writes it.
+pub(super) const DEFERRED_LANE: u32 = 600;
+
+/// Bytes that a quarantined record counts against the bound, in SQL.
+pub(super) const QUARANTINED_BYTES: &str =
+    "96 + octet_length(source) + octet_length(sender) + octet_length(reason) + length(body)";
 
 /// What SQLite needs for an id, in its table and its index, besides its texts.
 pub(super) const MESSAGE_BYTES: u64 = 48;
@@ -81,11 +98,11 @@ pub(super) fn connect(path: &Path) -> rusqlite::Result<Connection> {
     let known = "SELECT 1 FROM sqlite_schema WHERE type = 'table' AND name = 'fact'";
     if transaction.query_row(known, [], |_| Ok(())).optional()?.is_none() {
         transaction.execute_batch(TABLES)?;
-        transaction.execute_batch(opening::TABLES)?;
-        transaction.execute_batch(apart::TABLE)?;
+        transaction.execute_batch(OPENINGS)?;
+        transaction.execute_batch(APART)?;
         let facts = format!(
             "INSERT INTO fact VALUES ('version', ?), ('recorder', {}), ('lanes', 0), ('acknowledged', 0), ('committed', 0)",
-            opening::RANDOM_NAME
+            RANDOM_NAME
         );
         transaction.execute(&facts, [VERSION])?;
     } else {
@@ -99,10 +116,10 @@ pub(super) fn connect(path: &Path) -> rusqlite::Result<Connection> {
 fn upgrade(transaction: &Transaction<'_>) -> rusqlite::Result<()> {
     let version = fact_number(transaction, "version")?;
     if version < 2 {
-        transaction.execute_batch(opening::TABLES)?;
+        transaction.execute_batch(OPENINGS)?;
     }
     if version < 3 {
-        transaction.execute_batch(apart::TABLE)?;
+        transaction.execute_batch(APART)?;
     }
     if version < 4 {
         transaction.execute_batch(SENDERS)?;

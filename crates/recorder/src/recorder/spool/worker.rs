@@ -9,11 +9,13 @@ use std::time::{Duration, Instant};
 
 use tokio::sync::{mpsc, oneshot};
 
-use super::committer::{Appended, Placed, Refused, Request, Shared, now_ns};
+use super::clock::now_ns;
+use super::counts::Counts;
 use super::file::Group;
 use super::greedy::GreedySources;
 use super::quarantine::Portion;
-use super::{Counts, LaneOpening, Offer, SpoolError, SpoolFile, Stored};
+use super::request::{Appended, Placed, Refused, Request, Shared};
+use super::{LaneOpening, Offer, SpoolError, SpoolFile, Stored};
 use crate::recorder::log;
 
 /// A group is closed behind this many bytes.

@@ -6,6 +6,9 @@ use std::sync::Arc;
 
 use crate::recorder::spool::Entry;
 
+/// Bytes of entries that a lane holds at a time.
+pub(super) const BATCH_BYTES: usize = 16 << 20;
+
 /// Entries that are written together.
 #[derive(Debug, Default)]
 pub(super) struct Batch {

@@ -4,7 +4,7 @@
 
 use std::time::{Duration, Instant};
 
-use super::lane::{Lane, Leave};
+use super::lane::{Lane, Leave, Turns};
 use crate::recorder::spool::{GREEDY_LANES, Reader};
 
 /// Where entries wait so long in the lanes of all sources, these lanes wait for them.
@@ -13,17 +13,6 @@ const LATE: Duration = Duration::from_millis(250);
 const WAITS_TIMES: u32 = 4;
 /// A lane in which nothing waits gives its connection up after this time.
 const IDLE_FOR: Duration = Duration::from_secs(10);
-
-/// How a lane of greedy sources takes its turns.
-#[derive(Debug, Default)]
-pub(super) struct Turns {
-    /// Since when it waits for others.
-    waits_since: Option<Instant>,
-    /// How long it wrote last.
-    wrote_for: Duration,
-    /// Since when nothing waits in it.
-    idle_since: Option<Instant>,
-}
 
 impl Lane {
     /// Whether this is a lane of greedy sources.

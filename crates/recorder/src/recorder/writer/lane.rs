@@ -7,14 +7,13 @@ use std::sync::Arc;
 use std::time::{Duration, Instant};
 
 use super::backoff::Backoff;
+use super::batch::BATCH_BYTES;
 use super::bind::Binder;
 use super::feed::{Direct, Feed, Received, receive};
-use super::greedy::Turns;
 use super::identity::{Ends, Identities};
 use super::kept::Kept;
 use super::refusal::{Meaning, meaning};
 use super::registry::Registry;
-use super::spooled::BATCH_BYTES;
 use super::store::{Connection, Context, News, Ready};
 use super::turns::Waiting;
 use crate::database::{Database, DatabaseError, WriterLimits};
@@ -121,6 +120,17 @@ pub struct Lane {
     pub(super) suspected: Option<String>,
     /// How a lane of greedy sources takes its turns.
     pub(super) turns: Turns,
+}
+
+/// How a lane of greedy sources takes its turns.
+#[derive(Debug, Default)]
+pub(super) struct Turns {
+    /// Since when it waits for others.
+    pub(super) waits_since: Option<Instant>,
+    /// How long it wrote last.
+    pub(super) wrote_for: Duration,
+    /// Since when nothing waits in it.
+    pub(super) idle_since: Option<Instant>,
 }
 
 /// Why a lane leaves a batch.

@@ -6,7 +6,7 @@
 use std::sync::Arc;
 use std::time::{Duration, Instant};
 
-use super::batch::Batch;
+use super::batch::{BATCH_BYTES, Batch};
 use super::lane::{Found, IDLE, Lane, LaneEnd, Leave};
 use super::store::News;
 use crate::recorder::log;
@@ -14,8 +14,6 @@ use crate::recorder::spool::{Entry, LaneNews, Reader, Refusal, Refused};
 
 /// How long a lane waits for others before it looks again.
 const SHORT: Duration = Duration::from_millis(10);
-/// Bytes of entries that a lane holds at a time.
-pub(super) const BATCH_BYTES: usize = 16 << 20;
 
 impl Lane {
     /// Writes what the spool has until it is told to stop.

@@ -1,0 +1,157 @@
+//! The table of `[[claims]]`: what a claim may say. Main: [`CLAIM`].
+
+use serde_json::json;
+
+use crate::queueing::fit::model_names;
+use crate::written::schema::duration;
+use crate::written::{Absent, Form, Kind, Part, Setting, Span};
+
+/// What the source says.
+pub static CLAIM: Part = Part {
+    name: "claims",
+    help: "What the source says, as a ratio, a bound or a model; exactly one of the three. The report says reproduced, contradicted or undecided.",
+    settings: &[
+        Setting::new("says", Kind::Text, Absent::Refused, "The claim in words."),
+        Setting::new(
+            "metric",
+            Kind::OneOf(METRICS),
+            Absent::Means("none: it must be given with `ratio` and `bound`"),
+            "The figure that is claimed.",
+        ),
+        Setting::new(
+            "ratio",
+            Kind::Part(&RATIO),
+            Absent::Means("none"),
+            "That the metric's ratio between cases lies in a range.",
+        ),
+        Setting::new("bound", Kind::Part(&BOUND), Absent::Means("none"), "That the metric itself lies in a range."),
+        Setting::new(
+            "model",
+            Kind::Part(&MODEL),
+            Absent::Means("none"),
+            "That response times grow with the arrival rate as a queueing model says, or do not.",
+        ),
+    ],
+};
+
+const NO_END: Absent = Absent::Means("exactly one of `between`, `above` and `below` must be given");
+
+/// `ratio` of a claim.
+pub(super) static RATIO: Part = Part {
+    name: "claims.ratio",
+    help: "A ratio between two sets of cases; cases are matched by the factors that are not named.",
+    settings: &[
+        Setting::new("of", Kind::Own(&LEVELS), Absent::Refused, "Levels of the numerator."),
+        Setting::new("to", Kind::Own(&LEVELS), Absent::Refused, "Levels of the denominator."),
+        Setting::new("where", Kind::Own(&LEVELS), Absent::Means("none"), "Levels that both have besides."),
+        Setting::new(
+            "best",
+            Kind::Truth,
+            Absent::Truth(false),
+            "Whether the best cases of both are compared, instead of each matched pair.",
+        ),
+        Setting::new("between", Kind::Own(&BETWEEN), NO_END, "The range of the ratio."),
+        Setting::new("above", Kind::Number(0.0, 1e12), NO_END, "The lower end of a range without an upper one."),
+        Setting::new("below", Kind::Number(1e-9, 1e12), NO_END, "The upper end of a range from zero."),
+    ],
+};
+
+/// `bound` of a claim.
+pub(super) static BOUND: Part = Part {
+    name: "claims.bound",
+    help: "A range that the metric lies in, in the metric's unit; times can be written as durations.",
+    settings: &[
+        Setting::new("of", Kind::Own(&LEVELS), Absent::Means("all cases"), "Levels of the cases."),
+        Setting::new("between", Kind::Own(&BETWEEN), NO_END, "The range."),
+        Setting::new("above", Kind::Own(&END), NO_END, "The lower end of a range without an upper one."),
+        Setting::new("below", Kind::Own(&END), NO_END, "The upper end of a range from zero."),
+    ],
+};
+
+/// `model` of a claim.
+pub(super) static MODEL: Part = Part {
+    name: "claims.model",
+    help: "A queueing model, and whether it fits.",
+    settings: &[
+        Setting::new(
+            "name",
+            Kind::Listed(model_names),
+            Absent::Refused,
+            "The model, by the name that `loadline fit` prints.",
+        ),
+        Setting::new("where", Kind::Own(&LEVELS), Absent::Means("all cases"), "Levels of the cases."),
+        Setting::new("fits", Kind::Truth, Absent::Truth(true), "Whether it is said to fit."),
+    ],
+};
+
+static LEVELS: Form = Form {
+    says: "table of settings with a level each, as in `{ \"layout.name\" = \"star\" }`",
+    schema: || json!({ "type": "object", "additionalProperties": { "type": ["string", "number", "boolean", "object"] } }),
+    example: "{ \"load.clients\" = 1 }",
+};
+
+static BETWEEN: Form = Form {
+    says: "`[low, high]`, two numbers",
+    schema: || json!({ "type": "array", "items": { "type": "number", "minimum": 0 }, "minItems": 2, "maxItems": 2 }),
+    example: "[0.5, 2]",
+};
+
+static END: Form = Form {
+    says: "number, or a duration",
+    schema: || json!({ "anyOf": [{ "type": "number", "minimum": 0 }, duration(Span::Any)] }),
+    example: "1",
+};
+
+/// How a ratio is written.
+pub(super) const RATIO_FORM: &str = "write ratio = { of = { \"layout.name\" = \"star\" }, to = { \"layout.name\" = \"wide\" }, \
+     between = [0.9, 1.1] }";
+
+/// What a claim can be about.
+pub const METRICS: &[&str] = &[
+    "throughput",
+    "records",
+    "execution_time",
+    "response_time_mean",
+    "response_time_p50",
+    "response_time_p90",
+    "response_time_p99",
+    "response_time_p999",
+    "response_time_max",
+    "residence_time_mean",
+    "residence_time_p50",
+    "residence_time_p90",
+    "residence_time_p99",
+    "residence_time_p999",
+    "residence_time_max",
+    "server_cpu",
+    "client_cpu",
+    "client_cpu_per_operation",
+    "user",
+    "system",
+    "iowait",
+    "idle",
+    "write_requests",
+    "written_bytes",
+    "disk_written",
+    "memory_used",
+    "received_bytes",
+    "sent_bytes",
+    "content_bytes",
+    "load_line",
+    "stored",
+    "buffer",
+    "intake",
+    "carried_share",
+    "disk_share",
+    "answer",
+    "recorder_cpu",
+    "content_bytes",
+    "event_bytes",
+    "freshness_mean",
+    "freshness_p50",
+    "freshness_p90",
+    "freshness_p99",
+    "freshness_p999",
+    "freshness_max",
+    "freshness_lost",
+];

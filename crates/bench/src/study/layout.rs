@@ -1,0 +1,55 @@
+//! The settings of `[layout]`: how records become tables. Main function: [`read_layout`].
+
+use super::names::Names;
+use super::reading::read_name;
+use super::shape::{INDEXES, read_indexes};
+use crate::trial::LayoutSettings;
+use crate::written::place::Errors;
+use crate::written::section::Section;
+use crate::written::tree::Table;
+use crate::written::{Absent, Kind, Part, Setting};
+
+/// The settings of `[layout]`.
+pub static LAYOUT: Part = Part {
+    name: "layout",
+    help: "How records become tables.",
+    settings: &[
+        Setting::new(
+            "name",
+            Kind::Named(layout_names),
+            Absent::Text("star"),
+            "The layout; `loadline list layouts` says what each does.",
+        )
+        .factor(|settings| Some(settings.layout.name.as_str().into())),
+        Setting::new(
+            "indexes",
+            Kind::Own(&INDEXES),
+            Absent::Means("none"),
+            "Columns that get a secondary index each. As a level of a factor they are text.",
+        )
+        .factor(|settings| Some(settings.layout.indexes.join(", ").into())),
+        Setting::new(
+            "tables",
+            Kind::OneOf(&["one", PER_CLIENT]),
+            Absent::Text("one"),
+            "Whether all clients write into the same tables, or each into tables of its own.",
+        )
+        .factor(|settings| Some(if settings.layout.tables_per_client { PER_CLIENT } else { "one" }.into())),
+    ],
+};
+
+const PER_CLIENT: &str = "per-client";
+
+fn layout_names() -> Vec<&'static str> {
+    crate::layout::REGISTRY.iter().map(|entry| entry.name).collect()
+}
+
+/// Reads the section; what is missing has its default.
+pub fn read_layout(root: &Table, names: &Names, errors: &mut Errors) -> LayoutSettings {
+    let section = Section::open(root, &LAYOUT, errors);
+    LayoutSettings {
+        name: read_name(&section, "name", &names.layouts, errors),
+        indexes: read_indexes(&section, errors),
+        tables_per_client: section.find("tables", errors) == Some(PER_CLIENT),
+    }
+}

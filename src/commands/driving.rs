@@ -1,0 +1,160 @@
+//! What every kind of trial is driven with: its connections, what its clients send, and what was observed. Main type: [`Executed`].
+
+use std::sync::Arc;
+
+use anyhow::Context;
+
+use super::front::Front;
+use super::options::restrict;
+use super::output::sentence;
+use super::pinned::Pinned;
+use super::stage::Current;
+use crate::database::{Database, DatabaseError, Session, Wire};
+use crate::load::{Connections, Group, Observed, Observer, Reconnect, ReconnectSession, Source, drive_groups};
+use crate::measurement::{Measurement, ResourceSample, Resources};
+use crate::operation::{Operation, OperationKind};
+use crate::reason::Reason;
+use crate::statement::{Program, Request};
+use crate::trial::{Arrivals, LoadSettings, Settings, Trial};
+use crate::workload::{Work, Workload};
+
+/// A measurement, with the resource samples that belong to it.
+pub struct Executed {
+    /// What was observed.
+    pub measurement: Measurement,
+    /// Resources over time.
+    pub samples: Vec<ResourceSample>,
+    /// Why the database refused the tables or the statements, where it did: the request is wrong.
+    pub refused: Option<String>,
+    /// Whether connections to the database were lost.
+    pub is_lost: bool,
+}
+
+impl Executed {
+    /// A trial that could not be carried out.
+    pub fn failed(trial: &Trial, error: &anyhow::Error) -> Self {
+        let mut measurement = Measurement::unmeasured(trial);
+        measurement.invalid_because.push(Reason::NotCarriedOut { error: sentence(error) });
+        let is_lost = error.chain().any(|cause| matches!(cause.downcast_ref(), Some(DatabaseError::Lost(_))));
+        Executed { measurement, samples: Vec::new(), refused: None, is_lost }
+    }
+}
+
+/// What is there when the tables can be filled.
+pub(super) struct Ready {
+    pub work: Arc<Work>,
+    /// A connection with the statements prepared.
+    pub session: Box<dyn Session>,
+    /// What stands in front of the database.
+    pub front: Option<Front>,
+}
+
+/// One client's workload, as statements.
+struct WorkSource {
+    work: Arc<Work>,
+    workload: Box<dyn Workload>,
+}
+
+impl Source for WorkSource {
+    fn next(&mut self, request: &mut Request) -> Operation {
+        self.work.next(&mut *self.workload, request)
+    }
+
+    fn compound(&self) -> Option<OperationKind> {
+        self.workload.compound()
+    }
+
+    fn done(&mut self, succeeded: bool, request: &mut Request) -> Option<Operation> {
+        self.work.done(&mut *self.workload, succeeded, request)
+    }
+}
+
+/// What each of the clients sends, from its number to its workload.
+pub(super) fn sources(
+    work: &Arc<Work>,
+    clients: u32,
+    workload: impl Fn(u32) -> Result<Box<dyn Workload>, String>,
+) -> anyhow::Result<Vec<Box<dyn Source>>> {
+    let source = |number| -> anyhow::Result<Box<dyn Source>> {
+        let workload = workload(number).map_err(anyhow::Error::msg)?;
+        Ok(Box::new(WorkSource { work: Arc::clone(work), workload }))
+    };
+    (0..clients).map(source).collect()
+}
+
+/// Drives the load on the CPUs that the settings name; what was seen of each group.
+pub(super) fn drive_pinned(
+    trial: &Trial,
+    groups: Vec<Group<'_>>,
+    reconnect: (&Reconnect<'_>, &ReconnectSession<'_>),
+    attendant: &mut dyn Observer,
+) -> anyhow::Result<Vec<Observed>> {
+    let _pinned = groups.first().map(|first| Pinned::for_load(&trial.case.settings, &first.connections)).transpose()?;
+    drive_groups(groups, trial.seed, reconnect, attendant).map_err(anyhow::Error::msg)
+}
+
+pub(super) fn connect_session(
+    database: &dyn Database,
+    program: &Program,
+    settings: &Settings,
+) -> Result<Box<dyn Session>, DatabaseError> {
+    let mut session = database.connect()?;
+    restrict(&mut *session, database, settings)?;
+    session.prepare(program)?;
+    Ok(session)
+}
+
+pub(super) fn connect_wire(
+    database: &dyn Database,
+    program: &Program,
+    settings: &Settings,
+) -> Result<Box<dyn Wire>, DatabaseError> {
+    let no_codec = |_| DatabaseError::Unavailable("the database has no lean codec any more".to_owned());
+    connect_session(database, program, settings)?.into_wire().map_err(no_codec)
+}
+
+/// Connects all clients, before any clock starts.
+pub(super) fn connect_all(
+    database: &dyn Database,
+    work: &Work,
+    settings: &Settings,
+    load: &LoadSettings,
+) -> anyhow::Result<Connections> {
+    let (mut wires, mut sessions) = (Vec::new(), Vec::new());
+    let clients = load.clients;
+    for client in 0..clients {
+        let session = connect_session(database, work.program_of(client), settings);
+        let session = session.with_context(|| format!("connecting client {} of {clients}", client + 1))?;
+        // Opening a connection waits for the server, which an event loop must not.
+        let into_wire = if load.connects_each_time { Err(session) } else { session.into_wire() };
+        match into_wire {
+            Ok(wire) => wires.push(wire),
+            Err(session) => sessions.push(session),
+        }
+    }
+    Ok(if wires.is_empty() { Connections::Sessions(sessions) } else { Connections::Wires(wires) })
+}
+
+pub(super) fn measured(
+    trial: &Trial,
+    observed: &Observed,
+    resources: Option<Resources>,
+    current: &Current,
+) -> Measurement {
+    Measurement {
+        measured_s: observed.measured_s,
+        carried: (trial.case.settings.load.arrivals != Arrivals::Closed).then_some(observed.tally.carried),
+        operations: observed.tally.operations(),
+        parts: observed.tally.parts(),
+        clients: observed.clients.clone(),
+        generator_late: observed.tally.generator_late.clone(),
+        loops: observed.loops.clone(),
+        series: observed.tally.series(observed.measured_s),
+        client_cpu_s: observed.loops.iter().map(|each| each.cpu_s).sum(),
+        resources,
+        database_version: current.facts.first().map(|(_, version)| version.clone()).unwrap_or_default(),
+        errors: observed.tally.errors.clone(),
+        link: current.link.as_ref().map(|link| link.seen.clone()),
+        ..Measurement::unmeasured(trial)
+    }
+}

@@ -1,0 +1,133 @@
+//! Makes the tables of a trial and fills them, unless they hold what is needed. Main functions: [`make_tables`] and [`fill`].
+
+use anyhow::{Context, bail};
+
+use super::fixture::{Fixture, content_of, is_analysed};
+use super::stage::Current;
+use crate::database::{DatabaseError, Session, dialect};
+use crate::server::interrupted;
+use crate::statement::Request;
+use crate::trial::Settings;
+use crate::workload::Work;
+
+/// Makes empty tables in the place of those of the last trial, unless these hold what is needed. Gives a connection.
+///
+/// # Errors
+/// When the database refuses one, as it does when it has one of that name already.
+pub fn make_tables(settings: &Settings, work: &Work, current: &mut Current) -> anyhow::Result<Box<dyn Session>> {
+    let tables = || work.programs().iter().flat_map(|program| &program.tables);
+    let content = content_of(settings, work)?;
+    let is_there = |fixture: &Fixture| fixture.content == content && !fixture.is_changed;
+    if tables().next().is_none() || current.fixture.as_ref().is_some_and(is_there) {
+        return Ok(current.database.connect()?);
+    }
+    current.remove_tables()?;
+    let mut session = current.database.connect()?;
+    let dialect = current.database.dialect();
+    for table in tables() {
+        for sql in dialect::create_table(dialect, table) {
+            session.run(&sql).map_err(|error| {
+                // One that is there already is refused; a server that has ended says nothing about the table.
+                let remedy = match error {
+                    DatabaseError::Refused { .. } => {
+                        ", and one that is there already is left alone; drop it if it is not needed, or name another with record.table"
+                    }
+                    _ => "",
+                };
+                anyhow::Error::new(error).context(format!("table \"{}\" cannot be made{remedy}", table.name))
+            })?;
+        }
+        let empty = Fixture { content: String::new(), tables: Vec::new(), is_changed: true };
+        current.fixture.get_or_insert(empty).tables.push(table.name.clone());
+    }
+    Ok(session)
+}
+
+/// Fills the tables that [`make_tables`] made anew, through a connection with the statements prepared. `filling` is told after
+/// each transaction how many rows there are, of how many.
+///
+/// # Errors
+/// When a record cannot be written.
+pub fn fill(
+    settings: &Settings,
+    work: &Work,
+    current: &mut Current,
+    mut session: Box<dyn Session>,
+    filling: &dyn Fn(u64, u64),
+) -> anyhow::Result<()> {
+    let Some(fixture) = current.fixture.as_mut().filter(|fixture| fixture.is_changed) else { return Ok(()) };
+    if work.program().tables.is_empty() {
+        return Ok(());
+    }
+    for other in work.programs().iter().skip(1).filter(|program| !program.first.steps.is_empty()) {
+        let mut session = current.database.connect()?;
+        session.prepare(other)?;
+        session.execute(&other.first, None).context("filling the layout's own tables")?;
+    }
+    if !work.program().first.steps.is_empty() {
+        session.execute(&work.program().first, None).context("filling the layout's own tables")?;
+    }
+    let mut request = Request::default();
+    let mut preload = work.preload();
+    while let Some(operation) = preload.next() {
+        if interrupted() {
+            bail!("interrupted while the tables were being filled");
+        }
+        request.clear();
+        work.bind(&operation, &mut request);
+        session.execute(&request, None).with_context(|| format!("filling the tables: {operation:?}"))?;
+        filling(settings.record.rows - preload.left(), settings.record.rows);
+    }
+    for table in work.program().tables.iter().filter(|_| is_analysed(settings)) {
+        if let Some(sql) = current.database.dialect().analyse(&table.name) {
+            session.run(&sql).with_context(|| format!("analysing table \"{}\"", table.name))?;
+        }
+    }
+    (fixture.content, fixture.is_changed) = (content_of(settings, work)?, false);
+    Ok(())
+}
+
+#[cfg(test)]
+mod tests {
+    use std::cell::RefCell;
+
+    use super::super::execute::execute;
+    use super::super::stage::Stage;
+    use crate::study::Passwords;
+    use crate::trial::{Case, Length, Levels, Settings, Trial};
+
+    #[test]
+    fn tables_are_filled_again_only_when_records_were_added_or_others_are_needed() {
+        let directory = std::env::temp_dir().join(format!("loadline-fixture-{}", std::process::id()));
+        std::fs::create_dir_all(&directory).unwrap();
+        let mut stage = Stage::new(&directory, Passwords::default());
+        let mut trial = |workload: &str, rows: u64, round: u32| {
+            let mut settings = Settings::default();
+            settings.database.name = "sqlite".to_owned();
+            settings.record.type_name = "wisconsin".to_owned();
+            settings.record.table = "wisconsin".to_owned();
+            (settings.record.rows, settings.record.per_measurement) = (rows, 1);
+            settings.layout.name = "wide".to_owned();
+            settings.workload.name = workload.to_owned();
+            settings.workload.batch = 1;
+            settings.workload.mix = [("select".to_owned(), 1.0), ("update".to_owned(), 1.0)].into();
+            (settings.load.clients, settings.load.length) = (1, Length::Operations(3));
+            settings.load.drain_s = 5.0;
+            let trial = Trial::new(Case::new(Levels::new(), settings), round, 1);
+            let told = RefCell::new(Vec::new());
+            let current = stage.enter_for(&trial.case.settings);
+            let executed = execute(&trial, 0, current, &|rows, of| told.borrow_mut().push((rows, of)));
+            assert_eq!(executed.measurement.invalid_because, []);
+            told.into_inner()
+        };
+        assert_eq!(trial("select", 25_000, 0), [(10_000, 25_000), (20_000, 25_000), (25_000, 25_000)]);
+        for (round, workload) in (1..).zip(["select", "update", "mix", "read", "select"]) {
+            assert_eq!(trial(workload, 25_000, round), [], "{workload} is served by the tables that are there");
+        }
+        assert_eq!(trial("write", 25_000, 6), [], "writes begin behind them");
+        assert_eq!(trial("select", 25_000, 7).len(), 3, "written records are gone for the next trial");
+        assert_eq!(trial("select", 100, 8), [(100, 100)]);
+        drop(stage);
+        std::fs::remove_dir_all(&directory).unwrap();
+    }
+}

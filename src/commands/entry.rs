@@ -1,8 +1,13 @@
-//! The entry of a database in the registry.
+//! The entry of a database in the registry, and how the database is opened and reached.
+
+use std::sync::Arc;
+use std::time::Duration;
 
 use anyhow::bail;
 
-use crate::database::{self, Entry};
+use crate::database::recipe::Reach;
+use crate::database::{self, Database, Endpoint, Entry, SessionLimits};
+use crate::server::interrupted;
 use crate::trial::DatabaseSettings;
 
 /// The registry's entry of the database that settings name.
@@ -14,4 +19,28 @@ pub fn entry_of(settings: &DatabaseSettings) -> anyhow::Result<&'static Entry> {
         Some(entry) => Ok(entry),
         None => bail!("unknown database \"{}\"", settings.name),
     }
+}
+
+/// Opens a database whose connections wait no longer than the settings say, and not at all once loadline is told to end.
+pub fn open_within_limits(
+    entry: &Entry,
+    settings: &DatabaseSettings,
+    endpoint: Option<&Endpoint>,
+) -> anyhow::Result<Arc<dyn Database>> {
+    let mut database = (entry.open)(settings, endpoint)?;
+    if let Some(seconds) = settings.statement_timeout_s {
+        database.set_limits(Arc::new(SessionLimits::of_trials(Duration::from_secs_f64(seconds), interrupted)));
+    }
+    Ok(Arc::from(database))
+}
+
+/// A private server offers both kinds of socket; `database.socket` chooses. A link carries TCP only.
+pub fn reached_by(endpoint: &Endpoint, settings: &DatabaseSettings, reach: &Reach) -> Endpoint {
+    let mut endpoint = endpoint.clone();
+    match settings.socket.as_deref() {
+        _ if reach.namespace.is_some() => endpoint.unix = None,
+        Some("tcp") => endpoint.unix = None,
+        _ => endpoint.tcp = endpoint.tcp.filter(|_| endpoint.unix.is_none()),
+    }
+    endpoint
 }

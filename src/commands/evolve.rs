@@ -217,7 +217,7 @@ impl<'a> Evolver<'a> {
         let mut session = self.database.connect()?;
         let mut outcome = Ok(None);
         for sql in self.database.dialect().schema_change(&change, self.algorithm.as_deref()) {
-            outcome = session.run(&sql).map(|()| Some(sql));
+            outcome = session.run_change(&sql).map(|()| Some(sql));
             if !matches!(outcome, Err(DatabaseError::Refused { .. })) {
                 break;
             }

@@ -26,7 +26,7 @@ pub fn make_tables(settings: &Settings, work: &Work, current: &mut Current) -> a
     let dialect = current.database.dialect();
     for table in tables() {
         for sql in dialect::create_table(dialect, table) {
-            session.run(&sql).map_err(|error| {
+            session.run_change(&sql).map_err(|error| {
                 // One that is there already is refused; a server that has ended says nothing about the table.
                 let remedy = match error {
                     DatabaseError::Refused { .. } => {
@@ -80,7 +80,7 @@ pub fn fill(
     }
     for table in work.program().tables.iter().filter(|_| is_analysed(settings)) {
         if let Some(sql) = current.database.dialect().analyse(&table.name) {
-            session.run(&sql).with_context(|| format!("analysing table \"{}\"", table.name))?;
+            session.run_change(&sql).with_context(|| format!("analysing table \"{}\"", table.name))?;
         }
     }
     (fixture.content, fixture.is_changed) = (content_of(settings, work)?, false);

@@ -117,7 +117,10 @@ fn open_database(config: &Config, scratch: &Path, stage: &mut Stage) -> Result<A
     }
     let current = stage.enter(settings).map_err(Failure::usage)?;
     if let Some(server) = &current.server {
-        log::info("a private server runs", &[("endpoint", &format!("{:?}", server.endpoint().unix))]);
+        log::info(
+            "a private server runs",
+            &[("socket", &server.endpoint().unix.as_deref().unwrap_or(Path::new("none")).display().to_string())],
+        );
     }
     Ok(Arc::clone(&current.database))
 }

@@ -11,7 +11,7 @@ use super::execute::{self, execute, now_utc};
 use super::output::{note, sentence};
 use super::progress::Progress;
 use super::report::publish;
-use super::stage::{Stage, remove_leftovers};
+use super::stage::{Current, Stage, remove_leftovers};
 use super::stolen::stolen_permitted;
 use super::{Failure, Status};
 use crate::database::DatabaseError;
@@ -24,6 +24,10 @@ use crate::study::goal;
 use crate::study::plan::{self, Outcomes};
 use crate::study::repeat::Settled;
 use crate::study::{Passwords, Study};
+use crate::trial::Trial;
+
+/// Trials one behind the other in which the database stands still, until no more are begun.
+const LATE_MAX: u32 = 2;
 
 /// Where a run goes.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -61,7 +65,7 @@ pub fn run(
     }
     let mut progress = Progress::new(left(study, 0, &outcomes, &searched), is_json);
     progress.keep_moving();
-    let mut is_first = true;
+    let (mut is_first, mut late) = (true, 0);
     let mut rounds = Rounds::begin();
     'rounds: for round in (0..rounds_max(study)).take_while(|round| rounds.goes_on(study, *round)) {
         let trials = match &study.goal {
@@ -80,12 +84,7 @@ pub fn run(
                 current => current,
             };
             if let Ok(current) = &mut current {
-                current.samples = Some(directory.samples_path(&trial));
-                current.notes.drain(..).for_each(|line| progress.say(&format!("note: {line}")));
-                directory.note_database(&trial.case.settings.database, &current.facts).map_err(Failure::broken)?;
-                if let Some(link) = &current.link {
-                    directory.note_link(&link.name(), &link.seen).map_err(Failure::broken)?;
-                }
+                note_database(&trial, current, &mut directory, &mut progress).map_err(Failure::broken)?;
             }
             let executed =
                 execute(&trial, directory.written(), current, &|rows, of| progress.filling(&trial, rows, of));
@@ -102,13 +101,42 @@ pub fn run(
                 searched.push(executed.measurement.clone());
             }
             progress.end(&executed.measurement, left(study, round, &outcomes, &searched));
+            late = if stage.stands_still() { late + 1 } else { 0 };
+            if late == LATE_MAX {
+                progress.say(&said_of_standing(&directory));
+                break 'rounds;
+            }
         }
     }
-    finish(stage, progress, &directory);
+    let is_clean = finish(stage, progress, &directory);
     let path = directory.path().to_owned();
     let run = Run::open(&path).map_err(Failure::broken)?;
     let status = publish(&[run], is_json, is_strict)?;
-    Ok(if interrupted() { Status::Invalid } else { status })
+    Ok(if interrupted() || !is_clean { Status::Invalid } else { status })
+}
+
+/// Why no more trials are begun.
+fn said_of_standing(directory: &RunDirectory) -> String {
+    let remedy = format!("continue with the same command and --resume {}", directory.path().display());
+    format!(
+        "note: the database has stood still in {LATE_MAX} trials one behind the other, so that no more are begun; {remedy}"
+    )
+}
+
+/// Notes in the run, and for the reader, what the database of a trial is.
+fn note_database(
+    trial: &Trial,
+    current: &mut Current,
+    directory: &mut RunDirectory,
+    progress: &mut Progress,
+) -> Result<(), StoreError> {
+    current.samples = Some(directory.samples_path(trial));
+    current.notes.drain(..).for_each(|line| progress.say(&format!("note: {line}")));
+    directory.note_database(&trial.case.settings.database, &current.facts)?;
+    match &current.link {
+        Some(link) => directory.note_link(&link.name(), &link.seen),
+        None => Ok(()),
+    }
 }
 
 /// How long rounds of trials take, by which a rehearsal ends.
@@ -132,14 +160,17 @@ impl Rounds {
     }
 }
 
-/// Stops the database, and says what was kept of it and how an interrupted run goes on.
-fn finish(mut stage: Stage, progress: Progress, directory: &RunDirectory) {
-    let kept = stage.end();
+/// Stops the database, and says what was kept of it and how an interrupted run goes on. Whether all tables that the run made on somebody
+/// else's server are gone.
+fn finish(mut stage: Stage, progress: Progress, directory: &RunDirectory) -> bool {
+    let (kept, staying) = stage.end();
     drop(progress);
     kept.iter().for_each(|line| note(&format!("note: {line}")));
+    staying.iter().for_each(|line| note(line));
     if interrupted() {
         note(&format!("interrupted; continue with the same command and --resume {}", directory.path().display()));
     }
+    staying.is_empty()
 }
 
 /// Everything that can be known to be wrong before something is started; what is planned is held to it too.

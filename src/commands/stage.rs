@@ -11,7 +11,7 @@ use serde::{Deserialize, Serialize};
 
 use super::cache::{Cache, Taken};
 use super::database_file::{is_checkpointed, remove_database_file};
-use super::entry::entry_of;
+use super::entry::{entry_of, open_within_limits, reached_by};
 use super::fixture::{Fixture, identity_of};
 use super::output::{note, sentence};
 use super::staged_link::{StagedLink, wanted};
@@ -38,6 +38,8 @@ pub struct Stage {
     cache: Option<Cache>,
     /// Notes on what was left, to be given out.
     parting: Vec<String>,
+    /// Notes on tables that stay on somebody else's server.
+    staying: Vec<String>,
     /// Fixtures that this run has kept.
     kept: BTreeSet<String>,
 }
@@ -94,16 +96,22 @@ impl Stage {
             noted: BTreeSet::new(),
             cache: Cache::open(),
             parting: Vec::new(),
+            staying: Vec::new(),
             kept: BTreeSet::new(),
         }
     }
 
-    /// Leaves for good; what a reader should know of what was kept, each note once.
-    pub fn end(&mut self) -> Vec<String> {
+    /// Whether the database was late, and nothing was heard of it since.
+    pub fn stands_still(&self) -> bool {
+        self.current.as_ref().is_some_and(|current| current.database.stands_still())
+    }
+
+    /// Leaves for good; what a reader should know of what was kept, each note once, and of tables that stay on somebody else's server.
+    pub fn end(&mut self) -> (Vec<String>, Vec<String>) {
         self.leave();
         let mut notes = std::mem::take(&mut self.parting);
         notes.retain(|note| self.noted.insert(note.clone()));
-        notes
+        (notes, std::mem::take(&mut self.staying))
     }
 
     /// The database of a case with these settings, set up now if it is not already, or if its server has ended by itself. Where
@@ -173,8 +181,9 @@ impl Stage {
             cache.give_back(copied);
         }
         if current.server.is_none() && current.own_file.is_none() {
-            // The database is somebody else's: a table that cannot be dropped stays, and the next run names it.
-            let _ = current.remove_tables();
+            // The database is somebody else's. A connection may have broken only now.
+            let removed = current.remove_tables().or_else(|_| current.remove_tables());
+            self.staying.extend(removed.err().and_then(|error| current.staying(&error)));
         }
         if let Some(file) = &current.own_file {
             remove_database_file(file);
@@ -258,7 +267,7 @@ impl Stage {
             }
             _ => {}
         }
-        let database: Arc<dyn Database> = Arc::from((entry.open)(&settings_here, endpoint.as_ref())?);
+        let database = open_within_limits(entry, &settings_here, endpoint.as_ref())?;
         let program = server.as_ref().and_then(|_| entry.recipe?.find_binary(settings).ok());
         let facts = facts(entry, &*database, program).map_err(|error| at_its_place(error, settings))?;
         notes.retain(|note| self.noted.insert(note.clone()));
@@ -340,6 +349,7 @@ pub fn endpoint_of(url: &str, read_url: ReadUrl) -> anyhow::Result<Endpoint> {
 impl Drop for Stage {
     fn drop(&mut self) {
         self.leave();
+        self.staying.drain(..).for_each(|line| note(&line));
     }
 }
 
@@ -349,7 +359,7 @@ impl Current {
         let server = self.server.as_ref().context("there is no server to go on with")?;
         let reach = self.link.as_ref().map_or(Reach::LOOPBACK, |link| link.network.reach());
         let endpoint = reached_by(server.endpoint(), settings, &reach);
-        self.database = Arc::from((entry_of(settings)?.open)(settings, Some(&endpoint))?);
+        self.database = open_within_limits(entry_of(settings)?, settings, Some(&endpoint))?;
         self.endpoint = Some(endpoint);
         if let (true, Some(fixture)) = (settings.engine != self.settings.engine, &mut self.fixture) {
             fixture.is_changed = true;
@@ -413,12 +423,22 @@ impl Current {
         } else {
             let mut session = self.database.connect()?;
             while let Some(table) = fixture.tables.last() {
-                session.run(&database::dialect::drop_table(self.database.dialect(), table))?;
+                session.run_change(&database::dialect::drop_table(self.database.dialect(), table))?;
                 fixture.tables.pop();
             }
         }
         self.fixture = None;
         Ok(())
+    }
+
+    /// Which tables stay because they could not be dropped, and how to drop them; none where there are none.
+    fn staying(&self, error: &anyhow::Error) -> Option<String> {
+        let tables = &self.fixture.as_ref()?.tables;
+        let drop = |table: &String| database::dialect::drop_table(self.database.dialect(), table);
+        let drops = tables.iter().map(drop).collect::<Vec<_>>().join("; ");
+        (!tables.is_empty()).then(|| {
+            format!("tables that this run made stay on the server: {}; remove them with: {drops}", sentence(error))
+        })
     }
 }
 
@@ -445,17 +465,6 @@ pub fn remove_leftovers() -> anyhow::Result<()> {
         note(&format!("note: removed what {removed} private server{s} of earlier runs had left behind"));
     }
     Ok(())
-}
-
-/// A private server offers both kinds of socket; `database.socket` chooses. A link carries TCP only.
-fn reached_by(endpoint: &Endpoint, settings: &DatabaseSettings, reach: &Reach) -> Endpoint {
-    let mut endpoint = endpoint.clone();
-    match settings.socket.as_deref() {
-        _ if reach.namespace.is_some() => endpoint.unix = None,
-        Some("tcp") => endpoint.unix = None,
-        _ => endpoint.tcp = endpoint.tcp.filter(|_| endpoint.unix.is_none()),
-    }
-    endpoint
 }
 
 /// What tables that were taken from the cache hold, and the copy where they are one.

@@ -171,6 +171,10 @@ pub struct DatabaseSettings {
     /// The private server's own settings, as text.
     #[serde(skip_serializing_if = "BTreeMap::is_empty", default)]
     pub config: BTreeMap<String, String>,
+    /// How long the answer to a statement outside the load is waited for, in seconds; none without limit. It is no property of what is
+    /// measured, and not stored.
+    #[serde(skip)]
+    pub statement_timeout_s: Option<f64>,
 }
 
 /// How `wisconsin` orders its numbers unless a study says otherwise.

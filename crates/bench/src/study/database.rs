@@ -14,7 +14,7 @@ use crate::trial::DatabaseSettings;
 use crate::written::place::Errors;
 use crate::written::section::Section;
 use crate::written::tree::{Content, Table};
-use crate::written::{Absent, Form, Kind, Part, Setting};
+use crate::written::{Absent, Form, Kind, Part, Setting, Span};
 
 const PRIVATE: &str = "a private server";
 
@@ -83,6 +83,13 @@ pub static DATABASE: Part = Part {
         .only(PRIVATE)
         .factor(|settings| Some(settings.database.encryption.as_deref().unwrap_or("none").into())),
         Setting::new(
+            "statement_timeout",
+            Kind::Duration(Span::AboveZero),
+            Absent::Text("5m"),
+            "The longest wait for the answer to a statement before and after the load: to prepare, fill, count and drop. Making, changing and dropping tables may take 20 times as long.",
+        )
+        .only("databases behind a connection"),
+        Setting::new(
             "config",
             Kind::Own(&CONFIG),
             Absent::Means("none"),
@@ -111,6 +118,7 @@ pub fn read_database(root: &Table, names: &Names, errors: &mut Errors) -> Databa
         cpus: read_cpus(&section, errors),
         encryption,
         config: read_config(&section, errors),
+        statement_timeout_s: Some(section.read("statement_timeout", errors)),
     }
 }
 

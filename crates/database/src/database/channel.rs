@@ -11,7 +11,8 @@ use std::path::Path;
 use std::sync::Arc;
 use std::time::{Duration, Instant};
 
-use super::{DatabaseError, Endpoint, Namespace, WriterLimits};
+use super::{DatabaseError, Endpoint, Namespace, SessionLimits};
+use crate::quote::shortened;
 
 /// How long opening a connection and proving who we are may take.
 pub const CONNECT_TIMEOUT: Duration = Duration::from_secs(20);
@@ -21,6 +22,9 @@ const READ_BYTES: usize = 16 << 10;
 
 /// How often whoever waits within limits looks whether it is to end.
 const LOOK_EVERY: Duration = Duration::from_millis(500);
+
+/// Characters of a statement that is told with what is late.
+const ASKED_MAX: usize = 200;
 
 /// How long a connection may be silent before it is asked whether it is still there, and between two questions, in seconds.
 const KEEPALIVE_S: [i32; 2] = [15, 5];
@@ -43,21 +47,35 @@ pub struct Channel {
     input: Vec<u8>,
     taken: usize,
     timeout_ms: i32,
-    limits: Option<Arc<WriterLimits>>,
+    limits: Option<Arc<SessionLimits>>,
     /// Until when the answer to what was sent last is waited for, and how long that is in all.
     until: Option<(Instant, Duration)>,
     /// How long an answer may take.
     pace: Pace,
+    /// Whether loadline had been told to end when this was asked.
+    was_told: bool,
+    /// The statement that is being answered, where somebody waits for one.
+    asked: String,
 }
 
 impl Channel {
     /// A channel over an open socket; waits without limit.
     pub fn new(fd: RawFd) -> Self {
-        Channel { fd, input: Vec::new(), taken: 0, timeout_ms: -1, limits: None, until: None, pace: Pace::Usual }
+        Channel {
+            fd,
+            input: Vec::new(),
+            taken: 0,
+            timeout_ms: -1,
+            limits: None,
+            until: None,
+            pace: Pace::Usual,
+            was_told: false,
+            asked: String::new(),
+        }
     }
 
     /// From now on each answer is waited for within limits, also the one that comes first without being asked for.
-    pub fn set_limits(&mut self, limits: Arc<WriterLimits>, pace: Pace) {
+    pub fn set_limits(&mut self, limits: Arc<SessionLimits>, pace: Pace) {
         self.limits = Some(limits);
         self.set_pace(pace);
         self.begin_answer();
@@ -66,6 +84,14 @@ impl Channel {
     /// From now on answers may take so long.
     pub fn set_pace(&mut self, pace: Pace) {
         self.pace = pace;
+    }
+
+    /// This statement is sent next; what is late is told with it.
+    pub fn ask(&mut self, statement: &str) {
+        self.asked.clear();
+        if self.limits.is_some() {
+            self.asked.push_str(&shortened(statement, ASKED_MAX));
+        }
     }
 
     /// From now on gives up after waiting this long in one go; none waits without limit.
@@ -112,6 +138,8 @@ impl Channel {
         while self.receive_some()? == 0 {
             self.wait(libc::POLLIN)?;
         }
+        // Who only lets us in may stand still all the same.
+        self.limits.iter().filter(|_| self.pace != Pace::Login).for_each(|limits| limits.note_heard());
         Ok(())
     }
 
@@ -187,6 +215,8 @@ impl Channel {
             Pace::Usual => limits.answer(),
             Pace::Change => limits.change(),
         };
+        self.was_told = limits.is_told_to_end();
+        let limit = if self.was_told || limits.stands_still() { limit.min(limits.last()) } else { limit };
         limits.note_wait(limit);
         self.until = Some((Instant::now() + limit, limit));
     }
@@ -199,11 +229,15 @@ impl Channel {
         if over_at.is_some_and(|over_at| over_at <= now) {
             return Err(DatabaseError::Lost("the time to write is over, and the server has not answered".to_owned()));
         }
+        let asked = || if self.asked.is_empty() { String::new() } else { format!(", to: {}", self.asked) };
+        if limits.is_told_to_end() && !self.was_told {
+            return Err(DatabaseError::Lost(format!("loadline was told to end before the server answered{}", asked())));
+        }
         if until <= now {
-            let seconds = limit.as_secs_f64();
-            return Err(DatabaseError::Lost(format!(
-                "the server did not answer within {seconds} s, which writer.statement_timeout sets"
-            )));
+            limits.note_late();
+            let (seconds, is_set) = (limit.as_secs_f64(), limit >= limits.answer());
+            let by = if is_set { format!(", which {} sets", limits.setting()) } else { String::new() };
+            return Err(DatabaseError::Lost(format!("the server did not answer within {seconds} s{by}{}", asked())));
         }
         let until = over_at.map_or(until, |over_at| over_at.min(until));
         Ok(Some(until - now))
@@ -239,11 +273,14 @@ pub fn dial(endpoint: &Endpoint) -> Result<OwnedFd, DatabaseError> {
     UnixStream::connect(path).map(OwnedFd::from).map_err(failed)
 }
 
-/// Opens a socket for a writer: within its limits, and the system notices when nobody is at the other end any more.
+/// Opens a socket within limits: for a writer the system notices when nobody is at the other end any more.
 ///
 /// # Errors
 /// As [`dial`].
-pub fn dial_writer(endpoint: &Endpoint, limits: &WriterLimits) -> Result<OwnedFd, DatabaseError> {
+pub fn dial_within(endpoint: &Endpoint, limits: &SessionLimits) -> Result<OwnedFd, DatabaseError> {
+    if !limits.notices_silence() {
+        return dial(endpoint);
+    }
     if let Some(path) = &endpoint.unix {
         let failed = |error| DatabaseError::Unavailable(format!("cannot connect to {}: {error}", path.display()));
         return connect_at_once(path).map_err(failed);

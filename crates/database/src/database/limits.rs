@@ -1,14 +1,19 @@
-//! How long a writer's session waits for its server. Main type: [`WriterLimits`].
+//! How long a session waits for its server. Main type: [`SessionLimits`].
 //!
-//! Invariant: a limit holds for the whole answer to a statement, however many pieces it comes in, and none outlasts the writer's own time.
+//! Invariant: a limit holds for the whole answer to a statement, however many pieces it comes in, and none outlasts the time of whoever set it.
 
-use std::sync::atomic::{AtomicU32, Ordering};
+use std::sync::atomic::{AtomicBool, AtomicU32, Ordering};
 use std::time::{Duration, Instant};
+
+use super::channel::CONNECT_TIMEOUT;
 
 /// How long opening a socket may take.
 const CONNECT_MAX: Duration = Duration::from_secs(5);
-/// How long each answer may take until we are let in.
+/// How long each answer may take until a writer is let in.
 const LOGIN_MAX: Duration = Duration::from_secs(10);
+/// How long an answer may take to what is asked after loadline was told to end, or of a server that stands still: tables are removed where it still
+/// answers.
+const LAST_MAX: Duration = Duration::from_secs(10);
 /// How long the server may wait for a lock that another session holds.
 const LOCK_MAX: Duration = Duration::from_secs(5);
 /// Making tables and columns may take this many times as long as other statements.
@@ -21,29 +26,61 @@ pub type OverAt = Box<dyn Fn() -> Option<Instant> + Send + Sync>;
 /// Is told, before the server is waited for, how long that may take.
 pub type Waits = Box<dyn Fn(Duration) + Send + Sync>;
 
-/// The limits of a writer's sessions, one after the other.
-pub struct WriterLimits {
+/// The limits of sessions.
+pub struct SessionLimits {
     name: String,
     answer: Duration,
+    login: Duration,
+    /// The setting that says how long an answer may take.
+    setting: &'static str,
+    /// Whether the system is to notice when nobody is at the other end any more.
+    notices_silence: bool,
     over_at: OverAt,
+    is_told_to_end: fn() -> bool,
+    /// Whether the last answer was late and nothing was heard since, where that counts.
+    stands_still: Option<AtomicBool>,
     late: AtomicU32,
     waits: Option<Waits>,
 }
 
-impl WriterLimits {
-    /// Limits of sessions that wait at most `answer` for the answer to a statement, and for nothing behind `over_at`. Sessions of the same
+impl SessionLimits {
+    /// Limits of a writer's sessions, one after the other, that wait at most `answer` for the answer to a statement, and for nothing behind `over_at`. Sessions of the same
     /// name follow each other: one that is opened ends the one before it. The name has letters, digits and `-`, at most 60; a session without
     /// a name ends nobody.
     pub fn new(name: &str, answer: Duration, over_at: OverAt) -> Self {
         let is_plain = |letter: &char| letter.is_ascii_alphanumeric() || *letter == '-';
         let name = name.chars().filter(is_plain).take(60).collect();
-        WriterLimits { name, answer, over_at, late: AtomicU32::new(0), waits: None }
+        SessionLimits {
+            name,
+            answer,
+            login: LOGIN_MAX.min(answer),
+            setting: "writer.statement_timeout",
+            notices_silence: true,
+            over_at,
+            is_told_to_end: || false,
+            stands_still: None,
+            late: AtomicU32::new(0),
+            waits: None,
+        }
+    }
+
+    /// Limits of the sessions of a trial. Once loadline is told to end, nothing that was asked before is waited for, and what is asked after
+    /// that for a moment only. So is a server that was late, until it answers again.
+    pub fn of_trials(answer: Duration, is_told_to_end: fn() -> bool) -> Self {
+        SessionLimits {
+            login: CONNECT_TIMEOUT,
+            setting: "database.statement_timeout",
+            notices_silence: false,
+            is_told_to_end,
+            stands_still: Some(AtomicBool::new(false)),
+            ..SessionLimits::new("", answer, Box::new(|| None))
+        }
     }
 
     /// The same, with somebody who is told each time the server is waited for.
     #[must_use]
     pub fn telling(self, waits: Waits) -> Self {
-        WriterLimits { waits: Some(waits), ..self }
+        SessionLimits { waits: Some(waits), ..self }
     }
 
     /// From now on the server is waited for, at most this long.
@@ -71,7 +108,44 @@ impl WriterLimits {
 
     /// How long the other side may take to let us in.
     pub fn login(&self) -> Duration {
-        LOGIN_MAX.min(self.answer)
+        self.login
+    }
+
+    /// An answer was late.
+    pub(super) fn note_late(&self) {
+        self.stands_still.iter().for_each(|stands_still| stands_still.store(true, Ordering::Relaxed));
+    }
+
+    /// The server was heard.
+    pub(super) fn note_heard(&self) {
+        if self.stands_still() {
+            self.stands_still.iter().for_each(|stands_still| stands_still.store(false, Ordering::Relaxed));
+        }
+    }
+
+    /// Whether the last answer was late and nothing was heard since.
+    pub(super) fn stands_still(&self) -> bool {
+        self.stands_still.as_ref().is_some_and(|stands_still| stands_still.load(Ordering::Relaxed))
+    }
+
+    /// How long an answer may take to what is asked after loadline was told to end, or of a server that stands still.
+    pub fn last(&self) -> Duration {
+        LAST_MAX.min(self.answer)
+    }
+
+    /// The setting that says how long an answer may take.
+    pub fn setting(&self) -> &'static str {
+        self.setting
+    }
+
+    /// Whether the system is to notice when nobody is at the other end any more.
+    pub fn notices_silence(&self) -> bool {
+        self.notices_silence
+    }
+
+    /// Whether loadline was told to end.
+    pub fn is_told_to_end(&self) -> bool {
+        (self.is_told_to_end)()
     }
 
     /// How long it may take where a table is changed, or much is deleted.
@@ -101,9 +175,9 @@ impl WriterLimits {
     }
 }
 
-impl std::fmt::Debug for WriterLimits {
+impl std::fmt::Debug for SessionLimits {
     fn fmt(&self, formatter: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
-        formatter.debug_struct("WriterLimits").field("name", &self.name).field("answer", &self.answer).finish()
+        formatter.debug_struct("SessionLimits").field("name", &self.name).field("answer", &self.answer).finish()
     }
 }
 
@@ -113,7 +187,7 @@ mod tests {
 
     #[test]
     fn a_server_that_is_late_again_and_again_gets_more_time_up_to_a_bound() {
-        let limits = WriterLimits::new("a'b c-1", Duration::from_secs(4), Box::new(|| None));
+        let limits = SessionLimits::new("a'b c-1", Duration::from_secs(4), Box::new(|| None));
         assert_eq!((limits.name(), limits.lock_s()), ("abc-1", 2));
         let mut times = Vec::new();
         for _ in 0..5 {

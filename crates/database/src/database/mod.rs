@@ -39,7 +39,7 @@ use crate::trial::DatabaseSettings;
 pub use dialect::Dialect;
 pub use durability::{LogPosition, Weakness};
 pub use form::URL_FORM;
-pub use limits::WriterLimits;
+pub use limits::SessionLimits;
 pub use namespace::Namespace;
 pub use wire::{Progress, Wire};
 #[cfg(any(test, fuzzing, feature = "fuzzed"))]
@@ -64,12 +64,20 @@ pub trait Database: Send + Sync {
     /// [`DatabaseError::Unavailable`] with the address and what went wrong.
     fn connect(&self) -> Result<Box<dyn Session>, DatabaseError>;
 
+    /// From now on the connections of [`Database::connect`] wait for their server within limits, where the database is behind a connection.
+    fn set_limits(&mut self, _limits: Arc<SessionLimits>) {}
+
+    /// Whether its last answer was late by those limits, and nothing was heard since.
+    fn stands_still(&self) -> bool {
+        false
+    }
+
     /// Opens a connection for a recorder's writer: it commits for as long as its process lives, and its commits should not wait for what
     /// the database puts in order meanwhile. It waits for its server within limits; what is late is [`DatabaseError::Lost`].
     ///
     /// # Errors
     /// As [`Database::connect`].
-    fn connect_writer(&self, _limits: &Arc<WriterLimits>) -> Result<Box<dyn Session>, DatabaseError> {
+    fn connect_writer(&self, _limits: &Arc<SessionLimits>) -> Result<Box<dyn Session>, DatabaseError> {
         self.connect()
     }
 

@@ -6,11 +6,11 @@
 use std::sync::Arc;
 use std::time::{Duration, Instant};
 
-use super::{Answer, DatabaseError, Session, Wire, WriterLimits};
+use super::{Answer, DatabaseError, Session, SessionLimits, Wire};
 use crate::record::Cells;
 use crate::statement::{Program, Request};
 
-pub use super::channel::{CONNECT_TIMEOUT, Channel, Pace, dial, dial_writer};
+pub use super::channel::{CONNECT_TIMEOUT, Channel, Pace, dial, dial_within};
 
 /// What a wire can do besides executing requests. The channel is the wire's own socket, used in a blocking way; between two
 /// calls nothing is left unread in it.
@@ -114,7 +114,7 @@ impl<W: Prepare + 'static> WireSession<W> {
     }
 
     /// From now on the session waits for its server within limits.
-    pub fn set_limits(&mut self, limits: Arc<WriterLimits>) {
+    pub fn set_limits(&mut self, limits: Arc<SessionLimits>) {
         self.channel.set_limits(limits, Pace::Usual);
     }
 
@@ -128,6 +128,7 @@ impl<W: Prepare + 'static> WireSession<W> {
             return Err(error.clone());
         }
         self.out.clear();
+        self.channel.ask("");
         self.wire.start(request, &mut self.out);
         loop {
             // A server that refuses a request halfway says so and then hangs up: what it said counts.
@@ -166,6 +167,7 @@ impl<W: Prepare + 'static> WireSession<W> {
         let before = |place: usize| if place == 0 { first } else { Before::AsAnswered };
         let part = |place: usize| Some(Attempt { before: before(place), is_of_many: true });
         self.out.clear();
+        self.channel.ask("");
         for (place, request) in requests.iter().enumerate() {
             self.wire.set_dry_run(part(place));
             self.wire.start(request, &mut self.out);
@@ -216,6 +218,7 @@ impl Before {
 
 impl<W: Prepare + 'static> Session for WireSession<W> {
     fn run(&mut self, sql: &str) -> Result<(), DatabaseError> {
+        self.channel.ask(sql);
         self.wire.run(&mut self.channel, sql)
     }
 
@@ -227,6 +230,7 @@ impl<W: Prepare + 'static> Session for WireSession<W> {
     }
 
     fn query(&mut self, sql: &str) -> Result<Vec<Vec<Option<String>>>, DatabaseError> {
+        self.channel.ask(sql);
         self.wire.query(&mut self.channel, sql)
     }
 

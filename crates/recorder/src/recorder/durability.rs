@@ -8,7 +8,7 @@ use std::sync::mpsc::channel;
 use std::time::Duration;
 
 use crate::database::durability::Lasts;
-use crate::database::{Database, DatabaseError, Session, Weakness, WriterLimits};
+use crate::database::{Database, DatabaseError, Session, SessionLimits, Weakness};
 
 /// How long a database may take to answer before it is looked at only when something is written.
 const PATIENCE: Duration = Duration::from_secs(3);
@@ -93,7 +93,7 @@ pub(super) fn terms(
 pub(super) fn check(database: &Arc<dyn Database>, keep: Option<Duration>, within: Duration) -> Result<(), String> {
     let (answer, answered) = channel();
     let database = Arc::clone(database);
-    let limits = Arc::new(WriterLimits::new("", within, Box::new(|| None)));
+    let limits = Arc::new(SessionLimits::new("", within, Box::new(|| None)));
     let look = move || {
         let Ok(mut session) = database.connect_writer(&limits) else { return };
         let found = terms(&*database, &mut *session, keep, &|table| table.starts_with("loadline_"));

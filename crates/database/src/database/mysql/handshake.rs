@@ -14,7 +14,7 @@ use super::packet::{self, Fields, Message};
 use super::password::{self, NONCE_BYTES};
 use super::response;
 use crate::database::session::{CONNECT_TIMEOUT, Channel, Pace};
-use crate::database::{DatabaseError, Endpoint, WriterLimits};
+use crate::database::{DatabaseError, Endpoint, SessionLimits};
 
 const LONG_PASSWORD: u32 = 1;
 const FOUND_ROWS: u32 = 1 << 1;
@@ -66,7 +66,7 @@ struct Greeting {
 pub fn shake_hands(
     socket: &impl AsFd,
     endpoint: &Endpoint,
-    limits: Option<&Arc<WriterLimits>>,
+    limits: Option<&Arc<SessionLimits>>,
 ) -> Result<Abilities, DatabaseError> {
     let mut channel = Channel::new(socket.as_fd().as_raw_fd());
     match limits {

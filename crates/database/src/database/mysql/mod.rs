@@ -23,7 +23,7 @@ pub mod wire;
 use std::sync::Arc;
 
 use super::{
-    Database, DatabaseError, Dialect, Endpoint, Entry, LogPosition, QueryOptions, Session, Weakness, WriterLimits,
+    Database, DatabaseError, Dialect, Endpoint, Entry, LogPosition, QueryOptions, Session, SessionLimits, Weakness,
 };
 use crate::trial::DatabaseSettings;
 use dialect::{Engine, MySqlDialect};
@@ -59,12 +59,13 @@ pub struct MySql {
     endpoint: Endpoint,
     dialect: MySqlDialect,
     bulk: bool,
+    limits: Option<Arc<SessionLimits>>,
 }
 
 impl MySql {
     /// A server at an endpoint.
     pub fn new(name: &'static str, endpoint: Endpoint, engine: Engine) -> Self {
-        MySql { name, endpoint, dialect: MySqlDialect { engine }, bulk: true }
+        MySql { name, endpoint, dialect: MySqlDialect { engine }, bulk: true, limits: None }
     }
 
     /// The same server, without bulks even where it has them: many rows go as multi-row statements.
@@ -101,10 +102,18 @@ impl Database for MySql {
     }
 
     fn connect(&self) -> Result<Box<dyn Session>, DatabaseError> {
-        Ok(Box::new(session::connect(&self.endpoint, self.dialect.engine, self.bulk, None)?))
+        Ok(Box::new(session::connect(&self.endpoint, self.dialect.engine, self.bulk, self.limits.as_ref())?))
     }
 
-    fn connect_writer(&self, limits: &Arc<WriterLimits>) -> Result<Box<dyn Session>, DatabaseError> {
+    fn set_limits(&mut self, limits: Arc<SessionLimits>) {
+        self.limits = Some(limits);
+    }
+
+    fn stands_still(&self) -> bool {
+        self.limits.as_ref().is_some_and(|limits| limits.stands_still())
+    }
+
+    fn connect_writer(&self, limits: &Arc<SessionLimits>) -> Result<Box<dyn Session>, DatabaseError> {
         let mut session = session::connect(&self.endpoint, self.dialect.engine, self.bulk, Some(limits))?;
         let lock_s = limits.lock_s();
         // In another mode a number that a narrowed column cannot hold is cut to the nearest that it can.

@@ -11,8 +11,8 @@ use super::program::{Plan, Prepared, Rows, shortened};
 use super::response::{Event, Response, error, out_of_step};
 use super::values::Bound;
 use super::wire::MySqlWire;
-use crate::database::session::{Attempt, Channel, Prepare, WireSession, dial, dial_writer};
-use crate::database::{DatabaseError, Endpoint, Session, WriterLimits};
+use crate::database::session::{Attempt, Channel, Prepare, WireSession, dial, dial_within};
+use crate::database::{DatabaseError, Endpoint, Session, SessionLimits};
 use crate::statement::{Program, Request, Step};
 
 const PREPARE: u8 = 0x16;
@@ -26,9 +26,9 @@ pub fn connect(
     endpoint: &Endpoint,
     engine: Engine,
     bulk: bool,
-    limits: Option<&Arc<WriterLimits>>,
+    limits: Option<&Arc<SessionLimits>>,
 ) -> Result<WireSession<MySqlWire>, DatabaseError> {
-    let socket = limits.map_or_else(|| dial(endpoint), |limits| dial_writer(endpoint, limits))?;
+    let socket = limits.map_or_else(|| dial(endpoint), |limits| dial_within(endpoint, limits))?;
     let unavailable = |error: DatabaseError| {
         let reason = match error {
             DatabaseError::Refused { code, message } if code == "3159" => {
@@ -49,7 +49,7 @@ fn log_in(
     endpoint: &Endpoint,
     engine: Engine,
     bulk: bool,
-    limits: Option<&Arc<WriterLimits>>,
+    limits: Option<&Arc<SessionLimits>>,
 ) -> Result<WireSession<MySqlWire>, DatabaseError> {
     let mut abilities = handshake::shake_hands(&socket, endpoint, limits)?;
     abilities.has_bulk &= bulk;
@@ -147,6 +147,7 @@ fn prepare_text(
 ) -> Result<(u32, Vec<ColumnType>), DatabaseError> {
     let mut out = Vec::new();
     packet::command(&mut out, PREPARE, sql.as_bytes());
+    channel.ask(sql);
     channel.send(&out)?;
     let first = receive(channel)?;
     if first.first() == Some(&0xff) {

@@ -22,7 +22,7 @@ use std::sync::Arc;
 
 use super::session::WireSession;
 use super::{
-    Database, DatabaseError, Dialect, Endpoint, Entry, LogPosition, QueryOptions, Session, Weakness, WriterLimits,
+    Database, DatabaseError, Dialect, Endpoint, Entry, LogPosition, QueryOptions, Session, SessionLimits, Weakness,
 };
 use crate::trial::DatabaseSettings;
 
@@ -46,12 +46,13 @@ pub static POSTGRES: Entry = Entry {
 #[derive(Debug, Clone)]
 pub struct Postgres {
     endpoint: Endpoint,
+    limits: Option<Arc<SessionLimits>>,
 }
 
 impl Postgres {
     /// The server at an endpoint; the unix socket is preferred where both are given.
     pub fn new(endpoint: Endpoint) -> Self {
-        Postgres { endpoint }
+        Postgres { endpoint, limits: None }
     }
 }
 
@@ -65,11 +66,21 @@ impl Database for Postgres {
     }
 
     fn connect(&self) -> Result<Box<dyn Session>, DatabaseError> {
-        let socket = startup::connect(&self.endpoint, None)?;
-        Ok(Box::new(WireSession::new(PostgresWire::new(socket))))
+        let socket = startup::connect(&self.endpoint, self.limits.as_ref())?;
+        let mut session = WireSession::new(PostgresWire::new(socket));
+        self.limits.iter().for_each(|limits| session.set_limits(Arc::clone(limits)));
+        Ok(Box::new(session))
     }
 
-    fn connect_writer(&self, limits: &Arc<WriterLimits>) -> Result<Box<dyn Session>, DatabaseError> {
+    fn set_limits(&mut self, limits: Arc<SessionLimits>) {
+        self.limits = Some(limits);
+    }
+
+    fn stands_still(&self) -> bool {
+        self.limits.as_ref().is_some_and(|limits| limits.stands_still())
+    }
+
+    fn connect_writer(&self, limits: &Arc<SessionLimits>) -> Result<Box<dyn Session>, DatabaseError> {
         let socket = startup::connect(&self.endpoint, Some(limits))?;
         let mut session = WireSession::new(PostgresWire::new(socket));
         session.set_limits(Arc::clone(limits));

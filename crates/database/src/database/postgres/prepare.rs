@@ -132,6 +132,7 @@ fn describe(channel: &mut Channel, name: &str, text: &str) -> Result<Types, Data
         message::write_text(out, name);
     });
     out.extend_from_slice(&SYNC);
+    channel.ask(text);
     channel.send(&out)?;
     let mut types = Types::default();
     let mut failure = None;

@@ -10,8 +10,8 @@ use postgres_protocol::authentication::md5_hash;
 use postgres_protocol::authentication::sasl::{ChannelBinding, SCRAM_SHA_256, ScramSha256};
 
 use super::message::{self, ServerError, take_i32, take_text};
-use crate::database::session::{CONNECT_TIMEOUT, Channel, Pace, dial, dial_writer};
-use crate::database::{DatabaseError, Endpoint, WriterLimits};
+use crate::database::session::{CONNECT_TIMEOUT, Channel, Pace, dial, dial_within};
+use crate::database::{DatabaseError, Endpoint, SessionLimits};
 
 /// Version 3.0 of the protocol.
 const PROTOCOL: i32 = 3 << 16;
@@ -20,8 +20,8 @@ const PROTOCOL: i32 = 3 << 16;
 ///
 /// # Errors
 /// [`DatabaseError::Unavailable`] as said above.
-pub fn connect(endpoint: &Endpoint, limits: Option<&Arc<WriterLimits>>) -> Result<OwnedFd, DatabaseError> {
-    let socket = limits.map_or_else(|| dial(endpoint), |limits| dial_writer(endpoint, limits))?;
+pub fn connect(endpoint: &Endpoint, limits: Option<&Arc<SessionLimits>>) -> Result<OwnedFd, DatabaseError> {
+    let socket = limits.map_or_else(|| dial(endpoint), |limits| dial_within(endpoint, limits))?;
     let mut channel = Channel::new(socket.as_raw_fd());
     match limits {
         Some(limits) => channel.set_limits(Arc::clone(limits), Pace::Login),

@@ -115,7 +115,7 @@ fn a_closed_connection_is_lost_and_silence_ends_at_the_time_limit() {
 #[test]
 fn a_limit_holds_for_the_whole_answer_and_no_longer_than_the_writers_own_time() {
     let (mut session, mut server) = echo();
-    session.set_limits(Arc::new(WriterLimits::new("", Duration::from_millis(300), Box::new(|| None))));
+    session.set_limits(Arc::new(SessionLimits::new("", Duration::from_millis(300), Box::new(|| None))));
     // One byte now and then is no answer to a request of many.
     let server = std::thread::spawn(move || {
         while server.write_all(b"x").is_ok() {
@@ -128,7 +128,7 @@ fn a_limit_holds_for_the_whole_answer_and_no_longer_than_the_writers_own_time() 
     server.join().unwrap();
     let (mut session, _server) = echo();
     let over_at = Instant::now() + Duration::from_millis(50);
-    session.set_limits(Arc::new(WriterLimits::new("", Duration::from_secs(3600), Box::new(move || Some(over_at)))));
+    session.set_limits(Arc::new(SessionLimits::new("", Duration::from_secs(3600), Box::new(move || Some(over_at)))));
     let over = session.query("").unwrap_err();
     assert!(matches!(&over, DatabaseError::Lost(text) if text.contains("is over")), "{over}");
 }
@@ -136,7 +136,7 @@ fn a_limit_holds_for_the_whole_answer_and_no_longer_than_the_writers_own_time() 
 #[test]
 fn each_of_many_requests_that_leave_together_has_the_limit_for_its_own_answer() {
     let (mut session, mut server) = echo();
-    session.set_limits(Arc::new(WriterLimits::new("", Duration::from_secs(3), Box::new(|| None))));
+    session.set_limits(Arc::new(SessionLimits::new("", Duration::from_secs(3), Box::new(|| None))));
     let requests: Vec<_> = (1..4).map(request).collect();
     let server = std::thread::spawn(move || {
         let mut all = [0; 6];
@@ -196,10 +196,10 @@ fn a_unix_socket_whose_queue_is_full_is_refused_at_once() {
     let path = std::env::temp_dir().join(format!("loadline-queue-{}", std::process::id()));
     let listener = std::os::unix::net::UnixListener::bind(&path).unwrap();
     let endpoint = Endpoint { unix: Some(path.clone()), ..Endpoint::default() };
-    let limits = WriterLimits::new("", Duration::from_secs(3600), Box::new(|| None));
+    let limits = SessionLimits::new("", Duration::from_secs(3600), Box::new(|| None));
     let mut opened = Vec::new();
     let refused = loop {
-        match dial_writer(&endpoint, &limits) {
+        match dial_within(&endpoint, &limits) {
             Ok(socket) => opened.push(socket),
             Err(error) => break error.to_string(),
         }

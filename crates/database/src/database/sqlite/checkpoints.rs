@@ -155,7 +155,7 @@ impl State {
 #[cfg(test)]
 mod tests {
     use super::super::Sqlite;
-    use crate::database::{Database, WriterLimits};
+    use crate::database::{Database, SessionLimits};
     use crate::trial::DatabaseSettings;
 
     #[test]
@@ -165,7 +165,7 @@ mod tests {
         let path = directory.join("a.db");
         let settings = DatabaseSettings { path: Some(path.display().to_string()), ..DatabaseSettings::default() };
         let sqlite = Sqlite::open(&settings).unwrap();
-        let limits = WriterLimits::new("", std::time::Duration::from_secs(1), Box::new(|| None));
+        let limits = SessionLimits::new("", std::time::Duration::from_secs(1), Box::new(|| None));
         let mut session = sqlite.connect_writer(&std::sync::Arc::new(limits)).unwrap();
         session.run("PRAGMA synchronous = off; CREATE TABLE t (a INTEGER PRIMARY KEY, b BLOB)").unwrap();
         let bytes = |suffix: &str| std::fs::metadata(format!("{}{suffix}", path.display())).unwrap().len();

@@ -16,7 +16,7 @@ use std::time::Duration;
 
 use rusqlite::{Connection, OpenFlags};
 
-use super::{Database, DatabaseError, Dialect, Entry, QueryOptions, Session, Weakness, WriterLimits};
+use super::{Database, DatabaseError, Dialect, Entry, QueryOptions, Session, SessionLimits, Weakness};
 use crate::trial::DatabaseSettings;
 
 use dialect::SqliteDialect;
@@ -174,7 +174,7 @@ impl Database for Sqlite {
         Ok(Box::new(SqliteSession::new(connection)?))
     }
 
-    fn connect_writer(&self, _limits: &Arc<WriterLimits>) -> Result<Box<dyn Session>, DatabaseError> {
+    fn connect_writer(&self, _limits: &Arc<SessionLimits>) -> Result<Box<dyn Session>, DatabaseError> {
         let is_configured = |name: &str| self.pragmas.iter().any(|(known, _)| known == name);
         let connection = self.open_file()?;
         self.apply_pragmas(&connection)?;

@@ -1,7 +1,8 @@
 //! Holds the load at the line. Main type: [`Governor`], which paces all lanes.
 //!
 //! With a model the window is the batch that the model was measured with, and the rate its load line. Commit times are compared with what
-//! the model expects at the rate of that second; when it is stale, and where there is none, the adaptive window alone holds the bound.
+//! the model expects at the rate of that second. When they are longer the model is stale: the line stays the most that is written, and the window
+//! adapts below it. Where there is no model, the adaptive window alone holds the bound.
 
 use std::sync::{Mutex, PoisonError};
 use std::time::{Duration, Instant};
@@ -111,22 +112,23 @@ impl State {
 
     pub(super) fn view(&self) -> View {
         let (is_stale, is_out_of_reach) = (self.residuals.is_stale(), self.limit.is_out_of_reach());
-        let (window_rows, rate_per_s) = match self.line.as_ref().filter(|_| !is_stale) {
-            Some(line) => (line.batch_rows, Some(line.rows_per_s)),
-            None => (self.limit.rows(), None),
+        let window_rows = match self.line.as_ref().filter(|_| !is_stale) {
+            Some(line) => line.batch_rows,
+            None => self.limit.rows(),
         };
+        // What is slower than was measured carries no more than was measured.
+        let rate_per_s = self.line.as_ref().map(|line| line.rows_per_s);
         View { window_rows, rate_per_s, is_stale, is_out_of_reach }
     }
 
     /// How long these rows are to wait, in seconds.
     pub(super) fn take(&mut self, rows: u64, now_s: f64) -> f64 {
-        let is_stale = self.residuals.is_stale();
-        self.bucket.as_mut().filter(|_| !is_stale).map_or(0.0, |bucket| bucket.take(rows, now_s))
+        self.bucket.as_mut().map_or(0.0, |bucket| bucket.take(rows, now_s))
     }
 
     pub(super) fn observe(&mut self, rows: u64, took_s: f64, now_s: f64) {
         let reach = self.limit.observe(rows, took_s);
-        if let Some(reach) = reach.filter(|_| self.view().rate_per_s.is_none()) {
+        if let Some(reach) = reach.filter(|_| self.line.is_none() || self.residuals.is_stale()) {
             say(reach);
         }
         self.observe_model(rows, took_s, now_s);
@@ -154,11 +156,11 @@ impl State {
                     let shown = crate::units::show_seconds;
                     let (observed, expected) = (shown(second.sum_s / f64::from(second.commits)), shown(expected_s));
                     log::warning(
-                        "the model is stale; the adaptive limit takes over",
+                        "commits take longer than was measured; transactions are made smaller, and the line stays the most that is written",
                         &[("observed", &observed), ("expected", &expected)],
                     );
                 }
-                (true, false) => log::info("the model holds again", &[]),
+                (true, false) => log::info("commits take as long as was measured again", &[]),
                 _ => {}
             }
         }

@@ -67,6 +67,8 @@ pub(super) fn read_database(root: &Table, errors: &mut Errors) -> DatabaseSettin
         encryption: None,
         cpus: section.read("cpus", errors),
         config: read_server_config(&section, errors),
+        // A recorder waits within limits of its own.
+        statement_timeout_s: None,
     };
     if let Some(entry) = database::find(&settings.name) {
         check_database(entry, &settings, &section, errors);

@@ -16,7 +16,7 @@ use super::refusal::{Meaning, meaning};
 use super::registry::Registry;
 use super::store::{Connection, Context, News, Ready};
 use super::turns::Waiting;
-use crate::database::{Database, DatabaseError, WriterLimits};
+use crate::database::{Database, DatabaseError, SessionLimits};
 use crate::recorder::config::{SchemaConfig, WriterConfig};
 use crate::recorder::log;
 use crate::recorder::meter::Meter;
@@ -75,7 +75,7 @@ pub enum LaneEnd {
 pub struct Lane {
     pub(super) settings: LaneSettings,
     /// How long it waits for its server.
-    pub(super) limits: Arc<WriterLimits>,
+    pub(super) limits: Arc<SessionLimits>,
     connection: Option<Connection>,
     /// Whether its entries come from the spool.
     is_spooled: bool,
@@ -445,10 +445,10 @@ impl Lane {
 }
 
 /// What a lane's sessions are held to; nobody else's have their name.
-fn limits(settings: &LaneSettings) -> WriterLimits {
+fn limits(settings: &LaneSettings) -> SessionLimits {
     let name = format!("loadline-{:x}-{:x}-{}", std::process::id(), now_ns(), settings.lane);
     let (stop, pulse) = (Arc::clone(&settings.stop), Arc::clone(&settings.pulse));
-    let limits = WriterLimits::new(&name, settings.writer.statement_timeout, Box::new(move || stop.over_at()));
+    let limits = SessionLimits::new(&name, settings.writer.statement_timeout, Box::new(move || stop.over_at()));
     limits.telling(Box::new(move |at_most| pulse.wait_for(at_most)))
 }
 

@@ -16,7 +16,7 @@ use super::opening::{self, Standing};
 use super::refusal::{UNUSABLE, is_duplicate};
 use super::registry::{Registry, ensure};
 use super::shape::{Statements, own_tables, record_table};
-use crate::database::{Database, DatabaseError, LogPosition, Session, WriterLimits};
+use crate::database::{Database, DatabaseError, LogPosition, Session, SessionLimits};
 use crate::layout::RECORD_ID;
 use crate::record::Cells;
 use crate::recorder::durability::{self, Terms};
@@ -65,7 +65,7 @@ pub(super) struct Connection {
 pub(super) struct Context<'a> {
     pub database: &'a dyn Database,
     /// How long is waited for it.
-    pub limits: &'a Arc<WriterLimits>,
+    pub limits: &'a Arc<SessionLimits>,
     pub registry: &'a Registry,
     /// What the lane shows to the ledger.
     pub opening: &'a LaneOpening,

@@ -84,7 +84,7 @@ fn recorded(config: &[(&str, &str)], load: &LoadSettings, on_threads: bool) -> (
     let name = format!("engine-{on_threads}-{:?}-{:?}", load.arrivals, load.length).replace(['(', ')', '.'], "-");
     let file = Scratch::new(&name);
     let header = SampleHeader::new(&trial(load), "2026-01-01T00:00:00Z");
-    let mut observer = Recorded(Recording::start(SampleWriter::create(&file.0, &header).unwrap()));
+    let mut observer = Recorded(Recording::start(SampleWriter::create(&file.0, &header).unwrap()).unwrap());
     let observed = drive(load, 1, connections, sources, (&wire, &session), &mut observer).unwrap();
     let written = observer.0.finish().unwrap();
     let (reader, samples, kinds) = read(&file.0);
@@ -246,7 +246,7 @@ fn when_the_file_cannot_be_written_any_more_no_thread_waits_and_the_end_says_so(
         std::io::Read::read_exact(&mut file, &mut first).unwrap();
     });
     let header = SampleHeader::new(&trial(&LoadSettings::default()), "2026-01-01T00:00:00Z");
-    let recording = Recording::start(SampleWriter::create(&pipe.0, &header).unwrap());
+    let recording = Recording::start(SampleWriter::create(&pipe.0, &header).unwrap()).unwrap();
     reader.join().unwrap();
     let mut recorder = recording.recorder(0);
     for number in 0..400_000 {

@@ -28,7 +28,7 @@ pub fn open_within_limits(
     endpoint: Option<&Endpoint>,
 ) -> anyhow::Result<Arc<dyn Database>> {
     let mut database = (entry.open)(settings, endpoint)?;
-    if let Some(seconds) = settings.statement_timeout_s {
+    if let Some(seconds) = settings.statement_timeout.0 {
         database.set_limits(Arc::new(SessionLimits::of_trials(Duration::from_secs_f64(seconds), interrupted)));
     }
     Ok(Arc::from(database))

@@ -20,7 +20,9 @@ use super::pinned::{self};
 use super::stage::Current;
 use super::watch::Watch;
 use crate::database::{Database, DatabaseError};
-use crate::load::{Changing, Group, Observed, Reconnect, ReconnectSession, Recording, Written, cpu_count, validity};
+use crate::load::{
+    Changing, Group, Observed, Reconnect, ReconnectSession, Recording, Written, cpu_count, no_thread, validity,
+};
 use crate::measurement::{EvolutionMeasurement, Measurement, RecordedMeasurement, Starvation, starvation};
 use crate::monitor;
 use crate::reason::Reason;
@@ -234,7 +236,9 @@ fn drive_evolving(
     (evolver, begins): (Option<Evolver<'_>>, mpsc::Receiver<Arc<Changing>>),
 ) -> anyhow::Result<(Vec<Observed>, Option<Evolved>)> {
     std::thread::scope(|scope| {
-        let evolving = evolver.map(|evolver| scope.spawn(move || evolver.run(&begins)));
+        let thread = || std::thread::Builder::new().name("evolving".to_owned());
+        let evolving = evolver.map(|evolver| thread().spawn_scoped(scope, move || evolver.run(&begins))).transpose();
+        let evolving = evolving.map_err(|error| anyhow!(no_thread("the changes of the schema", &error)))?;
         let observed = drive_pinned(trial, groups, reconnect, attendant);
         // A load that could not be driven never told that it ended.
         attendant.evolving = None;
@@ -248,7 +252,8 @@ fn drive_evolving(
 fn start_recording(trial: &Trial, current: &Current) -> anyhow::Result<Option<Recording>> {
     let Some(path) = current.samples.as_ref().filter(|_| trial.case.settings.load.samples) else { return Ok(None) };
     let file = SampleWriter::create(path, &SampleHeader::new(trial, &now_utc())).context("load.samples")?;
-    Ok(Some(Recording::start(file)))
+    let recording = Recording::start(file);
+    recording.map(Some).map_err(|error| anyhow!(no_thread("the recording of raw times", &error)))
 }
 
 /// Takes in what became of the raw times. Where they are not all there, or load threads had to wait for the disk, the trial is

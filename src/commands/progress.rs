@@ -77,7 +77,11 @@ impl Progress {
 
     /// Shows that the run goes on while something takes long.
     pub fn keep_moving(&self) {
-        self.bar.enable_steady_tick(Duration::from_millis(500));
+        // The ticker panics where the system has no thread left for it; then the line moves with each trial.
+        let has_thread = || std::thread::Builder::new().spawn(|| ()).is_ok();
+        if !self.bar.is_hidden() && has_thread() {
+            self.bar.enable_steady_tick(Duration::from_millis(500));
+        }
     }
 }
 

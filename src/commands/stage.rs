@@ -180,7 +180,7 @@ impl Stage {
         {
             cache.give_back(copied);
         }
-        if current.server.is_none() && current.own_file.is_none() {
+        if current.settings.url.is_some() || current.settings.path.is_some() {
             // The database is somebody else's. A connection may have broken only now.
             let removed = current.remove_tables().or_else(|_| current.remove_tables());
             self.staying.extend(removed.err().and_then(|error| current.staying(&error)));

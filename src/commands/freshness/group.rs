@@ -13,6 +13,7 @@ use serde::{Deserialize, Serialize};
 use super::super::stage::Opening;
 use crate::database::nats::Subscriber;
 use crate::database::{self, Database, DatabaseError, Endpoint, Session};
+use crate::load::no_thread;
 use crate::load::sightings::{
     Asking, Control, ReaderTask, Sightings, SubscriberTask, monotonic, read_messages, read_tables,
 };
@@ -219,9 +220,14 @@ pub fn read_group(
         let run = &run;
         let threads: Vec<_> = readers
             .into_iter()
-            .map(|(reader, tables, connection)| scope.spawn(move || run(reader, tables, connection)))
+            .map(|(reader, tables, connection)| {
+                std::thread::Builder::new().spawn_scoped(scope, move || run(reader, tables, connection))
+            })
             .collect();
-        let joined = threads.into_iter().map(|thread| thread.join().map_err(|_| anyhow!("a reader panicked")));
+        let joined = threads.into_iter().map(|thread| {
+            let thread = thread.map_err(|error| anyhow!(no_thread("a reader", &error)))?;
+            thread.join().map_err(|_| anyhow!("a reader panicked"))
+        });
         joined.collect()
     })
 }
@@ -312,7 +318,8 @@ pub(super) fn work(do_work: DoWork) -> anyhow::Result<()> {
     let database = (entry.open)(&order.reach.settings, order.reach.endpoint.as_ref())?;
     let control = Arc::new(Control::default());
     let own = Arc::clone(&control);
-    std::thread::spawn(move || follow(&own));
+    let following = std::thread::Builder::new().name("follow".to_owned()).spawn(move || follow(&own));
+    following.map_err(|error| anyhow!(no_thread("a worker", &error)))?;
     let answer = |text: &str| -> std::io::Result<()> {
         let mut out = std::io::stdout().lock();
         writeln!(out, "{text}")?;

@@ -12,6 +12,7 @@ use super::group::{Order, answer_of, start_worker, tell, work};
 use crate::database::nats::{NatsDatabase, Subscriber, subject_of};
 use crate::database::recorder::recipe::NatsRecipe;
 use crate::database::{Database, Endpoint};
+use crate::load::no_thread;
 use crate::load::sightings::{Control, Sightings, SubscriberTask, store_messages};
 use crate::monitor::cpu_s_of;
 use crate::server::{Server, Worker};
@@ -129,7 +130,7 @@ fn store(
             .into_iter()
             .map(|(table, mut subscriber, mut session)| {
                 let place_of = &place_of;
-                scope.spawn(move || {
+                std::thread::Builder::new().spawn_scoped(scope, move || {
                     let again = || Subscriber::open(nats, &[subject_of(&events.tables[table])]);
                     let task = SubscriberTask { place_of, open: &again, drain_ns };
                     let writers = (0..clients).filter(|writer| events.table_of(*writer) == table);
@@ -142,7 +143,10 @@ fn store(
             .collect();
         threads
             .into_iter()
-            .map(|thread| thread.join().map_err(|_| anyhow!("a thread of the historian panicked")))
+            .map(|thread| {
+                let thread = thread.map_err(|error| anyhow!(no_thread("the historian", &error)))?;
+                thread.join().map_err(|_| anyhow!("a thread of the historian panicked"))
+            })
             .collect()
     })
 }

@@ -10,7 +10,7 @@ use super::names::Names;
 use super::reading::{CPUS, read_cpus, read_name};
 use crate::database::URL_FORM;
 use crate::fault::fault;
-use crate::trial::DatabaseSettings;
+use crate::trial::{DatabaseSettings, Patience};
 use crate::written::place::Errors;
 use crate::written::section::Section;
 use crate::written::tree::{Content, Table};
@@ -118,7 +118,7 @@ pub fn read_database(root: &Table, names: &Names, errors: &mut Errors) -> Databa
         cpus: read_cpus(&section, errors),
         encryption,
         config: read_config(&section, errors),
-        statement_timeout_s: Some(section.read("statement_timeout", errors)),
+        statement_timeout: Patience(Some(section.read("statement_timeout", errors))),
     }
 }
 

@@ -178,22 +178,33 @@ pub fn drive_groups(
             .map(|(place, work, recorder)| {
                 let sender = sender.clone();
                 let context = LoopContext::new(&phases[place], clock, recorder, changing.clone());
-                scope.spawn(move || {
+                let run = move || {
                     let result = std::panic::catch_unwind(std::panic::AssertUnwindSafe(|| work(context)));
                     // The receiver is gone only when the caller no longer waits.
                     let _ = sender.send(());
                     let result =
                         result.unwrap_or_else(|panic| Err(format!("a load thread panicked: {}", panic_text(&*panic))));
                     result.map(|result| (place, result))
-                })
+                };
+                std::thread::Builder::new().name("load".to_owned()).spawn_scoped(scope, run)
             })
             .collect();
-        attend(&phases, clock, threads.len(), &receiver, observer);
-        let joined =
-            threads.into_iter().map(|thread| thread.join().unwrap_or_else(|_| Err("a load thread is gone".to_owned())));
+        // Where one could not be started the others go on to their end, and nothing that they saw counts.
+        attend(&phases, clock, threads.iter().flatten().count(), &receiver, observer);
+        let joined = threads.into_iter().map(|thread| {
+            let thread = thread.map_err(|error| no_thread("the load", &error))?;
+            thread.join().unwrap_or_else(|_| Err("a load thread is gone".to_owned()))
+        });
         joined.collect::<Result<Vec<_>, String>>()
     })?;
     Ok(merge_groups(&phases, results, clock.now_ns(), unsent))
+}
+
+/// Why something has no thread, and what helps.
+pub fn no_thread(what: &str, error: &std::io::Error) -> String {
+    format!(
+        "the system gave no thread to {what}: {error}; raise the limit of processes (ulimit -u, or pids.max of the cgroup) or of memory"
+    )
 }
 
 /// The phases of a group, with its arrivals.

@@ -39,12 +39,16 @@ pub struct Written {
 
 impl Recording {
     /// Starts the thread that writes to a file, which has its header.
-    pub fn start(mut file: SampleWriter) -> Self {
+    ///
+    /// # Errors
+    /// When the system has no thread left.
+    pub fn start(mut file: SampleWriter) -> std::io::Result<Self> {
         let pool = Arc::new(Pool::default());
         let (full, blocks) = channel();
         let own = Arc::clone(&pool);
-        let writer = std::thread::spawn(move || write_all(&mut file, &blocks, &own));
-        Recording { pool, full, writer }
+        let work = move || write_all(&mut file, &blocks, &own);
+        let writer = std::thread::Builder::new().name("samples".to_owned()).spawn(work)?;
+        Ok(Recording { pool, full, writer })
     }
 
     /// A recorder for one load thread, whose trial begins at `start_ns` by the engine's clock.

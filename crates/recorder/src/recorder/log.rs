@@ -108,15 +108,15 @@ fn put(line: &str) {
 pub fn never_wait() {
     // The thread must not hold the lock of stderr, which others would wait for.
     let Ok(stderr) = std::io::stderr().as_fd().try_clone_to_owned().map(File::from) else { return };
-    let queue = QUEUE.get_or_init(Queue::default);
     let write = move |line: &str| write_all(&stderr, line.as_bytes());
     let work = move || {
-        queue.work(&write, &|dropped| line_now(Level::Warning, "log lines were dropped", &[("lines", dropped)]))
+        let dropped = |dropped: &str| line_now(Level::Warning, "log lines were dropped", &[("lines", dropped)]);
+        QUEUE.get_or_init(Queue::default).work(&write, &dropped);
     };
+    // Where the system gives no thread for it, lines are written as before.
     if std::thread::Builder::new().name("log".to_owned()).spawn(work).is_ok() {
+        QUEUE.get_or_init(Queue::default);
         std::panic::set_hook(Box::new(|panic| error("panic", &[("what", &panic.to_string())])));
-    } else {
-        queue.close();
     }
 }
 

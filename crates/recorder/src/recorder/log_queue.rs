@@ -24,8 +24,6 @@ struct State {
     bytes: usize,
     /// Whether a line that was taken out is not written yet.
     is_writing: bool,
-    /// Whether nobody takes lines out.
-    is_closed: bool,
     /// Lines dropped that were not told of yet, and all.
     untold: u64,
     dropped: u64,
@@ -39,7 +37,7 @@ impl Queue {
     /// Puts a line behind the others, or drops it where there is no room.
     pub(super) fn push(&self, line: String) {
         let mut state = self.lock();
-        if state.is_closed || state.lines.len() >= LINES_MAX || state.bytes + line.len() > BYTES_MAX {
+        if state.lines.len() >= LINES_MAX || state.bytes + line.len() > BYTES_MAX {
             (state.untold, state.dropped) = (state.untold + 1, state.dropped + 1);
             // Nothing may be before it that would be told first.
             self.changed.notify_all();
@@ -76,15 +74,9 @@ impl Queue {
         }
     }
 
-    /// Drops everything from now on.
-    pub(super) fn close(&self) {
-        self.lock().is_closed = true;
-    }
-
     /// Waits until all lines are written, but no longer than this.
     pub(super) fn flush(&self, within: Duration) {
-        let waits =
-            |state: &mut State| !state.is_closed && (state.is_writing || !state.lines.is_empty() || state.untold > 0);
+        let waits = |state: &mut State| state.is_writing || !state.lines.is_empty() || state.untold > 0;
         drop(self.changed.wait_timeout_while(self.lock(), within, waits));
     }
 

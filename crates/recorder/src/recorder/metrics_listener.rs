@@ -19,6 +19,7 @@ use super::intake::response::{Answer, error, text, unauthorised};
 use super::intake::{Renewal, Running};
 use super::program;
 use super::stop::Stop;
+use super::threads;
 
 /// How long answers that are under way when it is stopped may take.
 const LAST_ANSWERS: Duration = Duration::from_secs(2);
@@ -47,12 +48,7 @@ impl MetricsListener {
     /// # Errors
     /// A sentence about what cannot be started; nothing runs then.
     pub fn start(config: &MetricsConfig, shown: Vec<Shown>) -> Result<Self, String> {
-        let runtime = tokio::runtime::Builder::new_multi_thread()
-            .worker_threads(1)
-            .thread_name("metrics")
-            .enable_all()
-            .build()
-            .map_err(|error| format!("metrics cannot be shown: {error}"))?;
+        let runtime = threads::runtime("metrics", 1, 4).map_err(|error| format!("metrics cannot be shown: {error}"))?;
         let stop = Arc::new(Stop::default());
         let (strangers, patience) = (Strangers::default(), config.listen.patience);
         let shared = Shared { token: config.token, shown, strangers, patience, stop: Arc::clone(&stop) };

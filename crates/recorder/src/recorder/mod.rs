@@ -34,6 +34,7 @@ mod sources;
 pub mod spool;
 pub mod stop;
 pub mod supervisor;
+mod threads;
 pub mod upload;
 pub mod writer;
 

@@ -27,6 +27,7 @@ use super::spool::{
 use super::stop::Stop;
 use super::writer::{DirectHandle, Feed, Lane, LaneEnd, LaneSettings, Registry, Shape};
 use crate::database::Database;
+use crate::recorder::threads;
 
 /// Lanes that are fed straight from the intake have numbers from here on.
 const FIRST_DIRECT_LANE: u32 = 1_000;
@@ -66,7 +67,7 @@ impl Recorder {
         let (path, before) = (file.path().to_owned(), file.counts());
         let openings = openings(&mut file, config, is_direct)?;
         let runtime = runtime()?;
-        let (committer, spool) = Committer::start(file);
+        let (committer, spool) = Committer::start(file).map_err(|error| StartError::System(error.to_string()))?;
         let meter = Arc::new(Meter::default());
         let governor = Arc::new(Governor::new(&config.admission, config.writer.batch, line));
         let gate = gate(&spool, &meter, config, is_direct);
@@ -305,13 +306,7 @@ fn openings(file: &mut SpoolFile, config: &Config, is_direct: bool) -> Result<Ve
 }
 
 fn runtime() -> Result<tokio::runtime::Runtime, StartError> {
-    tokio::runtime::Builder::new_multi_thread()
-        .worker_threads(2)
-        .max_blocking_threads(4)
-        .thread_name("intake")
-        .enable_all()
-        .build()
-        .map_err(|error| StartError::System(error.to_string()))
+    threads::runtime("intake", 2, 4).map_err(|error| StartError::System(error.to_string()))
 }
 
 /// Where a lane's entries come from, and, where that is the intake, what they are given by.

@@ -29,6 +29,7 @@ use super::intake::{Renewal, Running, connections_page};
 use super::processing::Form;
 use super::stop::Stop;
 use crate::database::Database;
+use crate::recorder::threads;
 pub use audit::{Erasure, note_erasure};
 
 use audit::{Access, Audit};
@@ -67,12 +68,7 @@ impl Office {
     pub fn start(config: &OfficeConfig, form: Form, database: Arc<dyn Database>) -> Result<Self, String> {
         let reading = Reading::new(database, form, config)?;
         let audit = Audit::open(&config.audit)?;
-        let runtime = tokio::runtime::Builder::new_multi_thread()
-            .worker_threads(1)
-            .max_blocking_threads(READING_THREADS)
-            .thread_name("office")
-            .enable_all()
-            .build()
+        let runtime = threads::runtime("office", 1, READING_THREADS)
             .map_err(|error| format!("the office cannot be started: {error}"))?;
         let stop = Arc::new(Stop::default());
         let shared = Arc::new(Shared {

@@ -58,18 +58,19 @@ pub(super) fn open_all(
             judged.push((place, open(waiting, opener, rules, images, &mut buffer)?));
         }
     };
-    let mut all: Vec<(usize, Judged)> = match openers {
-        [alone] => work(alone)?,
-        openers => std::thread::scope(|scope| {
-            let threads: Vec<_> = openers.iter_mut().map(|opener| scope.spawn(|| work(opener))).collect();
-            let mut all = Vec::new();
-            for thread in threads {
-                let ended = thread.join().unwrap_or_else(|_| Err(ImageError::Broken("a worker panicked".to_owned())));
-                all.extend(ended?);
-            }
-            Ok(all)
-        })?,
-    };
+    let Some((own, others)) = openers.split_first_mut() else { return Ok(Vec::new()) };
+    let mut all: Vec<(usize, Judged)> = std::thread::scope(|scope| {
+        // What a thread that the system does not give would have done the others do.
+        let begin =
+            |opener| std::thread::Builder::new().name("opening".to_owned()).spawn_scoped(scope, || work(opener));
+        let threads: Vec<_> = others.iter_mut().filter_map(|opener| begin(opener).ok()).collect();
+        let mut all = work(own)?;
+        for thread in threads {
+            let ended = thread.join().unwrap_or_else(|_| Err(ImageError::Broken("a worker panicked".to_owned())));
+            all.extend(ended?);
+        }
+        Ok(all)
+    })?;
     all.sort_by_key(|(place, _)| *place);
     Ok(all.into_iter().map(|(_, judged)| judged).collect())
 }

@@ -205,7 +205,9 @@ fn sync_all(files: &[(&File, &PathBuf, &str)]) -> Result<(), ImageError> {
     };
     std::thread::scope(|scope| {
         let others = SYNCS_MAX.min(files.len()).saturating_sub(1);
-        let threads: Vec<_> = (0..others).map(|_| scope.spawn(work)).collect();
+        // What a thread that the system does not give would have synced the others do.
+        let begin = |_| std::thread::Builder::new().name("syncing".to_owned()).spawn_scoped(scope, work).ok();
+        let threads: Vec<_> = (0..others).filter_map(begin).collect();
         let own = work();
         // Nothing is known of what a thread that panicked has synced.
         let lost = |_| Err(ImageError::Broken("a thread that syncs images panicked".to_owned()));

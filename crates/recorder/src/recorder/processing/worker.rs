@@ -3,7 +3,7 @@
 //! While one batch waits for the disk and the database, the next is opened: one core then is never idle.
 
 use std::collections::VecDeque;
-use std::sync::Arc;
+use std::sync::{Arc, Mutex, PoisonError};
 use std::time::Duration;
 
 use super::Meter;
@@ -169,12 +169,21 @@ impl Worker {
     fn conclude(&mut self, batch: &Batch) -> Result<Concluded, Trouble> {
         let waiting = if self.concluding.most() > 1 { self.next() } else { Vec::new() };
         let (opening, concluding) = (&mut self.opening, &mut self.concluding);
-        let (concluded, ahead) = std::thread::scope(|scope| {
-            let ahead = (!waiting.is_empty()).then(|| scope.spawn(|| opening.open(waiting)));
+        let waiting = Mutex::new(Some(waiting).filter(|waiting| !waiting.is_empty()));
+        let taken = || waiting.lock().unwrap_or_else(PoisonError::into_inner).take();
+        let has_waiting = waiting.lock().is_ok_and(|waiting| waiting.is_some());
+        let (concluded, mut ahead) = std::thread::scope(|scope| {
+            let open = || taken().map(|waiting| opening.open(waiting));
+            let begin = || std::thread::Builder::new().name("opening".to_owned()).spawn_scoped(scope, open);
+            let ahead = has_waiting.then(begin).and_then(Result::ok);
             let concluded = concluding.conclude(&batch.waiting, &batch.judged);
-            let lost = |_| Err(ImageError::Broken("a worker panicked".to_owned()));
-            (concluded, ahead.map(|ahead| ahead.join().unwrap_or_else(lost)))
+            let lost = |_| Some(Err(ImageError::Broken("a worker panicked".to_owned())));
+            (concluded, ahead.and_then(|ahead| ahead.join().unwrap_or_else(lost)))
         });
+        // The system gave no thread.
+        if let Some(waiting) = taken() {
+            ahead = Some(self.opening.open(waiting));
+        }
         self.ahead = ahead.transpose().map_err(image_trouble)?;
         concluded
     }

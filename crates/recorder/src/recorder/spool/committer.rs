@@ -43,14 +43,16 @@ pub struct CommitterHandle {
 
 impl Committer {
     /// Starts the thread over an opened file.
-    pub fn start(file: SpoolFile) -> (Committer, CommitterHandle) {
+    ///
+    /// # Errors
+    /// When the system has no thread left.
+    pub fn start(file: SpoolFile) -> std::io::Result<(Committer, CommitterHandle)> {
         let (requests, receiver) = mpsc::channel(QUEUE_MAX);
         let shared = Arc::new(Shared::default());
         let worker = Worker::new(file, receiver, Arc::clone(&shared));
         let work = move || worker.work();
-        let thread = std::thread::Builder::new().name("spool".to_owned()).spawn(work);
-        let thread = thread.expect("the system has a thread left for the spool");
-        (Committer { thread }, CommitterHandle { requests, shared })
+        let thread = std::thread::Builder::new().name("spool".to_owned()).spawn(work)?;
+        Ok((Committer { thread }, CommitterHandle { requests, shared }))
     }
 
     /// Waits until the thread has ended, after the last handle was dropped.

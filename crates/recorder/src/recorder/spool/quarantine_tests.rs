@@ -63,7 +63,7 @@ fn a_recorder_that_works_replays_in_portions_and_leaves_room_to_others() {
     append(&mut file, &offers);
     let entries = waiting(&directory);
     quarantine_first(&mut file, &entries);
-    let (committer, handle) = Committer::start(file);
+    let (committer, handle) = Committer::start(file).unwrap();
     let runtime = tokio::runtime::Builder::new_current_thread().build().unwrap();
     let (mut next, mut portions) = (Some(Span::ALL), Vec::new());
     while let Some(span) = next {

@@ -372,7 +372,7 @@ fn a_disk_that_is_full_refuses_and_recovers() {
 #[test]
 fn many_requests_share_a_sync_and_each_is_answered_after_it() {
     let directory = Directory::new();
-    let (committer, handle) = Committer::start(directory.open());
+    let (committer, handle) = Committer::start(directory.open()).unwrap();
     let runtime = tokio::runtime::Builder::new_current_thread().build().unwrap();
     let answers = runtime.block_on(async {
         let tasks: Vec<_> = (0..50)

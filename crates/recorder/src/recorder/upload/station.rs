@@ -12,6 +12,7 @@ use crate::recorder::inbox::{Inbox, Receiving};
 use crate::recorder::intake::{Renewal, Running, connections_page};
 use crate::recorder::pulse::Heartbeat;
 use crate::recorder::stop::Stop;
+use crate::recorder::threads;
 
 /// How long uploads that are under way when it is stopped may take.
 const LAST_UPLOADS: Duration = Duration::from_secs(5);
@@ -45,12 +46,7 @@ impl Station {
     pub fn start_on(config: &Config, inbox: &Inbox) -> Result<Self, String> {
         let receiving = Receiving::start(inbox).map_err(|error| error.to_string())?;
         let blocks = Arc::new(Blocks::new(&config.intake.blocks, receiving)?);
-        let runtime = tokio::runtime::Builder::new_multi_thread()
-            .worker_threads(2)
-            .max_blocking_threads(DISK_THREADS)
-            .thread_name("upload")
-            .enable_all()
-            .build()
+        let runtime = threads::runtime("upload", 2, DISK_THREADS)
             .map_err(|error| format!("uploads cannot be started: {error}"))?;
         let stop = Arc::new(Stop::default());
         let surroundings =

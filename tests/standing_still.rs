@@ -179,3 +179,26 @@ fn tables_that_cannot_be_removed_are_named_with_the_command_that_does() {
         assert_eq!(status, Some(1), "{name}: {said}");
     }
 }
+
+#[test]
+fn how_long_a_run_waits_is_kept_with_it_and_can_be_changed_when_it_is_resumed() {
+    let folder = std::env::temp_dir().join(format!("loadline-patience-{}", std::process::id()));
+    std::fs::create_dir_all(&folder).unwrap();
+    let study = "name = \"patience\"\n[record]\nrows = 100\n[workload]\nname = \"write\"\n[load]\nclients = 1\noperations = 20\n\
+                 [repeat]\nrule = \"fixed\"\nleast = 1\nmost = 1\n";
+    std::fs::write(folder.join("study.toml"), study).unwrap();
+    let run = |arguments: &[&str]| {
+        let output =
+            Command::new(env!("CARGO_BIN_EXE_loadline")).args(arguments).current_dir(&folder).output().unwrap();
+        assert!(output.status.success(), "{arguments:?}: {}", String::from_utf8_lossy(&output.stderr));
+    };
+    let kept = |run: &str| std::fs::read_to_string(folder.join(run).join("run.toml")).unwrap();
+    run(&["run", "study.toml", "--set", "database.statement_timeout=1h", "--out", "run"]);
+    assert!(kept("run").contains("patience = 3600.0"), "{}", kept("run"));
+    run(&["run", "study.toml", "--set", "database.statement_timeout=2h", "--resume", "run"]);
+    run(&["run", "run", "--out", "again"]);
+    assert!(kept("again").contains("patience = 3600.0"), "{}", kept("again"));
+    run(&["run", "study.toml", "--out", "usual"]);
+    assert!(!kept("usual").contains("patience ="), "{}", kept("usual"));
+    std::fs::remove_dir_all(&folder).unwrap();
+}

@@ -3,11 +3,13 @@
 use std::sync::Arc;
 use std::time::Duration;
 
-use anyhow::bail;
+use anyhow::{anyhow, bail};
 
+use super::output::sentence;
 use crate::database::recipe::Reach;
 use crate::database::{self, Database, Endpoint, Entry, SessionLimits};
 use crate::server::interrupted;
+use crate::study::Patience;
 use crate::trial::DatabaseSettings;
 
 /// The registry's entry of the database that settings name.
@@ -21,14 +23,15 @@ pub fn entry_of(settings: &DatabaseSettings) -> anyhow::Result<&'static Entry> {
     }
 }
 
-/// Opens a database whose connections wait no longer than the settings say, and not at all once loadline is told to end.
+/// Opens a database. With a patience its connections wait no longer than that, and not at all once loadline is told to end.
 pub fn open_within_limits(
     entry: &Entry,
     settings: &DatabaseSettings,
     endpoint: Option<&Endpoint>,
+    patience: Option<Patience>,
 ) -> anyhow::Result<Arc<dyn Database>> {
     let mut database = (entry.open)(settings, endpoint)?;
-    if let Some(seconds) = settings.statement_timeout.0 {
+    if let Some(Patience(seconds)) = patience {
         database.set_limits(Arc::new(SessionLimits::of_trials(Duration::from_secs_f64(seconds), interrupted)));
     }
     Ok(Arc::from(database))
@@ -43,4 +46,16 @@ pub fn reached_by(endpoint: &Endpoint, settings: &DatabaseSettings, reach: &Reac
         _ => endpoint.tcp = endpoint.tcp.filter(|_| endpoint.unix.is_none()),
     }
     endpoint
+}
+
+/// An error of a database that is not loadline's own, with the setting that names it.
+pub fn at_its_place(error: anyhow::Error, settings: &DatabaseSettings) -> anyhow::Error {
+    match (&settings.url, &settings.path) {
+        (Some(url), _) => {
+            let remedy = "check address, user and password, and that the server is running";
+            anyhow!("database.url = \"{url}\": {}; {remedy}", sentence(&error))
+        }
+        (None, Some(path)) => error.context(format!("database.path = \"{path}\"")),
+        (None, None) => error,
+    }
 }

@@ -59,7 +59,7 @@ pub fn run(
     let mut outcomes: Outcomes = finished.iter().map(outcome_of).collect();
     let is_resumed = !finished.is_empty();
     let mut searched: Vec<Measurement> = if study.goal.is_some() { finished } else { Vec::new() };
-    let mut stage = Stage::new(directory.path(), passwords);
+    let mut stage = Stage::new(directory.path(), passwords).patient(study.patience);
     if is_resumed && left(study, 0, &outcomes, &searched) == 0 {
         note("note: nothing is missing in this run");
     }

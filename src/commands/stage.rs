@@ -6,12 +6,12 @@ use std::env::VarError;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
-use anyhow::{Context, anyhow, bail};
+use anyhow::{Context, bail};
 use serde::{Deserialize, Serialize};
 
 use super::cache::{Cache, Taken};
 use super::database_file::{is_checkpointed, remove_database_file};
-use super::entry::{entry_of, open_within_limits, reached_by};
+use super::entry::{at_its_place, entry_of, open_within_limits, reached_by};
 use super::fixture::{Fixture, identity_of};
 use super::output::{note, sentence};
 use super::staged_link::{StagedLink, wanted};
@@ -20,8 +20,8 @@ use crate::database::{self, Database, Endpoint, Entry, ReadUrl};
 use crate::link::Wanted;
 use crate::reason::Reason;
 use crate::server::{KeptData, Server, ServerError, interrupted, move_or_copy, remove_orphans, root};
-use crate::study::Passwords;
 use crate::study::plan::private_server;
+use crate::study::{Passwords, Patience};
 use crate::trial::{DatabaseSettings, Settings};
 
 /// Environment variable with the password for addresses that have none.
@@ -42,6 +42,8 @@ pub struct Stage {
     staying: Vec<String>,
     /// Fixtures that this run has kept.
     kept: BTreeSet<String>,
+    /// How long connections wait; none where whoever uses them has limits of his own.
+    patience: Option<Patience>,
 }
 
 /// What is set up.
@@ -59,6 +61,8 @@ pub struct Current {
     pub facts: Vec<(String, String)>,
     /// What a reader should know about its start, as sentences that were not given out before; for the caller to take.
     pub notes: Vec<String>,
+    /// How long its connections wait.
+    patience: Option<Patience>,
     /// Tables that loadline made here, by table name: the fixture they hold.
     pub fixture: Option<Fixture>,
     /// Where the next trial's raw times go, if the study asks for them.
@@ -98,7 +102,15 @@ impl Stage {
             parting: Vec::new(),
             staying: Vec::new(),
             kept: BTreeSet::new(),
+            patience: None,
         }
+    }
+
+    /// From now on connections wait so long.
+    #[must_use]
+    pub fn patient(mut self, patience: Patience) -> Self {
+        self.patience = Some(patience);
+        self
     }
 
     /// Whether the database was late, and nothing was heard of it since.
@@ -267,14 +279,13 @@ impl Stage {
             }
             _ => {}
         }
-        let database = open_within_limits(entry, &settings_here, endpoint.as_ref())?;
+        let database = open_within_limits(entry, &settings_here, endpoint.as_ref(), self.patience)?;
         let program = server.as_ref().and_then(|_| entry.recipe?.find_binary(settings).ok());
         let facts = facts(entry, &*database, program).map_err(|error| at_its_place(error, settings))?;
         notes.retain(|note| self.noted.insert(note.clone()));
         let (fixture, copied) = taken.map_or((None, None), fixture_of);
         let settings = settings.clone();
         let directory = self.directory.clone();
-        let samples = None;
         Ok(Current {
             settings,
             database,
@@ -283,8 +294,9 @@ impl Stage {
             is_behind,
             facts,
             notes,
+            patience: self.patience,
             fixture,
-            samples,
+            samples: None,
             own_file,
             identity,
             copied,
@@ -359,7 +371,7 @@ impl Current {
         let server = self.server.as_ref().context("there is no server to go on with")?;
         let reach = self.link.as_ref().map_or(Reach::LOOPBACK, |link| link.network.reach());
         let endpoint = reached_by(server.endpoint(), settings, &reach);
-        self.database = open_within_limits(entry_of(settings)?, settings, Some(&endpoint))?;
+        self.database = open_within_limits(entry_of(settings)?, settings, Some(&endpoint), self.patience)?;
         self.endpoint = Some(endpoint);
         if let (true, Some(fixture)) = (settings.engine != self.settings.engine, &mut self.fixture) {
             fixture.is_changed = true;
@@ -439,18 +451,6 @@ impl Current {
         (!tables.is_empty()).then(|| {
             format!("tables that this run made stay on the server: {}; remove them with: {drops}", sentence(error))
         })
-    }
-}
-
-/// An error of a database that is not loadline's own, with the setting that names it.
-fn at_its_place(error: anyhow::Error, settings: &DatabaseSettings) -> anyhow::Error {
-    match (&settings.url, &settings.path) {
-        (Some(url), _) => {
-            let remedy = "check address, user and password, and that the server is running";
-            anyhow!("database.url = \"{url}\": {}; {remedy}", sentence(&error))
-        }
-        (None, Some(path)) => error.context(format!("database.path = \"{path}\"")),
-        (None, None) => error,
     }
 }
 

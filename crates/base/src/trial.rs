@@ -171,20 +171,6 @@ pub struct DatabaseSettings {
     /// The private server's own settings, as text.
     #[serde(skip_serializing_if = "BTreeMap::is_empty", default)]
     pub config: BTreeMap<String, String>,
-    /// How long the answer to a statement outside the load is waited for.
-    #[serde(skip)]
-    pub statement_timeout: Patience,
-}
-
-/// How long something is waited for, in seconds; none without limit. It is no property of what is measured: it is not stored, and settings that
-/// differ in it alone are the same.
-#[derive(Debug, Clone, Copy, Default)]
-pub struct Patience(pub Option<f64>);
-
-impl PartialEq for Patience {
-    fn eq(&self, _: &Self) -> bool {
-        true
-    }
 }
 
 /// How `wisconsin` orders its numbers unless a study says otherwise.

@@ -6,11 +6,12 @@ use std::collections::BTreeMap;
 
 use serde_json::json;
 
+use super::Patience;
 use super::names::Names;
 use super::reading::{CPUS, read_cpus, read_name};
 use crate::database::URL_FORM;
 use crate::fault::fault;
-use crate::trial::{DatabaseSettings, Patience};
+use crate::trial::DatabaseSettings;
 use crate::written::place::Errors;
 use crate::written::section::Section;
 use crate::written::tree::{Content, Table};
@@ -118,8 +119,14 @@ pub fn read_database(root: &Table, names: &Names, errors: &mut Errors) -> Databa
         cpus: read_cpus(&section, errors),
         encryption,
         config: read_config(&section, errors),
-        statement_timeout: Patience(Some(section.read("statement_timeout", errors))),
     }
+}
+
+/// How long trials wait for the database, which is no setting of a case.
+pub fn read_patience(root: &Table, errors: &mut Errors) -> Patience {
+    // What else is wrong with the section was said when it was read for the cases.
+    let section = Section::open(root, &DATABASE, &mut Errors::default());
+    Patience(section.read("statement_timeout", errors))
 }
 
 /// The server's own settings, as text. Unquoted dots in names make tables, which are joined again.

@@ -77,10 +77,37 @@ pub struct Study {
     /// What of it became smaller by that.
     #[serde(default, skip_serializing_if = "Shrunk::is_empty")]
     pub shrunk: Shrunk,
+    /// How long trials wait for the database.
+    #[serde(default, skip_serializing_if = "Patience::is_usual")]
+    pub patience: Patience,
     /// Seed of the order of trials and of every trial's seed.
     pub seed: u64,
     /// Every combination of levels, resolved.
     pub cases: Vec<Case>,
+}
+
+/// How long the answer to a statement before and after the load is waited for, in seconds. It is no property of what is measured: studies that
+/// differ in it alone are the same, and a run can be resumed with another.
+#[derive(Debug, Clone, Copy, Serialize, Deserialize)]
+#[serde(transparent)]
+pub struct Patience(pub f64);
+
+impl Patience {
+    fn is_usual(&self) -> bool {
+        self.0 == Self::default().0
+    }
+}
+
+impl Default for Patience {
+    fn default() -> Self {
+        Patience(300.0)
+    }
+}
+
+impl PartialEq for Patience {
+    fn eq(&self, _: &Self) -> bool {
+        true
+    }
 }
 
 /// What a rehearsal made smaller than the study has it.
@@ -323,6 +350,7 @@ fn resolve(
     let top = Section::top(&draft.root, &STUDY, &mut errors);
     let header = header::read_header(&top, &source.file, &mut errors);
     let base = settings::read_settings(&draft.root, names, &mut errors);
+    let patience = database::read_patience(&draft.root, &mut errors);
     let repeat = header::read_repeat(&draft.root, &mut errors);
     let goal = header::read_goal(&draft.root, &mut errors);
     if let (Some(factor), true) = (draft.factors.iter().find(|factor| factor.setting == "load.rate"), goal.is_some()) {
@@ -347,6 +375,7 @@ fn resolve(
         claims,
         quick,
         shrunk,
+        patience,
         seed: seed.unwrap_or(SEED),
         cases,
     };

@@ -298,6 +298,7 @@ mod tests {
             claims: Vec::new(),
             quick: false,
             shrunk: Default::default(),
+            patience: crate::study::Patience::default(),
             seed: 7,
             cases: (1..=cases).map(case).collect(),
         }

@@ -55,6 +55,7 @@ mod tests {
             claims: Vec::new(),
             quick: false,
             shrunk: Default::default(),
+            patience: crate::study::Patience::default(),
             seed: 1,
             cases: vec![Case::new(Default::default(), settings)],
         };

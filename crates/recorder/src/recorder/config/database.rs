@@ -5,7 +5,7 @@ use std::collections::BTreeMap;
 use super::rows::CONFIG;
 use crate::database;
 use crate::fault::fault;
-use crate::trial::{DatabaseSettings, Patience};
+use crate::trial::DatabaseSettings;
 use crate::written::place::Errors;
 use crate::written::section::Section;
 use crate::written::tree::{Content, Table};
@@ -67,8 +67,6 @@ pub(super) fn read_database(root: &Table, errors: &mut Errors) -> DatabaseSettin
         encryption: None,
         cpus: section.read("cpus", errors),
         config: read_server_config(&section, errors),
-        // A recorder waits within limits of its own.
-        statement_timeout: Patience(None),
     };
     if let Some(entry) = database::find(&settings.name) {
         check_database(entry, &settings, &section, errors);

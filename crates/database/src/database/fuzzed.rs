@@ -91,7 +91,7 @@ fn converse<W: Prepare + 'static>(mut session: WireSession<W>, first: u8) {
         request.steps.push(Step { statement: 1, rows: 1, first_cell: 6, expect: Expect::Rows });
     }
     if first & 16 != 0 {
-        let dry = session.begin_dry_run().and_then(|()| session.attempt(&request)).and_then(|()| session.end_dry_run());
+        let dry = session.begin_dry_run().and_then(|()| session.attempt(&request)).and_then(|_| session.end_dry_run());
         if !goes_on(dry) {
             return;
         }

@@ -33,7 +33,7 @@ use std::sync::Arc;
 use serde::{Deserialize, Serialize};
 
 use crate::record::Cells;
-use crate::statement::{Program, Request};
+use crate::statement::{Program, Request, Statement};
 use crate::trial::DatabaseSettings;
 
 pub use dialect::Dialect;
@@ -139,6 +139,19 @@ pub trait Session: Send {
     /// As the database answers, with the statement's text.
     fn prepare(&mut self, program: &Program) -> Result<(), DatabaseError>;
 
+    /// Prepares one more statement, behind those of the program: an insert of up to so many rows that passes over those which a unique key forbids, and stores
+    /// the others. None where the database has no such insert for the table, or the user may not execute it. Not within a transaction.
+    ///
+    /// # Errors
+    /// [`DatabaseError::Lost`] when the connection broke.
+    fn prepare_passing_over(
+        &mut self,
+        _insert: &Statement,
+        _rows_max: usize,
+    ) -> Result<Option<PassingOver>, DatabaseError> {
+        Ok(None)
+    }
+
     /// Executes a request; several steps are one transaction, which is undone when a step fails. The answer comes after
     /// the commit. With `rows`, the rows read are appended to it, else they are counted and discarded.
     ///
@@ -160,9 +173,12 @@ pub trait Session: Send {
     ///
     /// # Errors
     /// As the database answers.
-    fn attempt(&mut self, _request: &Request) -> Result<(), DatabaseError> {
-        self.begin_dry_run()
+    fn attempt(&mut self, _request: &Request) -> Result<Answer, DatabaseError> {
+        self.begin_dry_run().map(|()| Answer::default())
     }
+
+    /// What was attempted last, and was taken, is undone as if it had been refused. For sessions with inserts that pass over rows.
+    fn undo_attempt(&mut self) {}
 
     /// Attempts requests one behind the other, each as [`Session::attempt`] does, and where the database can be asked so, without waiting for the
     /// answer to one before the next leaves. The outcomes of those that were attempted: not all where one of them ended the dry run, or the connection
@@ -170,7 +186,7 @@ pub trait Session: Send {
     fn attempt_each(&mut self, requests: &[Request]) -> Vec<Result<(), DatabaseError>> {
         let mut outcomes = Vec::with_capacity(requests.len());
         for request in requests {
-            let outcome = self.attempt(request);
+            let outcome = self.attempt(request).map(drop);
             let is_lost = outcome.as_ref().is_err_and(DatabaseError::is_lost);
             outcomes.push(outcome);
             if is_lost || !self.is_dry_run() {
@@ -231,6 +247,15 @@ pub trait Session: Send {
 
     /// Turns the session into one that an event loop can drive; itself again where there is no lean codec.
     fn into_wire(self: Box<Self>) -> Result<Box<dyn Wire>, Box<dyn Session>>;
+}
+
+/// An insert that passes over rows which a unique key forbids.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct PassingOver {
+    /// Its place among the statements.
+    pub statement: u16,
+    /// Whether [`Answer::changed`] counts the rows that were passed over as well.
+    pub counts_all: bool,
 }
 
 /// What a request did, over all its steps.

@@ -6,9 +6,9 @@
 use std::sync::Arc;
 use std::time::{Duration, Instant};
 
-use super::{Answer, DatabaseError, Session, SessionLimits, Wire};
+use super::{Answer, DatabaseError, PassingOver, Session, SessionLimits, Wire};
 use crate::record::Cells;
-use crate::statement::{Program, Request};
+use crate::statement::{Program, Request, Statement};
 
 pub use super::channel::{CONNECT_TIMEOUT, Channel, Pace, dial, dial_within};
 
@@ -32,6 +32,19 @@ pub trait Prepare: Wire {
     /// # Errors
     /// As the database answers, with the statement's text; [`DatabaseError::Lost`] when the connection broke.
     fn prepare(&mut self, channel: &mut Channel, program: &Program) -> Result<(), DatabaseError>;
+
+    /// As [`Session::prepare_passing_over`].
+    ///
+    /// # Errors
+    /// As the database answers: a refusal is as good as none. [`DatabaseError::Lost`] when the connection broke.
+    fn prepare_passing_over(
+        &mut self,
+        _channel: &mut Channel,
+        _insert: &Statement,
+        _rows_max: usize,
+    ) -> Result<Option<PassingOver>, DatabaseError> {
+        Ok(None)
+    }
 
     /// As [`Session::version`].
     ///
@@ -266,10 +279,25 @@ impl<W: Prepare + 'static> Session for WireSession<W> {
         Ok(())
     }
 
-    fn attempt(&mut self, request: &Request) -> Result<(), DatabaseError> {
+    fn attempt(&mut self, request: &Request) -> Result<Answer, DatabaseError> {
         let outcome = self.drive(request);
         self.set_before(Before::behind(&outcome));
-        outcome.map(drop)
+        outcome
+    }
+
+    fn undo_attempt(&mut self) {
+        self.set_before(Before::Undone);
+    }
+
+    fn prepare_passing_over(
+        &mut self,
+        insert: &Statement,
+        rows_max: usize,
+    ) -> Result<Option<PassingOver>, DatabaseError> {
+        match self.wire.prepare_passing_over(&mut self.channel, insert, rows_max) {
+            Err(DatabaseError::Refused { .. }) => Ok(None),
+            outcome => outcome,
+        }
     }
 
     fn attempt_each(&mut self, requests: &[Request]) -> Vec<Result<(), DatabaseError>> {
@@ -280,7 +308,7 @@ impl<W: Prepare + 'static> Session for WireSession<W> {
             }
             let left = &requests[outcomes.len()..];
             match left.iter().take_while(|request| self.wire.can_follow(request)).count() {
-                0 | 1 => outcomes.push(self.attempt(next)),
+                0 | 1 => outcomes.push(self.attempt(next).map(drop)),
                 count => self.attempt_together(&left[..count], &mut outcomes),
             }
         }

@@ -12,6 +12,7 @@ pub const CHECKS: &[Check] = &[
     ("a killed connection is lost, and a new one works", killed_connections_are_lost),
     ("a dry run goes on behind what is refused, and nothing of it stays", dry_runs_tell_good_from_bad),
     ("a dry run that is kept has all that was taken, and nothing that was refused", dry_runs_can_be_kept),
+    ("an insert that passes over what is there stores the others as a plain one does", inserts_pass_over_what_is_there),
 ];
 
 /// Inserts samples in one step.
@@ -75,6 +76,51 @@ fn dry_runs_can_be_kept(bench: &Bench<'_>) -> Outcome {
     ensure(seen == 1, || "what follows is not committed".into())
 }
 
+fn inserts_pass_over_what_is_there(bench: &Bench<'_>) -> Outcome {
+    let mut session = bench.connect()?;
+    session.execute(&insert(1), None)?;
+    let plain = &bench.program.statements[usize::from(INSERT_SAMPLE)];
+    let Some(passing) = session.prepare_passing_over(plain, ROWS_MAX)? else {
+        return Ok(());
+    };
+    // Every seventh is there already, and the last is there twice.
+    let ids: Vec<_> = (100..2_100).map(|id| if id % 7 == 0 { 1 } else { id }).chain([5_000, 5_000]).collect();
+    let over = ids.iter().filter(|id| **id == 1).count() as u64 + 1;
+    let rows = ids.len() as u64;
+    let request = one(passing.statement, rows as u32, Expect::Anything, |cells| {
+        ids.iter().for_each(|id| sample::plain(*id, cells));
+    });
+    session.begin_dry_run()?;
+    for _ in 0..2 {
+        let changed = session.attempt(&request)?.changed;
+        let right = if passing.counts_all { rows } else { rows - over };
+        ensure(changed == right, || format!("{changed} of {rows} rows were changed instead of {right}"))?;
+        session.undo_attempt();
+    }
+    session.attempt(&request)?;
+    session.keep_dry_run()?;
+    let seen = bench.seen_by_others(0..10_000)?;
+    ensure(seen == rows - over + 1, || format!("{seen} rows are there, and {over} of {rows} were passed over"))?;
+    // What it stores is what a plain insert stores.
+    let edges = |statement, first: i64, expect| {
+        one(statement, sample::EDGES as u32, expect, |cells| {
+            (0..sample::EDGES).for_each(|case| sample::edge(first + case, case, cells));
+        })
+    };
+    session.execute(&edges(passing.statement, 20_000, Expect::Anything), None)?;
+    session.execute(&edges(INSERT_SAMPLE, 30_000, Expect::Changed(sample::EDGES as u64)), None)?;
+    for case in 0..sample::EDGES {
+        let mut read_row = |id: i64| -> Result<Vec<String>, Failure> {
+            let mut cells = Cells::new();
+            session.execute(&read(id), Some(&mut cells))?;
+            Ok(cells.as_slice().iter().skip(1).map(|cell| format!("{:?}", cells.to_json(*cell))).collect())
+        };
+        let (passed, right) = (read_row(20_000 + case)?, read_row(30_000 + case)?);
+        ensure(passed == right && !right.is_empty(), || format!("case {case}: {passed:?} instead of {right:?}"))?;
+    }
+    answered(&mut *session, &insert(9_000), Answer { changed: 1, ..Answer::default() })
+}
+
 /// Samples that [`attempt_groups`] leaves in a dry run.
 const TAKEN: u64 = 316;
 
@@ -96,7 +142,7 @@ fn attempt_groups(session: &mut dyn Session) -> Outcome {
         let outcomes = if requests.len() > 1 {
             session.attempt_each(&requests)
         } else {
-            requests.iter().map(|request| session.attempt(request)).collect()
+            requests.iter().map(|request| session.attempt(request).map(drop)).collect()
         };
         let found: Vec<_> = outcomes.iter().map(Result::is_err).collect();
         ensure(found == right, || format!("group {place}: {outcomes:?}"))?;

@@ -12,8 +12,8 @@ use super::response::{Event, Response, error, out_of_step};
 use super::values::Bound;
 use super::wire::MySqlWire;
 use crate::database::session::{Attempt, Channel, Prepare, WireSession, dial, dial_within};
-use crate::database::{DatabaseError, Endpoint, Session, SessionLimits};
-use crate::statement::{Program, Request, Step};
+use crate::database::{DatabaseError, Dialect, Endpoint, PassingOver, Session, SessionLimits};
+use crate::statement::{Program, Request, Statement, Step};
 
 const PREPARE: u8 = 0x16;
 const CLOSE: u8 = 0x19;
@@ -191,6 +191,23 @@ fn receive(channel: &mut Channel) -> Result<Vec<u8>, DatabaseError> {
     }
 }
 
+impl MySqlWire {
+    /// Prepares a statement in all its sizes.
+    fn prepare_plan(&self, channel: &mut Channel, plan: Plan) -> Result<Prepared, DatabaseError> {
+        let mut sizes = Vec::with_capacity(plan.texts.len());
+        for (text, rows) in plan.texts.iter().rev() {
+            let count = *rows as usize;
+            let (id, columns) = prepare_text(self.abilities, channel, text, count * plan.kinds.len())
+                .map_err(|error| within(error, text))?;
+            let kinds = plan.kinds.iter().copied().cycle().take(count * plan.kinds.len());
+            sizes.push(Bound::new(id, *rows, columns, kinds));
+        }
+        sizes.reverse();
+        let name = plan.name.into_boxed_str();
+        Ok(Prepared { name, columns: plan.kinds.len(), bulk: plan.bulk, sizes, text: None })
+    }
+}
+
 impl Prepare for MySqlWire {
     fn run(&mut self, channel: &mut Channel, sql: &str) -> Result<(), DatabaseError> {
         let mut out = Vec::new();
@@ -226,19 +243,42 @@ impl Prepare for MySqlWire {
         for statement in &program.statements {
             let rows = Rows { max: program.rows_max, usual: program.rows_usual };
             let plan = Plan::new(&dialect, statement, rows, self.abilities.has_bulk);
-            let mut sizes = Vec::with_capacity(plan.texts.len());
-            for (text, rows) in plan.texts.iter().rev() {
-                let count = *rows as usize;
-                let (id, columns) = prepare_text(self.abilities, channel, text, count * plan.kinds.len())
-                    .map_err(|error| within(error, text))?;
-                let kinds = plan.kinds.iter().copied().cycle().take(count * plan.kinds.len());
-                sizes.push(Bound::new(id, *rows, columns, kinds));
-            }
-            sizes.reverse();
-            let name = plan.name.into_boxed_str();
-            self.statements.push(Prepared { name, columns: plan.kinds.len(), bulk: plan.bulk, sizes, text: None });
+            let prepared = self.prepare_plan(channel, plan)?;
+            self.statements.push(prepared);
         }
         Ok(())
+    }
+
+    fn prepare_passing_over(
+        &mut self,
+        channel: &mut Channel,
+        insert: &Statement,
+        rows_max: usize,
+    ) -> Result<Option<PassingOver>, DatabaseError> {
+        let (Statement::Insert { table, columns }, Ok(statement)) = (insert, u16::try_from(self.statements.len()))
+        else {
+            return Ok(None);
+        };
+        let dialect = MySqlDialect { engine: self.engine };
+        let Some(first) = columns.first().filter(|_| self.engine.has_transactions()) else { return Ok(None) };
+        // A trigger would be told of updates that are none, and may do something else.
+        let triggers = format!(
+            "SELECT COUNT(*) FROM information_schema.triggers WHERE event_manipulation = 'UPDATE' \
+             AND event_object_schema = DATABASE() AND event_object_table = {}",
+            dialect.literal(table)
+        );
+        if self.query(channel, &triggers)?.first().and_then(|row| row.first()?.as_deref()) != Some("0") {
+            return Ok(None);
+        }
+        // IGNORE would pass over them, too, and store other values where one does not fit.
+        let name = dialect.quote(&first.name);
+        let tail = format!(" ON DUPLICATE KEY UPDATE {name} = {name}");
+        let rows = Rows { max: rows_max, usual: 0 };
+        let mut plan = Plan::new(&dialect, insert, rows, self.abilities.has_bulk);
+        plan.texts.iter_mut().for_each(|(text, _)| text.push_str(&tail));
+        let prepared = self.prepare_plan(channel, plan)?;
+        self.statements.push(prepared);
+        Ok(Some(PassingOver { statement, counts_all: true }))
     }
 
     fn dry_run_texts(&self) -> [&'static [&'static str]; 3] {

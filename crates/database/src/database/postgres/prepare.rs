@@ -8,11 +8,12 @@ use super::message::{
 };
 use super::prepared::{COPY_ROWS_MIN, Prepared};
 use super::startup::receive;
+use super::types;
 use super::wire::PostgresWire;
 use crate::database::dialect::statement_text;
 use crate::database::session::{Attempt, Channel, Prepare};
-use crate::database::{DatabaseError, Dialect};
-use crate::statement::{Program, Request, Statement, Step};
+use crate::database::{DatabaseError, Dialect, PassingOver};
+use crate::statement::{Program, Request, Statement, Step, TableColumn};
 
 /// Rows in text form, null as none.
 type Rows = Vec<Vec<Option<String>>>;
@@ -63,6 +64,25 @@ impl Prepare for PostgresWire {
         Ok(())
     }
 
+    fn prepare_passing_over(
+        &mut self,
+        channel: &mut Channel,
+        insert: &Statement,
+        _rows_max: usize,
+    ) -> Result<Option<PassingOver>, DatabaseError> {
+        let (Statement::Insert { table, columns }, Some([types_text, _]), Ok(place)) =
+            (insert, copy_texts(insert), u16::try_from(self.statements.len()))
+        else {
+            return Ok(None);
+        };
+        let [name, types] = [format!("s{place}"), format!("t{place}")];
+        let elements = describe(channel, &types, &types_text)?.columns;
+        let Some(text) = passing_over_text(table, columns, &elements) else { return Ok(None) };
+        describe(channel, &name, &text)?;
+        self.statements.push(Prepared::of_arrays(&name, text, &elements, &types));
+        Ok(Some(PassingOver { statement: place, counts_all: false }))
+    }
+
     fn version(&mut self, channel: &mut Channel) -> Result<String, DatabaseError> {
         let rows = self.query(channel, "SELECT version()")?;
         rows.into_iter().flatten().flatten().next().ok_or_else(|| broken("it has no version"))
@@ -110,6 +130,15 @@ fn copy_texts(statement: &Statement) -> Option<[String; 2]> {
     let names: Vec<_> = columns.iter().map(|column| PostgresDialect.quote(&column.name)).collect();
     let (table, names) = (PostgresDialect.quote(table), names.join(", "));
     Some([format!("SELECT {names} FROM {table} LIMIT 0"), format!("COPY {table} ({names}) FROM STDIN (FORMAT binary)")])
+}
+
+/// The insert of rows, each column an array, that passes over those which are there; none where a column has a type that no array is made of.
+fn passing_over_text(table: &str, columns: &[TableColumn], types: &[u32]) -> Option<String> {
+    let names: Vec<_> = columns.iter().map(|column| PostgresDialect.quote(&column.name)).collect();
+    let array = |(place, oid): (usize, &u32)| Some(format!("${}::{}[]", place + 1, types::name(*oid)?));
+    let arrays = types.iter().enumerate().map(array).collect::<Option<Vec<_>>>()?;
+    let (table, names, arrays) = (PostgresDialect.quote(table), names.join(", "), arrays.join(", "));
+    Some(format!("INSERT INTO {table} ({names}) SELECT * FROM unnest({arrays}) ON CONFLICT DO NOTHING"))
 }
 
 /// Types of a statement's parameters and columns, as numbers of the server.
@@ -233,6 +262,10 @@ mod tests {
     #[test]
     fn only_inserts_are_copied_and_names_are_quoted() {
         let columns = vec![TableColumn { name: "a\"b".into(), kind: ColumnKind::Int16, nullable: false }];
+        let passing_over = passing_over_text("t", &columns, &[types::INT2]).unwrap();
+        let right = "INSERT INTO \"t\" (\"a\"\"b\") SELECT * FROM unnest($1::smallint[]) ON CONFLICT DO NOTHING";
+        assert_eq!(passing_over, right);
+        assert_eq!(passing_over_text("t", &columns, &[types::BPCHAR]), None);
         let insert = Statement::Insert { table: "t".into(), columns };
         let [types, copy] = copy_texts(&insert).unwrap();
         assert_eq!(types, "SELECT \"a\"\"b\" FROM \"t\" LIMIT 0");

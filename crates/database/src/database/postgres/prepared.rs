@@ -40,8 +40,19 @@ pub struct Prepared {
     bind_tail: Vec<u8>,
     /// Bind and Execute of the query of the same columns, and of the COPY.
     copy: Option<Vec<u8>>,
+    /// Of a statement whose parameters are arrays, one for each column.
+    arrays: Option<Arrays>,
     /// The statement as it travels where none is prepared: with all its rows in one text, as an unnamed statement.
     sent_as_text: Option<TextStatement>,
+}
+
+/// What stands around the values of arrays.
+#[derive(Debug)]
+struct Arrays {
+    /// Bind and Execute of the query of the same columns.
+    types: Vec<u8>,
+    /// The types of the elements, column by column.
+    elements: Vec<u32>,
 }
 
 impl Prepared {
@@ -57,7 +68,17 @@ impl Prepared {
         let mut bind_tail = Vec::new();
         append_formats(&columns, &mut bind_tail);
         bind_tail.extend_from_slice(&EXECUTE);
-        Prepared { text, parameters, columns, can_miss, bind_head, bind_tail, copy: None, sent_as_text: None }
+        let (copy, arrays, sent_as_text) = (None, None, None);
+        Prepared { text, parameters, columns, can_miss, bind_head, bind_tail, copy, arrays, sent_as_text }
+    }
+
+    /// A statement prepared as `name` that takes all rows at once, each column as an array of elements of these types, behind the query of the same columns that
+    /// is prepared as `types`. All types must have a binary form.
+    pub fn of_arrays(name: &str, text: String, elements: &[u32], types: &str) -> Self {
+        let mut messages = Vec::new();
+        append_execution(types, &mut messages);
+        let arrays = Arrays { types: messages, elements: elements.to_vec() };
+        Prepared { arrays: Some(arrays), ..Prepared::new(name, text, elements, &[], true) }
     }
 
     /// A statement that travels as text each time.
@@ -80,14 +101,7 @@ impl Prepared {
     /// rows.
     pub fn set_copy(&mut self, types: &str, copy: &str) {
         let mut messages = Vec::new();
-        for name in [types, copy] {
-            message::write(&mut messages, b'B', |out| {
-                out.push(0);
-                message::write_text(out, name);
-                out.extend_from_slice(&[0; 6]);
-            });
-            messages.extend_from_slice(&EXECUTE);
-        }
+        [types, copy].iter().for_each(|name| append_execution(name, &mut messages));
         self.copy = Some(messages);
     }
 
@@ -106,6 +120,7 @@ impl Prepared {
     pub fn completions(&self, rows: u32) -> u32 {
         match self.copy(rows as usize) {
             Some(_) => 2,
+            None if self.arrays.is_some() => 2 * rows.min(1),
             None if self.is_text() => 1,
             None => rows,
         }
@@ -138,6 +153,9 @@ impl Prepared {
             out.extend_from_slice(copy);
             return self.append_copy(values, cells, out);
         }
+        if let Some(arrays) = &self.arrays {
+            return if rows == 0 { Ok(()) } else { self.append_arrays(arrays, values, cells, out) };
+        }
         for row in 0..rows {
             self.append_bind(&values[row * width..][..width], cells, out)?;
         }
@@ -149,6 +167,38 @@ impl Prepared {
         let start = out.len();
         out.extend_from_slice(&self.bind_head);
         self.append_values(values, cells, out)?;
+        out.extend_from_slice(&self.bind_tail);
+        self.close(start, out.len() - EXECUTE.len(), out)
+    }
+
+    fn append_arrays(
+        &self,
+        arrays: &Arrays,
+        values: &[Cell],
+        cells: &Cells,
+        out: &mut Vec<u8>,
+    ) -> Result<(), DatabaseError> {
+        out.extend_from_slice(&arrays.types);
+        let (start, width) = (out.len(), self.parameters.len());
+        out.extend_from_slice(&self.bind_head);
+        for (column, (encoding, element)) in self.parameters.iter().zip(&arrays.elements).enumerate() {
+            let at = out.len();
+            let of_column = || values.iter().skip(column).step_by(width);
+            let has_null = of_column().any(|value| *value == Cell::Null);
+            // Its length, to be filled in; one dimension, whether a null is among them, the type, how many there are, and the number of the first.
+            let head = [0, 1, u32::from(has_null), *element, (values.len() / width) as u32, 1];
+            head.iter().for_each(|number| out.extend_from_slice(&number.to_be_bytes()));
+            for value in of_column() {
+                if let Err(misfit) = encoding.encode(*value, cells, out) {
+                    return Err(self.refusal(column, *encoding, cells, *value, misfit));
+                }
+            }
+            let length = out.len() - at - 4;
+            if length > MESSAGE_BYTES_MAX {
+                return Err(self.excess(length));
+            }
+            out[at..at + 4].copy_from_slice(&(length as u32).to_be_bytes());
+        }
         out.extend_from_slice(&self.bind_tail);
         self.close(start, out.len() - EXECUTE.len(), out)
     }
@@ -221,6 +271,16 @@ impl Prepared {
         let text = &self.text;
         DatabaseError::refused("54000", format!("a row of {length} bytes exceeds PostgreSQL's 1 GiB, of: {text}"))
     }
+}
+
+/// Appends Bind and Execute of a statement without parameters that is prepared as `name`.
+fn append_execution(name: &str, out: &mut Vec<u8>) {
+    message::write(out, b'B', |out| {
+        out.push(0);
+        message::write_text(out, name);
+        out.extend_from_slice(&[0; 6]);
+    });
+    out.extend_from_slice(&EXECUTE);
 }
 
 /// Bind without values and with all columns asked for as text.
@@ -332,6 +392,31 @@ mod tests {
         let data: Vec<u8> = messages[4..8].iter().flat_map(|message| message.1.clone()).collect();
         assert_eq!(data.len(), 19 + 1000 * (2 + 8 + 504) + 2);
         assert_eq!((&data[..11], &data[data.len() - 2..]), (&b"PGCOPY\n\xff\r\n\0"[..], &[255, 255][..]));
+    }
+
+    #[test]
+    fn rows_that_may_be_passed_over_go_as_an_array_for_each_column() {
+        let prepared = Prepared::of_arrays("s0", String::new(), &[types::INT4, types::TEXT], "t0");
+        let mut cells = Cells::new();
+        cells.int(1);
+        cells.text("a");
+        cells.int(2);
+        cells.null();
+        let mut out = Vec::new();
+        prepared.append(2, 0, &cells, &mut out).unwrap();
+        let messages = split(&out);
+        assert_eq!(messages.iter().map(|message| message.0).collect::<Vec<_>>(), b"BEBE");
+        assert_eq!((prepared.completions(2), prepared.completions(0)), (2, 0));
+        let numbers =
+            [&[0, 0, 0, 36][..], &[0, 0, 0, 1], &[0; 4], &[0, 0, 0, 23], &[0, 0, 0, 2], &[0, 0, 0, 1]].concat();
+        let numbers = [&numbers[..], &[0, 0, 0, 4, 0, 0, 0, 1, 0, 0, 0, 4, 0, 0, 0, 2]].concat();
+        let texts =
+            [&[0, 0, 0, 29][..], &[0, 0, 0, 1], &[0, 0, 0, 1], &[0, 0, 0, 25], &[0, 0, 0, 2], &[0, 0, 0, 1]].concat();
+        let texts = [&texts[..], &[0, 0, 0, 1], b"a", &[255; 4]].concat();
+        assert_eq!(messages[2].1, [&b"\0s0\0"[..], &[0, 1, 0, 1, 0, 2], &numbers, &texts, &[0, 0]].concat());
+        out.clear();
+        prepared.append(0, 0, &cells, &mut out).unwrap();
+        assert!(out.is_empty(), "an array of no rows has no dimension");
     }
 
     #[test]

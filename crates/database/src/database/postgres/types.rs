@@ -26,3 +26,21 @@ pub const UNKNOWN: u32 = 705;
 pub const BPCHAR: u32 = 1042;
 /// character varying(n)
 pub const VARCHAR: u32 = 1043;
+
+/// What a type is called where it is an array's, without a length: an array of texts that are cut at a length would lose what is behind it. None
+/// of those that are not needed.
+pub fn name(oid: u32) -> Option<&'static str> {
+    match oid {
+        BOOL => Some("boolean"),
+        BYTEA => Some("bytea"),
+        INT8 => Some("bigint"),
+        INT2 => Some("smallint"),
+        INT4 => Some("integer"),
+        TEXT => Some("text"),
+        FLOAT4 => Some("real"),
+        FLOAT8 => Some("double precision"),
+        JSONB => Some("jsonb"),
+        VARCHAR => Some("varchar"),
+        _ => None,
+    }
+}

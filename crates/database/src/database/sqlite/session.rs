@@ -237,10 +237,10 @@ impl Session for SqliteSession {
         self.begin.execute(&Cells::new(), 0, None).map(drop)
     }
 
-    fn attempt(&mut self, request: &Request) -> Result<(), DatabaseError> {
+    fn attempt(&mut self, request: &Request) -> Result<Answer, DatabaseError> {
         let none = Cells::new();
         self.savepoint.execute(&none, 0, None)?;
-        let outcome = self.steps(request, None).map(drop);
+        let outcome = self.steps(request, None);
         // A trigger may have undone the whole transaction.
         if outcome.is_err() && self.is_dry_run() {
             self.go_back.execute(&none, 0, None)?;

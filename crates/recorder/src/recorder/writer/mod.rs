@@ -29,6 +29,8 @@ mod messages;
 mod names;
 mod needs;
 mod opening;
+mod passable;
+mod passing;
 mod refusal;
 mod registry;
 mod shape;

@@ -3,14 +3,17 @@
 //! A try of many rows in one statement costs each of them much less than a try apart, says only whether all are good, and those of a refused one are
 //! tried again. Rows that are tried apart leave together: one round trip says of each whether it is good. So long runs are halved while
 //! they are refused, and short ones taken apart; where bad rows are many, all are. A database without round trips, which executes a statement for each
-//! row anyhow, tries all apart from the start.
+//! row anyhow, tries all apart from the start. Where the database has inserts that pass over what a unique key forbids, long runs are tried by these,
+//! until one is refused for another reason.
 //!
-//! Invariant: each row is passed in a run that was taken, or was tried apart.
+//! Invariant: each row is passed in a run that was taken, or was tried apart, or was passed over.
 
 use std::ops::Range;
 
 /// Rows of the first run.
 const FIRST: usize = 32;
+/// Rows of the first run of which bad ones are passed over: it shows whether they are many.
+const FIRST_PASSED: usize = 128;
 /// The most rows of a run.
 const MOST: usize = 1_024;
 /// A refused run of so many rows is tried apart.
@@ -20,9 +23,22 @@ const APART_MOST: usize = 256;
 /// Where one row in so many is bad, all are tried apart.
 const DENSE: usize = 16;
 
+/// How rows are tried as long as nothing is known of them.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) enum Way {
+    /// In runs that are halved where they are refused.
+    Halving,
+    /// Each by itself.
+    Apart,
+    /// In runs of which bad rows are passed over.
+    PassingOver,
+}
+
 /// What is to be tried next.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(super) enum Try {
+    /// All rows of the run at once, so that those which a unique key forbids are passed over.
+    PassingOver(Range<usize>),
     /// All rows of the run at once.
     Together(Range<usize>),
     /// Each row of the run by itself, behind the good ones before it.
@@ -37,18 +53,27 @@ pub(super) struct Sieve {
     start: usize,
     size: usize,
     is_apart: bool,
-    is_always_apart: bool,
+    way: Way,
     /// The end of the run from `start` that was refused.
     refused_end: Option<usize>,
     /// Behind the row that was refused last.
     behind_last: usize,
 }
 
+/// Whether so many bad ones of some rows are so many that all are better tried apart.
+pub(super) fn is_dense(bad: usize, rows: usize) -> bool {
+    bad * DENSE >= rows
+}
+
 impl Sieve {
     /// Nothing of so many rows is decided.
-    pub(super) fn new(count: usize, is_always_apart: bool) -> Self {
-        let (size, is_apart) = (if is_always_apart { APART_MOST } else { FIRST }, is_always_apart);
-        Sieve { count, start: 0, size, is_apart, is_always_apart, refused_end: None, behind_last: 0 }
+    pub(super) fn new(count: usize, way: Way) -> Self {
+        let size = match way {
+            Way::Halving => FIRST,
+            Way::Apart => APART_MOST,
+            Way::PassingOver => FIRST_PASSED,
+        };
+        Sieve { count, start: 0, size, is_apart: way == Way::Apart, way, refused_end: None, behind_last: 0 }
     }
 
     pub(super) fn next_try(&self) -> Option<Try> {
@@ -56,9 +81,21 @@ impl Sieve {
         let run = self.start..end;
         match (run.is_empty(), self.is_apart) {
             (true, _) => None,
+            (false, _) if self.way == Way::PassingOver => Some(Try::PassingOver(run)),
             (false, true) => Some(Try::Apart(run)),
             (false, false) => Some(Try::Together(run)),
         }
+    }
+
+    /// A run in which rows would have been passed over was refused: what follows is halved.
+    pub(super) fn halve(&mut self, run: Range<usize>) {
+        self.pass_over_no_more();
+        self.look_into(run.end);
+    }
+
+    /// What follows is tried in runs that are halved, or apart.
+    pub(super) fn pass_over_no_more(&mut self) {
+        self.way = Way::Halving;
     }
 
     /// The run was taken as a whole.
@@ -90,6 +127,10 @@ impl Sieve {
     pub(super) fn decide(&mut self, end: usize, bad: &[usize]) {
         let tried = end - self.start;
         self.start = end;
+        if self.way == Way::PassingOver {
+            self.size = MOST;
+            return;
+        }
         if end < self.refused_end.unwrap_or(end) && bad.is_empty() {
             // It is behind them.
             return;
@@ -100,7 +141,7 @@ impl Sieve {
             None => 2 * tried,
         };
         self.behind_last = bad.last().map_or(self.behind_last, |last| last + 1);
-        self.is_apart = self.is_always_apart || distance <= DENSE;
+        self.is_apart = self.way == Way::Apart || distance <= DENSE;
         self.size = if self.is_apart { APART_MOST } else { (distance / 2).clamp(1, MOST) };
     }
 }
@@ -120,11 +161,24 @@ mod tests {
         apart: usize,
     }
 
-    fn sift(bad: &[bool], is_always_apart: bool) -> Sifted {
-        let (mut sieve, mut sifted) = (Sieve::new(bad.len(), is_always_apart), Sifted::default());
+    /// Sifts rows of which some are bad; those from a place on for a reason that nothing passes over.
+    fn sift(bad: &[bool], way: Way, other_from: usize) -> Sifted {
+        let (mut sieve, mut sifted) = (Sieve::new(bad.len(), way), Sifted::default());
         while let Some(next) = sieve.next_try() {
             sifted.tries += 1;
             match next {
+                Try::PassingOver(run) => {
+                    sifted.together += run.len();
+                    let found: Vec<_> = run.clone().filter(|row| bad[*row]).collect();
+                    match found.iter().any(|row| *row >= other_from) {
+                        true => sieve.halve(run),
+                        false => {
+                            sieve.decide(run.end, &found);
+                            sifted.apart += found.len();
+                            sifted.found.extend(found);
+                        }
+                    }
+                }
                 Try::Together(run) => {
                     sifted.together += run.len();
                     match bad[run.clone()].contains(&true) {
@@ -145,7 +199,7 @@ mod tests {
 
     fn work(bad: impl Fn(usize) -> bool) -> Sifted {
         let bad: Vec<_> = (0..10_000).map(bad).collect();
-        let sifted = sift(&bad, false);
+        let sifted = sift(&bad, Way::Halving, 0);
         assert_eq!(sifted.found.len(), bad.iter().filter(|bad| **bad).count());
         sifted
     }
@@ -163,15 +217,18 @@ mod tests {
         for dense in [work(|row| row % 2 == 1), work(|row| (row * 7_919 / 13) % 2 == 1), work(|_| true)] {
             at_most(dense, 50, 100, 10_000);
         }
+        let every_second: Vec<_> = (0..10_000).map(|row| row % 2 == 1).collect();
+        at_most(sift(&every_second, Way::PassingOver, usize::MAX), 11, 10_000, 5_000);
     }
 
     proptest! {
         #[test]
         fn exactly_the_bad_rows_are_found(
-            is_always_apart: bool, share in 0.0..1.0_f64, bad in proptest::collection::vec(0.0..1.0_f64, 0..600),
+            way in prop_oneof![Just(Way::Halving), Just(Way::Apart), Just(Way::PassingOver)], share in 0.0..1.0_f64,
+            bad in proptest::collection::vec(0.0..1.0_f64, 0..3_000), other_from in 0..3_000_usize,
         ) {
             let bad: Vec<_> = bad.into_iter().map(|drawn| drawn < share * share * share).collect();
-            let sifted = sift(&bad, is_always_apart);
+            let sifted = sift(&bad, way, other_from);
             let expected: Vec<_> = bad.iter().enumerate().filter(|(_, bad)| **bad).map(|(row, _)| row).collect();
             prop_assert_eq!(sifted.found, expected);
             prop_assert!(sifted.tries <= bad.len() / 2 + 10, "{} tries", sifted.tries);

@@ -7,37 +7,37 @@ use std::ops::Range;
 
 use super::bind::Unit;
 use super::refusal::{Meaning, meaning_where};
-use super::sieve::{Sieve, Try};
+use super::sieve::{Sieve, Try, Way};
 use super::store::{Connection, Context, Ready, append_identity, insert};
-use crate::database::DatabaseError;
+use crate::database::{DatabaseError, PassingOver};
 use crate::record::Cells;
 use crate::recorder::spool::now_ns;
-use crate::statement::Request;
+use crate::statement::{Expect, Request, Step};
 
 /// A unit with the places of its rows among those of its measurement.
-struct Piece {
-    unit: Unit,
-    main: usize,
+pub(super) struct Piece {
+    pub unit: Unit,
+    pub main: usize,
     second: usize,
     /// Its identity's place among those that are new.
     fresh: Option<usize>,
 }
 
 /// What a dry run has come to.
-struct Found {
+pub(super) struct Found {
     /// The places of the pieces that were refused, with the reasons.
-    bad: Vec<(usize, DatabaseError)>,
+    pub bad: Vec<(usize, DatabaseError)>,
     /// Runs that were taken, none longer than [`TAKEN_MOST`] unless it was tried so.
     taken: Vec<Range<usize>>,
     /// Which of the new identities are stored.
-    is_stored: Vec<bool>,
+    pub is_stored: Vec<bool>,
 }
 
 /// Pieces that were taken apart are one run up to this length.
 const TAKEN_MOST: usize = 1_024;
 
 impl Found {
-    fn take(&mut self, run: Range<usize>) {
+    pub fn take(&mut self, run: Range<usize>) {
         match self.taken.last_mut().filter(|last| last.end == run.start && run.end - last.start <= TAKEN_MOST) {
             Some(last) => last.end = run.end,
             None => self.taken.push(run),
@@ -55,8 +55,9 @@ impl Connection {
         ready: &Ready,
         context: &mut Context<'_>,
     ) -> Result<Vec<(usize, DatabaseError)>, DatabaseError> {
+        let way = self.way_of(ready, context)?;
         self.session.begin_dry_run()?;
-        let outcome = self.try_rows(ready, None, context);
+        let outcome = self.try_rows((ready, way), None, context);
         if !outcome.as_ref().is_err_and(DatabaseError::is_lost) {
             self.session.end_dry_run()?;
         }
@@ -90,7 +91,7 @@ impl Connection {
         if !outcome.as_ref().is_err_and(DatabaseError::is_lost) {
             self.session.end_dry_run()?;
         }
-        outcome
+        outcome.map(drop)
     }
 
     /// Tries rows in the dry run that has begun, `head` before them where it has been attempted; those that the database refuses, with the reasons.
@@ -99,15 +100,28 @@ impl Connection {
     /// As the database answers, about something else than a row.
     pub(super) fn try_rows(
         &mut self,
-        ready: &Ready,
+        (ready, way): (&Ready, Way),
         head: Option<&Request>,
         context: &mut Context<'_>,
     ) -> Result<Vec<(usize, DatabaseError)>, DatabaseError> {
         let pieces = &arranged(ready)[..];
-        let mut sieve = Sieve::new(pieces.len(), !self.session.has_round_trips());
+        let mut sieve = Sieve::new(pieces.len(), way);
         let mut found = Found { bad: Vec::new(), taken: Vec::new(), is_stored: vec![false; ready.fresh.len()] };
         while let Some(next) = sieve.next_try() {
             match next {
+                Try::PassingOver(run) => {
+                    let before = found.bad.len();
+                    if self.attempt_passing_over(pieces, run.clone(), ready, &mut found, context)? {
+                        let places: Vec<_> = found.bad[before..].iter().map(|(place, _)| *place).collect();
+                        if self.prefers_apart(&pieces[run.clone()], places.len()) {
+                            sieve.pass_over_no_more();
+                        }
+                        sieve.decide(run.end, &places);
+                    } else {
+                        self.passable.give_up(measurements_of(&pieces[run.clone()]));
+                        sieve.halve(run);
+                    }
+                }
                 Try::Together(run) => match self.attempt(&pieces[run.clone()], ready, &mut found.is_stored, context) {
                     Ok(()) => {
                         found.take(run.clone());
@@ -118,7 +132,8 @@ impl Connection {
                 },
                 Try::Apart(run) => {
                     let before = found.bad.len();
-                    let end = self.attempt_each(pieces, run, ready, &mut found, context)?;
+                    let each: Vec<_> = run.clone().collect();
+                    let end = run.start + self.attempt_each(pieces, &each, ready, &mut found, context)?;
                     let places: Vec<_> = found.bad[before..].iter().map(|(place, _)| *place).collect();
                     sieve.decide(end, &places);
                 }
@@ -139,7 +154,7 @@ impl Connection {
         context: &Context<'_>,
     ) -> Result<(), DatabaseError> {
         self.session.begin_dry_run()?;
-        head.map_or(Ok(()), |head| self.session.attempt(head))?;
+        head.map_or(Ok(()), |head| self.session.attempt(head).map(drop))?;
         found.is_stored.fill(false);
         for run in &found.taken {
             self.attempt(&pieces[run.clone()], ready, &mut found.is_stored, context)?;
@@ -155,36 +170,37 @@ impl Connection {
         is_stored: &mut [bool],
         context: &Context<'_>,
     ) -> Result<(), DatabaseError> {
-        let with = self.append_attempt(pieces, ready, is_stored, context);
-        let outcome = self.session.attempt(&self.request);
+        let with = self.append_attempt(pieces, (ready, Way::Halving), is_stored, context);
+        let outcome = self.session.attempt(&self.request).map(drop);
         if outcome.is_ok() {
             with.iter().for_each(|place| is_stored[*place] = true);
         }
         outcome
     }
 
-    /// Tries each piece of a run by itself, as many in one round trip as can be; the end of those that were tried, which is before the run's where
-    /// an error undid the dry run.
-    fn attempt_each(
+    /// Tries each of some pieces by itself, as many in one round trip as can be; how many were tried, which are not all where an error undid the dry run.
+    pub(super) fn attempt_each(
         &mut self,
         pieces: &[Piece],
-        run: Range<usize>,
+        places: &[usize],
         ready: &Ready,
         found: &mut Found,
         context: &Context<'_>,
     ) -> Result<usize, DatabaseError> {
-        let mut place = run.start;
-        while place < run.end && self.session.is_dry_run() {
+        let mut tried = 0;
+        while tried < places.len() && self.session.is_dry_run() {
             let (mut requests, mut with) = (Vec::new(), Vec::new());
-            for piece in &pieces[place..run.end] {
+            for piece in places[tried..].iter().map(|place| &pieces[*place]) {
                 // Whether an identity is stored that another piece of the same round trip brings is not known yet.
                 if piece.fresh.is_some_and(|fresh| with.contains(&fresh)) {
                     break;
                 }
-                with.extend(self.append_attempt(std::slice::from_ref(piece), ready, &found.is_stored, context));
+                let own = (ready, Way::Apart);
+                with.extend(self.append_attempt(std::slice::from_ref(piece), own, &found.is_stored, context));
                 requests.push(std::mem::take(&mut self.request));
             }
             for outcome in self.session.attempt_each(&requests) {
+                let place = places[tried];
                 match outcome {
                     Ok(()) => {
                         found.take(place..place + 1);
@@ -193,17 +209,17 @@ impl Connection {
                     Err(error) if meaning_where(&error, context.suspected) != Meaning::Record => return Err(error),
                     Err(error) => found.bad.push((place, error)),
                 }
-                place += 1;
+                tried += 1;
             }
         }
-        Ok(place)
+        Ok(tried)
     }
 
     /// Makes the request that stores some pieces, with the identities that are new and not stored; the places of those.
-    fn append_attempt(
+    pub(super) fn append_attempt(
         &mut self,
         pieces: &[Piece],
-        ready: &Ready,
+        (ready, way): (&Ready, Way),
         is_stored: &[bool],
         context: &Context<'_>,
     ) -> Vec<usize> {
@@ -215,7 +231,7 @@ impl Connection {
             self.append_identities(places, ready);
         }
         for pieces in pieces.chunk_by(|a, b| a.unit.measurement == b.unit.measurement) {
-            self.append_pieces(pieces, context);
+            self.append_pieces(pieces, way, context);
         }
         with
     }
@@ -231,20 +247,31 @@ impl Connection {
         insert(&mut self.request, statement, places.len() as u32, first_cell);
     }
 
-    fn append_pieces(&mut self, pieces: &[Piece], context: &Context<'_>) {
+    fn append_pieces(&mut self, pieces: &[Piece], way: Way, context: &Context<'_>) {
         let (Some(first), Some(last)) = (pieces.first(), pieces.last()) else { return };
         let (rows, statements) =
             (&context.binder.rows[first.unit.measurement], &self.statements[first.unit.measurement]);
         let second = first.second..last.second + last.unit.second_rows as usize;
         let first_cell = self.request.cells.len() as u32;
         copy(&rows.main, rows.main_rows, first.main..last.main + 1, &mut self.request.cells);
-        insert(&mut self.request, statements.main, pieces.len() as u32, first_cell);
+        match self.passable.of(first.unit.measurement).filter(|_| way == Way::PassingOver) {
+            Some(PassingOver { statement, .. }) => {
+                let (rows, expect) = (pieces.len() as u32, Expect::Anything);
+                self.request.steps.push(Step { statement, rows, first_cell, expect });
+            }
+            None => insert(&mut self.request, statements.main, pieces.len() as u32, first_cell),
+        }
         if let Some(statement) = statements.second.filter(|_| !second.is_empty()) {
             let first_cell = self.request.cells.len() as u32;
             copy(&rows.second, rows.second_rows, second.clone(), &mut self.request.cells);
             insert(&mut self.request, statement, second.len() as u32, first_cell);
         }
     }
+}
+
+/// The measurements of some pieces, by place.
+pub(super) fn measurements_of(pieces: &[Piece]) -> impl Iterator<Item = usize> {
+    pieces.iter().map(|piece| piece.unit.measurement)
 }
 
 /// The units in the order in which they are stored: measurement by measurement.

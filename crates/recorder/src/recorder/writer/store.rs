@@ -13,6 +13,7 @@ use super::identity::{Ends, Identities, NewIdentity, Times};
 use super::ledger::{Ledger, numbers};
 use super::messages::{self, MessageStatements};
 use super::opening::{self, Standing};
+use super::passable::Passable;
 use super::refusal::{UNUSABLE, is_duplicate};
 use super::registry::{Registry, ensure};
 use super::shape::{Statements, own_tables, record_table};
@@ -52,6 +53,7 @@ pub(super) struct Connection {
     unusable: BTreeMap<usize, String>,
     pub(super) messages: MessageStatements,
     pub(super) ledger_statement: u16,
+    pub(super) passable: Passable,
     /// What the database keeps of what is committed here.
     pub terms: Terms,
     /// The lane's row, as of the last transaction that is known to be committed.
@@ -129,6 +131,7 @@ impl Connection {
             unusable: BTreeMap::new(),
             messages,
             ledger_statement: 0,
+            passable: Passable::default(),
             ledger,
             news: None,
             request: Request::default(),
@@ -175,6 +178,7 @@ impl Connection {
     /// Prepares the statements of all measurements, but for those whose tables somebody has removed, changed or locked.
     fn prepare(&mut self, context: &mut Context<'_>) -> Result<(), DatabaseError> {
         self.unusable.clear();
+        self.passable.forget();
         context.binder.forget();
         let Err(error) = self.prepare_those(context, &|_| true) else { return Ok(()) };
         for place in 0..self.catalogue.measurements().len() {

@@ -62,8 +62,10 @@ impl Connection {
         let begun = Instant::now();
         let next = self.append_head(&ready, head, context);
         let head = std::mem::take(&mut self.request);
-        self.session.begin_dry_run()?;
-        let tried = self.session.attempt(&head).and_then(|()| self.try_rows(&ready, Some(&head), context));
+        let tried = self.way_of(&ready, context).and_then(|way| {
+            self.session.begin_dry_run()?;
+            self.session.attempt(&head).and_then(|_| self.try_rows((&ready, way), Some(&head), context))
+        });
         self.request = head;
         match tried {
             Ok(bad) => Ok(Taken { ready, bad, next, begun }),

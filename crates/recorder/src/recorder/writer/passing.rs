@@ -1,0 +1,159 @@
+//! Rows that a unique key forbids are passed over by the database's own insert for that. The third way of [`Connection`] to find bad rows, which tries each good
+//! row once.
+//!
+//! What was passed over is what is not there behind the insert, by the numbers of its records. It is tried once more, each row by itself, so that it has the reason that
+//! the database gives for it alone.
+//!
+//! Invariant: a run is told good from bad only where the counts say that nothing else happened; else it is undone.
+
+use std::collections::HashSet;
+use std::ops::Range;
+
+use super::refusal::{Meaning, meaning_where};
+use super::shape::{record_columns, record_table};
+use super::sieve::{Way, is_dense};
+use super::sifting::{Found, Piece, measurements_of};
+use super::store::{Connection, Context, Ready};
+use crate::database::{DatabaseError, PassingOver};
+use crate::layout::RECORD_ID;
+use crate::record::Cell;
+use crate::statement::Statement;
+
+impl Connection {
+    /// In which way the rows are to be tried. Prepares what it takes; not within a transaction.
+    ///
+    /// # Errors
+    /// Where the connection is lost.
+    pub(super) fn way_of(&mut self, ready: &Ready, context: &Context<'_>) -> Result<Way, DatabaseError> {
+        if !self.session.has_round_trips() {
+            return Ok(Way::Apart);
+        }
+        let measurements: HashSet<_> = ready.bound.units.iter().map(|unit| unit.measurement).collect();
+        for measurement in measurements {
+            if self.passable.pauses(measurement) {
+                return Ok(Way::Halving);
+            }
+            if self.prepare_passing_over(measurement, context)?.is_none() {
+                return Ok(Way::Halving);
+            }
+        }
+        Ok(Way::PassingOver)
+    }
+
+    fn prepare_passing_over(
+        &mut self,
+        place: usize,
+        context: &Context<'_>,
+    ) -> Result<Option<PassingOver>, DatabaseError> {
+        if let Some(known) = self.passable.known(place) {
+            return Ok(known);
+        }
+        let measurement = &self.catalogue.measurements()[place];
+        let has_second = self.statements.get(place).is_some_and(|statements| statements.second.is_some());
+        // What goes with a row of a second table is passed over there only, and would have to be found, too.
+        let found = match has_second {
+            true => None,
+            false => {
+                let (table, columns) = (record_table(measurement), record_columns(measurement));
+                self.session.prepare_passing_over(&Statement::Insert { table, columns }, context.rows_max)?
+            }
+        };
+        self.passable.note(place, found);
+        Ok(found)
+    }
+
+    /// Tries a run so that the rows which a unique key forbids are passed over, and tries those apart. Whether it is decided by that: another constraint may
+    /// refuse all of it, and something that changes rows of others, or other numbers than it should, has to be undone.
+    ///
+    /// # Errors
+    /// As the database answers, about something else than a row.
+    pub(super) fn attempt_passing_over(
+        &mut self,
+        pieces: &[Piece],
+        run: Range<usize>,
+        ready: &Ready,
+        found: &mut Found,
+        context: &Context<'_>,
+    ) -> Result<bool, DatabaseError> {
+        let own = &pieces[run.clone()];
+        let with = self.append_attempt(own, (ready, Way::PassingOver), &found.is_stored, context);
+        let changed = match self.session.attempt(&self.request) {
+            Ok(answer) => answer.changed,
+            Err(error) if is_unfit(&error) || meaning_where(&error, context.suspected) == Meaning::Record => {
+                return Ok(false);
+            }
+            Err(error) => {
+                self.passable.give_up(measurements_of(own));
+                return Err(error);
+            }
+        };
+        let counts_all = own
+            .iter()
+            .any(|piece| self.passable.of(piece.unit.measurement).is_some_and(|passing_over| passing_over.counts_all));
+        let all = (own.len() + with.len()) as u64;
+        let over = match changed == all && !counts_all {
+            true => Vec::new(),
+            false => {
+                let stored = self.stored_of(own, context);
+                if stored.is_err() {
+                    self.passable.give_up(measurements_of(own));
+                }
+                let stored = stored?;
+                let is_over = |place: &usize| !stored.contains(&record_of(&pieces[*place], context));
+                run.clone().filter(is_over).collect()
+            }
+        };
+        let right = if counts_all { all } else { all - over.len() as u64 };
+        if changed != right {
+            self.session.undo_attempt();
+            return Ok(false);
+        }
+        with.iter().for_each(|place| found.is_stored[*place] = true);
+        let mut start = run.start;
+        for end in over.iter().copied().chain([run.end]) {
+            if start < end {
+                found.take(start..end);
+            }
+            start = end + 1;
+        }
+        self.attempt_each(pieces, &over, ready, found, context)?;
+        Ok(true)
+    }
+
+    /// Whether the rows behind these, of which so many were passed over, are better tried apart. MariaDB updates what it passes over, to what it is: where
+    /// every second row is bad, that takes longer than to try each.
+    pub(super) fn prefers_apart(&self, pieces: &[Piece], bad: usize) -> bool {
+        let updates = |place| self.passable.of(place).is_some_and(|passing_over| passing_over.counts_all);
+        is_dense(bad, pieces.len()) && measurements_of(pieces).any(updates)
+    }
+
+    /// The numbers of the records of some pieces that are there.
+    fn stored_of(&mut self, pieces: &[Piece], context: &Context<'_>) -> Result<HashSet<i64>, DatabaseError> {
+        let dialect = context.database.dialect();
+        let id = dialect.quote(RECORD_ID);
+        let ranges = pieces.chunk_by(|a, b| a.unit.measurement == b.unit.measurement).filter_map(|pieces| {
+            let (first, last) = (pieces.first()?, pieces.last()?);
+            let table = dialect.quote(&record_table(&self.catalogue.measurements()[first.unit.measurement]));
+            let (first, last) = (record_of(first, context), record_of(last, context));
+            Some(format!("SELECT {id} FROM {table} WHERE {id} BETWEEN {first} AND {last}"))
+        });
+        let sql = ranges.collect::<Vec<_>>().join(" UNION ALL ");
+        let rows = self.session.query(&sql)?;
+        Ok(rows.iter().filter_map(|row| row.first()?.as_ref()?.parse().ok()).collect())
+    }
+}
+
+/// The number of the record of a piece, which is the first value of its row.
+fn record_of(piece: &Piece, context: &Context<'_>) -> i64 {
+    let rows = &context.binder.rows[piece.unit.measurement];
+    let width = rows.main.len() / (rows.main_rows as usize).max(1);
+    match rows.main.as_slice().get(piece.main * width) {
+        Some(Cell::Int(number)) => *number,
+        _ => 0,
+    }
+}
+
+/// Whether the table has a unique key that no insert can pass over: PostgreSQL's that are checked at the commit.
+fn is_unfit(error: &DatabaseError) -> bool {
+    matches!(error, DatabaseError::Refused { code, .. } if code == "55000")
+}

@@ -76,6 +76,12 @@ impl Connection {
         context: &Context<'_>,
     ) -> Result<bool, DatabaseError> {
         let own = &pieces[run.clone()];
+        let counts_all = self.counts_all(own);
+        // A row of somebody else's with the number of a record would be taken for that record behind the insert. No other recorder gives these numbers,
+        // as long as this transaction has the lane's row.
+        if counts_all && !self.stored_of(own, context)?.is_empty() {
+            return Ok(false);
+        }
         let with = self.append_attempt(own, (ready, Way::PassingOver), &found.is_stored, context);
         let changed = match self.session.attempt(&self.request) {
             Ok(answer) => answer.changed,
@@ -87,18 +93,11 @@ impl Connection {
                 return Err(error);
             }
         };
-        let counts_all = own
-            .iter()
-            .any(|piece| self.passable.of(piece.unit.measurement).is_some_and(|passing_over| passing_over.counts_all));
         let all = (own.len() + with.len()) as u64;
         let over = match changed == all && !counts_all {
             true => Vec::new(),
             false => {
-                let stored = self.stored_of(own, context);
-                if stored.is_err() {
-                    self.passable.give_up(measurements_of(own));
-                }
-                let stored = stored?;
+                let stored = self.stored_of(own, context)?;
                 let is_over = |place: &usize| !stored.contains(&record_of(&pieces[*place], context));
                 run.clone().filter(is_over).collect()
             }
@@ -123,8 +122,12 @@ impl Connection {
     /// Whether the rows behind these, of which so many were passed over, are better tried apart. MariaDB updates what it passes over, to what it is: where
     /// every second row is bad, that takes longer than to try each.
     pub(super) fn prefers_apart(&self, pieces: &[Piece], bad: usize) -> bool {
-        let updates = |place| self.passable.of(place).is_some_and(|passing_over| passing_over.counts_all);
-        is_dense(bad, pieces.len()) && measurements_of(pieces).any(updates)
+        is_dense(bad, pieces.len()) && self.counts_all(pieces)
+    }
+
+    /// Whether counts of what was changed do not tell what was passed over.
+    fn counts_all(&self, pieces: &[Piece]) -> bool {
+        measurements_of(pieces).any(|place| self.passable.of(place).is_some_and(|passing_over| passing_over.counts_all))
     }
 
     /// The numbers of the records of some pieces that are there.
@@ -138,7 +141,11 @@ impl Connection {
             Some(format!("SELECT {id} FROM {table} WHERE {id} BETWEEN {first} AND {last}"))
         });
         let sql = ranges.collect::<Vec<_>>().join(" UNION ALL ");
-        let rows = self.session.query(&sql)?;
+        let rows = self.session.query(&sql);
+        if rows.is_err() {
+            self.passable.give_up(measurements_of(pieces));
+        }
+        let rows = rows?;
         Ok(rows.iter().filter_map(|row| row.first()?.as_ref()?.parse().ok()).collect())
     }
 }

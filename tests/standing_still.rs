@@ -4,6 +4,7 @@
 
 use std::io::{Read, Write};
 use std::net::{Shutdown, TcpListener, TcpStream};
+use std::os::unix::process::CommandExt;
 use std::path::PathBuf;
 use std::process::{Child, Command, Stdio};
 use std::sync::Arc;
@@ -105,13 +106,17 @@ impl Trying {
             self.name
         );
         std::fs::write(self.folder.join("study.toml"), study).unwrap();
-        Command::new(env!("CARGO_BIN_EXE_loadline"))
-            .args(["run", "study.toml", "--out", "run"])
-            .current_dir(&self.folder)
-            .stdout(Stdio::piped())
-            .stderr(Stdio::piped())
-            .spawn()
-            .unwrap()
+        let mut command = Command::new(env!("CARGO_BIN_EXE_loadline"));
+        command.args(["run", "study.toml", "--out", "run"]).current_dir(&self.folder);
+        // A shell that starts the tests in the background makes them ignore SIGINT, which is inherited.
+        let listen = || {
+            // SAFETY: signal takes no pointer, and may be called between fork and exec.
+            unsafe { libc::signal(libc::SIGINT, libc::SIG_DFL) };
+            Ok(())
+        };
+        // SAFETY: what is called before exec is safe there.
+        unsafe { command.pre_exec(listen) };
+        command.stdout(Stdio::piped()).stderr(Stdio::piped()).spawn().unwrap()
     }
 
     /// The exit status, and everything that was said.

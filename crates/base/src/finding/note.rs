@@ -94,6 +94,16 @@ pub enum Note {
         /// Cases with such queries.
         cases: Vec<FewRows>,
     },
+    /// Cases that had hardly begun when they were measured.
+    #[error(
+        "the load had hardly begun when it was measured: in most trials fewer operations were completed than there are clients, or the first \
+         part of the measured phase carried less than half as much a second as the rest; a longer load.warmup shows what lasts, and claims on these cases stay undecided: {}",
+        some_of(cases.iter().map(show_levels))
+    )]
+    Cold {
+        /// Levels of these cases.
+        cases: Vec<Levels>,
+    },
     /// Other processes kept CPUs busy.
     #[error("{}", show_others(*busy_cpus, *cpus, *n, *is_database_unknown))]
     OthersBusy {

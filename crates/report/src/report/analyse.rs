@@ -27,6 +27,7 @@ use crate::report::plans;
 use crate::report::recorded::recorded;
 use crate::report::uploads::uploads;
 use crate::report::verdicts::verdicts;
+use crate::report::warming;
 use crate::statistics::noise::{CaseMean, Series, means};
 use crate::statistics::summary::{Interval, mean};
 use crate::study::repeat::{are_settled, stopping};
@@ -295,6 +296,7 @@ fn notes(study: &Study, environment: &Environment, groups: &[CaseTrials<'_>], ca
     let governor = environment.governor.clone().filter(|governor| governor != "performance");
     notes.extend(governor.map(|governor| Note::Governor { governor }));
     notes.extend(found_nothing(cases));
+    notes.extend(warming::note(groups));
     notes.extend(limits::notes(environment, groups, cases));
     notes.extend(client::notes(environment, groups));
     notes.extend(plans::note(groups));

@@ -17,6 +17,7 @@ use crate::report::case_trials::{CaseTrials, is_overloaded};
 use crate::report::factors::{same_level, show_level, show_levels};
 use crate::report::metric::{LOAD_LINE, METRICS, Metric};
 use crate::report::points::{Curve, curves};
+use crate::report::warming::is_cold;
 use crate::statistics::best::BestRatio;
 use crate::statistics::noise::Series;
 use crate::statistics::summary::{Interval, geometric_mean};
@@ -183,6 +184,8 @@ struct Member<'a> {
     trials: Vec<TrialValue>,
     /// Whether its times only tell how long the load lasted.
     is_overloaded: bool,
+    /// Whether it had hardly begun when it was measured.
+    is_cold: bool,
     /// Rows that a query gave; none where none were counted.
     rows: Option<f64>,
     /// The 95 % interval of the mean, by the noise of all cases, where it is asked for.
@@ -232,7 +235,8 @@ fn of_trials<'a>(case: &'a Case, metric: &Metric, groups: &[CaseTrials<'_>]) -> 
     let is_overloaded =
         is_open && metric.is_time() && group.is_some_and(|group| is_overloaded(&group.valid().collect::<Vec<_>>()));
     let rows = group.and_then(|group| rows_per_query(&group.valid().collect::<Vec<_>>()));
-    Member { case, trials: trials.unwrap_or_default(), is_overloaded, rows, interval: None }
+    let is_cold = group.is_some_and(is_cold);
+    Member { case, trials: trials.unwrap_or_default(), is_overloaded, is_cold, rows, interval: None }
 }
 
 /// All cases with these levels; an error when there is none.
@@ -258,6 +262,12 @@ fn with_levels<'a>(
             None => String::new(),
         };
         return Err(format!("the study has no case with {}{remedy}", show_levels(&all)));
+    }
+    if let Some(cold) = found.iter().find(|member| member.is_cold) {
+        let levels = show_levels(&cold.case.levels);
+        return Err(format!(
+            "the load had hardly begun when {levels} was measured; a longer load.warmup shows what lasts"
+        ));
     }
     Ok(found)
 }

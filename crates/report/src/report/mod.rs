@@ -33,6 +33,7 @@ mod statements;
 pub mod terminal;
 mod uploads;
 pub mod verdicts;
+mod warming;
 
 pub use analyse::analyse;
 pub use export::{jsonl, table};

@@ -22,7 +22,7 @@ use crate::cli::{QuarantineAction, RecordArguments};
 use crate::database::Database;
 use crate::recorder::config::Config;
 use crate::recorder::supervisor::Supervisor;
-use crate::recorder::{Cleared, discard_quarantine, log, replay_quarantine, spool};
+use crate::recorder::{Cleared, discard_quarantine, log, memory, replay_quarantine, spool};
 use crate::server::{install_signal_handlers_with_reload, interrupted, keep_files_private, take_reload};
 use crate::study::Passwords;
 use crate::units::show_utc;
@@ -48,6 +48,7 @@ pub fn run(arguments: &RecordArguments, is_json: bool) -> Result<Status, Failure
 
 fn record(path: &Path, config: Config, is_json: bool) -> Result<Status, Failure> {
     install_signal_handlers_with_reload();
+    memory::keep_freed();
     log::configure(config.log);
     log::never_wait();
     let mut supervised = Supervised::new(Supervisor::from_environment().map_err(Failure::refused)?);

@@ -16,6 +16,7 @@ pub mod intake;
 pub mod line;
 pub mod log;
 mod log_queue;
+pub mod memory;
 pub mod meter;
 pub mod metrics;
 pub mod metrics_listener;

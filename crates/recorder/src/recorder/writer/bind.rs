@@ -132,6 +132,7 @@ impl Binder {
         if range.is_empty() {
             return context.bound;
         }
+        context.bound.units.reserve(range.len());
         let (first, last) = (batch.entry_of(range.start), batch.entry_of(range.end - 1));
         for place in first..=last {
             let offer = &batch.entries[place].offer;

@@ -64,6 +64,45 @@ impl Wire for Echo {
     }
 }
 
+/// An echo from a server that answers one request twice. Of what stands behind an answer nothing is consumed, as in every codec.
+struct Twice(Echo);
+
+impl Twice {
+    /// A connection whose request of this number is answered twice; requests have one byte.
+    fn connect(twice: usize) -> Box<dyn Wire> {
+        let (socket, mut server) = UnixStream::pair().unwrap();
+        std::thread::spawn(move || {
+            let mut byte = [0];
+            for request in 1.. {
+                let Ok(1) = server.read(&mut byte) else { return };
+                let answer: &[u8] = if request == twice { &[7, 7] } else { &[7] };
+                if server.write_all(answer).is_err() {
+                    return;
+                }
+            }
+        });
+        Box::new(Twice(Echo { socket, missing: 0 }))
+    }
+}
+
+impl Wire for Twice {
+    fn fd(&self) -> RawFd {
+        self.0.fd()
+    }
+
+    fn start(&mut self, request: &Request, out: &mut Vec<u8>) {
+        self.0.start(request, out);
+    }
+
+    fn advance(&mut self, request: &Request, input: &[u8], out: &mut Vec<u8>) -> Progress {
+        self.0.advance(request, &input[..self.0.missing.min(input.len())], out)
+    }
+
+    fn keep_rows(&mut self, _: Option<Cells>) -> Option<Cells> {
+        None
+    }
+}
+
 struct Lengths(Vec<i64>, usize);
 
 impl Source for Lengths {
@@ -126,6 +165,19 @@ fn a_lost_connection_fails_its_operation_and_is_made_again() {
         assert_eq!((reads.scheduled, reads.failed), (clients * 10, clients), "{:?}", observed.tally.errors);
         assert_eq!(observed.tally.errors.values().sum::<u64>(), clients);
         assert!(observed.tally.errors.keys().all(|message| message.contains("connection lost")));
+    }
+}
+
+#[test]
+fn an_answer_too_many_is_never_taken_for_the_next_one() {
+    for clients in [1, 2, 20] {
+        let made = AtomicU32::new(0);
+        let connect = || Twice::connect(if made.fetch_add(1, Ordering::Relaxed) < clients { 3 } else { usize::MAX });
+        let observed = run(clients, Length::OperationsPerClient(10), &[1], &connect);
+        let reads = &observed.tally.operations()["read"];
+        let clients = u64::from(clients);
+        assert_eq!((reads.scheduled, reads.failed), (clients * 10, clients), "{:?}", observed.tally.errors);
+        assert!(observed.tally.errors.keys().all(|message| message.contains("more than the answer")));
     }
 }
 

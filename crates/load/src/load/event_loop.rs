@@ -204,9 +204,30 @@ impl<'a, T: Transport> EventLoop<'a, T> {
         if !self.out.is_empty() {
             self.send(place);
         }
-        if let Some(outcome) = progress.outcome {
-            self.end(place, now_ns, outcome);
+        match progress.outcome {
+            Some(outcome) if !outcome.as_ref().is_err_and(DatabaseError::is_lost) && !self.has_only_answered(place) => {
+                self.lose(place, now_ns, "the server sent more than the answer to what was asked");
+            }
+            Some(outcome) => self.end(place, now_ns, outcome),
+            None => {}
         }
+    }
+
+    /// Whether nothing stands behind an answer but what the server may say unasked. More would be taken for the next answer, and from then on each operation
+    /// would be measured with the answer to the one before it.
+    #[inline]
+    fn has_only_answered(&mut self, place: usize) -> bool {
+        let slot = &mut self.slots[place];
+        if slot.unread.is_empty() {
+            return true;
+        }
+        self.out.clear();
+        let Some(consumed) = slot.wire.as_mut().and_then(|wire| wire.unasked(&slot.unread, &mut self.out)) else {
+            return false;
+        };
+        slot.unread.drain(..consumed);
+        self.send(place);
+        true
     }
 
     /// Takes in what arrives while nothing was asked; few servers have anything to say then.

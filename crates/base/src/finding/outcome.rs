@@ -166,6 +166,10 @@ pub struct Seen {
     pub quantile_s: Option<f64>,
     /// Trials there.
     pub trials: usize,
+    /// Seconds that these measured together: what the database does less often is not in them.
+    pub seconds: f64,
+    /// Of these, trials that lost the bound by themselves although the database did not fall behind.
+    pub stalled: usize,
     /// Of these, trials in which something else took CPU time, or whose client sent late.
     pub disturbed: usize,
     /// The lowest rate above that was refuted.
@@ -192,7 +196,15 @@ pub struct RefutedSeen {
 impl std::fmt::Display for Seen {
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
         let here = self.quantile_s.map_or("unknown".to_owned(), show_seconds);
-        write!(f, "{} is {here} over {} trials", p(self.quantile), self.trials)?;
+        let (trials, seconds) = (self.trials, show_seconds(self.seconds));
+        write!(f, "{} is {here} over {trials} trials, {seconds} in all", p(self.quantile))?;
+        if self.stalled > 0 {
+            let count = self.stalled;
+            write!(
+                f,
+                " ({count} of them lost the bound by themselves, as where the database stalls now and then; all together keep it)"
+            )?;
+        }
         if self.disturbed > 0 {
             write!(
                 f,

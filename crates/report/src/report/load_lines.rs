@@ -103,6 +103,8 @@ fn seen(wanted: &Goal, line: &Line, quantile_s: &dyn Fn(f64) -> Option<f64>) -> 
         at_per_s: line.rate_per_s,
         quantile_s: quantile_s(line.rate_per_s),
         trials: line.trials,
+        seconds: line.seconds,
+        stalled: line.stalled,
         disturbed: line.disturbed,
         refuted: line.refuted.map(refuted),
         slow_below_per_s: line.slow_below_per_s,

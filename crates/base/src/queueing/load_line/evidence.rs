@@ -25,6 +25,12 @@ const SPREAD_FROM: usize = 3;
 const LENGTH_SLACK: f64 = 0.8;
 /// Multiple of the confirmations after which a rate is not tried any more.
 const STUCK: f64 = 1.5;
+/// A few trials that stalled do not keep a rate from being confirmed where the others show at most so much of the tolerated share, by the same bound …
+const WITHOUT_STALLS: f64 = 0.5;
+/// … and all together at most so much of it, as seen.
+const STALLS_LEAVE: f64 = 0.7;
+/// Multiple of the confirmations up to which trials are made where only a few that stalled are in the way.
+const STUCK_STALLED: f64 = 3.0;
 /// Disturbed trials at a rate, more than undisturbed ones, after which the latter are not waited for.
 const PATIENCE: usize = 6;
 
@@ -81,8 +87,10 @@ pub(super) enum Of {
 }
 
 /// What other rates say about one.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+#[derive(Debug, Clone, Copy, PartialEq)]
 pub(super) struct Others {
+    /// Operations at lower rates that mostly keep the bound, and those of them above it.
+    pub below: [f64; 2],
     /// Trials at lower rates in which the database fell behind.
     pub lost_below: usize,
     /// Whether a rate as high or higher was lost in some trials and carried in others.
@@ -208,6 +216,11 @@ impl Rate {
         self.of(of).len()
     }
 
+    /// Seconds that these measured together.
+    pub fn seconds(&self, of: Of) -> f64 {
+        self.of(of).iter().map(|seen| seen.seconds).sum()
+    }
+
     /// What is certain, from trials of at least `least_s` where they shall confirm.
     pub fn decision(&self, bound: &Bound, least_s: f64, others: impl Fn(Of) -> Others) -> Decision {
         if self.is_refuted(bound) {
@@ -222,13 +235,37 @@ impl Rate {
     }
 
     fn is_confirmed(&self, bound: &Bound, of: Of, least_s: f64, others: Others) -> bool {
+        self.confirmation(bound, of, least_s, others).is_some()
+    }
+
+    /// Where these trials confirm the rate: how many of them stalled.
+    pub fn confirmation(&self, bound: &Bound, of: Of, least_s: f64, others: Others) -> Option<usize> {
         let seen = self.of(of);
         let (trials, lost) = (seen.len() + others.lost_below, self.lost(of) + others.lost_below);
         let long: Vec<Seen> = seen.into_iter().filter(|seen| seen.seconds >= LENGTH_SLACK * least_s).collect();
         let error = if others.is_fickle { FALLS_BEHIND_ERROR_FICKLE } else { FALLS_BEHIND_ERROR };
-        long.len() >= bound.confirmations
-            && binomial(trials, FALLS_BEHIND_MOST, |count| count <= lost) <= error
-            && share(&long, 1.0).is_some_and(|[_, high]| high <= bound.tolerated())
+        let excludes = |lost| binomial(trials, FALLS_BEHIND_MOST, |count| count <= lost) <= error;
+        let [operations, above] = sums(&long);
+        // A server is late as often at a higher rate as at a lower one, or more often.
+        let [with_operations, with_above] = [operations + others.below[0], above + others.below[1]];
+        let tolerated = bound.tolerated();
+        if long.len() < bound.confirmations || !excludes(lost) || with_above > tolerated * with_operations {
+            return None;
+        }
+        if is_share_below(tolerated, &long) {
+            return Some(0);
+        }
+        let (kept, late): (Vec<Seen>, Vec<Seen>) = long.iter().partition(|seen| seen.keeps(bound));
+        let stalled = late.iter().filter(|seen| !seen.is_lost()).count();
+        let confirms = above <= STALLS_LEAVE * tolerated * operations
+            && excludes(lost + stalled)
+            && is_share_below(WITHOUT_STALLS * tolerated, &kept);
+        confirms.then_some(stalled)
+    }
+
+    /// Operations and those of them above the bound, of a rate at which most trials keep it.
+    pub fn sums_where_kept(&self, bound: &Bound, of: Of) -> [f64; 2] {
+        if self.mostly_loses(bound) { [0.0; 2] } else { sums(&self.of(of)) }
     }
 
     fn is_refuted(&self, bound: &Bound) -> bool {
@@ -264,6 +301,9 @@ impl Rate {
 /// Whether trials like these will not decide, even up to the most that are made: neither for the rate nor, where they may, against it.
 fn will_not_decide(seen: &[Seen], bound: &Bound, may_refute: bool) -> bool {
     let (trials, most) = (seen.len() as f64, STUCK * bound.confirmations as f64);
+    if trials < STUCK_STALLED * bound.confirmations as f64 && only_stalls(seen, bound) {
+        return false;
+    }
     let known = SPREAD_FROM.max(4 * bound.confirmations / 5);
     if seen.len() >= known && trials < most {
         let [low, high] = [share_after(seen, 0.0, most), share_after(seen, 1.0, most)];
@@ -274,6 +314,23 @@ fn will_not_decide(seen: &[Seen], bound: &Bound, may_refute: bool) -> bool {
     // Where the share is certain and only the number of trials is wanted, more do decide.
     let is_certain = share(seen, 1.0).is_some_and(|[_, high]| high <= bound.tolerated());
     trials >= if is_certain { 2.0 * most } else { most }
+}
+
+/// Whether only a few trials that stalled keep these from confirming: so many more as are made then will, if none of them stalls.
+fn only_stalls(seen: &[Seen], bound: &Bound) -> bool {
+    let (kept, late): (Vec<Seen>, Vec<Seen>) = seen.iter().partition(|seen| seen.keeps(bound));
+    let (trials, tolerated) = (STUCK_STALLED * bound.confirmations as f64, bound.tolerated());
+    let [operations, above] = sums(seen);
+    let operations_then = operations * trials / seen.len() as f64;
+    !late.is_empty()
+        && binomial(trials as usize, FALLS_BEHIND_MOST, |count| count <= late.len()) <= FALLS_BEHIND_ERROR
+        && above <= STALLS_LEAVE * tolerated * operations_then
+        && share_after(&kept, 1.0, trials).is_some_and(|[_, high]| high <= WITHOUT_STALLS * tolerated)
+}
+
+/// Whether the share of operations above the bound is at most so high, by its one-sided bound.
+fn is_share_below(most: f64, seen: &[Seen]) -> bool {
+    share(seen, 1.0).is_some_and(|[_, high]| high <= most)
 }
 
 fn sums(seen: &[Seen]) -> [f64; 2] {
@@ -331,18 +388,45 @@ mod tests {
         assert!(refutes(2, 2) && refutes(5, 2) && !refutes(6, 2), "one or two stalls in many trials are none");
     }
 
+    /// Trials of 1,000 operations each, so many of them above the bound.
+    fn trials(above: &[f64]) -> Vec<Seen> {
+        let one = |above: &f64| Seen {
+            seconds: 1.0,
+            operations: 1000.0,
+            above: *above,
+            times_s: Some([1e-3; 2]),
+            is_disturbed: false,
+        };
+        above.iter().map(one).collect()
+    }
+
+    #[test]
+    fn one_stall_in_thirty_trials_is_borne_and_two_are_not() {
+        let bound = Bound {
+            quantile: 0.99,
+            below_s: 0.02,
+            within: 0.1,
+            confirmations: 10,
+            trials_most: 120,
+            start_per_s: 1.0,
+            length: crate::queueing::load_line::TrialLength::Seconds(1.0),
+        };
+        let confirmation = |stalled: usize, of: usize, below: [f64; 2]| {
+            let above: Vec<f64> = (0..of).map(|trial| if trial < stalled { 200.0 } else { 1.0 }).collect();
+            let rate = Rate { rate_per_s: 1.0, seen: trials(&above), ..Rate::default() };
+            let others = Others { below, lost_below: 0, is_fickle: false };
+            rate.confirmation(&bound, Of::All, 1.0, others)
+        };
+        assert_eq!(confirmation(0, 10, [0.0; 2]), Some(0));
+        assert_eq!(confirmation(1, 40, [0.0; 2]), Some(1), "0.6 % of the operations are late, and 1 % may be");
+        assert_eq!(confirmation(1, 20, [0.0; 2]), None, "1.1 % are late");
+        assert_eq!(confirmation(2, 40, [0.0; 2]), None, "1.1 % are late");
+        assert_eq!(confirmation(0, 10, [20_000.0, 400.0]), None, "1.4 % are late here and at lower rates");
+    }
+
     #[test]
     fn the_bounds_of_a_share_widen_with_what_differs_between_trials() {
-        let seen = |above: &[f64]| -> Vec<Seen> {
-            let one = |above: &f64| Seen {
-                seconds: 1.0,
-                operations: 1000.0,
-                above: *above,
-                times_s: Some([1e-3; 2]),
-                is_disturbed: false,
-            };
-            above.iter().map(one).collect()
-        };
+        let seen = trials;
         let [low, high] = share(&seen(&[50.0; 9]), 0.0).unwrap();
         assert!(low > 0.041 && high < 0.061, "Poisson counts of 450: {low} {high}");
         let [low, high] = share(&seen(&[0.0, 10.0, 20.0, 100.0, 200.0, 30.0, 40.0, 20.0, 30.0]), 0.0).unwrap();

@@ -48,8 +48,12 @@ pub struct Line {
     pub is_verified: bool,
     /// Trials at the line that confirm it: all that can be used, or where only these do, the undisturbed ones.
     pub trials: usize,
+    /// Seconds that these measured together.
+    pub seconds: f64,
     /// Of these, trials in which the database fell behind.
     pub fallen_behind: usize,
+    /// Of these, trials that lost the bound by themselves although the database did not fall behind: it stalls now and then.
+    pub stalled: usize,
     /// Of the trials at the line, those that were disturbed and speak for it all the same.
     pub disturbed: usize,
     /// A lower rate that was refuted, where there is one: the server is slow when it is idle.
@@ -212,7 +216,15 @@ impl<'s> Search<'s> {
     }
 
     fn others(&self, rate: &Rate, of: Of) -> Others {
-        Others { lost_below: self.lost_below(rate, of), is_fickle: self.is_fickle_above(rate, of) }
+        let lost_below = self.lost_below(rate, of);
+        Others { below: self.late_below(rate, of), lost_below, is_fickle: self.is_fickle_above(rate, of) }
+    }
+
+    /// Operations at lower rates, and those of them above the bound, down to half of this rate.
+    fn late_below(&self, rate: &Rate, of: Of) -> [f64; 2] {
+        let lower = self.rates.iter().filter(|lower| (0.5..1.0).contains(&(lower.rate_per_s / rate.rate_per_s)));
+        let sums = lower.map(|lower| lower.sums_where_kept(self.bound, of));
+        sums.fold([0.0; 2], |all, these| [all[0] + these[0], all[1] + these[1]])
     }
 
     fn lean(&self, rate: &Rate) -> Lean {
@@ -442,7 +454,8 @@ impl<'s> Search<'s> {
         let mut below = self.rates.iter().filter(|rate| rate.rate_per_s < at.rate_per_s);
         let slow = below.rfind(|rate| self.decision(rate) == Decision::Refuted);
         let end_per_s = refuted.map_or(f64::INFINITY, |rate| rate.rate_per_s);
-        let of = at.confirmed_by(self.bound, self.length(at.rate_per_s).least_s, |of| self.others(at, of));
+        let least_s = self.length(at.rate_per_s).least_s;
+        let of = at.confirmed_by(self.bound, least_s, |of| self.others(at, of));
         let again = |rate: &&Rate| rate.rate_per_s > end_per_s && rate.trials() > 0 && self.lean(rate) == Lean::Keeps;
         Line {
             rate_per_s: at.rate_per_s,
@@ -453,7 +466,9 @@ impl<'s> Search<'s> {
             }),
             is_verified: true,
             trials: at.count(of),
+            seconds: at.seconds(of),
             fallen_behind: at.lost(of),
+            stalled: at.confirmation(self.bound, of, least_s, self.others(at, of)).unwrap_or(0),
             disturbed: if of == Of::All { at.disturbed() } else { 0 },
             slow_below_per_s: slow.map(|rate| rate.rate_per_s),
             kept_again_per_s: self.rates.iter().find(again).map(|rate| rate.rate_per_s),

@@ -3,6 +3,8 @@
 use super::*;
 use crate::statistics::random::Random;
 
+mod stalls;
+
 const BOUND: Bound = Bound {
     quantile: 0.9,
     below_s: 0.010,
@@ -26,10 +28,19 @@ struct Server {
     fails: fn(f64) -> f64,
     /// Seconds of each tenth of a second in which the client sends nothing.
     pause_s: f64,
+    /// Seconds between stalls on average, which come at random, and seconds of each, in which nothing is served.
+    stalls_s: [f64; 2],
 }
 
-const MM1: Server =
-    Server { servers: 1, service_s: 1e-3, is_constant: false, delay_s: |_| 0.0, fails: |_| 0.0, pause_s: 0.0 };
+const MM1: Server = Server {
+    servers: 1,
+    service_s: 1e-3,
+    is_constant: false,
+    delay_s: |_| 0.0,
+    fails: |_| 0.0,
+    pause_s: 0.0,
+    stalls_s: [f64::INFINITY, 0.0],
+};
 
 fn exponential(mean: f64, random: &mut Random) -> f64 {
     -(1.0 - random.unit()).ln() * mean
@@ -42,7 +53,13 @@ fn trial(bound: &Bound, server: &Server, rate_per_s: f64, seconds: f64, random: 
     let (begin_s, end_s) = (0.1 * seconds, 1.1 * seconds);
     let mut free_s = vec![0.0_f64; server.servers];
     let (mut at_s, mut times, mut waiting) = (exponential(1.0 / rate_per_s, random), Vec::new(), [0_u64; 2]);
+    let [apart_s, stall_s] = server.stalls_s;
+    let mut stall_at_s = if stall_s > 0.0 { exponential(apart_s, random) } else { f64::INFINITY };
     while at_s < end_s {
+        while stall_at_s < at_s {
+            free_s.iter_mut().for_each(|free_s| *free_s = free_s.max(stall_at_s) + stall_s);
+            stall_at_s += exponential(apart_s, random);
+        }
         let first = (0..free_s.len()).min_by(|a, b| free_s[*a].total_cmp(&free_s[*b])).unwrap();
         let service_s =
             slow * if server.is_constant { server.service_s } else { exponential(server.service_s, random) };

@@ -311,7 +311,7 @@ fn a_connection_that_the_server_ends_is_lost() {
     let process = session.query("SELECT pg_backend_pid()").unwrap()[0][0].clone().unwrap();
     other.run(&format!("SELECT pg_terminate_backend({process}, 10000)")).unwrap();
     let step = Step { statement: 0, rows: 1, first_cell: 0, expect: Expect::Rows };
-    let request = Request { steps: vec![step], cells: Cells::new() };
+    let request = Request { steps: vec![step], ..Request::default() };
     let lost = session.execute(&request, None).unwrap_err();
     assert!(matches!(&lost, DatabaseError::Lost(why) if why.contains("57P01")), "{lost}");
 }

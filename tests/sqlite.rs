@@ -183,7 +183,7 @@ fn a_single_update_that_changes_too_many_rows_is_undone() {
     let mut session = prepared(&place.open(&[]).unwrap(), "UPDATE t SET v = 'all'");
     session.execute(&inserts(0..3, "old"), None).unwrap();
     let step = Step { statement: 2, rows: 1, first_cell: 0, expect: Expect::Changed(1) };
-    let request = Request { steps: vec![step], cells: Cells::new() };
+    let request = Request { steps: vec![step], ..Request::default() };
     assert_eq!(code(session.execute(&request, None)), "rows");
     assert_eq!(session.query("SELECT DISTINCT v FROM t").unwrap(), [[Some("old".to_owned())]]);
 }
@@ -194,7 +194,7 @@ fn texts_and_blobs_are_bound_for_one_request_only() {
     let mut session = prepared(&place.open(&[]).unwrap(), "SELECT ?, ?, ?, ?, ?");
     let step = Step { statement: 2, rows: 1, first_cell: 0, expect: Expect::Rows };
     for round in 0..50 {
-        let mut request = Request { steps: vec![step], cells: Cells::new() };
+        let mut request = Request { steps: vec![step], ..Request::default() };
         request.cells.text(&"päivä\0".repeat(round));
         request.cells.blob(&vec![round as u8; round * 10]);
         request.cells.null();

@@ -52,6 +52,8 @@ fn a_path_that_cannot_be_is_refused_where_it_stands() {
     assert!(refusal(("[repeat]", "[record]\ntype = \"wisconsin\"\n[repeat]")).contains("have a key and no source"));
     let per_client = ("[repeat]", "[layout]\ntables = \"per-client\"\n[repeat]");
     assert!(refusal(per_client).contains("names its tables after the measurement"));
+    let as_recorded = ("[repeat]", "[layout]\ntables = \"recorder\"\n[repeat]");
+    assert!(refusal(as_recorded).contains("the recorder in front of the database makes its tables itself"));
     assert!(refusal(("clients = 6", "clients = 6\nstatements = \"text\"")).contains("gets records and no statements"));
     assert!(refusal(("clients = 6", "clients = 6\nconnect = \"each\"")).contains("sources keep their connections"));
     assert!(

@@ -139,6 +139,14 @@ fn combinations_that_make_no_sense_are_refused_before_anything_is_started() {
         "workload.name is \"read\"; only \"write\" has tables of each client's own",
     );
     refused(
+        &format!("{sensor}[layout]\nname = \"wide\"\ntables = \"recorder\"\n"),
+        "s.toml:8: layout.tables is \"recorder\" and record.rows is 10; a recorder begins with empty tables",
+    );
+    refused(
+        "[record]\ntype = \"sensor\"\n[layout]\ntables = \"recorder\"\n[workload]\nname = \"write\"\n",
+        "measurements of sensor may have the same tags, which are one identity for a recorder",
+    );
+    refused(
         "[database]\nname = \"simulated\"\n[load]\nstatements = \"text\"\n",
         "s.toml:6: load.statements is \"text\" and simulated reads no text",
     );

@@ -93,6 +93,22 @@ pub trait Generator: Send + Sync {
     }
 }
 
+/// Time stamps of records that a study sends to a recorder are made of their numbers, so that they are found again where they were stored: they begin in
+/// November 2023 and are a millisecond apart.
+const FIRST_NS: i64 = 1_700_000_000_000_000_000;
+const STEP_NS: i64 = 1_000_000;
+
+/// The time stamp of a record, in nanoseconds since 1970.
+pub fn time_of_number(number: u64) -> i64 {
+    FIRST_NS.saturating_add((number as i64).saturating_mul(STEP_NS))
+}
+
+/// The number of the record with this time stamp; none of one that was not made so.
+pub fn number_of_time(time_ns: i64) -> Option<u64> {
+    let since_ns = time_ns.checked_sub(FIRST_NS)?;
+    if since_ns % STEP_NS == 0 { u64::try_from(since_ns / STEP_NS).ok() } else { None }
+}
+
 /// One value. Text and bytes live in the [`Cells`] that the cell belongs to.
 #[derive(Debug, Clone, Copy, PartialEq)]
 pub enum Cell {

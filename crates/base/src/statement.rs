@@ -277,6 +277,8 @@ pub struct Request {
     pub steps: Vec<Step>,
     /// The values of all steps.
     pub cells: Cells,
+    /// Which client sends it, from 0.
+    pub client: u32,
 }
 
 /// The execution of one statement.
@@ -354,7 +356,7 @@ impl Statement {
 }
 
 impl Request {
-    /// Forgets all steps and keeps the memory.
+    /// Forgets all steps, and keeps the memory and whose it is.
     pub fn clear(&mut self) {
         self.steps.clear();
         self.cells.clear();

@@ -232,6 +232,9 @@ pub struct LayoutSettings {
     /// Whether each client writes into tables of its own.
     #[serde(skip_serializing_if = "std::ops::Not::not", default)]
     pub tables_per_client: bool,
+    /// Whether the tables are those that a recorder makes, with its row for each writer.
+    #[serde(skip_serializing_if = "std::ops::Not::not", default)]
+    pub tables_as_recorded: bool,
 }
 
 /// `[workload]`

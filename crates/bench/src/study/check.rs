@@ -4,6 +4,7 @@
 //! tells.
 
 mod recorder;
+mod tables;
 
 use std::collections::BTreeSet;
 
@@ -401,27 +402,6 @@ impl Rules<'_> {
             );
             self.refuse(&["workload.evolve", "load.duration"], message);
         }
-    }
-
-    /// Tables of each client's own are for clients that do nothing but write into them.
-    fn tables(&mut self) {
-        let Settings { record, layout, workload, background, .. } = self.settings;
-        if !layout.tables_per_client {
-            return;
-        }
-        let why = match (workload.name.as_str(), background) {
-            ("write", None) if record.rows == 0 && !record.existing => return,
-            ("write", None) if record.existing => {
-                fault!("record.existing is true"; "make the tables there yourself and name one, or leave it out")
-            }
-            ("write", None) => {
-                fault!("record.rows is {}", record.rows; "clients begin with empty tables of their own, leave it out")
-            }
-            ("write", Some(_)) => fault!("there is a [background]"; "leave one of them out"),
-            (name, _) => fault!("workload.name is \"{name}\""; "only \"write\" has tables of each client's own"),
-        };
-        let keys = ["layout.tables", "record.rows", "record.existing", "workload.name"];
-        self.refuse(&keys, Fault { what: format!("layout.tables is \"per-client\" and {}", why.what), ..why });
     }
 
     fn load(&mut self) {

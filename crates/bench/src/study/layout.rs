@@ -30,15 +30,26 @@ pub static LAYOUT: Part = Part {
         .factor(|settings| Some(settings.layout.indexes.join(", ").into())),
         Setting::new(
             "tables",
-            Kind::OneOf(&["one", PER_CLIENT]),
-            Absent::Text("one"),
-            "Whether all clients write into the same tables, or each into tables of its own.",
+            Kind::OneOf(&[ONE, PER_CLIENT, RECORDER]),
+            Absent::Text(ONE),
+            "Whether all clients write into the same tables, or each into tables of its own; or all into the tables that `loadline record` makes, each \
+             transaction with the recorder's row of its writer.",
         )
-        .factor(|settings| Some(if settings.layout.tables_per_client { PER_CLIENT } else { "one" }.into())),
+        .factor(|settings| Some(tables_of(&settings.layout).into())),
     ],
 };
 
+const ONE: &str = "one";
 const PER_CLIENT: &str = "per-client";
+const RECORDER: &str = "recorder";
+
+fn tables_of(layout: &LayoutSettings) -> &'static str {
+    match layout {
+        LayoutSettings { tables_per_client: true, .. } => PER_CLIENT,
+        LayoutSettings { tables_as_recorded: true, .. } => RECORDER,
+        _ => ONE,
+    }
+}
 
 fn layout_names() -> Vec<&'static str> {
     crate::layout::REGISTRY.iter().map(|entry| entry.name).collect()
@@ -47,9 +58,11 @@ fn layout_names() -> Vec<&'static str> {
 /// Reads the section; what is missing has its default.
 pub fn read_layout(root: &Table, names: &Names, errors: &mut Errors) -> LayoutSettings {
     let section = Section::open(root, &LAYOUT, errors);
+    let tables = section.find("tables", errors);
     LayoutSettings {
         name: read_name(&section, "name", &names.layouts, errors),
         indexes: read_indexes(&section, errors),
-        tables_per_client: section.find("tables", errors) == Some(PER_CLIENT),
+        tables_per_client: tables == Some(PER_CLIENT),
+        tables_as_recorded: tables == Some(RECORDER),
     }
 }

@@ -110,7 +110,7 @@ impl Client {
         Client {
             number,
             source,
-            request: Request::default(),
+            request: Request { client: number, ..Request::default() },
             think_ns,
             claimed_ns: None,
             own: None,

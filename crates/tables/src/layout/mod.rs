@@ -15,6 +15,7 @@ mod key;
 mod key_value;
 mod opaque;
 mod query;
+pub mod recorded;
 mod spare;
 mod star;
 mod star_hot;

@@ -9,6 +9,7 @@ use super::{
     ycsb,
 };
 use crate::data;
+use crate::layout::recorded::Recorded;
 use crate::layout::{self, Access, Layout};
 use crate::operation::Operation;
 use crate::query::count_found;
@@ -107,7 +108,8 @@ impl Work {
             program = events.program.clone();
         }
         let keys = ycsb::key_space(settings);
-        let (as_text, pipelines) = (settings.load.statements_as_text, settings.load.pipeline);
+        let as_text = settings.load.statements_as_text;
+        let pipelines = settings.load.pipeline || program.pipelines;
         let own = Program { as_text, pipelines, ..program.clone() };
         let of_clients = if as_text || pipelines { vec![own] } else { Vec::new() };
         let (settings, found) = (settings.clone(), OnceLock::new());
@@ -310,7 +312,11 @@ impl Stored {
         let records_max = preloaded.max(batch as usize);
         let table = &settings.record.table;
         let record_type = generator.record_type();
-        let mut layout = layout::build(&settings.layout.name, record_type, table, records_max)?;
+        let name = &settings.layout.name;
+        let mut layout = match settings.layout.tables_as_recorded {
+            true => Box::new(Recorded::new(name, record_type, table, records_max, settings.load.clients)?),
+            false => layout::build(name, record_type, table, records_max)?,
+        };
         let mut access = (known(settings)?.access)(settings, record_type)?;
         if let Some(background) = background {
             access.merge((known(background)?.access)(background, record_type)?);

@@ -7,23 +7,8 @@
 
 use std::io::Write;
 
-use crate::record::{Cell, Cells, RecordType};
+use crate::record::{Cell, Cells, RecordType, time_of_number};
 use crate::statement::Request;
-
-/// Time stamps begin in November 2023 and are a millisecond apart.
-const FIRST_NS: i64 = 1_700_000_000_000_000_000;
-const STEP_NS: i64 = 1_000_000;
-
-/// The time stamp of a record, in nanoseconds since 1970.
-pub fn time_of_number(number: u64) -> i64 {
-    FIRST_NS.saturating_add((number as i64).saturating_mul(STEP_NS))
-}
-
-/// The number of the record with this time stamp; none of one that was not made so.
-pub fn number_of_time(time_ns: i64) -> Option<u64> {
-    let since_ns = time_ns.checked_sub(FIRST_NS)?;
-    if since_ns % STEP_NS == 0 { u64::try_from(since_ns / STEP_NS).ok() } else { None }
-}
 
 /// How the records of a type are written.
 #[derive(Debug)]
@@ -149,7 +134,7 @@ fn escape(bytes: &[u8], special: &[u8], out: &mut Vec<u8>) {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::record::{Column, ColumnKind};
+    use crate::record::{Column, ColumnKind, number_of_time};
     use crate::statement::{Expect, Step};
 
     fn column(name: &str, kind: ColumnKind) -> Column {

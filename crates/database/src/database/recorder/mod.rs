@@ -19,7 +19,7 @@ use crate::record::RecordType;
 use crate::statement::{Program, Statement};
 
 pub(in crate::database) use http::read_answer;
-pub use lines::{Lines, number_of_time, time_of_number};
+pub use lines::Lines;
 pub use nats::create_stream;
 
 /// How records get to the recorder.

@@ -75,7 +75,7 @@ fn echo() -> (WireSession<Echo>, UnixStream) {
 fn request(bytes: u32) -> Request {
     let expect = crate::statement::Expect::Anything;
     let step = crate::statement::Step { statement: 0, rows: bytes, first_cell: 0, expect };
-    Request { steps: vec![step], cells: Cells::new() }
+    Request { steps: vec![step], ..Request::default() }
 }
 
 #[test]

@@ -11,10 +11,11 @@
 use std::collections::HashMap;
 
 use super::catalogue::{FieldKind, Measurement, Role};
-use super::names::{REGISTRY as TABLE, column_names, hash_hex};
+use super::names::{REGISTRY as TABLE, column_names};
 use super::refusal::is_duplicate;
 use super::texts::{decoded, encoded, literal};
 use crate::database::{DatabaseError, Session};
+use crate::layout::recorded::hash_hex;
 
 /// The roles of claims in the registry.
 const TABLE_ROLE: &str = "claimed-table";

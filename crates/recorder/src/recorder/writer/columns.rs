@@ -2,20 +2,7 @@
 
 use std::collections::HashMap;
 
-use crate::record::ColumnKind;
-
-/// What a field's column holds.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
-pub enum FieldKind {
-    /// Numbers of 64 bits with a point.
-    Float,
-    /// Whole numbers of 64 bits.
-    Int,
-    /// 0 or 1.
-    Boolean,
-    /// Text.
-    Text,
-}
+pub use crate::layout::recorded::FieldKind;
 
 /// A column.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -28,40 +15,6 @@ pub struct Column {
     pub kind: FieldKind,
     /// Whether `star-hot` keeps it in the main table.
     pub hot: bool,
-}
-
-/// Texts are stored up to this many characters; more than an intake lets through.
-const TEXT_CHARACTERS_MAX: u32 = 0x3f_ffff;
-
-/// The type of columns of unbounded text.
-pub(super) const TEXT: ColumnKind = ColumnKind::Text(TEXT_CHARACTERS_MAX);
-
-impl FieldKind {
-    const ALL: [(FieldKind, &'static str); 4] = [
-        (FieldKind::Float, "float"),
-        (FieldKind::Int, "integer"),
-        (FieldKind::Boolean, "boolean"),
-        (FieldKind::Text, "text"),
-    ];
-
-    /// Its name in the registry and in messages.
-    pub fn name(self) -> &'static str {
-        Self::ALL.iter().find(|(kind, _)| *kind == self).map_or("", |(_, name)| name)
-    }
-
-    pub(super) fn named(name: &str) -> Option<Self> {
-        Self::ALL.iter().find(|(_, known)| *known == name).map(|(kind, _)| *kind)
-    }
-
-    /// The type of its column.
-    pub(super) fn column_kind(self) -> ColumnKind {
-        match self {
-            FieldKind::Float => ColumnKind::Float64,
-            FieldKind::Int => ColumnKind::Int64,
-            FieldKind::Boolean => ColumnKind::Int16,
-            FieldKind::Text => TEXT,
-        }
-    }
 }
 
 /// Columns in the order that they were added.

@@ -8,9 +8,9 @@ use super::batch::Batch;
 use super::feed::{Direct, DirectAnswer};
 use super::lane::{Found, Lane, Leave};
 use super::messages;
-use super::names::hash_hex;
 use super::store::News;
 use crate::database::DatabaseError;
+use crate::layout::recorded::hash_hex;
 use crate::recorder::log;
 use crate::recorder::spool::{Entry, IdClock, LaneNews};
 

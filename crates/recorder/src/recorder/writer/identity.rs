@@ -3,7 +3,7 @@
 
 use std::collections::HashMap;
 
-use super::names::hash_hex;
+use crate::layout::recorded::hash_hex;
 use crate::recorder::line::Point;
 
 /// Numbers of the identities met lately, by measurement and tags as they are sent.

@@ -6,8 +6,9 @@
 use super::refusal::is_duplicate;
 use super::registry::ensure;
 use crate::database::{Database, DatabaseError, Session};
-use crate::record::{Cells, ColumnKind};
-use crate::statement::{Expect, Request, Statement, Step, Table, TableColumn};
+use crate::layout::recorded::{ledger_table, ledger_update};
+use crate::record::Cells;
+use crate::statement::{Expect, Request, Statement, Step};
 
 pub(super) const TABLE: &str = "loadline_writer";
 
@@ -64,11 +65,7 @@ impl Ledger {
 
     /// The statement that moves the row.
     pub(super) fn statement() -> Statement {
-        let sql = format!(
-            "UPDATE {TABLE} SET sequence = ?, next_row = ?, next_identity = ?, ended_row = ?, edited_ns = ? \
-             WHERE writer = ? AND sequence = ? AND edited_ns = ?"
-        );
-        Statement::Sql { sql, allow_empty: true }
+        ledger_update(TABLE, "=")
     }
 
     /// Appends the step that moves the row to `next`.
@@ -90,7 +87,7 @@ impl Ledger {
         database: &dyn Database,
         session: &mut dyn Session,
     ) -> Result<Self, DatabaseError> {
-        ensure(database.dialect(), session, &table())?;
+        ensure(database.dialect(), session, &ledger_table(TABLE))?;
         loop {
             if let Some(ledger) = read(recorder, lane, session)? {
                 return Ok(ledger);
@@ -129,29 +126,6 @@ fn read(recorder: &str, lane: u32, session: &mut dyn Session) -> Result<Option<L
         _ => Err(DatabaseError::Unavailable(format!(
             "table {TABLE} has no readable row for lane {lane} of recorder {recorder}, or more than {WRITERS_MAX} writers"
         ))),
-    }
-}
-
-fn table() -> Table {
-    let number = |name: &str| TableColumn { name: name.to_owned(), kind: ColumnKind::Int64, nullable: false };
-    let text = TableColumn { name: "recorder".to_owned(), kind: ColumnKind::Text(32), nullable: false };
-    Table {
-        name: TABLE.to_owned(),
-        columns: vec![
-            number("writer"),
-            text,
-            number("lane"),
-            number("sequence"),
-            number("next_row"),
-            number("next_identity"),
-            number("ended_row"),
-            number("edited_ns"),
-        ],
-        primary_key: vec!["writer".to_owned()],
-        numbered: false,
-        unique: vec![vec!["recorder".to_owned(), "lane".to_owned()]],
-        indexes: Vec::new(),
-        foreign_keys: Vec::new(),
     }
 }
 

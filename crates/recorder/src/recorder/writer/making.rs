@@ -8,14 +8,15 @@ use std::sync::Arc;
 
 use super::catalogue::{Catalogue, Column, FieldKind, Measurement, Role, Shape};
 use super::claims::{Claimed, Claims, Wanted};
-use super::names::{REGISTRY as TABLE, hash_hex, table_names};
+use super::names::{REGISTRY as TABLE, table_names};
 use super::needs::Need;
 use super::refusal::{Meaning, is_duplicate, meaning};
 use super::registry::{Registry, empty_measurement, ensure, has_columns};
-use super::shape::{MORE, Tables, identity_table, own_tables, record_table, table_of};
+use super::shape::{Tables, described, own_tables};
 use super::texts::{encoded, literal};
 use crate::database::dialect::create_table;
 use crate::database::{Database, DatabaseError, Dialect, Session};
+use crate::layout::recorded::{MORE, hash_hex};
 use crate::record::ColumnKind;
 use crate::statement::Table;
 
@@ -138,7 +139,7 @@ impl Making<'_> {
     ) -> Result<Vec<Claimed>, DatabaseError> {
         let (dialect, hot) = (self.dialect, &self.registry.hot);
         let is_there = |session: &mut dyn Session, role: Role, name: &str, column: &str| {
-            let table = table_of(measurement, role == Role::Tag, hot.iter().any(|hot| hot == name));
+            let table = described(measurement).table_of(role == Role::Tag, hot.iter().any(|hot| hot == name));
             has_columns(dialect, session, &table, &[column])
         };
         Claims::of(self.session).columns(measurement, wanted, is_there)
@@ -181,7 +182,7 @@ impl Making<'_> {
         }
         let Some(claimed) = self.claim_columns(&known, &[(role, name, kind)])?.pop() else { return Ok(()) };
         let column = self.column_of(name, claimed);
-        let table = table_of(&known, role == Role::Tag, column.hot);
+        let table = described(&known).table_of(role == Role::Tag, column.hot);
         match self.add_column(&table, &column.column, column.kind.column_kind()) {
             Ok(()) => {
                 let is_ours = self.register_column(&known, role, &column)?;
@@ -207,10 +208,10 @@ impl Making<'_> {
             return Ok(());
         }
         if known.shape.has_field_columns() {
-            self.add_column(&record_table(&known), MORE, ColumnKind::Json)?;
+            self.add_column(&described(&known).record_table(), MORE, ColumnKind::Json)?;
         }
         if known.shape.has_identity() {
-            self.add_column(&identity_table(&known), MORE, ColumnKind::Json)?;
+            self.add_column(&described(&known).identity_table(), MORE, ColumnKind::Json)?;
         }
         self.register(&known, "more", "", MORE, "json")?;
         if let Some(known) = self.catalogue.get_mut(place) {

@@ -4,7 +4,7 @@
 //!
 //! [`IdClock`]: crate::recorder::spool::IdClock
 
-use super::names::hash_hex;
+use crate::layout::recorded::hash_hex;
 use crate::record::ColumnKind;
 use crate::recorder::spool::Offer;
 use crate::statement::{

@@ -4,41 +4,12 @@
 //! form with a hash of the original behind it. What is made so may be what another client calls its own, so that there are always more
 //! names; which one is free is known where names are claimed (`intent`).
 
-use sha2::{Digest, Sha256};
-
-/// Room is left for what layouts append, and for the names of indexes.
-const TABLE_CHARACTERS_MAX: usize = 36;
-/// PostgreSQL cuts longer names off.
-const COLUMN_CHARACTERS_MAX: usize = 60;
+use crate::layout::recorded::{
+    COLUMN_CHARACTERS_MAX, TABLE_CHARACTERS_MAX, hash_hex, is_of_others, keeps_column_name, keeps_table_name,
+};
 
 /// The registry's table.
 pub(super) const REGISTRY: &str = "loadline_column";
-
-/// Columns that the recorder itself makes, and those that tables of a database have unasked.
-pub(super) const RESERVED: &[&str] = &[
-    "record_id",
-    "time_ns",
-    "measurement",
-    "series",
-    "begin_ns",
-    "end_ns",
-    "edited_ns",
-    "more",
-    "values",
-    "rowid",
-    "oid",
-    "_rowid_",
-    "db_row_id",
-    "db_trx_id",
-    "db_roll_ptr",
-    "fts_doc_id",
-    "ctid",
-    "xmin",
-    "xmax",
-    "cmin",
-    "cmax",
-    "tableoid",
-];
 
 /// The name of a measurement's tables, or what they begin with, where nothing else is called so.
 pub(super) fn table_name(measurement: &str) -> String {
@@ -47,38 +18,17 @@ pub(super) fn table_name(measurement: &str) -> String {
 
 /// Names for the tables of a measurement, the best first, without an end: another one is tried until one is free.
 pub(super) fn table_names(measurement: &str) -> impl Iterator<Item = String> {
-    let is_good = is_plain(measurement, TABLE_CHARACTERS_MAX) && !is_of_others(measurement);
-    plain_first(measurement, "m", TABLE_CHARACTERS_MAX, is_good)
+    plain_first(measurement, "m", TABLE_CHARACTERS_MAX, keeps_table_name(measurement))
 }
 
 /// Names for the column of a tag or field, as above.
 pub(super) fn column_names(role: &str, name: &str) -> impl Iterator<Item = String> {
-    let is_good = is_plain(name, COLUMN_CHARACTERS_MAX) && !RESERVED.contains(&name.to_lowercase().as_str());
-    plain_first(name, role, COLUMN_CHARACTERS_MAX, is_good)
+    plain_first(name, role, COLUMN_CHARACTERS_MAX, keeps_column_name(name))
 }
 
 fn plain_first(name: &str, role: &str, characters_max: usize, is_good: bool) -> impl Iterator<Item = String> {
     let hashes = (0_u32..).map(move |number| hashed(name, role, characters_max, number));
     is_good.then(|| name.to_owned()).into_iter().chain(hashes)
-}
-
-/// Whether tables whose names begin so belong to the recorder or to the database; `sqlite_identity` would be a table of `sqlite`.
-fn is_of_others(start: &str) -> bool {
-    let lower = start.to_lowercase();
-    lower == "sqlite" || ["loadline_", "sqlite_", "pg_"].iter().any(|reserved| lower.starts_with(reserved))
-}
-
-/// Letters, digits and what often stands between them; not at the ends.
-fn is_plain(name: &str, characters_max: usize) -> bool {
-    let inner =
-        |byte: u8| byte.is_ascii_alphanumeric() || matches!(byte, b'_' | b'-' | b'.' | b' ' | b':' | b'/' | b'%');
-    let outer =
-        |byte: Option<u8>| byte.is_some_and(|byte| byte.is_ascii_alphanumeric() || byte == b'_' || byte == b'%');
-    !name.is_empty()
-        && name.len() <= characters_max
-        && name.bytes().all(inner)
-        && outer(name.bytes().next())
-        && outer(name.bytes().last())
 }
 
 /// A plain form of a name with a hash of it: of 8 digits, then of 16, then of 16 others each time.
@@ -94,16 +44,6 @@ fn hashed(name: &str, role: &str, characters_max: usize, number: u32) -> String 
     let start: String = plain.chars().take(characters_max - 2 - digits).collect();
     let start = if start.is_empty() { role } else { &start };
     format!("{start}_{}", &hash[..digits])
-}
-
-/// SHA-256 of texts, each with its length, as 32 hexadecimal digits: what stands for a text of any length in keys.
-pub(super) fn hash_hex(parts: &[&str]) -> String {
-    let mut hasher = Sha256::new();
-    for part in parts {
-        hasher.update((part.len() as u64).to_le_bytes());
-        hasher.update(part.as_bytes());
-    }
-    hasher.finalize()[..16].iter().map(|byte| format!("{byte:02x}")).collect()
 }
 
 #[cfg(test)]

@@ -13,9 +13,9 @@
 use std::collections::{HashMap, HashSet};
 
 use super::ledger::{Ledger, TABLE as LEDGER};
-use super::names::hash_hex;
 use super::refusal::{Meaning, meaning};
 use crate::database::{DatabaseError, Session};
+use crate::layout::recorded::hash_hex;
 use crate::record::ColumnKind;
 use crate::recorder::spool::{LaneOpening, Opening, now_ns};
 use crate::statement::{Expect, Program, Request, Statement, Step, Table, TableColumn};

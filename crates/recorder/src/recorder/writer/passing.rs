@@ -10,7 +10,7 @@ use std::collections::HashSet;
 use std::ops::Range;
 
 use super::refusal::{Meaning, meaning_where};
-use super::shape::{record_columns, record_table};
+use super::shape::described;
 use super::sieve::{Way, is_dense};
 use super::sifting::{Found, Piece, measurements_of};
 use super::store::{Connection, Context, Ready};
@@ -54,7 +54,8 @@ impl Connection {
         let found = match has_second {
             true => None,
             false => {
-                let (table, columns) = (record_table(measurement), record_columns(measurement));
+                let described = described(measurement);
+                let (table, columns) = (described.record_table(), described.record_columns());
                 self.session.prepare_passing_over(&Statement::Insert { table, columns }, context.rows_max)?
             }
         };
@@ -136,7 +137,8 @@ impl Connection {
         let id = dialect.quote(RECORD_ID);
         let ranges = pieces.chunk_by(|a, b| a.unit.measurement == b.unit.measurement).filter_map(|pieces| {
             let (first, last) = (pieces.first()?, pieces.last()?);
-            let table = dialect.quote(&record_table(&self.catalogue.measurements()[first.unit.measurement]));
+            let table =
+                dialect.quote(&described(&self.catalogue.measurements()[first.unit.measurement]).record_table());
             let (first, last) = (record_of(first, context), record_of(last, context));
             Some(format!("SELECT {id} FROM {table} WHERE {id} BETWEEN {first} AND {last}"))
         });

@@ -1,29 +1,16 @@
 //! How a measurement becomes tables and statements. Main types: [`Tables`], what there must be, and [`Statements`], the numbers
-//! of a measurement's statements in a lane's program.
+//! of a measurement's statements in a lane's program. What the tables are, `layout::recorded` knows.
 
 use std::collections::HashSet;
 
-use super::catalogue::{Catalogue, Measurement, Shape};
+use super::catalogue::{Catalogue, Measurement};
 use super::columns::Columns;
-use super::columns::{Column, TEXT};
 use super::names::{REGISTRY, table_name};
 use super::{ledger, messages, opening};
 use crate::database::Dialect;
 use crate::database::dialect::index_name;
-use crate::layout::RECORD_ID;
-use crate::record::ColumnKind;
-use crate::statement::{ColumnRef, Comparison, Condition, ForeignKey, Program, Select, Statement, Table, TableColumn};
-
-/// The column that numbers identities.
-pub(super) const MEASUREMENT: &str = "measurement";
-/// The column of the time stamp.
-pub(super) const TIME: &str = "time_ns";
-/// The column of what has no column.
-pub(super) const MORE: &str = "more";
-const SERIES: &str = "series";
-const BEGIN: &str = "begin_ns";
-const END: &str = "end_ns";
-const EDITED: &str = "edited_ns";
+use crate::layout::recorded::{Described, MEASUREMENT, Shape, StoredColumn};
+use crate::statement::{ColumnRef, Comparison, Condition, Program, Select, Statement, Table};
 
 /// The tables of a measurement.
 pub(super) struct Tables {
@@ -46,97 +33,19 @@ pub(super) struct Statements {
     pub second: Option<u16>,
 }
 
-fn number(name: &str) -> TableColumn {
-    TableColumn { name: name.to_owned(), kind: ColumnKind::Int64, nullable: false }
+fn stored(columns: &Columns) -> Vec<StoredColumn<'_>> {
+    columns.iter().map(|own| StoredColumn { name: &own.column, kind: own.kind, hot: own.hot }).collect()
 }
 
-fn json(name: &str) -> TableColumn {
-    TableColumn { name: name.to_owned(), kind: ColumnKind::Json, nullable: true }
-}
-
-fn value(column: &Column) -> TableColumn {
-    TableColumn { name: column.column.clone(), kind: column.kind.column_kind(), nullable: true }
-}
-
-/// The name of the table that holds a measurement's identities.
-pub(super) fn identity_table(measurement: &Measurement) -> String {
-    format!("{}_identity", measurement.table)
-}
-
-/// The table whose rows are the records.
-pub(super) fn record_table(measurement: &Measurement) -> String {
-    match measurement.shape {
-        Shape::Wide => measurement.table.clone(),
-        Shape::StarHot => format!("{}_main", measurement.table),
-        Shape::Star | Shape::Json | Shape::Eav => format!("{}_values", measurement.table),
-    }
-}
-
-fn second_table(measurement: &Measurement) -> Option<String> {
-    match measurement.shape {
-        Shape::StarHot => Some(format!("{}_secondary", measurement.table)),
-        Shape::Eav => Some(format!("{}_cells", measurement.table)),
-        Shape::Wide | Shape::Star | Shape::Json => None,
-    }
-}
-
-/// The table that a new column goes to.
-pub(super) fn table_of(measurement: &Measurement, is_tag: bool, hot: bool) -> String {
-    match measurement.shape {
-        Shape::Wide => measurement.table.clone(),
-        _ if is_tag => identity_table(measurement),
-        Shape::StarHot if !hot => format!("{}_secondary", measurement.table),
-        _ => record_table(measurement),
-    }
-}
-
-/// Columns of the rows of an identity.
-pub(super) fn identity_columns(measurement: &Measurement) -> Vec<TableColumn> {
-    let series = TableColumn { name: SERIES.to_owned(), kind: ColumnKind::Text(32), nullable: false };
-    let mut columns = vec![number(MEASUREMENT), series, number(BEGIN), number(END), number(EDITED)];
-    columns.extend(measurement.tags.iter().map(value));
-    columns.extend(measurement.has_more.then(|| json(MORE)));
-    columns
-}
-
-/// Columns of the rows of records.
-pub(super) fn record_columns(measurement: &Measurement) -> Vec<TableColumn> {
-    let mut columns = vec![number(RECORD_ID)];
-    if measurement.shape.has_identity() {
-        columns.push(number(MEASUREMENT));
-    }
-    columns.push(number(TIME));
-    match measurement.shape {
-        Shape::Wide => columns.extend(measurement.tags.iter().chain(measurement.fields.iter()).map(value)),
-        Shape::Star => columns.extend(measurement.fields.iter().map(value)),
-        Shape::StarHot => columns.extend(measurement.fields.iter().filter(|field| field.hot).map(value)),
-        Shape::Json => columns.push(json("fields")),
-        Shape::Eav => {}
-    }
-    columns.extend(has_more(measurement).then(|| json(MORE)));
-    columns
+/// A measurement, as far as its tables depend on it.
+pub(super) fn described(measurement: &Measurement) -> Described<'_> {
+    let Measurement { table, shape, has_more, tags, fields, .. } = measurement;
+    Described { table, shape: *shape, has_more: *has_more, tags: stored(tags), fields: stored(fields) }
 }
 
 /// Whether rows of records have a column of what has no column.
 pub(super) fn has_more(measurement: &Measurement) -> bool {
     measurement.has_more && measurement.shape.has_field_columns()
-}
-
-/// Columns of the rows that go with those of records.
-pub(super) fn second_columns(measurement: &Measurement) -> Vec<TableColumn> {
-    let mut columns = vec![number(RECORD_ID)];
-    match measurement.shape {
-        Shape::StarHot => columns.extend(measurement.fields.iter().filter(|field| !field.hot).map(value)),
-        Shape::Eav => {
-            columns.push(TableColumn { name: "field".to_owned(), kind: ColumnKind::Text(255), nullable: false });
-            let nullable = |name: &str, kind| TableColumn { name: name.to_owned(), kind, nullable: true };
-            columns.push(nullable("float_value", ColumnKind::Float64));
-            columns.push(nullable("integer_value", ColumnKind::Int64));
-            columns.push(nullable("text_value", TEXT));
-        }
-        Shape::Wide | Shape::Star | Shape::Json => {}
-    }
-    columns
 }
 
 /// The tables that a recorder makes for one measurement, by name.
@@ -161,7 +70,7 @@ pub fn stored_tables(shape: Shape, name: &str) -> StoredTables {
     };
     let own = [REGISTRY, ledger::TABLE, messages::TABLE, opening::TABLE].map(str::to_owned);
     let tables = Tables::of(&measurement).tables.into_iter().map(|table| table.name);
-    StoredTables { records: record_table(&measurement), all: own.into_iter().chain(tables).collect() }
+    StoredTables { records: described(&measurement).record_table(), all: own.into_iter().chain(tables).collect() }
 }
 
 /// The names of all tables that are written, the recorder's own among them.
@@ -181,39 +90,7 @@ impl Tables {
 
     /// The tables that a measurement with these columns has.
     pub(super) fn of(measurement: &Measurement) -> Self {
-        let plain = |name: &str, columns: Vec<TableColumn>, key: &[&str]| Table {
-            name: name.to_owned(),
-            columns,
-            primary_key: key.iter().map(|column| (*column).to_owned()).collect(),
-            numbered: false,
-            unique: Vec::new(),
-            indexes: Vec::new(),
-            foreign_keys: Vec::new(),
-        };
-        let refers = |column: &str, table: &str| ForeignKey {
-            columns: vec![column.to_owned()],
-            table: table.to_owned(),
-            references: vec![column.to_owned()],
-        };
-        let mut tables = Vec::new();
-        let mut records = plain(&record_table(measurement), record_columns(measurement), &[RECORD_ID]);
-        if measurement.shape.has_identity() {
-            let name = identity_table(measurement);
-            let mut identity = plain(&name, identity_columns(measurement), &[MEASUREMENT]);
-            identity.unique.push(vec![SERIES.to_owned()]);
-            tables.push(identity);
-            records.indexes.push(vec![MEASUREMENT.to_owned()]);
-            records.foreign_keys.push(refers(MEASUREMENT, &name));
-        }
-        let record_table = records.name.clone();
-        tables.push(records);
-        if let Some(name) = second_table(measurement) {
-            let key: &[&str] = if measurement.shape == Shape::Eav { &[RECORD_ID, "field"] } else { &[RECORD_ID] };
-            let mut second = plain(&name, second_columns(measurement), key);
-            second.foreign_keys.push(refers(RECORD_ID, &record_table));
-            tables.push(second);
-        }
-        Tables { tables }
+        Tables { tables: described(measurement).tables() }
     }
 }
 
@@ -224,29 +101,28 @@ impl Statements {
             program.statements.push(statement);
             (program.statements.len() - 1) as u16
         };
-        let main = add(Statement::Insert { table: record_table(measurement), columns: record_columns(measurement) });
-        let second = second_table(measurement)
-            .map(|table| add(Statement::Insert { table, columns: second_columns(measurement) }));
+        let described = described(measurement);
+        let main = add(Statement::Insert { table: described.record_table(), columns: described.record_columns() });
+        let second =
+            described.second_table().map(|table| add(Statement::Insert { table, columns: described.second_columns() }));
         if !measurement.shape.has_identity() {
             return Statements { main, second, ..Statements::default() };
         }
-        let table = identity_table(measurement);
+        let table = described.identity_table();
+        let (series, kind) = Described::series_column();
+        let [end, edited] = Described::end_columns();
         let column = |name: &str| ColumnRef { table: table.clone(), column: name.to_owned() };
         let find = add(Statement::Select(Select {
             columns: vec![column(MEASUREMENT)],
             from: table.clone(),
-            conditions: vec![Condition {
-                column: column(SERIES),
-                kind: ColumnKind::Text(32),
-                comparison: Comparison::Equal,
-            }],
+            conditions: vec![Condition { column: column(series), kind, comparison: Comparison::Equal }],
             ..Select::default()
         }));
-        let begin = add(Statement::Insert { table: table.clone(), columns: identity_columns(measurement) });
-        let (quoted, end) = (dialect.quote(&table), dialect.quote(END));
+        let begin = add(Statement::Insert { table: table.clone(), columns: described.identity_columns() });
+        let (quoted, end) = (dialect.quote(&table), dialect.quote(end));
         let sql = format!(
             "UPDATE {quoted} SET {end} = CASE WHEN {end} > ? THEN {end} ELSE ? END, {} = ? WHERE {} = ?",
-            dialect.quote(EDITED),
+            dialect.quote(edited),
             dialect.quote(MEASUREMENT)
         );
         let end = add(Statement::Sql { sql, allow_empty: true });

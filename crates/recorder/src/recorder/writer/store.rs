@@ -16,7 +16,7 @@ use super::opening::{self, Standing};
 use super::passable::Passable;
 use super::refusal::{UNUSABLE, is_duplicate};
 use super::registry::{Registry, ensure};
-use super::shape::{Statements, own_tables, record_table};
+use super::shape::{Statements, described, own_tables};
 use crate::database::{Database, DatabaseError, LogPosition, Session, SessionLimits};
 use crate::layout::RECORD_ID;
 use crate::record::Cells;
@@ -430,7 +430,7 @@ impl Connection {
             if !measurement.shape.has_identity() || self.unusable.contains_key(&place) {
                 continue;
             }
-            let table = dialect.quote(&record_table(measurement));
+            let table = dialect.quote(&described(measurement).record_table());
             let sql = format!(
                 "SELECT measurement, MAX(time_ns) FROM {table} WHERE {RECORD_ID} BETWEEN {first} AND {last} GROUP BY measurement"
             );

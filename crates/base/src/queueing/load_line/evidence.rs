@@ -25,6 +25,8 @@ const SPREAD_FROM: usize = 3;
 const LENGTH_SLACK: f64 = 0.8;
 /// Multiple of the confirmations after which a rate is not tried any more.
 const STUCK: f64 = 1.5;
+/// A trial stalled where it shows more than so many times the tolerated share.
+const STALLS_FROM: f64 = 2.0;
 /// A few trials that stalled do not keep a rate from being confirmed where the others show at most so much of the tolerated share, by the same bound …
 const WITHOUT_STALLS: f64 = 0.5;
 /// … and all together at most so much of it, as seen.
@@ -70,6 +72,11 @@ struct Seen {
 impl Seen {
     fn keeps(&self, bound: &Bound) -> bool {
         self.above <= bound.tolerated() * self.operations
+    }
+
+    /// Whether so many operations are late that it is no chance of a queue.
+    fn stalls(&self, bound: &Bound) -> bool {
+        self.above > STALLS_FROM * bound.tolerated() * self.operations
     }
 
     fn is_lost(&self) -> bool {
@@ -255,7 +262,7 @@ impl Rate {
         if is_share_below(tolerated, &long) {
             return Some(0);
         }
-        let (kept, late): (Vec<Seen>, Vec<Seen>) = long.iter().partition(|seen| seen.keeps(bound));
+        let (kept, late): (Vec<Seen>, Vec<Seen>) = long.iter().partition(|seen| !seen.stalls(bound));
         let stalled = late.iter().filter(|seen| !seen.is_lost()).count();
         let confirms = above <= STALLS_LEAVE * tolerated * operations
             && excludes(lost + stalled)
@@ -318,7 +325,7 @@ fn will_not_decide(seen: &[Seen], bound: &Bound, may_refute: bool) -> bool {
 
 /// Whether only a few trials that stalled keep these from confirming: so many more as are made then will, if none of them stalls.
 fn only_stalls(seen: &[Seen], bound: &Bound) -> bool {
-    let (kept, late): (Vec<Seen>, Vec<Seen>) = seen.iter().partition(|seen| seen.keeps(bound));
+    let (kept, late): (Vec<Seen>, Vec<Seen>) = seen.iter().partition(|seen| !seen.stalls(bound));
     let (trials, tolerated) = (STUCK_STALLED * bound.confirmations as f64, bound.tolerated());
     let [operations, above] = sums(seen);
     let operations_then = operations * trials / seen.len() as f64;

@@ -199,10 +199,10 @@ impl std::fmt::Display for Seen {
         let (trials, seconds) = (self.trials, show_seconds(self.seconds));
         write!(f, "{} is {here} over {trials} trials, {seconds} in all", p(self.quantile))?;
         if self.stalled > 0 {
-            let count = self.stalled;
+            let stalled = self.stalled;
             write!(
                 f,
-                " ({count} of them lost the bound by themselves, as where the database stalls now and then; all together keep it)"
+                " (the bound was lost in {stalled} of them, as where the database stalls now and then; all together keep it)"
             )?;
         }
         if self.disturbed > 0 {

@@ -115,11 +115,14 @@ fn fill(trial: &mut Measurement, times_s: &[f64]) {
 
 /// A run of a server at these rates, six trials each.
 fn run_of(directory: &Directory, name: &str, rates: &[f64], server: Server) -> String {
-    let study = study_at(rates);
+    run_of_study(directory, name, &study_at(rates), server)
+}
+
+fn run_of_study(directory: &Directory, name: &str, study: &Study, server: Server) -> String {
     let path = directory.path(name);
     let mut run =
-        RunDirectory::create(std::path::Path::new(&path), &study, environment(), "2026-11-22T00:00:00Z").unwrap();
-    for (place, mut trial) in measurements(&study, 6).into_iter().enumerate() {
+        RunDirectory::create(std::path::Path::new(&path), study, environment(), "2026-11-22T00:00:00Z").unwrap();
+    for (place, mut trial) in measurements(study, 6).into_iter().enumerate() {
         let rate = trial.trial.case.settings.load.rate_per_s.unwrap();
         fill(&mut trial, &server(rate, 8_000, 100 + place as u64));
         run.append(&trial, &[]).unwrap();
@@ -204,6 +207,22 @@ fn beyond_what_was_measured_a_model_is_followed_no_further_than_a_tenth() {
     let run = run_of(&directory, "run", &[100.0, 200.0, 300.0, 400.0, 500.0], server);
     let (rate, said) = held(&directory, &run, 100.0);
     assert!((rate / 550.0 - 1.0).abs() < 0.02 && said.contains("nothing was measured above"), "{rate} {said}");
+    assert!(said.contains("that of the study's own tables"), "{said}");
+}
+
+#[test]
+fn a_line_of_a_recorders_own_tables_is_held_as_it_is() {
+    let directory = Directory::new();
+    let server: Server = |rate, count, seed| one_server(rate, count, seed, |random| exponential(random, 1000.0));
+    let mut study = study_at(&[100.0, 200.0, 300.0, 400.0, 500.0]);
+    study.base.layout.tables_as_recorded = true;
+    for case in &mut study.cases {
+        case.settings.layout.tables_as_recorded = true;
+        *case = Case::new(case.levels.clone(), case.settings.clone());
+    }
+    let run = run_of_study(&directory, "run", &study, server);
+    let (rate, said) = held(&directory, &run, 100.0);
+    assert!((rate / 550.0 - 1.0).abs() < 0.02 && !said.contains("own tables"), "{rate} {said}");
 }
 
 #[test]

@@ -24,6 +24,10 @@ const REMEDY: &str = "name a run whose only factor is load.rate, with load.arriv
 const MEASURE: &str =
     "measure at six rates or more up to near what the database carries, or search for the line itself with [goal]";
 
+/// What is said of a line that is not that of a recorder's tables.
+const OWN_TABLES: &str =
+    "it is that of the study's own tables, and layout.tables=recorder measures those that are written here";
+
 /// A model that is off by no more than this at rates left out is not compared with simulated ones, which take time.
 const GOOD_ENOUGH: f64 = 0.1;
 
@@ -55,6 +59,7 @@ pub fn model_line(path: &Path, config: &AdmissionConfig) -> Result<ModelLine, Fa
         Some(line) => line,
         None => from_quantiles(&points, base.load.clients, config).map_err(wrong)?,
     };
+    let from = if base.layout.tables_as_recorded { from } else { format!("{from}; {OWN_TABLES}") };
     let batch_rows = base.workload.batch.max(1);
     let rows_per_operation = f64::from(batch_rows);
     let mean_s = measured_mean_s(&points.0);

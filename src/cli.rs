@@ -239,12 +239,16 @@ pub struct FitArguments {
     #[arg(long, value_name = "N")]
     pub workers: Option<u32>,
     /// Operations that the system serves at once, for the model mmc; without it they are fitted
-    #[arg(long, value_name = "N")]
+    #[arg(long, value_name = "N", value_parser = clap::value_parser!(u32).range(1..=SERVERS_MOST))]
     pub servers: Option<u32>,
     /// Fits the curve of this quantile (0 to 1) instead of the mean
     #[arg(long, value_name = "Q")]
     pub quantile: Option<f64>,
 }
+
+/// Servers of one queue, and clients of a closed loop: what a model says takes as many steps as there are.
+const SERVERS_MOST: i64 = 100_000;
+const CLIENTS_MOST: i64 = 1_000_000;
 
 /// `predict`
 #[derive(Debug, Clone, Args)]
@@ -279,7 +283,7 @@ pub struct SpecialParameters {
     #[arg(long, value_name = "N")]
     pub workers: Option<u32>,
     /// mmc: servers
-    #[arg(long, value_name = "N")]
+    #[arg(long, value_name = "N", value_parser = clap::value_parser!(u32).range(1..=SERVERS_MOST))]
     pub servers: Option<u32>,
     /// load-dependent: p, by which each further operation present slows all down
     #[arg(long)]
@@ -297,7 +301,7 @@ pub struct SpecialParameters {
     #[arg(long, value_name = "TIME")]
     pub stall: Option<String>,
     /// repairman, usl: clients of the closed loop
-    #[arg(long, value_name = "N")]
+    #[arg(long, value_name = "N", value_parser = clap::value_parser!(u32).range(1..=CLIENTS_MOST))]
     pub clients: Option<u32>,
     /// repairman: mean think time, as in 10ms
     #[arg(long, value_name = "TIME")]

@@ -8,8 +8,8 @@
 #[cfg(any(test, fuzzing))]
 pub use loadline_base::fuzzed;
 pub use loadline_base::{
-    fault, finding, histogram, imported, measurement, operation, query, queueing, quote, random, reason, record, said,
-    scoring, sizing, statement, statistics, trial, units, written,
+    fault, file, finding, histogram, imported, measurement, operation, query, queueing, quote, random, reason, record,
+    said, scoring, sizing, statement, statistics, trial, units, written,
 };
 
 // What is recorded, how it is laid out, what is done with it.

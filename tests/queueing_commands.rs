@@ -141,3 +141,20 @@ fn predict_refuses_what_a_model_lacks() {
     refused("--model mm1 --mu 10 --arrival-rate 5 --below 10", "--below: \"10\" is not a duration");
     refused("--model erlang --mu 10 --arrival-rate 5", "unknown model \"erlang\"");
 }
+
+/// What would take a minute, or all memory, is refused in words.
+#[test]
+fn nothing_is_begun_that_has_no_end() {
+    let refused = |rest: &str, says: &str| assert_refused(&rest.split(' ').collect::<Vec<_>>(), says);
+    let servers = "predict --model mmc --mu 10 --arrival-rate 5 --servers 4294967295";
+    refused(servers, "4294967295 is not in 1..=100000");
+    refused("predict --model repairman --mu 10 --think 1s --clients 4294967295", "4294967295 is not in 1..=1000000");
+    refused(
+        "predict --model mm1 --mu=1e-308 --arrival-rate 1e-309",
+        "--mu is 1e-308; write a number from 1e-9 to 1e12",
+    );
+    refused("fit --points /dev/zero", "has a line of more than 1 MiB");
+    refused("plan /dev/zero", "it has more than 16 MiB");
+    refused("record /dev/zero", "it has more than 16 MiB");
+    refused("score --writes /dev/zero --reads /dev/null", "it has more than 1024 MiB");
+}

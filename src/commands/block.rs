@@ -15,6 +15,7 @@ use crate::block::ssh::SigningKey;
 use crate::block::{Limits, Opener, Sealer, Signers, xml};
 use crate::cli::{BlockAction, MakeArguments};
 use crate::data::violation::generate;
+use crate::file;
 use crate::recorder::inbox::{self, Inbox, check_camera};
 use crate::units::{show_bytes, show_utc};
 
@@ -81,12 +82,13 @@ fn sealer(arguments: &MakeArguments) -> anyhow::Result<Sealer> {
     let MakeArguments { recipient, key, .. } = arguments;
     let text = match recipient.starts_with("age1") {
         true => recipient.clone(),
-        false => std::fs::read_to_string(recipient).with_context(|| {
+        false => file::read_text(recipient, file::WRITTEN_MOST).with_context(|| {
             format!("--recipient: \"{recipient}\" is no key (age1...) and no file that can be read")
         })?,
     };
     let recipient = Recipient::parse(text.trim()).map_err(|error| anyhow!("--recipient: {error}"))?;
-    let text = std::fs::read_to_string(key).with_context(|| format!("--key: {} cannot be read", key.display()))?;
+    let text =
+        file::read_text(key, file::WRITTEN_MOST).with_context(|| format!("--key: {} cannot be read", key.display()))?;
     let key = SigningKey::parse(&text).map_err(|error| anyhow!("--key: {}: {error}", key.display()))?;
     Ok(Sealer::new(recipient, key))
 }
@@ -114,7 +116,7 @@ fn open(
     is_json: bool,
 ) -> Result<Status, Failure> {
     let signers = read_signers(signers)?;
-    let text = std::fs::read_to_string(identity)
+    let text = file::read_text(identity, file::WRITTEN_MOST)
         .with_context(|| format!("--identity: {} cannot be read", identity.display()))
         .map_err(Failure::usage)?;
     let identities = read_identities(&text).map_err(|error| wrong("--identity", identity, &error))?;
@@ -209,14 +211,16 @@ fn quarantine(config: &Path, replay: bool, camera: Option<&str>, is_json: bool) 
 }
 
 fn read_signers(path: &Path) -> Result<Signers, Failure> {
-    let text = std::fs::read_to_string(path)
+    let text = file::read_text(path, file::WRITTEN_MOST)
         .with_context(|| format!("--signers: {} cannot be read", path.display()))
         .map_err(Failure::usage)?;
     Signers::parse(&text).map_err(|error| wrong("--signers", path, &error))
 }
 
 fn read(path: &Path) -> Result<Vec<u8>, Failure> {
-    std::fs::read(path).with_context(|| format!("{} cannot be read", path.display())).map_err(Failure::usage)
+    file::read(path, file::MADE_MOST)
+        .with_context(|| format!("{} cannot be read", path.display()))
+        .map_err(Failure::usage)
 }
 
 fn write(path: &Path, bytes: &[u8]) -> Result<(), Failure> {

@@ -10,6 +10,7 @@ use super::output::{print, print_json};
 use super::{Failure, Refusal, Status, open_run};
 use crate::cli::{Adjusting, CompareArguments};
 use crate::fault::fault;
+use crate::file;
 use crate::report::compare::{
     Adjustment, Chosen, CompareNote, Comparisons, Options, RunInput, Sample, between, compare, runs, summaries, text,
     within,
@@ -122,7 +123,7 @@ fn of_summaries(
     options: &Options,
 ) -> Result<(String, Vec<Sample>, Comparisons), Failure> {
     let name = path.display().to_string();
-    let text = std::fs::read_to_string(path)
+    let text = file::read_text(path, file::MADE_MOST)
         .with_context(|| format!("{name} cannot be read; name a CSV file with {}", summaries::COLUMNS.join(",")))
         .map_err(Failure::usage)?;
     let usual = &METRICS[0];

@@ -13,6 +13,7 @@ use super::output::{note, print, print_json, table};
 use super::{Failure, Refusal, Status, open_run, status_of_files};
 use crate::cli::FitArguments;
 use crate::fault::fault;
+use crate::file::MADE_MOST;
 use crate::queueing::fit::{Fit, FitError, FitReport, PaperEstimate, Request, fit, model_names, show_parameter};
 use crate::queueing::raw_times::RawTimes;
 use crate::queueing::{Points, Surroundings, Target, Timer};
@@ -51,20 +52,28 @@ pub fn run(arguments: &FitArguments, is_json: bool) -> Result<Status, Failure> {
     Ok(Status::Valid)
 }
 
+/// Most bytes of a line of points.
+const LINE_MOST: u64 = 1 << 20;
+
 /// The points of a file: those that it states, or those that its raw times make, one a line, which are not kept in memory.
 fn read_points(path: &Path, name: &str) -> Result<Points, Failure> {
     let unreadable = || format!("{name} cannot be read; name a CSV file of points");
     let file = std::fs::File::open(path).with_context(unreadable).map_err(Failure::usage)?;
     let mut file = BufReader::new(file);
     let mut line = String::new();
+    let too_long = |what: &str| Failure::refused(fault!("{name} {what}"; "name a CSV file of points"));
     let next = |line: &mut String, file: &mut BufReader<std::fs::File>| {
         line.clear();
-        file.read_line(line).with_context(unreadable).map_err(Failure::usage)
+        let read = file.take(LINE_MOST).read_line(line).with_context(unreadable).map_err(Failure::usage)?;
+        if read as u64 == LINE_MOST { Err(too_long("has a line of more than 1 MiB")) } else { Ok(read) }
     };
     next(&mut line, &mut file)?;
     let Some(mut times) = RawTimes::from_heading(&line) else {
         let mut rest = String::new();
-        file.read_to_string(&mut rest).with_context(unreadable).map_err(Failure::usage)?;
+        let read = file.take(MADE_MOST).read_to_string(&mut rest).with_context(unreadable).map_err(Failure::usage)?;
+        if read as u64 == MADE_MOST {
+            return Err(too_long("has more than 1 GiB"));
+        }
         return Points::from_csv(name, &(line + &rest)).map_err(Failure::usage);
     };
     for number in 2.. {

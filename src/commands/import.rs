@@ -10,6 +10,7 @@ use serde_json::json;
 use super::output::{note, print, print_json};
 use super::{Failure, Refusal, Status};
 use crate::cli::{ImportArguments, ImportedTool};
+use crate::file;
 use crate::import::{self, Import, Naming, Options, SourceFile, Tool};
 use crate::measurement::{Environment, Measurement};
 use crate::reason::show_reasons;
@@ -40,7 +41,8 @@ pub fn run(arguments: &ImportArguments, is_json: bool) -> Result<Status, Failure
 
 fn source(path: &Path) -> Result<SourceFile, Failure> {
     let name = path.display().to_string();
-    let bytes = std::fs::read(path).with_context(|| format!("{name} cannot be read")).map_err(Failure::usage)?;
+    let bytes =
+        file::read(path, file::MADE_MOST).with_context(|| format!("{name} cannot be read")).map_err(Failure::usage)?;
     let text = String::from_utf8(bytes).map_err(|error| {
         let line =
             1 + error.as_bytes()[..error.utf8_error().valid_up_to()].iter().filter(|byte| **byte == b'\n').count();

@@ -217,9 +217,18 @@ fn seconds(option: &str, text: &str) -> Result<f64, Failure> {
     Ok(duration.as_secs_f64())
 }
 
+/// Figures that a model can be asked about; beyond them sums are no numbers any more.
+const FIGURES: std::ops::RangeInclusive<f64> = 1e-9..=1e12;
+
 fn positive(option: &str, value: Option<f64>) -> Result<f64, Failure> {
     let refusal = || Failure::refused(fault!("{option} is missing or not above 0"; "this model needs it"));
-    value.filter(|value| *value > 0.0 && value.is_finite()).ok_or_else(refusal)
+    let value = value.filter(|value| *value > 0.0 && value.is_finite()).ok_or_else(refusal)?;
+    if !FIGURES.contains(&value) {
+        let (least, most) = (FIGURES.start(), FIGURES.end());
+        let remedy = format!("write a number from {least:e} to {most:e}, or take another unit");
+        return Err(Failure::refused(fault!("{option} is {value:e}"; "{remedy}")));
+    }
+    Ok(value)
 }
 
 fn not_negative(option: &str, value: Option<f64>) -> Result<f64, Failure> {

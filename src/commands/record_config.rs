@@ -9,12 +9,13 @@ use super::Failure;
 use super::entry::entry_of;
 use super::stage::endpoint_of;
 use crate::database::Database;
+use crate::file;
 use crate::recorder::config::{self, Config};
 use crate::trial::DatabaseSettings;
 
 pub(super) fn read_config(path: &Path) -> Result<Config, Failure> {
     let name = path.display().to_string();
-    let text = std::fs::read_to_string(path)
+    let text = file::read_text(path, file::WRITTEN_MOST)
         .with_context(|| format!("{name} cannot be read; name a configuration file"))
         .map_err(Failure::usage)?;
     config::read(&text, &name).map_err(Failure::usage)

@@ -9,6 +9,7 @@ use anyhow::Context;
 use super::output::{print, print_json, table};
 use super::{Failure, Refusal, Status, open_run, status_of_files};
 use crate::cli::{QueryWeighting, ScoreArguments};
+use crate::file;
 use crate::report::score::{ScoreNote, score, terminal};
 use crate::report::scored::{Roles, Scored, evidence};
 use crate::scoring::{Evidence, Weighting, evidence_from_csv};
@@ -58,7 +59,7 @@ pub fn run(arguments: &ScoreArguments, is_json: bool) -> Result<Status, Failure>
 
 fn from_tables(writes: &Path, reads: &Path) -> Result<Evidence, Failure> {
     let read = |path: &Path, columns: &str| {
-        let text = std::fs::read_to_string(path);
+        let text = file::read_text(path, file::MADE_MOST);
         text.with_context(|| format!("{} cannot be read; name a CSV file with the columns {columns}", path.display()))
             .map_err(Failure::usage)
     };

@@ -16,6 +16,7 @@ const LAYERS: &[&[&str]] = &[
     &["scoring", "sizing", "queueing", "statistics", "written"],
     &[
         "finding",
+        "file",
         "fuzzed",
         "measurement",
         "trial",

@@ -1,8 +1,9 @@
 //! The vocabulary of loadline, files that people write, and pure calculations: statistics, queueing models, scores, sizes.
 //!
-//! Invariant: nothing here does I/O, but for the types that are read from and written to JSON.
+//! Invariant: nothing here does I/O, but for the types that are read from and written to JSON, and for `file`, which reads a file up to a bound.
 
 pub mod fault;
+pub mod file;
 pub mod finding;
 #[cfg(any(test, fuzzing, feature = "fuzzed"))]
 pub mod fuzzed;

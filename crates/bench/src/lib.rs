@@ -5,7 +5,7 @@
 #![cfg_attr(fuzzing, expect(unused_imports, reason = "what is not fuzzed is not compiled"))]
 
 use loadline_base::{
-    fault, histogram, imported, measurement, query, queueing, random, reason, said, statement, statistics, trial,
+    fault, file, histogram, imported, measurement, query, queueing, random, reason, said, statement, statistics, trial,
     units, written,
 };
 use loadline_database::database;

@@ -4,7 +4,7 @@
 
 #![cfg(not(fuzzing))]
 
-use loadline_base::{histogram, measurement, operation, random, reason, record, statement, trial, units};
+use loadline_base::{file, histogram, measurement, operation, random, reason, record, statement, trial, units};
 #[cfg(test)]
 use loadline_base::{queueing, statistics};
 use loadline_bench::{server, store};

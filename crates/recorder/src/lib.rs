@@ -6,7 +6,7 @@
 use loadline_base::fuzzed;
 #[cfg(test)]
 use loadline_base::random;
-use loadline_base::{fault, quote, record, statement, trial, units, written};
+use loadline_base::{fault, file, quote, record, statement, trial, units, written};
 use loadline_database::database;
 use loadline_tables::{block, data, layout};
 

@@ -1,7 +1,7 @@
 //! A run as it is read: which lines are trials of it, and what is said of those that are not. Main type: [`Run`].
 
 use std::collections::{HashMap, HashSet};
-use std::fs::{self, File};
+use std::fs::File;
 use std::io::{BufRead, BufReader};
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
@@ -10,6 +10,7 @@ use serde::Serialize;
 
 use super::line::{BadLine, measurement_of};
 use super::{RUN_FILE, RunFile, SampleReader, StoreError, TRIALS, io, samples_path};
+use crate::file;
 use crate::measurement::Measurement;
 use crate::said::said;
 use crate::trial::Case;
@@ -84,7 +85,8 @@ impl Run {
     pub fn open(path: &Path) -> Result<Self, StoreError> {
         let not_a_run = |why: String| StoreError::NotARun(path.display().to_string(), why);
         let run_path = path.join(RUN_FILE);
-        let text = fs::read_to_string(&run_path).map_err(|error| not_a_run(format!("{RUN_FILE}: {error}")))?;
+        let text =
+            file::read_text(&run_path, file::MADE_MOST).map_err(|error| not_a_run(format!("{RUN_FILE}: {error}")))?;
         let file = RunFile::from_toml(&text).map_err(|why| not_a_run(format!("{RUN_FILE}: {why}")))?;
         let mut run =
             Run { path: path.to_owned(), file, measurements: Vec::new(), notes: Vec::new(), left_out: Vec::new() };

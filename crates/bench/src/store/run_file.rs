@@ -5,6 +5,7 @@ use std::path::Path;
 use serde::{Deserialize, Serialize};
 use serde_json::Value;
 
+use crate::file;
 use crate::measurement::Environment;
 use crate::study::Study;
 
@@ -36,7 +37,7 @@ impl RunFile {
     /// A sentence, when it is one that cannot be understood.
     pub fn find(path: &Path) -> Option<Result<Self, String>> {
         let file = if path.is_dir() { path.join(super::RUN_FILE) } else { path.to_path_buf() };
-        let text = std::fs::read_to_string(&file).ok()?;
+        let text = file::read_text(&file, file::MADE_MOST).ok()?;
         let table: toml::Table = text.parse().ok()?;
         let is_run = ["version", "environment", "study"].iter().all(|key| table.contains_key(*key));
         is_run.then(|| Self::from_toml(&text).map_err(|why| format!("{}: {why}", file.display())))

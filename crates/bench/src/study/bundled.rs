@@ -6,6 +6,7 @@
 use std::path::Path;
 
 use crate::fault::fault;
+use crate::file::{WRITTEN_MOST, read};
 use crate::written::closest;
 use crate::written::place::StudyErrors;
 
@@ -75,7 +76,7 @@ pub fn find_text(source: &str) -> Result<(String, String), StudyErrors> {
     }
     let path = Path::new(source);
     let file = if path.is_dir() { path.join("study.toml") } else { path.to_path_buf() };
-    match std::fs::read(&file) {
+    match read(&file, WRITTEN_MOST) {
         Ok(bytes) => match String::from_utf8(bytes) {
             Ok(text) => Ok((file.display().to_string(), text)),
             Err(_) => Err(StudyErrors::one(fault!("{}: not UTF-8 text", file.display(); "a study is a TOML file"))),

@@ -29,6 +29,7 @@ mod virtual_time;
 use std::sync::{Arc, mpsc};
 
 use crate::database::{DatabaseError, Session, Wire};
+use crate::file;
 use crate::measurement::{ClientMeasurement, LoopMeasurement};
 use crate::server::{allowed_to_this_thread, pin_this_thread};
 use crate::trial::{Arrivals, Length, LoadSettings};
@@ -254,7 +255,8 @@ fn schedule(settings: &LoadSettings, seed: u64, start_ns: u64, phases: &Phases) 
     let trace_ns = match (settings.arrivals, &settings.trace) {
         (Arrivals::Closed, _) => return Ok(None),
         (Arrivals::Trace, Some(path)) => {
-            let text = std::fs::read_to_string(path).map_err(|error| format!("load.trace: {path}: {error}"))?;
+            let text =
+                file::read_text(path, file::MADE_MOST).map_err(|error| format!("load.trace: {path}: {error}"))?;
             read_trace(&text).map_err(|why| format!("load.trace: {path}: {why}"))?
         }
         _ => Vec::new(),

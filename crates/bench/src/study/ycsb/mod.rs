@@ -9,6 +9,7 @@ pub mod settings;
 
 use super::table::{STUDY, sections};
 use crate::fault::fault;
+use crate::file;
 use crate::written::place::{Errors, Place, StudyErrors};
 use crate::written::tree::Table;
 
@@ -39,7 +40,7 @@ pub struct YcsbStudy {
 /// # Errors
 /// When there is none or it cannot be read.
 pub fn find_text(path: &str) -> Result<(String, String), StudyErrors> {
-    match (std::fs::read(path), WORKLOADS.iter().find(|(name, _)| *name == path)) {
+    match (file::read(path, file::WRITTEN_MOST), WORKLOADS.iter().find(|(name, _)| *name == path)) {
         (Ok(bytes), _) => match String::from_utf8(bytes) {
             Ok(text) => Ok((path.to_owned(), text)),
             Err(_) => Err(StudyErrors::one(fault!("{path}: not UTF-8 text"; "--ycsb takes a property file of YCSB"))),

@@ -14,6 +14,7 @@ use tokio::sync::Semaphore;
 
 use super::guesses::Guesses;
 use super::password::Hashed;
+use crate::file;
 use crate::recorder::inbox::check_camera;
 
 /// Passwords that are hashed at a time: guessing leaves most of the machine to those who work.
@@ -47,7 +48,7 @@ impl CameraList {
     pub fn read(path: Option<&Path>) -> Result<Self, String> {
         let known = path.map(|path| {
             let unreadable = |error| format!("{} cannot be read: {error}", path.display());
-            let text = std::fs::read_to_string(path).map_err(unreadable)?;
+            let text = file::read_text(path, file::MADE_MOST).map_err(unreadable)?;
             read_list(&text).map_err(|sentence| format!("{}:{sentence}", path.display()))
         });
         Self::new(known.transpose().map_err(|sentence| format!("intake.blocks.users: {sentence}"))?)

@@ -1,0 +1,46 @@
+//! Reads files that people name, up to a bound. Main functions: [`read`] and [`read_text`].
+//!
+//! A file that is a device, or somebody's dump by mistake, must not take all memory before anybody says what is wrong with it.
+
+use std::fs::File;
+use std::io::{Error, ErrorKind, Read};
+use std::path::Path;
+
+/// Most bytes of a file that people write: a study, a configuration, keys.
+pub const WRITTEN_MOST: u64 = 16 << 20;
+/// Most bytes of what programs write for others to read: logs, tables, traces, blocks.
+pub const MADE_MOST: u64 = 1 << 30;
+
+/// The bytes of a file that has at most so many.
+///
+/// # Errors
+/// When it cannot be read or has more.
+pub fn read(path: impl AsRef<Path>, most: u64) -> Result<Vec<u8>, Error> {
+    let mut bytes = Vec::new();
+    File::open(path)?.take(most + 1).read_to_end(&mut bytes)?;
+    if bytes.len() as u64 > most {
+        let most = most >> 20;
+        return Err(Error::new(ErrorKind::FileTooLarge, format!("it has more than {most} MiB, and no more are read")));
+    }
+    Ok(bytes)
+}
+
+/// The text of a file that has at most so many bytes.
+///
+/// # Errors
+/// As [`read`], and when it is not UTF-8.
+pub fn read_text(path: impl AsRef<Path>, most: u64) -> Result<String, Error> {
+    String::from_utf8(read(path, most)?).map_err(|error| Error::new(ErrorKind::InvalidData, error.utf8_error()))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_file_without_an_end_is_given_up() {
+        let error = read("/dev/zero", WRITTEN_MOST).unwrap_err();
+        assert_eq!(error.to_string(), "it has more than 16 MiB, and no more are read");
+        assert!(read_text("/dev/null", 0).unwrap().is_empty());
+    }
+}

@@ -2,6 +2,7 @@
 
 use super::Rules;
 use crate::fault::{Fault, fault};
+use crate::layout::recorded::Shape;
 use crate::study::blocks::check_blocks;
 use crate::study::load::LENGTHS;
 use crate::trial::{Arrivals, Length, Settings};
@@ -74,7 +75,7 @@ impl Rules<'_> {
             let what = fault!("records of {} have a key and no source", record.type_name; "take another type");
             wrong.push(("record.type", what));
         }
-        let is_layout = is_upload || ["wide", "star", "star-hot", "json", "eav"].contains(&layout.name.as_str());
+        let is_layout = is_upload || Shape::named(&layout.name).is_some();
         if !is_layout || !layout.indexes.is_empty() {
             let what = "the recorder has the layouts wide, star, star-hot, json and eav, without further indexes";
             wrong.push(("layout.name", what.into()));

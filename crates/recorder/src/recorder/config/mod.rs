@@ -87,14 +87,11 @@ impl Config {
 /// `[layout]`: how measurements become tables.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct LayoutConfig {
-    /// One of [`LAYOUTS`].
+    /// The name of a [`Shape`](crate::layout::recorded::Shape).
     pub name: String,
     /// The fields that `star-hot` keeps in the main table.
     pub hot: Vec<String>,
 }
-
-/// Layouts that the recorder writes.
-pub const LAYOUTS: &[&str] = &["wide", "star", "star-hot", "json", "eav"];
 
 /// `[spool]`: the durable queue in front of the database.
 #[derive(Debug, Clone, PartialEq, Eq)]

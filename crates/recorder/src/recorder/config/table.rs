@@ -4,13 +4,14 @@
 
 use super::access::ACCESS;
 use super::blocks::INBOX;
+use super::database;
 use super::intake::INTAKE;
 use super::limits::LIMITS;
 use super::log::LOG;
 use super::metrics::METRICS;
 use super::nats::FORWARD;
 use super::processing::{OFFICE, PROCESSING};
-use super::{LAYOUTS, database};
+use crate::layout::recorded::Shape;
 use crate::written::{Absent, Kind, Part, Setting, Span};
 
 const USUAL: Absent = Absent::Means("see below");
@@ -72,7 +73,7 @@ pub static LAYOUT: Part = Part {
     name: "layout",
     help: "How measurements become tables.",
     settings: &[
-        Setting::new("name", Kind::OneOf(LAYOUTS), Absent::Text("star"), "The layout."),
+        Setting::new("name", Kind::OneOf(Shape::NAMES), Absent::Text("star"), "The layout."),
         Setting::new(
             "hot",
             Kind::Texts,

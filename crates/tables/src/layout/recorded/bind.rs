@@ -56,7 +56,7 @@ impl Recorded {
         clients: u32,
     ) -> Result<Self, String> {
         let Some(shape) = Shape::named(name) else {
-            let names = Shape::names().join(", ");
+            let names = Shape::NAMES.join(", ");
             return Err(format!(
                 "layout.tables is \"recorder\" and layout.name is \"{name}\"; a recorder has the layouts {names}"
             ));

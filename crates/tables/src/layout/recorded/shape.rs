@@ -16,27 +16,19 @@ pub enum Shape {
 }
 
 impl Shape {
-    const ALL: [(Shape, &'static str); 5] = [
-        (Shape::Wide, "wide"),
-        (Shape::Star, "star"),
-        (Shape::StarHot, "star-hot"),
-        (Shape::Json, "json"),
-        (Shape::Eav, "eav"),
-    ];
+    const ALL: [Shape; 5] = [Shape::Wide, Shape::Star, Shape::StarHot, Shape::Json, Shape::Eav];
+
+    /// The names of all.
+    pub const NAMES: &[&str] = &["wide", "star", "star-hot", "json", "eav"];
 
     /// Its name in the registry and in configurations.
     pub fn name(self) -> &'static str {
-        Self::ALL.iter().find(|(shape, _)| *shape == self).map_or("", |(_, name)| name)
+        Self::NAMES[self as usize]
     }
 
     /// The shape of a name in a configuration.
     pub fn named(name: &str) -> Option<Self> {
-        Self::ALL.iter().find(|(_, known)| *known == name).map(|(shape, _)| *shape)
-    }
-
-    /// The names of all.
-    pub fn names() -> Vec<&'static str> {
-        Self::ALL.iter().map(|(_, name)| *name).collect()
+        Self::ALL.into_iter().find(|shape| shape.name() == name)
     }
 
     /// Whether tags stand in an identity table.
@@ -47,5 +39,17 @@ impl Shape {
     /// Whether each field has a column of its own.
     pub fn has_field_columns(self) -> bool {
         matches!(self, Shape::Wide | Shape::Star | Shape::StarHot)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn every_name_is_that_of_one_shape() {
+        let found: Vec<_> = Shape::NAMES.iter().map(|name| Shape::named(name).map(Shape::name)).collect();
+        assert_eq!(found, Shape::NAMES.iter().map(|name| Some(*name)).collect::<Vec<_>>());
+        assert_eq!((Shape::named("spare"), Shape::StarHot.name()), (None, "star-hot"));
     }
 }

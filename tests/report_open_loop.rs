@@ -267,6 +267,15 @@ fn a_search_finds_the_load_line_of_every_case_and_goes_on_where_it_was_interrupt
     let early = analyse("runs/early", &study, &environment(), &trials[..2]);
     assert!(matches!(early.load_lines[0].outcome, Outcome::NotFinished { .. }), "{:?}", early.load_lines);
     assert!(!early.load_lines[0].verified && early.load_lines[0].arrival_rate_per_s.is_none());
+    // A search that is cut before its last trials says what was confirmed until then.
+    let cut = (2..trials.len()).rev().map(|count| analyse("runs/cut", &study, &environment(), &trials[..count]));
+    let unfinished =
+        |findings: &loadline::finding::Findings| matches!(findings.load_lines[0].outcome, Outcome::NotFinished { .. });
+    let cut = cut.into_iter().find(|findings| unfinished(findings) && findings.load_lines[0].verified).unwrap();
+    let line = &cut.load_lines[0];
+    assert!(line.arrival_rate_per_s.unwrap() <= 1.02 * (1000.0 - 10_f64.ln() / 0.01), "{line:?}");
+    let said = cut.verdicts.iter().map(ToString::to_string).find(|said| said.contains("not finished")).unwrap();
+    assert!(said.contains("the load line is") && said.contains("the next trial is at"), "{said}");
 }
 
 #[test]

@@ -16,8 +16,10 @@ const CLIFF_BESIDE: f64 = 1.5;
 #[schemars(transform = with_says)]
 pub enum Outcome {
     /// It did not end.
-    #[error("not finished: the next trial is at {}", rate(*next_per_s))]
+    #[error("{}not finished: the next trial is at {}", .seen.as_ref().map_or(String::new(), |seen| format!("{seen}; ")), rate(*next_per_s))]
     NotFinished {
+        /// What was seen at the line so far, where one was confirmed.
+        seen: Option<Seen>,
         /// The rate of the next trial.
         next_per_s: f64,
     },

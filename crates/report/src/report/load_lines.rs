@@ -7,7 +7,7 @@ use crate::finding::{Compared, Found, LoadLine, Outcome, RefutedSeen, Seen, Told
 use crate::histogram::Histogram;
 use crate::measurement::{Measurement, starved};
 use crate::queueing::Target;
-use crate::queueing::load_line::{Answer, Ending, Line, Refuted, Step, next};
+use crate::queueing::load_line::{Ending, Line, Refuted, Step, next, so_far};
 use crate::report::factors::{Factors, show_levels};
 use crate::statistics::summary::Interval;
 use crate::study::{Factor, Goal, Study, bound, goal};
@@ -21,9 +21,11 @@ pub fn load_lines(study: &Study, measurements: &[Measurement]) -> Vec<LoadLine> 
     let line_of = |base: Case| {
         let own: &[&Measurement] = of_base.get(&base.id).map_or(&[], Vec::as_slice);
         let probes = goal::probes(wanted, own);
-        let step = next(&bound::bound_of(study, wanted, &base.settings), &probes);
+        let bound = bound::bound_of(study, wanted, &base.settings);
+        // Trials that confirm a line do so whether or not the search would go on: it may have been interrupted, or have ended by an earlier version's rules.
+        let (step, line) = (next(&bound, &probes), so_far(&bound, &probes));
         let quantile_s = |rate_per_s| quantile_s(wanted, rate_per_s, own);
-        (!probes.is_empty()).then(|| finding(wanted, base.levels.clone(), &step, &quantile_s))
+        (!probes.is_empty()).then(|| finding(wanted, base.levels.clone(), (&step, line.as_ref()), &quantile_s))
     };
     goal::base_cases(study).into_iter().filter_map(line_of).collect()
 }
@@ -45,9 +47,13 @@ fn quantile_s(wanted: &Goal, rate_per_s: f64, own: &[&Measurement]) -> Option<f6
     Some(undisturbed_s.filter(|seconds| is_theirs && *seconds <= wanted.below_s).unwrap_or(all_s))
 }
 
-fn finding(wanted: &Goal, levels: Levels, step: &Step, quantile_s: &dyn Fn(f64) -> Option<f64>) -> LoadLine {
-    let line = if let Step::Done(Answer { line, .. }) = step { line.as_ref() } else { None };
-    let ending = if let Step::Done(Answer { ending, .. }) = step { Some(*ending) } else { None };
+fn finding(
+    wanted: &Goal,
+    levels: Levels,
+    (step, line): (&Step, Option<&Line>),
+    quantile_s: &dyn Fn(f64) -> Option<f64>,
+) -> LoadLine {
+    let ending = if let Step::Done(answer) = step { Some(answer.ending) } else { None };
     LoadLine {
         levels,
         quantile: wanted.quantile,
@@ -58,18 +64,18 @@ fn finding(wanted: &Goal, levels: Levels, step: &Step, quantile_s: &dyn Fn(f64) 
         quantile_s: line.and_then(|line| quantile_s(line.rate_per_s)),
         trials: line.map_or(0, |line| line.trials as u64),
         disturbed: matches!(ending, Some(Ending::Disturbed { .. } | Ending::NotDriven(..) | Ending::Unusable)),
-        outcome: outcome(wanted, step, quantile_s),
+        outcome: outcome(wanted, (step, line), quantile_s),
     }
 }
 
 /// How the search ended.
-fn outcome(wanted: &Goal, step: &Step, quantile_s: &dyn Fn(f64) -> Option<f64>) -> Outcome {
+fn outcome(wanted: &Goal, (step, line): (&Step, Option<&Line>), quantile_s: &dyn Fn(f64) -> Option<f64>) -> Outcome {
     let (quantile, below_s) = (wanted.quantile, wanted.below_s);
+    let seen = || line.map(|line| seen(wanted, line, quantile_s));
     let answer = match step {
-        Step::Measure { rate_per_s, .. } => return Outcome::NotFinished { next_per_s: *rate_per_s },
+        Step::Measure { rate_per_s, .. } => return Outcome::NotFinished { seen: seen(), next_per_s: *rate_per_s },
         Step::Done(answer) => answer,
     };
-    let seen = || answer.line.as_ref().map(|line| seen(wanted, line, quantile_s));
     match answer.ending {
         Ending::Found => Outcome::Found { seen: seen() },
         Ending::NotReached(at_per_s, quantile_s) => {

@@ -162,6 +162,20 @@ pub fn next(bound: &Bound, probes: &[Probe]) -> Step {
     if is_repeated { search.measure(last.rate_per_s) } else { search.step() }
 }
 
+/// The line as far as the trials have confirmed one, whether the search is over or not.
+pub fn so_far(bound: &Bound, probes: &[Probe]) -> Option<Line> {
+    match next(bound, probes) {
+        Step::Done(answer) => answer.line,
+        Step::Measure { .. } => {
+            let rates = rates_of(probes);
+            match Search::new(bound, &rates, disturbances(probes)).given_up(Ending::Unsettled) {
+                Step::Done(answer) => answer.line,
+                Step::Measure { .. } => None,
+            }
+        }
+    }
+}
+
 /// By what trials were disturbed, as the end of a search.
 fn disturbances(probes: &[Probe]) -> Ending {
     let count = |wanted| probes.iter().filter(|probe| probe.disturbed == Some(wanted)).count();

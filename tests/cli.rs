@@ -7,6 +7,8 @@
 mod background;
 #[path = "cli/contract.rs"]
 mod contract;
+#[path = "copied/mod.rs"]
+mod copied;
 #[path = "cli/documents.rs"]
 mod documents;
 #[path = "cli/existing.rs"]

@@ -6,6 +6,8 @@
 
 #[path = "links/capture.rs"]
 mod capture;
+#[path = "copied/mod.rs"]
+mod copied;
 #[path = "links/program.rs"]
 mod program;
 #[path = "links/studies.rs"]

@@ -2,6 +2,9 @@
 
 #![expect(clippy::unwrap_used, reason = "a test that cannot go on fails with the place")]
 
+#[path = "copied/mod.rs"]
+mod copied;
+
 use std::os::unix::fs::PermissionsExt;
 use std::os::unix::process::CommandExt;
 use std::path::PathBuf;
@@ -19,7 +22,7 @@ impl Place {
         std::fs::create_dir_all(&folder).unwrap();
         std::fs::set_permissions(&folder, std::fs::Permissions::from_mode(0o777)).unwrap();
         // Where the program stands nobody else may be let in.
-        std::fs::copy(env!("CARGO_BIN_EXE_loadline"), folder.join("loadline")).unwrap();
+        copied::program_at(&folder.join("loadline"));
         Place(folder)
     }
 

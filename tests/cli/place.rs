@@ -5,6 +5,7 @@ use std::os::unix::process::CommandExt;
 use std::path::Path;
 use std::process::Command;
 
+use crate::copied;
 use crate::program::{Scratch, is_root, outcome, small_study};
 
 const FAST: &str = "[load]\noperations = 30\nwarmup = \"0s\"";
@@ -66,7 +67,7 @@ fn another_user_than_root_can_run_servers_too_and_is_told_where_it_may_not_write
     }
     let scratch = Scratch::new();
     let program = scratch.path("loadline");
-    std::fs::copy(env!("CARGO_BIN_EXE_loadline"), &program).unwrap();
+    copied::program_at(&program);
     scratch.write("study.toml", &small_study(FAST));
     let run = |out: &str, name: &str| {
         let set = format!("database.name={name}");

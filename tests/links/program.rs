@@ -5,6 +5,8 @@ use std::path::{Path, PathBuf};
 use std::process::{Command, Stdio};
 use std::time::{Duration, Instant};
 
+use crate::copied;
+
 const STUDY: &str = r#"
 name = "over-a-link"
 [database]
@@ -132,7 +134,7 @@ fn another_user_than_root_is_told_so_before_anything_is_started() {
     if unsafe { libc::geteuid() } == 0 {
         // The program's own directory may be closed to others.
         let copy = place.join("loadline");
-        std::fs::copy(env!("CARGO_BIN_EXE_loadline"), &copy).unwrap();
+        copied::program_at(&copy);
         let arguments = ["run", "study.toml", "--out", "run"];
         command = Command::new(copy);
         command.current_dir(&place).args(arguments).env("TMPDIR", &place).env("LOADLINE_CACHE", "off");

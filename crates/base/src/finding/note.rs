@@ -96,8 +96,9 @@ pub enum Note {
     },
     /// Cases that had hardly begun when they were measured.
     #[error(
-        "the load had hardly begun when it was measured: in most trials fewer operations were completed than there are clients, or the first \
-         part of the measured phase carried less than half as much a second as the rest; a longer load.warmup shows what lasts, and claims on these cases stay undecided: {}",
+        "the load had hardly begun when these cases were measured, so that they are compared with nothing and claims on them stay undecided (in most \
+         trials fewer operations were completed than there are clients, or the first part of the measured phase carried less than half as much a \
+         second as the rest; a longer load.warmup shows what lasts): {}",
         some_of(cases.iter().map(show_levels))
     )]
     Cold {

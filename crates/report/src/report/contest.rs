@@ -6,7 +6,9 @@
 use std::collections::HashMap;
 
 use super::answers::unlike;
-use super::factors::{Factors, grouped_by, is_server_setting, same_level, setting_word, short_level, show_level};
+use super::factors::{
+    Factors, grouped_by, is_server_setting, same_level, setting_word, short_level, show_level, show_levels,
+};
 use super::metric::Metric;
 use crate::finding::{Compared, Found, Leader, Pays, Told, Verdict};
 use crate::statistics::best::BestRatio;
@@ -41,6 +43,8 @@ pub struct Scored<'a> {
     pub trials: Vec<TrialValue>,
     /// Rows that a query gave; none where none were counted.
     pub rows: Option<f64>,
+    /// Whether it had hardly begun when it was measured: nothing is said of what lasts.
+    pub is_cold: bool,
 }
 
 impl<'a> Scored<'a> {
@@ -48,7 +52,7 @@ impl<'a> Scored<'a> {
     pub fn new(levels: &'a Levels, trials: Vec<TrialValue>) -> Option<Self> {
         let values: Vec<f64> = trials.iter().map(|trial| trial.value).collect();
         let (mean, geometric_mean) = (mean(&values)?, geometric_mean(&values)?);
-        Some(Scored { levels, mean, geometric_mean, interval: None, values, trials, rows: None })
+        Some(Scored { levels, mean, geometric_mean, interval: None, values, trials, rows: None, is_cold: false })
     }
 }
 
@@ -66,6 +70,13 @@ type Pair = (usize, Result<BestRatio, String>);
 
 /// Said of alternatives without a ratio.
 const TOO_FEW: &str = "a case has fewer than two valid trials";
+
+/// Why a case is not compared that had hardly begun when it was measured; none where all lasted. Where the best of several is compared, any of them
+/// might be the best in the end.
+fn hardly_begun(cases: &[&Scored<'_>]) -> Option<String> {
+    let cold = cases.iter().find(|case| case.is_cold)?;
+    Some(format!("the load had hardly begun when {} was measured (see load.warmup)", show_levels(cold.levels)))
+}
 
 /// Alternatives that compete, the leader first, and the comparison of every pair.
 pub struct Contest {
@@ -154,7 +165,9 @@ fn best_contest(
     after.push_str(&missing_remark(factor, metric, best.iter().map(|(label, _)| label.as_str()).collect()));
     let (pairs, comparable) = pairs(
         best.len(),
-        |other| match unlike(best[0].1[0].rows, best[other].1[0].rows) {
+        |other| match hardly_begun(&[&best[0].1[..], &best[other].1[..]].concat())
+            .or_else(|| unlike(best[0].1[0].rows, best[other].1[0].rows))
+        {
             Some(why) => Err(why),
             None => best_ratio(&best[0].1, &best[other].1, metric.more_is_better).ok_or_else(|| TOO_FEW.to_owned()),
         },
@@ -202,6 +215,8 @@ fn matched_contest(factor: &Factor, metric: &Metric, scored: &[Scored<'_>]) -> O
         }
     }
     shared.retain(|key| rows.iter().all(|(_, cases)| cases.contains_key(key)));
+    let known = shared.len();
+    shared.retain(|key| rows.iter().all(|(_, cases)| cases.get(key).is_none_or(|case| !case.is_cold)));
     let all = shared.len();
     shared.retain(|key| is_alike(key, &rows));
     if rows.len() < 2 || shared.len() < 2 {
@@ -235,6 +250,9 @@ fn matched_contest(factor: &Factor, metric: &Metric, scored: &[Scored<'_>]) -> O
             match all - shared.len() {
                 0 => String::new(),
                 some => format!("; without {some} of {all}, where queries found nothing or differently many rows"),
+            } + &match known - all {
+                0 => String::new(),
+                some => format!("; without {some} of {known}, where the load had hardly begun"),
             },
             missing_remark(factor, metric, levels.iter().map(|(label, ..)| label.as_str()).collect())
         ),

@@ -4,7 +4,7 @@
 
 use crate::finding::{Found, Verdict};
 use crate::report::contest::{self, Scored};
-use crate::report::factors::{Factors, grouped_by, is_given, level_text, same_level};
+use crate::report::factors::{Factors, grouped_by, is_given, level_text, same_level, show_levels};
 use crate::report::metric::Metric;
 use crate::statistics::best::not_told_apart;
 use crate::statistics::pairs::Case;
@@ -57,7 +57,7 @@ fn condition(alternative: &str, ramp: &Factor, metric: &Metric, cases: &[&Scored
     };
     let matched: Vec<(&Scored<'_>, &Scored<'_>)> = at(highest)
         .filter_map(|last| Some((last, at(lowest).find(|first| is_match(last, first))?)))
-        .filter(|_| lowest < highest)
+        .filter(|(last, first)| lowest < highest && !last.is_cold && !first.is_cold)
         .collect();
     let ratio = contest::estimate(&matched)?;
     let interval = ratio.interval;
@@ -107,7 +107,9 @@ fn highest(
     let best: Vec<&Scored<'_>> =
         cases.iter().zip(&may_be).filter(|(_, may_be)| **may_be).map(|(case, _)| *case).collect();
     let (peak, all) = (cases.first()?, levels_of(ramp, cases));
-    let (found, at) = (levels_of(ramp, &best), level_of(ramp, peak)?);
+    let cold = cases.iter().find(|case| case.is_cold);
+    // Of a case that had hardly begun nobody knows how high it comes.
+    let (found, at) = (levels_of(ramp, if cold.is_some() { cases } else { &best }), level_of(ramp, peak)?);
     if all.len() < 2 {
         return None;
     }
@@ -127,6 +129,12 @@ fn highest(
         let (setting, at) = (setting.clone(), found.clone());
         Verdict::new(Found::Highest { metric: metric.name, alternative, setting, at, mean, is_decided }, answer)
     };
+    if let Some(cold) = cold {
+        let levels = show_levels(cold.levels);
+        let why =
+            format!("the load had hardly begun when {levels} was measured; a longer load.warmup shows what lasts");
+        return Some(verdict(format!("undecided at which {setting} {what} is highest")).because(why));
+    }
     if !is_decided {
         let answer = format!("no level of {setting} is certainly better for {what} than all others{with}");
         return Some(verdict(answer).and(format!("the highest mean is at {at}: {figure}")));

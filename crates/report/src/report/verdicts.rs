@@ -13,7 +13,7 @@ use crate::report::factors::{Factors, is_question, show_levels};
 use crate::report::growth;
 use crate::report::load_lines;
 use crate::report::metric::Metric;
-use crate::report::{disk, freshness, ramps, recorded, uploads};
+use crate::report::{disk, freshness, ramps, recorded, uploads, warming};
 use crate::statistics::TrialValue;
 use crate::study::repeat::stopping;
 use crate::study::{Factor, Study};
@@ -52,7 +52,11 @@ fn of_cases(study: &Study, groups: &[CaseTrials<'_>]) -> Vec<Verdict> {
             let trials =
                 group.valid().filter_map(|trial| Some(TrialValue { place: place(trial), value: metric.of(trial)? }));
             let rows = rows_per_query(&group.valid().collect::<Vec<_>>());
-            Some(Scored { rows, ..Scored::new(&group.case.levels, trials.collect())? })
+            Some(Scored {
+                rows,
+                is_cold: warming::is_cold(group),
+                ..Scored::new(&group.case.levels, trials.collect())?
+            })
         })
         .collect();
     judge_together(&mut scored, stopping(study));

@@ -96,3 +96,57 @@ fn nobody_is_faster_at_finding_nothing() {
     assert_eq!(said(0.0), [format!("undecided which is fastest: star is not compared with wide, because {why}")]);
     assert!(said(12.4)[0].starts_with("star is fastest: 820 × wide"), "{:?}", said(12.4));
 }
+
+#[test]
+fn a_case_that_had_hardly_begun_is_compared_with_nothing() {
+    let metric = metric::Metric::named("throughput").unwrap();
+    let choice = Factor { setting: "layout.name".to_owned(), levels: ["a", "b", "c"].map(Into::into).to_vec() };
+    let ramp = Factor { setting: "load.clients".to_owned(), levels: [1, 4, 64].map(Into::into).to_vec() };
+    let factors = Factors { choices: vec![choice.clone()], ramps: vec![ramp.clone()] };
+    let all: Vec<(Levels, f64)> = [("a", 300.0), ("b", 200.0), ("c", 100.0)]
+        .into_iter()
+        .flat_map(|(name, mean)| [(name, 1, mean), (name, 4, 2.0 * mean), (name, 64, 3.0 * mean)])
+        .map(|(name, clients, mean)| {
+            let levels = [("layout.name".to_owned(), name.into()), ("load.clients".to_owned(), clients.into())];
+            (Levels::from(levels), mean)
+        })
+        .collect();
+    // With 64 clients b had hardly begun, so that nobody knows what is its best.
+    let scored = |cold: usize| -> Vec<Scored<'_>> {
+        let trials =
+            |mean: f64| [0.99, 1.0, 1.01].map(|share| TrialValue { place: None, value: mean * share }).to_vec();
+        let cases = all.iter().enumerate();
+        cases
+            .map(|(place, (levels, mean))| Scored {
+                is_cold: place == cold,
+                ..Scored::new(levels, trials(*mean)).unwrap()
+            })
+            .collect()
+    };
+    let said = |cold: usize| contest_sentences(&contests(&factors, &choice, metric, &scored(cold)), metric);
+    let warm = said(usize::MAX);
+    assert!(warm[0].starts_with("a is fastest: 1.50 × b") && !warm.concat().contains("begun"), "{warm:?}");
+    let cold = said(5);
+    assert!(
+        cold[0].starts_with(
+            "undecided which is fastest: a is not compared with b, because the load had hardly begun when "
+        ),
+        "{cold:?}"
+    );
+    assert!(cold[0].contains("load.clients = 64") && cold[0].contains("; 3.00 × c"), "{cold:?}");
+    assert!(
+        cold[1].contains("geometric mean of 2 ratios; without 1 of 3, where the load had hardly begun"),
+        "{cold:?}"
+    );
+
+    let along = |cold: usize| {
+        let found = crate::report::ramps::verdicts(&factors, &ramp, metric, &scored(cold));
+        found.iter().map(ToString::to_string).collect::<Vec<_>>()
+    };
+    assert!(along(usize::MAX)[1].starts_with("b: throughput is highest at load.clients = 64"), "{:?}", along(9));
+    let of_b = &along(5)[1];
+    assert!(
+        of_b.starts_with("b: undecided at which load.clients throughput is highest: the load had hardly begun"),
+        "{of_b}"
+    );
+}

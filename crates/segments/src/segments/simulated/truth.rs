@@ -80,7 +80,8 @@ impl Truth {
         let next = if was_there { number + 1 } else { next };
         let is_of_it = |segment: u64| (number..next).contains(&segment);
         let is_readable = self.appended.values().any(|one| one.header.position.segment == number);
-        if !is_readable || !disk.names().is_ok_and(|names| names.contains(&segment_name(number + 1))) {
+        let is_there = |number: u64| disk.names().is_ok_and(|names| names.contains(&segment_name(number)));
+        if !is_readable || !is_there(number + 1) || !is_there(number - 1) {
             self.of_either += self.lost.iter().filter(|one| one.segment == number).map(|one| one.rows).sum::<u64>();
         }
         if !is_readable {
@@ -113,7 +114,9 @@ impl Truth {
         let last = self.accept(found)?;
         let is_found = |sequence: u64| found.binary_search_by_key(&sequence, |(header, _)| header.sequence).is_ok();
         let is_missing = |one: &&Appended| one.is_acknowledged && !is_found(one.header.sequence);
-        let missing: Vec<Appended> = self.appended.values().filter(is_missing).cloned().collect();
+        let mut missing: Vec<Appended> = self.appended.values().filter(is_missing).cloned().collect();
+        // The header of the next segment tells what the end of this one was.
+        missing.iter_mut().for_each(|one| one.is_sure &= !self.hit.contains(&(one.header.position.segment + 1)));
         // Where header and first record are gone and then the footer, nobody knows the epoch any more.
         let is_hit = |one: &Appended, damage: &Damage| {
             one.is_hit(damage) || damage.segment == one.header.position.segment && self.hit.contains(&damage.segment)

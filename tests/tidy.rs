@@ -18,7 +18,9 @@ use source::Source;
 fn sources() -> Vec<Source> {
     let root = Path::new(env!("CARGO_MANIFEST_DIR"));
     let mut paths = Vec::new();
-    ["src", "crates", "tests", "benches"].iter().for_each(|directory| collect(&root.join(directory), &mut paths));
+    ["src", "crates", "simulator", "tests", "benches"]
+        .iter()
+        .for_each(|directory| collect(&root.join(directory), &mut paths));
     paths.sort();
     let read = |path: &PathBuf| {
         let shown = path.strip_prefix(root).unwrap().to_string_lossy().replace('\\', "/");

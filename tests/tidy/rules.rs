@@ -12,6 +12,7 @@ const LAYERS: &[&[&str]] = &[
     &["server", "link", "monitor", "store", "report", "import"],
     &["study"],
     &["database"],
+    &["segments"],
     &["workload", "layout", "block", "data"],
     &["scoring", "sizing", "queueing", "statistics", "written"],
     &[
@@ -44,7 +45,7 @@ const WITHIN: &[(&[&str], &[&str])] = &[
     (&["link"], &["server"]),
     (&["queueing", "scoring"], &["statistics"]),
     (&["workload", "layout", "block", "data"], &["workload", "layout", "data"]),
-    (LAYERS[10], LAYERS[10]),
+    (LAYERS[11], LAYERS[11]),
 ];
 
 /// Where what is observed and what is found is described.

@@ -1,0 +1,363 @@
+//! Appends to a log and makes it durable. Main type: [`Log`].
+
+use std::collections::BTreeMap;
+use std::io;
+use std::sync::Arc;
+
+use crate::segments::disk::{Disk, DiskFile};
+use crate::segments::footer::Footer;
+use crate::segments::mark::{self, GIVEN_UP_MAX, GivenUp, Mark, Marks};
+use crate::segments::record::{HEADER_BYTES, Position, RecordHeader, SegmentHeader, stored_bytes};
+use crate::segments::recovery::Kept;
+use crate::segments::scan::Through;
+
+/// Bytes of a body, at most.
+pub const BODY_MAX: u64 = 1 << 30;
+/// Positions have 32 bits for the number of a segment.
+const NUMBERS: u64 = 1 << 32;
+/// Sizes of segments are multiples of this.
+const PAGE_BYTES: u64 = 4_096;
+
+/// How a log is kept.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Settings {
+    /// Bytes of a segment. One with a record that is longer has the size that it needs.
+    pub segment_bytes: u64,
+}
+
+/// Why a log did not do what it was asked to.
+#[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
+pub enum LogError {
+    /// There is no room for another segment. Nothing was changed, and it can be tried again.
+    #[error("there is no room for another segment of the log: {0}")]
+    NoRoom(String),
+    /// The body is longer than a record can be. Nothing was changed.
+    #[error("a record of {0} bytes is longer than a log takes")]
+    TooLong(u64),
+    /// The disk failed. Whether what was appended since the last commit is durable nobody knows; this log is of no more use.
+    #[error("the log's disk failed: {0}")]
+    Broken(String),
+}
+
+/// The segment that is appended to.
+pub struct Current {
+    number: u64,
+    file: Arc<dyn DiskFile>,
+    /// Where the first byte goes that is not written yet.
+    offset: u64,
+    /// Where its footer goes.
+    footer_at: u64,
+}
+
+/// A log that is open for appending. One thread has it.
+pub struct Log {
+    pub(crate) disk: Arc<dyn Disk>,
+    pub(crate) settings: Settings,
+    pub(crate) marks: Marks,
+    pub(crate) epoch: u64,
+    pub(crate) current: Option<Current>,
+    pub(crate) next_number: u64,
+    /// Records of this group that are not written yet.
+    pub(crate) buffer: Vec<u8>,
+    /// The newest record, and the rows through it.
+    pub(crate) newest: Through,
+    /// The same of what is known to be on the disk.
+    pub(crate) durable: Through,
+    /// Segments that were not given up, with the current one and with those that are gone.
+    pub(crate) kept: BTreeMap<u64, Kept>,
+    /// Those above the first kept one that were.
+    pub(crate) given_up: BTreeMap<u64, GivenUp>,
+    /// Segments up to this number have their footers on the disk.
+    pub(crate) sealed: u64,
+    /// The caller's newest note.
+    pub(crate) note: Vec<u8>,
+    pub(crate) broken: Option<String>,
+}
+
+impl Log {
+    /// Appends a record; it is durable after the next [`Log::commit`]. The body may come in parts.
+    ///
+    /// # Errors
+    /// [`LogError::NoRoom`] and [`LogError::TooLong`]: what was appended before is as it was. [`LogError::Broken`].
+    pub fn append(&mut self, kind: u8, tag: u32, rows: u32, body: &[&[u8]]) -> Result<RecordHeader, LogError> {
+        self.check()?;
+        let length: u64 = body.iter().map(|part| part.len() as u64).sum();
+        if length > BODY_MAX {
+            return Err(LogError::TooLong(length));
+        }
+        let needed = stored_bytes(length);
+        let has_room = |current: &Current| current.offset + self.buffer.len() as u64 + needed <= current.footer_at;
+        if !self.current.as_ref().is_some_and(has_room) {
+            self.finish_segment()?;
+            self.begin_segment(needed)?;
+        }
+        let Some(current) = &self.current else { return Err(LogError::NoRoom("none was made".to_owned())) };
+        let offset = (current.offset + self.buffer.len() as u64) as u32;
+        let body_checksum = body.iter().fold(0, |checksum, part| crc32c::crc32c_append(checksum, part));
+        let header = RecordHeader {
+            position: Position { segment: current.number, offset },
+            length: length as u32,
+            rows,
+            tag,
+            kind,
+            epoch: self.epoch,
+            sequence: self.newest.sequence + 1,
+            rows_before: self.newest.rows,
+            durable: self.durable.sequence,
+            durable_rows: self.durable.rows,
+            body_checksum,
+        };
+        let begin = self.buffer.len();
+        self.buffer.extend_from_slice(&header.encoded());
+        body.iter().for_each(|part| self.buffer.extend_from_slice(part));
+        self.buffer.resize(begin + needed as usize, 0);
+        self.newest = Through::new(header.sequence, header.rows_through());
+        Ok(header)
+    }
+
+    /// Makes everything durable that was appended; the newest sequence that is.
+    ///
+    /// # Errors
+    /// [`LogError::Broken`].
+    pub fn commit(&mut self) -> Result<u64, LogError> {
+        self.check()?;
+        if !self.buffer.is_empty() {
+            let written = self.write_buffer();
+            self.guard(written)?;
+        }
+        Ok(self.durable.sequence)
+    }
+
+    fn write_buffer(&mut self) -> io::Result<()> {
+        let Some(current) = &mut self.current else { return Ok(()) };
+        current.file.write_at(&self.buffer, current.offset)?;
+        current.file.sync()?;
+        current.offset += self.buffer.len() as u64;
+        self.buffer.clear();
+        self.durable = self.newest;
+        Ok(())
+    }
+
+    /// Appends nothing more to the segment that is appended to, so that it can be given up. What was appended is durable then.
+    ///
+    /// # Errors
+    /// [`LogError::Broken`].
+    pub fn finish_segment(&mut self) -> Result<(), LogError> {
+        self.commit()?;
+        let Some(current) = self.current.take() else { return Ok(()) };
+        // What it says is on the disk before it says so.
+        let footer = Footer {
+            number: current.number,
+            epoch: self.epoch,
+            last: self.durable.sequence,
+            rows: self.durable.rows,
+            certain: self.durable.sequence,
+            certain_rows: self.durable.rows,
+            missing: 0,
+            missing_rows: 0,
+        };
+        let written = current.file.write_at(&footer.encoded(), current.footer_at).and_then(|()| current.file.sync());
+        self.guard(written)?;
+        self.sealed = current.number;
+        if let Some(kept) = self.kept.get_mut(&current.number) {
+            kept.end = self.durable;
+        }
+        Ok(())
+    }
+
+    /// Makes a segment in which a record of so many bytes has room.
+    fn begin_segment(&mut self, needed: u64) -> Result<(), LogError> {
+        let bytes = self.settings.segment_bytes.max(needed + 2 * HEADER_BYTES as u64).next_multiple_of(PAGE_BYTES);
+        let number = self.next_number;
+        if number >= NUMBERS {
+            return self.guard(Err(io::Error::other("its segments have used up all numbers")));
+        }
+        let file = match self.disk.create(&segment_name(number), bytes) {
+            Ok(file) => file,
+            Err(error) if can_be_tried_again(&error) => return Err(LogError::NoRoom(error.to_string())),
+            Err(error) => return self.guard(Err(error)),
+        };
+        self.next_number += 1;
+        let begin = self.newest;
+        let header = SegmentHeader { number, epoch: self.epoch, first: begin.sequence + 1, rows: begin.rows, bytes };
+        let begun = file.write_at(&header.encoded(), 0).and_then(|()| file.sync()).and_then(|()| self.disk.sync());
+        self.guard(begun)?;
+        self.kept.insert(number, Kept { begin, end: begin });
+        // Without a mark nobody would miss it.
+        let marked = self.marks.write(&self.mark_with(false));
+        self.guard(marked)?;
+        let footer_at = bytes - HEADER_BYTES as u64;
+        self.current = Some(Current { number, file, offset: HEADER_BYTES as u64, footer_at });
+        Ok(())
+    }
+
+    /// Gives a segment up: nothing in it is wanted any more, and its room is free when this comes back. One that is damaged or gone is told of by each opening until then. False for the one that is appended to, and where too many above the first kept
+    /// one were given up; it can be asked for again.
+    ///
+    /// # Errors
+    /// [`LogError::Broken`].
+    pub fn give_up(&mut self, number: u64, note: &[u8]) -> Result<bool, LogError> {
+        self.check()?;
+        let is_current = self.current.as_ref().is_some_and(|current| current.number == number);
+        let is_first = self.kept.keys().next() == Some(&number);
+        let Some(kept) = self.kept.get(&number).filter(|_| !is_current) else { return Ok(false) };
+        if !is_first && self.given_up.len() >= GIVEN_UP_MAX {
+            return Ok(false);
+        }
+        let (records, rows) = (kept.end.sequence - kept.begin.sequence, kept.end.rows - kept.begin.rows);
+        let one = GivenUp { number, records: clamped(records), rows: clamped(rows) };
+        self.kept.remove(&number);
+        self.given_up.insert(number, one);
+        let first = self.kept.keys().next().copied().unwrap_or(self.next_number);
+        self.given_up.retain(|number, _| *number > first);
+        self.write_mark_twice(note, false)?;
+        match self.disk.remove(&segment_name(number)) {
+            Err(error) if error.kind() != io::ErrorKind::NotFound => self.guard(Err(error)),
+            _ => Ok(true),
+        }
+    }
+
+    /// Gives segments up in which nothing ever was. The next mark says so.
+    pub(crate) fn leave_out(&mut self, numbers: &[u64]) {
+        for number in numbers {
+            self.kept.remove(number);
+            self.given_up.insert(*number, GivenUp { number: *number, records: 0, rows: 0 });
+        }
+        let first = self.kept.keys().next().copied().unwrap_or(self.next_number);
+        self.given_up.retain(|number, _| *number > first);
+    }
+
+    /// Writes down how far the log is durable, with a note that the next opening finds; it is durable when this comes back. Without it the records of the last group
+    /// before a crash are not known to have been durable, if they are damaged.
+    ///
+    /// # Errors
+    /// [`LogError::Broken`].
+    pub fn mark(&mut self, note: &[u8]) -> Result<(), LogError> {
+        self.check()?;
+        self.keep_note(note);
+        let marked = self.marks.write(&self.mark_with(false));
+        self.guard(marked)
+    }
+
+    /// Makes everything durable, and notes that nothing comes behind it.
+    ///
+    /// # Errors
+    /// [`LogError::Broken`].
+    pub fn close(mut self, note: &[u8]) -> Result<(), LogError> {
+        self.finish_segment()?;
+        self.write_mark_twice(note, true)
+    }
+
+    fn keep_note(&mut self, note: &[u8]) {
+        self.note = note[..note.len().min(mark::NOTE_MAX)].to_vec();
+    }
+
+    fn mark_with(&self, is_clean: bool) -> Mark {
+        let (first, kept) =
+            self.kept.iter().next().map_or((self.next_number, self.newest), |(first, kept)| (*first, kept.begin));
+        Mark {
+            generation: 0,
+            epoch: self.epoch,
+            durable: self.durable.sequence,
+            rows: self.durable.rows,
+            first,
+            first_sequence: kept.sequence + 1,
+            first_rows: kept.rows,
+            newest: self.next_number - 1,
+            sealed: self.sealed,
+            is_clean,
+            given_up: self.given_up.values().copied().collect(),
+            note: self.note.clone(),
+        }
+    }
+
+    pub(crate) fn write_mark_twice(&mut self, note: &[u8], is_clean: bool) -> Result<(), LogError> {
+        self.keep_note(note);
+        let marked = self.marks.write_twice(&self.mark_with(is_clean));
+        self.guard(marked)
+    }
+
+    /// The newest sequence that is known to be on the disk.
+    pub fn durable(&self) -> u64 {
+        self.durable.sequence
+    }
+
+    /// Rows that all records acknowledge, those of this group included.
+    pub fn rows(&self) -> u64 {
+        self.newest.rows
+    }
+
+    /// The number of the segment that is appended to.
+    pub fn current(&self) -> Option<u64> {
+        self.current.as_ref().map(|current| current.number)
+    }
+
+    /// Numbers of the segments that were not given up, ascending. Of several that are gone, one behind the other, only the first stands there for all.
+    pub fn segments(&self) -> impl Iterator<Item = u64> {
+        self.kept.keys().copied()
+    }
+
+    /// The disk on which it stands.
+    pub fn disk(&self) -> &Arc<dyn Disk> {
+        &self.disk
+    }
+
+    fn check(&self) -> Result<(), LogError> {
+        self.broken.as_ref().map_or(Ok(()), |reason| Err(LogError::Broken(reason.clone())))
+    }
+
+    /// An error of the disk ends the log.
+    fn guard<T>(&mut self, outcome: io::Result<T>) -> Result<T, LogError> {
+        outcome.map_err(|error| {
+            let reason = error.to_string();
+            self.broken = Some(reason.clone());
+            LogError::Broken(reason)
+        })
+    }
+}
+
+fn clamped(number: u64) -> u32 {
+    u32::try_from(number).unwrap_or(u32::MAX)
+}
+
+/// The name of a segment's file.
+pub fn segment_name(number: u64) -> String {
+    format!("segment-{number:010}")
+}
+
+/// The number in the name of a segment's file.
+pub fn segment_number(name: &str) -> Option<u64> {
+    let number: u64 = name.strip_prefix("segment-")?.parse().ok()?;
+    (number > 0 && number < NUMBERS && segment_name(number) == name).then_some(number)
+}
+
+/// Whether another file cannot be made now, and perhaps later. What was there is untouched.
+fn can_be_tried_again(error: &io::Error) -> bool {
+    let is_of_descriptors = matches!(error.raw_os_error(), Some(libc::EMFILE | libc::ENFILE));
+    is_of_descriptors
+        || matches!(
+            error.kind(),
+            io::ErrorKind::StorageFull | io::ErrorKind::QuotaExceeded | io::ErrorKind::OutOfMemory
+        )
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn names_of_segments_are_told_from_others() {
+        assert_eq!(segment_name(12), "segment-0000000012");
+        assert_eq!(segment_number("segment-0000000012"), Some(12));
+        for other in [
+            "segment-12",
+            "segment-0000000000",
+            "segment-4294967296",
+            "mark",
+            "segment-00000000x1",
+            "segment-0000000012~",
+        ] {
+            assert_eq!(segment_number(other), None, "{other}");
+        }
+    }
+}

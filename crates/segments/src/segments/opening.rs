@@ -1,0 +1,157 @@
+//! Opens a log: looks through all that is there, notes in each segment how it ended, and begins an epoch. Main function: [`Log::open`].
+
+use std::collections::BTreeMap;
+use std::io;
+use std::sync::Arc;
+
+use crate::segments::disk::Disk;
+use crate::segments::footer::Footer;
+use crate::segments::log::{BODY_MAX, Log, LogError, Settings, segment_name, segment_number};
+use crate::segments::mark::{self, GIVEN_UP_MAX, Mark, Marks};
+use crate::segments::record::{HEADER_BYTES, SegmentHeader, stored_bytes};
+use crate::segments::recovery::{Found, Judge, Kept, Recovered};
+use crate::segments::scan::{Ends, Scan};
+
+/// Bytes of a segment that are looked at, at most, whatever its header says.
+const SEGMENT_MAX: u64 = BODY_MAX + (1 << 20);
+
+impl Log {
+    /// Opens the log on a disk, or makes one. Everything that is there is shown in the order in which it was appended, and is durable when this comes back. `epoch` is a random
+    /// number that was never used, and that nobody knows who sends what is appended.
+    ///
+    /// # Errors
+    /// [`LogError::Broken`] where the disk cannot be read or written. [`LogError::NoRoom`] where there is no log and no room for one. A disk on which nothing more has room is no error where
+    /// there is a log.
+    pub fn open(
+        disk: Arc<dyn Disk>,
+        settings: Settings,
+        epoch: u64,
+        show: &mut dyn FnMut(Found<'_>),
+    ) -> Result<(Log, Recovered), LogError> {
+        let broken = |error: io::Error| match error.kind() {
+            io::ErrorKind::StorageFull => LogError::NoRoom(error.to_string()),
+            _ => LogError::Broken(error.to_string()),
+        };
+        let names = disk.names().map_err(broken)?;
+        let (marks, mark) = Marks::open(&*disk, names.iter().any(|name| name == mark::NAME)).map_err(broken)?;
+        let mut numbers: Vec<u64> = names.iter().filter_map(|name| segment_number(name)).collect();
+        numbers.sort_unstable();
+        // A power cut can bring back what was removed.
+        let is_given_up = |number: &u64| mark.as_ref().is_some_and(|mark| mark.is_given_up(*number));
+        let mut unused: Vec<u64> = numbers.iter().copied().filter(is_given_up).collect();
+        numbers.retain(|number| !is_given_up(number));
+        let all = numbers.iter().map(|number| ends(&*disk, *number)).collect::<io::Result<Vec<_>>>().map_err(broken)?;
+        let (kept, recovered, silent) = look_through(&*disk, &all, mark.as_ref(), show).map_err(broken)?;
+        let end = recovered.end();
+        let newest_number = numbers.last().copied().max(mark.as_ref().map(|mark| mark.newest)).unwrap_or(0);
+        let given_up = mark.iter().flat_map(|mark| &mark.given_up).map(|one| (one.number, *one)).collect();
+        let mut log = Log {
+            disk,
+            settings,
+            marks,
+            epoch,
+            current: None,
+            next_number: newest_number + 1,
+            buffer: Vec::new(),
+            newest: end,
+            durable: end,
+            kept,
+            given_up,
+            sealed: newest_number,
+            note: Vec::new(),
+            broken: None,
+        };
+        // A crash has left those that were being made when it came. No mark speaks of them, and nothing was ever in them.
+        let never_used = silent.into_iter().filter(|number| mark.as_ref().is_some_and(|mark| mark.newest < *number));
+        let never_used: Vec<u64> = never_used.take(GIVEN_UP_MAX.saturating_sub(log.given_up.len())).collect();
+        log.leave_out(&never_used);
+        unused.extend(never_used);
+        // From here on the mark speaks of this epoch. What it said of the last one stands in the footers. Only then is anything removed: the mark that was read may have been seen
+        // and not be on the disk.
+        log.write_mark_twice(recovered.note.as_deref().unwrap_or_default(), false)?;
+        unused.iter().try_for_each(|number| log.disk.remove(&segment_name(*number))).map_err(broken)?;
+        Ok((log, recovered))
+    }
+}
+
+fn ends(disk: &dyn Disk, number: u64) -> io::Result<Ends> {
+    let file = disk.open(&segment_name(number))?;
+    let bytes = file.bytes()?;
+    let read = |offset: u64| -> io::Result<[u8; HEADER_BYTES]> {
+        let mut header = [0; HEADER_BYTES];
+        file.read_at(&mut header, offset)?;
+        Ok(header)
+    };
+    let header =
+        SegmentHeader::decoded(&read(0)?, number).filter(|header| header.bytes <= SEGMENT_MAX && header.first > 0);
+    let mut ends = Ends { number, header, footer: None, bytes };
+    if let Some(place) = ends.footer_at() {
+        let is_own = |footer: &Footer| {
+            header.is_none_or(|header| header.epoch == footer.epoch && footer.last + 1 >= header.first)
+        };
+        ends.footer = Footer::decoded(&read(place)?, number).filter(is_own);
+    }
+    Ok(ends)
+}
+
+/// Shows what is there, makes it durable, and writes the footers that are missing; the numbers of segments that say nothing.
+fn look_through(
+    disk: &dyn Disk,
+    all: &[Ends],
+    mark: Option<&Mark>,
+    show: &mut dyn FnMut(Found<'_>),
+) -> io::Result<(BTreeMap<u64, Kept>, Recovered, Vec<u64>)> {
+    let mut epochs: Vec<u64> = all.iter().filter_map(Ends::epoch).chain(mark.map(|mark| mark.epoch)).collect();
+    epochs.sort_unstable();
+    epochs.dedup();
+    let sealed = mark.map_or(0, |mark| mark.sealed);
+    let mut judge = Judge::new(all, mark);
+    let (mut bytes, mut footers, mut silent) = (Vec::new(), Vec::new(), Vec::new());
+    for (place, ends) in all.iter().enumerate() {
+        let file = disk.open(&segment_name(ends.number))?;
+        // One that is shorter than it was made is looked at as it will be when its footer is written.
+        let length = ends.header.map_or(ends.bytes, |header| header.bytes).min(SEGMENT_MAX);
+        bytes.clear();
+        bytes.resize(length as usize, 0);
+        let read = file.read_at(&mut bytes, 0)?;
+        let scan = Scan::of(ends, &bytes, &epochs);
+        silent.extend(scan.is_silent(ends).then_some(ends.number));
+        if (ends.footer.is_none() || ends.number > sealed) && scan.epoch.is_some() {
+            // Whoever is shown a record may pass it on: it must not be gone after the next power cut. A sync that failed before may have left bytes in memory
+            // that are taken for clean and never came to the disk, so they are written again.
+            let end =
+                scan.records.last().map_or(HEADER_BYTES as u64, |(last, _)| end_of(last.position.offset, last.length));
+            file.write_at(&bytes[..(end as usize).min(read)], 0)?;
+            if let (Some(footer), Some(place)) = (ends.footer, ends.footer_at()) {
+                file.write_at(&footer.encoded(), place)?;
+            }
+            file.sync()?;
+        }
+        judge.segment(place, &scan, |header, is_whole| {
+            let body = header.position.offset as usize + HEADER_BYTES;
+            let end = (body + header.length as usize).min(bytes.len());
+            let body = bytes.get(body..end).unwrap_or_default();
+            show(if is_whole { Found::Record(header, body) } else { Found::Damaged(header, body) });
+        });
+        if let (None, Some(footer_at), Some(epoch)) = (ends.footer, ends.footer_at(), scan.epoch) {
+            let has_room =
+                scan.records.last().is_none_or(|(last, _)| end_of(last.position.offset, last.length) <= footer_at);
+            footers.extend(has_room.then_some((place, footer_at, epoch)));
+        }
+    }
+    let (kept, judged, recovered) = judge.finish();
+    for (place, footer_at, epoch) in footers {
+        let number = all[place].number;
+        let file = disk.open(&segment_name(number))?;
+        match file.write_at(&judged[place].footer(number, epoch).encoded(), footer_at) {
+            // One that is shorter than it was made gets no longer on a full disk; the next opening judges it again.
+            Err(error) if error.kind() == io::ErrorKind::StorageFull => {}
+            written => written.and_then(|()| file.sync())?,
+        }
+    }
+    Ok((kept, recovered, silent))
+}
+
+fn end_of(offset: u32, length: u32) -> u64 {
+    u64::from(offset) + stored_bytes(length.into())
+}

@@ -1,0 +1,76 @@
+//! Reads records where they stand. Main type: [`Reader`].
+
+use std::collections::BTreeMap;
+use std::io;
+use std::sync::{Arc, Mutex, PoisonError};
+
+use crate::segments::disk::{Disk, DiskFile};
+use crate::segments::log::segment_name;
+use crate::segments::record::{HEADER_BYTES, RecordHeader};
+
+/// Files that are kept open.
+const OPEN_MAX: usize = 8;
+
+/// Why a record was not read.
+#[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
+pub enum ReadError {
+    /// Its segment is not there any more.
+    #[error("its segment was given up")]
+    Gone,
+    /// It is not what was written; this is left of its body.
+    #[error("its checksum is wrong")]
+    Damaged(Vec<u8>),
+    /// The disk failed.
+    #[error("{0}")]
+    Disk(String),
+}
+
+/// Reads from any number of threads, beside the one that appends.
+pub struct Reader {
+    disk: Arc<dyn Disk>,
+    open: Mutex<BTreeMap<u64, Arc<dyn DiskFile>>>,
+}
+
+impl Reader {
+    /// A reader of the log on this disk.
+    pub fn new(disk: Arc<dyn Disk>) -> Self {
+        Reader { disk, open: Mutex::new(BTreeMap::new()) }
+    }
+
+    /// The body of a record that is durable.
+    ///
+    /// # Errors
+    /// [`ReadError`].
+    pub fn read(&self, header: &RecordHeader) -> Result<Vec<u8>, ReadError> {
+        let failed = |error: io::Error| match error.kind() {
+            io::ErrorKind::NotFound => ReadError::Gone,
+            _ => ReadError::Disk(error.to_string()),
+        };
+        let file = self.file(header.position.segment).map_err(failed)?;
+        let mut bytes = vec![0; HEADER_BYTES + header.length as usize];
+        let read = file.read_at(&mut bytes, header.position.offset.into()).map_err(failed)?;
+        bytes.truncate(read);
+        let is_same = RecordHeader::decoded(&bytes, header.position, header.epoch) == Some(*header);
+        let body = bytes.split_off(bytes.len().min(HEADER_BYTES));
+        if is_same && header.has_body(&body) { Ok(body) } else { Err(ReadError::Damaged(body)) }
+    }
+
+    /// Forgets a segment that was given up, so that its room is free.
+    pub fn forget(&self, segment: u64) {
+        self.open.lock().unwrap_or_else(PoisonError::into_inner).remove(&segment);
+    }
+
+    fn file(&self, segment: u64) -> io::Result<Arc<dyn DiskFile>> {
+        let mut open = self.open.lock().unwrap_or_else(PoisonError::into_inner);
+        if let Some(file) = open.get(&segment) {
+            return Ok(Arc::clone(file));
+        }
+        let file = self.disk.open(&segment_name(segment))?;
+        if open.len() >= OPEN_MAX {
+            // What waits longest is read first.
+            open.pop_first();
+        }
+        open.insert(segment, Arc::clone(&file));
+        Ok(file)
+    }
+}

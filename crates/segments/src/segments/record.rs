@@ -1,0 +1,233 @@
+//! Records and headers of segments as bytes. Main types: [`RecordHeader`] and [`SegmentHeader`].
+//!
+//! Invariant: whatever bytes are given, decoding them is bounded and linear, and gives a header only where its checksum is right.
+
+/// Bytes of the header of a segment, of that of a record, and of a footer.
+pub const HEADER_BYTES: usize = 72;
+/// Records begin at multiples of this.
+pub const ALIGNMENT: u64 = 8;
+/// `SEGM`
+const SEGMENT_MAGIC: u32 = u32::from_le_bytes(*b"SEGM");
+
+/// Where a record stands: the number of its segment and the offset in it.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]
+pub struct Position {
+    /// The segment's number, from 1.
+    pub segment: u64,
+    /// Bytes from the segment's beginning.
+    pub offset: u32,
+}
+
+impl Position {
+    fn encoded(self) -> u64 {
+        (self.segment << 32) | u64::from(self.offset)
+    }
+}
+
+/// What a record says of itself, besides its body.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct RecordHeader {
+    /// Where it stands.
+    pub position: Position,
+    /// Bytes of its body.
+    pub length: u32,
+    /// Rows that it acknowledges.
+    pub rows: u32,
+    /// Whatever the caller tells records apart by.
+    pub tag: u32,
+    /// What the caller means by it.
+    pub kind: u8,
+    /// The opening that wrote it.
+    pub epoch: u64,
+    /// Its number, from 1, one more than that of the record before it.
+    pub sequence: u64,
+    /// Rows that all records before it acknowledge.
+    pub rows_before: u64,
+    /// The newest sequence that was known to be on the disk when it was written.
+    pub durable: u64,
+    /// Rows that all records through that one acknowledge.
+    pub durable_rows: u64,
+    pub(crate) body_checksum: u32,
+}
+
+impl RecordHeader {
+    /// Bytes that it takes with its body, up to where the next one begins.
+    pub fn stored_bytes(&self) -> u64 {
+        stored_bytes(self.length.into())
+    }
+
+    /// Rows that it and all before it acknowledge.
+    pub fn rows_through(&self) -> u64 {
+        self.rows_before + u64::from(self.rows)
+    }
+
+    pub(crate) fn encoded(&self) -> [u8; HEADER_BYTES] {
+        let mut bytes = [0; HEADER_BYTES];
+        put(&mut bytes, 4, &self.body_checksum.to_le_bytes());
+        put(&mut bytes, 8, &self.length.to_le_bytes());
+        put(&mut bytes, 12, &self.rows.to_le_bytes());
+        put(&mut bytes, 16, &self.tag.to_le_bytes());
+        put(&mut bytes, 20, &[self.kind]);
+        put(&mut bytes, 24, &self.epoch.to_le_bytes());
+        put(&mut bytes, 32, &self.sequence.to_le_bytes());
+        put(&mut bytes, 40, &self.rows_before.to_le_bytes());
+        put(&mut bytes, 48, &self.durable.to_le_bytes());
+        put(&mut bytes, 56, &self.durable_rows.to_le_bytes());
+        put(&mut bytes, 64, &self.position.encoded().to_le_bytes());
+        sealed(bytes)
+    }
+
+    /// The header in the first bytes; none where they are none of this position and epoch.
+    pub(crate) fn decoded(bytes: &[u8], position: Position, epoch: u64) -> Option<Self> {
+        let bytes: &[u8; HEADER_BYTES] = bytes.first_chunk()?;
+        // What is cheap is asked first: most places that are looked at are no headers.
+        if u64_at(bytes, 24) != epoch || u64_at(bytes, 64) != position.encoded() || !is_sealed(bytes) {
+            return None;
+        }
+        Some(RecordHeader {
+            position,
+            body_checksum: u32_at(bytes, 4),
+            length: u32_at(bytes, 8),
+            rows: u32_at(bytes, 12),
+            tag: u32_at(bytes, 16),
+            kind: bytes[20],
+            epoch,
+            sequence: u64_at(bytes, 32),
+            rows_before: u64_at(bytes, 40),
+            durable: u64_at(bytes, 48),
+            durable_rows: u64_at(bytes, 56),
+        })
+    }
+
+    pub(crate) fn has_body(&self, body: &[u8]) -> bool {
+        body.len() == self.length as usize && crc32c::crc32c(body) == self.body_checksum
+    }
+}
+
+/// The epoch that the bytes of a record's header say they are of, whatever else is right about them.
+pub fn epoch_of(header: &[u8]) -> Option<u64> {
+    header.first_chunk::<HEADER_BYTES>().map(|bytes| u64_at(bytes, 24))
+}
+
+/// Bytes that a record with a body of this length takes.
+pub fn stored_bytes(length: u64) -> u64 {
+    (HEADER_BYTES as u64 + length).next_multiple_of(ALIGNMENT)
+}
+
+/// The beginning of a segment.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct SegmentHeader {
+    /// Its number, from 1.
+    pub number: u64,
+    /// The opening that made it.
+    pub epoch: u64,
+    /// The sequence of its first record.
+    pub first: u64,
+    /// Rows that all records before it acknowledge, but for those that never came to the disk.
+    pub rows: u64,
+    /// Its size.
+    pub bytes: u64,
+}
+
+impl SegmentHeader {
+    pub fn encoded(&self) -> [u8; HEADER_BYTES] {
+        let mut bytes = [0; HEADER_BYTES];
+        put(&mut bytes, 4, &SEGMENT_MAGIC.to_le_bytes());
+        for (place, number) in [self.number, self.epoch, self.first, self.rows, self.bytes].into_iter().enumerate() {
+            put(&mut bytes, 8 + 8 * place, &number.to_le_bytes());
+        }
+        sealed(bytes)
+    }
+
+    /// The header in the first bytes; none where they are none of this number.
+    pub fn decoded(bytes: &[u8], number: u64) -> Option<Self> {
+        let bytes: &[u8; HEADER_BYTES] = bytes.first_chunk()?;
+        let is_one = u32_at(bytes, 4) == SEGMENT_MAGIC && u64_at(bytes, 8) == number && is_sealed(bytes);
+        is_one.then(|| SegmentHeader {
+            number,
+            epoch: u64_at(bytes, 16),
+            first: u64_at(bytes, 24),
+            rows: u64_at(bytes, 32),
+            bytes: u64_at(bytes, 40),
+        })
+    }
+}
+
+/// Puts the checksum of all others into the first four bytes.
+pub fn sealed(mut bytes: [u8; HEADER_BYTES]) -> [u8; HEADER_BYTES] {
+    let checksum = crc32c::crc32c(&bytes[4..]);
+    put(&mut bytes, 0, &checksum.to_le_bytes());
+    bytes
+}
+
+/// Whether the first four bytes are the checksum of all others. Zeros are nothing that was written.
+pub fn is_sealed(bytes: &[u8; HEADER_BYTES]) -> bool {
+    crc32c::crc32c(&bytes[4..]) == u32_at(bytes, 0) && bytes.iter().any(|byte| *byte != 0)
+}
+
+pub fn put(bytes: &mut [u8], place: usize, value: &[u8]) {
+    bytes[place..place + value.len()].copy_from_slice(value);
+}
+
+/// A number at a place that is within.
+pub fn u32_at(bytes: &[u8], place: usize) -> u32 {
+    let mut number = [0; 4];
+    number.copy_from_slice(&bytes[place..place + 4]);
+    u32::from_le_bytes(number)
+}
+
+/// A number at a place that is within.
+pub fn u64_at(bytes: &[u8], place: usize) -> u64 {
+    let mut number = [0; 8];
+    number.copy_from_slice(&bytes[place..place + 8]);
+    u64::from_le_bytes(number)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn header() -> RecordHeader {
+        RecordHeader {
+            position: Position { segment: 7, offset: 64 },
+            length: 5,
+            rows: 3,
+            tag: 500,
+            kind: 2,
+            epoch: 0x1122_3344_5566_7788,
+            sequence: 9,
+            rows_before: 40,
+            durable: 8,
+            durable_rows: 37,
+            body_checksum: crc32c::crc32c(b"hello"),
+        }
+    }
+
+    #[test]
+    fn a_header_is_read_as_it_was_written_and_only_where_it_stands() {
+        let (header, bytes) = (header(), header().encoded());
+        assert_eq!(RecordHeader::decoded(&bytes, header.position, header.epoch), Some(header));
+        assert!(header.has_body(b"hello") && !header.has_body(b"hellp") && !header.has_body(b"hell"));
+        assert_eq!((header.stored_bytes(), header.rows_through()), (80, 43));
+        let elsewhere = Position { segment: 8, offset: 64 };
+        assert_eq!(RecordHeader::decoded(&bytes, elsewhere, header.epoch), None);
+        assert_eq!(RecordHeader::decoded(&bytes, header.position, header.epoch + 1), None);
+        assert_eq!(RecordHeader::decoded(&bytes[..HEADER_BYTES - 1], header.position, header.epoch), None);
+    }
+
+    #[test]
+    fn every_bit_of_a_header_is_covered() {
+        let segment = SegmentHeader { number: 3, epoch: 5, first: 6, rows: 7, bytes: 8 };
+        assert_eq!(SegmentHeader::decoded(&segment.encoded(), 3), Some(segment));
+        for bit in 0..HEADER_BYTES * 8 {
+            let flipped = |mut bytes: [u8; HEADER_BYTES]| {
+                bytes[bit / 8] ^= 1 << (bit % 8);
+                bytes
+            };
+            let (record, position) = (flipped(header().encoded()), header().position);
+            assert_eq!(RecordHeader::decoded(&record, position, header().epoch), None, "bit {bit}");
+            assert_eq!(SegmentHeader::decoded(&flipped(segment.encoded()), 3), None, "bit {bit}");
+        }
+        assert!(!is_sealed(&[0; HEADER_BYTES]));
+    }
+}

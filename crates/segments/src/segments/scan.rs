@@ -1,0 +1,102 @@
+//! A segment as its bytes are. Main type: [`Scan`].
+
+use crate::segments::footer::Footer;
+use crate::segments::record::{ALIGNMENT, HEADER_BYTES, Position, RecordHeader, SegmentHeader, epoch_of, stored_bytes};
+
+/// A place in the sequence of all records, and the rows through it.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Default)]
+pub struct Through {
+    pub sequence: u64,
+    pub rows: u64,
+}
+
+impl Through {
+    pub fn new(sequence: u64, rows: u64) -> Self {
+        Through { sequence, rows }
+    }
+}
+
+/// What stands at both ends of a segment.
+#[derive(Debug, Clone, Copy)]
+pub struct Ends {
+    pub number: u64,
+    pub header: Option<SegmentHeader>,
+    pub footer: Option<Footer>,
+    /// Bytes of the file.
+    pub bytes: u64,
+}
+
+impl Ends {
+    pub fn epoch(&self) -> Option<u64> {
+        self.header.map(|header| header.epoch).or(self.footer.map(|footer| footer.epoch))
+    }
+
+    /// Where its footer stands, or would stand, also where the file is shorter than it was made; none where nothing tells.
+    pub fn footer_at(&self) -> Option<u64> {
+        let bytes = self.header.map_or(self.bytes, |header| header.bytes);
+        (bytes >= 2 * HEADER_BYTES as u64).then(|| bytes - HEADER_BYTES as u64)
+    }
+}
+
+/// The records of a segment, as far as their headers are whole.
+#[derive(Debug, Default)]
+pub struct Scan {
+    pub epoch: Option<u64>,
+    /// Each with whether its body is whole.
+    pub records: Vec<(RecordHeader, bool)>,
+    /// The newest that any of them knew to be durable.
+    pub durable: Through,
+}
+
+impl Scan {
+    /// Looks through the bytes of a segment. Where its ends do not tell its epoch, its first record does, or one of these.
+    pub fn of(ends: &Ends, bytes: &[u8], epochs: &[u64]) -> Self {
+        let first = bytes.get(HEADER_BYTES..).and_then(epoch_of);
+        let known = ends.epoch().into_iter().chain(first.filter(|_| ends.epoch().is_none()));
+        let others = epochs.iter().copied().filter(|_| ends.epoch().is_none());
+        let scans = known.chain(others).map(|epoch| Scan::with_epoch(ends, bytes, epoch));
+        let mut found = Scan::default();
+        for scan in scans {
+            found = scan;
+            if !found.records.is_empty() {
+                return found;
+            }
+        }
+        Scan { epoch: ends.epoch(), ..found }
+    }
+
+    /// Whether nothing of the segment is readable.
+    pub fn is_silent(&self, ends: &Ends) -> bool {
+        ends.epoch().is_none() && self.records.is_empty()
+    }
+
+    fn with_epoch(ends: &Ends, bytes: &[u8], epoch: u64) -> Self {
+        // Without header and footer the file may have been longer, so that records go to its end.
+        let end = match (ends.header, ends.footer) {
+            (Some(header), _) => header.bytes.saturating_sub(HEADER_BYTES as u64),
+            (None, Some(_)) => (bytes.len() - HEADER_BYTES) as u64,
+            (None, None) => bytes.len() as u64,
+        };
+        let mut scan = Scan { epoch: Some(epoch), ..Scan::default() };
+        let mut place = HEADER_BYTES;
+        while let Some(rest) = bytes.get(place..).filter(|rest| rest.len() >= HEADER_BYTES) {
+            let position = Position { segment: ends.number, offset: place as u32 };
+            let is_next = |header: &RecordHeader| {
+                let is_after = scan.records.last().is_none_or(|(last, _)| header.sequence > last.sequence);
+                is_after && place as u64 + stored_bytes(header.length.into()) <= end
+            };
+            let Some(header) = RecordHeader::decoded(rest, position, epoch).filter(is_next) else {
+                place += ALIGNMENT as usize;
+                continue;
+            };
+            let body = rest.get(HEADER_BYTES..HEADER_BYTES + header.length as usize);
+            let is_whole = body.is_some_and(|body| header.has_body(body));
+            if header.durable > scan.durable.sequence {
+                scan.durable = Through::new(header.durable, header.durable_rows);
+            }
+            scan.records.push((header, is_whole));
+            place += header.stored_bytes() as usize;
+        }
+        scan
+    }
+}

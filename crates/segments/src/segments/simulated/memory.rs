@@ -1,0 +1,265 @@
+//! A disk in memory that knows what is durable and what is not. Main type: [`MemoryDisk`].
+
+use std::collections::BTreeMap;
+use std::io;
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+
+use super::Random;
+use crate::segments::disk::{Disk, DiskFile};
+
+/// What a disk writes at once: of an interrupted write each sector is there or not.
+const SECTOR: usize = 512;
+
+/// What becomes of what is not durable when the power is cut.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Cut {
+    /// Percent of the sectors that were written and not synced which are on the disk.
+    pub sectors: u64,
+    /// Percent of the files that were made or removed, and of which the directory was not synced, of which that is so on the disk.
+    pub names: u64,
+}
+
+#[derive(Debug, Clone, Default)]
+struct Content {
+    /// As it is after a sync.
+    durable: Vec<u8>,
+    /// As whoever reads it sees it.
+    seen: Vec<u8>,
+    /// Writes since the last sync: offset and bytes.
+    unsynced: Vec<(usize, Vec<u8>)>,
+    /// Whether it was synced since it was made: before, not even its length is certain.
+    is_sized: bool,
+}
+
+impl Content {
+    fn durable(bytes: Vec<u8>) -> File {
+        Arc::new(Mutex::new(Content { durable: bytes.clone(), seen: bytes, unsynced: Vec::new(), is_sized: true }))
+    }
+
+    fn cut(&mut self, random: &mut Random, percent: u64) {
+        if !self.is_sized && random.is(50) {
+            self.durable.clear();
+        }
+        for (offset, bytes) in std::mem::take(&mut self.unsynced) {
+            let mut place = offset;
+            while place < offset + bytes.len() {
+                let end = ((place / SECTOR + 1) * SECTOR).min(offset + bytes.len());
+                if random.is(percent) && end <= self.durable.len() {
+                    self.durable[place..end].copy_from_slice(&bytes[place - offset..end - offset]);
+                }
+                place = end;
+            }
+        }
+        self.seen.clone_from(&self.durable);
+    }
+}
+
+type File = Arc<Mutex<Content>>;
+
+#[derive(Default)]
+struct State {
+    /// Names as whoever looks sees them.
+    seen: BTreeMap<String, File>,
+    /// Names as they are on the disk.
+    durable: BTreeMap<String, File>,
+    /// Bytes that files may still take.
+    room: u64,
+    /// Writes and syncs that succeed before all fail; none for ever.
+    until_failure: Option<u64>,
+    /// Every write since the disk was made: name, offset and length.
+    written_bytes: u64,
+}
+
+/// A directory in memory.
+#[derive(Clone)]
+pub struct MemoryDisk(Arc<Mutex<State>>);
+
+struct MemoryFile {
+    disk: MemoryDisk,
+    content: File,
+}
+
+fn lock<T>(shared: &Mutex<T>) -> MutexGuard<'_, T> {
+    shared.lock().unwrap_or_else(PoisonError::into_inner)
+}
+
+impl MemoryDisk {
+    /// An empty one with room for so many bytes.
+    pub fn new(room: u64) -> Self {
+        MemoryDisk(Arc::new(Mutex::new(State { room, ..State::default() })))
+    }
+
+    /// Another one with the same files, durable as whoever reads them sees them.
+    pub fn copied(&self) -> Self {
+        let state = lock(&self.0);
+        let copy = |(name, file): (&String, &File)| {
+            let seen = lock(file).seen.clone();
+            (name.clone(), Content::durable(seen))
+        };
+        let seen: BTreeMap<_, _> = state.seen.iter().map(copy).collect();
+        MemoryDisk(Arc::new(Mutex::new(State { durable: seen.clone(), seen, room: state.room, ..State::default() })))
+    }
+
+    /// The power is cut, and comes back: what was not synced is lost in part.
+    pub fn cut(&self, random: &mut Random, cut: Cut) {
+        let mut state = lock(&self.0);
+        let State { seen, durable, .. } = &mut *state;
+        let made: Vec<_> = seen
+            .iter()
+            .filter(|(name, _)| !durable.contains_key(*name))
+            .map(|(name, file)| (name.clone(), Arc::clone(file)))
+            .collect();
+        for (name, file) in made {
+            if random.is(cut.names) {
+                durable.insert(name, file);
+            }
+        }
+        let removed: Vec<_> = durable.keys().filter(|name| !seen.contains_key(*name)).cloned().collect();
+        for name in removed {
+            if random.is(cut.names) {
+                durable.remove(&name);
+            }
+        }
+        durable.values().for_each(|file| lock(file).cut(random, cut.sectors));
+        *seen = durable.clone();
+        state.until_failure = None;
+    }
+
+    /// How much room there is for more files from now on.
+    pub fn set_room(&self, bytes: u64) {
+        lock(&self.0).room = bytes;
+    }
+
+    /// After so many more writes and syncs all of them fail, until the power is cut.
+    pub fn fail_after(&self, operations: u64) {
+        lock(&self.0).until_failure = Some(operations);
+    }
+
+    /// Bytes that were written since it was made.
+    pub fn written_bytes(&self) -> u64 {
+        lock(&self.0).written_bytes
+    }
+
+    /// Changes the bytes of a file, durably.
+    pub fn damage(&self, name: &str, change: impl FnOnce(&mut Vec<u8>)) {
+        let file = lock(&self.0).seen.get(name).cloned();
+        if let Some(file) = file {
+            let mut content = lock(&file);
+            let mut bytes = content.seen.clone();
+            change(&mut bytes);
+            *content = Content { durable: bytes.clone(), seen: bytes, unsynced: Vec::new(), is_sized: true };
+        }
+    }
+
+    /// Removes a file, durably.
+    pub fn lose(&self, name: &str) {
+        let mut state = lock(&self.0);
+        state.seen.remove(name);
+        state.durable.remove(name);
+    }
+
+    /// The bytes of a file as whoever reads it sees them.
+    pub fn bytes_of(&self, name: &str) -> Vec<u8> {
+        let file = lock(&self.0).seen.get(name).cloned();
+        file.map(|file| lock(&file).seen.clone()).unwrap_or_default()
+    }
+
+    /// One more write or sync, if it may succeed.
+    fn operation(&self) -> io::Result<()> {
+        match &mut lock(&self.0).until_failure {
+            Some(0) => Err(io::Error::from_raw_os_error(libc::EIO)),
+            Some(left) => {
+                *left -= 1;
+                Ok(())
+            }
+            None => Ok(()),
+        }
+    }
+}
+
+impl Disk for MemoryDisk {
+    fn names(&self) -> io::Result<Vec<String>> {
+        Ok(lock(&self.0).seen.keys().cloned().collect())
+    }
+
+    fn create(&self, name: &str, bytes: u64) -> io::Result<Arc<dyn DiskFile>> {
+        self.operation()?;
+        let mut state = lock(&self.0);
+        if state.seen.contains_key(name) {
+            return Err(io::ErrorKind::AlreadyExists.into());
+        }
+        if state.room < bytes {
+            return Err(io::ErrorKind::StorageFull.into());
+        }
+        state.room -= bytes;
+        let zeros = vec![0; bytes as usize];
+        let content = Content::durable(zeros);
+        lock(&content).is_sized = false;
+        state.seen.insert(name.to_owned(), Arc::clone(&content));
+        drop(state);
+        Ok(Arc::new(MemoryFile { disk: self.clone(), content }))
+    }
+
+    fn open(&self, name: &str) -> io::Result<Arc<dyn DiskFile>> {
+        let content = lock(&self.0).seen.get(name).cloned().ok_or(io::Error::from(io::ErrorKind::NotFound))?;
+        Ok(Arc::new(MemoryFile { disk: self.clone(), content }))
+    }
+
+    fn remove(&self, name: &str) -> io::Result<()> {
+        let mut state = lock(&self.0);
+        let removed = state.seen.remove(name).ok_or(io::Error::from(io::ErrorKind::NotFound))?;
+        state.room += lock(&removed).seen.len() as u64;
+        Ok(())
+    }
+
+    fn sync(&self) -> io::Result<()> {
+        self.operation()?;
+        let mut state = lock(&self.0);
+        state.durable = state.seen.clone();
+        Ok(())
+    }
+
+    fn is_in_place(&self) -> bool {
+        true
+    }
+}
+
+impl DiskFile for MemoryFile {
+    fn bytes(&self) -> io::Result<u64> {
+        Ok(lock(&self.content).seen.len() as u64)
+    }
+
+    fn read_at(&self, buffer: &mut [u8], offset: u64) -> io::Result<usize> {
+        let content = lock(&self.content);
+        let rest = content.seen.get(offset as usize..).unwrap_or_default();
+        let read = rest.len().min(buffer.len());
+        buffer[..read].copy_from_slice(&rest[..read]);
+        Ok(read)
+    }
+
+    fn write_at(&self, bytes: &[u8], offset: u64) -> io::Result<()> {
+        let outcome = self.disk.operation();
+        lock(&self.disk.0).written_bytes += bytes.len() as u64;
+        let mut content = lock(&self.content);
+        let (offset, end) = (offset as usize, offset as usize + bytes.len());
+        let length = content.seen.len();
+        content.seen.resize(length.max(end), 0);
+        // One that fails may have written some of it all the same.
+        content.seen[offset..end].copy_from_slice(bytes);
+        content.unsynced.push((offset, bytes.to_vec()));
+        outcome
+    }
+
+    fn sync(&self) -> io::Result<()> {
+        let outcome = self.disk.operation();
+        let mut content = lock(&self.content);
+        let Content { durable, unsynced, is_sized, .. } = &mut *content;
+        // After a failed sync Linux takes pages for clean that never came to the disk: everybody sees them, and no later sync writes them.
+        for (offset, bytes) in unsynced.drain(..).filter(|_| outcome.is_ok()) {
+            durable.resize(durable.len().max(offset + bytes.len()), 0);
+            durable[offset..offset + bytes.len()].copy_from_slice(&bytes);
+        }
+        *is_sized |= outcome.is_ok();
+        outcome
+    }
+}

@@ -1,0 +1,198 @@
+//! What was really appended to a log, and what of it may be gone. Main type: [`Truth`].
+
+use std::collections::{BTreeMap, BTreeSet};
+
+use super::MemoryDisk;
+use crate::segments::disk::Disk;
+use crate::segments::log::segment_name;
+use crate::segments::record::{HEADER_BYTES, RecordHeader};
+use crate::segments::recovery::Recovered;
+
+/// What a log said that is not so, with what led there.
+pub type Told = String;
+
+/// A record that was appended.
+#[derive(Debug, Clone)]
+pub struct Appended {
+    pub header: RecordHeader,
+    pub body: Vec<u8>,
+    /// Whether its commit came back; if not, nobody was told of it.
+    is_acknowledged: bool,
+    /// Whether a mark, an end in order or another opening came behind it.
+    is_sure: bool,
+}
+
+/// Bytes of a file that are not what was written.
+pub struct Damage {
+    pub segment: u64,
+    pub from: usize,
+    pub to: usize,
+}
+
+/// A record that was damaged.
+#[derive(Debug)]
+struct Lost {
+    segment: u64,
+    rows: u64,
+    is_sure: bool,
+}
+
+/// Everything that was appended and not given up.
+#[derive(Default)]
+pub struct Truth {
+    pub appended: BTreeMap<u64, Appended>,
+    lost: Vec<Lost>,
+    /// Rows that were lost in segments that were given up, where nobody can tell whether they were those of another one.
+    of_either: u64,
+    /// Rows that were acknowledged.
+    rows: u64,
+    /// Segments that were damaged.
+    hit: BTreeSet<u64>,
+    /// Whether anything was ever damaged.
+    pub is_damaged: bool,
+}
+
+impl Truth {
+    /// A record was appended.
+    pub fn append(&mut self, header: RecordHeader, body: Vec<u8>) -> Result<(), Told> {
+        let one = Appended { header, body, is_acknowledged: false, is_sure: false };
+        match self.appended.insert(header.sequence, one) {
+            Some(old) if old.is_acknowledged => Err(format!("sequence {} was given twice", header.sequence)),
+            _ => Ok(()),
+        }
+    }
+
+    /// The commit of all that was appended came back.
+    pub fn acknowledge(&mut self) {
+        for one in self.appended.values_mut().filter(|one| !one.is_acknowledged) {
+            one.is_acknowledged = true;
+            self.rows += u64::from(one.header.rows);
+        }
+    }
+
+    /// Something on the disk says that all that was acknowledged was durable.
+    pub fn make_sure(&mut self) {
+        self.appended.values_mut().filter(|one| one.is_acknowledged).for_each(|one| one.is_sure = true);
+    }
+
+    /// A segment was given up, and where it was gone, those behind it up to `next` that are.
+    pub fn forget(&mut self, disk: &MemoryDisk, number: u64, was_there: bool, next: u64) {
+        let next = if was_there { number + 1 } else { next };
+        let is_of_it = |segment: u64| (number..next).contains(&segment);
+        let is_readable = self.appended.values().any(|one| one.header.position.segment == number);
+        let is_there = |number: u64| disk.names().is_ok_and(|names| names.contains(&segment_name(number)));
+        if !is_readable || !is_there(number + 1) || !is_there(number - 1) {
+            self.of_either += self.lost.iter().filter(|one| one.segment == number).map(|one| one.rows).sum::<u64>();
+        }
+        if !is_readable {
+            // Nothing of it can be read. What it had and what was gone at the end of the one before and at the beginning of the one behind nobody can tell apart.
+            let before = self.lost.iter().map(|one| one.segment).filter(|segment| *segment < number).max();
+            let behind = self.lost.iter().map(|one| one.segment).filter(|segment| *segment > number).min();
+            let is_beside = |one: &&mut Lost| [before, behind].contains(&Some(one.segment));
+            self.lost.iter_mut().filter(is_beside).for_each(|one| one.is_sure = false);
+        }
+        self.appended.retain(|_, one| !one.is_acknowledged || one.header.position.segment != number);
+        if !was_there {
+            // Of several of which nothing can be read, the first stands for all.
+            let readable =
+                self.appended.values().map(|one| one.header.position.segment).filter(|segment| *segment > number).min();
+            let with_it = next..readable.unwrap_or(u64::MAX);
+            self.of_either +=
+                self.lost.iter().filter(|one| with_it.contains(&one.segment)).map(|one| one.rows).sum::<u64>();
+            self.lost.retain(|one| !with_it.contains(&one.segment));
+        }
+        self.lost.retain(|one| !is_of_it(one.segment));
+    }
+
+    /// Holds what an opening showed and said against what was appended; how many records it has lost to damage.
+    pub fn compare(
+        &mut self,
+        found: &[(RecordHeader, Vec<u8>)],
+        recovered: &Recovered,
+        damages: &[Damage],
+    ) -> Result<u64, Told> {
+        let last = self.accept(found)?;
+        let is_found = |sequence: u64| found.binary_search_by_key(&sequence, |(header, _)| header.sequence).is_ok();
+        let is_missing = |one: &&Appended| one.is_acknowledged && !is_found(one.header.sequence);
+        let mut missing: Vec<Appended> = self.appended.values().filter(is_missing).cloned().collect();
+        // The header of the next segment tells what the end of this one was.
+        missing.iter_mut().for_each(|one| one.is_sure &= !self.hit.contains(&(one.header.position.segment + 1)));
+        // Where header and first record are gone and then the footer, nobody knows the epoch any more.
+        let is_hit = |one: &Appended, damage: &Damage| {
+            one.is_hit(damage) || damage.segment == one.header.position.segment && self.hit.contains(&damage.segment)
+        };
+        if let Some(one) = missing.iter().find(|one| !damages.iter().any(|damage| is_hit(one, damage))) {
+            return Err(format!("record {} is gone, and nothing of it was damaged", one.header.sequence));
+        }
+        self.hit.extend(damages.iter().map(|damage| damage.segment));
+        // What a second damage has taken may have been what told of the first.
+        let is_hit_again = |one: &&mut Lost| damages.iter().any(|damage| damage.segment == one.segment);
+        self.lost.iter_mut().filter(is_hit_again).for_each(|one| one.is_sure = false);
+        self.judge(&missing, last, recovered)?;
+        self.rows = recovered.rows;
+        self.lost.extend(missing.iter().map(|one| Lost {
+            segment: one.header.position.segment,
+            rows: one.header.rows.into(),
+            is_sure: one.is_sure,
+        }));
+        self.appended.retain(|sequence, _| is_found(*sequence));
+        self.make_sure();
+        Ok(missing.len() as u64)
+    }
+
+    /// Everything that was shown was appended like this, and comes in order; the last sequence.
+    fn accept(&mut self, found: &[(RecordHeader, Vec<u8>)]) -> Result<u64, Told> {
+        let mut last = 0;
+        for (header, body) in found {
+            if header.sequence <= last {
+                return Err(format!("record {} comes behind {last}", header.sequence));
+            }
+            last = header.sequence;
+            let known = self.appended.get_mut(&header.sequence);
+            let Some(known) = known.filter(|known| known.header == *header && known.body == *body) else {
+                return Err(format!("record {} was not appended like this, or was given up", header.sequence));
+            };
+            if !known.is_acknowledged {
+                // Nobody knew whether its group was durable; it is now.
+                known.is_acknowledged = true;
+                self.rows += u64::from(header.rows);
+            }
+        }
+        Ok(last)
+    }
+
+    /// What is missing is counted, all that was surely durable as damaged, and nothing else is.
+    fn judge(&self, missing: &[Appended], last: u64, recovered: &Recovered) -> Result<(), Told> {
+        let rows_of = |is_one: &dyn Fn(&Appended) -> bool| -> u64 {
+            missing.iter().filter(|one| is_one(one)).map(|one| u64::from(one.header.rows)).sum()
+        };
+        let (gone, surely_gone) = (rows_of(&|_| true), rows_of(&|one| one.is_sure));
+        // Where the end of the log is gone, and nothing said that it was there, nobody can count it.
+        let silent = rows_of(&|one| !one.is_sure && one.header.sequence > last);
+        let lost: u64 = self.lost.iter().map(|one| one.rows).sum();
+        let surely_lost: u64 = self.lost.iter().filter(|one| one.is_sure).map(|one| one.rows).sum();
+        let said = (recovered.damaged_rows, recovered.uncertain_rows);
+        let is_too_little = said.0 < surely_gone + surely_lost || said.0 + said.1 + silent < gone;
+        if is_too_little || said.0 > gone + lost + self.of_either {
+            let before = &self.lost;
+            return Err(format!(
+                "{gone} rows are gone, {surely_gone} of them were durable; before: {before:?}; said is {recovered:?}"
+            ));
+        }
+        if recovered.rows > self.rows || recovered.rows + (gone - surely_gone) < self.rows {
+            return Err(format!("{} rows were acknowledged, said is {recovered:?}", self.rows));
+        }
+        if !self.is_damaged && recovered.damaged_records > 0 {
+            return Err(format!("nothing ever was damaged, and said is {recovered:?}"));
+        }
+        Ok(())
+    }
+}
+
+impl Appended {
+    fn is_hit(&self, damage: &Damage) -> bool {
+        let from = self.header.position.offset as usize;
+        let to = from + HEADER_BYTES + self.header.length as usize;
+        damage.segment == self.header.position.segment && damage.from < to && from < damage.to
+    }
+}

@@ -115,8 +115,9 @@ impl Truth {
         let is_found = |sequence: u64| found.binary_search_by_key(&sequence, |(header, _)| header.sequence).is_ok();
         let is_missing = |one: &&Appended| one.is_acknowledged && !is_found(one.header.sequence);
         let mut missing: Vec<Appended> = self.appended.values().filter(is_missing).cloned().collect();
-        // The header of the next segment tells what the end of this one was.
-        missing.iter_mut().for_each(|one| one.is_sure &= !self.hit.contains(&(one.header.position.segment + 1)));
+        // What was damaged before, in this segment or in the header of the next one, may have been what told of it.
+        let was_hit = |segment: u64| self.hit.contains(&segment) || self.hit.contains(&(segment + 1));
+        missing.iter_mut().for_each(|one| one.is_sure &= !was_hit(one.header.position.segment));
         // Where header and first record are gone and then the footer, nobody knows the epoch any more.
         let is_hit = |one: &Appended, damage: &Damage| {
             one.is_hit(damage) || damage.segment == one.header.position.segment && self.hit.contains(&damage.segment)

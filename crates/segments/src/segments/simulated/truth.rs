@@ -81,7 +81,9 @@ impl Truth {
         let is_of_it = |segment: u64| (number..next).contains(&segment);
         let is_readable = self.appended.values().any(|one| one.header.position.segment == number);
         let is_there = |number: u64| disk.names().is_ok_and(|names| names.contains(&segment_name(number)));
-        if !is_readable || !is_there(number + 1) || !is_there(number - 1) {
+        let is_beside_damage =
+            [number - 1, number + 1].iter().any(|beside| !is_there(*beside) || self.hit.contains(beside));
+        if !is_readable || is_beside_damage {
             self.of_either += self.lost.iter().filter(|one| one.segment == number).map(|one| one.rows).sum::<u64>();
         }
         if !is_readable {

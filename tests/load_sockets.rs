@@ -103,6 +103,40 @@ impl Wire for Twice {
     }
 }
 
+/// A connection whose answers have no end.
+struct Endless(UnixStream);
+
+impl Endless {
+    /// The server gives up after 200 MiB, so that a client that takes everything waits in vain.
+    fn connect() -> Box<dyn Wire> {
+        let (socket, mut server) = UnixStream::pair().unwrap();
+        std::thread::spawn(move || {
+            let sent = server.read(&mut [0]).and_then(|_| (0..200).try_for_each(|_| server.write_all(&[7; 1 << 20])));
+            // It stays connected.
+            sent.map(|()| server.read(&mut [0; 2]))
+        });
+        Box::new(Endless(socket))
+    }
+}
+
+impl Wire for Endless {
+    fn fd(&self) -> RawFd {
+        self.0.as_raw_fd()
+    }
+
+    fn start(&mut self, _: &Request, out: &mut Vec<u8>) {
+        out.push(7);
+    }
+
+    fn advance(&mut self, _: &Request, _: &[u8], _: &mut Vec<u8>) -> Progress {
+        Progress { consumed: 0, outcome: None }
+    }
+
+    fn keep_rows(&mut self, _: Option<Cells>) -> Option<Cells> {
+        None
+    }
+}
+
 struct Lengths(Vec<i64>, usize);
 
 impl Source for Lengths {
@@ -189,5 +223,15 @@ fn a_server_that_is_gone_for_good_ends_the_trial() {
         assert!(observed.is_cut_short);
         let reads = &observed.tally.operations()["read"];
         assert_eq!((reads.completed, reads.scheduled), (0, reads.failed + reads.abandoned));
+    }
+}
+
+#[test]
+fn an_answer_without_an_end_loses_its_connection() {
+    for clients in [1, 4, 16] {
+        let observed = run_to_the_end(20.0, clients, Length::OperationsPerClient(1), &[1], &Endless::connect);
+        let reads = &observed.tally.operations()["read"];
+        assert_eq!((reads.failed, reads.abandoned), (u64::from(clients), 0), "{:?}", observed.tally.errors);
+        assert!(observed.tally.errors.keys().all(|message| message.contains("more than 64 MiB")));
     }
 }

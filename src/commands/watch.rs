@@ -19,6 +19,8 @@ use crate::server::interrupted;
 const EVERY: Duration = Duration::from_millis(50);
 /// Looks that are kept; beyond, every second one is dropped.
 const LOOKS_MAX: usize = 8_192;
+/// Most bytes of a page of metrics.
+const PAGE_BYTES_MAX: u64 = 16 << 20;
 /// How long the recorder may take to answer.
 const ANSWER_WITHIN: Duration = Duration::from_secs(10);
 
@@ -170,7 +172,7 @@ fn look(http: &Endpoint) -> anyhow::Result<Look> {
     stream.set_read_timeout(Some(ANSWER_WITHIN))?;
     stream.write_all(b"GET /metrics HTTP/1.1\r\nHost: recorder\r\nConnection: close\r\n\r\n")?;
     let mut page = String::new();
-    stream.read_to_string(&mut page)?;
+    stream.take(PAGE_BYTES_MAX).read_to_string(&mut page)?;
     let at = Instant::now();
     let look = read_page(&page, at).map(|look| Look { took: at - begun, ..look });
     look.ok_or_else(|| anyhow!("the recorder's metrics lack its counters"))

@@ -1,7 +1,7 @@
 //! The blocking end of a connection's socket, and how one is opened. Main type: [`Channel`]; [`dial`] opens a socket.
 //!
 //! Invariant: while bytes wait to be sent, bytes that arrive are taken in, so two full socket buffers never lock up. With limits, nothing is
-//! waited for beyond them.
+//! waited for beyond them. What a server sends takes bounded memory.
 
 use std::net::{TcpStream, ToSocketAddrs};
 use std::os::fd::{AsRawFd, FromRawFd, OwnedFd, RawFd};
@@ -19,6 +19,13 @@ pub const CONNECT_TIMEOUT: Duration = Duration::from_secs(20);
 
 /// Bytes read from a socket at a time.
 const READ_BYTES: usize = 16 << 10;
+
+/// Most bytes of a server that wait for the end of their message, and most that the rows of one answer take while they are kept. Nothing that
+/// a study or a recorder asks for comes near it.
+pub const ANSWER_BYTES_MAX: usize = 64 << 20;
+
+/// A message of just that size has its framing besides.
+const FRAMING_BYTES: usize = 1 << 20;
 
 /// How often whoever waits within limits looks whether it is to end.
 const LOOK_EVERY: Duration = Duration::from_millis(500);
@@ -50,6 +57,8 @@ pub struct Channel {
     limits: Option<Arc<SessionLimits>>,
     /// Until when the answer to what was sent last is waited for, and how long that is in all.
     until: Option<(Instant, Duration)>,
+    /// What the rows of the answer take so far that somebody keeps.
+    kept: usize,
     /// How long an answer may take.
     pace: Pace,
     /// Whether loadline had been told to end when this was asked.
@@ -68,6 +77,7 @@ impl Channel {
             timeout_ms: -1,
             limits: None,
             until: None,
+            kept: 0,
             pace: Pace::Usual,
             was_told: false,
             asked: String::new(),
@@ -177,8 +187,26 @@ impl Channel {
         }
     }
 
+    /// Notes that so many bytes of the answer are kept until it is whole.
+    ///
+    /// # Errors
+    /// [`DatabaseError::Lost`] when they are more than [`ANSWER_BYTES_MAX`] together.
+    pub fn keep(&mut self, bytes: usize) -> Result<(), DatabaseError> {
+        self.kept = self.kept.saturating_add(bytes);
+        if self.kept > ANSWER_BYTES_MAX { Err(self.endless("the server answers with rows of")) } else { Ok(()) }
+    }
+
+    #[cold]
+    fn endless(&self, what: &str) -> DatabaseError {
+        let asked = if self.asked.is_empty() { String::new() } else { format!(", to: {}", self.asked) };
+        DatabaseError::Lost(format!("{what} more than {} MiB, and no more are read{asked}", ANSWER_BYTES_MAX >> 20))
+    }
+
     /// Takes in what is there; 0 when nothing is there yet.
     fn receive_some(&mut self) -> Result<usize, DatabaseError> {
+        if self.input.len() - self.taken > ANSWER_BYTES_MAX + FRAMING_BYTES {
+            return Err(self.endless("the server sends a message of"));
+        }
         if self.taken > self.input.len() / 2 {
             self.input.drain(..self.taken);
             self.taken = 0;
@@ -209,6 +237,7 @@ impl Channel {
 
     /// What is sent now is to be answered within the limit, or what was sent and is answered next.
     pub(super) fn begin_answer(&mut self) {
+        self.kept = 0;
         let Some(limits) = &self.limits else { return };
         let limit = match self.pace {
             Pace::Login => limits.login(),
@@ -348,5 +377,35 @@ fn connect_at_once(path: &Path) -> std::io::Result<OwnedFd> {
     match unsafe { libc::connect(socket.as_raw_fd(), std::ptr::from_ref(&address).cast(), length) } {
         0 => Ok(socket),
         _ => Err(std::io::Error::last_os_error()),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use std::io::Write;
+
+    use super::*;
+
+    #[test]
+    fn a_message_without_an_end_is_given_up() {
+        let (ours, mut server) = UnixStream::pair().unwrap();
+        // It ends with the test, so that a channel that takes everything fails rather than fills the machine.
+        std::thread::spawn(move || (0..300).try_for_each(|_| server.write_all(&[7; 1 << 20])));
+        let mut channel = Channel::new(ours.as_raw_fd());
+        let error = std::iter::from_fn(|| channel.receive().err().map_or(Some(None), |error| Some(Some(error))));
+        let error = error.flatten().next().unwrap();
+        let right = "connection lost: the server sends a message of more than 64 MiB, and no more are read";
+        assert_eq!(error.to_string(), right);
+        assert!(channel.input().len() <= ANSWER_BYTES_MAX + 2 * FRAMING_BYTES);
+    }
+
+    #[test]
+    fn what_is_kept_counts_for_one_answer() {
+        let (ours, _server) = UnixStream::pair().unwrap();
+        let mut channel = Channel::new(ours.as_raw_fd());
+        channel.keep(ANSWER_BYTES_MAX).unwrap();
+        channel.send(b"x").unwrap();
+        channel.keep(ANSWER_BYTES_MAX).unwrap();
+        assert!(channel.keep(1).unwrap_err().is_lost());
     }
 }

@@ -10,7 +10,7 @@ use super::{Answer, DatabaseError, PassingOver, Session, SessionLimits, Wire};
 use crate::record::Cells;
 use crate::statement::{Program, Request, Statement};
 
-pub use super::channel::{CONNECT_TIMEOUT, Channel, Pace, dial, dial_within};
+pub use super::channel::{ANSWER_BYTES_MAX, CONNECT_TIMEOUT, Channel, Pace, dial, dial_within};
 
 /// What a wire can do besides executing requests. The channel is the wire's own socket, used in a blocking way; between two
 /// calls nothing is left unread in it.
@@ -107,6 +107,13 @@ pub enum Before {
     AsAnswered,
 }
 
+/// Bytes that a row in text form takes while it is kept: each of its values has its own memory, and so has the row.
+pub fn size_in_memory(row: &[Option<String>]) -> usize {
+    const PIECE: usize = 16;
+    let texts = row.iter().flatten().map(|text| text.capacity() + PIECE).sum::<usize>();
+    size_of::<Vec<Option<String>>>() + PIECE + size_of_val(row) + texts
+}
+
 /// A wire used in a blocking way.
 #[derive(Debug)]
 pub struct WireSession<W> {
@@ -136,7 +143,8 @@ impl<W: Prepare + 'static> WireSession<W> {
         &mut self.wire
     }
 
-    fn drive(&mut self, request: &Request) -> Result<Answer, DatabaseError> {
+    /// Executes a request; whether its rows are kept.
+    fn drive(&mut self, request: &Request, keeps: bool) -> Result<Answer, DatabaseError> {
         if let Some(error) = &self.unprepared {
             return Err(error.clone());
         }
@@ -152,6 +160,9 @@ impl<W: Prepare + 'static> WireSession<W> {
                 self.channel.consume(progress.consumed);
                 if let Some(outcome) = progress.outcome {
                     return outcome;
+                }
+                if keeps {
+                    self.channel.keep(progress.consumed)?;
                 }
                 sent.clone()?;
                 if !self.out.is_empty() {
@@ -255,10 +266,10 @@ impl<W: Prepare + 'static> Session for WireSession<W> {
 
     fn execute(&mut self, request: &Request, rows: Option<&mut Cells>) -> Result<Answer, DatabaseError> {
         let Some(rows) = rows else {
-            return self.drive(request);
+            return self.drive(request, false);
         };
         self.wire.keep_rows(Some(std::mem::take(rows)));
-        let outcome = self.drive(request);
+        let outcome = self.drive(request, true);
         *rows = self.wire.keep_rows(None).unwrap_or_default();
         outcome
     }
@@ -280,7 +291,7 @@ impl<W: Prepare + 'static> Session for WireSession<W> {
     }
 
     fn attempt(&mut self, request: &Request) -> Result<Answer, DatabaseError> {
-        let outcome = self.drive(request);
+        let outcome = self.drive(request, false);
         self.set_before(Before::behind(&outcome));
         outcome
     }

@@ -9,6 +9,7 @@ use std::os::fd::RawFd;
 use super::client::{Client, Next};
 use super::clock::{Clock, minimise_timer_slack};
 use super::{LoopContext, LoopResult, Reconnect};
+use crate::database::session::ANSWER_BYTES_MAX;
 use crate::database::{Answer, DatabaseError, Wire};
 
 /// Pause before a lost connection is made again.
@@ -66,6 +67,9 @@ pub struct Chunk {
     /// How many bytes.
     pub length: usize,
 }
+
+/// Bytes of unfinished messages that are worth adding up over all connections of a loop.
+const UNREAD_WORTH_ADDING: usize = 64 << 10;
 
 struct Slot {
     client: Client,
@@ -209,7 +213,25 @@ impl<'a, T: Transport> EventLoop<'a, T> {
                 self.lose(place, now_ns, "the server sent more than the answer to what was asked");
             }
             Some(outcome) => self.end(place, now_ns, outcome),
-            None => {}
+            None => self.give_up_endless(place, now_ns),
+        }
+    }
+
+    /// Loses a connection whose server sends a message without an end: the server does not decide how much memory a trial takes.
+    #[inline]
+    fn give_up_endless(&mut self, place: usize, now_ns: u64) {
+        let own = self.slots[place].unread.len();
+        if own <= UNREAD_WORTH_ADDING {
+            return;
+        }
+        let all = self.slots.iter().map(|slot| slot.unread.len()).sum::<usize>();
+        if own > ANSWER_BYTES_MAX || all > 2 * ANSWER_BYTES_MAX {
+            let mib = ANSWER_BYTES_MAX >> 20;
+            self.lose(
+                place,
+                now_ns,
+                &format!("the server sends messages of more than {mib} MiB, and no more are read"),
+            );
         }
     }
 
@@ -242,6 +264,7 @@ impl<'a, T: Transport> EventLoop<'a, T> {
         };
         slot.unread.drain(..consumed);
         self.send(place);
+        self.give_up_endless(place, now_ns);
     }
 
     fn end(&mut self, place: usize, now_ns: u64, outcome: Result<Answer, DatabaseError>) {
@@ -265,6 +288,7 @@ impl<'a, T: Transport> EventLoop<'a, T> {
         slot.wire = None;
         slot.heard_ns = 0;
         slot.unread.clear();
+        slot.unread.shrink_to(UNREAD_WORTH_ADDING);
         if slot.state == State::Busy {
             slot.client.done(now_ns, &Err(DatabaseError::Lost(why.to_owned())), &mut self.context.tally);
             slot.client.postpone(now_ns + RECONNECT_PAUSE_NS);

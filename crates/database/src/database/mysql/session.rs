@@ -11,7 +11,7 @@ use super::program::{Plan, Prepared, Rows, shortened};
 use super::response::{Event, Response, error, out_of_step};
 use super::values::Bound;
 use super::wire::MySqlWire;
-use crate::database::session::{Attempt, Channel, Prepare, WireSession, dial, dial_within};
+use crate::database::session::{Attempt, Channel, Prepare, WireSession, dial, dial_within, size_in_memory};
 use crate::database::{DatabaseError, Dialect, Endpoint, PassingOver, Session, SessionLimits};
 use crate::statement::{Program, Request, Statement, Step};
 
@@ -92,11 +92,11 @@ fn address(endpoint: &Endpoint) -> String {
     }
 }
 
-/// Reads the answer to a command given as text; its rows go to `row`.
+/// Reads the answer to a command given as text; its rows go to `row`, which says how many bytes it keeps of them.
 fn read(
     abilities: Abilities,
     channel: &mut Channel,
-    mut row: impl FnMut(&[u8]) -> Option<()>,
+    mut row: impl FnMut(&[u8]) -> Option<usize>,
 ) -> Result<(), DatabaseError> {
     let mut response = Response::new(abilities.deprecates_eof);
     loop {
@@ -105,10 +105,15 @@ fn read(
             continue;
         };
         let event = response.take(message.first(), message.is_long());
+        let mut kept = 0;
         let outcome = match event {
-            Event::Row if row(&message.payload()).is_none() => {
-                Some(Err(out_of_step("a row that does not fit its columns")))
-            }
+            Event::Row => match row(&message.payload()) {
+                Some(bytes) => {
+                    kept = bytes;
+                    None
+                }
+                None => Some(Err(out_of_step("a row that does not fit its columns"))),
+            },
             Event::Ended => Some(Ok(())),
             Event::Failed => Some(Err(error(message.first()))),
             Event::OutOfStep => Some(Err(out_of_step("something else"))),
@@ -119,6 +124,7 @@ fn read(
         if let Some(outcome) = outcome {
             return outcome;
         }
+        channel.keep(kept)?;
     }
 }
 
@@ -213,7 +219,7 @@ impl Prepare for MySqlWire {
         let mut out = Vec::new();
         packet::query(&mut out, sql);
         channel.send(&out)?;
-        read(self.abilities, channel, |_| Some(()))
+        read(self.abilities, channel, |_| Some(0))
     }
 
     fn query(&mut self, channel: &mut Channel, sql: &str) -> Result<Vec<Vec<Option<String>>>, DatabaseError> {
@@ -222,8 +228,10 @@ impl Prepare for MySqlWire {
         channel.send(&out)?;
         let mut rows = Vec::new();
         read(self.abilities, channel, |payload| {
-            rows.push(text_row(payload)?);
-            Some(())
+            let row = text_row(payload)?;
+            let bytes = size_in_memory(&row);
+            rows.push(row);
+            Some(bytes)
         })?;
         Ok(rows)
     }

@@ -11,7 +11,7 @@ use super::startup::receive;
 use super::types;
 use super::wire::PostgresWire;
 use crate::database::dialect::statement_text;
-use crate::database::session::{Attempt, Channel, Prepare};
+use crate::database::session::{Attempt, Channel, Prepare, size_in_memory};
 use crate::database::{DatabaseError, Dialect, PassingOver};
 use crate::statement::{Program, Request, Statement, Step, TableColumn};
 
@@ -211,7 +211,9 @@ fn simple_query(channel: &mut Channel, sql: &str, mut rows: Option<&mut Rows>) -
         match tag {
             b'D' => {
                 if let Some(rows) = &mut rows {
-                    rows.push(text_row(&body).ok_or_else(|| broken("a row is malformed"))?);
+                    let row = text_row(&body).ok_or_else(|| broken("a row is malformed"))?;
+                    channel.keep(size_in_memory(&row))?;
+                    rows.push(row);
                 }
             }
             b'E' if failure.is_none() => failure = Some(failed(&body, sql)?),

@@ -70,6 +70,8 @@ pub struct Chunk {
 
 /// Bytes of unfinished messages that are worth adding up over all connections of a loop.
 const UNREAD_WORTH_ADDING: usize = 64 << 10;
+/// Bytes of an unfinished message that every connection of a loop may have besides.
+const UNREAD_OF_EACH: usize = 1 << 20;
 
 struct Slot {
     client: Client,
@@ -225,7 +227,8 @@ impl<'a, T: Transport> EventLoop<'a, T> {
             return;
         }
         let all = self.slots.iter().map(|slot| slot.unread.len()).sum::<usize>();
-        if own > ANSWER_BYTES_MAX || all > 2 * ANSWER_BYTES_MAX {
+        // Many connections may each have a large row under way.
+        if own > ANSWER_BYTES_MAX || all > 2 * ANSWER_BYTES_MAX + self.slots.len() * UNREAD_OF_EACH {
             let mib = ANSWER_BYTES_MAX >> 20;
             self.lose(
                 place,

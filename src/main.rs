@@ -12,6 +12,9 @@ use loadline::recorder::log;
 const LAST_LINES: Duration = Duration::from_secs(1);
 
 fn main() -> ExitCode {
+    // Of a file that may not grow any more (ulimit -f) the write tells. The signal would end the program without a word.
+    // SAFETY: it sets what is done with one signal, before there is any other thread.
+    unsafe { libc::signal(libc::SIGXFSZ, libc::SIG_IGN) };
     let code = execute();
     log::flush(LAST_LINES);
     code

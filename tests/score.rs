@@ -159,6 +159,10 @@ fn wrong_requests_are_refused_with_place_and_remedy() {
         (vec!["--writes", writes, "--reads", writes], "writes.csv:2: the column query is missing"),
         (vec!["--writes", "/nowhere.csv", "--reads", reads], "/nowhere.csv cannot be read; name a CSV file"),
         (vec!["--writes", writes, "--reads", reads, "--write-weight=-1"], "--write-weight: -1 is not possible"),
+        (
+            vec!["--writes", writes, "--reads", reads, "--write-weight=1e308"],
+            "is not possible; write a number from 0 to 1000000",
+        ),
         (vec!["/nowhere"], "/nowhere is not a run directory"),
     ] {
         let output = score(&arguments);

@@ -195,8 +195,20 @@ fn keep_a_server_until_killed() {
     wait_for("a signal", loadline::server::interrupted);
 }
 
-/// Starts this test binary again with a server in it; its process, the server's directory and pids.
-fn keeper(name: &str) -> (std::process::Child, PathBuf, Vec<u32>) {
+/// What a child has printed so far.
+type Said = std::sync::Arc<std::sync::Mutex<String>>;
+
+/// Adds what comes to what was said, and so keeps the pipe open.
+fn gather(from: impl std::io::Read + Send + 'static, said: &Said) {
+    let said = std::sync::Arc::clone(said);
+    std::thread::spawn(move || {
+        let lines = std::io::BufRead::lines(std::io::BufReader::new(from)).map_while(Result::ok);
+        lines.for_each(|line| said.lock().unwrap().push_str(&format!("{line}\n")));
+    });
+}
+
+/// Starts this test binary again with a server in it; its process, the server's directory and pids, and what it says.
+fn keeper(name: &str) -> (std::process::Child, PathBuf, Vec<u32>, Said) {
     use std::os::unix::process::CommandExt;
     let mut command = Command::new(std::env::current_exe().unwrap());
     command.args(["--exact", "keep_a_server_until_killed", "--nocapture"]).env("LOADLINE_TEST_KEEP", name);
@@ -208,21 +220,22 @@ fn keeper(name: &str) -> (std::process::Child, PathBuf, Vec<u32>) {
     };
     // SAFETY: as above.
     unsafe { command.pre_exec(listen) };
-    let mut child = command.stdout(Stdio::piped()).spawn().unwrap();
-    let output = std::io::BufReader::new(child.stdout.take().unwrap());
-    let mut lines = std::io::BufRead::lines(output).map_while(Result::ok);
-    let line = lines.find_map(|line| line.strip_prefix("keeping ").map(str::to_owned)).unwrap();
-    // Reading on keeps the pipe open for what the test harness prints.
-    std::thread::spawn(move || lines.count());
+    let mut child = command.stdout(Stdio::piped()).stderr(Stdio::piped()).spawn().unwrap();
+    let said = Said::default();
+    gather(child.stdout.take().unwrap(), &said);
+    gather(child.stderr.take().unwrap(), &said);
+    let kept = || said.lock().unwrap().lines().find_map(|line| line.strip_prefix("keeping ").map(str::to_owned));
+    wait_for("the server that is kept", || kept().is_some() || child.try_wait().unwrap().is_some());
+    let line = kept().unwrap_or_else(|| panic!("no server is kept: {}", said.lock().unwrap()));
     let (directory, pids) = line.split_once(" [").unwrap();
     let pids = pids.trim_end_matches(']').split(", ").map(|pid| pid.parse().unwrap()).collect();
-    (child, PathBuf::from(directory), pids)
+    (child, PathBuf::from(directory), pids, said)
 }
 
 #[test]
 fn a_server_goes_with_a_loadline_that_is_killed_and_its_directory_at_the_next_start() {
     for (name, _) in recipes() {
-        let (mut child, directory, pids) = keeper(name);
+        let (mut child, directory, pids, _) = keeper(name);
         child.kill().unwrap();
         child.wait().unwrap();
         wait_for("the server's end", || !pids.iter().any(|pid| is_running(*pid)));
@@ -254,17 +267,18 @@ fn a_server_that_survived_its_loadline_is_ended_at_the_next_start() {
 
 #[test]
 fn the_first_interrupt_lets_the_server_be_stopped_in_order() {
-    let (mut child, directory, pids) = keeper("postgres");
+    let (mut child, directory, pids, said) = keeper("postgres");
     // SAFETY: the process is our child and not reaped.
     unsafe { libc::kill(child.id() as i32, libc::SIGINT) };
-    assert!(child.wait().unwrap().success());
-    assert!(!directory.exists() && !pids.into_iter().any(is_running));
+    let status = child.wait().unwrap();
+    assert!(status.success(), "{status}: {}", said.lock().unwrap());
+    assert!(!directory.exists() && !pids.into_iter().any(is_running), "{}", said.lock().unwrap());
 }
 
 #[test]
 fn the_second_interrupt_ends_loadline_at_once() {
     use std::os::unix::process::ExitStatusExt;
-    let (mut child, directory, pids) = keeper("mariadb");
+    let (mut child, directory, pids, _) = keeper("mariadb");
     // SAFETY: the child is not reaped yet, and the server is a process of it that runs until it is told to stop.
     let send = |pid: u32, signal| unsafe { libc::kill(pid as i32, signal) };
     wait_for("the second signal's effect", || {

@@ -43,9 +43,7 @@ fn source(path: &Path) -> Result<SourceFile, Failure> {
     let name = path.display().to_string();
     let bytes =
         file::read(path, file::MADE_MOST).with_context(|| format!("{name} cannot be read")).map_err(Failure::usage)?;
-    let text = String::from_utf8(bytes).map_err(|error| {
-        let line =
-            1 + error.as_bytes()[..error.utf8_error().valid_up_to()].iter().filter(|byte| **byte == b'\n').count();
+    let text = file::text_of(bytes).map_err(|line| {
         let remedy = "give the tool's output as it was printed, not packed";
         Failure::refused(Refusal::at(format!("{name}:{line}"), "this is no text", remedy))
     })?;

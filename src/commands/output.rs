@@ -50,17 +50,28 @@ pub fn give_up(message: &str) {
 
 /// Text with its control characters escaped, but for ends of lines and tabs; those that turn the direction of writing too.
 pub fn printable(text: &str) -> Cow<'_, str> {
-    let commands = |character: char| {
-        (character.is_control() && !matches!(character, '\n' | '\t'))
-            || matches!(character, '\u{200e}' | '\u{200f}' | '\u{202a}'..='\u{202e}' | '\u{2066}'..='\u{2069}')
-    };
-    if !text.contains(commands) {
+    escaped(text, |character| character.escape_default().to_string())
+}
+
+/// The same for JSON, in which they can only stand within texts, and are escaped in its own way.
+fn printable_json(text: &str) -> Cow<'_, str> {
+    escaped(text, |character| format!("\\u{:04x}", u32::from(character)))
+}
+
+/// Whether a character commands a terminal rather than being shown by it.
+fn is_command(character: char) -> bool {
+    (character.is_control() && !matches!(character, '\n' | '\t'))
+        || matches!(character, '\u{200e}' | '\u{200f}' | '\u{202a}'..='\u{202e}' | '\u{2066}'..='\u{2069}')
+}
+
+fn escaped(text: &str, escape: impl Fn(char) -> String) -> Cow<'_, str> {
+    if !text.contains(is_command) {
         return Cow::Borrowed(text);
     }
     let mut shown = String::with_capacity(text.len() + 16);
     for character in text.chars() {
-        match commands(character) {
-            true => shown.extend(character.escape_default()),
+        match is_command(character) {
+            true => shown.push_str(&escape(character)),
             false => shown.push(character),
         }
     }
@@ -98,7 +109,7 @@ struct Document<'a, T: Serialize> {
 pub fn print_json(content: &impl Serialize) -> Result<(), Failure> {
     let document = Document { version: DOCUMENT_VERSION, content };
     let text = serde_json::to_string_pretty(&document).expect("what commands print is an object and has a JSON form");
-    write(&format!("{text}\n"))
+    write(&format!("{}\n", printable_json(&text)))
 }
 
 /// Says why a request is wrong: on stderr, and for programs as a document on stdout.
@@ -114,6 +125,12 @@ pub fn refuse_arguments(error: &clap::Error) {
     let is_json = std::env::args_os().any(|argument| argument == "--json");
     if is_json && error.use_stderr() {
         print_refusal(&Refusal::of_arguments(error));
+    }
+    let plain = error.render().to_string();
+    if error.use_stderr() && plain.contains(is_command) {
+        // It quotes an argument that would command the terminal.
+        log::say(Level::Error, printable(&plain).trim_end());
+        return;
     }
     // Whoever does not read it has the exit status.
     let _ = error.print();
@@ -153,6 +170,15 @@ mod tests {
         let sent = "Zürich\t5 µs\n\x1b]0;title\x07\x1b[2J\r\u{9b}31m\u{202e}x\x7f";
         assert_eq!(printable(sent), "Zürich\t5 µs\n\\u{1b}]0;title\\u{7}\\u{1b}[2J\\r\\u{9b}31m\\u{202e}x\\u{7f}");
         assert!(matches!(printable("5 ± 1 %\n"), Cow::Borrowed(_)));
+    }
+
+    #[test]
+    fn what_commands_a_terminal_is_escaped_in_json_and_means_the_same() {
+        let sent = "a\u{7f}\u{9b}31m\u{202e}\x1bb".to_owned();
+        let text = serde_json::to_string_pretty(&[&sent]).unwrap();
+        let shown = printable_json(&text);
+        assert_eq!(shown, "[\n  \"a\\u007f\\u009b31m\\u202e\\u001bb\"\n]");
+        assert_eq!(serde_json::from_str::<Vec<String>>(&shown).unwrap(), [sent]);
     }
 
     #[test]

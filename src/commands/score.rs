@@ -15,6 +15,9 @@ use crate::report::scored::{Roles, Scored, evidence};
 use crate::scoring::{Evidence, Weighting, evidence_from_csv};
 use crate::store::Run;
 
+/// Beyond it reading counts for less than the digits of a score tell apart.
+const WRITE_WEIGHT_MAX: f64 = 1e6;
+
 /// Scores alternatives.
 ///
 /// # Errors
@@ -22,11 +25,11 @@ use crate::store::Run;
 /// cannot be written.
 pub fn run(arguments: &ScoreArguments, is_json: bool) -> Result<Status, Failure> {
     let write_weight = arguments.write_weight;
-    if !(write_weight.is_finite() && write_weight >= 0.0) {
+    if !(0.0..=WRITE_WEIGHT_MAX).contains(&write_weight) {
         return Err(Failure::refused(Refusal::at(
             "--write-weight",
             format!("{write_weight} is not possible"),
-            "write a number from 0, as in 2",
+            "write a number from 0 to 1000000, as in 2",
         )));
     }
     let weighting = match arguments.query_weighting {

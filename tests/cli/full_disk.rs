@@ -37,6 +37,28 @@ fn count_lines(path: &Path) -> usize {
 }
 
 #[test]
+fn a_file_that_may_not_grow_any_more_is_told_and_ends_nothing_without_a_word() {
+    use std::os::unix::process::CommandExt;
+    let scratch = Scratch::new();
+    scratch.write("study.toml", &small_study("[load]\noperations = 400\nwarmup = \"0s\""));
+    let mut command = scratch.command(&["run", "study.toml", "--out", "run"]);
+    let limit = || {
+        let most = libc::rlimit { rlim_cur: 64 << 10, rlim_max: 64 << 10 };
+        // SAFETY: it sets one limit, which is allowed between fork and exec, from a structure on the stack.
+        match unsafe { libc::setrlimit(libc::RLIMIT_FSIZE, &most) } {
+            0 => Ok(()),
+            _ => Err(std::io::Error::last_os_error()),
+        }
+    };
+    // SAFETY: as above.
+    unsafe { command.pre_exec(limit) };
+    let output = command.output().unwrap();
+    let said = String::from_utf8_lossy(&[output.stdout, output.stderr].concat()).into_owned();
+    assert_eq!(output.status.code(), Some(1), "{:?}: {said}", output.status);
+    assert!(said.contains("INVALID") || said.contains("too large"), "{said}");
+}
+
+#[test]
 fn a_full_disk_spoils_the_trial_and_nothing_that_was_finished() {
     let scratch = Scratch::new();
     let disk = SmallDisk::mount(scratch.path("disk"), 8);

@@ -56,6 +56,26 @@ fn as_nobody(scratch: &Scratch, program: &Path, arguments: &[&str]) -> Command {
 }
 
 #[test]
+fn servers_run_where_paths_have_spaces_or_are_no_text() {
+    use std::os::unix::ffi::OsStrExt;
+    let scratch = Scratch::new();
+    scratch.write("study.toml", &small_study(FAST));
+    let (spaced, other) = (scratch.path("a b"), scratch.0.join(std::ffi::OsStr::from_bytes(b"c\xff")));
+    for place in [&spaced, &other] {
+        std::fs::create_dir(place).unwrap();
+        std::fs::set_permissions(place, std::fs::Permissions::from_mode(0o755)).unwrap();
+    }
+    for name in ["mariadb", "postgres"] {
+        for place in [&spaced, &other] {
+            let set = format!("database.name={name}");
+            let mut command = scratch.command(&["run", "study.toml", "--set", &set, "--out"]);
+            command.arg(place.join(name)).env("TMPDIR", place);
+            assert_eq!(outcome(&mut command).expect(0).stderr, "", "{name} in {}", place.display());
+        }
+    }
+}
+
+#[test]
 fn another_user_than_root_can_run_servers_too_and_is_told_where_it_may_not_write() {
     if !is_root() {
         // All other tests show the first half; the second needs somebody else's directory.

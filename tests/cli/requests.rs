@@ -33,6 +33,27 @@ fn what_there_is_is_listed_as_text_and_as_one_document() {
 }
 
 #[test]
+fn bytes_that_are_no_text_are_refused_with_their_line() {
+    let scratch = Scratch::new();
+    std::fs::write(scratch.path("study.toml"), b"name = \"x\"\nquestion = \"\xff\"\n").unwrap();
+    scratch.run(&["plan", "study.toml"]).refused(&["study.toml:2: not UTF-8 text; a study is a TOML file"]);
+    std::fs::write(scratch.path("workload"), b"recordcount=1\n\n\xfe\n").unwrap();
+    scratch.run(&["plan", "--ycsb", "workload"]).refused(&["workload:3: not UTF-8 text"]);
+}
+
+#[test]
+fn an_argument_commands_no_terminal() {
+    let scratch = Scratch::new();
+    let title = "--\u{1b}]0;title\u{7}";
+    for arguments in [vec!["plan", title], vec!["plan", title, "--json"], vec!["\u{9b}2J"]] {
+        let refused = scratch.run(&arguments).expect(2);
+        let said = format!("{}{}", refused.stdout, refused.stderr);
+        assert!(said.contains("u{1b}") || said.contains("u{9b}"), "{said}");
+        assert!(!said.contains(['\u{1b}', '\u{7}', '\u{9b}']), "{said:?}");
+    }
+}
+
+#[test]
 fn a_plan_says_what_would_be_done_and_starts_nothing() {
     let scratch = Scratch::new();
     let plan = scratch.run(&["plan", "qos-write", "--json", "--quick"]).expect(0).json();

@@ -1,4 +1,4 @@
-//! Reads files that people name, up to a bound. Main functions: [`read`] and [`read_text`].
+//! Reads files that people name, up to a bound. Main functions: [`read`], [`read_text`] and [`text_of`].
 //!
 //! A file that is a device, or somebody's dump by mistake, must not take all memory before anybody says what is wrong with it.
 
@@ -30,7 +30,19 @@ pub fn read(path: impl AsRef<Path>, most: u64) -> Result<Vec<u8>, Error> {
 /// # Errors
 /// As [`read`], and when it is not UTF-8.
 pub fn read_text(path: impl AsRef<Path>, most: u64) -> Result<String, Error> {
-    String::from_utf8(read(path, most)?).map_err(|error| Error::new(ErrorKind::InvalidData, error.utf8_error()))
+    text_of(read(path, most)?)
+        .map_err(|line| Error::new(ErrorKind::InvalidData, format!("line {line} is not UTF-8 text")))
+}
+
+/// The text that bytes are.
+///
+/// # Errors
+/// The line, from 1, in which they are not UTF-8.
+pub fn text_of(bytes: Vec<u8>) -> Result<String, usize> {
+    String::from_utf8(bytes).map_err(|error| {
+        let before = &error.as_bytes()[..error.utf8_error().valid_up_to()];
+        1 + before.iter().filter(|byte| **byte == b'\n').count()
+    })
 }
 
 #[cfg(test)]
@@ -42,5 +54,12 @@ mod tests {
         let error = read("/dev/zero", WRITTEN_MOST).unwrap_err();
         assert_eq!(error.to_string(), "it has more than 16 MiB, and no more are read");
         assert!(read_text("/dev/null", 0).unwrap().is_empty());
+    }
+
+    #[test]
+    fn bytes_that_are_no_text_are_told_with_their_line() {
+        assert_eq!(text_of("zwölf\n".into()), Ok("zwölf\n".to_owned()));
+        assert_eq!(text_of(b"a\nb\n\xff\nc".to_vec()), Err(3));
+        assert_eq!(text_of(b"\xff".to_vec()), Err(1));
     }
 }

@@ -1,9 +1,10 @@
 //! What links need of the machine, looked at before anything is made.
 
 use std::path::Path;
+use std::process::{Command, Stdio};
 
 use super::device::find;
-use super::tunnel::{CHARON, PLUGINS};
+use super::tunnel::{CHARON, PLUGINS, PRIVATE_VIEW};
 use super::{LinkError, SUITES};
 use crate::database::Namespace;
 use crate::trial::LinkSettings;
@@ -49,8 +50,25 @@ pub fn check(link: &LinkSettings) -> Result<(), LinkError> {
     if let Some(file) = files.into_iter().find(|file| !Path::new(file).exists()) {
         return missing("link.tunnel", format!("there is no {file}"), packages);
     }
-    match ["swanctl", "unshare", "mount"].into_iter().find(|program| find(program).is_none()) {
-        Some(program) => missing("link.tunnel", format!("there is no program {program}"), packages),
-        None => Ok(()),
+    if let Some(program) = ["swanctl", "unshare", "mount"].into_iter().find(|program| find(program).is_none()) {
+        return missing("link.tunnel", format!("there is no program {program}"), packages);
+    }
+    match own_view() {
+        Ok(()) => Ok(()),
+        Err(said) => missing(
+            "link.tunnel",
+            format!("a tunnel's daemon cannot have a view of the file system of its own: {said}"),
+            "run loadline where the root directory is a mount point (outside of a chroot, or behind mount --bind on its directory), with the right to mount",
+        ),
+    }
+}
+
+/// Whether a program can be started in a view of the file system of its own; what unshare says if not.
+fn own_view() -> Result<(), String> {
+    let program = find("unshare").unwrap_or_else(|| "unshare".into());
+    let output = Command::new(program).args(PRIVATE_VIEW).arg("true").stdin(Stdio::null()).output();
+    match output.map_err(|error| error.to_string())? {
+        output if output.status.success() => Ok(()),
+        output => Err(String::from_utf8_lossy(&output.stderr).trim().to_owned()),
     }
 }

@@ -53,17 +53,50 @@ struct Owner {
     server: Option<ProcessIdentity>,
     stop_signal: i32,
     /// Where the data is, if not in this directory.
+    #[serde(default, with = "stored_path")]
     data: Option<PathBuf>,
 }
 
+/// A path as text, or as bytes where it is none.
+mod stored_path {
+    use std::ffi::OsString;
+    use std::os::unix::ffi::OsStringExt;
+    use std::path::PathBuf;
+
+    use serde::{Deserialize, Deserializer, Serialize, Serializer};
+
+    #[derive(Serialize, Deserialize)]
+    #[serde(untagged)]
+    enum Stored {
+        Text(String),
+        Bytes(Vec<u8>),
+    }
+
+    pub fn serialize<S: Serializer>(path: &Option<PathBuf>, serializer: S) -> Result<S::Ok, S::Error> {
+        let stored = path.as_ref().map(|path| match path.clone().into_os_string().into_string() {
+            Ok(text) => Stored::Text(text),
+            Err(other) => Stored::Bytes(other.into_vec()),
+        });
+        stored.serialize(serializer)
+    }
+
+    pub fn deserialize<'a, D: Deserializer<'a>>(deserializer: D) -> Result<Option<PathBuf>, D::Error> {
+        let stored = Option::<Stored>::deserialize(deserializer)?;
+        Ok(stored.map(|stored| match stored {
+            Stored::Text(text) => PathBuf::from(text),
+            Stored::Bytes(bytes) => PathBuf::from(OsString::from_vec(bytes)),
+        }))
+    }
+}
+
 /// The directory below which private servers live: `loadline-<uid>` in the directory for temporary files, or in `/tmp` where
-/// that one's path is too long for sockets or, for root, not open to the servers' users.
+/// that one's path is too long for sockets, no text, which the servers' options are, or, for root, not open to the servers' users.
 pub fn root() -> PathBuf {
     let uid = own_uid();
     let usual = std::env::temp_dir().join(format!("loadline-{uid}"));
     let stranger = User { name: String::new(), uid: u32::MAX, gid: u32::MAX };
     let is_open = uid != 0 || usual.parent().is_some_and(|parent| stranger.barred_by(parent).is_none());
-    if usual.as_os_str().len() <= MOST_ROOT_BYTES && is_open {
+    if usual.as_os_str().len() <= MOST_ROOT_BYTES && usual.to_str().is_some() && is_open {
         usual
     } else {
         PathBuf::from(format!("/tmp/loadline-{uid}"))

@@ -6,7 +6,7 @@
 use std::path::Path;
 
 use crate::fault::fault;
-use crate::file::{WRITTEN_MOST, read};
+use crate::file::{WRITTEN_MOST, read, text_of};
 use crate::written::closest;
 use crate::written::place::StudyErrors;
 
@@ -77,9 +77,11 @@ pub fn find_text(source: &str) -> Result<(String, String), StudyErrors> {
     let path = Path::new(source);
     let file = if path.is_dir() { path.join("study.toml") } else { path.to_path_buf() };
     match read(&file, WRITTEN_MOST) {
-        Ok(bytes) => match String::from_utf8(bytes) {
+        Ok(bytes) => match text_of(bytes) {
             Ok(text) => Ok((file.display().to_string(), text)),
-            Err(_) => Err(StudyErrors::one(fault!("{}: not UTF-8 text", file.display(); "a study is a TOML file"))),
+            Err(line) => {
+                Err(StudyErrors::one(fault!("{}:{line}: not UTF-8 text", file.display(); "a study is a TOML file")))
+            }
         },
         Err(error) if error.kind() == std::io::ErrorKind::NotFound && !looks_like_a_path(source) => {
             let names = BUNDLED.iter().map(|bundled| bundled.name);

@@ -214,8 +214,16 @@ impl Transport for Uring {
 
 impl Drop for Uring {
     fn drop(&mut self) {
-        // Without this the kernel could still write into buffers while they are freed. Nothing to cancel is an error too.
-        let _ = self.ring.submitter().register_sync_cancel(Some(Timespec::new().sec(CANCEL_S)), CancelBuilder::any());
+        // Without this the kernel could still write into buffers while they are freed. That there is nothing to cancel is an error too.
+        let limit = Some(Timespec::new().sec(CANCEL_S));
+        let cancelled = self.ring.submitter().register_sync_cancel(limit, CancelBuilder::any());
+        let is_quiet = cancelled.map_or_else(|error| error.raw_os_error() == Some(libc::ENOENT), |()| true);
+        if !is_quiet {
+            // What could not be cancelled in time may still be written to: its memory stays until the process ends.
+            self.buffers.leave();
+            self.given_up.drain(..).for_each(std::mem::forget);
+            self.connections.drain(..).for_each(std::mem::forget);
+        }
     }
 }
 
@@ -225,9 +233,15 @@ struct BufferRing {
     memory: *mut u8,
     count: u16,
     tail: u16,
+    /// Whether the memory is never freed, because the kernel may still write to it.
+    is_left: bool,
 }
 
 impl BufferRing {
+    fn leave(&mut self) {
+        self.is_left = true;
+    }
+
     /// A ring of `count` buffers, a power of two. None is given to the kernel yet.
     fn new(count: u16) -> Self {
         let (entries, memory) = (Self::entries_layout(count), Self::memory_layout(count));
@@ -236,7 +250,7 @@ impl BufferRing {
         if entries_at.is_null() || memory_at.is_null() {
             handle_alloc_error(memory);
         }
-        BufferRing { entries: entries_at.cast(), memory: memory_at, count, tail: 0 }
+        BufferRing { entries: entries_at.cast(), memory: memory_at, count, tail: 0, is_left: false }
     }
 
     fn entries_layout(count: u16) -> Layout {
@@ -275,6 +289,9 @@ impl BufferRing {
 
 impl Drop for BufferRing {
     fn drop(&mut self) {
+        if self.is_left {
+            return;
+        }
         // SAFETY: both were allocated with these layouts and are freed once.
         unsafe {
             dealloc(self.entries.cast(), Self::entries_layout(self.count));

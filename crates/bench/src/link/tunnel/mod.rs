@@ -18,6 +18,8 @@ pub use config::{PLUGINS, SUITES};
 
 /// strongSwan's daemon, as Debian installs it.
 pub const CHARON: &str = "/usr/lib/ipsec/charon";
+/// What unshare is told for a view of the file system that nothing outside sees.
+pub const PRIVATE_VIEW: [&str; 3] = ["--mount", "--propagation", "private"];
 
 const READY_WITHIN: Duration = Duration::from_secs(15);
 const UP_WITHIN_S: u32 = 30;
@@ -146,10 +148,10 @@ fn command(directory: &Path) -> CommandLine {
         "mount --bind \"$1/{CONFIGURATION}\" /etc/strongswan.conf && mount --bind \"$1/run\" /run && exec {CHARON}"
     );
     let unshare = super::device::find("unshare").unwrap_or_else(|| PathBuf::from("unshare"));
-    let arguments = ["--mount", "--propagation", "private", "sh", "-c", &script, "charon", &place.to_string()];
+    let daemon = ["sh", "-c", &script, "charon", &place.to_string()].map(str::to_owned);
     CommandLine {
         program: unshare,
-        arguments: arguments.map(str::to_owned).to_vec(),
+        arguments: PRIVATE_VIEW.map(str::to_owned).into_iter().chain(daemon).collect(),
         environment: vec![("PATH".to_owned(), "/usr/sbin:/usr/bin:/sbin:/bin".to_owned())],
         ..CommandLine::default()
     }

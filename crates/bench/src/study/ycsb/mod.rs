@@ -41,9 +41,11 @@ pub struct YcsbStudy {
 /// When there is none or it cannot be read.
 pub fn find_text(path: &str) -> Result<(String, String), StudyErrors> {
     match (file::read(path, file::WRITTEN_MOST), WORKLOADS.iter().find(|(name, _)| *name == path)) {
-        (Ok(bytes), _) => match String::from_utf8(bytes) {
+        (Ok(bytes), _) => match file::text_of(bytes) {
             Ok(text) => Ok((path.to_owned(), text)),
-            Err(_) => Err(StudyErrors::one(fault!("{path}: not UTF-8 text"; "--ycsb takes a property file of YCSB"))),
+            Err(line) => {
+                Err(StudyErrors::one(fault!("{path}:{line}: not UTF-8 text"; "--ycsb takes a property file of YCSB")))
+            }
         },
         (Err(error), Some((name, text))) if error.kind() == std::io::ErrorKind::NotFound => {
             Ok(((*name).to_owned(), (*text).to_owned()))

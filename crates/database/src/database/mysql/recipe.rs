@@ -125,11 +125,9 @@ impl Recipe for MysqlRecipe {
     }
 
     fn initialise(&self, binary: &Path, directory: &Path, _user: &str) -> Vec<CommandLine> {
-        let places = [
+        let mut places = vec![
             format!("--basedir={}", base_of(binary).display()),
             format!("--datadir={}", data_of(directory).display()),
-            // A server that starts removes the temporary tables of any other one that it finds in a shared directory.
-            format!("--tmpdir={}", directory.display()),
         ];
         let (program, options): (PathBuf, &[&str]) = if is_mariadb(binary) {
             let script = install_script(binary).unwrap_or_else(|| "mariadb-install-db".into());
@@ -138,6 +136,9 @@ impl Recipe for MysqlRecipe {
             let options = &[NO_TEST_DATABASE, "--skip-name-resolve", "--auth-root-authentication-method=socket"];
             (script, if knows { options } else { &options[1..] })
         } else {
+            // A server that starts removes the temporary tables of any other one that it finds in a shared directory. MariaDB's script hands this on in
+            // pieces where it has a space; what it starts takes TMPDIR, which is the same.
+            places.push(format!("--tmpdir={}", directory.display()));
             (binary.to_owned(), &["--initialize-insecure"])
         };
         let mut arguments = vec!["--no-defaults".to_owned()];

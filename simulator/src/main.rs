@@ -59,7 +59,7 @@ fn from_seeds(options: &Options) -> Result<String, Told> {
         runs += 1;
     }
     Ok(format!(
-        "log: {runs} runs from seed {}, {} faults ({} power cuts, {} kills, {} failing disks, {} full disks, {} damages), {} records appended, {} of them damaged; \
+        "log: {runs} runs from seed {}, {} faults ({} power cuts, {} kills, {} failing disks, {} full disks, {} damages), {} frames appended, {} of them damaged; \
          no value was wrong or doubled, none was lost that was not damaged, and all that were are counted",
         options.seed,
         all.count(),
@@ -68,7 +68,7 @@ fn from_seeds(options: &Options) -> Result<String, Told> {
         all.failures,
         all.full,
         all.damages,
-        all.records,
+        all.frames,
         all.damaged
     ))
 }

@@ -1,6 +1,6 @@
 //! The end of a segment that is not appended to any more. Main type: [`Footer`].
 
-use crate::segments::record::{HEADER_BYTES, is_sealed, put, sealed, u32_at, u64_at};
+use crate::segments::frame::{HEADER_BYTES, is_sealed, put, sealed, u32_at, u64_at};
 
 /// `SEAL`
 const MAGIC: u32 = u32::from_le_bytes(*b"SEAL");
@@ -12,7 +12,7 @@ pub struct Footer {
     pub number: u64,
     /// The opening that made the segment.
     pub epoch: u64,
-    /// The sequence of its last record; that before its first one where it has none.
+    /// The sequence of its last frame; that before its first one where it has none.
     pub last: u64,
     /// Rows acknowledged before or in it, with those that never came to the disk.
     pub rows: u64,
@@ -20,7 +20,7 @@ pub struct Footer {
     pub certain: u64,
     /// Rows acknowledged through that one.
     pub certain_rows: u64,
-    /// Records behind that which had not come to the disk when the footer was written.
+    /// Frames behind that which had not come to the disk when the footer was written.
     pub missing: u64,
     /// Their rows.
     pub missing_rows: u64,

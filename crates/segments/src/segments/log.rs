@@ -6,8 +6,8 @@ use std::sync::Arc;
 
 use crate::segments::disk::{Disk, DiskFile};
 use crate::segments::footer::Footer;
+use crate::segments::frame::{FrameHeader, HEADER_BYTES, Position, SegmentHeader, stored_bytes};
 use crate::segments::mark::{self, GIVEN_UP_MAX, GivenUp, Mark, Marks};
-use crate::segments::record::{HEADER_BYTES, Position, RecordHeader, SegmentHeader, stored_bytes};
 use crate::segments::recovery::Kept;
 use crate::segments::scan::Through;
 
@@ -21,7 +21,7 @@ const PAGE_BYTES: u64 = 4_096;
 /// How a log is kept.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Settings {
-    /// Bytes of a segment. One with a record that is longer has the size that it needs.
+    /// Bytes of a segment. One with a frame that is longer has the size that it needs.
     pub segment_bytes: u64,
 }
 
@@ -31,8 +31,8 @@ pub enum LogError {
     /// There is no room for another segment. Nothing was changed, and it can be tried again.
     #[error("there is no room for another segment of the log: {0}")]
     NoRoom(String),
-    /// The body is longer than a record can be. Nothing was changed.
-    #[error("a record of {0} bytes is longer than a log takes")]
+    /// The body is longer than a frame can be. Nothing was changed.
+    #[error("a frame of {0} bytes is longer than a log takes")]
     TooLong(u64),
     /// The disk failed. Whether what was appended since the last commit is durable nobody knows; this log is of no more use.
     #[error("the log's disk failed: {0}")]
@@ -57,9 +57,9 @@ pub struct Log {
     pub(crate) epoch: u64,
     pub(crate) current: Option<Current>,
     pub(crate) next_number: u64,
-    /// Records of this group that are not written yet.
+    /// Frames of this group that are not written yet.
     pub(crate) buffer: Vec<u8>,
-    /// The newest record, and the rows through it.
+    /// The newest frame, and the rows through it.
     pub(crate) newest: Through,
     /// The same of what is known to be on the disk.
     pub(crate) durable: Through,
@@ -75,11 +75,11 @@ pub struct Log {
 }
 
 impl Log {
-    /// Appends a record; it is durable after the next [`Log::commit`]. The body may come in parts.
+    /// Appends a frame; it is durable after the next [`Log::commit`]. The body may come in parts.
     ///
     /// # Errors
     /// [`LogError::NoRoom`] and [`LogError::TooLong`]: what was appended before is as it was. [`LogError::Broken`].
-    pub fn append(&mut self, kind: u8, tag: u32, rows: u32, body: &[&[u8]]) -> Result<RecordHeader, LogError> {
+    pub fn append(&mut self, kind: u8, tag: u32, rows: u32, body: &[&[u8]]) -> Result<FrameHeader, LogError> {
         self.check()?;
         let length: u64 = body.iter().map(|part| part.len() as u64).sum();
         if length > BODY_MAX {
@@ -94,7 +94,7 @@ impl Log {
         let Some(current) = &self.current else { return Err(LogError::NoRoom("none was made".to_owned())) };
         let offset = (current.offset + self.buffer.len() as u64) as u32;
         let body_checksum = body.iter().fold(0, |checksum, part| crc32c::crc32c_append(checksum, part));
-        let header = RecordHeader {
+        let header = FrameHeader {
             position: Position { segment: current.number, offset },
             length: length as u32,
             rows,
@@ -165,7 +165,7 @@ impl Log {
         Ok(())
     }
 
-    /// Makes a segment in which a record of so many bytes has room.
+    /// Makes a segment in which a frame of so many bytes has room.
     fn begin_segment(&mut self, needed: u64) -> Result<(), LogError> {
         let bytes = self.settings.segment_bytes.max(needed + 2 * HEADER_BYTES as u64).next_multiple_of(PAGE_BYTES);
         let number = self.next_number;
@@ -204,8 +204,8 @@ impl Log {
         if !is_first && self.given_up.len() >= GIVEN_UP_MAX {
             return Ok(false);
         }
-        let (records, rows) = (kept.end.sequence - kept.begin.sequence, kept.end.rows - kept.begin.rows);
-        let one = GivenUp { number, records: clamped(records), rows: clamped(rows) };
+        let (frames, rows) = (kept.end.sequence - kept.begin.sequence, kept.end.rows - kept.begin.rows);
+        let one = GivenUp { number, frames: clamped(frames), rows: clamped(rows) };
         self.kept.remove(&number);
         self.given_up.insert(number, one);
         let first = self.kept.keys().next().copied().unwrap_or(self.next_number);
@@ -221,13 +221,13 @@ impl Log {
     pub(crate) fn leave_out(&mut self, numbers: &[u64]) {
         for number in numbers {
             self.kept.remove(number);
-            self.given_up.insert(*number, GivenUp { number: *number, records: 0, rows: 0 });
+            self.given_up.insert(*number, GivenUp { number: *number, frames: 0, rows: 0 });
         }
         let first = self.kept.keys().next().copied().unwrap_or(self.next_number);
         self.given_up.retain(|number, _| *number > first);
     }
 
-    /// Writes down how far the log is durable, with a note that the next opening finds; it is durable when this comes back. Without it the records of the last group
+    /// Writes down how far the log is durable, with a note that the next opening finds; it is durable when this comes back. Without it the frames of the last group
     /// before a crash are not known to have been durable, if they are damaged.
     ///
     /// # Errors
@@ -282,7 +282,7 @@ impl Log {
         self.durable.sequence
     }
 
-    /// Rows that all records acknowledge, those of this group included.
+    /// Rows that all frames acknowledge, those of this group included.
     pub fn rows(&self) -> u64 {
         self.newest.rows
     }

@@ -1,4 +1,4 @@
-//! What a log knows of itself besides its records: how far it is durable, what was given up, and a note of the caller's. Main type: [`Marks`].
+//! What a log knows of itself besides its frames: how far it is durable, what was given up, and a note of the caller's. Main type: [`Marks`].
 //!
 //! Invariant: of the two slots one is always whole, because the other one is written only when it is durable; and what was given up stands in both before the first
 //! file of it is removed.
@@ -7,7 +7,7 @@ use std::io;
 use std::sync::Arc;
 
 use crate::segments::disk::{Disk, DiskFile};
-use crate::segments::record::{put, u32_at, u64_at};
+use crate::segments::frame::{put, u32_at, u64_at};
 
 /// The file's name.
 pub const NAME: &str = "mark";
@@ -28,8 +28,8 @@ const MAGIC: u32 = u32::from_le_bytes(*b"MARK");
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct GivenUp {
     pub number: u64,
-    /// Records that it had.
-    pub records: u32,
+    /// Frames that it had.
+    pub frames: u32,
     /// Rows that these acknowledged.
     pub rows: u32,
 }
@@ -83,9 +83,9 @@ impl Mark {
         put(&mut bytes, 84, &(self.given_up.len() as u32).to_le_bytes());
         put(&mut bytes, 88, &(self.note.len() as u32).to_le_bytes());
         let mut place = FIXED_BYTES;
-        for GivenUp { number, records, rows } in &self.given_up {
+        for GivenUp { number, frames, rows } in &self.given_up {
             put(&mut bytes, place, &number.to_le_bytes());
-            put(&mut bytes, place + 8, &records.to_le_bytes());
+            put(&mut bytes, place + 8, &frames.to_le_bytes());
             put(&mut bytes, place + 12, &rows.to_le_bytes());
             place += ONE_BYTES;
         }
@@ -110,7 +110,7 @@ impl Mark {
         }
         let given_up = |place: usize| {
             let place = FIXED_BYTES + place * ONE_BYTES;
-            GivenUp { number: u64_at(bytes, place), records: u32_at(bytes, place + 8), rows: u32_at(bytes, place + 12) }
+            GivenUp { number: u64_at(bytes, place), frames: u32_at(bytes, place + 8), rows: u32_at(bytes, place + 12) }
         };
         Some(Mark {
             generation: u64_at(bytes, 8),
@@ -187,7 +187,7 @@ mod tests {
             newest: 14,
             sealed: 15,
             is_clean: true,
-            given_up: vec![GivenUp { number: 8, records: 9, rows: 10 }, GivenUp { number: 11, records: 12, rows: 13 }],
+            given_up: vec![GivenUp { number: 8, frames: 9, rows: 10 }, GivenUp { number: 11, frames: 12, rows: 13 }],
             note: b"note".to_vec(),
         }
     }
@@ -209,7 +209,7 @@ mod tests {
 
     #[test]
     fn the_longest_mark_has_room_in_a_slot() {
-        let one = GivenUp { number: u64::MAX, records: u32::MAX, rows: u32::MAX };
+        let one = GivenUp { number: u64::MAX, frames: u32::MAX, rows: u32::MAX };
         let longest = Mark { given_up: vec![one; GIVEN_UP_MAX], note: vec![1; NOTE_MAX], ..mark() };
         let bytes = longest.encoded();
         assert_eq!((bytes.len(), Mark::decoded(&bytes)), (SLOT_BYTES, Some(longest)));

@@ -1,7 +1,7 @@
 //! A log of segments: what was acknowledged waits here until it is stored for good. It loses exactly what is damaged, and says how much that is.
 //!
 //! Main types: [`Log`], which one thread appends to and makes durable; [`Recovered`], what opening it found; [`Reader`], which other threads read
-//! records with; [`Disk`], where all of it stands.
+//! frames with; [`Disk`], where all of it stands.
 //!
 //! # On the disk
 //!
@@ -9,24 +9,24 @@
 //!
 //! `segment-NNNNNNNNNN` has a fixed size and is preallocated; NNNNNNNNNN is its number, from 1, never used twice. It is
 //!
-//! - a header of 72 bytes: `checksum u32` of the other 68, `magic u32`, `number u64`, `epoch u64`, `first u64` (the sequence of its first record), `rows u64` (acknowledged
+//! - a header of 72 bytes: `checksum u32` of the other 68, `magic u32`, `number u64`, `epoch u64`, `first u64` (the sequence of its first frame), `rows u64` (acknowledged
 //!   before it), `bytes u64` (its size), zeros;
-//! - records, each at a multiple of 8: a header of 72 bytes and a body. `checksum u32` of the other 68, `body checksum u32`, `length u32` of the body, `rows u32` that this
-//!   record acknowledges, `tag u32` and `kind u8` (the caller's), three zeros, `epoch u64`, `sequence u64`, `rows before u64` (acknowledged by all records before it), `durable u64` (the
+//! - frames, each at a multiple of 8: a header of 72 bytes and a body. `checksum u32` of the other 68, `body checksum u32`, `length u32` of the body, `rows u32` that this
+//!   frame acknowledges, `tag u32` and `kind u8` (the caller's), three zeros, `epoch u64`, `sequence u64`, `rows before u64` (acknowledged by all frames before it), `durable u64` (the
 //!   newest sequence known to be on the disk when this was written), `durable rows u64` (acknowledged through that one), `position u64` (number of the segment × 2^32 + offset);
-//! - a footer in its last 72 bytes, once nothing more is appended: `checksum u32`, `magic u32`, `number u64`, `epoch u64`, `last u64` (the sequence of its last record), `rows u64` (acknowledged before or in
-//!   it), `certain u64` (sequences up to this one were known to be on the disk), `certain rows u64`, `missing u64` and `missing rows u64` (of records behind `certain` that had never come to the disk).
+//! - a footer in its last 72 bytes, once nothing more is appended: `checksum u32`, `magic u32`, `number u64`, `epoch u64`, `last u64` (the sequence of its last frame), `rows u64` (acknowledged before or in
+//!   it), `certain u64` (sequences up to this one were known to be on the disk), `certain rows u64`, `missing u64` and `missing rows u64` (of frames behind `certain` that had never come to the disk).
 //!
 //! `mark` has two slots of 16 KiB that are written in turns, the older one each time: `checksum u32` of the rest up to the end of its list and note, `magic u32`, `generation u64`, `epoch u64`,
 //! `durable u64`, `rows u64` (acknowledged through `durable`), `first u64` (the lowest number of a segment that was not given up), its first sequence and the rows before it as `u64`, `newest u64` (the highest number that was ever used), `sealed u64` (segments up to this number have their footers on the disk), `clean u8`, three zeros, the number `u32` of
-//! segments above `first` that were given up, the length `u32` of a note of the caller's, zeros up to 96 bytes; then each of those segments as `number u64`, `records u32`, `rows u32`, and the note.
+//! segments above `first` that were given up, the length `u32` of a note of the caller's, zeros up to 96 bytes; then each of those segments as `number u64`, `frames u32`, `rows u32`, and the note.
 //!
 //! # What can be told after damage
 //!
-//! A record whose body does not have its checksum is lost alone. Where a header is damaged the next record is searched for, at every multiple of 8: it must have its checksum, the segment's
-//! epoch, a random number that no sender knows, and its own position. `rows before` of the record behind a gap says how many rows the gap had.
+//! A frame whose body does not have its checksum is lost alone. Where a header is damaged the next frame is searched for, at every multiple of 8: it must have its checksum, the segment's
+//! epoch, a random number that no sender knows, and its own position. `rows before` of the frame behind a gap says how many rows the gap had.
 //!
-//! A gap is damage where its records were known to be durable: a later record of the same epoch says so, or the footer, or the mark, or the header of the
+//! A gap is damage where its frames were known to be durable: a later frame of the same epoch says so, or the footer, or the mark, or the header of the
 //! next segment. Else it may be what a crash has left of a group that nobody was told of: an epoch begins with each opening, and the opening writes into the footer of the epoch before what was missing
 //! at its end.
 //!
@@ -37,11 +37,11 @@
 
 mod disk;
 mod footer;
+mod frame;
 mod log;
 mod mark;
 mod opening;
 mod reader;
-mod record;
 mod recovery;
 mod scan;
 #[cfg(any(test, feature = "simulated"))]
@@ -51,8 +51,8 @@ pub mod simulated;
 mod tests;
 
 pub use disk::{Directory, Disk, DiskFile};
+pub use frame::{FrameHeader, Position};
 pub use log::{Log, LogError, Settings};
 pub use mark::NOTE_MAX;
 pub use reader::{ReadError, Reader};
-pub use record::{Position, RecordHeader};
 pub use recovery::{Found, Gap, Recovered};

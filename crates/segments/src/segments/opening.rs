@@ -6,9 +6,9 @@ use std::sync::Arc;
 
 use crate::segments::disk::Disk;
 use crate::segments::footer::Footer;
+use crate::segments::frame::{HEADER_BYTES, SegmentHeader, stored_bytes};
 use crate::segments::log::{BODY_MAX, Log, LogError, Settings, segment_name, segment_number};
 use crate::segments::mark::{self, GIVEN_UP_MAX, Mark, Marks};
-use crate::segments::record::{HEADER_BYTES, SegmentHeader, stored_bytes};
 use crate::segments::recovery::{Found, Judge, Kept, Recovered};
 use crate::segments::scan::{Ends, Scan};
 
@@ -117,10 +117,10 @@ fn look_through(
         let scan = Scan::of(ends, &bytes, &epochs);
         silent.extend(scan.is_silent(ends).then_some(ends.number));
         if (ends.footer.is_none() || ends.number > sealed) && scan.epoch.is_some() {
-            // Whoever is shown a record may pass it on: it must not be gone after the next power cut. A sync that failed before may have left bytes in memory
+            // Whoever is shown a frame may pass it on: it must not be gone after the next power cut. A sync that failed before may have left bytes in memory
             // that are taken for clean and never came to the disk, so they are written again.
             let end =
-                scan.records.last().map_or(HEADER_BYTES as u64, |(last, _)| end_of(last.position.offset, last.length));
+                scan.frames.last().map_or(HEADER_BYTES as u64, |(last, _)| end_of(last.position.offset, last.length));
             file.write_at(&bytes[..(end as usize).min(read)], 0)?;
             if let (Some(footer), Some(place)) = (ends.footer, ends.footer_at()) {
                 file.write_at(&footer.encoded(), place)?;
@@ -131,11 +131,11 @@ fn look_through(
             let body = header.position.offset as usize + HEADER_BYTES;
             let end = (body + header.length as usize).min(bytes.len());
             let body = bytes.get(body..end).unwrap_or_default();
-            show(if is_whole { Found::Record(header, body) } else { Found::Damaged(header, body) });
+            show(if is_whole { Found::Frame(header, body) } else { Found::Damaged(header, body) });
         });
         if let (None, Some(footer_at), Some(epoch)) = (ends.footer, ends.footer_at(), scan.epoch) {
             let has_room =
-                scan.records.last().is_none_or(|(last, _)| end_of(last.position.offset, last.length) <= footer_at);
+                scan.frames.last().is_none_or(|(last, _)| end_of(last.position.offset, last.length) <= footer_at);
             footers.extend(has_room.then_some((place, footer_at, epoch)));
         }
     }

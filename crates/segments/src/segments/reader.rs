@@ -1,17 +1,17 @@
-//! Reads records where they stand. Main type: [`Reader`].
+//! Reads frames where they stand. Main type: [`Reader`].
 
 use std::collections::BTreeMap;
 use std::io;
 use std::sync::{Arc, Mutex, PoisonError};
 
 use crate::segments::disk::{Disk, DiskFile};
+use crate::segments::frame::{FrameHeader, HEADER_BYTES};
 use crate::segments::log::segment_name;
-use crate::segments::record::{HEADER_BYTES, RecordHeader};
 
 /// Files that are kept open.
 const OPEN_MAX: usize = 8;
 
-/// Why a record was not read.
+/// Why a frame was not read.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 pub enum ReadError {
     /// Its segment is not there any more.
@@ -37,11 +37,11 @@ impl Reader {
         Reader { disk, open: Mutex::new(BTreeMap::new()) }
     }
 
-    /// The body of a record that is durable.
+    /// The body of a frame that is durable.
     ///
     /// # Errors
     /// [`ReadError`].
-    pub fn read(&self, header: &RecordHeader) -> Result<Vec<u8>, ReadError> {
+    pub fn read(&self, header: &FrameHeader) -> Result<Vec<u8>, ReadError> {
         let failed = |error: io::Error| match error.kind() {
             io::ErrorKind::NotFound => ReadError::Gone,
             _ => ReadError::Disk(error.to_string()),
@@ -50,7 +50,7 @@ impl Reader {
         let mut bytes = vec![0; HEADER_BYTES + header.length as usize];
         let read = file.read_at(&mut bytes, header.position.offset.into()).map_err(failed)?;
         bytes.truncate(read);
-        let is_same = RecordHeader::decoded(&bytes, header.position, header.epoch) == Some(*header);
+        let is_same = FrameHeader::decoded(&bytes, header.position, header.epoch) == Some(*header);
         let body = bytes.split_off(bytes.len().min(HEADER_BYTES));
         if is_same && header.has_body(&body) { Ok(body) } else { Err(ReadError::Damaged(body)) }
     }

@@ -5,8 +5,8 @@
 use std::collections::BTreeMap;
 
 use crate::segments::footer::Footer;
+use crate::segments::frame::{FrameHeader, HEADER_BYTES, Position};
 use crate::segments::mark::{GivenUp, Mark};
-use crate::segments::record::{HEADER_BYTES, Position, RecordHeader};
 use crate::segments::scan::{Ends, Scan, Through};
 
 /// Gaps that are told one by one.
@@ -17,19 +17,19 @@ const NUMBERS_MAX: usize = 100_000;
 /// What is found while a log is opened, in the order in which it was appended.
 #[derive(Debug)]
 pub enum Found<'a> {
-    /// A record as it was appended.
-    Record(&'a RecordHeader, &'a [u8]),
-    /// A record that was on the disk once, and of whose body this is left.
-    Damaged(&'a RecordHeader, &'a [u8]),
+    /// A frame as it was appended.
+    Frame(&'a FrameHeader, &'a [u8]),
+    /// A frame that was on the disk once, and of whose body this is left.
+    Damaged(&'a FrameHeader, &'a [u8]),
 }
 
-/// Records that are not there any more.
+/// Frames that are not there any more.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Gap {
     /// Where they were, or where the first of their segment was.
     pub position: Position,
     /// How many.
-    pub records: u64,
+    pub frames: u64,
     /// Rows that they acknowledged.
     pub rows: u64,
     /// Whether they were durable once. Those that are not certain may be what a crash left of a group that nobody was told of.
@@ -39,12 +39,12 @@ pub struct Gap {
 /// What opening a log has found.
 #[derive(Debug, Clone, PartialEq, Eq, Default)]
 pub struct Recovered {
-    /// Records that were durable once and are damaged or gone.
-    pub damaged_records: u64,
+    /// Frames that were durable once and are damaged or gone.
+    pub damaged_frames: u64,
     /// Rows that they acknowledged.
     pub damaged_rows: u64,
-    /// Records of which nobody can tell whether they were ever durable: the end of a group that was being written in a crash, or damage to it.
-    pub uncertain_records: u64,
+    /// Frames of which nobody can tell whether they were ever durable: the end of a group that was being written in a crash, or damage to it.
+    pub uncertain_frames: u64,
     /// Their rows.
     pub uncertain_rows: u64,
     /// The first hundred gaps.
@@ -83,11 +83,11 @@ pub struct Kept {
 /// How far a segment goes, and what of it is missing.
 #[derive(Debug, Clone, Copy, Default)]
 pub struct Judged {
-    /// Its end, missing records included.
+    /// Its end, missing frames included.
     pub end: Through,
     /// How far it was known to be durable.
     pub certain: Through,
-    /// Records behind that which are not there.
+    /// Frames behind that which are not there.
     pub missing: u64,
     /// Their rows.
     pub missing_rows: u64,
@@ -151,7 +151,7 @@ impl<'a> Judge<'a> {
     }
 
     /// Judges the segment at a place. What is there of it is shown in its order.
-    pub fn segment(&mut self, place: usize, scan: &Scan, mut show: impl FnMut(&RecordHeader, bool)) {
+    pub fn segment(&mut self, place: usize, scan: &Scan, mut show: impl FnMut(&FrameHeader, bool)) {
         let ends = self.all[place];
         if scan.is_silent(&ends) {
             // It says nothing: what it had, if anything, is what is missing between those around it.
@@ -171,7 +171,7 @@ impl<'a> Judge<'a> {
         let certain = self.certain(&ends, scan, is_last_of_epoch);
         let mut gaps = Gaps { certain, segment: ends.number, found: Vec::new(), uncertain: (0, 0) };
         let mut through = start;
-        for (header, is_whole) in &scan.records {
+        for (header, is_whole) in &scan.frames {
             let before = Through::new(header.sequence - 1, header.rows_before);
             gaps.between(through, before, header.position.offset);
             through = Through::new(header.sequence, header.rows_through());
@@ -191,7 +191,7 @@ impl<'a> Judge<'a> {
             (None, None) if is_last_of_epoch => {
                 self.given_up_between(ends.number, u64::MAX).fold(certain, |certain, one| {
                     Through::new(
-                        certain.sequence.saturating_sub(one.records.into()),
+                        certain.sequence.saturating_sub(one.frames.into()),
                         certain.rows.saturating_sub(one.rows.into()),
                     )
                 })
@@ -205,7 +205,7 @@ impl<'a> Judge<'a> {
         let never_came = match (ends.footer, next.filter(|next| Some(next.epoch) != scan.epoch)) {
             (Some(footer), _) => Some((footer.missing, footer.missing_rows)),
             (None, Some(next)) => {
-                // How many records more are gone than had never come nobody can tell: one at least.
+                // How many frames more are gone than had never come nobody can tell: one at least.
                 let rows = through.rows.saturating_sub(next.rows);
                 Some((if gaps.uncertain.1 > rows { gaps.uncertain.0 - 1 } else { u64::MAX }, rows))
             }
@@ -226,7 +226,7 @@ impl<'a> Judge<'a> {
     fn start(&mut self, ends: &Ends, scan: &Scan) -> Through {
         let expected = self.before.map(|before| self.past_given_up(before, ends.number));
         let own = ends.header.map(|header| Through::new(header.first.saturating_sub(1), header.rows));
-        let first = scan.records.first().map(|(first, _)| Through::new(first.sequence - 1, first.rows_before));
+        let first = scan.frames.first().map(|(first, _)| Through::new(first.sequence - 1, first.rows_before));
         // Without its header the end of the one before is where it begins, if only what was given up stands between them.
         let is_next =
             self.given_up_between(self.next_number, ends.number).count() as u64 == ends.number - self.next_number;
@@ -263,19 +263,19 @@ impl<'a> Judge<'a> {
         } else {
             self.was_longer(from, to);
         }
-        let (records, rows) = (to.sequence - from.sequence, to.rows.saturating_sub(from.rows));
+        let (frames, rows) = (to.sequence - from.sequence, to.rows.saturating_sub(from.rows));
         // Without a mark nobody knows whether they were given up.
         let is_certain = self.mark.is_some() || gone == number;
         let told = if is_certain {
-            (&mut self.recovered.damaged_records, &mut self.recovered.damaged_rows)
+            (&mut self.recovered.damaged_frames, &mut self.recovered.damaged_rows)
         } else {
-            (&mut self.recovered.uncertain_records, &mut self.recovered.uncertain_rows)
+            (&mut self.recovered.uncertain_frames, &mut self.recovered.uncertain_rows)
         };
-        *told.0 += records;
+        *told.0 += frames;
         *told.1 += rows;
         if self.recovered.gaps.len() < GAPS_MAX {
             let position = Position { segment: gone, offset: HEADER_BYTES as u32 };
-            self.recovered.gaps.push(Gap { position, records, rows, is_certain });
+            self.recovered.gaps.push(Gap { position, frames, rows, is_certain });
         }
     }
 
@@ -309,11 +309,11 @@ impl<'a> Judge<'a> {
         let Some((place, segment)) = self.last else { return };
         let is_it = |judged: &&mut Judged| judged.is_open && rows > 0 && rows == judged.missing_rows;
         let Some(judged) = self.judged.get_mut(place).filter(is_it) else { return };
-        let (records, rows) = (judged.missing, judged.missing_rows);
+        let (frames, rows) = (judged.missing, judged.missing_rows);
         *judged = Judged { certain: judged.end, missing: 0, missing_rows: 0, is_open: false, ..*judged };
-        self.recovered.uncertain_records -= records;
+        self.recovered.uncertain_frames -= frames;
         self.recovered.uncertain_rows -= rows;
-        self.recovered.damaged_records += records;
+        self.recovered.damaged_frames += frames;
         self.recovered.damaged_rows += rows;
         if let Some(kept) = self.kept.get_mut(&segment) {
             kept.end.rows += rows;
@@ -333,8 +333,8 @@ impl<'a> Judge<'a> {
     }
 
     fn past_given_up_from(&self, before: Through, first: u64, number: u64) -> Through {
-        self.given_up_between(first, number).fold(before, |through, GivenUp { records, rows, .. }| {
-            Through::new(through.sequence + u64::from(*records), through.rows + u64::from(*rows))
+        self.given_up_between(first, number).fold(before, |through, GivenUp { frames, rows, .. }| {
+            Through::new(through.sequence + u64::from(*frames), through.rows + u64::from(*rows))
         })
     }
 
@@ -356,14 +356,14 @@ impl<'a> Judge<'a> {
         if marked.sequence > scan.durable.sequence { marked } else { scan.durable }
     }
 
-    /// Notes the gaps of a segment, of which so many records and rows were not there when its footer was written or the next epoch began; those of which nobody knows more.
+    /// Notes the gaps of a segment, of which so many frames and rows were not there when its footer was written or the next epoch began; those of which nobody knows more.
     fn note(&mut self, gaps: Gaps, never_came: Option<(u64, u64)>) -> (u64, u64) {
-        let (records, rows) = gaps.uncertain;
-        let (old, old_rows) = never_came.unwrap_or((records, rows));
-        let (lost, lost_rows) = (records.saturating_sub(old), rows.saturating_sub(old_rows));
+        let (frames, rows) = gaps.uncertain;
+        let (old, old_rows) = never_came.unwrap_or((frames, rows));
+        let (lost, lost_rows) = (frames.saturating_sub(old), rows.saturating_sub(old_rows));
         for gap in gaps.found {
             if gap.is_certain {
-                self.recovered.damaged_records += gap.records;
+                self.recovered.damaged_frames += gap.frames;
                 self.recovered.damaged_rows += gap.rows;
             }
             if self.recovered.gaps.len() < GAPS_MAX {
@@ -371,11 +371,11 @@ impl<'a> Judge<'a> {
             }
         }
         // More is missing than had never come: which of them nobody can tell.
-        self.recovered.damaged_records += lost;
+        self.recovered.damaged_frames += lost;
         self.recovered.damaged_rows += lost_rows;
-        self.recovered.uncertain_records += records - lost;
+        self.recovered.uncertain_frames += frames - lost;
         self.recovered.uncertain_rows += rows - lost_rows;
-        (records - lost, rows - lost_rows)
+        (frames - lost, rows - lost_rows)
     }
 
     /// What there was behind the last segment, and what all of it comes to.
@@ -400,7 +400,7 @@ struct Gaps {
     certain: Through,
     segment: u64,
     found: Vec<Gap>,
-    /// Records and rows of those that are not certain.
+    /// Frames and rows of those that are not certain.
     uncertain: (u64, u64),
 }
 
@@ -417,13 +417,13 @@ impl Gaps {
             certain => certain,
         };
         for (from, to, is_certain) in [(from, middle, true), (middle, to, false)] {
-            let (records, rows) = (to.sequence - from.sequence, to.rows.saturating_sub(from.rows));
-            if records > 0 {
+            let (frames, rows) = (to.sequence - from.sequence, to.rows.saturating_sub(from.rows));
+            if frames > 0 {
                 let position = Position { segment: self.segment, offset };
-                self.found.push(Gap { position, records, rows, is_certain });
+                self.found.push(Gap { position, frames, rows, is_certain });
                 self.uncertain = match is_certain {
                     true => self.uncertain,
-                    false => (self.uncertain.0 + records, self.uncertain.1 + rows),
+                    false => (self.uncertain.0 + frames, self.uncertain.1 + rows),
                 };
             }
         }

@@ -1,9 +1,9 @@
 //! A segment as its bytes are. Main type: [`Scan`].
 
 use crate::segments::footer::Footer;
-use crate::segments::record::{ALIGNMENT, HEADER_BYTES, Position, RecordHeader, SegmentHeader, epoch_of, stored_bytes};
+use crate::segments::frame::{ALIGNMENT, FrameHeader, HEADER_BYTES, Position, SegmentHeader, epoch_of, stored_bytes};
 
-/// A place in the sequence of all records, and the rows through it.
+/// A place in the sequence of all frames, and the rows through it.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Default)]
 pub struct Through {
     pub sequence: u64,
@@ -38,18 +38,18 @@ impl Ends {
     }
 }
 
-/// The records of a segment, as far as their headers are whole.
+/// The frames of a segment, as far as their headers are whole.
 #[derive(Debug, Default)]
 pub struct Scan {
     pub epoch: Option<u64>,
     /// Each with whether its body is whole.
-    pub records: Vec<(RecordHeader, bool)>,
+    pub frames: Vec<(FrameHeader, bool)>,
     /// The newest that any of them knew to be durable.
     pub durable: Through,
 }
 
 impl Scan {
-    /// Looks through the bytes of a segment. Where its ends do not tell its epoch, its first record does, or one of these.
+    /// Looks through the bytes of a segment. Where its ends do not tell its epoch, its first frame does, or one of these.
     pub fn of(ends: &Ends, bytes: &[u8], epochs: &[u64]) -> Self {
         let first = bytes.get(HEADER_BYTES..).and_then(epoch_of);
         let known = ends.epoch().into_iter().chain(first.filter(|_| ends.epoch().is_none()));
@@ -58,7 +58,7 @@ impl Scan {
         let mut found = Scan::default();
         for scan in scans {
             found = scan;
-            if !found.records.is_empty() {
+            if !found.frames.is_empty() {
                 return found;
             }
         }
@@ -67,11 +67,11 @@ impl Scan {
 
     /// Whether nothing of the segment is readable.
     pub fn is_silent(&self, ends: &Ends) -> bool {
-        ends.epoch().is_none() && self.records.is_empty()
+        ends.epoch().is_none() && self.frames.is_empty()
     }
 
     fn with_epoch(ends: &Ends, bytes: &[u8], epoch: u64) -> Self {
-        // Without header and footer the file may have been longer, so that records go to its end.
+        // Without header and footer the file may have been longer, so that frames go to its end.
         let end = match (ends.header, ends.footer) {
             (Some(header), _) => header.bytes.saturating_sub(HEADER_BYTES as u64),
             (None, Some(_)) => (bytes.len() - HEADER_BYTES) as u64,
@@ -81,11 +81,11 @@ impl Scan {
         let mut place = HEADER_BYTES;
         while let Some(rest) = bytes.get(place..).filter(|rest| rest.len() >= HEADER_BYTES) {
             let position = Position { segment: ends.number, offset: place as u32 };
-            let is_next = |header: &RecordHeader| {
-                let is_after = scan.records.last().is_none_or(|(last, _)| header.sequence > last.sequence);
+            let is_next = |header: &FrameHeader| {
+                let is_after = scan.frames.last().is_none_or(|(last, _)| header.sequence > last.sequence);
                 is_after && place as u64 + stored_bytes(header.length.into()) <= end
             };
-            let Some(header) = RecordHeader::decoded(rest, position, epoch).filter(is_next) else {
+            let Some(header) = FrameHeader::decoded(rest, position, epoch).filter(is_next) else {
                 place += ALIGNMENT as usize;
                 continue;
             };
@@ -94,7 +94,7 @@ impl Scan {
             if header.durable > scan.durable.sequence {
                 scan.durable = Through::new(header.durable, header.durable_rows);
             }
-            scan.records.push((header, is_whole));
+            scan.frames.push((header, is_whole));
             place += header.stored_bytes() as usize;
         }
         scan

@@ -4,12 +4,10 @@
 
 mod exhaustive;
 mod memory;
-mod random;
 mod run;
 mod truth;
 
-pub use exhaustive::{End, Record, SMALL, cuts, flips, losses, opened, small_log};
+pub use exhaustive::{End, Frame, SMALL, cuts, flips, losses, opened, small_log};
 pub use memory::{Cut, MemoryDisk};
-pub use random::Random;
 pub use run::{Faults, run};
 pub use truth::Told;

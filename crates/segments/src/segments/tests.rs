@@ -20,7 +20,7 @@ fn what_was_given_up_is_no_damage_even_when_the_file_comes_back() {
     drop(log);
     let left: Vec<_> = all.iter().filter(|(header, _)| !given_up.contains(&header.position.segment)).cloned().collect();
     let (found, recovered) = opened(&disk, 79).unwrap();
-    assert_eq!((found, recovered.damaged_records, recovered.uncertain_records), (left.clone(), 0, 0));
+    assert_eq!((found, recovered.damaged_frames, recovered.uncertain_frames), (left.clone(), 0, 0));
     assert_eq!(recovered.note.as_deref(), Some(&b"note"[..]));
     // The removal was not durable.
     for number in given_up {
@@ -31,7 +31,7 @@ fn what_was_given_up_is_no_damage_even_when_the_file_comes_back() {
     }
     let (found, recovered) = opened(&disk, 80).unwrap();
     assert_eq!(
-        (found, recovered.damaged_records, recovered.rows),
+        (found, recovered.damaged_frames, recovered.rows),
         (left, 0, all.iter().map(|(header, _)| u64::from(header.rows)).sum())
     );
     assert!(!disk.names().unwrap().contains(&segment_name(segments[0])));

@@ -5,8 +5,8 @@ use std::sync::Arc;
 
 use super::{MemoryDisk, Told};
 use crate::segments::disk::Disk;
+use crate::segments::frame::{FrameHeader, HEADER_BYTES};
 use crate::segments::log::{Log, LogError, Settings, segment_number};
-use crate::segments::record::{HEADER_BYTES, RecordHeader};
 use crate::segments::recovery::{Found, Recovered};
 
 const ENTRIES: u32 = 200;
@@ -28,21 +28,21 @@ pub enum End {
 /// Both ends.
 const ENDS: [End; 2] = [End::InOrder, End::Killed];
 
-/// A record as it was appended.
-pub type Record = (RecordHeader, Vec<u8>);
+/// A frame as it was appended.
+pub type Frame = (FrameHeader, Vec<u8>);
 
 /// A log of 200 entries.
 ///
 /// # Errors
 /// Never: its disk does not fail.
-pub fn small_log(end: End) -> Result<(MemoryDisk, Vec<Record>), LogError> {
+pub fn small_log(end: End) -> Result<(MemoryDisk, Vec<Frame>), LogError> {
     let disk = MemoryDisk::new(1 << 20);
     let (mut log, _) = Log::open(Arc::new(disk.clone()), SMALL, 77, &mut |_| {})?;
-    let mut records = Vec::new();
+    let mut frames = Vec::new();
     for entry in 0..ENTRIES {
         let body = format!("m,source=s{} value={entry},other={}\n", entry % 7, entry * 31).repeat(entry as usize % 3);
         let header = log.append(1, entry % 4, 1 + entry % 5, &[body.as_bytes()])?;
-        records.push((header, body.into_bytes()));
+        frames.push((header, body.into_bytes()));
         if entry % GROUP == GROUP - 1 {
             log.commit()?;
         }
@@ -55,17 +55,17 @@ pub fn small_log(end: End) -> Result<(MemoryDisk, Vec<Record>), LogError> {
     if end == End::InOrder {
         log.close(b"the end")?;
     }
-    Ok((disk, records))
+    Ok((disk, frames))
 }
 
 /// What opening a log shows, and what it says.
 ///
 /// # Errors
 /// As the log answers.
-pub fn opened(disk: &MemoryDisk, epoch: u64) -> Result<(Vec<Record>, Recovered), LogError> {
+pub fn opened(disk: &MemoryDisk, epoch: u64) -> Result<(Vec<Frame>, Recovered), LogError> {
     let mut found = Vec::new();
     let mut show = |one: Found<'_>| {
-        if let Found::Record(header, body) = one {
+        if let Found::Frame(header, body) = one {
             found.push((*header, body.to_vec()));
         }
     };
@@ -84,29 +84,29 @@ struct Damaged<'a> {
 }
 
 impl Damaged<'_> {
-    fn is_hit(&self, (header, _): &Record) -> bool {
+    fn is_hit(&self, (header, _): &Frame) -> bool {
         let begin = header.position.offset as usize;
         let end = begin + HEADER_BYTES + header.length as usize;
         Some(header.position.segment) == segment_number(self.name) && begin < self.to && self.from < end
     }
 
     /// Opens the copy: all is there but what was damaged, and that is counted.
-    fn check(&self, all: &[Record], copy: &MemoryDisk) -> Result<(), Told> {
+    fn check(&self, all: &[Frame], copy: &MemoryDisk) -> Result<(), Told> {
         let told = |why: String| format!("{:?}, {} {}: {why}", self.end, self.name, self.what);
         let (found, recovered) = opened(copy, 78).map_err(|error| told(error.to_string()))?;
         if let Some((header, _)) = found.iter().find(|one| all.get(one.0.sequence as usize - 1) != Some(one)) {
-            return Err(told(format!("record {} is not as it was", header.sequence)));
+            return Err(told(format!("frame {} is not as it was", header.sequence)));
         }
         let there: BTreeSet<u64> = found.iter().map(|(header, _)| header.sequence).collect();
-        let gone: Vec<&Record> = all.iter().filter(|(header, _)| !there.contains(&header.sequence)).collect();
+        let gone: Vec<&Frame> = all.iter().filter(|(header, _)| !there.contains(&header.sequence)).collect();
         if let Some((header, _)) = gone.iter().find(|one| !self.is_hit(one)) {
-            return Err(told(format!("record {} is gone, and nothing of it was damaged", header.sequence)));
+            return Err(told(format!("frame {} is gone, and nothing of it was damaged", header.sequence)));
         }
         let rows: u64 = gone.iter().map(|(header, _)| u64::from(header.rows)).sum();
-        let said = (recovered.damaged_records, recovered.damaged_rows);
-        let (records, all_rows) = (said.0 + recovered.uncertain_records, said.1 + recovered.uncertain_rows);
+        let said = (recovered.damaged_frames, recovered.damaged_rows);
+        let (frames, all_rows) = (said.0 + recovered.uncertain_frames, said.1 + recovered.uncertain_rows);
         let is_right = match self.end {
-            End::InOrder => said == (gone.len() as u64, rows) && recovered.uncertain_records == 0,
+            End::InOrder => said == (gone.len() as u64, rows) && recovered.uncertain_frames == 0,
             End::Killed => {
                 // Of what comes behind all proofs that it was durable nothing says that it was there, but that the file is shorter.
                 let last_group = u64::from(ENTRIES - ENTRIES % GROUP);
@@ -114,12 +114,12 @@ impl Damaged<'_> {
                 let silent = || gone.iter().filter(|(header, _)| header.sequence > proven);
                 let silent_rows: u64 = silent().map(|(header, _)| u64::from(header.rows)).sum();
                 let is_counted = |said: u64, silent: u64, gone: u64| said <= gone && said + silent >= gone;
-                is_counted(records, silent().count() as u64, gone.len() as u64)
+                is_counted(frames, silent().count() as u64, gone.len() as u64)
                     && is_counted(all_rows, silent_rows, rows)
             }
         };
         if !is_right {
-            return Err(told(format!("{} records and {rows} rows are gone, said is {recovered:?}", gone.len())));
+            return Err(told(format!("{} frames and {rows} rows are gone, said is {recovered:?}", gone.len())));
         }
         Ok(())
     }
@@ -139,12 +139,12 @@ impl Damaged<'_> {
 }
 
 /// For each file of a small log that came to either end.
-fn for_each(mut one: impl FnMut(End, &str, &MemoryDisk, &[Record]) -> Result<u64, Told>) -> Result<u64, Told> {
+fn for_each(mut one: impl FnMut(End, &str, &MemoryDisk, &[Frame]) -> Result<u64, Told>) -> Result<u64, Told> {
     let mut count = 0;
     for end in ENDS {
         let (disk, all) = small_log(end).map_err(|error| error.to_string())?;
         let whole = opened(&disk.copied(), 78).map_err(|error| error.to_string())?;
-        if whole.0 != all || whole.1.damaged_records + whole.1.uncertain_records > 0 {
+        if whole.0 != all || whole.1.damaged_frames + whole.1.uncertain_frames > 0 {
             return Err(format!("{end:?}: an undamaged log says {:?}", whole.1));
         }
         for name in disk.names().map_err(|error| error.to_string())? {

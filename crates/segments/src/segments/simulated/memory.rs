@@ -4,7 +4,7 @@ use std::collections::BTreeMap;
 use std::io;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
-use super::Random;
+use crate::random::Stream;
 use crate::segments::disk::{Disk, DiskFile};
 
 /// What a disk writes at once: of an interrupted write each sector is there or not.
@@ -36,15 +36,15 @@ impl Content {
         Arc::new(Mutex::new(Content { durable: bytes.clone(), seen: bytes, unsynced: Vec::new(), is_sized: true }))
     }
 
-    fn cut(&mut self, random: &mut Random, percent: u64) {
-        if !self.is_sized && random.is(50) {
+    fn cut(&mut self, random: &mut Stream, percent: u64) {
+        if !self.is_sized && random.below(100) < 50 {
             self.durable.clear();
         }
         for (offset, bytes) in std::mem::take(&mut self.unsynced) {
             let mut place = offset;
             while place < offset + bytes.len() {
                 let end = ((place / SECTOR + 1) * SECTOR).min(offset + bytes.len());
-                if random.is(percent) && end <= self.durable.len() {
+                if random.below(100) < percent && end <= self.durable.len() {
                     self.durable[place..end].copy_from_slice(&bytes[place - offset..end - offset]);
                 }
                 place = end;
@@ -101,7 +101,7 @@ impl MemoryDisk {
     }
 
     /// The power is cut, and comes back: what was not synced is lost in part.
-    pub fn cut(&self, random: &mut Random, cut: Cut) {
+    pub fn cut(&self, random: &mut Stream, cut: Cut) {
         let mut state = lock(&self.0);
         let State { seen, durable, .. } = &mut *state;
         let made: Vec<_> = seen
@@ -110,13 +110,13 @@ impl MemoryDisk {
             .map(|(name, file)| (name.clone(), Arc::clone(file)))
             .collect();
         for (name, file) in made {
-            if random.is(cut.names) {
+            if random.below(100) < cut.names {
                 durable.insert(name, file);
             }
         }
         let removed: Vec<_> = durable.keys().filter(|name| !seen.contains_key(*name)).cloned().collect();
         for name in removed {
-            if random.is(cut.names) {
+            if random.below(100) < cut.names {
                 durable.remove(&name);
             }
         }

@@ -3,11 +3,12 @@
 use std::sync::Arc;
 
 use super::truth::{Damage, Told, Truth};
-use super::{Cut, MemoryDisk, Random};
+use super::{Cut, MemoryDisk};
+use crate::random::Stream;
 use crate::segments::disk::Disk;
+use crate::segments::frame::FrameHeader;
 use crate::segments::log::{Log, LogError, Settings, segment_name};
 use crate::segments::reader::Reader;
-use crate::segments::record::RecordHeader;
 use crate::segments::recovery::Found;
 
 /// Steps of a run.
@@ -29,9 +30,9 @@ pub struct Faults {
     pub failures: u64,
     /// Times when the disk was full.
     pub full: u64,
-    /// Records that were appended.
-    pub records: u64,
-    /// Records that damage has taken, each of them told.
+    /// Frames that were appended.
+    pub frames: u64,
+    /// Frames that damage has taken, each of them told.
     pub damaged: u64,
 }
 
@@ -48,13 +49,13 @@ impl Faults {
         self.damages += other.damages;
         self.failures += other.failures;
         self.full += other.full;
-        self.records += other.records;
+        self.frames += other.frames;
         self.damaged += other.damaged;
     }
 }
 
 struct World {
-    random: Random,
+    random: Stream,
     disk: MemoryDisk,
     log: Option<Log>,
     truth: Truth,
@@ -70,7 +71,7 @@ struct World {
 pub fn run(seed: u64) -> Result<Faults, Told> {
     let disk = MemoryDisk::new(ROOM);
     let mut world = World {
-        random: Random::new(seed),
+        random: Stream::seeded(seed),
         disk,
         log: None,
         truth: Truth::default(),
@@ -128,16 +129,22 @@ impl World {
         }
     }
 
+    /// Whether something happens that does so in `percent` of all cases.
+    fn happens(&mut self, percent: u64) -> bool {
+        self.random.below(100) < percent
+    }
+
     fn note(&mut self, what: impl Into<String>) {
         self.history.push(what.into());
     }
 
-    /// Appends a few records; whether the log still works.
+    /// Appends a few frames; whether the log still works.
     fn append_some(&mut self) -> Result<bool, Told> {
         for _ in 0..=self.random.below(6) {
-            let length = if self.random.is(3) { 20_000 } else { self.random.below(900) };
-            let mut body: Vec<u8> = (0..length).map(|_| self.random.next_u64() as u8).collect();
-            if self.random.is(10) {
+            let length = if self.happens(3) { 20_000 } else { self.random.below(900) };
+            let words = (0..length.div_ceil(8)).flat_map(|_| self.random.word().to_le_bytes());
+            let mut body: Vec<u8> = words.take(length as usize).collect();
+            if self.happens(10) {
                 self.forge(&mut body);
             }
             let (rows, tag, kind) =
@@ -146,7 +153,7 @@ impl World {
             let Some(log) = &mut self.log else { return Ok(false) };
             match log.append(kind, tag, rows, &[&body[..middle], &body[middle..]]) {
                 Ok(header) => {
-                    self.faults.records += 1;
+                    self.faults.frames += 1;
                     self.truth.append(header, body)?;
                 }
                 Err(LogError::NoRoom(_)) => return Ok(true),
@@ -156,11 +163,10 @@ impl World {
         Ok(true)
     }
 
-    /// Puts a record into a body that has everything right but the epoch, as a sender could.
+    /// Puts a frame into a body that has everything right but the epoch, as a sender could.
     fn forge(&mut self, body: &mut [u8]) {
         let Some(known) = self.truth.appended.values().next_back() else { return };
-        let header =
-            RecordHeader { epoch: self.random.next_u64(), sequence: known.header.sequence + 1, ..known.header };
+        let header = FrameHeader { epoch: self.random.word(), sequence: known.header.sequence + 1, ..known.header };
         let bytes = header.encoded();
         if body.len() >= bytes.len() {
             body[..bytes.len()].copy_from_slice(&bytes);
@@ -180,7 +186,7 @@ impl World {
         }
         self.note("broken");
         self.log = None;
-        if self.random.is(50) { self.cut_power() } else { self.reopen_after_failure() }
+        if self.happens(50) { self.cut_power() } else { self.reopen_after_failure() }
     }
 
     /// The process ends, and the disk works again.
@@ -196,12 +202,12 @@ impl World {
         if read.as_ref() == Ok(&one.body) {
             Ok(())
         } else {
-            Err(format!("record {} is read as {read:?}", one.header.sequence))
+            Err(format!("frame {} is read as {read:?}", one.header.sequence))
         }
     }
 
     fn mark(&mut self) -> Result<(), Told> {
-        let note = self.random.next_u64().to_le_bytes();
+        let note = self.random.word().to_le_bytes();
         let marked = self.log.as_mut().is_some_and(|log| log.commit().is_ok() && log.mark(&note).is_ok());
         if !marked {
             return self.commit(false);
@@ -213,8 +219,9 @@ impl World {
     }
 
     fn give_up(&mut self) -> Result<(), Told> {
+        let is_finished_first = self.happens(30);
         let Some(log) = &mut self.log else { return Ok(()) };
-        let finished = !self.random.is(30) || log.finish_segment().is_ok();
+        let finished = !is_finished_first || log.finish_segment().is_ok();
         if !finished {
             return self.commit(false);
         }
@@ -263,9 +270,9 @@ impl World {
 
     fn cut_power(&mut self) -> Result<(), Told> {
         self.faults.cuts += 1;
-        if self.log.is_some() && self.random.is(50) {
+        if self.log.is_some() && self.happens(50) {
             self.append_some()?;
-            if self.random.is(30)
+            if self.happens(30)
                 && let Some(log) = &mut self.log
             {
                 // The power goes while the sync is under way: nobody is told.
@@ -330,7 +337,7 @@ impl World {
         self.epoch = self.epoch.wrapping_add(0x1234_5678_9abc_def1);
         let mut found = Vec::new();
         let mut show = |one: Found<'_>| {
-            if let Found::Record(header, body) = one {
+            if let Found::Frame(header, body) = one {
                 found.push((*header, body.to_vec()));
             }
         };
@@ -364,6 +371,6 @@ mod tests {
         }
         // A simulation in which little happens shows nothing.
         assert!(all.cuts > 5_000 && all.kills > 1_000 && all.failures > 3_000 && all.damages > 3_000, "{all:?}");
-        assert!(all.full > 1_000 && all.damaged > 3_000 && all.records > 100_000, "{all:?}");
+        assert!(all.full > 1_000 && all.damaged > 3_000 && all.frames > 100_000, "{all:?}");
     }
 }

@@ -4,17 +4,17 @@ use std::collections::{BTreeMap, BTreeSet};
 
 use super::MemoryDisk;
 use crate::segments::disk::Disk;
+use crate::segments::frame::{FrameHeader, HEADER_BYTES};
 use crate::segments::log::segment_name;
-use crate::segments::record::{HEADER_BYTES, RecordHeader};
 use crate::segments::recovery::Recovered;
 
 /// What a log said that is not so, with what led there.
 pub type Told = String;
 
-/// A record that was appended.
+/// A frame that was appended.
 #[derive(Debug, Clone)]
 pub struct Appended {
-    pub header: RecordHeader,
+    pub header: FrameHeader,
     pub body: Vec<u8>,
     /// Whether its commit came back; if not, nobody was told of it.
     is_acknowledged: bool,
@@ -29,7 +29,7 @@ pub struct Damage {
     pub to: usize,
 }
 
-/// A record that was damaged.
+/// A frame that was damaged.
 #[derive(Debug)]
 struct Lost {
     segment: u64,
@@ -53,8 +53,8 @@ pub struct Truth {
 }
 
 impl Truth {
-    /// A record was appended.
-    pub fn append(&mut self, header: RecordHeader, body: Vec<u8>) -> Result<(), Told> {
+    /// A frame was appended.
+    pub fn append(&mut self, header: FrameHeader, body: Vec<u8>) -> Result<(), Told> {
         let one = Appended { header, body, is_acknowledged: false, is_sure: false };
         match self.appended.insert(header.sequence, one) {
             Some(old) if old.is_acknowledged => Err(format!("sequence {} was given twice", header.sequence)),
@@ -106,10 +106,10 @@ impl Truth {
         self.lost.retain(|one| !is_of_it(one.segment));
     }
 
-    /// Holds what an opening showed and said against what was appended; how many records it has lost to damage.
+    /// Holds what an opening showed and said against what was appended; how many frames it has lost to damage.
     pub fn compare(
         &mut self,
-        found: &[(RecordHeader, Vec<u8>)],
+        found: &[(FrameHeader, Vec<u8>)],
         recovered: &Recovered,
         damages: &[Damage],
     ) -> Result<u64, Told> {
@@ -120,12 +120,12 @@ impl Truth {
         // What was damaged before, in this segment or in the header of the next one, may have been what told of it.
         let was_hit = |segment: u64| self.hit.contains(&segment) || self.hit.contains(&(segment + 1));
         missing.iter_mut().for_each(|one| one.is_sure &= !was_hit(one.header.position.segment));
-        // Where header and first record are gone and then the footer, nobody knows the epoch any more.
+        // Where header and first frame are gone and then the footer, nobody knows the epoch any more.
         let is_hit = |one: &Appended, damage: &Damage| {
             one.is_hit(damage) || damage.segment == one.header.position.segment && self.hit.contains(&damage.segment)
         };
         if let Some(one) = missing.iter().find(|one| !damages.iter().any(|damage| is_hit(one, damage))) {
-            return Err(format!("record {} is gone, and nothing of it was damaged", one.header.sequence));
+            return Err(format!("frame {} is gone, and nothing of it was damaged", one.header.sequence));
         }
         self.hit.extend(damages.iter().map(|damage| damage.segment));
         // What a second damage has taken may have been what told of the first.
@@ -144,16 +144,16 @@ impl Truth {
     }
 
     /// Everything that was shown was appended like this, and comes in order; the last sequence.
-    fn accept(&mut self, found: &[(RecordHeader, Vec<u8>)]) -> Result<u64, Told> {
+    fn accept(&mut self, found: &[(FrameHeader, Vec<u8>)]) -> Result<u64, Told> {
         let mut last = 0;
         for (header, body) in found {
             if header.sequence <= last {
-                return Err(format!("record {} comes behind {last}", header.sequence));
+                return Err(format!("frame {} comes behind {last}", header.sequence));
             }
             last = header.sequence;
             let known = self.appended.get_mut(&header.sequence);
             let Some(known) = known.filter(|known| known.header == *header && known.body == *body) else {
-                return Err(format!("record {} was not appended like this, or was given up", header.sequence));
+                return Err(format!("frame {} was not appended like this, or was given up", header.sequence));
             };
             if !known.is_acknowledged {
                 // Nobody knew whether its group was durable; it is now.
@@ -185,7 +185,7 @@ impl Truth {
         if recovered.rows > self.rows || recovered.rows + (gone - surely_gone) < self.rows {
             return Err(format!("{} rows were acknowledged, said is {recovered:?}", self.rows));
         }
-        if !self.is_damaged && recovered.damaged_records > 0 {
+        if !self.is_damaged && recovered.damaged_frames > 0 {
             return Err(format!("nothing ever was damaged, and said is {recovered:?}"));
         }
         Ok(())

@@ -1,15 +1,15 @@
-//! Records and headers of segments as bytes. Main types: [`RecordHeader`] and [`SegmentHeader`].
+//! Frames and headers of segments as bytes. Main types: [`FrameHeader`] and [`SegmentHeader`].
 //!
 //! Invariant: whatever bytes are given, decoding them is bounded and linear, and gives a header only where its checksum is right.
 
-/// Bytes of the header of a segment, of that of a record, and of a footer.
+/// Bytes of the header of a segment, of that of a frame, and of a footer.
 pub const HEADER_BYTES: usize = 72;
-/// Records begin at multiples of this.
+/// Frames begin at multiples of this.
 pub const ALIGNMENT: u64 = 8;
 /// `SEGM`
 const SEGMENT_MAGIC: u32 = u32::from_le_bytes(*b"SEGM");
 
-/// Where a record stands: the number of its segment and the offset in it.
+/// Where a frame stands: the number of its segment and the offset in it.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub struct Position {
     /// The segment's number, from 1.
@@ -24,33 +24,33 @@ impl Position {
     }
 }
 
-/// What a record says of itself, besides its body.
+/// What a frame says of itself, besides its body.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub struct RecordHeader {
+pub struct FrameHeader {
     /// Where it stands.
     pub position: Position,
     /// Bytes of its body.
     pub length: u32,
     /// Rows that it acknowledges.
     pub rows: u32,
-    /// Whatever the caller tells records apart by.
+    /// Whatever the caller tells frames apart by.
     pub tag: u32,
     /// What the caller means by it.
     pub kind: u8,
     /// The opening that wrote it.
     pub epoch: u64,
-    /// Its number, from 1, one more than that of the record before it.
+    /// Its number, from 1, one more than that of the frame before it.
     pub sequence: u64,
-    /// Rows that all records before it acknowledge.
+    /// Rows that all frames before it acknowledge.
     pub rows_before: u64,
     /// The newest sequence that was known to be on the disk when it was written.
     pub durable: u64,
-    /// Rows that all records through that one acknowledge.
+    /// Rows that all frames through that one acknowledge.
     pub durable_rows: u64,
     pub(crate) body_checksum: u32,
 }
 
-impl RecordHeader {
+impl FrameHeader {
     /// Bytes that it takes with its body, up to where the next one begins.
     pub fn stored_bytes(&self) -> u64 {
         stored_bytes(self.length.into())
@@ -84,7 +84,7 @@ impl RecordHeader {
         if u64_at(bytes, 24) != epoch || u64_at(bytes, 64) != position.encoded() || !is_sealed(bytes) {
             return None;
         }
-        Some(RecordHeader {
+        Some(FrameHeader {
             position,
             body_checksum: u32_at(bytes, 4),
             length: u32_at(bytes, 8),
@@ -104,12 +104,12 @@ impl RecordHeader {
     }
 }
 
-/// The epoch that the bytes of a record's header say they are of, whatever else is right about them.
+/// The epoch that the bytes of a frame's header say they are of, whatever else is right about them.
 pub fn epoch_of(header: &[u8]) -> Option<u64> {
     header.first_chunk::<HEADER_BYTES>().map(|bytes| u64_at(bytes, 24))
 }
 
-/// Bytes that a record with a body of this length takes.
+/// Bytes that a frame with a body of this length takes.
 pub fn stored_bytes(length: u64) -> u64 {
     (HEADER_BYTES as u64 + length).next_multiple_of(ALIGNMENT)
 }
@@ -121,9 +121,9 @@ pub struct SegmentHeader {
     pub number: u64,
     /// The opening that made it.
     pub epoch: u64,
-    /// The sequence of its first record.
+    /// The sequence of its first frame.
     pub first: u64,
-    /// Rows that all records before it acknowledge, but for those that never came to the disk.
+    /// Rows that all frames before it acknowledge, but for those that never came to the disk.
     pub rows: u64,
     /// Its size.
     pub bytes: u64,
@@ -187,8 +187,8 @@ pub fn u64_at(bytes: &[u8], place: usize) -> u64 {
 mod tests {
     use super::*;
 
-    fn header() -> RecordHeader {
-        RecordHeader {
+    fn header() -> FrameHeader {
+        FrameHeader {
             position: Position { segment: 7, offset: 64 },
             length: 5,
             rows: 3,
@@ -206,13 +206,13 @@ mod tests {
     #[test]
     fn a_header_is_read_as_it_was_written_and_only_where_it_stands() {
         let (header, bytes) = (header(), header().encoded());
-        assert_eq!(RecordHeader::decoded(&bytes, header.position, header.epoch), Some(header));
+        assert_eq!(FrameHeader::decoded(&bytes, header.position, header.epoch), Some(header));
         assert!(header.has_body(b"hello") && !header.has_body(b"hellp") && !header.has_body(b"hell"));
         assert_eq!((header.stored_bytes(), header.rows_through()), (80, 43));
         let elsewhere = Position { segment: 8, offset: 64 };
-        assert_eq!(RecordHeader::decoded(&bytes, elsewhere, header.epoch), None);
-        assert_eq!(RecordHeader::decoded(&bytes, header.position, header.epoch + 1), None);
-        assert_eq!(RecordHeader::decoded(&bytes[..HEADER_BYTES - 1], header.position, header.epoch), None);
+        assert_eq!(FrameHeader::decoded(&bytes, elsewhere, header.epoch), None);
+        assert_eq!(FrameHeader::decoded(&bytes, header.position, header.epoch + 1), None);
+        assert_eq!(FrameHeader::decoded(&bytes[..HEADER_BYTES - 1], header.position, header.epoch), None);
     }
 
     #[test]
@@ -224,8 +224,8 @@ mod tests {
                 bytes[bit / 8] ^= 1 << (bit % 8);
                 bytes
             };
-            let (record, position) = (flipped(header().encoded()), header().position);
-            assert_eq!(RecordHeader::decoded(&record, position, header().epoch), None, "bit {bit}");
+            let (frame, position) = (flipped(header().encoded()), header().position);
+            assert_eq!(FrameHeader::decoded(&frame, position, header().epoch), None, "bit {bit}");
             assert_eq!(SegmentHeader::decoded(&flipped(segment.encoded()), 3), None, "bit {bit}");
         }
         assert!(!is_sealed(&[0; HEADER_BYTES]));

@@ -134,9 +134,11 @@ fn look_through(
             show(if is_whole { Found::Frame(header, body) } else { Found::Damaged(header, body) });
         });
         if let (None, Some(footer_at), Some(epoch)) = (ends.footer, ends.footer_at(), scan.epoch) {
-            let has_room =
-                scan.frames.last().is_none_or(|(last, _)| end_of(last.position.offset, last.length) <= footer_at);
-            footers.extend(has_room.then_some((place, footer_at, epoch)));
+            let end = scan.frames.last().map_or(0, |(last, _)| end_of(last.position.offset, last.length));
+            // Without a header it is looked for at the end of the file, wherever that is: one that was cut there gets longer.
+            let longer = ends.header.is_none().then(|| end.max(ends.bytes));
+            let place_of_footer = Some(footer_at).filter(|footer_at| end <= *footer_at).or(longer);
+            footers.extend(place_of_footer.map(|footer_at| (place, footer_at, epoch)));
         }
     }
     let (kept, judged, recovered) = judge.finish();

@@ -304,13 +304,17 @@ impl<'a> Judge<'a> {
         }
     }
 
-    /// What stands behind the last segment counts rows in it that were taken for such as had never come to the disk: they had.
+    /// What stands behind the last segment counts so many of its rows that were taken for such as had never come to the disk: they had. How many frames
+    /// they were in nobody can tell where they are not all of them: one at least.
     fn were_there(&mut self, rows: u64) {
         let Some((place, segment)) = self.last else { return };
-        let is_it = |judged: &&mut Judged| judged.is_open && rows > 0 && rows == judged.missing_rows;
+        let is_it = |judged: &&mut Judged| judged.is_open && rows > 0 && rows <= judged.missing_rows;
         let Some(judged) = self.judged.get_mut(place).filter(is_it) else { return };
-        let (frames, rows) = (judged.missing, judged.missing_rows);
-        *judged = Judged { certain: judged.end, missing: 0, missing_rows: 0, is_open: false, ..*judged };
+        let is_all = rows == judged.missing_rows;
+        let frames = if is_all { judged.missing } else { 1 };
+        judged.missing -= frames;
+        judged.missing_rows -= rows;
+        judged.is_open = false;
         self.recovered.uncertain_frames -= frames;
         self.recovered.uncertain_rows -= rows;
         self.recovered.damaged_frames += frames;
@@ -319,11 +323,8 @@ impl<'a> Judge<'a> {
             kept.end.rows += rows;
             let end = kept.end;
             self.move_silent(segment, end);
-            self.recovered
-                .gaps
-                .iter_mut()
-                .filter(|gap| gap.position.segment == segment)
-                .for_each(|gap| gap.is_certain = true);
+            let own = self.recovered.gaps.iter_mut().filter(|gap| is_all && gap.position.segment == segment);
+            own.for_each(|gap| gap.is_certain = true);
         }
     }
 

@@ -366,7 +366,8 @@ mod tests {
     #[test]
     fn a_log_tells_the_truth_whatever_befalls_it() {
         let mut all = Faults::default();
-        for seed in 0..3_000 {
+        // The last is one of which a longer run found that damage was taken for a torn end.
+        for seed in (0..3_000).chain([201_788]) {
             all.add(&run(seed).unwrap_or_else(|told| panic!("{told}")));
         }
         // A simulation in which little happens shows nothing.

@@ -84,26 +84,28 @@ impl Truth {
         let is_beside_damage =
             [number - 1, number + 1].iter().any(|beside| !is_there(*beside) || self.hit.contains(beside));
         if !is_readable || is_beside_damage {
-            self.of_either += self.lost.iter().filter(|one| one.segment == number).map(|one| one.rows).sum::<u64>();
+            self.of_either += self.rows_lost(|segment| segment == number);
         }
+        self.appended.retain(|_, one| !one.is_acknowledged || one.header.position.segment != number);
+        let segments = self.appended.values().map(|one| one.header.position.segment);
+        let readable = segments.filter(|segment| *segment > number).min();
         if !is_readable {
             // Nothing of it can be read. What it had and what was gone at the end of the one before and at the beginning of the one behind nobody can tell apart.
             let before = self.lost.iter().map(|one| one.segment).filter(|segment| *segment < number).max();
-            let behind = self.lost.iter().map(|one| one.segment).filter(|segment| *segment > number).min();
-            let is_beside = |one: &&mut Lost| [before, behind].contains(&Some(one.segment));
+            let is_beside = |one: &&mut Lost| [before, readable].contains(&Some(one.segment));
             self.lost.iter_mut().filter(is_beside).for_each(|one| one.is_sure = false);
         }
-        self.appended.retain(|_, one| !one.is_acknowledged || one.header.position.segment != number);
         if !was_there {
             // Of several of which nothing can be read, the first stands for all.
-            let readable =
-                self.appended.values().map(|one| one.header.position.segment).filter(|segment| *segment > number).min();
             let with_it = next..readable.unwrap_or(u64::MAX);
-            self.of_either +=
-                self.lost.iter().filter(|one| with_it.contains(&one.segment)).map(|one| one.rows).sum::<u64>();
+            self.of_either += self.rows_lost(|segment| with_it.contains(&segment));
             self.lost.retain(|one| !with_it.contains(&one.segment));
         }
         self.lost.retain(|one| !is_of_it(one.segment));
+    }
+
+    fn rows_lost(&self, is_one: impl Fn(u64) -> bool) -> u64 {
+        self.lost.iter().filter(|one| is_one(one.segment)).map(|one| one.rows).sum()
     }
 
     /// Holds what an opening showed and said against what was appended; how many frames it has lost to damage.
@@ -172,7 +174,7 @@ impl Truth {
         let (gone, surely_gone) = (rows_of(&|_| true), rows_of(&|one| one.is_sure));
         // Where the end of the log is gone, and nothing said that it was there, nobody can count it.
         let silent = rows_of(&|one| !one.is_sure && one.header.sequence > last);
-        let lost: u64 = self.lost.iter().map(|one| one.rows).sum();
+        let lost = self.rows_lost(|_| true);
         let surely_lost: u64 = self.lost.iter().filter(|one| one.is_sure).map(|one| one.rows).sum();
         let said = (recovered.damaged_rows, recovered.uncertain_rows);
         let is_too_little = said.0 < surely_gone + surely_lost || said.0 + said.1 + silent < gone;

@@ -19,7 +19,7 @@ use std::time::{Duration, Instant};
 use disk::{Disk, Unsynced};
 use harness::{Directory, Target, try_send};
 use loadline::recorder::access::owned_id;
-use loadline::recorder::spool::{Reader, SpoolFile, Stored};
+use loadline::recorder::spool::{SpoolFile, Stored};
 use process::{Process, config_file, database_of};
 
 const ROWS: u64 = 3;
@@ -85,15 +85,19 @@ fn a_power_cut_at_any_sync_of_the_spool_loses_nothing_that_was_acknowledged() {
     let disk = Disk::new(&directory, &directory.path("disk"));
     cut_everywhere(NOBODY, &directory, &disk, |left, acknowledged, _| {
         let spool = left.0.join("disk/spool");
-        if !spool.join("spool.db").exists() {
+        if !SpoolFile::is_in(&spool) {
             assert!(acknowledged.is_empty());
             return;
         }
         let mut file = SpoolFile::open(&spool, 1 << 30, Duration::from_secs(86_400)).unwrap();
-        assert!(file.salvaged().is_none(), "{:?}", file.salvaged());
-        let reader = Reader::open(file.path()).unwrap();
-        let entries: Vec<_> =
-            reader.read(0, (0, i64::MAX), usize::MAX, u64::MAX).unwrap().into_iter().map(Result::unwrap).collect();
+        assert!(file.damage().is_none(), "{:?}", file.damage());
+        let entries: Vec<_> = file
+            .reader()
+            .read(0, (0, i64::MAX), usize::MAX, u64::MAX)
+            .unwrap()
+            .into_iter()
+            .map(Result::unwrap)
+            .collect();
         let numbers: Vec<u64> = entries.iter().map(|entry| number_of(&entry.offer.message_id)).collect();
         assert_eq!(numbers.iter().collect::<BTreeSet<_>>().len(), numbers.len(), "each is there once");
         assert!(acknowledged.iter().all(|number| numbers.contains(number)), "{acknowledged:?} {numbers:?}");
@@ -160,7 +164,7 @@ impl OnDisk {
     fn stored(&self) -> BTreeSet<u64> {
         let rows: Vec<u64> = if self.is_spooled {
             let file = SpoolFile::open(&self.directory.0.join("disk/spool"), 1 << 30, Duration::from_secs(9)).unwrap();
-            let entries = Reader::open(file.path()).unwrap().read(0, (0, i64::MAX), usize::MAX, u64::MAX).unwrap();
+            let entries = file.reader().read(0, (0, i64::MAX), usize::MAX, u64::MAX).unwrap();
             let of_entry = |id: u64| (0..ROWS).map(move |row| id * ROWS + row);
             entries.into_iter().flat_map(|entry| of_entry(number_of(&entry.unwrap().offer.message_id))).collect()
         } else {

@@ -22,7 +22,7 @@ use tokio_rustls::rustls::pki_types::pem::PemObject;
 use tokio_rustls::rustls::pki_types::{CertificateDer, ServerName};
 use tokio_rustls::rustls::{ClientConfig, ClientConnection, RootCertStore, Stream};
 
-use harness::{Directory, Started, Target, send};
+use harness::{Directory, Started, Target, copy_spool, send};
 use nats::{Nats, TLS_FILES};
 
 fn runtime() -> tokio::runtime::Runtime {
@@ -127,10 +127,7 @@ fn recorders_with_copies_of_one_spool_store_what_is_published_once() {
     publish(&nats.url(), 0..50, true);
     let first = start(&target, &directory, "spool1", &nats.url());
     wait_for_rows(&target, 100);
-    std::fs::create_dir(directory.path("spool2")).unwrap();
-    for name in ["spool.db", "spool.db-wal"] {
-        std::fs::copy(directory.path(&format!("spool1/{name}")), directory.path(&format!("spool2/{name}"))).unwrap();
-    }
+    copy_spool(&directory.path("spool1"), &directory.path("spool2"));
     let second = start(&target, &directory, "spool2", &nats.url());
     publish(&nats.url(), 50..100, true);
     assert_that_all_is_stored_once(&target, nats, [first, second]);

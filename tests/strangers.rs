@@ -70,7 +70,7 @@ fn attacks(target: &Target) {
         names::recorders_that_make_the_same_tables_at_once_store_everything(target);
         types::a_column_whose_type_is_changed_holds_what_was_sent(target);
         copies::a_spool_that_is_restored_from_a_copy_loses_nothing_new(target);
-        copies::a_spool_whose_log_is_damaged_loses_nothing_new(target);
+        copies::a_spool_that_is_damaged_loses_nothing_new(target);
         copies::copies_of_a_spool_that_work_at_once_store_everything_once(target);
     }
 }

@@ -1,7 +1,7 @@
 //! `/metrics`: what it says of a recorder at work, in the form that Prometheus reads.
 
 use crate::exposition::{Metric, read};
-use crate::harness::{Directory, Target, send};
+use crate::harness::{Directory, Target, damage_entry, send};
 use crate::process::{Process, config_file, database_of};
 
 /// All that a recorder says that takes in lines and blocks, processes them, and has had some trouble.
@@ -103,11 +103,7 @@ fn damaged_rows_of_the_spool_are_counted_and_stay_counted() {
         assert_eq!(send(process.http, "POST", "/write", "", body.as_bytes()).status, 204);
     }
     assert_eq!(process.stop(), Some(0));
-    let spool = rusqlite::Connection::open(directory.path("disk/spool/spool.db")).unwrap();
-    let changed =
-        spool.execute("UPDATE entry SET body = CAST(replace(body, 'f=2', 'f=9') AS BLOB) WHERE rows = 3", []).unwrap();
-    assert_eq!(changed, 1);
-    drop(spool);
+    assert!(damage_entry(&directory.path("disk/spool"), "m f=2"));
     let target = Target::sqlite(&directory);
     let config = config_file(&directory, &database_of(&target), "");
     for start in ["the first", "the second"] {

@@ -165,6 +165,7 @@ pub fn text(shown: &Shown<'_>) -> String {
         "Records in quarantine whose entry was damaged in the spool",
         meter.damaged.get() as f64,
     );
+    page.gauge("spooled_entries", "Requests of which records wait in the spool", counts.entries as f64);
     page.gauge("spooled_bytes", "Bytes of what waits in the spool", counts.spooled_bytes as f64);
     page.gauge("spool_bound_bytes", "The most bytes that may wait", shown.bound_bytes as f64);
     let kept = meter.kept_rows.get();

@@ -41,8 +41,8 @@ pub fn discard_quarantine(config: &Config) -> Result<Cleared, SpoolError> {
 fn clear(config: &Config, what: Clearing) -> Result<Cleared, SpoolError> {
     let path = &config.spool.path;
     let unusable = |reason: String| SpoolError::Unusable { path: path.display().to_string(), reason };
-    if !path.join("spool.db").exists() {
-        let reason = "there is no spool.db in it; name the directory that the recorder was started with";
+    if !SpoolFile::is_in(path) {
+        let reason = "there is no spool in it; name the directory that the recorder was started with";
         return Err(unusable(reason.to_owned()));
     }
     let until = Instant::now() + PATIENCE;

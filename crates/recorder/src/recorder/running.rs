@@ -1,6 +1,5 @@
 //! A recorder that runs: intakes, spool and writers, started and stopped in order. Main type: [`Recorder`].
 
-use std::path::Path;
 use std::sync::Arc;
 use std::sync::Mutex;
 use std::sync::PoisonError;
@@ -22,7 +21,8 @@ use super::outcome::{End, StartError};
 use super::pace::Pace;
 use super::pulse::{Heartbeat, Pulse};
 use super::spool::{
-    APART_LANES, Committer, CommitterHandle, Counts, GREEDY_LANES, LaneOpening, Reader, SpoolError, SpoolFile,
+    APART_LANES, Committer, CommitterHandle, Counts, Damage, GREEDY_LANES, LaneOpening, Reader, Salvaged, SpoolError,
+    SpoolFile,
 };
 use super::stop::Stop;
 use super::writer::{DirectHandle, Feed, Lane, LaneEnd, LaneSettings, Registry, Shape};
@@ -64,7 +64,7 @@ impl Recorder {
         check_database(config, &database)?;
         let is_direct = database.is_embedded();
         let mut file = open_spool(config, is_direct)?;
-        let (path, before) = (file.path().to_owned(), file.counts());
+        let (reader, before) = (file.reader(), file.counts());
         let openings = openings(&mut file, config, is_direct)?;
         let runtime = runtime()?;
         let (committer, spool) = Committer::start(file).map_err(|error| StartError::System(error.to_string()))?;
@@ -82,7 +82,7 @@ impl Recorder {
             is_direct,
             speed: Mutex::new((Instant::now(), 0, 0.0)),
             more: Mutex::default(),
-            reader: Mutex::new(open_reader(&path, &meter)?),
+            reader: Mutex::new(counted(&reader, &meter)?),
             pulses: pulses.clone(),
             heartbeat: Heartbeat::start(runtime.handle()),
             ready_within: config.ready_within,
@@ -106,7 +106,7 @@ impl Recorder {
         };
         let (mut lanes, mut direct) = (Vec::new(), Vec::<DirectHandle>::new());
         for ((lane, opening), (_, pulse)) in openings.into_iter().zip(pulses) {
-            let (feed, handle) = feed_of(lane, &path, &runtime)?;
+            let (feed, handle) = feed_of(lane, &reader, &runtime);
             direct.extend(handle);
             lanes.push(spawn_lane(settings(lane, opening, pulse), feed)?);
         }
@@ -276,10 +276,7 @@ fn check_database(config: &Config, database: &Arc<dyn Database>) -> Result<(), S
 fn open_spool(config: &Config, is_direct: bool) -> Result<SpoolFile, SpoolError> {
     let file = SpoolFile::open(&config.spool.path, config.spool.bound_bytes, config.spool.remember)?;
     let mut file = file.with_quarantine(config.quarantine_bound_bytes);
-    if let Some(salvaged) = file.salvaged() {
-        let (kept, read) = (salvaged.kept.display().to_string(), salvaged.read.to_string());
-        log::error("the spool was damaged", &[("damage", &salvaged.damage), ("kept", &kept), ("readable", &read)]);
-    }
+    say_damage(file.damage());
     match file.set_lanes(config.writer.count) {
         // What waits for other lanes is no obstacle where nothing new goes by the spool.
         Err(_) if is_direct => {}
@@ -288,11 +285,46 @@ fn open_spool(config: &Config, is_direct: bool) -> Result<SpoolFile, SpoolError>
     Ok(file)
 }
 
+/// Says what of the spool was damaged, and where it is now.
+fn say_damage(damage: &Damage) {
+    if let Some(Salvaged { kept, read, damage }) = &damage.older {
+        let (kept, read) = (kept.display().to_string(), read.to_string());
+        log::error(
+            "the spool of an older version was damaged",
+            &[("damage", damage), ("kept", &kept), ("readable", &read)],
+        );
+    }
+    if damage.uncertain_rows > 0 {
+        let records = damage.uncertain_rows.to_string();
+        log::warning(
+            "records that were just being written are not in the spool: their senders were not told that they are, unless the disk was damaged",
+            &[("records", &records)],
+        );
+    }
+    if damage.rows > 0 || damage.files > 0 {
+        let (records, files) = (damage.rows.to_string(), damage.files.to_string());
+        log::error(
+            "the spool was damaged: what is not as it was acknowledged is in quarantine, and everything else is there",
+            &[
+                ("records", &records),
+                ("files_cut_or_gone", &files),
+                ("remedy", "look at it with --quarantine list, and at the disk"),
+            ],
+        );
+    }
+    if damage.is_state_lost {
+        log::error(
+            "the spool does not know any more what the database knows it by: what waits in it is stored under a new number in loadline_writer, and \
+             what had been stored and not yet forgotten is stored once more",
+            &[],
+        );
+    }
+}
+
 /// What looks into the spool for whoever asks; what was damaged in it before is known from now on.
-fn open_reader(path: &Path, meter: &Meter) -> Result<Reader, SpoolError> {
-    let reader = Reader::open(path)?;
+fn counted(reader: &Reader, meter: &Meter) -> Result<Reader, SpoolError> {
     meter.damaged.add(reader.damaged_rows()?);
-    Ok(reader)
+    Ok(reader.clone())
 }
 
 /// The lanes that there are to be, with what they show to the ledger: those of the spool, and those straight from the intake.
@@ -302,7 +334,7 @@ fn openings(file: &mut SpoolFile, config: &Config, is_direct: bool) -> Result<Ve
     // What is replayed goes by the spool, wherever the rest goes.
     let spooled = lanes(true, 0).chain(GREEDY_LANES).chain(APART_LANES);
     let all = spooled.chain(lanes(has_direct, FIRST_DIRECT_LANE));
-    all.map(|lane| Ok((lane, file.lane_opening(lane)?))).collect()
+    file.lane_openings(&all.collect::<Vec<_>>())
 }
 
 fn runtime() -> Result<tokio::runtime::Runtime, StartError> {
@@ -310,16 +342,12 @@ fn runtime() -> Result<tokio::runtime::Runtime, StartError> {
 }
 
 /// Where a lane's entries come from, and, where that is the intake, what they are given by.
-fn feed_of(
-    lane: u32,
-    path: &Path,
-    runtime: &tokio::runtime::Runtime,
-) -> Result<(Feed, Option<DirectHandle>), SpoolError> {
+fn feed_of(lane: u32, reader: &Reader, runtime: &tokio::runtime::Runtime) -> (Feed, Option<DirectHandle>) {
     if lane < FIRST_DIRECT_LANE {
-        return Ok((Feed::Spool(Reader::open(path)?), None));
+        return (Feed::Spool(reader.clone()), None);
     }
     let (feed, handle) = Feed::direct(runtime.handle().clone());
-    Ok((feed, Some(handle)))
+    (feed, Some(handle))
 }
 
 fn spawn_lane(settings: LaneSettings, feed: Feed) -> Result<JoinHandle<LaneEnd>, StartError> {

@@ -75,6 +75,32 @@ pub struct Log {
 }
 
 impl Log {
+    /// Makes room for frames with bodies of these lengths, so that appending them finds it. Nothing was appended and is not durable yet.
+    ///
+    /// # Errors
+    /// [`LogError::NoRoom`] and [`LogError::TooLong`]: nothing was changed. [`LogError::Broken`].
+    pub fn make_room(&mut self, lengths: impl Iterator<Item = u64>) -> Result<(), LogError> {
+        self.check()?;
+        let mut needed = 0;
+        for length in lengths {
+            if length > BODY_MAX {
+                return Err(LogError::TooLong(length));
+            }
+            needed += stored_bytes(length);
+        }
+        if needed == 0 || self.has_room(needed) {
+            return Ok(());
+        }
+        self.finish_segment()?;
+        self.begin_segment(needed)
+    }
+
+    fn has_room(&self, needed: u64) -> bool {
+        self.current
+            .as_ref()
+            .is_some_and(|current| current.offset + self.buffer.len() as u64 + needed <= current.footer_at)
+    }
+
     /// Appends a frame; it is durable after the next [`Log::commit`]. The body may come in parts.
     ///
     /// # Errors
@@ -86,8 +112,7 @@ impl Log {
             return Err(LogError::TooLong(length));
         }
         let needed = stored_bytes(length);
-        let has_room = |current: &Current| current.offset + self.buffer.len() as u64 + needed <= current.footer_at;
-        if !self.current.as_ref().is_some_and(has_room) {
+        if !self.has_room(needed) {
             self.finish_segment()?;
             self.begin_segment(needed)?;
         }
@@ -118,30 +143,32 @@ impl Log {
     /// Makes everything durable that was appended; the newest sequence that is.
     ///
     /// # Errors
+    /// [`LogError::NoRoom`] on a disk that gives no room although it was asked for it: what was appended since the last commit is forgotten then.
     /// [`LogError::Broken`].
     pub fn commit(&mut self) -> Result<u64, LogError> {
         self.check()?;
-        if !self.buffer.is_empty() {
-            let written = self.write_buffer();
-            self.guard(written)?;
+        let Some(current) = self.current.as_mut().filter(|_| !self.buffer.is_empty()) else {
+            return Ok(self.durable.sequence);
+        };
+        let (file, written) = (Arc::clone(&current.file), current.file.write_at(&self.buffer, current.offset));
+        if let Err(error) = self.without_room(written) {
+            self.buffer.clear();
+            self.newest = self.durable;
+            return Err(error);
         }
-        Ok(self.durable.sequence)
-    }
-
-    fn write_buffer(&mut self) -> io::Result<()> {
-        let Some(current) = &mut self.current else { return Ok(()) };
-        current.file.write_at(&self.buffer, current.offset)?;
-        current.file.sync()?;
-        current.offset += self.buffer.len() as u64;
+        self.guard(file.sync())?;
+        if let Some(current) = &mut self.current {
+            current.offset += self.buffer.len() as u64;
+        }
         self.buffer.clear();
         self.durable = self.newest;
-        Ok(())
+        Ok(self.durable.sequence)
     }
 
     /// Appends nothing more to the segment that is appended to, so that it can be given up. What was appended is durable then.
     ///
     /// # Errors
-    /// [`LogError::Broken`].
+    /// As [`Log::commit`].
     pub fn finish_segment(&mut self) -> Result<(), LogError> {
         self.commit()?;
         let Some(current) = self.current.take() else { return Ok(()) };
@@ -156,10 +183,15 @@ impl Log {
             missing: 0,
             missing_rows: 0,
         };
-        let written = current.file.write_at(&footer.encoded(), current.footer_at).and_then(|()| current.file.sync());
-        self.guard(written)?;
-        self.sealed = current.number;
-        if let Some(kept) = self.kept.get_mut(&current.number) {
+        let written = current.file.write_at(&footer.encoded(), current.footer_at);
+        let (file, number) = (Arc::clone(&current.file), current.number);
+        if let Err(no_room) = self.without_room(written) {
+            self.current = Some(current);
+            return Err(no_room);
+        }
+        self.guard(file.sync())?;
+        self.sealed = number;
+        if let Some(kept) = self.kept.get_mut(&number) {
             kept.end = self.durable;
         }
         Ok(())
@@ -177,25 +209,38 @@ impl Log {
             Err(error) if can_be_tried_again(&error) => return Err(LogError::NoRoom(error.to_string())),
             Err(error) => return self.guard(Err(error)),
         };
-        self.next_number += 1;
         let begin = self.newest;
         let header = SegmentHeader { number, epoch: self.epoch, first: begin.sequence + 1, rows: begin.rows, bytes };
-        let begun = file.write_at(&header.encoded(), 0).and_then(|()| file.sync()).and_then(|()| self.disk.sync());
+        let begun = file.write_at(&header.encoded(), 0);
+        if let Err(error) = self.without_room(begun) {
+            return self.not_begun(number, error);
+        }
+        self.next_number += 1;
+        let begun = file.sync().and_then(|()| self.disk.sync());
         self.guard(begun)?;
         self.kept.insert(number, Kept { begin, end: begin });
         // Without a mark nobody would miss it.
-        let marked = self.marks.write(&self.mark_with(false));
-        self.guard(marked)?;
+        if let Err(error) = self.write_mark(false) {
+            self.kept.remove(&number);
+            return self.not_begun(number, error);
+        }
         let footer_at = bytes - HEADER_BYTES as u64;
         self.current = Some(Current { number, file, offset: HEADER_BYTES as u64, footer_at });
         Ok(())
+    }
+
+    /// Nothing stays of a segment that could not be begun.
+    fn not_begun(&mut self, number: u64, error: LogError) -> Result<(), LogError> {
+        let removed = self.disk.remove(&segment_name(number));
+        self.guard(removed)?;
+        Err(error)
     }
 
     /// Gives a segment up: nothing in it is wanted any more, and its room is free when this comes back. One that is damaged or gone is told of by each opening until then. False for the one that is appended to, and where too many above the first kept
     /// one were given up; it can be asked for again.
     ///
     /// # Errors
-    /// [`LogError::Broken`].
+    /// [`LogError::NoRoom`]: nothing was changed. [`LogError::Broken`].
     pub fn give_up(&mut self, number: u64, note: &[u8]) -> Result<bool, LogError> {
         self.check()?;
         let is_current = self.current.as_ref().is_some_and(|current| current.number == number);
@@ -206,11 +251,16 @@ impl Log {
         }
         let (frames, rows) = (kept.end.sequence - kept.begin.sequence, kept.end.rows - kept.begin.rows);
         let one = GivenUp { number, frames: clamped(frames), rows: clamped(rows) };
+        let before = (*kept, self.given_up.clone());
         self.kept.remove(&number);
         self.given_up.insert(number, one);
         let first = self.kept.keys().next().copied().unwrap_or(self.next_number);
         self.given_up.retain(|number, _| *number > first);
-        self.write_mark_twice(note, false)?;
+        if let Err(error) = self.write_mark_twice(note, false) {
+            self.kept.insert(number, before.0);
+            self.given_up = before.1;
+            return Err(error);
+        }
         match self.disk.remove(&segment_name(number)) {
             Err(error) if error.kind() != io::ErrorKind::NotFound => self.guard(Err(error)),
             _ => Ok(true),
@@ -231,12 +281,11 @@ impl Log {
     /// before a crash are not known to have been durable, if they are damaged.
     ///
     /// # Errors
-    /// [`LogError::Broken`].
+    /// As [`Log::commit`].
     pub fn mark(&mut self, note: &[u8]) -> Result<(), LogError> {
         self.check()?;
         self.keep_note(note);
-        let marked = self.marks.write(&self.mark_with(false));
-        self.guard(marked)
+        self.write_mark(false)
     }
 
     /// Makes everything durable, and notes that nothing comes behind it.
@@ -273,8 +322,15 @@ impl Log {
 
     pub(crate) fn write_mark_twice(&mut self, note: &[u8], is_clean: bool) -> Result<(), LogError> {
         self.keep_note(note);
-        let marked = self.marks.write_twice(&self.mark_with(is_clean));
-        self.guard(marked)
+        self.write_mark(is_clean)?;
+        self.write_mark(is_clean)
+    }
+
+    fn write_mark(&mut self, is_clean: bool) -> Result<(), LogError> {
+        let written = self.marks.write(&self.mark_with(is_clean));
+        self.without_room(written)?;
+        let synced = self.marks.sync();
+        self.guard(synced)
     }
 
     /// The newest sequence that is known to be on the disk.
@@ -297,6 +353,14 @@ impl Log {
         self.kept.keys().copied()
     }
 
+    /// The size of a segment, in bytes.
+    ///
+    /// # Errors
+    /// As the disk answers.
+    pub fn bytes_of(&self, number: u64) -> io::Result<u64> {
+        self.disk.open(&segment_name(number))?.bytes()
+    }
+
     /// The disk on which it stands.
     pub fn disk(&self) -> &Arc<dyn Disk> {
         &self.disk
@@ -304,6 +368,14 @@ impl Log {
 
     fn check(&self) -> Result<(), LogError> {
         self.broken.as_ref().map_or(Ok(()), |reason| Err(LogError::Broken(reason.clone())))
+    }
+
+    /// What was written and found no room, where there should have been some, was not written; any other error of the disk ends the log.
+    fn without_room(&mut self, written: io::Result<()>) -> Result<(), LogError> {
+        match written {
+            Err(error) if error.kind() == io::ErrorKind::StorageFull => Err(LogError::NoRoom(error.to_string())),
+            written => self.guard(written),
+        }
     }
 
     /// An error of the disk ends the log.

@@ -154,20 +154,18 @@ impl Marks {
         Ok((Marks { file, generation }, newest))
     }
 
-    /// Writes a mark into the older slot; it is durable when this comes back.
+    /// Writes a mark into the older slot; it is durable after the next [`Marks::sync`].
     pub fn write(&mut self, mark: &Mark) -> io::Result<()> {
         let generation = self.generation + 1;
         let bytes = Mark { generation, ..mark.clone() }.encoded();
         self.file.write_at(&bytes, (generation % 2) * SLOT_BYTES as u64)?;
-        self.file.sync()?;
         self.generation = generation;
         Ok(())
     }
 
-    /// Writes a mark into both slots, one after the other: no single damage takes it away.
-    pub fn write_twice(&mut self, mark: &Mark) -> io::Result<()> {
-        self.write(mark)?;
-        self.write(mark)
+    /// Makes the mark durable that was written.
+    pub fn sync(&self) -> io::Result<()> {
+        self.file.sync()
     }
 }
 

@@ -54,5 +54,6 @@ pub use disk::{Directory, Disk, DiskFile};
 pub use frame::{FrameHeader, Position};
 pub use log::{Log, LogError, Settings};
 pub use mark::NOTE_MAX;
+pub use opening::{look, look_at};
 pub use reader::{ReadError, Reader};
 pub use recovery::{Found, Gap, Recovered};

@@ -6,7 +6,7 @@ use std::sync::Arc;
 
 use crate::segments::disk::Disk;
 use crate::segments::footer::Footer;
-use crate::segments::frame::{HEADER_BYTES, SegmentHeader, stored_bytes};
+use crate::segments::frame::{FrameHeader, HEADER_BYTES, SegmentHeader, stored_bytes};
 use crate::segments::log::{BODY_MAX, Log, LogError, Settings, segment_name, segment_number};
 use crate::segments::mark::{self, GIVEN_UP_MAX, Mark, Marks};
 use crate::segments::recovery::{Found, Judge, Kept, Recovered};
@@ -72,6 +72,46 @@ impl Log {
         unused.iter().try_for_each(|number| log.disk.remove(&segment_name(*number))).map_err(broken)?;
         Ok((log, recovered))
     }
+}
+
+/// Shows the whole frames of the segments that are there, in the order in which they were appended, and changes nothing. It may be asked for beside the process that appends: what
+/// that one is just writing or giving up may be missing.
+///
+/// # Errors
+/// As the disk answers.
+pub fn look(disk: &dyn Disk, show: &mut dyn FnMut(&FrameHeader, &[u8])) -> io::Result<()> {
+    let mut seen = 0;
+    loop {
+        // One that is given up meanwhile has been copied into one that was begun later.
+        let mut numbers: Vec<u64> =
+            disk.names()?.iter().filter_map(|name| segment_number(name)).filter(|number| *number > seen).collect();
+        numbers.sort_unstable();
+        let Some(last) = numbers.last() else { return Ok(()) };
+        seen = *last;
+        for number in numbers {
+            look_at(disk, number, show)?;
+        }
+    }
+}
+
+/// As [`look`], for one segment.
+///
+/// # Errors
+/// As the disk answers.
+pub fn look_at(disk: &dyn Disk, number: u64, show: &mut dyn FnMut(&FrameHeader, &[u8])) -> io::Result<()> {
+    let found = ends(disk, number).and_then(|ends| Ok((ends, disk.open(&segment_name(number))?)));
+    let (ends, file) = match found {
+        Err(error) if error.kind() == io::ErrorKind::NotFound => return Ok(()),
+        found => found?,
+    };
+    let mut bytes = vec![0; ends.bytes.min(SEGMENT_MAX) as usize];
+    let read = file.read_at(&mut bytes, 0)?;
+    bytes.truncate(read);
+    for (header, _) in Scan::of(&ends, &bytes, &[]).frames.iter().filter(|(_, is_whole)| *is_whole) {
+        let body = header.position.offset as usize + HEADER_BYTES;
+        show(header, bytes.get(body..body + header.length as usize).unwrap_or_default());
+    }
+    Ok(())
 }
 
 fn ends(disk: &dyn Disk, number: u64) -> io::Result<Ends> {

@@ -5,7 +5,7 @@ use std::io;
 use std::sync::{Arc, Mutex, PoisonError};
 
 use crate::segments::disk::{Disk, DiskFile};
-use crate::segments::frame::{FrameHeader, HEADER_BYTES};
+use crate::segments::frame::{FrameHeader, HEADER_BYTES, Position};
 use crate::segments::log::segment_name;
 
 /// Files that are kept open.
@@ -42,17 +42,33 @@ impl Reader {
     /// # Errors
     /// [`ReadError`].
     pub fn read(&self, header: &FrameHeader) -> Result<Vec<u8>, ReadError> {
+        let (found, body) = self.bytes(header.position, header.length)?;
+        let is_same = FrameHeader::decoded(&found, header.position, header.epoch) == Some(*header);
+        if is_same && header.has_body(&body) { Ok(body) } else { Err(ReadError::Damaged(body)) }
+    }
+
+    /// The body, of so many bytes, of a durable frame of an epoch that stands somewhere.
+    ///
+    /// # Errors
+    /// [`ReadError`].
+    pub fn read_at(&self, position: Position, length: u32, epoch: u64) -> Result<Vec<u8>, ReadError> {
+        let (header, body) = self.bytes(position, length)?;
+        let is_whole = FrameHeader::decoded(&header, position, epoch).is_some_and(|header| header.has_body(&body));
+        if is_whole { Ok(body) } else { Err(ReadError::Damaged(body)) }
+    }
+
+    /// The header and the body of a frame as they are.
+    fn bytes(&self, position: Position, length: u32) -> Result<(Vec<u8>, Vec<u8>), ReadError> {
         let failed = |error: io::Error| match error.kind() {
             io::ErrorKind::NotFound => ReadError::Gone,
             _ => ReadError::Disk(error.to_string()),
         };
-        let file = self.file(header.position.segment).map_err(failed)?;
-        let mut bytes = vec![0; HEADER_BYTES + header.length as usize];
-        let read = file.read_at(&mut bytes, header.position.offset.into()).map_err(failed)?;
+        let file = self.file(position.segment).map_err(failed)?;
+        let mut bytes = vec![0; HEADER_BYTES + length as usize];
+        let read = file.read_at(&mut bytes, position.offset.into()).map_err(failed)?;
         bytes.truncate(read);
-        let is_same = FrameHeader::decoded(&bytes, header.position, header.epoch) == Some(*header);
         let body = bytes.split_off(bytes.len().min(HEADER_BYTES));
-        if is_same && header.has_body(&body) { Ok(body) } else { Err(ReadError::Damaged(body)) }
+        Ok((bytes, body))
     }
 
     /// Forgets a segment that was given up, so that its room is free.

@@ -135,9 +135,9 @@ impl<'a> Judge<'a> {
             is_mark_lost: mark.is_none() && !all.is_empty(),
             ..Recovered::default()
         };
+        // A crash may leave one that was being made, of which no mark speaks.
         let is_hurt = |ends: &&Ends| match ends.header {
-            Some(header) => header.bytes > ends.bytes,
-            // A crash may leave one that was being made, of which no mark speaks.
+            Some(header) => header.bytes > ends.bytes && mark.is_none_or(|mark| mark.newest >= ends.number),
             None => mark.is_some_and(|mark| mark.newest >= ends.number),
         };
         let is_there = |number: u64| all.iter().any(|ends| ends.number == number);

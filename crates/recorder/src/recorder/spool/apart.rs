@@ -1,23 +1,14 @@
 //! Records that wait apart: those of a measurement that the database refuses while it takes the others. They are entries of lanes of their
 //! own, which are written like all lanes: in order, each with its row of the ledger. Main type: [`Apart`], what is taken out of an entry.
 //!
-//! Invariant: a record is in its entry, or in the one that waits apart, never in both and never in neither: both change in one transaction.
+//! Invariant: a record is in its entry, or in the one that waits apart, never in both and never in neither: both change in one frame.
 
 use std::collections::BTreeMap;
 use std::sync::Arc;
 
-use rusqlite::{Connection, OptionalExtension, params};
-
-use super::file::Group;
+use super::fact::StoredRefusal;
+use super::group::{FactList, Group};
 use super::{Entry, Offer, SpoolError, SpoolFile};
-
-/// The first lane of those that wait apart.
-const FIRST_LANE: u32 = 500;
-/// How many there are: each has a connection while something waits in it. Measurements beyond share them.
-const LANES: u32 = 4;
-
-/// The lanes of what waits apart.
-pub const APART_LANES: std::ops::Range<u32> = FIRST_LANE..FIRST_LANE + LANES;
 
 /// The lane in which the records of each measurement wait, of those that do.
 pub type ApartLanes = BTreeMap<String, u32>;
@@ -72,31 +63,38 @@ impl Group<'_> {
     /// [`SpoolError::Full`] where they are not in the spool yet and do not fit; otherwise as the disk fails.
     pub fn set_apart(&mut self, apart: &Apart) -> Result<(), SpoolError> {
         if apart.is_spooled {
-            return self.take_apart(apart).map_err(|error| SpoolError::of(&error));
+            return self.take_apart(apart);
         }
         for part in &apart.parts {
-            let lane = self.lane_apart(&part.measurement).map_err(|error| SpoolError::of(&error))?;
+            let lane = self.lane_apart(&part.measurement);
             self.append(&apart.offer(part, lane))?;
         }
         Ok(())
     }
 
-    fn take_apart(&mut self, apart: &Apart) -> rusqlite::Result<()> {
-        if !self.take_out(&apart.entry, &apart.rows(), &apart.rest)? {
+    fn take_apart(&mut self, apart: &Apart) -> Result<(), SpoolError> {
+        let mut list = FactList::default();
+        if !self.take_out(&apart.entry, &apart.rows(), &apart.rest, &mut list)? {
             return Ok(());
         }
-        let acknowledged = self.counts.acknowledged;
         for part in &apart.parts {
-            let lane = self.lane_apart(&part.measurement)?;
-            self.insert(&apart.offer(part, lane))?;
+            let lane = self.lane_apart(&part.measurement);
+            self.insert(&apart.offer(part, lane), &mut list);
         }
-        // It was acknowledged before.
-        self.counts.acknowledged = acknowledged;
+        self.push(list);
         Ok(())
     }
 
     /// Takes records, by their ascending numbers, out of an entry of which these lines are left; whether it was still there as it was.
-    pub(super) fn take_out(&mut self, entry: &Entry, taken: &[i64], rest: &[u8]) -> rusqlite::Result<bool> {
+    pub(super) fn take_out(
+        &mut self,
+        entry: &Entry,
+        taken: &[i64],
+        rest: &[u8],
+        list: &mut FactList,
+    ) -> Result<bool, SpoolError> {
+        let before = self.entry(entry.offer.lane, entry.sequence);
+        let Some(before) = before.filter(|now| now.checksum == entry.offer.checksum()) else { return Ok(false) };
         let left = i64::from(entry.offer.rows) - taken.len() as i64;
         let rest = Offer {
             message_id: entry.offer.message_id.clone(),
@@ -104,22 +102,9 @@ impl Group<'_> {
             body: rest.to_vec(),
             ..entry.offer.without_body()
         };
-        let changed = match rest.rows {
-            0 => self
-                .transaction
-                .prepare_cached("DELETE FROM entry WHERE sequence = ? AND checksum = ?")?
-                .execute(params![entry.sequence, entry.offer.checksum()])?,
-            rows => self
-                .transaction
-                .prepare_cached(
-                    "UPDATE entry SET rows = ?, body = ?, checksum = ? WHERE sequence = ? AND checksum = ?",
-                )?
-                .execute(params![rows, rest.body, rest.checksum(), entry.sequence, entry.offer.checksum()])?,
-        };
-        if changed == 0 {
-            return Ok(false);
-        }
-        self.renumber(entry.sequence, taken)?;
+        self.renumber(entry.sequence, taken, list)?;
+        let rest = if rest.rows == 0 { Offer { body: Vec::new(), ..rest } } else { rest };
+        self.amend(entry.sequence, &rest, before, list);
         let kept_bytes = if rest.rows == 0 { 0 } else { rest.stored_bytes() };
         self.counts.spooled = self.counts.spooled.saturating_sub(taken.len() as u64);
         self.counts.spooled_bytes = (self.counts.spooled_bytes + kept_bytes).saturating_sub(entry.offer.stored_bytes());
@@ -128,33 +113,26 @@ impl Group<'_> {
     }
 
     /// The entry's records in quarantine have other numbers now, because those that were taken out stood before them.
-    fn renumber(&self, sequence: i64, taken: &[i64]) -> rusqlite::Result<()> {
-        let mut rows = self
-            .transaction
-            .prepare_cached("SELECT row FROM quarantine WHERE entry = ? AND row > ? ORDER BY row")?
-            .query_map([sequence, taken.first().copied().unwrap_or(i64::MAX)], |row| row.get(0))?
-            .collect::<rusqlite::Result<Vec<i64>>>()?
-            .into_iter();
-        // In order, so that no two have the same number meanwhile.
-        rows.try_for_each(|row| {
+    fn renumber(&mut self, sequence: i64, taken: &[i64], list: &mut FactList) -> Result<(), SpoolError> {
+        let first = taken.first().copied().unwrap_or(i64::MAX);
+        let refused: Vec<_> = self.file.shelf.index().refused(sequence, sequence).collect();
+        for (_, row, id) in refused.into_iter().filter(|(_, row, _)| *row > first) {
             let before = taken.partition_point(|taken| *taken < row) as i64;
-            let change = "UPDATE quarantine SET row = ? WHERE entry = ? AND row = ?";
-            self.transaction.prepare_cached(change)?.execute([row - before, sequence, row]).map(drop)
-        })
+            // What cannot be read any more keeps its number.
+            if let Some(refusal) = self.read_refusal(id)? {
+                self.put_refusal(StoredRefusal { row: row - before, ..refusal }, list);
+            }
+        }
+        Ok(())
     }
 
     /// The lane in which a measurement's records wait: the one that they wait in, or one that is free, or one that others wait in too.
-    fn lane_apart(&self, measurement: &str) -> rusqlite::Result<u32> {
-        let known = "SELECT lane FROM apart WHERE measurement = ?";
-        let known = self.transaction.prepare_cached(known)?.query_row([measurement], |row| row.get(0)).optional()?;
-        if let Some(lane) = known {
-            return Ok(lane);
+    fn lane_apart(&mut self, measurement: &str) -> u32 {
+        let (lane, is_new) = self.state().lane_apart(measurement);
+        if is_new {
+            self.state_to_change().apart.insert(measurement.to_owned(), lane);
         }
-        let taken: Vec<u32> = read(&self.transaction)?.into_values().collect();
-        let shared = FIRST_LANE + crc32fast::hash(measurement.as_bytes()) % LANES;
-        let lane = APART_LANES.into_iter().find(|lane| !taken.contains(lane)).unwrap_or(shared);
-        self.transaction.prepare_cached("INSERT INTO apart VALUES (?, ?)")?.execute(params![measurement, lane])?;
-        Ok(lane)
+        lane
     }
 
     /// Nothing waits in a lane any more: its measurements go with all others again. Nothing happens where something does.
@@ -162,36 +140,26 @@ impl Group<'_> {
     /// # Errors
     /// As the disk fails.
     pub fn rejoin(&mut self, lane: u32) -> Result<(), SpoolError> {
-        let forget =
-            "DELETE FROM apart WHERE lane = ? AND NOT EXISTS (SELECT 1 FROM entry WHERE entry.lane = apart.lane)";
-        let forgotten = self.transaction.prepare_cached(forget).and_then(|mut forget| forget.execute([lane]));
-        forgotten.map(drop).map_err(|error| SpoolError::of(&error))
+        if self.state().apart.values().any(|own| *own == lane) && !self.has_waiting(lane) {
+            self.state_to_change().apart.retain(|_, own| *own != lane);
+        }
+        Ok(())
     }
 }
 
 impl SpoolFile {
     /// The lane in which the records of each measurement wait, of those that do.
-    ///
-    /// # Errors
-    /// As the disk fails.
-    pub fn apart(&self) -> Result<ApartLanes, SpoolError> {
-        read(self.connection()).map_err(|error| SpoolError::of(&error))
+    pub fn apart(&self) -> ApartLanes {
+        self.state.apart.clone()
     }
 }
 
-fn read(file: &Connection) -> rusqlite::Result<ApartLanes> {
-    file.prepare_cached("SELECT measurement, lane FROM apart")?
-        .query_map([], |row| Ok((row.get(0)?, row.get(1)?)))?
-        .collect()
-}
-
-/// Copies what is readable of a damaged file.
 #[cfg(test)]
 mod tests {
     use std::time::Duration;
 
     use super::*;
-    use crate::recorder::spool::{Reader, Refusal};
+    use crate::recorder::spool::{APART_LANES, Refusal};
 
     fn open(directory: &std::path::Path) -> SpoolFile {
         SpoolFile::open(directory, 1 << 20, Duration::from_secs(60)).unwrap()
@@ -207,7 +175,7 @@ mod tests {
     }
 
     fn entries(file: &SpoolFile, lane: u32) -> Vec<(Offer, i64)> {
-        let found = Reader::open(file.path()).unwrap().read(lane, (0, i64::MAX), 1 << 20, 1 << 20).unwrap();
+        let found = file.reader().read(lane, (0, i64::MAX), 1 << 20, 1 << 20).unwrap();
         found.into_iter().map(|found| found.map(|entry| (entry.offer, entry.sequence)).expect("it is whole")).collect()
     }
 
@@ -243,20 +211,20 @@ mod tests {
         let after = file.counts();
         assert_eq!((after.acknowledged, after.spooled, after.quarantined), (before.acknowledged, before.spooled, 1));
         assert_eq!(after.entries, 3);
-        let lane = file.apart().unwrap()["a"];
+        let lane = file.apart()["a"];
         assert!(APART_LANES.contains(&lane));
         let left = entries(&file, 0);
         assert_eq!((left.len(), &left[0].0.body[..], left[0].1), (1, &b"b 1\nc 3\n"[..], 1));
         let apart: Vec<_> = entries(&file, lane).into_iter().map(|(offer, _)| offer.body).collect();
         assert_eq!(apart, [b"a 0\na 2\n".to_vec(), b"a 0\n".to_vec()]);
         // The record in quarantine stands one place behind the one that is left.
-        assert_eq!(Reader::open(file.path()).unwrap().quarantined(1, 1).unwrap(), [(1, 1)]);
+        assert_eq!(file.reader().quarantined(1, 1).unwrap(), [(1, 1)]);
         let rejoin = |file: &mut SpoolFile, through| {
             let mut group = file.begin().unwrap();
             group.settle(lane, through).unwrap();
             group.rejoin(lane).unwrap();
             group.commit().unwrap();
-            file.apart().unwrap().len()
+            file.apart().len()
         };
         assert_eq!((rejoin(&mut file, 3), rejoin(&mut file, 4)), (1, 0));
         let mut group = file.begin().unwrap();
@@ -282,7 +250,7 @@ mod tests {
             group.set_apart(&apart).unwrap();
         }
         group.commit().unwrap();
-        let lanes: Vec<_> = file.apart().unwrap().into_values().collect();
+        let lanes: Vec<_> = file.apart().into_values().collect();
         let own: std::collections::BTreeSet<_> = lanes[..4].iter().copied().collect();
         assert_eq!((own.len(), file.counts().acknowledged), (4, 6));
         assert!(lanes.iter().all(|lane| APART_LANES.contains(lane)), "{lanes:?}");

@@ -25,6 +25,8 @@ use super::{
 #[cfg(any(test, fuzzing, feature = "fuzzed"))]
 pub use caught::Caught;
 
+/// How often the thread is to look after what is not asked for.
+const LOOK_AFTER: Duration = Duration::from_secs(1);
 /// Requests that may wait for the thread.
 const QUEUE_MAX: usize = 4_096;
 
@@ -42,7 +44,7 @@ pub struct CommitterHandle {
 }
 
 impl Committer {
-    /// Starts the thread over an opened file.
+    /// Starts the thread over an opened spool.
     ///
     /// # Errors
     /// When the system has no thread left.
@@ -221,6 +223,10 @@ impl CommitterHandle {
 
     /// Waits until an entry behind this sequence is durable, or the time is over; the newest sequence known.
     pub fn wait_for_more(&self, after: i64, within: Duration) -> i64 {
+        // While nothing comes, the thread has yet to note how far everything is.
+        if self.shared.is_look_due(LOOK_AFTER) {
+            let _ = self.requests.try_send(Request::Look);
+        }
         let state = self.shared.lock();
         let waits = |state: &mut State| state.newest <= after && state.broken.is_none();
         match self.shared.changed.wait_timeout_while(state, within, waits) {

@@ -2,21 +2,19 @@
 //! as lines without their reasons, in a lane that nobody writes. When there is room again they go back to their source's lane, at the end, and are
 //! tried again.
 //!
-//! Invariant: a record is in its entry or in one of this lane, never in both and never in neither: both change in one transaction.
+//! Invariant: a record is in its entry or in one of this lane, never in both and never in neither: both change in one frame.
 
 use std::sync::Arc;
 
-use rusqlite::params;
-
-use super::file::Group;
+use super::clock::now_ns;
+use super::entry::DEFERRED_LANE;
+use super::group::{FactList, Group};
 use super::holders::{Change, holder_of};
-use super::reader::offer_of;
-use super::schema::{DEFERRED_LANE, fact_number};
-use super::{Entry, Offer, SpoolError, SpoolFile, lane_of};
+use super::{Entry, Offer, SpoolError, lane_of};
 
-/// Entries that go back at a time, and their bytes.
-const BACK_MAX: u32 = 1_000;
-const BACK_BYTES_MAX: u64 = 4 << 20;
+/// Bytes and records that go back at a time.
+const BACK_BYTES_MAX: usize = 4 << 20;
+const BACK_ROWS_MAX: u64 = 100_000;
 
 /// Refused records of an entry of the spool.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -45,21 +43,18 @@ impl Group<'_> {
             body: body.clone(),
             ..entry.offer.without_body()
         };
-        let mut defer = || -> rusqlite::Result<()> {
-            if !self.take_out(entry, rows, rest)? {
-                return Ok(());
-            }
-            // It was acknowledged before.
-            let acknowledged = self.counts.acknowledged;
-            self.insert(&offer)?;
-            self.counts.acknowledged = acknowledged;
-            self.counts.deferred += u64::from(offer.rows);
-            self.counts.deferred_bytes += offer.stored_bytes();
-            let deferred_bytes = i64::try_from(offer.stored_bytes()).unwrap_or(i64::MAX);
-            self.note_held(&offer, Change { deferred_bytes, ..Change::default() });
-            Ok(())
-        };
-        defer().map_err(|error| SpoolError::of(&error))
+        let mut list = FactList::default();
+        if !self.take_out(entry, rows, rest, &mut list)? {
+            return Ok(());
+        }
+        // It was acknowledged before.
+        self.insert(&offer, &mut list);
+        self.push(list);
+        self.counts.deferred += u64::from(offer.rows);
+        self.counts.deferred_bytes += offer.stored_bytes();
+        let deferred_bytes = i64::try_from(offer.stored_bytes()).unwrap_or(i64::MAX);
+        self.note_held(&offer, Change { deferred_bytes, ..Change::default() });
+        Ok(())
     }
 
     /// Gives some of what waits for room back to its sources' lanes, where there is room: in quarantine, and in the spool, which they
@@ -74,42 +69,38 @@ impl Group<'_> {
         {
             return Ok(());
         }
-        self.take_back(lanes).map_err(|error| SpoolError::of(&error))
+        self.take_back(lanes)
     }
 
-    fn take_back(&mut self, lanes: u32) -> rusqlite::Result<()> {
-        let select = "SELECT sequence, source, sender, message_id, received_ns, precision, rows, checksum, body FROM entry \
-                      WHERE lane = ? ORDER BY sequence LIMIT ?";
-        let (mut found, mut bytes) = (Vec::new(), 0);
-        {
-            let mut select = self.transaction.prepare_cached(select)?;
-            let mut entries = select.query(params![DEFERRED_LANE, BACK_MAX])?;
-            while let Some(row) = entries.next()? {
-                let (sequence, offer, is_whole) = offer_of(row, DEFERRED_LANE)?;
-                bytes += offer.stored_bytes();
-                found.push((sequence, offer, is_whole, row.get::<_, u32>(7)?));
-                if bytes >= BACK_BYTES_MAX {
-                    break;
+    fn take_back(&mut self, lanes: u32) -> Result<(), SpoolError> {
+        let found = self.file.reader().read(DEFERRED_LANE, (i64::MIN, i64::MAX), BACK_BYTES_MAX, BACK_ROWS_MAX)?;
+        let mut list = FactList::default();
+        for found in found {
+            let (entry, damage) = found.map_or_else(|(entry, damage)| (entry, Some(damage)), |entry| (entry, None));
+            let (sequence, mut offer) = (entry.sequence, entry.offer.clone());
+            let Some(now) = self.entry(DEFERRED_LANE, sequence) else { continue };
+            let (rows, bytes) = (u64::from(now.rows), now.bytes);
+            match damage {
+                None => {
+                    offer.lane = lane_of(&offer.source, lanes);
+                    let before = self.counts;
+                    self.insert(&offer, &mut list);
+                    self.counts = before;
+                }
+                // What is damaged goes to quarantine as such.
+                Some(damage) => {
+                    self.quarantine(&entry, &damage, now_ns())?;
+                    self.counts.spooled_bytes = self.counts.spooled_bytes.saturating_sub(bytes);
+                    self.counts.entries = self.counts.entries.saturating_sub(1);
                 }
             }
-        }
-        for (sequence, mut offer, is_whole, checksum) in found {
-            self.transaction.prepare_cached("DELETE FROM entry WHERE sequence = ?")?.execute([sequence])?;
-            let before = self.counts;
-            offer.lane = lane_of(&offer.source, lanes);
-            self.insert(&offer)?;
-            if !is_whole {
-                // What is damaged goes to quarantine as such.
-                let keep = "UPDATE entry SET checksum = ? WHERE sequence = ?";
-                self.transaction.prepare_cached(keep)?.execute(params![checksum, self.newest()])?;
-            }
-            let bytes = offer.stored_bytes();
-            let (deferred, deferred_bytes) =
-                (before.deferred.saturating_sub(u64::from(offer.rows)), before.deferred_bytes.saturating_sub(bytes));
-            self.counts = super::Counts { deferred, deferred_bytes, ..before };
+            self.counts.deferred = self.counts.deferred.saturating_sub(rows);
+            self.counts.deferred_bytes = self.counts.deferred_bytes.saturating_sub(bytes);
             let deferred_bytes = i64::try_from(bytes).map_or(i64::MIN, |bytes| -bytes);
             self.note_held(&offer, Change { deferred_bytes, ..Change::default() });
+            self.take_from_lane(DEFERRED_LANE, sequence, &mut list);
         }
+        self.push(list);
         Ok(())
     }
 
@@ -127,13 +118,5 @@ impl Group<'_> {
         if !change.reason.is_empty() {
             noted.reason = change.reason;
         }
-    }
-}
-
-impl SpoolFile {
-    /// The number of lanes that sources are assigned to.
-    pub(super) fn lanes(&self) -> Result<u32, SpoolError> {
-        let lanes = fact_number(self.connection(), "lanes").map_err(|error| SpoolError::of(&error))?;
-        Ok(u32::try_from(lanes).unwrap_or(1).max(1))
     }
 }

@@ -4,6 +4,12 @@ use std::sync::Arc;
 
 use crate::recorder::line::Precision;
 
+/// The lanes of what waits apart: each has a connection while something waits in it. Measurements beyond share them.
+pub const APART_LANES: std::ops::Range<u32> = 500..504;
+
+/// The lane of refused records that find no room in quarantine; nobody writes it.
+pub(super) const DEFERRED_LANE: u32 = 600;
+
 /// One request's points, on their way into the spool.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Offer {
@@ -54,8 +60,8 @@ pub struct Entry {
 impl Offer {
     /// What it counts against the spool's bound, in bytes: its texts, and what the file needs besides.
     pub fn stored_bytes(&self) -> u64 {
-        const OVERHEAD_BYTES: usize = 96;
-        let texts = self.source.len() + self.sender.len() + 2 * self.message_id.len();
+        const OVERHEAD_BYTES: usize = 128;
+        let texts = self.source.len() + self.sender.len() + self.message_id.len();
         (OVERHEAD_BYTES + texts + self.body.len()) as u64
     }
 
@@ -91,11 +97,6 @@ impl Offer {
 /// The lane of a source: always the same, in every version and on every machine, so that a source's records keep their order.
 pub fn lane_of(source: &str, lanes: u32) -> u32 {
     crc32fast::hash(source.as_bytes()) % lanes.max(1)
-}
-
-/// CRC-32 of a quarantined line.
-pub fn body_checksum(body: &[u8]) -> u32 {
-    crc32fast::hash(body)
 }
 
 #[cfg(test)]

@@ -1,13 +1,11 @@
-//! Fuzzing: an offer comes back as it was stored, and what somebody else wrote into the file is never taken for a whole entry.
+//! Fuzzing: an offer comes back as it was stored, and whatever bytes a frame holds, they are read as facts or as none. What is read is written again as it was.
 
 use std::cell::RefCell;
 use std::path::PathBuf;
 use std::time::Duration;
 
-use rusqlite::types::Value;
-use rusqlite::{Connection, params};
-
-use super::{Offer, Reader, SpoolFile, Stored};
+use super::fact::{ENTRY, FACTS, facts_of};
+use super::{Offer, SpoolFile, Stored};
 use crate::fuzzed::Target;
 use crate::recorder::line::Precision;
 
@@ -25,6 +23,7 @@ pub static SPOOL: Target = Target {
             b"\0\x05\x01sourceid m f=1 5\n".to_vec(),
             b"\x01\x05\x02source\xffid m f=1 5\n".to_vec(),
             b"\x02\x07\x01\0\xff\xfe\x03body".to_vec(),
+            b"\x03\x10\0\0\0\x01\0\0\0\0\0\0\0\x02\0\0\0\0\0\0\0\x04\x0c\0\0\0\x05\0\0\0\x09\0\0\0\0\0\0\0".to_vec(),
         ]
     },
     words: &["\u{0}", "m f=1\n", "owner\nid"],
@@ -39,9 +38,6 @@ thread_local! {
 /// A spool that all inputs go through, one after another.
 struct Place {
     file: SpoolFile,
-    reader: Reader,
-    /// Somebody else who writes into the file.
-    other: Connection,
     directory: PathBuf,
 }
 
@@ -69,18 +65,6 @@ impl<'a> Parts<'a> {
         let length = usize::from(self.byte() % 32);
         String::from_utf8_lossy(self.take(length)).into_owned()
     }
-
-    /// A value of any type that SQLite knows, whatever the column's is.
-    fn value(&mut self) -> Value {
-        match self.byte() % 6 {
-            0 => Value::Null,
-            1 => Value::Real(f64::from(self.byte()) * 1e18),
-            2 => Value::Text(self.text()),
-            3 => Value::Blob(self.take(8).to_vec()),
-            4 => Value::Integer(i64::MIN + i64::from(self.byte())),
-            _ => Value::Integer(i64::from(self.byte()) - 8),
-        }
-    }
 }
 
 impl Place {
@@ -89,12 +73,8 @@ impl Place {
         let memory = PathBuf::from("/dev/shm");
         let directory = if memory.is_dir() { memory } else { std::env::temp_dir() }.join(name);
         let file =
-            SpoolFile::open(&directory, 1 << 30, Duration::from_secs(3600)).unwrap_or_else(|error| panic!("{error}"));
-        let reader = Reader::open(file.path()).unwrap_or_else(|error| panic!("{error}"));
-        let other = Connection::open(file.path()).unwrap_or_else(|error| panic!("{error}"));
-        let _ = other.execute_batch("PRAGMA synchronous = OFF; PRAGMA ignore_check_constraints = ON");
-        let _ = file.connection().execute_batch("PRAGMA synchronous = OFF");
-        Place { file, reader, other, directory }
+            SpoolFile::open(&directory, 1 << 24, Duration::from_secs(3600)).unwrap_or_else(|error| panic!("{error}"));
+        Place { file, directory }
     }
 
     fn try_with(&mut self, input: &[u8]) {
@@ -109,10 +89,8 @@ impl Place {
             offer.body = parts.0.to_vec();
             self.store(&offer);
         } else {
-            self.write_otherwise(&offer, &mut parts);
+            read_as_facts(input);
         }
-        let emptied = self.other.execute_batch("DELETE FROM entry; DELETE FROM message; DELETE FROM quarantine");
-        emptied.unwrap_or_else(|error| panic!("{error}"));
     }
 
     /// What is stored is read again as it was, and once.
@@ -124,40 +102,27 @@ impl Place {
             assert_eq!(group.append(offer), Ok(Stored::Duplicate));
         }
         group.commit().unwrap_or_else(|error| panic!("{error}"));
-        let found = self.reader.read(0, (0, i64::MAX), usize::MAX, u64::MAX).unwrap_or_else(|error| panic!("{error}"));
+        let reader = self.file.reader();
+        let found = reader.read(0, (0, i64::MAX), usize::MAX, u64::MAX).unwrap_or_else(|error| panic!("{error}"));
         let [Ok(entry)] = &found[..] else { panic!("{found:?}") };
         assert_eq!(entry.offer, *offer);
+        let mut group = self.file.begin().unwrap_or_else(|error| panic!("{error}"));
+        group.settle(0, i64::MAX).unwrap_or_else(|error| panic!("{error}"));
+        group.forget_messages_at(i64::MAX).unwrap_or_else(|error| panic!("{error}"));
+        group.commit().unwrap_or_else(|error| panic!("{error}"));
+        self.file.tidy().unwrap_or_else(|error| panic!("{error}"));
     }
+}
 
-    /// Another value in one column, or all of them, with the checksum of the true ones.
-    fn write_otherwise(&mut self, offer: &Offer, parts: &mut Parts<'_>) {
-        let place = usize::from(parts.byte() % 9);
-        let other = parts.value();
-        let offer = Offer { body: parts.0.to_vec(), ..offer.clone() };
-        let true_values = [
-            Value::Text(offer.source.to_string()),
-            Value::Text(offer.sender.to_string()),
-            Value::Text(offer.message_id.clone()),
-            Value::Integer(offer.received_ns),
-            Value::Integer(offer.precision.code().into()),
-            Value::Integer(offer.rows.into()),
-            Value::Integer(offer.checksum().into()),
-            Value::Blob(offer.body.clone()),
-        ];
-        let mut values = true_values.clone();
-        if let Some(value) = values.get_mut(place) {
-            *value = other;
+/// Whatever bytes a frame holds, what is read of them is read again when it is written.
+fn read_as_facts(bytes: &[u8]) {
+    for kind in [ENTRY, FACTS] {
+        let found: Vec<_> = facts_of(kind, bytes).into_iter().map(|(fact, ..)| fact).collect();
+        let mut again = Vec::new();
+        for fact in &found {
+            fact.append_to(&mut again);
         }
-        let insert = "INSERT INTO entry (lane, source, sender, message_id, received_ns, precision, rows, checksum, body) \
-                      VALUES (0, ?, ?, ?, ?, ?, ?, ?, ?)";
-        let [a, b, c, d, e, f, g, h] = &values;
-        // SQLite refuses null where there must be a value.
-        if self.other.execute(insert, params![a, b, c, d, e, f, g, h]).is_err() {
-            return;
-        }
-        let Ok(found) = self.reader.read(0, (0, i64::MAX), usize::MAX, u64::MAX) else { return };
-        for entry in found.into_iter().flatten() {
-            assert_eq!(entry.offer, offer, "another entry is taken for a whole one");
-        }
+        let read: Vec<_> = facts_of(FACTS, &again).into_iter().map(|(fact, ..)| fact).collect();
+        assert_eq!(read, found);
     }
 }

@@ -8,8 +8,6 @@ use std::collections::HashMap;
 use std::ops::Range;
 use std::sync::Arc;
 
-use rusqlite::Connection;
-
 /// The first of these lanes.
 const FIRST_LANE: u32 = 400;
 /// How many there are: each has a connection while something waits in it. More sources share them.
@@ -26,14 +24,11 @@ pub(super) struct GreedySources {
 }
 
 impl GreedySources {
-    /// Those of a spool that was opened.
-    pub(super) fn read(file: &Connection) -> rusqlite::Result<Self> {
-        let select = "SELECT source, lane, max(sequence) FROM entry WHERE lane >= ? AND lane < ? GROUP BY source, lane";
-        let mut statement = file.prepare(select)?;
-        let rows = statement.query_map([GREEDY_LANES.start, GREEDY_LANES.end], |row| {
-            Ok((row.get::<_, String>(0)?.into(), (row.get(1)?, row.get(2)?)))
-        })?;
-        Ok(GreedySources { lanes: rows.collect::<rusqlite::Result<_>>()? })
+    /// Those of a spool that was opened: of each entry that waits its source, lane and sequence.
+    pub(super) fn of(waiting: impl Iterator<Item = (Arc<str>, u32, i64)>) -> Self {
+        let mut greedy = GreedySources::default();
+        waiting.for_each(|(source, lane, sequence)| greedy.note(&source, lane, sequence));
+        greedy
     }
 
     /// The lane for an entry of a source, where it is not that of all sources.
@@ -51,7 +46,8 @@ impl GreedySources {
 
     /// An entry of a source has been stored in such a lane.
     pub(super) fn note(&mut self, source: &Arc<str>, lane: u32, sequence: i64) {
-        self.lanes.insert(Arc::clone(source), (lane, sequence));
+        let newest = self.lanes.entry(Arc::clone(source)).or_insert((lane, sequence));
+        *newest = (lane, sequence.max(newest.1));
     }
 
     /// Everything up to an entry of a lane has left the spool: sources of which nothing waits there any more go with all others again.

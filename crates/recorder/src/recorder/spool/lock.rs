@@ -1,7 +1,8 @@
 //! One recorder at a time works on a spool.
 
 use std::fs::{File, TryLockError};
-use std::path::Path;
+use std::os::unix::fs::MetadataExt;
+use std::path::{Path, PathBuf};
 use std::time::{Duration, Instant};
 
 use super::SpoolError;
@@ -14,7 +15,8 @@ const PAUSE: Duration = Duration::from_millis(10);
 /// Held as long as the process works on the spool; given back by the kernel however the process ends.
 #[derive(Debug)]
 pub(super) struct SpoolLock {
-    _file: File,
+    file: File,
+    path: PathBuf,
 }
 
 impl SpoolLock {
@@ -27,7 +29,7 @@ impl SpoolLock {
         let given_up = Instant::now() + PATIENCE;
         loop {
             match file.try_lock() {
-                Ok(()) => return Ok(SpoolLock { _file: file }),
+                Ok(()) => return Ok(SpoolLock { file, path }),
                 Err(TryLockError::WouldBlock) if Instant::now() < given_up => std::thread::sleep(PAUSE),
                 Err(TryLockError::WouldBlock) => {
                     return Err(SpoolError::Held { path: directory.display().to_string() });
@@ -37,6 +39,13 @@ impl SpoolLock {
                 }
             }
         }
+    }
+
+    /// Whether it is still the file that another recorder would ask.
+    pub(super) fn is_in_place(&self) -> bool {
+        let identity = |metadata: std::fs::Metadata| (metadata.dev(), metadata.ino());
+        let (own, found) = (self.file.metadata().map(identity), std::fs::metadata(&self.path).map(identity));
+        own.is_ok_and(|own| found.is_ok_and(|found| own == found))
     }
 }
 

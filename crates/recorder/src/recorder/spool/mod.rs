@@ -1,62 +1,70 @@
-//! The spool: a durable, bounded queue between intake and database. What is in it survives any crash.
+//! The spool: a durable, bounded queue between intake and database. What is in it survives any crash, and what is damaged of it is counted.
 //!
 //! Main types: [`Committer`], the one thread that writes, many requests with one sync; [`Reader`], which the writers read
-//! with; [`SpoolFile`], the file itself. `spool.db` in the spool's directory is a SQLite database (write-ahead log,
-//! `synchronous = FULL`), with these tables, version 4:
+//! with; [`SpoolFile`], the spool itself. In its directory are two logs of segments:
 //!
-//! - `entry`: what was acknowledged and is not known to be committed. `sequence` only grows, and is never used twice. `checksum` is
-//!   the CRC-32 of all the other columns. `body` is line protocol in the entry's `precision`; `rows` is its number of points. `sender` is the name
-//!   in `[[access]]` of who sent it, which versions up to 3 did not keep. Those of lane 600 are refused records that wait for room in quarantine.
-//! - `message`: the ids of messages that were taken in, for a while, so that one that is sent again is not stored again. `message_id` is the owner,
-//!   a line break, and the id that was sent; without an owner it is of a version that kept none. `received_ns` is the time of [`IdClock`].
-//! - `quarantine`: records that the database refused, each with its reason, and entries that were found damaged.
-//! - `fact`: `version`, `recorder` (a random name that the ledger knows this spool by), `lanes`, `acknowledged`,
-//!   `committed` and `id_clock_ns`.
-//! - `lane`: the name that the ledger knows a lane by; `opening`: for each time that the file was opened a random token of each lane, and
-//!   the newest entry then. Version 1 did not have these two.
-//! - `apart`: measurements whose records wait in lanes of their own, because the database refuses them. Version 2 did not have it.
+//! - `entries/`: what was acknowledged, each request a frame of its own, as it came. A segment is given up when everything in it is settled.
+//! - `kept/`: what stays for longer: records in quarantine, ids of messages, records that wait apart, entries that wait longer than those around them, and the state: the random
+//!   name that the ledger knows this spool by, its lanes and their openings, and how far they are settled. Its frames are lists of facts that hold together or not at all.
+//!
+//! What is wanted is found by reading both when the spool is opened, and then stands in memory ([`index`]), without bodies. `lock` is held by the recorder that works on it. The
+//! database `spool.db` of versions 1 to 4 is read once ([`older`]).
 //!
 //! Invariant: a sync that failed ends the spool ([`SpoolError::Broken`]); only a new process, which reads what is really on the
 //! disk, goes on from there.
 
 mod apart;
+mod changing;
 mod clock;
 mod committer;
 mod counts;
+mod damage;
 mod deferred;
 mod entry;
+mod fact;
 mod file;
 #[cfg(any(test, fuzzing, feature = "fuzzed"))]
 mod fuzzed;
 mod greedy;
+mod group;
 mod holders;
+mod ids;
+mod index;
+mod lanes;
 mod lock;
+mod logs;
+mod older;
 mod opening;
+mod place;
 mod quarantine;
 mod reader;
+mod refusal;
+mod replay;
 mod request;
-mod salvage;
-mod schema;
+mod retire;
+mod state;
 mod worker;
 
-pub use apart::{APART_LANES, Apart, ApartLanes, ApartPart};
+pub use apart::{Apart, ApartLanes, ApartPart};
 pub use clock::{IdClock, now_ns, unspooled_number};
 #[cfg(any(test, fuzzing, feature = "fuzzed"))]
 pub use committer::Caught;
 pub use committer::{Committer, CommitterHandle};
 pub use counts::Counts;
+pub use damage::Damage;
 pub use deferred::Deferred;
-pub use entry::{Entry, Offer, body_checksum, lane_of};
+pub use entry::{APART_LANES, Entry, Offer, lane_of};
 pub use file::{SpoolFile, Stored};
 #[cfg(any(test, fuzzing, feature = "fuzzed"))]
 pub use fuzzed::SPOOL;
 pub use greedy::GREEDY_LANES;
 pub use holders::{Held, QuarantineView, holder_of};
+pub use older::Salvaged;
 pub use opening::{LaneNews, LaneOpening, Opening};
-pub use quarantine::{Clearing, Portion, Quarantined, Refusal, Span, list};
+pub use quarantine::{Clearing, Portion, Span, list};
 pub use reader::Reader;
+pub use refusal::{Quarantined, Refusal};
 pub use request::{Placed, Refused};
-pub use salvage::Salvaged;
 
 /// Why the spool did not do what it was asked to.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
@@ -84,14 +92,4 @@ pub enum SpoolError {
         /// What is wrong, and what to do.
         reason: String,
     },
-}
-
-impl SpoolError {
-    /// What a refusal by SQLite means: a full disk can be emptied, anything else ends the spool.
-    fn of(error: &rusqlite::Error) -> Self {
-        match error.sqlite_error_code() {
-            Some(rusqlite::ErrorCode::DiskFull) => SpoolError::Full(error.to_string()),
-            _ => SpoolError::Broken(error.to_string()),
-        }
-    }
 }

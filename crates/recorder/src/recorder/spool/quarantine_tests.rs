@@ -20,7 +20,7 @@ fn who_holds_what_is_known_again_when_the_spool_is_opened_again() {
     let mut file = directory.open().with_quarantine(1 << 10);
     let named = |sender: &str, source: &str| Offer { sender: sender.into(), source: source.into(), ..offer(1) };
     append(&mut file, &[named("n", "a"), named("n", "b"), named("", "n"), offer(1)]);
-    let entries = waiting(&directory);
+    let entries = waiting(&file);
     assert_eq!((&*entries[0].offer.sender, &*entries[2].offer.sender), ("n", ""));
     let deferred = Deferred {
         entry: Arc::new(entries[3].clone()),
@@ -44,13 +44,13 @@ fn who_holds_what_is_known_again_when_the_spool_is_opened_again() {
     assert_eq!((file.quarantine_view(), file.counts()), (view, counts));
     // Who replays finds them where they were sent from.
     assert_eq!(file.clear(Clearing::Replay).unwrap(), 3);
-    assert_eq!(waiting(&directory).iter().filter(|entry| &*entry.offer.sender == "n").count(), 2);
+    assert_eq!(waiting(&file).iter().filter(|entry| &*entry.offer.sender == "n").count(), 2);
     assert!(file.quarantine_view().largest.iter().all(|(holder, _)| holder == "source \"tests\""));
     let mut group = file.begin().unwrap();
     group.bring_back(1).unwrap();
     group.commit().unwrap();
     assert_eq!((file.counts().deferred, file.counts().deferred_bytes, file.counts().spooled), (0, 0, 4));
-    assert_eq!(waiting(&directory).last().unwrap().offer, Offer { rows: 1, body: b"m f=1\n".into(), ..offer(1) });
+    assert_eq!(waiting(&file).last().unwrap().offer, Offer { rows: 1, body: b"m f=1\n".into(), ..offer(1) });
     assert!(file.quarantine_view().largest.is_empty());
     assert_conserved(file.counts());
 }
@@ -61,7 +61,7 @@ fn a_recorder_that_works_replays_in_portions_and_leaves_room_to_others() {
     let mut file = directory.open();
     let offers: Vec<_> = (0..1_200).map(offer).collect();
     append(&mut file, &offers);
-    let entries = waiting(&directory);
+    let entries = waiting(&file);
     quarantine_first(&mut file, &entries);
     let (committer, handle) = Committer::start(file).unwrap();
     let runtime = tokio::runtime::Builder::new_current_thread().build().unwrap();

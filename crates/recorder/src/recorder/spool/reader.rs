@@ -1,42 +1,65 @@
 //! Reads what waits. Main type: [`Reader`].
 
-use std::path::Path;
-use std::time::Duration;
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
-use rusqlite::{Connection, OpenFlags, OptionalExtension, Row, params};
+use loadline_segments::segments::{self, ReadError};
 
-use super::quarantine::Refusal;
+use super::fact::StoredEntry;
+use super::index::{EntryRef, Index};
+use super::place::{LogName, Place};
+use super::refusal::{DAMAGED, Refusal};
 use super::{Entry, Offer, SpoolError};
 use crate::recorder::line::Precision;
 
-/// Why an entry is quarantined that is not as it was written.
-const DAMAGED: &str = "the entry's checksum is wrong: the spool's disk or file was damaged";
+/// Entries that are looked for at a time.
+const ENTRIES_MAX: usize = 10_000;
 
-/// A connection that reads, one for each writer.
-#[derive(Debug)]
+/// What the one that writes and those that read have in common.
+pub(super) struct Shelf {
+    index: Mutex<Index>,
+    pub(super) entries: segments::Reader,
+    pub(super) kept: segments::Reader,
+}
+
+impl Shelf {
+    pub(super) fn new(index: Index, entries: segments::Reader, kept: segments::Reader) -> Self {
+        Shelf { index: Mutex::new(index), entries, kept }
+    }
+
+    pub(super) fn index(&self) -> MutexGuard<'_, Index> {
+        self.index.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    /// The part of a frame at a place, as it was written.
+    pub(super) fn read(&self, place: &Place, epoch: u64) -> Result<Vec<u8>, ReadError> {
+        let log = if place.log == LogName::Entries { &self.entries } else { &self.kept };
+        let part = |body: Vec<u8>| {
+            if place.at == 0 && place.bytes == place.length { body } else { place.part(&body).to_vec() }
+        };
+        match log.read_at(place.position(), place.length, epoch) {
+            Ok(body) => Ok(part(body)),
+            Err(ReadError::Damaged(body)) => Err(ReadError::Damaged(part(body))),
+            Err(error) => Err(error),
+        }
+    }
+}
+
+/// Reads from any number of threads, beside the one that writes.
+#[derive(Clone)]
 pub struct Reader {
-    connection: Connection,
+    pub(super) shelf: Arc<Shelf>,
+}
+
+impl std::fmt::Debug for Reader {
+    fn fmt(&self, formatter: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        formatter.debug_struct("Reader").finish_non_exhaustive()
+    }
 }
 
 /// An entry as it was found.
 pub type Found = Result<Entry, (Entry, Refusal)>;
 
 impl Reader {
-    /// Opens the spool's file to read it.
-    ///
-    /// # Errors
-    /// As the disk fails.
-    pub fn open(path: &Path) -> Result<Self, SpoolError> {
-        let open = || {
-            let connection = Connection::open_with_flags(path, OpenFlags::SQLITE_OPEN_READ_WRITE)?;
-            connection.busy_timeout(Duration::from_secs(10))?;
-            connection.pragma_update(None, "query_only", "on")?;
-            connection.pragma_update(None, "cache_size", -2_048)?;
-            Ok(Reader { connection })
-        };
-        open().map_err(|error: rusqlite::Error| SpoolError::of(&error))
-    }
-
     /// The entries of a lane between two sequences, in order, until they have this many bytes or rows; at least one where there is any.
     /// One whose checksum is wrong comes with what it is to be quarantined as.
     ///
@@ -49,7 +72,57 @@ impl Reader {
         bytes_max: usize,
         rows_max: u64,
     ) -> Result<Vec<Found>, SpoolError> {
-        self.try_read(lane, between, bytes_max, rows_max).map_err(|error| SpoolError::of(&error))
+        let mut wanted = Vec::new();
+        {
+            let (index, mut bytes, mut rows) = (self.shelf.index(), 0_usize, 0);
+            for (sequence, entry) in index.between(lane, between.0, between.1).take(ENTRIES_MAX) {
+                wanted.push((sequence, *entry, index.segment(entry.place.log, entry.place.segment).epoch));
+                bytes = bytes.saturating_add(entry.place.bytes as usize);
+                rows += u64::from(entry.rows);
+                if bytes >= bytes_max || rows >= rows_max {
+                    break;
+                }
+            }
+        }
+        let mut found = Vec::with_capacity(wanted.len());
+        for (sequence, entry, epoch) in wanted {
+            found.extend(self.read_one(lane, sequence, entry, epoch)?);
+        }
+        Ok(found)
+    }
+
+    /// One entry; none where it was settled meanwhile.
+    fn read_one(
+        &self,
+        lane: u32,
+        sequence: i64,
+        mut entry: EntryRef,
+        mut epoch: u64,
+    ) -> Result<Option<Found>, SpoolError> {
+        loop {
+            match self.shelf.read(&entry.place, epoch) {
+                Ok(bytes) => {
+                    return Ok(Some(match StoredEntry::of(&bytes) {
+                        Some(stored) if stored.entry.sequence == sequence => Ok(stored.entry),
+                        _ => Err(damaged(lane, sequence, &entry, bytes)),
+                    }));
+                }
+                Err(ReadError::Damaged(left)) => return Ok(Some(Err(damaged(lane, sequence, &entry, left)))),
+                Err(ReadError::Disk(reason)) => return Err(SpoolError::Broken(reason)),
+                Err(ReadError::Gone) => {
+                    // It has been moved to another segment, or was settled.
+                    let index = self.shelf.index();
+                    match index.entry(lane, sequence) {
+                        Some(now) if now.place != entry.place => {
+                            epoch = index.segment(now.place.log, now.place.segment).epoch;
+                            entry = now;
+                        }
+                        Some(now) => return Ok(Some(Err(damaged(lane, sequence, &now, Vec::new())))),
+                        None => return Ok(None),
+                    }
+                }
+            }
+        }
     }
 
     /// The first entry of a lane behind a sequence; none where nothing waits there.
@@ -57,11 +130,7 @@ impl Reader {
     /// # Errors
     /// As the disk fails.
     pub fn first(&self, lane: u32, after: i64) -> Result<Option<i64>, SpoolError> {
-        let read = || -> rusqlite::Result<Option<i64>> {
-            let select = "SELECT min(sequence) FROM entry WHERE lane = ? AND sequence > ?";
-            self.connection.prepare_cached(select)?.query_row(params![lane, after], |row| row.get(0))
-        };
-        read().map_err(|error: rusqlite::Error| SpoolError::of(&error))
+        Ok(self.shelf.index().between(lane, after, i64::MAX).next().map(|(sequence, _)| sequence))
     }
 
     /// Records of these entries that are in quarantine: entry and number. A recorder that ended before it could settle the entry
@@ -70,12 +139,7 @@ impl Reader {
     /// # Errors
     /// As the disk fails.
     pub fn quarantined(&self, first: i64, last: i64) -> Result<Vec<(i64, i64)>, SpoolError> {
-        let read = || -> rusqlite::Result<_> {
-            let select = "SELECT entry, row FROM quarantine WHERE entry BETWEEN ? AND ?";
-            let mut statement = self.connection.prepare_cached(select)?;
-            statement.query_map([first, last], |row| Ok((row.get(0)?, row.get(1)?)))?.collect()
-        };
-        read().map_err(|error: rusqlite::Error| SpoolError::of(&error))
+        Ok(self.shelf.index().refused(first, last).map(|(entry, row, _)| (entry, row)).collect())
     }
 
     /// Records of the entries of a lane up to a sequence that are in the spool.
@@ -83,21 +147,17 @@ impl Reader {
     /// # Errors
     /// As the disk fails.
     pub fn rows_through(&self, lane: u32, through: i64) -> Result<u64, SpoolError> {
-        let read = || -> rusqlite::Result<u64> {
-            let select = "SELECT ifnull(sum(rows), 0) FROM entry WHERE lane = ? AND sequence <= ?";
-            self.connection.prepare_cached(select)?.query_row(params![lane, through], |row| row.get(0))
-        };
-        read().map_err(|error: rusqlite::Error| SpoolError::of(&error))
+        let index = self.shelf.index();
+        let through = index.between(lane, i64::MIN, through.saturating_add(1));
+        Ok(through.map(|(_, entry)| u64::from(entry.rows)).sum())
     }
 
-    /// Records in quarantine whose entry was damaged.
+    /// Records in quarantine that stand for what was damaged in the spool.
     ///
     /// # Errors
     /// As the disk fails.
     pub fn damaged_rows(&self) -> Result<u64, SpoolError> {
-        let select = "SELECT ifnull(sum(rows), 0) FROM quarantine WHERE reason = ?";
-        let read = || self.connection.query_row(select, [DAMAGED], |row| row.get(0));
-        read().map_err(|error: rusqlite::Error| SpoolError::of(&error))
+        Ok(self.shelf.index().damaged_rows())
     }
 
     /// When the oldest entry of a lane behind a sequence arrived, in nanoseconds since 1970; none where nothing waits there.
@@ -105,58 +165,26 @@ impl Reader {
     /// # Errors
     /// As the disk fails.
     pub fn oldest(&self, lane: u32, after: i64) -> Result<Option<i64>, SpoolError> {
-        let read = || -> rusqlite::Result<Option<i64>> {
-            let select = "SELECT received_ns FROM entry WHERE lane = ? AND sequence > ? ORDER BY sequence LIMIT 1";
-            self.connection.prepare_cached(select)?.query_row(params![lane, after], |row| row.get(0)).optional()
-        };
-        read().map_err(|error: rusqlite::Error| SpoolError::of(&error))
-    }
-
-    fn try_read(
-        &self,
-        lane: u32,
-        (after, before): (i64, i64),
-        bytes_max: usize,
-        rows_max: u64,
-    ) -> rusqlite::Result<Vec<Found>> {
-        let select = "SELECT sequence, source, sender, message_id, received_ns, precision, rows, checksum, body FROM entry \
-                      WHERE lane = ? AND sequence > ? AND sequence < ? ORDER BY sequence";
-        let mut statement = self.connection.prepare_cached(select)?;
-        let mut rows = statement.query(params![lane, after, before])?;
-        let (mut found, mut bytes, mut points) = (Vec::new(), 0, 0);
-        while let Some(row) = rows.next()? {
-            let (sequence, offer, is_whole) = offer_of(row, lane)?;
-            bytes += offer.body.len();
-            points += u64::from(offer.rows);
-            let entry = Entry { sequence, offer };
-            found.push(if is_whole {
-                Ok(entry)
-            } else {
-                let reason = DAMAGED.to_owned();
-                let refusal = Refusal { row: -1, rows: entry.offer.rows, body: entry.offer.body.clone(), reason };
-                Err((entry, refusal))
-            });
-            if bytes >= bytes_max || points >= rows_max {
-                break;
-            }
-        }
-        Ok(found)
+        Ok(self.shelf.index().between(lane, after, i64::MAX).next().map(|(_, entry)| entry.received_ns))
     }
 }
 
-/// What an entry's row says: `sequence, source, sender, message_id, received_ns, precision, rows, checksum, body`; and whether it is as it was stored.
-pub(super) fn offer_of(row: &Row<'_>, lane: u32) -> rusqlite::Result<(i64, Offer, bool)> {
-    let precision = Precision::from_code(row.get(5)?);
+/// An entry that is not as it was written, with what is left of it.
+fn damaged(lane: u32, sequence: i64, entry: &EntryRef, left: Vec<u8>) -> (Entry, Refusal) {
+    // Who sent it is a guess; that it is damaged is said beside it.
+    let guessed = StoredEntry::of(&left).map(|stored| stored.entry.offer);
+    let (source, sender, body) =
+        guessed.map_or(("".into(), "".into(), left), |offer| (offer.source, offer.sender, offer.body));
+    let refusal = Refusal { row: -1, rows: entry.rows, body: body.clone(), reason: DAMAGED.to_owned() };
     let offer = Offer {
         lane,
-        source: row.get::<_, String>(1)?.into(),
-        sender: row.get::<_, String>(2)?.into(),
-        message_id: row.get(3)?,
-        received_ns: row.get(4)?,
-        precision: precision.unwrap_or_default(),
-        rows: row.get(6)?,
-        body: row.get(8)?,
+        source,
+        sender,
+        message_id: String::new(),
+        received_ns: entry.received_ns,
+        precision: Precision::default(),
+        rows: entry.rows,
+        body,
     };
-    let is_whole = precision.is_some() && offer.checksum() == row.get::<_, u32>(7)?;
-    Ok((row.get(0)?, offer, is_whole))
+    (Entry { sequence, offer }, refusal)
 }

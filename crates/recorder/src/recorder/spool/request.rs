@@ -2,12 +2,15 @@
 
 use std::sync::atomic::AtomicBool;
 use std::sync::{Arc, Condvar, Mutex, PoisonError};
+use std::time::{Duration, Instant};
 
 use tokio::sync::oneshot;
 
 use super::counts::Counts;
-use super::quarantine::{Clearing, Portion, Refusal, Span};
-use super::{Apart, ApartLanes, Deferred, Entry, LaneNews, LaneOpening, Offer, QuarantineView, SpoolError, Stored};
+use super::quarantine::{Clearing, Portion, Span};
+use super::{
+    Apart, ApartLanes, Deferred, Entry, LaneNews, LaneOpening, Offer, QuarantineView, Refusal, SpoolError, Stored,
+};
 use crate::recorder::pulse::Pulse;
 
 /// What became of an offer, and the lane in which it waits.
@@ -74,10 +77,22 @@ pub(super) struct Shared {
     pub(super) pulse: Pulse,
     /// Whether the door is closed for anybody, so that most requests need not ask who it is.
     pub(super) closes_any: AtomicBool,
+    /// When the thread was asked last to look after what is not asked for.
+    looked: Mutex<Option<Instant>>,
 }
 
 impl Shared {
     pub(super) fn lock(&self) -> std::sync::MutexGuard<'_, State> {
         self.state.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    /// Whether the last look was asked for so long ago; if so, one is asked for now.
+    pub(super) fn is_look_due(&self, after: Duration) -> bool {
+        let mut looked = self.looked.lock().unwrap_or_else(PoisonError::into_inner);
+        let is_due = looked.is_none_or(|looked| looked.elapsed() >= after);
+        if is_due {
+            *looked = Some(Instant::now());
+        }
+        is_due
     }
 }

@@ -11,8 +11,8 @@ use tokio::sync::{mpsc, oneshot};
 
 use super::clock::now_ns;
 use super::counts::Counts;
-use super::file::Group;
 use super::greedy::GreedySources;
+use super::group::Group;
 use super::quarantine::Portion;
 use super::request::{Appended, Placed, Refused, Request, Shared};
 use super::{LaneOpening, Offer, SpoolError, SpoolFile, Stored};
@@ -20,6 +20,8 @@ use crate::recorder::log;
 
 /// A group is closed behind this many bytes.
 const GROUP_BYTES: u64 = 16 << 20;
+/// How long ids wait to be forgotten.
+const FORGET_PAUSE: Duration = Duration::from_secs(10);
 /// Senders that the log names at a time.
 const SAID_MAX: usize = 5;
 
@@ -49,12 +51,11 @@ struct Answers {
 }
 
 impl Worker {
-    pub(super) fn new(file: SpoolFile, receiver: mpsc::Receiver<Request>, shared: Arc<Shared>) -> Self {
+    pub(super) fn new(mut file: SpoolFile, receiver: mpsc::Receiver<Request>, shared: Arc<Shared>) -> Self {
         shared.lock().counts = file.counts();
-        // A file that cannot be read here fails with the first entry.
-        shared.lock().apart = Arc::new(file.apart().unwrap_or_default());
-        let lanes = file.lanes().unwrap_or(1);
-        let greedy = GreedySources::read(file.connection()).unwrap_or_default();
+        shared.lock().apart = Arc::new(file.apart());
+        let lanes = file.lanes();
+        let greedy = file.greedy.take().unwrap_or_default();
         let worker = Worker {
             file,
             receiver,
@@ -77,11 +78,21 @@ impl Worker {
         while let Some(first) = self.receiver.blocking_recv() {
             self.shared.pulse.beat();
             if let Request::Look = first {
+                if let Err(error) = self.file.tidy() {
+                    self.end(error);
+                    return;
+                }
                 continue;
             }
             let mut answers = Answers::default();
             match self.group(first, &mut answers) {
-                Ok(()) => answers.send(),
+                Ok(()) => {
+                    answers.send();
+                    if let Err(error) = self.file.tidy() {
+                        self.end(error);
+                        return;
+                    }
+                }
                 Err(error) => {
                     self.shared.lock().full = Some(error.to_string());
                     answers.fail(&error);
@@ -124,9 +135,8 @@ impl Worker {
             log::warning("ids of messages are forgotten before spool.remember is over", &[("remedy", remedy)]);
         }
         if too_many || now >= self.next_forget {
-            let forgotten = group.forget_messages()?;
-            let pause = if forgotten > 0 { Duration::from_millis(100) } else { Duration::from_secs(10) };
-            self.next_forget = now + pause;
+            group.forget_messages()?;
+            self.next_forget = now + FORGET_PAUSE;
         }
         for (lane, through) in &self.unsettled {
             group.settle(*lane, *through)?;
@@ -140,7 +150,7 @@ impl Worker {
         if self.file.is_half_quarantine() && !was_half_quarantine {
             self.warn_of_half();
         }
-        let apart = if changes_apart { Some(Arc::new(self.file.apart()?)) } else { None };
+        let apart = if changes_apart { Some(Arc::new(self.file.apart())) } else { None };
         if changes_quarantine {
             self.show_quarantine();
         }

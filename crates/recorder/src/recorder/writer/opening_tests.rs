@@ -126,10 +126,10 @@ struct Running {
 fn copy(from: &Path, to: &Path) {
     let _ = std::fs::remove_dir_all(to);
     std::fs::create_dir_all(to).unwrap();
-    // What SQLite keeps in memory of the log is not part of a copy.
-    for name in ["spool.db", "spool.db-wal"] {
-        if from.join(name).exists() {
-            std::fs::copy(from.join(name), to.join(name)).unwrap();
+    for log in ["entries", "kept"] {
+        std::fs::create_dir_all(to.join(log)).unwrap();
+        for file in std::fs::read_dir(from.join(log)).into_iter().flatten().flatten() {
+            std::fs::copy(file.path(), to.join(log).join(file.file_name())).unwrap();
         }
     }
 }
@@ -138,7 +138,7 @@ impl Running {
     fn start(spool: &Spool) -> Self {
         let mut file = SpoolFile::open(&spool.path, 1 << 20, Duration::from_secs(3_600)).unwrap();
         file.set_lanes(1).unwrap();
-        let (opening, reader) = (file.lane_opening(0).unwrap(), Reader::open(file.path()).unwrap());
+        let (opening, reader) = (file.lane_opening(0).unwrap(), file.reader());
         Running { file, reader, opening, connection: None }
     }
 

@@ -1,15 +1,11 @@
-//! The tables of the spool's file: how they are made, brought up from older versions, and counted. Main functions: [`connect`] and [`count`].
+//! The tables of the spool's file: how they are made, and brought up from older versions. Main function: [`connect`].
 
 use std::path::Path;
 use std::time::Duration;
 
 use rusqlite::{Connection, OptionalExtension, Transaction, TransactionBehavior};
 
-use super::counts::Counts;
-use super::holders::{Change, Holders, holder_of};
-
-/// Version of the tables; one that is newer is refused.
-pub(super) const VERSION: i64 = 4;
+use super::VERSION;
 
 const TABLES: &str = "
 CREATE TABLE entry (
@@ -66,21 +62,7 @@ ALTER TABLE quarantine ADD COLUMN sender TEXT NOT NULL DEFAULT '';
 ";
 
 /// A random name of 32 characters, in SQL.
-pub(super) const RANDOM_NAME: &str = "lower(hex(randomblob(16)))";
-
-/// The lane of refused records that find no room in quarantine; nobody writes it.
-pub(super) const DEFERRED_LANE: u32 = 600;
-
-/// Bytes that a quarantined record counts against the bound, in SQL.
-pub(super) const QUARANTINED_BYTES: &str =
-    "96 + octet_length(source) + octet_length(sender) + octet_length(reason) + length(body)";
-
-/// What SQLite needs for an id, in its table and its index, besides its texts.
-pub(super) const MESSAGE_BYTES: u64 = 48;
-
-/// Sums of `entry`: how many, rows, bytes.
-pub(super) const ENTRY_SUMS: &str = "SELECT count(*), ifnull(sum(rows), 0), ifnull(sum(96 + octet_length(source) + octet_length(sender) \
-                          + 2 * octet_length(message_id) + length(body)), 0) FROM entry";
+const RANDOM_NAME: &str = "lower(hex(randomblob(16)))";
 
 /// Opens the file, with its tables made where it is new.
 pub(super) fn connect(path: &Path) -> rusqlite::Result<Connection> {
@@ -130,60 +112,4 @@ fn upgrade(transaction: &Transaction<'_>) -> rusqlite::Result<()> {
 
 pub(super) fn fact_number(connection: &Connection, name: &str) -> rusqlite::Result<i64> {
     connection.query_row("SELECT value FROM fact WHERE name = ?", [name], |row| row.get(0))
-}
-
-/// Counts what the file holds: it is the truth that the counters begin with.
-pub(super) fn count(connection: &Connection) -> rusqlite::Result<Counts> {
-    let (entries, rows, spooled_bytes): (u64, u64, u64) =
-        connection.query_row(ENTRY_SUMS, [], |row| Ok((row.get(0)?, row.get(1)?, row.get(2)?)))?;
-    let sums = format!("SELECT ifnull(sum(rows), 0), ifnull(sum({QUARANTINED_BYTES}), 0) FROM quarantine");
-    let (quarantined, quarantined_bytes): (u64, u64) =
-        connection.query_row(&sums, [], |row| Ok((row.get(0)?, row.get(1)?)))?;
-    let waiting =
-        "SELECT ifnull(sum(quarantine.rows), 0) FROM quarantine JOIN entry ON entry.sequence = quarantine.entry";
-    let quarantined_of_entries: u64 = connection.query_row(waiting, [], |row| row.get(0))?;
-    let deferred = format!("{ENTRY_SUMS} WHERE lane = {DEFERRED_LANE}");
-    let (deferred, deferred_bytes): (u64, u64) =
-        connection.query_row(&deferred, [], |row| Ok((row.get(1)?, row.get(2)?)))?;
-    Ok(Counts {
-        acknowledged: fact_number(connection, "acknowledged")? as u64,
-        committed: fact_number(connection, "committed")? as u64,
-        spooled: rows.saturating_sub(quarantined_of_entries),
-        quarantined,
-        spooled_bytes,
-        entries,
-        quarantined_bytes,
-        deferred,
-        deferred_bytes,
-    })
-}
-
-/// Who holds what of the quarantine.
-pub(super) fn holders(connection: &Connection) -> rusqlite::Result<Holders> {
-    let mut holders = Holders::default();
-    // The reason is that of the row with the highest number: SQLite gives the other columns of it.
-    let quarantined = format!(
-        "SELECT sender, CASE sender WHEN '' THEN source ELSE '' END, sum(rows), sum({QUARANTINED_BYTES}), reason, max(id) \
-         FROM quarantine GROUP BY 1, 2"
-    );
-    let mut quarantined = connection.prepare(&quarantined)?;
-    let mut rows = quarantined.query([])?;
-    while let Some(row) = rows.next()? {
-        let change = Change { rows: row.get(2)?, bytes: row.get(3)?, deferred_bytes: 0, reason: row.get(4)? };
-        holders.change(&holder_of(&row.get::<_, String>(0)?, &row.get::<_, String>(1)?), &change);
-    }
-    let deferred = "SELECT sender, source, 96 + octet_length(source) + octet_length(sender) + length(body) FROM entry WHERE lane = ?";
-    let mut deferred = connection.prepare(deferred)?;
-    let mut rows = deferred.query([DEFERRED_LANE])?;
-    while let Some(row) = rows.next()? {
-        let change = Change { deferred_bytes: row.get(2)?, ..Change::default() };
-        holders.change(&holder_of(&row.get::<_, String>(0)?, &row.get::<_, String>(1)?), &change);
-    }
-    Ok(holders)
-}
-
-pub(super) fn count_messages(connection: &Connection) -> rusqlite::Result<u64> {
-    let sums =
-        "SELECT count(*), ifnull(sum(length(CAST(source AS BLOB)) + length(CAST(message_id AS BLOB))), 0) FROM message";
-    connection.query_row(sums, [], |row| Ok(MESSAGE_BYTES * row.get::<_, u64>(0)? + 2 * row.get::<_, u64>(1)?))
 }

@@ -4,7 +4,6 @@ use std::path::{Path, PathBuf};
 
 use rusqlite::{Connection, OpenFlags};
 
-use super::opening;
 use super::schema::connect;
 
 /// What was found damaged.
@@ -80,7 +79,10 @@ fn copy(from: &Path, to: &Path) -> rusqlite::Result<u64> {
     {
         target.execute("INSERT INTO sqlite_sequence (name, seq) VALUES ('entry', ?)", [last])?;
     }
-    opening::salvage(&source, &target)?;
+    copy_table(&source, &target, "lane", "number")?;
+    // Whatever was checked is checked again.
+    target.execute("UPDATE lane SET is_checked = 0", [])?;
+    copy_table(&source, &target, "opening", "lane, number")?;
     copy_table(&source, &target, "apart", "measurement")?;
     copy_table(&source, &target, "message", "source, message_id")?;
     Ok(copy_table(&source, &target, "entry", "rowid")? + copy_table(&source, &target, "quarantine", "rowid")?)

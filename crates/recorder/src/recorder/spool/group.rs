@@ -1,0 +1,304 @@
+//! Changes of the spool that are synced together. Main type: [`Group`].
+//!
+//! Invariant: nothing is changed before it is durable; a group that fails for want of room has changed nothing.
+
+use std::collections::{BTreeMap, HashMap, HashSet};
+
+use super::fact::{FACTS, Fact, Id, StoredRefusal};
+use super::file::SpoolFile;
+use super::holders::Change;
+use super::index::{Effect, EntryRef};
+use super::logs;
+use super::place::{LogName, Place};
+use super::state::State;
+use super::{Counts, Offer, SpoolError};
+
+impl SpoolFile {
+    /// Starts a group: what is stored, settled and quarantined with it is synced together.
+    ///
+    /// # Errors
+    /// As the disk fails.
+    pub fn begin(&mut self) -> Result<Group<'_>, SpoolError> {
+        Ok(Group {
+            counts: self.counts,
+            held: HashMap::new(),
+            frames: Vec::new(),
+            unplaced: BTreeMap::new(),
+            amended: HashMap::new(),
+            refused: BTreeMap::new(),
+            let_go: HashSet::new(),
+            settled: BTreeMap::new(),
+            ids: HashMap::new(),
+            forgotten: None,
+            state: None,
+            next_sequence: self.next_sequence,
+            next_refusal: self.next_refusal,
+            newest: 0,
+            file: self,
+        })
+    }
+}
+
+/// A frame that is to be appended.
+pub(super) struct Frame {
+    pub log: LogName,
+    pub kind: u8,
+    pub tag: u32,
+    pub rows: u32,
+    pub body: Vec<u8>,
+    /// What it changes, and where the bytes of that stand in its body.
+    pub effects: Vec<(Effect, usize, usize)>,
+    pub id: Option<Id>,
+}
+
+/// An entry as it will be.
+#[derive(Debug, Clone, Copy)]
+pub(super) struct Now {
+    pub version: u32,
+    pub rows: u32,
+    pub checksum: u32,
+    pub bytes: u64,
+}
+
+/// Changes that are synced together; dropped without [`Group::commit`] none of them was made.
+pub struct Group<'a> {
+    pub(super) file: &'a mut SpoolFile,
+    pub(super) counts: Counts,
+    /// What becomes more and less of what senders hold of the quarantine.
+    pub(super) held: HashMap<String, Change>,
+    pub(super) frames: Vec<Frame>,
+    /// Entries of this group, by lane and sequence.
+    pub(super) unplaced: BTreeMap<(u32, i64), Now>,
+    /// Entries of before that this group changes.
+    pub(super) amended: HashMap<i64, Now>,
+    /// Records that this group puts into quarantine, by entry and row, and how many records each stands for.
+    pub(super) refused: BTreeMap<(i64, i64), u32>,
+    pub(super) let_go: HashSet<i64>,
+    pub(super) settled: BTreeMap<u32, i64>,
+    pub(super) ids: HashMap<Id, u32>,
+    /// Ids older than this are forgotten, and how many there may be.
+    pub(super) forgotten: Option<(u32, u64)>,
+    pub(super) state: Option<State>,
+    pub(super) next_sequence: i64,
+    pub(super) next_refusal: i64,
+    /// The newest entry of this group; 0 for none.
+    pub(super) newest: i64,
+}
+
+/// Facts that hold together or not at all.
+#[derive(Default)]
+pub(super) struct FactList {
+    body: Vec<u8>,
+    rows: u32,
+    effects: Vec<(Effect, usize, usize)>,
+}
+
+impl Group<'_> {
+    /// The counters as they will be.
+    pub fn counts(&self) -> Counts {
+        self.counts
+    }
+
+    /// The newest entry that it has; 0 for none.
+    pub(super) fn newest(&self) -> i64 {
+        self.newest
+    }
+
+    /// Whether an offer fits.
+    pub fn has_room_for(&self, offer: &Offer) -> bool {
+        self.has_room_for_bytes(offer.stored_bytes())
+    }
+
+    /// Whether so much more fits.
+    pub fn has_room_for_bytes(&self, bytes: u64) -> bool {
+        let bound = self.file.bound_bytes;
+        self.counts.held_bytes(bound, self.file.quarantine_bound_bytes) + bytes <= bound
+    }
+
+    /// Half of the spool's bound.
+    pub(super) fn half_of_bound(&self) -> u64 {
+        self.file.bound_bytes / 2
+    }
+
+    /// Whether less than half of the quarantine's bound is used.
+    pub(super) fn is_quarantine_below_half(&self) -> bool {
+        self.counts.quarantined_bytes < self.file.quarantine_bound_bytes / 2
+    }
+
+    /// What is known besides entries, ids and quarantine, as it will be.
+    pub(super) fn state(&self) -> &State {
+        self.state.as_ref().unwrap_or(&self.file.state)
+    }
+
+    pub(super) fn state_to_change(&mut self) -> &mut State {
+        let newest = self.next_sequence - 1;
+        let state = self.state.get_or_insert_with(|| self.file.state.clone());
+        state.newest = state.newest.max(newest);
+        state
+    }
+
+    /// An entry as it will be; none where it is not there any more.
+    pub(super) fn entry(&self, lane: u32, sequence: i64) -> Option<Now> {
+        if self.settled.get(&lane).is_some_and(|settled| sequence <= *settled) {
+            return None;
+        }
+        let pending = self.unplaced.get(&(lane, sequence)).or_else(|| self.amended.get(&sequence)).copied();
+        let now = pending.or_else(|| self.file.shelf.index().entry(lane, sequence).map(|entry| Now::of(&entry)));
+        now.filter(|now| now.rows > 0)
+    }
+
+    /// Takes the oldest entry of a lane away, whose records are elsewhere from here on.
+    pub(super) fn take_from_lane(&mut self, lane: u32, through: i64, list: &mut FactList) {
+        self.settled.insert(lane, through);
+        list.push(&Fact::Settled { lane, through }, Some(Effect::Settled { lane, through }), 0);
+    }
+
+    /// Whether anything waits in a lane.
+    pub(super) fn has_waiting(&self, lane: u32) -> bool {
+        let settled = self.settled.get(&lane).copied().unwrap_or(i64::MIN);
+        let of_group = (lane, settled.saturating_add(1))..=(lane, i64::MAX);
+        if self.unplaced.range(of_group).any(|(_, now)| now.rows > 0) {
+            return true;
+        }
+        let index = self.file.shelf.index();
+        let is_left = |sequence: i64| self.amended.get(&sequence).is_none_or(|now| now.rows > 0);
+        index.between(lane, settled, i64::MAX).any(|(sequence, _)| is_left(sequence))
+    }
+
+    /// A record in quarantine as it was stored; none where it cannot be read any more.
+    pub(super) fn read_refusal(&self, id: i64) -> Result<Option<StoredRefusal>, SpoolError> {
+        self.file.read_refusal(id)
+    }
+
+    /// Appends facts that hold together.
+    pub(super) fn push(&mut self, list: FactList) {
+        let FactList { body, rows, effects } = list;
+        if !body.is_empty() {
+            self.frames.push(Frame { log: LogName::Kept, kind: FACTS, tag: 0, rows, body, effects, id: None });
+        }
+    }
+
+    /// Whether a record of an entry is in quarantine.
+    pub(super) fn is_refused(&self, entry: i64, row: i64) -> bool {
+        self.refused.contains_key(&(entry, row)) || self.file.shelf.index().is_refused(entry, row)
+    }
+
+    /// Makes the changes durable.
+    ///
+    /// # Errors
+    /// [`SpoolError::Full`]: none of the changes was made. Otherwise as the disk fails.
+    pub fn commit(mut self) -> Result<(), SpoolError> {
+        self.file.check_place()?;
+        if let Some(state) = self.state.take() {
+            self.push_state(state);
+        }
+        let state = self.state.take();
+        let logs = self.file.logs()?;
+        for log in [LogName::Kept, LogName::Entries] {
+            let lengths = self.frames.iter().filter(move |frame| frame.log == log);
+            logs.make_room(log, lengths.map(|frame| frame.body.len() as u64))?;
+        }
+        self.write(LogName::Kept)?;
+        if let Some(state) = state {
+            self.file.state = state;
+        }
+        if let Err(error) = self.write(LogName::Entries) {
+            // There was room, and the disk gave none: what is kept is kept all the same.
+            self.file.next_sequence = self.next_sequence;
+            self.file.next_refusal = self.next_refusal;
+            self.file.count_again();
+            return Err(error);
+        }
+        self.conclude();
+        Ok(())
+    }
+
+    /// State is written twice, so that no single damage takes it away.
+    fn push_state(&mut self, mut state: State) {
+        state.newest = state.newest.max(self.next_sequence - 1);
+        state.newest_quarantined = state.newest_quarantined.max(self.next_refusal - 1);
+        state.id_clock_ns = self.file.clock.now_ns();
+        let mut list = FactList::default();
+        list.push(&Fact::State(Box::new(state.clone())), None, 0);
+        let frame =
+            |body| Frame { log: LogName::Kept, kind: FACTS, tag: 0, rows: 0, body, effects: Vec::new(), id: None };
+        self.frames.insert(0, frame(list.body.clone()));
+        self.frames.insert(0, frame(list.body));
+        self.state = Some(state);
+    }
+
+    /// Appends the frames of a log, and makes them durable.
+    fn write(&mut self, log: LogName) -> Result<(), SpoolError> {
+        let mut placed = Vec::new();
+        for (number, frame) in self.frames.iter().enumerate().filter(|(_, frame)| frame.log == log) {
+            let logs = self.file.logs.as_mut().ok_or_else(|| SpoolError::Broken("it is closed".to_owned()))?;
+            let header = logs.append(log, (frame.kind, frame.tag, frame.rows), &frame.body)?;
+            placed.push((number, header));
+        }
+        if placed.is_empty() {
+            return Ok(());
+        }
+        self.file.logs()?.log(log).commit().map_err(logs::error_of)?;
+        let mut index = self.file.shelf.index();
+        for (number, header) in placed {
+            let frame = &mut self.frames[number];
+            index.note_segment(log, header.position.segment as u32, header.epoch);
+            for (effect, at, length) in &frame.effects {
+                index.apply(&effect.at(Place::of(log, &header, *at, *length)));
+            }
+            if let Some(id) = frame.id.filter(|_| log == LogName::Entries) {
+                self.file.ids_of.entry(header.position.segment).or_default().push(id);
+            }
+        }
+        Ok(())
+    }
+
+    /// Everything is durable: what was changed is so from here on.
+    fn conclude(mut self) {
+        let file = &mut *self.file;
+        {
+            let mut index = file.shelf.index();
+            self.settled.iter().for_each(|(lane, through)| index.settle(*lane, *through));
+        }
+        self.ids.drain().for_each(|(id, time)| file.ids.remember(id, time));
+        if let Some((before, most)) = self.forgotten {
+            let forgotten = file.ids.forget_before(before);
+            let _ = (forgotten, file.ids.forget_oldest(most));
+        }
+        file.wants_mark |= !self.frames.is_empty() || !self.settled.is_empty();
+        file.counts = self.counts;
+        file.next_sequence = self.next_sequence;
+        file.next_refusal = self.next_refusal;
+        self.held.iter().for_each(|(holder, change)| file.holders.change(holder, change));
+    }
+}
+
+/// Where nothing is yet.
+pub(super) const NOWHERE: Place = Place { log: LogName::Kept, segment: 0, offset: 0, length: 0, at: 0, bytes: 0 };
+
+pub(super) fn effect_of(offer: &Offer, sequence: i64, now: Now) -> Effect {
+    let entry = EntryRef {
+        place: NOWHERE,
+        version: now.version,
+        rows: now.rows,
+        checksum: now.checksum,
+        bytes: u32::try_from(now.bytes).unwrap_or(u32::MAX),
+        received_ns: offer.received_ns,
+    };
+    Effect::Entry { lane: offer.lane, sequence, entry }
+}
+
+impl Now {
+    pub(super) fn of(entry: &EntryRef) -> Self {
+        Now { version: entry.version, rows: entry.rows, checksum: entry.checksum, bytes: entry.bytes.into() }
+    }
+}
+
+impl FactList {
+    /// Adds a fact, with what it changes in the index and the rows that it stands for.
+    pub(super) fn push(&mut self, fact: &Fact, effect: Option<Effect>, rows: u32) {
+        let (at, length) = fact.append_to(&mut self.body);
+        self.rows = self.rows.saturating_add(rows);
+        self.effects.extend(effect.map(|effect| (effect, at, length)));
+    }
+}

@@ -1,0 +1,344 @@
+//! Where everything stands that the spool has. Main type: [`Index`].
+//!
+//! Invariant: an entry is in its lane until it is settled or everything was taken out of it; a record is in quarantine until it is let go. What an older frame says
+//! about either never takes the place of what a newer one says.
+
+use std::collections::BTreeMap;
+use std::collections::btree_map::Entry as Slot;
+
+use super::counts::Counts;
+use super::entry::DEFERRED_LANE;
+use super::place::{LogName, Place};
+
+/// What a frame takes besides the parts that are pointed at.
+const FRAME_BYTES: u64 = 80;
+
+/// An entry.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) struct EntryRef {
+    pub place: Place,
+    pub version: u32,
+    pub rows: u32,
+    pub checksum: u32,
+    /// What it counts against the bound.
+    pub bytes: u32,
+    pub received_ns: i64,
+}
+
+/// A record in quarantine.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) struct RefusalRef {
+    pub place: Place,
+    pub entry: i64,
+    pub row: i64,
+    pub rows: u32,
+    /// What it counts against the quarantine's bound.
+    pub bytes: u32,
+    /// Whether it stands for what was damaged.
+    pub is_damage: bool,
+}
+
+/// An entry out of which everything was taken.
+#[derive(Debug, Clone, Copy)]
+struct Gone {
+    lane: u32,
+    version: u32,
+    place: Place,
+}
+
+/// A segment.
+#[derive(Debug, Clone, Copy, Default)]
+pub(super) struct Use {
+    pub epoch: u64,
+    /// Bytes in it that are wanted, ids and state not counted.
+    pub bytes: u64,
+}
+
+/// What the facts of a frame change.
+#[derive(Debug, Clone)]
+pub(super) enum Effect {
+    Entry { lane: u32, sequence: i64, entry: EntryRef },
+    Quarantined { id: i64, refusal: RefusalRef },
+    LetGo(i64),
+    Settled { lane: u32, through: i64 },
+}
+
+impl Effect {
+    /// The same, with what it is about at a place.
+    pub(super) fn at(&self, place: Place) -> Effect {
+        match self.clone() {
+            Effect::Entry { lane, sequence, entry } => {
+                Effect::Entry { lane, sequence, entry: EntryRef { place, ..entry } }
+            }
+            Effect::Quarantined { id, refusal } => Effect::Quarantined { id, refusal: RefusalRef { place, ..refusal } },
+            other => other,
+        }
+    }
+}
+
+#[derive(Debug, Default)]
+pub(super) struct Index {
+    lanes: BTreeMap<u32, BTreeMap<i64, EntryRef>>,
+    settled: BTreeMap<u32, i64>,
+    gone: BTreeMap<i64, Gone>,
+    quarantine: BTreeMap<i64, RefusalRef>,
+    /// Numbers in quarantine, by entry and row.
+    refused: BTreeMap<(i64, i64), i64>,
+    uses: BTreeMap<(LogName, u32), Use>,
+    damaged_rows: u64,
+}
+
+impl Index {
+    /// Notes that there is a segment.
+    pub(super) fn note_segment(&mut self, log: LogName, segment: u32, epoch: u64) {
+        self.uses.entry((log, segment)).or_default().epoch = epoch;
+    }
+
+    pub(super) fn forget_segment(&mut self, log: LogName, segment: u32) {
+        self.uses.remove(&(log, segment));
+    }
+
+    pub(super) fn segment(&self, log: LogName, segment: u32) -> Use {
+        self.uses.get(&(log, segment)).copied().unwrap_or_default()
+    }
+
+    /// Bytes of a log that are wanted.
+    pub(super) fn wanted_bytes(&self, log: LogName) -> u64 {
+        self.uses.iter().filter(|((own, _), _)| *own == log).map(|(_, one)| one.bytes).sum()
+    }
+
+    fn hold(&mut self, place: &Place) {
+        self.uses.entry((place.log, place.segment)).or_default().bytes += FRAME_BYTES + u64::from(place.bytes);
+    }
+
+    fn release(&mut self, place: &Place) {
+        if let Some(one) = self.uses.get_mut(&(place.log, place.segment)) {
+            one.bytes = one.bytes.saturating_sub(FRAME_BYTES + u64::from(place.bytes));
+        }
+    }
+
+    pub(super) fn apply(&mut self, effect: &Effect) {
+        match *effect {
+            Effect::Entry { lane, sequence, entry } => self.put_entry(lane, sequence, entry),
+            Effect::Quarantined { id, refusal } => self.put_refusal(id, refusal),
+            Effect::LetGo(id) => self.let_go(id),
+            Effect::Settled { lane, through } => self.settle(lane, through),
+        }
+    }
+
+    fn put_entry(&mut self, lane: u32, sequence: i64, entry: EntryRef) {
+        if self.settled.get(&lane).is_some_and(|settled| sequence <= *settled) {
+            return;
+        }
+        let known = self.lanes.get(&lane).and_then(|lane| lane.get(&sequence)).copied();
+        let gone = self.gone.get(&sequence).copied();
+        let newest = known.map(|known| known.version).max(gone.map(|gone| gone.version));
+        if newest.is_some_and(|newest| newest > entry.version) {
+            return;
+        }
+        let of_known = known.map(|known| known.place);
+        of_known.iter().chain(gone.iter().map(|gone| &gone.place)).for_each(|place| self.release(place));
+        self.hold(&entry.place);
+        let entries = self.lanes.entry(lane).or_default();
+        if entry.rows == 0 {
+            entries.remove(&sequence);
+            self.gone.insert(sequence, Gone { lane, version: entry.version, place: entry.place });
+        } else {
+            entries.insert(sequence, entry);
+        }
+    }
+
+    fn put_refusal(&mut self, id: i64, refusal: RefusalRef) {
+        self.let_go(id);
+        // One that was put there twice is there once.
+        if let Some(other) = self.refused.get(&(refusal.entry, refusal.row)).copied() {
+            self.let_go(other);
+        }
+        self.hold(&refusal.place);
+        self.damaged_rows += if refusal.is_damage { refusal.rows.into() } else { 0 };
+        self.refused.insert((refusal.entry, refusal.row), id);
+        self.quarantine.insert(id, refusal);
+    }
+
+    fn let_go(&mut self, id: i64) {
+        let Some(refusal) = self.quarantine.remove(&id) else { return };
+        self.release(&refusal.place);
+        self.damaged_rows -= if refusal.is_damage { refusal.rows.into() } else { 0 };
+        if let Slot::Occupied(slot) = self.refused.entry((refusal.entry, refusal.row))
+            && *slot.get() == id
+        {
+            slot.remove();
+        }
+    }
+
+    /// Everything up to an entry of a lane is wanted no more.
+    pub(super) fn settle(&mut self, lane: u32, through: i64) {
+        let settled = self.settled.entry(lane).or_insert(through);
+        *settled = through.max(*settled);
+        let through = *settled;
+        if let Some(entries) = self.lanes.get_mut(&lane) {
+            let rest = through.checked_add(1).map(|next| entries.split_off(&next)).unwrap_or_default();
+            let settled = std::mem::replace(entries, rest);
+            settled.values().for_each(|entry| self.release(&entry.place));
+        }
+        let of_lane: Vec<i64> =
+            self.gone.range(..=through).filter(|(_, gone)| gone.lane == lane).map(|(sequence, _)| *sequence).collect();
+        for sequence in of_lane {
+            if let Some(gone) = self.gone.remove(&sequence) {
+                self.release(&gone.place);
+            }
+        }
+    }
+
+    pub(super) fn settled(&self) -> &BTreeMap<u32, i64> {
+        &self.settled
+    }
+
+    pub(super) fn entry(&self, lane: u32, sequence: i64) -> Option<EntryRef> {
+        self.lanes.get(&lane)?.get(&sequence).copied()
+    }
+
+    /// The entries of a lane between two sequences, neither of them included.
+    pub(super) fn between(&self, lane: u32, after: i64, before: i64) -> impl Iterator<Item = (i64, &EntryRef)> {
+        let bounds = (std::ops::Bound::Excluded(after), std::ops::Bound::Excluded(before));
+        let entries = self.lanes.get(&lane).filter(|_| after < before);
+        entries.into_iter().flat_map(move |lane| lane.range(bounds).map(|(sequence, entry)| (*sequence, entry)))
+    }
+
+    /// Whether an entry waits in any lane.
+    pub(super) fn is_waiting(&self, sequence: i64) -> bool {
+        self.lanes.values().any(|lane| lane.contains_key(&sequence))
+    }
+
+    /// Entries that wait in lanes below one.
+    pub(super) fn waiting_below(&self, lane: u32) -> u64 {
+        self.lanes.range(..lane).map(|(_, entries)| entries.len() as u64).sum()
+    }
+
+    /// All entries of a segment, with their lanes and sequences.
+    pub(super) fn entries_of(&self, log: LogName, segment: u32) -> Vec<(u32, i64, EntryRef)> {
+        let is_of = |place: &Place| place.log == log && place.segment == segment;
+        let all = self.lanes.iter().flat_map(|(lane, entries)| entries.iter().map(move |one| (*lane, *one.0, *one.1)));
+        all.filter(|(_, _, entry)| is_of(&entry.place)).collect()
+    }
+
+    /// What puts the entry at this place, or what says that nothing is left of it, somewhere else; none where it is not the one that counts.
+    pub(super) fn effect_at(&self, lane: u32, sequence: i64, place: &Place) -> Option<Effect> {
+        if let Some(entry) = self.entry(lane, sequence).filter(|entry| entry.place == *place) {
+            return Some(Effect::Entry { lane, sequence, entry });
+        }
+        let gone = self.gone.get(&sequence).filter(|gone| gone.place == *place)?;
+        let (version, place) = (gone.version, gone.place);
+        let entry = EntryRef { place, version, rows: 0, checksum: 0, bytes: 0, received_ns: 0 };
+        Some(Effect::Entry { lane, sequence, entry })
+    }
+
+    pub(super) fn refusal(&self, id: i64) -> Option<RefusalRef> {
+        self.quarantine.get(&id).copied()
+    }
+
+    /// What is in quarantine, by number, behind one of them.
+    pub(super) fn refusals(&self, after: i64) -> impl Iterator<Item = (i64, &RefusalRef)> {
+        self.quarantine.range(after.saturating_add(1)..).map(|(id, refusal)| (*id, refusal))
+    }
+
+    pub(super) fn newest_refusal(&self) -> i64 {
+        self.quarantine.last_key_value().map_or(0, |(id, _)| *id)
+    }
+
+    /// Records in quarantine of entries from one to another: entry, row, and number.
+    pub(super) fn refused(&self, first: i64, last: i64) -> impl Iterator<Item = (i64, i64, i64)> {
+        let range = (first <= last).then(|| self.refused.range((first, i64::MIN)..=(last, i64::MAX)));
+        range.into_iter().flatten().map(|((entry, row), id)| (*entry, *row, *id))
+    }
+
+    /// Rows of an entry that are in quarantine.
+    pub(super) fn refused_rows(&self, entry: i64) -> u64 {
+        self.refused(entry, entry).filter_map(|(_, _, id)| Some(u64::from(self.quarantine.get(&id)?.rows))).sum()
+    }
+
+    pub(super) fn is_refused(&self, entry: i64, row: i64) -> bool {
+        self.refused.contains_key(&(entry, row))
+    }
+
+    /// Rows in quarantine that stand for what was damaged.
+    pub(super) fn damaged_rows(&self) -> u64 {
+        self.damaged_rows
+    }
+
+    /// What it comes to, where so many rows were acknowledged.
+    pub(super) fn count(&self, acknowledged: u64) -> Counts {
+        let mut counts = Counts { acknowledged, ..Counts::default() };
+        for (lane, entries) in &self.lanes {
+            for (sequence, entry) in entries {
+                let (rows, bytes) = (u64::from(entry.rows), u64::from(entry.bytes));
+                counts.entries += 1;
+                counts.spooled += rows.saturating_sub(self.refused_rows(*sequence));
+                counts.spooled_bytes += bytes;
+                if *lane == DEFERRED_LANE {
+                    counts.deferred += rows;
+                    counts.deferred_bytes += bytes;
+                }
+            }
+        }
+        for refusal in self.quarantine.values() {
+            counts.quarantined += u64::from(refusal.rows);
+            counts.quarantined_bytes += u64::from(refusal.bytes);
+        }
+        counts.committed = acknowledged.saturating_sub(counts.spooled + counts.quarantined);
+        counts
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn place(segment: u32) -> Place {
+        Place { log: LogName::Kept, segment, offset: 72, length: 10, at: 0, bytes: 10 }
+    }
+
+    fn entry(version: u32, rows: u32, segment: u32) -> EntryRef {
+        EntryRef { place: place(segment), version, rows, checksum: 0, bytes: 100, received_ns: 0 }
+    }
+
+    fn put(index: &mut Index, sequence: i64, entry: EntryRef) {
+        index.apply(&Effect::Entry { lane: 1, sequence, entry });
+    }
+
+    #[test]
+    fn the_newest_version_of_an_entry_counts_in_whatever_order_they_are_found() {
+        let mut index = Index::default();
+        put(&mut index, 5, entry(1, 2, 7));
+        put(&mut index, 5, entry(0, 4, 3));
+        assert_eq!(index.entry(1, 5).map(|entry| entry.rows), Some(2));
+        put(&mut index, 5, entry(2, 0, 8));
+        put(&mut index, 5, entry(1, 2, 7));
+        assert_eq!(index.entry(1, 5), None);
+        assert!(index.effect_at(1, 5, &place(8)).is_some() && index.effect_at(1, 5, &place(7)).is_none());
+        assert_eq!((index.segment(LogName::Kept, 7).bytes, index.segment(LogName::Kept, 8).bytes), (0, 90));
+        index.settle(1, 5);
+        put(&mut index, 5, entry(3, 4, 3));
+        assert_eq!((index.wanted_bytes(LogName::Kept), index.is_waiting(5)), (0, false));
+    }
+
+    #[test]
+    fn what_is_counted_is_what_is_there() {
+        let mut index = Index::default();
+        put(&mut index, 1, entry(0, 4, 1));
+        put(&mut index, 2, entry(0, 4, 1));
+        let refusal = |entry, row| RefusalRef { place: place(2), entry, row, rows: 1, bytes: 50, is_damage: row < 0 };
+        for (id, entry, row) in [(1, 2, 3), (2, 2, 3), (3, 9, -1)] {
+            index.apply(&Effect::Quarantined { id, refusal: refusal(entry, row) });
+        }
+        let counts = index.count(20);
+        assert_eq!((counts.spooled, counts.quarantined, counts.committed, counts.entries), (7, 2, 11, 2));
+        assert_eq!((index.damaged_rows(), index.refused(2, 2).collect::<Vec<_>>()), (1, vec![(2, 3, 2)]));
+        index.apply(&Effect::LetGo(2));
+        index.apply(&Effect::LetGo(1));
+        index.settle(1, 1);
+        let counts = index.count(20);
+        assert_eq!((counts.spooled, counts.quarantined, counts.spooled_bytes), (4, 1, 100));
+        assert_eq!(index.entries_of(LogName::Kept, 1).len(), 1);
+    }
+}

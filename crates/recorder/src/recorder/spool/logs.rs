@@ -1,0 +1,158 @@
+//! The spool's two logs, and the room that is kept for the second. Main type: [`Logs`].
+
+use std::path::Path;
+use std::sync::Arc;
+
+use loadline_segments::segments::{Directory, Disk, FrameHeader, Log, LogError, Settings};
+
+use super::SpoolError;
+use super::place::LogName;
+
+/// The directories in that of the spool.
+const ENTRIES: &str = "entries";
+pub(super) const KEPT: &str = "kept";
+/// A file beside the kept segments, for a disk that is full: it makes room for one of them.
+const RESERVE: &str = "reserve";
+
+/// Sizes of segments.
+const ENTRIES_BYTES: (u64, u64) = (64 << 10, 16 << 20);
+const KEPT_BYTES: (u64, u64) = (64 << 10, 4 << 20);
+
+/// How large the segments of a spool with this bound are.
+pub(super) fn segment_bytes(bound_bytes: u64, log: LogName) -> u64 {
+    match log {
+        LogName::Entries => (bound_bytes / 16).clamp(ENTRIES_BYTES.0, ENTRIES_BYTES.1),
+        LogName::Kept => (bound_bytes / 64).clamp(KEPT_BYTES.0, KEPT_BYTES.1),
+    }
+}
+
+/// The directory of a log.
+pub(super) fn directory(spool: &Path, log: LogName) -> std::path::PathBuf {
+    spool.join(if log == LogName::Entries { ENTRIES } else { KEPT })
+}
+
+/// Why segments cannot be made, if the system lets files not grow that large.
+pub(super) fn why_too_large(bound_bytes: u64) -> Option<String> {
+    let mut limit = libc::rlimit { rlim_cur: 0, rlim_max: 0 };
+    // SAFETY: the pointer is to a value of this function, which the call fills.
+    let answer = unsafe { libc::getrlimit(libc::RLIMIT_FSIZE, &raw mut limit) };
+    let bytes = segment_bytes(bound_bytes, LogName::Entries).max(segment_bytes(bound_bytes, LogName::Kept));
+    let shown = |bytes: u64| crate::units::show_bytes(bytes as f64);
+    (answer == 0 && limit.rlim_cur < bytes).then(|| {
+        format!(
+            "its files have {} each, and the system lets no file have more than {}; raise that limit (ulimit -f), or make spool.bound smaller",
+            shown(bytes),
+            shown(limit.rlim_cur)
+        )
+    })
+}
+
+/// A random number that was never used.
+pub(super) fn random_epoch() -> u64 {
+    let mut bytes = [0; 8];
+    fill(&mut bytes);
+    u64::from_le_bytes(bytes).max(1)
+}
+
+/// A random name of 32 characters.
+pub(super) fn random_name() -> String {
+    let mut bytes = [0; 16];
+    fill(&mut bytes);
+    bytes.iter().map(|byte| format!("{byte:02x}")).collect()
+}
+
+fn fill(bytes: &mut [u8]) {
+    use ring::rand::SecureRandom;
+    // The system's generator has none to give only before it has been seeded, at the very beginning of a machine.
+    while ring::rand::SystemRandom::new().fill(bytes).is_err() {
+        std::thread::yield_now();
+    }
+}
+
+/// What a log's refusal means.
+pub(super) fn error_of(error: LogError) -> SpoolError {
+    match error {
+        LogError::Broken(reason) => SpoolError::Broken(reason),
+        error => SpoolError::Full(error.to_string()),
+    }
+}
+
+/// Both logs, open.
+pub(super) struct Logs {
+    entries: Log,
+    kept: Log,
+    reserve_bytes: u64,
+}
+
+impl Logs {
+    pub(super) fn new(entries: Log, kept: Log, bound_bytes: u64) -> Self {
+        let mut logs = Logs { entries, kept, reserve_bytes: segment_bytes(bound_bytes, LogName::Kept) };
+        logs.reserve();
+        logs
+    }
+
+    pub(super) fn log(&mut self, log: LogName) -> &mut Log {
+        match log {
+            LogName::Entries => &mut self.entries,
+            LogName::Kept => &mut self.kept,
+        }
+    }
+
+    /// Rows that were acknowledged by being appended to the entries.
+    pub(super) fn rows(&self) -> u64 {
+        self.entries.rows()
+    }
+
+    /// Whether both are where they were found.
+    pub(super) fn are_in_place(&self) -> bool {
+        self.entries.disk().is_in_place() && self.kept.disk().is_in_place()
+    }
+
+    /// Makes room for frames, for those of the kept log also on a disk that is full, as long as there is a reserve.
+    pub(super) fn make_room(
+        &mut self,
+        log: LogName,
+        lengths: impl Iterator<Item = u64> + Clone,
+    ) -> Result<(), SpoolError> {
+        let made = self.log(log).make_room(lengths.clone());
+        let made = match made {
+            Err(LogError::NoRoom(_)) if log == LogName::Kept && self.kept.disk().remove(RESERVE).is_ok() => {
+                self.kept.make_room(lengths)
+            }
+            made => made,
+        };
+        made.map_err(error_of)
+    }
+
+    /// Appends a frame for which there is room.
+    pub(super) fn append(
+        &mut self,
+        log: LogName,
+        frame: (u8, u32, u32),
+        body: &[u8],
+    ) -> Result<FrameHeader, SpoolError> {
+        let (kind, tag, rows) = frame;
+        self.log(log).append(kind, tag, rows, &[body]).map_err(error_of)
+    }
+
+    /// Keeps room for a segment on a disk that gets full, if there is room now.
+    pub(super) fn reserve(&mut self) {
+        // Where there is no room or a reserve already, nothing is to be done.
+        let _ = self.kept.disk().create(RESERVE, self.reserve_bytes);
+    }
+
+    /// Notes that nothing comes behind what is there.
+    pub(super) fn close(self, note: &[u8]) -> Result<(), LogError> {
+        self.kept.close(&[])?;
+        self.entries.close(note)
+    }
+}
+
+/// Opens the directory of a log, which is made if there is none.
+pub(super) fn open_directory(spool: &Path, log: LogName) -> std::io::Result<Arc<dyn Disk>> {
+    Ok(Arc::new(Directory::open(&directory(spool, log))?))
+}
+
+pub(super) fn settings(bound_bytes: u64, log: LogName) -> Settings {
+    Settings { segment_bytes: segment_bytes(bound_bytes, log) }
+}

@@ -1,0 +1,54 @@
+//! Where something stands in one of the spool's two logs. Main type: [`Place`].
+
+use loadline_segments::segments::{FrameHeader, Position};
+
+/// One of the two logs.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]
+pub(super) enum LogName {
+    /// What was taken in, as it came.
+    Entries,
+    /// What stays for longer.
+    Kept,
+}
+
+/// A part of the body of a frame.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) struct Place {
+    pub log: LogName,
+    /// The number of the segment.
+    pub segment: u32,
+    /// Where the frame begins.
+    pub offset: u32,
+    /// Bytes of the frame's body.
+    pub length: u32,
+    /// Where the part begins in the body.
+    pub at: u32,
+    /// Bytes of the part.
+    pub bytes: u32,
+}
+
+impl Place {
+    /// A part of a frame.
+    pub(super) fn of(log: LogName, frame: &FrameHeader, at: usize, bytes: usize) -> Self {
+        let clamped = |number: usize| u32::try_from(number).unwrap_or(u32::MAX);
+        Place {
+            log,
+            // A log has no more than 2^32 segments.
+            segment: frame.position.segment as u32,
+            offset: frame.position.offset,
+            length: frame.length,
+            at: clamped(at),
+            bytes: clamped(bytes),
+        }
+    }
+
+    pub(super) fn position(&self) -> Position {
+        Position { segment: self.segment.into(), offset: self.offset }
+    }
+
+    /// The part of the frame's body.
+    pub(super) fn part<'a>(&self, body: &'a [u8]) -> &'a [u8] {
+        let (begin, end) = (self.at as usize, self.at as usize + self.bytes as usize);
+        body.get(begin..end).unwrap_or_default()
+    }
+}

@@ -1,0 +1,397 @@
+//! Opens a spool: reads both logs, and counts what is damaged. Main function: [`SpoolFile::open`].
+//!
+//! Invariant: what was acknowledged is in a lane, in quarantine, or settled, when this comes back; what is damaged is in quarantine as such.
+
+use std::collections::{BTreeMap, HashMap};
+use std::path::Path;
+use std::sync::Arc;
+use std::time::{Duration, Instant};
+
+use loadline_segments::segments::{self, Disk, Found, FrameHeader, Log, LogError, Recovered};
+
+use super::clock::{IdClock, now_ns};
+use super::counts::Counts;
+use super::damage::Damage;
+use super::entry::DEFERRED_LANE;
+use super::fact::{FACTS, Fact, Id, StoredEntry, StoredRefusal, facts_of};
+use super::file::SpoolFile;
+use super::greedy::{GREEDY_LANES, GreedySources};
+use super::holders::{Change, Holders, holder_of};
+use super::ids::{Ids, id_of};
+use super::index::{Effect, EntryRef, Index, RefusalRef};
+use super::lock::SpoolLock;
+use super::logs::{self, Logs, random_epoch, random_name};
+use super::older;
+use super::place::{LogName, Place};
+use super::reader::Shelf;
+use super::refusal::{DAMAGED, GONE, KEPT_GONE};
+use super::retire::Note;
+use super::state::{State, VERSION};
+use super::{Offer, SpoolError};
+
+/// Bytes of what is left of something damaged that are kept in quarantine.
+const LEFT_MAX: usize = 1 << 20;
+/// Sequences that are left out where it is not known which were used.
+const LEAP: i64 = 1 << 32;
+
+/// Something that is damaged or gone.
+struct Lost {
+    log: LogName,
+    segment: u64,
+    offset: u32,
+    rows: u64,
+    /// The lane that it was in, where that is known.
+    lane: Option<u32>,
+    /// What is left of it.
+    left: Vec<u8>,
+}
+
+/// What is found in the logs.
+#[derive(Default)]
+struct Replay {
+    index: Index,
+    ids: Ids,
+    ids_of: BTreeMap<u64, Vec<Id>>,
+    state: Option<State>,
+    newest: i64,
+    newest_quarantined: i64,
+    /// Sources of entries in the lanes of greedy ones.
+    greedy: BTreeMap<i64, (Arc<str>, u32)>,
+    /// Who holds what is in quarantine or waits for room there, and why it was refused.
+    holders: HashMap<i64, (String, String)>,
+    deferred: HashMap<i64, String>,
+    lost: Vec<Lost>,
+    /// Where entries stand, by segment and offset, and their sequences.
+    sequences: Vec<((u64, u32), i64)>,
+}
+
+impl Replay {
+    fn take(&mut self, log: LogName, header: &FrameHeader, body: &[u8]) {
+        self.index.note_segment(log, header.position.segment as u32, header.epoch);
+        for (fact, at, length) in facts_of(header.kind, body) {
+            let place = Place::of(log, header, at, length);
+            match fact {
+                Fact::Entry(stored) => self.take_entry(stored, place),
+                Fact::Quarantined(refusal) => self.take_refusal(refusal, place),
+                Fact::LetGo(ids) => ids.into_iter().for_each(|id| self.index.apply(&Effect::LetGo(id))),
+                Fact::Settled { lane, through } => self.index.settle(lane, through),
+                Fact::Ids(ids) => ids.into_iter().for_each(|(id, time)| self.ids.remember(id, time)),
+                Fact::State(state) => self.state = Some(*state),
+            }
+        }
+    }
+
+    fn take_entry(&mut self, stored: StoredEntry, place: Place) {
+        let (sequence, offer) = (stored.entry.sequence, &stored.entry.offer);
+        self.newest = self.newest.max(sequence);
+        if place.log == LogName::Entries {
+            self.sequences.push(((place.segment.into(), place.offset), sequence));
+            if !offer.message_id.is_empty() {
+                let id = id_of(&offer.source, &offer.message_id);
+                self.ids.remember(id, stored.id_s);
+                self.ids_of.entry(place.segment.into()).or_default().push(id);
+            }
+        }
+        if GREEDY_LANES.contains(&offer.lane) {
+            self.greedy.insert(sequence, (Arc::clone(&offer.source), offer.lane));
+        }
+        if offer.lane == DEFERRED_LANE {
+            self.deferred.insert(sequence, holder_of(&offer.sender, &offer.source));
+        }
+        let entry = EntryRef {
+            place,
+            version: stored.version,
+            rows: offer.rows,
+            checksum: offer.checksum(),
+            bytes: u32::try_from(offer.stored_bytes()).unwrap_or(u32::MAX),
+            received_ns: offer.received_ns,
+        };
+        self.index.apply(&Effect::Entry { lane: offer.lane, sequence, entry });
+    }
+
+    fn take_refusal(&mut self, stored: StoredRefusal, place: Place) {
+        self.newest_quarantined = self.newest_quarantined.max(stored.id);
+        self.holders.insert(stored.id, (holder_of(&stored.offer.sender, &stored.offer.source), stored.reason.clone()));
+        let refusal = RefusalRef {
+            place,
+            entry: stored.entry,
+            row: stored.row,
+            rows: stored.offer.rows,
+            bytes: u32::try_from(stored.stored_bytes()).unwrap_or(u32::MAX),
+            is_damage: stored.row < 0,
+        };
+        self.index.apply(&Effect::Quarantined { id: stored.id, refusal });
+    }
+
+    fn take_damaged(&mut self, log: LogName, header: &FrameHeader, left: &[u8]) {
+        self.index.note_segment(log, header.position.segment as u32, header.epoch);
+        self.lost.push(Lost {
+            log,
+            segment: header.position.segment,
+            offset: header.position.offset,
+            rows: header.rows.into(),
+            lane: (log == LogName::Entries).then_some(header.tag),
+            left: left[..left.len().min(LEFT_MAX)].to_vec(),
+        });
+    }
+
+    /// Adds what is missing without a trace of its own.
+    fn take_gaps(&mut self, log: LogName, recovered: &Recovered) {
+        let seen = self.lost.iter().filter(|lost| lost.log == log);
+        let known: Vec<(u64, u32)> = seen.map(|lost| (lost.segment, lost.offset)).collect();
+        let mut rows: u64 = self.lost.iter().filter(|lost| lost.log == log).map(|lost| lost.rows).sum();
+        let gaps = recovered.gaps.iter().filter(|gap| gap.is_certain && gap.rows > 0);
+        for gap in gaps.filter(|gap| !known.contains(&(gap.position.segment, gap.position.offset))) {
+            rows += gap.rows;
+            let (segment, offset) = (gap.position.segment, gap.position.offset);
+            self.lost.push(Lost { log, segment, offset, rows: gap.rows, lane: None, left: Vec::new() });
+        }
+        // Gaps are told up to a number, and some without their places.
+        let rest = recovered.damaged_rows.saturating_sub(rows);
+        if rest > 0 {
+            self.lost.push(Lost { log, segment: 0, offset: 0, rows: rest, lane: None, left: Vec::new() });
+        }
+    }
+
+    /// Whether what is lost had been settled: its sequence was below that of the next entry.
+    fn was_settled(&self, lost: &Lost) -> bool {
+        if lost.log != LogName::Entries || lost.segment == 0 {
+            return false;
+        }
+        let behind = self.sequences.partition_point(|(place, _)| *place <= (lost.segment, lost.offset));
+        let Some((_, next)) = self.sequences.get(behind) else { return false };
+        let is_settled = |settled: Option<&i64>| settled.is_some_and(|settled| *settled >= next - 1);
+        match lost.lane {
+            Some(lane) => is_settled(self.index.settled().get(&lane)),
+            None => {
+                let settled = self.index.settled();
+                !settled.is_empty() && settled.keys().all(|lane| is_settled(settled.get(lane)))
+            }
+        }
+    }
+}
+
+fn open(directory: &Path, bound_bytes: u64, remember: Duration) -> Result<SpoolFile, SpoolError> {
+    let unusable = |reason: String| SpoolError::Unusable { path: directory.display().to_string(), reason };
+    std::fs::create_dir_all(directory).map_err(|error| unusable(format!("cannot be made: {error}")))?;
+    let lock = SpoolLock::take(directory)?;
+    if let Some(reason) = logs::why_too_large(bound_bytes) {
+        return Err(unusable(reason));
+    }
+    let of_older = older::bring_over(directory, bound_bytes)?;
+    let disk =
+        |log| logs::open_directory(directory, log).map_err(|error| unusable(format!("cannot be opened: {error}")));
+    let (entries_disk, kept_disk) = (disk(LogName::Entries)?, disk(LogName::Kept)?);
+    // What is in it must survive a power cut, and so must its own place.
+    let synced = std::fs::File::open(directory).and_then(|directory| directory.sync_all());
+    synced.map_err(|error| unusable(format!("cannot be synced: {error}")))?;
+    let unopened = |error: LogError| unusable(error.to_string());
+    let mut replay = Replay::default();
+    let open = |log: LogName, disk: &Arc<dyn Disk>, replay: &mut Replay| {
+        let settings = logs::settings(bound_bytes, log);
+        let opened = Log::open(Arc::clone(disk), settings, random_epoch(), &mut |found| match found {
+            Found::Frame(header, body) => replay.take(log, header, body),
+            Found::Damaged(header, left) => replay.take_damaged(log, header, left),
+        });
+        opened.map_err(unopened)
+    };
+    let (kept, of_kept) = open(LogName::Kept, &kept_disk, &mut replay)?;
+    check_version(&replay, &unusable)?;
+    let (entries, of_entries) = open(LogName::Entries, &entries_disk, &mut replay)?;
+    let note = of_entries.note.as_deref().and_then(Note::of).unwrap_or_default();
+    let settled = replay.state.iter().flat_map(|state| state.settled.clone()).chain(note.settled.clone());
+    settled.for_each(|(lane, through)| replay.index.settle(lane, through));
+    for lane in replay.index.settled().clone() {
+        // Entries that were found before it was known are settled now.
+        replay.index.settle(lane.0, lane.1);
+    }
+    replay.take_gaps(LogName::Kept, &of_kept);
+    replay.take_gaps(LogName::Entries, &of_entries);
+    let is_new = of_kept.last == 0 && of_entries.last == 0;
+    let mut damage = Damage {
+        files: of_kept.hurt_segments
+            + of_entries.hurt_segments
+            + u64::from(of_kept.is_mark_lost)
+            + u64::from(of_entries.is_mark_lost),
+        uncertain_rows: of_kept.uncertain_rows + of_entries.uncertain_rows,
+        is_state_lost: replay.state.is_none() && !is_new,
+        older: of_older,
+        ..Damage::default()
+    };
+    let logs = Logs::new(entries, kept, bound_bytes);
+    let lost: Vec<Lost> = std::mem::take(&mut replay.lost);
+    let lost: Vec<Lost> = lost.into_iter().filter(|lost| lost.rows > 0 && !replay.was_settled(lost)).collect();
+    let mut hurt: Vec<u64> = lost.iter().filter(|lost| lost.log == LogName::Entries).map(|lost| lost.segment).collect();
+    hurt.dedup();
+    let is_hurt = !lost.is_empty() || damage.files > 0 || damage.uncertain_rows > 0 || of_kept.damaged_frames > 0;
+    let mut file = assemble(replay, logs, (entries_disk, kept_disk), lock);
+    file.path = directory.to_owned();
+    (file.bound_bytes, file.quarantine_bound_bytes, file.remember) = (bound_bytes, bound_bytes, remember);
+    file.clock = IdClock::new(clock_ns(&file, &note, is_new));
+    // Sequences are never used twice, even those of entries that are lost.
+    file.next_sequence =
+        1 + file.state.newest.max(note.newest).max(file.next_sequence - 1) + if is_hurt { LEAP } else { 0 };
+    file.count_again();
+    damage.rows = file.put_damage_aside(&lost)?;
+    file.damage = damage;
+    file.begin_openings()?;
+    file.leave_hurt(&hurt)?;
+    Ok(file)
+}
+
+fn check_version(replay: &Replay, unusable: &dyn Fn(String) -> SpoolError) -> Result<(), SpoolError> {
+    match &replay.state {
+        Some(state) if state.version > VERSION => Err(unusable(format!(
+            "its version is {} and this loadline reads {VERSION}; use the loadline that made it",
+            state.version
+        ))),
+        _ => Ok(()),
+    }
+}
+
+/// Where the clock of ids had come to.
+fn clock_ns(file: &SpoolFile, note: &Note, is_new: bool) -> i64 {
+    let known = file.state.id_clock_ns.max(note.id_clock_ns);
+    if known != 0 && !is_new {
+        return known;
+    }
+    let newest = file.ids.newest().map(|newest| i64::from(newest).saturating_mul(1_000_000_000));
+    IdClock::first_ns(newest, now_ns())
+}
+
+fn assemble(
+    mut replay: Replay,
+    logs: Logs,
+    (entries, kept): (Arc<dyn Disk>, Arc<dyn Disk>),
+    lock: SpoolLock,
+) -> SpoolFile {
+    let holders = holders(&replay);
+    let index = std::mem::take(&mut replay.index);
+    let is_waiting = |lane: u32, sequence: i64| index.entry(lane, sequence).is_some();
+    let greedy = std::mem::take(&mut replay.greedy).into_iter();
+    let greedy = greedy.filter(|(sequence, (_, lane))| is_waiting(*lane, *sequence));
+    let greedy = GreedySources::of(greedy.map(|(sequence, (source, lane))| (source, lane, sequence)));
+    let state = replay.state.unwrap_or_else(|| State::new(random_name()));
+    let now = Instant::now();
+    SpoolFile {
+        logs: Some(logs),
+        shelf: Arc::new(Shelf::new(index, segments::Reader::new(entries), segments::Reader::new(kept))),
+        path: Default::default(),
+        counts: Counts::default(),
+        bound_bytes: 0,
+        quarantine_bound_bytes: 0,
+        holders,
+        remember: Duration::ZERO,
+        ids: replay.ids,
+        ids_of: replay.ids_of,
+        clock: IdClock::new(0),
+        next_sequence: replay.newest + 1,
+        next_refusal: 1 + replay.newest_quarantined.max(state.newest_quarantined),
+        state,
+        greedy: Some(greedy),
+        damage: Damage::default(),
+        sizes: HashMap::new(),
+        looked: now,
+        marked: now,
+        wants_mark: false,
+        lock,
+    }
+}
+
+fn holders(replay: &Replay) -> Holders {
+    let mut holders = Holders::default();
+    for (id, refusal) in replay.index.refusals(0) {
+        if let Some((holder, reason)) = replay.holders.get(&id) {
+            let (rows, bytes) = (refusal.rows.into(), refusal.bytes.into());
+            holders.change(holder, &Change { rows, bytes, deferred_bytes: 0, reason: reason.clone() });
+        }
+    }
+    for (sequence, entry) in replay.index.between(DEFERRED_LANE, i64::MIN, i64::MAX) {
+        if let Some(holder) = replay.deferred.get(&sequence) {
+            holders.change(holder, &Change { deferred_bytes: entry.bytes.into(), ..Change::default() });
+        }
+    }
+    holders
+}
+
+impl SpoolFile {
+    /// Opens the spool in a directory, which is made if there is none. What is damaged is counted, and what is readable is kept. Its
+    /// quarantine may be as large as what waits, until another bound is set.
+    ///
+    /// # Errors
+    /// [`SpoolError::Unusable`] with the reason.
+    pub fn open(directory: &Path, bound_bytes: u64, remember: Duration) -> Result<Self, SpoolError> {
+        open(directory, bound_bytes, remember)
+    }
+
+    /// Puts what is lost into quarantine; its rows. What was put there before stays as it is.
+    fn put_damage_aside(&mut self, lost: &[Lost]) -> Result<u64, SpoolError> {
+        let mut group = self.begin()?;
+        let mut all = 0;
+        for lost in lost {
+            // Of the same damage the same numbers, so that it is put there once.
+            let key = |log: LogName| if log == LogName::Entries { -1 } else { -2 };
+            let place = i64::try_from(lost.segment).unwrap_or(i64::MAX / 4);
+            let (entry, row) = (i64::MIN / 2 + 4 * place + key(lost.log), -2 - i64::from(lost.offset));
+            if lost.segment > 0 && group.is_refused(entry, row) {
+                continue;
+            }
+            all += lost.rows;
+            let guessed = if lost.left.is_empty() { Vec::new() } else { facts_of_left(lost) };
+            let (source, sender) = guessed.first().cloned().unwrap_or_default();
+            let offer = Offer {
+                lane: 0,
+                source: source.into(),
+                sender: sender.into(),
+                message_id: String::new(),
+                received_ns: now_ns(),
+                precision: Default::default(),
+                rows: u32::try_from(lost.rows).unwrap_or(u32::MAX),
+                body: lost.left.clone(),
+            };
+            let reason = match (lost.lane, lost.log) {
+                (Some(_), _) => DAMAGED,
+                (None, LogName::Entries) => GONE,
+                (None, LogName::Kept) => KEPT_GONE,
+            };
+            group.put_damage(entry, row, reason, offer);
+        }
+        group.commit()?;
+        Ok(all)
+    }
+
+    /// Each opening is another one, for the ledger.
+    fn begin_openings(&mut self) -> Result<(), SpoolError> {
+        let settled = self.shelf.index().settled().clone();
+        let mut group = self.begin()?;
+        let state = group.state_to_change();
+        state.settled = settled;
+        state.begin(random_name);
+        group.forget_messages()?;
+        group.commit()?;
+        self.mark()
+    }
+
+    /// What is still wanted of segments that are damaged goes elsewhere, so that their damage is told once.
+    fn leave_hurt(&mut self, segments: &[u64]) -> Result<(), SpoolError> {
+        for segment in segments.iter().filter(|segment| **segment > 0) {
+            match self.leave(*segment) {
+                // On a disk that is full it is told again at the next opening.
+                Ok(()) | Err(SpoolError::Full(_)) => {}
+                Err(error) => return Err(error),
+            }
+        }
+        Ok(())
+    }
+}
+
+/// Who may have sent what is damaged.
+fn facts_of_left(lost: &Lost) -> Vec<(String, String)> {
+    let kind = if lost.log == LogName::Entries { super::fact::ENTRY } else { FACTS };
+    let offers = facts_of(kind, &lost.left).into_iter().filter_map(|(fact, ..)| match fact {
+        Fact::Entry(stored) => Some(stored.entry.offer),
+        Fact::Quarantined(refusal) => Some(refusal.offer),
+        _ => None,
+    });
+    offers.map(|offer| (offer.source.to_string(), offer.sender.to_string())).collect()
+}

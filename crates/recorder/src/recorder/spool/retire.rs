@@ -1,0 +1,242 @@
+//! Gives the room of segments back in which nothing is wanted any more, and moves what is left in those that are nearly so. Main function: [`SpoolFile::give_back`].
+//!
+//! Invariant: a segment is given up only when everything in it that is wanted is durable elsewhere. The kept log is given up from its oldest segment on, so that what says that
+//! something is over never goes before what it speaks of.
+
+use std::collections::BTreeMap;
+use std::time::{Duration, Instant};
+
+use loadline_segments::segments::{LogError, NOTE_MAX, look_at};
+
+use super::fact::{Fact, Id, Parts, facts_of};
+use super::file::SpoolFile;
+use super::group::FactList;
+use super::index::Effect;
+use super::logs::error_of;
+use super::place::{LogName, Place};
+use super::{SpoolError, logs};
+
+/// How often it is noted how far everything is.
+const MARK_AFTER: Duration = Duration::from_secs(1);
+/// Segments that may stand there unused before anything is moved.
+const SPARE: u64 = 4;
+/// Ids of a frame.
+const IDS_MAX: usize = 50_000;
+/// Bytes of an id in a frame.
+const ID_BYTES: u64 = 20;
+
+/// What is noted beside the entries every second.
+#[derive(Debug, Clone, PartialEq, Eq, Default)]
+pub(super) struct Note {
+    pub id_clock_ns: i64,
+    /// The newest entry.
+    pub newest: i64,
+    pub settled: BTreeMap<u32, i64>,
+}
+
+impl Note {
+    fn to_bytes(&self) -> Vec<u8> {
+        let mut bytes = [self.id_clock_ns.to_le_bytes(), self.newest.to_le_bytes()].concat();
+        for (lane, through) in &self.settled {
+            bytes.extend_from_slice(&lane.to_le_bytes());
+            bytes.extend_from_slice(&through.to_le_bytes());
+        }
+        // What has no room is found out from the database.
+        bytes.truncate(NOTE_MAX - (NOTE_MAX - 16) % 12);
+        bytes
+    }
+
+    pub(super) fn of(bytes: &[u8]) -> Option<Self> {
+        let mut parts = Parts(bytes);
+        let mut note = Note { id_clock_ns: parts.i64()?, newest: parts.i64()?, settled: BTreeMap::new() };
+        while let Some((lane, through)) = parts.u32().zip(parts.i64()) {
+            note.settled.insert(lane, through);
+        }
+        Some(note)
+    }
+}
+
+impl SpoolFile {
+    pub(super) fn note(&self) -> Vec<u8> {
+        let settled = self.shelf.index().settled().clone();
+        Note { id_clock_ns: self.clock.now_ns(), newest: self.next_sequence - 1, settled }.to_bytes()
+    }
+
+    /// Notes how far everything is.
+    pub(super) fn mark(&mut self) -> Result<(), SpoolError> {
+        let note = self.note();
+        (self.marked, self.wants_mark) = (Instant::now(), false);
+        for (log, note) in [(LogName::Kept, &[][..]), (LogName::Entries, &note)] {
+            match self.logs()?.log(log).mark(note) {
+                Ok(()) | Err(LogError::NoRoom(_) | LogError::TooLong(_)) => {}
+                Err(error) => return Err(error_of(error)),
+            }
+        }
+        Ok(())
+    }
+
+    /// What is to be done beside the groups: the room of segments in which nothing is wanted is given back, and now and then it is noted how far everything is.
+    ///
+    /// # Errors
+    /// [`SpoolError::Broken`].
+    pub fn tidy(&mut self) -> Result<(), SpoolError> {
+        self.check_place()?;
+        match self.give_back() {
+            // It is tried again with the next group.
+            Ok(()) | Err(SpoolError::Full(_)) => {}
+            Err(error) => return Err(error),
+        }
+        if self.wants_mark && self.marked.elapsed() >= MARK_AFTER {
+            self.mark()?;
+            self.logs()?.reserve();
+        }
+        Ok(())
+    }
+
+    fn give_back(&mut self) -> Result<(), SpoolError> {
+        let segments = self.segments(LogName::Entries)?;
+        let mut left = Vec::new();
+        for segment in segments {
+            match self.shelf.index().segment(LogName::Entries, segment as u32).bytes {
+                0 => {}
+                bytes => {
+                    left.push((bytes, segment));
+                    continue;
+                }
+            }
+            self.leave(segment)?;
+        }
+        // Entries that wait for long do not hold whole segments for it.
+        let taken: u64 = left.iter().map(|(_, segment)| self.size(LogName::Entries, *segment)).sum();
+        let wanted: u64 = left.iter().map(|(bytes, _)| bytes).sum();
+        let spare = SPARE * logs::segment_bytes(self.bound_bytes, LogName::Entries);
+        if taken > wanted + wanted / 4 + spare
+            && let Some((_, segment)) = left.into_iter().min()
+        {
+            self.leave(segment)?;
+        }
+        self.give_back_kept()
+    }
+
+    /// Segments that are not appended to.
+    fn segments(&mut self, log: LogName) -> Result<Vec<u64>, SpoolError> {
+        let log = self.logs()?.log(log);
+        let current = log.current();
+        Ok(log.segments().filter(|segment| Some(*segment) != current).collect())
+    }
+
+    fn size(&mut self, log: LogName, segment: u64) -> u64 {
+        if let Some(size) = self.sizes.get(&(log, segment)) {
+            return *size;
+        }
+        // One that is gone takes no room.
+        let size = self.logs.as_mut().and_then(|logs| logs.log(log).bytes_of(segment).ok()).unwrap_or(0);
+        self.sizes.insert((log, segment), size);
+        size
+    }
+
+    /// Gives a segment of the entries up, after what is wanted of it is in the kept log.
+    pub(super) fn leave(&mut self, segment: u64) -> Result<(), SpoolError> {
+        let waiting = self.shelf.index().entries_of(LogName::Entries, segment as u32);
+        let mut lists = Vec::new();
+        for (lane, sequence, entry) in waiting {
+            let epoch = self.shelf.index().segment(LogName::Entries, segment as u32).epoch;
+            // One that is damaged stays where it is until its writer has put it into quarantine.
+            let Ok(bytes) = self.shelf.read(&entry.place, epoch) else { return Ok(()) };
+            let Some(stored) = super::fact::StoredEntry::of(&bytes) else { return Ok(()) };
+            let mut list = FactList::default();
+            list.push(&Fact::Entry(stored), Some(Effect::Entry { lane, sequence, entry }), entry.rows);
+            lists.push(list);
+        }
+        let ids = self.ids_of.get(&segment).cloned().unwrap_or_default();
+        lists.extend(self.ids_to_keep(ids));
+        self.move_to_kept(lists)?;
+        self.give_up(LogName::Entries, segment)
+    }
+
+    fn ids_to_keep(&self, ids: Vec<Id>) -> Vec<FactList> {
+        let known: Vec<(Id, u32)> = ids.into_iter().filter_map(|id| Some((id, self.ids.time(&id)?))).collect();
+        let list = |ids: &[(Id, u32)]| {
+            let mut list = FactList::default();
+            list.push(&Fact::Ids(ids.to_vec()), None, 0);
+            list
+        };
+        known.chunks(IDS_MAX).map(list).collect()
+    }
+
+    fn move_to_kept(&mut self, lists: Vec<FactList>) -> Result<(), SpoolError> {
+        if lists.is_empty() {
+            return Ok(());
+        }
+        let mut group = self.begin()?;
+        lists.into_iter().for_each(|list| group.push(list));
+        group.commit()
+    }
+
+    fn give_up(&mut self, log: LogName, segment: u64) -> Result<(), SpoolError> {
+        let note = if log == LogName::Entries { self.note() } else { Vec::new() };
+        if !self.logs()?.log(log).give_up(segment, &note).map_err(error_of)? {
+            return Ok(());
+        }
+        let reader = if log == LogName::Entries { &self.shelf.entries } else { &self.shelf.kept };
+        reader.forget(segment);
+        self.shelf.index().forget_segment(log, segment as u32);
+        self.sizes.remove(&(log, segment));
+        if log == LogName::Entries {
+            self.ids_of.remove(&segment);
+        }
+        Ok(())
+    }
+
+    /// Gives the oldest segment of the kept log up where too little of what is there is wanted.
+    fn give_back_kept(&mut self) -> Result<(), SpoolError> {
+        let segments = self.segments(LogName::Kept)?;
+        let taken: u64 = segments.iter().map(|segment| self.size(LogName::Kept, *segment)).sum();
+        let wanted = self.shelf.index().wanted_bytes(LogName::Kept) + ID_BYTES * self.ids.len();
+        let spare = SPARE * logs::segment_bytes(self.bound_bytes, LogName::Kept);
+        match segments.first() {
+            Some(first) if taken > 2 * wanted + spare => self.leave_kept(*first),
+            _ => Ok(()),
+        }
+    }
+
+    fn leave_kept(&mut self, segment: u64) -> Result<(), SpoolError> {
+        let mut lists = Vec::new();
+        let shelf = std::sync::Arc::clone(&self.shelf);
+        let mut ids = Vec::new();
+        let disk = std::sync::Arc::clone(self.logs()?.log(LogName::Kept).disk());
+        let looked = look_at(&*disk, segment, &mut |header, body| {
+            for (fact, at, length) in facts_of(header.kind, body) {
+                let place = Place::of(LogName::Kept, header, at, length);
+                let index = shelf.index();
+                let mut list = FactList::default();
+                match fact {
+                    Fact::Entry(stored) => {
+                        let (lane, sequence) = (stored.entry.offer.lane, stored.entry.sequence);
+                        if let Some(effect) = index.effect_at(lane, sequence, &place) {
+                            let rows = stored.entry.offer.rows;
+                            list.push(&Fact::Entry(stored), Some(effect), rows);
+                        }
+                    }
+                    Fact::Quarantined(stored) => {
+                        if let Some(refusal) = index.refusal(stored.id).filter(|refusal| refusal.place == place) {
+                            let (id, rows) = (stored.id, refusal.rows);
+                            list.push(&Fact::Quarantined(stored), Some(Effect::Quarantined { id, refusal }), rows);
+                        }
+                    }
+                    Fact::Ids(found) => ids.extend(found.into_iter().map(|(id, _)| id)),
+                    Fact::LetGo(_) | Fact::Settled { .. } | Fact::State(_) => {}
+                }
+                lists.push(list);
+            }
+        });
+        looked.map_err(|error| SpoolError::Broken(error.to_string()))?;
+        lists.extend(self.ids_to_keep(ids));
+        let settled = self.shelf.index().settled().clone();
+        let mut group = self.begin()?;
+        group.state_to_change().settled = settled;
+        lists.into_iter().for_each(|list| group.push(list));
+        group.commit()?;
+        self.give_up(LogName::Kept, segment)
+    }
+}

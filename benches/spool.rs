@@ -1,5 +1,4 @@
-//! What the spool's two forms cost: the SQLite database that it is, and the log of segments that it is to be, with the same entries in the same groups, each made durable before
-//! the next.
+//! What the spool costs beside a table of SQLite (write-ahead log, `synchronous = FULL`), which it was before: the same entries in the same groups, each made durable before the next.
 //!
 //! `cargo bench --bench spool`; `ROUNDS` (9) and `MEGABYTES` a round (64) in the environment. Both write into the current directory, which must be on the disk that is asked about, in turns.
 //! Everything is given up again: of the waiting entries 16 MiB are settled at a time. Bytes are those that the kernel sent to the disk (`write_bytes` of `/proc/self/io`), after all was synced.
@@ -9,12 +8,10 @@
 mod shared;
 
 use std::path::{Path, PathBuf};
-use std::sync::Arc;
 use std::time::{Duration, Instant};
 
 use loadline::recorder::line::Precision;
 use loadline::recorder::spool::{Offer, SpoolFile};
-use loadline_segments::segments::{Directory, Log, Settings};
 
 use shared::ratio::{from_environment, median, show};
 
@@ -35,43 +32,43 @@ struct Cost {
 
 fn main() {
     let (rounds, bytes) = (from_environment("ROUNDS", 9.0) as usize, from_environment("MEGABYTES", 64.0) * 1e6);
-    println!("rows × entries of a group; log / SQLite, medians of {rounds} rounds in turns");
+    println!("rows × entries of a group; spool / SQLite, medians of {rounds} rounds in turns");
     for (rows, entries) in SHAPES {
         // Of small groups fewer bytes take as long.
         let groups = (bytes / (LINE.len() * rows as usize * entries) as f64).clamp(20.0, 3_000.0) as usize;
-        let (mut log, mut sqlite) = (Vec::new(), Vec::new());
+        let (mut spool, mut sqlite) = (Vec::new(), Vec::new());
         for round in 0..rounds {
             let sides: [bool; 2] = if round % 2 == 0 { [true, false] } else { [false, true] };
-            for is_log in sides {
-                let cost = measured(rows, entries, groups, is_log);
-                if is_log { log.push(cost) } else { sqlite.push(cost) }
+            for is_spool in sides {
+                let cost = measured(rows, entries, groups, is_spool);
+                if is_spool { spool.push(cost) } else { sqlite.push(cost) }
             }
         }
         let ratios = |figure: fn(&Cost) -> f64| -> Vec<f64> {
-            log.iter().zip(&sqlite).map(|(a, b)| figure(a) / figure(b)).collect()
+            spool.iter().zip(&sqlite).map(|(a, b)| figure(a) / figure(b)).collect()
         };
         let written = |costs: &[Cost]| show(&costs.iter().map(|cost| cost.written).collect::<Vec<_>>());
         let rate = |costs: &[Cost]| 1.0 / median(&costs.iter().map(|cost| cost.seconds_per_row).collect::<Vec<_>>());
         println!(
-            "{rows} × {entries}: time for a row {}; bytes to the disk for each byte of lines: log {}, SQLite {}; {:.0} and {:.0} rows/s",
+            "{rows} × {entries}: time for a row {}; bytes to the disk for each byte of lines: spool {}, SQLite {}; {:.0} and {:.0} rows/s",
             show(&ratios(|cost| cost.seconds_per_row)),
-            written(&log),
+            written(&spool),
             written(&sqlite),
-            rate(&log),
+            rate(&spool),
             rate(&sqlite)
         );
     }
 }
 
-fn measured(rows: u32, entries: usize, groups: usize, is_log: bool) -> Cost {
+fn measured(rows: u32, entries: usize, groups: usize, is_spool: bool) -> Cost {
     let place = PathBuf::from(format!("spool-bench-{}", std::process::id()));
     let _ = std::fs::remove_dir_all(&place);
     let body = LINE.repeat(rows as usize).into_bytes();
     let (before, begun) = (written_bytes(), Instant::now());
-    if is_log {
-        into_log(&place, &body, rows, entries, groups)
+    if is_spool {
+        into_spool(&place, &body, rows, entries, groups)
     } else {
-        into_sqlite(&place, &body, rows, entries, groups)
+        into_sqlite(&place, &body, rows, entries, groups).expect("a database can be made here")
     }
     let seconds = begun.elapsed().as_secs_f64();
     let all_rows = (rows as usize * entries * groups) as f64;
@@ -83,7 +80,7 @@ fn measured(rows: u32, entries: usize, groups: usize, is_log: bool) -> Cost {
     cost
 }
 
-fn into_sqlite(place: &Path, body: &[u8], rows: u32, entries: usize, groups: usize) {
+fn into_spool(place: &Path, body: &[u8], rows: u32, entries: usize, groups: usize) {
     let mut file = SpoolFile::open(place, 1 << 30, Duration::from_secs(60)).expect("a spool can be made here");
     file.set_lanes(1).expect("a new spool takes any number of lanes");
     for _ in 0..groups {
@@ -105,25 +102,37 @@ fn into_sqlite(place: &Path, body: &[u8], rows: u32, entries: usize, groups: usi
             group.settle(0, i64::MAX).expect("the spool can be written");
         }
         group.commit().expect("the spool can be written");
+        file.tidy().expect("the spool can be written");
     }
 }
 
-fn into_log(place: &Path, body: &[u8], rows: u32, entries: usize, groups: usize) {
-    let disk = Arc::new(Directory::open(place).expect("a directory can be made here"));
-    let settings = Settings { segment_bytes: 16 << 20 };
-    let (mut log, _) = Log::open(disk, settings, 4_711, &mut |_| {}).expect("a log can be made here");
-    let head = [0_u8; 48];
-    for _ in 0..groups {
-        for _ in 0..entries {
-            log.append(1, 0, rows, &[&head, body]).expect("there is room");
-        }
-        log.commit().expect("the log can be written");
-        let settled = log.segments().next().filter(|first| log.current() != Some(*first));
-        if let Some(first) = settled {
-            log.give_up(first, b"").expect("the log can be written");
-        }
+fn into_sqlite(place: &Path, body: &[u8], rows: u32, entries: usize, groups: usize) -> rusqlite::Result<()> {
+    std::fs::create_dir_all(place).expect("a directory can be made here");
+    let mut database = rusqlite::Connection::open(place.join("table.db"))?;
+    for (name, value) in
+        [("page_size", "8192"), ("journal_mode", "wal"), ("synchronous", "full"), ("wal_autocheckpoint", "4096")]
+    {
+        database.pragma_update(None, name, value)?;
     }
-    log.close(b"").expect("the log can be written");
+    database.execute_batch(
+        "CREATE TABLE entry (sequence INTEGER PRIMARY KEY AUTOINCREMENT, lane INTEGER, source TEXT, received_ns INTEGER, rows INTEGER, checksum INTEGER, body BLOB);
+         CREATE INDEX entry_lane ON entry (lane, sequence)",
+    )?;
+    let mut waiting = 0;
+    for _ in 0..groups {
+        let group = database.transaction()?;
+        for _ in 0..entries {
+            let insert = "INSERT INTO entry (lane, source, received_ns, rows, checksum, body) VALUES (0, 'probe-17', 1, ?, 0, ?)";
+            group.prepare_cached(insert)?.execute(rusqlite::params![rows, body])?;
+            waiting += body.len() as u64;
+        }
+        if waiting > WAITING {
+            group.prepare_cached("DELETE FROM entry WHERE lane = 0 AND sequence <= ?")?.execute([i64::MAX])?;
+            waiting = 0;
+        }
+        group.commit()?;
+    }
+    Ok(())
 }
 
 /// Bytes that this process has caused to be sent to disks.

@@ -19,6 +19,9 @@ mod metrics;
 #[expect(dead_code, reason = "not every test file uses all of it")]
 #[path = "recorder/process.rs"]
 mod process;
+#[expect(dead_code, reason = "these tests damage spools and copy none")]
+#[path = "recorder/spools.rs"]
+mod spools;
 #[path = "operators/supervised.rs"]
 mod supervised;
 

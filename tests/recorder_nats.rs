@@ -9,6 +9,9 @@ mod harness;
 #[expect(dead_code, reason = "not every test file uses all of it")]
 #[path = "recorder/nats.rs"]
 mod nats;
+#[expect(dead_code, reason = "these tests copy spools and damage none")]
+#[path = "recorder/spools.rs"]
+mod spools;
 
 use std::io::{Read, Write};
 use std::net::TcpStream;
@@ -22,8 +25,9 @@ use tokio_rustls::rustls::pki_types::pem::PemObject;
 use tokio_rustls::rustls::pki_types::{CertificateDer, ServerName};
 use tokio_rustls::rustls::{ClientConfig, ClientConnection, RootCertStore, Stream};
 
-use harness::{Directory, Started, Target, copy_spool, send};
+use harness::{Directory, Started, Target, send};
 use nats::{Nats, TLS_FILES};
+use spools::copy_spool;
 
 fn runtime() -> tokio::runtime::Runtime {
     tokio::runtime::Builder::new_multi_thread().worker_threads(1).enable_all().build().unwrap()

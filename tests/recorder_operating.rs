@@ -460,10 +460,10 @@ fn what_a_recorder_keeps_can_be_read_by_its_user_alone() {
     std::fs::set_permissions(&config, std::fs::Permissions::from_mode(0o644)).unwrap();
     let process = Process::start(&config, "umask 022;");
     assert_eq!(send(process.http, "POST", "/write", "", b"m f=1\n").status, 204);
-    for place in ["disk/spool", "disk/spool/entries", "disk/spool/kept"] {
+    for place in ["disk/spool", "disk/spool/entries", "disk/spool/lasting"] {
         assert_eq!(mode(&directory.path(place)), 0o700);
     }
-    let kept = ["entries/mark", "kept/mark", "kept/segment-0000000001"];
+    let kept = ["entries/mark", "lasting/mark", "lasting/segment-0000000001"];
     let kept = kept.map(|file| directory.path(&format!("disk/spool/{file}")));
     for file in kept.into_iter().chain([directory.path("measurements.db")]) {
         assert_eq!(mode(&file), 0o600, "{file}");

@@ -34,6 +34,8 @@ mod quarantine;
 mod senders;
 #[path = "strangers/shares.rs"]
 mod shares;
+#[path = "recorder/spools.rs"]
+mod spools;
 #[path = "strangers/streams.rs"]
 mod streams;
 #[path = "strangers/types.rs"]

@@ -1,6 +1,7 @@
 //! Spools that are copied, restored and run at once: whatever is acknowledged is stored once.
 
-use super::harness::{Directory, Started, Target, copy_spool, damage_entry, write};
+use super::harness::{Directory, Started, Target, write};
+use super::spools::{copy_spool, damage_entry};
 
 const LAYOUT: &str = "name = \"star\"";
 const SETTINGS: &str = "[writer]\ncount = 2\ndrain = \"1s\"\n";

@@ -53,6 +53,8 @@ pub struct Recorder {
     lane_stop: Arc<Stop>,
     drain: Mutex<Duration>,
     quarantined_before: u64,
+    /// Rows that stood for damage in quarantine before it was started.
+    damaged_before: u64,
 }
 
 impl Recorder {
@@ -65,6 +67,7 @@ impl Recorder {
         let is_direct = database.is_embedded();
         let mut file = open_spool(config, is_direct)?;
         let (reader, before) = (file.reader(), file.counts());
+        let damaged_before = reader.damaged_rows()?.saturating_sub(file.damage().rows);
         let openings = openings(&mut file, config, is_direct)?;
         let runtime = runtime()?;
         let (committer, spool) = Committer::start(file).map_err(|error| StartError::System(error.to_string()))?;
@@ -125,6 +128,7 @@ impl Recorder {
             lane_stop,
             drain: Mutex::new(config.writer.drain),
             quarantined_before: before.quarantined,
+            damaged_before,
         };
         recorder.with_intakes()
     }
@@ -247,6 +251,10 @@ impl Recorder {
         let spool = self.condition.spool.lock().unwrap_or_else(PoisonError::into_inner).take();
         let broken = spool.as_ref().and_then(CommitterHandle::broken);
         failures.extend(broken.map(|broken| broken.to_string()).filter(|broken| !failures.contains(broken)));
+        let damaged = self.condition.meter.damaged.get().saturating_sub(self.damaged_before);
+        if damaged > 0 {
+            failures.push(format!("{damaged} records were damaged in the spool and are in quarantine: look at --quarantine list, and at the disk"));
+        }
         let counts = spool.map(|spool| spool.into_last_counts(self.committer)).unwrap_or_default();
         End { counts, quarantined: counts.quarantined.saturating_sub(self.quarantined_before), failures }
     }

@@ -94,7 +94,8 @@ impl Group<'_> {
         list: &mut FactList,
     ) -> Result<bool, SpoolError> {
         let before = self.entry(entry.offer.lane, entry.sequence);
-        let Some(before) = before.filter(|now| now.checksum == entry.offer.checksum()) else { return Ok(false) };
+        // Whatever was taken out of it has left fewer.
+        let Some(before) = before.filter(|now| now.rows == entry.offer.rows) else { return Ok(false) };
         let left = i64::from(entry.offer.rows) - taken.len() as i64;
         let rest = Offer {
             message_id: entry.offer.message_id.clone(),

@@ -84,12 +84,12 @@ impl Group<'_> {
 
     /// Counts a new entry; what it changes in the index.
     fn new_entry(&mut self, offer: &Offer, sequence: i64, version: u32) -> Effect {
-        let (checksum, bytes) = (offer.checksum(), offer.stored_bytes());
+        let now = Now { version, rows: offer.rows, bytes: offer.stored_bytes() };
         self.counts.spooled += u64::from(offer.rows);
-        self.counts.spooled_bytes += bytes;
+        self.counts.spooled_bytes += now.bytes;
         self.counts.entries += 1;
-        self.unplaced.insert((offer.lane, sequence), Now { version, rows: offer.rows, checksum, bytes });
-        effect_of(offer, sequence, Now { version, rows: offer.rows, checksum, bytes })
+        self.unplaced.insert((offer.lane, sequence), now);
+        effect_of(offer, sequence, now)
     }
 
     /// Stores an offer that was acknowledged before, with what holds together with it.
@@ -102,8 +102,7 @@ impl Group<'_> {
 
     /// Keeps what is left of an entry.
     pub(super) fn amend(&mut self, sequence: i64, rest: &Offer, before: Now, list: &mut FactList) {
-        let now =
-            Now { version: before.version + 1, rows: rest.rows, checksum: rest.checksum(), bytes: rest.stored_bytes() };
+        let now = Now { version: before.version + 1, rows: rest.rows, bytes: rest.stored_bytes() };
         let stored = StoredEntry { entry: Entry { sequence, offer: rest.clone() }, version: now.version, id_s: 0 };
         match self.unplaced.get_mut(&(rest.lane, sequence)) {
             Some(unplaced) => *unplaced = now,

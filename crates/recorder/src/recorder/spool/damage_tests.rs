@@ -15,7 +15,7 @@ fn segments(directory: &Directory, log: &str) -> Vec<PathBuf> {
 /// A copy as a kill of the process leaves it.
 fn copy(from: &Directory) -> Directory {
     let to = Directory::new();
-    for log in ["entries", "kept"] {
+    for log in ["entries", "lasting"] {
         std::fs::create_dir_all(to.0.join(log)).unwrap();
         for file in std::fs::read_dir(from.0.join(log)).unwrap() {
             let file = file.unwrap();
@@ -134,11 +134,11 @@ fn a_bit_of_what_is_kept_costs_one_record_and_never_what_the_ledger_knows_it_by(
     group.settle(0, 2).unwrap();
     group.commit().unwrap();
     file.mark().unwrap();
-    let segment = segments(&origin, "kept").remove(0);
+    let segment = segments(&origin, "lasting").remove(0);
     let end = find(&segment, "bad f=1\n") + "bad f=1\n".len();
     for at in (72..end).step_by(5).chain(end - 200..end) {
         let damaged = copy(&origin);
-        flip(&damaged.0.join("kept").join(segment.file_name().unwrap()), at);
+        flip(&damaged.0.join("lasting").join(segment.file_name().unwrap()), at);
         let mut file = damaged.open();
         assert!(!file.damage().is_state_lost && file.damage().rows <= 1, "{at}: {:?}", file.damage());
         let now = file.lane_opening(0).unwrap();
@@ -234,7 +234,7 @@ impl Worked {
     }
 
     fn assert_room_is_given_back(&self) {
-        let files = ["entries", "kept"].iter().flat_map(|log| segments(&self.directory, log));
+        let files = ["entries", "lasting"].iter().flat_map(|log| segments(&self.directory, log));
         let bytes: u64 = files.map(|path| path.metadata().unwrap().len()).sum();
         let counts = self.file.counts();
         let held = counts.spooled_bytes + counts.quarantined_bytes + 64 * self.file.ids.len();

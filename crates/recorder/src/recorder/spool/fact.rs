@@ -60,6 +60,8 @@ pub(super) enum Fact {
     Ids(Vec<(Id, u32)>),
     /// All that is known besides; the newest one counts.
     State(Box<State>),
+    /// [`State::base`] as it is from here on.
+    Base(i64),
 }
 
 impl Fact {
@@ -71,6 +73,7 @@ impl Fact {
             Fact::Settled { .. } => 4,
             Fact::Ids(_) => 5,
             Fact::State(_) => 6,
+            Fact::Base(_) => 7,
         }
     }
 
@@ -93,6 +96,7 @@ impl Fact {
                 list.extend_from_slice(&time.to_le_bytes());
             }),
             Fact::State(state) => list.extend_from_slice(&state.to_bytes()),
+            Fact::Base(rows) => list.extend_from_slice(&rows.to_le_bytes()),
         }
         let length = list.len() - begin;
         list[length_at..begin].copy_from_slice(&(length as u32).to_le_bytes());
@@ -114,6 +118,7 @@ impl Fact {
                 Fact::Ids(bytes.chunks_exact(ID_BYTES + 4).filter_map(one).collect())
             }
             6 => Fact::State(Box::new(State::of(bytes)?)),
+            7 => Fact::Base(parts.i64()?),
             _ => return None,
         };
         Some(fact)
@@ -135,6 +140,51 @@ pub(super) fn facts_of(kind: u8, body: &[u8]) -> Vec<(Fact, usize, usize)> {
     facts
 }
 
+/// An entry as it stands in a frame.
+#[derive(Debug, Clone, Copy)]
+pub(super) struct EntryView<'a> {
+    pub sequence: i64,
+    pub version: u32,
+    pub id_s: u32,
+    pub offer: OfferView<'a>,
+}
+
+/// An offer as it stands in a frame.
+#[derive(Debug, Clone, Copy)]
+pub(super) struct OfferView<'a> {
+    pub lane: u32,
+    pub source: &'a str,
+    pub sender: &'a str,
+    pub message_id: &'a str,
+    pub received_ns: i64,
+    pub precision: Precision,
+    pub rows: u32,
+    pub body: &'a [u8],
+}
+
+impl<'a> EntryView<'a> {
+    pub(super) fn of(bytes: &'a [u8]) -> Option<Self> {
+        let mut parts = Parts(bytes);
+        let (sequence, version, id_s) = (parts.i64()?, parts.u32()?, parts.u32()?);
+        Some(EntryView { sequence, version, id_s, offer: parts.offer()? })
+    }
+}
+
+impl OfferView<'_> {
+    fn to_offer(self) -> Offer {
+        Offer {
+            lane: self.lane,
+            source: self.source.into(),
+            sender: self.sender.into(),
+            message_id: self.message_id.to_owned(),
+            received_ns: self.received_ns,
+            precision: self.precision,
+            rows: self.rows,
+            body: self.body.to_vec(),
+        }
+    }
+}
+
 impl StoredEntry {
     pub(super) fn append_to(&self, bytes: &mut Vec<u8>) {
         let offer = &self.entry.offer;
@@ -146,9 +196,9 @@ impl StoredEntry {
     }
 
     pub(super) fn of(bytes: &[u8]) -> Option<Self> {
-        let mut parts = Parts(bytes);
-        let (sequence, version, id_s) = (parts.i64()?, parts.u32()?, parts.u32()?);
-        Some(StoredEntry { entry: Entry { sequence, offer: parts.offer()? }, version, id_s })
+        let entry = EntryView::of(bytes)?;
+        let offer = entry.offer.to_offer();
+        Some(StoredEntry { entry: Entry { sequence: entry.sequence, offer }, version: entry.version, id_s: entry.id_s })
     }
 }
 
@@ -164,8 +214,8 @@ impl StoredRefusal {
     pub(super) fn of(bytes: &[u8]) -> Option<Self> {
         let mut parts = Parts(bytes);
         let [id, entry, row, quarantined_ns] = [parts.i64()?, parts.i64()?, parts.i64()?, parts.i64()?];
-        let reason = parts.text()?;
-        Some(StoredRefusal { id, entry, row, quarantined_ns, reason, offer: parts.offer()? })
+        let reason = parts.text()?.to_owned();
+        Some(StoredRefusal { id, entry, row, quarantined_ns, reason, offer: parts.offer()?.to_offer() })
     }
 
     /// What it counts against the quarantine's bound, in bytes.
@@ -213,17 +263,17 @@ impl<'a> Parts<'a> {
         Some(i64::from_le_bytes(self.take(8)?.try_into().ok()?))
     }
 
-    fn text(&mut self) -> Option<String> {
+    fn text(&mut self) -> Option<&'a str> {
         let length = self.u32()? as usize;
-        String::from_utf8(self.take(length)?.to_vec()).ok()
+        std::str::from_utf8(self.take(length)?).ok()
     }
 
-    fn offer(&mut self) -> Option<Offer> {
+    fn offer(&mut self) -> Option<OfferView<'a>> {
         let (received_ns, lane, rows) = (self.i64()?, self.u32()?, self.u32()?);
         let precision = Precision::from_code(self.u8()?)?;
-        let (source, sender, message_id) = (self.text()?.into(), self.text()?.into(), self.text()?);
-        let body = std::mem::take(&mut self.0).to_vec();
-        Some(Offer { lane, source, sender, message_id, received_ns, precision, rows, body })
+        let (source, sender, message_id) = (self.text()?, self.text()?, self.text()?);
+        let body = std::mem::take(&mut self.0);
+        Some(OfferView { lane, source, sender, message_id, received_ns, precision, rows, body })
     }
 }
 
@@ -245,6 +295,7 @@ mod tests {
             Fact::Settled { lane: 2, through: 9 },
             Fact::Ids(vec![([7; ID_BYTES], 1), ([8; ID_BYTES], 2)]),
             Fact::State(Box::new(State::new("r".to_owned()))),
+            Fact::Base(-3),
         ];
         let mut body = Vec::new();
         let places: Vec<_> = all.iter().map(|fact| fact.append_to(&mut body)).collect();

@@ -76,7 +76,7 @@ pub enum Stored {
 impl SpoolFile {
     /// Whether there is a spool in a directory.
     pub fn is_in(directory: &Path) -> bool {
-        super::logs::directory(directory, LogName::Kept).exists() || directory.join(super::older::NAME).exists()
+        super::logs::directory(directory, LogName::Lasting).exists() || directory.join(super::older::NAME).exists()
     }
 
     /// Its directory.
@@ -138,6 +138,16 @@ impl SpoolFile {
             Ok(bytes) => Ok(StoredRefusal::of(&bytes).filter(|refusal| refusal.id == id)),
             Err(ReadError::Disk(reason)) => Err(SpoolError::Broken(reason)),
             Err(ReadError::Gone | ReadError::Damaged(_)) => Ok(None),
+        }
+    }
+
+    /// Why an entry of the usual size finds no room on the disk, if that is so.
+    pub(super) fn why_no_room(&mut self) -> Result<Option<String>, SpoolError> {
+        const USUAL_BYTES: u64 = 4_096;
+        match self.logs()?.make_room(LogName::Entries, std::iter::once(USUAL_BYTES)) {
+            Ok(()) => Ok(None),
+            Err(SpoolError::Full(reason)) => Ok(Some(SpoolError::Full(reason).to_string())),
+            Err(error) => Err(error),
         }
     }
 

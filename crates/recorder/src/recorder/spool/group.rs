@@ -31,6 +31,7 @@ impl SpoolFile {
             ids: HashMap::new(),
             forgotten: None,
             state: None,
+            base: self.state.base,
             next_sequence: self.next_sequence,
             next_refusal: self.next_refusal,
             newest: 0,
@@ -56,7 +57,6 @@ pub(super) struct Frame {
 pub(super) struct Now {
     pub version: u32,
     pub rows: u32,
-    pub checksum: u32,
     pub bytes: u64,
 }
 
@@ -79,6 +79,8 @@ pub struct Group<'a> {
     /// Ids older than this are forgotten, and how many there may be.
     pub(super) forgotten: Option<(u32, u64)>,
     pub(super) state: Option<State>,
+    /// [`State::base`] as it will be.
+    base: i64,
     pub(super) next_sequence: i64,
     pub(super) next_refusal: i64,
     /// The newest entry of this group; 0 for none.
@@ -170,11 +172,17 @@ impl Group<'_> {
         self.file.read_refusal(id)
     }
 
+    /// Changes how many rows were acknowledged that are in no frame of the entries.
+    pub(super) fn change_base(&mut self, rows: i64, list: &mut FactList) {
+        self.base += rows;
+        list.push(&Fact::Base(self.base), None, 0);
+    }
+
     /// Appends facts that hold together.
     pub(super) fn push(&mut self, list: FactList) {
         let FactList { body, rows, effects } = list;
         if !body.is_empty() {
-            self.frames.push(Frame { log: LogName::Kept, kind: FACTS, tag: 0, rows, body, effects, id: None });
+            self.frames.push(Frame { log: LogName::Lasting, kind: FACTS, tag: 0, rows, body, effects, id: None });
         }
     }
 
@@ -194,16 +202,17 @@ impl Group<'_> {
         }
         let state = self.state.take();
         let logs = self.file.logs()?;
-        for log in [LogName::Kept, LogName::Entries] {
+        for log in [LogName::Lasting, LogName::Entries] {
             let lengths = self.frames.iter().filter(move |frame| frame.log == log);
             logs.make_room(log, lengths.map(|frame| frame.body.len() as u64))?;
         }
-        self.write(LogName::Kept)?;
+        self.write(LogName::Lasting)?;
         if let Some(state) = state {
             self.file.state = state;
         }
+        self.file.state.base = self.base;
         if let Err(error) = self.write(LogName::Entries) {
-            // There was room, and the disk gave none: what is kept is kept all the same.
+            // There was room, and the disk gave none: what stands in the lasting log is so all the same.
             self.file.next_sequence = self.next_sequence;
             self.file.next_refusal = self.next_refusal;
             self.file.count_again();
@@ -218,10 +227,11 @@ impl Group<'_> {
         state.newest = state.newest.max(self.next_sequence - 1);
         state.newest_quarantined = state.newest_quarantined.max(self.next_refusal - 1);
         state.id_clock_ns = self.file.clock.now_ns();
+        state.base = self.base;
         let mut list = FactList::default();
         list.push(&Fact::State(Box::new(state.clone())), None, 0);
         let frame =
-            |body| Frame { log: LogName::Kept, kind: FACTS, tag: 0, rows: 0, body, effects: Vec::new(), id: None };
+            |body| Frame { log: LogName::Lasting, kind: FACTS, tag: 0, rows: 0, body, effects: Vec::new(), id: None };
         self.frames.insert(0, frame(list.body.clone()));
         self.frames.insert(0, frame(list.body));
         self.state = Some(state);
@@ -274,14 +284,13 @@ impl Group<'_> {
 }
 
 /// Where nothing is yet.
-pub(super) const NOWHERE: Place = Place { log: LogName::Kept, segment: 0, offset: 0, length: 0, at: 0, bytes: 0 };
+pub(super) const NOWHERE: Place = Place { log: LogName::Lasting, segment: 0, offset: 0, length: 0, at: 0, bytes: 0 };
 
 pub(super) fn effect_of(offer: &Offer, sequence: i64, now: Now) -> Effect {
     let entry = EntryRef {
         place: NOWHERE,
         version: now.version,
         rows: now.rows,
-        checksum: now.checksum,
         bytes: u32::try_from(now.bytes).unwrap_or(u32::MAX),
         received_ns: offer.received_ns,
     };
@@ -290,7 +299,7 @@ pub(super) fn effect_of(offer: &Offer, sequence: i64, now: Now) -> Effect {
 
 impl Now {
     pub(super) fn of(entry: &EntryRef) -> Self {
-        Now { version: entry.version, rows: entry.rows, checksum: entry.checksum, bytes: entry.bytes.into() }
+        Now { version: entry.version, rows: entry.rows, bytes: entry.bytes.into() }
     }
 }
 

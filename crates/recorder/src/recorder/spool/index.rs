@@ -19,7 +19,6 @@ pub(super) struct EntryRef {
     pub place: Place,
     pub version: u32,
     pub rows: u32,
-    pub checksum: u32,
     /// What it counts against the bound.
     pub bytes: u32,
     pub received_ns: i64,
@@ -229,7 +228,7 @@ impl Index {
         }
         let gone = self.gone.get(&sequence).filter(|gone| gone.place == *place)?;
         let (version, place) = (gone.version, gone.place);
-        let entry = EntryRef { place, version, rows: 0, checksum: 0, bytes: 0, received_ns: 0 };
+        let entry = EntryRef { place, version, rows: 0, bytes: 0, received_ns: 0 };
         Some(Effect::Entry { lane, sequence, entry })
     }
 
@@ -295,11 +294,11 @@ mod tests {
     use super::*;
 
     fn place(segment: u32) -> Place {
-        Place { log: LogName::Kept, segment, offset: 72, length: 10, at: 0, bytes: 10 }
+        Place { log: LogName::Lasting, segment, offset: 72, length: 10, at: 0, bytes: 10 }
     }
 
     fn entry(version: u32, rows: u32, segment: u32) -> EntryRef {
-        EntryRef { place: place(segment), version, rows, checksum: 0, bytes: 100, received_ns: 0 }
+        EntryRef { place: place(segment), version, rows, bytes: 100, received_ns: 0 }
     }
 
     fn put(index: &mut Index, sequence: i64, entry: EntryRef) {
@@ -316,10 +315,10 @@ mod tests {
         put(&mut index, 5, entry(1, 2, 7));
         assert_eq!(index.entry(1, 5), None);
         assert!(index.effect_at(1, 5, &place(8)).is_some() && index.effect_at(1, 5, &place(7)).is_none());
-        assert_eq!((index.segment(LogName::Kept, 7).bytes, index.segment(LogName::Kept, 8).bytes), (0, 90));
+        assert_eq!((index.segment(LogName::Lasting, 7).bytes, index.segment(LogName::Lasting, 8).bytes), (0, 90));
         index.settle(1, 5);
         put(&mut index, 5, entry(3, 4, 3));
-        assert_eq!((index.wanted_bytes(LogName::Kept), index.is_waiting(5)), (0, false));
+        assert_eq!((index.wanted_bytes(LogName::Lasting), index.is_waiting(5)), (0, false));
     }
 
     #[test]
@@ -339,6 +338,6 @@ mod tests {
         index.settle(1, 1);
         let counts = index.count(20);
         assert_eq!((counts.spooled, counts.quarantined, counts.spooled_bytes), (4, 1, 100));
-        assert_eq!(index.entries_of(LogName::Kept, 1).len(), 1);
+        assert_eq!(index.entries_of(LogName::Lasting, 1).len(), 1);
     }
 }

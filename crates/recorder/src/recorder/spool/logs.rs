@@ -10,25 +10,25 @@ use super::place::LogName;
 
 /// The directories in that of the spool.
 const ENTRIES: &str = "entries";
-pub(super) const KEPT: &str = "kept";
-/// A file beside the kept segments, for a disk that is full: it makes room for one of them.
+pub(super) const LASTING: &str = "lasting";
+/// A file beside its segments, for a disk that is full: it makes room for one of them.
 const RESERVE: &str = "reserve";
 
 /// Sizes of segments.
 const ENTRIES_BYTES: (u64, u64) = (64 << 10, 16 << 20);
-const KEPT_BYTES: (u64, u64) = (64 << 10, 4 << 20);
+const LASTING_BYTES: (u64, u64) = (64 << 10, 4 << 20);
 
 /// How large the segments of a spool with this bound are.
 pub(super) fn segment_bytes(bound_bytes: u64, log: LogName) -> u64 {
     match log {
         LogName::Entries => (bound_bytes / 16).clamp(ENTRIES_BYTES.0, ENTRIES_BYTES.1),
-        LogName::Kept => (bound_bytes / 64).clamp(KEPT_BYTES.0, KEPT_BYTES.1),
+        LogName::Lasting => (bound_bytes / 64).clamp(LASTING_BYTES.0, LASTING_BYTES.1),
     }
 }
 
 /// The directory of a log.
 pub(super) fn directory(spool: &Path, log: LogName) -> std::path::PathBuf {
-    spool.join(if log == LogName::Entries { ENTRIES } else { KEPT })
+    spool.join(if log == LogName::Entries { ENTRIES } else { LASTING })
 }
 
 /// Why segments cannot be made, if the system lets files not grow that large.
@@ -36,7 +36,7 @@ pub(super) fn why_too_large(bound_bytes: u64) -> Option<String> {
     let mut limit = libc::rlimit { rlim_cur: 0, rlim_max: 0 };
     // SAFETY: the pointer is to a value of this function, which the call fills.
     let answer = unsafe { libc::getrlimit(libc::RLIMIT_FSIZE, &raw mut limit) };
-    let bytes = segment_bytes(bound_bytes, LogName::Entries).max(segment_bytes(bound_bytes, LogName::Kept));
+    let bytes = segment_bytes(bound_bytes, LogName::Entries).max(segment_bytes(bound_bytes, LogName::Lasting));
     let shown = |bytes: u64| crate::units::show_bytes(bytes as f64);
     (answer == 0 && limit.rlim_cur < bytes).then(|| {
         format!(
@@ -80,13 +80,13 @@ pub(super) fn error_of(error: LogError) -> SpoolError {
 /// Both logs, open.
 pub(super) struct Logs {
     entries: Log,
-    kept: Log,
+    lasting: Log,
     reserve_bytes: u64,
 }
 
 impl Logs {
-    pub(super) fn new(entries: Log, kept: Log, bound_bytes: u64) -> Self {
-        let mut logs = Logs { entries, kept, reserve_bytes: segment_bytes(bound_bytes, LogName::Kept) };
+    pub(super) fn new(entries: Log, lasting: Log, bound_bytes: u64) -> Self {
+        let mut logs = Logs { entries, lasting, reserve_bytes: segment_bytes(bound_bytes, LogName::Lasting) };
         logs.reserve();
         logs
     }
@@ -94,7 +94,7 @@ impl Logs {
     pub(super) fn log(&mut self, log: LogName) -> &mut Log {
         match log {
             LogName::Entries => &mut self.entries,
-            LogName::Kept => &mut self.kept,
+            LogName::Lasting => &mut self.lasting,
         }
     }
 
@@ -105,10 +105,10 @@ impl Logs {
 
     /// Whether both are where they were found.
     pub(super) fn are_in_place(&self) -> bool {
-        self.entries.disk().is_in_place() && self.kept.disk().is_in_place()
+        self.entries.disk().is_in_place() && self.lasting.disk().is_in_place()
     }
 
-    /// Makes room for frames, for those of the kept log also on a disk that is full, as long as there is a reserve.
+    /// Makes room for frames, for those of the lasting log also on a disk that is full, as long as there is a reserve.
     pub(super) fn make_room(
         &mut self,
         log: LogName,
@@ -116,8 +116,8 @@ impl Logs {
     ) -> Result<(), SpoolError> {
         let made = self.log(log).make_room(lengths.clone());
         let made = match made {
-            Err(LogError::NoRoom(_)) if log == LogName::Kept && self.kept.disk().remove(RESERVE).is_ok() => {
-                self.kept.make_room(lengths)
+            Err(LogError::NoRoom(_)) if log == LogName::Lasting && self.lasting.disk().remove(RESERVE).is_ok() => {
+                self.lasting.make_room(lengths)
             }
             made => made,
         };
@@ -138,12 +138,12 @@ impl Logs {
     /// Keeps room for a segment on a disk that gets full, if there is room now.
     pub(super) fn reserve(&mut self) {
         // Where there is no room or a reserve already, nothing is to be done.
-        let _ = self.kept.disk().create(RESERVE, self.reserve_bytes);
+        let _ = self.lasting.disk().create(RESERVE, self.reserve_bytes);
     }
 
     /// Notes that nothing comes behind what is there.
     pub(super) fn close(self, note: &[u8]) -> Result<(), LogError> {
-        self.kept.close(&[])?;
+        self.lasting.close(&[])?;
         self.entries.close(note)
     }
 }

@@ -4,7 +4,7 @@
 //! with; [`SpoolFile`], the spool itself. In its directory are two logs of segments:
 //!
 //! - `entries/`: what was acknowledged, each request a frame of its own, as it came. A segment is given up when everything in it is settled.
-//! - `kept/`: what stays for longer: records in quarantine, ids of messages, records that wait apart, entries that wait longer than those around them, and the state: the random
+//! - `lasting/`: what stays for longer: records in quarantine, ids of messages, records that wait apart, entries that wait longer than those around them, and the state: the random
 //!   name that the ledger knows this spool by, its lanes and their openings, and how far they are settled. Its frames are lists of facts that hold together or not at all.
 //!
 //! What is wanted is found by reading both when the spool is opened, and then stands in memory ([`index`]), without bodies. `lock` is held by the recorder that works on it. The

@@ -8,7 +8,7 @@ pub(super) enum LogName {
     /// What was taken in, as it came.
     Entries,
     /// What stays for longer.
-    Kept,
+    Lasting,
 }
 
 /// A part of the body of a frame.

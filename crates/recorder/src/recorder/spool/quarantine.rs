@@ -21,8 +21,15 @@ impl Group<'_> {
     /// # Errors
     /// As the disk fails.
     pub fn quarantine(&mut self, entry: &Entry, refusal: &Refusal, now_ns: i64) -> Result<(), SpoolError> {
+        let mut list = FactList::default();
+        self.put_aside(entry, refusal, now_ns, &mut list);
+        self.push(list);
+        Ok(())
+    }
+
+    fn put_aside(&mut self, entry: &Entry, refusal: &Refusal, now_ns: i64, list: &mut FactList) {
         if self.is_refused(entry.sequence, refusal.row) {
-            return Ok(());
+            return;
         }
         let offer = Offer {
             message_id: String::new(),
@@ -45,10 +52,7 @@ impl Group<'_> {
         let bytes = i64::try_from(bytes).unwrap_or(i64::MAX);
         let reason = refusal.reason.clone();
         self.note_held(&entry.offer, Change { rows: refusal.rows.into(), bytes, deferred_bytes: 0, reason });
-        let mut list = FactList::default();
-        self.put_refusal(stored, &mut list);
-        self.push(list);
-        Ok(())
+        self.put_refusal(stored, list);
     }
 
     /// As [`Group::quarantine`], for a record that was never in the spool: it is acknowledged with this.
@@ -57,13 +61,15 @@ impl Group<'_> {
     /// As the disk fails.
     pub fn quarantine_unspooled(&mut self, entry: &Entry, refusal: &Refusal, now_ns: i64) -> Result<(), SpoolError> {
         let before = self.counts;
-        self.quarantine(entry, refusal, now_ns)?;
+        let mut list = FactList::default();
+        self.put_aside(entry, refusal, now_ns, &mut list);
         let rows = self.counts.quarantined - before.quarantined;
         self.counts.acknowledged += rows;
         self.counts.spooled = before.spooled;
         if rows > 0 {
-            self.state_to_change().base += i64::try_from(rows).unwrap_or(i64::MAX);
+            self.change_base(i64::try_from(rows).unwrap_or(i64::MAX), &mut list);
         }
+        self.push(list);
         Ok(())
     }
 }
@@ -140,7 +146,7 @@ impl Group<'_> {
                 Clearing::Discard => {
                     self.let_go(id, &refusal, stored.as_ref(), &mut list);
                     self.counts.acknowledged = before.acknowledged.saturating_sub(rows);
-                    self.state_to_change().base -= i64::from(refusal.rows);
+                    self.change_base(-i64::from(refusal.rows), &mut list);
                 }
             }
             self.push(list);
@@ -207,15 +213,15 @@ pub fn list(directory: &Path, limit: u32) -> Result<Vec<Quarantined>, SpoolError
     if let Some(older) = older::list(directory, limit) {
         return older.map_err(|error| unusable(error.to_string()));
     }
-    let kept = logs::directory(directory, LogName::Kept);
+    let lasting = logs::directory(directory, LogName::Lasting);
     // Opening it would make it.
-    if !kept.is_dir() {
+    if !lasting.is_dir() {
         return Err(unusable(
             "there is no spool in it; name the directory that the recorder was started with".to_owned(),
         ));
     }
     let mut found = BTreeMap::new();
-    let read = segments::Directory::open(&kept).and_then(|disk| {
+    let read = segments::Directory::open(&lasting).and_then(|disk| {
         segments::look(&disk, &mut |header, body| {
             for (fact, ..) in facts_of(header.kind, body) {
                 match fact {

@@ -18,12 +18,12 @@ const ENTRIES_MAX: usize = 10_000;
 pub(super) struct Shelf {
     index: Mutex<Index>,
     pub(super) entries: segments::Reader,
-    pub(super) kept: segments::Reader,
+    pub(super) lasting: segments::Reader,
 }
 
 impl Shelf {
-    pub(super) fn new(index: Index, entries: segments::Reader, kept: segments::Reader) -> Self {
-        Shelf { index: Mutex::new(index), entries, kept }
+    pub(super) fn new(index: Index, entries: segments::Reader, lasting: segments::Reader) -> Self {
+        Shelf { index: Mutex::new(index), entries, lasting }
     }
 
     pub(super) fn index(&self) -> MutexGuard<'_, Index> {
@@ -32,7 +32,7 @@ impl Shelf {
 
     /// The part of a frame at a place, as it was written.
     pub(super) fn read(&self, place: &Place, epoch: u64) -> Result<Vec<u8>, ReadError> {
-        let log = if place.log == LogName::Entries { &self.entries } else { &self.kept };
+        let log = if place.log == LogName::Entries { &self.entries } else { &self.lasting };
         let part = |body: Vec<u8>| {
             if place.at == 0 && place.bytes == place.length { body } else { place.part(&body).to_vec() }
         };

@@ -2,11 +2,11 @@
 
 /// Why an entry is quarantined that is not as it was written.
 pub(super) const DAMAGED: &str = "the entry's checksum is wrong: the spool's disk or file was damaged";
-/// Why rows are quarantined of which nothing is left.
-pub(super) const GONE: &str = "so many records are gone: the spool's disk or files were damaged";
-/// The same of what may not have been wanted any more.
-pub(super) const KEPT_GONE: &str =
-    "up to so many records are gone, unless they had been dealt with before: the spool's disk or files were damaged";
+/// Why rows are quarantined of which nothing is left; those that may not have been wanted any more are as many at most.
+pub(super) fn gone(rows: u64, is_certain: bool) -> String {
+    let (most, unless) = if is_certain { ("", "") } else { ("up to ", ", unless they had been dealt with before") };
+    format!("{most}{rows} records are gone{unless}: the spool's disk or files were damaged")
+}
 
 /// A record, or a damaged entry, in quarantine.
 #[derive(Debug, Clone, PartialEq, Eq, serde::Serialize)]

@@ -13,7 +13,7 @@ use super::clock::{IdClock, now_ns};
 use super::counts::Counts;
 use super::damage::Damage;
 use super::entry::DEFERRED_LANE;
-use super::fact::{FACTS, Fact, Id, StoredEntry, StoredRefusal, facts_of};
+use super::fact::{ENTRY, EntryView, FACTS, Fact, Id, StoredRefusal, facts_of};
 use super::file::SpoolFile;
 use super::greedy::{GREEDY_LANES, GreedySources};
 use super::holders::{Change, Holders, holder_of};
@@ -24,7 +24,7 @@ use super::logs::{self, Logs, random_epoch, random_name};
 use super::older;
 use super::place::{LogName, Place};
 use super::reader::Shelf;
-use super::refusal::{DAMAGED, GONE, KEPT_GONE};
+use super::refusal::{DAMAGED, gone};
 use super::retire::Note;
 use super::state::{State, VERSION};
 use super::{Offer, SpoolError};
@@ -68,45 +68,55 @@ struct Replay {
 impl Replay {
     fn take(&mut self, log: LogName, header: &FrameHeader, body: &[u8]) {
         self.index.note_segment(log, header.position.segment as u32, header.epoch);
+        if header.kind == ENTRY {
+            if let Some(entry) = EntryView::of(body) {
+                self.take_entry(&entry, Place::of(log, header, 0, body.len()));
+            }
+            return;
+        }
         for (fact, at, length) in facts_of(header.kind, body) {
             let place = Place::of(log, header, at, length);
             match fact {
-                Fact::Entry(stored) => self.take_entry(stored, place),
+                Fact::Entry(_) => {
+                    let entry = EntryView::of(body.get(at..at + length).unwrap_or_default());
+                    entry.iter().for_each(|entry| self.take_entry(entry, place));
+                }
                 Fact::Quarantined(refusal) => self.take_refusal(refusal, place),
                 Fact::LetGo(ids) => ids.into_iter().for_each(|id| self.index.apply(&Effect::LetGo(id))),
                 Fact::Settled { lane, through } => self.index.settle(lane, through),
                 Fact::Ids(ids) => ids.into_iter().for_each(|(id, time)| self.ids.remember(id, time)),
                 Fact::State(state) => self.state = Some(*state),
+                Fact::Base(rows) => self.state.iter_mut().for_each(|state| state.base = rows),
             }
         }
     }
 
-    fn take_entry(&mut self, stored: StoredEntry, place: Place) {
-        let (sequence, offer) = (stored.entry.sequence, &stored.entry.offer);
+    fn take_entry(&mut self, entry: &EntryView<'_>, place: Place) {
+        let (sequence, offer) = (entry.sequence, &entry.offer);
         self.newest = self.newest.max(sequence);
         if place.log == LogName::Entries {
             self.sequences.push(((place.segment.into(), place.offset), sequence));
             if !offer.message_id.is_empty() {
-                let id = id_of(&offer.source, &offer.message_id);
-                self.ids.remember(id, stored.id_s);
+                let id = id_of(offer.source, offer.message_id);
+                self.ids.remember(id, entry.id_s);
                 self.ids_of.entry(place.segment.into()).or_default().push(id);
             }
         }
         if GREEDY_LANES.contains(&offer.lane) {
-            self.greedy.insert(sequence, (Arc::clone(&offer.source), offer.lane));
+            self.greedy.insert(sequence, (offer.source.into(), offer.lane));
         }
         if offer.lane == DEFERRED_LANE {
-            self.deferred.insert(sequence, holder_of(&offer.sender, &offer.source));
+            self.deferred.insert(sequence, holder_of(offer.sender, offer.source));
         }
-        let entry = EntryRef {
+        let texts = offer.source.len() + offer.sender.len() + offer.message_id.len();
+        let reference = EntryRef {
             place,
-            version: stored.version,
+            version: entry.version,
             rows: offer.rows,
-            checksum: offer.checksum(),
-            bytes: u32::try_from(offer.stored_bytes()).unwrap_or(u32::MAX),
+            bytes: u32::try_from(super::entry::stored_bytes(texts, offer.body.len())).unwrap_or(u32::MAX),
             received_ns: offer.received_ns,
         };
-        self.index.apply(&Effect::Entry { lane: offer.lane, sequence, entry });
+        self.index.apply(&Effect::Entry { lane: offer.lane, sequence, entry: reference });
     }
 
     fn take_refusal(&mut self, stored: StoredRefusal, place: Place) {
@@ -181,7 +191,7 @@ fn open(directory: &Path, bound_bytes: u64, remember: Duration) -> Result<SpoolF
     let of_older = older::bring_over(directory, bound_bytes)?;
     let disk =
         |log| logs::open_directory(directory, log).map_err(|error| unusable(format!("cannot be opened: {error}")));
-    let (entries_disk, kept_disk) = (disk(LogName::Entries)?, disk(LogName::Kept)?);
+    let (entries_disk, lasting_disk) = (disk(LogName::Entries)?, disk(LogName::Lasting)?);
     // What is in it must survive a power cut, and so must its own place.
     let synced = std::fs::File::open(directory).and_then(|directory| directory.sync_all());
     synced.map_err(|error| unusable(format!("cannot be synced: {error}")))?;
@@ -195,7 +205,7 @@ fn open(directory: &Path, bound_bytes: u64, remember: Duration) -> Result<SpoolF
         });
         opened.map_err(unopened)
     };
-    let (kept, of_kept) = open(LogName::Kept, &kept_disk, &mut replay)?;
+    let (lasting, of_lasting) = open(LogName::Lasting, &lasting_disk, &mut replay)?;
     check_version(&replay, &unusable)?;
     let (entries, of_entries) = open(LogName::Entries, &entries_disk, &mut replay)?;
     let note = of_entries.note.as_deref().and_then(Note::of).unwrap_or_default();
@@ -205,26 +215,26 @@ fn open(directory: &Path, bound_bytes: u64, remember: Duration) -> Result<SpoolF
         // Entries that were found before it was known are settled now.
         replay.index.settle(lane.0, lane.1);
     }
-    replay.take_gaps(LogName::Kept, &of_kept);
+    replay.take_gaps(LogName::Lasting, &of_lasting);
     replay.take_gaps(LogName::Entries, &of_entries);
-    let is_new = of_kept.last == 0 && of_entries.last == 0;
+    let is_new = of_lasting.last == 0 && of_entries.last == 0;
     let mut damage = Damage {
-        files: of_kept.hurt_segments
+        files: of_lasting.hurt_segments
             + of_entries.hurt_segments
-            + u64::from(of_kept.is_mark_lost)
+            + u64::from(of_lasting.is_mark_lost)
             + u64::from(of_entries.is_mark_lost),
-        uncertain_rows: of_kept.uncertain_rows + of_entries.uncertain_rows,
+        uncertain_rows: of_lasting.uncertain_rows + of_entries.uncertain_rows,
         is_state_lost: replay.state.is_none() && !is_new,
         older: of_older,
         ..Damage::default()
     };
-    let logs = Logs::new(entries, kept, bound_bytes);
+    let logs = Logs::new(entries, lasting, bound_bytes);
     let lost: Vec<Lost> = std::mem::take(&mut replay.lost);
     let lost: Vec<Lost> = lost.into_iter().filter(|lost| lost.rows > 0 && !replay.was_settled(lost)).collect();
     let mut hurt: Vec<u64> = lost.iter().filter(|lost| lost.log == LogName::Entries).map(|lost| lost.segment).collect();
     hurt.dedup();
-    let is_hurt = !lost.is_empty() || damage.files > 0 || damage.uncertain_rows > 0 || of_kept.damaged_frames > 0;
-    let mut file = assemble(replay, logs, (entries_disk, kept_disk), lock);
+    let is_hurt = !lost.is_empty() || damage.files > 0 || damage.uncertain_rows > 0 || of_lasting.damaged_frames > 0;
+    let mut file = assemble(replay, logs, (entries_disk, lasting_disk), lock);
     file.path = directory.to_owned();
     (file.bound_bytes, file.quarantine_bound_bytes, file.remember) = (bound_bytes, bound_bytes, remember);
     file.clock = IdClock::new(clock_ns(&file, &note, is_new));
@@ -262,7 +272,7 @@ fn clock_ns(file: &SpoolFile, note: &Note, is_new: bool) -> i64 {
 fn assemble(
     mut replay: Replay,
     logs: Logs,
-    (entries, kept): (Arc<dyn Disk>, Arc<dyn Disk>),
+    (entries, lasting): (Arc<dyn Disk>, Arc<dyn Disk>),
     lock: SpoolLock,
 ) -> SpoolFile {
     let holders = holders(&replay);
@@ -275,7 +285,7 @@ fn assemble(
     let now = Instant::now();
     SpoolFile {
         logs: Some(logs),
-        shelf: Arc::new(Shelf::new(index, segments::Reader::new(entries), segments::Reader::new(kept))),
+        shelf: Arc::new(Shelf::new(index, segments::Reader::new(entries), segments::Reader::new(lasting))),
         path: Default::default(),
         counts: Counts::default(),
         bound_bytes: 0,
@@ -337,24 +347,18 @@ impl SpoolFile {
                 continue;
             }
             all += lost.rows;
-            let guessed = if lost.left.is_empty() { Vec::new() } else { facts_of_left(lost) };
-            let (source, sender) = guessed.first().cloned().unwrap_or_default();
+            let guessed = offer_of_left(lost);
+            let reason = match (lost.lane, lost.log) {
+                (Some(_), _) => DAMAGED.to_owned(),
+                (None, log) => gone(lost.rows, log == LogName::Entries),
+            };
             let offer = Offer {
                 lane: 0,
-                source: source.into(),
-                sender: sender.into(),
                 message_id: String::new(),
-                received_ns: now_ns(),
-                precision: Default::default(),
                 rows: u32::try_from(lost.rows).unwrap_or(u32::MAX),
-                body: lost.left.clone(),
+                ..guessed
             };
-            let reason = match (lost.lane, lost.log) {
-                (Some(_), _) => DAMAGED,
-                (None, LogName::Entries) => GONE,
-                (None, LogName::Kept) => KEPT_GONE,
-            };
-            group.put_damage(entry, row, reason, offer);
+            group.put_damage(entry, row, &reason, offer);
         }
         group.commit()?;
         Ok(all)
@@ -385,13 +389,22 @@ impl SpoolFile {
     }
 }
 
-/// Who may have sent what is damaged.
-fn facts_of_left(lost: &Lost) -> Vec<(String, String)> {
-    let kind = if lost.log == LogName::Entries { super::fact::ENTRY } else { FACTS };
-    let offers = facts_of(kind, &lost.left).into_iter().filter_map(|(fact, ..)| match fact {
+/// What may have been sent: it is damaged, so that it is a guess, and said to be damaged.
+fn offer_of_left(lost: &Lost) -> Offer {
+    let kind = if lost.log == LogName::Entries { ENTRY } else { FACTS };
+    let found = facts_of(kind, &lost.left).into_iter().find_map(|(fact, ..)| match fact {
         Fact::Entry(stored) => Some(stored.entry.offer),
         Fact::Quarantined(refusal) => Some(refusal.offer),
         _ => None,
     });
-    offers.map(|offer| (offer.source.to_string(), offer.sender.to_string())).collect()
+    found.unwrap_or_else(|| Offer {
+        lane: 0,
+        source: "".into(),
+        sender: "".into(),
+        message_id: String::new(),
+        received_ns: now_ns(),
+        precision: Default::default(),
+        rows: 0,
+        body: lost.left.clone(),
+    })
 }

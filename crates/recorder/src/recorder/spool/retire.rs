@@ -1,6 +1,6 @@
 //! Gives the room of segments back in which nothing is wanted any more, and moves what is left in those that are nearly so. Main function: [`SpoolFile::give_back`].
 //!
-//! Invariant: a segment is given up only when everything in it that is wanted is durable elsewhere. The kept log is given up from its oldest segment on, so that what says that
+//! Invariant: a segment is given up only when everything in it that is wanted is durable elsewhere. The lasting log is given up from its oldest segment on, so that what says that
 //! something is over never goes before what it speaks of.
 
 use std::collections::BTreeMap;
@@ -66,7 +66,7 @@ impl SpoolFile {
     pub(super) fn mark(&mut self) -> Result<(), SpoolError> {
         let note = self.note();
         (self.marked, self.wants_mark) = (Instant::now(), false);
-        for (log, note) in [(LogName::Kept, &[][..]), (LogName::Entries, &note)] {
+        for (log, note) in [(LogName::Lasting, &[][..]), (LogName::Entries, &note)] {
             match self.logs()?.log(log).mark(note) {
                 Ok(()) | Err(LogError::NoRoom(_) | LogError::TooLong(_)) => {}
                 Err(error) => return Err(error_of(error)),
@@ -115,7 +115,7 @@ impl SpoolFile {
         {
             self.leave(segment)?;
         }
-        self.give_back_kept()
+        self.give_back_lasting()
     }
 
     /// Segments that are not appended to.
@@ -135,9 +135,13 @@ impl SpoolFile {
         size
     }
 
-    /// Gives a segment of the entries up, after what is wanted of it is in the kept log.
+    /// Gives a segment of the entries up, after what is wanted of it is in the lasting log.
     pub(super) fn leave(&mut self, segment: u64) -> Result<(), SpoolError> {
-        let waiting = self.shelf.index().entries_of(LogName::Entries, segment as u32);
+        let waiting = {
+            let index = self.shelf.index();
+            let is_wanted = index.segment(LogName::Entries, segment as u32).bytes > 0;
+            if is_wanted { index.entries_of(LogName::Entries, segment as u32) } else { Vec::new() }
+        };
         let mut lists = Vec::new();
         for (lane, sequence, entry) in waiting {
             let epoch = self.shelf.index().segment(LogName::Entries, segment as u32).epoch;
@@ -149,12 +153,12 @@ impl SpoolFile {
             lists.push(list);
         }
         let ids = self.ids_of.get(&segment).cloned().unwrap_or_default();
-        lists.extend(self.ids_to_keep(ids));
-        self.move_to_kept(lists)?;
+        lists.extend(self.ids_to_move(ids));
+        self.move_to_lasting(lists)?;
         self.give_up(LogName::Entries, segment)
     }
 
-    fn ids_to_keep(&self, ids: Vec<Id>) -> Vec<FactList> {
+    fn ids_to_move(&self, ids: Vec<Id>) -> Vec<FactList> {
         let known: Vec<(Id, u32)> = ids.into_iter().filter_map(|id| Some((id, self.ids.time(&id)?))).collect();
         let list = |ids: &[(Id, u32)]| {
             let mut list = FactList::default();
@@ -164,7 +168,7 @@ impl SpoolFile {
         known.chunks(IDS_MAX).map(list).collect()
     }
 
-    fn move_to_kept(&mut self, lists: Vec<FactList>) -> Result<(), SpoolError> {
+    fn move_to_lasting(&mut self, lists: Vec<FactList>) -> Result<(), SpoolError> {
         if lists.is_empty() {
             return Ok(());
         }
@@ -178,7 +182,7 @@ impl SpoolFile {
         if !self.logs()?.log(log).give_up(segment, &note).map_err(error_of)? {
             return Ok(());
         }
-        let reader = if log == LogName::Entries { &self.shelf.entries } else { &self.shelf.kept };
+        let reader = if log == LogName::Entries { &self.shelf.entries } else { &self.shelf.lasting };
         reader.forget(segment);
         self.shelf.index().forget_segment(log, segment as u32);
         self.sizes.remove(&(log, segment));
@@ -188,26 +192,26 @@ impl SpoolFile {
         Ok(())
     }
 
-    /// Gives the oldest segment of the kept log up where too little of what is there is wanted.
-    fn give_back_kept(&mut self) -> Result<(), SpoolError> {
-        let segments = self.segments(LogName::Kept)?;
-        let taken: u64 = segments.iter().map(|segment| self.size(LogName::Kept, *segment)).sum();
-        let wanted = self.shelf.index().wanted_bytes(LogName::Kept) + ID_BYTES * self.ids.len();
-        let spare = SPARE * logs::segment_bytes(self.bound_bytes, LogName::Kept);
+    /// Gives the oldest segment of the lasting log up where too little of what is there is wanted.
+    fn give_back_lasting(&mut self) -> Result<(), SpoolError> {
+        let segments = self.segments(LogName::Lasting)?;
+        let taken: u64 = segments.iter().map(|segment| self.size(LogName::Lasting, *segment)).sum();
+        let wanted = self.shelf.index().wanted_bytes(LogName::Lasting) + ID_BYTES * self.ids.len();
+        let spare = SPARE * logs::segment_bytes(self.bound_bytes, LogName::Lasting);
         match segments.first() {
-            Some(first) if taken > 2 * wanted + spare => self.leave_kept(*first),
+            Some(first) if taken > 2 * wanted + spare => self.leave_lasting(*first),
             _ => Ok(()),
         }
     }
 
-    fn leave_kept(&mut self, segment: u64) -> Result<(), SpoolError> {
+    fn leave_lasting(&mut self, segment: u64) -> Result<(), SpoolError> {
         let mut lists = Vec::new();
         let shelf = std::sync::Arc::clone(&self.shelf);
         let mut ids = Vec::new();
-        let disk = std::sync::Arc::clone(self.logs()?.log(LogName::Kept).disk());
+        let disk = std::sync::Arc::clone(self.logs()?.log(LogName::Lasting).disk());
         let looked = look_at(&*disk, segment, &mut |header, body| {
             for (fact, at, length) in facts_of(header.kind, body) {
-                let place = Place::of(LogName::Kept, header, at, length);
+                let place = Place::of(LogName::Lasting, header, at, length);
                 let index = shelf.index();
                 let mut list = FactList::default();
                 match fact {
@@ -225,18 +229,18 @@ impl SpoolFile {
                         }
                     }
                     Fact::Ids(found) => ids.extend(found.into_iter().map(|(id, _)| id)),
-                    Fact::LetGo(_) | Fact::Settled { .. } | Fact::State(_) => {}
+                    Fact::LetGo(_) | Fact::Settled { .. } | Fact::State(_) | Fact::Base(_) => {}
                 }
                 lists.push(list);
             }
         });
         looked.map_err(|error| SpoolError::Broken(error.to_string()))?;
-        lists.extend(self.ids_to_keep(ids));
+        lists.extend(self.ids_to_move(ids));
         let settled = self.shelf.index().settled().clone();
         let mut group = self.begin()?;
         group.state_to_change().settled = settled;
         lists.into_iter().for_each(|list| group.push(list));
         group.commit()?;
-        self.give_up(LogName::Kept, segment)
+        self.give_up(LogName::Lasting, segment)
     }
 }

@@ -94,7 +94,14 @@ impl Worker {
                     }
                 }
                 Err(error) => {
-                    self.shared.lock().full = Some(error.to_string());
+                    let before = self.shared.lock().full.replace(error.to_string());
+                    if let (SpoolError::Full(reason), None) = (&error, before) {
+                        let remedy = "make room on the disk of spool.path; what waits is written meanwhile, and its room given back";
+                        log::error(
+                            "the spool finds no room on its disk; nothing is taken in",
+                            &[("reason", reason), ("remedy", remedy)],
+                        );
+                    }
                     answers.fail(&error);
                     if let SpoolError::Broken(_) = error {
                         self.end(error);
@@ -147,6 +154,11 @@ impl Worker {
         for (lane, through) in std::mem::take(&mut self.unsettled) {
             self.greedy.settled(lane, through);
         }
+        let was_full = self.shared.lock().full.is_some();
+        let full = if was_full { self.file.why_no_room()? } else { None };
+        if was_full && full.is_none() {
+            log::info("the spool finds room on its disk again", &[]);
+        }
         if self.file.is_half_quarantine() && !was_half_quarantine {
             self.warn_of_half();
         }
@@ -160,7 +172,7 @@ impl Worker {
         state.counts.acknowledged =
             (state.counts.acknowledged + after.acknowledged).saturating_sub(before.acknowledged);
         state.counts.committed += after.committed - before.committed;
-        state.full = None;
+        state.full = full;
         let (acknowledged, committed) = (state.counts.acknowledged, state.counts.committed);
         state.counts = Counts { acknowledged, committed, ..after };
         state.newest = state.newest.max(newest);

@@ -126,7 +126,7 @@ struct Running {
 fn copy(from: &Path, to: &Path) {
     let _ = std::fs::remove_dir_all(to);
     std::fs::create_dir_all(to).unwrap();
-    for log in ["entries", "kept"] {
+    for log in ["entries", "lasting"] {
         std::fs::create_dir_all(to.join(log)).unwrap();
         for file in std::fs::read_dir(from.join(log)).into_iter().flatten().flatten() {
             std::fs::copy(file.path(), to.join(log).join(file.file_name())).unwrap();

@@ -43,7 +43,7 @@ pub(super) fn bring_over(directory: &Path, bound_bytes: u64) -> Result<Option<Sa
     }
     let mut salvaged = None;
     if !was_brought_over(directory).map_err(|error| unusable(error.to_string()))? {
-        for log in [LogName::Kept, LogName::Entries] {
+        for log in [LogName::Lasting, LogName::Entries] {
             // What an attempt before has left.
             match std::fs::remove_dir_all(logs::directory(directory, log)) {
                 Err(error) if error.kind() != std::io::ErrorKind::NotFound => return Err(unusable(error.to_string())),
@@ -66,12 +66,12 @@ pub(super) fn bring_over(directory: &Path, bound_bytes: u64) -> Result<Option<Sa
 
 /// Whether everything of the database is in the logs: their state is written last.
 fn was_brought_over(directory: &Path) -> std::io::Result<bool> {
-    let kept = logs::directory(directory, LogName::Kept);
-    if !kept.exists() {
+    let lasting = logs::directory(directory, LogName::Lasting);
+    if !lasting.exists() {
         return Ok(false);
     }
     let mut has_state = false;
-    let disk = loadline_segments::segments::Directory::open(&kept)?;
+    let disk = loadline_segments::segments::Directory::open(&lasting)?;
     loadline_segments::segments::look(&disk, &mut |header, body| {
         has_state |= facts_of(header.kind, body).iter().any(|(fact, ..)| matches!(fact, Fact::State(_)));
     })?;
@@ -91,8 +91,8 @@ fn remove(path: &Path) -> std::io::Result<()> {
 
 fn copy(database: &Connection, directory: &Path, bound_bytes: u64) -> Result<(), SpoolError> {
     let unusable = |reason: String| SpoolError::Unusable { path: directory.display().to_string(), reason };
-    let disk = logs::open_directory(directory, LogName::Kept).map_err(|error| unusable(error.to_string()))?;
-    let settings = logs::settings(bound_bytes, LogName::Kept);
+    let disk = logs::open_directory(directory, LogName::Lasting).map_err(|error| unusable(error.to_string()))?;
+    let settings = logs::settings(bound_bytes, LogName::Lasting);
     let (mut log, _) = Log::open(disk, settings, random_epoch(), &mut |_| {}).map_err(error_of)?;
     let mut failed = None;
     let mut put = |fact: &Fact, rows: u32| {
@@ -209,8 +209,25 @@ fn offer_of(row: &Row<'_>, lane: u32) -> rusqlite::Result<(i64, Offer, bool)> {
         rows: row.get(6)?,
         body: row.get(8)?,
     };
-    let is_whole = precision.is_some() && offer.checksum() == row.get::<_, u32>(7)?;
+    let is_whole = precision.is_some() && checksum(&offer) == row.get::<_, u32>(7)?;
     Ok((row.get(0)?, offer, is_whole))
+}
+
+/// CRC-32 of everything that was stored of an entry.
+fn checksum(offer: &Offer) -> u32 {
+    let mut hasher = crc32fast::Hasher::new();
+    hasher.update(&offer.lane.to_le_bytes());
+    hasher.update(&(offer.source.len() as u64).to_le_bytes());
+    hasher.update(offer.source.as_bytes());
+    hasher.update(&(offer.message_id.len() as u64).to_le_bytes());
+    hasher.update(offer.message_id.as_bytes());
+    hasher.update(&offer.received_ns.to_le_bytes());
+    hasher.update(&[offer.precision.code()]);
+    hasher.update(&offer.rows.to_le_bytes());
+    hasher.update(&offer.body);
+    // Entries of versions that knew no senders have none, and the checksums that they had then.
+    hasher.update(offer.sender.as_bytes());
+    hasher.finalize()
 }
 
 fn read_state(database: &Connection) -> rusqlite::Result<State> {

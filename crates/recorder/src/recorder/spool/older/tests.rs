@@ -29,7 +29,7 @@ fn put(database: &Connection, offer: &Offer) {
         offer.received_ns,
         offer.precision.code(),
         offer.rows,
-        offer.checksum(),
+        checksum(offer),
         offer.body
     ];
     database.execute(insert, values).unwrap();
@@ -73,8 +73,8 @@ fn everything_of_a_database_is_in_the_logs_before_it_is_removed() {
 fn an_attempt_that_was_cut_off_is_made_again_and_one_that_was_not_is_not() {
     let directory = Directory::new();
     drop(database(&directory, 3));
-    std::fs::create_dir_all(directory.0.join("kept")).unwrap();
-    std::fs::write(directory.0.join("kept/segment-0000000001"), b"half").unwrap();
+    std::fs::create_dir_all(directory.0.join("lasting")).unwrap();
+    std::fs::write(directory.0.join("lasting/segment-0000000001"), b"half").unwrap();
     let mut file = directory.open();
     assert_eq!(waiting(&file).len(), 3);
     append(&mut file, &[offer(4)]);
@@ -127,4 +127,31 @@ fn a_damaged_database_is_kept_aside_and_what_is_readable_goes_on() {
     assert!(matches!(newest[..], [Stored::New(sequence)] if sequence > 200), "{newest:?}");
     drop(file);
     assert!(directory.open().damage().is_none());
+}
+
+#[test]
+fn every_part_of_an_entry_is_covered_by_its_checksum() {
+    let offer = Offer {
+        lane: 1,
+        source: "s".into(),
+        sender: "n".into(),
+        message_id: "i".into(),
+        received_ns: 5,
+        precision: Precision::Seconds,
+        rows: 1,
+        body: b"m f=1\n".to_vec(),
+    };
+    let others = [
+        Offer { lane: 2, ..offer.clone() },
+        Offer { source: "si".into(), message_id: String::new(), ..offer.clone() },
+        Offer { sender: "m".into(), ..offer.clone() },
+        Offer { message_id: "j".into(), ..offer.clone() },
+        Offer { received_ns: 6, ..offer.clone() },
+        Offer { precision: Precision::Hours, ..offer.clone() },
+        Offer { rows: 2, ..offer.clone() },
+        Offer { body: b"m f=2\n".to_vec(), ..offer.clone() },
+    ];
+    for other in others {
+        assert_ne!(checksum(&other), checksum(&offer), "{other:?}");
+    }
 }

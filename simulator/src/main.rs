@@ -4,17 +4,46 @@
 //!     cargo run --release -p simulator -- --seed 4711 --runs 1
 //!     cargo run --release -p simulator -- --exhaustive
 //!
+//! Two parts: the log of segments alone, and the spool that stands on two of them, with a database's ledger beside it.
+//!
 //! Invariant: a run depends on its seed alone, so that whatever fails is repeated by it. The status is 1 where something failed.
 
 use std::process::ExitCode;
 use std::time::{Duration, Instant};
 
-use clap::Parser;
-use loadline_segments::segments::simulated::{Faults, Told, cuts, flips, losses, run};
+use clap::{Parser, ValueEnum};
+use loadline_recorder::recorder::spool::simulated as spool;
+use loadline_segments::segments::simulated::{self as log, Faults, Told, cuts, flips, losses};
+
+/// What is run.
+#[derive(Clone, Copy, PartialEq, Eq, ValueEnum)]
+enum Part {
+    Log,
+    Spool,
+}
+
+impl Part {
+    fn name(self) -> &'static str {
+        match self {
+            Part::Log => "log",
+            Part::Spool => "spool",
+        }
+    }
+
+    fn run(self, seed: u64) -> Result<Faults, Told> {
+        match self {
+            Part::Log => log::run(seed),
+            Part::Spool => spool::run(seed),
+        }
+    }
+}
 
 /// Parts of the recorder in a world that fails.
 #[derive(Parser)]
 struct Options {
+    /// What is run.
+    #[arg(long, value_enum, default_value = "log")]
+    part: Part,
     /// The first seed; each run has the next one.
     #[arg(long, default_value_t = 1)]
     seed: u64,
@@ -55,12 +84,13 @@ fn from_seeds(options: &Options) -> Result<String, Told> {
     };
     let (mut all, mut runs) = (Faults::default(), 0);
     while !is_over(runs) {
-        all.add(&run(options.seed.wrapping_add(runs))?);
+        all.add(&options.part.run(options.seed.wrapping_add(runs))?);
         runs += 1;
     }
     Ok(format!(
-        "log: {runs} runs from seed {}, {} faults ({} power cuts, {} kills, {} failing disks, {} full disks, {} damages), {} frames appended, {} of them damaged; \
+        "{}: {runs} runs from seed {}, {} faults ({} power cuts, {} kills, {} failing disks, {} full disks, {} damages), {} {}; \
          no value was wrong or doubled, none was lost that was not damaged, and all that were are counted",
+        options.part.name(),
         options.seed,
         all.count(),
         all.cuts,
@@ -69,7 +99,10 @@ fn from_seeds(options: &Options) -> Result<String, Told> {
         all.full,
         all.damages,
         all.frames,
-        all.damaged
+        match options.part {
+            Part::Log => format!("frames appended, {} of them damaged", all.damaged),
+            Part::Spool => format!("requests taken in, {} of their records damaged", all.damaged),
+        }
     ))
 }
 

@@ -4,7 +4,7 @@
 
 #[cfg(any(test, fuzzing, feature = "fuzzed"))]
 use loadline_base::fuzzed;
-#[cfg(test)]
+#[cfg(any(test, feature = "simulated"))]
 use loadline_base::random;
 use loadline_base::{fault, file, quote, record, statement, trial, units, written};
 use loadline_database::database;

@@ -231,6 +231,10 @@ impl Log {
 
     /// Nothing stays of a segment that could not be begun.
     fn not_begun(&mut self, number: u64, error: LogError) -> Result<(), LogError> {
+        // Of a disk that failed nobody knows what is on it: it stays as it is.
+        if let LogError::Broken(_) = error {
+            return Err(error);
+        }
         let removed = self.disk.remove(&segment_name(number));
         self.guard(removed)?;
         Err(error)

@@ -40,6 +40,8 @@ impl Log {
         let is_given_up = |number: &u64| mark.as_ref().is_some_and(|mark| mark.is_given_up(*number));
         let mut unused: Vec<u64> = numbers.iter().copied().filter(is_given_up).collect();
         numbers.retain(|number| !is_given_up(number));
+        // That a segment is there may not have come to the disk yet, where the process that made it has failed.
+        disk.sync().map_err(broken)?;
         let all = numbers.iter().map(|number| ends(&*disk, *number)).collect::<io::Result<Vec<_>>>().map_err(broken)?;
         let (kept, recovered, silent) = look_through(&*disk, &all, mark.as_ref(), show).map_err(broken)?;
         let end = recovered.end();
@@ -65,6 +67,15 @@ impl Log {
         let never_used = silent.into_iter().filter(|number| mark.as_ref().is_some_and(|mark| mark.newest < *number));
         let never_used: Vec<u64> = never_used.take(GIVEN_UP_MAX.saturating_sub(log.given_up.len())).collect();
         log.leave_out(&never_used);
+        // The newest one, where it is gone and nothing tells what was in it, was told of now.
+        let is_told = |number: &u64| {
+            *number > 0
+                && !numbers.contains(number)
+                && !log.kept.contains_key(number)
+                && !mark.as_ref().is_some_and(|mark| mark.is_given_up(*number))
+        };
+        let told = Some(newest_number).filter(is_told).filter(|_| log.given_up.len() < GIVEN_UP_MAX);
+        log.leave_out(told.as_slice());
         unused.extend(never_used);
         // From here on the mark speaks of this epoch. What it said of the last one stands in the footers. Only then is anything removed: the mark that was read may have been seen
         // and not be on the disk.

@@ -62,6 +62,8 @@ pub struct Recovered {
     /// Segments that are shorter than they were made, have no header any more, or are gone and were not given up. What was at the end of the log may be missing then without
     /// being counted. The next opening does not count the shorter ones again.
     pub hurt_segments: u64,
+    /// The first hundred of them that are there.
+    pub hurt: Vec<u64>,
 }
 
 impl Recovered {
@@ -144,7 +146,8 @@ impl<'a> Judge<'a> {
         let newest_is_gone = mark
             .is_some_and(|mark| mark.newest >= mark.first && !mark.is_given_up(mark.newest) && !is_there(mark.newest));
         let hurt_segments = all.iter().filter(is_hurt).count() as u64 + u64::from(newest_is_gone);
-        let recovered = Recovered { hurt_segments, ..recovered };
+        let hurt = all.iter().filter(is_hurt).map(|ends| ends.number).take(GAPS_MAX).collect();
+        let recovered = Recovered { hurt_segments, hurt, ..recovered };
         let before = mark.map(|mark| Through::new(mark.first_sequence.saturating_sub(1), mark.first_rows));
         let next_number = mark.map_or(0, |mark| mark.first);
         Judge { all, mark, before, next_number, kept: BTreeMap::new(), judged: Vec::new(), last: None, recovered }

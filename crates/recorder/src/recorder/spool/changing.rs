@@ -104,6 +104,7 @@ impl Group<'_> {
     pub(super) fn amend(&mut self, sequence: i64, rest: &Offer, before: Now, list: &mut FactList) {
         let now = Now { version: before.version + 1, rows: rest.rows, bytes: rest.stored_bytes() };
         let stored = StoredEntry { entry: Entry { sequence, offer: rest.clone() }, version: now.version, id_s: 0 };
+        self.is_over(rest.lane, sequence, now.version);
         match self.unplaced.get_mut(&(rest.lane, sequence)) {
             Some(unplaced) => *unplaced = now,
             None => drop(self.amended.insert(sequence, now)),

@@ -31,7 +31,7 @@ pub struct Offer {
     pub body: Vec<u8>,
 }
 
-#[cfg(test)]
+#[cfg(any(test, feature = "simulated"))]
 impl Offer {
     /// Points of a source that are sent without an id.
     pub(in crate::recorder) fn plain(source: &str, rows: u32, body: &[u8]) -> Self {

@@ -5,6 +5,7 @@
 //!
 //! Invariant: whatever bytes are given, reading them is bounded and linear.
 
+use super::place::LogName;
 use super::state::State;
 use super::{Entry, Offer};
 use crate::recorder::line::Precision;
@@ -44,6 +45,18 @@ pub(super) struct StoredRefusal {
     pub offer: Offer,
 }
 
+/// What was said of an entry or of a record in quarantine, and is not so any more: it stands in the log of the entries, so that no damage of the lasting log alone brings back what has
+/// been moved from there.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) struct Moved {
+    /// The entry's sequence, or the number in quarantine.
+    pub number: i64,
+    /// Versions of the entry below this one are over; none for a record in quarantine.
+    pub version: Option<u32>,
+    /// Where the one stands that is over: as long as that is there this must be.
+    pub until: (LogName, u32),
+}
+
 /// What the spool remembers.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(super) enum Fact {
@@ -62,6 +75,7 @@ pub(super) enum Fact {
     State(Box<State>),
     /// [`State::base`] as it is from here on.
     Base(i64),
+    Moved(Moved),
 }
 
 impl Fact {
@@ -74,6 +88,7 @@ impl Fact {
             Fact::Ids(_) => 5,
             Fact::State(_) => 6,
             Fact::Base(_) => 7,
+            Fact::Moved(_) => 8,
         }
     }
 
@@ -97,6 +112,12 @@ impl Fact {
             }),
             Fact::State(state) => list.extend_from_slice(&state.to_bytes()),
             Fact::Base(rows) => list.extend_from_slice(&rows.to_le_bytes()),
+            Fact::Moved(Moved { number, version, until: (log, segment) }) => {
+                list.extend_from_slice(&number.to_le_bytes());
+                list.extend_from_slice(&version.unwrap_or(0).to_le_bytes());
+                list.extend_from_slice(&segment.to_le_bytes());
+                list.extend_from_slice(&[log.code(), u8::from(version.is_some())]);
+            }
         }
         let length = list.len() - begin;
         list[length_at..begin].copy_from_slice(&(length as u32).to_le_bytes());
@@ -119,6 +140,11 @@ impl Fact {
             }
             6 => Fact::State(Box::new(State::of(bytes)?)),
             7 => Fact::Base(parts.i64()?),
+            8 => {
+                let (number, version, segment) = (parts.i64()?, parts.u32()?, parts.u32()?);
+                let (log, is_entry) = (LogName::of(parts.u8()?)?, parts.u8()? == 1);
+                Fact::Moved(Moved { number, version: is_entry.then_some(version), until: (log, segment) })
+            }
             _ => return None,
         };
         Some(fact)
@@ -296,6 +322,8 @@ mod tests {
             Fact::Ids(vec![([7; ID_BYTES], 1), ([8; ID_BYTES], 2)]),
             Fact::State(Box::new(State::new("r".to_owned()))),
             Fact::Base(-3),
+            Fact::Moved(Moved { number: 7, version: Some(3), until: (LogName::Lasting, 5) }),
+            Fact::Moved(Moved { number: 7, version: None, until: (LogName::Entries, 5) }),
         ];
         let mut body = Vec::new();
         let places: Vec<_> = all.iter().map(|fact| fact.append_to(&mut body)).collect();

@@ -51,7 +51,10 @@ pub struct SpoolFile {
     pub(super) marked: Instant,
     /// Whether something has changed since the last mark.
     pub(super) wants_mark: bool,
-    pub(super) lock: SpoolLock,
+    /// Whether everything that was found has been dealt with.
+    pub(super) is_opened: bool,
+    /// Held by whoever works on a directory.
+    pub(super) lock: Option<SpoolLock>,
 }
 
 impl std::fmt::Debug for SpoolFile {
@@ -77,6 +80,12 @@ impl SpoolFile {
     /// Whether there is a spool in a directory.
     pub fn is_in(directory: &Path) -> bool {
         super::logs::directory(directory, LogName::Lasting).exists() || directory.join(super::older::NAME).exists()
+    }
+
+    /// Ends it as a kill does: nothing is noted.
+    #[cfg(any(test, feature = "simulated"))]
+    pub fn abandon(mut self) {
+        self.logs = None;
     }
 
     /// Its directory.
@@ -157,7 +166,7 @@ impl SpoolFile {
             return Ok(());
         }
         self.looked = Instant::now();
-        if self.logs()?.are_in_place() && self.lock.is_in_place() {
+        if self.logs()?.are_in_place() && self.lock.as_ref().is_none_or(SpoolLock::is_in_place) {
             return Ok(());
         }
         Err(SpoolError::Broken(format!(
@@ -170,7 +179,7 @@ impl SpoolFile {
 impl Drop for SpoolFile {
     fn drop(&mut self) {
         let note = self.note();
-        if let Some(logs) = self.logs.take() {
+        if let Some(logs) = self.logs.take().filter(|_| self.is_opened) {
             // What is not noted now is found by reading it.
             let _ = logs.close(&note);
         }

@@ -4,7 +4,7 @@
 
 use std::collections::{BTreeMap, HashMap, HashSet};
 
-use super::fact::{FACTS, Fact, Id, StoredRefusal};
+use super::fact::{FACTS, Fact, Id, Moved, StoredRefusal};
 use super::file::SpoolFile;
 use super::holders::Change;
 use super::index::{Effect, EntryRef};
@@ -31,6 +31,7 @@ impl SpoolFile {
             ids: HashMap::new(),
             forgotten: None,
             state: None,
+            moved: Vec::new(),
             base: self.state.base,
             next_sequence: self.next_sequence,
             next_refusal: self.next_refusal,
@@ -79,6 +80,8 @@ pub struct Group<'a> {
     /// Ids older than this are forgotten, and how many there may be.
     pub(super) forgotten: Option<(u32, u64)>,
     pub(super) state: Option<State>,
+    /// What is over with this group.
+    pub(super) moved: Vec<Moved>,
     /// [`State::base`] as it will be.
     base: i64,
     pub(super) next_sequence: i64,
@@ -151,6 +154,7 @@ impl Group<'_> {
 
     /// Takes the oldest entry of a lane away, whose records are elsewhere from here on.
     pub(super) fn take_from_lane(&mut self, lane: u32, through: i64, list: &mut FactList) {
+        self.is_over(lane, through, u32::MAX);
         self.settled.insert(lane, through);
         list.push(&Fact::Settled { lane, through }, Some(Effect::Settled { lane, through }), 0);
     }
@@ -172,6 +176,18 @@ impl Group<'_> {
         self.file.read_refusal(id)
     }
 
+    /// Counts rows as acknowledged that had been counted as something else.
+    pub(super) fn count_also(&mut self, rows: u64) {
+        if rows > 0 {
+            self.base = self.base.saturating_add_unsigned(rows);
+            self.counts.acknowledged += rows;
+            self.counts.committed += rows;
+            let mut list = FactList::default();
+            self.change_base(0, &mut list);
+            self.push(list);
+        }
+    }
+
     /// Changes how many rows were acknowledged that are in no frame of the entries.
     pub(super) fn change_base(&mut self, rows: i64, list: &mut FactList) {
         self.base += rows;
@@ -184,6 +200,11 @@ impl Group<'_> {
         if !body.is_empty() {
             self.frames.push(Frame { log: LogName::Lasting, kind: FACTS, tag: 0, rows, body, effects, id: None });
         }
+    }
+
+    /// The number that the next record in quarantine gets.
+    pub(super) fn next_refusal(&self) -> i64 {
+        self.next_refusal
     }
 
     /// Whether a record of an entry is in quarantine.
@@ -201,6 +222,7 @@ impl Group<'_> {
             self.push_state(state);
         }
         let state = self.state.take();
+        self.push_moved();
         let logs = self.file.logs()?;
         for log in [LogName::Lasting, LogName::Entries] {
             let lengths = self.frames.iter().filter(move |frame| frame.log == log);
@@ -220,6 +242,24 @@ impl Group<'_> {
         }
         self.conclude();
         Ok(())
+    }
+
+    fn push_moved(&mut self) {
+        let mut list = FactList::default();
+        for moved in std::mem::take(&mut self.moved) {
+            list.push(&Fact::Moved(moved), Some(Effect::Moved { moved, place: NOWHERE }), 0);
+        }
+        let FactList { body, effects, .. } = list;
+        if !body.is_empty() {
+            self.frames.push(Frame { log: LogName::Entries, kind: FACTS, tag: 0, rows: 0, body, effects, id: None });
+        }
+    }
+
+    /// Says that what was said of an entry before is over.
+    pub(super) fn is_over(&mut self, lane: u32, sequence: i64, version: u32) {
+        let place = self.file.shelf.index().entry(lane, sequence).map(|entry| entry.place);
+        let until = place.map(|place| (place.log, place.segment));
+        self.moved.extend(until.map(|until| Moved { number: sequence, version: Some(version), until }));
     }
 
     /// State is written twice, so that no single damage takes it away.

@@ -8,8 +8,11 @@ use std::collections::btree_map::Entry as Slot;
 
 use super::counts::Counts;
 use super::entry::DEFERRED_LANE;
+use super::fact::Moved;
 use super::place::{LogName, Place};
 
+/// Entries that are looked through for the first one of a log.
+const SEARCHED_MAX: usize = 10_000;
 /// What a frame takes besides the parts that are pointed at.
 const FRAME_BYTES: u64 = 80;
 
@@ -60,6 +63,7 @@ pub(super) enum Effect {
     Quarantined { id: i64, refusal: RefusalRef },
     LetGo(i64),
     Settled { lane: u32, through: i64 },
+    Moved { moved: Moved, place: Place },
 }
 
 impl Effect {
@@ -70,6 +74,7 @@ impl Effect {
                 Effect::Entry { lane, sequence, entry: EntryRef { place, ..entry } }
             }
             Effect::Quarantined { id, refusal } => Effect::Quarantined { id, refusal: RefusalRef { place, ..refusal } },
+            Effect::Moved { moved, .. } => Effect::Moved { moved, place },
             other => other,
         }
     }
@@ -85,6 +90,10 @@ pub(super) struct Index {
     refused: BTreeMap<(i64, i64), i64>,
     uses: BTreeMap<(LogName, u32), Use>,
     damaged_rows: u64,
+    /// What is over, by number and whether it is an entry, and where that is said.
+    moved: BTreeMap<(i64, bool), (Moved, Place)>,
+    /// While both logs are read: what was found to be over, whether or not it is said to be.
+    over: Option<Vec<Moved>>,
 }
 
 impl Index {
@@ -95,6 +104,58 @@ impl Index {
 
     pub(super) fn forget_segment(&mut self, log: LogName, segment: u32) {
         self.uses.remove(&(log, segment));
+        // Of what stood in it nobody need know any more that it is over.
+        let over: Vec<_> =
+            self.moved.iter().filter(|(_, (moved, _))| moved.until == (log, segment)).map(|(key, _)| *key).collect();
+        for key in over {
+            if let Some((_, place)) = self.moved.remove(&key) {
+                self.release(&place);
+            }
+        }
+    }
+
+    /// From here on it is noted what is found to be over.
+    pub(super) fn note_over(&mut self) {
+        self.over = Some(Vec::new());
+    }
+
+    /// What was found to be over and is not said to be: a crash came between the two logs.
+    pub(super) fn unsaid(&mut self) -> Vec<Moved> {
+        let mut over = self.over.take().unwrap_or_default();
+        over.retain(|moved| !self.moved.contains_key(&(moved.number, moved.version.is_some())));
+        over
+    }
+
+    fn find_over(&mut self, number: i64, version: Option<u32>, place: &Place) {
+        let until = (place.log, place.segment);
+        self.over.iter_mut().for_each(|over| over.push(Moved { number, version, until }));
+    }
+
+    /// What is said in a segment to be over.
+    pub(super) fn moved_in(&self, segment: u32) -> Vec<Moved> {
+        let own = self.moved.values().filter(|(_, place)| place.segment == segment);
+        own.map(|(moved, _)| *moved).collect()
+    }
+
+    fn put_moved(&mut self, moved: Moved, place: Place) {
+        match moved.version {
+            None => self.let_go(moved.number),
+            Some(version) => {
+                let is_over = |entry: &EntryRef| entry.version < version;
+                let found = self.lanes.values_mut().find_map(|lane| {
+                    let found = lane.get(&moved.number).copied().filter(is_over);
+                    found.and_then(|_| lane.remove(&moved.number))
+                });
+                found.iter().for_each(|entry| self.release(&entry.place));
+            }
+        }
+        if !self.uses.contains_key(&moved.until) {
+            return;
+        }
+        self.hold(&place);
+        if let Some((_, before)) = self.moved.insert((moved.number, moved.version.is_some()), (moved, place)) {
+            self.release(&before);
+        }
     }
 
     pub(super) fn segment(&self, log: LogName, segment: u32) -> Use {
@@ -120,8 +181,23 @@ impl Index {
         match *effect {
             Effect::Entry { lane, sequence, entry } => self.put_entry(lane, sequence, entry),
             Effect::Quarantined { id, refusal } => self.put_refusal(id, refusal),
-            Effect::LetGo(id) => self.let_go(id),
-            Effect::Settled { lane, through } => self.settle(lane, through),
+            Effect::LetGo(id) => {
+                if let Some(refusal) = self.refusal(id) {
+                    self.find_over(id, None, &refusal.place);
+                }
+                self.let_go(id);
+            }
+            Effect::Settled { lane, through } => {
+                let taken: Vec<_> = match lane {
+                    DEFERRED_LANE => {
+                        self.between(lane, i64::MIN, through.saturating_add(1)).map(|(s, e)| (s, e.place)).collect()
+                    }
+                    _ => Vec::new(),
+                };
+                taken.iter().for_each(|(sequence, place)| self.find_over(*sequence, Some(u32::MAX), place));
+                self.settle(lane, through);
+            }
+            Effect::Moved { moved, place } => self.put_moved(moved, place),
         }
     }
 
@@ -129,11 +205,19 @@ impl Index {
         if self.settled.get(&lane).is_some_and(|settled| sequence <= *settled) {
             return;
         }
+        let is_over = |(moved, _): &(Moved, Place)| moved.version.is_some_and(|version| version > entry.version);
+        if self.moved.get(&(sequence, true)).is_some_and(is_over) {
+            return;
+        }
         let known = self.lanes.get(&lane).and_then(|lane| lane.get(&sequence)).copied();
         let gone = self.gone.get(&sequence).copied();
         let newest = known.map(|known| known.version).max(gone.map(|gone| gone.version));
-        if newest.is_some_and(|newest| newest > entry.version) {
+        if let Some(newest) = newest.filter(|newest| *newest > entry.version) {
+            self.find_over(sequence, Some(newest), &entry.place);
             return;
+        }
+        if let Some(older) = known.filter(|known| known.version < entry.version) {
+            self.find_over(sequence, Some(entry.version), &older.place);
         }
         let of_known = known.map(|known| known.place);
         of_known.iter().chain(gone.iter().map(|gone| &gone.place)).for_each(|place| self.release(place));
@@ -207,6 +291,21 @@ impl Index {
     /// Whether an entry waits in any lane.
     pub(super) fn is_waiting(&self, sequence: i64) -> bool {
         self.lanes.values().any(|lane| lane.contains_key(&sequence))
+    }
+
+    /// The first entry of all lanes that stands in a log; where it would have to be searched for long, one before it.
+    pub(super) fn first_of(&self, log: LogName) -> Option<i64> {
+        let first = |entries: &BTreeMap<i64, EntryRef>| {
+            let mut before = None;
+            for (sequence, entry) in entries.iter().take(SEARCHED_MAX) {
+                if entry.place.log == log {
+                    return Some(*sequence);
+                }
+                before = Some(*sequence);
+            }
+            before.filter(|_| entries.len() > SEARCHED_MAX)
+        };
+        self.lanes.values().filter_map(first).min()
     }
 
     /// Entries that wait in lanes below one.

@@ -11,12 +11,14 @@ use super::place::LogName;
 /// The directories in that of the spool.
 const ENTRIES: &str = "entries";
 pub(super) const LASTING: &str = "lasting";
-/// A file beside its segments, for a disk that is full: it makes room for one of them.
+/// A file beside its segments, for a disk that is full: it makes room for some of them.
 const RESERVE: &str = "reserve";
 
 /// Sizes of segments.
 const ENTRIES_BYTES: (u64, u64) = (64 << 10, 16 << 20);
-const LASTING_BYTES: (u64, u64) = (64 << 10, 4 << 20);
+const LASTING_BYTES: (u64, u64) = (64 << 10, 1 << 20);
+/// Each opening begins a segment of the lasting log, also on a disk that is full, as long as there is room in the reserve.
+const RESERVED_SEGMENTS: u64 = 4;
 
 /// How large the segments of a spool with this bound are.
 pub(super) fn segment_bytes(bound_bytes: u64, log: LogName) -> u64 {
@@ -86,7 +88,8 @@ pub(super) struct Logs {
 
 impl Logs {
     pub(super) fn new(entries: Log, lasting: Log, bound_bytes: u64) -> Self {
-        let mut logs = Logs { entries, lasting, reserve_bytes: segment_bytes(bound_bytes, LogName::Lasting) };
+        let mut logs =
+            Logs { entries, lasting, reserve_bytes: RESERVED_SEGMENTS * segment_bytes(bound_bytes, LogName::Lasting) };
         logs.reserve();
         logs
     }

@@ -7,8 +7,8 @@
 //! - `lasting/`: what stays for longer: records in quarantine, ids of messages, records that wait apart, entries that wait longer than those around them, and the state: the random
 //!   name that the ledger knows this spool by, its lanes and their openings, and how far they are settled. Its frames are lists of facts that hold together or not at all.
 //!
-//! What is wanted is found by reading both when the spool is opened, and then stands in memory ([`index`]), without bodies. `lock` is held by the recorder that works on it. The
-//! database `spool.db` of versions 1 to 4 is read once ([`older`]).
+//! What is wanted is found by reading both when the spool is opened, and then stands in memory (`index.rs`), without bodies. `lock` is held by the recorder that works on it. The
+//! database `spool.db` of versions 1 to 4 is read once (`older/`).
 //!
 //! Invariant: a sync that failed ends the spool ([`SpoolError::Broken`]); only a new process, which reads what is really on the
 //! disk, goes on from there.
@@ -42,6 +42,8 @@ mod refusal;
 mod replay;
 mod request;
 mod retire;
+#[cfg(any(test, feature = "simulated"))]
+pub mod simulated;
 mod state;
 mod worker;
 

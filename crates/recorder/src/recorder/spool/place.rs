@@ -11,6 +11,16 @@ pub(super) enum LogName {
     Lasting,
 }
 
+impl LogName {
+    pub(super) fn code(self) -> u8 {
+        u8::from(self == LogName::Lasting)
+    }
+
+    pub(super) fn of(code: u8) -> Option<Self> {
+        [LogName::Entries, LogName::Lasting].get(usize::from(code)).copied()
+    }
+}
+
 /// A part of the body of a frame.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) struct Place {

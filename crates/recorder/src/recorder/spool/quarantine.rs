@@ -8,7 +8,7 @@ use std::path::Path;
 
 use loadline_segments::segments;
 
-use super::fact::{Fact, StoredRefusal, facts_of};
+use super::fact::{Fact, Moved, StoredRefusal, facts_of};
 use super::group::{FactList, Group};
 use super::holders::Change;
 use super::index::{Effect, RefusalRef};
@@ -171,9 +171,19 @@ impl Group<'_> {
     }
 
     fn let_go(&mut self, id: i64, refusal: &RefusalRef, stored: Option<&StoredRefusal>, list: &mut FactList) {
+        // After a crash nobody else may know yet that its entry was settled, and would find the record in it once more.
+        let settled = stored.and_then(|stored| {
+            let through = *self.file.shelf.index().settled().get(&stored.offer.lane)?;
+            (through >= refusal.entry).then_some((stored.offer.lane, through))
+        });
+        if let Some((lane, through)) = settled {
+            list.push(&Fact::Settled { lane, through }, None, 0);
+        }
         self.let_go.insert(id);
         self.counts.quarantined_bytes = self.counts.quarantined_bytes.saturating_sub(refusal.bytes.into());
         list.push(&Fact::LetGo(vec![id]), Some(Effect::LetGo(id)), 0);
+        let until = (refusal.place.log, refusal.place.segment);
+        self.moved.push(Moved { number: id, version: None, until });
         if let Some(stored) = stored {
             let change =
                 Change { rows: -i64::from(refusal.rows), bytes: -i64::from(refusal.bytes), ..Change::default() };

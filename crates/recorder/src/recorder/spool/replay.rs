@@ -83,9 +83,10 @@ impl Replay {
                 }
                 Fact::Quarantined(refusal) => self.take_refusal(refusal, place),
                 Fact::LetGo(ids) => ids.into_iter().for_each(|id| self.index.apply(&Effect::LetGo(id))),
-                Fact::Settled { lane, through } => self.index.settle(lane, through),
+                Fact::Settled { lane, through } => self.index.apply(&Effect::Settled { lane, through }),
                 Fact::Ids(ids) => ids.into_iter().for_each(|(id, time)| self.ids.remember(id, time)),
                 Fact::State(state) => self.state = Some(*state),
+                Fact::Moved(moved) => self.index.apply(&Effect::Moved { moved, place }),
                 Fact::Base(rows) => self.state.iter_mut().for_each(|state| state.base = rows),
             }
         }
@@ -164,20 +165,19 @@ impl Replay {
     }
 
     /// Whether what is lost had been settled: its sequence was below that of the next entry.
-    fn was_settled(&self, lost: &Lost) -> bool {
+    fn was_settled(&self, lost: &Lost, note: &Note, is_clean: bool) -> bool {
         if lost.log != LogName::Entries || lost.segment == 0 {
             return false;
         }
         let behind = self.sequences.partition_point(|(place, _)| *place <= (lost.segment, lost.offset));
-        let Some((_, next)) = self.sequences.get(behind) else { return false };
-        let is_settled = |settled: Option<&i64>| settled.is_some_and(|settled| *settled >= next - 1);
-        match lost.lane {
-            Some(lane) => is_settled(self.index.settled().get(&lane)),
-            None => {
-                let settled = self.index.settled();
-                !settled.is_empty() && settled.keys().all(|lane| is_settled(settled.get(lane)))
-            }
-        }
+        // A spool that ended in order has noted the newest one.
+        let next = self.sequences.get(behind).map(|(_, next)| *next).or(is_clean.then_some(note.newest + 1));
+        let Some(next) = next else { return false };
+        let settled = match lost.lane {
+            Some(lane) => self.index.settled().get(&lane).copied(),
+            None => Some(note.all_settled),
+        };
+        settled.is_some_and(|settled| settled >= next - 1)
     }
 }
 
@@ -195,8 +195,23 @@ fn open(directory: &Path, bound_bytes: u64, remember: Duration) -> Result<SpoolF
     // What is in it must survive a power cut, and so must its own place.
     let synced = std::fs::File::open(directory).and_then(|directory| directory.sync_all());
     synced.map_err(|error| unusable(format!("cannot be synced: {error}")))?;
+    let mut file = open_on((entries_disk, lasting_disk), bound_bytes, remember, &unusable)?;
+    file.lock = Some(lock);
+    file.path = directory.to_owned();
+    file.damage.older = of_older;
+    Ok(file)
+}
+
+/// Opens the spool on two disks.
+fn open_on(
+    (entries_disk, lasting_disk): (Arc<dyn Disk>, Arc<dyn Disk>),
+    bound_bytes: u64,
+    remember: Duration,
+    unusable: &dyn Fn(String) -> SpoolError,
+) -> Result<SpoolFile, SpoolError> {
     let unopened = |error: LogError| unusable(error.to_string());
     let mut replay = Replay::default();
+    replay.index.note_over();
     let open = |log: LogName, disk: &Arc<dyn Disk>, replay: &mut Replay| {
         let settings = logs::settings(bound_bytes, log);
         let opened = Log::open(Arc::clone(disk), settings, random_epoch(), &mut |found| match found {
@@ -206,7 +221,7 @@ fn open(directory: &Path, bound_bytes: u64, remember: Duration) -> Result<SpoolF
         opened.map_err(unopened)
     };
     let (lasting, of_lasting) = open(LogName::Lasting, &lasting_disk, &mut replay)?;
-    check_version(&replay, &unusable)?;
+    check_version(&replay, unusable)?;
     let (entries, of_entries) = open(LogName::Entries, &entries_disk, &mut replay)?;
     let note = of_entries.note.as_deref().and_then(Note::of).unwrap_or_default();
     let settled = replay.state.iter().flat_map(|state| state.settled.clone()).chain(note.settled.clone());
@@ -225,27 +240,36 @@ fn open(directory: &Path, bound_bytes: u64, remember: Duration) -> Result<SpoolF
             + u64::from(of_entries.is_mark_lost),
         uncertain_rows: of_lasting.uncertain_rows + of_entries.uncertain_rows,
         is_state_lost: replay.state.is_none() && !is_new,
-        older: of_older,
         ..Damage::default()
     };
     let logs = Logs::new(entries, lasting, bound_bytes);
     let lost: Vec<Lost> = std::mem::take(&mut replay.lost);
-    let lost: Vec<Lost> = lost.into_iter().filter(|lost| lost.rows > 0 && !replay.was_settled(lost)).collect();
-    let mut hurt: Vec<u64> = lost.iter().filter(|lost| lost.log == LogName::Entries).map(|lost| lost.segment).collect();
+    let lost: Vec<Lost> = lost
+        .into_iter()
+        .filter(|lost| lost.rows > 0 && !replay.was_settled(lost, &note, of_entries.is_clean))
+        .collect();
+    let hurt_in = |log: LogName, recovered: &Recovered| -> Vec<(LogName, u64)> {
+        let gaps = recovered.gaps.iter().map(|gap| gap.position.segment);
+        gaps.chain(recovered.hurt.iter().copied()).map(|segment| (log, segment)).collect()
+    };
+    let mut lost = lost;
+    lost.sort_by_key(|lost| lost.log);
+    let mut hurt: Vec<_> = lost.iter().map(|lost| (lost.log, lost.segment)).collect();
+    hurt.extend([hurt_in(LogName::Entries, &of_entries), hurt_in(LogName::Lasting, &of_lasting)].concat());
+    hurt.sort_unstable();
     hurt.dedup();
     let is_hurt = !lost.is_empty() || damage.files > 0 || damage.uncertain_rows > 0 || of_lasting.damaged_frames > 0;
-    let mut file = assemble(replay, logs, (entries_disk, lasting_disk), lock);
-    file.path = directory.to_owned();
+    let mut file = assemble(replay, logs, (entries_disk, lasting_disk));
     (file.bound_bytes, file.quarantine_bound_bytes, file.remember) = (bound_bytes, bound_bytes, remember);
     file.clock = IdClock::new(clock_ns(&file, &note, is_new));
     // Sequences are never used twice, even those of entries that are lost.
     file.next_sequence =
         1 + file.state.newest.max(note.newest).max(file.next_sequence - 1) + if is_hurt { LEAP } else { 0 };
     file.count_again();
-    damage.rows = file.put_damage_aside(&lost)?;
+    damage.rows = file.begin_with(&lost)?;
     file.damage = damage;
-    file.begin_openings()?;
     file.leave_hurt(&hurt)?;
+    file.is_opened = true;
     Ok(file)
 }
 
@@ -269,12 +293,7 @@ fn clock_ns(file: &SpoolFile, note: &Note, is_new: bool) -> i64 {
     IdClock::first_ns(newest, now_ns())
 }
 
-fn assemble(
-    mut replay: Replay,
-    logs: Logs,
-    (entries, lasting): (Arc<dyn Disk>, Arc<dyn Disk>),
-    lock: SpoolLock,
-) -> SpoolFile {
+fn assemble(mut replay: Replay, logs: Logs, (entries, lasting): (Arc<dyn Disk>, Arc<dyn Disk>)) -> SpoolFile {
     let holders = holders(&replay);
     let index = std::mem::take(&mut replay.index);
     let is_waiting = |lane: u32, sequence: i64| index.entry(lane, sequence).is_some();
@@ -304,7 +323,8 @@ fn assemble(
         looked: now,
         marked: now,
         wants_mark: false,
-        lock,
+        is_opened: false,
+        lock: None,
     }
 }
 
@@ -334,52 +354,81 @@ impl SpoolFile {
         open(directory, bound_bytes, remember)
     }
 
-    /// Puts what is lost into quarantine; its rows. What was put there before stays as it is.
-    fn put_damage_aside(&mut self, lost: &[Lost]) -> Result<u64, SpoolError> {
-        let mut group = self.begin()?;
-        let mut all = 0;
-        for lost in lost {
-            // Of the same damage the same numbers, so that it is put there once.
-            let key = |log: LogName| if log == LogName::Entries { -1 } else { -2 };
-            let place = i64::try_from(lost.segment).unwrap_or(i64::MAX / 4);
-            let (entry, row) = (i64::MIN / 2 + 4 * place + key(lost.log), -2 - i64::from(lost.offset));
-            if lost.segment > 0 && group.is_refused(entry, row) {
-                continue;
-            }
-            all += lost.rows;
-            let guessed = offer_of_left(lost);
-            let reason = match (lost.lane, lost.log) {
-                (Some(_), _) => DAMAGED.to_owned(),
-                (None, log) => gone(lost.rows, log == LogName::Entries),
-            };
-            let offer = Offer {
-                lane: 0,
-                message_id: String::new(),
-                rows: u32::try_from(lost.rows).unwrap_or(u32::MAX),
-                ..guessed
-            };
-            group.put_damage(entry, row, &reason, offer);
-        }
-        group.commit()?;
-        Ok(all)
+    /// As [`SpoolFile::open`], on two disks of the caller's.
+    ///
+    /// # Errors
+    /// As [`SpoolFile::open`].
+    #[cfg(any(test, feature = "simulated"))]
+    pub fn open_on(
+        entries: Arc<dyn Disk>,
+        lasting: Arc<dyn Disk>,
+        bound_bytes: u64,
+        remember: Duration,
+    ) -> Result<Self, SpoolError> {
+        let unusable = |reason: String| SpoolError::Unusable { path: "simulated".to_owned(), reason };
+        open_on((entries, lasting), bound_bytes, remember, &unusable)
     }
 
-    /// Each opening is another one, for the ledger.
-    fn begin_openings(&mut self) -> Result<(), SpoolError> {
-        let settled = self.shelf.index().settled().clone();
+    /// Begins another opening, for the ledger, and puts what is lost into quarantine: both, or on a disk that is full neither. The rows that are lost; what was put there before stays as it is.
+    fn begin_with(&mut self, lost: &[Lost]) -> Result<u64, SpoolError> {
+        let (settled, unsaid) = {
+            let mut index = self.shelf.index();
+            (index.settled().clone(), index.unsaid())
+        };
         let mut group = self.begin()?;
+        group.moved = unsaid;
         let state = group.state_to_change();
         state.settled = settled;
         state.begin(random_name);
         group.forget_messages()?;
+        let mut all = 0;
+        // No more can be lost than is not there. What is missing of the entries is known exactly, and so it comes first, and is told whatever was told too much before.
+        let mut missing = group.counts().committed;
+        for lost in lost {
+            // Of the same damage the same numbers, so that it is put there once.
+            let key = |log: LogName| if log == LogName::Entries { -1 } else { -2 };
+            // What has no place is another one each time.
+            let place = if lost.segment == 0 {
+                group.next_refusal()
+            } else {
+                i64::try_from(lost.segment).unwrap_or(i64::MAX / 4)
+            };
+            let key = |log: LogName| if lost.segment == 0 { -3 } else { key(log) };
+            let many = i64::try_from(lost.rows).unwrap_or(i64::MAX).min(1 << 28) << 32;
+            let (entry, row) = (i64::MIN / 2 + 4 * place + key(lost.log), -2 - i64::from(lost.offset) - many);
+            let is_exact = lost.log == LogName::Entries && lost.segment > 0;
+            let rows = if is_exact { lost.rows } else { lost.rows.min(missing) };
+            if rows == 0 || group.is_refused(entry, row) {
+                continue;
+            }
+            group.count_also(rows.saturating_sub(missing));
+            (all, missing) = (all + rows, missing.saturating_sub(rows));
+            let guessed = offer_of_left(lost);
+            let reason = match (lost.lane, lost.log) {
+                (Some(_), _) => DAMAGED.to_owned(),
+                (None, log) => gone(rows, log == LogName::Entries),
+            };
+            let offer =
+                Offer { lane: 0, message_id: String::new(), rows: u32::try_from(rows).unwrap_or(u32::MAX), ..guessed };
+            group.put_damage(entry, row, &reason, offer);
+        }
         group.commit()?;
-        self.mark()
+        self.mark()?;
+        Ok(all)
     }
 
     /// What is still wanted of segments that are damaged goes elsewhere, so that their damage is told once.
-    fn leave_hurt(&mut self, segments: &[u64]) -> Result<(), SpoolError> {
-        for segment in segments.iter().filter(|segment| **segment > 0) {
-            match self.leave(*segment) {
+    fn leave_hurt(&mut self, segments: &[(LogName, u64)]) -> Result<(), SpoolError> {
+        for (log, segment) in segments.iter().filter(|(_, segment)| *segment > 0) {
+            let left = match log {
+                // What is told at the beginning of one may have been the end of the one before.
+                LogName::Entries => {
+                    let before = self.segments(*log)?.into_iter().rfind(|before| before < segment);
+                    before.map_or(Ok(()), |before| self.leave(before)).and_then(|()| self.leave(*segment))
+                }
+                LogName::Lasting => self.leave_lasting_through(*segment),
+            };
+            match left {
                 // On a disk that is full it is told again at the next opening.
                 Ok(()) | Err(SpoolError::Full(_)) => {}
                 Err(error) => return Err(error),

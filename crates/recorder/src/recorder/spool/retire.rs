@@ -8,7 +8,7 @@ use std::time::{Duration, Instant};
 
 use loadline_segments::segments::{LogError, NOTE_MAX, look_at};
 
-use super::fact::{Fact, Id, Parts, facts_of};
+use super::fact::{Fact, Id, Moved, Parts, facts_of};
 use super::file::SpoolFile;
 use super::group::FactList;
 use super::index::Effect;
@@ -31,24 +31,28 @@ pub(super) struct Note {
     pub id_clock_ns: i64,
     /// The newest entry.
     pub newest: i64,
+    /// Of all entries up to this one, of whatever lane, nothing stands in the entries that is wanted.
+    pub all_settled: i64,
     pub settled: BTreeMap<u32, i64>,
 }
 
 impl Note {
     fn to_bytes(&self) -> Vec<u8> {
-        let mut bytes = [self.id_clock_ns.to_le_bytes(), self.newest.to_le_bytes()].concat();
+        let numbers = [self.id_clock_ns, self.newest, self.all_settled];
+        let mut bytes: Vec<u8> = numbers.iter().flat_map(|number| number.to_le_bytes()).collect();
         for (lane, through) in &self.settled {
             bytes.extend_from_slice(&lane.to_le_bytes());
             bytes.extend_from_slice(&through.to_le_bytes());
         }
         // What has no room is found out from the database.
-        bytes.truncate(NOTE_MAX - (NOTE_MAX - 16) % 12);
+        bytes.truncate(NOTE_MAX - (NOTE_MAX - 24) % 12);
         bytes
     }
 
     pub(super) fn of(bytes: &[u8]) -> Option<Self> {
         let mut parts = Parts(bytes);
-        let mut note = Note { id_clock_ns: parts.i64()?, newest: parts.i64()?, settled: BTreeMap::new() };
+        let [id_clock_ns, newest, all_settled] = [parts.i64()?, parts.i64()?, parts.i64()?];
+        let mut note = Note { id_clock_ns, newest, all_settled, settled: BTreeMap::new() };
         while let Some((lane, through)) = parts.u32().zip(parts.i64()) {
             note.settled.insert(lane, through);
         }
@@ -58,8 +62,10 @@ impl Note {
 
 impl SpoolFile {
     pub(super) fn note(&self) -> Vec<u8> {
-        let settled = self.shelf.index().settled().clone();
-        Note { id_clock_ns: self.clock.now_ns(), newest: self.next_sequence - 1, settled }.to_bytes()
+        let (index, newest) = (self.shelf.index(), self.next_sequence - 1);
+        let all_settled = index.first_of(LogName::Entries).map_or(newest, |first| first - 1);
+        let settled = index.settled().clone();
+        Note { id_clock_ns: self.clock.now_ns(), newest, all_settled, settled }.to_bytes()
     }
 
     /// Notes how far everything is.
@@ -119,7 +125,7 @@ impl SpoolFile {
     }
 
     /// Segments that are not appended to.
-    fn segments(&mut self, log: LogName) -> Result<Vec<u64>, SpoolError> {
+    pub(super) fn segments(&mut self, log: LogName) -> Result<Vec<u64>, SpoolError> {
         let log = self.logs()?.log(log);
         let current = log.current();
         Ok(log.segments().filter(|segment| Some(*segment) != current).collect())
@@ -154,7 +160,8 @@ impl SpoolFile {
         }
         let ids = self.ids_of.get(&segment).cloned().unwrap_or_default();
         lists.extend(self.ids_to_move(ids));
-        self.move_to_lasting(lists)?;
+        let moved = self.shelf.index().moved_in(segment as u32);
+        self.move_on(lists, moved)?;
         self.give_up(LogName::Entries, segment)
     }
 
@@ -168,11 +175,12 @@ impl SpoolFile {
         known.chunks(IDS_MAX).map(list).collect()
     }
 
-    fn move_to_lasting(&mut self, lists: Vec<FactList>) -> Result<(), SpoolError> {
-        if lists.is_empty() {
+    fn move_on(&mut self, lists: Vec<FactList>, moved: Vec<Moved>) -> Result<(), SpoolError> {
+        if lists.is_empty() && moved.is_empty() {
             return Ok(());
         }
         let mut group = self.begin()?;
+        group.moved = moved;
         lists.into_iter().for_each(|list| group.push(list));
         group.commit()
     }
@@ -204,6 +212,14 @@ impl SpoolFile {
         }
     }
 
+    /// Gives segments of the lasting log up, from the oldest to one of them.
+    pub(super) fn leave_lasting_through(&mut self, segment: u64) -> Result<(), SpoolError> {
+        for older in self.segments(LogName::Lasting)?.into_iter().take_while(|older| *older <= segment) {
+            self.leave_lasting(older)?;
+        }
+        Ok(())
+    }
+
     fn leave_lasting(&mut self, segment: u64) -> Result<(), SpoolError> {
         let mut lists = Vec::new();
         let shelf = std::sync::Arc::clone(&self.shelf);
@@ -229,7 +245,7 @@ impl SpoolFile {
                         }
                     }
                     Fact::Ids(found) => ids.extend(found.into_iter().map(|(id, _)| id)),
-                    Fact::LetGo(_) | Fact::Settled { .. } | Fact::State(_) | Fact::Base(_) => {}
+                    Fact::LetGo(_) | Fact::Settled { .. } | Fact::State(_) | Fact::Base(_) | Fact::Moved(_) => {}
                 }
                 lists.push(list);
             }

@@ -48,11 +48,15 @@ fn an_entry_that_is_damaged_while_it_waits_gives_a_refusal_and_those_beside_it_a
     assert!(found[0].is_ok() && found[2].is_ok());
     let (entry, refusal) = found[1].as_ref().unwrap_err();
     assert_eq!((entry.sequence, refusal.row, refusal.rows, &*entry.offer.source), (2, -1, 2, "tests"));
+    // It is known before its writer comes to it, and told once.
+    append(&mut file, &[Offer { lane: 7, ..offer(4) }]);
+    flip(&segment, find(&segment, "m f=4\n"));
+    assert_eq!((file.scrub_some(), file.scrub_some()), (vec![2, 4], vec![]));
 }
 
-/// Of a spool that was killed, each byte of its entries flipped, and the file cut there: what is damaged is counted, everything else is there, and it goes on.
+/// Of a spool that was killed, bytes of its entries flipped, and the file cut there: what is damaged is counted, everything else is there, and it goes on.
 #[test]
-fn damage_of_any_byte_costs_what_it_hits_and_is_counted() {
+fn damage_of_a_byte_costs_what_it_hits_and_is_counted() {
     let origin = Directory::new();
     let mut file = origin.open();
     let all = [offer(1), offer(2), offer(3), offer(4)];
@@ -62,7 +66,7 @@ fn damage_of_any_byte_costs_what_it_hits_and_is_counted() {
     file.mark().unwrap();
     let segment = segments(&origin, "entries").remove(0);
     let end = find(&segment, "m f=4\n") + 2 * "m f=4\n".len();
-    for at in (72..end).chain(72..80) {
+    for at in (72..end).step_by(5).chain(72..80) {
         for is_cut in [false, true] {
             let damaged = copy(&origin);
             let own = damaged.0.join("entries").join(segment.file_name().unwrap());
@@ -263,6 +267,27 @@ fn whatever_is_done_a_spool_that_is_opened_again_is_the_same() {
         assert!(waiting.iter().all(|sequence| *sequence > worked.done[0]));
         worked.assert_room_is_given_back();
     }
+}
+
+#[test]
+fn what_waits_for_ever_holds_no_room_of_what_passes_by() {
+    let directory = Directory::new();
+    let mut file = open_small(&directory);
+    append(&mut file, &[Offer { lane: 1, ..offer(1) }]);
+    for number in 0..620 {
+        let long = "x".repeat(60_000);
+        let one = Offer::plain("s", 1, format!("m f={number},t=\"{long}\"\n").as_bytes());
+        let mut group = file.begin().unwrap();
+        let Stored::New(sequence) = group.append(&one).unwrap() else { panic!("it is new") };
+        group.settle(0, sequence).unwrap();
+        group.commit().unwrap();
+        file.tidy().unwrap();
+    }
+    let left = segments(&directory, "entries").len();
+    assert!(left < 10, "{left} segments are left of 620");
+    let waiting = file.reader().read(1, (0, i64::MAX), usize::MAX, u64::MAX).unwrap();
+    assert_eq!(waiting[0].as_ref().unwrap().offer, Offer { lane: 1, ..offer(1) });
+    assert_counted(&mut file);
 }
 
 #[test]

@@ -19,6 +19,7 @@ use super::lock::SpoolLock;
 use super::logs::Logs;
 use super::place::LogName;
 use super::reader::{Reader, Shelf};
+use super::scrub::Scrub;
 use super::state::State;
 
 /// How often it is looked whether the spool is still where it was.
@@ -48,6 +49,7 @@ pub struct SpoolFile {
     /// Sizes of segments, as far as they were looked at.
     pub(super) sizes: HashMap<(LogName, u64), u64>,
     pub(super) looked: Instant,
+    pub(super) scrub: Scrub,
     pub(super) marked: Instant,
     /// Whether something has changed since the last mark.
     pub(super) wants_mark: bool,

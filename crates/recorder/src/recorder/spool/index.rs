@@ -308,6 +308,15 @@ impl Index {
         self.lanes.values().filter_map(first).min()
     }
 
+    /// The entry behind one of a lane, in that lane or the next one that has any.
+    pub(super) fn next_entry(&self, (lane, sequence): (u32, i64)) -> Option<(u32, i64, EntryRef)> {
+        self.lanes.range(lane..).find_map(|(own, entries)| {
+            let after = if *own == lane { sequence } else { i64::MIN };
+            let mut behind = entries.range((std::ops::Bound::Excluded(after), std::ops::Bound::Unbounded));
+            behind.next().map(|(sequence, entry)| (*own, *sequence, *entry))
+        })
+    }
+
     /// Entries that wait in lanes below one.
     pub(super) fn waiting_below(&self, lane: u32) -> u64 {
         self.lanes.range(..lane).map(|(_, entries)| entries.len() as u64).sum()

@@ -42,6 +42,7 @@ mod refusal;
 mod replay;
 mod request;
 mod retire;
+mod scrub;
 #[cfg(any(test, feature = "simulated"))]
 pub mod simulated;
 mod state;

@@ -26,6 +26,7 @@ use super::place::{LogName, Place};
 use super::reader::Shelf;
 use super::refusal::{DAMAGED, gone};
 use super::retire::Note;
+use super::scrub::Scrub;
 use super::state::{State, VERSION};
 use super::{Offer, SpoolError};
 
@@ -183,7 +184,8 @@ impl Replay {
 
 fn open(directory: &Path, bound_bytes: u64, remember: Duration) -> Result<SpoolFile, SpoolError> {
     let unusable = |reason: String| SpoolError::Unusable { path: directory.display().to_string(), reason };
-    std::fs::create_dir_all(directory).map_err(|error| unusable(format!("cannot be made: {error}")))?;
+    // Those that it is in must survive a power cut with it.
+    segments::Directory::open(directory).map_err(|error| unusable(format!("cannot be made: {error}")))?;
     let lock = SpoolLock::take(directory)?;
     if let Some(reason) = logs::why_too_large(bound_bytes) {
         return Err(unusable(reason));
@@ -321,6 +323,7 @@ fn assemble(mut replay: Replay, logs: Logs, (entries, lasting): (Arc<dyn Disk>, 
         damage: Damage::default(),
         sizes: HashMap::new(),
         looked: now,
+        scrub: Scrub::new(),
         marked: now,
         wants_mark: false,
         is_opened: false,
@@ -424,7 +427,7 @@ impl SpoolFile {
                 // What is told at the beginning of one may have been the end of the one before.
                 LogName::Entries => {
                     let before = self.segments(*log)?.into_iter().rfind(|before| before < segment);
-                    before.map_or(Ok(()), |before| self.leave(before)).and_then(|()| self.leave(*segment))
+                    before.map_or(Ok(true), |before| self.leave(before)).and_then(|_| self.leave(*segment)).map(drop)
                 }
                 LogName::Lasting => self.leave_lasting_through(*segment),
             };

@@ -92,6 +92,7 @@ impl SpoolFile {
             Ok(()) | Err(SpoolError::Full(_)) => {}
             Err(error) => return Err(error),
         }
+        self.scrub_if_due();
         if self.wants_mark && self.marked.elapsed() >= MARK_AFTER {
             self.mark()?;
             self.logs()?.reserve();
@@ -101,7 +102,7 @@ impl SpoolFile {
 
     fn give_back(&mut self) -> Result<(), SpoolError> {
         let segments = self.segments(LogName::Entries)?;
-        let mut left = Vec::new();
+        let (mut left, mut is_stuck) = (Vec::new(), false);
         for segment in segments {
             match self.shelf.index().segment(LogName::Entries, segment as u32).bytes {
                 0 => {}
@@ -110,15 +111,16 @@ impl SpoolFile {
                     continue;
                 }
             }
-            self.leave(segment)?;
+            is_stuck |= !self.leave(segment)?;
         }
         // Entries that wait for long do not hold whole segments for it.
         let taken: u64 = left.iter().map(|(_, segment)| self.size(LogName::Entries, *segment)).sum();
         let wanted: u64 = left.iter().map(|(bytes, _)| bytes).sum();
         let spare = SPARE * logs::segment_bytes(self.bound_bytes, LogName::Entries);
-        if taken > wanted + wanted / 4 + spare
-            && let Some((_, segment)) = left.into_iter().min()
-        {
+        // A log remembers only so many that were given up behind one that was not.
+        let first = left.first().copied().filter(|_| is_stuck);
+        let least = left.into_iter().min().filter(|_| taken > wanted + wanted / 4 + spare);
+        if let Some((_, segment)) = first.or(least) {
             self.leave(segment)?;
         }
         self.give_back_lasting()
@@ -141,8 +143,8 @@ impl SpoolFile {
         size
     }
 
-    /// Gives a segment of the entries up, after what is wanted of it is in the lasting log.
-    pub(super) fn leave(&mut self, segment: u64) -> Result<(), SpoolError> {
+    /// Gives a segment of the entries up, after what is wanted of it is in the lasting log. False where it stays.
+    pub(super) fn leave(&mut self, segment: u64) -> Result<bool, SpoolError> {
         let waiting = {
             let index = self.shelf.index();
             let is_wanted = index.segment(LogName::Entries, segment as u32).bytes > 0;
@@ -152,8 +154,8 @@ impl SpoolFile {
         for (lane, sequence, entry) in waiting {
             let epoch = self.shelf.index().segment(LogName::Entries, segment as u32).epoch;
             // One that is damaged stays where it is until its writer has put it into quarantine.
-            let Ok(bytes) = self.shelf.read(&entry.place, epoch) else { return Ok(()) };
-            let Some(stored) = super::fact::StoredEntry::of(&bytes) else { return Ok(()) };
+            let Ok(bytes) = self.shelf.read(&entry.place, epoch) else { return Ok(false) };
+            let Some(stored) = super::fact::StoredEntry::of(&bytes) else { return Ok(false) };
             let mut list = FactList::default();
             list.push(&Fact::Entry(stored), Some(Effect::Entry { lane, sequence, entry }), entry.rows);
             lists.push(list);
@@ -185,10 +187,10 @@ impl SpoolFile {
         group.commit()
     }
 
-    fn give_up(&mut self, log: LogName, segment: u64) -> Result<(), SpoolError> {
+    fn give_up(&mut self, log: LogName, segment: u64) -> Result<bool, SpoolError> {
         let note = if log == LogName::Entries { self.note() } else { Vec::new() };
         if !self.logs()?.log(log).give_up(segment, &note).map_err(error_of)? {
-            return Ok(());
+            return Ok(false);
         }
         let reader = if log == LogName::Entries { &self.shelf.entries } else { &self.shelf.lasting };
         reader.forget(segment);
@@ -197,7 +199,7 @@ impl SpoolFile {
         if log == LogName::Entries {
             self.ids_of.remove(&segment);
         }
-        Ok(())
+        Ok(true)
     }
 
     /// Gives the oldest segment of the lasting log up where too little of what is there is wanted.
@@ -257,6 +259,6 @@ impl SpoolFile {
         group.state_to_change().settled = settled;
         lists.into_iter().for_each(|list| group.push(list));
         group.commit()?;
-        self.give_up(LogName::Lasting, segment)
+        self.give_up(LogName::Lasting, segment).map(drop)
     }
 }

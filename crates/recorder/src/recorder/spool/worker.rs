@@ -20,6 +20,8 @@ use crate::recorder::log;
 
 /// A group is closed behind this many bytes.
 const GROUP_BYTES: u64 = 16 << 20;
+/// How long the room of segments waits to be given back, at least: all of them are looked at.
+const TIDY_PAUSE: Duration = Duration::from_millis(20);
 /// How long ids wait to be forgotten.
 const FORGET_PAUSE: Duration = Duration::from_secs(10);
 /// Senders that the log names at a time.
@@ -34,6 +36,8 @@ pub(super) struct Worker {
     greedy: GreedySources,
     /// What could not be settled yet because the disk was full, by lane.
     unsettled: BTreeMap<u32, i64>,
+    /// When the room of segments was given back last.
+    tidied: Instant,
     /// Lanes that sources are assigned to.
     lanes: u32,
 }
@@ -64,6 +68,7 @@ impl Worker {
             was_told_of_ids: false,
             greedy,
             unsettled: BTreeMap::new(),
+            tidied: Instant::now(),
             lanes,
         };
         worker.show_quarantine();
@@ -78,7 +83,7 @@ impl Worker {
         while let Some(first) = self.receiver.blocking_recv() {
             self.shared.pulse.beat();
             if let Request::Look = first {
-                if let Err(error) = self.file.tidy() {
+                if let Err(error) = self.tidy() {
                     self.end(error);
                     return;
                 }
@@ -88,7 +93,10 @@ impl Worker {
             match self.group(first, &mut answers) {
                 Ok(()) => {
                     answers.send();
-                    if let Err(error) = self.file.tidy() {
+                    if self.tidied.elapsed() < TIDY_PAUSE {
+                        continue;
+                    }
+                    if let Err(error) = self.tidy() {
                         self.end(error);
                         return;
                     }
@@ -110,6 +118,11 @@ impl Worker {
                 }
             }
         }
+    }
+
+    fn tidy(&mut self) -> Result<(), SpoolError> {
+        self.tidied = Instant::now();
+        self.file.tidy()
     }
 
     /// Makes one group of what waits, and syncs it.

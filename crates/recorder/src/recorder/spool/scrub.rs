@@ -1,0 +1,72 @@
+//! Looks through what waits, slowly, so that bits that have changed at rest are known before the database takes entries again. Main type: [`Scrub`].
+
+use std::collections::BTreeSet;
+use std::time::{Duration, Instant};
+
+use loadline_segments::segments::ReadError;
+
+use super::file::SpoolFile;
+use crate::recorder::log;
+
+/// How often some of it is looked at, and how much.
+const EVERY: Duration = Duration::from_secs(1);
+const BYTES: u64 = 1 << 20;
+/// Entries that were found damaged which are remembered, so that each is told once.
+const KNOWN_MAX: usize = 1_000;
+
+/// How far it has come.
+#[derive(Debug)]
+pub(super) struct Scrub {
+    /// The lane and the entry that were looked at last.
+    at: (u32, i64),
+    looked: Instant,
+    known: BTreeSet<i64>,
+}
+
+impl Scrub {
+    pub(super) fn new() -> Self {
+        Scrub { at: (0, i64::MIN), looked: Instant::now(), known: BTreeSet::new() }
+    }
+}
+
+impl SpoolFile {
+    /// Looks at some more of what waits, where it is time for that. What is damaged stays where it is: its writer puts it into quarantine.
+    pub(super) fn scrub_if_due(&mut self) {
+        if self.scrub.looked.elapsed() < EVERY {
+            return;
+        }
+        self.scrub.looked = Instant::now();
+        for sequence in self.scrub_some() {
+            let remedy =
+                "look at the disk of spool.path; the writer puts the entry into quarantine when it comes to it";
+            log::error(
+                "an entry that waits in the spool is damaged",
+                &[("entry", &sequence.to_string()), ("remedy", remedy)],
+            );
+        }
+    }
+
+    /// Entries that are found damaged in the next MiB.
+    pub(super) fn scrub_some(&mut self) -> Vec<i64> {
+        let (mut bytes, mut damaged) = (0, Vec::new());
+        while bytes < BYTES {
+            let next = {
+                let index = self.shelf.index();
+                index.next_entry(self.scrub.at).map(|(lane, sequence, entry)| {
+                    (lane, sequence, entry.place, index.segment(entry.place.log, entry.place.segment).epoch)
+                })
+            };
+            let Some((lane, sequence, place, epoch)) = next else {
+                self.scrub.at = (0, i64::MIN);
+                break;
+            };
+            self.scrub.at = (lane, sequence);
+            bytes += u64::from(place.length);
+            let is_damaged = matches!(self.shelf.read(&place, epoch), Err(ReadError::Damaged(_)));
+            if is_damaged && self.scrub.known.len() < KNOWN_MAX && self.scrub.known.insert(sequence) {
+                damaged.push(sequence);
+            }
+        }
+        damaged
+    }
+}

@@ -51,7 +51,8 @@ fn an_entry_that_is_damaged_while_it_waits_gives_a_refusal_and_those_beside_it_a
     // It is known before its writer comes to it, and told once.
     append(&mut file, &[Offer { lane: 7, ..offer(4) }]);
     flip(&segment, find(&segment, "m f=4\n"));
-    assert_eq!((file.scrub_some(), file.scrub_some()), (vec![2, 4], vec![]));
+    let mut look = || file.scrub.look_at_some(&file.shelf);
+    assert_eq!((look(), look()), (vec![2, 4], vec![]));
 }
 
 /// Of a spool that was killed, bytes of its entries flipped, and the file cut there: what is damaged is counted, everything else is there, and it goes on.

@@ -92,7 +92,7 @@ impl SpoolFile {
             Ok(()) | Err(SpoolError::Full(_)) => {}
             Err(error) => return Err(error),
         }
-        self.scrub_if_due();
+        self.scrub.look_if_due(&self.shelf);
         if self.wants_mark && self.marked.elapsed() >= MARK_AFTER {
             self.mark()?;
             self.logs()?.reserve();

@@ -5,7 +5,7 @@ use std::time::{Duration, Instant};
 
 use loadline_segments::segments::ReadError;
 
-use super::file::SpoolFile;
+use super::reader::Shelf;
 use crate::recorder::log;
 
 /// How often some of it is looked at, and how much.
@@ -27,16 +27,14 @@ impl Scrub {
     pub(super) fn new() -> Self {
         Scrub { at: (0, i64::MIN), looked: Instant::now(), known: BTreeSet::new() }
     }
-}
 
-impl SpoolFile {
     /// Looks at some more of what waits, where it is time for that. What is damaged stays where it is: its writer puts it into quarantine.
-    pub(super) fn scrub_if_due(&mut self) {
-        if self.scrub.looked.elapsed() < EVERY {
+    pub(super) fn look_if_due(&mut self, shelf: &Shelf) {
+        if self.looked.elapsed() < EVERY {
             return;
         }
-        self.scrub.looked = Instant::now();
-        for sequence in self.scrub_some() {
+        self.looked = Instant::now();
+        for sequence in self.look_at_some(shelf) {
             let remedy =
                 "look at the disk of spool.path; the writer puts the entry into quarantine when it comes to it";
             log::error(
@@ -47,23 +45,23 @@ impl SpoolFile {
     }
 
     /// Entries that are found damaged in the next MiB.
-    pub(super) fn scrub_some(&mut self) -> Vec<i64> {
+    pub(super) fn look_at_some(&mut self, shelf: &Shelf) -> Vec<i64> {
         let (mut bytes, mut damaged) = (0, Vec::new());
         while bytes < BYTES {
             let next = {
-                let index = self.shelf.index();
-                index.next_entry(self.scrub.at).map(|(lane, sequence, entry)| {
+                let index = shelf.index();
+                index.next_entry(self.at).map(|(lane, sequence, entry)| {
                     (lane, sequence, entry.place, index.segment(entry.place.log, entry.place.segment).epoch)
                 })
             };
             let Some((lane, sequence, place, epoch)) = next else {
-                self.scrub.at = (0, i64::MIN);
+                self.at = (0, i64::MIN);
                 break;
             };
-            self.scrub.at = (lane, sequence);
+            self.at = (lane, sequence);
             bytes += u64::from(place.length);
-            let is_damaged = matches!(self.shelf.read(&place, epoch), Err(ReadError::Damaged(_)));
-            if is_damaged && self.scrub.known.len() < KNOWN_MAX && self.scrub.known.insert(sequence) {
+            let is_damaged = matches!(shelf.read(&place, epoch), Err(ReadError::Damaged(_)));
+            if is_damaged && self.known.len() < KNOWN_MAX && self.known.insert(sequence) {
                 damaged.push(sequence);
             }
         }

@@ -395,6 +395,7 @@ fn what_was_quarantined_before_a_crash_is_not_stored_beside_it() {
         precision: Default::default(),
         rows: 3,
         body: b"q f=2i 2\nq f=3i 3\nq f=4i 4\n".to_vec(),
+        is_packed: false,
     };
     let mut group = file.begin().unwrap();
     let loadline::recorder::spool::Stored::New(sequence) = group.append(&offer).unwrap() else { panic!() };

@@ -299,3 +299,53 @@ fn several_run_directories_are_scored_together() {
     assert_eq!(none.status.code(), Some(2));
     std::fs::remove_dir_all(&place).unwrap();
 }
+
+/// Values of many alternatives: of writing and of three queries, two repeats each.
+fn many(name: &str, count: usize) -> Vec<String> {
+    let directory = std::env::temp_dir().join(format!("loadline-score-{}-{name}", std::process::id()));
+    std::fs::create_dir_all(&directory).unwrap();
+    let (mut writes, mut reads) = ("alternative,throughput\n".to_owned(), "alternative,query,case,time_s\n".to_owned());
+    for number in 0..count {
+        // On a quarter of a circle nearly every alternative is the first at some weight.
+        let angle = std::f64::consts::FRAC_PI_2 * (number as f64 + 0.5) / count as f64;
+        for repeat in [1.0, 1.01] {
+            writes += &format!("a{number},{}\n", angle.sin() * repeat);
+            for query in 1..=3 {
+                reads += &format!("a{number},{query},c,{}\n", (2.0 - angle.cos()) * repeat * f64::from(query));
+            }
+        }
+    }
+    let files = [("--writes", "writes.csv", writes), ("--reads", "reads.csv", reads)];
+    let arguments = files.into_iter().flat_map(|(option, name, text)| {
+        let path = directory.join(name);
+        std::fs::write(&path, text).unwrap();
+        [option.to_owned(), path.display().to_string()]
+    });
+    arguments.chain(["--json".to_owned()]).collect()
+}
+
+#[test]
+fn of_hundreds_of_alternatives_what_is_listed_grows_with_their_number_and_not_with_its_square() {
+    let arguments = many("400", 400);
+    let output = score(&arguments.iter().map(String::as_str).collect::<Vec<_>>());
+    assert_eq!(output.status.code(), Some(0), "{}", String::from_utf8_lossy(&output.stderr));
+    assert!(output.stdout.len() < 1_000_000, "{} bytes", output.stdout.len());
+    let found: Value = serde_json::from_slice(&output.stdout).unwrap();
+    let count = |key: &str| found[key].as_array().unwrap().len();
+    assert_eq!((count("alternatives"), count("ranking")), (400, 400));
+    assert!((1..400).contains(&count("break_even")), "{}", count("break_even"));
+    assert!(found["rankings"].as_array().unwrap().iter().all(|span| span["ranking"].as_array().unwrap().len() == 20));
+    let note = found["notes"].as_array().unwrap().iter().find(|note| note["kind"] == "many").unwrap();
+    assert_eq!((&note["count"], &note["listed"]), (&json!(400), &json!(20)));
+    std::fs::remove_dir_all(Path::new(&arguments[1]).parent().unwrap()).unwrap();
+}
+
+#[test]
+fn more_alternatives_than_can_be_scored_are_refused_with_a_remedy() {
+    let arguments = many("1001", 1_001);
+    let output = score(&arguments.iter().map(String::as_str).collect::<Vec<_>>());
+    let said = String::from_utf8_lossy(&output.stderr);
+    assert_eq!(output.status.code(), Some(2), "{said}");
+    assert!(said.contains("1001 alternatives") && said.contains("at most 1000"), "{said}");
+    std::fs::remove_dir_all(Path::new(&arguments[1]).parent().unwrap()).unwrap();
+}

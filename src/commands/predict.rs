@@ -140,10 +140,10 @@ fn queue(family: &Family, arguments: &PredictArguments) -> Result<Box<dyn Queue>
     }
     let timer = read_timer(&special.timer)?;
     if timer == Timer::Sent || family.needs == Needs::Workers {
-        positive("--workers", special.workers.map(f64::from))?;
+        count("--workers", special.workers)?;
     }
     if family.needs == Needs::Servers {
-        positive("--servers", special.servers.map(f64::from))?;
+        count("--servers", special.servers)?;
     }
     let around = Surroundings { workers: special.workers, servers: special.servers, timer };
     let refusal = || {
@@ -204,7 +204,7 @@ fn predict_usl(arguments: &PredictArguments) -> Result<Prediction, Failure> {
 }
 
 fn clients(special: &SpecialParameters) -> Result<u32, Failure> {
-    positive("--clients", special.clients.map(f64::from)).map(|clients| clients as u32)
+    count("--clients", special.clients)
 }
 
 fn time(special: &SpecialParameters, option: &str) -> Result<Option<f64>, Failure> {
@@ -227,6 +227,17 @@ fn positive(option: &str, value: Option<f64>) -> Result<f64, Failure> {
         let (least, most) = (FIGURES.start(), FIGURES.end());
         let remedy = format!("write a number from {least:e} to {most:e}, or take another unit");
         return Err(Failure::refused(fault!("{option} is {value:e}"; "{remedy}")));
+    }
+    Ok(value)
+}
+
+/// A number of clients, workers or servers. What is said of them is summed over their states, one by one.
+fn count(option: &str, value: Option<u32>) -> Result<u32, Failure> {
+    const MOST: u32 = 1_000_000;
+    let missing = || Failure::refused(fault!("{option} is missing or not above 0"; "this model needs it"));
+    let value = value.filter(|value| *value > 0).ok_or_else(missing)?;
+    if value > MOST {
+        return Err(Failure::refused(fault!("{option} is {value}"; "write a number from 1 to 1,000,000")));
     }
     Ok(value)
 }

@@ -8,13 +8,16 @@ mod sensitivity;
 mod uncertainty;
 
 pub use csv::evidence_from_csv;
-pub use sensitivity::{BreakEven, Reversal, Span, break_even, first_between, reversals, spans};
+pub use sensitivity::{BreakEven, LISTED_MAX, Reversal, Span, break_even, first_between, reversals, spans};
 pub use uncertainty::{Uncertainty, uncertainty};
 
 use crate::statistics::mean;
 
 /// Most points that an alternative can get for writing, for a case, and so for reading.
 const POINTS_MOST: f64 = 10.0;
+
+/// Alternatives among which there can be chosen.
+pub const ALTERNATIVES_MAX: usize = 1_000;
 
 /// What was measured of some alternatives.
 #[derive(Debug, Clone, PartialEq, Default)]
@@ -67,6 +70,11 @@ pub enum ScoreError {
     /// Fewer than two alternatives.
     #[error("there is nothing to choose between: {}; give two alternatives or more", if .0.is_empty() { "no alternative".to_owned() } else { format!("only {}", .0.join(", ")) })]
     TooFew(Vec<String>),
+    /// More than there can be chosen among.
+    #[error(
+        "there are {0} alternatives, and at most {ALTERNATIVES_MAX} can be scored; leave out those that are out of the question"
+    )]
+    TooMany(usize),
     /// No case of writing or of reading.
     #[error("there is nothing of {0}; give values of {0} for every alternative")]
     Nothing(&'static str),
@@ -113,6 +121,9 @@ impl Evidence {
     pub fn check(&self) -> Result<(), ScoreError> {
         if self.alternatives.len() < 2 {
             return Err(ScoreError::TooFew(self.alternatives.clone()));
+        }
+        if self.alternatives.len() > ALTERNATIVES_MAX {
+            return Err(ScoreError::TooMany(self.alternatives.len()));
         }
         for (cases, what) in [(&self.writing, "writing"), (&self.reading, "reading")] {
             if cases.is_empty() {

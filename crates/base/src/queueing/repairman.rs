@@ -44,6 +44,20 @@ impl Repairman {
         })
     }
 
+    /// The throughputs with 1, 2, ... N clients per second, as far as the server is ever idle: with more clients than are listed it is that of the last.
+    pub fn throughputs_per_s(&self) -> Vec<f64> {
+        /// Below this share of idleness no more clients change a throughput.
+        const NEVER_IDLE: f64 = 1e-14;
+        let mut listed = Vec::new();
+        for state in self.states() {
+            listed.push(state.throughput_per_s);
+            if 1.0 - state.throughput_per_s * self.service_s < NEVER_IDLE {
+                break;
+            }
+        }
+        listed
+    }
+
     /// P(k at the server) for k = 0..=N, from p_k proportional to N! / (N - k)! (D / Z)^k, in logarithms (Kleinrock 1975,
     /// chapter 3). Without think time all are at the server.
     pub fn distribution(&self) -> Vec<f64> {

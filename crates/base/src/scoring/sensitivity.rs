@@ -1,9 +1,13 @@
 //! How far a choice depends on the weight of writing, and on which alternatives took part.
 //!
-//! Main functions: [`break_even`], [`first_between`], [`spans`], [`reversals`]. Invariant: weights are 0 or more; totals are straight
+//! Main functions: [`break_even`], [`first_between`], [`spans`], [`reversals`]. Of more than [`LISTED_MAX`] alternatives only what changes the first place is
+//! listed, and as many places: all pairs of a thousand would be half a million. Invariant: weights are 0 or more; totals are straight
 //! lines in the weight, so that two alternatives change places at most once.
 
 use super::{Evidence, ScoreError, Scores, Weighting};
+
+/// Alternatives up to which every change of places is listed, and places of a ranking that are.
+pub const LISTED_MAX: usize = 20;
 
 /// The weight at which two alternatives have the same total.
 #[derive(Debug, Clone, PartialEq)]
@@ -38,29 +42,53 @@ pub struct Reversal {
     pub after: Vec<String>,
 }
 
-/// All weights above 0 at which two alternatives change places, lowest first.
+/// The weights above 0 at which two alternatives change places, lowest first; of many alternatives those at which the first one changes.
 pub fn break_even(scores: &Scores) -> Vec<BreakEven> {
     let count = scores.alternatives.len();
-    let mut found = Vec::new();
-    for a in 0..count {
-        for b in a + 1..count {
-            let faster = scores.writing[a] - scores.writing[b];
-            let write_weight = (scores.reading[b] - scores.reading[a]) / faster;
-            if write_weight.is_finite() && write_weight > 0.0 {
-                let (above, below) = if faster > 0.0 { (a, b) } else { (b, a) };
-                found.push(BreakEven { above, below, write_weight });
-            }
-        }
+    if count > LISTED_MAX {
+        return first_changes(scores);
     }
+    let pairs = (0..count).flat_map(|a| (a + 1..count).map(move |b| (a, b)));
+    let mut found: Vec<BreakEven> = pairs.filter_map(|(a, b)| change(scores, a, b)).collect();
     found.sort_by(|a, b| a.write_weight.total_cmp(&b.write_weight));
     found
+}
+
+/// The weight at which two alternatives change places; none where they never do.
+fn change(scores: &Scores, a: usize, b: usize) -> Option<BreakEven> {
+    let faster = scores.writing[a] - scores.writing[b];
+    let write_weight = (scores.reading[b] - scores.reading[a]) / faster;
+    let (above, below) = if faster > 0.0 { (a, b) } else { (b, a) };
+    (write_weight.is_finite() && write_weight > 0.0).then_some(BreakEven { above, below, write_weight })
+}
+
+/// The weights at which another alternative becomes the first, lowest first: the corners of the upper envelope of the totals.
+fn first_changes(scores: &Scores) -> Vec<BreakEven> {
+    let mut found: Vec<BreakEven> = Vec::new();
+    // Of equal totals the one that writes faster is ahead from there on.
+    let ahead = |a: &usize, b: &usize| {
+        let (a, b) = (*a, *b);
+        scores.reading[a].total_cmp(&scores.reading[b]).then(scores.writing[a].total_cmp(&scores.writing[b]))
+    };
+    let Some(mut first) = (0..scores.alternatives.len()).max_by(ahead) else { return found };
+    loop {
+        let changes = (0..scores.alternatives.len()).filter_map(|other| change(scores, first, other));
+        // Of several at one weight the one that writes fastest is ahead behind it.
+        let next = changes.filter(|change| change.below == first).min_by(|a, b| {
+            let faster = || scores.writing[b.above].total_cmp(&scores.writing[a.above]);
+            a.write_weight.total_cmp(&b.write_weight).then_with(faster)
+        });
+        let Some(next) = next else { return found };
+        first = next.above;
+        found.push(next);
+    }
 }
 
 /// The weights between which the alternative that is first at `write_weight` stays first; no upper end is no limit.
 pub fn first_between(scores: &Scores, write_weight: f64) -> (f64, Option<f64>) {
     let Some(first) = scores.ranking(write_weight).first().copied() else { return (0.0, None) };
     let (mut low, mut high) = (0.0, None);
-    for change in break_even(scores) {
+    for change in (0..scores.alternatives.len()).filter_map(|other| change(scores, first, other)) {
         if change.above == first && change.write_weight <= write_weight {
             low = f64::max(low, change.write_weight);
         }
@@ -71,7 +99,7 @@ pub fn first_between(scores: &Scores, write_weight: f64) -> (f64, Option<f64>) {
     (low, high)
 }
 
-/// The rankings over all weights, from 0 up.
+/// The rankings over all weights, from 0 up; of many alternatives the first places wherever the first one changes.
 pub fn spans(scores: &Scores) -> Vec<Span> {
     let mut ends: Vec<f64> = break_even(scores).iter().map(|change| change.write_weight).collect();
     ends.dedup();
@@ -79,7 +107,8 @@ pub fn spans(scores: &Scores) -> Vec<Span> {
     let mut from = 0.0;
     for to in ends.into_iter().map(Some).chain([None]) {
         let inside = to.map_or(from + 1.0, |to| (from + to) / 2.0);
-        let ranking = scores.ranking(inside);
+        let mut ranking = scores.ranking(inside);
+        ranking.truncate(LISTED_MAX);
         match spans.last_mut().filter(|last| last.ranking == ranking) {
             Some(last) => last.to = to,
             None => spans.push(Span { from, to, ranking }),
@@ -90,7 +119,7 @@ pub fn spans(scores: &Scores) -> Vec<Span> {
 }
 
 /// The alternatives without which the others change their order: points are relative to the best and the worst that took part.
-/// Empty below three alternatives.
+/// Empty below three alternatives. Places behind the first [`LISTED_MAX`] are not compared.
 ///
 /// # Errors
 /// As [`Evidence::check`].
@@ -100,8 +129,9 @@ pub fn reversals(evidence: &Evidence, weighting: Weighting, write_weight: f64) -
     let mut found = Vec::new();
     for (place, removed) in evidence.alternatives.iter().enumerate().filter(|_| evidence.alternatives.len() > 2) {
         let rest = evidence.without(place).scores(weighting)?;
-        let after = rest.names(&rest.ranking(write_weight));
-        let before: Vec<String> = ranking.iter().filter(|name| *name != removed).cloned().collect();
+        let after = rest.ranking(write_weight);
+        let after = rest.names(&after[..after.len().min(LISTED_MAX)]);
+        let before: Vec<String> = ranking.iter().filter(|name| *name != removed).take(LISTED_MAX).cloned().collect();
         if before != after {
             found.push(Reversal { removed: removed.clone(), before, after });
         }
@@ -146,6 +176,28 @@ mod tests {
         let scores = Scores { alternatives: vec!["a".to_owned(), "b".to_owned()], ..scores };
         assert_eq!((break_even(&scores).len(), first_between(&scores, 0.0)), (0, (0.0, None)));
         assert_eq!(spans(&scores).len(), 1);
+    }
+
+    #[test]
+    fn of_many_alternatives_the_first_is_the_one_with_the_highest_total_at_any_weight() {
+        let mut random = crate::statistics::random::Random::new(3);
+        for count in [21, 200] {
+            let mut points = || (0..count).map(|_| (random.below(1_000) as f64) / 100.0).collect::<Vec<f64>>();
+            let (writing, reading) = (points(), points());
+            let alternatives = (0..count).map(|number| number.to_string()).collect();
+            let scores = Scores { alternatives, writing, reading, queries: Vec::new() };
+            let (changes, spans) = (break_even(&scores), spans(&scores));
+            assert!(!changes.is_empty() && changes.len() < count && spans.len() <= changes.len() + 1);
+            for weight in (0..400).map(|step| f64::from(step) / 40.0 + 0.001) {
+                let whole = scores.ranking(weight);
+                let span =
+                    spans.iter().find(|span| span.from <= weight && span.to.is_none_or(|to| weight < to)).unwrap();
+                let totals = scores.totals(weight);
+                assert!((totals[span.ranking[0]] - totals[whole[0]]).abs() < 1e-9, "{count}, {weight}");
+                let (low, high) = first_between(&scores, weight);
+                assert!(low <= weight && high.is_none_or(|high| high >= weight));
+            }
+        }
     }
 
     #[test]

@@ -28,6 +28,8 @@ struct Cell {
     /// Standard error in proportion to the mean.
     error: f64,
     df: f64,
+    /// Half of its own interval.
+    half: f64,
 }
 
 /// Intervals at a weight of writing. None when a case has a single trial of an alternative, or evidence is lacking.
@@ -38,7 +40,9 @@ pub fn uncertainty(evidence: &Evidence, weighting: Weighting, write_weight: f64)
         for (case, measured) in cases.iter().enumerate() {
             for (alternative, trials) in measured.values.iter().enumerate() {
                 let error = sample_sd(trials)? / mean(trials)? / (trials.len() as f64).sqrt();
-                cells.push(Cell { is_write, case, alternative, error, df: trials.len() as f64 - 1.0 });
+                let df = trials.len() as f64 - 1.0;
+                let half = t_quantile(0.5 + CONFIDENCE / 2.0, df) * error;
+                cells.push(Cell { is_write, case, alternative, error, df, half });
             }
         }
     }
@@ -55,7 +59,10 @@ fn shifted(evidence: &Evidence, weighting: Weighting, cells: &[Cell], changed: &
     let (mut writing, mut reading) = (means(&evidence.writing), means(&evidence.reading));
     for cell in cells {
         let cases = if cell.is_write { &mut writing } else { &mut reading };
-        cases[cell.case][cell.alternative] *= changed(cell).exp();
+        let change = changed(cell);
+        if change != 0.0 {
+            cases[cell.case][cell.alternative] *= change.exp();
+        }
     }
     evidence.scores_of(&writing, &reading, weighting)
 }
@@ -69,8 +76,7 @@ fn total_interval(own: usize, totals: &Totals<'_>) -> [f64; 2] {
     let end = |favour: f64| {
         let changed = |cell: &Cell| {
             let is_gain = cell.is_write == (cell.alternative == own);
-            let half = t_quantile(0.5 + CONFIDENCE / 2.0, cell.df) * cell.error;
-            if is_gain { favour * half } else { -favour * half }
+            if is_gain { favour * cell.half } else { -favour * cell.half }
         };
         totals(&changed)[own]
     };
@@ -88,9 +94,16 @@ fn from_best(count: usize, cells: &[Cell], totals: &Totals<'_>) -> Vec<[f64; 2]>
             at(1.0).iter().zip(at(-1.0)).map(|(up, down)| (up - down) / 2.0).collect()
         })
         .collect();
+    // Most means change the total of their own alternative alone: only those that others are measured against change more.
+    let (mut of_all, mut of_own) = (Vec::new(), vec![Vec::new(); count]);
+    for (effect, cell) in effects.iter().zip(cells) {
+        let is_own = effect.iter().enumerate().all(|(place, effect)| place == cell.alternative || *effect == 0.0);
+        if is_own { of_own[cell.alternative].push((effect, cell.df)) } else { of_all.push((effect, cell.df)) }
+    }
     let confidence = 1.0 - (1.0 - CONFIDENCE) / 2.0 / (count as f64 - 1.0);
     let ends = |a: usize, b: usize| {
-        let squares = || effects.iter().zip(cells).map(|(effect, cell)| ((effect[a] - effect[b]).powi(2), cell.df));
+        let parts = || of_all.iter().chain(&of_own[a]).chain(&of_own[b]);
+        let squares = || parts().map(|(effect, df)| ((effect[a] - effect[b]).powi(2), *df));
         let variance: f64 = squares().map(|(square, _)| square).sum();
         let fourth: f64 = squares().map(|(square, df)| square * square / df).sum();
         let half =

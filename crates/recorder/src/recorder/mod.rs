@@ -14,6 +14,7 @@ pub mod forward;
 pub mod inbox;
 pub mod intake;
 pub mod line;
+mod lock;
 pub mod log;
 mod log_queue;
 pub mod memory;

@@ -283,7 +283,7 @@ fn check_database(config: &Config, database: &Arc<dyn Database>) -> Result<(), S
 
 fn open_spool(config: &Config, is_direct: bool) -> Result<SpoolFile, SpoolError> {
     let file = SpoolFile::open(&config.spool.path, config.spool.bound_bytes, config.spool.remember)?;
-    let mut file = file.with_quarantine(config.quarantine_bound_bytes);
+    let mut file = file.with_quarantine(config.quarantine_bound_bytes).with_compression(config.spool.compress);
     say_damage(file.damage());
     match file.set_lanes(config.writer.count) {
         // What waits for other lanes is no obstacle where nothing new goes by the spool.

@@ -12,8 +12,8 @@ use serde::Serialize;
 use crate::finding::{Found, Verdict};
 use crate::report::terminal::WIDTH;
 use crate::scoring::{
-    Evidence, Reversal, ScoreError, Scores, Uncertainty, Weighting, break_even, first_between, reversals, spans,
-    uncertainty,
+    Evidence, LISTED_MAX, Reversal, ScoreError, Scores, Uncertainty, Weighting, break_even, first_between, reversals,
+    spans, uncertainty,
 };
 use crate::units::show_number;
 
@@ -121,6 +121,10 @@ pub fn score(
     let mut notes = notes;
     if sure.is_none() {
         notes.push(ScoreNote::SingleTrials {});
+    }
+    let count = evidence.alternatives.len();
+    if count > LISTED_MAX {
+        notes.push(ScoreNote::Many { count, listed: LISTED_MAX });
     }
     let names = |places: &[usize]| scores.names(places);
     let finding = ScoreFinding {

@@ -51,7 +51,7 @@ pub mod simulated;
 mod tests;
 
 pub use disk::{Directory, Disk, DiskFile};
-pub use frame::{FrameHeader, Position};
+pub use frame::{FrameHeader, Position, stored_bytes};
 pub use log::{Log, LogError, Settings};
 pub use mark::NOTE_MAX;
 pub use opening::{look, look_at};

@@ -3,6 +3,8 @@
 //! Main function: [`fit_closed`]. Invariant: errors of throughput are not in the points, so they are estimated from the
 //! residuals and the fits are not tested.
 
+use std::cell::RefCell;
+
 use super::estimate::{Fit, describe};
 use super::note::FitNote;
 use super::problem::{Observation, Problem, Sigma};
@@ -82,9 +84,17 @@ fn fit_usl(observations: &[Observation]) -> Result<Fit, String> {
 }
 
 fn fit_repairman(observations: &[Observation]) -> Result<Fit, String> {
+    let most_clients = observations.iter().map(|seen| seen.load as u32).max().unwrap_or(0);
+    // The throughputs with 1, 2, ... clients of the values that were asked for last: all observations ask for the same ones in turn.
+    let known: RefCell<(Vec<f64>, Vec<f64>)> = RefCell::default();
     let curve = |values: &[f64], seen: &Observation| {
-        let repairman = Repairman { clients: seen.load as u32, service_s: values[0], think_s: values[1] };
-        Some(repairman.state().throughput_per_s)
+        let mut known = known.borrow_mut();
+        if known.0 != values {
+            let repairman = Repairman { clients: most_clients, service_s: values[0], think_s: values[1] };
+            *known = (values.to_vec(), repairman.throughputs_per_s());
+        }
+        // Behind those that are listed the server is never idle.
+        known.1.get((seen.load as usize).checked_sub(1)?).or(known.1.last()).copied()
     };
     let most = observations.iter().map(|seen| seen.value).fold(0.0, f64::max);
     let services = [1.0, 0.9, 0.5, 0.1, 0.01].map(|share| share / most);

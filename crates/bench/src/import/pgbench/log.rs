@@ -5,7 +5,6 @@
 use std::collections::BTreeMap;
 
 use super::summary::{SKIPPED, Summary};
-use crate::histogram::Histogram;
 use crate::import::Repetition;
 use crate::import::source::{ImportError, SourceFile, shortened};
 use crate::measurement::{ClientMeasurement, IntervalMeasurement, OperationMeasurement};
@@ -22,7 +21,7 @@ struct Transaction {
     /// Since 1970, in microseconds.
     done_us: u64,
     /// Time in microseconds, or why there is none.
-    outcome: Result<u64, String>,
+    outcome: Result<u64, &'static str>,
     lag_us: Option<u64>,
 }
 
@@ -73,7 +72,7 @@ impl Log {
 
     /// When the first transaction began, since 1970 in microseconds.
     fn start_us(&self) -> u64 {
-        let begin = |each: &Transaction| each.done_us.saturating_sub(each.outcome.as_ref().copied().unwrap_or(0));
+        let begin = |each: &Transaction| each.done_us.saturating_sub(each.outcome.unwrap_or(0));
         self.transactions.iter().map(begin).min().unwrap_or(0)
     }
 
@@ -103,8 +102,8 @@ impl Log {
                 (false, _) => "transaction".to_owned(),
             };
             transaction.count(measurement.operations.entry(name).or_default());
-            if let Err(reason) = &transaction.outcome {
-                *measurement.errors.entry(reason.clone()).or_default() += 1;
+            if let Err(reason) = transaction.outcome {
+                *measurement.errors.entry(reason.to_owned()).or_default() += 1;
             }
         }
         (measurement.measured_s, measurement.total_s) = (measured_s, measured_s);
@@ -129,32 +128,33 @@ impl Log {
 
     /// Seconds of the run; their response times are known where transactions were scheduled.
     fn series(&self, start_us: u64, is_scheduled: bool) -> Vec<IntervalMeasurement> {
-        let mut seconds: Vec<(IntervalMeasurement, Histogram)> = Vec::new();
+        let mut seconds: Vec<(IntervalMeasurement, u128)> = Vec::new();
         for transaction in &self.transactions {
             let place = (transaction.done_us.saturating_sub(start_us) / 1_000_000) as usize;
             // A log that claims to span years is not worth its memory.
             while seconds.len() <= place && seconds.len() < 100_000 {
                 let end_s = seconds.len() as f64 + 1.0;
-                seconds.push((IntervalMeasurement { end_s, ..IntervalMeasurement::default() }, Histogram::new()));
+                seconds.push((IntervalMeasurement { end_s, ..IntervalMeasurement::default() }, 0));
             }
             let last = seconds.len() - 1;
-            let (interval, times) = &mut seconds[place.min(last)];
+            let (interval, all_us) = &mut seconds[place.min(last)];
             interval.scheduled += 1;
             match transaction.outcome {
                 Ok(time_us) => {
                     interval.completed += 1;
-                    times.record(time_us * 1_000);
+                    *all_us += u128::from(time_us);
+                    interval.response_time_max_s = interval.response_time_max_s.max(time_us as f64 / 1e6);
                 }
                 Err(_) => interval.failed += 1,
             }
         }
-        let with_times = |(interval, times): (IntervalMeasurement, Histogram)| match is_scheduled {
-            true => IntervalMeasurement {
-                response_time_mean_s: times.mean_ns() / 1e9,
-                response_time_max_s: times.max_ns() as f64 / 1e9,
-                ..interval
-            },
-            false => interval,
+        let with_times = |(interval, all_us): (IntervalMeasurement, u128)| match is_scheduled {
+            true if interval.completed > 0 => {
+                let response_time_mean_s = all_us as f64 / 1e6 / interval.completed as f64;
+                IntervalMeasurement { response_time_mean_s, ..interval }
+            }
+            true => interval,
+            false => IntervalMeasurement { response_time_max_s: 0.0, ..interval },
         };
         seconds.into_iter().map(with_times).collect()
     }
@@ -188,9 +188,10 @@ impl Transaction {
         let [client, _, time, script, epoch_s, fraction_us, more @ ..] = &words[..] else { return None };
         let number = |word: &str| word.parse::<u64>().ok();
         let outcome = match *time {
-            "skipped" => Err(SKIPPED.to_owned()),
-            "failed" => Err("a failure that pgbench does not name".to_owned()),
-            "serialization" | "deadlock" => Err(format!("{time} failure")),
+            "skipped" => Err(SKIPPED),
+            "failed" => Err("a failure that pgbench does not name"),
+            "serialization" => Err("serialization failure"),
+            "deadlock" => Err("deadlock failure"),
             time => Ok(number(time)?),
         };
         (more.len() <= 2 && more.iter().all(|word| number(word).is_some())).then_some(())?;

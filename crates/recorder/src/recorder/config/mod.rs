@@ -102,6 +102,8 @@ pub struct SpoolConfig {
     pub bound_bytes: u64,
     /// How long the ids of messages are remembered, to recognise duplicates.
     pub remember: Duration,
+    /// Whether bodies are compressed while they wait.
+    pub compress: bool,
 }
 
 /// `[intake]`: what is taken in, and how much of it may be in memory.

@@ -85,6 +85,7 @@ fn read_spool(root: &Table, errors: &mut Errors) -> SpoolConfig {
         path: section.read("path", errors),
         bound_bytes: section.read("bound", errors),
         remember: section.read("remember", errors),
+        compress: section.read("compress", errors),
     }
 }
 

@@ -98,6 +98,12 @@ pub static SPOOL: Part = Part {
             Absent::Text("24h"),
             "How long the ids of messages are remembered, to recognise those that are sent again.",
         ),
+        Setting::new(
+            "compress",
+            Kind::Truth,
+            Absent::Truth(false),
+            "Whether what waits is compressed (zstd): of requests of many lines several times as many wait within the bound, for more time of the processor.",
+        ),
     ],
 };
 

@@ -50,14 +50,14 @@ impl Line {
     pub(super) fn new(
         settings: ForwardConfig,
         station: String,
-        taking: Taking,
+        taking: Arc<Taking>,
         meter: Arc<Meter>,
         stop: Arc<Stop>,
     ) -> Self {
         Line {
             settings,
             station,
-            taking: Arc::new(taking),
+            taking,
             meter,
             stop,
             began_ns: crate::recorder::spool::now_ns(),

@@ -47,7 +47,7 @@ pub struct Forwarding {
     runtime: tokio::runtime::Runtime,
     task: tokio::task::JoinHandle<()>,
     stop: Arc<Stop>,
-    inbox: Inbox,
+    taking: Arc<Taking>,
     meter: Arc<Meter>,
 }
 
@@ -58,7 +58,7 @@ impl Forwarding {
     /// A sentence about what cannot be started; nothing runs then.
     pub fn start(config: &Config, settings: &ForwardConfig) -> Result<Self, String> {
         let inbox = Inbox::open(&config.inbox.path, config.inbox.bounds).map_err(|error| error.to_string())?;
-        let taking = Taking::start(&inbox).map_err(|error| error.to_string())?;
+        let taking = Arc::new(Taking::start(&inbox).map_err(|error| error.to_string())?);
         let station = taking.station().map_err(|error| error.to_string())?;
         let runtime = tokio::runtime::Builder::new_multi_thread()
             .worker_threads(2)
@@ -68,19 +68,20 @@ impl Forwarding {
             .build()
             .map_err(|error| format!("forwarding cannot be started: {error}"))?;
         let (meter, stop) = (Arc::new(Meter::default()), Arc::new(Stop::default()));
-        let line = Line::new(settings.clone(), station, taking, Arc::clone(&meter), Arc::clone(&stop));
+        let line = Line::new(settings.clone(), station, Arc::clone(&taking), Arc::clone(&meter), Arc::clone(&stop));
         let task = runtime.spawn(line.run());
-        Ok(Forwarding { runtime, task, stop, inbox, meter })
+        Ok(Forwarding { runtime, task, stop, taking, meter })
     }
 
     /// Why it cannot go on, if that is so.
     pub fn failure(&self) -> Option<String> {
-        self.task.is_finished().then(|| "forwarding ended in a panic".to_owned())
+        let is_over = self.task.is_finished().then(|| "forwarding ended in a panic".to_owned());
+        is_over.or_else(|| self.taking.broken().map(|broken| broken.to_string()))
     }
 
     /// What `/metrics` says of it.
     pub fn metrics(&self) -> impl Fn() -> String + Send + Sync + 'static {
-        let (meter, inbox) = (Arc::clone(&self.meter), self.inbox.clone());
+        let (meter, inbox) = (Arc::clone(&self.meter), self.taking.inbox().clone());
         move || page(&meter, &inbox)
     }
 

@@ -21,7 +21,6 @@
 
 mod error;
 mod faults;
-mod lock;
 mod name;
 mod quarantine;
 mod receiving;
@@ -146,6 +145,11 @@ impl Inbox {
         self.faults.at(Step::SyncDirectory)?;
         File::open(path)?.sync_all()
     }
+}
+
+/// What is wrong with an inbox that is another one than before.
+fn misplaced(inbox: &Inbox) -> String {
+    format!("its directory {} was moved, removed or replaced while it was worked on", inbox.path().display())
 }
 
 fn unusable(path: &Path, error: &dyn std::fmt::Display) -> InboxError {

@@ -3,11 +3,15 @@
 use std::collections::BTreeSet;
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::time::{Duration, Instant};
 
-use super::lock::Lock;
 use super::usage::{self, Usage};
-use super::{Inbox, InboxError, Upload, check_camera, check_name, unusable};
+use super::{Inbox, InboxError, Upload, check_camera, check_name, misplaced, unusable};
+use crate::recorder::lock::Lock;
 use crate::recorder::spool::now_ns;
+
+/// How often it is looked whether the folder is where it was, when nothing is acknowledged.
+const LOOK_AFTER: Duration = Duration::from_millis(500);
 
 /// Takes uploads in. Cheap to clone; the intake lives as long as the last clone or upload.
 #[derive(Debug, Clone)]
@@ -25,7 +29,9 @@ pub(super) struct Shared {
     usage: Mutex<Usage>,
     broken: Mutex<Option<InboxError>>,
     acknowledged: AtomicU64,
-    _lock: Lock,
+    lock: Lock,
+    /// When it was last looked whether the folder is where it was.
+    looked: Mutex<Instant>,
 }
 
 impl Receiving {
@@ -35,18 +41,21 @@ impl Receiving {
     /// [`InboxError::Unusable`] where the folder cannot be read or written.
     pub fn start(inbox: &Inbox) -> Result<Self, InboxError> {
         // Starting is one at a time, so that a lock that is free is that of an intake that is gone, and not of one that comes.
-        let _starting = Lock::wait(&inbox.path().join("intakes").join("starting"))?;
+        let path = inbox.path().join("intakes").join("starting");
+        let _starting = Lock::wait(&path).map_err(|error| unusable(&path, &error))?;
         remove_leftovers(inbox)?;
         let id = format!("{:x}-{:x}", std::process::id(), now_ns());
         let path = inbox.path().join("intakes").join(format!("{id}.lock"));
-        let lock = Lock::try_take(&path)?.ok_or_else(|| unusable(&path, &"it is locked although it is new"))?;
+        let lock = Lock::try_take(&path).map_err(|error| unusable(&path, &error))?;
+        let lock = lock.ok_or_else(|| unusable(&path, &"it is locked although it is new"))?;
         let shared = Shared {
             id,
             next: AtomicU64::new(0),
             usage: Mutex::default(),
             broken: Mutex::default(),
             acknowledged: AtomicU64::new(0),
-            _lock: lock,
+            lock,
+            looked: Mutex::new(Instant::now()),
         };
         Ok(Receiving { inbox: inbox.clone(), shared: Arc::new(shared) })
     }
@@ -86,7 +95,23 @@ impl Receiving {
 
     /// Why nothing is acknowledged any more, if that is so.
     pub fn broken(&self) -> Option<InboxError> {
+        let is_due = {
+            let mut looked = self.shared.looked.lock().unwrap_or_else(PoisonError::into_inner);
+            let is_due = looked.elapsed() >= LOOK_AFTER;
+            if is_due {
+                *looked = Instant::now();
+            }
+            is_due
+        };
+        if is_due && let Err(error) = self.check_place() {
+            return Some(error);
+        }
         self.shared.broken.lock().unwrap_or_else(PoisonError::into_inner).clone()
+    }
+
+    /// Whether the folder is where it was: what is in another one nobody finds again.
+    pub(super) fn check_place(&self) -> Result<(), InboxError> {
+        if self.shared.lock.is_in_place() { Ok(()) } else { Err(self.set_broken(misplaced(&self.inbox))) }
     }
 
     /// Blocks acknowledged since this intake started.
@@ -115,8 +140,9 @@ fn remove_leftovers(inbox: &Inbox) -> Result<(), InboxError> {
     let mut alive = BTreeSet::new();
     for name in usage::names(&intakes)? {
         let Some(id) = name.strip_suffix(".lock") else { continue };
-        match Lock::try_take(&intakes.join(&name))? {
-            Some(_held) => remove(&intakes.join(&name))?,
+        let path = intakes.join(&name);
+        match Lock::try_take(&path).map_err(|error| unusable(&path, &error))? {
+            Some(_held) => remove(&path)?,
             None => drop(alive.insert(id.to_owned())),
         }
     }

@@ -5,9 +5,9 @@ use std::io::Read;
 use std::os::unix::fs::{MetadataExt, OpenOptionsExt};
 use std::path::{Path, PathBuf};
 
-use super::lock::Lock;
 use super::usage;
-use super::{Inbox, InboxError, Step, check_camera, check_name, unusable};
+use super::{Inbox, InboxError, Step, check_camera, check_name, misplaced, unusable};
+use crate::recorder::lock::Lock;
 
 /// Bytes of a block that are read at a time.
 const PART_BYTES: usize = 128 << 10;
@@ -16,7 +16,7 @@ const PART_BYTES: usize = 128 << 10;
 #[derive(Debug)]
 pub struct Taking {
     pub(super) inbox: Inbox,
-    _lock: Lock,
+    lock: Lock,
 }
 
 /// A block that waits: acknowledged, and not settled.
@@ -83,10 +83,10 @@ impl Taking {
     /// [`InboxError::Unusable`], also when another process processes it.
     pub fn start(inbox: &Inbox) -> Result<Self, InboxError> {
         let path = inbox.path().join("processing.lock");
-        let lock = Lock::try_take(&path)?;
+        let lock = Lock::try_take(&path).map_err(|error| unusable(&path, &error))?;
         let busy = "another process processes it; stop that one, or name another inbox";
         let lock = lock.ok_or_else(|| unusable(inbox.path(), &busy))?;
-        Ok(Taking { inbox: inbox.clone(), _lock: lock })
+        Ok(Taking { inbox: inbox.clone(), lock })
     }
 
     /// The inbox.
@@ -94,11 +94,17 @@ impl Taking {
         &self.inbox
     }
 
+    /// Why no block is to be taken out any more, if that is so: the folder is not where it was, and whoever works on that one now is not known.
+    pub fn broken(&self) -> Option<InboxError> {
+        (!self.lock.is_in_place()).then(|| InboxError::Broken(misplaced(&self.inbox)))
+    }
+
     /// The blocks that wait, in order of their arrival, at most so many. They stay until each is settled or quarantined.
     ///
     /// # Errors
-    /// [`InboxError::Unusable`] where the folder cannot be read.
+    /// [`InboxError::Unusable`] where the folder cannot be read; [`InboxError::Broken`] when it is not where it was.
     pub fn next(&self, most: usize) -> Result<Vec<Waiting>, InboxError> {
+        self.broken().map_or(Ok(()), Err)?;
         let mut waiting = Vec::new();
         for camera in usage::names(&self.inbox.cameras())? {
             if check_camera(&camera).is_err() {

@@ -225,3 +225,31 @@ fn one_process_at_a_time_processes_an_inbox() {
     drop(taking);
     Taking::start(&directory.open()).unwrap();
 }
+
+#[test]
+fn nothing_is_acknowledged_in_a_folder_that_was_moved_or_replaced() {
+    for is_replaced in [false, true] {
+        let (directory, moved) = (Directory::new(), Directory::new());
+        let inbox = directory.open();
+        let (receiving, taking) = (Receiving::start(&inbox).unwrap(), Taking::start(&inbox).unwrap());
+        assert_eq!(upload(&receiving, "a", "1", b"first"), Ok(Acknowledged::New));
+        let mut begun = receiving.begin("a", "2").unwrap();
+        begun.write(b"second").unwrap();
+        std::fs::rename(&directory.0, &moved.0).unwrap();
+        if is_replaced {
+            directory.open();
+            std::fs::create_dir_all(directory.0.join("cameras/a/received")).unwrap();
+        }
+        begun.finish().unwrap_err();
+        let refused = upload(&receiving, "a", "3", b"third").unwrap_err().to_string();
+        assert!(refused.contains("was moved, removed or replaced"), "{refused}");
+        assert!(receiving.broken().is_some());
+        let refused = taking.next(9).unwrap_err();
+        assert!(matches!(&refused, InboxError::Broken(reason) if reason.contains("was moved")), "{refused}");
+        // What was acknowledged before is where the folder is.
+        let found = Taking::start(&moved.open()).unwrap_err().to_string();
+        assert!(found.contains("another process"), "{found}");
+        drop(taking);
+        assert_eq!(names(&Taking::start(&moved.open()).unwrap().next(9).unwrap()), ["1"]);
+    }
+}

@@ -69,7 +69,7 @@ impl Upload {
     /// Makes the block durable under its name; then it is acknowledged.
     ///
     /// # Errors
-    /// [`InboxError::Exists`]; [`InboxError::Broken`] when a sync failed: nothing is acknowledged from then on.
+    /// [`InboxError::Exists`]; [`InboxError::Broken`] when a sync failed or the folder is not where it was: nothing is acknowledged from then on.
     pub fn finish(mut self) -> Result<Acknowledged, InboxError> {
         self.receiving.broken().map_or(Ok(()), Err)?;
         let inbox = self.receiving.inbox.clone();
@@ -96,6 +96,7 @@ impl Upload {
         inbox
             .sync_directory(&directory)
             .map_err(|error| self.receiving.set_broken(format!("{} cannot be synced: {error}", directory.display())))?;
+        self.receiving.check_place()?;
         if acknowledged == Acknowledged::New {
             self.is_kept = true;
             self.receiving.count_acknowledged();

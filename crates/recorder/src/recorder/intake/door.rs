@@ -267,6 +267,7 @@ impl Door {
             precision: Precision::default(),
             rows,
             body: Vec::new(),
+            is_packed: false,
         };
         let refusal = Refusal { row: -1, rows, body, reason };
         let sequence = message_number(&offer).unwrap_or_else(unspooled_number);
@@ -317,6 +318,7 @@ impl Door {
             precision,
             rows,
             body,
+            is_packed: false,
         };
         let sent = Some((Arc::clone(&self.settings.meter), Arc::clone(&offer.source), offer.body.len() as u64));
         match &self.settings.route {

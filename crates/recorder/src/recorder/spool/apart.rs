@@ -67,7 +67,8 @@ impl Group<'_> {
         }
         for part in &apart.parts {
             let lane = self.lane_apart(&part.measurement);
-            self.append(&apart.offer(part, lane))?;
+            let offer = self.as_stored(apart.offer(part, lane));
+            self.append(&offer)?;
         }
         Ok(())
     }
@@ -79,7 +80,8 @@ impl Group<'_> {
         }
         for part in &apart.parts {
             let lane = self.lane_apart(&part.measurement);
-            self.insert(&apart.offer(part, lane), &mut list);
+            let offer = self.as_stored(apart.offer(part, lane));
+            self.insert(&offer, &mut list);
         }
         self.push(list);
         Ok(())
@@ -104,11 +106,11 @@ impl Group<'_> {
             ..entry.offer.without_body()
         };
         self.renumber(entry.sequence, taken, list)?;
-        let rest = if rest.rows == 0 { Offer { body: Vec::new(), ..rest } } else { rest };
+        let rest = if rest.rows == 0 { Offer { body: Vec::new(), ..rest } } else { self.as_stored(rest) };
         self.amend(entry.sequence, &rest, before, list);
         let kept_bytes = if rest.rows == 0 { 0 } else { rest.stored_bytes() };
         self.counts.spooled = self.counts.spooled.saturating_sub(taken.len() as u64);
-        self.counts.spooled_bytes = (self.counts.spooled_bytes + kept_bytes).saturating_sub(entry.offer.stored_bytes());
+        self.counts.spooled_bytes = (self.counts.spooled_bytes + kept_bytes).saturating_sub(before.bytes);
         self.counts.entries = self.counts.entries.saturating_sub(u64::from(rest.rows == 0));
         Ok(true)
     }

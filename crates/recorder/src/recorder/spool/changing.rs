@@ -64,6 +64,11 @@ impl Group<'_> {
         Ok(Stored::New(sequence))
     }
 
+    /// An offer as it is to be stored: compressed, where that is so.
+    pub(super) fn as_stored(&self, offer: Offer) -> Offer {
+        if self.file.compresses { offer.packed() } else { offer }
+    }
+
     fn id_of(&self, offer: &Offer) -> Option<Id> {
         (!offer.message_id.is_empty()).then(|| id_of(&offer.source, &offer.message_id))
     }
@@ -163,7 +168,7 @@ impl Group<'_> {
             let of_group = of_group.map(|((_, sequence), now)| (*sequence, *now));
             let of_before = index.between(lane, before, through.saturating_add(1));
             let of_before = of_before.map(|(sequence, entry)| {
-                (sequence, self.amended.get(&sequence).copied().unwrap_or_else(|| Now::of(entry)))
+                (sequence, self.amended.get(&sequence).copied().unwrap_or_else(|| Now::of(&entry)))
             });
             for (sequence, now) in of_before.chain(of_group).filter(|(_, now)| now.rows > 0) {
                 let of_group = self.refused.range((sequence, i64::MIN)..=(sequence, i64::MAX));

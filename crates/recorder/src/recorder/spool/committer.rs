@@ -41,6 +41,7 @@ pub struct Committer {
 pub struct CommitterHandle {
     requests: mpsc::Sender<Request>,
     shared: Arc<Shared>,
+    compresses: bool,
 }
 
 impl Committer {
@@ -51,10 +52,11 @@ impl Committer {
     pub fn start(file: SpoolFile) -> std::io::Result<(Committer, CommitterHandle)> {
         let (requests, receiver) = mpsc::channel(QUEUE_MAX);
         let shared = Arc::new(Shared::default());
+        let compresses = file.compresses;
         let worker = Worker::new(file, receiver, Arc::clone(&shared));
         let work = move || worker.work();
         let thread = std::thread::Builder::new().name("spool".to_owned()).spawn(work)?;
-        Ok((Committer { thread }, CommitterHandle { requests, shared }))
+        Ok((Committer { thread }, CommitterHandle { requests, shared, compresses }))
     }
 
     /// Waits until the thread has ended, after the last handle was dropped.
@@ -70,6 +72,8 @@ impl CommitterHandle {
     /// # Errors
     /// [`SpoolError::Full`]; [`SpoolError::Unknown`] when the disk failed under it, and [`SpoolError::Broken`] for ever after.
     pub async fn append(&self, offer: Offer, is_greedy: bool) -> Result<Placed, SpoolError> {
+        // Those who take in do it, each for itself, so that it does not hold up the one thread that writes.
+        let offer = if self.compresses { offer.packed() } else { offer };
         let (answer, answered) = oneshot::channel();
         self.requests.send(Request::Append { offer, is_greedy, answer }).await.map_err(|_| ended())?;
         // A thread that ended in a panic may have stored it.

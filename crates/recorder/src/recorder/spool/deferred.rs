@@ -36,13 +36,13 @@ impl Group<'_> {
     /// As the disk fails.
     pub fn defer(&mut self, deferred: &Deferred) -> Result<(), SpoolError> {
         let Deferred { entry, rows, body, rest } = deferred;
-        let offer = Offer {
+        let offer = self.as_stored(Offer {
             lane: DEFERRED_LANE,
             message_id: String::new(),
             rows: u32::try_from(rows.len()).unwrap_or(u32::MAX),
             body: body.clone(),
             ..entry.offer.without_body()
-        };
+        });
         let mut list = FactList::default();
         if !self.take_out(entry, rows, rest, &mut list)? {
             return Ok(());
@@ -84,8 +84,10 @@ impl Group<'_> {
                 None => {
                     offer.lane = lane_of(&offer.source, lanes);
                     let before = self.counts;
-                    self.insert(&offer, &mut list);
+                    self.insert(&self.as_stored(offer.clone()), &mut list);
+                    let added = self.counts.spooled_bytes - before.spooled_bytes;
                     self.counts = before;
+                    self.counts.spooled_bytes = (before.spooled_bytes + added).saturating_sub(bytes);
                 }
                 // What is damaged goes to quarantine as such.
                 Some(damage) => {

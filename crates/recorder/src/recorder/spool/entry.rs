@@ -29,6 +29,8 @@ pub struct Offer {
     pub rows: u32,
     /// The points as line protocol, every line a good one.
     pub body: Vec<u8>,
+    /// Whether the body is compressed: as it is stored, never as it is sent or written.
+    pub is_packed: bool,
 }
 
 #[cfg(any(test, feature = "simulated"))]
@@ -44,6 +46,7 @@ impl Offer {
             precision: Precision::Nanoseconds,
             rows,
             body: body.to_vec(),
+            is_packed: false,
         }
     }
 }

@@ -175,6 +175,9 @@ pub(super) struct EntryView<'a> {
     pub offer: OfferView<'a>,
 }
 
+/// Beside the code of the precision: the body is compressed.
+const PACKED: u8 = 0x80;
+
 /// An offer as it stands in a frame.
 #[derive(Debug, Clone, Copy)]
 pub(super) struct OfferView<'a> {
@@ -186,6 +189,7 @@ pub(super) struct OfferView<'a> {
     pub precision: Precision,
     pub rows: u32,
     pub body: &'a [u8],
+    pub is_packed: bool,
 }
 
 impl<'a> EntryView<'a> {
@@ -207,6 +211,7 @@ impl OfferView<'_> {
             precision: self.precision,
             rows: self.rows,
             body: self.body.to_vec(),
+            is_packed: self.is_packed,
         }
     }
 }
@@ -255,7 +260,7 @@ fn append_offer(offer: &Offer, bytes: &mut Vec<u8>) {
     bytes.extend_from_slice(&offer.received_ns.to_le_bytes());
     bytes.extend_from_slice(&offer.lane.to_le_bytes());
     bytes.extend_from_slice(&offer.rows.to_le_bytes());
-    bytes.push(offer.precision.code());
+    bytes.push(offer.precision.code() | if offer.is_packed { PACKED } else { 0 });
     for text in [&*offer.source, &*offer.sender, &offer.message_id] {
         append_text(text.as_bytes(), bytes);
     }
@@ -296,10 +301,11 @@ impl<'a> Parts<'a> {
 
     fn offer(&mut self) -> Option<OfferView<'a>> {
         let (received_ns, lane, rows) = (self.i64()?, self.u32()?, self.u32()?);
-        let precision = Precision::from_code(self.u8()?)?;
+        let code = self.u8()?;
+        let (precision, is_packed) = (Precision::from_code(code & !PACKED)?, code & PACKED != 0);
         let (source, sender, message_id) = (self.text()?, self.text()?, self.text()?);
         let body = std::mem::take(&mut self.0);
-        Some(OfferView { lane, source, sender, message_id, received_ns, precision, rows, body })
+        Some(OfferView { lane, source, sender, message_id, received_ns, precision, rows, body, is_packed })
     }
 }
 

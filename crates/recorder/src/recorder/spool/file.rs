@@ -15,12 +15,12 @@ use super::fact::{Id, StoredRefusal};
 use super::greedy::GreedySources;
 use super::holders::{Holders, QuarantineView};
 use super::ids::Ids;
-use super::lock::SpoolLock;
 use super::logs::Logs;
 use super::place::LogName;
 use super::reader::{Reader, Shelf};
 use super::scrub::Scrub;
 use super::state::State;
+use crate::recorder::lock::Lock;
 
 /// How often it is looked whether the spool is still where it was.
 pub(super) const LOOK_AFTER: Duration = Duration::from_millis(500);
@@ -55,8 +55,10 @@ pub struct SpoolFile {
     pub(super) wants_mark: bool,
     /// Whether everything that was found has been dealt with.
     pub(super) is_opened: bool,
+    /// Whether bodies are compressed while they wait.
+    pub(super) compresses: bool,
     /// Held by whoever works on a directory.
-    pub(super) lock: Option<SpoolLock>,
+    pub(super) lock: Option<Lock>,
 }
 
 impl std::fmt::Debug for SpoolFile {
@@ -117,6 +119,13 @@ impl SpoolFile {
         self
     }
 
+    /// Sets whether bodies are compressed while they wait. What waits already stays as it is.
+    #[must_use]
+    pub fn with_compression(mut self, compresses: bool) -> Self {
+        self.compresses = compresses;
+        self
+    }
+
     /// Whether what is in quarantine takes at least half of its bound.
     pub fn is_half_quarantine(&self) -> bool {
         self.counts.quarantined_bytes >= self.quarantine_bound_bytes / 2
@@ -168,7 +177,7 @@ impl SpoolFile {
             return Ok(());
         }
         self.looked = Instant::now();
-        if self.logs()?.are_in_place() && self.lock.as_ref().is_none_or(SpoolLock::is_in_place) {
+        if self.logs()?.are_in_place() && self.lock.as_ref().is_none_or(Lock::is_in_place) {
             return Ok(());
         }
         Err(SpoolError::Broken(format!(

@@ -84,7 +84,17 @@ impl Place {
         let received_ns = i64::from_le_bytes(std::array::from_fn(|_| parts.byte()));
         let precision = Precision::from_code(precision % 7).unwrap_or_default();
         let (source, sender, rows) = (source.into(), sender.into(), u32::from(rows) + 1);
-        let mut offer = Offer { lane: 0, source, sender, message_id, received_ns, precision, rows, body: Vec::new() };
+        let mut offer = Offer {
+            lane: 0,
+            source,
+            sender,
+            message_id,
+            received_ns,
+            precision,
+            rows,
+            body: Vec::new(),
+            is_packed: false,
+        };
         if kind % 2 == 0 {
             offer.body = parts.0.to_vec();
             self.store(&offer);

@@ -7,9 +7,9 @@ use std::collections::{BTreeMap, HashMap, HashSet};
 use super::fact::{FACTS, Fact, Id, Moved, StoredRefusal};
 use super::file::SpoolFile;
 use super::holders::Change;
-use super::index::{Effect, EntryRef};
+use super::index::Effect;
 use super::logs;
-use super::place::{LogName, Place};
+use super::place::{EntryRef, LogName, Place};
 use super::state::State;
 use super::{Counts, Offer, SpoolError};
 
@@ -332,7 +332,7 @@ pub(super) fn effect_of(offer: &Offer, sequence: i64, now: Now) -> Effect {
         version: now.version,
         rows: now.rows,
         bytes: u32::try_from(now.bytes).unwrap_or(u32::MAX),
-        received_ns: offer.received_ns,
+        received_us: offer.received_ns / 1_000,
     };
     Effect::Entry { lane: offer.lane, sequence, entry }
 }

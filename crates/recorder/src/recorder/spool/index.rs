@@ -9,23 +9,13 @@ use std::collections::btree_map::Entry as Slot;
 use super::counts::Counts;
 use super::entry::DEFERRED_LANE;
 use super::fact::Moved;
-use super::place::{LogName, Place};
+use super::lane::Lane;
+use super::place::{EntryRef, LogName, Place};
 
 /// Entries that are looked through for the first one of a log.
 const SEARCHED_MAX: usize = 10_000;
 /// What a frame takes besides the parts that are pointed at.
 const FRAME_BYTES: u64 = 80;
-
-/// An entry.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(super) struct EntryRef {
-    pub place: Place,
-    pub version: u32,
-    pub rows: u32,
-    /// What it counts against the bound.
-    pub bytes: u32,
-    pub received_ns: i64,
-}
 
 /// A record in quarantine.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -80,9 +70,14 @@ impl Effect {
     }
 }
 
+/// Bytes of a segment that are wanted for something.
+fn held(place: &Place) -> u64 {
+    FRAME_BYTES + u64::from(place.bytes)
+}
+
 #[derive(Debug, Default)]
 pub(super) struct Index {
-    lanes: BTreeMap<u32, BTreeMap<i64, EntryRef>>,
+    lanes: BTreeMap<u32, Lane>,
     settled: BTreeMap<u32, i64>,
     gone: BTreeMap<i64, Gone>,
     quarantine: BTreeMap<i64, RefusalRef>,
@@ -143,8 +138,8 @@ impl Index {
             Some(version) => {
                 let is_over = |entry: &EntryRef| entry.version < version;
                 let found = self.lanes.values_mut().find_map(|lane| {
-                    let found = lane.get(&moved.number).copied().filter(is_over);
-                    found.and_then(|_| lane.remove(&moved.number))
+                    let found = lane.get(moved.number).filter(is_over);
+                    found.and_then(|_| lane.remove(moved.number))
                 });
                 found.iter().for_each(|entry| self.release(&entry.place));
             }
@@ -168,12 +163,16 @@ impl Index {
     }
 
     fn hold(&mut self, place: &Place) {
-        self.uses.entry((place.log, place.segment)).or_default().bytes += FRAME_BYTES + u64::from(place.bytes);
+        self.uses.entry(place.segment_of()).or_default().bytes += held(place);
     }
 
     fn release(&mut self, place: &Place) {
-        if let Some(one) = self.uses.get_mut(&(place.log, place.segment)) {
-            one.bytes = one.bytes.saturating_sub(FRAME_BYTES + u64::from(place.bytes));
+        self.release_bytes(place.segment_of(), held(place));
+    }
+
+    fn release_bytes(&mut self, segment: (LogName, u32), bytes: u64) {
+        if let Some(one) = self.uses.get_mut(&segment) {
+            one.bytes = one.bytes.saturating_sub(bytes);
         }
     }
 
@@ -209,7 +208,7 @@ impl Index {
         if self.moved.get(&(sequence, true)).is_some_and(is_over) {
             return;
         }
-        let known = self.lanes.get(&lane).and_then(|lane| lane.get(&sequence)).copied();
+        let known = self.entry(lane, sequence);
         let gone = self.gone.get(&sequence).copied();
         let newest = known.map(|known| known.version).max(gone.map(|gone| gone.version));
         if let Some(newest) = newest.filter(|newest| *newest > entry.version) {
@@ -224,7 +223,7 @@ impl Index {
         self.hold(&entry.place);
         let entries = self.lanes.entry(lane).or_default();
         if entry.rows == 0 {
-            entries.remove(&sequence);
+            entries.remove(sequence);
             self.gone.insert(sequence, Gone { lane, version: entry.version, place: entry.place });
         } else {
             entries.insert(sequence, entry);
@@ -259,11 +258,13 @@ impl Index {
         let settled = self.settled.entry(lane).or_insert(through);
         *settled = through.max(*settled);
         let through = *settled;
+        let mut taken: BTreeMap<_, u64> = BTreeMap::new();
         if let Some(entries) = self.lanes.get_mut(&lane) {
-            let rest = through.checked_add(1).map(|next| entries.split_off(&next)).unwrap_or_default();
-            let settled = std::mem::replace(entries, rest);
-            settled.values().for_each(|entry| self.release(&entry.place));
+            entries.take_through(through, |_, entry| {
+                *taken.entry(entry.place.segment_of()).or_default() += held(&entry.place)
+            });
         }
+        taken.into_iter().for_each(|(segment, bytes)| self.release_bytes(segment, bytes));
         let of_lane: Vec<i64> =
             self.gone.range(..=through).filter(|(_, gone)| gone.lane == lane).map(|(sequence, _)| *sequence).collect();
         for sequence in of_lane {
@@ -278,32 +279,31 @@ impl Index {
     }
 
     pub(super) fn entry(&self, lane: u32, sequence: i64) -> Option<EntryRef> {
-        self.lanes.get(&lane)?.get(&sequence).copied()
+        self.lanes.get(&lane)?.get(sequence)
     }
 
     /// The entries of a lane between two sequences, neither of them included.
-    pub(super) fn between(&self, lane: u32, after: i64, before: i64) -> impl Iterator<Item = (i64, &EntryRef)> {
-        let bounds = (std::ops::Bound::Excluded(after), std::ops::Bound::Excluded(before));
-        let entries = self.lanes.get(&lane).filter(|_| after < before);
-        entries.into_iter().flat_map(move |lane| lane.range(bounds).map(|(sequence, entry)| (*sequence, entry)))
+    pub(super) fn between(&self, lane: u32, after: i64, before: i64) -> impl Iterator<Item = (i64, EntryRef)> {
+        let behind = self.lanes.get(&lane).into_iter().flat_map(move |lane| lane.after(after));
+        behind.take_while(move |(sequence, _)| *sequence < before)
     }
 
     /// Whether an entry waits in any lane.
     pub(super) fn is_waiting(&self, sequence: i64) -> bool {
-        self.lanes.values().any(|lane| lane.contains_key(&sequence))
+        self.lanes.values().any(|lane| lane.get(sequence).is_some())
     }
 
     /// The first entry of all lanes that stands in a log; where it would have to be searched for long, one before it.
     pub(super) fn first_of(&self, log: LogName) -> Option<i64> {
-        let first = |entries: &BTreeMap<i64, EntryRef>| {
+        let first = |entries: &Lane| {
             let mut before = None;
-            for (sequence, entry) in entries.iter().take(SEARCHED_MAX) {
+            for (sequence, entry) in entries.all().take(SEARCHED_MAX) {
                 if entry.place.log == log {
-                    return Some(*sequence);
+                    return Some(sequence);
                 }
-                before = Some(*sequence);
+                before = Some(sequence);
             }
-            before.filter(|_| entries.len() > SEARCHED_MAX)
+            before.filter(|_| entries.len() > SEARCHED_MAX as u64)
         };
         self.lanes.values().filter_map(first).min()
     }
@@ -312,20 +312,19 @@ impl Index {
     pub(super) fn next_entry(&self, (lane, sequence): (u32, i64)) -> Option<(u32, i64, EntryRef)> {
         self.lanes.range(lane..).find_map(|(own, entries)| {
             let after = if *own == lane { sequence } else { i64::MIN };
-            let mut behind = entries.range((std::ops::Bound::Excluded(after), std::ops::Bound::Unbounded));
-            behind.next().map(|(sequence, entry)| (*own, *sequence, *entry))
+            entries.after(after).next().map(|(sequence, entry)| (*own, sequence, entry))
         })
     }
 
     /// Entries that wait in lanes below one.
     pub(super) fn waiting_below(&self, lane: u32) -> u64 {
-        self.lanes.range(..lane).map(|(_, entries)| entries.len() as u64).sum()
+        self.lanes.range(..lane).map(|(_, entries)| entries.len()).sum()
     }
 
     /// All entries of a segment, with their lanes and sequences.
     pub(super) fn entries_of(&self, log: LogName, segment: u32) -> Vec<(u32, i64, EntryRef)> {
         let is_of = |place: &Place| place.log == log && place.segment == segment;
-        let all = self.lanes.iter().flat_map(|(lane, entries)| entries.iter().map(move |one| (*lane, *one.0, *one.1)));
+        let all = self.lanes.iter().flat_map(|(lane, entries)| entries.all().map(move |one| (*lane, one.0, one.1)));
         all.filter(|(_, _, entry)| is_of(&entry.place)).collect()
     }
 
@@ -336,7 +335,7 @@ impl Index {
         }
         let gone = self.gone.get(&sequence).filter(|gone| gone.place == *place)?;
         let (version, place) = (gone.version, gone.place);
-        let entry = EntryRef { place, version, rows: 0, bytes: 0, received_ns: 0 };
+        let entry = EntryRef { place, version, rows: 0, bytes: 0, received_us: 0 };
         Some(Effect::Entry { lane, sequence, entry })
     }
 
@@ -377,10 +376,10 @@ impl Index {
     pub(super) fn count(&self, acknowledged: u64) -> Counts {
         let mut counts = Counts { acknowledged, ..Counts::default() };
         for (lane, entries) in &self.lanes {
-            for (sequence, entry) in entries {
+            for (sequence, entry) in entries.all() {
                 let (rows, bytes) = (u64::from(entry.rows), u64::from(entry.bytes));
                 counts.entries += 1;
-                counts.spooled += rows.saturating_sub(self.refused_rows(*sequence));
+                counts.spooled += rows.saturating_sub(self.refused_rows(sequence));
                 counts.spooled_bytes += bytes;
                 if *lane == DEFERRED_LANE {
                     counts.deferred += rows;
@@ -406,7 +405,7 @@ mod tests {
     }
 
     fn entry(version: u32, rows: u32, segment: u32) -> EntryRef {
-        EntryRef { place: place(segment), version, rows, bytes: 100, received_ns: 0 }
+        EntryRef { place: place(segment), version, rows, bytes: 100, received_us: 0 }
     }
 
     fn put(index: &mut Index, sequence: i64, entry: EntryRef) {

@@ -1,4 +1,4 @@
-//! Where something stands in one of the spool's two logs. Main type: [`Place`].
+//! Where something stands in one of the spool's two logs. Main types: [`Place`], and [`EntryRef`], an entry without its points.
 
 use loadline_segments::segments::{FrameHeader, Position};
 
@@ -37,6 +37,18 @@ pub(super) struct Place {
     pub bytes: u32,
 }
 
+/// An entry.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) struct EntryRef {
+    pub place: Place,
+    pub version: u32,
+    pub rows: u32,
+    /// What it counts against the bound.
+    pub bytes: u32,
+    /// When it arrived, in microseconds since 1970.
+    pub received_us: i64,
+}
+
 impl Place {
     /// A part of a frame.
     pub(super) fn of(log: LogName, frame: &FrameHeader, at: usize, bytes: usize) -> Self {
@@ -54,6 +66,11 @@ impl Place {
 
     pub(super) fn position(&self) -> Position {
         Position { segment: self.segment.into(), offset: self.offset }
+    }
+
+    /// The segment that it is in.
+    pub(super) fn segment_of(&self) -> (LogName, u32) {
+        (self.log, self.segment)
     }
 
     /// The part of the frame's body.

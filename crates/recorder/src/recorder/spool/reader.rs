@@ -5,8 +5,8 @@ use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use loadline_segments::segments::{self, ReadError};
 
 use super::fact::StoredEntry;
-use super::index::{EntryRef, Index};
-use super::place::{LogName, Place};
+use super::index::Index;
+use super::place::{EntryRef, LogName, Place};
 use super::refusal::{DAMAGED, Refusal};
 use super::{Entry, Offer, SpoolError};
 use crate::recorder::line::Precision;
@@ -76,7 +76,7 @@ impl Reader {
         {
             let (index, mut bytes, mut rows) = (self.shelf.index(), 0_usize, 0);
             for (sequence, entry) in index.between(lane, between.0, between.1).take(ENTRIES_MAX) {
-                wanted.push((sequence, *entry, index.segment(entry.place.log, entry.place.segment).epoch));
+                wanted.push((sequence, entry, index.segment(entry.place.log, entry.place.segment).epoch));
                 bytes = bytes.saturating_add(entry.place.bytes as usize);
                 rows += u64::from(entry.rows);
                 if bytes >= bytes_max || rows >= rows_max {
@@ -84,9 +84,16 @@ impl Reader {
                 }
             }
         }
-        let mut found = Vec::with_capacity(wanted.len());
+        let (mut found, mut plain_bytes) = (Vec::with_capacity(wanted.len()), 0);
         for (sequence, entry, epoch) in wanted {
-            found.extend(self.read_one(lane, sequence, entry, epoch)?);
+            // What is compressed may be much larger in memory.
+            if plain_bytes >= bytes_max {
+                break;
+            }
+            if let Some(one) = self.read_one(lane, sequence, entry, epoch)? {
+                plain_bytes += one.as_ref().map_or(0, |entry| entry.offer.body.len());
+                found.push(one);
+            }
         }
         Ok(found)
     }
@@ -102,10 +109,11 @@ impl Reader {
         loop {
             match self.shelf.read(&entry.place, epoch) {
                 Ok(bytes) => {
-                    return Ok(Some(match StoredEntry::of(&bytes) {
-                        Some(stored) if stored.entry.sequence == sequence => Ok(stored.entry),
-                        _ => Err(damaged(lane, sequence, &entry, bytes)),
-                    }));
+                    let stored = StoredEntry::of(&bytes).map(|stored| stored.entry);
+                    let plain = stored
+                        .filter(|stored| stored.sequence == sequence)
+                        .and_then(|stored| Some(Entry { sequence, offer: stored.offer.unpacked().ok()? }));
+                    return Ok(Some(plain.ok_or_else(|| damaged(lane, sequence, &entry, bytes))));
                 }
                 Err(ReadError::Damaged(left)) => return Ok(Some(Err(damaged(lane, sequence, &entry, left)))),
                 Err(ReadError::Disk(reason)) => return Err(SpoolError::Broken(reason)),
@@ -165,14 +173,19 @@ impl Reader {
     /// # Errors
     /// As the disk fails.
     pub fn oldest(&self, lane: u32, after: i64) -> Result<Option<i64>, SpoolError> {
-        Ok(self.shelf.index().between(lane, after, i64::MAX).next().map(|(_, entry)| entry.received_ns))
+        Ok(self
+            .shelf
+            .index()
+            .between(lane, after, i64::MAX)
+            .next()
+            .map(|(_, entry)| entry.received_us.saturating_mul(1_000)))
     }
 }
 
 /// An entry that is not as it was written, with what is left of it.
 fn damaged(lane: u32, sequence: i64, entry: &EntryRef, left: Vec<u8>) -> (Entry, Refusal) {
     // Who sent it is a guess; that it is damaged is said beside it.
-    let guessed = StoredEntry::of(&left).map(|stored| stored.entry.offer);
+    let guessed = StoredEntry::of(&left).map(|stored| stored.entry.offer.unpacked().unwrap_or_else(|packed| packed));
     let (source, sender, body) =
         guessed.map_or(("".into(), "".into(), left), |offer| (offer.source, offer.sender, offer.body));
     let refusal = Refusal { row: -1, rows: entry.rows, body: body.clone(), reason: DAMAGED.to_owned() };
@@ -181,10 +194,11 @@ fn damaged(lane: u32, sequence: i64, entry: &EntryRef, left: Vec<u8>) -> (Entry,
         source,
         sender,
         message_id: String::new(),
-        received_ns: entry.received_ns,
+        received_ns: entry.received_us.saturating_mul(1_000),
         precision: Precision::default(),
         rows: entry.rows,
         body,
+        is_packed: false,
     };
     (Entry { sequence, offer }, refusal)
 }

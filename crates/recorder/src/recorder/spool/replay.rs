@@ -18,17 +18,17 @@ use super::file::SpoolFile;
 use super::greedy::{GREEDY_LANES, GreedySources};
 use super::holders::{Change, Holders, holder_of};
 use super::ids::{Ids, id_of};
-use super::index::{Effect, EntryRef, Index, RefusalRef};
-use super::lock::SpoolLock;
+use super::index::{Effect, Index, RefusalRef};
 use super::logs::{self, Logs, random_epoch, random_name};
 use super::older;
-use super::place::{LogName, Place};
+use super::place::{EntryRef, LogName, Place};
 use super::reader::Shelf;
 use super::refusal::{DAMAGED, gone};
 use super::retire::Note;
 use super::scrub::Scrub;
 use super::state::{State, VERSION};
 use super::{Offer, SpoolError};
+use crate::recorder::lock::Lock;
 
 /// Bytes of what is left of something damaged that are kept in quarantine.
 const LEFT_MAX: usize = 1 << 20;
@@ -62,8 +62,10 @@ struct Replay {
     holders: HashMap<i64, (String, String)>,
     deferred: HashMap<i64, String>,
     lost: Vec<Lost>,
-    /// Where entries stand, by segment and offset, and their sequences.
+    /// Where entries stand that do not follow another one at once, by segment and offset, and their sequences.
     sequences: Vec<((u64, u32), i64)>,
+    /// Where the frame behind the last entry begins.
+    behind: (u64, u64),
 }
 
 impl Replay {
@@ -97,7 +99,11 @@ impl Replay {
         let (sequence, offer) = (entry.sequence, &entry.offer);
         self.newest = self.newest.max(sequence);
         if place.log == LogName::Entries {
-            self.sequences.push(((place.segment.into(), place.offset), sequence));
+            let (segment, offset) = (u64::from(place.segment), place.offset);
+            if (segment, offset.into()) != self.behind {
+                self.sequences.push(((segment, offset), sequence));
+            }
+            self.behind = (segment, u64::from(offset) + segments::stored_bytes(place.length.into()));
             if !offer.message_id.is_empty() {
                 let id = id_of(offer.source, offer.message_id);
                 self.ids.remember(id, entry.id_s);
@@ -116,7 +122,7 @@ impl Replay {
             version: entry.version,
             rows: offer.rows,
             bytes: u32::try_from(super::entry::stored_bytes(texts, offer.body.len())).unwrap_or(u32::MAX),
-            received_ns: offer.received_ns,
+            received_us: offer.received_ns / 1_000,
         };
         self.index.apply(&Effect::Entry { lane: offer.lane, sequence, entry: reference });
     }
@@ -186,7 +192,9 @@ fn open(directory: &Path, bound_bytes: u64, remember: Duration) -> Result<SpoolF
     let unusable = |reason: String| SpoolError::Unusable { path: directory.display().to_string(), reason };
     // Those that it is in must survive a power cut with it.
     segments::Directory::open(directory).map_err(|error| unusable(format!("cannot be made: {error}")))?;
-    let lock = SpoolLock::take(directory)?;
+    let path = directory.join("lock");
+    let lock = Lock::take(&path).map_err(|error| unusable(format!("{} cannot be locked: {error}", path.display())))?;
+    let lock = lock.ok_or_else(|| SpoolError::Held { path: directory.display().to_string() })?;
     if let Some(reason) = logs::why_too_large(bound_bytes) {
         return Err(unusable(reason));
     }
@@ -327,6 +335,7 @@ fn assemble(mut replay: Replay, logs: Logs, (entries, lasting): (Arc<dyn Disk>, 
         marked: now,
         wants_mark: false,
         is_opened: false,
+        compresses: false,
         lock: None,
     }
 }
@@ -449,6 +458,8 @@ fn offer_of_left(lost: &Lost) -> Offer {
         Fact::Quarantined(refusal) => Some(refusal.offer),
         _ => None,
     });
+    // Of what cannot be read the bytes are shown as they are.
+    let found = found.map(|offer| offer.unpacked().unwrap_or_else(|packed| Offer { is_packed: false, ..packed }));
     found.unwrap_or_else(|| Offer {
         lane: 0,
         source: "".into(),
@@ -458,5 +469,6 @@ fn offer_of_left(lost: &Lost) -> Offer {
         precision: Default::default(),
         rows: 0,
         body: lost.left.clone(),
+        is_packed: false,
     })
 }

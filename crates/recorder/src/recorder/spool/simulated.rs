@@ -142,7 +142,7 @@ impl World {
         let mut group = begin(file)?;
         let mut stored = Vec::new();
         if let Some(again) = &again {
-            match group.append(again) {
+            match group.append(&as_stored(again)) {
                 Ok(Stored::Duplicate) => self.truth.must_be_there(again)?,
                 Ok(Stored::New(_)) => {
                     self.truth.must_not_be_there(again)?;
@@ -153,7 +153,7 @@ impl World {
             }
         }
         for offer in offers.drain(..) {
-            if let Ok(Stored::New(_)) = group.append(&offer) {
+            if let Ok(Stored::New(_)) = group.append(&as_stored(&offer)) {
                 self.truth.offered(&offer);
                 stored.push(offer);
             }
@@ -388,7 +388,7 @@ impl World {
         let mut file = loop {
             let [entries, lasting] = disks.clone();
             match SpoolFile::open_on(entries, lasting, BOUND, Duration::from_secs(3_600)) {
-                Ok(file) => break file,
+                Ok(file) => break file.with_compression(self.random.below(2) == 1),
                 Err(error) => {
                     self.note(format!("not opened: {error}"));
                     self.works_again();
@@ -431,6 +431,11 @@ impl World {
 
 fn begin(file: &mut SpoolFile) -> Result<Group<'_>, Told> {
     file.begin().map_err(|error| error.to_string())
+}
+
+/// Some offers are compressed, always the same ones.
+fn as_stored(offer: &Offer) -> Offer {
+    if offer.rows.is_multiple_of(2) { offer.clone().packed() } else { offer.clone() }
 }
 
 #[cfg(test)]

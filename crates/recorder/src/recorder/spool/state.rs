@@ -6,7 +6,7 @@ use super::entry::APART_LANES;
 use super::opening::{LaneNews, LaneOpening, Opening};
 
 /// Version of what the spool's logs hold; one that is newer is refused.
-pub(super) const VERSION: u32 = 5;
+pub(super) const VERSION: u32 = 6;
 /// Openings of a lane that are remembered.
 const OPENINGS_MAX: usize = 1_000;
 
@@ -71,6 +71,7 @@ impl State {
 
     /// Begins an opening of each lane.
     pub(super) fn begin(&mut self, random_name: impl Fn() -> String) {
+        self.version = VERSION;
         let newest = self.newest;
         self.known.values_mut().for_each(|lane| lane.open(random_name(), newest));
     }

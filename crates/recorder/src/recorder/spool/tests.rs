@@ -106,6 +106,33 @@ fn entries_are_read_in_order_and_as_they_were_offered() {
 }
 
 #[test]
+fn what_waits_compressed_is_counted_as_it_is_stored_and_read_as_it_was_offered() {
+    let directory = Directory::new();
+    let file = directory.open().with_compression(true);
+    let (committer, handle) = Committer::start(file).unwrap();
+    let body = "m,probe=p17 rtt=23.5,ok=true 1700000000000000000\n".repeat(2_000);
+    let offers: Vec<Offer> = (1..=9).map(|rows| Offer::plain("tests", rows, body.as_bytes())).collect();
+    for offer in &offers {
+        let runtime = tokio::runtime::Builder::new_current_thread().build().unwrap();
+        runtime.block_on(handle.append(offer.clone(), false)).unwrap();
+    }
+    let counts = handle.into_last_counts(committer);
+    assert!(counts.spooled_bytes < 9 * 2_000 && counts.entries == 9, "{counts:?}");
+    let mut file = directory.open();
+    assert_eq!(file.counts(), counts);
+    assert_eq!(waiting(&file).into_iter().map(|entry| entry.offer).collect::<Vec<_>>(), offers);
+    // What is small on the disk and large in memory is read a part at a time.
+    let read = |bytes_max: usize| file.reader().read(0, (0, i64::MAX), bytes_max, u64::MAX).unwrap().len();
+    assert_eq!((read(1), read(body.len() * 2), read(usize::MAX)), (1, 2, 9));
+    settle(&mut file, 4);
+    for segment in file.segments(LogName::Entries).unwrap() {
+        file.leave(segment).unwrap();
+    }
+    drop(file);
+    assert_eq!(waiting(&directory.open()).into_iter().map(|entry| entry.offer).collect::<Vec<_>>(), offers[4..]);
+}
+
+#[test]
 fn a_message_that_is_sent_again_is_not_stored_again_until_it_is_forgotten() {
     let directory = Directory::new();
     let mut file = directory.open();

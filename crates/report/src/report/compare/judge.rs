@@ -221,10 +221,22 @@ fn judged(a: &Sample, b: &Sample, found: &Comparison, interval: Option<Interval>
     if a.metric.more_is_better { verdict } else { verdict.reversed() }
 }
 
+/// What two alternatives are compared in, and the two of them in the order of their names.
+fn question_of<'a>(
+    comparison: &'a Comparison,
+    a: &'a str,
+    b: &'a str,
+) -> ((&'a str, &'a str, &'a str, &'static str), &'a str, &'a str) {
+    let Comparison { machine, case, factor, metric, .. } = comparison;
+    ((machine, case, factor, *metric), a.min(b), a.max(b))
+}
+
 /// The letters of every case on every machine.
 fn all_letters(samples: &[Sample], comparisons: &[Comparison]) -> Vec<Letters> {
     let mut found: Vec<Letters> = Vec::new();
     let mut seen: Vec<&Sample> = Vec::new();
+    let verdicts: HashMap<_, Verdict> =
+        comparisons.iter().map(|one| (question_of(one, &one.a, &one.b), one.verdict)).collect();
     for first in samples {
         if seen.iter().any(|known| known.is_alternative_to(first)) {
             continue;
@@ -237,16 +249,8 @@ fn all_letters(samples: &[Sample], comparisons: &[Comparison]) -> Vec<Letters> {
         let sign = if first.metric.more_is_better { -1.0 } else { 1.0 };
         own.sort_by(|x, y| (sign * x.summary().mean).total_cmp(&(sign * y.summary().mean)));
         let differs = |x: usize, y: usize| {
-            let of_pair = |comparison: &&Comparison| {
-                let names = [&own[x].variant, &own[y].variant];
-                comparison.case == first.case
-                    && comparison.machine == first.machine
-                    && comparison.factor == first.factor
-                    && comparison.metric == first.metric.name
-                    && names.contains(&&comparison.a)
-                    && names.contains(&&comparison.b)
-            };
-            let verdict = comparisons.iter().find(of_pair).map(|comparison| comparison.verdict);
+            let (x, y) = (own[x].variant.as_str(), own[y].variant.as_str());
+            let verdict = verdicts.get(&(first.question(), x.min(y), x.max(y)));
             matches!(verdict, Some(Verdict::Faster | Verdict::Slower))
         };
         let names = letters(own.len(), differs);

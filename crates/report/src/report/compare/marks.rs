@@ -2,6 +2,8 @@
 //!
 //! Main functions: [`marks`] and [`unconfirmed`]. Invariant: a comparison is either marked or unconfirmed or neither, never both.
 
+use std::collections::HashMap;
+
 use super::outcome::{Comparison, Mark, MarkWord, Unconfirmed};
 use super::sample::Sample;
 use crate::statistics::rounding::is_order_certain;
@@ -40,16 +42,22 @@ pub fn unconfirmed(comparisons: &[Placed<'_>], alpha: f64) -> Vec<Unconfirmed> {
 
 /// Every two comparisons of the same alternatives in the same case on different machines.
 fn both_machines<'a>(comparisons: &[Placed<'a>]) -> Vec<(Placed<'a>, Placed<'a>)> {
+    // Of two hundred alternatives there are twenty thousand comparisons: those of the same two stand together.
+    let mut alike: HashMap<_, Vec<usize>> = HashMap::new();
+    let key = |(sample, _, comparison): &Placed<'a>| {
+        let ((_, case, factor, metric), a, b) = (sample.question(), comparison.a.as_str(), comparison.b.as_str());
+        (case, factor, metric, a.min(b), a.max(b))
+    };
+    for (place, placed) in comparisons.iter().enumerate() {
+        alike.entry(key(placed)).or_default().push(place);
+    }
     let mut found = Vec::new();
     for (place, first) in comparisons.iter().enumerate() {
-        for second in &comparisons[place + 1..] {
-            let is_same = first.0.is_same_question_as(second.0) && first.2.machine != second.2.machine;
+        let others = alike.get(&key(first)).into_iter().flatten().filter(|other| **other > place);
+        for second in others.map(|other| comparisons[*other]).filter(|second| second.2.machine != first.2.machine) {
             // The second machine's file may list the alternatives in another order.
-            if is_same && (&first.2.a, &first.2.b) == (&second.2.a, &second.2.b) {
-                found.push((*first, *second));
-            } else if is_same && (&first.2.a, &first.2.b) == (&second.2.b, &second.2.a) {
-                found.push((*first, (second.1, second.0, second.2)));
-            }
+            let is_turned = first.2.a != second.2.a;
+            found.push((*first, if is_turned { (second.1, second.0, second.2) } else { second }));
         }
     }
     found

@@ -81,11 +81,6 @@ impl Sample {
 
     /// Whether another sample is an alternative to this one: all but the variant is the same.
     pub fn is_alternative_to(&self, other: &Sample) -> bool {
-        self.machine == other.machine && self.is_same_question_as(other)
-    }
-
-    /// Whether another sample is of the same case, factor and metric, wherever it was measured.
-    pub fn is_same_question_as(&self, other: &Sample) -> bool {
-        self.case == other.case && self.factor == other.factor && self.metric.name == other.metric.name
+        self.question() == other.question()
     }
 }

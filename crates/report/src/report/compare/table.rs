@@ -3,7 +3,9 @@
 //!
 //! Main type: [`PTable`]. Invariant: every comparison stands in exactly one cell.
 
-use super::outcome::{Comparison, Comparisons};
+use std::collections::HashMap;
+
+use super::outcome::{Comparison, Comparisons, MarkWord};
 
 /// The p-values of one machine and factor.
 #[derive(Debug, Clone, PartialEq)]
@@ -43,77 +45,70 @@ pub struct CellMark {
 /// All tables, in the order of the comparisons.
 pub fn tables(found: &Comparisons) -> Vec<PTable<'_>> {
     let mut tables: Vec<PTable<'_>> = Vec::new();
+    let marks = marks_of(found);
+    let mut places: HashMap<(&str, &str), usize> = HashMap::new();
+    let mut columns: HashMap<(usize, &str, &str), usize> = HashMap::new();
+    let mut rows: HashMap<(usize, &str, &str), usize> = HashMap::new();
     for comparison in &found.comparisons {
-        let place = tables
-            .iter()
-            .position(|table| table.machine == comparison.machine && table.factor == comparison.factor)
-            .unwrap_or_else(|| {
-                tables.push(PTable {
-                    machine: &comparison.machine,
-                    factor: &comparison.factor,
-                    metric: Some(comparison.metric),
-                    pairs: Vec::new(),
-                    rows: Vec::new(),
-                });
-                tables.len() - 1
-            });
-        tables[place].push(comparison, mark_of(found, comparison));
+        let (machine, factor, metric) = (comparison.machine.as_str(), comparison.factor.as_str(), comparison.metric);
+        let place = *places.entry((machine, factor)).or_insert_with(|| {
+            tables.push(PTable { machine, factor, metric: Some(metric), pairs: Vec::new(), rows: Vec::new() });
+            tables.len() - 1
+        });
+        let (table, pair) = (&mut tables[place], (comparison.a.as_str(), comparison.b.as_str()));
+        let column = *columns.entry((place, pair.0, pair.1)).or_insert_with(|| {
+            table.pairs.push(pair);
+            table.pairs.len() - 1
+        });
+        let row = *rows.entry((place, comparison.case.as_str(), metric)).or_insert_with(|| {
+            table.rows.push(Row { case: &comparison.case, metric, cells: Vec::new() });
+            table.rows.len() - 1
+        });
+        if table.metric != Some(metric) {
+            table.metric = None;
+        }
+        let cells = &mut table.rows[row].cells;
+        cells.resize(cells.len().max(column + 1), None);
+        cells[column] = Some((comparison, marks.get(&key(comparison)).copied()));
+    }
+    for table in &mut tables {
+        let columns = table.pairs.len();
+        table.rows.iter_mut().for_each(|row| row.cells.resize(columns, None));
     }
     tables
 }
 
-impl<'a> PTable<'a> {
-    fn push(&mut self, comparison: &'a Comparison, mark: Option<CellMark>) {
-        let pair = (comparison.a.as_str(), comparison.b.as_str());
-        let column = self.pairs.iter().position(|known| *known == pair).unwrap_or_else(|| {
-            self.pairs.push(pair);
-            self.pairs.len() - 1
-        });
-        let is_own = |row: &Row<'_>| row.case == comparison.case && row.metric == comparison.metric;
-        let row = self.rows.iter().position(is_own).unwrap_or_else(|| {
-            self.rows.push(Row { case: &comparison.case, metric: comparison.metric, cells: Vec::new() });
-            self.rows.len() - 1
-        });
-        if self.metric != Some(comparison.metric) {
-            self.metric = None;
-        }
-        for row in &mut self.rows {
-            row.cells.resize(self.pairs.len(), None);
-        }
-        self.rows[row].cells[column] = Some((comparison, mark));
-    }
+/// What a mark is of: case, metric, machine, and the two alternatives in the order of their names.
+type Key<'a> = (&'a str, &'static str, &'a str, &'a str, &'a str);
+
+fn key(comparison: &Comparison) -> Key<'_> {
+    let (a, b) = (comparison.a.as_str(), comparison.b.as_str());
+    (&comparison.case, comparison.metric, &comparison.machine, a.min(b), a.max(b))
 }
 
-/// The mark of a comparison, if it has one.
-fn mark_of(found: &Comparisons, comparison: &Comparison) -> Option<CellMark> {
-    let is_pair = |a: &str, b: &str| {
-        let own = (comparison.a.as_str(), comparison.b.as_str());
-        own == (a, b) || own == (b, a)
-    };
-    let mark = found.marks.iter().find(|mark| {
-        mark.case == comparison.case
-            && mark.metric == comparison.metric
-            && mark.machines.contains(&comparison.machine)
-            && is_pair(&mark.a, &mark.b)
-    });
-    let unconfirmed = found.unconfirmed.iter().find(|one| {
-        one.case == comparison.case
-            && one.metric == comparison.metric
-            && one.machines.contains(&comparison.machine)
-            && is_pair(&one.a, &one.b)
-    });
-    match (mark, unconfirmed) {
-        (Some(mark), _) => Some(CellMark {
-            word: match mark.mark {
-                super::MarkWord::Contradicts => "contradicts",
-                super::MarkWord::Direction => "direction",
-                super::MarkWord::Both => "both",
-            },
-            is_certain: mark.certain,
-        }),
-        (None, Some(_)) => Some(CellMark { word: "unconfirmed", is_certain: true }),
-        (None, None) => None,
+/// The mark of each comparison that has one. Where there are several the first counts, and a mark before what is unconfirmed.
+fn marks_of(found: &Comparisons) -> HashMap<Key<'_>, CellMark> {
+    let mut marks = HashMap::new();
+    for mark in &found.marks {
+        let word = match mark.mark {
+            MarkWord::Contradicts => "contradicts",
+            MarkWord::Direction => "direction",
+            MarkWord::Both => "both",
+        };
+        let (a, b) = (mark.a.as_str(), mark.b.as_str());
+        for machine in &mark.machines {
+            let key = (mark.case.as_str(), mark.metric, machine.as_str(), a.min(b), a.max(b));
+            marks.entry(key).or_insert(CellMark { word, is_certain: mark.certain });
+        }
     }
+    for one in &found.unconfirmed {
+        let (a, b) = (one.a.as_str(), one.b.as_str());
+        for machine in &one.machines {
+            let key = (one.case.as_str(), one.metric, machine.as_str(), a.min(b), a.max(b));
+            marks.entry(key).or_insert(CellMark { word: "unconfirmed", is_certain: true });
+        }
+    }
+    marks
 }
 
 /// What the marks mean, those that occur.

@@ -22,6 +22,16 @@ pub enum ScoreNote {
         /// The run.
         run: String,
     },
+    /// Not every change of places is listed.
+    #[error(
+        "of {count} alternatives only the weights at which the first one changes are listed, and the first {listed} places"
+    )]
+    Many {
+        /// Alternatives.
+        count: usize,
+        /// Places of a ranking.
+        listed: usize,
+    },
     /// Not every alternative has a case.
     #[error("a case of {of} is left out ({case}): {} has no valid trial", without.join(", "))]
     CaseLeftOut {

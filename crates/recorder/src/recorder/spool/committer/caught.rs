@@ -20,7 +20,7 @@ impl Caught {
     /// A handle, and what is given to it.
     pub fn new() -> (CommitterHandle, Caught) {
         let (requests, receiver) = mpsc::channel(QUEUE_MAX);
-        let handle = CommitterHandle { requests, shared: Arc::new(Shared::default()) };
+        let handle = CommitterHandle { requests, shared: Arc::new(Shared::default()), compresses: false };
         (handle, Caught { receiver, offers: Vec::new(), refused: Vec::new() })
     }
 

@@ -154,6 +154,7 @@ fn read_quarantine(database: &Connection, put: &mut Put<'_>) -> rusqlite::Result
             precision: Precision::from_code(precision).unwrap_or_default(),
             rows: row.get(3)?,
             body,
+            is_packed: false,
         };
         newest = row.get(0)?;
         let refusal = StoredRefusal {
@@ -208,6 +209,7 @@ fn offer_of(row: &Row<'_>, lane: u32) -> rusqlite::Result<(i64, Offer, bool)> {
         precision: precision.unwrap_or_default(),
         rows: row.get(6)?,
         body: row.get(8)?,
+        is_packed: false,
     };
     let is_whole = precision.is_some() && checksum(&offer) == row.get::<_, u32>(7)?;
     Ok((row.get(0)?, offer, is_whole))

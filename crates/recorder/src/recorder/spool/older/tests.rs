@@ -140,6 +140,7 @@ fn every_part_of_an_entry_is_covered_by_its_checksum() {
         precision: Precision::Seconds,
         rows: 1,
         body: b"m f=1\n".to_vec(),
+        is_packed: false,
     };
     let others = [
         Offer { lane: 2, ..offer.clone() },

@@ -29,6 +29,7 @@ fn acknowledge(target: &Target, directory: &Directory, layout: &str, more: &str,
             precision: Default::default(),
             rows: body.lines().count() as u32,
             body: body.clone().into_bytes(),
+            is_packed: false,
         };
         assert!(matches!(group.append(&offer).unwrap(), Stored::New(_)));
     }

@@ -100,9 +100,12 @@ impl Ends {
         }
     }
 
-    /// Some that are to be written now.
+    /// Some that are to be written now, in the order that everybody writes them in, so that no two transactions wait for each other.
     pub(super) fn some(&self, most: usize) -> Vec<((usize, i64), i64)> {
-        self.times.iter().take(most).map(|(identity, time_ns)| (*identity, *time_ns)).collect()
+        let some = self.times.iter().take(most).map(|(identity, time_ns)| (*identity, *time_ns));
+        let mut some: Vec<_> = some.collect();
+        some.sort_unstable();
+        some
     }
 
     /// These were written.

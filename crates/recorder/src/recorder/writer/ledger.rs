@@ -7,7 +7,6 @@ use super::refusal::is_duplicate;
 use super::registry::ensure;
 use crate::database::{Database, DatabaseError, Session};
 use crate::layout::recorded::{ledger_table, ledger_update};
-use crate::record::Cells;
 use crate::statement::{Expect, Request, Statement, Step};
 
 pub(super) const TABLE: &str = "loadline_writer";
@@ -127,13 +126,4 @@ fn read(recorder: &str, lane: u32, session: &mut dyn Session) -> Result<Option<L
             "table {TABLE} has no readable row for lane {lane} of recorder {recorder}, or more than {WRITERS_MAX} writers"
         ))),
     }
-}
-
-/// The whole numbers of a request's answer.
-pub(super) fn numbers(cells: &Cells) -> Vec<i64> {
-    let number = |cell: &crate::record::Cell| match cell {
-        crate::record::Cell::Int(number) => *number,
-        _ => 0,
-    };
-    cells.as_slice().iter().map(number).collect()
 }

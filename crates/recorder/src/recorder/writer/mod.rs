@@ -25,6 +25,7 @@ mod kept;
 mod lane;
 mod ledger;
 mod making;
+mod meeting;
 mod messages;
 mod names;
 mod needs;

@@ -21,7 +21,7 @@ pub(super) struct Tables {
 /// Numbers of statements in a program.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 pub(super) struct Statements {
-    /// Finds an identity by its series.
+    /// Finds an identity by its series: its number, and the series.
     pub find: Option<u16>,
     /// Inserts an identity.
     pub begin: Option<u16>,
@@ -113,7 +113,7 @@ impl Statements {
         let [end, edited] = Described::end_columns();
         let column = |name: &str| ColumnRef { table: table.clone(), column: name.to_owned() };
         let find = add(Statement::Select(Select {
-            columns: vec![column(MEASUREMENT)],
+            columns: vec![column(MEASUREMENT), column(series)],
             from: table.clone(),
             conditions: vec![Condition { column: column(series), kind, comparison: Comparison::Equal }],
             ..Select::default()

@@ -6,7 +6,7 @@ use std::collections::HashSet;
 use std::ops::Range;
 
 use super::bind::Unit;
-use super::refusal::{Meaning, meaning_where};
+use super::refusal::{Meaning, is_duplicate, meaning_where};
 use super::sieve::{Sieve, Try, Way};
 use super::store::{Connection, Context, Ready, append_identity, insert};
 use crate::database::{DatabaseError, PassingOver};
@@ -46,7 +46,8 @@ impl Found {
 }
 
 impl Connection {
-    /// Tries rows in the order in which they would be stored, and undoes it: those that the database refuses, with the reasons.
+    /// Tries rows in the order in which they would be stored, and undoes it: those that the database refuses, with the reasons; none where another
+    /// writer has made an identity meanwhile that was to be inserted, so that its number has to be found first.
     ///
     /// # Errors
     /// As the database answers, about something else than a row.
@@ -54,14 +55,16 @@ impl Connection {
         &mut self,
         ready: &Ready,
         context: &mut Context<'_>,
-    ) -> Result<Vec<(usize, DatabaseError)>, DatabaseError> {
+    ) -> Result<Option<Vec<(usize, DatabaseError)>>, DatabaseError> {
         let way = self.way_of(ready, context)?;
         self.session.begin_dry_run()?;
         let outcome = self.try_rows((ready, way), None, context);
         if !outcome.as_ref().is_err_and(DatabaseError::is_lost) {
             self.session.end_dry_run()?;
         }
-        outcome
+        let bad = outcome?;
+        let is_doubtful = bad.iter().any(|(_, error)| is_duplicate(error));
+        Ok(if is_doubtful && self.were_made_meanwhile(ready)? { None } else { Some(bad) })
     }
 
     /// Writes rows and undoes it: whether the database would take them.
@@ -226,7 +229,8 @@ impl Connection {
         self.request.clear();
         let mut seen = HashSet::new();
         let needed = pieces.iter().filter_map(|piece| piece.fresh).filter(|place| !is_stored[*place]);
-        let with: Vec<usize> = needed.filter(|place| seen.insert(*place)).collect();
+        let mut with: Vec<usize> = needed.filter(|place| seen.insert(*place)).collect();
+        with.sort_unstable();
         for places in with.chunk_by(|a, b| ready.fresh[*a].0.measurement == ready.fresh[*b].0.measurement) {
             self.append_identities(places, ready);
         }

@@ -10,7 +10,7 @@ use super::batch::Batch;
 use super::bind::{Binder, Bound};
 use super::catalogue::Catalogue;
 use super::identity::{Ends, Identities, NewIdentity, Times};
-use super::ledger::{Ledger, numbers};
+use super::ledger::Ledger;
 use super::messages::{self, MessageStatements};
 use super::opening::{self, Standing};
 use super::passable::Passable;
@@ -249,13 +249,17 @@ impl Connection {
                     context.registry.extend(bound.needs.as_slice(), context.database, &mut *self.session)?;
                 self.prepare(context)?;
             } else if !bound.identities.is_empty() {
-                for identity in bound.identities {
+                let mut asked = bound.identities;
+                // Everybody inserts new ones in the same order, so that no two transactions wait for each other.
+                asked.sort_by(|a, b| (a.measurement, &a.hash).cmp(&(b.measurement, &b.hash)));
+                let known = self.find_identities(&asked)?;
+                for identity in asked {
                     let key = (identity.measurement, identity.hash.clone());
                     if let Some(place) = fresh_places.get(&key) {
                         numbers_of.insert(identity.series, fresh[*place].1);
-                    } else if let Some(number) = self.find_identity(&identity)? {
-                        context.identities.keep(identity.series.clone(), number);
-                        numbers_of.insert(identity.series, number);
+                    } else if let Some(number) = known.get(&key) {
+                        context.identities.keep(identity.series.clone(), *number);
+                        numbers_of.insert(identity.series, *number);
                     } else {
                         let number = self.ledger.next_identity() + fresh.len() as i64;
                         numbers_of.insert(identity.series.clone(), number);
@@ -267,18 +271,6 @@ impl Connection {
                 return Ok(Ready { bound, fresh });
             }
         }
-    }
-
-    fn find_identity(&mut self, identity: &NewIdentity) -> Result<Option<i64>, DatabaseError> {
-        let Some(statement) = self.statements.get(identity.measurement).and_then(|statements| statements.find) else {
-            return Ok(None);
-        };
-        self.request.clear();
-        self.request.cells.text(&identity.hash);
-        self.request.steps.push(Step { statement, rows: 1, first_cell: 0, expect: Expect::Anything });
-        let mut found = Cells::new();
-        self.session.execute(&self.request, Some(&mut found))?;
-        Ok(numbers(&found).first().copied())
     }
 
     /// Which of these messages were committed before.

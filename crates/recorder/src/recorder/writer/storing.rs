@@ -133,10 +133,15 @@ impl Lane {
         self.settings.pace.wait(batch.count(batch.rows_of(range.clone())) as u64, &self.settings.stop);
         self.settings.pulse.beat();
         tries.has_left_out |= tries.leaves_out;
-        match std::mem::take(&mut tries.leaves_out) {
-            true => self.store_what_is_taken(batch, range, tries.again),
-            false => Ok(self.try_to_store(batch, range)?.map(|()| Came::Committed)),
+        let outcome = match std::mem::take(&mut tries.leaves_out) {
+            true => self.store_what_is_taken(batch, range, tries.again)?,
+            false => self.try_to_store(batch, range)?.map(|()| Came::Committed),
+        };
+        if outcome.as_ref().is_err_and(is_duplicate) && self.were_made_meanwhile() {
+            self.find_anew(batch)?;
+            return Ok(Ok(Came::Undone));
         }
+        Ok(outcome)
     }
 
     /// Waits before the next try; the entries that were not committed with the answer lost.
@@ -281,9 +286,7 @@ impl Lane {
     /// Finds anew what the database has of identities and messages, and leaves out what it refuses although that is known.
     fn look_again(&mut self, batch: &mut Batch, tries: &mut Tries) -> Result<(), Leave> {
         (tries.again, tries.leaves_out) = (true, true);
-        self.identities.clear();
-        self.refused = None;
-        self.leave_out_duplicates(batch).map(drop)
+        self.find_anew(batch)
     }
 
     /// Finds the rows of some entries that the database refuses, and quarantines them; whether there were any.
@@ -345,7 +348,9 @@ impl Lane {
                 Err(error) => Err(error),
             };
             match outcome {
-                Ok(bad) => {
+                // They were made by another writer meanwhile, which is no record's fault.
+                Ok(None) => self.identities.clear(),
+                Ok(Some(bad)) => {
                     let quote = |(row, reason): (usize, DatabaseError)| (row, quoted(&reason.to_string()).into_owned());
                     return Ok(bad.into_iter().map(quote).collect());
                 }

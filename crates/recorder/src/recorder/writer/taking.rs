@@ -146,7 +146,9 @@ impl Lane {
         self.has_open = true;
         if is_doubtful {
             self.undo_what_is_open();
-            if !is_known {
+            let made = |connection: &mut Connection| connection.were_made_meanwhile(&taken.ready);
+            // Where another writer has made one meanwhile no record is to blame.
+            if !is_known || self.with_connection(|connection, _| made(connection)).unwrap_or(false) {
                 return Ok(Ok(Came::Doubtful));
             }
         }

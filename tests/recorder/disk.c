@@ -26,7 +26,7 @@ struct record {
     uint64_t length; /* bytes that follow */
 };
 
-enum { OPENED = 1, WRITTEN = 2, CUT = 3, SYNC_BEGUN = 4, SYNCED = 5, REMOVED = 6, RENAMED = 7 };
+enum { OPENED = 1, WRITTEN = 2, CUT = 3, SYNC_BEGUN = 4, SYNCED = 5, REMOVED = 6, RENAMED = 7, MADE = 8 };
 
 struct control {
     int32_t write_errno; /* what writes fail with; 0 for none */
@@ -204,6 +204,13 @@ int unlink(const char *path) {
     REAL(unlink);
     int outcome = real(path);
     if (outcome == 0 && is_below(path)) tell(REMOVED, 0, 0, path, strlen(path));
+    return outcome;
+}
+
+int mkdir(const char *path, mode_t mode) {
+    REAL(mkdir);
+    int outcome = real(path, mode);
+    if (outcome == 0 && is_below(path)) tell(MADE, 0, 0, path, strlen(path));
     return outcome;
 }
 

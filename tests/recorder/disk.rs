@@ -2,7 +2,7 @@
 //!
 //! Main types: [`Disk`], which a process is started with, and [`History`], every change that it made, in order.
 
-use std::collections::{BTreeMap, HashMap};
+use std::collections::{BTreeMap, BTreeSet, HashMap};
 use std::fs::{File, OpenOptions};
 use std::io::Write;
 use std::os::unix::fs::FileExt;
@@ -98,6 +98,7 @@ enum Event {
     Synced { file: u32 },
     Removed { path: PathBuf },
     Renamed { from: PathBuf, to: PathBuf },
+    Made { path: PathBuf },
     Mark(u64),
 }
 
@@ -125,6 +126,7 @@ fn read(mut log: &[u8]) -> Vec<Event> {
                 let end = bytes.iter().position(|byte| *byte == 0).unwrap();
                 Event::Renamed { from: path(&bytes[..end]), to: path(&bytes[end + 1..]) }
             }
+            8 => Event::Made { path: path(bytes) },
             MARK => Event::Mark(offset),
             _ => panic!("kind {kind}"),
         });
@@ -164,6 +166,9 @@ struct State {
     /// Names as the kernel has them, and as they are on the disk.
     names: BTreeMap<PathBuf, usize>,
     durable_names: BTreeMap<PathBuf, usize>,
+    /// Directories that were made, and those whose own names are on the disk: the directory that they are in was synced behind their beginning.
+    directories: BTreeSet<PathBuf>,
+    durable_directories: BTreeSet<PathBuf>,
     /// What an open descriptor stands for: a file's content, or a directory.
     opened: HashMap<u32, Result<usize, PathBuf>>,
 }
@@ -223,6 +228,7 @@ impl State {
                     self.durable_names.retain(|path, _| !is_in(path));
                     let names = self.names.iter().filter(|(path, _)| is_in(path));
                     self.durable_names.extend(names.map(|(path, content)| (path.clone(), *content)));
+                    self.durable_directories.extend(self.directories.iter().filter(|path| is_in(path)).cloned());
                 }
             },
             Event::Removed { path } => drop(self.names.remove(path)),
@@ -231,6 +237,7 @@ impl State {
                     self.names.insert(to.clone(), content);
                 }
             }
+            Event::Made { path } => drop(self.directories.insert(path.clone())),
             Event::Mark(_) => {}
         }
     }
@@ -255,6 +262,13 @@ impl State {
             }
             names.retain(|path, _| self.names.contains_key(path) || random.coin());
         }
+        // A file is gone with a directory above it whose name never came to the disk.
+        let gone: Vec<_> = self
+            .directories
+            .iter()
+            .filter(|path| !self.durable_directories.contains(*path) && (unsynced == Unsynced::Lost || random.coin()))
+            .collect();
+        names.retain(|path, _| !gone.iter().any(|gone| path.starts_with(gone)));
         for (path, content) in names {
             let content = &self.contents[content];
             let mut bytes = content.durable.clone();

@@ -92,13 +92,21 @@ impl Directory {
                 Err(error) if error.kind() != io::ErrorKind::AlreadyExists => return Err(error),
                 _ => {}
             }
-            let parent = place.parent().filter(|parent| !parent.as_os_str().is_empty()).unwrap_or(Path::new("."));
-            File::open(parent)?.sync_all()?;
         }
         let opened = File::open(path)?;
         let metadata = opened.metadata()?;
         if !metadata.is_dir() {
             return Err(io::Error::new(io::ErrorKind::NotADirectory, "it is no directory"));
+        }
+        // Also of one that was there: whoever made it may have ended before it had synced what it is in. On another file system nothing was made.
+        for parent in path.ancestors().skip(1) {
+            let parent = if parent.as_os_str().is_empty() { Path::new(".") } else { parent };
+            match File::open(parent) {
+                Ok(parent) if parent.metadata()?.dev() == metadata.dev() => parent.sync_all()?,
+                Ok(_) => break,
+                Err(error) if error.kind() == io::ErrorKind::PermissionDenied => {}
+                Err(error) => return Err(error),
+            }
         }
         Ok(Directory { path: path.to_owned(), opened, identity: (metadata.dev(), metadata.ino()) })
     }

@@ -7,6 +7,8 @@
 mod harness;
 
 use harness::{Directory, Target, send};
+use loadline::layout::recorded::Shape;
+use loadline::recorder::writer::stored_tables;
 
 /// Series that are new to everybody.
 const SERIES: usize = 4_000;
@@ -60,6 +62,119 @@ fn many_writers_meet_the_same_new_series(target: &Target, layout: &str) {
                   WHERE i.probe = concat('p', cast(floor(v.rtt) AS char(9)))";
     let joined = if target.name == "postgres" { joined.replace("char(9)", "varchar(9)") } else { joined.to_owned() };
     assert_eq!(one(&joined), RECORDERS * SOURCES * SERIES, "each record belongs to its own series");
+}
+
+/// Measurements that are new to everybody, fields of each, and lines that each source sends.
+const MEASUREMENTS: usize = 5;
+const FIELDS: usize = 8;
+const GROWING: usize = 400;
+
+/// What a line says: its number, and its fields with their values.
+struct Said {
+    measurement: usize,
+    number: usize,
+    fields: Vec<(usize, i64)>,
+}
+
+/// Lines of a source in which measurements, tags and fields appear one after the other.
+fn growing(source: usize) -> Vec<Said> {
+    let mut random = source as u64 + 1;
+    let mut below = |bound: usize| {
+        random = random.wrapping_mul(6_364_136_223_846_793_005).wrapping_add(1_442_695_040_888_963_407);
+        (random >> 33) as usize % bound
+    };
+    let line = |place: usize| {
+        let known = 1 + place * FIELDS / GROWING;
+        let measurement = below(1 + place * MEASUREMENTS / GROWING);
+        let mut fields: Vec<usize> = (0..1 + below(3)).map(|_| below(known)).collect();
+        fields.sort_unstable();
+        fields.dedup();
+        let fields = fields.into_iter().map(|field| (field, below(1_000_000) as i64)).collect();
+        Said { measurement, number: source * GROWING + place + 1, fields }
+    };
+    (0..GROWING).map(line).collect()
+}
+
+/// The name of a measurement, another one in each layout.
+fn name(layout: &str, measurement: usize) -> String {
+    format!("{}{measurement}", layout.replace('-', ""))
+}
+
+fn line_of(layout: &str, said: &Said) -> String {
+    let fields: String = said.fields.iter().map(|(field, value)| format!(",f{field}={value}i")).collect();
+    let region = if said.number.is_multiple_of(3) { format!(",region=r{}", said.number % 4) } else { String::new() };
+    format!(
+        "{},host=h{}{region} id={number}i{fields} {number}\n",
+        name(layout, said.measurement),
+        said.number % 20,
+        number = said.number
+    )
+}
+
+fn many_writers_meet_new_tables_and_columns(target: &Target, layout: &str) {
+    let hot = if layout == "star-hot" { "\nhot = [\"id\", \"f1\"]" } else { "" };
+    let directories: Vec<_> = (0..RECORDERS).map(|_| Directory::new()).collect();
+    let start =
+        |directory: &Directory| target.start(directory, &format!("name = \"{layout}\"{hot}"), "[writer]\ncount = 3\n");
+    let started: Vec<_> = directories.iter().map(start).collect();
+    std::thread::scope(|scope| {
+        for (place, recorder) in started.iter().enumerate() {
+            for source in (0..SOURCES).map(|source| place * SOURCES + source) {
+                let address = recorder.http;
+                scope.spawn(move || {
+                    for some in growing(source).chunks(10) {
+                        let body: String = some.iter().map(|said| line_of(layout, said)).collect();
+                        let header = format!("X-Loadline-Source: g{source}\r\n");
+                        let answer = send(address, "POST", "/write", &header, body.as_bytes());
+                        assert_eq!(answer.status, 204, "{}", answer.body);
+                    }
+                });
+            }
+        }
+    });
+    for recorder in &started {
+        recorder.wait_until_committed();
+        let counts = recorder.recorder.counts();
+        assert_eq!((counts.quarantined, counts.committed), (0, (SOURCES * GROWING) as u64), "{layout}: {counts:?}");
+    }
+    started.into_iter().for_each(|recorder| drop(recorder.stop()));
+    let all: Vec<Said> = (0..RECORDERS * SOURCES).flat_map(growing).collect();
+    for measurement in 0..MEASUREMENTS {
+        let own: Vec<&Said> = all.iter().filter(|said| said.measurement == measurement).collect();
+        let shape = Shape::named(layout).unwrap();
+        let table = stored_tables(shape, &name(layout, measurement)).records;
+        let one = |sql: String| target.query(&sql)[0].parse::<i64>().unwrap();
+        if layout != "eav" {
+            assert_eq!(one(format!("SELECT count(*) FROM {table}")), own.len() as i64, "{layout}, g{measurement}");
+        }
+        if ["wide", "star"].contains(&layout) {
+            let ids: i64 = own.iter().map(|said| said.number as i64).sum();
+            assert_eq!(one(format!("SELECT sum(id) FROM {table}")), ids, "{layout}, g{measurement}");
+            for field in 0..FIELDS {
+                let of_field = own.iter().flat_map(|said| said.fields.iter().filter(|(own, _)| *own == field));
+                let sum: i64 = of_field.map(|(_, value)| value).sum();
+                if sum > 0 {
+                    assert_eq!(
+                        one(format!("SELECT sum(f{field}) FROM {table}")),
+                        sum,
+                        "{layout}, g{measurement}, f{field}"
+                    );
+                }
+            }
+        }
+    }
+}
+
+#[test]
+fn new_tables_and_columns_in_postgres() {
+    let target = Target::server("postgres");
+    Shape::NAMES.iter().for_each(|layout| many_writers_meet_new_tables_and_columns(&target, layout));
+}
+
+#[test]
+fn new_tables_and_columns_in_mariadb() {
+    let target = Target::server("mariadb");
+    Shape::NAMES.iter().for_each(|layout| many_writers_meet_new_tables_and_columns(&target, layout));
 }
 
 #[test]

@@ -10,6 +10,8 @@
 //! `-- refused`, alone or with names of databases, measures instead what rows cost that the database refuses: batches of 1,000 rows of four fields from 4
 //! clients, with none, one in 100 and every second one bad, in turns, `ROUNDS` times, `BATCHES` (100) each. PostgreSQL is measured where it is named.
 //!
+//! `WRITERS` (1) says how many writers the recorder has.
+//!
 //! Every part ends with a count of the rows in the database. Nothing here passes or fails by time. Needs MariaDB's package.
 
 #![expect(clippy::unwrap_used, reason = "a benchmark that cannot go on has failed")]

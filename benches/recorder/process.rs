@@ -28,8 +28,9 @@ impl Recorder {
     pub fn start(directory: &Path, database: &str) -> Self {
         let config = directory.join("recorder.toml");
         let spool = directory.join("spool").display().to_string();
+        let writers = std::env::var("WRITERS").unwrap_or_else(|_| "1".to_owned());
         let text = format!(
-            "[database]\n{database}\n[spool]\npath = \"{spool}\"\n[intake.http]\nlisten = \"127.0.0.1:0\"\n[writer]\ndrain = \"60s\"\n"
+            "[database]\n{database}\n[spool]\npath = \"{spool}\"\n[intake.http]\nlisten = \"127.0.0.1:0\"\n[writer]\ndrain = \"60s\"\ncount = {writers}\n"
         );
         std::fs::write(&config, text).unwrap();
         let program = std::env::var("LOADLINE").unwrap_or_else(|_| env!("CARGO_BIN_EXE_loadline").to_owned());

@@ -204,7 +204,8 @@ impl Channel {
 
     /// Takes in what is there; 0 when nothing is there yet.
     fn receive_some(&mut self) -> Result<usize, DatabaseError> {
-        if self.input.len() - self.taken > ANSWER_BYTES_MAX + FRAMING_BYTES {
+        let waiting = self.input.len() - self.taken;
+        if waiting > ANSWER_BYTES_MAX + FRAMING_BYTES {
             return Err(self.endless("the server sends a message of"));
         }
         if self.taken > self.input.len() / 2 {
@@ -213,8 +214,10 @@ impl Channel {
         }
         self.input.reserve(READ_BYTES);
         let free = self.input.spare_capacity_mut();
-        // SAFETY: the pointer and length are those of the vector's own spare memory, which the call only writes.
-        let received = unsafe { libc::recv(self.fd, free.as_mut_ptr().cast(), free.len(), libc::MSG_DONTWAIT) };
+        // A call takes as much as a fast server can send while it goes on.
+        let most = free.len().min(ANSWER_BYTES_MAX + 2 * FRAMING_BYTES - waiting);
+        // SAFETY: the pointer is that of the vector's own spare memory, which has this length at least, and which the call only writes.
+        let received = unsafe { libc::recv(self.fd, free.as_mut_ptr().cast(), most, libc::MSG_DONTWAIT) };
         match usize::try_from(received) {
             Ok(0) => Err(DatabaseError::Lost("the server closed the connection".into())),
             Ok(received) => {

@@ -12,6 +12,8 @@ use loadline::recorder::writer::stored_tables;
 
 /// Series that are new to everybody.
 const SERIES: usize = 4_000;
+/// How far each source steps from one series to the next.
+const STEPS: [usize; RECORDERS * SOURCES] = [77, 99, 121, 143, 187, 209, 231, 253];
 /// Sources at each recorder; each sends all series, in another order.
 const SOURCES: usize = 4;
 const RECORDERS: usize = 2;
@@ -21,24 +23,23 @@ const LINES: usize = 500;
 /// The lines of a source: its own time stamps, and the series in an order of its own.
 fn requests(source: usize) -> Vec<String> {
     let line = |place: usize| {
-        // Prime to their number, so that each comes once.
-        let series = (place * (7 + 2 * source) * 11 + source * 97) % SERIES;
+        // Their number has the factors 2 and 5 alone, so that each comes once.
+        let series = (place * STEPS[source] + source * 97) % SERIES;
         format!("link,probe=p{series},kind=lte rtt={series}.5 {}\n", (source * SERIES + place + 1) * 1_000)
     };
     let lines: Vec<String> = (0..SERIES).map(line).collect();
     lines.chunks(LINES).map(<[String]>::concat).collect()
 }
 
-fn many_writers_meet_the_same_new_series(target: &Target, layout: &str) {
+/// Sends what each source has to send to recorders with several writers each, all at the same time; all records of so many each are committed.
+fn record(target: &Target, layout: &str, requests: impl Fn(usize) -> Vec<String> + Sync, each: usize) {
     let directories: Vec<_> = (0..RECORDERS).map(|_| Directory::new()).collect();
-    let started: Vec<_> = directories
-        .iter()
-        .map(|directory| target.start(directory, &format!("name = \"{layout}\""), "[writer]\ncount = 4\n"))
-        .collect();
+    let start = |directory: &Directory| target.start(directory, layout, "[writer]\ncount = 4\n");
+    let started: Vec<_> = directories.iter().map(start).collect();
     std::thread::scope(|scope| {
         for (place, recorder) in started.iter().enumerate() {
             for source in (0..SOURCES).map(|source| place * SOURCES + source) {
-                let address = recorder.http;
+                let (address, requests) = (recorder.http, &requests);
                 scope.spawn(move || {
                     for body in requests(source) {
                         let header = format!("X-Loadline-Source: s{source}\r\n");
@@ -52,9 +53,13 @@ fn many_writers_meet_the_same_new_series(target: &Target, layout: &str) {
     for recorder in &started {
         recorder.wait_until_committed();
         let counts = recorder.recorder.counts();
-        assert_eq!((counts.quarantined, counts.committed), (0, (SOURCES * SERIES) as u64), "{counts:?}");
+        assert_eq!((counts.quarantined, counts.committed), (0, (SOURCES * each) as u64), "{layout}: {counts:?}");
     }
     started.into_iter().for_each(|recorder| drop(recorder.stop()));
+}
+
+fn many_writers_meet_the_same_new_series(target: &Target, layout: &str) {
+    record(target, &format!("name = \"{layout}\""), requests, SERIES);
     let one = |sql: &str| target.query(sql)[0].parse::<usize>().unwrap();
     assert_eq!(one("SELECT count(*) FROM link_values"), RECORDERS * SOURCES * SERIES);
     assert_eq!(one("SELECT count(*) FROM link_identity"), SERIES);
@@ -113,31 +118,11 @@ fn line_of(layout: &str, said: &Said) -> String {
 
 fn many_writers_meet_new_tables_and_columns(target: &Target, layout: &str) {
     let hot = if layout == "star-hot" { "\nhot = [\"id\", \"f1\"]" } else { "" };
-    let directories: Vec<_> = (0..RECORDERS).map(|_| Directory::new()).collect();
-    let start =
-        |directory: &Directory| target.start(directory, &format!("name = \"{layout}\"{hot}"), "[writer]\ncount = 3\n");
-    let started: Vec<_> = directories.iter().map(start).collect();
-    std::thread::scope(|scope| {
-        for (place, recorder) in started.iter().enumerate() {
-            for source in (0..SOURCES).map(|source| place * SOURCES + source) {
-                let address = recorder.http;
-                scope.spawn(move || {
-                    for some in growing(source).chunks(10) {
-                        let body: String = some.iter().map(|said| line_of(layout, said)).collect();
-                        let header = format!("X-Loadline-Source: g{source}\r\n");
-                        let answer = send(address, "POST", "/write", &header, body.as_bytes());
-                        assert_eq!(answer.status, 204, "{}", answer.body);
-                    }
-                });
-            }
-        }
-    });
-    for recorder in &started {
-        recorder.wait_until_committed();
-        let counts = recorder.recorder.counts();
-        assert_eq!((counts.quarantined, counts.committed), (0, (SOURCES * GROWING) as u64), "{layout}: {counts:?}");
-    }
-    started.into_iter().for_each(|recorder| drop(recorder.stop()));
+    let requests = |source: usize| {
+        let lines: Vec<String> = growing(source).iter().map(|said| line_of(layout, said)).collect();
+        lines.chunks(10).map(<[String]>::concat).collect()
+    };
+    record(target, &format!("name = \"{layout}\"{hot}"), requests, GROWING);
     let all: Vec<Said> = (0..RECORDERS * SOURCES).flat_map(growing).collect();
     for measurement in 0..MEASUREMENTS {
         let own: Vec<&Said> = all.iter().filter(|said| said.measurement == measurement).collect();

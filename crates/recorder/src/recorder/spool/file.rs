@@ -11,10 +11,10 @@ use super::SpoolError;
 use super::clock::IdClock;
 use super::counts::Counts;
 use super::damage::Damage;
-use super::fact::{Id, StoredRefusal};
+use super::fact::StoredRefusal;
 use super::greedy::GreedySources;
 use super::holders::{Holders, QuarantineView};
-use super::ids::Ids;
+use super::ids::{Ids, Prefix};
 use super::logs::Logs;
 use super::place::LogName;
 use super::reader::{Reader, Shelf};
@@ -38,7 +38,7 @@ pub struct SpoolFile {
     pub(super) remember: Duration,
     pub(super) ids: Ids,
     /// Ids of the entries of a segment of the entries.
-    pub(super) ids_of: BTreeMap<u64, Vec<Id>>,
+    pub(super) ids_of: BTreeMap<u64, Vec<Prefix>>,
     /// What ids grow old by.
     pub(super) clock: IdClock,
     pub(super) state: State,

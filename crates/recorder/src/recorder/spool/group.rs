@@ -7,6 +7,7 @@ use std::collections::{BTreeMap, HashMap, HashSet};
 use super::fact::{FACTS, Fact, Id, Moved, StoredRefusal};
 use super::file::SpoolFile;
 use super::holders::Change;
+use super::ids::prefix;
 use super::index::Effect;
 use super::logs;
 use super::place::{EntryRef, LogName, Place};
@@ -297,7 +298,7 @@ impl Group<'_> {
                 index.apply(&effect.at(Place::of(log, &header, *at, *length)));
             }
             if let Some(id) = frame.id.filter(|_| log == LogName::Entries) {
-                self.file.ids_of.entry(header.position.segment).or_default().push(id);
+                self.file.ids_of.entry(header.position.segment).or_default().push(prefix(&id));
             }
         }
         Ok(())

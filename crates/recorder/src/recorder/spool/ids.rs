@@ -2,8 +2,6 @@
 //!
 //! An id is kept as the first half of the SHA-256 of its source and itself: nobody finds two that are taken for one, and all take the same room.
 
-use std::collections::HashMap;
-
 use super::fact::{ID_BYTES, Id};
 
 /// Bytes that an id counts against the spool's bound: once on the disk and once in memory.
@@ -26,69 +24,163 @@ pub(super) fn seconds(clock_ns: i64) -> u32 {
     u32::try_from(clock_ns.div_euclid(NS).saturating_add(1)).unwrap_or(if clock_ns < 0 { 0 } else { u32::MAX })
 }
 
-/// The ids, each with its time.
+/// Ids of a bucket on average. They are looked through one by one.
+const BUCKET_IDS: usize = 24;
+/// Room for ids that a bucket gets at a time.
+const STEP: usize = 4;
+
+/// An id and its time: 20 bytes.
+#[derive(Debug, Clone, Copy)]
+struct Known {
+    id: Id,
+    time: u32,
+}
+
+/// The ids, each with its time: at most 27 bytes for each.
+///
+/// Linear hashing (Litwin 1980): buckets are split and joined one at a time, so that no request waits until all ids have moved, and there is never room for twice as many ids
+/// as there are.
 #[derive(Debug, Default)]
-pub(super) struct Ids(HashMap<Id, u32>);
+pub(super) struct Ids {
+    buckets: Vec<Vec<Known>>,
+    count: usize,
+}
+
+/// What is remembered of an id where all that is needed is to find it again.
+pub(super) type Prefix = u64;
+
+/// The first 8 bytes of an id.
+pub(super) fn prefix(id: &Id) -> Prefix {
+    let [a, b, c, d, e, f, g, h, ..] = *id;
+    u64::from_le_bytes([a, b, c, d, e, f, g, h])
+}
+
+/// The bucket of a prefix, where there are so many.
+fn bucket_of(prefix: Prefix, buckets: usize) -> usize {
+    let mask = buckets.next_power_of_two() - 1;
+    let place = prefix as usize & mask;
+    if place < buckets { place } else { place & (mask >> 1) }
+}
 
 impl Ids {
+    fn bucket(&self, prefix: Prefix) -> &[Known] {
+        if self.buckets.is_empty() { &[] } else { &self.buckets[bucket_of(prefix, self.buckets.len())] }
+    }
+
     pub(super) fn contains(&self, id: &Id) -> bool {
-        self.0.contains_key(id)
+        self.time(id).is_some()
     }
 
     /// The time of an id.
     pub(super) fn time(&self, id: &Id) -> Option<u32> {
-        self.0.get(id).copied()
+        self.bucket(prefix(id)).iter().find(|known| known.id == *id).map(|known| known.time)
+    }
+
+    /// All ids that begin so, with their times.
+    pub(super) fn beginning_with(&self, first: Prefix) -> impl Iterator<Item = (Id, u32)> {
+        self.bucket(first).iter().filter(move |known| prefix(&known.id) == first).map(|known| (known.id, known.time))
     }
 
     /// Remembers an id; one that is known stays as young as it was.
     pub(super) fn remember(&mut self, id: Id, time: u32) {
-        let known = self.0.entry(id).or_insert(time);
-        *known = time.max(*known);
+        if self.buckets.is_empty() {
+            self.buckets.push(Vec::new());
+        }
+        let place = bucket_of(prefix(&id), self.buckets.len());
+        if let Some(known) = self.buckets[place].iter_mut().find(|known| known.id == id) {
+            known.time = time.max(known.time);
+            return;
+        }
+        push(&mut self.buckets[place], Known { id, time });
+        self.count += 1;
+        if self.count > self.buckets.len() * BUCKET_IDS {
+            self.split();
+        }
+    }
+
+    /// Splits the bucket whose turn it is.
+    fn split(&mut self) {
+        let next = self.buckets.len();
+        let place = next - (1 << next.ilog2());
+        self.buckets.push(Vec::new());
+        for known in std::mem::take(&mut self.buckets[place]) {
+            let place = bucket_of(prefix(&known.id), next + 1);
+            push(&mut self.buckets[place], known);
+        }
     }
 
     /// The youngest one's time.
     pub(super) fn newest(&self) -> Option<u32> {
-        self.0.values().max().copied()
+        self.times().max()
+    }
+
+    fn times(&self) -> impl Iterator<Item = u32> {
+        self.buckets.iter().flatten().map(|known| known.time)
     }
 
     pub(super) fn len(&self) -> u64 {
-        self.0.len() as u64
+        self.count as u64
     }
 
     /// Forgets those that are older than a time; how many.
     pub(super) fn forget_before(&mut self, time: u32) -> usize {
-        let before = self.0.len();
-        self.0.retain(|_, own| *own >= time);
-        self.give_memory_back();
-        before - self.0.len()
+        let before = self.count;
+        self.retain(|own| own >= time);
+        before - self.count
     }
 
     /// Forgets the oldest until there are no more than so many; how many.
     pub(super) fn forget_oldest(&mut self, most: u64) -> usize {
-        let surplus = self.0.len().saturating_sub(usize::try_from(most).unwrap_or(usize::MAX));
+        let surplus = self.count.saturating_sub(usize::try_from(most).unwrap_or(usize::MAX));
         if surplus == 0 {
             return 0;
         }
-        let mut times: Vec<u32> = self.0.values().copied().collect();
+        let mut times: Vec<u32> = self.times().collect();
         let (_, bound, _) = times.select_nth_unstable(surplus - 1);
         let bound = *bound;
         // Of those of one second, which ones does not matter.
-        let older = self.0.values().filter(|own| **own < bound).count();
+        let older = self.times().filter(|own| *own < bound).count();
         let mut of_bound = surplus - older;
-        self.0.retain(|_, own| {
-            let is_forgotten = *own < bound || (*own == bound && of_bound > 0);
-            of_bound -= usize::from(is_forgotten && *own == bound);
+        self.retain(|own| {
+            let is_forgotten = own < bound || (own == bound && of_bound > 0);
+            of_bound -= usize::from(is_forgotten && own == bound);
             !is_forgotten
         });
-        self.give_memory_back();
         surplus
     }
 
-    fn give_memory_back(&mut self) {
-        if self.0.len() < self.0.capacity() / 4 {
-            self.0.shrink_to_fit();
+    fn retain(&mut self, mut is_kept: impl FnMut(u32) -> bool) {
+        for bucket in &mut self.buckets {
+            bucket.retain(|known| is_kept(known.time));
+        }
+        self.count = self.buckets.iter().map(Vec::len).sum();
+        while self.buckets.len() > 1 && self.count <= (self.buckets.len() - 1) * BUCKET_IDS {
+            self.join();
+        }
+        for bucket in &mut self.buckets {
+            if bucket.capacity() - bucket.len() >= 2 * STEP {
+                bucket.shrink_to_fit();
+            }
+        }
+        if self.buckets.len() < self.buckets.capacity() / 4 {
+            self.buckets.shrink_to_fit();
         }
     }
+
+    /// Joins the last bucket with the one that it was split from.
+    fn join(&mut self) {
+        for known in self.buckets.pop().unwrap_or_default() {
+            let place = bucket_of(prefix(&known.id), self.buckets.len());
+            push(&mut self.buckets[place], known);
+        }
+    }
+}
+
+fn push(bucket: &mut Vec<Known>, known: Known) {
+    if bucket.len() == bucket.capacity() {
+        bucket.reserve_exact(STEP);
+    }
+    bucket.push(known);
 }
 
 #[cfg(test)]
@@ -113,5 +205,49 @@ mod tests {
         assert_eq!((ids.forget_oldest(75), ids.forget_oldest(40), ids.len()), (0, 35, 40));
         assert!((60..100).all(|number| ids.contains(&id_of("s", &number.to_string()))));
         assert_eq!((seconds(-5), seconds(0), seconds(i64::MAX)), (0, 1, u32::MAX));
+    }
+
+    #[test]
+    fn ids_are_kept_as_a_map_would_keep_them() {
+        let mut random = crate::random::Stream::seeded(7);
+        let (mut ids, mut truth) = (Ids::default(), std::collections::HashMap::new());
+        for step in 0..30_000_u32 {
+            let id = id_of("s", &random.below(6_000).to_string());
+            let time = step / 100;
+            ids.remember(id, time);
+            truth.insert(id, time);
+            if random.below(3_000) == 0 {
+                let before = time.saturating_sub(random.below(60) as u32);
+                truth.retain(|_, own| *own >= before);
+                ids.forget_before(before);
+            }
+            assert_eq!(ids.len(), truth.len() as u64);
+        }
+        assert!(truth.iter().all(|(id, time)| ids.beginning_with(prefix(id)).any(|found| found == (*id, *time))));
+        assert!(truth.keys().all(|id| ids.contains(id)));
+        assert!((6_000..7_000).all(|number: u32| !ids.contains(&id_of("s", &number.to_string()))));
+        ids.forget_oldest(0);
+        assert_eq!((ids.len(), ids.newest(), ids.buckets.len()), (0, None, 1));
+    }
+
+    /// What they take from the system, with the 8 bytes that it needs for each piece.
+    fn memory(ids: &Ids) -> usize {
+        let of_buckets = ids.buckets.iter().map(|bucket| bucket.capacity() * size_of::<Known>() + 8).sum::<usize>();
+        of_buckets + ids.buckets.capacity() * size_of::<Vec<Known>>()
+    }
+
+    #[test]
+    fn an_id_takes_a_few_bytes_more_than_it_has_at_any_number_of_them() {
+        let mut ids = Ids::default();
+        for number in 1..=200_000_u32 {
+            ids.remember(id_of("s", &number.to_string()), number / 1_000);
+            if number % 5_000 == 0 {
+                let each = memory(&ids) as f64 / f64::from(number);
+                assert!(each < 27.0, "{each} bytes each, of {number}");
+            }
+        }
+        ids.forget_before(150);
+        let each = memory(&ids) as f64 / ids.len() as f64;
+        assert!(each < 27.0, "{each} bytes each, of {}", ids.len());
     }
 }

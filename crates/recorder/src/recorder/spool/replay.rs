@@ -13,11 +13,11 @@ use super::clock::{IdClock, now_ns};
 use super::counts::Counts;
 use super::damage::Damage;
 use super::entry::DEFERRED_LANE;
-use super::fact::{ENTRY, EntryView, FACTS, Fact, Id, StoredRefusal, facts_of};
+use super::fact::{ENTRY, EntryView, FACTS, Fact, StoredRefusal, facts_of};
 use super::file::SpoolFile;
 use super::greedy::{GREEDY_LANES, GreedySources};
 use super::holders::{Change, Holders, holder_of};
-use super::ids::{Ids, id_of};
+use super::ids::{Ids, Prefix, id_of, prefix};
 use super::index::{Effect, Index, RefusalRef};
 use super::logs::{self, Logs, random_epoch, random_name};
 use super::older;
@@ -52,7 +52,7 @@ struct Lost {
 struct Replay {
     index: Index,
     ids: Ids,
-    ids_of: BTreeMap<u64, Vec<Id>>,
+    ids_of: BTreeMap<u64, Vec<Prefix>>,
     state: Option<State>,
     newest: i64,
     newest_quarantined: i64,
@@ -107,7 +107,7 @@ impl Replay {
             if !offer.message_id.is_empty() {
                 let id = id_of(offer.source, offer.message_id);
                 self.ids.remember(id, entry.id_s);
-                self.ids_of.entry(place.segment.into()).or_default().push(id);
+                self.ids_of.entry(place.segment.into()).or_default().push(prefix(&id));
             }
         }
         if GREEDY_LANES.contains(&offer.lane) {

@@ -160,21 +160,12 @@ impl SpoolFile {
             list.push(&Fact::Entry(stored), Some(Effect::Entry { lane, sequence, entry }), entry.rows);
             lists.push(list);
         }
-        let ids = self.ids_of.get(&segment).cloned().unwrap_or_default();
-        lists.extend(self.ids_to_move(ids));
+        let ids = self.ids_of.get(&segment).map_or(&[][..], Vec::as_slice);
+        let known = ids.iter().flat_map(|first| self.ids.beginning_with(*first)).collect();
+        lists.extend(ids_to_move(known));
         let moved = self.shelf.index().moved_in(segment as u32);
         self.move_on(lists, moved)?;
         self.give_up(LogName::Entries, segment)
-    }
-
-    fn ids_to_move(&self, ids: Vec<Id>) -> Vec<FactList> {
-        let known: Vec<(Id, u32)> = ids.into_iter().filter_map(|id| Some((id, self.ids.time(&id)?))).collect();
-        let list = |ids: &[(Id, u32)]| {
-            let mut list = FactList::default();
-            list.push(&Fact::Ids(ids.to_vec()), None, 0);
-            list
-        };
-        known.chunks(IDS_MAX).map(list).collect()
     }
 
     fn move_on(&mut self, lists: Vec<FactList>, moved: Vec<Moved>) -> Result<(), SpoolError> {
@@ -253,7 +244,8 @@ impl SpoolFile {
             }
         });
         looked.map_err(|error| SpoolError::Broken(error.to_string()))?;
-        lists.extend(self.ids_to_move(ids));
+        let known = ids.into_iter().filter_map(|id| Some((id, self.ids.time(&id)?))).collect();
+        lists.extend(ids_to_move(known));
         let settled = self.shelf.index().settled().clone();
         let mut group = self.begin()?;
         group.state_to_change().settled = settled;
@@ -261,4 +253,14 @@ impl SpoolFile {
         group.commit()?;
         self.give_up(LogName::Lasting, segment).map(drop)
     }
+}
+
+/// Frames with ids that are still remembered.
+fn ids_to_move(known: Vec<(Id, u32)>) -> Vec<FactList> {
+    let list = |ids: &[(Id, u32)]| {
+        let mut list = FactList::default();
+        list.push(&Fact::Ids(ids.to_vec()), None, 0);
+        list
+    };
+    known.chunks(IDS_MAX).map(list).collect()
 }

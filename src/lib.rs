@@ -19,7 +19,7 @@ pub use loadline_tables::{block, data, layout, workload};
 pub use loadline_database::database;
 
 // What is to be found out; the machine, and the evidence.
-pub use loadline_bench::{import, study};
+pub use loadline_bench::{import, metric, study};
 #[cfg(not(fuzzing))]
 pub use loadline_bench::{link, monitor, server, store};
 

@@ -11,12 +11,12 @@ use super::{Failure, Refusal, Status, open_run};
 use crate::cli::{Adjusting, CompareArguments};
 use crate::fault::fault;
 use crate::file;
+use crate::metric::{LOAD_LINE, METRICS, Metric};
 use crate::report::compare::{
     Adjustment, Chosen, CompareNote, Comparisons, Options, RunInput, Sample, between, compare, runs, summaries, text,
     within,
 };
 use crate::report::html::compare_page;
-use crate::report::metric::{LOAD_LINE, METRICS, Metric};
 use crate::store::Run;
 use crate::study::Study;
 use crate::written::closest;

@@ -1,8 +1,8 @@
 //! A/A: how often alternatives that differ in nothing are told apart, over the whole way from trials to verdicts.
 
 use loadline::measurement::Measurement;
+use loadline::metric::Metric;
 use loadline::report::compare::{Adjustment, Comparisons, Options, RunInput, between, compare, within};
-use loadline::report::metric::Metric;
 use loadline::statistics::Verdict;
 use loadline::statistics::random::Random;
 use loadline::study::{Repeat, RepeatRule, Study};

@@ -1,7 +1,7 @@
 //! The KTH study's appendix B against its own tables 8.1 and 8.2, its marks and its claims.
 
+use loadline::metric::METRICS;
 use loadline::report::compare::{Adjustment, Comparison, Comparisons, MarkWord, Options, Sample, compare, summaries};
-use loadline::report::metric::METRICS;
 use loadline::statistics::Verdict;
 use loadline::statistics::rounding::p_range;
 use loadline::statistics::t_test::{Summary, TTest, pooled, welch};

@@ -11,6 +11,7 @@ const LAYERS: &[&[&str]] = &[
     &["load", "recorder"],
     &["server", "link", "monitor", "store", "report", "import"],
     &["study"],
+    &["metric"],
     &["database"],
     &["segments"],
     &["workload", "layout", "block", "data"],
@@ -45,7 +46,7 @@ const WITHIN: &[(&[&str], &[&str])] = &[
     (&["link"], &["server"]),
     (&["queueing", "scoring"], &["statistics"]),
     (&["workload", "layout", "block", "data"], &["workload", "layout", "data"]),
-    (LAYERS[11], LAYERS[11]),
+    (LAYERS[12], LAYERS[12]),
 ];
 
 /// Where what is observed and what is found is described.

@@ -14,6 +14,7 @@ use loadline_tables::{data, layout, workload};
 pub mod import;
 #[cfg(not(fuzzing))]
 pub mod link;
+pub mod metric;
 #[cfg(not(fuzzing))]
 pub mod monitor;
 #[cfg(not(fuzzing))]

@@ -8,8 +8,8 @@ use loadline_base::{
     finding, histogram, imported, measurement, queueing, reason, said, scoring, statement, statistics, trial, units,
     written,
 };
-use loadline_bench::{store, study};
+use loadline_bench::{metric, store, study};
 use loadline_database::database;
-use loadline_tables::{data, workload};
+use loadline_tables::workload;
 
 pub mod report;

@@ -30,6 +30,9 @@ impl ImportError {
     }
 }
 
+/// Digits of a whole number: a sum of as many as a file may have comes nowhere near what a number holds.
+const DIGITS_MAX: usize = 15;
+
 impl SourceFile {
     /// The lines with their numbers, from 1; carriage returns at their ends are left out.
     pub fn lines(&self) -> impl Iterator<Item = (usize, &str)> {
@@ -57,6 +60,19 @@ impl SourceFile {
         let last = self.text.lines().last().unwrap_or_default();
         let remedy = "the file is torn; copy it again, or leave it out (if it is whole, end it with a line break)";
         Err(self.error(self.last_line(), format!("the last line ends within \"{}\"", shortened(last)), remedy))
+    }
+
+    /// That no number of a line has more digits than a figure of a run has: sums of such would be no sums.
+    ///
+    /// # Errors
+    /// Names the line.
+    pub fn check_numbers(&self, number: usize, line: &str) -> Result<(), ImportError> {
+        let integers = line.split(|c: char| !(c.is_ascii_digit() || c == '.')).map(|word| word.split('.').next());
+        if integers.flatten().all(|digits| digits.trim_start_matches('0').len() <= DIGITS_MAX) {
+            return Ok(());
+        }
+        let found = format!("a number has more than {DIGITS_MAX} digits in \"{}\"", shortened(line));
+        Err(self.error(number, found, "the file is damaged; copy it again, or leave it out"))
     }
 
     /// The name without directories.
@@ -116,5 +132,13 @@ mod tests {
         assert_eq!((figure("1.5"), figure("NaN"), figure("-1"), figure("inf")), (Some(1.5), None, None, None));
         assert_eq!((leading_figure("3 s"), leading_figure("0.17"), leading_figure("x")), (Some(3.0), Some(0.17), None));
         assert_eq!(after("  total:   5", "total:"), Some("5"));
+    }
+
+    #[test]
+    fn numbers_that_no_run_has_are_named_with_their_line() {
+        let file = SourceFile { name: "a".to_owned(), text: String::new() };
+        assert!(file.check_numbers(3, "tps = 000000000000000000012.123456789012345678 (2026)").is_ok());
+        let error = file.check_numbers(3, "number of threads: 9999999999999999").unwrap_err().to_string();
+        assert!(error.starts_with("a:3: a number has more than 15 digits"), "{error}");
     }
 }

@@ -87,6 +87,9 @@ impl Lines {
         let mut lines = Lines::default();
         let mut in_histogram = false;
         for (number, line) in file.lines() {
+            if !line.starts_with("FATAL:") && !line.starts_with("ALERT:") {
+                file.check_numbers(number, line)?;
+            }
             if line.starts_with(HISTOGRAM) {
                 in_histogram = true;
                 continue;
@@ -172,7 +175,7 @@ impl Lines {
         let failed = self.ignored_errors as u64;
         let kind = if self.rate_per_s.is_some() { TimeKind::ResponseTime } else { TimeKind::ResidenceTime };
         let mut operation = OperationMeasurement {
-            scheduled: events + failed,
+            scheduled: events.saturating_add(failed),
             completed: events,
             failed,
             ..OperationMeasurement::default()

@@ -2,6 +2,7 @@
 
 use serde_json::json;
 
+use crate::metric::NAMES;
 use crate::queueing::fit::model_names;
 use crate::written::schema::duration;
 use crate::written::{Absent, Form, Kind, Part, Setting, Span};
@@ -14,7 +15,7 @@ pub static CLAIM: Part = Part {
         Setting::new("says", Kind::Text, Absent::Refused, "The claim in words."),
         Setting::new(
             "metric",
-            Kind::OneOf(METRICS),
+            Kind::OneOf(&NAMES),
             Absent::Means("none: it must be given with `ratio` and `bound`"),
             "The figure that is claimed.",
         ),
@@ -105,53 +106,3 @@ static END: Form = Form {
 /// How a ratio is written.
 pub(super) const RATIO_FORM: &str = "write ratio = { of = { \"layout.name\" = \"star\" }, to = { \"layout.name\" = \"wide\" }, \
      between = [0.9, 1.1] }";
-
-/// What a claim can be about.
-pub const METRICS: &[&str] = &[
-    "throughput",
-    "records",
-    "execution_time",
-    "response_time_mean",
-    "response_time_p50",
-    "response_time_p90",
-    "response_time_p99",
-    "response_time_p999",
-    "response_time_max",
-    "residence_time_mean",
-    "residence_time_p50",
-    "residence_time_p90",
-    "residence_time_p99",
-    "residence_time_p999",
-    "residence_time_max",
-    "server_cpu",
-    "client_cpu",
-    "client_cpu_per_operation",
-    "user",
-    "system",
-    "iowait",
-    "idle",
-    "write_requests",
-    "written_bytes",
-    "disk_written",
-    "memory_used",
-    "received_bytes",
-    "sent_bytes",
-    "content_bytes",
-    "load_line",
-    "stored",
-    "buffer",
-    "intake",
-    "carried_share",
-    "disk_share",
-    "answer",
-    "recorder_cpu",
-    "content_bytes",
-    "event_bytes",
-    "freshness_mean",
-    "freshness_p50",
-    "freshness_p90",
-    "freshness_p99",
-    "freshness_p999",
-    "freshness_max",
-    "freshness_lost",
-];

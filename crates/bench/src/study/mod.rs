@@ -46,7 +46,6 @@ use crate::written::{place, tree};
 
 pub use crate::written::{StudyError, StudyErrors};
 pub use bundled::{BUNDLED, Bundled};
-pub use claim_table::METRICS;
 pub use names::{DatabaseFacts, NameList, Names, ReadUrl};
 pub use passwords::{Passwords, without_passwords};
 pub use settings::setting_value;

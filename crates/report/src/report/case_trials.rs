@@ -25,11 +25,6 @@ impl<'a> CaseTrials<'a> {
     }
 }
 
-/// The name under which operations of the load in the background are reported.
-pub fn background_name(kind: &str) -> String {
-    format!("{kind} beside")
-}
-
 /// Whether the database fell behind in these trials of a case, taken together.
 pub fn is_overloaded(trials: &[&Measurement]) -> bool {
     let total = |count: fn(&Measurement) -> u64| trials.iter().map(|trial| count(trial)).sum::<u64>() as f64;

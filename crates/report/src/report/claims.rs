@@ -10,12 +10,12 @@ use serde_json::Value;
 
 use crate::finding::{ClaimFinding, ClaimVerdict, LoadLine};
 use crate::measurement::Measurement;
+use crate::metric::{LOAD_LINE, METRICS, Metric};
 use crate::queueing::fit::{Request, fit};
 use crate::queueing::{FAMILIES, Timer};
 use crate::report::answers::{rows_per_query, unlike};
 use crate::report::case_trials::{CaseTrials, is_overloaded};
 use crate::report::factors::{same_level, show_level, show_levels};
-use crate::report::metric::{LOAD_LINE, METRICS, Metric};
 use crate::report::points::{Curve, curves};
 use crate::report::warming::is_cold;
 use crate::statistics::best::BestRatio;

@@ -9,8 +9,8 @@ use super::answers::unlike;
 use super::factors::{
     Factors, grouped_by, is_server_setting, same_level, setting_word, short_level, show_level, show_levels,
 };
-use super::metric::Metric;
 use crate::finding::{Compared, Found, Leader, Pays, Told, Verdict};
+use crate::metric::Metric;
 use crate::statistics::best::BestRatio;
 use crate::statistics::noise::{Series, Stopping, means};
 use crate::statistics::ratio::is_comparable;

@@ -5,9 +5,9 @@
 use crate::finding::{Cached, Estimate, Found, Note, Verdict};
 use crate::histogram::Histogram;
 use crate::measurement::{DiskMeasurement, Measurement};
+use crate::metric::Metric;
 use crate::report::case_trials::{CaseTrials, estimate};
 use crate::report::factors::show_levels;
-use crate::report::metric::Metric;
 use crate::statistics::summary::mean;
 use crate::trial::{DiskSettings, DiskSync};
 use crate::units::{NS_PER_S, show_bytes, show_seconds};

@@ -7,9 +7,9 @@ use std::collections::BTreeMap;
 
 use crate::finding::{Estimate, Findings, Found, SightingFinding, Verdict};
 use crate::measurement::{FreshnessMeasurement, GroupMeasurement, Measurement};
+use crate::metric::{self, Metric};
 use crate::report::case_trials::{CaseTrials, estimate, time_finding};
 use crate::report::factors::{setting_word, show_level, show_levels};
-use crate::report::metric::{self, Metric};
 use crate::statistics::noise::{Series, intervals};
 use crate::statistics::summary::{self, Interval};
 use crate::study::Study;

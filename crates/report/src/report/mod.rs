@@ -21,7 +21,6 @@ pub mod html;
 pub mod limits;
 mod links;
 pub mod load_lines;
-pub mod metric;
 pub mod plans;
 pub mod points;
 pub mod ramps;

@@ -3,9 +3,9 @@
 //! Main function: [`verdicts`]. Invariant: a level is left out as the best only where another one is certainly better.
 
 use crate::finding::{Found, Verdict};
+use crate::metric::Metric;
 use crate::report::contest::{self, Scored};
 use crate::report::factors::{Factors, grouped_by, is_given, level_text, same_level, show_levels};
-use crate::report::metric::Metric;
 use crate::statistics::best::not_told_apart;
 use crate::statistics::pairs::Case;
 use crate::study::Factor;
@@ -72,7 +72,7 @@ fn condition(alternative: &str, ramp: &Factor, metric: &Metric, cases: &[&Scored
                 let interval = case.interval.map(|found| [found.low, found.high]);
                 Carried::by(interval).show(case.mean, |mean| metric.show(mean))
             };
-            format!("from {} to {}{}, ", show(first), show(last), metric.unit())
+            format!("from {} to {}{}, ", show(first), show(last), metric.unit_behind())
         }
         _ => String::new(),
     };

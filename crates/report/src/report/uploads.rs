@@ -6,9 +6,9 @@
 
 use crate::finding::{CaseFinding, Findings, Found, UploadFinding, Verdict};
 use crate::measurement::Measurement;
+use crate::metric::{disk_share, intake};
 use crate::report::case_trials::{CaseTrials, estimate};
 use crate::report::factors::{show_levels, show_levels_short};
-use crate::report::metric::{disk_share, intake};
 use crate::trial::{Arrivals, Levels};
 use crate::units::{show_bit_rate, show_bytes, show_number, show_seconds};
 

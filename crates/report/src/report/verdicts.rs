@@ -5,6 +5,7 @@
 
 use crate::finding::{Found, LoadLine, Verdict};
 use crate::measurement::Measurement;
+use crate::metric::Metric;
 use crate::report::answers::rows_per_query;
 use crate::report::case_trials::{CaseTrials, is_overloaded};
 use crate::report::contest::{Contest, Scored, contest_verdicts, contests, judge_together};
@@ -12,7 +13,6 @@ use crate::report::evolution::{self, EVOLVE};
 use crate::report::factors::{Factors, is_question, show_levels};
 use crate::report::growth;
 use crate::report::load_lines;
-use crate::report::metric::Metric;
 use crate::report::{disk, freshness, ramps, recorded, uploads, warming};
 use crate::statistics::TrialValue;
 use crate::study::repeat::stopping;

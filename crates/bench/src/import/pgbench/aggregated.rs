@@ -17,6 +17,9 @@ use crate::units::show_utc;
 /// The first number of a line is a time since 1970 from here on, and a client below.
 const EPOCH_LEAST: f64 = 1e8;
 
+/// More than any interval has: with as many lines as a file may have, no sum comes near what a number holds.
+const COUNT_MAX: f64 = 1e12;
+
 /// Sums of an interval over all threads, or of several intervals.
 #[derive(Debug, Clone, Copy, PartialEq, Default)]
 pub struct Sums {
@@ -59,6 +62,11 @@ pub fn is_aggregated(file: &SourceFile) -> bool {
     first.is_some_and(|first| first >= EPOCH_LEAST)
 }
 
+/// The numbers of a line that count something, and the second in which it begins.
+fn counts_of(values: &[f64]) -> impl Iterator<Item = f64> {
+    [0, 1, 10, 13, 14].into_iter().filter_map(|place| values.get(place).copied())
+}
+
 impl Aggregated {
     /// Reads the files of a run.
     ///
@@ -79,6 +87,13 @@ impl Aggregated {
                         "the log is torn, or of another version of pgbench; leave it out",
                     ));
                 };
+                if let Some(large) = counts_of(&values).find(|count| *count > COUNT_MAX) {
+                    let found = format!(
+                        "\"{}\" has {large:e} where a time in seconds or a count of transactions stands",
+                        shortened(line)
+                    );
+                    return Err(file.error(number, found, "the log is damaged; leave it out"));
+                }
                 all.add(&values);
             }
         }
@@ -185,6 +200,12 @@ mod tests {
 
     fn file(text: &str) -> SourceFile {
         SourceFile { name: "a.1".to_owned(), text: text.to_owned() }
+    }
+
+    #[test]
+    fn counts_that_no_interval_has_are_refused_with_their_line() {
+        let error = Aggregated::read(&[&file("1795251675 1e13 5000 9 100 900\n")]).unwrap_err().to_string();
+        assert!(error.contains("a.1:1") && error.contains("1e13"), "{error}");
     }
 
     #[test]

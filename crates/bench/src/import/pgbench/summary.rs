@@ -59,6 +59,9 @@ impl Summary {
         let mut processed = None;
         let mut last_end_s = 0.0;
         for (number, line) in file.lines() {
+            if !is_free_text(line) {
+                file.check_numbers(number, line)?;
+            }
             if line.starts_with("progress:") {
                 let Some(interval) = progress(line, last_end_s) else {
                     return Err(file.error(number, format!("\"{}\" is no progress line", shortened(line)), TORN));
@@ -174,7 +177,7 @@ impl Summary {
             repetition.tell("workload.name", name);
         }
         if let Some(scale) = self.scale.filter(|scale| *scale > 0 && self.transaction_type.starts_with("<builtin")) {
-            repetition.tell("record.rows", scale * ROWS_PER_SCALE);
+            repetition.tell("record.rows", scale.saturating_mul(ROWS_PER_SCALE));
         }
         let said = |complaint: &String| Reason::ToolSaid { tool: "pgbench".to_owned(), message: complaint.clone() };
         let complaints = self.complaints.iter().map(said);
@@ -186,6 +189,11 @@ impl Summary {
 fn is_complaint(line: &str) -> bool {
     let is_error = line.starts_with("pgbench:") && !line.contains("detail:") && !line.contains("hint:");
     is_error || line.starts_with("Run was aborted") || line.contains(" aborted in ")
+}
+
+/// Whether a line has words that others chose: names of files, and messages of servers.
+fn is_free_text(line: &str) -> bool {
+    is_complaint(line) || ["SQL script ", "transaction type:", "pgbench"].iter().any(|begin| line.starts_with(begin))
 }
 
 /// The reason of a skipped transaction.
@@ -203,7 +211,7 @@ fn progress(line: &str, before_s: f64) -> Option<IntervalMeasurement> {
     let failed = (count("failed").unwrap_or(0.0) + count("skipped").unwrap_or(0.0)) as u64;
     Some(IntervalMeasurement {
         end_s,
-        scheduled: completed + failed,
+        scheduled: completed.saturating_add(failed),
         completed,
         failed,
         ..IntervalMeasurement::default()

@@ -431,7 +431,7 @@ fn changed_rows(tag: &[u8]) -> u64 {
     let tag = tag.strip_suffix(&[0]).unwrap_or(tag);
     let digits = tag.iter().rev().take_while(|byte| byte.is_ascii_digit()).count();
     let number = &tag[tag.len() - digits..];
-    number.iter().fold(0, |number: u64, digit| number.wrapping_mul(10).wrapping_add(u64::from(digit - b'0')))
+    number.iter().fold(0, |number: u64, digit| number.saturating_mul(10).saturating_add(u64::from(digit - b'0')))
 }
 
 #[cfg(test)]

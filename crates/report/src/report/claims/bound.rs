@@ -4,9 +4,9 @@
 
 use super::{Member, against, of_trials, with_levels};
 use crate::finding::{ClaimFinding, ClaimVerdict};
+use crate::metric::Metric;
 use crate::report::case_trials::CaseTrials;
 use crate::report::factors::show_levels;
-use crate::report::metric::Metric;
 use crate::statistics::noise::{Series, intervals};
 use crate::statistics::summary::{Interval, mean};
 use crate::study::repeat::stopping;
@@ -26,8 +26,9 @@ pub(super) fn judge_bound(
         Some(metric) => judge(study, bound, metric, groups),
         None => (ClaimVerdict::Undecided, format!("there is no metric \"{}\"", claim.metric)),
     };
-    let show =
-        |value: f64| metric.map_or(value.to_string(), |metric| format!("{}{}", metric.show(value), metric.unit()));
+    let show = |value: f64| {
+        metric.map_or(value.to_string(), |metric| format!("{}{}", metric.show(value), metric.unit_behind()))
+    };
     ClaimFinding {
         says: claim.says.clone(),
         metric: claim.metric.clone(),

@@ -2,7 +2,7 @@
 //!
 //! Main type: [`Sample`]. Invariant: a sample has at least two values, or a summary of at least two.
 
-use crate::report::metric::Metric;
+use crate::metric::Metric;
 use crate::statistics::TrialValue;
 use crate::statistics::noise::CaseError;
 use crate::statistics::rounding::Printed;

@@ -6,7 +6,7 @@ use std::fmt;
 
 use super::csv::cells;
 use super::sample::{Figures, Sample};
-use crate::report::metric::{METRICS, Metric};
+use crate::metric::{METRICS, Metric};
 use crate::statistics::rounding::{Printed, unit_of};
 use crate::statistics::t_test::Summary;
 

@@ -7,7 +7,7 @@ use comfy_table::{CellAlignment, ContentArrangement, LineStyle, Table, TableStyl
 use super::outcome::{Adjustment, Comparison, Comparisons};
 use super::p_value::show_p;
 use super::table::{PTable, legend, tables};
-use crate::report::metric::{LOAD_LINE, Metric};
+use crate::metric::{LOAD_LINE, Metric};
 use crate::report::terminal::WIDTH;
 use crate::statistics::Verdict;
 use crate::units::{self, Carried, show_number};

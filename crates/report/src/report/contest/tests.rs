@@ -1,7 +1,7 @@
 //! Contests: which alternative leads, and what is said of it.
 
 use super::*;
-use crate::report::metric;
+use crate::metric;
 
 /// The verdicts as sentences.
 fn contest_sentences(contests: &[Contest], metric: &Metric) -> Vec<String> {

@@ -13,8 +13,8 @@ use serde_json::Value;
 use crate::histogram::Histogram;
 use crate::imported::{ImportedFrom, TimeKind};
 use crate::measurement::{Measurement, OperationMeasurement, RecordedMeasurement, ResourceSample};
+use crate::metric::background_name;
 use crate::reason::show_reasons;
-use crate::report::case_trials::background_name;
 use crate::report::factors::level_text;
 use crate::units::NS_PER_S;
 

@@ -13,6 +13,7 @@ use super::policy::{policy, script};
 use super::scale::Scale;
 use super::unit::Unit;
 use crate::measurement::Measurement;
+use crate::metric::{self, Metric};
 use crate::report::compare::p_value::show_p;
 use crate::report::compare::table::{PTable, legend, tables};
 use crate::report::compare::text::{amounts, metric_in_words, show_n, show_ratio, show_verdict};
@@ -20,7 +21,6 @@ use crate::report::compare::{
     Adjustment, Comparison, Comparisons, Figures, Options, RunInput, Sample, compare, pairs, runs, within,
 };
 use crate::report::contest::EQUAL_WITHIN;
-use crate::report::metric::Metric;
 use crate::statistics::Verdict;
 use crate::statistics::student::t_quantile;
 use crate::statistics::verdict::SIGNIFICANCE;
@@ -339,12 +339,14 @@ fn means_panel<'s>(panel: &Sample, own: impl Iterator<Item = &'s Sample>, varian
 }
 
 fn unit_of(metric: &Metric) -> Unit {
-    match metric.name {
-        name if name.starts_with("response_time") || name == "client_cpu_per_operation" => Unit::Seconds,
-        "iowait" | "system" => Unit::Share,
-        "memory_used" => Unit::Bytes,
-        "written_bytes" | "disk_written" => Unit::BytesPerSecond,
-        _ => Unit::Rate(""),
+    match metric.unit {
+        metric::Unit::Seconds => Unit::Seconds,
+        metric::Unit::Share | metric::Unit::Percent => Unit::Share,
+        metric::Unit::Bytes => Unit::Bytes,
+        metric::Unit::BytesPerSecond | metric::Unit::MegabytesPerSecond | metric::Unit::BitsPerSecond => {
+            Unit::BytesPerSecond
+        }
+        metric::Unit::Count(_) => Unit::Rate(""),
     }
 }
 

@@ -9,10 +9,10 @@ use maud::{Markup, html};
 use super::figures::level_cell;
 use crate::finding::ClaimFinding;
 use crate::measurement::Measurement;
+use crate::metric::Metric;
 use crate::reason::show_reasons;
 use crate::report::case_trials::CaseTrials;
 use crate::report::factors::show_level;
-use crate::report::metric::Metric;
 use crate::units::{show_number, show_seconds};
 
 /// The source's claims with their verdicts; nothing without claims.

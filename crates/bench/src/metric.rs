@@ -7,12 +7,12 @@
 use crate::data::sensor_record_bytes;
 use crate::histogram::Histogram;
 use crate::imported::TimeKind::{self, ResidenceTime, ResponseTime};
-use crate::measurement::{GroupMeasurement, Measurement, OperationMeasurement, RecordedMeasurement, ResourceSample};
-use crate::report::case_trials::background_name;
+use crate::measurement::{Measurement, OperationMeasurement, RecordedMeasurement, ResourceSample};
 use crate::statistics::summary::{Interval, mean, t_interval};
 use crate::trial::Arrivals;
 use crate::units::{Carried, NS_PER_S, show_bit_rate, show_bytes, show_number, show_seconds};
 use TimeFigure::{Mean, Quantile};
+use Unit::{BitsPerSecond, Bytes, BytesPerSecond, Count, MegabytesPerSecond, Percent, Seconds, Share};
 
 /// A figure of a trial.
 #[derive(Clone, Copy)]
@@ -21,9 +21,32 @@ pub struct Metric {
     pub name: &'static str,
     /// What it is, for people.
     pub title: &'static str,
+    /// What its values are in.
+    pub unit: Unit,
     /// Whether more of it is better.
     pub more_is_better: bool,
     figure: Figure,
+}
+
+/// What the values of a metric are in, and so how they are shown.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Unit {
+    /// A number, and the words behind it.
+    Count(&'static str),
+    /// Seconds, shown in a unit that suits them.
+    Seconds,
+    /// Bytes, likewise.
+    Bytes,
+    /// Bytes per second, likewise.
+    BytesPerSecond,
+    /// Bytes per second that are shown as bits per second.
+    BitsPerSecond,
+    /// Bytes per second that are shown as millions of bytes per second.
+    MegabytesPerSecond,
+    /// A share, shown in percent with one digit behind the point.
+    Share,
+    /// A share, shown in percent with the digits that it has.
+    Percent,
 }
 
 /// Where a metric's value comes from.
@@ -33,6 +56,8 @@ enum Figure {
     Trial(fn(&Measurement) -> Option<f64>),
     /// Times of all operations, or of one kind of them.
     Times(TimeKind, TimeFigure),
+    /// How old what was seen was: of all sightings.
+    Freshness(TimeFigure),
 }
 
 /// A figure of times.
@@ -42,18 +67,18 @@ enum TimeFigure {
     Quantile(f64),
 }
 
-/// All metrics.
+/// All metrics of trials, a line each: name, title, unit, whether more is better, and how it is computed.
 pub const METRICS: [Metric; 44] = [
-    metric("throughput", "operations per second", true, |trial| Some(trial.throughput_per_s())),
-    metric("records", "records per second", true, Measurement::known_records_per_s),
+    metric("throughput", "operations per second", OPERATIONS_PER_S, true, |trial| Some(trial.throughput_per_s())),
+    metric("records", "records per second", RECORDS_PER_S, true, Measurement::known_records_per_s),
     CONTENT_BYTES,
-    metric("stored", "records stored per second", true, |trial| stored(trial, |recorded| recorded.stored_per_s)),
-    metric("buffer", "seconds until all was stored", false, |trial| stored(trial, |recorded| recorded.buffer_s)),
-    metric("intake", "blocks taken in", true, intake),
-    metric("carried_share", "share of what is offered that is taken in", true, carried_share),
-    metric("disk_share", "share of the disk's write speed taken in", true, disk_share),
-    metric("answer", "longest answer of the recorder", false, |trial| trial.recorded?.answer_max_s),
-    metric("execution_time", "execution time per client", false, execution_time),
+    metric("stored", "records stored per second", RECORDS_PER_S, true, |trial| stored(trial, |all| all.stored_per_s)),
+    metric("buffer", "seconds until all was stored", Seconds, false, |trial| stored(trial, |all| all.buffer_s)),
+    metric("intake", "blocks taken in", BitsPerSecond, true, intake),
+    metric("carried_share", "share of what is offered that is taken in", Share, true, carried_share),
+    metric("disk_share", "share of the disk's write speed taken in", Share, true, disk_share),
+    metric("answer", "longest answer of the recorder", Seconds, false, |trial| trial.recorded?.answer_max_s),
+    metric("execution_time", "execution time per client", Seconds, false, execution_time),
     times("response_time_mean", "mean response time", ResponseTime, Mean),
     times("response_time_p50", "median response time", ResponseTime, Quantile(0.5)),
     times("response_time_p90", "response time p90", ResponseTime, Quantile(0.9)),
@@ -66,43 +91,66 @@ pub const METRICS: [Metric; 44] = [
     times("residence_time_p99", "residence time p99", ResidenceTime, Quantile(0.99)),
     times("residence_time_p999", "residence time p99.9", ResidenceTime, Quantile(0.999)),
     times("residence_time_max", "longest residence time", ResidenceTime, Quantile(1.0)),
-    // A server whose processes are not known, or which is no process of its own, has used nothing that was counted.
-    metric("server_cpu", "CPUs busy with the server", false, |trial| {
-        used(trial, |mean| mean.server_cpu).filter(|cpus| *cpus > 0.0)
+    metric("server_cpu", "CPUs busy with the server", CPUS, false, server_cpu),
+    metric("client_cpu", "CPUs busy with loadline", CPUS, false, |trial| used(trial, |mean| mean.client_cpu)),
+    metric("recorder_cpu", "CPUs busy with the recorder", CPUS, false, recorder_cpu),
+    metric("client_cpu_per_operation", "client CPU time per operation", Seconds, false, client_cpu_per_operation),
+    metric("write_requests", "write requests per second", Count(" requests/s"), false, |trial| {
+        used(trial, |mean| mean.write_requests_per_s)
     }),
-    metric("client_cpu", "CPUs busy with loadline", false, |trial| used(trial, |mean| mean.client_cpu)),
-    metric("recorder_cpu", "CPUs busy with the recorder", false, recorder_cpu),
-    metric("client_cpu_per_operation", "client CPU time per operation", false, client_cpu_per_operation),
-    metric("write_requests", "write requests per second", false, |trial| used(trial, |mean| mean.write_requests_per_s)),
-    metric("written_bytes", "bytes written per second", false, |trial| used(trial, |mean| mean.written_bytes_per_s)),
-    metric("disk_written", "written to the disk beside the load", true, |trial| {
+    metric("written_bytes", "bytes written per second", BytesPerSecond, false, |trial| {
+        used(trial, |mean| mean.written_bytes_per_s)
+    }),
+    metric("disk_written", "written to the disk beside the load", BytesPerSecond, true, |trial| {
         trial.disk.as_ref().map(|disk| disk.written_bytes_per_s)
     }),
-    metric("memory_used", "memory used", false, |trial| used(trial, |mean| mean.memory_used_bytes)),
-    metric("iowait", "share of CPU time waiting for disks", false, |trial| used(trial, |mean| mean.iowait)),
-    metric("system", "share of CPU time in the kernel", false, |trial| used(trial, |mean| mean.system)),
-    metric("event_bytes", "bytes of events per second", true, event_bytes),
-    metric("freshness_mean", "mean freshness", false, |trial| {
-        seen(trial, |all| Some(all.freshness.mean_ns() / NS_PER_S))
+    metric("memory_used", "memory used", Bytes, false, |trial| used(trial, |mean| mean.memory_used_bytes)),
+    metric("iowait", "share of CPU time waiting for disks", Share, false, |trial| used(trial, |mean| mean.iowait)),
+    metric("system", "share of CPU time in the kernel", Share, false, |trial| used(trial, |mean| mean.system)),
+    metric("event_bytes", "bytes of events per second", MegabytesPerSecond, true, event_bytes),
+    freshness("freshness_mean", "mean freshness", Mean),
+    freshness("freshness_p50", "median freshness", Quantile(0.5)),
+    freshness("freshness_p90", "freshness p90", Quantile(0.9)),
+    freshness("freshness_p99", "freshness p99", Quantile(0.99)),
+    freshness("freshness_p999", "freshness p99.9", Quantile(0.999)),
+    freshness("freshness_max", "largest freshness", Quantile(1.0)),
+    metric("freshness_lost", "share of sightings lost", Percent, false, lost),
+    metric("user", "share of CPU time in user mode", Share, false, |trial| used(trial, |mean| mean.user)),
+    metric("idle", "share of CPU time without work", Share, true, |trial| used(trial, |mean| mean.idle)),
+    metric("received_bytes", "bytes received per second", BytesPerSecond, false, |trial| {
+        used(trial, |mean| mean.received_bytes_per_s)
     }),
-    metric("freshness_p50", "median freshness", false, |trial| freshness(trial, 0.5)),
-    metric("freshness_p90", "freshness p90", false, |trial| freshness(trial, 0.9)),
-    metric("freshness_p99", "freshness p99", false, |trial| freshness(trial, 0.99)),
-    metric("freshness_p999", "freshness p99.9", false, |trial| freshness(trial, 0.999)),
-    metric("freshness_max", "largest freshness", false, |trial| freshness(trial, 1.0)),
-    metric("freshness_lost", "share of sightings lost", false, lost),
-    metric("user", "share of CPU time in user mode", false, |trial| used(trial, |mean| mean.user)),
-    metric("idle", "share of CPU time without work", true, |trial| used(trial, |mean| mean.idle)),
-    metric("received_bytes", "bytes received per second", false, |trial| used(trial, |mean| mean.received_bytes_per_s)),
-    metric("sent_bytes", "bytes sent per second", false, |trial| used(trial, |mean| mean.sent_bytes_per_s)),
+    metric("sent_bytes", "bytes sent per second", BytesPerSecond, false, |trial| {
+        used(trial, |mean| mean.sent_bytes_per_s)
+    }),
 ];
+
+const OPERATIONS_PER_S: Unit = Count(" operations/s");
+const RECORDS_PER_S: Unit = Count(" records/s");
+const CPUS: Unit = Count(" CPUs");
 
 /// Bytes of the content of records that are written, per second.
 pub const CONTENT_BYTES: Metric =
-    metric("content_bytes", "bytes of record content written per second", true, content_bytes);
+    metric("content_bytes", "bytes of record content written per second", BytesPerSecond, true, content_bytes);
 
 /// The load line of a case; no figure of a single trial.
-pub const LOAD_LINE: Metric = metric("load_line", "load line", true, |_| None);
+pub const LOAD_LINE: Metric = metric("load_line", "load line", Count("/s"), true, |_| None);
+
+/// Names of all metrics: what `metric` of a claim may be.
+pub static NAMES: [&str; METRICS.len() + 1] = {
+    let mut names = [LOAD_LINE.name; METRICS.len() + 1];
+    let mut place = 0;
+    while place < METRICS.len() {
+        names[place] = METRICS[place].name;
+        place += 1;
+    }
+    names
+};
+
+/// The name under which operations of the load in the background are reported.
+pub fn background_name(kind: &str) -> String {
+    format!("{kind} beside")
+}
 
 impl Metric {
     /// The metric of a name.
@@ -116,6 +164,7 @@ impl Metric {
             Figure::Trial(value) => value(trial),
             Figure::Times(kind, Mean) => trial.mean_s(kind),
             Figure::Times(kind, Quantile(quantile)) => trial.quantile_s(kind, quantile),
+            Figure::Freshness(figure) => freshness_s(trial, figure),
         };
         value.filter(|value| value.is_finite())
     }
@@ -128,14 +177,12 @@ impl Metric {
                 trials.iter().for_each(|trial| all.merge(&trial.times(kind)));
                 quantile
             }
-            _ => {
-                let named =
-                    [("freshness_p50", 0.5), ("freshness_p90", 0.9), ("freshness_p99", 0.99), ("freshness_max", 1.0)];
-                let (_, quantile) = named.into_iter().find(|(name, _)| *name == self.name)?;
+            Figure::Freshness(Quantile(quantile)) => {
                 let seen = trials.iter().filter_map(|trial| trial.freshness.as_ref());
                 seen.for_each(|seen| all.merge(&seen.all().freshness));
                 quantile
             }
+            _ => return None,
         };
         let value_ns = if quantile >= 1.0 { all.max_ns() } else { all.quantile_ns(quantile) };
         (all.count() > 0).then(|| value_ns as f64 / NS_PER_S)
@@ -150,8 +197,7 @@ impl Metric {
 
     /// Whether it is a quantile or the largest of many values of a trial, so that the mean over trials is not that of all values.
     pub fn is_quantile(&self) -> bool {
-        let of_sightings = ["freshness_p50", "freshness_p90", "freshness_p99", "freshness_p999", "freshness_max"];
-        matches!(self.figure, Figure::Times(_, Quantile(_))) || of_sightings.contains(&self.name)
+        matches!(self.figure, Figure::Times(_, Quantile(_)) | Figure::Freshness(Quantile(_)))
     }
 
     /// Whether it is a figure of times, which every kind of operation has its own of.
@@ -176,37 +222,22 @@ impl Metric {
 
     /// A value without its unit where `unit` gives one, else with it.
     pub fn show(&self, value: f64) -> String {
-        match self.name {
-            name if name.starts_with("response_time")
-                || name.starts_with("residence_time")
-                || name == "execution_time"
-                || name == "buffer"
-                || name == "answer"
-                || name == "client_cpu_per_operation" =>
-            {
-                show_seconds(value)
-            }
-            "event_bytes" => format!("{} MB/s", show_number(value / 1e6)),
-            "freshness_lost" => format!("{} %", show_number(value * 100.0)),
-            name if name.starts_with("freshness") => show_seconds(value),
-            "intake" => show_bit_rate(8.0 * value),
-            "written_bytes" | "disk_written" | "content_bytes" | "received_bytes" | "sent_bytes" => {
-                format!("{}/s", show_bytes(value))
-            }
-            "memory_used" => show_bytes(value),
-            "iowait" | "system" | "user" | "idle" | "disk_share" | "carried_share" => format!("{:.1} %", value * 100.0),
-            _ => show_number(value),
+        match self.unit {
+            Count(_) => show_number(value),
+            Seconds => show_seconds(value),
+            Bytes => show_bytes(value),
+            BytesPerSecond => format!("{}/s", show_bytes(value)),
+            BitsPerSecond => show_bit_rate(8.0 * value),
+            MegabytesPerSecond => format!("{} MB/s", show_number(value / 1e6)),
+            Share => format!("{:.1} %", value * 100.0),
+            Percent => format!("{} %", show_number(value * 100.0)),
         }
     }
 
     /// The unit to be written behind values; empty where they carry it.
-    pub fn unit(&self) -> &'static str {
-        match self.name {
-            "throughput" => " operations/s",
-            "records" | "stored" => " records/s",
-            "server_cpu" | "client_cpu" | "recorder_cpu" => " CPUs",
-            "write_requests" => " requests/s",
-            "load_line" => "/s",
+    pub fn unit_behind(&self) -> &'static str {
+        match self.unit {
+            Count(unit) => unit,
             _ => "",
         }
     }
@@ -222,7 +253,7 @@ impl Metric {
         let interval = interval.map(|Interval { low, high }| [low, high]);
         let carried = Carried::by(interval);
         let show = |value: f64| carried.show(value, |value| self.show(value));
-        let mean = format!("{}{}", show(mean), self.unit());
+        let mean = format!("{}{}", show(mean), self.unit_behind());
         match interval {
             Some([low, high]) => {
                 let cut = if low < 0.0 { " (cut off)" } else { "" };
@@ -236,30 +267,30 @@ impl Metric {
 const fn metric(
     name: &'static str,
     title: &'static str,
+    unit: Unit,
     more_is_better: bool,
     value: fn(&Measurement) -> Option<f64>,
 ) -> Metric {
-    Metric { name, title, more_is_better, figure: Figure::Trial(value) }
+    Metric { name, title, unit, more_is_better, figure: Figure::Trial(value) }
 }
 
 const fn times(name: &'static str, title: &'static str, kind: TimeKind, figure: TimeFigure) -> Metric {
-    Metric { name, title, more_is_better: false, figure: Figure::Times(kind, figure) }
+    Metric { name, title, unit: Seconds, more_is_better: false, figure: Figure::Times(kind, figure) }
 }
 
-/// A figure of all sightings; none where nobody looked, or saw nothing.
-fn seen(trial: &Measurement, figure: impl Fn(&GroupMeasurement) -> Option<f64>) -> Option<f64> {
-    let all = trial.freshness.as_ref()?.all();
-    figure(&all).filter(|_| all.freshness.count() > 0)
+const fn freshness(name: &'static str, title: &'static str, figure: TimeFigure) -> Metric {
+    Metric { name, title, unit: Seconds, more_is_better: false, figure: Figure::Freshness(figure) }
 }
 
-/// The freshness that a share of all sightings stayed below, in seconds.
-fn freshness(trial: &Measurement, quantile: f64) -> Option<f64> {
-    seen(trial, |all| {
-        Some(match quantile {
-            1.0 => all.freshness.max_ns() as f64 / NS_PER_S,
-            _ => all.freshness.quantile_ns(quantile) as f64 / NS_PER_S,
-        })
-    })
+/// How old what was seen was, of all sightings, in seconds; none where nobody looked, or saw nothing.
+fn freshness_s(trial: &Measurement, figure: TimeFigure) -> Option<f64> {
+    let seen = trial.freshness.as_ref()?.all().freshness;
+    let value_ns = match figure {
+        Mean => seen.mean_ns(),
+        Quantile(1.0) => seen.max_ns() as f64,
+        Quantile(quantile) => seen.quantile_ns(quantile) as f64,
+    };
+    (seen.count() > 0).then(|| value_ns / NS_PER_S)
 }
 
 /// Sightings that were missing at the end, as a share of those that there should have been.
@@ -315,6 +346,11 @@ pub fn disk_share(trial: &Measurement) -> Option<f64> {
     Some(intake(trial)? / trial.recorded?.disk_bytes_per_s?)
 }
 
+/// A server whose processes are not known, or which is no process of its own, has used nothing that was counted.
+fn server_cpu(trial: &Measurement) -> Option<f64> {
+    used(trial, |mean| mean.server_cpu).filter(|cpus| *cpus > 0.0)
+}
+
 /// None where nothing is in front of the database.
 fn recorder_cpu(trial: &Measurement) -> Option<f64> {
     used(trial, |mean| mean.recorder_cpu).filter(|_| trial.trial.case.settings.recorded().is_some())
@@ -330,15 +366,26 @@ mod tests {
     use super::*;
 
     #[test]
-    fn every_metric_that_a_study_may_name_has_figures() {
-        for name in crate::study::METRICS {
-            assert!(
-                *name == LOAD_LINE.name || Metric::named(name).is_some(),
-                "claims may name {name}, which no trial has"
-            );
+    fn every_metric_has_one_name_and_one_title() {
+        for what in [|metric: &Metric| metric.name, |metric: &Metric| metric.title] {
+            let mut all: Vec<&str> = METRICS.iter().chain([&LOAD_LINE]).map(what).collect();
+            all.sort_unstable();
+            let count = all.len();
+            all.dedup();
+            assert_eq!(all.len(), count);
         }
-        for metric in &METRICS {
-            assert!(crate::study::METRICS.contains(&metric.name), "no claim may name {}", metric.name);
-        }
+        assert!(NAMES.iter().all(|name| *name == LOAD_LINE.name || Metric::named(name).is_some()));
+    }
+
+    #[test]
+    fn values_are_shown_in_their_units() {
+        let show = |name: &str, value: f64| {
+            let metric = Metric::named(name).unwrap();
+            metric.show(value) + metric.unit_behind()
+        };
+        assert_eq!(show("throughput", 7_512.0), "7,512 operations/s");
+        assert_eq!(show("residence_time_p99", 0.0125), "12.5 ms");
+        assert_eq!(show("iowait", 0.5), "50.0 %");
+        assert_eq!(show("intake", 1e6), "8 Mbit/s");
     }
 }

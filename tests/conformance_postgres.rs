@@ -165,6 +165,7 @@ fn count(session: &mut dyn Session, table: &str) -> String {
 fn code(outcome: Result<Answer, DatabaseError>) -> String {
     match outcome {
         Err(DatabaseError::Refused { code, .. }) => code,
+        Err(DatabaseError::Miscounted(_)) => "rows".to_owned(),
         other => panic!("expected a refusal, not {other:?}"),
     }
 }

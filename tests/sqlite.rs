@@ -85,6 +85,7 @@ fn count(session: &mut dyn Session) -> String {
 fn code(outcome: Result<Answer, DatabaseError>) -> String {
     match outcome {
         Err(DatabaseError::Refused { code, .. }) => code,
+        Err(DatabaseError::Miscounted(_)) => "rows".to_owned(),
         other => panic!("{other:?} is no refusal"),
     }
 }

@@ -218,7 +218,7 @@ impl<'a> Evolver<'a> {
         let mut outcome = Ok(None);
         for sql in self.database.dialect().schema_change(&change, self.algorithm.as_deref()) {
             outcome = session.run_change(&sql).map(|()| Some(sql));
-            if !matches!(outcome, Err(DatabaseError::Refused { .. })) {
+            if !outcome.as_ref().is_err_and(DatabaseError::is_refusal) {
                 break;
             }
         }

@@ -20,6 +20,7 @@ use super::pinned::{self};
 use super::stage::Current;
 use super::watch::Watch;
 use crate::database::{Database, DatabaseError};
+use crate::fault::Fault;
 use crate::load::{
     Changing, Group, Observed, Reconnect, ReconnectSession, Recording, Written, cpu_count, no_thread, validity,
 };
@@ -76,10 +77,11 @@ fn attempt(trial: &Trial, current: &mut Current, filling: &dyn Fn(u64, u64)) -> 
             measure_any(trial, ready, current, filling).unwrap_or_else(|error| Executed::failed(trial, &error))
         }
         Err(error) => {
-            let is_refusal = |cause: &DatabaseError| matches!(cause, DatabaseError::Refused { .. });
             // Tables of somebody else that are not as they should be are no mistake of the study: what is found is recorded.
             let is_ours = !trial.case.settings.record.existing;
-            let refused = (is_ours && error.downcast_ref().is_some_and(is_refusal)).then(|| sentence(&error));
+            let refused = (is_ours
+                && (error.is::<Fault>() || error.downcast_ref().is_some_and(DatabaseError::is_refusal)))
+            .then(|| sentence(&error));
             Executed { refused, ..Executed::failed(trial, &error) }
         }
     };
@@ -108,7 +110,7 @@ fn set_up(trial: &Trial, current: &mut Current) -> anyhow::Result<Ready> {
     let place = if workload::has_statements(settings) { "workload.statements" } else { "preparing the statements" };
     restrict(&mut *session, &*current.database, settings)?;
     session.prepare(work.program()).context(place)?;
-    work.count_rows().map_err(|sentence| DatabaseError::refused("rows", sentence))?;
+    work.count_rows()?;
     Ok(Ready { work, session, front: None })
 }
 

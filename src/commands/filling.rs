@@ -4,7 +4,7 @@ use anyhow::{Context, bail};
 
 use super::fixture::{Fixture, content_of, is_analysed};
 use super::stage::Current;
-use crate::database::{DatabaseError, Session, dialect};
+use crate::database::{Session, dialect};
 use crate::server::interrupted;
 use crate::statement::Request;
 use crate::trial::Settings;
@@ -28,11 +28,11 @@ pub fn make_tables(settings: &Settings, work: &Work, current: &mut Current) -> a
         for sql in dialect::create_table(dialect, table) {
             session.run_change(&sql).map_err(|error| {
                 // One that is there already is refused; a server that has ended says nothing about the table.
-                let remedy = match error {
-                    DatabaseError::Refused { .. } => {
+                let remedy = match error.is_refusal() {
+                    true => {
                         ", and one that is there already is left alone; drop it if it is not needed, or name another with record.table"
                     }
-                    _ => "",
+                    false => "",
                 };
                 anyhow::Error::new(error).context(format!("table \"{}\" cannot be made{remedy}", table.name))
             })?;

@@ -32,6 +32,8 @@ impl fmt::Display for Fault {
     }
 }
 
+impl std::error::Error for Fault {}
+
 impl From<String> for Fault {
     fn from(what: String) -> Self {
         Fault { what, remedy: None }

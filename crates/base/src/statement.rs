@@ -311,23 +311,46 @@ pub enum Expect {
     ChangedSome,
 }
 
-impl Expect {
-    /// How many rows there should have been to read, where this number is wrong.
-    pub fn miscount(self, read: u64) -> Option<u64> {
-        match self {
-            Expect::RowCount(right) if right != read => Some(right),
-            Expect::RowsAtLeast(least) if read < least => Some(least),
-            _ => None,
-        }
-    }
+/// A number of rows that is not as it should be.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Miscount {
+    /// The statement's name, where it is known.
+    pub statement: Option<String>,
+    /// Whether these rows were changed; they were found otherwise.
+    pub is_of_changes: bool,
+    /// How many there were.
+    pub rows: u64,
+    /// How many there should have been.
+    pub right: u64,
+    /// Whether there might have been more.
+    pub is_least: bool,
+    /// Whether what was changed stays so, since nothing takes it back.
+    pub stays: bool,
+}
 
-    /// How many changed rows there should have been, in words, where this number is wrong.
-    pub fn contradiction(self, changed: u64) -> Option<String> {
-        match self {
-            Expect::Changed(right) if right != changed => Some(right.to_string()),
-            Expect::ChangedSome if changed == 0 => Some("at least 1".to_owned()),
-            _ => None,
-        }
+impl std::fmt::Display for Miscount {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        let Miscount { statement, is_of_changes, rows, right, is_least, stays } = self;
+        let (statement, verb) =
+            (statement.as_deref().unwrap_or("the statement"), if *is_of_changes { "changed" } else { "found" });
+        let (least, stays) =
+            (if *is_least { "at least " } else { "" }, if *stays { ", and they stay changed" } else { "" });
+        write!(f, "{statement} {verb} {rows} rows instead of {least}{right}{stays}")
+    }
+}
+
+impl Expect {
+    /// What is wrong with a number of rows that were read, or with one of rows that were changed.
+    #[inline]
+    pub fn miscount(self, read: u64, changed: u64) -> Option<Miscount> {
+        let (is_of_changes, rows, right, is_least) = match self {
+            Expect::RowCount(right) if right != read => (false, read, right, false),
+            Expect::RowsAtLeast(least) if read < least => (false, read, least, true),
+            Expect::Changed(right) if right != changed => (true, changed, right, false),
+            Expect::ChangedSome if changed == 0 => (true, 0, 1, true),
+            _ => return None,
+        };
+        Some(Miscount { statement: None, is_of_changes, rows, right, is_least, stays: false })
     }
 }
 

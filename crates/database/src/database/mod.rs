@@ -33,7 +33,7 @@ use std::sync::Arc;
 use serde::{Deserialize, Serialize};
 
 use crate::record::Cells;
-use crate::statement::{Program, Request, Statement};
+use crate::statement::{Miscount, Program, Request, Statement};
 use crate::trial::DatabaseSettings;
 
 pub use dialect::Dialect;
@@ -280,6 +280,9 @@ pub enum DatabaseError {
         /// Its message.
         message: String,
     },
+    /// The database has done what was asked, with another number of rows than it must have been; nothing of the request is stored, unless it says so.
+    #[error("{0} (rows)")]
+    Miscounted(Box<Miscount>),
     /// The connection is lost; whether the request was stored is not known.
     #[error("connection lost: {0}")]
     Lost(String),
@@ -297,9 +300,14 @@ impl DatabaseError {
         DatabaseError::Refused { code: code.into(), message: message.into() }
     }
 
+    /// Whether the request was refused, or undone for its number of rows: the connection is still good.
+    pub fn is_refusal(&self) -> bool {
+        matches!(self, DatabaseError::Refused { .. } | DatabaseError::Miscounted(_))
+    }
+
     /// Whether there is no connection any more: with it went every transaction that had not ended.
     pub fn is_lost(&self) -> bool {
-        !matches!(self, DatabaseError::Refused { .. })
+        !self.is_refusal()
     }
 }
 

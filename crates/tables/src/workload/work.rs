@@ -9,6 +9,7 @@ use super::{
     ycsb,
 };
 use crate::data;
+use crate::fault::{Fault, fault};
 use crate::layout::recorded::Recorded;
 use crate::layout::{self, Access, Layout};
 use crate::operation::Operation;
@@ -143,7 +144,7 @@ impl Work {
     ///
     /// # Errors
     /// A sentence when a query does not find as many records as the study says.
-    pub fn count_rows(&self) -> Result<(), String> {
+    pub fn count_rows(&self) -> Result<(), Fault> {
         let (settings, Some(stored)) = (&self.settings, &self.stored) else { return Ok(()) };
         let queries = &settings.workload.queries;
         let is_known = only_reads(settings) || only_adds(settings);
@@ -156,9 +157,9 @@ impl Work {
                 query.rows.filter(|rows| rows != count && settings.record.scale.is_none_or(|s| s == 1.0))
             {
                 let name = &query.name;
-                let remedy = "correct rows, or the conditions";
-                return Err(format!(
-                    "workload.queries, query \"{name}\": finds {count} records and rows = {rows}; {remedy}"
+                return Err(fault!(
+                    "workload.queries, query \"{name}\": finds {count} records and rows = {rows}";
+                    "correct rows, or the conditions"
                 ));
             }
         }

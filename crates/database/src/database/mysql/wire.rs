@@ -17,7 +17,7 @@ use super::response::{Event, Response, error, out_of_step};
 use crate::database::session::{Attempt, Before};
 use crate::database::{Answer, DatabaseError, Progress, Wire};
 use crate::record::Cells;
-use crate::statement::{Expect, Request};
+use crate::statement::{Expect, Miscount, Request};
 
 /// Longer commands of many rows are divided even where the server would take them, to bound the memory of the client.
 const COMMAND_BYTES_MAX: usize = 4 << 20;
@@ -231,15 +231,9 @@ impl MySqlWire {
         if step.expect == Expect::Rows && run.rows == 0 {
             run.answer.empty += 1;
         }
-        if let Some(right) = step.expect.miscount(run.rows) {
-            let name = &self.statements[usize::from(step.statement)].name;
-            let message = format!("{name} found {} rows instead of {right}", run.rows);
-            return self.undo(DatabaseError::refused("rows", message), out);
-        }
-        if let Some(right) = step.expect.contradiction(run.changed) {
-            let name = &self.statements[usize::from(step.statement)].name;
-            let message = format!("{name} changed {} rows instead of {right}", run.changed);
-            return self.undo(DatabaseError::refused("rows", message), out);
+        if let Some(miscount) = step.expect.miscount(run.rows, run.changed) {
+            let statement = Some(self.statements[usize::from(step.statement)].name.to_string());
+            return self.undo(DatabaseError::Miscounted(Box::new(Miscount { statement, ..miscount })), out);
         }
         (run.step, run.sent, run.rows, run.changed) = (run.step + 1, 0, 0, 0);
         if run.step < request.steps.len() {

@@ -21,7 +21,7 @@ use super::prepared::Prepared;
 use crate::database::session::{Attempt, Before};
 use crate::database::{Answer, DatabaseError, Progress, Wire};
 use crate::record::Cells;
-use crate::statement::{Expect, Request, Step};
+use crate::statement::{Expect, Miscount, Request, Step};
 
 /// A connection with the statements prepared on it.
 #[derive(Debug)]
@@ -301,15 +301,11 @@ impl PostgresWire {
         if expect == Expect::Rows {
             running.answer.empty += u32::from(rows == 0);
         }
-        if let Some(expected) = expect.miscount(rows) {
-            let what = format!("the statement found {rows} rows instead of {expected}");
-            running.failure.get_or_insert(DatabaseError::refused("rows", what));
-        }
-        if let Some(expected) = expect.contradiction(changed) {
+        if let Some(miscount) = expect.miscount(rows, changed) {
             let is_undone = self.running.awaiting != Awaiting::Request || self.must_withhold(request);
-            let stays = if changed > 0 && !is_undone { ", and they stay changed" } else { "" };
-            let what = format!("the statement changed {changed} rows instead of {expected}{stays}");
-            self.running.failure.get_or_insert(DatabaseError::refused("rows", what));
+            let stays = miscount.is_of_changes && changed > 0 && !is_undone;
+            let failure = DatabaseError::Miscounted(Box::new(Miscount { stays, ..miscount }));
+            self.running.failure.get_or_insert(failure);
         }
     }
 

@@ -110,13 +110,8 @@ fn judge(step: &Step, (read, changed): (u64, u64), is_query: bool, answer: &mut 
     if step.expect == Expect::Rows && read == 0 && is_query {
         answer.empty += 1;
     }
-    if let Some(right) = step.expect.miscount(read) {
-        let message = format!("the statement found {read} rows instead of {right}");
-        return Err(DatabaseError::refused("rows", message));
-    }
-    if let Some(right) = step.expect.contradiction(changed) {
-        let message = format!("the statement changed {changed} rows instead of {right}");
-        return Err(DatabaseError::refused("rows", message));
+    if let Some(miscount) = step.expect.miscount(read, changed) {
+        return Err(DatabaseError::Miscounted(Box::new(miscount)));
     }
     answer.rows += read;
     answer.changed += changed;

@@ -103,7 +103,8 @@ impl Lane {
                     refused.insert(measurement, error.to_string());
                 }
                 // What a record causes is found when it is written.
-                Ok(()) | Err(DatabaseError::Refused { .. }) => {}
+                Ok(()) => {}
+                Err(error) if error.is_refusal() => {}
                 Err(_) => return BTreeMap::new(),
             }
         }

@@ -24,7 +24,7 @@ pub(in crate::recorder) enum Meaning {
 /// What an error means.
 pub(in crate::recorder) fn meaning(error: &DatabaseError) -> Meaning {
     match error {
-        DatabaseError::Refused { code, .. } if code == "rows" => Meaning::Ledger,
+        DatabaseError::Miscounted(_) => Meaning::Ledger,
         DatabaseError::Refused { code, .. } if is_of_record(code) => Meaning::Record,
         DatabaseError::Refused { code, .. } if BROKEN.contains(&code.as_str()) => Meaning::Broken,
         DatabaseError::Refused { .. } => Meaning::Wait,
@@ -192,6 +192,7 @@ pub(super) fn is_of_lock(error: &DatabaseError) -> bool {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::statement::Expect;
 
     #[test]
     fn only_what_a_record_causes_blames_a_record() {
@@ -228,7 +229,8 @@ mod tests {
         for (code, is) in [("42501", true), ("1205", true), ("SQLITE_ERROR", true), ("ZZ013", false), ("9013", false)] {
             assert_eq!(may_pass(&DatabaseError::refused(code, "…")), is, "{code}");
         }
-        assert_eq!(of("rows"), Meaning::Ledger);
+        let miscount = Expect::Changed(1).miscount(0, 0).unwrap();
+        assert_eq!(meaning(&DatabaseError::Miscounted(Box::new(miscount))), Meaning::Ledger);
         assert_eq!(of("SQLITE_IOERR"), Meaning::Broken);
         assert_eq!(meaning(&DatabaseError::Lost(String::new())), Meaning::Lost);
     }

@@ -146,9 +146,8 @@ pub(in crate::recorder) fn ensure(
     }
     for sql in create_table(dialect, table) {
         if let Err(refused) = session.run_change(&sql) {
-            let is_lost = !matches!(refused, DatabaseError::Refused { .. });
             // Another recorder may have been quicker.
-            if is_lost || !has_columns(dialect, session, &table.name, &columns)? {
+            if refused.is_lost() || !has_columns(dialect, session, &table.name, &columns)? {
                 return Err(refused);
             }
         }

@@ -9,7 +9,7 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::time::Instant;
 
-use loadline::database::Database;
+use loadline::database::Target;
 use loadline::database::station::{Camera, Content, StationDatabase, StationSettings, UploadWay};
 use loadline::recorder::config;
 use loadline::recorder::inbox::Inbox;
@@ -46,7 +46,7 @@ fn upload(directory: &Path, way: UploadWay, content: &Content, blocks: u64) -> f
         connects_for_each: false,
     })
     .unwrap();
-    let sessions: Vec<_> = (0..CONNECTIONS).map(|_| database.connect().unwrap()).collect();
+    let sessions: Vec<_> = (0..CONNECTIONS).map(|_| database.open().unwrap()).collect();
     let next = AtomicU64::new(0);
     let step = Step { statement: 0, rows: 1, first_cell: 0, expect: Expect::Changed(1) };
     let begun = Instant::now();

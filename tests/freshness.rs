@@ -7,7 +7,7 @@ mod quiet;
 use std::sync::Arc;
 use std::time::{Duration, Instant};
 
-use loadline::database::{self, Answer, Database, DatabaseError, Session, Wire};
+use loadline::database::{self, Answer, Database, DatabaseError, Session, TargetSession, Wire};
 use loadline::load::sightings::{Asking, Control, Ledger, ReaderTask, Sightings, Stamper, monotonic, read_tables};
 use loadline::load::{Clock, Connections, Observed, Observer, Source, drive};
 use loadline::operation::Operation;
@@ -224,16 +224,11 @@ struct Stalling {
     stall: Option<Duration>,
 }
 
-impl Session for Stalling {
-    fn run(&mut self, sql: &str) -> Result<(), DatabaseError> {
-        self.session.run(sql)
-    }
-    fn query(&mut self, sql: &str) -> Result<Vec<Vec<Option<String>>>, DatabaseError> {
-        self.session.query(sql)
-    }
+impl TargetSession for Stalling {
     fn prepare(&mut self, program: &Program) -> Result<(), DatabaseError> {
         self.session.prepare(program)
     }
+
     fn execute(&mut self, request: &Request, rows: Option<&mut Cells>) -> Result<Answer, DatabaseError> {
         let is_due = self.begun.get_or_insert_with(Instant::now).elapsed() > SHORT;
         if let Some(stall) = self.stall.take_if(|_| is_due) {
@@ -241,11 +236,22 @@ impl Session for Stalling {
         }
         self.session.execute(request, rows)
     }
+
     fn version(&mut self) -> Result<String, DatabaseError> {
         self.session.version()
     }
-    fn into_wire(self: Box<Self>) -> Result<Box<dyn Wire>, Box<dyn Session>> {
+
+    fn into_wire(self: Box<Self>) -> Result<Box<dyn Wire>, Box<dyn TargetSession>> {
         Err(self)
+    }
+}
+
+impl Session for Stalling {
+    fn run(&mut self, sql: &str) -> Result<(), DatabaseError> {
+        self.session.run(sql)
+    }
+    fn query(&mut self, sql: &str) -> Result<Vec<Vec<Option<String>>>, DatabaseError> {
+        self.session.query(sql)
     }
 }
 

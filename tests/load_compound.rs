@@ -7,7 +7,7 @@ mod quiet;
 
 use std::collections::BTreeMap;
 
-use loadline::database::{self, Database, DatabaseError, Session};
+use loadline::database::{self, Database, DatabaseError, TargetSession};
 use loadline::load::{Connections, Observed, Observer, Source, drive};
 use loadline::measurement::OperationMeasurement;
 use loadline::operation::{Fields, Operation, OperationKind};
@@ -69,14 +69,14 @@ fn simulated(config: &[(&str, &str)]) -> Box<dyn Database> {
 fn run(database: &dyn Database, settings: &LoadSettings, on_threads: bool, interrupt: Option<u32>) -> Observed {
     let sessions = (0..settings.clients).map(|_| database.connect().unwrap());
     let connections = if on_threads {
-        Connections::Sessions(sessions.collect())
+        Connections::Sessions(sessions.map(|session| session as Box<dyn TargetSession>).collect())
     } else {
         Connections::Wires(sessions.map(|session| session.into_wire().ok().unwrap()).collect())
     };
     let sources = (0..settings.clients).map(|_| Box::new(Turns::default()) as Box<dyn Source>).collect();
-    let session = |_| database.connect();
+    let session = |_| database.open();
     let wire = |_| {
-        let lost = |_: Box<dyn Session>| DatabaseError::Unavailable("no wire".to_owned());
+        let lost = |_: Box<dyn TargetSession>| DatabaseError::Unavailable("no wire".to_owned());
         database.connect()?.into_wire().map_err(lost)
     };
     drive(settings, 1, connections, sources, (&wire, &session), &mut Quiet(interrupt)).unwrap()

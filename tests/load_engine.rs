@@ -6,7 +6,7 @@ mod quiet;
 
 use std::collections::BTreeMap;
 
-use loadline::database::{self, Database, DatabaseError, Session};
+use loadline::database::{self, Database, DatabaseError, TargetSession};
 use loadline::load::{Connections, Observed, Observer, Source, drive};
 use loadline::operation::Operation;
 use loadline::statement::{Expect, Request, Step};
@@ -57,14 +57,14 @@ fn load(clients: u32, length: Length) -> LoadSettings {
 fn run(database: &dyn Database, settings: &LoadSettings, on_threads: bool, phase: &mut Phase) -> Observed {
     let sessions = (0..settings.clients).map(|_| database.connect().unwrap());
     let connections = if on_threads {
-        Connections::Sessions(sessions.collect())
+        Connections::Sessions(sessions.map(|session| session as Box<dyn TargetSession>).collect())
     } else {
         Connections::Wires(sessions.map(|session| session.into_wire().ok().unwrap()).collect())
     };
     let sources = (0..settings.clients).map(|_| Box::new(Reads) as Box<dyn Source>).collect();
-    let session = |_| database.connect();
+    let session = |_| database.open();
     let wire = |_| {
-        let lost = |_: Box<dyn Session>| DatabaseError::Unavailable("no wire".to_owned());
+        let lost = |_: Box<dyn TargetSession>| DatabaseError::Unavailable("no wire".to_owned());
         database.connect()?.into_wire().map_err(lost)
     };
     drive(settings, 1, connections, sources, (&wire, &session), phase).unwrap()

@@ -7,7 +7,7 @@ use std::os::fd::{AsRawFd, RawFd};
 use std::os::unix::net::UnixStream;
 use std::sync::atomic::{AtomicU32, Ordering};
 
-use loadline::database::{Answer, DatabaseError, Progress, Session, Wire};
+use loadline::database::{Answer, DatabaseError, Progress, TargetSession, Wire};
 use loadline::load::{Connections, Observed, Observer, Source, drive};
 use loadline::operation::Operation;
 use loadline::record::Cells;
@@ -171,7 +171,8 @@ fn run_to_the_end(
     let settings = LoadSettings { clients, length, drain_s, ..LoadSettings::default() };
     let wires = (0..clients).map(|_| connect()).collect();
     let sources = (0..clients).map(|i| Box::new(Lengths(lengths.to_vec(), i as usize)) as Box<dyn Source>).collect();
-    let session = |_| -> Result<Box<dyn Session>, _> { Err(DatabaseError::Unavailable("has no sessions".to_owned())) };
+    let session =
+        |_| -> Result<Box<dyn TargetSession>, _> { Err(DatabaseError::Unavailable("has no sessions".to_owned())) };
     drive(&settings, 1, Connections::Wires(wires), sources, (&|_| Ok(connect()), &session), &mut Quiet).unwrap()
 }
 

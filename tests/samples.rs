@@ -4,7 +4,7 @@
 
 use std::path::{Path, PathBuf};
 
-use loadline::database::{self, Database, DatabaseError, Session};
+use loadline::database::{self, Database, DatabaseError, TargetSession};
 use loadline::load::{Connections, Observed, Observer, Recording, Source, Times, drive};
 use loadline::operation::{Operation, OperationKind};
 use loadline::queueing::Timer;
@@ -73,13 +73,13 @@ fn recorded(config: &[(&str, &str)], load: &LoadSettings, on_threads: bool) -> (
     let database: Box<dyn Database> = (database::find("simulated").unwrap().open)(&settings, None).unwrap();
     let sessions = (0..load.clients).map(|_| database.connect().unwrap());
     let connections = if on_threads {
-        Connections::Sessions(sessions.collect())
+        Connections::Sessions(sessions.map(|session| session as Box<dyn TargetSession>).collect())
     } else {
         Connections::Wires(sessions.map(|session| session.into_wire().ok().unwrap()).collect())
     };
     let sources = (0..load.clients).map(|_| Box::new(Reads) as Box<dyn Source>).collect();
-    let session = |_| database.connect();
-    let lost = |_: Box<dyn Session>| DatabaseError::Unavailable("no wire".to_owned());
+    let session = |_| database.open();
+    let lost = |_: Box<dyn TargetSession>| DatabaseError::Unavailable("no wire".to_owned());
     let wire = |_| database.connect()?.into_wire().map_err(lost);
     let name = format!("engine-{on_threads}-{:?}-{:?}", load.arrivals, load.length).replace(['(', ')', '.'], "-");
     let file = Scratch::new(&name);

@@ -5,7 +5,7 @@
 use std::path::PathBuf;
 
 use loadline::database::sqlite::Sqlite;
-use loadline::database::{Answer, Database, DatabaseError, Session};
+use loadline::database::{Answer, Database, DatabaseError, Session, Target};
 use loadline::record::{Cell, Cells, ColumnKind};
 use loadline::statement::{Expect, Program, Request, Statement, Step, TableColumn};
 use loadline::trial::DatabaseSettings;

@@ -9,7 +9,7 @@ use super::options::restrict;
 use super::output::sentence;
 use super::pinned::Pinned;
 use super::stage::Current;
-use crate::database::{Database, DatabaseError, Session, Wire};
+use crate::database::{DatabaseError, Session, Target, TargetSession, Wire};
 use crate::load::{Connections, Group, Observed, Observer, Reconnect, ReconnectSession, Source, drive_groups};
 use crate::measurement::{Measurement, ResourceSample, Resources};
 use crate::operation::{Operation, OperationKind};
@@ -43,8 +43,8 @@ impl Executed {
 /// What is there when the tables can be filled.
 pub(super) struct Ready {
     pub work: Arc<Work>,
-    /// A connection with the statements prepared.
-    pub session: Box<dyn Session>,
+    /// A connection to the database with the statements prepared; none where something stands in front of it.
+    pub session: Option<Box<dyn Session>>,
     /// What stands in front of the database.
     pub front: Option<Front>,
 }
@@ -94,28 +94,34 @@ pub(super) fn drive_pinned(
 }
 
 pub(super) fn connect_session(
-    database: &dyn Database,
+    target: &dyn Target,
     program: &Program,
     settings: &Settings,
-) -> Result<Box<dyn Session>, DatabaseError> {
-    let mut session = database.connect()?;
-    restrict(&mut *session, database, settings)?;
+) -> Result<Box<dyn TargetSession>, DatabaseError> {
+    let mut session: Box<dyn TargetSession> = match target.sql() {
+        Some(database) => {
+            let mut session = database.connect()?;
+            restrict(&mut *session, database, settings)?;
+            session
+        }
+        None => target.open()?,
+    };
     session.prepare(program)?;
     Ok(session)
 }
 
 pub(super) fn connect_wire(
-    database: &dyn Database,
+    target: &dyn Target,
     program: &Program,
     settings: &Settings,
 ) -> Result<Box<dyn Wire>, DatabaseError> {
     let no_codec = |_| DatabaseError::Unavailable("the database has no lean codec any more".to_owned());
-    connect_session(database, program, settings)?.into_wire().map_err(no_codec)
+    connect_session(target, program, settings)?.into_wire().map_err(no_codec)
 }
 
 /// Connects all clients, before any clock starts.
 pub(super) fn connect_all(
-    database: &dyn Database,
+    target: &dyn Target,
     work: &Work,
     settings: &Settings,
     load: &LoadSettings,
@@ -123,7 +129,7 @@ pub(super) fn connect_all(
     let (mut wires, mut sessions) = (Vec::new(), Vec::new());
     let clients = load.clients;
     for client in 0..clients {
-        let session = connect_session(database, work.program_of(client), settings);
+        let session = connect_session(target, work.program_of(client), settings);
         let session = session.with_context(|| format!("connecting client {} of {clients}", client + 1))?;
         // Opening a connection waits for the server, which an event loop must not.
         let into_wire = if load.connects_each_time { Err(session) } else { session.into_wire() };

@@ -19,7 +19,7 @@ use super::output::sentence;
 use super::pinned::{self};
 use super::stage::Current;
 use super::watch::Watch;
-use crate::database::{Database, DatabaseError};
+use crate::database::{DatabaseError, Target};
 use crate::fault::Fault;
 use crate::load::{
     Changing, Group, Observed, Reconnect, ReconnectSession, Recording, Written, cpu_count, no_thread, validity,
@@ -67,7 +67,7 @@ pub fn check(settings: &Settings) -> anyhow::Result<()> {
     if settings.recorded().is_some() {
         return Work::new(&on_the_way(settings)).map(|_| ()).map_err(anyhow::Error::msg);
     }
-    Work::new(settings).and_then(|_| check_options(settings)).map_err(anyhow::Error::msg)
+    Work::new(settings).and_then(|work| check_options(settings, work.program())).map_err(anyhow::Error::msg)
 }
 
 /// A trial on a database that is there.
@@ -99,11 +99,12 @@ fn attempt(trial: &Trial, current: &mut Current, filling: &dyn Fn(u64, u64)) -> 
 fn set_up(trial: &Trial, current: &mut Current) -> anyhow::Result<Ready> {
     let settings = &trial.case.settings;
     if let Some(recorder) = settings.recorded() {
-        let front = Front::start(settings, recorder, current)?;
+        let mut front = Front::start(settings, recorder, current)?;
         let work = Arc::new(Work::new(&on_the_way(settings)).map_err(anyhow::Error::msg)?);
-        let mut session = front.database.connect()?;
+        let mut session = front.target.open()?;
         session.prepare(work.program())?;
-        return Ok(Ready { work, session, front: Some(front) });
+        front.opened = Some(session);
+        return Ok(Ready { work, session: None, front: Some(front) });
     }
     let work = Arc::new(Work::new(settings).map_err(anyhow::Error::msg)?);
     let mut session = make_tables(settings, &work, current)?;
@@ -111,7 +112,7 @@ fn set_up(trial: &Trial, current: &mut Current) -> anyhow::Result<Ready> {
     restrict(&mut *session, &*current.database, settings)?;
     session.prepare(work.program()).context(place)?;
     work.count_rows()?;
-    Ok(Ready { work, session, front: None })
+    Ok(Ready { work, session: Some(session), front: None })
 }
 
 /// Measures a trial in the way of its workload.
@@ -130,28 +131,28 @@ fn measure_any(
 fn measure(trial: &Trial, ready: Ready, current: &mut Current, filling: &dyn Fn(u64, u64)) -> anyhow::Result<Executed> {
     let settings = &trial.case.settings;
     let Ready { work, session, front } = ready;
-    if front.is_none() {
+    if let Some(session) = session {
         fill(settings, &work, current, session, filling)?;
     }
-    let database: &dyn Database = front.as_ref().map_or(&*current.database, |front| &*front.database);
-    let plans = plans(settings, &work, database, &mut *database.connect()?).context("workload.explain")?;
+    let target: &dyn Target = front.as_ref().map_or(&*current.database, |front| &*front.target);
+    let plans = plans(settings, &work, target).context("workload.explain")?;
     let load = load_of(settings);
     let beside_load = background::load_settings(settings, &load);
-    let (group, connecting_s) = connect_group(trial, &load, &work, database)?;
+    let (group, connecting_s) = connect_group(trial, &load, &work, target)?;
     let mut groups = vec![group];
     if let Some(load) = &beside_load {
-        groups.push(background::group(load, trial, &work, connect_all(database, &work, settings, load)?)?);
+        groups.push(background::group(load, trial, &work, connect_all(target, &work, settings, load)?)?);
     }
     // Tried before anything is on its way, so that it takes nothing from the load.
     let disk_bytes_per_s = settings.uploaded().and_then(|_| monitor::disk_speed(current.directory()));
     let (sender, receiver) = mpsc::channel();
-    let evolver = Evolver::new(settings, &work, database);
+    let evolver = target.sql().and_then(|database| Evolver::new(settings, &work, database));
     let mut attendant = Attendant::new(current, front.as_ref(), settings, evolver.is_some().then_some(sender));
     let watch = front.as_ref().map(|front| Watch::start(front.http()));
     attendant.recording = start_recording(trial, current)?;
     attendant.start_disk_writer(settings, current)?;
-    let wire = |client| connect_wire(database, work.program_of(client), settings);
-    let session = |client| connect_session(database, work.program_of(client), settings);
+    let wire = |client| connect_wire(target, work.program_of(client), settings);
+    let session = |client| connect_session(target, work.program_of(client), settings);
     let (mut observed, evolved) =
         drive_evolving(trial, groups, (&wire, &session), &mut attendant, (evolver, receiver))?;
     let beside = beside_load.as_ref().and_then(|load| Some((load, observed.pop()?)));
@@ -209,11 +210,11 @@ fn connect_group<'a>(
     trial: &Trial,
     load: &'a LoadSettings,
     work: &Arc<Work>,
-    database: &dyn Database,
+    target: &dyn Target,
 ) -> anyhow::Result<(Group<'a>, Option<f64>)> {
     let settings = &trial.case.settings;
     let connecting = Instant::now();
-    let connections = connect_all(database, work, settings, &settings.load)?;
+    let connections = connect_all(target, work, settings, &settings.load)?;
     let connecting_s = settings.load.count_connecting.then(|| connecting.elapsed().as_secs_f64());
     let of = |number| workload::Client { number, of: settings.load.clients, seed: trial.seed };
     let sources = sources(work, settings.load.clients, |number| work.workload(of(number)))?;

@@ -173,7 +173,7 @@ fn start_of(entry: &Entry, find_server: FindServer) -> Start {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::database::{DatabaseError, Endpoint, QueryOptions};
+    use crate::database::{Capabilities, DatabaseError, Endpoint};
 
     const EMBEDDED: Entry = Entry {
         name: "sqlite",
@@ -182,8 +182,7 @@ mod tests {
         open: |_, _| Err(DatabaseError::Unavailable("not in this test".to_owned())),
         recipe: None,
         read_url: None,
-        query_options: QueryOptions { straight_join: false, cache: false, as_text: false, pipeline: false },
-        has_notifications: false,
+        capabilities: Capabilities::SQL,
     };
     const SERVER: Entry = Entry {
         name: "mariadb",

@@ -177,7 +177,8 @@ fn read_study(arguments: &StudyArguments, names: &Names) -> Result<(Study, Passw
 
 /// All names that studies may use, and the check whether a case can be built.
 fn names() -> Names {
-    let try_build = |settings: &_| Work::new(settings).and_then(|_| options::check_options(settings));
+    let try_build =
+        |settings: &_| Work::new(settings).and_then(|work| options::check_options(settings, work.program()));
     Names { try_build, ..catalogue().names() }
 }
 

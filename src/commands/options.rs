@@ -4,67 +4,109 @@
 
 use std::collections::BTreeMap;
 
-use crate::database::{self, Database, DatabaseError, Session, dialect};
+use crate::database::{self, Capability, Database, DatabaseError, Entry, Session, Target, dialect};
 use crate::load::cpu_count;
 use crate::server::CpuList;
+use crate::statement::Program;
 use crate::trial::{EventPath, Poll, Settings};
 use crate::workload::{self, Work};
 
-/// Checks the options of a case's queries against its database.
+/// Checks what a case asks of its database against what that can do.
 ///
 /// # Errors
-/// A sentence that names the query, the option and the remedy.
-pub fn check_options(settings: &Settings) -> Result<(), String> {
+/// A sentence that names what asks for it, what is missing and the remedy.
+pub fn check_options(settings: &Settings, program: &Program) -> Result<(), String> {
     let Some(entry) = database::find(&settings.database.name) else { return Ok(()) };
-    if settings.load.statements_as_text && !entry.query_options.as_text {
-        let name = entry.name;
-        return Err(format!(
-            "load.statements is \"text\" and {name} reads no text; leave it out, or take another database.name"
-        ));
-    }
     check_loops(settings)?;
-    if settings.load.pipeline && !entry.query_options.pipeline {
-        let why = if entry.recipe.is_none() {
-            "has no round trips to save"
-        } else {
-            "goes on after a statement that failed, so that what is sent ahead of its answer may be committed by halves"
-        };
-        let remedy = "leave it out, or take database.name = \"postgres\"";
-        return Err(format!("load.pipeline is true and {} {why}; {remedy}", entry.name));
+    for need in needs(settings, program) {
+        check_need(entry, &need)?;
     }
-    for query in &settings.workload.queries {
-        let at = format!("workload.queries, query \"{}\"", query.name);
-        if query.straight_join && !entry.query_options.straight_join {
-            let remedy = match entry.name {
-                "postgres" => {
-                    "leave it out; with database.config = { join_collapse_limit = 1 } it always joins as named"
-                }
-                _ => "leave it out",
-            };
-            return Err(format!("{at}: straight_join cannot be asked of {}; {remedy}", entry.name));
-        }
-        if query.cache == Some(true) && !entry.query_options.cache {
-            return Err(format!("{at}: {} has no query cache; leave cache out", entry.name));
-        }
-        let is_on =
-            || settings.database.config.get("query_cache_type").is_some_and(|kind| kind != "0" && kind != "OFF");
-        if query.cache == Some(true) && settings.database.url.is_none() && !is_on() {
+    let is_on = || settings.database.config.get("query_cache_type").is_some_and(|kind| kind != "0" && kind != "OFF");
+    for query in settings.workload.queries.iter().filter(|query| query.cache == Some(true)) {
+        if settings.database.url.is_none() && !is_on() {
             let remedy = "write database.config = { query_cache_type = 2, query_cache_size = 67108864 }";
+            let at = format!("workload.queries, query \"{}\"", query.name);
             return Err(format!("{at}: cache = true, and the query cache of a private server is off; {remedy}"));
         }
     }
-    let freshness = settings.freshness.as_ref();
-    if !entry.has_notifications && freshness.is_some_and(|freshness| freshness.poll == Poll::Notify) {
-        let is_path = freshness.is_some_and(|freshness| freshness.path == EventPath::Notify);
-        let (setting, other) = if is_path {
-            ("freshness.path", "write path = \"database\"")
-        } else {
-            ("freshness.poll", "write poll = \"key\" or \"window\"")
-        };
-        let remedy = format!("{other}, or take database.name = \"postgres\"");
-        return Err(format!("{setting} is \"notify\" and {} has no notifications; {remedy}", entry.name));
-    }
     Ok(())
+}
+
+/// Something that a case asks of its database.
+struct Need {
+    capability: Capability,
+    /// What asks for it, as in `load.pipeline is true`.
+    asked_by: String,
+    /// What to write instead.
+    instead: &'static str,
+}
+
+fn needs(settings: &Settings, program: &Program) -> Vec<Need> {
+    let workload = &settings.workload;
+    let mut found = Vec::new();
+    let mut need = |capability, asked_by: String, instead| found.push(Need { capability, asked_by, instead });
+    for capability in database::needs_of(program) {
+        let (layout, workload) = (&settings.layout.name, &workload.name);
+        let asked_by = format!("workload.name is \"{workload}\" on layout.name = \"{layout}\"");
+        need(capability, asked_by, "take another workload or layout");
+    }
+    if workload.batch > 1 {
+        need(Capability::Transactions, format!("workload.batch is {}", workload.batch), "write workload.batch = 1");
+    }
+    if workload.evolve_s.is_some() {
+        need(Capability::SchemaChanges, "workload.evolve is given".to_owned(), "leave it out");
+    }
+    if workload.explain {
+        need(Capability::Plans, "workload.explain is true".to_owned(), "leave it out");
+    }
+    if settings.load.statements_as_text {
+        need(Capability::Text, "load.statements is \"text\"".to_owned(), "leave it out");
+    }
+    if settings.load.pipeline {
+        need(Capability::Pipeline, "load.pipeline is true".to_owned(), "leave it out");
+    }
+    for query in &workload.queries {
+        let at = format!("workload.queries, query \"{}\"", query.name);
+        if query.straight_join {
+            need(Capability::StraightJoin, format!("{at}: straight_join is true"), "leave it out");
+        }
+        if query.cache == Some(true) {
+            need(Capability::QueryCache, format!("{at}: cache is true"), "leave it out");
+        }
+    }
+    let freshness = settings.freshness.as_ref().filter(|freshness| freshness.poll == Poll::Notify);
+    if let Some(freshness) = freshness {
+        let (setting, other) = match freshness.path {
+            EventPath::Notify => ("freshness.path", "write path = \"database\""),
+            _ => ("freshness.poll", "write poll = \"key\" or \"window\""),
+        };
+        need(Capability::Notifications, format!("{setting} is \"notify\""), other);
+    }
+    found
+}
+
+fn check_need(entry: &Entry, need: &Need) -> Result<(), String> {
+    let Need { capability, asked_by, instead } = need;
+    if entry.capabilities.has(*capability) {
+        return Ok(());
+    }
+    let why = match (capability, entry.recipe) {
+        (Capability::Pipeline, None) => "has no round trips to save".to_owned(),
+        (Capability::Pipeline, Some(_)) => {
+            "goes on after a statement that failed, so that what is sent ahead of its answer may be committed by halves"
+                .to_owned()
+        }
+        _ => format!("has no {}", capability.name()),
+    };
+    let instead = match (capability, entry.name) {
+        (Capability::StraightJoin, "postgres") => {
+            "leave it out (with database.config = { join_collapse_limit = 1 } it always joins as named)"
+        }
+        _ => instead,
+    };
+    let others = database::with(*capability);
+    let others = others.map_or(String::new(), |names| format!(", or take database.name = {names}"));
+    Err(format!("{asked_by} and {} {why}; {instead}{others}", entry.name))
 }
 
 /// Checks that every load thread can have a CPU of its own: those that take turns only delay each other's answers.
@@ -103,13 +145,11 @@ pub fn restrict(session: &mut dyn Session, database: &dyn Database, settings: &S
 pub fn plans(
     settings: &Settings,
     work: &Work,
-    database: &dyn Database,
-    session: &mut dyn Session,
+    target: &dyn Target,
 ) -> Result<BTreeMap<String, Vec<String>>, DatabaseError> {
     let mut plans = BTreeMap::new();
-    if !settings.workload.explain {
-        return Ok(plans);
-    }
+    let Some(database) = target.sql().filter(|_| settings.workload.explain) else { return Ok(plans) };
+    let mut session = database.connect()?;
     let dialect = database.dialect();
     for query in 0..settings.workload.queries.len() as u16 {
         let operation = crate::operation::Operation::Query { query };
@@ -126,4 +166,53 @@ pub fn plans(
         plans.insert(operation.kind().to_string(), lines);
     }
     Ok(plans)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::database::Capabilities;
+
+    fn refused(capabilities: Capabilities, change: impl Fn(&mut Settings)) -> Vec<String> {
+        let mut settings = Settings::default();
+        "qos".clone_into(&mut settings.record.type_name);
+        "star".clone_into(&mut settings.layout.name);
+        "shop".clone_into(&mut settings.record.table);
+        (settings.record.rows, settings.record.per_measurement) = (100, 10);
+        (settings.workload.batch, settings.load.clients) = (1, 1);
+        "write".clone_into(&mut settings.workload.name);
+        change(&mut settings);
+        let entry = Entry { name: "shop", capabilities, ..entry() };
+        let program = Work::new(&settings).unwrap().program().clone();
+        needs(&settings, &program).iter().filter_map(|need| check_need(&entry, need).err()).collect()
+    }
+
+    fn entry() -> Entry {
+        let Entry { name, summary, engines, open, recipe, read_url, capabilities } = *database::REGISTRY[0];
+        Entry { name, summary, engines, open, recipe, read_url, capabilities }
+    }
+
+    #[test]
+    fn what_a_database_cannot_do_is_named_with_what_asks_for_it_and_who_can() {
+        let read = |settings: &mut Settings| "read".clone_into(&mut settings.workload.name);
+        assert_eq!(refused(Capabilities::SQL, read), Vec::<String>::new());
+        let without = Capabilities::SQL.without(Capability::Joins);
+        let told = refused(without, read);
+        assert_eq!(
+            told,
+            [
+                "workload.name is \"read\" on layout.name = \"star\" and shop has no joins; take another workload or layout, \
+              or take database.name = \"sqlite\", \"mariadb\", \"mysql\", \"postgres\" or \"simulated\""
+            ]
+        );
+        // A table of whole records needs neither.
+        let without = without.without(Capability::Updates).without(Capability::Deletes);
+        assert_eq!(refused(without, |settings| "wide".clone_into(&mut settings.layout.name)), Vec::<String>::new());
+        let batches = |settings: &mut Settings| settings.workload.batch = 10;
+        let told = refused(Capabilities::SQL.without(Capability::Transactions), batches);
+        assert!(told[0].starts_with("workload.batch is 10 and shop has no transactions"), "{told:?}");
+        let updates = |settings: &mut Settings| "update".clone_into(&mut settings.workload.name);
+        let told = refused(Capabilities::SQL.without(Capability::Updates), updates);
+        assert!(told.len() == 1 && told[0].contains("has no updates"), "{told:?}");
+    }
 }

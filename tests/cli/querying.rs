@@ -59,7 +59,11 @@ fn plan_refuses_queries_that_record_type_layout_or_database_cannot_answer_with_t
         &["study.toml:9", "expected one of = <> < <= > >="],
     );
     refused("sqlite", "{ name = \"a\" }, { name = \"a\" }", &["two queries", "called \"a\""]);
-    refused("sqlite", "{ name = \"a\", cache = true }", &["sqlite has no query cache; leave cache out"]);
+    refused(
+        "sqlite",
+        "{ name = \"a\", cache = true }",
+        &["sqlite has no query cache; leave it out, or take database.name = \"mariadb\""],
+    );
     refused("mariadb", "{ name = \"a\", cache = true }", &["query_cache_type = 2"]);
     refused("postgres", "{ name = \"a\", straight_join = true }", &["postgres", "join_collapse_limit"]);
     let opaque = format!("{RUNS}[layout]\nname = \"key-value\"\n{}{FAST}", queries("{ name = \"a\" }"));

@@ -148,7 +148,7 @@ fn combinations_that_make_no_sense_are_refused_before_anything_is_started() {
     );
     refused(
         "[database]\nname = \"simulated\"\n[load]\nstatements = \"text\"\n",
-        "s.toml:6: load.statements is \"text\" and simulated reads no text",
+        "s.toml:6: load.statements is \"text\" and simulated has no statements as text",
     );
     refused(
         "[workload]\nname = \"connect\"\n[load]\nconnect = \"once\"\n",

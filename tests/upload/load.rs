@@ -4,7 +4,7 @@ use std::collections::BTreeSet;
 use std::path::PathBuf;
 
 use loadline::database::station::{Camera, Content, StationDatabase, StationSettings, UploadWay};
-use loadline::database::{Database, DatabaseError};
+use loadline::database::{DatabaseError, Target};
 use loadline::load::{Connections, Observer, Source, drive};
 use loadline::operation::Operation;
 use loadline::recorder::inbox::Faults;
@@ -62,10 +62,10 @@ fn load(database: &StationDatabase, operations: u64) -> (u64, u64) {
         drain_s: 60.0,
         ..LoadSettings::default()
     };
-    let sessions = (0..settings.clients).map(|_| database.connect().unwrap()).collect();
+    let sessions = (0..settings.clients).map(|_| database.open().unwrap()).collect();
     let sources = (0..settings.clients).map(|_| Box::new(Inserts) as Box<dyn Source>).collect();
     let wire = |_| Err(DatabaseError::Unavailable("no wire".to_owned()));
-    let session = |_| database.connect();
+    let session = |_| database.open();
     let observed =
         drive(&settings, 1, Connections::Sessions(sessions), sources, (&wire, &session), &mut Quiet).unwrap();
     let inserts = &observed.tally.operations()["insert"];
@@ -83,7 +83,7 @@ fn an_open_loop_uploads_in_every_way_and_what_it_counts_is_there() {
         let database = StationDatabase::new(settings(&tried, way, Content::random(30_000, 1))).unwrap();
         let step = Step { statement: 0, rows: 1, first_cell: 0, expect: Expect::Changed(1) };
         let request = Request { steps: vec![step], ..Request::default() };
-        let mut both = [database.connect().unwrap(), database.connect().unwrap()];
+        let mut both = [database.open().unwrap(), database.open().unwrap()];
         both.iter_mut().for_each(|session| assert_eq!(session.execute(&request, None).unwrap().changed, 1));
         drop(both);
         let count = || [tried.names(CAMERA).len(), tried.names("GDA-018").len()];
@@ -103,7 +103,7 @@ fn refusals_are_failures_with_their_code_and_the_session_goes_on() {
         let mut one = settings(&tried, way, Content::Blocks(vec![block(1, 900).into()]));
         one.cameras.truncate(1);
         let database = StationDatabase::new(one).unwrap();
-        let mut session = database.connect().unwrap();
+        let mut session = database.open().unwrap();
         let step = Step { statement: 0, rows: 1, first_cell: 0, expect: Expect::Changed(1) };
         let request = Request { steps: vec![step], ..Request::default() };
         let outcomes: Vec<_> = (0..4).map(|_| session.execute(&request, None).err()).collect();
@@ -117,6 +117,6 @@ fn refusals_are_failures_with_their_code_and_the_session_goes_on() {
     }
     let mut wrong = settings(&tried, UploadWay::Ftp, Content::random(16, 1));
     wrong.cameras = vec![Camera { name: CAMERA.to_owned(), password: "wrong".to_owned() }];
-    let refused = StationDatabase::new(wrong).unwrap().connect().err().unwrap().to_string();
+    let refused = StationDatabase::new(wrong).unwrap().open().err().unwrap().to_string();
     assert!(refused.contains("530"), "{refused}");
 }

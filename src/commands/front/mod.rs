@@ -16,7 +16,7 @@ use crate::database::recipe::{Reach, Recipe};
 use crate::database::recorder::recipe::{NatsRecipe, RecorderRecipe, Takes, knows_sync};
 use crate::database::recorder::{RecorderDatabase, Way, create_stream};
 use crate::database::station::StationDatabase;
-use crate::database::{Database, DatabaseError, Endpoint};
+use crate::database::{DatabaseError, Endpoint, Target, TargetSession};
 use crate::monitor::PidSource;
 use crate::reason::Reason;
 use crate::recorder::upload::random_password;
@@ -32,7 +32,9 @@ const RECORDS: &str = "wide";
 /// What is in front of the database.
 pub struct Front {
     /// What the load's clients connect to.
-    pub database: Box<dyn Database>,
+    pub target: Box<dyn Target>,
+    /// A connection of its own, once it has shown that it takes the records.
+    pub opened: Option<Box<dyn TargetSession>>,
     /// The tables that the recorder fills with records of lines.
     pub tables: Option<StoredTables>,
     /// What was uploaded, where blocks are.
@@ -98,9 +100,9 @@ impl Front {
         Ok(Front { tables: Some(tables), ..front })
     }
 
-    fn new(database: Box<dyn Database>, recorder: Server, broker: Option<Server>, reach: &Reach) -> Self {
+    fn new(target: Box<dyn Target>, recorder: Server, broker: Option<Server>, reach: &Reach) -> Self {
         let watched = Endpoint { namespace: reach.namespace.clone(), ..recorder.endpoint().clone() };
-        Front { database, tables: None, uploads: None, watched, recorder, broker }
+        Front { target, opened: None, tables: None, uploads: None, watched, recorder, broker }
     }
 
     fn with_uploads(self, uploads: StationDatabase) -> Self {

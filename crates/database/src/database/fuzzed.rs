@@ -1,7 +1,7 @@
 //! Fuzzing: servers that say whatever they like, from the greeting to the rows of a query.
 
-use super::session::{Prepare, WireSession};
-use super::{DatabaseError, Endpoint, Session, mysql, postgres};
+use super::session::{Speak, WireSession};
+use super::{DatabaseError, Endpoint, Session, TargetSession, mysql, postgres};
 use crate::fuzzed::{Target, said_by_a_server};
 use crate::record::{Cells, ColumnKind};
 use crate::statement::{Expect, Program, Request, Statement, Step, TableColumn};
@@ -73,7 +73,7 @@ fn program(as_text: bool) -> Program {
 }
 
 /// Uses a session as the recorder does: settings, statements, a batch, a dry run, and rows.
-fn converse<W: Prepare + 'static>(mut session: WireSession<W>, first: u8) {
+fn converse<W: Speak + 'static>(mut session: WireSession<W>, first: u8) {
     let goes_on = |outcome: Result<(), DatabaseError>| !matches!(outcome, Err(DatabaseError::Lost(_)));
     if first & 2 != 0 && !goes_on(session.query("SELECT 1").map(drop)) {
         return;

@@ -5,6 +5,7 @@
 //!
 //! Invariant: databases know nothing of layouts and workloads; all they execute is a [`Program`]'s statements.
 
+mod capability;
 mod channel;
 pub mod conformance;
 pub mod dialect;
@@ -36,6 +37,7 @@ use crate::record::Cells;
 use crate::statement::{Miscount, Program, Request, Statement};
 use crate::trial::DatabaseSettings;
 
+pub use capability::{Capabilities, Capability, needs_of};
 pub use dialect::Dialect;
 pub use durability::{LogPosition, Weakness};
 pub use form::URL_FORM;
@@ -45,18 +47,57 @@ pub use wire::{Progress, Wire};
 #[cfg(any(test, fuzzing, feature = "fuzzed"))]
 pub use {fuzzed::MYSQL as FUZZED_MYSQL, fuzzed::POSTGRES as FUZZED_POSTGRES, nats::FUZZED as FUZZED_NATS};
 
-/// A database that connections can be opened to.
-pub trait Database: Send + Sync {
+/// Something that requests can be sent to: a database, or what stands in the place of one and takes records in.
+pub trait Target: Send + Sync {
     /// Name in the registry.
     fn name(&self) -> &'static str;
-
-    /// How it writes SQL.
-    fn dialect(&self) -> &dyn Dialect;
 
     /// Whether it runs inside this process, so that its CPU time is part of the client's.
     fn is_embedded(&self) -> bool {
         false
     }
+
+    /// Opens a connection.
+    ///
+    /// # Errors
+    /// [`DatabaseError::Unavailable`] with the address and what went wrong.
+    fn open(&self) -> Result<Box<dyn TargetSession>, DatabaseError>;
+
+    /// Itself as something that speaks SQL; none where it speaks none.
+    fn sql(&self) -> Option<&dyn Database> {
+        None
+    }
+}
+
+/// A connection that executes requests, used in a blocking way.
+pub trait TargetSession: Send {
+    /// Prepares all statements of a program. To be called once per connection, after the tables exist.
+    ///
+    /// # Errors
+    /// As the database answers, with the statement's text.
+    fn prepare(&mut self, program: &Program) -> Result<(), DatabaseError>;
+
+    /// Executes a request; several steps are one transaction, which is undone when a step fails. The answer comes after
+    /// the commit. With `rows`, the rows read are appended to it, else they are counted and discarded.
+    ///
+    /// # Errors
+    /// As the database answers. After [`DatabaseError::Lost`] the connection is of no more use.
+    fn execute(&mut self, request: &Request, rows: Option<&mut Cells>) -> Result<Answer, DatabaseError>;
+
+    /// The version of what it leads to, as that states it.
+    ///
+    /// # Errors
+    /// As the database answers.
+    fn version(&mut self) -> Result<String, DatabaseError>;
+
+    /// Turns the connection into one that an event loop can drive; itself again where there is no lean codec.
+    fn into_wire(self: Box<Self>) -> Result<Box<dyn Wire>, Box<dyn TargetSession>>;
+}
+
+/// A database that speaks SQL.
+pub trait Database: Target {
+    /// How it writes SQL.
+    fn dialect(&self) -> &dyn Dialect;
 
     /// Opens a connection.
     ///
@@ -110,8 +151,8 @@ pub trait Database: Send + Sync {
     }
 }
 
-/// A connection, used in a blocking way.
-pub trait Session: Send {
+/// A connection that takes statements in SQL.
+pub trait Session: TargetSession {
     /// Executes one statement of text without values and discards its rows.
     ///
     /// # Errors
@@ -133,12 +174,6 @@ pub trait Session: Send {
     /// As the database answers.
     fn query(&mut self, sql: &str) -> Result<Vec<Vec<Option<String>>>, DatabaseError>;
 
-    /// Prepares all statements of a program. To be called once per connection, after the tables exist.
-    ///
-    /// # Errors
-    /// As the database answers, with the statement's text.
-    fn prepare(&mut self, program: &Program) -> Result<(), DatabaseError>;
-
     /// Prepares one more statement, behind those of the program: an insert of up to so many rows that passes over those which a unique key forbids, and stores
     /// the others. None where the database has no such insert for the table, or the user may not execute it. Not within a transaction.
     ///
@@ -151,13 +186,6 @@ pub trait Session: Send {
     ) -> Result<Option<PassingOver>, DatabaseError> {
         Ok(None)
     }
-
-    /// Executes a request; several steps are one transaction, which is undone when a step fails. The answer comes after
-    /// the commit. With `rows`, the rows read are appended to it, else they are counted and discarded.
-    ///
-    /// # Errors
-    /// As the database answers. After [`DatabaseError::Lost`] the session is of no more use.
-    fn execute(&mut self, request: &Request, rows: Option<&mut Cells>) -> Result<Answer, DatabaseError>;
 
     /// Begins a dry run: a transaction that [`Session::attempt`] goes on in and that is undone in the end. Constraints that are checked at a
     /// commit are checked at once in it, where the database can be told so.
@@ -223,12 +251,6 @@ pub trait Session: Send {
         self.run("ROLLBACK")
     }
 
-    /// The database's version as it states it.
-    ///
-    /// # Errors
-    /// As the database answers.
-    fn version(&mut self) -> Result<String, DatabaseError>;
-
     /// From now on is told what others notify on a channel, whose name is that of a table.
     ///
     /// # Errors
@@ -244,9 +266,6 @@ pub trait Session: Send {
     fn await_notice(&mut self, _patience: std::time::Duration) -> Result<bool, DatabaseError> {
         Err(DatabaseError::Unavailable("the database has no notifications".to_owned()))
     }
-
-    /// Turns the session into one that an event loop can drive; itself again where there is no lean codec.
-    fn into_wire(self: Box<Self>) -> Result<Box<dyn Wire>, Box<dyn Session>>;
 }
 
 /// An insert that passes over rows which a unique key forbids.
@@ -348,28 +367,21 @@ pub struct Entry {
     pub recipe: Option<&'static dyn crate::database::recipe::Recipe>,
     /// Reads `database.url`; none for embedded databases.
     pub read_url: Option<ReadUrl>,
-    /// What its queries can be told.
-    pub query_options: QueryOptions,
-    /// Whether a connection can be told what others notify.
-    pub has_notifications: bool,
-}
-
-/// What a database's queries and transactions can be told about how they are executed.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
-pub struct QueryOptions {
-    /// To join tables in the order in which they are named.
-    pub straight_join: bool,
-    /// To use the query cache or not.
-    pub cache: bool,
-    /// To be read out of a text with their values in it, rather than prepared.
-    pub as_text: bool,
-    /// To leave in one round trip, all statements of a transaction together.
-    pub pipeline: bool,
+    /// What it can do.
+    pub capabilities: Capabilities,
 }
 
 /// All databases, the default first. A new one is a folder and a line here.
 pub static REGISTRY: &[&Entry] =
     &[&sqlite::SQLITE, &mysql::MARIADB, &mysql::MYSQL, &postgres::POSTGRES, &simulated::SIMULATED];
+
+/// The names of those that can do something, as alternatives: `"postgres"`, or `"mariadb" or "mysql"`; none where no one can.
+pub fn with(capability: Capability) -> Option<String> {
+    let able = REGISTRY.iter().filter(|entry| entry.capabilities.has(capability));
+    let names: Vec<String> = able.map(|entry| format!("\"{}\"", entry.name)).collect();
+    let (last, others) = names.split_last()?;
+    Some(if others.is_empty() { last.clone() } else { format!("{} or {last}", others.join(", ")) })
+}
 
 /// The registry's entry of a name.
 pub fn find(name: &str) -> Option<&'static Entry> {

@@ -1,12 +1,13 @@
 //! Blocking sessions over a [`Wire`]: what tables are created, loaded and checked with, for every database with a codec of
 //! its own. The main type is [`WireSession`]; a [`Channel`] is the blocking end of its socket.
 //!
-//! A database implements [`Wire`] for the hot path and [`Prepare`] for what happens around it, and has sessions for free.
+//! A target implements [`Wire`] for the hot path and [`Prepare`] for what happens around it, and has connections for free; one that speaks SQL implements [`Speak`]
+//! besides, and has sessions.
 
 use std::sync::Arc;
 use std::time::{Duration, Instant};
 
-use super::{Answer, DatabaseError, PassingOver, Session, SessionLimits, Wire};
+use super::{Answer, DatabaseError, PassingOver, Session, SessionLimits, TargetSession, Wire};
 use crate::record::Cells;
 use crate::statement::{Program, Request, Statement};
 
@@ -15,6 +16,21 @@ pub use super::channel::{ANSWER_BYTES_MAX, CONNECT_TIMEOUT, Channel, Pace, dial,
 /// What a wire can do besides executing requests. The channel is the wire's own socket, used in a blocking way; between two
 /// calls nothing is left unread in it.
 pub trait Prepare: Wire {
+    /// As [`TargetSession::prepare`].
+    ///
+    /// # Errors
+    /// As the database answers, with the statement's text; [`DatabaseError::Lost`] when the connection broke.
+    fn prepare(&mut self, channel: &mut Channel, program: &Program) -> Result<(), DatabaseError>;
+
+    /// As [`TargetSession::version`].
+    ///
+    /// # Errors
+    /// As the database answers; [`DatabaseError::Lost`] when the connection broke.
+    fn version(&mut self, channel: &mut Channel) -> Result<String, DatabaseError>;
+}
+
+/// What a wire can do besides where its target speaks SQL.
+pub trait Speak: Prepare {
     /// As [`Session::run`].
     ///
     /// # Errors
@@ -26,12 +42,6 @@ pub trait Prepare: Wire {
     /// # Errors
     /// As the database answers; [`DatabaseError::Lost`] when the connection broke.
     fn query(&mut self, channel: &mut Channel, sql: &str) -> Result<Vec<Vec<Option<String>>>, DatabaseError>;
-
-    /// As [`Session::prepare`].
-    ///
-    /// # Errors
-    /// As the database answers, with the statement's text; [`DatabaseError::Lost`] when the connection broke.
-    fn prepare(&mut self, channel: &mut Channel, program: &Program) -> Result<(), DatabaseError>;
 
     /// As [`Session::prepare_passing_over`].
     ///
@@ -45,12 +55,6 @@ pub trait Prepare: Wire {
     ) -> Result<Option<PassingOver>, DatabaseError> {
         Ok(None)
     }
-
-    /// As [`Session::version`].
-    ///
-    /// # Errors
-    /// As the database answers; [`DatabaseError::Lost`] when the connection broke.
-    fn version(&mut self, channel: &mut Channel) -> Result<String, DatabaseError>;
 
     /// What begins a dry run, as texts, what undoes it, and what commits it; see [`Session::begin_dry_run`]. Empty where there are none.
     fn dry_run_texts(&self) -> [&'static [&'static str]; 3] {
@@ -143,6 +147,11 @@ impl<W: Prepare + 'static> WireSession<W> {
         &mut self.wire
     }
 
+    /// The wire inside, and its socket.
+    pub(super) fn parts(&mut self) -> (&mut W, &mut Channel) {
+        (&mut self.wire, &mut self.channel)
+    }
+
     /// Executes a request; whether its rows are kept.
     fn drive(&mut self, request: &Request, keeps: bool) -> Result<Answer, DatabaseError> {
         if let Some(error) = &self.unprepared {
@@ -175,7 +184,7 @@ impl<W: Prepare + 'static> WireSession<W> {
 }
 
 /// A request may be sent before the one before it is answered: it leaves with all others, and is started once more when its answer is the next.
-impl<W: Prepare + 'static> WireSession<W> {
+impl<W: Speak + 'static> WireSession<W> {
     fn set_before(&mut self, before: Before) {
         self.before = before;
         self.wire.set_dry_run(Some(Attempt { before, is_of_many: false }));
@@ -240,7 +249,33 @@ impl Before {
     }
 }
 
-impl<W: Prepare + 'static> Session for WireSession<W> {
+impl<W: Prepare + 'static> TargetSession for WireSession<W> {
+    fn prepare(&mut self, program: &Program) -> Result<(), DatabaseError> {
+        let outcome = self.wire.prepare(&mut self.channel, program);
+        self.unprepared = outcome.as_ref().err().cloned();
+        outcome
+    }
+
+    fn execute(&mut self, request: &Request, rows: Option<&mut Cells>) -> Result<Answer, DatabaseError> {
+        let Some(rows) = rows else {
+            return self.drive(request, false);
+        };
+        self.wire.keep_rows(Some(std::mem::take(rows)));
+        let outcome = self.drive(request, true);
+        *rows = self.wire.keep_rows(None).unwrap_or_default();
+        outcome
+    }
+
+    fn version(&mut self) -> Result<String, DatabaseError> {
+        self.wire.version(&mut self.channel)
+    }
+
+    fn into_wire(self: Box<Self>) -> Result<Box<dyn Wire>, Box<dyn TargetSession>> {
+        if self.channel.input().is_empty() { Ok(Box::new(self.wire)) } else { Err(self) }
+    }
+}
+
+impl<W: Speak + 'static> Session for WireSession<W> {
     fn run(&mut self, sql: &str) -> Result<(), DatabaseError> {
         self.channel.ask(sql);
         self.wire.run(&mut self.channel, sql)
@@ -256,22 +291,6 @@ impl<W: Prepare + 'static> Session for WireSession<W> {
     fn query(&mut self, sql: &str) -> Result<Vec<Vec<Option<String>>>, DatabaseError> {
         self.channel.ask(sql);
         self.wire.query(&mut self.channel, sql)
-    }
-
-    fn prepare(&mut self, program: &Program) -> Result<(), DatabaseError> {
-        let outcome = self.wire.prepare(&mut self.channel, program);
-        self.unprepared = outcome.as_ref().err().cloned();
-        outcome
-    }
-
-    fn execute(&mut self, request: &Request, rows: Option<&mut Cells>) -> Result<Answer, DatabaseError> {
-        let Some(rows) = rows else {
-            return self.drive(request, false);
-        };
-        self.wire.keep_rows(Some(std::mem::take(rows)));
-        let outcome = self.drive(request, true);
-        *rows = self.wire.keep_rows(None).unwrap_or_default();
-        outcome
     }
 
     fn begin_dry_run(&mut self) -> Result<(), DatabaseError> {
@@ -355,10 +374,6 @@ impl<W: Prepare + 'static> Session for WireSession<W> {
         texts.iter().try_for_each(|text| self.run(text)).map_err(undo)
     }
 
-    fn version(&mut self) -> Result<String, DatabaseError> {
-        self.wire.version(&mut self.channel)
-    }
-
     fn listen(&mut self, channel: &str) -> Result<(), DatabaseError> {
         self.wire.listen(&mut self.channel, channel)
     }
@@ -374,10 +389,6 @@ impl<W: Prepare + 'static> Session for WireSession<W> {
                 return Ok(false);
             }
         }
-    }
-
-    fn into_wire(self: Box<Self>) -> Result<Box<dyn Wire>, Box<dyn Session>> {
-        if self.channel.input().is_empty() { Ok(Box::new(self.wire)) } else { Err(self) }
     }
 }
 

@@ -3,7 +3,7 @@
 use super::client::{Client, Next};
 use super::clock::minimise_timer_slack;
 use super::{LoopContext, LoopResult, ReconnectSession};
-use crate::database::Session;
+use crate::database::TargetSession;
 
 /// Pause before a lost connection is made again.
 const RECONNECT_PAUSE_NS: u64 = 100_000_000;
@@ -14,7 +14,7 @@ const WAIT_NS_MAX: u64 = 50_000_000;
 /// answered and closes it, and opening is counted as a part of it too.
 pub fn run(
     mut client: Client,
-    mut session: Option<Box<dyn Session>>,
+    mut session: Option<Box<dyn TargetSession>>,
     mut context: LoopContext<'_>,
     reconnect: &ReconnectSession<'_>,
 ) -> LoopResult {

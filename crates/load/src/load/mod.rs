@@ -28,7 +28,7 @@ mod virtual_time;
 
 use std::sync::{Arc, mpsc};
 
-use crate::database::{DatabaseError, Session, Wire};
+use crate::database::{DatabaseError, TargetSession, Wire};
 use crate::file;
 use crate::measurement::{ClientMeasurement, LoopMeasurement};
 use crate::server::{allowed_to_this_thread, pin_this_thread};
@@ -61,14 +61,14 @@ const TIMED_CLIENTS_MOST: u32 = 1_024;
 /// Makes the connection of a client again, with its statements prepared, for an event loop.
 pub type Reconnect<'a> = dyn Fn(u32) -> Result<Box<dyn Wire>, DatabaseError> + Sync + 'a;
 /// The same for a blocking client.
-pub type ReconnectSession<'a> = dyn Fn(u32) -> Result<Box<dyn Session>, DatabaseError> + Sync + 'a;
+pub type ReconnectSession<'a> = dyn Fn(u32) -> Result<Box<dyn TargetSession>, DatabaseError> + Sync + 'a;
 
 /// Connections of all clients, with their statements prepared.
 pub enum Connections {
     /// For event loops.
     Wires(Vec<Box<dyn Wire>>),
     /// For a thread each.
-    Sessions(Vec<Box<dyn Session>>),
+    Sessions(Vec<Box<dyn TargetSession>>),
 }
 
 /// Tells the caller how far the trial has come; called on the caller's thread.

@@ -9,7 +9,7 @@ mod sample;
 mod undoing;
 
 use super::dialect::{create_table, drop_table};
-use super::{Answer, Database, DatabaseError, Session};
+use super::{Answer, Capability, Database, DatabaseError, Session};
 use crate::record::{Cell, Cells, ColumnKind};
 use crate::statement::{
     ColumnRef, Comparison, Condition, Expect, Miscount, Program, Request, Select, Statement, Step, Table, TableColumn,
@@ -30,7 +30,7 @@ impl From<DatabaseError> for Failure {
 /// Checks a database that listens and is empty. What it fails, in sentences; empty when it conforms.
 pub fn conformance(database: &dyn Database) -> Vec<String> {
     let mut failures = conformance_prepared(database);
-    if super::find(database.name()).is_some_and(|entry| entry.query_options.as_text) {
+    if super::find(database.name()).is_some_and(|entry| entry.capabilities.has(Capability::Text)) {
         let program = Program { as_text: true, ..program() };
         failures.extend(failures_of(&Bench { database, program }, "statements as text: "));
     }

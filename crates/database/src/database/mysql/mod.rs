@@ -23,7 +23,8 @@ pub mod wire;
 use std::sync::Arc;
 
 use super::{
-    Database, DatabaseError, Dialect, Endpoint, Entry, LogPosition, QueryOptions, Session, SessionLimits, Weakness,
+    Capabilities, Capability, Database, DatabaseError, Dialect, Endpoint, Entry, LogPosition, Session, SessionLimits,
+    Target, TargetSession, Weakness,
 };
 use crate::trial::DatabaseSettings;
 use dialect::{Engine, MySqlDialect};
@@ -36,8 +37,7 @@ pub static MARIADB: Entry = Entry {
     open: |settings, endpoint| MySql::open("mariadb", MARIADB.engines, settings, endpoint),
     recipe: Some(&recipe::MARIADB),
     read_url: Some(url::read_url),
-    query_options: QueryOptions { straight_join: true, cache: true, as_text: true, pipeline: false },
-    has_notifications: false,
+    capabilities: Capabilities::SQL.with(Capability::StraightJoin).with(Capability::QueryCache).with(Capability::Text),
 };
 
 /// The registry's entry of MySQL.
@@ -48,8 +48,7 @@ pub static MYSQL: Entry = Entry {
     open: |settings, endpoint| MySql::open("mysql", MYSQL.engines, settings, endpoint),
     recipe: Some(&recipe::MYSQL),
     read_url: Some(url::read_url),
-    query_options: QueryOptions { straight_join: true, cache: false, as_text: true, pipeline: false },
-    has_notifications: false,
+    capabilities: Capabilities::SQL.with(Capability::StraightJoin).with(Capability::Text),
 };
 
 /// A server that speaks MySQL's protocol, and the engine that tables get there.
@@ -92,11 +91,21 @@ impl MySql {
     }
 }
 
-impl Database for MySql {
+impl Target for MySql {
     fn name(&self) -> &'static str {
         self.name
     }
 
+    fn open(&self) -> Result<Box<dyn TargetSession>, DatabaseError> {
+        Ok(self.connect()?)
+    }
+
+    fn sql(&self) -> Option<&dyn Database> {
+        Some(self)
+    }
+}
+
+impl Database for MySql {
     fn dialect(&self) -> &dyn Dialect {
         &self.dialect
     }

@@ -11,7 +11,7 @@ use super::program::{Plan, Prepared, Rows, shortened};
 use super::response::{Event, Response, error, out_of_step};
 use super::values::Bound;
 use super::wire::MySqlWire;
-use crate::database::session::{Attempt, Channel, Prepare, WireSession, dial, dial_within, size_in_memory};
+use crate::database::session::{Attempt, Channel, Prepare, Speak, WireSession, dial, dial_within, size_in_memory};
 use crate::database::{DatabaseError, Dialect, Endpoint, PassingOver, Session, SessionLimits};
 use crate::statement::{Program, Request, Statement, Step};
 
@@ -215,27 +215,6 @@ impl MySqlWire {
 }
 
 impl Prepare for MySqlWire {
-    fn run(&mut self, channel: &mut Channel, sql: &str) -> Result<(), DatabaseError> {
-        let mut out = Vec::new();
-        packet::query(&mut out, sql);
-        channel.send(&out)?;
-        read(self.abilities, channel, |_| Some(0))
-    }
-
-    fn query(&mut self, channel: &mut Channel, sql: &str) -> Result<Vec<Vec<Option<String>>>, DatabaseError> {
-        let mut out = Vec::new();
-        packet::query(&mut out, sql);
-        channel.send(&out)?;
-        let mut rows = Vec::new();
-        read(self.abilities, channel, |payload| {
-            let row = text_row(payload)?;
-            let bytes = size_in_memory(&row);
-            rows.push(row);
-            Some(bytes)
-        })?;
-        Ok(rows)
-    }
-
     fn prepare(&mut self, channel: &mut Channel, program: &Program) -> Result<(), DatabaseError> {
         for old in self.statements.drain(..).filter(|old| old.text.is_none()).flat_map(|old| old.sizes) {
             let mut out = Vec::new();
@@ -255,6 +234,35 @@ impl Prepare for MySqlWire {
             self.statements.push(prepared);
         }
         Ok(())
+    }
+
+    fn version(&mut self, channel: &mut Channel) -> Result<String, DatabaseError> {
+        let rows = self.query(channel, "SELECT VERSION()")?;
+        let version = rows.into_iter().flatten().flatten().next();
+        version.ok_or_else(|| DatabaseError::Unavailable("the server does not tell its version".into()))
+    }
+}
+
+impl Speak for MySqlWire {
+    fn run(&mut self, channel: &mut Channel, sql: &str) -> Result<(), DatabaseError> {
+        let mut out = Vec::new();
+        packet::query(&mut out, sql);
+        channel.send(&out)?;
+        read(self.abilities, channel, |_| Some(0))
+    }
+
+    fn query(&mut self, channel: &mut Channel, sql: &str) -> Result<Vec<Vec<Option<String>>>, DatabaseError> {
+        let mut out = Vec::new();
+        packet::query(&mut out, sql);
+        channel.send(&out)?;
+        let mut rows = Vec::new();
+        read(self.abilities, channel, |payload| {
+            let row = text_row(payload)?;
+            let bytes = size_in_memory(&row);
+            rows.push(row);
+            Some(bytes)
+        })?;
+        Ok(rows)
     }
 
     fn prepare_passing_over(
@@ -311,12 +319,6 @@ impl Prepare for MySqlWire {
 
     fn set_dry_run(&mut self, part: Option<Attempt>) {
         self.dry_run = part;
-    }
-
-    fn version(&mut self, channel: &mut Channel) -> Result<String, DatabaseError> {
-        let rows = self.query(channel, "SELECT VERSION()")?;
-        let version = rows.into_iter().flatten().flatten().next();
-        version.ok_or_else(|| DatabaseError::Unavailable("the server does not tell its version".into()))
     }
 }
 

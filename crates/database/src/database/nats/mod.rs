@@ -15,9 +15,8 @@ mod message;
 mod subscriber;
 mod wire;
 
-use super::dialect::Dialect;
 use super::session::{WireSession, dial};
-use super::{Database, DatabaseError, Endpoint, Session};
+use super::{DatabaseError, Endpoint, Target, TargetSession};
 
 #[cfg(any(test, fuzzing, feature = "fuzzed"))]
 pub use fuzzed::NATS as FUZZED;
@@ -47,17 +46,12 @@ impl NatsDatabase {
     }
 }
 
-impl Database for NatsDatabase {
+impl Target for NatsDatabase {
     fn name(&self) -> &'static str {
         "nats"
     }
 
-    /// Nothing here speaks SQL.
-    fn dialect(&self) -> &dyn Dialect {
-        &super::simulated::PLAIN
-    }
-
-    fn connect(&self) -> Result<Box<dyn Session>, DatabaseError> {
+    fn open(&self) -> Result<Box<dyn TargetSession>, DatabaseError> {
         let mut session = WireSession::new(NatsWire::new(dial(&self.endpoint)?));
         session.greet(&self.endpoint)?;
         Ok(Box::new(session))

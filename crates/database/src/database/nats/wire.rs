@@ -7,7 +7,7 @@ use std::os::fd::{AsRawFd, OwnedFd, RawFd};
 use super::message::encode;
 use super::subject_of;
 use crate::database::session::{Channel, Prepare, WireSession};
-use crate::database::{Answer, DatabaseError, Endpoint, Progress, Session, Wire};
+use crate::database::{Answer, DatabaseError, Endpoint, Progress, Wire};
 use crate::record::Cells;
 use crate::statement::{Program, Request, Statement};
 
@@ -38,7 +38,8 @@ impl WireSession<NatsWire> {
     /// # Errors
     /// [`DatabaseError::Lost`] when it does not.
     pub(super) fn greet(&mut self, endpoint: &Endpoint) -> Result<(), DatabaseError> {
-        self.run(&greeting(endpoint))
+        let (wire, channel) = self.parts();
+        wire.run(channel, &greeting(endpoint))
     }
 }
 
@@ -137,7 +138,7 @@ impl Wire for NatsWire {
     }
 }
 
-impl Prepare for NatsWire {
+impl NatsWire {
     /// Sends lines that end with a PING, and waits for its PONG.
     fn run(&mut self, channel: &mut Channel, lines: &str) -> Result<(), DatabaseError> {
         channel.send(lines.as_bytes())?;
@@ -160,11 +161,9 @@ impl Prepare for NatsWire {
             channel.receive()?;
         }
     }
+}
 
-    fn query(&mut self, _: &mut Channel, _: &str) -> Result<Vec<Vec<Option<String>>>, DatabaseError> {
-        Ok(Vec::new())
-    }
-
+impl Prepare for NatsWire {
     fn prepare(&mut self, _: &mut Channel, program: &Program) -> Result<(), DatabaseError> {
         let is_numbered = |name: &str| program.tables.iter().any(|table| table.numbered && table.name == name);
         let of = |statement: &Statement| match statement {

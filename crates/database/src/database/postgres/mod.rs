@@ -22,7 +22,8 @@ use std::sync::Arc;
 
 use super::session::WireSession;
 use super::{
-    Database, DatabaseError, Dialect, Endpoint, Entry, LogPosition, QueryOptions, Session, SessionLimits, Weakness,
+    Capabilities, Capability, Database, DatabaseError, Dialect, Endpoint, Entry, LogPosition, Session, SessionLimits,
+    Target, TargetSession, Weakness,
 };
 use crate::trial::DatabaseSettings;
 
@@ -38,8 +39,7 @@ pub static POSTGRES: Entry = Entry {
     open,
     recipe: Some(&recipe::POSTGRES),
     read_url: Some(read_url),
-    query_options: QueryOptions { straight_join: false, cache: false, as_text: true, pipeline: true },
-    has_notifications: true,
+    capabilities: Capabilities::SQL.with(Capability::Text).with(Capability::Pipeline).with(Capability::Notifications),
 };
 
 /// A PostgreSQL server.
@@ -56,11 +56,21 @@ impl Postgres {
     }
 }
 
-impl Database for Postgres {
+impl Target for Postgres {
     fn name(&self) -> &'static str {
         POSTGRES.name
     }
 
+    fn open(&self) -> Result<Box<dyn TargetSession>, DatabaseError> {
+        Ok(self.connect()?)
+    }
+
+    fn sql(&self) -> Option<&dyn Database> {
+        Some(self)
+    }
+}
+
+impl Database for Postgres {
     fn dialect(&self) -> &dyn Dialect {
         &PostgresDialect
     }

@@ -11,7 +11,7 @@ use super::startup::receive;
 use super::types;
 use super::wire::PostgresWire;
 use crate::database::dialect::statement_text;
-use crate::database::session::{Attempt, Channel, Prepare, size_in_memory};
+use crate::database::session::{Attempt, Channel, Prepare, Speak, size_in_memory};
 use crate::database::{DatabaseError, Dialect, PassingOver};
 use crate::statement::{Program, Request, Statement, Step, TableColumn};
 
@@ -19,16 +19,6 @@ use crate::statement::{Program, Request, Statement, Step, TableColumn};
 type Rows = Vec<Vec<Option<String>>>;
 
 impl Prepare for PostgresWire {
-    fn run(&mut self, channel: &mut Channel, sql: &str) -> Result<(), DatabaseError> {
-        simple_query(channel, sql, None)
-    }
-
-    fn query(&mut self, channel: &mut Channel, sql: &str) -> Result<Rows, DatabaseError> {
-        let mut rows = Rows::new();
-        simple_query(channel, sql, Some(&mut rows))?;
-        Ok(rows)
-    }
-
     fn prepare(&mut self, channel: &mut Channel, program: &Program) -> Result<(), DatabaseError> {
         let has_prepared = self.statements.iter().any(|statement| !statement.is_text());
         self.statements.clear();
@@ -64,6 +54,23 @@ impl Prepare for PostgresWire {
         Ok(())
     }
 
+    fn version(&mut self, channel: &mut Channel) -> Result<String, DatabaseError> {
+        let rows = self.query(channel, "SELECT version()")?;
+        rows.into_iter().flatten().flatten().next().ok_or_else(|| broken("it has no version"))
+    }
+}
+
+impl Speak for PostgresWire {
+    fn run(&mut self, channel: &mut Channel, sql: &str) -> Result<(), DatabaseError> {
+        simple_query(channel, sql, None)
+    }
+
+    fn query(&mut self, channel: &mut Channel, sql: &str) -> Result<Rows, DatabaseError> {
+        let mut rows = Rows::new();
+        simple_query(channel, sql, Some(&mut rows))?;
+        Ok(rows)
+    }
+
     fn prepare_passing_over(
         &mut self,
         channel: &mut Channel,
@@ -81,11 +88,6 @@ impl Prepare for PostgresWire {
         describe(channel, &name, &text)?;
         self.statements.push(Prepared::of_arrays(&name, text, &elements, &types));
         Ok(Some(PassingOver { statement: place, counts_all: false }))
-    }
-
-    fn version(&mut self, channel: &mut Channel) -> Result<String, DatabaseError> {
-        let rows = self.query(channel, "SELECT version()")?;
-        rows.into_iter().flatten().flatten().next().ok_or_else(|| broken("it has no version"))
     }
 
     fn dry_run_texts(&self) -> [&'static [&'static str]; 3] {

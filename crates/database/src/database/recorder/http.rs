@@ -4,8 +4,8 @@ use std::io::Write;
 use std::os::fd::{AsRawFd, OwnedFd, RawFd};
 use std::sync::Arc;
 
+use super::check;
 use super::lines::Lines;
-use super::{check, no_sql};
 use crate::database::session::{Channel, Prepare};
 use crate::database::{Answer, DatabaseError, Progress, Wire};
 use crate::record::Cells;
@@ -72,14 +72,6 @@ impl Wire for HttpWire {
 }
 
 impl Prepare for HttpWire {
-    fn run(&mut self, _: &mut Channel, sql: &str) -> Result<(), DatabaseError> {
-        Err(no_sql(sql))
-    }
-
-    fn query(&mut self, _: &mut Channel, sql: &str) -> Result<Vec<Vec<Option<String>>>, DatabaseError> {
-        Err(no_sql(sql))
-    }
-
     fn prepare(&mut self, _: &mut Channel, program: &Program) -> Result<(), DatabaseError> {
         check(program)
     }

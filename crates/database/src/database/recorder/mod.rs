@@ -14,7 +14,7 @@ pub mod recipe;
 use std::sync::Arc;
 
 use super::session::{WireSession, dial};
-use super::{Database, DatabaseError, Dialect, Endpoint, Session};
+use super::{DatabaseError, Endpoint, Target, TargetSession};
 use crate::record::RecordType;
 use crate::statement::{Program, Statement};
 
@@ -45,17 +45,12 @@ impl RecorderDatabase {
     }
 }
 
-impl Database for RecorderDatabase {
+impl Target for RecorderDatabase {
     fn name(&self) -> &'static str {
         "recorder"
     }
 
-    /// Nothing that speaks SQL; for names in messages.
-    fn dialect(&self) -> &dyn Dialect {
-        super::sqlite::DIALECT
-    }
-
-    fn connect(&self) -> Result<Box<dyn Session>, DatabaseError> {
+    fn open(&self) -> Result<Box<dyn TargetSession>, DatabaseError> {
         let socket = dial(&self.endpoint)?;
         let lines = Arc::clone(&self.lines);
         Ok(match &self.way {
@@ -63,11 +58,6 @@ impl Database for RecorderDatabase {
             Way::Nats(subject) => Box::new(WireSession::new(nats::NatsWire::connect(socket, subject, lines)?)),
         })
     }
-}
-
-/// What a recorder answers to SQL.
-fn no_sql(sql: &str) -> DatabaseError {
-    DatabaseError::refused("recorder", format!("a recorder executes no SQL: {sql}"))
 }
 
 /// Whether all that is asked for is to insert records.

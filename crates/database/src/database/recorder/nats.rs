@@ -8,8 +8,8 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::time::Duration;
 
+use super::check;
 use super::lines::Lines;
-use super::{check, no_sql};
 use crate::database::session::{Channel, Prepare, dial};
 use crate::database::{Answer, DatabaseError, Endpoint, Progress, Wire};
 use crate::record::Cells;
@@ -190,14 +190,6 @@ fn acknowledged(payload: &[u8], records: u64) -> Result<Answer, DatabaseError> {
 }
 
 impl Prepare for NatsWire {
-    fn run(&mut self, _: &mut Channel, sql: &str) -> Result<(), DatabaseError> {
-        Err(no_sql(sql))
-    }
-
-    fn query(&mut self, _: &mut Channel, sql: &str) -> Result<Vec<Vec<Option<String>>>, DatabaseError> {
-        Err(no_sql(sql))
-    }
-
     fn prepare(&mut self, _: &mut Channel, program: &Program) -> Result<(), DatabaseError> {
         check(program)
     }

@@ -41,6 +41,16 @@ impl Wire for Echo {
 }
 
 impl Prepare for Echo {
+    fn prepare(&mut self, _channel: &mut Channel, _program: &Program) -> Result<(), DatabaseError> {
+        Ok(())
+    }
+
+    fn version(&mut self, _channel: &mut Channel) -> Result<String, DatabaseError> {
+        Ok("echo".into())
+    }
+}
+
+impl Speak for Echo {
     fn run(&mut self, channel: &mut Channel, sql: &str) -> Result<(), DatabaseError> {
         channel.send(sql.as_bytes())?;
         if sql == self.refuses { Err(DatabaseError::refused("1", "not now")) } else { Ok(()) }
@@ -52,14 +62,6 @@ impl Prepare for Echo {
 
     fn query(&mut self, channel: &mut Channel, _sql: &str) -> Result<Vec<Vec<Option<String>>>, DatabaseError> {
         channel.receive().map(|()| Vec::new())
-    }
-
-    fn prepare(&mut self, _channel: &mut Channel, _program: &Program) -> Result<(), DatabaseError> {
-        Ok(())
-    }
-
-    fn version(&mut self, _channel: &mut Channel) -> Result<String, DatabaseError> {
-        Ok("echo".into())
     }
 
     fn can_follow(&self, _request: &Request) -> bool {

@@ -6,7 +6,7 @@ use std::time::Instant;
 
 use super::rows::Statements;
 use super::{Fate, Queue, lock};
-use crate::database::{Answer, DatabaseError, Progress, Session, Wire};
+use crate::database::{Answer, DatabaseError, Progress, Session, TargetSession, Wire};
 use crate::record::Cells;
 use crate::statement::{Expect, Program, Request};
 
@@ -80,16 +80,7 @@ impl Wire for Connection {
     }
 }
 
-impl Session for Connection {
-    fn run(&mut self, sql: &str) -> Result<(), DatabaseError> {
-        lock(&self.queue).rows.drop_tables(sql);
-        Ok(())
-    }
-
-    fn query(&mut self, _: &str) -> Result<Vec<Vec<Option<String>>>, DatabaseError> {
-        Ok(Vec::new())
-    }
-
+impl TargetSession for Connection {
     fn prepare(&mut self, program: &Program) -> Result<(), DatabaseError> {
         self.statements = Statements::of(program);
         Ok(())
@@ -106,7 +97,18 @@ impl Session for Connection {
         Ok(format!("simulated {}", env!("CARGO_PKG_VERSION")))
     }
 
-    fn into_wire(self: Box<Self>) -> Result<Box<dyn Wire>, Box<dyn Session>> {
+    fn into_wire(self: Box<Self>) -> Result<Box<dyn Wire>, Box<dyn TargetSession>> {
         Ok(self)
+    }
+}
+
+impl Session for Connection {
+    fn run(&mut self, sql: &str) -> Result<(), DatabaseError> {
+        lock(&self.queue).rows.drop_tables(sql);
+        Ok(())
+    }
+
+    fn query(&mut self, _: &str) -> Result<Vec<Vec<Option<String>>>, DatabaseError> {
+        Ok(Vec::new())
     }
 }

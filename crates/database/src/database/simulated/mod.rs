@@ -17,7 +17,7 @@ use std::collections::BTreeMap;
 use std::sync::{Arc, Mutex, PoisonError};
 use std::time::Instant;
 
-use super::{Database, DatabaseError, Dialect, Endpoint, Entry, QueryOptions, Session};
+use super::{Capabilities, Database, DatabaseError, Dialect, Endpoint, Entry, Session, Target, TargetSession};
 use crate::random::Stream;
 use crate::record::{Cells, ColumnKind};
 use crate::statement::Request;
@@ -34,8 +34,7 @@ pub static SIMULATED: Entry = Entry {
     open,
     recipe: None,
     read_url: None,
-    query_options: QueryOptions { straight_join: false, cache: false, as_text: false, pipeline: false },
-    has_notifications: false,
+    capabilities: Capabilities::SQL,
 };
 
 fn open(settings: &DatabaseSettings, _: Option<&Endpoint>) -> Result<Box<dyn Database>, DatabaseError> {
@@ -208,11 +207,21 @@ struct Simulated {
     queue: Arc<Mutex<Queue>>,
 }
 
-impl Database for Simulated {
+impl Target for Simulated {
     fn name(&self) -> &'static str {
         SIMULATED.name
     }
 
+    fn open(&self) -> Result<Box<dyn TargetSession>, DatabaseError> {
+        Ok(self.connect()?)
+    }
+
+    fn sql(&self) -> Option<&dyn Database> {
+        Some(self)
+    }
+}
+
+impl Database for Simulated {
     fn dialect(&self) -> &dyn Dialect {
         &PlainDialect
     }
@@ -228,9 +237,6 @@ impl Database for Simulated {
 fn lock(queue: &Mutex<Queue>) -> std::sync::MutexGuard<'_, Queue> {
     queue.lock().unwrap_or_else(PoisonError::into_inner)
 }
-
-/// The dialect of what speaks no SQL.
-pub(super) static PLAIN: PlainDialect = PlainDialect;
 
 pub(super) struct PlainDialect;
 

@@ -16,14 +16,14 @@ use std::time::Duration;
 
 use rusqlite::{Connection, OpenFlags};
 
-use super::{Database, DatabaseError, Dialect, Entry, QueryOptions, Session, SessionLimits, Weakness};
+use super::{
+    Capabilities, Capability, Database, DatabaseError, Dialect, Entry, Session, SessionLimits, Target, TargetSession,
+    Weakness,
+};
 use crate::trial::DatabaseSettings;
 
 use dialect::SqliteDialect;
 use session::SqliteSession;
-
-/// How SQLite writes SQL, for those who need no file.
-pub(super) static DIALECT: &dyn Dialect = &SqliteDialect;
 
 /// Registry entry.
 pub static SQLITE: Entry = Entry {
@@ -33,8 +33,7 @@ pub static SQLITE: Entry = Entry {
     open: |settings, _| Ok(Box::new(Sqlite::open(settings)?)),
     recipe: None,
     read_url: None,
-    query_options: QueryOptions { straight_join: true, cache: false, as_text: true, pipeline: false },
-    has_notifications: false,
+    capabilities: Capabilities::SQL.with(Capability::StraightJoin).with(Capability::Text),
 };
 
 /// How long a connection waits for another's lock.
@@ -155,17 +154,27 @@ impl Sqlite {
     }
 }
 
-impl Database for Sqlite {
+impl Target for Sqlite {
     fn name(&self) -> &'static str {
         SQLITE.name
     }
 
-    fn dialect(&self) -> &dyn Dialect {
-        &self.dialect
-    }
-
     fn is_embedded(&self) -> bool {
         true
+    }
+
+    fn open(&self) -> Result<Box<dyn TargetSession>, DatabaseError> {
+        Ok(self.connect()?)
+    }
+
+    fn sql(&self) -> Option<&dyn Database> {
+        Some(self)
+    }
+}
+
+impl Database for Sqlite {
+    fn dialect(&self) -> &dyn Dialect {
+        &self.dialect
     }
 
     fn connect(&self) -> Result<Box<dyn Session>, DatabaseError> {

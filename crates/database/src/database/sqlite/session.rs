@@ -9,7 +9,7 @@ use super::prepared::Prepared;
 use super::refusal;
 use crate::database::dialect::statement_text;
 use crate::database::literal::TextStatement;
-use crate::database::{Answer, DatabaseError, Session, Wire};
+use crate::database::{Answer, DatabaseError, Session, TargetSession, Wire};
 use crate::record::Cells;
 use crate::statement::{Expect, Program, Request, Statement, Step};
 
@@ -186,15 +186,7 @@ fn text(value: ValueRef<'_>) -> Option<String> {
     }
 }
 
-impl Session for SqliteSession {
-    fn run(&mut self, sql: &str) -> Result<(), DatabaseError> {
-        self.connection.execute_batch(sql).map_err(|error| refusal::of(&error))
-    }
-
-    fn query(&mut self, sql: &str) -> Result<Vec<Vec<Option<String>>>, DatabaseError> {
-        query(&self.connection, sql).map_err(|error| refusal::of(&error))
-    }
-
+impl TargetSession for SqliteSession {
     fn prepare(&mut self, program: &Program) -> Result<(), DatabaseError> {
         self.inserts =
             program.statements.iter().map(|statement| matches!(statement, Statement::Insert { .. })).collect();
@@ -226,6 +218,24 @@ impl Session for SqliteSession {
             undone.map_err(|error| DatabaseError::Lost(format!("a transaction could not be undone: {error}")))?;
         }
         outcome
+    }
+
+    fn version(&mut self) -> Result<String, DatabaseError> {
+        Ok(format!("SQLite {}", rusqlite::version()))
+    }
+
+    fn into_wire(self: Box<Self>) -> Result<Box<dyn Wire>, Box<dyn TargetSession>> {
+        Err(self)
+    }
+}
+
+impl Session for SqliteSession {
+    fn run(&mut self, sql: &str) -> Result<(), DatabaseError> {
+        self.connection.execute_batch(sql).map_err(|error| refusal::of(&error))
+    }
+
+    fn query(&mut self, sql: &str) -> Result<Vec<Vec<Option<String>>>, DatabaseError> {
+        query(&self.connection, sql).map_err(|error| refusal::of(&error))
     }
 
     fn begin_dry_run(&mut self) -> Result<(), DatabaseError> {
@@ -271,13 +281,5 @@ impl Session for SqliteSession {
         }
         let undone = self.rollback.execute(&Cells::new(), 0, None);
         undone.map(drop).map_err(|error| DatabaseError::Lost(format!("a dry run could not be undone: {error}")))
-    }
-
-    fn version(&mut self) -> Result<String, DatabaseError> {
-        Ok(format!("SQLite {}", rusqlite::version()))
-    }
-
-    fn into_wire(self: Box<Self>) -> Result<Box<dyn Wire>, Box<dyn Session>> {
-        Err(self)
     }
 }

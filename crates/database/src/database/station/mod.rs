@@ -16,7 +16,7 @@ use std::collections::BTreeSet;
 use std::path::PathBuf;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
-use super::{Answer, Database, DatabaseError, Dialect, Namespace, Session, Wire};
+use super::{Answer, DatabaseError, Namespace, Target, TargetSession, Wire};
 use crate::record::Cells;
 use crate::statement::{Program, Request};
 
@@ -152,17 +152,12 @@ impl Outcomes {
     }
 }
 
-impl Database for StationDatabase {
+impl Target for StationDatabase {
     fn name(&self) -> &'static str {
         "station"
     }
 
-    /// Nothing that speaks SQL; for names in messages.
-    fn dialect(&self) -> &dyn Dialect {
-        super::sqlite::DIALECT
-    }
-
-    fn connect(&self) -> Result<Box<dyn Session>, DatabaseError> {
+    fn open(&self) -> Result<Box<dyn TargetSession>, DatabaseError> {
         let place = self.shared.outcomes().take_place();
         let camera = (place % self.shared.settings.cameras.len() as u64) as usize;
         let mut uploading = Uploading { shared: Arc::clone(&self.shared), camera, place, line: None };
@@ -238,15 +233,7 @@ impl Drop for Uploading {
     }
 }
 
-impl Session for Uploading {
-    fn run(&mut self, _: &str) -> Result<(), DatabaseError> {
-        Ok(())
-    }
-
-    fn query(&mut self, _: &str) -> Result<Vec<Vec<Option<String>>>, DatabaseError> {
-        Ok(Vec::new())
-    }
-
+impl TargetSession for Uploading {
     fn prepare(&mut self, _: &Program) -> Result<(), DatabaseError> {
         Ok(())
     }
@@ -264,7 +251,7 @@ impl Session for Uploading {
         Ok(env!("CARGO_PKG_VERSION").to_owned())
     }
 
-    fn into_wire(self: Box<Self>) -> Result<Box<dyn Wire>, Box<dyn Session>> {
+    fn into_wire(self: Box<Self>) -> Result<Box<dyn Wire>, Box<dyn TargetSession>> {
         Err(self)
     }
 }

@@ -4,7 +4,7 @@ use std::path::PathBuf;
 
 use super::super::catalogue::Shape;
 use super::*;
-use crate::database::{Answer, Wire, find};
+use crate::database::{Answer, TargetSession, Wire, find};
 use crate::record::Cells;
 use crate::statement::{Program, Request};
 use crate::trial::DatabaseSettings;
@@ -51,17 +51,7 @@ impl Between {
     }
 }
 
-impl Session for Between {
-    fn run(&mut self, sql: &str) -> Result<(), DatabaseError> {
-        self.count();
-        self.inner.run(sql)
-    }
-
-    fn query(&mut self, sql: &str) -> Result<Vec<Vec<Option<String>>>, DatabaseError> {
-        self.count();
-        self.inner.query(sql)
-    }
-
+impl TargetSession for Between {
     fn prepare(&mut self, program: &Program) -> Result<(), DatabaseError> {
         self.inner.prepare(program)
     }
@@ -74,8 +64,20 @@ impl Session for Between {
         self.inner.version()
     }
 
-    fn into_wire(self: Box<Self>) -> Result<Box<dyn Wire>, Box<dyn Session>> {
+    fn into_wire(self: Box<Self>) -> Result<Box<dyn Wire>, Box<dyn TargetSession>> {
         Err(self)
+    }
+}
+
+impl Session for Between {
+    fn run(&mut self, sql: &str) -> Result<(), DatabaseError> {
+        self.count();
+        self.inner.run(sql)
+    }
+
+    fn query(&mut self, sql: &str) -> Result<Vec<Vec<Option<String>>>, DatabaseError> {
+        self.count();
+        self.inner.query(sql)
     }
 }
 

@@ -371,7 +371,7 @@ fn accounts_are_let_in_or_not(server: &Server) {
         ("nobody", "", "conformance", "1045"),
         ("ann", "p@ss", "absent", "absent"),
         ("ed", "x", "", "ed25519"),
-        ("tls", "", "", "1045"),
+        ("tls", "", "", "REQUIRE SSL"),
     ] {
         let error = log_in(user, password, database).unwrap_err().to_string();
         assert!(error.contains(right) && error.contains("socket") && error.contains(user), "{user}: {error}");

@@ -36,6 +36,13 @@ pub fn connect(
                     "{message} ({code}); loadline speaks plain sockets only: use the unix socket or permit connections without TLS"
                 )
             }
+            // A server says no more than this, so that nobody learns which names there are.
+            DatabaseError::Refused { code, message } if code == "1045" => {
+                format!(
+                    "{message} ({code}): the name or the password is wrong (LOADLINE_PASSWORD, where none stands in the address), or the account must use TLS \
+                     (REQUIRE SSL), which loadline does not speak: use one that need not"
+                )
+            }
             other => other.to_string(),
         };
         DatabaseError::Unavailable(format!("cannot log in to {} as {:?}: {reason}", address(endpoint), endpoint.user))

@@ -22,7 +22,7 @@ use program::{Ended, number_in};
 use proxy::{DAMAGES, Damage, Order, Protocol, Proxy};
 
 /// Runs for each server where nothing else is asked for.
-const RUNS: u64 = 24;
+const RUNS: u64 = 16;
 const OPERATIONS: u64 = 200;
 
 /// A server behind a proxy, and a folder for runs.

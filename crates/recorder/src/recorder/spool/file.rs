@@ -57,6 +57,9 @@ pub struct SpoolFile {
     pub(super) is_opened: bool,
     /// Whether bodies are compressed while they wait.
     pub(super) compresses: bool,
+    /// Called when a group is durable in the lasting log and not in the entries yet.
+    #[cfg(test)]
+    pub(super) looks_between_logs: Option<fn(&Shelf)>,
     /// Held by whoever works on a directory.
     pub(super) lock: Option<Lock>,
 }

@@ -4,6 +4,8 @@
 
 use std::collections::{BTreeMap, HashMap, HashSet};
 
+use loadline_segments::segments::FrameHeader;
+
 use super::fact::{FACTS, Fact, Id, Moved, StoredRefusal};
 use super::file::SpoolFile;
 use super::holders::Change;
@@ -229,18 +231,27 @@ impl Group<'_> {
             let lengths = self.frames.iter().filter(move |frame| frame.log == log);
             logs.make_room(log, lengths.map(|frame| frame.body.len() as u64))?;
         }
-        self.write(LogName::Lasting)?;
+        let mut placed = self.write(LogName::Lasting)?;
         if let Some(state) = state {
             self.file.state = state;
         }
         self.file.state.base = self.base;
-        if let Err(error) = self.write(LogName::Entries) {
-            // There was room, and the disk gave none: what stands in the lasting log is so all the same.
-            self.file.next_sequence = self.next_sequence;
-            self.file.next_refusal = self.next_refusal;
-            self.file.count_again();
-            return Err(error);
+        #[cfg(test)]
+        if let Some(look) = self.file.looks_between_logs {
+            look(&self.file.shelf);
         }
+        match self.write(LogName::Entries) {
+            Ok(more) => placed.extend(more),
+            Err(error) => {
+                // There was room, and the disk gave none: what stands in the lasting log is so all the same.
+                self.show(placed);
+                self.file.next_sequence = self.next_sequence;
+                self.file.next_refusal = self.next_refusal;
+                self.file.count_again();
+                return Err(error);
+            }
+        }
+        self.show(placed);
         self.conclude();
         Ok(())
     }
@@ -278,30 +289,34 @@ impl Group<'_> {
         self.state = Some(state);
     }
 
-    /// Appends the frames of a log, and makes them durable.
-    fn write(&mut self, log: LogName) -> Result<(), SpoolError> {
+    /// Appends the frames of a log, and makes them durable; where they stand.
+    fn write(&mut self, log: LogName) -> Result<Vec<(usize, FrameHeader)>, SpoolError> {
         let mut placed = Vec::new();
         for (number, frame) in self.frames.iter().enumerate().filter(|(_, frame)| frame.log == log) {
             let logs = self.file.logs.as_mut().ok_or_else(|| SpoolError::Broken("it is closed".to_owned()))?;
             let header = logs.append(log, (frame.kind, frame.tag, frame.rows), &frame.body)?;
             placed.push((number, header));
         }
-        if placed.is_empty() {
-            return Ok(());
+        if !placed.is_empty() {
+            self.file.logs()?.log(log).commit().map_err(logs::error_of)?;
         }
-        self.file.logs()?.log(log).commit().map_err(logs::error_of)?;
+        Ok(placed)
+    }
+
+    /// Shows writers what is durable. All of a group at once: whoever saw an entry that came back, which the lasting log has, before an older one of the same group
+    /// would go on behind both, and the older one would be lost.
+    fn show(&mut self, placed: Vec<(usize, FrameHeader)>) {
         let mut index = self.file.shelf.index();
         for (number, header) in placed {
-            let frame = &mut self.frames[number];
-            index.note_segment(log, header.position.segment as u32, header.epoch);
+            let frame = &self.frames[number];
+            index.note_segment(frame.log, header.position.segment as u32, header.epoch);
             for (effect, at, length) in &frame.effects {
-                index.apply(&effect.at(Place::of(log, &header, *at, *length)));
+                index.apply(&effect.at(Place::of(frame.log, &header, *at, *length)));
             }
-            if let Some(id) = frame.id.filter(|_| log == LogName::Entries) {
+            if let Some(id) = frame.id.filter(|_| frame.log == LogName::Entries) {
                 self.file.ids_of.entry(header.position.segment).or_default().push(prefix(&id));
             }
         }
-        Ok(())
     }
 
     /// Everything is durable: what was changed is so from here on.

@@ -80,3 +80,30 @@ fn a_recorder_that_works_replays_in_portions_and_leaves_room_to_others() {
     committer.join();
     assert_conserved(directory.open().counts());
 }
+
+thread_local! {
+    /// The newest entry that a writer found while only the lasting log had a group.
+    static SEEN: std::cell::Cell<Option<i64>> = const { std::cell::Cell::new(None) };
+}
+
+#[test]
+fn what_comes_back_is_not_seen_before_an_older_entry_of_its_group() {
+    let directory = Directory::new();
+    let mut file = directory.open();
+    append(&mut file, &[offer(1)]);
+    let entry = Arc::new(waiting(&file).remove(0));
+    let deferred = Deferred { entry, rows: vec![1], body: b"m f=1\n".into(), rest: b"m f=1\n".into() };
+    let mut group = file.begin().unwrap();
+    group.defer(&deferred).unwrap();
+    group.commit().unwrap();
+    file.looks_between_logs =
+        Some(|shelf| SEEN.set(shelf.index().between(0, 0, i64::MAX).last().map(|(sequence, _)| sequence)));
+    let mut group = file.begin().unwrap();
+    group.append(&offer(2)).unwrap();
+    group.bring_back(1).unwrap();
+    group.commit().unwrap();
+    let sequences: Vec<i64> = waiting(&file).iter().map(|entry| entry.sequence).collect();
+    // A writer that saw the last one alone would commit it, settle all up to it, and never look at the one before.
+    assert_eq!(sequences.len(), 3, "{sequences:?}");
+    assert_eq!(SEEN.get(), Some(sequences[0]), "{sequences:?}");
+}

@@ -336,6 +336,8 @@ fn assemble(mut replay: Replay, logs: Logs, (entries, lasting): (Arc<dyn Disk>, 
         wants_mark: false,
         is_opened: false,
         compresses: false,
+        #[cfg(test)]
+        looks_between_logs: None,
         lock: None,
     }
 }

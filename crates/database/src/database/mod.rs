@@ -43,7 +43,7 @@ pub use durability::{LogPosition, Weakness};
 pub use form::URL_FORM;
 pub use limits::SessionLimits;
 pub use namespace::Namespace;
-pub use wire::{Progress, Wire};
+pub use wire::{Progress, Unasked, Wire};
 #[cfg(any(test, fuzzing, feature = "fuzzed"))]
 pub use {fuzzed::MYSQL as FUZZED_MYSQL, fuzzed::POSTGRES as FUZZED_POSTGRES, nats::FUZZED as FUZZED_NATS};
 

@@ -21,15 +21,26 @@ pub trait Wire: Send {
     /// again, followed by more; a wire consumes whole messages and never more than its own answer.
     fn advance(&mut self, request: &Request, input: &[u8], out: &mut Vec<u8>) -> Progress;
 
-    /// Takes in bytes that arrive while no request is running, and may append bytes to send: how many were consumed. None where nothing may
-    /// come then, as with most servers; the connection is given up.
-    fn unasked(&mut self, input: &[u8], out: &mut Vec<u8>) -> Option<usize> {
+    /// Takes in bytes that arrive while no request is running, and may append bytes to send: how many were consumed.
+    ///
+    /// # Errors
+    /// [`Unasked`]: the connection is given up. With most servers nothing may come then.
+    fn unasked(&mut self, input: &[u8], out: &mut Vec<u8>) -> Result<usize, Unasked> {
         let (_, _) = (input, out);
-        None
+        Err(Unasked::Wrong)
     }
 
     /// From now on keeps the rows that are read (`Some`) or only counts them (`None`). Gives back what was kept.
     fn keep_rows(&mut self, rows: Option<Cells>) -> Option<Cells>;
+}
+
+/// Why a connection is given up that said something while no request was running.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Unasked {
+    /// The server ends the connection in order: what it answered before holds.
+    Ended,
+    /// Nothing of the kind may come then.
+    Wrong,
 }
 
 /// How far a request has come.

@@ -10,7 +10,7 @@ use super::client::{Client, Next};
 use super::clock::{Clock, minimise_timer_slack};
 use super::{LoopContext, LoopResult, Reconnect};
 use crate::database::session::ANSWER_BYTES_MAX;
-use crate::database::{Answer, DatabaseError, Wire};
+use crate::database::{Answer, DatabaseError, Unasked, Wire};
 
 /// Pause before a lost connection is made again.
 const RECONNECT_PAUSE_NS: u64 = 100_000_000;
@@ -210,13 +210,18 @@ impl<'a, T: Transport> EventLoop<'a, T> {
         if !self.out.is_empty() {
             self.send(place);
         }
-        match progress.outcome {
-            Some(outcome) if !outcome.as_ref().is_err_and(DatabaseError::is_lost) && !self.has_only_answered(place) => {
-                self.lose(place, now_ns, "the server sent more than the answer to what was asked");
+        let Some(outcome) = progress.outcome else {
+            return self.give_up_endless(place, now_ns);
+        };
+        let is_lost = outcome.as_ref().is_err_and(DatabaseError::is_lost);
+        match if is_lost { Ok(()) } else { self.take_rest(place) } {
+            Ok(()) => {}
+            Err(Unasked::Ended) => self.hang_up(place),
+            Err(Unasked::Wrong) => {
+                return self.lose(place, now_ns, "the server sent more than the answer to what was asked");
             }
-            Some(outcome) => self.end(place, now_ns, outcome),
-            None => self.give_up_endless(place, now_ns),
         }
+        self.end(place, now_ns, outcome);
     }
 
     /// Loses a connection whose server sends a message without an end: the server does not decide how much memory a trial takes.
@@ -238,36 +243,29 @@ impl<'a, T: Transport> EventLoop<'a, T> {
         }
     }
 
-    /// Whether nothing stands behind an answer but what the server may say unasked. More would be taken for the next answer, and from then on each operation
+    /// Takes in what stands behind an answer and the server may say unasked. More would be taken for the next answer, and from then on each operation
     /// would be measured with the answer to the one before it.
     #[inline]
-    fn has_only_answered(&mut self, place: usize) -> bool {
+    fn take_rest(&mut self, place: usize) -> Result<(), Unasked> {
         let slot = &mut self.slots[place];
         if slot.unread.is_empty() {
-            return true;
+            return Ok(());
         }
         self.out.clear();
-        let Some(consumed) = slot.wire.as_mut().and_then(|wire| wire.unasked(&slot.unread, &mut self.out)) else {
-            return false;
-        };
-        slot.unread.drain(..consumed);
+        let consumed = slot.wire.as_mut().map_or(Err(Unasked::Wrong), |wire| wire.unasked(&slot.unread, &mut self.out));
+        slot.unread.drain(..consumed?);
         self.send(place);
-        true
+        Ok(())
     }
 
     /// Takes in what arrives while nothing was asked; few servers have anything to say then.
     fn receive_unasked(&mut self, place: usize, chunk: Chunk, now_ns: u64) {
-        let slot = &mut self.slots[place];
-        slot.unread.extend_from_slice(self.transport.bytes(chunk));
+        self.slots[place].unread.extend_from_slice(self.transport.bytes(chunk));
         self.transport.release(chunk);
-        self.out.clear();
-        let consumed = slot.wire.as_mut().and_then(|wire| wire.unasked(&slot.unread, &mut self.out));
-        let Some(consumed) = consumed else {
-            return self.lose(place, now_ns, "the server sent something that was not asked for");
-        };
-        slot.unread.drain(..consumed);
-        self.send(place);
-        self.give_up_endless(place, now_ns);
+        match self.take_rest(place) {
+            Ok(()) => self.give_up_endless(place, now_ns),
+            Err(_) => self.hang_up(place),
+        }
     }
 
     fn end(&mut self, place: usize, now_ns: u64, outcome: Result<Answer, DatabaseError>) {
@@ -282,8 +280,8 @@ impl<'a, T: Transport> EventLoop<'a, T> {
         }
     }
 
-    /// Ends the running operation because its connection is gone; the client tries again after a pause.
-    fn lose(&mut self, place: usize, now_ns: u64, why: &str) {
+    /// Closes a connection; another one is opened for the client's next operation.
+    fn hang_up(&mut self, place: usize) {
         let slot = &mut self.slots[place];
         if slot.wire.is_some() {
             self.transport.detach(place);
@@ -292,6 +290,12 @@ impl<'a, T: Transport> EventLoop<'a, T> {
         slot.heard_ns = 0;
         slot.unread.clear();
         slot.unread.shrink_to(UNREAD_WORTH_ADDING);
+    }
+
+    /// Ends the running operation because its connection is gone; the client tries again after a pause.
+    fn lose(&mut self, place: usize, now_ns: u64, why: &str) {
+        self.hang_up(place);
+        let slot = &mut self.slots[place];
         if slot.state == State::Busy {
             slot.client.done(now_ns, &Err(DatabaseError::Lost(why.to_owned())), &mut self.context.tally);
             slot.client.postpone(now_ns + RECONNECT_PAUSE_NS);

@@ -28,6 +28,8 @@ pub enum Found<'a> {
 pub struct Gap {
     /// Where they were, or where the first of their segment was.
     pub position: Position,
+    /// Number of the first of them. No other frame of the log ever has it, while at the position another one may come to stand.
+    pub first: u64,
     /// How many.
     pub frames: u64,
     /// Rows that they acknowledged.
@@ -278,7 +280,7 @@ impl<'a> Judge<'a> {
         *told.1 += rows;
         if self.recovered.gaps.len() < GAPS_MAX {
             let position = Position { segment: gone, offset: HEADER_BYTES as u32 };
-            self.recovered.gaps.push(Gap { position, frames, rows, is_certain });
+            self.recovered.gaps.push(Gap { position, first: from.sequence + 1, frames, rows, is_certain });
         }
     }
 
@@ -424,7 +426,7 @@ impl Gaps {
             let (frames, rows) = (to.sequence - from.sequence, to.rows.saturating_sub(from.rows));
             if frames > 0 {
                 let position = Position { segment: self.segment, offset };
-                self.found.push(Gap { position, frames, rows, is_certain });
+                self.found.push(Gap { position, first: from.sequence + 1, frames, rows, is_certain });
                 self.uncertain = match is_certain {
                     true => self.uncertain,
                     false => (self.uncertain.0 + frames, self.uncertain.1 + rows),

@@ -8,6 +8,6 @@ mod run;
 mod truth;
 
 pub use exhaustive::{End, Frame, SMALL, cuts, flips, losses, opened, small_log};
-pub use memory::{Cut, MemoryDisk};
+pub use memory::{AfterSync, Cut, MemoryDisk};
 pub use run::{Faults, run};
 pub use truth::Told;

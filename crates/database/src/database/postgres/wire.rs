@@ -19,7 +19,7 @@ use super::encode::Encoding;
 use super::message::{self, COPY_FAIL_AND_SYNC, EXECUTE, FLUSH, Message, SYNC, ServerError, broken, column_types};
 use super::prepared::Prepared;
 use crate::database::session::{Attempt, Before};
-use crate::database::{Answer, DatabaseError, Progress, Wire};
+use crate::database::{Answer, DatabaseError, Progress, Unasked, Wire};
 use crate::record::Cells;
 use crate::statement::{Expect, Miscount, Request, Step};
 
@@ -410,6 +410,21 @@ impl Wire for PostgresWire {
                 return Progress { consumed, outcome };
             }
         }
+    }
+
+    fn unasked(&mut self, input: &[u8], _: &mut Vec<u8>) -> Result<usize, Unasked> {
+        let mut consumed = 0;
+        while let Some(message) = message::read(&input[consumed..]).map_err(|_| Unasked::Wrong)? {
+            match message.tag {
+                b'A' => self.notices += 1,
+                // A warning, or a setting that was reloaded.
+                b'N' | b'S' => {}
+                b'E' if ServerError::read(message.body).is_fatal() => return Err(Unasked::Ended),
+                _ => return Err(Unasked::Wrong),
+            }
+            consumed += message.length();
+        }
+        Ok(consumed)
     }
 
     fn keep_rows(&mut self, rows: Option<Cells>) -> Option<Cells> {

@@ -11,7 +11,7 @@ use std::time::Duration;
 use super::check;
 use super::lines::Lines;
 use crate::database::session::{Channel, Prepare, dial};
-use crate::database::{Answer, DatabaseError, Endpoint, Progress, Wire};
+use crate::database::{Answer, DatabaseError, Endpoint, Progress, Unasked, Wire};
 use crate::record::Cells;
 use crate::statement::{Program, Request};
 
@@ -154,17 +154,17 @@ impl Wire for NatsWire {
         }
     }
 
-    fn unasked(&mut self, input: &[u8], out: &mut Vec<u8>) -> Option<usize> {
+    fn unasked(&mut self, input: &[u8], out: &mut Vec<u8>) -> Result<usize, Unasked> {
         let mut consumed = 0;
-        while let Some((said, length)) = read_said(&input[consumed..]).ok()? {
+        while let Some((said, length)) = read_said(&input[consumed..]).map_err(|_| Unasked::Wrong)? {
             match said {
                 Said::Ping => out.extend_from_slice(b"PONG\r\n"),
                 Said::Nothing | Said::Message(..) => {}
-                Said::Error(_) => return None,
+                Said::Error(_) => return Err(Unasked::Wrong),
             }
             consumed += length;
         }
-        Some(consumed)
+        Ok(consumed)
     }
 
     fn keep_rows(&mut self, _: Option<Cells>) -> Option<Cells> {

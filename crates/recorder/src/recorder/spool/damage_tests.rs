@@ -310,3 +310,33 @@ fn a_directory_that_is_moved_or_removed_ends_the_spool() {
         assert!(matches!(&error, SpoolError::Broken(reason) if reason.contains("moved, removed")), "{error}");
     }
 }
+
+/// A segment that was cut ends where the next one will begin: what is lost of that one later is another damage, also where it is as large.
+#[test]
+fn two_damages_of_as_many_records_at_one_place_are_both_told() {
+    let directory = Directory::new();
+    let mut file = directory.open();
+    let mut all = (1..).map(offer);
+    let mut store = |file: &mut SpoolFile, requests| {
+        all.by_ref().take(requests).for_each(|one| drop(append(file, &[one])));
+        file.mark().unwrap();
+    };
+    store(&mut file, 1);
+    let first = segments(&directory, "entries").remove(0);
+    let kept_bytes = find(&first, "m f=1\n") + 2 * "m f=1\n".len();
+    store(&mut file, 3);
+    drop(file);
+    directory.open().abandon();
+    std::fs::File::options().write(true).open(&first).unwrap().set_len(kept_bytes as u64).unwrap();
+    let mut file = directory.open();
+    assert_eq!((file.damage().rows, file.counts().quarantined), (6, 6));
+    store(&mut file, 3);
+    file.abandon();
+    let newest = segments(&directory, "entries").pop().unwrap();
+    assert_ne!(newest, first);
+    std::fs::remove_file(newest).unwrap();
+    let mut file = directory.open();
+    assert_eq!((file.damage().rows, file.counts().quarantined), (6, 12));
+    assert_eq!(file.counts().acknowledged, 14);
+    assert_counted(&mut file);
+}

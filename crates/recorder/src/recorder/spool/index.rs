@@ -132,6 +132,12 @@ impl Index {
         own.map(|(moved, _)| *moved).collect()
     }
 
+    /// Segments in which something stands that is said to be over.
+    pub(super) fn outdated(&self) -> Vec<(LogName, u64)> {
+        let until = self.moved.values().map(|(moved, _)| (moved.until.0, u64::from(moved.until.1)));
+        until.collect()
+    }
+
     fn put_moved(&mut self, moved: Moved, place: Place) {
         match moved.version {
             None => self.let_go(moved.number),

@@ -40,6 +40,8 @@ struct Lost {
     log: LogName,
     segment: u64,
     offset: u32,
+    /// Number of the first frame.
+    first: u64,
     rows: u64,
     /// The lane that it was in, where that is known.
     lane: Option<u32>,
@@ -147,6 +149,7 @@ impl Replay {
             log,
             segment: header.position.segment,
             offset: header.position.offset,
+            first: header.sequence,
             rows: header.rows.into(),
             lane: (log == LogName::Entries).then_some(header.tag),
             left: left[..left.len().min(LEFT_MAX)].to_vec(),
@@ -162,12 +165,20 @@ impl Replay {
         for gap in gaps.filter(|gap| !known.contains(&(gap.position.segment, gap.position.offset))) {
             rows += gap.rows;
             let (segment, offset) = (gap.position.segment, gap.position.offset);
-            self.lost.push(Lost { log, segment, offset, rows: gap.rows, lane: None, left: Vec::new() });
+            self.lost.push(Lost {
+                log,
+                segment,
+                offset,
+                first: gap.first,
+                rows: gap.rows,
+                lane: None,
+                left: Vec::new(),
+            });
         }
         // Gaps are told up to a number, and some without their places.
         let rest = recovered.damaged_rows.saturating_sub(rows);
         if rest > 0 {
-            self.lost.push(Lost { log, segment: 0, offset: 0, rows: rest, lane: None, left: Vec::new() });
+            self.lost.push(Lost { log, segment: 0, offset: 0, first: 0, rows: rest, lane: None, left: Vec::new() });
         }
     }
 
@@ -254,20 +265,12 @@ fn open_on(
     };
     let logs = Logs::new(entries, lasting, bound_bytes);
     let lost: Vec<Lost> = std::mem::take(&mut replay.lost);
-    let lost: Vec<Lost> = lost
+    let mut lost: Vec<Lost> = lost
         .into_iter()
         .filter(|lost| lost.rows > 0 && !replay.was_settled(lost, &note, of_entries.is_clean))
         .collect();
-    let hurt_in = |log: LogName, recovered: &Recovered| -> Vec<(LogName, u64)> {
-        let gaps = recovered.gaps.iter().map(|gap| gap.position.segment);
-        gaps.chain(recovered.hurt.iter().copied()).map(|segment| (log, segment)).collect()
-    };
-    let mut lost = lost;
     lost.sort_by_key(|lost| lost.log);
-    let mut hurt: Vec<_> = lost.iter().map(|lost| (lost.log, lost.segment)).collect();
-    hurt.extend([hurt_in(LogName::Entries, &of_entries), hurt_in(LogName::Lasting, &of_lasting)].concat());
-    hurt.sort_unstable();
-    hurt.dedup();
+    let hurt = hurt_segments(&lost, &[(LogName::Entries, &of_entries), (LogName::Lasting, &of_lasting)], &replay.index);
     let is_hurt = !lost.is_empty() || damage.files > 0 || damage.uncertain_rows > 0 || of_lasting.damaged_frames > 0;
     let mut file = assemble(replay, logs, (entries_disk, lasting_disk));
     (file.bound_bytes, file.quarantine_bound_bytes, file.remember) = (bound_bytes, bound_bytes, remember);
@@ -281,6 +284,22 @@ fn open_on(
     file.leave_hurt(&hurt)?;
     file.is_opened = true;
     Ok(file)
+}
+
+/// Segments that are damaged, or in which something stands that may come back by damage.
+fn hurt_segments(lost: &[Lost], logs: &[(LogName, &Recovered)], index: &Index) -> Vec<(LogName, u64)> {
+    let mut hurt: Vec<_> = lost.iter().map(|lost| (lost.log, lost.segment)).collect();
+    for (log, recovered) in logs {
+        let gaps = recovered.gaps.iter().map(|gap| gap.position.segment);
+        hurt.extend(gaps.chain(recovered.hurt.iter().copied()).map(|segment| (*log, segment)));
+    }
+    if hurt.iter().any(|(log, _)| *log == LogName::Lasting) {
+        // What says a second time that something is over may be all that is left that says so: what it speaks of must not come back when that is damaged, too.
+        hurt.extend(index.outdated().into_iter().filter(|(log, _)| *log == LogName::Entries));
+    }
+    hurt.sort_unstable();
+    hurt.dedup();
+    hurt
 }
 
 fn check_version(replay: &Replay, unusable: &dyn Fn(String) -> SpoolError) -> Result<(), SpoolError> {
@@ -399,17 +418,14 @@ impl SpoolFile {
         // No more can be lost than is not there. What is missing of the entries is known exactly, and so it comes first, and is told whatever was told too much before.
         let mut missing = group.counts().committed;
         for lost in lost {
-            // Of the same damage the same numbers, so that it is put there once.
-            let key = |log: LogName| if log == LogName::Entries { -1 } else { -2 };
-            // What has no place is another one each time.
-            let place = if lost.segment == 0 {
-                group.next_refusal()
-            } else {
-                i64::try_from(lost.segment).unwrap_or(i64::MAX / 4)
+            // Of the same damage the same numbers, so that it is put there once. What has no place is another one each time.
+            let (kind, place) = match (lost.segment, lost.log) {
+                (0, _) => (-3, group.next_refusal()),
+                (_, LogName::Entries) => (-1, i64::try_from(lost.first).unwrap_or(i64::MAX / 4)),
+                (_, LogName::Lasting) => (-2, i64::try_from(lost.first).unwrap_or(i64::MAX / 4)),
             };
-            let key = |log: LogName| if lost.segment == 0 { -3 } else { key(log) };
-            let many = i64::try_from(lost.rows).unwrap_or(i64::MAX).min(1 << 28) << 32;
-            let (entry, row) = (i64::MIN / 2 + 4 * place + key(lost.log), -2 - i64::from(lost.offset) - many);
+            let rows_told = i64::try_from(lost.rows).unwrap_or(i64::MAX - 2);
+            let (entry, row) = (i64::MIN / 2 + 4 * place.min(i64::MAX / 16) + kind, -2 - rows_told);
             let is_exact = lost.log == LogName::Entries && lost.segment > 0;
             let rows = if is_exact { lost.rows } else { lost.rows.min(missing) };
             if rows == 0 || group.is_refused(entry, row) {

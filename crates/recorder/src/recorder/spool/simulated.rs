@@ -2,6 +2,7 @@
 //!
 //! The world has a database's ledger: what is committed there is committed whatever the spool knows. Everything comes from a seed.
 
+mod onlooker;
 mod truth;
 
 use std::sync::Arc;
@@ -11,8 +12,11 @@ use loadline_segments::segments::simulated::{Cut, Faults, MemoryDisk, Told};
 
 use super::group::Group;
 use super::refusal::Refusal;
-use super::{APART_LANES, Apart, ApartPart, Clearing, Deferred, Entry, LaneNews, Offer, SpoolError, SpoolFile, Stored};
+use super::{
+    APART_LANES, Apart, ApartPart, Clearing, Deferred, Entry, LaneNews, Offer, Span, SpoolError, SpoolFile, Stored,
+};
 use crate::random::Stream;
+use onlooker::Onlooker;
 use truth::{Fate, Truth, lines_of};
 
 /// Steps of a run.
@@ -138,6 +142,8 @@ impl World {
     fn take_in(&mut self) -> Result<(), Told> {
         let mut offers: Vec<Offer> = (0..1 + self.random.below(5)).map(|_| self.offer()).collect();
         let again = self.unanswered.take();
+        let replays = self.happens(15);
+        let onlooker = self.watched();
         let Some(file) = &mut self.file else { return Ok(()) };
         let mut group = begin(file)?;
         let mut stored = Vec::new();
@@ -158,14 +164,41 @@ impl World {
                 stored.push(offer);
             }
         }
-        let outcome = group.commit();
+        // As the spool's thread makes its groups: what is asked for by others, and what comes back, is behind requests of the same group.
+        let others = if replays { group.clear(Clearing::Replay, Span::ALL, (LANES, 0)).map(drop) } else { Ok(()) };
+        let outcome = others.and_then(|()| group.bring_back(LANES)).and_then(|()| group.commit());
         self.faults.frames += stored.len() as u64;
         match outcome {
             Ok(()) => stored.iter().for_each(|offer| self.truth.set(offer, Fate::Acknowledged)),
             Err(SpoolError::Full(_)) => stored.iter().for_each(|offer| self.truth.set(offer, Fate::Refused)),
             Err(_) => self.unanswered = stored.into_iter().rev().find(|offer| !offer.message_id.is_empty()),
         }
+        self.note_seen(onlooker)?;
         self.after("take in", outcome)
+    }
+
+    /// From here on a writer looks on, in the middle of what is done.
+    fn watched(&mut self) -> Option<Onlooker> {
+        let reader = self.file.as_ref()?.reader();
+        let onlooker = Onlooker::new(self.random.below(u64::MAX), reader, LANES, self.truth.ledgers());
+        for disk in &self.disks {
+            let looking = onlooker.clone();
+            disk.after_sync(Some(Arc::new(move || looking.look())));
+        }
+        Some(onlooker)
+    }
+
+    /// What the writer that looked on committed is committed.
+    fn note_seen(&mut self, onlooker: Option<Onlooker>) -> Result<(), Told> {
+        self.disks.iter().for_each(|disk| disk.after_sync(None));
+        let seen = onlooker.map_or(Ok(Vec::new()), |onlooker| onlooker.seen());
+        for seen in seen.map_err(|error| error.to_string())? {
+            let sequences: Vec<i64> = seen.entries.iter().map(|entry| entry.sequence).collect();
+            self.note(format!("meanwhile {sequences:?} of lane {} are written", seen.lane));
+            self.faults.seen += 1;
+            self.truth.commit(seen.lane, &seen.entries, &seen.quarantined)?;
+        }
+        Ok(())
     }
 
     /// A writer commits what it finds, or has some of it put into quarantine, deferred or set apart.
@@ -302,7 +335,9 @@ impl World {
         what: &str,
         change: impl FnOnce(&mut SpoolFile) -> Result<(), SpoolError>,
     ) -> Result<(), Told> {
+        let onlooker = self.watched();
         let outcome = self.file.as_mut().map_or(Ok(()), change);
+        self.note_seen(onlooker)?;
         self.after(what, outcome)
     }
 
@@ -450,6 +485,6 @@ mod tests {
         }
         // A simulation in which little happens shows nothing.
         assert!(all.cuts > 800 && all.kills > 600 && all.failures > 600 && all.damages > 600, "{all:?}");
-        assert!(all.full > 200 && all.damaged > 50 && all.frames > 20_000, "{all:?}");
+        assert!(all.full > 200 && all.damaged > 50 && all.frames > 20_000 && all.seen > 1_000, "{all:?}");
     }
 }

@@ -68,7 +68,12 @@ struct State {
     until_failure: Option<u64>,
     /// Every write since the disk was made: name, offset and length.
     written_bytes: u64,
+    /// What looks on after each sync of a file.
+    after_sync: Option<AfterSync>,
 }
+
+/// Somebody who looks at what others do on a disk, while they are at it.
+pub type AfterSync = Arc<dyn Fn() + Send + Sync>;
 
 /// A directory in memory.
 #[derive(Clone)]
@@ -133,6 +138,11 @@ impl MemoryDisk {
     /// After so many more writes and syncs all of them fail, until the power is cut.
     pub fn fail_after(&self, operations: u64) {
         lock(&self.0).until_failure = Some(operations);
+    }
+
+    /// Calls this after each sync of a file that succeeds, in the middle of what whoever syncs does; or nothing any more.
+    pub fn after_sync(&self, look: Option<AfterSync>) {
+        lock(&self.0).after_sync = look;
     }
 
     /// Bytes that were written since it was made.
@@ -260,6 +270,11 @@ impl DiskFile for MemoryFile {
             durable[offset..offset + bytes.len()].copy_from_slice(&bytes);
         }
         *is_sized |= outcome.is_ok();
+        drop(content);
+        let look = lock(&self.disk.0).after_sync.clone();
+        if let (Ok(()), Some(look)) = (&outcome, look) {
+            look();
+        }
         outcome
     }
 }

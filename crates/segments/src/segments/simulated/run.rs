@@ -34,6 +34,8 @@ pub struct Faults {
     pub frames: u64,
     /// Frames that damage has taken, each of them told.
     pub damaged: u64,
+    /// Times when somebody who looked on, in the middle of what another did, found something.
+    pub seen: u64,
 }
 
 impl Faults {
@@ -45,6 +47,7 @@ impl Faults {
     /// Those of another run, too.
     pub fn add(&mut self, other: &Faults) {
         self.cuts += other.cuts;
+        self.seen += other.seen;
         self.kills += other.kills;
         self.damages += other.damages;
         self.failures += other.failures;

@@ -336,3 +336,19 @@ proptest! {
         prop_assert_eq!((consumed, outcome, cut_out), (at_once.consumed, at_once.outcome, whole_out));
     }
 }
+
+#[test]
+fn between_requests_a_server_may_warn_notify_and_end_the_connection_and_nothing_else() {
+    let warning = message(b'N', b"SWARNING\0VWARNING\0C57P02\0Mcrash\0\0");
+    let setting = message(b'S', b"TimeZone\0UTC\0");
+    let notice = message(b'A', b"\0\0\0\x01channel\0\0");
+    let (mut wire, mut out) = (wire(), Vec::new());
+    let all = [warning.clone(), setting, notice, vec![b'N', 0]].concat();
+    assert_eq!(wire.unasked(&all, &mut out), Ok(all.len() - 2), "what is not whole is left");
+    assert_eq!((wire.notices, out.len()), (1, 0));
+    let ended = message(b'E', b"SFATAL\0VFATAL\0C57P01\0Mterminating connection\0\0");
+    assert_eq!(wire.unasked(&[warning, ended].concat(), &mut out), Err(Unasked::Ended));
+    for wrong in [done("SELECT 1"), error("22003"), ready(), vec![b'N', 0xff, 0xff, 0xff, 0xff]] {
+        assert_eq!(wire.unasked(&wrong, &mut out), Err(Unasked::Wrong), "{wrong:?}");
+    }
+}

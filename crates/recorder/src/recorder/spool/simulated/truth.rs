@@ -143,7 +143,16 @@ impl Truth {
             }
         }
         if let Some((row, times)) = found.iter().find(|(_, times)| **times > 1) {
-            return Err(format!("record {row} is there {times} times"));
+            let holds = |entry: &&Entry| rows_of(&entry.offer.body).contains(row);
+            let places: Vec<_> = waiting
+                .iter()
+                .filter(holds)
+                .map(|entry| (entry.offer.lane, entry.sequence, rows_of(&entry.offer.body)))
+                .collect();
+            let refused: Vec<_> = quarantined.iter().filter(|(refused, _)| refused == row).collect();
+            return Err(format!(
+                "record {row} is there {times} times: in entries (lane, sequence, records) {places:?}, in quarantine (record, entry) {refused:?}"
+            ));
         }
         let mut missing = 0;
         for (row, fate) in &mut self.fates {

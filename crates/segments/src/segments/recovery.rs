@@ -258,9 +258,11 @@ impl<'a> Judge<'a> {
             self.were_there(to.rows.saturating_sub(from.rows));
             return;
         }
+        let mut first = from.sequence + 1;
         if gone < number {
             // Those behind it that were given up are counted apart.
             let begin = self.before.map_or(from, |before| self.past_given_up(before, gone));
+            first = begin.sequence + 1;
             let missing = Through::new(to.sequence - from.sequence, to.rows.saturating_sub(from.rows));
             let end = Through::new(begin.sequence + missing.sequence, begin.rows + missing.rows);
             self.kept.insert(gone, Kept { begin, end });
@@ -280,7 +282,7 @@ impl<'a> Judge<'a> {
         *told.1 += rows;
         if self.recovered.gaps.len() < GAPS_MAX {
             let position = Position { segment: gone, offset: HEADER_BYTES as u32 };
-            self.recovered.gaps.push(Gap { position, first: from.sequence + 1, frames, rows, is_certain });
+            self.recovered.gaps.push(Gap { position, first, frames, rows, is_certain });
         }
     }
 

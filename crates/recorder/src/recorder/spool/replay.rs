@@ -424,8 +424,9 @@ impl SpoolFile {
                 (_, LogName::Entries) => (-1, i64::try_from(lost.first).unwrap_or(i64::MAX / 4)),
                 (_, LogName::Lasting) => (-2, i64::try_from(lost.first).unwrap_or(i64::MAX / 4)),
             };
-            let rows_told = i64::try_from(lost.rows).unwrap_or(i64::MAX - 2);
-            let (entry, row) = (i64::MIN / 2 + 4 * place.min(i64::MAX / 16) + kind, -2 - rows_told);
+            let rows_told = i64::try_from(lost.rows).unwrap_or(i64::MAX).min(1 << 28) << 32;
+            let told = -2 - rows_told - i64::from(lost.segment as u32);
+            let (entry, row) = (i64::MIN / 2 + 4 * place.min(i64::MAX / 16) + kind, told);
             let is_exact = lost.log == LogName::Entries && lost.segment > 0;
             let rows = if is_exact { lost.rows } else { lost.rows.min(missing) };
             if rows == 0 || group.is_refused(entry, row) {

@@ -104,11 +104,10 @@ impl Server {
     fn endpoint(&self) -> Endpoint {
         Endpoint {
             unix: Some(self.directory.join("socket")),
-            tcp: None,
             user: "root".into(),
             password: String::new(),
             database: "conformance".into(),
-            namespace: None,
+            ..Endpoint::default()
         }
     }
 

@@ -204,11 +204,16 @@ pub fn parse_utc(text: &str) -> Option<i64> {
         length @ 21..=29 if bytes[19] == b'.' => number(20, length)? * 10_i64.pow(29 - length as u32),
         _ => return None,
     };
-    let days = days_of(year, month, day);
-    let is_date = days >= 0 && civil_date(days) == (year, month, day);
-    let is_time = hour < 24 && minute < 60 && second < 60;
-    let seconds = (is_date && is_time).then_some(86_400 * days + 3_600 * hour + 60 * minute + second)?;
+    let seconds = unix_seconds([year, month, day, hour, minute, second]).filter(|seconds| *seconds >= 0)?;
     seconds.checked_mul(1_000_000_000)?.checked_add(fraction_ns)
+}
+
+/// Seconds since 1970 of year, month, day, hour, minute and second in UTC; none where there is no such time.
+pub fn unix_seconds([year, month, day, hour, minute, second]: [i64; 6]) -> Option<i64> {
+    let days = days_of(year, month, day);
+    let is_date = (1..=12).contains(&month) && civil_date(days) == (year, month, day);
+    let is_time = [(hour, 24), (minute, 60), (second, 60)].iter().all(|(part, below)| (0..*below).contains(part));
+    (is_date && is_time).then_some(86_400 * days + 3_600 * hour + 60 * minute + second)
 }
 
 /// Days since 1970-01-01 of a date; the inverse of [`civil_date`].

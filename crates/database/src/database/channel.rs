@@ -11,6 +11,7 @@ use std::path::Path;
 use std::sync::Arc;
 use std::time::{Duration, Instant};
 
+use super::tls::{SharedSecure, Tls};
 use super::{DatabaseError, Endpoint, Namespace, SessionLimits};
 use crate::quote::shortened;
 
@@ -65,6 +66,10 @@ pub struct Channel {
     was_told: bool,
     /// The statement that is being answered, where somebody waits for one.
     asked: String,
+    /// What protects the socket, where something does.
+    secure: Option<SharedSecure>,
+    /// Bytes on their way between it and the socket.
+    sealed: Vec<u8>,
 }
 
 impl Channel {
@@ -81,7 +86,40 @@ impl Channel {
             pace: Pace::Usual,
             was_told: false,
             asked: String::new(),
+            secure: None,
+            sealed: Vec::new(),
         }
+    }
+
+    /// A channel over an open socket and what protects it.
+    pub fn over(fd: RawFd, secure: Option<SharedSecure>) -> Self {
+        Channel { secure, ..Channel::new(fd) }
+    }
+
+    /// Agrees with the server upon TLS, for a host by that name; what protects the connection from here on.
+    ///
+    /// # Errors
+    /// [`DatabaseError::Lost`] when the connection broke, the server has no such TLS, or does not prove what it is to prove.
+    pub fn protect(&mut self, tls: &Tls, host: &str) -> Result<SharedSecure, DatabaseError> {
+        // Whoever sits between could have put it there, to be taken for what the server sealed.
+        if !self.input().is_empty() {
+            return Err(DatabaseError::Lost("the server sent something before TLS that was not asked for".to_owned()));
+        }
+        let secure = SharedSecure::begin(tls, host).map_err(DatabaseError::Lost)?;
+        self.secure = Some(secure.clone());
+        self.begin_answer();
+        self.seal_and_send(&[])?;
+        while secure.is_beginning() {
+            self.time_left()?;
+            let received = self.receive_some();
+            // Where it is refused, the server learns why.
+            let sent = self.seal_and_send(&[]);
+            if received? == 0 && secure.is_beginning() {
+                self.wait(libc::POLLIN)?;
+            }
+            sent?;
+        }
+        Ok(secure)
     }
 
     /// From now on each answer is waited for within limits, also the one that comes first without being asked for.
@@ -113,8 +151,22 @@ impl Channel {
     ///
     /// # Errors
     /// [`DatabaseError::Lost`] when the connection broke; what had arrived until then is in [`Channel::input`].
-    pub fn send(&mut self, mut bytes: &[u8]) -> Result<(), DatabaseError> {
+    pub fn send(&mut self, bytes: &[u8]) -> Result<(), DatabaseError> {
         self.begin_answer();
+        self.seal_and_send(bytes)
+    }
+
+    fn seal_and_send(&mut self, bytes: &[u8]) -> Result<(), DatabaseError> {
+        let Some(secure) = &self.secure else { return self.send_all(bytes) };
+        let mut sealed = std::mem::take(&mut self.sealed);
+        sealed.clear();
+        let outcome = secure.seal(bytes, &mut sealed).and_then(|()| self.send_all(&sealed));
+        sealed.shrink_to(4 * READ_BYTES);
+        self.sealed = sealed;
+        outcome
+    }
+
+    fn send_all(&mut self, mut bytes: &[u8]) -> Result<(), DatabaseError> {
         while !bytes.is_empty() {
             self.time_left()?;
             let flags = libc::MSG_DONTWAIT | libc::MSG_NOSIGNAL;
@@ -212,20 +264,23 @@ impl Channel {
             self.input.drain(..self.taken);
             self.taken = 0;
         }
-        self.input.reserve(READ_BYTES);
-        let free = self.input.spare_capacity_mut();
-        // A call takes as much as a fast server can send while it goes on.
-        let most = free.len().min(ANSWER_BYTES_MAX + 2 * FRAMING_BYTES - waiting);
-        // SAFETY: the pointer is that of the vector's own spare memory, which has this length at least, and which the call only writes.
-        let received = unsafe { libc::recv(self.fd, free.as_mut_ptr().cast(), most, libc::MSG_DONTWAIT) };
-        match usize::try_from(received) {
-            Ok(0) => Err(DatabaseError::Lost("the server closed the connection".into())),
-            Ok(received) => {
-                // SAFETY: the call has just initialised this many bytes of the spare memory.
-                unsafe { self.input.set_len(self.input.len() + received) };
-                Ok(received)
+        match self.secure.clone() {
+            None => {
+                let most = ANSWER_BYTES_MAX + 2 * FRAMING_BYTES - waiting;
+                receive_into(self.fd, &mut self.input, most)?.map_or_else(|| self.again("receiving").map(|()| 0), Ok)
             }
-            Err(_) => self.again("receiving").map(|()| 0),
+            Some(secure) => {
+                let mut sealed = std::mem::take(&mut self.sealed);
+                sealed.clear();
+                let received = receive_into(self.fd, &mut sealed, READ_BYTES);
+                let outcome = match received {
+                    Ok(Some(_)) => secure.open(&sealed, &mut self.input).map(|()| self.input.len() - self.taken - waiting),
+                    Ok(None) => self.again("receiving").map(|()| 0),
+                    Err(error) => Err(error),
+                };
+                self.sealed = sealed;
+                outcome
+            }
         }
     }
 
@@ -292,6 +347,25 @@ impl Channel {
                 _ => self.again("waiting")?,
             }
         }
+    }
+}
+
+/// Appends what a socket has, up to so many bytes; how many they are, and none where the call failed, as the system says.
+fn receive_into(fd: RawFd, input: &mut Vec<u8>, most: usize) -> Result<Option<usize>, DatabaseError> {
+    input.reserve(READ_BYTES);
+    let free = input.spare_capacity_mut();
+    // A call takes as much as a fast server can send while it goes on.
+    let most = free.len().min(most);
+    // SAFETY: the pointer is that of the vector's own spare memory, which has this length at least, and which the call only writes.
+    let received = unsafe { libc::recv(fd, free.as_mut_ptr().cast(), most, libc::MSG_DONTWAIT) };
+    match usize::try_from(received) {
+        Ok(0) => Err(DatabaseError::Lost("the server closed the connection".into())),
+        Ok(received) => {
+            // SAFETY: the call has just initialised this many bytes of the spare memory.
+            unsafe { input.set_len(input.len() + received) };
+            Ok(Some(received))
+        }
+        Err(_) => Ok(None),
     }
 }
 

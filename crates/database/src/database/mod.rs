@@ -26,7 +26,8 @@ pub mod session;
 pub mod simulated;
 pub mod sqlite;
 pub mod station;
-pub mod wire;
+pub mod tls;
+mod wire;
 
 use std::path::PathBuf;
 use std::sync::Arc;
@@ -346,6 +347,9 @@ pub struct Endpoint {
     pub password: String,
     /// Name of the database (schema) on the server.
     pub database: String,
+    /// How connections are protected.
+    #[serde(default)]
+    pub tls: tls::Tls,
 }
 
 /// Opens a database with its settings, at an endpoint where it is a server.

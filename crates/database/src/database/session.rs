@@ -133,7 +133,7 @@ pub struct WireSession<W> {
 impl<W: Prepare + 'static> WireSession<W> {
     /// A session over a wire that is connected and idle: nothing of the server's is unread.
     pub fn new(wire: W) -> Self {
-        let channel = Channel::new(wire.fd());
+        let channel = Channel::over(wire.fd(), wire.secure());
         WireSession { wire, channel, out: Vec::new(), before: Before::Kept, unprepared: None }
     }
 

@@ -5,6 +5,7 @@
 
 use std::os::fd::RawFd;
 
+use super::tls::SharedSecure;
 use super::{Answer, DatabaseError};
 use crate::record::Cells;
 use crate::statement::Request;
@@ -13,6 +14,11 @@ use crate::statement::Request;
 pub trait Wire: Send {
     /// The socket, in blocking or non-blocking mode as the driver sets it. The wire closes it when dropped.
     fn fd(&self) -> RawFd;
+
+    /// What protects the socket, where something does: whoever drives the wire seals what it sends, and opens what arrives.
+    fn secure(&self) -> Option<SharedSecure> {
+        None
+    }
 
     /// Begins a request: appends the first bytes to send.
     fn start(&mut self, request: &Request, out: &mut Vec<u8>);

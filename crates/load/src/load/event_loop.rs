@@ -10,6 +10,7 @@ use super::client::{Client, Next};
 use super::clock::{Clock, minimise_timer_slack};
 use super::{LoopContext, LoopResult, Reconnect};
 use crate::database::session::ANSWER_BYTES_MAX;
+use crate::database::tls::SharedSecure;
 use crate::database::{Answer, DatabaseError, Unasked, Wire};
 
 /// Pause before a lost connection is made again.
@@ -76,6 +77,8 @@ const UNREAD_OF_EACH: usize = 1 << 20;
 struct Slot {
     client: Client,
     wire: Option<Box<dyn Wire>>,
+    /// What protects its connection, where something does.
+    secure: Option<SharedSecure>,
     /// Bytes of an unfinished message.
     unread: Vec<u8>,
     /// When the connection was last heard; 0 before, and when it is lost.
@@ -93,6 +96,14 @@ enum State {
     Over,
 }
 
+/// Why a connection is lost, as the rest of a sentence.
+fn lost(error: &DatabaseError) -> String {
+    match error {
+        DatabaseError::Lost(why) => why.clone(),
+        other => other.to_string(),
+    }
+}
+
 /// Drives its clients until the trial is over.
 pub struct EventLoop<'a, T> {
     slots: Vec<Slot>,
@@ -101,6 +112,9 @@ pub struct EventLoop<'a, T> {
     reconnect: &'a Reconnect<'a>,
     clock: Clock,
     out: Vec<u8>,
+    /// Bytes on their way between TLS and the transport, and what they mean.
+    sealed: Vec<u8>,
+    opened: Vec<u8>,
     /// Times at which waiting clients want to be asked again, earliest first.
     due: BinaryHeap<Reverse<(u64, usize)>>,
     active: usize,
@@ -123,7 +137,8 @@ impl<'a, T: Transport> EventLoop<'a, T> {
         let mut slots = Vec::with_capacity(clients.len());
         for (place, (client, wire)) in clients.into_iter().enumerate() {
             transport.attach(place, wire.fd())?;
-            slots.push(Slot { client, wire: Some(wire), unread: Vec::new(), heard_ns: 0, state: State::Waiting });
+            let secure = wire.secure();
+            slots.push(Slot { client, wire: Some(wire), secure, unread: Vec::new(), heard_ns: 0, state: State::Waiting });
         }
         let clock = context.clock;
         Ok(EventLoop {
@@ -134,6 +149,8 @@ impl<'a, T: Transport> EventLoop<'a, T> {
             reconnect,
             clock,
             out: Vec::new(),
+            sealed: Vec::new(),
+            opened: Vec::new(),
             due: BinaryHeap::new(),
             last_answer_ns: clock.now_ns(),
             last_seen_ns: clock.now_ns(),
@@ -189,12 +206,21 @@ impl<'a, T: Transport> EventLoop<'a, T> {
     fn receive(&mut self, place: usize, chunk: Chunk) {
         let now_ns = self.clock.now_ns();
         self.last_seen_ns = now_ns;
+        if let Some(secure) = &self.slots[place].secure {
+            self.opened.clear();
+            if let Err(error) = secure.open(self.transport.bytes(chunk), &mut self.opened) {
+                self.transport.release(chunk);
+                return self.lose(place, now_ns, &lost(&error));
+            }
+        }
         let slot = &mut self.slots[place];
+        let input = if slot.secure.is_some() { &self.opened[..] } else { self.transport.bytes(chunk) };
         let (Some(wire), State::Busy) = (slot.wire.as_mut(), slot.state) else {
-            return self.receive_unasked(place, chunk, now_ns);
+            slot.unread.extend_from_slice(input);
+            self.transport.release(chunk);
+            return self.receive_unasked(place, now_ns);
         };
         slot.heard_ns = now_ns;
-        let input = self.transport.bytes(chunk);
         self.out.clear();
         let progress = if slot.unread.is_empty() {
             let progress = wire.advance(&slot.client.request, input, &mut self.out);
@@ -259,9 +285,7 @@ impl<'a, T: Transport> EventLoop<'a, T> {
     }
 
     /// Takes in what arrives while nothing was asked; few servers have anything to say then.
-    fn receive_unasked(&mut self, place: usize, chunk: Chunk, now_ns: u64) {
-        self.slots[place].unread.extend_from_slice(self.transport.bytes(chunk));
-        self.transport.release(chunk);
+    fn receive_unasked(&mut self, place: usize, now_ns: u64) {
         match self.take_rest(place) {
             Ok(()) => self.give_up_endless(place, now_ns),
             Err(_) => self.hang_up(place),
@@ -287,6 +311,7 @@ impl<'a, T: Transport> EventLoop<'a, T> {
             self.transport.detach(place);
         }
         slot.wire = None;
+        slot.secure = None;
         slot.heard_ns = 0;
         slot.unread.clear();
         slot.unread.shrink_to(UNREAD_WORTH_ADDING);
@@ -361,6 +386,7 @@ impl<'a, T: Transport> EventLoop<'a, T> {
         let slot = &mut self.slots[place];
         match connected {
             Ok(wire) => {
+                slot.secure = wire.secure();
                 slot.wire = Some(wire);
                 true
             }
@@ -379,7 +405,17 @@ impl<'a, T: Transport> EventLoop<'a, T> {
         if self.out.is_empty() {
             return;
         }
-        if let Err(error) = self.transport.send(place, &self.out) {
+        let bytes = match &self.slots[place].secure {
+            None => &self.out,
+            Some(secure) => {
+                self.sealed.clear();
+                if let Err(error) = secure.seal(&self.out, &mut self.sealed) {
+                    return self.lose(place, self.clock.now_ns(), &lost(&error));
+                }
+                &self.sealed
+            }
+        };
+        if let Err(error) = self.transport.send(place, bytes) {
             self.lose(place, self.clock.now_ns(), &error.to_string());
         }
     }

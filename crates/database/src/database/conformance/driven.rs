@@ -68,7 +68,7 @@ impl Pieces {
 }
 
 fn drive(wire: &mut dyn Wire, requests: &[Request], mut pieces: Pieces) -> Result<Answers, Failure> {
-    let mut channel = Channel::new(wire.fd());
+    let mut channel = Channel::over(wire.fd(), wire.secure());
     let mut answers = Answers::new();
     for request in requests {
         wire.keep_rows(Some(Cells::new()));

@@ -4,9 +4,8 @@
 //! It is our own, not a driver's, because the codec must know exactly which capabilities are in force, and because a
 //! connection then holds nothing but its socket.
 //!
-//! Invariant: a password travels in clear text only through a unix socket.
+//! Invariant: a password travels as it is only through a unix socket or TLS, and where the server asks for it as it is, only to one that has proven who it is.
 
-use std::os::fd::AsFd;
 use std::os::fd::AsRawFd;
 use std::sync::Arc;
 
@@ -14,6 +13,7 @@ use super::packet::{self, Fields, Message};
 use super::password::{self, NONCE_BYTES};
 use super::response;
 use crate::database::session::{CONNECT_TIMEOUT, Channel, Pace};
+use crate::database::tls::{Socket, TlsMode};
 use crate::database::{DatabaseError, Endpoint, SessionLimits};
 
 const LONG_PASSWORD: u32 = 1;
@@ -59,16 +59,16 @@ struct Greeting {
     plugin: Vec<u8>,
 }
 
-/// Takes a fresh socket through greeting and log-in, within limits where there are some. What is agreed upon.
+/// Takes a fresh socket through greeting, TLS and log-in, within limits where there are some. What is agreed upon.
 ///
 /// # Errors
 /// What the server said against it, without the address.
 pub fn shake_hands(
-    socket: &impl AsFd,
+    socket: &mut Socket,
     endpoint: &Endpoint,
     limits: Option<&Arc<SessionLimits>>,
 ) -> Result<Abilities, DatabaseError> {
-    let mut channel = Channel::new(socket.as_fd().as_raw_fd());
+    let mut channel = Channel::new(socket.as_raw_fd());
     match limits {
         Some(limits) => channel.set_limits(Arc::clone(limits), Pace::Login),
         None => channel.set_timeout(Some(CONNECT_TIMEOUT)),
@@ -76,11 +76,22 @@ pub fn shake_hands(
     let mut sequence = 0;
     let greeting = receive(&mut channel, &mut sequence)?;
     let greeting = Greeting::parse(&greeting)?;
-    let (capabilities, mariadb) = greeting.agree(endpoint)?;
+    let (mut capabilities, mariadb) = greeting.agree(endpoint)?;
     let mut out = Vec::new();
+    if greeting.goes_on_with_tls(endpoint)? {
+        capabilities |= TLS;
+        let at = packet::begin(&mut out);
+        greeting.begin_answer(capabilities, mariadb, &mut out);
+        packet::end(&mut out, at, sequence);
+        channel.send(&out)?;
+        let host = endpoint.tcp.as_ref().map_or("localhost", |(host, _)| host);
+        socket.protect(channel.protect(&endpoint.tls, host)?);
+        sequence = sequence.wrapping_add(1);
+        out.clear();
+    }
     greeting.answer(endpoint, capabilities, mariadb, sequence, &mut out)?;
     channel.send(&out)?;
-    log_in(&mut channel, endpoint, greeting.plugin, greeting.nonce)?;
+    log_in(&mut channel, endpoint, socket.secure().is_some(), greeting.plugin, greeting.nonce)?;
     Ok(Abilities {
         deprecates_eof: capabilities & DEPRECATE_EOF != 0,
         caches_metadata: mariadb & CACHED_METADATA != 0,
@@ -155,6 +166,29 @@ impl Greeting {
         Ok((agreed, mariadb))
     }
 
+    /// Whether TLS comes next. A unix socket stays on the machine, so that there it is only used where it must be.
+    fn goes_on_with_tls(&self, endpoint: &Endpoint) -> Result<bool, DatabaseError> {
+        let tls = &endpoint.tls;
+        match self.capabilities & TLS != 0 {
+            true if endpoint.unix.is_some() => Ok(tls.is_required()),
+            true => Ok(tls.mode > TlsMode::Allow),
+            false if tls.is_required() => Err(DatabaseError::Unavailable(format!(
+                "the server has no TLS, and ssl-mode={} asks for it; let it have a certificate (ssl_cert and ssl_key), or leave ssl-mode out",
+                tls.mode.name()
+            ))),
+            false => Ok(false),
+        }
+    }
+
+    /// What the answer begins with, and what asks for TLS before it.
+    fn begin_answer(&self, capabilities: u32, mariadb: u32, out: &mut Vec<u8>) {
+        out.extend_from_slice(&capabilities.to_le_bytes());
+        out.extend_from_slice(&(1u32 << 30).to_le_bytes());
+        out.push(CHARACTER_SET);
+        out.extend_from_slice(&[0; 19]);
+        out.extend_from_slice(&mariadb.to_le_bytes());
+    }
+
     fn answer(
         &self,
         endpoint: &Endpoint,
@@ -163,16 +197,11 @@ impl Greeting {
         sequence: u8,
         out: &mut Vec<u8>,
     ) -> Result<(), DatabaseError> {
-        debug_assert!(capabilities & TLS == 0, "plain sockets only");
         // A server's default plugin that we do not know matters only if the account uses it: it will then ask again.
         let proof = scrambled(&self.plugin, &endpoint.password, &self.nonce).unwrap_or_default();
         let plugin = if is_scrambling(&self.plugin) { &self.plugin } else { NATIVE };
         let at = packet::begin(out);
-        out.extend_from_slice(&capabilities.to_le_bytes());
-        out.extend_from_slice(&(1u32 << 30).to_le_bytes());
-        out.push(CHARACTER_SET);
-        out.extend_from_slice(&[0; 19]);
-        out.extend_from_slice(&mariadb.to_le_bytes());
+        self.begin_answer(capabilities, mariadb, out);
         zero_ended(out, &endpoint.user, "user name")?;
         out.push(proof.len() as u8);
         out.extend_from_slice(&proof);
@@ -201,10 +230,14 @@ fn zero_ended(out: &mut Vec<u8>, text: &str, what: &str) -> Result<(), DatabaseE
 fn log_in(
     channel: &mut Channel,
     endpoint: &Endpoint,
+    is_protected: bool,
     mut plugin: Vec<u8>,
     mut nonce: [u8; NONCE_BYTES],
 ) -> Result<(), DatabaseError> {
     let mut sequence = 0;
+    let is_private = is_protected || endpoint.unix.is_some();
+    // Who asks for the password itself must be who it is said to be.
+    let is_proven = endpoint.unix.is_some() || is_protected && endpoint.tls.mode >= TlsMode::VerifyCa;
     // An exchange has at most a switch, a request for the key and the password; servers that go on do not mean us.
     for _ in 0..8 {
         let message = receive(channel, &mut sequence)?;
@@ -217,13 +250,13 @@ fn log_in(
                     nonce = fresh;
                 }
                 match plugin.as_slice() {
-                    CLEAR if endpoint.unix.is_some() => clear(&endpoint.password),
+                    CLEAR if is_proven => clear(&endpoint.password),
                     plugin => scrambled(plugin, &endpoint.password, &nonce).ok_or_else(|| unknown(plugin))?,
                 }
             }
             // The password was in the server's cache and right; OK follows.
             [0x01, 0x03] if plugin == CACHING_SHA2 => continue,
-            [0x01, 0x04] if plugin == CACHING_SHA2 && endpoint.unix.is_some() => clear(&endpoint.password),
+            [0x01, 0x04] if plugin == CACHING_SHA2 && is_private => clear(&endpoint.password),
             [0x01, 0x04] if plugin == CACHING_SHA2 => vec![0x02],
             [0x01, key @ ..] if plugin == CACHING_SHA2 => encrypted(&endpoint.password, &nonce, key)?,
             _ => return Err(unknown(&plugin)),
@@ -325,7 +358,8 @@ mod tests {
             }
             answers
         });
-        let outcome = shake_hands(&ours, &endpoint, None);
+        let mut ours = Socket::from(std::os::fd::OwnedFd::from(ours));
+        let outcome = shake_hands(&mut ours, &endpoint, None);
         drop(ours);
         (outcome, server.join().unwrap())
     }

@@ -205,6 +205,7 @@ impl Recipe for MysqlRecipe {
             user: NAME.to_owned(),
             password: String::new(),
             database: NAME.to_owned(),
+            ..Endpoint::default()
         }
     }
 

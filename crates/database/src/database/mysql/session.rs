@@ -1,6 +1,5 @@
 //! What happens around the hot path: connecting, preparing, and statements as text, in a blocking way.
 
-use std::os::fd::OwnedFd;
 use std::sync::Arc;
 
 use super::decode::ColumnType;
@@ -12,6 +11,7 @@ use super::response::{Event, Response, error, out_of_step};
 use super::values::Bound;
 use super::wire::MySqlWire;
 use crate::database::session::{Attempt, Channel, Prepare, Speak, WireSession, dial, dial_within, size_in_memory};
+use crate::database::tls::Socket;
 use crate::database::{DatabaseError, Dialect, Endpoint, PassingOver, Session, SessionLimits};
 use crate::statement::{Program, Request, Statement, Step};
 
@@ -32,33 +32,31 @@ pub fn connect(
     let unavailable = |error: DatabaseError| {
         let reason = match error {
             DatabaseError::Refused { code, message } if code == "3159" => {
-                format!(
-                    "{message} ({code}); loadline speaks plain sockets only: use the unix socket or permit connections without TLS"
-                )
+                format!("{message} ({code}): the server lets nobody in without TLS; say ssl-mode=REQUIRED or more in the address")
             }
             // A server says no more than this, so that nobody learns which names there are.
             DatabaseError::Refused { code, message } if code == "1045" => {
                 format!(
                     "{message} ({code}): the name or the password is wrong (LOADLINE_PASSWORD, where none stands in the address), or the account must use TLS \
-                     (REQUIRE SSL), which loadline does not speak: use one that need not"
+                     (REQUIRE SSL: ssl-mode=REQUIRED in the address), or have a certificate (REQUIRE X509: ssl-cert and ssl-key)"
                 )
             }
             other => other.to_string(),
         };
         DatabaseError::Unavailable(format!("cannot log in to {} as {:?}: {reason}", address(endpoint), endpoint.user))
     };
-    log_in(socket, endpoint, engine, bulk, limits).map_err(unavailable)
+    log_in(socket.into(), endpoint, engine, bulk, limits).map_err(unavailable)
 }
 
 /// A session over a socket that is open.
 fn log_in(
-    socket: OwnedFd,
+    mut socket: Socket,
     endpoint: &Endpoint,
     engine: Engine,
     bulk: bool,
     limits: Option<&Arc<SessionLimits>>,
 ) -> Result<WireSession<MySqlWire>, DatabaseError> {
-    let mut abilities = handshake::shake_hands(&socket, endpoint, limits)?;
+    let mut abilities = handshake::shake_hands(&mut socket, endpoint, limits)?;
     abilities.has_bulk &= bulk;
     let wire = MySqlWire::new(socket, abilities, engine);
     let mut session = WireSession::new(wire);
@@ -70,12 +68,12 @@ fn log_in(
 /// A session over a socket that was not dialled.
 #[cfg(any(test, fuzzing, feature = "fuzzed"))]
 pub(in crate::database) fn over(
-    socket: OwnedFd,
+    socket: std::os::fd::OwnedFd,
     endpoint: &Endpoint,
     engine: Engine,
     bulk: bool,
 ) -> Result<WireSession<MySqlWire>, DatabaseError> {
-    log_in(socket, endpoint, engine, bulk, None)
+    log_in(socket.into(), endpoint, engine, bulk, None)
 }
 
 /// Learns what the server's settings mean for the codec, and makes statements commit by themselves.

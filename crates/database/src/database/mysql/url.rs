@@ -3,6 +3,7 @@
 //! Invariant: an error never repeats the password.
 
 use crate::database::Endpoint;
+use crate::database::tls::{Tls, TlsMode, TlsOption, TlsParts};
 
 const PORT: u16 = 3306;
 const FORM: &str =
@@ -29,7 +30,9 @@ pub fn read_url(url: &str) -> Result<Endpoint, String> {
         user: decoded(user).ok_or_else(|| wrong("the user is not well encoded"))?,
         password: decoded(password).ok_or_else(|| wrong("the password is not well encoded"))?,
         database: decoded(database).ok_or_else(|| wrong("the name of the database is not well encoded"))?,
+        tls: Tls::default(),
     };
+    let mut tls = TlsParts::default();
     if endpoint.user.is_empty() {
         return Err(wrong("the user before @ is missing"));
     }
@@ -43,12 +46,19 @@ pub fn read_url(url: &str) -> Result<Endpoint, String> {
                 endpoint.unix = Some(path.into());
                 endpoint.tcp = None;
             }
-            _ => {
-                let name = option.split('=').next().unwrap_or(option);
-                return Err(wrong(&format!("the option {name:?} is not known; there is only socket=/path")));
+            Some(("connect-timeout" | "charset" | "collation" | "statement-cache-capacity", _)) => {}
+            pair => {
+                let (name, value) = pair.unwrap_or((option, ""));
+                let known = "there are socket, ssl-mode, ssl-ca, ssl-cert and ssl-key";
+                let which = TlsOption::of(name)
+                    .filter(|which| *which != TlsOption::ChannelBinding)
+                    .ok_or_else(|| wrong(&format!("the option {name:?} is not known; {known}")))?;
+                let value = decoded(value).ok_or_else(|| wrong(&format!("{name} is not well encoded")))?;
+                tls.set(which, name, &value).map_err(|what| wrong(&what))?;
             }
         }
     }
+    endpoint.tls = tls.tls(TlsMode::Prefer).map_err(|what| wrong(&what))?;
     Ok(endpoint)
 }
 

@@ -6,7 +6,7 @@
 //!
 //! Invariant: after an outcome other than a loss the connection is idle, outside of any transaction.
 
-use std::os::fd::{AsRawFd, OwnedFd, RawFd};
+use std::os::fd::{AsRawFd, RawFd};
 
 use super::decode::{self, ColumnType};
 use super::dialect::{Engine, MySqlLiterals};
@@ -15,6 +15,7 @@ use super::packet::{self, Message};
 use super::program::Prepared;
 use super::response::{Event, Response, error, out_of_step};
 use crate::database::session::{Attempt, Before};
+use crate::database::tls::{SharedSecure, Socket};
 use crate::database::{Answer, DatabaseError, Progress, Wire};
 use crate::record::Cells;
 use crate::statement::{Expect, Miscount, Request};
@@ -27,7 +28,7 @@ const QUERY: u8 = 0x03;
 /// A connection with the program that it has prepared.
 #[derive(Debug)]
 pub struct MySqlWire {
-    socket: OwnedFd,
+    socket: Socket,
     pub(super) abilities: Abilities,
     pub(super) engine: Engine,
     command_bytes_max: usize,
@@ -74,7 +75,7 @@ type Outcome = Result<Answer, DatabaseError>;
 
 impl MySqlWire {
     /// A connection that is logged in and idle.
-    pub(super) fn new(socket: OwnedFd, abilities: Abilities, engine: Engine) -> Self {
+    pub(super) fn new(socket: Socket, abilities: Abilities, engine: Engine) -> Self {
         let run = Run::new(abilities);
         let (statements, kept, held, pipelines) = (Vec::new(), None, Vec::new(), false);
         let command_bytes_max = COMMAND_BYTES_MAX;
@@ -283,6 +284,10 @@ impl MySqlWire {
 impl Wire for MySqlWire {
     fn fd(&self) -> RawFd {
         self.socket.as_raw_fd()
+    }
+
+    fn secure(&self) -> Option<SharedSecure> {
+        self.socket.secure()
     }
 
     fn start(&mut self, request: &Request, out: &mut Vec<u8>) {

@@ -287,7 +287,7 @@ mod tests {
     fn prepare(insert: &[Vec<u8>], copy: &[Vec<u8>]) -> (Result<(), DatabaseError>, Vec<Prepared>) {
         let (ours, mut server) = std::os::unix::net::UnixStream::pair().unwrap();
         let mut channel = Channel::new(ours.as_raw_fd());
-        let mut wire = PostgresWire::new(ours.into());
+        let mut wire = PostgresWire::new(std::os::fd::OwnedFd::from(ours).into());
         std::io::Write::write_all(&mut server, &[insert, copy].concat().concat()).unwrap();
         let columns = vec![TableColumn { name: "id".into(), kind: ColumnKind::Int32, nullable: false }];
         let statements = vec![Statement::Insert { table: "t".into(), columns }];

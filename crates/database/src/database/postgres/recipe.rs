@@ -125,6 +125,7 @@ impl Recipe for PostgresRecipe {
             user: NAME.to_owned(),
             password: String::new(),
             database: NAME.to_owned(),
+            ..Endpoint::default()
         }
     }
 

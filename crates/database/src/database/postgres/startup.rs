@@ -1,42 +1,95 @@
-//! Opening a connection: the first message, and proving who we are by nothing, a password in the clear, MD5 or SCRAM-SHA-256.
+//! Opening a connection: TLS where it is asked for, the first message, and proving who we are by nothing, a password in the clear, MD5 or SCRAM-SHA-256, which is bound to the
+//! connection where it can be.
 //!
 //! Invariant: whatever goes wrong here is [`DatabaseError::Unavailable`], with the address, what the server said and what
 //! to do about it.
 
-use std::os::fd::{AsRawFd, OwnedFd};
+use std::os::fd::AsRawFd;
 use std::sync::Arc;
 
 use postgres_protocol::authentication::md5_hash;
-use postgres_protocol::authentication::sasl::{ChannelBinding, SCRAM_SHA_256, ScramSha256};
+use postgres_protocol::authentication::sasl::{ChannelBinding, SCRAM_SHA_256, SCRAM_SHA_256_PLUS, ScramSha256};
 
 use super::message::{self, ServerError, take_i32, take_text};
 use crate::database::session::{CONNECT_TIMEOUT, Channel, Pace, dial, dial_within};
+use crate::database::tls::{ChannelBinding as Wanted, SharedSecure, Socket, TlsMode};
 use crate::database::{DatabaseError, Endpoint, SessionLimits};
 
 /// Version 3.0 of the protocol.
 const PROTOCOL: i32 = 3 << 16;
 
-/// Opens a connection that is ready for its first statement, within limits where there are some.
+/// What asks for TLS before the protocol begins.
+const TLS_REQUEST: [u8; 8] = [0, 0, 0, 8, 4, 210, 22, 47];
+
+/// Opens a connection that is ready for its first statement, within limits where there are some. Where TLS may be used or not, the other way is tried when
+/// the server refuses us for it.
 ///
 /// # Errors
 /// [`DatabaseError::Unavailable`] as said above.
-pub fn connect(endpoint: &Endpoint, limits: Option<&Arc<SessionLimits>>) -> Result<OwnedFd, DatabaseError> {
-    let socket = limits.map_or_else(|| dial(endpoint), |limits| dial_within(endpoint, limits))?;
+pub fn connect(endpoint: &Endpoint, limits: Option<&Arc<SessionLimits>>) -> Result<Socket, DatabaseError> {
+    // A unix socket stays on the machine.
+    let mode = if endpoint.unix.is_some() { TlsMode::Disable } else { endpoint.tls.mode };
+    let first = connect_once(endpoint, limits, mode > TlsMode::Allow);
+    let outcome = match (first, mode) {
+        (Err(Failure::Server(error)), TlsMode::Allow | TlsMode::Prefer) if is_about_encryption(&error) => {
+            connect_once(endpoint, limits, mode == TlsMode::Allow)
+        }
+        (first, _) => first,
+    };
+    outcome.map_err(|failure| match failure {
+        Failure::Unreachable(error) => error,
+        failure => DatabaseError::Unavailable(format!("no connection to PostgreSQL at {}: {failure}", address(endpoint))),
+    })
+}
+
+/// Whether a line of pg_hba.conf lets this user in only with TLS, or only without.
+fn is_about_encryption(error: &ServerError) -> bool {
+    error.code == "28000" && (error.message.contains("encryption") || error.message.contains("SSL o"))
+}
+
+fn connect_once(endpoint: &Endpoint, limits: Option<&Arc<SessionLimits>>, tries_tls: bool) -> Result<Socket, Failure> {
+    let dialled = limits.map_or_else(|| dial(endpoint), |limits| dial_within(endpoint, limits));
+    let mut socket = Socket::from(dialled.map_err(Failure::Unreachable)?);
     let mut channel = Channel::new(socket.as_raw_fd());
     match limits {
         Some(limits) => channel.set_limits(Arc::clone(limits), Pace::Login),
         None => channel.set_timeout(Some(CONNECT_TIMEOUT)),
     }
-    start(&mut channel, endpoint).map_err(|failure| {
-        DatabaseError::Unavailable(format!("no connection to PostgreSQL at {}: {failure}", address(endpoint)))
-    })?;
+    if tries_tls && let Some(secure) = protect(&mut channel, endpoint)? {
+        socket.protect(secure);
+    }
+    start(&mut channel, endpoint, socket.secure().as_ref())?;
     Ok(socket)
+}
+
+/// Asks for TLS, and agrees upon it; none where the server has none and need not.
+fn protect(channel: &mut Channel, endpoint: &Endpoint) -> Result<Option<SharedSecure>, Failure> {
+    channel.send(&TLS_REQUEST)?;
+    while channel.input().is_empty() {
+        channel.receive()?;
+    }
+    let answer = channel.input().first().copied();
+    channel.consume(1);
+    match answer {
+        Some(b'S') => {
+            let host = endpoint.tcp.as_ref().map_or("", |(host, _)| host);
+            Ok(Some(channel.protect(&endpoint.tls, host)?))
+        }
+        Some(b'N') if endpoint.tls.is_required() => Err(Failure::Other(format!(
+            "the server has no TLS, and sslmode={} asks for it; let it have a certificate (ssl = on), or leave sslmode out",
+            endpoint.tls.mode.name()
+        ))),
+        Some(b'N') => Ok(None),
+        // What is said in the clear is said by anybody.
+        _ => Err(message::broken("it answers a request for TLS with something else").into()),
+    }
 }
 
 /// A connection over a socket that was not dialled.
 #[cfg(any(test, fuzzing, feature = "fuzzed"))]
-pub(in crate::database) fn over(socket: OwnedFd, endpoint: &Endpoint) -> Result<OwnedFd, DatabaseError> {
-    let started = start(&mut Channel::new(socket.as_raw_fd()), endpoint);
+pub(in crate::database) fn over(socket: std::os::fd::OwnedFd, endpoint: &Endpoint) -> Result<Socket, DatabaseError> {
+    let socket = Socket::from(socket);
+    let started = start(&mut Channel::new(socket.as_raw_fd()), endpoint, None);
     started.map(|()| socket).map_err(|failure| DatabaseError::Unavailable(failure.to_string()))
 }
 
@@ -49,6 +102,9 @@ enum Failure {
     Broken(DatabaseError),
     #[error("{0}")]
     Other(String),
+    /// No socket to it can be opened; this is a whole sentence.
+    #[error("{0}")]
+    Unreachable(DatabaseError),
 }
 
 impl From<DatabaseError> for Failure {
@@ -57,7 +113,7 @@ impl From<DatabaseError> for Failure {
     }
 }
 
-fn start(channel: &mut Channel, endpoint: &Endpoint) -> Result<(), Failure> {
+fn start(channel: &mut Channel, endpoint: &Endpoint, secure: Option<&SharedSecure>) -> Result<(), Failure> {
     let mut out = Vec::with_capacity(256);
     message::write(&mut out, 0, |out| {
         out.extend_from_slice(&PROTOCOL.to_be_bytes());
@@ -82,7 +138,7 @@ fn start(channel: &mut Channel, endpoint: &Endpoint) -> Result<(), Failure> {
             Err(error) => return Err(sent.err().unwrap_or(error).into()),
         };
         match tag {
-            b'R' => authenticate(channel, endpoint, &mut scram, &body)?,
+            b'R' => authenticate(channel, (endpoint, secure), &mut scram, &body)?,
             b'E' => return Err(Failure::Server(ServerError::read(&body))),
             b'Z' => return Ok(()),
             b'N' | b'S' | b'A' | b'K' => {}
@@ -95,7 +151,7 @@ fn start(channel: &mut Channel, endpoint: &Endpoint) -> Result<(), Failure> {
 /// Answers one message of the authentication.
 fn authenticate(
     channel: &mut Channel,
-    endpoint: &Endpoint,
+    (endpoint, secure): (&Endpoint, Option<&SharedSecure>),
     scram: &mut Option<ScramSha256>,
     mut body: &[u8],
 ) -> Result<(), Failure> {
@@ -117,14 +173,13 @@ fn authenticate(
             send_password(channel, hash.as_bytes())
         }
         10 => {
-            let offered = std::iter::from_fn(|| take_text(&mut body).filter(|name| !name.is_empty()));
-            if !offered.into_iter().any(|name| name == SCRAM_SHA_256.as_bytes()) {
-                return Err(Failure::Other("the server offers no SASL mechanism that works without TLS".into()));
-            }
-            let exchange = ScramSha256::new(endpoint.password.as_bytes(), ChannelBinding::unsupported());
+            let offered: Vec<&[u8]> =
+                std::iter::from_fn(|| take_text(&mut body).filter(|name| !name.is_empty())).collect();
+            let (mechanism, binding) = mechanism(&offered, endpoint.tls.channel_binding, secure)?;
+            let exchange = ScramSha256::new(endpoint.password.as_bytes(), binding);
             let mut out = Vec::new();
             message::write(&mut out, b'p', |out| {
-                message::write_text(out, SCRAM_SHA_256);
+                message::write_text(out, mechanism);
                 out.extend_from_slice(&(exchange.message().len() as u32).to_be_bytes());
                 out.extend_from_slice(exchange.message());
             });
@@ -137,6 +192,32 @@ fn authenticate(
              let it accept this user by trust, password, md5 or scram-sha-256 in pg_hba.conf"
         ))),
     }
+}
+
+/// The way to prove the password, and what binds the proof to the connection: whoever sits between with a certificate of his own cannot pass it on.
+fn mechanism(
+    offered: &[&[u8]],
+    wanted: Wanted,
+    secure: Option<&SharedSecure>,
+) -> Result<(&'static str, ChannelBinding), Failure> {
+    let has = |name: &str| offered.contains(&name.as_bytes());
+    let end_point = secure.filter(|_| wanted != Wanted::Disable).and_then(SharedSecure::end_point);
+    match end_point {
+        Some(end_point) if has(SCRAM_SHA_256_PLUS) => {
+            return Ok((SCRAM_SHA_256_PLUS, ChannelBinding::tls_server_end_point(end_point)));
+        }
+        _ if wanted == Wanted::Require => {
+            let remedy = "leave channel_binding=require out, or let the server use TLS and scram-sha-256";
+            return Err(Failure::Other(format!("the log-in cannot be bound to the connection; {remedy}")));
+        }
+        // The server learns that we could, so that nobody between takes the offer away.
+        Some(_) if has(SCRAM_SHA_256) => return Ok((SCRAM_SHA_256, ChannelBinding::unrequested())),
+        _ => {}
+    }
+    if has(SCRAM_SHA_256) {
+        return Ok((SCRAM_SHA_256, ChannelBinding::unsupported()));
+    }
+    Err(Failure::Other("the server offers no SASL mechanism that loadline knows, which is SCRAM-SHA-256".into()))
 }
 
 fn continue_scram(
@@ -191,7 +272,7 @@ fn address(endpoint: &Endpoint) -> String {
 fn remedy(error: &ServerError) -> &'static str {
     match error.code.as_str() {
         "28000" if error.message.contains("no encryption") => {
-            "; loadline speaks to PostgreSQL without TLS: let pg_hba.conf accept this host unencrypted, or use the unix socket"
+            "; the server lets this user in with TLS only, if at all: say sslmode=require or more in database.url, and look at its pg_hba.conf"
         }
         "28P01" | "28000" => "; check user and password in database.url, and the server's pg_hba.conf",
         "3D000" => "; create the database, or name another one in database.url",

@@ -1,7 +1,8 @@
 //! Reads `database.url` of a PostgreSQL server: `postgres://user:password@host:port/database`, or with
-//! `?host=/socket/directory` for a unix socket.
+//! `?host=/socket/directory` for a unix socket, and with the settings of TLS that libpq and sqlx know.
 
 use crate::database::Endpoint;
+use crate::database::tls::{TlsMode, TlsOption, TlsParts};
 
 /// PostgreSQL's own port.
 const PORT: u16 = 5432;
@@ -28,6 +29,7 @@ pub fn read_url(url: &str) -> Result<Endpoint, String> {
         host: decode(host, "host")?,
         port: port.map(read_port).transpose()?.unwrap_or(PORT),
         database: decode(path, "database")?,
+        tls: TlsParts::default(),
     };
     for pair in query.split('&').filter(|pair| !pair.is_empty()) {
         let (key, value) = pair.split_once('=').unwrap_or((pair, ""));
@@ -43,6 +45,7 @@ struct Parts {
     host: String,
     port: u16,
     database: String,
+    tls: TlsParts,
 }
 
 impl Parts {
@@ -53,18 +56,18 @@ impl Parts {
             "user" => self.user = value,
             "password" => self.password = value,
             "dbname" => self.database = value,
-            "sslmode" if matches!(value.as_str(), "disable" | "allow" | "prefer") => {}
-            "sslmode" => {
-                return Err(format!(
-                    "the address asks for sslmode={value}, but loadline speaks to PostgreSQL without TLS; \
-                     leave sslmode out and let the server accept unencrypted connections, or use its unix socket"
-                ));
-            }
-            _ => {
-                return Err(format!(
-                    "the address has the unknown setting {key:?}; known are host, port, user, password, dbname and sslmode"
-                ));
-            }
+            "application_name" | "connect_timeout" | "fallback_application_name" | "gssencmode" | "keepalives"
+            | "keepalives_idle" | "keepalives_interval" | "keepalives_count" | "statement-cache-capacity"
+            | "target_session_attrs" | "tcp_user_timeout" => {}
+            _ => match TlsOption::of(key) {
+                Some(option) => self.tls.set(option, key, &value)?,
+                None => {
+                    return Err(format!(
+                        "the address has the unknown setting {key:?}; known are host, port, user, password, dbname, sslmode, sslrootcert, sslcert, sslkey and \
+                         channel_binding"
+                    ));
+                }
+            },
         }
         Ok(())
     }
@@ -77,7 +80,8 @@ impl Parts {
             return Err(format!("the address names no host; write {FORM}, or ?host=/directory for a unix socket"));
         }
         let database = if self.database.is_empty() { self.user.clone() } else { self.database };
-        let endpoint = Endpoint { user: self.user, password: self.password, database, ..Endpoint::default() };
+        let tls = self.tls.tls(TlsMode::Prefer)?;
+        let endpoint = Endpoint { user: self.user, password: self.password, database, tls, ..Endpoint::default() };
         Ok(if self.host.starts_with('/') {
             let socket = format!("{}/.s.PGSQL.{}", self.host.trim_end_matches('/'), self.port);
             Endpoint { unix: Some(socket.into()), ..endpoint }
@@ -184,7 +188,8 @@ mod tests {
             ("postgres://me:secret@[::1/data", "]"),
             ("postgres://me:secret%2@host/data", "password"),
             ("postgres://me:secret@host/%ff", "UTF-8"),
-            ("postgres://me:secret@host/data?sslmode=require", "without TLS"),
+            ("postgres://me:secret@host/data?sslmode=yes", "verify-full"),
+            ("postgres://me:secret@host/data?sslcert=me.pem", "sslkey"),
             ("postgres://me:secret@host/data?option=1", "\"option\""),
         ] {
             let error = read_url(url).unwrap_err();

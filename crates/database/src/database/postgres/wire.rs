@@ -12,13 +12,14 @@
 //!
 //! Invariant: an outcome is given only at ReadyForQuery, when the transaction's fate is settled, or with the loss of the connection.
 
-use std::os::fd::{AsRawFd, OwnedFd, RawFd};
+use std::os::fd::{AsRawFd, RawFd};
 
 use super::decode::{append_row, append_text_row};
 use super::encode::Encoding;
 use super::message::{self, COPY_FAIL_AND_SYNC, EXECUTE, FLUSH, Message, SYNC, ServerError, broken, column_types};
 use super::prepared::Prepared;
 use crate::database::session::{Attempt, Before};
+use crate::database::tls::{SharedSecure, Socket};
 use crate::database::{Answer, DatabaseError, Progress, Unasked, Wire};
 use crate::record::Cells;
 use crate::statement::{Expect, Miscount, Request, Step};
@@ -26,7 +27,7 @@ use crate::statement::{Expect, Miscount, Request, Step};
 /// A connection with the statements prepared on it.
 #[derive(Debug)]
 pub struct PostgresWire {
-    socket: OwnedFd,
+    socket: Socket,
     pub(super) statements: Vec<Prepared>,
     /// Whether all steps of a request leave together.
     pub(super) pipelines: bool,
@@ -79,7 +80,7 @@ enum Awaiting {
 
 impl PostgresWire {
     /// A wire over a connection that is ready for its first statement.
-    pub fn new(socket: OwnedFd) -> Self {
+    pub fn new(socket: Socket) -> Self {
         PostgresWire {
             socket,
             statements: Vec::new(),
@@ -363,6 +364,10 @@ const _: () = assert!(ROLLBACK.len() == 17 + 13 + EXECUTE.len());
 impl Wire for PostgresWire {
     fn fd(&self) -> RawFd {
         self.socket.as_raw_fd()
+    }
+
+    fn secure(&self) -> Option<SharedSecure> {
+        self.socket.secure()
     }
 
     fn start(&mut self, request: &Request, out: &mut Vec<u8>) {

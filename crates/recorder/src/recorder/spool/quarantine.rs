@@ -125,6 +125,8 @@ impl Group<'_> {
     ) -> Result<Portion, SpoolError> {
         let through = span.through.unwrap_or_else(|| self.file.shelf.index().newest_refusal());
         let mut portion = Portion { rows: 0, next: None, full: None };
+        // What is given up is one frame with how many rows were: of two, a crash may leave the second alone, and with it a number that counts the first, too.
+        let mut given_up = FactList::default();
         for (id, refusal) in self.next_refusals(span.after, through) {
             portion.next = Some(Span { after: id, through: Some(through) });
             let (before, rows) = (self.counts, u64::from(refusal.rows));
@@ -144,15 +146,16 @@ impl Group<'_> {
                     self.let_go(id, &refusal, Some(&stored), &mut list);
                 }
                 Clearing::Discard => {
-                    self.let_go(id, &refusal, stored.as_ref(), &mut list);
+                    self.let_go(id, &refusal, stored.as_ref(), &mut given_up);
                     self.counts.acknowledged = before.acknowledged.saturating_sub(rows);
-                    self.change_base(-i64::from(refusal.rows), &mut list);
+                    self.change_base(-i64::from(refusal.rows), &mut given_up);
                 }
             }
             self.push(list);
             self.counts.quarantined = before.quarantined.saturating_sub(rows);
             portion.rows += rows;
         }
+        self.push(given_up);
         Ok(portion)
     }
 

@@ -13,7 +13,7 @@ const DUPLICATE: &[u8] = b"\x0c\0\0\x01\xff\x26\x04#23000twi";
 fn wire(engine: Engine) -> MySqlWire {
     let (socket, _) = UnixStream::pair().unwrap();
     let abilities = Abilities { deprecates_eof: true, caches_metadata: true, has_bulk: true };
-    let mut wire = MySqlWire::new(socket.into(), abilities, engine);
+    let mut wire = MySqlWire::new(std::os::fd::OwnedFd::from(socket).into(), abilities, engine);
     for (id, bulk) in [(1, true), (2, false)] {
         let sizes = vec![Bound::new(id, 1, Vec::new(), [None].into_iter())];
         wire.statements.push(Prepared { name: "INSERT INTO t".into(), columns: 1, bulk, sizes, text: None });

@@ -12,7 +12,7 @@ const UPDATE: u16 = 2;
 
 fn wire() -> PostgresWire {
     let (socket, _) = std::os::unix::net::UnixStream::pair().unwrap();
-    let mut wire = PostgresWire::new(socket.into());
+    let mut wire = PostgresWire::new(std::os::fd::OwnedFd::from(socket).into());
     let mut insert = Prepared::new("s1", "insert".into(), &[types::INT4], &[], false);
     insert.set_copy("t1", "c1");
     wire.statements = vec![

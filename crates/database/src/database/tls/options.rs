@@ -1,0 +1,154 @@
+//! TLS in the addresses of servers, by the names that clients of PostgreSQL, MySQL and MariaDB give its settings. Main type: [`TlsOption`].
+
+use std::path::PathBuf;
+
+use super::{ChannelBinding, Tls, TlsMode};
+
+/// A setting of an address that is about TLS.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum TlsOption {
+    /// Whether connections are protected, and what the server must prove.
+    Mode,
+    /// The file of the authorities that are trusted.
+    Authorities,
+    /// The file of our own certificate.
+    Certificate,
+    /// The file of its key.
+    Key,
+    /// Whether the log-in is bound to the connection.
+    ChannelBinding,
+}
+
+/// The settings as they are said in an address, before they are judged.
+#[derive(Debug, Default)]
+pub struct TlsParts {
+    mode: Option<TlsMode>,
+    authorities: Option<PathBuf>,
+    certificate: Option<PathBuf>,
+    key: Option<PathBuf>,
+    channel_binding: ChannelBinding,
+}
+
+impl TlsOption {
+    /// The setting that a word names, in whichever of the ways that are usual.
+    pub fn of(name: &str) -> Option<Self> {
+        let plain: String = name.chars().filter(|letter| !matches!(letter, '-' | '_')).collect();
+        Some(match plain.to_ascii_lowercase().as_str() {
+            "sslmode" => TlsOption::Mode,
+            "sslrootcert" | "sslca" => TlsOption::Authorities,
+            "sslcert" => TlsOption::Certificate,
+            "sslkey" => TlsOption::Key,
+            "channelbinding" => TlsOption::ChannelBinding,
+            _ => return None,
+        })
+    }
+}
+
+impl TlsParts {
+    /// Takes a setting in.
+    ///
+    /// # Errors
+    /// A sentence with what may stand there.
+    pub fn set(&mut self, option: TlsOption, name: &str, value: &str) -> Result<(), String> {
+        let file = || match value {
+            "" => Err(format!("{name} in the address names no file")),
+            file => Ok(PathBuf::from(file)),
+        };
+        match option {
+            TlsOption::Mode => self.mode = Some(mode(name, value)?),
+            // Of PostgreSQL from 16 on.
+            TlsOption::Authorities if value == "system" => self.authorities = None,
+            TlsOption::Authorities => self.authorities = Some(file()?),
+            TlsOption::Certificate => self.certificate = Some(file()?),
+            TlsOption::Key => self.key = Some(file()?),
+            TlsOption::ChannelBinding => {
+                self.channel_binding = match value {
+                    "disable" => ChannelBinding::Disable,
+                    "prefer" => ChannelBinding::Prefer,
+                    "require" => ChannelBinding::Require,
+                    _ => return Err(format!("{name}={value} in the address is not disable, prefer or require")),
+                }
+            }
+        }
+        Ok(())
+    }
+
+    /// What is asked for: TLS where the server can, unless something else was said. Who names authorities wants them to be asked.
+    ///
+    /// # Errors
+    /// A sentence where something is missing.
+    pub fn tls(self, usual: TlsMode) -> Result<Tls, String> {
+        let identity = match (self.certificate, self.key) {
+            (Some(certificate), Some(key)) => Some((certificate, key)),
+            (None, None) => None,
+            (Some(_), None) => return Err("sslcert in the address needs sslkey, the file of its key".to_owned()),
+            (None, Some(_)) => return Err("sslkey in the address needs sslcert, the file of the certificate".to_owned()),
+        };
+        let mode = match (self.mode, &self.authorities) {
+            (None | Some(TlsMode::Require), Some(_)) => TlsMode::VerifyCa,
+            (mode, _) => mode.unwrap_or(usual),
+        };
+        Ok(Tls { mode, authorities: self.authorities, identity, channel_binding: self.channel_binding })
+    }
+}
+
+fn mode(name: &str, value: &str) -> Result<TlsMode, String> {
+    Ok(match value.to_ascii_lowercase().replace('_', "-").as_str() {
+        "disable" | "disabled" => TlsMode::Disable,
+        "allow" => TlsMode::Allow,
+        "prefer" | "preferred" => TlsMode::Prefer,
+        "require" | "required" | "trust" => TlsMode::Require,
+        "verify-ca" => TlsMode::VerifyCa,
+        "verify-full" | "verify-identity" => TlsMode::VerifyFull,
+        _ => {
+            return Err(format!(
+                "{name}={value} in the address is not known; it is disable, allow, prefer, require, verify-ca or verify-full"
+            ));
+        }
+    })
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn read(pairs: &[(&str, &str)]) -> Result<Tls, String> {
+        let mut parts = TlsParts::default();
+        for (name, value) in pairs {
+            parts.set(TlsOption::of(name).unwrap(), name, value)?;
+        }
+        parts.tls(TlsMode::Prefer)
+    }
+
+    #[test]
+    fn the_words_of_both_worlds_mean_the_same() {
+        for (name, value, mode) in [
+            ("sslmode", "verify-full", TlsMode::VerifyFull),
+            ("ssl-mode", "VERIFY_IDENTITY", TlsMode::VerifyFull),
+            ("sslMode", "verify_ca", TlsMode::VerifyCa),
+            ("ssl_mode", "DISABLED", TlsMode::Disable),
+            ("sslmode", "allow", TlsMode::Allow),
+            ("ssl-mode", "PREFERRED", TlsMode::Prefer),
+            ("ssl-mode", "REQUIRED", TlsMode::Require),
+        ] {
+            assert_eq!(read(&[(name, value)]).unwrap().mode, mode, "{name}={value}");
+        }
+        assert_eq!(read(&[]).unwrap().mode, TlsMode::Prefer);
+        assert_eq!(TlsOption::of("ssl"), None);
+    }
+
+    #[test]
+    fn whoever_names_authorities_has_them_asked_and_files_come_in_pairs() {
+        for pairs in [&[("sslrootcert", "ca.pem")][..], &[("ssl-ca", "ca.pem"), ("ssl-mode", "REQUIRED")]] {
+            let tls = read(pairs).unwrap();
+            assert_eq!((tls.mode, tls.authorities), (TlsMode::VerifyCa, Some("ca.pem".into())));
+        }
+        let system = read(&[("sslrootcert", "system"), ("sslmode", "verify-full")]).unwrap();
+        assert_eq!((system.mode, system.authorities), (TlsMode::VerifyFull, None));
+        assert!(read(&[("sslcert", "a.pem")]).unwrap_err().contains("needs sslkey"));
+        assert!(read(&[("sslkey", "a.pem")]).unwrap_err().contains("needs sslcert"));
+        assert!(read(&[("sslmode", "yes")]).unwrap_err().contains("sslmode=yes"));
+        assert!(read(&[("channel_binding", "yes")]).unwrap_err().contains("disable, prefer or require"));
+        assert!(read(&[("sslrootcert", "")]).unwrap_err().contains("names no file"));
+    }
+}

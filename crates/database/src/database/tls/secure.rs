@@ -1,0 +1,170 @@
+//! A connection that is protected, and the socket that it is on. Main types: [`Secure`] and [`Socket`].
+
+use std::io::{Read, Write};
+use std::os::fd::{AsRawFd, OwnedFd, RawFd};
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+
+use tokio_rustls::rustls::pki_types::{CertificateDer, ServerName};
+use tokio_rustls::rustls::{ClientConnection, Error};
+
+use super::{Tls, certificate, verifying};
+use crate::database::DatabaseError;
+
+/// One end of TLS, without a socket: seals what is to be sent and opens what was received.
+#[derive(Debug)]
+pub struct Secure {
+    connection: ClientConnection,
+    host: String,
+}
+
+/// The same for whoever has the socket for a while. Only one at a time works with it.
+#[derive(Debug, Clone)]
+pub struct SharedSecure(Arc<Mutex<Secure>>);
+
+/// A socket, and what protects what goes through it.
+#[derive(Debug)]
+pub struct Socket {
+    fd: OwnedFd,
+    secure: Option<SharedSecure>,
+}
+
+impl From<OwnedFd> for Socket {
+    fn from(fd: OwnedFd) -> Self {
+        Socket { fd, secure: None }
+    }
+}
+
+impl AsRawFd for Socket {
+    fn as_raw_fd(&self) -> RawFd {
+        self.fd.as_raw_fd()
+    }
+}
+
+impl Socket {
+    /// What protects it, where something does.
+    pub fn secure(&self) -> Option<SharedSecure> {
+        self.secure.clone()
+    }
+
+    /// From now on this protects it.
+    pub fn protect(&mut self, secure: SharedSecure) {
+        self.secure = Some(secure);
+    }
+}
+
+impl SharedSecure {
+    /// The beginning of a connection to a host by that name.
+    ///
+    /// # Errors
+    /// A sentence: a file cannot be used, or the host has no name that a certificate could be for.
+    pub fn begin(tls: &Tls, host: &str) -> Result<Self, String> {
+        let name = ServerName::try_from(host.to_owned());
+        let name = name.map_err(|_| format!("{host:?} is no name that a certificate could be for"))?;
+        let mut connection =
+            ClientConnection::new(tls.config()?, name).map_err(|error| format!("TLS cannot be begun: {error}"))?;
+        // Whatever is sealed is taken out at once.
+        connection.set_buffer_limit(None);
+        Ok(SharedSecure(Arc::new(Mutex::new(Secure { connection, host: host.to_owned() }))))
+    }
+
+    fn lock(&self) -> MutexGuard<'_, Secure> {
+        self.0.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    /// Appends what is to be sent for these bytes, and for whatever TLS itself has to say.
+    ///
+    /// # Errors
+    /// [`DatabaseError::Lost`].
+    pub fn seal(&self, plain: &[u8], sealed: &mut Vec<u8>) -> Result<(), DatabaseError> {
+        self.lock().seal(plain, sealed)
+    }
+
+    /// Appends what these bytes of the server's mean; nothing while they are not whole.
+    ///
+    /// # Errors
+    /// [`DatabaseError::Lost`] where they are not what the server sealed, or it does not prove what it is to prove.
+    pub fn open(&self, sealed: &[u8], plain: &mut Vec<u8>) -> Result<(), DatabaseError> {
+        self.lock().open(sealed, plain)
+    }
+
+    /// Whether the two sides have yet to agree.
+    pub fn is_beginning(&self) -> bool {
+        self.lock().connection.is_handshaking()
+    }
+
+    /// Version and cipher, as in "TLS 1.3, AES 256 GCM".
+    pub fn agreed(&self) -> String {
+        let secure = self.lock();
+        let version = secure.connection.protocol_version().and_then(|version| version.as_str().map(version_name));
+        let cipher = secure.connection.negotiated_cipher_suite().map(|suite| cipher_name(suite.suite().as_str()));
+        let parts: Vec<String> = [version, cipher].into_iter().flatten().collect();
+        parts.join(", ")
+    }
+
+    /// What a log-in is bound to: the hash of the server's certificate (RFC 5929, `tls-server-end-point`); none where none is defined for it.
+    pub fn end_point(&self) -> Option<Vec<u8>> {
+        let secure = self.lock();
+        let own: &CertificateDer<'_> = secure.connection.peer_certificates()?.first()?;
+        certificate::end_point(own)
+    }
+}
+
+fn version_name(version: &str) -> String {
+    version.replace("TLSv1_", "TLS 1.")
+}
+
+/// `TLS13_AES_256_GCM_SHA384` and `TLS_ECDHE_RSA_WITH_AES_256_GCM_SHA384` protect data by AES 256 GCM.
+fn cipher_name(suite: Option<&str>) -> String {
+    let suite = suite.unwrap_or("a cipher without a name");
+    let behind = suite.rsplit_once("_WITH_").map_or(suite, |(_, cipher)| cipher);
+    let cipher = behind.trim_start_matches("TLS13_");
+    let cipher = cipher.rsplit_once("_SHA").map_or(cipher, |(cipher, _)| cipher);
+    cipher.replace('_', " ")
+}
+
+impl Secure {
+    fn seal(&mut self, plain: &[u8], sealed: &mut Vec<u8>) -> Result<(), DatabaseError> {
+        let broken = |error: std::io::Error| DatabaseError::Lost(format!("TLS: {error}"));
+        self.connection.writer().write_all(plain).map_err(broken)?;
+        while self.connection.wants_write() {
+            self.connection.write_tls(sealed).map_err(broken)?;
+        }
+        Ok(())
+    }
+
+    fn open(&mut self, mut sealed: &[u8], plain: &mut Vec<u8>) -> Result<(), DatabaseError> {
+        while !sealed.is_empty() {
+            let read = self.connection.read_tls(&mut sealed);
+            let read = read.map_err(|error| DatabaseError::Lost(format!("TLS: {error}")))?;
+            let state = self.connection.process_new_packets().map_err(|error| self.failed(&error))?;
+            let ready = state.plaintext_bytes_to_read();
+            if ready > 0 {
+                let start = plain.len();
+                plain.resize(start + ready, 0);
+                let opened = self.connection.reader().read_exact(&mut plain[start..]);
+                opened.map_err(|error| DatabaseError::Lost(format!("TLS: {error}")))?;
+            }
+            if read == 0 {
+                return Err(DatabaseError::Lost("the server closed the connection".to_owned()));
+            }
+        }
+        Ok(())
+    }
+
+    fn failed(&self, error: &Error) -> DatabaseError {
+        DatabaseError::Lost(verifying::sentence(error, &self.host))
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn ciphers_are_named_by_what_protects_the_data() {
+        assert_eq!(cipher_name(Some("TLS13_AES_256_GCM_SHA384")), "AES 256 GCM");
+        assert_eq!(cipher_name(Some("TLS13_CHACHA20_POLY1305_SHA256")), "CHACHA20 POLY1305");
+        assert_eq!(cipher_name(Some("TLS_ECDHE_RSA_WITH_AES_128_GCM_SHA256")), "AES 128 GCM");
+        assert_eq!(version_name("TLSv1_3"), "TLS 1.3");
+    }
+}

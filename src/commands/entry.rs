@@ -51,10 +51,7 @@ pub fn reached_by(endpoint: &Endpoint, settings: &DatabaseSettings, reach: &Reac
 /// An error of a database that is not loadline's own, with the setting that names it.
 pub fn at_its_place(error: anyhow::Error, settings: &DatabaseSettings) -> anyhow::Error {
     match (&settings.url, &settings.path) {
-        (Some(url), _) => {
-            let remedy = "check address, user and password, and that the server is running";
-            anyhow!("database.url = \"{url}\": {}; {remedy}", sentence(&error))
-        }
+        (Some(url), _) => anyhow!("database.url = \"{url}\": {}", sentence(&error)),
         (None, Some(path)) => error.context(format!("database.path = \"{path}\"")),
         (None, None) => error,
     }

@@ -134,6 +134,7 @@ fn show_server(database: &DatabaseSettings, names: &Names) -> String {
     details.extend(database.binary.iter().map(|binary| format!("binary {binary}")));
     details.extend(database.path.iter().map(|path| format!("file {path}")));
     details.extend(database.socket.iter().map(|socket| format!("over {socket}")));
+    details.extend(database.tls.iter().map(|_| "with TLS".to_owned()));
     details.extend(database.encryption.iter().map(|cipher| format!("files encrypted with {cipher}")));
     details.extend(database.cpus.iter().map(|cpus| format!("on CPUs {cpus}")));
     details.extend(database.config.iter().map(|(setting, value)| format!("{setting} = {value}")));

@@ -485,6 +485,7 @@ const OF_EMBEDDED: [(&str, &str); 2] = [("journal_mode", "PRAGMA journal_mode"),
 fn facts(entry: &Entry, database: &dyn Database, program: Option<PathBuf>) -> anyhow::Result<Vec<(String, String)>> {
     let mut session = database.connect()?;
     let mut facts = vec![("version".to_owned(), session.version()?)];
+    facts.extend(session.protection().map(|protection| ("connections".to_owned(), protection)));
     facts.extend(program.map(|program| ("program".to_owned(), program.display().to_string())));
     for (name, query) in entry.recipe.map_or(&OF_EMBEDDED[..], |recipe| recipe.facts()) {
         // A setting that this version does not have is no fact.

@@ -146,10 +146,7 @@ fn a_password_is_needed_and_never_stored() {
         let run = ["run", "study.toml", "--out", "run", "--set"];
         let refused = scratch.run(&[&run[..], &[&wrong]].concat()).expect(2);
         let bare = format!("database.url = \"{}\": ", own.url(None));
-        assert!(
-            refused.stderr.contains(&bare) && refused.stderr.contains("check address, user and password"),
-            "{refused:?}"
-        );
+        assert!(refused.stderr.contains(&bare) && refused.stderr.contains("password"), "{refused:?}");
         assert!(!refused.stderr.contains("wr0ng"), "{refused:?}");
         scratch.run(&run[..4]).refused(&[&bare]);
         assert!(!scratch.path("run").exists());

@@ -205,7 +205,7 @@ fn a_server_that_does_not_let_us_in_is_refused() {
             &[&name, &nobody],
             &[
                 &format!("database.url = \"{scheme}://ann@127.0.0.1:{port}/db\": cannot connect to 127.0.0.1:{port}"),
-                "check address, user and password",
+                "check the address, and that the server is running",
             ],
         );
         let no_port = format!("database.url={scheme}://ann:secret@127.0.0.1:many/db");

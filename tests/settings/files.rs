@@ -143,6 +143,7 @@ fn around_study(part: &str, key: &str) -> &'static str {
         ("database", "engine" | "url" | "binary" | "base" | "socket" | "cpus" | "encryption") => {
             "[database]\nname = \"mariadb\"\n"
         }
+        ("database", "tls") => "[database]\nname = \"mariadb\"\nsocket = \"tcp\"\n",
         ("record", "permutation") => "[record]\ntype = \"wisconsin\"\nrows = 1000\n",
         ("record", "scale") => "[record]\nruns = [[2, 100]]\n",
         ("record", "length") => "[record]\ntype = \"sensor\"\n",

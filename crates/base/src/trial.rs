@@ -162,6 +162,9 @@ pub struct DatabaseSettings {
     /// How clients reach a private server: `unix` (default) or `tcp`.
     #[serde(skip_serializing_if = "Option::is_none", default)]
     pub socket: Option<String>,
+    /// How connections to a private server are protected: `verify`, by TLS with a certificate that its clients know; none without.
+    #[serde(skip_serializing_if = "Option::is_none", default)]
+    pub tls: Option<String>,
     /// How the private server encrypts its files: `aes128` or `aes256`; none without encryption.
     #[serde(skip_serializing_if = "Option::is_none", default)]
     pub encryption: Option<String>,

@@ -75,6 +75,9 @@ pub enum ServerError {
         /// What is wrong with it, and what to do.
         reason: String,
     },
+    /// `database.tls` asks for a certificate, and none can be made.
+    #[error("{0}")]
+    NoCertificate(String),
     /// This database's files cannot be encrypted so.
     #[error("database.encryption: this database has no \"{asked}\"; {remedy}")]
     Encryption {

@@ -13,6 +13,7 @@ use super::readiness::{Outcome, adjustments, await_server, relevant_lines};
 use super::user::{User, own_uid};
 use super::{CpuList, KeptData, STOP_WITHIN, Server, ServerError, free_disk_bytes, interrupted};
 use crate::database::recipe::{CommandLine, Reach, Recipe};
+use crate::database::tls::private;
 use crate::trial::DatabaseSettings;
 
 const READY_WITHIN: Duration = Duration::from_secs(60);
@@ -65,19 +66,24 @@ impl<'a> Plan<'a> {
         self.conditions.user.as_ref()
     }
 
-    /// Fills the directory with the database of an earlier server.
-    fn adopt(&self, directory: &mut PrivateDirectory, kept: &KeptData) -> Result<(), ServerError> {
-        for (name, content) in self.recipe.files(&kept.password, self.reach) {
+    fn write_files(&self, directory: &mut PrivateDirectory, password: &str) -> Result<(), ServerError> {
+        let of_tls = self.settings.tls.as_ref().map(|_| private::files(self.reach.address)).transpose();
+        let of_tls = of_tls.map_err(ServerError::NoCertificate)?.unwrap_or_default();
+        for (name, content) in self.recipe.files(password, self.reach).into_iter().chain(of_tls) {
             directory.write(name, &content, self.user())?;
         }
+        Ok(())
+    }
+
+    /// Fills the directory with the database of an earlier server.
+    fn adopt(&self, directory: &mut PrivateDirectory, kept: &KeptData) -> Result<(), ServerError> {
+        self.write_files(directory, &kept.password)?;
         directory.adopt(&kept.path)
     }
 
     /// Fills the directory with an empty database.
     fn initialise(&self, directory: &mut PrivateDirectory, password: &str) -> Result<(), ServerError> {
-        for (name, content) in self.recipe.files(password, self.reach) {
-            directory.write(name, &content, self.user())?;
-        }
+        self.write_files(directory, password)?;
         let name = self.user().map(|user| user.name.as_str()).unwrap_or_default();
         for line in self.recipe.initialise(&self.binary, &directory.server(), name) {
             // Half a data directory is of no use: these need not end in order when loadline dies.

@@ -109,6 +109,7 @@ impl Rules<'_> {
             ("database.socket", given(&database.socket)),
             ("database.cpus", given(&database.cpus)),
             ("database.encryption", given(&database.encryption)),
+            ("database.tls", given(&database.tls)),
         ];
         for (key, _) in server_settings.iter().filter(|(_, given)| *given) {
             if !facts.has_private_server {
@@ -124,6 +125,13 @@ impl Rules<'_> {
                     fault!("{key} is for a private server and database.url names one that exists"; "{remedy}"),
                 );
             }
+        }
+        let is_over_tcp = database.socket.as_deref() == Some("tcp") || self.settings.link.is_some();
+        if given(&database.tls) && facts.has_private_server && !is_over_tcp {
+            self.refuse(
+                &["database.tls", "database.socket"],
+                fault!("database.tls is for connections over TCP and clients come through a unix socket"; "add socket = \"tcp\" to [database]"),
+            );
         }
         if let Some(setting) = database.config.keys().next()
             && given(&database.url)

@@ -72,6 +72,14 @@ pub static DATABASE: Part = Part {
         )
         .only(PRIVATE)
         .factor(|settings| settings.database.socket.as_deref().map(Into::into)),
+        Setting::new(
+            "tls",
+            Kind::OneOf(&["none", "verify"]),
+            Absent::Text("none"),
+            "How its connections are protected: `verify` is TLS with a certificate made for it, which its clients verify. It needs `socket = \"tcp\"`, or a `[link]`. A server that exists has `sslmode` in its address.",
+        )
+        .only(PRIVATE)
+        .factor(|settings| Some(settings.database.tls.as_deref().unwrap_or("none").into())),
         Setting::new("cpus", Kind::Own(&CPUS), Absent::Means("all"), "The CPUs that it is pinned to.")
             .only(PRIVATE)
             .factor(|settings| settings.database.cpus.as_deref().map(Into::into)),
@@ -108,6 +116,7 @@ pub fn read_database(root: &Table, names: &Names, errors: &mut Errors) -> Databa
     let section = Section::open(root, &DATABASE, errors);
     // Leaving it out and saying `none` are the same case.
     let encryption: Option<String> = section.find("encryption", errors).filter(|name| name != "none");
+    let tls: Option<String> = section.find("tls", errors).filter(|name| name != "none");
     DatabaseSettings {
         name: read_name(&section, "name", &names.databases, errors),
         engine: section.read("engine", errors),
@@ -116,6 +125,7 @@ pub fn read_database(root: &Table, names: &Names, errors: &mut Errors) -> Databa
         binary: section.read("binary", errors),
         base: section.read("base", errors),
         socket: section.read("socket", errors),
+        tls,
         cpus: read_cpus(&section, errors),
         encryption,
         config: read_config(&section, errors),

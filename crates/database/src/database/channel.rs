@@ -31,6 +31,9 @@ const FRAMING_BYTES: usize = 1 << 20;
 /// How often whoever waits within limits looks whether it is to end.
 const LOOK_EVERY: Duration = Duration::from_millis(500);
 
+/// What to do when nobody answers.
+const DIAL_REMEDY: &str = "check the address, and that the server is running";
+
 /// Characters of a statement that is told with what is late.
 const ASKED_MAX: usize = 200;
 
@@ -105,7 +108,7 @@ impl Channel {
         if !self.input().is_empty() {
             return Err(DatabaseError::Lost("the server sent something before TLS that was not asked for".to_owned()));
         }
-        let secure = SharedSecure::begin(tls, host).map_err(DatabaseError::Lost)?;
+        let secure = SharedSecure::begin(tls, host).map_err(DatabaseError::Unavailable)?;
         self.secure = Some(secure.clone());
         self.begin_answer();
         self.seal_and_send(&[])?;
@@ -274,7 +277,9 @@ impl Channel {
                 sealed.clear();
                 let received = receive_into(self.fd, &mut sealed, READ_BYTES);
                 let outcome = match received {
-                    Ok(Some(_)) => secure.open(&sealed, &mut self.input).map(|()| self.input.len() - self.taken - waiting),
+                    Ok(Some(_)) => {
+                        secure.open(&sealed, &mut self.input).map(|()| self.input.len() - self.taken - waiting)
+                    }
                     Ok(None) => self.again("receiving").map(|()| 0),
                     Err(error) => Err(error),
                 };
@@ -375,7 +380,8 @@ fn receive_into(fd: RawFd, input: &mut Vec<u8>, most: usize) -> Result<Option<us
 /// [`DatabaseError::Unavailable`] with the address and what went wrong.
 pub fn dial(endpoint: &Endpoint) -> Result<OwnedFd, DatabaseError> {
     let Some(path) = &endpoint.unix else { return dial_tcp(endpoint, CONNECT_TIMEOUT) };
-    let failed = |error| DatabaseError::Unavailable(format!("cannot connect to {}: {error}", path.display()));
+    let failed =
+        |error| DatabaseError::Unavailable(format!("cannot connect to {}: {error}; {DIAL_REMEDY}", path.display()));
     UnixStream::connect(path).map(OwnedFd::from).map_err(failed)
 }
 
@@ -388,7 +394,8 @@ pub fn dial_within(endpoint: &Endpoint, limits: &SessionLimits) -> Result<OwnedF
         return dial(endpoint);
     }
     if let Some(path) = &endpoint.unix {
-        let failed = |error| DatabaseError::Unavailable(format!("cannot connect to {}: {error}", path.display()));
+        let failed =
+            |error| DatabaseError::Unavailable(format!("cannot connect to {}: {error}; {DIAL_REMEDY}", path.display()));
         return connect_at_once(path).map_err(failed);
     }
     let socket = dial_tcp(endpoint, limits.connect())?;
@@ -417,7 +424,7 @@ fn dial_tcp(endpoint: &Endpoint, within: Duration) -> Result<OwnedFd, DatabaseEr
     let Some((host, port)) = &endpoint.tcp else {
         return Err(DatabaseError::Unavailable("the endpoint has neither a unix socket nor a host and port".into()));
     };
-    let failed = |error| DatabaseError::Unavailable(format!("cannot connect to {host}:{port}: {error}"));
+    let failed = |error| DatabaseError::Unavailable(format!("cannot connect to {host}:{port}: {error}; {DIAL_REMEDY}"));
     let mut last = std::io::Error::new(std::io::ErrorKind::NotFound, "the host name has no address");
     let _inside = endpoint.namespace.as_ref().map(Namespace::enter).transpose().map_err(failed)?;
     for address in (host.as_str(), *port).to_socket_addrs().map_err(failed)? {

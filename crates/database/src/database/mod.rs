@@ -91,6 +91,11 @@ pub trait TargetSession: Send {
     /// As the database answers.
     fn version(&mut self) -> Result<String, DatabaseError>;
 
+    /// What protects the connection, as in "TLS 1.3, AES 256 GCM; the server has proven who it is"; none where nothing does.
+    fn protection(&self) -> Option<String> {
+        None
+    }
+
     /// Turns the connection into one that an event loop can drive; itself again where there is no lean codec.
     fn into_wire(self: Box<Self>) -> Result<Box<dyn Wire>, Box<dyn TargetSession>>;
 }

@@ -270,6 +270,10 @@ impl<W: Prepare + 'static> TargetSession for WireSession<W> {
         self.wire.version(&mut self.channel)
     }
 
+    fn protection(&self) -> Option<String> {
+        self.wire.secure().map(|secure| secure.agreed())
+    }
+
     fn into_wire(self: Box<Self>) -> Result<Box<dyn Wire>, Box<dyn TargetSession>> {
         if self.channel.input().is_empty() { Ok(Box::new(self.wire)) } else { Err(self) }
     }

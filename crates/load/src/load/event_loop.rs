@@ -138,7 +138,14 @@ impl<'a, T: Transport> EventLoop<'a, T> {
         for (place, (client, wire)) in clients.into_iter().enumerate() {
             transport.attach(place, wire.fd())?;
             let secure = wire.secure();
-            slots.push(Slot { client, wire: Some(wire), secure, unread: Vec::new(), heard_ns: 0, state: State::Waiting });
+            slots.push(Slot {
+                client,
+                wire: Some(wire),
+                secure,
+                unread: Vec::new(),
+                heard_ns: 0,
+                state: State::Waiting,
+            });
         }
         let clock = context.clock;
         Ok(EventLoop {

@@ -8,6 +8,7 @@ use std::path::{Path, PathBuf};
 use super::encryption;
 use crate::database::Endpoint;
 use crate::database::recipe::{CONNECTIONS, CommandLine, Reach, Readiness, Recipe, executable, search_path};
+use crate::database::tls::private;
 use crate::fault::{Fault, fault};
 use crate::trial::DatabaseSettings;
 
@@ -187,6 +188,10 @@ impl Recipe for MysqlRecipe {
             // MySQL would open a second port, and make keys for encryption that nobody asks for.
             arguments.extend(["--mysqlx=OFF", "--auto-generate-certs=OFF"].map(String::from));
         }
+        if settings.tls.is_some() {
+            arguments.push(format!("--ssl-cert={place}/{}", private::CERTIFICATE_FILE));
+            arguments.push(format!("--ssl-key={place}/{}", private::KEY_FILE));
+        }
         if let Some(cipher) = &settings.encryption {
             arguments.extend(encryption::options(cipher, directory));
         }
@@ -205,7 +210,7 @@ impl Recipe for MysqlRecipe {
             user: NAME.to_owned(),
             password: String::new(),
             database: NAME.to_owned(),
-            ..Endpoint::default()
+            tls: settings.tls.as_ref().map(|_| private::trust(directory)).unwrap_or_default(),
         }
     }
 

@@ -32,7 +32,9 @@ pub fn connect(
     let unavailable = |error: DatabaseError| {
         let reason = match error {
             DatabaseError::Refused { code, message } if code == "3159" => {
-                format!("{message} ({code}): the server lets nobody in without TLS; say ssl-mode=REQUIRED or more in the address")
+                format!(
+                    "{message} ({code}): the server lets nobody in without TLS; say ssl-mode=REQUIRED or more in the address"
+                )
             }
             // A server says no more than this, so that nobody learns which names there are.
             DatabaseError::Refused { code, message } if code == "1045" => {

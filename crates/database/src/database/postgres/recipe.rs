@@ -6,6 +6,7 @@ use std::path::{Path, PathBuf};
 
 use crate::database::Endpoint;
 use crate::database::recipe::{CONNECTIONS, CommandLine, Reach, Readiness, Recipe, executable, search_path};
+use crate::database::tls::private;
 use crate::fault::{Fault, fault};
 use crate::trial::DatabaseSettings;
 
@@ -111,6 +112,11 @@ impl Recipe for PostgresRecipe {
         set("hba_file", &directory.join(RULES_FILE).display().to_string());
         set("unix_socket_directories", &directory.display().to_string());
         set("max_connections", &CONNECTIONS.to_string());
+        if settings.tls.is_some() {
+            set("ssl", "on");
+            set("ssl_cert_file", &directory.join(private::CERTIFICATE_FILE).display().to_string());
+            set("ssl_key_file", &directory.join(private::KEY_FILE).display().to_string());
+        }
         for (name, value) in &settings.config {
             set(name, value);
         }
@@ -125,7 +131,7 @@ impl Recipe for PostgresRecipe {
             user: NAME.to_owned(),
             password: String::new(),
             database: NAME.to_owned(),
-            ..Endpoint::default()
+            tls: settings.tls.as_ref().map(|_| private::trust(directory)).unwrap_or_default(),
         }
     }
 

@@ -38,7 +38,9 @@ pub fn connect(endpoint: &Endpoint, limits: Option<&Arc<SessionLimits>>) -> Resu
     };
     outcome.map_err(|failure| match failure {
         Failure::Unreachable(error) => error,
-        failure => DatabaseError::Unavailable(format!("no connection to PostgreSQL at {}: {failure}", address(endpoint))),
+        failure => {
+            DatabaseError::Unavailable(format!("no connection to PostgreSQL at {}: {failure}", address(endpoint)))
+        }
     })
 }
 
@@ -273,6 +275,12 @@ fn remedy(error: &ServerError) -> &'static str {
     match error.code.as_str() {
         "28000" if error.message.contains("no encryption") => {
             "; the server lets this user in with TLS only, if at all: say sslmode=require or more in database.url, and look at its pg_hba.conf"
+        }
+        "28000" if error.message.contains("SSL encryption") || error.message.contains("SSL on") => {
+            "; the server lets this user in without TLS only, if at all: say sslmode=disable in database.url, and look at its pg_hba.conf"
+        }
+        "28000" if error.message.contains("client certificate") => {
+            "; name one that the server's authority has signed for this user with sslcert=FILE and sslkey=FILE in database.url"
         }
         "28P01" | "28000" => "; check user and password in database.url, and the server's pg_hba.conf",
         "3D000" => "; create the database, or name another one in database.url",

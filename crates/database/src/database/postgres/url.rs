@@ -56,9 +56,17 @@ impl Parts {
             "user" => self.user = value,
             "password" => self.password = value,
             "dbname" => self.database = value,
-            "application_name" | "connect_timeout" | "fallback_application_name" | "gssencmode" | "keepalives"
-            | "keepalives_idle" | "keepalives_interval" | "keepalives_count" | "statement-cache-capacity"
-            | "target_session_attrs" | "tcp_user_timeout" => {}
+            "application_name"
+            | "connect_timeout"
+            | "fallback_application_name"
+            | "gssencmode"
+            | "keepalives"
+            | "keepalives_idle"
+            | "keepalives_interval"
+            | "keepalives_count"
+            | "statement-cache-capacity"
+            | "target_session_attrs"
+            | "tcp_user_timeout" => {}
             _ => match TlsOption::of(key) {
                 Some(option) => self.tls.set(option, key, &value)?,
                 None => {

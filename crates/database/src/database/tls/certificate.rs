@@ -82,7 +82,9 @@ fn seconds(tag: u8, text: &[u8]) -> Option<i64> {
     let digits = text.strip_suffix(b"Z")?;
     let number = |from: usize, to: usize| -> Option<i64> {
         let part = digits.get(from..to)?;
-        part.iter().all(u8::is_ascii_digit).then(|| part.iter().fold(0, |sum, digit| 10 * sum + i64::from(digit - b'0')))
+        part.iter()
+            .all(u8::is_ascii_digit)
+            .then(|| part.iter().fold(0, |sum, digit| 10 * sum + i64::from(digit - b'0')))
     };
     let (year, behind) = match (tag, digits.len()) {
         (UTC_TIME, 12) => (number(0, 2).map(|year| year + if year < 50 { 2000 } else { 1900 })?, 2),

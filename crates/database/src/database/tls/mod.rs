@@ -6,7 +6,10 @@
 
 mod certificate;
 mod options;
+pub mod private;
 mod secure;
+#[cfg(test)]
+mod tests;
 mod verifying;
 
 use std::path::PathBuf;

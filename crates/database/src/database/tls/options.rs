@@ -82,7 +82,9 @@ impl TlsParts {
             (Some(certificate), Some(key)) => Some((certificate, key)),
             (None, None) => None,
             (Some(_), None) => return Err("sslcert in the address needs sslkey, the file of its key".to_owned()),
-            (None, Some(_)) => return Err("sslkey in the address needs sslcert, the file of the certificate".to_owned()),
+            (None, Some(_)) => {
+                return Err("sslkey in the address needs sslcert, the file of the certificate".to_owned());
+            }
         };
         let mode = match (self.mode, &self.authorities) {
             (None | Some(TlsMode::Require), Some(_)) => TlsMode::VerifyCa,

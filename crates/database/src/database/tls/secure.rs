@@ -7,7 +7,7 @@ use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use tokio_rustls::rustls::pki_types::{CertificateDer, ServerName};
 use tokio_rustls::rustls::{ClientConnection, Error};
 
-use super::{Tls, certificate, verifying};
+use super::{Tls, TlsMode, certificate, verifying};
 use crate::database::DatabaseError;
 
 /// One end of TLS, without a socket: seals what is to be sent and opens what was received.
@@ -15,6 +15,8 @@ use crate::database::DatabaseError;
 pub struct Secure {
     connection: ClientConnection,
     host: String,
+    /// What the server has proven, once both sides agree.
+    proven: &'static str,
 }
 
 /// The same for whoever has the socket for a while. Only one at a time works with it.
@@ -64,7 +66,15 @@ impl SharedSecure {
             ClientConnection::new(tls.config()?, name).map_err(|error| format!("TLS cannot be begun: {error}"))?;
         // Whatever is sealed is taken out at once.
         connection.set_buffer_limit(None);
-        Ok(SharedSecure(Arc::new(Mutex::new(Secure { connection, host: host.to_owned() }))))
+        Ok(SharedSecure(Arc::new(Mutex::new(Secure {
+            connection,
+            host: host.to_owned(),
+            proven: match tls.mode {
+                TlsMode::VerifyFull => "the server has proven who it is",
+                TlsMode::VerifyCa => "an authority has signed the server's certificate",
+                _ => "nobody has asked who the server is",
+            },
+        }))))
     }
 
     fn lock(&self) -> MutexGuard<'_, Secure> {
@@ -92,13 +102,13 @@ impl SharedSecure {
         self.lock().connection.is_handshaking()
     }
 
-    /// Version and cipher, as in "TLS 1.3, AES 256 GCM".
+    /// Version, cipher and what the server has proven, as in "TLS 1.3, AES 256 GCM; the server has proven who it is".
     pub fn agreed(&self) -> String {
         let secure = self.lock();
         let version = secure.connection.protocol_version().and_then(|version| version.as_str().map(version_name));
         let cipher = secure.connection.negotiated_cipher_suite().map(|suite| cipher_name(suite.suite().as_str()));
         let parts: Vec<String> = [version, cipher].into_iter().flatten().collect();
-        parts.join(", ")
+        format!("{}; {}", parts.join(", "), secure.proven)
     }
 
     /// What a log-in is bound to: the hash of the server's certificate (RFC 5929, `tls-server-end-point`); none where none is defined for it.
@@ -152,7 +162,11 @@ impl Secure {
     }
 
     fn failed(&self, error: &Error) -> DatabaseError {
-        DatabaseError::Lost(verifying::sentence(error, &self.host))
+        let sentence = verifying::sentence(error, &self.host);
+        match self.connection.is_handshaking() {
+            true => DatabaseError::Unavailable(sentence),
+            false => DatabaseError::Lost(sentence),
+        }
     }
 }
 

@@ -137,7 +137,9 @@ pub(super) fn sentence(error: &Error, host: &str) -> String {
         Error::InvalidCertificate(wrong) => of_certificate(wrong, host),
         Error::AlertReceived(alert) => of_alert(*alert),
         Error::InvalidMessage(_) => format!("{host} does not speak TLS there ({error})"),
-        Error::PeerIncompatible(_) => format!("the server has no version or cipher of TLS in common with loadline, which speaks TLS 1.2 and 1.3 ({error})"),
+        Error::PeerIncompatible(_) => format!(
+            "the server has no version or cipher of TLS in common with loadline, which speaks TLS 1.2 and 1.3 ({error})"
+        ),
         other => format!("TLS failed: {other}"),
     }
 }
@@ -158,7 +160,9 @@ fn of_certificate(wrong: &CertificateError, host: &str) -> String {
                 names.join(", ")
             )
         }
-        CertificateError::NotValidForName => format!("the server's certificate is not for {host:?}; ask with sslmode=verify-ca only who signed it"),
+        CertificateError::NotValidForName => {
+            format!("the server's certificate is not for {host:?}; ask with sslmode=verify-ca only who signed it")
+        }
         CertificateError::ExpiredContext { not_after, .. } => format!(
             "the server's certificate is valid no more, since {}; have it renewed, and look at the clock of this machine ({UNPROVEN})",
             day(*not_after)
@@ -192,9 +196,11 @@ fn name_of(presented: &str) -> &str {
 
 fn of_alert(alert: AlertDescription) -> String {
     match alert {
-        AlertDescription::CertificateRequired | AlertDescription::BadCertificate | AlertDescription::UnknownCA => format!(
-            "the server asks for a certificate of ours and does not take what it got ({alert:?}); name one that its authority signed with sslcert=FILE and sslkey=FILE"
-        ),
+        AlertDescription::CertificateRequired | AlertDescription::BadCertificate | AlertDescription::UnknownCA => {
+            format!(
+                "the server asks for a certificate of ours and does not take what it got ({alert:?}); name one that its authority signed with sslcert=FILE and sslkey=FILE"
+            )
+        }
         other => format!("the server ended TLS: {other:?}"),
     }
 }

@@ -65,6 +65,7 @@ pub(super) fn read_database(root: &Table, errors: &mut Errors) -> DatabaseSettin
         base: section.read("base", errors),
         socket: section.read("socket", errors),
         encryption: None,
+        tls: None,
         cpus: section.read("cpus", errors),
         config: read_server_config(&section, errors),
     };

@@ -1,0 +1,32 @@
+//! A certificate for a server that loadline starts, made on the spot and trusted by nobody else. Main functions: [`files`] and [`trust`].
+
+use std::net::Ipv4Addr;
+use std::path::Path;
+
+use rcgen::{CertificateParams, KeyPair};
+
+use super::{Tls, TlsMode};
+
+/// What `database.tls` asks for when it asks for TLS.
+pub const VERIFY: &str = "verify";
+/// The file of the certificate, in the server's directory.
+pub const CERTIFICATE_FILE: &str = "certificate.pem";
+/// The file of its key.
+pub const KEY_FILE: &str = "certificate-key.pem";
+
+/// The files for a server at an address, by name with their content: a key of its own (ECDSA, P-256) and a certificate that it signed itself.
+///
+/// # Errors
+/// Why none could be made.
+pub fn files(address: Ipv4Addr) -> Result<Vec<(&'static str, String)>, String> {
+    let unmade = |error: rcgen::Error| format!("no certificate can be made for a private server: {error}");
+    let key = KeyPair::generate().map_err(unmade)?;
+    let params = CertificateParams::new(vec![address.to_string(), "localhost".to_owned()]).map_err(unmade)?;
+    let certificate = params.self_signed(&key).map_err(unmade)?;
+    Ok(vec![(CERTIFICATE_FILE, certificate.pem()), (KEY_FILE, key.serialize_pem())])
+}
+
+/// How the clients of such a server connect: they know its certificate, and take no other.
+pub fn trust(directory: &Path) -> Tls {
+    Tls { mode: TlsMode::VerifyFull, authorities: Some(directory.join(CERTIFICATE_FILE)), ..Tls::default() }
+}

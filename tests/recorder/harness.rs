@@ -74,7 +74,7 @@ pub struct Target {
     pub name: &'static str,
     pub settings: DatabaseSettings,
     pub endpoint: Option<Endpoint>,
-    server: Option<Server>,
+    pub server: Option<Server>,
 }
 
 impl Target {

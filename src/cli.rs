@@ -144,7 +144,6 @@ pub enum Listed {
 #[derive(Debug, Clone, Args)]
 pub struct StudyArguments {
     /// Name of a bundled study, or path of a study file
-    #[arg(required_unless_present = "ycsb")]
     pub study: Option<String>,
     /// Runs a property file of YCSB, such as workloads/workloada, instead of a study; --set takes YCSB's properties too
     #[arg(long, value_name = "FILE", conflicts_with = "study")]

@@ -1,9 +1,9 @@
 //! loadline beside its peers: client CPU per operation, throughput and resident memory of sysbench on MariaDB and of pgbench on
 //! PostgreSQL, the same statement or transaction on the same table, in alternating runs.
 //!
-//! Where client and server are started from decides how the kernel divides the CPUs between them, so each comparison is made in three
+//! Where client and server are started from decides how the kernel divides the CPUs between them, so each comparison is made in four
 //! arrangements: `session` (both in one session, as from one shell, over a unix socket), `own` (each in a session of its own, as an
-//! init system starts servers, over a unix socket) and `tcp` (likewise, over TCP).
+//! init system starts servers, over a unix socket), `tcp` (likewise, over TCP) and `tls` (likewise, with TLS and the server's certificate verified).
 //!
 //! `cargo bench --bench peers` runs everything, `cargo bench --bench peers -- mariadb select 8 own` a part; `cargo bench --bench peers
 //! -- databases` compares instead how many times as many transactions PostgreSQL carries as MariaDB, by loadline and by its peers,

@@ -45,6 +45,8 @@ pub enum Arrangement {
     Own,
     /// In sessions of their own, over TCP.
     Tcp,
+    /// Likewise, with TLS; both verify the server's certificate.
+    Tls,
 }
 
 /// One comparison.
@@ -67,7 +69,7 @@ pub fn subjects(peer: Peer) -> Vec<Subject> {
     let mut subjects = Vec::new();
     for work in works {
         for connections in [1, 8, 64] {
-            for arrangement in [Arrangement::Session, Arrangement::Own, Arrangement::Tcp] {
+            for arrangement in [Arrangement::Session, Arrangement::Own, Arrangement::Tcp, Arrangement::Tls] {
                 subjects.push(Subject { peer, work: *work, connections, arrangement, has_threads: false });
             }
         }
@@ -133,11 +135,24 @@ impl Prepared {
             Peer::Sysbench => (&mysql::recipe::MARIADB, ("innodb_flush_log_at_trx_commit", "2")),
             Peer::Pgbench => (&postgres::recipe::POSTGRES, ("shared_buffers", "128MB")),
         };
+        settings.tls = Some("verify".to_owned());
         settings.config.insert(config.0.to_owned(), config.1.to_owned());
-        let server = Server::start(recipe, &settings, None);
-        let server = server.unwrap_or_else(|error| panic!("{error}"));
         let directory = std::env::temp_dir().join(format!("loadline-peers-{}-{peer:?}", std::process::id()));
         std::fs::create_dir_all(&directory).expect("the temporary directory can be written to");
+        // sysbench has a certificate of its own with TLS, in files of these names where it runs, and MariaDB takes none that it cannot verify.
+        for (content, name) in database::tls::private::files(std::net::Ipv4Addr::LOCALHOST)
+            .expect("certificates can be made")
+            .into_iter()
+            .zip(["client-cert.pem", "client-key.pem"])
+        {
+            std::fs::write(directory.join(name), content.1).expect("the temporary directory can be written to");
+        }
+        if peer == Peer::Sysbench {
+            let authority = directory.join("client-cert.pem").display().to_string();
+            settings.config.insert("ssl_ca".to_owned(), authority);
+        }
+        let server = Server::start(recipe, &settings, None);
+        let server = server.unwrap_or_else(|error| panic!("{error}"));
         let prepared = Prepared { peer, server, directory };
         let first = subjects(peer)[0];
         match peer {
@@ -148,7 +163,14 @@ impl Prepared {
             std::fs::write(prepared.directory.join(name), text).expect("the temporary directory can be written to");
         }
         transaction::make_tables(peer, prepared.endpoint());
+        std::fs::copy(prepared.certificate(), prepared.directory.join("cacert.pem"))
+            .expect("the server's directory can be read");
         prepared
+    }
+
+    /// The server's certificate, which it has signed itself.
+    fn certificate(&self) -> PathBuf {
+        self.endpoint().tls.authorities.clone().expect("a server with TLS has a certificate")
     }
 
     /// The server's host and port.
@@ -170,9 +192,10 @@ impl Prepared {
         let endpoint = self.endpoint();
         command.arg(script);
         match subject.arrangement {
-            Arrangement::Tcp => {
+            Arrangement::Tcp | Arrangement::Tls => {
                 let (host, port) = self.tcp();
                 command.args([format!("--mysql-host={host}"), format!("--mysql-port={port}")]);
+                command.args((subject.arrangement == Arrangement::Tls).then_some("--mysql-ssl=on"));
             }
             _ => {
                 command.arg(format!("--mysql-socket={}", self.socket()));
@@ -194,7 +217,7 @@ impl Prepared {
     fn pgbench(&self, subject: &Subject) -> Command {
         let endpoint = self.endpoint();
         let (host, port) = match subject.arrangement {
-            Arrangement::Tcp => self.tcp(),
+            Arrangement::Tcp | Arrangement::Tls => self.tcp(),
             _ => {
                 let (directory, port) = postgres_socket(endpoint);
                 (directory.display().to_string(), port)
@@ -202,6 +225,8 @@ impl Prepared {
         };
         let mut command = subject.starter("pgbench");
         command.current_dir(&self.directory).env("PGHOST", host).env("PGPORT", port);
+        let mode = if subject.arrangement == Arrangement::Tls { "verify-full" } else { "disable" };
+        command.env("PGSSLMODE", mode).env("PGSSLROOTCERT", self.certificate());
         command
             .env("PGUSER", &endpoint.user)
             .env("PGPASSWORD", &endpoint.password)
@@ -244,11 +269,15 @@ impl Prepared {
     pub fn run_ours(&self, subject: &Subject, seconds: f64) -> Trial {
         let name = if self.peer == Peer::Sysbench { "mariadb" } else { "postgres" };
         let url = match subject.arrangement {
-            Arrangement::Tcp => {
+            Arrangement::Tcp | Arrangement::Tls => {
                 let Endpoint { user, password, database, .. } = self.endpoint();
                 let (host, port) = self.tcp();
                 let scheme = if self.peer == Peer::Sysbench { "mysql" } else { "postgres" };
-                format!("{scheme}://{user}:{password}@{host}:{port}/{database}")
+                let tls = match subject.arrangement {
+                    Arrangement::Tls => format!("verify-full&sslrootcert={}", self.certificate().display()),
+                    _ => "disable".to_owned(),
+                };
+                format!("{scheme}://{user}:{password}@{host}:{port}/{database}?sslmode={tls}")
             }
             _ => url(name, self.endpoint()),
         };

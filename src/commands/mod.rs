@@ -164,6 +164,12 @@ fn read_study(arguments: &StudyArguments, names: &Names) -> Result<(Study, Passw
         return Ok((study?, Passwords::default()));
     }
     let StudyArguments { study, ycsb, sets, quick, seed } = arguments;
+    if study.is_none() && ycsb.is_none() {
+        return Err(Failure::refused(fault!(
+            "no study is named";
+            "try qos-write, which takes a minute and needs no server; see the others with: loadline list studies; or name a file of your own, or with --ycsb one of YCSB"
+        )));
+    }
     let usage = |errors: study::StudyErrors| Failure::refused(errors);
     match ycsb {
         Some(path) => {

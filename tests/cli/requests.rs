@@ -193,6 +193,14 @@ fn a_server_that_cannot_be_started_is_refused_before_anything_is_measured() {
 }
 
 #[test]
+fn whoever_names_no_study_is_told_what_there_is() {
+    let scratch = Scratch::new();
+    for command in ["run", "plan"] {
+        scratch.run(&[command]).refused(&["no study is named", "qos-write", "loadline list studies"]);
+    }
+}
+
+#[test]
 fn a_server_that_does_not_let_us_in_is_refused() {
     let scratch = Scratch::new();
     scratch.write("study.toml", &small_study("[database]\nname = \"mariadb\""));

@@ -63,6 +63,7 @@ pub static BUNDLED: &[Bundled] = bundled! {
     "block-intake": "how fast blocks come in over a link, by its rate and its tunnel's cipher; 25 minutes, as root",
     "block-intake-limit": "where intake nears the disk's speed, with and without a limit; five minutes, as root",
     "camera-fleet": "what cameras make, what their links carry, and what is processed of it; half an hour, as root",
+    "tls-cost": "what TLS costs readers, and those who connect each time; two minutes on PostgreSQL",
     "settings-postgres": "the same for PostgreSQL; five minutes",
 };
 

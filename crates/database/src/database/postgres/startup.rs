@@ -161,8 +161,8 @@ fn authenticate(
     let method = take_i32(&mut body).ok_or_else(short)?;
     if matches!(method, 3 | 5 | 10) && endpoint.password.is_empty() {
         return Err(Failure::Other(format!(
-            "the server asks for the password of user {:?}, and none is given; \
-             put it into database.url: postgres://user:password@host:port/database",
+            "the server asks for the password of user {:?}, and none is given; set LOADLINE_PASSWORD, or put it into the address: \
+             postgres://user:password@host:port/database",
             endpoint.user
         )));
     }

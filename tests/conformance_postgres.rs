@@ -332,7 +332,7 @@ fn every_way_of_authentication_lets_in_with_the_right_password_only() {
             assert!(matches!(&error, DatabaseError::Unavailable(text) if text.contains(part)), "{user}: {error}");
         }
     }
-    for (user, part) in [("guest", "without TLS"), ("nobody", "pg_hba.conf")] {
+    for (user, part) in [("guest", "with TLS only"), ("nobody", "pg_hba.conf")] {
         let error = connect(user, "").map(drop).unwrap_err();
         assert!(error.to_string().contains(part), "{error}");
     }

@@ -183,7 +183,8 @@ impl Channel {
                 Ok(()) => {}
                 Err(error) => {
                     while matches!(self.receive_some(), Ok(1..)) {}
-                    return Err(error);
+                    let told = self.secure.as_ref().and_then(SharedSecure::failure);
+                    return Err(told.unwrap_or(error));
                 }
             }
             if self.wait(libc::POLLIN | libc::POLLOUT)? & libc::POLLIN != 0 {

@@ -85,7 +85,7 @@ pub fn shake_hands(
         packet::end(&mut out, at, sequence);
         channel.send(&out)?;
         let host = endpoint.tcp.as_ref().map_or("localhost", |(host, _)| host);
-        socket.protect(channel.protect(&endpoint.tls, host)?);
+        socket.protect(&mut channel, &endpoint.tls, host)?;
         sequence = sequence.wrapping_add(1);
         out.clear();
     }

@@ -11,7 +11,7 @@ use super::response::{Event, Response, error, out_of_step};
 use super::values::Bound;
 use super::wire::MySqlWire;
 use crate::database::session::{Attempt, Channel, Prepare, Speak, WireSession, dial, dial_within, size_in_memory};
-use crate::database::tls::Socket;
+use crate::database::tls::{Socket, Tls};
 use crate::database::{DatabaseError, Dialect, Endpoint, PassingOver, Session, SessionLimits};
 use crate::statement::{Program, Request, Statement, Step};
 
@@ -28,7 +28,6 @@ pub fn connect(
     bulk: bool,
     limits: Option<&Arc<SessionLimits>>,
 ) -> Result<WireSession<MySqlWire>, DatabaseError> {
-    let socket = limits.map_or_else(|| dial(endpoint), |limits| dial_within(endpoint, limits))?;
     let unavailable = |error: DatabaseError| {
         let reason = match error {
             DatabaseError::Refused { code, message } if code == "3159" => {
@@ -47,18 +46,39 @@ pub fn connect(
         };
         DatabaseError::Unavailable(format!("cannot log in to {} as {:?}: {reason}", address(endpoint), endpoint.user))
     };
-    log_in(socket.into(), endpoint, engine, bulk, limits).map_err(unavailable)
+    let first = connect_once(endpoint, limits)?;
+    let greeted = match first {
+        (socket, Ok(abilities)) => Ok((socket, abilities)),
+        (socket, Err(error)) if socket.may_do_without(&endpoint.tls) => {
+            let plain = Endpoint { tls: Tls::default(), ..endpoint.clone() };
+            // Where that fails, too, the first reason says more.
+            let (socket, second) = connect_once(&plain, limits)?;
+            second.map(|abilities| (socket, abilities)).map_err(|_| error)
+        }
+        (_, Err(error)) => Err(error),
+    };
+    greeted.and_then(|(socket, abilities)| session_over(socket, abilities, engine, bulk, limits)).map_err(unavailable)
 }
 
-/// A session over a socket that is open.
-fn log_in(
-    mut socket: Socket,
+/// A socket, and what is agreed upon over it.
+fn connect_once(
     endpoint: &Endpoint,
+    limits: Option<&Arc<SessionLimits>>,
+) -> Result<(Socket, Result<Abilities, DatabaseError>), DatabaseError> {
+    let dialled = limits.map_or_else(|| dial(endpoint), |limits| dial_within(endpoint, limits))?;
+    let mut socket = Socket::from(dialled);
+    let abilities = handshake::shake_hands(&mut socket, endpoint, limits);
+    Ok((socket, abilities))
+}
+
+/// A session over a socket that is logged in.
+fn session_over(
+    socket: Socket,
+    mut abilities: Abilities,
     engine: Engine,
     bulk: bool,
     limits: Option<&Arc<SessionLimits>>,
 ) -> Result<WireSession<MySqlWire>, DatabaseError> {
-    let mut abilities = handshake::shake_hands(&mut socket, endpoint, limits)?;
     abilities.has_bulk &= bulk;
     let wire = MySqlWire::new(socket, abilities, engine);
     let mut session = WireSession::new(wire);
@@ -75,7 +95,9 @@ pub(in crate::database) fn over(
     engine: Engine,
     bulk: bool,
 ) -> Result<WireSession<MySqlWire>, DatabaseError> {
-    log_in(socket.into(), endpoint, engine, bulk, None)
+    let mut socket = Socket::from(socket);
+    let abilities = handshake::shake_hands(&mut socket, endpoint, None)?;
+    session_over(socket, abilities, engine, bulk, None)
 }
 
 /// Learns what the server's settings mean for the codec, and makes statements commit by themselves.

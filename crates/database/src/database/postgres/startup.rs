@@ -34,6 +34,10 @@ pub fn connect(endpoint: &Endpoint, limits: Option<&Arc<SessionLimits>>) -> Resu
         (Err(Failure::Server(error)), TlsMode::Allow | TlsMode::Prefer) if is_about_encryption(&error) => {
             connect_once(endpoint, limits, mode == TlsMode::Allow)
         }
+        // As libpq does; where that fails, too, the first reason says more.
+        (Err(Failure::Unprotected(error)), TlsMode::Prefer) => {
+            connect_once(endpoint, limits, false).map_err(|_| Failure::Unprotected(error))
+        }
         (first, _) => first,
     };
     outcome.map_err(|failure| match failure {
@@ -57,15 +61,16 @@ fn connect_once(endpoint: &Endpoint, limits: Option<&Arc<SessionLimits>>, tries_
         Some(limits) => channel.set_limits(Arc::clone(limits), Pace::Login),
         None => channel.set_timeout(Some(CONNECT_TIMEOUT)),
     }
-    if tries_tls && let Some(secure) = protect(&mut channel, endpoint)? {
-        socket.protect(secure);
+    if tries_tls && has_tls(&mut channel, endpoint)? {
+        let host = endpoint.tcp.as_ref().map_or("", |(host, _)| host);
+        socket.protect(&mut channel, &endpoint.tls, host).map_err(Failure::Unprotected)?;
     }
     start(&mut channel, endpoint, socket.secure().as_ref())?;
     Ok(socket)
 }
 
-/// Asks for TLS, and agrees upon it; none where the server has none and need not.
-fn protect(channel: &mut Channel, endpoint: &Endpoint) -> Result<Option<SharedSecure>, Failure> {
+/// Asks for TLS; whether it comes next, which it does not where the server has none and need not.
+fn has_tls(channel: &mut Channel, endpoint: &Endpoint) -> Result<bool, Failure> {
     channel.send(&TLS_REQUEST)?;
     while channel.input().is_empty() {
         channel.receive()?;
@@ -73,15 +78,12 @@ fn protect(channel: &mut Channel, endpoint: &Endpoint) -> Result<Option<SharedSe
     let answer = channel.input().first().copied();
     channel.consume(1);
     match answer {
-        Some(b'S') => {
-            let host = endpoint.tcp.as_ref().map_or("", |(host, _)| host);
-            Ok(Some(channel.protect(&endpoint.tls, host)?))
-        }
+        Some(b'S') => Ok(true),
         Some(b'N') if endpoint.tls.is_required() => Err(Failure::Other(format!(
             "the server has no TLS, and sslmode={} asks for it; let it have a certificate (ssl = on), or leave sslmode out",
             endpoint.tls.mode.name()
         ))),
-        Some(b'N') => Ok(None),
+        Some(b'N') => Ok(false),
         // What is said in the clear is said by anybody.
         _ => Err(message::broken("it answers a request for TLS with something else").into()),
     }
@@ -104,6 +106,8 @@ enum Failure {
     Broken(DatabaseError),
     #[error("{0}")]
     Other(String),
+    #[error("{0}")]
+    Unprotected(DatabaseError),
     /// No socket to it can be opened; this is a whole sentence.
     #[error("{0}")]
     Unreachable(DatabaseError),
@@ -372,5 +376,44 @@ mod tests {
         parts.extend(message(b'R', b"\0\0\0\x0br=not-ours,s=c2FsdA==,i=1"));
         let (error, _) = answered(&parts, "secret");
         assert!(error.unwrap().contains("prove"));
+    }
+
+    /// A server that takes the request for TLS and speaks something else then, to two connections; what each began with after that.
+    fn without_working_tls(mode: TlsMode) -> (Option<String>, Vec<u8>) {
+        let listener = std::net::TcpListener::bind("127.0.0.1:0").unwrap();
+        let port = listener.local_addr().unwrap().port();
+        let server = std::thread::spawn(move || {
+            let (mut first, _) = listener.accept().unwrap();
+            let mut request = [0; 8];
+            first.read_exact(&mut request).unwrap();
+            assert_eq!(request, TLS_REQUEST);
+            first.write_all(b"S").unwrap();
+            // What is sent before the client has begun is not taken for TLS at all.
+            first.read_exact(&mut request).unwrap();
+            first.write_all(b"HTTP/1.1 400 Bad Request\r\n\r\n").unwrap();
+            let _ = first.read_to_end(&mut Vec::new());
+            if mode > TlsMode::Prefer {
+                return Vec::new();
+            }
+            let (mut second, _) = listener.accept().unwrap();
+            let mut heard = vec![0; 8];
+            second.read_exact(&mut heard).unwrap();
+            second.write_all(&[message(b'R', &[0; 4]), message(b'Z', b"I")].concat()).unwrap();
+            let _ = second.read_to_end(&mut Vec::new());
+            heard
+        });
+        let tls = crate::database::tls::Tls { mode, ..Default::default() };
+        let tcp = Some(("127.0.0.1".to_owned(), port));
+        let endpoint = Endpoint { tcp, tls, user: "me".into(), database: "data".into(), ..Endpoint::default() };
+        let outcome = connect(&endpoint, None).map(drop).map_err(|error| error.to_string()).err();
+        (outcome, server.join().unwrap())
+    }
+
+    #[test]
+    fn tls_that_does_not_work_is_done_without_only_where_it_may_be() {
+        let (error, heard) = without_working_tls(TlsMode::Prefer);
+        assert_eq!((error, &heard[4..]), (None, &PROTOCOL.to_be_bytes()[..]));
+        let (error, _) = without_working_tls(TlsMode::Require);
+        assert!(error.as_ref().is_some_and(|error| error.contains("127.0.0.1 does not speak TLS there")), "{error:?}");
     }
 }

@@ -9,6 +9,7 @@ use tokio_rustls::rustls::{ClientConnection, Error};
 
 use super::{Tls, TlsMode, certificate, verifying};
 use crate::database::DatabaseError;
+use crate::database::session::Channel;
 
 /// One end of TLS, without a socket: seals what is to be sent and opens what was received.
 #[derive(Debug)]
@@ -17,6 +18,8 @@ pub struct Secure {
     host: String,
     /// What the server has proven, once both sides agree.
     proven: &'static str,
+    /// Why there is no connection any more, where the server said so or TLS failed.
+    failure: Option<DatabaseError>,
 }
 
 /// The same for whoever has the socket for a while. Only one at a time works with it.
@@ -28,11 +31,13 @@ pub struct SharedSecure(Arc<Mutex<Secure>>);
 pub struct Socket {
     fd: OwnedFd,
     secure: Option<SharedSecure>,
+    /// Whether the two sides could not agree upon TLS.
+    has_failed: bool,
 }
 
 impl From<OwnedFd> for Socket {
     fn from(fd: OwnedFd) -> Self {
-        Socket { fd, secure: None }
+        Socket { fd, secure: None, has_failed: false }
     }
 }
 
@@ -48,9 +53,20 @@ impl Socket {
         self.secure.clone()
     }
 
-    /// From now on this protects it.
-    pub fn protect(&mut self, secure: SharedSecure) {
-        self.secure = Some(secure);
+    /// Agrees with the server upon TLS over a channel of this socket.
+    ///
+    /// # Errors
+    /// As [`Channel::protect`].
+    pub fn protect(&mut self, channel: &mut Channel, tls: &Tls, host: &str) -> Result<(), DatabaseError> {
+        self.has_failed = true;
+        self.secure = Some(channel.protect(tls, host)?);
+        self.has_failed = false;
+        Ok(())
+    }
+
+    /// Whether the two sides could not agree upon TLS: where it need not be, another connection does without, as those of other clients do.
+    pub fn may_do_without(&self, tls: &Tls) -> bool {
+        self.has_failed && tls.mode == TlsMode::Prefer
     }
 }
 
@@ -74,6 +90,7 @@ impl SharedSecure {
                 TlsMode::VerifyCa => "an authority has signed the server's certificate",
                 _ => "nobody has asked who the server is",
             },
+            failure: None,
         }))))
     }
 
@@ -95,6 +112,11 @@ impl SharedSecure {
     /// [`DatabaseError::Lost`] where they are not what the server sealed, or it does not prove what it is to prove.
     pub fn open(&self, sealed: &[u8], plain: &mut Vec<u8>) -> Result<(), DatabaseError> {
         self.lock().open(sealed, plain)
+    }
+
+    /// Why there is no connection any more, where the server said so or TLS failed: that says more than that nothing can be sent.
+    pub fn failure(&self) -> Option<DatabaseError> {
+        self.lock().failure.clone()
     }
 
     /// Whether the two sides have yet to agree.
@@ -146,7 +168,11 @@ impl Secure {
         while !sealed.is_empty() {
             let read = self.connection.read_tls(&mut sealed);
             let read = read.map_err(|error| DatabaseError::Lost(format!("TLS: {error}")))?;
-            let state = self.connection.process_new_packets().map_err(|error| self.failed(&error))?;
+            let state = self.connection.process_new_packets();
+            let state = match state {
+                Ok(state) => state,
+                Err(error) => return Err(self.failed(&error)),
+            };
             let ready = state.plaintext_bytes_to_read();
             if ready > 0 {
                 let start = plain.len();
@@ -161,12 +187,13 @@ impl Secure {
         Ok(())
     }
 
-    fn failed(&self, error: &Error) -> DatabaseError {
+    fn failed(&mut self, error: &Error) -> DatabaseError {
         let sentence = verifying::sentence(error, &self.host);
-        match self.connection.is_handshaking() {
+        let failure = match self.connection.is_handshaking() {
             true => DatabaseError::Unavailable(sentence),
             false => DatabaseError::Lost(sentence),
-        }
+        };
+        self.failure.insert(failure).clone()
     }
 }
 

@@ -263,7 +263,7 @@ fn a_reader_that_stands_still_shows_as_large_freshness_and_holds_no_writer_up() 
         let stall = Some(Duration::from_millis(600));
         let stalling = |session| -> Box<dyn Session> { Box::new(Stalling { session, begun: None, stall }) };
         let seen = run(&settings(2, 2), &database, every, SHORT, stalling);
-        let insert = &seen.observed.tally.operations()["insert"];
+        let insert = &seen.observed.tally.operations(&loadline::operation::KindNames::default())["insert"];
         assert_eq!((insert.scheduled, insert.completed), (500, 500), "the schedule knows nothing of readers");
         assert_eq!((seen.lost, seen.sightings.freshness.count()), (0, seen.expected));
         // Whoever is held up by other work writes less while the reader stands still, or later.

@@ -8,6 +8,7 @@ use std::sync::Arc;
 use super::driving::sources;
 use crate::load::{Connections, Group, Observed, validity};
 use crate::measurement::Measurement;
+use crate::operation::KindNames;
 use crate::reason::Reason;
 use crate::trial::{LoadSettings, Settings, Trial};
 use crate::workload::{Client, Work};
@@ -53,7 +54,7 @@ pub(super) fn group<'a>(
 pub(super) fn take_in(measurement: &mut Measurement, load: &LoadSettings, observed: &Observed, is_embedded: bool) {
     let alone = Measurement {
         measured_s: observed.measured_s,
-        operations: observed.tally.operations(),
+        operations: observed.tally.operations(&KindNames::default()),
         clients: observed.clients.clone(),
         generator_late: observed.tally.generator_late.clone(),
         loops: observed.loops.clone(),

@@ -147,11 +147,12 @@ pub(super) fn measured(
     resources: Option<Resources>,
     current: &Current,
 ) -> Measurement {
+    let names = trial.case.settings.workload.kind_names();
     Measurement {
         measured_s: observed.measured_s,
         carried: (trial.case.settings.load.arrivals != Arrivals::Closed).then_some(observed.tally.carried),
-        operations: observed.tally.operations(),
-        parts: observed.tally.parts(),
+        operations: observed.tally.operations(&names),
+        parts: observed.tally.parts(&names),
         clients: observed.clients.clone(),
         generator_late: observed.tally.generator_late.clone(),
         loops: observed.loops.clone(),

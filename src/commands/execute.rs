@@ -178,7 +178,7 @@ fn measure(trial: &Trial, ready: Ready, current: &mut Current, filling: &dyn Fn(
     measurement.disk = disk.transpose().map_err(anyhow::Error::msg)?;
     measurement.evolution = evolved.map(|evolved| EvolutionMeasurement {
         changes: evolved.changes,
-        intended: observed.tally.asides.parts(),
+        intended: observed.tally.asides.parts(&settings.workload.kind_names()),
         silences_s: evolved.silences_s,
     });
     judge(&mut measurement, settings, &observed, current.database.is_embedded() && !is_in_front, stored);
@@ -255,7 +255,7 @@ fn drive_evolving(
 fn start_recording(trial: &Trial, current: &Current) -> anyhow::Result<Option<Recording>> {
     let Some(path) = current.samples.as_ref().filter(|_| trial.case.settings.load.samples) else { return Ok(None) };
     let file = SampleWriter::create(path, &SampleHeader::new(trial, &now_utc())).context("load.samples")?;
-    let recording = Recording::start(file);
+    let recording = Recording::start(file, trial.case.settings.workload.kind_names());
     recording.map(Some).map_err(|error| anyhow!(no_thread("the recording of raw times", &error)))
 }
 

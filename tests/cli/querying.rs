@@ -186,3 +186,36 @@ fn filled_tables_are_kept_for_the_next_run_and_made_anew_when_anything_is_differ
         assert_eq!(fixtures, 2, "{database}: each in its place, none in anybody's hands");
     }
 }
+
+#[test]
+fn statements_are_called_as_their_study_calls_them() {
+    let scratch = Scratch::new();
+    let study = |names: [&str; 2]| {
+        let statement = |name: &str, sql: &str| format!("{{ name = \"{name}\", sql = \"{sql}\" }}");
+        let [first, second] = [statement(names[0], "SELECT 1"), statement(names[1], "SELECT 2")];
+        let statements = format!("statements = [ {first}, {second}, {{ sql = \"SELECT 3\" }} ]");
+        small_study(&format!(
+            "[workload]\nname = \"sql\"\n{statements}\n[load]\noperations = 300\nclients = 2\nwarmup = \"0s\"\nsamples = true"
+        ))
+    };
+    scratch.write("study.toml", &study(["look up", "other"]));
+    let run = scratch.run(&["run", "study.toml", "--out", "run"]).expect(0);
+    for line in ["look up  SELECT 1", "other  SELECT 2", "statement-3  SELECT 3"] {
+        assert!(run.stdout.contains(line), "{line}: {}", run.stdout);
+    }
+    let trials = scratch.stored("run");
+    let kinds: Vec<&str> = trials[0].operations.keys().map(String::as_str).collect();
+    assert_eq!(kinds, ["look up", "other", "statement-3"]);
+    scratch.run(&["export", "run", "--format", "csv", "--out", "exported"]).expect(0);
+    let samples = std::fs::read_dir(scratch.path("exported")).unwrap().find_map(|file| {
+        let text = std::fs::read_to_string(file.unwrap().path()).ok()?;
+        text.contains("look up").then_some(text)
+    });
+    assert!(samples.is_some());
+    for (names, word) in
+        [(["read", "x"], "\"read\""), (["x", "x"], "two of"), (["9x", "y"], "\"9x\""), (["a\\tb", "y"], "letters")]
+    {
+        scratch.write("study.toml", &study(names));
+        scratch.run(&["run", "study.toml", "--out", "refused"]).refused(&["workload.statements", word]);
+    }
+}

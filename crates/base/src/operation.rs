@@ -120,6 +120,45 @@ pub enum OperationKind {
     Connect,
 }
 
+/// What kinds of operation are called in results: a study may name its statements.
+#[derive(Debug, Clone, PartialEq, Eq, Default)]
+pub struct KindNames {
+    statements: Vec<Option<String>>,
+}
+
+impl KindNames {
+    /// Those of a study's statements, in their order; none for one without a name.
+    pub fn of<'a>(statements: impl Iterator<Item = Option<&'a str>>) -> Self {
+        KindNames { statements: statements.map(|name| name.map(str::to_owned)).collect() }
+    }
+
+    /// The name of a kind: that of its statement, or a word of loadline's own.
+    pub fn name(&self, kind: OperationKind) -> String {
+        let own = match kind {
+            OperationKind::Statement(index) => self.statements.get(usize::from(index)).cloned().flatten(),
+            _ => None,
+        };
+        own.unwrap_or_else(|| kind.to_string())
+    }
+
+    /// Whether a word is what loadline calls some kind, so that no statement can be called so.
+    pub fn is_taken(word: &str) -> bool {
+        let fixed = [
+            OperationKind::Insert,
+            OperationKind::Read,
+            OperationKind::Select,
+            OperationKind::Update,
+            OperationKind::Scan,
+            OperationKind::Delete,
+            OperationKind::ReadModifyWrite,
+            OperationKind::Connect,
+        ];
+        fixed.iter().any(|kind| kind.to_string() == word)
+            || word.starts_with("query-")
+            || word.starts_with("statement-")
+    }
+}
+
 impl std::fmt::Display for OperationKind {
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
         match self {

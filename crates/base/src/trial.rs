@@ -14,6 +14,7 @@ use std::sync::Arc;
 
 use serde::{Deserialize, Serialize};
 
+use crate::operation::KindNames;
 use crate::query::Query;
 
 pub use evolve::{EVOLVE_AT_MOST_S, EvolveSettings, SchemaChangeKind};
@@ -334,9 +335,19 @@ pub struct YcsbSettings {
     pub records: Option<u64>,
 }
 
+impl WorkloadSettings {
+    /// What kinds of operation are called in results.
+    pub fn kind_names(&self) -> KindNames {
+        KindNames::of(self.statements.iter().map(|statement| statement.name.as_deref()))
+    }
+}
+
 /// A statement of the workload `sql`.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 pub struct SqlStatement {
+    /// What it is called in results; none for its number.
+    #[serde(skip_serializing_if = "Option::is_none", default)]
+    pub name: Option<String>,
     /// Text with `?` for each parameter.
     pub sql: String,
     /// Relative frequency, above 0.

@@ -5,8 +5,8 @@
 #![cfg_attr(fuzzing, expect(unused_imports, reason = "what is not fuzzed is not compiled"))]
 
 use loadline_base::{
-    fault, file, histogram, imported, measurement, query, queueing, random, reason, said, statement, statistics, trial,
-    units, written,
+    fault, file, histogram, imported, measurement, operation, query, queueing, random, reason, said, statement,
+    statistics, trial, units, written,
 };
 use loadline_database::database;
 use loadline_tables::{data, layout, workload};

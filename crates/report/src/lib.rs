@@ -5,8 +5,8 @@
 #![cfg(not(fuzzing))]
 
 use loadline_base::{
-    finding, histogram, imported, measurement, queueing, reason, said, scoring, statement, statistics, trial, units,
-    written,
+    finding, histogram, imported, measurement, operation, queueing, reason, said, scoring, statement, statistics,
+    trial, units, written,
 };
 use loadline_bench::{metric, store, study};
 use loadline_database::database;

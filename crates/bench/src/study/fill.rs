@@ -8,6 +8,7 @@ use serde_json::{Value as Json, json};
 
 use crate::database::dialect::parameter_places;
 use crate::fault::fault;
+use crate::operation::KindNames;
 use crate::trial::{CustomColumn, Fill, Settings, SqlPart, SqlStatement};
 use crate::written::place::Errors;
 use crate::written::section::{Section, number_of};
@@ -48,6 +49,12 @@ pub static STATEMENT: Part = Part {
     help: "A statement, or a transaction of several.",
     settings: &[
         SQL,
+        Setting::new(
+            "name",
+            Kind::Text,
+            Absent::Means("its number, as in `statement-1`"),
+            "What it is called in results: up to 40 letters, digits, `-`, `_`, `.` and spaces, a letter first.",
+        ),
         Setting::new(
             "weight",
             Kind::Number(1e-9, 1e9),
@@ -179,16 +186,39 @@ fn read_column(node: &Node, part: &'static Part, errors: &mut Errors) -> Option<
 
 /// The statements of `[workload]`; empty when there are none.
 pub fn read_statements(workload: &Section, errors: &mut Errors) -> Vec<SqlStatement> {
-    workload.list("statements", errors).iter().filter_map(|node| read_statement(node, errors)).collect()
+    let nodes = workload.list("statements", errors);
+    let statements: Vec<SqlStatement> = nodes.iter().filter_map(|node| read_statement(node, errors)).collect();
+    let names: Vec<&str> = statements.iter().filter_map(|statement| statement.name.as_deref()).collect();
+    let twice = names.iter().enumerate().find(|(place, name)| names[..*place].contains(name));
+    if let (Some((_, name)), Some(entry)) = (twice, workload.get("statements")) {
+        errors
+            .push(entry.place, fault!("two of {} are called {name:?}", STATEMENT.name; "give each a name of its own"));
+    }
+    statements
+}
+
+/// What a statement is called in results, where it has a name.
+fn read_name(section: &Section, errors: &mut Errors) -> Option<String> {
+    let (name, entry) = (section.text("name", errors)?, section.get("name")?);
+    let is_plain = |letter: char| letter.is_ascii_alphanumeric() || "-_. ".contains(letter);
+    let is_short = name.len() <= 40 && name.trim() == name;
+    if !is_short || !name.starts_with(|letter: char| letter.is_ascii_alphabetic()) || !name.chars().all(is_plain) {
+        let remedy = "use up to 40 letters, digits, -, _, . and spaces, a letter first";
+        errors.push(entry.node.place, fault!("workload.statements.name is {name:?}"; "{remedy}"));
+    } else if KindNames::is_taken(name) {
+        let remedy = "choose another name: loadline calls operations of its own so";
+        errors.push(entry.node.place, fault!("workload.statements.name is {name:?}"; "{remedy}"));
+    }
+    Some(name.to_owned())
 }
 
 fn read_statement(node: &Node, errors: &mut Errors) -> Option<SqlStatement> {
     let name = STATEMENT.name;
     let section = Section::of_node(node, name, &STATEMENT, errors)?;
-    let weight = section.read("weight", errors);
+    let (called, weight) = (read_name(&section, errors), section.read("weight", errors));
     let Some(entry) = section.get("transaction") else {
         let SqlPart { sql, params, allow_empty } = read_part(&section, name, errors)?;
-        return Some(SqlStatement { sql, weight, params, allow_empty, then: Vec::new() });
+        return Some(SqlStatement { name: called, sql, weight, params, allow_empty, then: Vec::new() });
     };
     for key in PART.keys().filter(|key| section.get(key).is_some()) {
         let remedy = format!("write {key} into the statements of the transaction");
@@ -203,7 +233,7 @@ fn read_statement(node: &Node, errors: &mut Errors) -> Option<SqlStatement> {
     }
     let mut parts = parts.into_iter().collect::<Option<Vec<SqlPart>>>()?.into_iter();
     let SqlPart { sql, params, allow_empty } = parts.next()?;
-    Some(SqlStatement { sql, weight, params, allow_empty, then: parts.collect() })
+    Some(SqlStatement { name: called, sql, weight, params, allow_empty, then: parts.collect() })
 }
 
 /// One statement, alone or of a transaction.

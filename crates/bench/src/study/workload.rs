@@ -147,5 +147,5 @@ pub fn read_workload(root: &Table, names: &Names, errors: &mut Errors) -> Worklo
 /// What `connect` asks where the study says nothing: the shortest query that there is in every database.
 fn shortest() -> SqlStatement {
     let sql = "SELECT 1".to_owned();
-    SqlStatement { sql, weight: 1.0, params: Vec::new(), allow_empty: false, then: Vec::new() }
+    SqlStatement { name: None, sql, weight: 1.0, params: Vec::new(), allow_empty: false, then: Vec::new() }
 }

@@ -5,7 +5,7 @@ use std::sync::Arc;
 
 use super::changing::Changing;
 use crate::measurement::AsideMeasurement;
-use crate::operation::OperationKind;
+use crate::operation::{KindNames, OperationKind};
 
 /// What is counted aside; nothing where no schema is changed.
 #[derive(Debug, Clone, Default)]
@@ -58,10 +58,10 @@ impl Asides {
     }
 
     /// Per kind of change, and `outside` of all: per kind of operation what was intended then.
-    pub fn parts(&self) -> BTreeMap<String, BTreeMap<String, AsideMeasurement>> {
+    pub fn parts(&self, names: &KindNames) -> BTreeMap<String, BTreeMap<String, AsideMeasurement>> {
         let mut parts: BTreeMap<String, BTreeMap<String, AsideMeasurement>> = BTreeMap::new();
         for (part, kind, aside) in &self.parts {
-            parts.entry((*part).to_owned()).or_default().insert(kind.to_string(), aside.clone());
+            parts.entry((*part).to_owned()).or_default().insert(names.name(*kind), aside.clone());
         }
         parts
     }

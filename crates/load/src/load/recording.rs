@@ -10,7 +10,7 @@ use std::thread::JoinHandle;
 use std::time::{Duration, Instant};
 
 use super::ending::{Ending, Times};
-use crate::operation::OperationKind;
+use crate::operation::{KindNames, OperationKind};
 use crate::store::{Sample, SampleBlock, SampleOutcome, SampleWriter, StoreError};
 
 /// Samples that a load thread collects before it hands them over: 64 KiB.
@@ -24,6 +24,7 @@ pub struct Recording {
     pool: Arc<Pool>,
     full: Sender<SampleBlock>,
     writer: JoinHandle<Result<Written, StoreError>>,
+    names: Arc<KindNames>,
 }
 
 /// What a recording came to.
@@ -42,13 +43,13 @@ impl Recording {
     ///
     /// # Errors
     /// When the system has no thread left.
-    pub fn start(mut file: SampleWriter) -> std::io::Result<Self> {
+    pub fn start(mut file: SampleWriter, names: KindNames) -> std::io::Result<Self> {
         let pool = Arc::new(Pool::default());
         let (full, blocks) = channel();
         let own = Arc::clone(&pool);
         let work = move || write_all(&mut file, &blocks, &own);
         let writer = std::thread::Builder::new().name("samples".to_owned()).spawn(work)?;
-        Ok(Recording { pool, full, writer })
+        Ok(Recording { pool, full, writer, names: Arc::new(names) })
     }
 
     /// A recorder for one load thread, whose trial begins at `start_ns` by the engine's clock.
@@ -59,6 +60,7 @@ impl Recording {
             full: self.full.clone(),
             block: SampleBlock::default(),
             kinds: Vec::new(),
+            names: Arc::clone(&self.names),
             start_ns,
         }
     }
@@ -163,6 +165,7 @@ pub struct Recorder {
     full: Sender<SampleBlock>,
     block: SampleBlock,
     kinds: Vec<OperationKind>,
+    names: Arc<KindNames>,
     start_ns: u64,
 }
 
@@ -204,7 +207,7 @@ impl Recorder {
     fn hand_over(&mut self) {
         let mut block = std::mem::take(&mut self.block);
         if !block.samples.is_empty() {
-            block.kinds.extend(self.kinds.iter().map(ToString::to_string));
+            block.kinds.extend(self.kinds.iter().map(|kind| self.names.name(*kind)));
             // The receiver is gone only after a panic, which the end of the recording tells.
             let _ = self.full.send(block);
         }

@@ -12,7 +12,7 @@ pub use super::ending::{Ending, Times};
 use crate::database::DatabaseError;
 use crate::histogram::Histogram;
 use crate::measurement::{IntervalMeasurement, OperationMeasurement};
-use crate::operation::OperationKind;
+use crate::operation::{KindNames, OperationKind};
 use crate::store::SampleOutcome;
 
 use super::recording::Recorder;
@@ -169,13 +169,13 @@ impl Tally {
     }
 
     /// Per kind of operation, by name.
-    pub fn operations(&self) -> BTreeMap<String, Box<OperationMeasurement>> {
-        self.kinds.iter().map(|(kind, operation)| (kind.to_string(), Box::new(operation.clone()))).collect()
+    pub fn operations(&self, names: &KindNames) -> BTreeMap<String, Box<OperationMeasurement>> {
+        self.kinds.iter().map(|(kind, operation)| (names.name(*kind), Box::new(operation.clone()))).collect()
     }
 
     /// The same for those that were parts of others.
-    pub fn parts(&self) -> BTreeMap<String, Box<OperationMeasurement>> {
-        self.parts.iter().map(|(kind, operation)| (kind.to_string(), Box::new(operation.clone()))).collect()
+    pub fn parts(&self, names: &KindNames) -> BTreeMap<String, Box<OperationMeasurement>> {
+        self.parts.iter().map(|(kind, operation)| (names.name(*kind), Box::new(operation.clone()))).collect()
     }
 
     /// The series of the measured phase up to its end.
@@ -351,7 +351,7 @@ mod tests {
         tally.count(OperationKind::Insert, 5, times(0, 10, 100), 0, Ending::Completed { empty: false });
         tally.count(OperationKind::Insert, 5, times(0, 10, 100), 0, Ending::Failed(&DatabaseError::refused("1", "no")));
         tally.count(OperationKind::Insert, 5, times(0, 10, 100), 0, Ending::Abandoned);
-        let operation = &tally.operations()["insert"];
+        let operation = &tally.operations(&KindNames::default())["insert"];
         assert_eq!(operation.scheduled, operation.completed + operation.failed + operation.abandoned);
         assert_eq!((operation.scheduled, operation.records), (3, 5));
         assert_eq!(tally.errors, BTreeMap::from([("no (1)".to_owned(), 1)]));
@@ -361,7 +361,7 @@ mod tests {
     fn response_time_is_lag_plus_residence_time() {
         let mut tally = Tally::new(0, u64::MAX);
         tally.count(OperationKind::Read, 1, times(100, 130, 180), 0, Ending::Completed { empty: true });
-        let operation = &tally.operations()["read"];
+        let operation = &tally.operations(&KindNames::default())["read"];
         assert_eq!(operation.response_time.max_ns(), 80);
         assert_eq!(operation.residence_time.max_ns(), 50);
         assert_eq!(operation.schedule_lag.max_ns(), 30);

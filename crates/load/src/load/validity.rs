@@ -2,6 +2,7 @@
 
 use crate::histogram::Histogram;
 use crate::measurement::{EvolutionMeasurement, GroupMeasurement, Measurement, OperationMeasurement};
+use crate::operation::OperationKind;
 use crate::reason::{EmptyReads, Failed, Little, Reason};
 use crate::statement::shortened;
 
@@ -61,9 +62,10 @@ fn schema_reason(evolution: &EvolutionMeasurement) -> Option<Reason> {
 /// Which reads found nothing, and what to do about it.
 fn empty_reason(measurement: &Measurement, empty: u64) -> Reason {
     let statements = &measurement.trial.case.settings.workload.statements;
+    let names = measurement.trial.case.settings.workload.kind_names();
     let reads_of = |(kind, empty): (&String, u64)| {
-        let number: Option<usize> = kind.strip_prefix("statement-").and_then(|number| number.parse().ok());
-        let statement = number.and_then(|number| statements.get(number.checked_sub(1)?));
+        let is_it = |number: &usize| names.name(OperationKind::Statement(*number as u16)) == *kind;
+        let statement = (0..statements.len()).find(is_it).and_then(|number| statements.get(number));
         let sql = statement.map(|statement| shortened(&statement.sql, STATEMENT_MOST));
         EmptyReads { operation: kind.clone(), sql, empty }
     };

@@ -60,7 +60,7 @@ fn open(arrivals: Arrivals, rate_per_s: f64, seed: u64, warmup_s: f64, length: L
 
 /// Mean response time of all operations that count, in seconds.
 fn mean_s(tally: &Tally) -> f64 {
-    tally.operations()["read"].response_time.mean_ns() / 1e9
+    tally.operations(&crate::operation::KindNames::default())["read"].response_time.mean_ns() / 1e9
 }
 
 /// The smallest time that is not exceeded by this share of all.

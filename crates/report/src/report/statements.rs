@@ -2,6 +2,7 @@
 //!
 //! Main function: [`listed`]. Invariant: the numbers are those of the kinds of operation.
 
+use crate::operation::OperationKind;
 use crate::statement::shortened;
 use crate::study::Study;
 use crate::trial::SqlStatement;
@@ -16,7 +17,8 @@ pub fn listed(study: &Study, most: usize) -> Vec<(String, String)> {
     if cases.any(|case| case.settings.workload.statements != *statements) {
         return Vec::new();
     }
-    let name = |number: usize| format!("statement-{}", number + 1);
+    let names = first.settings.workload.kind_names();
+    let name = |number: usize| names.name(OperationKind::Statement(number as u16));
     statements.iter().enumerate().map(|(number, one)| (name(number), shortened(&text(one), most))).collect()
 }
 
@@ -37,6 +39,7 @@ mod tests {
         let mut settings = Settings::default();
         settings.workload.name = "sql".to_owned();
         let statement = |sql: &str| SqlStatement {
+            name: None,
             sql: sql.to_owned(),
             weight: 1.0,
             params: Vec::new(),

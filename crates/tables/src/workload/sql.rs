@@ -168,7 +168,7 @@ mod tests {
     use crate::record::Cell;
 
     fn statement(sql: &str, weight: f64, params: Vec<Fill>) -> SqlStatement {
-        SqlStatement { sql: sql.to_owned(), weight, params, allow_empty: false, then: Vec::new() }
+        SqlStatement { name: None, sql: sql.to_owned(), weight, params, allow_empty: false, then: Vec::new() }
     }
 
     fn sql(statements: Vec<SqlStatement>, number: u32) -> Result<Sql, String> {

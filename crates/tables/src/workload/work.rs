@@ -367,7 +367,7 @@ mod tests {
         let sql = "SELECT * FROM t WHERE id = ?".to_owned();
         let params = vec![Fill::Uniform(1.0, 9.0)];
         settings.workload.statements =
-            vec![SqlStatement { sql, weight: 1.0, params, allow_empty: false, then: Vec::new() }];
+            vec![SqlStatement { name: None, sql, weight: 1.0, params, allow_empty: false, then: Vec::new() }];
         settings
     }
 

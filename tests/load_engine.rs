@@ -76,7 +76,7 @@ fn exactly_the_operations_asked_for_are_done_by_both_drivers() {
     for on_threads in [false, true] {
         let mut phase = Phase::default();
         let total = run(&*database, &load(3, Length::Operations(1_000)), on_threads, &mut phase);
-        let reads = &total.tally.operations()["read"];
+        let reads = &total.tally.operations(&loadline::operation::KindNames::default())["read"];
         assert_eq!((reads.scheduled, reads.completed, reads.failed, reads.abandoned), (1_000, 1_000, 0, 0));
         assert_eq!((phase.measured, phase.drained), (1, 1));
         let each = run(&*database, &load(3, Length::OperationsPerClient(70)), on_threads, &mut phase);
@@ -89,7 +89,7 @@ fn residence_times_are_never_shorter_than_the_service_and_throughput_never_above
     let database = simulated(&[("service", "2ms"), ("distribution", "constant"), ("servers", "2")]);
     in_a_quiet_moment(10, || {
         let observed = run(&*database, &load(4, Length::Operations(400)), false, &mut Phase::default());
-        let reads = &observed.tally.operations()["read"];
+        let reads = &observed.tally.operations(&loadline::operation::KindNames::default())["read"];
         assert!(reads.residence_time.min_ns() >= 2_000_000);
         assert!(400.0 / observed.measured_s <= 1_000.0, "two servers of 2 ms carry 1,000 per second");
         let running = reads.residence_time.sum_ns() as f64 / 1e9 / observed.measured_s;
@@ -105,7 +105,7 @@ fn warm_up_is_not_counted_and_does_not_shorten_the_measured_phase() {
     let settings = LoadSettings { warmup_s: 0.2, ..load(1, Length::Seconds(0.3)) };
     let observed = run(&*database, &settings, false, &mut Phase::default());
     assert_eq!(observed.measured_s, 0.3);
-    assert!(observed.tally.operations()["read"].completed <= 300);
+    assert!(observed.tally.operations(&loadline::operation::KindNames::default())["read"].completed <= 300);
 }
 
 #[test]
@@ -115,7 +115,7 @@ fn a_client_thinks_between_its_operations() {
         let settings = LoadSettings { think_s: 0.01, ..load(2, Length::OperationsPerClient(20)) };
         let observed = run(&*database, &settings, on_threads, &mut Phase::default());
         assert!(observed.measured_s >= 19.0 * 0.0101, "{}", observed.measured_s);
-        let reads = &observed.tally.operations()["read"];
+        let reads = &observed.tally.operations(&loadline::operation::KindNames::default())["read"];
         assert!(reads.response_time.min_ns() >= reads.residence_time.min_ns());
     }
 }
@@ -124,7 +124,7 @@ fn a_client_thinks_between_its_operations() {
 fn refused_and_empty_answers_are_counted_apart() {
     let database = simulated(&[("service", "10us"), ("fail_share", "0.5"), ("empty_share", "0.5")]);
     let observed = run(&*database, &load(2, Length::Operations(2_000)), false, &mut Phase::default());
-    let reads = &observed.tally.operations()["read"];
+    let reads = &observed.tally.operations(&loadline::operation::KindNames::default())["read"];
     assert_eq!(reads.scheduled, reads.completed + reads.failed);
     assert!((800..1200).contains(&reads.failed), "{}", reads.failed);
     assert!(reads.empty > reads.completed / 3 && reads.empty < reads.completed, "{}", reads.empty);
@@ -136,7 +136,7 @@ fn an_answer_that_never_comes_is_abandoned_and_said() {
     let database = simulated(&[("service", "1h"), ("distribution", "constant")]);
     let settings = LoadSettings { drain_s: 0.2, ..load(3, Length::Operations(10)) };
     let observed = run(&*database, &settings, false, &mut Phase::default());
-    let reads = &observed.tally.operations()["read"];
+    let reads = &observed.tally.operations(&loadline::operation::KindNames::default())["read"];
     assert_eq!((reads.scheduled, reads.completed, reads.abandoned), (3, 0, 3));
     assert!(observed.is_cut_short);
 }
@@ -159,7 +159,7 @@ fn many_clients_are_spread_over_loops() {
     let observed = run(&*database, &settings, false, &mut Phase::default());
     let carried: Vec<_> = observed.loops.iter().map(|each| each.clients).collect();
     assert_eq!(carried, [44, 43, 43]);
-    assert_eq!(observed.tally.operations()["read"].completed, 650);
+    assert_eq!(observed.tally.operations(&loadline::operation::KindNames::default())["read"].completed, 650);
 }
 
 fn open(rate_per_s: f64, clients: u32, seconds: f64) -> LoadSettings {
@@ -173,7 +173,7 @@ fn slow_responses_do_not_delay_the_schedule_and_a_frozen_server_shows() {
     for on_threads in [false, true] {
         in_a_quiet_moment(5, || {
             let observed = run(&*simulated(&frozen), &open(1_000.0, 4, 4.0), on_threads, &mut Phase::default());
-            let reads = &observed.tally.operations()["read"];
+            let reads = &observed.tally.operations(&loadline::operation::KindNames::default())["read"];
             let (response_s, residence_s) = (
                 reads.response_time.quantile_ns(0.99) as f64 / 1e9,
                 reads.residence_time.quantile_ns(0.99) as f64 / 1e9,
@@ -194,7 +194,7 @@ fn an_overloaded_database_is_measured_at_what_it_carries_and_nothing_is_dropped(
     let settings = LoadSettings { warmup_s: 0.3, drain_s: 0.2, ..open(2_000.0, 8, 1.0) };
     in_a_quiet_moment(10, || {
         let observed = run(&*database, &settings, false, &mut Phase::default());
-        let reads = &observed.tally.operations()["read"];
+        let reads = &observed.tally.operations(&loadline::operation::KindNames::default())["read"];
         assert!(!observed.is_cut_short, "overload is no reason to end a trial");
         let carried_per_s = observed.tally.carried as f64 / observed.measured_s;
         assert!(carried_per_s <= 501.0, "one server of 2 ms carries 500 per second, here {carried_per_s}");
@@ -220,7 +220,7 @@ fn constant_arrivals_come_as_counted_over_several_loops() {
     };
     in_a_quiet_moment(10, || {
         let observed = run(&*database, &settings, false, &mut Phase::default());
-        let reads = &observed.tally.operations()["read"];
+        let reads = &observed.tally.operations(&loadline::operation::KindNames::default())["read"];
         assert_eq!((reads.scheduled, reads.completed), (1_000, 1_000));
         let measured_s = observed.measured_s;
         assert!(measured_s >= 0.49, "{measured_s} s");

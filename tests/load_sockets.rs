@@ -182,7 +182,7 @@ fn requests_of_all_lengths_arrive_whole_through_every_transport() {
     for (clients, driver) in [(1, "epoll"), (4, "epoll"), (20, for_many)] {
         let length = Length::OperationsPerClient(30);
         let observed = run(clients, length, &[1, 100, 20_000, 3_000_000], &|| Echo::connect(None));
-        let reads = &observed.tally.operations()["read"];
+        let reads = &observed.tally.operations(&loadline::operation::KindNames::default())["read"];
         assert_eq!((reads.completed, reads.failed), (u64::from(clients) * 30, 0), "{:?}", observed.tally.errors);
         assert_eq!(observed.loops[0].driver, driver);
     }
@@ -195,7 +195,7 @@ fn a_lost_connection_fails_its_operation_and_is_made_again() {
         // The first connections end within their third request; later ones last.
         let connect = || Echo::connect((made.fetch_add(1, Ordering::Relaxed) < clients).then_some(250));
         let observed = run(clients, Length::OperationsPerClient(10), &[100], &connect);
-        let reads = &observed.tally.operations()["read"];
+        let reads = &observed.tally.operations(&loadline::operation::KindNames::default())["read"];
         let clients = u64::from(clients);
         assert_eq!((reads.scheduled, reads.failed), (clients * 10, clients), "{:?}", observed.tally.errors);
         assert_eq!(observed.tally.errors.values().sum::<u64>(), clients);
@@ -209,7 +209,7 @@ fn an_answer_too_many_is_never_taken_for_the_next_one() {
         let made = AtomicU32::new(0);
         let connect = || Twice::connect(if made.fetch_add(1, Ordering::Relaxed) < clients { 3 } else { usize::MAX });
         let observed = run(clients, Length::OperationsPerClient(10), &[1], &connect);
-        let reads = &observed.tally.operations()["read"];
+        let reads = &observed.tally.operations(&loadline::operation::KindNames::default())["read"];
         let clients = u64::from(clients);
         assert_eq!((reads.scheduled, reads.failed), (clients * 10, clients), "{:?}", observed.tally.errors);
         assert!(observed.tally.errors.keys().all(|message| message.contains("more than the answer")));
@@ -222,7 +222,7 @@ fn a_server_that_is_gone_for_good_ends_the_trial() {
         let gone = || Echo::connect(Some(50));
         let observed = run_to_the_end(2.0, clients, Length::Operations(1_000_000), &[100], &gone);
         assert!(observed.is_cut_short);
-        let reads = &observed.tally.operations()["read"];
+        let reads = &observed.tally.operations(&loadline::operation::KindNames::default())["read"];
         assert_eq!((reads.completed, reads.scheduled), (0, reads.failed + reads.abandoned));
     }
 }
@@ -231,7 +231,7 @@ fn a_server_that_is_gone_for_good_ends_the_trial() {
 fn an_answer_without_an_end_loses_its_connection() {
     for clients in [1, 4, 16] {
         let observed = run_to_the_end(20.0, clients, Length::OperationsPerClient(1), &[1], &Endless::connect);
-        let reads = &observed.tally.operations()["read"];
+        let reads = &observed.tally.operations(&loadline::operation::KindNames::default())["read"];
         assert_eq!((reads.failed, reads.abandoned), (u64::from(clients), 0), "{:?}", observed.tally.errors);
         assert!(observed.tally.errors.keys().all(|message| message.contains("more than 64 MiB")));
     }

@@ -84,7 +84,8 @@ fn recorded(config: &[(&str, &str)], load: &LoadSettings, on_threads: bool) -> (
     let name = format!("engine-{on_threads}-{:?}-{:?}", load.arrivals, load.length).replace(['(', ')', '.'], "-");
     let file = Scratch::new(&name);
     let header = SampleHeader::new(&trial(load), "2026-01-01T00:00:00Z");
-    let mut observer = Recorded(Recording::start(SampleWriter::create(&file.0, &header).unwrap()).unwrap());
+    let mut observer =
+        Recorded(Recording::start(SampleWriter::create(&file.0, &header).unwrap(), Default::default()).unwrap());
     let observed = drive(load, 1, connections, sources, (&wire, &session), &mut observer).unwrap();
     let written = observer.0.finish().unwrap();
     let (reader, samples, kinds) = read(&file.0);
@@ -100,7 +101,7 @@ fn every_operation_of_a_closed_loop_is_kept_with_its_times_by_both_drivers() {
     let load = LoadSettings { clients: 3, length: Length::Operations(5_000), drain_s: 5.0, ..Default::default() };
     for on_threads in [false, true] {
         let (observed, samples) = recorded(&[("service", "10us")], &load, on_threads);
-        let reads = &observed.tally.operations()["read"];
+        let reads = &observed.tally.operations(&loadline::operation::KindNames::default())["read"];
         assert_eq!(samples.len(), 5_000);
         assert!(samples.iter().all(|sample| sample.is_measured && sample.outcome == SampleOutcome::Completed));
         let sum_ns: u128 = samples.iter().map(|sample| u128::from(sample.done_ns - sample.intended_ns)).sum();
@@ -120,7 +121,10 @@ fn operations_of_the_warm_up_are_kept_and_marked() {
         LoadSettings { clients: 2, length: Length::Seconds(0.3), warmup_s: 0.2, drain_s: 5.0, ..Default::default() };
     let (observed, samples) = recorded(&[("service", "1ms")], &load, false);
     let (measured, warm): (Vec<&Sample>, Vec<&Sample>) = samples.iter().partition(|sample| sample.is_measured);
-    assert_eq!(measured.len() as u64, observed.tally.operations()["read"].scheduled);
+    assert_eq!(
+        measured.len() as u64,
+        observed.tally.operations(&loadline::operation::KindNames::default())["read"].scheduled
+    );
     assert!(!warm.is_empty() && warm.iter().all(|sample| sample.intended_ns < 200_000_000));
     assert!(measured.iter().all(|sample| (200_000_000..500_000_000).contains(&sample.intended_ns)));
 }
@@ -137,7 +141,7 @@ fn abandoned_and_unsent_operations_of_an_overload_are_kept_as_such() {
     };
     for on_threads in [false, true] {
         let (observed, samples) = recorded(&[("service", "20ms"), ("distribution", "constant")], &load, on_threads);
-        let reads = &observed.tally.operations()["read"];
+        let reads = &observed.tally.operations(&loadline::operation::KindNames::default())["read"];
         let count = |outcome| samples.iter().filter(|sample| sample.outcome == outcome).count() as u64;
         assert_eq!(samples.len() as u64, reads.scheduled);
         assert_eq!(count(SampleOutcome::Abandoned) + count(SampleOutcome::Unsent), reads.abandoned);
@@ -246,7 +250,7 @@ fn when_the_file_cannot_be_written_any_more_no_thread_waits_and_the_end_says_so(
         std::io::Read::read_exact(&mut file, &mut first).unwrap();
     });
     let header = SampleHeader::new(&trial(&LoadSettings::default()), "2026-01-01T00:00:00Z");
-    let recording = Recording::start(SampleWriter::create(&pipe.0, &header).unwrap()).unwrap();
+    let recording = Recording::start(SampleWriter::create(&pipe.0, &header).unwrap(), Default::default()).unwrap();
     reader.join().unwrap();
     let mut recorder = recording.recorder(0);
     for number in 0..400_000 {

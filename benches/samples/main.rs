@@ -92,8 +92,9 @@ fn header_of(path: &Path) -> SampleHeader {
 /// What a load thread and the disk have to bear: as many operations as fast as they can be recorded.
 fn recording(template: &Path, samples: u64) {
     let path = template.with_extension("bench");
-    let recording = Recording::start(SampleWriter::create(&path, &header_of(template)).expect("there is room"))
-        .expect("there is a thread");
+    let recording =
+        Recording::start(SampleWriter::create(&path, &header_of(template)).expect("there is room"), Default::default())
+            .expect("there is a thread");
     let mut queue = Queue::new(800.0);
     let some: Vec<Times> = (0..1 << 16).map(|_| queue.next()).collect();
     let begun = Instant::now();

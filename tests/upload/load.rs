@@ -68,7 +68,7 @@ fn load(database: &StationDatabase, operations: u64) -> (u64, u64) {
     let session = |_| database.open();
     let observed =
         drive(&settings, 1, Connections::Sessions(sessions), sources, (&wire, &session), &mut Quiet).unwrap();
-    let inserts = &observed.tally.operations()["insert"];
+    let inserts = &observed.tally.operations(&loadline::operation::KindNames::default())["insert"];
     assert_eq!(inserts.scheduled, inserts.completed + inserts.failed + inserts.abandoned);
     (inserts.completed, inserts.failed)
 }

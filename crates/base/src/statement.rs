@@ -373,7 +373,7 @@ impl Statement {
                 select.conditions.iter().map(|condition| condition.kind).chain(limit).map(Some).collect()
             }
             Statement::SelectRecords(select) => select.kinds(),
-            Statement::Sql { sql, .. } => vec![None; parameter_places(sql).len()],
+            Statement::Sql { sql, .. } => vec![None; parameters_of(sql)],
         }
     }
 }
@@ -386,26 +386,39 @@ impl Request {
     }
 }
 
-/// Where the `?` parameters of a text stand, as byte positions; those within quotes and comments do not count.
-pub fn parameter_places(sql: &str) -> Vec<usize> {
+/// What stands before, between and behind the `?` parameters of a text. A `?` within quotes and comments is none, nor is `??`, which is a `?` of the
+/// text's own, as PostgreSQL's operators `?`, `?|` and `?&` have it.
+pub fn parts_around_parameters(sql: &str) -> Vec<String> {
     let bytes = sql.as_bytes();
-    let mut places = Vec::new();
-    let mut at = 0;
+    let (mut parts, mut part, mut at, mut from) = (Vec::new(), String::new(), 0, 0);
     while at < bytes.len() {
         let rest = &bytes[at..];
-        at += match rest[0] {
-            quote @ (b'\'' | b'"' | b'`') => 1 + length_through(&rest[1..], &[quote]),
-            b'-' if rest.starts_with(b"--") => length_through(rest, b"\n"),
-            b'/' if rest.starts_with(b"/*") => length_through(rest, b"*/"),
-            byte => {
-                if byte == b'?' {
-                    places.push(at);
-                }
-                1
-            }
+        let (length, is_parameter) = match rest[0] {
+            quote @ (b'\'' | b'"' | b'`') => (1 + length_through(&rest[1..], &[quote]), None),
+            b'-' if rest.starts_with(b"--") => (length_through(rest, b"\n"), None),
+            b'/' if rest.starts_with(b"/*") => (length_through(rest, b"*/"), None),
+            b'?' if rest.starts_with(b"??") => (2, Some(false)),
+            b'?' => (1, Some(true)),
+            _ => (1, None),
         };
+        if let Some(is_parameter) = is_parameter {
+            part += &sql[from..at];
+            from = at + length;
+            if is_parameter {
+                parts.push(std::mem::take(&mut part));
+            } else {
+                part.push('?');
+            }
+        }
+        at += length;
     }
-    places
+    parts.push(part + &sql[from..]);
+    parts
+}
+
+/// How many `?` parameters a text has.
+pub fn parameters_of(sql: &str) -> usize {
+    parts_around_parameters(sql).len() - 1
 }
 
 /// How many bytes there are up to and including `end`; all of them when it does not occur.
@@ -429,11 +442,18 @@ mod tests {
     #[test]
     fn parameters_within_quotes_and_comments_do_not_count() {
         let sql = "SELECT '?', \"a?\", `b?` FROM t -- ?\n WHERE x = ? /* ? */ AND y = ?";
-        let places = parameter_places(sql);
-        assert_eq!(places.len(), 2);
-        assert!(places.iter().all(|place| sql.as_bytes()[*place] == b'?'));
-        assert_eq!(parameter_places("SELECT 'it''s ?', ?").len(), 1);
-        assert_eq!(parameter_places("SELECT '? never closed").len(), 0);
-        assert_eq!(parameter_places("").len(), 0);
+        let parts = parts_around_parameters(sql);
+        assert_eq!(parts[1..], [" /* ? */ AND y = ", ""]);
+        assert_eq!(parts[0], "SELECT '?', \"a?\", `b?` FROM t -- ?\n WHERE x = ");
+        assert_eq!(parameters_of("SELECT 'it''s ?', ?"), 1);
+        assert_eq!(parameters_of("SELECT '? never closed"), 0);
+        assert_eq!(parameters_of(""), 0);
+    }
+
+    #[test]
+    fn two_are_one_of_the_texts_own() {
+        assert_eq!(parts_around_parameters("a ?? b"), ["a ? b"]);
+        assert_eq!(parts_around_parameters("data ??| array[?] AND '??'"), ["data ?| array[", "] AND '??'"]);
+        assert_eq!(parts_around_parameters("ü??? ü"), ["ü?", " ü"]);
     }
 }

@@ -6,7 +6,7 @@ use std::collections::BTreeMap;
 
 use serde_json::{Value as Json, json};
 
-use crate::database::dialect::parameter_places;
+use crate::database::dialect::parameters_of;
 use crate::fault::fault;
 use crate::operation::KindNames;
 use crate::trial::{CustomColumn, Fill, Settings, SqlPart, SqlStatement};
@@ -36,7 +36,7 @@ const SQL: Setting = Setting::new(
     "sql",
     Kind::Text,
     Absent::Means("none: it must be given, unless there is a `transaction`"),
-    "The statement, with `?` for each parameter.",
+    "The statement, with `?` for each parameter; `??` is a question mark of its own, as in PostgreSQL's operators.",
 );
 const PARAMS: Setting =
     Setting::new("params", Kind::Own(&FILLS_OF_PARAMS), Absent::Means("none"), "How each parameter gets its value.");
@@ -246,7 +246,7 @@ fn read_part(section: &Section, name: &str, errors: &mut Errors) -> Option<SqlPa
     let params: Vec<Fill> =
         nodes.iter().filter_map(|node| read_fill(node, "workload.statements.params", errors)).collect();
     if let (Some(sql), Some(entry)) = (sql, section.get("sql")) {
-        let places = parameter_places(sql).len();
+        let places = parameters_of(sql);
         if sql.trim().is_empty() {
             errors.push(entry.node.place, fault!("{name}.sql is empty"; "write a statement"));
         } else if places != nodes.len() {

@@ -8,7 +8,7 @@ pub use document::path;
 use crate::record::{Cells, ColumnKind};
 use crate::statement::{Comparison, Hints, Limit, SchemaChange, Select, Statement, Table, TableColumn};
 
-pub use crate::statement::parameter_places;
+pub use crate::statement::{parameters_of, parts_around_parameters};
 
 /// Statements around a deletion whose rows must not be left in the database's files.
 #[derive(Debug, Clone, PartialEq, Eq, Default)]
@@ -379,14 +379,13 @@ fn comparison(comparison: Comparison) -> &'static str {
     }
 }
 
-/// Replaces each `?` that stands outside quotes and comments by the database's placeholder.
+/// A text with the database's placeholders for its parameters.
 fn with_placeholders(dialect: &dyn Dialect, sql: &str) -> String {
-    let mut out = String::with_capacity(sql.len() + 8);
-    let mut last = 0;
-    for (number, place) in parameter_places(sql).into_iter().enumerate() {
-        out += &sql[last..place];
+    let parts = parts_around_parameters(sql);
+    let mut out = parts[0].clone();
+    for (number, part) in parts[1..].iter().enumerate() {
         out += &dialect.placeholder(number);
-        last = place + 1;
+        out += part;
     }
-    out + &sql[last..]
+    out
 }

@@ -4,7 +4,7 @@
 
 use std::io::Write;
 
-use super::dialect::{Dialect, StraightJoin, parameter_places, statement_text};
+use super::dialect::{Dialect, StraightJoin, parts_around_parameters, statement_text};
 use crate::record::{Cell, Cells, ColumnKind};
 use crate::statement::Statement;
 
@@ -46,11 +46,13 @@ impl TextStatement {
         let is_insert = matches!(statement, Statement::Insert { columns, .. } if !columns.is_empty());
         let pieces = match statement {
             // A text of the study's own may have what looks like a place of the database's.
-            Statement::Sql { sql, .. } => cut(sql, &parameter_places(sql), |_| 1),
+            Statement::Sql { sql, .. } => {
+                parts_around_parameters(sql).into_iter().map(String::into_boxed_str).collect()
+            }
             _ => {
                 let text = statement_text(&InMarks(dialect), statement, 1);
                 let places: Vec<usize> = text.match_indices(MARK).map(|(place, _)| place).collect();
-                cut(&text, &places, |_| MARK.len_utf8())
+                cut(&text, &places, MARK.len_utf8())
             }
         };
         TextStatement { pieces, is_insert }
@@ -125,9 +127,10 @@ pub fn hexadecimal(value: &[u8], out: &mut Vec<u8>) {
     out.extend(value.iter().flat_map(|byte| [DIGITS[usize::from(byte >> 4)], DIGITS[usize::from(byte & 15)]]));
 }
 
-fn cut(text: &str, places: &[usize], length: impl Fn(usize) -> usize) -> Vec<Box<str>> {
+/// What stands around places of some length.
+fn cut(text: &str, places: &[usize], length: usize) -> Vec<Box<str>> {
     let ends = places.iter().copied().chain([text.len()]);
-    let starts = std::iter::once(0).chain(places.iter().map(|place| place + length(*place)));
+    let starts = std::iter::once(0).chain(places.iter().map(|place| place + length));
     starts.zip(ends).map(|(start, end)| text[start..end].into()).collect()
 }
 

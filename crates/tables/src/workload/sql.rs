@@ -7,7 +7,7 @@ use crate::layout::Access;
 use crate::operation::Operation;
 use crate::random::Stream;
 use crate::record::Cells;
-use crate::statement::{Expect, Statement, parameter_places};
+use crate::statement::{Expect, Statement, parameters_of};
 use crate::trial::{Fill, Settings, SqlStatement};
 
 /// Registry entry.
@@ -139,7 +139,7 @@ fn check(statements: &[SqlStatement]) -> Result<(), String> {
             if sql.trim().is_empty() {
                 return Err(format!("{at}: sql is empty; write a statement"));
             }
-            let (wanted, given) = (parameter_places(sql).len(), params.len());
+            let (wanted, given) = (parameters_of(sql), params.len());
             if wanted != given {
                 return Err(format!(
                     "{at}: the statement has {wanted} parameters (?) but params has {given}; each ? outside of quotes takes one"

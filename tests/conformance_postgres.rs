@@ -277,7 +277,7 @@ fn sql_of_a_study_gets_its_parameters_in_the_types_of_the_server() {
     let expected = ["1", "-3", "2.0", "\"0.50\"", "\"2026-12-01\"", "\"12?\"", "\"00ff\"", "\"{}\""];
     assert_eq!(values, expected);
     let operators = "SELECT '{\"a\": 1}'::jsonb ?? ?, '[\"a\", \"b\"]'::jsonb ??| ARRAY[?]";
-    let has = |key: &'static str| move |cells: &mut Cells| (0..2).for_each(|_| drop(cells.text(key)));
+    let has = |key: &'static str| move |cells: &mut Cells| (0..2).for_each(|_| cells.text(key));
     for (key, right) in [("a", ["1", "1"]), ("b", ["0", "1"])] {
         let rows = execute_sql(session, operators, has(key)).unwrap();
         let values: Vec<_> = rows.as_slice().iter().map(|cell| rows.to_json(*cell).to_string()).collect();

@@ -92,8 +92,10 @@ fn open(clients: u32, rate_per_s: f64, length: Length) -> LoadSettings {
 
 /// What was seen of a kind: as operations of their own, and as parts of others.
 fn seen(observed: &Observed) -> [OperationMeasurement; 4] {
-    let (whole, parts) =
-        (observed.tally.operations(&loadline::operation::KindNames::default()), observed.tally.parts());
+    let (whole, parts) = (
+        observed.tally.operations(&loadline::operation::KindNames::default()),
+        observed.tally.parts(&loadline::operation::KindNames::default()),
+    );
     let found = [whole.get("read"), whole.get("read-modify-write"), parts.get("read"), parts.get("update")];
     for operation in whole.values().chain(parts.values()) {
         assert_eq!(operation.scheduled, operation.completed + operation.failed + operation.abandoned, "{operation:?}");

@@ -69,7 +69,7 @@ fn the_help_and_the_readme_name_the_same_commands() {
 
 #[test]
 fn wrong_usage_exits_with_2() {
-    for line in ["loadline", "loadline ruun", "loadline run", "loadline data qos", "loadline list tables"] {
+    for line in ["loadline", "loadline ruun", "loadline report", "loadline data qos", "loadline list tables"] {
         assert_eq!(read(line).unwrap_err().exit_code(), 2, "{line}");
     }
 }

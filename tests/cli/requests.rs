@@ -123,7 +123,7 @@ fn an_agent_is_refused_with_what_to_do_instead() {
 #[test]
 fn wrong_usage_is_refused_with_the_usage() {
     let scratch = Scratch::new();
-    for arguments in [&["run"][..], &["list", "tables"], &["data", "qos"], &["report"], &["runn", "qos-write"]] {
+    for arguments in [&["compare"][..], &["list", "tables"], &["data", "qos"], &["report"], &["runn", "qos-write"]] {
         scratch.run(arguments).refused(&["error: ", "help"]);
     }
     scratch.run(&["run", "qos-write", "--out", "a", "--resume", "b"]).refused(&["cannot be used with"]);

@@ -84,7 +84,19 @@ fn url(name: &str, endpoint: &Endpoint) -> String {
             let authority = if name == "postgres" { "" } else { "localhost" };
             format!("{scheme}://{user}@{authority}/{database}?{option}={}{}", encoded(&path), port.unwrap_or_default())
         }
-        (None, Some((host, port))) => format!("{scheme}://{user}@{host}:{port}/{database}"),
+        (None, Some((host, port))) => {
+            let tls = &endpoint.tls;
+            let files = [
+                ("sslrootcert", tls.authorities.as_ref()),
+                ("sslcert", tls.identity.as_ref().map(|(certificate, _)| certificate)),
+                ("sslkey", tls.identity.as_ref().map(|(_, key)| key)),
+            ];
+            let mut url = format!("{scheme}://{user}@{host}:{port}/{database}?sslmode={}", tls.mode.name());
+            for (name, file) in files {
+                file.iter().for_each(|file| url += &format!("&{name}={}", encoded(&file.display().to_string())));
+            }
+            url
+        }
         (None, None) => String::new(),
     }
 }
@@ -92,6 +104,7 @@ fn url(name: &str, endpoint: &Endpoint) -> String {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::database::tls::{Tls, TlsMode};
     use crate::database::{mysql, postgres};
 
     #[test]
@@ -116,5 +129,14 @@ mod tests {
         }
         let tcp = Endpoint { unix: None, tcp: Some(("127.0.0.1".to_owned(), 3307)), ..socket("/x") };
         assert_eq!(read("mariadb")(&url("mariadb", &tcp)).unwrap().tcp, tcp.tcp);
+        let identity = Some(("/a b/me.pem".into(), "/a b/me.key".into()));
+        let authorities = Some("/a b/ca.pem".into());
+        for (tls, name) in [
+            (Tls::default(), "postgres"),
+            (Tls { mode: TlsMode::VerifyFull, authorities, identity, ..Tls::default() }, "mariadb"),
+        ] {
+            let asked = Endpoint { tls: tls.clone(), ..tcp.clone() };
+            assert_eq!(read(name)(&url(name, &asked)).unwrap().tls, tls);
+        }
     }
 }

@@ -33,7 +33,7 @@ fn run_against(name: &str, head: &'static [u8], part: &'static [u8]) -> (String,
     let folder = std::env::temp_dir().join(format!("loadline-endless-{name}-{}", std::process::id()));
     std::fs::create_dir_all(&folder).unwrap();
     let study = format!(
-        "name = \"endless\"\n[database]\nname = \"postgres\"\nurl = \"postgres://a:b@127.0.0.1:{port}/c\"\n\
+        "name = \"endless\"\n[database]\nname = \"postgres\"\nurl = \"postgres://a:b@127.0.0.1:{port}/c?sslmode=disable\"\n\
          [record]\nrows = 100\n[load]\nclients = 1\noperations = 20\n[repeat]\nrule = \"fixed\"\nleast = 1\nmost = 1\n"
     );
     std::fs::write(folder.join("study.toml"), study).unwrap();

@@ -70,7 +70,7 @@ impl Trying {
         // MariaDB goes on after a statement that failed.
         let pipeline = variant.pipeline && name == "postgres";
         let study = format!(
-            "name = \"hostile\"\n[database]\nname = \"{name}\"\nurl = \"{scheme}://{user}:{password}@127.0.0.1:{port}/{database}\"\n\
+            "name = \"hostile\"\n[database]\nname = \"{name}\"\nurl = \"{scheme}://{user}:{password}@127.0.0.1:{port}/{database}?sslmode=disable\"\n\
              statement_timeout = \"1s\"\n[record]\ntable = \"hostile\"\nrows = 150\n\
              [workload]\nname = \"mix\"\nmix = {{ read = 2, update = 1, write = 1, scan = 1 }}\nbatch = {batch}\n\
              [layout]\nname = \"{layout}\"\n[load]\nclients = {clients}\npipeline = {pipeline}\noperations = {OPERATIONS}\nwarmup = \"0s\"\ndrain = \"2s\"\n\

@@ -84,6 +84,10 @@ fn has_tls(channel: &mut Channel, endpoint: &Endpoint) -> Result<bool, Failure> 
             endpoint.tls.mode.name()
         ))),
         Some(b'N') => Ok(false),
+        // A server that does not know the request refuses it; libpq does without then, too.
+        Some(b'E') if !endpoint.tls.is_required() => {
+            Err(Failure::Unprotected(message::broken("it refuses to be asked for TLS")))
+        }
         // What is said in the clear is said by anybody.
         _ => Err(message::broken("it answers a request for TLS with something else").into()),
     }

@@ -3,6 +3,8 @@
 use std::net::Ipv4Addr;
 use std::path::Path;
 
+use base64::Engine;
+use base64::engine::general_purpose::STANDARD;
 use rcgen::{CertificateParams, KeyPair};
 
 use super::{Tls, TlsMode};
@@ -23,7 +25,16 @@ pub fn files(address: Ipv4Addr) -> Result<Vec<(&'static str, String)>, String> {
     let key = KeyPair::generate().map_err(unmade)?;
     let params = CertificateParams::new(vec![address.to_string(), "localhost".to_owned()]).map_err(unmade)?;
     let certificate = params.self_signed(&key).map_err(unmade)?;
-    Ok(vec![(CERTIFICATE_FILE, certificate.pem()), (KEY_FILE, key.serialize_pem())])
+    let certificate = pem("CERTIFICATE", certificate.der());
+    Ok(vec![(CERTIFICATE_FILE, certificate), (KEY_FILE, pem("PRIVATE KEY", key.serialized_der()))])
+}
+
+/// Bytes as text between two lines that say what they are (RFC 7468).
+pub(super) fn pem(label: &str, bytes: &[u8]) -> String {
+    let text = STANDARD.encode(bytes);
+    let lines: Vec<String> =
+        text.as_bytes().chunks(64).map(|line| String::from_utf8_lossy(line).into_owned()).collect();
+    format!("-----BEGIN {label}-----\n{}\n-----END {label}-----\n", lines.join("\n"))
 }
 
 /// How the clients of such a server connect: they know its certificate, and take no other.

@@ -44,7 +44,7 @@ impl Authority {
         let issuer = CertifiedIssuer::self_signed(params, KeyPair::generate().unwrap()).unwrap();
         let directory = std::env::temp_dir().join(format!("loadline-tls-{}-{name}", std::process::id()));
         std::fs::create_dir_all(&directory).unwrap();
-        std::fs::write(directory.join("ca.pem"), issuer.pem()).unwrap();
+        std::fs::write(directory.join("ca.pem"), private::pem("CERTIFICATE", issuer.der())).unwrap();
         Authority { issuer, directory }
     }
 
@@ -72,8 +72,8 @@ fn own(certificate: &rcgen::Certificate, key: &KeyPair) -> Own {
     Own {
         certificate: certificate.der().clone(),
         key: PrivateKeyDer::try_from(key.serialize_der()).unwrap(),
-        pem: certificate.pem(),
-        key_pem: key.serialize_pem(),
+        pem: private::pem("CERTIFICATE", certificate.der()),
+        key_pem: private::pem("PRIVATE KEY", key.serialized_der()),
     }
 }
 

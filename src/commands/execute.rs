@@ -6,6 +6,7 @@ use std::time::{Instant, SystemTime, UNIX_EPOCH};
 
 use anyhow::{Context, anyhow};
 
+use super::asked::ask;
 use super::attendant::Attendant;
 use super::background;
 use super::conserve::recorded;
@@ -112,6 +113,7 @@ fn set_up(trial: &Trial, current: &mut Current) -> anyhow::Result<Ready> {
     restrict(&mut *session, &*current.database, settings)?;
     session.prepare(work.program()).context(place)?;
     work.count_rows()?;
+    let work = ask(settings, work, current, settings.record.rows == 0)?;
     Ok(Ready { work, session: Some(session), front: None })
 }
 
@@ -134,6 +136,7 @@ fn measure(trial: &Trial, ready: Ready, current: &mut Current, filling: &dyn Fn(
     if let Some(session) = session {
         fill(settings, &work, current, session, filling)?;
     }
+    let work = ask(settings, work, current, settings.record.rows > 0)?;
     let target: &dyn Target = front.as_ref().map_or(&*current.database, |front| &*front.target);
     let plans = plans(settings, &work, target).context("workload.explain")?;
     let load = load_of(settings);

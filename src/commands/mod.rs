@@ -2,6 +2,7 @@
 //!
 //! Main function: [`execute_command`]. Invariant: a request that is wrong is refused before anything is started.
 
+mod asked;
 mod attendant;
 mod background;
 mod block;

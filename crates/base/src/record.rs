@@ -216,6 +216,18 @@ impl Cells {
         self.cells.push(Cell::Text(Span { start: start as u32, length: length as u32 }));
     }
 
+    /// Appends text that `write` appends to the bytes. Text that is not UTF-8 becomes a run of `?`.
+    pub fn text_of(&mut self, write: impl FnOnce(&mut Vec<u8>)) {
+        let start = self.bytes.len();
+        write(&mut self.bytes);
+        let own = self.bytes.get_mut(start..).unwrap_or_default();
+        if !own.is_ascii() && std::str::from_utf8(own).is_err() {
+            own.fill(b'?');
+        }
+        let length = own.len() as u32;
+        self.cells.push(Cell::Text(Span { start: start as u32, length }));
+    }
+
     /// Appends bytes of the given length, made in place by `fill`; they start as zeros.
     pub fn blob_with(&mut self, length: usize, fill: impl FnOnce(&mut [u8])) {
         let start = self.bytes.len();
@@ -257,6 +269,16 @@ impl Cells {
         let kept = self.get(first + place);
         self.cells.truncate(first);
         self.cells.push(kept);
+    }
+
+    /// Appends the value at a place once more.
+    pub fn again(&mut self, place: usize) {
+        self.cells.push(self.get(place));
+    }
+
+    /// Takes the last value off; its bytes stay.
+    pub fn pop(&mut self) -> Option<Cell> {
+        self.cells.pop()
     }
 
     /// Puts a value that has no bytes of its own in the place of another; nothing behind the end.

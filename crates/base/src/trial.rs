@@ -7,6 +7,7 @@ mod evolve;
 mod freshness;
 mod levels;
 mod record;
+mod statements;
 mod surroundings;
 
 use std::collections::BTreeMap;
@@ -20,7 +21,8 @@ use crate::query::Query;
 pub use evolve::{EVOLVE_AT_MOST_S, EvolveSettings, SchemaChangeKind};
 pub use freshness::{EventPath, FreshnessSettings, Poll, RunAs};
 pub use levels::{level_text, show_level, show_levels};
-pub use record::{CustomColumn, Fill, UsertableSettings};
+pub use record::{CustomColumn, UsertableSettings};
+pub use statements::{Asked, Fill, SqlPart, SqlStatement, Times};
 pub use surroundings::{
     BackgroundSettings, BlocksSettings, DiskSettings, DiskSync, LinkHosts, LinkSettings, RecorderPath,
     RecorderSettings, TUNNELS,
@@ -251,6 +253,9 @@ pub struct WorkloadSettings {
     /// Statements of the workload `sql`.
     #[serde(skip_serializing_if = "Vec::is_empty", default)]
     pub statements: Vec<SqlStatement>,
+    /// What the database answered to the queries of [`Fill::From`] and [`Fill::SequenceFrom`]; nothing before a trial.
+    #[serde(skip)]
+    pub asked: Asked,
     /// Shares of the workload `mix`, by name of the workloads that it is made of; relative to each other.
     #[serde(skip_serializing_if = "BTreeMap::is_empty", default)]
     pub mix: BTreeMap<String, f64>,
@@ -340,36 +345,6 @@ impl WorkloadSettings {
     pub fn kind_names(&self) -> KindNames {
         KindNames::of(self.statements.iter().map(|statement| statement.name.as_deref()))
     }
-}
-
-/// A statement of the workload `sql`.
-#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
-pub struct SqlStatement {
-    /// What it is called in results; none for its number.
-    #[serde(skip_serializing_if = "Option::is_none", default)]
-    pub name: Option<String>,
-    /// Text with `?` for each parameter.
-    pub sql: String,
-    /// Relative frequency, above 0.
-    pub weight: f64,
-    /// How each parameter is filled.
-    pub params: Vec<Fill>,
-    /// Whether a query may find no row.
-    pub allow_empty: bool,
-    /// What follows in the same transaction; empty for a statement that stands for itself.
-    #[serde(skip_serializing_if = "Vec::is_empty", default)]
-    pub then: Vec<SqlPart>,
-}
-
-/// A further statement of a transaction of the workload `sql`; fields as in [`SqlStatement`].
-#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
-pub struct SqlPart {
-    /// Text with `?` for each parameter.
-    pub sql: String,
-    /// How each parameter is filled.
-    pub params: Vec<Fill>,
-    /// Whether a query may find no row.
-    pub allow_empty: bool,
 }
 
 /// `[load]`

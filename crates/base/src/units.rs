@@ -4,6 +4,7 @@
 //! These functions are the only place where text becomes such a number and back.
 
 mod carried;
+pub mod times;
 
 use std::time::Duration;
 

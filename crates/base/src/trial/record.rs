@@ -4,6 +4,8 @@
 
 use serde::{Deserialize, Serialize};
 
+use super::Fill;
+
 /// What `usertable` looks like; the defaults are those of YCSB.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 pub struct UsertableSettings {
@@ -48,28 +50,4 @@ pub struct CustomColumn {
     pub fill: Fill,
     /// Whether the layout `star-hot` keeps it in the main table.
     pub hot: bool,
-}
-
-/// How a column or a parameter gets its values.
-#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
-#[serde(rename_all = "snake_case")]
-pub enum Fill {
-    /// Whole or fractional numbers, evenly spread over `[low, high]`, both included for whole numbers.
-    Uniform(f64, f64),
-    /// Whole numbers in `[low, high]`, the lowest most frequent, with this exponent.
-    Zipf(i64, i64, f64),
-    /// Normally distributed numbers: mean and standard deviation.
-    Normal(f64, f64),
-    /// Counts up from the first number by the second.
-    Sequence(i64, i64),
-    /// Random letters and digits of this length.
-    RandomText(u32),
-    /// Random bytes of this length.
-    RandomBytes(u32),
-    /// Always the same text.
-    Text(String),
-    /// Always the same number.
-    Number(f64),
-    /// One of these texts, each as likely.
-    OneOf(Vec<String>),
 }

@@ -5,9 +5,9 @@
 
 use super::Claim;
 use super::claim_table::{BOUND, CLAIM, MODEL, RATIO, RATIO_FORM};
-use super::draft::DraftFactor;
 use super::settings::{is_same_level, setting_value};
 use super::table;
+use super::unchecked::UncheckedFactor;
 use crate::fault::fault;
 use crate::study::{ClaimedBound, ClaimedModel, ClaimedRatio};
 use crate::trial::{Levels, Settings};
@@ -19,9 +19,9 @@ use crate::written::tree::{Content, Entry, Node, Table};
 /// What the levels of claims are checked against.
 pub struct Cases<'a> {
     /// The factors as the file has them.
-    pub written: &'a [DraftFactor],
+    pub written: &'a [UncheckedFactor],
     /// The factors after `--set` and `--quick`.
-    pub factors: &'a [DraftFactor],
+    pub factors: &'a [UncheckedFactor],
     /// The settings before the factors are applied.
     pub base: &'a Settings,
 }
@@ -217,7 +217,7 @@ fn resolve(setting: &str, entry: &Entry, cases: &Cases, errors: &mut Errors) -> 
         );
         return None;
     };
-    let factor = |factors: &'_ [DraftFactor]| -> Option<Vec<serde_json::Value>> {
+    let factor = |factors: &'_ [UncheckedFactor]| -> Option<Vec<serde_json::Value>> {
         let factor = factors.iter().find(|factor| factor.setting == setting)?;
         Some(factor.levels.iter().filter_map(Node::to_json).collect())
     };

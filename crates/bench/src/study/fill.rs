@@ -2,18 +2,22 @@
 //!
 //! Main functions: [`read_columns`], [`read_statements`], [`read_mix`]. Invariant: a column that was read can hold what fills it.
 
+mod form;
+
 use std::collections::BTreeMap;
 
-use serde_json::{Value as Json, json};
+use serde_json::Value as Json;
 
 use crate::database::dialect::parameters_of;
 use crate::fault::fault;
 use crate::operation::KindNames;
 use crate::trial::{CustomColumn, Fill, Settings, SqlPart, SqlStatement};
 use crate::written::place::Errors;
-use crate::written::section::{Section, number_of};
-use crate::written::tree::{Content, Node};
-use crate::written::{Absent, Form, Kind, Part, Setting, Told, closest};
+use crate::written::section::Section;
+use crate::written::tree::Node;
+use crate::written::{Absent, Kind, Part, Setting, Told};
+
+use form::{FILL, FILLS_OF_PARAMS, read_fill};
 
 const KINDS: &[&str] = &["smallint", "int", "bigint", "float", "text", "blob"];
 
@@ -64,6 +68,12 @@ pub static STATEMENT: Part = Part {
         PARAMS,
         ALLOW_EMPTY,
         Setting::new(
+            "with_writes",
+            Kind::Truth,
+            Absent::Truth(false),
+            "Whether it is left out as long as `workload.writes` is not true.",
+        ),
+        Setting::new(
             "transaction",
             Kind::Parts(&PART),
             Absent::Means("it is a statement of its own"),
@@ -100,43 +110,6 @@ fn mixed(settings: &Settings, part: &str) -> Option<Json> {
     settings.workload.mix.get(part).map(|share| (*share).into())
 }
 
-/// The form of a fill.
-pub static FILL: Form = Form {
-    says: "one of `{ uniform = [low, high] }`, `{ zipf = [low, high, exponent] }`, `{ normal = [mean, deviation] }`, `{ sequence = [first, step] }`, \
-           `{ random_text = length }`, `{ random_bytes = length }`, `{ text = \"...\" }`, `{ number = 1 }`, `{ one_of = [\"a\", \"b\"] }`; text and numbers \
-           stand for themselves",
-    schema: fill_schema,
-    example: "{ random_text = 40 }",
-};
-
-/// The form of `params`.
-static FILLS_OF_PARAMS: Form = Form {
-    says: "list of fills, as of a column",
-    schema: || json!({ "type": "array", "items": fill_schema() }),
-    example: "[1]",
-};
-
-fn fill_schema() -> Json {
-    let numbers =
-        |count: usize| json!({ "type": "array", "items": { "type": "number" }, "minItems": count, "maxItems": count });
-    let wholes = json!({ "type": "array", "items": { "type": "integer" }, "minItems": 2, "maxItems": 2 });
-    let length = json!({ "type": "integer", "minimum": 1, "maximum": 65_535 });
-    let properties = json!({
-        "uniform": numbers(2), "zipf": numbers(3), "normal": numbers(2), "sequence": wholes, "random_text": length,
-        "random_bytes": length, "text": { "type": "string" }, "number": { "type": "number" },
-        "one_of": { "type": "array", "items": { "type": "string" }, "minItems": 1 }
-    });
-    let table = json!({
-        "type": "object", "properties": properties, "additionalProperties": false, "minProperties": 1, "maxProperties": 1
-    });
-    json!({ "anyOf": [table, { "type": ["string", "number"] }] })
-}
-
-const FILLS: &[&str] =
-    &["uniform", "zipf", "normal", "sequence", "random_text", "random_bytes", "text", "number", "one_of"];
-const FILL_FORMS: &str = "write one of { uniform = [low, high] }, { zipf = [low, high, exponent] }, \
-     { normal = [mean, deviation] }, { sequence = [first, step] }, { random_text = length }, { random_bytes = length }, \
-     { text = \"...\" }, { number = 1 }, { one_of = [\"a\", \"b\"] }";
 /// Columns that layouts add themselves.
 const RESERVED_COLUMNS: &[&str] = &["record_id", "measurement"];
 
@@ -174,7 +147,7 @@ fn read_column(node: &Node, part: &'static Part, errors: &mut Errors) -> Option<
     }
     let kind: Option<&str> = section.find("kind", errors);
     let fill = section.get("fill").and_then(|entry| {
-        let fill = read_fill(&entry.node, &format!("{name}.fill"), errors)?;
+        let fill = read_fill(&entry.node, &format!("{name}.fill"), false, errors)?;
         if let Some(Err(sentence)) = kind.map(|kind| fits(kind, &fill)) {
             errors.push(entry.node.place, format!("{name}.fill: {sentence}"));
         }
@@ -184,10 +157,20 @@ fn read_column(node: &Node, part: &'static Part, errors: &mut Errors) -> Option<
     Some(CustomColumn { name: column?.to_owned(), kind: kind?.to_owned(), fill: fill?, hot })
 }
 
-/// The statements of `[workload]`; empty when there are none.
-pub fn read_statements(workload: &Section, errors: &mut Errors) -> Vec<SqlStatement> {
+/// The statements of `[workload]`; empty when there are none. Those that are for writing alone are left out without it.
+pub fn read_statements(workload: &Section, is_writing: bool, errors: &mut Errors) -> Vec<SqlStatement> {
     let nodes = workload.list("statements", errors);
-    let statements: Vec<SqlStatement> = nodes.iter().filter_map(|node| read_statement(node, errors)).collect();
+    let read: Vec<(SqlStatement, bool)> = nodes.iter().filter_map(|node| read_statement(node, errors)).collect();
+    let has_any = !read.is_empty();
+    let kept = read.into_iter().filter(|(_, with_writes)| is_writing || !with_writes).map(|(statement, _)| statement);
+    let statements: Vec<SqlStatement> = kept.collect();
+    if let (true, true, Some(entry)) = (has_any, statements.is_empty(), workload.get("statements")) {
+        let remedy = "write writes = true in [workload] if they may be executed";
+        errors.push(
+            entry.place,
+            fault!("all of {} are with_writes and workload.writes is false", STATEMENT.name; "{remedy}"),
+        );
+    }
     let names: Vec<&str> = statements.iter().filter_map(|statement| statement.name.as_deref()).collect();
     let twice = names.iter().enumerate().find(|(place, name)| names[..*place].contains(name));
     if let (Some((_, name)), Some(entry)) = (twice, workload.get("statements")) {
@@ -212,13 +195,16 @@ fn read_name(section: &Section, errors: &mut Errors) -> Option<String> {
     Some(name.to_owned())
 }
 
-fn read_statement(node: &Node, errors: &mut Errors) -> Option<SqlStatement> {
+/// A statement, and whether it is for writing alone.
+fn read_statement(node: &Node, errors: &mut Errors) -> Option<(SqlStatement, bool)> {
     let name = STATEMENT.name;
     let section = Section::of_node(node, name, &STATEMENT, errors)?;
     let (called, weight) = (read_name(&section, errors), section.read("weight", errors));
+    let with_writes = section.read("with_writes", errors);
     let Some(entry) = section.get("transaction") else {
         let SqlPart { sql, params, allow_empty } = read_part(&section, name, errors)?;
-        return Some(SqlStatement { name: called, sql, weight, params, allow_empty, then: Vec::new() });
+        let then = Vec::new();
+        return Some((SqlStatement { name: called, sql, weight, params, allow_empty, then }, with_writes));
     };
     for key in PART.keys().filter(|key| section.get(key).is_some()) {
         let remedy = format!("write {key} into the statements of the transaction");
@@ -233,7 +219,7 @@ fn read_statement(node: &Node, errors: &mut Errors) -> Option<SqlStatement> {
     }
     let mut parts = parts.into_iter().collect::<Option<Vec<SqlPart>>>()?.into_iter();
     let SqlPart { sql, params, allow_empty } = parts.next()?;
-    Some(SqlStatement { name: called, sql, weight, params, allow_empty, then: parts.collect() })
+    Some((SqlStatement { name: called, sql, weight, params, allow_empty, then: parts.collect() }, with_writes))
 }
 
 /// One statement, alone or of a transaction.
@@ -244,7 +230,7 @@ fn read_part(section: &Section, name: &str, errors: &mut Errors) -> Option<SqlPa
     let sql = section.text("sql", errors);
     let nodes = section.list("params", errors);
     let params: Vec<Fill> =
-        nodes.iter().filter_map(|node| read_fill(node, "workload.statements.params", errors)).collect();
+        nodes.iter().filter_map(|node| read_fill(node, "workload.statements.params", true, errors)).collect();
     if let (Some(sql), Some(entry)) = (sql, section.get("sql")) {
         let places = parameters_of(sql);
         if sql.trim().is_empty() {
@@ -266,125 +252,20 @@ pub fn read_mix(workload: &Section, errors: &mut Errors) -> BTreeMap<String, f64
     MIX.keys().filter_map(&mut share).collect()
 }
 
-fn read_fill(node: &Node, name: &str, errors: &mut Errors) -> Option<Fill> {
-    let table = match &node.content {
-        Content::Table(table) => table,
-        Content::Text(text) => return Some(Fill::Text(text.clone())),
-        Content::Integer(_) | Content::Float(_) => return finite(node, name, errors).map(Fill::Number),
-        _ => {
-            errors.push(node.place, fault!("{name} is {node}"; "{FILL_FORMS}"));
-            return None;
-        }
-    };
-    let [entry] = table.entries.as_slice() else {
-        errors.push(node.place, fault!("{name} has {} keys instead of one", table.entries.len(); "{FILL_FORMS}"));
-        return None;
-    };
-    let value = &entry.node;
-    let path = format!("{name}.{}", entry.key);
-    let fill = match entry.key.as_str() {
-        "uniform" => numbers::<2>(value).filter(|[low, high]| low <= high).map(|[low, high]| Fill::Uniform(low, high)),
-        "zipf" => zipf(value),
-        "normal" => numbers::<2>(value).filter(|[_, sd]| *sd >= 0.0).map(|[mean, sd]| Fill::Normal(mean, sd)),
-        "sequence" => wholes(value).and_then(|list| <[i64; 2]>::try_from(list).ok()).map(|[a, b]| Fill::Sequence(a, b)),
-        "random_text" => length(value).map(Fill::RandomText),
-        "random_bytes" => length(value).map(Fill::RandomBytes),
-        "text" => {
-            if let Content::Text(text) = &value.content {
-                Some(Fill::Text(text.clone()))
-            } else {
-                None
-            }
-        }
-        "number" => return finite(value, &path, errors).map(Fill::Number),
-        "one_of" => texts(value).filter(|texts| !texts.is_empty()).map(Fill::OneOf),
-        unknown => {
-            let remedy = match closest(unknown, FILLS.iter().copied()) {
-                Some(meant) => format!("did you mean \"{meant}\"?"),
-                None => FILL_FORMS.to_owned(),
-            };
-            errors.push(entry.place, fault!("unknown fill \"{unknown}\" in {name}"; "{remedy}"));
-            return None;
-        }
-    };
-    if fill.is_none() {
-        errors.push(value.place, fault!("{path} is {value}"; "{}", form_of(&entry.key)));
-    }
-    fill
-}
-
-/// What the value of a fill must be.
-fn form_of(fill: &str) -> &'static str {
-    match fill {
-        "uniform" => "it must be two numbers [low, high], the lower one first",
-        "zipf" => "it must be [low, high, exponent]: two whole numbers, the lower one first, and a number from 0 to 10",
-        "normal" => "it must be two numbers [mean, deviation], the deviation zero or more",
-        "sequence" => "it must be two whole numbers [first, step]",
-        "random_text" | "random_bytes" => "it must be a length, a whole number from 1 to 65,535",
-        "text" => "it must be text in quotes",
-        _ => "it must be a list of texts [\"a\", \"b\"]",
-    }
-}
-
-fn items(node: &Node) -> &[Node] {
-    if let Content::List(items) = &node.content { items } else { &[] }
-}
-
-fn numbers<const COUNT: usize>(node: &Node) -> Option<[f64; COUNT]> {
-    let numbers: Option<Vec<f64>> =
-        items(node).iter().map(|item| number_of(item).filter(|number| number.is_finite())).collect();
-    numbers?.try_into().ok()
-}
-
-fn wholes(node: &Node) -> Option<Vec<i64>> {
-    items(node)
-        .iter()
-        .map(|item| if let Content::Integer(number) = item.content { Some(number) } else { None })
-        .collect()
-}
-
-fn texts(node: &Node) -> Option<Vec<String>> {
-    let text = |item: &Node| if let Content::Text(text) = &item.content { Some(text.clone()) } else { None };
-    items(node).iter().map(text).collect()
-}
-
-fn zipf(node: &Node) -> Option<Fill> {
-    let [_, _, exponent] = numbers::<3>(node)?;
-    let [low, high]: [i64; 2] = items(node)[..2]
-        .iter()
-        .map(|item| if let Content::Integer(number) = item.content { Some(number) } else { None })
-        .collect::<Option<Vec<i64>>>()?
-        .try_into()
-        .ok()?;
-    (low <= high && (0.0..=10.0).contains(&exponent)).then_some(Fill::Zipf(low, high, exponent))
-}
-
-fn length(node: &Node) -> Option<u32> {
-    match node.content {
-        Content::Integer(length) => u32::try_from(length).ok().filter(|length| (1..=65_535).contains(length)),
-        _ => None,
-    }
-}
-
-fn finite(node: &Node, name: &str, errors: &mut Errors) -> Option<f64> {
-    let number = number_of(node).filter(|number| number.is_finite());
-    if number.is_none() {
-        errors.push(node.place, fault!("{name} is {node}"; "it must be a number"));
-    }
-    number
-}
-
 /// Whether a column of this kind can hold what the fill makes.
 fn fits(kind: &str, fill: &Fill) -> Result<(), String> {
-    let is_text = matches!(fill, Fill::RandomText(_) | Fill::Text(_) | Fill::OneOf(_));
+    if let Fill::Weighted(choices) = fill {
+        return choices.iter().try_for_each(|(fill, _)| fits(kind, fill));
+    }
+    let is_text = matches!(fill, Fill::RandomText(_) | Fill::Text(_) | Fill::OneOf(_) | Fill::Times(_));
     let is_bytes = matches!(fill, Fill::RandomBytes(_));
     let (low, high) = match kind {
         "text" if is_text => return Ok(()),
         "blob" if is_bytes => return Ok(()),
-        "text" => return Err("a column of kind text takes random_text, text or one_of".to_owned()),
+        "text" => return Err("a column of kind text takes random_text, text, one_of or times".to_owned()),
         "blob" => return Err("a column of kind blob takes random_bytes".to_owned()),
         _ if is_text || is_bytes => {
-            return Err(format!("a column of kind {kind} takes uniform, zipf, normal, sequence or number"));
+            return Err(format!("a column of kind {kind} takes uniform, zipf, normal, quantiles, sequence or number"));
         }
         "smallint" => (f64::from(i16::MIN), f64::from(i16::MAX)),
         "int" => (f64::from(i32::MIN), f64::from(i32::MAX)),
@@ -394,6 +275,7 @@ fn fits(kind: &str, fill: &Fill) -> Result<(), String> {
     let inside = |numbers: &[f64]| numbers.iter().all(|number| (low..=high).contains(number));
     let fits = match fill {
         Fill::Uniform(from, to) => inside(&[*from, *to]) && from.fract() == 0.0 && to.fract() == 0.0,
+        Fill::Quantiles(bounds) => inside(bounds) && bounds.iter().all(|bound| bound.fract() == 0.0),
         Fill::Zipf(from, to, _) => inside(&[*from as f64, *to as f64]),
         Fill::Sequence(first, _) => inside(&[*first as f64]),
         Fill::Number(number) => inside(&[*number]) && number.fract() == 0.0,

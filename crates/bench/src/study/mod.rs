@@ -13,7 +13,6 @@ mod claims;
 mod clash;
 mod database;
 mod disk;
-mod draft;
 mod evolve;
 mod fill;
 mod freshness;
@@ -34,6 +33,7 @@ pub mod repeat;
 mod settings;
 mod shape;
 mod table;
+mod unchecked;
 mod workload;
 mod ycsb;
 
@@ -334,35 +334,38 @@ fn resolve(
     let mut passwords = Passwords::default();
     passwords.take_from(&mut root);
 
-    let mut draft = draft::Draft::new(root, &mut errors);
-    let written = draft.factors.clone();
+    let mut unchecked = unchecked::Unchecked::new(root, &mut errors);
+    let written = unchecked.factors.clone();
     for (number, set) in &sets {
-        draft.set(set, place::Place::Argument(*number), &mut errors);
+        unchecked.set(set, place::Place::Argument(*number), &mut errors);
     }
-    passwords.take_from_draft(&mut draft);
-    let shrunk = if quick { quick::shrink(&mut draft) } else { Shrunk::default() };
+    passwords.take_from_unchecked(&mut unchecked);
+    let shrunk = if quick { quick::shrink(&mut unchecked) } else { Shrunk::default() };
     if seed.is_some_and(|seed| i64::try_from(seed).is_err()) {
         let last = source.arguments.len().saturating_sub(1);
         errors.push(place::Place::Argument(last), fault!("the seed is too large"; "at most {}", i64::MAX));
     }
 
-    let top = Section::top(&draft.root, &STUDY, &mut errors);
+    let top = Section::top(&unchecked.root, &STUDY, &mut errors);
     let header = header::read_header(&top, &source.file, &mut errors);
-    let base = settings::read_settings(&draft.root, names, &mut errors);
-    let patience = database::read_patience(&draft.root, &mut errors);
-    let repeat = header::read_repeat(&draft.root, &mut errors);
-    let goal = header::read_goal(&draft.root, &mut errors);
-    if let (Some(factor), true) = (draft.factors.iter().find(|factor| factor.setting == "load.rate"), goal.is_some()) {
+    let base = settings::read_settings(&unchecked.root, names, &mut errors);
+    let patience = database::read_patience(&unchecked.root, &mut errors);
+    let repeat = header::read_repeat(&unchecked.root, &mut errors);
+    let goal = header::read_goal(&unchecked.root, &mut errors);
+    if let (Some(factor), true) =
+        (unchecked.factors.iter().find(|factor| factor.setting == "load.rate"), goal.is_some())
+    {
         let remedy = "the search chooses the rates; remove one of them";
         errors.push(factor.place, fault!("load.rate is a factor and [goal] is given"; "{remedy}"));
     }
-    let cases = cases::make_cases(&draft, names, &mut errors);
-    let known = claims::Cases { written: &written, factors: &draft.factors, base: &base };
-    let claims = claims::read_claims(&draft.root, &known, &mut errors);
+    let cases = cases::make_cases(&unchecked, names, &mut errors);
+    let known = claims::Cases { written: &written, factors: &unchecked.factors, base: &base };
+    let claims = claims::read_claims(&unchecked.root, &known, &mut errors);
     errors.into_result(&source)?;
 
-    let levels = |factor: &draft::DraftFactor| factor.levels.iter().filter_map(tree::Node::to_json).collect();
-    let factors = draft.factors.iter().map(|factor| Factor { setting: factor.setting.clone(), levels: levels(factor) });
+    let levels = |factor: &unchecked::UncheckedFactor| factor.levels.iter().filter_map(tree::Node::to_json).collect();
+    let factors =
+        unchecked.factors.iter().map(|factor| Factor { setting: factor.setting.clone(), levels: levels(factor) });
     let study = Study {
         name: header.name,
         question: header.question,

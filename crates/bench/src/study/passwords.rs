@@ -6,7 +6,7 @@
 use std::collections::BTreeMap;
 use std::fmt;
 
-use super::draft::Draft;
+use super::unchecked::Unchecked;
 use crate::written::hidden;
 use crate::written::tree::{Content, Node, Table};
 
@@ -26,10 +26,13 @@ impl Passwords {
     }
 
     /// Takes the passwords out of what `--set` has written.
-    pub(super) fn take_from_draft(&mut self, draft: &mut Draft) {
-        self.take_from(&mut draft.root);
-        let levels =
-            draft.factors.iter_mut().filter(|factor| factor.setting == SETTING).flat_map(|factor| &mut factor.levels);
+    pub(super) fn take_from_unchecked(&mut self, unchecked: &mut Unchecked) {
+        self.take_from(&mut unchecked.root);
+        let levels = unchecked
+            .factors
+            .iter_mut()
+            .filter(|factor| factor.setting == SETTING)
+            .flat_map(|factor| &mut factor.levels);
         levels.for_each(|level| self.take_from_node(SETTING, level));
     }
 
@@ -129,10 +132,10 @@ mod tests {
         assert_eq!(passwords.whole_address("mysql://u@elsewhere/d"), "mysql://u@elsewhere/d");
         assert_eq!(format!("{passwords:?}"), "Passwords of 2 addresses");
 
-        let mut draft = Draft::new(root, &mut errors);
-        draft.set("database.url=[mysql://u:p3@c/d, mysql://u:p4@e/d]", Place::Argument(0), &mut errors);
-        passwords.take_from_draft(&mut draft);
-        let shown = format!("{draft:?}");
+        let mut unchecked = Unchecked::new(root, &mut errors);
+        unchecked.set("database.url=[mysql://u:p3@c/d, mysql://u:p4@e/d]", Place::Argument(0), &mut errors);
+        passwords.take_from_unchecked(&mut unchecked);
+        let shown = format!("{unchecked:?}");
         assert!(errors.is_empty() && !shown.contains(":p3@") && !shown.contains(":p4@"), "{shown}");
         assert_eq!(passwords.whole_address("mysql://u@e/d"), "mysql://u:p4@e/d");
     }

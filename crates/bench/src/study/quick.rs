@@ -3,8 +3,8 @@
 //! Main function: [`shrink`]. Invariant: what `--set` says is left as it is; sizes and repeats only become smaller, and what did is told. What a
 //! search for the load line shall know becomes coarser.
 
-use super::draft::{Draft, DraftFactor};
 use super::load::LENGTHS;
+use super::unchecked::{Unchecked, UncheckedFactor};
 use super::{Factor, Shrunk, Smaller};
 use crate::units::{parse_bytes, parse_duration};
 use crate::written::place::Place;
@@ -47,17 +47,17 @@ const AMOUNTS: [&str; 6] =
     ["record.rows", "record.scale", "blocks.size", "load.clients", "workload.evolve", "workload.evolve_records"];
 
 /// Shrinks sizes, factors and repeats in place, and says what became smaller.
-pub fn shrink(draft: &mut Draft) -> Shrunk {
-    let before = draft.clone();
-    shrink_all(draft);
+pub fn shrink(unchecked: &mut Unchecked) -> Shrunk {
+    let before = unchecked.clone();
+    shrink_all(unchecked);
     let smaller = AMOUNTS
         .iter()
         .map(|setting| (*setting, false))
         .chain(LENGTHS.iter().map(|setting| (*setting, true)))
-        .flat_map(|(setting, is_length)| made_smaller(&before, draft, setting, is_length))
+        .flat_map(|(setting, is_length)| made_smaller(&before, unchecked, setting, is_length))
         .collect();
     let values = |levels: &[Node]| levels.iter().filter_map(Node::to_json).collect::<Vec<_>>();
-    let left_out = before.factors.iter().zip(&draft.factors).map(|(old, new)| {
+    let left_out = before.factors.iter().zip(&unchecked.factors).map(|(old, new)| {
         let kept = values(&new.levels);
         let gone = values(&old.levels).into_iter().filter(|level| !kept.contains(level)).collect();
         Factor { setting: old.setting.clone(), levels: gone }
@@ -66,11 +66,11 @@ pub fn shrink(draft: &mut Draft) -> Shrunk {
 }
 
 /// The value of a setting that became smaller: in the base, and of the levels of a factor.
-fn made_smaller(before: &Draft, after: &Draft, setting: &str, is_length: bool) -> Vec<Smaller> {
+fn made_smaller(before: &Unchecked, after: &Unchecked, setting: &str, is_length: bool) -> Vec<Smaller> {
     let show = |node: &Node| node.to_string().trim_matches('"').to_owned();
-    let base = |draft: &Draft| draft.root.find(setting).map(|entry| show(&entry.node));
-    let levels = |draft: &Draft| -> Vec<String> {
-        let own = draft.factors.iter().filter(|factor| factor.setting == setting);
+    let base = |unchecked: &Unchecked| unchecked.root.find(setting).map(|entry| show(&entry.node));
+    let levels = |unchecked: &Unchecked| -> Vec<String> {
+        let own = unchecked.factors.iter().filter(|factor| factor.setting == setting);
         own.flat_map(|factor| factor.levels.iter().map(show)).collect()
     };
     let pair = |from: Option<String>, to: String| Smaller {
@@ -90,8 +90,8 @@ fn made_smaller(before: &Draft, after: &Draft, setting: &str, is_length: bool) -
     found
 }
 
-fn shrink_all(draft: &mut Draft) {
-    let batch = batch_max(draft);
+fn shrink_all(unchecked: &mut Unchecked) {
+    let batch = batch_max(unchecked);
     for (setting, limit) in [
         ("record.rows", ROWS_MAX),
         ("load.operations", OPERATIONS_MAX.min((RECORDS_MAX / batch).max(2))),
@@ -101,56 +101,58 @@ fn shrink_all(draft: &mut Draft) {
     ] {
         // A part of the records that is named by its numbers must stay within them.
         let is_named =
-            ["workload.ycsb.first", "workload.ycsb.records"].iter().any(|part| draft.root.find(part).is_some());
+            ["workload.ycsb.first", "workload.ycsb.records"].iter().any(|part| unchecked.root.find(part).is_some());
         if setting != "record.rows" || !is_named {
-            shrink_setting(draft, setting, &|node| limit_whole(node, limit));
+            shrink_setting(unchecked, setting, &|node| limit_whole(node, limit));
         }
     }
-    if draft.root.find("record.runs").is_some() {
-        put_default(&mut draft.root, "record.scale", Content::Float(SCALE_MAX));
-        shrink_setting(draft, "record.scale", &limit_scale);
+    if unchecked.root.find("record.runs").is_some() {
+        put_default(&mut unchecked.root, "record.scale", Content::Float(SCALE_MAX));
+        shrink_setting(unchecked, "record.scale", &limit_scale);
     }
-    shrink_setting(draft, "blocks.size", &limit_block);
-    let has_hosts = draft.root.find("link.hosts").is_some_and(|entry| matches!(entry.node.content, Content::Text(_)));
+    shrink_setting(unchecked, "blocks.size", &limit_block);
+    let has_hosts =
+        unchecked.root.find("link.hosts").is_some_and(|entry| matches!(entry.node.content, Content::Text(_)));
     if has_hosts {
-        shrink_setting(draft, "load.clients", &|node| limit_whole(node, HOSTS_MAX));
+        shrink_setting(unchecked, "load.clients", &|node| limit_whole(node, HOSTS_MAX));
     }
-    shrink_setting(draft, "load.duration", &|node| limit_duration(node, DURATION_S_MAX));
-    shrink_setting(draft, "workload.evolve", &|node| limit_duration(node, EVOLVE_S_MAX));
-    shrink_setting(draft, "load.warmup", &|node| limit_duration(node, WARMUP_S_MAX));
+    shrink_setting(unchecked, "load.duration", &|node| limit_duration(node, DURATION_S_MAX));
+    shrink_setting(unchecked, "workload.evolve", &|node| limit_duration(node, EVOLVE_S_MAX));
+    shrink_setting(unchecked, "load.warmup", &|node| limit_duration(node, WARMUP_S_MAX));
     let has_length = LENGTHS.iter().any(|length| {
-        draft.root.find(length).is_some() || draft.factors.iter().any(|factor| factor.setting == *length)
+        unchecked.root.find(length).is_some() || unchecked.factors.iter().any(|factor| factor.setting == *length)
     });
     if !has_length {
-        put_default(&mut draft.root, "load.duration", Content::Text(format!("{}ms", DURATION_S_MAX * 1e3)));
+        put_default(&mut unchecked.root, "load.duration", Content::Text(format!("{}ms", DURATION_S_MAX * 1e3)));
     }
-    put_default(&mut draft.root, "load.warmup", Content::Text(format!("{}ms", WARMUP_S_MAX * 1e3)));
-    put_default(&mut draft.root, "repeat.least", Content::Integer(LEAST_MAX));
-    repeat(draft);
-    coarsen(&mut draft.root);
-    let claimed = claimed_levels(&draft.root);
-    let has_link = draft.root.get("link").is_some() || draft.factors.iter().any(|one| one.setting.starts_with("link."));
-    thin(&mut draft.factors, &claimed, if has_link { LINK_CASES_MAX } else { CASES_MAX });
-    let trials = cases(&draft.factors).max(1) as f64 * LEAST_MAX as f64;
+    put_default(&mut unchecked.root, "load.warmup", Content::Text(format!("{}ms", WARMUP_S_MAX * 1e3)));
+    put_default(&mut unchecked.root, "repeat.least", Content::Integer(LEAST_MAX));
+    repeat(unchecked);
+    coarsen(&mut unchecked.root);
+    let claimed = claimed_levels(&unchecked.root);
+    let has_link =
+        unchecked.root.get("link").is_some() || unchecked.factors.iter().any(|one| one.setting.starts_with("link."));
+    thin(&mut unchecked.factors, &claimed, if has_link { LINK_CASES_MAX } else { CASES_MAX });
+    let trials = cases(&unchecked.factors).max(1) as f64 * LEAST_MAX as f64;
     let duration_s = (MEASURED_S_MAX / trials).clamp(DURATION_S_LEAST, DURATION_S_MAX);
-    shrink_setting(draft, "load.duration", &|node| limit_duration(node, duration_s));
+    shrink_setting(unchecked, "load.duration", &|node| limit_duration(node, duration_s));
 }
 
 /// How often cases are repeated: where there are claims, as often as time permits, also where the study asks for fewer trials, which are longer.
-fn repeat(draft: &mut Draft) {
-    let has_claims = matches!(draft.root.get("claims").map(|entry| &entry.node.content), Some(Content::List(_)));
+fn repeat(unchecked: &mut Unchecked) {
+    let has_claims = matches!(unchecked.root.get("claims").map(|entry| &entry.node.content), Some(Content::List(_)));
     // Whoever says how often, on the command line, has said by that which rule.
     let is_said = ["repeat.least", "repeat.most", "repeat.rule"]
         .iter()
-        .any(|setting| draft.root.find(setting).is_some_and(|entry| is_argument(entry.place)));
+        .any(|setting| unchecked.root.find(setting).is_some_and(|entry| is_argument(entry.place)));
     if has_claims && !is_said {
-        put_open(&mut draft.root, "repeat.rule", Content::Text("interval".to_owned()));
-        put_open(&mut draft.root, "repeat.most", Content::Integer(CLAIMED_MOST));
+        put_open(&mut unchecked.root, "repeat.rule", Content::Text("interval".to_owned()));
+        put_open(&mut unchecked.root, "repeat.most", Content::Integer(CLAIMED_MOST));
     } else {
-        put_default(&mut draft.root, "repeat.most", Content::Integer(MOST_MAX));
-        shrink_setting(draft, "repeat.most", &|node| limit_whole(node, MOST_MAX));
+        put_default(&mut unchecked.root, "repeat.most", Content::Integer(MOST_MAX));
+        shrink_setting(unchecked, "repeat.most", &|node| limit_whole(node, MOST_MAX));
     }
-    lift_most(&mut draft.root);
+    lift_most(&mut unchecked.root);
 }
 
 /// A search ends once it knows the load line within a factor of about one and a half.
@@ -165,24 +167,25 @@ fn coarsen(root: &mut Table) {
 }
 
 /// The largest batch of any case, at least 1.
-fn batch_max(draft: &Draft) -> i64 {
+fn batch_max(unchecked: &Unchecked) -> i64 {
     let setting = "workload.batch";
-    let base = draft.root.find(setting).map(|entry| &entry.node);
-    let factor = draft.factors.iter().filter(|factor| factor.setting == setting).flat_map(|factor| &factor.levels);
+    let base = unchecked.root.find(setting).map(|entry| &entry.node);
+    let factor = unchecked.factors.iter().filter(|factor| factor.setting == setting).flat_map(|factor| &factor.levels);
     let whole = |node: &Node| if let Content::Integer(number) = node.content { number } else { 1 };
     base.into_iter().chain(factor).map(whole).max().unwrap_or(1).max(1)
 }
 
 /// Applies a limit to a setting of the base and to the levels of its factor; levels that become equal are merged.
-fn shrink_setting(draft: &mut Draft, setting: &str, limit: &dyn Fn(&mut Node)) {
-    if let Some(entry) = draft.root.find(setting)
+fn shrink_setting(unchecked: &mut Unchecked, setting: &str, limit: &dyn Fn(&mut Node)) {
+    if let Some(entry) = unchecked.root.find(setting)
         && !is_argument(entry.place)
     {
         let (place, mut node) = (entry.place, entry.node.clone());
         limit(&mut node);
-        draft.root.put(setting, place, node);
+        unchecked.root.put(setting, place, node);
     }
-    for factor in draft.factors.iter_mut().filter(|factor| factor.setting == setting && !is_argument(factor.place)) {
+    for factor in unchecked.factors.iter_mut().filter(|factor| factor.setting == setting && !is_argument(factor.place))
+    {
         thin_to(&mut factor.levels, 3, &[]);
         factor.levels.iter_mut().for_each(limit);
         let mut kept: Vec<Node> = Vec::new();
@@ -284,16 +287,16 @@ fn collect_levels(prefix: &str, table: &Table, found: &mut Vec<(String, Content)
 
 /// Thins factors to three levels, those that claims speak of before the first, middle and last, and further until there are few enough cases:
 /// those with numbers first, then those with names.
-fn thin(factors: &mut [DraftFactor], claimed: &[(String, Content)], cases_max: usize) {
+fn thin(factors: &mut [UncheckedFactor], claimed: &[(String, Content)], cases_max: usize) {
     if cases(factors) <= cases_max {
         return;
     }
-    let is_open = |factor: &DraftFactor| !is_argument(factor.place);
-    let own = |factor: &DraftFactor| -> Vec<&Content> {
+    let is_open = |factor: &UncheckedFactor| !is_argument(factor.place);
+    let own = |factor: &UncheckedFactor| -> Vec<&Content> {
         claimed.iter().filter(|(setting, _)| *setting == factor.setting).map(|(_, level)| level).collect()
     };
     // Levels that claims name stay, where that is possible: a claim without its cases is not answered.
-    let named = |factor: &DraftFactor| {
+    let named = |factor: &UncheckedFactor| {
         let own = own(factor);
         factor.levels.iter().filter(|level| own.contains(&&level.content)).count()
     };
@@ -301,16 +304,16 @@ fn thin(factors: &mut [DraftFactor], claimed: &[(String, Content)], cases_max: u
         factors.iter().map(|factor| if is_open(factor) { named(factor).max(1) } else { factor.levels.len() }).product();
     let keeps_claims = cases_max == CASES_MAX && least <= CLAIMED_CASES_MAX;
     let cases_max = if keeps_claims { cases_max.max(least) } else { cases_max };
-    let thin_factor = |factor: &mut DraftFactor, count: usize| {
+    let thin_factor = |factor: &mut UncheckedFactor, count: usize| {
         let count = if keeps_claims { count.max(named(factor)) } else { count };
         let own = own(factor);
         thin_to(&mut factor.levels, count, &own);
     };
-    let floor = |factor: &DraftFactor, count: usize| if keeps_claims { count.max(named(factor)) } else { count };
+    let floor = |factor: &UncheckedFactor, count: usize| if keeps_claims { count.max(named(factor)) } else { count };
     factors.iter_mut().filter(|factor| is_open(factor)).for_each(|factor| thin_factor(factor, 3));
     for count in [2, 1] {
         for by_name in [false, true] {
-            let is_name = |factor: &DraftFactor| matches!(factor.levels[0].content, Content::Text(_));
+            let is_name = |factor: &UncheckedFactor| matches!(factor.levels[0].content, Content::Text(_));
             while cases(factors) > cases_max {
                 let next = factors
                     .iter_mut()
@@ -326,7 +329,7 @@ fn thin(factors: &mut [DraftFactor], claimed: &[(String, Content)], cases_max: u
 }
 
 /// How many combinations of levels there are.
-fn cases(factors: &[DraftFactor]) -> usize {
+fn cases(factors: &[UncheckedFactor]) -> usize {
     factors.iter().fold(1, |cases, factor| cases.saturating_mul(factor.levels.len()))
 }
 

@@ -8,7 +8,7 @@ use super::names::Names;
 use super::query::{QUERY, read_queries};
 use super::reading::{LARGE, read_name};
 use super::ycsb::settings::{YCSB, read_ycsb};
-use crate::trial::{EVOLVE_AT_MOST_S, SqlStatement, WorkloadSettings};
+use crate::trial::{Asked, EVOLVE_AT_MOST_S, SqlStatement, WorkloadSettings};
 use crate::written::place::Errors;
 use crate::written::section::Section;
 use crate::written::tree::Table;
@@ -122,7 +122,8 @@ fn workload_names() -> Vec<&'static str> {
 pub fn read_workload(root: &Table, names: &Names, errors: &mut Errors) -> WorkloadSettings {
     let section = Section::open(root, &WORKLOAD, errors);
     let name = read_name(&section, "name", &names.workloads, errors);
-    let statements = read_statements(&section, errors);
+    let writes = section.read("writes", errors);
+    let statements = read_statements(&section, writes, errors);
     let window: Option<u64> = section.read("window", errors);
     let mut queries = read_queries(&section, errors);
     queries.iter_mut().for_each(|query| query.window = window.filter(|records| *records > 0));
@@ -136,7 +137,8 @@ pub fn read_workload(root: &Table, names: &Names, errors: &mut Errors) -> Worklo
         window,
         query: section.read("query", errors),
         explain: section.read("explain", errors),
-        writes: section.read("writes", errors),
+        writes,
+        asked: Asked::default(),
         evolve_s: section.find("evolve", errors).filter(|seconds| *seconds > 0.0),
         evolve_records: section.read("evolve_records", errors),
         evolve: evolve::read_evolve(&section, errors),

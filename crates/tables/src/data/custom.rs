@@ -103,13 +103,17 @@ fn columns(place: &str, columns: &[CustomColumn]) -> Result<(Vec<Column>, Vec<Fi
 
 /// The type of a column; texts and bytes are as wide as their longest value, and at least 1.
 fn kind(name: &str, fill: &Fill) -> Result<ColumnKind, String> {
+    /// Characters of a time with a fraction and the longest zone.
+    const TIME_WIDTH: u32 = 35;
     let characters = |text: &String| u32::try_from(text.chars().count()).unwrap_or(u32::MAX);
-    let width = match fill {
+    let width_of = |fill: &Fill| match fill {
         Fill::RandomText(length) | Fill::RandomBytes(length) => *length,
         Fill::Text(text) => characters(text),
         Fill::OneOf(texts) => texts.iter().map(characters).max().unwrap_or(1),
+        Fill::Times(_) => TIME_WIDTH,
         _ => 1,
     };
+    let width = fill.parts().into_iter().map(width_of).max().unwrap_or(1);
     match name {
         "smallint" => Ok(ColumnKind::Int16),
         "int" => Ok(ColumnKind::Int32),

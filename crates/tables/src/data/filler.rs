@@ -1,9 +1,14 @@
 //! Single values: [`Filler`] is a [`Fill`] of a study, checked, with everything computed that does not depend on the index.
 
+mod drawing;
+
 use super::zipf::Zipf;
-use crate::random::{Stream, below32};
+use crate::random::Stream;
 use crate::record::{Cells, ColumnKind};
-use crate::trial::Fill;
+use crate::trial::{Fill, Times};
+use crate::units::times::write_time;
+
+use drawing::{count_below, letters, noise, now_us, standard_normal, time_between};
 
 /// Text and bytes of one value are at most this long, in bytes.
 const LONGEST_BYTES: u32 = 1 << 20;
@@ -36,6 +41,20 @@ enum Make {
     Int(i64),
     Float(f64),
     OneOf(Vec<String>),
+    /// Bounds of stretches that are as likely as each other.
+    Quantiles(Vec<f64>),
+    Times(Times),
+    /// Microseconds from now, from the first to the second, and the zone.
+    Now(i64, i64, String),
+    Null,
+    Weighted(Weighted),
+}
+
+/// Several fillers, each with the share of all 64-bit words that choose it or one before it.
+#[derive(Debug, Clone)]
+struct Weighted {
+    below: Vec<u64>,
+    fillers: Vec<Filler>,
 }
 
 impl Filler {
@@ -44,17 +63,7 @@ impl Filler {
     /// # Errors
     /// A sentence that names the value and the remedy.
     pub fn for_parameter(fill: &Fill) -> Result<Self, String> {
-        let whole = match fill {
-            Fill::Uniform(low, high) => is_whole(*low) && is_whole(*high),
-            Fill::Number(value) => is_whole(*value),
-            Fill::Zipf(..) | Fill::Sequence(..) => true,
-            Fill::Normal(..) => false,
-            Fill::RandomBytes(_) => return Self::new(fill, ColumnKind::Blob(LONGEST_BYTES)),
-            Fill::RandomText(_) | Fill::Text(_) | Fill::OneOf(_) => {
-                return Self::new(fill, ColumnKind::Text(LONGEST_BYTES));
-            }
-        };
-        Self::new(fill, if whole { ColumnKind::Int64 } else { ColumnKind::Float64 })
+        Self::new(fill, kind_of(fill)?.unwrap_or(ColumnKind::Int64))
     }
 
     /// The filler of a column of this kind. The width of text and blob columns is checked by their builder.
@@ -62,7 +71,16 @@ impl Filler {
     /// # Errors
     /// A sentence that names the value and the remedy.
     pub fn new(fill: &Fill, kind: ColumnKind) -> Result<Self, String> {
-        let make = match kind {
+        let make = match (fill, kind) {
+            (Fill::Null, _) => Ok(Make::Null),
+            (Fill::Weighted(choices), _) => weighted(choices, kind).map(Make::Weighted),
+            _ => Self::make(fill, kind),
+        }?;
+        Ok(Filler { make, kind })
+    }
+
+    fn make(fill: &Fill, kind: ColumnKind) -> Result<Make, String> {
+        match kind {
             ColumnKind::Int16 => whole(fill, i64::from(i16::MIN), i64::from(i16::MAX)),
             ColumnKind::Int32 => whole(fill, i64::from(i32::MIN), i64::from(i32::MAX)),
             ColumnKind::Int64 => whole(fill, i64::MIN, i64::MAX),
@@ -72,13 +90,17 @@ impl Filler {
                 Fill::RandomBytes(length) => length_of(*length).map(Make::Bytes),
                 _ => Err("bytes are filled by random_bytes only".to_owned()),
             },
-        }?;
-        Ok(Filler { make, kind })
+        }
     }
 
     /// What the values are. Text and bytes have a bound here, not their own length.
     pub fn kind(&self) -> ColumnKind {
         self.kind
+    }
+
+    /// Whether its values are texts.
+    pub fn is_text(&self) -> bool {
+        matches!(self.kind, ColumnKind::Text(_) | ColumnKind::Json | ColumnKind::Blob(_))
     }
 
     /// Appends the value of an index. Different columns of the same seed and index have nothing to do with each other.
@@ -108,7 +130,32 @@ impl Filler {
             Make::Int(value) => out.int(*value),
             Make::Float(value) => out.float(*value),
             Make::OneOf(values) => out.text(&values[stream.below(values.len() as u64) as usize]),
+            Make::Quantiles(bounds) => self.quantile(bounds, &mut stream, out),
+            Make::Times(times) => out.text_of(|bytes| time_between(times, &mut stream, bytes)),
+            Make::Now(from, to, zone) => {
+                let us = from.saturating_add(stream.below(to.abs_diff(*from).saturating_add(1)) as i64);
+                out.text_of(|bytes| write_time(now_us().saturating_add(us), true, zone, bytes));
+            }
+            Make::Null => out.null(),
+            Make::Weighted(weighted) => {
+                let word = stream.word();
+                let chosen = weighted.below.partition_point(|below| *below <= word).min(weighted.fillers.len() - 1);
+                // Of the same stream the chosen one would know how it was chosen.
+                weighted.fillers[chosen].fill(seed, index, column ^ CHOSEN.rotate_left(chosen as u32), out);
+            }
         }
+    }
+
+    /// A number between two neighbours of the bounds.
+    fn quantile(&self, bounds: &[f64], stream: &mut Stream, out: &mut Cells) {
+        let stretch = stream.below(bounds.len() as u64 - 1) as usize;
+        let (low, high) = (bounds[stretch], bounds[stretch + 1]);
+        if self.kind == ColumnKind::Float64 {
+            return out.float(low + (high - low) * stream.unit());
+        }
+        // A bound belongs to the stretch above it, and the highest to the last.
+        let count = (high - low) as u64 + u64::from(stretch + 2 == bounds.len() || high == low);
+        out.int(low as i64 + stream.below(count) as i64);
     }
 
     fn number(&self, value: i64, out: &mut Cells) {
@@ -116,31 +163,62 @@ impl Filler {
     }
 }
 
-/// A number below a count; a count of 0 stands for all 2^64.
-fn count_below(stream: &mut Stream, count: u64) -> u64 {
-    if count == 0 { stream.word() } else { stream.below(count) }
-}
+/// Tells what a choice is made with from what the chosen one is made with.
+const CHOSEN: u64 = 0x9e37_79b9_7f4a_7c15;
 
-/// The Box-Muller transform: one of its two values, so that a value stays a function of its own stream.
-fn standard_normal(stream: &mut Stream) -> f64 {
-    let radius = (-2.0 * (1.0 - stream.unit()).ln()).sqrt();
-    radius * (std::f64::consts::TAU * stream.unit()).cos()
-}
-
-fn letters(stream: &mut Stream, bytes: &mut [u8]) {
-    const LETTERS: &[u8; 62] = b"ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789";
-    for pair in bytes.chunks_mut(2) {
-        let (first, second) = stream.pair();
-        for (byte, word) in pair.iter_mut().zip([first, second]) {
-            *byte = LETTERS[below32(word, 62) as usize];
+/// What a parameter of such a fill is; none where it has no value.
+fn kind_of(fill: &Fill) -> Result<Option<ColumnKind>, String> {
+    let number = |is_whole: bool| if is_whole { ColumnKind::Int64 } else { ColumnKind::Float64 };
+    Ok(Some(match fill {
+        Fill::Uniform(low, high) => number(is_whole(*low) && is_whole(*high)),
+        Fill::Number(value) => number(is_whole(*value)),
+        Fill::Quantiles(bounds) => number(bounds.iter().all(|bound| is_whole(*bound))),
+        Fill::Zipf(..) | Fill::Sequence(..) => ColumnKind::Int64,
+        Fill::Normal(..) => ColumnKind::Float64,
+        Fill::RandomBytes(_) => ColumnKind::Blob(LONGEST_BYTES),
+        Fill::RandomText(_) | Fill::Text(_) | Fill::OneOf(_) | Fill::Times(_) | Fill::Now(..) => {
+            ColumnKind::Text(LONGEST_BYTES)
         }
-    }
+        Fill::Null => return Ok(None),
+        Fill::Weighted(choices) => return kind_of_all(choices.iter().map(|(fill, _)| fill)),
+        Fill::Same(_) | Fill::Plus(..) | Fill::From(_) | Fill::RowOf(..) | Fill::SequenceFrom(..) => {
+            return Err(
+                "same, plus, from, row_of and a sequence from a query are for parameters of statements".to_owned()
+            );
+        }
+    }))
 }
 
-fn noise(stream: &mut Stream, bytes: &mut [u8]) {
-    for chunk in bytes.chunks_mut(8) {
-        chunk.copy_from_slice(&stream.word().to_le_bytes()[..chunk.len()]);
+/// What all of them are: fractional numbers where some are and the others are whole.
+fn kind_of_all<'f>(fills: impl Iterator<Item = &'f Fill>) -> Result<Option<ColumnKind>, String> {
+    let mut all = None;
+    for fill in fills {
+        all = match (all, kind_of(fill)?) {
+            (None, kind) => kind,
+            (kind, None) => kind,
+            (Some(ColumnKind::Int64), Some(ColumnKind::Float64))
+            | (Some(ColumnKind::Float64), Some(ColumnKind::Int64)) => Some(ColumnKind::Float64),
+            (Some(one), Some(other)) if one == other => Some(one),
+            _ => return Err("weighted has numbers and texts together; take one kind".to_owned()),
+        };
     }
+    Ok(all)
+}
+
+fn weighted(choices: &[(Fill, f64)], kind: ColumnKind) -> Result<Weighted, String> {
+    let total: f64 = choices.iter().map(|(_, weight)| weight).sum();
+    if choices.is_empty() || choices.iter().any(|(_, weight)| !(*weight > 0.0 && weight.is_finite())) {
+        return Err("weighted needs at least one fill, each with a weight above 0".to_owned());
+    }
+    let mut sum = 0.0;
+    let below = choices.iter().map(|(_, weight)| {
+        sum += weight;
+        // Conversion of a float stops at the largest word, which is where the last share ends.
+        (sum / total * 2.0_f64.powi(64)) as u64
+    });
+    let below = below.collect();
+    let fillers = choices.iter().map(|(fill, _)| Filler::new(fill, kind)).collect::<Result<_, _>>()?;
+    Ok(Weighted { below, fillers })
 }
 
 fn is_whole(value: f64) -> bool {
@@ -179,7 +257,14 @@ fn whole(fill: &Fill, low: i64, high: i64) -> Result<Make, String> {
             Ok(Make::Sequence(*first, *step, period(*first, *step, low, high)))
         }
         Fill::Number(value) => whole_number(*value, low, high).map(Make::Int),
-        _ => Err("a column of whole numbers is filled by uniform, zipf, normal, sequence or a number".to_owned()),
+        Fill::Quantiles(bounds) => {
+            bounds.iter().try_for_each(|bound| whole_number(*bound, low, high).map(drop))?;
+            quantiles(bounds)
+        }
+        _ => {
+            Err("a column of whole numbers is filled by uniform, zipf, normal, quantiles, sequence or a number"
+                .to_owned())
+        }
     }
 }
 
@@ -231,19 +316,53 @@ fn fractional(fill: &Fill) -> Result<Make, String> {
         Fill::Sequence(first, step) => Ok(Make::Sequence(*first, *step, period(*first, *step, i64::MIN, i64::MAX))),
         Fill::Number(value) if value.is_finite() => Ok(Make::Float(*value)),
         Fill::Number(value) => Err(format!("{value} is not a number that databases store; write a finite one")),
-        _ => Err("a column of numbers is filled by uniform, zipf, normal, sequence or a number".to_owned()),
+        Fill::Quantiles(bounds) => quantiles(bounds),
+        _ => Err("a column of numbers is filled by uniform, zipf, normal, quantiles, sequence or a number".to_owned()),
     }
+}
+
+fn quantiles(bounds: &[f64]) -> Result<Make, String> {
+    let ascends = bounds.windows(2).all(|pair| pair[0] <= pair[1]) && bounds.iter().all(|bound| bound.is_finite());
+    let is_range = bounds.first().zip(bounds.last()).is_some_and(|(low, high)| (high - low).is_finite());
+    if ascends && is_range && bounds.len() >= 2 {
+        Ok(Make::Quantiles(bounds.to_vec()))
+    } else {
+        Err("quantiles need two or more numbers, none below the one before it".to_owned())
+    }
+}
+
+fn times(times: &Times) -> Result<Make, String> {
+    if times.bounds_us.len() >= 2 && times.bounds_us.is_sorted() {
+        Ok(Make::Times(times.clone()))
+    } else {
+        Err("times need two or more points in time, none before the one in front of it".to_owned())
+    }
+}
+
+/// The bounds of a time around the present one, in seconds.
+fn now(from_s: f64, to_s: f64, zone_s: Option<i32>) -> Result<Make, String> {
+    const FARTHEST_S: f64 = 1e10;
+    if !(-FARTHEST_S..=FARTHEST_S).contains(&from_s) || !(from_s..=FARTHEST_S).contains(&to_s) {
+        return Err(format!("now = [{from_s} s, {to_s} s] is no range; the earlier bound comes first"));
+    }
+    let zone = zone_s.map_or(String::new(), |seconds| {
+        let (hours, minutes) = (seconds.abs() / 3_600, seconds.abs() / 60 % 60);
+        format!("{}{hours:02}:{minutes:02}", if seconds < 0 { '-' } else { '+' })
+    });
+    Ok(Make::Now((from_s * 1e6) as i64, (to_s * 1e6) as i64, zone))
 }
 
 fn text(fill: &Fill) -> Result<Make, String> {
     match fill {
+        Fill::Times(bounds) => times(bounds),
+        Fill::Now(from_s, to_s, zone_s) => now(*from_s, *to_s, *zone_s),
         Fill::RandomText(length) => length_of(*length).map(Make::Letters),
         Fill::Text(value) => allowed_text(value).map(Make::Text),
         Fill::OneOf(values) if values.is_empty() => Err("one_of is empty; give it at least one text".to_owned()),
         Fill::OneOf(values) => {
             values.iter().map(|value| allowed_text(value)).collect::<Result<_, _>>().map(Make::OneOf)
         }
-        _ => Err("a text column is filled by random_text, text or one_of".to_owned()),
+        _ => Err("a text column is filled by random_text, text, one_of, times or now".to_owned()),
     }
 }
 
@@ -263,115 +382,4 @@ fn length_of(bytes: u32) -> Result<usize, String> {
 }
 
 #[cfg(test)]
-mod tests {
-    use super::*;
-    use crate::record::Cell;
-
-    fn numbers(fill: &Fill, count: u64) -> Vec<f64> {
-        let filler = Filler::for_parameter(fill).unwrap();
-        let mut cells = Cells::new();
-        (0..count).for_each(|index| filler.fill(11, index, 0, &mut cells));
-        cells
-            .as_slice()
-            .iter()
-            .map(|cell| match cell {
-                Cell::Int(value) => *value as f64,
-                Cell::Float(value) => *value,
-                other => panic!("{other:?} is not a number"),
-            })
-            .collect()
-    }
-
-    fn texts(fill: &Fill, count: u64) -> Vec<String> {
-        let filler = Filler::for_parameter(fill).unwrap();
-        let mut cells = Cells::new();
-        (0..count).for_each(|index| filler.fill(11, index, 0, &mut cells));
-        cells.as_slice().iter().map(|cell| cells.to_json(*cell).as_str().unwrap().to_owned()).collect()
-    }
-
-    #[test]
-    fn uniform_whole_numbers_are_even_and_reach_both_ends() {
-        let drawn = numbers(&Fill::Uniform(-2.0, 2.0), 50_000);
-        let chi2: f64 = (-2..=2)
-            .map(|value| drawn.iter().filter(|drawn| **drawn == f64::from(value)).count() as f64 - 10_000.0)
-            .map(|difference| difference * difference / 10_000.0)
-            .sum();
-        assert!(chi2 < 23.5, "chi-square {chi2} with 4 degrees of freedom; 23.5 has a probability of 0.0001");
-        let full = Filler::for_parameter(&Fill::Uniform(-EXACT_MAX, EXACT_MAX)).unwrap();
-        full.fill(1, 1, 1, &mut Cells::new());
-    }
-
-    #[test]
-    fn uniform_fractions_stay_within_their_range_and_have_its_mean() {
-        let drawn = numbers(&Fill::Uniform(0.5, 1.5), 40_000);
-        assert!(drawn.iter().all(|value| (0.5..1.5).contains(value)));
-        let mean = drawn.iter().sum::<f64>() / 40_000.0;
-        assert!((mean - 1.0).abs() < 5.0 * (1.0 / 12.0_f64 / 40_000.0).sqrt(), "mean {mean}");
-    }
-
-    #[test]
-    fn normal_numbers_fall_into_equally_likely_parts_evenly() {
-        // Quartiles of the standard normal distribution are at 0 and ±0.674490.
-        let drawn = numbers(&Fill::Normal(20.0, 5.0), 40_000);
-        let mut parts = [0.0_f64; 4];
-        for value in &drawn {
-            let standard = (value - 20.0) / 5.0;
-            let part = [-0.674_490, 0.0, 0.674_490].iter().filter(|bound| standard > **bound).count();
-            parts[part] += 1.0;
-        }
-        let chi2: f64 = parts.iter().map(|count| (count - 10_000.0) * (count - 10_000.0) / 10_000.0).sum();
-        assert!(chi2 < 21.1, "chi-square {chi2} with 3 degrees of freedom; 21.1 has a probability of 0.0001");
-        let beyond = drawn.iter().filter(|value| (**value - 20.0).abs() > 10.0).count() as f64;
-        assert!((beyond - 40_000.0 * 0.0455).abs() < 5.0 * (40_000.0_f64 * 0.0455).sqrt(), "{beyond} beyond 2 sd");
-    }
-
-    #[test]
-    fn zipf_numbers_start_at_the_lower_bound_and_favour_it() {
-        let drawn = numbers(&Fill::Zipf(100, 199, 0.99), 10_000);
-        assert!(drawn.iter().all(|value| (100.0..=199.0).contains(value)));
-        let lowest = drawn.iter().filter(|value| **value == 100.0).count();
-        assert!(lowest > drawn.iter().filter(|value| **value == 101.0).count());
-    }
-
-    #[test]
-    fn sequences_count_and_start_again_before_they_leave_their_type() {
-        assert_eq!(numbers(&Fill::Sequence(10, -5), 4), [10.0, 5.0, 0.0, -5.0]);
-        let small = Filler::new(&Fill::Sequence(32_766, 1), ColumnKind::Int16).unwrap();
-        let mut cells = Cells::new();
-        (0..3).for_each(|index| small.fill(0, index, 0, &mut cells));
-        assert_eq!(cells.as_slice(), [Cell::Int(32_766), Cell::Int(32_767), Cell::Int(32_766)]);
-        assert_eq!(numbers(&Fill::Sequence(7, 0), 2), [7.0, 7.0]);
-    }
-
-    #[test]
-    fn texts_have_their_length_and_bytes_theirs() {
-        let drawn = texts(&Fill::RandomText(7), 100);
-        assert!(drawn.iter().all(|text| text.len() == 7 && text.chars().all(|c| c.is_ascii_alphanumeric())));
-        assert_ne!(drawn[0], drawn[1]);
-        assert_eq!(texts(&Fill::RandomBytes(9), 1)[0].len(), 18, "hexadecimal");
-        assert_eq!(texts(&Fill::Text("ä".to_owned()), 2), ["ä", "ä"]);
-        let either = texts(&Fill::OneOf(vec!["a".to_owned(), "b".to_owned()]), 100);
-        assert!(either.contains(&"a".to_owned()) && either.contains(&"b".to_owned()));
-    }
-
-    #[test]
-    fn whole_bounds_in_a_float_column_give_fractions() {
-        let filler = Filler::new(&Fill::Uniform(0.0, 1.0), ColumnKind::Float64).unwrap();
-        let mut cells = Cells::new();
-        filler.fill(1, 1, 1, &mut cells);
-        assert!(matches!(cells.get(0), Cell::Float(value) if value > 0.0 && value < 1.0));
-    }
-
-    #[test]
-    fn fills_without_meaning_are_refused_with_the_remedy() {
-        let refusal = |fill| Filler::for_parameter(&fill).err().unwrap();
-        assert!(refusal(Fill::Uniform(2.0, 1.0)).contains("the lower bound comes first"));
-        assert!(refusal(Fill::Uniform(0.0, f64::INFINITY)).contains("finite"));
-        assert!(refusal(Fill::Zipf(1, 10, 0.0)).contains("exponent 0 is out of range"));
-        assert!(refusal(Fill::Zipf(10, 1, 1.0)).contains("the lower bound comes first"));
-        assert!(refusal(Fill::Normal(0.0, -1.0)).contains("standard deviation of 0 or more"));
-        assert!(refusal(Fill::OneOf(Vec::new())).contains("one_of is empty"));
-        assert!(refusal(Fill::RandomText(u32::MAX)).contains("too long"));
-        assert!(refusal(Fill::Number(f64::NAN)).contains("finite"));
-    }
-}
+mod tests;

@@ -2,10 +2,11 @@
 //! values, for the columns of custom records and for the parameters of SQL statements.
 //!
 //! Invariant: every value is a pure function of (seed, index, column), so any client makes any slice of the data, in any
-//! order, without asking another.
+//! order, without asking another. A time around the present one is one of the present, and [`Parameters`] know what a database answered besides.
 
 mod custom;
 mod filler;
+mod parameters;
 mod qos;
 mod qos_direction;
 mod runs;
@@ -24,6 +25,7 @@ use crate::record::Generator;
 use crate::trial::RecordSettings;
 
 pub use filler::Filler;
+pub use parameters::Parameters;
 pub use sensor::sensor_record_bytes;
 pub use usertable::key_hash;
 pub use wisconsin_permutation::PERMUTATIONS;

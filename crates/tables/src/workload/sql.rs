@@ -2,7 +2,7 @@
 //! each time.
 
 use super::{Client, Entry, Workload};
-use crate::data::Filler;
+use crate::data::Parameters;
 use crate::layout::Access;
 use crate::operation::Operation;
 use crate::random::Stream;
@@ -41,7 +41,7 @@ struct Prepared {
     /// Share of all 64-bit words that choose this statement or one before it.
     below: u64,
     /// Those of all statements of a transaction, one after the other.
-    fillers: Vec<Filler>,
+    parameters: Parameters,
     executed: u64,
 }
 
@@ -56,7 +56,9 @@ impl Sql {
             sum += statement.weight;
             // Conversion of a float stops at the largest word, which is where the last share ends.
             let below = (sum / total * 2.0_f64.powi(64)) as u64;
-            prepared.push(Prepared { below, fillers: fillers(number, statement)?, executed: 0 });
+            let parameters = Parameters::new(statement.fills(), &settings.workload.asked);
+            let parameters = parameters.map_err(|error| format!("{}: {error}", place(number)))?;
+            prepared.push(Prepared { below, parameters, executed: 0 });
         }
         Ok(Sql { statements: prepared, choice: Stream::new(client.seed, u64::from(client.number), LANE), client })
     }
@@ -76,9 +78,7 @@ impl Workload for Sql {
         // All clients together count through a sequence without a gap, as long as they are equally fast.
         let index = u64::from(self.client.number) + statement.executed * u64::from(self.client.of.max(1));
         statement.executed += 1;
-        for (place, filler) in statement.fillers.iter().enumerate() {
-            filler.fill(self.client.seed, index, ((chosen as u64) << 32) | place as u64, parameters);
-        }
+        statement.parameters.fill(self.client.seed, index, (chosen as u64) << 32, parameters);
         Operation::Statement { statement: chosen as u16 }
     }
 }
@@ -135,6 +135,10 @@ fn check(statements: &[SqlStatement]) -> Result<(), String> {
         if !(statement.weight > 0.0 && statement.weight.is_finite()) {
             return Err(format!("{at}: weight is {}; write a number above 0", statement.weight));
         }
+        let asked = statement.fills().flat_map(Fill::parts).filter_map(Fill::query);
+        if let Some(sql) = asked.into_iter().find(|sql| !is_query(sql)) {
+            return Err(format!("{at}: params: \"{sql}\" is no query; write one that begins with SELECT"));
+        }
         for (sql, params, _) in parts(statement) {
             if sql.trim().is_empty() {
                 return Err(format!("{at}: sql is empty; write a statement"));
@@ -148,14 +152,6 @@ fn check(statements: &[SqlStatement]) -> Result<(), String> {
         }
     }
     Ok(())
-}
-
-fn fillers(number: usize, statement: &SqlStatement) -> Result<Vec<Filler>, String> {
-    let filler = |(parameter, fill)| {
-        Filler::for_parameter(fill)
-            .map_err(|error| format!("{}: params, number {}: {error}", place(number), parameter + 1))
-    };
-    parts(statement).flat_map(|(_, params, _)| params).enumerate().map(filler).collect()
 }
 
 fn place(number: usize) -> String {

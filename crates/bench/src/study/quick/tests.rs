@@ -3,51 +3,51 @@
 use super::*;
 use crate::written::place::Errors;
 
-fn shrunk(text: &str, sets: &[&str]) -> Draft {
+fn shrunk(text: &str, sets: &[&str]) -> Unchecked {
     let mut errors = Errors::default();
     let root = Table::parse(text, &mut errors);
-    let mut draft = Draft::new(root, &mut errors);
+    let mut unchecked = Unchecked::new(root, &mut errors);
     for (number, set) in sets.iter().enumerate() {
-        draft.set(set, Place::Argument(number), &mut errors);
+        unchecked.set(set, Place::Argument(number), &mut errors);
     }
     assert!(errors.is_empty(), "{errors:?}");
-    shrink(&mut draft);
-    draft
+    shrink(&mut unchecked);
+    unchecked
 }
 
-fn levels(draft: &Draft) -> Vec<Vec<String>> {
-    draft.factors.iter().map(|factor| factor.levels.iter().map(Node::to_string).collect()).collect()
+fn levels(unchecked: &Unchecked) -> Vec<Vec<String>> {
+    unchecked.factors.iter().map(|factor| factor.levels.iter().map(Node::to_string).collect()).collect()
 }
 
 #[test]
 fn levels_are_thinned_to_first_middle_and_last_until_there_are_few_cases() {
-    let draft = shrunk(
+    let unchecked = shrunk(
         "[factors]\n\"load.clients\" = [1, 2, 3, 4, 5]\n\"load.operations_per_client\" = [1, 5, 10, 50, 100]\n\
          \"layout.name\" = [\"a\", \"b\", \"c\"]\n",
         &[],
     );
     // 3 * 3 * 3 cases are too many, and the first factor with numbers gives way.
     let expected = [vec!["1", "5"], vec!["1", "10", "20"], vec!["\"a\"", "\"b\"", "\"c\""]];
-    assert_eq!(levels(&draft), expected);
+    assert_eq!(levels(&unchecked), expected);
 }
 
 #[test]
 fn levels_that_claims_speak_of_are_kept_before_others() {
-    let draft = shrunk(
+    let unchecked = shrunk(
         "[factors]\n\"layout.name\" = [\"a\", \"b\", \"c\", \"d\", \"e\"]\n\
          \"workload.name\" = [\"r\", \"s\", \"t\", \"u\", \"v\", \"w\", \"x\"]\n\
          [[claims]]\nratio = { of = { \"layout.name\" = \"b\", \"workload.name\" = \"s\" }, to = { layout.name = \"c\" } }\n",
         &[],
     );
-    assert_eq!(levels(&draft), [vec!["\"a\"", "\"b\"", "\"c\""], vec!["\"r\"", "\"s\"", "\"u\""]]);
+    assert_eq!(levels(&unchecked), [vec!["\"a\"", "\"b\"", "\"c\""], vec!["\"r\"", "\"s\"", "\"u\""]]);
 }
 
 #[test]
 fn repeats_that_somebody_asks_for_are_kept() {
     let claim = "[[claims]]\nratio = { of = { layout.name = \"a\" }, to = { layout.name = \"b\" } }\n";
     let repeat = |sets: &[&str]| {
-        let draft = shrunk(claim, sets);
-        let value = |name: &str| draft.root.find(name).map(|entry| entry.node.to_string());
+        let unchecked = shrunk(claim, sets);
+        let value = |name: &str| unchecked.root.find(name).map(|entry| entry.node.to_string());
         ["repeat.rule", "repeat.least", "repeat.most"].map(value)
     };
     let said = |words: [&str; 3]| words.map(|word| (!word.is_empty()).then(|| word.to_owned()));
@@ -60,14 +60,15 @@ fn what_became_smaller_is_told_and_nothing_else() {
     let mut errors = Errors::default();
     let text = "[record]\nrows = 1000000\n[blocks]\nsize = \"10KB\"\n[load]\nduration = \"10s\"\n\
                 [factors]\n\"load.clients\" = [1, 2, 3, 4, 5]\n\"workload.batch\" = [1, 2, 3, 4, 5]\n";
-    let mut draft = Draft::new(Table::parse(text, &mut errors), &mut errors);
-    let found = shrink(&mut draft);
+    let mut unchecked = Unchecked::new(Table::parse(text, &mut errors), &mut errors);
+    let found = shrink(&mut unchecked);
     let smaller: Vec<(&str, bool)> = found.smaller.iter().map(|one| (one.setting.as_str(), one.is_length)).collect();
     assert_eq!(smaller, [("record.rows", false), ("load.duration", true)]);
     assert_eq!((found.smaller[0].from.as_str(), found.smaller[0].to.as_str()), ("1000000", "2000"));
     let left_out: Vec<&str> = found.left_out.iter().map(|factor| factor.setting.as_str()).collect();
     assert_eq!(left_out, ["load.clients", "workload.batch"]);
-    let mut small = Draft::new(Table::parse("[repeat]\nleast = 9\n[load]\noperations = 5\n", &mut errors), &mut errors);
+    let mut small =
+        Unchecked::new(Table::parse("[repeat]\nleast = 9\n[load]\noperations = 5\n", &mut errors), &mut errors);
     assert_eq!(shrink(&mut small), Shrunk::default(), "repeats are no size");
 }
 
@@ -84,16 +85,16 @@ fn every_level_that_a_claim_names_is_kept_where_a_minute_is_enough() {
         "{claims}[factors]\n\"layout.name\" = [\"a\", \"b\", \"c\"]\n\"workload.query\" = [\"1\", \"2\", \"3\", \"4\", \"5\", \"6\", \"7\"]\n\
          \"load.clients\" = [1, 2, 4]\n"
     );
-    let draft = shrunk(&text, &[]);
-    assert_eq!(levels(&draft)[1].len(), 6, "all queries that claims name: {:?}", levels(&draft));
-    assert!(cases(&draft.factors) <= CLAIMED_CASES_MAX, "{:?}", levels(&draft));
+    let unchecked = shrunk(&text, &[]);
+    assert_eq!(levels(&unchecked)[1].len(), 6, "all queries that claims name: {:?}", levels(&unchecked));
+    assert!(cases(&unchecked.factors) <= CLAIMED_CASES_MAX, "{:?}", levels(&unchecked));
 }
 
 #[test]
 fn claims_are_rehearsed_as_often_as_time_permits_and_others_three_times() {
     let repeat = |text: &str, sets: &[&str]| {
-        let draft = shrunk(text, sets);
-        let of = |setting: &str| draft.root.find(setting).map(|entry| entry.node.to_string());
+        let unchecked = shrunk(text, sets);
+        let of = |setting: &str| unchecked.root.find(setting).map(|entry| entry.node.to_string());
         [of("repeat.rule"), of("repeat.least"), of("repeat.most")].map(Option::unwrap_or_default)
     };
     let claim = "[[claims]]\nbound = { of = { \"layout.name\" = \"a\" }, below = 1 }\n";
@@ -106,23 +107,23 @@ fn claims_are_rehearsed_as_often_as_time_permits_and_others_three_times() {
 
 #[test]
 fn links_and_the_hosts_on_them_are_made_less_often() {
-    let draft = shrunk(
+    let unchecked = shrunk(
         "[link]\nhosts = \"each\"\n[blocks]\nsize = \"1MB\"\n[factors]\n\"load.clients\" = [1, 10, 100]\n\
          \"link.rate\" = [\"1Mbit/s\", \"2Mbit/s\", \"3Mbit/s\"]\n",
         &[],
     );
-    let cases: usize = levels(&draft).iter().map(Vec::len).product();
-    assert!(cases <= LINK_CASES_MAX, "{:?}", levels(&draft));
-    assert_eq!(levels(&draft)[0], ["1", "8"]);
-    let text = |setting: &str| draft.root.find(setting).unwrap().node.to_string();
+    let cases: usize = levels(&unchecked).iter().map(Vec::len).product();
+    assert!(cases <= LINK_CASES_MAX, "{:?}", levels(&unchecked));
+    assert_eq!(levels(&unchecked)[0], ["1", "8"]);
+    let text = |setting: &str| unchecked.root.find(setting).unwrap().node.to_string();
     assert_eq!((text("repeat.most").as_str(), text("blocks.size").as_str()), ("3", "\"20000B\""));
 }
 
 #[test]
 fn a_search_looks_less_closely_unless_somebody_asks_for_more() {
     let within = |text: &str, sets: &[&str]| {
-        let draft = shrunk(text, sets);
-        draft.root.find("goal.within").map(|entry| entry.node.to_string())
+        let unchecked = shrunk(text, sets);
+        unchecked.root.find("goal.within").map(|entry| entry.node.to_string())
     };
     let goal = "[goal]\nbelow = \"10ms\"\n";
     assert_eq!(within(goal, &[]).as_deref(), Some("0.5"));
@@ -134,8 +135,8 @@ fn a_search_looks_less_closely_unless_somebody_asks_for_more() {
 
 #[test]
 fn what_was_set_stays() {
-    let draft = shrunk("[load]\nduration = \"10s\"\nwarmup = \"50ms\"\n", &["load.duration=2s", "repeat.least=4"]);
-    let text = |setting: &str| draft.root.find(setting).unwrap().node.to_string();
+    let unchecked = shrunk("[load]\nduration = \"10s\"\nwarmup = \"50ms\"\n", &["load.duration=2s", "repeat.least=4"]);
+    let text = |setting: &str| unchecked.root.find(setting).unwrap().node.to_string();
     assert_eq!(text("load.duration"), "\"2s\"");
     assert_eq!(text("load.warmup"), "\"50ms\"");
     assert_eq!((text("repeat.least"), text("repeat.most")), ("4".to_owned(), "4".to_owned()));
@@ -143,8 +144,8 @@ fn what_was_set_stays() {
 
 #[test]
 fn defaults_are_shrunk_too() {
-    let draft = shrunk("[record]\nrows = 1000000\n", &[]);
-    let text = |setting: &str| draft.root.find(setting).unwrap().node.to_string();
+    let unchecked = shrunk("[record]\nrows = 1000000\n", &[]);
+    let text = |setting: &str| unchecked.root.find(setting).unwrap().node.to_string();
     assert_eq!((text("load.duration"), text("load.warmup")), ("\"400ms\"".to_owned(), "\"100ms\"".to_owned()));
     assert_eq!(text("record.rows"), "2000");
 }

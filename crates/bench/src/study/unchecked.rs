@@ -1,6 +1,6 @@
 //! A study before it is checked: the tree of the file, the factors taken out of it, and `--set` applied to both.
 //!
-//! Main type: [`Draft`]. Invariant: a setting is either a factor or in the tree's base, and what `--set` says wins.
+//! Main type: [`Unchecked`]. Invariant: a setting is either a factor or in the tree's base, and what `--set` says wins.
 
 use super::load::LENGTHS;
 use super::reading::is_scalar;
@@ -12,16 +12,16 @@ use crate::written::tree::{Content, Node, Table};
 
 /// The tree and the factors.
 #[derive(Debug, Clone)]
-pub struct Draft {
+pub struct Unchecked {
     /// The file without `[factors]`.
     pub root: Table,
     /// The factors, in the order of the file.
-    pub factors: Vec<DraftFactor>,
+    pub factors: Vec<UncheckedFactor>,
 }
 
 /// A factor with the places of its levels.
 #[derive(Debug, Clone)]
-pub struct DraftFactor {
+pub struct UncheckedFactor {
     /// Dotted setting.
     pub setting: String,
     /// Where it was written.
@@ -30,21 +30,21 @@ pub struct DraftFactor {
     pub levels: Vec<Node>,
 }
 
-impl Draft {
+impl Unchecked {
     /// Takes the factors out of a tree.
     pub fn new(mut root: Table, errors: &mut Errors) -> Self {
-        let mut draft = Draft { root: Table::default(), factors: Vec::new() };
+        let mut unchecked = Unchecked { root: Table::default(), factors: Vec::new() };
         if let Some(entry) = root.remove("factors") {
             match &entry.node.content {
-                Content::Table(table) => draft.add_factors("", table, errors),
+                Content::Table(table) => unchecked.add_factors("", table, errors),
                 _ => {
                     let must = "it must be a table [factors] of dotted settings and lists of levels";
                     errors.push(entry.place, fault!("factors is {}", entry.node; "{must}"));
                 }
             }
         }
-        draft.root = root;
-        draft
+        unchecked.root = root;
+        unchecked
     }
 
     /// Adds the factors of a table; unquoted dots in settings make tables, which are joined again.
@@ -86,7 +86,7 @@ impl Draft {
         if levels.is_empty() {
             return;
         }
-        let factor = DraftFactor { setting, place, levels };
+        let factor = UncheckedFactor { setting, place, levels };
         match self.factors.iter_mut().find(|existing| existing.setting == factor.setting) {
             Some(existing) => *existing = factor,
             None => self.factors.push(factor),
@@ -185,31 +185,34 @@ fn read_value(text: &str, place: Place) -> Option<Node> {
 mod tests {
     use super::*;
 
-    fn draft(text: &str, sets: &[&str]) -> (Draft, Vec<String>) {
+    fn unchecked(text: &str, sets: &[&str]) -> (Unchecked, Vec<String>) {
         let mut errors = Errors::default();
         let root = Table::parse(text, &mut errors);
-        let mut draft = Draft::new(root, &mut errors);
+        let mut unchecked = Unchecked::new(root, &mut errors);
         for (number, set) in sets.iter().enumerate() {
-            draft.set(set, Place::Argument(number), &mut errors);
+            unchecked.set(set, Place::Argument(number), &mut errors);
         }
         let lines = errors.into_result(&Default::default()).map_or_else(|errors| errors.lines(), |()| Vec::new());
-        (draft, lines)
+        (unchecked, lines)
     }
 
-    fn level_texts(draft: &Draft) -> Vec<String> {
-        let show = |factor: &DraftFactor| {
+    fn level_texts(unchecked: &Unchecked) -> Vec<String> {
+        let show = |factor: &UncheckedFactor| {
             let levels: Vec<_> = factor.levels.iter().map(Node::to_string).collect();
             format!("{}: {}", factor.setting, levels.join(" "))
         };
-        draft.factors.iter().map(show).collect()
+        unchecked.factors.iter().map(show).collect()
     }
 
     #[test]
     fn factors_keep_the_order_of_the_file_with_and_without_quotes() {
         let text = "[factors]\n\"load.clients\" = [4, 2]\nlayout.name = [\"star\"]\n\"database.config.a.b\" = [true]\n";
-        let (draft, errors) = draft(text, &[]);
+        let (unchecked, errors) = unchecked(text, &[]);
         assert!(errors.is_empty(), "{errors:?}");
-        assert_eq!(level_texts(&draft), ["load.clients: 4 2", "layout.name: \"star\"", "database.config.a.b: true"]);
+        assert_eq!(
+            level_texts(&unchecked),
+            ["load.clients: 4 2", "layout.name: \"star\"", "database.config.a.b: true"]
+        );
     }
 
     #[test]
@@ -217,27 +220,27 @@ mod tests {
         let text =
             "[load]\nduration = \"1s\"\n[factors]\n\"load.clients\" = [1, 2]\n\"layout.name\" = [\"wide\", \"star\"]\n";
         let sets = ["load.clients=8", "layout.name=[star, star-hot]", "workload.batch=[1, 10]", "load.operations=100"];
-        let (draft, errors) = draft(text, &sets);
+        let (unchecked, errors) = unchecked(text, &sets);
         assert!(errors.is_empty(), "{errors:?}");
-        assert_eq!(level_texts(&draft), ["layout.name: \"star\" \"star-hot\"", "workload.batch: 1 10"]);
-        assert_eq!(draft.root.find("load.clients").unwrap().node.content, Content::Integer(8));
-        assert!(draft.root.find("load.duration").is_none(), "one length takes the place of the other");
+        assert_eq!(level_texts(&unchecked), ["layout.name: \"star\" \"star-hot\"", "workload.batch: 1 10"]);
+        assert_eq!(unchecked.root.find("load.clients").unwrap().node.content, Content::Integer(8));
+        assert!(unchecked.root.find("load.duration").is_none(), "one length takes the place of the other");
     }
 
     #[test]
     fn set_without_a_value_takes_a_setting_out() {
-        let (draft, errors) = draft("[database]\nengine = \"innodb\"\n", &["database.engine="]);
-        assert!(errors.is_empty() && draft.root.find("database.engine").is_none());
+        let (unchecked, errors) = unchecked("[database]\nengine = \"innodb\"\n", &["database.engine="]);
+        assert!(errors.is_empty() && unchecked.root.find("database.engine").is_none());
     }
 
     #[test]
     fn settings_that_cannot_be_varied_can_be_set() {
         let sets = ["load.trace=times.txt", "workload.explain=true", "record.runs=[[1, 2]]", "repeat.least=2"];
-        let (draft, errors) = draft("", &sets);
+        let (unchecked, errors) = unchecked("", &sets);
         assert!(errors.is_empty(), "{errors:?}");
         assert!(
-            draft.factors.is_empty()
-                && sets.iter().all(|set| draft.root.find(set.split_once('=').unwrap().0).is_some())
+            unchecked.factors.is_empty()
+                && sets.iter().all(|set| unchecked.root.find(set.split_once('=').unwrap().0).is_some())
         );
     }
 
@@ -252,7 +255,7 @@ mod tests {
 
     #[test]
     fn what_cannot_be_set_or_varied_is_said() {
-        let (_, errors) = draft(
+        let (_, errors) = unchecked(
             "[factors]\n\"load.cleints\" = [1]\n\"load.rate\" = 5\n\"load.think\" = []\n\"load.loops\" = [1, 1]\n",
             &["clients", "load.clinets=3"],
         );

@@ -1,0 +1,280 @@
+//! The values of a statement's parameters: each from a fill of its own, from a parameter before it, or from what the database answered.
+//!
+//! Main type: [`Parameters`]. Invariant: a parameter looks back only, so that one pass makes all of them.
+
+use std::sync::Arc;
+
+use super::Filler;
+use crate::random::Stream;
+use crate::record::{Cell, Cells, Span};
+use crate::trial::{Asked, Fill};
+use crate::units::times::{parse_time, write_time};
+
+/// Makes the values of all parameters of an operation.
+#[derive(Debug, Clone)]
+pub struct Parameters(Vec<Parameter>);
+
+#[derive(Debug, Clone)]
+enum Parameter {
+    Own(Filler),
+    /// The value of the one at this place.
+    Same(usize),
+    Plus(usize, Filler),
+    /// A value of a row that is drawn by the parameter at this place, which may be itself.
+    Row {
+        rows: Arc<Vec<Vec<Option<String>>>>,
+        column: usize,
+        drawn_by: usize,
+    },
+    /// First and step.
+    Sequence(i64, i64),
+}
+
+impl Parameters {
+    /// The parameters that are filled so, in their order. Queries that were not asked yet give no values.
+    ///
+    /// # Errors
+    /// A sentence that names the parameter and the remedy.
+    pub fn new<'f>(fills: impl Iterator<Item = &'f Fill>, asked: &Asked) -> Result<Self, String> {
+        let fills: Vec<&Fill> = fills.collect();
+        let of_place = |place: usize| {
+            parameter(&fills, place, asked).map_err(|error| format!("params, number {}: {error}", place + 1))
+        };
+        (0..fills.len()).map(of_place).collect::<Result<_, _>>().map(Parameters)
+    }
+
+    /// How many there are.
+    pub fn len(&self) -> usize {
+        self.0.len()
+    }
+
+    /// Whether there are none.
+    pub fn is_empty(&self) -> bool {
+        self.0.is_empty()
+    }
+
+    /// Appends the values of an index. Those of different lanes have nothing to do with each other.
+    pub fn fill(&self, seed: u64, index: u64, lane: u64, out: &mut Cells) {
+        let first = out.len();
+        for (place, parameter) in self.0.iter().enumerate() {
+            match parameter {
+                Parameter::Own(filler) => filler.fill(seed, index, lane | place as u64, out),
+                Parameter::Same(earlier) => out.again(first + earlier),
+                Parameter::Plus(earlier, filler) => {
+                    filler.fill(seed, index, lane | place as u64, out);
+                    add(first + earlier, out);
+                }
+                Parameter::Row { rows, column, drawn_by } => {
+                    let row = Stream::new(seed, index, lane | *drawn_by as u64).below(rows.len() as u64);
+                    let value = rows.get(row as usize).and_then(|row| row.get(*column)?.as_deref());
+                    match value {
+                        Some(text) => write(text, out),
+                        None => out.null(),
+                    }
+                }
+                Parameter::Sequence(start, step) => {
+                    out.int(start.wrapping_add(step.wrapping_mul(index as i64)));
+                }
+            }
+        }
+    }
+}
+
+fn parameter(fills: &[&Fill], place: usize, asked: &Asked) -> Result<Parameter, String> {
+    let earlier = |number: u32| match (number as usize).checked_sub(1) {
+        Some(earlier) if earlier < place => Ok(earlier),
+        _ => Err(format!(
+            "it is made of parameter {number}, which does not stand before it; name an earlier one, from 1"
+        )),
+    };
+    match fills[place] {
+        Fill::Same(number) => earlier(*number).map(Parameter::Same),
+        Fill::Plus(number, more) => {
+            let filler = Filler::for_parameter(more)?;
+            if filler.is_text() {
+                return Err(
+                    "plus adds a number, or a duration as in \"1h\" to a time; a text cannot be added".to_owned()
+                );
+            }
+            let earlier = earlier(*number)?;
+            check_sum(fills[earlier], asked).map(|()| Parameter::Plus(earlier, filler))
+        }
+        Fill::From(sql) => row(sql, 1, place, asked),
+        Fill::RowOf(number, column) => {
+            let earlier = earlier(*number)?;
+            let Fill::From(sql) = fills[earlier] else {
+                return Err(format!("row_of names parameter {number}, which is not filled by from"));
+            };
+            row(sql, *column, earlier, asked)
+        }
+        Fill::SequenceFrom(sql, step) => match asked.rows(sql).map(|rows| rows.first().and_then(|row| row.first())) {
+            None => Ok(Parameter::Sequence(0, *step)),
+            Some(Some(Some(text))) => match text.parse() {
+                Ok(start) => Ok(Parameter::Sequence(start, *step)),
+                Err(_) => Err(format!("the query {sql} gives no whole number; a sequence starts at one")),
+            },
+            // Of an empty table the greatest is null.
+            Some(_) => Ok(Parameter::Sequence(1, *step)),
+        },
+        fill => Filler::for_parameter(fill).map(Parameter::Own),
+    }
+}
+
+/// Values of the rows of a query, by the value's number from 1.
+fn row(sql: &str, column: u32, drawn_by: usize, asked: &Asked) -> Result<Parameter, String> {
+    let rows = asked.rows(sql).map_or_else(Arc::default, Arc::clone);
+    let column = (column as usize).checked_sub(1).ok_or("row_of counts the values of a row from 1")?;
+    match rows.first().map(Vec::len) {
+        None if asked.rows(sql).is_some() => {
+            Err(format!("the query {sql} gives no row to take a value from; widen it, or write another fill"))
+        }
+        Some(width) if column >= width => {
+            Err(format!("the query {sql} gives rows of {width} values, and number {} is asked for", column + 1))
+        }
+        _ => Ok(Parameter::Row { rows, column, drawn_by }),
+    }
+}
+
+/// Checks that something can be added to the values of a fill.
+fn check_sum(base: &Fill, asked: &Asked) -> Result<(), String> {
+    let is_addable = |text: &str| text.parse::<f64>().is_ok() || parse_time(text).is_some();
+    let refused = match base {
+        Fill::RandomBytes(_) | Fill::RandomText(_) | Fill::Text(_) | Fill::OneOf(_) => true,
+        Fill::From(sql) => asked
+            .rows(sql)
+            .is_some_and(|rows| rows.iter().filter_map(|row| row.first()?.as_deref()).any(|text| !is_addable(text))),
+        _ => false,
+    };
+    if refused { Err("plus needs an earlier parameter that is a number or a time".to_owned()) } else { Ok(()) }
+}
+
+/// Appends a value that the database gave as text: a whole number where it is one.
+fn write(text: &str, out: &mut Cells) {
+    // A number with a zero in front, or a plus, is a text that looks like one.
+    match text.parse::<i64>() {
+        Ok(number)
+            if number.unsigned_abs().checked_ilog10().unwrap_or(0) as usize + 1 + usize::from(number < 0)
+                == text.len() =>
+        {
+            out.int(number);
+        }
+        _ => out.text(text),
+    }
+}
+
+/// Makes the last value the sum of itself and the one at a place; null where one of the two is, or cannot be added.
+fn add(place: usize, out: &mut Cells) {
+    let base = out.get(place);
+    let Some(more) = out.pop() else { return };
+    match (base, more) {
+        (Cell::Int(base), Cell::Int(more)) => out.int(base.saturating_add(more)),
+        (Cell::Int(base), Cell::Float(more)) => out.float(base as f64 + more),
+        (Cell::Float(base), Cell::Int(more)) => out.float(base + more as f64),
+        (Cell::Float(base), Cell::Float(more)) => out.float(base + more),
+        (Cell::Text(span), Cell::Int(more)) => add_to_text(span, more as f64, out),
+        (Cell::Text(span), Cell::Float(more)) => add_to_text(span, more, out),
+        _ => out.null(),
+    }
+}
+
+fn add_to_text(text: Span, more: f64, out: &mut Cells) {
+    let text = String::from_utf8_lossy(out.bytes_of(text)).into_owned();
+    match (text.parse::<f64>(), parse_time(&text)) {
+        (Ok(number), _) => out.float(number + more),
+        (_, Some(time)) => {
+            let us = time.us.saturating_add((more * 1e6) as i64);
+            out.text_of(|bytes| write_time(us, text.contains('.'), time.zone, bytes));
+        }
+        _ => out.null(),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::trial::Times;
+    use serde_json::{Value, json};
+
+    fn asked(rows: &[&[Option<&str>]]) -> Asked {
+        let rows = rows.iter().map(|row| row.iter().map(|text| text.map(str::to_owned)).collect()).collect();
+        Asked([("q".to_owned(), Arc::new(rows))].into())
+    }
+
+    fn values(fills: &[Fill], asked: &Asked, index: u64) -> Vec<Value> {
+        let parameters = Parameters::new(fills.iter(), asked).unwrap();
+        let mut cells = Cells::new();
+        cells.int(99);
+        parameters.fill(3, index, 1 << 32, &mut cells);
+        cells.as_slice()[1..].iter().map(|cell| cells.to_json(*cell)).collect()
+    }
+
+    fn refusal(fills: &[Fill], asked: &Asked) -> String {
+        Parameters::new(fills.iter(), asked).err().unwrap()
+    }
+
+    #[test]
+    fn a_value_serves_in_several_places() {
+        let fills = [Fill::Uniform(1.0, 1e6), Fill::Same(1), Fill::Plus(1, Box::new(Fill::Number(99.0)))];
+        for index in 0..100 {
+            let made = values(&fills, &Asked::default(), index);
+            let first = made[0].as_i64().unwrap();
+            assert_eq!(made[1..], [json!(first), json!(first + 99)]);
+        }
+        let texts = values(&[Fill::RandomText(5), Fill::Same(1)], &Asked::default(), 1);
+        assert_eq!(texts[0], texts[1]);
+    }
+
+    #[test]
+    fn seconds_are_added_to_times() {
+        let times = Times { bounds_us: vec![1_795_674_175_000_000; 2], zone: "+00".to_owned() };
+        let fills = [Fill::Times(times), Fill::Plus(1, Box::new(Fill::Number(3600.0)))];
+        let made = values(&fills, &Asked::default(), 1);
+        assert_eq!(made, ["2026-11-26 06:22:55+00", "2026-11-26 07:22:55+00"].map(|text| json!(text)));
+        let drawn = asked(&[&[Some("2026-11-26 23:59:59.5")]]);
+        let made = values(&[Fill::From("q".to_owned()), Fill::Plus(1, Box::new(Fill::Number(1.0)))], &drawn, 1);
+        assert_eq!(made[1], json!("2026-11-27 00:00:00.500000"));
+    }
+
+    #[test]
+    fn rows_of_a_query_stay_together_and_are_all_drawn() {
+        let rows = asked(&[&[Some("1"), Some("a")], &[Some("2"), Some("b")], &[Some("007"), None]]);
+        let fills = [Fill::From("q".to_owned()), Fill::RowOf(1, 2)];
+        let mut counts = [0; 3];
+        for index in 0..3_000 {
+            let made = values(&fills, &rows, index);
+            let row = [[json!(1), json!("a")], [json!(2), json!("b")], [json!("007"), Value::Null]]
+                .iter()
+                .position(|row| made == row);
+            counts[row.unwrap()] += 1;
+        }
+        let chi2: f64 = counts.iter().map(|count| (f64::from(*count) - 1000.0).powi(2) / 1000.0).sum();
+        assert!(chi2 < 18.5, "chi-square {chi2} of {counts:?}; 18.5 with 2 degrees has a probability of 0.0001");
+    }
+
+    #[test]
+    fn sequences_go_on_where_the_table_ends() {
+        let fills = [Fill::SequenceFrom("q".to_owned(), 1)];
+        assert_eq!(values(&fills, &asked(&[&[Some("41")]]), 2), [json!(43)]);
+        assert_eq!(values(&fills, &asked(&[&[None]]), 0), [json!(1)]);
+        assert!(refusal(&fills, &asked(&[&[Some("x")]])).contains("gives no whole number"));
+    }
+
+    #[test]
+    fn what_cannot_be_made_is_refused_with_the_parameter() {
+        let none = Asked::default();
+        assert!(
+            refusal(&[Fill::Same(1)], &none).starts_with("params, number 1: it is made of parameter 1, which does not")
+        );
+        let second = refusal(&[Fill::Number(1.0), Fill::RowOf(1, 2)], &none);
+        assert_eq!(second, "params, number 2: row_of names parameter 1, which is not filled by from");
+        assert!(
+            refusal(&[Fill::RandomText(2), Fill::Plus(1, Box::new(Fill::Number(1.0)))], &none)
+                .contains("a number or a time")
+        );
+        assert!(refusal(&[Fill::From("q".to_owned())], &asked(&[])).contains("gives no row"));
+        let wide = [Fill::From("q".to_owned()), Fill::RowOf(1, 3)];
+        assert!(refusal(&wide, &asked(&[&[Some("1"), Some("2")]])).contains("rows of 2 values, and number 3"));
+        let sum = [Fill::From("q".to_owned()), Fill::Plus(1, Box::new(Fill::Number(1.0)))];
+        assert!(refusal(&sum, &asked(&[&[Some("word")]])).contains("a number or a time"));
+    }
+}

@@ -4,6 +4,7 @@
 
 mod block;
 mod data;
+mod draft;
 pub mod size;
 
 use std::path::PathBuf;
@@ -12,6 +13,7 @@ use clap::{Args, Parser, Subcommand, ValueEnum};
 
 pub use block::{BlockAction, MakeArguments};
 pub use data::{DataArguments, DataFormat, ExportFormat, ImportArguments, ImportedTool};
+pub use draft::DraftArguments;
 
 /// Finds the load line of a database that records measurement data, and holds the load there.
 #[derive(Debug, Clone, Parser)]
@@ -39,6 +41,8 @@ pub enum Command {
         #[command(flatten)]
         study: StudyArguments,
     },
+    /// Draws a study from a database that is there: its tables, and the statements that run on it; reads only
+    Draft(DraftArguments),
     /// Runs a study: starts the database, loads it case by case, repeats, and reports
     Run(RunArguments),
     /// Prints the tables and verdicts of a run again, and writes RUN/report.html

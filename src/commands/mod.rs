@@ -15,6 +15,7 @@ mod conserve;
 mod conserve_blocks;
 pub mod data;
 mod database_file;
+mod draft;
 mod driving;
 mod entry;
 mod evolve;
@@ -115,6 +116,7 @@ pub fn execute_command(cli: Cli) -> Result<Status, Failure> {
         }
         Command::List { what } => list::run(what, cli.json, &catalogue(), &find_server).map(|()| Status::Valid),
         Command::Plan { study } => plan::run(&study, cli.json, &names()).map(|()| Status::Valid),
+        Command::Draft(arguments) => draft::run(&arguments, cli.json, &names()),
         Command::Run(arguments) => {
             let (study, passwords) = read_study(&arguments.study, &names())?;
             let words = rerun::words_of(&arguments.study, &study);

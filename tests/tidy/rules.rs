@@ -9,7 +9,7 @@ const LAYERS: &[&[&str]] = &[
     &["commands"],
     &["agent"],
     &["load", "recorder"],
-    &["server", "link", "monitor", "store", "report", "import"],
+    &["server", "link", "monitor", "store", "report", "import", "draft"],
     &["study"],
     &["metric"],
     &["database"],

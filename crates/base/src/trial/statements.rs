@@ -70,8 +70,9 @@ pub enum Fill {
     Quantiles(Vec<f64>),
     /// The same of times, which are written as text.
     Times(Times),
-    /// A time around the present one: seconds from it, from the first to the second, as far from UTC as the third says, where there is one.
-    Now(f64, f64, Option<i32>),
+    /// A time around the present one: seconds from it, from the first to the second, written in the zone that the third says; in UTC, and with no zone
+    /// behind it, where that is empty.
+    Now(f64, f64, String),
     /// One of these, as often as its weight says.
     Weighted(Vec<(Fill, f64)>),
     /// No value.

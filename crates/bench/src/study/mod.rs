@@ -47,7 +47,7 @@ use crate::written::{place, tree};
 pub use crate::written::{StudyError, StudyErrors};
 pub use bundled::{BUNDLED, Bundled};
 pub use names::{DatabaseFacts, NameList, Names, ReadUrl};
-pub use passwords::{Passwords, without_passwords};
+pub use passwords::{Passwords, without_password, without_passwords};
 pub use settings::setting_value;
 pub use table::STUDY;
 

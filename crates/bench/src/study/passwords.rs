@@ -67,7 +67,7 @@ impl fmt::Debug for Passwords {
 const SETTING: &str = "database.url";
 
 /// An address without its password, whether that stands before the host or among the options.
-fn without_password(url: &str) -> String {
+pub fn without_password(url: &str) -> String {
     let Some((scheme, rest)) = url.split_once("://") else { return url.to_owned() };
     let (place, options) = rest.split_once('?').map_or((rest, None), |(place, options)| (place, Some(options)));
     // A password may itself contain `:`, `/` and `@`, well encoded or not: it ends at the last `@`.

@@ -10,7 +10,7 @@ use std::collections::BTreeMap;
 use serde::Serialize;
 
 use crate::finding::{Found, Verdict};
-use crate::report::terminal::WIDTH;
+use crate::report::terminal::listed;
 use crate::scoring::{
     Evidence, LISTED_MAX, Reversal, ScoreError, Scores, Uncertainty, Weighting, break_even, first_between, reversals,
     spans, uncertainty,
@@ -278,7 +278,7 @@ pub fn terminal(finding: &ScoreFinding, table: impl Fn(Vec<Vec<String>>) -> Stri
         text.push_str("\nNotes\n");
     }
     for note in notes {
-        text.push_str(&wrapped(&note));
+        text.push_str(&listed(&note));
     }
     text
 }
@@ -325,19 +325,4 @@ pub fn remarks(finding: &ScoreFinding) -> Vec<String> {
     }
     remarks.extend(finding.notes.iter().map(ToString::to_string));
     remarks
-}
-
-/// A note broken at spaces.
-fn wrapped(note: &str) -> String {
-    let (mut text, mut line) = (String::new(), "-".to_owned());
-    for word in note.split(' ') {
-        if line.chars().count() + 1 + word.chars().count() > usize::from(WIDTH) {
-            text.push_str(&line);
-            text.push('\n');
-            line = " ".to_owned();
-        }
-        line.push(' ');
-        line.push_str(word);
-    }
-    format!("{text}{line}\n")
 }

@@ -442,6 +442,21 @@ fn push_wrapped(out: &mut Screen, lead: &str, text: &str) {
     out.push('\n');
 }
 
+/// A line of a list, broken at spaces.
+pub fn listed(note: &str) -> String {
+    let (mut text, mut line) = (String::new(), "-".to_owned());
+    for word in note.split(' ') {
+        if line.chars().count() + 1 + word.chars().count() > usize::from(WIDTH) {
+            text.push_str(&line);
+            text.push('\n');
+            line = " ".to_owned();
+        }
+        line.push(' ');
+        line.push_str(word);
+    }
+    format!("{text}{line}\n")
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;

@@ -340,22 +340,18 @@ fn times(times: &Times) -> Result<Make, String> {
 }
 
 /// The bounds of a time around the present one, in seconds.
-fn now(from_s: f64, to_s: f64, zone_s: Option<i32>) -> Result<Make, String> {
+fn now(from_s: f64, to_s: f64, zone: &str) -> Result<Make, String> {
     const FARTHEST_S: f64 = 1e10;
     if !(-FARTHEST_S..=FARTHEST_S).contains(&from_s) || !(from_s..=FARTHEST_S).contains(&to_s) {
         return Err(format!("now = [{from_s} s, {to_s} s] is no range; the earlier bound comes first"));
     }
-    let zone = zone_s.map_or(String::new(), |seconds| {
-        let (hours, minutes) = (seconds.abs() / 3_600, seconds.abs() / 60 % 60);
-        format!("{}{hours:02}:{minutes:02}", if seconds < 0 { '-' } else { '+' })
-    });
-    Ok(Make::Now((from_s * 1e6) as i64, (to_s * 1e6) as i64, zone))
+    Ok(Make::Now((from_s * 1e6) as i64, (to_s * 1e6) as i64, zone.to_owned()))
 }
 
 fn text(fill: &Fill) -> Result<Make, String> {
     match fill {
         Fill::Times(bounds) => times(bounds),
-        Fill::Now(from_s, to_s, zone_s) => now(*from_s, *to_s, *zone_s),
+        Fill::Now(from_s, to_s, zone) => now(*from_s, *to_s, zone),
         Fill::RandomText(length) => length_of(*length).map(Make::Letters),
         Fill::Text(value) => allowed_text(value).map(Make::Text),
         Fill::OneOf(values) if values.is_empty() => Err("one_of is empty; give it at least one text".to_owned()),

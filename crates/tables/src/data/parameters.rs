@@ -28,6 +28,8 @@ enum Parameter {
     },
     /// First and step.
     Sequence(i64, i64),
+    /// First, in microseconds since 1970, step in seconds, and the zone that it is written in.
+    Times(i64, i64, String),
 }
 
 impl Parameters {
@@ -75,6 +77,10 @@ impl Parameters {
                 Parameter::Sequence(start, step) => {
                     out.int(start.wrapping_add(step.wrapping_mul(index as i64)));
                 }
+                Parameter::Times(start_us, step, zone) => {
+                    let us = start_us.saturating_add(step.saturating_mul(index as i64).saturating_mul(1_000_000));
+                    out.text_of(|bytes| write_time(us, false, zone, bytes));
+                }
             }
         }
     }
@@ -107,16 +113,19 @@ fn parameter(fills: &[&Fill], place: usize, asked: &Asked) -> Result<Parameter, 
             };
             row(sql, *column, earlier, asked)
         }
-        Fill::SequenceFrom(sql, step) => match asked.rows(sql).map(|rows| rows.first().and_then(|row| row.first())) {
-            None => Ok(Parameter::Sequence(0, *step)),
-            Some(Some(Some(text))) => match text.parse() {
-                Ok(start) => Ok(Parameter::Sequence(start, *step)),
-                Err(_) => Err(format!("the query {sql} gives no whole number; a sequence starts at one")),
-            },
-            // Of an empty table the greatest is null.
-            Some(_) => Ok(Parameter::Sequence(1, *step)),
-        },
+        Fill::SequenceFrom(sql, step) => sequence(sql, *step, asked),
         fill => Filler::for_parameter(fill).map(Parameter::Own),
+    }
+}
+
+/// What counts up from the number or time that a query gives; of an empty table, whose greatest is null, from 1.
+fn sequence(sql: &str, step: i64, asked: &Asked) -> Result<Parameter, String> {
+    let first = asked.rows(sql).and_then(|rows| rows.first()?.first()?.as_deref());
+    match first.map(|text| (text.parse(), parse_time(text))) {
+        None => Ok(Parameter::Sequence(1, step)),
+        Some((Ok(start), _)) => Ok(Parameter::Sequence(start, step)),
+        Some((_, Some(time))) => Ok(Parameter::Times(time.us, step, time.zone.to_owned())),
+        Some(_) => Err(format!("the query {sql} gives no whole number and no time; a sequence starts at one")),
     }
 }
 
@@ -257,6 +266,8 @@ mod tests {
         assert_eq!(values(&fills, &asked(&[&[Some("41")]]), 2), [json!(43)]);
         assert_eq!(values(&fills, &asked(&[&[None]]), 0), [json!(1)]);
         assert!(refusal(&fills, &asked(&[&[Some("x")]])).contains("gives no whole number"));
+        let times = asked(&[&[Some("2026-12-31 23:59:58+00")]]);
+        assert_eq!(values(&fills, &times, 3), [json!("2027-01-01 00:00:01+00")]);
     }
 
     #[test]

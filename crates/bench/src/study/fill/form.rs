@@ -78,7 +78,7 @@ const WAYS: &[Way] = &[
     Way {
         key: "sequence",
         is_of_params: false,
-        must: "two whole numbers [first, step]; of a parameter the first may be a query that gives it",
+        must: "two whole numbers [first, step]; of a parameter the first may be a query that gives it, or a time, and the step is then in seconds",
         read: sequence,
         schema: || json!({ "type": "array", "items": { "type": ["integer", "string"] }, "minItems": 2, "maxItems": 2 }),
     },
@@ -338,8 +338,10 @@ fn signed_s(node: &Node) -> Option<f64> {
 
 fn now(node: &Node) -> Option<Fill> {
     let (from, to, zone) = match items(node) {
-        [from, to] => (from, to, None),
-        [from, to, zone] => (from, to, Some(offset_s(text(zone)?)? as i32)),
+        [from, to] => (from, to, String::new()),
+        [from, to, zone] => {
+            (from, to, text(zone).filter(|zone| !zone.is_empty() && offset_s(zone).is_some())?.to_owned())
+        }
         _ => return None,
     };
     let (from, to) = (signed_s(from)?, signed_s(to)?);

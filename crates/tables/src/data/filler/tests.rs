@@ -163,7 +163,7 @@ fn times_lie_between_their_bounds_and_whole_seconds_stay_whole() {
 fn times_around_the_present_are_around_it() {
     let now_s = || now_us() as f64 / 1e6;
     let before = now_s();
-    let drawn = texts(&Fill::Now(-3600.0, -1800.0, Some(-12_600)), 100);
+    let drawn = texts(&Fill::Now(-3600.0, -1800.0, "-03:30".to_owned()), 100);
     let after = now_s();
     for text in drawn {
         let time = parse_time(&text).unwrap();

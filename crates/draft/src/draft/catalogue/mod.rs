@@ -1,0 +1,179 @@
+//! What there is: tables, their columns and keys, and what the columns hold.
+//!
+//! Main function: [`read_catalogue`]. Invariant: what is asked of a table ends after so many rows, however many there are.
+
+mod mysql;
+mod postgres;
+mod sample;
+mod sampling;
+mod spread;
+mod sqlite;
+
+use std::collections::HashMap;
+
+use crate::database::{DatabaseError, Session};
+
+pub use sample::order_of;
+pub use sampling::{leading, sampling};
+pub use spread::Spread;
+
+/// A name in all that is asked here, so that it is not taken for a statement of somebody else: servers keep names, and no comments.
+pub const MARK: &str = "loadline_drawn";
+
+/// Tables that are looked at, at most.
+pub const TABLES_MOST: usize = 1_000;
+
+/// What a column holds, as far as values for it can be made.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Holds {
+    /// Whole numbers.
+    Whole,
+    /// Numbers.
+    Fraction,
+    /// Texts.
+    Text,
+    /// Points in time, and whether they have a zone.
+    Time {
+        /// Whether a zone is written behind them.
+        has_zone: bool,
+    },
+    /// Days.
+    Date,
+    /// True or false.
+    Truth,
+    /// Something else: values are taken from the table itself.
+    Other,
+}
+
+/// A column.
+#[derive(Debug, Clone, PartialEq)]
+pub struct Column {
+    /// Name.
+    pub name: String,
+    /// Its type, as the database writes it.
+    pub type_name: String,
+    /// What it holds.
+    pub holds: Holds,
+    /// Whether the database makes its values: sequences, generated columns.
+    pub makes_itself: bool,
+    /// What it holds, as far as that was looked at.
+    pub spread: Spread,
+}
+
+/// A table.
+#[derive(Debug, Clone, PartialEq)]
+pub struct Table {
+    /// Schema; empty where the database has none besides its own.
+    pub schema: String,
+    /// Name.
+    pub name: String,
+    /// As statements write it.
+    pub quoted: String,
+    /// Whether it is a view, which is not looked at.
+    pub is_view: bool,
+    /// About how many rows it has.
+    pub rows: f64,
+    /// Bytes, with its indexes; none where nothing tells.
+    pub bytes: Option<f64>,
+    /// Columns, in order.
+    pub columns: Vec<Column>,
+    /// Keys that no two rows share, as places of columns; the primary key first.
+    pub keys: Vec<Vec<usize>>,
+    /// Places of the columns that an index begins with.
+    pub indexed: Vec<usize>,
+}
+
+impl Table {
+    /// Whether no two rows have the same value in this column.
+    pub fn is_unique(&self, column: usize) -> bool {
+        self.keys.iter().any(|key| key == &[column])
+    }
+
+    /// The column of whole numbers that is the primary key alone.
+    pub fn number_key(&self) -> Option<usize> {
+        self.keys
+            .first()
+            .and_then(|key| <[usize; 1]>::try_from(key.as_slice()).ok())
+            .map(|[column]| column)
+            .filter(|column| self.columns[*column].holds == Holds::Whole)
+    }
+}
+
+/// Which database it is.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Server {
+    /// PostgreSQL.
+    Postgres,
+    /// MySQL.
+    MySql,
+    /// MariaDB.
+    MariaDb,
+    /// A file of SQLite.
+    Sqlite,
+}
+
+/// What there is.
+#[derive(Debug, Clone, PartialEq, Default)]
+pub struct Catalogue {
+    /// Tables, by their names.
+    pub tables: Vec<Table>,
+    /// What could not be looked at, and why.
+    pub notes: Vec<String>,
+}
+
+/// How names and values are written.
+pub struct Writer<'d> {
+    /// A name in quotes.
+    pub quote: &'d dyn Fn(&str) -> String,
+    /// A text as a literal.
+    pub literal: &'d dyn Fn(&str) -> String,
+}
+
+/// The tables that the session may read.
+///
+/// # Errors
+/// As the database answers to the first question; what it refuses later is a note.
+pub fn read_catalogue(
+    server: Server,
+    session: &mut dyn Session,
+    writer: &Writer<'_>,
+) -> Result<Catalogue, DatabaseError> {
+    let mut catalogue = match server {
+        Server::Postgres => postgres::tables(session, writer)?,
+        Server::MySql | Server::MariaDb => mysql::tables(session, writer)?,
+        Server::Sqlite => sqlite::tables(session, writer)?,
+    };
+    for table in &mut catalogue.tables {
+        match sample::look_at(server, session, table, writer) {
+            Err(error) if error.is_refusal() => {
+                catalogue.notes.push(format!("what {} holds could not be looked at: {error}", table.name));
+            }
+            outcome => outcome?,
+        }
+    }
+    Ok(catalogue)
+}
+
+/// Rows by the text of their first value.
+fn by_first(rows: &[Vec<Option<String>>]) -> HashMap<&str, Vec<&Vec<Option<String>>>> {
+    let mut grouped: HashMap<&str, Vec<&Vec<Option<String>>>> = HashMap::new();
+    for row in rows {
+        grouped.entry(row.first().and_then(Option::as_deref).unwrap_or_default()).or_default().push(row);
+    }
+    grouped
+}
+
+/// A value of a row as a number.
+fn number(row: &[Option<String>], place: usize) -> Option<f64> {
+    row.get(place)?.as_deref()?.trim().parse().ok()
+}
+
+/// A value of a row as a text; nothing for none.
+fn text(row: &[Option<String>], place: usize) -> String {
+    row.get(place).and_then(Clone::clone).unwrap_or_default()
+}
+
+/// Whether a value of a row says yes.
+fn is_true(row: &[Option<String>], place: usize) -> bool {
+    matches!(text(row, place).as_str(), "t" | "true" | "1" | "YES")
+}

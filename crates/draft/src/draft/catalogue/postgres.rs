@@ -1,0 +1,143 @@
+//! PostgreSQL's catalogue and what ANALYZE has left in `pg_stats`.
+
+use std::collections::HashMap;
+
+use super::{Catalogue, Column, Holds, Spread, TABLES_MOST, Table, Writer, by_first, is_true, number, text};
+use crate::database::{DatabaseError, Session};
+
+type Rows = Vec<Vec<Option<String>>>;
+
+const OWN: &str = "n.nspname NOT IN ('pg_catalog', 'information_schema') AND n.nspname NOT LIKE 'pg\\_%' \
+     AND c.relkind IN ('r', 'p', 'm', 'v', 'f') AND has_any_column_privilege(c.oid, 'SELECT')";
+
+/// The tables and views that the session may read.
+pub fn tables(session: &mut dyn Session, writer: &Writer<'_>) -> Result<Catalogue, DatabaseError> {
+    let found = session.query(&format!(
+        "SELECT c.oid, n.nspname, c.relname, CASE WHEN pg_stat_get_live_tuples(c.oid) > 0 THEN pg_stat_get_live_tuples(c.oid) ELSE c.reltuples END, pg_total_relation_size(c.oid), pg_table_is_visible(c.oid), c.relkind \
+         FROM pg_class c JOIN pg_namespace n ON n.oid = c.relnamespace WHERE {OWN} ORDER BY 2, 3 LIMIT {}",
+        TABLES_MOST + 1
+    ))?;
+    let columns = session.query(&format!(
+        "SELECT c.oid, a.attname, format_type(a.atttypid, a.atttypmod), \
+         a.attidentity <> '' OR a.attgenerated <> '' OR coalesce(pg_get_expr(d.adbin, d.adrelid) LIKE 'nextval(%', false), a.attnum \
+         FROM pg_class c JOIN pg_namespace n ON n.oid = c.relnamespace JOIN pg_attribute a ON a.attrelid = c.oid \
+         LEFT JOIN pg_attrdef d ON d.adrelid = a.attrelid AND d.adnum = a.attnum \
+         WHERE {OWN} AND a.attnum > 0 AND NOT a.attisdropped ORDER BY c.oid, a.attnum LIMIT 50000"
+    ))?;
+    let indexes = session.query(&format!(
+        "SELECT c.oid, i.indisunique AND i.indpred IS NULL AND i.indexprs IS NULL, i.indisprimary, i.indkey::text, i.indnkeyatts \
+         FROM pg_class c JOIN pg_namespace n ON n.oid = c.relnamespace JOIN pg_index i ON i.indrelid = c.oid \
+         WHERE {OWN} AND i.indisvalid ORDER BY c.oid, i.indisprimary DESC, i.indexrelid LIMIT 50000"
+    ))?;
+    let statistics = session.query(
+        "SELECT schemaname, tablename, attname, null_frac, n_distinct, avg_width, array_to_json(most_common_vals::text::text[]), \
+         array_to_json(most_common_freqs), array_to_json(histogram_bounds::text::text[]) FROM pg_stats \
+         WHERE schemaname NOT IN ('pg_catalog', 'information_schema') AND NOT inherited LIMIT 50000",
+    );
+    let mut catalogue = Catalogue::default();
+    let statistics = statistics.unwrap_or_else(|error| {
+        catalogue.notes.push(format!("pg_stats cannot be read: {error}"));
+        Rows::new()
+    });
+    let by_column: HashMap<[String; 3], &Vec<Option<String>>> =
+        statistics.iter().map(|row| ([text(row, 0), text(row, 1), text(row, 2)], row)).collect();
+    if found.len() > TABLES_MOST {
+        catalogue
+            .notes
+            .push(format!("there are more than {TABLES_MOST} tables; those behind them by name were not looked at"));
+    }
+    let (columns, indexes) = (by_first(&columns), by_first(&indexes));
+    for row in found.iter().take(TABLES_MOST) {
+        let (id, schema, name) = (text(row, 0), text(row, 1), text(row, 2));
+        let is_visible = is_true(row, 5);
+        let rows = number(row, 3).unwrap_or(-1.0);
+        let own_columns = columns.get(id.as_str()).map_or(&[][..], Vec::as_slice);
+        let places: HashMap<String, usize> =
+            own_columns.iter().enumerate().map(|(place, row)| (text(row, 4), place)).collect();
+        let columns = own_columns.iter().map(|row| {
+            let name_of_column = text(row, 1);
+            let key = [schema.clone(), name.clone(), name_of_column.clone()];
+            let spread = by_column.get(&key).map_or_else(Spread::default, |row| spread(row, rows));
+            let type_name = text(row, 2);
+            Column { name: name_of_column, holds: holds(&type_name), type_name, makes_itself: is_true(row, 3), spread }
+        });
+        let columns = columns.collect();
+        let (mut keys, mut indexed) = (Vec::new(), Vec::new());
+        for row in indexes.get(id.as_str()).into_iter().flatten() {
+            let length = number(row, 4).unwrap_or(0.0) as usize;
+            let of_index: Option<Vec<usize>> =
+                text(row, 3).split(' ').take(length).map(|number| places.get(number).copied()).collect();
+            let Some(of_index) = of_index.filter(|columns| !columns.is_empty()) else { continue };
+            indexed.push(of_index[0]);
+            if is_true(row, 1) {
+                keys.push(of_index);
+            }
+        }
+        let quoted_name = (writer.quote)(&name);
+        let quoted = if is_visible { quoted_name } else { format!("{}.{quoted_name}", (writer.quote)(&schema)) };
+        let (bytes, is_view) = (number(row, 4), text(row, 6) == "v");
+        catalogue.tables.push(Table { schema, name, quoted, is_view, rows, bytes, columns, keys, indexed });
+    }
+    Ok(catalogue)
+}
+
+/// What a type holds.
+fn holds(type_name: &str) -> Holds {
+    let bare = type_name.split('(').next().unwrap_or_default().trim();
+    match bare {
+        "smallint" | "integer" | "bigint" => Holds::Whole,
+        "real" | "double precision" | "numeric" => Holds::Fraction,
+        "text" | "character varying" | "character" | "citext" | "name" => Holds::Text,
+        "date" => Holds::Date,
+        "boolean" => Holds::Truth,
+        "timestamp" => Holds::Time { has_zone: type_name.ends_with("with time zone") },
+        "timestamp without time zone" => Holds::Time { has_zone: false },
+        "timestamp with time zone" => Holds::Time { has_zone: true },
+        _ => Holds::Other,
+    }
+}
+
+/// What a row of `pg_stats` says.
+fn spread(row: &[Option<String>], rows: f64) -> Spread {
+    let list = |place: usize| serde_json::from_str::<Vec<serde_json::Value>>(&text(row, place)).unwrap_or_default();
+    let texts =
+        |place: usize| list(place).iter().filter_map(|value| Some(value.as_str()?.to_owned())).collect::<Vec<String>>();
+    let shares = list(7).iter().filter_map(serde_json::Value::as_f64).collect::<Vec<f64>>();
+    let bounds = texts(8);
+    // A negative number is the share of the rows that differ.
+    let distinct = number(row, 4).map(|distinct| if distinct < 0.0 { -distinct * rows.max(0.0) } else { distinct });
+    Spread {
+        nulls: number(row, 3).unwrap_or(0.0),
+        distinct: distinct.filter(|distinct| *distinct > 0.0),
+        width: number(row, 5),
+        range: bounds.first().cloned().zip(bounds.last().cloned()),
+        frequent: texts(6).into_iter().zip(shares).collect(),
+        bounds,
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn types_hold_what_their_names_say() {
+        assert_eq!(holds("numeric(10,2)"), Holds::Fraction);
+        assert_eq!(holds("timestamp(3) with time zone"), Holds::Time { has_zone: true });
+        assert_eq!(holds("timestamp without time zone"), Holds::Time { has_zone: false });
+        assert_eq!(holds("character varying(20)"), Holds::Text);
+        assert_eq!((holds("uuid"), holds("integer[]")), (Holds::Other, Holds::Other));
+    }
+
+    #[test]
+    fn statistics_are_read_and_shares_of_rows_are_counted() {
+        let row = ["s", "t", "c", "0.5", "-0.1", "4", "[\"a\",\"b, c\"]", "[0.25,0.125]", "[\"1\",\"5\",\"9\"]"];
+        let row: Vec<Option<String>> = row.iter().map(|text| Some((*text).to_owned())).collect();
+        let spread = spread(&row, 1000.0);
+        assert_eq!(spread.frequent, [("a".to_owned(), 0.25), ("b, c".to_owned(), 0.125)]);
+        assert_eq!((spread.nulls, spread.distinct, spread.width), (0.5, Some(100.0), Some(4.0)));
+        assert_eq!(spread.range, Some(("1".to_owned(), "9".to_owned())));
+        let empty = super::spread(&vec![None; 9], -1.0);
+        assert_eq!(empty, Spread::default());
+    }
+}

@@ -1,0 +1,221 @@
+//! What columns hold, from a sample of their tables.
+//!
+//! Main function: [`look_at`]. Invariant: no more than [`SAMPLE_MOST`] rows of a table are read, from slices all over its key where it has one.
+
+use std::collections::HashSet;
+
+use super::sampling::{LEADS_MOST, SLICES, leading, sampling};
+use super::spread::Order;
+use super::{Holds, MARK, Server, Spread, Table, Writer, number, text};
+use crate::database::{DatabaseError, Session};
+use crate::units::times::{parse_time, write_time};
+
+/// Rows that a table is sampled by, at most; a smaller one is read whole.
+const SAMPLE_MOST: u32 = 4_000;
+/// Rows that are counted one by one where nothing tells how many there are, at most.
+const COUNTED_MOST: u32 = 100_000;
+/// Letters of a text that are looked at.
+const LETTERS_MOST: u32 = 100;
+
+/// Fills in what a table's columns hold. What the database has found out itself stays.
+///
+/// # Errors
+/// As the database answers.
+pub fn look_at(
+    server: Server,
+    session: &mut dyn Session,
+    table: &mut Table,
+    writer: &Writer<'_>,
+) -> Result<(), DatabaseError> {
+    if table.is_view {
+        return Ok(());
+    }
+    if table.rows < 0.0 {
+        let most = COUNTED_MOST + 1;
+        let counted =
+            session.query(&format!("SELECT count(*) FROM (SELECT 1 FROM {} LIMIT {most}) AS {MARK}", table.quoted))?;
+        table.rows = counted.first().and_then(|row| number(row, 0)).unwrap_or(0.0);
+    }
+    ranges(server, session, table, writer)?;
+    let is_known = table.columns.iter().any(|column| column.spread.distinct.is_some());
+    if is_known || table.columns.is_empty() {
+        return Ok(());
+    }
+    let leads = leads(server, session, table, writer)?;
+    let mut rows = match paths(server, session, table, &leads, writer)? {
+        rows if rows.is_empty() => sample(server, session, table, writer)?,
+        rows => rows,
+    };
+    keep_once(table, &mut rows);
+    for (place, column) in table.columns.iter_mut().enumerate() {
+        let values: Vec<Option<String>> = rows.iter().map(|row| row.get(place).cloned().flatten()).collect();
+        let holds = column.holds;
+        let order = move |text: &str| order_of(holds, text);
+        let has_order = !matches!(holds, Holds::Text | Holds::Other | Holds::Truth);
+        let found = Spread::of(&values, table.rows, has_order.then_some(&order as Order<'_>));
+        let range = column.spread.range.take().or(found.range.clone());
+        column.spread = if holds == Holds::Other { Spread::default() } else { Spread { range, ..found } };
+        if table.keys.iter().any(|key| key == &[place]) {
+            column.spread.distinct = Some(table.rows);
+        }
+        let lead = leads.iter().find(|(lead, values)| *lead == place && values.len() < LEADS_MOST);
+        if let Some((_, values)) = lead {
+            // Of a sample from slices of these values it is not known how often each is.
+            column.spread.distinct = Some(values.len() as f64);
+            column.spread.frequent = if table.keys.first().is_some_and(|key| key[0] == place) {
+                Vec::new()
+            } else {
+                std::mem::take(&mut column.spread.frequent)
+            };
+        }
+    }
+    Ok(())
+}
+
+/// Values of the columns that indexes begin with and that rows share, from one to the next: an index finds each at once. [`LEADS_MOST`] where there are
+/// as many or more.
+fn leads(
+    server: Server,
+    session: &mut dyn Session,
+    table: &Table,
+    writer: &Writer<'_>,
+) -> Result<Vec<(usize, Vec<String>)>, DatabaseError> {
+    let mut leads: Vec<(usize, Vec<String>)> = Vec::new();
+    for lead in &table.indexed {
+        let is_new = !leads.iter().any(|(other, _)| other == lead);
+        let is_comparable = !matches!(table.columns[*lead].holds, Holds::Other | Holds::Truth);
+        let is_small = table.rows <= f64::from(SAMPLE_MOST);
+        if server == Server::Postgres || !is_new || !is_comparable || table.is_unique(*lead) || is_small {
+            continue;
+        }
+        let sql = leading(server, table, *lead, writer);
+        match session.query(&sql) {
+            Ok(rows) => {
+                leads.push((*lead, rows.into_iter().filter_map(|row| row.into_iter().next().flatten()).collect()))
+            }
+            Err(error) if error.is_refusal() => {}
+            Err(error) => return Err(error),
+        }
+    }
+    Ok(leads)
+}
+
+/// A sample of a table whose key begins with a column that rows share and goes on with one that has an order, as series of measurements have: from all
+/// over the second, of values from all over the first. Empty of other tables.
+fn paths(
+    server: Server,
+    session: &mut dyn Session,
+    table: &Table,
+    leads: &[(usize, Vec<String>)],
+    writer: &Writer<'_>,
+) -> Result<Vec<Vec<Option<String>>>, DatabaseError> {
+    let Some([first, second, ..]) = table.keys.first().map(Vec::as_slice) else { return Ok(Vec::new()) };
+    let holds = table.columns[*second].holds;
+    let is_ordered = matches!(holds, Holds::Whole | Holds::Fraction | Holds::Time { .. } | Holds::Date);
+    let values = leads.iter().find(|(lead, values)| lead == first && !values.is_empty()).map(|(_, values)| values);
+    let Some(values) = values.filter(|_| is_ordered) else { return Ok(Vec::new()) };
+    let columns = sampled_columns(server, table, writer);
+    let name = |place: usize| (writer.quote)(&table.columns[place].name);
+    let (lead, order, quoted) = (name(*first), name(*second), &table.quoted);
+    let each = SAMPLE_MOST / SLICES;
+    let mut rows = Vec::new();
+    for slice in 0..SLICES {
+        let value = &values[slice as usize * values.len() / SLICES as usize];
+        let is_number = table.columns[*first].holds == Holds::Whole && value.parse::<i64>().is_ok();
+        let value = if is_number { value.clone() } else { (writer.literal)(value) };
+        let ends = format!("SELECT min({order}) AS {MARK}, max({order}) FROM {quoted} WHERE {lead} = {value}");
+        let ends = session.query(&ends)?;
+        let end = |place: usize| ends.first().and_then(|row| order_of(holds, row.get(place)?.as_deref()?));
+        let (Some(low), Some(high)) = (end(0), end(1)) else { continue };
+        // Multiples of the golden ratio are spread evenly over [0, 1), however many there are.
+        let part = (f64::from(slice) * 0.618_033_988_75).fract();
+        let from = low + part * (high - low);
+        let from = match holds {
+            Holds::Time { .. } | Holds::Date => {
+                let mut text = Vec::new();
+                write_time(from as i64, false, "", &mut text);
+                (writer.literal)(&String::from_utf8_lossy(&text))
+            }
+            Holds::Whole => format!("{from:.0}"),
+            _ => format!("{from:?}"),
+        };
+        let sql = format!(
+            "SELECT {columns} FROM {quoted} WHERE {lead} = {value} AND {order} >= {from} ORDER BY {order} LIMIT {each}"
+        );
+        rows.extend(session.query(&sql)?);
+    }
+    Ok(rows)
+}
+
+/// Slices that begin in a gap of the key have the same rows: each counts once.
+fn keep_once(table: &Table, rows: &mut Vec<Vec<Option<String>>>) {
+    let Some(key) = table.keys.first() else { return };
+    let mut known = HashSet::new();
+    rows.retain(|row| {
+        let own: Vec<Option<String>> = key.iter().map(|place| row.get(*place).cloned().flatten()).collect();
+        own.iter().any(Option::is_none) || known.insert(own)
+    });
+}
+
+/// A value as a number that has its place among the others.
+pub fn order_of(holds: Holds, text: &str) -> Option<f64> {
+    match holds {
+        Holds::Time { .. } | Holds::Date => parse_time(text).map(|time| time.us as f64),
+        _ => text.parse().ok(),
+    }
+}
+
+/// Least and greatest of what an index begins with: they are found without going through the table.
+fn ranges(
+    server: Server,
+    session: &mut dyn Session,
+    table: &mut Table,
+    writer: &Writer<'_>,
+) -> Result<(), DatabaseError> {
+    let is_ordered = |holds: Holds| !matches!(holds, Holds::Text | Holds::Other | Holds::Truth);
+    for place in 0..table.columns.len() {
+        let column = &mut table.columns[place];
+        if !table.indexed.contains(&place) || !is_ordered(column.holds) {
+            continue;
+        }
+        let name = (writer.quote)(&column.name);
+        let as_text = if server == Server::Postgres { "::text" } else { "" };
+        let sql = format!("SELECT min({name}){as_text} AS {MARK}, max({name}){as_text} FROM {}", table.quoted);
+        match session.query(&sql) {
+            Ok(found) => {
+                let ends = found.first().map(|row| (text(row, 0), text(row, 1)));
+                column.spread.range =
+                    ends.filter(|(low, high)| !low.is_empty() && !high.is_empty()).or(column.spread.range.take());
+            }
+            Err(error) if error.is_refusal() => {}
+            Err(error) => return Err(error),
+        }
+    }
+    Ok(())
+}
+
+/// All columns as they are sampled: texts cut, and what has no values to look at as null.
+fn sampled_columns(server: Server, table: &Table, writer: &Writer<'_>) -> String {
+    let column = |place: usize| {
+        let column = &table.columns[place];
+        let name = (writer.quote)(&column.name);
+        match (column.holds, server) {
+            (Holds::Other, _) => "NULL".to_owned(),
+            (Holds::Text, Server::Postgres) => format!("substr({name}::text, 1, {LETTERS_MOST})"),
+            (Holds::Text, _) => format!("substr({name}, 1, {LETTERS_MOST})"),
+            (Holds::Truth, Server::Postgres) => format!("{name}::int"),
+            _ => name,
+        }
+    };
+    (0..table.columns.len()).map(|place| format!("{} AS {MARK}{place}", column(place))).collect::<Vec<_>>().join(", ")
+}
+
+fn sample(
+    server: Server,
+    session: &mut dyn Session,
+    table: &Table,
+    writer: &Writer<'_>,
+) -> Result<Vec<Vec<Option<String>>>, DatabaseError> {
+    let columns = sampled_columns(server, table, writer);
+    session.query(&sampling(server, table, writer, (&columns, &[]), SAMPLE_MOST))
+}

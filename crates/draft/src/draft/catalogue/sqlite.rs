@@ -1,0 +1,118 @@
+//! The catalogue of a file of SQLite.
+
+use super::{Catalogue, Column, Holds, Spread, TABLES_MOST, Table, Writer, number, text};
+use crate::database::{DatabaseError, Session};
+
+/// The tables and views of the file.
+pub fn tables(session: &mut dyn Session, writer: &Writer<'_>) -> Result<Catalogue, DatabaseError> {
+    let found = session.query(&format!(
+        "SELECT name, type, sql FROM sqlite_master WHERE type IN ('table', 'view') AND name NOT LIKE 'sqlite\\_%' ESCAPE '\\' \
+         ORDER BY name LIMIT {}",
+        TABLES_MOST + 1
+    ))?;
+    let mut catalogue = Catalogue::default();
+    if found.len() > TABLES_MOST {
+        catalogue
+            .notes
+            .push(format!("there are more than {TABLES_MOST} tables; those behind them by name were not looked at"));
+    }
+    for row in found.iter().take(TABLES_MOST) {
+        match table(session, writer, row) {
+            Ok(table) => catalogue.tables.push(table),
+            Err(error) if error.is_refusal() => {
+                catalogue.notes.push(format!("{} could not be looked at: {error}", text(row, 0)));
+            }
+            Err(error) => return Err(error),
+        }
+    }
+    Ok(catalogue)
+}
+
+fn table(session: &mut dyn Session, writer: &Writer<'_>, row: &[Option<String>]) -> Result<Table, DatabaseError> {
+    let (name, is_table, sql) = (text(row, 0), text(row, 1) == "table", text(row, 2).to_uppercase());
+    let literal = (writer.literal)(&name);
+    let columns =
+        session.query(&format!("SELECT name, type, pk, hidden FROM pragma_table_xinfo({literal}) ORDER BY cid"))?;
+    let has_rowid = is_table && !sql.contains("WITHOUT ROWID");
+    let mut key: Vec<(f64, usize)> = columns
+        .iter()
+        .enumerate()
+        .filter_map(|(place, row)| Some((number(row, 2).filter(|place| *place > 0.0)?, place)))
+        .collect();
+    key.sort_by(|a, b| a.0.total_cmp(&b.0));
+    let key: Vec<usize> = key.into_iter().map(|(_, place)| place).collect();
+    let is_row_number =
+        |place: usize| has_rowid && key == [place] && text(&columns[place], 1).eq_ignore_ascii_case("INTEGER");
+    let column = |(place, row): (usize, &Vec<Option<String>>)| {
+        let type_name = text(row, 1);
+        let makes_itself = is_row_number(place) || number(row, 3).is_some_and(|hidden| hidden >= 2.0);
+        Column { name: text(row, 0), holds: holds(&type_name), type_name, makes_itself, spread: Spread::default() }
+    };
+    let columns: Vec<Column> = columns.iter().enumerate().map(column).collect();
+    let mut keys = if key.is_empty() { Vec::new() } else { vec![key.clone()] };
+    let mut indexed: Vec<usize> = key.first().copied().into_iter().collect();
+    for index in session
+        .query(&format!("SELECT name, \"unique\", partial FROM pragma_index_list({literal}) ORDER BY seq DESC"))?
+    {
+        let of_index = session.query(&format!(
+            "SELECT name FROM pragma_index_info({}) ORDER BY seqno",
+            (writer.literal)(&text(&index, 0))
+        ))?;
+        let place = |row: &Vec<Option<String>>| columns.iter().position(|column| column.name == text(row, 0));
+        let Some(of_index) =
+            of_index.iter().map(place).collect::<Option<Vec<usize>>>().filter(|index| !index.is_empty())
+        else {
+            continue;
+        };
+        indexed.push(of_index[0]);
+        if text(&index, 1) == "1" && text(&index, 2) == "0" && !keys.contains(&of_index) {
+            keys.push(of_index);
+        }
+    }
+    let quoted = (writer.quote)(&name);
+    // The greatest number of a row is found at once; what was deleted is counted with it.
+    let rows = match has_rowid {
+        true => session
+            .query(&format!("SELECT max(rowid) FROM {quoted}"))?
+            .first()
+            .and_then(|row| number(row, 0))
+            .unwrap_or(0.0),
+        false => -1.0,
+    };
+    Ok(Table { schema: String::new(), name, quoted, is_view: !is_table, rows, bytes: None, columns, keys, indexed })
+}
+
+/// What a declared type holds, by SQLite's rules of affinity, and by the names that people give to times.
+fn holds(declared: &str) -> Holds {
+    let declared = declared.to_uppercase();
+    let has = |parts: &[&str]| parts.iter().any(|part| declared.contains(part));
+    match () {
+        () if has(&["BOOL"]) => Holds::Truth,
+        () if has(&["INT"]) => Holds::Whole,
+        () if has(&["TIMESTAMP", "DATETIME"]) => Holds::Time { has_zone: false },
+        () if declared == "DATE" => Holds::Date,
+        () if has(&["CHAR", "CLOB", "TEXT"]) => Holds::Text,
+        () if has(&["REAL", "FLOA", "DOUB", "NUMERIC", "DECIMAL"]) => Holds::Fraction,
+        () => Holds::Other,
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn types_hold_what_their_names_say() {
+        for (declared, held) in [
+            ("INTEGER", Holds::Whole),
+            ("unsigned big int", Holds::Whole),
+            ("VARCHAR(20)", Holds::Text),
+            ("datetime", Holds::Time { has_zone: false }),
+            ("double precision", Holds::Fraction),
+            ("", Holds::Other),
+            ("BLOB", Holds::Other),
+        ] {
+            assert_eq!(holds(declared), held, "{declared}");
+        }
+    }
+}

@@ -1,0 +1,13 @@
+//! Fills for the parameters of a statement: from the values that it was asked with, or from what the columns hold.
+//!
+//! Main type: [`Fitter`]. Invariant: no text of the database or of a log gets into a fill unless that is allowed.
+
+mod column;
+mod numbers;
+mod range;
+mod statement;
+#[cfg(test)]
+mod tests;
+
+pub use column::Place;
+pub use statement::{Fitted, Fitter};

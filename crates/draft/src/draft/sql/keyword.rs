@@ -1,0 +1,131 @@
+//! Keywords, as far as they tell names from other words.
+
+/// Words that are no names of tables, columns or functions where they stand without quotes.
+const KEYWORDS: &[&str] = &[
+    "ALL",
+    "AND",
+    "ANY",
+    "AS",
+    "ASC",
+    "BETWEEN",
+    "BY",
+    "CASE",
+    "CONFLICT",
+    "CROSS",
+    "DELETE",
+    "DESC",
+    "DISTINCT",
+    "DO",
+    "DUPLICATE",
+    "ELSE",
+    "END",
+    "ESCAPE",
+    "EXCEPT",
+    "EXISTS",
+    "FETCH",
+    "FOR",
+    "FORCE",
+    "FROM",
+    "FULL",
+    "GROUP",
+    "HAVING",
+    "IGNORE",
+    "ILIKE",
+    "IN",
+    "INNER",
+    "INSERT",
+    "INTERSECT",
+    "INTO",
+    "IS",
+    "JOIN",
+    "LATERAL",
+    "LEFT",
+    "LIKE",
+    "LIMIT",
+    "LOCK",
+    "NATURAL",
+    "NOT",
+    "NULL",
+    "OFFSET",
+    "ON",
+    "ONLY",
+    "OR",
+    "ORDER",
+    "OUTER",
+    "OVER",
+    "PARTITION",
+    "REGEXP",
+    "REPLACE",
+    "RETURNING",
+    "RIGHT",
+    "RLIKE",
+    "SELECT",
+    "SET",
+    "SOME",
+    "STRAIGHT_JOIN",
+    "THEN",
+    "UNION",
+    "UPDATE",
+    "USE",
+    "USING",
+    "VALUES",
+    "WHEN",
+    "WHERE",
+    "WINDOW",
+    "WITH",
+    "XOR",
+];
+
+/// Whether a word without quotes cannot be a name.
+pub fn is_keyword(word: &str) -> bool {
+    KEYWORDS.binary_search(&word.to_ascii_uppercase().as_str()).is_ok()
+}
+
+/// What a statement does, as far as a study can have it: `select`, `insert`, `update` or `delete`; none of another one.
+pub fn verb_of(sql: &str) -> Option<&'static str> {
+    let mut words =
+        sql.split(|letter: char| !letter.is_ascii_alphanumeric() && letter != '_').filter(|word| !word.is_empty());
+    let verb = |word: &str| match word.to_ascii_lowercase().as_str() {
+        "select" | "values" | "table" => Some("select"),
+        "insert" => Some("insert"),
+        "replace" => Some("replace"),
+        "update" => Some("update"),
+        "delete" => Some("delete"),
+        _ => None,
+    };
+    let first = words.next()?;
+    if !first.eq_ignore_ascii_case("with") {
+        return verb(first);
+    }
+    let writes = ["insert", "update", "delete"];
+    Some(words.filter_map(verb).find(|verb| writes.contains(verb)).unwrap_or("select"))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_list_is_in_order_so_that_it_can_be_searched() {
+        assert!(KEYWORDS.is_sorted());
+        assert!(
+            is_keyword("where") && is_keyword("ALL") && is_keyword("xor") && !is_keyword("count") && !is_keyword("id")
+        );
+    }
+
+    #[test]
+    fn statements_are_told_by_what_they_do() {
+        for (sql, verb) in [
+            ("select 1", Some("select")),
+            ("(SELECT 1)", Some("select")),
+            ("WITH a AS (SELECT 1) SELECT * FROM a", Some("select")),
+            ("WITH a AS (SELECT 1) DELETE FROM t", Some("delete")),
+            ("insert into t values (1)", Some("insert")),
+            ("SET x = 1", None),
+            ("BEGIN", None),
+            ("", None),
+        ] {
+            assert_eq!(verb_of(sql), verb, "{sql}");
+        }
+    }
+}

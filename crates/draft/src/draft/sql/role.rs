@@ -1,0 +1,453 @@
+//! What each parameter of a statement is for: which column it is compared with, or stored in.
+//!
+//! Main function: [`roles_of`]. Invariant: a role is only given where the words around the parameter leave no other.
+
+use super::keyword::is_keyword;
+use super::scope::{ColumnPlace, Known, Scope};
+use super::token::{Kind, Token};
+
+/// How a value is compared with a column.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Comparison {
+    /// It is the column's, alone or in a list.
+    Equal,
+    /// The column's is this or more.
+    AtLeast,
+    /// The column's is this or less.
+    AtMost,
+    /// The column's is another one.
+    Differs,
+    /// A pattern.
+    Like,
+}
+
+/// What a parameter is for.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub enum Role {
+    /// It is compared with a column, as it is or within a function (`lower(email) = ?`).
+    Compared {
+        /// Which.
+        column: ColumnPlace,
+        /// How.
+        how: Comparison,
+        /// Whether it is the column itself, and no function of it.
+        is_plain: bool,
+    },
+    /// It becomes the value of a column.
+    Stored(ColumnPlace),
+    /// It is added to, or taken from, a number.
+    Added,
+    /// The most rows of the answer.
+    Limit,
+    /// Rows that the answer begins behind.
+    Offset,
+    /// It stands in the answer.
+    Shown,
+    /// Nothing tells.
+    Unknown,
+}
+
+/// The roles of all parameters, in their order.
+pub fn roles_of(tokens: &[Token<'_>], scope: &Scope, known: &[Known]) -> Vec<Role> {
+    let places = tokens.iter().enumerate().filter(|(_, token)| matches!(token.kind, Kind::Parameter(_)));
+    places.map(|(place, _)| Statement { tokens, scope, known }.role(place).unwrap_or(Role::Unknown)).collect()
+}
+
+#[derive(Clone, Copy)]
+struct Statement<'s, 'a> {
+    tokens: &'s [Token<'a>],
+    scope: &'s Scope,
+    known: &'s [Known],
+}
+
+/// Where a parameter stands.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+enum Clause {
+    Select,
+    Where,
+    Set,
+    Values,
+    Limit,
+    Other,
+}
+
+impl Statement<'_, '_> {
+    fn role(self, place: usize) -> Option<Role> {
+        let (first, last) = self.unwrapped(place);
+        let before = first.checked_sub(1).map(|before| &self.tokens[before])?;
+        let behind = self.tokens.get(last + 1);
+        let clause = self.clause(first);
+        if before.is("limit") {
+            let is_offset = behind.is_some_and(|token| token.is_mark(","));
+            return Some(if is_offset { Role::Offset } else { Role::Limit });
+        }
+        if before.is("offset") {
+            return Some(Role::Offset);
+        }
+        if clause == Clause::Limit {
+            return Some(Role::Limit);
+        }
+        if clause == Clause::Values {
+            return self.stored_in_list(first);
+        }
+        if before.is_comparison() {
+            let column = self.column_before(first - 1);
+            if clause == Clause::Set && before.text == "=" {
+                let (column, _) = column?;
+                return Some(Role::Stored(column));
+            }
+            let (column, is_plain) = column?;
+            return Some(Role::Compared { column, how: comparison(before.text, false), is_plain });
+        }
+        if let Some(mark) = behind.filter(|token| token.is_comparison()) {
+            let (column, is_plain) = self.column_behind(last + 2)?;
+            return Some(Role::Compared { column, how: comparison(mark.text, true), is_plain });
+        }
+        if let Some(role) = self.between(first) {
+            return Some(role);
+        }
+        if before.is("like") || before.is("ilike") {
+            let at = first - 1 - usize::from(first >= 2 && self.tokens[first - 2].is("not"));
+            let (column, is_plain) = self.column_before(at)?;
+            return Some(Role::Compared { column, how: Comparison::Like, is_plain });
+        }
+        if let Some(role) = self.in_list(first) {
+            return Some(role);
+        }
+        let is_sum = |token: &Token<'_>| ["+", "-"].iter().any(|mark| token.is_mark(mark));
+        if is_sum(before) && clause == Clause::Set {
+            return Some(Role::Added);
+        }
+        (clause == Clause::Select).then_some(Role::Shown)
+    }
+
+    /// The parameter with the brackets and casts around it that change nothing: `(?)::date`, `CAST(? AS date)`.
+    fn unwrapped(self, place: usize) -> (usize, usize) {
+        let (mut first, mut last) = (place, place);
+        loop {
+            let is_cast = self.tokens.get(last + 1).is_some_and(|token| token.is_mark("::"));
+            if is_cast && self.tokens.get(last + 2).is_some() {
+                last += 2;
+                continue;
+            }
+            let is_open = |at: usize, mark: &str| self.tokens.get(at).is_some_and(|token| token.is_mark(mark));
+            let opens = first >= 1 && is_open(first - 1, "(");
+            if opens
+                && first >= 2
+                && self.tokens[first - 2].is("cast")
+                && self.tokens.get(last + 1).is_some_and(|token| token.is("as"))
+            {
+                let depth = self.tokens[first - 1].depth;
+                let close = self.tokens[last..].iter().position(|token| token.is_mark(")") && token.depth == depth);
+                let Some(close) = close else { return (first, last) };
+                (first, last) = (first - 2, last + close);
+                continue;
+            }
+            let is_list = first >= 2 && {
+                let word = &self.tokens[first - 2];
+                word.kind != Kind::Mark && !["and", "or", "where", "not", "on"].iter().any(|plain| word.is(plain))
+                    || word.is_mark(",")
+                    || word.is_mark(")")
+            };
+            if opens && is_open(last + 1, ")") && !is_list {
+                (first, last) = (first - 1, last + 1);
+                continue;
+            }
+            return (first, last);
+        }
+    }
+
+    /// The clause that a place is in: the nearest word before it, at its depth or around it, that begins one.
+    fn clause(self, place: usize) -> Clause {
+        let mut depth = self.tokens[place].depth;
+        for (at, token) in self.tokens[..place].iter().enumerate().rev() {
+            if token.depth > depth || token.kind != Kind::Word {
+                depth = depth.min(token.depth);
+                continue;
+            }
+            depth = token.depth;
+            let is_key_update = token.is("update") && at > 0 && self.tokens[at - 1].is("key");
+            let clause = match token.text.to_ascii_lowercase().as_str() {
+                "select" | "returning" => Clause::Select,
+                "where" | "having" | "on" | "when" => Clause::Where,
+                "set" => Clause::Set,
+                "values" | "value" => Clause::Values,
+                "limit" | "fetch" => Clause::Limit,
+                "from" | "by" | "join" | "using" => Clause::Other,
+                _ if is_key_update => Clause::Set,
+                _ => continue,
+            };
+            return clause;
+        }
+        Clause::Other
+    }
+
+    /// `column BETWEEN ? AND ?`
+    fn between(self, place: usize) -> Option<Role> {
+        let before = &self.tokens[place - 1];
+        let depth = before.depth;
+        let (word, how) = match () {
+            () if before.is("between") => (place - 1, Comparison::AtLeast),
+            () if before.is("and") => {
+                let own = |at: &usize| self.tokens[*at].depth == depth;
+                let marks = |at: &usize| ["between", "and", "or", "where"].iter().any(|word| self.tokens[*at].is(word));
+                let word = (0..place - 1).rev().filter(own).find(marks)?;
+                (word, Comparison::AtMost)
+            }
+            () => return None,
+        };
+        if !self.tokens[word].is("between") {
+            return None;
+        }
+        let is_not = word >= 1 && self.tokens[word - 1].is("not");
+        let (column, is_plain) = self.column_before(word - usize::from(is_not))?;
+        let how = if is_not { Comparison::Differs } else { how };
+        Some(Role::Compared { column, how, is_plain })
+    }
+
+    /// `column IN (?, ?)`, and `(a, b) IN ((?, ?), (?, ?))` and `(a, b) = (?, ?)`.
+    fn in_list(self, place: usize) -> Option<Role> {
+        let depth = self.tokens[place].depth;
+        let open = self.tokens[..place].iter().rposition(|token| token.depth < depth)?;
+        let number = self.commas(open, place);
+        let before = open.checked_sub(1).map(|before| &self.tokens[before])?;
+        if before.is("in") {
+            let (at, how) = self.behind_not(open - 1);
+            let (column, is_plain) = self.column_before(at)?;
+            return Some(Role::Compared { column, how, is_plain });
+        }
+        let (word, how) = if before.text == "=" && before.kind == Kind::Mark {
+            (open - 1, Comparison::Equal)
+        } else {
+            let outer = self.tokens[..open].iter().rposition(|token| token.depth < self.tokens[open].depth)?;
+            let word = outer.checked_sub(1).filter(|word| self.tokens[*word].is("in"))?;
+            self.behind_not(word)
+        };
+        let close = word.checked_sub(1).filter(|close| self.tokens[*close].is_mark(")"))?;
+        let start = self.tokens[..close]
+            .iter()
+            .rposition(|token| token.depth <= self.tokens[close].depth && token.is_mark("("))?;
+        let ends = (start + 1..=close).filter(|at| {
+            let token = &self.tokens[*at];
+            (token.is_mark(",") && token.depth == self.tokens[close].depth + 1) || *at == close
+        });
+        let (column, is_plain) = self.column_before(ends.into_iter().nth(number)?)?;
+        Some(Role::Compared { column, how, is_plain })
+    }
+
+    /// The place of a word, or of the NOT before it.
+    fn behind_not(self, word: usize) -> (usize, Comparison) {
+        let is_not = word >= 1 && self.tokens[word - 1].is("not");
+        if is_not { (word - 1, Comparison::Differs) } else { (word, Comparison::Equal) }
+    }
+
+    /// How many commas of a bracket's own stand before a place in it.
+    fn commas(self, open: usize, place: usize) -> usize {
+        let depth = self.tokens[open].depth + 1;
+        self.tokens[open..place].iter().filter(|token| token.is_mark(",") && token.depth == depth).count()
+    }
+
+    /// `INSERT INTO t (a, b) VALUES (?, ?)`
+    fn stored_in_list(self, place: usize) -> Option<Role> {
+        let depth = self.tokens[place].depth;
+        let open = self.tokens[..place].iter().rposition(|token| token.depth < depth)?;
+        let is_alone = self.tokens[place - 1].is_mark(",") || place - 1 == open;
+        let is_row = open.checked_sub(1).map(|before| &self.tokens[before]);
+        is_row.filter(|before| before.is("values") || before.is("value") || before.is("row") || before.is_mark(","))?;
+        let number = self.commas(open, place);
+        let into = self.tokens.iter().position(|token| token.is("into"))?;
+        let table = *self.scope.tables().first()?;
+        let values = self.tokens.iter().position(|token| token.is("values") || token.is("value"))?;
+        let list = (into..values).find(|at| self.tokens[*at].is_mark("("));
+        let column = match list {
+            Some(list) => {
+                let names = self.tokens[list + 1..values].iter().filter(|token| token.name().is_some());
+                let name = names.into_iter().nth(number)?.name()?;
+                self.known[table].columns.iter().position(|column| column.eq_ignore_ascii_case(&name))?
+            }
+            None => Some(number).filter(|number| *number < self.known[table].columns.len())?,
+        };
+        is_alone.then_some(Role::Stored(ColumnPlace { table, column }))
+    }
+
+    /// The column that ends before a place, and whether it is the column itself: `a`, `t.a`, `lower(a)`.
+    fn column_before(self, place: usize) -> Option<(ColumnPlace, bool)> {
+        let last = place.checked_sub(1)?;
+        if self.tokens[last].is_mark(")") {
+            let open = self.tokens[..last]
+                .iter()
+                .rposition(|token| token.depth <= self.tokens[last].depth && token.is_mark("("))?;
+            let mut names = (open + 1..last).filter_map(|at| self.column_at(at));
+            let found = names.next()?;
+            return names.all(|other| other == found).then_some((found, false));
+        }
+        // A cast changes the type, not which column it is: `a::date`.
+        if last >= 2 && self.tokens[last - 1].is_mark("::") {
+            return self.column_before(last - 1).map(|(column, _)| (column, false));
+        }
+        let column = self.column_at(last)?;
+        let first = last - if last >= 2 && self.tokens[last - 1].is_mark(".") { 2 } else { 0 };
+        let is_part = first.checked_sub(1).is_some_and(|before| {
+            let token = &self.tokens[before];
+            ["+", "-", "*", "/", "||", "%"].iter().any(|mark| token.is_mark(mark))
+        });
+        Some((column, !is_part))
+    }
+
+    fn column_behind(self, place: usize) -> Option<(ColumnPlace, bool)> {
+        let is_dotted = self.tokens.get(place + 1).is_some_and(|token| token.is_mark("."));
+        let last = if is_dotted { place + 2 } else { place };
+        let is_call = self.tokens.get(last + 1).is_some_and(|token| token.is_mark("("));
+        if is_call {
+            let depth = self.tokens[last + 1].depth;
+            let close = (last + 2..self.tokens.len())
+                .find(|at| self.tokens[*at].is_mark(")") && self.tokens[*at].depth == depth)?;
+            return self.column_before(close + 1);
+        }
+        self.column_at(last).map(|column| (column, true))
+    }
+
+    /// The column whose name stands at a place, behind its table's or alone.
+    fn column_at(self, place: usize) -> Option<ColumnPlace> {
+        let token = self.tokens.get(place)?;
+        if token.kind == Kind::Word && is_keyword(token.text) {
+            return None;
+        }
+        let name = token.name()?;
+        let is_dotted = place >= 2 && self.tokens[place - 1].is_mark(".");
+        let qualifier = if is_dotted { self.tokens[place - 2].name() } else { None };
+        self.scope.column(qualifier.as_deref(), &name, token.depth, self.known)
+    }
+}
+
+/// How a value is compared by a mark; turned round where it stands before the mark.
+fn comparison(mark: &str, is_turned: bool) -> Comparison {
+    match (mark, is_turned) {
+        ("=" | "==" | "<=>", _) => Comparison::Equal,
+        (">" | ">=", false) | ("<" | "<=", true) => Comparison::AtLeast,
+        ("<" | "<=", false) | (">" | ">=", true) => Comparison::AtMost,
+        _ => Comparison::Differs,
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::super::token::{Grammar, tokens_of};
+    use super::*;
+    use proptest::prelude::*;
+
+    fn known() -> Vec<Known> {
+        let table = |name: &str, columns: &[&str]| Known {
+            schema: "public".to_owned(),
+            name: name.to_owned(),
+            columns: columns.iter().map(|name| (*name).to_owned()).collect(),
+        };
+        vec![table("orders", &["id", "customer_id", "status", "made"]), table("customers", &["id", "email", "name"])]
+    }
+
+    /// The roles in short: `orders.id=` for a comparison, `orders.id<-` for what is stored.
+    fn roles(sql: &str) -> Vec<String> {
+        let known = known();
+        let tokens = tokens_of(sql, Grammar::MYSQL);
+        let scope = Scope::of(&tokens, &known);
+        let name =
+            |place: &ColumnPlace| format!("{}.{}", known[place.table].name, known[place.table].columns[place.column]);
+        let short = |role: &Role| match role {
+            Role::Compared { column, how, is_plain } => {
+                let mark = match how {
+                    Comparison::Equal => "=",
+                    Comparison::AtLeast => ">",
+                    Comparison::AtMost => "<",
+                    Comparison::Differs => "!",
+                    Comparison::Like => "~",
+                };
+                format!("{}{}{mark}", name(column), if *is_plain { "" } else { "()" })
+            }
+            Role::Stored(column) => format!("{}<-", name(column)),
+            other => format!("{other:?}"),
+        };
+        roles_of(&tokens, &scope, &known).iter().map(short).collect()
+    }
+
+    #[test]
+    fn parameters_are_compared_with_the_column_beside_them() {
+        assert_eq!(roles("SELECT * FROM orders WHERE id = ?"), ["orders.id="]);
+        assert_eq!(
+            roles(
+                "SELECT * FROM orders o JOIN customers c ON c.id = o.customer_id WHERE c.email = ? AND o.status <> ?"
+            ),
+            ["customers.email=", "orders.status!"]
+        );
+        assert_eq!(roles("SELECT * FROM orders WHERE ? < made AND made < ?"), ["orders.made>", "orders.made<"]);
+        assert_eq!(
+            roles("SELECT * FROM orders WHERE made BETWEEN ? AND ? AND id NOT BETWEEN ? AND ?"),
+            ["orders.made>", "orders.made<", "orders.id!", "orders.id!"]
+        );
+        assert_eq!(
+            roles("SELECT * FROM orders WHERE status = ? AND customer_id IN (?, ?) OR id NOT IN (?)"),
+            ["orders.status=", "orders.customer_id=", "orders.customer_id=", "orders.id!"]
+        );
+        assert_eq!(
+            roles("SELECT * FROM customers WHERE lower(email) = ? AND name LIKE ?"),
+            ["customers.email()=", "customers.name~"]
+        );
+        assert_eq!(
+            roles("SELECT * FROM orders WHERE (customer_id, status) = (?, ?)"),
+            ["orders.customer_id=", "orders.status="]
+        );
+        assert_eq!(
+            roles("SELECT * FROM orders WHERE (id, status) IN ((?, ?), (?, ?))"),
+            ["orders.id=", "orders.status=", "orders.id=", "orders.status="]
+        );
+        assert_eq!(
+            roles("SELECT * FROM orders WHERE made >= CAST(? AS date) AND (id = (?))"),
+            ["orders.made>", "orders.id="]
+        );
+        assert_eq!(
+            roles("SELECT * FROM orders WHERE customer_id = (SELECT id FROM customers WHERE email = ?) AND status = ?"),
+            ["customers.email=", "orders.status="]
+        );
+        assert_eq!(
+            roles("SELECT count(*) FROM orders WHERE id = ? GROUP BY status HAVING count(*) > ?"),
+            ["orders.id=", "Unknown"]
+        );
+    }
+
+    #[test]
+    fn what_is_stored_is_told_by_its_place() {
+        assert_eq!(
+            roles("INSERT INTO orders (status, id) VALUES (?, ?), (?, ?)"),
+            ["orders.status<-", "orders.id<-", "orders.status<-", "orders.id<-"]
+        );
+        assert_eq!(
+            roles("INSERT INTO customers VALUES (?, lower(?), ?)"),
+            ["customers.id<-", "Unknown", "customers.name<-"]
+        );
+        assert_eq!(
+            roles("UPDATE orders SET status = ?, made = ? WHERE id = ?"),
+            ["orders.status<-", "orders.made<-", "orders.id="]
+        );
+        assert_eq!(roles("UPDATE orders SET customer_id = customer_id + ? WHERE id = ?"), ["Added", "orders.id="]);
+        assert_eq!(
+            roles("INSERT INTO orders (id) VALUES (?) ON DUPLICATE KEY UPDATE status = ?"),
+            ["orders.id<-", "orders.status<-"]
+        );
+    }
+
+    #[test]
+    fn limits_and_answers_are_told_and_nothing_is_guessed() {
+        assert_eq!(roles("SELECT ?, id FROM orders ORDER BY made DESC LIMIT ? OFFSET ?"), ["Shown", "Limit", "Offset"]);
+        assert_eq!(roles("SELECT id FROM orders LIMIT ?, ?"), ["Offset", "Limit"]);
+        assert_eq!(roles("SELECT id FROM orders WHERE x = ? AND f(id, ?) = 1"), ["Unknown", "Unknown"]);
+        assert_eq!(roles("?"), ["Unknown"]);
+    }
+
+    proptest! {
+        #[test]
+        fn no_statement_panics(words in proptest::collection::vec("SELECT|FROM|WHERE|IN|NOT|BETWEEN|AND|orders|id|\\(|\\)|,|\\?|=|\\.|::|CAST|AS|VALUES|INTO|SET|UPDATE|LIMIT|LIKE", 0..30)) {
+            let sql = words.join(" ");
+            let found = roles(&sql);
+            prop_assert_eq!(found.len(), sql.matches('?').count());
+        }
+    }
+}

@@ -5,6 +5,7 @@
 mod block;
 mod data;
 mod draft;
+mod init;
 pub mod size;
 
 use std::path::PathBuf;
@@ -14,6 +15,7 @@ use clap::{Args, Parser, Subcommand, ValueEnum};
 pub use block::{BlockAction, MakeArguments};
 pub use data::{DataArguments, DataFormat, ExportFormat, ImportArguments, ImportedTool};
 pub use draft::DraftArguments;
+pub use init::{Aim, InitArguments};
 
 /// Finds the load line of a database that records measurement data, and holds the load there.
 #[derive(Debug, Clone, Parser)]
@@ -41,6 +43,8 @@ pub enum Command {
         #[command(flatten)]
         study: StudyArguments,
     },
+    /// Writes a first study of your own, from three answers
+    Init(InitArguments),
     /// Draws a study from a database that is there: its tables, and the statements that run on it; reads only
     Draft(DraftArguments),
     /// Runs a study: starts the database, loads it case by case, repeats, and reports

@@ -45,6 +45,8 @@ mod schema;
 mod searches;
 #[path = "cli/sensors.rs"]
 mod sensors;
+#[path = "cli/starting.rs"]
+mod starting;
 #[path = "cli/versions.rs"]
 mod versions;
 #[path = "cli/ycsb.rs"]

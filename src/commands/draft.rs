@@ -12,6 +12,7 @@ use serde_json::json;
 
 use super::entry::open_within_limits;
 use super::execute::now_utc;
+use super::init::write_new;
 use super::output::{note, print, print_json};
 use super::stage::endpoint_of;
 use super::{Failure, Refusal, Status};
@@ -414,22 +415,6 @@ fn file_name(name: &str) -> String {
         .collect();
     let plain = plain.trim_start_matches(['.', '-']);
     if plain.is_empty() { "draft".to_owned() } else { plain.to_owned() }
-}
-
-fn write_new(path: &Path, text: &str) -> Result<(), Failure> {
-    use std::io::Write;
-    let written = std::fs::File::options()
-        .write(true)
-        .create_new(true)
-        .open(path)
-        .and_then(|mut file| file.write_all(text.as_bytes()));
-    written.map_err(|error| {
-        Failure::refused(Refusal::at(
-            path.display().to_string(),
-            format!("it cannot be written: {error}"),
-            "name another file with --out",
-        ))
-    })
 }
 
 fn tell(file: &str, drafted: &Drafted, is_guess: bool, is_json: bool) -> Result<Status, Failure> {

@@ -27,6 +27,7 @@ mod fixture;
 mod freshness;
 mod front;
 mod import;
+mod init;
 pub mod list;
 mod options;
 pub mod output;
@@ -116,6 +117,7 @@ pub fn execute_command(cli: Cli) -> Result<Status, Failure> {
         }
         Command::List { what } => list::run(what, cli.json, &catalogue(), &find_server).map(|()| Status::Valid),
         Command::Plan { study } => plan::run(&study, cli.json, &names()).map(|()| Status::Valid),
+        Command::Init(arguments) => init::run(&arguments, cli.json, &names()),
         Command::Draft(arguments) => draft::run(&arguments, cli.json, &names()),
         Command::Run(arguments) => {
             let (study, passwords) = read_study(&arguments.study, &names())?;

@@ -142,9 +142,10 @@ impl CaseFinding {
         (count > 0).then(|| rows / count as f64)
     }
 
-    /// Whether its operations carry several records each, so that records are what is compared.
+    /// Whether its operations carry several records each, so that records are what is compared. Sums of the same may differ in their last digits.
     pub fn is_batched(&self) -> bool {
-        self.records_per_s.mean.is_some() && self.records_per_s.mean != self.throughput_per_s.mean
+        let means = self.records_per_s.mean.zip(self.throughput_per_s.mean);
+        means.is_some_and(|(records, operations)| (records - operations).abs() > 1e-6 * operations.abs())
     }
 
     /// Which of an operation's times are told: response times, unless another tool measured that tells residence times alone.

@@ -4,11 +4,12 @@
 
 use std::sync::Arc;
 
-use anyhow::{Context, bail};
+use anyhow::Context;
 
 use super::options::restrict;
 use super::stage::Current;
 use crate::database::Database;
+use crate::fault::Fault;
 use crate::trial::{Asked, Fill, Settings, SqlStatement};
 use crate::workload::{self, Work};
 
@@ -25,7 +26,7 @@ pub fn ask(settings: &Settings, work: Arc<Work>, current: &Current, is_time: boo
     let Some(asked) = asked else { return Ok(work) };
     let mut settings = settings.clone();
     settings.workload.asked = asked;
-    Work::new(&settings).map(Arc::new).map_err(anyhow::Error::msg)
+    Work::new(&settings).map(Arc::new).map_err(|why| anyhow::Error::new(Fault::from(why)))
 }
 
 fn answers(settings: &Settings, database: &dyn Database) -> anyhow::Result<Option<Asked>> {
@@ -45,10 +46,11 @@ fn answers(settings: &Settings, database: &dyn Database) -> anyhow::Result<Optio
         let rows =
             session.query(sql).with_context(|| format!("workload.statements, the query {sql} of a parameter"))?;
         if rows.len() > ROWS_MOST {
-            bail!(
-                "workload.statements, the query {sql} of a parameter: it gives {} rows, and at most {ROWS_MOST} are drawn from; add a LIMIT",
+            let what = format!(
+                "workload.statements, the query {sql} of a parameter: it gives {} rows, and at most {ROWS_MOST} are drawn from",
                 rows.len()
             );
+            return Err(anyhow::Error::new(Fault::new(what, "add a LIMIT")));
         }
         asked.0.insert(sql.to_owned(), Arc::new(rows));
     }

@@ -86,6 +86,9 @@ fn attempt(trial: &Trial, current: &mut Current, filling: &dyn Fn(u64, u64)) -> 
             Executed { refused, ..Executed::failed(trial, &error) }
         }
     };
+    if let Err(error) = clean_up(&trial.case.settings, current) {
+        executed.measurement.invalid_because.push(Reason::NotCarriedOut { error: sentence(&error) });
+    }
     let loses = executed.is_lost;
     if !interrupted()
         && current.server.as_ref().is_some_and(|server| !server.is_running() || loses && server.ends_now())
@@ -109,12 +112,24 @@ fn set_up(trial: &Trial, current: &mut Current) -> anyhow::Result<Ready> {
     }
     let work = Arc::new(Work::new(settings).map_err(anyhow::Error::msg)?);
     let mut session = make_tables(settings, &work, current)?;
+    for sql in &settings.workload.set_up {
+        session.run_change(sql).context("workload.set_up")?;
+    }
     let place = if workload::has_statements(settings) { "workload.statements" } else { "preparing the statements" };
     restrict(&mut *session, &*current.database, settings)?;
     session.prepare(work.program()).context(place)?;
     work.count_rows()?;
     let work = ask(settings, work, current, settings.record.rows == 0)?;
     Ok(Ready { work, session: Some(session), front: None })
+}
+
+/// Executes what the study has behind a trial, over a connection of its own: that of the trial may be lost.
+fn clean_up(settings: &Settings, current: &Current) -> anyhow::Result<()> {
+    if settings.workload.clean_up.is_empty() {
+        return Ok(());
+    }
+    let mut session = current.database.connect().context("workload.clean_up")?;
+    settings.workload.clean_up.iter().try_for_each(|sql| session.run_change(sql)).context("workload.clean_up")
 }
 
 /// Measures a trial in the way of its workload.

@@ -253,6 +253,12 @@ pub struct WorkloadSettings {
     /// Statements of the workload `sql`.
     #[serde(skip_serializing_if = "Vec::is_empty", default)]
     pub statements: Vec<SqlStatement>,
+    /// SQL that is executed before each trial, and that which is executed behind it.
+    #[serde(skip_serializing_if = "Vec::is_empty", default)]
+    pub set_up: Vec<String>,
+    /// See `set_up`.
+    #[serde(skip_serializing_if = "Vec::is_empty", default)]
+    pub clean_up: Vec<String>,
     /// What the database answered to the queries of [`Fill::From`] and [`Fill::SequenceFrom`]; nothing before a trial.
     #[serde(skip)]
     pub asked: Asked,

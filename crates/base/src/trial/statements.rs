@@ -21,6 +21,9 @@ pub struct SqlStatement {
     pub params: Vec<Fill>,
     /// Whether a query may find no row.
     pub allow_empty: bool,
+    /// How many rows it must find, or change.
+    #[serde(skip_serializing_if = "Option::is_none", default)]
+    pub rows: Option<u64>,
     /// What follows in the same transaction; empty for a statement that stands for itself.
     #[serde(skip_serializing_if = "Vec::is_empty", default)]
     pub then: Vec<SqlPart>,
@@ -42,6 +45,9 @@ pub struct SqlPart {
     pub params: Vec<Fill>,
     /// Whether a query may find no row.
     pub allow_empty: bool,
+    /// How many rows it must find, or change.
+    #[serde(skip_serializing_if = "Option::is_none", default)]
+    pub rows: Option<u64>,
 }
 
 /// How a column or a parameter gets its values.

@@ -299,6 +299,20 @@ impl Rules<'_> {
                 fault!("workload.statements changes a database that is not loadline's own: {sql}"; "{remedy}");
             self.refuse(&["workload.statements"], message);
         }
+        for (key, sql) in [("workload.set_up", &workload.set_up), ("workload.clean_up", &workload.clean_up)] {
+            let Some(sql) = sql.first() else { continue };
+            let (message, remedy) = match (matches!(name, "sql" | "connect"), is_foreign && !workload.writes) {
+                (false, _) => {
+                    (format!("{key} is for the workload sql and workload.name is \"{name}\""), "leave it out")
+                }
+                (true, true) => {
+                    let what = format!("{key} changes a database that is not loadline's own: {sql}");
+                    (what, "write writes = true in [workload] if it may be changed")
+                }
+                (true, false) => continue,
+            };
+            self.refuse(&[key, "workload.name"], fault!("{message}"; "{remedy}"));
+        }
         if workload.writes && !matches!(name, "sql" | "connect") {
             let message =
                 fault!("workload.writes is for the workload sql and workload.name is \"{name}\""; "leave it out");

@@ -47,6 +47,13 @@ const PARAMS: Setting =
 const ALLOW_EMPTY: Setting =
     Setting::new("allow_empty", Kind::Truth, Absent::Truth(false), "Whether a query may find no row.");
 
+const ROWS: Setting = Setting::new(
+    "rows",
+    Kind::Whole(0, 1_000_000_000),
+    Absent::Means("any number is right, but for what `allow_empty` says"),
+    "How many rows it must find, or change where it is no query: with another number it has failed.",
+);
+
 /// A statement of `workload.statements`.
 pub static STATEMENT: Part = Part {
     name: "workload.statements",
@@ -67,6 +74,7 @@ pub static STATEMENT: Part = Part {
         ),
         PARAMS,
         ALLOW_EMPTY,
+        ROWS,
         Setting::new(
             "with_writes",
             Kind::Truth,
@@ -77,7 +85,7 @@ pub static STATEMENT: Part = Part {
             "transaction",
             Kind::Parts(&PART),
             Absent::Means("it is a statement of its own"),
-            "Statements that are one transaction; `sql`, `params` and `allow_empty` then stand in them.",
+            "Statements that are one transaction; `sql`, `params`, `allow_empty` and `rows` then stand in them.",
         ),
     ],
 };
@@ -86,7 +94,7 @@ pub static STATEMENT: Part = Part {
 static PART: Part = Part {
     name: "workload.statements.transaction",
     help: "A statement of a transaction.",
-    settings: &[Setting { absent: Absent::Refused, ..SQL }, PARAMS, ALLOW_EMPTY],
+    settings: &[Setting { absent: Absent::Refused, ..SQL }, PARAMS, ALLOW_EMPTY, ROWS],
 };
 
 const fn share(key: &'static str, help: &'static str, told: Told) -> Setting {
@@ -202,9 +210,9 @@ fn read_statement(node: &Node, errors: &mut Errors) -> Option<(SqlStatement, boo
     let (called, weight) = (read_name(&section, errors), section.read("weight", errors));
     let with_writes = section.read("with_writes", errors);
     let Some(entry) = section.get("transaction") else {
-        let SqlPart { sql, params, allow_empty } = read_part(&section, name, errors)?;
+        let SqlPart { sql, params, allow_empty, rows } = read_part(&section, name, errors)?;
         let then = Vec::new();
-        return Some((SqlStatement { name: called, sql, weight, params, allow_empty, then }, with_writes));
+        return Some((SqlStatement { name: called, sql, weight, params, allow_empty, rows, then }, with_writes));
     };
     for key in PART.keys().filter(|key| section.get(key).is_some()) {
         let remedy = format!("write {key} into the statements of the transaction");
@@ -218,8 +226,8 @@ fn read_statement(node: &Node, errors: &mut Errors) -> Option<(SqlStatement, boo
         errors.push(entry.place, fault!("{inner} has no statements"; "write transaction = [ {{ sql = \"...\" }} ]"));
     }
     let mut parts = parts.into_iter().collect::<Option<Vec<SqlPart>>>()?.into_iter();
-    let SqlPart { sql, params, allow_empty } = parts.next()?;
-    Some((SqlStatement { name: called, sql, weight, params, allow_empty, then: parts.collect() }, with_writes))
+    let SqlPart { sql, params, allow_empty, rows } = parts.next()?;
+    Some((SqlStatement { name: called, sql, weight, params, allow_empty, rows, then: parts.collect() }, with_writes))
 }
 
 /// One statement, alone or of a transaction.
@@ -241,8 +249,12 @@ fn read_part(section: &Section, name: &str, errors: &mut Errors) -> Option<SqlPa
             errors.push(place, fault!("{name}.sql has {places} parameters and {} fills", nodes.len(); "{remedy}"));
         }
     }
-    let allow_empty = section.read("allow_empty", errors);
-    Some(SqlPart { sql: sql?.to_owned(), params, allow_empty })
+    let (allow_empty, rows) = (section.read("allow_empty", errors), section.find("rows", errors));
+    if let (true, Some(rows), Some(entry)) = (allow_empty, rows, section.get("rows")) {
+        let remedy = "leave one of them out";
+        errors.push(entry.node.place, fault!("{name}.rows is {rows} and allow_empty is true"; "{remedy}"));
+    }
+    Some(SqlPart { sql: sql?.to_owned(), params, allow_empty, rows })
 }
 
 /// The shares of `workload.mix`, by name of the workload; empty when there are none.

@@ -103,6 +103,20 @@ pub static WORKLOAD: Part = Part {
         Setting::new("explain", Kind::Truth, Absent::Truth(false), "Whether the database's plans of the queries are kept.")
             .only(QUERIES),
         Setting::new(
+            "set_up",
+            Kind::Texts,
+            Absent::Means("none"),
+            "SQL that is executed before each trial, behind the making of tables; on a database that is not loadline's own with `writes` alone.",
+        )
+        .only("workloads `sql` and `connect`"),
+        Setting::new(
+            "clean_up",
+            Kind::Texts,
+            Absent::Means("none"),
+            "SQL that is executed behind each trial, however it ended.",
+        )
+        .only("workloads `sql` and `connect`"),
+        Setting::new(
             "writes",
             Kind::Truth,
             Absent::Truth(false),
@@ -138,6 +152,8 @@ pub fn read_workload(root: &Table, names: &Names, errors: &mut Errors) -> Worklo
         query: section.read("query", errors),
         explain: section.read("explain", errors),
         writes,
+        set_up: section.texts("set_up", errors),
+        clean_up: section.texts("clean_up", errors),
         asked: Asked::default(),
         evolve_s: section.find("evolve", errors).filter(|seconds| *seconds > 0.0),
         evolve_records: section.read("evolve_records", errors),
@@ -149,5 +165,5 @@ pub fn read_workload(root: &Table, names: &Names, errors: &mut Errors) -> Worklo
 /// What `connect` asks where the study says nothing: the shortest query that there is in every database.
 fn shortest() -> SqlStatement {
     let sql = "SELECT 1".to_owned();
-    SqlStatement { name: None, sql, weight: 1.0, params: Vec::new(), allow_empty: false, then: Vec::new() }
+    SqlStatement { name: None, sql, weight: 1.0, params: Vec::new(), allow_empty: false, rows: None, then: Vec::new() }
 }

@@ -44,6 +44,7 @@ mod tests {
             weight: 1.0,
             params: Vec::new(),
             allow_empty: false,
+            rows: None,
             then: Vec::new(),
         };
         settings.workload.statements = vec![statement("SELECT  a\n FROM t;"), statement(&"SELECT long ".repeat(20))];

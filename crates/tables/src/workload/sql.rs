@@ -8,7 +8,7 @@ use crate::operation::Operation;
 use crate::random::Stream;
 use crate::record::Cells;
 use crate::statement::{Expect, Statement, parameters_of};
-use crate::trial::{Fill, Settings, SqlStatement};
+use crate::trial::{Fill, Settings, SqlPart, SqlStatement};
 
 /// Registry entry.
 pub(super) static SQL: Entry = Entry {
@@ -90,24 +90,41 @@ pub(super) type Transaction = Vec<(Statement, Expect, usize)>;
 pub(super) fn program(statements: &[SqlStatement]) -> impl Iterator<Item = Transaction> {
     statements.iter().map(|statement| {
         parts(statement)
-            .map(|(sql, params, allow_empty)| {
-                let expect = if !allow_empty && is_query(sql) { Expect::Rows } else { Expect::Anything };
+            .map(|Part { sql, params, allow_empty, rows }| {
+                let expect = match rows {
+                    Some(rows) if is_query(sql) => Expect::RowCount(rows),
+                    Some(rows) => Expect::Changed(rows),
+                    None if !allow_empty && is_query(sql) => Expect::Rows,
+                    None => Expect::Anything,
+                };
                 (Statement::Sql { sql: sql.to_owned(), allow_empty }, expect, params.len())
             })
             .collect()
     })
 }
 
-/// A statement and those that follow it in its transaction: text, parameters, whether it may find nothing.
-fn parts(statement: &SqlStatement) -> impl Iterator<Item = (&str, &[Fill], bool)> {
-    let first = (statement.sql.as_str(), statement.params.as_slice(), statement.allow_empty);
-    let then = statement.then.iter().map(|part| (part.sql.as_str(), part.params.as_slice(), part.allow_empty));
+/// A statement, alone or of a transaction.
+struct Part<'s> {
+    sql: &'s str,
+    params: &'s [Fill],
+    allow_empty: bool,
+    rows: Option<u64>,
+}
+
+/// A statement and those that follow it in its transaction.
+fn parts(statement: &SqlStatement) -> impl Iterator<Item = Part<'_>> {
+    let SqlStatement { sql, params, allow_empty, rows, then, .. } = statement;
+    let first = Part { sql, params, allow_empty: *allow_empty, rows: *rows };
+    let then = then.iter().map(|part| {
+        let SqlPart { sql, params, allow_empty, rows } = part;
+        Part { sql, params, allow_empty: *allow_empty, rows: *rows }
+    });
     std::iter::once(first).chain(then)
 }
 
 /// The first statement that is no query, as far as its text tells; none when all only read.
 pub fn writing_statement(statements: &[SqlStatement]) -> Option<&str> {
-    statements.iter().flat_map(parts).map(|(sql, ..)| sql).find(|sql| !is_query(sql))
+    statements.iter().flat_map(parts).map(|part| part.sql).find(|sql| !is_query(sql))
 }
 
 /// Whether a statement answers with rows: by its first word, and after WITH by whether a word in it changes something.
@@ -139,7 +156,7 @@ fn check(statements: &[SqlStatement]) -> Result<(), String> {
         if let Some(sql) = asked.into_iter().find(|sql| !is_query(sql)) {
             return Err(format!("{at}: params: \"{sql}\" is no query; write one that begins with SELECT"));
         }
-        for (sql, params, _) in parts(statement) {
+        for Part { sql, params, .. } in parts(statement) {
             if sql.trim().is_empty() {
                 return Err(format!("{at}: sql is empty; write a statement"));
             }
@@ -164,7 +181,15 @@ mod tests {
     use crate::record::Cell;
 
     fn statement(sql: &str, weight: f64, params: Vec<Fill>) -> SqlStatement {
-        SqlStatement { name: None, sql: sql.to_owned(), weight, params, allow_empty: false, then: Vec::new() }
+        SqlStatement {
+            name: None,
+            sql: sql.to_owned(),
+            weight,
+            params,
+            allow_empty: false,
+            rows: None,
+            then: Vec::new(),
+        }
     }
 
     fn sql(statements: Vec<SqlStatement>, number: u32) -> Result<Sql, String> {

@@ -366,8 +366,15 @@ mod tests {
         settings.workload.batch = 5;
         let sql = "SELECT * FROM t WHERE id = ?".to_owned();
         let params = vec![Fill::Uniform(1.0, 9.0)];
-        settings.workload.statements =
-            vec![SqlStatement { name: None, sql, weight: 1.0, params, allow_empty: false, then: Vec::new() }];
+        settings.workload.statements = vec![SqlStatement {
+            name: None,
+            sql,
+            weight: 1.0,
+            params,
+            allow_empty: false,
+            rows: None,
+            then: Vec::new(),
+        }];
         settings
     }
 

@@ -4,6 +4,7 @@
 //!
 //! Invariant: a target panics where something does not hold, and for nothing else; the same bytes always do the same.
 
+mod drafts;
 mod formats;
 
 use crate::fuzzed::Target;
@@ -28,6 +29,7 @@ pub static TARGETS: &[&Target] = &[
     &formats::STUDY,
     &formats::IMPORT,
     &formats::FIGURES,
+    &drafts::DRAFTS,
 ];
 
 #[cfg(test)]

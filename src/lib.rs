@@ -28,7 +28,6 @@ pub use loadline_bench::{link, monitor, server, store};
 pub use loadline_load::load;
 
 // A study of what is there already.
-#[cfg(not(fuzzing))]
 pub use loadline_draft::draft;
 
 // What people see of it.

@@ -163,7 +163,8 @@ pub(super) static FIGURES: Target = Target {
     is_linear: true,
 };
 
-fn names() -> Names {
+/// What studies may name.
+pub fn names() -> Names {
     let list = crate::study::NameList::new;
     Names {
         databases: list("database", &["sqlite", "postgres", "mariadb"]),

@@ -11,8 +11,11 @@ use crate::draft::seen::Ran;
 use crate::draft::sql::{
     ColumnPlace, Comparison, Grammar, Kind, Known, Literal, Role, Scope, Token, roles_of, tokens_of, verb_of,
 };
+use crate::statement::parameters_of;
 use crate::trial::Fill;
 
+/// Words and marks of a statement, at most.
+const TOKENS_MOST: usize = 10_000;
 /// Parameters of a statement, at most.
 const PARAMETERS_MOST: usize = 1_000;
 /// Values that all have to be the same for a constant, at least.
@@ -105,6 +108,9 @@ impl Fitter<'_> {
     /// Whether a statement asks about the server itself, and nothing else: its own tables, or no table with no value at all, as in `SELECT version()`.
     pub fn is_of_server(&self, sql: &str) -> bool {
         let tokens = tokens_of(sql, Grammar { has_question_marks: true, ..self.grammar });
+        if tokens.len() > TOKENS_MOST {
+            return false;
+        }
         let scope = Scope::of(&tokens, self.known);
         let is_own = |name: &String| {
             let name = name.to_lowercase();
@@ -126,6 +132,9 @@ impl Fitter<'_> {
             return Err(why.clone());
         }
         let tokens = tokens_of(&ran.text, Grammar { has_question_marks: true, ..self.grammar });
+        if tokens.len() > TOKENS_MOST {
+            return Err(format!("it has {} words and marks, and {TOKENS_MOST} are read at most", tokens.len()));
+        }
         let scope = Scope::of(&tokens, self.known);
         if let Some(unknown) = scope.unknown.first() {
             return Err(format!("it names {unknown}, which is no table that this user can read"));
@@ -137,7 +146,7 @@ impl Fitter<'_> {
         if roles.len() != ran.literals.len() {
             return Err("its values could not be told apart".to_owned());
         }
-        let verb = verb_of(&ran.text).unwrap_or("select");
+        let verb = verb_of(&ran.text).ok_or("it is no statement that a study can have")?;
         let is_whole_answer = verb == "select" && !is_summed(&tokens);
         let rows_told =
             ran.rows.map(|rows| rows / ran.calls).filter(|_| is_whole_answer || matches!(verb, "update" | "delete"));
@@ -176,6 +185,10 @@ impl Fitter<'_> {
                 .push("what ran found next to nothing to change; here rows are asked for that are there".to_owned());
         }
         self.inline_constants(ran, &roles, &mut fitted);
+        // A study finds its parameters without knowing the database's own quotes.
+        if parameters_of(&fitted.sql) != fitted.fills.len() {
+            return Err("its quotes or comments hide where its values are".to_owned());
+        }
         Ok(fitted)
     }
 

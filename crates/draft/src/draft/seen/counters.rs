@@ -6,7 +6,7 @@ use std::collections::HashMap;
 
 use super::Seen;
 use super::collector::{Collector, OTHER_KIND, Ran, STATEMENT_BYTES_MOST};
-use super::digest::expanded;
+use super::digest::Digests;
 use crate::database::{DatabaseError, Session};
 use crate::draft::catalogue::{MARK, Server};
 use crate::draft::sql::{Grammar, Known, shape_of, verb_of};
@@ -56,6 +56,7 @@ impl Counters {
     /// What ran between an earlier reading and this one, over so many seconds; since they began to count, without one.
     pub fn since(&self, earlier: Option<&Counters>, seconds: f64, server: Server, known: &[Known]) -> Seen {
         let mut collector = Collector::new(grammar_of(server));
+        let digests = Digests::new(known);
         for (id, counted) in &self.counted {
             let before =
                 earlier.and_then(|earlier| earlier.counted.get(id)).filter(|before| before.calls <= counted.calls);
@@ -69,7 +70,7 @@ impl Counters {
                 continue;
             }
             let (text, broken) = match server {
-                Server::MySql | Server::MariaDb => match expanded(&counted.text, rows / calls, known) {
+                Server::MySql | Server::MariaDb => match digests.expanded(&counted.text, rows / calls) {
                     Ok(text) => (text, None),
                     Err(why) => (counted.text.clone(), Some(why)),
                 },

@@ -2,18 +2,40 @@
 //!
 //! Main function: [`expanded`].
 
+use std::collections::HashMap;
+
 use crate::draft::sql::{Grammar, Kind, Known, is_keyword, tokens_of};
 
+/// Lists of a digest, at most.
+const LISTS_MOST: usize = 100;
 /// Values of a list that nothing tells the length of, at most.
 const LIST_MOST: f64 = 100.0;
 
-/// A digest with its lists written out: those of VALUES as wide as the table's columns, as many as rows were stored by a call, and those of IN as long as
-/// rows were given by a call.
-///
-/// # Errors
-/// Why it cannot be.
-pub fn expanded(digest: &str, rows_per_call: f64, known: &[Known]) -> Result<String, String> {
-    let digest = &renamed(digest, known);
+/// Reads digests.
+pub struct Digests<'k> {
+    known: &'k [Known],
+    /// Names of tables and columns, by the same in small letters.
+    names: HashMap<String, &'k String>,
+}
+
+impl<'k> Digests<'k> {
+    /// Of statements about these tables.
+    pub fn new(known: &'k [Known]) -> Self {
+        let names = known.iter().flat_map(|table| std::iter::once(&table.name).chain(&table.columns));
+        Digests { known, names: names.map(|name| (name.to_lowercase(), name)).collect() }
+    }
+
+    /// A digest with its lists written out: those of VALUES as wide as the table's columns, as many as rows were stored by a call, and those of IN as long as
+    /// rows were given by a call.
+    ///
+    /// # Errors
+    /// Why it cannot be.
+    pub fn expanded(&self, digest: &str, rows_per_call: f64) -> Result<String, String> {
+        expanded(&renamed(digest, &self.names), rows_per_call, self.known)
+    }
+}
+
+fn expanded(digest: &str, rows_per_call: f64, known: &[Known]) -> Result<String, String> {
     if digest.trim_end().ends_with("...") {
         return Err(
             "the server cut its text off; set max_digest_length and performance_schema_max_digest_length higher"
@@ -21,7 +43,10 @@ pub fn expanded(digest: &str, rows_per_call: f64, known: &[Known]) -> Result<Str
         );
     }
     let mut out = String::with_capacity(digest.len());
-    let mut rest = digest.as_str();
+    let mut rest = digest;
+    if digest.matches("...").count() > LISTS_MOST {
+        return Err(format!("it has more than {LISTS_MOST} lists"));
+    }
     while let Some(at) = rest.find("(...)").or_else(|| rest.find("( ... )")) {
         let (before, behind) = rest.split_at(at);
         let length = if behind.starts_with("(...)") { "(...)".len() } else { "( ... )".len() };
@@ -52,22 +77,23 @@ pub fn expanded(digest: &str, rows_per_call: f64, known: &[Known]) -> Result<Str
 }
 
 /// Names that are keywords too stand in a digest in capitals and without quotes: they are written as the tables and columns have them.
-fn renamed(digest: &str, known: &[Known]) -> String {
+fn renamed(digest: &str, names: &HashMap<String, &String>) -> String {
     let tokens = tokens_of(digest, Grammar::MYSQL);
-    let mut out = digest.to_owned();
-    for (place, token) in tokens.iter().enumerate().rev() {
+    let (mut out, mut from) = (String::with_capacity(digest.len()), 0);
+    for (place, token) in tokens.iter().enumerate() {
         let is_call = tokens.get(place + 1).is_some_and(|next| next.is_mark("("));
         let is_type = place.checked_sub(1).is_some_and(|before| tokens[before].is("as"));
         if token.kind != Kind::Word || is_call || is_type || is_keyword(token.text) {
             continue;
         }
-        let mut names = known.iter().flat_map(|table| std::iter::once(&table.name).chain(&table.columns));
-        if let Some(name) = names.find(|name| name.eq_ignore_ascii_case(token.text)) {
+        if let Some(name) = names.get(&token.text.to_lowercase()) {
             let at = token.text.as_ptr() as usize - digest.as_ptr() as usize;
-            out.replace_range(at..at + token.text.len(), &format!("`{name}`"));
+            out += &digest[from..at];
+            out += &format!("`{name}`");
+            from = at + token.text.len();
         }
     }
-    out
+    out + &digest[from..]
 }
 
 /// A row of VALUES that begins with values and goes on otherwise, `(?, ..., NOW ( ))`, with as many values as the columns leave room for.
@@ -119,7 +145,7 @@ mod tests {
             name: "t".to_owned(),
             columns: ["a", "b", "c"].map(str::to_owned).to_vec(),
         }];
-        let expand = |digest, rows| expanded(digest, rows, &known);
+        let expand = |digest, rows| Digests::new(&known).expanded(digest, rows);
         assert_eq!(
             expand("SELECT * FROM `t` WHERE `a` IN (...)", 2.2),
             Ok("SELECT * FROM `t` WHERE `a` IN (?, ?)".to_owned())

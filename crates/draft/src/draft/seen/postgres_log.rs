@@ -28,16 +28,18 @@ fn time_of(line: &str) -> Option<i64> {
 /// Takes in a log in CSV; how many statements.
 pub fn read_csv(lines: &mut Lines<'_>, database: &str, collector: &mut Collector) -> std::io::Result<u64> {
     let mut taken = 0;
-    let mut record = String::new();
+    let (mut record, mut is_open) = (String::new(), false);
     while let Some(line) = lines.next()? {
         if !record.is_empty() {
             record.push('\n');
         }
         record += &line;
         // A field that goes on over lines has an odd number of quotes so far.
-        if record.matches('"').count() % 2 == 1 && record.len() < LINE_BYTES_MOST {
+        is_open ^= line.matches('"').count() % 2 == 1;
+        if is_open && record.len() < LINE_BYTES_MOST {
             continue;
         }
+        is_open = false;
         let fields = fields_of(&record);
         record.clear();
         let field = |place: usize| fields.get(place).map_or("", String::as_str);

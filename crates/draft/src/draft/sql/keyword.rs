@@ -1,5 +1,7 @@
 //! Keywords, as far as they tell names from other words.
 
+use super::token::length_of_gap;
+
 /// Words that are no names of tables, columns or functions where they stand without quotes.
 const KEYWORDS: &[&str] = &[
     "ALL",
@@ -83,8 +85,20 @@ pub fn is_keyword(word: &str) -> bool {
 
 /// What a statement does, as far as a study can have it: `select`, `insert`, `update` or `delete`; none of another one.
 pub fn verb_of(sql: &str) -> Option<&'static str> {
+    // Brackets and comments may stand before it.
+    let mut rest = sql;
+    loop {
+        let gap = length_of_gap(rest) + usize::from(rest.starts_with('('));
+        if gap == 0 {
+            break;
+        }
+        rest = rest.get(gap..).unwrap_or_default();
+    }
+    if !rest.starts_with(|letter: char| letter.is_ascii_alphabetic()) {
+        return None;
+    }
     let mut words =
-        sql.split(|letter: char| !letter.is_ascii_alphanumeric() && letter != '_').filter(|word| !word.is_empty());
+        rest.split(|letter: char| !letter.is_ascii_alphanumeric() && letter != '_').filter(|word| !word.is_empty());
     let verb = |word: &str| match word.to_ascii_lowercase().as_str() {
         "select" | "values" | "table" => Some("select"),
         "insert" => Some("insert"),
@@ -121,6 +135,8 @@ mod tests {
             ("WITH a AS (SELECT 1) SELECT * FROM a", Some("select")),
             ("WITH a AS (SELECT 1) DELETE FROM t", Some("delete")),
             ("insert into t values (1)", Some("insert")),
+            (" -- a\n/* b */ ((select 1))", Some("select")),
+            ("'select'", None),
             ("SET x = 1", None),
             ("BEGIN", None),
             ("", None),

@@ -5,6 +5,7 @@
 mod keyword;
 mod role;
 mod scope;
+mod seat;
 mod shape;
 mod token;
 

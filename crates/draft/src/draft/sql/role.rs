@@ -4,7 +4,11 @@
 
 use super::keyword::is_keyword;
 use super::scope::{ColumnPlace, Known, Scope};
+use super::seat::{Clause, Seat, Seats};
 use super::token::{Kind, Token};
+
+/// Words of a type, or of the arguments of a function, at most.
+const TYPE_TOKENS_MOST: usize = 50;
 
 /// How a value is compared with a column.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -50,25 +54,21 @@ pub enum Role {
 /// The roles of all parameters, in their order.
 pub fn roles_of(tokens: &[Token<'_>], scope: &Scope, known: &[Known]) -> Vec<Role> {
     let places = tokens.iter().enumerate().filter(|(_, token)| matches!(token.kind, Kind::Parameter(_)));
-    places.map(|(place, _)| Statement { tokens, scope, known }.role(place).unwrap_or(Role::Unknown)).collect()
+    let seats = Seats::of(tokens);
+    let mut statement = Statement { tokens, seats: &seats, scope, known, insert: &[] };
+    let insert = statement.insert_columns();
+    statement.insert = &insert;
+    places.map(|(place, _)| statement.role(place).unwrap_or(Role::Unknown)).collect()
 }
 
 #[derive(Clone, Copy)]
 struct Statement<'s, 'a> {
     tokens: &'s [Token<'a>],
+    seats: &'s Seats,
     scope: &'s Scope,
     known: &'s [Known],
-}
-
-/// Where a parameter stands.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-enum Clause {
-    Select,
-    Where,
-    Set,
-    Values,
-    Limit,
-    Other,
+    /// The columns that an INSERT stores, in their order.
+    insert: &'s [Option<ColumnPlace>],
 }
 
 impl Statement<'_, '_> {
@@ -76,7 +76,7 @@ impl Statement<'_, '_> {
         let (first, last) = self.unwrapped(place);
         let before = first.checked_sub(1).map(|before| &self.tokens[before])?;
         let behind = self.tokens.get(last + 1);
-        let clause = self.clause(first);
+        let clause = self.seats.at(first).clause;
         if before.is("limit") {
             let is_offset = behind.is_some_and(|token| token.is_mark(","));
             return Some(if is_offset { Role::Offset } else { Role::Limit });
@@ -138,7 +138,8 @@ impl Statement<'_, '_> {
                 && self.tokens.get(last + 1).is_some_and(|token| token.is("as"))
             {
                 let depth = self.tokens[first - 1].depth;
-                let close = self.tokens[last..].iter().position(|token| token.is_mark(")") && token.depth == depth);
+                let near = self.tokens[last..].iter().take(TYPE_TOKENS_MOST);
+                let close = near.into_iter().position(|token| token.is_mark(")") && token.depth == depth);
                 let Some(close) = close else { return (first, last) };
                 (first, last) = (first - 2, last + close);
                 continue;
@@ -157,43 +158,12 @@ impl Statement<'_, '_> {
         }
     }
 
-    /// The clause that a place is in: the nearest word before it, at its depth or around it, that begins one.
-    fn clause(self, place: usize) -> Clause {
-        let mut depth = self.tokens[place].depth;
-        for (at, token) in self.tokens[..place].iter().enumerate().rev() {
-            if token.depth > depth || token.kind != Kind::Word {
-                depth = depth.min(token.depth);
-                continue;
-            }
-            depth = token.depth;
-            let is_key_update = token.is("update") && at > 0 && self.tokens[at - 1].is("key");
-            let clause = match token.text.to_ascii_lowercase().as_str() {
-                "select" | "returning" => Clause::Select,
-                "where" | "having" | "on" | "when" => Clause::Where,
-                "set" => Clause::Set,
-                "values" | "value" => Clause::Values,
-                "limit" | "fetch" => Clause::Limit,
-                "from" | "by" | "join" | "using" => Clause::Other,
-                _ if is_key_update => Clause::Set,
-                _ => continue,
-            };
-            return clause;
-        }
-        Clause::Other
-    }
-
     /// `column BETWEEN ? AND ?`
     fn between(self, place: usize) -> Option<Role> {
         let before = &self.tokens[place - 1];
-        let depth = before.depth;
         let (word, how) = match () {
             () if before.is("between") => (place - 1, Comparison::AtLeast),
-            () if before.is("and") => {
-                let own = |at: &usize| self.tokens[*at].depth == depth;
-                let marks = |at: &usize| ["between", "and", "or", "where"].iter().any(|word| self.tokens[*at].is(word));
-                let word = (0..place - 1).rev().filter(own).find(marks)?;
-                (word, Comparison::AtMost)
-            }
+            () if before.is("and") => (self.seats.at(place - 1).condition?, Comparison::AtMost),
             () => return None,
         };
         if !self.tokens[word].is("between") {
@@ -207,9 +177,8 @@ impl Statement<'_, '_> {
 
     /// `column IN (?, ?)`, and `(a, b) IN ((?, ?), (?, ?))` and `(a, b) = (?, ?)`.
     fn in_list(self, place: usize) -> Option<Role> {
-        let depth = self.tokens[place].depth;
-        let open = self.tokens[..place].iter().rposition(|token| token.depth < depth)?;
-        let number = self.commas(open, place);
+        let Seat { open, commas: number, .. } = self.seats.at(place);
+        let open = open?;
         let before = open.checked_sub(1).map(|before| &self.tokens[before])?;
         if before.is("in") {
             let (at, how) = self.behind_not(open - 1);
@@ -219,14 +188,12 @@ impl Statement<'_, '_> {
         let (word, how) = if before.text == "=" && before.kind == Kind::Mark {
             (open - 1, Comparison::Equal)
         } else {
-            let outer = self.tokens[..open].iter().rposition(|token| token.depth < self.tokens[open].depth)?;
+            let outer = self.seats.at(open).open?;
             let word = outer.checked_sub(1).filter(|word| self.tokens[*word].is("in"))?;
             self.behind_not(word)
         };
         let close = word.checked_sub(1).filter(|close| self.tokens[*close].is_mark(")"))?;
-        let start = self.tokens[..close]
-            .iter()
-            .rposition(|token| token.depth <= self.tokens[close].depth && token.is_mark("("))?;
+        let start = self.seats.at(close).opening?;
         let ends = (start + 1..=close).filter(|at| {
             let token = &self.tokens[*at];
             (token.is_mark(",") && token.depth == self.tokens[close].depth + 1) || *at == close
@@ -241,42 +208,38 @@ impl Statement<'_, '_> {
         if is_not { (word - 1, Comparison::Differs) } else { (word, Comparison::Equal) }
     }
 
-    /// How many commas of a bracket's own stand before a place in it.
-    fn commas(self, open: usize, place: usize) -> usize {
-        let depth = self.tokens[open].depth + 1;
-        self.tokens[open..place].iter().filter(|token| token.is_mark(",") && token.depth == depth).count()
-    }
-
     /// `INSERT INTO t (a, b) VALUES (?, ?)`
     fn stored_in_list(self, place: usize) -> Option<Role> {
-        let depth = self.tokens[place].depth;
-        let open = self.tokens[..place].iter().rposition(|token| token.depth < depth)?;
+        let Seat { open, commas, .. } = self.seats.at(place);
+        let open = open?;
         let is_alone = self.tokens[place - 1].is_mark(",") || place - 1 == open;
         let is_row = open.checked_sub(1).map(|before| &self.tokens[before]);
         is_row.filter(|before| before.is("values") || before.is("value") || before.is("row") || before.is_mark(","))?;
-        let number = self.commas(open, place);
-        let into = self.tokens.iter().position(|token| token.is("into"))?;
-        let table = *self.scope.tables().first()?;
-        let values = self.tokens.iter().position(|token| token.is("values") || token.is("value"))?;
-        let list = (into..values).find(|at| self.tokens[*at].is_mark("("));
-        let column = match list {
-            Some(list) => {
-                let names = self.tokens[list + 1..values].iter().filter(|token| token.name().is_some());
-                let name = names.into_iter().nth(number)?.name()?;
-                self.known[table].columns.iter().position(|column| column.eq_ignore_ascii_case(&name))?
-            }
-            None => Some(number).filter(|number| *number < self.known[table].columns.len())?,
+        let column = self.insert.get(commas).copied().flatten()?;
+        is_alone.then_some(Role::Stored(column))
+    }
+
+    /// The columns that an INSERT names, or all of its table.
+    fn insert_columns(self) -> Vec<Option<ColumnPlace>> {
+        let place_of = |word: &str| self.tokens.iter().position(|token| token.is(word));
+        let Some((table, into)) = self.scope.tables().first().copied().zip(place_of("into")) else { return Vec::new() };
+        let Some(values) = place_of("values").or_else(|| place_of("value")).filter(|values| *values > into) else {
+            return Vec::new();
         };
-        is_alone.then_some(Role::Stored(ColumnPlace { table, column }))
+        let columns = &self.known[table].columns;
+        let Some(list) = (into..values).find(|at| self.tokens[*at].is_mark("(")) else {
+            return (0..columns.len()).map(|column| Some(ColumnPlace { table, column })).collect();
+        };
+        let names = self.tokens[list + 1..values].iter().filter_map(Token::name);
+        let column = |name: String| columns.iter().position(|column| column.eq_ignore_ascii_case(&name));
+        names.map(|name| column(name).map(|column| ColumnPlace { table, column })).collect()
     }
 
     /// The column that ends before a place, and whether it is the column itself: `a`, `t.a`, `lower(a)`.
     fn column_before(self, place: usize) -> Option<(ColumnPlace, bool)> {
         let last = place.checked_sub(1)?;
         if self.tokens[last].is_mark(")") {
-            let open = self.tokens[..last]
-                .iter()
-                .rposition(|token| token.depth <= self.tokens[last].depth && token.is_mark("("))?;
+            let open = self.seats.at(last).opening?;
             let mut names = (open + 1..last).filter_map(|at| self.column_at(at));
             let found = names.next()?;
             return names.all(|other| other == found).then_some((found, false));
@@ -301,6 +264,7 @@ impl Statement<'_, '_> {
         if is_call {
             let depth = self.tokens[last + 1].depth;
             let close = (last + 2..self.tokens.len())
+                .take(TYPE_TOKENS_MOST)
                 .find(|at| self.tokens[*at].is_mark(")") && self.tokens[*at].depth == depth)?;
             return self.column_before(close + 1);
         }

@@ -3,6 +3,7 @@
 //! Main type: [`Scope`].
 
 use super::keyword::is_keyword;
+use super::seat::{Seat, Seats};
 use super::token::{Kind, Token};
 
 /// A table that there is: its schema, its name and its columns.
@@ -45,9 +46,10 @@ impl Scope {
     pub fn of(tokens: &[Token<'_>], known: &[Known]) -> Self {
         let mut scope = Scope::default();
         let own = names_of_parts(tokens);
+        let seats = Seats::of(tokens);
         let mut place = 0;
         while place < tokens.len() {
-            if introduces_table(tokens, place) {
+            if introduces_table(tokens, place, &seats) {
                 place = scope.take(tokens, place + 1, known, &own);
             } else {
                 place += 1;
@@ -133,23 +135,22 @@ fn names_of_parts(tokens: &[Token<'_>]) -> Vec<String> {
 }
 
 /// Whether tables are named behind this word.
-fn introduces_table(tokens: &[Token<'_>], place: usize) -> bool {
+fn introduces_table(tokens: &[Token<'_>], place: usize, seats: &Seats) -> bool {
     let token = &tokens[place];
     let before = place.checked_sub(1).map(|before| &tokens[before]);
     if token.is("from") {
-        return before.is_none_or(|word| !word.is("distinct")) && !is_in_call(tokens, place);
+        return before.is_none_or(|word| !word.is("distinct")) && !is_in_call(tokens, seats.at(place));
     }
     let is_first = before.is_none() || before.is_some_and(|word| word.is_mark("(") || word.is_mark(")"));
     token.is("join") || token.is("into") || token.is("straight_join") || (token.is("update") && is_first)
 }
 
-/// Whether a FROM stands within a function, as in `EXTRACT(hour FROM a)`.
-fn is_in_call(tokens: &[Token<'_>], place: usize) -> bool {
-    let depth = tokens[place].depth;
-    let Some(open) = tokens[..place].iter().rposition(|token| token.depth < depth) else { return false };
-    let is_query = tokens[open + 1..place].iter().any(|token| token.is("select") || token.is("delete"));
-    !is_query
-        && open.checked_sub(1).is_some_and(|name| tokens[name].kind == Kind::Word && !is_keyword(tokens[name].text))
+/// Whether a FROM stands within a function, as in `EXTRACT(hour FROM a)`: what is in the bracket begins no query.
+fn is_in_call(tokens: &[Token<'_>], seat: Seat) -> bool {
+    let Some(open) = seat.open else { return false };
+    let is_query = tokens.get(open + 1).is_some_and(|word| word.is("select") || word.is("with") || word.is("delete"));
+    let is_name = |name: &Token<'_>| name.kind == Kind::Word && !is_keyword(name.text);
+    !is_query && open.checked_sub(1).is_some_and(|name| is_name(&tokens[name]))
 }
 
 fn is_into(tokens: &[Token<'_>], place: usize) -> bool {

@@ -49,31 +49,64 @@ impl Shape {
     }
 }
 
-/// The shape of a statement; of a digest of MySQL's too, whose lists `(...)` become as long as `list` says.
+/// The shape of a statement.
 pub fn shape_of(sql: &str, grammar: Grammar) -> Shape {
     let mut tokens = tokens_of(sql, grammar);
     while tokens.last().is_some_and(|token| token.is_mark(";")) {
         tokens.pop();
     }
     let mut shape = Shape { text: String::with_capacity(sql.len()), literals: Vec::new() };
+    let mut around = vec![Around::default()];
     let mut place = 0;
     while let Some(token) = tokens.get(place) {
         let before = place.checked_sub(1).map(|before| &tokens[before]);
         let is_value = matches!(token.kind, Kind::Number | Kind::Text | Kind::Parameter(_));
-        if is_value && !is_structure(&tokens, place) {
-            shape.put_value(token, before, grammar);
+        let before_that = place.checked_sub(2).map(|before| &tokens[before]);
+        if is_value && !is_structure(token, before, around.last()) {
+            shape.put_value(token, (before, before_that), grammar);
         } else if let Some(number) = negative(&tokens, place) {
-            put_gap(&mut shape.text, token, before);
+            put_gap(&mut shape.text, token, (before, before_that));
             shape.text.push('?');
             shape.literals.push(Literal::Number(format!("-{}", number.text)));
             place += 1;
         } else {
-            put_gap(&mut shape.text, token, before);
+            put_gap(&mut shape.text, token, (before, before_that));
             shape.put(token);
         }
+        look_around(&mut around, token, (before, before_that));
         place += 1;
     }
     shape
+}
+
+/// What is known within a bracket, and outside of all.
+#[derive(Debug, Clone, Copy, Default)]
+struct Around {
+    /// Whether the last keyword was BY: `ORDER BY`, `GROUP BY`.
+    is_by: bool,
+    /// Whether it is that of a type, as in `CAST(a AS DECIMAL(10, 2))`, and has had numbers alone.
+    is_length: bool,
+}
+
+fn look_around(
+    around: &mut Vec<Around>,
+    token: &Token<'_>,
+    (before, before_that): (Option<&Token<'_>>, Option<&Token<'_>>),
+) {
+    if token.is_mark("(") {
+        let is_named = before.is_some_and(|name| name.kind == Kind::Word);
+        let is_type = before_that.is_some_and(|mark| mark.is("as") || mark.is_mark("::"));
+        return around.push(Around { is_by: false, is_length: is_named && is_type });
+    }
+    if token.is_mark(")") && around.len() > 1 {
+        around.pop();
+        return;
+    }
+    let Some(own) = around.last_mut() else { return };
+    own.is_length &= token.kind == Kind::Number || token.is_mark(",");
+    if token.kind == Kind::Word && is_keyword(token.text) && !token.is("asc") && !token.is("desc") {
+        own.is_by = token.is("by");
+    }
 }
 
 impl Shape {
@@ -82,8 +115,9 @@ impl Shape {
         if token.kind == Kind::Mark { self.text += &token.text.replace('?', "??") } else { self.text += token.text }
     }
 
-    fn put_value(&mut self, token: &Token<'_>, before: Option<&Token<'_>>, grammar: Grammar) {
+    fn put_value(&mut self, token: &Token<'_>, before: (Option<&Token<'_>>, Option<&Token<'_>>), grammar: Grammar) {
         put_gap(&mut self.text, token, before);
+        let before = before.0;
         let typed =
             before.filter(|before| is_type_of_literal(before) && !(grammar.has_backslashes && before.is("interval")));
         // A parameter cannot stand behind the name of a type as a literal can.
@@ -109,46 +143,19 @@ fn is_type_of_literal(token: &Token<'_>) -> bool {
     ["date", "time", "timestamp", "timestamptz", "interval"].iter().any(|name| token.is(name))
 }
 
-/// Whether a value is a part of what the statement is, and no value that it is asked with.
-fn is_structure(tokens: &[Token<'_>], place: usize) -> bool {
-    let token = &tokens[place];
+/// Whether a value is a part of what the statement is, and no value that it is asked with: the path of a JSON value, an interval, the number of a column in
+/// `ORDER BY 2`, the length of a type.
+fn is_structure(token: &Token<'_>, before: Option<&Token<'_>>, around: Option<&Around>) -> bool {
     if matches!(token.kind, Kind::Parameter(_)) {
         return false;
     }
-    let before = |by: usize| place.checked_sub(by).map(|place| &tokens[place]);
-    let is_path = before(1).is_some_and(|mark| ["->", "->>", "#>", "#>>"].iter().any(|path| mark.is_mark(path)));
-    let is_interval = before(1).is_some_and(|word| word.is("interval"));
-    if is_path || is_interval {
-        return true;
-    }
-    token.kind == Kind::Number && (is_ordinal(tokens, place) || is_length_of_type(tokens, place))
-}
-
-/// Whether a number counts the columns of the answer: `ORDER BY 2`.
-fn is_ordinal(tokens: &[Token<'_>], place: usize) -> bool {
-    let depth = tokens[place].depth;
-    let mut own =
-        tokens[..place].iter().rev().take_while(|token| token.depth >= depth).filter(|token| token.depth == depth);
-    let Some(before) = own.next() else { return false };
-    if before.is("by") {
-        return true;
-    }
-    let clause = own.find(|token| {
-        token.is("by") || (token.kind == Kind::Word && is_keyword(token.text) && !token.is("asc") && !token.is("desc"))
-    });
-    before.is_mark(",") && clause.is_some_and(|clause| clause.is("by"))
-}
-
-/// Whether a number says how long a type is: `CAST(a AS DECIMAL(10, 2))`, `a::varchar(5)`.
-fn is_length_of_type(tokens: &[Token<'_>], place: usize) -> bool {
-    let depth = tokens[place].depth;
-    let Some(open) = tokens[..place].iter().rposition(|token| token.depth < depth) else { return false };
-    let inner = &tokens[open + 1..place];
-    let is_list = inner.iter().all(|token| token.kind == Kind::Number || token.is_mark(","));
-    let marks = |by: usize| open.checked_sub(by).map(|place| &tokens[place]);
-    is_list
-        && marks(1).is_some_and(|name| name.kind == Kind::Word)
-        && marks(2).is_some_and(|mark| mark.is("as") || mark.is_mark("::"))
+    let is_path = before.is_some_and(|mark| ["->", "->>", "#>", "#>>"].iter().any(|path| mark.is_mark(path)));
+    let is_interval = before.is_some_and(|word| word.is("interval"));
+    let is_number = token.kind == Kind::Number;
+    let is_ordinal = before.is_some_and(|before| before.is("by") || before.is_mark(","))
+        && around.is_some_and(|around| around.is_by);
+    let is_length = around.is_some_and(|around| around.is_length);
+    is_path || is_interval || (is_number && (is_ordinal || is_length))
 }
 
 /// The number behind a minus that is its sign.
@@ -166,17 +173,21 @@ fn negative<'t, 'a>(tokens: &'t [Token<'a>], place: usize) -> Option<&'t Token<'
 }
 
 /// The space before a token: none around dots and casts, and none between a function and its bracket.
-fn put_gap(text: &mut String, token: &Token<'_>, before: Option<&Token<'_>>) {
+fn put_gap(text: &mut String, token: &Token<'_>, (before, before_that): (Option<&Token<'_>>, Option<&Token<'_>>)) {
     let Some(before) = before else { return };
     let is_tight = |token: &Token<'_>| token.is_mark(".") || token.is_mark("::");
     let is_call = token.is_mark("(") && before.kind == Kind::Word && !is_keyword(before.text);
     let is_closing = [",", ")", ";"].iter().any(|mark| token.is_mark(mark));
     // A table's columns stand apart from its name; of a function nothing may.
-    let is_call = is_call && !text.trim_end_matches(before.text).trim_end().to_ascii_uppercase().ends_with("INTO");
+    let is_call = is_call && before_that.is_none_or(|word| !word.is("into") && !word.is_mark("."));
     if is_tight(token) || is_tight(before) || is_closing || is_call || before.is_mark("(") || (before.is_mark("@")) {
         return;
     }
-    let is_spaced = token.is_apart || before.is_mark(",") || matches!(before.kind, Kind::Text | Kind::Parameter(_));
+    let is_value = matches!(token.kind, Kind::Number | Kind::Text | Kind::Parameter(_));
+    let is_spaced = token.is_apart
+        || (is_value && before.kind == Kind::Word)
+        || before.is_mark(",")
+        || matches!(before.kind, Kind::Text | Kind::Parameter(_));
     if is_spaced || token.is_comparison() || before.is_comparison() {
         text.push(' ');
     }

@@ -123,8 +123,8 @@ pub fn tokens_of(sql: &str, grammar: Grammar) -> Vec<Token<'_>> {
     tokens
 }
 
-/// White space or a comment at the start.
-fn length_of_gap(rest: &str) -> usize {
+/// How long white space or a comment at the start is.
+pub fn length_of_gap(rest: &str) -> usize {
     if rest.starts_with("--") {
         return rest.find('\n').map_or(rest.len(), |end| end + 1);
     }

@@ -92,11 +92,12 @@ pub fn run(arguments: &DraftArguments, is_json: bool, names: &Names) -> Result<S
         let remedy = "count for longer, or leave --for out to take what ran before";
         return Err(Failure::refused(Refusal::at(&found.address, what, remedy)));
     }
-    let (seen, is_guess) =
-        if seen.statements.is_empty() { (fallback(&catalogue, &quote, seen), true) } else { (seen, false) };
     let (now_us, offset_s) = clock(found.server, &mut *session).map_err(Failure::usage)?;
     let place = Place { server: found.server, writer: &writer, now_us, offset_s, keeps_values: arguments.values };
     let fitter = Fitter { catalogue: &catalogue, known: &known, grammar: grammar_of(found.server), place };
+    let is_guess =
+        arguments.statements.is_empty() && !seen.statements.iter().any(|ran| !fitter.is_of_server(&ran.text));
+    let seen = if is_guess { fallback(&catalogue, &quote, seen) } else { seen };
     let mut trier = OnDatabase { database: &*database, server: found.server, lost: None };
     let drafted = draft(&fitter, seen, &mut trier);
     if let Some(error) = trier.lost {

@@ -113,12 +113,16 @@ impl Shop {
         self.target.session()
     }
 
-    /// What customers do, so often: seven statements each time, with values in their texts.
+    /// What customers do, so often: seven statements each time, and one with an array where there are arrays, with values in their texts.
     pub fn trade(&self, times: u32) {
         let mut session = self.target.session();
         for number in 0..times {
             let id = 1 + number * 7919 % ORDERS;
             let (customer, probe, hour) = (1 + id % (ORDERS / 10), 1 + number % 20, number % 5);
+            if self.is_postgres() {
+                let ids = format!("{id},{},{}", 1 + (id + 5) % ORDERS, 1 + (id + 9) % ORDERS);
+                session.query(&format!("SELECT id FROM orders WHERE id = ANY('{{{ids}}}'::bigint[])")).unwrap();
+            }
             for sql in [
                 format!("SELECT id, total FROM orders WHERE id = {id}"),
                 format!("SELECT id, total FROM orders WHERE customer_id = {customer} ORDER BY id DESC LIMIT 5"),

@@ -93,6 +93,8 @@ pub enum Fill {
     RowOf(u32, u32),
     /// Counts up from the number that a query answered before the trial, by the second.
     SequenceFrom(String, i64),
+    /// So many values as one, as PostgreSQL writes an array: `{4,1,9}`.
+    Array(u32, Box<Fill>),
 }
 
 /// Times that ascend, in microseconds since 1970, and how they are written.
@@ -119,7 +121,7 @@ impl Fill {
         let mut parts = vec![self];
         match self {
             Fill::Weighted(choices) => parts.extend(choices.iter().flat_map(|(fill, _)| fill.parts())),
-            Fill::Plus(_, more) => parts.extend(more.parts()),
+            Fill::Plus(_, inner) | Fill::Array(_, inner) => parts.extend(inner.parts()),
             _ => {}
         }
         parts

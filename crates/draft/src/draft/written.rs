@@ -54,6 +54,7 @@ pub fn fill_text(fill: &Fill) -> String {
             let one = |(fill, weight): &(Fill, f64)| format!("[{}, {}]", fill_text(fill), number_text(*weight));
             format!("{{ weighted = [{}] }}", choices.iter().map(one).collect::<Vec<_>>().join(", "))
         }
+        Fill::Array(count, element) => format!("{{ array = [{count}, {}] }}", fill_text(element)),
         Fill::Null => "{ null = true }".to_owned(),
         Fill::Same(number) => format!("{{ same = {number} }}"),
         Fill::Plus(number, more) => format!("{{ plus = [{number}, {}] }}", fill_text(more)),

@@ -181,10 +181,9 @@ fn kind_of(fill: &Fill) -> Result<Option<ColumnKind>, String> {
         }
         Fill::Null => return Ok(None),
         Fill::Weighted(choices) => return kind_of_all(choices.iter().map(|(fill, _)| fill)),
-        Fill::Same(_) | Fill::Plus(..) | Fill::From(_) | Fill::RowOf(..) | Fill::SequenceFrom(..) => {
-            return Err(
-                "same, plus, from, row_of and a sequence from a query are for parameters of statements".to_owned()
-            );
+        Fill::Same(_) | Fill::Plus(..) | Fill::From(_) | Fill::RowOf(..) | Fill::SequenceFrom(..) | Fill::Array(..) => {
+            return Err("same, plus, from, row_of, array and a sequence from a query are for parameters of statements"
+                .to_owned());
         }
     }))
 }

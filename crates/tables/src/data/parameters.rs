@@ -5,7 +5,7 @@
 use std::sync::Arc;
 
 use super::Filler;
-use crate::random::Stream;
+use crate::random::{Stream, derive};
 use crate::record::{Cell, Cells, Span};
 use crate::trial::{Asked, Fill};
 use crate::units::times::{parse_time, write_time};
@@ -28,6 +28,8 @@ enum Parameter {
     },
     /// First and step.
     Sequence(i64, i64),
+    /// How many, and what each is.
+    Array(u32, Box<Parameter>),
     /// First, in microseconds since 1970, step in seconds, and the zone that it is written in.
     Times(i64, i64, String),
 }
@@ -60,6 +62,7 @@ impl Parameters {
         let first = out.len();
         for (place, parameter) in self.0.iter().enumerate() {
             match parameter {
+                Parameter::Array(count, element) => array(*count, element, (seed, index, lane | place as u64), out),
                 Parameter::Own(filler) => filler.fill(seed, index, lane | place as u64, out),
                 Parameter::Same(earlier) => out.again(first + earlier),
                 Parameter::Plus(earlier, filler) => {
@@ -67,12 +70,7 @@ impl Parameters {
                     add(first + earlier, out);
                 }
                 Parameter::Row { rows, column, drawn_by } => {
-                    let row = Stream::new(seed, index, lane | *drawn_by as u64).below(rows.len() as u64);
-                    let value = rows.get(row as usize).and_then(|row| row.get(*column)?.as_deref());
-                    match value {
-                        Some(text) => write(text, out),
-                        None => out.null(),
-                    }
+                    draw(rows, *column, (seed, index, lane | *drawn_by as u64), out);
                 }
                 Parameter::Sequence(start, step) => {
                     out.int(start.wrapping_add(step.wrapping_mul(index as i64)));
@@ -84,6 +82,46 @@ impl Parameters {
             }
         }
     }
+}
+
+/// Appends a value of a row that is drawn by these random numbers.
+fn draw(rows: &[Vec<Option<String>>], column: usize, (seed, index, lane): (u64, u64, u64), out: &mut Cells) {
+    let row = Stream::new(seed, index, lane).below(rows.len() as u64);
+    match rows.get(row as usize).and_then(|row| row.get(column)?.as_deref()) {
+        Some(text) => write(text, out),
+        None => out.null(),
+    }
+}
+
+/// Appends several values as one text: `{1,"a"}`. Each has random numbers of its own.
+fn array(count: u32, element: &Parameter, (seed, index, lane): (u64, u64, u64), out: &mut Cells) {
+    let mut text = vec![b'{'];
+    for number in 0..count {
+        let own = derive(seed, u64::from(number) + 1);
+        match element {
+            Parameter::Own(filler) => filler.fill(own, index, lane, out),
+            Parameter::Row { rows, column, .. } => draw(rows, *column, (own, index, lane), out),
+            _ => out.null(),
+        }
+        if number > 0 {
+            text.push(b',');
+        }
+        match out.pop() {
+            Some(Cell::Int(value)) => text.extend(value.to_string().bytes()),
+            Some(Cell::Float(value)) => text.extend(value.to_string().bytes()),
+            Some(Cell::Text(span)) => {
+                text.push(b'"');
+                for byte in out.bytes_of(span) {
+                    text.extend(matches!(byte, b'"' | b'\\').then_some(b'\\'));
+                    text.push(*byte);
+                }
+                text.push(b'"');
+            }
+            _ => text.extend(b"NULL"),
+        }
+    }
+    text.push(b'}');
+    out.text_of(|bytes| bytes.append(&mut text));
 }
 
 fn parameter(fills: &[&Fill], place: usize, asked: &Asked) -> Result<Parameter, String> {
@@ -114,6 +152,13 @@ fn parameter(fills: &[&Fill], place: usize, asked: &Asked) -> Result<Parameter, 
             row(sql, *column, earlier, asked)
         }
         Fill::SequenceFrom(sql, step) => sequence(sql, *step, asked),
+        Fill::Array(count, element) => {
+            let element = match &**element {
+                Fill::From(sql) => row(sql, 1, place, asked)?,
+                element => Parameter::Own(Filler::for_parameter(element)?),
+            };
+            Ok(Parameter::Array(*count, Box::new(element)))
+        }
         fill => Filler::for_parameter(fill).map(Parameter::Own),
     }
 }
@@ -268,6 +313,18 @@ mod tests {
         assert!(refusal(&fills, &asked(&[&[Some("x")]])).contains("gives no whole number"));
         let times = asked(&[&[Some("2026-12-31 23:59:58+00")]]);
         assert_eq!(values(&fills, &times, 3), [json!("2027-01-01 00:00:01+00")]);
+    }
+
+    #[test]
+    fn arrays_have_so_many_values_each_drawn_by_itself() {
+        let none = Asked::default();
+        let numbers = Fill::Array(3, Box::new(Fill::Uniform(1.0, 1e9)));
+        let made = values(&[numbers], &none, 1)[0].as_str().unwrap().to_owned();
+        let drawn: Vec<u32> = made.trim_matches(['{', '}']).split(',').map(|number| number.parse().unwrap()).collect();
+        assert!(drawn.len() == 3 && drawn[0] != drawn[1] && drawn[1] != drawn[2], "{made}");
+        let rows = asked(&[&[Some("a\"b\\\\c")]]);
+        let made = values(&[Fill::Array(2, Box::new(Fill::From("q".to_owned())))], &rows, 1);
+        assert_eq!(made, [json!(r#"{"a\"b\\\\c","a\"b\\\\c"}"#)]);
     }
 
     #[test]

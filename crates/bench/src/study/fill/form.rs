@@ -28,7 +28,8 @@ pub static FILLS_OF_PARAMS: Form = Form {
     says: "list of fills, as of a column, or `{ from = \"SELECT id, day FROM t LIMIT 1000\" }` (a row of what the database answers before each trial: its first value), `{ row_of = [1, \
            2] }` (of the row that parameter 1 has its value from, the second value), `{ sequence = [\"SELECT max(id) + 1 FROM t\", step] }`, `{ same = 1 }` (the value of parameter \
            1), `{ plus = [1, 99] }` (parameter 1 and so much more: a number, a fill, or for times a duration as in `\"1h\"`), `{ now = [\"-1h\", \"0s\"] }` (a time around the present \
-           one; a third text, as in `\"+00:00\"`, is the zone that it is written in), `{ null = true }`",
+           one; a third text, as in `\"+00:00\"`, is the zone that it is written in), `{ array = [3, { uniform = [1, 9] }] }` (three values as PostgreSQL's arrays are written), \
+           `{ null = true }`",
     schema: || json!({ "type": "array", "items": schema(true) }),
     example: "[1]",
 };
@@ -171,6 +172,16 @@ const WAYS: &[Way] = &[
         schema: || json!({ "type": "string" }),
     },
     Way {
+        key: "array",
+        is_of_params: true,
+        must: "how many values, from 1 to 10,000, and what each is: a value, or a fill",
+        read: |node| match items(node) {
+            [count, element] => Some(Fill::Array(place(count)?, Box::new(element_of_array(element)?))),
+            _ => None,
+        },
+        schema: || json!({ "type": "array", "minItems": 2, "maxItems": 2 }),
+    },
+    Way {
         key: "row_of",
         is_of_params: true,
         must: "the number of an earlier parameter that is filled by from, and which value of its row is meant, both from 1",
@@ -261,6 +272,7 @@ fn is_of_column(fill: &Fill) -> bool {
             | Fill::Plus(..)
             | Fill::From(_)
             | Fill::RowOf(..)
+            | Fill::Array(..)
             | Fill::SequenceFrom(..)
     )
 }
@@ -379,4 +391,13 @@ fn inner(node: &Node) -> Option<Fill> {
     let is_plain =
         !matches!(fill, Fill::Weighted(_)) && (is_of_column(&fill) || matches!(fill, Fill::Null | Fill::Now(..)));
     is_plain.then_some(fill)
+}
+
+/// What each value of an array is: besides what stands within other fills, a value of the database.
+fn element_of_array(node: &Node) -> Option<Fill> {
+    let from = || match &node.content {
+        Content::Table(table) => table.entries.iter().find(|entry| entry.key == "from" && table.entries.len() == 1),
+        _ => None,
+    };
+    inner(node).or_else(|| query(&from()?.node).map(Fill::From))
 }

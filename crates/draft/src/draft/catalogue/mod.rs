@@ -69,7 +69,7 @@ pub struct Table {
     pub name: String,
     /// As statements write it.
     pub quoted: String,
-    /// Whether it is a view, which is not looked at.
+    /// Whether it is a view, or a table of another server, which is not looked at.
     pub is_view: bool,
     /// About how many rows it has.
     pub rows: f64,
@@ -119,6 +119,17 @@ pub struct Catalogue {
     pub tables: Vec<Table>,
     /// What could not be looked at, and why.
     pub notes: Vec<String>,
+}
+
+impl Catalogue {
+    /// Says where there are more tables than are looked at.
+    fn note_number(&mut self, tables: usize) {
+        if tables > TABLES_MOST {
+            let told =
+                format!("there are more than {TABLES_MOST} tables; those behind them by name were not looked at");
+            self.notes.push(told);
+        }
+    }
 }
 
 /// How names and values are written.

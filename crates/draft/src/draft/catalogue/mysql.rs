@@ -22,11 +22,7 @@ pub fn tables(session: &mut dyn Session, writer: &Writer<'_>) -> Result<Catalogu
          WHERE table_schema = DATABASE() ORDER BY table_name, index_name, seq_in_index LIMIT 50000",
     )?;
     let mut catalogue = Catalogue::default();
-    if found.len() > TABLES_MOST {
-        catalogue
-            .notes
-            .push(format!("there are more than {TABLES_MOST} tables; those behind them by name were not looked at"));
-    }
+    catalogue.note_number(found.len());
     let (columns, indexes) = (by_first(&columns), by_first(&indexes));
     for row in found.iter().take(TABLES_MOST) {
         let name = text(row, 0);

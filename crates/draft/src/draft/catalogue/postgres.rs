@@ -41,11 +41,7 @@ pub fn tables(session: &mut dyn Session, writer: &Writer<'_>) -> Result<Catalogu
     });
     let by_column: HashMap<[String; 3], &Vec<Option<String>>> =
         statistics.iter().map(|row| ([text(row, 0), text(row, 1), text(row, 2)], row)).collect();
-    if found.len() > TABLES_MOST {
-        catalogue
-            .notes
-            .push(format!("there are more than {TABLES_MOST} tables; those behind them by name were not looked at"));
-    }
+    catalogue.note_number(found.len());
     let (columns, indexes) = (by_first(&columns), by_first(&indexes));
     for row in found.iter().take(TABLES_MOST) {
         let (id, schema, name) = (text(row, 0), text(row, 1), text(row, 2));
@@ -75,7 +71,8 @@ pub fn tables(session: &mut dyn Session, writer: &Writer<'_>) -> Result<Catalogu
         }
         let quoted_name = (writer.quote)(&name);
         let quoted = if is_visible { quoted_name } else { format!("{}.{quoted_name}", (writer.quote)(&schema)) };
-        let (bytes, is_view) = (number(row, 4), text(row, 6) == "v");
+        // A foreign table takes no TABLESAMPLE, and is asked elsewhere.
+        let (bytes, is_view) = (number(row, 4), matches!(text(row, 6).as_str(), "v" | "f"));
         catalogue.tables.push(Table { schema, name, quoted, is_view, rows, bytes, columns, keys, indexed });
     }
     Ok(catalogue)

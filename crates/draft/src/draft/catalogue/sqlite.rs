@@ -11,11 +11,7 @@ pub fn tables(session: &mut dyn Session, writer: &Writer<'_>) -> Result<Catalogu
         TABLES_MOST + 1
     ))?;
     let mut catalogue = Catalogue::default();
-    if found.len() > TABLES_MOST {
-        catalogue
-            .notes
-            .push(format!("there are more than {TABLES_MOST} tables; those behind them by name were not looked at"));
-    }
+    catalogue.note_number(found.len());
     for row in found.iter().take(TABLES_MOST) {
         match table(session, writer, row) {
             Ok(table) => catalogue.tables.push(table),

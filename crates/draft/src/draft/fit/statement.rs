@@ -20,6 +20,8 @@ const TOKENS_MOST: usize = 10_000;
 const PARAMETERS_MOST: usize = 1_000;
 /// Values that all have to be the same for a constant, at least.
 pub const CONSTANT_LEAST: usize = 5;
+/// Values of an array, at most.
+const ARRAY_MOST: usize = 1_000;
 /// Texts that are listed, at most.
 const TEXTS_MOST: usize = 50;
 /// Rows of an answer that is limited to an unknown number.
@@ -267,6 +269,7 @@ impl Fitter<'_> {
             Role::Compared { column, how: Comparison::AtLeast | Comparison::AtMost, is_plain: true } => {
                 self.bound_alone(work, place, column)
             }
+            Role::Compared { column, how: Comparison::AnyOf, is_plain: true } => self.any_of(work, &values, column),
             Role::Stored(column) => self.stored(&values, &numbers, column),
             Role::Limit => Ok(fit_numbers(&numbers, None).unwrap_or_else(|| limit(work, place))),
             Role::Offset => Ok(fit_numbers(&numbers, None).unwrap_or(Fill::Number(0.0))),
@@ -339,6 +342,23 @@ impl Fitter<'_> {
         column::found(&self.place, table, column.column, rows)
     }
 
+    /// An array of values that are there: as long as those that were asked for, or as calls found rows.
+    fn any_of(&self, work: &mut Work<'_>, values: &[&str], column: ColumnPlace) -> Result<Fill, String> {
+        let length = |array: &&str| 1 + array.matches(',').count();
+        let mut lengths: Vec<usize> = values.iter().map(length).collect();
+        lengths.sort_unstable();
+        let told = work.rows_told.map(|rows| rows.round().clamp(1.0, ARRAY_MOST as f64) as usize);
+        let length = lengths.get(lengths.len() / 2).copied().or(told).unwrap_or_else(|| {
+            work.remarks.push(format!(
+                "nothing tells how many values {} is compared with: it is a guess",
+                self.column_name(column)
+            ));
+            LIMIT_UNKNOWN as usize
+        });
+        let element = column::found(&self.place, self.table(column), column.column, None)?;
+        Ok(Fill::Array(length.min(ARRAY_MOST) as u32, Box::new(element)))
+    }
+
     fn stored(&self, values: &[&str], numbers: &[f64], column: ColumnPlace) -> Result<Fill, String> {
         let (table, own) = (self.table(column), &self.table(column).columns[column.column]);
         let is_key = table.keys.iter().any(|key| key.last() == Some(&column.column));
@@ -359,8 +379,9 @@ impl Fitter<'_> {
         let table =
             tables.first().map_or(String::new(), |table| format!(" {}", plain(&self.catalogue.tables[*table].name)));
         let by = roles.iter().find_map(|role| match role {
-            Role::Compared { column, .. } => {
-                Some(format!(" by {}", plain(&self.table(*column).columns[column.column].name)))
+            Role::Compared { column, how, .. } => {
+                let any = if *how == Comparison::AnyOf { "any " } else { "" };
+                Some(format!(" by {any}{}", plain(&self.table(*column).columns[column.column].name)))
             }
             _ => None,
         });

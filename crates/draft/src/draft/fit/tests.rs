@@ -98,6 +98,13 @@ fn columns_of_one_row_are_drawn_together() {
 }
 
 #[test]
+fn arrays_are_as_long_as_calls_found_rows() {
+    assert_eq!(fills("SELECT * FROM orders WHERE id = ANY($1)", 4.0), ["{ array = [4, { uniform = [1, 10000] }] }"]);
+    let asked = fit(&ran(&["SELECT * FROM orders WHERE id = ANY('{1,2,3,4,5,6}')"; 9], 4.0), false).unwrap();
+    assert_eq!(fill_text(&asked.fills[0]), "{ array = [6, { uniform = [1, 10000] }] }");
+}
+
+#[test]
 fn a_range_is_as_wide_as_the_rows_of_a_call_say() {
     let found = fills("SELECT * FROM orders WHERE at BETWEEN $1 AND $2", 500.0);
     // A twentieth of the rows is an hour of twenty.

@@ -15,6 +15,8 @@ const TYPE_TOKENS_MOST: usize = 50;
 pub enum Comparison {
     /// It is the column's, alone or in a list.
     Equal,
+    /// It is an array, and the column's is one of its values.
+    AnyOf,
     /// The column's is this or more.
     AtLeast,
     /// The column's is this or less.
@@ -180,6 +182,11 @@ impl Statement<'_, '_> {
         let Seat { open, commas: number, .. } = self.seats.at(place);
         let open = open?;
         let before = open.checked_sub(1).map(|before| &self.tokens[before])?;
+        let is_any = ["any", "some"].iter().any(|word| before.is(word));
+        if is_any && open >= 2 && self.tokens[open - 2].is_mark("=") {
+            let (column, is_plain) = self.column_before(open - 2)?;
+            return Some(Role::Compared { column, how: Comparison::AnyOf, is_plain });
+        }
         if before.is("in") {
             let (at, how) = self.behind_not(open - 1);
             let (column, is_plain) = self.column_before(at)?;
@@ -320,6 +327,7 @@ mod tests {
             Role::Compared { column, how, is_plain } => {
                 let mark = match how {
                     Comparison::Equal => "=",
+                    Comparison::AnyOf => "in",
                     Comparison::AtLeast => ">",
                     Comparison::AtMost => "<",
                     Comparison::Differs => "!",
@@ -375,6 +383,13 @@ mod tests {
             roles("SELECT count(*) FROM orders WHERE id = ? GROUP BY status HAVING count(*) > ?"),
             ["orders.id=", "Unknown"]
         );
+    }
+
+    #[test]
+    fn arrays_are_told_apart_from_values() {
+        assert_eq!(roles("SELECT * FROM orders WHERE id = ANY(?) AND status = ?"), ["orders.idin", "orders.status="]);
+        assert_eq!(roles("SELECT * FROM orders o WHERE o.id = ANY (?::bigint[])"), ["orders.idin"]);
+        assert_eq!(roles("SELECT * FROM orders WHERE id <> ALL(?)"), ["Unknown"]);
     }
 
     #[test]

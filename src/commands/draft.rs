@@ -97,7 +97,7 @@ pub fn run(arguments: &DraftArguments, is_json: bool, names: &Names) -> Result<S
     let fitter = Fitter { catalogue: &catalogue, known: &known, grammar: grammar_of(found.server), place };
     let is_guess =
         arguments.statements.is_empty() && !seen.statements.iter().any(|ran| !fitter.is_of_server(&ran.text));
-    let seen = if is_guess { fallback(&catalogue, &quote, seen) } else { seen };
+    let seen = if is_guess { fallback(&catalogue, &quote, seen) } else { with_number(seen, &fitter) };
     let mut trier = OnDatabase { database: &*database, server: found.server, lost: None };
     let drafted = draft(&fitter, seen, &mut trier);
     if let Some(error) = trier.lost {
@@ -280,11 +280,17 @@ fn read_counters(
 }
 
 fn with_note(mut seen: Seen, told: String) -> Seen {
-    let calls: f64 = seen.statements.iter().map(|ran| ran.calls).sum();
-    let rate = seen.seconds.map_or(String::new(), |seconds| format!(", {} a second", show_number(calls / seconds)));
-    let count = seen.statements.len();
-    let told = format!("{told} {} calls of {count} statements{rate}.", show_number(calls));
     seen.notes.insert(0, told);
+    seen
+}
+
+/// Says how often statements of the database's users ran; those about the server itself do not count.
+fn with_number(mut seen: Seen, fitter: &Fitter<'_>) -> Seen {
+    let own: Vec<f64> =
+        seen.statements.iter().filter(|ran| !fitter.is_of_server(&ran.text)).map(|ran| ran.calls).collect();
+    let calls: f64 = own.iter().sum();
+    let rate = seen.seconds.map_or(String::new(), |seconds| format!(", {} a second", show_number(calls / seconds)));
+    seen.notes.push(format!("They ran {} times{rate}; different ones: {}.", show_number(calls), own.len()));
     seen
 }
 
@@ -404,6 +410,10 @@ impl Trier for OnDatabase<'_> {
 fn nothing_understood(address: &str, drafted: &Drafted) -> Refusal {
     let why = drafted.left_out.first().map_or(String::new(), |first| format!(": {}", first.because));
     let count = drafted.left_out.len();
+    if count == 0 {
+        let remedy = "name a log, or a file of SQL, that has some with --statements";
+        return Refusal::at(address, "no SELECT, INSERT, UPDATE or DELETE is among what ran", remedy);
+    }
     let remedy = "name other statements with --statements; those that are left out are understood when written into a study by hand";
     Refusal::at(address, format!("of {count} statements none can be drawn{why}"), remedy)
 }

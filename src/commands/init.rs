@@ -74,10 +74,15 @@ pub fn run(arguments: &InitArguments, is_json: bool, names: &Names) -> Result<St
 
 /// Writes a file that is not there yet.
 pub fn write_new(path: &Path, text: &str) -> Result<(), Failure> {
-    let file = std::fs::File::options().write(true).create_new(true).open(path);
-    file.and_then(|mut file| file.write_all(text.as_bytes())).map_err(|error| {
+    let refused = |error: std::io::Error| {
         let what = format!("it cannot be written: {error}");
         Failure::refused(Refusal::at(path.display().to_string(), what, "name another file with --out"))
+    };
+    let mut file = std::fs::File::options().write(true).create_new(true).open(path).map_err(refused)?;
+    file.write_all(text.as_bytes()).map_err(|error| {
+        // A part of a study is none, and would stand in the way of the next attempt.
+        let _ = std::fs::remove_file(path);
+        refused(error)
     })
 }
 

@@ -3,6 +3,7 @@
 //! Main type: [`Cli`]. Invariant: every command of the contract is known here.
 
 mod block;
+mod capture;
 mod data;
 mod draft;
 mod init;
@@ -13,6 +14,7 @@ use std::path::PathBuf;
 use clap::{Args, Parser, Subcommand, ValueEnum};
 
 pub use block::{BlockAction, MakeArguments};
+pub use capture::CaptureArguments;
 pub use data::{DataArguments, DataFormat, ExportFormat, ImportArguments, ImportedTool};
 pub use draft::DraftArguments;
 pub use init::{Aim, InitArguments};
@@ -47,6 +49,8 @@ pub enum Command {
     Init(InitArguments),
     /// Draws a study from a database that is there: its tables, and the statements that run on it; reads only
     Draft(DraftArguments),
+    /// Makes a trace of a log: statements with their times, sessions and values, for the workload replay
+    Capture(CaptureArguments),
     /// Runs a study: starts the database, loads it case by case, repeats, and reports
     Run(RunArguments),
     /// Prints the tables and verdicts of a run again, and writes RUN/report.html

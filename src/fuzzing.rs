@@ -6,6 +6,7 @@
 
 mod drafts;
 mod formats;
+mod traces;
 
 use crate::fuzzed::Target;
 use crate::{block, database, recorder};
@@ -30,6 +31,7 @@ pub static TARGETS: &[&Target] = &[
     &formats::IMPORT,
     &formats::FIGURES,
     &drafts::DRAFTS,
+    &traces::TRACES,
 ];
 
 #[cfg(test)]

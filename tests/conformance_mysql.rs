@@ -11,7 +11,7 @@ use loadline::database::mysql::dialect::Engine;
 use loadline::database::mysql::{MARIADB, MySql};
 use loadline::database::{Database, DatabaseError, Endpoint, Session};
 use loadline::record::{Cell, Cells};
-use loadline::statement::{Expect, Program, Request, Statement, Step};
+use loadline::statement::{Expect, Program, Request, SqlForm, Statement, Step};
 use loadline::trial::DatabaseSettings;
 
 /// A private server in a temporary directory; ended and removed when dropped.
@@ -225,7 +225,7 @@ fn request(sql_parameters: impl FnOnce(&mut Cells)) -> Request {
 
 fn prepared(database: &MySql, sql: &str) -> Box<dyn Session> {
     let mut session = database.connect().unwrap();
-    let statement = Statement::Sql { sql: sql.into(), allow_empty: true };
+    let statement = Statement::Sql { sql: sql.into(), allow_empty: true, form: SqlForm::Prepared };
     session.prepare(&Program { statements: vec![statement], rows_max: 1, ..Program::default() }).unwrap();
     session
 }

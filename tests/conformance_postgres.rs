@@ -14,7 +14,7 @@ use loadline::database::dialect::create_table;
 use loadline::database::postgres::{Postgres, PostgresDialect};
 use loadline::database::{Answer, Database, DatabaseError, Endpoint, Session};
 use loadline::record::{Cells, ColumnKind};
-use loadline::statement::{Expect, Program, Request, Statement, Step, Table, TableColumn};
+use loadline::statement::{Expect, Program, Request, SqlForm, Statement, Step, Table, TableColumn};
 
 /// A private server, stopped and removed when dropped.
 struct Server {
@@ -246,7 +246,7 @@ fn an_update_that_finds_no_row_undoes_the_inserts_before_it() {
 
 /// Prepares one statement of a study and executes it.
 fn execute_sql(session: &mut dyn Session, sql: &str, fill: impl FnOnce(&mut Cells)) -> Result<Cells, DatabaseError> {
-    let statements = vec![Statement::Sql { sql: sql.into(), allow_empty: true }];
+    let statements = vec![Statement::Sql { sql: sql.into(), allow_empty: true, form: SqlForm::Prepared }];
     session.prepare(&Program { statements, rows_max: 1, ..Program::default() })?;
     let mut request = Request::default();
     fill(&mut request.cells);

@@ -9,6 +9,7 @@ mod harness;
 #[expect(dead_code, reason = "shared with other tests")]
 mod program;
 #[path = "draft/shop.rs"]
+#[expect(dead_code, reason = "shared with other tests")]
 mod shop;
 
 use std::fmt::Write;

@@ -7,7 +7,7 @@ use std::path::PathBuf;
 use loadline::database::sqlite::Sqlite;
 use loadline::database::{Answer, Database, DatabaseError, Session, Target};
 use loadline::record::{Cell, Cells, ColumnKind};
-use loadline::statement::{Expect, Program, Request, Statement, Step, TableColumn};
+use loadline::statement::{Expect, Program, Request, SqlForm, Statement, Step, TableColumn};
 use loadline::trial::DatabaseSettings;
 
 /// A directory of this test alone, removed at its end.
@@ -53,7 +53,7 @@ fn program(sql: &str) -> Program {
         statements: vec![
             Statement::Insert { table: "t".to_owned(), columns: columns() },
             Statement::Update { table: "t".to_owned(), set: vec![v], key: vec![id] },
-            Statement::Sql { sql: sql.to_owned(), allow_empty: false },
+            Statement::Sql { sql: sql.to_owned(), allow_empty: false, form: SqlForm::Prepared },
         ],
         rows_max: 1000,
         ..Program::default()

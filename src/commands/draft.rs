@@ -29,7 +29,7 @@ use crate::fault::fault;
 use crate::record::{Cell, Cells};
 use crate::report::terminal::listed;
 use crate::server::interrupted;
-use crate::statement::{Expect, Program, Request, Statement, Step};
+use crate::statement::{Expect, Program, Request, SqlForm, Statement, Step};
 use crate::study::{self, Names, Patience, without_password};
 use crate::trial::{Asked, DatabaseSettings, Fill};
 use crate::units::{parse_duration, show_number};
@@ -359,7 +359,7 @@ impl OnDatabase<'_> {
     /// A connection of its own with the statement prepared, as the study's clients will have it. Nothing is executed; MySQL and MariaDB prepare no statement
     /// that writes where nothing may be written.
     fn prepared(&self, sql: String, writes: bool) -> Result<Box<dyn Session>, DatabaseError> {
-        let statement = Statement::Sql { sql, allow_empty: true };
+        let statement = Statement::Sql { sql, allow_empty: true, form: SqlForm::Prepared };
         let program = Program { statements: vec![statement], rows_max: 1, ..Program::default() };
         let mut session = if writes { self.database.connect()? } else { connect(self.database, self.server)? };
         session.prepare(&program)?;

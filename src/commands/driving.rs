@@ -67,6 +67,18 @@ impl Source for WorkSource {
     fn done(&mut self, succeeded: bool, request: &mut Request) -> Option<Operation> {
         self.work.done(&mut *self.workload, succeeded, request)
     }
+
+    fn due_ns(&self) -> Option<i64> {
+        self.workload.due_ns()
+    }
+
+    fn is_inside(&self) -> bool {
+        self.workload.is_inside()
+    }
+
+    fn pass_over(&mut self) -> Option<OperationKind> {
+        self.workload.pass_over().map(|operation| operation.kind())
+    }
 }
 
 /// What each of the clients sends, from its number to its workload.

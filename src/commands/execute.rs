@@ -115,7 +115,11 @@ fn set_up(trial: &Trial, current: &mut Current) -> anyhow::Result<Ready> {
     for sql in &settings.workload.set_up {
         session.run_change(sql).context("workload.set_up")?;
     }
-    let place = if workload::has_statements(settings) { "workload.statements" } else { "preparing the statements" };
+    let place = match &settings.workload.replay {
+        Some(_) => "workload.trace",
+        None if workload::has_statements(settings) => "workload.statements",
+        None => "preparing the statements",
+    };
     restrict(&mut *session, &*current.database, settings)?;
     session.prepare(work.program()).context(place)?;
     work.count_rows()?;

@@ -9,6 +9,7 @@ mod block;
 mod block_erase;
 mod block_keys;
 mod cache;
+mod capture;
 mod compare;
 mod connections;
 mod conserve;
@@ -118,6 +119,7 @@ pub fn execute_command(cli: Cli) -> Result<Status, Failure> {
         Command::List { what } => list::run(what, cli.json, &catalogue(), &find_server).map(|()| Status::Valid),
         Command::Plan { study } => plan::run(&study, cli.json, &names()).map(|()| Status::Valid),
         Command::Init(arguments) => init::run(&arguments, cli.json, &names()),
+        Command::Capture(arguments) => capture::run(&arguments, cli.json),
         Command::Draft(arguments) => draft::run(&arguments, cli.json, &names()),
         Command::Run(arguments) => {
             let (study, passwords) = read_study(&arguments.study, &names())?;

@@ -124,7 +124,7 @@ fn check_loops(settings: &Settings) -> Result<(), String> {
 /// Whether a case may not change its database: that is somebody else's, and the study does not say that it may.
 pub fn is_read_only(settings: &Settings) -> bool {
     let is_foreign = settings.database.url.is_some() || settings.database.path.is_some();
-    workload::has_statements(settings) && settings.record.rows == 0 && is_foreign && !settings.workload.writes
+    workload::has_foreign_statements(settings) && settings.record.rows == 0 && is_foreign && !settings.workload.writes
 }
 
 /// Makes a connection refuse to change anything, where the case may not.

@@ -63,6 +63,10 @@ fn case_rows(study: &Study) -> Vec<Vec<String>> {
         let load = &case.settings.load;
         let length = match load.length {
             Length::Seconds(seconds) => show_seconds(seconds),
+            Length::Operations(statements) if let Some(replay) = load.replay => {
+                let seconds = show_seconds(replay.lasts_s(load.rate_per_s));
+                format!("{} statements in {seconds}", show_number(statements as f64))
+            }
             Length::Operations(operations) => format!("{} operations", show_number(operations as f64)),
             Length::OperationsPerClient(operations) => {
                 format!("{} operations per client", show_number(operations as f64))
@@ -161,6 +165,10 @@ enum PlanNote {
         if cases == all { String::new() } else { format!(" in {cases} of them") }
     )]
     Pipelined { cases: usize, all: usize },
+    #[error(
+        "{left_out} of {all} statements of the trace change something and are left out; write writes = true in [workload] to send them too"
+    )]
+    WritesLeftOut { left_out: u64, all: u64 },
     #[error("the first trial of each case is extra and not counted")]
     FirstNotCounted {},
     #[error(
@@ -183,6 +191,12 @@ fn notes(study: &Study) -> Vec<PlanNote> {
     let pipelined = study.cases.iter().filter(|case| case.settings.load.pipeline).count();
     if pipelined > 0 {
         notes.push(PlanNote::Pipelined { cases: pipelined, all: study.cases.len() });
+    }
+    let settings = &study.base;
+    if let Some((load, replay)) = settings.load.replay.zip(settings.workload.replay.as_ref())
+        && replay.left_out > 0
+    {
+        notes.push(PlanNote::WritesLeftOut { left_out: replay.left_out, all: replay.left_out + load.statements });
     }
     if first_counted_round(study) > 0 {
         notes.push(PlanNote::FirstNotCounted {});

@@ -26,7 +26,11 @@ impl Shop {
         std::fs::set_permissions(directory.path(""), anybody).unwrap();
         let (slow, general) = (directory.path("slow.log"), directory.path("general.log"));
         let config: Vec<(&str, &str)> = match name {
-            "postgres" => vec![("shared_preload_libraries", "pg_stat_statements")],
+            "postgres" => vec![
+                ("shared_preload_libraries", "pg_stat_statements"),
+                ("log_line_prefix", "%m [%p] %u@%d "),
+                ("log_min_duration_statement", "0"),
+            ],
             _ => vec![
                 ("performance_schema", "ON"),
                 ("slow_query_log", "ON"),
@@ -42,6 +46,11 @@ impl Shop {
             session.run(&sql).unwrap_or_else(|error| panic!("{name}: {sql}: {error}"));
         }
         shop
+    }
+
+    /// The name of its database in studies.
+    pub fn name(&self) -> &'static str {
+        self.target.name
     }
 
     fn is_postgres(&self) -> bool {
@@ -184,9 +193,15 @@ impl Shop {
         std::iter::once(of_orders).chain(others).flat_map(|sql| self.target.query(sql)).collect()
     }
 
-    /// The slow log and the general log.
-    pub fn logs(&self) -> [PathBuf; 2] {
-        ["slow.log", "general.log"].map(|name| PathBuf::from(self.directory.path(name)))
+    /// The slow log and the general log; of PostgreSQL its log as it is now.
+    pub fn logs(&self) -> Vec<PathBuf> {
+        if self.is_postgres() {
+            let log = PathBuf::from(self.directory.path("shop.log"));
+            std::fs::write(&log, self.target.log()).unwrap();
+            return vec![log];
+        }
+        let names = ["slow.log", "general.log"];
+        names.iter().map(|name| PathBuf::from(self.directory.path(name))).collect()
     }
 }
 

@@ -102,6 +102,11 @@ impl Target {
         self.server.as_ref().unwrap().pids()
     }
 
+    /// What the server has printed.
+    pub fn log(&self) -> String {
+        self.server.as_ref().unwrap().log()
+    }
+
     pub fn open(&self) -> Arc<dyn Database> {
         self.open_at(self.endpoint.as_ref())
     }

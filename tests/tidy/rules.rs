@@ -21,6 +21,7 @@ const LAYERS: &[&[&str]] = &[
         "file",
         "fuzzed",
         "measurement",
+        "trace",
         "trial",
         "statement",
         "operation",

@@ -3,6 +3,7 @@
 //! Main type: [`Findings`]. Invariant: a figure that the evidence does not give is `null`, never 0.
 
 mod invalidity;
+mod load_line;
 mod note;
 mod outcome;
 mod verdict;
@@ -17,6 +18,7 @@ use crate::trial::Levels;
 use crate::units::{Carried, show_number};
 
 pub use invalidity::Invalidity;
+pub use load_line::LoadLine;
 pub use note::{Cached, FewRows, Note, Unsettled};
 pub use outcome::{Outcome, RefutedSeen, Seen, UNUSABLE};
 pub use verdict::{Compared, Found, Leader, Pays, Told, Verdict};
@@ -429,33 +431,6 @@ pub struct ResourceFinding {
     pub sent_bytes_per_s: f64,
     /// Context switches of the machine per second.
     pub context_switches_per_s: f64,
-}
-
-/// A load line: the highest arrival rate whose quantile of response time stays below the bound.
-#[derive(Debug, Clone, PartialEq, Default, Serialize, JsonSchema)]
-pub struct LoadLine {
-    /// Levels of the cases that it was sought among.
-    pub levels: Levels,
-    /// Quantile of response time, 0..1.
-    pub quantile: f64,
-    /// Bound in seconds.
-    pub below_s: f64,
-    /// The arrival rate; null where there is none.
-    pub arrival_rate_per_s: Option<f64>,
-    /// Its bracket: the highest rate that was confirmed, which is the line, and the lowest one above it that was refuted. It holds the line
-    /// with 95 %. Null where none was confirmed, or none was refuted.
-    pub ci95: Option<[f64; 2]>,
-    /// Whether the trials at that rate say with 99 % that the bound is kept.
-    pub verified: bool,
-    /// The quantile at the line, of all its valid trials together, in seconds.
-    pub quantile_s: Option<f64>,
-    /// Trials at the line.
-    pub trials: u64,
-    /// Whether other work on the machine, or trials that could not be driven or used, ended the search.
-    #[serde(skip_serializing_if = "std::ops::Not::not")]
-    pub disturbed: bool,
-    /// How the search ended.
-    pub outcome: Outcome,
 }
 
 /// What became of a claim.

@@ -22,6 +22,7 @@ pub mod scoring;
 pub mod sizing;
 pub mod statement;
 pub mod statistics;
+pub mod trace;
 pub mod trial;
 pub mod units;
 pub mod written;

@@ -64,6 +64,13 @@ pub enum Operation {
         /// Place in the list of the study's statements.
         statement: u16,
     },
+    /// Execute a statement of a trace; its parameters are already in the request's cells.
+    Replayed {
+        /// Place in the list of the trace's statements.
+        statement: u16,
+        /// The kind that it is reported under, which several statements may share.
+        kind: u16,
+    },
 }
 
 impl Operation {
@@ -78,6 +85,7 @@ impl Operation {
             Operation::Delete { .. } => OperationKind::Delete,
             Operation::Query { query } => OperationKind::Query(*query),
             Operation::Statement { statement } => OperationKind::Statement(*statement),
+            Operation::Replayed { kind, .. } => OperationKind::Statement(*kind),
         }
     }
 
@@ -90,7 +98,8 @@ impl Operation {
             | Operation::Update { .. }
             | Operation::Delete { .. }
             | Operation::Query { .. }
-            | Operation::Statement { .. } => 1,
+            | Operation::Statement { .. }
+            | Operation::Replayed { .. } => 1,
         }
     }
 }

@@ -106,7 +106,21 @@ pub enum Statement {
         sql: String,
         /// Whether no row is an acceptable answer to a query.
         allow_empty: bool,
+        /// How it travels, where its program leaves it to it.
+        form: SqlForm,
     },
+}
+
+/// How the text of somebody else's travels.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
+pub enum SqlForm {
+    /// Prepared once.
+    #[default]
+    Prepared,
+    /// Prepared once, or as text with its values in it where the database does not prepare it.
+    Either,
+    /// As text with its values in it.
+    Text,
 }
 
 /// A query over one table or several joined ones.
@@ -355,6 +369,11 @@ impl Expect {
 }
 
 impl Statement {
+    /// How it travels, where its program leaves it to it.
+    pub fn form(&self) -> SqlForm {
+        if let Statement::Sql { form, .. } = self { *form } else { SqlForm::Prepared }
+    }
+
     /// The kinds of the values of one row, in their order; none where only the value tells.
     pub fn kinds(&self) -> Vec<Option<ColumnKind>> {
         let of = |columns: &[TableColumn]| columns.iter().map(|column| Some(column.kind)).collect::<Vec<_>>();

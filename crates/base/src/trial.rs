@@ -7,6 +7,7 @@ mod evolve;
 mod freshness;
 mod levels;
 mod record;
+mod replay;
 mod statements;
 mod surroundings;
 
@@ -22,6 +23,7 @@ pub use evolve::{EVOLVE_AT_MOST_S, EvolveSettings, SchemaChangeKind};
 pub use freshness::{EventPath, FreshnessSettings, Poll, RunAs};
 pub use levels::{level_text, show_level, show_levels};
 pub use record::{CustomColumn, UsertableSettings};
+pub use replay::{ReplayLoad, ReplaySettings, Replayed};
 pub use statements::{Asked, Fill, SqlPart, SqlStatement, Times};
 pub use surroundings::{
     BackgroundSettings, BlocksSettings, DiskSettings, DiskSync, LinkHosts, LinkSettings, RecorderPath,
@@ -89,7 +91,12 @@ impl Trial {
     /// The trial as it is driven: its case with the length that a search asks for.
     pub fn driven(&self) -> Trial {
         let mut driven = self.clone();
-        if let Some(seconds) = self.sought.and_then(|sought| sought.seconds) {
+        let Some(sought) = self.sought else { return driven };
+        let load = &self.case.settings.load;
+        if let Some(replay) = load.replay {
+            let replay = replay.lasting(sought.seconds, load.rate_per_s);
+            Arc::make_mut(&mut driven.case).settings.load.replay = Some(replay);
+        } else if let Some(seconds) = sought.seconds {
             Arc::make_mut(&mut driven.case).settings.load.length = Length::Seconds(seconds);
         }
         driven
@@ -262,6 +269,12 @@ pub struct WorkloadSettings {
     /// What the database answered to the queries of [`Fill::From`] and [`Fill::SequenceFrom`]; nothing before a trial.
     #[serde(skip)]
     pub asked: Asked,
+    /// What the workload `replay` sends, as it is stored; and all of it, which is not.
+    #[serde(skip_serializing_if = "Option::is_none", default)]
+    pub replay: Option<ReplaySettings>,
+    /// See `replay`.
+    #[serde(skip)]
+    pub replayed: Replayed,
     /// Shares of the workload `mix`, by name of the workloads that it is made of; relative to each other.
     #[serde(skip_serializing_if = "BTreeMap::is_empty", default)]
     pub mix: BTreeMap<String, f64>,
@@ -349,7 +362,10 @@ pub struct YcsbSettings {
 impl WorkloadSettings {
     /// What kinds of operation are called in results.
     pub fn kind_names(&self) -> KindNames {
-        KindNames::of(self.statements.iter().map(|statement| statement.name.as_deref()))
+        match &self.replay {
+            Some(replay) => KindNames::of(replay.kinds.iter().map(|(name, _)| Some(name.as_str()))),
+            None => KindNames::of(self.statements.iter().map(|statement| statement.name.as_deref())),
+        }
     }
 }
 
@@ -369,6 +385,9 @@ pub struct LoadSettings {
     /// File with the intended times of `arrivals = "trace"`.
     #[serde(skip_serializing_if = "Option::is_none", default)]
     pub trace: Option<String>,
+    /// The trace that is replayed: all of it is the measured phase.
+    #[serde(skip_serializing_if = "Option::is_none", default)]
+    pub replay: Option<ReplayLoad>,
     /// What ends the measured phase.
     pub length: Length,
     /// Where a number of operations ends the measured phase: its end in seconds, whatever is left of them.
@@ -418,6 +437,8 @@ pub enum Arrivals {
     Constant,
     /// Gaps from a file.
     Trace,
+    /// The statements of a trace, each at its own time over the connection of its session.
+    Replay,
     /// Each client is a source: it starts at a time of its own within the warm-up, sends at equal gaps whatever the answers are, and
     /// ends when it has sent for as long as the warm-up and the measured phase last together. All are active in the measured phase.
     Sources,

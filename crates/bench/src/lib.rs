@@ -6,7 +6,7 @@
 
 use loadline_base::{
     fault, file, histogram, imported, measurement, operation, query, queueing, random, reason, said, statement,
-    statistics, trial, units, written,
+    statistics, trace, trial, units, written,
 };
 use loadline_database::database;
 use loadline_tables::{data, layout, workload};

@@ -143,6 +143,17 @@ pub enum Note {
          each, and get less out of the same database"
     )]
     Pipelined {},
+    /// Statements of a trace that change something are not sent.
+    #[error(
+        "{left_out} of {all} statements of the trace change something and are left out; write writes = true in [workload] to send them too, to a database \
+         that is as it was when the trace began"
+    )]
+    WritesLeftOut {
+        /// How many.
+        left_out: u64,
+        /// Statements of the trace, up to where it is sent.
+        all: u64,
+    },
     /// The client waited for a CPU.
     #[error("in {trials} of {all} trials the client waited for a CPU; in the first of them {first}")]
     ClientWaited {

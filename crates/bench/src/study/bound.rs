@@ -13,6 +13,7 @@ const REHEARSED_MOST: usize = 50;
 
 /// What is looked for in a case.
 pub fn bound_of(study: &Study, goal: &Goal, settings: &Settings) -> Bound {
+    let replay = settings.load.replay.map(|replay| replay.own_rate_per_s());
     let least = match settings.load.length {
         Length::Seconds(seconds) => OPERATIONS_LEAST / seconds,
         Length::Operations(_) | Length::OperationsPerClient(_) => 1.0,
@@ -23,8 +24,16 @@ pub fn bound_of(study: &Study, goal: &Goal, settings: &Settings) -> Bound {
         within: goal.within,
         confirmations: confirmations(study) as usize,
         trials_most: if study.quick { REHEARSED_MOST } else { trials_most(confirmations(study) as usize) },
-        start_per_s: study.base.load.rate_per_s.unwrap_or((1.0 / goal.below_s).clamp(1.0, 1000.0).max(least)),
+        start_per_s: study
+            .base
+            .load
+            .rate_per_s
+            .or(replay)
+            .unwrap_or((1.0 / goal.below_s).clamp(1.0, 1000.0).max(least)),
         length: match settings.load.length {
+            _ if let Some(seconds) = settings.load.replay.and_then(|replay| replay.least_s) => {
+                TrialLength::Seconds(seconds)
+            }
             Length::Seconds(seconds) => TrialLength::Seconds(seconds),
             Length::Operations(operations) => TrialLength::Operations(operations as f64),
             Length::OperationsPerClient(each) => {

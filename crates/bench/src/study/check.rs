@@ -3,6 +3,7 @@
 //! Main function: [`check`]. Invariant: settings without an error here can be carried out, as far as the file alone
 //! tells.
 
+mod background;
 mod recorder;
 mod tables;
 
@@ -13,6 +14,7 @@ use super::freshness::check_freshness;
 use super::link::check_link;
 use super::load::LENGTHS;
 use super::names::Names;
+use super::replay::check_replay;
 use super::table::factors;
 use super::ycsb::settings::usertable_keys;
 use crate::fault::{Fault, fault};
@@ -35,6 +37,9 @@ pub fn check(settings: &Settings, root: &Table, names: &Names, errors: &mut Erro
     rules.background();
     for (keys, message) in check_freshness(settings, root) {
         rules.refuse(keys, message);
+    }
+    for (keys, message) in check_replay(settings, root) {
+        rules.refuse(&keys, message);
     }
     rules.link();
     rules.sources();
@@ -301,7 +306,8 @@ impl Rules<'_> {
         }
         for (key, sql) in [("workload.set_up", &workload.set_up), ("workload.clean_up", &workload.clean_up)] {
             let Some(sql) = sql.first() else { continue };
-            let (message, remedy) = match (matches!(name, "sql" | "connect"), is_foreign && !workload.writes) {
+            let (message, remedy) = match (matches!(name, "sql" | "connect" | "replay"), is_foreign && !workload.writes)
+            {
                 (false, _) => {
                     (format!("{key} is for the workload sql and workload.name is \"{name}\""), "leave it out")
                 }
@@ -313,33 +319,10 @@ impl Rules<'_> {
             };
             self.refuse(&[key, "workload.name"], fault!("{message}"; "{remedy}"));
         }
-        if workload.writes && !matches!(name, "sql" | "connect") {
+        if workload.writes && !matches!(name, "sql" | "connect" | "replay") {
             let message =
                 fault!("workload.writes is for the workload sql and workload.name is \"{name}\""; "leave it out");
             self.refuse(&["workload.writes", "workload.name"], message);
-        }
-    }
-
-    /// The load in the background lasts as long as the other, which therefore has to be stated as a time.
-    fn background(&mut self) {
-        let Some(background) = &self.settings.background else { return };
-        if self.root.find("background.rate").is_none() {
-            let remedy = "write how many operations arrive per second, as in rate = 500";
-            self.refuse(&["background.rate"], fault!("background.rate is missing"; "{remedy}"));
-        }
-        if !matches!(self.settings.load.length, Length::Seconds(_)) {
-            let remedy = "state how long the trial is, as in duration = \"10s\"";
-            let counts = ["load.operations", "load.operations_per_client"];
-            self.refuse(
-                &counts,
-                fault!("[background] goes with load.duration and not with a number of operations"; "{remedy}"),
-            );
-        }
-        if background.workload != "write" && self.settings.record.rows == 0 {
-            let name = &background.workload;
-            let remedy = "set the number of rows that are there, as in rows = 100000";
-            let keys = ["background.workload", "record.rows"];
-            self.refuse(&keys, fault!("background.workload is \"{name}\" and record.rows is 0"; "{remedy}"));
         }
     }
 
@@ -459,7 +442,7 @@ impl Rules<'_> {
             self.refuse(&["load.arrivals"], fault!("load.arrivals is {arrivals} and load.rate is missing"; "{remedy}"));
         }
         if self.root.get("goal").is_some()
-            && !matches!(load.arrivals, Arrivals::Poisson | Arrivals::Constant)
+            && !matches!(load.arrivals, Arrivals::Poisson | Arrivals::Constant | Arrivals::Replay)
             && self.names.arrivals.check(arrivals.trim_matches('"')).is_ok()
         {
             let remedy = "the load line is an arrival rate; write arrivals = \"poisson\", or leave it out";

@@ -188,6 +188,7 @@ pub fn read_load(root: &Table, names: &Names, errors: &mut Errors) -> LoadSettin
         rate_per_s: section.find("rate", errors).or(of_sources),
         source_rate_per_s,
         trace: section.read("trace", errors),
+        replay: None,
         length: read_length(&section, errors),
         at_most_s: section.read("at_most", errors),
         warmup_s: section.read("warmup", errors),

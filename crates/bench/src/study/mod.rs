@@ -30,6 +30,7 @@ mod reading;
 mod record;
 mod recorder;
 pub mod repeat;
+mod replay;
 mod settings;
 mod shape;
 mod table;

@@ -9,7 +9,7 @@ use super::repeat::{Settled, are_settled};
 use super::{RepeatRule, Study};
 use crate::random::Stream;
 use crate::statistics::noise::Series;
-use crate::trial::{Case, DatabaseSettings, LayoutSettings, Length, RecordSettings, Settings, Trial};
+use crate::trial::{Case, DatabaseSettings, LayoutSettings, Length, LoadSettings, RecordSettings, Settings, Trial};
 use crate::workload::keeps_records;
 
 /// What is known of the trials that are finished, by trial id: the value of a valid trial that its case settles by, none of an
@@ -220,7 +220,10 @@ pub fn estimate(study: &Study) -> Estimate {
             elapsed_s(rounds.0),
             if is_ended { most_s.min(REHEARSAL_S).max(elapsed_s(rounds.0)) } else { most_s },
         ),
-        is_guess: study.cases.iter().any(|case| !matches!(case.settings.load.length, Length::Seconds(_))),
+        is_guess: study.cases.iter().any(|case| {
+            let load = &case.settings.load;
+            load.replay.is_none() && !matches!(load.length, Length::Seconds(_))
+        }),
     }
 }
 
@@ -233,11 +236,17 @@ fn trial_s(settings: &Settings) -> f64 {
     let operation_s = 1.0 / GUESSED_OPERATIONS_PER_S + written_s + read_s;
     let measured_s = match settings.load.length {
         Length::Seconds(seconds) => seconds,
+        Length::Operations(_) if settings.load.replay.is_some() => replayed_s(&settings.load),
         Length::Operations(operations) => operations as f64 * operation_s,
         Length::OperationsPerClient(operations) => operations as f64 * f64::from(settings.load.clients) * operation_s,
     };
     let filling_s = if filled(settings).is_some() { 0.0 } else { fill_s(&settings.record) };
     SETUP_S + filling_s + settings.load.warmup_s + measured_s
+}
+
+/// How long a replay takes.
+fn replayed_s(load: &LoadSettings) -> f64 {
+    load.replay.map_or(0.0, |replay| replay.least_s.unwrap_or_else(|| replay.lasts_s(load.rate_per_s)))
 }
 
 fn fill_s(record: &RecordSettings) -> f64 {

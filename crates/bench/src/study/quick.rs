@@ -4,6 +4,7 @@
 //! search for the load line shall know becomes coarser.
 
 use super::load::LENGTHS;
+use super::replay::{REHEARSED_S, is_replay};
 use super::unchecked::{Unchecked, UncheckedFactor};
 use super::{Factor, Shrunk, Smaller};
 use crate::units::{parse_bytes, parse_duration};
@@ -53,7 +54,7 @@ pub fn shrink(unchecked: &mut Unchecked) -> Shrunk {
     let smaller = AMOUNTS
         .iter()
         .map(|setting| (*setting, false))
-        .chain(LENGTHS.iter().map(|setting| (*setting, true)))
+        .chain(LENGTHS.iter().chain(&["workload.until"]).map(|setting| (*setting, true)))
         .flat_map(|(setting, is_length)| made_smaller(&before, unchecked, setting, is_length))
         .collect();
     let values = |levels: &[Node]| levels.iter().filter_map(Node::to_json).collect::<Vec<_>>();
@@ -119,9 +120,15 @@ fn shrink_all(unchecked: &mut Unchecked) {
     shrink_setting(unchecked, "load.duration", &|node| limit_duration(node, DURATION_S_MAX));
     shrink_setting(unchecked, "workload.evolve", &|node| limit_duration(node, EVOLVE_S_MAX));
     shrink_setting(unchecked, "load.warmup", &|node| limit_duration(node, WARMUP_S_MAX));
-    let has_length = LENGTHS.iter().any(|length| {
-        unchecked.root.find(length).is_some() || unchecked.factors.iter().any(|factor| factor.setting == *length)
-    });
+    if is_replay(&unchecked.root) {
+        put_default(&mut unchecked.root, "workload.until", Content::Text(format!("{REHEARSED_S}s")));
+        shrink_setting(unchecked, "workload.until", &|node| limit_duration(node, REHEARSED_S));
+    }
+    let is_sent_once = is_replay(&unchecked.root) && unchecked.root.get("goal").is_none();
+    let has_length = is_sent_once
+        || LENGTHS.iter().any(|length| {
+            unchecked.root.find(length).is_some() || unchecked.factors.iter().any(|factor| factor.setting == *length)
+        });
     if !has_length {
         put_default(&mut unchecked.root, "load.duration", Content::Text(format!("{}ms", DURATION_S_MAX * 1e3)));
     }

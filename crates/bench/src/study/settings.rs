@@ -14,6 +14,7 @@ use super::load::read_load;
 use super::names::Names;
 use super::record::read_record;
 use super::recorder::read_recorder;
+use super::replay::read_replay;
 use super::table::STUDY;
 use super::workload::read_workload;
 use crate::trial::{BackgroundSettings, Settings, WorkloadSettings};
@@ -23,9 +24,10 @@ use crate::written::tree::Table;
 
 /// Reads all settings of a tree; what is missing or wrong has its default.
 pub fn read_settings(root: &Table, names: &Names, errors: &mut Errors) -> Settings {
-    let workload = read_workload(root, names, errors);
+    let mut workload = read_workload(root, names, errors);
     let mut load = read_load(root, names, errors);
     load.connects_each_time |= workload.name == "connect";
+    read_replay(root, &mut workload, &mut load, errors);
     let background = read_background(root, errors);
     let freshness = read_freshness(root, &workload.name, errors);
     let recorder = read_recorder(root, errors);

@@ -16,6 +16,8 @@ use crate::written::{Absent, Kind, Part, Setting, Span};
 
 const QUERIES: &str = "workloads `query` and `recent`";
 const EVOLVING: &str = "`evolve`";
+const FOREIGN: &str = "workloads `sql`, `connect` and `replay`";
+const REPLAY: &str = "workload `replay`";
 
 /// The settings of the section.
 pub static WORKLOAD: Part = Part {
@@ -103,26 +105,48 @@ pub static WORKLOAD: Part = Part {
         Setting::new("explain", Kind::Truth, Absent::Truth(false), "Whether the database's plans of the queries are kept.")
             .only(QUERIES),
         Setting::new(
+            "trace",
+            Kind::Text,
+            Absent::Means("none: it must be given"),
+            "The file of the statements to send, as `loadline capture` writes it.",
+        )
+        .only(REPLAY),
+        Setting::new(
+            "speed",
+            Kind::Number(1e-3, 1e6),
+            Absent::Means("`1`; sought by `[goal]`"),
+            "How many times as fast as in the trace its statements are sent.",
+        )
+        .only(REPLAY)
+        .factor(|settings| settings.workload.replay.as_ref()?.speed.map(Into::into)),
+        Setting::new(
+            "until",
+            Kind::Duration(Span::AboveZero),
+            Absent::Means("its end"),
+            "Up to where the trace is sent, in its own time.",
+        )
+        .only(REPLAY),
+        Setting::new(
             "set_up",
             Kind::Texts,
             Absent::Means("none"),
             "SQL that is executed before each trial, behind the making of tables; on a database that is not loadline's own with `writes` alone.",
         )
-        .only("workloads `sql` and `connect`"),
+        .only(FOREIGN),
         Setting::new(
             "clean_up",
             Kind::Texts,
             Absent::Means("none"),
             "SQL that is executed behind each trial, however it ended.",
         )
-        .only("workloads `sql` and `connect`"),
+        .only(FOREIGN),
         Setting::new(
             "writes",
             Kind::Truth,
             Absent::Truth(false),
             "Whether statements may change a database that is not loadline's own.",
         )
-        .only("workloads `sql` and `connect`"),
+        .only(FOREIGN),
         Setting::new("ycsb", Kind::Part(&YCSB), Absent::Means("as the workload's letter says"), "What a workload of YCSB does otherwise.")
             .only("workloads of YCSB"),
     ],
@@ -155,6 +179,8 @@ pub fn read_workload(root: &Table, names: &Names, errors: &mut Errors) -> Worklo
         set_up: section.texts("set_up", errors),
         clean_up: section.texts("clean_up", errors),
         asked: Asked::default(),
+        replay: None,
+        replayed: Default::default(),
         evolve_s: section.find("evolve", errors).filter(|seconds| *seconds > 0.0),
         evolve_records: section.read("evolve_records", errors),
         evolve: evolve::read_evolve(&section, errors),

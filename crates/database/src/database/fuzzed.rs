@@ -4,7 +4,7 @@ use super::session::{Speak, WireSession};
 use super::{DatabaseError, Endpoint, Session, TargetSession, mysql, postgres};
 use crate::fuzzed::{Target, said_by_a_server};
 use crate::record::{Cells, ColumnKind};
-use crate::statement::{Expect, Program, Request, Statement, Step, TableColumn};
+use crate::statement::{Expect, Program, Request, SqlForm, Statement, Step, TableColumn};
 
 /// A server of MySQL or MariaDB. The first byte says how long the greeting is, and what may be asked for.
 pub static MYSQL: Target = Target {
@@ -67,7 +67,7 @@ fn program(as_text: bool) -> Program {
     let columns = vec![column("id", ColumnKind::Int64), column("note", ColumnKind::Text(40))];
     let statements = vec![
         Statement::Insert { table: "t".to_owned(), columns },
-        Statement::Sql { sql: "SELECT * FROM t".to_owned(), allow_empty: true },
+        Statement::Sql { sql: "SELECT * FROM t".to_owned(), allow_empty: true, form: SqlForm::Prepared },
     ];
     Program { statements, rows_max: 10, as_text, ..Program::default() }
 }

@@ -251,6 +251,9 @@ mod tests {
         let mut cells = Cells::new();
         cells.int(5);
         let right = "SELECT '?$1' WHERE a = 5 -- ?".to_owned();
-        assert_eq!(written(&Statement::Sql { sql, allow_empty: true }, 1, 0, &cells), (1, right));
+        assert_eq!(
+            written(&Statement::Sql { sql, allow_empty: true, form: Default::default() }, 1, 0, &cells),
+            (1, right)
+        );
     }
 }

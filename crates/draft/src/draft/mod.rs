@@ -6,6 +6,7 @@ pub mod catalogue;
 pub mod fit;
 pub mod seen;
 pub mod sql;
+pub mod traced;
 pub mod written;
 
 use catalogue::{Catalogue, Table};

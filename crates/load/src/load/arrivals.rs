@@ -68,7 +68,7 @@ impl Schedule {
         let gaps = match process.arrivals {
             Arrivals::Constant => Gaps::Constant(start_ns as f64, mean_ns, 0),
             Arrivals::Trace => Gaps::Trace(process.trace_ns.iter().rev().map(|time_ns| measure_ns + time_ns).collect()),
-            Arrivals::Poisson | Arrivals::Closed | Arrivals::Sources => {
+            Arrivals::Poisson | Arrivals::Closed | Arrivals::Sources | Arrivals::Replay => {
                 Gaps::Poisson(mean_ns, Stream::new(process.seed, 0, GAPS))
             }
         };

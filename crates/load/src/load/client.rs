@@ -27,6 +27,22 @@ pub trait Source: Send {
         let (_, _) = (succeeded, request);
         None
     }
+
+    /// When the next operation is due, in nanoseconds from the beginning of the measured phase on, of a source that has times of its own; none behind
+    /// its last.
+    fn due_ns(&self) -> Option<i64> {
+        None
+    }
+
+    /// Whether the next operation is a part of what has begun on the same connection.
+    fn is_inside(&self) -> bool {
+        false
+    }
+
+    /// Passes over the next operation, which will not be sent, and tells its kind.
+    fn pass_over(&mut self) -> Option<OperationKind> {
+        None
+    }
 }
 
 /// The whole of an operation of several parts, as far as it has come.
@@ -54,6 +70,8 @@ pub struct Client {
     claimed_ns: Option<u64>,
     /// The times of its own, where it is a source.
     own: Option<SourceTimes>,
+    /// Whether its source of operations says when each is due.
+    is_replaying: bool,
     /// What it was told is stored, where that is kept.
     acknowledged: Option<Acknowledged>,
     /// Number of the first record that the running operation inserts.
@@ -114,6 +132,7 @@ impl Client {
             think_ns,
             claimed_ns: None,
             own: None,
+            is_replaying: false,
             acknowledged: None,
             first_record: None,
             pause_until_ns: 0,
@@ -144,6 +163,11 @@ impl Client {
         Client { own, ..self }
     }
 
+    /// The same client, which sends each operation when its source says that it is due.
+    pub fn replaying(self, is_replaying: bool) -> Self {
+        Client { is_replaying, ..self }
+    }
+
     /// The same client, which keeps what was acknowledged.
     pub fn keeping(self) -> Self {
         Client { acknowledged: Some(Acknowledged::default()), ..self }
@@ -168,6 +192,7 @@ impl Client {
         }
         let begun = match (&phases.schedule, &self.own) {
             (_, Some(_)) => self.begin_own(now_ns, phases),
+            _ if self.is_replaying => self.begin_replayed(now_ns, phases),
             (None, None) => self.begin_closed(now_ns, phases),
             (Some(schedule), None) => self.begin_claimed(now_ns, schedule, phases),
         };
@@ -237,6 +262,39 @@ impl Client {
         Next::Send
     }
 
+    /// The next operation of a trace. What falls due while the last one of its session is not answered waits for it, and for nobody else's.
+    #[inline]
+    fn begin_replayed(&mut self, now_ns: u64, phases: &Phases) -> Next {
+        if self.pause_until_ns > now_ns {
+            return Next::Wait(self.pause_until_ns);
+        }
+        let Some(due_ns) = self.source.due_ns() else { return Next::Over };
+        let intended_ns = self.measure_ns.saturating_add_signed(due_ns);
+        if intended_ns >= phases.ends_ns() {
+            return Next::Over;
+        }
+        if intended_ns > now_ns {
+            return Next::Wait(intended_ns);
+        }
+        (self.intended_ns, self.counts) = (intended_ns, due_ns >= 0);
+        Next::Send
+    }
+
+    /// What the source has due before a time is given up, as long as this is so.
+    fn pass_over(&mut self, before_ns: u64, now_ns: u64, tally: &mut Tally, is_so: impl Fn(&dyn Source) -> bool) {
+        while self.is_replaying
+            && is_so(&*self.source)
+            && let Some(due_ns) = self.source.due_ns()
+            && let intended_ns = self.measure_ns.saturating_add_signed(due_ns)
+            && intended_ns < before_ns
+            && let Some(kind) = self.source.pass_over()
+        {
+            if due_ns >= 0 {
+                tally.count_unsent(kind, intended_ns, now_ns.max(intended_ns));
+            }
+        }
+    }
+
     /// To be called right before the request's first byte is sent.
     #[inline]
     pub fn sent(&mut self, now_ns: u64) {
@@ -270,6 +328,10 @@ impl Client {
             None => self.end(now_ns, ending, tally),
             Some(compound) => self.end_part(now_ns, ending, compound, following, tally),
         }
+        if self.is_replaying && outcome.as_ref().is_err_and(DatabaseError::is_lost) {
+            // On a new connection the rest of a transaction would stand for itself.
+            self.pass_over(u64::MAX, now_ns, tally, |source| source.is_inside());
+        }
     }
 
     /// Gives up the running operation.
@@ -296,6 +358,7 @@ impl Client {
         {
             tally.count_unsent(self.kind, intended_ns, now_ns);
         }
+        self.pass_over(now_ns.min(end_ns), now_ns, tally, |_| true);
         while let Some(own) = &mut self.own
             && let Some(intended_ns) = own.next_ns().filter(|due_ns| *due_ns < now_ns.min(end_ns))
         {

@@ -210,7 +210,14 @@ pub fn no_thread(what: &str, error: &std::io::Error) -> String {
 
 /// The phases of a group, with its arrivals.
 fn phases(settings: &LoadSettings, seed: u64, start_ns: u64) -> Result<Phases, String> {
-    let phases = Phases::bounded(start_ns, settings.warmup_s, settings.length, settings.at_most_s, settings.drain_s);
+    let length = match settings.replay {
+        Some(replay) => Length::Seconds(replay.lasts_s(settings.rate_per_s)),
+        None => settings.length,
+    };
+    let phases = Phases::bounded(start_ns, settings.warmup_s, length, settings.at_most_s, settings.drain_s);
+    if settings.arrivals == Arrivals::Replay {
+        return Ok(phases);
+    }
     if settings.arrivals == Arrivals::Sources {
         return Ok(phases.with_tail(settings.warmup_s));
     }
@@ -237,7 +244,7 @@ fn group_works<'a>(
         .map(|client| if group.keeps_acknowledged { client.keeping() } else { client })
         .map(|client| {
             let times = source_times(settings, client.number, seed).map(|times| times.from(start_ns));
-            client.with_times(times)
+            client.with_times(times).replaying(settings.arrivals == Arrivals::Replay)
         })
         .collect();
     works(group.connections, clients, (settings, group.pins_loops), reconnect)
@@ -253,7 +260,7 @@ fn source_times(settings: &LoadSettings, number: u32, seed: u64) -> Option<Sourc
 /// The arrivals of an open loop; none for a closed one.
 fn schedule(settings: &LoadSettings, seed: u64, start_ns: u64, phases: &Phases) -> Result<Option<Schedule>, String> {
     let trace_ns = match (settings.arrivals, &settings.trace) {
-        (Arrivals::Closed, _) => return Ok(None),
+        (Arrivals::Closed | Arrivals::Replay, _) => return Ok(None),
         (Arrivals::Trace, Some(path)) => {
             let text =
                 file::read_text(path, file::MADE_MOST).map_err(|error| format!("load.trace: {path}: {error}"))?;

@@ -5,6 +5,7 @@ use crate::measurement::{EvolutionMeasurement, GroupMeasurement, Measurement, Op
 use crate::operation::OperationKind;
 use crate::reason::{EmptyReads, Failed, Little, Reason};
 use crate::statement::shortened;
+use crate::trial::Arrivals;
 
 /// Share of a CPU from which on a loop is taken to be saturated.
 const SATURATED_SHARE: f64 = 0.95;
@@ -139,7 +140,9 @@ fn missed_schedule(
     let busy_share = sum_ns(|operation| operation.residence_time.sum_ns())
         / 1e9
         / (measurement.measured_s * f64::from(measurement.client_count().max(1)));
-    if abandoned > 0 && busy_share < SATURATED_CLIENTS {
+    // What a session of a trace waits for is the end of its own statement before: no other connection may take it.
+    let is_of_any = measurement.trial.case.settings.load.arrivals != Arrivals::Replay;
+    if abandoned > 0 && is_of_any && busy_share < SATURATED_CLIENTS {
         return Some(Reason::NotAnsweredThoughIdle { abandoned, scheduled, busy_share });
     }
     lateness(measurement, circumstances)

@@ -8,13 +8,20 @@ use crate::report::case_trials::CaseTrials;
 
 /// Notes on the client of the trials.
 pub fn notes(environment: &Environment, groups: &[CaseTrials<'_>]) -> Vec<Note> {
-    pipelined(groups).into_iter().chain(kept_from_running(environment, groups)).collect()
+    pipelined(groups).into_iter().chain(left_out(groups)).chain(kept_from_running(environment, groups)).collect()
 }
 
 /// That transactions left in one round trip, where that is the same in all cases; as a factor it stands in the table.
 fn pipelined(groups: &[CaseTrials<'_>]) -> Option<Note> {
     let is_all = !groups.is_empty() && groups.iter().all(|group| group.case.settings.load.pipeline);
     is_all.then_some(Note::Pipelined {})
+}
+
+/// That statements of a trace are left out because they change something.
+fn left_out(groups: &[CaseTrials<'_>]) -> Option<Note> {
+    let load = groups.first()?.case.settings.load.replay?;
+    let left_out = groups.first()?.case.settings.workload.replay.as_ref()?.left_out;
+    (left_out > 0).then_some(Note::WritesLeftOut { left_out, all: left_out + load.statements })
 }
 
 /// The worst of what is said of trials whose client had to wait for a CPU, and of how many trials something is said.

@@ -11,6 +11,7 @@ use super::factors::{
 };
 use crate::finding::{Compared, Found, Leader, Pays, Told, Verdict};
 use crate::metric::Metric;
+use crate::report::growth::is_rate;
 use crate::statistics::best::BestRatio;
 use crate::statistics::noise::{Series, Stopping, means};
 use crate::statistics::ratio::is_comparable;
@@ -131,7 +132,7 @@ fn best_contest(
     stratum: &str,
 ) -> Option<Contest> {
     let sign = if metric.more_is_better { 1.0 } else { -1.0 };
-    if !metric.more_is_better && factors.ramps.iter().any(|ramp| ramp.setting == "load.rate") {
+    if !metric.more_is_better && factors.ramps.iter().any(|ramp| is_rate(&ramp.setting)) {
         // Response time is always best at the lowest arrival rate.
         return None;
     }

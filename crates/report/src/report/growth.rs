@@ -13,6 +13,13 @@ use crate::units::{Carried, NS_PER_S, show_number, show_seconds};
 
 /// The setting that arrival rates are levels of.
 pub const RATE: &str = "load.rate";
+/// The setting that speeds of a replay are levels of, each of which is an arrival rate.
+const SPEED: &str = "workload.speed";
+
+/// Whether the levels of a setting are arrival rates.
+pub fn is_rate(setting: &str) -> bool {
+    [RATE, SPEED].contains(&setting)
+}
 
 /// The cases that differ in nothing but the arrival rate.
 #[derive(Debug, Clone)]
@@ -83,7 +90,7 @@ pub fn series<'g, 'a>(groups: &'g [CaseTrials<'a>]) -> Vec<Series<'g, 'a>> {
             continue;
         }
         let mut levels = group.case.levels.clone();
-        levels.remove(RATE);
+        levels.retain(|setting, _| !is_rate(setting));
         let mean = |figure: fn(&Measurement) -> f64| trials.iter().map(|trial| figure(trial)).collect::<Vec<f64>>();
         let loaded = Loaded {
             offered_per_s: estimate(&mean(Measurement::offered_per_s)).mean.unwrap_or_default(),

@@ -25,7 +25,10 @@ pub fn load_lines(study: &Study, measurements: &[Measurement]) -> Vec<LoadLine> 
         // Trials that confirm a line do so whether or not the search would go on: it may have been interrupted, or have ended by an earlier version's rules.
         let (step, line) = (next(&bound, &probes), so_far(&bound, &probes));
         let quantile_s = |rate_per_s| quantile_s(wanted, rate_per_s, own);
-        (!probes.is_empty()).then(|| finding(wanted, base.levels.clone(), (&step, line.as_ref()), &quantile_s))
+        let replay = base.settings.load.replay;
+        let speed = line.as_ref().zip(replay).map(|(line, replay)| replay.speed(Some(line.rate_per_s)));
+        let found = || finding(wanted, base.levels.clone(), (&step, line.as_ref()), &quantile_s);
+        (!probes.is_empty()).then(|| LoadLine { speed, ..found() })
     };
     goal::base_cases(study).into_iter().filter_map(line_of).collect()
 }
@@ -59,6 +62,7 @@ fn finding(
         quantile: wanted.quantile,
         below_s: wanted.below_s,
         arrival_rate_per_s: line.map(|line| line.rate_per_s),
+        speed: None,
         ci95: line.and_then(Line::bracket),
         verified: line.is_some_and(|line| line.is_verified),
         quantile_s: line.and_then(|line| quantile_s(line.rate_per_s)),
@@ -138,7 +142,9 @@ fn verdict(line: &LoadLine) -> Verdict {
     let interval = ci95_per_s.map(|ends| format!(" {}", carried.show_ends(ends, show_number))).unwrap_or_default();
     let kept = if ci95_per_s.is_some() { "the load line is" } else { "the load line is at least" };
     let rate = carried.show(rate, show_number);
-    let verdict = Verdict::new(found, format!("{lead}{kept} {rate}/s{interval}, with {bound}"));
+    let speed =
+        line.speed.map_or(String::new(), |speed| format!(", {} times as fast as in the trace", show_number(speed)));
+    let verdict = Verdict::new(found, format!("{lead}{kept} {rate}/s{interval}{speed}, with {bound}"));
     match &line.outcome {
         // That a line is found is said already; what was seen there is the evidence.
         Outcome::Found { seen: Some(seen) } => verdict.because(seen.to_string()),

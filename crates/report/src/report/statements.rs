@@ -11,6 +11,9 @@ use crate::workload::has_statements;
 /// Kinds of operation with the text of their statements, at most so many characters of each; empty where statements are not the
 /// study's own, or where cases have different ones under one number.
 pub fn listed(study: &Study, most: usize) -> Vec<(String, String)> {
+    if let Some(replay) = study.cases.first().and_then(|case| case.settings.workload.replay.as_ref()) {
+        return replay.kinds.iter().map(|(name, sql)| (name.clone(), shortened(sql, most))).collect();
+    }
     let mut cases = study.cases.iter().filter(|case| has_statements(&case.settings));
     let Some(first) = cases.next() else { return Vec::new() };
     let statements = &first.settings.workload.statements;

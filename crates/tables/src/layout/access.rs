@@ -213,7 +213,8 @@ impl Accessed {
             Operation::Insert { .. }
             | Operation::Read { .. }
             | Operation::Query { .. }
-            | Operation::Statement { .. } => {}
+            | Operation::Statement { .. }
+            | Operation::Replayed { .. } => {}
         }
     }
 }

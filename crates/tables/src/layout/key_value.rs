@@ -181,7 +181,7 @@ impl Layout for KeyValue {
                 key.append(record, generator, request);
                 change(request, statement, first_cell, 1);
             }
-            Operation::Query { .. } | Operation::Statement { .. } => {}
+            Operation::Query { .. } | Operation::Statement { .. } | Operation::Replayed { .. } => {}
         }
     }
 }

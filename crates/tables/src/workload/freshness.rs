@@ -12,7 +12,8 @@ use crate::data;
 use crate::layout::Access;
 use crate::record::{Cells, ColumnKind, Generator};
 use crate::statement::{
-    ColumnRef, Comparison, Condition, Expect, Limit, Program, Request, Select, Statement, Step, Table, TableColumn,
+    ColumnRef, Comparison, Condition, Expect, Limit, Program, Request, Select, SqlForm, Statement, Step, Table,
+    TableColumn,
 };
 use crate::trial::{Poll, Settings};
 
@@ -119,7 +120,7 @@ impl Events {
             events.reads.push(read);
             if freshness.poll == Poll::Notify {
                 let sql = format!("NOTIFY \"{name}\"");
-                let tell = events.add(Statement::Sql { sql, allow_empty: true });
+                let tell = events.add(Statement::Sql { sql, allow_empty: true, form: SqlForm::Prepared });
                 events.tells.push(tell);
             }
             let insert = events.add_table(&name, columns.clone());

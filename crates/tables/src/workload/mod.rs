@@ -11,6 +11,7 @@ mod mix;
 mod preload;
 mod query;
 mod read;
+mod replay;
 mod scan;
 mod select;
 mod sql;
@@ -46,6 +47,22 @@ pub trait Workload: Send {
     /// of the same compound.
     fn done(&mut self, succeeded: bool) -> Option<Operation> {
         let _ = succeeded;
+        None
+    }
+
+    /// When the next operation is due, in nanoseconds from the beginning of the measured phase on, of a workload that has times of its own; none
+    /// behind its last.
+    fn due_ns(&self) -> Option<i64> {
+        None
+    }
+
+    /// Whether the next operation is a part of what has begun on the same connection.
+    fn is_inside(&self) -> bool {
+        false
+    }
+
+    /// Passes over the next operation, which is not sent.
+    fn pass_over(&mut self) -> Option<Operation> {
         None
     }
 
@@ -100,6 +117,7 @@ pub static REGISTRY: &[&Entry] = &[
     &mix::MIX,
     &sql::SQL,
     &sql::CONNECT,
+    &replay::REPLAY,
     &ycsb::YCSB_A,
     &ycsb::YCSB_B,
     &ycsb::YCSB_C,
@@ -163,6 +181,11 @@ pub fn only_reads(settings: &Settings) -> bool {
 /// Whether the operations are the study's own statements.
 pub fn has_statements(settings: &Settings) -> bool {
     [sql::SQL.name, sql::CONNECT.name].contains(&settings.workload.name.as_str())
+}
+
+/// Whether the operations are statements of somebody else's, written down by the study or captured.
+pub fn has_foreign_statements(settings: &Settings) -> bool {
+    has_statements(settings) || settings.workload.name == replay::REPLAY.name
 }
 
 /// The workloads that operations come from: those of a mix, else the one named.

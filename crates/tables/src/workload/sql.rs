@@ -7,7 +7,7 @@ use crate::layout::Access;
 use crate::operation::Operation;
 use crate::random::Stream;
 use crate::record::Cells;
-use crate::statement::{Expect, Statement, parameters_of};
+use crate::statement::{Expect, SqlForm, Statement, parameters_of};
 use crate::trial::{Fill, Settings, SqlPart, SqlStatement};
 
 /// Registry entry.
@@ -97,7 +97,7 @@ pub(super) fn program(statements: &[SqlStatement]) -> impl Iterator<Item = Trans
                     None if !allow_empty && is_query(sql) => Expect::Rows,
                     None => Expect::Anything,
                 };
-                (Statement::Sql { sql: sql.to_owned(), allow_empty }, expect, params.len())
+                (Statement::Sql { sql: sql.to_owned(), allow_empty, form: SqlForm::Prepared }, expect, params.len())
             })
             .collect()
     })

@@ -5,8 +5,8 @@ use std::sync::{Arc, OnceLock};
 use super::freshness::{self, Events};
 use super::preload::chunk_records;
 use super::{
-    Client, Preload, Workload, background, build, has_statements, inserts_nothing, known, only_adds, only_reads, sql,
-    ycsb,
+    Client, Preload, Workload, background, build, has_statements, inserts_nothing, known, only_adds, only_reads,
+    replay, sql, ycsb,
 };
 use crate::data;
 use crate::fault::{Fault, fault};
@@ -15,7 +15,7 @@ use crate::layout::{self, Access, Layout};
 use crate::operation::Operation;
 use crate::query::count_found;
 use crate::record::{Column, Generator};
-use crate::statement::{Evolution, Expect, Program, Request, Statement, Step, Table};
+use crate::statement::{Evolution, Expect, Program, Request, SqlForm, Statement, Step, Table};
 use crate::trial::Settings;
 
 /// The tables, statements and data of a trial, and how its operations become requests.
@@ -45,7 +45,7 @@ pub struct Work {
 /// nothing needs none; the others keep their numbers.
 fn leave_out_inserts(program: &mut Program, settings: &Settings) {
     if inserts_nothing(settings) {
-        let nothing = Statement::Sql { sql: "SELECT 1".to_owned(), allow_empty: false };
+        let nothing = Statement::Sql { sql: "SELECT 1".to_owned(), allow_empty: false, form: SqlForm::Prepared };
         let inserts = |statement: &&mut Statement| matches!(statement, Statement::Insert { .. });
         program.statements.iter_mut().filter(inserts).for_each(|statement| *statement = nothing.clone());
     }
@@ -103,6 +103,7 @@ impl Work {
             }
             sql.push(steps);
         }
+        replay::add_statements(settings, &mut program, &mut sql);
         let is_events = settings.workload.name == freshness::FRESHNESS.name;
         let events = if is_events { Some(Arc::new(Events::new(settings)?)) } else { None };
         if let Some(events) = &events {
@@ -263,7 +264,7 @@ impl Work {
     #[inline]
     pub fn bind(&self, operation: &Operation, request: &mut Request) {
         match *operation {
-            Operation::Statement { statement } => {
+            Operation::Statement { statement } | Operation::Replayed { statement, .. } => {
                 let mut first_cell = 0;
                 for (statement, expect, parameters) in self.sql.get(usize::from(statement)).into_iter().flatten() {
                     request.steps.push(Step { statement: *statement, rows: 1, first_cell, expect: *expect });

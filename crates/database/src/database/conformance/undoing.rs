@@ -222,7 +222,7 @@ fn unexpected_changes_undo_all(bench: &Bench<'_>) -> Outcome {
 fn bad_texts_are_named(bench: &Bench<'_>) -> Outcome {
     let mut session = bench.database.connect()?;
     let sql = "SELEC nonsense FROM nowhere WHERE x = ?";
-    let statement = Statement::Sql { sql: sql.into(), allow_empty: false };
+    let statement = Statement::Sql { sql: sql.into(), allow_empty: false, form: Default::default() };
     let program = Program { statements: vec![statement], rows_max: 1, ..Program::default() };
     match session.prepare(&program) {
         Err(DatabaseError::Refused { code, message }) => {

@@ -13,7 +13,7 @@ use super::wire::MySqlWire;
 use crate::database::session::{Attempt, Channel, Prepare, Speak, WireSession, dial, dial_within, size_in_memory};
 use crate::database::tls::{Socket, Tls};
 use crate::database::{DatabaseError, Dialect, Endpoint, PassingOver, Session, SessionLimits};
-use crate::statement::{Program, Request, Statement, Step};
+use crate::statement::{Program, Request, SqlForm, Statement, Step};
 
 const PREPARE: u8 = 0x16;
 const CLOSE: u8 = 0x19;
@@ -258,8 +258,15 @@ impl Prepare for MySqlWire {
         }
         for statement in &program.statements {
             let rows = Rows { max: program.rows_max, usual: program.rows_usual };
-            let plan = Plan::new(&dialect, statement, rows, self.abilities.has_bulk);
-            let prepared = self.prepare_plan(channel, plan)?;
+            let plan = || Plan::new(&dialect, statement, rows, self.abilities.has_bulk);
+            let prepared = match statement.form() {
+                SqlForm::Text => Prepared::as_text(&dialect, statement),
+                SqlForm::Prepared => self.prepare_plan(channel, plan())?,
+                SqlForm::Either => match self.prepare_plan(channel, plan()) {
+                    Err(DatabaseError::Refused { .. }) => Prepared::as_text(&dialect, statement),
+                    prepared => prepared?,
+                },
+            };
             self.statements.push(prepared);
         }
         Ok(())

@@ -143,7 +143,7 @@ mod tests {
         let insert = Statement::Insert { table: "t".into(), columns: columns.into() };
         let text = statement_text(&PostgresDialect, &insert, 2);
         assert_eq!(text, "INSERT INTO \"t\" (\"a\", \"b\"\"c\") VALUES ($1, $2), ($3, $4)");
-        let sql = Statement::Sql { sql: "SELECT '?' WHERE ? < ?".into(), allow_empty: false };
+        let sql = Statement::Sql { sql: "SELECT '?' WHERE ? < ?".into(), allow_empty: false, form: Default::default() };
         assert_eq!(statement_text(&PostgresDialect, &sql, 1), "SELECT '?' WHERE $1 < $2");
     }
 }

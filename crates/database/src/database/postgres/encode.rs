@@ -115,10 +115,7 @@ impl Encoding {
     /// The less common ways.
     fn convert(self, cell: Cell, cells: &Cells, out: &mut Vec<u8>) -> Result<(), Misfit> {
         match self {
-            Encoding::Bool => match whole(cell, cells)? {
-                value @ (0 | 1) => fixed(out, [value as u8]),
-                _ => return Err(Misfit::Range),
-            },
+            Encoding::Bool => fixed(out, [u8::from(truth(cell, cells)?)]),
             Encoding::Int2 => fixed(out, narrow::<i16>(whole(cell, cells)?)?.to_be_bytes()),
             Encoding::Int4 => fixed(out, narrow::<i32>(whole(cell, cells)?)?.to_be_bytes()),
             Encoding::Int8 => fixed(out, whole(cell, cells)?.to_be_bytes()),
@@ -180,6 +177,23 @@ fn whole(cell: Cell, cells: &Cells) -> Result<i64, Misfit> {
     }
 }
 
+/// A truth value: 0 or 1, or one of the words that PostgreSQL reads ("Boolean Type" of its manual).
+fn truth(cell: Cell, cells: &Cells) -> Result<bool, Misfit> {
+    if let Cell::Text(span) = cell {
+        let text = std::str::from_utf8(cells.bytes_of(span)).unwrap_or_default().trim().to_ascii_lowercase();
+        return match text.as_str() {
+            "t" | "true" | "y" | "yes" | "on" | "1" => Ok(true),
+            "f" | "false" | "n" | "no" | "off" | "0" => Ok(false),
+            _ => Err(Misfit::Kind),
+        };
+    }
+    match whole(cell, cells)? {
+        0 => Ok(false),
+        1 => Ok(true),
+        _ => Err(Misfit::Range),
+    }
+}
+
 fn number(cell: Cell, cells: &Cells) -> Result<f64, Misfit> {
     match cell {
         Cell::Int(value) => Ok(value as f64),
@@ -232,6 +246,9 @@ mod tests {
         assert_eq!(encode(Encoding::Text, |cells| cells.int(-12)), Ok(b"-12".to_vec()));
         assert_eq!(encode(Encoding::Written, |cells| cells.int(i64::MIN)), Ok(b"-9223372036854775808".to_vec()));
         assert_eq!(encode(Encoding::Bool, |cells| cells.int(1)), Ok(vec![1]));
+        assert_eq!(encode(Encoding::Bool, |cells| cells.text("false")), Ok(vec![0]));
+        assert_eq!(encode(Encoding::Bool, |cells| cells.text("t")), Ok(vec![1]));
+        assert_eq!(encode(Encoding::Bool, |cells| cells.text("maybe")), Err(Misfit::Kind));
     }
 
     #[test]

@@ -13,7 +13,7 @@ use super::wire::PostgresWire;
 use crate::database::dialect::statement_text;
 use crate::database::session::{Attempt, Channel, Prepare, Speak, size_in_memory};
 use crate::database::{DatabaseError, Dialect, PassingOver};
-use crate::statement::{Program, Request, Statement, Step, TableColumn};
+use crate::statement::{Program, Request, SqlForm, Statement, Step, TableColumn};
 
 /// Rows in text form, null as none.
 type Rows = Vec<Vec<Option<String>>>;
@@ -33,9 +33,19 @@ impl Prepare for PostgresWire {
             return Ok(());
         }
         for (number, statement) in program.statements.iter().enumerate() {
-            let text = statement_text(&PostgresDialect, statement, 1);
-            let name = format!("s{number}");
-            let types = describe(channel, &name, &text)?;
+            let (text, name) = (statement_text(&PostgresDialect, statement, 1), format!("s{number}"));
+            let types = match statement.form() {
+                SqlForm::Text => None,
+                SqlForm::Prepared => Some(describe(channel, &name, &text)?),
+                SqlForm::Either => match describe(channel, &name, &text) {
+                    Err(DatabaseError::Refused { .. }) => None,
+                    described => Some(described?),
+                },
+            };
+            let Some(types) = types else {
+                self.statements.push(Prepared::as_text(statement, true));
+                continue;
+            };
             let can_miss = !matches!(statement, Statement::Insert { .. });
             let mut prepared = Prepared::new(&name, text, &types.parameters, &types.columns, can_miss);
             let copy =
@@ -274,7 +284,10 @@ mod tests {
         let [types, copy] = copy_texts(&insert).unwrap();
         assert_eq!(types, "SELECT \"a\"\"b\" FROM \"t\" LIMIT 0");
         assert_eq!(copy, "COPY \"t\" (\"a\"\"b\") FROM STDIN (FORMAT binary)");
-        assert_eq!(copy_texts(&Statement::Sql { sql: String::new(), allow_empty: true }), None);
+        assert_eq!(
+            copy_texts(&Statement::Sql { sql: String::new(), allow_empty: true, form: SqlForm::Prepared }),
+            None
+        );
     }
 
     fn message(tag: u8, body: &[u8]) -> Vec<u8> {

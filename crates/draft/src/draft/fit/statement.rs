@@ -9,7 +9,7 @@ use super::numbers::{VALUES_LEAST, fit_numbers};
 use crate::draft::catalogue::{Catalogue, Holds, Table};
 use crate::draft::seen::Ran;
 use crate::draft::sql::{
-    ColumnPlace, Comparison, Grammar, Kind, Known, Literal, Role, Scope, Token, roles_of, tokens_of, verb_of,
+    ColumnPlace, Comparison, Grammar, Kind, Known, Literal, Role, Scope, Token, locks, roles_of, tokens_of, verb_of,
 };
 use crate::statement::parameters_of;
 use crate::trial::Fill;
@@ -465,11 +465,4 @@ fn is_summed(tokens: &[Token<'_>]) -> bool {
     };
     tokens.windows(2).any(is_call)
         || tokens.iter().any(|token| token.is("group") || token.is("distinct") || token.is("union"))
-}
-
-/// Whether a query locks the rows that it finds.
-fn locks(tokens: &[Token<'_>]) -> bool {
-    let is_lock =
-        |pair: &[Token<'_>]| pair[0].is("for") && ["update", "share", "no", "key"].iter().any(|how| pair[1].is(how));
-    tokens.windows(2).any(is_lock)
 }

@@ -57,11 +57,41 @@ pub struct Call<'a> {
     pub at_us: Option<i64>,
     /// Rows that it gave or changed.
     pub rows: Option<f64>,
-    /// Seconds that it took.
+    /// Seconds that it took. Where they are known, the time is that of its end, else that of its beginning.
     pub seconds: Option<f64>,
+    /// The session in which it ran; empty where the log does not tell.
+    pub session: &'a str,
+    /// The database on which it ran; empty where the log does not tell.
+    pub database: &'a str,
 }
 
-/// Takes statements in.
+/// Takes in what logs tell.
+pub trait Takes {
+    /// How statements are written.
+    fn grammar(&self) -> Grammar;
+
+    /// Notes that time has come this far.
+    fn pass_time(&mut self, at_us: Option<i64>);
+
+    /// Takes in one call.
+    fn take(&mut self, call: &Call<'_>);
+}
+
+impl Takes for Collector {
+    fn grammar(&self) -> Grammar {
+        self.grammar
+    }
+
+    fn pass_time(&mut self, at_us: Option<i64>) {
+        Collector::pass_time(self, at_us);
+    }
+
+    fn take(&mut self, call: &Call<'_>) {
+        Collector::take(self, call);
+    }
+}
+
+/// Takes statements in, and counts them by their shape.
 #[derive(Debug)]
 pub struct Collector {
     grammar: Grammar,

@@ -4,12 +4,12 @@
 
 use std::io::{BufRead, Read};
 
-use super::collector::Collector;
+use super::collector::Takes;
 use super::lines::Lines;
 use super::{mysql_log, postgres_log, script};
 
 /// Bytes that the form is told by.
-const TOLD_BY_BYTES: usize = 64 << 10;
+pub const TOLD_BY_BYTES: usize = 64 << 10;
 
 /// What a file is.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -74,11 +74,11 @@ pub enum LogError {
     Empty(LogForm),
 }
 
-/// Takes in the statements of a log; those of other databases than this one are left out where the log says which they are of.
+/// Takes in the statements of a log; those of other databases than this one are left out where the log says which they are of, and where one is named.
 ///
 /// # Errors
 /// When it cannot be read, or no statement is in it.
-pub fn read_log(file: &mut dyn BufRead, database: &str, collector: &mut Collector) -> Result<LogForm, LogError> {
+pub fn read_log(file: &mut dyn BufRead, database: &str, collector: &mut dyn Takes) -> Result<LogForm, LogError> {
     let mut beginning = Vec::new();
     file.take(TOLD_BY_BYTES as u64).read_to_end(&mut beginning).map_err(LogError::Io)?;
     let form = LogForm::of(&String::from_utf8_lossy(&beginning));
@@ -86,7 +86,7 @@ pub fn read_log(file: &mut dyn BufRead, database: &str, collector: &mut Collecto
     let taken = match form {
         LogForm::PostgresCsv => postgres_log::read_csv(&mut lines, database, collector),
         LogForm::PostgresJson => postgres_log::read_json(&mut lines, database, collector),
-        LogForm::PostgresText => postgres_log::read_text(&mut lines, collector),
+        LogForm::PostgresText => postgres_log::read_text(&mut lines, database, collector),
         LogForm::MySqlSlow => mysql_log::read_slow(&mut lines, database, collector),
         LogForm::MySqlGeneral => mysql_log::read_general(&mut lines, collector),
         LogForm::Script => script::read(&mut lines, collector),

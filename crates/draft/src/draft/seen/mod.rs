@@ -13,9 +13,9 @@ mod script;
 #[cfg(test)]
 mod tests;
 
-pub use collector::{Collector, Ran, SAMPLES_MOST, Sample};
+pub use collector::{Call, Collector, Ran, SAMPLES_MOST, STATEMENT_BYTES_MOST, Sample, Takes};
 pub use counters::{Counters, CountersError, grammar_of};
-pub use log::{LogError, LogForm, read_log};
+pub use log::{LogError, LogForm, TOLD_BY_BYTES, read_log};
 
 /// What ran.
 #[derive(Debug, Clone, PartialEq, Default)]

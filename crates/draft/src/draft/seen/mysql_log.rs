@@ -2,7 +2,7 @@
 //!
 //! Main functions: [`read_slow`], [`read_general`].
 
-use super::collector::{Call, Collector};
+use super::collector::{Call, Takes};
 use super::lines::{LINE_BYTES_MOST, Lines};
 use crate::units::times::parse_time;
 
@@ -13,10 +13,11 @@ struct Header {
     seconds: Option<f64>,
     rows: Option<f64>,
     schema: Option<String>,
+    session: String,
 }
 
 /// Takes in a slow log; how many statements.
-pub fn read_slow(lines: &mut Lines<'_>, database: &str, collector: &mut Collector) -> std::io::Result<u64> {
+pub fn read_slow(lines: &mut Lines<'_>, database: &str, collector: &mut dyn Takes) -> std::io::Result<u64> {
     let (mut header, mut sql, mut taken) = (Header::default(), String::new(), 0);
     let mut schema: Option<String> = None;
     while let Some(line) = lines.next()? {
@@ -45,10 +46,11 @@ pub fn read_slow(lines: &mut Lines<'_>, database: &str, collector: &mut Collecto
     Ok(taken + take_slow(&mut sql, &header, database, collector))
 }
 
-fn take_slow(sql: &mut String, header: &Header, database: &str, collector: &mut Collector) -> u64 {
+fn take_slow(sql: &mut String, header: &Header, database: &str, collector: &mut dyn Takes) -> u64 {
     let text = std::mem::take(sql);
     let text = text.trim();
-    let is_other = header.schema.as_deref().is_some_and(|schema| !schema.is_empty() && schema != database);
+    let schema = header.schema.as_deref().unwrap_or_default();
+    let is_other = !database.is_empty() && !schema.is_empty() && schema != database;
     if text.is_empty() || text.starts_with("# administrator") || is_other {
         return 0;
     }
@@ -58,6 +60,8 @@ fn take_slow(sql: &mut String, header: &Header, database: &str, collector: &mut 
         at_us: header.at_us,
         rows: header.rows,
         seconds: header.seconds,
+        session: &header.session,
+        database: schema,
     });
     1
 }
@@ -77,6 +81,7 @@ fn read_header(told: &str, header: &mut Header) {
             "Rows_sent:" | "Rows_affected:" => {
                 header.rows = Some(header.rows.unwrap_or(0.0) + number().unwrap_or(0.0));
             }
+            "Id:" | "Thread_id:" => pair[1].clone_into(&mut header.session),
             "Schema:" if !pair[1].ends_with(':') => header.schema = Some(pair[1].to_owned()),
             _ => {}
         }
@@ -92,12 +97,20 @@ fn short_time(text: &str) -> Option<i64> {
     parse_time(&format!("20{year}-{month}-{day} {clock}")).map(|time| time.us)
 }
 
-/// The time, the command and its argument of a line of a general log that begins an entry.
-fn general_entry(line: &str) -> Option<(&str, &str, &str)> {
+/// A line of a general log that begins an entry.
+struct GeneralEntry<'a> {
+    time: &'a str,
+    session: &'a str,
+    command: &'a str,
+    argument: &'a str,
+}
+
+fn general_entry(line: &str) -> Option<GeneralEntry<'_>> {
     let mut at = 0;
     for field in line.split('\t') {
         let mut words = field.split_whitespace();
-        let is_id = words.next().is_some_and(|id| id.bytes().all(|byte| byte.is_ascii_digit()));
+        let session = words.next().unwrap_or_default();
+        let is_id = !session.is_empty() && session.bytes().all(|byte| byte.is_ascii_digit());
         let command = field.trim_start().split_once(' ').map(|(_, command)| command);
         const COMMANDS: [&str; 12] = [
             "Query",
@@ -115,7 +128,8 @@ fn general_entry(line: &str) -> Option<(&str, &str, &str)> {
         ];
         if let (true, Some(command)) = (is_id && at <= 64, command.filter(|command| COMMANDS.contains(command))) {
             let argument = line.get(at + field.len()..).unwrap_or_default();
-            return Some((line[..at].trim(), command, argument.strip_prefix('\t').unwrap_or(argument)));
+            let (time, argument) = (line[..at].trim(), argument.strip_prefix('\t').unwrap_or(argument));
+            return Some(GeneralEntry { time, session, command, argument });
         }
         at += field.len() + 1;
     }
@@ -128,19 +142,21 @@ pub fn is_general_line(line: &str) -> bool {
 }
 
 /// Takes in a general log; how many statements.
-pub fn read_general(lines: &mut Lines<'_>, collector: &mut Collector) -> std::io::Result<u64> {
+pub fn read_general(lines: &mut Lines<'_>, collector: &mut dyn Takes) -> std::io::Result<u64> {
     let (mut sql, mut at_us, mut is_statement, mut taken) = (String::new(), None, false, 0);
-    let take = |sql: &mut String, at_us: Option<i64>, collector: &mut Collector| {
+    let mut session = String::new();
+    let take = |sql: &mut String, at_us: Option<i64>, session: &str, collector: &mut dyn Takes| {
         let text = std::mem::take(sql);
         if text.trim().is_empty() {
             return 0;
         }
-        collector.take(&Call { sql: text.trim(), at_us, ..Call::default() });
+        collector.take(&Call { sql: text.trim(), at_us, session, ..Call::default() });
         1
     };
     while let Some(line) = lines.next()? {
-        if let Some((time, command, argument)) = general_entry(&line) {
-            taken += take(&mut sql, at_us, collector);
+        if let Some(GeneralEntry { time, session: own, command, argument }) = general_entry(&line) {
+            taken += take(&mut sql, at_us, &session, collector);
+            own.clone_into(&mut session);
             is_statement = matches!(command, "Query" | "Execute");
             // A line without a time is of the second of the one before it.
             at_us = parse_time(time).map(|time| time.us).or_else(|| short_time(time)).or(at_us);
@@ -150,5 +166,5 @@ pub fn read_general(lines: &mut Lines<'_>, collector: &mut Collector) -> std::io
             sql += &line;
         }
     }
-    Ok(taken + take(&mut sql, at_us, collector))
+    Ok(taken + take(&mut sql, at_us, &session, collector))
 }

@@ -2,14 +2,23 @@
 //!
 //! Main functions: [`read_csv`], [`read_json`], [`read_text`].
 
-use super::collector::{Call, Collector};
+use super::collector::{Call, Takes};
 use super::lines::{LINE_BYTES_MOST, Lines};
 use crate::units::times::parse_time;
 
 /// Places in a line of CSV, as "Using CSV-Format Log Output" of PostgreSQL's manual counts them.
 const DATABASE: usize = 2;
+const SESSION: usize = 5;
 const MESSAGE: usize = 13;
 const DETAIL: usize = 14;
+
+/// Whose a message is.
+#[derive(Debug, Default, Clone, Copy)]
+struct Whose<'a> {
+    session: &'a str,
+    database: &'a str,
+}
+
 /// Whether a line is one of a log in CSV.
 pub fn is_csv_line(line: &str) -> bool {
     let is_of_severity = |severity: &str| line.contains(&format!(",{severity},"));
@@ -26,7 +35,7 @@ fn time_of(line: &str) -> Option<i64> {
 }
 
 /// Takes in a log in CSV; how many statements.
-pub fn read_csv(lines: &mut Lines<'_>, database: &str, collector: &mut Collector) -> std::io::Result<u64> {
+pub fn read_csv(lines: &mut Lines<'_>, database: &str, collector: &mut dyn Takes) -> std::io::Result<u64> {
     let mut taken = 0;
     let (mut record, mut is_open) = (String::new(), false);
     while let Some(line) = lines.next()? {
@@ -43,10 +52,12 @@ pub fn read_csv(lines: &mut Lines<'_>, database: &str, collector: &mut Collector
         let fields = fields_of(&record);
         record.clear();
         let field = |place: usize| fields.get(place).map_or("", String::as_str);
-        if field(DATABASE) != database && !field(DATABASE).is_empty() {
+        let own = field(DATABASE);
+        if !database.is_empty() && own != database && !own.is_empty() {
             continue;
         }
-        taken += take(field(MESSAGE), field(DETAIL), time_of(field(0)), collector);
+        let whose = Whose { session: field(SESSION), database: own };
+        taken += take((field(MESSAGE), field(DETAIL)), time_of(field(0)), whose, collector);
     }
     Ok(taken)
 }
@@ -71,13 +82,15 @@ fn fields_of(record: &str) -> Vec<String> {
 }
 
 /// Takes in a log in JSON; how many statements.
-pub fn read_json(lines: &mut Lines<'_>, database: &str, collector: &mut Collector) -> std::io::Result<u64> {
+pub fn read_json(lines: &mut Lines<'_>, database: &str, collector: &mut dyn Takes) -> std::io::Result<u64> {
     let mut taken = 0;
     while let Some(line) = lines.next()? {
         let Ok(entry) = serde_json::from_str::<serde_json::Value>(&line) else { continue };
         let field = |name: &str| entry.get(name).and_then(serde_json::Value::as_str).unwrap_or_default();
-        if field("dbname") == database || field("dbname").is_empty() {
-            taken += take(field("message"), field("detail"), time_of(field("timestamp")), collector);
+        let own = field("dbname");
+        if database.is_empty() || own == database || own.is_empty() {
+            let whose = Whose { session: field("session_id"), database: own };
+            taken += take((field("message"), field("detail")), time_of(field("timestamp")), whose, collector);
         }
     }
     Ok(taken)
@@ -95,15 +108,24 @@ pub fn severity_at(line: &str) -> Option<(usize, &'static str)> {
 }
 
 /// Takes in a log as text; how many statements.
-pub fn read_text(lines: &mut Lines<'_>, collector: &mut Collector) -> std::io::Result<u64> {
+pub fn read_text(lines: &mut Lines<'_>, database: &str, collector: &mut dyn Takes) -> std::io::Result<u64> {
     /// A message that may go on.
     #[derive(Default)]
     struct Entry {
         message: String,
         detail: String,
         at_us: Option<i64>,
+        session: String,
+        database: String,
         is_detail: bool,
     }
+    let take_entry = |entry: &Entry, collector: &mut dyn Takes| {
+        if !database.is_empty() && !entry.database.is_empty() && entry.database != database {
+            return 0;
+        }
+        let whose = Whose { session: &entry.session, database: &entry.database };
+        take((&entry.message, &entry.detail), entry.at_us, whose, collector)
+    };
     let mut taken = 0;
     let mut entry = Entry::default();
     while let Some(line) = lines.next()? {
@@ -111,9 +133,11 @@ pub fn read_text(lines: &mut Lines<'_>, collector: &mut Collector) -> std::io::R
         match severity_at(&line).filter(|_| !is_going_on) {
             Some((from, "DETAIL")) => (entry.is_detail, entry.detail) = (true, line[from..].to_owned()),
             Some((from, severity)) => {
-                taken += take(&entry.message, &entry.detail, entry.at_us, collector);
+                taken += take_entry(&entry, collector);
                 let message = if severity == "LOG" { line[from..].to_owned() } else { String::new() };
-                entry = Entry { message, at_us: time_of(&line), ..Entry::default() };
+                let Whose { session, database } = whose_prefix(&line[..from]);
+                let (session, database) = (session.to_owned(), database.to_owned());
+                entry = Entry { message, at_us: time_of(&line), session, database, ..Entry::default() };
             }
             None => {
                 let to = if entry.is_detail { &mut entry.detail } else { &mut entry.message };
@@ -124,11 +148,32 @@ pub fn read_text(lines: &mut Lines<'_>, collector: &mut Collector) -> std::io::R
             }
         }
     }
-    Ok(taken + take(&entry.message, &entry.detail, entry.at_us, collector))
+    Ok(taken + take_entry(&entry, collector))
+}
+
+/// What the prefix of a line tells, as `log_line_prefix` has it: the process in brackets (`[%p]`), or the session (`%c`); and `user@database`.
+fn whose_prefix(prefix: &str) -> Whose<'_> {
+    let is_process = |text: &str| !text.is_empty() && text.bytes().all(|byte| byte.is_ascii_digit());
+    let bracketed = prefix
+        .split('[')
+        .skip(1)
+        .filter_map(|rest| rest.split_once(']'))
+        .map(|(inner, _)| inner.split('-').next().unwrap_or(inner));
+    let is_hex = |text: &str| (1..=16).contains(&text.len()) && text.bytes().all(|byte| byte.is_ascii_hexdigit());
+    let words = || {
+        prefix.split(|letter: char| letter.is_whitespace() || "[](),=".contains(letter)).filter(|word| !word.is_empty())
+    };
+    // A time has colons, and its fraction a date before it; a session has one dot and is hexadecimal on both sides.
+    let is_session = |word: &&str| {
+        word.split_once('.').is_some_and(|(start, process)| is_hex(start) && is_hex(process) && start.len() == 8)
+    };
+    let session = words().find(is_session).or_else(|| bracketed.clone().find(|text| is_process(text)));
+    let database = words().find_map(|word| word.split_once('@')).map(|(_, database)| database.trim_end_matches(':'));
+    Whose { session: session.unwrap_or_default(), database: database.unwrap_or_default() }
 }
 
 /// Takes in a message, where it tells of a statement that was executed; how many it tells of.
-fn take(message: &str, detail: &str, at_us: Option<i64>, collector: &mut Collector) -> u64 {
+fn take((message, detail): (&str, &str), at_us: Option<i64>, whose: Whose<'_>, collector: &mut dyn Takes) -> u64 {
     collector.pass_time(at_us);
     let (seconds, rest) = match message.strip_prefix("duration: ").and_then(|rest| rest.split_once(" ms")) {
         Some((number, rest)) => (number.trim().parse::<f64>().ok().map(|ms| ms / 1e3), rest.trim_start()),
@@ -140,7 +185,8 @@ fn take(message: &str, detail: &str, at_us: Option<i64>, collector: &mut Collect
     // One message may have several statements.
     let mut taken = 0;
     for sql in super::script::statements_of(sql, collector.grammar()) {
-        collector.take(&Call { sql, parameters: &parameters, at_us, rows: None, seconds });
+        let Whose { session, database } = whose;
+        collector.take(&Call { sql, parameters: &parameters, at_us, rows: None, seconds, session, database });
         taken += 1;
     }
     taken
@@ -179,6 +225,20 @@ fn parameters_of(detail: &str) -> Vec<Option<String>> {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn prefixes_tell_the_session_and_the_database() {
+        let whose = |prefix| {
+            let Whose { session, database } = whose_prefix(prefix);
+            (session, database)
+        };
+        assert_eq!(whose("2026-11-26 06:22:55.250 UTC [123] LOG:  "), ("123", ""));
+        assert_eq!(whose("2026-11-26 06:22:55.250 UTC [123-7] me@shop LOG:  "), ("123", "shop"));
+        assert_eq!(whose("2026-11-26 06:22:55 UTC:127.0.0.1(5000):me@shop:[77]:LOG:  "), ("77", "shop"));
+        assert_eq!(whose("1795674175.250 [9] LOG:  "), ("9", ""), "a time in seconds is no session");
+        assert_eq!(whose("2026-11-26 06:22:55.250 UTC 65f1a2b3.3039 LOG:  "), ("65f1a2b3.3039", ""));
+        assert_eq!(whose("LOG:  "), ("", ""));
+    }
 
     #[test]
     fn parameters_are_read_with_nulls_and_quotes() {

@@ -2,12 +2,12 @@
 //!
 //! Main function: [`read`].
 
-use super::collector::{Call, Collector, STATEMENT_BYTES_MOST};
+use super::collector::{Call, STATEMENT_BYTES_MOST, Takes};
 use super::lines::Lines;
 use crate::draft::sql::{Grammar, tokens_of};
 
 /// Takes in a file of SQL; how many statements.
-pub fn read(lines: &mut Lines<'_>, collector: &mut Collector) -> std::io::Result<u64> {
+pub fn read(lines: &mut Lines<'_>, collector: &mut dyn Takes) -> std::io::Result<u64> {
     let (mut text, mut taken, mut looked_at) = (String::new(), 0, 0);
     while let Some(line) = lines.next()? {
         // Commands of psql, and words of mysql for where a statement ends.
@@ -36,7 +36,7 @@ fn is_closed(text: &str, grammar: Grammar) -> bool {
     tokens_of(text, grammar).last().is_some_and(|token| token.is_mark(";"))
 }
 
-fn take(text: &str, collector: &mut Collector) -> u64 {
+fn take(text: &str, collector: &mut dyn Takes) -> u64 {
     let mut taken = 0;
     for sql in statements_of(text, collector.grammar()) {
         collector.take(&Call { sql, ..Call::default() });

@@ -1,6 +1,6 @@
 //! Keywords, as far as they tell names from other words.
 
-use super::token::length_of_gap;
+use super::token::{Token, length_of_gap};
 
 /// Words that are no names of tables, columns or functions where they stand without quotes.
 const KEYWORDS: &[&str] = &[
@@ -113,6 +113,13 @@ pub fn verb_of(sql: &str) -> Option<&'static str> {
     }
     let writes = ["insert", "update", "delete"];
     Some(words.filter_map(verb).find(|verb| writes.contains(verb)).unwrap_or("select"))
+}
+
+/// Whether a query locks the rows that it finds.
+pub fn locks(tokens: &[Token<'_>]) -> bool {
+    let is_lock =
+        |pair: &[Token<'_>]| pair[0].is("for") && ["update", "share", "no", "key"].iter().any(|how| pair[1].is(how));
+    tokens.windows(2).any(is_lock)
 }
 
 #[cfg(test)]

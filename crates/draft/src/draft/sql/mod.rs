@@ -9,7 +9,7 @@ mod seat;
 mod shape;
 mod token;
 
-pub use keyword::{is_keyword, verb_of};
+pub use keyword::{is_keyword, locks, verb_of};
 pub use role::{Comparison, Role, roles_of};
 pub use scope::{ColumnPlace, Known, Scope};
 pub use shape::{Literal, Shape, shape_of};

@@ -18,7 +18,7 @@ use crate::database::{DatabaseError, Session};
 use crate::layout::recorded::hash_hex;
 use crate::record::ColumnKind;
 use crate::recorder::spool::{LaneOpening, Opening, now_ns};
-use crate::statement::{Expect, Program, Request, Statement, Step, Table, TableColumn};
+use crate::statement::{Expect, Program, Request, SqlForm, Statement, Step, Table, TableColumn};
 
 pub(super) const TABLE: &str = "loadline_opening";
 
@@ -259,7 +259,7 @@ pub(super) fn register(
 }
 
 fn registering(rows: usize) -> Program {
-    let sql = |sql: String| Statement::Sql { sql, allow_empty: true };
+    let sql = |sql: String| Statement::Sql { sql, allow_empty: true, form: SqlForm::Prepared };
     let take = format!("UPDATE {LEDGER} SET edited_ns = ? WHERE writer = ? AND sequence = ? AND edited_ns = ?");
     let forget = format!("DELETE FROM {TABLE} WHERE writer = ? AND number <= ?");
     let insert = Statement::Insert { table: TABLE.to_owned(), columns: table().columns };

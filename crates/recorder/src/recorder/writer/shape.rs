@@ -10,7 +10,7 @@ use super::{ledger, messages, opening};
 use crate::database::Dialect;
 use crate::database::dialect::index_name;
 use crate::layout::recorded::{Described, MEASUREMENT, Shape, StoredColumn};
-use crate::statement::{ColumnRef, Comparison, Condition, Program, Select, Statement, Table};
+use crate::statement::{ColumnRef, Comparison, Condition, Program, Select, SqlForm, Statement, Table};
 
 /// The tables of a measurement.
 pub(super) struct Tables {
@@ -125,7 +125,7 @@ impl Statements {
             dialect.quote(edited),
             dialect.quote(MEASUREMENT)
         );
-        let end = add(Statement::Sql { sql, allow_empty: true });
+        let end = add(Statement::Sql { sql, allow_empty: true, form: SqlForm::Prepared });
         Statements { find: Some(find), begin: Some(begin), end: Some(end), main, second }
     }
 }

@@ -1,7 +1,7 @@
 //! The row that each transaction of a recorder's writer moves.
 
 use crate::record::ColumnKind;
-use crate::statement::{Statement, Table, TableColumn};
+use crate::statement::{SqlForm, Statement, Table, TableColumn};
 
 /// The columns of the table of writers.
 pub fn ledger_columns() -> Vec<TableColumn> {
@@ -32,5 +32,5 @@ pub fn ledger_update(name: &str, compares: &str) -> Statement {
         "UPDATE {name} SET sequence = ?, next_row = ?, next_identity = ?, ended_row = ?, edited_ns = ? \
          WHERE writer = ? AND sequence {compares} ? AND edited_ns {compares} ?"
     );
-    Statement::Sql { sql, allow_empty: true }
+    Statement::Sql { sql, allow_empty: true, form: SqlForm::Prepared }
 }

@@ -72,14 +72,12 @@ pub fn name_of(sql: &str, does: Does, grammar: Grammar) -> String {
     // Of a name in a schema, the part behind the dot.
     let second = behind.get(2).filter(is_name).filter(|_| behind.get(1).is_some_and(|dot| dot.is_mark(".")));
     let table = second.or(first).and_then(Token::name).unwrap_or_default();
-    let by = tokens.iter().skip_while(|token| !token.is("where")).skip(1).filter(is_name).find_map(|token| {
-        // What is compared first stands before the comparison, and behind its table and a dot.
-        let place = tokens.iter().position(|other| std::ptr::eq(other, token))?;
-        let is_compared = tokens.get(place + 1).is_some_and(|next| {
-            next.is_comparison() || ["in", "between", "like", "is"].iter().any(|word| next.is(word))
-        });
-        token.name().filter(|_| is_compared)
-    });
+    // What is compared first stands before the comparison, and behind its table and a dot.
+    let conditions = tokens.iter().position(|token| token.is("where")).map_or(&[][..], |place| &tokens[place + 1..]);
+    let compares =
+        |next: &Token<'_>| next.is_comparison() || ["in", "between", "like", "is"].iter().any(|word| next.is(word));
+    let by = conditions.windows(2).find(|pair| is_name(&&pair[0]) && compares(&pair[1]));
+    let by = by.and_then(|pair| pair[0].name());
     let name = format!("{verb} {table}{}", by.map_or(String::new(), |by| format!(" by {by}")));
     plain(name.trim_end(), LETTERS)
 }

@@ -10,6 +10,7 @@ use std::collections::{BTreeMap, BTreeSet, HashMap};
 use super::catalogue::MARK;
 use super::seen::{Call, STATEMENT_BYTES_MOST, Takes};
 use super::sql::{Grammar, Literal, Shape, shape_of};
+use crate::statement::parameters_of;
 use crate::trace::{Does, STATEMENTS_MOST, TracedStatement, Value};
 use does::{Doing, doing, name_of};
 
@@ -30,6 +31,7 @@ mod why {
     pub const TOO_LONG: &str = "statements of more than 256 KiB";
     pub const NO_TIME: &str = "statements without a time";
     pub const NO_VALUES: &str = "statements whose values the log does not tell";
+    pub const NOT_UNDERSTOOD: &str = "statements that are not understood";
     pub const TOO_MANY: &str = "statements of further shapes";
 }
 
@@ -192,6 +194,10 @@ impl Tracer {
         let values: Option<Vec<Value>> =
             literals.iter().map(|literal| value_of(literal, call.parameters, self.grammar)).collect();
         let Some(values) = values else { return self.leave_out(why::NO_VALUES) };
+        // Values that stand side by side are no SQL that a server takes.
+        if parameters_of(&text) != values.len() {
+            return self.leave_out(why::NOT_UNDERSTOOD);
+        }
         let Some(statement) = self.statement(&text, does, literals.len()) else { return self.leave_out(why::TOO_MANY) };
         let session = &mut self.sessions[told.session as usize];
         if session.is_chained && !session.is_inside {

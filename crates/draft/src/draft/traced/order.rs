@@ -61,7 +61,7 @@ impl Tracer {
         let mut order: Vec<(i64, u32)> = Vec::with_capacity(self.told.len());
         for (place, (told, log_ns)) in (0..).zip(self.told.iter().zip(spread)) {
             let free_ns = &mut free_ns[told.session as usize];
-            let start_ns = (log_ns - i64::from(told.lead_us) * 1_000).max(*free_ns);
+            let start_ns = log_ns.saturating_sub(i64::from(told.lead_us) * 1_000).max(*free_ns);
             *free_ns = start_ns.saturating_add(i64::from(told.took_us) * 1_000);
             order.push((start_ns, place));
         }
@@ -103,7 +103,8 @@ fn spread(told: &[Told], unit_us: u64) -> Vec<i64> {
     let place = |told: &Told| {
         let (count, passed) = counts.entry(told.log_us).or_default();
         *passed += 1;
-        told.log_us.saturating_mul(1_000) + (unit_ns * (f64::from(*passed) - 0.5) / f64::from((*count).max(1))) as i64
+        let within_ns = (unit_ns * (f64::from(*passed) - 0.5) / f64::from((*count).max(1))) as i64;
+        told.log_us.saturating_mul(1_000).saturating_add(within_ns)
     };
     told.iter().map(place).collect()
 }

@@ -8,6 +8,7 @@ mod data;
 mod draft;
 mod init;
 pub mod size;
+mod watch;
 
 use std::path::PathBuf;
 
@@ -18,6 +19,7 @@ pub use capture::CaptureArguments;
 pub use data::{DataArguments, DataFormat, ExportFormat, ImportArguments, ImportedTool};
 pub use draft::DraftArguments;
 pub use init::{Aim, InitArguments};
+pub use watch::WatchArguments;
 
 /// Finds the load line of a database that records measurement data, and holds the load there.
 #[derive(Debug, Clone, Parser)]
@@ -53,6 +55,8 @@ pub enum Command {
     Capture(CaptureArguments),
     /// Runs a study: starts the database, loads it case by case, repeats, and reports
     Run(RunArguments),
+    /// Watches this machine for a run elsewhere whose server is here: CPU, disk, memory, network, the server's processes
+    Watch(WatchArguments),
     /// Prints the tables and verdicts of a run again, and writes RUN/report.html
     Report {
         /// Directories that `loadline run` or `import` made

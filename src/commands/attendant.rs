@@ -5,6 +5,7 @@
 use std::sync::{Arc, mpsc};
 use std::time::{Duration, Instant};
 
+use super::facts::{processes_of, watched};
 use super::front::Front;
 use super::stage::Current;
 use super::staged_link::StagedLink;
@@ -12,7 +13,7 @@ use super::stolen::stolen_permitted;
 use crate::link;
 use crate::load::{Changing, Clock, DiskWriter, Observer, Recording};
 use crate::measurement::{DiskMeasurement, ResourceSample, Resources};
-use crate::monitor::{self, Monitor, Others, Targets, machine_cpus, pids_named};
+use crate::monitor::{self, Monitor, Others, Remote, Targets, Watched, machine_cpus, pids_named};
 use crate::server::interrupted;
 use crate::trial::{Length, Settings};
 
@@ -25,6 +26,8 @@ pub(super) struct Attendant {
     servers: &'static [&'static str],
     /// Whether nothing is known of the server's processes.
     server_unknown: bool,
+    /// Watches the server's machine, where that is another one.
+    remote: Option<Remote>,
     others: Option<Others>,
     others_cpu: Option<f64>,
     /// When the measured phase began.
@@ -46,7 +49,7 @@ impl Attendant {
         front: Option<&Front>,
         settings: &Settings,
         evolving: Option<mpsc::Sender<Arc<Changing>>>,
-    ) -> Self {
+    ) -> anyhow::Result<Self> {
         let servers = servers_of(settings);
         let found = pids_named(servers);
         let server_unknown = settings.database.url.is_some() && found.is_empty();
@@ -63,12 +66,14 @@ impl Attendant {
         let targets = on_link(targets, current.link.as_ref());
         let is_long = matches!(settings.load.length, Length::Seconds(seconds) if seconds >= 10.0);
         let interval = if is_long { monitor::INTERVAL } else { monitor::SHORT_INTERVAL };
-        Attendant {
+        let remote = watched(&settings.database, interval)?;
+        Ok(Attendant {
             targets: Some(targets),
             interval,
             monitor: None,
             servers,
             server_unknown,
+            remote,
             others: None,
             others_cpu: None,
             begun: None,
@@ -77,7 +82,7 @@ impl Attendant {
             recording: None,
             disk: None,
             wrote: None,
-        }
+        })
     }
 
     /// Begins to write to the disk, where the study asks for it: in the run directory, where the database's files are too.
@@ -90,6 +95,12 @@ impl Attendant {
     /// Ends watching: samples and means of the measured phase.
     pub fn finish(self, measured_s: f64) -> Option<(Vec<ResourceSample>, Resources)> {
         let (begun, monitor) = self.monitor?;
+        if let Some(remote) = self.remote {
+            let end = begun + Duration::from_secs_f64(measured_s);
+            let Watched { samples, resources } = monitor.stop_between_with(remote, begun, end)?;
+            let stolen_permitted = stolen_permitted().unwrap_or_default();
+            return Some((samples, Resources { stolen_permitted, ..resources }));
+        }
         let (samples, resources) = monitor.stop_between(begun, begun + Duration::from_secs_f64(measured_s))?;
         let (others_cpu, server_unknown) = (self.others_cpu, self.server_unknown);
         // What is wrong with the variable was said before the first trial.
@@ -101,11 +112,9 @@ impl Attendant {
 /// Names of the processes of a server at an address of this machine that loadline has not started; none of one elsewhere.
 fn servers_of(settings: &Settings) -> &'static [&'static str] {
     let is_here = |url: &String| ["localhost", "127.0.0.1", "[::1]"].iter().any(|host| url.contains(host));
-    match settings.database.name.as_str() {
-        _ if !settings.database.url.as_ref().is_some_and(is_here) => &[],
-        "postgres" => &["postgres"],
-        "mariadb" | "mysql" => &["mariadbd", "mysqld"],
-        _ => &[],
+    match settings.database.url.as_ref().is_some_and(is_here) {
+        true => processes_of(&settings.database.name),
+        false => &[],
     }
 }
 

@@ -169,7 +169,7 @@ fn measure(trial: &Trial, ready: Ready, current: &mut Current, filling: &dyn Fn(
     let disk_bytes_per_s = settings.uploaded().and_then(|_| monitor::disk_speed(current.directory()));
     let (sender, receiver) = mpsc::channel();
     let evolver = target.sql().and_then(|database| Evolver::new(settings, &work, database));
-    let mut attendant = Attendant::new(current, front.as_ref(), settings, evolver.is_some().then_some(sender));
+    let mut attendant = Attendant::new(current, front.as_ref(), settings, evolver.is_some().then_some(sender))?;
     let watch = front.as_ref().map(|front| Watch::start(front.http()));
     attendant.recording = start_recording(trial, current)?;
     attendant.start_disk_writer(settings, current)?;

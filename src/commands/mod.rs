@@ -22,6 +22,7 @@ mod entry;
 mod evolve;
 mod execute;
 mod export;
+mod facts;
 mod filling;
 mod fit;
 mod fixture;
@@ -57,6 +58,7 @@ mod staged_link;
 mod stolen;
 mod stored;
 mod watch;
+mod watcher;
 
 use crate::cli::{Cli, Command, DataArguments, DataFormat, NO_AGENT, RunArguments, StudyArguments, WorkKind};
 use crate::database;
@@ -119,6 +121,7 @@ pub fn execute_command(cli: Cli) -> Result<Status, Failure> {
         Command::List { what } => list::run(what, cli.json, &catalogue(), &find_server).map(|()| Status::Valid),
         Command::Plan { study } => plan::run(&study, cli.json, &names()).map(|()| Status::Valid),
         Command::Init(arguments) => init::run(&arguments, cli.json, &names()),
+        Command::Watch(arguments) => watcher::run(&arguments, cli.json),
         Command::Capture(arguments) => capture::run(&arguments, cli.json),
         Command::Draft(arguments) => draft::run(&arguments, cli.json, &names()),
         Command::Run(arguments) => {

@@ -6,6 +6,7 @@ use std::collections::BTreeMap;
 
 use crate::database::{self, Capability, Database, DatabaseError, Entry, Session, Target, dialect};
 use crate::load::cpu_count;
+use crate::monitor::read_address;
 use crate::server::CpuList;
 use crate::statement::Program;
 use crate::trial::{EventPath, Poll, Settings};
@@ -18,6 +19,9 @@ use crate::workload::{self, Work};
 pub fn check_options(settings: &Settings, program: &Program) -> Result<(), String> {
     let Some(entry) = database::find(&settings.database.name) else { return Ok(()) };
     check_loops(settings)?;
+    if let Some(watch) = &settings.database.watch {
+        read_address(watch).map_err(|fault| fault.about("database.watch").to_string())?;
+    }
     for need in needs(settings, program) {
         check_need(entry, &need)?;
     }

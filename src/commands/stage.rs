@@ -11,12 +11,13 @@ use serde::{Deserialize, Serialize};
 
 use super::cache::{Cache, Taken};
 use super::database_file::{is_checkpointed, remove_database_file};
-use super::entry::{at_its_place, entry_of, open_within_limits, reached_by};
+use super::entry::{entry_of, open_within_limits, reached_by};
+use super::facts::facts;
 use super::fixture::{Fixture, identity_of};
 use super::output::{note, sentence};
 use super::staged_link::{StagedLink, wanted};
 use crate::database::recipe::{Reach, Recipe};
-use crate::database::{self, Database, Endpoint, Entry, ReadUrl};
+use crate::database::{self, Database, Endpoint, ReadUrl};
 use crate::link::Wanted;
 use crate::reason::Reason;
 use crate::server::{KeptData, Server, ServerError, interrupted, move_or_copy, remove_orphans, root};
@@ -281,7 +282,7 @@ impl Stage {
         }
         let database = open_within_limits(entry, &settings_here, endpoint.as_ref(), self.patience)?;
         let program = server.as_ref().and_then(|_| entry.recipe?.find_binary(settings).ok());
-        let facts = facts(entry, &*database, program).map_err(|error| at_its_place(error, settings))?;
+        let facts = facts(entry, &*database, program, settings)?;
         notes.retain(|note| self.noted.insert(note.clone()));
         let (fixture, copied) = taken.map_or((None, None), fixture_of);
         let settings = settings.clone();
@@ -476,23 +477,4 @@ fn fixture_of(taken: Taken) -> (Option<Fixture>, Option<Taken>) {
     }
     taken.discard();
     (Some(fixture), None)
-}
-
-/// Settings that decide what an embedded database keeps, where it has them.
-const OF_EMBEDDED: [(&str, &str); 2] = [("journal_mode", "PRAGMA journal_mode"), ("synchronous", "PRAGMA synchronous")];
-
-/// The version of a server, its program where loadline started it, and the settings that its recipe asks for.
-fn facts(entry: &Entry, database: &dyn Database, program: Option<PathBuf>) -> anyhow::Result<Vec<(String, String)>> {
-    let mut session = database.connect()?;
-    let mut facts = vec![("version".to_owned(), session.version()?)];
-    facts.extend(session.protection().map(|protection| ("connections".to_owned(), protection)));
-    facts.extend(program.map(|program| ("program".to_owned(), program.display().to_string())));
-    for (name, query) in entry.recipe.map_or(&OF_EMBEDDED[..], |recipe| recipe.facts()) {
-        // A setting that this version does not have is no fact.
-        let answer = session.query(query).unwrap_or_default();
-        if let Some(Some(value)) = answer.first().and_then(|row| row.last()) {
-            facts.push(((*name).to_owned(), value.clone()));
-        }
-    }
-    Ok(facts)
 }

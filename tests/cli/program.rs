@@ -40,6 +40,7 @@ impl Scratch {
             .args(arguments)
             .current_dir(&self.0)
             .env_remove("LOADLINE_PASSWORD")
+            .env_remove("LOADLINE_WATCH_TOKEN")
             .env("LOADLINE_CACHE", "off")
             .stdin(Stdio::null());
         command

@@ -160,6 +160,9 @@ pub struct DatabaseSettings {
     /// An existing server, as an address without password; without it a private one is started.
     #[serde(skip_serializing_if = "Option::is_none", default)]
     pub url: Option<String>,
+    /// Who watches the machine of that server.
+    #[serde(skip_serializing_if = "Option::is_none", default)]
+    pub watch: Option<String>,
     /// Database file of an embedded database; without it a private one in the run directory.
     #[serde(skip_serializing_if = "Option::is_none", default)]
     pub path: Option<String>,

@@ -59,8 +59,13 @@ pub(super) fn measure(
     let sources = sources(trial, &work, &events, &control, &ledger)?;
     let writers =
         vec![Writers { settings: &settings.load, connections, sources, keeps_acknowledged: false, pins_loops: false }];
-    let mut overseer =
-        Overseer { attendant: Attendant::new(current, None, settings, None), control, groups, broker, cpu: Vec::new() };
+    let mut overseer = Overseer {
+        attendant: Attendant::new(current, None, settings, None)?,
+        control,
+        groups,
+        broker,
+        cpu: Vec::new(),
+    };
     let wire = |client| connect_wire(written_to, work.program_of(client), settings);
     let session = |client| connect_session(written_to, work.program_of(client), settings);
     let observed = drive_pinned(trial, writers, (&wire, &session), &mut overseer);

@@ -143,6 +143,19 @@ pub enum Note {
          each, and get less out of the same database"
     )]
     Pipelined {},
+    /// Nothing is known of the machine of the server.
+    #[error(
+        "in {unknown} of {all} trials nothing is known of the server's CPU, disk and memory: {}",
+        if *is_asked { "its watcher found no process of it, or was lost" } else { "it is on another machine; start loadline watch there, and name it with database.watch" }
+    )]
+    ServerUnwatched {
+        /// Trials in which it is not.
+        unknown: usize,
+        /// All valid trials.
+        all: usize,
+        /// Whether somebody watches it.
+        is_asked: bool,
+    },
     /// Statements of a trace that change something are not sent.
     #[error(
         "{left_out} of {all} statements of the trace change something and are left out; write writes = true in [workload] to send them too, to a database \

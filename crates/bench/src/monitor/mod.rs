@@ -10,6 +10,7 @@ mod environment;
 mod others;
 mod process;
 mod reader;
+mod remote;
 mod summary;
 
 use std::io;
@@ -25,6 +26,7 @@ pub use disk_sync::disk_sync;
 pub use environment::{environment, machine_cpus};
 pub use others::{Others, pids_named};
 pub use process::cpu_s_of;
+pub use remote::{Remote, RemoteHost, read_address, serve};
 
 use crate::database::Namespace;
 use crate::measurement::{ResourceSample, Resources};
@@ -35,6 +37,8 @@ use reader::Reader;
 pub const INTERVAL: Duration = Duration::from_secs(1);
 /// For trials of a few seconds.
 pub const SHORT_INTERVAL: Duration = Duration::from_millis(200);
+/// Share of the measured phase that a machine elsewhere must have been watched.
+const WATCHED_LEAST: f64 = 0.9;
 /// Beyond this every second reading is dropped and the interval doubled: memory does not grow with the length of a run.
 const MOST_READINGS: usize = 4096;
 
@@ -75,6 +79,15 @@ impl Targets {
     pub fn on_network(self, namespace: Namespace, interface: &'static str) -> Self {
         Targets { network: Some((namespace, interface)), ..self }
     }
+}
+
+/// What was monitored on two machines.
+#[derive(Debug, Clone, PartialEq)]
+pub struct Watched {
+    /// Over time.
+    pub samples: Vec<ResourceSample>,
+    /// On average.
+    pub resources: Resources,
 }
 
 /// Why there is no monitoring.
@@ -129,6 +142,26 @@ impl Monitor {
         summary::summarise(&self.finish(), from, to)
     }
 
+    /// The same of a server on another machine: what is told of machine and server is that one's, of loadline and the recorder this one's. None when
+    /// nothing of that time was monitored.
+    pub fn stop_between_with(self, remote: Remote, from: Instant, to: Instant) -> Option<Watched> {
+        let (own, cpus) = (self.finish(), remote.host.cpus);
+        let read = remote.finish();
+        let (first, last) = (own.first()?.at, own.last()?.at);
+        let joined = |there: &Counters| {
+            let here = summary::counters_at(&own, there.at.clamp(first, last))?;
+            Some(Counters { client: here.client, recorder: here.recorder, ..*there })
+        };
+        let readings: Vec<Counters> = read.counters.iter().filter_map(joined).collect();
+        let (samples, resources) = summary::summarise(&readings, from, to)?;
+        let others_cpu = read.others_cpu(from, to);
+        // Where the watcher was lost on the way, what it told before says nothing of the whole.
+        let is_whole = resources.mean.at_s >= WATCHED_LEAST * (to - from).as_secs_f64();
+        let server_unknown = !read.has_server || !is_whole;
+        let resources = Resources { others_cpu, cpus: Some(cpus), server_unknown, ..resources };
+        Some(Watched { samples, resources })
+    }
+
     fn finish(mut self) -> Vec<Counters> {
         self.end().unwrap_or_default()
     }
@@ -174,7 +207,7 @@ fn watch(mut reader: Reader, mut interval: Duration, stop: &AtomicBool, ready: &
 }
 
 /// Drops every second reading but the first. Counters lose resolution only.
-fn thin(readings: &mut Vec<Counters>) {
+fn thin<T>(readings: &mut Vec<T>) {
     let mut place = 0;
     readings.retain(|_| {
         place += 1;

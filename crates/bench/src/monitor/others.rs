@@ -25,13 +25,21 @@ pub struct Others {
     at: Instant,
     processes: BTreeMap<u32, Process>,
     /// Names of processes that belong to the database.
-    servers: &'static [&'static str],
+    servers: Vec<String>,
 }
 
 impl Others {
     /// Looks at all processes; those with these names belong to the database.
-    pub fn begin(servers: &'static [&'static str]) -> Self {
+    pub fn begin(servers: &[impl AsRef<str>]) -> Self {
+        let servers = servers.iter().map(|name| name.as_ref().to_owned()).collect();
         Others { at: Instant::now(), processes: processes(), servers }
+    }
+
+    /// CPU time that others have used since, in nanoseconds; none where processes cannot be seen. Of those that have ended meanwhile nothing is known.
+    pub fn cpu_ns(&self) -> Option<u64> {
+        // SAFETY: sysconf only returns a number.
+        let per_s = u64::try_from(unsafe { libc::sysconf(libc::_SC_CLK_TCK) }).ok().filter(|per_s| *per_s > 0)?;
+        Some(grown(&self.processes, &processes(), std::process::id(), &self.servers)? * (1_000_000_000 / per_s))
     }
 
     /// CPUs that others kept busy since; none where processes cannot be seen.
@@ -39,28 +47,34 @@ impl Others {
         let (seconds, now) = (self.at.elapsed().as_secs_f64(), processes());
         // SAFETY: sysconf only returns a number.
         let per_s = unsafe { libc::sysconf(libc::_SC_CLK_TCK) } as f64;
-        let ticks = grown(&self.processes, &now, std::process::id(), self.servers)?;
+        let ticks = grown(&self.processes, &now, std::process::id(), &self.servers)?;
         (seconds > 0.0 && per_s > 0.0).then(|| ticks as f64 / per_s / seconds)
     }
 }
 
 /// The pids of all processes with one of these names.
-pub fn pids_named(names: &[&str]) -> Vec<u32> {
-    let named = |(pid, process): (u32, Process)| names.contains(&process.name.as_str()).then_some(pid);
+pub fn pids_named(names: &[impl AsRef<str>]) -> Vec<u32> {
+    let is_named = |process: &Process| names.iter().any(|name| name.as_ref() == process.name);
+    let named = |(pid, process): (u32, Process)| is_named(&process).then_some(pid);
     processes().into_iter().filter_map(named).collect()
 }
 
 /// Ticks that others used between two looks.
-fn grown(before: &BTreeMap<u32, Process>, after: &BTreeMap<u32, Process>, own: u32, servers: &[&str]) -> Option<u64> {
+fn grown(
+    before: &BTreeMap<u32, Process>,
+    after: &BTreeMap<u32, Process>,
+    own: u32,
+    servers: &[impl AsRef<str>],
+) -> Option<u64> {
     after.get(&own)?;
     let is_own = |pid: u32| {
         let parent = |pid: &u32| after.get(pid).map(|process| process.parent).filter(|parent| *parent > 0);
         // Pids are reused: a chain of parents that leads in a circle ends.
         std::iter::successors(Some(pid), parent).take(64).any(|pid| pid == own)
     };
-    let others = after
-        .iter()
-        .filter(|(pid, process)| !process.is_kernel && !servers.contains(&process.name.as_str()) && !is_own(**pid));
+    let others = after.iter().filter(|(pid, process)| {
+        !process.is_kernel && !servers.iter().any(|name| name.as_ref() == process.name) && !is_own(**pid)
+    });
     // Who was not there before began meanwhile.
     let used = |(pid, process): (&u32, &Process)| {
         process.ticks.saturating_sub(before.get(pid).map_or(0, |before| before.ticks))
@@ -114,13 +128,13 @@ mod tests {
         after.insert(30, process("compiler", 1, 70));
         after.insert(31, Process { is_kernel: true, ..process("kworker", 2, 500) });
         assert_eq!(grown(&before, &after, 10, &["postgres"]), Some(70));
-        assert_eq!(grown(&before, &after, 10, &[]), Some(570));
-        assert_eq!(grown(&before, &after, 99, &[]), None, "processes cannot be seen");
+        assert_eq!(grown(&before, &after, 10, &[""; 0]), Some(570));
+        assert_eq!(grown(&before, &after, 99, &[""; 0]), None, "processes cannot be seen");
     }
 
     #[test]
     fn a_loop_elsewhere_is_seen_and_ones_own_is_not() {
-        let begun = Others::begin(&[]);
+        let begun = Others::begin(&[""; 0]);
         assert!(begun.end().is_some_and(|cpus| cpus >= 0.0));
         assert!(pids_named(&["no such process"]).is_empty());
     }

@@ -26,13 +26,13 @@ pub(super) fn summarise(readings: &[Counters], from: Instant, to: Instant) -> Op
     mean.server_memory_bytes = level(|counters| counters.server.memory_bytes);
     mean.recorder_memory_bytes = level(|counters| counters.recorder.memory_bytes);
     mean.client_memory_bytes = level(|counters| counters.client.memory_bytes);
-    let monitor_cpu_s = (last.monitor_cpu_ns - first.monitor_cpu_ns) as f64 * 1e-9;
+    let monitor_cpu_s = last.monitor_cpu_ns.saturating_sub(first.monitor_cpu_ns) as f64 * 1e-9;
     let resources = Resources { mean, samples: samples.len() as u32, monitor_cpu_s, ..Resources::default() };
     Some((samples, resources))
 }
 
 /// The counters at a time between two readings. None outside of all readings.
-fn counters_at(readings: &[Counters], at: Instant) -> Option<Counters> {
+pub(super) fn counters_at(readings: &[Counters], at: Instant) -> Option<Counters> {
     let next = readings.partition_point(|reading| reading.at < at);
     let after = readings.get(next)?;
     if after.at == at {

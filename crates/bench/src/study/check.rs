@@ -107,6 +107,10 @@ impl Rules<'_> {
                 self.refuse(&keys, fault!("unknown engine \"{engine}\" of {name}"; "{remedy}"));
             }
         }
+        if database.watch.is_some() && database.url.is_none() {
+            let what = "database.watch is given and there is no database.url";
+            self.refuse(&["database.watch"], Fault::new(what, "a private server is watched without it; leave it out"));
+        }
         let given = |value: &Option<String>| value.is_some();
         let server_settings = [
             ("database.binary", given(&database.binary)),

@@ -51,6 +51,12 @@ pub static DATABASE: Part = Part {
         )
         .factor(|settings| settings.database.url.as_deref().map(Into::into)),
         Setting::new(
+            "watch",
+            Kind::Text,
+            Absent::Means("a server on this machine is watched here, one elsewhere not at all"),
+            "The `loadline watch` on the machine of the server at `url`, as in `watch://db.example:7481`: what is told of CPU, disk, memory and network is that machine's. It asks for the token in LOADLINE_WATCH_TOKEN; `?sslmode=verify-full&sslrootcert=FILE` as in a database's address.",
+        ),
+        Setting::new(
             "path",
             Kind::Text,
             Absent::Means("a file of the run"),
@@ -121,6 +127,7 @@ pub fn read_database(root: &Table, names: &Names, errors: &mut Errors) -> Databa
         name: read_name(&section, "name", &names.databases, errors),
         engine: section.read("engine", errors),
         url: section.read("url", errors),
+        watch: section.read("watch", errors),
         path: section.read("path", errors),
         binary: section.read("binary", errors),
         base: section.read("base", errors),

@@ -6,7 +6,7 @@
 //! Invariant: databases know nothing of layouts and workloads; all they execute is a [`Program`]'s statements.
 
 mod capability;
-mod channel;
+pub mod channel;
 pub mod conformance;
 pub mod dialect;
 pub mod durability;

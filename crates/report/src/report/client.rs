@@ -8,7 +8,12 @@ use crate::report::case_trials::CaseTrials;
 
 /// Notes on the client of the trials.
 pub fn notes(environment: &Environment, groups: &[CaseTrials<'_>]) -> Vec<Note> {
-    pipelined(groups).into_iter().chain(left_out(groups)).chain(kept_from_running(environment, groups)).collect()
+    pipelined(groups)
+        .into_iter()
+        .chain(left_out(groups))
+        .chain(unwatched(groups))
+        .chain(kept_from_running(environment, groups))
+        .collect()
 }
 
 /// That transactions left in one round trip, where that is the same in all cases; as a factor it stands in the table.
@@ -22,6 +27,17 @@ fn left_out(groups: &[CaseTrials<'_>]) -> Option<Note> {
     let load = groups.first()?.case.settings.load.replay?;
     let left_out = groups.first()?.case.settings.workload.replay.as_ref()?.left_out;
     (left_out > 0).then_some(Note::WritesLeftOut { left_out, all: left_out + load.statements })
+}
+
+/// That nothing is known of the server's machine.
+fn unwatched(groups: &[CaseTrials<'_>]) -> Option<Note> {
+    let is_unknown = |trial: &&Measurement| trial.resources.as_ref().is_some_and(|used| used.server_unknown);
+    let (unknown, all) = (
+        groups.iter().flat_map(CaseTrials::valid).filter(is_unknown).count(),
+        groups.iter().flat_map(CaseTrials::valid).count(),
+    );
+    let is_asked = groups.iter().any(|group| group.case.settings.database.watch.is_some());
+    (unknown > 0).then_some(Note::ServerUnwatched { unknown, all, is_asked })
 }
 
 /// The worst of what is said of trials whose client had to wait for a CPU, and of how many trials something is said.

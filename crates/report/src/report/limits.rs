@@ -44,7 +44,10 @@ pub fn show_sync(sync: DiskSync) -> String {
 /// CPUs that neither client nor server nor a recorder in front of it kept busy, in trials that are valid or not: counted by processes where
 /// they were, else what is left of the machine's. Of a database at an address of its own the processes may not be known.
 fn others(environment: &Environment, groups: &[CaseTrials<'_>]) -> Option<Note> {
-    let cpus = f64::from(environment.cpus);
+    let watched = groups.iter().flat_map(|group| group.trials.iter()).find_map(|trial| trial.resources.as_ref()?.cpus);
+    // Of a server elsewhere it is that machine's.
+    let machine_cpus = watched.unwrap_or(environment.cpus);
+    let cpus = f64::from(machine_cpus);
     let trials = || groups.iter().flat_map(|group| group.trials.iter());
     let is_unknown = |trial: &&&Measurement| {
         let resources = trial.resources.as_ref();
@@ -65,7 +68,7 @@ fn others(environment: &Environment, groups: &[CaseTrials<'_>]) -> Option<Note> 
     let mean = mean(&busy)?;
     (mean > OTHERS_SHARE * cpus).then_some(Note::OthersBusy {
         busy_cpus: mean,
-        cpus: environment.cpus,
+        cpus: machine_cpus,
         n: busy.len(),
         is_database_unknown: is_foreign,
     })

@@ -60,6 +60,7 @@ pub(super) fn read_database(root: &Table, errors: &mut Errors) -> DatabaseSettin
         name: section.read("name", errors),
         engine: section.read("engine", errors),
         url: section.read("url", errors),
+        watch: None,
         path: section.read("path", errors),
         binary: section.read("binary", errors),
         base: section.read("base", errors),

@@ -33,6 +33,7 @@ pub use door::{Begun, Door, DoorSettings, Incoming, Refused, Route, Taken};
 pub use fuzzed::{HTTP, HTTP2, LINES, PACKED, TCP};
 pub(in crate::recorder) use live::Renewable;
 pub use live::{Live, Renewal};
+pub use tls::Protection;
 
 /// What all intakes are started with.
 #[derive(Clone)]

@@ -1,5 +1,6 @@
 //! TLS for intakes that listen. Main functions: [`acceptor`] and [`is_unproven`].
 
+use std::io::{Read, Write};
 use std::path::Path;
 use std::sync::Arc;
 
@@ -9,9 +10,32 @@ use tokio_rustls::rustls::pki_types::pem::PemObject;
 use tokio_rustls::rustls::pki_types::{CertificateDer, PrivateKeyDer};
 use tokio_rustls::rustls::server::WebPkiClientVerifier;
 use tokio_rustls::rustls::server::danger::ClientCertVerifier;
-use tokio_rustls::rustls::{Error, RootCertStore, ServerConfig};
+use tokio_rustls::rustls::{Error, RootCertStore, ServerConfig, ServerConnection, StreamOwned};
 
 use crate::recorder::config::TlsConfig;
+
+/// A certificate for whoever serves connections one by one, on a thread each.
+#[derive(Clone)]
+pub struct Protection(Arc<ServerConfig>);
+
+impl Protection {
+    /// One of these files.
+    ///
+    /// # Errors
+    /// A sentence that names the file.
+    pub fn new(config: &TlsConfig) -> Result<Self, String> {
+        acceptor(config).map(|acceptor| Protection(Arc::clone(acceptor.config())))
+    }
+
+    /// A connection that is protected; the two sides agree when it is first used.
+    ///
+    /// # Errors
+    /// As the library that protects it.
+    pub fn over<S: Read + Write>(&self, stream: S) -> Result<impl Read + Write + use<S>, std::io::Error> {
+        let connection = ServerConnection::new(Arc::clone(&self.0)).map_err(std::io::Error::other)?;
+        Ok(StreamOwned::new(connection, stream))
+    }
+}
 
 /// What accepts TLS with a certificate and its key, from clients with a certificate of their own where an authority for them is given.
 ///

@@ -1,0 +1,273 @@
+//! The side of a connection that reads the counters of another machine.
+//!
+//! Main type: [`Remote`].
+
+use std::os::fd::AsRawFd;
+use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::thread::JoinHandle;
+use std::time::{Duration, Instant};
+
+use serde::{Deserialize, Serialize};
+
+use super::{Answer, Ask, Hello, LINE_BYTES_MOST, Line, PORT, VERSION, proof};
+use crate::database::channel::{Channel, dial};
+use crate::database::tls::{TlsMode, TlsOption, TlsParts};
+use crate::database::{DatabaseError, Endpoint};
+use crate::fault::{Fault, fault};
+use crate::monitor::MOST_READINGS;
+use crate::monitor::counters::Counters;
+use crate::monitor::thin;
+use crate::units::show_bytes;
+
+/// How long the watcher may take to answer, and the time between looks whether reading is to end.
+const ANSWER_WITHIN: Duration = Duration::from_secs(10);
+const LOOK_EVERY: Duration = Duration::from_millis(100);
+
+/// A machine that is watched.
+#[derive(Debug, Clone, PartialEq, Default, Serialize, Deserialize)]
+pub struct RemoteHost {
+    /// Its name.
+    pub machine: String,
+    /// The model of its CPU.
+    pub cpu: String,
+    /// How many CPUs it has.
+    pub cpus: u32,
+    /// Bytes of memory.
+    pub memory_bytes: u64,
+    /// System and kernel.
+    pub kernel: String,
+}
+
+impl std::fmt::Display for RemoteHost {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        let RemoteHost { machine, cpu, cpus, memory_bytes, kernel } = self;
+        write!(f, "{machine}, {cpu}, {cpus} CPUs, {}, {kernel}", show_bytes(*memory_bytes as f64))
+    }
+}
+
+/// Reads an address, `watch://db.example:7481?sslmode=verify-full&sslrootcert=ca.pem`.
+///
+/// # Errors
+/// What is wrong with it.
+pub fn read_address(address: &str) -> Result<Endpoint, Fault> {
+    let form = "write watch://HOST:PORT, and behind it ?sslmode=verify-full&sslrootcert=FILE where it has TLS";
+    let rest = address
+        .strip_prefix("watch://")
+        .ok_or_else(|| Fault::new(format!("{address} is no address of a watcher"), form))?;
+    let (place, query) = rest.split_once('?').unwrap_or((rest, ""));
+    let place = place.trim_end_matches('/');
+    let (host, port) = match place.rsplit_once(':') {
+        Some((host, port)) if !port.contains(']') => {
+            (host, port.parse().map_err(|_| Fault::new(format!("{port} in {address} is no port"), form))?)
+        }
+        _ => (place, PORT),
+    };
+    let host = host.trim_start_matches('[').trim_end_matches(']');
+    if host.is_empty() || host.contains(['/', '@']) {
+        return Err(Fault::new(format!("{address} names no host"), form));
+    }
+    let mut parts = TlsParts::default();
+    for pair in query.split('&').filter(|pair| !pair.is_empty()) {
+        let (key, value) = pair.split_once('=').unwrap_or((pair, ""));
+        let option = TlsOption::of(key).ok_or_else(|| Fault::new(format!("{key} in {address} is not known"), form))?;
+        parts.set(option, key, value).map_err(|why| Fault::new(why, form))?;
+    }
+    let tls = parts.tls(TlsMode::Disable).map_err(|why| Fault::new(why, form))?;
+    Ok(Endpoint { tcp: Some((host.to_owned(), port)), tls, ..Endpoint::default() })
+}
+
+/// What was read of another machine.
+#[derive(Debug, Default)]
+pub(in crate::monitor) struct Read {
+    /// Counters, by this machine's clock.
+    pub counters: Vec<Counters>,
+    /// CPU time that others used until each of them, where that was seen.
+    pub others_cpu_ns: Vec<Option<u64>>,
+    /// Whether processes of the server were found.
+    pub has_server: bool,
+}
+
+impl Read {
+    /// CPUs that others kept busy between these times, as far as that was seen.
+    pub fn others_cpu(&self, from: Instant, to: Instant) -> Option<f64> {
+        let seen =
+            self.counters.iter().zip(&self.others_cpu_ns).filter_map(|(counters, ns)| Some((counters.at, (*ns)?)));
+        let seen: Vec<(Instant, u64)> = seen.collect();
+        // The readings around both ends, or the nearest ones.
+        let first = seen.iter().rev().find(|(at, _)| *at <= from).or(seen.first())?;
+        let last = seen.iter().find(|(at, _)| *at >= to).or(seen.last())?;
+        let seconds = last.0.checked_duration_since(first.0)?.as_secs_f64();
+        (seconds > 0.0).then(|| last.1.saturating_sub(first.1) as f64 / 1e9 / seconds)
+    }
+}
+
+/// A thread that reads the counters of another machine until it is stopped. Dropping it stops it.
+#[derive(Debug)]
+pub struct Remote {
+    /// The machine.
+    pub host: RemoteHost,
+    thread: Option<JoinHandle<Read>>,
+    stop: Arc<AtomicBool>,
+}
+
+impl Remote {
+    /// Connects, and begins to read; the first counters have come when this returns.
+    ///
+    /// # Errors
+    /// A sentence with what to do, without the address.
+    pub fn connect(address: &Endpoint, token: &str, processes: &[&str], interval: Duration) -> Result<Self, Fault> {
+        let not_reached = |error: DatabaseError| {
+            let why = match error {
+                DatabaseError::Lost(why) | DatabaseError::Unavailable(why) => why,
+                other => other.to_string(),
+            };
+            Fault::new(why, "start it there with: loadline watch --listen ADDRESS")
+        };
+        let socket = dial(address).map_err(not_reached)?;
+        let mut channel = Channel::new(socket.as_raw_fd());
+        channel.set_timeout(Some(ANSWER_WITHIN));
+        if address.tls.is_tried()
+            && let Some((host, _)) = &address.tcp
+        {
+            channel.protect(&address.tls, host).map_err(not_reached)?;
+        }
+        let hello: Hello = parsed(&mut channel).map_err(not_reached)?;
+        if hello.loadline_watch != VERSION {
+            let theirs = hello.loadline_watch;
+            return Err(
+                fault!("it speaks version {theirs}, and this loadline {VERSION}"; "take the same loadline on both machines"),
+            );
+        }
+        if hello.asks_token && token.is_empty() {
+            return Err(
+                fault!("it asks for a token"; "set the environment variable LOADLINE_WATCH_TOKEN to the one that it was started with"),
+            );
+        }
+        let proof = if hello.asks_token { proof(token, &hello.nonce) } else { String::new() };
+        let processes = processes.iter().map(|name| (*name).to_owned()).collect();
+        let ask = Ask { proof, processes, interval_ms: interval.as_millis() as u64 };
+        let mut line = serde_json::to_vec(&ask).map_err(|error| Fault::from(error.to_string()))?;
+        line.push(b'\n');
+        let asked = Instant::now();
+        channel.send(&line).map_err(not_reached)?;
+        let host = match parsed(&mut channel).map_err(not_reached)? {
+            Answer::Host(host) => host,
+            Answer::Refused { refused } => {
+                return Err(Fault::new(
+                    format!("it refuses: {refused}"),
+                    "set LOADLINE_WATCH_TOKEN to the token that it was started with",
+                ));
+            }
+        };
+        let first: Line = parsed(&mut channel).map_err(not_reached)?;
+        // The first counters are those of a time between asking and now; its middle is at most half of that away.
+        let middle = asked + asked.elapsed() / 2;
+        let stop = Arc::new(AtomicBool::new(false));
+        let seen = Arc::clone(&stop);
+        let reading = move || {
+            // The socket is open as long as the channel uses it.
+            let _socket = socket;
+            read(channel, (first, middle), &seen)
+        };
+        let thread = std::thread::Builder::new().name("watched".to_owned()).spawn(reading);
+        let thread =
+            thread.map_err(|error| fault!("there is no thread for it: {error}"; "raise the limit of processes"))?;
+        Ok(Remote { host, thread: Some(thread), stop })
+    }
+
+    /// Ends reading.
+    pub(in crate::monitor) fn finish(mut self) -> Read {
+        self.end().unwrap_or_default()
+    }
+
+    fn end(&mut self) -> Option<Read> {
+        let thread = self.thread.take()?;
+        self.stop.store(true, Ordering::Release);
+        thread.join().ok()
+    }
+}
+
+impl Drop for Remote {
+    fn drop(&mut self) {
+        self.end();
+    }
+}
+
+/// Reads lines until it is to end, or the watcher is gone: then what was read stands for the time until then.
+fn read(mut channel: Channel, (first, at_first): (Line, Instant), stop: &AtomicBool) -> Read {
+    let mut read = Read::default();
+    let mut take = |line: &Line| {
+        let Some(since_ns) = line.at_ns.checked_sub(first.at_ns) else { return };
+        let at = at_first + Duration::from_nanos(since_ns.min(86_400_000_000_000));
+        // Counters of a later line are of a later time, whatever it says.
+        if read.counters.last().is_some_and(|last: &Counters| last.at >= at) {
+            return;
+        }
+        read.has_server |= line.processes > 0;
+        read.counters.push(line.counters(at));
+        read.others_cpu_ns.push(line.others_cpu_ns);
+        if read.counters.len() >= MOST_READINGS {
+            thin(&mut read.counters);
+            thin(&mut read.others_cpu_ns);
+        }
+    };
+    take(&first);
+    let mut last_look = false;
+    loop {
+        while let Some(end) = channel.input().iter().position(|byte| *byte == b'\n') {
+            match serde_json::from_slice(&channel.input()[..end]) {
+                Ok(line) => take(&line),
+                Err(_) => return read,
+            }
+            channel.consume(end + 1);
+        }
+        // After the end one more look takes in what is under way.
+        if last_look || channel.input().len() > LINE_BYTES_MOST {
+            return read;
+        }
+        last_look = stop.load(Ordering::Acquire);
+        if channel.receive_within(LOOK_EVERY).is_err() {
+            return read;
+        }
+    }
+}
+
+/// The next line.
+fn parsed<T: for<'de> Deserialize<'de>>(channel: &mut Channel) -> Result<T, DatabaseError> {
+    let until = Instant::now() + ANSWER_WITHIN;
+    loop {
+        if let Some(end) = channel.input().iter().position(|byte| *byte == b'\n') {
+            let read = serde_json::from_slice(&channel.input()[..end]);
+            channel.consume(end + 1);
+            return read.map_err(|_| DatabaseError::Lost("it is no loadline that watches".to_owned()));
+        }
+        if channel.input().len() > LINE_BYTES_MOST {
+            return Err(DatabaseError::Lost("it is no loadline that watches".to_owned()));
+        }
+        if Instant::now() > until {
+            return Err(DatabaseError::Lost(format!("it has not answered within {} s", ANSWER_WITHIN.as_secs())));
+        }
+        channel.receive_within(LOOK_EVERY)?;
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn addresses_are_read_and_others_refused() {
+        let tcp = |address| read_address(address).map(|endpoint| endpoint.tcp.unwrap());
+        assert_eq!(tcp("watch://db.example"), Ok(("db.example".to_owned(), PORT)));
+        assert_eq!(tcp("watch://10.0.0.1:99/"), Ok(("10.0.0.1".to_owned(), 99)));
+        assert_eq!(tcp("watch://[::1]:99"), Ok(("::1".to_owned(), 99)));
+        assert_eq!(tcp("watch://[::1]"), Ok(("::1".to_owned(), PORT)));
+        let tls = read_address("watch://a?sslrootcert=ca.pem&sslmode=verify-full").unwrap().tls;
+        assert_eq!(tls.mode, TlsMode::VerifyFull);
+        assert_eq!(read_address("watch://a").unwrap().tls.mode, TlsMode::Disable);
+        for wrong in ["http://a", "watch://", "watch://a:b", "watch://a?x=1", "watch://me@a"] {
+            assert!(read_address(wrong).is_err(), "{wrong}");
+        }
+    }
+}

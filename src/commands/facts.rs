@@ -1,0 +1,69 @@
+//! What there is to know of a server and its machine. Main functions: [`facts`] and [`watched`].
+
+use std::path::PathBuf;
+use std::time::Duration;
+
+use super::entry::at_its_place;
+use crate::database::{Database, Entry};
+use crate::fault::Fault;
+use crate::monitor::{self, Remote, read_address};
+use crate::trial::DatabaseSettings;
+
+/// Settings that decide what an embedded database keeps, where it has them.
+const OF_EMBEDDED: [(&str, &str); 2] = [("journal_mode", "PRAGMA journal_mode"), ("synchronous", "PRAGMA synchronous")];
+
+/// The version of a server, its program where loadline started it, the settings that its recipe asks for, and the machine where that is watched.
+///
+/// # Errors
+/// When it cannot be connected to, or the watcher of its machine not reached.
+pub(super) fn facts(
+    entry: &Entry,
+    database: &dyn Database,
+    program: Option<PathBuf>,
+    settings: &DatabaseSettings,
+) -> anyhow::Result<Vec<(String, String)>> {
+    let mut facts = told(entry, database, program).map_err(|error| at_its_place(error, settings))?;
+    let remote = watched(settings, monitor::INTERVAL)?;
+    facts.extend(remote.map(|remote| ("machine".to_owned(), remote.host.to_string())));
+    Ok(facts)
+}
+
+fn told(entry: &Entry, database: &dyn Database, program: Option<PathBuf>) -> anyhow::Result<Vec<(String, String)>> {
+    let mut session = database.connect()?;
+    let mut facts = vec![("version".to_owned(), session.version()?)];
+    facts.extend(session.protection().map(|protection| ("connections".to_owned(), protection)));
+    facts.extend(program.map(|program| ("program".to_owned(), program.display().to_string())));
+    for (name, query) in entry.recipe.map_or(&OF_EMBEDDED[..], |recipe| recipe.facts()) {
+        // A setting that this version does not have is no fact.
+        let answer = session.query(query).unwrap_or_default();
+        if let Some(Some(value)) = answer.first().and_then(|row| row.last()) {
+            facts.push(((*name).to_owned(), value.clone()));
+        }
+    }
+    Ok(facts)
+}
+
+/// Watches the machine of a server elsewhere, where somebody does that there.
+///
+/// # Errors
+/// A sentence, when the watcher cannot be reached or asked.
+pub(super) fn watched(database: &DatabaseSettings, interval: Duration) -> anyhow::Result<Option<Remote>> {
+    let Some(watch) = &database.watch else { return Ok(None) };
+    let of_watch = |fault: Fault| anyhow::Error::new(fault.about(format!("database.watch: {watch}")));
+    let address = read_address(watch).map_err(of_watch)?;
+    let token = std::env::var(WATCH_TOKEN).unwrap_or_default();
+    let processes = processes_of(&database.name);
+    Remote::connect(&address, &token, processes, interval).map(Some).map_err(of_watch)
+}
+
+/// Environment variable with the token that a watcher asks for.
+pub(super) const WATCH_TOKEN: &str = "LOADLINE_WATCH_TOKEN";
+
+/// Names of the processes of a server.
+pub(super) fn processes_of(database: &str) -> &'static [&'static str] {
+    match database {
+        "postgres" => &["postgres"],
+        "mariadb" | "mysql" => &["mariadbd", "mysqld"],
+        _ => &[],
+    }
+}

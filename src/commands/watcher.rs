@@ -1,0 +1,170 @@
+//! `loadline watch`: tells a run elsewhere what the machine of its server does.
+//!
+//! Main function: [`run`]. Invariants: nothing but counters is told, and that only to whoever knows the token; one who asks slowly, or wrongly, keeps
+//! nobody else waiting.
+
+use std::io::{Error, ErrorKind};
+use std::net::{IpAddr, TcpListener, TcpStream};
+use std::sync::Arc;
+use std::sync::atomic::{AtomicUsize, Ordering};
+use std::time::Duration;
+
+use serde_json::json;
+
+use super::facts::WATCH_TOKEN;
+use super::output::{note, print, print_json};
+use super::{Failure, Refusal, Status};
+use crate::cli::WatchArguments;
+use crate::load::no_thread;
+use crate::monitor::serve;
+use crate::recorder::config::TlsConfig;
+use crate::recorder::intake::Protection;
+use crate::server::{install_signal_handlers, interrupted};
+
+/// Who can be served at once; the machine that is watched has other things to do.
+const CONNECTIONS_MOST: usize = 16;
+/// Of one address, so that it cannot take all places.
+const OF_ADDRESS_MOST: usize = 8;
+/// How long somebody may take to ask, and to take a line.
+const PATIENCE: Duration = Duration::from_secs(10);
+/// Characters of a token, at least.
+const TOKEN_LEAST: usize = 16;
+/// How long it sleeps before it looks whether somebody has come, or whether it is to end.
+const LOOK_EVERY: Duration = Duration::from_millis(50);
+
+/// Watches until SIGTERM or SIGINT.
+///
+/// # Errors
+/// [`Failure::Usage`] for an address that cannot be listened on, or may not without a token, and for files that are no certificate.
+pub fn run(arguments: &WatchArguments, is_json: bool) -> Result<Status, Failure> {
+    let listen = arguments.listen;
+    let refuse = |what: String, remedy: String| Failure::refused(Refusal::at("--listen", what, remedy));
+    let token = std::env::var(WATCH_TOKEN).ok().filter(|token| !token.is_empty());
+    if token.is_none() && !listen.ip().is_loopback() {
+        let what = format!("{} is reached from other machines, and there is no token", listen.ip());
+        return Err(refuse(
+            what,
+            format!("set the environment variable {WATCH_TOKEN} here, and where the run is, or listen on 127.0.0.1"),
+        ));
+    }
+    if token.as_ref().is_some_and(|token| token.len() < TOKEN_LEAST) {
+        let remedy = "make one with: loadline password --token";
+        return Err(Failure::refused(Refusal::at(
+            WATCH_TOKEN,
+            format!("it has fewer than {TOKEN_LEAST} characters"),
+            remedy,
+        )));
+    }
+    let tls = arguments.tls_certificate.clone().zip(arguments.tls_key.clone());
+    let tls = tls.map(|(certificate, key)| Protection::new(&TlsConfig { certificate, key, client_authority: None }));
+    let tls = tls.transpose().map_err(|why| {
+        Failure::refused(Refusal::at("--tls-certificate", why, "name PEM files that belong together"))
+    })?;
+    let listener = TcpListener::bind(listen).and_then(|listener| listener.set_nonblocking(true).map(|()| listener));
+    let cannot = |error: Error| {
+        refuse(format!("{listen} cannot be listened on: {error}"), "name another address or port".to_owned())
+    };
+    let listener = listener.map_err(cannot)?;
+    let address = listener.local_addr().map_err(cannot)?;
+    install_signal_handlers();
+    if is_json {
+        print_json(&json!({ "listen": address.to_string(), "tls": tls.is_some(), "token": token.is_some() }))?;
+    } else {
+        print(&format!(
+            "watching; a study's database.watch is watch://{address}{}\n",
+            if tls.is_some() {
+                "?sslmode=verify-full, with the name in the certificate instead of the address"
+            } else {
+                ""
+            }
+        ))?;
+    }
+    accept(
+        &listener,
+        &Arc::new(Watcher { token, tls, served: AtomicUsize::new(0), places: std::sync::Mutex::default() }),
+    );
+    Ok(Status::Valid)
+}
+
+/// What all connections share.
+struct Watcher {
+    token: Option<String>,
+    tls: Option<Protection>,
+    served: AtomicUsize,
+    places: std::sync::Mutex<Vec<IpAddr>>,
+}
+
+/// A place among those that are served; it is free again when this is dropped.
+struct Place {
+    watcher: Arc<Watcher>,
+    address: IpAddr,
+}
+
+impl Place {
+    /// One for somebody at this address; none where there is none left.
+    fn take(watcher: &Arc<Watcher>, address: IpAddr) -> Option<Self> {
+        let mut places = watcher.places.lock().unwrap_or_else(std::sync::PoisonError::into_inner);
+        let of_address = places.iter().filter(|other| **other == address).count();
+        if places.len() >= CONNECTIONS_MOST || of_address >= OF_ADDRESS_MOST {
+            return None;
+        }
+        places.push(address);
+        Some(Place { watcher: Arc::clone(watcher), address })
+    }
+}
+
+impl Drop for Place {
+    fn drop(&mut self) {
+        let mut places = self.watcher.places.lock().unwrap_or_else(std::sync::PoisonError::into_inner);
+        if let Some(own) = places.iter().position(|address| *address == self.address) {
+            places.swap_remove(own);
+        }
+    }
+}
+
+fn accept(listener: &TcpListener, watcher: &Arc<Watcher>) {
+    while !interrupted() {
+        match listener.accept() {
+            Ok((stream, from)) => {
+                let Some(place) = Place::take(watcher, from.ip()) else { continue };
+                let number = watcher.served.fetch_add(1, Ordering::Relaxed);
+                let serve = move || tell(stream, &place, from.ip());
+                let thread = std::thread::Builder::new().name(format!("watch-{number}")).spawn(serve);
+                if let Err(error) = thread {
+                    note(&format!("{from} is not served: {}", no_thread("it", &error)));
+                }
+            }
+            Err(error) if error.kind() == ErrorKind::WouldBlock => std::thread::sleep(LOOK_EVERY),
+            // Whoever came has gone again, or there is no file left for them: the next one may be served.
+            Err(_) => std::thread::sleep(LOOK_EVERY),
+        }
+    }
+}
+
+/// Serves one connection.
+fn tell(stream: TcpStream, place: &Place, from: IpAddr) {
+    let token = place.watcher.token.as_deref();
+    let served = prepared(&stream).and_then(|()| match &place.watcher.tls {
+        None => serve(&mut &stream, token, &interrupted),
+        Some(protection) => serve(&mut protection.over(&stream)?, token, &interrupted),
+    });
+    match served {
+        Err(error)
+            if matches!(
+                error.kind(),
+                ErrorKind::PermissionDenied | ErrorKind::InvalidData | ErrorKind::Unsupported
+            ) =>
+        {
+            note(&format!("{from} was refused: {error}"));
+        }
+        // They have gone, which is how it ends.
+        _ => {}
+    }
+}
+
+fn prepared(stream: &TcpStream) -> Result<(), Error> {
+    stream.set_nonblocking(false)?;
+    stream.set_nodelay(true)?;
+    stream.set_read_timeout(Some(PATIENCE))?;
+    stream.set_write_timeout(Some(PATIENCE))
+}

@@ -10,12 +10,23 @@ use super::front::Front;
 use super::stage::Current;
 use super::staged_link::StagedLink;
 use super::stolen::stolen_permitted;
+use super::telling::Telling;
 use crate::link;
 use crate::load::{Changing, Clock, DiskWriter, Observer, Recording};
-use crate::measurement::{DiskMeasurement, ResourceSample, Resources};
+use crate::measurement::{DiskMeasurement, ResourceSample, Resources, Timeline, Told};
 use crate::monitor::{self, Monitor, Others, Remote, Targets, Watched, machine_cpus, pids_named};
 use crate::server::interrupted;
 use crate::trial::{Length, Settings};
+
+/// What was seen of machine and database.
+pub(super) struct Attended {
+    /// Over time.
+    pub samples: Vec<ResourceSample>,
+    /// On average.
+    pub resources: Resources,
+    /// Both on one axis.
+    pub timeline: Option<Timeline>,
+}
 
 /// Watches the machine during the measured phase.
 pub(super) struct Attendant {
@@ -29,6 +40,8 @@ pub(super) struct Attendant {
     /// Watches the server's machine, where that is another one.
     remote: Option<Remote>,
     others: Option<Others>,
+    /// Asks the database what it tells of itself.
+    telling: Option<Telling>,
     others_cpu: Option<f64>,
     /// When the measured phase began.
     pub begun: Option<Instant>,
@@ -64,9 +77,15 @@ impl Attendant {
             None => targets,
         };
         let targets = on_link(targets, current.link.as_ref());
-        let is_long = matches!(settings.load.length, Length::Seconds(seconds) if seconds >= 10.0);
+        let is_long = lasts_s(settings).is_some_and(|seconds| seconds >= 10.0);
         let interval = if is_long { monitor::INTERVAL } else { monitor::SHORT_INTERVAL };
         let remote = watched(&settings.database, interval)?;
+        let telling = match lasts_s(settings) {
+            Some(seconds) if seconds >= TOLD_FROM_S && front.is_none() => {
+                Telling::begin(&*current.database, told_every(seconds))
+            }
+            _ => None,
+        };
         Ok(Attendant {
             targets: Some(targets),
             interval,
@@ -74,6 +93,7 @@ impl Attendant {
             servers,
             server_unknown,
             remote,
+            telling,
             others: None,
             others_cpu: None,
             begun: None,
@@ -92,8 +112,16 @@ impl Attendant {
         Ok(())
     }
 
-    /// Ends watching: samples and means of the measured phase.
-    pub fn finish(self, measured_s: f64) -> Option<(Vec<ResourceSample>, Resources)> {
+    /// Ends watching: samples and means of the measured phase, and what the database told meanwhile.
+    pub fn finish(mut self, measured_s: f64) -> Option<Attended> {
+        let telling = self.telling.take().zip(self.begun);
+        let told = telling.map_or_else(Told::default, |(telling, begun)| telling.finish(begun));
+        let (samples, resources) = self.resources(measured_s)?;
+        let timeline = Timeline::of(&samples, &resources, &told);
+        Some(Attended { samples, resources, timeline })
+    }
+
+    fn resources(self, measured_s: f64) -> Option<(Vec<ResourceSample>, Resources)> {
         let (begun, monitor) = self.monitor?;
         if let Some(remote) = self.remote {
             let end = begun + Duration::from_secs_f64(measured_s);
@@ -107,6 +135,23 @@ impl Attendant {
         let (cpus, stolen_permitted) = (machine_cpus(), stolen_permitted().unwrap_or_default());
         Some((samples, Resources { others_cpu, server_unknown, cpus, stolen_permitted, ..resources }))
     }
+}
+
+/// From how many seconds on the database is asked what it tells of itself: shorter trials would see the asking.
+const TOLD_FROM_S: f64 = 2.0;
+
+/// How long a trial lasts, where that is known.
+fn lasts_s(settings: &Settings) -> Option<f64> {
+    match (settings.load.replay, settings.load.length) {
+        (Some(replay), _) => Some(replay.lasts_s(settings.load.rate_per_s)),
+        (None, Length::Seconds(seconds)) => Some(seconds),
+        (None, _) => None,
+    }
+}
+
+/// How often it is asked: once a second, and ten times in a trial.
+fn told_every(seconds: f64) -> Duration {
+    Duration::from_secs_f64((seconds / 10.0).clamp(0.5, 1.0))
 }
 
 /// Names of the processes of a server at an address of this machine that loadline has not started; none of one elsewhere.

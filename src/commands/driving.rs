@@ -4,6 +4,7 @@ use std::sync::Arc;
 
 use anyhow::Context;
 
+use super::attendant::Attended;
 use super::front::Front;
 use super::options::restrict;
 use super::output::sentence;
@@ -11,7 +12,7 @@ use super::pinned::Pinned;
 use super::stage::Current;
 use crate::database::{DatabaseError, Session, Target, TargetSession, Wire};
 use crate::load::{Connections, Group, Observed, Observer, Reconnect, ReconnectSession, Source, drive_groups};
-use crate::measurement::{Measurement, ResourceSample, Resources};
+use crate::measurement::{Measurement, ResourceSample};
 use crate::operation::{Operation, OperationKind};
 use crate::reason::Reason;
 use crate::statement::{Program, Request};
@@ -156,11 +157,13 @@ pub(super) fn connect_all(
 pub(super) fn measured(
     trial: &Trial,
     observed: &Observed,
-    resources: Option<Resources>,
+    attended: Option<Attended>,
     current: &Current,
-) -> Measurement {
+) -> (Measurement, Vec<ResourceSample>) {
+    let attended = attended.map(|Attended { samples, resources, timeline }| (samples, (Some(resources), timeline)));
+    let (samples, (resources, timeline)) = attended.unwrap_or_default();
     let names = trial.case.settings.workload.kind_names();
-    Measurement {
+    let measurement = Measurement {
         measured_s: observed.measured_s,
         carried: (trial.case.settings.load.arrivals != Arrivals::Closed).then_some(observed.tally.carried),
         operations: observed.tally.operations(&names),
@@ -171,9 +174,11 @@ pub(super) fn measured(
         series: observed.tally.series(observed.measured_s),
         client_cpu_s: observed.loops.iter().map(|each| each.cpu_s).sum(),
         resources,
+        timeline,
         database_version: current.facts.first().map(|(_, version)| version.clone()).unwrap_or_default(),
         errors: observed.tally.errors.clone(),
         link: current.link.as_ref().map(|link| link.seen.clone()),
         ..Measurement::unmeasured(trial)
-    }
+    };
+    (measurement, samples)
 }

@@ -182,7 +182,7 @@ fn measure(trial: &Trial, ready: Ready, current: &mut Current, filling: &dyn Fn(
     let written = attendant.recording.take().map(Recording::finish);
     let disk = attendant.wrote.take();
     let begun = attendant.begun.unwrap_or_else(Instant::now);
-    let resources = attendant.finish(observed.measured_s);
+    let attended = attendant.finish(observed.measured_s);
     let kept = match settings.recorder {
         Some(_) => Some(recorded(settings, &work, &observed, begun, front.as_ref().zip(watch), current)?),
         None => None,
@@ -194,8 +194,7 @@ fn measure(trial: &Trial, ready: Ready, current: &mut Current, filling: &dyn Fn(
         Some(_) => None,
         None => check_stored(settings, &work, observed.tally.acknowledged_records + added, current)?,
     };
-    let (samples, resources) = resources.map_or((Vec::new(), None), |(samples, mean)| (samples, Some(mean)));
-    let mut measurement = measured(trial, &observed, resources, current);
+    let (mut measurement, samples) = measured(trial, &observed, attended, current);
     (measurement.plans, measurement.connecting_s) = (plans, connecting_s);
     measurement.disk = disk.transpose().map_err(anyhow::Error::msg)?;
     measurement.evolution = evolved.map(|evolved| EvolutionMeasurement {

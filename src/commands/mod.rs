@@ -57,6 +57,7 @@ mod stage;
 mod staged_link;
 mod stolen;
 mod stored;
+mod telling;
 mod watch;
 mod watcher;
 

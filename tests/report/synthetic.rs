@@ -215,6 +215,7 @@ fn series(throughput: f64, clients: f64, seconds: f64, random: &mut Random) -> V
                 failed: 0,
                 response_time_mean_s: clients / throughput / slow,
                 response_time_max_s: 6.0 * clients / throughput / slow,
+                response_time_quantiles_s: None,
             }
         })
         .collect()

@@ -7,10 +7,12 @@ mod disk;
 mod environment;
 mod evolution;
 mod freshness;
+mod interval;
 mod link;
 mod loops;
 mod recorded;
 pub mod starved;
+mod timeline;
 
 use std::collections::BTreeMap;
 
@@ -27,10 +29,12 @@ pub use disk::DiskMeasurement;
 pub use environment::{DiskSync, Environment, ServerFacts};
 pub use evolution::{AsideMeasurement, ChangeMeasurement, EvolutionMeasurement};
 pub use freshness::{FreshnessMeasurement, GroupMeasurement};
+pub use interval::IntervalMeasurement;
 pub use link::LinkMeasurement;
 pub use loops::LoopMeasurement;
 pub use recorded::RecordedMeasurement;
 pub use starved::{Starvation, Waited, starvation};
+pub use timeline::{MOMENTS_MOST, Moment, Timeline, Told, ToldFigure, ToldHow, ToldUnit};
 
 /// Version of the stored form; raised when a field's meaning would change, which it never does silently.
 /// Since 2 the reasons in `invalid_because` are objects with their figures; before they were sentences, which are still read.
@@ -80,6 +84,9 @@ pub struct Measurement {
     pub loops: Vec<LoopMeasurement>,
     /// Equal intervals of the measured phase.
     pub series: Vec<IntervalMeasurement>,
+    /// What machine and database did meanwhile; none where nothing was sampled.
+    #[serde(skip_serializing_if = "Option::is_none", default)]
+    pub timeline: Option<Timeline>,
     /// CPU time of loadline in the measured phase, in seconds; with an embedded database that database's work is part of it.
     pub client_cpu_s: f64,
     /// What the machine and the processes did; none where monitoring failed.
@@ -250,24 +257,6 @@ impl ClientTimes {
     }
 }
 
-/// What happened in one interval of the measured phase.
-#[derive(Debug, Clone, Copy, PartialEq, Default, Serialize, Deserialize)]
-pub struct IntervalMeasurement {
-    /// End of the interval, seconds after the start of the measured phase.
-    pub end_s: f64,
-    /// Operations whose intended time is in it.
-    #[serde(default)]
-    pub scheduled: u64,
-    /// Operations completed in it.
-    pub completed: u64,
-    /// Operations failed in it.
-    pub failed: u64,
-    /// Mean response time of the completed ones, in seconds; 0 without any.
-    pub response_time_mean_s: f64,
-    /// Largest response time of the completed ones, in seconds.
-    pub response_time_max_s: f64,
-}
-
 /// What was used in the measured phase.
 #[derive(Debug, Clone, PartialEq, Default, Serialize, Deserialize)]
 pub struct Resources {
@@ -361,6 +350,7 @@ impl Measurement {
             generator_late: Histogram::new(),
             loops: Vec::new(),
             series: Vec::new(),
+            timeline: None,
             client_cpu_s: 0.0,
             resources: None,
             database_version: String::new(),

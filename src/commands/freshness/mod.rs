@@ -74,12 +74,11 @@ pub(super) fn measure(
     groups.iter_mut().for_each(|group| group.written(written_ns));
     broker.iter_mut().for_each(|broker| broker.tell("written", written_ns));
     let observed = observed?.pop().context("nothing was driven")?;
-    let resources = attendant.finish(observed.measured_s);
-    let (samples, resources) = resources.map_or((Vec::new(), None), |(samples, mean)| (samples, Some(mean)));
+    let attended = attendant.finish(observed.measured_s);
     if let Some(fixture) = &mut current.fixture {
         fixture.is_changed = true;
     }
-    let mut measurement = measured(trial, &observed, resources, current);
+    let (mut measurement, samples) = measured(trial, &observed, attended, current);
     measurement.invalid_because = judge(&measurement, settings, &observed, current.database.is_embedded());
     let parts = Parts { groups, broker, cpu };
     let seen = collect(parts, &mut measurement, &observed, &events, &ledger, current, &freshness)?;

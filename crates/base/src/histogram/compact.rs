@@ -40,6 +40,16 @@ impl CompactHistogram {
         self.max_ns = self.max_ns.max(value_ns);
     }
 
+    /// Adds the values of another one.
+    pub fn merge(&mut self, other: &CompactHistogram) {
+        for (own, others) in self.counts.iter_mut().zip(other.counts.iter()) {
+            *own = own.saturating_add(*others);
+        }
+        self.count += other.count;
+        self.sum_ns = self.sum_ns.saturating_add(other.sum_ns);
+        self.max_ns = self.max_ns.max(other.max_ns);
+    }
+
     /// Number of values.
     pub fn count(&self) -> u64 {
         self.count

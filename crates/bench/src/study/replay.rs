@@ -17,6 +17,8 @@ use crate::written::tree::{Content, Table};
 
 /// The name of the workload.
 const NAME: &str = "replay";
+/// Connections, at most, as `load.clients` has it.
+const CLIENTS_MOST: usize = 100_000;
 /// Bytes of a file, at most.
 const FILE_BYTES_MOST: u64 = 8 << 30;
 
@@ -33,6 +35,11 @@ pub fn read_replay(root: &Table, workload: &mut WorkloadSettings, load: &mut Loa
         Ok(replay) => replay,
         Err(why) => return errors.push(entry.node.place, why.about(format!("workload.trace: {path}"))),
     };
+    if replay.connections.len() > CLIENTS_MOST {
+        let what = format!("workload.trace: {path}: it has {} sessions at once", replay.connections.len());
+        let remedy = format!("at most {CLIENTS_MOST} connections are opened; write workload.until to send a part");
+        return errors.push(entry.node.place, Fault::new(what, remedy));
+    }
     let least_s = match load.length {
         Length::Seconds(seconds) if root.get("goal").is_some() && !replay.changes => Some(seconds),
         _ => None,

@@ -5,6 +5,7 @@ mod records;
 
 pub use document::path;
 
+use super::instruments::Alternatives;
 use crate::record::{Cells, ColumnKind};
 use crate::statement::{Comparison, Hints, Limit, SchemaChange, Select, Statement, Table, TableColumn};
 
@@ -121,6 +122,11 @@ pub trait Dialect: Send + Sync {
     /// The statement after which the connection changes nothing any more; none where there is no such thing.
     fn read_only(&self) -> Option<&'static str> {
         None
+    }
+
+    /// What the server tells of itself while it works; nothing by default.
+    fn instruments(&self) -> &'static [Alternatives] {
+        &[]
     }
 
     /// Whether several statements, or the rows of one, can be undone together. Where they cannot, a refused request may

@@ -13,6 +13,7 @@ pub mod durability;
 mod form;
 #[cfg(any(test, fuzzing, feature = "fuzzed"))]
 mod fuzzed;
+pub mod instruments;
 pub mod level;
 pub mod limits;
 pub mod literal;

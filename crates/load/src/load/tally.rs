@@ -10,7 +10,7 @@ use super::asides::Asides;
 use super::changing::Changing;
 pub use super::ending::{Ending, Times};
 use crate::database::DatabaseError;
-use crate::histogram::Histogram;
+use crate::histogram::{CompactHistogram, Histogram};
 use crate::measurement::{IntervalMeasurement, OperationMeasurement};
 use crate::operation::{KindNames, OperationKind};
 use crate::store::SampleOutcome;
@@ -236,13 +236,15 @@ struct Series {
     intervals: Vec<Interval>,
 }
 
-#[derive(Debug, Clone, Copy, Default)]
+#[derive(Debug, Clone, Default)]
 struct Interval {
     scheduled: u64,
     completed: u64,
     failed: u64,
     response_sum_ns: u64,
     response_max_ns: u64,
+    /// All response times, from the first one on.
+    times: Option<CompactHistogram>,
 }
 
 impl Default for Series {
@@ -263,6 +265,7 @@ impl Series {
                 interval.completed += 1;
                 interval.response_sum_ns += response_ns;
                 interval.response_max_ns = interval.response_max_ns.max(response_ns);
+                interval.times.get_or_insert_default().record(response_ns);
             }
             None => interval.failed += 1,
         }
@@ -283,11 +286,8 @@ impl Series {
 
     fn double(&mut self) {
         self.interval_ns *= 2;
-        self.intervals = self
-            .intervals
-            .chunks(2)
-            .map(|pair| pair.iter().fold(Interval::default(), |sum, interval| sum.plus(interval)))
-            .collect();
+        self.intervals =
+            self.intervals.chunks(2).map(|pair| pair.iter().fold(Interval::default(), Interval::plus)).collect();
     }
 
     fn merge(&mut self, other: &Series) {
@@ -300,7 +300,7 @@ impl Series {
         }
         self.intervals.resize(self.intervals.len().max(other.intervals.len()), Interval::default());
         for (mine, theirs) in self.intervals.iter_mut().zip(&other.intervals) {
-            *mine = mine.plus(theirs);
+            *mine = std::mem::take(mine).plus(theirs);
         }
     }
 
@@ -309,23 +309,29 @@ impl Series {
     fn finish(&self, measured_s: f64) -> Vec<IntervalMeasurement> {
         let interval_s = self.interval_ns as f64 / 1e9;
         let count = (measured_s / interval_s - 1e-9).ceil().max(0.0) as usize;
-        let at = |place: usize| self.intervals.get(place).copied().unwrap_or_default();
+        let none = Interval::default();
+        let at = |place: usize| self.intervals.get(place).unwrap_or(&none);
         (0..count).map(|place| at(place).finish(((place + 1) as f64 * interval_s).min(measured_s))).collect()
     }
 }
 
 impl Interval {
-    fn plus(self, other: &Interval) -> Interval {
+    fn plus(mut self, other: &Interval) -> Interval {
+        if let Some(times) = &other.times {
+            self.times.get_or_insert_default().merge(times);
+        }
         Interval {
             scheduled: self.scheduled + other.scheduled,
             completed: self.completed + other.completed,
             failed: self.failed + other.failed,
             response_sum_ns: self.response_sum_ns + other.response_sum_ns,
             response_max_ns: self.response_max_ns.max(other.response_max_ns),
+            times: self.times,
         }
     }
 
-    fn finish(self, end_s: f64) -> IntervalMeasurement {
+    fn finish(&self, end_s: f64) -> IntervalMeasurement {
+        let quantile_s = |times: &CompactHistogram, quantile| times.quantile_ns(quantile) as f64 / 1e9;
         IntervalMeasurement {
             end_s,
             scheduled: self.scheduled,
@@ -333,6 +339,10 @@ impl Interval {
             failed: self.failed,
             response_time_mean_s: self.response_sum_ns as f64 / 1e9 / self.completed.max(1) as f64,
             response_time_max_s: self.response_max_ns as f64 / 1e9,
+            response_time_quantiles_s: self
+                .times
+                .as_ref()
+                .map(|times| [0.5, 0.99].map(|quantile| quantile_s(times, quantile))),
         }
     }
 }

@@ -150,6 +150,7 @@ impl Aggregated {
                 failed,
                 response_time_mean_s: mean_s,
                 response_time_max_s: each.max_s.filter(|_| self.scheduled).unwrap_or(0.0),
+                response_time_quantiles_s: None,
             }
         };
         self.intervals.iter().map(interval).collect()

@@ -4,6 +4,7 @@
 
 use crate::database::Dialect;
 use crate::database::dialect::{StraightJoin, path, schema_change_text};
+use crate::database::instruments::{self, Alternatives};
 use crate::database::literal::{Literals, hexadecimal, quoted};
 use crate::record::ColumnKind;
 use crate::statement::SchemaChange;
@@ -159,6 +160,10 @@ impl Dialect for MySqlDialect {
 
     fn read_only(&self) -> Option<&'static str> {
         Some("SET SESSION TRANSACTION READ ONLY")
+    }
+
+    fn instruments(&self) -> &'static [Alternatives] {
+        instruments::MYSQL
     }
 
     fn has_foreign_keys(&self) -> bool {

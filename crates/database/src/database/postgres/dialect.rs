@@ -4,6 +4,7 @@ use std::io::Write;
 
 use crate::database::Dialect;
 use crate::database::dialect::{Erasing, schema_change_text};
+use crate::database::instruments::{self, Alternatives};
 use crate::database::literal::{Literals, hexadecimal, quoted};
 use crate::record::ColumnKind;
 use crate::statement::SchemaChange;
@@ -87,6 +88,10 @@ impl Dialect for PostgresDialect {
 
     fn read_only(&self) -> Option<&'static str> {
         Some("SET SESSION CHARACTERISTICS AS TRANSACTION READ ONLY")
+    }
+
+    fn instruments(&self) -> &'static [Alternatives] {
+        instruments::POSTGRES
     }
 }
 

@@ -179,7 +179,11 @@ fn take((message, detail): (&str, &str), at_us: Option<i64>, whose: Whose<'_>, c
         Some((number, rest)) => (number.trim().parse::<f64>().ok().map(|ms| ms / 1e3), rest.trim_start()),
         None => (None, message),
     };
-    let executed = || rest.strip_prefix("execute ").and_then(|rest| rest.split_once(": ")).map(|(_, sql)| sql);
+    // Further rows of a cursor are asked for with the text of the statement that has begun to give them.
+    let executed = || {
+        let (name, sql) = rest.strip_prefix("execute ")?.split_once(": ")?;
+        (!name.starts_with("fetch from ")).then_some(sql)
+    };
     let Some(sql) = rest.strip_prefix("statement: ").or_else(executed) else { return 0 };
     let parameters = parameters_of(detail);
     // One message may have several statements.

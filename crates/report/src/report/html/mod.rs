@@ -24,6 +24,7 @@ mod scale;
 pub mod score;
 mod stated;
 mod tables;
+mod timeline;
 mod times;
 mod unit;
 
@@ -168,6 +169,7 @@ fn contents(
             @if monitored { a href="#resources" { "Resources" } }
             @if counted { a href="#distribution" { "Distribution" } }
             @if courses { a href="#course" { "Over time" } }
+            @if timeline::is_shown(groups) { a href="#timeline" { "Within a trial" } }
             @if compared { a href="#ratios" { "Ratios" } a href="#p-values" { "p-values" } }
             @if !findings.claims.is_empty() { a href="#claims" { "Claims" } }
             @if findings.cases.iter().any(|case| case.evolution.is_some()) { a href="#evolution" { "Schema changes" } }
@@ -238,6 +240,7 @@ fn plots(
                 (course_table(cases, &trials))
             }
         }
+        (timeline::section(groups))
         @if let Some(found) = compared { (comparing::sections(found)) }
     }
 }

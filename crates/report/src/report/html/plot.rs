@@ -79,6 +79,21 @@ pub struct Plot {
     pub marks: Vec<Mark>,
 }
 
+/// The names of lines, each with its colour and marker.
+pub fn keys<'l>(lines: impl Iterator<Item = &'l Line>) -> Markup {
+    html! {
+        ul.legend { @for line in lines { li {
+            svg.key viewBox="0 0 26 12" aria-hidden="true" {
+                g class=(style_class(line.style)) {
+                    path.line d="M0 6H26" {}
+                    path.marker d=(marker(line.style, 13.0, 6.0)) {}
+                }
+            }
+            (line.label)
+        } } }
+    }
+}
+
 /// Room around the axes.
 struct Room {
     left: f64,
@@ -111,17 +126,7 @@ impl Plot {
         let named: Vec<&Line> = self.lines.iter().filter(|line| !line.label.is_empty()).collect();
         html! {
             (narrow.draw_svg())
-            @if named.len() > 1 {
-                ul.legend { @for line in named { li {
-                    svg.key viewBox="0 0 26 12" aria-hidden="true" {
-                        g class=(style_class(line.style)) {
-                            path.line d="M0 6H26" {}
-                            path.marker d=(marker(line.style, 13.0, 6.0)) {}
-                        }
-                    }
-                    (line.label)
-                } } }
-            }
+            @if named.len() > 1 { (keys(named.into_iter())) }
         }
     }
 

@@ -1,0 +1,105 @@
+//! What a server tells of itself while it works: numbers that it counts, and what they say.
+//!
+//! Main type: [`Instrument`]. Invariant: an instrument is a query that reads the server's own counters and gives one row of numbers.
+
+use crate::measurement::ToldHow;
+
+/// A query, and the figures that its numbers make.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Instrument {
+    /// Asks for one row of numbers.
+    pub sql: &'static str,
+    /// Names of figures, and how each is made of the numbers of this row.
+    pub figures: &'static [(&'static str, ToldHow)],
+}
+
+impl Instrument {
+    /// How many numbers its row has.
+    pub fn numbers(&self) -> usize {
+        self.figures.iter().map(|(_, how)| how.numbers()).max().unwrap_or(0)
+    }
+}
+
+/// Instruments of which the first that the server answers is read: versions keep their counters in different places.
+pub type Alternatives = &'static [Instrument];
+
+/// Those of PostgreSQL.
+pub static POSTGRES: &[Alternatives] = &[
+    &[Instrument {
+        sql: "SELECT blks_hit + blks_read AS loadline_drawn, blks_read, temp_bytes, deadlocks, (SELECT count(*) FROM pg_stat_activity WHERE wait_event_type = 'Lock') \
+              FROM pg_stat_database WHERE datname = current_database()",
+        figures: &[
+            ("cache hits", ToldHow::Hits(0, 1)),
+            ("temporary files", ToldHow::Bytes(2)),
+            ("deadlocks", ToldHow::Events(3)),
+            ("sessions that wait for a lock", ToldHow::Level(4)),
+        ],
+    }],
+    // From version 14 on.
+    &[Instrument {
+        sql: "SELECT wal_bytes AS loadline_drawn FROM pg_stat_wal",
+        figures: &[("write-ahead log", ToldHow::Bytes(0))],
+    }],
+    &[
+        // From version 17 on.
+        Instrument {
+            sql: "SELECT num_timed + num_requested AS loadline_drawn, buffers_written FROM pg_stat_checkpointer",
+            figures: CHECKPOINTS,
+        },
+        Instrument {
+            sql: "SELECT checkpoints_timed + checkpoints_req AS loadline_drawn, buffers_checkpoint FROM pg_stat_bgwriter",
+            figures: CHECKPOINTS,
+        },
+    ],
+];
+
+const CHECKPOINTS: &[(&str, ToldHow)] =
+    &[("checkpoints", ToldHow::Events(0)), ("pages written by checkpoints", ToldHow::Rate(1))];
+
+/// The names of the figures of MySQL and MariaDB, in the order of their numbers.
+const OF_STATUS: &[(&str, ToldHow)] = &[
+    ("cache hits", ToldHow::Hits(0, 1)),
+    ("redo log", ToldHow::Bytes(2)),
+    ("pages flushed", ToldHow::Rate(3)),
+    ("temporary tables on disk", ToldHow::Rate(4)),
+    ("sessions that wait for a row", ToldHow::Level(5)),
+];
+
+/// The numbers of MySQL and MariaDB, from a table with a row for each.
+macro_rules! status {
+    ($table:literal) => {
+        concat!(
+            "SELECT MAX(CASE WHEN VARIABLE_NAME = 'INNODB_BUFFER_POOL_READ_REQUESTS' THEN VARIABLE_VALUE + 0 END) AS loadline_drawn, ",
+            "MAX(CASE WHEN VARIABLE_NAME = 'INNODB_BUFFER_POOL_READS' THEN VARIABLE_VALUE + 0 END), ",
+            "MAX(CASE WHEN VARIABLE_NAME = 'INNODB_OS_LOG_WRITTEN' THEN VARIABLE_VALUE + 0 END), ",
+            "MAX(CASE WHEN VARIABLE_NAME = 'INNODB_BUFFER_POOL_PAGES_FLUSHED' THEN VARIABLE_VALUE + 0 END), ",
+            "MAX(CASE WHEN VARIABLE_NAME = 'CREATED_TMP_DISK_TABLES' THEN VARIABLE_VALUE + 0 END), ",
+            "MAX(CASE WHEN VARIABLE_NAME = 'INNODB_ROW_LOCK_CURRENT_WAITS' THEN VARIABLE_VALUE + 0 END) FROM ",
+            $table,
+            " WHERE VARIABLE_NAME IN ('INNODB_BUFFER_POOL_READ_REQUESTS', 'INNODB_BUFFER_POOL_READS', 'INNODB_OS_LOG_WRITTEN', ",
+            "'INNODB_BUFFER_POOL_PAGES_FLUSHED', 'CREATED_TMP_DISK_TABLES', 'INNODB_ROW_LOCK_CURRENT_WAITS')"
+        )
+    };
+}
+
+/// Those of MySQL and MariaDB.
+pub static MYSQL: &[Alternatives] = &[&[
+    Instrument { sql: status!("information_schema.GLOBAL_STATUS"), figures: OF_STATUS },
+    Instrument { sql: status!("performance_schema.global_status"), figures: OF_STATUS },
+]];
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// What keeps loadline's own questions apart in a server's counters.
+    const ALIAS: &str = "loadline_drawn";
+
+    #[test]
+    fn instruments_only_read_and_are_told_from_what_users_ask() {
+        for instrument in POSTGRES.iter().chain(MYSQL).flat_map(|alternatives| alternatives.iter()) {
+            assert!(instrument.sql.starts_with("SELECT ") && instrument.sql.contains(ALIAS), "{}", instrument.sql);
+            assert!(!instrument.figures.is_empty());
+        }
+    }
+}

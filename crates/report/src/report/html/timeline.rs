@@ -1,0 +1,203 @@
+//! What went on within a trial, one figure below the other on one axis of time: throughput, response times, CPU, disk, and what the database told of itself.
+//!
+//! Main function: [`section`]. Invariant: a case is shown by one of its own trials, never by a mean of several.
+
+use maud::{Markup, html};
+
+use super::plot::{Line, Mark, Plot, Point, Stroke, keys};
+use super::scale::{Scale, Tick};
+use super::unit::Unit;
+use crate::imported::TimeKind;
+use crate::measurement::{Measurement, Moment, Timeline, ToldUnit};
+use crate::report::case_trials::CaseTrials;
+use crate::report::factors::show_levels;
+
+/// Cases that are shown, at most: those with the most trials.
+const CASES_MOST: usize = 3;
+/// Size of a plot.
+const SIZE: (f64, f64) = (1000.0, 190.0);
+/// A mark in the first plot has a name where there are at most so many.
+const NAMED_MARKS_MOST: usize = 6;
+
+/// A trial, and its timeline.
+type Shown<'m> = (&'m Measurement, &'m Timeline);
+
+/// The trials that are shown, in the order of their cases.
+fn shown<'g, 'a>(groups: &'g [CaseTrials<'a>]) -> Vec<(&'g CaseTrials<'a>, Shown<'a>)> {
+    let mut found: Vec<(usize, &CaseTrials<'_>, Shown<'_>)> = groups
+        .iter()
+        .enumerate()
+        .filter_map(|(place, group)| {
+            let mut trials: Vec<Shown<'_>> =
+                group.valid().filter_map(|trial| Some((trial, trial.timeline.as_ref()?))).collect();
+            let p99_s = |trial: &Measurement| trial.quantile_s(TimeKind::ResponseTime, 0.99).unwrap_or_default();
+            trials.sort_by(|(a, _), (b, _)| p99_s(a).total_cmp(&p99_s(b)));
+            let middle = trials.get(trials.len().saturating_sub(1) / 2)?;
+            (middle.1.moments.len() > 1).then_some((place, group, *middle))
+        })
+        .collect();
+    found.sort_by_key(|(place, group, _)| (std::cmp::Reverse(group.valid().count()), *place));
+    found.truncate(CASES_MOST);
+    found.sort_by_key(|(place, ..)| *place);
+    found.into_iter().map(|(_, group, trial)| (group, trial)).collect()
+}
+
+/// Whether there is a trial to show.
+pub fn is_shown(groups: &[CaseTrials<'_>]) -> bool {
+    !shown(groups).is_empty()
+}
+
+/// The section; nothing without a trial to show.
+pub fn section(groups: &[CaseTrials<'_>]) -> Markup {
+    let shown = shown(groups);
+    html! {
+        @if !shown.is_empty() {
+            section #timeline {
+                h2 { "Within a trial" }
+                p.about {
+                    "One trial of a case, the one whose p99 is in the middle"
+                    @if groups.len() > shown.len() { "; cases with the most trials" }
+                    ". What the database told of itself stands below what was seen of it from outside."
+                }
+                @for (group, trial) in &shown {
+                    h3 { @if group.case.levels.is_empty() { "the only case" } @else { (show_levels(&group.case.levels)) } }
+                    @for plot in aligned(plots(*trial)) { div.wide { (plot) } }
+                }
+            }
+        }
+    }
+}
+
+/// The plots with the same room at their left, for the longest number, and at their right, where no names are: these stand below.
+fn aligned(plots: Vec<Plot>) -> Vec<Markup> {
+    let length = |tick: &Tick| tick.label.chars().count();
+    let longest = plots.iter().flat_map(|plot| plot.y.ticks.iter().map(length)).max().unwrap_or(0);
+    let draw = |mut plot: Plot| {
+        let named: Vec<Line> = plot.lines.iter().filter(|line| !line.label.is_empty()).cloned().collect();
+        plot.lines.iter_mut().for_each(|line| line.label.clear());
+        // A figure space is as wide as a digit.
+        for tick in plot.y.ticks.iter_mut().filter(|tick| !tick.label.is_empty()) {
+            tick.label = format!("{}{}", "\u{2007}".repeat(longest - tick.label.chars().count()), tick.label);
+        }
+        html! {
+            (plot.draw())
+            @if !named.is_empty() { (keys(named.iter())) }
+        }
+    };
+    plots.into_iter().map(draw).collect()
+}
+
+fn plots((trial, timeline): Shown<'_>) -> Vec<Plot> {
+    let end_s = trial.measured_s.max(timeline.moments.last().map_or(0.0, |moment| moment.at_s));
+    let x = Scale::to_end(end_s, Unit::Seconds);
+    let marks = events(timeline);
+    let mut plots = Vec::new();
+    let mut put = |title: &str, description: &str, y: Scale, lines: Vec<Line>| {
+        let lines: Vec<Line> = lines.into_iter().filter(|line| !line.points.is_empty()).collect();
+        if lines.is_empty() {
+            return;
+        }
+        let is_first = plots.is_empty();
+        let mark = |(at_s, name): &(f64, String)| {
+            let is_named = is_first && marks.len() <= NAMED_MARKS_MOST;
+            Mark::Upright(*at_s, None, if is_named { name.clone() } else { String::new() })
+        };
+        plots.push(Plot {
+            title: title.to_owned(),
+            description: description.to_owned(),
+            size: SIZE,
+            x: x.clone(),
+            x_title: format!("time into the measured phase, {}", x.unit),
+            y,
+            lines,
+            marks: marks.iter().map(mark).collect(),
+        });
+    };
+    let rates = rates(trial);
+    put(
+        "Throughput",
+        "Operations completed per second.",
+        Scale::from_zero(largest(&rates), Unit::Rate("operations/s")),
+        vec![line("", 0, rates)],
+    );
+    let times = times(trial);
+    let all_s: Vec<f64> = times.iter().flat_map(|line| &line.points).map(|point| point.y).collect();
+    put("Response time", "p50, p99 and the slowest, logarithmic.", Scale::of_times(all_s.into_iter()), times);
+    let of = |figure: &dyn Fn(&Moment) -> Option<f64>| -> Vec<(f64, f64)> {
+        timeline.moments.iter().filter_map(|moment| Some((moment.at_s, figure(moment)?))).collect()
+    };
+    let cpu = [("server", of(&|moment| moment.server_cpu)), ("loadline", of(&|moment| Some(moment.client_cpu)))];
+    put("CPU", "CPUs kept busy.", scale(&cpu, Unit::Cpus), named(&cpu));
+    for unit in [ToldUnit::BytesPerSecond, ToldUnit::Share, ToldUnit::PerSecond, ToldUnit::Count] {
+        let mut figures: Vec<(&str, Vec<(f64, f64)>)> = Vec::new();
+        if unit == ToldUnit::BytesPerSecond {
+            figures.push(("all disks", of(&|moment| moment.disk_written_bytes_per_s)));
+        }
+        for (place, figure) in timeline.figures.iter().enumerate().filter(|(_, figure)| figure.unit == unit) {
+            figures.push((&figure.name, of(&|moment| *moment.told.get(place)?)));
+        }
+        // What never happened needs no room.
+        figures.retain(|(_, points)| points.iter().any(|(_, value)| *value > 0.0));
+        let (title, description, of_axis) = match unit {
+            ToldUnit::BytesPerSecond => ("Written", "Bytes written per second.", Unit::BytesPerSecond),
+            ToldUnit::Share => {
+                ("Answered from memory", "Share of the pages asked for that were in the database's cache.", Unit::Share)
+            }
+            ToldUnit::PerSecond => {
+                ("Counted by the database", "What the database counts, per second.", Unit::Rate("per second"))
+            }
+            ToldUnit::Count | ToldUnit::Events => ("Waiting", "Sessions that wait.", Unit::Rate("sessions")),
+        };
+        put(title, description, scale(&figures, of_axis), named(&figures));
+    }
+    plots
+}
+
+/// Operations per second, at the ends of intervals.
+fn rates(trial: &Measurement) -> Vec<(f64, f64)> {
+    let mut begin_s = 0.0;
+    let rate = |interval: &crate::measurement::IntervalMeasurement| {
+        let seconds = interval.end_s - begin_s;
+        begin_s = interval.end_s;
+        (seconds > 1e-3).then(|| (interval.end_s, interval.completed as f64 / seconds))
+    };
+    trial.series.iter().filter_map(rate).collect()
+}
+
+/// Response times, at the ends of intervals in which something was answered.
+fn times(trial: &Measurement) -> Vec<Line> {
+    let answered = || trial.series.iter().filter(|interval| interval.completed > 0);
+    let quantile = |place: usize| -> Vec<(f64, f64)> {
+        answered().filter_map(|interval| Some((interval.end_s, interval.response_time_quantiles_s?[place]))).collect()
+    };
+    let slowest = answered().map(|interval| (interval.end_s, interval.response_time_max_s)).collect();
+    vec![line("p50", 0, quantile(0)), line("p99", 1, quantile(1)), line("slowest", 2, slowest)]
+}
+
+/// When something happened, with its name.
+fn events(timeline: &Timeline) -> Vec<(f64, String)> {
+    let mut found = Vec::new();
+    for (place, figure) in timeline.figures.iter().enumerate().filter(|(_, figure)| figure.unit == ToldUnit::Events) {
+        let happened =
+            |moment: &&Moment| moment.told.get(place).is_some_and(|count| count.is_some_and(|count| count >= 0.5));
+        found.extend(timeline.moments.iter().filter(happened).map(|moment| (moment.at_s, figure.name.clone())));
+    }
+    found
+}
+
+fn largest(points: &[(f64, f64)]) -> f64 {
+    points.iter().map(|(_, value)| *value).fold(0.0, f64::max)
+}
+
+fn scale(figures: &[(&str, Vec<(f64, f64)>)], unit: Unit) -> Scale {
+    Scale::from_zero(figures.iter().map(|(_, points)| largest(points)).fold(0.0, f64::max), unit)
+}
+
+fn named(figures: &[(&str, Vec<(f64, f64)>)]) -> Vec<Line> {
+    figures.iter().enumerate().map(|(style, (name, points))| line(name, style, points.clone())).collect()
+}
+
+fn line(label: &str, style: usize, points: Vec<(f64, f64)>) -> Line {
+    let points = points.into_iter().map(|(x, y)| Point { x, y, interval: None, tip: String::new() }).collect();
+    Line { label: label.to_owned(), style: style % 6, points, band: Vec::new(), stroke: Stroke::Solid }
+}

@@ -151,6 +151,13 @@ fn whoever_asks_wrongly_gets_nothing_and_keeps_nobody_waiting() {
     }
     // A line without an end is not read to it.
     assert!(!answer(&vec![b'x'; 1 << 20]).contains("at_ns"));
+    // Somebody who asks a letter at a time does not get more time than others.
+    let mut slow = connect();
+    let begun = std::time::Instant::now();
+    while slow.write_all(b" ").is_ok() {
+        assert!(begun.elapsed() < Duration::from_secs(120), "it is still listened to");
+        std::thread::sleep(Duration::from_millis(300));
+    }
     // Eight who say nothing take no place from anybody at another address, and go after a while; a ninth of them is not served.
     let silent: Vec<TcpStream> = (0..8).map(|_| connect()).collect();
     let mut hello = [0; 1];

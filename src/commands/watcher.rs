@@ -3,11 +3,11 @@
 //! Main function: [`run`]. Invariants: nothing but counters is told, and that only to whoever knows the token; one who asks slowly, or wrongly, keeps
 //! nobody else waiting.
 
-use std::io::{Error, ErrorKind};
+use std::io::{Error, ErrorKind, Read, Write};
 use std::net::{IpAddr, TcpListener, TcpStream};
 use std::sync::Arc;
 use std::sync::atomic::{AtomicUsize, Ordering};
-use std::time::Duration;
+use std::time::{Duration, Instant};
 
 use serde_json::json;
 
@@ -27,6 +27,8 @@ const CONNECTIONS_MOST: usize = 16;
 const OF_ADDRESS_MOST: usize = 8;
 /// How long somebody may take to ask, and to take a line.
 const PATIENCE: Duration = Duration::from_secs(10);
+/// Time between two notes that somebody was refused.
+const TELL_EVERY: Duration = Duration::from_secs(60);
 /// Characters of a token, at least.
 const TOKEN_LEAST: usize = 16;
 /// How long it sleeps before it looks whether somebody has come, or whether it is to end.
@@ -81,7 +83,13 @@ pub fn run(arguments: &WatchArguments, is_json: bool) -> Result<Status, Failure>
     }
     accept(
         &listener,
-        &Arc::new(Watcher { token, tls, served: AtomicUsize::new(0), places: std::sync::Mutex::default() }),
+        &Arc::new(Watcher {
+            token,
+            tls,
+            served: AtomicUsize::new(0),
+            places: Default::default(),
+            told: Default::default(),
+        }),
     );
     Ok(Status::Valid)
 }
@@ -92,6 +100,25 @@ struct Watcher {
     tls: Option<Protection>,
     served: AtomicUsize,
     places: std::sync::Mutex<Vec<IpAddr>>,
+    /// When it was told last that somebody was refused, and how many were since.
+    told: std::sync::Mutex<(Option<Instant>, u64)>,
+}
+
+impl Watcher {
+    /// Tells that somebody was refused, once in a while: who is refused often does not fill the log.
+    fn refused(&self, from: IpAddr, error: &Error) {
+        let mut told = self.told.lock().unwrap_or_else(std::sync::PoisonError::into_inner);
+        if told.0.is_some_and(|at| at.elapsed() < TELL_EVERY) {
+            told.1 += 1;
+            return;
+        }
+        let more = match told.1 {
+            0 => String::new(),
+            count => format!("; {count} more were since the last time that this was told"),
+        };
+        note(&format!("{from} was refused: {error}{more}"));
+        *told = (Some(Instant::now()), 0);
+    }
 }
 
 /// A place among those that are served; it is free again when this is dropped.
@@ -144,9 +171,10 @@ fn accept(listener: &TcpListener, watcher: &Arc<Watcher>) {
 /// Serves one connection.
 fn tell(stream: TcpStream, place: &Place, from: IpAddr) {
     let token = place.watcher.token.as_deref();
+    let patient = Patient { stream: &stream, until: Instant::now() + PATIENCE };
     let served = prepared(&stream).and_then(|()| match &place.watcher.tls {
-        None => serve(&mut &stream, token, &interrupted),
-        Some(protection) => serve(&mut protection.over(&stream)?, token, &interrupted),
+        None => serve(&mut { patient }, token, &interrupted),
+        Some(protection) => serve(&mut protection.over(patient)?, token, &interrupted),
     });
     match served {
         Err(error)
@@ -155,16 +183,42 @@ fn tell(stream: TcpStream, place: &Place, from: IpAddr) {
                 ErrorKind::PermissionDenied | ErrorKind::InvalidData | ErrorKind::Unsupported
             ) =>
         {
-            note(&format!("{from} was refused: {error}"));
+            place.watcher.refused(from, &error);
         }
         // They have gone, which is how it ends.
         _ => {}
     }
 }
 
+/// A stream from which is read until a time alone, however little comes at once: asking, and agreeing upon TLS before it, end by then.
+struct Patient<'s> {
+    stream: &'s TcpStream,
+    until: Instant,
+}
+
+impl Read for Patient<'_> {
+    fn read(&mut self, buffer: &mut [u8]) -> Result<usize, Error> {
+        let left = self.until.saturating_duration_since(Instant::now());
+        if left.is_zero() {
+            return Err(ErrorKind::TimedOut.into());
+        }
+        self.stream.set_read_timeout(Some(left))?;
+        self.stream.read(buffer)
+    }
+}
+
+impl Write for Patient<'_> {
+    fn write(&mut self, bytes: &[u8]) -> Result<usize, Error> {
+        self.stream.write(bytes)
+    }
+
+    fn flush(&mut self) -> Result<(), Error> {
+        self.stream.flush()
+    }
+}
+
 fn prepared(stream: &TcpStream) -> Result<(), Error> {
     stream.set_nonblocking(false)?;
     stream.set_nodelay(true)?;
-    stream.set_read_timeout(Some(PATIENCE))?;
     stream.set_write_timeout(Some(PATIENCE))
 }

@@ -146,7 +146,7 @@ impl Monitor {
     /// nothing of that time was monitored.
     pub fn stop_between_with(self, remote: Remote, from: Instant, to: Instant) -> Option<Watched> {
         let (own, cpus) = (self.finish(), remote.host.cpus);
-        let read = remote.finish();
+        let read = remote.finish(to);
         let (first, last) = (own.first()?.at, own.last()?.at);
         let joined = |there: &Counters| {
             let here = summary::counters_at(&own, there.at.clamp(first, last))?;

@@ -3,8 +3,7 @@
 //! Main type: [`Remote`].
 
 use std::os::fd::AsRawFd;
-use std::sync::Arc;
-use std::sync::atomic::{AtomicBool, Ordering};
+use std::sync::{Arc, OnceLock};
 use std::thread::JoinHandle;
 use std::time::{Duration, Instant};
 
@@ -23,6 +22,8 @@ use crate::units::show_bytes;
 /// How long the watcher may take to answer, and the time between looks whether reading is to end.
 const ANSWER_WITHIN: Duration = Duration::from_secs(10);
 const LOOK_EVERY: Duration = Duration::from_millis(100);
+/// How much later than it is due a line may come.
+const ANSWER_SOON: Duration = Duration::from_secs(1);
 
 /// A machine that is watched.
 #[derive(Debug, Clone, PartialEq, Default, Serialize, Deserialize)]
@@ -108,7 +109,15 @@ pub struct Remote {
     /// The machine.
     pub host: RemoteHost,
     thread: Option<JoinHandle<Read>>,
-    stop: Arc<AtomicBool>,
+    end: Arc<OnceLock<End>>,
+    interval: Duration,
+}
+
+/// When reading ends: with the first counters that are of this time or later, and in any case then.
+#[derive(Debug, Clone, Copy)]
+struct End {
+    covered: Instant,
+    latest: Instant,
 }
 
 impl Remote {
@@ -163,8 +172,8 @@ impl Remote {
         let first: Line = parsed(&mut channel).map_err(not_reached)?;
         // The first counters are those of a time between asking and now; its middle is at most half of that away.
         let middle = asked + asked.elapsed() / 2;
-        let stop = Arc::new(AtomicBool::new(false));
-        let seen = Arc::clone(&stop);
+        let end = Arc::new(OnceLock::new());
+        let seen = Arc::clone(&end);
         let reading = move || {
             // The socket is open as long as the channel uses it.
             let _socket = socket;
@@ -173,63 +182,69 @@ impl Remote {
         let thread = std::thread::Builder::new().name("watched".to_owned()).spawn(reading);
         let thread =
             thread.map_err(|error| fault!("there is no thread for it: {error}"; "raise the limit of processes"))?;
-        Ok(Remote { host, thread: Some(thread), stop })
+        Ok(Remote { host, thread: Some(thread), end, interval })
     }
 
-    /// Ends reading.
-    pub(in crate::monitor) fn finish(mut self) -> Read {
-        self.end().unwrap_or_default()
+    /// Ends reading, with the counters of a time that is over.
+    pub(in crate::monitor) fn finish(mut self, until: Instant) -> Read {
+        let latest = Instant::now() + 2 * self.interval + ANSWER_SOON;
+        self.end_with(End { covered: until, latest }).unwrap_or_default()
     }
 
-    fn end(&mut self) -> Option<Read> {
+    fn end_with(&mut self, end: End) -> Option<Read> {
         let thread = self.thread.take()?;
-        self.stop.store(true, Ordering::Release);
+        // It is said once: the thread is taken.
+        let _ = self.end.set(end);
         thread.join().ok()
     }
 }
 
 impl Drop for Remote {
     fn drop(&mut self) {
-        self.end();
+        let now = Instant::now();
+        self.end_with(End { covered: now, latest: now });
     }
 }
 
 /// Reads lines until it is to end, or the watcher is gone: then what was read stands for the time until then.
-fn read(mut channel: Channel, (first, at_first): (Line, Instant), stop: &AtomicBool) -> Read {
+fn read(mut channel: Channel, (first, at_first): (Line, Instant), end: &OnceLock<End>) -> Read {
     let mut read = Read::default();
-    let mut take = |line: &Line| {
-        let Some(since_ns) = line.at_ns.checked_sub(first.at_ns) else { return };
-        let at = at_first + Duration::from_nanos(since_ns.min(86_400_000_000_000));
-        // Counters of a later line are of a later time, whatever it says.
-        if read.counters.last().is_some_and(|last: &Counters| last.at >= at) {
-            return;
-        }
-        read.has_server |= line.processes > 0;
-        read.counters.push(line.counters(at));
-        read.others_cpu_ns.push(line.others_cpu_ns);
-        if read.counters.len() >= MOST_READINGS {
-            thin(&mut read.counters);
-            thin(&mut read.others_cpu_ns);
-        }
-    };
-    take(&first);
-    let mut last_look = false;
+    take(&mut read, &first, (&first, at_first));
     loop {
         while let Some(end) = channel.input().iter().position(|byte| *byte == b'\n') {
             match serde_json::from_slice(&channel.input()[..end]) {
-                Ok(line) => take(&line),
+                Ok(line) => take(&mut read, &line, (&first, at_first)),
                 Err(_) => return read,
             }
             channel.consume(end + 1);
         }
-        // After the end one more look takes in what is under way.
-        if last_look || channel.input().len() > LINE_BYTES_MOST {
+        let is_over = |end: &End| {
+            let is_covered = read.counters.last().is_some_and(|last| last.at >= end.covered);
+            is_covered || Instant::now() >= end.latest
+        };
+        if channel.input().len() > LINE_BYTES_MOST || end.get().is_some_and(is_over) {
             return read;
         }
-        last_look = stop.load(Ordering::Acquire);
         if channel.receive_within(LOOK_EVERY).is_err() {
             return read;
         }
+    }
+}
+
+/// Takes in a line.
+fn take(read: &mut Read, line: &Line, (first, at_first): (&Line, Instant)) {
+    let Some(since_ns) = line.at_ns.checked_sub(first.at_ns) else { return };
+    let at = at_first + Duration::from_nanos(since_ns.min(86_400_000_000_000));
+    // Counters of a later line are of a later time, whatever it says.
+    if read.counters.last().is_some_and(|last: &Counters| last.at >= at) {
+        return;
+    }
+    read.has_server |= line.processes > 0;
+    read.counters.push(line.counters(at));
+    read.others_cpu_ns.push(line.others_cpu_ns);
+    if read.counters.len() >= MOST_READINGS {
+        thin(&mut read.counters);
+        thin(&mut read.others_cpu_ns);
     }
 }
 

@@ -101,21 +101,55 @@ fn from_best(count: usize, cells: &[Cell], totals: &Totals<'_>) -> Vec<[f64; 2]>
         if is_own { of_own[cell.alternative].push((effect, cell.df)) } else { of_all.push((effect, cell.df)) }
     }
     let confidence = 1.0 - (1.0 - CONFIDENCE) / 2.0 / (count as f64 - 1.0);
-    let ends = |a: usize, b: usize| {
+    let difference = |a: usize, b: usize| {
         let parts = || of_all.iter().chain(&of_own[a]).chain(&of_own[b]);
         let squares = || parts().map(|(effect, df)| ((effect[a] - effect[b]).powi(2), *df));
         let variance: f64 = squares().map(|(square, _)| square).sum();
         let fourth: f64 = squares().map(|(square, df)| square * square / df).sum();
-        let half =
-            if variance > 0.0 { t_quantile(confidence, variance * variance / fourth) * variance.sqrt() } else { 0.0 };
-        [found[a] - found[b] - half, found[a] - found[b] + half]
+        Difference { between: found[a] - found[b], error: variance.sqrt(), df: variance * variance / fourth }
     };
-    let lowest = |ends: [f64; 2], other: [f64; 2]| [ends[0].min(other[0]), ends[1].min(other[1])];
+    // The degrees of freedom of a difference are no fewer than those of its most uncertain mean, and no more than those of all.
+    let (fewest, all) =
+        cells.iter().fold((f64::INFINITY, 0.0), |(fewest, all), cell| (cell.df.min(fewest), all + cell.df));
+    let (widest, narrowest) = (t_quantile(confidence, fewest), t_quantile(confidence, all));
     let of = |own: usize| {
-        let others = (0..count).filter(|other| *other != own);
-        others.map(|other| ends(own, other)).fold([f64::INFINITY; 2], lowest)
+        let others: Vec<Difference> =
+            (0..count).filter(|other| *other != own).map(|other| difference(own, other)).collect();
+        let low = least(&others, |other| other.between - widest * other.error, |other| other.ends(confidence)[0]);
+        let high = least(&others, |other| other.between + narrowest * other.error, |other| other.ends(confidence)[1]);
+        [low, high]
     };
     (0..count).map(of).collect()
+}
+
+/// The difference of two totals.
+struct Difference {
+    between: f64,
+    error: f64,
+    df: f64,
+}
+
+impl Difference {
+    fn ends(&self, confidence: f64) -> [f64; 2] {
+        let half = if self.error > 0.0 { t_quantile(confidence, self.df) * self.error } else { 0.0 };
+        [self.between - half, self.between + half]
+    }
+}
+
+/// The least exact value: they are asked for in the order of a bound below them, until that is above the least of them. An exact one costs a quantile of
+/// Student's distribution.
+fn least(all: &[Difference], bound: impl Fn(&Difference) -> f64, exact: impl Fn(&Difference) -> f64) -> f64 {
+    let mut bounded: Vec<(f64, &Difference)> = all.iter().map(|one| (bound(one), one)).collect();
+    bounded.sort_by(|a, b| a.0.total_cmp(&b.0));
+    let mut found = f64::INFINITY;
+    for (bound, one) in bounded {
+        // Bounds and exact values are rounded each in their own way.
+        if bound > found + 1e-9 * found.abs() {
+            break;
+        }
+        found = found.min(exact(one));
+    }
+    found
 }
 
 #[cfg(test)]
@@ -151,6 +185,22 @@ mod tests {
             narrow.from_best_ci95[1],
             narrow.from_best_ci95[0].map(|end| -end).into_iter().rev().collect::<Vec<_>>()[..]
         );
+    }
+
+    #[test]
+    fn the_least_of_many_is_found_by_their_bounds() {
+        let mut random = Random::new(9);
+        for _ in 0..200 {
+            let mut one =
+                || Difference { between: random.unit() - 0.5, error: random.unit(), df: 2.0 + 20.0 * random.unit() };
+            let all: Vec<Difference> = (0..30).map(|_| one()).collect();
+            let (widest, narrowest) = (t_quantile(0.99, 2.0), t_quantile(0.99, 22.0));
+            let low = least(&all, |one| one.between - widest * one.error, |one| one.ends(0.99)[0]);
+            let high = least(&all, |one| one.between + narrowest * one.error, |one| one.ends(0.99)[1]);
+            let right =
+                all.iter().map(|one| one.ends(0.99)).fold([f64::INFINITY; 2], |a, b| [a[0].min(b[0]), a[1].min(b[1])]);
+            assert_eq!([low, high], right);
+        }
     }
 
     #[test]

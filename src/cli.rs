@@ -188,6 +188,9 @@ pub struct RunArguments {
     /// Continues the run in this directory: runs the trials that are missing there
     #[arg(long, value_name = "DIR")]
     pub resume: Option<PathBuf>,
+    /// Spends this much time, as in 10m: cases that are not settled are repeated beyond repeat.most, and no trial begins that would end later
+    #[arg(long, value_name = "TIME")]
+    pub budget: Option<String>,
     /// Ends with status 1 when a claim of the study's source is contradicted
     #[arg(long)]
     pub strict: bool,

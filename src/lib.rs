@@ -8,8 +8,8 @@
 #[cfg(any(test, fuzzing))]
 pub use loadline_base::fuzzed;
 pub use loadline_base::{
-    fault, file, finding, histogram, imported, measurement, operation, query, queueing, quote, random, reason, record,
-    said, scoring, sizing, statement, statistics, trace, trial, units, written,
+    csv, fault, file, finding, histogram, imported, measurement, operation, query, queueing, quote, random, reason,
+    record, said, scoring, sizing, statement, statistics, trace, trial, units, written,
 };
 
 // What is recorded, how it is laid out, what is done with it.

@@ -148,6 +148,38 @@ fn a_pinned_server_is_on_its_cpu_and_runs_as_its_own_user() {
     }
 }
 
+/// A machine where nobody may make control groups refuses, and says how to get one.
+#[test]
+fn a_server_with_less_memory_is_in_a_group_with_that_limit_and_the_group_goes_with_it() {
+    const LIMIT: u64 = 256 << 20;
+    for (name, recipe) in recipes() {
+        let settings = DatabaseSettings { memory_bytes: Some(LIMIT), ..DatabaseSettings::default() };
+        let server = match Server::start(recipe, &settings, None) {
+            Ok(server) => server,
+            Err(error @ ServerError::Memory(_)) => {
+                assert!(error.remedy().is_some_and(|remedy| remedy.contains("Delegate=yes")), "{name}: {error}");
+                assert!(error.to_string().starts_with("database.memory: "), "{name}: {error}");
+                continue;
+            }
+            Err(error) => panic!("{name}: {error}"),
+        };
+        let groups = || -> Vec<String> {
+            let of = |pid: &u32| std::fs::read_to_string(format!("/proc/{pid}/cgroup")).unwrap_or_default();
+            server.pids().iter().map(of).filter(|groups| !groups.is_empty()).collect()
+        };
+        let all = groups();
+        assert!(!all.is_empty() && all.iter().all(|groups| groups.contains("/loadline-memory-")), "{name}: {all:?}");
+        let line = all[0].lines().find(|line| line.contains("/loadline-memory-")).unwrap();
+        let group = line.rsplit(':').next().unwrap().trim_start_matches('/');
+        let (first, second) = (PathBuf::from("/sys/fs/cgroup/memory"), PathBuf::from("/sys/fs/cgroup"));
+        let limits = [first.join(group).join("memory.limit_in_bytes"), second.join(group).join("memory.max")];
+        let limit = limits.iter().find_map(|path| std::fs::read_to_string(path).ok()).unwrap();
+        assert_eq!(limit.trim(), LIMIT.to_string(), "{name}");
+        assert!(server.stop(), "{name}");
+        assert!(!first.join(group).exists() && !second.join(group).exists(), "{name}: {group} is still there");
+    }
+}
+
 #[test]
 fn data_goes_to_the_directory_asked_for() {
     for (name, recipe) in recipes() {

@@ -1,4 +1,5 @@
-//! Queries that fill parameters (`from`, and sequences that start where a table ends): the database answers them before each trial.
+//! What parameters take their values from: queries (`from`, and sequences that start where a table ends), which the database answers before each trial, and
+//! CSV files (`from_csv`).
 //!
 //! Main function: [`ask`]. Invariant: nothing but queries is asked, over a connection that may not write where the case may not.
 
@@ -8,13 +9,17 @@ use anyhow::Context;
 
 use super::options::restrict;
 use super::stage::Current;
-use crate::database::Database;
+use crate::csv::cells;
+use crate::database::{Database, Session};
 use crate::fault::Fault;
+use crate::file::read_text;
 use crate::trial::{Asked, Fill, Settings, SqlStatement};
 use crate::workload::{self, Work};
 
-/// Rows of an answer at most: parameters are drawn from them while they are in memory.
+/// Rows of an answer or a file at most: parameters are drawn from them while they are in memory.
 const ROWS_MOST: usize = 200_000;
+/// Bytes of a file at most.
+const FILE_BYTES_MOST: u64 = 64 << 20;
 
 /// The work of a case whose parameters are filled from what its database answers now; the same work where nothing is asked, or it is too early: tables
 /// of loadline's own have to be filled before.
@@ -31,28 +36,83 @@ pub fn ask(settings: &Settings, work: Arc<Work>, current: &Current, is_time: boo
 
 fn answers(settings: &Settings, database: &dyn Database) -> anyhow::Result<Option<Asked>> {
     let statements = settings.workload.statements.iter().filter(|_| workload::has_statements(settings));
-    let queries: Vec<&str> =
-        statements.flat_map(SqlStatement::fills).flat_map(Fill::parts).filter_map(Fill::query).collect();
-    if queries.is_empty() {
+    let fills: Vec<&Fill> = statements.flat_map(SqlStatement::fills).collect();
+    let parts = || fills.iter().flat_map(|fill| fill.parts());
+    if !parts().any(|part| part.source().is_some()) {
         return Ok(None);
     }
-    let mut session = database.connect()?;
-    restrict(&mut *session, database, settings)?;
+    let place = "workload.statements, the source of a parameter";
     let mut asked = Asked::default();
-    for sql in queries {
+    if parts().any(|part| part.query().is_some()) {
+        let mut session = database.connect()?;
+        restrict(&mut *session, database, settings)?;
+        asked = answers_to(fills.iter().copied(), &mut *session, place)?;
+    }
+    read_files(fills.iter().copied(), place, &mut asked)?;
+    Ok(Some(asked))
+}
+
+/// Adds the rows of the CSV files that fills name.
+///
+/// # Errors
+/// When a file cannot be read, or is none to take values from; a sentence with the file and the line.
+pub fn read_files<'f>(fills: impl Iterator<Item = &'f Fill>, place: &str, asked: &mut Asked) -> anyhow::Result<()> {
+    for part in fills.flat_map(Fill::parts) {
+        let (Fill::FromCsv(path), Some(source)) = (part, part.source()) else { continue };
+        if asked.rows(&source).is_none() {
+            let rows = rows_of_file(path).with_context(|| format!("{place}: {path}"))?;
+            asked.0.insert(source.into_owned(), Arc::new(rows));
+        }
+    }
+    Ok(())
+}
+
+/// The rows of a CSV file behind its first, which names the columns. An empty value is none.
+fn rows_of_file(path: &str) -> anyhow::Result<Vec<Vec<Option<String>>>> {
+    let text = read_text(path, FILE_BYTES_MOST).map_err(|error| anyhow::Error::new(Fault::from(error.to_string())))?;
+    let mut lines = text.trim_start_matches('\u{feff}').lines().zip(1..).filter(|(line, _)| !line.trim().is_empty());
+    let refuse = |line: i32, why: String| anyhow::Error::new(Fault::from(format!("line {line}: {why}")));
+    let (heading, _) =
+        lines.next().ok_or_else(|| refuse(1, "it is empty; its first line names its columns".to_owned()))?;
+    let columns = cells(heading).map_err(|why| refuse(1, why))?.len();
+    let mut rows = Vec::new();
+    for (text, line) in lines {
+        let row = cells(text).map_err(|why| refuse(line, why))?;
+        if row.len() != columns {
+            return Err(refuse(
+                line,
+                format!("it has {} values and the first line names {columns} columns", row.len()),
+            ));
+        }
+        if rows.len() == ROWS_MOST {
+            return Err(refuse(line, format!("at most {ROWS_MOST} rows are drawn from; leave some out")));
+        }
+        rows.push(row.into_iter().map(|value| Some(value).filter(|value| !value.is_empty())).collect());
+    }
+    Ok(rows)
+}
+
+/// What a session answers to the queries of these fills; `place` is what messages say before one.
+///
+/// # Errors
+/// When a query is refused, or gives more rows than are drawn from; a sentence.
+pub fn answers_to<'f>(
+    fills: impl Iterator<Item = &'f Fill>,
+    session: &mut dyn Session,
+    place: &str,
+) -> anyhow::Result<Asked> {
+    let mut asked = Asked::default();
+    for sql in fills.flat_map(Fill::parts).filter_map(Fill::query) {
         if asked.rows(sql).is_some() {
             continue;
         }
-        let rows =
-            session.query(sql).with_context(|| format!("workload.statements, the query {sql} of a parameter"))?;
+        let rows = session.query(sql).with_context(|| format!("{place}: {sql}"))?;
         if rows.len() > ROWS_MOST {
-            let what = format!(
-                "workload.statements, the query {sql} of a parameter: it gives {} rows, and at most {ROWS_MOST} are drawn from",
-                rows.len()
-            );
+            let given = rows.len();
+            let what = format!("{place}: {sql} gives {given} rows, and at most {ROWS_MOST} are drawn from");
             return Err(anyhow::Error::new(Fault::new(what, "add a LIMIT")));
         }
         asked.0.insert(sql.to_owned(), Arc::new(rows));
     }
-    Ok(Some(asked))
+    Ok(asked)
 }

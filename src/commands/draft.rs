@@ -21,6 +21,7 @@ use crate::data::Parameters;
 use crate::database::{self, Database, DatabaseError, Endpoint, Entry, Session};
 use crate::draft::catalogue::{Catalogue, MARK, Server, Writer, read_catalogue};
 use crate::draft::fit::{Fitted, Fitter, Place};
+use crate::draft::private::{Described, describe};
 use crate::draft::seen::{Collector, Counters, CountersError, LogError, Seen, grammar_of, read_log};
 use crate::draft::sql::Known;
 use crate::draft::written::{rows_text, study_text};
@@ -99,10 +100,11 @@ pub fn run(arguments: &DraftArguments, is_json: bool, names: &Names) -> Result<S
         arguments.statements.is_empty() && !seen.statements.iter().any(|ran| !fitter.is_of_server(&ran.text));
     let seen = if is_guess { fallback(&catalogue, &quote, seen) } else { with_number(seen, &fitter) };
     let mut trier = OnDatabase { database: &*database, server: found.server, lost: None };
-    let drafted = draft(&fitter, seen, &mut trier);
+    let mut drafted = draft(&fitter, seen, &mut trier);
     if let Some(error) = trier.lost {
         return Err(Failure::usage(anyhow::Error::new(error)));
     }
+    let described = arguments.private.then(|| describe(&fitter, &mut drafted));
     if drafted.statements.is_empty() {
         return Err(Failure::refused(nothing_understood(&found.address, &drafted)));
     }
@@ -115,14 +117,14 @@ pub fn run(arguments: &DraftArguments, is_json: bool, names: &Names) -> Result<S
         file: &file,
         time: &time,
     };
-    let text = study_text(&origin, &catalogue, &drafted);
+    let text = study_text(&origin, &catalogue, &drafted, described.as_deref());
     if let Err(errors) = study::load_text(&file, &text, &[], None, false, names) {
         return Err(Failure::broken(anyhow::anyhow!(
             "the study that was drawn cannot be read again, which is a fault of loadline: {errors}"
         )));
     }
     write_new(&out, &text)?;
-    tell(&file, &drafted, is_guess, is_json)
+    tell(&file, (&drafted, described.as_deref()), is_guess, is_json)
 }
 
 /// Which database an address or a path leads to.
@@ -428,7 +430,12 @@ fn file_name(name: &str) -> String {
     if plain.is_empty() { "draft".to_owned() } else { plain.to_owned() }
 }
 
-fn tell(file: &str, drafted: &Drafted, is_guess: bool, is_json: bool) -> Result<Status, Failure> {
+fn tell(
+    file: &str,
+    (drafted, described): (&Drafted, Option<&[Described]>),
+    is_guess: bool,
+    is_json: bool,
+) -> Result<Status, Failure> {
     if is_json {
         let statement = |one: &crate::draft::DraftedStatement| {
             json!({
@@ -438,8 +445,10 @@ fn tell(file: &str, drafted: &Drafted, is_guess: bool, is_json: bool) -> Result<
         };
         let left_out =
             |one: &crate::draft::LeftOut| json!({ "sql": one.sql, "share": one.share, "because": one.because });
+        let table = |one: &Described| json!({ "name": one.table.name, "rows": one.table.rows, "remarks": one.remarks });
+        let tables = described.map(|described| described.iter().map(table).collect::<Vec<_>>());
         print_json(&json!({
-            "study": file, "rate_per_s": drafted.rate_per_s, "statements_are_seen": !is_guess, "origin": drafted.origin,
+            "study": file, "tables": tables, "rate_per_s": drafted.rate_per_s, "statements_are_seen": !is_guess, "origin": drafted.origin,
             "statements": drafted.statements.iter().map(statement).collect::<Vec<_>>(),
             "left_out": drafted.left_out.iter().map(left_out).collect::<Vec<_>>()
         }))?;
@@ -450,7 +459,11 @@ fn tell(file: &str, drafted: &Drafted, is_guess: bool, is_json: bool) -> Result<
     out.push('\n');
     for one in &drafted.statements {
         let rows = one.rows.map_or(String::new(), |rows| format!(", {}", rows_text(rows)));
-        let writes = if one.fitted.writes { ", changes data: left out until workload.writes = true" } else { "" };
+        let writes = match (one.fitted.writes, described) {
+            (true, None) => ", changes data: left out until workload.writes = true",
+            (true, Some(_)) => ", changes data",
+            (false, _) => "",
+        };
         out += &format!("{:>8} %  {}{rows}{writes}\n", show_number(100.0 * one.share), one.fitted.name);
     }
     for one in &drafted.left_out {
@@ -461,6 +474,10 @@ fn tell(file: &str, drafted: &Drafted, is_guess: bool, is_json: bool) -> Result<
             one.because
         );
         out += &listed(&told);
+    }
+    for Described { table, remarks } in described.unwrap_or_default() {
+        out += &format!("{:>12} rows  {}\n", show_number(table.rows as f64), table.name);
+        remarks.iter().for_each(|remark| out += &listed(&format!("{}: {remark}", table.name)));
     }
     out += &format!("\n{file} is written. Read it, and run it with: loadline run {file}\n");
     print(&out)?;

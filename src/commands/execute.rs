@@ -73,7 +73,7 @@ pub fn check(settings: &Settings) -> anyhow::Result<()> {
 
 /// A trial on a database that is there.
 fn attempt(trial: &Trial, current: &mut Current, filling: &dyn Fn(u64, u64)) -> Executed {
-    let mut executed = match set_up(trial, current) {
+    let mut executed = match set_up(trial, current, filling) {
         Ok(ready) => {
             measure_any(trial, ready, current, filling).unwrap_or_else(|error| Executed::failed(trial, &error))
         }
@@ -100,7 +100,7 @@ fn attempt(trial: &Trial, current: &mut Current, filling: &dyn Fn(u64, u64)) -> 
 }
 
 /// Makes the tables, unless they are there from an earlier trial and can be used again, and prepares the statements once.
-fn set_up(trial: &Trial, current: &mut Current) -> anyhow::Result<Ready> {
+fn set_up(trial: &Trial, current: &mut Current, filling: &dyn Fn(u64, u64)) -> anyhow::Result<Ready> {
     let settings = &trial.case.settings;
     if let Some(recorder) = settings.recorded() {
         let mut front = Front::start(settings, recorder, current)?;
@@ -111,7 +111,7 @@ fn set_up(trial: &Trial, current: &mut Current) -> anyhow::Result<Ready> {
         return Ok(Ready { work, session: None, front: Some(front) });
     }
     let work = Arc::new(Work::new(settings).map_err(anyhow::Error::msg)?);
-    let mut session = make_tables(settings, &work, current)?;
+    let mut session = make_tables(settings, &work, current, filling)?;
     for sql in &settings.workload.set_up {
         session.run_change(sql).context("workload.set_up")?;
     }

@@ -8,6 +8,7 @@ use crate::database::{Database, Entry};
 use crate::fault::Fault;
 use crate::monitor::{self, Remote, read_address};
 use crate::trial::DatabaseSettings;
+use crate::units::show_bytes;
 
 /// Settings that decide what an embedded database keeps, where it has them.
 const OF_EMBEDDED: [(&str, &str); 2] = [("journal_mode", "PRAGMA journal_mode"), ("synchronous", "PRAGMA synchronous")];
@@ -23,6 +24,9 @@ pub(super) fn facts(
     settings: &DatabaseSettings,
 ) -> anyhow::Result<Vec<(String, String)>> {
     let mut facts = told(entry, database, program).map_err(|error| at_its_place(error, settings))?;
+    facts.extend(
+        settings.memory_bytes.map(|bytes| ("memory".to_owned(), format!("at most {}", show_bytes(bytes as f64)))),
+    );
     let remote = watched(settings, monitor::INTERVAL)?;
     facts.extend(remote.map(|remote| ("machine".to_owned(), remote.host.to_string())));
     Ok(facts)

@@ -3,6 +3,7 @@
 use anyhow::{Context, bail};
 
 use super::fixture::{Fixture, content_of, is_analysed};
+use super::own_tables::make_own;
 use super::stage::Current;
 use crate::database::{Session, dialect};
 use crate::server::interrupted;
@@ -10,15 +11,22 @@ use crate::statement::Request;
 use crate::trial::Settings;
 use crate::workload::Work;
 
-/// Makes empty tables in the place of those of the last trial, unless these hold what is needed. Gives a connection.
+/// Makes empty tables in the place of those of the last trial, and tables of the study's own with what they hold, unless these hold what is needed. Gives
+/// a connection. `filling` is told how many rows of those there are, of how many.
 ///
 /// # Errors
 /// When the database refuses one, as it does when it has one of that name already.
-pub fn make_tables(settings: &Settings, work: &Work, current: &mut Current) -> anyhow::Result<Box<dyn Session>> {
+pub fn make_tables(
+    settings: &Settings,
+    work: &Work,
+    current: &mut Current,
+    filling: &dyn Fn(u64, u64),
+) -> anyhow::Result<Box<dyn Session>> {
     let tables = || work.programs().iter().flat_map(|program| &program.tables);
     let content = content_of(settings, work)?;
     let is_there = |fixture: &Fixture| fixture.content == content && !fixture.is_changed;
-    if tables().next().is_none() || current.fixture.as_ref().is_some_and(is_there) {
+    let has_any = tables().next().is_some() || !settings.tables.is_empty();
+    if !has_any || current.fixture.as_ref().is_some_and(is_there) {
         return Ok(current.database.connect()?);
     }
     current.remove_tables()?;
@@ -37,9 +45,9 @@ pub fn make_tables(settings: &Settings, work: &Work, current: &mut Current) -> a
                 anyhow::Error::new(error).context(format!("table \"{}\" cannot be made{remedy}", table.name))
             })?;
         }
-        let empty = Fixture { content: String::new(), tables: Vec::new(), is_changed: true };
-        current.fixture.get_or_insert(empty).tables.push(table.name.clone());
+        current.fixture.get_or_insert_with(Fixture::empty).tables.push(table.name.clone());
     }
+    make_own(settings, current, &mut *session, filling)?;
     Ok(session)
 }
 
@@ -56,7 +64,7 @@ pub fn fill(
     filling: &dyn Fn(u64, u64),
 ) -> anyhow::Result<()> {
     let Some(fixture) = current.fixture.as_mut().filter(|fixture| fixture.is_changed) else { return Ok(()) };
-    if work.program().tables.is_empty() {
+    if work.program().tables.is_empty() && settings.tables.is_empty() {
         return Ok(());
     }
     for other in work.programs().iter().skip(1).filter(|program| !program.first.steps.is_empty()) {

@@ -1,11 +1,12 @@
 //! The fixture: the tables that loadline made, and what is in them.
 //!
-//! Main type: [`Fixture`]. Invariant: only tables that loadline has made are ever dropped, and a trial that reads finds what its
+//! Main types: [`Fixture`], [`OwnTable`]. Invariant: only tables that loadline has made are ever dropped, and a trial that reads finds what its
 //! settings say.
 
-use anyhow::Context;
+use anyhow::{Context, bail};
 
 use super::entry::entry_of;
+use crate::database::{Database, Session};
 use crate::operation::Operation;
 use crate::server::ServerError;
 use crate::statement::Request;
@@ -19,9 +20,55 @@ pub struct Fixture {
     pub content: String,
     /// Names of the tables.
     pub tables: Vec<String>,
+    /// Tables of the study's own, which stand behind those.
+    pub own: Vec<OwnTable>,
     /// Whether a trial has written to them since they were filled, so that they cannot serve another. Updates that leave keys,
     /// rows and the spread of values as they were do not count.
     pub is_changed: bool,
+}
+
+/// A table of the study's own that was made.
+#[derive(Debug, Clone, PartialEq)]
+pub struct OwnTable {
+    /// Its name.
+    pub name: String,
+    /// What removes it, in order.
+    pub drop: Vec<String>,
+}
+
+impl Fixture {
+    /// Tables that hold nothing yet.
+    pub fn empty() -> Self {
+        Fixture { content: String::new(), tables: Vec::new(), own: Vec::new(), is_changed: true }
+    }
+}
+
+/// Removes a table that was made, in the words of the study. What cannot be removed because it was never made, as half of a table, is passed over.
+///
+/// # Errors
+/// When the table is still there afterwards, or the connection broke.
+pub fn remove_own(table: &OwnTable, database: &dyn Database, session: &mut dyn Session) -> anyhow::Result<()> {
+    let mut refused = None;
+    for sql in &table.drop {
+        match session.run_change(sql) {
+            Err(error) if error.is_refusal() => {
+                refused.get_or_insert(anyhow::Error::new(error).context(format!("table \"{}\": {sql}", table.name)));
+            }
+            outcome => outcome?,
+        }
+    }
+    let name = database.dialect().quote(&table.name);
+    match (session.query(&asks_whether_there(&name)), refused) {
+        (Ok(_), Some(refused)) => Err(refused),
+        (Ok(_), None) => bail!("table \"{}\" is there still after its drop; write what removes it", table.name),
+        (Err(error), _) if error.is_refusal() => Ok(()),
+        (Err(error), _) => Err(error.into()),
+    }
+}
+
+/// What is refused where there is no such table.
+pub fn asks_whether_there(quoted: &str) -> String {
+    format!("SELECT 1 FROM {quoted} WHERE 1 = 0")
 }
 
 /// What tables of these settings hold before a trial, and their shape: a layout may add an index for what a case asks.
@@ -31,8 +78,12 @@ pub fn content_of(settings: &Settings, work: &Work) -> anyhow::Result<String> {
         [one] => format!("{one:?}"),
         _ => format!("{tables:?}"),
     };
-    serde_json::to_string(&(&settings.record, &settings.layout, tables, is_analysed(settings)))
-        .context("settings as text")
+    let records = (&settings.record, &settings.layout, tables, is_analysed(settings));
+    match settings.tables.is_empty() {
+        true => serde_json::to_string(&records),
+        false => serde_json::to_string(&(records, &settings.tables)),
+    }
+    .context("settings as text")
 }
 
 /// Whether the database is to look at the content before trials: plans of queries depend on what it knows.
@@ -52,7 +103,9 @@ const SAMPLED: u64 = 256;
 /// A sentence when the settings cannot be carried out.
 pub fn identity_of(settings: &Settings) -> anyhow::Result<Option<String>> {
     let database = &settings.database;
-    let is_own = database.url.is_none() && database.path.is_none() && database.name != "simulated";
+    // The page cache of kept data counts as that of whoever put it there, and not within the server's limit.
+    let is_whole = database.memory_bytes.is_none();
+    let is_own = is_whole && database.url.is_none() && database.path.is_none() && database.name != "simulated";
     if !is_own || settings.record.rows < KEPT_ROWS_MIN || !workload::only_reads(settings) {
         return Ok(None);
     }

@@ -8,6 +8,7 @@ mod background;
 mod block;
 mod block_erase;
 mod block_keys;
+mod budget;
 mod cache;
 mod capture;
 mod compare;
@@ -33,6 +34,7 @@ mod init;
 pub mod list;
 mod options;
 pub mod output;
+mod own_tables;
 mod password;
 mod pinned;
 pub mod plan;
@@ -67,6 +69,7 @@ use crate::fault::fault;
 use crate::study::{self, Names, Passwords, Study};
 use crate::workload::Work;
 
+use budget::Budget;
 use list::{Catalogue, Member};
 use run::Destination;
 use stored::{open_run, status_of_files};
@@ -127,8 +130,10 @@ pub fn execute_command(cli: Cli) -> Result<Status, Failure> {
         Command::Draft(arguments) => draft::run(&arguments, cli.json, &names()),
         Command::Run(arguments) => {
             let (study, passwords) = read_study(&arguments.study, &names())?;
-            let words = rerun::words_of(&arguments.study, &study);
-            run::run(&study, passwords, &destination(&arguments), words, (cli.json, arguments.strict))
+            let mut words = rerun::words_of(&arguments.study, &study);
+            words.extend(arguments.budget.iter().flat_map(|time| ["--budget".to_owned(), time.clone()]));
+            let (budget, flags) = (Budget::read(arguments.budget.as_deref())?, (cli.json, arguments.strict));
+            run::run(&study, passwords, &destination(&arguments), (words, budget), flags)
         }
         Command::Report { runs, strict } => report::run(&runs, cli.json, strict),
         Command::Compare(arguments) => compare::run(&arguments, cli.json),

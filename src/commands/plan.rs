@@ -13,8 +13,8 @@ use crate::study::plan::{
     GUESSED_OPERATIONS_PER_S, GUESSED_RECORDS_PER_S, REHEARSAL_S, estimate, first_counted_round, show_rule,
 };
 use crate::study::{Names, Study};
-use crate::trial::{DatabaseSettings, Length};
-use crate::units::{show_number, show_seconds};
+use crate::trial::{DatabaseSettings, Length, Settings};
+use crate::units::{show_bytes, show_number, show_seconds};
 
 /// Checks the study and prints its plan.
 ///
@@ -43,6 +43,7 @@ pub fn text_of(study: &Study, names: &Names) -> String {
         lines.push(("source", study.source.clone()));
     }
     lines.extend(servers(study, names).into_iter().map(|server| ("database", server)));
+    lines.extend(own_tables(study).into_iter().map(|tables| ("tables", tables)));
     lines.push(("cases", format!("{}{product}", study.cases.len())));
     lines.push(("repeat", show_rule(study)));
     lines.push(("trials", show_range(show_number(least as f64), show_number(most as f64))));
@@ -101,6 +102,7 @@ pub fn json_of(study: &Study, names: &Names) -> Value {
         "seed": study.seed,
         "quick": study.quick,
         "databases": servers(study, names),
+        "tables": own_tables(study),
         "factors": study.factors.iter().map(|factor| &factor.setting).collect::<Vec<_>>(),
         "cases": cases,
         "repeat": study.repeat,
@@ -130,6 +132,21 @@ fn servers(study: &Study, names: &Names) -> Vec<String> {
     servers
 }
 
+/// The tables of the study's own that cases have, each set once, with the design that it is.
+fn own_tables(study: &Study) -> Vec<String> {
+    let mut sets: Vec<String> = Vec::new();
+    for Settings { tables, workload, .. } in study.cases.iter().map(|case| &case.settings) {
+        let tables: Vec<String> =
+            tables.iter().map(|table| format!("{} ({} rows)", table.name, show_number(table.rows as f64))).collect();
+        let design = workload.design.as_ref().map_or(String::new(), |design| format!("{design}: "));
+        let set = format!("{design}{}", tables.join(", "));
+        if !tables.is_empty() && !sets.contains(&set) {
+            sets.push(set);
+        }
+    }
+    sets
+}
+
 fn show_server(database: &DatabaseSettings, names: &Names) -> String {
     let name = &database.name;
     let mut details: Vec<String> = Vec::new();
@@ -140,6 +157,7 @@ fn show_server(database: &DatabaseSettings, names: &Names) -> String {
     details.extend(database.socket.iter().map(|socket| format!("over {socket}")));
     details.extend(database.tls.iter().map(|_| "with TLS".to_owned()));
     details.extend(database.encryption.iter().map(|cipher| format!("files encrypted with {cipher}")));
+    details.extend(database.memory_bytes.map(|bytes| format!("with at most {} of memory", show_bytes(bytes as f64))));
     details.extend(database.cpus.iter().map(|cpus| format!("on CPUs {cpus}")));
     details.extend(database.config.iter().map(|(setting, value)| format!("{setting} = {value}")));
     let details = if details.is_empty() { String::new() } else { format!(" ({})", details.join(", ")) };

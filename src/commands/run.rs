@@ -5,6 +5,7 @@ use std::time::Instant;
 
 use anyhow::Context;
 
+use super::budget::Budget;
 use super::driving::Executed;
 use super::entry::entry_of;
 use super::execute::{self, execute, now_utc};
@@ -48,7 +49,7 @@ pub fn run(
     study: &Study,
     passwords: Passwords,
     destination: &Destination,
-    words: Vec<String>,
+    (words, mut budget): (Vec<String>, Budget),
     (is_json, is_strict): (bool, bool),
 ) -> Result<Status, Failure> {
     check(study).map_err(Failure::usage)?;
@@ -56,6 +57,8 @@ pub fn run(
     server::install_signal_handlers();
     remove_leftovers().map_err(Failure::usage)?;
     let (mut directory, finished) = open(study, destination, words).map_err(Failure::usage)?;
+    // What is stored is the study as it was written.
+    let study = &budget.planned(study);
     let mut outcomes: Outcomes = finished.iter().map(outcome_of).collect();
     let is_resumed = !finished.is_empty();
     let mut searched: Vec<Measurement> = if study.goal.is_some() { finished } else { Vec::new() };
@@ -68,14 +71,11 @@ pub fn run(
     let (mut is_first, mut late) = (true, 0);
     let mut rounds = Rounds::begin();
     'rounds: for round in (0..rounds_max(study)).take_while(|round| rounds.goes_on(study, *round)) {
-        let trials = match &study.goal {
-            Some(goal) => goal::open_round(study, goal, round, &searched),
-            None => plan::open_round(study, round, &outcomes),
-        };
-        if study.goal.is_some() && trials.is_empty() {
-            break;
-        }
+        let Some(trials) = open_round(study, round, &outcomes, &searched) else { break };
         for trial in trials {
+            if !budget.begins() {
+                break 'rounds;
+            }
             progress.begin(&trial);
             let mut current = match stage.enter_for(&trial.case.settings) {
                 Err(error) if is_first && !interrupted() => {
@@ -86,8 +86,8 @@ pub fn run(
             if let Ok(current) = &mut current {
                 note_database(&trial, current, &mut directory, &mut progress).map_err(Failure::broken)?;
             }
-            let executed =
-                execute(&trial, directory.written(), current, &|rows, of| progress.filling(&trial, rows, of));
+            let filling = |rows, of| progress.filling(&trial, rows, of);
+            let executed = execute(&trial, directory.written(), current, &filling);
             if interrupted() {
                 break 'rounds;
             }
@@ -108,11 +108,22 @@ pub fn run(
             }
         }
     }
+    let said = budget.said(study, &outcomes, &directory.path().display().to_string());
+    said.filter(|_| !interrupted()).into_iter().for_each(|line| progress.say(&line));
     let is_clean = finish(stage, progress, &directory);
-    let path = directory.path().to_owned();
-    let run = Run::open(&path).map_err(Failure::broken)?;
+    let run = Run::open(directory.path()).map_err(Failure::broken)?;
     let status = publish(&[run], is_json, is_strict)?;
     Ok(if interrupted() || !is_clean { Status::Invalid } else { status })
+}
+
+/// The trials of a round; none where nothing is left to be done.
+fn open_round(study: &Study, round: u32, outcomes: &Outcomes, searched: &[Measurement]) -> Option<Vec<Trial>> {
+    let trials = match &study.goal {
+        Some(goal) => goal::open_round(study, goal, round, searched),
+        None => plan::open_round(study, round, outcomes),
+    };
+    let is_over = trials.is_empty() && (study.goal.is_some() || left(study, round, outcomes, searched) == 0);
+    (!is_over).then_some(trials)
 }
 
 /// Why no more trials are begun.
@@ -275,5 +286,5 @@ fn left(study: &Study, round: u32, outcomes: &Outcomes, searched: &[Measurement]
             Settled::Yes | Settled::GaveUp => 0,
         }
     };
-    plan::standings(study, plan::rounds_max(study), outcomes).iter().map(of_case).sum()
+    plan::standings(study, plan::rounds_begun(study, outcomes).max(round + 1), outcomes).iter().map(of_case).sum()
 }

@@ -13,8 +13,9 @@ use super::cache::{Cache, Taken};
 use super::database_file::{is_checkpointed, remove_database_file};
 use super::entry::{entry_of, open_within_limits, reached_by};
 use super::facts::facts;
-use super::fixture::{Fixture, identity_of};
+use super::fixture::{Fixture, identity_of, remove_own};
 use super::output::{note, sentence};
+
 use super::staged_link::{StagedLink, wanted};
 use crate::database::recipe::{Reach, Recipe};
 use crate::database::{self, Database, Endpoint, ReadUrl};
@@ -435,6 +436,10 @@ impl Current {
             remove_database_file(file);
         } else {
             let mut session = self.database.connect()?;
+            while let Some(own) = fixture.own.last() {
+                remove_own(own, &*self.database, &mut *session)?;
+                fixture.own.pop();
+            }
             while let Some(table) = fixture.tables.last() {
                 session.run_change(&database::dialect::drop_table(self.database.dialect(), table))?;
                 fixture.tables.pop();
@@ -446,10 +451,11 @@ impl Current {
 
     /// Which tables stay because they could not be dropped, and how to drop them; none where there are none.
     fn staying(&self, error: &anyhow::Error) -> Option<String> {
-        let tables = &self.fixture.as_ref()?.tables;
+        let Fixture { tables, own, .. } = self.fixture.as_ref()?;
         let drop = |table: &String| database::dialect::drop_table(self.database.dialect(), table);
-        let drops = tables.iter().map(drop).collect::<Vec<_>>().join("; ");
-        (!tables.is_empty()).then(|| {
+        let of_own = own.iter().rev().flat_map(|table| table.drop.iter().cloned());
+        let drops = of_own.chain(tables.iter().rev().map(drop)).collect::<Vec<_>>().join("; ");
+        (!drops.is_empty()).then(|| {
             format!("tables that this run made stay on the server: {}; remove them with: {drops}", sentence(error))
         })
     }
@@ -471,7 +477,7 @@ pub fn remove_leftovers() -> anyhow::Result<()> {
 /// What tables that were taken from the cache hold, and the copy where they are one.
 fn fixture_of(taken: Taken) -> (Option<Fixture>, Option<Taken>) {
     let (content, tables) = (taken.described.content.clone(), taken.described.tables.clone());
-    let fixture = Fixture { content, tables, is_changed: false };
+    let fixture = Fixture { content, tables, is_changed: false, ..Fixture::empty() };
     if taken.is_whole() {
         return (Some(fixture), Some(taken));
     }

@@ -5,6 +5,7 @@ use std::io::Cursor;
 use super::formats::names;
 use crate::draft::catalogue::{Catalogue, Column, Holds, Server, Spread, Table, Writer};
 use crate::draft::fit::{Fitted, Fitter, Place};
+use crate::draft::private::describe;
 use crate::draft::seen::{Collector, grammar_of, read_log};
 use crate::draft::written::study_text;
 use crate::draft::{Origin, Trier, draft, known};
@@ -28,15 +29,19 @@ pub(super) static DRAFTS: Target = Target {
         let place =
             Place { server, writer: &writer, now_us: 1_795_674_175_000_000, offset_s: 0, keeps_values: which >= 128 };
         let fitter = Fitter { catalogue: &catalogue, known: &known, grammar: grammar_of(server), place };
-        let drafted = draft(&fitter, collector.seen(), &mut Willing);
+        let mut drafted = draft(&fitter, collector.seen(), &mut Willing);
+        let described = (which & 64 != 0).then(|| describe(&fitter, &mut drafted));
         let origin =
             Origin { address: "shop.db", is_file: true, database: "sqlite", name: "shop", file: "s.toml", time: "now" };
         if drafted.statements.is_empty() {
             return;
         }
-        let text = study_text(&origin, &catalogue, &drafted);
+        let text = study_text(&origin, &catalogue, &drafted, described.as_deref());
         match crate::study::load_text("s.toml", &text, &[], None, false, &names()) {
-            Ok((study, _)) => assert!(!study.base.workload.statements.is_empty()),
+            Ok((study, _)) => {
+                assert!(!study.base.workload.statements.is_empty());
+                assert_eq!(study.base.tables.len(), described.map_or(0, |described| described.len()), "{text}");
+            }
             // A study of which all statements write has none until it is told that it may.
             Err(errors) => assert!(drafted.statements.iter().all(|one| one.fitted.writes), "{errors}\n{text}"),
         }
@@ -51,6 +56,10 @@ pub(super) static DRAFTS: Target = Target {
         ]);
         seeds.extend(seeds.clone().into_iter().map(|mut seed| {
             seed[0] |= 128;
+            seed
+        }));
+        seeds.extend(seeds.clone().into_iter().map(|mut seed| {
+            seed[0] |= 64;
             seed
         }));
         seeds
@@ -106,7 +115,8 @@ fn catalogue() -> Catalogue {
             range: Some((low.to_owned(), high.to_owned())),
             ..Spread::default()
         };
-        Column { name: name.to_owned(), type_name: "t".to_owned(), holds, makes_itself: false, spread }
+        let (name, type_name, plain_type) = (name.to_owned(), "t".to_owned(), Some("t".to_owned()));
+        Column { name, type_name, holds, makes_itself: false, nullable: true, plain_type, spread }
     };
     let columns = vec![
         column("id", Holds::Whole, "1", "100"),
@@ -116,7 +126,20 @@ fn catalogue() -> Catalogue {
     ];
     let (name, quoted) = ("orders".to_owned(), "\"orders\"".to_owned());
     let (keys, indexed) = (vec![vec![0]], vec![0, 1]);
-    let orders =
-        Table { schema: String::new(), name, quoted, is_view: false, rows: 100.0, bytes: None, columns, keys, indexed };
+    let orders = Table {
+        schema: String::new(),
+        name,
+        quoted,
+        is_view: false,
+        rows: 100.0,
+        bytes: None,
+        columns,
+        keys,
+        indexed,
+        indexes: vec![vec![1]],
+        references: Vec::new(),
+        engine: None,
+        is_visible: true,
+    };
     Catalogue { tables: vec![orders], notes: Vec::new() }
 }

@@ -55,6 +55,42 @@ fn raw_times_are_stored_and_exported_with_every_operation() {
     scratch.run(&["export", "raw", "--format", "csv", "--out", "files"]).refused(&["files/trials.csv exists already"]);
 }
 
+#[test]
+fn a_rate_that_changes_is_sent_in_its_shape_with_its_mean() {
+    let scratch = Scratch::new();
+    // Nothing, then a step to three times as much for half of the rest.
+    let shape = STUDY
+        .replace("samples = true\n", "samples = true\nprofile = [[0, 0], [8, 0], [8, 3], [12, 3], [12, 1], [16, 1]]\n")
+        .replace("\"load.rate\" = [40, 80]", "\"load.rate\" = [80]");
+    scratch.write("raw.toml", &shape);
+    let outcome = scratch.run(&["run", "raw.toml", "--out", "raw", "--json"]);
+    assert!(outcome.status.is_some_and(|status| status < 2), "{outcome:?}");
+    scratch.run(&["export", "raw", "--format", "csv", "--out", "files"]).expect(0);
+    let csv = std::fs::read_to_string(scratch.path("files/samples.csv")).unwrap();
+    let of_trial = |line: &&str| line.starts_with(&scratch.stored("raw")[0].trial.id);
+    let intended: Vec<f64> =
+        csv.lines().filter(of_trial).map(|line| line.split(',').nth(6).unwrap().parse().unwrap()).collect();
+    // 80/s over 1.5 s are 120 operations, of which three quarters fall into the third quarter of the time.
+    let within = |from_s: f64, to_s: f64| intended.iter().filter(|time| (from_s..to_s).contains(*time)).count();
+    assert!((119..=120).contains(&intended.len()), "{}", intended.len());
+    assert_eq!(within(-1.0, 0.75), 0);
+    assert!((89..=91).contains(&within(0.75, 1.125)), "{intended:?}");
+    for (change, says) in [
+        ("arrivals = \"closed\"", "operations do not arrive at a rate"),
+        ("operations = 50\narrivals = \"constant\"", "stretched over the duration"),
+    ] {
+        let wrong = shape.replacen("arrivals = \"constant\"", change, 1).replace("[factors]\n\"load.rate\" = [80]", "");
+        let wrong =
+            if change.starts_with("operations") { wrong.replace("duration = \"1500ms\"", "rate = 80") } else { wrong };
+        scratch.write("wrong.toml", &wrong);
+        scratch.run(&["plan", "wrong.toml"]).refused(&["load.profile", says]);
+    }
+    for wrong in ["[[0, 1]]", "[[0, 1], [0, 2]]", "[[0, 0], [1, 0]]", "[[1, 1], [0, 1]]", "[[0, -1], [1, 2]]", "1"] {
+        scratch.write("wrong.toml", &shape.replacen("[[0, 0], [8, 0], [8, 3], [12, 3], [12, 1], [16, 1]]", wrong, 1));
+        scratch.run(&["plan", "wrong.toml"]).refused(&["wrong.toml:", "load.profile is"]);
+    }
+}
+
 /// A row in a form that both formats have: text, and times to the nanosecond.
 fn csv_row(line: &str) -> Vec<String> {
     let cells = line.split(',').enumerate();

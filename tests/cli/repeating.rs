@@ -63,3 +63,29 @@ fn what_plan_accepts_run_does_not_refuse() {
         assert!(!scratch.path("never").exists());
     }
 }
+
+#[test]
+fn a_budget_is_spent_on_what_is_not_settled_and_is_no_part_of_the_study() {
+    let scratch = Scratch::new();
+    let open = STUDY.replace("rule = \"fixed\"\nleast = 2", "within = 0.0001\nleast = 2\nmost = 3");
+    scratch.write("open.toml", &open);
+    let outcome = scratch.run(&["run", "open.toml", "--out", "first", "--budget", "8s"]);
+    let stored = scratch.stored("first");
+    assert!(
+        stored.len() > 3 && outcome.stderr.contains("the budget of 8 s ended the run; 0 of 1 cases"),
+        "{outcome:?}"
+    );
+    assert_eq!(commands(&scratch, "first")[0][1..], ["run", "open.toml", "--seed", "1", "--budget", "8s"]);
+    let study = scratch.run(&["plan", "first/run.toml", "--json"]).expect(0).json();
+    assert_eq!(study["repeat"]["most"], 3);
+    let outcome = scratch.run(&["run", "open.toml", "--resume", "first"]);
+    assert!(outcome.stderr.contains("nothing is missing"), "{outcome:?}");
+    assert_eq!(scratch.stored("first").len(), stored.len());
+    // What is counted stays counted.
+    scratch.write("own.toml", STUDY);
+    scratch.run(&["run", "own.toml", "--out", "counted", "--budget", "10m"]);
+    assert_eq!(scratch.stored("counted").len(), 2);
+    for wrong in ["0s", "soon"] {
+        scratch.run(&["run", "own.toml", "--budget", wrong]).refused(&["--budget"]);
+    }
+}

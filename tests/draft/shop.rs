@@ -19,7 +19,18 @@ pub struct Shop {
 }
 
 impl Shop {
+    /// A server that counts and logs, with the shop's tables and rows.
     pub fn open(name: &'static str) -> Self {
+        let shop = Shop::empty(name);
+        let mut session = shop.target.session();
+        for sql in shop.schema() {
+            session.run(&sql).unwrap_or_else(|error| panic!("{name}: {sql}: {error}"));
+        }
+        shop
+    }
+
+    /// The same server before anything is on it.
+    pub fn empty(name: &'static str) -> Self {
         let directory = Directory::new();
         // The server may be somebody else.
         let anybody = std::os::unix::fs::PermissionsExt::from_mode(0o777);
@@ -41,9 +52,8 @@ impl Shop {
             ],
         };
         let shop = Shop { target: Target::server_with(name, &config), directory };
-        let mut session = shop.target.session();
-        for sql in shop.schema() {
-            session.run(&sql).unwrap_or_else(|error| panic!("{name}: {sql}: {error}"));
+        if shop.is_postgres() {
+            shop.target.session().run("CREATE EXTENSION pg_stat_statements").unwrap();
         }
         shop
     }
@@ -84,7 +94,6 @@ impl Shop {
         ]);
         if self.is_postgres() {
             sql.extend([
-                "CREATE EXTENSION pg_stat_statements".into(),
                 format!(
                     "CREATE ROLE reader LOGIN PASSWORD '{PASSWORD}'; CREATE ROLE writer LOGIN PASSWORD '{PASSWORD}'"
                 ),
@@ -115,6 +124,15 @@ impl Shop {
         let Endpoint { database, tcp: Some((host, port)), .. } = self.endpoint() else { panic!("it listens on TCP") };
         let scheme = if self.is_postgres() { "postgres" } else { "mysql" };
         format!("{scheme}://{account}:{PASSWORD}@{host}:{port}/{database}?sslmode=disable")
+    }
+
+    /// The address with the password of the server's own account, which may do everything.
+    pub fn own_url(&self) -> String {
+        let Endpoint { database, user, password, tcp: Some((host, port)), .. } = self.endpoint() else {
+            panic!("it listens on TCP")
+        };
+        let scheme = if self.is_postgres() { "postgres" } else { "mysql" };
+        format!("{scheme}://{user}:{password}@{host}:{port}/{database}?sslmode=disable")
     }
 
     /// A session of the server's own account.

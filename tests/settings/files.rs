@@ -134,13 +134,15 @@ const CUSTOM: &str = "[record]\ntype = \"custom\"\n\
     values = [ { name = \"b\", kind = \"text\", fill = { random_text = 4 } } ]\n";
 const QUERY: &str = "[workload]\nname = \"query\"\nqueries = [ { name = \"x9\" }, { name = \"y\" } ]\n";
 const CLAIM: &str = "[factors]\n\"load.clients\" = [1, 2]\n[[claims]]\nsays = \"a\"\nmetric = \"throughput\"\n";
+const OWN_TABLE: &str = "[workload]\nname = \"sql\"\nstatements = [ { sql = \"SELECT 1\" } ]\n\
+    [[tables]]\nname = \"t\"\ncreate = [\"CREATE TABLE t (a INT)\"]\nrows = 1\ncolumns = [ { name = \"a\", fill = 1 } ]\n";
 const FRESHNESS: &str = "[workload]\nname = \"freshness\"\n[layout]\nname = \"wide\"\n\
     [load]\narrivals = \"poisson\"\nrate = 1\n[freshness]\n";
 
 /// What a study says besides, so that a setting of this table means something.
 fn around_study(part: &str, key: &str) -> &'static str {
     match (part, key) {
-        ("database", "engine" | "url" | "binary" | "base" | "socket" | "cpus" | "encryption") => {
+        ("database", "engine" | "url" | "binary" | "base" | "socket" | "cpus" | "memory" | "encryption") => {
             "[database]\nname = \"mariadb\"\n"
         }
         ("database", "tls") => "[database]\nname = \"mariadb\"\nsocket = \"tcp\"\n",
@@ -185,6 +187,7 @@ fn around_study(part: &str, key: &str) -> &'static str {
             "[database]\nname = \"mariadb\"\n[record]\ntype = \"violation\"\n[recorder]\npath = \"ftp\"\n[blocks]\n"
         }
         ("goal", _) => "[goal]\nbelow = \"100ms\"\n",
+        ("tables" | "tables.columns", _) => OWN_TABLE,
         _ => around_claims(part, key),
     }
 }

@@ -19,6 +19,7 @@ const LAYERS: &[&[&str]] = &[
     &[
         "finding",
         "file",
+        "csv",
         "fuzzed",
         "measurement",
         "trace",

@@ -2,6 +2,7 @@
 //!
 //! Invariant: nothing here does I/O, but for the types that are read from and written to JSON, and for `file`, which reads a file up to a bound.
 
+pub mod csv;
 pub mod fault;
 pub mod file;
 pub mod finding;

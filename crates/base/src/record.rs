@@ -157,6 +157,11 @@ impl Cells {
         self.cells.len()
     }
 
+    /// Bytes of all texts.
+    pub fn text_bytes(&self) -> usize {
+        self.bytes.len()
+    }
+
     /// Whether there is no value.
     pub fn is_empty(&self) -> bool {
         self.cells.is_empty()

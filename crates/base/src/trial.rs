@@ -10,6 +10,7 @@ mod record;
 mod replay;
 mod statements;
 mod surroundings;
+mod tables;
 
 use std::collections::BTreeMap;
 use std::sync::Arc;
@@ -24,11 +25,12 @@ pub use freshness::{EventPath, FreshnessSettings, Poll, RunAs};
 pub use levels::{level_text, show_level, show_levels};
 pub use record::{CustomColumn, UsertableSettings};
 pub use replay::{ReplayLoad, ReplaySettings, Replayed};
-pub use statements::{Asked, Fill, SqlPart, SqlStatement, Times};
+pub use statements::{Asked, Fill, SqlPart, SqlStatement, TimeBlocks, Times};
 pub use surroundings::{
     BackgroundSettings, BlocksSettings, DiskSettings, DiskSync, LinkHosts, LinkSettings, RecorderPath,
     RecorderSettings, TUNNELS,
 };
+pub use tables::{ColumnFill, TableSettings};
 
 /// The level of each factor, by the factor's dotted setting: `{"layout.name": "star", "load.clients": 4}`.
 pub type Levels = BTreeMap<String, serde_json::Value>;
@@ -147,6 +149,9 @@ pub struct Settings {
     /// `[blocks]`: what is uploaded, where blocks are.
     #[serde(skip_serializing_if = "Option::is_none", default)]
     pub blocks: Option<BlocksSettings>,
+    /// `[[tables]]`: the tables of the study's own that this case has.
+    #[serde(skip_serializing_if = "Vec::is_empty", default)]
+    pub tables: Vec<TableSettings>,
 }
 
 /// `[database]`: which database, and how a private server of it is started.
@@ -181,6 +186,9 @@ pub struct DatabaseSettings {
     /// How the private server encrypts its files: `aes128` or `aes256`; none without encryption.
     #[serde(skip_serializing_if = "Option::is_none", default)]
     pub encryption: Option<String>,
+    /// The most memory that the private server may take, with the page cache of its files, in bytes.
+    #[serde(skip_serializing_if = "Option::is_none", default)]
+    pub memory_bytes: Option<u64>,
     /// CPUs that the private server is pinned to, as in `0` or `0,2-3`.
     #[serde(skip_serializing_if = "Option::is_none", default)]
     pub cpus: Option<String>,
@@ -269,6 +277,9 @@ pub struct WorkloadSettings {
     /// See `set_up`.
     #[serde(skip_serializing_if = "Vec::is_empty", default)]
     pub clean_up: Vec<String>,
+    /// Which of the designs of the study's own tables it is.
+    #[serde(skip_serializing_if = "Option::is_none", default)]
+    pub design: Option<String>,
     /// What the database answered to the queries of [`Fill::From`] and [`Fill::SequenceFrom`]; nothing before a trial.
     #[serde(skip)]
     pub asked: Asked,
@@ -382,6 +393,10 @@ pub struct LoadSettings {
     /// Arrivals per second, open loop only; of sources their sum.
     #[serde(skip_serializing_if = "Option::is_none", default)]
     pub rate_per_s: Option<f64>,
+    /// The shape of the rate over the measured phase, points of time and weight that it goes straight between; empty where it is the same all the time.
+    /// [`LoadSettings::rate_per_s`] is its mean.
+    #[serde(skip_serializing_if = "Vec::is_empty", default)]
+    pub profile: Vec<[f64; 2]>,
     /// Arrivals per second of each source, where clients are sources.
     #[serde(skip_serializing_if = "Option::is_none", default)]
     pub source_rate_per_s: Option<f64>,

@@ -5,7 +5,7 @@
 #![cfg(not(fuzzing))]
 
 use loadline_base::{
-    finding, histogram, imported, measurement, operation, queueing, reason, said, scoring, statement, statistics,
+    csv, finding, histogram, imported, measurement, operation, queueing, reason, said, scoring, statement, statistics,
     trial, units, written,
 };
 use loadline_bench::{metric, store, study};

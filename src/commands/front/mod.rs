@@ -74,7 +74,7 @@ impl Front {
         let shape = Shape::named(&settings.layout.name).context("the recorder has no such layout")?;
         let tables = stored_tables(shape, &settings.record.table);
         refuse_others(current, &tables)?;
-        current.fixture = Some(Fixture { content: String::new(), tables: tables.all.clone(), is_changed: true });
+        current.fixture = Some(Fixture { tables: tables.all.clone(), ..Fixture::empty() });
         let reach = current.reach_of_front();
         let broker = match recorder.path {
             RecorderPath::Nats => Some(start_broker(&reach)?),

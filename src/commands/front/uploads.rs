@@ -56,7 +56,7 @@ pub(super) fn start(settings: &Settings, recorder: &RecorderSettings, current: &
     let blocks = settings.blocks.clone().unwrap_or_default();
     let form = Form::named(&settings.layout.name).context("violations are not stored in this layout")?;
     let tables = form.tables().into_iter().rev().map(|table| table.name).collect();
-    current.fixture = Some(Fixture { content: String::new(), tables, is_changed: true });
+    current.fixture = Some(Fixture { tables, ..Fixture::empty() });
     let reach = current.reach_of_front();
     let has_tls = recorder.path == RecorderPath::Ftps;
     let mut party = Party::new(settings, &blocks)?;

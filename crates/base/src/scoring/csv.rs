@@ -4,6 +4,7 @@
 //! writing, rows of an alternative are repeats unless a column `case` tells them apart.
 
 use super::{Evidence, Measured};
+use crate::csv::cells;
 use crate::quote::quoted;
 
 /// A table as it was read: its columns and its rows with their line numbers.
@@ -69,7 +70,7 @@ impl<'a> Table<'a> {
         let Some((first, heading)) = lines.next() else {
             return Err(format!("{name}:1: the file is empty; its first line is {}", needed.join(",")));
         };
-        let columns = fields(heading).ok_or_else(|| unclosed(name, first))?;
+        let columns = cells(heading).map_err(|why| format!("{name}:{first}: {why}"))?;
         if let Some(missing) = needed.iter().find(|column| !columns.iter().any(|known| known == *column)) {
             let found = columns.join(",");
             return Err(format!(
@@ -88,7 +89,7 @@ impl<'a> Table<'a> {
         }
         let mut rows = Vec::new();
         for (line, text) in lines {
-            let row = fields(text).ok_or_else(|| unclosed(name, line))?;
+            let row = cells(text).map_err(|why| format!("{name}:{line}: {why}"))?;
             if row.len() != columns.len() {
                 let (found, wanted) = (row.len(), columns.len());
                 return Err(format!("{name}:{line}: {found} fields instead of {wanted}; write {}", columns.join(",")));
@@ -106,30 +107,6 @@ impl<'a> Table<'a> {
     fn field<'r>(&self, row: &'r [String], column: &str) -> &'r str {
         self.columns.iter().position(|known| known == column).map_or("", |place| row[place].as_str())
     }
-}
-
-fn unclosed(name: &str, line: usize) -> String {
-    format!("{name}:{line}: a quotation mark is not closed; close it on the same line")
-}
-
-/// The fields of a line (RFC 4180, without line breaks in fields); none when a quotation mark is not closed.
-fn fields(line: &str) -> Option<Vec<String>> {
-    let mut fields = vec![String::new()];
-    let mut is_quoted = false;
-    let mut characters = line.trim_end().chars().peekable();
-    while let Some(character) = characters.next() {
-        let last = fields.last_mut()?;
-        match character {
-            '"' if is_quoted && characters.peek() == Some(&'"') => {
-                characters.next();
-                last.push('"');
-            }
-            '"' => is_quoted = !is_quoted,
-            ',' if !is_quoted => fields.push(String::new()),
-            other => last.push(other),
-        }
-    }
-    (!is_quoted).then(|| fields.iter().map(|field| field.trim().to_owned()).collect())
 }
 
 #[cfg(test)]
@@ -157,7 +134,7 @@ mod tests {
             ("alternative,throughput\na,-1\n", "w.csv:2: throughput is \"-1\""),
             ("alternative,throughput\na\n", "w.csv:2: 1 fields instead of 2"),
             ("alternative,throughput\n,1\n", "w.csv:2: the alternative has no name"),
-            ("alternative,throughput\n\"a,1\n", "w.csv:2: a quotation mark"),
+            ("alternative,throughput\n\"a,1\n", "w.csv:2: a quote is not closed"),
             ("alternative,throughput\na,1\n", "w.csv, r.csv: b has no value of writing"),
         ] {
             let error = evidence_from_csv(("w.csv", writes), ("r.csv", READS)).unwrap_err();

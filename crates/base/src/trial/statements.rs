@@ -2,6 +2,7 @@
 //!
 //! Main types: [`SqlStatement`] and [`Fill`].
 
+use std::borrow::Cow;
 use std::collections::BTreeMap;
 use std::sync::Arc;
 
@@ -95,6 +96,28 @@ pub enum Fill {
     SequenceFrom(String, i64),
     /// So many values as one, as PostgreSQL writes an array: `{4,1,9}`.
     Array(u32, Box<Fill>),
+    /// Counts up as a sequence does, from the first number by the second, and stays at each for so many.
+    Blocks(i64, i64, u64),
+    /// The same of times.
+    TimeBlocks(TimeBlocks),
+    /// Counts up from the first number by the second, and begins again after so many.
+    Cycle(i64, i64, u64),
+    /// One of the rows of a CSV file, behind its first, which names the columns: its first value.
+    FromCsv(String),
+}
+
+/// Times that count up.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+pub struct TimeBlocks {
+    /// The first, in microseconds since 1970.
+    pub first_us: i64,
+    /// From one to the next, in microseconds.
+    pub step_us: i64,
+    /// For how many it stays at each, at least 1.
+    pub times: u64,
+    /// What stands behind each, as in `+00`; empty for nothing.
+    #[serde(skip_serializing_if = "String::is_empty", default)]
+    pub zone: String,
 }
 
 /// Times that ascend, in microseconds since 1970, and how they are written.
@@ -116,6 +139,14 @@ impl Fill {
         }
     }
 
+    /// What its rows are kept under in [`Asked`], where it takes its values from some.
+    pub fn source(&self) -> Option<Cow<'_, str>> {
+        match self {
+            Fill::FromCsv(path) => Some(Cow::Owned(format!("file {path}"))),
+            _ => self.query().map(Cow::Borrowed),
+        }
+    }
+
     /// Itself, and what it is made of.
     pub fn parts(&self) -> Vec<&Fill> {
         let mut parts = vec![self];
@@ -128,12 +159,12 @@ impl Fill {
     }
 }
 
-/// Rows that a database answered to the queries of a study, by the query: values as text, null as none.
+/// Rows that a database answered to the queries of a study, by the query, and those of CSV files, by [`Fill::source`]: values as text, null as none.
 #[derive(Debug, Clone, PartialEq, Eq, Default)]
 pub struct Asked(pub BTreeMap<String, Arc<Vec<Vec<Option<String>>>>>);
 
 impl Asked {
-    /// The rows of a query; none before it was asked.
+    /// The rows of a query, or of a file; none before it was asked.
     pub fn rows(&self, sql: &str) -> Option<&Arc<Vec<Vec<Option<String>>>>> {
         self.0.get(sql)
     }

@@ -48,8 +48,7 @@ impl Companion {
     /// When it cannot be executed.
     pub fn start(&mut self, line: &CommandLine, namespace: Option<&Namespace>) -> Result<(), ServerError> {
         // Should loadline die, the program is of no use for anything.
-        let conditions =
-            Conditions { user: None, cpus: None, death_signal: libc::SIGKILL, namespace: namespace.cloned() };
+        let conditions = Conditions { namespace: namespace.cloned(), ..Conditions::own(libc::SIGKILL) };
         self.child = Some(start::execute(line, &mut self.directory, &conditions)?);
         Ok(())
     }

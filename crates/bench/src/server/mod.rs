@@ -11,6 +11,7 @@ mod directory;
 mod disk;
 mod interrupt;
 mod keep;
+mod memory;
 mod process;
 mod readiness;
 mod start;
@@ -39,6 +40,7 @@ use crate::database::recipe::{Reach, Recipe};
 use crate::fault::Fault;
 use crate::trial::DatabaseSettings;
 use directory::PrivateDirectory;
+use memory::MemoryGroup;
 
 /// How long a server may take to stop in order before it is ended by force.
 const STOP_WITHIN: Duration = Duration::from_secs(20);
@@ -59,6 +61,8 @@ pub struct Server {
     endpoint: Endpoint,
     stop_signal: i32,
     warnings: Vec<String>,
+    /// Goes when the server has gone.
+    _memory: Option<MemoryGroup>,
 }
 
 /// Why there is no server. Sentences name the place, the value and the remedy.
@@ -75,6 +79,9 @@ pub enum ServerError {
         /// What is wrong with it, and what to do.
         reason: String,
     },
+    /// `database.memory` cannot be kept.
+    #[error("{0}")]
+    Memory(Fault),
     /// `database.tls` asks for a certificate, and none can be made.
     #[error("{0}")]
     NoCertificate(String),
@@ -172,7 +179,7 @@ impl ServerError {
     /// What to do about it; none where that cannot be told, or is told in passing.
     pub fn remedy(&self) -> Option<String> {
         match self {
-            ServerError::NotFound(fault) => fault.remedy.clone(),
+            ServerError::NotFound(fault) | ServerError::Memory(fault) => fault.remedy.clone(),
             ServerError::Encryption { remedy, .. } => Some(remedy.clone()),
             ServerError::Initialise { remedy, .. } | ServerError::NotUp { remedy, .. } => remedy.clone(),
             ServerError::Path { source, .. } | ServerError::Execute { source, .. } => {

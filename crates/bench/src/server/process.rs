@@ -3,11 +3,13 @@
 //! Main type: [`ProcessIdentity`]. Invariant: a process is signalled only while its identity, pid and start time, is
 //! confirmed or while it is an unreaped child, so that a pid which has been given to somebody else is never hit.
 
+use std::fs::File;
 use std::io;
+use std::os::fd::AsRawFd;
 use std::os::unix::process::CommandExt;
 use std::process::{Child, Command};
-use std::sync::OnceLock;
 use std::sync::mpsc::{Sender, channel};
+use std::sync::{Arc, OnceLock};
 use std::thread;
 use std::time::{Duration, Instant};
 
@@ -114,6 +116,15 @@ pub(super) struct Conditions {
     pub death_signal: i32,
     /// The network that it is in; none is loadline's own.
     pub namespace: Option<Namespace>,
+    /// The list of processes of the group that it is in, whose memory is limited; none is loadline's own.
+    pub memory: Option<Arc<File>>,
+}
+
+impl Conditions {
+    /// Those of loadline itself, for a process that the kernel ends with this signal when loadline dies.
+    pub fn own(death_signal: i32) -> Self {
+        Conditions { user: None, cpus: None, death_signal, namespace: None, memory: None }
+    }
 }
 
 /// Starts a process in a process group of its own, so that the terminal's Ctrl-C reaches loadline only.
@@ -126,7 +137,15 @@ pub(super) fn spawn(mut command: Command, conditions: &Conditions) -> io::Result
     let set = conditions.cpus.as_ref().map(CpuList::to_set);
     let signal = conditions.death_signal as libc::c_ulong;
     let parent = std::process::id() as i32;
+    let memory = conditions.memory.clone();
     let prepare = move || {
+        if let Some(processes) = &memory {
+            // SAFETY: the descriptor is open as long as the file is kept, and the bytes are there; writing is async-signal-safe. Zero is whoever writes.
+            let written = unsafe { libc::write(processes.as_raw_fd(), c"0".as_ptr().cast(), 1) };
+            if written != 1 {
+                return Err(io::Error::last_os_error());
+            }
+        }
         if let Some(set) = &set {
             cpus::apply(set)?;
         }
@@ -250,7 +269,7 @@ mod tests {
     }
 
     fn conditions() -> Conditions {
-        Conditions { user: None, cpus: None, death_signal: libc::SIGKILL, namespace: None }
+        Conditions::own(libc::SIGKILL)
     }
 
     #[test]

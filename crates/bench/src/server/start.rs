@@ -8,6 +8,7 @@ use std::process::{Child, Command, Stdio};
 use std::time::Duration;
 
 use super::directory::{PrivateDirectory, at, random_hex, root};
+use super::memory::MemoryGroup;
 use super::process::{self, Conditions, ProcessIdentity};
 use super::readiness::{Outcome, adjustments, await_server, relevant_lines};
 use super::user::{User, own_uid};
@@ -15,6 +16,7 @@ use super::{CpuList, KeptData, STOP_WITHIN, Server, ServerError, free_disk_bytes
 use crate::database::recipe::{CommandLine, Reach, Recipe};
 use crate::database::tls::private;
 use crate::trial::DatabaseSettings;
+use crate::units::show_bytes;
 
 const READY_WITHIN: Duration = Duration::from_secs(60);
 const INITIALISED_WITHIN: Duration = Duration::from_secs(180);
@@ -58,7 +60,7 @@ impl<'a> Plan<'a> {
             _ => None,
         };
         let (death_signal, namespace) = (recipe.stop_signal(), reach.namespace.clone());
-        let conditions = Conditions { user, cpus, death_signal, namespace };
+        let conditions = Conditions { user, cpus, namespace, ..Conditions::own(death_signal) };
         Ok(Plan { recipe, settings, reach, binary, conditions })
     }
 
@@ -106,13 +108,14 @@ impl<'a> Plan<'a> {
     }
 
     /// Starts the process; again with another port while the one that was free is taken meanwhile.
-    fn run(&self, directory: &mut PrivateDirectory) -> Result<(Child, u16), ServerError> {
+    fn run(&self, directory: &mut PrivateDirectory, memory: Option<&MemoryGroup>) -> Result<(Child, u16), ServerError> {
+        let conditions = memory.map_or_else(|| self.conditions.clone(), |memory| memory.around(&self.conditions));
         let mut attempt = 1;
         loop {
             let port = free_port()?;
             File::create(directory.log()).map_err(at(&directory.log(), "write"))?;
             let line = self.recipe.start(&self.binary, &directory.server(), port, self.settings, self.reach);
-            let mut child = execute(&line, directory, &self.conditions)?;
+            let mut child = execute(&line, directory, &conditions)?;
             // Both sockets must answer, whichever of them clients are told of.
             let all = DatabaseSettings { socket: None, ..self.settings.clone() };
             let endpoint = self.recipe.endpoint(&directory.server(), port, &all, self.reach);
@@ -149,6 +152,12 @@ impl<'a> Plan<'a> {
         if lines.contains("no space left") || lines.contains("error 28") {
             return Some("free some room, or choose another place (--out, TMPDIR)".to_owned());
         }
+        if let (true, Some(bytes)) = (lines.contains("memory"), self.settings.memory_bytes) {
+            let given = show_bytes(bytes as f64);
+            return Some(format!(
+                "raise database.memory, which is {given}, or have the server take less with database.config"
+            ));
+        }
         let named = self.settings.config.iter().find(|(name, _)| lines.contains(&plain(name)));
         if let Some((name, value)) = named {
             return Some(format!("correct or remove database.config.{name} = \"{value}\""));
@@ -177,11 +186,13 @@ pub(super) fn start(
         Some(kept) => plan.adopt(&mut directory, kept)?,
         None => plan.initialise(&mut directory, &password)?,
     }
-    let (child, port) = plan.run(&mut directory)?;
+    // Whatever was made before is not the server's own: its data lie in the page cache of whoever wrote them, and count there.
+    let memory = settings.memory_bytes.map(MemoryGroup::create).transpose().map_err(ServerError::Memory)?;
+    let (child, port) = plan.run(&mut directory, memory.as_ref())?;
     let mut endpoint = recipe.endpoint(&directory.server(), port, settings, reach);
     endpoint.password = password;
     let warnings = adjustments(&read_log(&directory.log()), settings.config.keys());
-    Ok(Server { child: Some(child), directory, endpoint, stop_signal: recipe.stop_signal(), warnings })
+    Ok(Server { child: Some(child), directory, endpoint, stop_signal: recipe.stop_signal(), warnings, _memory: memory })
 }
 
 /// Starts a program in the directory, with its output at the end of the log and nothing of loadline's environment that

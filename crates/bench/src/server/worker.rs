@@ -28,7 +28,7 @@ impl Worker {
     pub fn start(arguments: &[&str]) -> io::Result<Worker> {
         let mut command = Command::new(std::env::current_exe()?);
         command.args(arguments).stdin(Stdio::piped()).stdout(Stdio::piped());
-        let conditions = Conditions { user: None, cpus: None, death_signal: libc::SIGKILL, namespace: None };
+        let conditions = Conditions::own(libc::SIGKILL);
         let mut child = process::spawn(command, &conditions)?;
         let (input, output) = (child.stdin.take(), child.stdout.take());
         let output = output.ok_or_else(|| io::Error::other("a worker without output"))?;

@@ -4,6 +4,7 @@
 //! tells.
 
 mod background;
+mod profile;
 mod recorder;
 mod tables;
 
@@ -16,6 +17,7 @@ use super::load::LENGTHS;
 use super::names::Names;
 use super::replay::check_replay;
 use super::table::factors;
+use super::tables::check_tables;
 use super::ycsb::settings::usertable_keys;
 use crate::fault::{Fault, fault};
 use crate::trial::{Arrivals, Length, RecorderPath, Settings};
@@ -40,6 +42,9 @@ pub fn check(settings: &Settings, root: &Table, names: &Names, errors: &mut Erro
     }
     for (keys, message) in check_replay(settings, root) {
         rules.refuse(&keys, message);
+    }
+    for (place, message) in check_tables(settings, root) {
+        rules.errors.push(place, message);
     }
     rules.link();
     rules.sources();
@@ -117,6 +122,7 @@ impl Rules<'_> {
             ("database.base", given(&database.base)),
             ("database.socket", given(&database.socket)),
             ("database.cpus", given(&database.cpus)),
+            ("database.memory", database.memory_bytes.is_some()),
             ("database.encryption", given(&database.encryption)),
             ("database.tls", given(&database.tls)),
         ];
@@ -469,6 +475,9 @@ impl Rules<'_> {
                 &["load.think", "load.arrivals"],
                 fault!("load.think is given and load.arrivals is {arrivals}"; "{remedy}"),
             );
+        }
+        if !load.profile.is_empty() {
+            self.profile();
         }
         if let Some(loops) = load.loops
             && loops > load.clients

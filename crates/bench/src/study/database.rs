@@ -19,6 +19,10 @@ use crate::written::{Absent, Form, Kind, Part, Setting, Span};
 
 const PRIVATE: &str = "a private server";
 
+/// The least and the most memory of a server.
+const MEMORY_LEAST: u64 = 32 << 20;
+const MEMORY_MOST: u64 = 1 << 44;
+
 /// The form of `database.config`.
 pub static CONFIG: Form = Form {
     says: "table of names with text, numbers, `true` or `false`",
@@ -90,6 +94,14 @@ pub static DATABASE: Part = Part {
             .only(PRIVATE)
             .factor(|settings| settings.database.cpus.as_deref().map(Into::into)),
         Setting::new(
+            "memory",
+            Kind::Bytes(MEMORY_LEAST, MEMORY_MOST),
+            Absent::Means("no limit"),
+            "The most memory that it may take together with the page cache of its files, as in `\"512MiB\"`: for tables larger than memory. It needs a control group, which root may make, and whoever runs in a delegated scope.",
+        )
+        .only(PRIVATE)
+        .factor(|settings| settings.database.memory_bytes.map(Into::into)),
+        Setting::new(
             "encryption",
             Kind::OneOf(&["none", "aes128", "aes256"]),
             Absent::Text("none"),
@@ -133,6 +145,7 @@ pub fn read_database(root: &Table, names: &Names, errors: &mut Errors) -> Databa
         base: section.read("base", errors),
         socket: section.read("socket", errors),
         tls,
+        memory_bytes: section.find("memory", errors),
         cpus: read_cpus(&section, errors),
         encryption,
         config: read_config(&section, errors),

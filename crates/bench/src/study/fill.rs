@@ -8,6 +8,7 @@ use std::collections::BTreeMap;
 
 use serde_json::Value as Json;
 
+use super::chosen::{Chosen, DATABASES, DESIGN};
 use crate::database::dialect::parameters_of;
 use crate::fault::fault;
 use crate::operation::KindNames;
@@ -17,7 +18,9 @@ use crate::written::section::Section;
 use crate::written::tree::Node;
 use crate::written::{Absent, Kind, Part, Setting, Told};
 
-use form::{FILL, FILLS_OF_PARAMS, read_fill};
+use form::{FILL, FILLS_OF_PARAMS};
+
+pub(super) use form::{FILL_OF_OWN, read_fill};
 
 const KINDS: &[&str] = &["smallint", "int", "bigint", "float", "text", "blob"];
 
@@ -81,6 +84,8 @@ pub static STATEMENT: Part = Part {
             Absent::Truth(false),
             "Whether it is left out as long as `workload.writes` is not true.",
         ),
+        DESIGN,
+        DATABASES,
         Setting::new(
             "transaction",
             Kind::Parts(&PART),
@@ -165,12 +170,27 @@ fn read_column(node: &Node, part: &'static Part, errors: &mut Errors) -> Option<
     Some(CustomColumn { name: column?.to_owned(), kind: kind?.to_owned(), fill: fill?, hot })
 }
 
-/// The statements of `[workload]`; empty when there are none. Those that are for writing alone are left out without it.
-pub fn read_statements(workload: &Section, is_writing: bool, errors: &mut Errors) -> Vec<SqlStatement> {
+/// The statements of `[workload]`; empty when there are none. Those that are for writing alone are left out without it, and those of other designs and
+/// databases always.
+pub fn read_statements(
+    workload: &Section,
+    is_writing: bool,
+    chosen: &Chosen<'_>,
+    errors: &mut Errors,
+) -> Vec<SqlStatement> {
     let nodes = workload.list("statements", errors);
-    let read: Vec<(SqlStatement, bool)> = nodes.iter().filter_map(|node| read_statement(node, errors)).collect();
+    let read: Vec<Read> = nodes.iter().filter_map(|node| read_statement(node, chosen, errors)).collect();
     let has_any = !read.is_empty();
-    let kept = read.into_iter().filter(|(_, with_writes)| is_writing || !with_writes).map(|(statement, _)| statement);
+    let own: Vec<Read> = read.into_iter().filter(|read| read.is_chosen).collect();
+    if let (true, true, Some(entry)) = (has_any, own.is_empty(), workload.get("statements")) {
+        let what = format!("none of {} is for {chosen}", STATEMENT.name);
+        errors.push(
+            entry.place,
+            fault!("{what}"; "add one, or leave design and databases out of those that are for all"),
+        );
+        return Vec::new();
+    }
+    let kept = own.into_iter().filter(|read| is_writing || !read.with_writes).map(|read| read.statement);
     let statements: Vec<SqlStatement> = kept.collect();
     if let (true, true, Some(entry)) = (has_any, statements.is_empty(), workload.get("statements")) {
         let remedy = "write writes = true in [workload] if they may be executed";
@@ -203,16 +223,26 @@ fn read_name(section: &Section, errors: &mut Errors) -> Option<String> {
     Some(name.to_owned())
 }
 
-/// A statement, and whether it is for writing alone.
-fn read_statement(node: &Node, errors: &mut Errors) -> Option<(SqlStatement, bool)> {
+/// A statement that was read.
+struct Read {
+    statement: SqlStatement,
+    /// Whether it is for writing alone.
+    with_writes: bool,
+    /// Whether it is for the design and the database of the case.
+    is_chosen: bool,
+}
+
+fn read_statement(node: &Node, chosen: &Chosen<'_>, errors: &mut Errors) -> Option<Read> {
     let name = STATEMENT.name;
     let section = Section::of_node(node, name, &STATEMENT, errors)?;
     let (called, weight) = (read_name(&section, errors), section.read("weight", errors));
     let with_writes = section.read("with_writes", errors);
+    let is_chosen = chosen.has(&section, errors);
+    let read = |statement| Some(Read { statement, with_writes, is_chosen });
     let Some(entry) = section.get("transaction") else {
         let SqlPart { sql, params, allow_empty, rows } = read_part(&section, name, errors)?;
         let then = Vec::new();
-        return Some((SqlStatement { name: called, sql, weight, params, allow_empty, rows, then }, with_writes));
+        return read(SqlStatement { name: called, sql, weight, params, allow_empty, rows, then });
     };
     for key in PART.keys().filter(|key| section.get(key).is_some()) {
         let remedy = format!("write {key} into the statements of the transaction");
@@ -220,14 +250,14 @@ fn read_statement(node: &Node, errors: &mut Errors) -> Option<(SqlStatement, boo
     }
     let nodes = section.list("transaction", errors);
     let inner = PART.name;
-    let read = |node: &Node| read_part(&Section::of_node(node, inner, &PART, errors)?, inner, errors);
-    let parts: Vec<Option<SqlPart>> = nodes.iter().map(read).collect();
+    let read_inner = |node: &Node| read_part(&Section::of_node(node, inner, &PART, errors)?, inner, errors);
+    let parts: Vec<Option<SqlPart>> = nodes.iter().map(read_inner).collect();
     if parts.is_empty() {
         errors.push(entry.place, fault!("{inner} has no statements"; "write transaction = [ {{ sql = \"...\" }} ]"));
     }
     let mut parts = parts.into_iter().collect::<Option<Vec<SqlPart>>>()?.into_iter();
     let SqlPart { sql, params, allow_empty, rows } = parts.next()?;
-    Some((SqlStatement { name: called, sql, weight, params, allow_empty, rows, then: parts.collect() }, with_writes))
+    read(SqlStatement { name: called, sql, weight, params, allow_empty, rows, then: parts.collect() })
 }
 
 /// One statement, alone or of a transaction.

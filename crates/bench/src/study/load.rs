@@ -2,13 +2,16 @@
 //!
 //! Main: [`LOAD`] and [`read_load`]. Invariant: a load that was read has exactly one length.
 
+use serde_json::json;
+
 use super::names::{ARRIVALS, Names};
 use super::reading::{CPUS, LARGE, read_cpus, read_name};
+use crate::fault::fault;
 use crate::trial::{Arrivals, Length, LoadSettings};
 use crate::written::place::Errors;
-use crate::written::section::Section;
-use crate::written::tree::Table;
-use crate::written::{Absent, Kind, Part, Setting, Span};
+use crate::written::section::{Section, number_of};
+use crate::written::tree::{Content, Node, Table};
+use crate::written::{Absent, Form, Kind, Part, Setting, Span};
 
 /// The settings that end the measured phase; at most one of them can be given.
 pub const LENGTHS: [&str; 3] = ["load.operations", "load.operations_per_client", "load.duration"];
@@ -16,6 +19,19 @@ pub const LENGTHS: [&str; 3] = ["load.operations", "load.operations_per_client",
 /// What `connect` and `statements` can be.
 const EACH: &str = "each";
 const TEXT: &str = "text";
+
+/// Points of a profile, at most.
+const PROFILE_MOST: usize = 1_000;
+
+/// The form of `profile`.
+static PROFILE: Form = Form {
+    says: "list of points `[time, weight]`",
+    schema: || {
+        let point = json!({ "type": "array", "items": { "type": "number" }, "minItems": 2, "maxItems": 2 });
+        json!({ "type": "array", "items": point, "minItems": 2, "maxItems": PROFILE_MOST })
+    },
+    example: "[[0, 1], [8, 4], [24, 1]]",
+};
 
 /// The settings of the section.
 pub static LOAD: Part = Part {
@@ -45,6 +61,13 @@ pub static LOAD: Part = Part {
         )
         .only("`arrivals = \"poisson\"` and `\"constant\"`")
         .factor(|settings| settings.load.rate_per_s.map(Into::into)),
+        Setting::new(
+            "profile",
+            Kind::Own(&PROFILE),
+            Absent::Means("the rate is the same all the time"),
+            "How the rate changes within the measured phase: points of time and weight, between which it goes straight; two at one time are a step. The times, in any unit, are stretched over `duration`, and `rate` is the mean: `[[0, 1], [8, 4], [12, 6], [24, 1]]` is a day.",
+        )
+        .only("`arrivals = \"poisson\"` and `\"constant\"`"),
         Setting::new(
             "source_rate",
             Kind::Number(1e-3, 1e6),
@@ -186,6 +209,7 @@ pub fn read_load(root: &Table, names: &Names, errors: &mut Errors) -> LoadSettin
         arrivals,
         clients,
         rate_per_s: section.find("rate", errors).or(of_sources),
+        profile: read_profile(&section, errors),
         source_rate_per_s,
         trace: section.read("trace", errors),
         replay: None,
@@ -203,6 +227,34 @@ pub fn read_load(root: &Table, names: &Names, errors: &mut Errors) -> LoadSettin
         count_connecting: section.read("count_connecting", errors),
         tolerated_failures: section.read("tolerated_failures", errors),
     }
+}
+
+/// The points of `load.profile`; none where they are missing or wrong.
+fn read_profile(section: &Section, errors: &mut Errors) -> Vec<[f64; 2]> {
+    let Some(entry) = section.get("profile") else { return Vec::new() };
+    let point = |node: &Node| match &node.content {
+        Content::List(items) => match items.as_slice() {
+            [time, weight] => Some([number_of(time)?, number_of(weight)?]),
+            _ => None,
+        },
+        _ => None,
+    };
+    let points: Option<Vec<[f64; 2]>> = section.list("profile", errors).iter().map(point).collect();
+    let is_right = |points: &Vec<[f64; 2]>| {
+        let are_numbers = points.iter().flatten().all(|number| number.is_finite() && number.abs() <= 1e9);
+        let has_span = points.last().zip(points.first()).is_some_and(|(last, first)| last[0] > first[0]);
+        let is_ordered = points.windows(2).all(|pair| pair[0][0] <= pair[1][0]);
+        // Two points at one time are a step, which has no area.
+        let has_load = points.windows(2).any(|pair| pair[1][0] > pair[0][0] && pair[0][1] + pair[1][1] > 0.0);
+        let is_short = points.len() <= PROFILE_MOST;
+        are_numbers && has_span && is_ordered && has_load && is_short && points.iter().all(|point| point[1] >= 0.0)
+    };
+    let found = points.filter(is_right);
+    if found.is_none() {
+        let must = "it must be points of time and weight, 1,000 at most, the times in order, the weights zero or more and not all zero, as in [[0, 1], [8, 4], [24, 1]]";
+        errors.push(entry.node.place, fault!("load.profile is {}", entry.node; "{must}"));
+    }
+    found.unwrap_or_default()
 }
 
 fn read_length(section: &Section, errors: &mut Errors) -> Length {

@@ -9,7 +9,9 @@ use super::repeat::{Settled, are_settled};
 use super::{RepeatRule, Study};
 use crate::random::Stream;
 use crate::statistics::noise::Series;
-use crate::trial::{Case, DatabaseSettings, LayoutSettings, Length, LoadSettings, RecordSettings, Settings, Trial};
+use crate::trial::{
+    Case, DatabaseSettings, LayoutSettings, Length, LoadSettings, RecordSettings, Settings, TableSettings, Trial,
+};
 use crate::workload::keeps_records;
 
 /// What is known of the trials that are finished, by trial id: the value of a valid trial that its case settles by, none of an
@@ -19,6 +21,11 @@ pub type Outcomes = BTreeMap<String, Option<f64>>;
 /// How many rounds there are at most. With `discard_first`, round 0 is extra and not counted.
 pub fn rounds_max(study: &Study) -> u32 {
     study.repeat.most + first_counted_round(study)
+}
+
+/// Behind this many rounds nothing is done yet: each that was begun has a trial.
+pub fn rounds_begun(study: &Study, outcomes: &Outcomes) -> u32 {
+    rounds_max(study).min(u32::try_from(outcomes.len()).unwrap_or(u32::MAX).saturating_add(1))
 }
 
 /// The first round whose trials count: 1 with `discard_first`, else 0.
@@ -81,10 +88,20 @@ fn blocks<'a, K: PartialEq>(
     blocks.into_iter().map(|(_, cases)| cases).collect()
 }
 
+/// What decides what tables are filled with.
+#[derive(PartialEq)]
+struct Filled<'s> {
+    database: &'s DatabaseSettings,
+    record: &'s RecordSettings,
+    layout: &'s LayoutSettings,
+    own: &'s [TableSettings],
+}
+
 /// What the tables are filled with, where a case leaves it to the next one; none where each trial fills them anew.
-fn filled(settings: &Settings) -> Option<(&DatabaseSettings, &RecordSettings, &LayoutSettings)> {
-    let is_kept = settings.record.rows > 0 && keeps_records(settings);
-    is_kept.then_some((&settings.database, &settings.record, &settings.layout))
+fn filled(settings: &Settings) -> Option<Filled<'_>> {
+    let Settings { database, record, layout, tables, .. } = settings;
+    let is_kept = (record.rows > 0 || !tables.is_empty()) && keeps_records(settings);
+    is_kept.then_some(Filled { database, record, layout, own: tables })
 }
 
 /// The trials of a round that are still to be run: those of cases that were open before the round, without those
@@ -203,13 +220,13 @@ pub fn estimate(study: &Study) -> Estimate {
         0 | 1 => servers.len() as f64,
         several => (several as u64 * rounds) as f64,
     };
-    let mut fills: Vec<_> = Vec::new();
+    let mut fills: Vec<Filled<'_>> = Vec::new();
     for filled in study.cases.iter().filter_map(|case| filled(&case.settings)) {
         if !fills.contains(&filled) {
             fills.push(filled);
         }
     }
-    let once_s: f64 = fills.iter().map(|(_, record, _)| fill_s(record)).sum();
+    let once_s: f64 = fills.iter().map(|filled| fill_s(filled.record) + fill_own_s(filled.own)).sum();
     // One filling stays from round to round; several take turns.
     let filling_s = |rounds: u64| if fills.len() == 1 { once_s } else { rounds as f64 * once_s };
     let elapsed_s = |rounds: u64| rounds as f64 * round_s + filling_s(rounds) + starts(rounds) * SERVER_START_S;
@@ -240,7 +257,8 @@ fn trial_s(settings: &Settings) -> f64 {
         Length::Operations(operations) => operations as f64 * operation_s,
         Length::OperationsPerClient(operations) => operations as f64 * f64::from(settings.load.clients) * operation_s,
     };
-    let filling_s = if filled(settings).is_some() { 0.0 } else { fill_s(&settings.record) };
+    let filling_s =
+        if filled(settings).is_some() { 0.0 } else { fill_s(&settings.record) + fill_own_s(&settings.tables) };
     SETUP_S + filling_s + settings.load.warmup_s + measured_s
 }
 
@@ -253,12 +271,21 @@ fn fill_s(record: &RecordSettings) -> f64 {
     record.rows as f64 * record_s(record)
 }
 
+/// How long filling tables of the study's own takes.
+fn fill_own_s(tables: &[TableSettings]) -> f64 {
+    tables.iter().map(|table| table.rows as f64 * row_s(table.columns.len())).sum()
+}
+
 /// How long writing a record takes: by its columns, since most of it is moving their values.
 fn record_s(record: &RecordSettings) -> f64 {
     let columns = crate::data::build(record).map_or(GUESSED_COLUMNS, |generator| {
         let kind = generator.record_type();
         kind.identity.len() + kind.values.len()
     });
+    row_s(columns)
+}
+
+fn row_s(columns: usize) -> f64 {
     let share = (columns as f64 / GUESSED_COLUMNS as f64).max(LEAST_SHARE);
     share / GUESSED_RECORDS_PER_S
 }

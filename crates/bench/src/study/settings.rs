@@ -16,6 +16,7 @@ use super::record::read_record;
 use super::recorder::read_recorder;
 use super::replay::read_replay;
 use super::table::STUDY;
+use super::tables::read_tables;
 use super::workload::read_workload;
 use crate::trial::{BackgroundSettings, Settings, WorkloadSettings};
 use crate::units::{parse_bit_rate, parse_bytes, parse_duration};
@@ -43,6 +44,7 @@ pub fn read_settings(root: &Table, names: &Names, errors: &mut Errors) -> Settin
         blocks: read_blocks(root, errors),
         link: read_link(root, errors),
         disk: read_disk(root, errors),
+        tables: read_tables(root, names, errors),
     }
 }
 

@@ -18,6 +18,7 @@ use super::link::LINK;
 use super::load::LOAD;
 use super::record::RECORD;
 use super::recorder::RECORDER;
+use super::tables::TABLE;
 use super::workload::WORKLOAD;
 use crate::written::schema::level;
 use crate::written::{Absent, Form, Kind, Part, Setting};
@@ -47,6 +48,13 @@ pub static STUDY: Part = Part {
         table("disk", &DISK, "A writer to the disk beside the load."),
         table("recorder", &RECORDER, "What records go through on their way to the database."),
         table("blocks", &BLOCKS, "What cameras upload."),
+        Setting::new(
+            "tables",
+            Kind::Parts(&TABLE),
+            Absent::Means("none"),
+            "Tables of the study's own, in the database's words: made, filled and dropped.",
+        )
+        .only("workloads `sql`, `connect` and `replay`"),
         Setting::new(
             "factors",
             Kind::Own(&FACTORS),

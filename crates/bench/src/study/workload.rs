@@ -2,6 +2,7 @@
 //!
 //! Main: [`WORKLOAD`] and [`read_workload`].
 
+use super::chosen::Chosen;
 use super::evolve;
 use super::fill::{MIX, STATEMENT, read_mix, read_statements};
 use super::names::Names;
@@ -141,6 +142,14 @@ pub static WORKLOAD: Part = Part {
         )
         .only(FOREIGN),
         Setting::new(
+            "design",
+            Kind::Text,
+            Absent::Means("none: all `[[tables]]` are the case's"),
+            "The design whose `[[tables]]`, and statements, are the case's, beside those that name none.",
+        )
+        .only(FOREIGN)
+        .factor(|settings| settings.workload.design.as_deref().map(Into::into)),
+        Setting::new(
             "writes",
             Kind::Truth,
             Absent::Truth(false),
@@ -161,7 +170,8 @@ pub fn read_workload(root: &Table, names: &Names, errors: &mut Errors) -> Worklo
     let section = Section::open(root, &WORKLOAD, errors);
     let name = read_name(&section, "name", &names.workloads, errors);
     let writes = section.read("writes", errors);
-    let statements = read_statements(&section, writes, errors);
+    let chosen = Chosen::of(root, names);
+    let statements = read_statements(&section, writes, &chosen, errors);
     let window: Option<u64> = section.read("window", errors);
     let mut queries = read_queries(&section, errors);
     queries.iter_mut().for_each(|query| query.window = window.filter(|records| *records > 0));
@@ -178,6 +188,7 @@ pub fn read_workload(root: &Table, names: &Names, errors: &mut Errors) -> Worklo
         writes,
         set_up: section.texts("set_up", errors),
         clean_up: section.texts("clean_up", errors),
+        design: section.find("design", errors),
         asked: Asked::default(),
         replay: None,
         replayed: Default::default(),

@@ -4,6 +4,7 @@
 
 pub mod catalogue;
 pub mod fit;
+pub mod private;
 pub mod seen;
 pub mod sql;
 pub mod traced;

@@ -5,9 +5,10 @@
 use std::fmt::Write;
 
 use super::fit::Fitted;
+use super::private::Described;
 use super::{Drafted, LeftOut, Origin};
 use crate::draft::catalogue::{Catalogue, Table};
-use crate::trial::Fill;
+use crate::trial::{ColumnFill, Fill, TableSettings, TimeBlocks};
 use crate::units::times::write_time;
 use crate::units::{show_bytes, show_number, show_seconds};
 
@@ -61,6 +62,15 @@ pub fn fill_text(fill: &Fill) -> String {
         Fill::From(sql) => format!("{{ from = {} }}", text(sql)),
         Fill::RowOf(number, column) => format!("{{ row_of = [{number}, {column}] }}"),
         Fill::SequenceFrom(sql, step) => format!("{{ sequence = [{}, {step}] }}", text(sql)),
+        Fill::Blocks(first, step, times) => format!("{{ blocks = [{first}, {step}, {times}] }}"),
+        Fill::TimeBlocks(TimeBlocks { first_us, step_us, times, zone }) => {
+            let mut bytes = Vec::new();
+            write_time(*first_us, false, zone, &mut bytes);
+            let first = text(&String::from_utf8_lossy(&bytes));
+            format!("{{ blocks = [{first}, {}, {times}] }}", text(&format!("{}s", *step_us as f64 / 1e6)))
+        }
+        Fill::Cycle(first, step, count) => format!("{{ cycle = [{first}, {step}, {count}] }}"),
+        Fill::FromCsv(path) => format!("{{ from_csv = {} }}", text(path)),
     }
 }
 
@@ -75,10 +85,18 @@ fn comment(out: &mut String, line: &str) {
     let _ = writeln!(out, "# {}", plain.trim_end());
 }
 
-/// The whole file.
-pub fn study_text(origin: &Origin<'_>, catalogue: &Catalogue, drafted: &Drafted) -> String {
+/// The whole file. With tables that were described, it is one for a private server, and does not say where it comes from.
+pub fn study_text(
+    origin: &Origin<'_>,
+    catalogue: &Catalogue,
+    drafted: &Drafted,
+    described: Option<&[Described]>,
+) -> String {
     let mut out = String::new();
-    comment(&mut out, &format!("Drawn from {} by loadline draft, {}.", origin.address, origin.time));
+    match described {
+        None => comment(&mut out, &format!("Drawn from {} by loadline draft, {}.", origin.address, origin.time)),
+        Some(_) => comment(&mut out, &format!("Drawn by loadline draft --private, {}.", origin.time)),
+    }
     drafted.origin.iter().for_each(|line| comment(&mut out, line));
     let goal = "It finds the highest rate at which 99 % of these statements are answered within 20 ms.";
     comment(&mut out, &format!("Run it with: loadline run {}. {goal}", origin.file));
@@ -89,15 +107,46 @@ pub fn study_text(origin: &Origin<'_>, catalogue: &Catalogue, drafted: &Drafted)
         "question = \"How many of these statements a second does it carry, with 99 % answered within 20 ms?\""
     );
     let _ = writeln!(out, "\n[database]\nname = {}", text(origin.database));
-    let _ = match origin.is_file {
-        true => writeln!(out, "path = {}", text(origin.address)),
-        false => writeln!(out, "url  = {}     # the password comes from LOADLINE_PASSWORD", text(origin.address)),
-    };
+    match (described, origin.is_file) {
+        (Some(_), true) => {}
+        (Some(_), false) => comment(
+            &mut out,
+            "A private server with its own defaults; what the original is set to can stand here, as in config = { shared_buffers = \"4GB\" }",
+        ),
+        (None, true) => {
+            let _ = writeln!(out, "path = {}", text(origin.address));
+        }
+        (None, false) => {
+            let _ = writeln!(out, "url  = {}     # the password comes from LOADLINE_PASSWORD", text(origin.address));
+        }
+    }
     out.push('\n');
-    tables(&mut out, catalogue);
-    workload(&mut out, drafted);
+    match described {
+        None => tables(&mut out, catalogue),
+        Some(described) => described.iter().for_each(|one| described_table(&mut out, one)),
+    }
+    workload(&mut out, drafted, described.is_some());
     load(&mut out, drafted);
     out
+}
+
+/// A table that is made for the study.
+fn described_table(out: &mut String, Described { table, remarks }: &Described) {
+    remarks.iter().for_each(|remark| comment(out, remark));
+    let TableSettings { name, create, rows, columns, then, .. } = table;
+    let _ = writeln!(out, "[[tables]]\nname = {}", text(name));
+    let list = |texts: &[String]| texts.iter().map(|one| format!("  {},\n", text(one))).collect::<String>();
+    let _ = writeln!(out, "create = [\n{}]", list(create));
+    if *rows > 0 {
+        let of = |column: &ColumnFill| {
+            format!("  {{ name = {}, fill = {} }},\n", text(&column.name), fill_text(&column.fill))
+        };
+        let _ = writeln!(out, "rows = {rows}\ncolumns = [\n{}]", columns.iter().map(of).collect::<String>());
+    }
+    if !then.is_empty() {
+        let _ = writeln!(out, "then = [\n{}]", list(then));
+    }
+    out.push('\n');
 }
 
 fn tables(out: &mut String, catalogue: &Catalogue) {
@@ -126,10 +175,12 @@ fn tables(out: &mut String, catalogue: &Catalogue) {
     catalogue.notes.iter().for_each(|note| comment(out, &format!("  {note}")));
 }
 
-fn workload(out: &mut String, drafted: &Drafted) {
+fn workload(out: &mut String, drafted: &Drafted, is_private: bool) {
     let writing: Vec<f64> = drafted.statements.iter().filter(|one| one.fitted.writes).map(|one| one.share).collect();
     out.push_str("\n[workload]\nname = \"sql\"\n");
-    if !writing.is_empty() {
+    if is_private && !writing.is_empty() {
+        out.push_str("writes = true\n");
+    } else if !writing.is_empty() {
         let percent = show_number(100.0 * writing.iter().sum::<f64>());
         comment(
             out,

@@ -6,6 +6,7 @@
 
 use std::sync::{Mutex, PoisonError};
 
+use super::profile::Profile;
 use crate::random::Stream;
 use crate::trial::{Arrivals, Length};
 
@@ -40,6 +41,8 @@ enum Gaps {
     Constant(f64, f64, u64),
     /// Times after the start of the measured phase, the next one last.
     Trace(Vec<u64>),
+    /// A rate that changes: gaps exponential by its integral, or all equal by it.
+    Profile(Profile, Option<Stream>),
 }
 
 /// What a schedule is made of.
@@ -49,6 +52,8 @@ pub struct Process<'a> {
     pub arrivals: Arrivals,
     /// Arrivals per second, above 0. A trace has its own times.
     pub rate_per_s: f64,
+    /// The shape of the rate over the measured phase, as times and weights; empty where it is the same all the time. It needs a length in seconds.
+    pub profile: &'a [[f64; 2]],
     /// Times of a trace in nanoseconds after the start of the measured phase, in order; empty for the others.
     pub trace_ns: &'a [u64],
     /// Seed of the gaps.
@@ -66,6 +71,11 @@ impl Schedule {
         };
         let mean_ns = 1e9 / process.rate_per_s;
         let gaps = match process.arrivals {
+            arrivals if !process.profile.is_empty() && end_ns != u64::MAX => {
+                let profile = Profile::new(process.profile, process.rate_per_s, (start_ns, measure_ns, end_ns));
+                let stream = (arrivals != Arrivals::Constant).then(|| Stream::new(process.seed, 0, GAPS));
+                Gaps::Profile(profile, stream)
+            }
             Arrivals::Constant => Gaps::Constant(start_ns as f64, mean_ns, 0),
             Arrivals::Trace => Gaps::Trace(process.trace_ns.iter().rev().map(|time_ns| measure_ns + time_ns).collect()),
             Arrivals::Poisson | Arrivals::Closed | Arrivals::Sources | Arrivals::Replay => {
@@ -126,6 +136,9 @@ impl State {
             Gaps::Constant(start_ns, gap_ns, passed) => {
                 *passed += 1;
                 *start_ns + *gap_ns * *passed as f64
+            }
+            Gaps::Profile(profile, stream) => {
+                profile.after(stream.as_mut().map_or(1.0, |stream| -(1.0 - stream.unit()).ln()))
             }
             Gaps::Trace(times_ns) => times_ns.pop().map_or(f64::INFINITY, |time_ns| time_ns as f64),
         };
@@ -197,7 +210,7 @@ mod tests {
     use super::*;
 
     fn schedule(arrivals: Arrivals, rate_per_s: f64, length: Length) -> Schedule {
-        let process = Process { arrivals, rate_per_s, trace_ns: &[], seed: 42 };
+        let process = Process { arrivals, rate_per_s, profile: &[], trace_ns: &[], seed: 42 };
         Schedule::new(process, 1_000_000_000, 2_000_000_000, length, 3)
     }
 
@@ -222,7 +235,8 @@ mod tests {
     #[test]
     fn the_number_of_poisson_arrivals_is_within_its_own_error() {
         for seed in 0..20 {
-            let process = Process { arrivals: Arrivals::Poisson, rate_per_s: 5_000.0, trace_ns: &[], seed };
+            let process =
+                Process { arrivals: Arrivals::Poisson, rate_per_s: 5_000.0, profile: &[], trace_ns: &[], seed };
             let count = all(&Schedule::new(process, 0, 0, Length::Seconds(4.0), 1)).len() as f64;
             assert!((count - 20_000.0).abs() < 4.0 * 20_000.0_f64.sqrt(), "seed {seed}: {count}");
         }
@@ -286,7 +300,7 @@ mod tests {
     fn a_trace_is_replayed_and_a_bad_one_is_named_by_its_line() {
         let trace = read_trace("# seconds\n0.5\n\n0.5\n1.25\n").unwrap();
         assert_eq!(trace, [500_000_000, 500_000_000, 1_250_000_000]);
-        let process = Process { arrivals: Arrivals::Trace, rate_per_s: 1.0, trace_ns: &trace, seed: 0 };
+        let process = Process { arrivals: Arrivals::Trace, rate_per_s: 1.0, profile: &[], trace_ns: &trace, seed: 0 };
         let times = all(&Schedule::new(process, 0, 1_000_000_000, Length::Seconds(1.0), 1));
         assert_eq!(times, [1_500_000_000, 1_500_000_000]);
         assert!(read_trace("1\n0.5").unwrap_err().starts_with("line 2"));

@@ -17,6 +17,7 @@ mod ending;
 mod epoll;
 mod event_loop;
 mod phases;
+mod profile;
 mod recording;
 mod scheduling;
 pub mod sightings;
@@ -269,7 +270,8 @@ fn schedule(settings: &LoadSettings, seed: u64, start_ns: u64, phases: &Phases) 
         _ => Vec::new(),
     };
     let rate_per_s = settings.rate_per_s.unwrap_or(1.0);
-    let process = Process { arrivals: settings.arrivals, rate_per_s, trace_ns: &trace_ns, seed };
+    let (arrivals, profile) = (settings.arrivals, settings.profile.as_slice());
+    let process = Process { arrivals, rate_per_s, profile, trace_ns: &trace_ns, seed };
     let schedule = Schedule::new(process, start_ns, phases.measure_ns, settings.length, u64::from(settings.clients));
     Ok(Some(schedule.ending_at(phases.end_ns)))
 }

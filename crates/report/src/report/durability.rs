@@ -45,7 +45,8 @@ impl<'a> Durability<'a> {
             },
             |server| server.facts.clone(),
         );
-        let makes_tables = settings.record.rows > 0 || !crate::workload::has_statements(settings);
+        let makes_tables =
+            settings.record.rows > 0 || !settings.tables.is_empty() || !crate::workload::has_statements(settings);
         level(database, &facts, makes_tables && !settings.record.existing)
     }
 }

@@ -40,11 +40,15 @@ pub fn curves(groups: &[CaseTrials<'_>], timer: Timer, quantile: Option<f64>, sa
     let mut quantiles = QUANTILES.to_vec();
     quantiles.extend(quantile.filter(|wanted| QUANTILES.iter().all(|known| (known - wanted).abs() > 1e-9)));
     quantiles.sort_by(f64::total_cmp);
+    // Models are of rates that stay: a mean over peaks and lulls is no point of theirs.
+    let stays = |case: &&Loaded<'_, '_>| case.group.case.settings.load.profile.is_empty();
     let open = series(groups).into_iter().map(|series| Curve {
-        points: Points(series.cases.iter().map(|case| open_point(case, timer, &quantiles, sampled)).collect()),
+        points: Points(
+            series.cases.iter().filter(stays).map(|case| open_point(case, timer, &quantiles, sampled)).collect(),
+        ),
         levels: series.levels,
     });
-    let mut all: Vec<Curve> = open.collect();
+    let mut all: Vec<Curve> = open.filter(|curve| !curve.points.0.is_empty()).collect();
     for group in groups.iter().filter(|group| group.case.settings.load.arrivals == Arrivals::Closed) {
         let trials: Vec<&Measurement> = group.valid().collect();
         if trials.is_empty() {

@@ -5,24 +5,47 @@
 use crate::operation::OperationKind;
 use crate::statement::shortened;
 use crate::study::Study;
-use crate::trial::SqlStatement;
+use crate::trial::{Settings, SqlStatement};
 use crate::workload::has_statements;
 
 /// Kinds of operation with the text of their statements, at most so many characters of each; empty where statements are not the
-/// study's own, or where cases have different ones under one number.
+/// study's own. Where cases have different ones under one name, the name says whose each is.
 pub fn listed(study: &Study, most: usize) -> Vec<(String, String)> {
     if let Some(replay) = study.cases.first().and_then(|case| case.settings.workload.replay.as_ref()) {
         return replay.kinds.iter().map(|(name, sql)| (name.clone(), shortened(sql, most))).collect();
     }
-    let mut cases = study.cases.iter().filter(|case| has_statements(&case.settings));
-    let Some(first) = cases.next() else { return Vec::new() };
-    let statements = &first.settings.workload.statements;
-    if cases.any(|case| case.settings.workload.statements != *statements) {
-        return Vec::new();
+    let mut found: Vec<Listed> = Vec::new();
+    for settings in study.cases.iter().map(|case| &case.settings).filter(|settings| has_statements(settings)) {
+        let names = settings.workload.kind_names();
+        for (number, statement) in settings.workload.statements.iter().enumerate() {
+            let (name, text) = (names.name(OperationKind::Statement(number as u16)), text(statement));
+            if !found.iter().any(|other| other.name == name && other.text == text) {
+                found.push(Listed { name, text, of: label(settings) });
+            }
+        }
     }
-    let names = first.settings.workload.kind_names();
-    let name = |number: usize| names.name(OperationKind::Statement(number as u16));
-    statements.iter().enumerate().map(|(number, one)| (name(number), shortened(&text(one), most))).collect()
+    let shown = |one: &Listed| {
+        let is_alone = found.iter().filter(|other| other.name == one.name).count() == 1;
+        let name = if is_alone { one.name.clone() } else { format!("{} ({})", one.name, one.of) };
+        (name, shortened(&one.text, most))
+    };
+    found.iter().map(shown).collect()
+}
+
+/// A statement of some cases.
+struct Listed {
+    name: String,
+    text: String,
+    /// Which cases have it.
+    of: String,
+}
+
+/// What statements under one name are told apart by: the design, else the database.
+fn label(settings: &Settings) -> String {
+    match &settings.workload.design {
+        Some(design) => format!("{design}, {}", settings.database.name),
+        None => settings.database.name.clone(),
+    }
 }
 
 fn text(statement: &SqlStatement) -> String {
@@ -35,7 +58,7 @@ fn text(statement: &SqlStatement) -> String {
 mod tests {
     use super::*;
     use crate::study::{Repeat, RepeatRule};
-    use crate::trial::{Case, Settings};
+    use crate::trial::Case;
 
     #[test]
     fn statements_are_listed_by_the_numbers_of_their_kinds() {
@@ -50,6 +73,7 @@ mod tests {
             rows: None,
             then: Vec::new(),
         };
+        settings.database.name = "mariadb".to_owned();
         settings.workload.statements = vec![statement("SELECT  a\n FROM t;"), statement(&"SELECT long ".repeat(20))];
         let study = Study {
             name: "s".to_owned(),
@@ -69,5 +93,11 @@ mod tests {
         let listed = listed(&study, 40);
         assert_eq!(listed[0], ("statement-1".to_owned(), "SELECT a FROM t".to_owned()));
         assert!(listed[1].1.ends_with('…') && listed[1].1.chars().count() == 40, "{listed:?}");
+        let mut other = study.cases[0].settings.clone();
+        other.workload.statements[0].sql = "SELECT b FROM t".to_owned();
+        other.workload.design = Some("star".to_owned());
+        let both = Study { cases: vec![study.cases[0].clone(), Case::new(Default::default(), other)], ..study };
+        let names: Vec<String> = super::listed(&both, 40).into_iter().map(|(name, _)| name).collect();
+        assert_eq!(names, ["statement-1 (mariadb)", "statement-2", "statement-1 (star, mariadb)"]);
     }
 }

@@ -181,9 +181,18 @@ fn kind_of(fill: &Fill) -> Result<Option<ColumnKind>, String> {
         }
         Fill::Null => return Ok(None),
         Fill::Weighted(choices) => return kind_of_all(choices.iter().map(|(fill, _)| fill)),
-        Fill::Same(_) | Fill::Plus(..) | Fill::From(_) | Fill::RowOf(..) | Fill::SequenceFrom(..) | Fill::Array(..) => {
-            return Err("same, plus, from, row_of, array and a sequence from a query are for parameters of statements"
-                .to_owned());
+        Fill::Same(_)
+        | Fill::Plus(..)
+        | Fill::From(_)
+        | Fill::FromCsv(_)
+        | Fill::RowOf(..)
+        | Fill::SequenceFrom(..)
+        | Fill::Array(..)
+        | Fill::Blocks(..)
+        | Fill::TimeBlocks(_)
+        | Fill::Cycle(..) => {
+            let what = "same, plus, from, from_csv, row_of, array, blocks, cycle and a sequence from a query";
+            return Err(format!("{what} are for parameters of statements, and for columns of [[tables]]"));
         }
     }))
 }

@@ -7,7 +7,7 @@ use std::sync::Arc;
 use super::Filler;
 use crate::random::{Stream, derive};
 use crate::record::{Cell, Cells, Span};
-use crate::trial::{Asked, Fill};
+use crate::trial::{Asked, Fill, TimeBlocks};
 use crate::units::times::{parse_time, write_time};
 
 /// Makes the values of all parameters of an operation.
@@ -32,6 +32,11 @@ enum Parameter {
     Array(u32, Box<Parameter>),
     /// First, in microseconds since 1970, step in seconds, and the zone that it is written in.
     Times(i64, i64, String),
+    /// First, step, and for how many it stays at each.
+    Blocks(i64, i64, u64),
+    TimeBlocks(TimeBlocks),
+    /// First, step, and after how many it begins again.
+    Cycle(i64, i64, u64),
 }
 
 impl Parameters {
@@ -74,6 +79,16 @@ impl Parameters {
                 }
                 Parameter::Sequence(start, step) => {
                     out.int(start.wrapping_add(step.wrapping_mul(index as i64)));
+                }
+                Parameter::Blocks(first, step, times) => {
+                    out.int(first.wrapping_add(step.wrapping_mul((index / times) as i64)));
+                }
+                Parameter::Cycle(first, step, count) => {
+                    out.int(first.wrapping_add(step.wrapping_mul((index % count) as i64)));
+                }
+                Parameter::TimeBlocks(TimeBlocks { first_us, step_us, times, zone }) => {
+                    let us = first_us.saturating_add(step_us.saturating_mul((index / times) as i64));
+                    out.text_of(|bytes| write_time(us, step_us % 1_000_000 != 0, zone, bytes));
                 }
                 Parameter::Times(start_us, step, zone) => {
                     let us = start_us.saturating_add(step.saturating_mul(index as i64).saturating_mul(1_000_000));
@@ -143,18 +158,23 @@ fn parameter(fills: &[&Fill], place: usize, asked: &Asked) -> Result<Parameter, 
             let earlier = earlier(*number)?;
             check_sum(fills[earlier], asked).map(|()| Parameter::Plus(earlier, filler))
         }
-        Fill::From(sql) => row(sql, 1, place, asked),
+        Fill::From(_) | Fill::FromCsv(_) => row(fills[place], 1, place, asked),
         Fill::RowOf(number, column) => {
             let earlier = earlier(*number)?;
-            let Fill::From(sql) = fills[earlier] else {
-                return Err(format!("row_of names parameter {number}, which is not filled by from"));
-            };
-            row(sql, *column, earlier, asked)
+            if !matches!(fills[earlier], Fill::From(_) | Fill::FromCsv(_)) {
+                return Err(format!("row_of names parameter {number}, which is filled by neither from nor from_csv"));
+            }
+            row(fills[earlier], *column, earlier, asked)
         }
+        Fill::Blocks(first, step, times) => Ok(Parameter::Blocks(*first, *step, (*times).max(1))),
+        Fill::TimeBlocks(blocks) => {
+            Ok(Parameter::TimeBlocks(TimeBlocks { times: blocks.times.max(1), ..blocks.clone() }))
+        }
+        Fill::Cycle(first, step, count) => Ok(Parameter::Cycle(*first, *step, (*count).max(1))),
         Fill::SequenceFrom(sql, step) => sequence(sql, *step, asked),
         Fill::Array(count, element) => {
             let element = match &**element {
-                Fill::From(sql) => row(sql, 1, place, asked)?,
+                Fill::From(_) => row(element, 1, place, asked)?,
                 element => Parameter::Own(Filler::for_parameter(element)?),
             };
             Ok(Parameter::Array(*count, Box::new(element)))
@@ -174,16 +194,19 @@ fn sequence(sql: &str, step: i64, asked: &Asked) -> Result<Parameter, String> {
     }
 }
 
-/// Values of the rows of a query, by the value's number from 1.
-fn row(sql: &str, column: u32, drawn_by: usize, asked: &Asked) -> Result<Parameter, String> {
-    let rows = asked.rows(sql).map_or_else(Arc::default, Arc::clone);
+/// Values of the rows of a query or a file, by the value's number from 1.
+fn row(fill: &Fill, column: u32, drawn_by: usize, asked: &Asked) -> Result<Parameter, String> {
+    let source = fill.source().unwrap_or_default();
+    let given = asked.rows(&source);
+    let rows = given.map_or_else(Arc::default, Arc::clone);
+    let what = if matches!(fill, Fill::FromCsv(_)) { "" } else { "query " };
     let column = (column as usize).checked_sub(1).ok_or("row_of counts the values of a row from 1")?;
     match rows.first().map(Vec::len) {
-        None if asked.rows(sql).is_some() => {
-            Err(format!("the query {sql} gives no row to take a value from; widen it, or write another fill"))
+        None if given.is_some() => {
+            Err(format!("the {what}{source} gives no row to take a value from; widen it, or write another fill"))
         }
         Some(width) if column >= width => {
-            Err(format!("the query {sql} gives rows of {width} values, and number {} is asked for", column + 1))
+            Err(format!("the {what}{source} gives rows of {width} values, and number {} is asked for", column + 1))
         }
         _ => Ok(Parameter::Row { rows, column, drawn_by }),
     }
@@ -194,8 +217,8 @@ fn check_sum(base: &Fill, asked: &Asked) -> Result<(), String> {
     let is_addable = |text: &str| text.parse::<f64>().is_ok() || parse_time(text).is_some();
     let refused = match base {
         Fill::RandomBytes(_) | Fill::RandomText(_) | Fill::Text(_) | Fill::OneOf(_) => true,
-        Fill::From(sql) => asked
-            .rows(sql)
+        Fill::From(_) | Fill::FromCsv(_) => asked
+            .rows(&base.source().unwrap_or_default())
             .is_some_and(|rows| rows.iter().filter_map(|row| row.first()?.as_deref()).any(|text| !is_addable(text))),
         _ => false,
     };
@@ -316,6 +339,18 @@ mod tests {
     }
 
     #[test]
+    fn rows_of_two_columns_are_counted_without_a_gap_and_without_a_double() {
+        let blocks = TimeBlocks { first_us: 0, step_us: 500_000, times: 2, zone: "+00".to_owned() };
+        let fills = [Fill::Blocks(10, 5, 3), Fill::Cycle(1, 1, 3), Fill::TimeBlocks(blocks)];
+        let made: Vec<Vec<Value>> = (0..7).map(|index| values(&fills, &Asked::default(), index)).collect();
+        let column = |place: usize| made.iter().map(|row| row[place].clone()).collect::<Vec<_>>();
+        assert_eq!(column(0), [10, 10, 10, 15, 15, 15, 20].map(|number| json!(number)));
+        assert_eq!(column(1), [1, 2, 3, 1, 2, 3, 1].map(|number| json!(number)));
+        assert_eq!(made[6][2], json!("1970-01-01 00:00:01.500000+00"));
+        assert_eq!(made[1][2], json!("1970-01-01 00:00:00.000000+00"));
+    }
+
+    #[test]
     fn arrays_have_so_many_values_each_drawn_by_itself() {
         let none = Asked::default();
         let numbers = Fill::Array(3, Box::new(Fill::Uniform(1.0, 1e9)));
@@ -334,7 +369,7 @@ mod tests {
             refusal(&[Fill::Same(1)], &none).starts_with("params, number 1: it is made of parameter 1, which does not")
         );
         let second = refusal(&[Fill::Number(1.0), Fill::RowOf(1, 2)], &none);
-        assert_eq!(second, "params, number 2: row_of names parameter 1, which is not filled by from");
+        assert_eq!(second, "params, number 2: row_of names parameter 1, which is filled by neither from nor from_csv");
         assert!(
             refusal(&[Fill::RandomText(2), Fill::Plus(1, Box::new(Fill::Number(1.0)))], &none)
                 .contains("a number or a time")

@@ -149,7 +149,17 @@ pub fn keeps_records(settings: &Settings) -> bool {
 }
 
 fn foreground_keeps_records(settings: &Settings) -> bool {
-    !ycsb::inserts(settings) && parts(settings).is_ok_and(|parts| parts.iter().all(|entry| entry.keeps_records))
+    only_asks(settings)
+        || !ycsb::inserts(settings) && parts(settings).is_ok_and(|parts| parts.iter().all(|entry| entry.keeps_records))
+}
+
+/// Whether all that a trial executes are queries of the study's own, as far as their text tells.
+fn only_asks(settings: &Settings) -> bool {
+    let workload = &settings.workload;
+    has_statements(settings)
+        && workload.set_up.is_empty()
+        && workload.clean_up.is_empty()
+        && sql::writing_statement(&workload.statements).is_none()
 }
 
 /// Whether the workload inserts records that stay, so that the tables hold what was there and what was acknowledged.

@@ -5,7 +5,7 @@
 use serde_json::{Value as Json, json};
 
 use crate::fault::fault;
-use crate::trial::{Fill, Times};
+use crate::trial::{Fill, TimeBlocks, Times};
 use crate::units::parse_duration;
 use crate::units::times::{offset_s, parse_time};
 use crate::written::place::Errors;
@@ -29,9 +29,17 @@ pub static FILLS_OF_PARAMS: Form = Form {
            2] }` (of the row that parameter 1 has its value from, the second value), `{ sequence = [\"SELECT max(id) + 1 FROM t\", step] }`, `{ same = 1 }` (the value of parameter \
            1), `{ plus = [1, 99] }` (parameter 1 and so much more: a number, a fill, or for times a duration as in `\"1h\"`), `{ now = [\"-1h\", \"0s\"] }` (a time around the present \
            one; a third text, as in `\"+00:00\"`, is the zone that it is written in), `{ array = [3, { uniform = [1, 9] }] }` (three values as PostgreSQL's arrays are written), \
-           `{ null = true }`",
+           `{ from_csv = \"ids.csv\" }` (a row of a CSV file whose first line names its columns: its first value), `{ blocks = [1, 1, 3] }` (1, 1, 1, 2, 2, 2, \
+           ...), `{ cycle = [1, 1, 3] }` (1, 2, 3, 1, 2, 3, ...), `{ null = true }`",
     schema: || json!({ "type": "array", "items": schema(true) }),
     example: "[1]",
+};
+
+/// The form of the fill of a column of a table of the study's own.
+pub static FILL_OF_OWN: Form = Form {
+    says: "a fill, as one of a statement's `params`: a row's columns are numbered from 1 in their order, and `from` is asked when the tables before this one are filled",
+    schema: || schema(true),
+    example: "{ sequence = [1, 1] }",
 };
 
 /// A way to fill a value.
@@ -172,6 +180,30 @@ const WAYS: &[Way] = &[
         schema: || json!({ "type": "string" }),
     },
     Way {
+        key: "from_csv",
+        is_of_params: true,
+        must: "the path of a CSV file whose first line names its columns, as in \"ids.csv\"",
+        read: |node| query(node).map(Fill::FromCsv),
+        schema: || json!({ "type": "string" }),
+    },
+    Way {
+        key: "blocks",
+        is_of_params: true,
+        must: "[first, step, times]: two whole numbers, or a time and a duration as in [\"2026-01-01 00:00:00\", \"10s\", 100], and for how many each stays, from 1",
+        read: blocks,
+        schema: || json!({ "type": "array", "items": { "type": ["integer", "string"] }, "minItems": 3, "maxItems": 3 }),
+    },
+    Way {
+        key: "cycle",
+        is_of_params: true,
+        must: "[first, step, count]: three whole numbers, the count from 1",
+        read: |node| match items(node) {
+            [first, step, count] => Some(Fill::Cycle(whole(first)?, whole(step)?, counted(count)?)),
+            _ => None,
+        },
+        schema: || json!({ "type": "array", "items": { "type": "integer" }, "minItems": 3, "maxItems": 3 }),
+    },
+    Way {
         key: "array",
         is_of_params: true,
         must: "how many values, from 1 to 10,000, and what each is: a value, or a fill",
@@ -274,6 +306,10 @@ fn is_of_column(fill: &Fill) -> bool {
             | Fill::RowOf(..)
             | Fill::Array(..)
             | Fill::SequenceFrom(..)
+            | Fill::Blocks(..)
+            | Fill::TimeBlocks(_)
+            | Fill::Cycle(..)
+            | Fill::FromCsv(_)
     )
 }
 
@@ -326,6 +362,20 @@ fn sequence(node: &Node) -> Option<Fill> {
         },
         _ => None,
     }
+}
+
+/// A whole number from 1 on.
+fn counted(node: &Node) -> Option<u64> {
+    whole(node).and_then(|number| u64::try_from(number).ok()).filter(|number| *number >= 1)
+}
+
+fn blocks(node: &Node) -> Option<Fill> {
+    let [first, step, times] = items(node) else { return None };
+    let times = counted(times)?;
+    let Some(time) = text(first) else { return Some(Fill::Blocks(whole(first)?, whole(step)?, times)) };
+    let time = parse_time(time)?;
+    let step_us = (signed_s(step)? * 1e6).round() as i64;
+    Some(Fill::TimeBlocks(TimeBlocks { first_us: time.us, step_us, times, zone: time.zone.to_owned() }))
 }
 
 fn length(node: &Node) -> Option<u32> {

@@ -56,6 +56,11 @@ pub struct Column {
     pub holds: Holds,
     /// Whether the database makes its values: sequences, generated columns.
     pub makes_itself: bool,
+    /// Whether it may be null.
+    pub nullable: bool,
+    /// What its type is made of where the database does not bring it: the type below a domain, or a text for an enumeration; none of a type that somebody
+    /// added and that is made of nothing else.
+    pub plain_type: Option<String>,
     /// What it holds, as far as that was looked at.
     pub spread: Spread,
 }
@@ -81,6 +86,27 @@ pub struct Table {
     pub keys: Vec<Vec<usize>>,
     /// Places of the columns that an index begins with.
     pub indexed: Vec<usize>,
+    /// Indexes of columns that are no keys, as places of columns.
+    pub indexes: Vec<Vec<usize>>,
+    /// Columns that hold keys of other tables.
+    pub references: Vec<Reference>,
+    /// The storage engine, where the database has several.
+    pub engine: Option<String>,
+    /// Whether its name alone leads to it, without its schema.
+    pub is_visible: bool,
+}
+
+/// A column that holds the keys of another table, or of the same.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Reference {
+    /// Place of the column.
+    pub column: usize,
+    /// Schema of the other table; empty where the database has none besides its own.
+    pub schema: String,
+    /// The other table.
+    pub table: String,
+    /// Its column.
+    pub of: String,
 }
 
 impl Table {
@@ -172,6 +198,11 @@ fn by_first(rows: &[Vec<Option<String>>]) -> HashMap<&str, Vec<&Vec<Option<Strin
         grouped.entry(row.first().and_then(Option::as_deref).unwrap_or_default()).or_default().push(row);
     }
     grouped
+}
+
+/// The rows of a text, of those that [`by_first`] has grouped.
+fn rows_of<'a>(grouped: &HashMap<&'a str, Vec<&'a Vec<Option<String>>>>, first: &str) -> Vec<&'a Vec<Option<String>>> {
+    grouped.get(first).cloned().unwrap_or_default()
 }
 
 /// A value of a row as a number.

@@ -2,67 +2,92 @@
 
 use std::collections::BTreeMap;
 
-use super::{Catalogue, Column, Holds, Spread, TABLES_MOST, Table, Writer, by_first, number, text};
+use super::{
+    Catalogue, Column, Holds, Reference, Spread, TABLES_MOST, Table, Writer, by_first, is_true, number, rows_of, text,
+};
 use crate::database::{DatabaseError, Session};
+
+type Row = Vec<Option<String>>;
 
 /// The tables of the connection's database. MariaDB writes names of columns of the catalogue in small letters, MySQL in capitals, so that they are told
 /// by their places.
 pub fn tables(session: &mut dyn Session, writer: &Writer<'_>) -> Result<Catalogue, DatabaseError> {
     let found = session.query(&format!(
-        "SELECT table_name, table_rows, data_length + index_length FROM information_schema.tables \
+        "SELECT table_name, table_rows, data_length + index_length, engine FROM information_schema.tables \
          WHERE table_schema = DATABASE() ORDER BY table_name LIMIT {}",
         TABLES_MOST + 1
     ))?;
     let columns = session.query(
-        "SELECT table_name, column_name, column_type, data_type, extra FROM information_schema.columns \
+        "SELECT table_name, column_name, column_type, data_type, extra, is_nullable FROM information_schema.columns \
          WHERE table_schema = DATABASE() ORDER BY table_name, ordinal_position LIMIT 50000",
     )?;
     let indexes = session.query(
         "SELECT table_name, index_name, non_unique, column_name, seq_in_index FROM information_schema.statistics \
          WHERE table_schema = DATABASE() ORDER BY table_name, index_name, seq_in_index LIMIT 50000",
     )?;
+    let references = session.query(
+        "SELECT table_name, constraint_name, column_name, referenced_table_name, referenced_column_name FROM information_schema.key_column_usage \
+         WHERE table_schema = DATABASE() AND referenced_table_schema = DATABASE() ORDER BY table_name, constraint_name, ordinal_position LIMIT 50000",
+    )?;
     let mut catalogue = Catalogue::default();
     catalogue.note_number(found.len());
-    let (columns, indexes) = (by_first(&columns), by_first(&indexes));
-    for row in found.iter().take(TABLES_MOST) {
+    let (columns, indexes, references) = (by_first(&columns), by_first(&indexes), by_first(&references));
+    let of = |row: &Row| {
         let name = text(row, 0);
-        let own = columns.get(name.as_str()).into_iter().flatten();
-        let columns: Vec<Column> = own
-            .map(|row| {
-                let (type_name, extra) = (text(row, 2), text(row, 4).to_lowercase());
-                let makes_itself = extra.contains("auto_increment") || extra.contains("generated");
-                let holds = holds(&text(row, 3), &type_name);
-                Column { name: text(row, 1), type_name, holds, makes_itself, spread: Spread::default() }
-            })
-            .collect();
-        let place = |name: &str| columns.iter().position(|column| column.name == name);
-        let mut by_index: BTreeMap<(bool, String), (bool, Vec<usize>)> = BTreeMap::new();
-        for row in indexes.get(name.as_str()).into_iter().flatten() {
-            let index = text(row, 1);
-            let own = by_index.entry((index != "PRIMARY", index)).or_insert((text(row, 2) == "0", Vec::new()));
-            own.1.extend(place(&text(row, 3)));
-        }
-        let indexed = by_index.values().filter_map(|(_, columns)| columns.first().copied()).collect();
-        let keys = by_index
-            .into_values()
-            .filter(|(is_unique, columns)| *is_unique && !columns.is_empty())
-            .map(|(_, columns)| columns);
-        let keys = keys.collect();
-        let (quoted, schema) = ((writer.quote)(&name), String::new());
-        let (rows, is_view) = (number(row, 1).unwrap_or(-1.0), number(row, 1).is_none());
-        catalogue.tables.push(Table {
-            schema,
-            name,
-            quoted,
-            is_view,
-            rows,
-            bytes: number(row, 2),
-            columns,
-            keys,
-            indexed,
-        });
-    }
+        let own = (rows_of(&columns, &name), rows_of(&indexes, &name), rows_of(&references, &name));
+        table(row, (&own.0, &own.1, &own.2), writer)
+    };
+    catalogue.tables.extend(found.iter().take(TABLES_MOST).map(of));
     Ok(catalogue)
+}
+
+/// A table of what the catalogue answered about its columns, its indexes and what they refer to.
+fn table(row: &Row, (columns, indexes, references): (&[&Row], &[&Row], &[&Row]), writer: &Writer<'_>) -> Table {
+    let name = text(row, 0);
+    let columns: Vec<Column> = columns.iter().map(|row| column(row)).collect();
+    let place = |name: &str| columns.iter().position(|column| column.name == name);
+    let mut by_index: BTreeMap<(bool, String), (bool, Vec<usize>)> = BTreeMap::new();
+    for row in indexes {
+        let index = text(row, 1);
+        let own = by_index.entry((index != "PRIMARY", index)).or_insert((text(row, 2) == "0", Vec::new()));
+        own.1.extend(place(&text(row, 3)));
+    }
+    let indexed = by_index.values().filter_map(|(_, columns)| columns.first().copied()).collect();
+    let filled = by_index.into_values().filter(|(_, columns)| !columns.is_empty());
+    let (keys, further): (Vec<_>, Vec<_>) = filled.partition(|(is_unique, _)| *is_unique);
+    let columns_of = |indexes: Vec<(bool, Vec<usize>)>| indexes.into_iter().map(|(_, columns)| columns).collect();
+    let is_alone = |row: &&&Row| references.iter().filter(|other| text(other, 1) == text(row, 1)).count() == 1;
+    let reference = |row: &&Row| {
+        let column = place(&text(row, 2))?;
+        Some(Reference { column, schema: String::new(), table: text(row, 3), of: text(row, 4) })
+    };
+    let references = references.iter().filter(is_alone).filter_map(reference).collect();
+    Table {
+        schema: String::new(),
+        quoted: (writer.quote)(&name),
+        name,
+        is_view: number(row, 1).is_none(),
+        rows: number(row, 1).unwrap_or(-1.0),
+        bytes: number(row, 2),
+        engine: row.get(3).cloned().flatten(),
+        keys: columns_of(keys),
+        indexes: columns_of(further),
+        indexed,
+        references,
+        is_visible: true,
+        columns,
+    }
+}
+
+fn column(row: &Row) -> Column {
+    let (type_name, extra) = (text(row, 2), text(row, 4).to_lowercase());
+    let makes_itself = extra.contains("auto_increment") || extra.contains("generated");
+    let holds = holds(&text(row, 3), &type_name);
+    // The words of an enumeration are somebody's values.
+    let is_listed = type_name.starts_with("enum(") || type_name.starts_with("set(");
+    let plain_type = Some(if is_listed { "varchar(255)".to_owned() } else { type_name.clone() });
+    let (name, nullable, spread) = (text(row, 1), is_true(row, 5), Spread::default());
+    Column { name, type_name, holds, makes_itself, nullable, plain_type, spread }
 }
 
 /// What a type holds; `tinyint(1)` is what BOOLEAN is another word for.

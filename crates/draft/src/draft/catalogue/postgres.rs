@@ -2,32 +2,43 @@
 
 use std::collections::HashMap;
 
-use super::{Catalogue, Column, Holds, Spread, TABLES_MOST, Table, Writer, by_first, is_true, number, text};
+use super::{
+    Catalogue, Column, Holds, Reference, Spread, TABLES_MOST, Table, Writer, by_first, is_true, number, rows_of, text,
+};
 use crate::database::{DatabaseError, Session};
 
-type Rows = Vec<Vec<Option<String>>>;
+type Row = Vec<Option<String>>;
+type Rows = Vec<Row>;
 
 const OWN: &str = "n.nspname NOT IN ('pg_catalog', 'information_schema') AND n.nspname NOT LIKE 'pg\\_%' \
      AND c.relkind IN ('r', 'p', 'm', 'v', 'f') AND has_any_column_privilege(c.oid, 'SELECT')";
 
+/// About how many rows there are, as the planner tells it: as many on each of the pages that there are now as ANALYZE or VACUUM found. What is counted since
+/// (`pg_stat_get_live_tuples`) can have rows twice that were inserted right before an ANALYZE, and is asked where nobody has looked yet.
+const ROWS: &str = "CASE WHEN c.reltuples > 0 AND c.relpages > 0 AND pg_relation_size(c.oid) > 0 \
+     THEN c.reltuples / c.relpages * (pg_relation_size(c.oid) / current_setting('block_size')::float8) \
+     WHEN c.reltuples > 0 THEN c.reltuples WHEN pg_stat_get_live_tuples(c.oid) > 0 THEN pg_stat_get_live_tuples(c.oid) ELSE c.reltuples END";
+
 /// The tables and views that the session may read.
 pub fn tables(session: &mut dyn Session, writer: &Writer<'_>) -> Result<Catalogue, DatabaseError> {
     let found = session.query(&format!(
-        "SELECT c.oid, n.nspname, c.relname, CASE WHEN pg_stat_get_live_tuples(c.oid) > 0 THEN pg_stat_get_live_tuples(c.oid) ELSE c.reltuples END, pg_total_relation_size(c.oid), pg_table_is_visible(c.oid), c.relkind \
+        "SELECT c.oid, n.nspname, c.relname, {ROWS}, pg_total_relation_size(c.oid), pg_table_is_visible(c.oid), c.relkind \
          FROM pg_class c JOIN pg_namespace n ON n.oid = c.relnamespace WHERE {OWN} ORDER BY 2, 3 LIMIT {}",
         TABLES_MOST + 1
     ))?;
-    let columns = session.query(&format!(
-        "SELECT c.oid, a.attname, format_type(a.atttypid, a.atttypmod), \
-         a.attidentity <> '' OR a.attgenerated <> '' OR coalesce(pg_get_expr(d.adbin, d.adrelid) LIKE 'nextval(%', false), a.attnum \
-         FROM pg_class c JOIN pg_namespace n ON n.oid = c.relnamespace JOIN pg_attribute a ON a.attrelid = c.oid \
-         LEFT JOIN pg_attrdef d ON d.adrelid = a.attrelid AND d.adnum = a.attnum \
-         WHERE {OWN} AND a.attnum > 0 AND NOT a.attisdropped ORDER BY c.oid, a.attnum LIMIT 50000"
-    ))?;
+    let columns = columns(session)?;
     let indexes = session.query(&format!(
-        "SELECT c.oid, i.indisunique AND i.indpred IS NULL AND i.indexprs IS NULL, i.indisprimary, i.indkey::text, i.indnkeyatts \
+        "SELECT c.oid, i.indisunique AND i.indpred IS NULL AND i.indexprs IS NULL, i.indisprimary, i.indkey::text, i.indnkeyatts, i.indpred IS NULL \
          FROM pg_class c JOIN pg_namespace n ON n.oid = c.relnamespace JOIN pg_index i ON i.indrelid = c.oid \
          WHERE {OWN} AND i.indisvalid ORDER BY c.oid, i.indisprimary DESC, i.indexrelid LIMIT 50000"
+    ))?;
+    // Keys of one column: of several, each column would have to be told which of the other's it holds, and with which.
+    let references = session.query(&format!(
+        "SELECT c.oid, k.conkey[1], fn.nspname, f.relname, fa.attname \
+         FROM pg_class c JOIN pg_namespace n ON n.oid = c.relnamespace JOIN pg_constraint k ON k.conrelid = c.oid AND k.contype = 'f' \
+         JOIN pg_class f ON f.oid = k.confrelid JOIN pg_namespace fn ON fn.oid = f.relnamespace \
+         JOIN pg_attribute fa ON fa.attrelid = f.oid AND fa.attnum = k.confkey[1] \
+         WHERE {OWN} AND array_length(k.conkey, 1) = 1 ORDER BY c.oid, k.oid LIMIT 50000"
     ))?;
     let statistics = session.query(
         "SELECT schemaname, tablename, attname, null_frac, n_distinct, avg_width, array_to_json(most_common_vals::text::text[]), \
@@ -39,43 +50,102 @@ pub fn tables(session: &mut dyn Session, writer: &Writer<'_>) -> Result<Catalogu
         catalogue.notes.push(format!("pg_stats cannot be read: {error}"));
         Rows::new()
     });
-    let by_column: HashMap<[String; 3], &Vec<Option<String>>> =
-        statistics.iter().map(|row| ([text(row, 0), text(row, 1), text(row, 2)], row)).collect();
+    let key = |row: &Row| [text(row, 0), text(row, 1), text(row, 2)];
     catalogue.note_number(found.len());
-    let (columns, indexes) = (by_first(&columns), by_first(&indexes));
-    for row in found.iter().take(TABLES_MOST) {
+    let answers = Answers {
+        columns: by_first(&columns),
+        indexes: by_first(&indexes),
+        references: by_first(&references),
+        statistics: statistics.iter().map(|row| (key(row), row)).collect(),
+    };
+    catalogue.tables.extend(found.iter().take(TABLES_MOST).map(|row| answers.table(row, writer)));
+    Ok(catalogue)
+}
+
+fn columns(session: &mut dyn Session) -> Result<Rows, DatabaseError> {
+    session.query(&format!(
+        "SELECT c.oid, a.attname, format_type(a.atttypid, a.atttypmod), \
+         a.attidentity <> '' OR a.attgenerated <> '' OR coalesce(pg_get_expr(d.adbin, d.adrelid) LIKE 'nextval(%', false), a.attnum, \
+         NOT a.attnotnull, CASE WHEN t.typnamespace = 'pg_catalog'::regnamespace THEN format_type(a.atttypid, a.atttypmod) \
+         WHEN t.typtype = 'd' THEN format_type(t.typbasetype, t.typtypmod) WHEN t.typtype = 'e' THEN 'text' END \
+         FROM pg_class c JOIN pg_namespace n ON n.oid = c.relnamespace JOIN pg_attribute a ON a.attrelid = c.oid \
+         JOIN pg_type t ON t.oid = a.atttypid \
+         LEFT JOIN pg_attrdef d ON d.adrelid = a.attrelid AND d.adnum = a.attnum \
+         WHERE {OWN} AND a.attnum > 0 AND NOT a.attisdropped ORDER BY c.oid, a.attnum LIMIT 50000"
+    ))
+}
+
+/// What the catalogue answered, by what it is about.
+struct Answers<'a> {
+    columns: HashMap<&'a str, Vec<&'a Row>>,
+    indexes: HashMap<&'a str, Vec<&'a Row>>,
+    references: HashMap<&'a str, Vec<&'a Row>>,
+    /// By schema, table and column.
+    statistics: HashMap<[String; 3], &'a Row>,
+}
+
+impl Answers<'_> {
+    fn table(&self, row: &Row, writer: &Writer<'_>) -> Table {
         let (id, schema, name) = (text(row, 0), text(row, 1), text(row, 2));
         let is_visible = is_true(row, 5);
         let rows = number(row, 3).unwrap_or(-1.0);
-        let own_columns = columns.get(id.as_str()).map_or(&[][..], Vec::as_slice);
+        let (own_columns, indexes) = (rows_of(&self.columns, &id), rows_of(&self.indexes, &id));
+        let columns = own_columns.iter().map(|row| self.column(row, [&schema, &name], rows)).collect();
         let places: HashMap<String, usize> =
             own_columns.iter().enumerate().map(|(place, row)| (text(row, 4), place)).collect();
-        let columns = own_columns.iter().map(|row| {
-            let name_of_column = text(row, 1);
-            let key = [schema.clone(), name.clone(), name_of_column.clone()];
-            let spread = by_column.get(&key).map_or_else(Spread::default, |row| spread(row, rows));
-            let type_name = text(row, 2);
-            Column { name: name_of_column, holds: holds(&type_name), type_name, makes_itself: is_true(row, 3), spread }
-        });
-        let columns = columns.collect();
-        let (mut keys, mut indexed) = (Vec::new(), Vec::new());
-        for row in indexes.get(id.as_str()).into_iter().flatten() {
+        let (mut keys, mut indexed, mut further) = (Vec::new(), Vec::new(), Vec::new());
+        for row in indexes {
             let length = number(row, 4).unwrap_or(0.0) as usize;
             let of_index: Option<Vec<usize>> =
                 text(row, 3).split(' ').take(length).map(|number| places.get(number).copied()).collect();
             let Some(of_index) = of_index.filter(|columns| !columns.is_empty()) else { continue };
             indexed.push(of_index[0]);
-            if is_true(row, 1) {
-                keys.push(of_index);
+            match (is_true(row, 1), is_true(row, 5)) {
+                (true, _) => keys.push(of_index),
+                (false, true) => further.push(of_index),
+                // An index of some rows is none of the others.
+                (false, false) => {}
             }
         }
+        let reference = |row: &&Row| {
+            let column = *places.get(&text(row, 1))?;
+            Some(Reference { column, schema: text(row, 2), table: text(row, 3), of: text(row, 4) })
+        };
+        let references = rows_of(&self.references, &id).iter().filter_map(reference).collect();
         let quoted_name = (writer.quote)(&name);
         let quoted = if is_visible { quoted_name } else { format!("{}.{quoted_name}", (writer.quote)(&schema)) };
         // A foreign table takes no TABLESAMPLE, and is asked elsewhere.
         let (bytes, is_view) = (number(row, 4), matches!(text(row, 6).as_str(), "v" | "f"));
-        catalogue.tables.push(Table { schema, name, quoted, is_view, rows, bytes, columns, keys, indexed });
+        Table {
+            schema,
+            name,
+            quoted,
+            is_view,
+            rows,
+            bytes,
+            columns,
+            keys,
+            indexed,
+            indexes: further,
+            references,
+            engine: None,
+            is_visible,
+        }
     }
-    Ok(catalogue)
+
+    fn column(&self, row: &Row, [schema, name]: [&String; 2], rows: f64) -> Column {
+        let key = [schema.clone(), name.clone(), text(row, 1)];
+        let type_name = text(row, 2);
+        Column {
+            name: text(row, 1),
+            holds: holds(&type_name),
+            type_name,
+            makes_itself: is_true(row, 3),
+            nullable: is_true(row, 5),
+            plain_type: row.get(6).cloned().flatten(),
+            spread: self.statistics.get(&key).map_or_else(Spread::default, |row| spread(row, rows)),
+        }
+    }
 }
 
 /// What a type holds.

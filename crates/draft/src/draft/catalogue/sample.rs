@@ -42,11 +42,15 @@ pub fn look_at(
         return Ok(());
     }
     let leads = leads(server, session, table, writer)?;
-    let mut rows = match paths(server, session, table, &leads, writer)? {
-        rows if rows.is_empty() => sample(server, session, table, writer)?,
-        rows => rows,
-    };
+    let mut rows = paths(server, session, table, &leads, writer)?;
+    let is_of_neighbours = rows.is_empty();
+    if is_of_neighbours {
+        rows = sample(server, session, table, writer)?;
+    }
     keep_once(table, &mut rows);
+    let is_whole = table.rows <= f64::from(SAMPLE_MOST);
+    let of_lead =
+        distinct_of_lead(table, &rows).filter(|_| is_of_neighbours && !is_whole && server != Server::Postgres);
     for (place, column) in table.columns.iter_mut().enumerate() {
         let values: Vec<Option<String>> = rows.iter().map(|row| row.get(place).cloned().flatten()).collect();
         let holds = column.holds;
@@ -67,6 +71,9 @@ pub fn look_at(
             } else {
                 std::mem::take(&mut column.spread.frequent)
             };
+        } else if let Some((_, distinct)) = of_lead.filter(|(lead, _)| *lead == place) {
+            column.spread.distinct = Some(distinct);
+            column.spread.frequent = Vec::new();
         }
     }
     Ok(())
@@ -114,6 +121,17 @@ fn paths(
     let is_ordered = matches!(holds, Holds::Whole | Holds::Fraction | Holds::Time { .. } | Holds::Date);
     let values = leads.iter().find(|(lead, values)| lead == first && !values.is_empty()).map(|(_, values)| values);
     let Some(values) = values.filter(|_| is_ordered) else { return Ok(Vec::new()) };
+    let spread;
+    let values = if values.len() < LEADS_MOST {
+        values
+    } else {
+        // Those that are known are the first ones alone.
+        spread = leads_all_over(session, table, *first, writer)?;
+        &spread
+    };
+    if values.is_empty() {
+        return Ok(Vec::new());
+    }
     let columns = sampled_columns(server, table, writer);
     let name = |place: usize| (writer.quote)(&table.columns[place].name);
     let (lead, order, quoted) = (name(*first), name(*second), &table.quoted);
@@ -144,7 +162,38 @@ fn paths(
         );
         rows.extend(session.query(&sql)?);
     }
-    Ok(rows)
+    // Values that few rows share have no second column to look along.
+    Ok(if rows.len() < SAMPLE_MOST as usize / 4 { Vec::new() } else { rows })
+}
+
+/// Values of a column of whole numbers that an index begins with, from all over its range; none of another column.
+fn leads_all_over(
+    session: &mut dyn Session,
+    table: &Table,
+    lead: usize,
+    writer: &Writer<'_>,
+) -> Result<Vec<String>, DatabaseError> {
+    let column = &table.columns[lead];
+    let ends = column.spread.range.as_ref().filter(|_| column.holds == Holds::Whole);
+    let ends = ends.and_then(|(low, high)| Some((low.parse::<f64>().ok()?, high.parse::<f64>().ok()?)));
+    let Some((low, high)) = ends else { return Ok(Vec::new()) };
+    let (name, quoted) = ((writer.quote)(&column.name), &table.quoted);
+    let mut found = Vec::new();
+    for slice in 0..SLICES {
+        let from = low + (f64::from(slice) * 0.618_033_988_75).fract() * (high - low);
+        let rows = session.query(&format!("SELECT min({name}) AS {MARK} FROM {quoted} WHERE {name} >= {from:.0}"))?;
+        found.extend(rows.into_iter().next().and_then(|row| row.into_iter().next()?));
+    }
+    Ok(found)
+}
+
+/// How many different values a column has that the key begins with, by how many rows of a sample share each: its slices are of neighbours in the key, so that a
+/// value's rows are all there, or none.
+fn distinct_of_lead(table: &Table, rows: &[Vec<Option<String>>]) -> Option<(usize, f64)> {
+    let [lead, _, ..] = table.keys.first()?.as_slice() else { return None };
+    let values: HashSet<&str> = rows.iter().filter_map(|row| row.get(*lead)?.as_deref()).collect();
+    let each = rows.len() as f64 / values.len().max(1) as f64;
+    (!values.is_empty()).then(|| (*lead, (table.rows / each).max(values.len() as f64)))
 }
 
 /// Slices that begin in a gap of the key have the same rows: each counts once.

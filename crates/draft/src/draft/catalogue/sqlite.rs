@@ -1,6 +1,6 @@
 //! The catalogue of a file of SQLite.
 
-use super::{Catalogue, Column, Holds, Spread, TABLES_MOST, Table, Writer, number, text};
+use super::{Catalogue, Column, Holds, Reference, Spread, TABLES_MOST, Table, Writer, is_true, number, text};
 use crate::database::{DatabaseError, Session};
 
 /// The tables and views of the file.
@@ -27,8 +27,9 @@ pub fn tables(session: &mut dyn Session, writer: &Writer<'_>) -> Result<Catalogu
 fn table(session: &mut dyn Session, writer: &Writer<'_>, row: &[Option<String>]) -> Result<Table, DatabaseError> {
     let (name, is_table, sql) = (text(row, 0), text(row, 1) == "table", text(row, 2).to_uppercase());
     let literal = (writer.literal)(&name);
-    let columns =
-        session.query(&format!("SELECT name, type, pk, hidden FROM pragma_table_xinfo({literal}) ORDER BY cid"))?;
+    let columns = session.query(&format!(
+        "SELECT name, type, pk, hidden, \"notnull\" FROM pragma_table_xinfo({literal}) ORDER BY cid"
+    ))?;
     let has_rowid = is_table && !sql.contains("WITHOUT ROWID");
     let mut key: Vec<(f64, usize)> = columns
         .iter()
@@ -42,11 +43,15 @@ fn table(session: &mut dyn Session, writer: &Writer<'_>, row: &[Option<String>])
     let column = |(place, row): (usize, &Vec<Option<String>>)| {
         let type_name = text(row, 1);
         let makes_itself = is_row_number(place) || number(row, 3).is_some_and(|hidden| hidden >= 2.0);
-        Column { name: text(row, 0), holds: holds(&type_name), type_name, makes_itself, spread: Spread::default() }
+        let is_of_key = number(row, 2).is_some_and(|place| place > 0.0);
+        let (nullable, plain_type) = (!is_true(row, 4) && !is_of_key, Some(type_name.clone()));
+        let (name, holds, spread) = (text(row, 0), holds(&type_name), Spread::default());
+        Column { name, holds, type_name, makes_itself, nullable, plain_type, spread }
     };
     let columns: Vec<Column> = columns.iter().enumerate().map(column).collect();
     let mut keys = if key.is_empty() { Vec::new() } else { vec![key.clone()] };
     let mut indexed: Vec<usize> = key.first().copied().into_iter().collect();
+    let mut indexes = Vec::new();
     for index in session
         .query(&format!("SELECT name, \"unique\", partial FROM pragma_index_list({literal}) ORDER BY seq DESC"))?
     {
@@ -63,19 +68,47 @@ fn table(session: &mut dyn Session, writer: &Writer<'_>, row: &[Option<String>])
         indexed.push(of_index[0]);
         if text(&index, 1) == "1" && text(&index, 2) == "0" && !keys.contains(&of_index) {
             keys.push(of_index);
+        } else if text(&index, 1) != "1" && text(&index, 2) == "0" {
+            indexes.push(of_index);
         }
     }
+    let references = references(session, &literal, &columns)?;
     let quoted = (writer.quote)(&name);
-    // The greatest number of a row is found at once; what was deleted is counted with it.
-    let rows = match has_rowid {
-        true => session
-            .query(&format!("SELECT max(rowid) FROM {quoted}"))?
-            .first()
-            .and_then(|row| number(row, 0))
-            .unwrap_or(0.0),
-        false => -1.0,
+    let rows = if has_rowid { greatest_row(session, &quoted)? } else { -1.0 };
+    Ok(Table {
+        schema: String::new(),
+        name,
+        quoted,
+        is_view: !is_table,
+        rows,
+        bytes: None,
+        columns,
+        keys,
+        indexed,
+        indexes,
+        references,
+        engine: None,
+        is_visible: true,
+    })
+}
+
+/// The greatest number of a row, which is found at once; what was deleted is counted with it.
+fn greatest_row(session: &mut dyn Session, quoted: &str) -> Result<f64, DatabaseError> {
+    let rows = session.query(&format!("SELECT max(rowid) FROM {quoted}"))?;
+    Ok(rows.first().and_then(|row| number(row, 0)).unwrap_or(0.0))
+}
+
+/// The columns that hold keys of other tables.
+fn references(session: &mut dyn Session, table: &str, columns: &[Column]) -> Result<Vec<Reference>, DatabaseError> {
+    let rows = session.query(&format!(
+        "SELECT id, \"from\", \"table\", \"to\" FROM pragma_foreign_key_list({table}) ORDER BY id, seq LIMIT 1000"
+    ))?;
+    let reference = |row: &Vec<Option<String>>| {
+        let is_alone = rows.iter().filter(|other| text(other, 0) == text(row, 0)).count() == 1;
+        let column = columns.iter().position(|column| column.name == text(row, 1)).filter(|_| is_alone)?;
+        Some(Reference { column, schema: String::new(), table: text(row, 2), of: row.get(3).cloned().flatten()? })
     };
-    Ok(Table { schema: String::new(), name, quoted, is_view: !is_table, rows, bytes: None, columns, keys, indexed })
+    Ok(rows.iter().filter_map(reference).collect())
 }
 
 /// What a declared type holds, by SQLite's rules of affinity, and by the names that people give to times.

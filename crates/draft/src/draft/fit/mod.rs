@@ -9,5 +9,5 @@ mod statement;
 #[cfg(test)]
 mod tests;
 
-pub use column::Place;
+pub use column::{Place, from_spread, is_recent, now, present_us, range_of, stretch, zone};
 pub use statement::{Fitted, Fitter};

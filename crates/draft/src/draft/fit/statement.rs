@@ -194,6 +194,12 @@ impl Fitter<'_> {
         Ok(fitted)
     }
 
+    /// The tables that a statement is about, as places of the catalogue.
+    pub fn tables_of(&self, sql: &str) -> Vec<usize> {
+        let tokens = tokens_of(sql, Grammar { has_question_marks: true, ..self.grammar });
+        Scope::of(&tokens, self.known).tables()
+    }
+
     pub(super) fn table(&self, column: ColumnPlace) -> &Table {
         &self.catalogue.tables[column.table]
     }

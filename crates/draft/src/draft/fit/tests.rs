@@ -11,7 +11,8 @@ use crate::draft::{known, lookups};
 use crate::trial::Fill;
 
 fn column(name: &str, holds: Holds, spread: Spread) -> Column {
-    Column { name: name.to_owned(), type_name: "t".to_owned(), holds, makes_itself: false, spread }
+    let (name, type_name) = (name.to_owned(), "t".to_owned());
+    Column { name, plain_type: Some(type_name.clone()), type_name, holds, makes_itself: false, nullable: true, spread }
 }
 
 fn numbers(low: u32, high: u32, distinct: f64) -> Spread {
@@ -47,6 +48,10 @@ fn catalogue() -> Catalogue {
         ],
         keys: vec![vec![0]],
         indexed: vec![0, 1],
+        indexes: vec![vec![1]],
+        references: Vec::new(),
+        engine: None,
+        is_visible: true,
     };
     Catalogue { tables: vec![orders], notes: Vec::new() }
 }

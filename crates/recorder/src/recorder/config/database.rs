@@ -67,6 +67,7 @@ pub(super) fn read_database(root: &Table, errors: &mut Errors) -> DatabaseSettin
         socket: section.read("socket", errors),
         encryption: None,
         tls: None,
+        memory_bytes: None,
         cpus: section.read("cpus", errors),
         config: read_server_config(&section, errors),
     };

@@ -4,7 +4,6 @@
 //! what was found. Invariant: only samples of the same case, machine, factor and metric are compared, and p-values are adjusted
 //! for all comparisons that are shown together.
 
-mod csv;
 pub mod judge;
 pub mod marks;
 pub mod note;

@@ -4,8 +4,8 @@
 
 use std::fmt;
 
-use super::csv::cells;
 use super::sample::{Figures, Sample};
+use crate::csv::cells;
 use crate::metric::{METRICS, Metric};
 use crate::statistics::rounding::{Printed, unit_of};
 use crate::statistics::t_test::Summary;

@@ -16,6 +16,7 @@ mod frame;
 mod freshness;
 mod means;
 mod operations;
+mod own_tables;
 mod plot;
 mod policy;
 mod queries;
@@ -229,6 +230,7 @@ fn plots(
             (stated::table(groups, kind, begins))
         }
         (operations::section(findings, study))
+        (own_tables::section(study))
         @if monitored { (resources(&frame, cases, groups, &against)) }
         @if counted { (distribution(&frame, title, cases, &times)) }
         @if courses {

@@ -1,0 +1,77 @@
+//! What chooses among tables and statements of a study's own: the design and the database of a case.
+//!
+//! Main type: [`Chosen`].
+
+use std::fmt;
+
+use super::names::Names;
+use crate::written::place::Errors;
+use crate::written::section::Section;
+use crate::written::tree::{Content, Node, Table};
+use crate::written::{Absent, Kind, Setting};
+
+/// The design that a table, or a statement, belongs to.
+pub(super) const DESIGN: Setting = Setting::new(
+    "design",
+    Kind::Text,
+    Absent::Means("it is in every design"),
+    "The design that it is in: cases whose `workload.design` is another one do without it.",
+);
+
+/// The databases that a table, or a statement, is for.
+pub(super) const DATABASES: Setting = Setting::new(
+    "databases",
+    Kind::Texts,
+    Absent::Means("all"),
+    "The databases that it is for, as in `[\"mariadb\", \"mysql\"]`: cases on another `database.name` do without it.",
+);
+
+/// The design and the database of a case, which tables and statements are chosen by.
+pub struct Chosen<'c> {
+    design: Option<&'c str>,
+    database: &'c str,
+    names: &'c Names,
+}
+
+impl fmt::Display for Chosen<'_> {
+    fn fmt(&self, out: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self.design {
+            Some(design) => write!(out, "workload.design \"{design}\" on database.name \"{}\"", self.database),
+            None => write!(out, "database.name \"{}\"", self.database),
+        }
+    }
+}
+
+impl<'c> Chosen<'c> {
+    /// What a tree says.
+    pub fn of(root: &'c Table, names: &'c Names) -> Self {
+        Chosen {
+            design: text_at(root, "workload.design"),
+            database: text_at(root, "database.name").unwrap_or("sqlite"),
+            names,
+        }
+    }
+
+    /// Whether a table or a statement is for the case.
+    pub fn has(&self, section: &Section, errors: &mut Errors) -> bool {
+        let design = section.text("design", errors);
+        for Node { place, content } in section.list("databases", errors) {
+            if let Content::Text(name) = content
+                && let Err(fault) = self.names.databases.check(name)
+            {
+                errors.push(*place, fault);
+            }
+        }
+        let databases = section.texts("databases", errors);
+        let is_database = databases.is_empty() || databases.iter().any(|name| name == self.database);
+        is_database && design.is_none_or(|design| self.design == Some(design))
+    }
+}
+
+/// The text that a setting was given.
+pub(super) fn text_at<'t>(root: &'t Table, setting: &str) -> Option<&'t str> {
+    match &root.find(setting)?.node.content {
+        Content::Text(text) => Some(text),
+        _ => None,
+    }
+}

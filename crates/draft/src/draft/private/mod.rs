@@ -1,0 +1,97 @@
+//! The tables of a study that needs nothing of the original: their descriptions, with rows that look alike.
+//!
+//! Main function: [`describe`]. Invariants: no text of a row, and no single number or time of one, is in what is described, unless values may be kept; every
+//! statement that stays has all its tables.
+
+mod described;
+mod fills;
+mod keys;
+mod made;
+mod rounded;
+
+#[cfg(test)]
+mod tests;
+
+use super::Drafted;
+use super::catalogue::Table;
+use super::fit::Fitter;
+use super::{DraftedStatement, LeftOut};
+use described::referred;
+use made::Maker;
+use rounded::rounded;
+
+pub use described::Described;
+
+/// The letters of a table's name that studies take.
+const NAME_MOST: usize = 60;
+
+/// Describes the tables that the statements are about, those that others refer to first, and leaves out the statements whose tables cannot be described. What
+/// the statements' parameters are filled with is rounded.
+pub fn describe(fitter: &Fitter<'_>, drafted: &mut Drafted) -> Vec<Described> {
+    let tables = &fitter.catalogue.tables;
+    let (kept, left): (Vec<DraftedStatement>, Vec<DraftedStatement>) = std::mem::take(&mut drafted.statements)
+        .into_iter()
+        .partition(|statement| hindrance(fitter, &statement.fitted.sql).is_none());
+    for DraftedStatement { fitted, share, .. } in left {
+        let because = hindrance(fitter, &fitted.sql).unwrap_or_default();
+        drafted.left_out.push(LeftOut { sql: fitted.sql, share, because });
+    }
+    drafted.statements = kept;
+    let mut included: Vec<usize> = Vec::new();
+    for statement in &mut drafted.statements {
+        for table in fitter.tables_of(&statement.fitted.sql) {
+            include(tables, table, &mut included);
+        }
+        if !fitter.place.keeps_values {
+            let fills = std::mem::take(&mut statement.fitted.fills);
+            statement.fitted.fills = fills.into_iter().map(rounded).collect();
+        }
+    }
+    // Tables that refer to each other come in the order in which they were met.
+    let wanted = included.clone();
+    let mut ordered = Vec::new();
+    included.iter().for_each(|table| put_in_order(tables, *table, &wanted, &mut Vec::new(), &mut ordered));
+    let maker = Maker { place: &fitter.place, tables, included: &ordered };
+    ordered.iter().map(|table| maker.describe(*table)).collect()
+}
+
+/// Why a statement cannot be executed on tables that are described.
+fn hindrance(fitter: &Fitter<'_>, sql: &str) -> Option<String> {
+    let of_table = |table: usize| {
+        let Table { name, is_view, is_visible, .. } = &fitter.catalogue.tables[table];
+        let is_plain = |letter: char| letter.is_ascii_alphanumeric() || letter == '_';
+        let is_named = name.len() <= NAME_MOST
+            && name.chars().all(is_plain)
+            && name.starts_with(|letter: char| letter.is_ascii_alphabetic() || letter == '_');
+        match (is_view, is_visible, is_named) {
+            (true, ..) => Some(format!("{name} is a view, or a table of another server, and is not described")),
+            (_, false, _) => Some(format!("{name} is in a schema of its own, and tables are made without one")),
+            (.., false) => Some(format!("{name} has a name of other letters than tables of a study take")),
+            _ => None,
+        }
+    };
+    fitter.tables_of(sql).into_iter().find_map(of_table)
+}
+
+fn include(tables: &[Table], table: usize, included: &mut Vec<usize>) {
+    if table < tables.len() && !included.contains(&table) {
+        included.push(table);
+    }
+}
+
+/// Puts a table behind those that it refers to.
+fn put_in_order(tables: &[Table], table: usize, wanted: &[usize], above: &mut Vec<usize>, ordered: &mut Vec<usize>) {
+    if ordered.contains(&table) || above.contains(&table) {
+        return;
+    }
+    above.push(table);
+    for reference in &tables[table].references {
+        if let Some(other) =
+            referred(tables, &reference.schema, &reference.table).filter(|other| wanted.contains(other))
+        {
+            put_in_order(tables, other, wanted, above, ordered);
+        }
+    }
+    above.pop();
+    ordered.push(table);
+}

@@ -1,0 +1,60 @@
+//! Fills without single values: bounds rounded.
+//!
+//! Main function: [`rounded`].
+
+use crate::trial::{Fill, TimeBlocks, Times};
+
+/// Digits that are kept of a bound.
+const DIGITS: i32 = 3;
+/// Ranges of whole numbers up to this are kept: they are few values, each of which many rows have.
+const NARROW: f64 = 1_000.0;
+const HOUR_US: i64 = 3_600_000_000;
+const SECOND_US: i64 = 1_000_000;
+
+/// The same fill, with its bounds rounded to three digits, and times to hours. Counts, lengths, and what is asked of the database stay as they are.
+pub fn rounded(fill: Fill) -> Fill {
+    match fill {
+        Fill::Uniform(low, high) if high - low > NARROW || low.fract() != 0.0 => {
+            Fill::Uniform(number(low), number(high))
+        }
+        Fill::Normal(mean, deviation) => Fill::Normal(number(mean), number(deviation)),
+        Fill::Zipf(low, high, exponent) if high.saturating_sub(low) as f64 > NARROW => {
+            Fill::Zipf(number(low as f64) as i64, number(high as f64) as i64, (exponent * 1e2).round() / 1e2)
+        }
+        Fill::Quantiles(bounds) => Fill::Quantiles(bounds.into_iter().map(number).collect()),
+        Fill::Times(times) => Fill::Times(hours(times)),
+        Fill::TimeBlocks(blocks) => {
+            let first_us = blocks.first_us.div_euclid(HOUR_US) * HOUR_US;
+            Fill::TimeBlocks(TimeBlocks { first_us, ..blocks })
+        }
+        Fill::Weighted(choices) => {
+            let one = |fill| match fill {
+                // One of several is a value that rows have; alone it is a constant of the statement.
+                Fill::Number(value) => Fill::Number(number(value)),
+                fill => rounded(fill),
+            };
+            Fill::Weighted(choices.into_iter().map(|(fill, weight)| (one(fill), weight)).collect())
+        }
+        Fill::Plus(place, more) => Fill::Plus(place, Box::new(rounded(*more))),
+        Fill::Array(count, element) => Fill::Array(count, Box::new(rounded(*element))),
+        fill => fill,
+    }
+}
+
+/// Times to hours; those that lie within some hours to seconds, since rounded they would be one.
+fn hours(times: Times) -> Times {
+    let span =
+        times.bounds_us.last().zip(times.bounds_us.first()).map_or(0, |(last, first)| last.saturating_sub(*first));
+    let unit = if span > 48 * HOUR_US { HOUR_US } else { SECOND_US };
+    let bounds_us = times.bounds_us.iter().map(|us| us.div_euclid(unit) * unit).collect();
+    Times { bounds_us, ..times }
+}
+
+/// A number to three digits.
+pub fn number(value: f64) -> f64 {
+    if value == 0.0 || !value.is_finite() {
+        return value;
+    }
+    let scale = 10_f64.powi(DIGITS - 1 - value.abs().log10().floor() as i32);
+    if scale.is_finite() && scale > 0.0 { (value * scale).round() / scale } else { value }
+}

@@ -207,6 +207,57 @@ fn a_first_contact_that_fails_says_what_to_do() {
 }
 
 #[test]
+fn a_private_study_of_a_file_is_as_the_file_is() {
+    let scratch = Scratch::new();
+    let series =
+        "CREATE TABLE readings (sensor TEXT, at TIMESTAMP, value REAL, PRIMARY KEY (sensor, at)) WITHOUT ROWID";
+    let rows = "WITH RECURSIVE n(i) AS (SELECT 0 UNION ALL SELECT i + 1 FROM n WHERE i < 11999) \
+                INSERT INTO readings SELECT 'sensor-' || (i % 60), datetime('2026-11-01', (i / 60) || ' minutes'), i * 0.5 FROM n";
+    let names = "CREATE TABLE sensors (name TEXT PRIMARY KEY, place TEXT NOT NULL)";
+    let of_names = "INSERT INTO sensors SELECT DISTINCT sensor, 'hall' FROM readings";
+    let mut session = loadline::database::find("sqlite")
+        .map(|entry| {
+            let path = Some(scratch.path("own.db").display().to_string());
+            let settings = loadline::trial::DatabaseSettings { path, ..Default::default() };
+            (entry.open)(&settings, None).unwrap()
+        })
+        .unwrap()
+        .connect()
+        .unwrap();
+    for sql in [series, rows, names, of_names] {
+        session.run(sql).unwrap();
+    }
+    scratch.write("app.sql", "SELECT value FROM readings WHERE sensor = 'sensor-7' ORDER BY at DESC LIMIT 3;\nSELECT place FROM sensors WHERE name = 'sensor-9';\n");
+    let drafted = scratch
+        .run(&["draft", "own.db", "--statements", "app.sql", "--private", "--out", "own.toml", "--json"])
+        .expect(0)
+        .json();
+    assert_eq!(drafted["tables"].as_array().unwrap().len(), 2, "{drafted:#}");
+    let study = std::fs::read_to_string(scratch.path("own.toml")).unwrap();
+    for kept in
+        ["WITHOUT ROWID", "PRIMARY KEY (\"sensor\", \"at\")", "journal_mode", "cycle = [1, 1, 60]", "rows = 12000"]
+    {
+        assert!(study.contains(kept), "{kept} is not in {study}");
+    }
+    // Without ANALYZE a statement is planned once, as in the original.
+    for original in ["sensor-", "hall", "ANALYZE", "own.db"] {
+        assert!(!study.contains(original), "{original} is in {study}");
+    }
+    scratch.write(
+        "trial.toml",
+        &trial_of(&study).replace("allow_empty = true", "").replacen("[workload]", "[workload]\n", 1),
+    );
+    scratch.run(&["run", "trial.toml", "--out", "run"]).expect(0);
+    let stored = scratch.stored("run");
+    assert_eq!(stored[0].invalid_because, []);
+    assert!(
+        stored[0].operations.values().all(|kind| kind.failed + kind.empty == 0),
+        "{:?}",
+        stored[0].operations.keys()
+    );
+}
+
+#[test]
 fn a_private_study_gives_the_rows_of_the_original_without_a_text_of_it() {
     for name in ["postgres", "mariadb"] {
         let scratch = Scratch::new();

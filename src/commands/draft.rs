@@ -109,10 +109,13 @@ pub fn run(arguments: &DraftArguments, is_json: bool, names: &Names) -> Result<S
         return Err(Failure::refused(nothing_understood(&found.address, &drafted)));
     }
     let (time, file) = (now_utc(), out.display().to_string());
+    let journal = (found.server == Server::Sqlite).then(|| session.query("PRAGMA journal_mode"));
+    let journal = journal.and_then(|rows| rows.ok()?.into_iter().next()?.into_iter().next()?);
     let origin = Origin {
         address: &found.address,
         is_file: found.server == Server::Sqlite,
         database: found.entry.name,
+        journal: journal.as_deref(),
         name: &found.name,
         file: &file,
         time: &time,

@@ -28,7 +28,7 @@ use crate::load::{
 use crate::measurement::{EvolutionMeasurement, Measurement, RecordedMeasurement, Starvation, starvation};
 use crate::monitor;
 use crate::reason::Reason;
-use crate::server::interrupted;
+use crate::server::{Server, interrupted};
 use crate::store::{SampleHeader, SampleWriter, StoreError};
 use crate::trial::{Arrivals, LoadSettings, Settings, Trial};
 use crate::units::show_utc;
@@ -73,6 +73,7 @@ pub fn check(settings: &Settings) -> anyhow::Result<()> {
 
 /// A trial on a database that is there.
 fn attempt(trial: &Trial, current: &mut Current, filling: &dyn Fn(u64, u64)) -> Executed {
+    let ended_before = current.server.as_ref().map_or(0, Server::ended_for_memory);
     let mut executed = match set_up(trial, current, filling) {
         Ok(ready) => {
             measure_any(trial, ready, current, filling).unwrap_or_else(|error| Executed::failed(trial, &error))
@@ -88,6 +89,10 @@ fn attempt(trial: &Trial, current: &mut Current, filling: &dyn Fn(u64, u64)) -> 
     };
     if let Err(error) = clean_up(&trial.case.settings, current) {
         executed.measurement.invalid_because.push(Reason::NotCarriedOut { error: sentence(&error) });
+    }
+    let ended = current.server.as_ref().map_or(0, Server::ended_for_memory).saturating_sub(ended_before);
+    if let (Some(limit_bytes), true) = (trial.case.settings.database.memory_bytes, ended > 0) {
+        executed.measurement.invalid_because.insert(0, Reason::MemoryExceeded { ended, limit_bytes });
     }
     let loses = executed.is_lost;
     if !interrupted()

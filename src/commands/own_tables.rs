@@ -17,9 +17,9 @@ use crate::statement::{Expect, Program, Request, Statement, Step, TableColumn};
 use crate::trial::{ColumnFill, Settings, TableSettings};
 
 /// Rows of a transaction, at most.
-const ROWS_MOST: u64 = 10_000;
-/// Values of a transaction, about and at most, unless a single row has more.
-const BYTES_MOST: usize = 4 << 20;
+const ROWS_MOST: u64 = 1_000;
+/// Bytes of the values of a transaction, about and at most, unless a single row has more: a server with little memory reads the text of all rows into it.
+const BYTES_MOST: usize = 512 << 10;
 /// What a row of an insert says of each column: its values travel as text, which the database reads as what the column is.
 const KIND: ColumnKind = ColumnKind::Text(1 << 20);
 

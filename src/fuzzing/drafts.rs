@@ -31,8 +31,15 @@ pub(super) static DRAFTS: Target = Target {
         let fitter = Fitter { catalogue: &catalogue, known: &known, grammar: grammar_of(server), place };
         let mut drafted = draft(&fitter, collector.seen(), &mut Willing);
         let described = (which & 64 != 0).then(|| describe(&fitter, &mut drafted));
-        let origin =
-            Origin { address: "shop.db", is_file: true, database: "sqlite", name: "shop", file: "s.toml", time: "now" };
+        let origin = Origin {
+            address: "shop.db",
+            is_file: true,
+            database: "sqlite",
+            journal: Some("delete"),
+            name: "shop",
+            file: "s.toml",
+            time: "now",
+        };
         if drafted.statements.is_empty() {
             return;
         }
@@ -138,7 +145,8 @@ fn catalogue() -> Catalogue {
         indexed,
         indexes: vec![vec![1]],
         references: Vec::new(),
-        engine: None,
+        suffix: None,
+        is_analysed: true,
         is_visible: true,
     };
     Catalogue { tables: vec![orders], notes: Vec::new() }

@@ -10,7 +10,7 @@ use serde::{Deserialize, Deserializer, Serialize};
 use serde_json::Value;
 
 use crate::said::{said, with_says};
-use crate::units::{show_number, show_seconds};
+use crate::units::{show_bytes, show_number, show_seconds};
 use words::{SAMPLES_REMOVED, show_empty, show_errors, show_little};
 
 pub use words::show_reasons;
@@ -254,6 +254,18 @@ pub enum Reason {
         program: String,
         /// The last line of its log.
         log: String,
+    },
+    /// Processes of the server took more memory than the study gives it.
+    #[error(
+        "the system ended {ended} of the server's processes, which took more than database.memory = {}; raise it, or have the server take less with \
+         database.config",
+        show_bytes(*limit_bytes as f64)
+    )]
+    MemoryExceeded {
+        /// How many were ended.
+        ended: u64,
+        /// The limit.
+        limit_bytes: u64,
     },
     /// The recorder had to be ended by force.
     #[error("the recorder did not stop in order")]

@@ -102,6 +102,8 @@ pub enum Fill {
     TimeBlocks(TimeBlocks),
     /// Counts up from the first number by the second, and begins again after so many.
     Cycle(i64, i64, u64),
+    /// A text of this many letters for a number that the fill gives: equal numbers have equal texts, and others have others as far as letters go.
+    TextOf(u32, Box<Fill>),
     /// One of the rows of a CSV file, behind its first, which names the columns: its first value.
     FromCsv(String),
 }
@@ -152,7 +154,7 @@ impl Fill {
         let mut parts = vec![self];
         match self {
             Fill::Weighted(choices) => parts.extend(choices.iter().flat_map(|(fill, _)| fill.parts())),
-            Fill::Plus(_, inner) | Fill::Array(_, inner) => parts.extend(inner.parts()),
+            Fill::Plus(_, inner) | Fill::Array(_, inner) | Fill::TextOf(_, inner) => parts.extend(inner.parts()),
             _ => {}
         }
         parts

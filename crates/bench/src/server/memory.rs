@@ -81,6 +81,17 @@ impl MemoryGroup {
     }
 }
 
+impl MemoryGroup {
+    /// How many of its processes the system has ended because they took too much.
+    pub fn ended(&self) -> u64 {
+        let count = |name: &str| {
+            let text = fs::read_to_string(self.path.join(name)).ok()?;
+            text.lines().find_map(|line| line.strip_prefix("oom_kill ")?.trim().parse().ok())
+        };
+        count("memory.events").or_else(|| count("memory.oom_control")).unwrap_or(0)
+    }
+}
+
 impl Drop for MemoryGroup {
     fn drop(&mut self) {
         // What does not go now is removed by the next run.

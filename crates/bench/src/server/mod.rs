@@ -62,7 +62,7 @@ pub struct Server {
     stop_signal: i32,
     warnings: Vec<String>,
     /// Goes when the server has gone.
-    _memory: Option<MemoryGroup>,
+    memory: Option<MemoryGroup>,
 }
 
 /// Why there is no server. Sentences name the place, the value and the remedy.
@@ -267,6 +267,11 @@ impl Server {
     /// Where it listens and who is let in.
     pub fn endpoint(&self) -> &Endpoint {
         &self.endpoint
+    }
+
+    /// How many of its processes the system has ended because they took more memory than it is given.
+    pub fn ended_for_memory(&self) -> u64 {
+        self.memory.as_ref().map_or(0, MemoryGroup::ended)
     }
 
     /// The server's process and all its descendants, the main one first; empty once it has ended.

@@ -192,7 +192,7 @@ pub(super) fn start(
     let mut endpoint = recipe.endpoint(&directory.server(), port, settings, reach);
     endpoint.password = password;
     let warnings = adjustments(&read_log(&directory.log()), settings.config.keys());
-    Ok(Server { child: Some(child), directory, endpoint, stop_signal: recipe.stop_signal(), warnings, _memory: memory })
+    Ok(Server { child: Some(child), directory, endpoint, stop_signal: recipe.stop_signal(), warnings, memory })
 }
 
 /// Starts a program in the directory, with its output at the end of the log and nothing of loadline's environment that

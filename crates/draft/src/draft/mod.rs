@@ -37,6 +37,8 @@ pub struct Origin<'o> {
     pub is_file: bool,
     /// The database's name in studies.
     pub database: &'o str,
+    /// How a file of SQLite keeps its journal, where that is known: reads and writes cost otherwise with another.
+    pub journal: Option<&'o str>,
     /// What the study is called.
     pub name: &'o str,
     /// The file that it is written to.

@@ -70,6 +70,7 @@ pub fn fill_text(fill: &Fill) -> String {
             format!("{{ blocks = [{first}, {}, {times}] }}", text(&format!("{}s", *step_us as f64 / 1e6)))
         }
         Fill::Cycle(first, step, count) => format!("{{ cycle = [{first}, {step}, {count}] }}"),
+        Fill::TextOf(letters, number) => format!("{{ text_of = [{letters}, {}] }}", fill_text(number)),
         Fill::FromCsv(path) => format!("{{ from_csv = {} }}", text(path)),
     }
 }
@@ -108,7 +109,11 @@ pub fn study_text(
     );
     let _ = writeln!(out, "\n[database]\nname = {}", text(origin.database));
     match (described, origin.is_file) {
-        (Some(_), true) => {}
+        (Some(_), true) => {
+            if let Some(journal) = origin.journal {
+                let _ = writeln!(out, "config = {{ journal_mode = {} }}", text(journal));
+            }
+        }
         (Some(_), false) => comment(
             &mut out,
             "A private server with its own defaults; what the original is set to can stand here, as in config = { shared_buffers = \"4GB\" }",

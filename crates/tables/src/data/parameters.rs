@@ -6,7 +6,7 @@ use std::sync::Arc;
 
 use super::Filler;
 use crate::random::{Stream, derive};
-use crate::record::{Cell, Cells, Span};
+use crate::record::{Cell, Cells, ColumnKind, Span};
 use crate::trial::{Asked, Fill, TimeBlocks};
 use crate::units::times::{parse_time, write_time};
 
@@ -30,6 +30,8 @@ enum Parameter {
     Sequence(i64, i64),
     /// How many, and what each is.
     Array(u32, Box<Parameter>),
+    /// How many letters, and what gives the number.
+    TextOf(u32, Box<Parameter>),
     /// First, in microseconds since 1970, step in seconds, and the zone that it is written in.
     Times(i64, i64, String),
     /// First, step, and for how many it stays at each.
@@ -66,7 +68,12 @@ impl Parameters {
     pub fn fill(&self, seed: u64, index: u64, lane: u64, out: &mut Cells) {
         let first = out.len();
         for (place, parameter) in self.0.iter().enumerate() {
+            let (parameter, letters) = match parameter {
+                Parameter::TextOf(letters, number) => (&**number, Some(*letters)),
+                parameter => (parameter, None),
+            };
             match parameter {
+                Parameter::TextOf(..) => out.null(),
                 Parameter::Array(count, element) => array(*count, element, (seed, index, lane | place as u64), out),
                 Parameter::Own(filler) => filler.fill(seed, index, lane | place as u64, out),
                 Parameter::Same(earlier) => out.again(first + earlier),
@@ -95,8 +102,30 @@ impl Parameters {
                     out.text_of(|bytes| write_time(us, false, zone, bytes));
                 }
             }
+            if let Some(letters) = letters {
+                spell(letters, out);
+            }
         }
     }
+}
+
+/// Makes the last value, a number, a text of so many letters; what is no whole number becomes null.
+fn spell(letters: u32, out: &mut Cells) {
+    /// Texts of this many letters have numbers of their own; longer ones begin with as many letters as it takes.
+    const TOLD_MOST: u32 = 13;
+    /// Neighbours among numbers are none among texts: it has no divisor in common with 26.
+    const APART: u128 = 0x9e37_79b9_7f4a_7c15;
+    let Some(Cell::Int(number)) = out.pop() else { return out.null() };
+    let told = letters.min(TOLD_MOST);
+    let count = 26_u128.pow(told);
+    let mut left = (u128::from(number as u64) * APART) % count;
+    out.text_of(|bytes| {
+        bytes.resize(bytes.len() + (letters - told) as usize, b'x');
+        for _ in 0..told {
+            bytes.push(b'a' + (left % 26) as u8);
+            left /= 26;
+        }
+    });
 }
 
 /// Appends a value of a row that is drawn by these random numbers.
@@ -166,6 +195,16 @@ fn parameter(fills: &[&Fill], place: usize, asked: &Asked) -> Result<Parameter, 
             }
             row(fills[earlier], *column, earlier, asked)
         }
+        Fill::TextOf(letters, number) => {
+            let number = match &**number {
+                Fill::Blocks(..) | Fill::Cycle(..) => parameter(&[&**number], 0, asked)?,
+                number => match Filler::for_parameter(number)? {
+                    filler if filler.kind() == ColumnKind::Int64 => Parameter::Own(filler),
+                    _ => return Err("text_of takes a fill that gives whole numbers".to_owned()),
+                },
+            };
+            Ok(Parameter::TextOf(*letters, Box::new(number)))
+        }
         Fill::Blocks(first, step, times) => Ok(Parameter::Blocks(*first, *step, (*times).max(1))),
         Fill::TimeBlocks(blocks) => {
             Ok(Parameter::TimeBlocks(TimeBlocks { times: blocks.times.max(1), ..blocks.clone() }))
@@ -216,7 +255,7 @@ fn row(fill: &Fill, column: u32, drawn_by: usize, asked: &Asked) -> Result<Param
 fn check_sum(base: &Fill, asked: &Asked) -> Result<(), String> {
     let is_addable = |text: &str| text.parse::<f64>().is_ok() || parse_time(text).is_some();
     let refused = match base {
-        Fill::RandomBytes(_) | Fill::RandomText(_) | Fill::Text(_) | Fill::OneOf(_) => true,
+        Fill::RandomBytes(_) | Fill::RandomText(_) | Fill::Text(_) | Fill::OneOf(_) | Fill::TextOf(..) => true,
         Fill::From(_) | Fill::FromCsv(_) => asked
             .rows(&base.source().unwrap_or_default())
             .is_some_and(|rows| rows.iter().filter_map(|row| row.first()?.as_deref()).any(|text| !is_addable(text))),
@@ -348,6 +387,25 @@ mod tests {
         assert_eq!(column(1), [1, 2, 3, 1, 2, 3, 1].map(|number| json!(number)));
         assert_eq!(made[6][2], json!("1970-01-01 00:00:01.500000+00"));
         assert_eq!(made[1][2], json!("1970-01-01 00:00:00.000000+00"));
+    }
+
+    #[test]
+    fn texts_of_numbers_are_as_many_as_the_numbers() {
+        let texts = |fill: Fill, rows: u64| -> std::collections::BTreeSet<String> {
+            (0..rows)
+                .map(|index| {
+                    values(std::slice::from_ref(&fill), &Asked::default(), index)[0].as_str().unwrap().to_owned()
+                })
+                .collect()
+        };
+        let all = texts(Fill::TextOf(4, Box::new(Fill::Sequence(1, 1))), 20_000);
+        assert!(all.len() == 20_000 && all.iter().all(|text| text.len() == 4));
+        assert_eq!(texts(Fill::TextOf(20, Box::new(Fill::Cycle(1, 1, 100))), 1_000).len(), 100);
+        assert_eq!(texts(Fill::TextOf(1, Box::new(Fill::Uniform(1.0, 26.0))), 2_000).len(), 26);
+        assert_eq!(texts(Fill::TextOf(3, Box::new(Fill::Blocks(5, 2, 10))), 100).len(), 10);
+        assert!(
+            refusal(&[Fill::TextOf(3, Box::new(Fill::Uniform(0.5, 1.0)))], &Asked::default()).contains("whole numbers")
+        );
     }
 
     #[test]

@@ -30,7 +30,8 @@ pub static FILLS_OF_PARAMS: Form = Form {
            1), `{ plus = [1, 99] }` (parameter 1 and so much more: a number, a fill, or for times a duration as in `\"1h\"`), `{ now = [\"-1h\", \"0s\"] }` (a time around the present \
            one; a third text, as in `\"+00:00\"`, is the zone that it is written in), `{ array = [3, { uniform = [1, 9] }] }` (three values as PostgreSQL's arrays are written), \
            `{ from_csv = \"ids.csv\" }` (a row of a CSV file whose first line names its columns: its first value), `{ blocks = [1, 1, 3] }` (1, 1, 1, 2, 2, 2, \
-           ...), `{ cycle = [1, 1, 3] }` (1, 2, 3, 1, 2, 3, ...), `{ null = true }`",
+           ...), `{ cycle = [1, 1, 3] }` (1, 2, 3, 1, 2, 3, ...), `{ text_of = [8, { uniform = [1, 500] }] }` (one of 500 texts of 8 letters: equal numbers have equal ones), \
+           `{ null = true }`",
     schema: || json!({ "type": "array", "items": schema(true) }),
     example: "[1]",
 };
@@ -197,11 +198,25 @@ const WAYS: &[Way] = &[
         key: "cycle",
         is_of_params: true,
         must: "[first, step, count]: three whole numbers, the count from 1",
+        read: cycle,
+        schema: || json!({ "type": "array", "items": { "type": "integer" }, "minItems": 3, "maxItems": 3 }),
+    },
+    Way {
+        key: "text_of",
+        is_of_params: true,
+        must: "a length from 1 to 65,535 and a fill of whole numbers, as in [8, { uniform = [1, 500] }]",
         read: |node| match items(node) {
-            [first, step, count] => Some(Fill::Cycle(whole(first)?, whole(step)?, counted(count)?)),
+            [letters, number] => {
+                let number = match table_of(number) {
+                    Some(("blocks", value)) => blocks(value).filter(|fill| matches!(fill, Fill::Blocks(..)))?,
+                    Some(("cycle", value)) => cycle(value)?,
+                    _ => inner(number)?,
+                };
+                Some(Fill::TextOf(length(letters)?, Box::new(number)))
+            }
             _ => None,
         },
-        schema: || json!({ "type": "array", "items": { "type": "integer" }, "minItems": 3, "maxItems": 3 }),
+        schema: || json!({ "type": "array", "minItems": 2, "maxItems": 2 }),
     },
     Way {
         key: "array",
@@ -306,6 +321,7 @@ fn is_of_column(fill: &Fill) -> bool {
             | Fill::RowOf(..)
             | Fill::Array(..)
             | Fill::SequenceFrom(..)
+            | Fill::TextOf(..)
             | Fill::Blocks(..)
             | Fill::TimeBlocks(_)
             | Fill::Cycle(..)
@@ -359,6 +375,24 @@ fn sequence(node: &Node) -> Option<Fill> {
         [first, step] => match query(first) {
             Some(sql) => Some(Fill::SequenceFrom(sql, whole(step)?)),
             None => Some(Fill::Sequence(whole(first)?, whole(step)?)),
+        },
+        _ => None,
+    }
+}
+
+fn cycle(node: &Node) -> Option<Fill> {
+    match items(node) {
+        [first, step, count] => Some(Fill::Cycle(whole(first)?, whole(step)?, counted(count)?)),
+        _ => None,
+    }
+}
+
+/// The key and the value of a table that has one.
+fn table_of(node: &Node) -> Option<(&str, &Node)> {
+    match &node.content {
+        Content::Table(table) => match table.entries.as_slice() {
+            [entry] => Some((entry.key.as_str(), &entry.node)),
+            _ => None,
         },
         _ => None,
     }

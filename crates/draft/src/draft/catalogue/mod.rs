@@ -90,8 +90,10 @@ pub struct Table {
     pub indexes: Vec<Vec<usize>>,
     /// Columns that hold keys of other tables.
     pub references: Vec<Reference>,
-    /// The storage engine, where the database has several.
-    pub engine: Option<String>,
+    /// What stands behind its columns where it is made, and says how its rows are stored.
+    pub suffix: Option<String>,
+    /// Whether the database has looked at what it holds: SQLite plans otherwise then, and a statement anew for each value.
+    pub is_analysed: bool,
     /// Whether its name alone leads to it, without its schema.
     pub is_visible: bool,
 }

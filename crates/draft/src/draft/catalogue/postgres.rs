@@ -128,7 +128,8 @@ impl Answers<'_> {
             indexed,
             indexes: further,
             references,
-            engine: None,
+            suffix: None,
+            is_analysed: true,
             is_visible,
         }
     }

@@ -87,9 +87,16 @@ fn table(session: &mut dyn Session, writer: &Writer<'_>, row: &[Option<String>])
         indexed,
         indexes,
         references,
-        engine: None,
+        suffix: (is_table && !has_rowid).then(|| "WITHOUT ROWID".to_owned()),
+        is_analysed: is_analysed(session, &literal),
         is_visible: true,
     })
+}
+
+/// Whether ANALYZE has looked at a table; where it never ran there is no table to ask.
+fn is_analysed(session: &mut dyn Session, table: &str) -> bool {
+    let found = session.query(&format!("SELECT 1 FROM sqlite_stat1 WHERE tbl = {table} LIMIT 1"));
+    found.is_ok_and(|rows| !rows.is_empty())
 }
 
 /// The greatest number of a row, which is found at once; what was deleted is counted with it.

@@ -50,7 +50,8 @@ fn catalogue() -> Catalogue {
         indexed: vec![0, 1],
         indexes: vec![vec![1]],
         references: Vec::new(),
-        engine: None,
+        suffix: None,
+        is_analysed: true,
         is_visible: true,
     };
     Catalogue { tables: vec![orders], notes: Vec::new() }

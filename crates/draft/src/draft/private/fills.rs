@@ -8,13 +8,15 @@ use crate::draft::catalogue::{Column, Holds, Server};
 use crate::draft::fit::{Place, from_spread, is_recent, now, present_us, range_of};
 use crate::trial::Fill;
 
+/// Different texts of a column, as a share of its rows, up to which rows share them.
+const SHARED_MOST: f64 = 0.5;
 /// Different texts, up to which each has its own share.
 const WORDS_MOST: f64 = 50.0;
 /// Letters of an invented document.
 const DOCUMENT_MOST: f64 = 200.0;
 
-/// What a column holds, of things that look alike; none where the database has to make it.
-pub fn fill_of(place: &Place<'_>, column: &Column) -> Option<Fill> {
+/// What a column of so many rows holds, of things that look alike; none where the database has to make it.
+pub fn fill_of(place: &Place<'_>, column: &Column, rows: f64) -> Option<Fill> {
     let fill = match column.holds {
         Holds::Whole | Holds::Fraction => {
             let distinct = column.spread.distinct.unwrap_or(1_000.0).max(1.0);
@@ -29,7 +31,7 @@ pub fn fill_of(place: &Place<'_>, column: &Column) -> Option<Fill> {
             from_spread(place, column).unwrap_or_else(|| now(place, column.holds, -86_400.0, 0.0))
         }
         Holds::Truth => truths(place, column),
-        Holds::Text => texts(place, column),
+        Holds::Text => texts(place, column, rows),
         Holds::Other => return other(column),
     };
     Some(match fill {
@@ -58,12 +60,18 @@ fn truths(place: &Place<'_>, column: &Column) -> Fill {
     }
 }
 
-fn texts(place: &Place<'_>, column: &Column) -> Fill {
+fn texts(place: &Place<'_>, column: &Column, rows: f64) -> Fill {
     let width = column.spread.width.unwrap_or(12.0).round().clamp(1.0, 65_535.0) as usize;
     let frequent = &column.spread.frequent;
     let are_few = column.spread.distinct.is_some_and(|distinct| distinct <= WORDS_MOST) && !frequent.is_empty();
     if !are_few {
-        return Fill::RandomText(width as u32);
+        // Texts that rows share are as many as in the original; others are each one's own.
+        return match column.spread.distinct {
+            Some(distinct) if distinct < SHARED_MOST * rows => {
+                Fill::TextOf(width as u32, Box::new(Fill::Uniform(1.0, number(distinct.max(1.0)).round())))
+            }
+            _ => Fill::RandomText(width as u32),
+        };
     }
     let percent = |share: f64| ((1e3 * share).round() / 1e1).max(0.1);
     let of = |(number, (text, share)): (usize, &(String, f64))| {

@@ -6,9 +6,8 @@ use crate::draft::catalogue::{Column, Holds, Server, Table};
 use crate::draft::fit::{Place, range_of, stretch, zone};
 use crate::trial::{Fill, TimeBlocks};
 
-/// Letters of a random text of which so many rows have no two alike: 62 letters, and a chance of one in a million.
-const ALPHABET: f64 = 62.0;
-const CHANCE: f64 = 1e-6;
+/// The letters that texts are made of.
+const LETTERS: f64 = 26.0;
 
 /// What the columns of keys are filled with, and which keys hold by that.
 pub struct Keys {
@@ -22,7 +21,10 @@ pub struct Keys {
 pub fn keys_of(place: &Place<'_>, table: &Table, rows: u64) -> Keys {
     let mut keys = Keys { fills: vec![None; table.columns.len()], holds: Vec::new() };
     for key in &table.keys {
-        let is_told_apart = |fill: &Option<Fill>| matches!(fill, Some(Fill::Sequence(..) | Fill::RandomText(_)));
+        let is_told_apart = |fill: &Option<Fill>| match fill {
+            Some(Fill::TextOf(_, number)) => matches!(**number, Fill::Sequence(..)),
+            fill => matches!(fill, Some(Fill::Sequence(..))),
+        };
         let holds = match key.as_slice() {
             _ if key.iter().any(|column| is_told_apart(&keys.fills[*column])) => true,
             [column] => single(place, table, *column, rows, &mut keys.fills),
@@ -63,24 +65,33 @@ fn several(place: &Place<'_>, table: &Table, key: &[usize], rows: u64, fills: &m
     let (Some(first), Some(last)) = (key.first().copied(), key.last().copied()) else { return false };
     let (lead, end) = (&table.columns[first], &table.columns[last]);
     let is_free = fills[first].is_none() && fills[last].is_none();
-    if !is_free || lead.holds != Holds::Whole {
+    let is_text = lead.holds == Holds::Text;
+    if !is_free || !(is_text || lead.holds == Holds::Whole) {
         return false;
     }
-    let (low, high) = range_of(lead).unwrap_or((1.0, rows.max(1) as f64));
+    let range = range_of(lead).filter(|_| !is_text);
+    let (low, high) = range.unwrap_or((1.0, lead.spread.distinct.unwrap_or(rows as f64).max(1.0)));
     let leads = lead.spread.distinct.unwrap_or(high - low + 1.0).clamp(1.0, rows.max(1) as f64);
     let step = (((high - low) / (leads - 1.0).max(1.0)).floor() as i64).max(1);
     let low = low as i64;
+    if is_text && !has_room(width_of(lead), leads) {
+        return false;
+    }
+    let as_lead = |fill: Fill| if is_text { Fill::TextOf(width_of(lead), Box::new(fill)) } else { fill };
     match end.holds {
-        Holds::Whole => {
-            let times = (rows as f64 / leads).ceil().max(1.0) as u64;
+        Holds::Whole | Holds::Text => {
+            let times = (rows as f64 / leads).round().max(1.0) as u64;
             let (from, _) = range_of(end).unwrap_or((1.0, 1.0));
-            fills[first] = Some(Fill::Blocks(low, step, times));
-            fills[last] = Some(Fill::Cycle(from as i64, 1, times));
-            true
+            fills[first] = Some(as_lead(Fill::Blocks(low, step, times)));
+            let is_told_apart = end.holds == Holds::Whole || has_room(width_of(end), times as f64);
+            let counted = Fill::Cycle(from as i64, 1, times);
+            let as_text = end.holds == Holds::Text;
+            fills[last] = Some(if as_text { Fill::TextOf(width_of(end), Box::new(counted)) } else { counted });
+            is_told_apart
         }
         Holds::Time { .. } => {
             let Some(moments) = times(place, end, (rows, leads as u64)) else { return false };
-            fills[first] = Some(Fill::Cycle(low, step, leads as u64));
+            fills[first] = Some(as_lead(Fill::Cycle(low, step, leads as u64)));
             fills[last] = Some(moments);
             true
         }
@@ -92,11 +103,14 @@ fn several(place: &Place<'_>, table: &Table, key: &[usize], rows: u64, fills: &m
 fn times(place: &Place<'_>, column: &Column, (rows, each): (u64, u64)) -> Option<Fill> {
     let (low, high) = range_of(column)?;
     let moments = rows.div_ceil(each.max(1)).max(1);
-    let has_seconds = matches!(place.server, Server::MySql | Server::MariaDb) && !column.type_name.contains('(');
-    let unit = if has_seconds { 1_000_000 } else { 1 };
+    // Times of whole seconds stay so; some databases store no others.
+    let takes_seconds = matches!(place.server, Server::MySql | Server::MariaDb) && !column.type_name.contains('(');
+    let has_seconds = [low, high].iter().all(|end| end % 1e6 == 0.0);
+    let unit = if takes_seconds || has_seconds { 1e6 } else { 1.0 };
     // Single times far from the others do not thin out the rest.
     let width_us = stretch(column, 1.0).map_or(high - low, |seconds| (1e6 * seconds).min(high - low));
-    let step_us = (width_us as i64 / moments as i64) / unit * unit;
+    let step_in = |unit: f64| ((width_us / moments as f64 / unit).round() * unit) as i64;
+    let step_us = if step_in(unit) == 0 && !takes_seconds { step_in(1.0) } else { step_in(unit) };
     let blocks = TimeBlocks {
         first_us: low as i64 - (low as i64).rem_euclid(1_000_000),
         step_us,
@@ -106,10 +120,19 @@ fn times(place: &Place<'_>, column: &Column, (rows, each): (u64, u64)) -> Option
     (step_us > 0).then_some(Fill::TimeBlocks(blocks))
 }
 
+/// A text of its own for each row, where its letters tell so many apart.
 fn unique_text(column: &Column, rows: u64) -> Option<Fill> {
-    let width = column.spread.width.unwrap_or(12.0).round().clamp(1.0, 65_535.0);
-    let pairs = (rows as f64).powi(2) / 2.0;
-    (pairs / ALPHABET.powf(width) < CHANCE).then_some(Fill::RandomText(width as u32))
+    let width = width_of(column);
+    has_room(width, rows as f64).then(|| Fill::TextOf(width, Box::new(Fill::Sequence(1, 1))))
+}
+
+fn width_of(column: &Column) -> u32 {
+    column.spread.width.unwrap_or(12.0).round().clamp(1.0, 65_535.0) as u32
+}
+
+/// Whether so many texts of these letters can be told apart.
+fn has_room(width: u32, texts: f64) -> bool {
+    LETTERS.powi(width.min(20) as i32) > texts
 }
 
 /// Whether its values are UUIDs.

@@ -36,7 +36,7 @@ impl Maker<'_> {
         let mut columns = Vec::new();
         for (place, column) in table.columns.iter().enumerate() {
             let fill = keys.fills[place].clone().map(Some).unwrap_or_else(|| {
-                let fill = fill_of(self.place, column)?;
+                let fill = fill_of(self.place, column, table.rows)?;
                 Some(if column.nullable { with_nulls(fill, column.spread.nulls) } else { fill })
             });
             match fill {
@@ -104,15 +104,18 @@ impl Maker<'_> {
                 _ => "",
             };
             // What the database made there and is no key may be left out by those who insert.
-            let is_filled = keys.fills[place].is_some() || fill_of(self.place, column).is_some() || is_uuid(column);
+            let is_filled =
+                keys.fills[place].is_some() || fill_of(self.place, column, table.rows).is_some() || is_uuid(column);
             let is_required = is_primary || (!column.nullable && is_filled && !column.makes_itself);
             let null = if is_required { " NOT NULL" } else { "" };
             format!("{} {kind}{null}{made}", quote(&column.name)).replace("  ", " ")
         };
         let mut parts: Vec<String> = table.columns.iter().enumerate().map(column).collect();
         parts.extend(primary.map(|key| format!("PRIMARY KEY ({})", self.list(table, key))));
-        let engine = table.engine.as_deref().map_or(String::new(), |engine| format!(" ENGINE={engine}"));
-        format!("CREATE TABLE {} (\n  {}\n){engine}", quote(&table.name), parts.join(",\n  "))
+        // SQLite stores rows by their key where they have one.
+        let suffix = table.suffix.as_deref().filter(|_| self.place.server != Server::Sqlite || primary.is_some());
+        let suffix = suffix.map_or(String::new(), |suffix| format!(" {suffix}"));
+        format!("CREATE TABLE {} (\n  {}\n){suffix}", quote(&table.name), parts.join(",\n  "))
     }
 
     /// The key that is the primary one here.
@@ -163,10 +166,12 @@ impl Maker<'_> {
             let index = quote(&format!("{}_{}", table.name.chars().take(50).collect::<String>(), made.len()));
             then.push(format!("CREATE {word} {index} ON {own} ({})", self.list(table, columns)));
         }
-        then.push(match self.place.server {
-            Server::Postgres | Server::Sqlite => format!("ANALYZE {own}"),
-            Server::MySql | Server::MariaDb => format!("ANALYZE TABLE {own}"),
-        });
+        if table.is_analysed {
+            then.push(match self.place.server {
+                Server::Postgres | Server::Sqlite => format!("ANALYZE {own}"),
+                Server::MySql | Server::MariaDb => format!("ANALYZE TABLE {own}"),
+            });
+        }
         then
     }
 }

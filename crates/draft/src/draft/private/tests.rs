@@ -31,7 +31,8 @@ fn table(columns: Vec<Column>, keys: Vec<Vec<usize>>) -> Table {
         indexed: vec![0],
         indexes: Vec::new(),
         references: Vec::new(),
-        engine: None,
+        suffix: None,
+        is_analysed: true,
         is_visible: true,
     }
 }
@@ -63,6 +64,11 @@ fn no_two_rows_have_the_same_key() {
             vec![0, 1],
         ),
         (vec![column("device", Holds::Whole, ("1", "300"), 300.0), column("at", time, moments, 100.0)], vec![0, 1]),
+        (vec![column("sensor", Holds::Text, ("a", "z"), 300.0), column("at", time, moments, 100.0)], vec![0, 1]),
+        (
+            vec![column("plant", Holds::Text, ("a", "z"), 50.0), column("code", Holds::Text, ("a", "z"), 200.0)],
+            vec![0, 1],
+        ),
     ] {
         let table = table(columns, vec![key.clone()]);
         let keys = keys_of(&place, &table, 10_000);

@@ -167,6 +167,7 @@ fn contents(
             @if backlog::is_shown(groups) { a href="#backlog" { "Backlog" } }
             @if operations { a href="#operations" { "Operations" } }
             a href="#response-time" { (title) }
+            @if own_tables::is_shown(groups) { a href="#tables" { "Tables" } }
             @if monitored { a href="#resources" { "Resources" } }
             @if counted { a href="#distribution" { "Distribution" } }
             @if courses { a href="#course" { "Over time" } }

@@ -4,6 +4,7 @@
 
 use maud::{Markup, html};
 
+use crate::report::case_trials::CaseTrials;
 use crate::statement::shortened;
 use crate::study::Study;
 use crate::trial::TableSettings;
@@ -30,6 +31,11 @@ pub fn section(study: &Study) -> Markup {
             }
         }
     }
+}
+
+/// Whether there is one.
+pub fn is_shown(groups: &[CaseTrials<'_>]) -> bool {
+    groups.iter().any(|group| !group.case.settings.tables.is_empty())
 }
 
 /// Each set of tables once, by the design that has it, else by its database.

@@ -21,8 +21,8 @@ pub struct DraftArguments {
     /// Writes texts from the database's logs into the study, where statements ask for few of them; without it, numbers and times alone
     #[arg(long)]
     pub values: bool,
-    /// Describes the tables too, with rows that look alike, so that the study runs on a private server, anywhere, without the original: no text of a row and
-    /// no single number or time of one is in it, unless --values is given
+    /// Describes the tables too, with rows that look alike, so that the study runs on a private server, anywhere, without the original: no text of a row is in
+    /// it, and of numbers and times how they are spread, in rounded bounds, unless --values is given
     #[arg(long)]
     pub private: bool,
     /// File to write [default: NAME.toml, after the database]

@@ -2,6 +2,7 @@
 //!
 //! Main function: [`keys_of`].
 
+use super::rounded::rounded;
 use crate::draft::catalogue::{Column, Holds, Server, Table};
 use crate::draft::fit::{Place, range_of, stretch, zone};
 use crate::trial::{Fill, TimeBlocks};
@@ -31,6 +32,9 @@ pub fn keys_of(place: &Place<'_>, table: &Table, rows: u64) -> Keys {
             columns => several(place, table, columns, rows, &mut keys.fills),
         };
         keys.holds.push(holds);
+    }
+    if !place.keeps_values {
+        keys.fills.iter_mut().for_each(|fill| *fill = fill.take().map(rounded));
     }
     keys
 }

@@ -1,6 +1,6 @@
 //! The tables of a study that needs nothing of the original: their descriptions, with rows that look alike.
 //!
-//! Main function: [`describe`]. Invariants: no text of a row, and no single number or time of one, is in what is described, unless values may be kept; every
+//! Main function: [`describe`]. Invariants: no text of a row is in what is described, and of numbers and times rounded bounds alone, unless values may be kept; every
 //! statement that stays has all its tables.
 
 mod described;

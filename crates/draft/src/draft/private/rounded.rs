@@ -11,7 +11,7 @@ const NARROW: f64 = 1_000.0;
 const HOUR_US: i64 = 3_600_000_000;
 const SECOND_US: i64 = 1_000_000;
 
-/// The same fill, with its bounds rounded to three digits, and times to hours. Counts, lengths, and what is asked of the database stay as they are.
+/// The same fill, with its bounds rounded to three digits, and times to hours. Counts, lengths, steps, and what is asked of the database stay as they are.
 pub fn rounded(fill: Fill) -> Fill {
     match fill {
         Fill::Uniform(low, high) if high - low > NARROW || low.fract() != 0.0 => {
@@ -23,6 +23,11 @@ pub fn rounded(fill: Fill) -> Fill {
         }
         Fill::Quantiles(bounds) => Fill::Quantiles(bounds.into_iter().map(number).collect()),
         Fill::Times(times) => Fill::Times(hours(times)),
+        // Wherever keys begin, they are as many.
+        Fill::Sequence(first, step) => Fill::Sequence(number(first as f64) as i64, step),
+        Fill::Blocks(first, step, times) => Fill::Blocks(number(first as f64) as i64, step, times),
+        Fill::Cycle(first, step, count) => Fill::Cycle(number(first as f64) as i64, step, count),
+        Fill::TextOf(letters, of) => Fill::TextOf(letters, Box::new(rounded(*of))),
         Fill::TimeBlocks(blocks) => {
             let first_us = blocks.first_us.div_euclid(HOUR_US) * HOUR_US;
             Fill::TimeBlocks(TimeBlocks { first_us, ..blocks })

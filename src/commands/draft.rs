@@ -19,7 +19,7 @@ use super::{Failure, Refusal, Status};
 use crate::cli::DraftArguments;
 use crate::data::Parameters;
 use crate::database::{self, Database, DatabaseError, Endpoint, Entry, Session};
-use crate::draft::catalogue::{Catalogue, MARK, Server, Writer, read_catalogue};
+use crate::draft::catalogue::{Catalogue, MARK, Server, Writer, read_catalogue, settings_of};
 use crate::draft::fit::{Fitted, Fitter, Place};
 use crate::draft::private::{Described, describe};
 use crate::draft::seen::{Collector, Counters, CountersError, LogError, Seen, grammar_of, read_log};
@@ -109,13 +109,13 @@ pub fn run(arguments: &DraftArguments, is_json: bool, names: &Names) -> Result<S
         return Err(Failure::refused(nothing_understood(&found.address, &drafted)));
     }
     let (time, file) = (now_utc(), out.display().to_string());
-    let journal = (found.server == Server::Sqlite).then(|| session.query("PRAGMA journal_mode"));
-    let journal = journal.and_then(|rows| rows.ok()?.into_iter().next()?.into_iter().next()?);
+    let (settings, journal) = set_to(found.server, &mut *session).map_err(Failure::usage)?;
     let origin = Origin {
         address: &found.address,
         is_file: found.server == Server::Sqlite,
         database: found.entry.name,
         journal: journal.as_deref(),
+        settings: &settings,
         name: &found.name,
         file: &file,
         time: &time,
@@ -128,6 +128,16 @@ pub fn run(arguments: &DraftArguments, is_json: bool, names: &Names) -> Result<S
     }
     write_new(&out, &text)?;
     tell(&file, (&drafted, described.as_deref()), is_guess, is_json)
+}
+
+/// Names and values.
+type Values = Vec<(String, String)>;
+
+/// What a server is set to, and how a file of SQLite keeps its journal.
+fn set_to(server: Server, session: &mut dyn Session) -> Result<(Values, Option<String>), DatabaseError> {
+    let settings = settings_of(server, session)?;
+    let rows = if server == Server::Sqlite { session.query("PRAGMA journal_mode")? } else { Vec::new() };
+    Ok((settings, rows.into_iter().next().and_then(|row| row.into_iter().next()?)))
 }
 
 /// Which database an address or a path leads to.

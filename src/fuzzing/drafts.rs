@@ -36,6 +36,7 @@ pub(super) static DRAFTS: Target = Target {
             is_file: true,
             database: "sqlite",
             journal: Some("delete"),
+            settings: &[],
             name: "shop",
             file: "s.toml",
             time: "now",

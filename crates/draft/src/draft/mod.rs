@@ -43,6 +43,8 @@ pub struct Origin<'o> {
     pub name: &'o str,
     /// The file that it is written to.
     pub file: &'o str,
+    /// What the original is set to, of what decides over memory, plans and durability: names and values.
+    pub settings: &'o [(String, String)],
     /// When.
     pub time: &'o str,
 }

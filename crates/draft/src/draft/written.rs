@@ -114,10 +114,7 @@ pub fn study_text(
                 let _ = writeln!(out, "config = {{ journal_mode = {} }}", text(journal));
             }
         }
-        (Some(_), false) => comment(
-            &mut out,
-            "A private server with its own defaults; what the original is set to can stand here, as in config = { shared_buffers = \"4GB\" }",
-        ),
+        (Some(_), false) => settings(&mut out, origin.settings),
         (None, true) => {
             let _ = writeln!(out, "path = {}", text(origin.address));
         }
@@ -133,6 +130,13 @@ pub fn study_text(
     workload(&mut out, drafted, described.is_some());
     load(&mut out, drafted);
     out
+}
+
+/// What the original is set to, for whoever has a machine for it.
+fn settings(out: &mut String, settings: &[(String, String)]) {
+    comment(out, "A private server with its own defaults. What the original is set to:");
+    let of = |(name, value): &(String, String)| format!("{name} = {}", text(value));
+    comment(out, &format!("config = {{ {} }}", settings.iter().map(of).collect::<Vec<_>>().join(", ")));
 }
 
 /// A table that is made for the study.

@@ -193,6 +193,55 @@ pub fn read_catalogue(
     Ok(catalogue)
 }
 
+/// What decides over memory, plans and durability, by what each server calls it.
+const SETTINGS: [(&[Server], &[&str]); 2] = [
+    (
+        &[Server::Postgres],
+        &[
+            "shared_buffers",
+            "work_mem",
+            "effective_cache_size",
+            "random_page_cost",
+            "max_parallel_workers_per_gather",
+            "jit",
+            "max_wal_size",
+            "synchronous_commit",
+        ],
+    ),
+    (
+        &[Server::MySql, Server::MariaDb],
+        &[
+            "innodb_buffer_pool_size",
+            "innodb_flush_log_at_trx_commit",
+            "sync_binlog",
+            "sort_buffer_size",
+            "join_buffer_size",
+            "transaction_isolation",
+        ],
+    ),
+];
+
+/// What a server is set to, of what decides over memory, plans and durability; what it does not tell is left out.
+///
+/// # Errors
+/// [`DatabaseError::Lost`] when the connection broke.
+pub fn settings_of(server: Server, session: &mut dyn Session) -> Result<Vec<(String, String)>, DatabaseError> {
+    let names = SETTINGS.iter().find(|(servers, _)| servers.contains(&server)).map_or(&[][..], |(_, names)| names);
+    let mut found = Vec::new();
+    for name in names {
+        let sql = match server {
+            Server::Postgres => format!("SELECT current_setting('{name}')"),
+            _ => format!("SELECT @@GLOBAL.{name} AS {MARK}"),
+        };
+        match session.query(&sql) {
+            Ok(rows) => found.extend(rows.first().map(|row| ((*name).to_owned(), text(row, 0)))),
+            Err(error) if error.is_refusal() => {}
+            Err(error) => return Err(error),
+        }
+    }
+    Ok(found)
+}
+
 /// Rows by the text of their first value.
 fn by_first(rows: &[Vec<Option<String>>]) -> HashMap<&str, Vec<&Vec<Option<String>>>> {
     let mut grouped: HashMap<&str, Vec<&Vec<Option<String>>>> = HashMap::new();

@@ -12,8 +12,7 @@ mod program;
 use harness::Target;
 use program::{Outcome, Scratch};
 
-/// Two tables in two designs: customers, with ten orders each, that are found by an index or without one.
-const TABLES: &str = r#"
+const CUSTOMERS: &str = r#"
 [[tables]]
 name = "customers"
 rows = 100
@@ -24,34 +23,27 @@ columns = [
   { name = "since", fill = { blocks = ["2026-01-01 00:00:00", "1h", 1] } },
   { name = "share", fill = { weighted = [[{ uniform = [0.5, 99.5] }, 9], [{ null = true }, 1]] } },
 ]
-
-[[tables]]
-name = "orders"
-rows = 1000
-design = "plain"
-create = ["CREATE TABLE orders (id BIGINT PRIMARY KEY, customer BIGINT NOT NULL, drawn BIGINT NOT NULL, line INT NOT NULL, paid INT)"]
-columns = [
-  { name = "id", fill = { sequence = [1, 1] } },
-  { name = "customer", fill = { blocks = [1, 1, 10] } },
-  { name = "drawn", fill = { from = "SELECT id FROM customers" } },
-  { name = "line", fill = { cycle = [1, 1, 10] } },
-  { name = "paid", fill = { plus = [1, 5] } },
-]
-
-[[tables]]
-name = "orders"
-rows = 1000
-design = "indexed"
-create = ["CREATE TABLE orders (id BIGINT PRIMARY KEY, customer BIGINT NOT NULL, drawn BIGINT NOT NULL, line INT NOT NULL, paid INT)"]
-columns = [
-  { name = "id", fill = { sequence = [1, 1] } },
-  { name = "customer", fill = { blocks = [1, 1, 10] } },
-  { name = "drawn", fill = { from = "SELECT id FROM customers" } },
-  { name = "line", fill = { cycle = [1, 1, 10] } },
-  { name = "paid", fill = { plus = [1, 5] } },
-]
-then = ["CREATE UNIQUE INDEX orders_of ON orders (customer, line)"]
 "#;
+
+const ORDERS: &str = r#"
+[[tables]]
+name = "orders"
+rows = 1000
+create = ["CREATE TABLE orders (id BIGINT PRIMARY KEY, customer BIGINT NOT NULL, drawn BIGINT NOT NULL, line INT NOT NULL, paid INT)"]
+columns = [
+  { name = "id", fill = { sequence = [1, 1] } },
+  { name = "customer", fill = { blocks = [1, 1, 10] } },
+  { name = "drawn", fill = { from = "SELECT id FROM customers" } },
+  { name = "line", fill = { cycle = [1, 1, 10] } },
+  { name = "paid", fill = { plus = [1, 5] } },
+]
+"#;
+
+/// Two tables in two designs: customers, with ten orders each, that are found by an index or without one.
+fn tables() -> String {
+    let indexed = "design = \"indexed\"\nthen = [\"CREATE UNIQUE INDEX orders_of ON orders (customer, line)\"]\n";
+    format!("{CUSTOMERS}{ORDERS}design = \"plain\"\n{ORDERS}{indexed}")
+}
 
 /// Statements that fail where a row is not as it was described.
 const CHECKS: &str = r#"statements = [
@@ -68,7 +60,10 @@ const LOAD: &str =
     "[load]\noperations = 300\nclients = 2\nwarmup = \"0s\"\n[repeat]\nrule = \"fixed\"\nleast = 2\nmost = 2\n";
 
 fn study(database: &str, workload: &str, more: &str) -> String {
-    format!("name = \"own\"\n[database]\n{database}\n[workload]\nname = \"sql\"\n{workload}\n{LOAD}\n{more}\n{TABLES}")
+    format!(
+        "name = \"own\"\n[database]\n{database}\n[workload]\nname = \"sql\"\n{workload}\n{LOAD}\n{more}\n{}",
+        tables()
+    )
 }
 
 /// Runs a study. Whether the client had a CPU all the time is not the question here.

@@ -24,6 +24,7 @@ pub static TARGETS: &[&Target] = &[
     &database::FUZZED_MYSQL,
     &database::FUZZED_POSTGRES,
     &database::FUZZED_NATS,
+    &database::FUZZED_REDIS,
     &block::FUZZED_BLOCK,
     &block::FUZZED_AGE,
     &formats::CONFIG,

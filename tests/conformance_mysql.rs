@@ -136,7 +136,7 @@ fn mariadb_conforms_with_every_engine_with_bulks_and_without() {
     }
     conforms(&server.database(Engine::InnoDb).without_bulk());
     let tcp = Endpoint { unix: None, tcp: Some(("127.0.0.1".into(), server.port)), ..server.endpoint() };
-    conforms(&*(MARIADB.open)(&DatabaseSettings::default(), Some(&tcp)).unwrap());
+    conforms(&*MARIADB.open_sql(&DatabaseSettings::default(), Some(&tcp)).unwrap());
 }
 
 #[test]

@@ -224,7 +224,7 @@ fn a_private_study_of_a_file_is_as_the_file_is() {
         .map(|entry| {
             let path = Some(scratch.path("own.db").display().to_string());
             let settings = loadline::trial::DatabaseSettings { path, ..Default::default() };
-            (entry.open)(&settings, None).unwrap()
+            entry.open_sql(&settings, None).unwrap()
         })
         .unwrap()
         .connect()

@@ -7,7 +7,7 @@ mod quiet;
 use std::sync::Arc;
 use std::time::{Duration, Instant};
 
-use loadline::database::{self, Answer, Database, DatabaseError, Session, TargetSession, Wire};
+use loadline::database::{self, Answer, DatabaseError, Target, TargetSession, Wire};
 use loadline::load::sightings::{Asking, Control, Ledger, ReaderTask, Sightings, Stamper, monotonic, read_tables};
 use loadline::load::{Clock, Connections, Observed, Observer, Source, drive};
 use loadline::operation::Operation;
@@ -38,10 +38,10 @@ fn settings(writers: u32, tables: u32) -> Settings {
     settings
 }
 
-fn simulated(config: &[(&str, &str)]) -> Arc<dyn Database> {
+fn simulated(config: &[(&str, &str)]) -> Arc<dyn Target> {
     let config = config.iter().map(|(name, value)| ((*name).to_owned(), (*value).to_owned())).collect();
     let settings = DatabaseSettings { name: "simulated".to_owned(), config, ..DatabaseSettings::default() };
-    Arc::from((database::find("simulated").unwrap().open)(&settings, None).unwrap())
+    Arc::from(database::find("simulated").unwrap().open(&settings, None).unwrap())
 }
 
 struct Beginner(Arc<Control>);
@@ -67,18 +67,18 @@ struct Seen {
 /// Writes and reads with one reader of all tables; `session` wraps the reader's connection.
 fn run(
     settings: &Settings,
-    database: &Arc<dyn Database>,
+    database: &Arc<dyn Target>,
     every: Duration,
     look_back: Duration,
-    session: impl FnOnce(Box<dyn Session>) -> Box<dyn Session>,
+    session: impl FnOnce(Box<dyn TargetSession>) -> Box<dyn TargetSession>,
 ) -> Seen {
     let work = Arc::new(Work::new(settings).unwrap());
     let events = Arc::clone(work.events().unwrap());
     let control = Arc::new(Control::default());
     let writers = settings.load.clients;
     let ledger = Ledger::new(writers);
-    let prepared = || -> Box<dyn Session> {
-        let mut session = database.connect().unwrap();
+    let prepared = || -> Box<dyn TargetSession> {
+        let mut session = database.open().unwrap();
         session.prepare(&events.program).unwrap();
         session
     };
@@ -219,7 +219,7 @@ fn a_window_shows_all_that_fits_into_it_and_the_rest_is_counted_as_lost() {
 
 /// A connection that stands still once, for a time, at the first poll when it has been used for a while.
 struct Stalling {
-    session: Box<dyn Session>,
+    session: Box<dyn TargetSession>,
     begun: Option<Instant>,
     stall: Option<Duration>,
 }
@@ -246,22 +246,13 @@ impl TargetSession for Stalling {
     }
 }
 
-impl Session for Stalling {
-    fn run(&mut self, sql: &str) -> Result<(), DatabaseError> {
-        self.session.run(sql)
-    }
-    fn query(&mut self, sql: &str) -> Result<Vec<Vec<Option<String>>>, DatabaseError> {
-        self.session.query(sql)
-    }
-}
-
 #[test]
 fn a_reader_that_stands_still_shows_as_large_freshness_and_holds_no_writer_up() {
     let database = simulated(&[("service", "50us"), ("distribution", "constant"), ("servers", "64")]);
     let every = Duration::from_millis(2);
     in_a_quiet_moment(10, || {
         let stall = Some(Duration::from_millis(600));
-        let stalling = |session| -> Box<dyn Session> { Box::new(Stalling { session, begun: None, stall }) };
+        let stalling = |session| -> Box<dyn TargetSession> { Box::new(Stalling { session, begun: None, stall }) };
         let seen = run(&settings(2, 2), &database, every, SHORT, stalling);
         let insert = &seen.observed.tally.operations(&loadline::operation::KindNames::default())["insert"];
         assert_eq!((insert.scheduled, insert.completed), (500, 500), "the schedule knows nothing of readers");

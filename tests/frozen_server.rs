@@ -34,7 +34,7 @@ fn wait_until_measuring(run: &Path) {
 fn a_second_in_which_postgresql_is_frozen_is_seen_in_the_response_times() {
     let settings = DatabaseSettings::default();
     let server = Server::start(&postgres::recipe::POSTGRES, &settings, None).unwrap();
-    let opened = (database::find("postgres").unwrap().open)(&settings, Some(server.endpoint())).unwrap();
+    let opened = database::find("postgres").unwrap().open_sql(&settings, Some(server.endpoint())).unwrap();
     let mut session = opened.connect().unwrap();
     session.run("CREATE TABLE t (id int PRIMARY KEY, value int NOT NULL)").unwrap();
     session.run("INSERT INTO t SELECT i, i FROM generate_series(1, 1000) i").unwrap();

@@ -11,6 +11,7 @@ mod program;
 mod proxy;
 
 use std::collections::BTreeMap;
+use std::io::{BufRead, BufReader, Write};
 use std::path::PathBuf;
 use std::time::Duration;
 
@@ -63,6 +64,9 @@ impl Trying {
     }
 
     fn write_study(&self, variant: &Variant) {
+        if self.name == "redis" {
+            return self.write_study_of_keys(variant);
+        }
         let Endpoint { user, password, database, .. } = self.server.endpoint();
         let (name, port) = (self.name, self.proxy.port);
         let scheme = if name == "postgres" { "postgres" } else { "mysql" };
@@ -79,6 +83,19 @@ impl Trying {
         std::fs::write(self.folder.join("study.toml"), study).unwrap();
     }
 
+    /// The same of a store that finds rows by their whole key alone.
+    fn write_study_of_keys(&self, Variant { clients, batch, .. }: &Variant) {
+        let (password, port) = (&self.server.endpoint().password, self.proxy.port);
+        let study = format!(
+            "name = \"hostile\"\n[database]\nname = \"redis\"\nurl = \"redis://:{password}@127.0.0.1:{port}\"\n\
+             statement_timeout = \"1s\"\n[record]\ntable = \"hostile\"\nrows = 150\n\
+             [workload]\nname = \"mix\"\nmix = {{ read = 2, update = 1, write = 1, select = 1 }}\nbatch = {batch}\n\
+             [layout]\nname = \"wide\"\n[load]\nclients = {clients}\noperations = {OPERATIONS}\nwarmup = \"0s\"\ndrain = \"2s\"\n\
+             [repeat]\nrule = \"fixed\"\nleast = 1\nmost = 1\n"
+        );
+        std::fs::write(self.folder.join("study.toml"), study).unwrap();
+    }
+
     fn run(&self, order: Option<Order>) -> Ended {
         let _ = std::fs::remove_dir_all(self.folder.join("run"));
         self.proxy.begin(order);
@@ -87,7 +104,10 @@ impl Trying {
 
     /// Tables of the study that are on the server, which are removed.
     fn tables_left(&self) -> Vec<String> {
-        let database = (database::find(self.name).unwrap().open)(
+        if self.name == "redis" {
+            return self.keys_left();
+        }
+        let database = database::find(self.name).unwrap().open_sql(
             &DatabaseSettings { name: self.name.to_owned(), ..DatabaseSettings::default() },
             Some(self.server.endpoint()),
         );
@@ -100,6 +120,18 @@ impl Trying {
             session.run(&format!("DROP TABLE IF EXISTS {name}{cascade}")).unwrap();
         }
         names
+    }
+}
+
+impl Trying {
+    /// The table of the study, where any key of it is on the server; they are removed.
+    fn keys_left(&self) -> Vec<String> {
+        let Endpoint { tcp, password, .. } = self.server.endpoint();
+        let mut stream = std::net::TcpStream::connect(tcp.clone().unwrap()).unwrap();
+        write!(stream, "AUTH {password}\r\nDBSIZE\r\nFLUSHALL\r\n").unwrap();
+        let mut lines = BufReader::new(stream).lines().map(Result::unwrap);
+        let [_, keys, _] = [(); 3].map(|()| lines.next().unwrap());
+        if keys == ":0" { Vec::new() } else { vec!["hostile".to_owned()] }
     }
 }
 
@@ -190,4 +222,9 @@ fn damaged_answers_of_postgres_end_no_run_badly() {
 #[test]
 fn damaged_answers_of_mariadb_end_no_run_badly() {
     every_run_ends_well("mariadb", Protocol::Mysql);
+}
+
+#[test]
+fn damaged_answers_of_redis_end_no_run_badly() {
+    every_run_ends_well("redis", Protocol::Redis);
 }

@@ -7,7 +7,7 @@ mod quiet;
 
 use std::collections::BTreeMap;
 
-use loadline::database::{self, Database, DatabaseError, TargetSession};
+use loadline::database::{self, DatabaseError, Target, TargetSession};
 use loadline::load::{Connections, Observed, Observer, Source, drive};
 use loadline::measurement::OperationMeasurement;
 use loadline::operation::{Fields, Operation, OperationKind};
@@ -60,16 +60,16 @@ impl Observer for Quiet {
     }
 }
 
-fn simulated(config: &[(&str, &str)]) -> Box<dyn Database> {
+fn simulated(config: &[(&str, &str)]) -> Box<dyn Target> {
     let config: BTreeMap<_, _> = config.iter().map(|(name, value)| (name.to_string(), value.to_string())).collect();
     let settings = DatabaseSettings { name: "simulated".to_owned(), config, ..Default::default() };
-    (database::find("simulated").unwrap().open)(&settings, None).unwrap()
+    database::find("simulated").unwrap().open(&settings, None).unwrap()
 }
 
-fn run(database: &dyn Database, settings: &LoadSettings, on_threads: bool, interrupt: Option<u32>) -> Observed {
-    let sessions = (0..settings.clients).map(|_| database.connect().unwrap());
+fn run(target: &dyn Target, settings: &LoadSettings, on_threads: bool, interrupt: Option<u32>) -> Observed {
+    let sessions = (0..settings.clients).map(|_| target.open().unwrap());
     let connections = if on_threads {
-        Connections::Sessions(sessions.map(|session| session as Box<dyn TargetSession>).collect())
+        Connections::Sessions(sessions.collect())
     } else {
         Connections::Wires(sessions.map(|session| session.into_wire().ok().unwrap()).collect())
     };
@@ -77,7 +77,7 @@ fn run(database: &dyn Database, settings: &LoadSettings, on_threads: bool, inter
     let session = |_| database.open();
     let wire = |_| {
         let lost = |_: Box<dyn TargetSession>| DatabaseError::Unavailable("no wire".to_owned());
-        database.connect()?.into_wire().map_err(lost)
+        target.open()?.into_wire().map_err(lost)
     };
     drive(settings, 1, connections, sources, (&wire, &session), &mut Quiet(interrupt)).unwrap()
 }

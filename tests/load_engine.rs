@@ -6,7 +6,7 @@ mod quiet;
 
 use std::collections::BTreeMap;
 
-use loadline::database::{self, Database, DatabaseError, TargetSession};
+use loadline::database::{self, DatabaseError, Target, TargetSession};
 use loadline::load::{Connections, Observed, Observer, Source, drive};
 use loadline::operation::Operation;
 use loadline::statement::{Expect, Request, Step};
@@ -44,20 +44,20 @@ impl Observer for Phase {
     }
 }
 
-fn simulated(config: &[(&str, &str)]) -> Box<dyn Database> {
+fn simulated(config: &[(&str, &str)]) -> Box<dyn Target> {
     let config: BTreeMap<_, _> = config.iter().map(|(name, value)| (name.to_string(), value.to_string())).collect();
     let settings = DatabaseSettings { name: "simulated".to_owned(), config, ..Default::default() };
-    (database::find("simulated").unwrap().open)(&settings, None).unwrap()
+    database::find("simulated").unwrap().open(&settings, None).unwrap()
 }
 
 fn load(clients: u32, length: Length) -> LoadSettings {
     LoadSettings { clients, length, drain_s: 60.0, ..LoadSettings::default() }
 }
 
-fn run(database: &dyn Database, settings: &LoadSettings, on_threads: bool, phase: &mut Phase) -> Observed {
-    let sessions = (0..settings.clients).map(|_| database.connect().unwrap());
+fn run(target: &dyn Target, settings: &LoadSettings, on_threads: bool, phase: &mut Phase) -> Observed {
+    let sessions = (0..settings.clients).map(|_| target.open().unwrap());
     let connections = if on_threads {
-        Connections::Sessions(sessions.map(|session| session as Box<dyn TargetSession>).collect())
+        Connections::Sessions(sessions.collect())
     } else {
         Connections::Wires(sessions.map(|session| session.into_wire().ok().unwrap()).collect())
     };
@@ -65,7 +65,7 @@ fn run(database: &dyn Database, settings: &LoadSettings, on_threads: bool, phase
     let session = |_| database.open();
     let wire = |_| {
         let lost = |_: Box<dyn TargetSession>| DatabaseError::Unavailable("no wire".to_owned());
-        database.connect()?.into_wire().map_err(lost)
+        target.open()?.into_wire().map_err(lost)
     };
     drive(settings, 1, connections, sources, (&wire, &session), phase).unwrap()
 }

@@ -22,7 +22,7 @@ fn start(recipe: &dyn Recipe) -> Server {
 
 fn connect(server: &Server) -> Box<dyn Session> {
     let mariadb = find("mariadb").unwrap();
-    (mariadb.open)(&DatabaseSettings::default(), Some(server.endpoint())).unwrap().connect().unwrap()
+    mariadb.open_sql(&DatabaseSettings::default(), Some(server.endpoint())).unwrap().connect().unwrap()
 }
 
 fn own_cpu() -> Duration {

@@ -256,7 +256,7 @@ fn sqlite_holds_what_the_model_holds_in_every_layout() {
 fn mariadb_holds_what_the_model_holds_in_every_layout() {
     let settings = DatabaseSettings { name: "mariadb".to_owned(), ..DatabaseSettings::default() };
     let server = Server::start(mysql::MARIADB.recipe.unwrap(), &settings, None).unwrap();
-    let opened = (database::find("mariadb").unwrap().open)(&settings, Some(server.endpoint())).unwrap();
+    let opened = database::find("mariadb").unwrap().open_sql(&settings, Some(server.endpoint())).unwrap();
     holds_what_the_model_holds(&*opened);
 }
 
@@ -264,6 +264,6 @@ fn mariadb_holds_what_the_model_holds_in_every_layout() {
 fn postgresql_holds_what_the_model_holds_in_every_layout() {
     let settings = DatabaseSettings { name: "postgres".to_owned(), ..DatabaseSettings::default() };
     let server = Server::start(postgres::POSTGRES.recipe.unwrap(), &settings, None).unwrap();
-    let opened = (database::find("postgres").unwrap().open)(&settings, Some(server.endpoint())).unwrap();
+    let opened = database::find("postgres").unwrap().open_sql(&settings, Some(server.endpoint())).unwrap();
     holds_what_the_model_holds(&*opened);
 }

@@ -86,7 +86,7 @@ fn assert_all_found_by_server(name: &str, config: &[(&str, &str)]) {
     let server = Server::start(entry.recipe.unwrap(), &settings, None)
         .unwrap_or_else(|error| panic!("this test needs an installed server: {error}"));
     let endpoint: Endpoint = server.endpoint().clone();
-    assert_all_found(&*(entry.open)(&settings, Some(&endpoint)).unwrap());
+    assert_all_found(&*entry.open_sql(&settings, Some(&endpoint)).unwrap());
 }
 
 #[test]
@@ -104,7 +104,7 @@ fn every_case_finds_its_rows_in_every_layout_on_sqlite() {
     let path = std::env::temp_dir().join(format!("loadline-queries-{}.db", std::process::id()));
     let mut settings = DatabaseSettings { path: Some(path.display().to_string()), ..DatabaseSettings::default() };
     settings.config.insert("synchronous".to_owned(), "off".to_owned());
-    assert_all_found(&*(database::find("sqlite").unwrap().open)(&settings, None).unwrap());
+    assert_all_found(&*database::find("sqlite").unwrap().open_sql(&settings, None).unwrap());
     for suffix in ["", "-wal", "-shm"] {
         let _ = std::fs::remove_file(format!("{}{suffix}", path.display()));
     }

@@ -138,7 +138,7 @@ fn assert_windows_are_right_on(name: &str, engines: &[Option<&str>], config: &[(
         .unwrap_or_else(|error| panic!("this test needs an installed server: {error}"));
     for engine in engines {
         settings.engine = engine.map(str::to_owned);
-        assert_windows_are_right(&*(entry.open)(&settings, Some(server.endpoint())).unwrap());
+        assert_windows_are_right(&*entry.open_sql(&settings, Some(server.endpoint())).unwrap());
     }
 }
 
@@ -158,7 +158,7 @@ fn windows_hold_the_last_records_in_every_layout_on_sqlite() {
     let path = std::env::temp_dir().join(format!("loadline-recent-{}.db", std::process::id()));
     let mut settings = DatabaseSettings { path: Some(path.display().to_string()), ..DatabaseSettings::default() };
     settings.config.insert("synchronous".to_owned(), "off".to_owned());
-    assert_windows_are_right(&*(database::find("sqlite").unwrap().open)(&settings, None).unwrap());
+    assert_windows_are_right(&*database::find("sqlite").unwrap().open_sql(&settings, None).unwrap());
     for suffix in ["", "-wal", "-shm"] {
         let _ = std::fs::remove_file(format!("{}{suffix}", path.display()));
     }

@@ -278,7 +278,7 @@ fn greedy_sources_are_asked_to_wait_first_and_a_full_spool_refuses_everybody() {
         directory.path("spool")
     );
     let config = config::read(&text, "test.toml").unwrap();
-    let database = (loadline::database::find("mariadb").unwrap().open)(
+    let database = loadline::database::find("mariadb").unwrap().open_sql(
         &config.database,
         Some(&loadline::database::Endpoint { tcp: Some(("127.0.0.1".to_owned(), 1)), ..Default::default() }),
     );

@@ -4,7 +4,7 @@
 
 use std::path::{Path, PathBuf};
 
-use loadline::database::{self, Database, DatabaseError, TargetSession};
+use loadline::database::{self, DatabaseError, Target, TargetSession};
 use loadline::load::{Connections, Observed, Observer, Recording, Source, Times, drive};
 use loadline::operation::{Operation, OperationKind};
 use loadline::queueing::Timer;
@@ -70,17 +70,17 @@ fn read(path: &Path) -> (SampleReader, Vec<Sample>, Vec<String>) {
 fn recorded(config: &[(&str, &str)], load: &LoadSettings, on_threads: bool) -> (Observed, Vec<Sample>) {
     let config = config.iter().map(|(name, value)| (name.to_string(), value.to_string())).collect();
     let settings = DatabaseSettings { name: "simulated".to_owned(), config, ..Default::default() };
-    let database: Box<dyn Database> = (database::find("simulated").unwrap().open)(&settings, None).unwrap();
-    let sessions = (0..load.clients).map(|_| database.connect().unwrap());
+    let target: Box<dyn Target> = database::find("simulated").unwrap().open(&settings, None).unwrap();
+    let sessions = (0..load.clients).map(|_| target.open().unwrap());
     let connections = if on_threads {
-        Connections::Sessions(sessions.map(|session| session as Box<dyn TargetSession>).collect())
+        Connections::Sessions(sessions.collect())
     } else {
         Connections::Wires(sessions.map(|session| session.into_wire().ok().unwrap()).collect())
     };
     let sources = (0..load.clients).map(|_| Box::new(Reads) as Box<dyn Source>).collect();
     let session = |_| database.open();
     let lost = |_: Box<dyn TargetSession>| DatabaseError::Unavailable("no wire".to_owned());
-    let wire = |_| database.connect()?.into_wire().map_err(lost);
+    let wire = |_| target.open()?.into_wire().map_err(lost);
     let name = format!("engine-{on_threads}-{:?}-{:?}", load.arrivals, load.length).replace(['(', ')', '.'], "-");
     let file = Scratch::new(&name);
     let header = SampleHeader::new(&trial(load), "2026-01-01T00:00:00Z");

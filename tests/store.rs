@@ -26,6 +26,7 @@ fn study() -> Study {
         claims: Vec::new(),
         quick: false,
         shrunk: Default::default(),
+        left_out: Vec::new(),
         patience: loadline::study::Patience::default(),
         seed: 7,
         cases: vec![Case::new(levels, settings)],

@@ -75,7 +75,7 @@ fn workloads_run_on_tables_that_are_there_and_tables_without_what_is_asked_for_m
     std::fs::create_dir_all(&place.0).unwrap();
     let server = Server::start(&mysql::recipe::MARIADB, &DatabaseSettings::default(), None).unwrap();
     let own = DatabaseSettings { name: "mariadb".to_owned(), ..DatabaseSettings::default() };
-    let database = (database::find("mariadb").unwrap().open)(&own, Some(server.endpoint())).unwrap();
+    let database = database::find("mariadb").unwrap().open_sql(&own, Some(server.endpoint())).unwrap();
     let endpoint = server.endpoint();
     let (host, port) = endpoint.tcp.clone().unwrap();
     let url = format!("mysql://{}:{}@{host}:{port}/{}", endpoint.user, endpoint.password, endpoint.database);
@@ -117,7 +117,7 @@ fn workloads_run_on_tables_that_are_there_and_tables_without_what_is_asked_for_m
 fn wide_is_the_table_of_ycsb_with_its_keys_and_characters() {
     let server = Server::start(&mysql::recipe::MARIADB, &DatabaseSettings::default(), None).unwrap();
     let own = DatabaseSettings { name: "mariadb".to_owned(), ..DatabaseSettings::default() };
-    let database = (database::find("mariadb").unwrap().open)(&own, Some(server.endpoint())).unwrap();
+    let database = database::find("mariadb").unwrap().open_sql(&own, Some(server.endpoint())).unwrap();
     make(&*database, 200);
     let mut session = database.connect().unwrap();
     let mut ask = |sql: &str| {

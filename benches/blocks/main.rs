@@ -140,7 +140,7 @@ fn clear(settings: &DatabaseSettings) {
     let entry = database::find(&settings.name).expect("it is in the registry");
     let read_url = entry.read_url.expect("it is a server");
     let endpoint = read_url(settings.url.as_deref().unwrap_or_default()).expect("the URL is good");
-    let database = (entry.open)(settings, Some(&endpoint)).expect("it opens");
+    let database = entry.open_sql(settings, Some(&endpoint)).expect("it opens");
     let mut session = database.connect().expect("it connects");
     for table in ["violation_values", "violation_identity", "loadline_block", "loadline_replay", "violation_image"] {
         session.run(&format!("DROP TABLE IF EXISTS {table}")).expect("it can be dropped");
@@ -164,7 +164,7 @@ fn process(config: &str) {
     let entry = database::find(&config.database.name).expect("it is in the registry");
     let endpoint =
         entry.read_url.zip(config.database.url.as_deref()).map(|(read, url)| read(url).expect("the URL is good"));
-    let database = (entry.open)(&config.database, endpoint.as_ref()).expect("it opens");
+    let database = entry.open_sql(&config.database, endpoint.as_ref()).expect("it opens");
     let settings = config.processing.as_ref().expect("it is there");
     let processing =
         loadline::recorder::processing::Processing::start(&config, settings, database.into()).expect("it starts");

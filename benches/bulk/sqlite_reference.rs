@@ -23,7 +23,7 @@ pub fn run(file: &str, batches: u32) {
     let connection = rusqlite::Connection::open(file).expect("the file was made just now");
     let settings = "PRAGMA journal_mode = wal; PRAGMA synchronous = full; PRAGMA foreign_keys = on";
     connection.execute_batch(settings).expect("SQLite has these settings");
-    let database = (find("sqlite").expect("SQLite is registered").open)(
+    let database = find("sqlite").expect("SQLite is registered").open_sql(
         &DatabaseSettings { path: Some(file.to_owned()), ..DatabaseSettings::default() },
         None,
     )

@@ -71,7 +71,7 @@ impl Target {
         let settings = DatabaseSettings { path: Some(self.file()), ..DatabaseSettings::default() };
         let endpoint = self.server.as_ref().map(Server::endpoint);
         let entry = database::find(self.name).expect("the database is registered");
-        (entry.open)(&settings, endpoint).unwrap_or_else(|error| panic!("{error}"))
+        entry.open_sql(&settings, endpoint).unwrap_or_else(|error| panic!("{error}"))
     }
 
     fn make_table(&self, database: &dyn Database) -> Box<dyn Session> {

@@ -61,7 +61,7 @@ pub fn make_tables(peer: Peer, endpoint: &Endpoint) {
     };
     let entry = database::find(name).expect("both are in the registry");
     let database =
-        (entry.open)(&DatabaseSettings::default(), Some(endpoint)).expect("the settings are the default ones");
+        entry.open_sql(&DatabaseSettings::default(), Some(endpoint)).expect("the settings are the default ones");
     let mut session = database.connect().expect("the server has just been started");
     for sql in [
         "CREATE TABLE account (id INT PRIMARY KEY, n INT NOT NULL)".to_owned(),

@@ -15,7 +15,7 @@ const BATCH: usize = 1_000;
 
 /// Rows a second, from the first row to the last commit, on a table that is new.
 pub fn rows_per_s(settings: &DatabaseSettings, endpoint: Option<&Endpoint>, lasts: Duration) -> f64 {
-    let database = (database::find(&settings.name).unwrap().open)(settings, endpoint).unwrap();
+    let database = database::find(&settings.name).unwrap().open_sql(settings, endpoint).unwrap();
     let mut session = database.connect().unwrap();
     let number = |name: &str| TableColumn { name: name.to_owned(), kind: ColumnKind::Int64, nullable: false };
     let mut columns: Vec<_> = ["record_id", "measurement", "time_ns"].map(number).to_vec();

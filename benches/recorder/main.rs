@@ -89,7 +89,7 @@ impl Target {
         recorder.drained();
         let counts = recorder.counts();
         let entry = database::find(self.name).unwrap();
-        let mut session = (entry.open)(&self.settings, self.endpoint()).unwrap().connect().unwrap();
+        let mut session = entry.open_sql(&self.settings, self.endpoint()).unwrap().connect().unwrap();
         let answer = session.query("SELECT COUNT(*) FROM qos_values").unwrap();
         let stored: usize = answer[0][0].as_ref().unwrap().parse().unwrap();
         let all = (counts.acknowledged, counts.committed, counts.spooled, counts.quarantined);

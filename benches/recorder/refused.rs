@@ -25,7 +25,7 @@ pub fn refused(target: &Target, recorder: &Recorder) {
     send(recorder.http, &next, 0, 1);
     recorder.drained();
     let mut session =
-        (database::find(target.name).unwrap().open)(&target.settings, target.endpoint()).unwrap().connect().unwrap();
+        database::find(target.name).unwrap().open_sql(&target.settings, target.endpoint()).unwrap().connect().unwrap();
     session.run("CREATE UNIQUE INDEX refused_once ON refused_values (f0)").unwrap();
     let mut rates = SHARES.map(|_| Vec::new());
     for _ in 0..rounds {

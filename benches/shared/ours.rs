@@ -13,6 +13,8 @@ pub struct Trial {
     pub usage: Usage,
     /// How it waited, as in `epoll`.
     pub driver: String,
+    /// CPU time of its load threads in the measured phase.
+    pub load_cpu_s: f64,
 }
 
 /// Runs a study of one case and one trial in a directory, and counts its operations of this name, each as `unit` of them.
@@ -37,7 +39,8 @@ pub fn run_study_by(mut program: Command, directory: &Path, study: &str, operati
     let trial: serde_json::Value = serde_json::from_str(trial.trim()).unwrap_or_default();
     let driver = trial["loops"][0]["driver"].as_str().unwrap_or("?").to_owned();
     let measured_s = trial["measured_s"].as_f64().unwrap_or(f64::NAN);
-    Trial { usage: usage.with(count * unit, measured_s), driver }
+    let load_cpu_s = trial["client_cpu_s"].as_f64().unwrap_or(f64::NAN);
+    Trial { usage: usage.with(count * unit, measured_s), driver, load_cpu_s }
 }
 
 /// The URL of a private server, over its unix socket.

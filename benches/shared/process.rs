@@ -28,6 +28,11 @@ impl Usage {
         self.memory_kib as f64 / 1024.0
     }
 
+    /// The same with another CPU time.
+    pub fn with_cpu(self, cpu_s: f64) -> Self {
+        Usage { cpu_s, ..self }
+    }
+
     /// The same with the operations counted, and the time that they took.
     pub fn with(self, operations: f64, elapsed_s: f64) -> Self {
         Usage { operations, elapsed_s, ..self }

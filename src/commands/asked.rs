@@ -7,10 +7,11 @@ use std::sync::Arc;
 
 use anyhow::Context;
 
+use super::entry::as_database;
 use super::options::restrict;
 use super::stage::Current;
 use crate::csv::cells;
-use crate::database::{Database, Session};
+use crate::database::{Session, Target};
 use crate::fault::Fault;
 use crate::file::read_text;
 use crate::trial::{Asked, Fill, Settings, SqlStatement};
@@ -27,14 +28,14 @@ const FILE_BYTES_MOST: u64 = 64 << 20;
 /// # Errors
 /// When a query is refused, or its answer is none to fill from; a sentence.
 pub fn ask(settings: &Settings, work: Arc<Work>, current: &Current, is_time: bool) -> anyhow::Result<Arc<Work>> {
-    let asked = if is_time { answers(settings, &*current.database)? } else { None };
+    let asked = if is_time { answers(settings, &*current.target)? } else { None };
     let Some(asked) = asked else { return Ok(work) };
     let mut settings = settings.clone();
     settings.workload.asked = asked;
     Work::new(&settings).map(Arc::new).map_err(|why| anyhow::Error::new(Fault::from(why)))
 }
 
-fn answers(settings: &Settings, database: &dyn Database) -> anyhow::Result<Option<Asked>> {
+fn answers(settings: &Settings, target: &dyn Target) -> anyhow::Result<Option<Asked>> {
     let statements = settings.workload.statements.iter().filter(|_| workload::has_statements(settings));
     let fills: Vec<&Fill> = statements.flat_map(SqlStatement::fills).collect();
     let parts = || fills.iter().flat_map(|fill| fill.parts());
@@ -44,8 +45,8 @@ fn answers(settings: &Settings, database: &dyn Database) -> anyhow::Result<Optio
     let place = "workload.statements, the source of a parameter";
     let mut asked = Asked::default();
     if parts().any(|part| part.query().is_some()) {
-        let mut session = database.connect()?;
-        restrict(&mut *session, database, settings)?;
+        let mut session = as_database(target)?.connect()?;
+        restrict(&mut *session, settings)?;
         asked = answers_to(fills.iter().copied(), &mut *session, place)?;
     }
     read_files(fills.iter().copied(), place, &mut asked)?;

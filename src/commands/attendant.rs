@@ -69,7 +69,7 @@ impl Attendant {
         let targets = match &current.server {
             Some(server) => Targets::server(server.pid_source()),
             None if !found.is_empty() => Targets::server(Box::new(move |pids| pids.extend(&found))),
-            None if front.is_none() && current.database.is_embedded() => Targets::embedded(),
+            None if front.is_none() && current.target.is_embedded() => Targets::embedded(),
             None => Targets::none(),
         };
         let targets = match front {
@@ -82,7 +82,7 @@ impl Attendant {
         let remote = watched(&settings.database, interval)?;
         let telling = match lasts_s(settings) {
             Some(seconds) if seconds >= TOLD_FROM_S && front.is_none() => {
-                Telling::begin(&*current.database, told_every(seconds))
+                current.target.sql().and_then(|database| Telling::begin(database, told_every(seconds)))
             }
             _ => None,
         };
@@ -156,7 +156,9 @@ fn told_every(seconds: f64) -> Duration {
 
 /// Names of the processes of a server at an address of this machine that loadline has not started; none of one elsewhere.
 fn servers_of(settings: &Settings) -> &'static [&'static str] {
-    let is_here = |url: &String| ["localhost", "127.0.0.1", "[::1]"].iter().any(|host| url.contains(host));
+    let is_here = |url: &String| {
+        url.starts_with("unix:") || ["localhost", "127.0.0.1", "[::1]"].iter().any(|host| url.contains(host))
+    };
     match settings.database.url.as_ref().is_some_and(is_here) {
         true => processes_of(&settings.database.name),
         false => &[],

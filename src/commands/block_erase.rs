@@ -87,7 +87,7 @@ fn open(config: &Config, place: &str) -> Result<Arc<dyn Database>, Failure> {
         let fault = fault!("a private server keeps nothing"; "give the database.url of the server with the violations");
         return Err(Failure::refused(Refusal::about(place, fault)));
     }
-    Ok(Arc::from((entry.open)(settings, None).map_err(Failure::usage)?))
+    Ok(Arc::from(entry.open_sql(settings, None).map_err(Failure::usage)?))
 }
 
 fn say(erased: &[Erased], is_json: bool) -> Result<Status, Failure> {

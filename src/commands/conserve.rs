@@ -101,8 +101,8 @@ fn largest_memory_bytes(pid: u32) -> Option<u64> {
 
 /// Gives number and a column of all rows of a table, in the order in which they were numbered.
 fn each_row(current: &Current, table: &str, column: &str, mut each: impl FnMut(i64, i64)) -> anyhow::Result<()> {
-    let mut session = current.database.connect()?;
-    let dialect = current.database.dialect();
+    let database = current.database()?;
+    let (mut session, dialect) = (database.connect()?, database.dialect());
     let [table, id, column] = [table, RECORD_ID, column].map(|name| dialect.quote(name));
     let mut above = i64::MIN;
     loop {

@@ -76,8 +76,8 @@ fn compare(acknowledged: &[Name], unknown: &[Name], found: &[Name], recorded: &m
 
 /// The blocks that the database has; none where nothing is processed, so that there is no table.
 fn stored(current: &Current) -> anyhow::Result<Vec<Name>> {
-    let mut session = current.database.connect()?;
-    let dialect = current.database.dialect();
+    let database = current.database()?;
+    let (mut session, dialect) = (database.connect()?, database.dialect());
     let [table, id, camera, sequence] =
         ["loadline_block", RECORD_ID, "camera", "sequence"].map(|name| dialect.quote(name));
     let (mut found, mut above) = (Vec::new(), i64::MIN);

@@ -10,7 +10,7 @@ use std::time::{Duration, Instant, SystemTime, UNIX_EPOCH};
 use anyhow::Context;
 use serde_json::json;
 
-use super::entry::open_within_limits;
+use super::entry::open_sql_within_limits;
 use super::execute::now_utc;
 use super::init::write_new;
 use super::output::{note, print, print_json};
@@ -193,7 +193,7 @@ fn find(address: &str) -> Result<Found, Failure> {
 /// Opens it; of MySQL and MariaDB, which have one protocol, as the one that it is.
 fn open(found: &mut Found) -> Result<Arc<dyn Database>, Failure> {
     let open = |found: &Found| {
-        open_within_limits(found.entry, &found.settings, found.endpoint.as_ref(), Some(Patience(60.0)))
+        open_sql_within_limits(found.entry, &found.settings, found.endpoint.as_ref(), Some(Patience(60.0)))
             .map_err(Failure::usage)
     };
     let database = open(found)?;

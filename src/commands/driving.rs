@@ -10,7 +10,7 @@ use super::options::restrict;
 use super::output::sentence;
 use super::pinned::Pinned;
 use super::stage::Current;
-use crate::database::{DatabaseError, Session, Target, TargetSession, Wire};
+use crate::database::{DatabaseError, Target, TargetSession, Wire};
 use crate::load::{Connections, Group, Observed, Observer, Reconnect, ReconnectSession, Source, drive_groups};
 use crate::measurement::{Measurement, ResourceSample};
 use crate::operation::{Operation, OperationKind};
@@ -45,7 +45,7 @@ impl Executed {
 pub(super) struct Ready {
     pub work: Arc<Work>,
     /// A connection to the database with the statements prepared; none where something stands in front of it.
-    pub session: Option<Box<dyn Session>>,
+    pub session: Option<Box<dyn TargetSession>>,
     /// What stands in front of the database.
     pub front: Option<Front>,
 }
@@ -111,14 +111,10 @@ pub(super) fn connect_session(
     program: &Program,
     settings: &Settings,
 ) -> Result<Box<dyn TargetSession>, DatabaseError> {
-    let mut session: Box<dyn TargetSession> = match target.sql() {
-        Some(database) => {
-            let mut session = database.connect()?;
-            restrict(&mut *session, database, settings)?;
-            session
-        }
-        None => target.open()?,
-    };
+    let mut session = target.open()?;
+    if let Some(session) = session.sql() {
+        restrict(session, settings)?;
+    }
     session.prepare(program)?;
     Ok(session)
 }

@@ -3,11 +3,11 @@
 use std::sync::Arc;
 use std::time::Duration;
 
-use anyhow::{anyhow, bail};
+use anyhow::{Context, anyhow, bail};
 
 use super::output::sentence;
 use crate::database::recipe::Reach;
-use crate::database::{self, Database, Endpoint, Entry, SessionLimits};
+use crate::database::{self, Database, Endpoint, Entry, Session, SessionLimits, Target, TargetSession};
 use crate::server::interrupted;
 use crate::study::Patience;
 use crate::trial::DatabaseSettings;
@@ -23,18 +23,50 @@ pub fn entry_of(settings: &DatabaseSettings) -> anyhow::Result<&'static Entry> {
     }
 }
 
-/// Opens a database. With a patience its connections wait no longer than that, and not at all once loadline is told to end.
+/// Opens a target. With a patience its connections wait no longer than that, and not at all once loadline is told to end.
 pub fn open_within_limits(
     entry: &Entry,
     settings: &DatabaseSettings,
     endpoint: Option<&Endpoint>,
     patience: Option<Patience>,
+) -> anyhow::Result<Arc<dyn Target>> {
+    let mut target = entry.open(settings, endpoint)?;
+    limit(&mut *target, patience);
+    Ok(Arc::from(target))
+}
+
+/// As [`open_within_limits`], as something that speaks SQL.
+pub fn open_sql_within_limits(
+    entry: &Entry,
+    settings: &DatabaseSettings,
+    endpoint: Option<&Endpoint>,
+    patience: Option<Patience>,
 ) -> anyhow::Result<Arc<dyn Database>> {
-    let mut database = (entry.open)(settings, endpoint)?;
-    if let Some(Patience(seconds)) = patience {
-        database.set_limits(Arc::new(SessionLimits::of_trials(Duration::from_secs_f64(seconds), interrupted)));
-    }
+    let mut database = entry.open_sql(settings, endpoint)?;
+    limit(&mut *database, patience);
     Ok(Arc::from(database))
+}
+
+fn limit(target: &mut dyn Target, patience: Option<Patience>) {
+    if let Some(Patience(seconds)) = patience {
+        target.set_limits(Arc::new(SessionLimits::of_trials(Duration::from_secs_f64(seconds), interrupted)));
+    }
+}
+
+/// A target as something that speaks SQL, for what cannot be asked otherwise.
+///
+/// # Errors
+/// A sentence, where it speaks none.
+pub fn as_database(target: &dyn Target) -> anyhow::Result<&dyn Database> {
+    target.sql().with_context(|| format!("{} speaks no SQL", target.name()))
+}
+
+/// A connection as one that takes SQL, for what cannot be asked otherwise.
+///
+/// # Errors
+/// A sentence, where it takes none.
+pub fn as_session(session: &mut dyn TargetSession) -> anyhow::Result<&mut dyn Session> {
+    session.sql().context("it takes no SQL")
 }
 
 /// A private server offers both kinds of socket; `database.socket` chooses. A link carries TCP only.

@@ -10,7 +10,7 @@ use std::sync::Arc;
 use std::sync::mpsc::{Receiver, RecvTimeoutError, TryRecvError};
 use std::time::{Duration, Instant};
 
-use crate::database::{Database, DatabaseError, Session};
+use crate::database::{DatabaseError, Target, TargetSession};
 use crate::load::Changing;
 use crate::measurement::ChangeMeasurement;
 use crate::record::{Column, ColumnKind, Generator};
@@ -29,7 +29,7 @@ const CHANGES_MAX: usize = 1000;
 
 /// Changes the schema of a trial's tables.
 pub struct Evolver<'a> {
-    database: &'a dyn Database,
+    target: &'a dyn Target,
     generator: &'a dyn Generator,
     evolution: Evolution,
     every: Duration,
@@ -39,7 +39,7 @@ pub struct Evolver<'a> {
     load: Option<[Duration; 2]>,
     /// Records that get the field.
     records: Vec<u64>,
-    session: Option<Box<dyn Session>>,
+    session: Option<Box<dyn TargetSession>>,
     is_added: bool,
     changes: Vec<ChangeMeasurement>,
 }
@@ -96,7 +96,7 @@ fn evolution_of(kind: SchemaChangeKind, work: &Work, own: Evolution) -> Option<E
 
 impl<'a> Evolver<'a> {
     /// What the settings ask for; none where they ask for no schema changes, or there are no tables.
-    pub fn new(settings: &Settings, work: &'a Work, database: &'a dyn Database) -> Option<Self> {
+    pub fn new(settings: &Settings, work: &'a Work, target: &'a dyn Target) -> Option<Self> {
         let every = Duration::from_secs_f64(settings.workload.evolve_s?);
         let kind = ColumnKind::Text(64);
         let field = Column { name: FIELD.to_owned(), kind, nullable: true, hot: false };
@@ -116,7 +116,7 @@ impl<'a> Evolver<'a> {
         let records =
             (0..count).map(|place| (u128::from(place) * u128::from(rows) / u128::from(count)) as u64).collect();
         let (session, changes, is_added) = (None, Vec::new(), false);
-        Some(Evolver { database, generator, evolution, every, algorithm, load, records, session, is_added, changes })
+        Some(Evolver { target, generator, evolution, every, algorithm, load, records, session, is_added, changes })
     }
 
     /// Waits for the measured phase, changes the schema until the load has lasted as long as it shall and ends it, or until the sender
@@ -214,19 +214,11 @@ impl<'a> Evolver<'a> {
     /// Changes a table in the best way that the database accepts; the statement that it accepted.
     fn change_table(&self, change: Option<SchemaChange>) -> Result<Option<String>, DatabaseError> {
         let Some(change) = change else { return Ok(None) };
-        let mut session = self.database.connect()?;
-        let mut outcome = Ok(None);
-        for sql in self.database.dialect().schema_change(&change, self.algorithm.as_deref()) {
-            outcome = session.run_change(&sql).map(|()| Some(sql));
-            if !outcome.as_ref().is_err_and(DatabaseError::is_refusal) {
-                break;
-            }
-        }
-        outcome
+        self.target.open()?.change_schema(&change, self.algorithm.as_deref())
     }
 
     fn prepare(&mut self) -> Result<Option<String>, DatabaseError> {
-        let mut session = self.database.connect()?;
+        let mut session = self.target.open()?;
         session.prepare(&self.evolution.program)?;
         self.session = Some(session);
         Ok(None)

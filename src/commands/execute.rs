@@ -15,7 +15,7 @@ use super::evolve::{Evolved, Evolver, load_of};
 use super::filling::{fill, make_tables};
 use super::freshness;
 use super::front::{Front, on_the_way};
-use super::options::{check_options, plans, restrict};
+use super::options::{check_options, check_recorded, plans, restrict};
 use super::output::sentence;
 use super::pinned::{self};
 use super::stage::Current;
@@ -66,6 +66,7 @@ pub fn now_utc() -> String {
 /// A sentence.
 pub fn check(settings: &Settings) -> anyhow::Result<()> {
     if settings.recorded().is_some() {
+        check_recorded(settings).map_err(anyhow::Error::msg)?;
         return Work::new(&on_the_way(settings)).map(|_| ()).map_err(anyhow::Error::msg);
     }
     Work::new(settings).and_then(|work| check_options(settings, work.program())).map_err(anyhow::Error::msg)
@@ -117,15 +118,17 @@ fn set_up(trial: &Trial, current: &mut Current, filling: &dyn Fn(u64, u64)) -> a
     }
     let work = Arc::new(Work::new(settings).map_err(anyhow::Error::msg)?);
     let mut session = make_tables(settings, &work, current, filling)?;
-    for sql in &settings.workload.set_up {
-        session.run_change(sql).context("workload.set_up")?;
+    if let Some(session) = session.sql() {
+        settings.workload.set_up.iter().try_for_each(|sql| session.run_change(sql)).context("workload.set_up")?;
     }
     let place = match &settings.workload.replay {
         Some(_) => "workload.trace",
         None if workload::has_statements(settings) => "workload.statements",
         None => "preparing the statements",
     };
-    restrict(&mut *session, &*current.database, settings)?;
+    if let Some(session) = session.sql() {
+        restrict(session, settings)?;
+    }
     session.prepare(work.program()).context(place)?;
     work.count_rows()?;
     let work = ask(settings, work, current, settings.record.rows == 0)?;
@@ -137,7 +140,7 @@ fn clean_up(settings: &Settings, current: &Current) -> anyhow::Result<()> {
     if settings.workload.clean_up.is_empty() {
         return Ok(());
     }
-    let mut session = current.database.connect().context("workload.clean_up")?;
+    let mut session = current.database()?.connect().context("workload.clean_up")?;
     settings.workload.clean_up.iter().try_for_each(|sql| session.run_change(sql)).context("workload.clean_up")
 }
 
@@ -161,7 +164,7 @@ fn measure(trial: &Trial, ready: Ready, current: &mut Current, filling: &dyn Fn(
         fill(settings, &work, current, session, filling)?;
     }
     let work = ask(settings, work, current, settings.record.rows > 0)?;
-    let target: &dyn Target = front.as_ref().map_or(&*current.database, |front| &*front.target);
+    let target: &dyn Target = front.as_ref().map_or(&*current.target, |front| &*front.target);
     let plans = plans(settings, &work, target).context("workload.explain")?;
     let load = load_of(settings);
     let beside_load = background::load_settings(settings, &load);
@@ -173,7 +176,7 @@ fn measure(trial: &Trial, ready: Ready, current: &mut Current, filling: &dyn Fn(
     // Tried before anything is on its way, so that it takes nothing from the load.
     let disk_bytes_per_s = settings.uploaded().and_then(|_| monitor::disk_speed(current.directory()));
     let (sender, receiver) = mpsc::channel();
-    let evolver = target.sql().and_then(|database| Evolver::new(settings, &work, database));
+    let evolver = if front.is_none() { Evolver::new(settings, &work, target) } else { None };
     let mut attendant = Attendant::new(current, front.as_ref(), settings, evolver.is_some().then_some(sender))?;
     let watch = front.as_ref().map(|front| Watch::start(front.http()));
     attendant.recording = start_recording(trial, current)?;
@@ -207,14 +210,14 @@ fn measure(trial: &Trial, ready: Ready, current: &mut Current, filling: &dyn Fn(
         intended: observed.tally.asides.parts(&settings.workload.kind_names()),
         silences_s: evolved.silences_s,
     });
-    judge(&mut measurement, settings, &observed, current.database.is_embedded() && !is_in_front, stored);
+    judge(&mut measurement, settings, &observed, current.target.is_embedded() && !is_in_front, stored);
     if let Some(kept) = kept {
         measurement.invalid_because.extend(kept.reasons());
         measurement.recorded = Some(RecordedMeasurement { disk_bytes_per_s, ..kept });
     }
     measurement.invalid_because.extend(front.and_then(end_front));
     if let Some((load, seen)) = &beside {
-        background::take_in(&mut measurement, load, seen, current.database.is_embedded());
+        background::take_in(&mut measurement, load, seen, current.target.is_embedded());
     }
     if let Some(written) = written {
         judge_samples(&mut measurement, written, current.samples.as_deref());
@@ -315,12 +318,10 @@ fn check_stored(
     if !is_counted || tables.is_empty() {
         return Ok(None);
     }
-    let mut session = current.database.connect()?;
+    let mut session = current.target.open()?;
     let mut count = Some(0_u64);
     for table in tables {
-        let answer = session.query(&format!("SELECT COUNT(*) FROM {}", current.database.dialect().quote(table)))?;
-        let rows = answer.first().and_then(|row| row.first()).and_then(|cell| cell.as_ref()?.parse::<u64>().ok());
-        count = count.zip(rows).map(|(sum, rows)| sum + rows);
+        count = count.zip(session.count_rows(table)?).map(|(sum, rows)| sum + rows);
     }
     let found = |rows: u64| rows / work.rows_per_record().max(1);
     Ok(count.map(|rows| (settings.record.rows + acknowledged, found(rows))))

@@ -4,7 +4,7 @@ use std::path::PathBuf;
 use std::time::Duration;
 
 use super::entry::at_its_place;
-use crate::database::{Database, Entry};
+use crate::database::{self, Entry, Target};
 use crate::fault::Fault;
 use crate::monitor::{self, Remote, read_address};
 use crate::trial::DatabaseSettings;
@@ -19,11 +19,11 @@ const OF_EMBEDDED: [(&str, &str); 2] = [("journal_mode", "PRAGMA journal_mode"),
 /// When it cannot be connected to, or the watcher of its machine not reached.
 pub(super) fn facts(
     entry: &Entry,
-    database: &dyn Database,
+    target: &dyn Target,
     program: Option<PathBuf>,
     settings: &DatabaseSettings,
 ) -> anyhow::Result<Vec<(String, String)>> {
-    let mut facts = told(entry, database, program).map_err(|error| at_its_place(error, settings))?;
+    let mut facts = told(entry, target, program).map_err(|error| at_its_place(error, settings))?;
     facts.extend(
         settings.memory_bytes.map(|bytes| ("memory".to_owned(), format!("at most {}", show_bytes(bytes as f64)))),
     );
@@ -32,17 +32,14 @@ pub(super) fn facts(
     Ok(facts)
 }
 
-fn told(entry: &Entry, database: &dyn Database, program: Option<PathBuf>) -> anyhow::Result<Vec<(String, String)>> {
-    let mut session = database.connect()?;
+fn told(entry: &Entry, target: &dyn Target, program: Option<PathBuf>) -> anyhow::Result<Vec<(String, String)>> {
+    let mut session = target.open()?;
     let mut facts = vec![("version".to_owned(), session.version()?)];
     facts.extend(session.protection().map(|protection| ("connections".to_owned(), protection)));
     facts.extend(program.map(|program| ("program".to_owned(), program.display().to_string())));
     for (name, query) in entry.recipe.map_or(&OF_EMBEDDED[..], |recipe| recipe.facts()) {
         // A setting that this version does not have is no fact.
-        let answer = session.query(query).unwrap_or_default();
-        if let Some(Some(value)) = answer.first().and_then(|row| row.last()) {
-            facts.push(((*name).to_owned(), value.clone()));
-        }
+        facts.extend(session.fact(query).map(|value| ((*name).to_owned(), value)));
     }
     Ok(facts)
 }
@@ -65,9 +62,5 @@ pub(super) const WATCH_TOKEN: &str = "LOADLINE_WATCH_TOKEN";
 
 /// Names of the processes of a server.
 pub(super) fn processes_of(database: &str) -> &'static [&'static str] {
-    match database {
-        "postgres" => &["postgres"],
-        "mariadb" | "mysql" => &["mariadbd", "mysqld"],
-        _ => &[],
-    }
+    database::find(database).map_or(&[], |entry| entry.processes)
 }

@@ -2,10 +2,11 @@
 
 use anyhow::{Context, bail};
 
+use super::entry::as_session;
 use super::fixture::{Fixture, content_of, is_analysed};
 use super::own_tables::make_own;
 use super::stage::Current;
-use crate::database::{Session, dialect};
+use crate::database::TargetSession;
 use crate::server::interrupted;
 use crate::statement::Request;
 use crate::trial::Settings;
@@ -21,33 +22,32 @@ pub fn make_tables(
     work: &Work,
     current: &mut Current,
     filling: &dyn Fn(u64, u64),
-) -> anyhow::Result<Box<dyn Session>> {
+) -> anyhow::Result<Box<dyn TargetSession>> {
     let tables = || work.programs().iter().flat_map(|program| &program.tables);
     let content = content_of(settings, work)?;
     let is_there = |fixture: &Fixture| fixture.content == content && !fixture.is_changed;
     let has_any = tables().next().is_some() || !settings.tables.is_empty();
     if !has_any || current.fixture.as_ref().is_some_and(is_there) {
-        return Ok(current.database.connect()?);
+        return Ok(current.target.open()?);
     }
     current.remove_tables()?;
-    let mut session = current.database.connect()?;
-    let dialect = current.database.dialect();
+    let mut session = current.target.open()?;
     for table in tables() {
-        for sql in dialect::create_table(dialect, table) {
-            session.run_change(&sql).map_err(|error| {
-                // One that is there already is refused; a server that has ended says nothing about the table.
-                let remedy = match error.is_refusal() {
-                    true => {
-                        ", and one that is there already is left alone; drop it if it is not needed, or name another with record.table"
-                    }
-                    false => "",
-                };
-                anyhow::Error::new(error).context(format!("table \"{}\" cannot be made{remedy}", table.name))
-            })?;
-        }
+        session.create_table(table).map_err(|error| {
+            // One that is there already is refused; a server that has ended says nothing about the table.
+            let remedy = match error.is_refusal() {
+                true => {
+                    ", and one that is there already is left alone; drop it if it is not needed, or name another with record.table"
+                }
+                false => "",
+            };
+            anyhow::Error::new(error).context(format!("table \"{}\" cannot be made{remedy}", table.name))
+        })?;
         current.fixture.get_or_insert_with(Fixture::empty).tables.push(table.name.clone());
     }
-    make_own(settings, current, &mut *session, filling)?;
+    if !settings.tables.is_empty() {
+        make_own(settings, current, as_session(&mut *session)?, filling)?;
+    }
     Ok(session)
 }
 
@@ -60,7 +60,7 @@ pub fn fill(
     settings: &Settings,
     work: &Work,
     current: &mut Current,
-    mut session: Box<dyn Session>,
+    mut session: Box<dyn TargetSession>,
     filling: &dyn Fn(u64, u64),
 ) -> anyhow::Result<()> {
     let Some(fixture) = current.fixture.as_mut().filter(|fixture| fixture.is_changed) else { return Ok(()) };
@@ -68,7 +68,7 @@ pub fn fill(
         return Ok(());
     }
     for other in work.programs().iter().skip(1).filter(|program| !program.first.steps.is_empty()) {
-        let mut session = current.database.connect()?;
+        let mut session = current.target.open()?;
         session.prepare(other)?;
         session.execute(&other.first, None).context("filling the layout's own tables")?;
     }
@@ -87,9 +87,7 @@ pub fn fill(
         filling(settings.record.rows - preload.left(), settings.record.rows);
     }
     for table in work.program().tables.iter().filter(|_| is_analysed(settings)) {
-        if let Some(sql) = current.database.dialect().analyse(&table.name) {
-            session.run_change(&sql).with_context(|| format!("analysing table \"{}\"", table.name))?;
-        }
+        session.analyse_table(&table.name).with_context(|| format!("analysing table \"{}\"", table.name))?;
     }
     (fixture.content, fixture.is_changed) = (content_of(settings, work)?, false);
     Ok(())

@@ -6,7 +6,7 @@
 use anyhow::{Context, bail};
 
 use super::entry::entry_of;
-use crate::database::{Database, Session};
+use crate::database::Session;
 use crate::operation::Operation;
 use crate::server::ServerError;
 use crate::statement::Request;
@@ -47,7 +47,7 @@ impl Fixture {
 ///
 /// # Errors
 /// When the table is still there afterwards, or the connection broke.
-pub fn remove_own(table: &OwnTable, database: &dyn Database, session: &mut dyn Session) -> anyhow::Result<()> {
+pub fn remove_own(table: &OwnTable, session: &mut dyn Session) -> anyhow::Result<()> {
     let mut refused = None;
     for sql in &table.drop {
         match session.run_change(sql) {
@@ -57,7 +57,7 @@ pub fn remove_own(table: &OwnTable, database: &dyn Database, session: &mut dyn S
             outcome => outcome?,
         }
     }
-    let name = database.dialect().quote(&table.name);
+    let name = session.dialect().quote(&table.name);
     match (session.query(&asks_whether_there(&name)), refused) {
         (Ok(_), Some(refused)) => Err(refused),
         (Ok(_), None) => bail!("table \"{}\" is there still after its drop; write what removes it", table.name),

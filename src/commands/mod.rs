@@ -201,7 +201,7 @@ fn read_study(arguments: &StudyArguments, names: &Names) -> Result<(Study, Passw
 fn names() -> Names {
     let try_build =
         |settings: &_| Work::new(settings).and_then(|work| options::check_options(settings, work.program()));
-    Names { try_build, ..catalogue().names() }
+    Names { try_build, cannot: options::cannot, ..catalogue().names() }
 }
 
 /// All registries.

@@ -4,12 +4,12 @@
 
 use std::collections::BTreeMap;
 
-use crate::database::{self, Capability, Database, DatabaseError, Entry, Session, Target, dialect};
+use crate::database::{self, Capability, DatabaseError, Entry, Session, Target, dialect};
 use crate::load::cpu_count;
 use crate::monitor::read_address;
 use crate::server::CpuList;
 use crate::statement::Program;
-use crate::trial::{EventPath, Poll, Settings};
+use crate::trial::{DatabaseSettings, EventPath, Poll, Settings};
 use crate::workload::{self, Work};
 
 /// Checks what a case asks of its database against what that can do.
@@ -36,6 +36,33 @@ pub fn check_options(settings: &Settings, program: &Program) -> Result<(), Strin
     Ok(())
 }
 
+/// Why a case cannot be carried out here although nothing is wrong with it: the server is not installed, or the database cannot do what is asked.
+pub fn cannot(settings: &Settings) -> Option<String> {
+    let entry = database::find(&settings.database.name)?;
+    let DatabaseSettings { url, binary, base, .. } = &settings.database;
+    if let (Some(recipe), None, None, None) = (entry.recipe, url, binary, base)
+        && let Err(fault) = recipe.find_binary(&settings.database)
+    {
+        return Some(fault.to_string());
+    }
+    if settings.recorded().is_some() {
+        return check_recorded(settings).err();
+    }
+    // What is wrong with the case is told elsewhere.
+    let work = Work::new(settings).ok()?;
+    needs(settings, work.program()).iter().find_map(|need| check_need(entry, need).err())
+}
+
+/// Checks that a recorder can store into the database of a case.
+///
+/// # Errors
+/// A sentence that names what is missing and the databases that have it.
+pub fn check_recorded(settings: &Settings) -> Result<(), String> {
+    let Some(entry) = database::find(&settings.database.name) else { return Ok(()) };
+    let asked_by = "a recorder stores what it takes in".to_owned();
+    check_need(entry, &Need { capability: Capability::Sql, asked_by, instead: "send to the database itself" })
+}
+
 /// Something that a case asks of its database.
 struct Need {
     capability: Capability,
@@ -49,13 +76,24 @@ fn needs(settings: &Settings, program: &Program) -> Vec<Need> {
     let workload = &settings.workload;
     let mut found = Vec::new();
     let mut need = |capability, asked_by: String, instead| found.push(Need { capability, asked_by, instead });
-    for capability in database::needs_of(program) {
+    let in_sql = [
+        (!settings.tables.is_empty(), "[[tables]] are given"),
+        (settings.record.existing, "record.existing is true"),
+        (workload.replay.is_some(), "workload.trace is given"),
+        (workload::has_statements(settings), "workload.statements are given"),
+        (!workload.set_up.is_empty(), "workload.set_up is given"),
+        (!workload.clean_up.is_empty(), "workload.clean_up is given"),
+    ];
+    if let Some((_, asked_by)) = in_sql.into_iter().find(|(is_asked, _)| *is_asked) {
+        need(Capability::Sql, asked_by.to_owned(), "leave it out");
+    }
+    for capability in database::needs_of(program).into_iter().filter(|needed| *needed != Capability::Sql) {
         let (layout, workload) = (&settings.layout.name, &workload.name);
         let asked_by = format!("workload.name is \"{workload}\" on layout.name = \"{layout}\"");
         need(capability, asked_by, "take another workload or layout");
     }
     if workload.batch > 1 {
-        need(Capability::Transactions, format!("workload.batch is {}", workload.batch), "write workload.batch = 1");
+        need(Capability::Batches, format!("workload.batch is {}", workload.batch), "write workload.batch = 1");
     }
     if workload.evolve_s.is_some() {
         need(Capability::SchemaChanges, "workload.evolve is given".to_owned(), "leave it out");
@@ -135,8 +173,8 @@ pub fn is_read_only(settings: &Settings) -> bool {
 ///
 /// # Errors
 /// As the database answers.
-pub fn restrict(session: &mut dyn Session, database: &dyn Database, settings: &Settings) -> Result<(), DatabaseError> {
-    match database.dialect().read_only().filter(|_| is_read_only(settings)) {
+pub fn restrict(session: &mut dyn Session, settings: &Settings) -> Result<(), DatabaseError> {
+    match session.dialect().read_only().filter(|_| is_read_only(settings)) {
         Some(sql) => session.run(sql),
         None => Ok(()),
     }
@@ -175,7 +213,7 @@ pub fn plans(
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::database::Capabilities;
+    use crate::database::{Capabilities, Opens};
 
     fn refused(capabilities: Capabilities, change: impl Fn(&mut Settings)) -> Vec<String> {
         let mut settings = Settings::default();
@@ -192,8 +230,9 @@ mod tests {
     }
 
     fn entry() -> Entry {
-        let Entry { name, summary, engines, open, recipe, read_url, capabilities } = *database::REGISTRY[0];
-        Entry { name, summary, engines, open, recipe, read_url, capabilities }
+        let Entry { name, summary, engines, recipe, read_url, capabilities, processes, level, .. } = *database::REGISTRY[0];
+        let opens = Opens::Store(|_, _| Err(DatabaseError::NoFile));
+        Entry { name, summary, engines, opens, recipe, read_url, capabilities, processes, level }
     }
 
     #[test]
@@ -213,8 +252,8 @@ mod tests {
         let without = without.without(Capability::Updates).without(Capability::Deletes);
         assert_eq!(refused(without, |settings| "wide".clone_into(&mut settings.layout.name)), Vec::<String>::new());
         let batches = |settings: &mut Settings| settings.workload.batch = 10;
-        let told = refused(Capabilities::SQL.without(Capability::Transactions), batches);
-        assert!(told[0].starts_with("workload.batch is 10 and shop has no transactions"), "{told:?}");
+        let told = refused(Capabilities::SQL.without(Capability::Batches), batches);
+        assert!(told[0].starts_with("workload.batch is 10 and shop has no batches"), "{told:?}");
         let updates = |settings: &mut Settings| "update".clone_into(&mut settings.workload.name);
         let told = refused(Capabilities::SQL.without(Capability::Updates), updates);
         assert!(told.len() == 1 && told[0].contains("has no updates"), "{told:?}");

@@ -41,7 +41,7 @@ pub fn make_own(
         make(table, current, session).context(place.clone())?;
         if table.rows > 0 {
             let told = |rows: u64| filling(before + rows, all);
-            fill(table, settings, &*current.database, &told).context(place.clone())?;
+            fill(table, settings, current.database()?, &told).context(place.clone())?;
         }
         for sql in &table.then {
             session.run_change(sql).with_context(|| format!("{place}, then: {sql}"))?;
@@ -52,8 +52,7 @@ pub fn make_own(
 }
 
 fn make(table: &TableSettings, current: &mut Current, session: &mut dyn Session) -> anyhow::Result<()> {
-    let dialect = current.database.dialect();
-    let name = dialect.quote(&table.name);
+    let name = session.dialect().quote(&table.name);
     match session.query(&asks_whether_there(&name)) {
         Ok(_) => {
             let remedy = "drop it if it is not needed, or give the table another name";
@@ -65,7 +64,7 @@ fn make(table: &TableSettings, current: &mut Current, session: &mut dyn Session)
         Err(_) => {}
     }
     let drop = match table.drop.is_empty() {
-        true => vec![dialect::drop_table(dialect, &table.name)],
+        true => vec![dialect::drop_table(session.dialect(), &table.name)],
         false => table.drop.clone(),
     };
     let own = OwnTable { name: table.name.clone(), drop };

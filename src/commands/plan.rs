@@ -176,6 +176,8 @@ fn show_server(database: &DatabaseSettings, names: &Names) -> String {
 enum PlanNote {
     #[error("shrunk by --quick: the figures will be a rehearsal")]
     Rehearsal {},
+    #[error("left out: {}: {why}", cases.iter().map(show_levels).collect::<Vec<_>>().join("; "))]
+    LeftOut { cases: Vec<Levels>, why: String },
     #[error("after {} no further round of trials begins", show_seconds(*after_s))]
     RoundsEnd { after_s: f64 },
     #[error(
@@ -206,6 +208,7 @@ fn notes(study: &Study) -> Vec<PlanNote> {
         let ends = study.goal.is_none() && estimate(study).trials.0 < estimate(study).trials.1;
         notes.extend(ends.then_some(PlanNote::RoundsEnd { after_s: REHEARSAL_S }));
     }
+    notes.extend(study.left_out_by_reason().into_iter().map(|(cases, why)| PlanNote::LeftOut { cases, why: why.to_owned() }));
     let pipelined = study.cases.iter().filter(|case| case.settings.load.pipeline).count();
     if pipelined > 0 {
         notes.push(PlanNote::Pipelined { cases: pipelined, all: study.cases.len() });

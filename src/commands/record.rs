@@ -123,7 +123,8 @@ fn open_database(config: &Config, scratch: &Path, stage: &mut Stage) -> Result<A
             &[("socket", &server.endpoint().unix.as_deref().unwrap_or(Path::new("none")).display().to_string())],
         );
     }
-    Ok(Arc::clone(&current.database))
+    let opening = current.reach();
+    Ok(Arc::from(entry.open_sql(&opening.settings, opening.endpoint.as_ref()).map_err(Failure::usage)?))
 }
 
 fn finish(ended: &Ended, is_json: bool) -> Result<Status, Failure> {

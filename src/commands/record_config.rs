@@ -26,5 +26,5 @@ pub(super) fn open_server(settings: &DatabaseSettings) -> Result<Option<Arc<dyn 
     let entry = entry_of(settings).map_err(Failure::usage)?;
     let (Some(url), Some(read_url)) = (&settings.url, entry.read_url) else { return Ok(None) };
     let endpoint = endpoint_of(url, read_url).map_err(Failure::usage)?;
-    Ok(Some(Arc::from((entry.open)(settings, Some(&endpoint)).map_err(Failure::usage)?)))
+    Ok(Some(Arc::from(entry.open_sql(settings, Some(&endpoint)).map_err(Failure::usage)?)))
 }

@@ -11,14 +11,14 @@ use serde::{Deserialize, Serialize};
 
 use super::cache::{Cache, Taken};
 use super::database_file::{is_checkpointed, remove_database_file};
-use super::entry::{entry_of, open_within_limits, reached_by};
+use super::entry::{as_database, as_session, entry_of, open_within_limits, reached_by};
 use super::facts::facts;
 use super::fixture::{Fixture, identity_of, remove_own};
 use super::output::{note, sentence};
 
 use super::staged_link::{StagedLink, wanted};
 use crate::database::recipe::{Reach, Recipe};
-use crate::database::{self, Database, Endpoint, ReadUrl};
+use crate::database::{Database, Endpoint, ReadUrl, Target};
 use crate::link::Wanted;
 use crate::reason::Reason;
 use crate::server::{KeptData, Server, ServerError, interrupted, move_or_copy, remove_orphans, root};
@@ -52,7 +52,7 @@ pub struct Stage {
 pub struct Current {
     settings: DatabaseSettings,
     /// Opens connections.
-    pub database: Arc<dyn Database>,
+    pub target: Arc<dyn Target>,
     /// The private server, where there is one.
     pub server: Option<Server>,
     /// The link that lies before the server, where there is one.
@@ -117,7 +117,7 @@ impl Stage {
 
     /// Whether the database was late, and nothing was heard of it since.
     pub fn stands_still(&self) -> bool {
-        self.current.as_ref().is_some_and(|current| current.database.stands_still())
+        self.current.as_ref().is_some_and(|current| current.target.stands_still())
     }
 
     /// Leaves for good; what a reader should know of what was kept, each note once, and of tables that stay on somebody else's server.
@@ -157,7 +157,7 @@ impl Stage {
         identity: Option<String>,
     ) -> anyhow::Result<&mut Current> {
         // A server that was killed just now may still be there and answer nothing.
-        let answers = |current: &Current| current.server.is_none() || current.database.connect().is_ok();
+        let answers = |current: &Current| current.server.is_none() || current.target.open().is_ok();
         let has_link = |current: &Current| match (&current.link, link) {
             (Some(staged), Some(link)) => staged.is(link) && current.is_behind == is_behind && staged.network.is_up(),
             (None, None) => true,
@@ -281,16 +281,16 @@ impl Stage {
             }
             _ => {}
         }
-        let database = open_within_limits(entry, &settings_here, endpoint.as_ref(), self.patience)?;
+        let target = open_within_limits(entry, &settings_here, endpoint.as_ref(), self.patience)?;
         let program = server.as_ref().and_then(|_| entry.recipe?.find_binary(settings).ok());
-        let facts = facts(entry, &*database, program, settings)?;
+        let facts = facts(entry, &*target, program, settings)?;
         notes.retain(|note| self.noted.insert(note.clone()));
         let (fixture, copied) = taken.map_or((None, None), fixture_of);
         let settings = settings.clone();
         let directory = self.directory.clone();
         Ok(Current {
             settings,
-            database,
+            target,
             server,
             link,
             is_behind,
@@ -373,13 +373,21 @@ impl Current {
         let server = self.server.as_ref().context("there is no server to go on with")?;
         let reach = self.link.as_ref().map_or(Reach::LOOPBACK, |link| link.network.reach());
         let endpoint = reached_by(server.endpoint(), settings, &reach);
-        self.database = open_within_limits(entry_of(settings)?, settings, Some(&endpoint), self.patience)?;
+        self.target = open_within_limits(entry_of(settings)?, settings, Some(&endpoint), self.patience)?;
         self.endpoint = Some(endpoint);
         if let (true, Some(fixture)) = (settings.engine != self.settings.engine, &mut self.fixture) {
             fixture.is_changed = true;
         }
         self.settings = settings.clone();
         Ok(())
+    }
+
+    /// What it is as something that speaks SQL, for what cannot be asked otherwise.
+    ///
+    /// # Errors
+    /// A sentence, where it speaks none.
+    pub fn database(&self) -> anyhow::Result<&dyn Database> {
+        as_database(&*self.target)
     }
 
     /// How another process opens the same database.
@@ -413,7 +421,7 @@ impl Current {
     pub fn untold_end(&mut self) -> Option<Reason> {
         let server = self.server.as_ref().filter(|_| !self.is_end_told)?;
         // A killed server is silent before it is gone.
-        let is_gone = || self.database.connect().is_err() && server.ends_now();
+        let is_gone = || self.target.open().is_err() && server.ends_now();
         self.is_end_told = !server.is_running() || is_gone();
         let log = self.is_end_told.then(|| server.log_lines())?;
         let last = log.lines().last().unwrap_or_default().trim();
@@ -435,13 +443,13 @@ impl Current {
         if let Some(file) = &self.own_file {
             remove_database_file(file);
         } else {
-            let mut session = self.database.connect()?;
+            let mut session = self.target.open()?;
             while let Some(own) = fixture.own.last() {
-                remove_own(own, &*self.database, &mut *session)?;
+                remove_own(own, as_session(&mut *session)?)?;
                 fixture.own.pop();
             }
             while let Some(table) = fixture.tables.last() {
-                session.run_change(&database::dialect::drop_table(self.database.dialect(), table))?;
+                session.drop_table(table)?;
                 fixture.tables.pop();
             }
         }
@@ -452,9 +460,9 @@ impl Current {
     /// Which tables stay because they could not be dropped, and how to drop them; none where there are none.
     fn staying(&self, error: &anyhow::Error) -> Option<String> {
         let Fixture { tables, own, .. } = self.fixture.as_ref()?;
-        let drop = |table: &String| database::dialect::drop_table(self.database.dialect(), table);
         let of_own = own.iter().rev().flat_map(|table| table.drop.iter().cloned());
-        let drops = of_own.chain(tables.iter().rev().map(drop)).collect::<Vec<_>>().join("; ");
+        let of_layout = tables.iter().rev().filter_map(|table| self.target.removal(table));
+        let drops = of_own.chain(of_layout).collect::<Vec<_>>().join("; ");
         (!drops.is_empty()).then(|| {
             format!("tables that this run made stay on the server: {}; remove them with: {drops}", sentence(error))
         })

@@ -174,6 +174,7 @@ pub fn names() -> Names {
         workloads: list("workload", &["write", "read", "sql", "query"]),
         arrivals: list("arrivals", &["closed", "poisson", "constant"]),
         try_build: |_| Ok(()),
+        cannot: |_| None,
     }
 }
 

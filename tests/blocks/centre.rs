@@ -112,7 +112,7 @@ pub fn open_database(config: &Config) -> Arc<dyn Database> {
     let entry = database::find(&config.database.name).unwrap();
     let url = entry.read_url.zip(config.database.url.as_deref());
     let endpoint = url.map(|(read, url)| read(url).unwrap());
-    Arc::from((entry.open)(&config.database, endpoint.as_ref()).unwrap())
+    Arc::from(entry.open_sql(&config.database, endpoint.as_ref()).unwrap())
 }
 
 pub fn start(config: &Config) -> Processing {

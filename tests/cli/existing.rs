@@ -25,7 +25,7 @@ impl Own {
         let server = Server::start(entry.recipe.unwrap(), &settings, None)
             .unwrap_or_else(|error| panic!("this test needs an installed server: {error}"));
         let endpoint = Endpoint { unix: None, ..server.endpoint().clone() };
-        let database = (entry.open)(&settings, Some(&endpoint)).unwrap();
+        let database = entry.open_sql(&settings, Some(&endpoint)).unwrap();
         Own { name, endpoint, database, _server: server }
     }
 

@@ -35,6 +35,7 @@ pub fn study(factors: &[(&str, &[&str])]) -> Study {
         claims: Vec::new(),
         quick: false,
         shrunk: Default::default(),
+        left_out: Vec::new(),
         patience: loadline::study::Patience::default(),
         seed: 7,
         cases: all.into_iter().map(|levels| Case::new(levels.clone(), settings(&levels))).collect(),

@@ -12,6 +12,7 @@ use loadline::random::Stream;
 pub enum Protocol {
     Postgres,
     Mysql,
+    Redis,
 }
 
 impl Protocol {
@@ -20,6 +21,12 @@ impl Protocol {
         let length = match self {
             Protocol::Postgres => 1 + u32::from_be_bytes(input.get(1..5)?.try_into().ok()?) as usize,
             Protocol::Mysql => 4 + u32::from_le_bytes([*input.first()?, *input.get(1)?, *input.get(2)?, 0]) as usize,
+            // A line, and behind that of a byte string its bytes.
+            Protocol::Redis => {
+                let line = input.windows(2).position(|pair| pair == b"\r\n")? + 2;
+                let bytes = input.strip_prefix(b"$").and_then(|text| std::str::from_utf8(&text[..line - 3]).ok());
+                line + bytes.and_then(|text| text.parse::<usize>().ok()).map_or(0, |bytes| bytes + 2)
+            }
         };
         (input.len() >= length).then_some(length)
     }
@@ -29,6 +36,7 @@ impl Protocol {
         match self {
             Protocol::Postgres => (1..5, 5),
             Protocol::Mysql => (0..3, 4),
+            Protocol::Redis => (1..2, 1),
         }
     }
 }
@@ -196,6 +204,9 @@ impl Shared {
             Damage::Flip => {
                 let bit = random.below(8 * message.len() as u64) as usize;
                 message[bit / 8] ^= 1 << (bit % 8);
+            }
+            Damage::Giant if self.protocol == Protocol::Redis => {
+                message.splice(length_at, *b"99999999999");
             }
             Damage::Giant => {
                 message[length_at.clone()].fill(0xff);

@@ -112,7 +112,7 @@ impl Target {
     }
 
     pub fn open_at(&self, endpoint: Option<&Endpoint>) -> Arc<dyn Database> {
-        Arc::from((database::find(self.name).unwrap().open)(&self.settings, endpoint).unwrap())
+        Arc::from(database::find(self.name).unwrap().open_sql(&self.settings, endpoint).unwrap())
     }
 
     pub fn session(&self) -> Box<dyn Session> {

@@ -43,6 +43,7 @@ pub fn study(factors: &[(&str, Vec<Value>)]) -> Study {
         claims: Vec::new(),
         quick: false,
         shrunk: Default::default(),
+        left_out: Vec::new(),
         patience: loadline::study::Patience::default(),
         seed: 7,
     }

@@ -28,7 +28,7 @@ fn files_of(encryption: Option<&str>) -> Vec<String> {
     let server = Server::start(&MARIADB, &settings, None)
         .unwrap_or_else(|error| panic!("this test needs an installed server: {error}"));
     let mariadb = database::find("mariadb").unwrap();
-    let opened = (mariadb.open)(&settings, Some(server.endpoint())).unwrap();
+    let opened = mariadb.open_sql(&settings, Some(server.endpoint())).unwrap();
     let mut session: Box<dyn Session> = opened.connect().unwrap();
     session.run("CREATE TABLE violation (camera INT PRIMARY KEY, plate VARCHAR(40)) ENGINE=InnoDB").unwrap();
     session.run(&format!("INSERT INTO violation VALUES (1, '{PLATE}')")).unwrap();

@@ -16,7 +16,7 @@ pub fn select_from_mysql(endpoint: &Endpoint, over_unix: bool, sql: &str) -> Str
         endpoint.unix = None
     }
     let mariadb = database::find("mariadb").unwrap();
-    let database = (mariadb.open)(&DatabaseSettings::default(), Some(&endpoint)).unwrap();
+    let database = mariadb.open_sql(&DatabaseSettings::default(), Some(&endpoint)).unwrap();
     database.connect().unwrap().query(sql).unwrap()[0][0].clone().unwrap()
 }
 

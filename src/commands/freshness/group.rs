@@ -10,9 +10,10 @@ use std::thread::JoinHandle;
 use anyhow::{Context, anyhow, bail};
 use serde::{Deserialize, Serialize};
 
+use super::super::entry::as_session;
 use super::super::stage::Opening;
 use crate::database::nats::Subscriber;
-use crate::database::{self, Database, DatabaseError, Endpoint, Session};
+use crate::database::{self, DatabaseError, Endpoint, Target, TargetSession};
 use crate::load::no_thread;
 use crate::load::sightings::{
     Asking, Control, ReaderTask, Sightings, SubscriberTask, monotonic, read_messages, read_tables,
@@ -53,10 +54,10 @@ impl Group {
     ///
     /// # Errors
     /// When one cannot connect, or the process cannot be started.
-    pub fn start(order: Order, database: &Arc<dyn Database>) -> anyhow::Result<Group> {
+    pub fn start(order: Order, target: &Arc<dyn Target>) -> anyhow::Result<Group> {
         let name = name_of(&order.settings, order.group);
         let running = match freshness_of(&order.settings).run_as {
-            RunAs::Threads => start_threads(order, Arc::clone(database))?,
+            RunAs::Threads => start_threads(order, Arc::clone(target))?,
             RunAs::Processes => start_process(&order)?,
         };
         Ok(Group { name, running })
@@ -110,13 +111,13 @@ fn freshness_of(settings: &Settings) -> FreshnessSettings {
     settings.freshness.clone().unwrap_or_default()
 }
 
-fn start_threads(order: Order, database: Arc<dyn Database>) -> anyhow::Result<Running> {
+fn start_threads(order: Order, target: Arc<dyn Target>) -> anyhow::Result<Running> {
     let control = Arc::new(Control::default());
     let own = Arc::clone(&control);
     let (ready, is_ready) = mpsc::channel();
     let thread = std::thread::Builder::new().name("readers".to_owned()).spawn(move || {
         let told = ready.clone();
-        let outcome = read_group(&order, &*database, &own, move || {
+        let outcome = read_group(&order, &*target, &own, move || {
             // Whoever waits for this cannot be gone.
             let _ = told.send(());
         });
@@ -171,7 +172,7 @@ pub(super) fn answer_of(worker: &mut Worker) -> anyhow::Result<Vec<Sightings>> {
 /// When a reader cannot connect.
 pub fn read_group(
     order: &Order,
-    database: &dyn Database,
+    target: &dyn Target,
     control: &Control,
     ready: impl FnOnce(),
 ) -> anyhow::Result<Vec<Sightings>> {
@@ -186,7 +187,7 @@ pub fn read_group(
             Some(nats) if subscribes => {
                 Subscriber::open(nats, &subjects_of(events, &tables)).map(Connection::Messages).map_err(Into::into)
             }
-            _ => connect(database, events, &freshness, &tables).map(Connection::Tables),
+            _ => connect(target, events, &freshness, &tables).map(Connection::Tables),
         };
         readers.push((reader, tables, connection.with_context(|| format!("connecting reader {}", reader + 1))?));
     }
@@ -234,7 +235,7 @@ pub fn read_group(
 
 /// How events come to a reader.
 enum Connection {
-    Tables(Box<dyn Session>),
+    Tables(Box<dyn TargetSession>),
     Messages(Subscriber),
 }
 
@@ -280,14 +281,15 @@ fn subjects_of(events: &Events, tables: &[u32]) -> Vec<String> {
 }
 
 fn connect(
-    database: &dyn Database,
+    target: &dyn Target,
     events: &Events,
     freshness: &FreshnessSettings,
     tables: &[u32],
-) -> anyhow::Result<Box<dyn Session>> {
-    let mut session = database.connect()?;
+) -> anyhow::Result<Box<dyn TargetSession>> {
+    let mut session = target.open()?;
     session.prepare(&events.program)?;
     if freshness.poll == Poll::Notify {
+        let session = as_session(&mut *session)?;
         for table in tables {
             session.listen(events.channel(*table as usize))?;
         }
@@ -301,10 +303,10 @@ fn connect(
 /// # Errors
 /// When its input ends or makes no sense.
 pub fn work_as_readers() -> anyhow::Result<()> {
-    work(|order, database, control, ready| read_group(order, database, control, ready))
+    work(|order, target, control, ready| read_group(order, target, control, ready))
 }
 
-type DoWork = fn(&Order, &dyn Database, &Control, &mut dyn FnMut()) -> anyhow::Result<Vec<Sightings>>;
+type DoWork = fn(&Order, &dyn Target, &Control, &mut dyn FnMut()) -> anyhow::Result<Vec<Sightings>>;
 
 /// Does what an order on the standard input says, in the way that all workers do.
 ///
@@ -315,7 +317,7 @@ pub(super) fn work(do_work: DoWork) -> anyhow::Result<()> {
     std::io::stdin().lock().read_line(&mut line)?;
     let order: Order = serde_json::from_str(&line).context("the order")?;
     let entry = database::find(&order.reach.settings.name).context("the database")?;
-    let database = (entry.open)(&order.reach.settings, order.reach.endpoint.as_ref())?;
+    let target = entry.open(&order.reach.settings, order.reach.endpoint.as_ref())?;
     let control = Arc::new(Control::default());
     let own = Arc::clone(&control);
     let following = std::thread::Builder::new().name("follow".to_owned()).spawn(move || follow(&own));
@@ -326,7 +328,7 @@ pub(super) fn work(do_work: DoWork) -> anyhow::Result<()> {
         out.flush()
     };
     // Nobody listens any more only when loadline has ended, and then this process ends too.
-    let outcome = do_work(&order, &*database, &control, &mut || drop(answer("ready")));
+    let outcome = do_work(&order, &*target, &control, &mut || drop(answer("ready")));
     let outcome = outcome.map_err(|error| super::super::output::sentence(&error));
     answer(&serde_json::to_string(&outcome)?)?;
     Ok(())

@@ -11,7 +11,7 @@ use super::super::stage::Current;
 use super::group::{Order, answer_of, start_worker, tell, work};
 use crate::database::nats::{NatsDatabase, Subscriber, subject_of};
 use crate::database::recorder::recipe::NatsRecipe;
-use crate::database::{Database, Endpoint};
+use crate::database::{Endpoint, Target};
 use crate::load::no_thread;
 use crate::load::sightings::{Control, Sightings, SubscriberTask, store_messages};
 use crate::monitor::cpu_s_of;
@@ -107,7 +107,7 @@ pub fn work_as_historian() -> anyhow::Result<()> {
 
 fn store(
     order: &Order,
-    database: &dyn Database,
+    target: &dyn Target,
     control: &Control,
     ready: &mut dyn FnMut(),
 ) -> anyhow::Result<Vec<Sightings>> {
@@ -118,7 +118,7 @@ fn store(
     let mut parts = Vec::new();
     for (table, name) in events.tables.iter().enumerate() {
         let subscriber = Subscriber::open(nats, &[subject_of(name)])?;
-        let mut session = database.connect()?;
+        let mut session = target.open()?;
         session.prepare(&events.program)?;
         parts.push((table, subscriber, session));
     }

@@ -48,11 +48,11 @@ pub(super) fn measure(
     let Ready { work, session, .. } = ready;
     let events = Arc::clone(work.events().context("the workload has no events")?);
     fill(settings, &work, current, session.context("events are read from the database itself")?, filling)?;
-    let database = Arc::clone(&current.database);
+    let target = Arc::clone(&current.target);
     let freshness = settings.freshness.clone().unwrap_or_default();
     let mut broker = start_broker(current, &freshness)?;
     let published = broker.as_ref().map(Broker::database);
-    let written_to: &dyn Target = published.as_ref().map_or(&*database, |published| published);
+    let written_to: &dyn Target = published.as_ref().map_or(&*target, |published| published);
     let connections = connect_all(written_to, &work, settings, &settings.load)?;
     let groups = start_groups(settings, current, broker.as_mut())?;
     let (control, ledger) = (Arc::new(Control::default()), Ledger::new(settings.load.clients));
@@ -79,7 +79,7 @@ pub(super) fn measure(
         fixture.is_changed = true;
     }
     let (mut measurement, samples) = measured(trial, &observed, attended, current);
-    measurement.invalid_because = judge(&measurement, settings, &observed, current.database.is_embedded());
+    measurement.invalid_because = judge(&measurement, settings, &observed, current.target.is_embedded());
     let parts = Parts { groups, broker, cpu };
     let seen = collect(parts, &mut measurement, &observed, &events, &ledger, current, &freshness)?;
     measurement.freshness = Some(seen);
@@ -104,7 +104,7 @@ fn start_groups(settings: &Settings, current: &Current, broker: Option<&mut Brok
         broker.start_historian(&order(0))?;
     }
     let groups = settings.freshness.as_ref().map_or(0, FreshnessSettings::groups_in_all);
-    (0..groups).map(|group| Group::start(order(group), &current.database)).collect()
+    (0..groups).map(|group| Group::start(order(group), &current.target)).collect()
 }
 
 /// What worked beside the writers, and the CPU time of its processes in the measured phase.
@@ -289,12 +289,10 @@ fn stored_reason(
     has_failed: bool,
     current: &Current,
 ) -> anyhow::Result<Option<Reason>> {
-    let mut session = current.database.connect()?;
+    let mut session = current.target.open()?;
     let mut found = 0;
     for table in &events.tables {
-        let answer = session.query(&format!("SELECT COUNT(*) FROM {}", current.database.dialect().quote(table)))?;
-        let count = answer.first().and_then(|row| row.first()).and_then(|cell| cell.as_ref()?.parse::<u64>().ok());
-        let Some(count) = count else { return Ok(None) };
+        let Some(count) = session.count_rows(table)? else { return Ok(None) };
         found += count;
     }
     let is_wrong = found < acknowledged || (found > acknowledged && !has_failed);

@@ -159,8 +159,8 @@ impl Front {
 
 /// A database with the tables of another recorder is left alone.
 fn refuse_others(current: &Current, tables: &StoredTables) -> anyhow::Result<()> {
-    let mut session = current.database.connect()?;
-    let dialect = current.database.dialect();
+    let database = current.database()?;
+    let (mut session, dialect) = (database.connect()?, database.dialect());
     for table in &tables.all {
         match session.query(&format!("SELECT COUNT(*) FROM {} WHERE 1 = 0", dialect.quote(table))) {
             Err(DatabaseError::Refused { .. }) => {}

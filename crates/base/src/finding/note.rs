@@ -23,6 +23,14 @@ pub enum Note {
     /// Sizes and repeats were shrunk.
     #[error("rehearsal: figures are not to be quoted")]
     Rehearsal {},
+    /// Cases that could not be carried out here, as the study permits.
+    #[error("left out: {}: {why}", some_of(cases.iter().map(show_levels)))]
+    LeftOut {
+        /// Levels of these cases: those that they have in common, where no other case has them.
+        cases: Vec<Levels>,
+        /// Why.
+        why: String,
+    },
     /// Cases that were not measured yet.
     #[error("{missing} of {all} cases have no trial yet")]
     CasesMissing {

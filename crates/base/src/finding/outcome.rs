@@ -9,6 +9,8 @@ use crate::units::{show_number, show_seconds};
 /// A quantile below this share of the bound, beside a refuted rate at most so many times as high, is that of a cliff.
 const CLIFF: f64 = 0.5;
 const CLIFF_BESIDE: f64 = 1.5;
+/// A refuted rate more than so many times as high as the line leaves much undecided.
+const UNDECIDED: f64 = 1.25;
 
 /// How a search ended, with what it saw. As JSON it is an object with `kind`, figures and `says`.
 #[derive(Debug, Clone, PartialEq, Serialize, JsonSchema, thiserror::Error)]
@@ -174,6 +176,8 @@ pub struct Seen {
     pub stalled: usize,
     /// Of these, trials in which something else took CPU time, or whose client sent late.
     pub disturbed: usize,
+    /// Trials between this rate and the refuted one in which something else took CPU time, or whose client sent late.
+    pub disturbed_above: usize,
     /// The lowest rate above that was refuted.
     pub refuted: Option<RefutedSeen>,
     /// A lower rate that was refuted.
@@ -222,6 +226,14 @@ impl std::fmt::Display for Seen {
             match (fallen_behind, quantile_s.map(show_seconds)) {
                 (0, Some(above)) => write!(f, "it is {above} (n = {trials})")?,
                 _ => write!(f, "the database falls behind in {fallen_behind} of {trials} trials")?,
+            }
+            if self.disturbed_above > 0 && at_per_s > UNDECIDED * self.at_per_s {
+                write!(
+                    f,
+                    "; between the two something else took CPU time in {} trials, or loadline sent late, so that the line may be anywhere \
+                     between them: run it again on a quiet machine",
+                    self.disturbed_above
+                )?;
             }
         }
         if let Some(slow) = self.slow_below_per_s {

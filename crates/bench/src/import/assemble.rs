@@ -91,6 +91,7 @@ pub fn assemble(
         claims: Vec::new(),
         quick: false,
         shrunk: Default::default(),
+        left_out: Vec::new(),
         patience: crate::study::Patience::default(),
         seed: 0,
         cases: cases.into_iter().map(|(case, _)| case).collect(),

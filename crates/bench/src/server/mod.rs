@@ -85,6 +85,9 @@ pub enum ServerError {
     /// `database.tls` asks for a certificate, and none can be made.
     #[error("{0}")]
     NoCertificate(String),
+    /// A private server of this database cannot be started with TLS.
+    #[error("database.tls: a private server of this database is started without TLS; leave it out, or name a server that has it with database.url")]
+    NoTls,
     /// This database's files cannot be encrypted so.
     #[error("database.encryption: this database has no \"{asked}\"; {remedy}")]
     Encryption {

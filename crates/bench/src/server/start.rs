@@ -13,6 +13,7 @@ use super::process::{self, Conditions, ProcessIdentity};
 use super::readiness::{Outcome, adjustments, await_server, relevant_lines};
 use super::user::{User, own_uid};
 use super::{CpuList, KeptData, STOP_WITHIN, Server, ServerError, free_disk_bytes, interrupted};
+use crate::database::Endpoint;
 use crate::database::recipe::{CommandLine, Reach, Recipe};
 use crate::database::tls::private;
 use crate::trial::DatabaseSettings;
@@ -50,6 +51,9 @@ impl<'a> Plan<'a> {
             check_setting(recipe, name, value)?;
         }
         check_encryption(recipe, settings)?;
+        if settings.tls.is_some() && !recipe.has_tls() {
+            return Err(ServerError::NoTls);
+        }
         let cpus = settings.cpus.as_deref().map(CpuList::parse).transpose()?;
         cpus.as_ref().map(CpuList::check).transpose()?;
         let user = match own_uid() {
@@ -108,7 +112,12 @@ impl<'a> Plan<'a> {
     }
 
     /// Starts the process; again with another port while the one that was free is taken meanwhile.
-    fn run(&self, directory: &mut PrivateDirectory, memory: Option<&MemoryGroup>) -> Result<(Child, u16), ServerError> {
+    fn run(
+        &self,
+        directory: &mut PrivateDirectory,
+        password: &str,
+        memory: Option<&MemoryGroup>,
+    ) -> Result<(Child, u16), ServerError> {
         let conditions = memory.map_or_else(|| self.conditions.clone(), |memory| memory.around(&self.conditions));
         let mut attempt = 1;
         loop {
@@ -119,6 +128,7 @@ impl<'a> Plan<'a> {
             // Both sockets must answer, whichever of them clients are told of.
             let all = DatabaseSettings { socket: None, ..self.settings.clone() };
             let endpoint = self.recipe.endpoint(&directory.server(), port, &all, self.reach);
+            let endpoint = Endpoint { password: password.to_owned(), ..endpoint };
             let outcome = await_server(self.recipe, &endpoint, &child, READY_WITHIN);
             if outcome == Outcome::Ready {
                 return Ok((child, port));
@@ -188,7 +198,7 @@ pub(super) fn start(
     }
     // Whatever was made before is not the server's own: its data lie in the page cache of whoever wrote them, and count there.
     let memory = settings.memory_bytes.map(MemoryGroup::create).transpose().map_err(ServerError::Memory)?;
-    let (child, port) = plan.run(&mut directory, memory.as_ref())?;
+    let (child, port) = plan.run(&mut directory, &password, memory.as_ref())?;
     let mut endpoint = recipe.endpoint(&directory.server(), port, settings, reach);
     endpoint.password = password;
     let warnings = adjustments(&read_log(&directory.log()), settings.config.keys());

@@ -5,6 +5,7 @@
 
 use std::collections::BTreeMap;
 
+use super::LeftOut;
 use super::check::check;
 use super::names::Names;
 use super::settings::read_settings;
@@ -16,18 +17,31 @@ use crate::written::place::{Errors, Place};
 /// More combinations than this are taken for a slip.
 const CASES_MAX: usize = 10_000;
 
-/// Makes all cases; without factors the base alone. Empty when there are too many, which is an error.
-pub fn make_cases(unchecked: &Unchecked, names: &Names, errors: &mut Errors) -> Vec<Case> {
+/// Makes all cases; without factors the base alone. Empty when there are too many, which is an error. Where the study says so, those that cannot be carried
+/// out here are told apart.
+pub fn make_cases(
+    unchecked: &Unchecked,
+    names: &Names,
+    where_possible: bool,
+    errors: &mut Errors,
+) -> (Vec<Case>, Vec<LeftOut>) {
     let count = unchecked.factors.iter().fold(1_usize, |count, factor| count.saturating_mul(factor.levels.len()));
     if count > CASES_MAX {
         let place = unchecked.factors.last().map_or(Place::Line(1), |factor| factor.place);
         errors.push(place, fault!("the factors make {count} cases"; "at most {CASES_MAX} are possible, remove levels"));
-        return Vec::new();
+        return Default::default();
     }
+    let mut left_out: Vec<LeftOut> = Vec::new();
     let mut seen: BTreeMap<String, usize> = BTreeMap::new();
     let mut cases = Vec::with_capacity(count);
     for number in 0..count {
-        let case = make_case(unchecked, number, count, names, errors);
+        let case = match make_case(unchecked, number, count, names, where_possible, errors) {
+            Made::Case(case) => case,
+            Made::LeftOut(case) => {
+                left_out.push(case);
+                continue;
+            }
+        };
         if let Some(twin) = seen.insert(case.id.clone(), number) {
             let place = unchecked.factors.last().map_or(Place::Line(1), |factor| factor.place);
             let message = fault!("cases {} and {} have the same settings", twin + 1, number + 1; "remove a level");
@@ -35,11 +49,27 @@ pub fn make_cases(unchecked: &Unchecked, names: &Names, errors: &mut Errors) -> 
         }
         cases.push(case);
     }
-    cases
+    if let (true, Some(first)) = (cases.is_empty(), left_out.first()) {
+        errors.push(Place::Line(1), fault!("no case can be carried out here"; "{}", first.why));
+    }
+    (cases, left_out)
+}
+
+/// What becomes of a combination of levels.
+enum Made {
+    Case(Case),
+    LeftOut(LeftOut),
 }
 
 /// The case with this number, read like a digit of each factor from left to right.
-fn make_case(unchecked: &Unchecked, number: usize, count: usize, names: &Names, errors: &mut Errors) -> Case {
+fn make_case(
+    unchecked: &Unchecked,
+    number: usize,
+    count: usize,
+    names: &Names,
+    where_possible: bool,
+    errors: &mut Errors,
+) -> Made {
     let mut root = unchecked.root.clone();
     let mut levels = Levels::new();
     let (mut rest, mut block) = (number, count);
@@ -52,7 +82,10 @@ fn make_case(unchecked: &Unchecked, number: usize, count: usize, names: &Names, 
     }
     let mut found = Errors::default();
     let settings = read_settings(&root, names, &mut found);
+    if let (true, true, Some(why)) = (where_possible, found.is_empty(), (names.cannot)(&settings)) {
+        return Made::LeftOut(LeftOut { levels, why });
+    }
     check(&settings, &root, names, &mut found);
     errors.extend(found);
-    Case::new(levels, settings)
+    Made::Case(Case::new(levels, settings))
 }

@@ -29,6 +29,15 @@ pub const SOURCE: Setting = Setting::new(
     "Where the study comes from, such as a paper and its section.",
 );
 
+/// Whether what cannot be carried out here is left out.
+pub const WHERE_POSSIBLE: Setting = Setting::new(
+    "where_possible",
+    Kind::Truth,
+    Absent::Truth(false),
+    "Whether cases that cannot be carried out here are left out, and told with the reason: their database cannot do what they ask, or its server is not \
+     installed. Otherwise they are errors.",
+);
+
 /// The settings of `[repeat]`.
 pub static REPEAT: Part = Part {
     name: "repeat",
@@ -79,7 +88,7 @@ pub static GOAL: Part = Part {
     ],
 };
 
-/// Name, question and source.
+/// What stands at the top.
 pub struct Header {
     /// Short name, used for run directories.
     pub name: String,
@@ -87,6 +96,8 @@ pub struct Header {
     pub question: String,
     /// Where the study comes from; empty when it is its own.
     pub source: String,
+    /// Whether cases that cannot be carried out here are left out.
+    pub where_possible: bool,
 }
 
 /// Reads the top of the file. A study without a name has that of its file.
@@ -104,6 +115,7 @@ pub fn read_header(top: &Section, file: &str, errors: &mut Errors) -> Header {
         name: if is_name { name } else { "study".to_owned() },
         question: top.text("question", errors).unwrap_or_default().to_owned(),
         source: top.text("source", errors).unwrap_or_default().to_owned(),
+        where_possible: top.read("where_possible", errors),
     }
 }
 

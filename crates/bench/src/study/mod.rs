@@ -79,6 +79,9 @@ pub struct Study {
     /// What of it became smaller by that.
     #[serde(default, skip_serializing_if = "Shrunk::is_empty")]
     pub shrunk: Shrunk,
+    /// Cases that cannot be carried out here, where the study has them left out.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub left_out: Vec<LeftOut>,
     /// How long trials wait for the database.
     #[serde(default, skip_serializing_if = "Patience::is_usual")]
     pub patience: Patience,
@@ -86,6 +89,39 @@ pub struct Study {
     pub seed: u64,
     /// Every combination of levels, resolved.
     pub cases: Vec<Case>,
+}
+
+/// A case that cannot be carried out here.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+pub struct LeftOut {
+    /// Its levels.
+    pub levels: Levels,
+    /// Why: a sentence.
+    pub why: String,
+}
+
+impl Study {
+    /// What cannot be carried out here, by the reason: the levels that its cases have in common, where no other case has them, and else each of them.
+    pub fn left_out_by_reason(&self) -> Vec<(Vec<Levels>, &str)> {
+        let mut reasons: Vec<&str> = self.left_out.iter().map(|case| case.why.as_str()).collect();
+        reasons.dedup();
+        let of = |why: &str| -> Vec<Levels> {
+            let all = || self.left_out.iter().filter(|case| case.why == why).map(|case| &case.levels);
+            let mut common = all().next().cloned().unwrap_or_default();
+            common.retain(|setting, level| all().all(|levels| levels.get(setting) == Some(level)));
+            let has_common = |levels: &Levels| common.iter().all(|(setting, level)| levels.get(setting) == Some(level));
+            let others = self.left_out.iter().filter(|case| case.why != why).map(|case| &case.levels);
+            let mut others = others.chain(self.cases.iter().map(|case| &case.levels));
+            if !common.is_empty() && !others.any(has_common) { vec![common] } else { all().cloned().collect() }
+        };
+        let mut found: Vec<(Vec<Levels>, &str)> = Vec::new();
+        for why in reasons {
+            if !found.iter().any(|(_, known)| *known == why) {
+                found.push((of(why), why));
+            }
+        }
+        found
+    }
 }
 
 /// How long the answer to a statement before and after the load is waited for, in seconds. It is no property of what is measured: studies that
@@ -361,25 +397,34 @@ fn resolve(
         let remedy = "the search chooses the rates; remove one of them";
         errors.push(factor.place, fault!("load.rate is a factor and [goal] is given"; "{remedy}"));
     }
-    let cases = cases::make_cases(&unchecked, names, &mut errors);
+    let (cases, left_out) = cases::make_cases(&unchecked, names, header.where_possible, &mut errors);
     let known = claims::Cases { written: &written, factors: &unchecked.factors, base: &base };
     let claims = claims::read_claims(&unchecked.root, &known, &mut errors);
     errors.into_result(&source)?;
 
-    let levels = |factor: &unchecked::UncheckedFactor| factor.levels.iter().filter_map(tree::Node::to_json).collect();
+    // What no case has is not compared.
+    let is_left = |setting: &str, level: &serde_json::Value| {
+        left_out.is_empty() || cases.iter().any(|case| case.levels.get(setting) == Some(level))
+    };
+    let levels = |factor: &unchecked::UncheckedFactor| {
+        let all = factor.levels.iter().filter_map(tree::Node::to_json);
+        all.filter(|level| is_left(&factor.setting, level)).collect()
+    };
     let factors =
         unchecked.factors.iter().map(|factor| Factor { setting: factor.setting.clone(), levels: levels(factor) });
+    let factors: Vec<Factor> = factors.collect();
     let study = Study {
         name: header.name,
         question: header.question,
         source: header.source,
         base,
-        factors: factors.collect(),
+        factors,
         repeat,
         goal,
         claims,
         quick,
         shrunk,
+        left_out,
         patience,
         seed: seed.unwrap_or(SEED),
         cases,

@@ -28,6 +28,9 @@ pub struct Names {
     /// Asks the parts that a case is made of whether they can be built so: the record type, the layout, the workload. The
     /// answer is a sentence that names the setting, its value and the remedy. Agrees to everything until it is filled.
     pub try_build: fn(&Settings) -> Result<(), String>,
+    /// Why a case cannot be carried out here although nothing is wrong with it: its database cannot do what it asks, or the server is not installed. None
+    /// of all until it is filled.
+    pub cannot: fn(&Settings) -> Option<String>,
 }
 
 /// What the study checks need to know of a database.
@@ -61,6 +64,7 @@ impl Names {
             workloads: NameList::new("workload", workloads),
             arrivals: NameList::new("arrivals", ARRIVALS),
             try_build: |_| Ok(()),
+            cannot: |_| None,
             database_facts: databases,
         }
     }

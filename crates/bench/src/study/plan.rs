@@ -334,6 +334,7 @@ mod tests {
             claims: Vec::new(),
             quick: false,
             shrunk: Default::default(),
+            left_out: Vec::new(),
             patience: crate::study::Patience::default(),
             seed: 7,
             cases: (1..=cases).map(case).collect(),

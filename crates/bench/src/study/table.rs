@@ -12,7 +12,7 @@ use super::claim_table::CLAIM;
 use super::database::DATABASE;
 use super::disk::DISK;
 use super::freshness::FRESHNESS;
-use super::header::{GOAL, NAME, QUESTION, REPEAT, SOURCE};
+use super::header::{GOAL, NAME, QUESTION, REPEAT, SOURCE, WHERE_POSSIBLE};
 use super::layout::LAYOUT;
 use super::link::LINK;
 use super::load::LOAD;
@@ -37,6 +37,7 @@ pub static STUDY: Part = Part {
         NAME,
         QUESTION,
         SOURCE,
+        WHERE_POSSIBLE,
         table("database", &DATABASE, "Which database."),
         table("record", &RECORD, "The data."),
         table("layout", &LAYOUT, "How records become tables."),

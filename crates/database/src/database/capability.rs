@@ -2,19 +2,29 @@
 //!
 //! Invariant: what a study needs is found from its program and its settings, and what a database has stands in its entry of the registry alone.
 
-use crate::statement::{Program, Statement};
+use crate::statement::{Comparison, Condition, Program, Select, Statement, Table};
 
 /// Something that not every database can do.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Capability {
+    /// To take statements in SQL.
+    Sql,
     /// To read rows of several tables together.
     Joins,
-    /// To store all of several statements or nothing.
+    /// To undo all of several statements when one of them is refused, and to keep others from what one of them has read.
     Transactions,
-    /// To refuse a second row with the same key.
+    /// To store all of several rows or none.
+    Batches,
+    /// To refuse a second row with the same values in columns beside the key.
     UniqueKeys,
     /// To find rows by columns that are no key of theirs.
     Indexes,
+    /// To find rows by a part of their key or from a key on, in its order.
+    Ranges,
+    /// To number the rows of a table by itself.
+    NumberedRows,
+    /// To read and change members of documents, and records that are several rows.
+    Documents,
     /// To change rows.
     Updates,
     /// To remove rows.
@@ -39,10 +49,15 @@ impl Capability {
     /// What is missing, behind "has no": `notifications`.
     pub fn name(self) -> &'static str {
         match self {
+            Capability::Sql => "SQL",
             Capability::Joins => "joins",
             Capability::Transactions => "transactions of several statements",
-            Capability::UniqueKeys => "unique keys",
-            Capability::Indexes => "indexes",
+            Capability::Batches => "batches that are stored whole or not at all",
+            Capability::UniqueKeys => "unique columns beside the key",
+            Capability::Indexes => "indexes beside the key",
+            Capability::Ranges => "ranges of keys",
+            Capability::NumberedRows => "rows that it numbers itself",
+            Capability::Documents => "members of documents",
             Capability::Updates => "updates",
             Capability::Deletes => "deletes",
             Capability::SchemaChanges => "changes of a table in use",
@@ -65,10 +80,15 @@ impl Capabilities {
     pub const NONE: Capabilities = Capabilities(0);
     /// What every database that speaks SQL can do which is in the registry now.
     pub const SQL: Capabilities = Capabilities::NONE
+        .with(Capability::Sql)
         .with(Capability::Joins)
         .with(Capability::Transactions)
+        .with(Capability::Batches)
         .with(Capability::UniqueKeys)
         .with(Capability::Indexes)
+        .with(Capability::Ranges)
+        .with(Capability::NumberedRows)
+        .with(Capability::Documents)
         .with(Capability::Updates)
         .with(Capability::Deletes)
         .with(Capability::SchemaChanges)
@@ -92,31 +112,93 @@ impl Capabilities {
 
 /// What the tables and statements of a program need.
 pub fn needs_of(program: &Program) -> Vec<Capability> {
-    let of_statement = |statement: &Statement| match statement {
-        Statement::Select(select) if !select.joins.is_empty() => Some(Capability::Joins),
-        Statement::Update { .. }
-        | Statement::UpdateDocument { .. }
-        | Statement::UpdateCases { .. }
-        | Statement::ReduceDocument { .. } => Some(Capability::Updates),
-        Statement::Delete { .. } => Some(Capability::Deletes),
-        _ => None,
-    };
-    let has_keys = program.tables.iter().any(|table| !table.primary_key.is_empty());
-    let has_indexes = program.tables.iter().any(|table| !table.indexes.is_empty());
-    let of_tables = [(has_keys, Capability::UniqueKeys), (has_indexes, Capability::Indexes)];
-    let of_tables = of_tables.into_iter().filter_map(|(has, capability)| has.then_some(capability));
     let mut needs = Vec::new();
-    for need in program.statements.iter().filter_map(of_statement).chain(of_tables) {
-        if !needs.contains(&need) {
-            needs.push(need);
+    let mut need = |capability: Capability| {
+        if !needs.contains(&capability) {
+            needs.push(capability);
         }
+    };
+    for statement in &program.statements {
+        of_statement(statement, &program.tables, &mut need);
+    }
+    for table in &program.tables {
+        let has = [
+            (table.numbered, Capability::NumberedRows),
+            (!table.unique.is_empty(), Capability::UniqueKeys),
+            (!table.indexes.is_empty(), Capability::Indexes),
+        ];
+        has.into_iter().filter(|(has, _)| *has).for_each(|(_, capability)| need(capability));
     }
     needs
+}
+
+fn of_statement(statement: &Statement, tables: &[Table], need: &mut impl FnMut(Capability)) {
+    match statement {
+        Statement::Insert { .. } => {}
+        Statement::Update { table, key, .. } => {
+            need(Capability::Updates);
+            of_key(table, key.iter().map(|column| (column.name.as_str(), true)), tables, need);
+        }
+        Statement::Delete { table, key } => {
+            need(Capability::Deletes);
+            of_key(table, key.iter().map(|column| (column.name.as_str(), true)), tables, need);
+        }
+        Statement::UpdateCases { .. } => {
+            need(Capability::Updates);
+            need(Capability::Documents);
+        }
+        Statement::UpdateDocument { .. } | Statement::ReduceDocument { .. } => {
+            need(Capability::Updates);
+            need(Capability::Documents);
+        }
+        Statement::SelectMember { .. } | Statement::SelectRecords(_) => need(Capability::Documents),
+        Statement::SelectGroups { .. } => need(Capability::Ranges),
+        Statement::Select(select) => of_select(select, tables, need),
+        Statement::Sql { .. } => need(Capability::Sql),
+    }
+}
+
+fn of_select(select: &Select, tables: &[Table], need: &mut impl FnMut(Capability)) {
+    if select.for_update {
+        need(Capability::Transactions);
+    }
+    if !select.joins.is_empty() {
+        need(Capability::Joins);
+        return;
+    }
+    let is_equal = |condition: &Condition| condition.comparison == Comparison::Equal;
+    let named = select.conditions.iter().map(|condition| (condition.column.column.as_str(), is_equal(condition)));
+    of_key(&select.from, named, tables, need);
+    if select.window.is_some() {
+        need(Capability::Ranges);
+    }
+}
+
+/// What finding rows needs by columns, each of which is compared for equality or not: nothing where they are the whole key.
+fn of_key<'a>(
+    table: &str,
+    columns: impl Iterator<Item = (&'a str, bool)>,
+    tables: &[Table],
+    need: &mut impl FnMut(Capability),
+) {
+    // The tables of others are as they are.
+    let Some(table) = tables.iter().find(|known| known.name == table) else { return };
+    let columns: Vec<_> = columns.collect();
+    if columns.iter().any(|(name, _)| !table.primary_key.iter().any(|key| key == name)) {
+        need(Capability::Indexes);
+        return;
+    }
+    let is_given = |key: &String| columns.iter().any(|(name, is_equal)| name == key && *is_equal);
+    if !table.primary_key.iter().all(is_given) {
+        need(Capability::Ranges);
+    }
 }
 
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::record::ColumnKind;
+    use crate::statement::{ColumnRef, TableColumn};
 
     #[test]
     fn capabilities_are_added_and_taken_away_one_by_one() {
@@ -124,5 +206,48 @@ mod tests {
         assert!(some.has(Capability::Joins) && some.has(Capability::Notifications) && !some.has(Capability::Plans));
         assert_eq!(some.without(Capability::Joins).without(Capability::Notifications), Capabilities::NONE);
         assert!(Capabilities::SQL.has(Capability::Deletes) && !Capabilities::SQL.has(Capability::Pipeline));
+    }
+
+    #[test]
+    fn rows_found_by_their_whole_key_need_nothing() {
+        let column = |name: &str| TableColumn { name: name.to_owned(), kind: ColumnKind::Int64, nullable: false };
+        let table = Table {
+            name: "t".to_owned(),
+            columns: ["a", "b", "c"].map(column).into(),
+            primary_key: vec!["a".to_owned(), "b".to_owned()],
+            numbered: false,
+            unique: Vec::new(),
+            indexes: Vec::new(),
+            foreign_keys: Vec::new(),
+        };
+        let select = |conditions: &[(&str, Comparison)]| {
+            let at = |name: &str| ColumnRef { table: "t".to_owned(), column: name.to_owned() };
+            let condition = |(name, comparison): &(&str, Comparison)| Condition {
+                column: at(name),
+                kind: ColumnKind::Int64,
+                comparison: *comparison,
+            };
+            let conditions = conditions.iter().map(condition).collect();
+            Select { columns: vec![at("c")], from: "t".to_owned(), conditions, ..Select::default() }
+        };
+        let needs = |statement: Statement| {
+            let program = Program { tables: vec![table.clone()], statements: vec![statement], ..Program::default() };
+            needs_of(&program)
+        };
+        let (equal, least) = (Comparison::Equal, Comparison::GreaterOrEqual);
+        let of_select = |conditions: &[(&str, Comparison)]| needs(Statement::Select(select(conditions)));
+        assert_eq!(of_select(&[("b", equal), ("a", equal)]), []);
+        assert_eq!(of_select(&[("a", equal)]), [Capability::Ranges], "a part of the key");
+        assert_eq!(of_select(&[("a", equal), ("b", least)]), [Capability::Ranges]);
+        assert_eq!(of_select(&[]), [Capability::Ranges], "all rows");
+        assert_eq!(of_select(&[("c", equal)]), [Capability::Indexes]);
+        let reading = Select { for_update: true, ..select(&[("a", equal), ("b", equal)]) };
+        assert_eq!(needs(Statement::Select(reading)), [Capability::Transactions]);
+        let delete = |key: &[&str]| Statement::Delete {
+            table: "t".to_owned(),
+            key: key.iter().map(|name| column(name)).collect(),
+        };
+        assert_eq!(needs(delete(&["a", "b"])), [Capability::Deletes]);
+        assert_eq!(needs(delete(&["b"])), [Capability::Deletes, Capability::Ranges]);
     }
 }

@@ -1,7 +1,8 @@
 //! Databases: one folder each, with its connections, its dialect and the recipe of a private server.
 //!
-//! A [`Database`] opens connections. A [`Session`] is a connection used in a blocking way: to create tables, to load, to
-//! check. Where the database has a lean codec, a session turns into a [`Wire`], which the load engine's event loops drive.
+//! A [`Target`] opens connections, and a [`Database`] is one that speaks SQL. A [`TargetSession`] is a connection used in a blocking way: to make tables, to
+//! load, to check; a [`Session`] is one that takes SQL besides. Where the target has a lean codec, a session turns into a [`Wire`], which the load engine's
+//! event loops drive.
 //!
 //! Invariant: databases know nothing of layouts and workloads; all they execute is a [`Program`]'s statements.
 
@@ -13,6 +14,7 @@ pub mod durability;
 mod form;
 #[cfg(any(test, fuzzing, feature = "fuzzed"))]
 mod fuzzed;
+mod in_sql;
 pub mod instruments;
 pub mod level;
 pub mod limits;
@@ -23,6 +25,7 @@ pub mod nats;
 pub mod postgres;
 pub mod recipe;
 pub mod recorder;
+pub mod redis;
 pub mod session;
 pub mod simulated;
 pub mod sqlite;
@@ -30,24 +33,29 @@ pub mod station;
 pub mod tls;
 mod wire;
 
+use std::collections::BTreeMap;
 use std::path::PathBuf;
 use std::sync::Arc;
 
 use serde::{Deserialize, Serialize};
 
 use crate::record::Cells;
-use crate::statement::{Miscount, Program, Request, Statement};
+use crate::statement::{Miscount, Program, Request, SchemaChange, Statement, Table};
 use crate::trial::DatabaseSettings;
 
 pub use capability::{Capabilities, Capability, needs_of};
 pub use dialect::Dialect;
 pub use durability::{LogPosition, Weakness};
 pub use form::URL_FORM;
+pub use level::{Known, Level};
 pub use limits::SessionLimits;
 pub use namespace::Namespace;
 pub use wire::{Progress, Unasked, Wire};
 #[cfg(any(test, fuzzing, feature = "fuzzed"))]
-pub use {fuzzed::MYSQL as FUZZED_MYSQL, fuzzed::POSTGRES as FUZZED_POSTGRES, nats::FUZZED as FUZZED_NATS};
+pub use {
+    fuzzed::MYSQL as FUZZED_MYSQL, fuzzed::POSTGRES as FUZZED_POSTGRES, nats::FUZZED as FUZZED_NATS,
+    redis::FUZZED as FUZZED_REDIS,
+};
 
 /// Something that requests can be sent to: a database, or what stands in the place of one and takes records in.
 pub trait Target: Send + Sync {
@@ -65,9 +73,22 @@ pub trait Target: Send + Sync {
     /// [`DatabaseError::Unavailable`] with the address and what went wrong.
     fn open(&self) -> Result<Box<dyn TargetSession>, DatabaseError>;
 
+    /// From now on the connections that it opens wait for their server within limits, where it is behind a connection.
+    fn set_limits(&mut self, _limits: Arc<SessionLimits>) {}
+
+    /// Whether its last answer was late by those limits, and nothing was heard since.
+    fn stands_still(&self) -> bool {
+        false
+    }
+
     /// Itself as something that speaks SQL; none where it speaks none.
     fn sql(&self) -> Option<&dyn Database> {
         None
+    }
+
+    /// What somebody types to remove a table; none where there is nothing to type it into.
+    fn removal(&self, table: &str) -> Option<String> {
+        self.sql().map(|database| dialect::drop_table(database.dialect(), table))
     }
 }
 
@@ -92,6 +113,61 @@ pub trait TargetSession: Send {
     /// As the database answers.
     fn version(&mut self) -> Result<String, DatabaseError>;
 
+    /// Makes a table, with its keys and indexes. One that is there already is refused, and stays as it is.
+    ///
+    /// # Errors
+    /// As the database answers.
+    fn create_table(&mut self, table: &Table) -> Result<(), DatabaseError> {
+        in_sql::create_table(self.sql().ok_or_else(no_tables)?, table)
+    }
+
+    /// Removes a table with all that is in it, where there is one.
+    ///
+    /// # Errors
+    /// As the database answers.
+    fn drop_table(&mut self, table: &str) -> Result<(), DatabaseError> {
+        in_sql::drop_table(self.sql().ok_or_else(no_tables)?, table)
+    }
+
+    /// How many rows a table has; none where nothing is kept that could be counted.
+    ///
+    /// # Errors
+    /// As the database answers.
+    fn count_rows(&mut self, table: &str) -> Result<Option<u64>, DatabaseError> {
+        in_sql::count_rows(self.sql().ok_or_else(no_tables)?, table)
+    }
+
+    /// Has it look at what a table holds, so that its plans do not depend on when it does so by itself; nothing where it makes no plans.
+    ///
+    /// # Errors
+    /// As the database answers.
+    fn analyse_table(&mut self, table: &str) -> Result<(), DatabaseError> {
+        let Some(session) = self.sql() else { return Ok(()) };
+        session.dialect().analyse(table).map_or(Ok(()), |sql| session.run_change(&sql))
+    }
+
+    /// Changes a table that is in use, in the best way that it accepts, or in the one that is named; what it was told, in its own words, where it was told in words.
+    ///
+    /// # Errors
+    /// As the database answers to the last of the ways.
+    fn change_schema(
+        &mut self,
+        change: &SchemaChange,
+        algorithm: Option<&str>,
+    ) -> Result<Option<String>, DatabaseError> {
+        in_sql::change_schema(self.sql().ok_or_else(no_tables)?, change, algorithm)
+    }
+
+    /// What is answered to a question of [`Recipe::facts`](recipe::Recipe::facts); none where this version does not know it.
+    fn fact(&mut self, question: &str) -> Option<String> {
+        in_sql::fact(self.sql()?, question)
+    }
+
+    /// Itself as something that takes SQL; none where it takes none.
+    fn sql(&mut self) -> Option<&mut dyn Session> {
+        None
+    }
+
     /// What protects the connection, as in "TLS 1.3, AES 256 GCM; the server has proven who it is"; none where nothing does.
     fn protection(&self) -> Option<String> {
         None
@@ -111,14 +187,6 @@ pub trait Database: Target {
     /// # Errors
     /// [`DatabaseError::Unavailable`] with the address and what went wrong.
     fn connect(&self) -> Result<Box<dyn Session>, DatabaseError>;
-
-    /// From now on the connections of [`Database::connect`] wait for their server within limits, where the database is behind a connection.
-    fn set_limits(&mut self, _limits: Arc<SessionLimits>) {}
-
-    /// Whether its last answer was late by those limits, and nothing was heard since.
-    fn stands_still(&self) -> bool {
-        false
-    }
 
     /// Opens a connection for a recorder's writer: it commits for as long as its process lives, and its commits should not wait for what
     /// the database puts in order meanwhile. It waits for its server within limits; what is late is [`DatabaseError::Lost`].
@@ -158,8 +226,15 @@ pub trait Database: Target {
     }
 }
 
+fn no_tables() -> DatabaseError {
+    DatabaseError::Unavailable("it has no tables that a study could make, count or remove".to_owned())
+}
+
 /// A connection that takes statements in SQL.
 pub trait Session: TargetSession {
+    /// How its database writes SQL.
+    fn dialect(&self) -> &dyn Dialect;
+
     /// Executes one statement of text without values and discards its rows.
     ///
     /// # Errors
@@ -358,8 +433,14 @@ pub struct Endpoint {
     pub tls: tls::Tls,
 }
 
-/// Opens a database with its settings, at an endpoint where it is a server.
-pub type Open = fn(&DatabaseSettings, Option<&Endpoint>) -> Result<Box<dyn Database>, DatabaseError>;
+/// How a member of the registry is opened, with its settings, and at an endpoint where it is a server.
+pub enum Opens {
+    /// As a database that speaks SQL.
+    Sql(fn(&DatabaseSettings, Option<&Endpoint>) -> Result<Box<dyn Database>, DatabaseError>),
+    /// As a store that speaks none.
+    Store(fn(&DatabaseSettings, Option<&Endpoint>) -> Result<Box<dyn Target>, DatabaseError>),
+}
+
 /// Reads `database.url`.
 pub type ReadUrl = fn(&str) -> Result<Endpoint, String>;
 
@@ -371,19 +452,70 @@ pub struct Entry {
     pub summary: &'static str,
     /// Storage engines that can be chosen, the default first; empty where there is no choice.
     pub engines: &'static [&'static str],
-    /// Opens it. Servers get the endpoint of the private server or of `database.url`; embedded databases get none.
-    pub open: Open,
+    /// How it is opened. Servers get the endpoint of the private server or of `database.url`; embedded databases get none.
+    pub opens: Opens,
     /// How a private server is started; none for embedded databases.
     pub recipe: Option<&'static dyn crate::database::recipe::Recipe>,
     /// Reads `database.url`; none for embedded databases.
     pub read_url: Option<ReadUrl>,
     /// What it can do.
     pub capabilities: Capabilities,
+    /// Names of its processes, where they are looked for; empty where it has none of its own.
+    pub processes: &'static [&'static str],
+    /// What an acknowledged write survives by what is known of the settings that decide it, and whether tables are of loadline's making; none where nothing is
+    /// said of it.
+    pub level: Option<fn(&Known<'_>, bool) -> Option<Level>>,
+}
+
+impl Entry {
+    /// What an acknowledged write survives with these settings; none where it is not known. `facts` is what the server told, `makes_tables` whether they are
+    /// of loadline's making, whose engine is known.
+    pub fn level(
+        &self,
+        settings: &DatabaseSettings,
+        facts: &BTreeMap<String, String>,
+        makes_tables: bool,
+    ) -> Option<Level> {
+        self.level.and_then(|level| level(&Known { settings, facts }, makes_tables))
+    }
+
+    /// Opens it.
+    ///
+    /// # Errors
+    /// [`DatabaseError::Unavailable`] with the setting that is wrong, and [`DatabaseError::NoFile`].
+    pub fn open(
+        &self,
+        settings: &DatabaseSettings,
+        endpoint: Option<&Endpoint>,
+    ) -> Result<Box<dyn Target>, DatabaseError> {
+        match self.opens {
+            Opens::Sql(open) => Ok(open(settings, endpoint)?),
+            Opens::Store(open) => open(settings, endpoint),
+        }
+    }
+
+    /// Opens it as something that speaks SQL.
+    ///
+    /// # Errors
+    /// As [`Entry::open`], and when it speaks none.
+    pub fn open_sql(
+        &self,
+        settings: &DatabaseSettings,
+        endpoint: Option<&Endpoint>,
+    ) -> Result<Box<dyn Database>, DatabaseError> {
+        match self.opens {
+            Opens::Sql(open) => open(settings, endpoint),
+            Opens::Store(_) => {
+                let others = with(Capability::Sql).map_or(String::new(), |names| format!("; take {names}"));
+                Err(DatabaseError::Unavailable(format!("{} speaks no SQL{others}", self.name)))
+            }
+        }
+    }
 }
 
 /// All databases, the default first. A new one is a folder and a line here.
 pub static REGISTRY: &[&Entry] =
-    &[&sqlite::SQLITE, &mysql::MARIADB, &mysql::MYSQL, &postgres::POSTGRES, &simulated::SIMULATED];
+    &[&sqlite::SQLITE, &mysql::MARIADB, &mysql::MYSQL, &postgres::POSTGRES, &redis::REDIS, &simulated::SIMULATED];
 
 /// The names of those that can do something, as alternatives: `"postgres"`, or `"mariadb" or "mysql"`; none where no one can.
 pub fn with(capability: Capability) -> Option<String> {

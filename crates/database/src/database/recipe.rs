@@ -23,6 +23,11 @@ pub trait Recipe: Send + Sync {
         &[]
     }
 
+    /// Whether it can be started with a certificate, so that `settings.tls` can be asked for.
+    fn has_tls(&self) -> bool {
+        true
+    }
+
     /// Settings that `settings.config` may not contain because they keep the server private: its places and its account.
     fn reserved_settings(&self) -> &'static [&'static str];
 
@@ -49,7 +54,7 @@ pub trait Recipe: Send + Sync {
     /// password is left empty: whoever chose it fills it in.
     fn endpoint(&self, directory: &Path, port: u16, settings: &DatabaseSettings, reach: &Reach) -> Endpoint;
 
-    /// Bytes to send on a new connection to find out whether the server is ready; empty where the server speaks first.
+    /// Bytes to send on a new connection to find out whether the server is ready; empty where the server speaks first. The endpoint has the password.
     fn hello(&self, endpoint: &Endpoint) -> Vec<u8>;
 
     /// What the first bytes of the server's answer mean.
@@ -58,8 +63,8 @@ pub trait Recipe: Send + Sync {
     /// The signal that asks it to stop in an orderly and quick way.
     fn stop_signal(&self) -> i32;
 
-    /// Queries whose first row tells the version and the settings that matter, as (name, query). A query that
-    /// this version of the server does not know tells nothing.
+    /// Questions whose answers are the settings that matter, as (name, question): queries whose first row tells one, or what
+    /// [`TargetSession::fact`](super::TargetSession::fact) asks of a target without SQL. A question that this version of the server does not know tells nothing.
     fn facts(&self) -> &'static [(&'static str, &'static str)];
 }
 
@@ -68,7 +73,10 @@ pub const CONNECTIONS: u32 = 300;
 
 /// Connections that a private server with these settings accepts; none where its own setting is no number.
 pub fn connections_of(settings: &DatabaseSettings) -> Option<u32> {
-    let is_it = |name: &&String| name.replace('-', "_").eq_ignore_ascii_case("max_connections");
+    let is_it = |name: &&String| {
+        let plain = name.replace('-', "_");
+        ["max_connections", "maxclients"].iter().any(|known| plain.eq_ignore_ascii_case(known))
+    };
     match settings.config.keys().find(is_it) {
         Some(name) => settings.config[name].trim().parse().ok(),
         None => Some(CONNECTIONS),

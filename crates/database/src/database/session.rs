@@ -7,9 +7,9 @@
 use std::sync::Arc;
 use std::time::{Duration, Instant};
 
-use super::{Answer, DatabaseError, PassingOver, Session, SessionLimits, TargetSession, Wire};
+use super::{Answer, DatabaseError, Dialect, PassingOver, Session, SessionLimits, TargetSession, Wire, in_sql};
 use crate::record::Cells;
-use crate::statement::{Program, Request, Statement};
+use crate::statement::{Program, Request, Statement, Table};
 
 pub use super::channel::{ANSWER_BYTES_MAX, CONNECT_TIMEOUT, Channel, Pace, dial, dial_within};
 
@@ -27,10 +27,50 @@ pub trait Prepare: Wire {
     /// # Errors
     /// As the database answers; [`DatabaseError::Lost`] when the connection broke.
     fn version(&mut self, channel: &mut Channel) -> Result<String, DatabaseError>;
+
+    /// As [`TargetSession::sql`].
+    fn as_sql(_session: &mut WireSession<Self>) -> Option<&mut dyn Session>
+    where
+        Self: Sized,
+    {
+        None
+    }
+
+    /// As [`TargetSession::create_table`], where it speaks no SQL.
+    ///
+    /// # Errors
+    /// As the target answers; that it has no tables, by default.
+    fn create_table(&mut self, _channel: &mut Channel, _table: &Table) -> Result<(), DatabaseError> {
+        Err(super::no_tables())
+    }
+
+    /// As [`TargetSession::drop_table`], where it speaks no SQL.
+    ///
+    /// # Errors
+    /// As the target answers; that it has no tables, by default.
+    fn drop_table(&mut self, _channel: &mut Channel, _table: &str) -> Result<(), DatabaseError> {
+        Err(super::no_tables())
+    }
+
+    /// As [`TargetSession::count_rows`], where it speaks no SQL.
+    ///
+    /// # Errors
+    /// As the target answers; that it has no tables, by default.
+    fn count_rows(&mut self, _channel: &mut Channel, _table: &str) -> Result<Option<u64>, DatabaseError> {
+        Err(super::no_tables())
+    }
+
+    /// As [`TargetSession::fact`], where it speaks no SQL.
+    fn fact(&mut self, _channel: &mut Channel, _question: &str) -> Option<String> {
+        None
+    }
 }
 
 /// What a wire can do besides where its target speaks SQL.
 pub trait Speak: Prepare {
+    /// As [`Session::dialect`].
+    fn dialect(&self) -> &dyn Dialect;
+
     /// As [`Session::run`].
     ///
     /// # Errors
@@ -152,6 +192,18 @@ impl<W: Prepare + 'static> WireSession<W> {
         (&mut self.wire, &mut self.channel)
     }
 
+    /// Does something that may take long.
+    fn changing<T>(
+        &mut self,
+        change: impl FnOnce(&mut W, &mut Channel) -> Result<T, DatabaseError>,
+    ) -> Result<T, DatabaseError> {
+        self.channel.ask("");
+        self.channel.set_pace(Pace::Change);
+        let outcome = change(&mut self.wire, &mut self.channel);
+        self.channel.set_pace(Pace::Usual);
+        outcome
+    }
+
     /// Executes a request; whether its rows are kept.
     fn drive(&mut self, request: &Request, keeps: bool) -> Result<Answer, DatabaseError> {
         if let Some(error) = &self.unprepared {
@@ -270,6 +322,38 @@ impl<W: Prepare + 'static> TargetSession for WireSession<W> {
         self.wire.version(&mut self.channel)
     }
 
+    fn create_table(&mut self, table: &Table) -> Result<(), DatabaseError> {
+        match W::as_sql(self) {
+            Some(session) => in_sql::create_table(session, table),
+            None => self.changing(|wire, channel| wire.create_table(channel, table)),
+        }
+    }
+
+    fn drop_table(&mut self, table: &str) -> Result<(), DatabaseError> {
+        match W::as_sql(self) {
+            Some(session) => in_sql::drop_table(session, table),
+            None => self.changing(|wire, channel| wire.drop_table(channel, table)),
+        }
+    }
+
+    fn count_rows(&mut self, table: &str) -> Result<Option<u64>, DatabaseError> {
+        match W::as_sql(self) {
+            Some(session) => in_sql::count_rows(session, table),
+            None => self.changing(|wire, channel| wire.count_rows(channel, table)),
+        }
+    }
+
+    fn fact(&mut self, question: &str) -> Option<String> {
+        match W::as_sql(self) {
+            Some(session) => in_sql::fact(session, question),
+            None => self.wire.fact(&mut self.channel, question),
+        }
+    }
+
+    fn sql(&mut self) -> Option<&mut dyn Session> {
+        W::as_sql(self)
+    }
+
     fn protection(&self) -> Option<String> {
         self.wire.secure().map(|secure| secure.agreed())
     }
@@ -280,6 +364,10 @@ impl<W: Prepare + 'static> TargetSession for WireSession<W> {
 }
 
 impl<W: Speak + 'static> Session for WireSession<W> {
+    fn dialect(&self) -> &dyn Dialect {
+        self.wire.dialect()
+    }
+
     fn run(&mut self, sql: &str) -> Result<(), DatabaseError> {
         self.channel.ask(sql);
         self.wire.run(&mut self.channel, sql)

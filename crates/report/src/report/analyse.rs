@@ -274,6 +274,7 @@ fn reasons(trials: &[&Measurement]) -> Vec<Invalidity> {
 fn notes(study: &Study, environment: &Environment, groups: &[CaseTrials<'_>], cases: &[CaseFinding]) -> Vec<Note> {
     let mut notes = Vec::new();
     notes.extend(study.quick.then_some(Note::Rehearsal {}));
+    notes.extend(study.left_out_by_reason().into_iter().map(|(cases, why)| Note::LeftOut { cases, why: why.to_owned() }));
     let (missing, all) = (study.cases.len().saturating_sub(cases.len()), cases.len());
     notes.extend((missing > 0).then_some(Note::CasesMissing { missing, all: study.cases.len() }));
     let unusable = cases.iter().filter(|case| case.valid_trials == 0);

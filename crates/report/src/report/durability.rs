@@ -5,7 +5,7 @@
 use std::collections::BTreeMap;
 
 use super::factors::{Factors, same_level, short_level};
-use crate::database::level::{Level, level};
+use crate::database::{self, Level};
 use crate::finding::{CaseFinding, DurabilityFinding, Verdict};
 use crate::measurement::Environment;
 use crate::study::{Factor, Study};
@@ -47,7 +47,7 @@ impl<'a> Durability<'a> {
         );
         let makes_tables =
             settings.record.rows > 0 || !settings.tables.is_empty() || !crate::workload::has_statements(settings);
-        level(database, &facts, makes_tables && !settings.record.existing)
+        database::find(&database.name)?.level(database, &facts, makes_tables && !settings.record.existing)
     }
 }
 

@@ -116,6 +116,7 @@ fn seen(wanted: &Goal, line: &Line, quantile_s: &dyn Fn(f64) -> Option<f64>) -> 
         seconds: line.seconds,
         stalled: line.stalled,
         disturbed: line.disturbed,
+        disturbed_above: line.disturbed_above,
         refuted: line.refuted.map(refuted),
         slow_below_per_s: line.slow_below_per_s,
         kept_again_per_s: line.kept_again_per_s,

@@ -86,6 +86,7 @@ mod tests {
             claims: Vec::new(),
             quick: false,
             shrunk: Default::default(),
+            left_out: Vec::new(),
             patience: crate::study::Patience::default(),
             seed: 1,
             cases: vec![Case::new(Default::default(), settings)],

@@ -56,6 +56,8 @@ pub struct Line {
     pub stalled: usize,
     /// Of the trials at the line, those that were disturbed and speak for it all the same.
     pub disturbed: usize,
+    /// Disturbed trials above the line and below the refuted rate: where there are such, the line may be higher.
+    pub disturbed_above: usize,
     /// A lower rate that was refuted, where there is one: the server is slow when it is idle.
     pub slow_below_per_s: Option<f64>,
     /// A rate above the refuted one at which trials kept the bound, where there is one: the curve is not monotone.
@@ -470,6 +472,7 @@ impl<'s> Search<'s> {
         let end_per_s = refuted.map_or(f64::INFINITY, |rate| rate.rate_per_s);
         let least_s = self.length(at.rate_per_s).least_s;
         let of = at.confirmed_by(self.bound, least_s, |of| self.others(at, of));
+        let between = |rate: &&Rate| rate.rate_per_s > at.rate_per_s && rate.rate_per_s < end_per_s;
         let again = |rate: &&Rate| rate.rate_per_s > end_per_s && rate.trials() > 0 && self.lean(rate) == Lean::Keeps;
         Line {
             rate_per_s: at.rate_per_s,
@@ -484,6 +487,7 @@ impl<'s> Search<'s> {
             fallen_behind: at.lost(of),
             stalled: at.confirmation(self.bound, of, least_s, self.others(at, of)).unwrap_or(0),
             disturbed: if of == Of::All { at.disturbed() } else { 0 },
+            disturbed_above: self.rates.iter().filter(between).map(Rate::disturbed).sum(),
             slow_below_per_s: slow.map(|rate| rate.rate_per_s),
             kept_again_per_s: self.rates.iter().find(again).map(|rate| rate.rate_per_s),
         }

@@ -5,12 +5,12 @@ use crate::database::Wire;
 use crate::database::session::Channel;
 use crate::random::Stream;
 
-pub const CHECKS: &[Check] = &[("pieces of any size make no difference", pieces_make_no_difference)];
+pub const CHECKS: &[Check] = &[("pieces of any size make no difference", &[Capability::Batches, Capability::Updates], pieces_make_no_difference)];
 
 type Answers = Vec<(Result<Answer, DatabaseError>, Cells)>;
 
 fn pieces_make_no_difference(bench: &Bench<'_>) -> Outcome {
-    let requests = requests();
+    let requests = requests(bench);
     let mut session = bench.connect()?;
     let mut right = Answers::new();
     for request in &requests {
@@ -99,18 +99,13 @@ fn drive(wire: &mut dyn Wire, requests: &[Request], mut pieces: Pieces) -> Resul
 }
 
 /// Requests of every shape, good and bad.
-fn requests() -> Vec<Request> {
+fn requests(bench: &Bench<'_>) -> Vec<Request> {
     let bulk = |first: i64, rows: i64| {
         one(INSERT_SAMPLE, rows as u32, Expect::Changed(rows as u64), |cells| {
             (first..first + rows).for_each(|id| sample::plain(id, cells));
         })
     };
-    let range = |statement: u16, from: i64, to: i64| {
-        one(statement, 1, Expect::Rows, |cells| {
-            cells.int(from);
-            cells.int(to);
-        })
-    };
+    let range = |statement: u16, from: i64, to: i64| bench.read_range(statement, from..to, Expect::Rows);
     let edges = (0..sample::EDGES).filter(|case| *case != 1);
     let mut requests: Vec<_> =
         edges.map(|case| one(INSERT_SAMPLE, 1, Expect::Changed(1), |cells| sample::edge(case, case, cells))).collect();

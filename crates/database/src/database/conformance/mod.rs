@@ -1,15 +1,15 @@
-//! Conformance: what every database must do, checked on a live one. The main function is [`conformance`]; tests call it for
-//! each member of the registry.
+//! Conformance: what every target must do, and what its entry in the registry says that it can do besides, checked on a live one. The main function is
+//! [`conformance`]; tests call it for each member of the registry.
 //!
 //! Invariant: a check uses tables of its own names, emptied before it, and connections of its own.
 
 mod driven;
 mod reading;
 mod sample;
+mod tables;
 mod undoing;
 
-use super::dialect::{create_table, drop_table};
-use super::{Answer, Capability, Database, DatabaseError, Session};
+use super::{Answer, Capabilities, Capability, DatabaseError, Session, Target, TargetSession};
 use crate::record::{Cell, Cells, ColumnKind};
 use crate::statement::{
     ColumnRef, Comparison, Condition, Expect, Miscount, Program, Request, Select, Statement, Step, Table, TableColumn,
@@ -27,52 +27,52 @@ impl From<DatabaseError> for Failure {
     }
 }
 
-/// Checks a database that listens and is empty. What it fails, in sentences; empty when it conforms.
-pub fn conformance(database: &dyn Database) -> Vec<String> {
-    let mut failures = conformance_prepared(database);
-    if super::find(database.name()).is_some_and(|entry| entry.capabilities.has(Capability::Text)) {
-        let program = Program { as_text: true, ..program() };
-        failures.extend(failures_of(&Bench { database, program }, "statements as text: "));
+/// Checks a member of the registry that listens and is empty, in all that its entry says it can do. What it fails, in sentences; empty when it conforms.
+pub fn conformance(target: &dyn Target) -> Vec<String> {
+    let mut failures = conformance_prepared(target);
+    let bench = Bench::of(target);
+    if bench.has(Capability::Text) {
+        let program = Program { as_text: true, ..program(bench.capabilities) };
+        failures.extend(failures_of(&Bench { program, ..bench }, "statements as text: "));
     }
     // What a database cannot pipeline it sends as it can, and keeps to the same rules.
-    let program = Program { pipelines: true, ..program() };
-    failures.extend(failures_of(&Bench { database, program }, "pipelined: "));
+    let bench = Bench::of(target);
+    let program = Program { pipelines: true, ..program(bench.capabilities) };
+    failures.extend(failures_of(&Bench { program, ..bench }, "pipelined: "));
     failures
 }
 
 /// What one way to send statements fails of the checks that concern it.
 fn failures_of(bench: &Bench<'_>, way: &str) -> Vec<String> {
-    let name = bench.database.name();
-    let mut failures = Vec::new();
-    for (claim, check) in [reading::CHECKS, undoing::CHECKS].concat() {
-        if let Err(Failure(found)) = bench.fresh_tables().and_then(|()| check(bench)) {
-            failures.push(format!("{name}, {way}{claim}: {found}"));
-        }
-    }
-    let dropped = bench.drop_tables();
-    failures.extend(dropped.err().map(|Failure(found)| format!("{name}: tables are dropped: {found}")));
-    failures
+    failures_among(bench, &[reading::CHECKS, undoing::CHECKS].concat(), way)
 }
 
 /// The same for prepared statements alone: bytes in a text are written as twice as many digits, which a server with small packets
 /// cannot take.
-pub fn conformance_prepared(database: &dyn Database) -> Vec<String> {
-    let bench = Bench { database, program: program() };
-    let checks = [reading::CHECKS, undoing::CHECKS, driven::CHECKS].concat();
+pub fn conformance_prepared(target: &dyn Target) -> Vec<String> {
+    let checks = [reading::CHECKS, undoing::CHECKS, tables::CHECKS, driven::CHECKS].concat();
+    failures_among(&Bench::of(target), &checks, "")
+}
+
+fn failures_among(bench: &Bench<'_>, checks: &[Check], way: &str) -> Vec<String> {
+    let name = bench.target.name();
     let mut failures = Vec::new();
-    for (claim, check) in checks {
-        if let Err(Failure(found)) = bench.fresh_tables().and_then(|()| check(&bench)) {
-            failures.push(format!("{}: {claim}: {found}", database.name()));
+    for (claim, needs, check) in checks {
+        if !needs.iter().all(|need| bench.has(*need)) {
+            continue;
+        }
+        if let Err(Failure(found)) = bench.fresh_tables().and_then(|()| check(bench)) {
+            failures.push(format!("{name}, {way}{claim}: {found}"));
         }
     }
     if let Err(Failure(found)) = bench.drop_tables() {
-        failures.push(format!("{}: tables are dropped: {found}", database.name()));
+        failures.push(format!("{name}, {way}tables are dropped: {found}"));
     }
     failures
 }
 
-/// A claim and what checks it.
-type Check = (&'static str, fn(&Bench<'_>) -> Outcome);
+/// A claim, what a target must be able to do for it, and what checks it.
+type Check = (&'static str, &'static [Capability], fn(&Bench<'_>) -> Outcome);
 
 fn ensure(holds: bool, otherwise: impl FnOnce() -> String) -> Outcome {
     if holds { Ok(()) } else { Err(Failure(otherwise())) }
@@ -85,6 +85,7 @@ const UPDATE_SAMPLE: u16 = 2;
 const INSERT_WIDE: u16 = 3;
 const READ_WIDE: u16 = 4;
 const COUNT_SAMPLES: u16 = 5;
+const DELETE_SAMPLE: u16 = 6;
 
 const SAMPLE: &str = "conformance_sample";
 const WIDE: &str = "conformance_wide";
@@ -93,46 +94,66 @@ const WIDE_COLUMNS: usize = 61;
 const ROWS_MAX: usize = 3000;
 
 struct Bench<'a> {
-    database: &'a dyn Database,
+    target: &'a dyn Target,
+    capabilities: Capabilities,
     program: Program,
 }
 
-impl Bench<'_> {
+impl<'a> Bench<'a> {
+    /// A target that its entry describes.
+    fn of(target: &'a dyn Target) -> Self {
+        let said = super::find(target.name()).map_or(Capabilities::NONE, |entry| entry.capabilities);
+        // Some of a database's engines have fewer.
+        let undoes = target.sql().is_none_or(|database| database.dialect().has_transactions());
+        let capabilities = if undoes { said } else { said.without(Capability::Transactions) };
+        Bench { target, capabilities, program: program(capabilities) }
+    }
+
+    fn has(&self, capability: Capability) -> bool {
+        self.capabilities.has(capability)
+    }
+
     /// A connection with the program prepared.
-    fn connect(&self) -> Result<Box<dyn Session>, Failure> {
-        let mut session = self.database.connect()?;
+    fn connect(&self) -> Result<Box<dyn TargetSession>, Failure> {
+        let mut session = self.target.open()?;
         session.prepare(&self.program)?;
         Ok(session)
     }
 
     fn fresh_tables(&self) -> Outcome {
         self.drop_tables()?;
-        let mut session = self.database.connect()?;
-        for table in &self.program.tables {
-            for sql in create_table(self.database.dialect(), table) {
-                session.run(&sql)?;
-            }
-        }
-        Ok(())
+        let mut session = self.target.open()?;
+        Ok(self.program.tables.iter().try_for_each(|table| session.create_table(table))?)
     }
 
     fn drop_tables(&self) -> Outcome {
-        let mut session = self.database.connect()?;
-        for table in self.program.tables.iter().rev() {
-            session.run(&drop_table(self.database.dialect(), &table.name))?;
+        let mut session = self.target.open()?;
+        Ok(self.program.tables.iter().rev().try_for_each(|table| session.drop_table(&table.name))?)
+    }
+
+    /// Reads the rows with these numbers: at once where it can, and one by one where it finds rows by their whole key alone.
+    fn read_range(&self, statement: u16, ids: std::ops::Range<i64>, expect: Expect) -> Request {
+        let mut request = Request::default();
+        if self.has(Capability::Ranges) {
+            step(&mut request, statement, 1, expect, |cells| {
+                cells.int(ids.start);
+                cells.int(ids.end);
+            });
+        } else {
+            ids.for_each(|id| step(&mut request, statement, 1, Expect::Anything, |cells| cells.int(id)));
         }
-        Ok(())
+        request
     }
 
     /// How many of these samples a connection of its own sees.
     fn seen_by_others(&self, ids: std::ops::Range<i64>) -> Result<u64, Failure> {
-        let mut request = Request::default();
-        step(&mut request, COUNT_SAMPLES, 1, Expect::Anything, |cells| {
-            cells.int(ids.start);
-            cells.int(ids.end);
-        });
-        Ok(self.connect()?.execute(&request, None)?.rows)
+        Ok(self.connect()?.execute(&self.read_range(COUNT_SAMPLES, ids, Expect::Anything), None)?.rows)
     }
+}
+
+/// A connection as one that takes SQL, which its entry says it is.
+fn in_sql<'s>(session: &'s mut Box<dyn TargetSession>) -> Result<&'s mut dyn Session, Failure> {
+    session.sql().ok_or_else(|| Failure("its entry says SQL, and its connections take none".into()))
 }
 
 /// Appends a step to a request, with the values that `fill` appends.
@@ -160,7 +181,7 @@ fn read(id: i64) -> Request {
 }
 
 /// Executes a request that must be refused, or undone for its number of rows; the code, which the latter have none of, and the message.
-fn refused(session: &mut dyn Session, request: &Request) -> Result<(String, String), Failure> {
+fn refused(session: &mut dyn TargetSession, request: &Request) -> Result<(String, String), Failure> {
     match session.execute(request, None) {
         Err(DatabaseError::Refused { code, message }) => Ok((code, message)),
         Err(DatabaseError::Miscounted(found)) => Ok((String::new(), found.to_string())),
@@ -169,7 +190,7 @@ fn refused(session: &mut dyn Session, request: &Request) -> Result<(String, Stri
 }
 
 /// Executes a request that must have this answer.
-fn answered(session: &mut dyn Session, request: &Request, right: Answer) -> Outcome {
+fn answered(session: &mut dyn TargetSession, request: &Request, right: Answer) -> Outcome {
     let answer = session.execute(request, None)?;
     ensure(answer == right, || format!("expected {right:?} and got {answer:?}"))
 }
@@ -191,7 +212,8 @@ fn same(found: &Cells, right: &Cells) -> Outcome {
     Ok(())
 }
 
-fn program() -> Program {
+/// What every check executes. Where rows are found by their whole key alone, what reads several of them reads one.
+fn program(capabilities: Capabilities) -> Program {
     let column = |name: &str, kind, nullable| TableColumn { name: name.into(), kind, nullable };
     let mut samples = vec![column("id", ColumnKind::Int64, false)];
     samples.extend(sample::KINDS.iter().map(|(name, kind)| column(name, *kind, true)));
@@ -212,15 +234,20 @@ fn program() -> Program {
             ..Select::default()
         })
     };
-    let range = [Comparison::GreaterOrEqual, Comparison::Less];
-    let statements = vec![
+    let has = |capability| capabilities.has(capability);
+    let several = [Comparison::GreaterOrEqual, Comparison::Less];
+    let range: &[Comparison] = if has(Capability::Ranges) { &several } else { &[Comparison::Equal] };
+    let mut statements = vec![
         insert(SAMPLE, &samples),
         read(SAMPLE, &samples, &[Comparison::Equal]),
         Statement::Update { table: SAMPLE.into(), set: vec![samples[1].clone()], key: vec![samples[0].clone()] },
         insert(WIDE, &wide),
-        read(WIDE, &wide, &range),
-        read(SAMPLE, &samples[..1], &range),
+        read(WIDE, &wide, range),
+        read(SAMPLE, &samples[..1], range),
     ];
+    if has(Capability::Deletes) {
+        statements.push(Statement::Delete { table: SAMPLE.into(), key: vec![samples[0].clone()] });
+    }
     let table = |name: &str, columns| Table {
         name: name.into(),
         columns,

@@ -3,19 +3,39 @@
 use super::*;
 
 pub const CHECKS: &[Check] = &[
-    ("a session answers text queries and tells its version", text_queries_are_answered),
-    ("values at the edges of types come back, written row by row", single_rows_come_back),
-    ("values at the edges of types come back, written together", edges_written_together_come_back),
-    ("7, 1000, 1075 and 3000 wide rows in one request come back", many_rows_come_back),
-    ("reads that find nothing count as empty, others do not", empty_reads_are_counted),
-    ("an update that changes another number of rows than expected fails", changes_are_counted),
-    ("thousands of requests on one connection", many_requests_are_answered),
-    ("a connection sees at once what another has committed", commits_are_seen),
-    ("rows that are read are appended to those kept", kept_rows_are_appended),
+    ("a session tells its version", &[], versions_are_told),
+    ("a session answers text queries", &[Capability::Sql], text_queries_are_answered),
+    ("values at the edges of types come back, written row by row", &[], single_rows_come_back),
+    ("values at the edges of types come back, written together", &[Capability::Batches], edges_written_together_come_back),
+    ("7, 1000, 1075 and 3000 wide rows in one request come back", &[Capability::Batches], many_rows_come_back),
+    ("reads that find nothing count as empty, others do not", &[], empty_reads_are_counted),
+    ("an update that changes another number of rows than expected fails", &[Capability::Updates], changes_are_counted),
+    ("thousands of requests on one connection", &[], many_requests_are_answered),
+    ("a connection sees at once what another has committed", &[], commits_are_seen),
+    ("rows that are read are appended to those kept", &[], kept_rows_are_appended),
+    ("what was deleted is gone, and is not deleted again", &[Capability::Deletes], deletes_are_counted),
 ];
 
+fn versions_are_told(bench: &Bench<'_>) -> Outcome {
+    let version = bench.target.open()?.version()?;
+    ensure(version.bytes().any(|byte| byte.is_ascii_digit()), || format!("the version {version:?} has no number"))
+}
+
+fn deletes_are_counted(bench: &Bench<'_>) -> Outcome {
+    let mut session = bench.connect()?;
+    session.execute(&insert(1), None)?;
+    session.execute(&insert(2), None)?;
+    let delete = one(DELETE_SAMPLE, 1, Expect::Changed(1), |cells| cells.int(1));
+    answered(&mut *session, &delete, Answer { changed: 1, ..Answer::default() })?;
+    let again = session.execute(&delete, None);
+    ensure(matches!(again, Err(DatabaseError::Miscounted(_))), || format!("deleted twice: {again:?}"))?;
+    answered(&mut *session, &read(1), Answer { empty: 1, ..Answer::default() })?;
+    answered(&mut *session, &read(2), Answer { rows: 1, ..Answer::default() })
+}
+
 fn text_queries_are_answered(bench: &Bench<'_>) -> Outcome {
-    let mut session = bench.database.connect()?;
+    let mut session = bench.target.open()?;
+    let session = in_sql(&mut session)?;
     let rows = session.query("SELECT 1, NULL, 'two' UNION ALL SELECT 3, 'x', ''")?;
     let right = [vec![Some("1"), None, Some("two")], vec![Some("3"), Some("x"), Some("")]];
     ensure(
@@ -23,8 +43,7 @@ fn text_queries_are_answered(bench: &Bench<'_>) -> Outcome {
             && rows.iter().zip(&right).all(|(row, right)| row.iter().map(Option::as_deref).eq(right.iter().copied())),
         || format!("expected {right:?} and got {rows:?}"),
     )?;
-    ensure(session.query("SELECT 1 WHERE 1 = 2")?.is_empty(), || "a query without rows had some".into())?;
-    ensure(session.version()?.bytes().any(|byte| byte.is_ascii_digit()), || "the version has no number".into())
+    ensure(session.query("SELECT 1 WHERE 1 = 2")?.is_empty(), || "a query without rows had some".into())
 }
 
 fn single_rows_come_back(bench: &Bench<'_>) -> Outcome {
@@ -69,10 +88,7 @@ fn many_rows_come_back(bench: &Bench<'_>) -> Outcome {
             ids.clone().for_each(|id| sample::wide(id, cells));
         });
         answered(&mut *session, &request, Answer { changed: rows as u64, ..Answer::default() })?;
-        let range = one(READ_WIDE, 1, Expect::Rows, |cells| {
-            cells.int(ids.start);
-            cells.int(ids.end);
-        });
+        let range = bench.read_range(READ_WIDE, ids, Expect::Rows);
         let mut found = Cells::new();
         let answer = session.execute(&range, Some(&mut found))?;
         ensure(answer.rows == rows as u64, || format!("wrote {rows} rows and read {}", answer.rows))?;

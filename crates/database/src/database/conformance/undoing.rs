@@ -2,17 +2,28 @@
 
 use super::*;
 
+/// What a dry run is made of.
+const DRY_RUNS: &[Capability] = &[Capability::Sql, Capability::Transactions];
+
 pub const CHECKS: &[Check] = &[
-    ("a duplicate key is refused with a code and the connection stays usable", duplicates_are_refused),
-    ("a failing step undoes the steps before it", failing_steps_undo_all),
-    ("rows written together are all written or none", failing_rows_undo_all),
-    ("a step with an unexpected number of changes undoes the steps before it", unexpected_changes_undo_all),
-    ("an error while preparing is named with the text", bad_texts_are_named),
-    ("an error of a text statement leaves the connection usable", bad_commands_are_refused),
-    ("a killed connection is lost, and a new one works", killed_connections_are_lost),
-    ("a dry run goes on behind what is refused, and nothing of it stays", dry_runs_tell_good_from_bad),
-    ("a dry run that is kept has all that was taken, and nothing that was refused", dry_runs_can_be_kept),
-    ("an insert that passes over what is there stores the others as a plain one does", inserts_pass_over_what_is_there),
+    ("a duplicate key is refused and the connection stays usable", &[], duplicates_are_refused),
+    ("a failing step undoes the steps before it", &[], failing_steps_undo_all),
+    ("rows written together are all written or none", &[Capability::Batches], failing_rows_undo_all),
+    (
+        "a step with an unexpected number of changes undoes the steps before it",
+        &[Capability::Updates],
+        unexpected_changes_undo_all,
+    ),
+    ("an error while preparing is named with the text", &[Capability::Sql], bad_texts_are_named),
+    ("an error of a text statement leaves the connection usable", &[Capability::Sql], bad_commands_are_refused),
+    ("a killed connection is lost, and a new one works", &[Capability::Sql], killed_connections_are_lost),
+    ("a dry run goes on behind what is refused, and nothing of it stays", DRY_RUNS, dry_runs_tell_good_from_bad),
+    ("a dry run that is kept has all that was taken, and nothing that was refused", DRY_RUNS, dry_runs_can_be_kept),
+    (
+        "an insert that passes over what is there stores the others as a plain one does",
+        &[Capability::Sql],
+        inserts_pass_over_what_is_there,
+    ),
 ];
 
 /// Inserts samples in one step.
@@ -33,31 +44,27 @@ fn insert_apart(ids: &[i64]) -> Request {
 }
 
 fn dry_runs_tell_good_from_bad(bench: &Bench<'_>) -> Outcome {
-    if !bench.database.dialect().has_transactions() {
-        return Ok(());
-    }
     let mut session = bench.connect()?;
+    let session = in_sql(&mut session)?;
     session.execute(&insert(1), None)?;
     for _ in 0..2 {
         session.begin_dry_run()?;
-        attempt_groups(&mut *session)?;
+        attempt_groups(session)?;
         session.end_dry_run()?;
         let seen = bench.seen_by_others(0..1_000)?;
         ensure(seen == 1, || format!("{} rows of a dry run are visible", seen - 1))?;
     }
-    answered(&mut *session, &insert(900), Answer { changed: 1, ..Answer::default() })?;
+    answered(session, &insert(900), Answer { changed: 1, ..Answer::default() })?;
     let seen = bench.seen_by_others(0..1_000)?;
     ensure(seen == 2, || "what follows a dry run is not committed".into())
 }
 
 fn dry_runs_can_be_kept(bench: &Bench<'_>) -> Outcome {
-    if !bench.database.dialect().has_transactions() {
-        return Ok(());
-    }
     let mut session = bench.connect()?;
+    let session = in_sql(&mut session)?;
     session.execute(&insert(1), None)?;
     session.begin_dry_run()?;
-    attempt_groups(&mut *session)?;
+    attempt_groups(session)?;
     session.keep_dry_run()?;
     let seen = bench.seen_by_others(0..1_000)?;
     ensure(seen == 1 + TAKEN, || format!("{} rows of {TAKEN} are kept", seen - 1))?;
@@ -71,13 +78,14 @@ fn dry_runs_can_be_kept(bench: &Bench<'_>) -> Outcome {
         let seen = bench.seen_by_others(first..first + 10)?;
         ensure(seen == 1, || format!("{seen} rows are kept and not one"))?;
     }
-    answered(&mut *session, &insert(900), Answer { changed: 1, ..Answer::default() })?;
+    answered(session, &insert(900), Answer { changed: 1, ..Answer::default() })?;
     let seen = bench.seen_by_others(900..901)?;
     ensure(seen == 1, || "what follows is not committed".into())
 }
 
 fn inserts_pass_over_what_is_there(bench: &Bench<'_>) -> Outcome {
     let mut session = bench.connect()?;
+    let session = in_sql(&mut session)?;
     session.execute(&insert(1), None)?;
     let plain = &bench.program.statements[usize::from(INSERT_SAMPLE)];
     let Some(passing) = session.prepare_passing_over(plain, ROWS_MAX)? else {
@@ -118,7 +126,7 @@ fn inserts_pass_over_what_is_there(bench: &Bench<'_>) -> Outcome {
         let (passed, right) = (read_row(20_000 + case)?, read_row(30_000 + case)?);
         ensure(passed == right && !right.is_empty(), || format!("case {case}: {passed:?} instead of {right:?}"))?;
     }
-    answered(&mut *session, &insert(9_000), Answer { changed: 1, ..Answer::default() })
+    answered(session, &insert(9_000), Answer { changed: 1, ..Answer::default() })
 }
 
 /// Samples that [`attempt_groups`] leaves in a dry run.
@@ -155,7 +163,9 @@ fn duplicates_are_refused(bench: &Bench<'_>) -> Outcome {
     session.execute(&insert(1), None)?;
     for _ in 0..3 {
         let (code, message) = refused(&mut *session, &insert(1))?;
-        ensure(!code.is_empty() && !message.is_empty(), || "the refusal has no code or message".into())?;
+        // Where keys are not kept from a second row, it is told by what it changed.
+        let is_told = !message.is_empty() && (!code.is_empty() || !bench.has(Capability::Sql));
+        ensure(is_told, || "the refusal has no code or message".into())?;
         answered(&mut *session, &read(1), Answer { rows: 1, ..Answer::default() })?;
     }
     answered(&mut *session, &insert(2), Answer { changed: 1, ..Answer::default() })?;
@@ -164,9 +174,9 @@ fn duplicates_are_refused(bench: &Bench<'_>) -> Outcome {
 }
 
 /// Executes a request that must be refused and leave none of the samples behind, and then one that must work.
-fn undone(bench: &Bench<'_>, session: &mut dyn Session, request: &Request, ids: std::ops::Range<i64>) -> Outcome {
+fn undone(bench: &Bench<'_>, session: &mut dyn TargetSession, request: &Request, ids: std::ops::Range<i64>) -> Outcome {
     refused(session, request)?;
-    if bench.database.dialect().has_transactions() {
+    if bench.has(Capability::Transactions) {
         let seen = bench.seen_by_others(ids.clone())?;
         ensure(seen == 0, || format!("{seen} rows of the refused request are visible"))?;
     }
@@ -220,7 +230,7 @@ fn unexpected_changes_undo_all(bench: &Bench<'_>) -> Outcome {
 }
 
 fn bad_texts_are_named(bench: &Bench<'_>) -> Outcome {
-    let mut session = bench.database.connect()?;
+    let mut session = bench.target.open()?;
     let sql = "SELEC nonsense FROM nowhere WHERE x = ?";
     let statement = Statement::Sql { sql: sql.into(), allow_empty: false, form: Default::default() };
     let program = Program { statements: vec![statement], rows_max: 1, ..Program::default() };
@@ -237,13 +247,14 @@ fn bad_texts_are_named(bench: &Bench<'_>) -> Outcome {
 
 fn bad_commands_are_refused(bench: &Bench<'_>) -> Outcome {
     let mut session = bench.connect()?;
+    let session = in_sql(&mut session)?;
     for sql in ["SELECT * FROM there_is_no_such_table", "nonsense"] {
         let run = session.run(sql);
         ensure(matches!(run, Err(DatabaseError::Refused { .. })), || format!("{sql}: got {run:?}"))?;
         let query = session.query(sql);
         ensure(matches!(query, Err(DatabaseError::Refused { .. })), || format!("{sql}: got {query:?}"))?;
     }
-    answered(&mut *session, &insert(1), Answer { changed: 1, ..Answer::default() })
+    answered(session, &insert(1), Answer { changed: 1, ..Answer::default() })
 }
 
 /// How a connection learns its number, and how another one ends it; none for databases without connections to end.
@@ -256,14 +267,14 @@ fn kill(name: &str) -> Option<(&'static str, &'static str, &'static str)> {
 }
 
 fn killed_connections_are_lost(bench: &Bench<'_>) -> Outcome {
-    let Some((number, before, after)) = kill(bench.database.name()) else {
+    let Some((number, before, after)) = kill(bench.target.name()) else {
         return Ok(());
     };
     let (mut victim, mut other) = (bench.connect()?, bench.connect()?);
     victim.execute(&insert(1), None)?;
-    let rows = victim.query(number)?;
+    let rows = in_sql(&mut victim)?.query(number)?;
     let number = rows.into_iter().flatten().flatten().next().unwrap_or_default();
-    other.query(&format!("{before}{number}{after}"))?;
+    in_sql(&mut other)?.query(&format!("{before}{number}{after}"))?;
     // The server ends the connection in its own time; until then it may still answer.
     let mut outcome = victim.execute(&read(1), None);
     for _ in 0..200 {

@@ -36,6 +36,15 @@ impl Engine {
         self == Engine::InnoDb
     }
 
+    /// How SQL is written for its tables.
+    pub fn dialect(self) -> &'static MySqlDialect {
+        match self {
+            Engine::InnoDb => &MySqlDialect { engine: Engine::InnoDb },
+            Engine::MyIsam => &MySqlDialect { engine: Engine::MyIsam },
+            Engine::Aria => &MySqlDialect { engine: Engine::Aria },
+        }
+    }
+
     fn name(self) -> &'static str {
         match self {
             Engine::InnoDb => "InnoDB",

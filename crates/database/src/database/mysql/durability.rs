@@ -5,6 +5,7 @@
 use std::collections::BTreeMap;
 use std::time::Duration;
 
+use crate::database::level::{Known, Level};
 use crate::database::durability::{Lasts, LogPosition, Weakness, settings, weak_tables};
 use crate::database::{DatabaseError, Session};
 
@@ -92,6 +93,44 @@ fn of_settings(known: &BTreeMap<String, String>) -> Vec<Weakness> {
         add("innodb_doublewrite", "a crash of the machine may leave half a page", remedy, Lasts::OnTornPages);
     }
     found
+}
+
+/// MariaDB and MySQL: the engine decides whether there is a log, and InnoDB's settings when it is written.
+pub(super) fn level(known: &Known<'_>, makes_tables: bool) -> Option<Level> {
+    let engine = match (makes_tables, &known.settings.engine) {
+        (true, Some(engine)) => engine.to_lowercase(),
+        (true, None) => known.value("default_storage_engine")?,
+        // Tables of others: all of one engine, or nothing is said.
+        (false, _) => known.value("table_engines")?,
+    };
+    match engine.as_str() {
+        "innodb" => of_innodb(known),
+        // Its log is replayed after a crash of the server; when it reaches the disk is nobody's promise.
+        "aria" => Some(Level::Crash),
+        // No log: a server that is killed leaves tables to be repaired.
+        "myisam" | "memory" => Some(Level::Nothing),
+        _ => None,
+    }
+}
+
+fn of_innodb(known: &Known<'_>) -> Option<Level> {
+    if known.is("innodb_redo_log_enabled", &["off", "0"]) {
+        return Some(Level::Nothing);
+    }
+    let by_flush = match known.value("innodb_flush_log_at_trx_commit")?.as_str() {
+        "0" => Level::Nothing,
+        "2" => Level::Crash,
+        "1" | "3" => Level::PowerCut,
+        _ => return None,
+    };
+    let syncs_nothing =
+        known.is("innodb_flush_method", &["nosync", "littlesync"]) || known.is("debug_no_sync", &["on", "1"]);
+    // Half a page that a power failure left cannot be told from a whole one.
+    let tears = known.is("innodb_doublewrite", &["off", "0"]);
+    // With a binary log that is not synced, commits that are not in it are undone after a power failure.
+    let is_logged = known.is("log_bin", &["on", "1"]) && !known.is("innodb_flush_log_at_trx_commit", &["3"]);
+    let is_undone = is_logged && !known.is("sync_binlog", &["1"]);
+    Some(if syncs_nothing || tears || is_undone { by_flush.min(Level::Crash) } else { by_flush })
 }
 
 #[cfg(test)]

@@ -23,8 +23,8 @@ pub mod wire;
 use std::sync::Arc;
 
 use super::{
-    Capabilities, Capability, Database, DatabaseError, Dialect, Endpoint, Entry, LogPosition, Session, SessionLimits,
-    Target, TargetSession, Weakness,
+    Capabilities, Capability, Database, DatabaseError, Dialect, Endpoint, Entry, LogPosition, Opens, Session,
+    SessionLimits, Target, TargetSession, Weakness,
 };
 use crate::trial::DatabaseSettings;
 use dialect::{Engine, MySqlDialect};
@@ -34,10 +34,12 @@ pub static MARIADB: Entry = Entry {
     name: "mariadb",
     summary: "MariaDB server, engines InnoDB, MyISAM and Aria; many rows go as bulk executes",
     engines: &["innodb", "myisam", "aria"],
-    open: |settings, endpoint| MySql::open("mariadb", MARIADB.engines, settings, endpoint),
+    opens: Opens::Sql(|settings, endpoint| MySql::open("mariadb", MARIADB.engines, settings, endpoint)),
     recipe: Some(&recipe::MARIADB),
     read_url: Some(url::read_url),
     capabilities: Capabilities::SQL.with(Capability::StraightJoin).with(Capability::QueryCache).with(Capability::Text),
+    processes: &["mariadbd", "mysqld"],
+    level: Some(durability::level),
 };
 
 /// The registry's entry of MySQL.
@@ -45,10 +47,12 @@ pub static MYSQL: Entry = Entry {
     name: "mysql",
     summary: "MySQL server, engines InnoDB and MyISAM; many rows go as multi-row statements",
     engines: &["innodb", "myisam"],
-    open: |settings, endpoint| MySql::open("mysql", MYSQL.engines, settings, endpoint),
+    opens: Opens::Sql(|settings, endpoint| MySql::open("mysql", MYSQL.engines, settings, endpoint)),
     recipe: Some(&recipe::MYSQL),
     read_url: Some(url::read_url),
     capabilities: Capabilities::SQL.with(Capability::StraightJoin).with(Capability::Text),
+    processes: &["mariadbd", "mysqld"],
+    level: Some(durability::level),
 };
 
 /// A server that speaks MySQL's protocol, and the engine that tables get there.
@@ -100,6 +104,14 @@ impl Target for MySql {
         Ok(self.connect()?)
     }
 
+    fn set_limits(&mut self, limits: Arc<SessionLimits>) {
+        self.limits = Some(limits);
+    }
+
+    fn stands_still(&self) -> bool {
+        self.limits.as_ref().is_some_and(|limits| limits.stands_still())
+    }
+
     fn sql(&self) -> Option<&dyn Database> {
         Some(self)
     }
@@ -112,14 +124,6 @@ impl Database for MySql {
 
     fn connect(&self) -> Result<Box<dyn Session>, DatabaseError> {
         Ok(Box::new(session::connect(&self.endpoint, self.dialect.engine, self.bulk, self.limits.as_ref())?))
-    }
-
-    fn set_limits(&mut self, limits: Arc<SessionLimits>) {
-        self.limits = Some(limits);
-    }
-
-    fn stands_still(&self) -> bool {
-        self.limits.as_ref().is_some_and(|limits| limits.stands_still())
     }
 
     fn connect_writer(&self, limits: &Arc<SessionLimits>) -> Result<Box<dyn Session>, DatabaseError> {
@@ -179,7 +183,7 @@ mod tests {
         let endpoint = Endpoint { unix: Some("/nowhere.sock".into()), ..Endpoint::default() };
         let open = |entry: &Entry, engine: Option<&str>| {
             let settings = DatabaseSettings { engine: engine.map(str::to_owned), ..DatabaseSettings::default() };
-            (entry.open)(&settings, Some(&endpoint))
+            entry.open_sql(&settings, Some(&endpoint))
         };
         assert!(open(&MARIADB, None).unwrap().dialect().has_transactions());
         assert!(!open(&MARIADB, Some("Aria")).unwrap().dialect().has_transactions());
@@ -187,6 +191,6 @@ mod tests {
         assert!(error.contains("aria") && error.contains("innodb, myisam"), "{error}");
         let error = open(&MYSQL, None).unwrap().connect().err().unwrap().to_string();
         assert!(error.contains("/nowhere.sock"), "{error}");
-        assert!((MYSQL.open)(&DatabaseSettings::default(), None).is_err());
+        assert!(MYSQL.open(&DatabaseSettings::default(), None).is_err());
     }
 }

@@ -277,9 +277,17 @@ impl Prepare for MySqlWire {
         let version = rows.into_iter().flatten().flatten().next();
         version.ok_or_else(|| DatabaseError::Unavailable("the server does not tell its version".into()))
     }
+
+    fn as_sql(session: &mut WireSession<Self>) -> Option<&mut dyn Session> {
+        Some(session)
+    }
 }
 
 impl Speak for MySqlWire {
+    fn dialect(&self) -> &dyn Dialect {
+        self.engine.dialect()
+    }
+
     fn run(&mut self, channel: &mut Channel, sql: &str) -> Result<(), DatabaseError> {
         let mut out = Vec::new();
         packet::query(&mut out, sql);

@@ -5,6 +5,7 @@
 use std::collections::BTreeMap;
 use std::time::Duration;
 
+use crate::database::level::{Known, Level};
 use crate::database::durability::{Lasts, LogPosition, Weakness, settings, weak_tables};
 use crate::database::{DatabaseError, Session};
 
@@ -79,6 +80,14 @@ fn of_settings(known: &BTreeMap<String, String>) -> Vec<Weakness> {
         add("full_page_writes", "a crash of the machine may leave half a page", remedy, Lasts::OnTornPages);
     }
     found
+}
+
+pub(super) fn level(known: &Known<'_>, _: bool) -> Option<Level> {
+    match known.value("synchronous_commit")?.as_str() {
+        "off" => Some(Level::Nothing),
+        _ if !known.is("fsync", &["on"]) || !known.is("full_page_writes", &["on"]) => Some(Level::Crash),
+        _ => Some(Level::PowerCut),
+    }
 }
 
 #[cfg(test)]

@@ -22,7 +22,8 @@ use std::sync::Arc;
 
 use super::session::WireSession;
 use super::{
-    Capabilities, Capability, Database, DatabaseError, Dialect, Endpoint, Entry, LogPosition, Session, SessionLimits,
+    Capabilities, Capability, Database, DatabaseError, Dialect, Endpoint, Entry, LogPosition, Opens, Session,
+    SessionLimits,
     Target, TargetSession, Weakness,
 };
 use crate::trial::DatabaseSettings;
@@ -36,10 +37,12 @@ pub static POSTGRES: Entry = Entry {
     name: "postgres",
     summary: "PostgreSQL: prepared statements in binary, binary COPY for batches; a private server or database.url",
     engines: &[],
-    open,
+    opens: Opens::Sql(open),
     recipe: Some(&recipe::POSTGRES),
     read_url: Some(read_url),
     capabilities: Capabilities::SQL.with(Capability::Text).with(Capability::Pipeline).with(Capability::Notifications),
+    processes: &["postgres"],
+    level: Some(durability::level),
 };
 
 /// A PostgreSQL server.
@@ -65,6 +68,14 @@ impl Target for Postgres {
         Ok(self.connect()?)
     }
 
+    fn set_limits(&mut self, limits: Arc<SessionLimits>) {
+        self.limits = Some(limits);
+    }
+
+    fn stands_still(&self) -> bool {
+        self.limits.as_ref().is_some_and(|limits| limits.stands_still())
+    }
+
     fn sql(&self) -> Option<&dyn Database> {
         Some(self)
     }
@@ -80,14 +91,6 @@ impl Database for Postgres {
         let mut session = WireSession::new(PostgresWire::new(socket));
         self.limits.iter().for_each(|limits| session.set_limits(Arc::clone(limits)));
         Ok(Box::new(session))
-    }
-
-    fn set_limits(&mut self, limits: Arc<SessionLimits>) {
-        self.limits = Some(limits);
-    }
-
-    fn stands_still(&self) -> bool {
-        self.limits.as_ref().is_some_and(|limits| limits.stands_still())
     }
 
     fn connect_writer(&self, limits: &Arc<SessionLimits>) -> Result<Box<dyn Session>, DatabaseError> {

@@ -11,8 +11,8 @@ use super::startup::receive;
 use super::types;
 use super::wire::PostgresWire;
 use crate::database::dialect::statement_text;
-use crate::database::session::{Attempt, Channel, Prepare, Speak, size_in_memory};
-use crate::database::{DatabaseError, Dialect, PassingOver};
+use crate::database::session::{Attempt, Channel, Prepare, Speak, WireSession, size_in_memory};
+use crate::database::{DatabaseError, Dialect, PassingOver, Session};
 use crate::statement::{Program, Request, SqlForm, Statement, Step, TableColumn};
 
 /// Rows in text form, null as none.
@@ -68,9 +68,17 @@ impl Prepare for PostgresWire {
         let rows = self.query(channel, "SELECT version()")?;
         rows.into_iter().flatten().flatten().next().ok_or_else(|| broken("it has no version"))
     }
+
+    fn as_sql(session: &mut WireSession<Self>) -> Option<&mut dyn Session> {
+        Some(session)
+    }
 }
 
 impl Speak for PostgresWire {
+    fn dialect(&self) -> &dyn Dialect {
+        &PostgresDialect
+    }
+
     fn run(&mut self, channel: &mut Channel, sql: &str) -> Result<(), DatabaseError> {
         simple_query(channel, sql, None)
     }

@@ -48,9 +48,17 @@ impl Prepare for Echo {
     fn version(&mut self, _channel: &mut Channel) -> Result<String, DatabaseError> {
         Ok("echo".into())
     }
+
+    fn as_sql(session: &mut WireSession<Self>) -> Option<&mut dyn Session> {
+        Some(session)
+    }
 }
 
 impl Speak for Echo {
+    fn dialect(&self) -> &dyn Dialect {
+        &crate::database::postgres::PostgresDialect
+    }
+
     fn run(&mut self, channel: &mut Channel, sql: &str) -> Result<(), DatabaseError> {
         channel.send(sql.as_bytes())?;
         if sql == self.refuses { Err(DatabaseError::refused("1", "not now")) } else { Ok(()) }

@@ -6,9 +6,9 @@ use std::time::Instant;
 
 use super::rows::Statements;
 use super::{Fate, Queue, lock};
-use crate::database::{Answer, DatabaseError, Progress, Session, TargetSession, Wire};
+use crate::database::{Answer, DatabaseError, Progress, TargetSession, Wire};
 use crate::record::Cells;
-use crate::statement::{Expect, Program, Request};
+use crate::statement::{Expect, Program, Request, SchemaChange, Table};
 
 pub(super) struct Connection {
     queue: Arc<Mutex<Queue>>,
@@ -97,18 +97,24 @@ impl TargetSession for Connection {
         Ok(format!("simulated {}", env!("CARGO_PKG_VERSION")))
     }
 
-    fn into_wire(self: Box<Self>) -> Result<Box<dyn Wire>, Box<dyn TargetSession>> {
-        Ok(self)
-    }
-}
-
-impl Session for Connection {
-    fn run(&mut self, sql: &str) -> Result<(), DatabaseError> {
-        lock(&self.queue).rows.drop_tables(sql);
+    fn create_table(&mut self, _: &Table) -> Result<(), DatabaseError> {
         Ok(())
     }
 
-    fn query(&mut self, _: &str) -> Result<Vec<Vec<Option<String>>>, DatabaseError> {
-        Ok(Vec::new())
+    fn drop_table(&mut self, table: &str) -> Result<(), DatabaseError> {
+        lock(&self.queue).rows.drop_table(table);
+        Ok(())
+    }
+
+    fn change_schema(&mut self, _: &SchemaChange, _: Option<&str>) -> Result<Option<String>, DatabaseError> {
+        Ok(None)
+    }
+
+    fn count_rows(&mut self, _: &str) -> Result<Option<u64>, DatabaseError> {
+        Ok(None)
+    }
+
+    fn into_wire(self: Box<Self>) -> Result<Box<dyn Wire>, Box<dyn TargetSession>> {
+        Ok(self)
     }
 }

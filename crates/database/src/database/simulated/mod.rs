@@ -17,9 +17,9 @@ use std::collections::BTreeMap;
 use std::sync::{Arc, Mutex, PoisonError};
 use std::time::Instant;
 
-use super::{Capabilities, Database, DatabaseError, Dialect, Endpoint, Entry, Session, Target, TargetSession};
+use super::{Capabilities, Capability, DatabaseError, Endpoint, Entry, Opens, Target, TargetSession};
 use crate::random::Stream;
-use crate::record::{Cells, ColumnKind};
+use crate::record::Cells;
 use crate::statement::Request;
 use crate::trial::DatabaseSettings;
 use crate::units::parse_duration;
@@ -31,13 +31,17 @@ pub static SIMULATED: Entry = Entry {
     name: "simulated",
     summary: "servers with known service times, in this process; stores nothing; for trying studies and testing loadline",
     engines: &[],
-    open,
+    opens: Opens::Store(open),
     recipe: None,
     read_url: None,
-    capabilities: Capabilities::SQL,
+    capabilities: Capabilities::SQL
+        .without(Capability::Sql)
+        .without(Capability::Plans),
+    processes: &[],
+    level: None,
 };
 
-fn open(settings: &DatabaseSettings, _: Option<&Endpoint>) -> Result<Box<dyn Database>, DatabaseError> {
+fn open(settings: &DatabaseSettings, _: Option<&Endpoint>) -> Result<Box<dyn Target>, DatabaseError> {
     let service = Service::from_config(&settings.config).map_err(DatabaseError::Unavailable)?;
     Ok(Box::new(Simulated { queue: Arc::new(Mutex::new(Queue::new(service))) }))
 }
@@ -213,20 +217,6 @@ impl Target for Simulated {
     }
 
     fn open(&self) -> Result<Box<dyn TargetSession>, DatabaseError> {
-        Ok(self.connect()?)
-    }
-
-    fn sql(&self) -> Option<&dyn Database> {
-        Some(self)
-    }
-}
-
-impl Database for Simulated {
-    fn dialect(&self) -> &dyn Dialect {
-        &PlainDialect
-    }
-
-    fn connect(&self) -> Result<Box<dyn Session>, DatabaseError> {
         let connection = connection::Connection::open(Arc::clone(&self.queue));
         let unavailable = |error| DatabaseError::Unavailable(format!("the kernel gives no timer: {error}"));
         Ok(Box::new(connection.map_err(unavailable)?))
@@ -236,26 +226,6 @@ impl Database for Simulated {
 /// A lock that a panicked holder left is as good as any: the queue is consistent between statements.
 fn lock(queue: &Mutex<Queue>) -> std::sync::MutexGuard<'_, Queue> {
     queue.lock().unwrap_or_else(PoisonError::into_inner)
-}
-
-pub(super) struct PlainDialect;
-
-impl Dialect for PlainDialect {
-    fn quote(&self, name: &str) -> String {
-        format!("\"{name}\"")
-    }
-
-    fn column_type(&self, kind: ColumnKind) -> String {
-        format!("{kind:?}").to_uppercase()
-    }
-
-    fn numbered_type(&self) -> String {
-        "INT64".to_owned()
-    }
-
-    fn placeholder(&self, _: usize) -> String {
-        "?".to_owned()
-    }
 }
 
 #[cfg(test)]

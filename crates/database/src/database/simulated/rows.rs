@@ -98,10 +98,8 @@ impl Rows {
         found
     }
 
-    /// Forgets the tables that a statement of text drops.
-    pub(super) fn drop_tables(&mut self, sql: &str) {
-        if sql.starts_with("DROP TABLE") {
-            self.tables.retain(|name, _| !sql.ends_with(&format!("\"{name}\"")));
-        }
+    /// Forgets a table.
+    pub(super) fn drop_table(&mut self, table: &str) {
+        self.tables.remove(table);
     }
 }

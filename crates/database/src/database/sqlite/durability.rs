@@ -2,6 +2,7 @@
 //!
 //! Invariant: nothing bounds the time for which SQLite may forget a commit: what is not synced at the commit is synced at some time.
 
+use crate::database::level::{Known, Level};
 use crate::database::durability::{Lasts, Weakness};
 use crate::database::{DatabaseError, Session};
 
@@ -48,6 +49,22 @@ fn of_settings(journal: &str, synchronous: &str) -> Vec<Weakness> {
         _ => {}
     }
     found
+}
+
+/// The server is the process that measures; what it has written is the system's when it dies.
+pub(super) fn level(known: &Known<'_>, _: bool) -> Option<Level> {
+    let (journal, synchronous) = (known.value("journal_mode")?, known.value("synchronous")?);
+    let is_full = ["2", "full"].contains(&synchronous.as_str());
+    let is_extra = ["3", "extra"].contains(&synchronous.as_str());
+    Some(match journal.as_str() {
+        // What a transaction has half written cannot be undone after a crash.
+        "off" | "memory" => Level::Nothing,
+        // A journal that is removed may come back after a power failure, unless its folder is synced too.
+        "delete" if is_extra => Level::PowerCut,
+        "delete" => Level::Crash,
+        _ if is_full || is_extra => Level::PowerCut,
+        _ => Level::Crash,
+    })
 }
 
 #[cfg(test)]

@@ -17,8 +17,8 @@ use std::time::Duration;
 use rusqlite::{Connection, OpenFlags};
 
 use super::{
-    Capabilities, Capability, Database, DatabaseError, Dialect, Entry, Session, SessionLimits, Target, TargetSession,
-    Weakness,
+    Capabilities, Capability, Database, DatabaseError, Dialect, Entry, Opens, Session, SessionLimits, Target,
+    TargetSession, Weakness,
 };
 use crate::trial::DatabaseSettings;
 
@@ -30,10 +30,12 @@ pub static SQLITE: Entry = Entry {
     name: "sqlite",
     summary: "SQLite, embedded in loadline; write-ahead log, synced at every commit",
     engines: &[],
-    open: |settings, _| Ok(Box::new(Sqlite::open(settings)?)),
+    opens: Opens::Sql(|settings, _| Ok(Box::new(Sqlite::open(settings)?))),
     recipe: None,
     read_url: None,
     capabilities: Capabilities::SQL.with(Capability::StraightJoin).with(Capability::Text),
+    processes: &[],
+    level: Some(durability::level),
 };
 
 /// How long a connection waits for another's lock.

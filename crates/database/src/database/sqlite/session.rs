@@ -9,7 +9,7 @@ use super::prepared::Prepared;
 use super::refusal;
 use crate::database::dialect::statement_text;
 use crate::database::literal::TextStatement;
-use crate::database::{Answer, DatabaseError, Session, TargetSession, Wire};
+use crate::database::{Answer, DatabaseError, Dialect, Session, TargetSession, Wire};
 use crate::record::Cells;
 use crate::statement::{Expect, Program, Request, Statement, Step};
 
@@ -224,12 +224,20 @@ impl TargetSession for SqliteSession {
         Ok(format!("SQLite {}", rusqlite::version()))
     }
 
+    fn sql(&mut self) -> Option<&mut dyn Session> {
+        Some(self)
+    }
+
     fn into_wire(self: Box<Self>) -> Result<Box<dyn Wire>, Box<dyn TargetSession>> {
         Err(self)
     }
 }
 
 impl Session for SqliteSession {
+    fn dialect(&self) -> &dyn Dialect {
+        &SqliteDialect
+    }
+
     fn run(&mut self, sql: &str) -> Result<(), DatabaseError> {
         self.connection.execute_batch(sql).map_err(|error| refusal::of(&error))
     }

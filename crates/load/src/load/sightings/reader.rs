@@ -6,7 +6,7 @@
 use std::time::Duration;
 
 use super::{Control, Cursor, Sightings, is_over, monotonic};
-use crate::database::{DatabaseError, Session};
+use crate::database::{DatabaseError, TargetSession};
 use crate::load::clock::minimise_timer_slack;
 use crate::load::thread_cpu_s;
 use crate::record::{Cell, Cells};
@@ -59,7 +59,7 @@ pub struct ReaderTask<'a> {
 
 /// Reads until the writers have ended and nothing new comes, and tells what was seen. A connection that fails ends it early.
 pub fn read_tables(
-    session: &mut dyn Session,
+    session: &mut dyn TargetSession,
     task: &ReaderTask<'_>,
     control: &Control,
     sightings: Sightings,
@@ -91,7 +91,7 @@ fn look_back_ns(asking: Asking) -> u64 {
 }
 
 struct Reader<'a> {
-    session: &'a mut dyn Session,
+    session: &'a mut dyn TargetSession,
     task: &'a ReaderTask<'a>,
     sightings: Sightings,
     from_ns: u64,
@@ -157,7 +157,8 @@ impl Reader<'_> {
             Some(_) => monotonic::sleep_until_ns(due_ns),
             // Without a notification too, so that a lost one costs this wait only.
             None => {
-                self.session.await_notice(NOTICE_WAIT)?;
+                let no_notices = || DatabaseError::Unavailable("the database has no notifications".to_owned());
+                self.session.sql().ok_or_else(no_notices)?.await_notice(NOTICE_WAIT)?;
             }
         }
         Ok(())

@@ -7,7 +7,7 @@ use std::time::Duration;
 
 use super::{Control, Sightings, is_over, monotonic};
 use crate::database::nats::{Subscriber, decode};
-use crate::database::{DatabaseError, Session};
+use crate::database::{DatabaseError, TargetSession};
 use crate::load::clock::minimise_timer_slack;
 use crate::load::thread_cpu_s;
 use crate::record::{Cell, Cells};
@@ -133,7 +133,7 @@ pub fn read_messages(
 /// transaction. Tells when events were stored.
 pub fn store_messages(
     subscriber: &mut Subscriber,
-    session: &mut dyn Session,
+    session: &mut dyn TargetSession,
     insert: &dyn Fn(u32, &mut Request),
     rows_max: u32,
     task: &SubscriberTask<'_>,

@@ -50,7 +50,8 @@ pub static DATABASE: Part = Part {
 };
 
 fn names() -> Vec<&'static str> {
-    database::REGISTRY.iter().map(|entry| entry.name).filter(|name| *name != "simulated").collect()
+    let able = database::REGISTRY.iter().filter(|entry| entry.capabilities.has(database::Capability::Sql));
+    able.map(|entry| entry.name).collect()
 }
 
 /// The settings of the section.

@@ -4,7 +4,7 @@ use std::path::PathBuf;
 
 use super::super::catalogue::Shape;
 use super::*;
-use crate::database::{Answer, TargetSession, Wire, find};
+use crate::database::{Answer, Dialect, TargetSession, Wire, find};
 use crate::record::Cells;
 use crate::statement::{Program, Request};
 use crate::trial::DatabaseSettings;
@@ -22,7 +22,7 @@ impl Scratch {
     fn database(&self) -> Box<dyn Database> {
         let path = Some(self.0.join("db").to_str().unwrap().to_owned());
         let settings = DatabaseSettings { name: "sqlite".to_owned(), path, ..DatabaseSettings::default() };
-        (find("sqlite").unwrap().open)(&settings, None).unwrap()
+        find("sqlite").unwrap().open_sql(&settings, None).unwrap()
     }
 }
 
@@ -64,12 +64,20 @@ impl TargetSession for Between {
         self.inner.version()
     }
 
+    fn sql(&mut self) -> Option<&mut dyn Session> {
+        Some(self)
+    }
+
     fn into_wire(self: Box<Self>) -> Result<Box<dyn Wire>, Box<dyn TargetSession>> {
         Err(self)
     }
 }
 
 impl Session for Between {
+    fn dialect(&self) -> &dyn Dialect {
+        self.inner.dialect()
+    }
+
     fn run(&mut self, sql: &str) -> Result<(), DatabaseError> {
         self.count();
         self.inner.run(sql)

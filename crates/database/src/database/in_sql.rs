@@ -1,0 +1,42 @@
+//! What every target does with tables, as one that speaks SQL does it: makes, changes, counts and removes them, and tells its settings.
+
+use super::dialect;
+use super::{DatabaseError, Session};
+use crate::statement::{SchemaChange, Table};
+
+pub(super) fn create_table(session: &mut dyn Session, table: &Table) -> Result<(), DatabaseError> {
+    let texts = dialect::create_table(session.dialect(), table);
+    texts.iter().try_for_each(|sql| session.run_change(sql))
+}
+
+pub(super) fn drop_table(session: &mut dyn Session, table: &str) -> Result<(), DatabaseError> {
+    let sql = dialect::drop_table(session.dialect(), table);
+    session.run_change(&sql)
+}
+
+pub(super) fn count_rows(session: &mut dyn Session, table: &str) -> Result<Option<u64>, DatabaseError> {
+    let sql = format!("SELECT COUNT(*) FROM {}", session.dialect().quote(table));
+    let answer = session.query(&sql)?.into_iter().flatten().flatten().next().unwrap_or_default();
+    let no_number = |_| DatabaseError::Unavailable(format!("{sql} was answered with {answer:?}, which is no number"));
+    answer.parse().map(Some).map_err(no_number)
+}
+
+pub(super) fn change_schema(
+    session: &mut dyn Session,
+    change: &SchemaChange,
+    algorithm: Option<&str>,
+) -> Result<Option<String>, DatabaseError> {
+    let mut outcome = Ok(None);
+    for sql in session.dialect().schema_change(change, algorithm) {
+        outcome = session.run_change(&sql).map(|()| Some(sql));
+        if !outcome.as_ref().is_err_and(DatabaseError::is_refusal) {
+            break;
+        }
+    }
+    outcome
+}
+
+/// The last value of the first row of an answer: some name what they were asked for in front of it.
+pub(super) fn fact(session: &mut dyn Session, query: &str) -> Option<String> {
+    session.query(query).ok()?.into_iter().next()?.pop().flatten()
+}

@@ -1,0 +1,91 @@
+//! Redis and what speaks its protocol, through a codec of our own. The main type is [`Redis`]; the hot path is [`wire`].
+//!
+//! A row is a hash under the key `table:key`, with a field for each column that is not null. Requests of several commands are a `MULTI` and an `EXEC`, in one
+//! round trip: others see all of it or nothing, and so does a log that a power failure has cut. What one of the commands did stays when another is refused.
+//!
+//! Invariant: nothing here allocates per operation once buffers have grown, unless the operation fails or its rows are kept.
+
+#[cfg(any(test, fuzzing, feature = "fuzzed"))]
+mod fuzzed;
+mod durability;
+mod program;
+pub mod recipe;
+mod reply;
+mod startup;
+mod tables;
+mod url;
+mod value;
+mod wire;
+
+use std::sync::Arc;
+
+use super::session::WireSession;
+use super::{
+    Capabilities, Capability, DatabaseError, Endpoint, Entry, Opens, SessionLimits, Target, TargetSession,
+};
+use crate::trial::DatabaseSettings;
+
+#[cfg(any(test, fuzzing, feature = "fuzzed"))]
+pub use fuzzed::REDIS as FUZZED;
+pub use url::read_url;
+
+use wire::RedisWire;
+
+/// The registry's entry.
+pub static REDIS: Entry = Entry {
+    name: "redis",
+    summary: "Redis or Valkey: a hash for each row, found by its key; a private server or database.url",
+    engines: &[],
+    opens: Opens::Store(open),
+    recipe: Some(&recipe::REDIS),
+    read_url: Some(read_url),
+    capabilities: Capabilities::NONE.with(Capability::Batches).with(Capability::Updates).with(Capability::Deletes),
+    processes: &["redis-server", "valkey-server"],
+    level: Some(durability::level),
+};
+
+/// A Redis server.
+#[derive(Debug, Clone)]
+pub struct Redis {
+    endpoint: Endpoint,
+    limits: Option<Arc<SessionLimits>>,
+}
+
+impl Redis {
+    /// The server at an endpoint; the unix socket is preferred where both are given. The endpoint's database is a number.
+    pub fn new(endpoint: Endpoint) -> Self {
+        Redis { endpoint, limits: None }
+    }
+}
+
+impl Target for Redis {
+    fn name(&self) -> &'static str {
+        REDIS.name
+    }
+
+    fn open(&self) -> Result<Box<dyn TargetSession>, DatabaseError> {
+        let socket = startup::connect(&self.endpoint, self.limits.as_ref())?;
+        let mut session = WireSession::new(RedisWire::new(socket));
+        self.limits.iter().for_each(|limits| session.set_limits(Arc::clone(limits)));
+        Ok(Box::new(session))
+    }
+
+    fn set_limits(&mut self, limits: Arc<SessionLimits>) {
+        self.limits = Some(limits);
+    }
+
+    fn stands_still(&self) -> bool {
+        self.limits.as_ref().is_some_and(|limits| limits.stands_still())
+    }
+
+    fn removal(&self, table: &str) -> Option<String> {
+        Some(tables::removal(table))
+    }
+}
+
+fn open(_settings: &DatabaseSettings, endpoint: Option<&Endpoint>) -> Result<Box<dyn Target>, DatabaseError> {
+    let endpoint = endpoint.ok_or_else(|| {
+        DatabaseError::Unavailable("redis needs a server: a private one, or the one of database.url".to_owned())
+    })?;
+    Ok(Box::new(Redis::new(endpoint.clone())))
+}

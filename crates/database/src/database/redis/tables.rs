@@ -1,0 +1,139 @@
+//! Tables of a store that has none: the keys that begin with a name, and a key of that name which says that they are loadline's.
+//!
+//! Invariant: no key is removed that does not belong to a table which loadline made.
+
+use std::hash::{DefaultHasher, Hash, Hasher};
+
+use super::program::prefix_of;
+use super::reply::{Reply, ask};
+use crate::database::DatabaseError;
+use crate::database::session::Channel;
+use crate::statement::Table;
+
+/// What stands under the name of a table.
+const MARK: &str = "a table that loadline made";
+/// Keys that are asked for at a time.
+const KEYS_AT_A_TIME: &[u8] = b"1000";
+
+/// Makes a table. Where there is a key of that name, or one that begins with it, nothing is made.
+pub(super) fn create(channel: &mut Channel, table: &Table) -> Result<(), DatabaseError> {
+    let name = table.name.as_bytes();
+    if ask(channel, &[b"SET", name, MARK.as_bytes(), b"NX"])? == Reply::Bytes(None) {
+        return Err(DatabaseError::refused("exists", format!("there is a key \"{}\" already", table.name)));
+    }
+    let mut found = None;
+    let looked = each_page(channel, &table.name, |_, keys| {
+        found = found.take().or_else(|| keys.into_iter().next());
+        Ok(found.is_none())
+    });
+    let other = match (looked, found) {
+        (Ok(()), None) => return Ok(()),
+        (Ok(()), Some(key)) => {
+            let key = String::from_utf8_lossy(&key).into_owned();
+            DatabaseError::refused("exists", format!("there is a key \"{key}\" already, which would be a row of it"))
+        }
+        (Err(error), _) => error,
+    };
+    if other.is_refusal() {
+        ask(channel, &[b"DEL", name])?;
+    }
+    Err(other)
+}
+
+/// Removes a table with its rows, where there is one.
+pub(super) fn remove(channel: &mut Channel, table: &str) -> Result<(), DatabaseError> {
+    match ask(channel, &[b"GET", table.as_bytes()])? {
+        Reply::Bytes(None) => return Ok(()),
+        Reply::Bytes(Some(mark)) if mark == MARK.as_bytes() => {}
+        _ => {
+            let why = format!("the key \"{table}\" is none that loadline made, and stays");
+            return Err(DatabaseError::refused("stranger", why));
+        }
+    }
+    each_page(channel, table, |channel, keys| {
+        let words: Vec<&[u8]> = std::iter::once(&b"UNLINK"[..]).chain(keys.iter().map(Vec::as_slice)).collect();
+        if words.len() > 1 {
+            ask(channel, &words)?;
+        }
+        Ok(true)
+    })?;
+    // Last, so that a removal which was cut short can be done again.
+    ask(channel, &[b"DEL", table.as_bytes()]).map(drop)
+}
+
+/// How many rows a table has. A key that the server tells twice, as it may while its own table grows, counts once: for that a number of 8 bytes is kept of each.
+pub(super) fn count(channel: &mut Channel, table: &str) -> Result<u64, DatabaseError> {
+    let mut seen = Vec::new();
+    each_page(channel, table, |_, keys| {
+        seen.extend(keys.iter().map(|key| number_of(key)));
+        Ok(true)
+    })?;
+    seen.sort_unstable();
+    seen.dedup();
+    Ok(seen.len() as u64)
+}
+
+fn number_of(key: &[u8]) -> u64 {
+    let mut hasher = DefaultHasher::new();
+    key.hash(&mut hasher);
+    hasher.finish()
+}
+
+/// Gives the keys of a table's rows, page by page, until there are no more or it is told to end.
+fn each_page(
+    channel: &mut Channel,
+    table: &str,
+    mut page: impl FnMut(&mut Channel, Vec<Vec<u8>>) -> Result<bool, DatabaseError>,
+) -> Result<(), DatabaseError> {
+    let pattern = format!("{}*", escaped(&prefix_of(table)));
+    let mut cursor = b"0".to_vec();
+    loop {
+        let told = ask(channel, &[b"SCAN", &cursor, b"MATCH", pattern.as_bytes(), b"COUNT", KEYS_AT_A_TIME])?;
+        let Reply::List(told) = told else { return Err(unknown()) };
+        let (Some(Reply::Bytes(Some(next))), Some(Reply::List(keys))) = (told.first(), told.get(1)) else {
+            return Err(unknown());
+        };
+        cursor.clone_from(next);
+        let keys = keys.iter().filter_map(|key| if let Reply::Bytes(Some(key)) = key { Some(key.clone()) } else { None });
+        if !page(channel, keys.collect())? || cursor == b"0" {
+            return Ok(());
+        }
+    }
+}
+
+fn unknown() -> DatabaseError {
+    DatabaseError::Lost("the server answers to SCAN with something else than a cursor and keys".to_owned())
+}
+
+/// A text as a pattern that is matched by itself alone.
+fn escaped(text: &str) -> String {
+    let mut pattern = String::with_capacity(text.len());
+    for letter in text.chars() {
+        if matches!(letter, '*' | '?' | '[' | ']' | '^' | '-' | '\\') {
+            pattern.push('\\');
+        }
+        pattern.push(letter);
+    }
+    pattern
+}
+
+/// What somebody types to remove a table.
+pub(super) fn removal(table: &str) -> String {
+    let quoted = |text: &str| format!("'{}'", text.replace('\'', "'\\''"));
+    let (pattern, name) = (quoted(&format!("{}*", escaped(&prefix_of(table)))), quoted(table));
+    format!("redis-cli --scan --pattern {pattern} | xargs -r -d '\\n' redis-cli UNLINK; redis-cli DEL {name}")
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn names_of_tables_are_no_patterns() {
+        assert_eq!(escaped("q*s:"), "q\\*s:");
+        assert_eq!(
+            removal("it's"),
+            "redis-cli --scan --pattern 'it'\\''s:*' | xargs -r -d '\\n' redis-cli UNLINK; redis-cli DEL 'it'\\''s'"
+        );
+    }
+}

@@ -1,0 +1,394 @@
+//! A connection to Redis as a state machine: the commands of a request leave together, and their answers are taken in one by one.
+//!
+//! Invariant: an outcome is given only when every command of the request is answered, or with the loss of the connection; there are never bytes of the next
+//! answer among those consumed.
+
+use std::os::fd::{AsRawFd, RawFd};
+
+use super::program::{Keyed, Plan, Reading, UPDATE};
+use super::reply::{Part, Reply, ask, bulk, number, read_part, refused};
+use super::{tables, value};
+use crate::database::session::{Channel, Prepare};
+use crate::database::tls::{SharedSecure, Socket};
+use crate::database::{Answer, DatabaseError, Progress, Wire};
+use crate::record::{Cell, Cells};
+use crate::statement::{Expect, Miscount, Program, Request, Table};
+
+/// A connection that is logged in.
+#[derive(Debug)]
+pub(super) struct RedisWire {
+    socket: Socket,
+    plans: Vec<Plan>,
+    /// The name that the server gave [`UPDATE`].
+    update: Vec<u8>,
+    /// The commands of the request.
+    sent: Vec<Sent>,
+    run: Run,
+    kept: Option<Cells>,
+    /// Memory for the digits of a value, and for the key of a row.
+    scratch: Vec<u8>,
+    key: Vec<u8>,
+}
+
+/// A command of a request.
+#[derive(Debug, Clone, Copy)]
+struct Sent {
+    /// The step that it belongs to.
+    step: u32,
+    /// How many fields it sets, or reads.
+    fields: u32,
+}
+
+/// What is expected next.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
+enum Stage {
+    /// The answer to a PING, of a request without commands.
+    #[default]
+    Nothing,
+    /// That a transaction has begun.
+    Begun,
+    /// That a command is kept until EXEC.
+    Queued,
+    /// The list of the answers of all commands.
+    Executed,
+    /// The answer of a command.
+    Answers,
+    /// A field of a row.
+    Fields,
+}
+
+/// How far a request has come.
+#[derive(Debug, Default)]
+struct Run {
+    stage: Stage,
+    /// The command whose answer comes next.
+    next: usize,
+    answer: Answer,
+    failure: Option<DatabaseError>,
+    /// Rows read and changed by the step so far.
+    rows: u64,
+    changed: u64,
+    /// The field of a row that comes next, whether the row is there, and where its values begin among those kept.
+    field: u32,
+    is_there: bool,
+    kept_from: usize,
+}
+
+impl RedisWire {
+    pub(super) fn new(socket: Socket) -> Self {
+        RedisWire {
+            socket,
+            plans: Vec::new(),
+            update: Vec::new(),
+            sent: Vec::new(),
+            run: Run::default(),
+            kept: None,
+            scratch: Vec::new(),
+            key: Vec::new(),
+        }
+    }
+
+    /// Appends the command of one row of a step, whose values begin at `first`; how many fields it has, and how many values the row has.
+    fn append(&mut self, plan: usize, cells: &Cells, first: usize, out: &mut Vec<u8>) -> (u32, usize) {
+        let RedisWire { plans, update, scratch, key, .. } = self;
+        let mut head = |words: usize, name: &[u8], keyed: &Keyed, out: &mut Vec<u8>| {
+            out.push(b'*');
+            number(words as i64, out);
+            out.extend_from_slice(b"\r\n");
+            bulk(name, out);
+            key.clear();
+            keyed.append(cells, first, key);
+        };
+        let is_given = |place: usize| !matches!(cells.get(first + place), Cell::Null);
+        match &plans[plan] {
+            Plan::Insert { keyed, fields } => {
+                let given = (0..fields.len()).filter(|place| is_given(*place)).count();
+                head(2 + 2 * given, b"HSET", keyed, out);
+                bulk(key, out);
+                for (place, field) in fields.iter().enumerate().filter(|(place, _)| is_given(*place)) {
+                    out.extend_from_slice(&field.bulk);
+                    value::append_bulk(cells, cells.get(first + place), scratch, out);
+                }
+                (given as u32, fields.len())
+            }
+            Plan::Update { keyed, fields } => {
+                let given = (0..fields.len()).filter(|place| is_given(*place)).count();
+                head(5 + 2 * given + (fields.len() - given), b"EVALSHA", keyed, out);
+                bulk(update, out);
+                out.extend_from_slice(b"$1\r\n1\r\n");
+                bulk(key, out);
+                scratch.clear();
+                number(given as i64, scratch);
+                bulk(scratch, out);
+                for (place, field) in fields.iter().enumerate().filter(|(place, _)| is_given(*place)) {
+                    out.extend_from_slice(&field.bulk);
+                    value::append_bulk(cells, cells.get(first + place), scratch, out);
+                }
+                for (_, field) in fields.iter().enumerate().filter(|(place, _)| !is_given(*place)) {
+                    out.extend_from_slice(&field.bulk);
+                }
+                (given as u32, fields.len())
+            }
+            Plan::Delete { keyed } => {
+                head(2, b"UNLINK", keyed, out);
+                bulk(key, out);
+                (0, 0)
+            }
+            Plan::Select { keyed, fields, .. } => {
+                head(2 + fields.len(), b"HMGET", keyed, out);
+                bulk(key, out);
+                fields.iter().for_each(|field| out.extend_from_slice(&field.bulk));
+                (fields.len() as u32, 0)
+            }
+        }
+    }
+
+    /// Takes in one part of the answer; the outcome where it was the last.
+    fn take(&mut self, request: &Request, part: Part<'_>) -> Result<bool, DatabaseError> {
+        match (self.run.stage, part) {
+            (Stage::Nothing, Part::Status(b"PONG")) => return Ok(true),
+            (Stage::Begun, Part::Status(b"OK")) => self.run.stage = Stage::Queued,
+            (Stage::Queued, Part::Status(b"QUEUED")) => self.queued(),
+            (Stage::Queued, Part::Error(text)) => {
+                self.fail(refused(text));
+                self.queued();
+            }
+            (Stage::Executed, Part::List(Some(commands))) if commands as usize == self.sent.len() => {
+                (self.run.stage, self.run.next) = (Stage::Answers, 0);
+            }
+            // What was refused before, so that nothing of it is executed; and what the server says of that where nothing was.
+            (Stage::Executed, Part::Error(text)) => {
+                self.fail(refused(text));
+                return Ok(true);
+            }
+            (Stage::Executed, Part::List(None)) => {
+                self.fail(DatabaseError::refused("EXEC", "the server has executed none of the transaction"));
+                return Ok(true);
+            }
+            (Stage::Answers, Part::Error(text)) => {
+                self.fail(refused(text));
+                return Ok(self.answered(request));
+            }
+            (Stage::Answers, part) => return self.answer(request, part),
+            (Stage::Fields, Part::Bytes(bytes)) => return self.field(request, bytes),
+            (Stage::Nothing | Stage::Begun, Part::Error(text)) => {
+                self.fail(refused(text));
+                return Err(DatabaseError::Lost(self.run.failure.take().map_or_else(String::new, |error| error.to_string())));
+            }
+            (_, part) => return Err(out_of_step(&part)),
+        }
+        Ok(false)
+    }
+
+    fn queued(&mut self) {
+        self.run.next += 1;
+        if self.run.next == self.sent.len() {
+            self.run.stage = Stage::Executed;
+        }
+    }
+
+    fn fail(&mut self, error: DatabaseError) {
+        self.run.failure.get_or_insert(error);
+    }
+
+    /// Takes in the answer of a command, or the beginning of one that is a row.
+    fn answer(&mut self, request: &Request, part: Part<'_>) -> Result<bool, DatabaseError> {
+        let Sent { step, fields } = self.sent[self.run.next];
+        let statement = usize::from(request.steps[step as usize].statement);
+        match (&self.plans[statement], part) {
+            // A row that was there has had its key before.
+            (Plan::Insert { .. }, Part::Number(new)) => self.run.changed += u64::from(new == i64::from(fields)),
+            (Plan::Update { .. } | Plan::Delete { .. }, Part::Number(rows @ 0..=1)) => self.run.changed += rows as u64,
+            (Plan::Select { .. }, Part::List(Some(found))) if found == fields => {
+                self.run.stage = Stage::Fields;
+                (self.run.field, self.run.is_there) = (0, false);
+                self.run.kept_from = self.kept.as_ref().map_or(0, Cells::len);
+                return Ok(false);
+            }
+            (_, part) => return Err(out_of_step(&part)),
+        }
+        Ok(self.answered(request))
+    }
+
+    /// Takes in a field of a row.
+    fn field(&mut self, request: &Request, bytes: Option<&[u8]>) -> Result<bool, DatabaseError> {
+        let Sent { step, fields } = self.sent[self.run.next];
+        let statement = usize::from(request.steps[step as usize].statement);
+        let Some(Plan::Select { reading: Reading { kinds, present }, .. }) = self.plans.get(statement) else {
+            return Ok(self.answered(request));
+        };
+        let place = self.run.field as usize;
+        self.run.field += 1;
+        self.run.is_there |= place == *present && bytes.is_some();
+        let mut wrong = None;
+        if let (Some(rows), Some(kind)) = (&mut self.kept, kinds.get(place)) {
+            match bytes {
+                None => rows.null(),
+                Some(bytes) if value::keep(*kind, bytes, rows).is_some() => {}
+                Some(bytes) => {
+                    rows.null();
+                    wrong = Some(format!("{:?} is no {kind:?}", String::from_utf8_lossy(&bytes[..bytes.len().min(60)])));
+                }
+            }
+        }
+        if let Some(wrong) = wrong {
+            self.fail(DatabaseError::refused("value", wrong));
+        }
+        if self.run.field < fields {
+            return Ok(false);
+        }
+        if self.run.is_there {
+            self.run.rows += 1;
+        } else if let Some(rows) = &mut self.kept {
+            rows.truncate(self.run.kept_from);
+        }
+        self.run.stage = Stage::Answers;
+        Ok(self.answered(request))
+    }
+
+    /// The answer of a command is whole; whether it was the last of the request.
+    fn answered(&mut self, request: &Request) -> bool {
+        let step = self.sent[self.run.next].step;
+        self.run.next += 1;
+        let is_last = self.run.next == self.sent.len();
+        if is_last || self.sent[self.run.next].step != step {
+            self.end_step(request, step);
+        }
+        is_last
+    }
+
+    fn end_step(&mut self, request: &Request, step: u32) {
+        let run = &mut self.run;
+        let expect = request.steps[step as usize].expect;
+        let (rows, changed) = (std::mem::take(&mut run.rows), std::mem::take(&mut run.changed));
+        run.answer.rows += rows;
+        run.answer.changed += changed;
+        run.answer.empty += u32::from(expect == Expect::Rows && rows == 0);
+        if run.failure.is_none()
+            && let Some(miscount) = expect.miscount(rows, changed)
+        {
+            // Also what an insert has put into a row that was there.
+            let stays = miscount.is_of_changes;
+            self.fail(DatabaseError::Miscounted(Box::new(Miscount { stays, ..miscount })));
+        }
+    }
+
+    fn outcome(&mut self) -> Result<Answer, DatabaseError> {
+        self.run.failure.take().map_or(Ok(self.run.answer), Err)
+    }
+}
+
+fn out_of_step(part: &Part<'_>) -> DatabaseError {
+    let what = match part {
+        Part::Status(_) => "a word",
+        Part::Error(_) => "an error",
+        Part::Number(_) => "a number",
+        Part::Bytes(_) => "a value",
+        Part::List(_) => "a list",
+    };
+    DatabaseError::Lost(format!("the server answers with {what} where something else must be"))
+}
+
+impl Wire for RedisWire {
+    fn fd(&self) -> RawFd {
+        self.socket.as_raw_fd()
+    }
+
+    fn secure(&self) -> Option<SharedSecure> {
+        self.socket.secure()
+    }
+
+    fn start(&mut self, request: &Request, out: &mut Vec<u8>) {
+        self.run = Run::default();
+        self.sent.clear();
+        let commands: u64 = request.steps.iter().map(|step| u64::from(step.rows)).sum();
+        if request.steps.iter().any(|step| usize::from(step.statement) >= self.plans.len()) {
+            self.fail(DatabaseError::refused("redis", "a statement was not prepared"));
+            out.extend_from_slice(b"PING\r\n");
+            return;
+        }
+        match commands {
+            0 => return out.extend_from_slice(b"PING\r\n"),
+            1 => self.run.stage = Stage::Answers,
+            _ => {
+                self.run.stage = Stage::Begun;
+                out.extend_from_slice(b"*1\r\n$5\r\nMULTI\r\n");
+            }
+        }
+        for (number, step) in request.steps.iter().enumerate() {
+            let mut first = step.first_cell as usize;
+            for _ in 0..step.rows {
+                let (fields, values) = self.append(usize::from(step.statement), &request.cells, first, out);
+                self.sent.push(Sent { step: number as u32, fields });
+                first += values;
+            }
+        }
+        if commands > 1 {
+            out.extend_from_slice(b"*1\r\n$4\r\nEXEC\r\n");
+        }
+    }
+
+    fn advance(&mut self, request: &Request, input: &[u8], _: &mut Vec<u8>) -> Progress {
+        let mut consumed = 0;
+        loop {
+            let taken = match read_part(&input[consumed..]) {
+                Ok(None) => return Progress { consumed, outcome: None },
+                Ok(Some((part, length))) => {
+                    consumed += length;
+                    self.take(request, part)
+                }
+                Err(error) => Err(error),
+            };
+            match taken {
+                Ok(false) => {}
+                Ok(true) => return Progress { consumed, outcome: Some(self.outcome()) },
+                Err(error) => return Progress { consumed, outcome: Some(Err(error)) },
+            }
+        }
+    }
+
+    fn keep_rows(&mut self, rows: Option<Cells>) -> Option<Cells> {
+        std::mem::replace(&mut self.kept, rows)
+    }
+}
+
+impl Prepare for RedisWire {
+    fn prepare(&mut self, channel: &mut Channel, program: &Program) -> Result<(), DatabaseError> {
+        self.plans = Plan::of(program)?;
+        if self.plans.iter().any(|plan| matches!(plan, Plan::Update { .. })) {
+            let name = ask(channel, &[b"SCRIPT", b"LOAD", UPDATE.as_bytes()])?.text();
+            self.update = name.ok_or_else(|| DatabaseError::refused("redis", "it does not name a script"))?.into_bytes();
+        }
+        Ok(())
+    }
+
+    fn version(&mut self, channel: &mut Channel) -> Result<String, DatabaseError> {
+        let told = ask(channel, &[b"INFO", b"server"])?.text().unwrap_or_default();
+        let line = |name: &str| told.lines().find_map(|line| line.strip_prefix(name)?.strip_prefix(':'));
+        let versions = [("valkey_version", "Valkey"), ("dragonfly_version", "Dragonfly"), ("redis_version", "Redis")];
+        let found = versions.iter().find_map(|(name, whose)| Some(format!("{whose} {}", line(name)?)));
+        found.ok_or_else(|| DatabaseError::Unavailable("the server does not tell its version".to_owned()))
+    }
+
+    fn create_table(&mut self, channel: &mut Channel, table: &Table) -> Result<(), DatabaseError> {
+        tables::create(channel, table)
+    }
+
+    fn drop_table(&mut self, channel: &mut Channel, table: &str) -> Result<(), DatabaseError> {
+        tables::remove(channel, table)
+    }
+
+    fn count_rows(&mut self, channel: &mut Channel, table: &str) -> Result<Option<u64>, DatabaseError> {
+        tables::count(channel, table).map(Some)
+    }
+
+    fn fact(&mut self, channel: &mut Channel, question: &str) -> Option<String> {
+        match ask(channel, &[b"CONFIG", b"GET", question.as_bytes()]).ok()? {
+            Reply::List(pair) => pair.get(1)?.text(),
+            _ => None,
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests;

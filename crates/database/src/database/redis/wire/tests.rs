@@ -1,0 +1,177 @@
+use std::os::fd::OwnedFd;
+use std::os::unix::net::UnixStream;
+
+use super::*;
+use crate::record::ColumnKind;
+use crate::statement::{ColumnRef, Comparison, Condition, Select, Statement, Step, TableColumn};
+
+const INSERT: u16 = 0;
+const SELECT: u16 = 1;
+const UPDATE_NOTE: u16 = 2;
+const DELETE: u16 = 3;
+
+/// A table of a key, a number that may be null, and a text, with statements for it.
+fn wire() -> RedisWire {
+    let column = |name: &str, kind, nullable| TableColumn { name: name.to_owned(), kind, nullable };
+    let columns = vec![
+        column("id", ColumnKind::Int64, false),
+        column("level", ColumnKind::Float64, true),
+        column("note", ColumnKind::Text(20), true),
+    ];
+    let at = |name: &str| ColumnRef { table: "t".to_owned(), column: name.to_owned() };
+    let by_id = Condition { column: at("id"), kind: ColumnKind::Int64, comparison: Comparison::Equal };
+    let key = || columns[..1].to_vec();
+    let statements = vec![
+        Statement::Insert { table: "t".to_owned(), columns: columns.clone() },
+        Statement::Select(Select {
+            columns: vec![at("level"), at("note")],
+            from: "t".to_owned(),
+            conditions: vec![by_id],
+            ..Select::default()
+        }),
+        Statement::Update { table: "t".to_owned(), set: columns[2..].to_vec(), key: key() },
+        Statement::Delete { table: "t".to_owned(), key: key() },
+    ];
+    let table = Table {
+        name: "t".to_owned(),
+        columns,
+        primary_key: vec!["id".to_owned()],
+        numbered: false,
+        unique: Vec::new(),
+        indexes: Vec::new(),
+        foreign_keys: Vec::new(),
+    };
+    let (ours, _theirs) = UnixStream::pair().unwrap();
+    let mut wire = RedisWire::new(Socket::from(OwnedFd::from(ours)));
+    wire.plans = Plan::of(&Program { tables: vec![table], statements, ..Program::default() }).unwrap();
+    wire.update = b"name".to_vec();
+    wire
+}
+
+fn step(request: &mut Request, statement: u16, rows: u32, expect: Expect, fill: impl FnOnce(&mut Cells)) {
+    let first_cell = request.cells.len() as u32;
+    fill(&mut request.cells);
+    request.steps.push(Step { statement, rows, first_cell, expect });
+}
+
+fn row(cells: &mut Cells, id: i64, note: Option<&str>) {
+    cells.int(id);
+    cells.float(0.5);
+    note.map_or_else(|| cells.null(), |note| cells.text(note));
+}
+
+/// What is sent, with ends of lines that can be read.
+fn sent(wire: &mut RedisWire, request: &Request) -> String {
+    let mut out = Vec::new();
+    wire.start(request, &mut out);
+    String::from_utf8(out).unwrap().replace("\r\n", " ")
+}
+
+fn answered(wire: &mut RedisWire, request: &Request, said: &str) -> Option<Result<Answer, DatabaseError>> {
+    let mut out = Vec::new();
+    wire.start(request, &mut out);
+    let said = said.replace(' ', "\r\n");
+    let progress = wire.advance(request, said.as_bytes(), &mut out);
+    assert_eq!(progress.consumed, said.len(), "all of it was the answer");
+    progress.outcome
+}
+
+#[test]
+fn a_row_is_a_hash_and_null_is_a_field_that_is_not_there() {
+    let (mut wire, mut request) = (wire(), Request::default());
+    step(&mut request, INSERT, 1, Expect::Changed(1), |cells| row(cells, 7, Some("a")));
+    let all = "*8 $4 HSET $3 t:7 $2 id $1 7 $5 level $3 0.5 $4 note $1 a ";
+    assert_eq!(sent(&mut wire, &request), all);
+    request.clear();
+    step(&mut request, INSERT, 1, Expect::Changed(1), |cells| row(cells, 7, None));
+    assert_eq!(sent(&mut wire, &request), "*6 $4 HSET $3 t:7 $2 id $1 7 $5 level $3 0.5 ");
+    let one = Answer { changed: 1, ..Answer::default() };
+    assert_eq!(answered(&mut wire, &request, ":2 "), Some(Ok(one)));
+}
+
+#[test]
+fn a_row_that_was_there_is_told_from_a_new_one_and_what_it_was_given_stays() {
+    let (mut wire, mut request) = (wire(), Request::default());
+    step(&mut request, INSERT, 1, Expect::Changed(1), |cells| row(cells, 7, Some("a")));
+    // One field is new: it was null before.
+    let Some(Err(DatabaseError::Miscounted(miscount))) = answered(&mut wire, &request, ":1 ") else {
+        panic!("a row that was there is none that was inserted");
+    };
+    assert_eq!((miscount.rows, miscount.right, miscount.stays), (0, 1, true));
+}
+
+#[test]
+fn several_commands_are_a_transaction() {
+    let (mut wire, mut request) = (wire(), Request::default());
+    step(&mut request, INSERT, 2, Expect::Changed(2), |cells| {
+        row(cells, 1, None);
+        row(cells, 2, None);
+    });
+    step(&mut request, SELECT, 1, Expect::Rows, |cells| cells.int(9));
+    step(&mut request, DELETE, 1, Expect::Changed(1), |cells| cells.int(1));
+    let text = sent(&mut wire, &request);
+    assert!(text.starts_with("*1 $5 MULTI *6 $4 HSET $3 t:1") && text.ends_with("UNLINK $3 t:1 *1 $4 EXEC "), "{text}");
+    let said = "+OK +QUEUED +QUEUED +QUEUED +QUEUED *4 :2 :2 *3 $-1 $-1 $-1 :1 ";
+    let right = Answer { rows: 0, changed: 3, empty: 1 };
+    assert_eq!(answered(&mut wire, &request, said), Some(Ok(right)));
+    let aborted = "+OK +QUEUED -OOM +QUEUED +QUEUED -EXECABORT ";
+    let refused = answered(&mut wire, &request, aborted);
+    assert_eq!(refused, Some(Err(DatabaseError::refused("ERR", "OOM"))), "the first is the reason");
+    let halfway = "+OK +QUEUED +QUEUED +QUEUED +QUEUED *4 :2 -WRONG *3 $-1 $-1 $-1 :1 ";
+    assert_eq!(answered(&mut wire, &request, halfway), Some(Err(DatabaseError::refused("ERR", "WRONG"))));
+}
+
+#[test]
+fn rows_are_read_with_their_kinds_and_absent_ones_leave_nothing() {
+    let (mut wire, mut request) = (wire(), Request::default());
+    step(&mut request, SELECT, 1, Expect::Anything, |cells| cells.int(7));
+    // A row of nulls is told from none by a field that every row has.
+    assert_eq!(sent(&mut wire, &request), "*5 $5 HMGET $3 t:7 $5 level $4 note $2 id ");
+    let mut read = |said: &str| {
+        wire.keep_rows(Some(Cells::new()));
+        let outcome = answered(&mut wire, &request, said).unwrap();
+        let cells = wire.keep_rows(None).unwrap();
+        let values: Vec<_> = cells.as_slice().iter().map(|cell| cells.to_json(*cell).to_string()).collect();
+        (outcome.map(|answer| answer.rows), values)
+    };
+    assert_eq!(read("*3 $4 0.25 $1 a $1 7 "), (Ok(1), vec!["0.25".to_owned(), "\"a\"".to_owned()]));
+    assert_eq!(read("*3 $-1 $-1 $1 7 "), (Ok(1), vec!["null".to_owned(), "null".to_owned()]));
+    assert_eq!(read("*3 $-1 $-1 $-1 "), (Ok(0), Vec::new()));
+    let (outcome, _) = read("*3 $3 low $1 a $1 7 ");
+    assert!(outcome.unwrap_err().to_string().contains("\"low\" is no Float64"));
+}
+
+#[test]
+fn an_update_is_of_a_row_that_is_there() {
+    let (mut wire, mut request) = (wire(), Request::default());
+    step(&mut request, UPDATE_NOTE, 1, Expect::Changed(1), |cells| {
+        cells.text("b");
+        cells.int(7);
+    });
+    assert_eq!(sent(&mut wire, &request), "*7 $7 EVALSHA $4 name $1 1 $3 t:7 $1 1 $4 note $1 b ");
+    assert!(matches!(answered(&mut wire, &request, ":0 "), Some(Err(DatabaseError::Miscounted(_)))));
+    request.clear();
+    step(&mut request, UPDATE_NOTE, 1, Expect::Changed(1), |cells| {
+        cells.null();
+        cells.int(7);
+    });
+    assert_eq!(sent(&mut wire, &request), "*6 $7 EVALSHA $4 name $1 1 $3 t:7 $1 0 $4 note ");
+    assert!(matches!(answered(&mut wire, &request, ":1 "), Some(Ok(_))));
+}
+
+#[test]
+fn what_does_not_fit_ends_the_connection() {
+    let (mut wire, mut request) = (wire(), Request::default());
+    step(&mut request, INSERT, 1, Expect::Changed(1), |cells| row(cells, 7, None));
+    for said in ["+OK ", "*1 ", "$1 a "] {
+        assert!(answered(&mut wire, &request, said).unwrap().unwrap_err().is_lost(), "{said}");
+    }
+    request.clear();
+    step(&mut request, SELECT, 1, Expect::Rows, |cells| cells.int(7));
+    for said in ["*2 ", ":1 ", "*3 :1 "] {
+        assert!(answered(&mut wire, &request, said).unwrap().unwrap_err().is_lost(), "{said}");
+    }
+    request.clear();
+    assert_eq!(sent(&mut wire, &request), "PING ");
+    assert_eq!(answered(&mut wire, &request, "+PONG "), Some(Ok(Answer::default())));
+}

@@ -1,0 +1,68 @@
+//! Every member of the registry does what every target must, and what its entry says that it can do besides. A new target is a line in `targets!`.
+
+use loadline::database::conformance::{conformance, conformance_prepared};
+use loadline::database::{self, Endpoint, Target};
+use loadline::server::Server;
+use loadline::trial::DatabaseSettings;
+
+macro_rules! targets {
+    ($($name:ident $config:expr;)*) => {
+        const TRIED: &[&str] = &[$(stringify!($name)),*];
+        $(
+            #[test]
+            fn $name() {
+                let config: &[&[(&str, &str)]] = &$config;
+                config.iter().for_each(|config| conforms(stringify!($name), config));
+            }
+        )*
+    };
+}
+
+// What a power failure would take is not what is checked here.
+targets! {
+    sqlite [&[("journal_mode", "wal")], &[("journal_mode", "delete")]];
+    mariadb [&[("innodb_flush_log_at_trx_commit", "0")]];
+    mysql [&[("innodb_flush_log_at_trx_commit", "0")]];
+    postgres [&[("fsync", "off")]];
+    redis [&[("appendfsync", "no")]];
+}
+
+/// The servers with known service times keep nothing that could be read back.
+const KEEPS_NOTHING: &str = "simulated";
+
+#[test]
+fn every_member_of_the_registry_is_tried() {
+    let names: Vec<_> = database::REGISTRY.iter().map(|entry| entry.name).filter(|name| *name != KEEPS_NOTHING).collect();
+    assert_eq!(names, TRIED);
+}
+
+fn conforms(name: &str, config: &[(&str, &str)]) {
+    let entry = database::find(name).unwrap();
+    let config = config.iter().map(|(name, value)| ((*name).to_owned(), (*value).to_owned())).collect();
+    let mut settings = DatabaseSettings { name: name.to_owned(), config, ..DatabaseSettings::default() };
+    let Some(recipe) = entry.recipe else {
+        let directory = std::env::temp_dir().join(format!("loadline-conformance-{name}-{}", std::process::id()));
+        std::fs::create_dir_all(&directory).unwrap();
+        settings.path = Some(directory.join("database.db").display().to_string());
+        assert_conforms(&*entry.open(&settings, None).unwrap(), conformance);
+        return std::fs::remove_dir_all(&directory).unwrap();
+    };
+    if name == "mysql" {
+        // No Debian package brings it.
+        settings.base = std::env::var("LOADLINE_MYSQL_BASE").ok();
+        if settings.base.is_none() {
+            return eprintln!("LOADLINE_MYSQL_BASE names no MySQL: nothing was checked");
+        }
+    }
+    let server = Server::start(recipe, &settings, None).unwrap_or_else(|error| panic!("{name}: {error}"));
+    let both = server.endpoint();
+    let over_unix = Endpoint { tcp: None, ..both.clone() };
+    assert_conforms(&*entry.open(&settings, Some(&over_unix)).unwrap(), conformance);
+    let over_tcp = Endpoint { unix: None, ..both.clone() };
+    assert_conforms(&*entry.open(&settings, Some(&over_tcp)).unwrap(), conformance_prepared);
+}
+
+fn assert_conforms(target: &dyn Target, check: fn(&dyn Target) -> Vec<String>) {
+    let failures = check(target);
+    assert!(failures.is_empty(), "{}", failures.join("\n"));
+}
